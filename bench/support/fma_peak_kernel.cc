@@ -1,0 +1,30 @@
+// Compiled once per instruction set: the fastest that its fused multiply-adds can go.
+#include "support/fma_peak_kernel.h"
+
+#include "simd/vector-inl.h"
+
+namespace headlight::HEADLIGHT_TARGET {
+
+// Two FMA pipes of four or five cycles latency need eight to ten chains in flight; twelve leave slack and, with the two
+// operands, fit sixteen registers. The multiplicand is exactly 1 and the addend drives no result out of range, so no
+// step can be slowed by denormals; the compiler cannot know that, and keeps every step.
+extern const FmaBurst fma_burst;
+const FmaBurst fma_burst = {kLanes, kFmaChains, [](std::int64_t steps, float one, float small, float* result) noexcept {
+                              const Vec factor = broadcast(one);
+                              const Vec addend = broadcast(small);
+                              Vec chains[kFmaChains];
+#pragma GCC unroll 16
+                              for (int chain = 0; chain < kFmaChains; ++chain)
+                                chains[chain] = broadcast(small * static_cast<float>(chain));
+                              for (std::int64_t step = 0; step < steps; ++step) {
+#pragma GCC unroll 16
+                                for (int chain = 0; chain < kFmaChains; ++chain)
+                                  chains[chain] = fma(chains[chain], factor, addend);
+                              }
+                              Vec sum = zero();
+#pragma GCC unroll 16
+                              for (int chain = 0; chain < kFmaChains; ++chain) sum = add(sum, chains[chain]);
+                              store_partial(sum, result, 1);
+                            }};
+
+}  // namespace headlight::HEADLIGHT_TARGET

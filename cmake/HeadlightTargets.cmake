@@ -1,0 +1,94 @@
+# What every target of the project shares, and how a kernel source becomes one object per instruction set.
+
+set(THREADS_PREFER_PTHREAD_FLAG ON)
+find_package(Threads REQUIRED)
+
+# Flags, language level and include folders of our own code.
+add_library(headlight_settings INTERFACE)
+target_compile_features(headlight_settings INTERFACE cxx_std_20)
+target_include_directories(headlight_settings INTERFACE
+  $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/lib>
+  $<BUILD_INTERFACE:${PROJECT_BINARY_DIR}/generated>)
+target_compile_options(headlight_settings INTERFACE
+  -Wall -Wextra -Wconversion -Wshadow -fvisibility=hidden -fvisibility-inlines-hidden -ffp-contract=off
+  $<$<BOOL:${HEADLIGHT_WERROR}>:-Werror>)
+
+# Sanitizers change how everything is compiled and linked, so they go to every target. -fno-sanitize-recover: a finding
+# ends the test that made it.
+if(HEADLIGHT_SANITIZE)
+  add_compile_options(-fsanitize=${HEADLIGHT_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  add_link_options(-fsanitize=${HEADLIGHT_SANITIZE})
+endif()
+
+# The instruction sets of this build, and the flags of each. Whoever embeds the engine for known machines may ask for
+# fewer; scalar always stays, for it runs everywhere.
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64)$")
+  set(headlight_known_isas scalar sse4 avx2 avx512)
+elseif(CMAKE_SYSTEM_PROCESSOR MATCHES "^(aarch64|arm64)$")
+  set(headlight_known_isas scalar neon)
+else()
+  set(headlight_known_isas scalar)
+endif()
+set(HEADLIGHT_ISAS "${headlight_known_isas}" CACHE STRING "The instruction sets that the kernels are compiled for")
+foreach(isa IN LISTS HEADLIGHT_ISAS)
+  if(NOT isa IN_LIST headlight_known_isas)
+    message(FATAL_ERROR "HEADLIGHT_ISAS has '${isa}', expected some of ${headlight_known_isas}")
+  endif()
+endforeach()
+if(NOT "scalar" IN_LIST HEADLIGHT_ISAS)
+  message(FATAL_ERROR "HEADLIGHT_ISAS is '${HEADLIGHT_ISAS}' and lacks scalar, the one that runs everywhere")
+endif()
+# The list as the code sees it: runtime/isa_list.h, worst first whatever the order asked for.
+set(headlight_isa_calls "")
+foreach(isa IN LISTS headlight_known_isas)
+  if(isa IN_LIST HEADLIGHT_ISAS)
+    string(APPEND headlight_isa_calls " X(${isa})")
+  endif()
+endforeach()
+configure_file(${PROJECT_SOURCE_DIR}/cmake/isa_list.h.in ${PROJECT_BINARY_DIR}/generated/runtime/isa_list.h @ONLY)
+
+set(headlight_flags_scalar -fno-tree-vectorize -DHEADLIGHT_SIMD_SCALAR_TARGET)
+set(headlight_flags_sse4 -msse4.2)
+set(headlight_flags_avx2 -mavx2 -mfma -mbmi -mbmi2 -mf16c)
+set(headlight_flags_avx512 ${headlight_flags_avx2} -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx512cd)
+set(headlight_flags_neon -march=armv8-a+crypto)
+
+# How each SIMD library is used: header-only, for the one target that the flags name.
+set(headlight_definitions_highway HWY_COMPILE_ONLY_STATIC HWY_DISABLE_PCLMUL_AES HEADLIGHT_SIMD_HIGHWAY)
+set(headlight_definitions_xsimd HEADLIGHT_SIMD_XSIMD)
+if(NOT DEFINED headlight_definitions_${HEADLIGHT_SIMD})
+  message(FATAL_ERROR "HEADLIGHT_SIMD is '${HEADLIGHT_SIMD}', expected highway or xsimd")
+endif()
+
+# headlight_add_isa_object(NAME ISA LIBRARY SOURCES…): an object library compiled with its instruction set's flags, over that
+# SIMD library, with HEADLIGHT_TARGET naming its namespace. Always optimised: unoptimised kernel objects would
+# leave inline functions of the SIMD library behind as weak symbols, and the linker could then keep an AVX-512 copy for everybody.
+# Kernels are noexcept all through; -fno-exceptions keeps the personality routine's weak symbol out of their objects, and
+# -fno-math-errno the C library's sqrtf.
+function(headlight_add_isa_object name isa library)
+  add_library(${name} OBJECT ${ARGN})
+  target_link_libraries(${name} PRIVATE headlight_settings)
+  target_compile_options(${name} PRIVATE ${headlight_flags_${isa}} -fno-exceptions -fno-math-errno -fno-tree-slp-vectorize
+    $<$<CXX_COMPILER_ID:GNU>:-fno-tree-pre> $<$<NOT:$<CONFIG:Release,RelWithDebInfo>>:-O2>)
+  if(HEADLIGHT_SANITIZE)
+    # A check of each address in an unrolled tile makes the compiler take minutes; the address sanitizer and the tests'
+    # guard pages see the same mistakes.
+    target_compile_options(${name} PRIVATE -fno-sanitize=null,alignment,object-size,pointer-overflow)
+  endif()
+  target_compile_definitions(${name} PRIVATE HEADLIGHT_TARGET=${isa} ${headlight_definitions_${library}})
+  set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE ON INTERPROCEDURAL_OPTIMIZATION OFF)
+endfunction()
+
+# headlight_add_isa_objects(NAME SOURCES…): NAME_scalar, NAME_avx2 … over the SIMD library of this build.
+function(headlight_add_isa_objects name)
+  foreach(isa IN LISTS HEADLIGHT_ISAS)
+    headlight_add_isa_object(${name}_${isa} ${isa} ${HEADLIGHT_SIMD} ${ARGN})
+  endforeach()
+endfunction()
+
+# A gtest program of our own, registered with ctest test by test.
+function(headlight_add_test name)
+  add_executable(${name} ${ARGN})
+  target_link_libraries(${name} PRIVATE headlight_settings headlight_test_support GTest::gtest_main)
+  gtest_discover_tests(${name} TEST_PREFIX "${name}." DISCOVERY_TIMEOUT 60)
+endfunction()

@@ -1,0 +1,89 @@
+// The engine: which instruction set computes, on how many threads, with which scratch memory.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "headlight/export.h"
+
+namespace headlight {
+
+// An instruction set that the kernels are compiled for. `scalar` runs everywhere.
+enum class Isa : std::uint8_t { scalar, sse4, avx2, avx512, neon };
+
+[[nodiscard]] HEADLIGHT_API std::string_view name(Isa isa) noexcept;
+// The set of that name ("avx2"), or nothing.
+[[nodiscard]] HEADLIGHT_API std::optional<Isa> parse_isa(std::string_view name) noexcept;
+// The sets that this build holds and this CPU runs, worst first.
+[[nodiscard]] HEADLIGHT_API std::vector<Isa> available_isas();
+// "highway" or "xsimd": the library behind the kernels of this build.
+[[nodiscard]] HEADLIGHT_API std::string_view simd_library() noexcept;
+
+// The caller's own thread pool, for programs that must not get a second one. All four functions are needed, must not
+// throw, and may be called from several threads at once when the engine is.
+struct Executor {
+  void* context = nullptr;
+  // How many tasks can make progress at once (≥ 1), the calling thread included.
+  int (*worker_count)(void* context) = nullptr;
+  // Whether the calling thread is one of the pool's workers: the engine then computes inline.
+  bool (*inside_worker)(void* context) = nullptr;
+  // Starts task(argument, 0) … task(argument, count − 1), in any order, and returns a ticket; may run some before it
+  // returns.
+  void* (*run)(void* context, int count, void (*task)(void* argument, int index), void* argument) = nullptr;
+  // Returns when all tasks of that ticket have ended; may run some of them on the calling thread.
+  void (*wait)(void* context, void* ticket) = nullptr;
+};
+
+struct EngineOptions {
+  // Threads that compute, the caller included: 0 … 4096. 0: HEADLIGHT_NUM_THREADS if set and not empty, else what the
+  // affinity mask and the cgroup quota grant.
+  int threads = 0;
+  // Unset: HEADLIGHT_ISA if set, else the best that the CPU has. std::invalid_argument if the CPU or the build lacks
+  // it.
+  std::optional<Isa> isa{};
+  // How long an idle worker spins before it sleeps, and the caller before it does while others finish; ≥ 0. After 10 µs
+  // it yields to other threads.
+  int spin_microseconds = 50;
+  // Borrow this pool instead of starting workers (`threads`, or HEADLIGHT_NUM_THREADS, then only lowers its worker
+  // count). The functions are copied; their context must outlive the engine.
+  const Executor* executor = nullptr;
+};
+
+namespace runtime {
+struct EngineState;
+}
+
+// Owns the workers and the scratch memory of every operation. Making one starts threads() − 1 workers.
+//
+// Thread-safe: any number of threads may call operations on one engine at once. The workers serve one call at a time; a
+// call that finds them busy computes on its own thread, with the same bits; so does a call made from inside a task.
+// Workers compute in the floating-point mode of the calling thread. After fork() the child's copy computes inline. An
+// engine made inside a worker of another engine (or of its executor) has one thread. Throws
+// std::invalid_argument for bad options or environment values, std::system_error when a thread cannot be started and
+// std::bad_alloc when memory cannot be had; nothing is left behind then.
+class HEADLIGHT_API Engine {
+ public:
+  explicit Engine(const EngineOptions& options = {});
+  ~Engine();
+  Engine(const Engine&) = delete;
+  Engine& operator=(const Engine&) = delete;
+
+  [[nodiscard]] int threads() const noexcept;
+  [[nodiscard]] Isa isa() const noexcept;
+  // Bytes of scratch memory held now; released with the engine or by release_scratch().
+  [[nodiscard]] std::size_t scratch_bytes() const noexcept;
+  // Gives idle scratch memory back to the system.
+  void release_scratch() noexcept;
+
+  // Internal: the state that the operations use.
+  [[nodiscard]] runtime::EngineState& state() noexcept { return *state_; }
+
+ private:
+  std::unique_ptr<runtime::EngineState> state_;
+};
+
+}  // namespace headlight

@@ -1,0 +1,91 @@
+// Matrix products: C = activation(α · op(A) · op(B) + β · C + bias) + residual.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "headlight/activation.h"
+#include "headlight/engine.h"
+#include "headlight/export.h"
+#include "headlight/tensor.h"
+
+namespace headlight {
+
+enum class Transpose : bool { no, yes };
+
+struct GemmOptions {
+  Transpose transpose_a = Transpose::no;
+  Transpose transpose_b = Transpose::no;
+  float alpha = 1.0f;
+  // With 0, C is written and never read.
+  float beta = 0.0f;
+  // [N] or empty, added to every row.
+  std::span<const float> bias{};
+  Activation activation = Activation::none;
+  // [M, N] (for batched products [batch, M, N] with `batched_residual`), added after the activation. May be C itself.
+  View<const float, 2> residual{};
+  View<const float, 3> batched_residual{};
+};
+
+// op(A) [M, K] · op(B) [K, N] → C [M, N]. A is stored [M, K], or [K, M] with transpose_a; B [K, N], or [N, K] with
+// transpose_b. Last strides are 1. C must not overlap A, B, the bias or (unless it is C) the residual.
+//
+// Order of summation: K is cut into ⌈K / 768⌉ blocks of one length (rounded up to 8); within a block an element is one
+// chain of multiply-adds over ascending k from +0 (fused, where the instruction set has that), and the sums of blocks
+// are added in ascending order. Then α · sum, + β · C, + bias, activation, + residual. So the bits depend on K and the
+// instruction set, never on M, N, threads, strides, transposition, batch or whether B was packed: one row alone equals
+// that row of a large product. Nothing is skipped: K = 0 gives α · 0, and with α = 0 a NaN or infinity in A or B still
+// makes NaN.
+//
+// A B that serves several products (weights) is better packed once: up to four tiles of rows (48 on AVX-512) read it
+// where it lies, more rows pack a copy of it each time.
+// Throws std::invalid_argument naming the argument, what it was and what was expected; std::bad_alloc when scratch
+// memory cannot be had.
+HEADLIGHT_API void gemm(Engine& engine, View<const float, 2> a, View<const float, 2> b, View<float, 2> c,
+                        const GemmOptions& options = {});
+
+// The same for each of `batch` products; a batch stride of 0 repeats an input.
+HEADLIGHT_API void gemm(Engine& engine, View<const float, 3> a, View<const float, 3> b, View<float, 3> c,
+                        const GemmOptions& options = {});
+
+// op(B) laid out once for the micro-kernels of the engine's instruction set, to be used with any number of products
+// (weights). Immutable; may be shared between threads and between engines of the same instruction set.
+class HEADLIGHT_API PackedMatrix {
+ public:
+  PackedMatrix() = default;
+  // b is [K, N], or [N, K] with Transpose::yes (the layout of nn.Linear weights).
+  PackedMatrix(Engine& engine, View<const float, 2> b, Transpose transpose_b = Transpose::no);
+
+  [[nodiscard]] std::int64_t rows() const noexcept { return rows_; }        // K
+  [[nodiscard]] std::int64_t columns() const noexcept { return columns_; }  // N
+  [[nodiscard]] Isa isa() const noexcept { return isa_; }
+  [[nodiscard]] std::size_t bytes() const noexcept { return static_cast<std::size_t>(panels_.size()) * sizeof(float); }
+  [[nodiscard]] const float* data() const noexcept { return panels_.data(); }
+  [[nodiscard]] explicit operator bool() const noexcept { return panels_.data() != nullptr; }
+
+ private:
+  Tensor<float, 1> panels_;
+  std::int64_t rows_ = 0;
+  std::int64_t columns_ = 0;
+  Isa isa_ = Isa::scalar;
+};
+
+// op(A) [M, K] · B [K, N] → C [M, N]; options.transpose_b is ignored (it was settled when B was packed).
+HEADLIGHT_API void gemm(Engine& engine, View<const float, 2> a, const PackedMatrix& b, View<float, 2> c,
+                        const GemmOptions& options = {});
+
+struct GemmShape {
+  std::int64_t batch = 1;
+  std::int64_t m = 0;
+  std::int64_t n = 0;
+  std::int64_t k = 0;
+  // Whether B is a PackedMatrix.
+  bool packed = false;
+};
+
+[[nodiscard]] HEADLIGHT_API std::size_t workspace_bytes(const Engine& engine, const GemmShape& shape);
+HEADLIGHT_API void reserve(Engine& engine, const GemmShape& shape);
+
+}  // namespace headlight

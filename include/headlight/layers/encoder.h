@@ -1,0 +1,85 @@
+// From token ids to hidden states: embeddings and a stack of transformer encoder layers.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "headlight/layers/transformer.h"
+
+namespace headlight {
+
+struct EncoderOptions {
+  // Rows of the word, position and token-type tables; token_types = 0: there is no such table.
+  std::int64_t vocabulary = 0;
+  std::int64_t max_positions = 0;
+  std::int64_t token_types = 0;
+  // E
+  std::int64_t width = 0;
+  std::int64_t heads = 1;
+  // F; 0: 4 · width
+  std::int64_t feed_forward_width = 0;
+  std::int64_t layers = 0;
+  // post: the embeddings are normalised, the last layer's output is its own; pre: the other way round.
+  Norm norm = Norm::post;
+  Activation activation = Activation::gelu;
+  float layer_norm_epsilon = 1e-12f;
+  float dropout = 0.1f;
+};
+
+// N tokens of n sequences, one after another. There is no padding: a token that must not be seen is left out, and the
+// others keep their positions.
+struct EncoderInput {
+  // [N] each, as rows of the three tables; token_types is empty where the encoder has no such table.
+  std::span<const std::int64_t> ids{};
+  std::span<const std::int64_t> positions{};
+  std::span<const std::int64_t> token_types{};
+  // [n + 1], ascending from 0 to N: sequence s is tokens offsets[s] … offsets[s+1] − 1.
+  std::span<const std::int64_t> offsets{};
+};
+
+// Softmax weights of one layer to write out; see AttentionOptions. Across sequences they are 0.
+struct LayerProbabilities {
+  std::int64_t layer = 0;
+  // per_head [1, H, R, N], averaged [1, R, N], `rows` indices of tokens.
+  Probabilities probabilities{};
+};
+
+// hidden = LN(word[ids] + position[positions] + token_type[token_types]), then every layer (Norm::post, BERT; Devlin et
+// al. 2019). With Norm::pre the LN comes after the last layer instead.
+//
+// Parameters: word_embeddings.weight [vocabulary, E], position_embeddings.weight [max_positions, E],
+// token_type_embeddings.weight [token_types, E], norm.weight and norm.bias [E] (of the embeddings, or the last), and
+// layers.N.* of TransformerEncoderLayer.
+class HEADLIGHT_API Encoder : public Layer {
+ public:
+  explicit Encoder(const EncoderOptions& options);
+
+  // hidden [N, E]. The rows of a sequence have the same bits whatever stands beside it.
+  void forward(Engine& engine, const EncoderInput& input, View<float, 2> hidden,
+               std::span<const LayerProbabilities> probabilities = {}) const;
+
+  [[nodiscard]] const EncoderOptions& options() const noexcept { return options_; }
+  [[nodiscard]] std::size_t workspace_bytes(const Engine& engine, std::int64_t tokens) const;
+  void reserve(Engine& engine, std::int64_t tokens) const;
+
+  void append_parameters(const std::string& prefix, std::vector<Parameter>& list, const Weights* named) override;
+  void initialize_from(layers::Initializer& initializer) override;
+  void set_open(bool open) noexcept override;
+
+ private:
+  [[nodiscard]] std::string_view type_name() const noexcept override { return "Encoder"; }
+  void check(const EncoderInput& input, const View<float, 2>& hidden,
+             std::span<const LayerProbabilities> probabilities) const;
+  void embed_tokens(Engine& engine, const EncoderInput& input, View<float, 2> hidden) const;
+
+  EncoderOptions options_;
+  Tensor<float, 2> word_embeddings_;
+  Tensor<float, 2> position_embeddings_;
+  Tensor<float, 2> token_type_embeddings_;
+  LayerNorm norm_;
+  std::vector<TransformerEncoderLayer> layers_;
+};
+
+}  // namespace headlight

@@ -1,0 +1,44 @@
+// The position-wise feed-forward part of a transformer layer.
+#pragma once
+
+#include <cstdint>
+
+#include "headlight/activation.h"
+#include "headlight/layers/linear.h"
+
+namespace headlight {
+
+struct FeedForwardOptions {
+  // E
+  std::int64_t width = 0;
+  // F; 0: 4 · width
+  std::int64_t hidden_width = 0;
+  Activation activation = Activation::gelu;
+  bool bias = true;
+};
+
+// y = activation(x W_1ᵀ + b_1) W_2ᵀ + b_2 (+ residual). Parameters: linear1.weight [F, E], linear1.bias [F],
+// linear2.weight [E, F], linear2.bias [E].
+class HEADLIGHT_API FeedForward : public Layer {
+ public:
+  explicit FeedForward(const FeedForwardOptions& options);
+
+  // x [B, L, E] → y [B, L, E]; y may be x, and residual may be either.
+  void forward(Engine& engine, View<const float, 3> x, View<float, 3> y, View<const float, 3> residual = {}) const;
+
+  [[nodiscard]] std::size_t workspace_bytes(const Engine& engine, std::int64_t batch, std::int64_t length) const;
+  void reserve(Engine& engine, std::int64_t batch, std::int64_t length) const;
+
+  void append_parameters(const std::string& prefix, std::vector<Parameter>& list, const Weights* named) override;
+  void initialize_from(layers::Initializer& initializer) override;
+  void set_open(bool open) noexcept override;
+
+ private:
+  [[nodiscard]] std::string_view type_name() const noexcept override { return "FeedForward"; }
+
+  Activation activation_;
+  Linear linear1_;
+  Linear linear2_;
+};
+
+}  // namespace headlight

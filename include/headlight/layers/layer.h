@@ -1,0 +1,87 @@
+// What all layers share: parameters with names.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "headlight/engine.h"
+#include "headlight/export.h"
+#include "headlight/gemm.h"
+#include "headlight/parameters.h"
+#include "headlight/tensor.h"
+
+namespace headlight {
+
+namespace layers {
+class Initializer;
+}
+
+// A layer owns its parameters. Computing (`forward`) is const, and any number of threads may do it at once, on any
+// engines; changing parameters is not const and needs the layer to itself.
+//
+// A layer keeps its weights a second time in the order in which the micro-kernels read them, made on first use.
+// parameters() hands out spans through which anybody may write at any time, so from then on the layer is *open*: every
+// product packs its weights anew, with the same bits, somewhat slower for few rows. freeze() ends that.
+class HEADLIGHT_API Layer {
+ public:
+  Layer() = default;
+  Layer(Layer&&) noexcept = default;
+  Layer& operator=(Layer&&) noexcept = default;
+  virtual ~Layer() = default;
+
+  // Names, shapes and memory of all parameters, to write to. Opens the layer.
+  [[nodiscard]] std::vector<Parameter> parameters();
+  // The same to read: what a file of weights is written from. Valid until the layer goes.
+  [[nodiscard]] Weights weights() const;
+  // The number of values in all parameters.
+  [[nodiscard]] std::int64_t parameter_count() const;
+
+  // Copies every parameter from the weight of its name and freezes the layer. All or nothing: throws
+  // std::invalid_argument naming the tensor and both shapes if one is missing, has another shape, or (unless options
+  // allow it) belongs to no parameter.
+  void load(const Weights& weights, const LoadOptions& options = {});
+
+  // Xavier-uniform weights, biases 0, normalisation weights 1, and freezes the layer. The same on every machine.
+  void initialize(std::uint64_t seed);
+
+  // The caller's word that nobody writes through spans of parameters() any more.
+  void freeze() { set_open(false); }
+
+  // For layers made of layers. The parameters, their names behind `prefix`; a layer that knows them under more than one
+  // set of names takes the one found in `named`.
+  virtual void append_parameters(const std::string& prefix, std::vector<Parameter>& list, const Weights* named) = 0;
+  virtual void initialize_from(layers::Initializer& initializer) = 0;
+  virtual void set_open(bool open) noexcept = 0;
+
+ protected:
+  // "MultiHeadAttention", for messages.
+  [[nodiscard]] virtual std::string_view type_name() const noexcept = 0;
+};
+
+// The packed copies of one weight matrix [N, K], one for each instruction set that was used with it.
+class HEADLIGHT_API PackedCopies {
+ public:
+  PackedCopies() = default;
+  PackedCopies(PackedCopies&& other) noexcept;
+  PackedCopies& operator=(PackedCopies&& other) noexcept;
+  ~PackedCopies();
+
+  // The copy for the engine's instruction set, made now if there is none. Null when open.
+  [[nodiscard]] const PackedMatrix* get(Engine& engine, View<const float, 2> weight) const;
+  // Forgets all copies. Open: makes none until closed.
+  void set_open(bool open) noexcept;
+  [[nodiscard]] bool is_open() const noexcept { return open_; }
+
+ private:
+  static constexpr std::size_t kIsas = 5;
+  // Threads that find none each make one; who comes first wins, the others throw theirs away. So there is no lock.
+  mutable std::array<std::atomic<const PackedMatrix*>, kIsas> copies_{};
+  bool open_ = false;
+};
+
+}  // namespace headlight

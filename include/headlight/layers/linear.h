@@ -1,0 +1,64 @@
+// y = x Wᵀ + b, and the normalisation that goes with it.
+#pragma once
+
+#include <cstdint>
+
+#include "headlight/activation.h"
+#include "headlight/layers/layer.h"
+
+namespace headlight {
+
+struct LinearEpilogue {
+  Activation activation = Activation::none;
+  // [N, out_features], added after the activation; may be y itself.
+  View<const float, 2> residual{};
+};
+
+// nn.Linear: weight [out_features, in_features], bias [out_features].
+class HEADLIGHT_API Linear : public Layer {
+ public:
+  // Throws std::invalid_argument for features < 1.
+  Linear(std::int64_t in_features, std::int64_t out_features, bool bias = true);
+
+  [[nodiscard]] std::int64_t in_features() const noexcept { return weight_.shape()[1]; }
+  [[nodiscard]] std::int64_t out_features() const noexcept { return weight_.shape()[0]; }
+
+  // x [N, in_features] → y [N, out_features] = activation(x Wᵀ + b) + residual. y must not overlap x.
+  void forward(Engine& engine, View<const float, 2> x, View<float, 2> y, const LinearEpilogue& epilogue = {}) const;
+
+  [[nodiscard]] std::size_t workspace_bytes(const Engine& engine, std::int64_t rows) const;
+  void reserve(Engine& engine, std::int64_t rows) const;
+
+  void append_parameters(const std::string& prefix, std::vector<Parameter>& list, const Weights* named) override;
+  void initialize_from(layers::Initializer& initializer) override;
+  void set_open(bool open) noexcept override;
+
+ private:
+  [[nodiscard]] std::string_view type_name() const noexcept override { return "Linear"; }
+
+  Tensor<float, 2> weight_;
+  Tensor<float, 1> bias_;  // without memory: none
+  PackedCopies packed_;
+};
+
+// nn.LayerNorm: weight and bias [width].
+class HEADLIGHT_API LayerNorm : public Layer {
+ public:
+  explicit LayerNorm(std::int64_t width, float epsilon = 1e-5f, bool bias = true);
+
+  // x [N, width] → y [N, width]; y may be x.
+  void forward(Engine& engine, View<const float, 2> x, View<float, 2> y) const;
+
+  void append_parameters(const std::string& prefix, std::vector<Parameter>& list, const Weights* named) override;
+  void initialize_from(layers::Initializer& initializer) override;
+  void set_open(bool) noexcept override {}
+
+ private:
+  [[nodiscard]] std::string_view type_name() const noexcept override { return "LayerNorm"; }
+
+  Tensor<float, 1> weight_;
+  Tensor<float, 1> bias_;
+  float epsilon_;
+};
+
+}  // namespace headlight

@@ -1,0 +1,90 @@
+// Multi-head attention as a layer: project, attend with every head, put the heads together again.
+#pragma once
+
+#include <cstdint>
+
+#include "headlight/attention.h"
+#include "headlight/layers/layer.h"
+
+namespace headlight {
+
+struct MultiHeadAttentionOptions {
+  // E: width of queries and outputs. D = E / heads is the width of a head.
+  std::int64_t width = 0;
+  std::int64_t heads = 1;
+  // 0: as many as heads. Else a divisor of heads: each key/value head serves heads / key_value_heads query heads.
+  std::int64_t key_value_heads = 0;
+  // 0: as wide as the queries.
+  std::int64_t key_width = 0;
+  std::int64_t value_width = 0;
+  bool bias = true;
+  // One parameter in_proj_weight rather than q_proj_weight, k_proj_weight and v_proj_weight. Only where all widths are
+  // the same; load() takes either.
+  bool packed_projection = true;
+};
+
+// Which of query, key and value are the same tensor, and so share a product.
+enum class SharedInputs : std::uint8_t {
+  all,            // self-attention: forward(engine, x, x, x, y)
+  key_and_value,  // cross-attention: forward(engine, x, memory, memory, y)
+  none
+};
+
+struct MultiHeadAttentionShape {
+  std::int64_t batch = 1;
+  std::int64_t query_length = 0;
+  std::int64_t key_length = 0;
+  SharedInputs inputs = SharedInputs::all;
+};
+
+// out = Concat(head_1 … head_H) W_Oᵀ + b_O, head_h = attention(query W_Qᵀ + b_Q, key W_Kᵀ + b_K, value W_Vᵀ + b_V) over
+// the columns of head h.
+//
+// Parameters are named and shaped as in nn.MultiheadAttention, with Ekv = D · key_value_heads:
+//   in_proj_weight [E + 2·Ekv, E] (rows of W_Q, W_K, W_V), or q_proj_weight [E, E], k_proj_weight [Ekv, key_width] and
+//   v_proj_weight [Ekv, value_width]; in_proj_bias [E + 2·Ekv]; out_proj.weight [E, E], out_proj.bias [E].
+// bias_k and bias_v (an extra learned key) are not supported.
+class HEADLIGHT_API MultiHeadAttention : public Layer {
+ public:
+  // Throws std::invalid_argument when heads do not divide width, key_value_heads do not divide heads, or a size is < 1.
+  explicit MultiHeadAttention(const MultiHeadAttentionOptions& options);
+
+  // query [B, Lq, E], key [B, Lk, key_width], value [B, Lk, value_width] → out [B, Lq, E] (+ residual [B, Lq, E] where
+  // given). Every option of attention() has its meaning there. out may be query, key, value or residual itself.
+  void forward(Engine& engine, View<const float, 3> query, View<const float, 3> key, View<const float, 3> value,
+               View<float, 3> out, const AttentionOptions& options = {}, View<const float, 3> residual = {}) const;
+
+  [[nodiscard]] const MultiHeadAttentionOptions& options() const noexcept { return options_; }
+  [[nodiscard]] std::size_t workspace_bytes(const Engine& engine, const MultiHeadAttentionShape& shape) const;
+  void reserve(Engine& engine, const MultiHeadAttentionShape& shape) const;
+
+  void append_parameters(const std::string& prefix, std::vector<Parameter>& list, const Weights* named) override;
+  void initialize_from(layers::Initializer& initializer) override;
+  void set_open(bool open) noexcept override;
+
+ private:
+  // A run of projections that share an input: rows [begin, begin + rows) of the projected width.
+  enum Group : std::uint8_t { kQuery, kKey, kValue, kKeyValue, kAll, kGroups };
+  struct Scratch;
+
+  [[nodiscard]] std::string_view type_name() const noexcept override { return "MultiHeadAttention"; }
+  [[nodiscard]] std::int64_t key_value_columns() const noexcept;
+  [[nodiscard]] View<const float, 2> weight_of(Group group) const noexcept;
+  [[nodiscard]] std::span<const float> bias_of(Group group) const noexcept;
+  [[nodiscard]] SharedInputs inputs_of(const View<const float, 3>& query, const View<const float, 3>& key,
+                                       const View<const float, 3>& value) const noexcept;
+  void check(const View<const float, 3>& query, const View<const float, 3>& key, const View<const float, 3>& value,
+             const View<float, 3>& out, const View<const float, 3>& residual) const;
+  void project(Engine& engine, Group group, View<const float, 3> x, View<float, 3> projected) const;
+
+  MultiHeadAttentionOptions options_;
+  // W_Q, W_K and W_V one after another, so that each run of them that has one width is a matrix.
+  Tensor<float, 1> projections_;
+  Tensor<float, 1> projection_bias_;
+  Tensor<float, 2> output_;
+  Tensor<float, 1> output_bias_;
+  std::array<PackedCopies, kGroups> packed_;
+  PackedCopies packed_output_;
+};
+
+}  // namespace headlight

@@ -1,0 +1,38 @@
+// An output that appears whole or not at all.
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+#include "headlight/export.h"
+
+namespace headlight::models {
+
+// Writes beside the target, under a hidden name in the same folder, and renames over it in commit(); without a commit
+// nothing is left. A target behind a symbolic link is replaced where the link points. A target that exists and is no
+// regular file (a pipe, /dev/stdout, /dev/full) is written straight into, since it cannot be replaced. A process that
+// is killed while it writes leaves the hidden file behind, never a partial target.
+class HEADLIGHT_API AtomicFile {
+ public:
+  // Creates the file beside. Throws FileError when the folder is missing or not writable or the target is a folder.
+  explicit AtomicFile(const std::string& path);
+  ~AtomicFile();
+  AtomicFile(const AtomicFile&) = delete;
+  AtomicFile& operator=(const AtomicFile&) = delete;
+
+  // Appends. Throws FileError when the device is full or fails.
+  void write(const void* data, std::size_t bytes);
+
+  // Waits until the bytes are on the device and renames. Throws FileError; the target is then as it was before.
+  void commit();
+
+ private:
+  [[noreturn]] void fail(const char* action, int error) const;
+
+  std::string path_;       // as the caller said it, for messages
+  std::string target_;     // links followed
+  std::string temporary_;  // empty: the target is written directly
+  int descriptor_ = -1;
+};
+
+}  // namespace headlight::models

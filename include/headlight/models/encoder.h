@@ -1,0 +1,95 @@
+// A published model of the BERT family: text in, hidden states or sentence vectors out.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "headlight/engine.h"
+#include "headlight/export.h"
+#include "headlight/layers/encoder.h"
+#include "headlight/models/tokenizer.h"
+#include "headlight/tensor.h"
+
+namespace headlight::models {
+
+struct ModelOptions {
+  EncoderOptions encoder;
+  TokenizerOptions tokenizer;
+  // Tokens after which a text is cut, [CLS] and [SEP] included: at most encoder.max_positions. 0: that many.
+  std::int64_t max_length = 0;
+  // The same for embed(), at most max_length. 0: that many. (max_seq_length of sentence_bert_config.json)
+  std::int64_t embed_max_length = 0;
+};
+
+// The last hidden states of B texts, L the tokens of the longest.
+struct HiddenStates {
+  // One row a text, without padding: ids[b].size() ≤ L.
+  std::vector<std::vector<std::int64_t>> ids;
+  // [B, L, E]; zeros behind the end of a text.
+  Tensor<float, 3> hidden;
+};
+
+// Tokenizer and network together. Computing is const and may be done by any number of threads at once.
+//
+// However many texts a call holds, a text's numbers have the same bits as alone, and at most a few thousand tokens are
+// on their way through the network at a time, so memory beyond the results does not grow with the number of texts.
+class HEADLIGHT_API Encoder {
+ public:
+  // The parts, made elsewhere. Throws std::invalid_argument when their sizes or the lengths do not fit together.
+  Encoder(const ModelOptions& options, Tokenizer tokenizer, headlight::Encoder network);
+
+  // Texts in UTF-8 → hidden states. Throws std::invalid_argument when one is not, naming its number and the byte.
+  [[nodiscard]] HiddenStates encode(Engine& engine, std::span<const std::string> texts) const;
+
+  // Token ids [B, L] (special tokens included, as they are) → hidden states [B, L, E]. `mask` [B, L], where given, is 0
+  // for tokens to leave out: nothing sees them, their rows are zeros, the others keep their positions. Throws
+  // std::invalid_argument for ids outside the vocabulary, more than max_positions columns, another shape of the mask.
+  [[nodiscard]] Tensor<float, 3> encode(Engine& engine, View<const std::int64_t, 2> ids,
+                                        View<const std::int64_t, 2> mask = {}) const;
+
+  // [B, E]: the mean of each text's hidden states, divided by its Euclidean length, so that a dot product of two is
+  // their cosine similarity. (Reimers & Gurevych 2019)
+  [[nodiscard]] Tensor<float, 2> embed(Engine& engine, std::span<const std::string> texts) const;
+  [[nodiscard]] Tensor<float, 2> embed(Engine& engine, View<const std::int64_t, 2> ids,
+                                       View<const std::int64_t, 2> mask = {}) const;
+
+  // [H, L, L]: how much each token (row) of one sequence looks at each other in layer 0 … layers − 1; rows sum to 1.
+  [[nodiscard]] Tensor<float, 3> probabilities(Engine& engine, std::span<const std::int64_t> ids,
+                                               std::int64_t layer) const;
+
+  // Writes a folder that load() and other tools read: config.json, model.safetensors (float32), vocab.txt,
+  // tokenizer_config.json, sentence_bert_config.json. Makes the folder; each file appears whole or not at all. Throws
+  // FileError.
+  void save(const std::string& folder) const;
+
+  // With every length set.
+  [[nodiscard]] const ModelOptions& options() const noexcept { return options_; }
+  [[nodiscard]] const Tokenizer& tokenizer() const noexcept { return tokenizer_; }
+  [[nodiscard]] const headlight::Encoder& network() const noexcept { return network_; }
+  [[nodiscard]] headlight::Encoder& network() noexcept { return network_; }
+
+ private:
+  [[nodiscard]] std::vector<std::vector<std::int64_t>> tokenize(std::span<const std::string> texts,
+                                                                std::int64_t max_length) const;
+
+  ModelOptions options_;
+  Tokenizer tokenizer_;
+  headlight::Encoder network_;
+};
+
+// Reads a published BERT-family folder: config.json, model.safetensors and vocab.txt, and where they are there
+// tokenizer_config.json and sentence_bert_config.json. Tensor names with or without "bert.", LayerNorm's weight and
+// bias also as gamma and beta; the pooler, task heads and position ids are left aside. Whatever the files say, nothing
+// is allocated that the weight file does not back. Throws FileError naming the file and the key, tensor or line: files
+// that are missing or malformed, a family, activation or kind of position other than BERT's, weights that disagree with
+// the configuration, a vocabulary larger than its table.
+[[nodiscard]] HEADLIGHT_API Encoder load(const std::string& folder);
+
+// A model of that shape with weights drawn from the seed, the same on every machine. options.encoder.vocabulary = 0: as
+// many as the tokenizer has.
+[[nodiscard]] HEADLIGHT_API Encoder make_random(const ModelOptions& options, Tokenizer tokenizer, std::uint64_t seed);
+
+}  // namespace headlight::models

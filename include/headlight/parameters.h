@@ -1,0 +1,35 @@
+// Named parameters: how layers show what they learn, and how weights from elsewhere reach them.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace headlight {
+
+// One parameter of a layer, in the layer's own memory.
+struct Parameter {
+  std::string name;  // "self_attn.in_proj_weight"
+  std::vector<std::int64_t> shape;
+  std::span<float> values;  // C order
+};
+
+// One tensor that somebody else holds: a mapped file, another library's memory.
+struct WeightView {
+  std::vector<std::int64_t> shape;
+  std::span<const float> values;  // C order
+};
+
+using Weights = std::map<std::string, WeightView, std::less<>>;
+
+struct LoadOptions {
+  // In front of every name: "encoder." loads "encoder.linear1.weight" into "linear1.weight".
+  std::string prefix{};
+  // Whether tensors under the prefix that nothing takes are passed over. Tensors outside the prefix always are.
+  bool ignore_extra = false;
+};
+
+}  // namespace headlight

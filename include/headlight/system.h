@@ -1,0 +1,25 @@
+// What this machine and this build are, for people who report figures.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "headlight/export.h"
+
+namespace headlight {
+
+struct SystemInfo {
+  std::string version;   // of the library: "0.1.0"
+  std::string compiler;  // that built it: "g++ 12.2.0"
+  std::string cpu_name;  // as the CPU calls itself
+  // Bytes of one instance of each data cache; 0 where there is none.
+  std::int64_t l1_data_bytes = 0;
+  std::int64_t l2_bytes = 0;
+  std::int64_t l3_bytes = 0;
+  // Cores that this process may use: affinity mask and control-group quota. HEADLIGHT_NUM_THREADS does not count here.
+  int cores = 1;
+};
+
+[[nodiscard]] HEADLIGHT_API SystemInfo system_info();
+
+}  // namespace headlight

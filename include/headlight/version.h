@@ -1,0 +1,6 @@
+// The version of the library; CMake and the command line read it from here.
+#pragma once
+
+#define HEADLIGHT_VERSION_MAJOR 0
+#define HEADLIGHT_VERSION_MINOR 1
+#define HEADLIGHT_VERSION_PATCH 0

@@ -1,0 +1,204 @@
+// One tile of rows against one block of keys: scores, weights, values, and the merge into the running state.
+#pragma once
+
+#include "kernels/attention_kernels.h"
+#include "kernels/attention_pack-inl.h"
+#include "kernels/attention_scores-inl.h"
+#include "kernels/attention_softmax-inl.h"
+#include "kernels/attention_state-inl.h"
+#include "kernels/attention_values-inl.h"
+
+namespace headlight::HEADLIGHT_TARGET {
+
+// Some row sees the keys [first, last); all of them see every key of [whole_first, whole_last), which are whole panels.
+struct BlockRange {
+  std::int64_t first;
+  std::int64_t last;
+  std::int64_t whole_first;
+  std::int64_t whole_last;
+};
+
+inline BlockRange range_of(const kernels::AttentionBlock& block) {
+  BlockRange range{block.keys, 0, 0, block.keys};
+  for (std::int64_t r = 0; r < block.rows; ++r) {
+    const std::int64_t begin = block.begin[r];
+    const std::int64_t end = block.end[r];
+    range.whole_first = larger(range.whole_first, begin);
+    range.whole_last = smaller(range.whole_last, begin < end ? end : 0);
+    range.first = begin < end ? smaller(range.first, begin) : range.first;
+    range.last = begin < end ? larger(range.last, end) : range.last;
+  }
+  range.whole_first = divide_up(range.whole_first, kKeyPanel) * kKeyPanel;
+  range.whole_last = range.whole_last / kKeyPanel * kKeyPanel;
+  const bool masked = block.masks.bias != nullptr || block.masks.mask != nullptr;
+  if (masked || range.whole_first > range.whole_last) range.whole_first = range.whole_last = range.first;
+  return range;
+}
+
+// Scores of all panels in the range; maxima [rows][kLanes] follows those of whole panels.
+inline void block_scores(const kernels::AttentionBlock& block, const BlockRange& range, float* maxima) {
+  float ignored[kScoreRows * kLanes] = {};
+  for (std::int64_t j = range.first / kKeyPanel * kKeyPanel; j < range.last; j += kKeyPanel) {
+    const std::int64_t width = smaller(kKeyPanel, block.keys - j);
+    const float* panel = block.key_panels + j * block.head_dim;
+    std::int64_t panel_stride = width;
+    if (block.key_panels == nullptr) {
+      pack_panel(block.key + j * block.key_stride, block.key_stride, width, block.head_dim, block.panel_buffer,
+                 kKeyPanel);
+      panel = block.panel_buffer;
+      panel_stride = kKeyPanel;
+    }
+    const ScoreTile tile = score_tile_of(block.rows, width);
+    const bool whole = range.whole_first <= j && j < range.whole_last;
+    tile(block.query, block.query_stride, panel, panel_stride, block.head_dim, block.scores + j, block.scores_stride,
+         whole ? maxima : ignored);
+  }
+}
+
+// The rows' scores, ready to be weighed: where they lie, and the largest one (−inf where there are none).
+struct BlockRows {
+  VectorRange vectors[kRowSlots];
+  float maximum[kRowSlots];
+};
+
+inline void find_maxima(const kernels::AttentionBlock& block, const BlockRange& range, const float* maxima,
+                        BlockRows& rows) {
+  for (int r = 0; r < kRowSlots; ++r) rows.maximum[r] = -kInfinity;
+  for (std::int64_t r = 0; r < block.rows; ++r) {
+    rows.vectors[r] = {};
+    if (block.begin[r] >= block.end[r]) continue;
+    float* scores = block.scores + r * block.scores_stride;
+    const VectorRange vectors = hide_edges(scores, block.begin[r], block.end[r]);
+    Vec maximum = load(maxima + r * kLanes);
+    if (range.whole_first < range.whole_last) {
+      maximum = maximum_with(maximum, scores, {vectors.begin, range.whole_first / kLanes});
+      maximum = maximum_with(maximum, scores, {range.whole_last / kLanes, vectors.end});
+    } else {
+      maximum = maximum_with(maximum, scores, vectors);
+    }
+    rows.vectors[r] = vectors;
+    rows.maximum[r] = max_of_lanes(maximum);
+  }
+}
+
+// What the values are weighed by, one number for each row.
+struct RowFactors {
+  float keep[kRowSlots];
+  float share[kRowSlots];
+};
+
+inline void block_values(const kernels::AttentionBlock& block, const RowFactors& factors) {
+  const std::int64_t groups = divide_up(block.rows, kValueRows);
+  const std::int64_t group_rows = divide_up(block.rows, groups);
+  for (std::int64_t column = 0; column < block.value_dim; column += kValuePanel) {
+    const std::int64_t columns = smaller(kValuePanel, block.value_dim - column);
+    const std::int64_t vectors = divide_up(columns, kLanes);
+    ValueTile tile{};
+    tile.weights_stride = block.scores_stride;
+    tile.value = block.value + column / kValuePanel * block.value_panel_stride;
+    tile.value_stride = block.value_stride;
+    tile.out_stride = block.out_stride;
+    tile.final_out_stride = block.final_out_stride;
+    tile.first = block.first;
+    tile.last_lanes = static_cast<int>(columns - (vectors - 1) * kLanes);
+    const bool partial = tile.last_lanes != kLanes && !block.values_padded;
+    for (std::int64_t r = 0; r < block.rows; r += group_rows) {
+      tile.weights = block.scores + r * block.scores_stride;
+      tile.begin = block.begin + r;
+      tile.end = block.end + r;
+      tile.out = block.out + r * block.out_stride + column;
+      tile.keep = factors.keep + r;
+      tile.share = factors.share + r;
+      if (block.final_out != nullptr) tile.final_out = block.final_out + r * block.final_out_stride + column;
+      tile.final_sum = block.final_sum + r;
+      value_tile_of(smaller(group_rows, block.rows - r), vectors, partial)(tile);
+    }
+  }
+}
+
+inline void block_values_exactly(const kernels::AttentionBlock& block, const RowFactors& factors) {
+  const kernels::AttentionRowMasks& masks = block.masks;
+  for (std::int64_t r = 0; r < block.rows; ++r) {
+    const std::uint8_t* mask = masks.mask[r] + block.first_key * masks.mask_key_stride;
+    for (std::int64_t column = 0; column < block.value_dim; column += kLanes) {
+      const float* value = block.value + column / kValuePanel * block.value_panel_stride + column % kValuePanel;
+      const int count = static_cast<int>(smaller(kLanes, block.value_dim - column));
+      Vec sum = exact_values(block.scores + r * block.scores_stride, value, block.value_stride, count, block.begin[r],
+                             block.end[r], mask, masks.mask_key_stride, masks.attend);
+      float* out = block.out + r * block.out_stride + column;
+      if (!block.first) sum = fma(sum, broadcast(factors.share[r]), mul(load(out), broadcast(factors.keep[r])));
+      if (block.final_out == nullptr) {
+        store(sum, out);
+      } else {
+        store_lanes(divided_by_sum(sum, block.final_sum[r]), block.final_out + r * block.final_out_stride + column,
+                    count);
+      }
+    }
+  }
+}
+
+// Writing a line of `out` that is in no cache waits for it to be read first: ask for it a block of products earlier.
+inline void prefetch_final_out(const kernels::AttentionBlock& block) {
+  for (std::int64_t r = 0; r < block.rows; ++r) {
+    for (std::int64_t d = 0; d < block.value_dim; d += kFloatsOfLine) {
+      __builtin_prefetch(block.final_out + r * block.final_out_stride + d, 1);
+    }
+  }
+}
+
+// Scores become weights; the running maximum and sums take in the block's. Returns how its values must be weighed.
+inline RowFactors weigh_block(const kernels::AttentionBlock& block, const BlockRows& rows) {
+  // Adding a bias has scaled the scores already.
+  const Vec scale = broadcast(block.masks.bias != nullptr ? 1.0f : block.exponent_scale);
+  float running[kRowSlots];
+  for (int r = 0; r < kRowSlots; ++r) running[r] = block.first || r >= block.rows ? -kInfinity : block.maximum[r];
+  float minus_maximum[kRowSlots];
+  RowFactors factors;
+  for (int r = 0; r < kRowSlots; r += kLanes) {
+    const Vec of_block = scaled(load(rows.maximum + r), scale);
+    const MergeWeights weights = merge_weights(load(running + r), of_block);
+    store(select(equal(of_block, broadcast(-kInfinity)), zero(), neg(of_block)), minus_maximum + r);
+    store(weights.maximum, running + r);
+    store(weights.keep, factors.keep + r);
+    store(weights.share, factors.share + r);
+  }
+  for (std::int64_t r = 0; r < block.rows; ++r) {
+    float* scores = block.scores + r * block.scores_stride;
+    const bool large = is_large(minus_maximum[r]);
+    if (large) scale_scores(scores, rows.vectors[r], scale);
+    Vec sum = weigh(scores, rows.vectors[r], large ? broadcast(1.0f) : scale, broadcast(minus_maximum[r]));
+    float* sums = block.sums + r * kLanes;
+    if (!block.first) sum = fma(sum, broadcast(factors.share[r]), mul(load(sums), broadcast(factors.keep[r])));
+    if (block.final_out != nullptr) {
+      block.final_sum[r] = sum_of_lanes(sum);
+    } else {
+      store(sum, sums);
+    }
+    block.maximum[r] = running[r];
+  }
+  return factors;
+}
+
+inline void attend_block(const kernels::AttentionBlock& block) {
+  if (block.final_out != nullptr) prefetch_final_out(block);
+  float maxima[kScoreRows * kLanes];
+  for (int r = 0; r < kScoreRows; ++r) store(broadcast(-kInfinity), maxima + r * kLanes);
+  const BlockRange range = range_of(block);
+  block_scores(block, range, maxima);
+  if (block.masks.bias != nullptr || block.masks.mask != nullptr) {
+    for (std::int64_t r = 0; r < block.rows; ++r) {
+      apply_masks(block.masks, r, block.first_key, block.begin[r], block.end[r], block.exponent_scale,
+                  block.scores + r * block.scores_stride);
+    }
+  }
+  BlockRows rows;
+  find_maxima(block, range, maxima, rows);
+  const RowFactors factors = weigh_block(block, rows);
+  if (block.values_not_finite && block.masks.mask != nullptr) {
+    block_values_exactly(block, factors);
+  } else {
+    block_values(block, factors);
+  }
+}
+
+}  // namespace headlight::HEADLIGHT_TARGET

@@ -1,0 +1,59 @@
+// Compiled once per instruction set.
+#include "kernels/attention_kernels.h"
+
+#include "kernels/attention_block-inl.h"
+#include "kernels/attention_probabilities-inl.h"
+
+namespace headlight::HEADLIGHT_TARGET {
+namespace {
+
+void attend_block_entry(const kernels::AttentionBlock& block) noexcept { attend_block(block); }
+
+void probability_tile_entry(const kernels::ProbabilityTile& tile) noexcept { probability_tile(tile); }
+
+void merge_entry(const kernels::AttentionState& to, const kernels::AttentionState& from,
+                 std::int64_t value_dim) noexcept {
+  merge(to, from, value_dim);
+}
+
+float finish_entry(const kernels::AttentionState& state, std::int64_t value_dim, float* out) noexcept {
+  return finish(state, value_dim, out);
+}
+
+void pack_keys_entry(const float* key, std::int64_t key_stride, std::int64_t keys, std::int64_t head_dim,
+                     float* panels) noexcept {
+  pack_keys(key, key_stride, keys, head_dim, panels);
+}
+
+void pack_values_entry(const float* value, std::int64_t value_stride, std::int64_t keys, std::int64_t value_dim,
+                       float* panels, std::int64_t panel_stride) noexcept {
+  pack_values(value, value_stride, keys, value_dim, panels, panel_stride);
+}
+
+void copy_row_entry(const float* from, std::int64_t count, float factor, float* to) noexcept {
+  copy_row(from, count, factor, to);
+}
+
+bool all_finite_entry(const float* from, std::int64_t stride, std::int64_t rows, std::int64_t columns) noexcept {
+  return all_finite(from, stride, rows, columns);
+}
+
+}  // namespace
+
+extern const kernels::AttentionKernels attention_kernels;
+const kernels::AttentionKernels attention_kernels = {
+    .lanes = kLanes,
+    .query_rows = kScoreRows,
+    .key_panel = kKeyPanel,
+    .value_panel = kValuePanel,
+    .attend_block = attend_block_entry,
+    .probability_tile = probability_tile_entry,
+    .merge = merge_entry,
+    .finish = finish_entry,
+    .pack_keys = pack_keys_entry,
+    .pack_values = pack_values_entry,
+    .copy_row = copy_row_entry,
+    .all_finite = all_finite_entry,
+};
+
+}  // namespace headlight::HEADLIGHT_TARGET

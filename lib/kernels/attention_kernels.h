@@ -1,0 +1,147 @@
+// What the attention kernels of one instruction set compute, and the shapes they are made for.
+//
+// The running state of a query row is (maximum, sums, out): the largest score so far in units of log 2, the sum of
+// exp2(score − maximum) kept apart by lane, and the unnormalised Σ exp2(score − maximum)·value. A block of keys gives a
+// state of its own, which is then merged into the running one:
+//   m' = max(m, m_block), a = exp2(m − m'), b = exp2(m_block − m'), sums' = sums·a + sums_block·b, out' = out·a +
+//   out_block·b.
+// Blocks lie on an absolute grid and are merged in ascending order, so a row's bits depend on its keys alone: neither
+// on the rows beside it nor on who computed which block.
+#pragma once
+
+#include <cstdint>
+
+namespace headlight::kernels {
+
+// Masks that are not intervals, one pointer for each row. A key stride is 1, or 0 for one entry that holds for all
+// keys.
+struct AttentionRowMasks {
+  // Bytes; visible where (entry ≠ 0) == attend. Null: no boolean mask.
+  const std::uint8_t* const* mask;
+  std::int64_t mask_key_stride;
+  bool attend;
+  // Added to the scaled scores. Null: no additive mask.
+  const float* const* bias;
+  std::int64_t bias_key_stride;
+};
+
+// At most `query_rows` rows against one block of at most `key_block` keys.
+struct AttentionBlock {
+  // [rows][head_dim]
+  const float* query;
+  std::int64_t query_stride;
+  std::int64_t rows;
+  std::int64_t head_dim;
+
+  // The block's keys, packed as pack_keys() does; or null, and `key` holds them as [keys][head_dim], to be transposed
+  // into panel_buffer (head_dim · key_panel floats) panel by panel.
+  const float* key_panels;
+  const float* key;
+  std::int64_t key_stride;
+  float* panel_buffer;
+  std::int64_t keys;
+
+  // [keys][value_dim]; columns c·value_panel and up start at value + c · value_panel_stride.
+  const float* value;
+  std::int64_t value_stride;
+  std::int64_t value_panel_stride;
+  std::int64_t value_dim;
+  bool values_padded;  // with zeros to whole vectors, as pack_values() leaves them
+
+  // Row r sees the keys begin[r] ≤ j < end[r], counted from the block's first; 0 ≤ begin ≤ end ≤ keys.
+  const std::int32_t* begin;
+  const std::int32_t* end;
+  AttentionRowMasks masks;
+  std::int64_t first_key;  // of this block, in the masks' rows
+  // Whether a masked value may be NaN or infinite, so that a weight of 0 does not silence it (boolean masks only).
+  bool values_not_finite;
+
+  // exp(scale · q·k − …) = exp2(exponent_scale · q·k − …); > 0 and normal.
+  float exponent_scale;
+
+  // [query_rows][key_block]
+  float* scores;
+  std::int64_t scores_stride;
+
+  // The running state; with `first`, nothing is in it yet. out is [rows][padded value_dim].
+  bool first;
+  float* maximum;  // [rows]
+  float* sums;     // [rows][lanes]
+  float* out;
+  std::int64_t out_stride;
+
+  // Not null where no later block concerns these rows: they end here as finish() would end them, in
+  // final_out [rows][value_dim] instead of `out`, with their sums over all lanes in final_sum.
+  float* final_out;
+  std::int64_t final_out_stride;
+  float* final_sum;
+};
+
+// A whole state merged into another.
+struct AttentionState {
+  float* maximum;
+  float* sums;
+  float* out;
+};
+
+// Probabilities of at most `query_rows` rows over one panel of at most `key_panel` keys.
+struct ProbabilityTile {
+  // [rows][head_dim]
+  const float* query;
+  std::int64_t query_stride;
+  std::int64_t rows;
+  std::int64_t head_dim;
+  // Packed as pack_keys() does.
+  const float* panel;
+  std::int64_t keys;
+  // As in AttentionBlock.
+  const std::int32_t* begin;
+  const std::int32_t* end;
+  AttentionRowMasks masks;
+  std::int64_t first_key;
+  float exponent_scale;
+  // Each row's final state: p = exp2(score − maximum) / sum, and zeros for a sum of 0.
+  const float* maximum;
+  const float* sum;
+  // Where each row's `keys` probabilities go; either may be null.
+  float* const* per_head;
+  // Their mean over heads, which come one call after another: the first one writes, the others add, and the last one
+  // multiplies by `average_factor` (1 / heads; 1 in the calls before).
+  float* const* averaged;
+  bool first_head;
+  float average_factor;
+};
+
+struct AttentionKernels {
+  int lanes;
+  int query_rows;   // rows of a tile
+  int key_panel;    // keys of a panel
+  int value_panel;  // columns of a value panel
+
+  void (*attend_block)(const AttentionBlock& block) noexcept;
+
+  void (*probability_tile)(const ProbabilityTile& tile) noexcept;
+
+  // One row's state `from` into `to`, both of value_dim rounded up to whole vectors.
+  void (*merge)(const AttentionState& to, const AttentionState& from, std::int64_t value_dim) noexcept;
+
+  // out[d] = state.out[d] / Σ sums, zeros where the sum is 0; returns the sum.
+  float (*finish)(const AttentionState& state, std::int64_t value_dim, float* out) noexcept;
+
+  // key [keys][head_dim] → panels [⌈keys/key_panel⌉][head_dim][key_panel], the last one only as wide as keys are left.
+  void (*pack_keys)(const float* key, std::int64_t key_stride, std::int64_t keys, std::int64_t head_dim,
+                    float* panels) noexcept;
+
+  // value [keys][value_dim] → [keys][width], once for each `value_panel` columns, panel_stride apart; width is
+  // value_dim rounded up to whole vectors, at most value_panel, and what lies past value_dim is zero.
+  void (*pack_values)(const float* value, std::int64_t value_stride, std::int64_t keys, std::int64_t value_dim,
+                      float* panels, std::int64_t panel_stride) noexcept;
+
+  // to[d] = from[d] · factor
+  void (*copy_row)(const float* from, std::int64_t count, float factor, float* to) noexcept;
+
+  // Whether every one of rows · columns numbers is finite.
+  bool (*all_finite)(const float* from, std::int64_t stride, std::int64_t rows, std::int64_t columns) noexcept;
+};
+
+}  // namespace headlight::kernels

@@ -1,0 +1,90 @@
+// Keys and values laid out for the tiles.
+#pragma once
+
+#include "kernels/attention_tile-inl.h"
+
+namespace headlight::HEADLIGHT_TARGET {
+
+// A square of kLanes keys by kLanes head dims, turned in registers: to[d][j] = from[j][d] for j < keys, d < dims.
+inline void pack_square(const float* from, std::int64_t from_stride, int keys, int dims, float* to,
+                        std::int64_t to_stride) {
+  Vec rows[kLanes];
+  if (keys == kLanes && dims == kLanes) {
+#pragma GCC unroll 16
+    for (int j = 0; j < kLanes; ++j) rows[j] = load(from + j * from_stride);
+    transpose(rows);
+#pragma GCC unroll 16
+    for (int d = 0; d < kLanes; ++d) store(rows[d], to + d * to_stride);
+    return;
+  }
+  for (int j = 0; j < kLanes; ++j) rows[j] = j < keys ? load_partial(from + j * from_stride, dims) : zero();
+  transpose(rows);
+  for (int d = 0; d < dims; ++d) store_partial(rows[d], to + d * to_stride, keys);
+}
+
+// panel[d][j] = key[j][d] for j < keys ≤ kKeyPanel; rows of the panel panel_stride ≥ keys apart.
+inline void pack_panel(const float* key, std::int64_t key_stride, std::int64_t keys, std::int64_t head_dim,
+                       float* panel, std::int64_t panel_stride) {
+  for (std::int64_t j = 0; j < keys; j += kLanes) {
+    // Squares visit sixteen rows at once, which no hardware prefetcher follows: ask for the next ones in memory order.
+    for (std::int64_t ahead = j + kPrefetchRows; ahead < j + kPrefetchRows + kLanes; ++ahead) {
+      for (std::int64_t d = 0; d < head_dim; d += kFloatsOfLine) __builtin_prefetch(key + ahead * key_stride + d);
+    }
+    const int key_count = static_cast<int>(smaller(kLanes, keys - j));
+    for (std::int64_t d = 0; d < head_dim; d += kLanes) {
+      pack_square(key + j * key_stride + d, key_stride, key_count, static_cast<int>(smaller(kLanes, head_dim - d)),
+                  panel + d * panel_stride + j, panel_stride);
+    }
+  }
+}
+
+inline void pack_keys(const float* key, std::int64_t key_stride, std::int64_t keys, std::int64_t head_dim,
+                      float* panels) {
+  for (std::int64_t j = 0; j < keys; j += kKeyPanel) {
+    const std::int64_t width = smaller(kKeyPanel, keys - j);
+    pack_panel(key + j * key_stride, key_stride, width, head_dim, panels + j * head_dim, width);
+  }
+}
+
+inline void pack_values(const float* value, std::int64_t value_stride, std::int64_t keys, std::int64_t value_dim,
+                        float* panels, std::int64_t panel_stride) {
+  const std::int64_t width = smaller(kValuePanel, divide_up(value_dim, kLanes) * kLanes);
+  for (std::int64_t column = 0; column < value_dim; column += kValuePanel, panels += panel_stride) {
+    const std::int64_t columns = smaller(width, value_dim - column);
+    for (std::int64_t j = 0; j < keys; ++j) {
+      const float* from = value + j * value_stride + column;
+      float* to = panels + j * width;
+      std::int64_t d = 0;
+      for (; d + kLanes <= columns; d += kLanes) store(load(from + d), to + d);
+      if (d < columns) {
+        store(load_partial(from + d, static_cast<int>(columns - d)), to + d);
+        d += kLanes;
+      }
+      for (; d < width; d += kLanes) store(zero(), to + d);
+    }
+  }
+}
+
+inline void copy_row(const float* from, std::int64_t count, float factor, float* to) {
+  const Vec scale = broadcast(factor);
+  std::int64_t d = 0;
+  for (; d + kLanes <= count; d += kLanes) store(mul(load(from + d), scale), to + d);
+  if (d < count) {
+    const int left = static_cast<int>(count - d);
+    store_partial(mul(load_partial(from + d, left), scale), to + d, left);
+  }
+}
+
+// x · 0 is 0 for every finite x, and NaN for the others.
+inline bool all_finite(const float* from, std::int64_t stride, std::int64_t rows, std::int64_t columns) {
+  Vec sum = zero();
+  for (std::int64_t r = 0; r < rows; ++r) {
+    const float* row = from + r * stride;
+    std::int64_t d = 0;
+    for (; d + kLanes <= columns; d += kLanes) sum = fma(load(row + d), zero(), sum);
+    if (d < columns) sum = fma(load_partial(row + d, static_cast<int>(columns - d)), zero(), sum);
+  }
+  return sum_of_lanes(sum) == 0.0f;
+}
+
+}  // namespace headlight::HEADLIGHT_TARGET

@@ -1,0 +1,52 @@
+// The softmax rows themselves, for those who ask to see them.
+#pragma once
+
+#include "kernels/attention_kernels.h"
+#include "kernels/attention_scores-inl.h"
+#include "kernels/attention_softmax-inl.h"
+
+namespace headlight::HEADLIGHT_TARGET {
+
+inline void probability_tile(const kernels::ProbabilityTile& tile) {
+  float scores[kScoreRows * kKeyPanel];
+  float maxima[kScoreRows * kLanes] = {};
+  bool sees_any = false;
+  for (std::int64_t r = 0; r < tile.rows; ++r) sees_any = sees_any || tile.begin[r] < tile.end[r];
+  if (sees_any) {
+    score_tile_of(tile.rows, tile.keys)(tile.query, tile.query_stride, tile.panel, tile.keys, tile.head_dim, scores,
+                                        kKeyPanel, maxima);
+  }
+  const Vec scale = broadcast(tile.masks.bias != nullptr ? 1.0f : tile.exponent_scale);
+  const Vec average_factor = broadcast(tile.average_factor);
+
+  for (std::int64_t r = 0; r < tile.rows; ++r) {
+    float* row = scores + r * kKeyPanel;
+    const int begin = tile.begin[r];
+    const int end = tile.end[r];
+    if (begin < end) apply_masks(tile.masks, r, tile.first_key, begin, end, tile.exponent_scale, row);
+    const Vec minus_maximum = broadcast(-tile.maximum[r]);
+    const bool large = is_large(tile.maximum[r]);
+    const Vec factor = broadcast(1.0f / tile.sum[r]);
+    for (int j = 0; j < tile.keys; j += kLanes) {
+      const int count = static_cast<int>(smaller(kLanes, tile.keys - j));
+      const int hidden = static_cast<int>(larger(0, smaller(kLanes, begin - j)));
+      const int visible = static_cast<int>(larger(0, smaller(kLanes, end - j)));
+      Vec p = zero();
+      if (hidden < visible && tile.sum[r] != 0.0f) {
+        const Vec score = load(row + j);
+        const Vec distance = large ? add(scaled(score, scale), minus_maximum) : fma(score, scale, minus_maximum);
+        p = mul(exp2_nonpositive(distance), factor);
+        // A masked key of a row that is NaN is still masked; a score of −inf that the row sees is not.
+        p = select(mask_first(hidden), zero(), select(mask_first(visible), p, zero()));
+        if (tile.masks.mask != nullptr) p = select(equal(score, broadcast(-kInfinity)), zero(), p);
+      }
+      if (tile.per_head != nullptr) store_lanes(p, tile.per_head[r] + j, count);
+      if (tile.averaged == nullptr) continue;
+      float* averaged = tile.averaged[r] + j;
+      const Vec sum = tile.first_head ? p : add(load_lanes(averaged, count), p);
+      store_lanes(mul(sum, average_factor), averaged, count);
+    }
+  }
+}
+
+}  // namespace headlight::HEADLIGHT_TARGET

@@ -1,0 +1,122 @@
+// From raw scores to weights relative to the block's maximum.
+#pragma once
+
+#include "kernels/attention_kernels.h"
+#include "kernels/attention_tile-inl.h"
+#include "simd/math-inl.h"
+
+namespace headlight::HEADLIGHT_TARGET {
+
+inline constexpr float kInfinity = __builtin_inff();
+inline constexpr float kLargest = 3.40282347e38f;
+
+// A finite score must not become infinite by the change of unit: a row whose every key carries −FLT_MAX still sees them
+// all. NaN stays: max and min give their second operand where one is NaN.
+HEADLIGHT_INLINE Vec bounded(Vec score) { return min(broadcast(kLargest), max(broadcast(-kLargest), score)); }
+
+// exponent_scale · score, in units of log 2.
+HEADLIGHT_INLINE Vec scaled(Vec score, Vec exponent_scale) {
+  return select(equal(abs(score), broadcast(kInfinity)), score, bounded(mul(score, exponent_scale)));
+}
+
+// score ← exponent_scale · score + log2(e) · bias, for one row's visible keys.
+inline void add_bias(float* scores, const float* bias, std::int64_t bias_stride, std::int64_t keys,
+                     float exponent_scale) {
+  const Vec scale = broadcast(exponent_scale);
+  const Vec log2e = broadcast(kLog2E);
+  const Vec infinity = broadcast(kInfinity);
+  for (std::int64_t j = 0; j < keys; j += kLanes) {
+    const int count = static_cast<int>(smaller(kLanes, keys - j));
+    const Vec score = count == kLanes ? load(scores + j) : load_partial(scores + j, count);
+    const Vec added = bias_stride == 0  ? broadcast(*bias)
+                      : count == kLanes ? load(bias + j)
+                                        : load_partial(bias + j, count);
+    const Vec exact = fma(added, log2e, mul(score, scale));
+    const Vec result =
+        select(equal(abs(added), infinity), exact, select(equal(abs(score), infinity), exact, bounded(exact)));
+    store_lanes(result, scores + j, count);
+  }
+}
+
+// score ← −inf where the mask hides the key.
+inline void hide_masked(float* scores, const std::uint8_t* mask, std::int64_t mask_stride, std::int64_t keys,
+                        bool attend) {
+  for (std::int64_t j = 0; j < keys; ++j) {
+    scores[j] = (mask[j * mask_stride] != 0) == attend ? scores[j] : -kInfinity;
+  }
+}
+
+// Applies the masks that are not intervals to row r, keys begin … end − 1 of `scores`, whose key 0 is the masks'
+// first_key.
+inline void apply_masks(const kernels::AttentionRowMasks& masks, std::int64_t r, std::int64_t first_key,
+                        std::int64_t begin, std::int64_t end, float exponent_scale, float* scores) {
+  if (masks.bias != nullptr) {
+    const float* bias = masks.bias[r] + (first_key + begin) * masks.bias_key_stride;
+    add_bias(scores + begin, bias, masks.bias_key_stride, end - begin, exponent_scale);
+  }
+  if (masks.mask != nullptr) {
+    const std::uint8_t* mask = masks.mask[r] + (first_key + begin) * masks.mask_key_stride;
+    hide_masked(scores + begin, mask, masks.mask_key_stride, end - begin, masks.attend);
+  }
+}
+
+// Vectors of `scores` that hold keys begin … end − 1, with what else they hold put to −inf.
+struct VectorRange {
+  std::int64_t begin;
+  std::int64_t end;
+};
+inline VectorRange hide_edges(float* scores, std::int64_t begin, std::int64_t end) {
+  const Vec nothing = broadcast(-kInfinity);
+  const VectorRange range = {begin / kLanes, divide_up(end, kLanes)};
+  if (const int before = static_cast<int>(begin % kLanes)) {
+    float* at = scores + range.begin * kLanes;
+    store(select(mask_first(before), nothing, load(at)), at);
+  }
+  if (const int count = static_cast<int>(end % kLanes)) {
+    float* at = scores + (range.end - 1) * kLanes;
+    store(select(mask_first(count), load(at), nothing), at);
+  }
+  return range;
+}
+
+// The greater of `running` and the scores of those vectors, lane by lane; NaN is passed over.
+inline Vec maximum_with(Vec running, const float* scores, VectorRange range) {
+  for (std::int64_t v = range.begin; v < range.end; ++v) running = max(load(scores + v * kLanes), running);
+  return running;
+}
+
+// Weights are exp2(fma(score, scale, −maximum)), with one rounding where the row's maximum is a rounded product itself:
+// the largest weight is 1 but for that rounding. From such a maximum on it is a whole power of two or more, and from
+// 2³⁰ on nothing that exp2 could give back: there the scores are rounded in units of log 2 first, as the maximum was.
+inline constexpr float kLargeScore = 0x1p24f;
+inline bool is_large(float maximum) { return maximum >= kLargeScore || maximum <= -kLargeScore; }
+
+inline void scale_scores(float* scores, VectorRange range, Vec exponent_scale) {
+  for (std::int64_t v = range.begin; v < range.end; ++v) {
+    store(scaled(load(scores + v * kLanes), exponent_scale), scores + v * kLanes);
+  }
+}
+
+// score ← exp2(scale · score − maximum); returns their sums by lane: even and odd vectors of the block apart, each in
+// ascending order, then added. A maximum of −inf (nothing visible) must be given as 0.
+inline Vec weigh(float* scores, VectorRange range, Vec scale, Vec minus_maximum) {
+  Vec even = zero();
+  Vec odd = zero();
+  std::int64_t v = range.begin;
+  const auto weight = [&](std::int64_t vector) __attribute__((always_inline)) {
+    float* at = scores + vector * kLanes;
+    const Vec p = exp2_nonpositive(fma(load(at), scale, minus_maximum));
+    store(p, at);
+    return p;
+  };
+  if (v % 2 != 0 && v < range.end) odd = add(odd, weight(v++));
+#pragma GCC unroll 2
+  for (; v + 2 <= range.end; v += 2) {
+    even = add(even, weight(v));
+    odd = add(odd, weight(v + 1));
+  }
+  if (v < range.end) even = add(even, weight(v));
+  return add(even, odd);
+}
+
+}  // namespace headlight::HEADLIGHT_TARGET

@@ -1,0 +1,165 @@
+// Weights times values of a tile.
+#pragma once
+
+#include "kernels/attention_scores-inl.h"
+#include "kernels/attention_tile-inl.h"
+
+namespace headlight::HEADLIGHT_TARGET {
+
+// out[r] ← out[r] · keep[r] + share[r] · Σ_j weights[r][j] · value[j], j from begin[r] to end[r] − 1 in one ascending
+// chain of fused multiply-adds from +0; with `first`, the sum alone. Keys that a row does not see never reach its
+// chain, since 0 · NaN is NaN.
+struct ValueTile {
+  const float* weights;
+  std::int64_t weights_stride;
+  const float* value;
+  std::int64_t value_stride;
+  const std::int32_t* begin;
+  const std::int32_t* end;
+  float* out;
+  std::int64_t out_stride;
+  const float* keep;
+  const float* share;
+  bool first;
+  int last_lanes;  // lanes of the last vector that value and final_out have
+  // Not null: what would go to `out` ends here, divided by its row's sum (0: zeros).
+  float* final_out;
+  std::int64_t final_out_stride;
+  const float* final_sum;
+};
+
+// out · (1 / sum). Paths that skip a block and paths that merge nothing from it may differ in the sign of a zero; + 0
+// makes it +0.
+HEADLIGHT_INLINE Vec divided_by_sum(Vec out, float sum) {
+  return sum == 0.0f ? zero() : add(mul(out, broadcast(1.0f / sum)), zero());
+}
+
+template <int kVectors, bool kPartial>
+HEADLIGHT_INLINE void load_value(const float* value, int last_lanes, Vec (&to)[kVectors]) {
+#pragma GCC unroll 4
+  for (int v = 0; v < kVectors; ++v) {
+    to[v] = kPartial && v == kVectors - 1 ? load_partial(value + v * kLanes, last_lanes) : load(value + v * kLanes);
+  }
+}
+
+template <int kRows, int kVectors, bool kPartial>
+void value_tile(const ValueTile& tile) {
+  Vec sums[kRows][kVectors];
+#pragma GCC unroll 8
+  for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 4
+    for (int v = 0; v < kVectors; ++v) sums[r][v] = zero();
+  }
+  std::int64_t all_begin = tile.begin[0];
+  std::int64_t all_end = tile.end[0];
+  std::int64_t any_begin = all_begin;
+  std::int64_t any_end = all_end;
+  for (int r = 1; r < kRows; ++r) {
+    all_begin = larger(all_begin, tile.begin[r]);
+    all_end = smaller(all_end, tile.end[r]);
+    any_begin = smaller(any_begin, tile.begin[r]);
+    any_end = larger(any_end, tile.end[r]);
+  }
+  if (all_begin >= all_end) all_begin = all_end = any_end;
+
+  const std::int64_t stride = tile.value_stride;
+  const std::int64_t weights_stride = tile.weights_stride;
+  const int last_lanes = tile.last_lanes;
+
+  const auto ragged = [&](std::int64_t from, std::int64_t to) __attribute__((always_inline)) {
+    for (std::int64_t j = from; j < to; ++j) {
+      Vec value[kVectors];
+      load_value<kVectors, kPartial>(tile.value + j * stride, last_lanes, value);
+#pragma GCC unroll 8
+      for (int r = 0; r < kRows; ++r) {
+        const Mask sees = mask_first(j >= tile.begin[r] && j < tile.end[r] ? kLanes : 0);
+        const Vec weight = broadcast(tile.weights[r * weights_stride + j]);
+#pragma GCC unroll 4
+        for (int v = 0; v < kVectors; ++v) sums[r][v] = select(sees, fma(weight, value[v], sums[r][v]), sums[r][v]);
+      }
+    }
+  };
+
+  ragged(any_begin, all_begin);
+  constexpr int kPointers = (kRows + 2) / 3;
+  const float* weights[kPointers];
+#pragma GCC unroll 2
+  for (int p = 0; p < kPointers; ++p) weights[p] = tile.weights + 3 * p * weights_stride;
+  const float* at = tile.value + all_begin * stride;
+#pragma GCC unroll 4
+  for (std::int64_t j = all_begin; j < all_end; ++j) {
+    Vec value[kVectors];
+    load_value<kVectors, kPartial>(at, last_lanes, value);
+    // With few rows the values come from memory as fast as it gives them; with many they are in a cache.
+    if constexpr (kRows <= 2) {
+#pragma GCC unroll 4
+      for (int v = 0; v < kVectors * kLanes; v += kFloatsOfLine) __builtin_prefetch(at + kPrefetchRows * stride + v);
+    }
+    at += stride;
+#pragma GCC unroll 8
+    for (int r = 0; r < kRows; ++r) {
+      const Vec weight = broadcast(weights[r / 3][r % 3 * weights_stride + j]);
+#pragma GCC unroll 4
+      for (int v = 0; v < kVectors; ++v) sums[r][v] = fma(weight, value[v], sums[r][v]);
+    }
+  }
+  ragged(all_end, any_end);
+
+#pragma GCC unroll 8
+  for (int r = 0; r < kRows; ++r) {
+    float* out = tile.out + r * tile.out_stride;
+    if (!tile.first) {
+      const Vec keep = broadcast(tile.keep[r]);
+      const Vec share = broadcast(tile.share[r]);
+#pragma GCC unroll 4
+      for (int v = 0; v < kVectors; ++v) sums[r][v] = fma(sums[r][v], share, mul(load(out + v * kLanes), keep));
+    }
+    if (tile.final_out == nullptr) {
+#pragma GCC unroll 4
+      for (int v = 0; v < kVectors; ++v) store(sums[r][v], out + v * kLanes);
+      continue;
+    }
+    out = tile.final_out + r * tile.final_out_stride;
+#pragma GCC unroll 4
+    for (int v = 0; v < kVectors; ++v) {
+      store_lanes(divided_by_sum(sums[r][v], tile.final_sum[r]), out + v * kLanes,
+                  v == kVectors - 1 ? last_lanes : kLanes);
+    }
+  }
+}
+
+using ValueTileFunction = void (*)(const ValueTile&);
+
+template <bool kPartial, int kVectors, int... kRows>
+ValueTileFunction value_tile_of_rows(std::int64_t rows, Counts<kRows...>) {
+  static constexpr ValueTileFunction kTiles[] = {value_tile<kRows, kVectors, kPartial>...};
+  return kTiles[rows - 1];
+}
+
+template <bool kPartial, int... kVectors>
+ValueTileFunction value_tile_of(std::int64_t rows, std::int64_t vectors, Counts<kVectors...>) {
+  using ForRows = ValueTileFunction (*)(std::int64_t, CountsTo<kValueRows>::type);
+  static constexpr ForRows kTiles[] = {&value_tile_of_rows<kPartial, kVectors>...};
+  return kTiles[vectors - 1](rows, {});
+}
+
+// The tile for 1 … kValueRows rows and 1 … kValueVectors vectors.
+inline ValueTileFunction value_tile_of(std::int64_t rows, std::int64_t vectors, bool partial) {
+  constexpr CountsTo<kValueVectors>::type kCounts{};
+  return partial ? value_tile_of<true>(rows, vectors, kCounts) : value_tile_of<false>(rows, vectors, kCounts);
+}
+
+// The same sum for one row and one vector, key by key, where hidden values may be NaN or infinite.
+inline Vec exact_values(const float* weights, const float* value, std::int64_t value_stride, int count,
+                        std::int64_t begin, std::int64_t end, const std::uint8_t* mask, std::int64_t mask_stride,
+                        bool attend) {
+  Vec sum = zero();
+  for (std::int64_t j = begin; j < end; ++j) {
+    if ((mask[j * mask_stride] != 0) != attend) continue;
+    const float* at = value + j * value_stride;
+    sum = fma(broadcast(weights[j]), count == kLanes ? load(at) : load_partial(at, count), sum);
+  }
+  return sum;
+}
+
+}  // namespace headlight::HEADLIGHT_TARGET

@@ -1,0 +1,80 @@
+// Matrix products, one block of C on one thread: the contract between the kernels of an instruction set and
+// lib/ops/gemm.
+//
+//   C = activation(α · A · B + β · C + bias) + residual
+//
+// Order of summation, the same for every path: K is cut into n = ⌈K / kMaxDepth⌉ blocks (depth_block below). Within a
+// block an element is one chain of fused multiply-adds over ascending k that starts from +0; the sums of the blocks are
+// added in ascending order. So the bits depend on K and the instruction set alone, not on how many rows or columns are
+// computed together.
+//
+// A packed B, "panels": for each block of K, for each panel of `panel_width` columns, [k][panel_width], the last panel
+// filled up with zeros:
+//
+//            panel 0        panel 1              panel_width = 2 vectors
+//          ┌─────────┐    ┌─────────┐
+//   k = 0  │ b00 b01 …    │ b0,w …
+//   k = 1  │ b10 b11 …    │ b1,w …
+#pragma once
+
+#include <cstdint>
+
+#include "headlight/activation.h"
+
+namespace headlight::kernels {
+
+struct GemmEpilogue {
+  float alpha;
+  float beta;  // with 0, C is not read
+  Activation activation;
+  const float* bias;      // one for each column of the block, or null
+  const float* residual;  // the block's first element, or null
+  std::int64_t residual_row_stride;
+};
+
+enum class GemmLayout : std::uint8_t {
+  panels,   // B is packed
+  rows,     // B [K, N], columns next to each other
+  columns,  // B [N, K], transposed
+};
+
+// C [rows, columns] from A [rows, depth] and B [depth, columns].
+struct GemmBlock {
+  std::int64_t rows;
+  std::int64_t columns;
+  std::int64_t depth;
+  // A's element (i, k) lies at a[i · a_row_stride + k · a_depth_stride].
+  const float* a;
+  std::int64_t a_row_stride;
+  std::int64_t a_depth_stride;
+  // rows: element (k, j) at b[k · b_stride + j]; columns: at b[j · b_stride + k]; panels: b is the start of the whole
+  // packed matrix, of b_stride columns filled up to whole panels, and the block begins at column b_column.
+  GemmLayout b_layout;
+  const float* b;
+  std::int64_t b_stride;
+  std::int64_t b_column;
+  float* c;
+  std::int64_t c_row_stride;
+  GemmEpilogue epilogue;
+  float* scratch;  // as many floats as GemmKernels::scratch_floats says, 64-byte aligned; may be null when that is 0
+};
+
+struct GemmKernels {
+  int lanes;
+  int tile_rows;       // rows of the largest micro-kernel
+  int panel_width;     // its columns
+  int in_place_tiles;  // with at most so many tiles of rows, B [K, N] is read where it lies
+
+  // Floats of scratch that such a block asks for: a place to pack one panel where B is not packed, and block sums where
+  // K has several blocks.
+  std::int64_t (*scratch_floats)(const GemmBlock& block) noexcept;
+  void (*block)(const GemmBlock& block) noexcept;
+
+  // Packs columns [0, columns) of block `first` … `first + depth` of K, one panel: columns ≤ panel_width.
+  void (*pack_panel)(const float* b, std::int64_t b_stride, GemmLayout layout, std::int64_t depth, std::int64_t columns,
+                     float* panel) noexcept;
+  // Length of the blocks of K; the last may be shorter.
+  std::int64_t (*depth_block)(std::int64_t depth) noexcept;
+};
+
+}  // namespace headlight::kernels

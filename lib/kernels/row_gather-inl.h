@@ -1,0 +1,85 @@
+// Sums of rows: embedding lookup (rows of several tables) and mean pooling (the rows of a sequence).
+#pragma once
+
+#include "kernels/row_kernels.h"
+#include "kernels/row_sweep-inl.h"
+
+namespace headlight::HEADLIGHT_TARGET {
+
+inline void embed(const kernels::EmbeddingTable* tables, int count, float* out, std::int64_t out_stride,
+                  std::int64_t rows, std::int64_t columns) noexcept {
+  const auto row_of = [](const kernels::EmbeddingTable& table, std::int64_t n) {
+    return table.rows + table.ids[n] * table.stride;
+  };
+  for (std::int64_t n = 0; n < rows; ++n, out += out_stride) {
+    sweep_row(
+        columns,
+        [&](int, std::int64_t at) {
+          Vec sum = load(row_of(tables[0], n) + at);
+          for (int t = 1; t < count; ++t) sum = add(sum, load(row_of(tables[t], n) + at));
+          store(sum, out + at);
+        },
+        [&](std::int64_t at, int left) {
+          Vec sum = load_partial(row_of(tables[0], n) + at, left);
+          for (int t = 1; t < count; ++t) sum = add(sum, load_partial(row_of(tables[t], n) + at, left));
+          store_partial(sum, out + at, left);
+        });
+  }
+}
+
+// out[at …] = mean over rows of kVectors vectors side by side, each column in ascending order of rows.
+template <int kVectors>
+HEADLIGHT_INLINE void mean_of_columns(const float* x, std::int64_t x_stride, std::int64_t rows, float* out) {
+  Vec sums[kVectors];
+#pragma GCC unroll 4
+  for (Vec& one : sums) one = zero();
+  for (std::int64_t row = 0; row < rows; ++row, x += x_stride) {
+#pragma GCC unroll 4
+    for (int v = 0; v < kVectors; ++v) sums[v] = add(sums[v], load(x + v * kLanes));
+  }
+  const Vec by = broadcast(static_cast<float>(rows));
+#pragma GCC unroll 4
+  for (int v = 0; v < kVectors; ++v) store(div(sums[v], by), out + v * kLanes);
+}
+
+HEADLIGHT_INLINE void mean_of_last_columns(const float* x, std::int64_t x_stride, std::int64_t rows, float* out,
+                                           int count) {
+  Vec sum = zero();
+  for (std::int64_t row = 0; row < rows; ++row, x += x_stride) sum = add(sum, load_partial(x, count));
+  store_partial(div(sum, broadcast(static_cast<float>(rows))), out, count);
+}
+
+// Divides the row by max(‖row‖₂, 1e-12). NaN stays NaN: it is not below the floor.
+HEADLIGHT_INLINE void l2_normalize_row(float* row, std::int64_t columns) {
+  Vec squares[kRowAccumulators];
+#pragma GCC unroll 4
+  for (Vec& one : squares) one = zero();
+  sweep_row(
+      columns,
+      [&](int index, std::int64_t at) { squares[index] = fma(load(row + at), load(row + at), squares[index]); },
+      [&](std::int64_t at, int count) {
+        const Vec v = load_partial(row + at, count);
+        squares[0] = fma(v, v, squares[0]);
+      });
+  const Vec norm = sqrt(broadcast(sum_of_accumulators(squares)));
+  const Vec least = broadcast(1e-12f);
+  const Vec by = select(less(norm, least), least, norm);
+  sweep_row(
+      columns, [&](int, std::int64_t at) { store(div(load(row + at), by), row + at); },
+      [&](std::int64_t at, int count) { store_partial(div(load_partial(row + at, count), by), row + at, count); });
+}
+
+inline void mean_pool(const float* x, std::int64_t x_stride, std::int64_t rows, std::int64_t columns, float* out,
+                      bool l2_normalize) noexcept {
+  if (rows == 0) {
+    for (std::int64_t e = 0; e < columns; ++e) out[e] = 0.0f;
+    return;
+  }
+  std::int64_t at = 0;
+  for (; at + 4 * kLanes <= columns; at += 4 * kLanes) mean_of_columns<4>(x + at, x_stride, rows, out + at);
+  for (; at + kLanes <= columns; at += kLanes) mean_of_columns<1>(x + at, x_stride, rows, out + at);
+  if (at < columns) mean_of_last_columns(x + at, x_stride, rows, out + at, static_cast<int>(columns - at));
+  if (l2_normalize) l2_normalize_row(out, columns);
+}
+
+}  // namespace headlight::HEADLIGHT_TARGET

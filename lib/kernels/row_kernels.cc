@@ -1,0 +1,14 @@
+// Compiled once per instruction set.
+#include "kernels/row_kernels.h"
+
+#include "kernels/row_activation-inl.h"
+#include "kernels/row_gather-inl.h"
+#include "kernels/row_layer_norm-inl.h"
+#include "kernels/row_softmax-inl.h"
+
+namespace headlight::HEADLIGHT_TARGET {
+
+extern const kernels::RowKernels row_kernels;
+const kernels::RowKernels row_kernels = {softmax, layer_norm, activate, embed, mean_pool};
+
+}  // namespace headlight::HEADLIGHT_TARGET

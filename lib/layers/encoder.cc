@@ -1,0 +1,133 @@
+#include "headlight/layers/encoder.h"
+
+#include <algorithm>
+#include <array>
+
+#include "headlight/normalization.h"
+#include "layers/initializer.h"
+#include "layers/parameter_list.h"
+#include "layers/sizes.h"
+#include "ops/check.h"
+
+namespace headlight {
+
+namespace {
+
+constexpr std::string_view kName = "Encoder";
+
+const EncoderOptions& checked(const EncoderOptions& options) {
+  layers::at_least(1, kName, "vocabulary", options.vocabulary);
+  layers::at_least(1, kName, "max_positions", options.max_positions);
+  layers::at_least(0, kName, "token_types", options.token_types);
+  layers::at_least(1, kName, "width", options.width);
+  layers::at_least(0, kName, "layers", options.layers);
+  return options;
+}
+
+TransformerLayerOptions layer_options(const EncoderOptions& options) {
+  return {.width = options.width,
+          .heads = options.heads,
+          .feed_forward_width = options.feed_forward_width,
+          .norm = options.norm,
+          .activation = options.activation,
+          .layer_norm_epsilon = options.layer_norm_epsilon,
+          .dropout = options.dropout};
+}
+
+}  // namespace
+
+Encoder::Encoder(const EncoderOptions& options)
+    : options_(checked(options)),
+      word_embeddings_({options.vocabulary, options.width}),
+      position_embeddings_({options.max_positions, options.width}),
+      norm_(options.width, options.layer_norm_epsilon) {
+  // Whoever writes the options into a file wants them without defaults.
+  if (options_.feed_forward_width == 0) options_.feed_forward_width = 4 * options_.width;
+  if (options.token_types > 0) token_type_embeddings_ = Tensor<float, 2>({options.token_types, options.width});
+  layers_.reserve(static_cast<std::size_t>(options.layers));
+  for (std::int64_t layer = 0; layer < options.layers; ++layer) layers_.emplace_back(layer_options(options));
+}
+
+void Encoder::check(const EncoderInput& input, const View<float, 2>& hidden,
+                    std::span<const LayerProbabilities> probabilities) const {
+  ops::check_view(kName, "hidden", hidden);
+  const std::array<std::int64_t, 2> expected = {static_cast<std::int64_t>(input.ids.size()), options_.width};
+  ops::check_shape(kName, "hidden", hidden.shape, expected, "[N, E]");
+  const auto check_count = [&](std::string_view name, std::span<const std::int64_t> values, bool wanted) {
+    const std::size_t count = wanted ? input.ids.size() : 0;
+    if (values.size() != count) {
+      ops::fail(kName, std::string(name) + " has " + std::to_string(values.size()) + " entries, expected " +
+                           std::to_string(count) + (wanted ? " (one for each id)" : " (there is no such table)"));
+    }
+  };
+  check_count("positions", input.positions, true);
+  check_count("token_types", input.token_types, options_.token_types > 0);
+  if (input.offsets.empty()) ops::fail(kName, "offsets is empty, expected [n + 1] entries from 0 to N");
+  for (const LayerProbabilities& wanted : probabilities) {
+    if (wanted.layer < 0 || wanted.layer >= options_.layers) {
+      ops::fail(kName, "probabilities are asked of layer " + std::to_string(wanted.layer) + ", expected 0 to " +
+                           std::to_string(options_.layers - 1));
+    }
+  }
+}
+
+void Encoder::embed_tokens(Engine& engine, const EncoderInput& input, View<float, 2> hidden) const {
+  const std::array<Embedding, 3> tables = {Embedding{word_embeddings_, input.ids},
+                                           Embedding{position_embeddings_, input.positions},
+                                           Embedding{token_type_embeddings_, input.token_types}};
+  embed(engine, std::span(tables).first(options_.token_types > 0 ? 3 : 2), hidden);
+}
+
+void Encoder::forward(Engine& engine, const EncoderInput& input, View<float, 2> hidden,
+                      std::span<const LayerProbabilities> probabilities) const {
+  check(input, hidden, probabilities);
+  embed_tokens(engine, input, hidden);
+  if (options_.norm == Norm::post) norm_.forward(engine, hidden, hidden);
+  const View<float, 3> x(hidden.data, {1, hidden.extent(0), hidden.extent(1)},
+                         {hidden.extent(0) * hidden.stride(0), hidden.stride(0), hidden.stride(1)});
+  for (std::size_t layer = 0; layer < layers_.size(); ++layer) {
+    AttentionOptions options;
+    options.query_offsets = input.offsets;
+    for (const LayerProbabilities& wanted : probabilities) {
+      if (wanted.layer == static_cast<std::int64_t>(layer)) options.probabilities = wanted.probabilities;
+    }
+    layers_[layer].forward(engine, x, x, options);
+  }
+  if (options_.norm == Norm::pre) norm_.forward(engine, hidden, hidden);
+}
+
+std::size_t Encoder::workspace_bytes(const Engine& engine, std::int64_t tokens) const {
+  std::size_t most = 0;
+  for (const TransformerEncoderLayer& layer : layers_) most = std::max(most, layer.workspace_bytes(engine, 1, tokens));
+  return most;
+}
+
+void Encoder::reserve(Engine& engine, std::int64_t tokens) const {
+  for (const TransformerEncoderLayer& layer : layers_) layer.reserve(engine, 1, tokens);
+}
+
+void Encoder::append_parameters(const std::string& prefix, std::vector<Parameter>& list, const Weights* named) {
+  layers::append(list, prefix + "word_embeddings.weight", word_embeddings_);
+  layers::append(list, prefix + "position_embeddings.weight", position_embeddings_);
+  layers::append(list, prefix + "token_type_embeddings.weight", token_type_embeddings_);
+  norm_.append_parameters(prefix + "norm.", list, named);
+  for (std::size_t layer = 0; layer < layers_.size(); ++layer) {
+    layers_[layer].append_parameters(prefix + "layers." + std::to_string(layer) + ".", list, named);
+  }
+}
+
+void Encoder::initialize_from(layers::Initializer& initializer) {
+  // Standard deviation 0.02, as BERT's and GPT-2's tables begin; a uniform draw of bound b has b / √3.
+  constexpr float kBound = 0.02f * 1.7320508f;
+  initializer.uniform(layers::values_of(word_embeddings_), kBound);
+  initializer.uniform(layers::values_of(position_embeddings_), kBound);
+  initializer.uniform(layers::values_of(token_type_embeddings_), kBound);
+  norm_.initialize_from(initializer);
+  for (TransformerEncoderLayer& layer : layers_) layer.initialize_from(initializer);
+}
+
+void Encoder::set_open(bool open) noexcept {
+  for (TransformerEncoderLayer& layer : layers_) layer.set_open(open);
+}
+
+}  // namespace headlight

@@ -1,0 +1,26 @@
+// First values of parameters: the same on every machine, whatever was asked for before or on how many threads.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+namespace headlight::layers {
+
+// Each parameter takes a stream of its own in runtime/random.h: a value depends on the seed, the place of its parameter
+// in the layer's list and its own index alone.
+class Initializer {
+ public:
+  explicit Initializer(std::uint64_t seed) noexcept : seed_(seed) {}
+
+  // Uniform in [−bound, bound).
+  void uniform(std::span<float> values, float bound) noexcept;
+  // Xavier-uniform (Glorot & Bengio 2010): bound √(6 / (fan_in + fan_out)).
+  void xavier(std::span<float> values, std::int64_t fan_in, std::int64_t fan_out) noexcept;
+  void constant(std::span<float> values, float value) noexcept;
+
+ private:
+  std::uint64_t seed_;
+  std::uint32_t stream_ = 0;
+};
+
+}  // namespace headlight::layers

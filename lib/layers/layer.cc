@@ -1,0 +1,43 @@
+#include "headlight/layers/layer.h"
+
+#include "layers/initializer.h"
+#include "layers/parameter_list.h"
+
+namespace headlight {
+
+std::vector<Parameter> Layer::parameters() {
+  set_open(true);
+  std::vector<Parameter> list;
+  append_parameters("", list, nullptr);
+  return list;
+}
+
+Weights Layer::weights() const {
+  // Listing changes nothing; what it hands out is made read-only below.
+  std::vector<Parameter> list;
+  const_cast<Layer*>(this)->append_parameters("", list, nullptr);
+  Weights named;
+  for (Parameter& parameter : list) named[parameter.name] = {std::move(parameter.shape), parameter.values};
+  return named;
+}
+
+std::int64_t Layer::parameter_count() const {
+  std::int64_t count = 0;
+  for (const auto& [name, weight] : weights()) count += static_cast<std::int64_t>(weight.values.size());
+  return count;
+}
+
+void Layer::load(const Weights& weights, const LoadOptions& options) {
+  std::vector<Parameter> list;
+  append_parameters(options.prefix, list, &weights);
+  layers::load_parameters(type_name(), list, weights, options);
+  freeze();
+}
+
+void Layer::initialize(std::uint64_t seed) {
+  layers::Initializer initializer(seed);
+  initialize_from(initializer);
+  freeze();
+}
+
+}  // namespace headlight

@@ -1,0 +1,139 @@
+#include "headlight/layers/multi_head_attention.h"
+
+#include "layers/initializer.h"
+#include "layers/parameter_list.h"
+#include "layers/sizes.h"
+#include "ops/check.h"
+
+namespace headlight {
+
+namespace {
+
+constexpr std::string_view kName = "MultiHeadAttention";
+
+// Options with every 0 that stands for another size replaced by it.
+MultiHeadAttentionOptions checked(MultiHeadAttentionOptions options) {
+  layers::at_least(1, kName, "width", options.width);
+  layers::at_least(1, kName, "heads", options.heads);
+  options.key_value_heads = layers::given_or(options.key_value_heads, options.heads);
+  options.key_width = layers::given_or(options.key_width, options.width);
+  options.value_width = layers::given_or(options.value_width, options.width);
+  layers::at_least(1, kName, "key_value_heads", options.key_value_heads);
+  layers::at_least(1, kName, "key_width", options.key_width);
+  layers::at_least(1, kName, "value_width", options.value_width);
+  const auto check_divides = [](std::string_view what, std::int64_t part, std::string_view of, std::int64_t whole) {
+    if (whole % part != 0) {
+      ops::fail(kName, std::string(what) + " is " + std::to_string(part) + ", expected a divisor of " +
+                           std::string(of) + ", which is " + std::to_string(whole));
+    }
+  };
+  check_divides("heads", options.heads, "width", options.width);
+  check_divides("key_value_heads", options.key_value_heads, "heads", options.heads);
+  const bool one_width = options.key_width == options.width && options.value_width == options.width;
+  options.packed_projection = options.packed_projection && one_width;
+  return options;
+}
+
+}  // namespace
+
+MultiHeadAttention::MultiHeadAttention(const MultiHeadAttentionOptions& options)
+    : options_(checked(options)),
+      projections_(
+          {options_.width * options_.width + key_value_columns() * (options_.key_width + options_.value_width)}),
+      output_({options_.width, options_.width}) {
+  if (!options_.bias) return;
+  projection_bias_ = Tensor<float, 1>({options_.width + 2 * key_value_columns()});
+  output_bias_ = Tensor<float, 1>({options_.width});
+}
+
+std::int64_t MultiHeadAttention::key_value_columns() const noexcept {
+  return options_.width / options_.heads * options_.key_value_heads;
+}
+
+View<const float, 2> MultiHeadAttention::weight_of(Group group) const noexcept {
+  const std::int64_t columns = key_value_columns();
+  const float* query = projections_.data();
+  const float* key = query + options_.width * options_.width;
+  const float* value = key + columns * options_.key_width;
+  switch (group) {
+    case kQuery:
+      return {query, {options_.width, options_.width}};
+    case kKey:
+      return {key, {columns, options_.key_width}};
+    case kValue:
+      return {value, {columns, options_.value_width}};
+    case kKeyValue:
+      return {key, {2 * columns, options_.key_width}};
+    default:
+      return {query, {options_.width + 2 * columns, options_.width}};
+  }
+}
+
+std::span<const float> MultiHeadAttention::bias_of(Group group) const noexcept {
+  if (!options_.bias) return {};
+  const std::span<const float> all = layers::values_of(projection_bias_);
+  const auto width = static_cast<std::size_t>(options_.width);
+  const auto columns = static_cast<std::size_t>(key_value_columns());
+  switch (group) {
+    case kQuery:
+      return all.first(width);
+    case kKey:
+      return all.subspan(width, columns);
+    case kValue:
+      return all.last(columns);
+    case kKeyValue:
+      return all.last(2 * columns);
+    default:
+      return all;
+  }
+}
+
+void MultiHeadAttention::append_parameters(const std::string& prefix, std::vector<Parameter>& list,
+                                           const Weights* named) {
+  for (const char* extra : {"bias_k", "bias_v"}) {
+    if (named != nullptr && named->contains(prefix + extra)) {
+      ops::fail(kName, "weight " + prefix + extra + " is given, expected none: an extra learned key is not supported");
+    }
+  }
+  const bool one_width = options_.key_width == options_.width && options_.value_width == options_.width;
+  bool packed = options_.packed_projection;
+  if (named != nullptr && one_width) packed = !named->contains(prefix + "q_proj_weight");
+  const auto append_group = [&](const char* name, Group group) {
+    const View<const float, 2> weight = weight_of(group);
+    float* values = projections_.data() + (weight.data - projections_.data());
+    list.push_back(
+        {prefix + name, {weight.extent(0), weight.extent(1)}, {values, static_cast<std::size_t>(weight.size())}});
+  };
+  if (packed) {
+    append_group("in_proj_weight", kAll);
+  } else {
+    append_group("q_proj_weight", kQuery);
+    append_group("k_proj_weight", kKey);
+    append_group("v_proj_weight", kValue);
+  }
+  layers::append(list, prefix + "in_proj_bias", projection_bias_);
+  layers::append(list, prefix + "out_proj.weight", output_);
+  layers::append(list, prefix + "out_proj.bias", output_bias_);
+}
+
+// Xavier's bound for a packed [3E, E] matrix is √(6/4E), for three [E, E] ones √(6/2E), a factor of √2 more. Here both
+// forms get the same: each projection is drawn as the [E, fan_in] matrix that it is, so that a projection keeps the
+// variance of its input. Key and value projections count E outputs even when key_value_heads are few: the variance
+// depends on no number of heads.
+void MultiHeadAttention::initialize_from(layers::Initializer& initializer) {
+  for (const Group group : {kQuery, kKey, kValue}) {
+    const View<const float, 2> weight = weight_of(group);
+    float* values = projections_.data() + (weight.data - projections_.data());
+    initializer.xavier({values, static_cast<std::size_t>(weight.size())}, weight.extent(1), options_.width);
+  }
+  initializer.constant(layers::values_of(projection_bias_), 0.0f);
+  initializer.xavier(layers::values_of(output_), options_.width, options_.width);
+  initializer.constant(layers::values_of(output_bias_), 0.0f);
+}
+
+void MultiHeadAttention::set_open(bool open) noexcept {
+  for (PackedCopies& copies : packed_) copies.set_open(open);
+  packed_output_.set_open(open);
+}
+
+}  // namespace headlight

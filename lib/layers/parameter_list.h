@@ -1,0 +1,37 @@
+// Putting parameter lists together, and filling them from named weights.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "headlight/parameters.h"
+#include "headlight/tensor.h"
+
+namespace headlight::layers {
+
+template <int Rank>
+std::span<float> values_of(Tensor<float, Rank>& tensor) noexcept {
+  return {tensor.data(), static_cast<std::size_t>(tensor.size())};
+}
+
+template <int Rank>
+std::span<const float> values_of(const Tensor<float, Rank>& tensor) noexcept {
+  return {tensor.data(), static_cast<std::size_t>(tensor.size())};
+}
+
+// Appends the tensor as `name`; nothing if it has no memory (a bias that is not there).
+template <int Rank>
+void append(std::vector<Parameter>& list, const std::string& name, Tensor<float, Rank>& tensor) {
+  if (tensor.data() == nullptr) return;
+  list.push_back({name, {tensor.shape().begin(), tensor.shape().end()}, values_of(tensor)});
+}
+
+// Copies into each parameter the weight of its name. Everything is checked before anything is written. Throws
+// std::invalid_argument naming the tensor and both shapes where one is missing, has another shape, or begins with
+// options.prefix and belongs to no parameter; `layer` begins the message.
+void load_parameters(std::string_view layer, std::span<const Parameter> parameters, const Weights& weights,
+                     const LoadOptions& options);
+
+}  // namespace headlight::layers

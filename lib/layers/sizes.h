@@ -1,0 +1,36 @@
+// Checks of sizes given to constructors.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "ops/check.h"
+
+namespace headlight::layers {
+
+// `value` if it is ≥ least; else throws.
+inline std::int64_t at_least(std::int64_t least, std::string_view layer, std::string_view option, std::int64_t value) {
+  if (value < least) {
+    ops::fail(layer,
+              std::string(option) + " is " + std::to_string(value) + ", expected at least " + std::to_string(least));
+  }
+  return value;
+}
+
+// B · L rows; throws where that is no number of rows.
+inline std::int64_t row_count(std::string_view layer, std::int64_t batch, std::int64_t length) {
+  std::int64_t rows = 0;
+  if (batch < 0 || length < 0 || __builtin_mul_overflow(batch, length, &rows)) {
+    ops::fail(layer, "[B, L] is [" + std::to_string(batch) + ", " + std::to_string(length) +
+                         "], expected extents ≥ 0 with a product of less than 2⁶³");
+  }
+  return rows;
+}
+
+// A size that 0 leaves to another.
+constexpr std::int64_t given_or(std::int64_t value, std::int64_t otherwise) noexcept {
+  return value == 0 ? otherwise : value;
+}
+
+}  // namespace headlight::layers

@@ -1,0 +1,69 @@
+// What encoder and decoder layers have in common: options, and the step around each part.
+#pragma once
+
+#include <string_view>
+
+#include "headlight/layers/transformer.h"
+#include "layers/rows.h"
+#include "layers/sizes.h"
+#include "ops/check.h"
+#include "ops/in_place.h"
+#include "runtime/parallel.h"
+
+namespace headlight::layers {
+
+// Throws for a probability outside [0, 1); the sizes are checked by the parts.
+inline const TransformerLayerOptions& checked(std::string_view layer, const TransformerLayerOptions& options) {
+  if (!(options.dropout >= 0.0f && options.dropout < 1.0f)) {
+    ops::fail(layer, "dropout is " + std::to_string(options.dropout) + ", expected a probability in [0, 1)");
+  }
+  return options;
+}
+
+inline void check_hidden_states(std::string_view layer, const View<const float, 3>& x, const View<float, 3>& y,
+                                std::int64_t width) {
+  const ops::Extent x_extent = ops::check_view(layer, "x", x);
+  const ops::Extent y_extent = ops::check_view(layer, "y", y);
+  const std::array<std::int64_t, 3> expected = {-1, -1, width};
+  ops::check_shape(layer, "x", x.shape, expected, "[B, L, E]");
+  ops::check_shape(layer, "y", y.shape, x.shape, "the shape of x");
+  ops::check_no_self_overlap(layer, "y", y.shape, y.strides);
+  ops::check_same_or_disjoint(layer, "y", y, y_extent, "x", x, x_extent);
+}
+
+inline void normalize(Engine& engine, const LayerNorm& norm, View<const float, 3> x, View<float, 3> y) {
+  for_each_matrix(
+      x.extent(0), [&](View<const float, 2> from, View<float, 2> to) { norm.forward(engine, from, to); }, x, y);
+}
+
+// Bytes of scratch that a Pre-LN layer needs for its normalised input.
+inline std::size_t normalized_bytes(Norm norm, std::string_view layer, std::int64_t batch, std::int64_t length,
+                                    std::int64_t width) {
+  runtime::ScratchLayout layout;
+  if (norm == Norm::pre) layout.add<float>(row_count(layer, batch, length), row_distance(width));
+  return layout.bytes();
+}
+
+// One step of a layer, x → y, with part(in, out, residual) computing out = F(in) + residual.
+// Post-LN: y = LN(F(x) + x). Pre-LN: y = F(LN(x)) + x, LN(x) in `normalized`.
+template <class Part>
+void residual_step(Engine& engine, Norm norm, const LayerNorm& layer_norm, View<const float, 3> x, View<float, 3> y,
+                   View<float, 3> normalized, Part part) {
+  if (norm == Norm::post) {
+    part(x, y, x);
+    normalize(engine, layer_norm, y, y);
+  } else {
+    normalize(engine, layer_norm, x, normalized);
+    part(normalized, y, x);
+  }
+}
+
+// The buffer for LN(x) in Pre-LN layers: [B, L, E] in scratch memory, or nothing.
+inline View<float, 3> normalized_view(Norm norm, const runtime::Scratch& memory,
+                                      const View<const float, 3>& x) noexcept {
+  if (norm == Norm::post) return {};
+  const std::int64_t distance = row_distance(x.extent(2));
+  return {reinterpret_cast<float*>(memory.data()), x.shape, {x.extent(1) * distance, distance, 1}};
+}
+
+}  // namespace headlight::layers

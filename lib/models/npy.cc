@@ -1,0 +1,255 @@
+#include "headlight/models/npy.h"
+
+#include <bit>
+#include <charconv>
+#include <cmath>
+#include <cstddef>
+#include <cstring>
+#include <limits>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+
+#include "headlight/models/atomic_file.h"
+#include "headlight/models/errors.h"
+#include "models/half.h"
+#include "models/input_file.h"
+#include "models/npy_header.h"
+
+namespace headlight::models {
+namespace {
+
+static_assert(std::endian::native == std::endian::little, "files are little-endian, and so is their reader");
+
+constexpr std::string_view kMagic{"\x93NUMPY", 6};
+constexpr std::size_t kAlignment = 64;
+// Three keys fit into 128 bytes; 32 axes of 19 digits into 800. Longer headers hold field names, which are refused
+// anyway.
+constexpr std::uint32_t kLongestHeader = 1 << 16;
+
+// Elements are converted in pieces, so that a file never lies in memory twice.
+constexpr std::size_t kPieceBytes = 1 << 18;
+
+struct Opened {
+  NpyHeader header;
+  std::uint64_t data_offset = 0;
+};
+
+Opened open_npy(const InputFile& file) {
+  const std::string& path = file.path();
+  std::array<unsigned char, 12> start{};
+  const auto given = static_cast<std::size_t>(std::min<std::uint64_t>(file.size(), start.size()));
+  file.read(0, std::as_writable_bytes(std::span(start).first(given)));
+  if (given < 10 || std::memcmp(start.data(), kMagic.data(), kMagic.size()) != 0) {
+    throw FileError(path, "is no .npy file (it does not begin with \\x93NUMPY and a version)");
+  }
+  const int major = start[6];
+  const int minor = start[7];
+  if (major < 1 || major > 3 || minor != 0) {
+    throw FileError(path, "has format version " + std::to_string(major) + "." + std::to_string(minor) +
+                              ", expected 1.0, 2.0 or 3.0");
+  }
+  const std::uint64_t prefix = major == 1 ? 10 : 12;
+  std::uint32_t length = static_cast<std::uint32_t>(start[8]) | static_cast<std::uint32_t>(start[9]) << 8;
+  if (major > 1) length |= static_cast<std::uint32_t>(start[10]) << 16 | static_cast<std::uint32_t>(start[11]) << 24;
+  if (file.size() < prefix || length > file.size() - prefix) {
+    throw FileError(path, "ends inside its header (" + std::to_string(file.size()) + " bytes, header length " +
+                              std::to_string(length) + ")");
+  }
+  if (length > kLongestHeader) {
+    throw FileError(path, "has a header of " + std::to_string(length) + " bytes, expected at most " +
+                              std::to_string(kLongestHeader));
+  }
+  std::string text(length, '\0');
+  file.read(prefix, std::as_writable_bytes(std::span(text)));
+  Opened opened{parse_npy_header(path, text), prefix + length};
+  const auto expected =
+      static_cast<std::uint64_t>(opened.header.count) * static_cast<std::uint64_t>(opened.header.element_size);
+  const std::uint64_t given_bytes = file.size() - opened.data_offset;
+  if (given_bytes != expected) {
+    throw FileError(path, "holds " + std::to_string(given_bytes) + " bytes of data, but its shape and type say " +
+                              std::to_string(expected));
+  }
+  return opened;
+}
+
+template <class Stored>
+Stored load_element(const std::byte* from, bool big_endian) {
+  std::array<std::byte, sizeof(Stored)> bytes;
+  std::memcpy(bytes.data(), from, sizeof(Stored));
+  if (big_endian) std::reverse(bytes.begin(), bytes.end());
+  return std::bit_cast<Stored>(bytes);
+}
+
+template <class T>
+constexpr std::string_view kTypeName = std::is_same_v<T, float>          ? "float32 (or float16, float64)"
+                                       : std::is_same_v<T, std::int64_t> ? "int64 (or another integer type, or bool)"
+                                                                         : "uint8 or bool (or another integer type)";
+
+std::string shortest(double value) {
+  std::array<char, 32> buffer{};
+  const auto end = std::to_chars(buffer.data(), buffer.data() + buffer.size(), value).ptr;
+  return {buffer.data(), end};
+}
+
+template <class T, class Stored>
+T converted(const std::string& path, Stored stored, std::int64_t index) {
+  if constexpr (std::is_same_v<Stored, double>) {
+    const auto value = static_cast<float>(stored);
+    if (std::isinf(value) && !std::isinf(stored)) {
+      throw FileError(path, "element " + std::to_string(index) + " is " + shortest(stored) + ", beyond float32");
+    }
+    return value;
+  } else if constexpr (std::is_integral_v<T>) {
+    if (!std::in_range<T>(stored)) {
+      throw FileError(path, "element " + std::to_string(index) + " is " + std::to_string(stored) + ", expected " +
+                                std::to_string(std::numeric_limits<T>::min()) + " to " +
+                                std::to_string(std::numeric_limits<T>::max()));
+    }
+    return static_cast<T>(stored);
+  } else {
+    return stored;
+  }
+}
+
+// Calls convert(bytes of one element, its index) for every element of the file, in file order.
+template <class Convert>
+void for_each_element(const InputFile& file, const Opened& opened, Convert convert) {
+  const auto size = static_cast<std::size_t>(opened.header.element_size);
+  std::vector<std::byte> piece;
+  std::uint64_t offset = opened.data_offset;
+  for (std::int64_t index = 0; index < opened.header.count;) {
+    const auto count = std::min(kPieceBytes / size, static_cast<std::size_t>(opened.header.count - index));
+    piece.resize(count * size);
+    file.read(offset, piece);
+    for (std::size_t i = 0; i < count; ++i) convert(piece.data() + i * size, index++);
+    offset += piece.size();
+  }
+}
+
+// Where element `index` of Fortran order (first axis fastest) lies in C order: an odometer that steps with the file.
+class FortranOdometer {
+ public:
+  explicit FortranOdometer(const std::vector<std::int64_t>& shape)
+      : shape_(shape), strides_(shape.size()), at_(shape.size(), 0) {
+    std::int64_t step = 1;
+    for (std::size_t axis = shape.size(); axis-- > 0;) {
+      strides_[axis] = step;
+      step *= shape[axis];
+    }
+  }
+
+  std::size_t next() {
+    const std::int64_t now = position_;
+    for (std::size_t axis = 0; axis < shape_.size(); ++axis) {
+      position_ += strides_[axis];
+      if (++at_[axis] < shape_[axis]) break;
+      position_ -= strides_[axis] * shape_[axis];
+      at_[axis] = 0;
+    }
+    return static_cast<std::size_t>(now);
+  }
+
+ private:
+  const std::vector<std::int64_t>& shape_;
+  std::vector<std::int64_t> strides_;
+  std::vector<std::int64_t> at_;
+  std::int64_t position_ = 0;
+};
+
+template <class T, class Stored, class Widen>
+void read_elements(const InputFile& file, const Opened& opened, std::vector<T>& values, Widen widen) {
+  FortranOdometer odometer(opened.header.shape);
+  const bool reorder = opened.header.fortran_order && opened.header.shape.size() > 1;
+  for_each_element(file, opened, [&](const std::byte* from, std::int64_t index) {
+    const auto stored = widen(load_element<Stored>(from, opened.header.big_endian));
+    values[reorder ? odometer.next() : static_cast<std::size_t>(index)] = converted<T>(file.path(), stored, index);
+  });
+}
+
+constexpr auto kAsStored = [](auto stored) { return stored; };
+
+// True when `header` holds what a T can be read from; the values are then read.
+template <class T>
+bool read_values(const InputFile& file, const Opened& opened, std::vector<T>& values) {
+  const NpyHeader& header = opened.header;
+  const int size = header.element_size;
+  if constexpr (std::is_same_v<T, float>) {
+    if (header.kind != 'f') return false;
+    if (size == 2) read_elements<T, std::uint16_t>(file, opened, values, float16_to_float);
+    if (size == 4) read_elements<T, float>(file, opened, values, kAsStored);
+    if (size == 8) read_elements<T, double>(file, opened, values, kAsStored);
+  } else if (header.kind == 'b') {
+    read_elements<T, std::uint8_t>(file, opened, values, [](std::uint8_t byte) { return std::uint8_t{byte != 0}; });
+  } else if (header.kind == 'i') {
+    if (size == 1) read_elements<T, std::int8_t>(file, opened, values, kAsStored);
+    if (size == 2) read_elements<T, std::int16_t>(file, opened, values, kAsStored);
+    if (size == 4) read_elements<T, std::int32_t>(file, opened, values, kAsStored);
+    if (size == 8) read_elements<T, std::int64_t>(file, opened, values, kAsStored);
+  } else if (header.kind == 'u') {
+    if (size == 1) read_elements<T, std::uint8_t>(file, opened, values, kAsStored);
+    if (size == 2) read_elements<T, std::uint16_t>(file, opened, values, kAsStored);
+    if (size == 4) read_elements<T, std::uint32_t>(file, opened, values, kAsStored);
+    if (size == 8) read_elements<T, std::uint64_t>(file, opened, values, kAsStored);
+  } else {
+    return false;
+  }
+  return true;
+}
+
+void write_array(const std::string& path, std::string_view descr, std::span<const std::int64_t> shape,
+                 std::span<const std::byte> bytes, std::size_t count) {
+  std::string tuple;
+  std::uint64_t expected = 1;
+  bool fits = true;
+  for (const std::int64_t extent : shape) {
+    fits = fits && extent >= 0 && !__builtin_mul_overflow(expected, static_cast<std::uint64_t>(extent), &expected);
+    tuple += (tuple.empty() ? "" : ", ") + std::to_string(extent);
+  }
+  if (shape.size() == 1) tuple += ',';
+  if (!fits || expected != count) {
+    throw std::invalid_argument("write_npy: the shape (" + tuple + ") does not say " + std::to_string(count) +
+                                " values");
+  }
+  std::string header = std::string(kMagic) + std::string("\x01\x00\x00\x00", 4) + "{'descr': '" + std::string(descr) +
+                       "', 'fortran_order': False, 'shape': (" + tuple + "), }";
+  header.append(kAlignment - 1 - header.size() % kAlignment, ' ');
+  header += '\n';
+  const std::size_t length = header.size() - 10;
+  header[8] = static_cast<char>(length & 0xFF);
+  header[9] = static_cast<char>(length >> 8);
+  AtomicFile file(path);
+  file.write(header.data(), header.size());
+  file.write(bytes.data(), bytes.size());
+  file.commit();
+}
+
+}  // namespace
+
+template <class T>
+Array<T> read_npy(const std::string& path) {
+  const InputFile file(path);
+  const Opened opened = open_npy(file);
+  Array<T> array{opened.header.shape, {}};
+  array.values.resize(static_cast<std::size_t>(opened.header.count));
+  if (!read_values(file, opened, array.values)) {
+    throw FileError(path, "has the type " + in_quotes(opened.header.descr) + ", expected " + std::string(kTypeName<T>));
+  }
+  return array;
+}
+
+template Array<float> read_npy<float>(const std::string& path);
+template Array<std::int64_t> read_npy<std::int64_t>(const std::string& path);
+template Array<std::uint8_t> read_npy<std::uint8_t>(const std::string& path);
+
+void write_npy(const std::string& path, std::span<const std::int64_t> shape, std::span<const float> values) {
+  write_array(path, "<f4", shape, std::as_bytes(values), values.size());
+}
+void write_npy(const std::string& path, std::span<const std::int64_t> shape, std::span<const std::int64_t> values) {
+  write_array(path, "<i8", shape, std::as_bytes(values), values.size());
+}
+void write_npy(const std::string& path, std::span<const std::int64_t> shape, std::span<const std::uint8_t> values) {
+  write_array(path, "|u1", shape, std::as_bytes(values), values.size());
+}
+
+}  // namespace headlight::models

@@ -1,0 +1,24 @@
+// The header of a .npy file: a Python dict literal, read strictly and by hand.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace headlight::models {
+
+struct NpyHeader {
+  char kind = 0;         // 'f' float, 'i' signed, 'u' unsigned, 'b' bool
+  int element_size = 0;  // bytes: 1, 2, 4 or 8
+  bool big_endian = false;
+  bool fortran_order = false;
+  std::vector<std::int64_t> shape;
+  std::int64_t count = 0;  // elements; count · element_size < 2⁶³
+  std::string descr;       // as the file spells it
+};
+
+// Reads the dict, "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }" and padding. Throws FileError.
+[[nodiscard]] NpyHeader parse_npy_header(const std::string& path, std::string_view text);
+
+}  // namespace headlight::models

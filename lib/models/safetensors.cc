@@ -1,0 +1,166 @@
+#include "headlight/models/safetensors.h"
+
+#include <bit>
+#include <cstring>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+#include <unordered_map>
+#include <utility>
+
+#include "headlight/models/atomic_file.h"
+#include "headlight/models/errors.h"
+#include "models/half.h"
+#include "models/input_file.h"
+#include "models/safetensors_header.h"
+
+namespace headlight::models {
+namespace {
+
+static_assert(std::endian::native == std::endian::little, "the mapped bytes are used as they are");
+
+constexpr std::uint64_t kLengthBytes = 8;
+constexpr std::uint64_t kLongestHeader = 100'000'000;  // what the reference implementation allows
+
+// Written data begins at a multiple of this, so that a map of the file gives aligned vectors.
+constexpr std::size_t kDataAlignment = 64;
+
+std::size_t element_count(const SafetensorsEntry& entry) {
+  return entry.bytes.size() / safetensors_element_size(entry.dtype);
+}
+
+std::vector<float> widened(const SafetensorsEntry& entry) {
+  std::vector<float> values(element_count(entry));
+  if (entry.dtype == "F32") {
+    if (!values.empty()) std::memcpy(values.data(), entry.bytes.data(), entry.bytes.size());
+    return values;
+  }
+  const bool is_float16 = entry.dtype == "F16";
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    std::uint16_t bits = 0;
+    std::memcpy(&bits, entry.bytes.data() + i * sizeof bits, sizeof bits);
+    values[i] = is_float16 ? float16_to_float(bits) : bfloat16_to_float(bits);
+  }
+  return values;
+}
+
+bool is_convertible(std::string_view dtype) { return dtype == "F32" || dtype == "F16" || dtype == "BF16"; }
+
+}  // namespace
+
+struct SafetensorsFile::State {
+  explicit State(const std::string& path) : file(path) {}
+
+  InputFile file;
+  std::vector<SafetensorsEntry> entries;
+  std::unordered_map<std::string_view, std::size_t> by_name;  // keys lie in `entries`
+  std::map<std::string, std::string> metadata;
+  std::unordered_map<std::string_view, std::vector<float>> converted;
+};
+
+SafetensorsFile::SafetensorsFile(const std::string& path) : state_(std::make_unique<State>(path)) {
+  const std::uint64_t size = state_->file.size();
+  if (size < kLengthBytes) {
+    throw FileError(path, "has " + std::to_string(size) + " bytes, expected at least the 8 of the header length");
+  }
+  const auto bytes = state_->file.map();
+  std::uint64_t header_size = 0;
+  std::memcpy(&header_size, bytes.data(), kLengthBytes);
+  if (header_size > kLongestHeader) {
+    throw FileError(path, "the header length is " + std::to_string(header_size) + ", expected at most " +
+                              std::to_string(kLongestHeader));
+  }
+  if (header_size > size - kLengthBytes) {
+    throw FileError(path, "the header length is " + std::to_string(header_size) + ", but only " +
+                              std::to_string(size - kLengthBytes) + " bytes follow");
+  }
+  const auto* json = reinterpret_cast<const char*>(bytes.data() + kLengthBytes);
+  const auto data = bytes.subspan(static_cast<std::size_t>(kLengthBytes + header_size));
+  auto header = parse_safetensors_header(path, {json, static_cast<std::size_t>(header_size)}, data.size());
+  state_->metadata = std::move(header.metadata);
+  state_->entries.reserve(header.tensors.size());
+  state_->by_name.reserve(header.tensors.size());
+  for (auto& tensor : header.tensors) {
+    const auto begin = static_cast<std::size_t>(tensor.begin);
+    state_->entries.push_back({std::move(tensor.name), std::move(tensor.dtype), std::move(tensor.shape),
+                               data.subspan(begin, static_cast<std::size_t>(tensor.end) - begin)});
+    state_->by_name.emplace(state_->entries.back().name, state_->entries.size() - 1);
+  }
+}
+
+SafetensorsFile::~SafetensorsFile() = default;
+SafetensorsFile::SafetensorsFile(SafetensorsFile&&) noexcept = default;
+SafetensorsFile& SafetensorsFile::operator=(SafetensorsFile&&) noexcept = default;
+
+const std::string& SafetensorsFile::path() const noexcept { return state_->file.path(); }
+std::span<const SafetensorsEntry> SafetensorsFile::tensors() const noexcept { return state_->entries; }
+const std::map<std::string, std::string>& SafetensorsFile::metadata() const noexcept { return state_->metadata; }
+
+const SafetensorsEntry* SafetensorsFile::find(std::string_view name) const noexcept {
+  const auto found = state_->by_name.find(name);
+  return found == state_->by_name.end() ? nullptr : &state_->entries[found->second];
+}
+
+WeightView SafetensorsFile::float32(std::string_view name) {
+  const SafetensorsEntry* entry = find(name);
+  if (entry == nullptr) throw FileError(path(), "lacks the tensor " + in_quotes(name));
+  if (!is_convertible(entry->dtype)) {
+    throw FileError(path(), "tensor " + in_quotes(name) + " has dtype " + entry->dtype + ", expected F32, F16 or BF16");
+  }
+  const auto address = reinterpret_cast<std::uintptr_t>(entry->bytes.data());
+  if (entry->dtype == "F32" && address % alignof(float) == 0) {
+    return {entry->shape, {reinterpret_cast<const float*>(entry->bytes.data()), element_count(*entry)}};
+  }
+  auto found = state_->converted.find(entry->name);
+  if (found == state_->converted.end()) found = state_->converted.emplace(entry->name, widened(*entry)).first;
+  return {entry->shape, found->second};
+}
+
+Weights SafetensorsFile::weights() {
+  Weights all;
+  for (const auto& entry : state_->entries) {
+    if (is_convertible(entry.dtype)) all.emplace(entry.name, float32(entry.name));
+  }
+  return all;
+}
+
+void write_safetensors(const std::string& path, const Weights& weights,
+                       const std::map<std::string, std::string>& metadata) {
+  nlohmann::ordered_json header = nlohmann::ordered_json::object();
+  if (!metadata.empty()) header["__metadata__"] = metadata;
+  std::uint64_t offset = 0;
+  for (const auto& [name, weight] : weights) {
+    std::uint64_t count = 1;
+    bool fits = true;
+    for (const std::int64_t extent : weight.shape) {
+      fits = fits && extent >= 0 && !__builtin_mul_overflow(count, static_cast<std::uint64_t>(extent), &count);
+    }
+    if (name == "__metadata__" || !fits || count != weight.values.size()) {
+      throw std::invalid_argument("write_safetensors: tensor " + in_quotes(name) + " has " +
+                                  std::to_string(weight.values.size()) +
+                                  " values, which its shape does not say, or a reserved name");
+    }
+    const std::uint64_t end = offset + count * sizeof(float);
+    header[name] = {{"dtype", "F32"}, {"shape", weight.shape}, {"data_offsets", {offset, end}}};
+    offset = end;
+  }
+  std::string text;
+  try {
+    text = header.dump();
+  } catch (const nlohmann::json::exception&) {
+    throw std::invalid_argument("write_safetensors: a name or a metadata entry is not UTF-8");
+  }
+  text.append((kDataAlignment - (kLengthBytes + text.size()) % kDataAlignment) % kDataAlignment, ' ');
+  const std::uint64_t length = text.size();
+  if (length > kLongestHeader) {
+    throw std::invalid_argument("write_safetensors: the header has " + std::to_string(length) +
+                                " bytes, expected at most " + std::to_string(kLongestHeader));
+  }
+  AtomicFile file(path);
+  file.write(&length, sizeof length);
+  file.write(text.data(), text.size());
+  for (const auto& [name, weight] : weights) file.write(weight.values.data(), weight.values.size_bytes());
+  file.commit();
+}
+
+}  // namespace headlight::models

@@ -1,0 +1,147 @@
+#include "headlight/models/tokenizer.h"
+
+#include <utf8proc.h>
+
+#include <array>
+#include <stdexcept>
+#include <utility>
+
+#include "headlight/models/errors.h"
+#include "models/basic_tokenizer.h"
+#include "models/input_file.h"
+#include "models/wordpiece.h"
+
+namespace headlight::models {
+namespace {
+
+constexpr std::uint64_t kLargestVocabularyFile = std::uint64_t{32} << 20;
+constexpr std::size_t kMostTokens = std::size_t{1} << 21;
+
+constexpr std::size_t kNeeded = 4;  // the first of these must be in the vocabulary
+constexpr std::array<std::string_view, 5> kSpecialTokens{"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"};
+
+// The first byte of `text` that is not UTF-8, or its size.
+std::size_t first_invalid(std::string_view text) {
+  const auto* bytes = reinterpret_cast<const utf8proc_uint8_t*>(text.data());
+  std::size_t at = 0;
+  while (at < text.size()) {
+    utf8proc_int32_t codepoint = 0;
+    const auto length = utf8proc_iterate(bytes + at, static_cast<utf8proc_ssize_t>(text.size() - at), &codepoint);
+    if (length <= 0) break;
+    at += static_cast<std::size_t>(length);
+  }
+  return at;
+}
+
+std::vector<std::string> read_lines(const std::string& path) {
+  const std::string text = read_text(path, kLargestVocabularyFile);
+  std::string_view rest = text;
+  if (rest.starts_with("\xEF\xBB\xBF")) rest.remove_prefix(3);
+  std::vector<std::string> lines;
+  while (!rest.empty()) {
+    if (lines.size() == kMostTokens) {
+      throw FileError(path, "has more than " + std::to_string(kMostTokens) + " lines");
+    }
+    const std::size_t end = std::min(rest.find('\n'), rest.size());
+    std::string_view line = rest.substr(0, end);
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+    if (line.ends_with('\r')) line.remove_suffix(1);
+    if (first_invalid(line) != line.size()) {
+      throw FileError(path, "line " + std::to_string(lines.size() + 1) + " is not UTF-8: " + in_quotes(line));
+    }
+    lines.emplace_back(line);
+  }
+  return lines;
+}
+
+}  // namespace
+
+struct Tokenizer::State {
+  State(std::vector<std::string> vocabulary, const TokenizerOptions& given, std::string_view source)
+      : pieces(std::move(vocabulary)), options(given) {
+    for (std::size_t n = 0; n < kSpecialTokens.size(); ++n) {
+      const auto found = pieces.id(kSpecialTokens[n]);
+      if (!found && n < kNeeded) {
+        throw FileError(source, "lacks the token " + std::string(kSpecialTokens[n]) +
+                                    ", expected a BERT vocabulary with [PAD], [UNK], [CLS] and [SEP]");
+      }
+      special[n] = found.value_or(-1);
+    }
+  }
+
+  [[nodiscard]] std::int64_t pad() const { return special[0]; }
+  [[nodiscard]] std::int64_t unknown() const { return special[1]; }
+  [[nodiscard]] std::int64_t begin() const { return special[2]; }
+  [[nodiscard]] std::int64_t end() const { return special[3]; }
+
+  // The first special token in `text`, spelt exactly; its place is npos when there is none.
+  struct Match {
+    std::size_t at = std::string_view::npos;
+    std::size_t length = 0;
+    std::int64_t id = -1;
+  };
+  [[nodiscard]] Match find_special(std::string_view text) const {
+    for (std::size_t at = text.find('['); at != std::string_view::npos; at = text.find('[', at + 1)) {
+      for (std::size_t n = 0; n < kSpecialTokens.size(); ++n) {
+        if (special[n] >= 0 && text.substr(at).starts_with(kSpecialTokens[n])) {
+          return {at, kSpecialTokens[n].size(), special[n]};
+        }
+      }
+    }
+    return {};
+  }
+
+  WordPiece pieces;
+  TokenizerOptions options;
+  std::array<std::int64_t, kSpecialTokens.size()> special{};
+};
+
+Tokenizer Tokenizer::read(const std::string& path, const TokenizerOptions& options) {
+  return {read_lines(path), options, path};
+}
+
+Tokenizer::Tokenizer(std::vector<std::string> vocabulary, const TokenizerOptions& options, std::string_view source)
+    : state_(std::make_shared<const State>(std::move(vocabulary), options, source)) {}
+
+std::vector<std::int64_t> Tokenizer::encode(std::string_view text, std::int64_t max_length) const {
+  if (max_length < 2) {
+    throw std::invalid_argument("tokenizer: max_length is " + std::to_string(max_length) +
+                                ", expected at least 2 for [CLS] and [SEP]");
+  }
+  if (const std::size_t at = first_invalid(text); at != text.size()) {
+    throw std::invalid_argument("tokenizer: the text is not UTF-8 at its byte " + std::to_string(at) + ": " +
+                                in_quotes(text.substr(at, 1)));
+  }
+  const auto most = static_cast<std::size_t>(max_length) - 1;  // [SEP] comes after them
+  std::vector<std::int64_t> ids{state_->begin()};
+  // Words come one by one, so a long text costs no more than what is kept of it.
+  const auto take_word = [&](std::u32string_view word) {
+    state_->pieces.append(word, state_->unknown(), ids);
+    return ids.size() < most;
+  };
+  while (!text.empty() && ids.size() < most) {
+    const State::Match match = state_->find_special(text);
+    const bool wants_more = split_words(text.substr(0, match.at), state_->options, take_word);
+    if (match.id < 0 || !wants_more) break;
+    ids.push_back(match.id);
+    text.remove_prefix(match.at + match.length);
+  }
+  if (ids.size() > most) ids.resize(most);
+  ids.push_back(state_->end());
+  return ids;
+}
+
+const std::string& Tokenizer::token(std::int64_t id) const {
+  if (id < 0 || id >= size()) {
+    throw std::invalid_argument("tokenizer: the id is " + std::to_string(id) + ", expected 0 to " +
+                                std::to_string(size() - 1));
+  }
+  return state_->pieces.vocabulary()[static_cast<std::size_t>(id)];
+}
+
+std::optional<std::int64_t> Tokenizer::id(std::string_view token) const { return state_->pieces.id(token); }
+std::int64_t Tokenizer::size() const noexcept { return static_cast<std::int64_t>(state_->pieces.vocabulary().size()); }
+std::int64_t Tokenizer::pad_id() const noexcept { return state_->pad(); }
+const TokenizerOptions& Tokenizer::options() const noexcept { return state_->options; }
+
+}  // namespace headlight::models

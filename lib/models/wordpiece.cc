@@ -1,0 +1,62 @@
+#include "models/wordpiece.h"
+
+#include <utf8proc.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+namespace headlight::models {
+namespace {
+
+constexpr std::string_view kInside = "##";
+constexpr std::size_t kLongestWord = 100;  // code points; published as max_input_chars_per_word
+
+}  // namespace
+
+WordPiece::WordPiece(std::vector<std::string> vocabulary) : vocabulary_(std::move(vocabulary)) {
+  tokens_.reserve(vocabulary_.size());
+  for (std::size_t line = 0; line < vocabulary_.size(); ++line) {
+    const std::string_view token = vocabulary_[line];
+    const auto number = static_cast<std::int64_t>(line);
+    tokens_.insert_or_assign(token, number);
+    if (token.starts_with(kInside)) insides_.insert_or_assign(token.substr(kInside.size()), number);
+    longest_ = std::max(longest_, token.size());
+  }
+}
+
+std::optional<std::int64_t> WordPiece::id(std::string_view token) const {
+  const auto found = tokens_.find(token);
+  if (found == tokens_.end()) return std::nullopt;
+  return found->second;
+}
+
+void WordPiece::append(std::u32string_view word, std::int64_t unknown, std::vector<std::int64_t>& ids) const {
+  if (word.size() > kLongestWord) return ids.push_back(unknown);
+  std::array<utf8proc_uint8_t, 4 * kLongestWord> utf8{};
+  std::array<std::size_t, kLongestWord + 1> ends{};  // where code point n begins
+  for (std::size_t n = 0; n < word.size(); ++n) {
+    const auto width = utf8proc_encode_char(static_cast<utf8proc_int32_t>(word[n]), utf8.data() + ends[n]);
+    ends[n + 1] = ends[n] + static_cast<std::size_t>(width);
+  }
+  const std::string_view bytes(reinterpret_cast<const char*>(utf8.data()), ends[word.size()]);
+  const std::size_t ids_before = ids.size();
+  for (std::size_t begin = 0; begin < word.size();) {
+    const Table& table = begin == 0 ? tokens_ : insides_;
+    std::size_t end = word.size();
+    while (end > begin && ends[end] - ends[begin] > longest_) --end;
+    auto found = table.end();
+    for (; end > begin; --end) {
+      found = table.find(bytes.substr(ends[begin], ends[end] - ends[begin]));
+      if (found != table.end()) break;
+    }
+    if (found == table.end()) {
+      ids.resize(ids_before);
+      return ids.push_back(unknown);
+    }
+    ids.push_back(found->second);
+    begin = end;
+  }
+}
+
+}  // namespace headlight::models

@@ -1,0 +1,35 @@
+// The second half of BERT's tokenizer: from words to pieces of the vocabulary.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+namespace headlight::models {
+
+class WordPiece {
+ public:
+  explicit WordPiece(std::vector<std::string> vocabulary);
+  WordPiece(const WordPiece&) = delete;  // the tables look into the strings
+  WordPiece& operator=(const WordPiece&) = delete;
+
+  [[nodiscard]] const std::vector<std::string>& vocabulary() const noexcept { return vocabulary_; }
+  [[nodiscard]] std::optional<std::int64_t> id(std::string_view token) const;
+
+  // Appends the ids of `word` (code points), longest piece first from the left; `unknown` alone when it cannot be
+  // built.
+  void append(std::u32string_view word, std::int64_t unknown, std::vector<std::int64_t>& ids) const;
+
+ private:
+  using Table = std::unordered_map<std::string_view, std::int64_t>;
+
+  std::vector<std::string> vocabulary_;
+  Table tokens_;             // every token as it is spelt: the beginnings of words
+  Table insides_;            // those that begin with "##", without it
+  std::size_t longest_ = 0;  // bytes of the longest token
+};
+
+}  // namespace headlight::models

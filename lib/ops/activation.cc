@@ -1,0 +1,32 @@
+#include "headlight/activation.h"
+
+#include "kernels/kernels.h"
+#include "ops/check.h"
+#include "ops/in_place.h"
+#include "ops/row_blocks.h"
+
+namespace headlight {
+
+void activate(Engine& engine, Activation activation, View<const float, 2> x, View<float, 2> y) {
+  const ops::Extent x_extent = ops::check_view("activate", "x", x);
+  const ops::Extent y_extent = ops::check_view("activate", "y", y);
+  ops::check_shape("activate", "y", y.shape, x.shape, "the shape of x");
+  ops::check_no_self_overlap("activate", "y", y.shape, y.strides);
+  ops::check_same_or_disjoint("activate", "y", y, y_extent, "x", x, x_extent);
+  if (activation > Activation::gelu_tanh) {
+    ops::fail("activate",
+              "activation is " + std::to_string(static_cast<int>(activation)) + ", expected one of the enum");
+  }
+  if (x.size() == 0) return;
+
+  // GELU; the others are over sooner.
+  constexpr double kNanosecondsPerElement = 0.2;
+  const auto kernel = kernels::table(engine.isa()).rows->activate;
+  const auto nanoseconds_per_row = kNanosecondsPerElement * static_cast<double>(x.extent(1));
+  ops::for_row_blocks(engine, x.extent(0), nanoseconds_per_row, [&](std::int64_t first, std::int64_t rows) {
+    kernel(activation, x.data + first * x.stride(0), x.stride(0), y.data + first * y.stride(0), y.stride(0), rows,
+           x.extent(1));
+  });
+}
+
+}  // namespace headlight

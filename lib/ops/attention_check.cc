@@ -1,0 +1,235 @@
+#include "ops/attention_check.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <span>
+#include <string>
+
+#include "ops/check.h"
+
+namespace headlight::ops {
+namespace {
+
+// Elements that one call may speak of, with a few extents more on every axis than it has: scratch memory is at most
+// 2¹² times that in bytes (4096 lanes with a row of every head_dim each), so every size and index below stays within 64
+// bits. No machine holds 2⁵⁰ floats; only axes without elements, or repeated by a stride of 0, could ask for more.
+constexpr double kMostElements = 0x1p50;
+constexpr double kSpare = 512;
+
+void check_lengths(std::string_view operation, std::string_view name, std::span<const std::int64_t> lengths,
+                   std::int64_t batch, std::int64_t limit) {
+  if (lengths.empty()) return;
+  if (static_cast<std::int64_t>(lengths.size()) != batch) {
+    fail(operation, std::string(name) + " has " + std::to_string(lengths.size()) +
+                        " entries, expected B = " + std::to_string(batch));
+  }
+  for (std::size_t b = 0; b < lengths.size(); ++b) {
+    if (lengths[b] < 0 || lengths[b] > limit) {
+      fail(operation, std::string(name) + "[" + std::to_string(b) + "] is " + std::to_string(lengths[b]) +
+                          ", expected 0 to " + std::to_string(limit));
+    }
+  }
+}
+
+void check_offsets(std::string_view operation, std::string_view name, std::span<const std::int64_t> offsets,
+                   std::int64_t length, std::string_view axis) {
+  const std::string named(name);
+  if (offsets.front() != 0) fail(operation, named + "[0] is " + std::to_string(offsets.front()) + ", expected 0");
+  for (std::size_t s = 1; s < offsets.size(); ++s) {
+    if (offsets[s] < offsets[s - 1]) {
+      fail(operation, named + "[" + std::to_string(s) + "] is " + std::to_string(offsets[s]) + ", less than the " +
+                          std::to_string(offsets[s - 1]) + " before it");
+    }
+  }
+  if (offsets.back() != length) {
+    fail(operation, named + " ends with " + std::to_string(offsets.back()) + ", expected " + std::string(axis) + " = " +
+                        std::to_string(length));
+  }
+}
+
+void check_packed(std::string_view operation, const AttentionOptions& options, const AttentionSizes& sizes) {
+  if (options.query_offsets.empty()) {
+    if (!options.key_offsets.empty()) fail(operation, "key_offsets given without query_offsets");
+    return;
+  }
+  if (!options.query_lengths.empty() || !options.key_lengths.empty()) {
+    fail(operation, "query_offsets given together with query_lengths or key_lengths; packed sequences have no padding");
+  }
+  if (sizes.batch != 1) {
+    fail(operation, "query_offsets given with B = " + std::to_string(sizes.batch) + ", expected B = 1");
+  }
+  check_offsets(operation, "query_offsets", options.query_offsets, sizes.query_length, "Lq");
+  if (options.key_offsets.empty()) {
+    if (sizes.key_length != sizes.query_length) {
+      fail(operation, "query_offsets given without key_offsets, but Lq = " + std::to_string(sizes.query_length) +
+                          " and Lk = " + std::to_string(sizes.key_length));
+    }
+    return;
+  }
+  if (options.key_offsets.size() != options.query_offsets.size()) {
+    fail(operation, "key_offsets has " + std::to_string(options.key_offsets.size()) + " entries, query_offsets " +
+                        std::to_string(options.query_offsets.size()));
+  }
+  check_offsets(operation, "key_offsets", options.key_offsets, sizes.key_length, "Lk");
+}
+
+void check_rule(std::string_view operation, const AttentionOptions& options) {
+  if (options.window.left < -1 || options.window.right < -1) {
+    fail(operation, "window is [" + std::to_string(options.window.left) + ", " + std::to_string(options.window.right) +
+                        "], expected −1 (unbounded) or more");
+  }
+  if (options.chunk < 0) {
+    fail(operation, "chunk is " + std::to_string(options.chunk) + ", expected 0 (none) or more");
+  }
+  if (options.scale && !std::isfinite(*options.scale)) {
+    fail(operation, "scale is " + std::to_string(*options.scale) + ", expected a finite number");
+  }
+}
+
+// Each axis the full extent or 1.
+void check_broadcast(std::string_view operation, std::string_view name, std::span<const std::int64_t> shape,
+                     const AttentionSizes& sizes) {
+  const std::array<std::int64_t, 4> full = {sizes.batch, sizes.query_heads, sizes.query_length, sizes.key_length};
+  for (std::size_t axis = 0; axis < full.size(); ++axis) {
+    if (shape[axis] != full[axis] && shape[axis] != 1) {
+      fail(operation, std::string(name) + " has shape " + describe(shape) + ", expected " + describe(full) +
+                          " ([B, Hq, Lq, Lk]) with any axis 1");
+    }
+  }
+}
+
+struct Named {
+  std::string_view name;
+  Extent extent;
+};
+
+struct Outputs {
+  std::array<Named, 4> list{};
+  std::size_t count = 0;
+};
+
+template <class T, int Rank>
+void add_output(std::string_view operation, Outputs& outputs, std::string_view name, const View<T, Rank>& view) {
+  const Extent extent = check_view(operation, name, view);
+  check_no_self_overlap(operation, name, view.shape, view.strides);
+  for (std::size_t other = 0; other < outputs.count; ++other) {
+    check_disjoint(operation, name, extent, outputs.list[other].name, outputs.list[other].extent);
+  }
+  outputs.list[outputs.count++] = {name, extent};
+}
+
+void check_probabilities(std::string_view operation, Outputs& outputs, const Probabilities& probabilities,
+                         const AttentionSizes& sizes) {
+  const std::int64_t rows =
+      probabilities.rows.empty() ? sizes.query_length : static_cast<std::int64_t>(probabilities.rows.size());
+  for (std::size_t r = 0; r < probabilities.rows.size(); ++r) {
+    const std::int64_t row = probabilities.rows[r];
+    if (row < 0 || row >= sizes.query_length) {
+      fail(operation, "probabilities.rows[" + std::to_string(r) + "] is " + std::to_string(row) +
+                          ", expected 0 to Lq − 1 = " + std::to_string(sizes.query_length - 1));
+    }
+  }
+  if (probabilities.per_head) {
+    const std::array<std::int64_t, 4> shape = {sizes.batch, sizes.query_heads, rows, sizes.key_length};
+    check_shape(operation, "probabilities.per_head", probabilities.per_head.shape, shape, "[B, Hq, R, Lk]");
+    add_output(operation, outputs, "probabilities.per_head", probabilities.per_head);
+  }
+  if (probabilities.averaged) {
+    const std::array<std::int64_t, 3> shape = {sizes.batch, rows, sizes.key_length};
+    check_shape(operation, "probabilities.averaged", probabilities.averaged.shape, shape, "[B, R, Lk]");
+    add_output(operation, outputs, "probabilities.averaged", probabilities.averaged);
+  }
+}
+
+void check_sizes(std::string_view operation, const AttentionSizes& sizes) {
+  if (sizes.key_value_heads == 0 ? sizes.query_heads != 0 : sizes.query_heads % sizes.key_value_heads != 0) {
+    fail(operation, "query has " + std::to_string(sizes.query_heads) + " heads, expected a multiple of the " +
+                        std::to_string(sizes.key_value_heads) + " of key and value");
+  }
+  const auto elements = [](std::int64_t batch, std::int64_t length, std::int64_t heads, std::int64_t dim) {
+    // In float64, where nothing wraps around.
+    return (static_cast<double>(batch) + 1) * (static_cast<double>(length) + kSpare) *
+           (static_cast<double>(heads) + 1) * (static_cast<double>(dim) + kSpare);
+  };
+  const std::int64_t dim = std::max(sizes.head_dim, sizes.value_dim);
+  if (elements(sizes.batch, sizes.query_length, sizes.query_heads, dim) > kMostElements ||
+      elements(sizes.batch, sizes.key_length, sizes.key_value_heads, dim) > kMostElements) {
+    const std::array<std::int64_t, 7> all = {sizes.batch,       sizes.query_length,    sizes.key_length,
+                                             sizes.query_heads, sizes.key_value_heads, sizes.head_dim,
+                                             sizes.value_dim};
+    fail(operation, "sizes " + describe(all) + " ([B, Lq, Lk, Hq, Hkv, Dqk, Dv]) ask for more than 64 bits count");
+  }
+}
+
+}  // namespace
+
+AttentionSizes check_attention(std::string_view operation, View<const float, 4> query, View<const float, 4> key,
+                               View<const float, 4> value, View<float, 4> out, const AttentionOptions& options) {
+  const Extent query_extent = check_view(operation, "query", query);
+  const Extent key_extent = check_view(operation, "key", key);
+  const Extent value_extent = check_view(operation, "value", value);
+  AttentionSizes sizes{query.extent(0), query.extent(1), key.extent(1), query.extent(2), key.extent(2), 1,
+                       query.extent(3), value.extent(3)};
+  using Shape = std::array<std::int64_t, 4>;
+  check_shape(operation, "key", key.shape, Shape{sizes.batch, -1, -1, sizes.head_dim}, "[B, Lk, Hkv, Dqk]");
+  check_shape(operation, "value", value.shape, Shape{sizes.batch, sizes.key_length, sizes.key_value_heads, -1},
+              "[B, Lk, Hkv, Dv]");
+  check_shape(operation, "out", out.shape, Shape{sizes.batch, sizes.query_length, sizes.query_heads, sizes.value_dim},
+              "[B, Lq, Hq, Dv]");
+  check_sizes(operation, sizes);
+  if (sizes.key_value_heads > 0) sizes.group = sizes.query_heads / sizes.key_value_heads;
+
+  check_rule(operation, options);
+  check_lengths(operation, "query_lengths", options.query_lengths, sizes.batch, sizes.query_length);
+  check_lengths(operation, "key_lengths", options.key_lengths, sizes.batch, sizes.key_length);
+  check_packed(operation, options, sizes);
+
+  Outputs outputs;
+  add_output(operation, outputs, "out", out);
+  if (options.log_sum_exp) {
+    const std::array<std::int64_t, 3> shape = {sizes.batch, sizes.query_heads, sizes.query_length};
+    check_shape(operation, "log_sum_exp", options.log_sum_exp.shape, shape, "[B, Hq, Lq]");
+    add_output(operation, outputs, "log_sum_exp", options.log_sum_exp);
+  }
+  check_probabilities(operation, outputs, options.probabilities, sizes);
+
+  Extent mask_extent;
+  Extent bias_extent;
+  if (options.mask) {
+    check_broadcast(operation, "mask", options.mask->entries.shape, sizes);
+    mask_extent = check_view(operation, "mask", options.mask->entries);
+  }
+  if (options.bias) {
+    check_broadcast(operation, "bias", options.bias.shape, sizes);
+    bias_extent = check_view(operation, "bias", options.bias);
+  }
+  const std::array<Named, 5> inputs = {{{"query", query_extent},
+                                        {"key", key_extent},
+                                        {"value", value_extent},
+                                        {"mask", mask_extent},
+                                        {"bias", bias_extent}}};
+  for (std::size_t o = 0; o < outputs.count; ++o) {
+    for (const Named& input : inputs) {
+      check_disjoint(operation, outputs.list[o].name, outputs.list[o].extent, input.name, input.extent);
+    }
+  }
+  return sizes;
+}
+
+AttentionSizes check_attention_shape(std::string_view operation, const AttentionShape& shape) {
+  const std::array<std::int64_t, 7> extents = {shape.batch,       shape.query_length,    shape.key_length,
+                                               shape.query_heads, shape.key_value_heads, shape.head_dim,
+                                               shape.value_dim};
+  for (const std::int64_t extent : extents) {
+    if (extent < 0) fail(operation, "shape has the negative extent " + std::to_string(extent));
+  }
+  AttentionSizes sizes{shape.batch, shape.query_length, shape.key_length, shape.query_heads, shape.key_value_heads,
+                       1,           shape.head_dim,     shape.value_dim};
+  check_sizes(operation, sizes);
+  if (sizes.key_value_heads > 0) sizes.group = sizes.query_heads / sizes.key_value_heads;
+  return sizes;
+}
+
+}  // namespace headlight::ops

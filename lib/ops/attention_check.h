@@ -1,0 +1,36 @@
+// What attention() refuses, and the sizes that everything below may trust.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "headlight/attention.h"
+
+namespace headlight::ops {
+
+struct AttentionSizes {
+  std::int64_t batch;
+  std::int64_t query_length;
+  std::int64_t key_length;
+  std::int64_t query_heads;
+  std::int64_t key_value_heads;
+  std::int64_t group;  // query heads that share a key/value head
+  std::int64_t head_dim;
+  std::int64_t value_dim;
+};
+
+// Throws std::invalid_argument("operation: …") naming the first argument that does not fit.
+AttentionSizes check_attention(std::string_view operation, View<const float, 4> query, View<const float, 4> key,
+                               View<const float, 4> value, View<float, 4> out, const AttentionOptions& options);
+
+// The same for the sizes alone.
+AttentionSizes check_attention_shape(std::string_view operation, const AttentionShape& shape);
+
+// Whether every output is without elements. Sizes may then count 2^30 of nothing: there must be no loop over them.
+[[nodiscard]] inline bool writes_nothing(View<const float, 4> out, const AttentionOptions& options) noexcept {
+  const Probabilities& probabilities = options.probabilities;
+  return out.size() == 0 && options.log_sum_exp.size() == 0 && probabilities.per_head.size() == 0 &&
+         probabilities.averaged.size() == 0;
+}
+
+}  // namespace headlight::ops

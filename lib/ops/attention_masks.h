@@ -1,0 +1,63 @@
+// Structural masks as intervals: query row i sees the keys [begin, end) and no L × L mask ever exists.
+#pragma once
+
+#include <cstdint>
+
+#include "headlight/attention.h"
+
+namespace headlight::ops {
+
+struct KeyInterval {
+  std::int64_t begin = 0;
+  std::int64_t end = 0;
+};
+
+// One sample up to its lengths, or one of the packed sequences: the rows and keys that belong together.
+struct AttentionSequence {
+  std::int64_t first_query = 0;  // in the tensor's rows
+  std::int64_t queries = 0;
+  std::int64_t first_key = 0;  // in the tensor's keys
+  std::int64_t keys = 0;
+};
+
+// The sequences of sample b: one, or with packed offsets as many as they name.
+class AttentionSequences {
+ public:
+  AttentionSequences(const AttentionOptions& options, std::int64_t query_length, std::int64_t key_length) noexcept
+      : options_(options), query_length_(query_length), key_length_(key_length) {}
+
+  [[nodiscard]] std::int64_t count() const noexcept;
+  [[nodiscard]] AttentionSequence operator()(std::int64_t b, std::int64_t s) const noexcept;
+  // The last sequence that begins at or before that row (key) of the tensor; those before it may be empty.
+  [[nodiscard]] std::int64_t of_query(std::int64_t row) const noexcept;
+  [[nodiscard]] std::int64_t of_key(std::int64_t key) const noexcept;
+
+ private:
+  [[nodiscard]] std::span<const std::int64_t> key_offsets() const noexcept {
+    return options_.key_offsets.empty() ? options_.query_offsets : options_.key_offsets;
+  }
+
+  const AttentionOptions& options_;
+  std::int64_t query_length_;
+  std::int64_t key_length_;
+};
+
+// Causal, window, chunk and the sequence's end as one interval for each row; rows and keys count from the sequence's
+// first.
+class IntervalRule {
+ public:
+  IntervalRule(const AttentionOptions& options, const AttentionSequence& sequence) noexcept;
+  [[nodiscard]] KeyInterval operator()(std::int64_t row) const noexcept;
+  [[nodiscard]] bool same_for_all_rows() const noexcept { return !causal_ && left_ < 0 && right_ < 0 && chunk_ == 0; }
+
+ private:
+  std::int64_t keys_;
+  std::int64_t shift_;         // a row's position is row + shift, for window and chunk
+  std::int64_t causal_shift_;  // and for causal
+  std::int64_t left_;          // −1: unbounded
+  std::int64_t right_;
+  std::int64_t chunk_;  // 0: none
+  bool causal_;
+};
+
+}  // namespace headlight::ops

@@ -1,0 +1,119 @@
+#include "ops/attention_plan.h"
+
+#include <algorithm>
+
+#include "runtime/parallel.h"
+
+namespace headlight::ops {
+namespace {
+
+// Rows that share one pass over the keys: enough that reading a block of keys and values from the second-level cache
+// once for every tile, and from beyond it once for every row block, hides behind the products.
+constexpr std::int64_t kRowBlock = 96;
+
+constexpr std::int64_t round_up(std::int64_t n, std::int64_t to) { return (n + to - 1) / to * to; }
+
+// One thread's time, from the products alone or from reading keys and values, whichever is longer: an order of
+// magnitude for deciding whether other threads are worth waking.
+double estimated_nanoseconds(const kernels::AttentionKernels& kernels, const AttentionSizes& sizes) noexcept {
+  const double heads = static_cast<double>(sizes.batch) * static_cast<double>(sizes.query_heads);
+  const double pairs = heads * static_cast<double>(sizes.query_length) * static_cast<double>(sizes.key_length);
+  const double width = static_cast<double>(sizes.head_dim + sizes.value_dim);
+  const double products = pairs * width / (6.0 * kernels.lanes);  // about six vector products a nanosecond
+  const double bytes = 4.0 * static_cast<double>(sizes.batch) * static_cast<double>(sizes.key_value_heads) *
+                       static_cast<double>(sizes.key_length) * width;
+  return std::max(products, bytes / 30.0);
+}
+
+AttentionRoute choose_route(const kernels::AttentionKernels& kernels, std::int64_t heads, const AttentionPlan& plan) {
+  if (plan.rows <= kernels.query_rows) {
+    const bool split = plan.lanes > 1 && heads < 4 * plan.lanes && plan.key_blocks > 1;
+    return split ? AttentionRoute::split_keys : AttentionRoute::direct;
+  }
+  // With eight units a lane, the last ones to end leave at most an eighth of the time unused.
+  const bool enough_heads = plan.lanes == 1 || heads >= 8 * plan.lanes;
+  return enough_heads ? AttentionRoute::packed_by_head : AttentionRoute::packed_first;
+}
+
+void lay_out_lane(const kernels::AttentionKernels& kernels, const AttentionSizes& sizes, AttentionPlan& plan) noexcept {
+  runtime::ScratchLayout layout;
+  AttentionLane& lane = plan.lane;
+  lane.scores = layout.add<float>(kernels.query_rows * plan.scores_stride);
+  lane.panel = layout.add<float>(kernels.key_panel * sizes.head_dim);
+  lane.query = layout.add<float>(plan.row_block * sizes.head_dim);
+  lane.state_maximum = layout.add<float>(plan.row_block);
+  lane.state_sums = layout.add<float>(plan.row_block * kernels.lanes);
+  lane.state_out = layout.add<float>(plan.row_block * plan.padded_value_dim);
+  lane.final_sum = layout.add<float>(plan.row_block);
+  lane.intervals = layout.add<std::int64_t>(2 * plan.row_block);
+  lane.row_masks = layout.add<const std::uint8_t*>(plan.row_block);
+  lane.row_biases = layout.add<const float*>(plan.row_block);
+  const bool packs = plan.route == AttentionRoute::packed_by_head;
+  lane.packed_keys = layout.add<float>(packs ? plan.packed_keys_size : 0);
+  lane.packed_values = layout.add<float>(packs ? plan.packed_values_size : 0);
+  lane.bytes = layout.bytes();
+}
+
+}  // namespace
+
+// Keys and values of a block take at most 256 KiB, a quarter of a common second-level cache, unless head_dim is large.
+std::int64_t attention_key_block(const AttentionSizes& sizes) noexcept {
+  const std::int64_t width = sizes.head_dim + sizes.value_dim;
+  return width <= 128 ? 512 : width <= 256 ? 256 : 128;
+}
+
+AttentionPlan plan_attention(const Engine& engine, const kernels::AttentionKernels& kernels,
+                             const AttentionSizes& sizes, bool with_probabilities) noexcept {
+  AttentionPlan plan{};
+  const std::int64_t heads = sizes.batch * sizes.key_value_heads;
+  plan.rows = sizes.query_length * sizes.group;
+  plan.key_block = attention_key_block(sizes);
+  plan.key_blocks = (sizes.key_length + plan.key_block - 1) / plan.key_block;
+  plan.scores_stride = std::min(plan.key_block, round_up(sizes.key_length, kernels.key_panel));
+  plan.padded_value_dim = round_up(sizes.value_dim, kernels.lanes);
+
+  const std::int64_t tiles = (plan.rows + kernels.query_rows - 1) / kernels.query_rows;
+  const std::int64_t most_units = heads * std::max(tiles, plan.key_blocks);
+  plan.lanes = runtime::lanes_for(engine, most_units, estimated_nanoseconds(kernels, sizes));
+  plan.route = choose_route(kernels, heads, plan);
+
+  // Smaller row blocks where there would be too few of them for the lanes.
+  std::int64_t block_tiles = kRowBlock / kernels.query_rows;
+  while (plan.route == AttentionRoute::packed_first && block_tiles > 1 &&
+         heads * ((tiles + block_tiles - 1) / block_tiles) < 8 * plan.lanes) {
+    block_tiles /= 2;
+  }
+  plan.row_block = std::min(plan.rows, block_tiles * kernels.query_rows);
+
+  const bool packed = plan.route == AttentionRoute::packed_by_head || plan.route == AttentionRoute::packed_first;
+  // A copy with its rows side by side costs a pass over the values and saves translating a page for every row: 1 % from
+  // 200 rows on, more where rows need several panels or end within a vector.
+  plan.pack_values =
+      packed && (plan.rows >= 192 || sizes.value_dim > kernels.value_panel || sizes.value_dim % kernels.lanes != 0);
+  plan.value_panel_width = std::min<std::int64_t>(kernels.value_panel, plan.padded_value_dim);
+  plan.value_panel_stride = plan.value_panel_width * sizes.key_length;
+  // The last panel of a sequence is only as wide as keys are left, and the tiles read a whole panel's width of it.
+  if (packed) plan.packed_keys_size = round_up(sizes.key_length * sizes.head_dim + kernels.key_panel, 32);
+  if (plan.pack_values) {
+    plan.packed_values_size =
+        round_up(sizes.value_dim, kernels.value_panel) / kernels.value_panel * plan.value_panel_stride;
+  }
+  lay_out_lane(kernels, sizes, plan);
+
+  runtime::ScratchLayout layout;
+  plan.lanes_begin = layout.add<std::byte>(static_cast<std::int64_t>(plan.lane.bytes) * plan.lanes);
+  const bool all = plan.route == AttentionRoute::packed_first;
+  plan.all_packed_keys = layout.add<float>(all ? heads * plan.packed_keys_size : 0);
+  plan.all_packed_values = layout.add<float>(all ? heads * plan.packed_values_size : 0);
+  const std::int64_t partials = plan.route == AttentionRoute::split_keys ? heads * plan.key_blocks * plan.rows : 0;
+  plan.partial_maximum = layout.add<float>(partials);
+  plan.partial_sums = layout.add<float>(partials * kernels.lanes);
+  plan.partial_out = layout.add<float>(partials * plan.padded_value_dim);
+  const std::int64_t saved_rows = with_probabilities ? sizes.batch * sizes.query_heads * sizes.query_length : 0;
+  plan.row_maximum = layout.add<float>(saved_rows);
+  plan.row_sum = layout.add<float>(saved_rows);
+  plan.bytes = layout.bytes();
+  return plan;
+}
+
+}  // namespace headlight::ops

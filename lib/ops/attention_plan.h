@@ -1,0 +1,79 @@
+// How one call of attention() is cut into units of work, and how much scratch memory they take. Speed alone depends on
+// it: no choice made here changes a bit of the result.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "headlight/engine.h"
+#include "kernels/attention_kernels.h"
+#include "ops/attention_check.h"
+
+namespace headlight::ops {
+
+// Rows of queries count (query, head of the group) pairs, the heads of a group that share keys and values innermost.
+enum class AttentionRoute : std::uint8_t {
+  // One tile of rows: keys are transposed as they are read. Unit: (sample, key/value head).
+  direct,
+  // One tile of rows and many keys: unit (sample, key/value head, key block), then an ordered merge.
+  split_keys,
+  // Unit (sample, key/value head), which packs its keys for itself.
+  packed_by_head,
+  // All keys are packed first; unit (sample, key/value head, block of rows).
+  packed_first,
+};
+
+// Byte offsets into one lane's scratch memory.
+struct AttentionLane {
+  std::size_t scores;
+  std::size_t panel;
+  std::size_t query;
+  std::size_t state_maximum;
+  std::size_t state_sums;
+  std::size_t state_out;
+  std::size_t final_sum;
+  std::size_t intervals;
+  std::size_t row_masks;
+  std::size_t row_biases;
+  std::size_t packed_keys;
+  std::size_t packed_values;
+  std::size_t bytes;
+};
+
+struct AttentionPlan {
+  AttentionRoute route;
+  int lanes;
+  std::int64_t rows;        // for each (sample, key/value head): Lq · group
+  std::int64_t row_block;   // rows that one pass over the keys serves
+  std::int64_t key_block;   // keys of a partial result; fixed by the head dims and the instruction set, for the bits
+  std::int64_t key_blocks;  // ⌈Lk / key_block⌉
+  std::int64_t scores_stride;
+  std::int64_t padded_value_dim;
+
+  bool pack_values;
+  std::int64_t packed_keys_size;  // floats for each (sample, key/value head)
+  std::int64_t packed_values_size;
+  std::int64_t value_panel_width;  // of packed values
+  std::int64_t value_panel_stride;
+
+  AttentionLane lane;
+
+  // Byte offsets into the call's scratch memory.
+  std::size_t lanes_begin;
+  std::size_t all_packed_keys;
+  std::size_t all_packed_values;
+  std::size_t partial_maximum;  // [B · Hkv · key_blocks · rows]
+  std::size_t partial_sums;
+  std::size_t partial_out;
+  std::size_t row_maximum;  // [B · Hq · Lq], for probabilities
+  std::size_t row_sum;
+  std::size_t bytes;
+};
+
+// Keys of a block for these head dims.
+[[nodiscard]] std::int64_t attention_key_block(const AttentionSizes& sizes) noexcept;
+
+[[nodiscard]] AttentionPlan plan_attention(const Engine& engine, const kernels::AttentionKernels& kernels,
+                                           const AttentionSizes& sizes, bool with_probabilities) noexcept;
+
+}  // namespace headlight::ops

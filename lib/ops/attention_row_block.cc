@@ -1,0 +1,214 @@
+#include "ops/attention_row_block.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace headlight::ops {
+namespace {
+
+bool wants_row_sums(const AttentionCall& call) noexcept {
+  const Probabilities& probabilities = call.options.probabilities;
+  return call.options.log_sum_exp || probabilities.per_head || probabilities.averaged;
+}
+
+// What is kept of a row beside its output: maximum in units of log 2, sum of exp2(score − maximum).
+void record_row(const AttentionCall& call, std::int64_t sample, const RowPlace& place, float maximum,
+                float sum) noexcept {
+  if (call.options.log_sum_exp) {
+    constexpr double kLog2 = 0.693147180559945309;
+    call.options.log_sum_exp(sample, place.head, place.query) =
+        sum == 0.0f ? -std::numeric_limits<float>::infinity()
+                    : static_cast<float>(static_cast<double>(maximum) * kLog2 + std::log(static_cast<double>(sum)));
+  }
+  if (call.options.probabilities.per_head || call.options.probabilities.averaged) {
+    const std::int64_t row = (sample * call.sizes.query_heads + place.head) * call.sizes.query_length + place.query;
+    call.part<float>(call.plan.row_maximum)[row] = sum == 0.0f ? 0.0f : maximum;
+    call.part<float>(call.plan.row_sum)[row] = sum;
+  }
+}
+
+}  // namespace
+
+void finish_row(const AttentionCall& call, std::int64_t sample, const RowPlace& place,
+                const kernels::AttentionState& state) noexcept {
+  const float sum = call.kernels.finish(state, call.sizes.value_dim, &call.out(sample, place.query, place.head, 0));
+  record_row(call, sample, place, *state.maximum, sum);
+}
+
+void finish_empty_row(const AttentionCall& call, std::int64_t sample, const RowPlace& place) noexcept {
+  std::fill_n(&call.out(sample, place.query, place.head, 0), call.sizes.value_dim, 0.0f);
+  record_row(call, sample, place, 0.0f, 0.0f);
+}
+
+RowBlock::RowBlock(const AttentionCall& call, int lane, const RowRange& range, const AttentionSequence& sequence,
+                   PackedHead packed) noexcept
+    : call_(call),
+      lane_(lane),
+      range_(range),
+      sequence_(sequence),
+      packed_(packed),
+      intervals_(call.lane_part<KeyInterval>(lane, call.plan.lane.intervals)),
+      count_(range.last - range.first),
+      even_rows_(call.sizes.group == 1 || range.first / call.sizes.group == (range.last - 1) / call.sizes.group) {
+  find_intervals();
+}
+
+void RowBlock::find_intervals() noexcept {
+  const IntervalRule rule(call_.options, sequence_);
+  same_intervals_ = rule.same_for_all_rows();
+  const std::int64_t group = call_.sizes.group;
+  std::int64_t query = range_.first / group - sequence_.first_query;
+  KeyInterval interval = rule(query);
+  for (std::int64_t r = 0, of_group = range_.first % group; r < count_; ++r) {
+    intervals_[r] = interval;
+    if (interval.begin < interval.end) {
+      first_key_ = std::min(first_key_, interval.begin);
+      last_key_ = std::max(last_key_, interval.end);
+    }
+    if (same_intervals_ || ++of_group < group) continue;
+    of_group = 0;
+    interval = rule(++query);
+  }
+}
+
+// Query rows in place where one stride leads from row to row, else copied; and where each row's mask and bias lie.
+void RowBlock::prepare() noexcept {
+  const View<const float, 4>& query = call_.query;
+  const RowPlace first = place_of(call_, range_.key_value_head, range_.first);
+  const int row_axis = call_.sizes.group == 1 ? 1 : 2;
+  if (even_rows_) {
+    out_ = &call_.out(range_.sample, first.query, first.head, 0);
+    out_stride_ = call_.out.stride(row_axis);
+  }
+  if (even_rows_ && call_.query_factor == 1.0f) {
+    query_ = &query(range_.sample, first.query, first.head, 0);
+    query_stride_ = query.stride(row_axis);
+  } else {
+    float* copy = call_.lane_part<float>(lane_, call_.plan.lane.query);
+    query_ = copy;
+    query_stride_ = call_.sizes.head_dim;
+    for (std::int64_t r = 0; r < count_; ++r, copy += query_stride_) {
+      const RowPlace place = place_of(call_, range_.key_value_head, range_.first + r);
+      call_.kernels.copy_row(&query(range_.sample, place.query, place.head, 0), call_.sizes.head_dim,
+                             call_.query_factor, copy);
+    }
+  }
+  if (!call_.options.mask && !call_.options.bias) return;
+  auto* masks = call_.lane_part<const std::uint8_t*>(lane_, call_.plan.lane.row_masks);
+  auto* biases = call_.lane_part<const float*>(lane_, call_.plan.lane.row_biases);
+  for (std::int64_t r = 0; r < count_; ++r) {
+    const RowPlace place = place_of(call_, range_.key_value_head, range_.first + r);
+    if (call_.options.mask) {
+      masks[r] = broadcast_row(call_.options.mask->entries, range_.sample, place.head, place.query);
+    }
+    if (call_.options.bias) biases[r] = broadcast_row(call_.options.bias, range_.sample, place.head, place.query);
+  }
+}
+
+// Keys [first_key, last_key) of the sequence, block by block.
+void RowBlock::attend(std::int64_t first_key, std::int64_t last_key, const RowStates& states, bool finish) noexcept {
+  prepare();
+  const AttentionPlan& plan = call_.plan;
+  kernels::AttentionBlock block{};
+  block.head_dim = call_.sizes.head_dim;
+  block.value_dim = call_.sizes.value_dim;
+  block.query_stride = query_stride_;
+  block.key_stride = call_.key.stride(1);
+  block.panel_buffer = call_.lane_part<float>(lane_, plan.lane.panel);
+  block.values_padded = packed_.values != nullptr;
+  block.value_stride = packed_.values != nullptr ? plan.value_panel_width : call_.value.stride(1);
+  block.value_panel_stride = packed_.values != nullptr ? plan.value_panel_stride : call_.kernels.value_panel;
+  block.exponent_scale = call_.exponent_scale;
+  block.scores = call_.lane_part<float>(lane_, plan.lane.scores);
+  block.scores_stride = plan.scores_stride;
+  block.out_stride = plan.padded_value_dim;
+  block.final_out_stride = out_stride_;
+  set_mask_strides(call_, block.masks);
+
+  for (std::int64_t key = first_key / plan.key_block * plan.key_block; key < last_key; key += plan.key_block) {
+    const std::int64_t tensor_key = sequence_.first_key + key;
+    block.keys = std::min(plan.key_block, sequence_.keys - key);
+    block.first_key = tensor_key;
+    block.key = &call_.key(range_.sample, tensor_key, range_.key_value_head, 0);
+    block.key_panels = packed_.keys != nullptr ? packed_.keys + tensor_key * block.head_dim : nullptr;
+    const float* value = &call_.value(range_.sample, tensor_key, range_.key_value_head, 0);
+    block.value = packed_.values != nullptr ? packed_.values + tensor_key * plan.value_panel_width : value;
+    block.values_not_finite = call_.options.mask && !call_.kernels.all_finite(value, call_.value.stride(1), block.keys,
+                                                                              call_.sizes.value_dim);
+    attend_key_block(block, key, states, finish);
+  }
+}
+
+// One block of keys for all tiles of rows.
+void RowBlock::attend_key_block(kernels::AttentionBlock& block, std::int64_t first_key, const RowStates& states,
+                                bool finish) noexcept {
+  const AttentionPlan& plan = call_.plan;
+  std::int32_t begin[kMaxRowsOfTile];
+  std::int32_t end[kMaxRowsOfTile];
+  block.begin = begin;
+  block.end = end;
+  const std::int64_t tile_rows = call_.kernels.query_rows;
+  std::int64_t last_of_tile = 0;
+  for (std::int64_t r = 0; r < count_; r += tile_rows) {
+    block.rows = std::min(tile_rows, count_ - r);
+    if (r == 0 || !same_intervals_) {
+      last_of_tile = 0;
+      bool sees_any = false;
+      for (std::int64_t row = 0; row < block.rows; ++row) {
+        const KeyInterval& interval = intervals_[r + row];
+        begin[row] = static_cast<std::int32_t>(std::clamp<std::int64_t>(interval.begin - first_key, 0, block.keys));
+        end[row] = static_cast<std::int32_t>(std::clamp<std::int64_t>(interval.end - first_key, 0, block.keys));
+        sees_any = sees_any || begin[row] < end[row];
+        last_of_tile = std::max(last_of_tile, interval.end);
+      }
+      if (!sees_any) continue;
+    }
+    block.query = query_ + r * query_stride_;
+    if (call_.options.mask) {
+      block.masks.mask = call_.lane_part<const std::uint8_t*>(lane_, plan.lane.row_masks) + r;
+    }
+    if (call_.options.bias) block.masks.bias = call_.lane_part<const float*>(lane_, plan.lane.row_biases) + r;
+    const kernels::AttentionState state = states.row(call_, r);
+    block.maximum = state.maximum;
+    block.sums = state.sums;
+    block.out = state.out;
+    Tile& tile = tiles_[r / tile_rows];
+    block.first = tile == Tile::empty;
+    const bool last = finish && out_ != nullptr && last_of_tile <= first_key + block.keys;
+    block.final_out = last ? out_ + r * out_stride_ : nullptr;
+    block.final_sum = call_.lane_part<float>(lane_, plan.lane.final_sum) + r;
+    tile = last ? Tile::finished : Tile::kept;
+    call_.kernels.attend_block(block);
+  }
+}
+
+void RowBlock::finish(const RowStates& states) const noexcept {
+  const std::int64_t tile_rows = call_.kernels.query_rows;
+  const bool records = wants_row_sums(call_);
+  const float* sums = call_.lane_part<float>(lane_, call_.plan.lane.final_sum);
+  for (std::int64_t first = 0; first < count_; first += tile_rows) {
+    const Tile tile = tiles_[first / tile_rows];
+    if (tile == Tile::finished && !records) continue;
+    for (std::int64_t r = first; r < std::min(first + tile_rows, count_); ++r) {
+      const RowPlace place = place_of(call_, range_.key_value_head, range_.first + r);
+      if (tile == Tile::empty) {
+        finish_empty_row(call_, range_.sample, place);
+      } else if (tile == Tile::kept) {
+        finish_row(call_, range_.sample, place, states.row(call_, r));
+      } else {
+        record_row(call_, range_.sample, place, states.maximum[r], sums[r]);
+      }
+    }
+  }
+}
+
+void RowBlock::run(const RowStates& states) noexcept {
+  if (first_key_ < last_key_) attend(first_key_, last_key_, states, true);
+  finish(states);
+}
+
+void RowBlock::run_partially(std::int64_t first_key, std::int64_t last_key, const RowStates& states) noexcept {
+  attend(first_key, last_key, states, false);
+}
+
+}  // namespace headlight::ops

@@ -1,0 +1,88 @@
+// Consecutive query rows of one sequence, worked through the kernels tile by tile and key block by key block.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+
+#include "ops/attention_masks.h"
+#include "ops/attention_rows.h"
+
+namespace headlight::ops {
+
+// Where row `row` of a (sample, key/value head) lies in the tensors.
+struct RowPlace {
+  std::int64_t query;
+  std::int64_t head;
+};
+inline RowPlace place_of(const AttentionCall& call, std::int64_t key_value_head, std::int64_t row) noexcept {
+  const std::int64_t group = call.sizes.group;
+  if (group == 1) return {row, key_value_head};
+  return {row / group, key_value_head * group + row % group};
+}
+
+// State of consecutive rows: [rows], [rows][lanes], [rows][padded value_dim].
+struct RowStates {
+  float* maximum;
+  float* sums;
+  float* out;
+
+  [[nodiscard]] kernels::AttentionState row(const AttentionCall& call, std::int64_t r) const noexcept {
+    return {maximum + r, sums + r * call.kernels.lanes, out + r * call.plan.padded_value_dim};
+  }
+};
+
+// Divides a row's state into its place in `out` and records its log-sum-exp and what probabilities need.
+void finish_row(const AttentionCall& call, std::int64_t sample, const RowPlace& place,
+                const kernels::AttentionState& state) noexcept;
+// The same for a row that sees nothing.
+void finish_empty_row(const AttentionCall& call, std::int64_t sample, const RowPlace& place) noexcept;
+
+class RowBlock {
+ public:
+  // At most kMaxTiles tiles of rows.
+  static constexpr std::int64_t kMaxTiles = 32;
+
+  RowBlock(const AttentionCall& call, int lane, const RowRange& range, const AttentionSequence& sequence,
+           PackedHead packed) noexcept;
+
+  // The keys that any row sees; first ≥ last where there are none.
+  [[nodiscard]] std::int64_t first_key() const noexcept { return first_key_; }
+  [[nodiscard]] std::int64_t last_key() const noexcept { return last_key_; }
+  [[nodiscard]] const KeyInterval& interval(std::int64_t r) const noexcept { return intervals_[r]; }
+
+  // Everything: all keys, and the rows finished.
+  void run(const RowStates& states) noexcept;
+  // Keys [first_key, last_key) alone; the rows' states are left in `states`.
+  void run_partially(std::int64_t first_key, std::int64_t last_key, const RowStates& states) noexcept;
+
+ private:
+  enum class Tile : std::uint8_t { empty, kept, finished };
+  static constexpr int kMaxRowsOfTile = 16;
+
+  void find_intervals() noexcept;
+  void prepare() noexcept;
+  void attend(std::int64_t first_key, std::int64_t last_key, const RowStates& states, bool finish) noexcept;
+  void attend_key_block(kernels::AttentionBlock& block, std::int64_t first_key, const RowStates& states,
+                        bool finish) noexcept;
+  void finish(const RowStates& states) const noexcept;
+
+  const AttentionCall& call_;
+  int lane_;
+  RowRange range_;
+  AttentionSequence sequence_;
+  PackedHead packed_;
+  KeyInterval* intervals_;
+  std::int64_t count_;
+  std::int64_t first_key_ = std::numeric_limits<std::int64_t>::max();
+  std::int64_t last_key_ = 0;
+  bool same_intervals_ = false;
+  // Whether one stride leads from row to row.
+  bool even_rows_;
+  const float* query_ = nullptr;
+  std::int64_t query_stride_ = 0;
+  float* out_ = nullptr;  // null: rows lie unevenly
+  std::int64_t out_stride_ = 0;
+  Tile tiles_[kMaxTiles] = {};
+};
+
+}  // namespace headlight::ops

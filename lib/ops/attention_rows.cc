@@ -1,0 +1,125 @@
+#include "ops/attention_rows.h"
+
+#include <algorithm>
+
+#include "ops/attention_row_block.h"
+
+namespace headlight::ops {
+namespace {
+
+RowStates lane_states(const AttentionCall& call, int lane) noexcept {
+  return {call.lane_part<float>(lane, call.plan.lane.state_maximum),
+          call.lane_part<float>(lane, call.plan.lane.state_sums),
+          call.lane_part<float>(lane, call.plan.lane.state_out)};
+}
+
+RowStates partial_states(const AttentionCall& call, std::int64_t head, std::int64_t block) noexcept {
+  const std::int64_t row = (head * call.plan.key_blocks + block) * call.plan.rows;
+  return {call.part<float>(call.plan.partial_maximum) + row,
+          call.part<float>(call.plan.partial_sums) + row * call.kernels.lanes,
+          call.part<float>(call.plan.partial_out) + row * call.plan.padded_value_dim};
+}
+
+// Calls f(rows of one sequence, sequence), and f(rows, nullptr) for padding rows that belong to none.
+template <class Function>
+void for_each_sequence(const AttentionCall& call, const RowRange& range, Function f) noexcept {
+  const std::int64_t group = call.sizes.group;
+  const std::int64_t count = call.sequences.count();
+  RowRange rest = range;
+  std::int64_t s = rest.first < rest.last ? call.sequences.of_query(rest.first / group) : 0;
+  for (; rest.first < rest.last; ++s) {
+    const AttentionSequence sequence = call.sequences(range.sample, s);
+    RowRange rows = rest;
+    rows.last = std::min(rest.last, (sequence.first_query + sequence.queries) * group);
+    if (rows.first < rows.last) {
+      f(rows, &sequence);
+      rest.first = rows.last;
+    }
+    if (s + 1 == count) {
+      if (rest.first < rest.last) f(rest, static_cast<const AttentionSequence*>(nullptr));
+      return;
+    }
+  }
+}
+
+void write_padding(const AttentionCall& call, const RowRange& rows) noexcept {
+  for (std::int64_t row = rows.first; row < rows.last; ++row) {
+    finish_empty_row(call, rows.sample, place_of(call, rows.key_value_head, row));
+  }
+}
+
+}  // namespace
+
+void pack_head(const AttentionCall& call, std::int64_t sample, std::int64_t key_value_head, std::int64_t first,
+               std::int64_t last, PackedHead packed) noexcept {
+  const AttentionSizes& sizes = call.sizes;
+  const AttentionPlan& plan = call.plan;
+  const std::int64_t panel = call.kernels.key_panel;
+  std::int64_t s = call.sequences.of_key(first);
+  for (; s < call.sequences.count(); ++s) {
+    const AttentionSequence sequence = call.sequences(sample, s);
+    if (sequence.first_key >= last) break;
+    // Panels lie on the sequence's own grid.
+    const auto on_grid = [&](std::int64_t key) {
+      const std::int64_t panels = (std::max<std::int64_t>(key - sequence.first_key, 0) + panel - 1) / panel;
+      return std::min(sequence.first_key + panels * panel, sequence.first_key + sequence.keys);
+    };
+    const std::int64_t begin = on_grid(first);
+    const std::int64_t end = on_grid(last);
+    if (begin >= end) continue;
+    call.kernels.pack_keys(&call.key(sample, begin, key_value_head, 0), call.key.stride(1), end - begin, sizes.head_dim,
+                           packed.keys + begin * sizes.head_dim);
+    if (packed.values != nullptr) {
+      call.kernels.pack_values(&call.value(sample, begin, key_value_head, 0), call.value.stride(1), end - begin,
+                               sizes.value_dim, packed.values + begin * plan.value_panel_width,
+                               plan.value_panel_stride);
+    }
+  }
+}
+
+void attend_rows(const AttentionCall& call, int lane, const RowRange& range, PackedHead packed) noexcept {
+  for_each_sequence(call, range, [&](const RowRange& rows, const AttentionSequence* sequence) {
+    if (sequence == nullptr) return write_padding(call, rows);
+    RowBlock(call, lane, rows, *sequence, packed).run(lane_states(call, lane));
+  });
+}
+
+void attend_partially(const AttentionCall& call, int lane, std::int64_t sample, std::int64_t key_value_head,
+                      std::int64_t block_index) noexcept {
+  const RowRange range{sample, key_value_head, 0, call.plan.rows};
+  for_each_sequence(call, range, [&](const RowRange& rows, const AttentionSequence* sequence) {
+    if (sequence == nullptr) return;
+    RowBlock block(call, lane, rows, *sequence, {});
+    const std::int64_t first = std::max(block.first_key(), block_index * call.plan.key_block);
+    const std::int64_t last = std::min(block.last_key(), (block_index + 1) * call.plan.key_block);
+    if (first >= last) return;
+    const std::int64_t head = sample * call.sizes.key_value_heads + key_value_head;
+    const kernels::AttentionState at = partial_states(call, head, block_index).row(call, rows.first);
+    block.run_partially(first, last, {at.maximum, at.sums, at.out});
+  });
+}
+
+void merge_partials(const AttentionCall& call, int lane, std::int64_t sample, std::int64_t key_value_head) noexcept {
+  const std::int64_t head = sample * call.sizes.key_value_heads + key_value_head;
+  const RowRange range{sample, key_value_head, 0, call.plan.rows};
+  for_each_sequence(call, range, [&](const RowRange& rows, const AttentionSequence* sequence) {
+    if (sequence == nullptr) return write_padding(call, rows);
+    const RowBlock block(call, lane, rows, *sequence, {});
+    for (std::int64_t r = 0; r < rows.last - rows.first; ++r) {
+      const RowPlace place = place_of(call, key_value_head, rows.first + r);
+      const KeyInterval& interval = block.interval(r);
+      if (interval.begin >= interval.end) {
+        finish_empty_row(call, sample, place);
+        continue;
+      }
+      std::int64_t b = interval.begin / call.plan.key_block;
+      const kernels::AttentionState state = partial_states(call, head, b).row(call, rows.first + r);
+      while (++b * call.plan.key_block < interval.end) {
+        call.kernels.merge(state, partial_states(call, head, b).row(call, rows.first + r), call.sizes.value_dim);
+      }
+      finish_row(call, sample, place, state);
+    }
+  });
+}
+
+}  // namespace headlight::ops

@@ -1,0 +1,87 @@
+// Blocks of query rows against the keys that they see: from checked views to calls of the kernels.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "headlight/attention.h"
+#include "kernels/attention_kernels.h"
+#include "ops/attention_check.h"
+#include "ops/attention_masks.h"
+#include "ops/attention_plan.h"
+
+namespace headlight::ops {
+
+// One checked call.
+struct AttentionCall {
+  View<const float, 4> query;
+  View<const float, 4> key;
+  View<const float, 4> value;
+  View<float, 4> out;
+  const AttentionOptions& options;
+  AttentionSizes sizes;
+  AttentionSequences sequences;
+  const kernels::AttentionKernels& kernels;
+  AttentionPlan plan;
+  // scale = query_factor · exponent_scale / log2(e), query_factor −1, 0 or 1: the kernels want a positive factor.
+  float exponent_scale;
+  float query_factor;
+  std::byte* scratch;
+
+  template <class T>
+  [[nodiscard]] T* lane_part(int lane, std::size_t offset) const noexcept {
+    return reinterpret_cast<T*>(scratch + plan.lanes_begin + static_cast<std::size_t>(lane) * plan.lane.bytes + offset);
+  }
+  template <class T>
+  [[nodiscard]] T* part(std::size_t offset) const noexcept {
+    return reinterpret_cast<T*>(scratch + offset);
+  }
+};
+
+// Where the row of a mask or bias for that (sample, head, query) begins; axes of extent 1 broadcast.
+template <class T>
+[[nodiscard]] T* broadcast_row(const View<T, 4>& view, std::int64_t b, std::int64_t h, std::int64_t i) noexcept {
+  const auto step = [&](int axis, std::int64_t index) {
+    return view.extent(axis) == 1 ? 0 : index * view.stride(axis);
+  };
+  return view.data + step(0, b) + step(1, h) + step(2, i);
+}
+
+// What all rows of the call have in common.
+inline void set_mask_strides(const AttentionCall& call, kernels::AttentionRowMasks& masks) noexcept {
+  if (call.options.mask) {
+    masks.mask_key_stride = call.options.mask->entries.extent(3) == 1 ? 0 : 1;
+    masks.attend = call.options.mask->means == MaskMeans::attend;
+  }
+  if (call.options.bias) masks.bias_key_stride = call.options.bias.extent(3) == 1 ? 0 : 1;
+}
+
+// Keys and values of one (sample, key/value head), packed or null. Key j of the tensor begins at float j · head_dim.
+struct PackedHead {
+  float* keys = nullptr;
+  float* values = nullptr;
+};
+
+// Rows [first, last) of (sample, key/value head), counted over Lq · group.
+struct RowRange {
+  std::int64_t sample;
+  std::int64_t key_value_head;
+  std::int64_t first;
+  std::int64_t last;
+};
+
+// Packs the panels that begin among keys [first, last) of the tensor.
+void pack_head(const AttentionCall& call, std::int64_t sample, std::int64_t key_value_head, std::int64_t first,
+               std::int64_t last, PackedHead packed) noexcept;
+
+// Everything for those rows, from query to out; at most row_block of them.
+void attend_rows(const AttentionCall& call, int lane, const RowRange& range, PackedHead packed) noexcept;
+
+// Key block `block` alone for all rows of that head, into the call's partial states.
+void attend_partially(const AttentionCall& call, int lane, std::int64_t sample, std::int64_t key_value_head,
+                      std::int64_t block) noexcept;
+
+// Merges the partial states of that head's rows in ascending order, and finishes the rows.
+void merge_partials(const AttentionCall& call, int lane, std::int64_t sample, std::int64_t key_value_head) noexcept;
+
+}  // namespace headlight::ops

@@ -1,0 +1,118 @@
+#include "ops/check.h"
+
+#include <algorithm>
+#include <array>
+#include <stdexcept>
+#include <utility>
+
+namespace headlight::ops {
+
+namespace {
+// The most axes that a view of ours has, and some to spare.
+constexpr std::size_t kMaxRank = 8;
+}  // namespace
+
+void fail(std::string_view operation, const std::string& message) {
+  throw std::invalid_argument(std::string(operation) + ": " + message);
+}
+
+std::string describe(std::span<const std::int64_t> shape) {
+  std::string text = "[";
+  for (std::size_t axis = 0; axis < shape.size(); ++axis) {
+    if (axis != 0) text += ", ";
+    text += std::to_string(shape[axis]);
+  }
+  return text + "]";
+}
+
+bool overlap(Extent a, Extent b) noexcept {
+  if (a.begin == a.end || b.begin == b.end) return false;
+  const auto address = [](const void* pointer) { return reinterpret_cast<std::uintptr_t>(pointer); };
+  return address(a.begin) < address(b.end) && address(b.begin) < address(a.end);
+}
+
+Extent check_view(std::string_view operation, std::string_view argument, const void* data, std::size_t element_size,
+                  std::span<const std::int64_t> shape, std::span<const std::int64_t> strides) {
+  // Strings are made only on the way out: a call that passes its checks allocates nothing.
+  const auto refuse = [&](const std::string& what) { fail(operation, std::string(argument) + what); };
+  std::int64_t count = 1;
+  std::int64_t last = 0;
+  bool empty = false;
+  for (std::size_t axis = 0; axis < shape.size(); ++axis) {
+    if (shape[axis] < 0)
+      refuse(" has the negative extent " + std::to_string(shape[axis]) + " on axis " + std::to_string(axis));
+    if (strides[axis] < 0)
+      refuse(" has the negative stride " + std::to_string(strides[axis]) + " on axis " + std::to_string(axis));
+    empty = empty || shape[axis] == 0;
+  }
+  if (empty) return {};
+  for (std::size_t axis = 0; axis < shape.size(); ++axis) {
+    std::int64_t reach = 0;
+    if (__builtin_mul_overflow(count, shape[axis], &count) ||
+        __builtin_mul_overflow(shape[axis] - 1, strides[axis], &reach) || __builtin_add_overflow(last, reach, &last)) {
+      refuse(" of shape " + describe(shape) + " and strides " + describe(strides) +
+             " has more elements than 64 bits address");
+    }
+  }
+  std::int64_t bytes = 0;
+  if (__builtin_mul_overflow(std::max(count, last + 1), static_cast<std::int64_t>(element_size), &bytes)) {
+    refuse(" of shape " + describe(shape) + " and strides " + describe(strides) +
+           " has more bytes than 64 bits address");
+  }
+  if (data == nullptr) refuse(" of shape " + describe(shape) + " has no memory (a null pointer)");
+  if (!shape.empty() && shape.back() > 1 && strides.back() != 1) {
+    refuse(" has the last stride " + std::to_string(strides.back()) + ", expected 1");
+  }
+  // As a number: behind a pointer whose shape is not to be believed there may be no such address.
+  const std::uintptr_t begin = reinterpret_cast<std::uintptr_t>(data);
+  std::uintptr_t end = 0;
+  if (__builtin_add_overflow(begin, static_cast<std::uintptr_t>(last + 1) * element_size, &end)) {
+    refuse(" of shape " + describe(shape) + " and strides " + describe(strides) + " reaches beyond the last address");
+  }
+  return {data, reinterpret_cast<const void*>(end)};
+}
+
+void check_shape(std::string_view operation, std::string_view argument, std::span<const std::int64_t> shape,
+                 std::span<const std::int64_t> expected, std::string_view meaning) {
+  bool same = shape.size() == expected.size();
+  for (std::size_t axis = 0; same && axis < shape.size(); ++axis) {
+    same = expected[axis] == -1 || shape[axis] == expected[axis];
+  }
+  if (same) return;
+  std::string wanted = describe(expected);
+  for (std::size_t at = wanted.find("-1"); at != std::string::npos; at = wanted.find("-1"))
+    wanted.replace(at, 2, "any");
+  fail(operation, std::string(argument) + " has shape " + describe(shape) + ", expected " + wanted + " (" +
+                      std::string(meaning) + ")");
+}
+
+void check_disjoint(std::string_view operation, std::string_view output, Extent output_extent, std::string_view input,
+                    Extent input_extent) {
+  if (overlap(output_extent, input_extent)) {
+    fail(operation, std::string(output) + " overlaps " + std::string(input) + " in memory");
+  }
+}
+
+void check_no_self_overlap(std::string_view operation, std::string_view output, std::span<const std::int64_t> shape,
+                           std::span<const std::int64_t> strides) {
+  std::array<std::pair<std::int64_t, std::int64_t>, kMaxRank> axes{};  // stride, extent; ascending, without the heap
+  std::size_t count = 0;
+  for (std::size_t axis = 0; axis < shape.size(); ++axis) {
+    if (shape[axis] == 0) return;
+    if (shape[axis] == 1) continue;
+    std::size_t place = count++;
+    for (; place > 0 && axes[place - 1].first > strides[axis]; --place) axes[place] = axes[place - 1];
+    axes[place] = {strides[axis], shape[axis]};
+  }
+  std::int64_t reach = 0;
+  for (std::size_t axis = 0; axis < count; ++axis) {
+    const auto [stride, extent] = axes[axis];
+    if (stride <= reach) {
+      fail(operation, std::string(output) + " of shape " + describe(shape) + " and strides " + describe(strides) +
+                          " overlaps itself in memory");
+    }
+    reach += stride * (extent - 1);
+  }
+}
+
+}  // namespace headlight::ops

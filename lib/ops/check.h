@@ -1,0 +1,52 @@
+// Checks at the public edge, and the one way in which they speak: "attention: key has shape [2, 5, 3, 64], expected …".
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "headlight/tensor.h"
+
+namespace headlight::ops {
+
+// Throws std::invalid_argument("operation: message").
+[[noreturn]] void fail(std::string_view operation, const std::string& message);
+
+// "[2, 5, 3, 64]"
+[[nodiscard]] std::string describe(std::span<const std::int64_t> shape);
+
+// Half-open range of addresses that a view touches; empty for a view without elements.
+struct Extent {
+  const void* begin = nullptr;
+  const void* end = nullptr;
+};
+
+[[nodiscard]] bool overlap(Extent a, Extent b) noexcept;
+
+// Checks that every extent is ≥ 0, that sizes and strides address less than 2⁶³ bytes, that the pointer is given when
+// there are elements, that the last stride is 1 (when the last axis has more than one element) and that strides are ≥
+// 0. Returns the addresses touched.
+Extent check_view(std::string_view operation, std::string_view argument, const void* data, std::size_t element_size,
+                  std::span<const std::int64_t> shape, std::span<const std::int64_t> strides);
+
+template <class T, int Rank>
+Extent check_view(std::string_view operation, std::string_view argument, const View<T, Rank>& view) {
+  return check_view(operation, argument, static_cast<const void*>(view.data), sizeof(T), view.shape, view.strides);
+}
+
+// Checks `view` against the expected shape; −1 in `expected` allows any extent. `meaning` explains it: "[B, Lk, Hkv,
+// Dqk]".
+void check_shape(std::string_view operation, std::string_view argument, std::span<const std::int64_t> shape,
+                 std::span<const std::int64_t> expected, std::string_view meaning);
+
+// Checks that an output shares no byte with an input.
+void check_disjoint(std::string_view operation, std::string_view output, Extent output_extent, std::string_view input,
+                    Extent input_extent);
+
+// Checks that no two elements of an output lie at the same address (a stride of 0, or axes that run into each other).
+void check_no_self_overlap(std::string_view operation, std::string_view output, std::span<const std::int64_t> shape,
+                           std::span<const std::int64_t> strides);
+
+}  // namespace headlight::ops

@@ -1,0 +1,208 @@
+#include "headlight/gemm.h"
+
+#include <algorithm>
+#include <array>
+#include <string>
+
+#include "ops/check.h"
+#include "ops/gemm_internal.h"
+#include "ops/gemm_split.h"
+#include "runtime/parallel.h"
+
+namespace headlight {
+namespace {
+
+using ops::GemmBatch;
+
+// One operand with its batch axis in front; without one, a batch of one.
+template <class T>
+View<T, 3> batched(View<T, 2> view) {
+  return {view.data, {1, view.extent(0), view.extent(1)}, {0, view.stride(0), view.stride(1)}};
+}
+
+// Speaks of shapes as the caller wrote them: without the batch axis in a single product.
+struct Names {
+  bool has_batch;
+
+  [[nodiscard]] std::span<const std::int64_t> named(const std::array<std::int64_t, 3>& axes) const {
+    return std::span(axes).subspan(has_batch ? 0 : 1);
+  }
+  template <class T>
+  ops::Extent check_view(std::string_view argument, const View<T, 3>& view) const {
+    return ops::check_view("gemm", argument, view.data, sizeof(T), named(view.shape), named(view.strides));
+  }
+
+  void check(std::string_view argument, const std::array<std::int64_t, 3>& shape,
+             const std::array<std::int64_t, 3>& expected, std::string_view single, std::string_view many) const {
+    ops::check_shape("gemm", argument, named(shape), named(expected), has_batch ? many : single);
+  }
+};
+
+bool is_transposed(Transpose transpose) { return transpose == Transpose::yes; }
+
+// Checks everything but B, whose columns N and extent are given, and returns the product without B.
+GemmBatch check_product(Names names, const View<const float, 3>& a, std::int64_t k, std::int64_t n,
+                        ops::Extent b_extent, const View<float, 3>& c, const GemmOptions& options,
+                        const View<const float, 3>& residual) {
+  const ops::Extent a_extent = names.check_view("a", a);
+  const ops::Extent c_extent = names.check_view("c", c);
+  const bool transposed = is_transposed(options.transpose_a);
+  const std::int64_t batch = c.extent(0);
+  const std::int64_t m = a.extent(transposed ? 2 : 1);
+  if (transposed) {
+    names.check("a", a.shape, {batch, k, -1}, "[K, M] with transpose_a, K that of b",
+                "[batch, K, M] with transpose_a, K that of b, batch that of c");
+  } else {
+    names.check("a", a.shape, {batch, -1, k}, "[M, K], K that of b", "[batch, M, K], K that of b, batch that of c");
+  }
+  names.check("c", c.shape, {batch, m, n}, "[M, N]", "[batch, M, N]");
+  ops::check_no_self_overlap("gemm", "c", names.named(c.shape), names.named(c.strides));
+  ops::check_disjoint("gemm", "c", c_extent, "a", a_extent);
+  ops::check_disjoint("gemm", "c", c_extent, "b", b_extent);
+
+  GemmBatch product;
+  product.product = ops::gemm_block({a.data, {a.extent(1), a.extent(2)}, {a.stride(1), a.stride(2)}}, {},
+                                    {c.data, {m, n}, {c.stride(1), c.stride(2)}}, options.transpose_a, Transpose::no,
+                                    options.alpha, options.beta);
+  product.count = batch;
+  product.a_stride = a.stride(0);
+  product.c_stride = c.stride(0);
+  kernels::GemmEpilogue& epilogue = product.product.epilogue;
+  epilogue.activation = options.activation;
+  if (options.activation > Activation::gelu_tanh) ops::fail("gemm", "activation is none of the enumeration's values");
+  if (!options.bias.empty()) {
+    const View<const float, 1> bias(options.bias.data(), {static_cast<std::int64_t>(options.bias.size())});
+    const ops::Extent bias_extent = ops::check_view("gemm", "bias", bias);
+    ops::check_shape("gemm", "bias", bias.shape, std::array{n}, "[N], N that of b");
+    ops::check_disjoint("gemm", "c", c_extent, "bias", bias_extent);
+    epilogue.bias = bias.data;
+  }
+  if (residual) {
+    const ops::Extent residual_extent = names.check_view("residual", residual);
+    names.check("residual", residual.shape, c.shape, "[M, N]", "[batch, M, N]");
+    const bool is_c = residual.data == c.data && residual.strides == c.strides;
+    if (!is_c) ops::check_disjoint("gemm", "c", c_extent, "residual", residual_extent);
+    epilogue.residual = residual.data;
+    epilogue.residual_row_stride = residual.stride(1);
+    product.residual_stride = residual.stride(0);
+  }
+  return product;
+}
+
+void multiply(Engine& engine, Names names, const View<const float, 3>& a, const View<const float, 3>& b,
+              const View<float, 3>& c, const GemmOptions& options, const View<const float, 3>& residual) {
+  const ops::Extent b_extent = names.check_view("b", b);
+  const bool transposed = is_transposed(options.transpose_b);
+  if (names.has_batch && b.extent(0) != c.extent(0)) {
+    names.check("b", b.shape, {c.extent(0), -1, -1}, "",
+                transposed ? "[batch, N, K] with transpose_b, batch that of c" : "[batch, K, N], batch that of c");
+  }
+  GemmBatch product = check_product(names, a, b.extent(transposed ? 2 : 1), b.extent(transposed ? 1 : 2), b_extent, c,
+                                    options, residual);
+  product.product.b_layout = transposed ? kernels::GemmLayout::columns : kernels::GemmLayout::rows;
+  product.product.b = b.data;
+  product.product.b_stride = b.stride(1);
+  product.b_stride = b.stride(0);
+  ops::run_gemm_batch(engine, product);
+}
+
+}  // namespace
+
+void gemm(Engine& engine, View<const float, 2> a, View<const float, 2> b, View<float, 2> c,
+          const GemmOptions& options) {
+  if (options.batched_residual) ops::fail("gemm", "batched_residual is given for a single product, expected residual");
+  multiply(engine, {.has_batch = false}, batched(a), batched(b), batched(c), options, batched(options.residual));
+}
+
+void gemm(Engine& engine, View<const float, 3> a, View<const float, 3> b, View<float, 3> c,
+          const GemmOptions& options) {
+  if (options.residual) ops::fail("gemm", "residual is given for a batch of products, expected batched_residual");
+  multiply(engine, {.has_batch = true}, a, b, c, options, options.batched_residual);
+}
+
+void gemm(Engine& engine, View<const float, 2> a, const PackedMatrix& b, View<float, 2> c, const GemmOptions& options) {
+  if (options.batched_residual) ops::fail("gemm", "batched_residual is given for a single product, expected residual");
+  if (!b) ops::fail("gemm", "b is an empty PackedMatrix, expected one made from a matrix");
+  if (b.isa() != engine.isa()) {
+    ops::fail("gemm", "b was packed for the instruction set " + std::string(name(b.isa())) + ", expected " +
+                          std::string(name(engine.isa())) + ", that of the engine");
+  }
+  const ops::Extent b_extent{b.data(), reinterpret_cast<const char*>(b.data()) + b.bytes()};
+  GemmBatch product = check_product({.has_batch = false}, batched(a), b.rows(), b.columns(), b_extent, batched(c),
+                                    options, batched(options.residual));
+  product.product.b_layout = kernels::GemmLayout::panels;
+  product.product.b = b.data();
+  product.product.b_stride = b.columns();
+  ops::run_gemm_batch(engine, product);
+}
+
+PackedMatrix::PackedMatrix(Engine& engine, View<const float, 2> b, Transpose transpose_b) {
+  ops::check_view("PackedMatrix", "b", b);
+  const kernels::GemmKernels& kernels = *kernels::table(engine.isa()).gemm;
+  const bool transposed = is_transposed(transpose_b);
+  rows_ = b.extent(transposed ? 1 : 0);
+  columns_ = b.extent(transposed ? 0 : 1);
+  isa_ = engine.isa();
+  const std::int64_t width = kernels.panel_width;
+  const std::int64_t panels = columns_ / width + (columns_ % width != 0 ? 1 : 0);
+  std::int64_t floats = 0;
+  // Of a matrix without elements no size was checked.
+  if (b.size() != 0 && (__builtin_mul_overflow(panels * width, rows_, &floats) || floats > INT64_MAX / 8)) {
+    ops::fail("PackedMatrix", "b of shape " + ops::describe(b.shape) + " has more bytes than 64 bits address");
+  }
+  panels_ = Tensor<float, 1>({floats});
+
+  const std::int64_t depth_block = kernels.depth_block(rows_);
+  const auto layout = transposed ? kernels::GemmLayout::columns : kernels::GemmLayout::rows;
+  const int lanes = runtime::lanes_for(engine, panels, static_cast<double>(floats));
+  runtime::parallel_for(engine, floats == 0 ? 0 : panels, lanes, [&](std::int64_t panel, int) noexcept {
+    const std::int64_t column = panel * width;
+    for (std::int64_t first = 0; first < rows_; first += depth_block) {
+      const std::int64_t depth = std::min(depth_block, rows_ - first);
+      const float* from = b.data + (transposed ? column * b.stride(0) + first : first * b.stride(0) + column);
+      kernels.pack_panel(from, b.stride(0), layout, depth, std::min(width, columns_ - column),
+                         panels_.data() + first * panels * width + column * depth);
+    }
+  });
+}
+
+std::size_t workspace_bytes(const Engine& engine, const GemmShape& shape) {
+  const std::array extents{shape.batch, shape.m, shape.n, shape.k};
+  const auto refuse = [&](const char* why) {
+    ops::fail("gemm", "shape " + ops::describe(extents) + " ([batch, M, N, K]) " + why);
+  };
+  for (const std::int64_t extent : extents) {
+    if (extent < 0) refuse("has a negative extent");
+  }
+  if (shape.batch == 0 || shape.m == 0 || shape.n == 0) return 0;
+  const std::int64_t matrices[][2] = {{shape.m, shape.k}, {shape.k, shape.n}, {shape.m, shape.n}};
+  for (const auto& [rows, columns] : matrices) {
+    std::int64_t bytes = 0;
+    if (__builtin_mul_overflow(rows, columns, &bytes) || __builtin_mul_overflow(bytes, shape.batch, &bytes) ||
+        __builtin_mul_overflow(bytes, std::int64_t{sizeof(float)}, &bytes)) {
+      refuse("has more elements than 64 bits address");
+    }
+  }
+  const kernels::GemmKernels& kernels = *kernels::table(engine.isa()).gemm;
+  // A B that is not packed may lie either way: the larger of both.
+  std::size_t most = 0;
+  for (const auto layout : {kernels::GemmLayout::panels, kernels::GemmLayout::rows, kernels::GemmLayout::columns}) {
+    if ((layout == kernels::GemmLayout::panels) != shape.packed) continue;
+    kernels::GemmBlock product{};
+    product.rows = shape.m;
+    product.columns = shape.n;
+    product.depth = shape.k;
+    product.b_layout = layout;
+    const ops::GemmSplit split = ops::split_gemm(kernels, shape.batch, product);
+    const int lanes = runtime::lanes_for(engine, split.tasks, split.nanoseconds);
+    most = std::max(most, static_cast<std::size_t>(split.scratch_floats * lanes) * sizeof(float));
+  }
+  return most;
+}
+
+void reserve(Engine& engine, const GemmShape& shape) {
+  const std::size_t bytes = workspace_bytes(engine, shape);
+  if (bytes > 0) runtime::reserve_scratch(engine, &bytes, 1);
+}
+
+}  // namespace headlight

@@ -1,0 +1,39 @@
+// Matrix products for operations that split their work themselves: unchecked, on the calling thread.
+#pragma once
+
+#include <cstdint>
+
+#include "headlight/gemm.h"
+#include "kernels/kernels.h"
+
+namespace headlight::ops {
+
+// C [M, N] = α · op(A) [M, K] · op(B) [K, N] + β · C as the kernels take it. No pointer is looked at.
+[[nodiscard]] kernels::GemmBlock gemm_block(View<const float, 2> a, View<const float, 2> b, View<float, 2> c,
+                                            Transpose transpose_a = Transpose::no,
+                                            Transpose transpose_b = Transpose::no, float alpha = 1.0f,
+                                            float beta = 0.0f) noexcept;
+
+// Floats of scratch, 64-byte aligned, for every product of that shape, however its B lies.
+[[nodiscard]] std::int64_t gemm_scratch_floats(Isa isa, std::int64_t m, std::int64_t n, std::int64_t k) noexcept;
+
+// Computes it here and now, with the bits of gemm().
+inline void run_gemm_block(Isa isa, kernels::GemmBlock block, float* scratch) noexcept {
+  block.scratch = scratch;
+  kernels::table(isa).gemm->block(block);
+}
+
+// Many products of one shape: item i begins i strides behind the first.
+struct GemmBatch {
+  kernels::GemmBlock product;  // item 0; its scratch is not used
+  std::int64_t count = 1;
+  std::int64_t a_stride = 0;
+  std::int64_t b_stride = 0;
+  std::int64_t c_stride = 0;
+  std::int64_t residual_stride = 0;
+};
+
+// Computes them on the engine's lanes. Throws std::bad_alloc when scratch cannot be had, before anything is written.
+void run_gemm_batch(Engine& engine, const GemmBatch& batch);
+
+}  // namespace headlight::ops

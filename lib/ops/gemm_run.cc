@@ -1,0 +1,110 @@
+#include <algorithm>
+#include <optional>
+
+#include "ops/gemm_internal.h"
+#include "ops/gemm_split.h"
+#include "runtime/parallel.h"
+
+namespace headlight::ops {
+namespace {
+
+using kernels::GemmBlock;
+using kernels::GemmLayout;
+
+// Rows [row, row + rows) and columns [column, column + columns) of a product.
+GemmBlock part(const GemmBlock& product, std::int64_t row, std::int64_t rows, std::int64_t column,
+               std::int64_t columns) noexcept {
+  GemmBlock block = product;
+  block.rows = rows;
+  block.columns = columns;
+  block.a += row * product.a_row_stride;
+  block.c += row * product.c_row_stride + column;
+  switch (product.b_layout) {
+    case GemmLayout::panels:
+      block.b_column += column;
+      break;
+    case GemmLayout::rows:
+      block.b += column;
+      break;
+    case GemmLayout::columns:
+      block.b += column * product.b_stride;
+      break;
+  }
+  if (product.epilogue.bias != nullptr) block.epilogue.bias += column;
+  if (product.epilogue.residual != nullptr) {
+    block.epilogue.residual += row * product.epilogue.residual_row_stride + column;
+  }
+  return block;
+}
+
+}  // namespace
+
+GemmBlock gemm_block(View<const float, 2> a, View<const float, 2> b, View<float, 2> c, Transpose transpose_a,
+                     Transpose transpose_b, float alpha, float beta) noexcept {
+  const bool a_is_transposed = transpose_a == Transpose::yes;
+  GemmBlock block{};
+  block.rows = c.extent(0);
+  block.columns = c.extent(1);
+  block.depth = a.extent(a_is_transposed ? 0 : 1);
+  block.a = a.data;
+  block.a_row_stride = a_is_transposed ? 1 : a.stride(0);
+  block.a_depth_stride = a_is_transposed ? a.stride(0) : 1;
+  block.b_layout = transpose_b == Transpose::yes ? GemmLayout::columns : GemmLayout::rows;
+  block.b = b.data;
+  block.b_stride = b.stride(0);
+  block.c = c.data;
+  block.c_row_stride = c.stride(0);
+  block.epilogue.alpha = alpha;
+  block.epilogue.beta = beta;
+  return block;
+}
+
+std::int64_t gemm_scratch_floats(Isa isa, std::int64_t m, std::int64_t n, std::int64_t k) noexcept {
+  GemmBlock block{};
+  block.rows = m;
+  block.columns = n;
+  block.depth = k;
+  block.b_layout = GemmLayout::columns;  // asks for the most
+  return kernels::table(isa).gemm->scratch_floats(block);
+}
+
+void run_gemm_batch(Engine& engine, const GemmBatch& batch) {
+  GemmBlock product = batch.product;
+  if (batch.count == 0 || product.rows == 0 || product.columns == 0) return;
+  // An operand without elements may have no memory: arithmetic on its pointer must be harmless.
+  if (product.depth == 0) product.a = product.b = product.c;
+
+  const kernels::GemmKernels& kernels = *kernels::table(engine.isa()).gemm;
+  const GemmSplit split = split_gemm(kernels, batch.count, product);
+  const int lanes = runtime::lanes_for(engine, split.tasks, split.nanoseconds);
+  std::optional<runtime::Scratch> scratch;
+  float* memory = nullptr;
+  if (split.scratch_floats > 0) {
+    scratch.emplace(engine, static_cast<std::size_t>(split.scratch_floats * lanes) * sizeof(float));
+    memory = reinterpret_cast<float*>(scratch->data());
+  }
+
+  const std::int64_t blocks_each = split.row_blocks * split.column_blocks;
+  const std::int64_t blocks = batch.count * blocks_each;
+  runtime::parallel_for(engine, split.tasks, lanes, [&](std::int64_t task, int lane) noexcept {
+    const std::int64_t end = std::min((task + 1) * split.grain, blocks);
+    for (std::int64_t index = task * split.grain; index < end; ++index) {
+      const std::int64_t item = index / blocks_each;
+      const std::int64_t inner = index % blocks_each;
+      const std::int64_t row_block = split.rows_fastest ? inner % split.row_blocks : inner / split.column_blocks;
+      const std::int64_t column_block = split.rows_fastest ? inner / split.row_blocks : inner % split.column_blocks;
+      const std::int64_t row = first_row(product.rows, split.row_blocks, row_block);
+      const std::int64_t column = column_block * split.columns_each;
+      GemmBlock block = part(product, row, first_row(product.rows, split.row_blocks, row_block + 1) - row, column,
+                             std::min(split.columns_each, product.columns - column));
+      block.a += item * batch.a_stride;
+      block.b += item * batch.b_stride;
+      block.c += item * batch.c_stride;
+      if (block.epilogue.residual != nullptr) block.epilogue.residual += item * batch.residual_stride;
+      block.scratch = memory != nullptr ? memory + lane * split.scratch_floats : nullptr;
+      kernels.block(block);
+    }
+  });
+}
+
+}  // namespace headlight::ops

@@ -1,0 +1,33 @@
+// How a product is cut into tasks. By shape alone; and no cut touches the order of summation.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/gemm_kernels.h"
+
+namespace headlight::ops {
+
+// One product is row_blocks × column_blocks blocks; the blocks of all products of the batch are handed out in order,
+// `grain` at a time.
+struct GemmSplit {
+  std::int64_t row_blocks;
+  std::int64_t column_blocks;
+  std::int64_t columns_each;  // a multiple of the panel width; the last block may have fewer
+  bool rows_fastest;          // neighbouring blocks share their columns of B, otherwise their rows of A
+  std::int64_t grain;
+  std::int64_t tasks;
+  std::int64_t scratch_floats;  // for one lane, a multiple of 32
+  double nanoseconds;           // rough time of everything on one thread
+};
+
+// Of `product` the sizes and the layout of B count; no pointer is looked at.
+[[nodiscard]] GemmSplit split_gemm(const kernels::GemmKernels& kernels, std::int64_t batch,
+                                   const kernels::GemmBlock& product) noexcept;
+
+// First row of block `index`, 0 ≤ index ≤ row_blocks: all blocks have the same number of rows, or one more.
+[[nodiscard]] inline std::int64_t first_row(std::int64_t m, std::int64_t row_blocks, std::int64_t index) noexcept {
+  const std::int64_t longer = m % row_blocks;
+  return index * (m / row_blocks) + (index < longer ? index : longer);
+}
+
+}  // namespace headlight::ops

@@ -1,0 +1,67 @@
+#include <array>
+#include <cmath>
+
+#include "headlight/normalization.h"
+#include "kernels/kernels.h"
+#include "ops/check.h"
+#include "ops/in_place.h"
+#include "ops/row_blocks.h"
+
+namespace headlight {
+
+namespace {
+
+constexpr std::string_view kName = "layer_norm";
+
+void check_vector(std::string_view argument, std::span<const float> values, const View<const float, 2>& x,
+                  const View<float, 2>& y, ops::Extent y_extent) {
+  if (values.empty()) return;
+  const std::array<std::int64_t, 1> shape = {static_cast<std::int64_t>(values.size())};
+  const std::array<std::int64_t, 1> expected = {x.extent(1)};
+  ops::check_shape(kName, argument, shape, expected, "[E], or empty");
+  if (y.size() != 0) {
+    ops::check_disjoint(kName, "y", y_extent, argument, {values.data(), values.data() + values.size()});
+  }
+}
+
+}  // namespace
+
+void layer_norm(Engine& engine, View<const float, 2> x, View<float, 2> y, const LayerNormOptions& options) {
+  const ops::Extent x_extent = ops::check_view(kName, "x", x);
+  const ops::Extent y_extent = ops::check_view(kName, "y", y);
+  ops::check_shape(kName, "y", y.shape, x.shape, "the shape of x");
+  ops::check_no_self_overlap(kName, "y", y.shape, y.strides);
+  ops::check_same_or_disjoint(kName, "y", y, y_extent, "x", x, x_extent);
+  check_vector("weight", options.weight, x, y, y_extent);
+  check_vector("bias", options.bias, x, y, y_extent);
+  const View<const float, 2>& residual = options.residual;
+  if (residual) {
+    const ops::Extent residual_extent = ops::check_view(kName, "residual", residual);
+    ops::check_shape(kName, "residual", residual.shape, x.shape, "the shape of x");
+    ops::check_same_or_disjoint(kName, "y", y, y_extent, "residual", residual, residual_extent);
+  }
+  if (!(options.epsilon >= 0) || !std::isfinite(options.epsilon)) {
+    ops::fail(kName, "epsilon is " + std::to_string(options.epsilon) + ", expected a finite number ≥ 0");
+  }
+  if (x.size() == 0) return;
+
+  // Three sweeps over a row in L1.
+  constexpr double kNanosecondsPerElement = 0.1;
+  const auto kernel = kernels::table(engine.isa()).rows->layer_norm;
+  const auto nanoseconds_per_row = kNanosecondsPerElement * static_cast<double>(x.extent(1));
+  ops::for_row_blocks(engine, x.extent(0), nanoseconds_per_row, [&](std::int64_t first, std::int64_t rows) {
+    kernel({.x = x.data + first * x.stride(0),
+            .x_stride = x.stride(0),
+            .residual = residual ? residual.data + first * residual.stride(0) : nullptr,
+            .residual_stride = residual.stride(0),
+            .y = y.data + first * y.stride(0),
+            .y_stride = y.stride(0),
+            .rows = rows,
+            .columns = x.extent(1),
+            .weight = options.weight.empty() ? nullptr : options.weight.data(),
+            .bias = options.bias.empty() ? nullptr : options.bias.data(),
+            .epsilon = options.epsilon});
+  });
+}
+
+}  // namespace headlight

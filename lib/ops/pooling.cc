@@ -1,0 +1,57 @@
+#include <array>
+
+#include "headlight/normalization.h"
+#include "kernels/kernels.h"
+#include "ops/check.h"
+#include "runtime/parallel.h"
+
+namespace headlight {
+
+namespace {
+
+constexpr std::string_view kName = "mean_pool";
+
+void check_offsets(std::span<const std::int64_t> offsets, std::int64_t rows) {
+  if (offsets.empty()) ops::fail(kName, "offsets is empty, expected [n + 1] entries");
+  if (offsets.front() != 0) {
+    ops::fail(kName, "offsets begins with " + std::to_string(offsets.front()) + ", expected 0");
+  }
+  for (std::size_t s = 1; s < offsets.size(); ++s) {
+    if (offsets[s] < offsets[s - 1]) {
+      ops::fail(kName, "offsets[" + std::to_string(s) + "] is " + std::to_string(offsets[s]) + ", expected at least " +
+                           std::to_string(offsets[s - 1]) + " (the one before)");
+    }
+  }
+  if (offsets.back() != rows) {
+    ops::fail(kName, "offsets ends with " + std::to_string(offsets.back()) + ", expected " + std::to_string(rows) +
+                         " (the rows of x)");
+  }
+}
+
+}  // namespace
+
+void mean_pool(Engine& engine, View<const float, 2> x, std::span<const std::int64_t> offsets, View<float, 2> out,
+               bool l2_normalize) {
+  const ops::Extent x_extent = ops::check_view(kName, "x", x);
+  const ops::Extent out_extent = ops::check_view(kName, "out", out);
+  check_offsets(offsets, x.extent(0));
+  const std::array<std::int64_t, 2> expected = {static_cast<std::int64_t>(offsets.size()) - 1, x.extent(1)};
+  ops::check_shape(kName, "out", out.shape, expected, "[n, E]");
+  ops::check_no_self_overlap(kName, "out", out.shape, out.strides);
+  ops::check_disjoint(kName, "out", out_extent, "x", x_extent);
+  if (out.size() == 0) return;
+
+  // One sequence is one task: its rows are added in order.
+  constexpr double kNanosecondsPerElement = 0.1;
+  const auto kernel = kernels::table(engine.isa()).rows->mean_pool;
+  const double nanoseconds = kNanosecondsPerElement * static_cast<double>(x.extent(0) * x.extent(1));
+  const int lanes = runtime::lanes_for(engine, out.extent(0), nanoseconds);
+  runtime::parallel_for(engine, out.extent(0), lanes, [&](std::int64_t sequence, int) {
+    const std::int64_t begin = offsets[static_cast<std::size_t>(sequence)];
+    const std::int64_t rows = offsets[static_cast<std::size_t>(sequence) + 1] - begin;
+    kernel(x.data + begin * x.stride(0), x.stride(0), rows, x.extent(1), out.data + sequence * out.stride(0),
+           l2_normalize);
+  });
+}
+
+}  // namespace headlight

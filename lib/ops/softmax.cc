@@ -1,0 +1,26 @@
+#include "headlight/normalization.h"
+#include "kernels/kernels.h"
+#include "ops/check.h"
+#include "ops/in_place.h"
+#include "ops/row_blocks.h"
+
+namespace headlight {
+
+void softmax(Engine& engine, View<const float, 2> x, View<float, 2> y) {
+  const ops::Extent x_extent = ops::check_view("softmax", "x", x);
+  const ops::Extent y_extent = ops::check_view("softmax", "y", y);
+  ops::check_shape("softmax", "y", y.shape, x.shape, "the shape of x");
+  ops::check_no_self_overlap("softmax", "y", y.shape, y.strides);
+  ops::check_same_or_disjoint("softmax", "y", y, y_extent, "x", x, x_extent);
+  if (x.size() == 0) return;
+
+  // Three sweeps in cache with one exponential an element.
+  constexpr double kNanosecondsPerElement = 0.15;
+  const auto kernel = kernels::table(engine.isa()).rows->softmax;
+  const auto nanoseconds_per_row = kNanosecondsPerElement * static_cast<double>(x.extent(1));
+  ops::for_row_blocks(engine, x.extent(0), nanoseconds_per_row, [&](std::int64_t first, std::int64_t rows) {
+    kernel(x.data + first * x.stride(0), x.stride(0), y.data + first * y.stride(0), y.stride(0), rows, x.extent(1));
+  });
+}
+
+}  // namespace headlight

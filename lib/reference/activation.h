@@ -1,0 +1,48 @@
+// Plain twins of the pointwise functions, on libm.
+#pragma once
+
+#include <cmath>
+#include <limits>
+#include <numbers>
+
+#include "headlight/activation.h"
+
+namespace headlight::reference {
+
+// NaN stays NaN.
+template <class Scalar>
+Scalar relu(Scalar x) {
+  return x < 0 ? Scalar{0} : x;
+}
+
+// x Φ(x). erfc keeps its precision where Φ is tiny, 1 + erf would not.
+template <class Scalar>
+Scalar gelu(Scalar x) {
+  if (x == -std::numeric_limits<Scalar>::infinity()) return -Scalar{0};
+  return x * std::erfc(-x / std::numbers::sqrt2_v<Scalar>) / 2;
+}
+
+// x/2 · (1 + tanh(√(2/π) · (x + 0.044715·x³)))
+template <class Scalar>
+Scalar gelu_tanh(Scalar x) {
+  if (x == -std::numeric_limits<Scalar>::infinity()) return -Scalar{0};
+  const Scalar inner = std::sqrt(2 / std::numbers::pi_v<Scalar>) * (x + static_cast<Scalar>(0.044715) * x * x * x);
+  return x / 2 * (1 + std::tanh(inner));
+}
+
+template <class Scalar>
+Scalar activate(Activation activation, Scalar x) {
+  switch (activation) {
+    case Activation::none:
+      return x;
+    case Activation::relu:
+      return relu(x);
+    case Activation::gelu:
+      return gelu(x);
+    case Activation::gelu_tanh:
+      return gelu_tanh(x);
+  }
+  return x;
+}
+
+}  // namespace headlight::reference

@@ -1,0 +1,40 @@
+// The plain twin of headlight::attention(): what the tiled kernels are held against.
+//
+// lib/reference includes public headers only. It takes the words of the interface from there (views, options, enums) so
+// that both sides mean the same call, and it shares no computation with the kernels, so that one mistake cannot hide in
+// both.
+#pragma once
+
+#include "headlight/attention.h"
+
+namespace headlight::reference {
+
+// What a call may write beside `out`, in the arithmetic's own type; either may be left out.
+template <class Scalar>
+struct AttentionRows {
+  // [B, Hq, Lq]
+  View<Scalar, 3> log_sum_exp{};
+  // [B, Hq, Lq, Lk]
+  View<Scalar, 4> probabilities{};
+};
+
+// query [B, Lq, Hq, Dqk], key [B, Lk, Hkv, Dqk], value [B, Lk, Hkv, Dv] → out [B, Lq, Hq, Dv], every option of
+// headlight::attention() except its two outputs (log_sum_exp and probabilities), which `rows` replaces. Any strides.
+// Arguments are trusted, not checked.
+//
+// Scalar = double is the truth that tests measure against; Scalar = float is the plain float32 computation whose error
+// promises compare ours with. Time Hq · Lq · Lk · (Dqk + Dv), one row of scores in memory.
+template <class Scalar>
+void attention(View<const Scalar, 4> query, View<const Scalar, 4> key, View<const Scalar, 4> value, View<Scalar, 4> out,
+               const AttentionOptions& options = {}, const AttentionRows<Scalar>& rows = {});
+
+extern template void attention(View<const double, 4>, View<const double, 4>, View<const double, 4>, View<double, 4>,
+                               const AttentionOptions&, const AttentionRows<double>&);
+extern template void attention(View<const float, 4>, View<const float, 4>, View<const float, 4>, View<float, 4>,
+                               const AttentionOptions&, const AttentionRows<float>&);
+
+// Whether query row i of head h sees key j in sample b, of Lq rows and Lk keys: all masks but the additive one.
+[[nodiscard]] bool visible(const AttentionOptions& options, std::int64_t query_length, std::int64_t key_length,
+                           std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t j);
+
+}  // namespace headlight::reference

@@ -1,0 +1,91 @@
+// Tasks over the engine's lanes, and scratch memory for one call.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <type_traits>
+
+#include "headlight/engine.h"
+
+namespace headlight::runtime {
+
+// A borrowed `void(std::int64_t task, int lane)`, called without allocation.
+class TaskFunction {
+ public:
+  // Not for another TaskFunction, which is copied: wrapping it would borrow a local.
+  template <class Function>
+  requires(!std::is_same_v<std::remove_cv_t<Function>, TaskFunction>) explicit TaskFunction(Function& function) noexcept
+      : object_(&function), call_([](void* object, std::int64_t task, int lane) noexcept {
+          (*static_cast<Function*>(object))(task, lane);
+        }) {}
+
+  void operator()(std::int64_t task, int lane) const noexcept { call_(object_, task, lane); }
+
+ private:
+  void* object_;
+  void (*call_)(void*, std::int64_t, int) noexcept;
+};
+
+// Runs tasks 0 … count − 1, handed out in ascending order to at most `lanes` lanes (clamped to engine.threads());
+// returns when all have ended. `lane` is in [0, lanes) and no two tasks run on one lane at once. With lanes ≤ 1 or
+// count ≤ 1 everything runs on the calling thread as lane 0 and no other thread is touched; likewise inside a task of
+// another call, in a forked child, and when the workers are serving another thread's call. Tasks must not throw.
+void run_tasks(EngineState& engine, std::int64_t count, int lanes, TaskFunction task) noexcept;
+
+template <class Function>
+void parallel_for(Engine& engine, std::int64_t count, int lanes, Function&& function) noexcept {
+  run_tasks(engine.state(), count, lanes, TaskFunction(function));
+}
+
+// How many lanes are worth waking for so much work: 1 when it is over before a sleeping worker would have come.
+// `nanoseconds` is the caller's estimate of the whole call on one thread. The same arguments always give the same
+// answer, so scratch may be sized by it.
+[[nodiscard]] int lanes_for(const Engine& engine, std::int64_t tasks, double nanoseconds) noexcept;
+
+// Scratch memory for the duration of one call, borrowed from the engine and kept by it for the next: 128-byte aligned,
+// not cleared. Nested calls take separate blocks; the smallest idle block that fits is taken, so a repeated sequence
+// of calls allocates nothing. Throws std::bad_alloc.
+class Scratch {
+ public:
+  Scratch(Engine& engine, std::size_t bytes);
+  ~Scratch();
+  Scratch(const Scratch&) = delete;
+  Scratch& operator=(const Scratch&) = delete;
+  [[nodiscard]] std::byte* data() const noexcept { return data_; }
+
+ private:
+  EngineState* engine_;
+  int slot_;
+  std::byte* data_;
+};
+
+// Makes the engine hold idle blocks of at least those sizes at once (nested calls: one size for each level).
+void reserve_scratch(Engine& engine, const std::size_t* sizes, std::size_t count);
+
+// Adds up the parts of a scratch block, each 128-byte aligned: run once for the size, and again to place the parts.
+class ScratchLayout {
+ public:
+  // The offset in bytes of as many elements of T as the product of the counts, each ≥ 0. A size that passes 63 bits
+  // stays just beyond them instead of wrapping around to a small one: Scratch then throws std::bad_alloc.
+  template <class T, class... Counts>
+  std::size_t add(Counts... counts) noexcept {
+    const std::size_t offset = bytes_;
+    std::size_t part = sizeof(T);
+    const bool wraps = (__builtin_mul_overflow(part, static_cast<std::size_t>(counts), &part) || ...);
+    if (wraps || part > kTooMany - bytes_) {
+      bytes_ = kTooMany;
+    } else {
+      bytes_ += (part + 127) / 128 * 128;
+    }
+    return offset;
+  }
+  [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
+
+ private:
+  static constexpr std::size_t kTooMany = std::size_t{1} << 63;
+
+  std::size_t bytes_ = 0;
+};
+
+}  // namespace headlight::runtime

@@ -1,0 +1,130 @@
+#include "runtime/scratch.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <new>
+#include <vector>
+
+#include "runtime/engine_state.h"
+#include "runtime/parallel.h"
+
+namespace headlight::runtime {
+namespace {
+
+// No alignment to huge pages and no madvise: the blocks that operations ask for are some hundred KiB (0.4 MiB for a
+// gemm of 2048³), and where one reaches 2 MiB the pages are touched first once only.
+std::byte* allocate(std::size_t bytes) {
+  // libstdc++ rounds the size up to the alignment without looking whether that wraps around.
+  if (bytes > PTRDIFF_MAX) throw std::bad_alloc();
+  return static_cast<std::byte*>(::operator new (bytes, std::align_val_t{ScratchPool::kAlignment}));
+}
+
+void release(std::byte* data) noexcept { ::operator delete (data, std::align_val_t{ScratchPool::kAlignment}); }
+
+}  // namespace
+
+ScratchPool::~ScratchPool() {
+  for (Slot& slot : slots_) release(slot.data);
+}
+
+ScratchPool::Block ScratchPool::borrow(std::size_t bytes) {
+  if (bytes == 0) return {};
+  const int index = claim(bytes);
+  if (index == kNoSlot) return {allocate(bytes), kNoSlot};
+  Slot& slot = slots_[static_cast<std::size_t>(index)];
+  if (slot.capacity.load(std::memory_order_relaxed) < bytes) {
+    try {
+      grow(slot, bytes);
+    } catch (...) {
+      slot.borrowed.store(false, std::memory_order_release);
+      throw;
+    }
+  }
+  return {slot.data, index};
+}
+
+void ScratchPool::give_back(const Block& block) noexcept {
+  if (block.slot == kNoSlot) {
+    release(block.data);
+  } else {
+    slots_[static_cast<std::size_t>(block.slot)].borrowed.store(false, std::memory_order_release);
+  }
+}
+
+int ScratchPool::claim(std::size_t bytes) noexcept {
+  for (;;) {
+    int best = kNoSlot;
+    std::size_t best_capacity = 0;
+    const int touched = touched_.load(std::memory_order_relaxed);
+    const int candidates = std::min(touched + 1, kSlots);
+    for (int index = 0; index < candidates; ++index) {
+      const Slot& slot = slots_[static_cast<std::size_t>(index)];
+      if (slot.borrowed.load(std::memory_order_relaxed)) continue;
+      const std::size_t capacity = slot.capacity.load(std::memory_order_relaxed);
+      const bool fits = capacity >= bytes;
+      const bool best_fits = best_capacity >= bytes;
+      const bool better = fits == best_fits ? (fits ? capacity < best_capacity : capacity > best_capacity) : fits;
+      if (best == kNoSlot || better) {
+        best = index;
+        best_capacity = capacity;
+      }
+    }
+    if (best == kNoSlot) return kNoSlot;
+    Slot& slot = slots_[static_cast<std::size_t>(best)];
+    if (slot.borrowed.exchange(true, std::memory_order_acquire)) continue;
+    if (slot.capacity.load(std::memory_order_relaxed) == best_capacity) {
+      // Whoever first borrows the slot behind the last touched one moves the mark; both fail only when another has.
+      if (best == touched) touched_.store(touched + 1, std::memory_order_relaxed);
+      return best;
+    }
+    slot.borrowed.store(false, std::memory_order_release);
+  }
+}
+
+void ScratchPool::grow(Slot& slot, std::size_t bytes) {
+  constexpr std::size_t kPage = 4096;
+  clear(slot);
+  const std::size_t rounded = bytes > PTRDIFF_MAX ? bytes : (bytes + kPage - 1) / kPage * kPage;
+  slot.data = allocate(rounded);
+  slot.capacity.store(rounded, std::memory_order_relaxed);
+}
+
+void ScratchPool::clear(Slot& slot) noexcept {
+  slot.capacity.store(0, std::memory_order_relaxed);
+  release(slot.data);
+  slot.data = nullptr;
+}
+
+std::size_t ScratchPool::bytes() const noexcept {
+  std::size_t sum = 0;
+  for (const Slot& slot : slots_) sum += slot.capacity.load(std::memory_order_relaxed);
+  return sum;
+}
+
+void ScratchPool::release_idle() noexcept {
+  for (Slot& slot : slots_) {
+    if (slot.borrowed.exchange(true, std::memory_order_acquire)) continue;
+    clear(slot);
+    slot.borrowed.store(false, std::memory_order_release);
+  }
+}
+
+Scratch::Scratch(Engine& engine, std::size_t bytes) : engine_(&engine.state()) {
+  const ScratchPool::Block block = engine_->scratch.borrow(bytes);
+  slot_ = block.slot;
+  data_ = block.data;
+}
+
+Scratch::~Scratch() { engine_->scratch.give_back({data_, slot_}); }
+
+void reserve_scratch(Engine& engine, const std::size_t* sizes, std::size_t count) {
+  // All at once, and the largest first, so that none takes a block that a larger one could have had.
+  std::vector<std::size_t> sorted(sizes, sizes + count);
+  std::sort(sorted.begin(), sorted.end(), std::greater<>());
+  std::vector<std::unique_ptr<Scratch>> held;
+  for (const std::size_t size : sorted) held.push_back(std::make_unique<Scratch>(engine, size));
+}
+
+}  // namespace headlight::runtime

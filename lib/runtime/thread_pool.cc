@@ -1,0 +1,156 @@
+#include "runtime/thread_pool.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <span>
+#include <string>
+#include <system_error>
+
+#include "runtime/spin.h"
+
+namespace headlight::runtime {
+
+constinit thread_local bool inside_task = false;
+
+namespace {
+
+// Keeps the process's signals on the threads of the program while workers are started (they inherit the mask): only
+// what a thread causes itself, and a profiler's clock, may reach a worker.
+class BlockedSignals {
+ public:
+  BlockedSignals() noexcept {
+    sigset_t blocked;
+    sigfillset(&blocked);
+    for (const int own : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS, SIGPROF}) sigdelset(&blocked, own);
+    pthread_sigmask(SIG_BLOCK, &blocked, &previous_);
+  }
+  ~BlockedSignals() { pthread_sigmask(SIG_SETMASK, &previous_, nullptr); }
+  BlockedSignals(const BlockedSignals&) = delete;
+  BlockedSignals& operator=(const BlockedSignals&) = delete;
+
+ private:
+  sigset_t previous_;
+};
+
+}  // namespace
+
+ThreadPool::ThreadPool(int workers, std::chrono::microseconds spin)
+    : workers_(std::make_unique<Worker[]>(static_cast<std::size_t>(workers))),
+      count_(workers),
+      spin_(spin),
+      process_(getpid()) {
+  int error = 0;
+  int started = 0;
+  {
+    const BlockedSignals blocked;
+    for (; started < workers; ++started) {
+      Worker& worker = workers_[static_cast<std::size_t>(started)];
+      worker.pool = this;
+      worker.lane = started + 1;
+      error = pthread_create(&worker.thread, nullptr, &ThreadPool::enter, &worker);
+      if (error != 0) break;
+    }
+  }
+  if (error == 0) return;
+  stop(started);
+  throw std::system_error(
+      error, std::generic_category(),
+      "engine: cannot start worker " + std::to_string(started + 1) + " of " + std::to_string(workers));
+}
+
+ThreadPool::~ThreadPool() {
+  if (getpid() == process_) stop(count_);
+}
+
+void ThreadPool::stop(int workers) noexcept {
+  for (int index = 0; index < workers; ++index) {
+    std::atomic<int>& state = workers_[static_cast<std::size_t>(index)].state;
+    if (state.exchange(kStop, std::memory_order_acq_rel) == kAsleep) state.notify_one();
+  }
+  for (int index = 0; index < workers; ++index) pthread_join(workers_[static_cast<std::size_t>(index)].thread, nullptr);
+}
+
+bool ThreadPool::try_run(Job& job, int lanes) noexcept {
+  if (busy_.load(std::memory_order_relaxed) || busy_.exchange(true, std::memory_order_acquire)) return false;
+  const std::span<Worker> wanted(workers_.get(), static_cast<std::size_t>(lanes - 1));
+  job_ = &job;
+  job_workers_ = lanes - 1;
+  next_to_wake_.store(0, std::memory_order_relaxed);
+  for (Worker& worker : wanted) offer(worker);
+  wake_two();
+  job.work(0);
+  // All tasks are taken. First let go those that have not come, then wait for the others.
+  for (Worker& worker : wanted) withdraw(worker);
+  for (Worker& worker : wanted) wait_until_ended(worker);
+  busy_.store(false, std::memory_order_release);
+  return true;
+}
+
+void ThreadPool::offer(Worker& worker) noexcept {
+  // Release: whoever takes the offer sees the job.
+  int state = kIdle;
+  while (!worker.state.compare_exchange_weak(state, state == kAsleep ? kCalled : kOffered, std::memory_order_release,
+                                             std::memory_order_relaxed)) {
+  }
+}
+
+void ThreadPool::wake_two() noexcept {
+  int left = 2;
+  for (int index; left > 0 && (index = next_to_wake_.fetch_add(1, std::memory_order_relaxed)) < job_workers_;) {
+    std::atomic<int>& state = workers_[static_cast<std::size_t>(index)].state;
+    int expected = kCalled;
+    if (!state.compare_exchange_strong(expected, kOffered, std::memory_order_acq_rel, std::memory_order_relaxed))
+      continue;
+    state.notify_one();
+    --left;
+  }
+}
+
+void ThreadPool::withdraw(Worker& worker) noexcept {
+  // A called worker still sleeps, and has to be woken by the next offer; but one that is just going to sleep may see
+  // the call without being woken, so its state can still change under our eyes.
+  int state = kCalled;
+  if (worker.state.compare_exchange_strong(state, kAsleep, std::memory_order_relaxed)) return;
+  state = kOffered;
+  worker.state.compare_exchange_strong(state, kIdle, std::memory_order_relaxed);
+}
+
+void ThreadPool::wait_until_ended(Worker& worker) noexcept {
+  // Acquire: the caller sees what the worker's tasks wrote. A worker that was let go may have fallen asleep since.
+  const auto ended = [&worker] {
+    const int state = worker.state.load(std::memory_order_acquire);
+    return state == kIdle || state == kAsleep;
+  };
+  if (spin_until(spin_, ended)) return;
+  int expected = kWorking;
+  if (!worker.state.compare_exchange_strong(expected, kAwaited, std::memory_order_acquire)) return;
+  worker.state.wait(kAwaited, std::memory_order_acquire);
+}
+
+void* ThreadPool::enter(void* argument) noexcept {
+  Worker& worker = *static_cast<Worker*>(argument);
+  pthread_setname_np(pthread_self(), "headlight");
+  worker.pool->serve(worker);
+  return nullptr;
+}
+
+void ThreadPool::serve(Worker& worker) noexcept {
+  std::atomic<int>& state = worker.state;
+  for (;;) {
+    spin_until(spin_, [&state] { return state.load(std::memory_order_relaxed) != kIdle; });
+    int seen = kIdle;
+    if (state.compare_exchange_strong(seen, kAsleep, std::memory_order_relaxed) || seen == kAsleep) {
+      state.wait(kAsleep, std::memory_order_relaxed);
+      continue;
+    }
+    if (seen == kStop) return;
+    // Offered, or called and awake after all: as long as it is not withdrawn meanwhile.
+    if (!state.compare_exchange_strong(seen, kWorking, std::memory_order_acquire, std::memory_order_relaxed)) continue;
+    wake_two();
+    job_->work(worker.lane);
+    if (state.exchange(kIdle, std::memory_order_acq_rel) == kAwaited) state.notify_one();
+  }
+}
+
+}  // namespace headlight::runtime

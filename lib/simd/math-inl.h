@@ -1,0 +1,160 @@
+// Functions of one vector: exponentials, logarithm, tanh, and the activations built on them. Branch-free, for any
+// number of lanes, in the caller's rounding mode (nearest is assumed), NaN for NaN throughout.
+//
+// ULP: distance to the true value in units of the spacing of floats at that value (2⁻¹⁴⁹ for subnormal ones). The
+// bounds hold for every instruction set, with and without a fused multiply-add unless said; they were tried on all
+// floats of the ranges where a function is neither linear nor constant (AVX-512 and scalar), and each has its row in
+// tests/simd/math_test.cc. The polynomials are weighted minimax fits (relative error of the function, or as said), each
+// coefficient rounded to float in turn, lowest first, with the rest fitted again.
+#pragma once
+
+#include "simd/vector-inl.h"
+
+namespace headlight::HEADLIGHT_TARGET {
+
+// c[0] + c[1] x + … + c[N − 1] xᴺ⁻¹ by Horner's rule: the fewest operations, and kernels have several vectors in flight
+// to hide the chain behind.
+template <int kCount>
+HEADLIGHT_INLINE Vec polynomial(Vec x, const float (&c)[kCount]) {
+  Vec sum = broadcast(c[kCount - 1]);
+#pragma GCC unroll 16
+  for (int i = kCount - 2; i >= 0; --i) sum = fma(sum, x, broadcast(c[i]));
+  return sum;
+}
+
+inline constexpr float kLog2E = 0x1.715476p+0f;
+
+// 2ˣ on [−½, ½], 1.06 ULP before rounding: weighted by ULP rather than relatively, for floats below 1 lie twice as
+// close. 2⁰ = 1 exactly, so that the maximum of a softmax row has the weight 1. Degree 4 costs 41 ULP, degree 6 gains
+// one.
+inline constexpr float kExp2Coefficients[] = {1.0f,           0x1.62e424p-1f, 0x1.ebf9b4p-3f,
+                                              0x1.c6bacep-5f, 0x1.3cecf6p-7f, 0x1.5a9f76p-10f};
+
+// 2ˣ for x ≤ 0, the weight of a softmax: at most 1.8 ULP (2.1 without kHasFma), subnormal results included; exactly 1
+// for ±0; exactly +0 for x ≤ −150 and −∞. As rounding may leave an argument a little above 0, it is as good up to x =
+// 64, and no further.
+HEADLIGHT_INLINE Vec exp2_nonpositive(Vec x) {
+#if defined(HEADLIGHT_HAS_SCALEF)
+  // vreduceps instead of the clamp, the rounding and the difference is two instructions less, and 9.7 elements/ns
+  // rather than 16.7 with g++ 12 on Zen 5 (19 either way with clang 14); shifting into the exponent, as below, 13.4.
+  const Vec bounded = max(broadcast(-150.0f), x);
+  const Vec n = round(bounded);
+  return scale_by_power_of_two(polynomial(sub(bounded, n), kExp2Coefficients), n);
+#else
+  // The offset leaves n + 127 + 25 in the low bits: 2ⁿ⁺²⁵ is a float for −150 ≤ n ≤ 102. The factor 2⁻²⁵ is in the
+  // coefficients, so the one product at the end rounds correctly into the subnormal numbers. (Adding to the exponent
+  // instead would save nothing, end at 2⁻¹²⁶ and turn some NaN into numbers.)
+  constexpr float kOffset = kRoundingOffset + 127.0f + 25.0f;
+  constexpr float kScaled[] = {0x1p-25f * kExp2Coefficients[0], 0x1p-25f * kExp2Coefficients[1],
+                               0x1p-25f * kExp2Coefficients[2], 0x1p-25f * kExp2Coefficients[3],
+                               0x1p-25f * kExp2Coefficients[4], 0x1p-25f * kExp2Coefficients[5]};
+  const Vec bounded = max(broadcast(-150.0f), x);
+  const Vec shifted = add(bounded, broadcast(kOffset));
+  const Vec fraction = sub(bounded, sub(shifted, broadcast(kOffset)));
+  return mul(polynomial(fraction, kScaled), as_float(shift_left<23>(as_int(shifted))));
+#endif
+}
+
+// 2ˣ: at most 1.8 ULP for any x (2.1 without kHasFma); +0 for x ≤ −150, +∞ from 128 on.
+HEADLIGHT_INLINE Vec exp2(Vec x) {
+  const Vec bounded = min(broadcast(129.0f), max(broadcast(-151.0f), x));
+  const Vec n = round(bounded);
+  return scale_by_power_of_two(polynomial(sub(bounded, n), kExp2Coefficients), n);
+}
+
+// eˣ: at most 1.2 ULP for any x; +0 below −103.98, +∞ above 88.72.
+HEADLIGHT_INLINE Vec exp(Vec x) {
+  // eʳ = 1 + r + r² (…) on |r| ≤ ½ ln 2, relative error 3.1e-9.
+  constexpr float kCoefficients[] = {1.0f,           1.0f,           0x1.fffffcp-2f, 0x1.555492p-3f,
+                                     0x1.5558b0p-5f, 0x1.12399cp-7f, 0x1.6a4eccp-10f};
+  // ln 2 in two parts; the first has nine bits, so that its product with n is exact without a fused multiply-add.
+  constexpr float kLn2High = 0x1.63p-1f;
+  constexpr float kLn2Low = -0x1.bd0106p-13f;
+  const Vec bounded = min(broadcast(90.0f), max(broadcast(-105.0f), x));
+  const Vec n = round(mul(bounded, broadcast(kLog2E)));
+  const Vec r = fnma(n, broadcast(kLn2Low), fnma(n, broadcast(kLn2High), bounded));
+  return scale_by_power_of_two(polynomial(r, kCoefficients), n);
+}
+
+// ln x: at most 1 ULP; −∞ for ±0, NaN for x < 0, subnormal arguments included.
+HEADLIGHT_INLINE Vec log(Vec x) {
+  // ln(1 + f) = f − f²/2 + f³ (…) on [√½ − 1, √2 − 1], relative error of the logarithm 5.8e-9.
+  constexpr float kCoefficients[] = {0x1.555554p-2f, -0x1.000226p-2f, 0x1.99a01cp-3f, -0x1.54728cp-3f,
+                                     0x1.22d936p-3f, -0x1.0d8234p-3f, 0x1.055e64p-3f, -0x1.38c900p-4f};
+  constexpr float kLn2High = 0x1.63p-1f;
+  constexpr float kLn2Low = -0x1.bd0106p-13f;
+  const Mask subnormal = less(x, broadcast(0x1p-126f));
+  const Vec normal = select(subnormal, mul(x, broadcast(0x1p25f)), x);
+  // normal = 2ᵉ (1 + f): counting the bits from those of √½ lets the exponent step where f does.
+  const IntVec root_half = broadcast_int(0x3f3504f3);
+  const IntVec distance = sub_int(as_int(normal), root_half);
+  const IntVec exponent = shift_right<23>(distance);
+  const Vec f = sub(as_float(sub_int(as_int(normal), shift_left<23>(exponent))), broadcast(1.0f));
+  // The exponent as a float, by way of the low bits of 1.5·2²³.
+  const Vec offset = broadcast(kRoundingOffset);
+  const Vec unshifted = sub(as_float(add_int(exponent, as_int(offset))), offset);
+  const Vec e = select(subnormal, sub(unshifted, broadcast(25.0f)), unshifted);
+  const Vec tail = fma(f, polynomial(f, kCoefficients), broadcast(-0.5f));
+  const Vec rest = fma(e, broadcast(kLn2Low), mul(mul(f, f), tail));
+  const Vec finite = fma(e, broadcast(kLn2High), add(f, rest));
+  const Vec infinity = broadcast(__builtin_inff());
+  // +∞ and NaN give themselves; less() is false for NaN.
+  const Vec positive = select(less(x, infinity), finite, x);
+  return select(less(zero(), x), positive,
+                select(equal(x, zero()), neg(infinity), select(less(x, zero()), broadcast(__builtin_nanf("")), x)));
+}
+
+// tanh x: at most 2.5 ULP for any x; odd, −0 for −0, ±1 from |x| = 9.02 on.
+HEADLIGHT_INLINE Vec tanh(Vec x) {
+  // tanh a = a + a³ (…) in a² for a < 0.625, relative error 4.5e-9.
+  constexpr float kCoefficients[] = {-0x1.555532p-2f, 0x1.1106f6p-3f, -0x1.b835a4p-5f, 0x1.51f8cep-6f, -0x1.750ce4p-8f};
+  const Vec a = abs(x);
+  const Vec square = mul(a, a);
+  const Vec small = fma(mul(a, square), polynomial(square, kCoefficients), a);
+  // Beyond, 1 − 2 t / (1 + t) with t = e⁻²ᵃ, which is less than 0.29.
+  const Vec t = exp2_nonpositive(mul(a, broadcast(-2.0f * kLog2E)));
+  const Vec one = broadcast(1.0f);
+  const Vec large = sub(one, div(add(t, t), add(one, t)));
+  return copysign(select(less(a, broadcast(0.625f)), small, large), x);
+}
+
+// max(x, 0), −0 for −0.
+HEADLIGHT_INLINE Vec relu(Vec x) { return max(zero(), x); }
+
+// x Φ(x) with Φ the normal distribution function: at most 2.7 ULP for x ≥ 0 and 5 ULP for −1 ≤ x < 0; a relative error
+// of at most 5e-6 for −6 ≤ x < −1, an absolute one of 1e-10 below (the value at −6 is −5.9e-9); exactly +0 for x ≤ −12
+// and −∞.
+HEADLIGHT_INLINE Vec gelu(Vec x) {
+  // x Φ(x) = max(x, 0) − a Φ(−a), a = |x|: nothing cancels. The polynomial is log₂ Φ(−a), exact at 0, fitted on [0, 6]
+  // so that the result is within 1.5e-8 of itself for x > 0 and 1.5e-6 for x < 0; it goes on falling to −157 at a = 12,
+  // where the power is 0. Φ by a rational function and a division (Abramowitz & Stegun 7.1.26) is 7.6 ULP off and
+  // slower.
+  constexpr float kCoefficients[] = {-1.0f,
+                                     -0x1.26aed2p+0f,
+                                     -0x1.d63b6ep-2f,
+                                     -0x1.ade61ep-5f,
+                                     0x1.cb76fcp-8f,
+                                     -0x1.f605b4p-15f,
+                                     -0x1.0398d2p-12f,
+                                     0x1.162f7ep-14f,
+                                     -0x1.31b96cp-17f,
+                                     0x1.6b513ap-21f,
+                                     -0x1.705e16p-26f};
+  const Vec a = min(abs(x), broadcast(12.0f));
+  return fnma(a, exp2_nonpositive(polynomial(a, kCoefficients)), relu(x));
+}
+
+// x/2 (1 + tanh u), u = √(2/π) (x + 0.044715 x³): at most 2.5 ULP for x ≥ 0 and 5 ULP for −1 ≤ x < 0; a relative
+// error of at most 5e-6 for −6 ≤ x < −1 and of 2e-5 below, down to 1e-37; exactly +0 for x ≤ −12 and −∞.
+HEADLIGHT_INLINE Vec gelu_tanh(Vec x) {
+  // = max(x, 0) − a t / (1 + t), a = |x|, t = e⁻²ᵘ⁽ᵃ⁾. A polynomial for log₂(t / (1 + t)), as in gelu, saves the
+  // division but needs degree 9 and loses the relative error for x < 0.
+  constexpr float kLinear = -0x1.26aec2p+1f;  // −2 √(2/π) log₂ e
+  constexpr float kCubic = kLinear * 0.044715f;
+  const Vec a = min(abs(x), broadcast(12.0f));
+  const Vec slope = fma(mul(a, a), broadcast(kCubic), broadcast(kLinear));
+  const Vec t = exp2_nonpositive(mul(a, slope));
+  return fnma(a, div(t, add(broadcast(1.0f), t)), relu(x));
+}
+
+}  // namespace headlight::HEADLIGHT_TARGET

@@ -1,0 +1,42 @@
+// Which instruction set this translation unit is compiled for, checked against the compiler's flags: with the wrong
+// ones both SIMD libraries fall back to a smaller set without a word.
+#pragma once
+
+// g++ 12 takes the operands that AVX-512 intrinsics leave undefined on purpose for uninitialised variables.
+#if defined(__x86_64__)
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wuninitialized"
+#if !defined(__clang__)
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#endif
+#include <immintrin.h>
+#pragma GCC diagnostic pop
+#endif
+
+#define HEADLIGHT_INLINE inline __attribute__((always_inline))
+
+namespace headlight::HEADLIGHT_TARGET {
+
+enum class Target { scalar, sse4, avx2, avx512, neon };
+
+inline constexpr Target kTarget = Target::HEADLIGHT_TARGET;
+
+#if defined(HEADLIGHT_SIMD_SCALAR_TARGET)
+static_assert(kTarget == Target::scalar, "the flags of this file are those of scalar");
+#elif defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512DQ__) && defined(__AVX512VL__)
+static_assert(kTarget == Target::avx512, "the flags of this file are those of avx512");
+#elif defined(__AVX2__) && defined(__FMA__) && defined(__F16C__)
+static_assert(kTarget == Target::avx2, "the flags of this file are those of avx2");
+#elif defined(__SSE4_2__)
+static_assert(kTarget == Target::sse4, "the flags of this file are those of sse4");
+#elif defined(__ARM_NEON) && defined(__aarch64__)
+static_assert(kTarget == Target::neon, "the flags of this file are those of neon");
+#else
+#error "these compiler flags name no instruction set that the kernels are written for"
+#endif
+
+// Whether fma() and fnma() round once. Elsewhere the product is rounded before the sum: an emulation of the single
+// rounding would cost more than it is worth.
+inline constexpr bool kHasFma = kTarget == Target::avx2 || kTarget == Target::avx512 || kTarget == Target::neon;
+
+}  // namespace headlight::HEADLIGHT_TARGET

@@ -1,0 +1,44 @@
+// One vector of floats: the small vocabulary that every kernel is written in. The two back ends give the same bits on
+// the same instruction set (but for the sign and payload of a NaN), so each operation below says exactly what it
+// computes.
+//
+// This file is included only by sources compiled with an instruction set's own flags, with HEADLIGHT_TARGET naming its
+// namespace (avx512, avx2, sse4, neon, scalar). Inside it no std:: template may be instantiated (see lib/README.md).
+//
+//   Vec, IntVec, Mask           kLanes floats, kLanes int32, kLanes truth values
+//   zero() broadcast(x)         constants; lane_index() = 0, 1, 2 …
+//   load(p) store(v, p)         any alignment
+//   load_partial(p, n)          the first n lanes, 0 ≤ n ≤ kLanes, the rest +0; never touches bytes past p[n − 1]
+//   store_partial(v, p, n)      the same for stores
+//   load_bf16(p) load_f16(p)    kLanes bfloat16 or binary16 numbers, given as uint16, widened exactly; …_partial(p, n)
+//   add sub mul div sqrt        IEEE, round to nearest
+//   fma(a, b, c)                a·b + c, one rounding where kHasFma, else two
+//   fnma(a, b, c)               c − a·b, likewise
+//   max(a, b) min(a, b)         b if either is NaN or both are zero (the x86 rule)
+//   abs neg copysign(m, s)      bit operations: they keep NaN and turn −0 as they do any number
+//   round(v)                    to the nearest integer, ties to even, any v; the sign of zero stays
+//   scale_by_power_of_two(v, n) v · 2ⁿ, rounded once, for integral −252 ≤ n ≤ 254 and ¼ ≤ |v| ≤ 4; NaN if v is
+//   less less_equal equal       false when an operand is NaN; is_nan(v)
+//   select(mask, yes, no)       lane by lane
+//   mask_first(n)               the first n lanes, 0 ≤ n ≤ kLanes; mask_and mask_or mask_not
+//   sum_of_lanes(v) max_of_lanes(v)   halves are folded onto each other: lane i with lane i + kLanes/2, then kLanes/4
+//   …;
+//                               the maximum of lanes follows the x86 rule in the same order
+//   transpose(rows)             Vec (&)[kLanes] as a matrix, in place
+//   as_int(v) as_float(i)       the same bits
+//   broadcast_int add_int sub_int and_int shift_left<k> shift_right<k>   int32, wrapping; the right shift keeps the
+//   sign
+//
+// Code that works on both 1 and 16 lanes needs no case of its own: for kLanes = 1 the folds and the transpose are
+// empty.
+#pragma once
+
+#if defined(HEADLIGHT_SIMD_SCALAR_TARGET)
+#include "simd/vector_scalar-inl.h"
+#elif defined(HEADLIGHT_SIMD_XSIMD)
+#include "simd/vector_xsimd-inl.h"
+#else
+#include "simd/vector_highway-inl.h"
+#endif
+
+#include "simd/vector_derived-inl.h"

@@ -1,0 +1,172 @@
+// What neither SIMD library has, or has safely, or has with the same bits: the rest of the vocabulary in the compiler's
+// intrinsics, shared by both back ends. Each of them includes this file last and gives NativeVec, NativeInt,
+// to_native(), from_native() and from_native_int().
+//
+//  - Highway's masked load reads the whole vector on SSE4 and NEON (a fault at the end of a page), and its masked store
+//  on
+//    NEON writes neighbours back; xsimd 8.1 has neither. Here no byte past the lanes asked for is touched.
+//  - Both libraries sum lanes in an order of their own; here it is the documented one.
+#pragma once
+
+#include <cstdint>
+
+#if defined(__aarch64__)
+#include <arm_neon.h>
+#else
+#include <immintrin.h>
+#endif
+
+namespace headlight::HEADLIGHT_TARGET {
+
+#if defined(__AVX512F__)
+
+// v · 2ⁿ in one instruction, for any n.
+#define HEADLIGHT_HAS_SCALEF 1
+
+HEADLIGHT_INLINE __mmask16 first_bits(int count) { return static_cast<__mmask16>((1u << count) - 1u); }
+
+HEADLIGHT_INLINE Vec load_partial(const float* from, int count) {
+  return from_native(_mm512_maskz_loadu_ps(first_bits(count), from));
+}
+HEADLIGHT_INLINE void store_partial(Vec v, float* to, int count) {
+  _mm512_mask_storeu_ps(to, first_bits(count), to_native(v));
+}
+
+HEADLIGHT_INLINE Vec scale_by_power_of_two(Vec v, Vec n) {
+  return from_native(_mm512_scalef_ps(to_native(v), to_native(n)));
+}
+
+HEADLIGHT_INLINE __m256 lower_half(__m512 v) { return _mm512_castps512_ps256(v); }
+HEADLIGHT_INLINE __m256 upper_half(__m512 v) { return _mm512_extractf32x8_ps(v, 1); }
+HEADLIGHT_INLINE __m256 fold_sum(__m512 v) { return _mm256_add_ps(lower_half(v), upper_half(v)); }
+HEADLIGHT_INLINE __m256 fold_max(__m512 v) { return _mm256_max_ps(lower_half(v), upper_half(v)); }
+
+HEADLIGHT_INLINE IntVec load_u16(const std::uint16_t* from) {
+  return from_native_int(_mm512_cvtepu16_epi32(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(from))));
+}
+HEADLIGHT_INLINE Vec load_f16(const std::uint16_t* from) {
+  return from_native(_mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(from))));
+}
+
+#elif defined(__AVX2__)
+
+HEADLIGHT_INLINE __m256i first_lanes(int count) {
+  return _mm256_cmpgt_epi32(_mm256_set1_epi32(count), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+}
+HEADLIGHT_INLINE Vec load_partial(const float* from, int count) {
+  return from_native(_mm256_maskload_ps(from, first_lanes(count)));
+}
+HEADLIGHT_INLINE void store_partial(Vec v, float* to, int count) {
+  _mm256_maskstore_ps(to, first_lanes(count), to_native(v));
+}
+
+HEADLIGHT_INLINE IntVec load_u16(const std::uint16_t* from) {
+  return from_native_int(_mm256_cvtepu16_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from))));
+}
+HEADLIGHT_INLINE Vec load_f16(const std::uint16_t* from) {
+  return from_native(_mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from))));
+}
+
+#else  // 128 bits: no masked loads or stores, the lanes go one by one or in pairs
+
+#if defined(__aarch64__)
+HEADLIGHT_INLINE Vec load_partial(const float* from, int count) {
+  float32x4_t v = vdupq_n_f32(0.0f);
+  if (count > 0) v = vld1q_lane_f32(from, v, 0);
+  if (count > 1) v = vld1q_lane_f32(from + 1, v, 1);
+  if (count > 2) v = vld1q_lane_f32(from + 2, v, 2);
+  if (count > 3) v = vld1q_lane_f32(from + 3, v, 3);
+  return from_native(v);
+}
+HEADLIGHT_INLINE void store_partial(Vec v, float* to, int count) {
+  if (count > 0) vst1q_lane_f32(to, to_native(v), 0);
+  if (count > 1) vst1q_lane_f32(to + 1, to_native(v), 1);
+  if (count > 2) vst1q_lane_f32(to + 2, to_native(v), 2);
+  if (count > 3) vst1q_lane_f32(to + 3, to_native(v), 3);
+}
+HEADLIGHT_INLINE IntVec load_u16(const std::uint16_t* from) {
+  return from_native_int(vreinterpretq_s32_u32(vmovl_u16(vld1_u16(from))));
+}
+HEADLIGHT_INLINE Vec load_f16(const std::uint16_t* from) {
+  return from_native(vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16(from))));
+}
+#else
+HEADLIGHT_INLINE Vec load_partial(const float* from, int count) {
+  if (count >= 4) return from_native(_mm_loadu_ps(from));
+  __m128 v = _mm_setzero_ps();
+  if (count >= 2) v = _mm_loadl_pi(v, reinterpret_cast<const __m64*>(from));
+  if (count == 1) v = _mm_load_ss(from);
+  if (count == 3) v = _mm_insert_ps(v, _mm_load_ss(from + 2), 0x20);
+  return from_native(v);
+}
+HEADLIGHT_INLINE void store_partial(Vec v, float* to, int count) {
+  const __m128 native = to_native(v);
+  if (count >= 4) return _mm_storeu_ps(to, native);
+  if (count >= 2) _mm_storel_pi(reinterpret_cast<__m64*>(to), native);
+  if (count == 1) _mm_store_ss(to, native);
+  if (count == 3) _mm_store_ss(to + 2, _mm_movehl_ps(native, native));
+}
+HEADLIGHT_INLINE IntVec load_u16(const std::uint16_t* from) {
+  return from_native_int(_mm_cvtepu16_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(from))));
+}
+#endif
+
+#endif
+
+// Sums and maxima fold the upper half onto the lower one until one lane is left.
+#if defined(__aarch64__)
+
+HEADLIGHT_INLINE float sum_of_lanes(Vec v) {
+  const float32x2_t pairs = vadd_f32(vget_low_f32(to_native(v)), vget_high_f32(to_native(v)));
+  return vget_lane_f32(pairs, 0) + vget_lane_f32(pairs, 1);
+}
+HEADLIGHT_INLINE float max_of_lanes(Vec v) {
+  const float32x2_t low = vget_low_f32(to_native(v));
+  const float32x2_t high = vget_high_f32(to_native(v));
+  const float32x2_t pairs = vbsl_f32(vcgt_f32(low, high), low, high);
+  return vget_lane_f32(pairs, 0) > vget_lane_f32(pairs, 1) ? vget_lane_f32(pairs, 0) : vget_lane_f32(pairs, 1);
+}
+
+#else
+
+#if defined(__AVX2__)
+HEADLIGHT_INLINE __m128 fold_sum(__m256 v) {
+  return _mm_add_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
+}
+HEADLIGHT_INLINE __m128 fold_max(__m256 v) {
+  return _mm_max_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
+}
+#endif
+HEADLIGHT_INLINE float fold_sum(__m128 v) {
+  const __m128 pairs = _mm_add_ps(v, _mm_movehl_ps(v, v));
+  return _mm_cvtss_f32(_mm_add_ss(pairs, _mm_movehdup_ps(pairs)));
+}
+HEADLIGHT_INLINE float fold_max(__m128 v) {
+  const __m128 pairs = _mm_max_ps(v, _mm_movehl_ps(v, v));
+  return _mm_cvtss_f32(_mm_max_ss(pairs, _mm_movehdup_ps(pairs)));
+}
+
+HEADLIGHT_INLINE float sum_of_lanes(Vec v) {
+#if defined(__AVX512F__)
+  return fold_sum(fold_sum(fold_sum(to_native(v))));
+#elif defined(__AVX2__)
+  return fold_sum(fold_sum(to_native(v)));
+#else
+  return fold_sum(to_native(v));
+#endif
+}
+HEADLIGHT_INLINE float max_of_lanes(Vec v) {
+#if defined(__AVX512F__)
+  return fold_max(fold_max(fold_max(to_native(v))));
+#elif defined(__AVX2__)
+  return fold_max(fold_max(to_native(v)));
+#else
+  return fold_max(to_native(v));
+#endif
+}
+
+#endif
+
+}  // namespace headlight::HEADLIGHT_TARGET
+
+#include "simd/transpose-inl.h"

@@ -1,0 +1,52 @@
+# Builds and runs one consumer in a folder of its own; WAY says which. Any failing command fails the test.
+cmake_minimum_required(VERSION 3.25)
+
+function(run)
+  execute_process(COMMAND ${ARGN} COMMAND_ECHO STDOUT COMMAND_ERROR_IS_FATAL ANY)
+endfunction()
+
+set(prefix ${WORK}/installed)
+set(folder ${WORK}/${WAY}${KIND})
+file(REMOVE_RECURSE ${folder})
+set(configure ${CMAKE_COMMAND} -G ${GENERATOR} -DCMAKE_MAKE_PROGRAM=${MAKE_PROGRAM} -DCMAKE_CXX_COMPILER=${COMPILER}
+  -DCMAKE_CXX_COMPILER_LAUNCHER=${LAUNCHER} -S ${CMAKE_CURRENT_LIST_DIR}/${WAY} -B ${folder})
+
+if(WAY STREQUAL "install")
+  file(REMOVE_RECURSE ${prefix} ${WORK}/elsewhere)
+  run(${CMAKE_COMMAND} --install ${BUILD} --config ${CONFIG} --prefix ${WORK}/elsewhere)
+  file(RENAME ${WORK}/elsewhere ${prefix})
+
+elseif(WAY STREQUAL "find_package")
+  run(${configure} -DCMAKE_PREFIX_PATH=${prefix} -DKIND=${KIND})
+  run(${CMAKE_COMMAND} --build ${folder})
+  run(${folder}/consumer)
+
+elseif(WAY STREQUAL "pkg_config")
+  find_program(pkg_config NAMES pkg-config pkgconf)
+  if(NOT pkg_config)
+    message("skipped: pkg-config is not installed")
+    return()
+  endif()
+  set(ENV{PKG_CONFIG_PATH} ${prefix}/${LIBDIR}/pkgconfig)
+  set(options --cflags --libs)
+  set(link_options -Wl,-rpath,${prefix}/${LIBDIR})
+  if(KIND STREQUAL "static")
+    list(APPEND options --static)
+    set(link_options -static)
+  endif()
+  execute_process(COMMAND ${pkg_config} ${options} headlight-models OUTPUT_VARIABLE flags COMMAND_ERROR_IS_FATAL ANY)
+  separate_arguments(flags UNIX_COMMAND "${flags}")
+  file(MAKE_DIRECTORY ${folder})
+  run(${COMPILER} -std=c++20 -Wall -Wextra -Werror -DCONSUMER_HAS_MODELS ${CMAKE_CURRENT_LIST_DIR}/consumer.cc ${flags} ${link_options}
+    -o ${folder}/consumer)
+  run(${folder}/consumer)
+
+elseif(WAY STREQUAL "add_subdirectory")
+  # The cheapest engine there is: one instruction set, no models.
+  run(${configure} -DHEADLIGHT_SOURCE=${SOURCE} -DHEADLIGHT_SIMD=${SIMD} -DHEADLIGHT_MODELS=OFF -DHEADLIGHT_ISAS=scalar)
+  run(${CMAKE_COMMAND} --build ${folder} --target consumer)
+  run(${folder}/consumer)
+
+else()
+  message(FATAL_ERROR "WAY is '${WAY}'")
+endif()

@@ -1,0 +1,108 @@
+#include "headlight/models/atomic_file.h"
+
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+#include <csignal>
+#include <vector>
+
+#include "models/scratch_folder.h"
+
+namespace headlight::models {
+namespace {
+
+using test::file_error;
+using test::ScratchFolder;
+
+TEST(AtomicFile, AppearsOnCommitOnly) {
+  const ScratchFolder folder;
+  {
+    AtomicFile file(folder.path("out"));
+    file.write("new", 3);
+    EXPECT_FALSE(std::filesystem::exists(folder.path("out")));
+    file.commit();
+  }
+  EXPECT_EQ(folder.read("out"), "new");
+  EXPECT_EQ(folder.count(), 1);
+}
+
+TEST(AtomicFile, WithoutCommitNothingIsLeft) {
+  const ScratchFolder folder;
+  folder.write("out", "old");
+  {
+    AtomicFile file(folder.path("out"));
+    file.write("new", 3);
+  }
+  EXPECT_EQ(folder.read("out"), "old");
+  EXPECT_EQ(folder.count(), 1);
+}
+
+TEST(AtomicFile, KeepsLinksAndModes) {
+  const ScratchFolder folder;
+  folder.write("real", "old");
+  ASSERT_EQ(0, ::chmod(folder.path("real").c_str(), 0640));
+  std::filesystem::create_symlink("real", folder.path("link"));
+  AtomicFile file(folder.path("link"));
+  file.write("new", 3);
+  file.commit();
+  EXPECT_TRUE(std::filesystem::is_symlink(folder.path("link")));
+  EXPECT_EQ(folder.read("real"), "new");
+  struct stat status {};
+  ASSERT_EQ(0, ::stat(folder.path("real").c_str(), &status));
+  EXPECT_EQ(status.st_mode & 0777, 0640u);
+}
+
+TEST(AtomicFile, TargetsThatCannotBe) {
+  const ScratchFolder folder;
+  EXPECT_TRUE(test::contains(file_error([&] { AtomicFile file(folder.path("none/out")); }),
+                             "/none/out: cannot create a file in its folder: No such"));
+  EXPECT_TRUE(test::contains(file_error([&] { AtomicFile file(folder.path()); }), "Is a directory"));
+  EXPECT_TRUE(test::contains(file_error([&] { AtomicFile file(""); }), "cannot"));
+  EXPECT_EQ(folder.count(), 0);
+}
+
+TEST(AtomicFile, DevicesAreWrittenInto) {
+  AtomicFile null("/dev/null");
+  null.write("gone", 4);
+  null.commit();
+  EXPECT_TRUE(std::filesystem::is_character_file("/dev/null"));
+  EXPECT_TRUE(test::contains(file_error([] {
+                               AtomicFile full("/dev/full");
+                               full.write("more", 4);
+                               full.commit();
+                             }),
+                             "/dev/full: cannot write: No space left on device"));
+}
+
+// A limit on the size of files stands in for a full disk: the bytes that fit are written, the next ones fail.
+TEST(AtomicFile, WhenTheBytesDoNotFitNothingIsLeft) {
+  const ScratchFolder folder;
+  folder.write("out", "old");
+  rlimit before{};
+  ASSERT_EQ(0, ::getrlimit(RLIMIT_FSIZE, &before));
+  const auto handler = std::signal(SIGXFSZ, SIG_IGN);
+  rlimit tight = before;
+  tight.rlim_cur = 10000;
+  ASSERT_EQ(0, ::setrlimit(RLIMIT_FSIZE, &tight));
+  const std::string message = file_error([&] {
+    AtomicFile file(folder.path("out"));
+    const std::vector<char> bytes(20000, 'x');
+    file.write(bytes.data(), bytes.size());
+    file.commit();
+  });
+  ::setrlimit(RLIMIT_FSIZE, &before);
+  std::signal(SIGXFSZ, handler);
+  EXPECT_TRUE(test::contains(message, "/out: cannot write: File too large"));
+  EXPECT_EQ(folder.read("out"), "old");
+  EXPECT_EQ(folder.count(), 1);
+}
+
+TEST(FileError, IsOnePrintableLine) {
+  const FileError error("a\nb", "names " + in_quotes(std::string("x\0\x1b[31m\xFFü\u202E\u2028\uE000", 19)));
+  EXPECT_STREQ(error.what(), "a\\nb: names 'x\\x00\\x1b[31m\\xffü\\u{202e}\\u{2028}\\u{e000}'");
+  EXPECT_LT(in_quotes(std::string(100'000'000, 'n')).size(), 300u);
+}
+
+}  // namespace
+}  // namespace headlight::models

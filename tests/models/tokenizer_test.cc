@@ -1,0 +1,213 @@
+#include "headlight/models/tokenizer.h"
+
+#include <gtest/gtest.h>
+#include <utf8proc.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "models/scratch_folder.h"
+#include "support/golden.h"
+#include "support/quick.h"
+#include "support/random.h"
+
+namespace headlight::models {
+namespace {
+
+using test::file_error;
+using test::ScratchFolder;
+
+const Tokenizer& published() {
+  static const Tokenizer tokenizer = Tokenizer::read(HEADLIGHT_SOURCE_DIR "/tests/data/bert_uncased_vocab.txt");
+  return tokenizer;
+}
+
+std::vector<std::string> tiny_vocabulary() {
+  return {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "b", "ab", "##b", "##bc"};
+}
+
+// More than 2,000 lines of every kind of trouble, with the ids that Hugging Face's tokenizer gives them.
+TEST(Tokenizer, GivesTheIdsOfThePublishedOne) {
+  std::ifstream stream(test::golden_path("tokenizer_cases.jsonl"));
+  int cases = 0;
+  for (std::string line; std::getline(stream, line); ++cases) {
+    const auto one = nlohmann::json::parse(line);
+    const auto text = one[0].get<std::string>();
+    const auto ids = one[1].get<std::vector<std::int64_t>>();
+    if (one.size() == 2) {
+      ASSERT_EQ(published().encode(text, 512), ids) << line;
+      continue;
+    }
+    TokenizerOptions options{
+        .lower_case = one[3].get<bool>(), .strip_accents = {}, .split_ideographs = one[5].get<bool>()};
+    if (!one[4].is_null()) options.strip_accents = one[4].get<bool>();
+    static std::map<std::string, Tokenizer> others;
+    const auto key = one[3].dump() + one[4].dump() + one[5].dump();
+    if (!others.contains(key)) {
+      others.emplace(key, Tokenizer::read(HEADLIGHT_SOURCE_DIR "/tests/data/bert_uncased_vocab.txt", options));
+    }
+    ASSERT_EQ(others.at(key).encode(text, one[2].get<std::int64_t>()), ids) << line;
+  }
+  EXPECT_GE(cases, 2000);
+}
+
+std::string utf8(std::int32_t codepoint) {
+  utf8proc_uint8_t bytes[4];
+  const auto length = utf8proc_encode_char(codepoint, bytes);
+  return {reinterpret_cast<const char*>(bytes), static_cast<std::size_t>(length)};
+}
+
+// Every code point that there is, between two letters: removed, a space, a word of its own or part of one.
+TEST(Tokenizer, TreatsEveryCodePointAsThePublishedOneDoes) {
+  if (std::string(utf8proc_unicode_version()) != "15.0.0") {
+    GTEST_SKIP() << "utf8proc has Unicode " << utf8proc_unicode_version() << "; the exceptions are those from 15.0.0";
+  }
+  const Tokenizer tokenizer({"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "b", "ab"});
+  std::map<std::int32_t, char> runs;
+  for (const std::string& line : test::golden_lines("tokenizer_codepoints.txt")) {
+    std::istringstream entries(line);
+    for (std::string entry; entries >> entry;)
+      runs[std::stoi(entry.substr(0, entry.size() - 1), nullptr, 16)] = entry.back();
+  }
+  ASSERT_EQ(runs.begin()->first, 0);
+  const std::map<char, std::vector<std::int64_t>> kinds{
+      {'j', {2, 7, 3}}, {'s', {2, 5, 6, 3}}, {'a', {2, 5, 1, 6, 3}}, {'u', {2, 1, 3}}};
+  for (std::int32_t codepoint = 0; codepoint < 0x110000; codepoint += test::count(1, 7)) {
+    if (codepoint >= 0xD800 && codepoint < 0xE000) continue;
+    const char kind = std::prev(runs.upper_bound(codepoint))->second;
+    ASSERT_EQ(tokenizer.encode("a" + utf8(codepoint) + "b", 8), kinds.at(kind)) << std::hex << codepoint;
+  }
+}
+
+TEST(Tokenizer, TakesTheLongestPieceFromTheLeft) {
+  const Tokenizer tokenizer(tiny_vocabulary());
+  EXPECT_EQ(tokenizer.encode("a ab abb abbc abc", 32), (std::vector<std::int64_t>{2, 5, 7, 7, 8, 7, 9, 1, 3}));
+  EXPECT_EQ(tokenizer.encode("AB\u0301[MASK]A", 32), (std::vector<std::int64_t>{2, 7, 4, 5, 3}));
+  EXPECT_EQ(tokenizer.token(9), "##bc");
+  EXPECT_EQ(tokenizer.id("##bc"), 9);
+  EXPECT_EQ(tokenizer.id("c"), std::nullopt);
+  EXPECT_EQ(tokenizer.size(), 10);
+  EXPECT_EQ(tokenizer.pad_id(), 0);
+  EXPECT_THROW((void)tokenizer.token(10), std::invalid_argument);
+  EXPECT_THROW((void)tokenizer.token(-1), std::invalid_argument);
+}
+
+TEST(Tokenizer, CutsAtTheMaximum) {
+  const Tokenizer tokenizer(tiny_vocabulary());
+  EXPECT_EQ(tokenizer.encode("a b abb", 2), (std::vector<std::int64_t>{2, 3}));
+  EXPECT_EQ(tokenizer.encode("a b abb", 3), (std::vector<std::int64_t>{2, 5, 3}));
+  EXPECT_EQ(tokenizer.encode("a b abb", 5), (std::vector<std::int64_t>{2, 5, 6, 7, 3}));  // inside a word
+  EXPECT_EQ(tokenizer.encode("a b abb", 6), (std::vector<std::int64_t>{2, 5, 6, 7, 8, 3}));
+  EXPECT_EQ(tokenizer.encode("[MASK][SEP]", 3), (std::vector<std::int64_t>{2, 4, 3}));
+  EXPECT_THROW((void)tokenizer.encode("a", 1), std::invalid_argument);
+}
+
+TEST(Tokenizer, NamesTheByteThatIsNotUtf8) {
+  const std::pair<std::string, std::string> cases[] = {
+      {"ab\xFF", "byte 2"},
+      {"\xC3", "byte 0"},                   // ends too early
+      {"a\xED\xA0\x80", "byte 1"},          // a surrogate
+      {"\xC0\x80", "byte 0"},               // longer than needed
+      {"[CLS]\xF4\x90\x80\x80", "byte 5"},  // beyond U+10FFFF
+      {std::string("\0\x80", 2), "byte 1: '\\x80'"},
+      {std::string(3000, 'a') + "\xFE", "byte 3000"},  // even beyond what is kept
+  };
+  for (const auto& [text, says] : cases) {
+    try {
+      (void)published().encode(text, 8);
+      ADD_FAILURE() << says;
+    } catch (const std::invalid_argument& error) {
+      EXPECT_TRUE(test::contains(error.what(), "not UTF-8", says));
+    }
+  }
+}
+
+TEST(Tokenizer, ReadsVocabulariesAsTheyCome) {
+  const ScratchFolder folder;
+  const std::string plain = "[PAD]\n[UNK]\n[CLS]\n[SEP]\na\nb\n";
+  std::string windows = "\xEF\xBB\xBF";
+  for (const char byte : plain) windows += byte == '\n' ? "\r\n" : std::string(1, byte);
+  for (const std::string& bytes : {plain, plain.substr(0, plain.size() - 1), windows}) {
+    const auto tokenizer = Tokenizer::read(folder.write("vocab.txt", bytes));
+    EXPECT_EQ(tokenizer.size(), 6);
+    EXPECT_EQ(tokenizer.encode("a b [MASK]", 8), (std::vector<std::int64_t>{2, 4, 5, 1, 1, 1, 3}));
+  }
+  // Empty lines keep their numbers; of a repeated token the last counts.
+  const auto odd = Tokenizer::read(folder.write("vocab.txt", "\n[PAD]\n[UNK]\na\n\n[CLS]\n[SEP]\na\n\n"));
+  EXPECT_EQ(odd.size(), 9);
+  EXPECT_EQ(odd.encode("a", 8), (std::vector<std::int64_t>{5, 7, 6}));
+}
+
+TEST(Tokenizer, RefusesOtherVocabularies) {
+  const ScratchFolder folder;
+  const auto read = [&](const std::string& bytes) {
+    return file_error([&] { (void)Tokenizer::read(folder.write("vocab.txt", bytes)); });
+  };
+  EXPECT_TRUE(test::contains(read(""), "vocab.txt: lacks the token [PAD]"));
+  EXPECT_TRUE(test::contains(read("[PAD]\n[UNK]\n[SEP]\n"), "vocab.txt: lacks the token [CLS]"));
+  EXPECT_TRUE(test::contains(read("[PAD]\n[UNK]\n[CLS]\n[sep]"), "lacks the token [SEP]"));
+  EXPECT_TRUE(test::contains(read("[PAD]\na\xFF\n"), "vocab.txt: line 2 is not UTF-8: 'a\\xff'"));
+  EXPECT_TRUE(test::contains(read(std::string((1u << 21) + 1, '\n')), "more than 2097152 lines"));
+  EXPECT_TRUE(test::contains(read(std::string((32u << 20) + 1, 'a')), "has 33554433 bytes, expected at most 33554432"));
+  EXPECT_TRUE(test::contains(file_error([&] { (void)Tokenizer::read(folder.path("none")); }), "cannot open"));
+  EXPECT_TRUE(test::contains(file_error([] { Tokenizer({"[PAD]", "[CLS]"}); }), "vocabulary: lacks the token [UNK]"));
+}
+
+// Random bytes are refused or read; random code points are read, and never give more or other ids than allowed.
+TEST(Tokenizer, SurvivesAnything) {
+  test::Random random(11);
+  for (int n = test::count(20'000, 2'000); n > 0; --n) {
+    std::string text;
+    const bool bytes = random.once_in(2);
+    for (std::int64_t length = random.integer(0, 40); length > 0; --length) {
+      const auto last = std::int64_t{1} << random.integer(5, 21);
+      const auto codepoint = static_cast<std::int32_t>(random.integer(0, std::min<std::int64_t>(last, 0x10FFFF)));
+      text += bytes ? std::string(1, static_cast<char>(random.integer(0, 255)))
+                    : utf8(codepoint >= 0xD800 && codepoint < 0xE000 ? '[' : codepoint);
+    }
+    const auto most = random.integer(2, 20);
+    std::vector<std::int64_t> ids;
+    try {
+      ids = published().encode(text, most);
+    } catch (const std::invalid_argument&) {
+      EXPECT_TRUE(bytes) << text;
+      continue;
+    }
+    ASSERT_GE(ids.size(), 2u);
+    ASSERT_LE(ids.size(), static_cast<std::size_t>(most));
+    ASSERT_EQ(ids.front(), 101);
+    ASSERT_EQ(ids.back(), 102);
+    for (const std::int64_t id : ids) ASSERT_TRUE(id >= 0 && id < published().size());
+  }
+}
+
+// No text takes more than a little over linear time: long words, long runs of marks in every order, brackets, spaces.
+TEST(Tokenizer, LongTextsStayCheap) {
+  std::string marks = "a";
+  for (int n = 0; n < 200'000; ++n) marks += n % 2 == 0 ? "\u0301" : "\u0323";
+  const std::string a_million(1'000'000, 'a');
+  const std::string brackets(1'000'000, '[');
+  const std::string spaces(1'000'000, ' ');
+  EXPECT_EQ(published().encode(marks, 512).size(), 3u);
+  EXPECT_EQ(published().encode(a_million, 512), (std::vector<std::int64_t>{101, 100, 102}));
+  EXPECT_EQ(published().encode(brackets, 512).size(), 512u);
+  EXPECT_EQ(published().encode(spaces, 512).size(), 2u);
+}
+
+TEST(Tokenizer, CopiesAndThreadsShareOne) {
+  std::vector<std::vector<std::int64_t>> results(4);
+  {
+    const Tokenizer copy = published();
+    std::vector<std::thread> threads;
+    for (auto& result : results) threads.emplace_back([&result, copy] { result = copy.encode("unaffable café", 16); });
+    for (auto& thread : threads) thread.join();
+  }
+  for (const auto& result : results) EXPECT_EQ(result, (std::vector<std::int64_t>{101, 14477, 20961, 3468, 7668, 102}));
+}
+
+}  // namespace
+}  // namespace headlight::models

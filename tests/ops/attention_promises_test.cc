@@ -1,0 +1,376 @@
+// What attention() promises beside its numbers: the same bits however it is called, no byte outside the extents, no
+// heap allocation, and clear words for bad arguments.
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "headlight/attention.h"
+#include "support/allocation_counter.h"
+#include "support/attention_case.h"
+#include "support/compare.h"
+#include "support/guarded.h"
+#include "support/isas.h"
+#include "support/quick.h"
+#include "support/workers.h"
+
+namespace headlight {
+namespace {
+
+using test::AttentionCase;
+using test::AttentionInputs;
+
+class AttentionPromises : public test::EachIsa {};
+
+AttentionCase square(std::int64_t batch, std::int64_t length, std::int64_t query_heads, std::int64_t key_value_heads,
+                     std::int64_t dim) {
+  AttentionCase c;
+  c.seed = static_cast<std::uint64_t>(length + dim);
+  c.batch = batch;
+  c.query_length = c.key_length = length;
+  c.query_heads = query_heads;
+  c.key_value_heads = key_value_heads;
+  c.head_dim = c.value_dim = dim;
+  return c;
+}
+
+Tensor<float, 4> run(Engine& engine, View<const float, 4> query, View<const float, 4> key, View<const float, 4> value,
+                     const AttentionOptions& options) {
+  Tensor<float, 4> out({query.extent(0), query.extent(1), query.extent(2), value.extent(3)});
+  attention(engine, query, key, value, out, options);
+  return out;
+}
+
+Tensor<float, 4> run(Engine& engine, const AttentionInputs& inputs) {
+  return run(engine, inputs.query, inputs.key, inputs.value, inputs.options);
+}
+
+// `count` entries of one axis, from `first`.
+template <class T>
+View<T, 4> part(View<T, 4> view, int axis, std::int64_t first, std::int64_t count) {
+  view.data += first * view.stride(axis);
+  view.shape[static_cast<std::size_t>(axis)] = count;
+  return view;
+}
+
+TEST_P(AttentionPromises, SameBitsForAnyNumberOfThreads) {
+  std::vector<AttentionCase> cases = {
+      square(1, 300, 2, 2, 64),  // keys packed first
+      square(40, 40, 4, 2, 20),  // packed by head
+      square(20, 1, 4, 4, 16),   // one query each
+      square(1, 1, 4, 2, 72),    // keys split
+  };
+  cases[2].key_length = 700;
+  cases[3].key_length = 5000;
+  AttentionCase packed = square(1, 400, 2, 2, 33);
+  packed.query_offsets = {0, 3, 3, 170, 180, 400};
+  packed.causal = Causal::top_left;
+  cases.push_back(packed);
+  for (const AttentionCase& c : cases) {
+    SCOPED_TRACE(c.line());
+    const AttentionInputs inputs(c);
+    Engine alone(options(1));
+    const Tensor<float, 4> expected = run(alone, inputs);
+    for (const int threads : {1, 2, 3, 5, 8}) {
+      Engine engine(options(threads));
+      EXPECT_TRUE(test::same_bits(run(engine, inputs).view(), expected.view())) << threads << " threads";
+    }
+  }
+}
+
+TEST_P(AttentionPromises, SameBitsAloneAndInABatch) {
+  AttentionCase c = square(9, 77, 6, 3, 40);
+  c.causal = Causal::bottom_right;
+  c.key_lengths = {77, 60, 1, 33, 64, 32, 31, 76, 0};
+  c.query_lengths = {77, 60, 1, 77, 64, 10, 77, 75, 9};
+  const AttentionInputs inputs(c);
+  Engine engine(options(2));
+  const Tensor<float, 4> together = run(engine, inputs);
+  for (std::int64_t b = 0; b < c.batch; ++b) {
+    AttentionOptions one = inputs.options;
+    one.key_lengths = inputs.options.key_lengths.subspan(static_cast<std::size_t>(b), 1);
+    one.query_lengths = inputs.options.query_lengths.subspan(static_cast<std::size_t>(b), 1);
+    const Tensor<float, 4> alone = run(engine, part(inputs.query.view(), 0, b, 1), part(inputs.key.view(), 0, b, 1),
+                                       part(inputs.value.view(), 0, b, 1), one);
+    EXPECT_TRUE(test::same_bits(alone.view(), part(together.view(), 0, b, 1))) << "sample " << b;
+  }
+}
+
+TEST_P(AttentionPromises, SameBitsForOneHeadAndForAll) {
+  const AttentionCase c = square(1, 150, 6, 2, 24);
+  const AttentionInputs inputs(c);
+  Engine engine(options(1));
+  const Tensor<float, 4> together = run(engine, inputs);
+  for (std::int64_t h = 0; h < 6; ++h) {
+    const Tensor<float, 4> alone = run(engine, part(inputs.query.view(), 2, h, 1), part(inputs.key.view(), 2, h / 3, 1),
+                                       part(inputs.value.view(), 2, h / 3, 1), inputs.options);
+    EXPECT_TRUE(test::same_bits(alone.view(), part(together.view(), 2, h, 1))) << "head " << h;
+  }
+}
+
+TEST_P(AttentionPromises, SameBitsPackedAndApart) {
+  AttentionCase c = square(1, 333, 2, 1, 48);
+  c.query_offsets = {0, 1, 40, 40, 200, 333};
+  c.window = {50, -1};
+  const AttentionInputs inputs(c);
+  Engine engine(options(2));
+  const Tensor<float, 4> together = run(engine, inputs);
+  AttentionOptions one = inputs.options;
+  one.query_offsets = {};
+  for (std::size_t s = 0; s + 1 < c.query_offsets.size(); ++s) {
+    const std::int64_t first = c.query_offsets[s];
+    const std::int64_t count = c.query_offsets[s + 1] - first;
+    const Tensor<float, 4> alone =
+        run(engine, part(inputs.query.view(), 1, first, count), part(inputs.key.view(), 1, first, count),
+            part(inputs.value.view(), 1, first, count), one);
+    EXPECT_TRUE(test::same_bits(alone.view(), part(together.view(), 1, first, count))) << "sequence " << s;
+  }
+}
+
+// The last rows of a prefill, asked for by themselves: one (a decode step), a few, many.
+TEST_P(AttentionPromises, AFewQueriesEqualTheSameRowsOfAPrefill) {
+  const auto with = [](auto change) {
+    AttentionCase c = square(1, test::count<std::int64_t>(1100, 600), 4, 2, 24);
+    c.value_dim = 40;
+    c.align = Align::bottom_right;
+    change(c);
+    return c;
+  };
+  const std::vector<AttentionCase> cases = {
+      with([](AttentionCase&) {}),
+      with([](AttentionCase& c) { c.causal = Causal::bottom_right; }),
+      with([](AttentionCase& c) {
+        c.window = {100, -1};
+      }),
+      with([](AttentionCase& c) {
+        c.window = {600, 3};
+      }),
+      with([](AttentionCase& c) {
+        c.window = {-1, 0};
+      }),
+      with([](AttentionCase& c) { c.chunk = 530; }),
+      with([](AttentionCase& c) { c.causal = Causal::bottom_right, c.chunk = 7; }),
+      with([](AttentionCase& c) {
+        c.causal = Causal::bottom_right, c.window = {45, -1}, c.chunk = 64;
+      }),
+      with([](AttentionCase& c) { c.scale = -0.3f; }),
+      with([](AttentionCase& c) {
+        c.bias = test::Shape4{1, 4, 1, c.key_length};
+      }),
+      with([](AttentionCase& c) {
+        c.mask = test::Shape4{1, 1, 1, c.key_length};
+      }),
+  };
+  for (const AttentionCase& c : cases) {
+    SCOPED_TRACE(c.line());
+    const AttentionInputs inputs(c);
+    Engine one_thread(options(1));
+    Engine two_threads(options(2));
+    const Tensor<float, 4> prefill = run(two_threads, inputs);
+    for (const std::int64_t rows : {1, 2, 5, 13, 100}) {
+      const std::int64_t first = c.query_length - rows;
+      for (Engine* engine : {&one_thread, &two_threads}) {
+        const Tensor<float, 4> few =
+            run(*engine, part(inputs.query.view(), 1, first, rows), inputs.key, inputs.value, inputs.options);
+        EXPECT_TRUE(test::same_bits(few.view(), part(prefill.view(), 1, first, rows))) << rows << " rows";
+      }
+    }
+    // A decode step in the middle, whose later keys do not exist yet.
+    if (c.causal == Causal::none || c.bias || c.mask) continue;
+    for (const std::int64_t row : {0, 31, 511, 512, 513}) {
+      const Tensor<float, 4> step =
+          run(one_thread, part(inputs.query.view(), 1, row, 1), part(inputs.key.view(), 1, 0, row + 1),
+              part(inputs.value.view(), 1, 0, row + 1), inputs.options);
+      EXPECT_TRUE(test::same_bits(step.view(), part(prefill.view(), 1, row, 1))) << "row " << row;
+    }
+  }
+}
+
+// Every operand between guard pages, at both ends, with ragged sizes.
+TEST_P(AttentionPromises, TouchesNothingOutside) {
+  Engine engine(options(1));
+  test::Random random(3);
+  for (int round = 0; round < test::count(60, 15); ++round) {
+    const test::Against side = test::kBothSides[static_cast<std::size_t>(round % 2)];
+    const std::int64_t queries = random.integer(1, round % 3 == 0 ? 2 : 40);
+    const std::int64_t keys = random.integer(1, round % 5 == 0 ? 600 : 70);
+    const std::int64_t heads = random.integer(1, 3);
+    const std::int64_t dim = random.integer(1, 70);
+    const std::int64_t value_dim = random.integer(1, 70);
+    const auto filled = [&](std::int64_t count) {
+      auto buffer = std::make_unique<test::Guarded<float>>(count, side);
+      for (std::int64_t n = 0; n < count; ++n) buffer->data()[n] = random.uniform();
+      return buffer;
+    };
+    const auto query = filled(queries * heads * dim);
+    const auto key = filled(keys * heads * dim);
+    const auto value = filled(keys * heads * value_dim);
+    const auto bias = filled(queries * keys);
+    const test::Guarded<std::uint8_t> mask(heads * keys, side);
+    for (std::int64_t n = 0; n < heads * keys; ++n) mask.data()[n] = n % 5 != 0;
+    const test::Guarded<float> out(queries * heads * value_dim, side);
+    const test::Guarded<float> log_sum_exp(heads * queries, side);
+    const test::Guarded<float> per_head(heads * queries * keys, side);
+    const test::Guarded<float> averaged(queries * keys, side);
+    AttentionOptions options;
+    if (round % 4 == 1) options.causal = Causal::bottom_right;
+    if (round % 4 == 2) options.window = {9, 9};
+    if (round % 3 == 0) options.bias = bias->view<4>({1, 1, queries, keys});
+    if (round % 3 == 1) options.mask = BooleanMask{mask.view<4>({1, heads, 1, keys}), MaskMeans::attend};
+    options.log_sum_exp = log_sum_exp.view<3>({1, heads, queries});
+    options.probabilities = {per_head.view<4>({1, heads, queries, keys}), averaged.view<3>({1, queries, keys}), {}};
+    attention(engine, query->view<4>({1, queries, heads, dim}), key->view<4>({1, keys, heads, dim}),
+              value->view<4>({1, keys, heads, value_dim}), out.view<4>({1, queries, heads, value_dim}), options);
+  }
+}
+
+struct Shape {
+  std::int64_t batch, query_length, key_length, query_heads, key_value_heads, dim;
+};
+constexpr Shape kShapes[] = {{1, 5, 5, 2, 2, 4},     {1, 200, 200, 2, 2, 64}, {40, 20, 20, 4, 2, 16},
+                             {2, 1, 3000, 2, 1, 64}, {1, 1, 9000, 1, 1, 128}, {1, 150, 70, 3, 1, 80}};
+
+struct Operands {
+  explicit Operands(const Shape& s)
+      : query({s.batch, s.query_length, s.query_heads, s.dim}),
+        key({s.batch, s.key_length, s.key_value_heads, s.dim}),
+        value(key.shape()),
+        out(query.shape()),
+        log_sum_exp({s.batch, s.query_heads, s.query_length}),
+        per_head({s.batch, s.query_heads, s.query_length, s.key_length}) {}
+  Tensor<float, 4> query, key, value, out;
+  Tensor<float, 3> log_sum_exp;
+  Tensor<float, 4> per_head;
+};
+
+TEST_P(AttentionPromises, AllocatesNothingTheSecondTimeNorAfterReserve) {
+  for (const int threads : {1, 2}) {
+    for (const bool reserved : {false, true}) {
+      for (const Shape& s : kShapes) {
+        Engine engine(options(threads));
+        test::wait_for_workers(engine);
+        Operands t(s);
+        AttentionOptions options;
+        options.log_sum_exp = t.log_sum_exp;
+        if (s.query_length > 100) options.probabilities.per_head = t.per_head;
+        const AttentionShape shape = {s.batch,           s.query_length, s.key_length, s.query_heads,
+                                      s.key_value_heads, s.dim,          s.dim};
+        if (reserved) {
+          reserve(engine, shape);
+        } else {
+          attention(engine, t.query, t.key, t.value, t.out, options);
+        }
+        const test::AllocationCounter counter;
+        attention(engine, t.query, t.key, t.value, t.out, options);
+        const std::int64_t allocations = counter.count();
+        EXPECT_EQ(allocations, 0) << "Lq = " << s.query_length << ", threads " << threads << ", reserved " << reserved;
+        EXPECT_LE(engine.scratch_bytes(), workspace_bytes(engine, shape) + 4096);
+      }
+    }
+  }
+}
+
+HEADLIGHT_ON_EVERY_ISA(AttentionPromises);
+
+// What attention() says about a call that `change` has spoilt.
+template <class Change>
+std::string complaint(Change change) {
+  Engine engine;
+  struct Call {
+    Tensor<float, 4> query{{2, 5, 4, 8}}, key{{2, 7, 2, 8}}, value{{2, 7, 2, 6}}, out{{2, 5, 4, 6}};
+    View<const float, 4> q = query, k = key, v = value;
+    View<float, 4> o = out;
+    AttentionOptions options;
+  } call;
+  change(call);
+  try {
+    attention(engine, call.q, call.k, call.v, call.o, call.options);
+  } catch (const std::invalid_argument& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(AttentionArguments, EveryMistakeIsNamed) {
+  const auto expect = [](const std::string& text, const std::string& part) {
+    EXPECT_NE(text.find(part), std::string::npos) << "'" << text << "' does not speak of '" << part << "'";
+    EXPECT_EQ(text.find("attention: "), 0u) << text;
+  };
+  EXPECT_EQ(complaint([](auto&) {}), "");
+  expect(complaint([](auto& c) { c.k.shape[3] = 9; }), "key has shape [2, 7, 2, 9], expected [2, any, any, 8]");
+  expect(complaint([](auto& c) { c.v.shape[1] = 6; }), "value has shape");
+  expect(complaint([](auto& c) { c.o.shape[1] = 4; }), "out has shape");
+  expect(complaint([](auto& c) { c.k.shape[2] = c.v.shape[2] = 3; }), "4 heads, expected a multiple of the 3");
+  expect(complaint([](auto& c) { c.q.strides[3] = 2; }), "query has the last stride 2");
+  expect(complaint([](auto& c) { c.q.data = nullptr; }), "query of shape");
+  expect(complaint([](auto& c) { c.o = View<float, 4>(c.query.data(), {2, 5, 4, 6}); }), "out overlaps query");
+  expect(complaint([](auto& c) { c.o.strides[1] = 0; }), "out of shape");
+
+  static const std::vector<std::int64_t> kThree = {1, 2, 3};
+  static const std::vector<std::int64_t> kTooLong = {5, 8};
+  static const std::vector<std::int64_t> kNegative = {-1, 2};
+  expect(complaint([](auto& c) { c.options.key_lengths = kThree; }), "key_lengths has 3 entries, expected B = 2");
+  expect(complaint([](auto& c) { c.options.key_lengths = kTooLong; }), "key_lengths[1] is 8, expected 0 to 7");
+  expect(complaint([](auto& c) { c.options.query_lengths = kNegative; }), "query_lengths[0] is -1");
+
+  static const std::vector<std::int64_t> kOffsets = {0, 2, 5};
+  static const std::vector<std::int64_t> kKeyOffsets = {0, 8, 7};
+  static const std::vector<std::int64_t> kShort = {0, 7};
+  static const std::vector<std::int64_t> kOneLength = {3};
+  const auto one_sample = [](auto& c) {
+    c.q.shape[0] = c.k.shape[0] = c.v.shape[0] = c.o.shape[0] = 1;
+    c.options.query_offsets = kOffsets;
+  };
+  expect(complaint([](auto& c) { c.options.key_offsets = kOffsets; }), "key_offsets given without query_offsets");
+  expect(complaint([](auto& c) { c.options.query_offsets = kOffsets; }), "B = 2, expected B = 1");
+  expect(complaint([&](auto& c) { one_sample(c); }), "without key_offsets");
+  expect(complaint([&](auto& c) { one_sample(c), c.options.key_offsets = kKeyOffsets; }), "key_offsets[2] is 7, less");
+  expect(complaint([&](auto& c) { one_sample(c), c.options.key_offsets = kShort; }), "key_offsets has 2 entries");
+  expect(complaint([&](auto& c) { one_sample(c), c.options.query_offsets = kThree; }), "query_offsets[0] is 1");
+  expect(complaint([&](auto& c) { one_sample(c), c.options.key_lengths = kOneLength; }), "together");
+
+  expect(complaint([](auto& c) { c.options.window.left = -2; }), "window is [-2, -1]");
+  expect(complaint([](auto& c) { c.options.chunk = -1; }), "chunk is -1");
+  expect(complaint([](auto& c) { c.options.scale = std::numeric_limits<float>::quiet_NaN(); }), "scale is");
+  static Tensor<float, 4> bias({1, 4, 5, 6});
+  static Tensor<std::uint8_t, 4> mask({1, 3, 5, 7});
+  expect(complaint([](auto& c) { c.options.bias = bias; }), "bias has shape [1, 4, 5, 6], expected [2, 4, 5, 7]");
+  expect(complaint([](auto& c) { c.options.mask = BooleanMask{mask.view(), MaskMeans::attend}; }), "mask has shape");
+
+  static Tensor<float, 3> rows({2, 4, 6});
+  static Tensor<float, 4> per_head({2, 4, 5, 6});
+  static const std::vector<std::int64_t> kRows = {0, 5};
+  expect(complaint([](auto& c) { c.options.log_sum_exp = rows; }), "log_sum_exp has shape");
+  expect(complaint([](auto& c) {
+           c.options.log_sum_exp = View<float, 3>(c.out.data(), {2, 4, 5});
+         }),
+         "log_sum_exp overlaps out");
+  expect(complaint([](auto& c) { c.options.probabilities.per_head = per_head; }), "probabilities.per_head has shape");
+  expect(complaint([](auto& c) { c.options.probabilities.rows = kRows; }), "probabilities.rows[1] is 5, expected 0 to");
+}
+
+TEST(AttentionArguments, ShapesForReserve) {
+  Engine engine;
+  EXPECT_THROW(static_cast<void>(workspace_bytes(engine, AttentionShape{.batch = -1})), std::invalid_argument);
+  const std::int64_t huge = std::int64_t{1} << 40;
+  EXPECT_THROW(static_cast<void>(workspace_bytes(engine, AttentionShape{huge, huge, huge, 1, 1, 1, 1})),
+               std::invalid_argument);
+  EXPECT_THROW(reserve(engine, AttentionShape{1, 1, 1, 3, 2, 8, 8}), std::invalid_argument);
+}
+
+// Scratch memory grows with L, not with L²: four times the length, at most four times the bytes and a bit.
+TEST(AttentionArguments, ScratchIsLinear) {
+  Engine engine;
+  const auto bytes = [&](std::int64_t length) {
+    return workspace_bytes(engine, AttentionShape{1, length, length, 1, 1, 64, 64});
+  };
+  EXPECT_LE(bytes(65536), 4 * bytes(16384) + 65536);
+  EXPECT_LE(bytes(65536), 65536u * 64 * 4 * 4);
+}
+
+}  // namespace
+}  // namespace headlight

@@ -1,0 +1,118 @@
+// Shapes whose sizes pass 64 bits, as a file or a caller's arithmetic may hand them over: refused in words, or by
+// std::bad_alloc where memory was asked for, and never wrapped around into something small.
+#include <array>
+#include <limits>
+#include <new>
+#include <utility>
+
+#include "gtest/gtest.h"
+#include "headlight/attention.h"
+#include "headlight/gemm.h"
+#include "headlight/normalization.h"
+#include "support/refusal.h"
+
+namespace headlight {
+namespace {
+
+constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
+constexpr std::int64_t kHuge = std::int64_t{1} << 40;
+
+TEST(HostileShapes, ViewsTakeThemWithoutWrappingAround) {
+  float number = 0;
+  const View<const float, 4> view(&number, {kHuge, kHuge, kHuge, 3});
+  EXPECT_EQ(view.size(), kMost);
+  EXPECT_EQ(view.strides, (View<const float, 4>::Shape{kMost, 3 * kHuge, 3, 1}));
+  EXPECT_EQ((View<const float, 3>(&number, {kHuge, kHuge, 0}).size()), 0);
+  EXPECT_EQ((View<const float, 3>(&number, {0, kHuge, kHuge}).size()), 0);
+  EXPECT_EQ((View<const float, 2>(&number, {std::numeric_limits<std::int64_t>::min(), kMost}).size()), 0);
+}
+
+TEST(HostileShapes, TensorsAreNotMade) {
+  // 2⁶² floats are 2⁶⁴ bytes, which are 0 in 64 bits.
+  EXPECT_THROW((Tensor<float, 1>({std::int64_t{1} << 62})), std::bad_alloc);
+  EXPECT_THROW((Tensor<float, 2>({kHuge, kHuge})), std::bad_alloc);
+  EXPECT_THROW((Tensor<float, 2>({-1, 4})), std::bad_alloc);
+  EXPECT_THROW((Tensor<float, 2>({-2, -2})), std::bad_alloc);
+}
+
+TEST(HostileShapes, ATensorThatWasMovedFromShowsNothing) {
+  Tensor<float, 2> from({3, 4});
+  const float* const memory = from.data();
+  Tensor<float, 2> to(std::move(from));
+  EXPECT_EQ(to.view().data, memory);
+  EXPECT_FALSE(from.view());  // NOLINT(bugprone-use-after-move)
+  EXPECT_EQ(from.size(), 0);
+  from = std::move(to);
+  EXPECT_EQ(from.view().data, memory);
+  EXPECT_FALSE(to.view());  // NOLINT(bugprone-use-after-move)
+}
+
+TEST(HostileShapes, AttentionRefusesThem) {
+  Engine engine({.threads = 1});
+  std::array<float, 64> memory{};
+  const View<const float, 4> good(memory.data(), {1, 1, 1, 8});
+  const View<float, 4> out(memory.data() + 32, {1, 1, 1, 8});
+  const auto refusal = [&](View<const float, 4> query, View<const float, 4> key, View<const float, 4> value,
+                           View<float, 4> to) {
+    return test::refusal([&] { attention(engine, query, key, value, to); });
+  };
+  const View<const float, 4> bad(memory.data(), {kHuge, kHuge, 1, 8});
+  EXPECT_NE(refusal(bad, good, good, out).find("query of shape"), std::string::npos);
+  EXPECT_NE(refusal(good, bad, good, out).find("key of shape"), std::string::npos);
+  EXPECT_NE(refusal(good, good, bad, out).find("value of shape"), std::string::npos);
+  EXPECT_NE(refusal(good, good, good, {memory.data(), {kHuge, kHuge, 1, 8}}).find("out"), std::string::npos);
+}
+
+// Without elements, or with strides of 0, sizes may be large where no memory is: their product still has an end.
+TEST(HostileShapes, AttentionRefusesWorkThat64BitsDoNotCount) {
+  Engine engine({.threads = 1});
+  std::array<float, 8> memory{};
+  const auto refusal = [&](const View<const float, 4>& query, const View<const float, 4>& key) {
+    return test::refusal([&] { attention(engine, query, key, key, {memory.data(), query.shape}); });
+  };
+  const View<const float, 4> empty(memory.data(), {kHuge, 1, kHuge, 0});
+  EXPECT_NE(refusal(empty, empty).find("64 bits"), std::string::npos);
+  const View<const float, 4> long_one(memory.data(), {1, kMost, 1, 0});
+  EXPECT_NE(refusal(long_one, long_one).find("64 bits"), std::string::npos);
+  const View<const float, 4> one(memory.data(), {1, 1, 1, 1});
+  const View<const float, 4> repeated(memory.data() + 1, {1, std::int64_t{1} << 60, 1, 1}, {0, 0, 0, 1});
+  EXPECT_NE(test::refusal([&] {
+              attention(engine, one, repeated, repeated, {memory.data() + 4, one.shape});
+            }).find("64 bits"),
+            std::string::npos);
+
+  const auto asked = [&](const AttentionShape& shape) {
+    return test::refusal([&] { static_cast<void>(workspace_bytes(engine, shape)); });
+  };
+  EXPECT_NE(asked({kHuge, 13, 1, 1 << 20, 1 << 20, 1, 1}).find("64 bits"), std::string::npos);
+  EXPECT_NE(asked({1, 1, 1, 1, 1, kHuge, 1}).find("64 bits"), std::string::npos);
+  EXPECT_NE(asked({kHuge, 1, 1, kHuge, kHuge, 0, 0}).find("64 bits"), std::string::npos);
+}
+
+TEST(HostileShapes, GemmRefusesThem) {
+  Engine engine({.threads = 1});
+  std::array<float, 64> memory{};
+  const View<const float, 2> good(memory.data(), {4, 4});
+  const View<float, 2> c(memory.data() + 32, {4, 4});
+  const View<const float, 2> bad(memory.data(), {kHuge, kHuge});
+  EXPECT_NE(test::refusal([&] { gemm(engine, bad, good, c); }).find("a of shape"), std::string::npos);
+  EXPECT_NE(test::refusal([&] { gemm(engine, good, bad, c); }).find("b of shape"), std::string::npos);
+  EXPECT_NE(test::refusal([&] {
+              gemm(engine, good, good, {memory.data(), {kHuge, kHuge}});
+            }).find("c of shape"),
+            std::string::npos);
+  EXPECT_NE(test::refusal([&] { PackedMatrix(engine, bad); }).find("b of shape"), std::string::npos);
+}
+
+TEST(HostileShapes, SoftmaxRefusesThem) {
+  Engine engine({.threads = 1});
+  std::array<float, 8> memory{};
+  const View<const float, 2> bad(memory.data(), {kHuge, kHuge});
+  EXPECT_NE(test::refusal([&] {
+              softmax(engine, bad, {memory.data(), {2, 2}});
+            }).find("x of shape"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace headlight

@@ -1,0 +1,16 @@
+# The shared libraries and the program need libc, libm, libstdc++, libgcc_s and the loader at run time, and one another.
+cmake_minimum_required(VERSION 3.25)
+
+foreach(file IN LISTS FILES)
+  execute_process(COMMAND ${READELF} --dynamic --wide ${file} OUTPUT_VARIABLE listing COMMAND_ERROR_IS_FATAL ANY)
+  string(REGEX MATCHALL "\\(NEEDED\\)[^\n]*" entries "${listing}")
+  if(NOT entries)
+    message(SEND_ERROR "${file} needs nothing at all, which cannot be")
+  endif()
+  foreach(entry IN LISTS entries)
+    string(REGEX REPLACE ".*\\[(.*)\\].*" "\\1" library "${entry}")
+    if(NOT library MATCHES "^(libc|libm|libstdc\\+\\+|libgcc_s|ld-linux[a-z0-9_-]*|libheadlight)\\.so[.0-9]*$")
+      message(SEND_ERROR "${file} needs ${library}")
+    endif()
+  endforeach()
+endforeach()

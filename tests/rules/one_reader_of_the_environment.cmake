@@ -1,0 +1,15 @@
+# The libraries read the environment in one file of the runtime, and nowhere else.
+cmake_minimum_required(VERSION 3.25)
+
+file(GLOB_RECURSE files RELATIVE ${SOURCE} ${SOURCE}/lib/*.h ${SOURCE}/lib/*.cc ${SOURCE}/include/*.h)
+set(readers "")
+foreach(file IN LISTS files)
+  file(STRINGS ${SOURCE}/${file} lines REGEX "(getenv|environ[^a-z]|setlocale|putenv|setenv)")
+  if(lines MATCHES "(getenv|environ|setlocale|putenv|setenv) *\\(|environ *[[;]")
+    list(APPEND readers ${file})
+  endif()
+endforeach()
+list(LENGTH readers count)
+if(count GREATER 1 OR (count EQUAL 1 AND NOT readers MATCHES "^lib/runtime/"))
+  message(FATAL_ERROR "these files touch the environment or the locale, expected one file of lib/runtime at most: ${readers}")
+endif()

@@ -1,0 +1,119 @@
+// Which instruction sets may be used, from registers made up for the purpose.
+#include "runtime/cpu.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
+namespace headlight::runtime {
+namespace {
+
+TEST(Isa, NamesReadBack) {
+  for (const Isa isa : {Isa::scalar, Isa::sse4, Isa::avx2, Isa::avx512, Isa::neon}) {
+    EXPECT_EQ(parse_isa(name(isa)), isa);
+  }
+  for (const char* text : {"", "AVX2", "avx", "avx2 ", "avx512f"}) EXPECT_EQ(parse_isa(text), std::nullopt) << text;
+  EXPECT_EQ(name(static_cast<Isa>(200)), "");
+}
+
+TEST(Isa, ScalarIsAvailableAndComesFirst) {
+  const std::vector<Isa> isas = available_isas();
+  ASSERT_FALSE(isas.empty());
+  EXPECT_EQ(isas.front(), Isa::scalar);
+  EXPECT_FALSE(is_available(static_cast<Isa>(200)));
+  for (const Isa isa : isas) EXPECT_NE(list_of_available_isas().find(name(isa)), std::string::npos);
+}
+
+TEST(Cpu, HasAName) {
+  const std::string cpu = cpu_name();
+  ASSERT_FALSE(cpu.empty());
+  EXPECT_NE(cpu.front(), ' ');
+  EXPECT_NE(cpu.back(), ' ');
+  EXPECT_EQ(cpu.find('\0'), std::string::npos);
+}
+
+#if defined(__x86_64__)
+
+using Bits = std::vector<std::uint32_t>;
+
+X86Features everything() {
+  X86Features features;
+  features.leaf1_ecx =
+      bit_SSE3 | bit_SSSE3 | bit_SSE4_1 | bit_SSE4_2 | bit_POPCNT | bit_OSXSAVE | bit_AVX | bit_FMA | bit_F16C;
+  features.leaf7_ebx =
+      bit_AVX2 | bit_BMI | bit_BMI2 | bit_AVX512F | bit_AVX512BW | bit_AVX512DQ | bit_AVX512VL | bit_AVX512CD;
+  features.xcr0 = 0xE7;
+  return features;
+}
+
+Isa best(const X86Features& features) {
+  Isa found = Isa::scalar;
+  bool gap = false;
+  for (const Isa isa : {Isa::sse4, Isa::avx2, Isa::avx512}) {
+    if (supports(features, isa)) {
+      EXPECT_FALSE(gap) << "a set without the ones below it";
+      found = isa;
+    } else {
+      gap = true;
+    }
+  }
+  return found;
+}
+
+TEST(Cpu, EveryMissingBitTakesItsSetAway) {
+  EXPECT_EQ(best(everything()), Isa::avx512);
+  EXPECT_EQ(best({}), Isa::scalar);
+  const auto without_leaf1 = [](std::uint32_t bit) {
+    X86Features features = everything();
+    features.leaf1_ecx &= ~bit;
+    return best(features);
+  };
+  const auto without_leaf7 = [](std::uint32_t bit) {
+    X86Features features = everything();
+    features.leaf7_ebx &= ~bit;
+    return best(features);
+  };
+  for (const std::uint32_t bit : Bits{bit_SSE3, bit_SSSE3, bit_SSE4_1, bit_SSE4_2, bit_POPCNT}) {
+    EXPECT_EQ(without_leaf1(bit), Isa::scalar) << bit;
+  }
+  for (const std::uint32_t bit : Bits{bit_OSXSAVE, bit_AVX, bit_FMA, bit_F16C}) {
+    EXPECT_EQ(without_leaf1(bit), Isa::sse4) << bit;
+  }
+  for (const std::uint32_t bit : Bits{bit_AVX2, bit_BMI, bit_BMI2}) {
+    EXPECT_EQ(without_leaf7(bit), Isa::sse4) << bit;
+  }
+  for (const std::uint32_t bit : Bits{bit_AVX512F, bit_AVX512BW, bit_AVX512DQ, bit_AVX512VL, bit_AVX512CD}) {
+    EXPECT_EQ(without_leaf7(bit), Isa::avx2) << bit;
+  }
+}
+
+TEST(Cpu, TheOperatingSystemMustSaveTheRegisters) {
+  X86Features features = everything();
+  for (const std::uint64_t bit : {0x20U, 0x40U, 0x80U}) {
+    features.xcr0 = 0xE7 & ~bit;
+    EXPECT_EQ(best(features), Isa::avx2) << bit;
+  }
+  for (const std::uint64_t bit : {0x02U, 0x04U}) {
+    features.xcr0 = 0xE7 & ~bit;
+    EXPECT_EQ(best(features), Isa::sse4) << bit;
+  }
+}
+
+// The compiler's run-time library reads the same registers by its own code.
+TEST(Cpu, AgreesWithTheCompilersOwnDetection) {
+  EXPECT_EQ(is_available(Isa::sse4), __builtin_cpu_supports("sse4.2") != 0);
+  EXPECT_EQ(is_available(Isa::avx2), __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+                                         __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2"));
+  EXPECT_EQ(is_available(Isa::avx512), __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
+                                           __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512cd"));
+  EXPECT_FALSE(is_available(Isa::neon));
+}
+
+#endif
+
+}  // namespace
+}  // namespace headlight::runtime

@@ -1,0 +1,80 @@
+// The vector vocabulary made callable from code that is compiled for any machine: one table per instruction set.
+#pragma once
+
+#include <cstdint>
+
+// Every operation by its number of operands; masks come back as 1 and 0.
+#define HEADLIGHT_UNARY(X) \
+  X(abs)                   \
+  X(neg)                   \
+  X(sqrt)                  \
+  X(round)                 \
+  X(is_nan)                \
+  X(exp2_nonpositive)      \
+  X(exp2)                  \
+  X(exp)                   \
+  X(log)                   \
+  X(tanh)                  \
+  X(relu)                  \
+  X(gelu)                  \
+  X(gelu_tanh)
+#define HEADLIGHT_BINARY(X) \
+  X(add)                    \
+  X(sub)                    \
+  X(mul)                    \
+  X(div)                    \
+  X(max)                    \
+  X(min)                    \
+  X(copysign)               \
+  X(less)                   \
+  X(less_equal)             \
+  X(equal)                  \
+  X(scale_by_power_of_two)
+#define HEADLIGHT_TERNARY(X) \
+  X(fma)                     \
+  X(fnma)
+
+namespace headlight::test {
+
+// Arrays hold `count` elements, a multiple of `lanes`, unless said.
+struct VectorProbe {
+  const char* target;
+  int lanes;
+  bool has_fma;
+
+  using Unary = void (*)(const float* a, float* out, std::int64_t count);
+  using Binary = void (*)(const float* a, const float* b, float* out, std::int64_t count);
+  using Ternary = void (*)(const float* a, const float* b, const float* c, float* out, std::int64_t count);
+#define HEADLIGHT_MEMBER(name) Unary name;
+  HEADLIGHT_UNARY(HEADLIGHT_MEMBER)
+#undef HEADLIGHT_MEMBER
+#define HEADLIGHT_MEMBER(name) Binary name;
+  HEADLIGHT_BINARY(HEADLIGHT_MEMBER)
+#undef HEADLIGHT_MEMBER
+#define HEADLIGHT_MEMBER(name) Ternary name;
+  HEADLIGHT_TERNARY(HEADLIGHT_MEMBER)
+#undef HEADLIGHT_MEMBER
+  // select(a < b, a, c)
+  Ternary select_less;
+
+  // The rest takes one vector: `lanes` elements (`lanes`² for the transpose), or as many as `count` says.
+  void (*load)(const float* from, float* out);
+  void (*load_partial)(const float* from, int count, float* out);
+  void (*store_partial)(const float* from, float* to, int count);
+  void (*load_bf16)(const std::uint16_t* from, float* out);
+  void (*load_f16)(const std::uint16_t* from, float* out);
+  void (*load_bf16_partial)(const std::uint16_t* from, int count, float* out);
+  void (*load_f16_partial)(const std::uint16_t* from, int count, float* out);
+  void (*lane_index)(float* out);
+  void (*mask_first)(int count, float* out);
+  // first(a) and first(b), first(a) or first(b), not first(a)
+  void (*masks)(int a, int b, float* conjunction, float* disjunction, float* negation);
+  float (*sum_of_lanes)(const float* from);
+  float (*max_of_lanes)(const float* from);
+  void (*transpose)(const float* from, float* out);
+  // By vectors of int32, carried as the bits of floats: a + b, a − b, a & b, a << 5, a >> 5, all ones (−1).
+  void (*integers)(const float* a, const float* b, float* sum, float* difference, float* conjunction, float* left,
+                   float* right, float* minus_one);
+};
+
+}  // namespace headlight::test

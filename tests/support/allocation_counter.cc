@@ -1,0 +1,86 @@
+#include "support/allocation_counter.h"
+
+#include <atomic>
+#include <cerrno>
+#include <cstddef>
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define HEADLIGHT_SANITIZER_ALLOCATES 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || __has_feature(memory_sanitizer)
+#define HEADLIGHT_SANITIZER_ALLOCATES 1
+#endif
+#endif
+
+namespace {
+// Constant-initialised: the first malloc comes long before any constructor of ours.
+constinit std::atomic<std::int64_t> allocations{0};
+void count_one() noexcept { allocations.fetch_add(1, std::memory_order_relaxed); }
+}  // namespace
+
+#ifdef HEADLIGHT_SANITIZER_ALLOCATES
+
+// From the sanitizers' allocator_interface.h, which g++ does not install.
+extern "C" int __sanitizer_install_malloc_and_free_hooks(void (*malloc_hook)(const volatile void*, std::size_t),
+                                                         void (*free_hook)(const volatile void*));
+
+namespace {
+// Installed before main(); the free hook must not be null.
+[[maybe_unused]] const int installed = __sanitizer_install_malloc_and_free_hooks(
+    [](const volatile void*, std::size_t) { count_one(); }, [](const volatile void*) {});
+}  // namespace
+
+#else
+
+// Definitions in the program take precedence over those of the C library, for every library in the process; glibc keeps
+// its own under these names.
+extern "C" {
+void* __libc_malloc(std::size_t size);
+void* __libc_calloc(std::size_t count, std::size_t size);
+void* __libc_realloc(void* block, std::size_t size);
+void* __libc_memalign(std::size_t alignment, std::size_t size);
+
+__attribute__((visibility("default"))) void* malloc(std::size_t size) {
+  count_one();
+  return __libc_malloc(size);
+}
+
+__attribute__((visibility("default"))) void* calloc(std::size_t count, std::size_t size) {
+  count_one();
+  return __libc_calloc(count, size);
+}
+
+__attribute__((visibility("default"))) void* realloc(void* block, std::size_t size) {
+  count_one();
+  return __libc_realloc(block, size);
+}
+
+__attribute__((visibility("default"))) void* memalign(std::size_t alignment, std::size_t size) {
+  count_one();
+  return __libc_memalign(alignment, size);
+}
+
+__attribute__((visibility("default"))) void* aligned_alloc(std::size_t alignment, std::size_t size) {
+  count_one();
+  return __libc_memalign(alignment, size);
+}
+
+__attribute__((visibility("default"))) int posix_memalign(void** block, std::size_t alignment, std::size_t size) {
+  if (alignment < sizeof(void*) || (alignment & (alignment - 1)) != 0) return EINVAL;
+  count_one();
+  void* const allocated = __libc_memalign(alignment, size);
+  if (allocated == nullptr) return ENOMEM;
+  *block = allocated;
+  return 0;
+}
+}  // extern "C"
+
+#endif
+
+namespace headlight::test {
+
+AllocationCounter::AllocationCounter() noexcept : begin_(allocations.load(std::memory_order_relaxed)) {}
+
+std::int64_t AllocationCounter::count() const noexcept { return allocations.load(std::memory_order_relaxed) - begin_; }
+
+}  // namespace headlight::test

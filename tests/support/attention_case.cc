@@ -1,0 +1,206 @@
+#include "support/attention_case.h"
+
+#include <algorithm>
+#include <limits>
+#include <sstream>
+#include <stdexcept>
+#include <utility>
+
+namespace headlight::test {
+namespace {
+
+std::vector<std::int64_t> integers(const std::string& text) {
+  std::vector<std::int64_t> numbers;
+  std::stringstream stream(text);
+  for (std::string one; std::getline(stream, one, ',');) numbers.push_back(std::stoll(one));
+  return numbers;
+}
+
+Shape4 shape(const std::string& text) {
+  const auto numbers = integers(text);
+  if (numbers.size() != 4) throw std::invalid_argument("expected four extents, found '" + text + "'");
+  return {numbers[0], numbers[1], numbers[2], numbers[3]};
+}
+
+template <class Numbers>
+std::string joined(const Numbers& numbers) {
+  std::string text;
+  for (const std::int64_t n : numbers) {
+    if (!text.empty()) text += ',';
+    text += std::to_string(n);
+  }
+  return text;
+}
+
+using Number = std::int64_t AttentionCase::*;
+using List = std::vector<std::int64_t> AttentionCase::*;
+
+constexpr std::pair<const char*, Number> kNumbers[] = {
+    {"B", &AttentionCase::batch},        {"Lq", &AttentionCase::query_length},     {"Lk", &AttentionCase::key_length},
+    {"Hq", &AttentionCase::query_heads}, {"Hkv", &AttentionCase::key_value_heads}, {"D", &AttentionCase::head_dim},
+    {"Dv", &AttentionCase::value_dim}};
+
+constexpr std::pair<const char*, List> kLists[] = {{"query_lengths", &AttentionCase::query_lengths},
+                                                   {"key_lengths", &AttentionCase::key_lengths},
+                                                   {"query_offsets", &AttentionCase::query_offsets},
+                                                   {"key_offsets", &AttentionCase::key_offsets}};
+
+void set(AttentionCase& c, const std::string& key, const std::string& value) {
+  for (const auto& [name, number] : kNumbers) {
+    if (key == name) c.*number = std::stoll(value);
+  }
+  for (const auto& [name, list] : kLists) {
+    if (key == name) c.*list = integers(value);
+  }
+  if (key == "seed") c.seed = std::stoull(value);
+  if (key == "causal") c.causal = value == "top-left" ? Causal::top_left : Causal::bottom_right;
+  if (key == "align") c.align = value == "top-left" ? Align::top_left : Align::bottom_right;
+  if (key == "window") c.window = {integers(value).at(0), integers(value).at(1)};
+  if (key == "chunk") c.chunk = std::stoll(value);
+  if (key == "mask") c.mask = shape(value);
+  if (key == "mask_means") c.mask_means = value == "attend" ? MaskMeans::attend : MaskMeans::ignore;
+  if (key == "bias") c.bias = shape(value);
+  if (key == "bias_has_infinities") c.bias_has_infinities = value == "1";
+  if (key == "scale") c.scale = std::stof(value);
+}
+
+// n numbers that add up to `total`, some of them 0, as the offsets at which they start and end.
+std::vector<std::int64_t> random_offsets(Random& random, std::int64_t n, std::int64_t total) {
+  std::vector<std::int64_t> offsets(static_cast<std::size_t>(n) + 1);
+  for (std::int64_t& offset : offsets) offset = random.integer(0, total);
+  offsets.front() = 0;
+  offsets.back() = total;
+  std::sort(offsets.begin(), offsets.end());
+  return offsets;
+}
+
+std::int64_t random_length(Random& random, std::int64_t longest) {
+  switch (random.integer(0, 5)) {
+    case 0:
+      return random.integer(0, 3);
+    case 1:
+    case 2:
+      return random.integer(1, std::min<std::int64_t>(longest, 40));
+    default:
+      return random.integer(1, longest);
+  }
+}
+
+}  // namespace
+
+AttentionCase AttentionCase::parse(const std::string& line) {
+  AttentionCase parsed;
+  std::stringstream words(line);
+  for (std::string word; words >> word;) {
+    const std::size_t equals = word.find('=');
+    if (equals == std::string::npos) throw std::invalid_argument("cannot read '" + word + "' in '" + line + "'");
+    set(parsed, word.substr(0, equals), word.substr(equals + 1));
+  }
+  // Whatever set() did not know would be missing now.
+  if (parsed.line() != line) throw std::invalid_argument("'" + line + "' was read as '" + parsed.line() + "'");
+  return parsed;
+}
+
+std::string AttentionCase::line() const {
+  std::ostringstream text;
+  text.precision(9);
+  text << "seed=" << seed;
+  for (const auto& [name, number] : kNumbers) text << " " << name << "=" << this->*number;
+  if (causal != Causal::none) text << " causal=" << (causal == Causal::top_left ? "top-left" : "bottom-right");
+  if (align) text << " align=" << (*align == Align::top_left ? "top-left" : "bottom-right");
+  if (window.left >= 0 || window.right >= 0) text << " window=" << window.left << "," << window.right;
+  if (chunk > 0) text << " chunk=" << chunk;
+  for (const auto& [name, list] : kLists) {
+    if (!(this->*list).empty()) text << " " << name << "=" << joined(this->*list);
+  }
+  if (mask) {
+    text << " mask=" << joined(*mask) << " mask_means=" << (mask_means == MaskMeans::attend ? "attend" : "ignore");
+  }
+  if (bias) text << " bias=" << joined(*bias);
+  if (bias_has_infinities) text << " bias_has_infinities=1";
+  if (scale) text << " scale=" << *scale;
+  return text.str();
+}
+
+AttentionCase random_attention_case(std::uint64_t seed, std::int64_t longest) {
+  Random random(seed);
+  AttentionCase c;
+  c.seed = seed;
+  c.batch = random.integer(1, 3);
+  c.query_length = random_length(random, longest);
+  c.key_length = random.once_in(2) ? c.query_length : random_length(random, longest);
+  c.key_value_heads = random.integer(1, 3);
+  c.query_heads = c.key_value_heads * random.integer(1, 3);
+  c.head_dim = random.once_in(4) ? random.integer(1, 130) : random.integer(1, 40);
+  c.value_dim = random.once_in(2) ? c.head_dim : random.integer(1, 70);
+
+  const std::int64_t reach = std::max<std::int64_t>(1, std::max(c.query_length, c.key_length));
+  if (random.once_in(3)) c.causal = random.once_in(2) ? Causal::top_left : Causal::bottom_right;
+  if (random.once_in(3)) c.align = random.once_in(2) ? Align::top_left : Align::bottom_right;
+  if (random.once_in(3)) c.window = {random.integer(-1, reach), random.integer(-1, reach / 2)};
+  if (random.once_in(4)) c.chunk = random.integer(1, reach);
+  if (random.once_in(5)) {
+    c.batch = 1;
+    const std::int64_t sequences = random.integer(1, 6);
+    c.query_offsets = random_offsets(random, sequences, c.query_length);
+    if (c.query_length != c.key_length || random.once_in(2)) {
+      c.key_offsets = random_offsets(random, sequences, c.key_length);
+    }
+  } else {
+    if (random.once_in(4)) c.query_lengths.assign(static_cast<std::size_t>(c.batch), 0);
+    for (std::int64_t& length : c.query_lengths) length = random.integer(0, c.query_length);
+    if (random.once_in(3)) c.key_lengths.assign(static_cast<std::size_t>(c.batch), 0);
+    for (std::int64_t& length : c.key_lengths) length = random.integer(0, c.key_length);
+  }
+  const auto broadcast = [&] {
+    Shape4 extents{c.batch, c.query_heads, c.query_length, c.key_length};
+    for (std::int64_t& extent : extents) extent = random.once_in(2) ? 1 : extent;
+    return extents;
+  };
+  if (random.once_in(4)) {
+    c.mask = broadcast();
+    c.mask_means = random.once_in(2) ? MaskMeans::attend : MaskMeans::ignore;
+  }
+  if (random.once_in(4)) {
+    c.bias = broadcast();
+    c.bias_has_infinities = random.once_in(3);
+  }
+  if (random.once_in(4)) c.scale = 0.5f * random.uniform();
+  return c;
+}
+
+AttentionInputs::AttentionInputs(const AttentionCase& c) {
+  Random random(c.seed);
+  query = random.normal_tensor<4>({c.batch, c.query_length, c.query_heads, c.head_dim});
+  key = random.normal_tensor<4>({c.batch, c.key_length, c.key_value_heads, c.head_dim});
+  value = random.normal_tensor<4>({c.batch, c.key_length, c.key_value_heads, c.value_dim});
+  options.causal = c.causal;
+  options.align = c.align;
+  options.window = c.window;
+  options.chunk = c.chunk;
+  options.query_lengths = c.query_lengths;
+  options.key_lengths = c.key_lengths;
+  options.query_offsets = c.query_offsets;
+  options.key_offsets = c.key_offsets;
+  options.scale = c.scale;
+  if (c.mask) {
+    mask = Tensor<std::uint8_t, 4>(*c.mask);
+    // Three of four pairs are seen.
+    for (std::uint8_t& entry : mask) {
+      const bool seen = random.next() >> 62 != 0;
+      entry = seen == (c.mask_means == MaskMeans::attend);
+    }
+    options.mask = BooleanMask{mask.view(), c.mask_means};
+  }
+  if (c.bias) {
+    bias = random.normal_tensor<4>(*c.bias);
+    if (c.bias_has_infinities) {
+      for (float& entry : bias) {
+        if (random.next() >> 61 == 0) entry = -std::numeric_limits<float>::infinity();
+      }
+    }
+    options.bias = bias.view();
+  }
+}
+
+}  // namespace headlight::test

@@ -1,0 +1,69 @@
+// One call of attention(), written as a line of text: what random tests print when they fail, and what the golden cases
+// are kept as.
+//
+//   seed=7 B=2 Lq=17 Lk=23 Hq=6 Hkv=2 D=8 Dv=5 causal=bottom-right window=3,-1 key_lengths=3,17 mask=1,1,17,23
+//   mask_means=attend
+//
+// The line holds everything: numbers come from the seed, in the order query, key, value, mask, bias.
+// tests/golden/attention.py reads the same lines.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "headlight/attention.h"
+#include "support/random.h"
+
+namespace headlight::test {
+
+using Shape4 = View<float, 4>::Shape;
+
+struct AttentionCase {
+  std::uint64_t seed = 0;
+  std::int64_t batch = 1;
+  std::int64_t query_length = 0;
+  std::int64_t key_length = 0;
+  std::int64_t query_heads = 1;
+  std::int64_t key_value_heads = 1;
+  std::int64_t head_dim = 1;
+  std::int64_t value_dim = 1;
+  Causal causal = Causal::none;
+  std::optional<Align> align;
+  Window window;
+  std::int64_t chunk = 0;
+  std::vector<std::int64_t> query_lengths;
+  std::vector<std::int64_t> key_lengths;
+  std::vector<std::int64_t> query_offsets;
+  std::vector<std::int64_t> key_offsets;
+  std::optional<Shape4> mask;
+  MaskMeans mask_means = MaskMeans::attend;
+  std::optional<Shape4> bias;
+  // Every eighth entry of the bias, or so, is −inf.
+  bool bias_has_infinities = false;
+  std::optional<float> scale;
+
+  // Throws std::invalid_argument for a line it cannot read.
+  [[nodiscard]] static AttentionCase parse(const std::string& line);
+  [[nodiscard]] std::string line() const;
+};
+
+// A case with any of the options in any combination: lengths from 0 to `longest`, grouped heads, Dv ≠ Dqk.
+[[nodiscard]] AttentionCase random_attention_case(std::uint64_t seed, std::int64_t longest);
+
+// The tensors of a case. `options` looks into this object and into the case, which must both stay where they are.
+struct AttentionInputs {
+  explicit AttentionInputs(const AttentionCase& attention_case);
+  AttentionInputs(const AttentionInputs&) = delete;
+  AttentionInputs& operator=(const AttentionInputs&) = delete;
+
+  Tensor<float, 4> query;
+  Tensor<float, 4> key;
+  Tensor<float, 4> value;
+  Tensor<std::uint8_t, 4> mask;
+  Tensor<float, 4> bias;
+  AttentionOptions options;
+};
+
+}  // namespace headlight::test

@@ -1,0 +1,67 @@
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "headlight/engine.h"
+#include "headlight/system.h"
+#include "tools/program.h"
+
+namespace headlight::test {
+namespace {
+
+nlohmann::json info(const std::vector<std::string>& more, const Surroundings& surroundings = {}) {
+  std::vector<std::string> arguments{"info", "--json"};
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  const Finished finished = run_program(arguments, surroundings);
+  EXPECT_EQ(finished.code, 0) << finished.error;
+  return nlohmann::json::parse(finished.out);
+}
+
+TEST(Info, SaysWhatTheEngineSays) {
+  const Engine engine;
+  const nlohmann::json found = info({});
+  EXPECT_EQ(found.at("isa"), name(engine.isa()));
+  EXPECT_EQ(found.at("threads"), engine.threads());
+  EXPECT_EQ(found.at("simd"), simd_library());
+  EXPECT_EQ(found.at("available_isas").size(), available_isas().size());
+  EXPECT_EQ(found.at("compiler"), system_info().compiler);
+  EXPECT_EQ(found.at("version"), system_info().version);
+  EXPECT_EQ(found.at("cores"), system_info().cores);
+  EXPECT_EQ(found.at("caches").at("l1d"), system_info().l1_data_bytes);
+}
+
+TEST(Info, EveryAvailableInstructionSetCanBeForced) {
+  for (const Isa isa : available_isas()) {
+    const std::string wanted(name(isa));
+    EXPECT_EQ(info({"--isa", wanted}).at("isa"), wanted);
+    EXPECT_EQ(info({}, {.environment = {{"HEADLIGHT_ISA", wanted}}}).at("isa"), wanted);
+    // The option wins over the environment.
+    EXPECT_EQ(info({"--isa", wanted}, {.environment = {{"HEADLIGHT_ISA", "scalar"}}}).at("isa"), wanted);
+  }
+}
+
+TEST(Info, ThreadsAreThoseAskedFor) {
+  EXPECT_EQ(info({"-t", "3"}).at("threads"), 3);
+  EXPECT_EQ(info({"--threads=2"}, {.environment = {{"HEADLIGHT_NUM_THREADS", "5"}}}).at("threads"), 2);
+  EXPECT_EQ(info({}, {.environment = {{"HEADLIGHT_NUM_THREADS", "5"}}}).at("threads"), 5);
+}
+
+TEST(Info, UnknownOrAbsentInstructionSetsAreErrors) {
+  expect_error(run_program({"info", "--isa", "avx1024"}), {"--isa", "avx1024"}, 2);
+  expect_error(run_program({"info"}, {.environment = {{"HEADLIGHT_ISA", "avx1024"}}}), {"HEADLIGHT_ISA", "avx1024"});
+#if defined(__x86_64__)
+  expect_error(run_program({"info", "--isa", "neon"}), {"neon"});
+#else
+  expect_error(run_program({"info", "--isa", "avx2"}), {"avx2"});
+#endif
+}
+
+TEST(Info, TextNamesTheSameThings) {
+  const Finished finished = run_program({"info", "--isa", "scalar", "-t", "1"});
+  EXPECT_EQ(finished.code, 0);
+  EXPECT_NE(finished.out.find("instruction set   scalar (available: scalar"), std::string::npos) << finished.out;
+  EXPECT_NE(finished.out.find("threads           1 (cores granted: "), std::string::npos) << finished.out;
+}
+
+}  // namespace
+}  // namespace headlight::test

@@ -1,0 +1,205 @@
+// headlight encode, embed and demo on a small random model that the test writes itself.
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "headlight/models/encoder.h"
+#include "headlight/models/npy.h"
+#include "tools/program.h"
+
+namespace headlight::test {
+namespace {
+
+class ModelCommands : public testing::Test {
+ protected:
+  ModelCommands() : model_(make()) { model_.save(folder_ / "model"); }
+
+  static models::Encoder make() {
+    models::ModelOptions options;
+    options.encoder = {.max_positions = 16, .token_types = 2, .width = 24, .heads = 3, .layers = 2};
+    options.embed_max_length = 8;
+    models::Tokenizer tokenizer({"[PAD]", "[UNK]", "[CLS]", "[SEP]", "hello", "world", "it", ",", "."});
+    return models::make_random(options, std::move(tokenizer), 3);
+  }
+
+  [[nodiscard]] Finished run(const std::string& subcommand, const std::vector<std::string>& more,
+                             const Surroundings& surroundings = {}) const {
+    std::vector<std::string> all{subcommand, "--model", folder_ / "model"};
+    all.insert(all.end(), more.begin(), more.end());
+    return run_program(all, surroundings);
+  }
+
+  [[nodiscard]] std::string read(const std::string& name) const {
+    return (std::ostringstream() << std::ifstream(folder_ / name, std::ios::binary).rdbuf()).str();
+  }
+  void write(const std::string& name, const std::string& content) const {
+    std::ofstream(folder_ / name, std::ios::binary) << content;
+  }
+  static std::string replaced(std::string text, const std::string& from, const std::string& to) {
+    const std::size_t at = text.find(from);
+    return at == std::string::npos ? "no " + from : text.replace(at, from.size(), to);
+  }
+
+  template <int Rank>
+  void expect_array(const std::string& name, const Tensor<float, Rank>& expected) const {
+    const models::Array<float> found = models::read_npy<float>(folder_ / name);
+    ASSERT_EQ(found.shape, std::vector<std::int64_t>(expected.shape().begin(), expected.shape().end()));
+    EXPECT_EQ(std::memcmp(found.values.data(), expected.data(), found.values.size() * sizeof(float)), 0);
+  }
+
+  ScratchFolder folder_;
+  Engine engine_;
+  models::Encoder model_;
+};
+
+const std::vector<std::string> kTexts{"Hello, world.", "",
+                                      "it it it it it it it it it it it it it it it it it it it it"};
+
+TEST_F(ModelCommands, EncodeGivesTheLibrarysBits) {
+  const Finished finished =
+      run("encode", {"--text", kTexts[0], "--text", kTexts[1], "--text", kTexts[2], "-o", folder_ / "h.npy"});
+  ASSERT_EQ(finished.code, 0) << finished.error;
+  EXPECT_EQ(finished.out + finished.error, "");
+  expect_array("h.npy", model_.encode(engine_, kTexts).hidden);
+}
+
+TEST_F(ModelCommands, EmbedWritesAFileOrLinesOrADocument) {
+  const Tensor<float, 2> expected = model_.embed(engine_, kTexts);
+  const std::string input = kTexts[0] + "\r\n" + kTexts[1] + "\n" + kTexts[2];
+  ASSERT_EQ(run("embed", {"--input", "-", "-o", folder_ / "e.npy"}, {.input = input}).code, 0);
+  expect_array("e.npy", expected);
+
+  const auto check = [&](std::size_t row, const nlohmann::json& entry) {
+    EXPECT_EQ(entry.at("text"), kTexts[row]);
+    const auto numbers = entry.at("embedding").get<std::vector<float>>();
+    ASSERT_EQ(numbers.size(), 24u);
+    EXPECT_EQ(std::memcmp(numbers.data(), &expected(static_cast<std::int64_t>(row), 0), 24 * sizeof(float)), 0);
+  };
+  std::istringstream lines(run("embed", {"--input", "-"}, {.input = input}).out);
+  std::size_t row = 0;
+  for (std::string line; std::getline(lines, line); ++row) check(row, nlohmann::json::parse(line));
+  EXPECT_EQ(row, kTexts.size());
+
+  const nlohmann::json document = nlohmann::json::parse(run("embed", {"--input", "-", "--json"}, {.input = input}).out);
+  ASSERT_EQ(document.size(), kTexts.size());
+  for (row = 0; row < kTexts.size(); ++row) check(row, document[row]);
+}
+
+TEST_F(ModelCommands, IdsAndMasks) {
+  const std::vector<std::int64_t> ids{2, 4, 5, 3, 2, 6, 3, 0};
+  const std::vector<std::int64_t> mask{1, 1, 1, 1, 1, 1, 1, 0};
+  models::write_npy(folder_ / "ids.npy", std::vector<std::int64_t>{2, 4}, std::span(ids));
+  models::write_npy(folder_ / "mask.npy", std::vector<std::int64_t>{2, 4}, std::span(mask));
+  const View<const std::int64_t, 2> id_view(ids.data(), {2, 4});
+  const View<const std::int64_t, 2> mask_view(mask.data(), {2, 4});
+  const std::vector<std::string> options{"--ids", folder_ / "ids.npy", "--attention-mask", folder_ / "mask.npy"};
+  const auto with_output = [&](const std::string& name) {
+    std::vector<std::string> all = options;
+    all.insert(all.end(), {"-o", folder_ / name});
+    return all;
+  };
+  ASSERT_EQ(run("encode", with_output("h.npy")).code, 0);
+  expect_array("h.npy", model_.encode(engine_, id_view, mask_view));
+  ASSERT_EQ(run("embed", with_output("e.npy")).code, 0);
+  expect_array("e.npy", model_.embed(engine_, id_view, mask_view));
+  EXPECT_EQ(nlohmann::json::parse(run("embed", {"--ids", folder_ / "ids.npy", "--json"}).out).size(), 2u);
+}
+
+TEST_F(ModelCommands, WrongUsage) {
+  expect_error(run_program({"embed", "--text", "a"}), {"--model"}, 2);
+  expect_error(run("embed", {}), {"--text", "--input", "--ids"}, 2);
+  expect_error(run("embed", {"--text", "a", "--input", "-"}), {"exactly one"}, 2);
+  expect_error(run("embed", {"--text", "a", "--attention-mask", "m.npy"}), {"--attention-mask"}, 2);
+  expect_error(run("encode", {"--text", "a"}), {"-o"}, 2);
+  expect_error(run("demo", {"--seed", "-1"}), {"--seed"}, 2);
+  expect_error(run("demo", {"--seed", "18446744073709551616"}), {"--seed", "18446744073709551615"}, 2);
+  for (const char* option : {"--input", "--ids", "--attention-mask", "-o"}) {
+    expect_error(run("embed", {"--text", "a", option, ""}), {option, "is empty, expected a name"}, 2);
+  }
+  expect_error(run_program({"embed", "--model", "", "--text", "a"}), {"--model", "is empty"}, 2);
+}
+
+TEST_F(ModelCommands, BadInputLeavesNoFile) {
+  const std::string out = folder_ / "o.npy";
+  for (const std::string subcommand : {"encode", "embed"}) {
+    expect_error(run(subcommand, {"--text", "a\xff", "-o", out}), {"--text number 1", "UTF-8"});
+    expect_error(run(subcommand, {"--input", "-", "-o", out}, {.input = "a\n\xc0\x80\n"}),
+                 {"standard input: line 2", "UTF-8"});
+    expect_error(run(subcommand, {"--input", "-", "-o", out}), {"standard input", "empty"});
+    expect_error(run(subcommand, {"--input", folder_ / "absent", "-o", out}), {"absent", "No such file"});
+    expect_error(run(subcommand, {"--input", folder_ / "model", "-o", out}), {"model", "directory"});
+    models::write_npy(folder_ / "ids.npy", std::vector<std::int64_t>{1, 2},
+                      std::span<const std::int64_t>(std::vector<std::int64_t>{2, 9}));
+    expect_error(run(subcommand, {"--ids", folder_ / "ids.npy", "-o", out}), {"9"});
+    models::write_npy(folder_ / "ids.npy", std::vector<std::int64_t>{2},
+                      std::span<const std::int64_t>(std::vector<std::int64_t>{2, 3}));
+    expect_error(run(subcommand, {"--ids", folder_ / "ids.npy", "-o", out}), {"ids.npy", "[2]", "[B, L]"});
+    EXPECT_EQ(folder_.names(), (std::vector<std::string>{"ids.npy", "model"}));
+    expect_error(run(subcommand, {"--text", "a", "-o", "/dev/full"}), {"/dev/full", "No space left"});
+    expect_error(run(subcommand, {"--text", "a", "-o", folder_ / "no/o.npy"}), {"o.npy"});
+    expect_error(run(subcommand, {"--text", "a", "-o", out}, {.file_size = 100}), {"o.npy", "File too large"});
+    models::write_npy(folder_ / "ids.npy", std::vector<std::int64_t>{std::int64_t{1} << 59, 0},
+                      std::span<const std::int64_t>());
+    expect_error(run(subcommand, {"--ids", folder_ / "ids.npy", "-o", out}), {"out of memory"});
+    EXPECT_EQ(folder_.names(), (std::vector<std::string>{"ids.npy", "model"}));
+  }
+  expect_error(run("embed", {"--text", "a"}, {.output = "/dev/full"}), {"standard output"});
+  expect_error(run("embed", {"--text", "a"}, {.output = "broken"}), {"standard output"});
+}
+
+TEST_F(ModelCommands, AFolderThatIsNoModelIsNamed) {
+  for (const std::string subcommand : {"encode", "embed", "demo"}) {
+    std::vector<std::string> more{subcommand, "--model", folder_ / "nowhere"};
+    if (subcommand != "demo") more.insert(more.end(), {"--text", "a", "-o", folder_ / "o.npy"});
+    expect_error(run_program(more), {"nowhere"});
+  }
+  const auto fails = [&](const std::vector<std::string>& words) { expect_error(run("embed", {"--text", "a"}), words); };
+  const std::string config = read("model/config.json");
+  write("model/config.json", replaced(config, "\"num_hidden_layers\": 2", "\"num_hidden_layers\": 2000000000"));
+  fails({"model.safetensors", "encoder.layer.2.", "config.json"});
+  write("model/config.json", replaced(config, "\"num_attention_heads\": 3", "\"num_attention_heads\": 5"));
+  fails({"config.json", "num_attention_heads is 5", "24"});
+  write("model/config.json", replaced(config, "\"hidden_size\": 24", "\"hidden_size\": 1000000000000000000"));
+  fails({"config.json", "hidden_size is 1000000000000000000"});
+  write("model/config.json", config);
+  const std::string vocabulary = read("model/vocab.txt");
+  write("model/vocab.txt", replaced(vocabulary, "[CLS]", "[CLX]"));
+  fails({"vocab.txt", "[CLS]"});
+  write("model/vocab.txt", vocabulary);
+  EXPECT_EQ(run("embed", {"--text", "a"}).code, 0);
+  std::filesystem::resize_file(folder_ / "model/model.safetensors", 100);
+  fails({"model.safetensors"});
+}
+
+TEST_F(ModelCommands, DemoShowsThreeThings) {
+  const Finished text = run_program({"demo", "--seed", "18446744073709551615"});
+  ASSERT_EQ(text.code, 0) << text.error;
+  for (const char* words : {"mean nothing", "How close the sentences are", "GFLOP/s", "What \"it\" looks at most"}) {
+    EXPECT_NE(text.out.find(words), std::string::npos) << words << " in " << text.out;
+  }
+  EXPECT_EQ(text.out.find('\033'), std::string::npos) << "colours without a terminal";
+
+  const Finished json = run("demo", {"--json"});
+  ASSERT_EQ(json.code, 0) << json.error;
+  const nlohmann::json found = nlohmann::json::parse(json.out);
+  EXPECT_EQ(found.at("layers").size(), 2u);
+  EXPECT_EQ(found.at("tokens").at(found.at("from").get<std::size_t>()), "it");
+  ASSERT_EQ(found.at("weights").size(), 2u);
+  for (const nlohmann::json& heads : found.at("weights")) {
+    ASSERT_EQ(heads.size(), 3u);
+    for (const nlohmann::json& weights : heads) {
+      double sum = 0;
+      for (const nlohmann::json& weight : weights) sum += weight.get<double>();
+      EXPECT_NEAR(sum, 1.0, 1e-5);
+    }
+  }
+  const std::size_t count = found.at("sentences").size();
+  for (std::size_t n = 0; n < count; ++n) EXPECT_NEAR(found.at("similarity")[n][n].get<double>(), 1.0, 1e-5);
+}
+
+}  // namespace
+}  // namespace headlight::test

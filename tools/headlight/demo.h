@@ -1,0 +1,42 @@
+// What `headlight demo` finds out, apart from how it shows it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "headlight/engine.h"
+#include "headlight/models/encoder.h"
+
+namespace headlight::program {
+
+// One layer of the network on the demonstration's sentences.
+struct LayerTime {
+  double seconds = 0;  // the best of `runs`
+  int runs = 0;
+  double flops = 0;  // of the products and of attention; row operations are not counted
+};
+
+// What one token looks at, in one head: softmax weights over all tokens of the sentence.
+struct Looks {
+  std::vector<std::string> tokens;
+  std::size_t from = 0;
+  // [layers][heads][tokens]
+  std::vector<std::vector<std::vector<float>>> weights;
+};
+
+struct Demo {
+  std::vector<std::string> sentences;
+  // [n, n]: cosines of the sentence vectors.
+  Tensor<float, 2> similarity;
+  std::int64_t tokens = 0;  // of all sentences
+  std::vector<LayerTime> layers;
+  Looks looks;
+};
+
+// Without weights: a network drawn from the seed, over the demonstration's own words.
+[[nodiscard]] models::Encoder make_demo_model(std::uint64_t seed);
+
+[[nodiscard]] Demo run_demo(Engine& engine, const models::Encoder& model);
+
+}  // namespace headlight::program

@@ -1,0 +1,130 @@
+// headlight embed: one vector a text, so that close meanings lie close together.
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <limits>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "headlight/models/encoder.h"
+#include "headlight/models/npy.h"
+#include "tools/headlight/commands.h"
+#include "tools/headlight/model_arguments.h"
+#include "tools/headlight/process.h"
+#include "tools/headlight/progress.h"
+#include "tools/headlight/validators.h"
+
+namespace headlight::program {
+namespace {
+
+struct Arguments {
+  ModelArguments model;
+  std::string out;
+  bool json = false;
+};
+
+// The shortest digits that read back as the same float. JSON knows no other numbers than finite ones.
+void append_number(std::string& line, float value) {
+  if (!(std::abs(value) <= std::numeric_limits<float>::max())) {
+    line += "null";
+    return;
+  }
+  char digits[32];
+  line.append(digits, std::to_chars(digits, digits + sizeof digits, value).ptr);
+}
+
+// {"text": …, "embedding": […]}; without a text where ids went in.
+std::string as_json(const std::string* text, std::span<const float> embedding) {
+  std::string line = "{";
+  if (text != nullptr) line += "\"text\": " + nlohmann::json(*text).dump() + ", ";
+  line += "\"embedding\": [";
+  for (const float& value : embedding) {
+    if (&value != embedding.data()) line += ", ";
+    append_number(line, value);
+  }
+  return line + "]}";
+}
+
+// Where vectors go as they come: lines, or the elements of one document, or rows that wait for the file.
+class Results {
+ public:
+  Results(const Arguments& arguments, std::int64_t width) : arguments_(arguments), width_(width) {}
+
+  void add(const Tensor<float, 2>& vectors, std::span<const std::string> texts) {
+    std::string lines;
+    for (std::int64_t row = 0; row < vectors.shape()[0]; ++row, ++count_) {
+      const std::span<const float> vector(&vectors(row, 0), static_cast<std::size_t>(width_));
+      if (!arguments_.out.empty()) rows_.insert(rows_.end(), vector.begin(), vector.end());
+      if (arguments_.out.empty() || arguments_.json) {
+        if (arguments_.json) lines += count_ == 0 ? "[" : ",\n ";
+        lines += as_json(texts.empty() ? nullptr : &texts[static_cast<std::size_t>(row)], vector);
+        if (!arguments_.json) lines += "\n";
+      }
+    }
+    // A document is printed at the end, so that an error leaves standard output empty.
+    if (arguments_.json) {
+      document_ += lines;
+    } else {
+      print(lines);
+    }
+  }
+
+  void finish() {
+    if (!arguments_.out.empty()) {
+      models::write_npy(arguments_.out, std::vector<std::int64_t>{count_, width_}, std::span<const float>(rows_));
+    }
+    if (arguments_.json) print((count_ == 0 ? "[" : document_) + "]\n");
+  }
+
+ private:
+  const Arguments& arguments_;
+  std::int64_t width_;
+  std::int64_t count_ = 0;
+  std::vector<float> rows_;
+  std::string document_;
+};
+
+void embed(const Arguments& arguments) {
+  arguments.model.check();
+  Engine engine(arguments.model.engine.options());
+  const models::Encoder model = models::load(arguments.model.model);
+  Results results(arguments, model.options().encoder.width);
+  if (!arguments.model.ids.empty()) {
+    const TokenIds tokens = read_ids(arguments.model);
+    results.add(model.embed(engine, tokens.ids.view<2>(), tokens.mask_view()), {});
+    return results.finish();
+  }
+  // Block by block: the numbers of a text do not depend on its neighbours, and the first lines come early.
+  constexpr std::size_t kBlock = 64;
+  const std::vector<std::string> texts = read_texts(arguments.model);
+  Progress progress(texts.size());
+  for (std::size_t first = 0; first < texts.size(); first += kBlock) {
+    const std::span<const std::string> block(&texts[first], std::min(kBlock, texts.size() - first));
+    results.add(model.embed(engine, block), block);
+    progress.advance(block.size());
+  }
+  progress.clear();
+  results.finish();
+}
+
+}  // namespace
+
+void add_embed(CLI::App& program) {
+  CLI::App* const command = program.add_subcommand("embed", "Sentence vectors of texts by a published model");
+  const auto arguments = std::make_shared<Arguments>();
+  arguments->model.add_to(*command);
+  command->add_option("-o", arguments->out, "The vectors, float32 [B, E], instead of a JSON line a text")
+      ->type_name("NPY")
+      ->check(file_name());
+  command->add_flag("--json", arguments->json, "Print one JSON document");
+  command->footer(
+      "Example (after tools/run):\n"
+      "  build/release/headlight embed --model downloads/all-MiniLM-L6-v2 --text 'Hello, world.' --text 'Hi, "
+      "everyone!'");
+  command->callback([arguments] { embed(*arguments); });
+}
+
+}  // namespace headlight::program

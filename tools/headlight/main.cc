@@ -1,0 +1,75 @@
+// headlight: one program, one subcommand a file. Exit codes: 0 done, 1 the input or the machine failed, 2 wrong usage.
+#include <CLI/CLI.hpp>
+#include <exception>
+#include <new>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "headlight/models/errors.h"
+#include "headlight/version.h"
+#include "tools/headlight/commands.h"
+#include "tools/headlight/process.h"
+
+namespace headlight::program {
+namespace {
+
+constexpr int kDone = 0;
+constexpr int kFailed = 1;
+constexpr int kWrongUsage = 2;
+
+#define HEADLIGHT_TEXT_OF(x) #x
+#define HEADLIGHT_TEXT(x) HEADLIGHT_TEXT_OF(x)
+constexpr const char* kVersion = "headlight " HEADLIGHT_TEXT(HEADLIGHT_VERSION_MAJOR) "." HEADLIGHT_TEXT(
+    HEADLIGHT_VERSION_MINOR) "." HEADLIGHT_TEXT(HEADLIGHT_VERSION_PATCH);
+
+int run(int count, char** arguments) {
+  CLI::App program("Multi-head attention for CPUs", "headlight");
+  program.set_help_flag("--help", "Print this help and exit");
+  program.set_version_flag("--version", kVersion, "Print the version and exit");
+  program.require_subcommand(1);
+  program.footer("Each subcommand has its own --help, with an example.");
+  add_info(program);
+  add_attend(program);
+  add_encode(program);
+  add_embed(program);
+  add_demo(program);
+  try {
+    program.parse(count, arguments);  // runs the subcommand
+  } catch (const CLI::CallForHelp&) {
+    print(program.help());
+  } catch (const CLI::CallForVersion&) {
+    print(std::string(kVersion) + "\n");
+  } catch (const CLI::RequiredError&) {
+    // What is there and unknown is more likely the mistake than what is not there.
+    const std::vector<std::string> unknown = program.remaining(true);
+    if (!unknown.empty())
+      throw UsageError("'" + models::printable(unknown.front()) + "' was not expected; see headlight --help");
+    throw;
+  }
+  return kDone;
+}
+
+}  // namespace
+}  // namespace headlight::program
+
+int main(int count, char** arguments) {
+  using namespace headlight::program;
+  prepare_process();
+  try {
+    return run(count, arguments);
+  } catch (const CLI::ParseError& error) {
+    print_error(error.what());
+    return kWrongUsage;
+  } catch (const UsageError& error) {
+    print_error(error.what());
+    return kWrongUsage;
+  } catch (const std::bad_alloc&) {
+    print_error("out of memory");
+  } catch (const std::length_error&) {  // what containers throw for sizes that no memory has
+    print_error("out of memory");
+  } catch (const std::exception& error) {
+    print_error(error.what());
+  }
+  return kFailed;
+}

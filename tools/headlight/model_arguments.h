@@ -1,0 +1,40 @@
+// What encode and embed share: the model, and the texts or token ids that go in.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "headlight/models/npy.h"
+#include "tools/headlight/engine_arguments.h"
+
+namespace headlight::program {
+
+struct ModelArguments {
+  EngineArguments engine;
+  std::string model;
+  std::vector<std::string> texts;
+  std::string input;
+  std::string ids;
+  std::string attention_mask;
+
+  void add_to(CLI::App& command);
+  // Throws UsageError unless there is exactly one of --text, --input and --ids.
+  void check() const;
+};
+
+// Token ids [B, L]; the mask has no axes where none was given.
+struct TokenIds {
+  models::Array<std::int64_t> ids;
+  models::Array<std::int64_t> mask;
+
+  [[nodiscard]] View<const std::int64_t, 2> mask_view() const;
+};
+
+// The texts of --text, or the lines of --input. Throws models::FileError for a file that cannot be read, holds no line,
+// or a line that is not UTF-8, and std::invalid_argument for such a --text.
+[[nodiscard]] std::vector<std::string> read_texts(const ModelArguments& arguments);
+[[nodiscard]] TokenIds read_ids(const ModelArguments& arguments);
+
+}  // namespace headlight::program

@@ -1,0 +1,31 @@
+// How the program talks to the system: standard output that notices failure, and errors on one line.
+#pragma once
+
+#include <stdexcept>
+#include <string>
+#include <string_view>
+
+namespace headlight::program {
+
+// The command line asks for something that makes no sense: exit code 2. Every other exception ends in exit code 1.
+class UsageError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+// To be called first: a reader that goes away and a file that meets its size limit (ulimit -f) become errors of write()
+// instead of signals, and file descriptors 0, 1 and 2 are taken if they were closed, so that no output file can become
+// one of them.
+void prepare_process();
+
+// All of `text` to standard output now. Throws std::runtime_error when it is closed, full or nobody reads it any more.
+void print(std::string_view text);
+
+// "headlight: error: …" or "headlight: warning: …" on standard error, on one line whatever the message holds.
+void print_error(std::string_view message) noexcept;
+void print_warning(std::string_view message) noexcept;
+
+// Whether standard output is a terminal that may get colours: NO_COLOR is unset or empty (https://no-color.org).
+[[nodiscard]] bool colours_wanted();
+
+}  // namespace headlight::program

@@ -1,0 +1,14 @@
+// What values of options are looked at before anything is done with them.
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+namespace headlight::program {
+
+// Not empty: that comes from a variable that was not set, and must not pass for an option that was not given.
+[[nodiscard]] CLI::Validator file_name();
+
+// A whole number from 0 to 2⁶⁴ − 1. CLI11 alone takes −1 and numbers beyond for others.
+[[nodiscard]] CLI::Validator whole_number();
+
+}  // namespace headlight::program
