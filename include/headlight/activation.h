@@ -5,7 +5,7 @@
 
 #include "headlight/engine.h"
 #include "headlight/export.h"
-#include "headlight/tensor.h"
+#include "headlight/view.h"
 
 namespace headlight {
 
