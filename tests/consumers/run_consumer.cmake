@@ -9,7 +9,7 @@ set(prefix ${WORK}/installed)
 set(folder ${WORK}/${WAY}${KIND})
 file(REMOVE_RECURSE ${folder})
 set(configure ${CMAKE_COMMAND} -G ${GENERATOR} -DCMAKE_MAKE_PROGRAM=${MAKE_PROGRAM} -DCMAKE_CXX_COMPILER=${COMPILER}
-  -DCMAKE_CXX_COMPILER_LAUNCHER=${LAUNCHER} -S ${CMAKE_CURRENT_LIST_DIR}/${WAY} -B ${folder})
+  -DCMAKE_CXX_COMPILER_LAUNCHER=${LAUNCHER} -B ${folder} -S)
 
 if(WAY STREQUAL "install")
   file(REMOVE_RECURSE ${prefix} ${WORK}/elsewhere)
@@ -17,9 +17,15 @@ if(WAY STREQUAL "install")
   file(RENAME ${WORK}/elsewhere ${prefix})
 
 elseif(WAY STREQUAL "find_package")
-  run(${configure} -DCMAKE_PREFIX_PATH=${prefix} -DKIND=${KIND})
+  run(${configure} ${CMAKE_CURRENT_LIST_DIR}/find_package -DCMAKE_PREFIX_PATH=${prefix} -DKIND=${KIND})
   run(${CMAKE_COMMAND} --build ${folder})
   run(${folder}/consumer)
+
+elseif(WAY STREQUAL "readme")
+  file(COPY ${CMAKE_CURRENT_LIST_DIR}/readme/CMakeLists.txt ${SOURCE}/tests/snippets/two_heads.cc DESTINATION ${folder}/source)
+  run(${configure} ${folder}/source -DCMAKE_PREFIX_PATH=${prefix})
+  run(${CMAKE_COMMAND} --build ${folder})
+  run(${folder}/two_heads)
 
 elseif(WAY STREQUAL "pkg_config")
   find_program(pkg_config NAMES pkg-config pkgconf)
@@ -43,7 +49,7 @@ elseif(WAY STREQUAL "pkg_config")
 
 elseif(WAY STREQUAL "add_subdirectory")
   # The cheapest engine there is: one instruction set, no models.
-  run(${configure} -DHEADLIGHT_SOURCE=${SOURCE} -DHEADLIGHT_SIMD=${SIMD} -DHEADLIGHT_MODELS=OFF -DHEADLIGHT_ISAS=scalar)
+  run(${configure} ${CMAKE_CURRENT_LIST_DIR}/add_subdirectory -DHEADLIGHT_SOURCE=${SOURCE} -DHEADLIGHT_SIMD=${SIMD} -DHEADLIGHT_MODELS=OFF -DHEADLIGHT_ISAS=scalar)
   run(${CMAKE_COMMAND} --build ${folder} --target consumer)
   run(${folder}/consumer)
 

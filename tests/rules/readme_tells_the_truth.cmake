@@ -1,4 +1,5 @@
-# Every C++ block of README.md is a file of tests/snippets, word for word, and every one of those files is shown. Every command is one that a
+# Every C++ block of README.md is a file of tests/snippets, word for word, and every one of those files is shown. Its CMake block is the project
+# that consumers.readme builds. Every command is one that a
 # test runs: tools_test runs those of the program, .ci/run the others.
 cmake_minimum_required(VERSION 3.25)
 
@@ -16,6 +17,12 @@ list(LENGTH blocks shown)
 list(LENGTH snippets there)
 if(NOT shown EQUAL there)
   message(SEND_ERROR "README.md shows ${shown} C++ blocks, tests/snippets holds ${there}")
+endif()
+
+file(READ ${SOURCE}/tests/consumers/readme/CMakeLists.txt text)
+string(REGEX MATCHALL "\n```cmake\n[^`]*```" blocks "${readme}")
+if(NOT blocks STREQUAL "\n```cmake\n${text}```")
+  message(SEND_ERROR "README.md's one CMake block is not tests/consumers/readme/CMakeLists.txt")
 endif()
 
 file(READ ${SOURCE}/.ci/run ci)

@@ -258,7 +258,7 @@ void add_attend(CLI::App& program) {
       ->type_name("NPY")
       ->check(file_name())
       ->required();
-  command->add_option("-o", arguments->out, "The result, float32 [B, Lq, Hq, Dv]")
+  command->add_option("-o,--output", arguments->out, "The result, float32 [B, Lq, Hq, Dv]")
       ->type_name("NPY")
       ->check(file_name())
       ->required();

@@ -116,7 +116,7 @@ void add_embed(CLI::App& program) {
   CLI::App* const command = program.add_subcommand("embed", "Sentence vectors of texts by a published model");
   const auto arguments = std::make_shared<Arguments>();
   arguments->model.add_to(*command);
-  command->add_option("-o", arguments->out, "The vectors, float32 [B, E], instead of a JSON line a text")
+  command->add_option("-o,--output", arguments->out, "The vectors, float32 [B, E], instead of a JSON line a text")
       ->type_name("NPY")
       ->check(file_name());
   command->add_flag("--json", arguments->json, "Print one JSON document");
