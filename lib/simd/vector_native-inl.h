@@ -36,6 +36,19 @@ HEADLIGHT_INLINE Vec scale_by_power_of_two(Vec v, Vec n) {
   return from_native(_mm512_scalef_ps(to_native(v), to_native(n)));
 }
 
+// Operations in chosen lanes, +0 in the others, which raise no exception and cost no assist.
+using LaneBits = __mmask16;
+// True for NaN.
+HEADLIGHT_INLINE LaneBits not_less_equal(Vec a, Vec b) {
+  return _mm512_cmp_ps_mask(to_native(a), to_native(b), _CMP_NLE_UQ);
+}
+HEADLIGHT_INLINE Vec sub_where(LaneBits chosen, Vec a, Vec b) {
+  return from_native(_mm512_maskz_sub_ps(chosen, to_native(a), to_native(b)));
+}
+HEADLIGHT_INLINE Vec scale_by_power_of_two_where(LaneBits chosen, Vec v, Vec n) {
+  return from_native(_mm512_maskz_scalef_ps(chosen, to_native(v), to_native(n)));
+}
+
 HEADLIGHT_INLINE __m256 lower_half(__m512 v) { return _mm512_castps512_ps256(v); }
 HEADLIGHT_INLINE __m256 upper_half(__m512 v) { return _mm512_extractf32x8_ps(v, 1); }
 HEADLIGHT_INLINE __m256 fold_sum(__m512 v) { return _mm256_add_ps(lower_half(v), upper_half(v)); }

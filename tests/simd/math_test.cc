@@ -155,6 +155,8 @@ constexpr Exact kExact[] = {
     {"exp2_nonpositive", &VectorProbe::exp2_nonpositive, -126.0f, 0x1p-126f},
     {"exp2_nonpositive", &VectorProbe::exp2_nonpositive, -149.0f, 0x1p-149f},
     {"exp2_nonpositive", &VectorProbe::exp2_nonpositive, -150.0f, 0.0f},
+    {"exp2_nonpositive", &VectorProbe::exp2_nonpositive, -151.5f, 0.0f},
+    {"exp2_nonpositive", &VectorProbe::exp2_nonpositive, -152.0f, 0.0f},
     {"exp2_nonpositive", &VectorProbe::exp2_nonpositive, -1e30f, 0.0f},
     {"exp2_nonpositive", &VectorProbe::exp2_nonpositive, -kInfinity, 0.0f},
     {"exp2", &VectorProbe::exp2, 127.0f, 0x1p127f},
