@@ -1,14 +1,11 @@
 #include "support/fma_peak.h"
 
 #include <algorithm>
-#include <barrier>
-#include <chrono>
-#include <map>
-#include <thread>
-#include <utility>
+#include <numeric>
 #include <vector>
 
 #include "runtime/isa_list.h"
+#include "support/clock.h"
 #include "support/fma_peak_kernel.h"
 
 #define HEADLIGHT_DECLARE(isa)     \
@@ -34,52 +31,30 @@ const FmaBurst& burst_of(Isa isa) {
   __builtin_unreachable();
 }
 
-constexpr int kBursts = 40;
-
 }  // namespace
 
-double measure_fma_peak(Isa isa, int threads) {
-  using Clock = std::chrono::steady_clock;
-  const FmaBurst& burst = burst_of(isa);
+double FmaMeter::burst() {
+  // The best of four pieces of some 30 µs, so that one interruption does not pass for a slow clock.
+  constexpr int kPieces = 4;
+  constexpr std::int64_t kSteps = 16'000;
+  const FmaBurst& kernel = burst_of(isa_);
   volatile float one = 1.0f;  // hides the value from the compiler
   volatile float small = 0x1p-20f;
-  constexpr std::int64_t kSteps = 40'000;  // ~ 60–120 µs at 4 GHz with six to twelve cycles a step
-
-  // All threads start a burst together; it ends with the last of them.
-  std::vector<double> seconds(static_cast<std::size_t>(threads));
-  double best = 0.0;
-  const auto take_best = [&]() noexcept {
-    const double slowest = *std::max_element(seconds.begin(), seconds.end());
-    const double operations = 2.0 * burst.lanes * burst.chains * static_cast<double>(kSteps) * threads;
-    if (slowest > 0) best = std::max(best, operations / slowest * 1e-9);
-  };
-  std::barrier barrier(threads, take_best);
-  const auto work = [&](int thread) {
-    double& mine = seconds[static_cast<std::size_t>(thread)];
-    mine = 0;
-    for (int repeat = 0; repeat <= kBursts; ++repeat) {
-      barrier.arrive_and_wait();
+  std::vector<double> rates(static_cast<std::size_t>(crew_.threads()));
+  crew_.run([&](int thread) {
+    double best = 0;
+    for (int piece = 0; piece < kPieces; ++piece) {
       float result = 0;
       const auto start = Clock::now();
-      burst.run(kSteps, one, small, &result);
-      mine = std::chrono::duration<double>(Clock::now() - start).count();
+      kernel.run(kSteps, one, small, &result);
+      const double seconds = seconds_since(start);
       volatile float sink = result;
       static_cast<void>(sink);
+      best = std::max(best, 2.0 * kernel.lanes * kernel.chains * static_cast<double>(kSteps) / seconds);
     }
-    barrier.arrive_and_wait();
-  };
-  std::vector<std::thread> others;
-  for (int thread = 1; thread < threads; ++thread) others.emplace_back(work, thread);
-  work(0);
-  for (std::thread& other : others) other.join();
-  return best;
-}
-
-double fma_peak(Isa isa, int threads) {
-  static std::map<std::pair<Isa, int>, double> known;
-  double& peak = known[{isa, threads}];
-  if (peak == 0.0) peak = measure_fma_peak(isa, threads);
-  return peak;
+    rates[static_cast<std::size_t>(thread)] = best;
+  });
+  return std::accumulate(rates.begin(), rates.end(), 0.0) * 1e-9;
 }
 
 }  // namespace headlight::bench

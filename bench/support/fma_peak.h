@@ -2,16 +2,24 @@
 #pragma once
 
 #include "headlight/engine.h"
+#include "support/crew.h"
 
 namespace headlight::bench {
 
-// GFLOP/s (two operations a fused multiply-add, all lanes) of register-only chains on `threads` threads at once,
-// measured now: the best of a few dozen bursts of about 100 µs, so that a core's clock is as high as in a short kernel.
-// Only for instruction sets that available_isas() lists. On sets without the instruction (scalar, sse4) a multiply and
-// an add count as one.
-[[nodiscard]] double measure_fma_peak(Isa isa, int threads = 1);
+// The clock of a core moves by tenths within seconds, and of a virtual one without a word. So the peak is taken in
+// short bursts just before and after the work that it is held against, never once and for all.
+class FmaMeter {
+ public:
+  // Only for instruction sets that available_isas() lists.
+  FmaMeter(Isa isa, int threads) : isa_(isa), crew_(threads) {}
 
-// The same, measured once per instruction set and thread count in this process.
-[[nodiscard]] double fma_peak(Isa isa, int threads = 1);
+  // GFLOP/s (two operations a fused multiply-add, all lanes) of register-only chains on all threads at once, now; about
+  // a tenth of a millisecond. On sets without the instruction (scalar, sse4) a multiply and an add count as one.
+  [[nodiscard]] double burst();
+
+ private:
+  Isa isa_;
+  Crew crew_;
+};
 
 }  // namespace headlight::bench

@@ -1,0 +1,50 @@
+// One query, or a few, on many keys: bytes of keys and values a second, beside what reading the same memory reaches.
+#include "support/attention_case.h"
+#include "support/case_name.h"
+#include "support/suite.h"
+
+namespace headlight::bench {
+namespace {
+
+using Memory = AttentionCase::Memory;
+
+struct Step {
+  std::int64_t queries, keys, heads, key_value_heads, head_dim;
+  Memory memory = Memory::by_head;
+};
+
+std::string name_of(const Step& step) {
+  return case_name(step.memory == Memory::by_head ? "by_head/" : "strided/", step.queries, "x", step.keys, "/H",
+                   step.heads, step.key_value_heads != step.heads ? case_name("_", step.key_value_heads) : "", "/D",
+                   step.head_dim);
+}
+
+std::vector<Case> cases() {
+  std::vector<Case> all;
+  const auto add = [&](const Step& step, bool quick, bool smoke = false) {
+    AttentionCase shape;
+    shape.query_length = step.queries;
+    shape.key_length = step.keys;
+    shape.query_heads = step.heads;
+    shape.key_value_heads = step.key_value_heads;
+    shape.head_dim = step.head_dim;
+    shape.memory = step.memory;
+    shape.bound_by_reading = true;
+    all.push_back(
+        {name_of(step), [shape](const CaseContext& context) { return attention_work(shape, context); }, quick, smoke});
+  };
+  add({1, 8192, 32, 32, 128}, true);
+  add({1, 8192, 32, 32, 128, Memory::by_position}, true);
+  add({1, 8192, 32, 8, 128}, true);
+  add({1, 8192, 32, 8, 128, Memory::by_position}, false);
+  add({4, 8192, 32, 32, 128}, false);
+  add({1, 1024, 12, 12, 64}, false);
+  add({1, 1024, 12, 12, 64, Memory::by_position}, false);
+  add({1, 128, 4, 2, 32}, false, true);
+  return all;
+}
+
+}  // namespace
+}  // namespace headlight::bench
+
+int main(int argc, char** argv) { return headlight::bench::run_suite("decode", headlight::bench::cases(), argc, argv); }

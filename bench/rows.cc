@@ -1,0 +1,150 @@
+// Softmax, layer normalisation and activations of whole matrices: elements a nanosecond, and bytes a second beside what
+// reading the input alone reaches.
+#include <cmath>
+#include <memory>
+
+#include "headlight/activation.h"
+#include "headlight/normalization.h"
+#include "reference/activation.h"
+#include "reference/normalization.h"
+#include "support/case_name.h"
+#include "support/inputs.h"
+#include "support/suite.h"
+
+namespace headlight::bench {
+namespace {
+
+struct Operands {
+  Operands(std::int64_t rows, std::int64_t columns, bool with_residual)
+      : x(filled<2>({rows, columns}, 1)),
+        y({rows, columns}),
+        weight(filled<1>({columns}, 3)),
+        bias(filled<1>({columns}, 4)) {
+    if (with_residual) residual = filled<2>({rows, columns}, 2);
+  }
+  Tensor<float, 2> x, y, residual;
+  Tensor<float, 1> weight, bias;
+};
+
+// The first and the last row of ours against the same rows of `reference`, which maps [2, columns] doubles.
+bool rows_are_right(
+    const Operands& operands,
+    const std::function<void(View<const double, 2>, View<const double, 2>, View<double, 2>)>& reference) {
+  const std::int64_t columns = operands.x.shape()[1];
+  const std::int64_t chosen[] = {0, operands.x.shape()[0] - 1};
+  Tensor<double, 2> x({2, columns}), residual({2, columns}), y({2, columns});
+  for (std::int64_t row = 0; row < 2; ++row) {
+    for (std::int64_t j = 0; j < columns; ++j) {
+      x(row, j) = operands.x(chosen[row], j);
+      residual(row, j) = operands.residual.size() > 0 ? operands.residual(chosen[row], j) : 0;
+    }
+  }
+  reference(x, residual, y);
+  for (std::int64_t row = 0; row < 2; ++row) {
+    for (std::int64_t j = 0; j < columns; ++j) {
+      if (!(std::abs(operands.y(chosen[row], j) - y(row, j)) < 1e-5)) return false;
+    }
+  }
+  return true;
+}
+
+// The figures that all of these share.
+Work row_work(const std::shared_ptr<Operands>& operands) {
+  Work work;
+  const auto add = [&](const Tensor<float, 2>& tensor) {
+    if (tensor.size() > 0) work.reads.emplace_back(tensor.data(), static_cast<std::size_t>(tensor.size()));
+  };
+  add(operands->x);
+  add(operands->residual);
+  work.elements = static_cast<double>(operands->x.size());
+  work.bytes_written = sizeof(float) * work.elements;
+  return work;
+}
+
+Work softmax_work(std::int64_t rows, std::int64_t columns, Engine& engine) {
+  const auto operands = std::make_shared<Operands>(rows, columns, false);
+  Work work = row_work(operands);
+  work.run = [operands, &engine] { softmax(engine, operands->x, operands->y); };
+  work.is_right = [operands] {
+    return rows_are_right(*operands, [](View<const double, 2> x, View<const double, 2>, View<double, 2> y) {
+      reference::softmax<double>(x, y);
+    });
+  };
+  return work;
+}
+
+Work layer_norm_work(std::int64_t rows, std::int64_t columns, bool with_residual, Engine& engine) {
+  const auto operands = std::make_shared<Operands>(rows, columns, with_residual);
+  Work work = row_work(operands);
+  work.run = [operands, &engine] {
+    LayerNormOptions options;
+    options.weight = {operands->weight.begin(), operands->weight.end()};
+    options.bias = {operands->bias.begin(), operands->bias.end()};
+    if (operands->residual.size() > 0) options.residual = operands->residual;
+    layer_norm(engine, operands->x, operands->y, options);
+  };
+  work.is_right = [operands] {
+    const auto widened = [](const Tensor<float, 1>& from) {
+      Tensor<double, 1> to(from.shape());
+      for (std::int64_t n = 0; n < from.size(); ++n) to(n) = from(n);
+      return to;
+    };
+    const Tensor<double, 1> weight = widened(operands->weight);
+    const Tensor<double, 1> bias = widened(operands->bias);
+    return rows_are_right(*operands, [&](View<const double, 2> x, View<const double, 2> residual, View<double, 2> y) {
+      reference::layer_norm<double>(x, residual, weight, bias, 1e-5, y);
+    });
+  };
+  return work;
+}
+
+Work activation_work(Activation activation, std::int64_t rows, std::int64_t columns, Engine& engine) {
+  const auto operands = std::make_shared<Operands>(rows, columns, false);
+  Work work = row_work(operands);
+  work.run = [operands, activation, &engine] { activate(engine, activation, operands->x, operands->y); };
+  work.is_right = [operands, activation] {
+    return rows_are_right(*operands, [&](View<const double, 2> x, View<const double, 2>, View<double, 2> y) {
+      for (std::int64_t row = 0; row < 2; ++row) {
+        for (std::int64_t j = 0; j < x.extent(1); ++j) y(row, j) = reference::activate(activation, x(row, j));
+      }
+    });
+  };
+  return work;
+}
+
+std::vector<Case> cases() {
+  std::vector<Case> all;
+  for (const auto& [rows, columns, quick] :
+       {std::tuple{16, 64, false}, {128, 128, false}, {512, 512, true}, {4096, 4096, false}}) {
+    const bool smoke = rows == 16;
+    all.push_back({case_name("softmax/", rows, "x", columns),
+                   [rows = rows, columns = columns](const CaseContext& context) {
+                     return softmax_work(rows, columns, context.engine);
+                   },
+                   quick, smoke});
+    for (const auto& [name, activation] :
+         {std::pair{"gelu", Activation::gelu}, {"gelu_tanh", Activation::gelu_tanh}, {"relu", Activation::relu}}) {
+      all.push_back({case_name(name, "/", rows, "x", columns),
+                     [rows = rows, columns = columns, activation = activation](const CaseContext& context) {
+                       return activation_work(activation, rows, columns, context.engine);
+                     },
+                     false, smoke});
+    }
+  }
+  for (const auto& [rows, columns, quick] :
+       {std::tuple{16, 64, false}, {128, 384, false}, {128, 768, true}, {3200, 512, false}}) {
+    for (const bool with_residual : {false, true}) {
+      all.push_back({case_name(with_residual ? "layer_norm_residual/" : "layer_norm/", rows, "x", columns),
+                     [rows = rows, columns = columns, with_residual](const CaseContext& context) {
+                       return layer_norm_work(rows, columns, with_residual, context.engine);
+                     },
+                     quick && with_residual, rows == 16});
+    }
+  }
+  return all;
+}
+
+}  // namespace
+}  // namespace headlight::bench
+
+int main(int argc, char** argv) { return headlight::bench::run_suite("rows", headlight::bench::cases(), argc, argv); }

@@ -1,0 +1,231 @@
+#include "support/attention_case.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <memory>
+#include <utility>
+
+#include "reference/attention.h"
+#include "support/clock.h"
+#include "support/inputs.h"
+
+namespace headlight::bench {
+namespace {
+
+// Everything that a case computes on.
+struct Operands {
+  explicit Operands(const AttentionCase& shape_)
+      : shape(shape_),
+        query_memory(filled<1>({shape.batch * shape.query_length * shape.query_heads * shape.head_dim}, 1)),
+        key_memory(filled<1>({shape.batch * shape.key_length * shape.key_value_heads * shape.head_dim}, 2)),
+        value_memory(filled<1>({key_memory.size()}, 3)),
+        out_memory({query_memory.size()}),
+        query(view(query_memory.data(), shape.query_length, shape.query_heads)),
+        key(view(key_memory.data(), shape.key_length, shape.key_value_heads)),
+        value(view(value_memory.data(), shape.key_length, shape.key_value_heads)),
+        out(view(out_memory.data(), shape.query_length, shape.query_heads)) {
+    options.causal = shape.causal;
+    options.window = shape.window;
+    options.key_lengths = shape.key_lengths;
+    options.query_offsets = shape.offsets;
+    if (shape.boolean_mask) {
+      mask = Tensor<std::uint8_t, 4>({1, 1, shape.query_length, shape.key_length});
+      std::uint32_t seed = 5;
+      for (std::uint8_t& entry : mask) entry = ((seed = seed * 1664525u + 1013904223u) >> 29) != 0;
+      options.mask = BooleanMask{mask, MaskMeans::attend};
+    }
+    if (shape.bias) {
+      bias = Tensor<float, 4>({1, shape.query_heads, shape.query_length, shape.key_length});
+      for (std::int64_t h = 0; h < shape.query_heads; ++h) {
+        for (std::int64_t i = 0; i < shape.query_length; ++i) {
+          for (std::int64_t j = 0; j < shape.key_length; ++j)
+            bias(0, h, i, j) = -0.01f * static_cast<float>((h + 1) * std::abs(i - j));
+        }
+      }
+      options.bias = bias;
+    }
+  }
+  Operands(const Operands&) = delete;
+  Operands& operator=(const Operands&) = delete;
+
+  [[nodiscard]] View<float, 4> view(float* data, std::int64_t length, std::int64_t heads) const {
+    const std::int64_t dim = shape.head_dim;
+    const bool by_head = shape.memory == AttentionCase::Memory::by_head;
+    return {data,
+            {shape.batch, length, heads, dim},
+            {length * heads * dim, by_head ? dim : heads * dim, by_head ? length * dim : dim, 1}};
+  }
+
+  AttentionCase shape;
+  Tensor<float, 1> query_memory, key_memory, value_memory, out_memory;
+  View<float, 4> query, key, value, out;
+  Tensor<std::uint8_t, 4> mask;
+  Tensor<float, 4> bias;
+  AttentionOptions options;
+};
+
+double visible_pairs(const Operands& operands, const std::vector<Interval>& rows) {
+  double pairs = 0;
+  if (operands.shape.boolean_mask) {
+    for (const std::uint8_t entry : operands.mask) pairs += entry;
+  } else {
+    for (const Interval& row : rows) pairs += static_cast<double>(row.end - row.begin);
+  }
+  return pairs * static_cast<double>(operands.shape.query_heads);
+}
+
+// One row of one head in float64, against ours; also that it sees as many keys as the case counts.
+bool row_is_right(const Operands& operands, const Interval& row, std::int64_t b, std::int64_t h, std::int64_t i) {
+  const AttentionCase& shape = operands.shape;
+  const std::int64_t from = h / (shape.query_heads / shape.key_value_heads);
+  const double scale = 1 / std::sqrt(static_cast<double>(shape.head_dim));
+  std::vector<double> weights(static_cast<std::size_t>(shape.key_length));
+  double sum = 0;
+  for (std::int64_t j = 0; j < shape.key_length; ++j) {
+    if (!reference::visible(operands.options, shape.query_length, shape.key_length, b, h, i, j)) {
+      if (!shape.boolean_mask && j >= row.begin && j < row.end) return false;
+      continue;
+    }
+    if (j < row.begin || j >= row.end) return false;
+    double score = 0;
+    for (std::int64_t d = 0; d < shape.head_dim; ++d)
+      score += static_cast<double>(operands.query(b, i, h, d)) * operands.key(b, j, from, d);
+    score *= scale;
+    if (shape.bias) score += operands.bias(0, h, i, j);
+    sum += weights[static_cast<std::size_t>(j)] = std::exp(score);
+  }
+  for (std::int64_t d = 0; d < shape.head_dim; ++d) {
+    double expected = 0;
+    for (std::int64_t j = 0; j < shape.key_length; ++j)
+      expected += weights[static_cast<std::size_t>(j)] / sum * operands.value(b, j, from, d);
+    // Values are below 1, so this is far above the rounding of any length here and far below a wrong weight.
+    if (!(std::abs(expected - operands.out(b, i, h, d)) < 1e-5)) return false;
+  }
+  return true;
+}
+
+bool some_rows_are_right(const Operands& operands, const std::vector<Interval>& rows) {
+  const AttentionCase& shape = operands.shape;
+  for (std::int64_t probe = 0; probe < 8; ++probe) {
+    const std::int64_t b = probe % shape.batch;
+    const std::int64_t h = probe * 7919 % shape.query_heads;
+    const std::int64_t i = (probe * 104729 + shape.query_length - 1) % shape.query_length;
+    if (!row_is_right(operands, rows[static_cast<std::size_t>(b * shape.query_length + i)], b, h, i)) return false;
+  }
+  return true;
+}
+
+// The BLAS that is fastest at 512 rows of that width, found once.
+SgemmPeer* best_blas(Engine& engine, std::int64_t head_dim) {
+  static std::map<std::pair<int, std::int64_t>, SgemmPeer*> known;
+  const auto [entry, is_new] = known.try_emplace({engine.threads(), head_dim}, nullptr);
+  if (!is_new) return entry->second;
+  AttentionCase probe;
+  probe.query_length = probe.key_length = 512;
+  probe.query_heads = probe.key_value_heads = 4;
+  probe.head_dim = head_dim;
+  const Operands operands(probe);
+  double best = 0;
+  for (const auto& blas : sgemm_peers()) {
+    UnfusedAttention attend(engine, *blas, operands.query, operands.key, operands.value, operands.out, {});
+    attend();
+    for (int repeat = 0; repeat < 3; ++repeat) {
+      const auto start = Clock::now();
+      attend();
+      const double speed = 1 / seconds_since(start);
+      if (speed > best) {
+        best = speed;
+        entry->second = blas.get();
+      }
+    }
+  }
+  return entry->second;
+}
+
+// Packed sequences one after another, as one would by hand; else the whole at once.
+std::function<void()> unfused_on(SgemmPeer& blas, const std::shared_ptr<Operands>& operands,
+                                 const std::vector<Interval>& rows, Engine& engine) {
+  const AttentionCase& shape = operands->shape;
+  auto parts = std::make_shared<std::vector<UnfusedAttention>>();
+  if (shape.offsets.empty()) {
+    const bool sees_all = std::all_of(
+        rows.begin(), rows.end(), [&](const Interval& row) { return row.begin == 0 && row.end == shape.key_length; });
+    parts->emplace_back(engine, blas, operands->query, operands->key, operands->value, operands->out,
+                        sees_all ? std::vector<Interval>() : rows);
+  }
+  for (std::size_t s = 0; s + 1 < shape.offsets.size(); ++s) {
+    const auto sequence = [&](auto view) {
+      view.data += shape.offsets[s] * view.stride(1);
+      view.shape[1] = shape.offsets[s + 1] - shape.offsets[s];
+      return view;
+    };
+    parts->emplace_back(engine, blas, sequence(operands->query), sequence(operands->key), sequence(operands->value),
+                        sequence(operands->out), std::vector<Interval>());
+  }
+  return [parts, operands] {
+    for (UnfusedAttention& part : *parts) part();
+  };
+}
+
+std::vector<Peer> peers_of(const std::shared_ptr<Operands>& operands, const std::vector<Interval>& rows,
+                           const CaseContext& context) {
+  std::vector<Peer> peers;
+  const AttentionCase& shape = operands->shape;
+  Engine* engine = &context.engine;
+  SgemmPeer* blas = shape.boolean_mask || shape.bias ? nullptr : best_blas(context.engine, shape.head_dim);
+  if (blas != nullptr)
+    peers.push_back({"unfused on " + blas->name(), blas->version(), unfused_on(*blas, operands, rows, *engine)});
+  // Our own unfused route writes out the scores of a whole sample, so not for many packed sequences.
+  if (!context.options.quick && shape.offsets.empty()) {
+    peers.push_back({"headlight unfused", "", [operands, engine] {
+                       attention_unfused(*engine, operands->query, operands->key, operands->value, operands->out,
+                                         operands->options);
+                     }});
+  }
+  return peers;
+}
+
+}  // namespace
+
+std::vector<Interval> intervals_of(const AttentionCase& shape) {
+  std::vector<Interval> rows;
+  std::size_t sequence = 0;
+  for (std::int64_t b = 0; b < shape.batch; ++b) {
+    for (std::int64_t i = 0; i < shape.query_length; ++i) {
+      Interval row{0, shape.key_length};
+      const std::int64_t position =
+          shape.causal == Causal::bottom_right ? i + shape.key_length - shape.query_length : i;
+      if (shape.causal != Causal::none) row.end = std::min(row.end, position + 1);
+      if (shape.window.left >= 0) row.begin = std::max(row.begin, position - shape.window.left);
+      if (shape.window.right >= 0) row.end = std::min(row.end, position + shape.window.right + 1);
+      if (!shape.key_lengths.empty()) row.end = std::min(row.end, shape.key_lengths[static_cast<std::size_t>(b)]);
+      if (!shape.offsets.empty()) {
+        while (shape.offsets[sequence + 1] <= i) ++sequence;
+        row = {shape.offsets[sequence], shape.offsets[sequence + 1]};
+      }
+      rows.push_back(row);
+    }
+  }
+  return rows;
+}
+
+Work attention_work(const AttentionCase& shape, const CaseContext& context) {
+  const auto operands = std::make_shared<Operands>(shape);
+  const std::vector<Interval> rows = intervals_of(shape);
+  Engine* engine = &context.engine;
+  Work work;
+  work.run = [operands, engine] {
+    attention(*engine, operands->query, operands->key, operands->value, operands->out, operands->options);
+  };
+  work.is_right = [operands, rows] { return some_rows_are_right(*operands, rows); };
+  work.operations = 4 * visible_pairs(*operands, rows) * static_cast<double>(shape.head_dim);
+  if (shape.bound_by_reading) {
+    for (const Tensor<float, 1>* memory : {&operands->key_memory, &operands->value_memory})
+      work.reads.emplace_back(memory->data(), static_cast<std::size_t>(memory->size()));
+  }
+  if (context.options.peers) work.peers = peers_of(operands, rows, context);
+  return work;
+}
+
+}  // namespace headlight::bench

@@ -1,0 +1,59 @@
+// A case of a suite: what is timed, how it is checked first, and what its figures are held against.
+#pragma once
+
+#include <functional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "headlight/engine.h"
+#include "support/options.h"
+
+namespace headlight::bench {
+
+// Somebody else doing the same work.
+struct Peer {
+  std::string name;     // "OpenBLAS"
+  std::string version;  // "0.3.21 SkylakeX"
+  std::function<void()> run;
+};
+
+// One case on one engine, ready to run. The functions keep alive what they refer to.
+struct Work {
+  // Empty: there is nothing to time, only facts.
+  std::function<void()> run;
+  // Whether the results of a run are those of the reference; asked once, after the first run.
+  std::function<bool()> is_right;
+  // Arithmetic of a call, two for each multiply-add, over visible pairs only; 0: the case is not about that.
+  double operations = 0;
+  // Elements that a call makes, where operations mean little.
+  double elements = 0;
+  // Operations of the multiply-add units for an element, so that their peak limits elements too; 0: not known.
+  double element_operations = 0;
+  // The memory that a call cannot do without reading. Given, its read bandwidth is measured beside the case.
+  std::vector<std::span<const float>> reads{};
+  // Bytes that a call moves where that is more than `reads`: what it writes.
+  double bytes_written = 0;
+  std::vector<Peer> peers{};
+  // Figures that are not times: {"bytes", 700000}.
+  std::vector<std::pair<std::string, double>> facts{};
+};
+
+struct CaseContext {
+  Engine& engine;
+  const Options& options;
+};
+
+struct Case {
+  // "packed/512x512x512": unique in its suite, the same on every machine, without the characters of a regular
+  // expression.
+  std::string name;
+  std::function<Work(const CaseContext&)> make;
+  // Part of --quick.
+  bool quick = true;
+  // The one small case that --smoke runs.
+  bool smoke = false;
+};
+
+}  // namespace headlight::bench
