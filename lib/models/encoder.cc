@@ -34,6 +34,10 @@ std::vector<Sequence> sequences_of(const std::vector<std::vector<std::int64_t>>&
 // The tokens that are not masked, at the positions of their columns.
 std::vector<Sequence> sequences_of(const EncoderOptions& options, View<const std::int64_t, 2> ids,
                                    View<const std::int64_t, 2> mask) {
+  if (ids.extent(0) < 0 || ids.extent(1) < 0) {
+    fail("ids have shape " + describe(ids.shape) + ", expected no negative extent");
+  }
+  if (ids.size() > 0 && !ids) fail("ids of shape " + describe(ids.shape) + " have no memory (a null pointer)");
   if (ids.extent(1) > options.max_positions) {
     fail("ids have shape " + describe(ids.shape) + ", expected at most " + std::to_string(options.max_positions) +
          " columns");

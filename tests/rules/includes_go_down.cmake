@@ -1,7 +1,7 @@
 # A folder includes only floors below it and itself; the reference and the public headers include nothing of the inside.
 cmake_minimum_required(VERSION 3.25)
 
-set(floors simd runtime kernels ops layers analysis models)
+set(floors simd runtime kernels ops layers analysis c models)
 set(problems "")
 
 # check(FOLDER ALLOWED…): quoted includes in FOLDER name a file beside it, a public header or an allowed floor.

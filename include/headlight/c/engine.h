@@ -1,0 +1,149 @@
+// Part of headlight/headlight.h: statuses, tensors, the machine, the engine.
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "headlight/export.h"
+#include "headlight/version.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef int32_t headlight_status;
+enum {
+  HEADLIGHT_OK = 0,
+  HEADLIGHT_INVALID_ARGUMENT = 1,  // the message names the argument, what it was and what was expected
+  HEADLIGHT_OUT_OF_MEMORY = 2,
+  HEADLIGHT_SYSTEM_ERROR = 3,   // a thread could not be started
+  HEADLIGHT_FILE_ERROR = 4,     // a file could not be read, understood or written (models library)
+  HEADLIGHT_INTERNAL_ERROR = 5  // a mistake of headlight's own
+};
+
+// Written by every call that gets one: HEADLIGHT_OK and "" after success. A message is UTF-8 and ends in a zero byte; a
+// longer one is cut and ends in "…".
+typedef struct headlight_error {
+  headlight_status status;
+  char message[1020];
+} headlight_error;
+
+// "invalid argument"; "" for a number that is no status. Like all names that functions return, it is never freed.
+HEADLIGHT_API const char* headlight_status_name(headlight_status status);
+
+// Options with every field at its default: headlight_gemm_options options = HEADLIGHT_OPTIONS(headlight_gemm_options);
+#ifdef __cplusplus
+#define HEADLIGHT_OPTIONS(type)                 \
+  ([] {                                         \
+    type headlight_zeros = {};                  \
+    headlight_zeros.struct_size = sizeof(type); \
+    return headlight_zeros;                     \
+  }())
+#else
+#define HEADLIGHT_OPTIONS(type) ((type){.struct_size = sizeof(type)})
+#endif
+
+typedef int32_t headlight_type;
+enum { HEADLIGHT_FLOAT32 = 0, HEADLIGHT_INT64 = 1, HEADLIGHT_UINT8 = 2 };
+
+// A tensor in the caller's memory: element (i0, i1, …) lies at data[i0·strides[0] + i1·strides[1] + …]. Strides count
+// elements, not bytes; NULL: contiguous, C order. The last must be 1 unless said otherwise; inputs may have strides of
+// 0 (broadcast). Inputs are never written to, though the pointer cannot say so. Where a tensor is optional, NULL in its
+// place or as its data means "not given".
+// Shape and strides are those of a DLPack tensor.
+typedef struct headlight_tensor {
+  void* data;
+  headlight_type type;
+  int32_t rank;
+  const int64_t* shape;    // [rank]
+  const int64_t* strides;  // [rank], or NULL
+} headlight_tensor;
+
+// Lengths, offsets, row numbers, ids. All zero: not given.
+typedef struct headlight_indices {
+  const int64_t* data;
+  int64_t count;
+} headlight_indices;
+
+// "0.1.0" of the library that runs; HEADLIGHT_VERSION_MAJOR … are those of the header.
+HEADLIGHT_API const char* headlight_version(void);
+// "highway" or "xsimd": the library behind the kernels.
+HEADLIGHT_API const char* headlight_simd_library(void);
+
+typedef int32_t headlight_isa;
+enum {
+  HEADLIGHT_ISA_BEST = 0,  // in options: HEADLIGHT_ISA of the environment if set, else the best that the CPU has
+  HEADLIGHT_ISA_SCALAR = 1,
+  HEADLIGHT_ISA_SSE4 = 2,
+  HEADLIGHT_ISA_AVX2 = 3,
+  HEADLIGHT_ISA_AVX512 = 4,
+  HEADLIGHT_ISA_NEON = 5
+};
+// "avx2"; "" for what is no instruction set. And back: HEADLIGHT_ISA_BEST for what is no such name.
+HEADLIGHT_API const char* headlight_isa_name(headlight_isa isa);
+HEADLIGHT_API headlight_isa headlight_isa_from_name(const char* name);
+// The sets that this build holds and this CPU runs, worst first: *count is how many, and the first `capacity` of them
+// are written to isas (NULL with a capacity of 0).
+HEADLIGHT_API headlight_status headlight_available_isas(headlight_isa* isas, size_t capacity, size_t* count,
+                                                        headlight_error* error);
+
+// For people who report figures. Set struct_size; the rest is written, as much of it as that holds.
+typedef struct headlight_system {
+  size_t struct_size;
+  int64_t l1_data_bytes;  // of one instance of each data cache; 0: none
+  int64_t l2_bytes;
+  int64_t l3_bytes;
+  int64_t cores;       // that this process may use: affinity mask and control-group quota
+  char compiler[64];   // that built the library: "g++ 12.2.0"
+  char cpu_name[128];  // as the CPU calls itself
+} headlight_system;
+HEADLIGHT_API headlight_status headlight_system_info(headlight_system* system, headlight_error* error);
+
+// Which instruction set computes, on how many threads, with which scratch memory. Workers serve one call at a time; a
+// call that finds them busy computes on its own thread. The bits of a result depend on neither.
+typedef struct headlight_engine headlight_engine;
+
+// The caller's own thread pool. All four functions are needed, must not throw or jump, and may be called from several
+// threads at once when the engine is.
+typedef struct headlight_executor {
+  size_t struct_size;
+  void* context;
+  // How many tasks can make progress at once (≥ 1), the calling thread included.
+  int (*worker_count)(void* context);
+  // Whether the calling thread is one of the pool's workers: the engine then computes inline.
+  bool (*inside_worker)(void* context);
+  // Starts task(argument, 0) … task(argument, count − 1), in any order, and returns a ticket; may run some before it
+  // returns.
+  void* (*run)(void* context, int count, void (*task)(void* argument, int index), void* argument);
+  // Returns when all tasks of that ticket have ended; may run some of them on the calling thread.
+  void (*wait)(void* context, void* ticket);
+} headlight_executor;
+
+typedef struct headlight_engine_options {
+  size_t struct_size;
+  // Threads that compute, the caller included: 1 … 4096. 0: HEADLIGHT_NUM_THREADS of the environment if set, else what
+  // affinity mask and control-group quota grant.
+  int32_t threads;
+  headlight_isa isa;
+  // How long an idle worker, or a caller who waits for workers, spins before it sleeps, in microseconds. NULL: 50.
+  const int32_t* spin_microseconds;
+  // Borrow this pool instead of starting workers (`threads` then only lowers its worker count). Copied; its context
+  // must outlive the engine. NULL: none.
+  const headlight_executor* executor;
+} headlight_engine_options;
+
+// Every function that makes an object writes it to its last argument but one, or NULL there when it fails. The object
+// is freed by the function of the same name that ends in _destroy, which lets NULL pass.
+HEADLIGHT_API headlight_status headlight_engine_create(const headlight_engine_options* options,
+                                                       headlight_engine** engine, headlight_error* error);
+HEADLIGHT_API void headlight_engine_destroy(headlight_engine* engine);
+HEADLIGHT_API int32_t headlight_engine_threads(const headlight_engine* engine);
+HEADLIGHT_API headlight_isa headlight_engine_isa(const headlight_engine* engine);
+// Bytes of scratch memory held now, and how to give back what is idle.
+HEADLIGHT_API size_t headlight_engine_scratch_bytes(const headlight_engine* engine);
+HEADLIGHT_API void headlight_engine_release_scratch(headlight_engine* engine);
+
+#ifdef __cplusplus
+}  // extern "C"
+#endif

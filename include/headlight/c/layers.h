@@ -1,0 +1,140 @@
+// Part of headlight/headlight.h: layers with named parameters.
+#pragma once
+
+#include "headlight/c/attention.h"
+#include "headlight/c/operations.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// A layer of any kind, with its own copy of its parameters, which are zero at first. Computing leaves it as it is, so
+// any number of threads may compute with one layer at once, on any engines.
+typedef struct headlight_layer headlight_layer;
+HEADLIGHT_API void headlight_layer_destroy(headlight_layer* layer);
+
+// Xavier-uniform weights, biases 0, normalisation weights 1. The same on every machine.
+HEADLIGHT_API headlight_status headlight_layer_initialize(headlight_layer* layer, uint64_t seed,
+                                                          headlight_error* error);
+
+// How many parameters there are, and what number `index` is. Name and shape belong to the layer; each of the three may
+// be NULL.
+HEADLIGHT_API int64_t headlight_layer_parameter_count(const headlight_layer* layer);
+HEADLIGHT_API headlight_status headlight_layer_parameter(const headlight_layer* layer, int64_t index, const char** name,
+                                                         int32_t* rank, const int64_t** shape, headlight_error* error);
+
+// Copies a parameter out of the layer, or into it. The tensor has the parameter's shape and is contiguous.
+HEADLIGHT_API headlight_status headlight_layer_get_parameter(const headlight_layer* layer, const char* name,
+                                                             const headlight_tensor* values, headlight_error* error);
+HEADLIGHT_API headlight_status headlight_layer_set_parameter(headlight_layer* layer, const char* name,
+                                                             const headlight_tensor* values, headlight_error* error);
+
+typedef struct headlight_weight {
+  const char* name;
+  headlight_tensor values;  // contiguous
+} headlight_weight;
+
+typedef struct headlight_load_options {
+  size_t struct_size;
+  // In front of every name: "encoder." loads "encoder.linear1.weight" into "linear1.weight". NULL: none.
+  const char* prefix;
+  // Not 0: weights under the prefix that nothing takes are passed over. Those outside the prefix always are.
+  int32_t ignore_extra;
+  int32_t reserved;  // 0
+} headlight_load_options;
+
+// Copies every parameter from the weight of its name, all or none: refused when one is missing, has another shape,
+// belongs to no parameter or comes twice.
+HEADLIGHT_API headlight_status headlight_layer_load(headlight_layer* layer, const headlight_weight* weights,
+                                                    size_t count, const headlight_load_options* options,
+                                                    headlight_error* error);
+
+// Multi-head attention: out = Concat(head_1 … head_H) W_Oᵀ + b_O, head_h = attention(query W_Qᵀ + b_Q, key W_Kᵀ + b_K,
+// value W_Vᵀ + b_V) over the columns of head h. Parameters as in nn.MultiheadAttention, with Ekv = D · key_value_heads:
+// in_proj_weight [E + 2·Ekv, E] (or q_proj_weight [E, E], k_proj_weight [Ekv, key_width], v_proj_weight [Ekv,
+// value_width]), in_proj_bias [E + 2·Ekv], out_proj.weight [E, E], out_proj.bias [E].
+typedef struct headlight_multi_head_attention_options {
+  size_t struct_size;
+  int64_t width;  // E of queries and outputs, needed; a head has D = E / heads of it
+  int64_t heads;  // needed
+  // 0: as many as heads. Else a divisor of heads: each serves heads / key_value_heads query heads.
+  int64_t key_value_heads;
+  int64_t key_width;    // 0: as wide as the queries
+  int64_t value_width;  // 0: as wide as the queries
+  int32_t without_bias;
+  // Not 0: q_proj_weight, k_proj_weight and v_proj_weight rather than in_proj_weight. Always so where widths differ;
+  // headlight_layer_load takes either.
+  int32_t separate_projections;
+} headlight_multi_head_attention_options;
+
+HEADLIGHT_API headlight_status headlight_multi_head_attention_create(
+    const headlight_multi_head_attention_options* options, headlight_layer** layer, headlight_error* error);
+
+// query [B, Lq, E], key [B, Lk, key_width], value [B, Lk, value_width] → out [B, Lq, E] (+ residual [B, Lq, E] where
+// given). Self-attention: the same tensor three times. out may be any of the others. Options as in headlight_attention.
+HEADLIGHT_API headlight_status headlight_multi_head_attention_forward(
+    const headlight_layer* layer, headlight_engine* engine, const headlight_tensor* query, const headlight_tensor* key,
+    const headlight_tensor* value, const headlight_tensor* out, const headlight_attention_options* options,
+    const headlight_tensor* residual, headlight_error* error);
+
+// Which of query, key and value are the same tensor, and so share a product.
+typedef int32_t headlight_shared_inputs;
+enum { HEADLIGHT_SHARED_ALL = 0, HEADLIGHT_SHARED_KEY_AND_VALUE = 1, HEADLIGHT_SHARED_NONE = 2 };
+
+typedef struct headlight_multi_head_attention_shape {
+  size_t struct_size;
+  int64_t batch;  // 0: 1
+  int64_t query_length;
+  int64_t key_length;
+  headlight_shared_inputs inputs;
+  int32_t reserved;  // 0
+} headlight_multi_head_attention_shape;
+
+HEADLIGHT_API headlight_status headlight_multi_head_attention_workspace_bytes(
+    const headlight_layer* layer, const headlight_engine* engine, const headlight_multi_head_attention_shape* shape,
+    size_t* bytes, headlight_error* error);
+HEADLIGHT_API headlight_status headlight_multi_head_attention_reserve(const headlight_layer* layer,
+                                                                      headlight_engine* engine,
+                                                                      const headlight_multi_head_attention_shape* shape,
+                                                                      headlight_error* error);
+
+// Where the normalisation stands around each part F of a transformer layer.
+typedef int32_t headlight_norm;
+enum {
+  HEADLIGHT_NORM_POST = 0,  // x ← LN(x + F(x)): the original transformer, BERT
+  HEADLIGHT_NORM_PRE = 1    // x ← x + F(LN(x)): GPT-2
+};
+
+typedef struct headlight_transformer_layer_options {
+  size_t struct_size;
+  int64_t width;                    // E, needed
+  int64_t heads;                    // needed
+  int64_t feed_forward_width;       // F; 0: 4 · width
+  const float* layer_norm_epsilon;  // NULL: 1e-5
+  headlight_norm norm;
+  headlight_activation activation;
+  int32_t without_bias;  // of products and normalisations
+  int32_t reserved;      // 0
+} headlight_transformer_layer_options;
+
+// Self-attention, then feed-forward. Parameters as in nn.TransformerEncoderLayer: self_attn.*, linear1.*, linear2.*,
+// norm1.*, norm2.*.
+HEADLIGHT_API headlight_status headlight_transformer_encoder_layer_create(
+    const headlight_transformer_layer_options* options, headlight_layer** layer, headlight_error* error);
+
+// x [B, L, E] → y [B, L, E]; y may be x. The options are those of the self-attention.
+HEADLIGHT_API headlight_status headlight_transformer_encoder_layer_forward(
+    const headlight_layer* layer, headlight_engine* engine, const headlight_tensor* x, const headlight_tensor* y,
+    const headlight_attention_options* options, headlight_error* error);
+HEADLIGHT_API headlight_status headlight_transformer_encoder_layer_workspace_bytes(const headlight_layer* layer,
+                                                                                   const headlight_engine* engine,
+                                                                                   int64_t batch, int64_t length,
+                                                                                   size_t* bytes,
+                                                                                   headlight_error* error);
+HEADLIGHT_API headlight_status headlight_transformer_encoder_layer_reserve(const headlight_layer* layer,
+                                                                           headlight_engine* engine, int64_t batch,
+                                                                           int64_t length, headlight_error* error);
+
+#ifdef __cplusplus
+}  // extern "C"
+#endif

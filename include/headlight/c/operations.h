@@ -1,0 +1,107 @@
+// Part of headlight/headlight.h: matrix products and what is done to rows.
+#pragma once
+
+#include "headlight/c/engine.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef int32_t headlight_activation;
+enum {
+  HEADLIGHT_ACTIVATION_DEFAULT = 0,  // none in a product, gelu in a transformer layer
+  HEADLIGHT_ACTIVATION_NONE = 1,
+  HEADLIGHT_ACTIVATION_RELU = 2,       // max(x, 0)
+  HEADLIGHT_ACTIVATION_GELU = 3,       // x · Φ(x), Φ the normal distribution function
+  HEADLIGHT_ACTIVATION_GELU_TANH = 4,  // x/2 · (1 + tanh(√(2/π) · (x + 0.044715·x³)))
+};
+
+typedef struct headlight_gemm_options {
+  size_t struct_size;
+  const float* alpha;                // NULL: 1
+  const float* beta;                 // NULL: 0; with 0, c is written and never read
+  const headlight_tensor* bias;      // [N], added to every row
+  const headlight_tensor* residual;  // shaped as c, added after the activation; may be c itself
+  headlight_activation activation;
+  int32_t reserved;  // 0
+} headlight_gemm_options;
+
+// c = activation(α · a · b + β · c + bias) + residual, a [M, K], b [K, N], c [M, N] of float32; or a batch of products,
+// [batch, M, K], [batch, K, N], [batch, M, N], where a batch stride of 0 repeats an input. Of the last two strides of a
+// and of b either must be 1: a matrix stored transposed is a view with its strides exchanged (messages then speak of it
+// as stored). c must not overlap an input. The bits depend on K and the instruction set alone.
+HEADLIGHT_API headlight_status headlight_gemm(headlight_engine* engine, const headlight_tensor* a,
+                                              const headlight_tensor* b, const headlight_tensor* c,
+                                              const headlight_gemm_options* options, headlight_error* error);
+
+// b [K, N] (strides as above) laid out once for the micro-kernels of the engine's instruction set, for use with any
+// number of products. Never changes; may be used with every engine of that instruction set.
+typedef struct headlight_packed_matrix headlight_packed_matrix;
+HEADLIGHT_API headlight_status headlight_packed_matrix_create(headlight_engine* engine, const headlight_tensor* b,
+                                                              headlight_packed_matrix** packed, headlight_error* error);
+HEADLIGHT_API void headlight_packed_matrix_destroy(headlight_packed_matrix* packed);
+HEADLIGHT_API int64_t headlight_packed_matrix_rows(const headlight_packed_matrix* packed);
+HEADLIGHT_API int64_t headlight_packed_matrix_columns(const headlight_packed_matrix* packed);
+HEADLIGHT_API size_t headlight_packed_matrix_bytes(const headlight_packed_matrix* packed);
+HEADLIGHT_API headlight_isa headlight_packed_matrix_isa(const headlight_packed_matrix* packed);
+
+// The same product, a and c of rank 2.
+HEADLIGHT_API headlight_status headlight_gemm_packed(headlight_engine* engine, const headlight_tensor* a,
+                                                     const headlight_packed_matrix* b, const headlight_tensor* c,
+                                                     const headlight_gemm_options* options, headlight_error* error);
+
+typedef struct headlight_gemm_shape {
+  size_t struct_size;
+  int64_t batch;  // 0: 1
+  int64_t m, n, k;
+  int32_t packed;    // not 0: b is a headlight_packed_matrix
+  int32_t reserved;  // 0
+} headlight_gemm_shape;
+
+// Every pair of this kind: the scratch bytes that a call of that shape takes from the engine, whatever its options; and
+// taking them now, so that not even the first call allocates.
+HEADLIGHT_API headlight_status headlight_gemm_workspace_bytes(const headlight_engine* engine,
+                                                              const headlight_gemm_shape* shape, size_t* bytes,
+                                                              headlight_error* error);
+HEADLIGHT_API headlight_status headlight_gemm_reserve(headlight_engine* engine, const headlight_gemm_shape* shape,
+                                                      headlight_error* error);
+
+// y [N, E] = activation(x [N, E]); y may be x.
+HEADLIGHT_API headlight_status headlight_activate(headlight_engine* engine, headlight_activation activation,
+                                                  const headlight_tensor* x, const headlight_tensor* y,
+                                                  headlight_error* error);
+
+// y_ij = exp(x_ij − m_i) / Σ_j exp(x_ij − m_i), m_i = max_j x_ij; x, y [N, L], y may be x. A row of −inf gives zeros.
+HEADLIGHT_API headlight_status headlight_softmax(headlight_engine* engine, const headlight_tensor* x,
+                                                 const headlight_tensor* y, headlight_error* error);
+
+typedef struct headlight_layer_norm_options {
+  size_t struct_size;
+  const headlight_tensor* weight;    // [E]; not given: 1
+  const headlight_tensor* bias;      // [E]; not given: 0
+  const headlight_tensor* residual;  // [N, E]
+  const float* epsilon;              // NULL: 1e-5
+} headlight_layer_norm_options;
+
+// y = (z − mean(z)) / sqrt(var(z) + epsilon) · weight + bias over the last axis, z = x + residual, var the biased one;
+// x, y [N, E]; y may be x or residual.
+HEADLIGHT_API headlight_status headlight_layer_norm(headlight_engine* engine, const headlight_tensor* x,
+                                                    const headlight_tensor* y,
+                                                    const headlight_layer_norm_options* options,
+                                                    headlight_error* error);
+
+// out[n, :] = Σ_t tables[t][ids[t][n], :]; out [N, E], table t [V_t, E], N ids each; 1 to 8 tables.
+HEADLIGHT_API headlight_status headlight_embed(headlight_engine* engine, const headlight_tensor* tables,
+                                               const headlight_indices* ids, size_t count, const headlight_tensor* out,
+                                               headlight_error* error);
+
+// out[s, :] = mean of rows offsets[s] … offsets[s+1] − 1 of x; x [N, E], out [n, E], offsets [n + 1] ascending from 0
+// to N. An empty sequence gives zeros. l2_normalize ≠ 0: each row of out is divided by max(its Euclidean length,
+// 1e-12).
+HEADLIGHT_API headlight_status headlight_mean_pool(headlight_engine* engine, const headlight_tensor* x,
+                                                   const headlight_indices* offsets, const headlight_tensor* out,
+                                                   int32_t l2_normalize, headlight_error* error);
+
+#ifdef __cplusplus
+}  // extern "C"
+#endif

@@ -1,0 +1,86 @@
+// The models library of headlight from C: a published model of the BERT family, text in, hidden states or sentence
+// vectors out. The rules of headlight/headlight.h hold here too, but for one: results of a size that only the texts
+// tell, and the network's batches, are allocated in each call.
+#pragma once
+
+#include "headlight/headlight.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// Tokenizer and network together. Computing leaves it as it is, so any number of threads may use one at once. A text's
+// numbers have the same bits whatever else the call holds.
+typedef struct headlight_encoder headlight_encoder;
+
+// Reads a published folder: config.json, model.safetensors, vocab.txt, and where they are there tokenizer_config.json
+// and sentence_bert_config.json. HEADLIGHT_FILE_ERROR names the file and the key, tensor or line.
+HEADLIGHT_API headlight_status headlight_encoder_load(const char* folder, headlight_encoder** encoder,
+                                                      headlight_error* error);
+// Writes such a folder; each file appears whole or not at all.
+HEADLIGHT_API headlight_status headlight_encoder_save(const headlight_encoder* encoder, const char* folder,
+                                                      headlight_error* error);
+HEADLIGHT_API void headlight_encoder_destroy(headlight_encoder* encoder);
+
+// E, the width of hidden states; layers; H, heads of each; rows of the word table.
+HEADLIGHT_API int64_t headlight_encoder_width(const headlight_encoder* encoder);
+HEADLIGHT_API int64_t headlight_encoder_layers(const headlight_encoder* encoder);
+HEADLIGHT_API int64_t headlight_encoder_heads(const headlight_encoder* encoder);
+HEADLIGHT_API int64_t headlight_encoder_vocabulary(const headlight_encoder* encoder);
+// Tokens after which a text is cut, the special ones included: where it is encoded, and where it is embedded.
+HEADLIGHT_API int64_t headlight_encoder_max_length(const headlight_encoder* encoder);
+HEADLIGHT_API int64_t headlight_encoder_embed_max_length(const headlight_encoder* encoder);
+
+// Texts are UTF-8. A length counts bytes; NULL in place of the length or lengths: each text ends before its first zero
+// byte.
+
+// [CLS], the tokens of the text, [SEP]: *count of them, at most max_length (≥ 2; 0: that of the encoder). The first
+// `capacity` are written to ids (NULL with a capacity of 0).
+HEADLIGHT_API headlight_status headlight_encoder_tokenize(const headlight_encoder* encoder, const char* text,
+                                                          const size_t* length, int64_t max_length, int64_t* ids,
+                                                          size_t capacity, size_t* count, headlight_error* error);
+// The token of an id, "##s", which belongs to the encoder; and the id of a token, −1 where there is none.
+HEADLIGHT_API headlight_status headlight_encoder_token(const headlight_encoder* encoder, int64_t id, const char** token,
+                                                       headlight_error* error);
+HEADLIGHT_API headlight_status headlight_encoder_token_id(const headlight_encoder* encoder, const char* token,
+                                                          int64_t* id, headlight_error* error);
+
+// B texts → out [B, E]: the mean of each text's hidden states, divided by its Euclidean length, so that a dot product
+// of two is their cosine similarity.
+HEADLIGHT_API headlight_status headlight_encoder_embed_texts(const headlight_encoder* encoder, headlight_engine* engine,
+                                                             const char* const* texts, const size_t* lengths,
+                                                             size_t count, const headlight_tensor* out,
+                                                             headlight_error* error);
+
+// The last hidden states of B texts.
+typedef struct headlight_hidden_states headlight_hidden_states;
+HEADLIGHT_API headlight_status headlight_encoder_encode_texts(const headlight_encoder* encoder,
+                                                              headlight_engine* engine, const char* const* texts,
+                                                              const size_t* lengths, size_t count,
+                                                              headlight_hidden_states** states, headlight_error* error);
+HEADLIGHT_API void headlight_hidden_states_destroy(headlight_hidden_states* states);
+// [B, L, E], L the tokens of the longest text, zeros behind the end of a text; and the ids of one text. Their memory is
+// that of `states`.
+HEADLIGHT_API headlight_status headlight_hidden_states_tensor(const headlight_hidden_states* states,
+                                                              headlight_tensor* hidden, headlight_error* error);
+HEADLIGHT_API headlight_status headlight_hidden_states_ids(const headlight_hidden_states* states, size_t text,
+                                                           headlight_indices* ids, headlight_error* error);
+
+// The same for token ids: INT64 [B, L] as they are, special tokens included, → out [B, L, E] or [B, E]. mask: INT64
+// [B, L] or not given; 0 says that a token is left out: nothing sees it, its row is zeros, others keep their positions.
+HEADLIGHT_API headlight_status headlight_encoder_encode_ids(const headlight_encoder* encoder, headlight_engine* engine,
+                                                            const headlight_tensor* ids, const headlight_tensor* mask,
+                                                            const headlight_tensor* out, headlight_error* error);
+HEADLIGHT_API headlight_status headlight_encoder_embed_ids(const headlight_encoder* encoder, headlight_engine* engine,
+                                                           const headlight_tensor* ids, const headlight_tensor* mask,
+                                                           const headlight_tensor* out, headlight_error* error);
+
+// out [H, L, L]: how much each token (row) of one sequence of L ids looks at each other in `layer`; rows sum to 1.
+HEADLIGHT_API headlight_status headlight_encoder_probabilities(const headlight_encoder* encoder,
+                                                               headlight_engine* engine, const headlight_indices* ids,
+                                                               int64_t layer, const headlight_tensor* out,
+                                                               headlight_error* error);
+
+#ifdef __cplusplus
+}  // extern "C"
+#endif

@@ -1,0 +1,153 @@
+// The plain structs of C as the types of the C++ interface. Only what C++ types rule out by themselves is checked here:
+// null pointers, ranks, element types, numbers without a name, fields from a future version. All else is for the
+// operations to refuse.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+#include "c/call.h"
+#include "headlight/gemm.h"
+#include "headlight/view.h"
+
+namespace headlight::c {
+
+template <class T>
+T& required(const char* operation, const char* argument, T* pointer) {
+  if (pointer == nullptr) refuse(operation, std::string(argument) + " is a null pointer");
+  return *pointer;
+}
+
+// A copy of an option struct in this version's size, with zeros in place of fields that the caller's version lacks.
+// Bytes from `known` on, of later versions or reserved, must be zero.
+template <class T>
+T read_struct(const char* operation, const char* argument, const T* given, std::size_t known = sizeof(T)) {
+  static_assert(std::has_unique_object_representations_v<T>, "padding would hold what a later field reads");
+  // No struct of ours comes near it: a size that was never set is found before anything beyond the struct is read.
+  constexpr std::size_t kMostBytes = 4096;
+  T copy{};
+  if (given == nullptr) return copy;
+  const std::size_t size = given->struct_size;
+  if (size < sizeof(std::size_t) || size > kMostBytes) {
+    refuse(operation, std::string(argument) + ".struct_size is " + std::to_string(size) +
+                          ", expected the size of the struct, " + std::to_string(sizeof(T)) + " in this version");
+  }
+  std::memcpy(&copy, given, std::min(size, known));
+  const auto* bytes = reinterpret_cast<const unsigned char*>(given);
+  for (std::size_t at = known; at < size; ++at) {
+    if (bytes[at] != 0) {
+      refuse(operation, std::string(argument) + " has a value at byte " + std::to_string(at) +
+                            ", where this version of headlight has no field");
+    }
+  }
+  return copy;
+}
+
+// Where the fields of a struct end that has `reserved` as its last member.
+#define HEADLIGHT_C_FIELDS(type) offsetof(type, reserved)
+
+// The enumerator whose number in C is `value`; in C they are first … last, in C++ they count from 0.
+template <class Enum>
+Enum enumerated(const char* operation, const char* argument, std::int32_t value, std::int32_t first,
+                std::int32_t last) {
+  if (value < first || value > last) {
+    refuse(operation, std::string(argument) + " is " + std::to_string(value) + ", expected " + std::to_string(first) +
+                          " to " + std::to_string(last));
+  }
+  return static_cast<Enum>(value - first);
+}
+
+template <class T>
+constexpr headlight_type type_of() noexcept {
+  using Element = std::remove_const_t<T>;
+  if constexpr (std::is_same_v<Element, float>) return HEADLIGHT_FLOAT32;
+  if constexpr (std::is_same_v<Element, std::int64_t>) return HEADLIGHT_INT64;
+  if constexpr (std::is_same_v<Element, std::uint8_t>) return HEADLIGHT_UINT8;
+}
+
+inline void check_tensor(const char* operation, const char* argument, const headlight_tensor& tensor,
+                         headlight_type type, std::int32_t rank) {
+  const auto expect = [&](const char* member, std::int32_t value, std::int32_t expected) {
+    if (value != expected) {
+      refuse(operation, std::string(argument) + " has " + member + " " + std::to_string(value) + ", expected " +
+                            std::to_string(expected));
+    }
+  };
+  expect("type", tensor.type, type);
+  expect("rank", tensor.rank, rank);
+  if (tensor.shape == nullptr) refuse(operation, std::string(argument) + " has no shape (a null pointer)");
+}
+
+template <class T, int Rank>
+View<T, Rank> view(const char* operation, const char* argument, const headlight_tensor* tensor) {
+  const headlight_tensor& given = required(operation, argument, tensor);
+  check_tensor(operation, argument, given, type_of<T>(), Rank);
+  typename View<T, Rank>::Shape shape{};
+  std::copy_n(given.shape, Rank, shape.begin());
+  View<T, Rank> view(static_cast<T*>(given.data), shape);
+  if (given.strides != nullptr) std::copy_n(given.strides, Rank, view.strides.begin());
+  return view;
+}
+
+// The same where "not given" is an answer.
+template <class T, int Rank>
+View<T, Rank> optional_view(const char* operation, const char* argument, const headlight_tensor* tensor) {
+  if (tensor == nullptr || tensor->data == nullptr) return {};
+  return view<T, Rank>(operation, argument, tensor);
+}
+
+// A matrix that lies one way or the other (the last two axes): as stored, and whether that is transposed.
+template <int Rank>
+struct Stored {
+  View<const float, Rank> view;
+  Transpose transpose = Transpose::no;
+};
+
+template <int Rank>
+Stored<Rank> stored(const char* operation, const char* argument, const headlight_tensor* tensor) {
+  Stored<Rank> matrix{view<const float, Rank>(operation, argument, tensor)};
+  constexpr std::size_t kRows = Rank - 2, kColumns = Rank - 1;
+  auto& shape = matrix.view.shape;
+  auto& strides = matrix.view.strides;
+  const bool rows_are_long = shape[kColumns] > 1 && strides[kColumns] != 1;
+  if (rows_are_long && (strides[kRows] == 1 || shape[kRows] <= 1)) {
+    std::swap(shape[kRows], shape[kColumns]);
+    std::swap(strides[kRows], strides[kColumns]);
+    matrix.transpose = Transpose::yes;
+  }
+  return matrix;
+}
+
+// count elements at data, or none given.
+template <class T>
+std::span<T> span(const char* operation, const char* argument, T* data, std::int64_t count) {
+  if (count < 0) refuse(operation, std::string(argument) + " has " + std::to_string(count) + " entries");
+  if (data == nullptr && count > 0) {
+    refuse(operation,
+           std::string(argument) + " has " + std::to_string(count) + " entries and no memory (a null pointer)");
+  }
+  return {data, static_cast<std::size_t>(count)};
+}
+
+inline std::span<const std::int64_t> indices(const char* operation, const char* argument,
+                                             const headlight_indices& given) {
+  return span(operation, argument, given.data, given.count);
+}
+
+// A vector of floats without gaps.
+inline std::span<const float> optional_vector(const char* operation, const char* argument,
+                                              const headlight_tensor* tensor) {
+  const View<const float, 1> vector = optional_view<const float, 1>(operation, argument, tensor);
+  if (vector.extent(0) > 1 && vector.stride(0) != 1) {
+    refuse(operation, std::string(argument) + " has the stride " + std::to_string(vector.stride(0)) + ", expected 1");
+  }
+  return span(operation, argument, vector.data, vector.extent(0));
+}
+
+}  // namespace headlight::c

@@ -1,0 +1,63 @@
+#include "headlight/attention.h"
+
+#include "c/attention_options.h"
+#include "c/handles.h"
+
+namespace headlight::c {
+namespace {
+
+constexpr const char* kName = "attention";
+
+AttentionShape attention_shape(const headlight_attention_shape* given) {
+  required(kName, "shape", given);
+  const auto fields = read_struct(kName, "shape", given);
+  const auto or_one = [](std::int64_t extent) { return extent == 0 ? 1 : extent; };
+  return {.batch = or_one(fields.batch),
+          .query_length = fields.query_length,
+          .key_length = fields.key_length,
+          .query_heads = or_one(fields.query_heads),
+          .key_value_heads = or_one(fields.key_value_heads),
+          .head_dim = fields.head_dim,
+          .value_dim = fields.value_dim};
+}
+
+}  // namespace
+}  // namespace headlight::c
+
+using namespace headlight;
+using namespace headlight::c;
+
+headlight_status headlight_attention(headlight_engine* engine, const headlight_tensor* query,
+                                     const headlight_tensor* key, const headlight_tensor* value,
+                                     const headlight_tensor* out, const headlight_attention_options* options,
+                                     headlight_error* error) {
+  return call(error, [&] {
+    attention(engine_of(kName, engine), view<const float, 4>(kName, "query", query),
+              view<const float, 4>(kName, "key", key), view<const float, 4>(kName, "value", value),
+              view<float, 4>(kName, "out", out), attention_options(kName, options));
+  });
+}
+
+headlight_status headlight_attention_unfused(headlight_engine* engine, const headlight_tensor* query,
+                                             const headlight_tensor* key, const headlight_tensor* value,
+                                             const headlight_tensor* out, const headlight_attention_options* options,
+                                             headlight_error* error) {
+  return call(error, [&] {
+    attention_unfused(engine_of(kName, engine), view<const float, 4>(kName, "query", query),
+                      view<const float, 4>(kName, "key", key), view<const float, 4>(kName, "value", value),
+                      view<float, 4>(kName, "out", out), attention_options(kName, options));
+  });
+}
+
+headlight_status headlight_attention_workspace_bytes(const headlight_engine* engine,
+                                                     const headlight_attention_shape* shape, size_t* bytes,
+                                                     headlight_error* error) {
+  return call(error, [&] {
+    required(kName, "bytes", bytes) = workspace_bytes(engine_of(kName, engine), attention_shape(shape));
+  });
+}
+
+headlight_status headlight_attention_reserve(headlight_engine* engine, const headlight_attention_shape* shape,
+                                             headlight_error* error) {
+  return call(error, [&] { reserve(engine_of(kName, engine), attention_shape(shape)); });
+}

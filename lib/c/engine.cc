@@ -1,0 +1,131 @@
+#include "headlight/engine.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <string_view>
+
+#include "c/handles.h"
+#include "headlight/system.h"
+
+namespace headlight::c {
+namespace {
+
+#define HEADLIGHT_C_TEXT(number) HEADLIGHT_C_QUOTED(number)
+#define HEADLIGHT_C_QUOTED(number) #number
+
+static_assert(isa_in_c(Isa::scalar) == HEADLIGHT_ISA_SCALAR && isa_in_c(Isa::sse4) == HEADLIGHT_ISA_SSE4 &&
+              isa_in_c(Isa::avx2) == HEADLIGHT_ISA_AVX2 && isa_in_c(Isa::avx512) == HEADLIGHT_ISA_AVX512 &&
+              isa_in_c(Isa::neon) == HEADLIGHT_ISA_NEON);
+
+// `text`, cut where it is too long, and zeros.
+template <std::size_t Size>
+void copy_text(char (&to)[Size], std::string_view text) {
+  const std::size_t length = std::min(text.size(), Size - 1);
+  std::memcpy(to, text.data(), length);
+  std::memset(to + length, 0, Size - length);
+}
+
+EngineOptions engine_options(const char* operation, const headlight_engine_options& given, Executor& executor) {
+  EngineOptions options;
+  options.threads = given.threads;
+  if (given.isa != HEADLIGHT_ISA_BEST) {
+    options.isa = enumerated<Isa>(operation, "isa", given.isa, HEADLIGHT_ISA_SCALAR, HEADLIGHT_ISA_NEON);
+  }
+  if (given.spin_microseconds != nullptr) options.spin_microseconds = *given.spin_microseconds;
+  if (given.executor != nullptr) {
+    const auto pool = read_struct(operation, "executor", given.executor);
+    executor = {pool.context, pool.worker_count, pool.inside_worker, pool.run, pool.wait};
+    options.executor = &executor;
+  }
+  return options;
+}
+
+}  // namespace
+}  // namespace headlight::c
+
+using namespace headlight;
+using namespace headlight::c;
+
+const char* headlight_status_name(headlight_status status) {
+  static constexpr std::array kNames = {"ok",           "invalid argument", "out of memory",
+                                        "system error", "file error",       "internal error"};
+  return status < 0 || status >= static_cast<headlight_status>(kNames.size())
+             ? ""
+             : kNames[static_cast<std::size_t>(status)];
+}
+
+const char* headlight_version(void) {
+  return HEADLIGHT_C_TEXT(HEADLIGHT_VERSION_MAJOR) "." HEADLIGHT_C_TEXT(HEADLIGHT_VERSION_MINOR) "." HEADLIGHT_C_TEXT(
+      HEADLIGHT_VERSION_PATCH);
+}
+
+// These views are of string literals, which end in a zero byte.
+const char* headlight_simd_library(void) { return simd_library().data(); }
+
+const char* headlight_isa_name(headlight_isa isa) {
+  if (isa < HEADLIGHT_ISA_SCALAR || isa > HEADLIGHT_ISA_NEON) return "";
+  return name(static_cast<Isa>(isa - HEADLIGHT_ISA_SCALAR)).data();
+}
+
+headlight_isa headlight_isa_from_name(const char* name) {
+  const std::optional<Isa> isa = parse_isa(name == nullptr ? "" : name);
+  return isa ? isa_in_c(*isa) : HEADLIGHT_ISA_BEST;
+}
+
+headlight_status headlight_available_isas(headlight_isa* isas, size_t capacity, size_t* count, headlight_error* error) {
+  constexpr const char* kName = "available_isas";
+  return call(error, [&] {
+    const std::vector<Isa> found = available_isas();
+    required(kName, "count", count) = found.size();
+    const std::size_t room = std::min(capacity, found.size());
+    if (room > 0) required(kName, "isas", isas);
+    std::transform(found.begin(), found.begin() + static_cast<std::ptrdiff_t>(room), isas, isa_in_c);
+  });
+}
+
+headlight_status headlight_system_info(headlight_system* system, headlight_error* error) {
+  constexpr const char* kName = "system_info";
+  return call(error, [&] {
+    const std::size_t size = required(kName, "system", system).struct_size;
+    if (size < sizeof size)
+      refuse(kName, "system.struct_size is " + std::to_string(size) + ", expected the size of the struct");
+    const SystemInfo info = system_info();
+    headlight_system found{};
+    found.struct_size = size;
+    found.l1_data_bytes = info.l1_data_bytes;
+    found.l2_bytes = info.l2_bytes;
+    found.l3_bytes = info.l3_bytes;
+    found.cores = info.cores;
+    copy_text(found.compiler, info.compiler);
+    copy_text(found.cpu_name, info.cpu_name);
+    std::memcpy(system, &found, std::min(size, sizeof found));
+  });
+}
+
+headlight_status headlight_engine_create(const headlight_engine_options* options, headlight_engine** engine,
+                                         headlight_error* error) {
+  constexpr const char* kName = "engine";
+  return create(kName, engine, error, [&] {
+    Executor executor;
+    return std::make_unique<headlight_engine>(engine_options(kName, read_struct(kName, "options", options), executor));
+  });
+}
+
+void headlight_engine_destroy(headlight_engine* engine) { delete engine; }
+
+int32_t headlight_engine_threads(const headlight_engine* engine) {
+  return engine == nullptr ? 0 : engine->engine.threads();
+}
+
+headlight_isa headlight_engine_isa(const headlight_engine* engine) {
+  return engine == nullptr ? HEADLIGHT_ISA_BEST : isa_in_c(engine->engine.isa());
+}
+
+size_t headlight_engine_scratch_bytes(const headlight_engine* engine) {
+  return engine == nullptr ? 0 : engine->engine.scratch_bytes();
+}
+
+void headlight_engine_release_scratch(headlight_engine* engine) {
+  if (engine != nullptr) engine->engine.release_scratch();
+}

@@ -1,0 +1,55 @@
+// What the opaque types of the C interface are.
+#pragma once
+
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "c/arguments.h"
+#include "headlight/c/engine.h"
+#include "headlight/c/layers.h"
+#include "headlight/c/operations.h"
+#include "headlight/engine.h"
+#include "headlight/gemm.h"
+#include "headlight/layers/layer.h"
+
+struct headlight_engine {
+  explicit headlight_engine(const headlight::EngineOptions& options) : engine(options) {}
+  headlight::Engine engine;
+};
+
+struct headlight_packed_matrix {
+  headlight::PackedMatrix matrix;
+};
+
+struct headlight_layer {
+  // Parameters are listed once, so that their names and shapes stay where they are; nobody but this interface writes
+  // through that list, and it freezes the layer after each time.
+  explicit headlight_layer(std::unique_ptr<headlight::Layer> layer_)
+      : layer(std::move(layer_)), parameters(layer->parameters()) {
+    layer->freeze();
+  }
+  std::unique_ptr<headlight::Layer> layer;
+  std::vector<headlight::Parameter> parameters;
+};
+
+namespace headlight::c {
+
+inline Engine& engine_of(const char* operation, headlight_engine* engine) {
+  return required(operation, "engine", engine).engine;
+}
+inline const Engine& engine_of(const char* operation, const headlight_engine* engine) {
+  return required(operation, "engine", engine).engine;
+}
+
+// In C an instruction set's number is one more, for 0 says "the best".
+constexpr headlight_isa isa_in_c(Isa isa) noexcept { return static_cast<headlight_isa>(isa) + 1; }
+
+// `otherwise` stands for HEADLIGHT_ACTIVATION_DEFAULT.
+inline Activation activation_of(const char* operation, headlight_activation value, Activation otherwise) {
+  if (value == HEADLIGHT_ACTIVATION_DEFAULT) return otherwise;
+  return enumerated<Activation>(operation, "activation", value, HEADLIGHT_ACTIVATION_NONE,
+                                HEADLIGHT_ACTIVATION_GELU_TANH);
+}
+
+}  // namespace headlight::c

@@ -1,0 +1,117 @@
+// What all layers share: their parameters.
+#include <algorithm>
+#include <cstring>
+#include <string>
+
+#include "c/handles.h"
+
+namespace headlight::c {
+namespace {
+
+constexpr const char* kName = "layer";
+
+std::string describe(std::span<const std::int64_t> shape) {
+  std::string text = "[";
+  for (const std::int64_t extent : shape) text.append(text.size() > 1 ? ", " : "").append(std::to_string(extent));
+  return text + "]";
+}
+
+// The weight of that name as the C++ interface takes it: any rank, no gaps.
+WeightView weight_view(const std::string& name, const headlight_tensor* tensor) {
+  const char* const argument = name.c_str();
+  const headlight_tensor& given = required(kName, argument, tensor);
+  if (given.rank < 0) refuse(kName, name + " has rank " + std::to_string(given.rank));
+  check_tensor(kName, argument, given, HEADLIGHT_FLOAT32, given.rank);
+  WeightView weight{{given.shape, given.shape + given.rank}, {}};
+  std::int64_t count = 1;
+  for (std::int64_t axis = given.rank - 1; axis >= 0; --axis) {
+    const std::int64_t extent = given.shape[axis];
+    if (given.strides != nullptr && extent > 1 && given.strides[axis] != count) {
+      refuse(kName, name + " has the stride " + std::to_string(given.strides[axis]) + " on axis " +
+                        std::to_string(axis) + ", expected " + std::to_string(count) + " (contiguous)");
+    }
+    if (extent < 0 || __builtin_mul_overflow(count, extent, &count)) {
+      refuse(kName, name + " has shape " + describe(weight.shape) + ", expected extents ≥ 0 that 64 bits address");
+    }
+  }
+  weight.values = span(kName, argument, static_cast<const float*>(given.data), count);
+  return weight;
+}
+
+// The parameter of that name and the caller's tensor, which has its shape.
+const Parameter& matching(const headlight_layer* layer, const char* name, const headlight_tensor* values) {
+  const auto& parameters = required(kName, "layer", layer).parameters;
+  const std::string wanted = &required(kName, "name", name);
+  const auto found = std::find_if(parameters.begin(), parameters.end(),
+                                  [&](const Parameter& parameter) { return parameter.name == wanted; });
+  if (found == parameters.end()) refuse(kName, "there is no parameter named '" + wanted + "'");
+  const WeightView weight = weight_view(wanted, values);
+  if (weight.shape != found->shape) {
+    refuse(kName, wanted + " has shape " + describe(weight.shape) + ", expected " + describe(found->shape));
+  }
+  return *found;
+}
+
+}  // namespace
+}  // namespace headlight::c
+
+using namespace headlight;
+using namespace headlight::c;
+
+void headlight_layer_destroy(headlight_layer* layer) { delete layer; }
+
+headlight_status headlight_layer_initialize(headlight_layer* layer, uint64_t seed, headlight_error* error) {
+  return call(error, [&] { required(kName, "layer", layer).layer->initialize(seed); });
+}
+
+int64_t headlight_layer_parameter_count(const headlight_layer* layer) {
+  return layer == nullptr ? 0 : static_cast<int64_t>(layer->parameters.size());
+}
+
+headlight_status headlight_layer_parameter(const headlight_layer* layer, int64_t index, const char** name,
+                                           int32_t* rank, const int64_t** shape, headlight_error* error) {
+  return call(error, [&] {
+    const auto& parameters = required(kName, "layer", layer).parameters;
+    const auto count = static_cast<std::int64_t>(parameters.size());
+    if (index < 0 || index >= count) {
+      refuse(kName, "index is " + std::to_string(index) + ", expected 0 to " + std::to_string(count - 1));
+    }
+    const Parameter& parameter = parameters[static_cast<std::size_t>(index)];
+    if (name != nullptr) *name = parameter.name.c_str();
+    if (rank != nullptr) *rank = static_cast<int32_t>(parameter.shape.size());
+    if (shape != nullptr) *shape = parameter.shape.data();
+  });
+}
+
+headlight_status headlight_layer_get_parameter(const headlight_layer* layer, const char* name,
+                                               const headlight_tensor* values, headlight_error* error) {
+  return call(error, [&] {
+    const Parameter& parameter = matching(layer, name, values);
+    std::memcpy(values->data, parameter.values.data(), parameter.values.size_bytes());
+  });
+}
+
+headlight_status headlight_layer_set_parameter(headlight_layer* layer, const char* name, const headlight_tensor* values,
+                                               headlight_error* error) {
+  return call(error, [&] {
+    const Parameter& parameter = matching(layer, name, values);
+    std::memcpy(parameter.values.data(), values->data, parameter.values.size_bytes());
+    layer->layer->freeze();
+  });
+}
+
+headlight_status headlight_layer_load(headlight_layer* layer, const headlight_weight* weights, size_t count,
+                                      const headlight_load_options* options, headlight_error* error) {
+  return call(error, [&] {
+    Layer& target = *required(kName, "layer", layer).layer;
+    const auto fields = read_struct(kName, "options", options, HEADLIGHT_C_FIELDS(headlight_load_options));
+    Weights named;
+    for (std::size_t index = 0; index < count; ++index) {
+      const headlight_weight& weight = (&required(kName, "weights", weights))[index];
+      const std::string name = &required(kName, "the name of a weight", weight.name);
+      if (!named.emplace(name, weight_view(name, &weight.values)).second) refuse(kName, name + " is given twice");
+    }
+    target.load(named,
+                {.prefix = fields.prefix == nullptr ? "" : fields.prefix, .ignore_extra = fields.ignore_extra != 0});
+  });
+}

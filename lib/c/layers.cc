@@ -1,0 +1,139 @@
+// Multi-head attention and the transformer's encoder layer.
+#include "c/attention_options.h"
+#include "c/handles.h"
+#include "headlight/layers/multi_head_attention.h"
+#include "headlight/layers/transformer.h"
+
+namespace headlight::c {
+namespace {
+
+constexpr const char* kAttention = "multi_head_attention";
+constexpr const char* kEncoderLayer = "transformer_encoder_layer";
+
+static_assert(static_cast<int>(SharedInputs::none) == HEADLIGHT_SHARED_NONE);
+static_assert(static_cast<int>(Norm::pre) == HEADLIGHT_NORM_PRE);
+
+// The layer as one of its kind.
+template <class Kind>
+const Kind& as(const char* operation, const headlight_layer* layer) {
+  const auto* const found = dynamic_cast<const Kind*>(required(operation, "layer", layer).layer.get());
+  if (found == nullptr)
+    refuse(operation, "layer was made by another function than headlight_" + std::string(operation) + "_create");
+  return *found;
+}
+
+template <class Kind, class Options>
+std::unique_ptr<headlight_layer> make_layer(const Options& options) {
+  return std::make_unique<headlight_layer>(std::make_unique<Kind>(options));
+}
+
+MultiHeadAttentionShape layer_shape(const headlight_multi_head_attention_shape* given) {
+  required(kAttention, "shape", given);
+  const auto fields = read_struct(kAttention, "shape", given, HEADLIGHT_C_FIELDS(headlight_multi_head_attention_shape));
+  return {.batch = fields.batch == 0 ? 1 : fields.batch,
+          .query_length = fields.query_length,
+          .key_length = fields.key_length,
+          .inputs = enumerated<SharedInputs>(kAttention, "inputs", fields.inputs, HEADLIGHT_SHARED_ALL,
+                                             HEADLIGHT_SHARED_NONE)};
+}
+
+TransformerLayerOptions transformer_options(const char* operation, const headlight_transformer_layer_options* given) {
+  const auto fields = read_struct(operation, "options", given, HEADLIGHT_C_FIELDS(headlight_transformer_layer_options));
+  TransformerLayerOptions options;
+  options.width = fields.width;
+  options.heads = fields.heads;
+  options.feed_forward_width = fields.feed_forward_width;
+  options.norm = enumerated<Norm>(operation, "norm", fields.norm, HEADLIGHT_NORM_POST, HEADLIGHT_NORM_PRE);
+  options.activation = activation_of(operation, fields.activation, options.activation);
+  if (fields.layer_norm_epsilon != nullptr) options.layer_norm_epsilon = *fields.layer_norm_epsilon;
+  options.bias = fields.without_bias == 0;
+  return options;
+}
+
+}  // namespace
+}  // namespace headlight::c
+
+using namespace headlight;
+using namespace headlight::c;
+
+headlight_status headlight_multi_head_attention_create(const headlight_multi_head_attention_options* options,
+                                                       headlight_layer** layer, headlight_error* error) {
+  return create(kAttention, layer, error, [&] {
+    const auto fields = read_struct(kAttention, "options", options);
+    return make_layer<MultiHeadAttention>(MultiHeadAttentionOptions{
+        .width = fields.width,
+        .heads = fields.heads,
+        .key_value_heads = fields.key_value_heads,
+        .key_width = fields.key_width,
+        .value_width = fields.value_width,
+        .bias = fields.without_bias == 0,
+        .packed_projection = fields.separate_projections == 0,
+    });
+  });
+}
+
+headlight_status headlight_multi_head_attention_forward(const headlight_layer* layer, headlight_engine* engine,
+                                                        const headlight_tensor* query, const headlight_tensor* key,
+                                                        const headlight_tensor* value, const headlight_tensor* out,
+                                                        const headlight_attention_options* options,
+                                                        const headlight_tensor* residual, headlight_error* error) {
+  return call(error, [&] {
+    as<MultiHeadAttention>(kAttention, layer)
+        .forward(engine_of(kAttention, engine), view<const float, 3>(kAttention, "query", query),
+                 view<const float, 3>(kAttention, "key", key), view<const float, 3>(kAttention, "value", value),
+                 view<float, 3>(kAttention, "out", out), attention_options(kAttention, options),
+                 optional_view<const float, 3>(kAttention, "residual", residual));
+  });
+}
+
+headlight_status headlight_multi_head_attention_workspace_bytes(const headlight_layer* layer,
+                                                                const headlight_engine* engine,
+                                                                const headlight_multi_head_attention_shape* shape,
+                                                                size_t* bytes, headlight_error* error) {
+  return call(error, [&] {
+    required(kAttention, "bytes", bytes) =
+        as<MultiHeadAttention>(kAttention, layer).workspace_bytes(engine_of(kAttention, engine), layer_shape(shape));
+  });
+}
+
+headlight_status headlight_multi_head_attention_reserve(const headlight_layer* layer, headlight_engine* engine,
+                                                        const headlight_multi_head_attention_shape* shape,
+                                                        headlight_error* error) {
+  return call(error, [&] {
+    as<MultiHeadAttention>(kAttention, layer).reserve(engine_of(kAttention, engine), layer_shape(shape));
+  });
+}
+
+headlight_status headlight_transformer_encoder_layer_create(const headlight_transformer_layer_options* options,
+                                                            headlight_layer** layer, headlight_error* error) {
+  return create(kEncoderLayer, layer, error,
+                [&] { return make_layer<TransformerEncoderLayer>(transformer_options(kEncoderLayer, options)); });
+}
+
+headlight_status headlight_transformer_encoder_layer_forward(const headlight_layer* layer, headlight_engine* engine,
+                                                             const headlight_tensor* x, const headlight_tensor* y,
+                                                             const headlight_attention_options* options,
+                                                             headlight_error* error) {
+  return call(error, [&] {
+    as<TransformerEncoderLayer>(kEncoderLayer, layer)
+        .forward(engine_of(kEncoderLayer, engine), view<const float, 3>(kEncoderLayer, "x", x),
+                 view<float, 3>(kEncoderLayer, "y", y), attention_options(kEncoderLayer, options));
+  });
+}
+
+headlight_status headlight_transformer_encoder_layer_workspace_bytes(const headlight_layer* layer,
+                                                                     const headlight_engine* engine, int64_t batch,
+                                                                     int64_t length, size_t* bytes,
+                                                                     headlight_error* error) {
+  return call(error, [&] {
+    required(kEncoderLayer, "bytes", bytes) = as<TransformerEncoderLayer>(kEncoderLayer, layer)
+                                                  .workspace_bytes(engine_of(kEncoderLayer, engine), batch, length);
+  });
+}
+
+headlight_status headlight_transformer_encoder_layer_reserve(const headlight_layer* layer, headlight_engine* engine,
+                                                             int64_t batch, int64_t length, headlight_error* error) {
+  return call(error, [&] {
+    as<TransformerEncoderLayer>(kEncoderLayer, layer).reserve(engine_of(kEncoderLayer, engine), batch, length);
+  });
+}

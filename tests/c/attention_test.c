@@ -1,0 +1,277 @@
+// Attention from C with every option, against plain loops in double over a table of who sees whom.
+#include "check.h"
+
+enum { kB = 2, kLq = 6, kLk = 9, kHq = 4, kHkv = 2, kD = 8, kDv = 5 };
+
+static headlight_engine* engine;
+static float query[kB * kLq * kHq * kD], key[kB * kLk * kHkv * kD], value[kB * kLk * kHkv * kDv];
+static float out[kB * kLq * kHq * kDv], lse[kB * kHq * kLq], per_head[kB * kHq * kLq * kLk], mean[kB * kLq * kLk];
+static float bias[kHq * kLq * kLk];
+
+// What is expected of the next call.
+static uint8_t sees[kB][kLq][kLk];
+static double scale = 0.35355339059327373;  // 1 / sqrt(kD)
+static int biased;
+
+static void reset(headlight_attention_options* options) {
+  memset(sees, 1, sizeof sees);
+  memset(options, 0, sizeof *options);
+  options->struct_size = sizeof *options;
+}
+
+static double score(int sample, int head, int row, int column) {
+  double sum = 0;
+  const int shared = head / (kHq / kHkv);
+  for (int d = 0; d < kD; ++d) {
+    sum += (double)query[((sample * kLq + row) * kHq + head) * kD + d] *
+           (double)key[((sample * kLk + column) * kHkv + shared) * kD + d];
+  }
+  return scale * sum + (biased ? (double)bias[(head * kLq + row) * kLk + column] : 0);
+}
+
+// Whether out, lse, per_head and mean are those of `sees`; outputs that were not asked for hold a NaN.
+static int matches(int samples) {
+  double most = 0;
+  for (int sample = 0; sample < samples; ++sample) {
+    for (int row = 0; row < kLq; ++row) {
+      double average[kLk] = {0};
+      for (int head = 0; head < kHq; ++head) {
+        double weights[kLk], sum = 0;
+        for (int column = 0; column < kLk; ++column) {
+          weights[column] = sees[sample][row][column] ? exp(score(sample, head, row, column)) : 0;
+          sum += weights[column];
+        }
+        for (int column = 0; column < kLk; ++column) {
+          weights[column] = sum > 0 ? weights[column] / sum : 0;
+          average[column] += weights[column] / kHq;
+        }
+        for (int d = 0; d < kDv; ++d) {
+          double expected = 0;
+          for (int column = 0; column < kLk; ++column) {
+            const int at = ((sample * kLk + column) * kHkv + head / (kHq / kHkv)) * kDv + d;
+            expected += weights[column] * (double)value[at];
+          }
+          most = fmax(most, worst(&out[((sample * kLq + row) * kHq + head) * kDv + d], &expected, 1));
+        }
+        const float* const got = &lse[(sample * kHq + head) * kLq + row];
+        const double expected = log(sum);
+        if (isinf(expected) ? *got != -HUGE_VALF : !isnan(*got) && fabs((double)*got - expected) > 2e-6) return 0;
+        const float* const probabilities = &per_head[((sample * kHq + head) * kLq + row) * kLk];
+        if (!isnan(per_head[0])) most = fmax(most, worst(probabilities, weights, kLk));
+      }
+      if (!isnan(mean[0])) most = fmax(most, worst(&mean[(sample * kLq + row) * kLk], average, kLk));
+    }
+  }
+  return most < 2e-6;
+}
+
+// Runs both routes with all outputs.
+static int right(const headlight_attention_options* given, int samples) {
+  const headlight_tensor q = TENSOR(query, samples, kLq, kHq, kD), k = TENSOR(key, samples, kLk, kHkv, kD);
+  const headlight_tensor v = TENSOR(value, samples, kLk, kHkv, kDv), o = TENSOR(out, samples, kLq, kHq, kDv);
+  const headlight_tensor l = TENSOR(lse, samples, kHq, kLq), p = TENSOR(per_head, samples, kHq, kLq, kLk);
+  const headlight_tensor m = TENSOR(mean, samples, kLq, kLk);
+  headlight_attention_options options = *given;
+  options.log_sum_exp = &l;
+  options.probabilities = &p;
+  options.mean_probabilities = &m;
+  WORKS(headlight_attention(engine, &q, &k, &v, &o, &options, &error));
+  const int fused = matches(samples);
+  memset(out, 0xFF, sizeof out);
+  WORKS(headlight_attention_unfused(engine, &q, &k, &v, &o, &options, &error));
+  return fused && matches(samples);
+}
+
+static void structural_masks(void) {
+  headlight_attention_options options;
+  reset(&options);
+  CHECK(right(&options, kB));
+
+  for (int bottom = 0; bottom < 2; ++bottom) {
+    const int shift = bottom ? kLk - kLq : 0;
+    reset(&options);
+    options.causal = bottom ? HEADLIGHT_CAUSAL_BOTTOM_RIGHT : HEADLIGHT_CAUSAL_TOP_LEFT;
+    for (int n = 0; n < kB * kLq * kLk; ++n) (&sees[0][0][0])[n] = n % kLk <= n / kLk % kLq + shift;
+    CHECK(right(&options, kB));
+
+    const headlight_window window = {.left = 2, .right = 1};
+    reset(&options);
+    options.align = bottom ? HEADLIGHT_ALIGN_BOTTOM_RIGHT : HEADLIGHT_ALIGN_TOP_LEFT;
+    options.window = &window;
+    for (int n = 0; n < kB * kLq * kLk; ++n) {
+      const int away = n % kLk - n / kLk % kLq - shift;
+      (&sees[0][0][0])[n] = away >= -2 && away <= 1;
+    }
+    CHECK(right(&options, kB));
+
+    reset(&options);
+    options.align = bottom ? HEADLIGHT_ALIGN_BOTTOM_RIGHT : HEADLIGHT_ALIGN_AS_CAUSAL;
+    options.chunk = 4;
+    for (int n = 0; n < kB * kLq * kLk; ++n) (&sees[0][0][0])[n] = n % kLk / 4 == (n / kLk % kLq + shift) / 4;
+    CHECK(right(&options, kB));
+  }
+}
+
+static void lengths(void) {
+  headlight_attention_options options;
+  const int64_t queries[] = {6, 3}, keys[] = {4, 0};
+  reset(&options);
+  options.query_lengths = (headlight_indices){queries, kB};
+  options.key_lengths = (headlight_indices){keys, kB};
+  for (int n = 0; n < kB * kLq * kLk; ++n) {
+    const int sample = n / kLk / kLq;
+    (&sees[0][0][0])[n] = n / kLk % kLq < queries[sample] && n % kLk < keys[sample];
+  }
+  CHECK(right(&options, kB));
+
+  const int64_t query_offsets[] = {0, 1, 6}, key_offsets[] = {0, 7, 9};
+  reset(&options);
+  options.query_offsets = (headlight_indices){query_offsets, 3};
+  options.key_offsets = (headlight_indices){key_offsets, 3};
+  for (int n = 0; n < kLq * kLk; ++n) (&sees[0][0][0])[n] = (n / kLk < 1) == (n % kLk < 7);
+  CHECK(right(&options, 1));
+}
+
+static void arbitrary_masks(void) {
+  headlight_attention_options options;
+  uint8_t entries[kLq * kLk];
+  for (int n = 0; n < kLq * kLk; ++n) entries[n] = (uint8_t)(n % 3 == 0 ? 0 : n);
+  // The same for every sample and head.
+  const headlight_tensor mask = {entries, HEADLIGHT_UINT8, 4, INTS(1, 1, kLq, kLk), NULL};
+  for (int ignore = 0; ignore < 2; ++ignore) {
+    reset(&options);
+    options.mask = &mask;
+    options.mask_means = ignore ? HEADLIGHT_MASK_MEANS_IGNORE : HEADLIGHT_MASK_MEANS_ATTEND;
+    for (int n = 0; n < kB * kLq * kLk; ++n) (&sees[0][0][0])[n] = (entries[n % (kLq * kLk)] != 0) != ignore;
+    CHECK(right(&options, kB));
+  }
+
+  reset(&options);
+  const headlight_tensor added = TENSOR(bias, 1, kHq, kLq, kLk);
+  const float other_scale = 0.125f;
+  options.bias = &added;
+  options.scale = &other_scale;
+  const double before = scale;
+  scale = 0.125;
+  biased = 1;
+  CHECK(right(&options, kB));
+  scale = before;
+  biased = 0;
+}
+
+static void some_rows(void) {
+  const headlight_tensor q = TENSOR(query, kB, kLq, kHq, kD), k = TENSOR(key, kB, kLk, kHkv, kD);
+  const headlight_tensor v = TENSOR(value, kB, kLk, kHkv, kDv), o = TENSOR(out, kB, kLq, kHq, kDv);
+  const headlight_tensor p = TENSOR(per_head, kB, kHq, kLq, kLk);
+  headlight_attention_options options;
+  reset(&options);
+  options.probabilities = &p;
+  WORKS(headlight_attention(engine, &q, &k, &v, &o, &options, &error));
+
+  float chosen[kB * kHq * 2 * kLk];
+  const headlight_tensor c = TENSOR(chosen, kB, kHq, 2, kLk);
+  const int64_t rows[] = {4, 1};
+  options.probabilities = &c;
+  options.probability_rows = (headlight_indices){rows, 2};
+  WORKS(headlight_attention(engine, &q, &k, &v, &o, &options, &error));
+  for (int n = 0; n < kB * kHq * 2; ++n) {
+    const float* const whole = &per_head[(n / 2 * kLq + rows[n % 2]) * kLk];
+    CHECK(memcmp(&chosen[n * kLk], whole, kLk * sizeof(float)) == 0);
+  }
+
+  // The smallest call there is, and a head-major query through its strides.
+  memset(lse, 0xFF, sizeof lse);
+  memset(per_head, 0xFF, sizeof per_head);
+  memset(mean, 0xFF, sizeof mean);
+  static float head_major[kB * kLq * kHq * kD];
+  for (int n = 0; n < kB * kLq * kHq; ++n) {
+    const int sample = n / kHq / kLq, row = n / kHq % kLq, head = n % kHq;
+    memcpy(&head_major[((sample * kHq + head) * kLq + row) * kD], &query[n * kD], kD * sizeof(float));
+  }
+  const headlight_tensor strided = {head_major, HEADLIGHT_FLOAT32, 4, INTS(kB, kLq, kHq, kD),
+                                    INTS(kHq * kLq * kD, kD, kLq * kD, 1)};
+  reset(&options);
+  WORKS(headlight_attention(engine, &strided, &k, &v, &o, NULL, &error));
+  CHECK(matches(kB));
+}
+
+static void refusals(void) {
+  const headlight_tensor q = TENSOR(query, kB, kLq, kHq, kD), k = TENSOR(key, kB, kLk, kHkv, kD);
+  const headlight_tensor v = TENSOR(value, kB, kLk, kHkv, kDv), o = TENSOR(out, kB, kLq, kHq, kDv);
+  REFUSED("engine", headlight_attention(NULL, &q, &k, &v, &o, NULL, &error));
+  REFUSED("query is", headlight_attention(engine, NULL, &k, &v, &o, NULL, &error));
+  REFUSED("key is", headlight_attention(engine, &q, NULL, &v, &o, NULL, &error));
+  REFUSED("value is", headlight_attention(engine, &q, &k, NULL, &o, NULL, &error));
+  REFUSED("out is", headlight_attention_unfused(engine, &q, &k, &v, NULL, NULL, &error));
+  REFUSED("key has shape", headlight_attention(engine, &q, &TENSOR(key, kB, kLk, kHkv, 3), &v, &o, NULL, &error));
+  REFUSED("rank 3, expected 4", headlight_attention(engine, &TENSOR(query, kB, kLq, kHq), &k, &v, &o, NULL, &error));
+  REFUSED("overlaps", headlight_attention(engine, &q, &k, &v, &TENSOR(query, kB, kLq, kHq, kDv), NULL, &error));
+
+  headlight_attention_options options;
+  reset(&options);
+  options.causal = 3;
+  REFUSED("causal is 3", headlight_attention(engine, &q, &k, &v, &o, &options, &error));
+  reset(&options);
+  options.align = -1;
+  REFUSED("align is -1", headlight_attention(engine, &q, &k, &v, &o, &options, &error));
+  reset(&options);
+  options.chunk = -1;
+  REFUSED("chunk", headlight_attention(engine, &q, &k, &v, &o, &options, &error));
+  const headlight_window window = {.left = -2, .right = 0};
+  reset(&options);
+  options.window = &window;
+  REFUSED("window", headlight_attention(engine, &q, &k, &v, &o, &options, &error));
+  uint8_t entry = 1;
+  headlight_tensor mask = {&entry, HEADLIGHT_UINT8, 4, INTS(1, 1, 1, 1), NULL};
+  reset(&options);
+  options.mask = &mask;
+  REFUSED("mask_means is 0", headlight_attention(engine, &q, &k, &v, &o, &options, &error));
+  options.mask_means = HEADLIGHT_MASK_MEANS_ATTEND;
+  mask.type = HEADLIGHT_FLOAT32;
+  REFUSED("mask has type 0, expected 2", headlight_attention(engine, &q, &k, &v, &o, &options, &error));
+  const int64_t short_lengths[] = {1};
+  reset(&options);
+  options.key_lengths = (headlight_indices){short_lengths, 1};
+  REFUSED("key_lengths", headlight_attention(engine, &q, &k, &v, &o, &options, &error));
+  options.key_lengths = (headlight_indices){NULL, kB};
+  REFUSED("key_lengths has 2 entries and no memory", headlight_attention(engine, &q, &k, &v, &o, &options, &error));
+  reset(&options);
+  options.reserved = -1;
+  REFUSED("options", headlight_attention(engine, &q, &k, &v, &o, &options, &error));
+  options.struct_size = 3;
+  REFUSED("struct_size is 3", headlight_attention_unfused(engine, &q, &k, &v, &o, &options, &error));
+}
+
+static void workspace(void) {
+  headlight_attention_shape shape = {sizeof shape, 0, 100, 100, 0, 0, 64, 64};
+  size_t bytes = 0, one = 0;
+  headlight_engine* fresh = make_engine(1);
+  WORKS(headlight_attention_workspace_bytes(fresh, &shape, &bytes, &error));
+  shape.batch = shape.query_heads = shape.key_value_heads = 1;
+  WORKS(headlight_attention_workspace_bytes(fresh, &shape, &one, &error));
+  CHECK(bytes > 0 && one == bytes);
+  WORKS(headlight_attention_reserve(fresh, &shape, &error));
+  CHECK(headlight_engine_scratch_bytes(fresh) >= bytes);
+  shape.head_dim = -1;
+  REFUSED("extent -1", headlight_attention_reserve(fresh, &shape, &error));
+  REFUSED("shape", headlight_attention_reserve(fresh, NULL, &error));
+  REFUSED("bytes", headlight_attention_workspace_bytes(fresh, &shape, NULL, &error));
+  REFUSED("engine", headlight_attention_reserve(NULL, &shape, &error));
+  headlight_engine_destroy(fresh);
+}
+
+int main(void) {
+  engine = make_engine(2);
+  fill(query, sizeof query / sizeof *query, 1);
+  fill(key, sizeof key / sizeof *key, 2);
+  fill(value, sizeof value / sizeof *value, 3);
+  fill(bias, sizeof bias / sizeof *bias, 4);
+  structural_masks();
+  lengths();
+  arbitrary_masks();
+  some_rows();
+  refusals();
+  workspace();
+  headlight_engine_destroy(engine);
+  return check_result();
+}

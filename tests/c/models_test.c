@@ -1,0 +1,190 @@
+// The models library from C, on the model folder named by the first argument; the second is a path to save one to.
+#include <headlight/models/headlight_models.h>
+
+#include "check.h"
+
+static headlight_engine* engine;
+static headlight_encoder* encoder;
+static const char* const texts[] = {"a b c", "d", ""};
+enum { kTexts = 3, kLongest = 5, kMost = 64 };
+
+static void files(const char* folder, const char* copy) {
+  WORKS(headlight_encoder_load(folder, &encoder, &error));
+  WORKS(headlight_encoder_save(encoder, copy, &error));
+  headlight_encoder_destroy(encoder);
+  WORKS(headlight_encoder_load(copy, &encoder, &error));
+  CHECK(headlight_encoder_width(encoder) == 24 && headlight_encoder_layers(encoder) == 2);
+  CHECK(headlight_encoder_heads(encoder) == 3 && headlight_encoder_vocabulary(encoder) == 31);
+  CHECK(headlight_encoder_max_length(encoder) == 12 && headlight_encoder_embed_max_length(encoder) == 12);
+
+  headlight_encoder* none = encoder;
+  FAILS(HEADLIGHT_FILE_ERROR, "no-such-folder", headlight_encoder_load("no-such-folder", &none, &error));
+  CHECK(none == NULL);
+  REFUSED("folder", headlight_encoder_load(NULL, &none, &error));
+  REFUSED("result", headlight_encoder_load(folder, NULL, &error));
+  REFUSED("encoder is", headlight_encoder_save(NULL, copy, &error));
+  REFUSED("folder", headlight_encoder_save(encoder, NULL, &error));
+  FAILS(HEADLIGHT_FILE_ERROR, "/dev/null", headlight_encoder_save(encoder, "/dev/null/x", &error));
+  headlight_encoder_destroy(NULL);
+  CHECK(headlight_encoder_width(NULL) == 0 && headlight_encoder_layers(NULL) == 0 &&
+        headlight_encoder_heads(NULL) == 0);
+  CHECK(headlight_encoder_vocabulary(NULL) == 0 && headlight_encoder_max_length(NULL) == 0);
+  CHECK(headlight_encoder_embed_max_length(NULL) == 0);
+}
+
+static void tokens(void) {
+  int64_t ids[kMost] = {0}, id = 0;
+  size_t count = 0, length = 1;
+  WORKS(headlight_encoder_tokenize(encoder, texts[0], NULL, 0, NULL, 0, &count, &error));
+  CHECK(count == 5);
+  WORKS(headlight_encoder_tokenize(encoder, texts[0], NULL, 0, ids, kMost, &count, &error));
+  CHECK(count == 5 && ids[0] == 2 && ids[1] == 5 && ids[2] == 6 && ids[3] == 7 && ids[4] == 3 && ids[5] == 0);
+  WORKS(headlight_encoder_tokenize(encoder, texts[0], &length, 0, ids, 2, &count, &error));
+  CHECK(count == 3 && ids[1] == 5 && ids[2] == 6);  // the third had no room
+  WORKS(headlight_encoder_tokenize(encoder, texts[0], NULL, 3, ids, kMost, &count, &error));
+  CHECK(count == 3 && ids[2] == 3);
+  const char* token = NULL;
+  WORKS(headlight_encoder_token(encoder, 5, &token, &error));
+  CHECK(strcmp(token, "a") == 0);
+  WORKS(headlight_encoder_token_id(encoder, "[SEP]", &id, &error));
+  CHECK(id == 3);
+  WORKS(headlight_encoder_token_id(encoder, "street", &id, &error));
+  CHECK(id == -1);
+
+  REFUSED("UTF-8", headlight_encoder_tokenize(encoder, "\xFF", NULL, 0, ids, kMost, &count, &error));
+  REFUSED("max_length", headlight_encoder_tokenize(encoder, "a", NULL, 1, ids, kMost, &count, &error));
+  REFUSED("text", headlight_encoder_tokenize(encoder, NULL, NULL, 0, ids, kMost, &count, &error));
+  REFUSED("ids", headlight_encoder_tokenize(encoder, "a", NULL, 0, NULL, 1, &count, &error));
+  REFUSED("count", headlight_encoder_tokenize(encoder, "a", NULL, 0, ids, kMost, NULL, &error));
+  REFUSED("encoder is", headlight_encoder_tokenize(NULL, "a", NULL, 0, ids, kMost, &count, &error));
+  REFUSED("31", headlight_encoder_token(encoder, 31, &token, &error));
+  REFUSED("token", headlight_encoder_token(encoder, 1, NULL, &error));
+  REFUSED("token", headlight_encoder_token_id(encoder, NULL, &id, &error));
+  REFUSED("id is", headlight_encoder_token_id(encoder, "a", NULL, &error));
+}
+
+static void hidden_states(void) {
+  headlight_hidden_states* states = NULL;
+  WORKS(headlight_encoder_encode_texts(encoder, engine, texts, NULL, kTexts, &states, &error));
+  headlight_tensor hidden = {0};
+  WORKS(headlight_hidden_states_tensor(states, &hidden, &error));
+  CHECK(hidden.type == HEADLIGHT_FLOAT32 && hidden.rank == 3 && hidden.strides == NULL);
+  CHECK(hidden.shape[0] == kTexts && hidden.shape[1] == kLongest && hidden.shape[2] == 24);
+  const float* const values = hidden.data;
+
+  // The same by ids, padded and masked; and to rows that lie apart.
+  int64_t ids[kTexts * kLongest], mask[kTexts * kLongest] = {0};
+  for (size_t text = 0; text < kTexts; ++text) {
+    headlight_indices row = {0};
+    WORKS(headlight_hidden_states_ids(states, text, &row, &error));
+    CHECK(row.count == (text == 0 ? 5 : text == 1 ? 3 : 2) && row.data[0] == 2);
+    for (int64_t column = 0; column < row.count; ++column) {
+      ids[(int64_t)text * kLongest + column] = row.data[column];
+      mask[(int64_t)text * kLongest + column] = 1;
+    }
+    for (int64_t column = row.count; column < kLongest; ++column) ids[(int64_t)text * kLongest + column] = 0;
+  }
+  static float apart[kTexts * kLongest * 30];
+  const headlight_tensor in = {ids, HEADLIGHT_INT64, 2, INTS(kTexts, kLongest), NULL};
+  const headlight_tensor seen = {mask, HEADLIGHT_INT64, 2, INTS(kTexts, kLongest), NULL};
+  const headlight_tensor out = {apart, HEADLIGHT_FLOAT32, 3, INTS(kTexts, kLongest, 24), INTS(kLongest * 30, 30, 1)};
+  WORKS(headlight_encoder_encode_ids(encoder, engine, &in, &seen, &out, &error));
+  for (int row = 0; row < kTexts * kLongest; ++row) {
+    CHECK(memcmp(&apart[row * 30], &values[row * 24], 24 * sizeof(float)) == 0 && apart[row * 30 + 24] == 0.0f);
+  }
+  CHECK(values[0] != 0.0f && values[4 * 24] != 0.0f && values[(kLongest + 3) * 24] == 0.0f);
+
+  // Sentence vectors are the normalised means of those rows.
+  float vectors[kTexts * 24], by_ids[kTexts * 24];
+  WORKS(headlight_encoder_embed_texts(encoder, engine, texts, NULL, kTexts, &TENSOR(vectors, kTexts, 24), &error));
+  WORKS(headlight_encoder_embed_ids(encoder, engine, &in, &seen, &TENSOR(by_ids, kTexts, 24), &error));
+  CHECK(memcmp(vectors, by_ids, sizeof vectors) == 0);
+  double mean[24], square = 0;
+  for (int e = 0; e < 24; ++e) {
+    mean[e] = 0;
+    for (int row = 0; row < 3; ++row) mean[e] += (double)values[(kLongest + row) * 24 + e] / 3;
+    square += mean[e] * mean[e];
+  }
+  for (int e = 0; e < 24; ++e) mean[e] /= sqrt(square);
+  CHECK(worst(&vectors[24], mean, 24) < 1e-6);
+  const size_t lengths[] = {5, 1, 0};
+  WORKS(headlight_encoder_embed_texts(encoder, engine, texts, lengths, kTexts, &TENSOR(by_ids, kTexts, 24), &error));
+  CHECK(memcmp(vectors, by_ids, sizeof vectors) == 0);
+
+  REFUSED("text is 3", headlight_hidden_states_ids(states, 3, &(headlight_indices){0}, &error));
+  REFUSED("ids is", headlight_hidden_states_ids(states, 0, NULL, &error));
+  REFUSED("states is", headlight_hidden_states_ids(NULL, 0, &(headlight_indices){0}, &error));
+  REFUSED("hidden is", headlight_hidden_states_tensor(states, NULL, &error));
+  REFUSED("states is", headlight_hidden_states_tensor(NULL, &hidden, &error));
+  headlight_hidden_states_destroy(states);
+  headlight_hidden_states_destroy(NULL);
+}
+
+static void refusals(void) {
+  int64_t ids[] = {2, 5, 3, 99};
+  float memory[3 * 4 * 24];
+  headlight_tensor in = {ids, HEADLIGHT_INT64, 2, INTS(1, 3), NULL}, out = TENSOR(memory, 1, 3, 24);
+  headlight_tensor vector = TENSOR(memory, 1, 24);
+  headlight_hidden_states* states = NULL;
+  WORKS(headlight_encoder_encode_ids(encoder, engine, &in, NULL, &out, &error));
+  REFUSED("engine", headlight_encoder_encode_ids(encoder, NULL, &in, NULL, &out, &error));
+  REFUSED("encoder is", headlight_encoder_encode_ids(NULL, engine, &in, NULL, &out, &error));
+  REFUSED("ids is", headlight_encoder_encode_ids(encoder, engine, NULL, NULL, &out, &error));
+  REFUSED("out is", headlight_encoder_encode_ids(encoder, engine, &in, NULL, NULL, &error));
+  REFUSED("mask has shape [1, 2]",
+          headlight_encoder_encode_ids(encoder, engine, &in,
+                                       &(headlight_tensor){ids, HEADLIGHT_INT64, 2, INTS(1, 2), NULL}, &out, &error));
+  REFUSED("out has shape [1, 3, 23], expected [1, 3, 24]",
+          headlight_encoder_encode_ids(encoder, engine, &in, NULL, &TENSOR(memory, 1, 3, 23), &error));
+  REFUSED("out has no memory",
+          headlight_encoder_encode_ids(encoder, engine, &in, NULL, &TENSOR(NULL, 1, 3, 24), &error));
+  out.strides = INTS(72, 24, 2);
+  REFUSED("last stride 2", headlight_encoder_encode_ids(encoder, engine, &in, NULL, &out, &error));
+  in.type = HEADLIGHT_FLOAT32;
+  REFUSED("ids has type 0, expected 1", headlight_encoder_embed_ids(encoder, engine, &in, NULL, &vector, &error));
+  in.type = HEADLIGHT_INT64;
+  in.data = NULL;
+  REFUSED("no memory", headlight_encoder_embed_ids(encoder, engine, &in, NULL, &vector, &error));
+  in.data = ids + 1;
+  REFUSED("99", headlight_encoder_embed_ids(encoder, engine, &in, NULL, &vector, &error));
+  in.shape = INTS(1, -1);
+  REFUSED("negative", headlight_encoder_embed_ids(encoder, engine, &in, NULL, &vector, &error));
+  REFUSED("engine", headlight_encoder_embed_texts(encoder, NULL, texts, NULL, 1, &vector, &error));
+  REFUSED("texts is", headlight_encoder_embed_texts(encoder, engine, NULL, NULL, 1, &vector, &error));
+  REFUSED("out has shape", headlight_encoder_embed_texts(encoder, engine, texts, NULL, 2, &vector, &error));
+  REFUSED("text is",
+          headlight_encoder_encode_texts(encoder, engine, (const char* const[]){NULL}, NULL, 1, &states, &error));
+  REFUSED("text 1", headlight_encoder_encode_texts(encoder, engine, (const char* const[]){"a", "\xFF"}, NULL, 2,
+                                                   &states, &error));
+  REFUSED("result", headlight_encoder_encode_texts(encoder, engine, texts, NULL, 1, NULL, &error));
+  CHECK(states == NULL);
+}
+
+static void probabilities(void) {
+  const int64_t row[] = {2, 5, 6, 3};
+  const headlight_indices ids = {row, 4};
+  float weights[3 * 4 * 4];
+  WORKS(headlight_encoder_probabilities(encoder, engine, &ids, 1, &TENSOR(weights, 3, 4, 4), &error));
+  for (int n = 0; n < 3 * 4; ++n) {
+    double sum = 0;
+    for (int column = 0; column < 4; ++column) sum += (double)weights[n * 4 + column];
+    CHECK(fabs(sum - 1) < 1e-6);
+  }
+  REFUSED("layer", headlight_encoder_probabilities(encoder, engine, &ids, 2, &TENSOR(weights, 3, 4, 4), &error));
+  REFUSED("out has", headlight_encoder_probabilities(encoder, engine, &ids, 0, &TENSOR(weights, 3, 4, 3), &error));
+  REFUSED("ids is", headlight_encoder_probabilities(encoder, engine, NULL, 0, &TENSOR(weights, 3, 4, 4), &error));
+  REFUSED("engine", headlight_encoder_probabilities(encoder, NULL, &ids, 0, &TENSOR(weights, 3, 4, 4), &error));
+}
+
+int main(int count, char** arguments) {
+  if (count != 3) return EXIT_FAILURE;
+  engine = make_engine(2);
+  files(arguments[1], arguments[2]);
+  tokens();
+  hidden_states();
+  refusals();
+  probabilities();
+  headlight_encoder_destroy(encoder);
+  headlight_engine_destroy(engine);
+  return check_result();
+}

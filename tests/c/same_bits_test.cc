@@ -1,0 +1,223 @@
+// A call from C gives the bits of the same call from C++, allocates nothing when it is repeated, and turns every
+// exception into a status.
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <new>
+#include <stdexcept>
+#include <string>
+#include <system_error>
+
+#include "c/handles.h"
+#include "headlight/attention.h"
+#include "headlight/headlight.h"
+#include "headlight/layers/transformer.h"
+#include "headlight/normalization.h"
+#include "support/allocation_counter.h"
+#include "support/random.h"
+#include "support/workers.h"
+
+namespace headlight {
+namespace {
+
+using test::AllocationCounter;
+using test::Random;
+
+// A tensor of the C++ interface as one of C.
+template <int Rank>
+headlight_tensor in_c(const Tensor<float, Rank>& tensor) {
+  return {const_cast<float*>(tensor.data()), HEADLIGHT_FLOAT32, Rank, tensor.shape().data(), nullptr};
+}
+
+template <int Rank>
+bool same_bits(const Tensor<float, Rank>& a, const Tensor<float, Rank>& b) {
+  return a.shape() == b.shape() && std::memcmp(a.data(), b.data(), static_cast<std::size_t>(a.size()) * 4) == 0;
+}
+
+class CInterface : public testing::Test {
+ protected:
+  CInterface() {
+    headlight_engine_options options = HEADLIGHT_OPTIONS(headlight_engine_options);
+    options.threads = 2;
+    EXPECT_EQ(headlight_engine_create(&options, &engine_, &error_), HEADLIGHT_OK);
+    test::wait_for_workers(engine_->engine);
+  }
+  ~CInterface() override { headlight_engine_destroy(engine_); }
+
+  // Allocations of the second of two calls.
+  template <class Call>
+  std::int64_t allocations(Call call) {
+    EXPECT_EQ(call(), HEADLIGHT_OK) << error_.message;
+    const AllocationCounter counter;
+    const headlight_status status = call();
+    const std::int64_t count = counter.count();
+    EXPECT_EQ(status, HEADLIGHT_OK) << error_.message;
+    return count;
+  }
+
+  headlight_engine* engine_ = nullptr;
+  headlight_error error_{};
+  Random random_{5};
+};
+
+TEST_F(CInterface, Attention) {
+  const auto query = random_.normal_tensor<4>({2, 70, 6, 32}), key = random_.normal_tensor<4>({2, 90, 3, 32});
+  const auto value = random_.normal_tensor<4>({2, 90, 3, 40});
+  Tensor<float, 4> out({2, 70, 6, 40}), out_c({2, 70, 6, 40}), per_head({2, 6, 1, 90}), per_head_c({2, 6, 1, 90});
+  Tensor<float, 3> lse({2, 6, 70}), lse_c({2, 6, 70});
+  const std::array<std::int64_t, 2> lengths{81, 3};
+  const std::array<std::int64_t, 1> rows{69};
+  AttentionOptions options{
+      .causal = Causal::bottom_right, .window = {.left = 40}, .key_lengths = lengths, .scale = 0.2f};
+  options.log_sum_exp = lse;
+  options.probabilities = {.per_head = per_head, .rows = rows};
+  attention(engine_->engine, query, key, value, out, options);
+
+  const headlight_tensor q = in_c(query), k = in_c(key), v = in_c(value), o = in_c(out_c);
+  const headlight_tensor l = in_c(lse_c), p = in_c(per_head_c);
+  const headlight_window window{40, -1};
+  const float scale = 0.2f;
+  headlight_attention_options given = HEADLIGHT_OPTIONS(headlight_attention_options);
+  given.causal = HEADLIGHT_CAUSAL_BOTTOM_RIGHT;
+  given.window = &window;
+  given.key_lengths = {lengths.data(), 2};
+  given.scale = &scale;
+  given.log_sum_exp = &l;
+  given.probabilities = &p;
+  given.probability_rows = {rows.data(), 1};
+  EXPECT_EQ(allocations([&] { return headlight_attention(engine_, &q, &k, &v, &o, &given, &error_); }), 0);
+  EXPECT_TRUE(same_bits(out, out_c));
+  EXPECT_TRUE(same_bits(lse, lse_c));
+  EXPECT_TRUE(same_bits(per_head, per_head_c));
+}
+
+TEST_F(CInterface, Gemm) {
+  const auto a = random_.normal_tensor<2>({50, 70}), b = random_.normal_tensor<2>({80, 70});
+  const auto bias = random_.normal_tensor<1>({80});
+  Tensor<float, 2> c({50, 80}), c_c({50, 80});
+  gemm(engine_->engine, a, b, c,
+       {.transpose_b = Transpose::yes, .bias = {bias.data(), 80}, .activation = Activation::gelu});
+
+  const std::int64_t shape[] = {70, 80}, strides[] = {1, 70};
+  const headlight_tensor left = in_c(a), shift = in_c(bias), out = in_c(c_c);
+  const headlight_tensor right{const_cast<float*>(b.data()), HEADLIGHT_FLOAT32, 2, shape, strides};
+  headlight_gemm_options given = HEADLIGHT_OPTIONS(headlight_gemm_options);
+  given.bias = &shift;
+  given.activation = HEADLIGHT_ACTIVATION_GELU;
+  EXPECT_EQ(allocations([&] { return headlight_gemm(engine_, &left, &right, &out, &given, &error_); }), 0);
+  EXPECT_TRUE(same_bits(c, c_c));
+
+  headlight_packed_matrix* packed = nullptr;
+  ASSERT_EQ(headlight_packed_matrix_create(engine_, &right, &packed, &error_), HEADLIGHT_OK) << error_.message;
+  c_c = Tensor<float, 2>({50, 80});
+  const headlight_tensor again = in_c(c_c);
+  EXPECT_EQ(allocations([&] { return headlight_gemm_packed(engine_, &left, packed, &again, &given, &error_); }), 0);
+  EXPECT_TRUE(same_bits(c, c_c));
+  headlight_packed_matrix_destroy(packed);
+}
+
+TEST_F(CInterface, Rows) {
+  const auto x = random_.normal_tensor<2>({30, 50});
+  Tensor<float, 2> y({30, 50}), y_c({30, 50}), pooled({1, 50}), pooled_c({1, 50});
+  const headlight_tensor in = in_c(x), out = in_c(y_c), mean = in_c(pooled_c);
+  softmax(engine_->engine, x, y);
+  EXPECT_EQ(allocations([&] { return headlight_softmax(engine_, &in, &out, &error_); }), 0);
+  EXPECT_TRUE(same_bits(y, y_c));
+  layer_norm(engine_->engine, x, y);
+  EXPECT_EQ(allocations([&] { return headlight_layer_norm(engine_, &in, &out, nullptr, &error_); }), 0);
+  EXPECT_TRUE(same_bits(y, y_c));
+  activate(engine_->engine, Activation::gelu_tanh, x, y);
+  EXPECT_EQ(
+      allocations([&] { return headlight_activate(engine_, HEADLIGHT_ACTIVATION_GELU_TANH, &in, &out, &error_); }), 0);
+  EXPECT_TRUE(same_bits(y, y_c));
+  const std::array<std::int64_t, 2> offsets{0, 30};
+  const headlight_indices starts{offsets.data(), 2};
+  mean_pool(engine_->engine, x, offsets, pooled, true);
+  EXPECT_EQ(allocations([&] { return headlight_mean_pool(engine_, &in, &starts, &mean, 1, &error_); }), 0);
+  EXPECT_TRUE(same_bits(pooled, pooled_c));
+  const std::array<std::int64_t, 30> ids{3, 1, 29};
+  const headlight_indices words{ids.data(), 30};
+  const Embedding embedding{.table = x, .ids = ids};
+  embed(engine_->engine, {&embedding, 1}, y);
+  EXPECT_EQ(allocations([&] { return headlight_embed(engine_, &in, &words, 1, &out, &error_); }), 0);
+  EXPECT_TRUE(same_bits(y, y_c));
+}
+
+TEST_F(CInterface, Layers) {
+  const auto x = random_.normal_tensor<3>({2, 20, 48}), memory = random_.normal_tensor<3>({2, 30, 48});
+  Tensor<float, 3> y({2, 20, 48}), y_c({2, 20, 48});
+  const headlight_tensor in = in_c(x), keys = in_c(memory), out = in_c(y_c);
+
+  MultiHeadAttention attention_layer({.width = 48, .heads = 4, .key_value_heads = 2});
+  attention_layer.initialize(9);
+  attention_layer.forward(engine_->engine, x, memory, memory, y);
+  headlight_multi_head_attention_options attention_options = HEADLIGHT_OPTIONS(headlight_multi_head_attention_options);
+  attention_options.width = 48;
+  attention_options.heads = 4;
+  attention_options.key_value_heads = 2;
+  headlight_layer* layer = nullptr;
+  ASSERT_EQ(headlight_multi_head_attention_create(&attention_options, &layer, &error_), HEADLIGHT_OK);
+  ASSERT_EQ(headlight_layer_initialize(layer, 9, &error_), HEADLIGHT_OK);
+  EXPECT_EQ(allocations([&] {
+              return headlight_multi_head_attention_forward(layer, engine_, &in, &keys, &keys, &out, nullptr, nullptr,
+                                                            &error_);
+            }),
+            0);
+  EXPECT_TRUE(same_bits(y, y_c));
+  headlight_layer_destroy(layer);
+
+  TransformerEncoderLayer encoder_layer({.width = 48, .heads = 4});
+  encoder_layer.initialize(9);
+  encoder_layer.forward(engine_->engine, x, y);
+  headlight_transformer_layer_options layer_options = HEADLIGHT_OPTIONS(headlight_transformer_layer_options);
+  layer_options.width = 48;
+  layer_options.heads = 4;
+  ASSERT_EQ(headlight_transformer_encoder_layer_create(&layer_options, &layer, &error_), HEADLIGHT_OK);
+  ASSERT_EQ(headlight_layer_initialize(layer, 9, &error_), HEADLIGHT_OK);
+  EXPECT_EQ(allocations([&] {
+              return headlight_transformer_encoder_layer_forward(layer, engine_, &in, &out, nullptr, &error_);
+            }),
+            0);
+  EXPECT_TRUE(same_bits(y, y_c));
+  headlight_layer_destroy(layer);
+}
+
+// What throws, as the caller from C sees it.
+template <class Exception>
+std::string reported(headlight_status expected, const Exception& exception) {
+  headlight_error error{};
+  EXPECT_EQ(c::call(&error, [&] { throw exception; }), expected);
+  EXPECT_EQ(error.status, expected);
+  EXPECT_EQ(c::call(nullptr, [&] { throw exception; }), expected);
+  return error.message;
+}
+
+TEST(CCall, GivesEveryExceptionAStatus) {
+  EXPECT_EQ(reported(HEADLIGHT_INVALID_ARGUMENT, std::invalid_argument("gemm: a is odd")), "gemm: a is odd");
+  EXPECT_NE(reported(HEADLIGHT_OUT_OF_MEMORY, std::bad_alloc()), "");
+  EXPECT_NE(reported(HEADLIGHT_OUT_OF_MEMORY, std::bad_array_new_length()), "");
+  EXPECT_NE(reported(HEADLIGHT_OUT_OF_MEMORY, std::length_error("vector")), "");
+  EXPECT_NE(reported(HEADLIGHT_SYSTEM_ERROR, std::system_error(EAGAIN, std::generic_category())), "");
+  EXPECT_EQ(reported(HEADLIGHT_FILE_ERROR, c::Failure(HEADLIGHT_FILE_ERROR, "x: is torn")), "x: is torn");
+  EXPECT_EQ(reported(HEADLIGHT_INTERNAL_ERROR, std::logic_error("two and two")), "two and two");
+  EXPECT_NE(reported(HEADLIGHT_INTERNAL_ERROR, 42), "");
+}
+
+TEST(CCall, CutsMessagesBetweenCharacters) {
+  headlight_error error{};
+  for (std::size_t before = 0; before < 5; ++before) {
+    std::string text(before, 'x');
+    while (text.size() < 2000) text += "€";
+    c::report(&error, HEADLIGHT_INTERNAL_ERROR, text);
+    const std::string message = error.message;
+    EXPECT_GE(message.size(), sizeof error.message - 4);
+    ASSERT_TRUE(message.ends_with("€…")) << message;
+    EXPECT_EQ(text.compare(0, message.size() - 3, message, 0, message.size() - 3), 0);
+  }
+  const std::string fits(sizeof error.message - 1, 'x');
+  c::report(&error, HEADLIGHT_INTERNAL_ERROR, fits);
+  EXPECT_EQ(error.message, fits);
+}
+
+}  // namespace
+}  // namespace headlight
