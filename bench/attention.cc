@@ -1,7 +1,7 @@
 // Attention forward: full, causal and very short, in [B, L, H, D] memory.
-#include "support/attention_case.h"
-#include "support/case_name.h"
-#include "support/suite.h"
+#include "harness/attention_case.h"
+#include "harness/case_name.h"
+#include "harness/suite.h"
 
 namespace headlight::bench {
 namespace {

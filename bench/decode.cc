@@ -1,7 +1,7 @@
 // One query, or a few, on many keys: bytes of keys and values a second, beside what reading the same memory reaches.
-#include "support/attention_case.h"
-#include "support/case_name.h"
-#include "support/suite.h"
+#include "harness/attention_case.h"
+#include "harness/case_name.h"
+#include "harness/suite.h"
 
 namespace headlight::bench {
 namespace {

@@ -1,12 +1,12 @@
 // One transformer encoder layer: width 512 on (32, 100, 512), and that of BERT-base.
 #include <memory>
 
+#include "harness/case_name.h"
+#include "harness/inputs.h"
+#include "harness/layer_check.h"
+#include "harness/suite.h"
 #include "headlight/layers/transformer.h"
 #include "layers/twins.h"
-#include "support/case_name.h"
-#include "support/inputs.h"
-#include "support/layer_check.h"
-#include "support/suite.h"
 
 namespace headlight::bench {
 namespace {

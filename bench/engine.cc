@@ -9,11 +9,11 @@
 #include <filesystem>
 #include <thread>
 
+#include "harness/attention_case.h"
+#include "harness/clock.h"
+#include "harness/statistics.h"
+#include "harness/suite.h"
 #include "runtime/parallel.h"
-#include "support/attention_case.h"
-#include "support/clock.h"
-#include "support/statistics.h"
-#include "support/suite.h"
 
 namespace headlight::bench {
 namespace {

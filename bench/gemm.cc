@@ -6,10 +6,10 @@
 #include <cmath>
 #include <memory>
 
+#include "harness/case_name.h"
+#include "harness/inputs.h"
+#include "harness/suite.h"
 #include "native_peers/sgemm_peer.h"
-#include "support/case_name.h"
-#include "support/inputs.h"
-#include "support/suite.h"
 
 namespace headlight::bench {
 namespace {

@@ -1,8 +1,8 @@
 // The yardsticks themselves: the multiply-add peak, and the read bandwidth of each level of memory.
-#include "support/fma_peak.h"
-#include "support/read_bandwidth.h"
-#include "support/statistics.h"
-#include "support/suite.h"
+#include "harness/fma_peak.h"
+#include "harness/read_bandwidth.h"
+#include "harness/statistics.h"
+#include "harness/suite.h"
 
 namespace headlight::bench {
 namespace {

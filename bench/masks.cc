@@ -1,6 +1,6 @@
 // Attention under masks: GFLOP/s over the pairs that are visible, so that work on hidden ones shows as a loss.
-#include "support/attention_case.h"
-#include "support/suite.h"
+#include "harness/attention_case.h"
+#include "harness/suite.h"
 
 namespace headlight::bench {
 namespace {

@@ -1,101 +1,17 @@
-// The whole of all-MiniLM-L6-v2 (6 layers, width 384, 12 heads of 32), from token ids to hidden states, batch x tokens:
-// its published weights where --model finds them, else random ones of that shape, which cost the same.
-#include <cmath>
-#include <filesystem>
-#include <map>
-#include <memory>
-
-#include "headlight/layers/encoder.h"
-#include "layers/encoder_twin.h"
-#include "support/case_name.h"
-#include "support/suite.h"
-
-#if defined(HEADLIGHT_BENCH_MODELS)
-#include "headlight/models/encoder.h"
-#endif
+// The whole of all-MiniLM-L6-v2: sequences x tokens.
+#include "harness/case_name.h"
+#include "harness/minilm_case.h"
+#include "harness/suite.h"
 
 namespace headlight::bench {
 namespace {
 
-constexpr EncoderOptions kMiniLm{.vocabulary = 30522,
-                                 .max_positions = 512,
-                                 .token_types = 2,
-                                 .width = 384,
-                                 .heads = 12,
-                                 .feed_forward_width = 1536,
-                                 .layers = 6};
-
-std::shared_ptr<const Encoder> load([[maybe_unused]] const std::string& folder) {
-#if defined(HEADLIGHT_BENCH_MODELS)
-  if (std::filesystem::exists(folder + "/model.safetensors"))
-    return std::make_shared<const Encoder>(std::move(models::load(folder).network()));
-#endif
-  auto encoder = std::make_shared<Encoder>(kMiniLm);
-  encoder->initialize(1);
-  return encoder;
-}
-
-struct Batch {
-  std::int64_t sequences, tokens;
-};
-
-struct Operands {
-  Operands(std::shared_ptr<const Encoder> encoder_, const test::Tokens& tokens_)
-      : encoder(std::move(encoder_)), tokens(tokens_), hidden({tokens.count(), encoder->options().width}) {}
-  std::shared_ptr<const Encoder> encoder;
-  test::Tokens tokens;
-  Tensor<float, 2> hidden;
-};
-
-test::Tokens tokens_of(const Batch& batch, std::int64_t vocabulary) {
-  test::Random random(1);
-  return {random, vocabulary, std::vector<std::int64_t>(static_cast<std::size_t>(batch.sequences), batch.tokens)};
-}
-
-// The first sequence against float64, computed once for each length: a batch begins with the tokens of the single one.
-bool is_right(const Operands& operands, std::int64_t length) {
-  static std::map<std::int64_t, Tensor<double, 3>> truths;
-  if (!truths.contains(length))
-    truths.emplace(length, test::encoder_twin<double>(*operands.encoder, operands.tokens.only(0)));
-  const Tensor<double, 3>& truth = truths.at(length);
-  for (std::int64_t n = 0; n < truth.size(); ++n) {
-    // Six layers of float32 rounding stay far below this for normalised rows; a wrong weight or head does not.
-    if (!(std::abs(operands.hidden.data()[n] - truth.data()[n]) < 1e-4)) return false;
-  }
-  return true;
-}
-
-// Two for each multiply-add of projections, feed-forward and attention.
-double operations_of(const Batch& batch, const EncoderOptions& made) {
-  const auto width = static_cast<double>(made.width);
-  const double layer = 2 * width * (4 * width + 2 * static_cast<double>(made.feed_forward_width)) +
-                       4 * static_cast<double>(batch.tokens) * width;
-  return static_cast<double>(batch.sequences * batch.tokens) * layer * static_cast<double>(made.layers);
-}
-
-Work batch_work(const Batch& batch, const CaseContext& context) {
-  static const std::shared_ptr<const Encoder> encoder = load(context.options.model);
-  const auto operands = std::make_shared<Operands>(encoder, tokens_of(batch, encoder->options().vocabulary));
-  Engine* engine = &context.engine;
-  Work work;
-  work.run = [operands, engine] { operands->encoder->forward(*engine, operands->tokens.input(), operands->hidden); };
-  work.is_right = [operands, batch] { return is_right(*operands, batch.tokens); };
-  work.operations = operations_of(batch, encoder->options());
-  // So few tokens that the layers' weights, read once a call, may take longer than the arithmetic. The packed copies
-  // are what is read; the weights themselves are as large and lie just as far away.
-  if (batch.sequences * batch.tokens <= 8) {
-    for (const auto& [name, weight] : encoder->weights()) {
-      if (name.starts_with("layers.")) work.reads.push_back(weight.values);
-    }
-  }
-  return work;
-}
-
 std::vector<Case> cases() {
   std::vector<Case> all;
-  for (const Batch batch : {Batch{1, 8}, {1, 16}, {1, 32}, {1, 128}, {1, 512}, {32, 128}}) {
+  for (const TokenBatch batch : {TokenBatch{1, 8}, {1, 16}, {1, 32}, {1, 128}, {1, 512}, {8, 512}, {32, 128}}) {
+    const bool quick = batch.tokens != 32 && batch.sequences != 8;
     all.push_back({case_name(batch.sequences, "x", batch.tokens),
-                   [batch](const CaseContext& context) { return batch_work(batch, context); }, batch.tokens != 32,
+                   [batch](const CaseContext& context) { return minilm_work(batch, context); }, quick,
                    batch.tokens == 8});
   }
   return all;

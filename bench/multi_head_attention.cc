@@ -3,11 +3,11 @@
 
 #include <memory>
 
+#include "harness/case_name.h"
+#include "harness/inputs.h"
+#include "harness/layer_check.h"
+#include "harness/suite.h"
 #include "layers/twins.h"
-#include "support/case_name.h"
-#include "support/inputs.h"
-#include "support/layer_check.h"
-#include "support/suite.h"
 
 namespace headlight::bench {
 namespace {

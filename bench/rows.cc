@@ -3,13 +3,13 @@
 #include <cmath>
 #include <memory>
 
+#include "harness/case_name.h"
+#include "harness/inputs.h"
+#include "harness/suite.h"
 #include "headlight/activation.h"
 #include "headlight/normalization.h"
 #include "reference/activation.h"
 #include "reference/normalization.h"
-#include "support/case_name.h"
-#include "support/inputs.h"
-#include "support/suite.h"
 
 namespace headlight::bench {
 namespace {

@@ -4,11 +4,11 @@
 #include <cmath>
 #include <memory>
 
+#include "harness/case_name.h"
+#include "harness/inputs.h"
+#include "harness/suite.h"
 #include "reference/activation.h"
 #include "runtime/isa_list.h"
-#include "support/case_name.h"
-#include "support/inputs.h"
-#include "support/suite.h"
 #include "vector_functions_kernel.h"
 
 #define HEADLIGHT_DECLARE(isa)                                    \

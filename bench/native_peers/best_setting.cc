@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include "support/clock.h"
+#include "harness/clock.h"
 
 namespace headlight::bench {
 namespace {

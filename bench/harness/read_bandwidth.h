@@ -6,8 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "harness/crew.h"
 #include "headlight/engine.h"
-#include "support/crew.h"
 
 namespace headlight::bench {
 

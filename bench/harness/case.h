@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "harness/options.h"
 #include "headlight/engine.h"
-#include "support/options.h"
 
 namespace headlight::bench {
 

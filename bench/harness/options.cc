@@ -1,4 +1,4 @@
-#include "support/options.h"
+#include "harness/options.h"
 
 #include <charconv>
 #include <stdexcept>

@@ -4,13 +4,13 @@
 #include <string>
 #include <vector>
 
-#include "support/case.h"
+#include "harness/case.h"
 
 namespace headlight::bench {
 
 // The main() of a suite. Benchmarks are named suite/case/isa/threads:N. Each makes its engine and its case, checks the
-// result, then times it in alternation with peers and yardsticks (support/paired_timing.h), and writes what it found
-// into counters (support/counters.h) that tools/bench makes a report of. Returns 1 when a result was wrong or an option
+// result, then times it in alternation with peers and yardsticks (harness/paired_timing.h), and writes what it found
+// into counters (harness/counters.h) that tools/bench makes a report of. Returns 1 when a result was wrong or an option
 // bad.
 struct SuiteOptions {
   // Whatever the threads asked for, one: the cases have no engine's work.

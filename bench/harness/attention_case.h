@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
+#include "harness/case.h"
 #include "headlight/attention.h"
 #include "native_peers/unfused_attention.h"
-#include "support/case.h"
 
 namespace headlight::bench {
 

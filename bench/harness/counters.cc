@@ -1,9 +1,9 @@
-#include "support/counters.h"
+#include "harness/counters.h"
 
 #include <algorithm>
 #include <cstddef>
 
-#include "support/statistics.h"
+#include "harness/statistics.h"
 
 namespace headlight::bench {
 namespace {

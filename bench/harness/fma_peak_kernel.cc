@@ -1,5 +1,5 @@
 // Compiled once per instruction set: the fastest that its fused multiply-adds can go.
-#include "support/fma_peak_kernel.h"
+#include "harness/fma_peak_kernel.h"
 
 #include "simd/vector-inl.h"
 

@@ -1,4 +1,4 @@
-#include "support/statistics.h"
+#include "harness/statistics.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,14 +1,14 @@
-#include "support/read_bandwidth.h"
+#include "harness/read_bandwidth.h"
 
 #include <unistd.h>
 
 #include <algorithm>
 
+#include "harness/clock.h"
+#include "harness/read_bandwidth_kernel.h"
 #include "headlight/system.h"
 #include "headlight/tensor.h"
 #include "runtime/isa_list.h"
-#include "support/clock.h"
-#include "support/read_bandwidth_kernel.h"
 
 #define HEADLIGHT_DECLARE(isa)         \
   namespace headlight::isa {           \

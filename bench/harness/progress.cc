@@ -1,4 +1,4 @@
-#include "support/progress.h"
+#include "harness/progress.h"
 
 #include <cstdio>
 #include <regex>

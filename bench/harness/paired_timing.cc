@@ -1,12 +1,12 @@
-#include "support/paired_timing.h"
+#include "harness/paired_timing.h"
 
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <thread>
 
-#include "support/clock.h"
-#include "support/statistics.h"
+#include "harness/clock.h"
+#include "harness/statistics.h"
 
 namespace headlight::bench {
 namespace {

@@ -1,4 +1,4 @@
-#include "support/attention_case.h"
+#include "harness/attention_case.h"
 
 #include <algorithm>
 #include <cmath>
@@ -6,9 +6,9 @@
 #include <memory>
 #include <utility>
 
+#include "harness/clock.h"
+#include "harness/inputs.h"
 #include "reference/attention.h"
-#include "support/clock.h"
-#include "support/inputs.h"
 
 namespace headlight::bench {
 namespace {

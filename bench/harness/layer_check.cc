@@ -1,4 +1,4 @@
-#include "support/layer_check.h"
+#include "harness/layer_check.h"
 
 #include <cmath>
 #include <map>

@@ -1,8 +1,8 @@
 // What this machine's fused multiply-adds can do at most: the yardstick beside every GFLOP/s that a benchmark prints.
 #pragma once
 
+#include "harness/crew.h"
 #include "headlight/engine.h"
-#include "support/crew.h"
 
 namespace headlight::bench {
 

@@ -1,4 +1,4 @@
-#include "support/crew.h"
+#include "harness/crew.h"
 
 namespace headlight::bench {
 

@@ -4,8 +4,8 @@
 #include <map>
 #include <string>
 
-#include "support/case.h"
-#include "support/paired_timing.h"
+#include "harness/case.h"
+#include "harness/paired_timing.h"
 
 namespace headlight::bench {
 

@@ -1,12 +1,12 @@
-#include "support/fma_peak.h"
+#include "harness/fma_peak.h"
 
 #include <algorithm>
 #include <numeric>
 #include <vector>
 
+#include "harness/clock.h"
+#include "harness/fma_peak_kernel.h"
 #include "runtime/isa_list.h"
-#include "support/clock.h"
-#include "support/fma_peak_kernel.h"
 
 #define HEADLIGHT_DECLARE(isa)     \
   namespace headlight::isa {       \

@@ -1,5 +1,5 @@
 // Compiled once per instruction set: the fastest that memory can be read.
-#include "support/read_bandwidth_kernel.h"
+#include "harness/read_bandwidth_kernel.h"
 
 #include "simd/vector-inl.h"
 

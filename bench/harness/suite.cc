@@ -1,4 +1,4 @@
-#include "support/suite.h"
+#include "harness/suite.h"
 
 #include <benchmark/benchmark.h>
 
@@ -6,12 +6,12 @@
 #include <exception>
 #include <string_view>
 
+#include "harness/case_name.h"
+#include "harness/counters.h"
+#include "harness/fma_peak.h"
+#include "harness/progress.h"
+#include "harness/read_bandwidth.h"
 #include "headlight/system.h"
-#include "support/case_name.h"
-#include "support/counters.h"
-#include "support/fma_peak.h"
-#include "support/progress.h"
-#include "support/read_bandwidth.h"
 
 namespace headlight::bench {
 namespace {
