@@ -1,0 +1,140 @@
+"""The cases: shapes alone, standard library only, so that they can be listed where nothing is installed."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Gemm:
+    """a [m, k] · weights [k, n]; the weights are constant, so a peer may pack them ahead."""
+
+    m: int
+    n: int
+    k: int
+    quick: bool = False
+    suite = "gemm"
+
+    @property
+    def name(self):
+        return f"{self.m}x{self.n}x{self.k}"
+
+    @property
+    def operations(self):
+        return 2 * self.m * self.n * self.k
+
+
+@dataclass(frozen=True)
+class Attention:
+    """query [B, Lq, Hq, D], key and value [B, Lk, Hkv, D]. `contiguous`: key and value lie in memory as [B, Hkv, Lk, D]."""
+
+    name: str
+    query_length: int
+    key_length: int
+    heads: int = 12
+    head_dim: int = 64
+    batch: int = 1
+    key_value_heads: int = 0  # 0: as many as heads
+    causal: bool = False
+    window: int = -1  # keys seen on each side; -1: all
+    key_lengths: tuple = ()  # [B]: keys at or past it are padding
+    sequences: tuple = ()  # packed: lengths that add up to Lq = Lk
+    contiguous: bool = False
+    suite: str = "attention"
+    quick: bool = False
+
+    @property
+    def kv_heads(self):
+        return self.key_value_heads or self.heads
+
+    def visible(self, sample, row):
+        """The keys [begin, end) that a query row sees."""
+        begin, end = 0, self.key_length
+        if self.sequences:
+            for length in self.sequences:
+                end = begin + length
+                if row < end:
+                    break
+                begin = end
+        if self.causal:
+            end = min(end, row + 1)
+        if self.window >= 0:
+            begin, end = max(begin, row - self.window), min(end, row + self.window + 1)
+        if self.key_lengths:
+            end = min(end, self.key_lengths[sample])
+        return begin, end
+
+    @property
+    def operations(self):
+        """Of the two products, over visible pairs."""
+        rows = ((sample, row) for sample in range(self.batch) for row in range(self.query_length))
+        pairs = sum(end - begin for begin, end in (self.visible(*row) for row in rows))
+        return 4 * self.head_dim * self.heads * pairs
+
+
+@dataclass(frozen=True)
+class Encoder:
+    """The hidden states of all-MiniLM-L6-v2, or of seeded weights of its shape."""
+
+    batch: int
+    tokens: int
+    quick: bool = False
+    suite = "minilm"
+
+    @property
+    def name(self):
+        return f"{self.batch}x{self.tokens}"
+
+    @property
+    def operations(self):
+        width, inner, layers = 384, 1536, 6
+        per_token = 2 * width * (4 * width + 2 * inner) + 4 * width * self.tokens
+        return layers * self.batch * self.tokens * per_token
+
+
+def self_attention(name, length, **options):
+    return Attention(name, length, length, **options)
+
+
+def packed(count, shortest, longest):
+    """Lengths evenly from `shortest` to `longest`."""
+    sequences = tuple(shortest + n * (longest - shortest) // (count - 1) for n in range(count))
+    return self_attention(f"packed_{count}_of_{shortest}_to_{longest}", sum(sequences), sequences=sequences)
+
+
+def decode(name, **options):
+    return Attention(name, 1, 8192, heads=32, head_dim=128, suite="decode", **options)
+
+
+def all_cases():
+    yield Gemm(256, 256, 256, quick=True)
+    for size in (512, 1024, 2048):
+        yield Gemm(size, size, size)
+    yield Gemm(128, 768, 768, quick=True)
+    yield Gemm(128, 3072, 768)
+    yield Gemm(128, 768, 3072)
+    yield Gemm(16, 768, 768, quick=True)
+    yield Gemm(1, 768, 768, quick=True)
+
+    yield self_attention("d64_l128", 128, quick=True)
+    yield self_attention("d64_l512", 512, quick=True)
+    yield self_attention("d64_l1024", 1024)
+    yield self_attention("d64_l4096", 4096)
+    yield self_attention("d32_l128", 128, head_dim=32)
+    yield self_attention("d128_h8_l2048", 2048, heads=8, head_dim=128)
+    yield self_attention("causal_l512", 512, causal=True, quick=True)
+    yield self_attention("causal_l1024", 1024, causal=True)
+    yield self_attention("causal_l4096", 4096, causal=True)
+    yield self_attention("window_256_l4096", 4096, window=256)
+    yield packed(64, 20, 500)
+    yield self_attention("key_lengths_half_l1024", 1024, batch=4, key_lengths=(512,) * 4)
+
+    yield decode("1x8192_contiguous", contiguous=True)
+    yield decode("1x8192_strided")
+    yield decode("1x8192_gqa_32_8", key_value_heads=8, contiguous=True, quick=True)
+
+    yield self_attention("l5_d4_h2", 5, heads=2, head_dim=4, suite="tiny", quick=True)
+    yield self_attention("l16_d64_h12", 16, suite="tiny", quick=True)
+
+    for tokens in (8, 16, 32, 128, 512):
+        yield Encoder(1, tokens, quick=tokens in (16, 128))
+    yield Encoder(8, 512)
+    yield Encoder(32, 128)

@@ -1,0 +1,147 @@
+"""headlight through its C interface, with ctypes."""
+
+import ctypes
+import os
+import pathlib
+
+import numpy as np
+
+NAME = "headlight"
+
+folder = pathlib.Path(os.environ["HEADLIGHT_LIBRARY"])
+engine_library = ctypes.CDLL(str(folder / "libheadlight.so"))
+models_library = ctypes.CDLL(str(folder / "libheadlight_models.so"))
+
+
+class Tensor(ctypes.Structure):
+    _fields_ = [
+        ("data", ctypes.c_void_p), ("type", ctypes.c_int32), ("rank", ctypes.c_int32), ("shape", ctypes.POINTER(ctypes.c_int64)),
+        ("strides", ctypes.POINTER(ctypes.c_int64)),
+    ]  # fmt: skip
+
+
+class Indices(ctypes.Structure):
+    _fields_ = [("data", ctypes.POINTER(ctypes.c_int64)), ("count", ctypes.c_int64)]
+
+
+class Error(ctypes.Structure):
+    _fields_ = [("status", ctypes.c_int32), ("message", ctypes.c_char * 1020)]
+
+
+class EngineOptions(ctypes.Structure):
+    _fields_ = [
+        ("struct_size", ctypes.c_size_t), ("threads", ctypes.c_int32), ("isa", ctypes.c_int32),
+        ("spin_microseconds", ctypes.c_void_p), ("executor", ctypes.c_void_p),
+    ]  # fmt: skip
+
+
+class AttentionOptions(ctypes.Structure):
+    """As far as these cases need it: a struct tells its size, and what lies behind is left at its default."""
+
+    _fields_ = [
+        ("struct_size", ctypes.c_size_t), ("causal", ctypes.c_int32), ("align", ctypes.c_int32),
+        ("window", ctypes.POINTER(ctypes.c_int64 * 2)), ("chunk", ctypes.c_int64), ("query_lengths", Indices),
+        ("key_lengths", Indices), ("query_offsets", Indices), ("key_offsets", Indices),
+    ]  # fmt: skip
+
+
+CAUSAL_TOP_LEFT = 1
+TYPES = {"float32": 0, "int64": 1}
+error = Error()
+engine = ctypes.c_void_p()
+
+
+def checked(status):
+    if status:
+        raise RuntimeError(error.message.decode())
+
+
+def version():
+    engine_library.headlight_version.restype = ctypes.c_char_p
+    return engine_library.headlight_version().decode()
+
+
+def start(threads):
+    engine_library.headlight_engine_destroy(engine)
+    options = EngineOptions(ctypes.sizeof(EngineOptions), threads)
+    checked(engine_library.headlight_engine_create(ctypes.byref(options), ctypes.byref(engine), ctypes.byref(error)))
+
+
+def tensor(array):
+    """A description of an array, which it keeps alive."""
+    extents = ctypes.c_int64 * array.ndim
+    strides = extents(*(stride // array.itemsize for stride in array.strides))
+    described = Tensor(array.ctypes.data, TYPES[str(array.dtype)], array.ndim, extents(*array.shape), strides)
+    described.array = array
+    return described
+
+
+def indices(values):
+    return Indices((ctypes.c_int64 * len(values))(*values), len(values))
+
+
+class Handle(ctypes.c_void_p):
+    """An object of the library's, destroyed with its last user."""
+
+    def __init__(self, destroy):
+        super().__init__()
+        self.destroy = destroy
+
+    def __del__(self):
+        self.destroy(self)
+
+
+def call(function, *arguments, out):
+    """run and result of a C function: arguments converted once, as a C program's are."""
+    last = ctypes.byref(error)
+    references = [ctypes.byref(argument) if isinstance(argument, ctypes.Structure) else argument for argument in arguments]
+
+    def run():
+        checked(function(*references, last))
+
+    return run, lambda: out
+
+
+def gemm(problem):
+    yield "packed", lambda: packed_gemm(problem)
+
+
+def packed_gemm(problem):
+    out = np.empty((problem.case.m, problem.case.n), np.float32)
+    packed = Handle(engine_library.headlight_packed_matrix_destroy)
+    create = engine_library.headlight_packed_matrix_create
+    checked(create(engine, ctypes.byref(tensor(problem.weights)), ctypes.byref(packed), ctypes.byref(error)))
+    return call(engine_library.headlight_gemm_packed, engine, tensor(problem.a), packed, tensor(out), None, out=out)
+
+
+def attention(problem):
+    yield "attention", lambda: attention_call(problem)
+
+
+def attention_call(problem):
+    case = problem.case
+    options = AttentionOptions(ctypes.sizeof(AttentionOptions))
+    if case.causal:
+        options.causal = CAUSAL_TOP_LEFT
+    if case.window >= 0:
+        options.window = ctypes.pointer((ctypes.c_int64 * 2)(case.window, case.window))
+    if case.key_lengths:
+        options.key_lengths = indices(case.key_lengths)
+    if case.sequences:
+        options.query_offsets = indices(np.cumsum((0, *case.sequences)).tolist())
+    out = np.empty(problem.query.shape, np.float32)
+    tensors = map(tensor, (problem.query, problem.key, problem.value, out))
+    return call(engine_library.headlight_attention, engine, *tensors, options, out=out)
+
+
+def encoder(problem):
+    yield "encoder", lambda: encoder_call(problem)
+
+
+def encoder_call(problem):
+    loaded = Handle(models_library.headlight_encoder_destroy)
+    folder_name = str(problem.model.folder).encode()
+    checked(models_library.headlight_encoder_load(folder_name, ctypes.byref(loaded), ctypes.byref(error)))
+    out = np.empty((*problem.ids.shape, problem.model.config["hidden_size"]), np.float32)
+    encode = models_library.headlight_encoder_encode_ids
+    return call(encode, loaded, engine, tensor(problem.ids), None, tensor(out), out=out)

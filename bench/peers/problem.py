@@ -1,0 +1,120 @@
+"""A case's inputs, and its result in float64 on a sample of rows."""
+
+import functools
+
+import numpy as np
+
+import bert
+
+CHECKED_ROWS = 96
+
+
+class GemmProblem:
+    def __init__(self, case):
+        random = np.random.default_rng(1)
+        self.case = case
+        self.a = random.standard_normal((case.m, case.k), np.float32)
+        self.weights = random.standard_normal((case.k, case.n), np.float32)
+
+    def error(self, out):
+        rows = sampled(self.case.m)
+        return worst_error(out[rows], self.a[rows].astype(np.float64) @ self.weights.astype(np.float64))
+
+
+class AttentionProblem:
+    """query, key, value: [B, L, H, D]; contiguous cases hold key and value in [B, H, L, D] memory, seen through strides."""
+
+    def __init__(self, case):
+        self.case = case
+        self.random = np.random.default_rng(1)
+        self.query = self.draw(case.query_length, case.heads, False)
+        self.key = self.draw(case.key_length, case.kv_heads, case.contiguous)
+        self.value = self.draw(case.key_length, case.kv_heads, case.contiguous)
+
+    def draw(self, length, heads, contiguous):
+        batch, head_dim = self.case.batch, self.case.head_dim
+        if contiguous:
+            memory = self.random.standard_normal((batch, heads, length, head_dim), np.float32)
+            return memory.transpose(0, 2, 1, 3)
+        return self.random.standard_normal((batch, length, heads, head_dim), np.float32)
+
+    def mask(self):
+        """[B or 1, 1, Lq or 1, Lk], true where seen, for those who know no intervals."""
+        case = self.case
+        if case.key_lengths:
+            return (np.arange(case.key_length) < np.array(case.key_lengths)[:, None])[:, None, None, :]
+        bounds = np.array([case.visible(0, row) for row in range(case.query_length)])
+        keys = np.arange(case.key_length)
+        return ((keys >= bounds[:, :1]) & (keys < bounds[:, 1:]))[None, None]
+
+    def grouped(self):
+        """One query whose heads share key heads, as as many queries as share one: [B, Hkv, Hq / Hkv, D], [B, Hkv, Lk, D], [B, Hkv, Lk, D]."""
+        case = self.case
+        query = self.query.reshape(case.batch, case.kv_heads, case.heads // case.kv_heads, case.head_dim)
+        return query, self.key.transpose(0, 2, 1, 3), self.value.transpose(0, 2, 1, 3)
+
+    def padded(self, tensor):
+        """A packed tensor [1, sum, H, D] as [sequences, longest, H, D] with zeros behind the shorter ones."""
+        lengths = self.case.sequences
+        out = np.zeros((len(lengths), max(lengths), *tensor.shape[2:]), np.float32)
+        for sample, piece in enumerate(self.pieces(tensor)):
+            out[sample, : piece.shape[1]] = piece
+        return out
+
+    def packed(self, padded):
+        """The other way round."""
+        return np.concatenate([row[:length] for row, length in zip(padded, self.case.sequences)])[None]
+
+    def pieces(self, tensor):
+        """Views [1, length, H, D] of the packed sequences."""
+        begin = 0
+        for length in self.case.sequences:
+            yield tensor[:, begin : begin + length]
+            begin += length
+
+    @functools.cached_property
+    def truth(self):
+        case, rows = self.case, sampled(self.case.query_length)
+        out = np.zeros((case.batch, len(rows), case.heads, case.head_dim))
+        for sample in range(case.batch):
+            for head in range(case.heads):
+                shared = head * case.kv_heads // case.heads
+                key = self.key[sample, :, shared].astype(np.float64)
+                value = self.value[sample, :, shared].astype(np.float64)
+                for n, row in enumerate(rows):
+                    begin, end = case.visible(sample, row)
+                    scores = key[begin:end] @ self.query[sample, row, head].astype(np.float64) / np.sqrt(case.head_dim)
+                    weights = np.exp(scores - scores.max())
+                    out[sample, n, head] = weights @ value[begin:end] / weights.sum()
+        return out
+
+    def error(self, out):
+        return worst_error(out[:, sampled(self.case.query_length)], self.truth)
+
+
+class EncoderProblem:
+    def __init__(self, case):
+        self.case = case
+        self.model = bert.load()
+        random = np.random.default_rng(1)
+        self.ids = random.integers(1000, 30000, (case.batch, case.tokens), np.int64)
+
+    @functools.cached_property
+    def truth(self):
+        return bert.hidden_states(self.model, self.ids[[0, -1]])
+
+    def error(self, out):
+        return worst_error(out[[0, -1]], self.truth)
+
+
+def sampled(rows):
+    return np.unique(np.linspace(0, rows - 1, CHECKED_ROWS).astype(int))
+
+
+def worst_error(out, truth):
+    """The largest error of an element, over the norm of its row. Plain float32 stays below 1e-6, bfloat16 does not below 1e-4."""
+    return float(np.max(np.abs(out - truth) / np.linalg.norm(truth, axis=-1, keepdims=True)))
+
+
+def make(case):
+    return {"gemm": GemmProblem, "minilm": EncoderProblem}.get(case.suite, AttentionProblem)(case)

@@ -1,0 +1,156 @@
+"""PyTorch on the CPU: scaled_dot_product_attention, mm and MKL's packed linear, and the fused nn.TransformerEncoderLayer."""
+
+import torch
+import torch._inductor.config as inductor
+import torch.nn.functional as F
+from torch.nn.attention import flex_attention
+
+NAME = "PyTorch"
+
+# For good: entering it in every call would cost the tiny cases a microsecond.
+inference = torch.inference_mode()
+inference.__enter__()
+
+
+def version():
+    return torch.__version__
+
+
+def start(threads):
+    torch.set_num_threads(threads)
+
+
+def call(step, canonical=lambda out: out):
+    """Makes run and result of a step that returns a tensor. The last one is freed first, as a loop of a user's would."""
+
+    def make():
+        last = []
+
+        def run():
+            last.clear()
+            last.append(step())
+
+        return run, lambda: canonical(last[0]).numpy()
+
+    return make
+
+
+def gemm(problem):
+    a = torch.from_numpy(problem.a)
+    weights = torch.from_numpy(problem.weights)
+    rows = weights.t().contiguous()
+    out = torch.empty(a.shape[0], weights.shape[1])
+    yield "mm", call(lambda: torch.mm(a, weights, out=out))
+    yield "linear", call(lambda: F.linear(a, rows))
+    yield "MKL packed", lambda: packed_by_mkl(a, rows)
+    yield "oneDNN packed", lambda: packed_by_onednn(a, rows)
+
+
+def packed_by_mkl(a, rows):
+    """What torch.compile makes of frozen weights."""
+    packed = torch.ops.mkl._mkl_reorder_linear_weight(rows, a.shape[0])
+    return call(lambda: torch.ops.mkl._mkl_linear(a, packed, rows, None, a.shape[0]))()
+
+
+def packed_by_onednn(a, rows):
+    packed = torch.ops.mkldnn._reorder_linear_weight(rows, a.shape[0])
+    return call(lambda: torch.ops.mkldnn._linear_pointwise(a, packed, None, "none", [], ""))()
+
+
+def swap(tensor):
+    """[B, L, H, D] ↔ [B, H, L, D], without a copy."""
+    return tensor.transpose(1, 2)
+
+
+def attention(problem):
+    case = problem.case
+    views = [swap(torch.from_numpy(tensor)) for tensor in (problem.query, problem.key, problem.value)]
+    if case.sequences:
+        yield from packed(problem, views)
+        return
+    options = {"is_causal": case.causal, "enable_gqa": case.kv_heads != case.heads}
+    if case.window >= 0 or case.key_lengths:
+        options["attn_mask"] = torch.from_numpy(problem.mask()).expand(-1, -1, case.query_length, -1)
+    yield "strided", call(lambda: F.scaled_dot_product_attention(*views, **options), swap)
+    if case.suite != "decode":
+        copies = [view.contiguous() for view in views]
+        yield "contiguous", call(lambda: F.scaled_dot_product_attention(*copies, **options), swap)
+    if case.kv_heads != case.heads:
+        grouped = [torch.from_numpy(tensor) for tensor in problem.grouped()]
+        yield "grouped", call(lambda: F.scaled_dot_product_attention(*grouped), lambda out: out.reshape(problem.query.shape))
+    if case.key_lengths:
+        yield "one by one", cut_to_length(case, views)
+    if case.window >= 0:
+        yield "flex_attention", lambda: flex_window(case, views)
+
+
+def cut_to_length(case, views):
+    samples = [[view[n : n + 1] for view in views] for n in range(case.batch)]
+    cut = [(query, key[:, :, :length], value[:, :, :length]) for (query, key, value), length in zip(samples, case.key_lengths)]
+    return call(lambda: [F.scaled_dot_product_attention(*sample) for sample in cut], lambda outs: swap(torch.cat(outs)))
+
+
+def flex_window(case, views):
+    """Skips blocks that nobody sees; compiled by the machine's own g++."""
+    seen = lambda batch, head, row, key: (row - key).abs() <= case.window
+    blocks = flex_attention.create_block_mask(seen, None, None, case.query_length, case.key_length, device="cpu")
+    compiled = torch.compile(flex_attention.flex_attention)
+    return call(lambda: compiled(*views, block_mask=blocks), swap)()
+
+
+def packed(problem, views):
+    lengths = problem.case.sequences
+    parts = list(zip(*(view.split(lengths, dim=2) for view in views)))
+    joined = lambda outs: swap(torch.cat(outs, dim=2))
+    yield "one by one", call(lambda: [F.scaled_dot_product_attention(*part) for part in parts], joined)
+
+    padded = [swap(torch.from_numpy(problem.padded(t))) for t in (problem.query, problem.key, problem.value)]
+    longest = max(lengths)
+    seen = (torch.arange(longest) < torch.tensor(lengths)[:, None])[:, None, None, :].expand(-1, -1, longest, -1)
+    unpad = lambda out: torch.from_numpy(problem.packed(swap(out).numpy()))
+    yield "padded", call(lambda: F.scaled_dot_product_attention(*padded, attn_mask=seen), unpad)
+
+
+def transformer_layer(model, number):
+    tensors = {name: torch.from_numpy(tensor.copy()) for name, tensor in model.layer(number).items()}
+    inner, width = tensors["intermediate.dense.weight"].shape
+    layer = torch.nn.TransformerEncoderLayer(width, model.heads, inner, 0.0, "gelu", model.epsilon, batch_first=True).eval()
+    joined = lambda kind: torch.cat([tensors[f"attention.self.{part}.{kind}"] for part in ("query", "key", "value")])
+    state = {"self_attn.in_proj_weight": joined("weight"), "self_attn.in_proj_bias": joined("bias")}
+    names = {"self_attn.out_proj": "attention.output.dense", "norm1": "attention.output.LayerNorm", "linear1": "intermediate.dense",
+             "linear2": "output.dense", "norm2": "output.LayerNorm"}  # fmt: skip
+    for ours, theirs in names.items():
+        state |= {f"{ours}.{kind}": tensors[f"{theirs}.{kind}"] for kind in ("weight", "bias")}
+    layer.load_state_dict(state)
+    return layer
+
+
+class Bert(torch.nn.Module):
+    def __init__(self, model, length):
+        super().__init__()
+        tensor = lambda name: torch.from_numpy(model.tensors[f"embeddings.{name}"].copy())
+        self.words = tensor("word_embeddings.weight")
+        self.embedded = torch.from_numpy(model.embedded(length))
+        self.norm = tensor("LayerNorm.weight"), tensor("LayerNorm.bias"), model.epsilon
+        self.layers = torch.nn.ModuleList(transformer_layer(model, number) for number in model.layers)
+
+    def forward(self, ids):
+        x = F.embedding(ids, self.words) + self.embedded
+        x = F.layer_norm(x, x.shape[-1:], *self.norm)
+        for layer in self.layers:
+            x = layer(x)
+        return x
+
+
+def encoder(problem):
+    network = Bert(problem.model, problem.case.tokens).eval()
+    ids = torch.from_numpy(problem.ids)
+    yield "nn.TransformerEncoderLayer", call(lambda: network(ids))
+    yield "compiled", lambda: compiled(network, ids)
+
+
+def compiled(network, ids):
+    """torch.compile with constant weights, by the machine's own g++."""
+    inductor.freezing = True
+    optimised = torch.compile(network)
+    return call(lambda: optimised(ids))()
