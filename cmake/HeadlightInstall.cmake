@@ -14,6 +14,12 @@ install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/headlight DESTINATION ${CMAKE_IN
 install(TARGETS ${libraries} EXPORT headlight-targets)
 install(EXPORT headlight-targets NAMESPACE headlight:: DESTINATION ${config_folder})
 
+# What a C compiler must link beside our archives.
+set(cxx_runtime stdc++)
+if("c++" IN_LIST CMAKE_CXX_IMPLICIT_LINK_LIBRARIES)
+  set(cxx_runtime c++)
+endif()
+
 configure_package_config_file(${CMAKE_CURRENT_LIST_DIR}/headlight-config.cmake.in
   ${PROJECT_BINARY_DIR}/headlight-config.cmake INSTALL_DESTINATION ${config_folder})
 # Before 1.0 a minor version may change the interface.

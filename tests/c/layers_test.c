@@ -152,9 +152,11 @@ static void multi_head_attention(void) {
   REFUSED("not", headlight_transformer_encoder_layer_forward(layer, engine, &in, &out, NULL, &error));
   headlight_layer_destroy(layer);
 
-  headlight_multi_head_attention_options options = {.struct_size = sizeof options, .width = 10, .heads = 3};
+  headlight_multi_head_attention_options options = {.struct_size = sizeof options, .width = 10, .heads = 4};
   REFUSED("10", headlight_multi_head_attention_create(&options, &layer, &error));
   CHECK(layer == NULL);
+  options.width = (int64_t)1 << 30;  // 2⁶² bytes and more of weights
+  FAILS(HEADLIGHT_OUT_OF_MEMORY, "memory", headlight_multi_head_attention_create(&options, &layer, &error));
   REFUSED("width", headlight_multi_head_attention_create(NULL, &layer, &error));
   REFUSED("result", headlight_multi_head_attention_create(&options, NULL, &error));
 }

@@ -6,7 +6,7 @@ function(run)
 endfunction()
 
 set(prefix ${WORK}/installed)
-set(folder ${WORK}/${WAY}${KIND})
+set(folder ${WORK}/${WAY}_${KIND})
 file(REMOVE_RECURSE ${folder})
 set(configure ${CMAKE_COMMAND} -G ${GENERATOR} -DCMAKE_MAKE_PROGRAM=${MAKE_PROGRAM} -DCMAKE_CXX_COMPILER=${COMPILER}
   -DCMAKE_CXX_COMPILER_LAUNCHER=${LAUNCHER} -B ${folder} -S)
@@ -15,6 +15,13 @@ if(WAY STREQUAL "install")
   file(REMOVE_RECURSE ${prefix} ${WORK}/elsewhere)
   run(${CMAKE_COMMAND} --install ${BUILD} --config ${CONFIG} --prefix ${WORK}/elsewhere)
   file(RENAME ${WORK}/elsewhere ${prefix})
+
+elseif(WAY STREQUAL "find_package_c")
+  # No C++ compiler is named, and none is looked for.
+  run(${CMAKE_COMMAND} -G ${GENERATOR} -DCMAKE_MAKE_PROGRAM=${MAKE_PROGRAM} -DCMAKE_C_COMPILER=${C_COMPILER} -B ${folder}
+    -S ${CMAKE_CURRENT_LIST_DIR}/find_package_c -DCMAKE_PREFIX_PATH=${prefix} -DKIND=${KIND})
+  run(${CMAKE_COMMAND} --build ${folder})
+  run(${folder}/consumer)
 
 elseif(WAY STREQUAL "find_package")
   run(${configure} ${CMAKE_CURRENT_LIST_DIR}/find_package -DCMAKE_PREFIX_PATH=${prefix} -DKIND=${KIND})
@@ -27,7 +34,7 @@ elseif(WAY STREQUAL "readme")
   run(${CMAKE_COMMAND} --build ${folder})
   run(${folder}/two_heads)
 
-elseif(WAY STREQUAL "pkg_config")
+elseif(WAY MATCHES "^pkg_config")
   find_program(pkg_config NAMES pkg-config pkgconf)
   if(NOT pkg_config)
     message("skipped: pkg-config is not installed")
@@ -43,8 +50,11 @@ elseif(WAY STREQUAL "pkg_config")
   execute_process(COMMAND ${pkg_config} ${options} headlight-models OUTPUT_VARIABLE flags COMMAND_ERROR_IS_FATAL ANY)
   separate_arguments(flags UNIX_COMMAND "${flags}")
   file(MAKE_DIRECTORY ${folder})
-  run(${COMPILER} -std=c++20 -Wall -Wextra -Werror -DCONSUMER_HAS_MODELS ${CMAKE_CURRENT_LIST_DIR}/consumer.cc ${flags} ${link_options}
-    -o ${folder}/consumer)
+  set(compile ${COMPILER} -std=c++20 ${CMAKE_CURRENT_LIST_DIR}/consumer.cc)
+  if(WAY STREQUAL "pkg_config_c")
+    set(compile ${C_COMPILER} -std=c99 -pedantic ${CMAKE_CURRENT_LIST_DIR}/consumer.c)
+  endif()
+  run(${compile} -Wall -Wextra -Werror -DCONSUMER_HAS_MODELS ${flags} ${link_options} -o ${folder}/consumer)
   run(${folder}/consumer)
 
 elseif(WAY STREQUAL "add_subdirectory")

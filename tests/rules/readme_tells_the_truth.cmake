@@ -1,23 +1,26 @@
-# Every C++ block of README.md is a file of tests/snippets, word for word, and every one of those files is shown. Its CMake block is the project
-# that consumers.readme builds. Every command is one that a
-# test runs: tools_test runs those of the program, .ci/run the others.
+# Every C++ and C block of README.md is a file of tests/snippets, word for word, and every one of those files is shown. Its CMake block is the
+# project that consumers.readme builds. Every command is one that a test runs: tools_test runs those of the program, .ci/run the others.
 cmake_minimum_required(VERSION 3.25)
 
 file(READ ${SOURCE}/README.md readme)
-file(GLOB snippets ${SOURCE}/tests/snippets/*.cc)
-foreach(snippet IN LISTS snippets)
-  file(READ ${snippet} text)
-  string(FIND "${readme}" "```cpp\n${text}```\n" at)
-  if(at EQUAL -1)
-    message(SEND_ERROR "README.md does not show ${snippet} as it is")
+foreach(ending_and_language cc:cpp c:c)
+  string(REGEX MATCH "(.+):(.+)" _ ${ending_and_language})
+  set(language ${CMAKE_MATCH_2})
+  file(GLOB snippets ${SOURCE}/tests/snippets/*.${CMAKE_MATCH_1})
+  foreach(snippet IN LISTS snippets)
+    file(READ ${snippet} text)
+    string(FIND "${readme}" "```${language}\n${text}```\n" at)
+    if(at EQUAL -1)
+      message(SEND_ERROR "README.md does not show ${snippet} as it is")
+    endif()
+  endforeach()
+  string(REGEX MATCHALL "\n```${language}\n" blocks "${readme}")
+  list(LENGTH blocks shown)
+  list(LENGTH snippets there)
+  if(NOT shown EQUAL there)
+    message(SEND_ERROR "README.md shows ${shown} blocks of ${language}, tests/snippets holds ${there}")
   endif()
 endforeach()
-string(REGEX MATCHALL "\n```cpp\n" blocks "${readme}")
-list(LENGTH blocks shown)
-list(LENGTH snippets there)
-if(NOT shown EQUAL there)
-  message(SEND_ERROR "README.md shows ${shown} C++ blocks, tests/snippets holds ${there}")
-endif()
 
 file(READ ${SOURCE}/tests/consumers/readme/CMakeLists.txt text)
 string(REGEX MATCHALL "\n```cmake\n[^`]*```" blocks "${readme}")
