@@ -53,6 +53,8 @@ inline void pack_values(const float* value, std::int64_t value_stride, std::int6
     const std::int64_t columns = smaller(width, value_dim - column);
     for (std::int64_t j = 0; j < keys; ++j) {
       const float* from = value + j * value_stride + column;
+      for (std::int64_t d = 0; d < columns; d += kFloatsOfLine)
+        __builtin_prefetch(from + kPrefetchRows * value_stride + d);
       float* to = panels + j * width;
       std::int64_t d = 0;
       for (; d + kLanes <= columns; d += kLanes) store(load(from + d), to + d);

@@ -24,7 +24,36 @@ constexpr std::size_t kStackBytes = 32 << 10;
 
 PackedHead packed_head(const AttentionCall& call, float* keys, float* values, std::int64_t head) noexcept {
   return {keys + head * call.plan.packed_keys_size,
-          call.plan.pack_values ? values + head * call.plan.packed_values_size : nullptr};
+          call.plan.pack_values ? values + head * call.plan.packed_values_size : nullptr, 0};
+}
+
+// What the plan must know of packed sequences: their longest, and how many of its kind they would be.
+void measure_sequences(const ops::AttentionSequences& sequences, ops::AttentionTraits& traits) noexcept {
+  std::int64_t longest = 1;
+  double squares = 0;
+  for (std::int64_t s = 0; s < sequences.count(); ++s) {
+    const std::int64_t keys = sequences(0, s).keys;
+    longest = std::max(longest, keys);
+    squares += static_cast<double>(keys) * static_cast<double>(keys);
+  }
+  traits.longest_sequence = longest;
+  traits.equal_sequences = squares / (static_cast<double>(longest) * static_cast<double>(longest));
+}
+
+ops::AttentionTraits traits_of(const kernels::AttentionKernels& kernels, const View<const float, 4>& value,
+                               const ops::AttentionSequences& sequences, const AttentionOptions& options) noexcept {
+  const std::int64_t vector_bytes = kernels.lanes * static_cast<std::int64_t>(sizeof(float));
+  ops::AttentionTraits traits{};
+  traits.with_probabilities = options.probabilities.per_head || options.probabilities.averaged;
+  traits.values_aligned = reinterpret_cast<std::uintptr_t>(value.data) % static_cast<std::uintptr_t>(vector_bytes) == 0;
+  for (int axis = 0; axis < 3; ++axis) {
+    traits.values_aligned =
+        traits.values_aligned && (value.extent(axis) == 1 || value.stride(axis) % kernels.lanes == 0);
+  }
+  traits.longest_sequence = value.extent(1);
+  traits.equal_sequences = 1.0;
+  if (!options.query_offsets.empty()) measure_sequences(sequences, traits);
+  return traits;
 }
 
 void run_direct(Engine& engine, const AttentionCall& call) noexcept {
@@ -50,13 +79,22 @@ void run_split_keys(Engine& engine, const AttentionCall& call) noexcept {
 void run_packed_by_head(Engine& engine, const AttentionCall& call) noexcept {
   const std::int64_t heads = call.sizes.key_value_heads;
   const ops::AttentionPlan& plan = call.plan;
-  runtime::parallel_for(engine, call.sizes.batch * heads, plan.lanes, [&](std::int64_t task, int lane) {
-    const PackedHead packed = packed_head(call, call.lane_part<float>(lane, plan.lane.packed_keys),
-                                          call.lane_part<float>(lane, plan.lane.packed_values), 0);
-    ops::pack_head(call, task / heads, task % heads, 0, call.sizes.key_length, packed);
-    for (std::int64_t row = 0; row < plan.rows; row += plan.row_block) {
-      ops::attend_rows(call, lane, {task / heads, task % heads, row, std::min(row + plan.row_block, plan.rows)},
-                       packed);
+  const std::int64_t sequences = call.sequences.count();
+  // Heads are innermost, for their keys lie side by side.
+  runtime::parallel_for(engine, call.sizes.batch * sequences * heads, plan.lanes, [&](std::int64_t task, int lane) {
+    const std::int64_t head = task % heads;
+    const std::int64_t s = task / heads % sequences;
+    const std::int64_t sample = task / heads / sequences;
+    const ops::AttentionSequence sequence = call.sequences(sample, s);
+    PackedHead packed = packed_head(call, call.lane_part<float>(lane, plan.lane.packed_keys),
+                                    call.lane_part<float>(lane, plan.lane.packed_values), 0);
+    packed.first_key = sequence.first_key;
+    ops::pack_head(call, sample, head, sequence.first_key, sequence.first_key + sequence.keys, packed);
+    // Rows after the last sequence are padding, and its unit's business.
+    const std::int64_t first = sequence.first_query * call.sizes.group;
+    const std::int64_t last = s + 1 == sequences ? plan.rows : first + sequence.queries * call.sizes.group;
+    for (std::int64_t row = first; row < last; row += plan.row_block) {
+      ops::attend_rows(call, lane, {sample, head, row, std::min(row + plan.row_block, last)}, packed);
     }
   });
 }
@@ -124,16 +162,16 @@ void attention(Engine& engine, View<const float, 4> query, View<const float, 4> 
   const ops::AttentionSizes sizes = ops::check_attention("attention", query, key, value, out, options);
   if (sizes.query_heads == 0 || ops::writes_nothing(out, options)) return;
   const kernels::AttentionKernels& kernels = *kernels::table(engine.isa()).attention;
-  const bool with_probabilities = options.probabilities.per_head || options.probabilities.averaged;
+  const ops::AttentionSequences sequences{options, sizes.query_length, sizes.key_length};
   AttentionCall call{.query = query,
                      .key = key,
                      .value = value,
                      .out = out,
                      .options = options,
                      .sizes = sizes,
-                     .sequences = {options, sizes.query_length, sizes.key_length},
+                     .sequences = sequences,
                      .kernels = kernels,
-                     .plan = ops::plan_attention(engine, kernels, sizes, with_probabilities),
+                     .plan = ops::plan_attention(engine, kernels, sizes, traits_of(kernels, value, sequences, options)),
                      .exponent_scale = 0.0f,
                      .query_factor = 0.0f,
                      .scratch = nullptr};
@@ -149,7 +187,7 @@ void attention(Engine& engine, View<const float, 4> query, View<const float, 4> 
 
 std::size_t workspace_bytes(const Engine& engine, const AttentionShape& shape) {
   const ops::AttentionSizes sizes = ops::check_attention_shape("workspace_bytes", shape);
-  return ops::plan_attention(engine, *kernels::table(engine.isa()).attention, sizes, true).bytes;
+  return ops::attention_plan_bytes(engine, *kernels::table(engine.isa()).attention, sizes);
 }
 
 void reserve(Engine& engine, const AttentionShape& shape) {

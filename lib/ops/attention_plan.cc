@@ -25,14 +25,24 @@ double estimated_nanoseconds(const kernels::AttentionKernels& kernels, const Att
   return std::max(products, bytes / 30.0);
 }
 
-AttentionRoute choose_route(const kernels::AttentionKernels& kernels, std::int64_t heads, const AttentionPlan& plan) {
+AttentionRoute choose_route(const kernels::AttentionKernels& kernels, std::int64_t heads, const AttentionTraits& traits,
+                            const AttentionPlan& plan) {
   if (plan.rows <= kernels.query_rows) {
     const bool split = plan.lanes > 1 && heads < 4 * plan.lanes && plan.key_blocks > 1;
     return split ? AttentionRoute::split_keys : AttentionRoute::direct;
   }
   // With eight units a lane, the last ones to end leave at most an eighth of the time unused.
-  const bool enough_heads = plan.lanes == 1 || heads >= 8 * plan.lanes;
-  return enough_heads ? AttentionRoute::packed_by_head : AttentionRoute::packed_first;
+  const bool enough_units = plan.lanes == 1 || static_cast<double>(heads) * traits.equal_sequences >= 8.0 * plan.lanes;
+  return enough_units ? AttentionRoute::packed_by_head : AttentionRoute::packed_first;
+}
+
+// A copy of the values with its rows side by side costs a pass over them and saves translating a page for every row: 1
+// % from 200 rows on. It pays much sooner where a vector would lie across two cache lines (12 heads of 64 at L = 128: 5
+// % of the whole), where rows need several panels, or where they end within a vector.
+bool values_want_packing(const kernels::AttentionKernels& kernels, const AttentionSizes& sizes,
+                         const AttentionTraits& traits, std::int64_t rows) noexcept {
+  return rows >= 192 || !traits.values_aligned || sizes.value_dim > kernels.value_panel ||
+         sizes.value_dim % kernels.lanes != 0;
 }
 
 void lay_out_lane(const kernels::AttentionKernels& kernels, const AttentionSizes& sizes, AttentionPlan& plan) noexcept {
@@ -63,7 +73,7 @@ std::int64_t attention_key_block(const AttentionSizes& sizes) noexcept {
 }
 
 AttentionPlan plan_attention(const Engine& engine, const kernels::AttentionKernels& kernels,
-                             const AttentionSizes& sizes, bool with_probabilities) noexcept {
+                             const AttentionSizes& sizes, const AttentionTraits& traits) noexcept {
   AttentionPlan plan{};
   const std::int64_t heads = sizes.batch * sizes.key_value_heads;
   plan.rows = sizes.query_length * sizes.group;
@@ -75,7 +85,7 @@ AttentionPlan plan_attention(const Engine& engine, const kernels::AttentionKerne
   const std::int64_t tiles = (plan.rows + kernels.query_rows - 1) / kernels.query_rows;
   const std::int64_t most_units = heads * std::max(tiles, plan.key_blocks);
   plan.lanes = runtime::lanes_for(engine, most_units, estimated_nanoseconds(kernels, sizes));
-  plan.route = choose_route(kernels, heads, plan);
+  plan.route = choose_route(kernels, heads, traits, plan);
 
   // Smaller row blocks where there would be too few of them for the lanes.
   std::int64_t block_tiles = kRowBlock / kernels.query_rows;
@@ -86,14 +96,12 @@ AttentionPlan plan_attention(const Engine& engine, const kernels::AttentionKerne
   plan.row_block = std::min(plan.rows, block_tiles * kernels.query_rows);
 
   const bool packed = plan.route == AttentionRoute::packed_by_head || plan.route == AttentionRoute::packed_first;
-  // A copy with its rows side by side costs a pass over the values and saves translating a page for every row: 1 % from
-  // 200 rows on, more where rows need several panels or end within a vector.
-  plan.pack_values =
-      packed && (plan.rows >= 192 || sizes.value_dim > kernels.value_panel || sizes.value_dim % kernels.lanes != 0);
+  plan.pack_values = packed && values_want_packing(kernels, sizes, traits, plan.rows);
   plan.value_panel_width = std::min<std::int64_t>(kernels.value_panel, plan.padded_value_dim);
-  plan.value_panel_stride = plan.value_panel_width * sizes.key_length;
+  plan.packed_length = plan.route == AttentionRoute::packed_by_head ? traits.longest_sequence : sizes.key_length;
+  plan.value_panel_stride = plan.value_panel_width * plan.packed_length;
   // The last panel of a sequence is only as wide as keys are left, and the tiles read a whole panel's width of it.
-  if (packed) plan.packed_keys_size = round_up(sizes.key_length * sizes.head_dim + kernels.key_panel, 32);
+  if (packed) plan.packed_keys_size = round_up(plan.packed_length * sizes.head_dim + kernels.key_panel, 32);
   if (plan.pack_values) {
     plan.packed_values_size =
         round_up(sizes.value_dim, kernels.value_panel) / kernels.value_panel * plan.value_panel_stride;
@@ -109,11 +117,22 @@ AttentionPlan plan_attention(const Engine& engine, const kernels::AttentionKerne
   plan.partial_maximum = layout.add<float>(partials);
   plan.partial_sums = layout.add<float>(partials * kernels.lanes);
   plan.partial_out = layout.add<float>(partials * plan.padded_value_dim);
-  const std::int64_t saved_rows = with_probabilities ? sizes.batch * sizes.query_heads * sizes.query_length : 0;
+  const std::int64_t saved_rows = traits.with_probabilities ? sizes.batch * sizes.query_heads * sizes.query_length : 0;
   plan.row_maximum = layout.add<float>(saved_rows);
   plan.row_sum = layout.add<float>(saved_rows);
   plan.bytes = layout.bytes();
   return plan;
+}
+
+std::size_t attention_plan_bytes(const Engine& engine, const kernels::AttentionKernels& kernels,
+                                 const AttentionSizes& sizes) noexcept {
+  AttentionTraits traits{true, false, sizes.key_length, 1.0};
+  const AttentionPlan alone = plan_attention(engine, kernels, sizes, traits);
+  // Packed sequences, each unit packing its own: none is longer than this, or there would not be enough units.
+  const std::int64_t heads = sizes.batch * sizes.key_value_heads;
+  traits.longest_sequence = std::min(sizes.key_length, sizes.key_length * heads / (8 * alone.lanes) + 1);
+  traits.equal_sequences = static_cast<double>(sizes.key_length);
+  return std::max(alone.bytes, plan_attention(engine, kernels, sizes, traits).bytes);
 }
 
 }  // namespace headlight::ops

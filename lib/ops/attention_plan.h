@@ -17,10 +17,20 @@ enum class AttentionRoute : std::uint8_t {
   direct,
   // One tile of rows and many keys: unit (sample, key/value head, key block), then an ordered merge.
   split_keys,
-  // Unit (sample, key/value head), which packs its keys for itself.
+  // Unit (sample, sequence, key/value head), which packs its keys for itself.
   packed_by_head,
   // All keys are packed first; unit (sample, key/value head, block of rows).
   packed_first,
+};
+
+// What the plan depends on beside the sizes.
+struct AttentionTraits {
+  bool with_probabilities;
+  // Every row of the values begins at a multiple of the vector size.
+  bool values_aligned;
+  // The longest of the packed sequences in keys, and their work in units of its square; key_length and 1 for one alone.
+  std::int64_t longest_sequence;
+  double equal_sequences;
 };
 
 // Byte offsets into one lane's scratch memory.
@@ -51,7 +61,8 @@ struct AttentionPlan {
   std::int64_t padded_value_dim;
 
   bool pack_values;
-  std::int64_t packed_keys_size;  // floats for each (sample, key/value head)
+  std::int64_t packed_length;     // keys that are packed together
+  std::int64_t packed_keys_size;  // floats for them
   std::int64_t packed_values_size;
   std::int64_t value_panel_width;  // of packed values
   std::int64_t value_panel_stride;
@@ -74,6 +85,10 @@ struct AttentionPlan {
 [[nodiscard]] std::int64_t attention_key_block(const AttentionSizes& sizes) noexcept;
 
 [[nodiscard]] AttentionPlan plan_attention(const Engine& engine, const kernels::AttentionKernels& kernels,
-                                           const AttentionSizes& sizes, bool with_probabilities) noexcept;
+                                           const AttentionSizes& sizes, const AttentionTraits& traits) noexcept;
+
+// Enough for any call of these sizes.
+[[nodiscard]] std::size_t attention_plan_bytes(const Engine& engine, const kernels::AttentionKernels& kernels,
+                                               const AttentionSizes& sizes) noexcept;
 
 }  // namespace headlight::ops

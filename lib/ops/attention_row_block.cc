@@ -130,9 +130,10 @@ void RowBlock::attend(std::int64_t first_key, std::int64_t last_key, const RowSt
     block.keys = std::min(plan.key_block, sequence_.keys - key);
     block.first_key = tensor_key;
     block.key = &call_.key(range_.sample, tensor_key, range_.key_value_head, 0);
-    block.key_panels = packed_.keys != nullptr ? packed_.keys + tensor_key * block.head_dim : nullptr;
+    const std::int64_t packed_key = tensor_key - packed_.first_key;
+    block.key_panels = packed_.keys != nullptr ? packed_.keys + packed_key * block.head_dim : nullptr;
     const float* value = &call_.value(range_.sample, tensor_key, range_.key_value_head, 0);
-    block.value = packed_.values != nullptr ? packed_.values + tensor_key * plan.value_panel_width : value;
+    block.value = packed_.values != nullptr ? packed_.values + packed_key * plan.value_panel_width : value;
     block.values_not_finite = call_.options.mask && !call_.kernels.all_finite(value, call_.value.stride(1), block.keys,
                                                                               call_.sizes.value_dim);
     attend_key_block(block, key, states, finish);

@@ -56,10 +56,12 @@ inline void set_mask_strides(const AttentionCall& call, kernels::AttentionRowMas
   if (call.options.bias) masks.bias_key_stride = call.options.bias.extent(3) == 1 ? 0 : 1;
 }
 
-// Keys and values of one (sample, key/value head), packed or null. Key j of the tensor begins at float j · head_dim.
+// Keys and values of one (sample, key/value head), packed or null. Key j of the tensor begins at float
+// (j − first_key) · head_dim.
 struct PackedHead {
   float* keys = nullptr;
   float* values = nullptr;
+  std::int64_t first_key = 0;
 };
 
 // Rows [first, last) of (sample, key/value head), counted over Lq · group.
