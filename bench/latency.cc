@@ -27,7 +27,8 @@ struct Settings {
   Options options;
   std::string out;
   std::size_t calls = 100'000;
-  double seconds = 300;  // what one row may take, however few calls that makes
+  // What a row may take, however few calls that makes; but for the plainest, which makes them all.
+  double seconds = 60;
 };
 
 struct Condition {
@@ -77,14 +78,16 @@ class CacheFlush {
   Tensor<float, 1> memory_;
 };
 
-std::vector<double> times_of(const Work& work, const Settings& settings, bool cold) {
+std::vector<double> times_of(const Work& work, const Settings& settings, const Condition& condition) {
   std::optional<CacheFlush> flush;
-  if (cold) flush.emplace();
+  if (condition.cold) flush.emplace();
+  const bool plainest = !condition.cold && !condition.competitor && !settings.options.quick;
   for (int call = 0; call < 3; ++call) work.run();
   std::vector<double> seconds;
   seconds.reserve(settings.calls);
   const auto start = Clock::now();
-  while (seconds.size() < settings.calls && (seconds.size() < 10 || seconds_since(start) < settings.seconds)) {
+  while (seconds.size() < settings.calls &&
+         (plainest || seconds.size() < 10 || seconds_since(start) < settings.seconds)) {
     if (flush) (*flush)();
     const auto call = Clock::now();
     work.run();
@@ -103,7 +106,7 @@ nlohmann::json row_of(const LatencyCase& one, const Settings& settings, const Co
   const Work work = one.make({engine, settings.options});
   work.run();
   if (!work.is_right()) throw std::runtime_error(std::string(one.name) + ": the result is not the reference's");
-  const std::vector<double> seconds = times_of(work, settings, condition.cold);
+  const std::vector<double> seconds = times_of(work, settings, condition);
   nlohmann::json buckets = nlohmann::json::array();
   for (const Bucket& bucket : histogram_of(seconds)) buckets.push_back({bucket.seconds, bucket.calls});
   return {{"case", one.name},

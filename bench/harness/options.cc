@@ -31,7 +31,7 @@ std::vector<Isa> isas(std::string_view list) {
   if (list == "all") return available;
   std::vector<Isa> wanted;
   for (const std::string_view part : split(list)) {
-    const std::optional<Isa> isa = parse_isa(part);
+    const std::optional<Isa> isa = part == "best" ? available.back() : parse_isa(part);
     bool found = false;
     for (const Isa one : available) found = found || (isa && one == *isa);
     if (!found) throw std::invalid_argument("--isa: this machine or build has no '" + std::string(part) + "'");
@@ -68,7 +68,7 @@ bool take(Options& options, std::string_view argument) {
 }  // namespace
 
 const char* const kOptionsHelp =
-    "  --isa=LIST        instruction sets (avx2,avx512), or all; the best one\n"
+    "  --isa=LIST        instruction sets (best,avx2), or all; the best one\n"
     "  --threads=LIST    1,2; one thread, and all cores\n"
     "  --seconds=S       what a case may take; 0.5, with --quick 0.2\n"
     "  --quick           fewer cases\n"

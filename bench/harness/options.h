@@ -9,7 +9,7 @@
 namespace headlight::bench {
 
 struct Options {
-  std::vector<Isa> isas;     // --isa=avx2,avx512 or --isa=all; the best one
+  std::vector<Isa> isas;     // --isa=best,avx2 or --isa=all; the best one
   std::vector<int> threads;  // --threads=1,2; one, and all cores
   double seconds = 0.5;      // --seconds=0.1: what a case may take
   bool peers = true;         // --no-peers

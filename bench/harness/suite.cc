@@ -47,7 +47,10 @@ void run_case(benchmark::State& state, const Case& one, const Setting& setting, 
   engine_options.isa = setting.isa;
   engine_options.threads = setting.threads;
   Engine engine(engine_options);
-  const Work work = one.make({engine, options});
+  // Others run their best instruction set, so only ours of that stands beside them.
+  Options case_options = options;
+  case_options.peers = options.peers && setting.isa == available_isas().back();
+  const Work work = one.make({engine, case_options});
   if (work.run) {
     work.run();
     if (work.is_right && !work.is_right()) {
