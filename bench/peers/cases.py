@@ -1,4 +1,7 @@
-"""The cases: shapes alone, standard library only, so that they can be listed where nothing is installed."""
+"""The cases: shapes alone, standard library only, so that they can be listed where nothing is installed.
+
+Suites and names are those of the programs beside this folder: the report of tools/bench puts the rows together by them.
+"""
 
 from dataclasses import dataclass
 
@@ -15,7 +18,7 @@ class Gemm:
 
     @property
     def name(self):
-        return f"{self.m}x{self.n}x{self.k}"
+        return f"packed/{self.m}x{self.n}x{self.k}"
 
     @property
     def operations(self):
@@ -97,7 +100,7 @@ def self_attention(name, length, **options):
 def packed(count, shortest, longest):
     """Lengths evenly from `shortest` to `longest`."""
     sequences = tuple(shortest + n * (longest - shortest) // (count - 1) for n in range(count))
-    return self_attention(f"packed_{count}_of_{shortest}_to_{longest}", sum(sequences), sequences=sequences)
+    return self_attention(f"packed_sequences{count}/H12/D64", sum(sequences), sequences=sequences, suite="masks")
 
 
 def decode(name, **options):
@@ -114,25 +117,25 @@ def all_cases():
     yield Gemm(16, 768, 768, quick=True)
     yield Gemm(1, 768, 768, quick=True)
 
-    yield self_attention("d64_l128", 128, quick=True)
-    yield self_attention("d64_l512", 512, quick=True)
-    yield self_attention("d64_l1024", 1024)
-    yield self_attention("d64_l4096", 4096)
-    yield self_attention("d32_l128", 128, head_dim=32)
-    yield self_attention("d128_h8_l2048", 2048, heads=8, head_dim=128)
-    yield self_attention("causal_l512", 512, causal=True, quick=True)
-    yield self_attention("causal_l1024", 1024, causal=True)
-    yield self_attention("causal_l4096", 4096, causal=True)
-    yield self_attention("window_256_l4096", 4096, window=256)
+    yield self_attention("full/H12/L128/D64", 128, quick=True)
+    yield self_attention("full/H12/L512/D64", 512, quick=True)
+    yield self_attention("full/H12/L1024/D64", 1024)
+    yield self_attention("full/H12/L4096/D64", 4096)
+    yield self_attention("full/H12/L128/D32", 128, head_dim=32)
+    yield self_attention("full/H8/L2048/D128", 2048, heads=8, head_dim=128)
+    yield self_attention("causal/H12/L512/D64", 512, causal=True, quick=True)
+    yield self_attention("causal/H12/L1024/D64", 1024, causal=True)
+    yield self_attention("causal/H12/L4096/D64", 4096, causal=True)
+    yield self_attention("window256/H12/L4096/D64", 4096, window=256, suite="masks")
     yield packed(64, 20, 500)
-    yield self_attention("key_lengths_half_l1024", 1024, batch=4, key_lengths=(512,) * 4)
+    yield self_attention("key_lengths_half/B4/H12/L1024/D64", 1024, batch=4, key_lengths=(512,) * 4, suite="masks")
 
-    yield decode("1x8192_contiguous", contiguous=True)
-    yield decode("1x8192_strided")
-    yield decode("1x8192_gqa_32_8", key_value_heads=8, contiguous=True, quick=True)
+    yield decode("by_head/1x8192/H32/D128", contiguous=True)
+    yield decode("strided/1x8192/H32/D128")
+    yield decode("by_head/1x8192/H32_8/D128", key_value_heads=8, contiguous=True, quick=True)
 
-    yield self_attention("l5_d4_h2", 5, heads=2, head_dim=4, suite="tiny", quick=True)
-    yield self_attention("l16_d64_h12", 16, suite="tiny", quick=True)
+    yield self_attention("full/H2/L5/D4", 5, heads=2, head_dim=4, quick=True)
+    yield self_attention("full/H12/L16/D64", 16, quick=True)
 
     for tokens in (8, 16, 32, 128, 512):
         yield Encoder(1, tokens, quick=tokens in (16, 128))
