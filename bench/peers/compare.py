@@ -18,6 +18,7 @@ import cases
 
 PEERS = {"pytorch": "pytorch_peer", "onnxruntime": "onnxruntime_peer", "openvino": "openvino_peer"}
 ERROR_LIMIT = 1e-5  # float32 stays ten times below, bfloat16 is ten times above
+DISTURBING_CORES = 0.05
 # About 100 µs. By default a thread of PyTorch spins for 13 ms, and where its partner waits for the same core every call takes 4 ms.
 OPENMP_SPINS = "2000"
 
@@ -90,13 +91,14 @@ def compare(case, threads, rounds, peers, tell):
             contestants.append(timing.best_of(variants, tell))
     if not contestants or contestants[0].peer != peers[0].NAME:
         raise SystemExit(f"{case.suite}/{case.name}: headlight has no right result")
-    timing.alternate(contestants, rounds)
+    others = timing.alternate(contestants, rounds)
     ours = contestants[0]
     for other in contestants:
         yield {
             "suite": case.suite, "case": case.name, "peer": other.peer, "variant": other.variant, "version": versions[other.peer],
             "threads": threads, "seconds_best": other.best, "seconds_median": other.median, "ours_seconds_best": ours.best,
             "ours_seconds_median": ours.median, "worst_error": other.error, "operations": case.operations,
+            "others_cores": others,
         }  # fmt: skip
 
 
@@ -108,6 +110,8 @@ def print_case(case, threads, rows, names):
     line = f"{case.suite + '/' + case.name:<38}{threads:>2}{ours * 1e6:12.1f}{case.operations / ours * 1e-9:9.1f}"
     line += "".join(f"{best[name] * 1e6:14.1f}" if name in best else f"{'-':>14}" for name in names[1:])
     line += f"{min(best.values()) / ours:11.2f}" if best else ""
+    others = rows[0]["others_cores"]
+    line += f"  disturbed: others used {others:.2f} cores" if others > DISTURBING_CORES else ""
     print(line, flush=True)
 
 

@@ -2,6 +2,7 @@
 
 import gc
 import math
+import os
 import statistics
 import time
 from dataclasses import dataclass, field
@@ -26,6 +27,16 @@ def settle():
         if time.process_time() - used < AWAKE_SHARE * (time.perf_counter() - passed):
             return
     raise NotSettling("threads of this process still run two seconds after the last call")
+
+
+def others_busy_seconds():
+    """Core seconds that other processes have used since the machine started; 0 where the system does not tell."""
+    try:
+        with open("/proc/stat", encoding="ascii") as file:
+            user, nice, system, idle, waiting, *interrupts_and_stolen = map(int, file.readline().split()[1:9])
+    except OSError:
+        return 0.0
+    return (user + nice + system + sum(interrupts_and_stolen)) / os.sysconf("SC_CLK_TCK") - time.process_time()
 
 
 @dataclass
@@ -86,11 +97,14 @@ def best_of(variants, tell):
 
 
 def alternate(contestants, rounds):
+    """Gives each `rounds` turns. Returns how many cores other processes used meanwhile: more than a few hundredths spoil the times."""
     gc.collect()
     gc.disable()
+    began, busy = time.perf_counter(), others_busy_seconds()
     try:
         for _ in range(rounds):
             for contestant in contestants:
                 turn(contestant)
     finally:
         gc.enable()
+    return (others_busy_seconds() - busy) / (time.perf_counter() - began)
