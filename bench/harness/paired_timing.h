@@ -12,6 +12,8 @@ struct Sampling {
   // The time that a case may take; rounds begin until it is over.
   double seconds = 0.5;
   int least_rounds = 5;
+  // After that no further round begins, however few there were.
+  double most_seconds = 60;
   int most_rounds = 1000;
   // Between contenders of several threads: their libraries' workers may spin for a while after the last call.
   double settle_seconds = 0;
@@ -40,7 +42,7 @@ struct Portion {
 };
 [[nodiscard]] Portion portion_of(double seconds_a_call);
 
-// `ours` and each of `others` are run once untimed before the first round. A yardstick is read before and after our
+// `ours` and each of `others` run before the first round, to see how long they take. A yardstick is read before and after our
 // calls, and counts with the mean of the two.
 [[nodiscard]] PairedTimes measure_paired(const std::function<void()>& ours,
                                          const std::vector<std::function<void()>>& others,
