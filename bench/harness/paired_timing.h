@@ -42,8 +42,8 @@ struct Portion {
 };
 [[nodiscard]] Portion portion_of(double seconds_a_call);
 
-// `ours` and each of `others` run before the first round, to see how long they take. A yardstick is read before and after our
-// calls, and counts with the mean of the two.
+// `ours` and each of `others` run before the first round, to see how long they take. A yardstick is read before and
+// after our calls, and counts with the mean of the two.
 [[nodiscard]] PairedTimes measure_paired(const std::function<void()>& ours,
                                          const std::vector<std::function<void()>>& others,
                                          const std::vector<std::function<double()>>& yardsticks,

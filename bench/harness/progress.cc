@@ -64,6 +64,7 @@ void Progress::ReportRuns(const std::vector<Run>& runs) {
       const std::size_t end = counter.find('|', 5);
       line += "  " + text("%.2fx ", 1 / value.value) + counter.substr(5, end - 5);
     }
+    add("disturbed", "(others use %.0f %% of the machine)", 100);
     std::printf("[%zu/%zu] %-58s%s\n", done_, total_, name.c_str(), line.c_str());
   }
   std::fflush(stdout);

@@ -9,6 +9,7 @@
 #include "harness/case_name.h"
 #include "harness/counters.h"
 #include "harness/fma_peak.h"
+#include "harness/other_load.h"
 #include "harness/progress.h"
 #include "harness/read_bandwidth.h"
 #include "headlight/system.h"
@@ -39,8 +40,11 @@ Counters measure(const Work& work, const Setting& setting, const Options& option
   }
   std::vector<std::function<void()>> others;
   for (const Peer& peer : work.peers) others.push_back(peer.run);
+  const OtherLoad other_load;
   const PairedTimes times = measure_paired(work.run, others, yardsticks, sampling);
-  return counters_of(work, times, {true, read.has_value()});
+  Counters counters = counters_of(work, times, {true, read.has_value()});
+  if (const double disturbed = other_load.share(); disturbed > 0.05) counters["disturbed"] = disturbed;
+  return counters;
 }
 
 void run_case(benchmark::State& state, const Case& one, const Setting& setting, const Options& options) {

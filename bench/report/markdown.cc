@@ -50,7 +50,7 @@ std::string peers_text(const Row& row) {
 Cells cells_of(const Row& row) {
   const auto time = [&](const char* key) { return row.figure(key) > 0 ? time_text(row.figure(key)) : std::string(); };
   if (!row.error.empty()) {
-    Cells cells(12);
+    Cells cells(13);
     cells[0] = markdown_cell(row.name);
     cells[1] = std::to_string(row.threads);
     cells[11] = "**" + markdown_cell(row.error) + "**";
@@ -69,7 +69,8 @@ Cells cells_of(const Row& row) {
           percent_text(row.figure("read_share")),
           row.figure("bytes") > 0 ? bytes_text(row.figure("bytes")) : "",
           row.figures.contains("busy_share") ? format("%.2f %%", 100 * row.figure("busy_share")) : "",
-          peers_text(row)};
+          peers_text(row),
+          row.figures.contains("disturbed") ? format("%.0f %%", 100 * row.figure("disturbed")) : ""};
 }
 
 // A suite's rows of one instruction set.
@@ -81,7 +82,7 @@ void write_suite(std::ostream& page, const PageInput& input, const std::string& 
   page << "## " << markdown_cell(suite) << (isa.empty() ? "" : ", " + markdown_cell(isa)) << "\n\n";
   write_table(page,
               {"case", "threads", "best", "median", "GFLOP/s", "of peak", "elements/ns", "GB/s", "of reading", "size",
-               "processor time", "times as fast as"},
+               "processor time", "times as fast as", "disturbed"},
               rows);
 }
 
@@ -190,7 +191,8 @@ std::string markdown_page(const PageInput& input) {
        << "Every case was checked against the reference before it was timed. Work, peers and yardsticks ran in turn, "
           "round by round; shares and\nratios are medians over pairs from the same round. *Of peak*: of what the "
           "multiply-add units of as many threads reached around the\ncalls. *Of reading*: of what reading the same "
-          "memory reached. GFLOP/s count visible pairs only. *2.00× X*: headlight takes half the\ntime of X.\n\n";
+          "memory reached. GFLOP/s count visible pairs only. *2.00× X*: headlight takes half the\ntime of X. "
+          "*Disturbed*: the share of the machine that other processes used meanwhile; such a row is worth little.\n\n";
   write_machine(page, input);
   write_losses(page, input);
   write_goals(page, input);
