@@ -1,6 +1,6 @@
 // Makes one report of what suites and peers measured.
-//   bench_report --out=FOLDER [--goals=FILE] [--reasons=FILE] [--peers=FILE] [--latency=FILE] [--note=TEXT] SUITE.json
-//   …
+//   bench_report --out=FOLDER [--goals=FILE] [--reasons=FILE] [--peers=FILE] [--latency=FILE] [--note=TEXT]
+//                [--build=NAME:SUITE.json …] SUITE.json …
 // writes report.md, report.json and pictures beside them. --peers holds one JSON list, or one row a line.
 #include <sys/utsname.h>
 
@@ -54,6 +54,7 @@ void write(const std::filesystem::path& path, const std::string& text) {
 struct Arguments {
   std::string out, goals, reasons, peers, latency, note;
   std::vector<std::string> suites;
+  std::vector<std::pair<std::string, std::string>> builds;  // name, file
 };
 
 Arguments arguments_of(int argc, char** argv) {
@@ -70,6 +71,10 @@ Arguments arguments_of(int argc, char** argv) {
       taken = true;
     }
     if (taken) continue;
+    if (const std::size_t colon = argument.find(':'); argument.starts_with("--build=") && colon != argument.npos) {
+      arguments.builds.emplace_back(argument.substr(8, colon - 8), argument.substr(colon + 1));
+      continue;
+    }
     if (argument.starts_with("--")) throw std::runtime_error("unknown option " + std::string(argument));
     arguments.suites.emplace_back(argument);
   }
@@ -87,6 +92,7 @@ int run(const Arguments& arguments) {
     }
   };
   for (const std::string& path : arguments.suites) add(path, parsed(path), add_suite);
+  for (const auto& build : arguments.builds) add_build(build.first, parsed(build.second), measured);
   if (!arguments.peers.empty()) add(arguments.peers, parsed_list(arguments.peers), add_peers);
   if (!arguments.latency.empty()) add(arguments.latency, parsed(arguments.latency), add_latency);
   utsname system{};

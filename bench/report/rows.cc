@@ -139,4 +139,24 @@ void add_peers(const json& file, Measured& measured) try {
   throw std::runtime_error(std::string("not a file of peers: ") + error.what());
 }
 
+void add_build(const std::string& name, const json& file, Measured& measured) {
+  Measured other;
+  add_suite(file, other);
+  for (const Row& theirs : other.rows) {
+    for (Row& ours : measured.rows) {
+      if (ours.full_name() != theirs.full_name() || ours.isa != theirs.isa || ours.threads != theirs.threads) continue;
+      const double time = theirs.figure("seconds_median");
+      double speed = ours.figure("seconds_median") > 0 ? time / ours.figure("seconds_median") : 0;
+      for (const char* share : {"peak_share", "element_share", "read_share"}) {
+        if (ours.figure(share) == 0 || theirs.figure(share) == 0) continue;
+        speed = ours.figure(share) / theirs.figure(share);
+        break;
+      }
+      if (speed == 0) continue;
+      ours.peers.push_back({name, "", theirs.figure("seconds_best"), time, speed});
+      sort_peers(ours);
+    }
+  }
+}
+
 }  // namespace headlight::bench::report

@@ -63,4 +63,9 @@ void add_latency(const nlohmann::json& file, Measured& measured);
 // case that is not among ours becomes a row with the times that its own run gave us.
 void add_peers(const nlohmann::json& file, Measured& measured);
 
+// A suite's file of another build of headlight (another compiler, the other SIMD library), which becomes a peer of that
+// name in the rows that both have. The two did not run in turn, so what is compared are shares of a yardstick where
+// both have one, and median times where not.
+void add_build(const std::string& name, const nlohmann::json& file, Measured& measured);
+
 }  // namespace headlight::bench::report

@@ -46,6 +46,7 @@ void Svg::polyline(const std::string& points, const std::string& colour) {
 
 std::string colour_of(const std::string& series) {
   static const std::pair<const char*, const char*> known[] = {{"headlight unfused", "#b08d57"},
+                                                              {"headlight, preset", "#8f8a3a"},
                                                               {"headlight", "#e08a1e"},
                                                               {"OpenBLAS", "#3d86c6"},
                                                               {"BLIS", "#2a9d8f"},

@@ -65,6 +65,17 @@ TEST(Report, AddsPeersToTheirRows) {
   EXPECT_EQ(all.rows[2].figure("seconds_median"), 4);
 }
 
+TEST(Report, ComparesBuildsByShares) {
+  Measured all = measured();
+  json other = suite_file();
+  other["benchmarks"][0]["peak_share"] = 0.45;
+  add_build("headlight over xsimd", other, all);
+  ASSERT_EQ(all.rows[0].peers.size(), 3u);
+  EXPECT_EQ(all.rows[0].peers[2].name, "headlight over xsimd");
+  EXPECT_EQ(all.rows[0].peers[2].speed, 2);
+  EXPECT_TRUE(all.rows[1].peers.empty());
+}
+
 TEST(Report, RefusesOtherFiles) {
   Measured all;
   EXPECT_THROW(add_suite(json::parse(R"({"context": {}})"), all), std::runtime_error);
