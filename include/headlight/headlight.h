@@ -13,8 +13,8 @@
 //
 // Threads: any number may use one engine at once, and any number may read one of the other objects; changing an object
 // (headlight_layer_set_parameter …) and destroying it need it to oneself. Nothing that is handed to a function needs to
-// outlive the call, except an executor's context. A call repeated with the same shapes allocates nothing, unless it
-// makes an object or reports an error. The C++ headers say the same things at greater length.
+// outlive the call, except an executor's context. A computation repeated with the same shapes allocates nothing, unless
+// it is refused. The C++ headers say the same things at greater length.
 #pragma once
 
 #include "headlight/c/attention.h"

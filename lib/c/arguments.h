@@ -24,30 +24,42 @@ T& required(const char* operation, const char* argument, T* pointer) {
   return *pointer;
 }
 
-// A copy of an option struct in this version's size, with zeros in place of fields that the caller's version lacks.
-// Bytes from `known` on, of later versions or reserved, must be zero.
+// An option struct of any version, read as one of this version: fields that the caller's version lacks are zero. Bytes
+// from `known` on, of later versions or reserved, must be zero. A struct as long as ours is read where it lies.
 template <class T>
-T read_struct(const char* operation, const char* argument, const T* given, std::size_t known = sizeof(T)) {
+class Fields {
   static_assert(std::has_unique_object_representations_v<T>, "padding would hold what a later field reads");
-  // No struct of ours comes near it: a size that was never set is found before anything beyond the struct is read.
-  constexpr std::size_t kMostBytes = 4096;
-  T copy{};
-  if (given == nullptr) return copy;
-  const std::size_t size = given->struct_size;
-  if (size < sizeof(std::size_t) || size > kMostBytes) {
-    refuse(operation, std::string(argument) + ".struct_size is " + std::to_string(size) +
-                          ", expected the size of the struct, " + std::to_string(sizeof(T)) + " in this version");
-  }
-  std::memcpy(&copy, given, std::min(size, known));
-  const auto* bytes = reinterpret_cast<const unsigned char*>(given);
-  for (std::size_t at = known; at < size; ++at) {
-    if (bytes[at] != 0) {
-      refuse(operation, std::string(argument) + " has a value at byte " + std::to_string(at) +
-                            ", where this version of headlight has no field");
+
+ public:
+  Fields(const char* operation, const char* argument, const T* given, std::size_t known = sizeof(T)) : fields_(given) {
+    // No struct of ours comes near it: a size that was never set is found before anything beyond the struct is read.
+    constexpr std::size_t kMostBytes = 4096;
+    const std::size_t size = given == nullptr ? 0 : given->struct_size;
+    if (given != nullptr && (size < sizeof(std::size_t) || size > kMostBytes)) {
+      refuse(operation, std::string(argument) + ".struct_size is " + std::to_string(size) +
+                            ", expected the size of the struct, " + std::to_string(sizeof(T)) + " in this version");
     }
+    const auto* bytes = reinterpret_cast<const unsigned char*>(given);
+    for (std::size_t at = known; at < size; ++at) {
+      if (bytes[at] != 0) {
+        refuse(operation, std::string(argument) + " has a value at byte " + std::to_string(at) +
+                              ", where this version of headlight has no field");
+      }
+    }
+    if (size >= sizeof(T)) return;
+    copy_ = T{};
+    if (given != nullptr) std::memcpy(&copy_, given, size);
+    fields_ = &copy_;
   }
-  return copy;
-}
+  Fields(const Fields&) = delete;
+  Fields& operator=(const Fields&) = delete;
+
+  const T* operator->() const noexcept { return fields_; }
+
+ private:
+  const T* fields_;
+  T copy_;  // unset unless it is read
+};
 
 // Where the fields of a struct end that has `reserved` as its last member.
 #define HEADLIGHT_C_FIELDS(type) offsetof(type, reserved)
@@ -90,9 +102,10 @@ View<T, Rank> view(const char* operation, const char* argument, const headlight_
   check_tensor(operation, argument, given, type_of<T>(), Rank);
   typename View<T, Rank>::Shape shape{};
   std::copy_n(given.shape, Rank, shape.begin());
-  View<T, Rank> view(static_cast<T*>(given.data), shape);
-  if (given.strides != nullptr) std::copy_n(given.strides, Rank, view.strides.begin());
-  return view;
+  if (given.strides == nullptr) return {static_cast<T*>(given.data), shape};
+  typename View<T, Rank>::Shape strides{};
+  std::copy_n(given.strides, Rank, strides.begin());
+  return {static_cast<T*>(given.data), shape, strides};
 }
 
 // The same where "not given" is an answer.

@@ -10,15 +10,15 @@ constexpr const char* kName = "attention";
 
 AttentionShape attention_shape(const headlight_attention_shape* given) {
   required(kName, "shape", given);
-  const auto fields = read_struct(kName, "shape", given);
+  const Fields fields(kName, "shape", given);
   const auto or_one = [](std::int64_t extent) { return extent == 0 ? 1 : extent; };
-  return {.batch = or_one(fields.batch),
-          .query_length = fields.query_length,
-          .key_length = fields.key_length,
-          .query_heads = or_one(fields.query_heads),
-          .key_value_heads = or_one(fields.key_value_heads),
-          .head_dim = fields.head_dim,
-          .value_dim = fields.value_dim};
+  return {.batch = or_one(fields->batch),
+          .query_length = fields->query_length,
+          .key_length = fields->key_length,
+          .query_heads = or_one(fields->query_heads),
+          .key_value_heads = or_one(fields->key_value_heads),
+          .head_dim = fields->head_dim,
+          .value_dim = fields->value_dim};
 }
 
 }  // namespace

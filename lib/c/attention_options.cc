@@ -9,11 +9,11 @@ static_assert(static_cast<int>(Causal::bottom_right) == HEADLIGHT_CAUSAL_BOTTOM_
 static_assert(static_cast<int>(Align::bottom_right) == HEADLIGHT_ALIGN_BOTTOM_RIGHT - HEADLIGHT_ALIGN_TOP_LEFT);
 static_assert(static_cast<int>(MaskMeans::ignore) == HEADLIGHT_MASK_MEANS_IGNORE - HEADLIGHT_MASK_MEANS_ATTEND);
 
-std::optional<BooleanMask> boolean_mask(const char* operation, const headlight_attention_options& fields) {
+std::optional<BooleanMask> boolean_mask(const char* operation, const Fields<headlight_attention_options>& fields) {
   BooleanMask mask;
-  mask.entries = optional_view<const std::uint8_t, 4>(operation, "mask", fields.mask);
+  mask.entries = optional_view<const std::uint8_t, 4>(operation, "mask", fields->mask);
   if (!mask.entries) return std::nullopt;
-  mask.means = enumerated<MaskMeans>(operation, "mask_means", fields.mask_means, HEADLIGHT_MASK_MEANS_ATTEND,
+  mask.means = enumerated<MaskMeans>(operation, "mask_means", fields->mask_means, HEADLIGHT_MASK_MEANS_ATTEND,
                                      HEADLIGHT_MASK_MEANS_IGNORE);
   return mask;
 }
@@ -23,26 +23,26 @@ std::optional<BooleanMask> boolean_mask(const char* operation, const headlight_a
 AttentionOptions attention_options(const char* operation, const headlight_attention_options* given) {
   AttentionOptions options;
   if (given == nullptr) return options;
-  const auto fields = read_struct(operation, "options", given, HEADLIGHT_C_FIELDS(headlight_attention_options));
+  const Fields fields(operation, "options", given, HEADLIGHT_C_FIELDS(headlight_attention_options));
   options.causal =
-      enumerated<Causal>(operation, "causal", fields.causal, HEADLIGHT_CAUSAL_NONE, HEADLIGHT_CAUSAL_BOTTOM_RIGHT);
-  if (fields.align != HEADLIGHT_ALIGN_AS_CAUSAL) {
+      enumerated<Causal>(operation, "causal", fields->causal, HEADLIGHT_CAUSAL_NONE, HEADLIGHT_CAUSAL_BOTTOM_RIGHT);
+  if (fields->align != HEADLIGHT_ALIGN_AS_CAUSAL) {
     options.align =
-        enumerated<Align>(operation, "align", fields.align, HEADLIGHT_ALIGN_TOP_LEFT, HEADLIGHT_ALIGN_BOTTOM_RIGHT);
+        enumerated<Align>(operation, "align", fields->align, HEADLIGHT_ALIGN_TOP_LEFT, HEADLIGHT_ALIGN_BOTTOM_RIGHT);
   }
-  if (fields.window != nullptr) options.window = {fields.window->left, fields.window->right};
-  options.chunk = fields.chunk;
-  options.query_lengths = indices(operation, "query_lengths", fields.query_lengths);
-  options.key_lengths = indices(operation, "key_lengths", fields.key_lengths);
-  options.query_offsets = indices(operation, "query_offsets", fields.query_offsets);
-  options.key_offsets = indices(operation, "key_offsets", fields.key_offsets);
+  if (fields->window != nullptr) options.window = {fields->window->left, fields->window->right};
+  options.chunk = fields->chunk;
+  options.query_lengths = indices(operation, "query_lengths", fields->query_lengths);
+  options.key_lengths = indices(operation, "key_lengths", fields->key_lengths);
+  options.query_offsets = indices(operation, "query_offsets", fields->query_offsets);
+  options.key_offsets = indices(operation, "key_offsets", fields->key_offsets);
   options.mask = boolean_mask(operation, fields);
-  options.bias = optional_view<const float, 4>(operation, "bias", fields.bias);
-  if (fields.scale != nullptr) options.scale = *fields.scale;
-  options.log_sum_exp = optional_view<float, 3>(operation, "log_sum_exp", fields.log_sum_exp);
-  options.probabilities.per_head = optional_view<float, 4>(operation, "probabilities", fields.probabilities);
-  options.probabilities.averaged = optional_view<float, 3>(operation, "mean_probabilities", fields.mean_probabilities);
-  options.probabilities.rows = indices(operation, "probability_rows", fields.probability_rows);
+  options.bias = optional_view<const float, 4>(operation, "bias", fields->bias);
+  if (fields->scale != nullptr) options.scale = *fields->scale;
+  options.log_sum_exp = optional_view<float, 3>(operation, "log_sum_exp", fields->log_sum_exp);
+  options.probabilities.per_head = optional_view<float, 4>(operation, "probabilities", fields->probabilities);
+  options.probabilities.averaged = optional_view<float, 3>(operation, "mean_probabilities", fields->mean_probabilities);
+  options.probabilities.rows = indices(operation, "probability_rows", fields->probability_rows);
   return options;
 }
 

@@ -26,16 +26,17 @@ void copy_text(char (&to)[Size], std::string_view text) {
   std::memset(to + length, 0, Size - length);
 }
 
-EngineOptions engine_options(const char* operation, const headlight_engine_options& given, Executor& executor) {
+EngineOptions engine_options(const char* operation, const headlight_engine_options* given, Executor& executor) {
+  const Fields fields(operation, "options", given);
   EngineOptions options;
-  options.threads = given.threads;
-  if (given.isa != HEADLIGHT_ISA_BEST) {
-    options.isa = enumerated<Isa>(operation, "isa", given.isa, HEADLIGHT_ISA_SCALAR, HEADLIGHT_ISA_NEON);
+  options.threads = fields->threads;
+  if (fields->isa != HEADLIGHT_ISA_BEST) {
+    options.isa = enumerated<Isa>(operation, "isa", fields->isa, HEADLIGHT_ISA_SCALAR, HEADLIGHT_ISA_NEON);
   }
-  if (given.spin_microseconds != nullptr) options.spin_microseconds = *given.spin_microseconds;
-  if (given.executor != nullptr) {
-    const auto pool = read_struct(operation, "executor", given.executor);
-    executor = {pool.context, pool.worker_count, pool.inside_worker, pool.run, pool.wait};
+  if (fields->spin_microseconds != nullptr) options.spin_microseconds = *fields->spin_microseconds;
+  if (fields->executor != nullptr) {
+    const Fields pool(operation, "executor", fields->executor);
+    executor = {pool->context, pool->worker_count, pool->inside_worker, pool->run, pool->wait};
     options.executor = &executor;
   }
   return options;
@@ -108,7 +109,7 @@ headlight_status headlight_engine_create(const headlight_engine_options* options
   constexpr const char* kName = "engine";
   return create(kName, engine, error, [&] {
     Executor executor;
-    return std::make_unique<headlight_engine>(engine_options(kName, read_struct(kName, "options", options), executor));
+    return std::make_unique<headlight_engine>(engine_options(kName, options, executor));
   });
 }
 

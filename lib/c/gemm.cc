@@ -10,14 +10,15 @@ constexpr const char* kName = "gemm";
 static_assert(static_cast<int>(Activation::gelu_tanh) == HEADLIGHT_ACTIVATION_GELU_TANH - HEADLIGHT_ACTIVATION_NONE);
 
 GemmOptions gemm_options(const headlight_gemm_options* given, int rank) {
-  const auto fields = read_struct(kName, "options", given, HEADLIGHT_C_FIELDS(headlight_gemm_options));
   GemmOptions options;
-  if (fields.alpha != nullptr) options.alpha = *fields.alpha;
-  if (fields.beta != nullptr) options.beta = *fields.beta;
-  options.bias = optional_vector(kName, "bias", fields.bias);
-  options.activation = activation_of(kName, fields.activation, Activation::none);
-  if (rank == 2) options.residual = optional_view<const float, 2>(kName, "residual", fields.residual);
-  if (rank == 3) options.batched_residual = optional_view<const float, 3>(kName, "residual", fields.residual);
+  if (given == nullptr) return options;
+  const Fields fields(kName, "options", given, HEADLIGHT_C_FIELDS(headlight_gemm_options));
+  if (fields->alpha != nullptr) options.alpha = *fields->alpha;
+  if (fields->beta != nullptr) options.beta = *fields->beta;
+  options.bias = optional_vector(kName, "bias", fields->bias);
+  options.activation = activation_of(kName, fields->activation, Activation::none);
+  if (rank == 2) options.residual = optional_view<const float, 2>(kName, "residual", fields->residual);
+  if (rank == 3) options.batched_residual = optional_view<const float, 3>(kName, "residual", fields->residual);
   return options;
 }
 
@@ -33,8 +34,8 @@ void multiply(Engine& engine, const headlight_tensor* a, const headlight_tensor*
 
 GemmShape gemm_shape(const headlight_gemm_shape* given) {
   required(kName, "shape", given);
-  const auto fields = read_struct(kName, "shape", given, HEADLIGHT_C_FIELDS(headlight_gemm_shape));
-  return {fields.batch == 0 ? 1 : fields.batch, fields.m, fields.n, fields.k, fields.packed != 0};
+  const Fields fields(kName, "shape", given, HEADLIGHT_C_FIELDS(headlight_gemm_shape));
+  return {fields->batch == 0 ? 1 : fields->batch, fields->m, fields->n, fields->k, fields->packed != 0};
 }
 
 }  // namespace

@@ -104,7 +104,7 @@ headlight_status headlight_layer_load(headlight_layer* layer, const headlight_we
                                       const headlight_load_options* options, headlight_error* error) {
   return call(error, [&] {
     Layer& target = *required(kName, "layer", layer).layer;
-    const auto fields = read_struct(kName, "options", options, HEADLIGHT_C_FIELDS(headlight_load_options));
+    const Fields fields(kName, "options", options, HEADLIGHT_C_FIELDS(headlight_load_options));
     Weights named;
     for (std::size_t index = 0; index < count; ++index) {
       const headlight_weight& weight = (&required(kName, "weights", weights))[index];
@@ -112,6 +112,6 @@ headlight_status headlight_layer_load(headlight_layer* layer, const headlight_we
       if (!named.emplace(name, weight_view(name, &weight.values)).second) refuse(kName, name + " is given twice");
     }
     target.load(named,
-                {.prefix = fields.prefix == nullptr ? "" : fields.prefix, .ignore_extra = fields.ignore_extra != 0});
+                {.prefix = fields->prefix == nullptr ? "" : fields->prefix, .ignore_extra = fields->ignore_extra != 0});
   });
 }

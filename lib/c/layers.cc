@@ -1,4 +1,4 @@
-// Multi-head attention and the transformer's encoder layer.
+// Multi-head attention and the layers of the transformer.
 #include "c/attention_options.h"
 #include "c/handles.h"
 #include "headlight/layers/multi_head_attention.h"
@@ -9,6 +9,7 @@ namespace {
 
 constexpr const char* kAttention = "multi_head_attention";
 constexpr const char* kEncoderLayer = "transformer_encoder_layer";
+constexpr const char* kDecoderLayer = "transformer_decoder_layer";
 
 static_assert(static_cast<int>(SharedInputs::none) == HEADLIGHT_SHARED_NONE);
 static_assert(static_cast<int>(Norm::pre) == HEADLIGHT_NORM_PRE);
@@ -29,24 +30,24 @@ std::unique_ptr<headlight_layer> make_layer(const Options& options) {
 
 MultiHeadAttentionShape layer_shape(const headlight_multi_head_attention_shape* given) {
   required(kAttention, "shape", given);
-  const auto fields = read_struct(kAttention, "shape", given, HEADLIGHT_C_FIELDS(headlight_multi_head_attention_shape));
-  return {.batch = fields.batch == 0 ? 1 : fields.batch,
-          .query_length = fields.query_length,
-          .key_length = fields.key_length,
-          .inputs = enumerated<SharedInputs>(kAttention, "inputs", fields.inputs, HEADLIGHT_SHARED_ALL,
+  const Fields fields(kAttention, "shape", given, HEADLIGHT_C_FIELDS(headlight_multi_head_attention_shape));
+  return {.batch = fields->batch == 0 ? 1 : fields->batch,
+          .query_length = fields->query_length,
+          .key_length = fields->key_length,
+          .inputs = enumerated<SharedInputs>(kAttention, "inputs", fields->inputs, HEADLIGHT_SHARED_ALL,
                                              HEADLIGHT_SHARED_NONE)};
 }
 
 TransformerLayerOptions transformer_options(const char* operation, const headlight_transformer_layer_options* given) {
-  const auto fields = read_struct(operation, "options", given, HEADLIGHT_C_FIELDS(headlight_transformer_layer_options));
+  const Fields fields(operation, "options", given, HEADLIGHT_C_FIELDS(headlight_transformer_layer_options));
   TransformerLayerOptions options;
-  options.width = fields.width;
-  options.heads = fields.heads;
-  options.feed_forward_width = fields.feed_forward_width;
-  options.norm = enumerated<Norm>(operation, "norm", fields.norm, HEADLIGHT_NORM_POST, HEADLIGHT_NORM_PRE);
-  options.activation = activation_of(operation, fields.activation, options.activation);
-  if (fields.layer_norm_epsilon != nullptr) options.layer_norm_epsilon = *fields.layer_norm_epsilon;
-  options.bias = fields.without_bias == 0;
+  options.width = fields->width;
+  options.heads = fields->heads;
+  options.feed_forward_width = fields->feed_forward_width;
+  options.norm = enumerated<Norm>(operation, "norm", fields->norm, HEADLIGHT_NORM_POST, HEADLIGHT_NORM_PRE);
+  options.activation = activation_of(operation, fields->activation, options.activation);
+  if (fields->layer_norm_epsilon != nullptr) options.layer_norm_epsilon = *fields->layer_norm_epsilon;
+  options.bias = fields->without_bias == 0;
   return options;
 }
 
@@ -59,15 +60,15 @@ using namespace headlight::c;
 headlight_status headlight_multi_head_attention_create(const headlight_multi_head_attention_options* options,
                                                        headlight_layer** layer, headlight_error* error) {
   return create(kAttention, layer, error, [&] {
-    const auto fields = read_struct(kAttention, "options", options);
+    const Fields fields(kAttention, "options", options);
     return make_layer<MultiHeadAttention>(MultiHeadAttentionOptions{
-        .width = fields.width,
-        .heads = fields.heads,
-        .key_value_heads = fields.key_value_heads,
-        .key_width = fields.key_width,
-        .value_width = fields.value_width,
-        .bias = fields.without_bias == 0,
-        .packed_projection = fields.separate_projections == 0,
+        .width = fields->width,
+        .heads = fields->heads,
+        .key_value_heads = fields->key_value_heads,
+        .key_width = fields->key_width,
+        .value_width = fields->value_width,
+        .bias = fields->without_bias == 0,
+        .packed_projection = fields->separate_projections == 0,
     });
   });
 }
@@ -135,5 +136,47 @@ headlight_status headlight_transformer_encoder_layer_reserve(const headlight_lay
                                                              int64_t batch, int64_t length, headlight_error* error) {
   return call(error, [&] {
     as<TransformerEncoderLayer>(kEncoderLayer, layer).reserve(engine_of(kEncoderLayer, engine), batch, length);
+  });
+}
+
+headlight_status headlight_transformer_decoder_layer_create(const headlight_transformer_layer_options* options,
+                                                            headlight_layer** layer, headlight_error* error) {
+  return create(kDecoderLayer, layer, error,
+                [&] { return make_layer<TransformerDecoderLayer>(transformer_options(kDecoderLayer, options)); });
+}
+
+headlight_status headlight_transformer_decoder_layer_forward(const headlight_layer* layer, headlight_engine* engine,
+                                                             const headlight_tensor* x, const headlight_tensor* memory,
+                                                             const headlight_tensor* y,
+                                                             const headlight_attention_options* self_options,
+                                                             const headlight_attention_options* memory_options,
+                                                             headlight_error* error) {
+  return call(error, [&] {
+    AttentionOptions self = attention_options(kDecoderLayer, self_options);
+    if (self_options == nullptr) self.causal = Causal::top_left;
+    as<TransformerDecoderLayer>(kDecoderLayer, layer)
+        .forward(engine_of(kDecoderLayer, engine), view<const float, 3>(kDecoderLayer, "x", x),
+                 view<const float, 3>(kDecoderLayer, "memory", memory), view<float, 3>(kDecoderLayer, "y", y), self,
+                 attention_options(kDecoderLayer, memory_options));
+  });
+}
+
+headlight_status headlight_transformer_decoder_layer_workspace_bytes(const headlight_layer* layer,
+                                                                     const headlight_engine* engine, int64_t batch,
+                                                                     int64_t length, int64_t memory_length,
+                                                                     size_t* bytes, headlight_error* error) {
+  return call(error, [&] {
+    required(kDecoderLayer, "bytes", bytes) =
+        as<TransformerDecoderLayer>(kDecoderLayer, layer)
+            .workspace_bytes(engine_of(kDecoderLayer, engine), batch, length, memory_length);
+  });
+}
+
+headlight_status headlight_transformer_decoder_layer_reserve(const headlight_layer* layer, headlight_engine* engine,
+                                                             int64_t batch, int64_t length, int64_t memory_length,
+                                                             headlight_error* error) {
+  return call(error, [&] {
+    as<TransformerDecoderLayer>(kDecoderLayer, layer)
+        .reserve(engine_of(kDecoderLayer, engine), batch, length, memory_length);
   });
 }

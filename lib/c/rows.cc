@@ -30,12 +30,12 @@ headlight_status headlight_layer_norm(headlight_engine* engine, const headlight_
                                       const headlight_layer_norm_options* options, headlight_error* error) {
   constexpr const char* kName = "layer_norm";
   return call(error, [&] {
-    const auto given = read_struct(kName, "options", options);
+    const Fields given(kName, "options", options);
     LayerNormOptions fields;
-    fields.weight = optional_vector(kName, "weight", given.weight);
-    fields.bias = optional_vector(kName, "bias", given.bias);
-    fields.residual = optional_view<const float, 2>(kName, "residual", given.residual);
-    if (given.epsilon != nullptr) fields.epsilon = *given.epsilon;
+    fields.weight = optional_vector(kName, "weight", given->weight);
+    fields.bias = optional_vector(kName, "bias", given->bias);
+    fields.residual = optional_view<const float, 2>(kName, "residual", given->residual);
+    if (given->epsilon != nullptr) fields.epsilon = *given->epsilon;
     layer_norm(engine_of(kName, engine), view<const float, 2>(kName, "x", x), view<float, 2>(kName, "y", y), fields);
   });
 }

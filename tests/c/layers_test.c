@@ -249,6 +249,44 @@ static void encoder_layer(void) {
   CHECK(layer == NULL);
 }
 
+static void decoder_layer(void) {
+  headlight_transformer_layer_options options = HEADLIGHT_OPTIONS(headlight_transformer_layer_options);
+  options.width = kE;
+  options.heads = kHeads;
+  headlight_layer* layer = NULL;
+  WORKS(headlight_transformer_decoder_layer_create(&options, &layer, &error));
+  WORKS(headlight_layer_initialize(layer, 3, &error));
+  CHECK(headlight_layer_parameter_count(layer) == 18);
+  static float first[kB * kL * kE], changed[kB * kL * kE];
+  const headlight_tensor in = TENSOR(x, kB, kL, kE), remembered = TENSOR(memory, kB, kLm, kE),
+                         out = TENSOR(y, kB, kL, kE);
+  const headlight_tensor kept = TENSOR(first, kB, kL, kE), other = TENSOR(changed, kB, kL, kE);
+  WORKS(headlight_transformer_decoder_layer_forward(layer, engine, &in, &remembered, &kept, NULL, NULL, &error));
+  const headlight_attention_options causal = {.struct_size = sizeof causal, .causal = HEADLIGHT_CAUSAL_TOP_LEFT};
+  WORKS(headlight_transformer_decoder_layer_forward(layer, engine, &in, &remembered, &out, &causal, NULL, &error));
+  CHECK(memcmp(first, y, sizeof y) == 0);
+  // Without options no word sees the next one; with options that say nothing of it, it does.
+  memcpy(changed, x, sizeof x);
+  changed[kE] += 1.0f;
+  WORKS(headlight_transformer_decoder_layer_forward(layer, engine, &other, &remembered, &out, NULL, NULL, &error));
+  CHECK(memcmp(first, y, kE * sizeof(float)) == 0 && memcmp(first + kE, y + kE, kE * sizeof(float)) != 0);
+  const headlight_attention_options all = HEADLIGHT_OPTIONS(headlight_attention_options);
+  WORKS(headlight_transformer_decoder_layer_forward(layer, engine, &other, &remembered, &out, &all, &all, &error));
+  CHECK(memcmp(first, y, kE * sizeof(float)) != 0);
+
+  size_t bytes = 0;
+  WORKS(headlight_transformer_decoder_layer_workspace_bytes(layer, engine, kB, kL, kLm, &bytes, &error));
+  WORKS(headlight_transformer_decoder_layer_reserve(layer, engine, kB, kL, kLm, &error));
+  CHECK(bytes > 0 && headlight_engine_scratch_bytes(engine) >= bytes);
+  REFUSED("memory is", headlight_transformer_decoder_layer_forward(layer, engine, &in, NULL, &out, NULL, NULL, &error));
+  REFUSED("[-1, 5]", headlight_transformer_decoder_layer_reserve(layer, engine, -1, kL, kLm, &error));
+  REFUSED("transformer_encoder_layer",
+          headlight_transformer_encoder_layer_forward(layer, engine, &in, &out, NULL, &error));
+  headlight_layer_destroy(layer);
+  options.width = 0;
+  REFUSED("width", headlight_transformer_decoder_layer_create(&options, &layer, &error));
+}
+
 int main(void) {
   engine = make_engine(2);
   fill(x, sizeof x / sizeof *x, 1);
@@ -258,6 +296,7 @@ int main(void) {
   multi_head_attention();
   load();
   encoder_layer();
+  decoder_layer();
   headlight_engine_destroy(engine);
   return check_result();
 }

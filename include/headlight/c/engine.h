@@ -50,8 +50,7 @@ enum { HEADLIGHT_FLOAT32 = 0, HEADLIGHT_INT64 = 1, HEADLIGHT_UINT8 = 2 };
 // A tensor in the caller's memory: element (i0, i1, …) lies at data[i0·strides[0] + i1·strides[1] + …]. Strides count
 // elements, not bytes; NULL: contiguous, C order. The last must be 1 unless said otherwise; inputs may have strides of
 // 0 (broadcast). Inputs are never written to, though the pointer cannot say so. Where a tensor is optional, NULL in its
-// place or as its data means "not given".
-// Shape and strides are those of a DLPack tensor.
+// place or as its data means "not given". Shape and strides are those of a DLPack tensor.
 typedef struct headlight_tensor {
   void* data;
   headlight_type type;

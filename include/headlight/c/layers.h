@@ -135,6 +135,27 @@ HEADLIGHT_API headlight_status headlight_transformer_encoder_layer_reserve(const
                                                                            headlight_engine* engine, int64_t batch,
                                                                            int64_t length, headlight_error* error);
 
+// Self-attention, attention to a memory, then feed-forward. Parameters as in nn.TransformerDecoderLayer: self_attn.*,
+// multihead_attn.*, linear1.*, linear2.*, norm1.*, norm2.*, norm3.*.
+HEADLIGHT_API headlight_status headlight_transformer_decoder_layer_create(
+    const headlight_transformer_layer_options* options, headlight_layer** layer, headlight_error* error);
+
+// x [B, L, E], memory [B, Lm, E] → y [B, L, E]; y may be x. self_options NULL: causal, top-left; options that are given
+// are taken as they are.
+HEADLIGHT_API headlight_status headlight_transformer_decoder_layer_forward(
+    const headlight_layer* layer, headlight_engine* engine, const headlight_tensor* x, const headlight_tensor* memory,
+    const headlight_tensor* y, const headlight_attention_options* self_options,
+    const headlight_attention_options* memory_options, headlight_error* error);
+HEADLIGHT_API headlight_status headlight_transformer_decoder_layer_workspace_bytes(const headlight_layer* layer,
+                                                                                   const headlight_engine* engine,
+                                                                                   int64_t batch, int64_t length,
+                                                                                   int64_t memory_length, size_t* bytes,
+                                                                                   headlight_error* error);
+HEADLIGHT_API headlight_status headlight_transformer_decoder_layer_reserve(const headlight_layer* layer,
+                                                                           headlight_engine* engine, int64_t batch,
+                                                                           int64_t length, int64_t memory_length,
+                                                                           headlight_error* error);
+
 #ifdef __cplusplus
 }  // extern "C"
 #endif
