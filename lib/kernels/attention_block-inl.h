@@ -2,6 +2,7 @@
 #pragma once
 
 #include "kernels/attention_kernels.h"
+#include "kernels/attention_masks-inl.h"
 #include "kernels/attention_pack-inl.h"
 #include "kernels/attention_scores-inl.h"
 #include "kernels/attention_softmax-inl.h"
@@ -30,8 +31,8 @@ inline BlockRange range_of(const kernels::AttentionBlock& block) {
   }
   range.whole_first = divide_up(range.whole_first, kKeyPanel) * kKeyPanel;
   range.whole_last = range.whole_last / kKeyPanel * kKeyPanel;
-  const bool masked = block.masks.bias != nullptr || block.masks.mask != nullptr;
-  if (masked || range.whole_first > range.whole_last) range.whole_first = range.whole_last = range.first;
+  if (has_masks(block.masks) || range.whole_first > range.whole_last)
+    range.whole_first = range.whole_last = range.first;
   return range;
 }
 
@@ -68,6 +69,12 @@ inline void find_maxima(const kernels::AttentionBlock& block, const BlockRange& 
     rows.vectors[r] = {};
     if (block.begin[r] >= block.end[r]) continue;
     float* scores = block.scores + r * block.scores_stride;
+    if (has_masks(block.masks)) {
+      rows.vectors[r] = vectors_of(block.begin[r], block.end[r]);
+      rows.maximum[r] = max_of_lanes(
+          apply_masks(block.masks, r, block.first_key, block.begin[r], block.end[r], block.exponent_scale, scores));
+      continue;
+    }
     const VectorRange vectors = hide_edges(scores, block.begin[r], block.end[r]);
     Vec maximum = load(maxima + r * kLanes);
     if (range.whole_first < range.whole_last) {
@@ -148,8 +155,7 @@ inline void prefetch_final_out(const kernels::AttentionBlock& block) {
 
 // Scores become weights; the running maximum and sums take in the block's. Returns how its values must be weighed.
 inline RowFactors weigh_block(const kernels::AttentionBlock& block, const BlockRows& rows) {
-  // Adding a bias has scaled the scores already.
-  const Vec scale = broadcast(block.masks.bias != nullptr ? 1.0f : block.exponent_scale);
+  const Vec scale = broadcast(scale_after_masks(block.masks, block.exponent_scale));
   float running[kRowSlots];
   for (int r = 0; r < kRowSlots; ++r) running[r] = block.first || r >= block.rows ? -kInfinity : block.maximum[r];
   float minus_maximum[kRowSlots];
@@ -185,12 +191,6 @@ inline void attend_block(const kernels::AttentionBlock& block) {
   for (int r = 0; r < kScoreRows; ++r) store(broadcast(-kInfinity), maxima + r * kLanes);
   const BlockRange range = range_of(block);
   block_scores(block, range, maxima);
-  if (block.masks.bias != nullptr || block.masks.mask != nullptr) {
-    for (std::int64_t r = 0; r < block.rows; ++r) {
-      apply_masks(block.masks, r, block.first_key, block.begin[r], block.end[r], block.exponent_scale,
-                  block.scores + r * block.scores_stride);
-    }
-  }
   BlockRows rows;
   find_maxima(block, range, maxima, rows);
   const RowFactors factors = weigh_block(block, rows);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "kernels/attention_kernels.h"
+#include "kernels/attention_masks-inl.h"
 #include "kernels/attention_scores-inl.h"
 #include "kernels/attention_softmax-inl.h"
 
@@ -16,14 +17,16 @@ inline void probability_tile(const kernels::ProbabilityTile& tile) {
     score_tile_of(tile.rows, tile.keys)(tile.query, tile.query_stride, tile.panel, tile.keys, tile.head_dim, scores,
                                         kKeyPanel, maxima);
   }
-  const Vec scale = broadcast(tile.masks.bias != nullptr ? 1.0f : tile.exponent_scale);
+  const Vec scale = broadcast(scale_after_masks(tile.masks, tile.exponent_scale));
   const Vec average_factor = broadcast(tile.average_factor);
 
   for (std::int64_t r = 0; r < tile.rows; ++r) {
     float* row = scores + r * kKeyPanel;
     const int begin = tile.begin[r];
     const int end = tile.end[r];
-    if (begin < end) apply_masks(tile.masks, r, tile.first_key, begin, end, tile.exponent_scale, row);
+    if (begin < end && has_masks(tile.masks)) {
+      apply_masks(tile.masks, r, tile.first_key, begin, end, tile.exponent_scale, row);
+    }
     const Vec minus_maximum = broadcast(-tile.maximum[r]);
     const bool large = is_large(tile.maximum[r]);
     const Vec factor = broadcast(1.0f / tile.sum[r]);

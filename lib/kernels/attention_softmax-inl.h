@@ -19,55 +19,17 @@ HEADLIGHT_INLINE Vec scaled(Vec score, Vec exponent_scale) {
   return select(equal(abs(score), broadcast(kInfinity)), score, bounded(mul(score, exponent_scale)));
 }
 
-// score ← exponent_scale · score + log2(e) · bias, for one row's visible keys.
-inline void add_bias(float* scores, const float* bias, std::int64_t bias_stride, std::int64_t keys,
-                     float exponent_scale) {
-  const Vec scale = broadcast(exponent_scale);
-  const Vec log2e = broadcast(kLog2E);
-  const Vec infinity = broadcast(kInfinity);
-  for (std::int64_t j = 0; j < keys; j += kLanes) {
-    const int count = static_cast<int>(smaller(kLanes, keys - j));
-    const Vec score = count == kLanes ? load(scores + j) : load_partial(scores + j, count);
-    const Vec added = bias_stride == 0  ? broadcast(*bias)
-                      : count == kLanes ? load(bias + j)
-                                        : load_partial(bias + j, count);
-    const Vec exact = fma(added, log2e, mul(score, scale));
-    const Vec result =
-        select(equal(abs(added), infinity), exact, select(equal(abs(score), infinity), exact, bounded(exact)));
-    store_lanes(result, scores + j, count);
-  }
-}
-
-// score ← −inf where the mask hides the key.
-inline void hide_masked(float* scores, const std::uint8_t* mask, std::int64_t mask_stride, std::int64_t keys,
-                        bool attend) {
-  for (std::int64_t j = 0; j < keys; ++j) {
-    scores[j] = (mask[j * mask_stride] != 0) == attend ? scores[j] : -kInfinity;
-  }
-}
-
-// Applies the masks that are not intervals to row r, keys begin … end − 1 of `scores`, whose key 0 is the masks'
-// first_key.
-inline void apply_masks(const kernels::AttentionRowMasks& masks, std::int64_t r, std::int64_t first_key,
-                        std::int64_t begin, std::int64_t end, float exponent_scale, float* scores) {
-  if (masks.bias != nullptr) {
-    const float* bias = masks.bias[r] + (first_key + begin) * masks.bias_key_stride;
-    add_bias(scores + begin, bias, masks.bias_key_stride, end - begin, exponent_scale);
-  }
-  if (masks.mask != nullptr) {
-    const std::uint8_t* mask = masks.mask[r] + (first_key + begin) * masks.mask_key_stride;
-    hide_masked(scores + begin, mask, masks.mask_key_stride, end - begin, masks.attend);
-  }
-}
-
-// Vectors of `scores` that hold keys begin … end − 1, with what else they hold put to −inf.
+// The vectors of a row's scores that hold keys begin … end − 1.
 struct VectorRange {
   std::int64_t begin;
   std::int64_t end;
 };
+inline VectorRange vectors_of(std::int64_t begin, std::int64_t end) { return {begin / kLanes, divide_up(end, kLanes)}; }
+
+// What else they hold is put to −inf.
 inline VectorRange hide_edges(float* scores, std::int64_t begin, std::int64_t end) {
   const Vec nothing = broadcast(-kInfinity);
-  const VectorRange range = {begin / kLanes, divide_up(end, kLanes)};
+  const VectorRange range = vectors_of(begin, end);
   if (const int before = static_cast<int>(begin % kLanes)) {
     float* at = scores + range.begin * kLanes;
     store(select(mask_first(before), nothing, load(at)), at);

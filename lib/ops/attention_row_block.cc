@@ -27,6 +27,18 @@ void record_row(const AttentionCall& call, std::int64_t sample, const RowPlace& 
   }
 }
 
+// Packed values are read instead of the tensor's, for they are in a cache.
+bool values_are_finite(const AttentionCall& call, const kernels::AttentionBlock& block) noexcept {
+  const std::int64_t width = call.kernels.value_panel;
+  for (std::int64_t column = 0; column < block.value_dim; column += width) {
+    if (!call.kernels.all_finite(block.value + column / width * block.value_panel_stride, block.value_stride,
+                                 block.keys, std::min(width, block.value_dim - column))) {
+      return false;
+    }
+  }
+  return true;
+}
+
 }  // namespace
 
 void finish_row(const AttentionCall& call, std::int64_t sample, const RowPlace& place,
@@ -134,8 +146,7 @@ void RowBlock::attend(std::int64_t first_key, std::int64_t last_key, const RowSt
     block.key_panels = packed_.keys != nullptr ? packed_.keys + packed_key * block.head_dim : nullptr;
     const float* value = &call_.value(range_.sample, tensor_key, range_.key_value_head, 0);
     block.value = packed_.values != nullptr ? packed_.values + packed_key * plan.value_panel_width : value;
-    block.values_not_finite = call_.options.mask && !call_.kernels.all_finite(value, call_.value.stride(1), block.keys,
-                                                                              call_.sizes.value_dim);
+    block.values_not_finite = call_.options.mask && !values_are_finite(call_, block);
     attend_key_block(block, key, states, finish);
   }
 }

@@ -20,6 +20,7 @@
 //   scale_by_power_of_two(v, n) v · 2ⁿ, rounded once, for integral −252 ≤ n ≤ 254 and ¼ ≤ |v| ≤ 4; NaN if v is
 //   less less_equal equal       false when an operand is NaN; is_nan(v)
 //   select(mask, yes, no)       lane by lane
+//   bytes_not_zero(p)           kLanes bytes as truth values
 //   mask_first(n)               the first n lanes, 0 ≤ n ≤ kLanes; mask_and mask_or mask_not
 //   sum_of_lanes(v) max_of_lanes(v)   halves are folded onto each other: lane i with lane i + kLanes/2, then kLanes/4
 //   …;

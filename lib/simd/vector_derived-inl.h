@@ -22,6 +22,13 @@ HEADLIGHT_INLINE Vec scale_by_power_of_two(Vec v, Vec n) {
 }
 #endif
 
+#if !defined(__AVX512F__) && !defined(HEADLIGHT_SIMD_SCALAR_TARGET)
+// A byte in the place of the exponent: no subnormal number and no NaN.
+HEADLIGHT_INLINE Mask bytes_not_zero(const std::uint8_t* from) {
+  return mask_not(equal(as_float(shift_left<23>(load_u8(from))), zero()));
+}
+#endif
+
 HEADLIGHT_INLINE Vec load_bf16(const std::uint16_t* from) { return as_float(shift_left<16>(load_u16(from))); }
 
 #if !defined(__F16C__) && !defined(__aarch64__) || defined(HEADLIGHT_SIMD_SCALAR_TARGET)

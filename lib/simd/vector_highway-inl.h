@@ -38,6 +38,10 @@ HEADLIGHT_INLINE IntVec from_native_int(Native v) {
   return IntVec{v};
 }
 
+#if defined(__AVX512F__)
+HEADLIGHT_INLINE Mask from_native_mask(__mmask16 bits) { return Mask{bits}; }
+#endif
+
 HEADLIGHT_INLINE Vec zero() { return hn::Zero(kFloat); }
 HEADLIGHT_INLINE Vec broadcast(float value) { return hn::Set(kFloat, value); }
 HEADLIGHT_INLINE Vec lane_index() { return hn::Iota(kFloat, 0.0f); }

@@ -49,6 +49,11 @@ HEADLIGHT_INLINE Vec scale_by_power_of_two_where(LaneBits chosen, Vec v, Vec n) 
   return from_native(_mm512_maskz_scalef_ps(chosen, to_native(v), to_native(n)));
 }
 
+HEADLIGHT_INLINE Mask bytes_not_zero(const std::uint8_t* from) {
+  const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from));
+  return from_native_mask(_mm_test_epi8_mask(bytes, bytes));
+}
+
 HEADLIGHT_INLINE __m256 lower_half(__m512 v) { return _mm512_castps512_ps256(v); }
 HEADLIGHT_INLINE __m256 upper_half(__m512 v) { return _mm512_extractf32x8_ps(v, 1); }
 HEADLIGHT_INLINE __m256 fold_sum(__m512 v) { return _mm256_add_ps(lower_half(v), upper_half(v)); }
@@ -63,6 +68,9 @@ HEADLIGHT_INLINE Vec load_f16(const std::uint16_t* from) {
 
 #elif defined(__AVX2__)
 
+HEADLIGHT_INLINE IntVec load_u8(const std::uint8_t* from) {
+  return from_native_int(_mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(from))));
+}
 HEADLIGHT_INLINE __m256i first_lanes(int count) {
   return _mm256_cmpgt_epi32(_mm256_set1_epi32(count), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
 }
@@ -82,7 +90,17 @@ HEADLIGHT_INLINE Vec load_f16(const std::uint16_t* from) {
 
 #else  // 128 bits: no masked loads or stores, the lanes go one by one or in pairs
 
+HEADLIGHT_INLINE std::int32_t four_bytes(const std::uint8_t* from) {
+  std::int32_t bytes;
+  __builtin_memcpy(&bytes, from, sizeof bytes);
+  return bytes;
+}
+
 #if defined(__aarch64__)
+HEADLIGHT_INLINE IntVec load_u8(const std::uint8_t* from) {
+  const uint8x8_t bytes = vreinterpret_u8_s32(vdup_n_s32(four_bytes(from)));
+  return from_native_int(vreinterpretq_s32_u32(vmovl_u16(vget_low_u16(vmovl_u8(bytes)))));
+}
 HEADLIGHT_INLINE Vec load_partial(const float* from, int count) {
   float32x4_t v = vdupq_n_f32(0.0f);
   if (count > 0) v = vld1q_lane_f32(from, v, 0);
@@ -104,6 +122,9 @@ HEADLIGHT_INLINE Vec load_f16(const std::uint16_t* from) {
   return from_native(vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16(from))));
 }
 #else
+HEADLIGHT_INLINE IntVec load_u8(const std::uint8_t* from) {
+  return from_native_int(_mm_cvtepu8_epi32(_mm_cvtsi32_si128(four_bytes(from))));
+}
 HEADLIGHT_INLINE Vec load_partial(const float* from, int count) {
   if (count >= 4) return from_native(_mm_loadu_ps(from));
   __m128 v = _mm_setzero_ps();

@@ -42,6 +42,7 @@ template <int kBits>
 HEADLIGHT_INLINE IntVec shift_right(IntVec v) {
   return v >> kBits;
 }
+HEADLIGHT_INLINE Mask bytes_not_zero(const std::uint8_t* from) { return *from != 0; }
 HEADLIGHT_INLINE IntVec load_u16(const std::uint16_t* from) { return *from; }
 
 HEADLIGHT_INLINE Vec add(Vec a, Vec b) { return a + b; }

@@ -24,6 +24,10 @@ HEADLIGHT_INLINE auto to_native(Vec v) { return static_cast<Vec::register_type>(
 HEADLIGHT_INLINE Vec from_native(Vec::register_type v) { return Vec(v); }
 HEADLIGHT_INLINE IntVec from_native_int(IntVec::register_type v) { return IntVec(v); }
 
+#if defined(__AVX512F__)
+HEADLIGHT_INLINE Mask from_native_mask(__mmask16 bits) { return Mask(bits); }
+#endif
+
 alignas(64) inline constexpr float kLaneIndices[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
 
 HEADLIGHT_INLINE Vec zero() { return Vec(0.0f); }

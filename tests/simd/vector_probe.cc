@@ -60,6 +60,7 @@ void probe_load_f16_partial(const std::uint16_t* from, int count, float* out) {
   store(load_f16_partial(from, count), out);
 }
 void probe_lane_index(float* out) { store(lane_index(), out); }
+void probe_bytes_not_zero(const std::uint8_t* from, float* out) { store(as_vector(bytes_not_zero(from)), out); }
 void probe_mask_first(int count, float* out) { store(as_vector(mask_first(count)), out); }
 void probe_masks(int a, int b, float* conjunction, float* disjunction, float* negation) {
   store(as_vector(mask_and(mask_first(a), mask_first(b))), conjunction);
@@ -109,6 +110,7 @@ const VectorProbe vector_probe = {
     .load_f16_partial = probe_load_f16_partial,
     .lane_index = probe_lane_index,
     .mask_first = probe_mask_first,
+    .bytes_not_zero = probe_bytes_not_zero,
     .masks = probe_masks,
     .sum_of_lanes = probe_sum_of_lanes,
     .max_of_lanes = probe_max_of_lanes,

@@ -67,6 +67,7 @@ struct VectorProbe {
   void (*load_f16_partial)(const std::uint16_t* from, int count, float* out);
   void (*lane_index)(float* out);
   void (*mask_first)(int count, float* out);
+  void (*bytes_not_zero)(const std::uint8_t* from, float* out);
   // first(a) and first(b), first(a) or first(b), not first(a)
   void (*masks)(int a, int b, float* conjunction, float* disjunction, float* negation);
   float (*sum_of_lanes)(const float* from);

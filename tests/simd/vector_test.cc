@@ -249,6 +249,21 @@ TEST_F(VectorTest, Masks) {
   }
 }
 
+TEST_F(VectorTest, EveryByteButZeroIsTrue) {
+  const int lanes = probe().lanes;
+  for (int byte = 0; byte < 256; ++byte) {
+    for (int position = 0; position < lanes; ++position) {
+      std::vector<std::uint8_t> bytes(static_cast<std::size_t>(lanes), 0);
+      bytes[static_cast<std::size_t>(position)] = static_cast<std::uint8_t>(byte);
+      std::array<float, 16> got{};
+      probe().bytes_not_zero(bytes.data(), got.data());
+      for (int i = 0; i < lanes; ++i) {
+        EXPECT_EQ(got[static_cast<std::size_t>(i)], flag(i == position && byte != 0)) << byte << " at " << position;
+      }
+    }
+  }
+}
+
 TEST_F(VectorTest, FoldsLanesInTheOrderWrittenDown) {
   const auto lanes = static_cast<std::size_t>(probe().lanes);
   const std::vector<float> special = special_values();
