@@ -180,6 +180,19 @@ TEST_F(CInterface, Layers) {
             0);
   EXPECT_TRUE(same_bits(y, y_c));
   headlight_layer_destroy(layer);
+
+  TransformerDecoderLayer decoder_layer({.width = 48, .heads = 4});
+  decoder_layer.initialize(9);
+  decoder_layer.forward(engine_->engine, x, memory, y);
+  ASSERT_EQ(headlight_transformer_decoder_layer_create(&layer_options, &layer, &error_), HEADLIGHT_OK);
+  ASSERT_EQ(headlight_layer_initialize(layer, 9, &error_), HEADLIGHT_OK);
+  EXPECT_EQ(allocations([&] {
+              return headlight_transformer_decoder_layer_forward(layer, engine_, &in, &keys, &out, nullptr, nullptr,
+                                                                 &error_);
+            }),
+            0);
+  EXPECT_TRUE(same_bits(y, y_c));
+  headlight_layer_destroy(layer);
 }
 
 // What throws, as the caller from C sees it.
