@@ -42,16 +42,9 @@ inline void block_scores(const kernels::AttentionBlock& block, const BlockRange&
   for (std::int64_t j = range.first / kKeyPanel * kKeyPanel; j < range.last; j += kKeyPanel) {
     const std::int64_t width = smaller(kKeyPanel, block.keys - j);
     const float* panel = block.key_panels + j * block.head_dim;
-    std::int64_t panel_stride = width;
-    if (block.key_panels == nullptr) {
-      pack_panel(block.key + j * block.key_stride, block.key_stride, width, block.head_dim, block.panel_buffer,
-                 kKeyPanel);
-      panel = block.panel_buffer;
-      panel_stride = kKeyPanel;
-    }
     const ScoreTile tile = score_tile_of(block.rows, width);
     const bool whole = range.whole_first <= j && j < range.whole_last;
-    tile(block.query, block.query_stride, panel, panel_stride, block.head_dim, block.scores + j, block.scores_stride,
+    tile(block.query, block.query_stride, panel, width, block.head_dim, block.scores + j, block.scores_stride,
          whole ? maxima : ignored);
   }
 }
@@ -76,8 +69,9 @@ inline void find_maxima(const kernels::AttentionBlock& block, const BlockRange& 
       continue;
     }
     const VectorRange vectors = hide_edges(scores, block.begin[r], block.end[r]);
-    Vec maximum = load(maxima + r * kLanes);
+    Vec maximum = broadcast(-kInfinity);
     if (range.whole_first < range.whole_last) {
+      maximum = load(maxima + r * kLanes);
       maximum = maximum_with(maximum, scores, {vectors.begin, range.whole_first / kLanes});
       maximum = maximum_with(maximum, scores, {range.whole_last / kLanes, vectors.end});
     } else {

@@ -3,11 +3,14 @@
 
 #include "kernels/attention_block-inl.h"
 #include "kernels/attention_probabilities-inl.h"
+#include "kernels/attention_sweep-inl.h"
 
 namespace headlight::HEADLIGHT_TARGET {
 namespace {
 
 void attend_block_entry(const kernels::AttentionBlock& block) noexcept { attend_block(block); }
+
+void attend_sweep_entry(const kernels::AttentionSweep& sweep) noexcept { attend_sweep(sweep); }
 
 void probability_tile_entry(const kernels::ProbabilityTile& tile) noexcept { probability_tile(tile); }
 
@@ -47,6 +50,7 @@ const kernels::AttentionKernels attention_kernels = {
     .key_panel = kKeyPanel,
     .value_panel = kValuePanel,
     .attend_block = attend_block_entry,
+    .attend_sweep = attend_sweep_entry,
     .probability_tile = probability_tile_entry,
     .merge = merge_entry,
     .finish = finish_entry,

@@ -33,12 +33,10 @@ struct AttentionBlock {
   std::int64_t rows;
   std::int64_t head_dim;
 
-  // The block's keys, packed as pack_keys() does; or null, and `key` holds them as [keys][head_dim], to be transposed
-  // into panel_buffer (head_dim · key_panel floats) panel by panel.
+  // The block's keys: packed as pack_keys() does for attend_block, [keys][head_dim] for attend_sweep.
   const float* key_panels;
   const float* key;
   std::int64_t key_stride;
-  float* panel_buffer;
   std::int64_t keys;
 
   // [keys][value_dim]; columns c·value_panel and up start at value + c · value_panel_stride.
@@ -75,6 +73,23 @@ struct AttentionBlock {
   float* final_out;
   std::int64_t final_out_stride;
   float* final_sum;
+};
+
+// The same for a few rows of several heads, whose keys and values are read where they lie (values_padded is false and
+// value_panel_stride the width of a panel). The heads see the same keys and differ in where their data is.
+inline constexpr int kMaxSweepHeads = 32;
+struct AttentionSweep {
+  AttentionBlock block;  // of the first head
+  std::int64_t heads;    // at most kMaxSweepHeads
+  // From one head to the next: in floats, but for those of the states and of the masks' pointers, in rows.
+  std::int64_t query_step;
+  std::int64_t key_step;
+  std::int64_t value_step;
+  std::int64_t final_out_step;
+  std::int64_t state_step;
+  std::int64_t mask_step;  // and of final_sum; scores are [heads][rows] of this block
+  float* value_sums;       // [heads][rows] as `out`: room for the block's own sums
+  bool from_memory;        // more than the first cache levels hold: keys and values are asked for before they are read
 };
 
 // A whole state merged into another.
@@ -119,6 +134,7 @@ struct AttentionKernels {
   int value_panel;  // columns of a value panel
 
   void (*attend_block)(const AttentionBlock& block) noexcept;
+  void (*attend_sweep)(const AttentionSweep& sweep) noexcept;
 
   void (*probability_tile)(const ProbabilityTile& tile) noexcept;
 

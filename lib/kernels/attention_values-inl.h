@@ -36,7 +36,7 @@ HEADLIGHT_INLINE Vec divided_by_sum(Vec out, float sum) {
 
 template <int kVectors, bool kPartial>
 HEADLIGHT_INLINE void load_value(const float* value, int last_lanes, Vec (&to)[kVectors]) {
-#pragma GCC unroll 4
+#pragma GCC unroll 8
   for (int v = 0; v < kVectors; ++v) {
     to[v] = kPartial && v == kVectors - 1 ? load_partial(value + v * kLanes, last_lanes) : load(value + v * kLanes);
   }

@@ -40,8 +40,9 @@ void measure_sequences(const ops::AttentionSequences& sequences, ops::AttentionT
   traits.equal_sequences = squares / (static_cast<double>(longest) * static_cast<double>(longest));
 }
 
-ops::AttentionTraits traits_of(const kernels::AttentionKernels& kernels, const View<const float, 4>& value,
-                               const ops::AttentionSequences& sequences, const AttentionOptions& options) noexcept {
+ops::AttentionTraits traits_of(const kernels::AttentionKernels& kernels, const View<const float, 4>& key,
+                               const View<const float, 4>& value, const ops::AttentionSequences& sequences,
+                               const AttentionOptions& options) noexcept {
   const std::int64_t vector_bytes = kernels.lanes * static_cast<std::int64_t>(sizeof(float));
   ops::AttentionTraits traits{};
   traits.with_probabilities = options.probabilities.per_head || options.probabilities.averaged;
@@ -50,29 +51,37 @@ ops::AttentionTraits traits_of(const kernels::AttentionKernels& kernels, const V
     traits.values_aligned =
         traits.values_aligned && (value.extent(axis) == 1 || value.stride(axis) % kernels.lanes == 0);
   }
+  traits.heads_apart = key.stride(2) > key.stride(1);
   traits.longest_sequence = value.extent(1);
   traits.equal_sequences = 1.0;
   if (!options.query_offsets.empty()) measure_sequences(sequences, traits);
   return traits;
 }
 
-void run_direct(Engine& engine, const AttentionCall& call) noexcept {
-  const std::int64_t heads = call.sizes.key_value_heads;
-  runtime::parallel_for(engine, call.sizes.batch * heads, call.plan.lanes, [&](std::int64_t task, int lane) {
-    ops::attend_rows(call, lane, {task / heads, task % heads, 0, call.plan.rows}, {});
-  });
+// Units of some heads of a sample, for the routes in place.
+std::int64_t units_of_sample(const AttentionCall& call) noexcept {
+  return (call.sizes.key_value_heads + call.plan.unit_heads - 1) / call.plan.unit_heads;
+}
+ops::RowRange rows_of_unit(const AttentionCall& call, std::int64_t unit) noexcept {
+  const std::int64_t units = units_of_sample(call);
+  const std::int64_t head = unit % units * call.plan.unit_heads;
+  return {unit / units, head, 0, call.plan.rows, std::min(call.plan.unit_heads, call.sizes.key_value_heads - head)};
+}
+
+void run_in_place(Engine& engine, const AttentionCall& call) noexcept {
+  const std::int64_t units = call.sizes.batch * units_of_sample(call);
+  runtime::parallel_for(engine, units, call.plan.lanes,
+                        [&](std::int64_t unit, int lane) { ops::sweep_rows(call, lane, rows_of_unit(call, unit)); });
 }
 
 void run_split_keys(Engine& engine, const AttentionCall& call) noexcept {
-  const std::int64_t heads = call.sizes.key_value_heads;
   const std::int64_t blocks = call.plan.key_blocks;
-  const std::int64_t all_heads = call.sizes.batch * heads;
-  runtime::parallel_for(engine, all_heads * blocks, call.plan.lanes, [&](std::int64_t task, int lane) {
-    const std::int64_t head = task / blocks;
-    ops::attend_partially(call, lane, head / heads, head % heads, task % blocks);
+  const std::int64_t units = call.sizes.batch * units_of_sample(call);
+  runtime::parallel_for(engine, units * blocks, call.plan.lanes, [&](std::int64_t task, int lane) {
+    ops::sweep_partially(call, lane, rows_of_unit(call, task / blocks), task % blocks);
   });
-  runtime::parallel_for(engine, all_heads, call.plan.lanes, [&](std::int64_t head, int lane) {
-    ops::merge_partials(call, lane, head / heads, head % heads);
+  runtime::parallel_for(engine, units, call.plan.lanes, [&](std::int64_t unit, int lane) {
+    ops::merge_partials(call, lane, rows_of_unit(call, unit));
   });
 }
 
@@ -124,8 +133,8 @@ void run_packed_first(Engine& engine, const AttentionCall& call) noexcept {
 
 void run_route(Engine& engine, const AttentionCall& call) noexcept {
   switch (call.plan.route) {
-    case AttentionRoute::direct:
-      return run_direct(engine, call);
+    case AttentionRoute::in_place:
+      return run_in_place(engine, call);
     case AttentionRoute::split_keys:
       return run_split_keys(engine, call);
     case AttentionRoute::packed_by_head:
@@ -163,18 +172,19 @@ void attention(Engine& engine, View<const float, 4> query, View<const float, 4> 
   if (sizes.query_heads == 0 || ops::writes_nothing(out, options)) return;
   const kernels::AttentionKernels& kernels = *kernels::table(engine.isa()).attention;
   const ops::AttentionSequences sequences{options, sizes.query_length, sizes.key_length};
-  AttentionCall call{.query = query,
-                     .key = key,
-                     .value = value,
-                     .out = out,
-                     .options = options,
-                     .sizes = sizes,
-                     .sequences = sequences,
-                     .kernels = kernels,
-                     .plan = ops::plan_attention(engine, kernels, sizes, traits_of(kernels, value, sequences, options)),
-                     .exponent_scale = 0.0f,
-                     .query_factor = 0.0f,
-                     .scratch = nullptr};
+  AttentionCall call{
+      .query = query,
+      .key = key,
+      .value = value,
+      .out = out,
+      .options = options,
+      .sizes = sizes,
+      .sequences = sequences,
+      .kernels = kernels,
+      .plan = ops::plan_attention(engine, kernels, sizes, traits_of(kernels, key, value, sequences, options)),
+      .exponent_scale = 0.0f,
+      .query_factor = 0.0f,
+      .scratch = nullptr};
   set_scale(call);
   if (call.plan.bytes <= kStackBytes && call.plan.lanes == 1) {
     alignas(128) std::byte stack[kStackBytes];

@@ -11,7 +11,21 @@ namespace {
 // once for every tile, and from beyond it once for every row block, hides behind the products.
 constexpr std::int64_t kRowBlock = 96;
 
-constexpr std::int64_t round_up(std::int64_t n, std::int64_t to) { return (n + to - 1) / to * to; }
+constexpr std::int64_t divide_up(std::int64_t n, std::int64_t by) { return (n + by - 1) / by; }
+constexpr std::int64_t round_up(std::int64_t n, std::int64_t to) { return divide_up(n, to) * to; }
+
+// Rows are few up to so many tiles: packing the keys would cost as much as turning them once for each tile.
+constexpr std::int64_t kInPlaceTiles = 2;
+
+// Of all heads of one sweep: their scores of a key block take 128 KiB at most.
+constexpr std::int64_t kSweepRows = 64;
+
+// Heads that lie apart are swept two at a time: as two streams memory is read a fifth faster than as one (Intel, 32
+// heads of 8192 keys, D = 128: one 8.2, two 10.2, four 9.8 GB/s, where a plain sum reads 10.0; more lose again). Asking
+// for the values of one head while its keys are read, and the other way round, gives as much with one head, but costs
+// where keys and values come from the third-level cache. Up to so many keys it is the number of calls that counts.
+constexpr std::int64_t kStreams = 2;
+constexpr std::int64_t kKeysTogether = 64;
 
 // One thread's time, from the products alone or from reading keys and values, whichever is longer: an order of
 // magnitude for deciding whether other threads are worth waking.
@@ -22,14 +36,29 @@ double estimated_nanoseconds(const kernels::AttentionKernels& kernels, const Att
   const double products = pairs * width / (6.0 * kernels.lanes);  // about six vector products a nanosecond
   const double bytes = 4.0 * static_cast<double>(sizes.batch) * static_cast<double>(sizes.key_value_heads) *
                        static_cast<double>(sizes.key_length) * width;
-  return std::max(products, bytes / 30.0);
+  return std::max(products, bytes / (bytes < 1 << 20 ? 60.0 : 30.0));
 }
 
-AttentionRoute choose_route(const kernels::AttentionKernels& kernels, std::int64_t heads, const AttentionTraits& traits,
+// Key/value heads that a unit of the routes in place sweeps together: all units of a sample about as many.
+std::int64_t sweep_heads(const AttentionSizes& sizes, const AttentionTraits& traits,
+                         const AttentionPlan& plan) noexcept {
+  std::int64_t most =
+      std::min<std::int64_t>(kernels::kMaxSweepHeads, kSweepRows / std::max<std::int64_t>(plan.rows, 1));
+  if (traits.heads_apart && sizes.key_length > kKeysTogether) most = std::min(most, kStreams);
+  // One block of keys cannot be split: the heads must give every lane some units.
+  if (plan.key_blocks == 1 && plan.lanes > 1) {
+    most = std::min(most, divide_up(sizes.batch * sizes.key_value_heads, 4 * plan.lanes));
+  }
+  const std::int64_t units = divide_up(sizes.key_value_heads, std::max<std::int64_t>(most, 1));
+  return divide_up(sizes.key_value_heads, std::max<std::int64_t>(units, 1));
+}
+
+AttentionRoute choose_route(std::int64_t most_rows_in_place, std::int64_t heads, const AttentionTraits& traits,
                             const AttentionPlan& plan) {
-  if (plan.rows <= kernels.query_rows) {
-    const bool split = plan.lanes > 1 && heads < 4 * plan.lanes && plan.key_blocks > 1;
-    return split ? AttentionRoute::split_keys : AttentionRoute::direct;
+  if (plan.rows <= most_rows_in_place) {
+    const std::int64_t units = heads / std::max<std::int64_t>(plan.unit_heads, 1);
+    const bool split = plan.lanes > 1 && units < 4 * plan.lanes && plan.key_blocks > 1;
+    return split ? AttentionRoute::split_keys : AttentionRoute::in_place;
   }
   // With eight units a lane, the last ones to end leave at most an eighth of the time unused.
   const bool enough_units = plan.lanes == 1 || static_cast<double>(heads) * traits.equal_sequences >= 8.0 * plan.lanes;
@@ -45,19 +74,23 @@ bool values_want_packing(const kernels::AttentionKernels& kernels, const Attenti
          sizes.value_dim % kernels.lanes != 0;
 }
 
-void lay_out_lane(const kernels::AttentionKernels& kernels, const AttentionSizes& sizes, AttentionPlan& plan) noexcept {
+void lay_out_lane(const kernels::AttentionKernels& kernels, const AttentionSizes& sizes, bool with_probabilities,
+                  AttentionPlan& plan) noexcept {
   runtime::ScratchLayout layout;
   AttentionLane& lane = plan.lane;
-  lane.scores = layout.add<float>(kernels.query_rows * plan.scores_stride);
-  lane.panel = layout.add<float>(kernels.key_panel * sizes.head_dim);
-  lane.query = layout.add<float>(plan.row_block * sizes.head_dim);
-  lane.state_maximum = layout.add<float>(plan.row_block);
-  lane.state_sums = layout.add<float>(plan.row_block * kernels.lanes);
-  lane.state_out = layout.add<float>(plan.row_block * plan.padded_value_dim);
-  lane.final_sum = layout.add<float>(plan.row_block);
+  const std::int64_t rows = plan.row_block * plan.unit_heads;
+  const std::int64_t tile_rows = std::min<std::int64_t>(kernels.query_rows, plan.row_block) * plan.unit_heads;
+  lane.scores = layout.add<float>(tile_rows * plan.scores_stride);
+  lane.panel = layout.add<float>(with_probabilities ? kernels.key_panel * sizes.head_dim : 0);
+  lane.query = layout.add<float>(rows * sizes.head_dim);
+  lane.state_maximum = layout.add<float>(rows);
+  lane.state_sums = layout.add<float>(rows * kernels.lanes);
+  lane.state_out = layout.add<float>(rows * plan.padded_value_dim);
+  lane.final_sum = layout.add<float>(rows);
+  lane.value_sums = layout.add<float>(plan.key_blocks > 1 ? tile_rows * plan.padded_value_dim : 0);
   lane.intervals = layout.add<std::int64_t>(2 * plan.row_block);
-  lane.row_masks = layout.add<const std::uint8_t*>(plan.row_block);
-  lane.row_biases = layout.add<const float*>(plan.row_block);
+  lane.row_masks = layout.add<const std::uint8_t*>(rows);
+  lane.row_biases = layout.add<const float*>(rows);
   const bool packs = plan.route == AttentionRoute::packed_by_head;
   lane.packed_keys = layout.add<float>(packs ? plan.packed_keys_size : 0);
   lane.packed_values = layout.add<float>(packs ? plan.packed_values_size : 0);
@@ -85,7 +118,9 @@ AttentionPlan plan_attention(const Engine& engine, const kernels::AttentionKerne
   const std::int64_t tiles = (plan.rows + kernels.query_rows - 1) / kernels.query_rows;
   const std::int64_t most_units = heads * std::max(tiles, plan.key_blocks);
   plan.lanes = runtime::lanes_for(engine, most_units, estimated_nanoseconds(kernels, sizes));
-  plan.route = choose_route(kernels, heads, traits, plan);
+  const std::int64_t most_rows_in_place = kInPlaceTiles * kernels.query_rows;
+  plan.unit_heads = plan.rows <= most_rows_in_place ? sweep_heads(sizes, traits, plan) : 1;
+  plan.route = choose_route(most_rows_in_place, heads, traits, plan);
 
   // Smaller row blocks where there would be too few of them for the lanes.
   std::int64_t block_tiles = kRowBlock / kernels.query_rows;
@@ -93,9 +128,8 @@ AttentionPlan plan_attention(const Engine& engine, const kernels::AttentionKerne
          heads * ((tiles + block_tiles - 1) / block_tiles) < 8 * plan.lanes) {
     block_tiles /= 2;
   }
-  plan.row_block = std::min(plan.rows, block_tiles * kernels.query_rows);
-
   const bool packed = plan.route == AttentionRoute::packed_by_head || plan.route == AttentionRoute::packed_first;
+  plan.row_block = std::min(plan.rows, packed ? block_tiles * kernels.query_rows : most_rows_in_place);
   plan.pack_values = packed && values_want_packing(kernels, sizes, traits, plan.rows);
   plan.value_panel_width = std::min<std::int64_t>(kernels.value_panel, plan.padded_value_dim);
   plan.packed_length = plan.route == AttentionRoute::packed_by_head ? traits.longest_sequence : sizes.key_length;
@@ -106,7 +140,7 @@ AttentionPlan plan_attention(const Engine& engine, const kernels::AttentionKerne
     plan.packed_values_size =
         round_up(sizes.value_dim, kernels.value_panel) / kernels.value_panel * plan.value_panel_stride;
   }
-  lay_out_lane(kernels, sizes, plan);
+  lay_out_lane(kernels, sizes, traits.with_probabilities, plan);
 
   runtime::ScratchLayout layout;
   plan.lanes_begin = layout.add<std::byte>(static_cast<std::int64_t>(plan.lane.bytes) * plan.lanes);
@@ -126,13 +160,15 @@ AttentionPlan plan_attention(const Engine& engine, const kernels::AttentionKerne
 
 std::size_t attention_plan_bytes(const Engine& engine, const kernels::AttentionKernels& kernels,
                                  const AttentionSizes& sizes) noexcept {
-  AttentionTraits traits{true, false, sizes.key_length, 1.0};
+  AttentionTraits traits{true, false, true, sizes.key_length, 1.0};
+  const std::size_t heads_apart = plan_attention(engine, kernels, sizes, traits).bytes;
+  traits.heads_apart = false;
   const AttentionPlan alone = plan_attention(engine, kernels, sizes, traits);
   // Packed sequences, each unit packing its own: none is longer than this, or there would not be enough units.
   const std::int64_t heads = sizes.batch * sizes.key_value_heads;
   traits.longest_sequence = std::min(sizes.key_length, sizes.key_length * heads / (8 * alone.lanes) + 1);
   traits.equal_sequences = static_cast<double>(sizes.key_length);
-  return std::max(alone.bytes, plan_attention(engine, kernels, sizes, traits).bytes);
+  return std::max({heads_apart, alone.bytes, plan_attention(engine, kernels, sizes, traits).bytes});
 }
 
 }  // namespace headlight::ops

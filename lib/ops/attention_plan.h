@@ -13,9 +13,9 @@ namespace headlight::ops {
 
 // Rows of queries count (query, head of the group) pairs, the heads of a group that share keys and values innermost.
 enum class AttentionRoute : std::uint8_t {
-  // One tile of rows: keys are transposed as they are read. Unit: (sample, key/value head).
-  direct,
-  // One tile of rows and many keys: unit (sample, key/value head, key block), then an ordered merge.
+  // Few rows: keys and values are read where they lie. Unit: (sample, some key/value heads).
+  in_place,
+  // Few rows and many keys: unit (sample, some key/value heads, key block), then an ordered merge.
   split_keys,
   // Unit (sample, sequence, key/value head), which packs its keys for itself.
   packed_by_head,
@@ -28,6 +28,8 @@ struct AttentionTraits {
   bool with_probabilities;
   // Every row of the values begins at a multiple of the vector size.
   bool values_aligned;
+  // Each head of keys and values lies by itself; else side by side at each position ([L, H, D] memory).
+  bool heads_apart;
   // The longest of the packed sequences in keys, and their work in units of its square; key_length and 1 for one alone.
   std::int64_t longest_sequence;
   double equal_sequences;
@@ -36,12 +38,13 @@ struct AttentionTraits {
 // Byte offsets into one lane's scratch memory.
 struct AttentionLane {
   std::size_t scores;
-  std::size_t panel;
+  std::size_t panel;  // for probabilities
   std::size_t query;
   std::size_t state_maximum;
   std::size_t state_sums;
   std::size_t state_out;
   std::size_t final_sum;
+  std::size_t value_sums;
   std::size_t intervals;
   std::size_t row_masks;
   std::size_t row_biases;
@@ -55,6 +58,7 @@ struct AttentionPlan {
   int lanes;
   std::int64_t rows;        // for each (sample, key/value head): Lq · group
   std::int64_t row_block;   // rows that one pass over the keys serves
+  std::int64_t unit_heads;  // key/value heads of a unit, the last one of a sample may have fewer
   std::int64_t key_block;   // keys of a partial result; fixed by the head dims and the instruction set, for the bits
   std::int64_t key_blocks;  // ⌈Lk / key_block⌉
   std::int64_t scores_stride;

@@ -6,6 +6,15 @@
 namespace headlight::ops {
 namespace {
 
+// n in as few parts of at most `most` as can be, and those as even as can be: the largest.
+std::int64_t even_share(std::int64_t n, std::int64_t most) noexcept {
+  const std::int64_t parts = (n + most - 1) / most;
+  return (n + parts - 1) / parts;
+}
+
+// Keys and values of a tile that the second-level cache holds and the prefetchers of the hardware bring in time.
+constexpr std::int64_t kSmallFloats = 16 << 10;
+
 bool wants_row_sums(const AttentionCall& call) noexcept {
   const Probabilities& probabilities = call.options.probabilities;
   return call.options.log_sum_exp || probabilities.per_head || probabilities.averaged;
@@ -28,11 +37,11 @@ void record_row(const AttentionCall& call, std::int64_t sample, const RowPlace& 
 }
 
 // Packed values are read instead of the tensor's, for they are in a cache.
-bool values_are_finite(const AttentionCall& call, const kernels::AttentionBlock& block) noexcept {
+bool values_are_finite(const AttentionCall& call, const kernels::AttentionBlock& block, const float* value) noexcept {
   const std::int64_t width = call.kernels.value_panel;
   for (std::int64_t column = 0; column < block.value_dim; column += width) {
-    if (!call.kernels.all_finite(block.value + column / width * block.value_panel_stride, block.value_stride,
-                                 block.keys, std::min(width, block.value_dim - column))) {
+    if (!call.kernels.all_finite(value + column / width * block.value_panel_stride, block.value_stride, block.keys,
+                                 std::min(width, block.value_dim - column))) {
       return false;
     }
   }
@@ -61,6 +70,7 @@ RowBlock::RowBlock(const AttentionCall& call, int lane, const RowRange& range, c
       packed_(packed),
       intervals_(call.lane_part<KeyInterval>(lane, call.plan.lane.intervals)),
       count_(range.last - range.first),
+      tile_rows_(even_share(count_, call.kernels.query_rows)),
       even_rows_(call.sizes.group == 1 || range.first / call.sizes.group == (range.last - 1) / call.sizes.group) {
   find_intervals();
 }
@@ -95,25 +105,34 @@ void RowBlock::prepare() noexcept {
   if (even_rows_ && call_.query_factor == 1.0f) {
     query_ = &query(range_.sample, first.query, first.head, 0);
     query_stride_ = query.stride(row_axis);
+    query_head_step_ = call_.sizes.group * query.stride(2);
   } else {
     float* copy = call_.lane_part<float>(lane_, call_.plan.lane.query);
     query_ = copy;
     query_stride_ = call_.sizes.head_dim;
-    for (std::int64_t r = 0; r < count_; ++r, copy += query_stride_) {
-      const RowPlace place = place_of(call_, range_.key_value_head, range_.first + r);
-      call_.kernels.copy_row(&query(range_.sample, place.query, place.head, 0), call_.sizes.head_dim,
-                             call_.query_factor, copy);
+    query_head_step_ = count_ * query_stride_;
+    for (std::int64_t head = 0; head < range_.heads; ++head) {
+      for (std::int64_t r = 0; r < count_; ++r, copy += query_stride_) {
+        const RowPlace place = place_of(call_, range_.key_value_head + head, range_.first + r);
+        call_.kernels.copy_row(&query(range_.sample, place.query, place.head, 0), call_.sizes.head_dim,
+                               call_.query_factor, copy);
+      }
     }
   }
-  if (!call_.options.mask && !call_.options.bias) return;
-  auto* masks = call_.lane_part<const std::uint8_t*>(lane_, call_.plan.lane.row_masks);
-  auto* biases = call_.lane_part<const float*>(lane_, call_.plan.lane.row_biases);
-  for (std::int64_t r = 0; r < count_; ++r) {
-    const RowPlace place = place_of(call_, range_.key_value_head, range_.first + r);
-    if (call_.options.mask) {
-      masks[r] = broadcast_row(call_.options.mask->entries, range_.sample, place.head, place.query);
+  if (call_.options.mask || call_.options.bias) prepare_masks();
+}
+
+void RowBlock::prepare_masks() noexcept {
+  auto* mask = call_.lane_part<const std::uint8_t*>(lane_, call_.plan.lane.row_masks);
+  auto* bias = call_.lane_part<const float*>(lane_, call_.plan.lane.row_biases);
+  for (std::int64_t head = 0; head < range_.heads; ++head) {
+    for (std::int64_t r = 0; r < count_; ++r, ++mask, ++bias) {
+      const RowPlace place = place_of(call_, range_.key_value_head + head, range_.first + r);
+      if (call_.options.mask) {
+        *mask = broadcast_row(call_.options.mask->entries, range_.sample, place.head, place.query);
+      }
+      if (call_.options.bias) *bias = broadcast_row(call_.options.bias, range_.sample, place.head, place.query);
     }
-    if (call_.options.bias) biases[r] = broadcast_row(call_.options.bias, range_.sample, place.head, place.query);
   }
 }
 
@@ -122,11 +141,12 @@ void RowBlock::attend(std::int64_t first_key, std::int64_t last_key, const RowSt
   prepare();
   const AttentionPlan& plan = call_.plan;
   kernels::AttentionBlock block{};
+  block.begin = begin_;
+  block.end = end_;
   block.head_dim = call_.sizes.head_dim;
   block.value_dim = call_.sizes.value_dim;
   block.query_stride = query_stride_;
   block.key_stride = call_.key.stride(1);
-  block.panel_buffer = call_.lane_part<float>(lane_, plan.lane.panel);
   block.values_padded = packed_.values != nullptr;
   block.value_stride = packed_.values != nullptr ? plan.value_panel_width : call_.value.stride(1);
   block.value_panel_stride = packed_.values != nullptr ? plan.value_panel_stride : call_.kernels.value_panel;
@@ -146,7 +166,11 @@ void RowBlock::attend(std::int64_t first_key, std::int64_t last_key, const RowSt
     block.key_panels = packed_.keys != nullptr ? packed_.keys + packed_key * block.head_dim : nullptr;
     const float* value = &call_.value(range_.sample, tensor_key, range_.key_value_head, 0);
     block.value = packed_.values != nullptr ? packed_.values + packed_key * plan.value_panel_width : value;
-    block.values_not_finite = call_.options.mask && !values_are_finite(call_, block);
+    block.values_not_finite = false;
+    for (std::int64_t head = 0; call_.options.mask && head < range_.heads; ++head) {
+      const float* of_head = block.value + head * call_.value.stride(2);
+      block.values_not_finite = block.values_not_finite || !values_are_finite(call_, block, of_head);
+    }
     attend_key_block(block, key, states, finish);
   }
 }
@@ -155,22 +179,17 @@ void RowBlock::attend(std::int64_t first_key, std::int64_t last_key, const RowSt
 void RowBlock::attend_key_block(kernels::AttentionBlock& block, std::int64_t first_key, const RowStates& states,
                                 bool finish) noexcept {
   const AttentionPlan& plan = call_.plan;
-  std::int32_t begin[kMaxRowsOfTile];
-  std::int32_t end[kMaxRowsOfTile];
-  block.begin = begin;
-  block.end = end;
-  const std::int64_t tile_rows = call_.kernels.query_rows;
   std::int64_t last_of_tile = 0;
-  for (std::int64_t r = 0; r < count_; r += tile_rows) {
-    block.rows = std::min(tile_rows, count_ - r);
+  for (std::int64_t r = 0; r < count_; r += tile_rows_) {
+    block.rows = std::min(tile_rows_, count_ - r);
     if (r == 0 || !same_intervals_) {
       last_of_tile = 0;
       bool sees_any = false;
       for (std::int64_t row = 0; row < block.rows; ++row) {
         const KeyInterval& interval = intervals_[r + row];
-        begin[row] = static_cast<std::int32_t>(std::clamp<std::int64_t>(interval.begin - first_key, 0, block.keys));
-        end[row] = static_cast<std::int32_t>(std::clamp<std::int64_t>(interval.end - first_key, 0, block.keys));
-        sees_any = sees_any || begin[row] < end[row];
+        begin_[row] = static_cast<std::int32_t>(std::clamp<std::int64_t>(interval.begin - first_key, 0, block.keys));
+        end_[row] = static_cast<std::int32_t>(std::clamp<std::int64_t>(interval.end - first_key, 0, block.keys));
+        sees_any = sees_any || begin_[row] < end_[row];
         last_of_tile = std::max(last_of_tile, interval.end);
       }
       if (!sees_any) continue;
@@ -184,32 +203,53 @@ void RowBlock::attend_key_block(kernels::AttentionBlock& block, std::int64_t fir
     block.maximum = state.maximum;
     block.sums = state.sums;
     block.out = state.out;
-    Tile& tile = tiles_[r / tile_rows];
+    Tile& tile = tiles_[r / tile_rows_];
     block.first = tile == Tile::empty;
     const bool last = finish && out_ != nullptr && last_of_tile <= first_key + block.keys;
     block.final_out = last ? out_ + r * out_stride_ : nullptr;
     block.final_sum = call_.lane_part<float>(lane_, plan.lane.final_sum) + r;
     tile = last ? Tile::finished : Tile::kept;
-    call_.kernels.attend_block(block);
+    attend_tile(block, states);
   }
 }
 
+void RowBlock::attend_tile(const kernels::AttentionBlock& block, const RowStates& states) const noexcept {
+  if (packed_.keys != nullptr) return call_.kernels.attend_block(block);
+  const std::int64_t row_floats = call_.sizes.head_dim + call_.sizes.value_dim;
+  call_.kernels.attend_sweep({.block = block,
+                              .heads = range_.heads,
+                              .query_step = query_head_step_,
+                              .key_step = call_.key.stride(2),
+                              .value_step = call_.value.stride(2),
+                              .final_out_step = call_.sizes.group * call_.out.stride(2),
+                              .state_step = states.head_step,
+                              .mask_step = count_,
+                              .value_sums = call_.lane_part<float>(lane_, call_.plan.lane.value_sums),
+                              .from_memory = block.keys * range_.heads * row_floats > kSmallFloats});
+}
+
 void RowBlock::finish(const RowStates& states) const noexcept {
-  const std::int64_t tile_rows = call_.kernels.query_rows;
-  const bool records = wants_row_sums(call_);
-  const float* sums = call_.lane_part<float>(lane_, call_.plan.lane.final_sum);
-  for (std::int64_t first = 0; first < count_; first += tile_rows) {
-    const Tile tile = tiles_[first / tile_rows];
-    if (tile == Tile::finished && !records) continue;
-    for (std::int64_t r = first; r < std::min(first + tile_rows, count_); ++r) {
-      const RowPlace place = place_of(call_, range_.key_value_head, range_.first + r);
-      if (tile == Tile::empty) {
-        finish_empty_row(call_, range_.sample, place);
-      } else if (tile == Tile::kept) {
-        finish_row(call_, range_.sample, place, states.row(call_, r));
-      } else {
-        record_row(call_, range_.sample, place, states.maximum[r], sums[r]);
-      }
+  for (std::int64_t first = 0; first < count_; first += tile_rows_) {
+    const Tile tile = tiles_[first / tile_rows_];
+    if (tile == Tile::finished && !wants_row_sums(call_)) continue;
+    for (std::int64_t head = 0; head < range_.heads; ++head) {
+      finish_tile(tile, first, std::min(first + tile_rows_, count_), head, states);
+    }
+  }
+}
+
+void RowBlock::finish_tile(Tile tile, std::int64_t first, std::int64_t last, std::int64_t head,
+                           const RowStates& states) const noexcept {
+  const float* sums = call_.lane_part<float>(lane_, call_.plan.lane.final_sum) + head * count_;
+  for (std::int64_t r = first; r < last; ++r) {
+    const RowPlace place = place_of(call_, range_.key_value_head + head, range_.first + r);
+    const std::int64_t state = head * states.head_step + r;
+    if (tile == Tile::empty) {
+      finish_empty_row(call_, range_.sample, place);
+    } else if (tile == Tile::kept) {
+      finish_row(call_, range_.sample, place, states.row(call_, state));
+    } else {
+      record_row(call_, range_.sample, place, states.maximum[state], sums[r]);
     }
   }
 }

@@ -20,11 +20,13 @@ inline RowPlace place_of(const AttentionCall& call, std::int64_t key_value_head,
   return {row / group, key_value_head * group + row % group};
 }
 
-// State of consecutive rows: [rows], [rows][lanes], [rows][padded value_dim].
+// State of consecutive rows: [rows], [rows][lanes], [rows][padded value_dim]; those of the next head lie head_step rows
+// further on.
 struct RowStates {
   float* maximum;
   float* sums;
   float* out;
+  std::int64_t head_step;
 
   [[nodiscard]] kernels::AttentionState row(const AttentionCall& call, std::int64_t r) const noexcept {
     return {maximum + r, sums + r * call.kernels.lanes, out + r * call.plan.padded_value_dim};
@@ -61,10 +63,15 @@ class RowBlock {
 
   void find_intervals() noexcept;
   void prepare() noexcept;
+  void prepare_masks() noexcept;
   void attend(std::int64_t first_key, std::int64_t last_key, const RowStates& states, bool finish) noexcept;
   void attend_key_block(kernels::AttentionBlock& block, std::int64_t first_key, const RowStates& states,
                         bool finish) noexcept;
+  // Tile `block`, of all heads.
+  void attend_tile(const kernels::AttentionBlock& block, const RowStates& states) const noexcept;
   void finish(const RowStates& states) const noexcept;
+  void finish_tile(Tile tile, std::int64_t first, std::int64_t last, std::int64_t head,
+                   const RowStates& states) const noexcept;
 
   const AttentionCall& call_;
   int lane_;
@@ -73,6 +80,7 @@ class RowBlock {
   PackedHead packed_;
   KeyInterval* intervals_;
   std::int64_t count_;
+  std::int64_t tile_rows_;  // as even as can be
   std::int64_t first_key_ = std::numeric_limits<std::int64_t>::max();
   std::int64_t last_key_ = 0;
   bool same_intervals_ = false;
@@ -80,8 +88,12 @@ class RowBlock {
   bool even_rows_;
   const float* query_ = nullptr;
   std::int64_t query_stride_ = 0;
+  std::int64_t query_head_step_ = 0;
   float* out_ = nullptr;  // null: rows lie unevenly
   std::int64_t out_stride_ = 0;
+  // Of the tile in work, in the key block in work.
+  std::int32_t begin_[kMaxRowsOfTile];
+  std::int32_t end_[kMaxRowsOfTile];
   Tile tiles_[kMaxTiles] = {};
 };
 

@@ -9,15 +9,16 @@ namespace {
 
 RowStates lane_states(const AttentionCall& call, int lane) noexcept {
   return {call.lane_part<float>(lane, call.plan.lane.state_maximum),
-          call.lane_part<float>(lane, call.plan.lane.state_sums),
-          call.lane_part<float>(lane, call.plan.lane.state_out)};
+          call.lane_part<float>(lane, call.plan.lane.state_sums), call.lane_part<float>(lane, call.plan.lane.state_out),
+          call.plan.rows};
 }
 
 RowStates partial_states(const AttentionCall& call, std::int64_t head, std::int64_t block) noexcept {
   const std::int64_t row = (head * call.plan.key_blocks + block) * call.plan.rows;
   return {call.part<float>(call.plan.partial_maximum) + row,
           call.part<float>(call.plan.partial_sums) + row * call.kernels.lanes,
-          call.part<float>(call.plan.partial_out) + row * call.plan.padded_value_dim};
+          call.part<float>(call.plan.partial_out) + row * call.plan.padded_value_dim,
+          call.plan.key_blocks * call.plan.rows};
 }
 
 // Calls f(rows of one sequence, sequence), and f(rows, nullptr) for padding rows that belong to none.
@@ -43,8 +44,10 @@ void for_each_sequence(const AttentionCall& call, const RowRange& range, Functio
 }
 
 void write_padding(const AttentionCall& call, const RowRange& rows) noexcept {
-  for (std::int64_t row = rows.first; row < rows.last; ++row) {
-    finish_empty_row(call, rows.sample, place_of(call, rows.key_value_head, row));
+  for (std::int64_t head = rows.key_value_head; head < rows.key_value_head + rows.heads; ++head) {
+    for (std::int64_t row = rows.first; row < rows.last; ++row) {
+      finish_empty_row(call, rows.sample, place_of(call, head, row));
+    }
   }
 }
 
@@ -84,40 +87,44 @@ void attend_rows(const AttentionCall& call, int lane, const RowRange& range, Pac
   });
 }
 
-void attend_partially(const AttentionCall& call, int lane, std::int64_t sample, std::int64_t key_value_head,
-                      std::int64_t block_index) noexcept {
-  const RowRange range{sample, key_value_head, 0, call.plan.rows};
+void sweep_rows(const AttentionCall& call, int lane, const RowRange& range) noexcept {
+  attend_rows(call, lane, range, {});
+}
+
+void sweep_partially(const AttentionCall& call, int lane, const RowRange& range, std::int64_t block_index) noexcept {
   for_each_sequence(call, range, [&](const RowRange& rows, const AttentionSequence* sequence) {
     if (sequence == nullptr) return;
     RowBlock block(call, lane, rows, *sequence, {});
     const std::int64_t first = std::max(block.first_key(), block_index * call.plan.key_block);
     const std::int64_t last = std::min(block.last_key(), (block_index + 1) * call.plan.key_block);
     if (first >= last) return;
-    const std::int64_t head = sample * call.sizes.key_value_heads + key_value_head;
-    const kernels::AttentionState at = partial_states(call, head, block_index).row(call, rows.first);
-    block.run_partially(first, last, {at.maximum, at.sums, at.out});
+    const std::int64_t head = rows.sample * call.sizes.key_value_heads + rows.key_value_head;
+    const RowStates states = partial_states(call, head, block_index);
+    const kernels::AttentionState at = states.row(call, rows.first);
+    block.run_partially(first, last, {at.maximum, at.sums, at.out, states.head_step});
   });
 }
 
-void merge_partials(const AttentionCall& call, int lane, std::int64_t sample, std::int64_t key_value_head) noexcept {
-  const std::int64_t head = sample * call.sizes.key_value_heads + key_value_head;
-  const RowRange range{sample, key_value_head, 0, call.plan.rows};
+void merge_partials(const AttentionCall& call, int lane, const RowRange& range) noexcept {
   for_each_sequence(call, range, [&](const RowRange& rows, const AttentionSequence* sequence) {
     if (sequence == nullptr) return write_padding(call, rows);
     const RowBlock block(call, lane, rows, *sequence, {});
-    for (std::int64_t r = 0; r < rows.last - rows.first; ++r) {
-      const RowPlace place = place_of(call, key_value_head, rows.first + r);
+    for (std::int64_t n = 0; n < rows.heads * (rows.last - rows.first); ++n) {
+      const std::int64_t of_sample = rows.key_value_head + n % rows.heads;
+      const std::int64_t r = n / rows.heads;
+      const RowPlace place = place_of(call, of_sample, rows.first + r);
       const KeyInterval& interval = block.interval(r);
       if (interval.begin >= interval.end) {
-        finish_empty_row(call, sample, place);
+        finish_empty_row(call, rows.sample, place);
         continue;
       }
+      const std::int64_t head = rows.sample * call.sizes.key_value_heads + of_sample;
       std::int64_t b = interval.begin / call.plan.key_block;
       const kernels::AttentionState state = partial_states(call, head, b).row(call, rows.first + r);
       while (++b * call.plan.key_block < interval.end) {
         call.kernels.merge(state, partial_states(call, head, b).row(call, rows.first + r), call.sizes.value_dim);
       }
-      finish_row(call, sample, place, state);
+      finish_row(call, rows.sample, place, state);
     }
   });
 }

@@ -64,26 +64,29 @@ struct PackedHead {
   std::int64_t first_key = 0;
 };
 
-// Rows [first, last) of (sample, key/value head), counted over Lq · group.
+// Rows [first, last) of each of `heads` key/value heads of a sample, counted over Lq · group.
 struct RowRange {
   std::int64_t sample;
   std::int64_t key_value_head;
   std::int64_t first;
   std::int64_t last;
+  std::int64_t heads = 1;
 };
 
 // Packs the panels that begin among keys [first, last) of the tensor.
 void pack_head(const AttentionCall& call, std::int64_t sample, std::int64_t key_value_head, std::int64_t first,
                std::int64_t last, PackedHead packed) noexcept;
 
-// Everything for those rows, from query to out; at most row_block of them.
+// Everything for those rows of one head, from query to out; at most row_block of them.
 void attend_rows(const AttentionCall& call, int lane, const RowRange& range, PackedHead packed) noexcept;
 
-// Key block `block` alone for all rows of that head, into the call's partial states.
-void attend_partially(const AttentionCall& call, int lane, std::int64_t sample, std::int64_t key_value_head,
-                      std::int64_t block) noexcept;
+// The same for all rows of a few heads, whose keys and values are read where they lie.
+void sweep_rows(const AttentionCall& call, int lane, const RowRange& range) noexcept;
 
-// Merges the partial states of that head's rows in ascending order, and finishes the rows.
-void merge_partials(const AttentionCall& call, int lane, std::int64_t sample, std::int64_t key_value_head) noexcept;
+// Key block `block` alone, into the call's partial states.
+void sweep_partially(const AttentionCall& call, int lane, const RowRange& range, std::int64_t block) noexcept;
+
+// Merges the partial states of those heads' rows in ascending order, and finishes the rows.
+void merge_partials(const AttentionCall& call, int lane, const RowRange& range) noexcept;
 
 }  // namespace headlight::ops

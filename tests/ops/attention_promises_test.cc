@@ -190,6 +190,51 @@ TEST_P(AttentionPromises, AFewQueriesEqualTheSameRowsOfAPrefill) {
   }
 }
 
+// The same tensor with each head by itself: [B, H, L, D] memory, seen as [B, L, H, D].
+struct ByHead {
+  explicit ByHead(const View<const float, 4>& from)
+      : storage({from.extent(0), from.extent(2), from.extent(1), from.extent(3)}), view(storage.data(), from.shape) {
+    const std::int64_t length = from.extent(1);
+    const std::int64_t dim = from.extent(3);
+    view.strides = {from.extent(2) * length * dim, dim, length * dim, 1};
+    for (std::int64_t n = 0; n < storage.size(); ++n) {
+      const std::int64_t row = n / dim;
+      storage.data()[n] = from(row / length / from.extent(2), row % length, row / length % from.extent(2), n % dim);
+    }
+  }
+  Tensor<float, 4> storage;
+  View<float, 4> view;
+};
+
+// More heads than one sweep over memory takes, side by side and apart, beside a prefill that packs its keys.
+TEST_P(AttentionPromises, AFewQueriesHaveTheSameBitsHoweverHeadsLie) {
+  for (const std::int64_t group : {1, 3}) {
+    for (const std::int64_t dim : {20, 144}) {
+      AttentionCase c = square(1, test::count<std::int64_t>(600, 300), 37 * group, 37, dim);
+      c.query_length = 30;
+      c.causal = Causal::bottom_right;
+      SCOPED_TRACE(c.line());
+      const AttentionInputs inputs(c);
+      const ByHead key(inputs.key.view());
+      const ByHead value(inputs.value.view());
+      Engine one_thread(options(1));
+      Engine two_threads(options(2));
+      const Tensor<float, 4> prefill = run(two_threads, inputs);
+      for (const std::int64_t rows : {1, 2, 7}) {
+        const std::int64_t first = c.query_length - rows;
+        const View<const float, 4> query = part(inputs.query.view(), 1, first, rows);
+        const View<const float, 4> expected = part(prefill.view(), 1, first, rows);
+        for (Engine* engine : {&one_thread, &two_threads}) {
+          const Tensor<float, 4> side_by_side = run(*engine, query, inputs.key, inputs.value, inputs.options);
+          EXPECT_TRUE(test::same_bits(side_by_side.view(), expected)) << rows << " rows";
+          const Tensor<float, 4> apart = run(*engine, query, key.view, value.view, inputs.options);
+          EXPECT_TRUE(test::same_bits(apart.view(), expected)) << rows << " rows, heads apart";
+        }
+      }
+    }
+  }
+}
+
 // Every operand between guard pages, at both ends, with ragged sizes.
 TEST_P(AttentionPromises, TouchesNothingOutside) {
   Engine engine(options(1));

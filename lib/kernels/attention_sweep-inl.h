@@ -1,0 +1,136 @@
+// A few rows of several heads against one block of keys, all in one sweep over memory.
+#pragma once
+
+#include "kernels/attention_sweep_tile-inl.h"
+
+namespace headlight::HEADLIGHT_TARGET {
+
+inline kernels::AttentionBlock block_of(const kernels::AttentionSweep& sweep, std::int64_t head) {
+  kernels::AttentionBlock block = sweep.block;
+  const std::int64_t rows = head * block.rows;
+  const std::int64_t states = head * sweep.state_step;
+  block.query += head * sweep.query_step;
+  block.key += head * sweep.key_step;
+  block.value += head * sweep.value_step;
+  if (block.masks.mask != nullptr) block.masks.mask += head * sweep.mask_step;
+  if (block.masks.bias != nullptr) block.masks.bias += head * sweep.mask_step;
+  block.scores += rows * block.scores_stride;
+  block.maximum += states;
+  block.sums += states * kLanes;
+  block.out += states * block.out_stride;
+  if (block.final_out != nullptr) block.final_out += head * sweep.final_out_step;
+  block.final_sum += head * sweep.mask_step;
+  return block;
+}
+
+// Keys or values of all heads.
+struct SweepHalf {
+  const float* data;
+  std::int64_t stride;
+  std::int64_t head_step;
+
+  [[nodiscard]] const float* at(std::int64_t key, std::int64_t head) const {
+    return data + key * stride + head * head_step;
+  }
+  // What comes after keys [key, key + kSweepKeys) of a head: those of the next head, or the next keys.
+  [[nodiscard]] const float* after(std::int64_t key, std::int64_t head, std::int64_t heads) const {
+    return head + 1 == heads ? at(key + kSweepKeys, 0) : at(key, head + 1);
+  }
+};
+inline SweepHalf keys_of(const kernels::AttentionSweep& sweep) {
+  return {sweep.block.key, sweep.block.key_stride, sweep.key_step};
+}
+inline SweepHalf values_of(const kernels::AttentionSweep& sweep) {
+  return {sweep.block.value, sweep.block.value_stride, sweep.value_step};
+}
+
+inline void sweep_scores(const kernels::AttentionSweep& sweep, const BlockRange& range) {
+  const kernels::AttentionBlock& block = sweep.block;
+  const SweepHalf keys = keys_of(sweep);
+  const SweepScoreTile tile = sweep_score_tile_of(block.rows, CountsTo<kScoreRows>::type{});
+  for (std::int64_t j = range.first / kSweepKeys * kSweepKeys; j < range.last; j += kSweepKeys) {
+    const std::int64_t last = smaller(j + kSweepKeys, block.keys);
+    for (std::int64_t head = 0; head < sweep.heads; ++head) {
+      const float* next = sweep.from_memory ? keys.after(j, head, sweep.heads) : nullptr;
+      const float* key = keys.at(0, head);
+      const float* query = block.query + head * sweep.query_step;
+      float* scores = block.scores + head * block.rows * block.scores_stride;
+      for (std::int64_t at = j; at < last; at += kLanes) {
+        tile(block, query, key + at * block.key_stride, static_cast<int>(smaller(kLanes, last - at)), scores + at,
+             next);
+        if (next != nullptr) next += kLanes * block.key_stride;
+      }
+    }
+  }
+}
+
+// Where head h's own sum of values grows: in its state where that is empty, else beside it.
+inline float* value_sums_of(const kernels::AttentionSweep& sweep, std::int64_t head) {
+  const kernels::AttentionBlock& block = sweep.block;
+  return block.first ? block.out + head * sweep.state_step * block.out_stride
+                     : sweep.value_sums + head * block.rows * block.out_stride;
+}
+
+// out ← out · keep + share · sums for one head's rows, or their end.
+inline void merge_values(const kernels::AttentionBlock& block, const RowFactors& factors, const float* sums) {
+  if (block.first && block.final_out == nullptr) return;
+  for (std::int64_t r = 0; r < block.rows; ++r) {
+    float* out = block.out + r * block.out_stride;
+    for (std::int64_t d = 0; d < block.value_dim; d += kLanes) {
+      Vec sum = load(sums + r * block.out_stride + d);
+      if (!block.first) sum = fma(sum, broadcast(factors.share[r]), mul(load(out + d), broadcast(factors.keep[r])));
+      if (block.final_out == nullptr) {
+        store(sum, out + d);
+      } else {
+        store_lanes(divided_by_sum(sum, block.final_sum[r]), block.final_out + r * block.final_out_stride + d,
+                    static_cast<int>(smaller(kLanes, block.value_dim - d)));
+      }
+    }
+  }
+}
+
+inline void sweep_values(const kernels::AttentionSweep& sweep, const BlockRange& range, const RowFactors* factors) {
+  const kernels::AttentionBlock& block = sweep.block;
+  const SweepHalf values = values_of(sweep);
+  const std::int64_t row_floats = divide_up(block.value_dim, kLanes) * kLanes;
+  for (std::int64_t head = 0; head < sweep.heads; ++head) {
+    float* sums = value_sums_of(sweep, head);
+    for (std::int64_t r = 0; r < block.rows; ++r) {
+      for (std::int64_t d = 0; d < row_floats; d += kLanes) store(zero(), sums + r * block.out_stride + d);
+    }
+  }
+  // The sums of one head stay in registers where they fit.
+  const bool all_at_once = sweep.heads == 1 && block.value_dim <= sweep_vectors(block.rows) * kLanes;
+  const std::int64_t step = all_at_once ? block.keys : kSweepKeys;
+  for (std::int64_t j = range.first / kSweepKeys * kSweepKeys; j < range.last; j += step) {
+    const std::int64_t last = smaller(j + step, range.last);
+    for (std::int64_t head = 0; head < sweep.heads; ++head) {
+      const float* next = sweep.from_memory ? values.after(j, head, sweep.heads) : nullptr;
+      sweep_values_of_keys(block, block.scores + head * block.rows * block.scores_stride, values.at(0, head), j, last,
+                           value_sums_of(sweep, head), next);
+    }
+  }
+  for (std::int64_t head = 0; head < sweep.heads; ++head) {
+    merge_values(block_of(sweep, head), factors[head], value_sums_of(sweep, head));
+  }
+}
+
+inline void attend_sweep(const kernels::AttentionSweep& sweep) {
+  BlockRange range = range_of(sweep.block);
+  range.whole_first = range.whole_last = range.first;
+  sweep_scores(sweep, range);
+  RowFactors factors[kernels::kMaxSweepHeads];
+  for (std::int64_t head = 0; head < sweep.heads; ++head) {
+    const kernels::AttentionBlock block = block_of(sweep, head);
+    BlockRows rows;
+    find_maxima(block, range, nullptr, rows);
+    factors[head] = weigh_block(block, rows);
+  }
+  if (sweep.block.values_not_finite && sweep.block.masks.mask != nullptr) {
+    for (std::int64_t head = 0; head < sweep.heads; ++head) block_values_exactly(block_of(sweep, head), factors[head]);
+  } else {
+    sweep_values(sweep, range, factors);
+  }
+}
+
+}  // namespace headlight::HEADLIGHT_TARGET

@@ -1,0 +1,199 @@
+// Tiles of a sweep: a few rows against keys and values read once and where they lie: decoding, where memory is the
+// limit, and short sequences, where a copy would cost as much as the products. Every sum runs in the order of
+// attention_scores-inl.h and attention_values-inl.h, so the bits are those of attend_block().
+#pragma once
+
+#include "kernels/attention_block-inl.h"
+
+namespace headlight::HEADLIGHT_TARGET {
+
+// Keys that a sweep visits of one head before it goes on to the next: heads lie side by side in [L, H, D] memory, and
+// so the sweep follows it.
+inline constexpr std::int64_t kSweepKeys = 16;
+
+// Scores of kRows rows and at most kLanes keys, whose squares are turned in registers.
+template <int kRows>
+void sweep_score_tile(const kernels::AttentionBlock& block, const float* query, const float* key, int keys,
+                      float* scores, const float* next) {
+  const std::int64_t query_stride = block.query_stride;
+  const std::int64_t key_stride = block.key_stride;
+  Vec sums[kRows];
+#pragma GCC unroll 16
+  for (int r = 0; r < kRows; ++r) sums[r] = zero();
+  std::int64_t d = 0;
+  if (keys == kLanes) {
+    // Squares visit kLanes rows of memory at once; the next ones are asked for row by row, evenly spread over them.
+    std::int64_t floats_asked = next != nullptr ? 0 : kLanes * block.head_dim;
+    constexpr int kPointers = (kLanes + 2) / 3;
+    const float* rows[kPointers];
+#pragma GCC unroll 6
+    for (int p = 0; p < kPointers; ++p) rows[p] = key + 3 * p * key_stride;
+    for (; d + kLanes <= block.head_dim; d += kLanes) {
+      Vec square[kLanes];
+#pragma GCC unroll 16
+      for (int j = 0; j < kLanes; ++j) square[j] = load(rows[j / 3] + j % 3 * key_stride);
+#pragma GCC unroll 6
+      for (int p = 0; p < kPointers; ++p) rows[p] += kLanes;
+      for (; floats_asked < kLanes * (d + kLanes); floats_asked += block.head_dim) {
+        for (std::int64_t at = 0; at < block.head_dim; at += kFloatsOfLine) __builtin_prefetch(next + at);
+        next += key_stride;
+      }
+      transpose(square);
+#pragma GCC unroll 16
+      for (int i = 0; i < kLanes; ++i) {
+#pragma GCC unroll 16
+        for (int r = 0; r < kRows; ++r) {
+          sums[r] = fma(broadcast(query[r * query_stride + d + i]), square[i], sums[r]);
+        }
+      }
+    }
+  }
+  for (; d < block.head_dim; d += kLanes) {
+    const int dims = static_cast<int>(smaller(kLanes, block.head_dim - d));
+    float square[kLanes * kLanes];
+    pack_square(key + d, key_stride, keys, dims, square, kLanes);
+    for (int i = 0; i < dims; ++i) {
+      const Vec column = load_partial(square + i * kLanes, keys);
+#pragma GCC unroll 16
+      for (int r = 0; r < kRows; ++r) {
+        sums[r] = fma(broadcast(query[r * query_stride + d + i]), column, sums[r]);
+      }
+    }
+  }
+#pragma GCC unroll 16
+  for (int r = 0; r < kRows; ++r) store(sums[r], scores + r * block.scores_stride);
+}
+
+using SweepScoreTile = void (*)(const kernels::AttentionBlock&, const float*, const float*, int, float*, const float*);
+
+template <int... kRows>
+SweepScoreTile sweep_score_tile_of(std::int64_t rows, Counts<kRows...>) {
+  static constexpr SweepScoreTile kTiles[] = {sweep_score_tile<kRows>...};
+  return kTiles[rows - 1];
+}
+
+// sums[r] += Σ_j weights[r][j] · value[j] over keys 0 … keys − 1, each row and column a chain over ascending keys.
+struct SweepValues {
+  const float* weights;
+  std::int64_t weights_stride;
+  const float* value;
+  std::int64_t value_stride;
+  std::int64_t keys;
+  float* sums;
+  std::int64_t sums_stride;
+  int last_lanes;     // lanes of the last vector of columns that value has
+  const float* next;  // rows of memory that the sweep reads next; null: they need not be asked for
+};
+
+template <int kRows, int kVectors, bool kPartial>
+void sweep_value_tile(const SweepValues& tile) {
+  Vec sums[kRows][kVectors];
+#pragma GCC unroll 8
+  for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 8
+    for (int v = 0; v < kVectors; ++v) sums[r][v] = load(tile.sums + r * tile.sums_stride + v * kLanes);
+  }
+  const float* weights = tile.weights;
+  const std::int64_t weights_stride = tile.weights_stride;
+  const float* value = tile.value;
+  const float* next = tile.next;
+  for (std::int64_t j = 0; j < tile.keys; ++j) {
+    Vec columns[kVectors];
+    load_value<kVectors, kPartial>(value, tile.last_lanes, columns);
+    value += tile.value_stride;
+    if (next != nullptr) {
+#pragma GCC unroll 8
+      for (int d = 0; d < kVectors * kLanes; d += kFloatsOfLine) __builtin_prefetch(next + d);
+      next += tile.value_stride;
+    }
+#pragma GCC unroll 8
+    for (int r = 0; r < kRows; ++r) {
+      const Vec weight = broadcast(weights[r * weights_stride + j]);
+#pragma GCC unroll 8
+      for (int v = 0; v < kVectors; ++v) sums[r][v] = fma(weight, columns[v], sums[r][v]);
+    }
+  }
+#pragma GCC unroll 8
+  for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 8
+    for (int v = 0; v < kVectors; ++v) store(sums[r][v], tile.sums + r * tile.sums_stride + v * kLanes);
+  }
+}
+
+using SweepValueTile = void (*)(const SweepValues&);
+
+template <int kVectors, bool kPartial, int... kRows>
+SweepValueTile sweep_value_tile_of(std::int64_t rows, Counts<kRows...>) {
+  static constexpr SweepValueTile kTiles[] = {sweep_value_tile<kRows, kVectors, kPartial>...};
+  return kTiles[rows - 1];
+}
+
+// One or two rows have room for twice the columns, so that a row of memory of up to 128 floats is read in one go.
+inline constexpr int kWideRows = 2;
+inline constexpr int kWideVectors = 2 * kValueVectors;
+constexpr std::int64_t sweep_vectors(std::int64_t rows) { return rows <= kWideRows ? kWideVectors : kValueVectors; }
+
+template <int kVectors>
+SweepValueTile sweep_value_tile_of(std::int64_t rows) {
+  constexpr int kMostRows = kVectors > kValueVectors ? kWideRows : kValueRows;
+  return sweep_value_tile_of<kVectors, false>(rows, typename CountsTo<kMostRows>::type{});
+}
+
+template <int... kVectors>
+SweepValueTile sweep_value_tile_of(std::int64_t rows, std::int64_t vectors, Counts<kVectors...>) {
+  using ForRows = SweepValueTile (*)(std::int64_t);
+  static constexpr ForRows kTiles[] = {&sweep_value_tile_of<kVectors>...};
+  return kTiles[vectors - 1](rows);
+}
+
+// Columns in panels of whole vectors, a partial vector by itself.
+inline void sweep_value_columns(SweepValues tile, std::int64_t rows, std::int64_t value_dim) {
+  const std::int64_t most = sweep_vectors(rows);
+  for (std::int64_t vectors = value_dim / kLanes; vectors > 0; vectors -= most) {
+    const std::int64_t of_panel = smaller(vectors, most);
+    sweep_value_tile_of(rows, of_panel, CountsTo<kWideVectors>::type{})(tile);
+    tile.value += of_panel * kLanes;
+    tile.sums += of_panel * kLanes;
+    if (tile.next != nullptr) tile.next += of_panel * kLanes;
+  }
+  tile.last_lanes = static_cast<int>(value_dim % kLanes);
+  if (tile.last_lanes != 0) sweep_value_tile_of<1, true>(rows, CountsTo<kValueRows>::type{})(tile);
+}
+
+// The values of keys [first, last) of one head. Where rows see different parts of them, what all see is summed
+// together, what some see before and after it row by row.
+inline void sweep_values_of_keys(const kernels::AttentionBlock& block, const float* weights, const float* value,
+                                 std::int64_t first, std::int64_t last, float* sums, const float* next) {
+  const auto sum = [&](std::int64_t r, std::int64_t rows, std::int64_t from, std::int64_t to) {
+    if (from >= to) return;
+    const SweepValues tile{weights + r * block.scores_stride + from,
+                           block.scores_stride,
+                           value + from * block.value_stride,
+                           block.value_stride,
+                           to - from,
+                           sums + r * block.out_stride,
+                           block.out_stride,
+                           kLanes,
+                           next};
+    sweep_value_columns(tile, rows, block.value_dim);
+  };
+  const std::int64_t groups = divide_up(block.rows, kValueRows);
+  const std::int64_t group_rows = divide_up(block.rows, groups);
+  for (std::int64_t group = 0; group < block.rows; group += group_rows) {
+    const std::int64_t end = smaller(group + group_rows, block.rows);
+    std::int64_t all_first = first;
+    std::int64_t all_last = last;
+    for (std::int64_t r = group; r < end; ++r) {
+      all_first = larger(all_first, block.begin[r]);
+      all_last = smaller(all_last, block.end[r]);
+    }
+    if (all_first >= all_last) all_first = all_last = last;
+    for (std::int64_t r = group; r < end; ++r) {
+      sum(r, 1, larger(first, block.begin[r]), smaller(block.end[r], all_first));
+    }
+    sum(group, end - group, all_first, all_last);
+    for (std::int64_t r = group; r < end; ++r) sum(r, 1, all_last, smaller(block.end[r], last));
+  }
+}
+
+}  // namespace headlight::HEADLIGHT_TARGET
