@@ -2,7 +2,6 @@
 // exception into a status.
 #include <gtest/gtest.h>
 
-#include <cstring>
 #include <new>
 #include <stdexcept>
 #include <string>
@@ -14,6 +13,7 @@
 #include "headlight/layers/transformer.h"
 #include "headlight/normalization.h"
 #include "support/allocation_counter.h"
+#include "support/compare.h"
 #include "support/random.h"
 #include "support/workers.h"
 
@@ -22,16 +22,12 @@ namespace {
 
 using test::AllocationCounter;
 using test::Random;
+using test::same_bits;
 
 // A tensor of the C++ interface as one of C.
 template <int Rank>
 headlight_tensor in_c(const Tensor<float, Rank>& tensor) {
   return {const_cast<float*>(tensor.data()), HEADLIGHT_FLOAT32, Rank, tensor.shape().data(), nullptr};
-}
-
-template <int Rank>
-bool same_bits(const Tensor<float, Rank>& a, const Tensor<float, Rank>& b) {
-  return a.shape() == b.shape() && std::memcmp(a.data(), b.data(), static_cast<std::size_t>(a.size()) * 4) == 0;
 }
 
 class CInterface : public testing::Test {

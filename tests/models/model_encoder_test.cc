@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <cstdlib>
+#include <cstring>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -17,6 +18,7 @@
 namespace headlight::models {
 namespace {
 
+using test::same_bits;
 using test::ScratchFolder;
 using test::TinyBert;
 
@@ -45,11 +47,6 @@ double largest_difference(const A* a, const B* b, std::int64_t count) {
     if (!(difference <= largest)) largest = difference;
   }
   return largest;
-}
-
-template <class T, int Rank>
-bool same_bits(const Tensor<T, Rank>& a, const Tensor<T, Rank>& b) {
-  return a.shape() == b.shape() && std::memcmp(a.data(), b.data(), static_cast<std::size_t>(a.size()) * sizeof(T)) == 0;
 }
 
 // Between an id and its hidden state lie, per layer, four products of K ≤ 40 terms, attention, a GELU and two

@@ -166,4 +166,9 @@ testing::AssertionResult same_bits(const View<A, Rank>& a, const View<B, Rank>& 
   return testing::AssertionFailure() << differ << " elements differ, the first at " << first;
 }
 
+template <class T, int Rank>
+testing::AssertionResult same_bits(const Tensor<T, Rank>& a, const Tensor<T, Rank>& b) {
+  return same_bits(a.view(), b.view());
+}
+
 }  // namespace headlight::test

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
 #include <filesystem>
 #include <utility>
 
@@ -12,6 +11,7 @@
 #include "reference/attention.h"
 #include "support/compare.h"
 #include "support/random.h"
+#include "tools/expect_npy.h"
 #include "tools/program.h"
 
 namespace headlight::test {
@@ -56,13 +56,6 @@ struct Case {
   Random random{7};
   Tensor<float, 4> query, key, value;
 };
-
-template <int Rank>
-void expect_same_bits(const std::string& path, const Tensor<float, Rank>& expected) {
-  const models::Array<float> found = models::read_npy<float>(path);
-  ASSERT_EQ(found.shape, std::vector<std::int64_t>(expected.shape().begin(), expected.shape().end()));
-  EXPECT_EQ(std::memcmp(found.values.data(), expected.data(), found.values.size() * sizeof(float)), 0) << path;
-}
 
 struct Outputs {
   explicit Outputs(const Case& c)
@@ -111,9 +104,9 @@ void expect_agreement(const Case& c, const std::vector<std::string>& more, const
     const Outputs expected = method == "reference"
                                  ? computed_by_reference(c, options)
                                  : computed(c, method == "fused" ? &attention : &attention_unfused, options);
-    expect_same_bits(c.folder / "o.npy", expected.out);
-    expect_same_bits(c.folder / "l.npy", expected.log_sum_exp);
-    expect_same_bits(c.folder / "p.npy", expected.probabilities);
+    expect_npy(c.folder / "o.npy", expected.out);
+    expect_npy(c.folder / "l.npy", expected.log_sum_exp);
+    expect_npy(c.folder / "p.npy", expected.probabilities);
   }
 }
 

@@ -9,6 +9,7 @@
 
 #include "headlight/models/encoder.h"
 #include "headlight/models/npy.h"
+#include "tools/expect_npy.h"
 #include "tools/program.h"
 
 namespace headlight::test {
@@ -46,9 +47,7 @@ class ModelCommands : public testing::Test {
 
   template <int Rank>
   void expect_array(const std::string& name, const Tensor<float, Rank>& expected) const {
-    const models::Array<float> found = models::read_npy<float>(folder_ / name);
-    ASSERT_EQ(found.shape, std::vector<std::int64_t>(expected.shape().begin(), expected.shape().end()));
-    EXPECT_EQ(std::memcmp(found.values.data(), expected.data(), found.values.size() * sizeof(float)), 0);
+    expect_npy(folder_ / name, expected);
   }
 
   ScratchFolder folder_;
