@@ -16,12 +16,16 @@ using kernels::GemmLayout;
 // Longest block of K. A panel of it (96 KiB of 768 × 32 floats on AVX-512) stays with the rows of A in the second-level
 // cache, and the widths of BERT-family models need one block. 256–384 lost 1–2 %: the tile's sums travel more often.
 constexpr std::int64_t kMaxDepth = 768;
-// A panel that small is packed on the stack: short products need no scratch memory. 16 KiB.
+// A panel that small is packed on the stack, and so is a transposed A: short products need no scratch memory. 16 KiB
+// each.
 constexpr std::int64_t kStackPanel = 4096;
 // With at most so many tiles of rows, B is read where it lies: packing reads it once as well, and writes it. On AVX-512
 // with K = 768, in place won by 10–20 % of the peak at 25 to 48 rows, packing by 10 % from 128 rows on and N ≥ 2048.
 // Asking early for the next panel's rows gained nothing for either.
 constexpr int kInPlaceTiles = 4;
+// One tile of rows takes B as fast as it comes: it asks so many floats (2 KiB) ahead. With 12 rows on 40 MB of packed B
+// that was 21 GB/s instead of 13; 512 bytes were 20, 4 KiB 17.
+constexpr std::int64_t kStreamAhead = 512;
 
 constexpr std::int64_t least(std::int64_t a, std::int64_t b) { return a < b ? a : b; }
 constexpr std::int64_t round_up(std::int64_t value, std::int64_t step) { return (value + step - 1) / step * step; }
@@ -43,9 +47,13 @@ struct Plan {
   std::int64_t depth_step;
   std::int64_t tiles;
   bool packs_all;  // every panel of B, not only a ragged one
-  // Floats: of one packed panel, or 0 where the stack or B itself serves; of sums.
+  bool packs_a;    // a transposed one
+  bool sums_in_c;  // C holds the sums of the first blocks of K, where a tile may write whole vectors to it
+  // Floats of scratch: one packed panel, 0 where the stack or B itself serves; sums that C does not hold; rows of A, 0
+  // likewise.
   std::int64_t panel;
   std::int64_t sums;
+  std::int64_t rows_of_a;
 
   explicit Plan(const GemmBlock& block) noexcept
       : depth_step(depth_block(block.depth)), tiles((block.rows + kGemmTileRows - 1) / kGemmTileRows) {
@@ -54,16 +62,30 @@ struct Plan {
     panel = depth_step * kGemmPanelWidth;
     const bool needs_none = is_packed || (!packs_all && block.columns % kGemmPanelWidth == 0);
     if (needs_none || panel <= kStackPanel) panel = 0;
-    sums = block.depth > kMaxDepth ? block.rows * round_up(block.columns, kGemmPanelWidth) : 0;
+    sums_in_c = block.epilogue.beta == 0.0f && block.epilogue.residual != block.c;
+    sums = block.depth > kMaxDepth ? block.rows * sums_stride(block) : 0;
+    packs_a = block.a_depth_stride != 1;
+    rows_of_a = packs_a ? block.rows * gemm_packed_row(depth_step) : 0;
+    if (rows_of_a <= kStackPanel) rows_of_a = 0;
   }
 
-  [[nodiscard]] std::int64_t scratch_floats() const noexcept { return panel + sums; }
+  [[nodiscard]] std::int64_t scratch_floats() const noexcept { return panel + sums + rows_of_a; }
 
-  // Balanced, so that no sliver of rows is left: 13 rows are 7 + 6.
+  // Columns of scratch for sums: those of a ragged panel, or all.
+  [[nodiscard]] std::int64_t sums_stride(const GemmBlock& block) const noexcept {
+    if (!sums_in_c) return round_up(block.columns, kGemmPanelWidth);
+    return block.columns % kGemmPanelWidth != 0 ? kGemmPanelWidth : 0;
+  }
+
+  // Whole tiles, but the last two share what is left, so that there is no sliver of rows: 13 rows are 7 + 6. (All
+  // tiles alike, eleven of 11 and 12 for 128 rows: 2 % slower.)
   [[nodiscard]] Rows rows(const GemmBlock& block, std::int64_t tile) const noexcept {
-    const std::int64_t each = block.rows / tiles;
-    const std::int64_t longer = block.rows % tiles;
-    return {tile * each + least(tile, longer), each + (tile < longer ? 1 : 0)};
+    const std::int64_t first = tile * kGemmTileRows;
+    if (tile + 2 < tiles) return {first, kGemmTileRows};
+    const std::int64_t begin = tiles > 1 ? (tiles - 2) * kGemmTileRows : 0;
+    const std::int64_t left = block.rows - begin;
+    const std::int64_t half = tiles > 1 ? (left + 1) / 2 : left;
+    return tile + 1 < tiles || tiles == 1 ? Rows{begin, half} : Rows{begin + half, left - half};
   }
 };
 
@@ -85,11 +107,13 @@ struct Step {
   std::int64_t column;
   std::int64_t columns;  // valid ones
   int panels;
+  const float* a;
+  std::int64_t a_stride;
   const float* b;
   std::int64_t b_depth_stride;
   std::int64_t b_panel_stride;
   const float* next_b;  // to be read soon, or b
-  float* sums;          // [rows, sums_stride] at `column`, or null where K has one block
+  float* sums;          // of all rows, or null: a tile keeps its own on the stack
   std::int64_t sums_stride;
 };
 
@@ -118,68 +142,101 @@ void find_b(const GemmBlock& block, const Plan& plan, float* panel, Step& step) 
   step.next_b = step.b;
 }
 
+// What the tiles of a step fetch while they multiply: each its share of the next panel, bytes that come from the
+// third-level cache or memory. 96 × 4096 × 4096 went from 80 % of the peak to 91 %, 48 × 768 × 768 from 90 % to 98 %. A
+// single tile looks ahead in its own panels.
+void look_ahead(const Plan& plan, const Step& step, std::int64_t index, GemmTile& tile) noexcept {
+  if (plan.tiles == 1) {
+    tile.next_b = step.b + kStreamAhead;
+    tile.next_b_step = 2 * step.b_depth_stride;
+    return;
+  }
+  const bool has_next = step.next_b != step.b;
+  const std::int64_t width = step.panels * kGemmPanelWidth;
+  tile.next_b = has_next ? step.next_b + index * (step.depth * width / plan.tiles) : step.b;
+  tile.next_b_step = has_next ? (2 * width + plan.tiles - 1) / plan.tiles : 0;
+}
+
+// Where the tiles of this step leave their sums: in C, in scratch or, if that is all of K, on the stack.
+void find_sums(const GemmBlock& block, const Plan& plan, float* sums, Step& step) noexcept {
+  if (plan.sums_in_c && step.columns == step.panels * kGemmPanelWidth) {
+    step.sums = block.c + step.column;
+    step.sums_stride = block.c_row_stride;
+  } else {
+    step.sums = plan.sums == 0 ? nullptr : plan.sums_in_c ? sums : sums + step.column;
+    step.sums_stride = plan.sums == 0 ? step.panels * kGemmPanelWidth : plan.sums_stride(block);
+  }
+}
+
+bool is_plain(const kernels::GemmEpilogue& epilogue) noexcept {
+  return epilogue.bias == nullptr && epilogue.activation == Activation::none && epilogue.residual == nullptr;
+}
+
 void run_rows(const GemmBlock& block, const Plan& plan, const Step& step) noexcept {
   alignas(64) float buffer[kGemmTileRows * kGemmPanelWidth];
-  const kernels::GemmEpilogue& epilogue = block.epilogue;
   const bool is_last = step.first + step.depth >= block.depth;
-  const std::int64_t width = step.panels * kGemmPanelWidth;
-  const bool direct = step.sums == nullptr && step.columns == width && epilogue.beta == 0.0f &&
-                      epilogue.bias == nullptr && epilogue.activation == Activation::none &&
-                      epilogue.residual == nullptr;
-  // Each tile asks for its share of the next panel: bytes that come from main memory while others are multiplied.
-  // 96 × 4096 × 4096 went from 80 % of the peak to 91 %; what fits the caches neither gained nor lost.
-  const std::int64_t next_step = step.next_b == step.b ? 0 : width / plan.tiles;
+  const bool is_done = step.sums == block.c + step.column && is_plain(block.epilogue);
+  GemmTile tile{};
+  tile.depth = step.depth;
+  tile.a_stride = step.a_stride;
+  tile.b = step.b;
+  tile.b_depth_stride = step.b_depth_stride;
+  tile.b_panel_stride = step.b_panel_stride;
+  tile.out_stride = step.sums_stride;
+  tile.alpha = is_last && is_done ? block.epilogue.alpha : 1.0f;
+  tile.accumulate = step.first > 0;
   for (std::int64_t index = 0; index < plan.tiles; ++index) {
     const Rows rows = plan.rows(block, index);
-    float* c = block.c + rows.first * block.c_row_stride + step.column;
-    GemmTile tile{};
-    tile.depth = step.depth;
-    tile.a = block.a + rows.first * block.a_row_stride + step.first * block.a_depth_stride;
-    tile.a_row_stride = block.a_row_stride;
-    tile.a_depth_stride = block.a_depth_stride;
-    tile.b = step.b;
-    tile.b_depth_stride = step.b_depth_stride;
-    tile.b_panel_stride = step.b_panel_stride;
-    tile.next_b = step.next_b + index * next_step * step.depth;
-    tile.next_b_step = next_step;
-    tile.out = c;
-    tile.out_stride = block.c_row_stride;
-    tile.alpha = epilogue.alpha;
-    if (!direct) {
-      tile.out = step.sums != nullptr ? step.sums + rows.first * step.sums_stride : buffer;
-      tile.out_stride = step.sums != nullptr ? step.sums_stride : width;
-      tile.alpha = 1.0f;
-      tile.accumulate = step.first > 0;
-    }
+    tile.a = step.a + rows.first * step.a_stride;
+    tile.out = step.sums != nullptr ? step.sums + rows.first * step.sums_stride : buffer;
+    look_ahead(plan, step, index, tile);
     (step.panels > 1 ? kGemmWideTiles : kGemmTiles)[rows.count - 1](tile);
-    if (direct || !is_last) continue;
-    GemmFinish finish{tile.out, tile.out_stride, rows.count, step.columns, c, block.c_row_stride, epilogue};
-    if (epilogue.bias != nullptr) finish.epilogue.bias += step.column;
-    if (epilogue.residual != nullptr) {
-      finish.epilogue.residual += rows.first * epilogue.residual_row_stride + step.column;
+    if (!is_last || is_done) continue;
+    GemmFinish finish{tile.out,
+                      tile.out_stride,
+                      rows.count,
+                      step.columns,
+                      block.c + rows.first * block.c_row_stride + step.column,
+                      block.c_row_stride,
+                      block.epilogue};
+    if (block.epilogue.bias != nullptr) finish.epilogue.bias += step.column;
+    if (block.epilogue.residual != nullptr) {
+      finish.epilogue.residual += rows.first * block.epilogue.residual_row_stride + step.column;
     }
     gemm_finish(finish);
   }
 }
 
+// A for this step: where it lies, or turned over.
+void find_a(const GemmBlock& block, const Plan& plan, float* packed, Step& step) noexcept {
+  step.a = block.a + step.first * block.a_depth_stride;
+  step.a_stride = block.a_row_stride;
+  if (!plan.packs_a) return;
+  gemm_pack_transposed_a(step.a, block.a_depth_stride, step.depth, block.rows, packed);
+  step.a = packed;
+  step.a_stride = gemm_packed_row(step.depth);
+}
+
 void block(const GemmBlock& block) noexcept {
   alignas(64) float stack_panel[kStackPanel];
+  alignas(64) float stack_rows[kStackPanel];
   if (block.rows <= 0 || block.columns <= 0) return;
   const Plan plan(block);
   float* const panel = plan.panel > 0 ? block.scratch : stack_panel;
-  float* const sums = plan.sums > 0 ? block.scratch + plan.panel : nullptr;
+  float* const rows_of_a = plan.rows_of_a > 0 ? block.scratch + plan.panel : stack_rows;
+  float* const sums = block.scratch + plan.panel + plan.rows_of_a;
   const int at_once = plan.packs_all ? 1 : gemm_panels_at_once(block.rows);
 
   Step step{};
-  step.sums_stride = round_up(block.columns, kGemmPanelWidth);
   do {  // once for K = 0 too
     step.depth = least(plan.depth_step, block.depth - step.first);
+    find_a(block, plan, rows_of_a, step);
     for (step.column = 0; step.column < block.columns; step.column += step.panels * kGemmPanelWidth) {
       const std::int64_t left = block.columns - step.column;
       step.panels = left >= at_once * kGemmPanelWidth ? at_once : 1;
       step.columns = least(left, step.panels * kGemmPanelWidth);
-      step.sums = sums != nullptr ? sums + step.column : nullptr;
       find_b(block, plan, panel, step);
+      find_sums(block, plan, sums, step);
       run_rows(block, plan, step);
     }
     step.first += step.depth;

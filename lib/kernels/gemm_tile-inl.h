@@ -19,6 +19,7 @@ inline constexpr int kGemmTileRows = 6;
 inline constexpr bool kGemmManyRegisters = false;
 #endif
 inline constexpr int kGemmPanelWidth = 2 * kLanes;
+inline constexpr int kGemmLine = 16;  // floats of a cache line
 
 // One row has two chains of multiply-adds, but two pipes of four cycles need eight: few rows take several panels at
 // once. More chains by splitting k would change the order of summation.
@@ -28,32 +29,55 @@ constexpr int gemm_panels_at_once(std::int64_t rows) {
 
 struct GemmTile {
   std::int64_t depth;
-  const float* a;
-  std::int64_t a_row_stride;
-  std::int64_t a_depth_stride;
+  const float* a;  // rows, a_stride apart
+  std::int64_t a_stride;
   const float* b;
   std::int64_t b_depth_stride;
   std::int64_t b_panel_stride;
-  const float* next_b;  // prefetched at next_b_step floats for each k
-  std::int64_t next_b_step;
+  const float* next_b;       // to be read soon: every two steps of k ask for two cache lines of it,
+  std::int64_t next_b_step;  // and go so many floats on
   float* out;
   std::int64_t out_stride;
   float alpha;
-  bool accumulate;  // out += sum, otherwise out = α · sum
+  bool accumulate;  // out = α · (out + sum), otherwise α · sum
 };
 
+// One pointer for three rows of A: with one for each, clang spills.
+inline constexpr int kGemmRowsEach = 3;
+
+template <int kRows, int kPanels>
+HEADLIGHT_INLINE void gemm_step(const float* const* a, std::int64_t a_stride, std::int64_t k, const float* b,
+                                std::int64_t b_panel_stride, Vec (&sums)[kRows][2 * kPanels]) {
+  constexpr int kVectors = 2 * kPanels;
+  Vec right[kVectors];
+#pragma GCC unroll 8
+  for (int vector = 0; vector < kVectors; ++vector) {
+    right[vector] = load(b + (vector / 2) * b_panel_stride + (vector % 2) * kLanes);
+  }
+#pragma GCC unroll 12
+  for (int row = 0; row < kRows; ++row) {
+    const Vec left = broadcast(a[row / kGemmRowsEach][(row % kGemmRowsEach) * a_stride + k]);
+#pragma GCC unroll 8
+    for (int vector = 0; vector < kVectors; ++vector) {
+      sums[row][vector] = fma(left, right[vector], sums[row][vector]);
+    }
+  }
+}
+
+// Multiply-adds want both vector pipes in every cycle, and on Intel's cores whatever else is issued may take a pipe's
+// turn. Hence two steps for each addition to the pointers, and one prefetch a step at a constant distance from the
+// last. Measured there, B in L2: 99 % of the peak; 91 % with each step on its own and A's two strides known only at run
+// time; 94 % with four steps at once; 85–94 % with the prefetches in bursts, one for every 8 to 32 steps.
 template <int kRows, int kPanels>
 void gemm_tile(const GemmTile& tile) noexcept {
   constexpr int kVectors = 2 * kPanels;
-  // One pointer for three rows of A: with one for each, clang spills.
-  constexpr int kPointers = (kRows + 2) / 3;
-  const std::int64_t row_stride = tile.a_row_stride;
-  const std::int64_t a_step = tile.a_depth_stride;
+  constexpr int kPointers = (kRows + kGemmRowsEach - 1) / kGemmRowsEach;
+  const std::int64_t a_stride = tile.a_stride;
   const std::int64_t b_step = tile.b_depth_stride;
   const std::int64_t panel_stride = tile.b_panel_stride;
   const float* a[kPointers];
 #pragma GCC unroll 4
-  for (int pointer = 0; pointer < kPointers; ++pointer) a[pointer] = tile.a + 3 * pointer * row_stride;
+  for (int pointer = 0; pointer < kPointers; ++pointer) a[pointer] = tile.a + pointer * kGemmRowsEach * a_stride;
   const float* b = tile.b;
   const float* next = tile.next_b;
   const std::int64_t next_step = tile.next_b_step;
@@ -64,40 +88,33 @@ void gemm_tile(const GemmTile& tile) noexcept {
 #pragma GCC unroll 8
     for (int vector = 0; vector < kVectors; ++vector) sums[row][vector] = zero();
   }
+  std::int64_t left = tile.depth;
+  for (; left >= 2; left -= 2) {
+    gemm_step<kRows, kPanels>(a, a_stride, 0, b, panel_stride, sums);
 #pragma GCC unroll 4
-  for (std::int64_t k = 0; k < tile.depth; ++k) {
-    Vec right[kVectors];
-#pragma GCC unroll 8
-    for (int vector = 0; vector < kVectors; ++vector) {
-      right[vector] = load(b + (vector / 2) * panel_stride + (vector % 2) * kLanes);
-    }
-#pragma GCC unroll 12
-    for (int row = 0; row < kRows; ++row) {
-      const Vec left = broadcast(a[row / 3][(row % 3) * row_stride]);
-#pragma GCC unroll 8
-      for (int vector = 0; vector < kVectors; ++vector) {
-        sums[row][vector] = fma(left, right[vector], sums[row][vector]);
-      }
-    }
+    for (int panel = 0; panel < kPanels; ++panel) __builtin_prefetch(next + panel * panel_stride);
+    gemm_step<kRows, kPanels>(a, a_stride, 1, b + b_step, panel_stride, sums);
 #pragma GCC unroll 4
-    for (int pointer = 0; pointer < kPointers; ++pointer) a[pointer] += a_step;
-    b += b_step;
-    __builtin_prefetch(next, 0, 2);
+    for (int panel = 0; panel < kPanels; ++panel) __builtin_prefetch(next + panel * panel_stride + kGemmLine);
     next += next_step;
+#pragma GCC unroll 4
+    for (int pointer = 0; pointer < kPointers; ++pointer) a[pointer] += 2;
+    b += 2 * b_step;
   }
+  if (left > 0) gemm_step<kRows, kPanels>(a, a_stride, 0, b, panel_stride, sums);
 
   float* out = tile.out;
+  const Vec alpha = broadcast(tile.alpha);
   if (tile.accumulate) {
 #pragma GCC unroll 12
     for (int row = 0; row < kRows; ++row, out += tile.out_stride) {
 #pragma GCC unroll 8
       for (int vector = 0; vector < kVectors; ++vector) {
-        store(add(load(out + vector * kLanes), sums[row][vector]), out + vector * kLanes);
+        store(mul(alpha, add(load(out + vector * kLanes), sums[row][vector])), out + vector * kLanes);
       }
     }
     return;
   }
-  const Vec alpha = broadcast(tile.alpha);
 #pragma GCC unroll 12
   for (int row = 0; row < kRows; ++row, out += tile.out_stride) {
 #pragma GCC unroll 8

@@ -184,18 +184,22 @@ std::size_t workspace_bytes(const Engine& engine, const GemmShape& shape) {
     }
   }
   const kernels::GemmKernels& kernels = *kernels::table(engine.isa()).gemm;
-  // A B that is not packed may lie either way: the larger of both.
+  // A may lie either way, and so may a B that is not packed: the largest of all. A β asks for the most.
   std::size_t most = 0;
   for (const auto layout : {kernels::GemmLayout::panels, kernels::GemmLayout::rows, kernels::GemmLayout::columns}) {
     if ((layout == kernels::GemmLayout::panels) != shape.packed) continue;
-    kernels::GemmBlock product{};
-    product.rows = shape.m;
-    product.columns = shape.n;
-    product.depth = shape.k;
-    product.b_layout = layout;
-    const ops::GemmSplit split = ops::split_gemm(kernels, shape.batch, product);
-    const int lanes = runtime::lanes_for(engine, split.tasks, split.nanoseconds);
-    most = std::max(most, static_cast<std::size_t>(split.scratch_floats * lanes) * sizeof(float));
+    for (const bool transposed : {false, true}) {
+      kernels::GemmBlock product{};
+      product.rows = shape.m;
+      product.columns = shape.n;
+      product.depth = shape.k;
+      product.a_depth_stride = transposed ? 2 : 1;
+      product.b_layout = layout;
+      product.epilogue.beta = 1.0f;
+      const ops::GemmSplit split = ops::split_gemm(kernels, shape.batch, product);
+      const int lanes = runtime::lanes_for(engine, split.tasks, split.nanoseconds);
+      most = std::max(most, static_cast<std::size_t>(split.scratch_floats * lanes) * sizeof(float));
+    }
   }
   return most;
 }

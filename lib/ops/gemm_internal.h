@@ -15,7 +15,8 @@ namespace headlight::ops {
                                             float beta = 0.0f) noexcept;
 
 // Floats of scratch, 64-byte aligned, for every product of that shape, however its B lies.
-[[nodiscard]] std::int64_t gemm_scratch_floats(Isa isa, std::int64_t m, std::int64_t n, std::int64_t k) noexcept;
+[[nodiscard]] std::int64_t gemm_scratch_floats(Isa isa, std::int64_t m, std::int64_t n, std::int64_t k,
+                                               Transpose transpose_a = Transpose::no) noexcept;
 
 // Computes it here and now, with the bits of gemm().
 inline void run_gemm_block(Isa isa, kernels::GemmBlock block, float* scratch) noexcept {

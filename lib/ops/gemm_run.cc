@@ -59,12 +59,15 @@ GemmBlock gemm_block(View<const float, 2> a, View<const float, 2> b, View<float,
   return block;
 }
 
-std::int64_t gemm_scratch_floats(Isa isa, std::int64_t m, std::int64_t n, std::int64_t k) noexcept {
+std::int64_t gemm_scratch_floats(Isa isa, std::int64_t m, std::int64_t n, std::int64_t k,
+                                 Transpose transpose_a) noexcept {
   GemmBlock block{};
   block.rows = m;
   block.columns = n;
   block.depth = k;
-  block.b_layout = GemmLayout::columns;  // asks for the most
+  block.a_depth_stride = transpose_a == Transpose::yes ? 2 : 1;
+  block.b_layout = GemmLayout::columns;  // asks for the most, and so does β
+  block.epilogue.beta = 1.0f;
   return kernels::table(isa).gemm->scratch_floats(block);
 }
 

@@ -144,7 +144,7 @@ TEST_P(GemmPromises, TouchesNothingOutsideItsOperands) {
       gemm(engine, left, right, c.view<2>({m, n}), asked);
       gemm(engine, left, PackedMatrix(engine, right, asked.transpose_b), c.view<2>({m, n}), asked);
       // Scratch for a product on this thread is no larger than it says.
-      const std::int64_t floats = (ops::gemm_scratch_floats(engine.isa(), m, n, k) + 15) / 16 * 16;
+      const std::int64_t floats = (ops::gemm_scratch_floats(engine.isa(), m, n, k, asked.transpose_a) + 15) / 16 * 16;
       const Guarded<float> scratch(floats, side);
       ops::run_gemm_block(engine.isa(),
                           ops::gemm_block(left, right, c.view<2>({m, n}), asked.transpose_a, asked.transpose_b),
