@@ -59,6 +59,7 @@ void Progress::ReportRuns(const std::vector<Run>& runs) {
     add("gbps_best", "%.1f GB/s", 1);
     add("read_share", "%.1f %% of reading", 100);
     add("bytes", "%.0f bytes", 1);
+    add("busy_share", "%.2f %% of a core", 100);
     for (const auto& [counter, value] : run.counters) {
       if (!counter.starts_with("peer|") || !counter.ends_with("|ratio")) continue;
       const std::size_t end = counter.find('|', 5);
