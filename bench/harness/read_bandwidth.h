@@ -19,7 +19,7 @@ class ReadMeter {
   // The memory must outlive the meter.
   ReadMeter(Isa isa, int threads, std::vector<std::span<const float>> memory);
 
-  // GB/s (10⁹ bytes) of one pass over the memory, now; of as many as take 50 µs where it is small.
+  // GB/s (10⁹ bytes) of one pass over the memory, now; of as many as take 100 µs where it is small.
   [[nodiscard]] double burst();
   [[nodiscard]] std::int64_t bytes() const noexcept { return bytes_; }
 
