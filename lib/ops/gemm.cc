@@ -196,7 +196,7 @@ std::size_t workspace_bytes(const Engine& engine, const GemmShape& shape) {
       product.a_depth_stride = transposed ? 2 : 1;
       product.b_layout = layout;
       product.epilogue.beta = 1.0f;
-      const ops::GemmSplit split = ops::split_gemm(kernels, shape.batch, product);
+      const ops::GemmSplit split = ops::split_gemm(kernels, engine.threads(), shape.batch, product);
       const int lanes = runtime::lanes_for(engine, split.tasks, split.nanoseconds);
       most = std::max(most, static_cast<std::size_t>(split.scratch_floats * lanes) * sizeof(float));
     }

@@ -78,7 +78,7 @@ void run_gemm_batch(Engine& engine, const GemmBatch& batch) {
   if (product.depth == 0) product.a = product.b = product.c;
 
   const kernels::GemmKernels& kernels = *kernels::table(engine.isa()).gemm;
-  const GemmSplit split = split_gemm(kernels, batch.count, product);
+  const GemmSplit split = split_gemm(kernels, engine.threads(), batch.count, product);
   const int lanes = runtime::lanes_for(engine, split.tasks, split.nanoseconds);
   std::optional<runtime::Scratch> scratch;
   float* memory = nullptr;

@@ -1,4 +1,4 @@
-// How a product is cut into tasks. By shape alone; and no cut touches the order of summation.
+// How a product is cut into tasks. No cut touches the order of summation.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ struct GemmSplit {
 };
 
 // Of `product` the sizes and the layout of B count; no pointer is looked at.
-[[nodiscard]] GemmSplit split_gemm(const kernels::GemmKernels& kernels, std::int64_t batch,
+[[nodiscard]] GemmSplit split_gemm(const kernels::GemmKernels& kernels, int threads, std::int64_t batch,
                                    const kernels::GemmBlock& product) noexcept;
 
 // First row of block `index`, 0 ≤ index ≤ row_blocks: all blocks have the same number of rows, or one more.
