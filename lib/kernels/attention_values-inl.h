@@ -31,7 +31,7 @@ struct ValueTile {
 // out · (1 / sum). Paths that skip a block and paths that merge nothing from it may differ in the sign of a zero; + 0
 // makes it +0.
 HEADLIGHT_INLINE Vec divided_by_sum(Vec out, float sum) {
-  return sum == 0.0f ? zero() : add(mul(out, broadcast(1.0f / sum)), zero());
+  return sum == 0.0f ? zero() : fma(out, broadcast(1.0f / sum), zero());
 }
 
 template <int kVectors, bool kPartial>
