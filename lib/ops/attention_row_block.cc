@@ -13,7 +13,7 @@ std::int64_t even_share(std::int64_t n, std::int64_t most) noexcept {
 }
 
 // Keys and values of a tile that the second-level cache holds and the prefetchers of the hardware bring in time.
-constexpr std::int64_t kSmallFloats = 16 << 10;
+constexpr std::int64_t kSmallFloats = 32 << 10;
 
 bool wants_row_sums(const AttentionCall& call) noexcept {
   const Probabilities& probabilities = call.options.probabilities;
