@@ -36,7 +36,9 @@ void add_encode(CLI::App& program) {
   CLI::App* const command = program.add_subcommand("encode", "Hidden states of texts by a published model");
   const auto arguments = std::make_shared<Arguments>();
   arguments->model.add_to(*command);
-  command->add_option("-o,--output", arguments->out, "The last hidden states, float32 [B, L, E]; zeros behind the end of a text")
+  command
+      ->add_option("-o,--output", arguments->out,
+                   "The last hidden states, float32 [B, L, E]; zeros behind the end of a text")
       ->type_name("NPY")
       ->check(file_name())
       ->required();
