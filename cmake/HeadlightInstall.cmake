@@ -11,6 +11,7 @@ else()
   list(APPEND headers PATTERN models EXCLUDE)
 endif()
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/headlight DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING ${headers})
+install(FILES ${PROJECT_SOURCE_DIR}/LICENSE ${PROJECT_SOURCE_DIR}/THIRD_PARTY.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(TARGETS ${libraries} EXPORT headlight-targets)
 install(EXPORT headlight-targets NAMESPACE headlight:: DESTINATION ${config_folder})
 

@@ -30,8 +30,10 @@ enum class MaskMeans : std::uint8_t { attend, ignore };
 
 // One byte an entry (0 or not 0), shape broadcast against [B, Hq, Lq, Lk]: each axis equal or 1.
 struct BooleanMask {
-  View<const std::uint8_t, 4> entries{};
-  MaskMeans means = MaskMeans::attend;
+  BooleanMask(View<const std::uint8_t, 4> entries_, MaskMeans means_) : entries(entries_), means(means_) {}
+
+  View<const std::uint8_t, 4> entries;
+  MaskMeans means;
 };
 
 // Which softmax rows to write out. They are those of the forward pass before dropout; memory grows only with what is

@@ -2,6 +2,10 @@
 // hands in.
 #pragma once
 
+#if __cplusplus < 202002L
+#error "headlight's C++ interface needs C++20 (-std=c++20); headlight/headlight.h is plain C"
+#endif
+
 #include <array>
 #include <cstddef>
 #include <cstdint>

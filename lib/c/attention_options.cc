@@ -10,12 +10,10 @@ static_assert(static_cast<int>(Align::bottom_right) == HEADLIGHT_ALIGN_BOTTOM_RI
 static_assert(static_cast<int>(MaskMeans::ignore) == HEADLIGHT_MASK_MEANS_IGNORE - HEADLIGHT_MASK_MEANS_ATTEND);
 
 std::optional<BooleanMask> boolean_mask(const char* operation, const Fields<headlight_attention_options>& fields) {
-  BooleanMask mask;
-  mask.entries = optional_view<const std::uint8_t, 4>(operation, "mask", fields->mask);
-  if (!mask.entries) return std::nullopt;
-  mask.means = enumerated<MaskMeans>(operation, "mask_means", fields->mask_means, HEADLIGHT_MASK_MEANS_ATTEND,
-                                     HEADLIGHT_MASK_MEANS_IGNORE);
-  return mask;
+  const auto entries = optional_view<const std::uint8_t, 4>(operation, "mask", fields->mask);
+  if (!entries) return std::nullopt;
+  return BooleanMask{entries, enumerated<MaskMeans>(operation, "mask_means", fields->mask_means,
+                                                    HEADLIGHT_MASK_MEANS_ATTEND, HEADLIGHT_MASK_MEANS_IGNORE)};
 }
 
 }  // namespace

@@ -8,8 +8,8 @@
 extern "C" {
 #endif
 
-// A layer of any kind, with its own copy of its parameters, which are zero at first. Computing leaves it as it is, so
-// any number of threads may compute with one layer at once, on any engines.
+// A layer of any kind, with its own copy of its parameters: normalisation weights are 1 at first, all others 0.
+// Computing leaves it as it is, so any number of threads may compute with one layer at once, on any engines.
 typedef struct headlight_layer headlight_layer;
 HEADLIGHT_API void headlight_layer_destroy(headlight_layer* layer);
 

@@ -21,8 +21,9 @@ namespace layers {
 class Initializer;
 }
 
-// A layer owns its parameters. Computing (`forward`) is const, and any number of threads may do it at once, on any
-// engines; changing parameters is not const and needs the layer to itself.
+// A layer owns its parameters: normalisation weights are 1 at first, all others 0. Computing (`forward`) is const, and
+// any number of threads may do it at once, on any engines; changing parameters is not const and needs the layer to
+// itself.
 //
 // A layer keeps its weights a second time in the order in which the micro-kernels read them, made on first use.
 // parameters() hands out spans through which anybody may write at any time, so from then on the layer is *open*: every

@@ -45,9 +45,9 @@ struct Array {
 };
 
 // Reads a file of format version 1.0, 2.0 or 3.0 as an array of T, either byte order, C or Fortran order:
-//   T = float         from float32 and float16 exactly, from float64 rounded (a finite number beyond float32 is
-//   refused) T = std::int64_t  from every integer type and bool; a value beyond 63 bits is refused T = std::uint8_t
-//   from bool (0 or 1) and every integer type; a value outside 0 … 255 is refused
+// - float from float32 and float16 exactly, from float64 rounded; a finite number beyond float32 is refused;
+// - std::int64_t from every integer type and bool; a value beyond 63 bits is refused;
+// - std::uint8_t from bool (0 or 1) and every integer type; a value outside 0 … 255 is refused.
 // Anything else (object, structured, text and complex arrays among them) is refused, as are arrays of more than 32
 // axes, sizes beyond 2⁶³ and files that are shorter or longer than their header says; memory stays within a small
 // multiple of the file. Throws FileError.
