@@ -2,6 +2,7 @@
 #include "kernels/row_kernels.h"
 
 #include "kernels/row_activation-inl.h"
+#include "kernels/row_dropout-inl.h"
 #include "kernels/row_gather-inl.h"
 #include "kernels/row_layer_norm-inl.h"
 #include "kernels/row_softmax-inl.h"
@@ -9,6 +10,6 @@
 namespace headlight::HEADLIGHT_TARGET {
 
 extern const kernels::RowKernels row_kernels;
-const kernels::RowKernels row_kernels = {softmax, layer_norm, activate, embed, mean_pool};
+const kernels::RowKernels row_kernels = {softmax, layer_norm, activate, embed, mean_pool, dropout};
 
 }  // namespace headlight::HEADLIGHT_TARGET

@@ -1,4 +1,5 @@
-// Row-wise kernels: softmax, layer normalisation, activations, embedding lookup, pooling. One thread, no allocation.
+// Row-wise kernels: softmax, layer normalisation, activations, embedding lookup, pooling, dropout. One thread, no
+// allocation.
 //
 // A matrix is a pointer to its first element and the distance between rows in elements; rows are contiguous. Every
 // row's bits depend on that row alone. In each kernel the output may be the same memory as an input with the same row
@@ -32,6 +33,23 @@ struct EmbeddingTable {
   const std::int64_t* ids;
 };
 
+// Rows [first_row, first_row + rows) of a tensor; see headlight/dropout.h.
+struct DropoutArguments {
+  const float* x;
+  std::int64_t x_stride;
+  const float* residual;  // null: none
+  std::int64_t residual_stride;
+  float* y;
+  std::int64_t y_stride;
+  std::int64_t rows;
+  std::int64_t columns;
+  std::int64_t first_row;
+  std::uint32_t threshold;
+  float scale;
+  std::uint64_t seed;
+  std::uint32_t stream;
+};
+
 struct RowKernels {
   // y = softmax(x) along each of `rows` rows; x, y [rows, columns].
   void (*softmax)(const float* x, std::int64_t x_stride, float* y, std::int64_t y_stride, std::int64_t rows,
@@ -49,6 +67,8 @@ struct RowKernels {
   // if l2_normalize.
   void (*mean_pool)(const float* x, std::int64_t x_stride, std::int64_t rows, std::int64_t columns, float* out,
                     bool l2_normalize) noexcept;
+  // y = (x · scale where kept, else 0) + residual.
+  void (*dropout)(const DropoutArguments& arguments) noexcept;
 };
 
 }  // namespace headlight::kernels

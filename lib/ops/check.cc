@@ -93,6 +93,11 @@ void check_disjoint(std::string_view operation, std::string_view output, Extent 
   }
 }
 
+void check_probability(std::string_view operation, std::string_view argument, float probability) {
+  if (probability >= 0.0f && probability < 1.0f) return;
+  fail(operation, std::string(argument) + " is " + std::to_string(probability) + ", expected a probability in [0, 1)");
+}
+
 void check_no_self_overlap(std::string_view operation, std::string_view output, std::span<const std::int64_t> shape,
                            std::span<const std::int64_t> strides) {
   std::array<std::pair<std::int64_t, std::int64_t>, kMaxRank> axes{};  // stride, extent; ascending, without the heap

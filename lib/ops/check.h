@@ -49,4 +49,7 @@ void check_disjoint(std::string_view operation, std::string_view output, Extent 
 void check_no_self_overlap(std::string_view operation, std::string_view output, std::span<const std::int64_t> shape,
                            std::span<const std::int64_t> strides);
 
+// Checks that it is in [0, 1), the range of dropout.
+void check_probability(std::string_view operation, std::string_view argument, float probability);
+
 }  // namespace headlight::ops

@@ -29,6 +29,7 @@ inline constexpr IntTag kInt{};
 inline constexpr int kLanes = static_cast<int>(HWY_MAX_BYTES / sizeof(float));
 
 HEADLIGHT_INLINE auto to_native(Vec v) { return v.raw; }
+HEADLIGHT_INLINE auto to_native_int(IntVec v) { return v.raw; }
 template <typename Native>
 HEADLIGHT_INLINE Vec from_native(Native v) {
   return Vec{v};

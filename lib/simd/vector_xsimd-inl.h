@@ -21,6 +21,7 @@ static_assert(kLanes == (kTarget == Target::avx512 ? 16
               "xsimd took another target than these flags were meant for");
 
 HEADLIGHT_INLINE auto to_native(Vec v) { return static_cast<Vec::register_type>(v); }
+HEADLIGHT_INLINE auto to_native_int(IntVec v) { return static_cast<IntVec::register_type>(v); }
 HEADLIGHT_INLINE Vec from_native(Vec::register_type v) { return Vec(v); }
 HEADLIGHT_INLINE IntVec from_native_int(IntVec::register_type v) { return IntVec(v); }
 

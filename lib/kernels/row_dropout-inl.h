@@ -1,0 +1,49 @@
+// Dropout along rows, the mask drawn as it is needed.
+#pragma once
+
+#include "kernels/row_kernels.h"
+#include "simd/philox-inl.h"
+
+namespace headlight::HEADLIGHT_TARGET {
+
+template <bool kResidual>
+HEADLIGHT_INLINE void dropout_row(const kernels::DropoutArguments& a, const DropoutRow& place, const float* x,
+                                  const float* residual, float* y) {
+  const Vec scale = broadcast(a.scale);
+  for (std::int64_t at = 0; at < a.columns; at += 4 * kLanes) {
+    IntVec words[4];
+    dropout_words(place, static_cast<std::uint32_t>(at / 4), words);
+#pragma GCC unroll 4
+    for (int k = 0; k < 4; ++k) {
+      const std::int64_t from = at + k * kLanes;
+      const std::int64_t left = a.columns - from;
+      if (left >= kLanes) {
+        Vec kept = keep_where_at_least(words[k], a.threshold, mul(load(x + from), scale));
+        if constexpr (kResidual) kept = add(kept, load(residual + from));
+        store(kept, y + from);
+      } else if (left > 0) {
+        const int count = static_cast<int>(left);
+        Vec kept = keep_where_at_least(words[k], a.threshold, mul(load_partial(x + from, count), scale));
+        if constexpr (kResidual) kept = add(kept, load_partial(residual + from, count));
+        store_partial(kept, y + from, count);
+      }
+    }
+  }
+}
+
+inline void dropout(const kernels::DropoutArguments& a) noexcept {
+  for (std::int64_t n = 0; n < a.rows; ++n) {
+    const auto row = static_cast<std::uint64_t>(a.first_row + n);
+    const DropoutRow place = {static_cast<std::uint32_t>(a.seed), static_cast<std::uint32_t>(a.seed >> 32),
+                              static_cast<std::uint32_t>(row), static_cast<std::uint32_t>(row >> 32), a.stream};
+    const float* x = a.x + n * a.x_stride;
+    float* y = a.y + n * a.y_stride;
+    if (a.residual != nullptr) {
+      dropout_row<true>(a, place, x, a.residual + n * a.residual_stride, y);
+    } else {
+      dropout_row<false>(a, place, x, nullptr, y);
+    }
+  }
+}
+
+}  // namespace headlight::HEADLIGHT_TARGET
