@@ -1,0 +1,142 @@
+#include "headlight/analysis/presets.h"
+
+#include <array>
+#include <limits>
+#include <stdexcept>
+#include <utility>
+
+namespace headlight::analysis {
+namespace {
+
+constexpr std::int64_t kBertVocabulary = 30522;
+constexpr std::int64_t kGptVocabulary = 50257;
+
+constexpr ModelShape bert(std::int64_t width, std::int64_t heads, std::int64_t layers) {
+  return {.width = width,
+          .heads = heads,
+          .feed_forward_width = 4 * width,
+          .layers = layers,
+          .vocabulary = kBertVocabulary,
+          .positions = 512,
+          .token_types = 2,
+          .pooler = true};
+}
+
+constexpr ModelShape gpt2(std::int64_t width, std::int64_t heads, std::int64_t layers) {
+  return {.width = width,
+          .heads = heads,
+          .feed_forward_width = 4 * width,
+          .layers = layers,
+          .vocabulary = kGptVocabulary,
+          .positions = 1024,
+          .causal = true};
+}
+
+constexpr std::array<Preset, 5> kPresets{{{"BERT-base", bert(768, 12, 12), 109'482'240},
+                                          {"BERT-large", bert(1024, 16, 24), 335'141'888},
+                                          {"GPT-2 small", gpt2(768, 12, 12), 124'439'808},
+                                          {"GPT-2 medium", gpt2(1024, 16, 24), 354'823'168},
+                                          {"MiniLM-L6", bert(384, 12, 6), 22'713'216}}};
+
+constexpr std::int64_t kWidest = (1 << 20) - 1;
+
+void check_size(const char* name, std::int64_t size, std::int64_t least, std::int64_t most) {
+  if (size >= least && size <= most) return;
+  throw std::invalid_argument(std::string("presets: ") + name + " is " + std::to_string(size) + ", expected " +
+                              std::to_string(least) + " to " + std::to_string(most));
+}
+
+void check_divides(std::int64_t width, std::int64_t heads) {
+  check_size("heads", heads, 1, width);
+  if (width % heads != 0) {
+    throw std::invalid_argument("presets: heads is " + std::to_string(heads) +
+                                ", expected a divisor of width, which is " + std::to_string(width));
+  }
+}
+
+void check(const ModelShape& shape) {
+  check_size("width", shape.width, 1, kWidest);
+  check_size("feed_forward_width", shape.feed_forward_width, 1, 4 * kWidest);
+  check_size("layers", shape.layers, 0, 1 << 16);
+  for (const auto& [name, rows] : {std::pair{"vocabulary", shape.vocabulary},
+                                   {"positions", shape.positions},
+                                   {"token_types", shape.token_types}}) {
+    check_size(name, rows, 0, std::int64_t{1} << 40);
+  }
+  check_divides(shape.width, shape.heads);
+}
+
+void check(const ModelShape& shape, std::int64_t length) {
+  check(shape);
+  check_size("length", length, 1, std::numeric_limits<std::int64_t>::max());
+}
+
+}  // namespace
+
+std::span<const Preset> presets() noexcept { return kPresets; }
+
+AttentionParameters attention_parameters(std::int64_t width, std::int64_t heads) {
+  check_size("width", width, 1, kWidest);
+  check_divides(width, heads);
+  AttentionParameters parameters;
+  parameters.head_dim = width / heads;
+  parameters.one_projection = width * parameters.head_dim;
+  parameters.projections_per_head = 3 * parameters.one_projection;
+  parameters.projections = heads * parameters.projections_per_head;
+  parameters.output = width * width;
+  parameters.weights = parameters.projections + parameters.output;
+  parameters.biases = 4 * width;
+  return parameters;
+}
+
+std::vector<ParameterPart> parameters_by_part(const ModelShape& shape) {
+  check(shape);
+  const std::int64_t width = shape.width;
+  const AttentionParameters attention = attention_parameters(width, shape.heads);
+  const std::int64_t norm = 2 * width;  // weight and bias
+  std::vector<ParameterPart> parts;
+  const auto add = [&](const char* name, std::int64_t count) {
+    if (count > 0) parts.push_back({name, count});
+  };
+  add("word embeddings", shape.vocabulary * width);
+  add("position embeddings", shape.positions * width);
+  add("token-type embeddings", shape.token_types * width);
+  // BERT normalises its embeddings, GPT-2 what leaves the last layer.
+  add(shape.causal ? "last normalisation" : "embedding normalisation", norm);
+  add("attention W_Q, W_K, W_V", shape.layers * attention.projections);
+  add("attention W_O", shape.layers * attention.output);
+  add("attention biases", shape.layers * attention.biases);
+  add("feed-forward", shape.layers * (2 * width * shape.feed_forward_width + shape.feed_forward_width + width));
+  add("normalisations of layers", shape.layers * 2 * norm);
+  add("pooler", shape.pooler ? width * width + width : 0);
+  return parts;
+}
+
+std::int64_t parameter_count(const ModelShape& shape) {
+  std::int64_t sum = 0;
+  for (const ParameterPart& part : parameters_by_part(shape)) sum += part.count;
+  return sum;
+}
+
+ForwardFlops forward_flops(const ModelShape& shape, std::int64_t length) {
+  check(shape, length);
+  const auto rows = static_cast<double>(length);
+  const auto width = static_cast<double>(shape.width);
+  const auto layers = static_cast<double>(shape.layers);
+  const double pairs = shape.causal ? rows * (rows + 1) / 2 : rows * rows;
+  return {.projections = layers * 8 * rows * width * width,
+          .attention = layers * 4 * pairs * width,
+          .feed_forward = layers * 4 * rows * width * static_cast<double>(shape.feed_forward_width)};
+}
+
+AttentionBytes attention_bytes(const ModelShape& shape, std::int64_t length) {
+  check(shape, length);
+  constexpr double kFloat = 4;
+  const auto rows = static_cast<double>(length);
+  const auto heads = static_cast<double>(shape.heads);
+  const double scores = kFloat * heads * rows * rows;
+  const double tensors = kFloat * 4 * rows * static_cast<double>(shape.width);
+  return {.scores = scores, .kept_plain = tensors + scores, .kept_rebuilt = tensors + kFloat * rows * heads};
+}
+
+}  // namespace headlight::analysis
