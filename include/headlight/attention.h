@@ -45,6 +45,9 @@ struct Probabilities {
   View<float, 3> averaged{};
   // The R query rows wanted, in this order; empty: all of them (R = Lq).
   std::span<const std::int64_t> rows{};
+  // For packed sequences: column j is key j of the row's own sequence, 0 behind its end, and Lk above is the length of
+  // the longest one. So memory grows with the sequences and not with the square of all of them.
+  bool own_keys = false;
 };
 
 // Several masks together mean: visible only where all allow. A row that sees nothing gives zeros and a log-sum-exp of

@@ -34,6 +34,11 @@ TransformerLayerOptions layer_options(const EncoderOptions& options) {
           .dropout = options.dropout};
 }
 
+// [N, E] as [1, N, E].
+View<float, 3> as_one_sample(const View<float, 2>& x) noexcept {
+  return {x.data, {1, x.extent(0), x.extent(1)}, {x.extent(0) * x.stride(0), x.stride(0), x.stride(1)}};
+}
+
 }  // namespace
 
 Encoder::Encoder(const EncoderOptions& options)
@@ -49,7 +54,7 @@ Encoder::Encoder(const EncoderOptions& options)
 }
 
 void Encoder::check(const EncoderInput& input, const View<float, 2>& hidden,
-                    std::span<const LayerProbabilities> probabilities) const {
+                    std::span<const LayerProbabilities> probabilities, std::span<const LayerHeads> heads) const {
   ops::check_view(kName, "hidden", hidden);
   const std::array<std::int64_t, 2> expected = {static_cast<std::int64_t>(input.ids.size()), options_.width};
   ops::check_shape(kName, "hidden", hidden.shape, expected, "[N, E]");
@@ -63,12 +68,14 @@ void Encoder::check(const EncoderInput& input, const View<float, 2>& hidden,
   check_count("positions", input.positions, true);
   check_count("token_types", input.token_types, options_.token_types > 0);
   if (input.offsets.empty()) ops::fail(kName, "offsets is empty, expected [n + 1] entries from 0 to N");
-  for (const LayerProbabilities& wanted : probabilities) {
-    if (wanted.layer < 0 || wanted.layer >= options_.layers) {
-      ops::fail(kName, "probabilities are asked of layer " + std::to_string(wanted.layer) + ", expected 0 to " +
+  const auto check_layer = [&](std::string_view what, std::int64_t layer) {
+    if (layer < 0 || layer >= options_.layers) {
+      ops::fail(kName, std::string(what) + " are asked of layer " + std::to_string(layer) + ", expected 0 to " +
                            std::to_string(options_.layers - 1));
     }
-  }
+  };
+  for (const LayerProbabilities& wanted : probabilities) check_layer("probabilities", wanted.layer);
+  for (const LayerHeads& wanted : heads) check_layer("heads", wanted.layer);
 }
 
 void Encoder::embed_tokens(Engine& engine, const EncoderInput& input, View<float, 2> hidden) const {
@@ -79,19 +86,24 @@ void Encoder::embed_tokens(Engine& engine, const EncoderInput& input, View<float
 }
 
 void Encoder::forward(Engine& engine, const EncoderInput& input, View<float, 2> hidden,
-                      std::span<const LayerProbabilities> probabilities) const {
-  check(input, hidden, probabilities);
+                      std::span<const LayerProbabilities> probabilities, std::span<const LayerHeads> heads) const {
+  check(input, hidden, probabilities, heads);
   embed_tokens(engine, input, hidden);
   if (options_.norm == Norm::post) norm_.forward(engine, hidden, hidden);
-  const View<float, 3> x(hidden.data, {1, hidden.extent(0), hidden.extent(1)},
-                         {hidden.extent(0) * hidden.stride(0), hidden.stride(0), hidden.stride(1)});
+  const View<float, 3> x = as_one_sample(hidden);
   for (std::size_t layer = 0; layer < layers_.size(); ++layer) {
     AttentionOptions options;
     options.query_offsets = input.offsets;
     for (const LayerProbabilities& wanted : probabilities) {
       if (wanted.layer == static_cast<std::int64_t>(layer)) options.probabilities = wanted.probabilities;
     }
-    layers_[layer].forward(engine, x, x, options);
+    HeadAccess access;
+    for (const LayerHeads& wanted : heads) {
+      if (wanted.layer != static_cast<std::int64_t>(layer)) continue;
+      if (wanted.outputs) access.outputs = as_one_sample(wanted.outputs);
+      access.silenced = wanted.silenced;
+    }
+    layers_[layer].forward(engine, x, x, options, access);
   }
   if (options_.norm == Norm::pre) norm_.forward(engine, hidden, hidden);
 }

@@ -27,6 +27,14 @@ View<T, 4> split_heads(const View<T, 3>& x, std::int64_t heads) noexcept {
   return {x.data, {x.extent(0), x.extent(1), heads, head_dim}, {x.stride(0), x.stride(1), head_dim, 1}};
 }
 
+void silence(std::span<const std::int64_t> silenced, const View<float, 3>& heads, std::int64_t head_dim) noexcept {
+  for (const std::int64_t head : silenced) {
+    for (std::int64_t b = 0; b < heads.extent(0); ++b) {
+      for (std::int64_t i = 0; i < heads.extent(1); ++i) std::fill_n(&heads(b, i, head * head_dim), head_dim, 0.0f);
+    }
+  }
+}
+
 // Columns [begin, begin + count) of x.
 View<float, 3> columns_of(const View<float, 3>& x, std::int64_t begin, std::int64_t count) noexcept {
   return {x.data + begin, {x.extent(0), x.extent(1), count}, x.strides};
@@ -111,6 +119,29 @@ void MultiHeadAttention::check(const View<const float, 3>& query, const View<con
   ops::check_same_or_disjoint(kName, "out", out, out_extent, "residual", residual, residual_extent);
 }
 
+void MultiHeadAttention::check(const HeadAccess& access, const View<const float, 3>& query,
+                               const View<const float, 3>& key, const View<const float, 3>& value,
+                               const View<float, 3>& out, const View<const float, 3>& residual) const {
+  for (const std::int64_t head : access.silenced) {
+    if (head < 0 || head >= options_.heads) {
+      ops::fail(kName, "head " + std::to_string(head) + " is to be silenced, expected 0 to " +
+                           std::to_string(options_.heads - 1));
+    }
+  }
+  if (!access.outputs) return;
+  const ops::Extent extent = ops::check_view(kName, "heads.outputs", access.outputs);
+  ops::check_shape(kName, "heads.outputs", access.outputs.shape, query.shape, "[B, Lq, E]");
+  ops::check_no_self_overlap(kName, "heads.outputs", access.outputs.shape, access.outputs.strides);
+  const auto check_apart = [&](std::string_view name, const View<const float, 3>& other) {
+    if (other) ops::check_disjoint(kName, "heads.outputs", extent, name, ops::check_view(kName, name, other));
+  };
+  check_apart("query", query);
+  check_apart("key", key);
+  check_apart("value", value);
+  check_apart("out", out);
+  check_apart("residual", residual);
+}
+
 void MultiHeadAttention::project(Engine& engine, Group group, View<const float, 3> x, View<float, 3> projected) const {
   layers::for_each_matrix(
       x.extent(0),
@@ -122,8 +153,9 @@ void MultiHeadAttention::project(Engine& engine, Group group, View<const float, 
 
 void MultiHeadAttention::forward(Engine& engine, View<const float, 3> query, View<const float, 3> key,
                                  View<const float, 3> value, View<float, 3> out, const AttentionOptions& options,
-                                 View<const float, 3> residual) const {
+                                 View<const float, 3> residual, const HeadAccess& access) const {
   check(query, key, value, out, residual);
+  check(access, query, key, value, out, residual);
   const SharedInputs inputs = inputs_of(query, key, value);
   const Scratch scratch(*this, {query.extent(0), query.extent(1), key.extent(1), inputs});
   const runtime::Scratch memory(engine, scratch.layout.bytes());
@@ -153,9 +185,10 @@ void MultiHeadAttention::forward(Engine& engine, View<const float, 3> query, Vie
       project(engine, kValue, value, v);
     }
   }
-  const View<float, 3> heads = scratch.view(memory.data(), scratch.heads);
+  const View<float, 3> heads = access.outputs ? access.outputs : scratch.view(memory.data(), scratch.heads);
   attention(engine, split_heads<const float>(q, options_.heads), split_heads<const float>(k, options_.key_value_heads),
             split_heads<const float>(v, options_.key_value_heads), split_heads(heads, options_.heads), options);
+  silence(access.silenced, heads, width / options_.heads);
   layers::for_each_matrix(
       out.extent(0),
       [&](View<const float, 2> rows, View<float, 2> to, View<const float, 2> added) {

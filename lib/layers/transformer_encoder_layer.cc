@@ -16,14 +16,14 @@ TransformerEncoderLayer::TransformerEncoderLayer(const TransformerLayerOptions& 
       norm2_(options.width, options.layer_norm_epsilon, options.bias) {}
 
 void TransformerEncoderLayer::forward(Engine& engine, View<const float, 3> x, View<float, 3> y,
-                                      const AttentionOptions& options) const {
+                                      const AttentionOptions& options, const HeadAccess& heads) const {
   const std::int64_t width = self_attention_.options().width;
   layers::check_hidden_states(type_name(), x, y, width);
   const runtime::Scratch memory(engine, layers::normalized_bytes(norm_, type_name(), x.extent(0), x.extent(1), width));
   const View<float, 3> normalized = layers::normalized_view(norm_, memory, x);
   layers::residual_step(engine, norm_, norm1_, x, y, normalized,
                         [&](View<const float, 3> in, View<float, 3> out, View<const float, 3> residual) {
-                          self_attention_.forward(engine, in, in, in, out, options, residual);
+                          self_attention_.forward(engine, in, in, in, out, options, residual, heads);
                         });
   layers::residual_step(engine, norm_, norm2_, y, y, normalized,
                         [&](View<const float, 3> in, View<float, 3> out, View<const float, 3> residual) {

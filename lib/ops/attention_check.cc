@@ -120,8 +120,25 @@ void add_output(std::string_view operation, Outputs& outputs, std::string_view n
   outputs.list[outputs.count++] = {name, extent};
 }
 
-void check_probabilities(std::string_view operation, Outputs& outputs, const Probabilities& probabilities,
+// Columns of the probabilities.
+std::int64_t probability_columns(std::string_view operation, const AttentionOptions& options,
+                                 const AttentionSizes& sizes) {
+  if (!options.probabilities.own_keys) return sizes.key_length;
+  if (options.query_offsets.empty()) {
+    fail(operation, "probabilities.own_keys is set without query_offsets, expected packed sequences");
+  }
+  const auto& offsets = options.key_offsets.empty() ? options.query_offsets : options.key_offsets;
+  std::int64_t longest = 0;
+  for (std::size_t s = 0; s + 1 < offsets.size(); ++s) longest = std::max(longest, offsets[s + 1] - offsets[s]);
+  return longest;
+}
+
+void check_probabilities(std::string_view operation, Outputs& outputs, const AttentionOptions& options,
                          const AttentionSizes& sizes) {
+  const Probabilities& probabilities = options.probabilities;
+  const std::int64_t columns = probability_columns(operation, options, sizes);
+  const std::string_view per_head_shape = probabilities.own_keys ? "[B, Hq, R, longest sequence]" : "[B, Hq, R, Lk]";
+  const std::string_view averaged_shape = probabilities.own_keys ? "[B, R, longest sequence]" : "[B, R, Lk]";
   const std::int64_t rows =
       probabilities.rows.empty() ? sizes.query_length : static_cast<std::int64_t>(probabilities.rows.size());
   for (std::size_t r = 0; r < probabilities.rows.size(); ++r) {
@@ -132,13 +149,13 @@ void check_probabilities(std::string_view operation, Outputs& outputs, const Pro
     }
   }
   if (probabilities.per_head) {
-    const std::array<std::int64_t, 4> shape = {sizes.batch, sizes.query_heads, rows, sizes.key_length};
-    check_shape(operation, "probabilities.per_head", probabilities.per_head.shape, shape, "[B, Hq, R, Lk]");
+    const std::array<std::int64_t, 4> shape = {sizes.batch, sizes.query_heads, rows, columns};
+    check_shape(operation, "probabilities.per_head", probabilities.per_head.shape, shape, per_head_shape);
     add_output(operation, outputs, "probabilities.per_head", probabilities.per_head);
   }
   if (probabilities.averaged) {
-    const std::array<std::int64_t, 3> shape = {sizes.batch, rows, sizes.key_length};
-    check_shape(operation, "probabilities.averaged", probabilities.averaged.shape, shape, "[B, R, Lk]");
+    const std::array<std::int64_t, 3> shape = {sizes.batch, rows, columns};
+    check_shape(operation, "probabilities.averaged", probabilities.averaged.shape, shape, averaged_shape);
     add_output(operation, outputs, "probabilities.averaged", probabilities.averaged);
   }
 }
@@ -193,7 +210,7 @@ AttentionSizes check_attention(std::string_view operation, View<const float, 4> 
     check_shape(operation, "log_sum_exp", options.log_sum_exp.shape, shape, "[B, Hq, Lq]");
     add_output(operation, outputs, "log_sum_exp", options.log_sum_exp);
   }
-  check_probabilities(operation, outputs, options.probabilities, sizes);
+  check_probabilities(operation, outputs, options, sizes);
 
   Extent mask_extent;
   Extent bias_extent;

@@ -43,7 +43,8 @@ class Tile {
     if (call.options.probabilities.averaged) tile_.averaged = averaged_;
   }
 
-  void run(std::int64_t r, std::int64_t count, std::int64_t key, std::int64_t keys) noexcept {
+  // `column`: where the first of the keys stands in what is written.
+  void run(std::int64_t r, std::int64_t count, std::int64_t key, std::int64_t keys, std::int64_t column) noexcept {
     const Probabilities& probabilities = call_.options.probabilities;
     const KeyInterval* intervals = call_.lane_part<KeyInterval>(lane_, call_.plan.lane.intervals) + r;
     tile_.query = call_.lane_part<float>(lane_, call_.plan.lane.query) + r * call_.sizes.head_dim;
@@ -61,8 +62,8 @@ class Tile {
       maximum_[row] = call_.part<float>(call_.plan.row_maximum)[state];
       sum_[row] = call_.part<float>(call_.plan.row_sum)[state];
       const std::int64_t asked = rows_.first + r + row;
-      if (probabilities.per_head) per_head_[row] = &probabilities.per_head(rows_.sample, head_, asked, key);
-      if (probabilities.averaged) averaged_[row] = &probabilities.averaged(rows_.sample, asked, key);
+      if (probabilities.per_head) per_head_[row] = &probabilities.per_head(rows_.sample, head_, asked, column);
+      if (probabilities.averaged) averaged_[row] = &probabilities.averaged(rows_.sample, asked, column);
     }
     call_.kernels.probability_tile(tile_);
   }
@@ -95,6 +96,54 @@ void find_intervals(const AttentionCall& call, int lane, const RowsAsked& rows) 
   }
 }
 
+// Rows [first, last) of a block, the keys to go through for them, and the column of key 0.
+struct Run {
+  std::int64_t first = 0;
+  std::int64_t last = 0;
+  std::int64_t first_key = 0;
+  std::int64_t last_key = 0;
+  std::int64_t origin = 0;
+};
+
+// The next rows behind `first` that belong to one sequence, and its keys.
+Run run_of_sequence(const AttentionCall& call, const RowsAsked& rows, std::int64_t first) noexcept {
+  const std::int64_t number = call.sequences.of_query(rows.query(call, first));
+  const AttentionSequence sequence = call.sequences(rows.sample, number);
+  Run run{first, first + 1, sequence.first_key, sequence.first_key + sequence.keys, sequence.first_key};
+  while (run.last < rows.last - rows.first && call.sequences.of_query(rows.query(call, run.last)) == number) ++run.last;
+  return run;
+}
+
+// Nothing is seen behind the end of a row's own sequence.
+void clear_behind(const Probabilities& probabilities, const RowsAsked& rows, std::int64_t head,
+                  const Run& run) noexcept {
+  const std::int64_t keys = run.last_key - run.first_key;
+  for (std::int64_t asked = rows.first + run.first; asked < rows.first + run.last; ++asked) {
+    if (probabilities.per_head) {
+      float* const row = probabilities.per_head.data + rows.sample * probabilities.per_head.stride(0) +
+                         head * probabilities.per_head.stride(1) + asked * probabilities.per_head.stride(2);
+      std::fill(row + keys, row + probabilities.per_head.extent(3), 0.0f);
+    }
+    if (probabilities.averaged) {
+      float* const row = probabilities.averaged.data + rows.sample * probabilities.averaged.stride(0) +
+                         asked * probabilities.averaged.stride(1);
+      std::fill(row + keys, row + probabilities.averaged.extent(2), 0.0f);
+    }
+  }
+}
+
+void write_run(const AttentionCall& call, Tile& tile, const RowsAsked& rows, std::int64_t head, const Run& run,
+               float* panel) noexcept {
+  for (std::int64_t key = run.first_key; key < run.last_key; key += call.kernels.key_panel) {
+    const std::int64_t keys = std::min<std::int64_t>(call.kernels.key_panel, run.last_key - key);
+    call.kernels.pack_keys(&call.key(rows.sample, key, head / call.sizes.group, 0), call.key.stride(1), keys,
+                           call.sizes.head_dim, panel);
+    for (std::int64_t r = run.first; r < run.last; r += call.kernels.query_rows) {
+      tile.run(r, std::min<std::int64_t>(call.kernels.query_rows, run.last - r), key, keys, key - run.origin);
+    }
+  }
+}
+
 void write_rows(const AttentionCall& call, int lane, const RowsAsked& rows, std::int64_t first_key,
                 std::int64_t last_key) noexcept {
   find_intervals(call, lane, rows);
@@ -113,13 +162,15 @@ void write_rows(const AttentionCall& call, int lane, const RowsAsked& rows, std:
       if (call.options.bias) biases[r] = broadcast_row(call.options.bias, rows.sample, head, query);
     }
     Tile tile(call, lane, rows, head);
-    for (std::int64_t key = first_key; key < last_key; key += call.kernels.key_panel) {
-      const std::int64_t keys = std::min<std::int64_t>(call.kernels.key_panel, last_key - key);
-      call.kernels.pack_keys(&call.key(rows.sample, key, head / call.sizes.group, 0), call.key.stride(1), keys,
-                             head_dim, panel);
-      for (std::int64_t r = 0; r < count; r += call.kernels.query_rows) {
-        tile.run(r, std::min<std::int64_t>(call.kernels.query_rows, count - r), key, keys);
-      }
+    if (!call.options.probabilities.own_keys) {
+      write_run(call, tile, rows, head, {0, count, first_key, last_key, 0}, panel);
+      continue;
+    }
+    for (std::int64_t r = 0; r < count;) {
+      const Run run = run_of_sequence(call, rows, r);
+      write_run(call, tile, rows, head, run, panel);
+      clear_behind(call.options.probabilities, rows, head, run);
+      r = run.last;
     }
   }
 }
@@ -132,10 +183,12 @@ void write_probabilities(Engine& engine, const AttentionCall& call) noexcept {
   // A lane's scratch holds what row_block rows need.
   const std::int64_t step = std::min(kRows, call.plan.row_block);
   const std::int64_t row_blocks = (rows + step - 1) / step;
-  const std::int64_t units = call.sizes.batch * row_blocks * call.plan.key_blocks;
+  // Rows that have columns of their own go through their own keys only.
+  const std::int64_t key_blocks = call.options.probabilities.own_keys ? 1 : call.plan.key_blocks;
+  const std::int64_t units = call.sizes.batch * row_blocks * key_blocks;
   runtime::parallel_for(engine, units, call.plan.lanes, [&](std::int64_t task, int lane) {
-    const std::int64_t first_key = task % call.plan.key_blocks * call.plan.key_block;
-    const std::int64_t row_block = task / call.plan.key_blocks;
+    const std::int64_t first_key = task % key_blocks * call.plan.key_block;
+    const std::int64_t row_block = task / key_blocks;
     const std::int64_t first = row_block % row_blocks * step;
     write_rows(call, lane, {row_block / row_blocks, first, std::min(first + step, rows)}, first_key,
                std::min(first_key + call.plan.key_block, call.sizes.key_length));

@@ -70,10 +70,11 @@ void give_probabilities(const UnfusedCall& call, const AttentionSequence& sequen
     const std::int64_t i = wanted.rows.empty() ? r : wanted.rows[static_cast<std::size_t>(r)];
     const std::int64_t row = i - sequence.first_query;
     if (row < 0 || row >= sequence.queries) continue;
+    const std::int64_t first_column = wanted.own_keys ? 0 : sequence.first_key;
     for (std::int64_t key = 0; key < sequence.keys; ++key) {
       const float share = probabilities[row * sequence.keys + key];
-      if (wanted.per_head) wanted.per_head(b, h, r, sequence.first_key + key) = share;
-      if (wanted.averaged) wanted.averaged(b, r, sequence.first_key + key) += share;
+      if (wanted.per_head) wanted.per_head(b, h, r, first_column + key) = share;
+      if (wanted.averaged) wanted.averaged(b, r, first_column + key) += share;
     }
   }
 }

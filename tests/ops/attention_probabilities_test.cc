@@ -119,6 +119,41 @@ TEST_P(AttentionProbabilitiesTest, SameBits) {
   }
 }
 
+// Packed sequences of queries and keys of their own lengths, under a causal rule, a bias and chosen rows.
+TEST_P(AttentionProbabilitiesTest, OwnKeysAreTheColumnsOfTheRowsSequence) {
+  Engine engine(options(2));
+  const std::vector<std::int64_t> query_offsets = {0, 5, 5, 70, 90};
+  const std::vector<std::int64_t> key_offsets = {0, 9, 30, 97, 97};
+  const std::vector<std::int64_t> rows = {89, 0, 69, 5, 6, 7, 40, 3};
+  test::Random random(9);
+  const auto query = random.normal_tensor<4>({1, 90, 4, 24});
+  const auto key = random.normal_tensor<4>({1, 97, 2, 24});
+  const auto bias = random.normal_tensor<4>({1, 1, 90, 97});
+  for (auto* const attend : {&attention, &attention_unfused}) {
+    AttentionOptions options{
+        .causal = Causal::bottom_right, .query_offsets = query_offsets, .key_offsets = key_offsets};
+    options.bias = bias;
+    Tensor<float, 4> out({1, 90, 4, 24}), all({1, 4, 8, 97}), own({1, 4, 8, 67});
+    Tensor<float, 3> mean({1, 8, 97}), own_mean({1, 8, 67});
+    for (float& element : own) element = 1e30f;
+    options.probabilities = {all, mean, rows};
+    attend(engine, query, key, key, out, options);
+    options.probabilities = {own, own_mean, rows, true};
+    attend(engine, query, key, key, out, options);
+    for (std::int64_t r = 0; r < 8; ++r) {
+      const std::int64_t row = rows[static_cast<std::size_t>(r)];
+      const std::size_t s = row < 5 ? 0 : row < 70 ? 2 : 3;
+      for (std::int64_t j = 0; j < 67; ++j) {
+        const bool inside = key_offsets[s] + j < key_offsets[s + 1];
+        EXPECT_EQ(own(0, 3, r, j), inside ? all(0, 3, r, key_offsets[s] + j) : 0.0f) << row << ", " << j;
+        EXPECT_EQ(own_mean(0, r, j), inside ? mean(0, r, key_offsets[s] + j) : 0.0f) << row << ", " << j;
+      }
+    }
+    options.query_offsets = options.key_offsets = {};
+    EXPECT_THROW(attend(engine, query, key, key, out, options), std::invalid_argument);
+  }
+}
+
 HEADLIGHT_ON_EVERY_ISA(AttentionProbabilitiesTest);
 
 }  // namespace

@@ -39,11 +39,20 @@ struct EncoderInput {
   std::span<const std::int64_t> offsets{};
 };
 
-// Softmax weights of one layer to write out; see AttentionOptions. Across sequences they are 0.
+// Softmax weights of one layer to write out; see AttentionOptions. Across sequences they are 0: own_keys leaves those
+// out.
 struct LayerProbabilities {
   std::int64_t layer = 0;
-  // per_head [1, H, R, N], averaged [1, R, N], `rows` indices of tokens.
+  // per_head [1, H, R, N], averaged [1, R, N], or the longest sequence for N with own_keys; `rows` indices of tokens.
   Probabilities probabilities{};
+};
+
+// What the heads of one layer give, to write out or to silence; see HeadAccess.
+struct LayerHeads {
+  std::int64_t layer = 0;
+  // [N, E]
+  View<float, 2> outputs{};
+  std::span<const std::int64_t> silenced{};
 };
 
 // hidden = LN(word[ids] + position[positions] + token_type[token_types]), then every layer (Norm::post, BERT; Devlin et
@@ -58,7 +67,7 @@ class HEADLIGHT_API Encoder : public Layer {
 
   // hidden [N, E]. The rows of a sequence have the same bits whatever stands beside it.
   void forward(Engine& engine, const EncoderInput& input, View<float, 2> hidden,
-               std::span<const LayerProbabilities> probabilities = {}) const;
+               std::span<const LayerProbabilities> probabilities = {}, std::span<const LayerHeads> heads = {}) const;
 
   [[nodiscard]] const EncoderOptions& options() const noexcept { return options_; }
   [[nodiscard]] std::size_t workspace_bytes(const Engine& engine, std::int64_t tokens) const;
@@ -70,8 +79,8 @@ class HEADLIGHT_API Encoder : public Layer {
 
  private:
   [[nodiscard]] std::string_view type_name() const noexcept override { return "Encoder"; }
-  void check(const EncoderInput& input, const View<float, 2>& hidden,
-             std::span<const LayerProbabilities> probabilities) const;
+  void check(const EncoderInput& input, const View<float, 2>& hidden, std::span<const LayerProbabilities> probabilities,
+             std::span<const LayerHeads> heads) const;
   void embed_tokens(Engine& engine, const EncoderInput& input, View<float, 2> hidden) const;
 
   EncoderOptions options_;

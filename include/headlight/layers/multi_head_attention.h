@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include "headlight/attention.h"
 #include "headlight/layers/layer.h"
@@ -37,6 +38,14 @@ struct MultiHeadAttentionShape {
   SharedInputs inputs = SharedInputs::all;
 };
 
+// What lies between the heads and W_O, for those who ask.
+struct HeadAccess {
+  // [B, Lq, E], written where given: Concat(head_1 … head_H), head h in columns h·D … (h+1)·D − 1, as W_O gets it.
+  View<float, 3> outputs{};
+  // Heads whose output is replaced by zeros.
+  std::span<const std::int64_t> silenced{};
+};
+
 // out = Concat(head_1 … head_H) W_Oᵀ + b_O, head_h = attention(query W_Qᵀ + b_Q, key W_Kᵀ + b_K, value W_Vᵀ + b_V) over
 // the columns of head h.
 //
@@ -52,7 +61,8 @@ class HEADLIGHT_API MultiHeadAttention : public Layer {
   // query [B, Lq, E], key [B, Lk, key_width], value [B, Lk, value_width] → out [B, Lq, E] (+ residual [B, Lq, E] where
   // given). Every option of attention() has its meaning there. out may be query, key, value or residual itself.
   void forward(Engine& engine, View<const float, 3> query, View<const float, 3> key, View<const float, 3> value,
-               View<float, 3> out, const AttentionOptions& options = {}, View<const float, 3> residual = {}) const;
+               View<float, 3> out, const AttentionOptions& options = {}, View<const float, 3> residual = {},
+               const HeadAccess& heads = {}) const;
 
   [[nodiscard]] const MultiHeadAttentionOptions& options() const noexcept { return options_; }
   [[nodiscard]] std::size_t workspace_bytes(const Engine& engine, const MultiHeadAttentionShape& shape) const;
@@ -75,6 +85,8 @@ class HEADLIGHT_API MultiHeadAttention : public Layer {
                                        const View<const float, 3>& value) const noexcept;
   void check(const View<const float, 3>& query, const View<const float, 3>& key, const View<const float, 3>& value,
              const View<float, 3>& out, const View<const float, 3>& residual) const;
+  void check(const HeadAccess& access, const View<const float, 3>& query, const View<const float, 3>& key,
+             const View<const float, 3>& value, const View<float, 3>& out, const View<const float, 3>& residual) const;
   void project(Engine& engine, Group group, View<const float, 3> x, View<float, 3> projected) const;
 
   MultiHeadAttentionOptions options_;

@@ -37,8 +37,9 @@ class HEADLIGHT_API TransformerEncoderLayer : public Layer {
   explicit TransformerEncoderLayer(const TransformerLayerOptions& options);
 
   // x [B, L, E] → y [B, L, E]; y may be x. `options` are those of the self-attention: masks, lengths, packed sequences,
-  // probabilities.
-  void forward(Engine& engine, View<const float, 3> x, View<float, 3> y, const AttentionOptions& options = {}) const;
+  // probabilities. `heads`: what the self-attention's heads give W_O.
+  void forward(Engine& engine, View<const float, 3> x, View<float, 3> y, const AttentionOptions& options = {},
+               const HeadAccess& heads = {}) const;
 
   [[nodiscard]] std::size_t workspace_bytes(const Engine& engine, std::int64_t batch, std::int64_t length) const;
   void reserve(Engine& engine, std::int64_t batch, std::int64_t length) const;
