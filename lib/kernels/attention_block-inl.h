@@ -89,33 +89,40 @@ struct RowFactors {
   float share[kRowSlots];
 };
 
-inline void block_values(const kernels::AttentionBlock& block, const RowFactors& factors) {
+// Columns [column, column + columns) of one value panel. `partial`: one vector, which ends where the values do.
+inline void panel_values(const kernels::AttentionBlock& block, const RowFactors& factors, std::int64_t column,
+                         std::int64_t columns, bool partial) {
   const std::int64_t groups = divide_up(block.rows, kValueRows);
   const std::int64_t group_rows = divide_up(block.rows, groups);
-  for (std::int64_t column = 0; column < block.value_dim; column += kValuePanel) {
-    const std::int64_t columns = smaller(kValuePanel, block.value_dim - column);
-    const std::int64_t vectors = divide_up(columns, kLanes);
-    ValueTile tile{};
-    tile.weights_stride = block.scores_stride;
-    tile.value = block.value + column / kValuePanel * block.value_panel_stride;
-    tile.value_stride = block.value_stride;
-    tile.out_stride = block.out_stride;
-    tile.final_out_stride = block.final_out_stride;
-    tile.first = block.first;
-    tile.last_lanes = static_cast<int>(columns - (vectors - 1) * kLanes);
-    const bool partial = tile.last_lanes != kLanes && !block.values_padded;
-    for (std::int64_t r = 0; r < block.rows; r += group_rows) {
-      tile.weights = block.scores + r * block.scores_stride;
-      tile.begin = block.begin + r;
-      tile.end = block.end + r;
-      tile.out = block.out + r * block.out_stride + column;
-      tile.keep = factors.keep + r;
-      tile.share = factors.share + r;
-      if (block.final_out != nullptr) tile.final_out = block.final_out + r * block.final_out_stride + column;
-      tile.final_sum = block.final_sum + r;
-      value_tile_of(smaller(group_rows, block.rows - r), vectors, partial)(tile);
-    }
+  const std::int64_t vectors = divide_up(columns, kLanes);
+  ValueTile tile{};
+  tile.weights_stride = block.scores_stride;
+  tile.value = block.value + column / kValuePanel * block.value_panel_stride + column % kValuePanel;
+  tile.value_stride = block.value_stride;
+  tile.out_stride = block.out_stride;
+  tile.final_out_stride = block.final_out_stride;
+  tile.first = block.first;
+  tile.last_lanes = static_cast<int>(columns - (vectors - 1) * kLanes);
+  for (std::int64_t r = 0; r < block.rows; r += group_rows) {
+    tile.weights = block.scores + r * block.scores_stride;
+    tile.begin = block.begin + r;
+    tile.end = block.end + r;
+    tile.out = block.out + r * block.out_stride + column;
+    tile.keep = factors.keep + r;
+    tile.share = factors.share + r;
+    if (block.final_out != nullptr) tile.final_out = block.final_out + r * block.final_out_stride + column;
+    tile.final_sum = block.final_sum + r;
+    const std::int64_t rows = smaller(group_rows, block.rows - r);
+    (partial ? partial_value_tile_of(rows) : value_tile_of(rows, vectors))(tile);
   }
+}
+
+inline void block_values(const kernels::AttentionBlock& block, const RowFactors& factors) {
+  const std::int64_t whole = block.values_padded ? block.value_dim : block.value_dim / kLanes * kLanes;
+  for (std::int64_t column = 0; column < whole; column += kValuePanel) {
+    panel_values(block, factors, column, smaller(kValuePanel, whole - column), false);
+  }
+  if (whole < block.value_dim) panel_values(block, factors, whole, block.value_dim - whole, true);
 }
 
 inline void block_values_exactly(const kernels::AttentionBlock& block, const RowFactors& factors) {

@@ -136,17 +136,20 @@ ValueTileFunction value_tile_of_rows(std::int64_t rows, Counts<kRows...>) {
   return kTiles[rows - 1];
 }
 
-template <bool kPartial, int... kVectors>
+template <int... kVectors>
 ValueTileFunction value_tile_of(std::int64_t rows, std::int64_t vectors, Counts<kVectors...>) {
   using ForRows = ValueTileFunction (*)(std::int64_t, CountsTo<kValueRows>::type);
-  static constexpr ForRows kTiles[] = {&value_tile_of_rows<kPartial, kVectors>...};
+  static constexpr ForRows kTiles[] = {&value_tile_of_rows<false, kVectors>...};
   return kTiles[vectors - 1](rows, {});
 }
 
-// The tile for 1 … kValueRows rows and 1 … kValueVectors vectors.
-inline ValueTileFunction value_tile_of(std::int64_t rows, std::int64_t vectors, bool partial) {
-  constexpr CountsTo<kValueVectors>::type kCounts{};
-  return partial ? value_tile_of<true>(rows, vectors, kCounts) : value_tile_of<false>(rows, vectors, kCounts);
+// The tile for 1 … kValueRows rows and 1 … kValueVectors whole vectors.
+inline ValueTileFunction value_tile_of(std::int64_t rows, std::int64_t vectors) {
+  return value_tile_of(rows, vectors, CountsTo<kValueVectors>::type{});
+}
+// And for a partial vector: it stands alone, since its tiles of several vectors would be a third of all code here.
+inline ValueTileFunction partial_value_tile_of(std::int64_t rows) {
+  return value_tile_of_rows<true, 1>(rows, CountsTo<kValueRows>::type{});
 }
 
 // The same sum for one row and one vector, key by key, where hidden values may be NaN or infinite.

@@ -1,4 +1,5 @@
-// The kernels of one instruction set, as a table of plain functions.
+// The kernels of one instruction set, each family a table of plain functions. A program links the families that it
+// calls: a call of attention() brings no matrix products along.
 #pragma once
 
 #include "headlight/engine.h"
@@ -8,13 +9,9 @@
 
 namespace headlight::kernels {
 
-struct Table {
-  const GemmKernels* gemm;
-  const AttentionKernels* attention;
-  const RowKernels* rows;
-};
-
-// The table of that instruction set. Only for sets that available_isas() lists.
-[[nodiscard]] const Table& table(Isa isa) noexcept;
+// Those of an instruction set that available_isas() lists.
+[[nodiscard]] const GemmKernels& gemm_kernels(Isa isa) noexcept;
+[[nodiscard]] const AttentionKernels& attention_kernels(Isa isa) noexcept;
+[[nodiscard]] const RowKernels& row_kernels(Isa isa) noexcept;
 
 }  // namespace headlight::kernels

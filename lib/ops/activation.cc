@@ -21,7 +21,7 @@ void activate(Engine& engine, Activation activation, View<const float, 2> x, Vie
 
   // GELU; the others are over sooner.
   constexpr double kNanosecondsPerElement = 0.2;
-  const auto kernel = kernels::table(engine.isa()).rows->activate;
+  const auto kernel = kernels::row_kernels(engine.isa()).activate;
   const auto nanoseconds_per_row = kNanosecondsPerElement * static_cast<double>(x.extent(1));
   ops::for_row_blocks(engine, x.extent(0), nanoseconds_per_row, [&](std::int64_t first, std::int64_t rows) {
     kernel(activation, x.data + first * x.stride(0), x.stride(0), y.data + first * y.stride(0), y.stride(0), rows,

@@ -170,7 +170,7 @@ void attention(Engine& engine, View<const float, 4> query, View<const float, 4> 
                View<float, 4> out, const AttentionOptions& options) {
   const ops::AttentionSizes sizes = ops::check_attention("attention", query, key, value, out, options);
   if (sizes.query_heads == 0 || ops::writes_nothing(out, options)) return;
-  const kernels::AttentionKernels& kernels = *kernels::table(engine.isa()).attention;
+  const kernels::AttentionKernels& kernels = kernels::attention_kernels(engine.isa());
   const ops::AttentionSequences sequences{options, sizes.query_length, sizes.key_length};
   AttentionCall call{
       .query = query,
@@ -197,7 +197,7 @@ void attention(Engine& engine, View<const float, 4> query, View<const float, 4> 
 
 std::size_t workspace_bytes(const Engine& engine, const AttentionShape& shape) {
   const ops::AttentionSizes sizes = ops::check_attention_shape("workspace_bytes", shape);
-  return ops::attention_plan_bytes(engine, *kernels::table(engine.isa()).attention, sizes);
+  return ops::attention_plan_bytes(engine, kernels::attention_kernels(engine.isa()), sizes);
 }
 
 void reserve(Engine& engine, const AttentionShape& shape) {

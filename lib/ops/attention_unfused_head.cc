@@ -70,7 +70,7 @@ void write_scores(const Head& head, float* gemm_scratch) noexcept {
 // after: their difference of logarithms, with an error of some u whatever the size of the scores.
 void make_probabilities(const Head& head) noexcept {
   const View<float, 2>& scores = head.scores;
-  const auto softmax = kernels::table(head.call.isa).rows->softmax;
+  const auto softmax = kernels::row_kernels(head.call.isa).softmax;
   for (std::int64_t row = 0; row < head.sequence.queries; ++row) {
     float* const values = &scores(row, 0);
     const std::int64_t largest = std::max_element(values, values + scores.extent(1)) - values;
@@ -127,8 +127,8 @@ void attend_unfused(const UnfusedCall& call, const AttentionSequence& sequence, 
   make_probabilities(head);
   if (call.sizes.value_dim == 0) return;
   const auto values = rows_of(call.value, b, h / call.sizes.group, sequence.first_key, sequence.keys);
-  if (kernels::table(call.isa).attention->all_finite(values.data, values.stride(0), values.extent(0),
-                                                     values.extent(1))) {
+  if (kernels::attention_kernels(call.isa).all_finite(values.data, values.stride(0), values.extent(0),
+                                                      values.extent(1))) {
     run_gemm_block(call.isa, gemm_block(head.scores, values, out), scratch.gemm);
   } else {
     mix_visible_values(head, values, out);

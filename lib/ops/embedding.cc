@@ -56,7 +56,7 @@ void embed(Engine& engine, std::span<const Embedding> embeddings, View<float, 2>
 
   // Rows of a large table come from memory, at some 10 bytes a nanosecond.
   constexpr double kNanosecondsPerElement = 0.4;
-  const auto kernel = kernels::table(engine.isa()).rows->embed;
+  const auto kernel = kernels::row_kernels(engine.isa()).embed;
   const int count = static_cast<int>(embeddings.size());
   const auto nanoseconds_per_row = kNanosecondsPerElement * static_cast<double>(out.extent(1));
   ops::for_row_blocks(engine, out.extent(0), nanoseconds_per_row, [&](std::int64_t first, std::int64_t rows) {

@@ -138,7 +138,7 @@ void gemm(Engine& engine, View<const float, 2> a, const PackedMatrix& b, View<fl
 
 PackedMatrix::PackedMatrix(Engine& engine, View<const float, 2> b, Transpose transpose_b) {
   ops::check_view("PackedMatrix", "b", b);
-  const kernels::GemmKernels& kernels = *kernels::table(engine.isa()).gemm;
+  const kernels::GemmKernels& kernels = kernels::gemm_kernels(engine.isa());
   const bool transposed = is_transposed(transpose_b);
   rows_ = b.extent(transposed ? 1 : 0);
   columns_ = b.extent(transposed ? 0 : 1);
@@ -183,7 +183,7 @@ std::size_t workspace_bytes(const Engine& engine, const GemmShape& shape) {
       refuse("has more elements than 64 bits address");
     }
   }
-  const kernels::GemmKernels& kernels = *kernels::table(engine.isa()).gemm;
+  const kernels::GemmKernels& kernels = kernels::gemm_kernels(engine.isa());
   // A may lie either way, and so may a B that is not packed: the largest of all. A β asks for the most.
   std::size_t most = 0;
   for (const auto layout : {kernels::GemmLayout::panels, kernels::GemmLayout::rows, kernels::GemmLayout::columns}) {

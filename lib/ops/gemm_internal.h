@@ -21,7 +21,7 @@ namespace headlight::ops {
 // Computes it here and now, with the bits of gemm().
 inline void run_gemm_block(Isa isa, kernels::GemmBlock block, float* scratch) noexcept {
   block.scratch = scratch;
-  kernels::table(isa).gemm->block(block);
+  kernels::gemm_kernels(isa).block(block);
 }
 
 // Many products of one shape: item i begins i strides behind the first.

@@ -68,7 +68,7 @@ std::int64_t gemm_scratch_floats(Isa isa, std::int64_t m, std::int64_t n, std::i
   block.a_depth_stride = transpose_a == Transpose::yes ? 2 : 1;
   block.b_layout = GemmLayout::columns;  // asks for the most, and so does β
   block.epilogue.beta = 1.0f;
-  return kernels::table(isa).gemm->scratch_floats(block);
+  return kernels::gemm_kernels(isa).scratch_floats(block);
 }
 
 void run_gemm_batch(Engine& engine, const GemmBatch& batch) {
@@ -77,7 +77,7 @@ void run_gemm_batch(Engine& engine, const GemmBatch& batch) {
   // An operand without elements may have no memory: arithmetic on its pointer must be harmless.
   if (product.depth == 0) product.a = product.b = product.c;
 
-  const kernels::GemmKernels& kernels = *kernels::table(engine.isa()).gemm;
+  const kernels::GemmKernels& kernels = kernels::gemm_kernels(engine.isa());
   const GemmSplit split = split_gemm(kernels, engine.threads(), batch.count, product);
   const int lanes = runtime::lanes_for(engine, split.tasks, split.nanoseconds);
   std::optional<runtime::Scratch> scratch;

@@ -47,7 +47,7 @@ void layer_norm(Engine& engine, View<const float, 2> x, View<float, 2> y, const 
 
   // Three sweeps over a row in L1.
   constexpr double kNanosecondsPerElement = 0.1;
-  const auto kernel = kernels::table(engine.isa()).rows->layer_norm;
+  const auto kernel = kernels::row_kernels(engine.isa()).layer_norm;
   const auto nanoseconds_per_row = kNanosecondsPerElement * static_cast<double>(x.extent(1));
   ops::for_row_blocks(engine, x.extent(0), nanoseconds_per_row, [&](std::int64_t first, std::int64_t rows) {
     kernel({.x = x.data + first * x.stride(0),

@@ -43,7 +43,7 @@ void mean_pool(Engine& engine, View<const float, 2> x, std::span<const std::int6
 
   // One sequence is one task: its rows are added in order.
   constexpr double kNanosecondsPerElement = 0.1;
-  const auto kernel = kernels::table(engine.isa()).rows->mean_pool;
+  const auto kernel = kernels::row_kernels(engine.isa()).mean_pool;
   const double nanoseconds = kNanosecondsPerElement * static_cast<double>(x.extent(0) * x.extent(1));
   const int lanes = runtime::lanes_for(engine, out.extent(0), nanoseconds);
   runtime::parallel_for(engine, out.extent(0), lanes, [&](std::int64_t sequence, int) {

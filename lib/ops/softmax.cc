@@ -16,7 +16,7 @@ void softmax(Engine& engine, View<const float, 2> x, View<float, 2> y) {
 
   // Three sweeps in cache with one exponential an element.
   constexpr double kNanosecondsPerElement = 0.15;
-  const auto kernel = kernels::table(engine.isa()).rows->softmax;
+  const auto kernel = kernels::row_kernels(engine.isa()).softmax;
   const auto nanoseconds_per_row = kNanosecondsPerElement * static_cast<double>(x.extent(1));
   ops::for_row_blocks(engine, x.extent(0), nanoseconds_per_row, [&](std::int64_t first, std::int64_t rows) {
     kernel(x.data + first * x.stride(0), x.stride(0), y.data + first * y.stride(0), y.stride(0), rows, x.extent(1));
