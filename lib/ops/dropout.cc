@@ -25,7 +25,7 @@ void dropout(Engine& engine, View<const float, 2> x, View<float, 2> y, const Dro
 
   // Ten rounds of two products for four words: the words take longer than the memory.
   constexpr double kNanosecondsPerElement = 0.4;
-  const auto kernel = kernels::table(engine.isa()).rows->dropout;
+  const auto kernel = kernels::row_kernels(engine.isa()).dropout;
   const auto nanoseconds_per_row = kNanosecondsPerElement * static_cast<double>(x.extent(1));
   ops::for_row_blocks(engine, x.extent(0), nanoseconds_per_row, [&](std::int64_t first, std::int64_t rows) {
     kernel({.x = x.data + first * x.stride(0),
