@@ -38,15 +38,21 @@ inline BlockRange range_of(const kernels::AttentionBlock& block) {
 
 // Scores of all panels in the range; maxima [rows][kLanes] follows those of whole panels.
 inline void block_scores(const kernels::AttentionBlock& block, const BlockRange& range, float* maxima) {
-  float ignored[kScoreRows * kLanes] = {};
+  float ignored[kBlockRows * kLanes] = {};
   for (std::int64_t j = range.first / kKeyPanel * kKeyPanel; j < range.last; j += kKeyPanel) {
-    const std::int64_t width = smaller(kKeyPanel, block.keys - j);
-    const float* panel = block.key_panels + j * block.head_dim;
-    // A narrow tile where rows see no more than half of the last panel gains nothing: it waits for its loads.
-    const ScoreTile tile = score_tile_of(block.rows, width);
     const bool whole = range.whole_first <= j && j < range.whole_last;
-    tile(block.query, block.query_stride, panel, width, block.head_dim, block.scores + j, block.scores_stride,
-         whole ? maxima : ignored);
+    const std::int64_t skipped = j < range.first ? (range.first - j) / kLanes : 0;
+    const std::int64_t vectors = divide_up(smaller(kKeyPanel, range.last - j), kLanes);
+    const std::int64_t from = skipped * kLanes;
+    const ScorePanel panel{block.query,
+                           block.query_stride,
+                           block.key_panels + j * block.head_dim + from,
+                           smaller(kKeyPanel, block.keys - j),
+                           block.head_dim,
+                           block.scores + j + from,
+                           block.scores_stride,
+                           whole ? maxima : ignored};
+    score_panel(panel, block.rows, vectors - skipped);
   }
 }
 
@@ -199,9 +205,9 @@ inline RowFactors weigh_block(const kernels::AttentionBlock& block, const BlockR
 
 inline void attend_block(const kernels::AttentionBlock& block) {
   if (block.final_out != nullptr) prefetch_final_out(block);
-  if (block.first && block.rows == kScoreRows) prefetch_next_queries(block);
-  float maxima[kScoreRows * kLanes];
-  for (int r = 0; r < kScoreRows; ++r) store(broadcast(-kInfinity), maxima + r * kLanes);
+  if (block.first && block.rows == kBlockRows) prefetch_next_queries(block);
+  float maxima[kBlockRows * kLanes];
+  for (int r = 0; r < kBlockRows; ++r) store(broadcast(-kInfinity), maxima + r * kLanes);
   const BlockRange range = range_of(block);
   block_scores(block, range, maxima);
   BlockRows rows;

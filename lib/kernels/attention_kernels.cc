@@ -46,7 +46,7 @@ bool all_finite_entry(const float* from, std::int64_t stride, std::int64_t rows,
 extern const kernels::AttentionKernels attention_kernels;
 const kernels::AttentionKernels attention_kernels = {
     .lanes = kLanes,
-    .query_rows = kScoreRows,
+    .query_rows = kBlockRows,
     .key_panel = kKeyPanel,
     .value_panel = kValuePanel,
     .attend_block = attend_block_entry,

@@ -9,13 +9,13 @@
 namespace headlight::HEADLIGHT_TARGET {
 
 inline void probability_tile(const kernels::ProbabilityTile& tile) {
-  float scores[kScoreRows * kKeyPanel];
-  float maxima[kScoreRows * kLanes] = {};
+  float scores[kBlockRows * kKeyPanel];
+  float maxima[kBlockRows * kLanes] = {};
   bool sees_any = false;
   for (std::int64_t r = 0; r < tile.rows; ++r) sees_any = sees_any || tile.begin[r] < tile.end[r];
   if (sees_any) {
-    score_tile_of(tile.rows, tile.keys)(tile.query, tile.query_stride, tile.panel, tile.keys, tile.head_dim, scores,
-                                        kKeyPanel, maxima);
+    score_panel({tile.query, tile.query_stride, tile.panel, tile.keys, tile.head_dim, scores, kKeyPanel, maxima},
+                tile.rows, divide_up(tile.keys, kLanes));
   }
   const Vec scale = broadcast(scale_after_masks(tile.masks, tile.exponent_scale));
   const Vec average_factor = broadcast(tile.average_factor);

@@ -1,4 +1,4 @@
-// Scores of a tile: rows of queries against one panel of keys.
+// Scores of a block of rows against one panel of keys.
 #pragma once
 
 #include "kernels/attention_tile-inl.h"
@@ -7,15 +7,28 @@ namespace headlight::HEADLIGHT_TARGET {
 
 // scores[r][j] = Σ_d query[r][d] · panel[d][j], one chain of fused multiply-adds over ascending d from +0, for
 // j < kVectors · kLanes; panel [head_dim] rows, panel_stride apart. maxima[r] becomes the greater of itself and the
-// row's scores, lane by lane (of whole panels only): here it hides behind the next tile's products, a pass of its own
-// costs 1–2 %.
+// row's scores, lane by lane: here it hides behind the next tile's products, a pass of its own costs 1–2 %.
+struct ScorePanel {
+  const float* query;
+  std::int64_t query_stride;
+  const float* panel;
+  std::int64_t panel_stride;
+  std::int64_t head_dim;
+  float* scores;
+  std::int64_t scores_stride;
+  float* maxima;
+};
+
 template <int kRows, int kVectors>
-void score_tile(const float* query, std::int64_t query_stride, const float* panel, std::int64_t panel_stride,
-                std::int64_t head_dim, float* scores, std::int64_t scores_stride, [[maybe_unused]] float* maxima) {
+void score_tile(const ScorePanel& tile) {
+  const float* query = tile.query;
+  const std::int64_t query_stride = tile.query_stride;
+  const float* panel = tile.panel;
+  const std::int64_t panel_stride = tile.panel_stride;
   Vec sums[kRows][kVectors];
 #pragma GCC unroll 16
   for (int r = 0; r < kRows; ++r) {
-#pragma GCC unroll 2
+#pragma GCC unroll 4
     for (int v = 0; v < kVectors; ++v) sums[r][v] = zero();
   }
   // A pointer for every third row: row and twice the row stride are addressing modes, twelve pointers are registers.
@@ -24,30 +37,33 @@ void score_tile(const float* query, std::int64_t query_stride, const float* pane
 #pragma GCC unroll 4
   for (int p = 0; p < kPointers; ++p) rows[p] = query + 3 * p * query_stride;
 #pragma GCC unroll 4
-  for (std::int64_t d = 0; d < head_dim; ++d) {
+  for (std::int64_t d = 0, head_dim = tile.head_dim; d < head_dim; ++d) {
     Vec keys[kVectors];
-#pragma GCC unroll 2
+#pragma GCC unroll 4
     for (int v = 0; v < kVectors; ++v) keys[v] = load(panel + v * kLanes);
     panel += panel_stride;
 #pragma GCC unroll 16
     for (int r = 0; r < kRows; ++r) {
       const Vec q = broadcast(rows[r / 3][r % 3 * query_stride + d]);
-#pragma GCC unroll 2
+#pragma GCC unroll 4
       for (int v = 0; v < kVectors; ++v) sums[r][v] = fma(q, keys[v], sums[r][v]);
     }
   }
 #pragma GCC unroll 16
   for (int r = 0; r < kRows; ++r) {
-#pragma GCC unroll 2
-    for (int v = 0; v < kVectors; ++v) store(sums[r][v], scores + r * scores_stride + v * kLanes);
-    if constexpr (kVectors == kScoreVectors) {
-      store(max(max(sums[r][0], sums[r][1]), load(maxima + r * kLanes)), maxima + r * kLanes);
+    float* scores = tile.scores + r * tile.scores_stride;
+    float* maximum = tile.maxima + r * kLanes;
+    Vec largest = load(maximum);
+#pragma GCC unroll 4
+    for (int v = 0; v < kVectors; ++v) {
+      store(sums[r][v], scores + v * kLanes);
+      largest = max(sums[r][v], largest);
     }
+    store(largest, maximum);
   }
 }
 
-using ScoreTile = void (*)(const float*, std::int64_t, const float*, std::int64_t, std::int64_t, float*, std::int64_t,
-                           float*);
+using ScoreTile = void (*)(const ScorePanel&);
 
 template <int... kCounts>
 struct Counts {};
@@ -65,10 +81,24 @@ ScoreTile score_tile_of(std::int64_t rows, Counts<kRows...>) {
   return kTiles[rows - 1];
 }
 
-// The tile for 1 … kScoreRows rows, and a narrow one for a panel's end.
-inline ScoreTile score_tile_of(std::int64_t rows, std::int64_t keys) {
-  constexpr CountsTo<kScoreRows>::type kCounts{};
-  return keys <= kLanes ? score_tile_of<1>(rows, kCounts) : score_tile_of<kScoreVectors>(rows, kCounts);
+template <int... kVectors>
+ScoreTile score_tile_of(std::int64_t rows, std::int64_t vectors, Counts<kVectors...>) {
+  using ForRows = ScoreTile (*)(std::int64_t, CountsTo<kScoreRows>::type);
+  static constexpr ForRows kTiles[] = {&score_tile_of<kVectors>...};
+  return kTiles[vectors - 1](rows, {});
+}
+
+// The scores of `rows` ≤ kBlockRows rows with 1 … kScoreVectors vectors of keys. The panel comes from the first cache
+// level for all groups of rows but the first.
+inline void score_panel(ScorePanel panel, std::int64_t rows, std::int64_t vectors) {
+  const std::int64_t groups = divide_up(rows, kScoreRows);
+  const std::int64_t group_rows = divide_up(rows, groups);
+  for (std::int64_t left = rows; left > 0; left -= group_rows) {
+    score_tile_of(smaller(group_rows, left), vectors, CountsTo<kScoreVectors>::type{})(panel);
+    panel.query += group_rows * panel.query_stride;
+    panel.scores += group_rows * panel.scores_stride;
+    panel.maxima += group_rows * kLanes;
+  }
 }
 
 }  // namespace headlight::HEADLIGHT_TARGET

@@ -47,7 +47,7 @@ inline SweepHalf values_of(const kernels::AttentionSweep& sweep) {
 inline void sweep_scores(const kernels::AttentionSweep& sweep, const BlockRange& range) {
   const kernels::AttentionBlock& block = sweep.block;
   const SweepHalf keys = keys_of(sweep);
-  const SweepScoreTile tile = sweep_score_tile_of(block.rows, CountsTo<kScoreRows>::type{});
+  const SweepScoreTile tile = sweep_score_tile_of(block.rows, CountsTo<kBlockRows>::type{});
   for (std::int64_t j = range.first / kSweepKeys * kSweepKeys; j < range.last; j += kSweepKeys) {
     const std::int64_t last = smaller(j + kSweepKeys, block.keys);
     for (std::int64_t head = 0; head < sweep.heads; ++head) {

@@ -74,6 +74,12 @@ bool values_want_packing(const kernels::AttentionKernels& kernels, const Attenti
          sizes.value_dim % kernels.lanes != 0;
 }
 
+// A row of scores more than it holds where rows a power of two apart would share their sets of the first cache level:
+// 12 × 512 keys 1 % faster (Intel).
+std::int64_t scores_stride(std::int64_t scores, const kernels::AttentionKernels& kernels) noexcept {
+  return scores % 128 == 0 ? scores + kernels.lanes : scores;
+}
+
 void lay_out_lane(const kernels::AttentionKernels& kernels, const AttentionSizes& sizes, bool with_probabilities,
                   AttentionPlan& plan) noexcept {
   runtime::ScratchLayout layout;
@@ -81,7 +87,7 @@ void lay_out_lane(const kernels::AttentionKernels& kernels, const AttentionSizes
   const std::int64_t rows = plan.row_block * plan.unit_heads;
   const std::int64_t tile_rows = std::min<std::int64_t>(kernels.query_rows, plan.row_block) * plan.unit_heads;
   lane.scores = layout.add<float>(tile_rows * plan.scores_stride);
-  lane.panel = layout.add<float>(with_probabilities ? kernels.key_panel * sizes.head_dim : 0);
+  lane.panel = layout.add<float>(with_probabilities ? kernels.key_panel * sizes.head_dim + kernels.lanes : 0);
   lane.query = layout.add<float>(rows * sizes.head_dim);
   lane.state_maximum = layout.add<float>(rows);
   lane.state_sums = layout.add<float>(rows * kernels.lanes);
@@ -112,7 +118,7 @@ AttentionPlan plan_attention(const Engine& engine, const kernels::AttentionKerne
   plan.rows = sizes.query_length * sizes.group;
   plan.key_block = attention_key_block(sizes);
   plan.key_blocks = (sizes.key_length + plan.key_block - 1) / plan.key_block;
-  plan.scores_stride = std::min(plan.key_block, round_up(sizes.key_length, kernels.key_panel));
+  plan.scores_stride = scores_stride(std::min(plan.key_block, round_up(sizes.key_length, kernels.lanes)), kernels);
   plan.padded_value_dim = round_up(sizes.value_dim, kernels.lanes);
 
   const std::int64_t tiles = (plan.rows + kernels.query_rows - 1) / kernels.query_rows;
@@ -134,8 +140,8 @@ AttentionPlan plan_attention(const Engine& engine, const kernels::AttentionKerne
   plan.value_panel_width = std::min<std::int64_t>(kernels.value_panel, plan.padded_value_dim);
   plan.packed_length = plan.route == AttentionRoute::packed_by_head ? traits.longest_sequence : sizes.key_length;
   plan.value_panel_stride = plan.value_panel_width * plan.packed_length;
-  // The last panel of a sequence is only as wide as keys are left, and the tiles read a whole panel's width of it.
-  if (packed) plan.packed_keys_size = round_up(plan.packed_length * sizes.head_dim + kernels.key_panel, 32);
+  // The last panel of a sequence is only as wide as keys are left, and the tiles read whole vectors of it.
+  if (packed) plan.packed_keys_size = round_up(plan.packed_length * sizes.head_dim + kernels.lanes, 32);
   if (plan.pack_values) {
     plan.packed_values_size =
         round_up(sizes.value_dim, kernels.value_panel) / kernels.value_panel * plan.value_panel_stride;
