@@ -6,6 +6,7 @@
 #include <optional>
 #include <span>
 
+#include "headlight/dropout.h"
 #include "headlight/engine.h"
 #include "headlight/export.h"
 #include "headlight/tensor.h"
@@ -72,6 +73,10 @@ struct AttentionOptions {
   View<const float, 4> bias{};
   // Unset: 1 / sqrt(Dqk).
   std::optional<float> scale{};
+  // Of the probabilities, after softmax: those kept are multiplied by 1 / (1 − probability), the others are 0. That of
+  // (sample b, head h, row i, key j) is kept when the word ≥ ⌊probability · 2³²⌋, the word being number j mod 4 of
+  // Philox4x32-10 with the seed as key and the counter (⌊j/4⌋, i, b·Hq + h, stream); i and j count within the sequence.
+  Dropout dropout{};
   // [B, Hq, Lq], written when given: log Σ_j exp(score_ij), natural logarithm.
   // Its magnitude stays below log(2) · FLT_MAX, for scores are kept in units of log 2.
   View<float, 3> log_sum_exp{};

@@ -1,6 +1,7 @@
 // One tile of rows against one block of keys: scores, weights, values, and the merge into the running state.
 #pragma once
 
+#include "kernels/attention_dropout-inl.h"
 #include "kernels/attention_kernels.h"
 #include "kernels/attention_masks-inl.h"
 #include "kernels/attention_pack-inl.h"
@@ -203,6 +204,13 @@ inline RowFactors weigh_block(const kernels::AttentionBlock& block, const BlockR
   return factors;
 }
 
+inline void drop_block(const kernels::AttentionBlock& block) {
+  for (std::int64_t r = 0; r < block.rows; ++r) {
+    drop_weights(*block.dropout, block.dropout_places[r], block.sequence_key, block.begin[r], block.end[r],
+                 block.scores + r * block.scores_stride);
+  }
+}
+
 inline void attend_block(const kernels::AttentionBlock& block) {
   if (block.final_out != nullptr) prefetch_final_out(block);
   if (block.first && block.rows == kBlockRows) prefetch_next_queries(block);
@@ -213,6 +221,7 @@ inline void attend_block(const kernels::AttentionBlock& block) {
   BlockRows rows;
   find_maxima(block, range, maxima, rows);
   const RowFactors factors = weigh_block(block, rows);
+  if (block.dropout != nullptr) drop_block(block);
   if (block.values_not_finite && block.masks.mask != nullptr) {
     block_values_exactly(block, factors);
   } else {

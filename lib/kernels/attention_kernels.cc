@@ -37,6 +37,11 @@ void copy_row_entry(const float* from, std::int64_t count, float factor, float* 
   copy_row(from, count, factor, to);
 }
 
+void drop_weights_entry(const kernels::AttentionDropout& dropout, const kernels::DropoutPlace& place, std::int64_t keys,
+                        float* weights) noexcept {
+  drop_weights(dropout, place, 0, 0, keys, weights);
+}
+
 bool all_finite_entry(const float* from, std::int64_t stride, std::int64_t rows, std::int64_t columns) noexcept {
   return all_finite(from, stride, rows, columns);
 }
@@ -57,6 +62,7 @@ const kernels::AttentionKernels attention_kernels = {
     .pack_keys = pack_keys_entry,
     .pack_values = pack_values_entry,
     .copy_row = copy_row_entry,
+    .drop_weights = drop_weights_entry,
     .all_finite = all_finite_entry,
 };
 

@@ -25,6 +25,18 @@ struct AttentionRowMasks {
   std::int64_t bias_key_stride;
 };
 
+// Dropout of the weights (see AttentionOptions), and what of a counter a row fixes.
+struct AttentionDropout {
+  std::uint64_t seed;
+  std::uint32_t stream;
+  std::uint32_t threshold;
+  float scale;
+};
+struct DropoutPlace {
+  std::uint32_t row;   // within its sequence
+  std::uint32_t head;  // sample · query heads + head
+};
+
 // At most `query_rows` rows against one block of at most `key_block` keys.
 struct AttentionBlock {
   // [rows][head_dim]
@@ -53,6 +65,10 @@ struct AttentionBlock {
   std::int64_t first_key;  // of this block, in the masks' rows
   // Whether a masked value may be NaN or infinite, so that a weight of 0 does not silence it (boolean masks only).
   bool values_not_finite;
+
+  const AttentionDropout* dropout;  // null: none
+  const DropoutPlace* dropout_places;
+  std::int64_t sequence_key;  // the block's first key, within its sequence
 
   // exp(scale · q·k − …) = exp2(exponent_scale · q·k − …); > 0 and normal.
   float exponent_scale;
@@ -87,7 +103,7 @@ struct AttentionSweep {
   std::int64_t value_step;
   std::int64_t final_out_step;
   std::int64_t state_step;
-  std::int64_t mask_step;  // and of final_sum; scores are [heads][rows] of this block
+  std::int64_t mask_step;  // and of final_sum and dropout_places; scores are [heads][rows] of this block
   float* value_sums;       // [heads][rows] as `out`: room for the block's own sums
   bool from_memory;        // more than the first cache levels hold: keys and values are asked for before they are read
 };
@@ -155,6 +171,10 @@ struct AttentionKernels {
 
   // to[d] = from[d] · factor
   void (*copy_row)(const float* from, std::int64_t count, float factor, float* to) noexcept;
+
+  // weights[j] ← weights[j] · (0 or 1 / (1 − probability)), j < keys the keys of a sequence.
+  void (*drop_weights)(const AttentionDropout& dropout, const DropoutPlace& place, std::int64_t keys,
+                       float* weights) noexcept;
 
   // Whether every one of rows · columns numbers is finite.
   bool (*all_finite)(const float* from, std::int64_t stride, std::int64_t rows, std::int64_t columns) noexcept;

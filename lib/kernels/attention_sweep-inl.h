@@ -14,6 +14,7 @@ inline kernels::AttentionBlock block_of(const kernels::AttentionSweep& sweep, st
   block.value += head * sweep.value_step;
   if (block.masks.mask != nullptr) block.masks.mask += head * sweep.mask_step;
   if (block.masks.bias != nullptr) block.masks.bias += head * sweep.mask_step;
+  if (block.dropout != nullptr) block.dropout_places += head * sweep.mask_step;
   block.scores += rows * block.scores_stride;
   block.maximum += states;
   block.sums += states * kLanes;
@@ -165,11 +166,12 @@ inline void attend_sweep(const kernels::AttentionSweep& sweep) {
     const kernels::AttentionBlock block = block_of(sweep, head);
     if (is_short) {
       weigh_short_block(block);
-      continue;
+    } else {
+      BlockRows rows;
+      find_maxima(block, range, nullptr, rows);
+      factors[head] = weigh_block(block, rows);
     }
-    BlockRows rows;
-    find_maxima(block, range, nullptr, rows);
-    factors[head] = weigh_block(block, rows);
+    if (block.dropout != nullptr) drop_block(block);
   }
   if (sweep.from_memory && !exactly) return sweep_values(sweep, range, factors);
   for (std::int64_t head = 0; head < sweep.heads; ++head) {

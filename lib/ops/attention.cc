@@ -184,6 +184,7 @@ void attention(Engine& engine, View<const float, 4> query, View<const float, 4> 
       .plan = ops::plan_attention(engine, kernels, sizes, traits_of(kernels, key, value, sequences, options)),
       .exponent_scale = 0.0f,
       .query_factor = 0.0f,
+      .dropout = ops::dropout_of(options),
       .scratch = nullptr};
   set_scale(call);
   if (call.plan.bytes <= kStackBytes && call.plan.lanes == 1) {

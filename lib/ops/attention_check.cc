@@ -83,6 +83,7 @@ void check_rule(std::string_view operation, const AttentionOptions& options) {
   if (options.chunk < 0) {
     fail(operation, "chunk is " + std::to_string(options.chunk) + ", expected 0 (none) or more");
   }
+  check_probability(operation, "dropout.probability", options.dropout.probability);
   if (options.scale && !std::isfinite(*options.scale)) {
     fail(operation, "scale is " + std::to_string(*options.scale) + ", expected a finite number");
   }

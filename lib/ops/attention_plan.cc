@@ -97,6 +97,7 @@ void lay_out_lane(const kernels::AttentionKernels& kernels, const AttentionSizes
   lane.intervals = layout.add<std::int64_t>(2 * plan.row_block);
   lane.row_masks = layout.add<const std::uint8_t*>(rows);
   lane.row_biases = layout.add<const float*>(rows);
+  lane.dropout_places = layout.add<kernels::DropoutPlace>(rows);
   const bool packs = plan.route == AttentionRoute::packed_by_head;
   lane.packed_keys = layout.add<float>(packs ? plan.packed_keys_size : 0);
   lane.packed_values = layout.add<float>(packs ? plan.packed_values_size : 0);

@@ -48,6 +48,7 @@ struct AttentionLane {
   std::size_t intervals;
   std::size_t row_masks;
   std::size_t row_biases;
+  std::size_t dropout_places;
   std::size_t packed_keys;
   std::size_t packed_values;
   std::size_t bytes;

@@ -120,6 +120,18 @@ void RowBlock::prepare() noexcept {
     }
   }
   if (call_.options.mask || call_.options.bias) prepare_masks();
+  if (call_.options.dropout.probability != 0) prepare_dropout();
+}
+
+void RowBlock::prepare_dropout() noexcept {
+  auto* place_of_row = call_.lane_part<kernels::DropoutPlace>(lane_, call_.plan.lane.dropout_places);
+  for (std::int64_t head = 0; head < range_.heads; ++head) {
+    for (std::int64_t r = 0; r < count_; ++r) {
+      const RowPlace place = place_of(call_, range_.key_value_head + head, range_.first + r);
+      *place_of_row++ = {static_cast<std::uint32_t>(place.query - sequence_.first_query),
+                         static_cast<std::uint32_t>(range_.sample * call_.sizes.query_heads + place.head)};
+    }
+  }
 }
 
 void RowBlock::prepare_masks() noexcept {
@@ -156,11 +168,14 @@ void RowBlock::attend(std::int64_t first_key, std::int64_t last_key, const RowSt
   block.out_stride = plan.padded_value_dim;
   block.final_out_stride = out_stride_;
   set_mask_strides(call_, block.masks);
+  const bool drops = call_.options.dropout.probability != 0;
+  block.dropout = drops ? &call_.dropout : nullptr;
 
   for (std::int64_t key = first_key / plan.key_block * plan.key_block; key < last_key; key += plan.key_block) {
     const std::int64_t tensor_key = sequence_.first_key + key;
     block.keys = std::min(plan.key_block, sequence_.keys - key);
     block.first_key = tensor_key;
+    block.sequence_key = key;
     block.key = &call_.key(range_.sample, tensor_key, range_.key_value_head, 0);
     const std::int64_t packed_key = tensor_key - packed_.first_key;
     block.key_panels = packed_.keys != nullptr ? packed_.keys + packed_key * block.head_dim : nullptr;
@@ -197,6 +212,9 @@ void RowBlock::attend_key_block(kernels::AttentionBlock& block, std::int64_t fir
     block.query = query_ + r * query_stride_;
     if (call_.options.mask) {
       block.masks.mask = call_.lane_part<const std::uint8_t*>(lane_, plan.lane.row_masks) + r;
+    }
+    if (block.dropout != nullptr) {
+      block.dropout_places = call_.lane_part<kernels::DropoutPlace>(lane_, plan.lane.dropout_places) + r;
     }
     if (call_.options.bias) block.masks.bias = call_.lane_part<const float*>(lane_, plan.lane.row_biases) + r;
     const kernels::AttentionState state = states.row(call_, r);

@@ -64,6 +64,7 @@ class RowBlock {
   void find_intervals() noexcept;
   void prepare() noexcept;
   void prepare_masks() noexcept;
+  void prepare_dropout() noexcept;
   void attend(std::int64_t first_key, std::int64_t last_key, const RowStates& states, bool finish) noexcept;
   void attend_key_block(kernels::AttentionBlock& block, std::int64_t first_key, const RowStates& states,
                         bool finish) noexcept;

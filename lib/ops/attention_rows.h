@@ -9,6 +9,7 @@
 #include "ops/attention_check.h"
 #include "ops/attention_masks.h"
 #include "ops/attention_plan.h"
+#include "runtime/dropout.h"
 
 namespace headlight::ops {
 
@@ -26,6 +27,7 @@ struct AttentionCall {
   // scale = query_factor · exponent_scale / log2(e), query_factor −1, 0 or 1: the kernels want a positive factor.
   float exponent_scale;
   float query_factor;
+  kernels::AttentionDropout dropout;
   std::byte* scratch;
 
   template <class T>
@@ -37,6 +39,12 @@ struct AttentionCall {
     return reinterpret_cast<T*>(scratch + offset);
   }
 };
+
+[[nodiscard]] inline kernels::AttentionDropout dropout_of(const AttentionOptions& options) noexcept {
+  const Dropout& dropout = options.dropout;
+  return {dropout.seed, dropout.stream, runtime::dropout_threshold(dropout.probability),
+          runtime::dropout_scale(dropout.probability)};
+}
 
 // Where the row of a mask or bias for that (sample, head, query) begins; axes of extent 1 broadcast.
 template <class T>

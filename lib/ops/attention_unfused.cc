@@ -106,9 +106,10 @@ void attend_head(const UnfusedCall& call, const AttentionSequences& sequences, s
   clear_sample(call.options.probabilities.per_head, b, h);
   for (std::int64_t s = 0; s < sequences.count(); ++s) {
     const AttentionSequence sequence = sequences(b, s);
-    ops::attend_unfused(call, sequence, b, h, scratch);
-    if (sequences.count() == 1) clear_padding(call, sequence, b, h);
+    ops::unfused_probabilities(call, sequence, b, h, scratch);
     give_probabilities(call, sequence, b, h, scratch.scores);
+    ops::mix_unfused(call, sequence, b, h, scratch);
+    if (sequences.count() == 1) clear_padding(call, sequence, b, h);
   }
 }
 

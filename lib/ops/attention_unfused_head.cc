@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "kernels/kernels.h"
+#include "ops/attention_rows.h"
 #include "ops/gemm_internal.h"
 
 namespace headlight::ops {
@@ -104,28 +105,57 @@ void mix_visible_values(const Head& head, const View<const float, 2>& values, co
   }
 }
 
+// Each row's probabilities through the dropout of its place.
+void drop_probabilities(const Head& head) noexcept {
+  const UnfusedCall& call = head.call;
+  if (call.options.dropout.probability == 0) return;
+  const kernels::AttentionDropout dropout = dropout_of(call.options);
+  const auto drop = kernels::table(call.isa).attention->drop_weights;
+  for (std::int64_t row = 0; row < head.sequence.queries; ++row) {
+    drop(dropout,
+         {static_cast<std::uint32_t>(row), static_cast<std::uint32_t>(head.b * call.sizes.query_heads + head.h)},
+         head.sequence.keys, &head.scores(row, 0));
+  }
+}
+
+Head head_of(const UnfusedCall& call, const AttentionSequence& sequence, std::int64_t b, std::int64_t h,
+             const UnfusedScratch& scratch) noexcept {
+  return {call,
+          sequence,
+          b,
+          h,
+          IntervalRule(call.options, sequence),
+          View<float, 2>(scratch.scores, {sequence.queries, sequence.keys})};
+}
+
 }  // namespace
 
-void attend_unfused(const UnfusedCall& call, const AttentionSequence& sequence, std::int64_t b, std::int64_t h,
-                    const UnfusedScratch& scratch) noexcept {
+void unfused_probabilities(const UnfusedCall& call, const AttentionSequence& sequence, std::int64_t b, std::int64_t h,
+                           const UnfusedScratch& scratch) noexcept {
   if (sequence.queries == 0) return;
-  const auto out = rows_of(call.out, b, h, sequence.first_query, sequence.queries);
   if (sequence.keys == 0) {
     for (std::int64_t row = 0; row < sequence.queries; ++row) {
-      std::fill_n(out.data + row * out.stride(0), out.extent(1), 0.0f);
       if (call.options.log_sum_exp) call.options.log_sum_exp(b, h, sequence.first_query + row) = kNothing;
     }
     return;
   }
-  const Head head{call,
-                  sequence,
-                  b,
-                  h,
-                  IntervalRule(call.options, sequence),
-                  View<float, 2>(scratch.scores, {sequence.queries, sequence.keys})};
+  const Head head = head_of(call, sequence, b, h, scratch);
   write_scores(head, scratch.gemm);
   make_probabilities(head);
-  if (call.sizes.value_dim == 0) return;
+}
+
+void mix_unfused(const UnfusedCall& call, const AttentionSequence& sequence, std::int64_t b, std::int64_t h,
+                 const UnfusedScratch& scratch) noexcept {
+  if (call.sizes.value_dim == 0 || sequence.queries == 0) return;
+  const auto out = rows_of(call.out, b, h, sequence.first_query, sequence.queries);
+  if (sequence.keys == 0) {
+    for (std::int64_t row = 0; row < sequence.queries; ++row) {
+      std::fill_n(out.data + row * out.stride(0), out.extent(1), 0.0f);
+    }
+    return;
+  }
+  const Head head = head_of(call, sequence, b, h, scratch);
+  drop_probabilities(head);
   const auto values = rows_of(call.value, b, h / call.sizes.group, sequence.first_key, sequence.keys);
   if (kernels::attention_kernels(call.isa).all_finite(values.data, values.stride(0), values.extent(0),
                                                       values.extent(1))) {

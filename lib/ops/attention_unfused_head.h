@@ -28,9 +28,13 @@ struct UnfusedScratch {
   float* gemm;
 };
 
-// Head h of sequence `sequence` of sample b: its rows of out and log_sum_exp. Leaves the probabilities [queries, keys]
-// in the scratch.
-void attend_unfused(const UnfusedCall& call, const AttentionSequence& sequence, std::int64_t b, std::int64_t h,
-                    const UnfusedScratch& scratch) noexcept;
+// Head h of sequence `sequence` of sample b: its rows of log_sum_exp, and its probabilities [queries, keys] in the
+// scratch.
+void unfused_probabilities(const UnfusedCall& call, const AttentionSequence& sequence, std::int64_t b, std::int64_t h,
+                           const UnfusedScratch& scratch) noexcept;
+
+// Its rows of out, from those probabilities, which may then be lost.
+void mix_unfused(const UnfusedCall& call, const AttentionSequence& sequence, std::int64_t b, std::int64_t h,
+                 const UnfusedScratch& scratch) noexcept;
 
 }  // namespace headlight::ops

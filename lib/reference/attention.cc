@@ -5,6 +5,8 @@
 #include <limits>
 #include <vector>
 
+#include "reference/dropout.h"
+
 namespace headlight::reference {
 namespace {
 
@@ -36,6 +38,34 @@ Scalar softmax_row(std::vector<Scalar>& scores) {
 }  // namespace
 
 template <class Scalar>
+Scalar attention_scale(const AttentionOptions& options, std::int64_t head_dim) {
+  if (options.scale) return static_cast<Scalar>(*options.scale);
+  // Without head_dims every dot product is an empty sum: 0, whatever the scale.
+  return head_dim == 0 ? 0 : 1 / std::sqrt(static_cast<Scalar>(head_dim));
+}
+
+template <class Scalar>
+void attention_row(View<const Scalar, 4> query, View<const Scalar, 4> key, const AttentionOptions& options,
+                   std::int64_t b, std::int64_t h, std::int64_t i, AttentionRow<Scalar>& row) {
+  const auto [batch, query_length, query_heads, head_dim] = query.shape;
+  const std::int64_t key_length = key.extent(1);
+  const std::int64_t key_head = h / (query_heads / key.extent(2));
+  const auto scale = attention_scale<Scalar>(options, head_dim);
+  row = {};
+  for (std::int64_t j = 0; j < key_length; ++j) {
+    if (!visible(options, query_length, key_length, b, h, i, j)) continue;
+    Scalar dot = 0;
+    for (std::int64_t d = 0; d < head_dim; ++d) dot += query(b, i, h, d) * key(b, j, key_head, d);
+    const PlaceInSequence place = place_in_sequence(options, query_length, key_length, b, i, j);
+    row.keys.push_back(j);
+    row.probabilities.push_back(scale * dot + static_cast<Scalar>(bias_at(options.bias, b, h, i, j)));
+    row.dropout_factors.push_back(static_cast<Scalar>(
+        dropout_factor(options.dropout, place.key, place.row, static_cast<std::uint32_t>(b * query_heads + h))));
+  }
+  row.log_sum_exp = softmax_row(row.probabilities);
+}
+
+template <class Scalar>
 void attention(View<const Scalar, 4> query, View<const Scalar, 4> key, View<const Scalar, 4> value, View<Scalar, 4> out,
                const AttentionOptions& options, const AttentionRows<Scalar>& rows) {
   // Where nothing is written, one axis may still count 2^30 of nothing.
@@ -43,42 +73,37 @@ void attention(View<const Scalar, 4> query, View<const Scalar, 4> key, View<cons
   const auto [batch, query_length, query_heads, head_dim] = query.shape;
   const std::int64_t key_length = key.extent(1);
   const std::int64_t group = key.extent(2) == 0 ? 1 : query_heads / key.extent(2);
-  // Without head_dims every dot product is an empty sum: 0, whatever the scale.
-  const Scalar scale = options.scale   ? static_cast<Scalar>(*options.scale)
-                       : head_dim == 0 ? 0
-                                       : 1 / std::sqrt(static_cast<Scalar>(head_dim));
 
-  std::vector<std::int64_t> keys;  // those that the row sees
-  std::vector<Scalar> weights;     // one for each of them
+  AttentionRow<Scalar> row;
   for (std::int64_t b = 0; b < batch; ++b) {
     for (std::int64_t h = 0; h < query_heads; ++h) {
       for (std::int64_t i = 0; i < query_length; ++i) {
-        keys.clear();
-        weights.clear();
-        for (std::int64_t j = 0; j < key_length; ++j) {
-          if (!visible(options, query_length, key_length, b, h, i, j)) continue;
-          Scalar dot = 0;
-          for (std::int64_t d = 0; d < head_dim; ++d) dot += query(b, i, h, d) * key(b, j, h / group, d);
-          keys.push_back(j);
-          weights.push_back(scale * dot + static_cast<Scalar>(bias_at(options.bias, b, h, i, j)));
-        }
-        const Scalar log_sum_exp = softmax_row(weights);
-
+        attention_row(query, key, options, b, h, i, row);
         for (std::int64_t d = 0; d < out.extent(3); ++d) {
           Scalar sum = 0;
-          for (std::size_t k = 0; k < keys.size(); ++k) sum += weights[k] * value(b, keys[k], h / group, d);
+          for (std::size_t k = 0; k < row.keys.size(); ++k) {
+            sum += row.probabilities[k] * row.dropout_factors[k] * value(b, row.keys[k], h / group, d);
+          }
           out(b, i, h, d) = sum;
         }
-        if (rows.log_sum_exp) rows.log_sum_exp(b, h, i) = log_sum_exp;
+        if (rows.log_sum_exp) rows.log_sum_exp(b, h, i) = row.log_sum_exp;
         if (rows.probabilities) {
           for (std::int64_t j = 0; j < key_length; ++j) rows.probabilities(b, h, i, j) = 0;
-          for (std::size_t k = 0; k < keys.size(); ++k) rows.probabilities(b, h, i, keys[k]) = weights[k];
+          for (std::size_t k = 0; k < row.keys.size(); ++k) {
+            rows.probabilities(b, h, i, row.keys[k]) = row.probabilities[k];
+          }
         }
       }
     }
   }
 }
 
+template void attention_row(View<const double, 4>, View<const double, 4>, const AttentionOptions&, std::int64_t,
+                            std::int64_t, std::int64_t, AttentionRow<double>&);
+template void attention_row(View<const float, 4>, View<const float, 4>, const AttentionOptions&, std::int64_t,
+                            std::int64_t, std::int64_t, AttentionRow<float>&);
+template double attention_scale(const AttentionOptions&, std::int64_t);
+template float attention_scale(const AttentionOptions&, std::int64_t);
 template void attention(View<const double, 4>, View<const double, 4>, View<const double, 4>, View<double, 4>,
                         const AttentionOptions&, const AttentionRows<double>&);
 template void attention(View<const float, 4>, View<const float, 4>, View<const float, 4>, View<float, 4>,

@@ -5,6 +5,9 @@
 // both.
 #pragma once
 
+#include <cstdint>
+#include <vector>
+
 #include "headlight/attention.h"
 
 namespace headlight::reference {
@@ -28,10 +31,35 @@ template <class Scalar>
 void attention(View<const Scalar, 4> query, View<const Scalar, 4> key, View<const Scalar, 4> value, View<Scalar, 4> out,
                const AttentionOptions& options = {}, const AttentionRows<Scalar>& rows = {});
 
+// The scores of the keys that query row i of head h sees in sample b, and their softmax.
+template <class Scalar>
+struct AttentionRow {
+  std::vector<std::int64_t> keys;       // those that the row sees, ascending
+  std::vector<Scalar> probabilities;    // one for each of them, before dropout
+  std::vector<Scalar> dropout_factors;  // 0 or 1 / (1 − probability); 1 without dropout
+  Scalar log_sum_exp;
+};
+template <class Scalar>
+void attention_row(View<const Scalar, 4> query, View<const Scalar, 4> key, const AttentionOptions& options,
+                   std::int64_t b, std::int64_t h, std::int64_t i, AttentionRow<Scalar>& row);
+
+// The factor of the scores: the option, else 1 / sqrt(head_dim).
+template <class Scalar>
+[[nodiscard]] Scalar attention_scale(const AttentionOptions& options, std::int64_t head_dim);
+
 extern template void attention(View<const double, 4>, View<const double, 4>, View<const double, 4>, View<double, 4>,
                                const AttentionOptions&, const AttentionRows<double>&);
 extern template void attention(View<const float, 4>, View<const float, 4>, View<const float, 4>, View<float, 4>,
                                const AttentionOptions&, const AttentionRows<float>&);
+
+// Where row i and key j stand in their own sequence: a sample, or one of the packed sequences.
+struct PlaceInSequence {
+  std::int64_t row;
+  std::int64_t key;
+};
+[[nodiscard]] PlaceInSequence place_in_sequence(const AttentionOptions& options, std::int64_t query_length,
+                                                std::int64_t key_length, std::int64_t b, std::int64_t i,
+                                                std::int64_t j);
 
 // Whether query row i of head h sees key j in sample b, of Lq rows and Lk keys: all masks but the additive one.
 [[nodiscard]] bool visible(const AttentionOptions& options, std::int64_t query_length, std::int64_t key_length,

@@ -38,6 +38,12 @@ bool allows(const BooleanMask& mask, std::int64_t b, std::int64_t h, std::int64_
 
 }  // namespace
 
+PlaceInSequence place_in_sequence(const AttentionOptions& options, std::int64_t query_length, std::int64_t key_length,
+                                  std::int64_t b, std::int64_t i, std::int64_t j) {
+  const Sequence sequence = sequence_of(options, query_length, key_length, b, i);
+  return {i - sequence.first_query, j - sequence.first_key};
+}
+
 bool visible(const AttentionOptions& options, std::int64_t query_length, std::int64_t key_length, std::int64_t b,
              std::int64_t h, std::int64_t i, std::int64_t j) {
   const Sequence sequence = sequence_of(options, query_length, key_length, b, i);

@@ -62,6 +62,7 @@ void set(AttentionCase& c, const std::string& key, const std::string& value) {
   if (key == "bias") c.bias = shape(value);
   if (key == "bias_has_infinities") c.bias_has_infinities = value == "1";
   if (key == "scale") c.scale = std::stof(value);
+  if (key == "dropout") c.dropout = std::stof(value);
 }
 
 // n numbers that add up to `total`, some of them 0, as the offsets at which they start and end.
@@ -119,6 +120,7 @@ std::string AttentionCase::line() const {
   if (bias) text << " bias=" << joined(*bias);
   if (bias_has_infinities) text << " bias_has_infinities=1";
   if (scale) text << " scale=" << *scale;
+  if (dropout != 0) text << " dropout=" << dropout;
   return text.str();
 }
 
@@ -166,6 +168,7 @@ AttentionCase random_attention_case(std::uint64_t seed, std::int64_t longest) {
     c.bias_has_infinities = random.once_in(3);
   }
   if (random.once_in(4)) c.scale = 0.5f * random.uniform();
+  if (random.once_in(4)) c.dropout = 0.5f + 0.4375f * random.uniform();
   return c;
 }
 
@@ -183,6 +186,7 @@ AttentionInputs::AttentionInputs(const AttentionCase& c) {
   options.query_offsets = c.query_offsets;
   options.key_offsets = c.key_offsets;
   options.scale = c.scale;
+  options.dropout = {c.dropout, 0x9E3779B97F4A7C15u * (c.seed + 1), static_cast<std::uint32_t>(c.seed) + 7};
   if (c.mask) {
     mask = Tensor<std::uint8_t, 4>(*c.mask);
     // Three of four pairs are seen.

@@ -43,6 +43,8 @@ struct AttentionCase {
   // Every eighth entry of the bias, or so, is −inf.
   bool bias_has_infinities = false;
   std::optional<float> scale;
+  // Probability of dropout; its seed and stream are functions of the case's seed.
+  float dropout = 0;
 
   // Throws std::invalid_argument for a line it cannot read.
   [[nodiscard]] static AttentionCase parse(const std::string& line);

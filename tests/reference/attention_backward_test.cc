@@ -1,0 +1,66 @@
+// The twin of attention_backward() against central differences of the twin of attention(): every option at random.
+#include "reference/attention_backward.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "gtest/gtest.h"
+#include "reference/attention.h"
+#include "support/attention_case.h"
+#include "support/gradient_check.h"
+#include "support/quick.h"
+
+namespace headlight {
+namespace {
+
+void expect_gradients(const test::AttentionCase& c) {
+  SCOPED_TRACE(c.line());
+  test::AttentionInputs in(c);
+  auto query = test::converted<double>(in.query);
+  auto key = test::converted<double>(in.key);
+  auto value = test::converted<double>(in.value);
+  Tensor<double, 4> out({c.batch, c.query_length, c.query_heads, c.value_dim});
+  test::Random random(c.seed + 99);
+  const auto weights = test::converted<double>(random.normal_tensor<4>(out.shape()));
+  Tensor<double, 4> query_gradient(query.shape()), key_gradient(key.shape()), value_gradient(value.shape()),
+      bias_gradient(in.bias.shape());
+  reference::AttentionGradients<double> gradients{query_gradient, key_gradient, value_gradient};
+  if (c.bias) gradients.bias = bias_gradient;
+  reference::attention_backward<double>(query, key, value, weights, gradients, in.options);
+
+  const auto loss = [&] {
+    reference::attention<double>(query, key, value, out, in.options);
+    return test::weighted_sum(out, weights);
+  };
+  EXPECT_TRUE(test::gradient_agrees(query, query_gradient, loss, {.places = 40}));
+  EXPECT_TRUE(test::gradient_agrees(key, key_gradient, loss, {.places = 40}));
+  EXPECT_TRUE(test::gradient_agrees(value, value_gradient, loss, {.places = 40}));
+  // The bias of a case is float32, so the step is larger: 2⁻¹⁰ errs by 2⁻²⁰ of the third derivative.
+  for (std::int64_t n = 0; n < in.bias.size(); n += std::max<std::int64_t>(1, in.bias.size() / 20)) {
+    float& entry = in.bias.data()[n];
+    if (std::isinf(entry)) continue;
+    const float before = entry;
+    const float above = before + 0x1p-10f;
+    const float below = before - 0x1p-10f;
+    entry = above;
+    const double loss_above = loss();
+    entry = below;
+    const double loss_below = loss();
+    entry = before;
+    const double step = static_cast<double>(above) - static_cast<double>(below);
+    EXPECT_NEAR(bias_gradient.data()[n], (loss_above - loss_below) / step, 1e-4) << n;
+  }
+}
+
+TEST(ReferenceAttentionBackwardTest, AgreesWithCentralDifferences) {
+  const int cases = test::count(60, 15);
+  for (int seed = 0; seed < cases; ++seed) {
+    test::AttentionCase c = test::random_attention_case(static_cast<std::uint64_t>(seed), 12);
+    c.head_dim = std::min<std::int64_t>(c.head_dim, 9);
+    c.value_dim = std::min<std::int64_t>(c.value_dim, 9);
+    expect_gradients(c);
+  }
+}
+
+}  // namespace
+}  // namespace headlight
