@@ -110,7 +110,7 @@ void drop_probabilities(const Head& head) noexcept {
   const UnfusedCall& call = head.call;
   if (call.options.dropout.probability == 0) return;
   const kernels::AttentionDropout dropout = dropout_of(call.options);
-  const auto drop = kernels::table(call.isa).attention->drop_weights;
+  const auto drop = kernels::attention_kernels(call.isa).drop_weights;
   for (std::int64_t row = 0; row < head.sequence.queries; ++row) {
     drop(dropout,
          {static_cast<std::uint32_t>(row), static_cast<std::uint32_t>(head.b * call.sizes.query_heads + head.h)},
