@@ -76,6 +76,11 @@ class HEADLIGHT_API PackedMatrix {
 HEADLIGHT_API void gemm(Engine& engine, View<const float, 2> a, const PackedMatrix& b, View<float, 2> c,
                         const GemmOptions& options = {});
 
+// The gradients of C = op(A) · op(B) are products again: dA = dC · op(B)ᵀ and dB = op(A)ᵀ · dC, with beta = 1 to add to
+// what is there. That of the bias is a sum over rows: bias_gradient[j] += Σ_i c_gradient[i, j], c_gradient [M, N],
+// bias_gradient [N]. Rows are added in ascending order within at most 64 runs fixed by M alone, then the runs.
+HEADLIGHT_API void bias_backward(Engine& engine, View<const float, 2> c_gradient, std::span<float> bias_gradient);
+
 struct GemmShape {
   std::int64_t batch = 1;
   std::int64_t m = 0;

@@ -9,9 +9,9 @@ namespace headlight::HEADLIGHT_TARGET {
 
 // A block of rows goes through scores, weights and values together; its scores (24 KiB at 12 rows of 512 keys) stay in
 // the first cache level. Both products take it in groups of rows × vectors: 6 × 4 sums, four operands and a broadcast
-// are 29 of 32 registers, 6 × 2 are 15 of 16, and two pipes of latency 4 want at least 8 sums in flight. 6 × 4 sums load
-// ten operands for 24 products where 12 × 2 load fourteen: the loads are what a core spends its power on. (Intel, one
-// core, scores alone: 12 × 2 at 2.8 GHz and 170 GFLOP/s, 6 × 4 at 3.0 and 177.)
+// are 29 of 32 registers, 6 × 2 are 15 of 16, and two pipes of latency 4 want at least 8 sums in flight. 6 × 4 sums
+// load ten operands for 24 products where 12 × 2 load fourteen: the loads are what a core spends its power on. (Intel,
+// one core, scores alone: 12 × 2 at 2.8 GHz and 170 GFLOP/s, 6 × 4 at 3.0 and 177.)
 #if defined(__AVX512F__) || defined(__aarch64__)
 inline constexpr int kBlockRows = 12;
 inline constexpr int kTileVectors = 4;

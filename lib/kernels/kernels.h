@@ -5,6 +5,7 @@
 #include "headlight/engine.h"
 #include "kernels/attention_kernels.h"
 #include "kernels/gemm_kernels.h"
+#include "kernels/row_gradient_kernels.h"
 #include "kernels/row_kernels.h"
 
 namespace headlight::kernels {
@@ -13,5 +14,6 @@ namespace headlight::kernels {
 [[nodiscard]] const GemmKernels& gemm_kernels(Isa isa) noexcept;
 [[nodiscard]] const AttentionKernels& attention_kernels(Isa isa) noexcept;
 [[nodiscard]] const RowKernels& row_kernels(Isa isa) noexcept;
+[[nodiscard]] const RowGradientKernels& row_gradient_kernels(Isa isa) noexcept;
 
 }  // namespace headlight::kernels

@@ -32,4 +32,35 @@ inline void activate(Activation activation, const float* x, std::int64_t x_strid
   }
 }
 
+template <class Function>
+HEADLIGHT_INLINE void map_row_pairs(Function function, const float* x, std::int64_t x_stride, const float* z,
+                                    std::int64_t z_stride, float* y, std::int64_t y_stride, std::int64_t rows,
+                                    std::int64_t columns) {
+  for (std::int64_t row = 0; row < rows; ++row, x += x_stride, z += z_stride, y += y_stride) {
+    sweep_row(
+        columns, [&](int, std::int64_t at) { store(function(load(x + at), load(z + at)), y + at); },
+        [&](std::int64_t at, int count) {
+          store_partial(function(load_partial(x + at, count), load_partial(z + at, count)), y + at, count);
+        });
+  }
+}
+
+inline void activate_backward(Activation activation, const float* x, std::int64_t x_stride, const float* y_gradient,
+                              std::int64_t y_gradient_stride, float* x_gradient, std::int64_t x_gradient_stride,
+                              std::int64_t rows, std::int64_t columns) noexcept {
+  const auto with = [&](auto function) {
+    map_row_pairs(function, x, x_stride, y_gradient, y_gradient_stride, x_gradient, x_gradient_stride, rows, columns);
+  };
+  switch (activation) {
+    case Activation::none:
+      return with([](Vec, Vec gradient) { return gradient; });
+    case Activation::relu:
+      return with([](Vec v, Vec gradient) { return select(less_equal(v, zero()), zero(), gradient); });
+    case Activation::gelu:
+      return with([](Vec v, Vec gradient) { return mul(gradient, gelu_derivative(v)); });
+    case Activation::gelu_tanh:
+      return with([](Vec v, Vec gradient) { return mul(gradient, gelu_tanh_derivative(v)); });
+  }
+}
+
 }  // namespace headlight::HEADLIGHT_TARGET

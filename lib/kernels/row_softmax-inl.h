@@ -72,4 +72,35 @@ inline void softmax(const float* x, std::int64_t x_stride, float* y, std::int64_
   }
 }
 
+// Σ a_j b_j
+HEADLIGHT_INLINE float dot_of_rows(const float* a, const float* b, std::int64_t columns) {
+  Vec sums[kRowAccumulators];
+#pragma GCC unroll 4
+  for (Vec& one : sums) one = zero();
+  sweep_row(
+      columns, [&](int index, std::int64_t at) { sums[index] = fma(load(a + at), load(b + at), sums[index]); },
+      [&](std::int64_t at, int count) {
+        sums[0] = fma(load_partial(a + at, count), load_partial(b + at, count), sums[0]);
+      });
+  return sum_of_accumulators(sums);
+}
+
+inline void softmax_backward(const float* y, std::int64_t y_stride, const float* y_gradient,
+                             std::int64_t y_gradient_stride, float* x_gradient, std::int64_t x_gradient_stride,
+                             std::int64_t rows, std::int64_t columns) noexcept {
+  for (std::int64_t row = 0; row < rows; ++row) {
+    const Vec mean = broadcast(dot_of_rows(y, y_gradient, columns));
+    sweep_row(
+        columns,
+        [&](int, std::int64_t at) { store(mul(load(y + at), sub(load(y_gradient + at), mean)), x_gradient + at); },
+        [&](std::int64_t at, int count) {
+          const Vec centred = sub(load_partial(y_gradient + at, count), mean);
+          store_partial(mul(load_partial(y + at, count), centred), x_gradient + at, count);
+        });
+    y += y_stride;
+    y_gradient += y_gradient_stride;
+    x_gradient += x_gradient_stride;
+  }
+}
+
 }  // namespace headlight::HEADLIGHT_TARGET

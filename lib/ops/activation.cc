@@ -7,16 +7,22 @@
 
 namespace headlight {
 
+namespace {
+
+void check_activation(std::string_view operation, Activation activation) {
+  if (activation <= Activation::gelu_tanh) return;
+  ops::fail(operation, "activation is " + std::to_string(static_cast<int>(activation)) + ", expected one of the enum");
+}
+
+}  // namespace
+
 void activate(Engine& engine, Activation activation, View<const float, 2> x, View<float, 2> y) {
   const ops::Extent x_extent = ops::check_view("activate", "x", x);
   const ops::Extent y_extent = ops::check_view("activate", "y", y);
   ops::check_shape("activate", "y", y.shape, x.shape, "the shape of x");
   ops::check_no_self_overlap("activate", "y", y.shape, y.strides);
   ops::check_same_or_disjoint("activate", "y", y, y_extent, "x", x, x_extent);
-  if (activation > Activation::gelu_tanh) {
-    ops::fail("activate",
-              "activation is " + std::to_string(static_cast<int>(activation)) + ", expected one of the enum");
-  }
+  check_activation("activate", activation);
   if (x.size() == 0) return;
 
   // GELU; the others are over sooner.
@@ -25,6 +31,30 @@ void activate(Engine& engine, Activation activation, View<const float, 2> x, Vie
   const auto nanoseconds_per_row = kNanosecondsPerElement * static_cast<double>(x.extent(1));
   ops::for_row_blocks(engine, x.extent(0), nanoseconds_per_row, [&](std::int64_t first, std::int64_t rows) {
     kernel(activation, x.data + first * x.stride(0), x.stride(0), y.data + first * y.stride(0), y.stride(0), rows,
+           x.extent(1));
+  });
+}
+
+void activate_backward(Engine& engine, Activation activation, View<const float, 2> x, View<const float, 2> y_gradient,
+                       View<float, 2> x_gradient) {
+  constexpr std::string_view kName = "activate_backward";
+  const ops::Extent x_extent = ops::check_view(kName, "x", x);
+  const ops::Extent y_extent = ops::check_view(kName, "y_gradient", y_gradient);
+  const ops::Extent out_extent = ops::check_view(kName, "x_gradient", x_gradient);
+  ops::check_shape(kName, "y_gradient", y_gradient.shape, x.shape, "the shape of x");
+  ops::check_shape(kName, "x_gradient", x_gradient.shape, x.shape, "the shape of x");
+  ops::check_no_self_overlap(kName, "x_gradient", x_gradient.shape, x_gradient.strides);
+  ops::check_same_or_disjoint(kName, "x_gradient", x_gradient, out_extent, "x", x, x_extent);
+  ops::check_same_or_disjoint(kName, "x_gradient", x_gradient, out_extent, "y_gradient", y_gradient, y_extent);
+  check_activation(kName, activation);
+  if (x.size() == 0) return;
+
+  constexpr double kNanosecondsPerElement = 0.3;
+  const auto kernel = kernels::row_gradient_kernels(engine.isa()).activate;
+  const auto nanoseconds_per_row = kNanosecondsPerElement * static_cast<double>(x.extent(1));
+  ops::for_row_blocks(engine, x.extent(0), nanoseconds_per_row, [&](std::int64_t first, std::int64_t rows) {
+    kernel(activation, x.data + first * x.stride(0), x.stride(0), y_gradient.data + first * y_gradient.stride(0),
+           y_gradient.stride(0), x_gradient.data + first * x_gradient.stride(0), x_gradient.stride(0), rows,
            x.extent(1));
   });
 }

@@ -1,9 +1,11 @@
+#include <algorithm>
 #include <array>
 
 #include "headlight/normalization.h"
 #include "kernels/kernels.h"
 #include "ops/check.h"
 #include "ops/row_blocks.h"
+#include "runtime/parallel.h"
 
 namespace headlight {
 
@@ -12,29 +14,38 @@ namespace {
 constexpr std::string_view kName = "embed";
 // Word, position and token-type tables are three; the rest is room.
 constexpr std::size_t kMaxTables = 8;
+// Names are made only where something is wrong: a call that passes allocates nothing.
+constexpr std::array<std::string_view, kMaxTables> kTableNames = {"table 0", "table 1", "table 2", "table 3",
+                                                                  "table 4", "table 5", "table 6", "table 7"};
 
 std::string numbered(std::string_view what, std::size_t index) {
   return std::string(what) + " " + std::to_string(index);
 }
 
-void check_embedding(const Embedding& embedding, std::size_t index, const View<float, 2>& out, ops::Extent out_extent) {
-  // Names are made only where something is wrong: a call that passes allocates nothing.
-  static constexpr std::array<std::string_view, kMaxTables> kTableNames = {"table 0", "table 1", "table 2", "table 3",
-                                                                           "table 4", "table 5", "table 6", "table 7"};
+void check_count(std::string_view operation, std::size_t tables) {
+  if (tables >= 1 && tables <= kMaxTables) return;
+  ops::fail(operation, std::to_string(tables) + " tables given, expected 1 to " + std::to_string(kMaxTables));
+}
+
+// `rows` [N, E] is what the rows of the table go to, or its gradient.
+template <class T, class Rows>
+void check_embedding(std::string_view operation, std::string_view rows_name, const View<T, 2>& table,
+                     std::span<const std::int64_t> ids, std::size_t index, const View<Rows, 2>& rows,
+                     ops::Extent rows_extent) {
   const std::string_view table_name = kTableNames[index];
-  const ops::Extent extent = ops::check_view(kName, table_name, embedding.table);
-  const std::array<std::int64_t, 2> expected = {-1, out.extent(1)};
-  ops::check_shape(kName, table_name, embedding.table.shape, expected, "[V, E]");
-  ops::check_disjoint(kName, "out", out_extent, table_name, extent);
-  if (embedding.ids.size() != static_cast<std::size_t>(out.extent(0))) {
-    ops::fail(kName, numbered("ids of table", index) + " has " + std::to_string(embedding.ids.size()) +
-                         " entries, expected " + std::to_string(out.extent(0)) + " (one for each row of out)");
+  const ops::Extent extent = ops::check_view(operation, table_name, table);
+  const std::array<std::int64_t, 2> expected = {-1, rows.extent(1)};
+  ops::check_shape(operation, table_name, table.shape, expected, "[V, E]");
+  ops::check_disjoint(operation, rows_name, rows_extent, table_name, extent);
+  if (ids.size() != static_cast<std::size_t>(rows.extent(0))) {
+    ops::fail(operation, numbered("ids of table", index) + " has " + std::to_string(ids.size()) +
+                             " entries, expected " + std::to_string(rows.extent(0)) + " (one for each row of " +
+                             std::string(rows_name) + ")");
   }
-  for (std::size_t n = 0; n < embedding.ids.size(); ++n) {
-    if (embedding.ids[n] < 0 || embedding.ids[n] >= embedding.table.extent(0)) {
-      ops::fail(kName, numbered("id", n) + " of table " + std::to_string(index) + " is " +
-                           std::to_string(embedding.ids[n]) + ", expected 0 to " +
-                           std::to_string(embedding.table.extent(0) - 1));
+  for (std::size_t n = 0; n < ids.size(); ++n) {
+    if (ids[n] < 0 || ids[n] >= table.extent(0)) {
+      ops::fail(operation, numbered("id", n) + " of table " + std::to_string(index) + " is " + std::to_string(ids[n]) +
+                               ", expected 0 to " + std::to_string(table.extent(0) - 1));
     }
   }
 }
@@ -44,12 +55,10 @@ void check_embedding(const Embedding& embedding, std::size_t index, const View<f
 void embed(Engine& engine, std::span<const Embedding> embeddings, View<float, 2> out) {
   const ops::Extent out_extent = ops::check_view(kName, "out", out);
   ops::check_no_self_overlap(kName, "out", out.shape, out.strides);
-  if (embeddings.empty() || embeddings.size() > kMaxTables) {
-    ops::fail(kName, std::to_string(embeddings.size()) + " tables given, expected 1 to " + std::to_string(kMaxTables));
-  }
+  check_count(kName, embeddings.size());
   std::array<kernels::EmbeddingTable, kMaxTables> tables{};
   for (std::size_t t = 0; t < embeddings.size(); ++t) {
-    check_embedding(embeddings[t], t, out, out_extent);
+    check_embedding(kName, "out", embeddings[t].table, embeddings[t].ids, t, out, out_extent);
     tables[t] = {embeddings[t].table.data, embeddings[t].table.stride(0), embeddings[t].ids.data()};
   }
   if (out.size() == 0) return;
@@ -63,6 +72,39 @@ void embed(Engine& engine, std::span<const Embedding> embeddings, View<float, 2>
     std::array<kernels::EmbeddingTable, kMaxTables> block = tables;
     for (kernels::EmbeddingTable& table : block) table.ids = table.ids == nullptr ? nullptr : table.ids + first;
     kernel(block.data(), count, out.data + first * out.stride(0), out.stride(0), rows, out.extent(1));
+  });
+}
+
+void embed_backward(Engine& engine, View<const float, 2> out_gradient, std::span<const EmbeddingGradient> embeddings) {
+  constexpr std::string_view kBackward = "embed_backward";
+  const ops::Extent extent = ops::check_view(kBackward, "out_gradient", out_gradient);
+  check_count(kBackward, embeddings.size());
+  for (std::size_t t = 0; t < embeddings.size(); ++t) {
+    const EmbeddingGradient& one = embeddings[t];
+    check_embedding(kBackward, "out_gradient", one.table, one.ids, t, out_gradient, extent);
+    ops::check_no_self_overlap(kBackward, kTableNames[t], one.table.shape, one.table.strides);
+    for (std::size_t other = 0; other < t; ++other) {
+      const View<float, 2>& table = embeddings[other].table;
+      ops::check_disjoint(kBackward, kTableNames[t], ops::check_view(kBackward, kTableNames[t], one.table),
+                          kTableNames[other], ops::check_view(kBackward, kTableNames[other], table));
+    }
+  }
+  if (out_gradient.size() == 0) return;
+
+  // A task is some columns of one table, and walks every row: so rows are added in order, without a lock.
+  constexpr double kNanosecondsPerElement = 0.8;
+  constexpr std::int64_t kColumns = 64;
+  const std::int64_t columns = out_gradient.extent(1);
+  const std::int64_t blocks = (columns + kColumns - 1) / kColumns;
+  const std::int64_t tasks = blocks * static_cast<std::int64_t>(embeddings.size());
+  const auto kernel = kernels::row_gradient_kernels(engine.isa()).scatter_add;
+  const double nanoseconds =
+      kNanosecondsPerElement * static_cast<double>(out_gradient.size()) * static_cast<double>(embeddings.size());
+  runtime::parallel_for(engine, tasks, runtime::lanes_for(engine, tasks, nanoseconds), [&](std::int64_t task, int) {
+    const EmbeddingGradient& one = embeddings[static_cast<std::size_t>(task / blocks)];
+    const std::int64_t first = task % blocks * kColumns;
+    kernel(one.table.data + first, one.table.stride(0), one.ids.data(), out_gradient.data + first,
+           out_gradient.stride(0), out_gradient.extent(0), std::min(kColumns, columns - first));
   });
 }
 

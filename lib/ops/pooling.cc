@@ -11,20 +11,20 @@ namespace {
 
 constexpr std::string_view kName = "mean_pool";
 
-void check_offsets(std::span<const std::int64_t> offsets, std::int64_t rows) {
-  if (offsets.empty()) ops::fail(kName, "offsets is empty, expected [n + 1] entries");
+void check_offsets(std::string_view operation, std::span<const std::int64_t> offsets, std::int64_t rows) {
+  if (offsets.empty()) ops::fail(operation, "offsets is empty, expected [n + 1] entries");
   if (offsets.front() != 0) {
-    ops::fail(kName, "offsets begins with " + std::to_string(offsets.front()) + ", expected 0");
+    ops::fail(operation, "offsets begins with " + std::to_string(offsets.front()) + ", expected 0");
   }
   for (std::size_t s = 1; s < offsets.size(); ++s) {
     if (offsets[s] < offsets[s - 1]) {
-      ops::fail(kName, "offsets[" + std::to_string(s) + "] is " + std::to_string(offsets[s]) + ", expected at least " +
-                           std::to_string(offsets[s - 1]) + " (the one before)");
+      ops::fail(operation, "offsets[" + std::to_string(s) + "] is " + std::to_string(offsets[s]) +
+                               ", expected at least " + std::to_string(offsets[s - 1]) + " (the one before)");
     }
   }
   if (offsets.back() != rows) {
-    ops::fail(kName, "offsets ends with " + std::to_string(offsets.back()) + ", expected " + std::to_string(rows) +
-                         " (the rows of x)");
+    ops::fail(operation, "offsets ends with " + std::to_string(offsets.back()) + ", expected " + std::to_string(rows) +
+                             " (the rows of x)");
   }
 }
 
@@ -34,7 +34,7 @@ void mean_pool(Engine& engine, View<const float, 2> x, std::span<const std::int6
                bool l2_normalize) {
   const ops::Extent x_extent = ops::check_view(kName, "x", x);
   const ops::Extent out_extent = ops::check_view(kName, "out", out);
-  check_offsets(offsets, x.extent(0));
+  check_offsets(kName, offsets, x.extent(0));
   const std::array<std::int64_t, 2> expected = {static_cast<std::int64_t>(offsets.size()) - 1, x.extent(1)};
   ops::check_shape(kName, "out", out.shape, expected, "[n, E]");
   ops::check_no_self_overlap(kName, "out", out.shape, out.strides);
@@ -51,6 +51,37 @@ void mean_pool(Engine& engine, View<const float, 2> x, std::span<const std::int6
     const std::int64_t rows = offsets[static_cast<std::size_t>(sequence) + 1] - begin;
     kernel(x.data + begin * x.stride(0), x.stride(0), rows, x.extent(1), out.data + sequence * out.stride(0),
            l2_normalize);
+  });
+}
+
+void mean_pool_backward(Engine& engine, View<const float, 2> x, std::span<const std::int64_t> offsets,
+                        View<const float, 2> out_gradient, View<float, 2> x_gradient, bool l2_normalize) {
+  constexpr std::string_view kBackward = "mean_pool_backward";
+  const ops::Extent out_extent = ops::check_view(kBackward, "out_gradient", out_gradient);
+  const ops::Extent gradient_extent = ops::check_view(kBackward, "x_gradient", x_gradient);
+  check_offsets(kBackward, offsets, x_gradient.extent(0));
+  const std::array<std::int64_t, 2> expected = {static_cast<std::int64_t>(offsets.size()) - 1, x_gradient.extent(1)};
+  ops::check_shape(kBackward, "out_gradient", out_gradient.shape, expected, "[n, E]");
+  ops::check_no_self_overlap(kBackward, "x_gradient", x_gradient.shape, x_gradient.strides);
+  ops::check_disjoint(kBackward, "x_gradient", gradient_extent, "out_gradient", out_extent);
+  if (l2_normalize) {
+    const ops::Extent x_extent = ops::check_view(kBackward, "x", x);
+    ops::check_shape(kBackward, "x", x.shape, x_gradient.shape, "the shape of x_gradient");
+    ops::check_disjoint(kBackward, "x_gradient", gradient_extent, "x", x_extent);
+  }
+  if (x_gradient.size() == 0) return;
+
+  constexpr double kNanosecondsPerElement = 0.2;
+  const auto kernel = kernels::row_gradient_kernels(engine.isa()).mean_pool;
+  const double nanoseconds = kNanosecondsPerElement * static_cast<double>(x_gradient.size());
+  const int lanes = runtime::lanes_for(engine, out_gradient.extent(0), nanoseconds);
+  runtime::parallel_for(engine, out_gradient.extent(0), lanes, [&](std::int64_t sequence, int) {
+    const std::int64_t begin = offsets[static_cast<std::size_t>(sequence)];
+    const std::int64_t rows = offsets[static_cast<std::size_t>(sequence) + 1] - begin;
+    if (rows == 0) return;
+    kernel(l2_normalize ? x.data + begin * x.stride(0) : nullptr, x.stride(0), rows, x_gradient.extent(1),
+           out_gradient.data + sequence * out_gradient.stride(0), x_gradient.data + begin * x_gradient.stride(0),
+           x_gradient.stride(0), l2_normalize);
   });
 }
 

@@ -45,4 +45,26 @@ Scalar activate(Activation activation, Scalar x) {
   return x;
 }
 
+// The derivatives. relu′(0) = 0.
+template <class Scalar>
+Scalar activation_derivative(Activation activation, Scalar x) {
+  constexpr Scalar kDensity = std::numbers::inv_sqrtpi_v<Scalar> / std::numbers::sqrt2_v<Scalar>;  // 1 / √(2π)
+  switch (activation) {
+    case Activation::none:
+      return 1;
+    case Activation::relu:
+      return x <= 0 ? 0 : 1;
+    case Activation::gelu:
+      // Φ(x) + x φ(x)
+      return std::erfc(-x / std::numbers::sqrt2_v<Scalar>) / 2 + x * kDensity * std::exp(-x * x / 2);
+    case Activation::gelu_tanh: {
+      const Scalar root = std::sqrt(2 / std::numbers::pi_v<Scalar>);
+      const Scalar cubic = static_cast<Scalar>(0.044715);
+      const Scalar tanh = std::tanh(root * (x + cubic * x * x * x));
+      return (1 + tanh) / 2 + x / 2 * (1 - tanh * tanh) * root * (1 + 3 * cubic * x * x);
+    }
+  }
+  return 1;
+}
+
 }  // namespace headlight::reference

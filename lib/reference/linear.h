@@ -17,4 +17,22 @@ void linear(View<const Scalar, 2> x, View<const Scalar, 2> weight, View<const Sc
   }
 }
 
+// Its gradients: x_gradient = y_gradient · weight; weight_gradient += y_gradientᵀ · x; bias_gradient += Σ y_gradient
+// over rows, where given.
+template <class Scalar>
+void linear_backward(View<const Scalar, 2> x, View<const Scalar, 2> weight, View<const Scalar, 2> y_gradient,
+                     View<Scalar, 2> x_gradient, View<Scalar, 2> weight_gradient, View<Scalar, 1> bias_gradient) {
+  for (std::int64_t n = 0; n < x.extent(0); ++n) {
+    for (std::int64_t in = 0; in < x.extent(1); ++in) {
+      Scalar sum = 0;
+      for (std::int64_t out = 0; out < weight.extent(0); ++out) sum += y_gradient(n, out) * weight(out, in);
+      x_gradient(n, in) = sum;
+    }
+    for (std::int64_t out = 0; out < weight.extent(0); ++out) {
+      for (std::int64_t in = 0; in < x.extent(1); ++in) weight_gradient(out, in) += y_gradient(n, out) * x(n, in);
+      if (bias_gradient) bias_gradient(out) += y_gradient(n, out);
+    }
+  }
+}
+
 }  // namespace headlight::reference

@@ -50,4 +50,45 @@ void layer_norm(View<const Scalar, 2> x, View<const Scalar, 2> residual, View<co
   }
 }
 
+// x_gradient = y ∘ (y_gradient − Σ_j y_ij · y_gradient_ij), y = softmax(x); all [N, L].
+template <class Scalar>
+void softmax_backward(View<const Scalar, 2> y, View<const Scalar, 2> y_gradient, View<Scalar, 2> x_gradient) {
+  for (std::int64_t n = 0; n < y.extent(0); ++n) {
+    Scalar mean = 0;
+    for (std::int64_t j = 0; j < y.extent(1); ++j) mean += y(n, j) * y_gradient(n, j);
+    for (std::int64_t j = 0; j < y.extent(1); ++j) x_gradient(n, j) = y(n, j) * (y_gradient(n, j) - mean);
+  }
+}
+
+// Gradients of layer_norm() without a residual: with n = (x − mean) / s, g = y_gradient ∘ weight,
+// x_gradient = (g − mean(g) − n ∘ mean(g ∘ n)) / s; weight_gradient += Σ y_gradient ∘ n and bias_gradient += Σ
+// y_gradient over rows, where given.
+template <class Scalar>
+void layer_norm_backward(View<const Scalar, 2> x, View<const Scalar, 2> y_gradient, View<const Scalar, 1> weight,
+                         Scalar epsilon, View<Scalar, 2> x_gradient, View<Scalar, 1> weight_gradient,
+                         View<Scalar, 1> bias_gradient) {
+  const std::int64_t width = x.extent(1);
+  Tensor<Scalar, 2> normal(x.shape);
+  layer_norm<Scalar>(x, {}, {}, {}, epsilon, normal);
+  for (std::int64_t n = 0; n < x.extent(0); ++n) {
+    Scalar mean = 0, variance = 0, plain = 0, weighted = 0;
+    for (std::int64_t e = 0; e < width; ++e) mean += x(n, e);
+    mean /= static_cast<Scalar>(width);
+    for (std::int64_t e = 0; e < width; ++e) variance += (x(n, e) - mean) * (x(n, e) - mean);
+    const Scalar inverse = 1 / std::sqrt(variance / static_cast<Scalar>(width) + epsilon);
+    for (std::int64_t e = 0; e < width; ++e) {
+      const Scalar g = weight ? y_gradient(n, e) * weight(e) : y_gradient(n, e);
+      plain += g;
+      weighted += g * normal(n, e);
+    }
+    for (std::int64_t e = 0; e < width; ++e) {
+      const Scalar g = weight ? y_gradient(n, e) * weight(e) : y_gradient(n, e);
+      x_gradient(n, e) =
+          (g - plain / static_cast<Scalar>(width) - normal(n, e) * weighted / static_cast<Scalar>(width)) * inverse;
+      if (weight_gradient) weight_gradient(e) += y_gradient(n, e) * normal(n, e);
+      if (bias_gradient) bias_gradient(e) += y_gradient(n, e);
+    }
+  }
+}
+
 }  // namespace headlight::reference

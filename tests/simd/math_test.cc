@@ -17,6 +17,17 @@ double gelu_tanh_exact(double x) {
   return x / (1.0 + std::exp(-2.0 * u));
 }
 
+double gelu_derivative_exact(double x) {
+  return 0.5 * std::erfc(-x * std::sqrt(0.5)) + x * std::exp(-0.5 * x * x) / std::sqrt(2.0 * std::acos(-1.0));
+}
+double gelu_tanh_derivative_exact(double x) {
+  const double root = std::sqrt(2.0 / std::acos(-1.0));
+  const double u = root * (x + 0.044715 * x * x * x);
+  const double s = 1.0 / (1.0 + std::exp(-2.0 * u));
+  const double across = 1.0 / ((1.0 + std::exp(-2.0 * std::abs(u))) * (1.0 + std::exp(2.0 * std::abs(u))));
+  return s + x * across * 2.0 * root * (1.0 + 3.0 * 0.044715 * x * x);
+}
+
 // On [from, to] the error is at most `ulp` (`ulp_without_fma` where that is another bound), or `relative` to the value,
 // or `absolute`: one of them is enough.
 struct Row {
@@ -52,6 +63,13 @@ constexpr Row kRows[] = {
     {"gelu_tanh, −1 … −0", &VectorProbe::gelu_tanh, gelu_tanh_exact, -1.0f, -0.0f, 5.0},
     {"gelu_tanh, −6 … −1", &VectorProbe::gelu_tanh, gelu_tanh_exact, -6.0f, -1.0f, 0, 0, 5e-6},
     {"gelu_tanh, x ≤ −6", &VectorProbe::gelu_tanh, gelu_tanh_exact, -1e12f, -6.0f, 0, 0, 2e-5, 1.2e-36},
+    {"gelu_derivative", &VectorProbe::gelu_derivative, gelu_derivative_exact, -1e12f, 1e12f, 0, 0, 0, 3e-7},
+    {"gelu_derivative, −10 … 10", &VectorProbe::gelu_derivative, gelu_derivative_exact, -10, 10, 0, 0, 0, 3e-7},
+    {"gelu_derivative, below −6", &VectorProbe::gelu_derivative, gelu_derivative_exact, -12, -6, 0, 0, 0, 2e-10},
+    {"gelu_tanh_derivative", &VectorProbe::gelu_tanh_derivative, gelu_tanh_derivative_exact, -1e3f, 1e3f, 0, 0, 0,
+     3e-7},
+    {"gelu_tanh_derivative, −8 … 8", &VectorProbe::gelu_tanh_derivative, gelu_tanh_derivative_exact, -8, 8, 0, 0, 0,
+     3e-7},
 };
 
 // Floats in their order, as integers.

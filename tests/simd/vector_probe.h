@@ -17,7 +17,9 @@
   X(tanh)                  \
   X(relu)                  \
   X(gelu)                  \
-  X(gelu_tanh)
+  X(gelu_tanh)             \
+  X(gelu_derivative)       \
+  X(gelu_tanh_derivative)
 #define HEADLIGHT_BINARY(X) \
   X(add)                    \
   X(sub)                    \

@@ -1,0 +1,75 @@
+#include <array>
+
+#include "headlight/loss.h"
+#include "kernels/kernels.h"
+#include "ops/check.h"
+#include "ops/in_place.h"
+#include "ops/row_blocks.h"
+#include "runtime/parallel.h"
+
+namespace headlight {
+
+namespace {
+
+constexpr std::string_view kName = "cross_entropy";
+
+// How many labels count.
+std::int64_t checked_labels(std::span<const std::int64_t> labels, const View<const float, 2>& logits,
+                            std::int64_t ignore_label) {
+  if (labels.size() != static_cast<std::size_t>(logits.extent(0))) {
+    ops::fail(kName, "labels has " + std::to_string(labels.size()) + " entries, expected " +
+                         std::to_string(logits.extent(0)) + " (one for each row of logits)");
+  }
+  std::int64_t count = 0;
+  for (std::size_t n = 0; n < labels.size(); ++n) {
+    if (labels[n] == ignore_label) continue;
+    ++count;
+    if (labels[n] < 0 || labels[n] >= logits.extent(1)) {
+      ops::fail(kName, "label " + std::to_string(n) + " is " + std::to_string(labels[n]) + ", expected 0 to " +
+                           std::to_string(logits.extent(1) - 1) + ", or " + std::to_string(ignore_label) + " for none");
+    }
+  }
+  return count;
+}
+
+}  // namespace
+
+CrossEntropy cross_entropy(Engine& engine, View<const float, 2> logits, std::span<const std::int64_t> labels,
+                           const CrossEntropyOptions& options) {
+  const ops::Extent extent = ops::check_view(kName, "logits", logits);
+  const View<float, 2>& gradient = options.logits_gradient;
+  if (gradient) {
+    const ops::Extent gradient_extent = ops::check_view(kName, "logits_gradient", gradient);
+    ops::check_shape(kName, "logits_gradient", gradient.shape, logits.shape, "the shape of logits");
+    ops::check_no_self_overlap(kName, "logits_gradient", gradient.shape, gradient.strides);
+    ops::check_same_or_disjoint(kName, "logits_gradient", gradient, gradient_extent, "logits", logits, extent);
+  }
+  const std::int64_t count = checked_labels(labels, logits, options.ignore_label);
+  if (logits.size() == 0) return {};
+
+  constexpr double kNanosecondsPerElement = 0.2;
+  const std::int64_t rows = logits.extent(0);
+  runtime::ScratchLayout layout;
+  layout.add<float>(rows);
+  const runtime::Scratch scratch(engine, layout.bytes());
+  auto* losses = reinterpret_cast<float*>(scratch.data());
+  const auto kernel = kernels::row_gradient_kernels(engine.isa()).cross_entropy;
+  const auto nanoseconds_per_row = kNanosecondsPerElement * static_cast<double>(logits.extent(1));
+  ops::for_row_blocks(engine, rows, nanoseconds_per_row, [&](std::int64_t first, std::int64_t block) {
+    kernel({.logits = logits.data + first * logits.stride(0),
+            .logits_stride = logits.stride(0),
+            .gradient = gradient ? gradient.data + first * gradient.stride(0) : nullptr,
+            .gradient_stride = gradient.stride(0),
+            .labels = labels.data() + first,
+            .ignore_label = options.ignore_label,
+            .rows = block,
+            .columns = logits.extent(1),
+            .scale = count == 0 ? 0.0f : 1.0f / static_cast<float>(count),
+            .losses = losses + first});
+  });
+  double sum = 0;
+  for (std::int64_t n = 0; n < rows; ++n) sum += static_cast<double>(losses[n]);
+  return {count == 0 ? 0 : sum / static_cast<double>(count), count};
+}
+
+}  // namespace headlight

@@ -1,0 +1,100 @@
+#include <array>
+#include <cmath>
+
+#include "headlight/normalization.h"
+#include "ops/check.h"
+#include "ops/in_place.h"
+#include "ops/row_blocks.h"
+#include "ops/row_sums.h"
+
+namespace headlight {
+
+namespace {
+
+constexpr std::string_view kName = "layer_norm_backward";
+
+void check_length(std::string_view argument, std::size_t length, std::int64_t columns) {
+  if (length == 0) return;
+  const std::array<std::int64_t, 1> shape = {static_cast<std::int64_t>(length)};
+  const std::array<std::int64_t, 1> expected = {columns};
+  ops::check_shape(kName, argument, shape, expected, "[E], or empty");
+}
+
+void check(const View<const float, 2>& x, const View<const float, 2>& y_gradient, const LayerNormGradients& gradients,
+           const LayerNormOptions& options) {
+  const ops::Extent x_extent = ops::check_view(kName, "x", x);
+  const ops::Extent y_extent = ops::check_view(kName, "y_gradient", y_gradient);
+  ops::check_shape(kName, "y_gradient", y_gradient.shape, x.shape, "the shape of x");
+  check_length("weight", options.weight.size(), x.extent(1));
+  check_length("weight's gradient", gradients.weight.size(), x.extent(1));
+  check_length("bias's gradient", gradients.bias.size(), x.extent(1));
+  if (options.residual) ops::fail(kName, "residual is given, expected none: x is the sum that was normalised");
+  if (!(options.epsilon >= 0) || !std::isfinite(options.epsilon)) {
+    ops::fail(kName, "epsilon is " + std::to_string(options.epsilon) + ", expected a finite number ≥ 0");
+  }
+  const auto check_apart = [&](std::string_view argument, std::span<float> sums) {
+    const ops::Extent extent = {sums.data(), sums.data() + sums.size()};
+    ops::check_disjoint(kName, argument, extent, "x", x_extent);
+    ops::check_disjoint(kName, argument, extent, "y_gradient", y_extent);
+  };
+  check_apart("weight's gradient", gradients.weight);
+  check_apart("bias's gradient", gradients.bias);
+  if (!gradients.x) return;
+  const ops::Extent out_extent = ops::check_view(kName, "x's gradient", gradients.x);
+  ops::check_shape(kName, "x's gradient", gradients.x.shape, x.shape, "the shape of x");
+  ops::check_no_self_overlap(kName, "x's gradient", gradients.x.shape, gradients.x.strides);
+  ops::check_same_or_disjoint(kName, "x's gradient", gradients.x, out_extent, "x", x, x_extent);
+  ops::check_same_or_disjoint(kName, "x's gradient", gradients.x, out_extent, "y_gradient", y_gradient, y_extent);
+  if (!gradients.residual) return;
+  const ops::Extent residual_extent = ops::check_view(kName, "residual", gradients.residual);
+  ops::check_shape(kName, "residual", gradients.residual.shape, x.shape, "the shape of x");
+  ops::check_same_or_disjoint(kName, "x's gradient", gradients.x, out_extent, "residual", gradients.residual,
+                              residual_extent);
+}
+
+}  // namespace
+
+void layer_norm_backward(Engine& engine, View<const float, 2> x, View<const float, 2> y_gradient,
+                         const LayerNormGradients& gradients, const LayerNormOptions& options) {
+  check(x, y_gradient, gradients, options);
+  if (x.size() == 0) return;
+
+  const std::int64_t columns = x.extent(1);
+  const auto kernel = kernels::row_gradient_kernels(engine.isa()).layer_norm;
+  const auto compute = [&](std::int64_t first, std::int64_t rows, float* weight_sums, float* bias_sums) {
+    const View<float, 2>& to = gradients.x;
+    const View<const float, 2>& residual = gradients.residual;
+    kernel({.x = x.data + first * x.stride(0),
+            .x_stride = x.stride(0),
+            .y_gradient = y_gradient.data + first * y_gradient.stride(0),
+            .y_gradient_stride = y_gradient.stride(0),
+            .residual = residual ? residual.data + first * residual.stride(0) : nullptr,
+            .residual_stride = residual.stride(0),
+            .x_gradient = to ? to.data + first * to.stride(0) : nullptr,
+            .x_gradient_stride = to.stride(0),
+            .rows = rows,
+            .columns = columns,
+            .weight = options.weight.empty() ? nullptr : options.weight.data(),
+            .epsilon = options.epsilon,
+            .weight_gradient = weight_sums,
+            .bias_gradient = bias_sums});
+  };
+  // Five sweeps over rows in L1.
+  constexpr double kNanosecondsPerElement = 0.25;
+  const double nanoseconds_per_row = kNanosecondsPerElement * static_cast<double>(columns);
+  const bool wants_weight = !gradients.weight.empty();
+  const bool wants_bias = !gradients.bias.empty();
+  if (!wants_weight && !wants_bias) {
+    ops::for_row_blocks(engine, x.extent(0), nanoseconds_per_row,
+                        [&](std::int64_t first, std::int64_t rows) { compute(first, rows, nullptr, nullptr); });
+    return;
+  }
+  const std::array<float*, 2> sums = {wants_weight ? gradients.weight.data() : nullptr,
+                                      wants_bias ? gradients.bias.data() : nullptr};
+  ops::add_sums_over_rows(engine, x.extent(0), columns, nanoseconds_per_row, sums,
+                          [&](std::int64_t first, std::int64_t rows, const std::array<float*, 2>& partial) {
+                            compute(first, rows, partial[0], partial[1]);
+                          });
+}
+
+}  // namespace headlight

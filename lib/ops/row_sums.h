@@ -1,0 +1,59 @@
+// Sums over rows with an order of their own: the gradients of biases and normalisation weights.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/kernels.h"
+#include "runtime/parallel.h"
+
+namespace headlight::ops {
+
+// The rows fall into runs fixed by their number alone: at most 64, for each has sums of its own in scratch memory, and
+// of 16 rows at least.
+struct RowRuns {
+  explicit RowRuns(std::int64_t rows_) noexcept : rows(rows_), length(std::max<std::int64_t>(16, (rows_ + 63) / 64)) {}
+
+  [[nodiscard]] std::int64_t count() const noexcept { return (rows + length - 1) / length; }
+  [[nodiscard]] std::int64_t first(std::int64_t run) const noexcept { return run * length; }
+  [[nodiscard]] std::int64_t size(std::int64_t run) const noexcept { return std::min(length, rows - run * length); }
+
+  std::int64_t rows;
+  std::int64_t length;
+};
+
+// For each of several sums [columns], null where not wanted: sums[j] += Σ over runs, ascending, of the partial sums
+// that `sum_run(first row, rows, partials)` adds to zeros.
+template <std::size_t kSums, class Function>
+void add_sums_over_rows(Engine& engine, std::int64_t rows, std::int64_t columns, double nanoseconds_per_row,
+                        const std::array<float*, kSums>& sums, Function sum_run) {
+  const RowRuns runs(rows);
+  const std::int64_t distance = (columns + 31) / 32 * 32;
+  runtime::ScratchLayout layout;
+  std::array<std::size_t, kSums> offsets{};
+  for (std::size_t s = 0; s < kSums; ++s) {
+    if (sums[s] != nullptr) offsets[s] = layout.add<float>(runs.count(), distance);
+  }
+  const runtime::Scratch scratch(engine, layout.bytes());
+  const auto partial_of = [&](std::size_t s, std::int64_t run) {
+    return reinterpret_cast<float*>(scratch.data() + offsets[s]) + run * distance;
+  };
+  const int lanes = runtime::lanes_for(engine, runs.count(), nanoseconds_per_row * static_cast<double>(rows));
+  runtime::parallel_for(engine, runs.count(), lanes, [&](std::int64_t run, int) {
+    std::array<float*, kSums> partials{};
+    for (std::size_t s = 0; s < kSums; ++s) {
+      if (sums[s] == nullptr) continue;
+      partials[s] = partial_of(s, run);
+      std::fill_n(partials[s], columns, 0.0f);
+    }
+    sum_run(runs.first(run), runs.size(run), partials);
+  });
+  const auto sum_rows = kernels::row_gradient_kernels(engine.isa()).sum_rows;
+  for (std::size_t s = 0; s < kSums; ++s) {
+    if (sums[s] != nullptr) sum_rows(partial_of(s, 0), distance, runs.count(), columns, sums[s]);
+  }
+}
+
+}  // namespace headlight::ops

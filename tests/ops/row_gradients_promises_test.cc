@@ -1,0 +1,117 @@
+// What the backward passes of the row-wise operations promise beside their numbers.
+#include <functional>
+
+#include "gtest/gtest.h"
+#include "headlight/activation.h"
+#include "headlight/gemm.h"
+#include "headlight/loss.h"
+#include "headlight/normalization.h"
+#include "support/allocation_counter.h"
+#include "support/compare.h"
+#include "support/isas.h"
+#include "support/random.h"
+#include "support/refusal.h"
+#include "support/workers.h"
+
+namespace headlight::test {
+namespace {
+
+using RowGradientsPromisesTest = EachIsa;
+HEADLIGHT_ON_EVERY_ISA(RowGradientsPromisesTest);
+
+// Inputs of every operation, and what it writes.
+struct Work {
+  static constexpr std::int64_t kRows = 700;
+  static constexpr std::int64_t kColumns = 387;
+
+  Work() : out({kRows, kColumns}), sums({kColumns}), table({50, kColumns}) {
+    Random random(1);
+    x = random.normal_tensor<2>({kRows, kColumns});
+    gradient = random.normal_tensor<2>({kRows, kColumns});
+    pooled = random.normal_tensor<2>({3, kColumns});
+    for (std::int64_t n = 0; n < kRows; ++n) ids.push_back(random.integer(0, 49));
+  }
+
+  Tensor<float, 2> x, gradient, pooled, out;
+  Tensor<float, 1> sums;
+  Tensor<float, 2> table;
+  std::vector<std::int64_t> ids;
+  std::vector<std::int64_t> offsets = {0, 100, 101, kRows};
+};
+
+using Operation = std::function<void(Engine&, Work&)>;
+
+std::vector<Operation> operations() {
+  const auto sums = [](Work& w) { return std::span<float>(w.sums.data(), static_cast<std::size_t>(w.sums.size())); };
+  return {[](Engine& e, Work& w) { activate_backward(e, Activation::gelu, w.x, w.gradient, w.out); },
+          [](Engine& e, Work& w) { softmax_backward(e, w.x, w.gradient, w.out); },
+          [=](Engine& e, Work& w) { layer_norm_backward(e, w.x, w.gradient, {.x = w.out, .weight = sums(w)}); },
+          [=](Engine& e, Work& w) { bias_backward(e, w.gradient, sums(w)); },
+          [](Engine& e, Work& w) {
+            const std::array<EmbeddingGradient, 1> tables = {EmbeddingGradient{w.table, w.ids}};
+            embed_backward(e, w.gradient, tables);
+          },
+          [](Engine& e, Work& w) { mean_pool_backward(e, w.x, w.offsets, w.pooled, w.out, true); },
+          [](Engine& e, Work& w) { (void)cross_entropy(e, w.x, w.ids, {.logits_gradient = w.out}); }};
+}
+
+TEST_P(RowGradientsPromisesTest, GiveTheSameBitsOnAnyNumberOfThreads) {
+  Engine one(options(1));
+  for (const Operation& operation : operations()) {
+    Work once;
+    operation(one, once);
+    for (const int threads : {2, 3, 5, 8}) {
+      Engine engine(options(threads));
+      Work again;
+      operation(engine, again);
+      EXPECT_TRUE(same_bits(again.out, once.out)) << threads << " threads";
+      EXPECT_TRUE(same_bits(again.sums, once.sums)) << threads << " threads";
+      EXPECT_TRUE(same_bits(again.table, once.table)) << threads << " threads";
+    }
+  }
+}
+
+TEST_P(RowGradientsPromisesTest, AllocateNothingOnTheSecondCall) {
+  for (const int threads : {1, 3}) {
+    Engine engine(options(threads));
+    wait_for_workers(engine);
+    for (const Operation& operation : operations()) {
+      Work work;
+      operation(engine, work);
+      const AllocationCounter counter;
+      operation(engine, work);
+      EXPECT_EQ(counter.count(), 0) << threads << " threads";
+    }
+  }
+}
+
+TEST(RowGradientsArguments, AreNamedWhenTheyAreWrong) {
+  Engine engine;
+  Tensor<float, 2> x({4, 6}), y({4, 5}), pooled({2, 6});
+  std::vector<float> five(5);
+  const std::vector<std::int64_t> ids = {0, 1, 9, 0}, offsets = {0, 3, 4};
+  EXPECT_EQ(refusal([&] { activate_backward(engine, Activation::relu, x, y, x); }),
+            "activate_backward: y_gradient has shape [4, 5], expected [4, 6] (the shape of x)");
+  EXPECT_EQ(refusal([&] { softmax_backward(engine, x, x, y); }),
+            "softmax_backward: x_gradient has shape [4, 5], expected [4, 6] (the shape of y)");
+  EXPECT_EQ(refusal([&] { bias_backward(engine, x, five); }),
+            "bias_backward: bias_gradient has shape [5], expected [6] ([N])");
+  EXPECT_EQ(refusal([&] { layer_norm_backward(engine, x, x, {.weight = five}); }),
+            "layer_norm_backward: weight's gradient has shape [5], expected [6] ([E], or empty)");
+  EXPECT_EQ(refusal([&] { layer_norm_backward(engine, x, x, {.x = x}, {.residual = x}); }),
+            "layer_norm_backward: residual is given, expected none: x is the sum that was normalised");
+  EXPECT_EQ(refusal([&] { mean_pool_backward(engine, x, offsets, pooled, x, true); }),
+            "mean_pool_backward: x_gradient overlaps x in memory");
+  EXPECT_EQ(refusal([&] {
+              const std::array<EmbeddingGradient, 1> tables = {EmbeddingGradient{pooled, ids}};
+              embed_backward(engine, x, tables);
+            }),
+            "embed_backward: id 2 of table 0 is 9, expected 0 to 1");
+  EXPECT_EQ(refusal([&] { (void)cross_entropy(engine, x, ids); }),
+            "cross_entropy: label 2 is 9, expected 0 to 5, or -100 for none");
+  EXPECT_EQ(refusal([&] { (void)cross_entropy(engine, x, offsets); }),
+            "cross_entropy: labels has 3 entries, expected 4 (one for each row of logits)");
+}
+
+}  // namespace
+}  // namespace headlight::test
