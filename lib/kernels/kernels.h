@@ -3,6 +3,7 @@
 #pragma once
 
 #include "headlight/engine.h"
+#include "kernels/attention_backward_kernels.h"
 #include "kernels/attention_kernels.h"
 #include "kernels/gemm_kernels.h"
 #include "kernels/row_gradient_kernels.h"
@@ -13,6 +14,7 @@ namespace headlight::kernels {
 // Those of an instruction set that available_isas() lists.
 [[nodiscard]] const GemmKernels& gemm_kernels(Isa isa) noexcept;
 [[nodiscard]] const AttentionKernels& attention_kernels(Isa isa) noexcept;
+[[nodiscard]] const AttentionBackwardKernels& attention_backward_kernels(Isa isa) noexcept;
 [[nodiscard]] const RowKernels& row_kernels(Isa isa) noexcept;
 [[nodiscard]] const RowGradientKernels& row_gradient_kernels(Isa isa) noexcept;
 

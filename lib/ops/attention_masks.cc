@@ -40,7 +40,7 @@ std::int64_t AttentionSequences::of_key(std::int64_t key) const noexcept {
 }
 
 IntervalRule::IntervalRule(const AttentionOptions& options, const AttentionSequence& sequence) noexcept
-    : keys_(sequence.keys), chunk_(options.chunk), causal_(options.causal != Causal::none) {
+    : queries_(sequence.queries), keys_(sequence.keys), chunk_(options.chunk), causal_(options.causal != Causal::none) {
   const std::int64_t difference = sequence.keys - sequence.queries;
   const bool causal_at_end = options.causal == Causal::bottom_right;
   const Align align = options.align.value_or(causal_at_end ? Align::bottom_right : Align::top_left);
@@ -67,6 +67,20 @@ KeyInterval IntervalRule::operator()(std::int64_t row) const noexcept {
   }
   if (interval.begin >= interval.end) return {0, 0};
   return interval;
+}
+
+RowInterval IntervalRule::rows_that_see(std::int64_t first_key, std::int64_t last_key) const noexcept {
+  RowInterval rows{0, queries_};
+  if (causal_) rows.first = std::max(rows.first, first_key - causal_shift_);
+  if (right_ >= 0) rows.first = std::max(rows.first, first_key - right_ - shift_);
+  if (left_ >= 0) rows.last = std::min(rows.last, last_key + left_ - shift_);
+  if (chunk_ > 0) {
+    rows.first = std::max(rows.first, first_key / chunk_ * chunk_ - shift_);
+    // Chunks may be longer than any sequence.
+    const std::int64_t chunk_end = (last_key - 1) / chunk_ * chunk_;
+    if (chunk_ < queries_ + shift_ - chunk_end) rows.last = std::min(rows.last, chunk_end + chunk_ - shift_);
+  }
+  return rows.first < rows.last ? rows : RowInterval{0, 0};
 }
 
 }  // namespace headlight::ops

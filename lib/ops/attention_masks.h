@@ -12,6 +12,11 @@ struct KeyInterval {
   std::int64_t end = 0;
 };
 
+struct RowInterval {
+  std::int64_t first = 0;
+  std::int64_t last = 0;
+};
+
 // One sample up to its lengths, or one of the packed sequences: the rows and keys that belong together.
 struct AttentionSequence {
   std::int64_t first_query = 0;  // in the tensor's rows
@@ -48,9 +53,12 @@ class IntervalRule {
  public:
   IntervalRule(const AttentionOptions& options, const AttentionSequence& sequence) noexcept;
   [[nodiscard]] KeyInterval operator()(std::int64_t row) const noexcept;
+  // All rows that see any of the keys [first, last) lie in there.
+  [[nodiscard]] RowInterval rows_that_see(std::int64_t first_key, std::int64_t last_key) const noexcept;
   [[nodiscard]] bool same_for_all_rows() const noexcept { return !causal_ && left_ < 0 && right_ < 0 && chunk_ == 0; }
 
  private:
+  std::int64_t queries_;
   std::int64_t keys_;
   std::int64_t shift_;         // a row's position is row + shift, for window and chunk
   std::int64_t causal_shift_;  // and for causal

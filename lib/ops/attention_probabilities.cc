@@ -31,7 +31,7 @@ class Tile {
     tile_.query_stride = tile_.head_dim = call.sizes.head_dim;
     tile_.exponent_scale = call.exponent_scale;
     tile_.panel = call.lane_part<float>(lane, call.plan.lane.panel);
-    set_mask_strides(call, tile_.masks);
+    set_mask_strides(call.options, tile_.masks);
     tile_.begin = begin_;
     tile_.end = end_;
     tile_.maximum = maximum_;

@@ -167,7 +167,7 @@ void RowBlock::attend(std::int64_t first_key, std::int64_t last_key, const RowSt
   block.scores_stride = plan.scores_stride;
   block.out_stride = plan.padded_value_dim;
   block.final_out_stride = out_stride_;
-  set_mask_strides(call_, block.masks);
+  set_mask_strides(call_.options, block.masks);
   const bool drops = call_.options.dropout.probability != 0;
   block.dropout = drops ? &call_.dropout : nullptr;
 

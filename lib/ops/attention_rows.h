@@ -56,12 +56,12 @@ template <class T>
 }
 
 // What all rows of the call have in common.
-inline void set_mask_strides(const AttentionCall& call, kernels::AttentionRowMasks& masks) noexcept {
-  if (call.options.mask) {
-    masks.mask_key_stride = call.options.mask->entries.extent(3) == 1 ? 0 : 1;
-    masks.attend = call.options.mask->means == MaskMeans::attend;
+inline void set_mask_strides(const AttentionOptions& options, kernels::AttentionRowMasks& masks) noexcept {
+  if (options.mask) {
+    masks.mask_key_stride = options.mask->entries.extent(3) == 1 ? 0 : 1;
+    masks.attend = options.mask->means == MaskMeans::attend;
   }
-  if (call.options.bias) masks.bias_key_stride = call.options.bias.extent(3) == 1 ? 0 : 1;
+  if (options.bias) masks.bias_key_stride = options.bias.extent(3) == 1 ? 0 : 1;
 }
 
 // Keys and values of one (sample, key/value head), packed or null. Key j of the tensor begins at float

@@ -17,15 +17,6 @@ using ops::AttentionSequences;
 using ops::UnfusedCall;
 using ops::UnfusedScratch;
 
-// An axis of one entry serves all.
-template <class T>
-View<T, 4> broadcast(View<T, 4> view) noexcept {
-  for (std::size_t axis = 0; axis < 4; ++axis) {
-    if (view.shape[axis] == 1) view.strides[axis] = 0;
-  }
-  return view;
-}
-
 // Floats that one head needs at most.
 struct HeadSizes {
   std::int64_t scores = 0;
@@ -33,17 +24,11 @@ struct HeadSizes {
 };
 
 HeadSizes largest_head(const UnfusedCall& call, const AttentionSequences& sequences) {
-  // More scores than any machine has memory for; below it no product of ours passes 64 bits.
-  constexpr std::int64_t kMostScores = std::int64_t{1} << 45;
   HeadSizes largest;
+  largest.scores = ops::most_unfused_scores(call);
   for (std::int64_t b = 0; b < call.sizes.batch; ++b) {
     for (std::int64_t s = 0; s < sequences.count(); ++s) {
       const AttentionSequence sequence = sequences(b, s);
-      std::int64_t scores = 0;
-      if (__builtin_mul_overflow(sequence.queries, sequence.keys, &scores) || scores > kMostScores) {
-        throw std::bad_alloc();
-      }
-      largest.scores = std::max(largest.scores, scores);
       largest.gemm = std::max(
           {largest.gemm, ops::gemm_scratch_floats(call.isa, sequence.queries, sequence.keys, call.sizes.head_dim),
            ops::gemm_scratch_floats(call.isa, sequence.queries, call.sizes.value_dim, sequence.keys)});
@@ -119,18 +104,7 @@ void attention_unfused(Engine& engine, View<const float, 4> query, View<const fl
                        View<float, 4> out, const AttentionOptions& options) {
   const ops::AttentionSizes sizes = ops::check_attention("attention_unfused", query, key, value, out, options);
   if (ops::writes_nothing(out, options)) return;
-  const float scale = options.scale.value_or(
-      sizes.head_dim == 0 ? 0.0f : static_cast<float>(1 / std::sqrt(static_cast<double>(sizes.head_dim))));
-  const UnfusedCall call{engine.isa(),
-                         query,
-                         key,
-                         value,
-                         out,
-                         options,
-                         sizes,
-                         scale,
-                         options.mask ? broadcast(options.mask->entries) : View<const std::uint8_t, 4>{},
-                         broadcast(options.bias)};
+  const UnfusedCall call = ops::unfused_call(engine.isa(), query, key, value, out, options, sizes);
   const AttentionSequences sequences(options, sizes.query_length, sizes.key_length);
   const HeadSizes floats = largest_head(call, sequences);
 

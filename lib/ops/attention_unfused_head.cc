@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <new>
 
 #include "kernels/kernels.h"
 #include "ops/attention_rows.h"
@@ -13,40 +14,9 @@ namespace {
 
 constexpr float kNothing = -std::numeric_limits<float>::infinity();
 
-// Rows first … first + count of head h of sample b, as a matrix.
-template <class T>
-View<T, 2> rows_of(const View<T, 4>& x, std::int64_t b, std::int64_t h, std::int64_t first,
-                   std::int64_t count) noexcept {
-  return {x.data + b * x.stride(0) + first * x.stride(1) + h * x.stride(2), {count, x.extent(3)}, {x.stride(1), 1}};
-}
-
-// One head of one sequence, and the matrix of its scores and later its probabilities.
-struct Head {
-  const UnfusedCall& call;
-  const AttentionSequence& sequence;
-  std::int64_t b;
-  std::int64_t h;
-  IntervalRule rule;
-  View<float, 2> scores;  // [queries, keys]
-
-  // Calls f(key) for the keys that the row must not see.
-  template <class Function>
-  void for_each_hidden(std::int64_t row, Function f) const noexcept {
-    const KeyInterval seen = rule(row);
-    for (std::int64_t key = 0; key < seen.begin; ++key) f(key);
-    for (std::int64_t key = seen.end; key < sequence.keys; ++key) f(key);
-    if (!call.mask) return;
-    const bool hides = call.options.mask->means == MaskMeans::ignore;
-    for (std::int64_t key = seen.begin; key < seen.end; ++key) {
-      const bool entry = call.mask(b, h, sequence.first_query + row, sequence.first_key + key) != 0;
-      if (entry == hides) f(key);
-    }
-  }
-};
-
 // scores = scale · query · keyᵀ + bias, and −inf where a row must not see. The mask comes last: it covers whatever the
 // others left there.
-void write_scores(const Head& head, float* gemm_scratch) noexcept {
+void write_scores(const UnfusedHead& head, float* gemm_scratch) noexcept {
   const UnfusedCall& call = head.call;
   const View<float, 2>& scores = head.scores;
   if (call.sizes.head_dim == 0) {
@@ -69,7 +39,7 @@ void write_scores(const Head& head, float* gemm_scratch) noexcept {
 
 // Scores become probabilities. Of its log-sum-exp the row keeps the maximum m before, and its share 1 / Σ exp(s − m)
 // after: their difference of logarithms, with an error of some u whatever the size of the scores.
-void make_probabilities(const Head& head) noexcept {
+void make_probabilities(const UnfusedHead& head) noexcept {
   const View<float, 2>& scores = head.scores;
   const auto softmax = kernels::row_kernels(head.call.isa).softmax;
   for (std::int64_t row = 0; row < head.sequence.queries; ++row) {
@@ -87,7 +57,8 @@ void make_probabilities(const Head& head) noexcept {
 
 // out = probabilities · values, leaving out the keys that a row must not see: 0 · NaN would be NaN. Slow, and only for
 // such values.
-void mix_visible_values(const Head& head, const View<const float, 2>& values, const View<float, 2>& out) noexcept {
+void mix_visible_values(const UnfusedHead& head, const View<const float, 2>& values,
+                        const View<float, 2>& out) noexcept {
   for (std::int64_t row = 0; row < head.sequence.queries; ++row) {
     float* const mixed = out.data + row * out.stride(0);
     std::fill_n(mixed, out.extent(1), 0.0f);
@@ -105,8 +76,52 @@ void mix_visible_values(const Head& head, const View<const float, 2>& values, co
   }
 }
 
-// Each row's probabilities through the dropout of its place.
-void drop_probabilities(const Head& head) noexcept {
+// An axis of one entry serves all.
+template <class T>
+View<T, 4> broadcast(View<T, 4> view) noexcept {
+  for (std::size_t axis = 0; axis < 4; ++axis) {
+    if (view.shape[axis] == 1) view.strides[axis] = 0;
+  }
+  return view;
+}
+
+}  // namespace
+
+UnfusedCall unfused_call(Isa isa, View<const float, 4> query, View<const float, 4> key, View<const float, 4> value,
+                         View<float, 4> out, const AttentionOptions& options, const AttentionSizes& sizes) noexcept {
+  const float scale = options.scale.value_or(
+      sizes.head_dim == 0 ? 0.0f : static_cast<float>(1 / std::sqrt(static_cast<double>(sizes.head_dim))));
+  return {isa,
+          query,
+          key,
+          value,
+          out,
+          options,
+          sizes,
+          scale,
+          options.mask ? broadcast(options.mask->entries) : View<const std::uint8_t, 4>{},
+          broadcast(options.bias)};
+}
+
+std::int64_t most_unfused_scores(const UnfusedCall& call) {
+  // More scores than any machine has memory for; below it no product of ours passes 64 bits.
+  constexpr std::int64_t kMostScores = std::int64_t{1} << 45;
+  const AttentionSequences sequences(call.options, call.sizes.query_length, call.sizes.key_length);
+  std::int64_t most = 0;
+  for (std::int64_t b = 0; b < call.sizes.batch; ++b) {
+    for (std::int64_t s = 0; s < sequences.count(); ++s) {
+      const AttentionSequence sequence = sequences(b, s);
+      std::int64_t scores = 0;
+      if (__builtin_mul_overflow(sequence.queries, sequence.keys, &scores) || scores > kMostScores) {
+        throw std::bad_alloc();
+      }
+      most = std::max(most, scores);
+    }
+  }
+  return most;
+}
+
+void drop_unfused(const UnfusedHead& head, float* rows) noexcept {
   const UnfusedCall& call = head.call;
   if (call.options.dropout.probability == 0) return;
   const kernels::AttentionDropout dropout = dropout_of(call.options);
@@ -114,21 +129,9 @@ void drop_probabilities(const Head& head) noexcept {
   for (std::int64_t row = 0; row < head.sequence.queries; ++row) {
     drop(dropout,
          {static_cast<std::uint32_t>(row), static_cast<std::uint32_t>(head.b * call.sizes.query_heads + head.h)},
-         head.sequence.keys, &head.scores(row, 0));
+         head.sequence.keys, rows + row * head.sequence.keys);
   }
 }
-
-Head head_of(const UnfusedCall& call, const AttentionSequence& sequence, std::int64_t b, std::int64_t h,
-             const UnfusedScratch& scratch) noexcept {
-  return {call,
-          sequence,
-          b,
-          h,
-          IntervalRule(call.options, sequence),
-          View<float, 2>(scratch.scores, {sequence.queries, sequence.keys})};
-}
-
-}  // namespace
 
 void unfused_probabilities(const UnfusedCall& call, const AttentionSequence& sequence, std::int64_t b, std::int64_t h,
                            const UnfusedScratch& scratch) noexcept {
@@ -139,7 +142,7 @@ void unfused_probabilities(const UnfusedCall& call, const AttentionSequence& seq
     }
     return;
   }
-  const Head head = head_of(call, sequence, b, h, scratch);
+  const UnfusedHead head = unfused_head(call, sequence, b, h, scratch);
   write_scores(head, scratch.gemm);
   make_probabilities(head);
 }
@@ -154,8 +157,8 @@ void mix_unfused(const UnfusedCall& call, const AttentionSequence& sequence, std
     }
     return;
   }
-  const Head head = head_of(call, sequence, b, h, scratch);
-  drop_probabilities(head);
+  const UnfusedHead head = unfused_head(call, sequence, b, h, scratch);
+  drop_unfused(head, head.scores.data);
   const auto values = rows_of(call.value, b, h / call.sizes.group, sequence.first_key, sequence.keys);
   if (kernels::attention_kernels(call.isa).all_finite(values.data, values.stride(0), values.extent(0),
                                                       values.extent(1))) {

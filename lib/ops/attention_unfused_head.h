@@ -28,6 +28,54 @@ struct UnfusedScratch {
   float* gemm;
 };
 
+// Rows first … first + count of head h of sample b, as a matrix.
+template <class T>
+View<T, 2> rows_of(const View<T, 4>& x, std::int64_t b, std::int64_t h, std::int64_t first,
+                   std::int64_t count) noexcept {
+  return {x.data + b * x.stride(0) + first * x.stride(1) + h * x.stride(2), {count, x.extent(3)}, {x.stride(1), 1}};
+}
+
+// One head of one sequence, and the matrix of its scores and later its probabilities.
+struct UnfusedHead {
+  const UnfusedCall& call;
+  const AttentionSequence& sequence;
+  std::int64_t b;
+  std::int64_t h;
+  IntervalRule rule;
+  View<float, 2> scores;  // [queries, keys]
+
+  // Calls f(key) for the keys that the row must not see, ascending.
+  template <class Function>
+  void for_each_hidden(std::int64_t row, Function f) const noexcept {
+    const KeyInterval seen = rule(row);
+    for (std::int64_t key = 0; key < seen.begin; ++key) f(key);
+    for (std::int64_t key = seen.begin; call.mask && key < seen.end; ++key) {
+      const bool entry = call.mask(b, h, sequence.first_query + row, sequence.first_key + key) != 0;
+      if (entry == (call.options.mask->means == MaskMeans::ignore)) f(key);
+    }
+    for (std::int64_t key = seen.end; key < sequence.keys; ++key) f(key);
+  }
+};
+inline UnfusedHead unfused_head(const UnfusedCall& call, const AttentionSequence& sequence, std::int64_t b,
+                                std::int64_t h, const UnfusedScratch& scratch) noexcept {
+  return {call,
+          sequence,
+          b,
+          h,
+          IntervalRule(call.options, sequence),
+          View<float, 2>(scratch.scores, {sequence.queries, sequence.keys})};
+}
+
+[[nodiscard]] UnfusedCall unfused_call(Isa isa, View<const float, 4> query, View<const float, 4> key,
+                                       View<const float, 4> value, View<float, 4> out, const AttentionOptions& options,
+                                       const AttentionSizes& sizes) noexcept;
+
+// Scores of the largest sequence. Throws std::bad_alloc where no machine could hold them.
+[[nodiscard]] std::int64_t most_unfused_scores(const UnfusedCall& call);
+
+// rows [queries, keys] of the head through the dropout of its places.
+void drop_unfused(const UnfusedHead& head, float* rows) noexcept;
+
 // Head h of sequence `sequence` of sample b: its rows of log_sum_exp, and its probabilities [queries, keys] in the
 // scratch.
 void unfused_probabilities(const UnfusedCall& call, const AttentionSequence& sequence, std::int64_t b, std::int64_t h,

@@ -1,0 +1,50 @@
+// The gradients of attention(), tile by tile: the probabilities are worked out again and never kept.
+#pragma once
+
+#include <cstddef>
+
+#include "headlight/attention.h"
+
+namespace headlight {
+
+// Where the gradients go; those left out are not computed. Any strides with a last one of 1.
+struct AttentionGradients {
+  View<float, 4> query{};  // [B, Lq, Hq, Dqk]
+  View<float, 4> key{};    // [B, Lk, Hkv, Dqk]
+  View<float, 4> value{};  // [B, Lk, Hkv, Dv]
+  // The shape of options.bias: summed over the axes on which that is broadcast. The one gradient that may have Lq · Lk
+  // entries.
+  View<float, 4> bias{};
+  // Added to what is there; else overwritten.
+  bool accumulate = false;
+};
+
+// The gradients of a sum whose gradient by `out` is out_gradient [B, Lq, Hq, Dv]. out [B, Lq, Hq, Dv] and log_sum_exp
+// [B, Hq, Lq] are what attention() gave for the same query, key, value and options; the outputs that the options name
+// are not written again. With P = exp(S − log_sum_exp), Z the dropout factors (1 without), δ_i = Σ_d dO_id · out_id:
+//   dV = (P∘Z)ᵀ dO,  dP = (dO Vᵀ)∘Z,  dS = P∘(dP − δ) = d(bias),  dQ = scale · dS K,  dK = scale · dSᵀ Q.
+// Key and value gradients are summed over the query heads that share a head. Pairs that are not visible contribute
+// nothing, NaN or not; padding has gradients of zero.
+//
+// gradients.query may be the same view as `out`, which is then lost; but for that no gradient may overlap anything.
+// Time 10·B·Hq·(visible pairs)·D FLOP, and 4 more for a bias gradient; memory beyond the arguments 4 bytes a query row
+// and head and some 100 bytes · D a thread and block of 128 keys. The bits depend on the build and the instruction set
+// alone, not on threads or on the batch beside. Throws as attention() does. Source: Dao et al. 2022, algorithm 4.
+HEADLIGHT_API void attention_backward(Engine& engine, View<const float, 4> query, View<const float, 4> key,
+                                      View<const float, 4> value, View<const float, 4> out,
+                                      View<const float, 3> log_sum_exp, View<const float, 4> out_gradient,
+                                      const AttentionGradients& gradients, const AttentionOptions& options = {});
+
+// The same by the plain route, the baseline for studies and benches: it holds two Lq × Lk matrices for each thread, P,
+// and dP, which dS overwrites. P is worked out again from query and key; out and log_sum_exp are not needed.
+HEADLIGHT_API void attention_unfused_backward(Engine& engine, View<const float, 4> query, View<const float, 4> key,
+                                              View<const float, 4> value, View<const float, 4> out_gradient,
+                                              const AttentionGradients& gradients,
+                                              const AttentionOptions& options = {});
+
+// Scratch bytes that attention_backward() of that shape takes from the engine, whatever the options; and taking them
+// now, so that the first call allocates nothing.
+[[nodiscard]] HEADLIGHT_API std::size_t backward_workspace_bytes(const Engine& engine, const AttentionShape& shape);
+HEADLIGHT_API void reserve_backward(Engine& engine, const AttentionShape& shape);
+
+}  // namespace headlight

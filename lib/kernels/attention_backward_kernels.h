@@ -1,0 +1,82 @@
+// The tiles of attention's backward pass: a block of query rows of one head against a block of keys.
+//
+// With P = exp2(exponent_scale · q·k − log-sum-exp), Z the dropout factors and δ the rows' Σ_d dO_d · out_d:
+//   weights = P∘Z,  score gradients dS = P∘((dO Vᵀ)∘Z − δ),
+//   dV += weightsᵀ dO,  dK += scale · dSᵀ Q,  dQ += scale · dS K.
+// Every element of a product is one chain of fused multiply-adds from +0, over ascending rows or keys of the block, and
+// then added to what the blocks before have left: its bits do not depend on how a block is cut into tiles.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/attention_kernels.h"
+
+namespace headlight::kernels {
+
+// Rows padded with zeros to whole vectors are `padded` dims apart.
+struct BackwardTile {
+  std::int64_t rows;
+  std::int64_t keys;
+  std::int64_t head_dim;
+  std::int64_t value_dim;
+  std::int64_t padded_head_dim;
+  std::int64_t padded_value_dim;
+
+  const float* query;              // [rows][padded head_dim]
+  const float* out_gradient;       // [rows][padded value_dim]
+  const float* minus_log_sum_exp;  // [rows], in units of log 2; −inf: a row of zeros
+  const float* delta;              // [rows]
+
+  // The block's keys and values, packed as AttentionKernels::pack_keys() does, and its keys as rows.
+  const float* key_panels;
+  const float* value_panels;
+  const float* key;  // [keys][padded head_dim]
+
+  // Whether every row sees every key. Else row r sees begin[r] ≤ j < end[r], and of those what the masks let through.
+  bool whole;
+  const std::int32_t* begin;
+  const std::int32_t* end;
+  AttentionRowMasks masks;
+  std::int64_t first_key;  // of this block, in the masks' rows
+  // Whether a query, key or gradient that some row must not see may be NaN or infinite, which a weight of 0 does not
+  // silence.
+  bool exactly;
+
+  float exponent_scale;  // of either sign
+  float scale;
+
+  const AttentionDropout* dropout;  // null: none
+  DropoutPlace first_row;           // the next rows follow it
+  std::int64_t sequence_key;        // the block's first key, within its sequence
+
+  // [rows][stride], stride ≥ keys rounded up to whole vectors.
+  float* weights;
+  float* score_gradients;
+  std::int64_t stride;
+
+  // Sums that the products are added to; each may be null.
+  float* key_gradient;    // [keys][padded head_dim]
+  float* value_gradient;  // [keys][padded value_dim]
+  float* query_gradient;  // [rows][head_dim]
+  std::int64_t query_gradient_stride;
+};
+
+struct AttentionBackwardKernels {
+  // weights and score_gradients; zeros where a row does not see a key.
+  void (*score_gradients)(const BackwardTile& tile) noexcept;
+  // key_gradient (still without the scale) and value_gradient.
+  void (*key_value_gradients)(const BackwardTile& tile) noexcept;
+  // query_gradient.
+  void (*query_gradient)(const BackwardTile& tile) noexcept;
+
+  // to [rows][padded], zeros past dim.
+  void (*pad_rows)(const float* from, std::int64_t stride, std::int64_t rows, std::int64_t dim, float* to,
+                   std::int64_t padded) noexcept;
+  // to[r] (+)= factor · from[r]; from [rows][padded], to [rows][dim].
+  void (*give_rows)(const float* from, std::int64_t padded, std::int64_t rows, std::int64_t dim, float factor, bool add,
+                    float* to, std::int64_t stride) noexcept;
+  // Σ_d a[d] · b[d], each lane's own sum first.
+  float (*dot)(const float* a, const float* b, std::int64_t dim) noexcept;
+};
+
+}  // namespace headlight::kernels

@@ -1,0 +1,198 @@
+// What weights and score gradients of a tile are multiplied into.
+#pragma once
+
+#include "kernels/attention_backward_kernels.h"
+#include "kernels/attention_scores-inl.h"
+
+namespace headlight::HEADLIGHT_TARGET {
+
+// c[r] ← c[r] + factor · Σ_k a(r, k) · b[k], k ascending in one chain from +0; a(r, k) = a[k · a_stride + r] where
+// kTransposed, else a[r · a_stride + k].
+struct GradientProduct {
+  const float* a;
+  std::int64_t a_stride;
+  const float* b;  // [depth] rows of whole vectors
+  std::int64_t b_stride;
+  std::int64_t depth;
+  float* c;
+  std::int64_t c_stride;
+  float factor;
+  int last_lanes;  // lanes of the last vector that c has
+};
+
+template <bool kTransposed, int kRows, int kVectors>
+void gradient_tile(const GradientProduct& product) {
+  Vec sums[kRows][kVectors];
+#pragma GCC unroll 8
+  for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 4
+    for (int v = 0; v < kVectors; ++v) sums[r][v] = zero();
+  }
+  const std::int64_t a_stride = product.a_stride;
+  const std::int64_t b_stride = product.b_stride;
+  constexpr int kPointers = (kRows + 2) / 3;
+  const float* rows[kPointers];
+#pragma GCC unroll 2
+  for (int p = 0; p < kPointers; ++p) rows[p] = product.a + (kTransposed ? 3 * p : 3 * p * a_stride);
+  const float* b = product.b;
+#pragma GCC unroll 4
+  for (std::int64_t k = 0; k < product.depth; ++k) {
+    Vec columns[kVectors];
+#pragma GCC unroll 4
+    for (int v = 0; v < kVectors; ++v) columns[v] = load(b + v * kLanes);
+    b += b_stride;
+#pragma GCC unroll 8
+    for (int r = 0; r < kRows; ++r) {
+      const Vec x = broadcast(kTransposed ? rows[0][k * a_stride + r] : rows[r / 3][r % 3 * a_stride + k]);
+#pragma GCC unroll 4
+      for (int v = 0; v < kVectors; ++v) sums[r][v] = fma(x, columns[v], sums[r][v]);
+    }
+  }
+  const Vec factor = broadcast(product.factor);
+#pragma GCC unroll 8
+  for (int r = 0; r < kRows; ++r) {
+    float* c = product.c + r * product.c_stride;
+#pragma GCC unroll 4
+    for (int v = 0; v < kVectors; ++v) {
+      const int lanes = v == kVectors - 1 ? product.last_lanes : kLanes;
+      store_lanes(fma(sums[r][v], factor, load_lanes(c + v * kLanes, lanes)), c + v * kLanes, lanes);
+    }
+  }
+}
+
+using GradientTile = void (*)(const GradientProduct&);
+
+template <bool kTransposed, int kVectors, int... kRows>
+GradientTile gradient_tile_of_rows(std::int64_t rows, Counts<kRows...>) {
+  static constexpr GradientTile kTiles[] = {gradient_tile<kTransposed, kRows, kVectors>...};
+  return kTiles[rows - 1];
+}
+
+template <bool kTransposed, int... kVectors>
+GradientTile gradient_tile_of(std::int64_t rows, std::int64_t vectors, Counts<kVectors...>) {
+  using ForRows = GradientTile (*)(std::int64_t, CountsTo<kValueRows>::type);
+  static constexpr ForRows kTiles[] = {&gradient_tile_of_rows<kTransposed, kVectors>...};
+  return kTiles[vectors - 1](rows, {});
+}
+
+// All columns of at most kValueRows rows of c.
+template <bool kTransposed>
+void gradient_rows(GradientProduct product, std::int64_t rows, std::int64_t dim) {
+  constexpr CountsTo<kValueVectors>::type kCounts{};
+  for (std::int64_t column = 0; column < dim; column += kValuePanel) {
+    const std::int64_t columns = smaller(kValuePanel, dim - column);
+    const std::int64_t vectors = divide_up(columns, kLanes);
+    product.last_lanes = static_cast<int>(columns - (vectors - 1) * kLanes);
+    gradient_tile_of<kTransposed>(rows, vectors, kCounts)(product);
+    product.b += kValuePanel;
+    product.c += kValuePanel;
+  }
+}
+
+inline bool sees(const kernels::BackwardTile& tile, std::int64_t r, std::int64_t j) {
+  if (tile.whole && tile.masks.mask == nullptr) return true;
+  if (!tile.whole && (j < tile.begin[r] || j >= tile.end[r])) return false;
+  if (tile.masks.mask == nullptr) return true;
+  return (tile.masks.mask[r][(tile.first_key + j) * tile.masks.mask_key_stride] != 0) == tile.masks.attend;
+}
+
+// One row of c by the same chain, which leaves out the pairs that are not seen: 0 · NaN is NaN. seen(k): whether to
+// take the k-th.
+template <class Seen>
+void gradient_row_exactly(const GradientProduct& product, std::int64_t a_step, std::int64_t dim, Seen seen) {
+  for (std::int64_t column = 0; column < dim; column += kLanes) {
+    Vec sum = zero();
+    for (std::int64_t k = 0; k < product.depth; ++k) {
+      if (seen(k)) sum = fma(broadcast(product.a[k * a_step]), load(product.b + k * product.b_stride + column), sum);
+    }
+    float* c = product.c + column;
+    const int lanes = static_cast<int>(smaller(kLanes, dim - column));
+    store_lanes(fma(sum, broadcast(product.factor), load_lanes(c, lanes)), c, lanes);
+  }
+}
+
+// The rows that see some of the keys j … j + keys − 1 lie in [first, last).
+struct SeenRows {
+  std::int64_t first;
+  std::int64_t last;
+};
+inline SeenRows rows_that_see(const kernels::BackwardTile& tile, std::int64_t j, std::int64_t keys) {
+  if (tile.whole) return {0, tile.rows};
+  const auto unseen = [&](std::int64_t r) { return tile.begin[r] >= j + keys || tile.end[r] <= j; };
+  SeenRows rows{0, tile.rows};
+  while (rows.first < rows.last && unseen(rows.first)) ++rows.first;
+  while (rows.first < rows.last && unseen(rows.last - 1)) --rows.last;
+  return rows;
+}
+
+// c[j] += Σ_r x[r][j] · y[r] for all keys j: with x the weights and y = dO, or x the score gradients and y the queries.
+inline void sum_over_rows(const kernels::BackwardTile& tile, const float* x, const float* y, std::int64_t padded,
+                          float* c) {
+  for (std::int64_t j = 0; j < tile.keys; j += kValueRows) {
+    const std::int64_t keys = smaller(kValueRows, tile.keys - j);
+    const SeenRows rows = rows_that_see(tile, j, keys);
+    if (rows.first >= rows.last) continue;
+    GradientProduct product{x + rows.first * tile.stride + j,
+                            tile.stride,
+                            y + rows.first * padded,
+                            padded,
+                            rows.last - rows.first,
+                            c + j * padded,
+                            padded,
+                            1.0f,
+                            kLanes};
+    if (!tile.exactly) {
+      gradient_rows<true>(product, keys, padded);
+      continue;
+    }
+    for (std::int64_t key = j; key < j + keys; ++key, ++product.a, product.c += padded) {
+      gradient_row_exactly(product, tile.stride, padded,
+                           [&](std::int64_t k) { return sees(tile, rows.first + k, key); });
+    }
+  }
+}
+
+inline void key_value_gradients(const kernels::BackwardTile& tile) {
+  if (tile.value_gradient != nullptr) {
+    sum_over_rows(tile, tile.weights, tile.out_gradient, tile.padded_value_dim, tile.value_gradient);
+  }
+  if (tile.key_gradient != nullptr) {
+    sum_over_rows(tile, tile.score_gradients, tile.query, tile.padded_head_dim, tile.key_gradient);
+  }
+}
+
+inline void query_gradient(const kernels::BackwardTile& tile) {
+  const std::int64_t groups = divide_up(tile.rows, kValueRows);
+  const std::int64_t group_rows = divide_up(tile.rows, groups);
+  for (std::int64_t r = 0; r < tile.rows; r += group_rows) {
+    const std::int64_t rows = smaller(group_rows, tile.rows - r);
+    std::int64_t first = tile.whole ? 0 : tile.keys;
+    std::int64_t last = tile.whole ? tile.keys : 0;
+    for (std::int64_t row = r; !tile.whole && row < r + rows; ++row) {
+      if (tile.begin[row] >= tile.end[row]) continue;
+      first = smaller(first, tile.begin[row]);
+      last = larger(last, tile.end[row]);
+    }
+    if (first >= last) continue;
+    GradientProduct product{tile.score_gradients + r * tile.stride + first,
+                            tile.stride,
+                            tile.key + first * tile.padded_head_dim,
+                            tile.padded_head_dim,
+                            last - first,
+                            tile.query_gradient + r * tile.query_gradient_stride,
+                            tile.query_gradient_stride,
+                            tile.scale,
+                            kLanes};
+    if (!tile.exactly) {
+      gradient_rows<false>(product, rows, tile.head_dim);
+      continue;
+    }
+    for (std::int64_t row = r; row < r + rows; ++row) {
+      gradient_row_exactly(product, 1, tile.head_dim, [&](std::int64_t k) { return sees(tile, row, first + k); });
+      product.a += product.a_stride;
+      product.c += product.c_stride;
+    }
+  }
+}
+
+}  // namespace headlight::HEADLIGHT_TARGET

@@ -1,0 +1,154 @@
+// Weights and score gradients of a tile.
+#pragma once
+
+#include "kernels/attention_backward_kernels.h"
+#include "kernels/attention_dropout-inl.h"
+#include "kernels/attention_masks-inl.h"
+#include "kernels/attention_scores-inl.h"
+#include "simd/math-inl.h"
+
+namespace headlight::HEADLIGHT_TARGET {
+
+// One row between its scores and their gradients.
+struct BackwardRow {
+  float* weights;    // scores before
+  float* gradients;  // (dO Vᵀ) before
+  Vec scale;
+  Vec minus_log_sum_exp;
+  Vec delta;
+  std::int64_t begin;
+  std::int64_t end;
+};
+
+// One vector of keys: P = exp2(scale · score − log-sum-exp), weights P∘Z, gradients P∘(dP∘Z − δ).
+template <bool kDropout, bool kHidden>
+HEADLIGHT_INLINE void differentiate_vector(const BackwardRow& row, std::int64_t j, [[maybe_unused]] Vec factors) {
+  const Vec score = load(row.weights + j);
+  Vec probability_gradient = load(row.gradients + j);
+  const Vec probability = exp2_nonpositive(fma(score, row.scale, row.minus_log_sum_exp));
+  Vec weight = probability;
+  if constexpr (kDropout) {
+    weight = mul(probability, factors);
+    probability_gradient = mul(probability_gradient, factors);
+  }
+  Vec gradient = mul(probability, sub(probability_gradient, row.delta));
+  if (j < row.begin || j + kLanes > row.end) {
+    const auto clamped = [](std::int64_t n) { return static_cast<int>(larger(0, smaller(kLanes, n))); };
+    const Mask before = mask_first(clamped(row.begin - j));
+    const Mask until = mask_first(clamped(row.end - j));
+    weight = select(before, zero(), select(until, weight, zero()));
+    gradient = select(before, zero(), select(until, gradient, zero()));
+  }
+  if constexpr (kHidden) {
+    // A masked key of a row that is NaN is still masked.
+    const Mask hidden = equal(score, broadcast(-kInfinity));
+    weight = select(hidden, zero(), weight);
+    gradient = select(hidden, zero(), gradient);
+  }
+  store(weight, row.weights + j);
+  store(gradient, row.gradients + j);
+}
+
+// Keys first … last − 1, whole vectors.
+template <bool kDropout, bool kHidden>
+void differentiate_row(const kernels::BackwardTile& tile, std::int64_t r, const BackwardRow& row, std::int64_t first,
+                       std::int64_t last) {
+  if constexpr (!kDropout) {
+#pragma GCC unroll 2
+    for (std::int64_t j = first; j < last; j += kLanes) differentiate_vector<false, kHidden>(row, j, zero());
+    return;
+  }
+  const DropoutRow place =
+      dropout_row_of(*tile.dropout, {tile.first_row.row + static_cast<std::uint32_t>(r), tile.first_row.head});
+  const Vec scale = broadcast(tile.dropout->scale);
+  for (std::int64_t at = first / (4 * kLanes) * (4 * kLanes); at < last; at += 4 * kLanes) {
+    IntVec words[4];
+    dropout_words(place, static_cast<std::uint32_t>((tile.sequence_key + at) / 4), words);
+#pragma GCC unroll 4
+    for (int k = 0; k < 4; ++k) {
+      const std::int64_t j = at + k * kLanes;
+      if (j < first || j >= last) continue;
+      differentiate_vector<true, kHidden>(row, j, keep_where_at_least(words[k], tile.dropout->threshold, scale));
+    }
+  }
+}
+
+inline void differentiate(const kernels::BackwardTile& tile, std::int64_t r, std::int64_t first, std::int64_t last) {
+  BackwardRow row{tile.weights + r * tile.stride,
+                  tile.score_gradients + r * tile.stride,
+                  broadcast(tile.exponent_scale),
+                  broadcast(tile.minus_log_sum_exp[r]),
+                  broadcast(tile.delta[r]),
+                  tile.whole ? 0 : tile.begin[r],
+                  tile.whole ? tile.keys : tile.end[r]};
+  const bool hides = tile.masks.mask != nullptr;
+  if (has_masks(tile.masks) && row.begin < row.end) {
+    apply_masks(tile.masks, r, tile.first_key, row.begin, row.end, tile.exponent_scale, row.weights);
+    row.scale = broadcast(scale_after_masks(tile.masks, tile.exponent_scale));
+  }
+  if (tile.dropout != nullptr) {
+    (hides ? differentiate_row<true, true> : differentiate_row<true, false>)(tile, r, row, first, last);
+  } else {
+    (hides ? differentiate_row<false, true> : differentiate_row<false, false>)(tile, r, row, first, last);
+  }
+}
+
+inline void clear_vectors(const kernels::BackwardTile& tile, std::int64_t r, std::int64_t first, std::int64_t last) {
+  for (std::int64_t j = first; j < last; j += kLanes) {
+    store(zero(), tile.weights + r * tile.stride + j);
+    store(zero(), tile.score_gradients + r * tile.stride + j);
+  }
+}
+
+// Some of those rows see keys within [first, last), whole vectors; none sees others.
+struct SeenVectors {
+  std::int64_t first;
+  std::int64_t last;
+};
+inline SeenVectors vectors_that_are_seen(const kernels::BackwardTile& tile, std::int64_t r, std::int64_t rows) {
+  const std::int64_t all = divide_up(tile.keys, kLanes) * kLanes;
+  if (tile.whole) return {0, all};
+  SeenVectors seen{all, 0};
+  for (std::int64_t row = r; row < r + rows; ++row) {
+    if (tile.begin[row] >= tile.end[row]) continue;
+    seen.first = smaller(seen.first, tile.begin[row] / kLanes * kLanes);
+    seen.last = larger(seen.last, divide_up(tile.end[row], kLanes) * kLanes);
+  }
+  return seen.first < seen.last ? seen : SeenVectors{0, 0};
+}
+
+// Both products of a block of rows: scores Q Kᵀ, where the weights will be, and dO Vᵀ, where their gradients will be.
+inline void score_products(const kernels::BackwardTile& tile, std::int64_t r, std::int64_t rows,
+                           const SeenVectors& seen) {
+  float ignored[kBlockRows * kLanes] = {};
+  for (std::int64_t j = seen.first / kKeyPanel * kKeyPanel; j < seen.last; j += kKeyPanel) {
+    const std::int64_t from = larger(j, seen.first);
+    const std::int64_t vectors = divide_up(smaller(j + kKeyPanel, seen.last) - from, kLanes);
+    const std::int64_t width = smaller(kKeyPanel, tile.keys - j);
+    const std::int64_t at = r * tile.stride + from;
+    score_panel(
+        {tile.query + r * tile.padded_head_dim, tile.padded_head_dim, tile.key_panels + j * tile.head_dim + from - j,
+         width, tile.head_dim, tile.weights + at, tile.stride, ignored},
+        rows, vectors);
+    score_panel({tile.out_gradient + r * tile.padded_value_dim, tile.padded_value_dim,
+                 tile.value_panels + j * tile.value_dim + from - j, width, tile.value_dim, tile.score_gradients + at,
+                 tile.stride, ignored},
+                rows, vectors);
+  }
+}
+
+inline void score_gradients(const kernels::BackwardTile& tile) {
+  const std::int64_t all = divide_up(tile.keys, kLanes) * kLanes;
+  for (std::int64_t r = 0; r < tile.rows; r += kBlockRows) {
+    const std::int64_t rows = smaller(kBlockRows, tile.rows - r);
+    const SeenVectors seen = vectors_that_are_seen(tile, r, rows);
+    score_products(tile, r, rows, seen);
+    for (std::int64_t row = r; row < r + rows; ++row) {
+      if (seen.first < seen.last) differentiate(tile, row, seen.first, seen.last);
+      clear_vectors(tile, row, 0, seen.first);
+      clear_vectors(tile, row, seen.last, all);
+    }
+  }
+}
+
+}  // namespace headlight::HEADLIGHT_TARGET

@@ -1,0 +1,238 @@
+#include "headlight/attention_backward.h"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cmath>
+#include <limits>
+
+#include "ops/attention_backward_bias.h"
+#include "ops/attention_backward_block.h"
+#include "ops/attention_backward_check.h"
+#include "ops/attention_rows.h"
+#include "runtime/parallel.h"
+#include "runtime/spin.h"
+
+namespace headlight {
+namespace {
+
+using ops::AttentionSequence;
+using ops::BackwardBlock;
+using ops::BackwardCall;
+
+// Query rows that one task of the first pass takes, all heads of them.
+constexpr std::int64_t kRowsOfTask = 64;
+
+// δ of every row; and zeros in the query gradient, which may lie where `out` does: a row is read before it is cleared.
+void begin_rows(Engine& engine, const BackwardCall& call) noexcept {
+  const ops::AttentionSizes& sizes = call.sizes;
+  const View<float, 4>& gradient = call.gradients.query;
+  const bool clears = gradient && !call.gradients.accumulate;
+  const std::int64_t blocks = (sizes.query_length + kRowsOfTask - 1) / kRowsOfTask;
+  runtime::parallel_for(engine, sizes.batch * blocks, call.plan.lanes, [&](std::int64_t task, int) {
+    const std::int64_t b = task / blocks;
+    const std::int64_t first = task % blocks * kRowsOfTask;
+    for (std::int64_t i = first; i < std::min(first + kRowsOfTask, sizes.query_length); ++i) {
+      for (std::int64_t h = 0; h < sizes.query_heads; ++h) {
+        call.delta(b, h)[i] = call.backward.dot(&call.out_gradient(b, i, h, 0), &call.out(b, i, h, 0), sizes.value_dim);
+        if (clears) std::fill_n(&gradient(b, i, h, 0), sizes.head_dim, 0.0f);
+      }
+    }
+  });
+}
+
+// Blocks of keys add to the query gradients in ascending order, tile by tile: block j adds to a tile when block j − 1
+// has passed it. Units are handed out in ascending order, so the one that is waited for is being worked on, or done.
+class Turn {
+ public:
+  // `here` is null for the last block of a sequence, `before` for the first.
+  Turn(std::int64_t* before, std::int64_t* here) noexcept : before_(before), here_(here) {}
+
+  void wait_for(std::int64_t step) const noexcept {
+    if (before_ == nullptr) return;
+    const std::atomic_ref<std::int64_t> passed(*before_);
+    while (!runtime::spin_until(std::chrono::microseconds(1000),
+                                [&] { return passed.load(std::memory_order_acquire) >= step; })) {
+    }
+  }
+  void pass(std::int64_t step) const noexcept {
+    if (here_ != nullptr) std::atomic_ref<std::int64_t>(*here_).store(step, std::memory_order_release);
+  }
+
+ private:
+  std::int64_t* before_;
+  std::int64_t* here_;
+};
+
+struct Unit {
+  std::int64_t sample;
+  std::int64_t head;  // of keys and values
+  AttentionSequence sequence;
+  std::int64_t first_key;  // within the sequence
+};
+
+Turn turn_of(const BackwardCall& call, const Unit& unit) noexcept {
+  // A block that another one of its sequence follows is a whole one, so no two of them begin in the same key_block keys
+  // of the tensor, whatever sequence they belong to.
+  const std::int64_t key_block = call.plan.key_block;
+  std::int64_t* const here = call.part<std::int64_t>(call.plan.progress) +
+                             (unit.sample * call.sizes.key_value_heads + unit.head) * call.plan.key_blocks +
+                             (unit.sequence.first_key + unit.first_key) / key_block;
+  const bool is_last = unit.first_key + key_block >= unit.sequence.keys;
+  return {unit.first_key == 0 ? nullptr : here - 1, is_last ? nullptr : here};
+}
+
+// Gradients of a block's keys and values, and its share of the query gradients.
+void differentiate_unit(const BackwardCall& call, int lane, const Unit& unit) noexcept {
+  const ops::BackwardPlan& plan = call.plan;
+  const AttentionGradients& gradients = call.gradients;
+  const std::int64_t keys = std::min(plan.key_block, unit.sequence.keys - unit.first_key);
+  BackwardBlock block(call, lane, unit.sample, unit.head, unit.sequence, unit.first_key, keys);
+  kernels::BackwardTile& tile = block.tile();
+  if (gradients.key) tile.key_gradient = call.lane_part<float>(lane, plan.lane.key_gradient);
+  if (gradients.value) tile.value_gradient = call.lane_part<float>(lane, plan.lane.value_gradient);
+  if (gradients.key) std::fill_n(tile.key_gradient, keys * plan.padded_head_dim, 0.0f);
+  if (gradients.value) std::fill_n(tile.value_gradient, keys * plan.padded_value_dim, 0.0f);
+
+  const ops::RowInterval rows = block.rows();
+  const std::int64_t row_blocks = (unit.sequence.queries + plan.query_block - 1) / plan.query_block;
+  const Turn turn = turn_of(call, unit);
+  for (std::int64_t g = 0; g < call.sizes.group; ++g) {
+    const std::int64_t head = unit.head * call.sizes.group + g;
+    for (std::int64_t n = rows.first / plan.query_block; n * plan.query_block < rows.last; ++n) {
+      const std::int64_t row = n * plan.query_block;
+      if (!block.take_rows(head, row, std::min(plan.query_block, unit.sequence.queries - row))) continue;
+      call.backward.score_gradients(tile);
+      call.backward.key_value_gradients(tile);
+      if (!gradients.query) continue;
+      turn.wait_for(g * row_blocks + n + 1);
+      tile.query_gradient = &gradients.query(unit.sample, unit.sequence.first_query + row, head, 0);
+      tile.query_gradient_stride = gradients.query.stride(1);
+      call.backward.query_gradient(tile);
+      turn.pass(g * row_blocks + n + 1);
+    }
+  }
+  if (gradients.query) {
+    turn.wait_for(call.sizes.group * row_blocks);
+    turn.pass(call.sizes.group * row_blocks);
+  }
+
+  const std::int64_t key = unit.sequence.first_key + unit.first_key;
+  if (gradients.key) {
+    call.backward.give_rows(tile.key_gradient, plan.padded_head_dim, keys, tile.head_dim, call.scale,
+                            gradients.accumulate, &gradients.key(unit.sample, key, unit.head, 0),
+                            gradients.key.stride(1));
+  }
+  if (gradients.value) {
+    call.backward.give_rows(tile.value_gradient, plan.padded_value_dim, keys, tile.value_dim, 1.0f,
+                            gradients.accumulate, &gradients.value(unit.sample, key, unit.head, 0),
+                            gradients.value.stride(1));
+  }
+}
+
+// Padding has no gradients.
+void clear_keys(const BackwardCall& call, std::int64_t sample, std::int64_t head, std::int64_t first,
+                std::int64_t last) noexcept {
+  const AttentionGradients& gradients = call.gradients;
+  if (gradients.accumulate) return;
+  for (std::int64_t j = first; j < last; ++j) {
+    if (gradients.key) std::fill_n(&gradients.key(sample, j, head, 0), call.sizes.head_dim, 0.0f);
+    if (gradients.value) std::fill_n(&gradients.value(sample, j, head, 0), call.sizes.value_dim, 0.0f);
+  }
+}
+
+void differentiate_samples(Engine& engine, const BackwardCall& call) noexcept {
+  const std::int64_t blocks = call.plan.key_blocks;
+  const std::int64_t heads = call.sizes.key_value_heads;
+  runtime::parallel_for(engine, call.sizes.batch * heads * blocks, call.plan.lanes, [&](std::int64_t task, int lane) {
+    const std::int64_t head = task / blocks % heads;
+    const std::int64_t sample = task / blocks / heads;
+    const AttentionSequence sequence = call.sequences(sample, 0);
+    const std::int64_t first = task % blocks * call.plan.key_block;
+    const std::int64_t last = std::min(first + call.plan.key_block, call.sizes.key_length);
+    if (first < sequence.keys) differentiate_unit(call, lane, {sample, head, sequence, first});
+    clear_keys(call, sample, head, std::max(first, sequence.keys), last);
+  });
+}
+
+// Blocks of sequence s begin at slot ⌊first key / key_block⌋ + s, which leaves room for all of them before the next
+// sequence's: no list is needed to find a block.
+void differentiate_packed(Engine& engine, const BackwardCall& call) noexcept {
+  const std::int64_t key_block = call.plan.key_block;
+  const std::int64_t sequences = call.sequences.count();
+  const auto first_slot = [&](std::int64_t s) { return call.sequences(0, s).first_key / key_block + s; };
+  const std::int64_t slots = call.sizes.key_length / key_block + sequences + 1;
+  runtime::parallel_for(engine, call.sizes.key_value_heads * slots, call.plan.lanes, [&](std::int64_t task, int lane) {
+    const std::int64_t slot = task % slots;
+    std::int64_t s = 0;
+    for (std::int64_t count = sequences; count > 1;) {  // the last sequence that begins at or before the slot
+      const std::int64_t half = count / 2;
+      if (first_slot(s + half) <= slot) s += half;
+      count -= half;
+    }
+    const AttentionSequence sequence = call.sequences(0, s);
+    const std::int64_t first = (slot - first_slot(s)) * key_block;
+    if (first >= 0 && first < sequence.keys) differentiate_unit(call, lane, {0, task / slots, sequence, first});
+  });
+}
+
+void set_scale(BackwardCall& call) noexcept {
+  constexpr double kLog2e = 1.44269504088896340736;
+  constexpr auto kLargest = static_cast<double>(std::numeric_limits<float>::max());
+  const double scale = call.options.scale         ? static_cast<double>(*call.options.scale)
+                       : call.sizes.head_dim == 0 ? 0.0
+                                                  : 1.0 / std::sqrt(static_cast<double>(call.sizes.head_dim));
+  call.scale = static_cast<float>(scale);
+  call.exponent_scale = static_cast<float>(std::clamp(scale * kLog2e, -kLargest, kLargest));
+}
+
+}  // namespace
+
+void attention_backward(Engine& engine, View<const float, 4> query, View<const float, 4> key,
+                        View<const float, 4> value, View<const float, 4> out, View<const float, 3> log_sum_exp,
+                        View<const float, 4> out_gradient, const AttentionGradients& gradients,
+                        const AttentionOptions& options) {
+  const ops::AttentionSizes sizes = ops::check_attention_backward("attention_backward", query, key, value, out,
+                                                                  log_sum_exp, out_gradient, gradients, options);
+  if (ops::asks_for_nothing(gradients)) return;
+  const kernels::AttentionKernels& kernels = kernels::attention_kernels(engine.isa());
+  BackwardCall call{.query = query,
+                    .key = key,
+                    .value = value,
+                    .out = out,
+                    .log_sum_exp = log_sum_exp,
+                    .out_gradient = out_gradient,
+                    .gradients = gradients,
+                    .options = options,
+                    .sizes = sizes,
+                    .sequences = {options, sizes.query_length, sizes.key_length},
+                    .kernels = kernels,
+                    .backward = kernels::attention_backward_kernels(engine.isa()),
+                    .plan = ops::plan_attention_backward(engine, kernels, sizes),
+                    .scale = 0.0f,
+                    .exponent_scale = 0.0f,
+                    .dropout = ops::dropout_of(options),
+                    .scratch = nullptr};
+  set_scale(call);
+  const runtime::Scratch scratch(engine, call.plan.bytes);
+  call.scratch = scratch.data();
+  std::fill_n(call.part<std::int64_t>(call.plan.progress), sizes.batch * sizes.key_value_heads * call.plan.key_blocks,
+              0);
+  begin_rows(engine, call);
+  if (gradients.query || gradients.key || gradients.value) {
+    (options.query_offsets.empty() ? differentiate_samples : differentiate_packed)(engine, call);
+  }
+  if (gradients.bias) ops::differentiate_bias(engine, call);
+}
+
+std::size_t backward_workspace_bytes(const Engine& engine, const AttentionShape& shape) {
+  const ops::AttentionSizes sizes = ops::check_attention_shape("backward_workspace_bytes", shape);
+  return ops::plan_attention_backward(engine, kernels::attention_kernels(engine.isa()), sizes).bytes;
+}
+
+void reserve_backward(Engine& engine, const AttentionShape& shape) {
+  const std::size_t bytes = backward_workspace_bytes(engine, shape);
+  runtime::reserve_scratch(engine, &bytes, 1);
+}
+
+}  // namespace headlight

@@ -1,0 +1,122 @@
+#include "ops/attention_backward_block.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "ops/attention_rows.h"
+
+namespace headlight::ops {
+
+BackwardBlock::BackwardBlock(const BackwardCall& call, int lane, std::int64_t sample, std::int64_t key_value_head,
+                             const AttentionSequence& sequence, std::int64_t first_key, std::int64_t keys) noexcept
+    : call_(call),
+      lane_(lane),
+      sample_(sample),
+      sequence_(sequence),
+      first_key_(first_key),
+      rule_(call.options, sequence) {
+  const BackwardPlan& plan = call.plan;
+  const auto part = [&](std::size_t offset) { return call.lane_part<float>(lane, offset); };
+  const std::int64_t tensor_key = sequence.first_key + first_key;
+  tile_.keys = keys;
+  tile_.head_dim = call.sizes.head_dim;
+  tile_.value_dim = call.sizes.value_dim;
+  tile_.padded_head_dim = plan.padded_head_dim;
+  tile_.padded_value_dim = plan.padded_value_dim;
+  tile_.query = part(plan.lane.query);
+  tile_.out_gradient = part(plan.lane.out_gradient);
+  tile_.minus_log_sum_exp = part(plan.lane.minus_log_sum_exp);
+  tile_.key_panels = part(plan.lane.key_panels);
+  tile_.value_panels = part(plan.lane.value_panels);
+  tile_.key = part(plan.lane.key);
+  tile_.begin = call.lane_part<std::int32_t>(lane, plan.lane.begin);
+  tile_.end = call.lane_part<std::int32_t>(lane, plan.lane.end);
+  tile_.first_key = tensor_key;
+  tile_.exponent_scale = call.exponent_scale;
+  tile_.scale = call.scale;
+  tile_.dropout = call.options.dropout.probability == 0 ? nullptr : &call.dropout;
+  tile_.sequence_key = first_key;
+  tile_.weights = part(plan.lane.weights);
+  tile_.score_gradients = part(plan.lane.score_gradients);
+  tile_.stride = plan.stride;
+  set_mask_strides(call.options, tile_.masks);
+
+  const float* const key = &call.key(sample, tensor_key, key_value_head, 0);
+  const float* const value = &call.value(sample, tensor_key, key_value_head, 0);
+  call.kernels.pack_keys(key, call.key.stride(1), keys, tile_.head_dim, part(plan.lane.key_panels));
+  call.kernels.pack_keys(value, call.value.stride(1), keys, tile_.value_dim, part(plan.lane.value_panels));
+  call.backward.pad_rows(key, call.key.stride(1), keys, tile_.head_dim, part(plan.lane.key), plan.padded_head_dim);
+}
+
+bool BackwardBlock::find_intervals(std::int64_t first_row, std::int64_t rows) noexcept {
+  const auto clamped = [&](std::int64_t key) {
+    return static_cast<std::int32_t>(std::clamp<std::int64_t>(key - first_key_, 0, tile_.keys));
+  };
+  // Neither end of an interval goes back from row to row, so the first and the last row answer for all between.
+  const KeyInterval first = rule_(first_row);
+  const KeyInterval last = rule_(first_row + rows - 1);
+  const std::int64_t last_key = first_key_ + tile_.keys;
+  tile_.whole = std::max(first.begin, last.begin) <= first_key_ && last_key <= std::min(first.end, last.end);
+  if (tile_.whole) return true;
+  auto* const begin = call_.lane_part<std::int32_t>(lane_, call_.plan.lane.begin);
+  auto* const end = call_.lane_part<std::int32_t>(lane_, call_.plan.lane.end);
+  bool sees_any = false;
+  for (std::int64_t r = 0; r < rows; ++r) {
+    const KeyInterval interval = rule_(first_row + r);
+    begin[r] = clamped(interval.begin);
+    end[r] = clamped(interval.end);
+    sees_any = sees_any || begin[r] < end[r];
+  }
+  return sees_any;
+}
+
+void BackwardBlock::take_masks(std::int64_t head, std::int64_t first_query) noexcept {
+  auto* const mask = call_.lane_part<const std::uint8_t*>(lane_, call_.plan.lane.row_masks);
+  auto* const bias = call_.lane_part<const float*>(lane_, call_.plan.lane.row_biases);
+  for (std::int64_t r = 0; r < tile_.rows; ++r) {
+    if (call_.options.mask) mask[r] = broadcast_row(call_.options.mask->entries, sample_, head, first_query + r);
+    if (call_.options.bias) bias[r] = broadcast_row(call_.options.bias, sample_, head, first_query + r);
+  }
+  tile_.masks.mask = call_.options.mask ? mask : nullptr;
+  tile_.masks.bias = call_.options.bias ? bias : nullptr;
+}
+
+bool BackwardBlock::all_finite() noexcept {
+  const auto finite = [&](const float* rows, std::int64_t count, std::int64_t padded, std::int64_t dim) {
+    return call_.kernels.all_finite(rows, padded, count, dim);
+  };
+  if (keys_finite_ == Finite::unknown) {
+    keys_finite_ = finite(tile_.key, tile_.keys, tile_.padded_head_dim, tile_.head_dim) ? Finite::yes : Finite::no;
+  }
+  return keys_finite_ == Finite::yes && finite(tile_.query, tile_.rows, tile_.padded_head_dim, tile_.head_dim) &&
+         finite(tile_.out_gradient, tile_.rows, tile_.padded_value_dim, tile_.value_dim);
+}
+
+bool BackwardBlock::take_rows(std::int64_t head, std::int64_t first_row, std::int64_t rows) noexcept {
+  if (!find_intervals(first_row, rows)) return false;
+  const BackwardPlan& plan = call_.plan;
+  const std::int64_t query = sequence_.first_query + first_row;
+  tile_.rows = rows;
+  tile_.delta = call_.delta(sample_, head) + query;
+  tile_.first_row = {static_cast<std::uint32_t>(first_row),
+                     static_cast<std::uint32_t>(sample_ * call_.sizes.query_heads + head)};
+  call_.backward.pad_rows(&call_.query(sample_, query, head, 0), call_.query.stride(1), rows, tile_.head_dim,
+                          call_.lane_part<float>(lane_, plan.lane.query), plan.padded_head_dim);
+  call_.backward.pad_rows(&call_.out_gradient(sample_, query, head, 0), call_.out_gradient.stride(1), rows,
+                          tile_.value_dim, call_.lane_part<float>(lane_, plan.lane.out_gradient),
+                          plan.padded_value_dim);
+  auto* const minus_log_sum_exp = call_.lane_part<float>(lane_, plan.lane.minus_log_sum_exp);
+  for (std::int64_t r = 0; r < rows; ++r) {
+    constexpr double kLog2e = 1.44269504088896340736;
+    constexpr float kInfinity = std::numeric_limits<float>::infinity();
+    const float log_sum_exp = call_.log_sum_exp(sample_, head, query + r);
+    minus_log_sum_exp[r] =
+        log_sum_exp == -kInfinity ? -kInfinity : static_cast<float>(-kLog2e * static_cast<double>(log_sum_exp));
+  }
+  if (call_.options.mask || call_.options.bias) take_masks(head, query);
+  const bool hides = !tile_.whole || call_.options.mask;
+  tile_.exactly = hides && !all_finite();
+  return true;
+}
+
+}  // namespace headlight::ops

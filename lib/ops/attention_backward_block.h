@@ -1,0 +1,77 @@
+// One block of keys and the blocks of query rows that it meets: from checked views to tiles of the kernels.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "headlight/attention_backward.h"
+#include "kernels/kernels.h"
+#include "ops/attention_backward_plan.h"
+#include "ops/attention_masks.h"
+
+namespace headlight::ops {
+
+// One checked call.
+struct BackwardCall {
+  View<const float, 4> query;
+  View<const float, 4> key;
+  View<const float, 4> value;
+  View<const float, 4> out;
+  View<const float, 3> log_sum_exp;
+  View<const float, 4> out_gradient;
+  const AttentionGradients& gradients;
+  const AttentionOptions& options;
+  AttentionSizes sizes;
+  AttentionSequences sequences;
+  const kernels::AttentionKernels& kernels;
+  const kernels::AttentionBackwardKernels& backward;
+  BackwardPlan plan;
+  float scale;
+  float exponent_scale;  // scale / log 2
+  kernels::AttentionDropout dropout;
+  std::byte* scratch;
+
+  template <class T>
+  [[nodiscard]] T* lane_part(int lane, std::size_t offset) const noexcept {
+    return reinterpret_cast<T*>(scratch + plan.lanes_begin + static_cast<std::size_t>(lane) * plan.lane.bytes + offset);
+  }
+  template <class T>
+  [[nodiscard]] T* part(std::size_t offset) const noexcept {
+    return reinterpret_cast<T*>(scratch + offset);
+  }
+  [[nodiscard]] float* delta(std::int64_t sample, std::int64_t head) const noexcept {
+    return part<float>(plan.delta) + (sample * sizes.query_heads + head) * sizes.query_length;
+  }
+};
+
+class BackwardBlock {
+ public:
+  // Keys [first_key, first_key + keys) of a sequence, at most key_block of them; packs them in the lane's memory.
+  BackwardBlock(const BackwardCall& call, int lane, std::int64_t sample, std::int64_t key_value_head,
+                const AttentionSequence& sequence, std::int64_t first_key, std::int64_t keys) noexcept;
+
+  // The rows of the sequence outside [first, last) see none of the keys.
+  [[nodiscard]] RowInterval rows() const noexcept { return rule_.rows_that_see(first_key_, first_key_ + tile_.keys); }
+
+  // Makes `rows` rows of a query head from the sequence's first_row on the tile's rows, at most query_block of them;
+  // false where none of them sees a key.
+  bool take_rows(std::int64_t head, std::int64_t first_row, std::int64_t rows) noexcept;
+
+  [[nodiscard]] kernels::BackwardTile& tile() noexcept { return tile_; }
+
+ private:
+  bool find_intervals(std::int64_t first_row, std::int64_t rows) noexcept;
+  void take_masks(std::int64_t head, std::int64_t first_query) noexcept;
+  [[nodiscard]] bool all_finite() noexcept;
+
+  const BackwardCall& call_;
+  int lane_;
+  std::int64_t sample_;
+  AttentionSequence sequence_;
+  std::int64_t first_key_;
+  IntervalRule rule_;
+  kernels::BackwardTile tile_{};
+  enum class Finite : std::uint8_t { unknown, yes, no } keys_finite_ = Finite::unknown;
+};
+
+}  // namespace headlight::ops

@@ -1,0 +1,81 @@
+#include "ops/attention_backward_check.h"
+
+#include <array>
+
+#include "ops/check.h"
+
+namespace headlight::ops {
+namespace {
+
+struct Named {
+  std::string_view name;
+  Extent extent;
+};
+
+bool is_same_view(const View<float, 4>& a, const View<const float, 4>& b) noexcept {
+  return a.data == b.data && a.shape == b.shape && a.strides == b.strides;
+}
+
+}  // namespace
+
+AttentionSizes check_attention_backward(std::string_view operation, View<const float, 4> query,
+                                        View<const float, 4> key, View<const float, 4> value, View<const float, 4> out,
+                                        View<const float, 3> log_sum_exp, View<const float, 4> out_gradient,
+                                        const AttentionGradients& gradients, const AttentionOptions& options) {
+  AttentionOptions inputs_alone = options;
+  inputs_alone.log_sum_exp = {};
+  inputs_alone.probabilities = {};
+  // Checked as the output that it once was; nothing is written to it.
+  const View<const float, 4>& result = out ? out : out_gradient;
+  const AttentionSizes sizes = check_attention(
+      operation, query, key, value, {const_cast<float*>(result.data), result.shape, result.strides}, inputs_alone);
+  const std::array<std::int64_t, 4> rows = {sizes.batch, sizes.query_length, sizes.query_heads, sizes.value_dim};
+  check_shape(operation, "out_gradient", out_gradient.shape, rows, "[B, Lq, Hq, Dv]");
+  if (out) {
+    const std::array<std::int64_t, 3> lse = {sizes.batch, sizes.query_heads, sizes.query_length};
+    check_shape(operation, "log_sum_exp", log_sum_exp.shape, lse, "[B, Hq, Lq]");
+  }
+  if (gradients.bias && !options.bias) fail(operation, "gradients.bias given without options.bias");
+
+  std::array<Named, 8> inputs = {{{"query", check_view(operation, "query", query)},
+                                  {"key", check_view(operation, "key", key)},
+                                  {"value", check_view(operation, "value", value)},
+                                  {"out_gradient", check_view(operation, "out_gradient", out_gradient)},
+                                  {"log_sum_exp", check_view(operation, "log_sum_exp", log_sum_exp)},
+                                  {"bias", check_view(operation, "bias", options.bias)},
+                                  {},
+                                  {"out", check_view(operation, "out", out)}}};
+  if (options.mask) inputs[6] = {"mask", check_view(operation, "mask", options.mask->entries)};
+  const View<const float, 4> bias = options.bias;
+  struct Gradient {
+    std::string_view name;
+    const View<float, 4>& view;
+    std::array<std::int64_t, 4> shape;
+    std::string_view meaning;
+  };
+  const std::array<Gradient, 4> list = {{{"gradients.query", gradients.query, query.shape, "the shape of query"},
+                                         {"gradients.key", gradients.key, key.shape, "the shape of key"},
+                                         {"gradients.value", gradients.value, value.shape, "the shape of value"},
+                                         {"gradients.bias", gradients.bias, bias.shape, "the shape of bias"}}};
+  std::array<Named, 4> outputs{};
+  for (std::size_t g = 0; g < list.size(); ++g) {
+    const Gradient& gradient = list[g];
+    if (!gradient.view) continue;
+    check_shape(operation, gradient.name, gradient.view.shape, gradient.shape, gradient.meaning);
+    outputs[g] = {gradient.name, check_view(operation, gradient.name, gradient.view)};
+    check_no_self_overlap(operation, gradient.name, gradient.view.shape, gradient.view.strides);
+    for (std::size_t other = 0; other < g; ++other) {
+      check_disjoint(operation, gradient.name, outputs[g].extent, outputs[other].name, outputs[other].extent);
+    }
+    for (const Named& input : inputs) {
+      const bool allowed = g == 0 && input.name == "out" && is_same_view(gradient.view, out);
+      if (!allowed) check_disjoint(operation, gradient.name, outputs[g].extent, input.name, input.extent);
+    }
+  }
+  if (gradients.accumulate && gradients.query && out && is_same_view(gradients.query, out)) {
+    fail(operation, "gradients.query is out, and accumulate is set");
+  }
+  return sizes;
+}
+
+}  // namespace headlight::ops

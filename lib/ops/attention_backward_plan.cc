@@ -1,0 +1,68 @@
+#include "ops/attention_backward_plan.h"
+
+#include <algorithm>
+
+#include "runtime/parallel.h"
+
+namespace headlight::ops {
+namespace {
+
+constexpr std::int64_t round_up(std::int64_t n, std::int64_t to) { return (n + to - 1) / to * to; }
+
+// An order of magnitude, for deciding whether other threads are worth waking.
+double estimated_nanoseconds(const kernels::AttentionKernels& kernels, const AttentionSizes& sizes) noexcept {
+  const double pairs = static_cast<double>(sizes.batch) * static_cast<double>(sizes.query_heads) *
+                       static_cast<double>(sizes.query_length) * static_cast<double>(sizes.key_length);
+  const double width = 3.0 * static_cast<double>(sizes.head_dim) + 2.0 * static_cast<double>(sizes.value_dim);
+  return pairs * width / (6.0 * kernels.lanes);  // about six vector products a nanosecond
+}
+
+void lay_out_lane(const kernels::AttentionKernels& kernels, const AttentionSizes& sizes, BackwardPlan& plan) noexcept {
+  runtime::ScratchLayout layout;
+  BackwardLane& lane = plan.lane;
+  const std::int64_t rows = plan.query_block;
+  const std::int64_t keys = plan.key_block;
+  lane.query = layout.add<float>(rows * plan.padded_head_dim);
+  lane.out_gradient = layout.add<float>(rows * plan.padded_value_dim);
+  lane.minus_log_sum_exp = layout.add<float>(rows);
+  lane.begin = layout.add<std::int32_t>(rows);
+  lane.end = layout.add<std::int32_t>(rows);
+  lane.row_masks = layout.add<const std::uint8_t*>(rows);
+  lane.row_biases = layout.add<const float*>(rows);
+  lane.weights = layout.add<float>(rows * plan.stride);
+  lane.score_gradients = layout.add<float>(rows * plan.stride);
+  // Tiles read whole vectors of the last panel.
+  lane.key_panels = layout.add<float>(keys * sizes.head_dim + kernels.key_panel);
+  lane.value_panels = layout.add<float>(keys * sizes.value_dim + kernels.key_panel);
+  lane.key = layout.add<float>(keys * plan.padded_head_dim);
+  lane.key_gradient = layout.add<float>(keys * plan.padded_head_dim);
+  lane.value_gradient = layout.add<float>(keys * plan.padded_value_dim);
+  lane.bias_sums = layout.add<float>(rows * keys);
+  lane.bytes = layout.bytes();
+}
+
+}  // namespace
+
+BackwardPlan plan_attention_backward(const Engine& engine, const kernels::AttentionKernels& kernels,
+                                     const AttentionSizes& sizes) noexcept {
+  BackwardPlan plan{};
+  // Both are whole groups of six rows and whole panels of keys.
+  plan.query_block = sizes.head_dim + sizes.value_dim <= 128 ? 96 : 48;
+  plan.key_block = 192;
+  plan.key_blocks = (sizes.key_length + plan.key_block - 1) / plan.key_block;
+  plan.padded_head_dim = round_up(sizes.head_dim, kernels.lanes);
+  plan.padded_value_dim = round_up(sizes.value_dim, kernels.lanes);
+  plan.stride = plan.key_block + kernels.lanes;
+  const std::int64_t units = sizes.batch * sizes.key_value_heads * plan.key_blocks;
+  plan.lanes = runtime::lanes_for(engine, units, estimated_nanoseconds(kernels, sizes));
+  lay_out_lane(kernels, sizes, plan);
+
+  runtime::ScratchLayout layout;
+  plan.lanes_begin = layout.add<std::byte>(static_cast<std::int64_t>(plan.lane.bytes) * plan.lanes);
+  plan.delta = layout.add<float>(sizes.batch * sizes.query_heads * sizes.query_length);
+  plan.progress = layout.add<std::int64_t>(units);
+  plan.bytes = layout.bytes();
+  return plan;
+}
+
+}  // namespace headlight::ops

@@ -1,0 +1,123 @@
+// attention_backward() against its plain float64 twin: ragged sizes, every option, every instruction set.
+#include "headlight/attention_backward.h"
+
+#include <algorithm>
+#include <cstdint>
+
+#include "gtest/gtest.h"
+#include "support/attention_gradients.h"
+#include "support/gradient_check.h"
+#include "support/isas.h"
+#include "support/quick.h"
+
+namespace headlight {
+namespace {
+
+using test::AttentionCase;
+using test::AttentionInputs;
+using test::GradientTensors;
+
+class AttentionBackwardTest : public test::EachIsa {};
+
+// Forward and then backward.
+GradientTensors<float> gradients_of(Engine& engine, const AttentionCase& c, const AttentionInputs& in,
+                                    const Tensor<float, 4>& out_gradient) {
+  Tensor<float, 4> out(out_gradient.shape());
+  Tensor<float, 3> log_sum_exp({c.batch, c.query_heads, c.query_length});
+  AttentionOptions options = in.options;
+  options.log_sum_exp = log_sum_exp;
+  attention(engine, in.query, in.key, in.value, out, options);
+  GradientTensors<float> gradients(in);
+  for (Tensor<float, 4>* tensor : {&gradients.query, &gradients.key, &gradients.value, &gradients.bias}) {
+    for (float& element : *tensor) element = 1e30f;
+  }
+  attention_backward(engine, in.query, in.key, in.value, out, log_sum_exp, out_gradient,
+                     gradients.asked<AttentionGradients>(), in.options);
+  return gradients;
+}
+
+void expect_close(Engine& engine, const AttentionCase& c) {
+  SCOPED_TRACE(c.line());
+  const AttentionInputs in(c);
+  const Tensor<float, 4> out_gradient = test::out_gradient_of(c);
+  test::expect_close_gradients(
+      gradients_of(engine, c, in, out_gradient), test::plain_gradients<float>(in, out_gradient),
+      test::plain_gradients<double>(in, out_gradient), test::gradient_yardsticks(in, out_gradient));
+}
+
+TEST_P(AttentionBackwardTest, EveryOptionAtRandom) {
+  Engine engine(options(2));
+  const int cases = test::count(200, 40);
+  for (int seed = 0; seed < cases; ++seed) {
+    expect_close(engine, test::random_attention_case(static_cast<std::uint64_t>(seed), seed % 8 == 0 ? 450 : 70));
+  }
+}
+
+TEST_P(AttentionBackwardTest, EveryHeadDim) {
+  Engine engine(options());
+  for (std::int64_t dim = 1; dim <= 256; dim += dim < 34 ? 1 : 37) {
+    AttentionCase c;
+    c.seed = static_cast<std::uint64_t>(dim);
+    c.query_length = 5 + dim % 17;
+    c.key_length = 1 + dim * 7 % 150;
+    c.query_heads = 2;
+    c.head_dim = dim;
+    c.value_dim = dim % 2 == 0 ? dim : 257 - dim;
+    expect_close(engine, c);
+  }
+}
+
+TEST_P(AttentionBackwardTest, SeveralBlocksOfRowsAndKeys) {
+  Engine engine(options(2));
+  for (const char* line :
+       {"seed=1 B=1 Lq=500 Lk=500 Hq=2 Hkv=1 D=16 Dv=16 causal=top-left dropout=0.25",
+        "seed=2 B=1 Lq=300 Lk=700 Hq=1 Hkv=1 D=8 Dv=24 causal=bottom-right window=250,-1",
+        "seed=3 B=1 Lq=600 Lk=600 Hq=1 Hkv=1 D=8 Dv=8 chunk=250 dropout=0.5",
+        "seed=4 B=1 Lq=640 Lk=640 Hq=1 Hkv=1 D=8 Dv=8 query_offsets=0,3,403,404,640 dropout=0.125"}) {
+    expect_close(engine, AttentionCase::parse(line));
+  }
+}
+
+// In float32, against differences of the float64 twin.
+TEST_P(AttentionBackwardTest, AgreesWithCentralDifferences) {
+  Engine engine(options());
+  const AttentionCase c =
+      AttentionCase::parse("seed=9 B=2 Lq=11 Lk=13 Hq=4 Hkv=2 D=6 Dv=5 causal=bottom-right dropout=0.25");
+  const AttentionInputs in(c);
+  const Tensor<float, 4> out_gradient = test::out_gradient_of(c);
+  const auto weights = test::converted<double>(out_gradient);
+  const GradientTensors<float> gradients = gradients_of(engine, c, in, out_gradient);
+  auto query = test::converted<double>(in.query);
+  auto key = test::converted<double>(in.key);
+  auto value = test::converted<double>(in.value);
+  Tensor<double, 4> out(weights.shape());
+  const auto loss = [&] {
+    reference::attention<double>(query, key, value, out, in.options);
+    return test::weighted_sum(out, weights);
+  };
+  EXPECT_TRUE(test::gradient_agrees(query, gradients.query, loss, {.tolerance = 2e-6}));
+  EXPECT_TRUE(test::gradient_agrees(key, gradients.key, loss, {.tolerance = 2e-6}));
+  EXPECT_TRUE(test::gradient_agrees(value, gradients.value, loss, {.tolerance = 2e-6}));
+}
+
+TEST_P(AttentionBackwardTest, UnfusedAgrees) {
+  Engine engine(options(2));
+  const int cases = test::count(60, 15);
+  for (int seed = 0; seed < cases; ++seed) {
+    const AttentionCase c = test::random_attention_case(static_cast<std::uint64_t>(seed), 70);
+    SCOPED_TRACE(c.line());
+    const AttentionInputs in(c);
+    const Tensor<float, 4> out_gradient = test::out_gradient_of(c);
+    GradientTensors<float> gradients(in);
+    attention_unfused_backward(engine, in.query, in.key, in.value, out_gradient, gradients.asked<AttentionGradients>(),
+                               in.options);
+    test::expect_close_gradients(gradients, test::plain_gradients<float>(in, out_gradient),
+                                 test::plain_gradients<double>(in, out_gradient),
+                                 test::gradient_yardsticks(in, out_gradient));
+  }
+}
+
+HEADLIGHT_ON_EVERY_ISA(AttentionBackwardTest);
+
+}  // namespace
+}  // namespace headlight

@@ -1,0 +1,105 @@
+// What a call of attention_backward() gives, and what its errors are measured by.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+
+#include "headlight/attention_backward.h"
+#include "reference/attention.h"
+#include "reference/attention_backward.h"
+#include "support/attention_case.h"
+#include "support/compare.h"
+
+namespace headlight::test {
+
+template <class Scalar>
+struct GradientTensors {
+  explicit GradientTensors(const AttentionInputs& in)
+      : query(in.query.shape()), key(in.key.shape()), value(in.value.shape()), bias(in.bias.shape()) {}
+  Tensor<Scalar, 4> query;
+  Tensor<Scalar, 4> key;
+  Tensor<Scalar, 4> value;
+  Tensor<Scalar, 4> bias;
+
+  // What attention_backward() or its twin is asked for: a bias where there is one.
+  template <class Gradients>
+  [[nodiscard]] Gradients asked() {
+    Gradients gradients{query, key, value};
+    if (bias.size() != 0) gradients.bias = bias;
+    return gradients;
+  }
+};
+
+[[nodiscard]] inline Tensor<float, 4> out_gradient_of(const AttentionCase& c) {
+  Random random(c.seed + 0x5EED);
+  return random.normal_tensor<4>({c.batch, c.query_length, c.query_heads, c.value_dim});
+}
+
+// By the twin, from the inputs in its own precision.
+template <class Scalar>
+GradientTensors<Scalar> plain_gradients(const AttentionInputs& in, const Tensor<float, 4>& out_gradient) {
+  GradientTensors<Scalar> plain(in);
+  reference::attention_backward<Scalar>(converted<Scalar>(in.query), converted<Scalar>(in.key),
+                                        converted<Scalar>(in.value), converted<Scalar>(out_gradient),
+                                        plain.template asked<reference::AttentionGradients<Scalar>>(), in.options);
+  return plain;
+}
+
+// Gradients are sums that cancel: dP − δ is 0 for a row that sees one key, whatever the size of both. So errors are
+// measured by what was added up: dV by Σ_i P Z |dO|, dQ by scale · Σ_j P (|dP| + |δ|) |K|, dK and d(bias) likewise,
+// with |dP| for Σ_d |dO_d V_d|.
+inline GradientTensors<double> gradient_yardsticks(const AttentionInputs& in, const Tensor<float, 4>& out_gradient) {
+  GradientTensors<double> sizes(in);
+  const auto query = converted<double>(in.query);
+  const auto key = converted<double>(in.key);
+  const double scale = std::abs(reference::attention_scale<double>(in.options, query.shape()[3]));
+  const auto& bias = sizes.bias.shape();
+  reference::AttentionRow<double> row;
+  for (std::int64_t b = 0; b < query.shape()[0]; ++b) {
+    for (std::int64_t h = 0; h < query.shape()[2]; ++h) {
+      const std::int64_t of_key = h / (query.shape()[2] / key.shape()[2]);
+      for (std::int64_t i = 0; i < query.shape()[1]; ++i) {
+        reference::attention_row<double>(query, key, in.options, b, h, i, row);
+        const auto probability_gradient = [&](std::size_t k) {
+          double size = 0;
+          for (std::int64_t d = 0; d < in.value.shape()[3]; ++d) {
+            size += std::abs(static_cast<double>(out_gradient(b, i, h, d)) *
+                             static_cast<double>(in.value(b, row.keys[k], of_key, d)));
+          }
+          return size * row.dropout_factors[k];
+        };
+        double delta = 0;
+        for (std::size_t k = 0; k < row.keys.size(); ++k) delta += row.probabilities[k] * probability_gradient(k);
+        for (std::size_t k = 0; k < row.keys.size(); ++k) {
+          const std::int64_t j = row.keys[k];
+          const double score = row.probabilities[k] * (probability_gradient(k) + delta);
+          for (std::int64_t d = 0; d < query.shape()[3]; ++d) {
+            sizes.query(b, i, h, d) += scale * score * std::abs(key(b, j, of_key, d));
+            sizes.key(b, j, of_key, d) += scale * score * std::abs(query(b, i, h, d));
+          }
+          for (std::int64_t d = 0; d < in.value.shape()[3]; ++d) {
+            sizes.value(b, j, of_key, d) +=
+                row.probabilities[k] * row.dropout_factors[k] * std::abs(static_cast<double>(out_gradient(b, i, h, d)));
+          }
+          if (sizes.bias.size() == 0) continue;
+          sizes.bias(bias[0] == 1 ? 0 : b, bias[1] == 1 ? 0 : h, bias[2] == 1 ? 0 : i, bias[3] == 1 ? 0 : j) += score;
+        }
+      }
+    }
+  }
+  return sizes;
+}
+
+// All gradients within the promise.
+inline void expect_close_gradients(const GradientTensors<float>& actual, const GradientTensors<float>& plain,
+                                   const GradientTensors<double>& truth, const GradientTensors<double>& yardsticks) {
+  const auto close = [](const auto& a, const auto& p, const auto& t, const auto& y) {
+    return at_most_twice_the_plain_error(a.view(), p.view(), t.view(), y.view());
+  };
+  EXPECT_TRUE(close(actual.query, plain.query, truth.query, yardsticks.query)) << "query";
+  EXPECT_TRUE(close(actual.key, plain.key, truth.key, yardsticks.key)) << "key";
+  EXPECT_TRUE(close(actual.value, plain.value, truth.value, yardsticks.value)) << "value";
+  EXPECT_TRUE(close(actual.bias, plain.bias, truth.bias, yardsticks.bias)) << "bias";
+}
+
+}  // namespace headlight::test
