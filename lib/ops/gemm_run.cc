@@ -88,14 +88,17 @@ void run_gemm_batch(Engine& engine, const GemmBatch& batch) {
   }
 
   const std::int64_t blocks_each = split.row_blocks * split.column_blocks;
+  const std::int64_t rows_of_group = split.row_blocks / split.row_groups;
   const std::int64_t blocks = batch.count * blocks_each;
   runtime::parallel_for(engine, split.tasks, lanes, [&](std::int64_t task, int lane) noexcept {
     const std::int64_t end = std::min((task + 1) * split.grain, blocks);
     for (std::int64_t index = task * split.grain; index < end; ++index) {
       const std::int64_t item = index / blocks_each;
-      const std::int64_t inner = index % blocks_each;
-      const std::int64_t row_block = split.rows_fastest ? inner % split.row_blocks : inner / split.column_blocks;
-      const std::int64_t column_block = split.rows_fastest ? inner / split.row_blocks : inner % split.column_blocks;
+      const std::int64_t group = index % blocks_each / (rows_of_group * split.column_blocks);
+      const std::int64_t inner = index % (rows_of_group * split.column_blocks);
+      const std::int64_t row_block =
+          group * rows_of_group + (split.rows_fastest ? inner % rows_of_group : inner / split.column_blocks);
+      const std::int64_t column_block = split.rows_fastest ? inner / rows_of_group : inner % split.column_blocks;
       const std::int64_t row = first_row(product.rows, split.row_blocks, row_block);
       const std::int64_t column = column_block * split.columns_each;
       GemmBlock block = part(product, row, first_row(product.rows, split.row_blocks, row_block + 1) - row, column,

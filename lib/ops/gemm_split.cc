@@ -17,6 +17,10 @@ constexpr std::int64_t kPanelsPerTurn = 8;
 // six tasks a thread, 258 with three.
 constexpr std::int64_t kTasksPerThread = 3;
 constexpr std::int64_t kMaxPanels = 8;
+// With so many rows for each thread, each has its own, in all products of a layer the same: sums of the product before
+// then lie in its own second-level cache and not in another core's, and that B is read once for each thread hides
+// behind the products. Where every block packs its own panels of B, it takes more.
+constexpr std::int64_t kRowsPerThread = 48;
 // Multiply-adds that are worth handing out: a microsecond or two, some thirty times the cost of doing so.
 constexpr double kGrain = 2e5;
 
@@ -35,6 +39,9 @@ GemmSplit split_gemm(const kernels::GemmKernels& kernels, int threads, std::int6
   const bool packs = product.b_layout == kernels::GemmLayout::columns ||
                      (product.b_layout == kernels::GemmLayout::rows && tiles > kernels.in_place_tiles);
   split.row_blocks = divide_up(tiles, packs ? kTilesPerPackingBlock : kTilesPerBlock);
+  const std::int64_t rows_per_thread = packs ? kTilesPerPackingBlock * kernels.tile_rows : kRowsPerThread;
+  split.row_groups = batch == 1 && m >= rows_per_thread * threads ? threads : 1;
+  split.row_blocks = divide_up(split.row_blocks, split.row_groups) * split.row_groups;
   std::int64_t panels_each =
       std::clamp(batch * split.row_blocks * panels / (kTasksPerThread * threads), std::int64_t{1}, kMaxPanels);
   if (product.a_depth_stride != 1) panels_each = std::max(panels_each, kPanelsPerTurn);
@@ -42,7 +49,7 @@ GemmSplit split_gemm(const kernels::GemmKernels& kernels, int threads, std::int6
   split.columns_each = panels_each * kernels.panel_width;
   split.column_blocks = divide_up(panels, panels_each);
   // Whichever reads fewer bytes again: all of B for each block of rows, or all of A for each block of columns.
-  split.rows_fastest = n * (split.row_blocks - 1) > m * (split.column_blocks - 1);
+  split.rows_fastest = n * (split.row_blocks / split.row_groups - 1) > m / split.row_groups * (split.column_blocks - 1);
 
   const std::int64_t blocks = batch * split.row_blocks * split.column_blocks;
   const std::int64_t rows = divide_up(m, split.row_blocks);

@@ -11,9 +11,10 @@ namespace headlight::ops {
 // `grain` at a time.
 struct GemmSplit {
   std::int64_t row_blocks;
+  std::int64_t row_groups;  // divides row_blocks: all blocks of a group of rows are handed out before those of the next
   std::int64_t column_blocks;
   std::int64_t columns_each;  // a multiple of the panel width; the last block may have fewer
-  bool rows_fastest;          // neighbouring blocks share their columns of B, otherwise their rows of A
+  bool rows_fastest;          // neighbouring blocks of a group share their columns of B, otherwise their rows of A
   std::int64_t grain;
   std::int64_t tasks;
   std::int64_t scratch_floats;  // for one lane, a multiple of 32

@@ -1,6 +1,7 @@
-// One parallel call: its tasks, and the counter that hands them out.
+// One parallel call: its tasks, and the counters that hand them out.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 
@@ -17,27 +18,55 @@ inline constexpr std::size_t kSharingDistance = 128;
 // library that belongs to no object.
 extern constinit thread_local bool inside_task;
 
+// Every lane has a share of neighbouring tasks, the same one in each call of as many tasks and lanes, and takes from
+// the others' only when its own is done. So what a lane wrote in one call it finds in its own cache in the next: six
+// layers of MiniLM on 128 tokens, two threads (Intel), took 11.7 ms with one counter for all lanes and take 10.3.
 class Job {
  public:
   // Lives on the caller's stack until every lane has left.
-  Job(TaskFunction task, std::int64_t count) noexcept
-      : task_(task), count_(count), mode_(FloatingPointMode::of_this_thread()) {}
+  Job(TaskFunction task, std::int64_t count, int lanes) noexcept
+      : task_(task),
+        count_(count),
+        shares_(lanes < kMostShares ? lanes : kMostShares),
+        mode_(FloatingPointMode::of_this_thread()) {
+    for (int share = 0; share < shares_; ++share) next_[share].task.store(first_of(share), std::memory_order_relaxed);
+  }
 
-  // Takes tasks, in ascending order, until none is left.
+  // Takes the tasks of the lane's own share, in ascending order, then those that are left of the others'.
   void work(int lane) noexcept {
     const ScopedFloatingPointMode scoped_mode(mode_);
     const bool was_inside = inside_task;
     inside_task = true;
-    // Relaxed: what the tasks read was published when the lane was started.
-    for (std::int64_t index; (index = next_.fetch_add(1, std::memory_order_relaxed)) < count_;) task_(index, lane);
+    for (int step = 0; step < shares_; ++step) work_on((lane + step) % shares_, lane);
     inside_task = was_inside;
   }
 
  private:
+  // More lanes than this have a share together.
+  static constexpr int kMostShares = 32;
+
+  struct alignas(kSharingDistance) Next {
+    std::atomic<std::int64_t> task;
+  };
+
+  [[nodiscard]] std::int64_t first_of(int share) const noexcept {
+    return count_ / shares_ * share + std::min<std::int64_t>(share, count_ % shares_);
+  }
+
+  void work_on(int share, int lane) noexcept {
+    const std::int64_t end = first_of(share + 1);
+    std::atomic<std::int64_t>& next = next_[share].task;
+    // Relaxed: what the tasks read was published when the lane was started. The look spares a share that is done the
+    // write.
+    if (next.load(std::memory_order_relaxed) >= end) return;
+    for (std::int64_t index; (index = next.fetch_add(1, std::memory_order_relaxed)) < end;) task_(index, lane);
+  }
+
   TaskFunction task_;
   std::int64_t count_;
+  int shares_;
   FloatingPointMode mode_;
-  alignas(kSharingDistance) std::atomic<std::int64_t> next_{0};
+  Next next_[kMostShares];
 };
 
 }  // namespace headlight::runtime

@@ -32,10 +32,10 @@ void run_tasks(EngineState& engine, std::int64_t count, int lanes, TaskFunction 
   if (getpid() != engine.process) return run_inline(count, task);
   if (engine.executor) {
     if (engine.executor->inside_worker(engine.executor->context)) return run_inline(count, task);
-    Job job(task, count);
+    Job job(task, count, lanes);
     return run_on(*engine.executor, job, lanes);
   }
-  Job job(task, count);
+  Job job(task, count, lanes);
   if (!engine.pool->try_run(job, lanes)) run_inline(count, task);
 }
 

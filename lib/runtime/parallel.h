@@ -27,8 +27,10 @@ class TaskFunction {
   void (*call_)(void*, std::int64_t, int) noexcept;
 };
 
-// Runs tasks 0 … count − 1, handed out in ascending order to at most `lanes` lanes (clamped to engine.threads());
-// returns when all have ended. `lane` is in [0, lanes) and no two tasks run on one lane at once. With lanes ≤ 1 or
+// Runs tasks 0 … count − 1 on at most `lanes` lanes (clamped to engine.threads()); returns when all have ended. Lane l
+// begins with the l-th of `lanes` equal runs of neighbouring tasks, in ascending order, and then helps the others. Work
+// on rows that is cut into such runs thus finds its rows where the last call left them, whatever it does to them.
+// `lane` is in [0, lanes) and no two tasks run on one lane at once. With lanes ≤ 1 or
 // count ≤ 1 everything runs on the calling thread as lane 0 and no other thread is touched; likewise inside a task of
 // another call, in a forked child, and when the workers are serving another thread's call. Tasks must not throw.
 void run_tasks(EngineState& engine, std::int64_t count, int lanes, TaskFunction task) noexcept;

@@ -71,6 +71,26 @@ TEST_P(Parallel, RunsEveryTaskOnceOnALaneOfItsOwn) {
   }
 }
 
+// What a lane wrote in one call it finds in its own cache in the next.
+TEST_P(Parallel, LanesBeginWithTheirOwnShare) {
+  const int lanes = GetParam();
+  Engine engine(with_threads(lanes));
+  constexpr std::int64_t kEach = 5;
+  const std::int64_t tasks = kEach * lanes + std::min(lanes - 1, 2);  // the first two lanes have one more
+  std::vector<std::int64_t> first(static_cast<std::size_t>(lanes), -1);
+  std::atomic<int> arrived = 0;
+  parallel_for(engine, tasks, lanes, [&](std::int64_t task, int lane) {
+    std::int64_t& first_of_lane = first[static_cast<std::size_t>(lane)];
+    if (first_of_lane >= 0) return;
+    first_of_lane = task;
+    // Nobody helps others before all are there.
+    for (++arrived; arrived < lanes;) std::this_thread::yield();
+  });
+  for (int lane = 0; lane < lanes; ++lane) {
+    EXPECT_EQ(first[static_cast<std::size_t>(lane)], kEach * lane + std::min(lane, std::min(lanes - 1, 2)));
+  }
+}
+
 TEST_P(Parallel, SurvivesManyShortCalls) {
   Engine engine(with_threads(GetParam()));
   std::int64_t sum = 0;
