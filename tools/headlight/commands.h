@@ -10,6 +10,7 @@ void add_attend(CLI::App& program);
 void add_encode(CLI::App& program);
 void add_embed(CLI::App& program);
 void add_demo(CLI::App& program);
+void add_beams(CLI::App& program);
 void add_presets(CLI::App& program);
 
 }  // namespace headlight::program

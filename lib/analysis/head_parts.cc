@@ -1,0 +1,59 @@
+#include "headlight/analysis/head_parts.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "headlight/gemm.h"
+#include "ops/check.h"
+
+namespace headlight::analysis {
+namespace {
+
+constexpr std::string_view kName = "head_part_norms";
+
+// Rows that are multiplied at a time: enough for a good product, so few that the parts stay in a cache.
+constexpr std::int64_t kRows = 256;
+
+template <class T>
+View<const T, 2> block(const View<const T, 2>& x, std::int64_t row, std::int64_t rows, std::int64_t column,
+                       std::int64_t columns) {
+  return {&x(row, column), {rows, columns}, x.strides};
+}
+
+}  // namespace
+
+void head_part_norms(Engine& engine, View<const float, 2> outputs, View<const float, 2> output_weight,
+                     View<float, 2> norms) {
+  ops::check_view(kName, "outputs", outputs);
+  ops::check_view(kName, "output_weight", output_weight);
+  ops::check_view(kName, "norms", norms);
+  const std::int64_t width = outputs.extent(1);
+  const std::int64_t heads = norms.extent(1);
+  const std::array<std::int64_t, 2> square = {width, width};
+  ops::check_shape(kName, "output_weight", output_weight.shape, square, "[E, E]");
+  const std::array<std::int64_t, 2> expected = {outputs.extent(0), -1};
+  ops::check_shape(kName, "norms", norms.shape, expected, "[N, H]");
+  if (heads < 1 || width % heads != 0) {
+    ops::fail(kName, "norms is for " + std::to_string(heads) + " heads, expected a divisor of E, which is " +
+                         std::to_string(width));
+  }
+  const std::int64_t head_dim = width / heads;
+  Tensor<float, 2> part({std::min(kRows, outputs.extent(0)), width});
+  for (std::int64_t row = 0; row < outputs.extent(0); row += kRows) {
+    const std::int64_t rows = std::min(kRows, outputs.extent(0) - row);
+    for (std::int64_t head = 0; head < heads; ++head) {
+      gemm(engine, block(outputs, row, rows, head * head_dim, head_dim),
+           block(output_weight, 0, width, head * head_dim, head_dim), View<float, 2>(part.data(), {rows, width}),
+           {.transpose_b = Transpose::yes});
+      for (std::int64_t n = 0; n < rows; ++n) {
+        double sum = 0;
+        for (std::int64_t e = 0; e < width; ++e)
+          sum += static_cast<double>(part(n, e)) * static_cast<double>(part(n, e));
+        norms(row + n, head) = static_cast<float>(std::sqrt(sum));
+      }
+    }
+  }
+}
+
+}  // namespace headlight::analysis

@@ -1,0 +1,177 @@
+// headlight beams: what every head of a sentence looks at, as light.
+#include <algorithm>
+#include <charconv>
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "headlight/models/atomic_file.h"
+#include "headlight/models/errors.h"
+#include "tools/headlight/beams.h"
+#include "tools/headlight/commands.h"
+#include "tools/headlight/engine_arguments.h"
+#include "tools/headlight/picture_text.h"
+#include "tools/headlight/process.h"
+#include "tools/headlight/validators.h"
+
+namespace headlight::program {
+namespace {
+
+struct Arguments {
+  EngineArguments engine;
+  std::string model, text, words, attention, out;
+  bool has_text = false, pieces = false;
+  std::int64_t layer = kAll;
+  std::string heads, from, to;
+  std::int64_t top = 0;  // 0: as many as a picture of so many words bears
+};
+
+enum class Kind : std::uint8_t { page, still };
+
+Kind kind_of(const std::string& out) {
+  if (out.ends_with(".html")) return Kind::page;
+  if (out.ends_with(".svg")) return Kind::still;
+  throw UsageError("-o is " + models::in_quotes(out) + ", expected a name that ends in .html or .svg");
+}
+
+void check(const Arguments& arguments) {
+  const bool by_words = !arguments.words.empty() || !arguments.attention.empty();
+  if (arguments.has_text == by_words) throw UsageError("either --text, or --words with --attention, is needed");
+  if (arguments.has_text && arguments.model.empty()) throw UsageError("--text needs --model");
+  if (by_words && !arguments.model.empty()) throw UsageError("--model goes with --text");
+  if (by_words && (arguments.words.empty() || arguments.attention.empty())) {
+    throw UsageError("--words and --attention go together");
+  }
+}
+
+// "0,3,7" as ascending numbers of heads. Throws std::invalid_argument for a head that there is not.
+std::vector<std::int64_t> heads_of(const std::string& list, std::int64_t heads) {
+  std::vector<std::int64_t> found;
+  for (std::size_t begin = 0; begin <= list.size() && !list.empty();) {
+    const std::size_t end = std::min(list.find(',', begin), list.size());
+    std::int64_t head = 0;
+    const auto [stop, error] = std::from_chars(list.data() + begin, list.data() + end, head);
+    if (error != std::errc() || stop != list.data() + end) {
+      throw UsageError("--heads is " + models::in_quotes(list) + ", expected numbers such as 0,3,7");
+    }
+    if (head < 0 || head >= heads) {
+      throw std::invalid_argument("--heads: there is no head " + std::to_string(head) + ", expected 0 to " +
+                                  std::to_string(heads - 1));
+    }
+    found.push_back(head);
+    begin = end + 1;
+  }
+  for (std::int64_t head = 0; head < heads && list.empty(); ++head) found.push_back(head);
+  std::sort(found.begin(), found.end());
+  found.erase(std::unique(found.begin(), found.end()), found.end());
+  return found;
+}
+
+BeamView view_of(const Arguments& arguments, const Beams& beams) {
+  const auto layers = static_cast<std::int64_t>(beams.layers.size());
+  if (arguments.layer >= layers) {
+    throw std::invalid_argument("--layer: there is no layer " + std::to_string(arguments.layer) + ", expected 0 to " +
+                                std::to_string(layers - 1));
+  }
+  BeamView view;
+  view.layer = arguments.layer == kAll ? telling_layer(beams) : arguments.layer;
+  view.heads = heads_of(arguments.heads, beams.heads);
+  if (!arguments.from.empty()) view.from = find_word(beams, "--from", arguments.from);
+  if (!arguments.to.empty()) view.to = find_word(beams, "--to", arguments.to);
+  view.top = arguments.top > 0 ? arguments.top : beams.length() <= 24 ? 24 : beams.length() <= 128 ? 12 : 8;
+  view.top = std::min(view.top, beams.length());
+  return view;
+}
+
+Beams read_beams(const Arguments& arguments) {
+  if (!arguments.has_text) return beams_of_arrays(arguments.words, arguments.attention);
+  Engine engine(arguments.engine.options());
+  const models::Encoder model = models::load(arguments.model);
+  if (model.options().encoder.layers < 1)
+    throw models::FileError(arguments.model, "has no layers, expected at least 1");
+  const std::int64_t most = model.options().max_length;
+  if (static_cast<std::int64_t>(model.tokenizer().encode(arguments.text, most + 1).size()) > most) {
+    print_warning("the text has more than the model's " + std::to_string(most) +
+                  " tokens; what lies behind is left out");
+  }
+  Beams beams = beams_of_text(engine, model, arguments.text, arguments.pieces);
+  std::string folder = arguments.model;
+  while (folder.size() > 1 && folder.ends_with('/')) folder.pop_back();
+  beams.source = folder.substr(folder.rfind('/') + 1);
+  return beams;
+}
+
+// The brightest beam between two different words of each head, the brightest heads first.
+std::string summary(const Beams& beams, const BeamView& view) {
+  const std::string layer = "layer " + std::to_string(view.layer);
+  std::string text = layer + ", the brightest beams between words:\n";
+  std::vector<std::int64_t> seen;
+  for (const Beam& beam : beams_in_view(beams, view)) {
+    const BeamWord& from = beams.words[static_cast<std::size_t>(beam.from)];
+    const BeamWord& to = beams.words[static_cast<std::size_t>(beam.to)];
+    const bool known = std::count(seen.begin(), seen.end(), beam.head) > 0;
+    if (beam.from == beam.to || from.special || to.special || known || seen.size() == 5) continue;
+    seen.push_back(beam.head);
+    char weight[48];
+    std::snprintf(weight, sizeof weight, "  head %2lld  %3.0f %%  ", static_cast<long long>(beam.head),
+                  100 * static_cast<double>(beam.weight));
+    text += weight + label(from.text, 24) + " -> " + label(to.text, 24) + "\n";
+  }
+  return seen.empty() ? layer + ": no beam between two different words\n" : text;
+}
+
+void show(const Arguments& arguments) {
+  check(arguments);
+  const Kind kind = kind_of(arguments.out);
+  const Beams beams = read_beams(arguments);
+  const BeamView view = view_of(arguments, beams);
+  const std::string picture = kind == Kind::page ? beams_page(beams, view) : beams_still(beams, view);
+  models::AtomicFile file(arguments.out);
+  file.write(picture.data(), picture.size());
+  file.commit();
+  print(models::printable(arguments.out) + ": " + std::to_string(beams.length()) + " words, " +
+        std::to_string(beams.layers.size()) + (beams.layers.size() == 1 ? " layer" : " layers") + " of " +
+        std::to_string(beams.heads) + (beams.heads == 1 ? " head\n" : " heads\n") + summary(beams, view));
+}
+
+}  // namespace
+
+void add_beams(CLI::App& program) {
+  CLI::App* const command =
+      program.add_subcommand("beams", "A picture of what every head of a sentence looks at: HTML, or SVG for papers");
+  const auto arguments = std::make_shared<Arguments>();
+  const auto add = [&](const char* option, std::string& value, const char* type, const char* help) {
+    return command->add_option(option, value, help)->type_name(type);
+  };
+  add("--model", arguments->model, "DIR", "Folder with config.json, model.safetensors, vocab.txt")->check(file_name());
+  CLI::Option* const text = add("--text", arguments->text, "TEXT", "The sentence");
+  add("--words", arguments->words, "WORDS", "Instead of a model: words, with spaces between them");
+  add("--attention", arguments->attention, "NPY", "float32 [layers, heads, L, L]: the weights for --words")
+      ->check(file_name());
+  add("-o,--output", arguments->out, "FILE", "The picture: .html to explore, .svg for papers")
+      ->check(file_name())
+      ->required();
+  command->add_option("--layer", arguments->layer, "The layer shown (first); default: where words look at words most")
+      ->type_name("N")
+      ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 30).description(""));
+  add("--heads", arguments->heads, "0,3,7", "The heads shown (first); default: all");
+  add("--from", arguments->from, "WORD", "Only what this word looks at; WORD#2 is the second of several");
+  add("--to", arguments->to, "WORD", "Only what looks at this word");
+  command
+      ->add_option("--top", arguments->top, "Beams of each word and head, the brightest; default: 24, for long texts 8")
+      ->type_name("K")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 30).description(""));
+  command->add_flag("--pieces", arguments->pieces, "Show the tokens of --text, instead of putting words together");
+  arguments->engine.add_to(*command);
+  command->footer(
+      "Example (after tools/run):\n"
+      "  build/release/headlight beams --model downloads/all-MiniLM-L6-v2 --text \"The animal didn't cross the street "
+      "because it was too tired.\" -o beams.html");
+  command->callback([arguments, text] {
+    arguments->has_text = text->count() > 0;
+    show(*arguments);
+  });
+}
+
+}  // namespace headlight::program
