@@ -27,6 +27,13 @@ struct BackwardTile {
   const float* minus_log_sum_exp;  // [rows], in units of log 2; −inf: a row of zeros
   const float* delta;              // [rows]
 
+  // Where the rows that are worked on next lie in the tensors, as a hint.
+  const float* next_query;
+  std::int64_t next_query_stride;
+  const float* next_out_gradient;
+  std::int64_t next_out_gradient_stride;
+  std::int64_t next_rows;
+
   // The block's keys and values, packed as AttentionKernels::pack_keys() does, and its keys as rows.
   const float* key_panels;
   const float* value_panels;

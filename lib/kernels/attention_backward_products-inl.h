@@ -1,4 +1,4 @@
-// What weights and score gradients of a tile are multiplied into.
+// The products of a tile.
 #pragma once
 
 #include "kernels/attention_backward_kernels.h"
@@ -6,8 +6,14 @@
 
 namespace headlight::HEADLIGHT_TARGET {
 
-// c[r] ← c[r] + factor · Σ_k a(r, k) · b[k], k ascending in one chain from +0; a(r, k) = a[k · a_stride + r] where
-// kTransposed, else a[r · a_stride + k].
+// How c[r] takes Σ_k a(r, k) · b[k], k ascending in one chain from +0. a(r, k) = a[k · a_stride + r] for `columns`,
+// else a[r · a_stride + k].
+enum class Product : std::uint8_t {
+  rows,        // c[r] ← sum
+  rows_added,  // c[r] ← c[r] + factor · sum
+  columns,     // the same, a transposed
+};
+
 struct GradientProduct {
   const float* a;
   std::int64_t a_stride;
@@ -20,7 +26,7 @@ struct GradientProduct {
   int last_lanes;  // lanes of the last vector that c has
 };
 
-template <bool kTransposed, int kRows, int kVectors>
+template <Product kProduct, int kRows, int kVectors>
 void gradient_tile(const GradientProduct& product) {
   Vec sums[kRows][kVectors];
 #pragma GCC unroll 8
@@ -28,6 +34,7 @@ void gradient_tile(const GradientProduct& product) {
 #pragma GCC unroll 4
     for (int v = 0; v < kVectors; ++v) sums[r][v] = zero();
   }
+  constexpr bool kTransposed = kProduct == Product::columns;
   const std::int64_t a_stride = product.a_stride;
   const std::int64_t b_stride = product.b_stride;
   constexpr int kPointers = (kRows + 2) / 3;
@@ -54,6 +61,10 @@ void gradient_tile(const GradientProduct& product) {
     float* c = product.c + r * product.c_stride;
 #pragma GCC unroll 4
     for (int v = 0; v < kVectors; ++v) {
+      if constexpr (kProduct == Product::rows) {
+        store(sums[r][v], c + v * kLanes);
+        continue;
+      }
       const int lanes = v == kVectors - 1 ? product.last_lanes : kLanes;
       store_lanes(fma(sums[r][v], factor, load_lanes(c + v * kLanes, lanes)), c + v * kLanes, lanes);
     }
@@ -62,28 +73,28 @@ void gradient_tile(const GradientProduct& product) {
 
 using GradientTile = void (*)(const GradientProduct&);
 
-template <bool kTransposed, int kVectors, int... kRows>
+template <Product kProduct, int kVectors, int... kRows>
 GradientTile gradient_tile_of_rows(std::int64_t rows, Counts<kRows...>) {
-  static constexpr GradientTile kTiles[] = {gradient_tile<kTransposed, kRows, kVectors>...};
+  static constexpr GradientTile kTiles[] = {gradient_tile<kProduct, kRows, kVectors>...};
   return kTiles[rows - 1];
 }
 
-template <bool kTransposed, int... kVectors>
+template <Product kProduct, int... kVectors>
 GradientTile gradient_tile_of(std::int64_t rows, std::int64_t vectors, Counts<kVectors...>) {
   using ForRows = GradientTile (*)(std::int64_t, CountsTo<kValueRows>::type);
-  static constexpr ForRows kTiles[] = {&gradient_tile_of_rows<kTransposed, kVectors>...};
+  static constexpr ForRows kTiles[] = {&gradient_tile_of_rows<kProduct, kVectors>...};
   return kTiles[vectors - 1](rows, {});
 }
 
 // All columns of at most kValueRows rows of c.
-template <bool kTransposed>
+template <Product kProduct>
 void gradient_rows(GradientProduct product, std::int64_t rows, std::int64_t dim) {
   constexpr CountsTo<kValueVectors>::type kCounts{};
   for (std::int64_t column = 0; column < dim; column += kValuePanel) {
     const std::int64_t columns = smaller(kValuePanel, dim - column);
     const std::int64_t vectors = divide_up(columns, kLanes);
     product.last_lanes = static_cast<int>(columns - (vectors - 1) * kLanes);
-    gradient_tile_of<kTransposed>(rows, vectors, kCounts)(product);
+    gradient_tile_of<kProduct>(rows, vectors, kCounts)(product);
     product.b += kValuePanel;
     product.c += kValuePanel;
   }
@@ -111,26 +122,25 @@ void gradient_row_exactly(const GradientProduct& product, std::int64_t a_step, s
   }
 }
 
-// The rows that see some of the keys j … j + keys − 1 lie in [first, last).
+// The rows that see some of the keys j … j + keys − 1 lie in [first, last). Neither end of an interval goes back from
+// row to row, so a search goes on where that of the keys before has ended.
 struct SeenRows {
   std::int64_t first;
   std::int64_t last;
+
+  void go_to(const kernels::BackwardTile& tile, std::int64_t j, std::int64_t keys) {
+    while (first < tile.rows && tile.end[first] <= j) ++first;
+    while (last < tile.rows && tile.begin[last] < j + keys) ++last;
+  }
 };
-inline SeenRows rows_that_see(const kernels::BackwardTile& tile, std::int64_t j, std::int64_t keys) {
-  if (tile.whole) return {0, tile.rows};
-  const auto unseen = [&](std::int64_t r) { return tile.begin[r] >= j + keys || tile.end[r] <= j; };
-  SeenRows rows{0, tile.rows};
-  while (rows.first < rows.last && unseen(rows.first)) ++rows.first;
-  while (rows.first < rows.last && unseen(rows.last - 1)) --rows.last;
-  return rows;
-}
 
 // c[j] += Σ_r x[r][j] · y[r] for all keys j: with x the weights and y = dO, or x the score gradients and y the queries.
 inline void sum_over_rows(const kernels::BackwardTile& tile, const float* x, const float* y, std::int64_t padded,
                           float* c) {
+  SeenRows rows{0, tile.whole ? tile.rows : 0};
   for (std::int64_t j = 0; j < tile.keys; j += kValueRows) {
     const std::int64_t keys = smaller(kValueRows, tile.keys - j);
-    const SeenRows rows = rows_that_see(tile, j, keys);
+    if (!tile.whole) rows.go_to(tile, j, keys);
     if (rows.first >= rows.last) continue;
     GradientProduct product{x + rows.first * tile.stride + j,
                             tile.stride,
@@ -142,7 +152,7 @@ inline void sum_over_rows(const kernels::BackwardTile& tile, const float* x, con
                             1.0f,
                             kLanes};
     if (!tile.exactly) {
-      gradient_rows<true>(product, keys, padded);
+      gradient_rows<Product::columns>(product, keys, padded);
       continue;
     }
     for (std::int64_t key = j; key < j + keys; ++key, ++product.a, product.c += padded) {
@@ -184,7 +194,7 @@ inline void query_gradient(const kernels::BackwardTile& tile) {
                             tile.scale,
                             kLanes};
     if (!tile.exactly) {
-      gradient_rows<false>(product, rows, tile.head_dim);
+      gradient_rows<Product::rows_added>(product, rows, tile.head_dim);
       continue;
     }
     for (std::int64_t row = r; row < r + rows; ++row) {

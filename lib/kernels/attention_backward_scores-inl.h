@@ -2,9 +2,9 @@
 #pragma once
 
 #include "kernels/attention_backward_kernels.h"
+#include "kernels/attention_backward_products-inl.h"
 #include "kernels/attention_dropout-inl.h"
 #include "kernels/attention_masks-inl.h"
-#include "kernels/attention_scores-inl.h"
 #include "simd/math-inl.h"
 
 namespace headlight::HEADLIGHT_TARGET {
@@ -117,23 +117,56 @@ inline SeenVectors vectors_that_are_seen(const kernels::BackwardTile& tile, std:
   return seen.first < seen.last ? seen : SeenVectors{0, 0};
 }
 
+// Rows that are wanted next come from memory meanwhile: with heads side by side each lies in a page of its own, which
+// no hardware prefetcher follows. (Twelve heads of 64, L = 1024, Intel: 122 GFLOP/s without, 132 with.)
+inline void prefetch_rows(const kernels::BackwardTile& tile, std::int64_t first, std::int64_t last) {
+  for (std::int64_t r = first; r < smaller(last, tile.next_rows); ++r) {
+    for (std::int64_t d = 0; d < tile.head_dim; d += kFloatsOfLine) {
+      __builtin_prefetch(tile.next_query + r * tile.next_query_stride + d);
+    }
+    for (std::int64_t d = 0; d < tile.value_dim; d += kFloatsOfLine) {
+      __builtin_prefetch(tile.next_out_gradient + r * tile.next_out_gradient_stride + d);
+    }
+  }
+  if (tile.query_gradient == nullptr) return;
+  for (std::int64_t r = first; r < smaller(last, tile.rows); ++r) {
+    for (std::int64_t d = 0; d < tile.head_dim; d += kFloatsOfLine) {
+      __builtin_prefetch(tile.query_gradient + r * tile.query_gradient_stride + d, 1);
+    }
+  }
+}
+
+// Groups of kScoreRows rows of `from` [rows][depth] times a panel [depth][width].
+inline void score_product(const float* from, std::int64_t padded, std::int64_t rows, const float* panel,
+                          std::int64_t width, std::int64_t depth, std::int64_t vectors, float* to,
+                          std::int64_t stride) {
+  GradientProduct product{from, padded, panel, width, depth, to, stride, 1.0f, kLanes};
+  for (std::int64_t left = rows; left > 0; left -= kValueRows) {
+    gradient_tile_of<Product::rows>(smaller(kValueRows, left), vectors, CountsTo<kValueVectors>::type{})(product);
+    product.a += kValueRows * padded;
+    product.c += kValueRows * stride;
+  }
+}
+
 // Both products of a block of rows: scores Q Kᵀ, where the weights will be, and dO Vᵀ, where their gradients will be.
 inline void score_products(const kernels::BackwardTile& tile, std::int64_t r, std::int64_t rows,
                            const SeenVectors& seen) {
-  float ignored[kBlockRows * kLanes] = {};
+  const std::int64_t panels = divide_up(seen.last, kKeyPanel) - seen.first / kKeyPanel;
+  std::int64_t asked = 0;
   for (std::int64_t j = seen.first / kKeyPanel * kKeyPanel; j < seen.last; j += kKeyPanel) {
     const std::int64_t from = larger(j, seen.first);
     const std::int64_t vectors = divide_up(smaller(j + kKeyPanel, seen.last) - from, kLanes);
     const std::int64_t width = smaller(kKeyPanel, tile.keys - j);
     const std::int64_t at = r * tile.stride + from;
-    score_panel(
-        {tile.query + r * tile.padded_head_dim, tile.padded_head_dim, tile.key_panels + j * tile.head_dim + from - j,
-         width, tile.head_dim, tile.weights + at, tile.stride, ignored},
-        rows, vectors);
-    score_panel({tile.out_gradient + r * tile.padded_value_dim, tile.padded_value_dim,
-                 tile.value_panels + j * tile.value_dim + from - j, width, tile.value_dim, tile.score_gradients + at,
-                 tile.stride, ignored},
-                rows, vectors);
+    const std::int64_t ask = asked + divide_up(rows, panels);
+    prefetch_rows(tile, r + asked, r + smaller(ask, rows));
+    asked = ask;
+    score_product(tile.query + r * tile.padded_head_dim, tile.padded_head_dim, rows,
+                  tile.key_panels + j * tile.head_dim + from - j, width, tile.head_dim, vectors, tile.weights + at,
+                  tile.stride);
+    score_product(tile.out_gradient + r * tile.padded_value_dim, tile.padded_value_dim, rows,
+                  tile.value_panels + j * tile.value_dim + from - j, width, tile.value_dim, vectors,
+                  tile.score_gradients + at, tile.stride);
   }
 }
 

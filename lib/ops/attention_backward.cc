@@ -102,12 +102,14 @@ void differentiate_unit(const BackwardCall& call, int lane, const Unit& unit) no
     for (std::int64_t n = rows.first / plan.query_block; n * plan.query_block < rows.last; ++n) {
       const std::int64_t row = n * plan.query_block;
       if (!block.take_rows(head, row, std::min(plan.query_block, unit.sequence.queries - row))) continue;
+      if (gradients.query) {
+        tile.query_gradient = &gradients.query(unit.sample, unit.sequence.first_query + row, head, 0);
+        tile.query_gradient_stride = gradients.query.stride(1);
+      }
       call.backward.score_gradients(tile);
       call.backward.key_value_gradients(tile);
       if (!gradients.query) continue;
       turn.wait_for(g * row_blocks + n + 1);
-      tile.query_gradient = &gradients.query(unit.sample, unit.sequence.first_query + row, head, 0);
-      tile.query_gradient_stride = gradients.query.stride(1);
       call.backward.query_gradient(tile);
       turn.pass(g * row_blocks + n + 1);
     }
