@@ -20,4 +20,5 @@
 #include "headlight/c/attention.h"
 #include "headlight/c/engine.h"
 #include "headlight/c/layers.h"
+#include "headlight/c/network.h"
 #include "headlight/c/operations.h"

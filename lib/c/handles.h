@@ -42,6 +42,20 @@ inline const Engine& engine_of(const char* operation, const headlight_engine* en
   return required(operation, "engine", engine).engine;
 }
 
+// The layer as one of its kind.
+template <class Kind>
+const Kind& as(const char* operation, const headlight_layer* layer) {
+  const auto* const found = dynamic_cast<const Kind*>(required(operation, "layer", layer).layer.get());
+  if (found == nullptr)
+    refuse(operation, "layer was made by another function than headlight_" + std::string(operation) + "_create");
+  return *found;
+}
+
+template <class Kind, class... Arguments>
+std::unique_ptr<headlight_layer> make_layer(const Arguments&... arguments) {
+  return std::make_unique<headlight_layer>(std::make_unique<Kind>(arguments...));
+}
+
 // In C an instruction set's number is one more, for 0 says "the best".
 constexpr headlight_isa isa_in_c(Isa isa) noexcept { return static_cast<headlight_isa>(isa) + 1; }
 

@@ -14,20 +14,6 @@ constexpr const char* kDecoderLayer = "transformer_decoder_layer";
 static_assert(static_cast<int>(SharedInputs::none) == HEADLIGHT_SHARED_NONE);
 static_assert(static_cast<int>(Norm::pre) == HEADLIGHT_NORM_PRE);
 
-// The layer as one of its kind.
-template <class Kind>
-const Kind& as(const char* operation, const headlight_layer* layer) {
-  const auto* const found = dynamic_cast<const Kind*>(required(operation, "layer", layer).layer.get());
-  if (found == nullptr)
-    refuse(operation, "layer was made by another function than headlight_" + std::string(operation) + "_create");
-  return *found;
-}
-
-template <class Kind, class Options>
-std::unique_ptr<headlight_layer> make_layer(const Options& options) {
-  return std::make_unique<headlight_layer>(std::make_unique<Kind>(options));
-}
-
 MultiHeadAttentionShape layer_shape(const headlight_multi_head_attention_shape* given) {
   required(kAttention, "shape", given);
   const Fields fields(kAttention, "shape", given, HEADLIGHT_C_FIELDS(headlight_multi_head_attention_shape));

@@ -10,6 +10,8 @@
 #include "c/handles.h"
 #include "headlight/attention.h"
 #include "headlight/headlight.h"
+#include "headlight/layers/encoder.h"
+#include "headlight/layers/feed_forward.h"
 #include "headlight/layers/transformer.h"
 #include "headlight/normalization.h"
 #include "support/allocation_counter.h"
@@ -188,6 +190,85 @@ TEST_F(CInterface, Layers) {
             }),
             0);
   EXPECT_TRUE(same_bits(y, y_c));
+  headlight_layer_destroy(layer);
+}
+
+TEST_F(CInterface, SmallLayers) {
+  const auto x = random_.normal_tensor<3>({2, 20, 48});
+  Tensor<float, 3> y({2, 20, 48}), y_c({2, 20, 48});
+  const headlight_tensor in = in_c(x), out = in_c(y_c);
+  FeedForward feed_forward({.width = 48});
+  feed_forward.initialize(9);
+  feed_forward.forward(engine_->engine, x, y, x);
+  headlight_feed_forward_options options = HEADLIGHT_OPTIONS(headlight_feed_forward_options);
+  options.width = 48;
+  headlight_layer* layer = nullptr;
+  ASSERT_EQ(headlight_feed_forward_create(&options, &layer, &error_), HEADLIGHT_OK);
+  ASSERT_EQ(headlight_layer_initialize(layer, 9, &error_), HEADLIGHT_OK);
+  EXPECT_EQ(allocations([&] { return headlight_feed_forward_forward(layer, engine_, &in, &out, &in, &error_); }), 0);
+  EXPECT_TRUE(same_bits(y, y_c));
+  headlight_layer_destroy(layer);
+
+  const auto rows = random_.normal_tensor<2>({30, 48});
+  Tensor<float, 2> z({30, 70}), z_c({30, 70}), n({30, 48}), n_c({30, 48});
+  const headlight_tensor flat = in_c(rows), wide = in_c(z_c), narrow = in_c(n_c);
+  Linear linear(48, 70);
+  linear.initialize(9);
+  linear.forward(engine_->engine, rows, z, {.activation = Activation::gelu});
+  headlight_linear_options linear_options = HEADLIGHT_OPTIONS(headlight_linear_options);
+  linear_options.in_features = 48;
+  linear_options.out_features = 70;
+  ASSERT_EQ(headlight_linear_create(&linear_options, &layer, &error_), HEADLIGHT_OK);
+  ASSERT_EQ(headlight_layer_initialize(layer, 9, &error_), HEADLIGHT_OK);
+  EXPECT_EQ(allocations([&] {
+              return headlight_linear_forward(layer, engine_, &flat, &wide, HEADLIGHT_ACTIVATION_GELU, nullptr,
+                                              &error_);
+            }),
+            0);
+  EXPECT_TRUE(same_bits(z, z_c));
+  headlight_layer_destroy(layer);
+
+  const LayerNorm norm(48);
+  norm.forward(engine_->engine, rows, n);
+  headlight_layer_norm_layer_options norm_options = HEADLIGHT_OPTIONS(headlight_layer_norm_layer_options);
+  norm_options.width = 48;
+  ASSERT_EQ(headlight_layer_norm_layer_create(&norm_options, &layer, &error_), HEADLIGHT_OK);
+  EXPECT_EQ(allocations([&] { return headlight_layer_norm_layer_forward(layer, engine_, &flat, &narrow, &error_); }),
+            0);
+  EXPECT_TRUE(same_bits(n, n_c));
+  headlight_layer_destroy(layer);
+}
+
+TEST_F(CInterface, EncoderNetwork) {
+  const std::array<std::int64_t, 5> ids{3, 1, 4, 1, 5}, positions{0, 1, 2, 0, 1};
+  const std::array<std::int64_t, 3> offsets{0, 3, 5};
+  Tensor<float, 2> hidden({5, 48}), hidden_c({5, 48});
+  Tensor<float, 4> weights({1, 4, 5, 5}), weights_c({1, 4, 5, 5});
+  Encoder network({.vocabulary = 10, .max_positions = 8, .width = 48, .heads = 4, .layers = 2});
+  network.initialize(9);
+  const std::array<LayerProbabilities, 1> wanted{{{.layer = 1, .probabilities = {.per_head = weights}}}};
+  network.forward(engine_->engine, {.ids = ids, .positions = positions, .offsets = offsets}, hidden, wanted);
+
+  headlight_encoder_network_options options = HEADLIGHT_OPTIONS(headlight_encoder_network_options);
+  options.vocabulary = 10;
+  options.max_positions = 8;
+  options.width = 48;
+  options.heads = 4;
+  options.layers = 2;
+  headlight_layer* layer = nullptr;
+  ASSERT_EQ(headlight_encoder_network_create(&options, &layer, &error_), HEADLIGHT_OK);
+  ASSERT_EQ(headlight_layer_initialize(layer, 9, &error_), HEADLIGHT_OK);
+  headlight_encoder_network_input input = HEADLIGHT_OPTIONS(headlight_encoder_network_input);
+  input.ids = {ids.data(), 5};
+  input.positions = {positions.data(), 5};
+  input.offsets = {offsets.data(), 3};
+  const headlight_tensor out = in_c(hidden_c), per_head = in_c(weights_c);
+  const headlight_layer_probabilities asked{1, &per_head, nullptr, {nullptr, 0}};
+  EXPECT_EQ(
+      allocations([&] { return headlight_encoder_network_forward(layer, engine_, &input, &out, &asked, 1, &error_); }),
+      0);
+  EXPECT_TRUE(same_bits(hidden, hidden_c));
+  EXPECT_TRUE(same_bits(weights, weights_c));
   headlight_layer_destroy(layer);
 }
 

@@ -49,6 +49,71 @@ HEADLIGHT_API headlight_status headlight_layer_load(headlight_layer* layer, cons
                                                     size_t count, const headlight_load_options* options,
                                                     headlight_error* error);
 
+// y = x Wᵀ + b. Parameters as in nn.Linear: weight [out_features, in_features], bias [out_features].
+typedef struct headlight_linear_options {
+  size_t struct_size;
+  int64_t in_features;   // needed
+  int64_t out_features;  // needed
+  int32_t without_bias;
+  int32_t reserved;  // 0
+} headlight_linear_options;
+
+HEADLIGHT_API headlight_status headlight_linear_create(const headlight_linear_options* options, headlight_layer** layer,
+                                                       headlight_error* error);
+
+// x [N, in_features] → y [N, out_features] = activation(x Wᵀ + b) + residual (NULL: none; may be y itself). y must not
+// overlap x.
+HEADLIGHT_API headlight_status headlight_linear_forward(const headlight_layer* layer, headlight_engine* engine,
+                                                        const headlight_tensor* x, const headlight_tensor* y,
+                                                        headlight_activation activation,
+                                                        const headlight_tensor* residual, headlight_error* error);
+HEADLIGHT_API headlight_status headlight_linear_workspace_bytes(const headlight_layer* layer,
+                                                                const headlight_engine* engine, int64_t rows,
+                                                                size_t* bytes, headlight_error* error);
+HEADLIGHT_API headlight_status headlight_linear_reserve(const headlight_layer* layer, headlight_engine* engine,
+                                                        int64_t rows, headlight_error* error);
+
+// headlight_layer_norm with parameters of its own. As in nn.LayerNorm: weight [width], bias [width].
+typedef struct headlight_layer_norm_layer_options {
+  size_t struct_size;
+  int64_t width;         // needed
+  const float* epsilon;  // NULL: 1e-5
+  int32_t without_bias;
+  int32_t reserved;  // 0
+} headlight_layer_norm_layer_options;
+
+HEADLIGHT_API headlight_status headlight_layer_norm_layer_create(const headlight_layer_norm_layer_options* options,
+                                                                 headlight_layer** layer, headlight_error* error);
+
+// x [N, width] → y [N, width]; y may be x.
+HEADLIGHT_API headlight_status headlight_layer_norm_layer_forward(const headlight_layer* layer,
+                                                                  headlight_engine* engine, const headlight_tensor* x,
+                                                                  const headlight_tensor* y, headlight_error* error);
+
+// y = activation(x W_1ᵀ + b_1) W_2ᵀ + b_2. Parameters: linear1.weight [F, E], linear1.bias [F], linear2.weight [E, F],
+// linear2.bias [E].
+typedef struct headlight_feed_forward_options {
+  size_t struct_size;
+  int64_t width;                    // E, needed
+  int64_t hidden_width;             // F; 0: 4 · width
+  headlight_activation activation;  // default: gelu
+  int32_t without_bias;
+} headlight_feed_forward_options;
+
+HEADLIGHT_API headlight_status headlight_feed_forward_create(const headlight_feed_forward_options* options,
+                                                             headlight_layer** layer, headlight_error* error);
+
+// x [B, L, E] → y [B, L, E] (+ residual where given); y may be x, and residual may be either.
+HEADLIGHT_API headlight_status headlight_feed_forward_forward(const headlight_layer* layer, headlight_engine* engine,
+                                                              const headlight_tensor* x, const headlight_tensor* y,
+                                                              const headlight_tensor* residual, headlight_error* error);
+HEADLIGHT_API headlight_status headlight_feed_forward_workspace_bytes(const headlight_layer* layer,
+                                                                      const headlight_engine* engine, int64_t batch,
+                                                                      int64_t length, size_t* bytes,
+                                                                      headlight_error* error);
+HEADLIGHT_API headlight_status headlight_feed_forward_reserve(const headlight_layer* layer, headlight_engine* engine,
+                                                              int64_t batch, int64_t length, headlight_error* error);
+
 // Multi-head attention: out = Concat(head_1 … head_H) W_Oᵀ + b_O, head_h = attention(query W_Qᵀ + b_Q, key W_Kᵀ + b_K,
 // value W_Vᵀ + b_V) over the columns of head h. Parameters as in nn.MultiheadAttention, with Ekv = D · key_value_heads:
 // in_proj_weight [E + 2·Ekv, E] (or q_proj_weight [E, E], k_proj_weight [Ekv, key_width], v_proj_weight [Ekv,
