@@ -1,4 +1,4 @@
-// The probe of the instruction set that this test program is for (HEADLIGHT_TEST_ISA), and inputs that find trouble.
+// The probe of the instruction set that this test program is for, and inputs that find trouble.
 #pragma once
 
 #include <algorithm>
@@ -10,20 +10,14 @@
 
 #include "gtest/gtest.h"
 #include "headlight/engine.h"
-#include "simd/vector_probe.h"
+#include "simd/probe_of_isa.h"
 #include "support/random.h"
-
-namespace headlight::HEADLIGHT_TEST_ISA {
-extern const test::VectorProbe vector_probe;
-}
 
 namespace headlight::test {
 
-inline const VectorProbe& probe() { return HEADLIGHT_TEST_ISA::vector_probe; }
-
 [[nodiscard]] inline bool machine_has_it() {
   const std::vector<Isa> isas = available_isas();
-  return std::find(isas.begin(), isas.end(), Isa::HEADLIGHT_TEST_ISA) != isas.end();
+  return std::find(isas.begin(), isas.end(), probed_isa()) != isas.end();
 }
 
 // Skips on a machine that lacks the instruction set.
