@@ -61,12 +61,17 @@ class HEADLIGHT_API PackedMatrix {
   [[nodiscard]] std::int64_t rows() const noexcept { return rows_; }        // K
   [[nodiscard]] std::int64_t columns() const noexcept { return columns_; }  // N
   [[nodiscard]] Isa isa() const noexcept { return isa_; }
-  [[nodiscard]] std::size_t bytes() const noexcept { return static_cast<std::size_t>(panels_.size()) * sizeof(float); }
-  [[nodiscard]] const float* data() const noexcept { return panels_.data(); }
-  [[nodiscard]] explicit operator bool() const noexcept { return panels_.data() != nullptr; }
+  [[nodiscard]] std::size_t bytes() const noexcept { return panels_ ? panels_.get_deleter().bytes : 0; }
+  [[nodiscard]] const float* data() const noexcept { return panels_.get(); }
+  [[nodiscard]] explicit operator bool() const noexcept { return panels_ != nullptr; }
 
  private:
-  Tensor<float, 1> panels_;
+  struct HEADLIGHT_API Free {
+    void operator()(float* panels) const noexcept;
+    std::size_t bytes;
+  };
+
+  std::unique_ptr<float[], Free> panels_{nullptr, Free{0}};
   std::int64_t rows_ = 0;
   std::int64_t columns_ = 0;
   Isa isa_ = Isa::scalar;

@@ -7,6 +7,7 @@
 #include "ops/check.h"
 #include "ops/gemm_internal.h"
 #include "ops/gemm_split.h"
+#include "runtime/large_memory.h"
 #include "runtime/parallel.h"
 
 namespace headlight {
@@ -136,6 +137,10 @@ void gemm(Engine& engine, View<const float, 2> a, const PackedMatrix& b, View<fl
   ops::run_gemm_batch(engine, product);
 }
 
+void PackedMatrix::Free::operator()(float* panels) const noexcept {
+  runtime::release_large(reinterpret_cast<std::byte*>(panels), bytes);
+}
+
 PackedMatrix::PackedMatrix(Engine& engine, View<const float, 2> b, Transpose transpose_b) {
   ops::check_view("PackedMatrix", "b", b);
   const kernels::GemmKernels& kernels = kernels::gemm_kernels(engine.isa());
@@ -150,7 +155,8 @@ PackedMatrix::PackedMatrix(Engine& engine, View<const float, 2> b, Transpose tra
   if (b.size() != 0 && (__builtin_mul_overflow(panels * width, rows_, &floats) || floats > INT64_MAX / 8)) {
     ops::fail("PackedMatrix", "b of shape " + ops::describe(b.shape) + " has more bytes than 64 bits address");
   }
-  panels_ = Tensor<float, 1>({floats});
+  const std::size_t bytes = static_cast<std::size_t>(floats) * sizeof(float);
+  panels_ = {reinterpret_cast<float*>(runtime::allocate_large(bytes)), Free{bytes}};
 
   const std::int64_t depth_block = kernels.depth_block(rows_);
   const auto layout = transposed ? kernels::GemmLayout::columns : kernels::GemmLayout::rows;
@@ -161,7 +167,7 @@ PackedMatrix::PackedMatrix(Engine& engine, View<const float, 2> b, Transpose tra
       const std::int64_t depth = std::min(depth_block, rows_ - first);
       const float* from = b.data + (transposed ? column * b.stride(0) + first : first * b.stride(0) + column);
       kernels.pack_panel(from, b.stride(0), layout, depth, std::min(width, columns_ - column),
-                         panels_.data() + first * panels * width + column * depth);
+                         panels_.get() + first * panels * width + column * depth);
     }
   });
 }
