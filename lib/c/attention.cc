@@ -1,7 +1,6 @@
-#include "headlight/attention.h"
-
 #include "c/attention_options.h"
 #include "c/handles.h"
+#include "headlight/attention_backward.h"
 
 namespace headlight::c {
 namespace {
@@ -20,6 +19,18 @@ AttentionShape attention_shape(const headlight_attention_shape* given) {
           .head_dim = fields->head_dim,
           .value_dim = fields->value_dim};
 }
+
+AttentionGradients attention_gradients(const char* operation, const headlight_attention_gradients* given) {
+  required(operation, "gradients", given);
+  const Fields fields(operation, "gradients", given, HEADLIGHT_C_FIELDS(headlight_attention_gradients));
+  return {.query = optional_view<float, 4>(operation, "gradients.query", fields->query),
+          .key = optional_view<float, 4>(operation, "gradients.key", fields->key),
+          .value = optional_view<float, 4>(operation, "gradients.value", fields->value),
+          .bias = optional_view<float, 4>(operation, "gradients.bias", fields->bias),
+          .accumulate = fields->accumulate != 0};
+}
+
+constexpr const char* kBackwardName = "attention_backward";
 
 }  // namespace
 }  // namespace headlight::c
@@ -60,4 +71,49 @@ headlight_status headlight_attention_workspace_bytes(const headlight_engine* eng
 headlight_status headlight_attention_reserve(headlight_engine* engine, const headlight_attention_shape* shape,
                                              headlight_error* error) {
   return call(error, [&] { reserve(engine_of(kName, engine), attention_shape(shape)); });
+}
+
+headlight_status headlight_attention_backward(headlight_engine* engine, const headlight_tensor* query,
+                                              const headlight_tensor* key, const headlight_tensor* value,
+                                              const headlight_tensor* out, const headlight_tensor* log_sum_exp,
+                                              const headlight_tensor* out_gradient,
+                                              const headlight_attention_gradients* gradients,
+                                              const headlight_attention_options* options, headlight_error* error) {
+  return call(error, [&] {
+    const char* const name = kBackwardName;
+    attention_backward(engine_of(name, engine), view<const float, 4>(name, "query", query),
+                       view<const float, 4>(name, "key", key), view<const float, 4>(name, "value", value),
+                       view<const float, 4>(name, "out", out), view<const float, 3>(name, "log_sum_exp", log_sum_exp),
+                       view<const float, 4>(name, "out_gradient", out_gradient), attention_gradients(name, gradients),
+                       attention_options(name, options));
+  });
+}
+
+headlight_status headlight_attention_unfused_backward(headlight_engine* engine, const headlight_tensor* query,
+                                                      const headlight_tensor* key, const headlight_tensor* value,
+                                                      const headlight_tensor* out_gradient,
+                                                      const headlight_attention_gradients* gradients,
+                                                      const headlight_attention_options* options,
+                                                      headlight_error* error) {
+  return call(error, [&] {
+    const char* const name = kBackwardName;
+    attention_unfused_backward(engine_of(name, engine), view<const float, 4>(name, "query", query),
+                               view<const float, 4>(name, "key", key), view<const float, 4>(name, "value", value),
+                               view<const float, 4>(name, "out_gradient", out_gradient),
+                               attention_gradients(name, gradients), attention_options(name, options));
+  });
+}
+
+headlight_status headlight_attention_backward_workspace_bytes(const headlight_engine* engine,
+                                                              const headlight_attention_shape* shape, size_t* bytes,
+                                                              headlight_error* error) {
+  return call(error, [&] {
+    required(kBackwardName, "bytes", bytes) =
+        backward_workspace_bytes(engine_of(kBackwardName, engine), attention_shape(shape));
+  });
+}
+
+headlight_status headlight_attention_backward_reserve(headlight_engine* engine, const headlight_attention_shape* shape,
+                                                      headlight_error* error) {
+  return call(error, [&] { reserve_backward(engine_of(kBackwardName, engine), attention_shape(shape)); });
 }

@@ -37,6 +37,9 @@ AttentionOptions attention_options(const char* operation, const headlight_attent
   options.mask = boolean_mask(operation, fields);
   options.bias = optional_view<const float, 4>(operation, "bias", fields->bias);
   if (fields->scale != nullptr) options.scale = *fields->scale;
+  if (fields->dropout != nullptr) {
+    options.dropout = {fields->dropout->probability, fields->dropout->seed, fields->dropout->stream};
+  }
   options.log_sum_exp = optional_view<float, 3>(operation, "log_sum_exp", fields->log_sum_exp);
   options.probabilities.per_head = optional_view<float, 4>(operation, "probabilities", fields->probabilities);
   options.probabilities.averaged = optional_view<float, 3>(operation, "mean_probabilities", fields->mean_probabilities);

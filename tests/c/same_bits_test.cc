@@ -8,7 +8,7 @@
 #include <system_error>
 
 #include "c/handles.h"
-#include "headlight/attention.h"
+#include "headlight/attention_backward.h"
 #include "headlight/headlight.h"
 #include "headlight/layers/encoder.h"
 #include "headlight/layers/feed_forward.h"
@@ -87,6 +87,62 @@ TEST_F(CInterface, Attention) {
   EXPECT_TRUE(same_bits(out, out_c));
   EXPECT_TRUE(same_bits(lse, lse_c));
   EXPECT_TRUE(same_bits(per_head, per_head_c));
+}
+
+TEST_F(CInterface, AttentionBackward) {
+  const auto query = random_.normal_tensor<4>({2, 70, 6, 32}), key = random_.normal_tensor<4>({2, 90, 3, 32});
+  const auto value = random_.normal_tensor<4>({2, 90, 3, 40}), out_gradient = random_.normal_tensor<4>({2, 70, 6, 40});
+  const auto bias = random_.normal_tensor<4>({1, 6, 1, 90});
+  Tensor<float, 4> out({2, 70, 6, 40});
+  Tensor<float, 3> lse({2, 6, 70});
+  AttentionOptions options{.causal = Causal::bottom_right, .bias = bias, .dropout = {0.25f, 123, 4}};
+  options.log_sum_exp = lse;
+  attention(engine_->engine, query, key, value, out, options);
+  struct Results {
+    Tensor<float, 4> query{{2, 70, 6, 32}}, key{{2, 90, 3, 32}}, value{{2, 90, 3, 40}}, bias{{1, 6, 1, 90}};
+  } fused, unfused, results;
+  const auto gradients = [](Results& to) { return AttentionGradients{to.query, to.key, to.value, to.bias}; };
+  attention_backward(engine_->engine, query, key, value, out, lse, out_gradient, gradients(fused), options);
+  attention_unfused_backward(engine_->engine, query, key, value, out_gradient, gradients(unfused), options);
+
+  const headlight_tensor q = in_c(query), k = in_c(key), v = in_c(value), o = in_c(out), g = in_c(out_gradient);
+  const headlight_tensor l = in_c(lse), b = in_c(bias), dq = in_c(results.query), dk = in_c(results.key);
+  const headlight_tensor dv = in_c(results.value), db = in_c(results.bias);
+  const headlight_dropout dropout{0.25f, 4, 123};
+  headlight_attention_options given = HEADLIGHT_OPTIONS(headlight_attention_options);
+  given.causal = HEADLIGHT_CAUSAL_BOTTOM_RIGHT;
+  given.bias = &b;
+  given.dropout = &dropout;
+  headlight_attention_gradients asked = HEADLIGHT_OPTIONS(headlight_attention_gradients);
+  asked.query = &dq;
+  asked.key = &dk;
+  asked.value = &dv;
+  asked.bias = &db;
+  const auto expect = [&](const Results& expected) {
+    EXPECT_TRUE(same_bits(expected.query, results.query));
+    EXPECT_TRUE(same_bits(expected.key, results.key));
+    EXPECT_TRUE(same_bits(expected.value, results.value));
+    EXPECT_TRUE(same_bits(expected.bias, results.bias));
+  };
+  EXPECT_EQ(allocations(
+                [&] { return headlight_attention_backward(engine_, &q, &k, &v, &o, &l, &g, &asked, &given, &error_); }),
+            0);
+  expect(fused);
+  EXPECT_EQ(allocations(
+                [&] { return headlight_attention_unfused_backward(engine_, &q, &k, &v, &g, &asked, &given, &error_); }),
+            0);
+  expect(unfused);
+
+  headlight_attention_shape shape = HEADLIGHT_OPTIONS(headlight_attention_shape);
+  shape.query_length = shape.key_length = 70;
+  shape.head_dim = shape.value_dim = 32;
+  std::size_t bytes = 0;
+  ASSERT_EQ(headlight_attention_backward_workspace_bytes(engine_, &shape, &bytes, &error_), HEADLIGHT_OK);
+  EXPECT_EQ(bytes, backward_workspace_bytes(engine_->engine, {1, 70, 70, 1, 1, 32, 32}));
+  EXPECT_EQ(headlight_attention_backward_reserve(engine_, &shape, &error_), HEADLIGHT_OK);
+  asked.query = &k;
+  EXPECT_EQ(headlight_attention_backward(engine_, &q, &k, &v, &o, &l, &g, &asked, &given, &error_),
+            HEADLIGHT_INVALID_ARGUMENT);
 }
 
 TEST_F(CInterface, Gemm) {

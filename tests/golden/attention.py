@@ -42,6 +42,7 @@ class Case:
     bias: list = field(default_factory=list)
     bias_has_infinities: int = 0
     scale: float = None
+    dropout: float = 0.0
 
     @staticmethod
     def parse(line):
@@ -51,7 +52,7 @@ class Case:
             old = getattr(case, key)
             if isinstance(old, list):
                 value = [int(n) for n in value.split(",")]
-            elif key == "scale":
+            elif key in ("scale", "dropout"):
                 value = float(np.float32(value))
             elif isinstance(old, int):
                 value = int(value)

@@ -78,6 +78,21 @@ TEST_P(AttentionBackwardTest, SeveralBlocksOfRowsAndKeys) {
   }
 }
 
+TEST_P(AttentionBackwardTest, AgreesWithPyTorch) {
+  Engine engine(options(2));
+  test::GoldenNumbers golden("attention_backward.npy");
+  for (const std::string& line : test::golden_lines("attention_backward_cases.txt")) {
+    SCOPED_TRACE(line);
+    const AttentionCase c = AttentionCase::parse(line);
+    const AttentionInputs in(c);
+    const Tensor<float, 4> out_gradient = test::out_gradient_of(c);
+    const GradientTensors<double> truth = test::golden_gradients(golden, in);
+    test::expect_close_gradients(gradients_of(engine, c, in, out_gradient),
+                                 test::plain_gradients<float>(in, out_gradient), truth,
+                                 test::gradient_yardsticks(in, out_gradient));
+  }
+}
+
 // In float32, against differences of the float64 twin.
 TEST_P(AttentionBackwardTest, AgreesWithCentralDifferences) {
   Engine engine(options());

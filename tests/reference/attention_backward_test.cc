@@ -6,7 +6,8 @@
 
 #include "gtest/gtest.h"
 #include "reference/attention.h"
-#include "support/attention_case.h"
+#include "support/attention_gradients.h"
+#include "support/golden.h"
 #include "support/gradient_check.h"
 #include "support/quick.h"
 
@@ -60,6 +61,27 @@ TEST(ReferenceAttentionBackwardTest, AgreesWithCentralDifferences) {
     c.value_dim = std::min<std::int64_t>(c.value_dim, 9);
     expect_gradients(c);
   }
+}
+
+// Sums of at most some 300 terms, each rounded at 2⁻⁵³, in exponents no larger than 32.
+constexpr double kTolerance = 2e-12;
+
+TEST(ReferenceAttentionBackwardTest, AgreesWithPyTorchInFloat64) {
+  test::GoldenNumbers golden("attention_backward.npy");
+  for (const std::string& line : test::golden_lines("attention_backward_cases.txt")) {
+    SCOPED_TRACE(line);
+    const auto c = test::AttentionCase::parse(line);
+    const test::AttentionInputs in(c);
+    const Tensor<float, 4> out_gradient = test::out_gradient_of(c);
+    const auto truth = test::golden_gradients(golden, in);
+    const auto plain = test::plain_gradients<double>(in, out_gradient);
+    const auto sizes = test::gradient_yardsticks(in, out_gradient);
+    EXPECT_TRUE(test::within(plain.query.view(), truth.query.view(), kTolerance, sizes.query.view()));
+    EXPECT_TRUE(test::within(plain.key.view(), truth.key.view(), kTolerance, sizes.key.view()));
+    EXPECT_TRUE(test::within(plain.value.view(), truth.value.view(), kTolerance, sizes.value.view()));
+    EXPECT_TRUE(test::within(plain.bias.view(), truth.bias.view(), kTolerance, sizes.bias.view()));
+  }
+  EXPECT_TRUE(golden.at_end());
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "reference/attention_backward.h"
 #include "support/attention_case.h"
 #include "support/compare.h"
+#include "support/golden.h"
 
 namespace headlight::test {
 
@@ -33,6 +34,15 @@ struct GradientTensors {
 [[nodiscard]] inline Tensor<float, 4> out_gradient_of(const AttentionCase& c) {
   Random random(c.seed + 0x5EED);
   return random.normal_tensor<4>({c.batch, c.query_length, c.query_heads, c.value_dim});
+}
+
+// What PyTorch computed for the next case of attention_backward_cases.txt.
+[[nodiscard]] inline GradientTensors<double> golden_gradients(GoldenNumbers& golden, const AttentionInputs& in) {
+  GradientTensors<double> truth(in);
+  for (Tensor<double, 4>* tensor : {&truth.query, &truth.key, &truth.value, &truth.bias}) {
+    if (tensor->size() != 0) *tensor = golden.next<4>(tensor->shape());
+  }
+  return truth;
 }
 
 // By the twin, from the inputs in its own precision.

@@ -6,9 +6,10 @@
 #include <filesystem>
 #include <utility>
 
-#include "headlight/attention.h"
+#include "headlight/attention_backward.h"
 #include "headlight/models/npy.h"
 #include "reference/attention.h"
+#include "reference/attention_backward.h"
 #include "support/compare.h"
 #include "support/random.h"
 #include "tools/expect_npy.h"
@@ -162,6 +163,69 @@ TEST(Attend, MasksAndBiasBroadcast) {
   }
 }
 
+// The gradients of the program, by each method, against the library's.
+void expect_gradients(const Case& c, const std::vector<std::string>& more, const AttentionOptions& options,
+                      const std::vector<std::int64_t>& bias_shape = {}) {
+  Random random(11);
+  Tensor<float, 4> out({c.query.shape()[0], c.query.shape()[1], kQueryHeads, kValueDim});
+  const auto out_gradient = random.normal_tensor<4>(out.shape());
+  c.write("do.npy", out_gradient);
+  Tensor<float, 3> log_sum_exp({c.query.shape()[0], kQueryHeads, c.query.shape()[1]});
+  for (const std::string method : {"fused", "unfused", "reference"}) {
+    SCOPED_TRACE(method);
+    std::vector<std::string> all = c.arguments(more);
+    all.insert(all.end(), {"--method", method, "--grad-out", c.folder / "do.npy", "--grad-query", c.folder / "dq.npy",
+                           "--grad-key", c.folder / "dk.npy", "--grad-value", c.folder / "dv.npy"});
+    if (!bias_shape.empty()) all.insert(all.end(), {"--grad-bias", c.folder / "db.npy"});
+    const Finished finished = run_program(all);
+    ASSERT_EQ(finished.code, 0) << finished.error;
+    EXPECT_EQ(finished.out + finished.error, "");
+
+    Tensor<float, 4> query(c.query.shape()), key(c.key.shape()), value(c.value.shape()), bias;
+    AttentionGradients gradients{query, key, value};
+    if (!bias_shape.empty()) bias = Tensor<float, 4>({bias_shape[0], bias_shape[1], bias_shape[2], bias_shape[3]});
+    if (!bias_shape.empty()) gradients.bias = bias;
+    Engine engine;
+    AttentionOptions forward = options;
+    forward.log_sum_exp = log_sum_exp;
+    attention(engine, c.query, c.key, c.value, out, forward);
+    if (method == "unfused") {
+      attention_unfused_backward(engine, c.query, c.key, c.value, out_gradient, gradients, options);
+    } else if (method == "fused") {
+      attention_backward(engine, c.query, c.key, c.value, out, log_sum_exp, out_gradient, gradients, options);
+    } else {
+      Tensor<double, 4> wide_query(query.shape()), wide_key(key.shape()), wide_value(value.shape()),
+          wide_bias(bias.shape());
+      reference::AttentionGradients<double> wide{wide_query, wide_key, wide_value};
+      if (!bias_shape.empty()) wide.bias = wide_bias;
+      reference::attention_backward<double>(converted<double>(c.query), converted<double>(c.key),
+                                            converted<double>(c.value), converted<double>(out_gradient), wide, options);
+      query = converted<float>(wide_query);
+      key = converted<float>(wide_key);
+      value = converted<float>(wide_value);
+      bias = converted<float>(wide_bias);
+    }
+    expect_npy(c.folder / "dq.npy", query);
+    expect_npy(c.folder / "dk.npy", key);
+    expect_npy(c.folder / "dv.npy", value);
+    if (!bias_shape.empty()) expect_npy(c.folder / "db.npy", bias);
+  }
+}
+
+TEST(Attend, Dropout) {
+  Case c;
+  expect_agreement(c, {"--dropout", "0.25", "--seed", "77"}, {.dropout = {0.25f, 77}});
+}
+
+TEST(Attend, Gradients) {
+  Case c;
+  expect_gradients(c, {"--causal", "bottom-right", "--dropout", "0.25", "--seed", "18446744073709551615"},
+                   {.causal = Causal::bottom_right, .dropout = {0.25f, ~std::uint64_t{0}}});
+  const Tensor<float, 4> bias = c.random.normal_tensor<4>({1, kQueryHeads, 1, kKeyLength});
+  c.write("b.npy", {kQueryHeads, 1, kKeyLength}, std::vector<float>(bias.begin(), bias.end()));
+  expect_gradients(c, {"--bias", c.folder / "b.npy"}, {.bias = bias}, {1, kQueryHeads, 1, kKeyLength});
+}
+
 TEST(Attend, NothingToAttendTo) {
   Case c(2, 3, 0);
   expect_agreement(c, {}, {});
@@ -180,11 +244,17 @@ TEST(Attend, WrongUsage) {
   usage({"--method", "magic"}, "magic");
   usage({"--chunk", "0"}, "--chunk");
   usage({"--scale", "wide"}, "--scale");
+  usage({"--dropout", "1"}, "--dropout");
+  usage({"--dropout", "nan"}, "--dropout");
+  usage({"--grad-query", "dq.npy"}, "--grad-out");
+  usage({"--grad-out", "do.npy"}, "--grad-query");
+  usage({"--grad-out", "do.npy", "--grad-bias", "db.npy"}, "--bias");
+  usage({"--grad-out", "do.npy", "--grad-query", "d.npy", "--grad-key", "d.npy"}, "two outputs");
   usage({"--log-sum-exp", c.folder / "o.npy"}, "two outputs");
   usage({"--log-sum-exp", c.folder / "./o.npy"}, "two outputs");
   usage({"--log-sum-exp", c.folder / "x/../l.npy", "--probabilities", c.folder / "l.npy"}, "two outputs");
   for (const char* option : {"--query", "--key", "--value", "-o", "--query-lengths", "--key-lengths", "--cu-seqlens",
-                             "--mask", "--bias", "--log-sum-exp", "--probabilities"}) {
+                             "--mask", "--bias", "--log-sum-exp", "--probabilities", "--grad-out", "--grad-query"}) {
     usage({option, ""}, "is empty, expected a name");
   }
   for (const char* window : {"3", "3,", ",3", "3,4,5", "-2,0", "a,b", "9223372036854775808,0", ""}) {

@@ -15,6 +15,7 @@
 #include "ops/attention_check.h"
 #include "reference/attention.h"
 #include "tools/headlight/arrays.h"
+#include "tools/headlight/attend_gradients.h"
 #include "tools/headlight/commands.h"
 #include "tools/headlight/engine_arguments.h"
 #include "tools/headlight/process.h"
@@ -31,6 +32,9 @@ struct Arguments {
   std::string query_lengths, key_lengths, cu_seqlens;
   std::string mask, mask_means, bias;
   std::optional<float> scale;
+  float dropout = 0;
+  std::uint64_t seed = 0;
+  GradientArguments gradients;
   std::string log_sum_exp, probabilities;
   std::string method = "fused";
 };
@@ -71,8 +75,14 @@ void check_usage(const Arguments& arguments) {
   if (!arguments.cu_seqlens.empty() && !(arguments.query_lengths.empty() && arguments.key_lengths.empty())) {
     throw UsageError("--cu-seqlens cannot go with --query-lengths or --key-lengths");
   }
+  if (!(arguments.dropout >= 0 && arguments.dropout < 1)) {
+    throw UsageError("--dropout is " + std::to_string(arguments.dropout) + ", expected a probability in [0, 1)");
+  }
+  arguments.gradients.check_usage(!arguments.bias.empty());
   std::vector<std::filesystem::path> outputs{place_of(arguments.out)};
-  for (const std::string& path : {arguments.log_sum_exp, arguments.probabilities}) {
+  std::vector<std::string> others = arguments.gradients.outputs();
+  others.insert(others.end(), {arguments.log_sum_exp, arguments.probabilities});
+  for (const std::string& path : others) {
     if (path.empty()) continue;
     if (std::find(outputs.begin(), outputs.end(), place_of(path)) != outputs.end()) {
       throw UsageError("two outputs have the name '" + models::printable(path) + "'");
@@ -121,6 +131,7 @@ AttentionOptions make_options(const Arguments& arguments, const Inputs& inputs) 
   }
   if (!arguments.bias.empty()) options.bias = inputs.bias.view<4>();
   options.scale = arguments.scale;
+  options.dropout = {arguments.dropout, arguments.seed};
   return options;
 }
 
@@ -133,7 +144,9 @@ Outputs make_outputs(const Arguments& arguments, const Inputs& inputs) {
   const auto& query = inputs.query.shape;
   Outputs outputs;
   outputs.out = Tensor<float, 4>({query[0], query[1], query[2], inputs.value.shape[3]});
-  if (!arguments.log_sum_exp.empty()) outputs.log_sum_exp = Tensor<float, 3>({query[0], query[2], query[1]});
+  // The gradients are computed from it.
+  if (!arguments.log_sum_exp.empty() || !arguments.gradients.out_gradient.empty())
+    outputs.log_sum_exp = Tensor<float, 3>({query[0], query[2], query[1]});
   if (!arguments.probabilities.empty()) {
     outputs.probabilities = Tensor<float, 4>({query[0], query[2], query[1], inputs.key.shape[1]});
   }
@@ -173,14 +186,13 @@ void compute_reference(const Inputs& inputs, const AttentionOptions& options, Ou
   round_to(outputs.probabilities, probabilities);
 }
 
-void compute(const Arguments& arguments, const Inputs& inputs, Outputs& outputs) {
+void compute(Engine& engine, const Arguments& arguments, const Inputs& inputs, Outputs& outputs) {
   AttentionOptions options = make_options(arguments, inputs);
   const View<const float, 4> query = inputs.query.view<4>();
   const View<const float, 4> key = inputs.key.view<4>();
   const View<const float, 4> value = inputs.value.view<4>();
   if (outputs.log_sum_exp.data() != nullptr) options.log_sum_exp = outputs.log_sum_exp;
   if (outputs.probabilities.data() != nullptr) options.probabilities.per_head = outputs.probabilities;
-  Engine engine(arguments.engine.options());
   if (arguments.method == "reference") {
     // The twin trusts its arguments.
     ops::check_attention("attention", query, key, value, outputs.out, options);
@@ -200,9 +212,19 @@ void attend(const Arguments& arguments) {
   check_usage(arguments);
   const Inputs inputs = read_inputs(arguments);
   Outputs outputs = make_outputs(arguments, inputs);
-  compute(arguments, inputs, outputs);
+  std::optional<Gradients> gradients;
+  if (!arguments.gradients.out_gradient.empty()) {
+    gradients.emplace(
+        arguments.gradients,
+        GradientInputs{inputs.query.view<4>(), inputs.key.view<4>(), inputs.value.view<4>(), outputs.out,
+                       outputs.log_sum_exp, arguments.bias.empty() ? View<const float, 4>() : inputs.bias.view<4>()});
+  }
+  Engine engine(arguments.engine.options());
+  compute(engine, arguments, inputs, outputs);
+  if (gradients) gradients->compute(engine, arguments.method, make_options(arguments, inputs));
   if (!arguments.log_sum_exp.empty()) write(arguments.log_sum_exp, outputs.log_sum_exp);
   if (!arguments.probabilities.empty()) write(arguments.probabilities, outputs.probabilities);
+  if (gradients) gradients->write();
   write(arguments.out, outputs.out);
 }
 
@@ -264,12 +286,15 @@ void add_attend(CLI::App& program) {
       ->required();
   add_masks(*command, *arguments);
   command->add_option("--scale", arguments->scale, "Factor of the scores (default: 1/sqrt(D))")->type_name("S");
+  command->add_option("--dropout", arguments->dropout, "Probability of dropping a weight")->type_name("P");
+  command->add_option("--seed", arguments->seed, "Of dropout")->type_name("N")->check(whole_number());
   command->add_option("--log-sum-exp", arguments->log_sum_exp, "Write log-sum-exp of the scores [B, Hq, Lq]")
       ->type_name("NPY")
       ->check(file_name());
   command->add_option("--probabilities", arguments->probabilities, "Write the softmax rows [B, Hq, Lq, Lk]")
       ->type_name("NPY")
       ->check(file_name());
+  arguments->gradients.add_to(*command);
   command
       ->add_option("--method", arguments->method,
                    "fused: tiled (default); unfused: scores written out; reference: float64")

@@ -22,6 +22,13 @@ typedef struct headlight_window {
   int64_t right;
 } headlight_window;
 
+// Which weights go is a function of seed, stream and place alone: those kept are multiplied by 1 / (1 - probability).
+typedef struct headlight_dropout {
+  float probability;  // in [0, 1)
+  uint32_t stream;    // layer and step, say: another stream drops others
+  uint64_t seed;
+} headlight_dropout;
+
 // What an entry that is not 0 says in a boolean mask. Frameworks disagree, so there is no default.
 typedef int32_t headlight_mask_means;
 enum { HEADLIGHT_MASK_MEANS_ATTEND = 1, HEADLIGHT_MASK_MEANS_IGNORE = 2 };
@@ -56,6 +63,7 @@ typedef struct headlight_attention_options {
   const headlight_tensor* probabilities;
   const headlight_tensor* mean_probabilities;
   headlight_indices probability_rows;
+  const headlight_dropout* dropout;  // of the probabilities, after softmax; NULL: none
   headlight_mask_means mask_means;
   int32_t reserved;  // 0
 } headlight_attention_options;
@@ -77,6 +85,32 @@ HEADLIGHT_API headlight_status headlight_attention_unfused(headlight_engine* eng
                                                            const headlight_attention_options* options,
                                                            headlight_error* error);
 
+// Where the gradients go; those not given are not computed. query [B, Lq, Hq, Dqk], key [B, Lk, Hkv, Dqk], value [B,
+// Lk, Hkv, Dv], bias of the shape of the options' bias, summed over the axes on which that is broadcast. With
+// accumulate they are added to what is there. query may be the same tensor as out.
+typedef struct headlight_attention_gradients {
+  size_t struct_size;
+  const headlight_tensor* query;
+  const headlight_tensor* key;
+  const headlight_tensor* value;
+  const headlight_tensor* bias;
+  int32_t accumulate;
+  int32_t reserved;  // 0
+} headlight_attention_gradients;
+
+// The gradients of a sum whose gradient by out is out_gradient [B, Lq, Hq, Dv]; out and log_sum_exp [B, Hq, Lq] are
+// what headlight_attention gave for the same arguments and options.
+HEADLIGHT_API headlight_status headlight_attention_backward(
+    headlight_engine* engine, const headlight_tensor* query, const headlight_tensor* key, const headlight_tensor* value,
+    const headlight_tensor* out, const headlight_tensor* log_sum_exp, const headlight_tensor* out_gradient,
+    const headlight_attention_gradients* gradients, const headlight_attention_options* options, headlight_error* error);
+
+// The same by the plain route, with two Lq x Lk matrices of scratch; out and log_sum_exp are not needed.
+HEADLIGHT_API headlight_status headlight_attention_unfused_backward(
+    headlight_engine* engine, const headlight_tensor* query, const headlight_tensor* key, const headlight_tensor* value,
+    const headlight_tensor* out_gradient, const headlight_attention_gradients* gradients,
+    const headlight_attention_options* options, headlight_error* error);
+
 typedef struct headlight_attention_shape {
   size_t struct_size;
   int64_t batch;  // 0: 1
@@ -94,6 +128,14 @@ HEADLIGHT_API headlight_status headlight_attention_workspace_bytes(const headlig
 HEADLIGHT_API headlight_status headlight_attention_reserve(headlight_engine* engine,
                                                            const headlight_attention_shape* shape,
                                                            headlight_error* error);
+
+// The same for headlight_attention_backward.
+HEADLIGHT_API headlight_status headlight_attention_backward_workspace_bytes(const headlight_engine* engine,
+                                                                            const headlight_attention_shape* shape,
+                                                                            size_t* bytes, headlight_error* error);
+HEADLIGHT_API headlight_status headlight_attention_backward_reserve(headlight_engine* engine,
+                                                                    const headlight_attention_shape* shape,
+                                                                    headlight_error* error);
 
 #ifdef __cplusplus
 }  // extern "C"
