@@ -25,16 +25,20 @@ void add_suites(const Measured& measured, std::vector<Picture>& pictures) {
     const std::pair<std::string, int> key(first.suite, first.threads);
     if (std::find(done.begin(), done.end(), key) != done.end()) continue;
     done.push_back(key);
-    // Bytes limit decoding; arithmetic limits the rest, but for rows that have no share of it.
-    const char* const figure = first.figure("read_share") > 0 ? "read_share" : "peak_share";
+    const auto in_picture = [&](const Row& row) {
+      return row.suite == first.suite && row.threads == first.threads && row.isa == first.isa;
+    };
+    // Suites that bytes limit, row by row, are decoding alone; arithmetic limits the rest.
+    const bool reading = std::all_of(measured.rows.begin(), measured.rows.end(),
+                                     [&](const Row& row) { return !in_picture(row) || row.figure("read_share") > 0; });
+    const char* const figure = reading ? "read_share" : "peak_share";
     std::vector<BarGroup> groups;
     for (const Row& row : measured.rows) {
-      if (row.suite != first.suite || row.threads != first.threads || row.isa != first.isa) continue;
+      if (!in_picture(row)) continue;
       if (row.figure(figure) > 0 && row.figure("elements_per_ns") == 0)
         groups.push_back(group_of(row, row.figure(figure)));
     }
     if (groups.empty()) continue;
-    const bool reading = std::string(figure) == "read_share";
     pictures.push_back({"", first.suite + "-" + std::to_string(first.threads) + ".svg", ""});
     Picture& picture = pictures.back();
     picture.title = first.suite + ": share of the " + (reading ? "read bandwidth" : "multiply-add peak") + ", " +

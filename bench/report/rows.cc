@@ -114,6 +114,7 @@ void add_latency(const json& file, Measured& measured) try {
 
 void add_peers(const json& file, Measured& measured) try {
   for (const json& entry : file) {
+    if (entry.at("peer") == "headlight") continue;  // ours through their door; every other row has its time beside it
     const auto suite = entry.at("suite").get<std::string>();
     const auto name = entry.at("case").get<std::string>();
     const int threads = entry.at("threads").get<int>();

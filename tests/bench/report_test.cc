@@ -52,6 +52,8 @@ TEST(Report, ReadsASuite) {
 TEST(Report, AddsPeersToTheirRows) {
   Measured all = measured();
   add_peers(json::parse(R"([
+    {"suite": "gemm", "case": "packed/8x8x8", "peer": "headlight", "version": "0", "threads": 1, "seconds_best": 1e-6,
+     "seconds_median": 2e-6, "ours_seconds_best": 1e-6, "ours_seconds_median": 2e-6},
     {"suite": "gemm", "case": "packed/8x8x8", "peer": "PyTorch", "version": "2", "threads": 1, "seconds_best": 1e-6,
      "seconds_median": 3e-6, "ours_seconds_best": 1e-6, "ours_seconds_median": 2e-6},
     {"suite": "other", "case": "alone", "peer": "PyTorch", "version": "2", "threads": 2, "seconds_best": 1,
