@@ -26,7 +26,8 @@ struct AttentionGradients {
 // Key and value gradients are summed over the query heads that share a head. Pairs that are not visible contribute
 // nothing, NaN or not; padding has gradients of zero.
 //
-// gradients.query may be the same view as `out`, which is then lost; but for that no gradient may overlap anything.
+// gradients.query may be the same view as `out`, which is then lost; but for that no gradient may overlap anything
+// (columns of one matrix do not).
 // Time 10·B·Hq·(visible pairs)·D FLOP, and 4 more for a bias gradient; memory beyond the arguments 4 bytes a query row
 // and head and some 100 bytes · D a thread and block of 128 keys. The bits depend on the build and the instruction set
 // alone, not on threads or on the batch beside. Throws as attention() does. Source: Dao et al. 2022, algorithm 4.

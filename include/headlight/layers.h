@@ -6,4 +6,5 @@
 #include "headlight/layers/layer.h"
 #include "headlight/layers/linear.h"
 #include "headlight/layers/multi_head_attention.h"
+#include "headlight/layers/training.h"
 #include "headlight/layers/transformer.h"

@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "headlight/export.h"
+
 namespace headlight {
 
 // One parameter of a layer, in the layer's own memory.
@@ -15,7 +17,12 @@ struct Parameter {
   std::string name;  // "self_attn.in_proj_weight"
   std::vector<std::int64_t> shape;
   std::span<float> values;  // C order
+  // Of the same shape; empty unless the layer is in training. Backward passes add to it.
+  std::span<float> gradient{};
 };
+
+// Sets all gradients to 0.
+HEADLIGHT_API void zero_gradients(std::span<const Parameter> parameters) noexcept;
 
 // One tensor that somebody else holds: a mapped file, another library's memory.
 struct WeightView {

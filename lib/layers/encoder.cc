@@ -119,9 +119,9 @@ void Encoder::reserve(Engine& engine, std::int64_t tokens) const {
 }
 
 void Encoder::append_parameters(const std::string& prefix, std::vector<Parameter>& list, const Weights* named) {
-  layers::append(list, prefix + "word_embeddings.weight", word_embeddings_);
-  layers::append(list, prefix + "position_embeddings.weight", position_embeddings_);
-  layers::append(list, prefix + "token_type_embeddings.weight", token_type_embeddings_);
+  layers::append(list, prefix + "word_embeddings.weight", word_embeddings_, word_gradient_);
+  layers::append(list, prefix + "position_embeddings.weight", position_embeddings_, position_gradient_);
+  layers::append(list, prefix + "token_type_embeddings.weight", token_type_embeddings_, token_type_gradient_);
   norm_.append_parameters(prefix + "norm.", list, named);
   for (std::size_t layer = 0; layer < layers_.size(); ++layer) {
     layers_[layer].append_parameters(prefix + "layers." + std::to_string(layer) + ".", list, named);
@@ -140,6 +140,14 @@ void Encoder::initialize_from(layers::Initializer& initializer) {
 
 void Encoder::set_open(bool open) noexcept {
   for (TransformerEncoderLayer& layer : layers_) layer.set_open(open);
+}
+
+void Encoder::set_training(bool training) {
+  layers::make_gradient(training, word_embeddings_, word_gradient_);
+  layers::make_gradient(training, position_embeddings_, position_gradient_);
+  layers::make_gradient(training, token_type_embeddings_, token_type_gradient_);
+  norm_.set_training(training);
+  for (TransformerEncoderLayer& layer : layers_) layer.set_training(training);
 }
 
 }  // namespace headlight

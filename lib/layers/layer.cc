@@ -1,5 +1,7 @@
 #include "headlight/layers/layer.h"
 
+#include <algorithm>
+
 #include "layers/initializer.h"
 #include "layers/parameter_list.h"
 
@@ -38,6 +40,12 @@ void Layer::initialize(std::uint64_t seed) {
   layers::Initializer initializer(seed);
   initialize_from(initializer);
   freeze();
+}
+
+void zero_gradients(std::span<const Parameter> parameters) noexcept {
+  for (const Parameter& parameter : parameters) {
+    std::fill(parameter.gradient.begin(), parameter.gradient.end(), 0.0f);
+  }
 }
 
 }  // namespace headlight

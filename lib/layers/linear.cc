@@ -23,6 +23,17 @@ void Linear::forward(Engine& engine, View<const float, 2> x, View<float, 2> y, c
       {.bias = layers::values_of(bias_), .activation = epilogue.activation, .residual = epilogue.residual});
 }
 
+void Linear::backward(Engine& engine, View<const float, 2> x, View<const float, 2> y_gradient,
+                      View<float, 2> x_gradient, View<const float, 2> residual) {
+  layers::check_training("Linear", weight_gradient_);
+  const std::array<std::int64_t, 2> expected = {-1, in_features()};
+  ops::check_shape("Linear", "x", x.shape, expected, "[N, in_features]");
+  const std::array<std::int64_t, 2> y_expected = {x.extent(0), out_features()};
+  ops::check_shape("Linear", "y_gradient", y_gradient.shape, y_expected, "[N, out_features]");
+  layers::multiply_backward(engine, x, weight_, y_gradient, weight_gradient_, layers::values_of(bias_gradient_),
+                            x_gradient, residual);
+}
+
 std::size_t Linear::workspace_bytes(const Engine& engine, std::int64_t rows) const {
   return layers::product_bytes(engine, rows, weight_, packed_);
 }
@@ -32,8 +43,8 @@ void Linear::reserve(Engine& engine, std::int64_t rows) const {
 }
 
 void Linear::append_parameters(const std::string& prefix, std::vector<Parameter>& list, const Weights*) {
-  layers::append(list, prefix + "weight", weight_);
-  layers::append(list, prefix + "bias", bias_);
+  layers::append(list, prefix + "weight", weight_, weight_gradient_);
+  layers::append(list, prefix + "bias", bias_, bias_gradient_);
 }
 
 void Linear::initialize_from(layers::Initializer& initializer) {
@@ -42,6 +53,11 @@ void Linear::initialize_from(layers::Initializer& initializer) {
 }
 
 void Linear::set_open(bool open) noexcept { packed_.set_open(open); }
+
+void Linear::set_training(bool training) {
+  layers::make_gradient(training, weight_, weight_gradient_);
+  layers::make_gradient(training, bias_, bias_gradient_);
+}
 
 LayerNorm::LayerNorm(std::int64_t width, float epsilon, bool bias)
     : weight_({layers::at_least(1, "LayerNorm", "width", width)}), epsilon_(epsilon) {
@@ -54,14 +70,30 @@ void LayerNorm::forward(Engine& engine, View<const float, 2> x, View<float, 2> y
              {.weight = layers::values_of(weight_), .bias = layers::values_of(bias_), .epsilon = epsilon_});
 }
 
+void LayerNorm::backward(Engine& engine, View<const float, 2> x, View<const float, 2> y_gradient,
+                         View<float, 2> x_gradient, View<const float, 2> residual) {
+  layers::check_training("LayerNorm", weight_gradient_);
+  layer_norm_backward(engine, x, y_gradient,
+                      {.x = x_gradient,
+                       .residual = residual,
+                       .weight = layers::values_of(weight_gradient_),
+                       .bias = layers::values_of(bias_gradient_)},
+                      {.weight = layers::values_of(weight_), .epsilon = epsilon_});
+}
+
 void LayerNorm::append_parameters(const std::string& prefix, std::vector<Parameter>& list, const Weights*) {
-  layers::append(list, prefix + "weight", weight_);
-  layers::append(list, prefix + "bias", bias_);
+  layers::append(list, prefix + "weight", weight_, weight_gradient_);
+  layers::append(list, prefix + "bias", bias_, bias_gradient_);
 }
 
 void LayerNorm::initialize_from(layers::Initializer& initializer) {
   initializer.constant(layers::values_of(weight_), 1.0f);
   initializer.constant(layers::values_of(bias_), 0.0f);
+}
+
+void LayerNorm::set_training(bool training) {
+  layers::make_gradient(training, weight_, weight_gradient_);
+  layers::make_gradient(training, bias_, bias_gradient_);
 }
 
 }  // namespace headlight

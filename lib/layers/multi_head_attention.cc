@@ -21,6 +21,7 @@ MultiHeadAttentionOptions checked(MultiHeadAttentionOptions options) {
   layers::at_least(1, kName, "key_value_heads", options.key_value_heads);
   layers::at_least(1, kName, "key_width", options.key_width);
   layers::at_least(1, kName, "value_width", options.value_width);
+  ops::check_probability(kName, "dropout", options.dropout);
   const auto check_divides = [](std::string_view what, std::int64_t part, std::string_view of, std::int64_t whole) {
     if (whole % part != 0) {
       ops::fail(kName, std::string(what) + " is " + std::to_string(part) + ", expected a divisor of " +
@@ -101,8 +102,12 @@ void MultiHeadAttention::append_parameters(const std::string& prefix, std::vecto
   const auto append_group = [&](const char* name, Group group) {
     const View<const float, 2> weight = weight_of(group);
     float* values = projections_.data() + (weight.data - projections_.data());
-    list.push_back(
-        {prefix + name, {weight.extent(0), weight.extent(1)}, {values, static_cast<std::size_t>(weight.size())}});
+    const auto count = static_cast<std::size_t>(weight.size());
+    std::span<float> gradient;
+    if (projections_gradient_.data() != nullptr) {
+      gradient = {projections_gradient_.data() + (values - projections_.data()), count};
+    }
+    list.push_back({prefix + name, {weight.extent(0), weight.extent(1)}, {values, count}, gradient});
   };
   if (packed) {
     append_group("in_proj_weight", kAll);
@@ -111,9 +116,9 @@ void MultiHeadAttention::append_parameters(const std::string& prefix, std::vecto
     append_group("k_proj_weight", kKey);
     append_group("v_proj_weight", kValue);
   }
-  layers::append(list, prefix + "in_proj_bias", projection_bias_);
-  layers::append(list, prefix + "out_proj.weight", output_);
-  layers::append(list, prefix + "out_proj.bias", output_bias_);
+  layers::append(list, prefix + "in_proj_bias", projection_bias_, projection_bias_gradient_);
+  layers::append(list, prefix + "out_proj.weight", output_, output_gradient_);
+  layers::append(list, prefix + "out_proj.bias", output_bias_, output_bias_gradient_);
 }
 
 // Xavier's bound for a packed [3E, E] matrix is √(6/4E), for three [E, E] ones √(6/2E), a factor of √2 more. Here both
@@ -134,6 +139,13 @@ void MultiHeadAttention::initialize_from(layers::Initializer& initializer) {
 void MultiHeadAttention::set_open(bool open) noexcept {
   for (PackedCopies& copies : packed_) copies.set_open(open);
   packed_output_.set_open(open);
+}
+
+void MultiHeadAttention::set_training(bool training) {
+  layers::make_gradient(training, projections_, projections_gradient_);
+  layers::make_gradient(training, projection_bias_, projection_bias_gradient_);
+  layers::make_gradient(training, output_, output_gradient_);
+  layers::make_gradient(training, output_bias_, output_bias_gradient_);
 }
 
 }  // namespace headlight

@@ -2,6 +2,7 @@
 #include <array>
 
 #include "headlight/layers/multi_head_attention.h"
+#include "layers/multi_head_attention_buffers.h"
 #include "layers/parameter_list.h"
 #include "layers/product.h"
 #include "layers/rows.h"
@@ -20,13 +21,6 @@ bool same_view(const View<const float, 3>& a, const View<const float, 3>& b) noe
   return a.data == b.data && a.shape == b.shape && a.strides == b.strides;
 }
 
-// [B, L, heads · D] as [B, L, heads, D].
-template <class T>
-View<T, 4> split_heads(const View<T, 3>& x, std::int64_t heads) noexcept {
-  const std::int64_t head_dim = x.extent(2) / heads;
-  return {x.data, {x.extent(0), x.extent(1), heads, head_dim}, {x.stride(0), x.stride(1), head_dim, 1}};
-}
-
 void silence(std::span<const std::int64_t> silenced, const View<float, 3>& heads, std::int64_t head_dim) noexcept {
   for (const std::int64_t head : silenced) {
     for (std::int64_t b = 0; b < heads.extent(0); ++b) {
@@ -35,61 +29,7 @@ void silence(std::span<const std::int64_t> silenced, const View<float, 3>& heads
   }
 }
 
-// Columns [begin, begin + count) of x.
-View<float, 3> columns_of(const View<float, 3>& x, std::int64_t begin, std::int64_t count) noexcept {
-  return {x.data + begin, {x.extent(0), x.extent(1), count}, x.strides};
-}
-
 }  // namespace
-
-// What lies in scratch during a call: the projected inputs, as many buffers as there are products, and the heads'
-// outputs.
-struct MultiHeadAttention::Scratch {
-  struct Buffer {
-    std::size_t offset = 0;
-    std::int64_t columns = 0;
-    std::int64_t length = 0;
-  };
-
-  Scratch(const MultiHeadAttention& layer, const MultiHeadAttentionShape& shape) : batch(shape.batch) {
-    for (const std::int64_t length : {shape.query_length, shape.key_length}) {
-      static_cast<void>(layers::row_count(kName, batch, length));
-    }
-    const std::int64_t width = layer.options_.width;
-    const std::int64_t key_value = layer.key_value_columns();
-    switch (shape.inputs) {
-      case SharedInputs::all:
-        projected[kAll] = add(shape.query_length, width + 2 * key_value);
-        break;
-      case SharedInputs::key_and_value:
-        projected[kQuery] = add(shape.query_length, width);
-        projected[kKeyValue] = add(shape.key_length, 2 * key_value);
-        break;
-      case SharedInputs::none:
-        projected[kQuery] = add(shape.query_length, width);
-        projected[kKey] = add(shape.key_length, key_value);
-        projected[kValue] = add(shape.key_length, key_value);
-        break;
-    }
-    heads = add(shape.query_length, width);
-  }
-
-  Buffer add(std::int64_t length, std::int64_t columns) noexcept {
-    return {layout.add<float>(batch, length, layers::row_distance(columns)), columns, length};
-  }
-
-  [[nodiscard]] View<float, 3> view(std::byte* base, const Buffer& buffer) const noexcept {
-    const std::int64_t distance = layers::row_distance(buffer.columns);
-    return {reinterpret_cast<float*>(base + buffer.offset),
-            {batch, buffer.length, buffer.columns},
-            {buffer.length * distance, distance, 1}};
-  }
-
-  std::int64_t batch;
-  runtime::ScratchLayout layout;
-  std::array<Buffer, kGroups> projected{};
-  Buffer heads;
-};
 
 SharedInputs MultiHeadAttention::inputs_of(const View<const float, 3>& query, const View<const float, 3>& key,
                                            const View<const float, 3>& value) const noexcept {
@@ -151,51 +91,49 @@ void MultiHeadAttention::project(Engine& engine, Group group, View<const float, 
       x, projected);
 }
 
-void MultiHeadAttention::forward(Engine& engine, View<const float, 3> query, View<const float, 3> key,
-                                 View<const float, 3> value, View<float, 3> out, const AttentionOptions& options,
-                                 View<const float, 3> residual, const HeadAccess& access) const {
-  check(query, key, value, out, residual);
-  check(access, query, key, value, out, residual);
-  const SharedInputs inputs = inputs_of(query, key, value);
-  const Scratch scratch(*this, {query.extent(0), query.extent(1), key.extent(1), inputs});
-  const runtime::Scratch memory(engine, scratch.layout.bytes());
-  const auto buffer = [&](Group group) { return scratch.view(memory.data(), scratch.projected[group]); };
-  const std::int64_t width = options_.width;
-  const std::int64_t key_value = key_value_columns();
-
-  View<float, 3> q;
-  View<float, 3> k;
-  View<float, 3> v;
-  if (inputs == SharedInputs::all) {
-    project(engine, kAll, query, buffer(kAll));
-    q = columns_of(buffer(kAll), 0, width);
-    k = columns_of(buffer(kAll), width, key_value);
-    v = columns_of(buffer(kAll), width + key_value, key_value);
-  } else {
-    q = buffer(kQuery);
-    project(engine, kQuery, query, q);
-    if (inputs == SharedInputs::key_and_value) {
-      project(engine, kKeyValue, key, buffer(kKeyValue));
-      k = columns_of(buffer(kKeyValue), 0, key_value);
-      v = columns_of(buffer(kKeyValue), key_value, key_value);
-    } else {
-      k = buffer(kKey);
-      v = buffer(kValue);
-      project(engine, kKey, key, k);
-      project(engine, kValue, value, v);
-    }
+void MultiHeadAttention::project_all(Engine& engine, const Buffers& buffers, std::byte* memory,
+                                     View<const float, 3> query, View<const float, 3> key,
+                                     View<const float, 3> value) const {
+  switch (buffers.inputs) {
+    case SharedInputs::all:
+      return project(engine, kAll, query, buffers.view(memory, kAll));
+    case SharedInputs::key_and_value:
+      project(engine, kQuery, query, buffers.view(memory, kQuery));
+      return project(engine, kKeyValue, key, buffers.view(memory, kKeyValue));
+    case SharedInputs::none:
+      project(engine, kQuery, query, buffers.view(memory, kQuery));
+      project(engine, kKey, key, buffers.view(memory, kKey));
+      return project(engine, kValue, value, buffers.view(memory, kValue));
   }
-  const View<float, 3> heads = access.outputs ? access.outputs : scratch.view(memory.data(), scratch.heads);
-  attention(engine, split_heads<const float>(q, options_.heads), split_heads<const float>(k, options_.key_value_heads),
-            split_heads<const float>(v, options_.key_value_heads), split_heads(heads, options_.heads), options);
-  silence(access.silenced, heads, width / options_.heads);
+}
+
+void MultiHeadAttention::merge_heads(Engine& engine, View<const float, 3> heads, View<float, 3> out,
+                                     View<const float, 3> residual) const {
   layers::for_each_matrix(
       out.extent(0),
       [&](View<const float, 2> rows, View<float, 2> to, View<const float, 2> added) {
         layers::multiply(engine, rows, output_, packed_output_, to,
                          {.bias = layers::values_of(output_bias_), .residual = added});
       },
-      View<const float, 3>(heads), out, residual);
+      heads, out, residual);
+}
+
+void MultiHeadAttention::forward(Engine& engine, View<const float, 3> query, View<const float, 3> key,
+                                 View<const float, 3> value, View<float, 3> out, const AttentionOptions& options,
+                                 View<const float, 3> residual, const HeadAccess& access) const {
+  check(query, key, value, out, residual);
+  check(access, query, key, value, out, residual);
+  const Buffers buffers(*this, {query.extent(0), query.extent(1), key.extent(1), inputs_of(query, key, value)});
+  const runtime::Scratch memory(engine, buffers.layout.bytes());
+  project_all(engine, buffers, memory.data(), query, key, value);
+  const auto [q, k, v] = buffers.split(memory.data());
+  const View<float, 3> heads = access.outputs ? access.outputs : buffers.view(memory.data(), buffers.heads);
+  attention(engine, layers::split_heads<const float>(q, options_.heads),
+            layers::split_heads<const float>(k, options_.key_value_heads),
+            layers::split_heads<const float>(v, options_.key_value_heads), layers::split_heads(heads, options_.heads),
+            options);
+  silence(access.silenced, heads, options_.width / options_.heads);
+  merge_heads(engine, heads, out, residual);
 }
 
 namespace {
@@ -214,12 +152,12 @@ AttentionShape attention_shape(const MultiHeadAttentionOptions& options, const M
 }  // namespace
 
 std::size_t MultiHeadAttention::workspace_bytes(const Engine& engine, const MultiHeadAttentionShape& shape) const {
-  const Scratch scratch(*this, shape);
+  const Buffers scratch(*this, shape);
   const std::int64_t query_rows = shape.batch * shape.query_length;
   std::size_t inner = headlight::workspace_bytes(engine, attention_shape(options_, shape));
   inner = std::max(inner, layers::product_bytes(engine, query_rows, output_, packed_output_));
   for (const Group group : {kQuery, kKey, kValue, kKeyValue, kAll}) {
-    const Scratch::Buffer& buffer = scratch.projected[group];
+    const Buffers::Buffer& buffer = scratch.projected[group];
     if (buffer.columns == 0) continue;
     const std::int64_t rows = shape.batch * buffer.length;
     inner = std::max(inner, layers::product_bytes(engine, rows, weight_of(group), packed_[group]));
@@ -228,13 +166,13 @@ std::size_t MultiHeadAttention::workspace_bytes(const Engine& engine, const Mult
 }
 
 void MultiHeadAttention::reserve(Engine& engine, const MultiHeadAttentionShape& shape) const {
-  const Scratch scratch(*this, shape);
+  const Buffers scratch(*this, shape);
   // Held while the operations reserve theirs, as it is when they run.
   const runtime::Scratch memory(engine, scratch.layout.bytes());
   headlight::reserve(engine, attention_shape(options_, shape));
   layers::reserve_product(engine, shape.batch * shape.query_length, output_, packed_output_);
   for (const Group group : {kQuery, kKey, kValue, kKeyValue, kAll}) {
-    const Scratch::Buffer& buffer = scratch.projected[group];
+    const Buffers::Buffer& buffer = scratch.projected[group];
     if (buffer.columns == 0) continue;
     layers::reserve_product(engine, shape.batch * buffer.length, weight_of(group), packed_[group]);
   }

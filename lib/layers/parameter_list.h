@@ -8,6 +8,7 @@
 
 #include "headlight/parameters.h"
 #include "headlight/tensor.h"
+#include "ops/check.h"
 
 namespace headlight::layers {
 
@@ -21,11 +22,25 @@ std::span<const float> values_of(const Tensor<float, Rank>& tensor) noexcept {
   return {tensor.data(), static_cast<std::size_t>(tensor.size())};
 }
 
-// Appends the tensor as `name`; nothing if it has no memory (a bias that is not there).
+// Appends the tensor as `name`; nothing if it has no memory (a bias that is not there). `gradient` has the same shape,
+// or no memory outside training.
 template <int Rank>
-void append(std::vector<Parameter>& list, const std::string& name, Tensor<float, Rank>& tensor) {
+void append(std::vector<Parameter>& list, const std::string& name, Tensor<float, Rank>& tensor,
+            Tensor<float, Rank>& gradient) {
   if (tensor.data() == nullptr) return;
-  list.push_back({name, {tensor.shape().begin(), tensor.shape().end()}, values_of(tensor)});
+  list.push_back({name, {tensor.shape().begin(), tensor.shape().end()}, values_of(tensor), values_of(gradient)});
+}
+
+// Gives `gradient` the shape of the tensor, and zeros; or no memory.
+template <int Rank>
+void make_gradient(bool wanted, const Tensor<float, Rank>& tensor, Tensor<float, Rank>& gradient) {
+  gradient = wanted && tensor.data() != nullptr ? Tensor<float, Rank>(tensor.shape()) : Tensor<float, Rank>();
+}
+
+// Throws where a backward pass has no gradient to add to.
+template <int Rank>
+void check_training(std::string_view layer, const Tensor<float, Rank>& gradient) {
+  if (gradient.data() == nullptr) ops::fail(layer, "is not in training, expected set_training(true) before backward()");
 }
 
 // Copies into each parameter the weight of its name. Everything is checked before anything is written. Throws

@@ -16,6 +16,17 @@ inline void multiply(Engine& engine, View<const float, 2> x, View<const float, 2
   gemm(engine, x, weight, y, options);
 }
 
+// Its gradients: weight_gradient += y_gradientᵀ x, bias_gradient += Σ_rows y_gradient (where there is one), x_gradient
+// = y_gradient weight + residual where given.
+inline void multiply_backward(Engine& engine, View<const float, 2> x, View<const float, 2> weight,
+                              View<const float, 2> y_gradient, View<float, 2> weight_gradient,
+                              std::span<float> bias_gradient, View<float, 2> x_gradient,
+                              View<const float, 2> residual) {
+  gemm(engine, y_gradient, x, weight_gradient, {.transpose_a = Transpose::yes, .beta = 1.0f});
+  if (!bias_gradient.empty()) bias_backward(engine, y_gradient, bias_gradient);
+  if (x_gradient) gemm(engine, y_gradient, weight, x_gradient, {.residual = residual});
+}
+
 // What multiply() takes from the engine for so many rows.
 inline GemmShape product_shape(std::int64_t rows, View<const float, 2> weight, bool packed) noexcept {
   return {.m = rows, .n = weight.extent(0), .k = weight.extent(1), .packed = packed};

@@ -18,6 +18,12 @@ inline std::int64_t at_least(std::int64_t least, std::string_view layer, std::st
   return value;
 }
 
+// `value` if it is in [0, 1); else throws.
+inline float probability(std::string_view layer, std::string_view option, float value) {
+  ops::check_probability(layer, option, value);
+  return value;
+}
+
 // B · L rows; throws where that is no number of rows.
 inline std::int64_t row_count(std::string_view layer, std::int64_t batch, std::int64_t length) {
   std::int64_t rows = 0;

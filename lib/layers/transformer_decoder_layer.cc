@@ -6,13 +6,17 @@
 namespace headlight {
 
 TransformerDecoderLayer::TransformerDecoderLayer(const TransformerLayerOptions& options)
-    : norm_(layers::checked("TransformerDecoderLayer", options).norm),
-      self_attention_({.width = options.width, .heads = options.heads, .bias = options.bias}),
-      memory_attention_({.width = options.width, .heads = options.heads, .bias = options.bias}),
+    : norm_(options.norm),
+      dropout_(layers::probability("TransformerDecoderLayer", "dropout", options.dropout)),
+      self_attention_(
+          {.width = options.width, .heads = options.heads, .bias = options.bias, .dropout = options.dropout}),
+      memory_attention_(
+          {.width = options.width, .heads = options.heads, .bias = options.bias, .dropout = options.dropout}),
       feed_forward_({.width = options.width,
                      .hidden_width = options.feed_forward_width,
                      .activation = options.activation,
-                     .bias = options.bias}),
+                     .bias = options.bias,
+                     .dropout = options.dropout}),
       norm1_(options.width, options.layer_norm_epsilon, options.bias),
       norm2_(options.width, options.layer_norm_epsilon, options.bias),
       norm3_(options.width, options.layer_norm_epsilon, options.bias) {}
@@ -85,6 +89,15 @@ void TransformerDecoderLayer::set_open(bool open) noexcept {
   self_attention_.set_open(open);
   memory_attention_.set_open(open);
   feed_forward_.set_open(open);
+}
+
+void TransformerDecoderLayer::set_training(bool training) {
+  self_attention_.set_training(training);
+  memory_attention_.set_training(training);
+  feed_forward_.set_training(training);
+  norm1_.set_training(training);
+  norm2_.set_training(training);
+  norm3_.set_training(training);
 }
 
 }  // namespace headlight

@@ -6,12 +6,15 @@
 namespace headlight {
 
 TransformerEncoderLayer::TransformerEncoderLayer(const TransformerLayerOptions& options)
-    : norm_(layers::checked("TransformerEncoderLayer", options).norm),
-      self_attention_({.width = options.width, .heads = options.heads, .bias = options.bias}),
+    : norm_(options.norm),
+      dropout_(layers::probability("TransformerEncoderLayer", "dropout", options.dropout)),
+      self_attention_(
+          {.width = options.width, .heads = options.heads, .bias = options.bias, .dropout = options.dropout}),
       feed_forward_({.width = options.width,
                      .hidden_width = options.feed_forward_width,
                      .activation = options.activation,
-                     .bias = options.bias}),
+                     .bias = options.bias,
+                     .dropout = options.dropout}),
       norm1_(options.width, options.layer_norm_epsilon, options.bias),
       norm2_(options.width, options.layer_norm_epsilon, options.bias) {}
 
@@ -63,6 +66,13 @@ void TransformerEncoderLayer::initialize_from(layers::Initializer& initializer) 
 void TransformerEncoderLayer::set_open(bool open) noexcept {
   self_attention_.set_open(open);
   feed_forward_.set_open(open);
+}
+
+void TransformerEncoderLayer::set_training(bool training) {
+  self_attention_.set_training(training);
+  feed_forward_.set_training(training);
+  norm1_.set_training(training);
+  norm2_.set_training(training);
 }
 
 }  // namespace headlight

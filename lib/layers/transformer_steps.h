@@ -1,4 +1,4 @@
-// What encoder and decoder layers have in common: options, and the step around each part.
+// What encoder and decoder layers have in common: the step around each part.
 #pragma once
 
 #include <string_view>
@@ -11,14 +11,6 @@
 #include "runtime/parallel.h"
 
 namespace headlight::layers {
-
-// Throws for a probability outside [0, 1); the sizes are checked by the parts.
-inline const TransformerLayerOptions& checked(std::string_view layer, const TransformerLayerOptions& options) {
-  if (!(options.dropout >= 0.0f && options.dropout < 1.0f)) {
-    ops::fail(layer, "dropout is " + std::to_string(options.dropout) + ", expected a probability in [0, 1)");
-  }
-  return options;
-}
 
 inline void check_hidden_states(std::string_view layer, const View<const float, 3>& x, const View<float, 3>& y,
                                 std::int64_t width) {

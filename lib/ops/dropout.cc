@@ -2,14 +2,15 @@
 
 #include "kernels/kernels.h"
 #include "ops/check.h"
+#include "ops/dropout_rows.h"
 #include "ops/in_place.h"
 #include "ops/row_blocks.h"
 #include "runtime/dropout.h"
 
 namespace headlight {
 
-void dropout(Engine& engine, View<const float, 2> x, View<float, 2> y, const Dropout& dropout,
-             View<const float, 2> residual) {
+void ops::dropout_rows(Engine& engine, View<const float, 2> x, View<float, 2> y, const Dropout& dropout,
+                       View<const float, 2> residual, std::int64_t first_row) {
   const ops::Extent x_extent = ops::check_view("dropout", "x", x);
   const ops::Extent y_extent = ops::check_view("dropout", "y", y);
   ops::check_shape("dropout", "y", y.shape, x.shape, "the shape of x");
@@ -36,12 +37,17 @@ void dropout(Engine& engine, View<const float, 2> x, View<float, 2> y, const Dro
             .y_stride = y.stride(0),
             .rows = rows,
             .columns = x.extent(1),
-            .first_row = first,
+            .first_row = first_row + first,
             .threshold = runtime::dropout_threshold(dropout.probability),
             .scale = runtime::dropout_scale(dropout.probability),
             .seed = dropout.seed,
             .stream = dropout.stream});
   });
+}
+
+void dropout(Engine& engine, View<const float, 2> x, View<float, 2> y, const Dropout& dropout,
+             View<const float, 2> residual) {
+  ops::dropout_rows(engine, x, y, dropout, residual, 0);
 }
 
 }  // namespace headlight

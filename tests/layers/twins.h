@@ -37,6 +37,8 @@ class TwinWeights {
     if (!values_.contains(name)) return {};
     return {values_.at(name).data() + first, {count < 0 ? shapes_.at(name)[0] : count}};
   }
+  // To change: the next layer made of them sees it.
+  [[nodiscard]] std::vector<Scalar>& values(const std::string& name) { return values_.at(name); }
   [[nodiscard]] bool has(const std::string& name) const { return values_.contains(name); }
 
   [[nodiscard]] reference::Linear<Scalar> linear(const std::string& prefix) const {

@@ -69,6 +69,13 @@ class HEADLIGHT_API Encoder : public Layer {
   void forward(Engine& engine, const EncoderInput& input, View<float, 2> hidden,
                std::span<const LayerProbabilities> probabilities = {}, std::span<const LayerHeads> heads = {}) const;
 
+  // Training: the same with dropout (on the embeddings too, as in BERT and GPT-2), keeping what backward() needs.
+  void forward(Engine& engine, const EncoderInput& input, View<float, 2> hidden, SavedState& saved,
+               const TrainingStep& step) const;
+  // From the gradient of hidden [N, E] those of all parameters, which are added to; `input` is that of forward().
+  void backward(Engine& engine, const EncoderInput& input, const SavedState& saved,
+                View<const float, 2> hidden_gradient);
+
   [[nodiscard]] const EncoderOptions& options() const noexcept { return options_; }
   [[nodiscard]] std::size_t workspace_bytes(const Engine& engine, std::int64_t tokens) const;
   void reserve(Engine& engine, std::int64_t tokens) const;
@@ -76,17 +83,28 @@ class HEADLIGHT_API Encoder : public Layer {
   void append_parameters(const std::string& prefix, std::vector<Parameter>& list, const Weights* named) override;
   void initialize_from(layers::Initializer& initializer) override;
   void set_open(bool open) noexcept override;
+  void set_training(bool training) override;
 
  private:
+  struct Buffers;
+
   [[nodiscard]] std::string_view type_name() const noexcept override { return "Encoder"; }
   void check(const EncoderInput& input, const View<float, 2>& hidden, std::span<const LayerProbabilities> probabilities,
              std::span<const LayerHeads> heads) const;
+  [[nodiscard]] TrainingStep step_of(const TrainingStep& step, std::int64_t layer) const noexcept;
+  [[nodiscard]] TransformerEncoderLayer::Kept kept_of(const EncoderInput& input, const SavedState& saved,
+                                                      std::int64_t layer, std::byte* memory) const;
+  void segment_backward(Engine& engine, const EncoderInput& input, const SavedState& saved, View<const float, 3> x,
+                        View<float, 3> gradient, std::int64_t first, std::int64_t end);
   void embed_tokens(Engine& engine, const EncoderInput& input, View<float, 2> hidden) const;
 
   EncoderOptions options_;
   Tensor<float, 2> word_embeddings_;
   Tensor<float, 2> position_embeddings_;
   Tensor<float, 2> token_type_embeddings_;
+  Tensor<float, 2> word_gradient_;
+  Tensor<float, 2> position_gradient_;
+  Tensor<float, 2> token_type_gradient_;
   LayerNorm norm_;
   std::vector<TransformerEncoderLayer> layers_;
 };

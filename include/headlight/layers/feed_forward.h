@@ -15,6 +15,8 @@ struct FeedForwardOptions {
   std::int64_t hidden_width = 0;
   Activation activation = Activation::gelu;
   bool bias = true;
+  // Of the activations, in training: in [0, 1).
+  float dropout = 0.0f;
 };
 
 // y = activation(x W_1ᵀ + b_1) W_2ᵀ + b_2 (+ residual). Parameters: linear1.weight [F, E], linear1.bias [F],
@@ -26,17 +28,35 @@ class HEADLIGHT_API FeedForward : public Layer {
   // x [B, L, E] → y [B, L, E]; y may be x, and residual may be either.
   void forward(Engine& engine, View<const float, 3> x, View<float, 3> y, View<const float, 3> residual = {}) const;
 
+  // Training: y = dropout(activation(x W_1ᵀ + b_1)) W_2ᵀ + b_2 (+ residual). y must lie apart from x. y may be left out
+  // where only the state is wanted.
+  void forward(Engine& engine, View<const float, 3> x, View<float, 3> y, SavedState& saved, const TrainingStep& step,
+               View<const float, 3> residual = {}) const;
+  // x is that of forward(). x_gradient (+ residual) may be left out; residual may be x_gradient or y_gradient itself.
+  void backward(Engine& engine, View<const float, 3> x, const SavedState& saved, View<const float, 3> y_gradient,
+                View<float, 3> x_gradient, View<const float, 3> residual = {});
+
   [[nodiscard]] std::size_t workspace_bytes(const Engine& engine, std::int64_t batch, std::int64_t length) const;
   void reserve(Engine& engine, std::int64_t batch, std::int64_t length) const;
 
   void append_parameters(const std::string& prefix, std::vector<Parameter>& list, const Weights* named) override;
   void initialize_from(layers::Initializer& initializer) override;
   void set_open(bool open) noexcept override;
+  void set_training(bool training) override;
+
+  // Internal, for layers made of layers: the same with `hidden` [B, L, F], x W_1ᵀ + b_1, in their hands.
+  void forward_from(Engine& engine, View<const float, 3> x, View<float, 3> y, View<float, 3> hidden,
+                    const Dropout& dropout, View<const float, 3> residual) const;
+  void backward_from(Engine& engine, View<const float, 3> x, View<const float, 3> hidden, const Dropout& dropout,
+                     View<const float, 3> y_gradient, View<float, 3> x_gradient, View<const float, 3> residual);
+  [[nodiscard]] std::int64_t hidden_width() const noexcept { return linear1_.out_features(); }
+  [[nodiscard]] float dropout() const noexcept { return dropout_; }
 
  private:
   [[nodiscard]] std::string_view type_name() const noexcept override { return "FeedForward"; }
 
   Activation activation_;
+  float dropout_;
   Linear linear1_;
   Linear linear2_;
 };

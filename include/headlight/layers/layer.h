@@ -12,6 +12,7 @@
 #include "headlight/engine.h"
 #include "headlight/export.h"
 #include "headlight/gemm.h"
+#include "headlight/layers/training.h"
 #include "headlight/parameters.h"
 #include "headlight/tensor.h"
 
@@ -49,6 +50,11 @@ class HEADLIGHT_API Layer {
 
   // Xavier-uniform weights, biases 0, normalisation weights 1, and freezes the layer. The same on every machine.
   void initialize(std::uint64_t seed);
+
+  // Training: every parameter gets a gradient, zero at first, that parameters() shows and backward() adds to; else they
+  // go. A layer that learns changes its weights in every step, through parameters(), and so stays open. Spans of
+  // gradients handed out before are no longer valid. Throws std::bad_alloc.
+  virtual void set_training(bool training) = 0;
 
   // The caller's word that nobody writes through spans of parameters() any more.
   void freeze() { set_open(false); }

@@ -26,18 +26,27 @@ class HEADLIGHT_API Linear : public Layer {
   // x [N, in_features] → y [N, out_features] = activation(x Wᵀ + b) + residual. y must not overlap x.
   void forward(Engine& engine, View<const float, 2> x, View<float, 2> y, const LinearEpilogue& epilogue = {}) const;
 
+  // From the gradient of y = x Wᵀ + b: x_gradient = y_gradient W (+ residual), weight.gradient += y_gradientᵀ x,
+  // bias.gradient += Σ_rows y_gradient. x_gradient and residual [N, in_features] may be left out; residual may be
+  // x_gradient itself.
+  void backward(Engine& engine, View<const float, 2> x, View<const float, 2> y_gradient, View<float, 2> x_gradient,
+                View<const float, 2> residual = {});
+
   [[nodiscard]] std::size_t workspace_bytes(const Engine& engine, std::int64_t rows) const;
   void reserve(Engine& engine, std::int64_t rows) const;
 
   void append_parameters(const std::string& prefix, std::vector<Parameter>& list, const Weights* named) override;
   void initialize_from(layers::Initializer& initializer) override;
   void set_open(bool open) noexcept override;
+  void set_training(bool training) override;
 
  private:
   [[nodiscard]] std::string_view type_name() const noexcept override { return "Linear"; }
 
   Tensor<float, 2> weight_;
   Tensor<float, 1> bias_;  // without memory: none
+  Tensor<float, 2> weight_gradient_;
+  Tensor<float, 1> bias_gradient_;
   PackedCopies packed_;
 };
 
@@ -48,16 +57,23 @@ class HEADLIGHT_API LayerNorm : public Layer {
 
   // x [N, width] → y [N, width]; y may be x.
   void forward(Engine& engine, View<const float, 2> x, View<float, 2> y) const;
+  // From the gradient of y, that of x (+ residual), and weight.gradient and bias.gradient grow; see
+  // layer_norm_backward(). x_gradient may be left out, and may be any of the others.
+  void backward(Engine& engine, View<const float, 2> x, View<const float, 2> y_gradient, View<float, 2> x_gradient,
+                View<const float, 2> residual = {});
 
   void append_parameters(const std::string& prefix, std::vector<Parameter>& list, const Weights* named) override;
   void initialize_from(layers::Initializer& initializer) override;
   void set_open(bool) noexcept override {}
+  void set_training(bool training) override;
 
  private:
   [[nodiscard]] std::string_view type_name() const noexcept override { return "LayerNorm"; }
 
   Tensor<float, 1> weight_;
   Tensor<float, 1> bias_;
+  Tensor<float, 1> weight_gradient_;
+  Tensor<float, 1> bias_gradient_;
   float epsilon_;
 };
 

@@ -22,6 +22,8 @@ struct MultiHeadAttentionOptions {
   // One parameter in_proj_weight rather than q_proj_weight, k_proj_weight and v_proj_weight. Only where all widths are
   // the same; load() takes either.
   bool packed_projection = true;
+  // Of the probabilities, in training: in [0, 1).
+  float dropout = 0.0f;
 };
 
 // Which of query, key and value are the same tensor, and so share a product.
@@ -46,6 +48,17 @@ struct HeadAccess {
   std::span<const std::int64_t> silenced{};
 };
 
+// Where the gradients of a layer's inputs go. Inputs that are the same view share one: give it for the first of them.
+struct MultiHeadAttentionGradients {
+  View<float, 3> query{};  // [B, Lq, E]; those not given are not computed
+  View<float, 3> key{};    // [B, Lk, key_width]
+  View<float, 3> value{};  // [B, Lk, value_width]
+  // Added to that of the query; may be that view or the gradient of out itself.
+  View<const float, 3> residual{};
+  // Whether those of key and value are added to what is there (a memory that many layers look at).
+  bool accumulate_key_and_value = false;
+};
+
 // out = Concat(head_1 … head_H) W_Oᵀ + b_O, head_h = attention(query W_Qᵀ + b_Q, key W_Kᵀ + b_K, value W_Vᵀ + b_V) over
 // the columns of head h.
 //
@@ -64,6 +77,17 @@ class HEADLIGHT_API MultiHeadAttention : public Layer {
                View<float, 3> out, const AttentionOptions& options = {}, View<const float, 3> residual = {},
                const HeadAccess& heads = {}) const;
 
+  // Training: the same with dropout on the probabilities, keeping what backward() needs. out must lie apart from the
+  // inputs; `options` name no log_sum_exp, no dropout and no bias whose gradient is wanted. out may be left out where
+  // only the state is wanted.
+  void forward(Engine& engine, View<const float, 3> query, View<const float, 3> key, View<const float, 3> value,
+               View<float, 3> out, SavedState& saved, const TrainingStep& step, const AttentionOptions& options = {},
+               View<const float, 3> residual = {}) const;
+  // query, key and value are those of forward(). Parameters' gradients are added to.
+  void backward(Engine& engine, View<const float, 3> query, View<const float, 3> key, View<const float, 3> value,
+                const SavedState& saved, View<const float, 3> out_gradient,
+                const MultiHeadAttentionGradients& gradients);
+
   [[nodiscard]] const MultiHeadAttentionOptions& options() const noexcept { return options_; }
   [[nodiscard]] std::size_t workspace_bytes(const Engine& engine, const MultiHeadAttentionShape& shape) const;
   void reserve(Engine& engine, const MultiHeadAttentionShape& shape) const;
@@ -71,11 +95,25 @@ class HEADLIGHT_API MultiHeadAttention : public Layer {
   void append_parameters(const std::string& prefix, std::vector<Parameter>& list, const Weights* named) override;
   void initialize_from(layers::Initializer& initializer) override;
   void set_open(bool open) noexcept override;
+  void set_training(bool training) override;
+
+  // Internal, for layers made of layers: the same with the state in their memory, of saved_bytes().
+  struct Kept {
+    std::byte* memory = nullptr;
+    AttentionOptions options{};
+    Dropout dropout{};
+    bool unfused = false;
+  };
+  [[nodiscard]] std::size_t saved_bytes(const MultiHeadAttentionShape& shape) const;
+  void forward_from(Engine& engine, View<const float, 3> query, View<const float, 3> key, View<const float, 3> value,
+                    View<float, 3> out, const Kept& kept, View<const float, 3> residual) const;
+  void backward_from(Engine& engine, View<const float, 3> query, View<const float, 3> key, View<const float, 3> value,
+                     const Kept& kept, View<const float, 3> out_gradient, const MultiHeadAttentionGradients& gradients);
 
  private:
   // A run of projections that share an input: rows [begin, begin + rows) of the projected width.
   enum Group : std::uint8_t { kQuery, kKey, kValue, kKeyValue, kAll, kGroups };
-  struct Scratch;
+  struct Buffers;
 
   [[nodiscard]] std::string_view type_name() const noexcept override { return "MultiHeadAttention"; }
   [[nodiscard]] std::int64_t key_value_columns() const noexcept;
@@ -88,6 +126,11 @@ class HEADLIGHT_API MultiHeadAttention : public Layer {
   void check(const HeadAccess& access, const View<const float, 3>& query, const View<const float, 3>& key,
              const View<const float, 3>& value, const View<float, 3>& out, const View<const float, 3>& residual) const;
   void project(Engine& engine, Group group, View<const float, 3> x, View<float, 3> projected) const;
+  void project_all(Engine& engine, const Buffers& buffers, std::byte* memory, View<const float, 3> query,
+                   View<const float, 3> key, View<const float, 3> value) const;
+  void merge_heads(Engine& engine, View<const float, 3> heads, View<float, 3> out, View<const float, 3> residual) const;
+  void project_backward(Engine& engine, Group group, View<const float, 3> x, View<const float, 3> projected_gradient,
+                        View<float, 3> x_gradient, View<const float, 3> residual);
 
   MultiHeadAttentionOptions options_;
   // W_Q, W_K and W_V one after another, so that each run of them that has one width is a matrix.
@@ -95,6 +138,10 @@ class HEADLIGHT_API MultiHeadAttention : public Layer {
   Tensor<float, 1> projection_bias_;
   Tensor<float, 2> output_;
   Tensor<float, 1> output_bias_;
+  Tensor<float, 1> projections_gradient_;
+  Tensor<float, 1> projection_bias_gradient_;
+  Tensor<float, 2> output_gradient_;
+  Tensor<float, 1> output_bias_gradient_;
   std::array<PackedCopies, kGroups> packed_;
   PackedCopies packed_output_;
 };

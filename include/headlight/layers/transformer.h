@@ -24,7 +24,8 @@ struct TransformerLayerOptions {
   Norm norm = Norm::post;
   Activation activation = Activation::gelu;
   float layer_norm_epsilon = 1e-5f;
-  // Probability of dropping an activation in training, in [0, 1). Inference, which is all there is, drops none.
+  // Probability of dropping a number in training, in [0, 1): as in nn.TransformerEncoderLayer of the probabilities, of
+  // each part's output and of the feed-forward activations. Inference drops none.
   float dropout = 0.1f;
   // Whether products and normalisations have one.
   bool bias = true;
@@ -41,17 +42,42 @@ class HEADLIGHT_API TransformerEncoderLayer : public Layer {
   void forward(Engine& engine, View<const float, 3> x, View<float, 3> y, const AttentionOptions& options = {},
                const HeadAccess& heads = {}) const;
 
+  // Training: the same with dropout, keeping what backward() needs. y must lie apart from x. Of the options,
+  // log_sum_exp and dropout are the layer's own.
+  void forward(Engine& engine, View<const float, 3> x, View<float, 3> y, SavedState& saved, const TrainingStep& step,
+               const AttentionOptions& options = {}) const;
+  // From the gradient of y [B, L, E] that of x, the x of forward(); the parameters' gradients are added to. x_gradient
+  // may be y_gradient.
+  void backward(Engine& engine, View<const float, 3> x, const SavedState& saved, View<const float, 3> y_gradient,
+                View<float, 3> x_gradient);
+
   [[nodiscard]] std::size_t workspace_bytes(const Engine& engine, std::int64_t batch, std::int64_t length) const;
   void reserve(Engine& engine, std::int64_t batch, std::int64_t length) const;
 
   void append_parameters(const std::string& prefix, std::vector<Parameter>& list, const Weights* named) override;
   void initialize_from(layers::Initializer& initializer) override;
   void set_open(bool open) noexcept override;
+  void set_training(bool training) override;
+
+  // Internal, for layers made of layers: the same with the state in their memory, of saved_bytes(). y may be left out.
+  struct Kept {
+    std::byte* memory = nullptr;
+    AttentionOptions options{};
+    TrainingStep step{};
+    bool unfused = false;
+  };
+  [[nodiscard]] std::size_t saved_bytes(std::int64_t batch, std::int64_t length) const;
+  void forward_from(Engine& engine, View<const float, 3> x, View<float, 3> y, const Kept& kept) const;
+  void backward_from(Engine& engine, View<const float, 3> x, const Kept& kept, View<const float, 3> y_gradient,
+                     View<float, 3> x_gradient);
 
  private:
+  struct Buffers;
+
   [[nodiscard]] std::string_view type_name() const noexcept override { return "TransformerEncoderLayer"; }
 
   Norm norm_;
+  float dropout_;
   MultiHeadAttention self_attention_;
   FeedForward feed_forward_;
   LayerNorm norm1_;
@@ -70,6 +96,16 @@ class HEADLIGHT_API TransformerDecoderLayer : public Layer {
                const AttentionOptions& self_options = {.causal = Causal::top_left},
                const AttentionOptions& memory_options = {}) const;
 
+  // Training: the same with dropout, keeping what backward() needs. y must lie apart from x and memory. Of the options,
+  // log_sum_exp and dropout are the layer's own.
+  void forward(Engine& engine, View<const float, 3> x, View<const float, 3> memory, View<float, 3> y, SavedState& saved,
+               const TrainingStep& step, const AttentionOptions& self_options = {.causal = Causal::top_left},
+               const AttentionOptions& memory_options = {}) const;
+  // From the gradient of y [B, L, E] that of x (which may be y_gradient) and of the memory [B, Lm, E], where given: it
+  // is added to what is there, for many layers look at one memory.
+  void backward(Engine& engine, View<const float, 3> x, View<const float, 3> memory, const SavedState& saved,
+                View<const float, 3> y_gradient, View<float, 3> x_gradient, View<float, 3> memory_gradient = {});
+
   [[nodiscard]] std::size_t workspace_bytes(const Engine& engine, std::int64_t batch, std::int64_t length,
                                             std::int64_t memory_length) const;
   void reserve(Engine& engine, std::int64_t batch, std::int64_t length, std::int64_t memory_length) const;
@@ -77,11 +113,18 @@ class HEADLIGHT_API TransformerDecoderLayer : public Layer {
   void append_parameters(const std::string& prefix, std::vector<Parameter>& list, const Weights* named) override;
   void initialize_from(layers::Initializer& initializer) override;
   void set_open(bool open) noexcept override;
+  void set_training(bool training) override;
 
  private:
+  struct Buffers;
+
   [[nodiscard]] std::string_view type_name() const noexcept override { return "TransformerDecoderLayer"; }
 
+  void forward_from(Engine& engine, View<const float, 3> x, View<const float, 3> memory, View<float, 3> y,
+                    const SavedState::Call& call, std::byte* kept, bool unfused) const;
+
   Norm norm_;
+  float dropout_;
   MultiHeadAttention self_attention_;
   MultiHeadAttention memory_attention_;
   FeedForward feed_forward_;

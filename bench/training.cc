@@ -1,0 +1,104 @@
+// A training step of one transformer encoder layer, forward and backward: width 512 on (32, 100, 512), and BERT-base's.
+#include <cmath>
+#include <memory>
+
+#include "harness/case_name.h"
+#include "harness/inputs.h"
+#include "harness/suite.h"
+#include "headlight/layers/transformer.h"
+
+namespace headlight::bench {
+namespace {
+
+struct Shape {
+  const char* name;
+  std::int64_t batch, length;
+  TransformerLayerOptions options;
+  Checkpoint checkpoint = Checkpoint::keep_linear;
+};
+
+struct Step {
+  Step(const Shape& shape, Checkpoint checkpoint)
+      : layer(shape.options),
+        saved(checkpoint),
+        x(filled<3>({shape.batch, shape.length, shape.options.width}, 1)),
+        y_gradient(filled<3>(x.shape(), 2)),
+        y(x.shape()),
+        x_gradient(x.shape()) {
+    layer.initialize(1);
+    layer.set_training(true);
+    parameters = layer.parameters();
+  }
+  void run(Engine& engine) {
+    zero_gradients(parameters);
+    layer.forward(engine, x, y, saved, {.seed = 1});
+    layer.backward(engine, x, saved, y_gradient, x_gradient);
+  }
+
+  TransformerEncoderLayer layer;
+  SavedState saved;
+  Tensor<float, 3> x, y_gradient, y, x_gradient;
+  std::vector<Parameter> parameters;
+};
+
+// Against the plain route, which shares neither attention's kernels nor its order.
+bool agrees_with_unfused(Engine& engine, const Shape& shape, const Step& step) {
+  Step unfused(shape, Checkpoint::unfused);
+  unfused.run(engine);
+  double difference = 0, size = 0;
+  for (std::int64_t n = 0; n < step.x_gradient.size(); ++n) {
+    const double truth = unfused.x_gradient.data()[n];
+    difference += std::pow(step.x_gradient.data()[n] - truth, 2);
+    size += truth * truth;
+  }
+  return difference <= 1e-10 * size;
+}
+
+Work step_work(const Shape& shape, const CaseContext& context) {
+  const auto step = std::make_shared<Step>(shape, shape.checkpoint);
+  Engine* engine = &context.engine;
+  Work work;
+  work.run = [step, engine] { step->run(*engine); };
+  work.is_right = [step, engine, shape] { return agrees_with_unfused(*engine, shape, *step); };
+  const auto tokens = static_cast<double>(shape.batch * shape.length);
+  const auto width = static_cast<double>(shape.options.width);
+  const auto hidden = static_cast<double>(shape.options.feed_forward_width);
+  // Three products for each of the forward pass, seven for attention's two; what is computed again does not count.
+  work.operations = tokens * (6 * width * (4 * width + 2 * hidden) + 14 * static_cast<double>(shape.length) * width);
+  if (shape.checkpoint == Checkpoint::keep_linear) {
+    const std::size_t bytes = step->layer.saved_bytes(shape.batch, shape.length);
+    work.facts.emplace_back("saved_bytes", static_cast<double>(bytes));
+  }
+  return work;
+}
+
+std::string name_of(const Shape& shape) {
+  return case_name(shape.name, shape.options.dropout > 0 ? "_dropout" : "",
+                   shape.checkpoint == Checkpoint::layer_input ? "_again" : "", "/B", shape.batch, "/L", shape.length);
+}
+
+std::vector<Case> cases() {
+  const TransformerLayerOptions width512 = {.width = 512, .heads = 8, .feed_forward_width = 2048, .dropout = 0};
+  TransformerLayerOptions bert_base = {.width = 768, .heads = 12, .feed_forward_width = 3072, .dropout = 0};
+  const TransformerLayerOptions small = {.width = 64, .heads = 4, .feed_forward_width = 256, .dropout = 0.1f};
+  std::vector<Case> all;
+  const auto add = [&](const Shape& shape, bool quick, bool smoke = false) {
+    all.push_back(
+        {name_of(shape), [shape](const CaseContext& context) { return step_work(shape, context); }, quick, smoke});
+  };
+  add({"width512", 32, 100, width512}, false);
+  add({"bert_base", 8, 128, bert_base}, true);
+  add({"bert_base", 1, 2048, bert_base}, false);
+  add({"bert_base", 8, 128, bert_base, Checkpoint::layer_input}, false);
+  bert_base.dropout = 0.1f;
+  add({"bert_base", 8, 128, bert_base}, true);
+  add({"width64", 2, 10, small}, false, true);
+  return all;
+}
+
+}  // namespace
+}  // namespace headlight::bench
+
+int main(int argc, char** argv) {
+  return headlight::bench::run_suite("training", headlight::bench::cases(), argc, argv);
+}

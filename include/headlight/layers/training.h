@@ -1,0 +1,84 @@
+// Training: what a forward pass keeps for its backward pass, and which random numbers it draws.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "headlight/attention.h"
+#include "headlight/dropout.h"
+#include "headlight/export.h"
+#include "headlight/tensor.h"
+
+namespace headlight {
+
+class Layer;
+
+// What is kept between forward and backward. The gradients are the same to the bit whatever is chosen (but for
+// `unfused`, which computes in another order): what was not kept is computed again.
+enum class Checkpoint : std::uint8_t {
+  // Everything that grows with L alone: query, key, value, the heads' outputs, log-sum-exp, sums before and results of
+  // normalisations, the feed-forward part before its activation. Never the probabilities.
+  keep_linear,
+  // Nothing: a layer's input is in the caller's hands anyway, and backward computes the layer again. In an Encoder, the
+  // input of every layer.
+  layer_input,
+  // In an Encoder: the input of every k-th layer; backward computes k layers again at a time. With n layers and k = √n
+  // the memory is that of some 2·√n inputs and k layers (Chen et al. 2016). For a layer alone: layer_input.
+  every_k_layers,
+  // As keep_linear, with attention's plain route: it writes out the Lq × Lk probabilities of a head in either pass. The
+  // baseline.
+  unfused
+};
+
+// The random numbers of one step. With the same seed and step every call draws the same, whatever the checkpoints, the
+// threads and what came before: so a run stopped after step n goes on with step n + 1 as if nothing had happened.
+struct TrainingStep {
+  std::uint64_t seed = 0;
+  std::uint64_t step = 0;
+  // Where a layer stands among how many: whoever puts layers together counts them, so that no two draw the same. An
+  // Encoder does that for its own, of which it has layers + 1.
+  std::uint32_t layer = 0;
+  std::uint32_t layers = 1;
+
+  // Each layer has eight streams a step; they begin again after 2³² / (8 · layers) steps.
+  static constexpr std::uint32_t kStreams = 8;
+  [[nodiscard]] Dropout dropout(float probability, std::uint32_t place) const noexcept {
+    const std::uint64_t stream = (step * layers + layer) * kStreams + place;
+    return {probability, seed, static_cast<std::uint32_t>(stream)};
+  }
+};
+
+// The state between forward and backward of one layer and one batch: memory that grows to what the largest batch needs
+// and is kept for the next step. backward() may be called once or often; the next forward() overwrites it. What the
+// caller handed to forward() (inputs, options and what their views and spans show) must stay as it was until then.
+class HEADLIGHT_API SavedState {
+ public:
+  // k for every_k_layers; 0: √n, rounded.
+  explicit SavedState(Checkpoint checkpoint = Checkpoint::keep_linear, std::int64_t k = 0);
+
+  [[nodiscard]] Checkpoint checkpoint() const noexcept { return checkpoint_; }
+  [[nodiscard]] std::int64_t k() const noexcept { return k_; }
+  // Of memory held.
+  [[nodiscard]] std::size_t bytes() const noexcept { return static_cast<std::size_t>(memory_.size()); }
+
+  // Internal: what the last forward pass was.
+  struct Call {
+    const Layer* layer = nullptr;
+    std::array<std::int64_t, 3> shape{};  // B, L, and the memory's L of a decoder or the keys' of attention
+    TrainingStep step{};
+    std::array<AttentionOptions, 2> options{};
+  };
+  // Internal: memory for such a call. Contents undefined. Throws std::bad_alloc.
+  std::byte* begin(const Call& call, std::size_t bytes);
+  [[nodiscard]] const Call& call() const noexcept { return call_; }
+  [[nodiscard]] std::byte* data() const noexcept { return const_cast<std::byte*>(memory_.data()); }
+
+ private:
+  Checkpoint checkpoint_;
+  std::int64_t k_;
+  Call call_;
+  Tensor<std::byte, 1> memory_;
+};
+
+}  // namespace headlight

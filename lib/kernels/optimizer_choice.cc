@@ -1,0 +1,3 @@
+#define HEADLIGHT_FAMILY optimizer_kernels
+#define HEADLIGHT_TYPE OptimizerKernels
+#include "kernels/choose_isa.h"

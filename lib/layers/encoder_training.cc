@@ -1,0 +1,190 @@
+#include <algorithm>
+#include <array>
+
+#include "headlight/layers/encoder.h"
+#include "headlight/normalization.h"
+#include "layers/parameter_list.h"
+#include "layers/saved_state.h"
+#include "layers/segments.h"
+#include "layers/transformer_training_steps.h"
+#include "ops/check.h"
+
+namespace headlight {
+
+namespace {
+
+constexpr std::string_view kName = "Encoder";
+// The embeddings' only dropout.
+constexpr std::uint32_t kEmbeddings = 0;
+
+std::int64_t segment_length(const SavedState& saved, std::int64_t layers) noexcept {
+  return layers::segment_length(saved.checkpoint(), saved.k(), layers);
+}
+
+View<float, 2> rows_of(const View<float, 3>& x) noexcept { return layers::one_matrix(x); }
+
+}  // namespace
+
+// What is kept: the sum of the embeddings where it is normalised, the inputs of layers, and of those that are not
+// computed again everything.
+struct Encoder::Buffers {
+  // `segment`: the input of every segment-th layer alone; 0: all inputs, and each layer's own.
+  Buffers(const Encoder& encoder, std::int64_t tokens, std::int64_t segment, std::byte* memory = nullptr)
+      : place(memory), tokens_(tokens), width_(encoder.options_.width), every_(std::max<std::int64_t>(segment, 1)) {
+    if (encoder.options_.norm == Norm::post) embedded = place.rows(1, tokens, width_);
+    const std::int64_t layers = encoder.options_.layers;
+    inputs_ = place.block(row_bytes() * static_cast<std::size_t>((layers + every_ - 1) / every_));
+    last = place.rows(1, tokens, width_);
+    if (layers == 0 || segment != 0) return;
+    layer_bytes_ = encoder.layers_.front().saved_bytes(1, tokens);
+    states_ = place.block(layer_bytes_ * static_cast<std::size_t>(layers));
+  }
+
+  // The input of a layer; only of those that are kept.
+  [[nodiscard]] View<float, 3> input(std::int64_t layer) const noexcept { return row(inputs_, layer / every_); }
+  [[nodiscard]] std::byte* state(std::int64_t layer) const noexcept {
+    return states_ == nullptr ? nullptr : states_ + layer_bytes_ * static_cast<std::size_t>(layer);
+  }
+  [[nodiscard]] std::size_t row_bytes() const noexcept {
+    layers::Placement size;
+    size.rows(1, tokens_, width_);
+    return size.bytes();
+  }
+  [[nodiscard]] View<float, 3> row(std::byte* from, std::int64_t index) const noexcept {
+    return layers::Placement(from == nullptr ? nullptr : from + row_bytes() * static_cast<std::size_t>(index))
+        .rows(1, tokens_, width_);
+  }
+
+  layers::Placement place;
+  View<float, 3> embedded{};
+  View<float, 3> last{};  // what the last layer gives
+
+ private:
+  std::int64_t tokens_;
+  std::int64_t width_;
+  std::int64_t every_;
+  std::byte* inputs_ = nullptr;
+  std::byte* states_ = nullptr;
+  std::size_t layer_bytes_ = 0;
+};
+
+TransformerEncoderLayer::Kept Encoder::kept_of(const EncoderInput& input, const SavedState& saved, std::int64_t layer,
+                                               std::byte* memory) const {
+  TransformerEncoderLayer::Kept kept = {.memory = memory, .step = step_of(saved.call().step, layer)};
+  kept.options.query_offsets = input.offsets;
+  kept.unfused = saved.checkpoint() == Checkpoint::unfused;
+  return kept;
+}
+
+// A step of the encoder as its part number `layer` sees it; the embeddings come behind the layers.
+TrainingStep Encoder::step_of(const TrainingStep& step, std::int64_t layer) const noexcept {
+  const auto parts = static_cast<std::uint32_t>(options_.layers + 1);
+  return {step.seed, step.step, step.layer * parts + static_cast<std::uint32_t>(layer), step.layers * parts};
+}
+
+void Encoder::forward(Engine& engine, const EncoderInput& input, View<float, 2> hidden, SavedState& saved,
+                      const TrainingStep& step) const {
+  check(input, hidden, {}, {});
+  const std::int64_t tokens = hidden.extent(0);
+  const std::int64_t segment = segment_length(saved, options_.layers);
+  const SavedState::Call call = {.layer = this, .shape = {1, tokens, 0}, .step = step};
+  const Buffers buffers(*this, tokens, segment, saved.begin(call, Buffers(*this, tokens, segment).place.bytes()));
+  // Where layers are computed again, two buffers take turns as the inputs that are not kept, and one holds what a layer
+  // would keep.
+  const std::size_t again = segment == 0 ? 0 : layers_.front().saved_bytes(1, tokens);
+  const std::size_t between = segment <= 1 ? 0 : 2 * buffers.row_bytes();
+  const runtime::Scratch scratch(engine, again + between);
+  const auto input_of = [&](std::int64_t layer) {
+    if (layer == options_.layers) return buffers.last;
+    return segment <= 1 || layer % segment == 0 ? buffers.input(layer) : buffers.row(scratch.data() + again, layer % 2);
+  };
+
+  const View<float, 3> first = input_of(0);
+  const View<float, 3> embedded = options_.norm == Norm::post ? buffers.embedded : first;
+  embed_tokens(engine, input, rows_of(embedded));
+  if (options_.norm == Norm::post) norm_.forward(engine, rows_of(embedded), rows_of(first));
+  const Dropout dropout = step_of(step, options_.layers).dropout(options_.dropout, kEmbeddings);
+  if (dropout.probability > 0) layers::drop(engine, dropout, first, first);
+  for (std::int64_t layer = 0; layer < options_.layers; ++layer) {
+    std::byte* memory = segment == 0 ? buffers.state(layer) : scratch.data();
+    layers_[static_cast<std::size_t>(layer)].forward_from(engine, input_of(layer), input_of(layer + 1),
+                                                          kept_of(input, saved, layer, memory));
+  }
+  const View<const float, 2> last = rows_of(buffers.last);
+  if (options_.norm == Norm::pre) {
+    norm_.forward(engine, last, hidden);
+  } else {
+    for (std::int64_t n = 0; n < tokens; ++n) std::copy_n(&last(n, 0), options_.width, &hidden(n, 0));
+  }
+}
+
+void Encoder::backward(Engine& engine, const EncoderInput& input, const SavedState& saved,
+                       View<const float, 2> hidden_gradient) {
+  layers::check_training(kName, word_gradient_);
+  const auto tokens = static_cast<std::int64_t>(input.ids.size());
+  layers::check_saved(kName, saved, this, {1, tokens, 0});
+  ops::check_view(kName, "hidden_gradient", hidden_gradient);
+  const std::array<std::int64_t, 2> expected = {tokens, options_.width};
+  ops::check_shape(kName, "hidden_gradient", hidden_gradient.shape, expected, "[N, E]");
+  const std::int64_t segment = segment_length(saved, options_.layers);
+  const Buffers buffers(*this, tokens, segment, saved.data());
+
+  layers::Placement size;
+  size.rows(1, tokens, options_.width);
+  const runtime::Scratch scratch(engine, size.bytes());
+  const View<float, 3> gradient = layers::Placement(scratch.data()).rows(1, tokens, options_.width);
+  const View<float, 2> rows = rows_of(gradient);
+  if (options_.norm == Norm::pre) {
+    norm_.backward(engine, rows_of(buffers.last), hidden_gradient, rows);
+  } else {
+    for (std::int64_t n = 0; n < tokens; ++n) std::copy_n(&hidden_gradient(n, 0), options_.width, &rows(n, 0));
+  }
+  if (segment == 0) {
+    for (std::int64_t layer = options_.layers - 1; layer >= 0; --layer) {
+      layers_[static_cast<std::size_t>(layer)].backward_from(
+          engine, buffers.input(layer), kept_of(input, saved, layer, buffers.state(layer)), gradient, gradient);
+    }
+  } else {
+    for (std::int64_t first = (options_.layers - 1) / segment * segment; first >= 0; first -= segment) {
+      segment_backward(engine, input, saved, buffers.input(first), gradient, first,
+                       std::min(first + segment, options_.layers));
+    }
+  }
+
+  const Dropout dropout = step_of(saved.call().step, options_.layers).dropout(options_.dropout, kEmbeddings);
+  if (dropout.probability > 0) layers::drop(engine, dropout, gradient, gradient);
+  if (options_.norm == Norm::post) norm_.backward(engine, rows_of(buffers.embedded), rows, rows);
+  const std::array<EmbeddingGradient, 3> tables = {EmbeddingGradient{word_gradient_, input.ids},
+                                                   EmbeddingGradient{position_gradient_, input.positions},
+                                                   EmbeddingGradient{token_type_gradient_, input.token_types}};
+  embed_backward(engine, rows, std::span(tables).first(options_.token_types > 0 ? 3 : 2));
+}
+
+// Layers [first, end) forward again from x, the input of the first one, and then backward.
+void Encoder::segment_backward(Engine& engine, const EncoderInput& input, const SavedState& saved,
+                               View<const float, 3> x, View<float, 3> gradient, std::int64_t first, std::int64_t end) {
+  const std::size_t state = layers_.front().saved_bytes(1, x.extent(1));
+  layers::Placement row;
+  row.rows(1, x.extent(1), options_.width);
+  const auto count = static_cast<std::size_t>(end - first);
+  const runtime::Scratch scratch(engine, count * state + (count - 1) * row.bytes());
+  const auto state_of = [&](std::int64_t layer) {
+    return kept_of(input, saved, layer, scratch.data() + static_cast<std::size_t>(layer - first) * state);
+  };
+  const auto input_of = [&](std::int64_t layer) -> View<const float, 3> {
+    if (layer == first) return x;
+    const std::size_t offset = count * state + static_cast<std::size_t>(layer - first - 1) * row.bytes();
+    return layers::Placement(scratch.data() + offset).rows(1, x.extent(1), options_.width);
+  };
+  for (std::int64_t layer = first; layer < end; ++layer) {
+    const View<const float, 3> next = layer + 1 < end ? input_of(layer + 1) : View<const float, 3>();
+    layers_[static_cast<std::size_t>(layer)].forward_from(
+        engine, input_of(layer), {const_cast<float*>(next.data), next.shape, next.strides}, state_of(layer));
+  }
+  for (std::int64_t layer = end - 1; layer >= first; --layer) {
+    layers_[static_cast<std::size_t>(layer)].backward_from(engine, input_of(layer), state_of(layer), gradient,
+                                                           gradient);
+  }
+}
+
+}  // namespace headlight

@@ -1,0 +1,188 @@
+#include "headlight/attention_backward.h"
+#include "headlight/layers/multi_head_attention.h"
+#include "layers/multi_head_attention_buffers.h"
+#include "layers/parameter_list.h"
+#include "layers/product.h"
+#include "layers/saved_state.h"
+#include "layers/segments.h"
+#include "ops/check.h"
+#include "ops/in_place.h"
+
+namespace headlight {
+
+namespace {
+
+constexpr std::string_view kName = "MultiHeadAttention";
+
+// [B, H, Lq]
+View<float, 3> log_sum_exp_at(std::byte* memory, std::size_t offset, const View<const float, 3>& query,
+                              std::int64_t heads) noexcept {
+  return {memory == nullptr ? nullptr : reinterpret_cast<float*>(memory + offset),
+          {query.extent(0), heads, query.extent(1)}};
+}
+
+// The options of a call in training.
+AttentionOptions options_of(const MultiHeadAttention::Kept& kept) {
+  AttentionOptions options = kept.options;
+  options.dropout = kept.dropout;
+  return options;
+}
+
+}  // namespace
+
+std::size_t MultiHeadAttention::saved_bytes(const MultiHeadAttentionShape& shape) const {
+  runtime::ScratchLayout layout = Buffers(*this, shape).layout;
+  layout.add<float>(shape.batch, options_.heads, shape.query_length);
+  return layout.bytes();
+}
+
+void MultiHeadAttention::forward(Engine& engine, View<const float, 3> query, View<const float, 3> key,
+                                 View<const float, 3> value, View<float, 3> out, SavedState& saved,
+                                 const TrainingStep& step, const AttentionOptions& options,
+                                 View<const float, 3> residual) const {
+  check(query, key, value, out, residual);
+  layers::check_training_options(kName, options);
+  const ops::Extent out_extent = ops::check_view(kName, "out", out);
+  ops::check_disjoint(kName, "out", out_extent, "query", ops::check_view(kName, "query", query));
+  ops::check_disjoint(kName, "out", out_extent, "key", ops::check_view(kName, "key", key));
+  ops::check_disjoint(kName, "out", out_extent, "value", ops::check_view(kName, "value", value));
+  const MultiHeadAttentionShape shape = {query.extent(0), query.extent(1), key.extent(1), inputs_of(query, key, value)};
+  const bool keeps = layers::keeps_linear(saved.checkpoint());
+  const std::size_t bytes = saved_bytes(shape);
+  Kept kept = {.memory = saved.begin({.layer = this,
+                                      .shape = {shape.batch, shape.query_length, shape.key_length},
+                                      .step = step,
+                                      .options = {options}},
+                                     keeps ? bytes : 0),
+               .options = options,
+               .dropout = step.dropout(options_.dropout, 0),
+               .unfused = saved.checkpoint() == Checkpoint::unfused};
+  const runtime::Scratch scratch(engine, keeps ? 0 : bytes);
+  if (!keeps) kept.memory = scratch.data();
+  forward_from(engine, query, key, value, out, kept, residual);
+}
+
+void MultiHeadAttention::forward_from(Engine& engine, View<const float, 3> query, View<const float, 3> key,
+                                      View<const float, 3> value, View<float, 3> out, const Kept& kept,
+                                      View<const float, 3> residual) const {
+  Buffers buffers(*this, {query.extent(0), query.extent(1), key.extent(1), inputs_of(query, key, value)});
+  const std::size_t log_sum_exp = buffers.layout.add<float>(query.extent(0), options_.heads, query.extent(1));
+  project_all(engine, buffers, kept.memory, query, key, value);
+  const auto [q, k, v] = buffers.split(kept.memory);
+  const View<float, 3> heads = buffers.view(kept.memory, buffers.heads);
+  AttentionOptions options = options_of(kept);
+  options.log_sum_exp = log_sum_exp_at(kept.memory, log_sum_exp, query, options_.heads);
+  (kept.unfused ? attention_unfused : attention)(engine, layers::split_heads<const float>(q, options_.heads),
+                                                 layers::split_heads<const float>(k, options_.key_value_heads),
+                                                 layers::split_heads<const float>(v, options_.key_value_heads),
+                                                 layers::split_heads(heads, options_.heads), options);
+  if (out) merge_heads(engine, heads, out, residual);
+}
+
+void MultiHeadAttention::backward(Engine& engine, View<const float, 3> query, View<const float, 3> key,
+                                  View<const float, 3> value, const SavedState& saved,
+                                  View<const float, 3> out_gradient, const MultiHeadAttentionGradients& gradients) {
+  layers::check_training(kName, output_gradient_);
+  layers::check_saved(kName, saved, this, {query.extent(0), query.extent(1), key.extent(1)});
+  const std::array<std::int64_t, 3> query_shape = query.shape, key_shape = key.shape, value_shape = value.shape;
+  ops::check_view(kName, "out_gradient", out_gradient);
+  ops::check_shape(kName, "out_gradient", out_gradient.shape, query_shape, "[B, Lq, E]");
+  const auto check_gradient = [&](std::string_view name, const View<float, 3>& gradient,
+                                  const std::array<std::int64_t, 3>& shape) {
+    if (!gradient) return;
+    ops::check_view(kName, name, gradient);
+    ops::check_shape(kName, name, gradient.shape, shape, "the shape of its input");
+    ops::check_no_self_overlap(kName, name, gradient.shape, gradient.strides);
+  };
+  check_gradient("query's gradient", gradients.query, query_shape);
+  check_gradient("key's gradient", gradients.key, key_shape);
+  check_gradient("value's gradient", gradients.value, value_shape);
+  const SavedState::Call& call = saved.call();
+  const MultiHeadAttentionShape shape = {query.extent(0), query.extent(1), key.extent(1), inputs_of(query, key, value)};
+  Kept kept = {.memory = saved.data(),
+               .options = call.options[0],
+               .dropout = call.step.dropout(options_.dropout, 0),
+               .unfused = saved.checkpoint() == Checkpoint::unfused};
+  if (layers::keeps_linear(saved.checkpoint())) {
+    backward_from(engine, query, key, value, kept, out_gradient, gradients);
+    return;
+  }
+  const runtime::Scratch scratch(engine, saved_bytes(shape));
+  kept.memory = scratch.data();
+  kept.options.probabilities = {};
+  forward_from(engine, query, key, value, {}, kept, {});
+  backward_from(engine, query, key, value, kept, out_gradient, gradients);
+}
+
+// The lines of forward_from(), from the last to the first.
+void MultiHeadAttention::backward_from(Engine& engine, View<const float, 3> query, View<const float, 3> key,
+                                       View<const float, 3> value, const Kept& kept, View<const float, 3> out_gradient,
+                                       const MultiHeadAttentionGradients& gradients) {
+  layers::check_training(kName, output_gradient_);
+  Buffers buffers(*this, {query.extent(0), query.extent(1), key.extent(1), inputs_of(query, key, value)});
+  const runtime::Scratch scratch(engine, buffers.layout.bytes());  // the gradients of what lies in kept.memory
+  const std::size_t log_sum_exp = buffers.layout.add<float>(query.extent(0), options_.heads, query.extent(1));
+  const View<const float, 3> heads = buffers.view(kept.memory, buffers.heads);
+  const View<float, 3> heads_gradient = buffers.view(scratch.data(), buffers.heads);
+  layers::for_each_matrix(
+      query.extent(0),
+      [&](View<const float, 2> rows, View<const float, 2> from, View<float, 2> to) {
+        layers::multiply_backward(engine, rows, output_, from, output_gradient_,
+                                  layers::values_of(output_bias_gradient_), to, {});
+      },
+      heads, out_gradient, heads_gradient);
+
+  const auto [q, k, v] = buffers.split(kept.memory);
+  const auto [q_gradient, k_gradient, v_gradient] = buffers.split(scratch.data());
+  const AttentionOptions options = options_of(kept);
+  const AttentionGradients into = {.query = layers::split_heads(q_gradient, options_.heads),
+                                   .key = layers::split_heads(k_gradient, options_.key_value_heads),
+                                   .value = layers::split_heads(v_gradient, options_.key_value_heads)};
+  const View<const float, 4> split_q = layers::split_heads<const float>(q, options_.heads);
+  const View<const float, 4> split_k = layers::split_heads<const float>(k, options_.key_value_heads);
+  const View<const float, 4> split_v = layers::split_heads<const float>(v, options_.key_value_heads);
+  const View<const float, 4> split_gradient = layers::split_heads<const float>(heads_gradient, options_.heads);
+  if (kept.unfused) {
+    attention_unfused_backward(engine, split_q, split_k, split_v, split_gradient, into, options);
+  } else {
+    attention_backward(engine, split_q, split_k, split_v, layers::split_heads(heads, options_.heads),
+                       log_sum_exp_at(kept.memory, log_sum_exp, query, options_.heads), split_gradient, into, options);
+  }
+
+  const auto buffer = [&](Group group) { return View<const float, 3>(buffers.view(scratch.data(), group)); };
+  const auto added = [&](const View<float, 3>& gradient) {
+    return gradients.accumulate_key_and_value ? View<const float, 3>(gradient) : View<const float, 3>();
+  };
+  switch (buffers.inputs) {
+    case SharedInputs::all:
+      return project_backward(engine, kAll, query, buffer(kAll), gradients.query, gradients.residual);
+    case SharedInputs::key_and_value:
+      project_backward(engine, kQuery, query, buffer(kQuery), gradients.query, gradients.residual);
+      return project_backward(engine, kKeyValue, key, buffer(kKeyValue), gradients.key, added(gradients.key));
+    case SharedInputs::none:
+      project_backward(engine, kQuery, query, buffer(kQuery), gradients.query, gradients.residual);
+      project_backward(engine, kKey, key, buffer(kKey), gradients.key, added(gradients.key));
+      return project_backward(engine, kValue, value, buffer(kValue), gradients.value, added(gradients.value));
+  }
+}
+
+void MultiHeadAttention::project_backward(Engine& engine, Group group, View<const float, 3> x,
+                                          View<const float, 3> projected_gradient, View<float, 3> x_gradient,
+                                          View<const float, 3> residual) {
+  const View<const float, 2> weight = weight_of(group);
+  const View<float, 2> weight_gradient(projections_gradient_.data() + (weight.data - projections_.data()),
+                                       weight.shape);
+  std::span<float> bias_gradient;
+  if (options_.bias) {
+    const std::span<const float> bias = bias_of(group);
+    bias_gradient = {projection_bias_gradient_.data() + (bias.data() - projection_bias_.data()), bias.size()};
+  }
+  layers::for_each_matrix(
+      x.extent(0),
+      [&](View<const float, 2> rows, View<const float, 2> from, View<float, 2> to, View<const float, 2> added) {
+        layers::multiply_backward(engine, rows, weight, from, weight_gradient, bias_gradient, to, added);
+      },
+      x, projected_gradient, x_gradient, residual);
+}
+
+}  // namespace headlight

@@ -1,0 +1,184 @@
+#include "headlight/optimizer.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+#include "kernels/kernels.h"
+#include "ops/check.h"
+#include "runtime/parallel.h"
+
+namespace headlight {
+
+namespace {
+
+// Elements of a task: 64 KiB a tensor, some 10 µs.
+constexpr std::size_t kRun = 16384;
+constexpr double kNanosecondsPerElement = 0.7;
+
+// Σ g² in float64: no square of a float overflows or vanishes there. Eight chains, for the order is fixed here and no
+// compiler may make it.
+double sum_of_squares(std::span<const float> gradient) noexcept {
+  double sums[8] = {};
+  std::size_t at = 0;
+  for (; at + 8 <= gradient.size(); at += 8) {
+    for (std::size_t chain = 0; chain < 8; ++chain) {
+      const auto g = static_cast<double>(gradient[at + chain]);
+      sums[chain] += g * g;
+    }
+  }
+  for (; at < gradient.size(); ++at) sums[0] += static_cast<double>(gradient[at]) * static_cast<double>(gradient[at]);
+  return ((sums[0] + sums[1]) + (sums[2] + sums[3])) + ((sums[4] + sums[5]) + (sums[6] + sums[7]));
+}
+
+void check_not_negative(std::string_view name, std::string_view option, double value) {
+  if (value >= 0 && std::isfinite(value)) return;
+  ops::fail(name, std::string(option) + " is " + std::to_string(value) + ", expected a finite number ≥ 0");
+}
+
+void check_below_one(std::string_view name, std::string_view option, double value) {
+  if (value >= 0 && value < 1) return;
+  ops::fail(name, std::string(option) + " is " + std::to_string(value) + ", expected a number in [0, 1)");
+}
+
+template <class Runs, class Function>
+void for_each_run(Engine& engine, const Runs& runs, Function f) {
+  std::size_t elements = 0;
+  for (const auto& run : runs) elements += run.values.size();
+  const auto count = static_cast<std::int64_t>(runs.size());
+  const int lanes = runtime::lanes_for(engine, count, kNanosecondsPerElement * static_cast<double>(elements));
+  runtime::parallel_for(engine, count, lanes, [&](std::int64_t task, int) { f(static_cast<std::size_t>(task)); });
+}
+
+}  // namespace
+
+Optimizer::Optimizer(std::string_view name, std::vector<Parameter> parameters, std::vector<std::string_view> moments)
+    : name_(name), parameters_(std::move(parameters)), moments_(std::move(moments)) {
+  std::size_t elements = 0;
+  std::size_t runs = 0;
+  for (const Parameter& parameter : parameters_) {
+    if (parameter.gradient.size() != parameter.values.size()) {
+      ops::fail(name_, "parameter " + parameter.name + " has no gradient, expected those of a layer in training");
+    }
+    elements += parameter.values.size();
+    runs += (parameter.values.size() + kRun - 1) / kRun;
+  }
+  memory_.resize(elements * moments_.size());
+  runs_.reserve(runs);
+  sums_.resize(runs);
+  std::size_t before = 0;
+  for (std::size_t p = 0; p < parameters_.size(); ++p) {
+    const Parameter& parameter = parameters_[p];
+    for (std::size_t at = 0; at < parameter.values.size(); at += kRun) {
+      const std::size_t count = std::min(kRun, parameter.values.size() - at);
+      const auto moment = [&](std::size_t index) {
+        if (index >= moments_.size()) return std::span<float>();
+        return std::span<float>(memory_).subspan(index * elements + before + at, count);
+      };
+      runs_.push_back(
+          {parameter.values.subspan(at, count), parameter.gradient.subspan(at, count), moment(0), moment(1), p});
+    }
+    before += parameter.values.size();
+  }
+}
+
+StepReport Optimizer::step(Engine& engine, const StepOptions& options) {
+  check_not_negative(name_, "learning_rate", options.learning_rate);
+  check_not_negative(name_, "max_norm", options.max_norm);
+  for_each_run(engine, runs_, [&](std::size_t run) { sums_[run] = sum_of_squares(runs_[run].gradient); });
+  StepReport report;
+  double squares = 0;
+  for (std::size_t run = 0; run < runs_.size(); ++run) {
+    if (!std::isfinite(sums_[run]) && report.taken()) report.non_finite = parameters_[runs_[run].parameter].name;
+    squares += sums_[run];
+  }
+  report.gradient_norm = std::sqrt(squares);
+  if (!report.taken()) return report;
+  const double scale = options.max_norm > 0 ? std::min(1.0, options.max_norm / (report.gradient_norm + 1e-6)) : 1.0;
+  update(engine, runs_, options.learning_rate, static_cast<float>(scale), ++steps_);
+  return report;
+}
+
+std::vector<Parameter> Optimizer::state() {
+  std::vector<Parameter> list;
+  const std::size_t elements = moments_.empty() ? 0 : memory_.size() / moments_.size();
+  for (std::size_t moment = 0; moment < moments_.size(); ++moment) {
+    std::size_t at = moment * elements;
+    for (const Parameter& parameter : parameters_) {
+      list.push_back({std::string(moments_[moment]) + "." + parameter.name, parameter.shape,
+                      std::span<float>(memory_).subspan(at, parameter.values.size())});
+      at += parameter.values.size();
+    }
+  }
+  return list;
+}
+
+void Optimizer::set_steps(std::int64_t steps) {
+  if (steps < 0) ops::fail(name_, "steps is " + std::to_string(steps) + ", expected at least 0");
+  steps_ = steps;
+}
+
+Sgd::Sgd(std::vector<Parameter> parameters, const SgdOptions& options)
+    : Optimizer("Sgd", std::move(parameters),
+                options.momentum != 0 ? std::vector<std::string_view>{"momentum"} : std::vector<std::string_view>{}),
+      options_(options) {
+  check_not_negative("Sgd", "momentum", options.momentum);
+  check_not_negative("Sgd", "weight_decay", options.weight_decay);
+}
+
+void Sgd::update(Engine& engine, std::span<const Run> runs, double learning_rate, float scale, std::int64_t) const {
+  const auto kernel = kernels::optimizer_kernels(engine.isa()).sgd;
+  for_each_run(engine, runs, [&](std::size_t index) {
+    const Run& run = runs[index];
+    kernel({.values = run.values.data(),
+            .gradient = run.gradient.data(),
+            .momentum = run.first.empty() ? nullptr : run.first.data(),
+            .count = static_cast<std::int64_t>(run.values.size()),
+            .scale = scale,
+            .weight_decay = static_cast<float>(options_.weight_decay),
+            .decay = static_cast<float>(options_.momentum),
+            .rate = static_cast<float>(learning_rate)});
+  });
+}
+
+AdamW::AdamW(std::vector<Parameter> parameters, const AdamWOptions& options)
+    : Optimizer("AdamW", std::move(parameters), {"first_moment", "second_moment"}), options_(options) {
+  check_below_one("AdamW", "beta1", options.beta1);
+  check_below_one("AdamW", "beta2", options.beta2);
+  check_not_negative("AdamW", "epsilon", options.epsilon);
+  check_not_negative("AdamW", "weight_decay", options.weight_decay);
+}
+
+// The numbers of a step are worked out in float64 and rounded once, as PyTorch does.
+void AdamW::update(Engine& engine, std::span<const Run> runs, double learning_rate, float scale,
+                   std::int64_t step) const {
+  const auto t = static_cast<double>(step);
+  const double rate = learning_rate / (1 - std::pow(options_.beta1, t));
+  const double root = std::sqrt(1 - std::pow(options_.beta2, t));
+  const auto kernel = kernels::optimizer_kernels(engine.isa()).adamw;
+  for_each_run(engine, runs, [&](std::size_t index) {
+    const Run& run = runs[index];
+    kernel({.values = run.values.data(),
+            .gradient = run.gradient.data(),
+            .first = run.first.data(),
+            .second = run.second.data(),
+            .count = static_cast<std::int64_t>(run.values.size()),
+            .scale = scale,
+            .keep = static_cast<float>(1 - learning_rate * options_.weight_decay),
+            .first_weight = static_cast<float>(1 - options_.beta1),
+            .second_decay = static_cast<float>(options_.beta2),
+            .second_weight = static_cast<float>(1 - options_.beta2),
+            .root = static_cast<float>(root),
+            .epsilon = static_cast<float>(options_.epsilon),
+            .rate = static_cast<float>(rate)});
+  });
+}
+
+double WarmupCosine::operator()(std::int64_t step) const noexcept {
+  if (step < warmup) return peak * static_cast<double>(step + 1) / static_cast<double>(warmup);
+  if (step >= total) return least;
+  const double part = static_cast<double>(step - warmup) / static_cast<double>(total - warmup);
+  return least + (peak - least) * 0.5 * (1 + std::cos(std::numbers::pi * part));
+}
+
+}  // namespace headlight

@@ -1,0 +1,45 @@
+#include "layers/saved_state.h"
+
+#include "ops/check.h"
+
+namespace headlight {
+
+SavedState::SavedState(Checkpoint checkpoint, std::int64_t k) : checkpoint_(checkpoint), k_(k) {
+  if (k < 0) ops::fail("SavedState", "k is " + std::to_string(k) + ", expected at least 1, or 0 for √n");
+}
+
+std::byte* SavedState::begin(const Call& call, std::size_t bytes) {
+  call_ = {};  // a forward pass that throws leaves nothing to go back from
+  if (bytes > static_cast<std::size_t>(memory_.size())) {
+    if (bytes > static_cast<std::size_t>(INT64_MAX)) throw std::bad_alloc();
+    memory_ = {};
+    memory_ = Tensor<std::byte, 1>({static_cast<std::int64_t>(bytes)});
+  }
+  call_ = call;
+  return memory_.data();
+}
+
+namespace layers {
+
+void check_saved(std::string_view name, const SavedState& saved, const Layer* layer,
+                 const std::array<std::int64_t, 3>& shape) {
+  const SavedState::Call& call = saved.call();
+  if (call.layer == nullptr) ops::fail(name, "saved holds no forward pass, expected that of this layer");
+  if (call.layer != layer) ops::fail(name, "saved holds the forward pass of another layer, expected that of this one");
+  if (call.shape != shape) {
+    ops::fail(name, "saved holds a forward pass of lengths " + ops::describe(call.shape) + ", expected " +
+                        ops::describe(shape));
+  }
+}
+
+void check_training_options(std::string_view name, const AttentionOptions& options) {
+  if (options.log_sum_exp)
+    ops::fail(name, "options.log_sum_exp is given, expected none: in training it is kept inside");
+  if (options.dropout.probability != 0) {
+    ops::fail(name, "options.dropout is given, expected none: in training it is the layer's own");
+  }
+}
+
+}  // namespace layers
+
+}  // namespace headlight

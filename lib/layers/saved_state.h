@@ -1,0 +1,45 @@
+// How layers use a SavedState, and place what they keep in it.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+
+#include "headlight/layers/training.h"
+#include "layers/rows.h"
+#include "runtime/parallel.h"
+
+namespace headlight::layers {
+
+// Places tensors one behind another in a block of memory: once without memory, for its size, and again with it.
+class Placement {
+ public:
+  explicit Placement(std::byte* memory = nullptr) noexcept : memory_(memory) {}
+
+  // [B, L, columns], rows row_distance apart.
+  View<float, 3> rows(std::int64_t batch, std::int64_t length, std::int64_t columns) noexcept {
+    const std::int64_t distance = row_distance(columns);
+    const std::size_t offset = layout_.add<float>(batch, length, distance);
+    return {memory_ == nullptr ? nullptr : reinterpret_cast<float*>(memory_ + offset),
+            {batch, length, columns},
+            {length * distance, distance, 1}};
+  }
+  // So many bytes for whoever places in them on its own.
+  std::byte* block(std::size_t bytes) noexcept {
+    const std::size_t offset = layout_.add<std::byte>(bytes);
+    return memory_ == nullptr ? nullptr : memory_ + offset;
+  }
+  [[nodiscard]] std::size_t bytes() const noexcept { return layout_.bytes(); }
+
+ private:
+  std::byte* memory_;
+  runtime::ScratchLayout layout_;
+};
+
+// Throws unless `saved` holds the last forward pass of that layer, for tensors of that shape.
+void check_saved(std::string_view name, const SavedState& saved, const Layer* layer,
+                 const std::array<std::int64_t, 3>& shape);
+// Throws where the options have what a layer in training sets itself.
+void check_training_options(std::string_view name, const AttentionOptions& options);
+
+}  // namespace headlight::layers

@@ -1,0 +1,130 @@
+#include "headlight/layers/transformer.h"
+#include "layers/transformer_training_steps.h"
+
+namespace headlight {
+
+// What is kept: of each attention its own, of each step what it names, and what lies between the steps.
+struct TransformerDecoderLayer::Buffers {
+  // `shape` is [B, L, Lm].
+  Buffers(const TransformerDecoderLayer& layer, const std::array<std::int64_t, 3>& shape, std::byte* memory = nullptr)
+      : place(memory),
+        self_attention(
+            place.block(layer.self_attention_.saved_bytes({shape[0], shape[1], shape[1], SharedInputs::all}))),
+        memory_attention(place.block(
+            layer.memory_attention_.saved_bytes({shape[0], shape[1], shape[2], SharedInputs::key_and_value}))),
+        hidden(place.rows(shape[0], shape[1], layer.feed_forward_.hidden_width())) {
+    for (View<float, 3>* rows : {&inner1, &between1, &inner2, &between2, &inner3}) {
+      *rows = place.rows(shape[0], shape[1], layer.self_attention_.options().width);
+    }
+  }
+
+  layers::Placement place;
+  std::byte* self_attention;
+  std::byte* memory_attention;
+  View<float, 3> hidden;
+  View<float, 3> inner1, between1, inner2, between2, inner3;
+};
+
+void TransformerDecoderLayer::forward(Engine& engine, View<const float, 3> x, View<const float, 3> memory,
+                                      View<float, 3> y, SavedState& saved, const TrainingStep& step,
+                                      const AttentionOptions& self_options,
+                                      const AttentionOptions& memory_options) const {
+  const std::int64_t width = self_attention_.options().width;
+  layers::check_training_states(type_name(), x, y, width);
+  layers::check_training_options(type_name(), self_options);
+  layers::check_training_options(type_name(), memory_options);
+  const ops::Extent memory_extent = ops::check_view(type_name(), "memory", memory);
+  const std::array<std::int64_t, 3> expected = {x.extent(0), -1, width};
+  ops::check_shape(type_name(), "memory", memory.shape, expected, "[B, Lm, E]");
+  ops::check_disjoint(type_name(), "y", ops::check_view(type_name(), "y", y), "memory", memory_extent);
+  const bool keeps = layers::keeps_linear(saved);
+  const SavedState::Call call = {.layer = this,
+                                 .shape = {x.extent(0), x.extent(1), memory.extent(1)},
+                                 .step = step,
+                                 .options = {self_options, memory_options}};
+  const std::size_t bytes = Buffers(*this, call.shape).place.bytes();
+  std::byte* kept = saved.begin(call, keeps ? bytes : 0);
+  const runtime::Scratch scratch(engine, keeps ? 0 : bytes);
+  forward_from(engine, x, memory, y, call, keeps ? kept : scratch.data(), saved.checkpoint() == Checkpoint::unfused);
+}
+
+void TransformerDecoderLayer::forward_from(Engine& engine, View<const float, 3> x, View<const float, 3> memory,
+                                           View<float, 3> y, const SavedState::Call& call, std::byte* kept,
+                                           bool unfused) const {
+  const Buffers buffers(*this, call.shape, kept);
+  const auto dropout = [&](layers::Place place) { return call.step.dropout(dropout_, place); };
+  layers::training_step(engine, norm_, norm1_, x, buffers.inner1, buffers.between1, dropout(layers::kSelfOutput),
+                        [&](View<const float, 3> in, View<float, 3> out, View<const float, 3> residual) {
+                          self_attention_.forward_from(
+                              engine, in, in, in, out,
+                              {buffers.self_attention, call.options[0], dropout(layers::kSelfAttention), unfused},
+                              residual);
+                        });
+  layers::training_step(
+      engine, norm_, norm2_, buffers.between1, buffers.inner2, buffers.between2, dropout(layers::kMemoryOutput),
+      [&](View<const float, 3> in, View<float, 3> out, View<const float, 3> residual) {
+        memory_attention_.forward_from(
+            engine, in, memory, memory, out,
+            {buffers.memory_attention, call.options[1], dropout(layers::kMemoryAttention), unfused}, residual);
+      });
+  layers::training_step(engine, norm_, norm3_, buffers.between2, buffers.inner3, y, dropout(layers::kFeedForward),
+                        [&](View<const float, 3> in, View<float, 3> out, View<const float, 3> residual) {
+                          feed_forward_.forward_from(engine, in, out, buffers.hidden, dropout(layers::kActivation),
+                                                     residual);
+                        });
+}
+
+// The steps of forward_from(), from the last to the first.
+void TransformerDecoderLayer::backward(Engine& engine, View<const float, 3> x, View<const float, 3> memory,
+                                       const SavedState& saved, View<const float, 3> y_gradient,
+                                       View<float, 3> x_gradient, View<float, 3> memory_gradient) {
+  SavedState::Call call = saved.call();
+  layers::check_saved(type_name(), saved, this, {x.extent(0), x.extent(1), memory.extent(1)});
+  layers::check_gradients(type_name(), x, y_gradient, x_gradient);
+  if (memory_gradient) {
+    const ops::Extent extent = ops::check_view(type_name(), "memory_gradient", memory_gradient);
+    ops::check_shape(type_name(), "memory_gradient", memory_gradient.shape, memory.shape, "the shape of memory");
+    ops::check_disjoint(type_name(), "memory_gradient", extent, "memory",
+                        ops::check_view(type_name(), "memory", memory));
+    ops::check_disjoint(type_name(), "memory_gradient", extent, "x_gradient",
+                        ops::check_view(type_name(), "x_gradient", x_gradient));
+  }
+  const bool keeps = layers::keeps_linear(saved);
+  const bool unfused = saved.checkpoint() == Checkpoint::unfused;
+  const runtime::Scratch again(engine, keeps ? 0 : Buffers(*this, call.shape).place.bytes());
+  std::byte* kept = keeps ? saved.data() : again.data();
+  for (AttentionOptions& options : call.options) options.probabilities = {};
+  if (!keeps) forward_from(engine, x, memory, {}, call, kept, unfused);
+
+  const Buffers buffers(*this, call.shape, kept);
+  const auto dropout = [&](layers::Place place) { return call.step.dropout(dropout_, place); };
+  layers::Placement size;
+  (void)layers::StepGradients(size, x, dropout_ > 0);
+  const runtime::Scratch scratch(engine, size.bytes());
+  layers::Placement place(scratch.data());
+  const layers::StepGradients gradients(place, x, dropout_ > 0);
+  layers::training_step_backward(
+      engine, norm_, norm3_, buffers.between2, buffers.inner3, y_gradient, x_gradient, dropout(layers::kFeedForward),
+      gradients,
+      [&](View<const float, 3> in, View<const float, 3> from, View<float, 3> to, View<const float, 3> residual) {
+        feed_forward_.backward_from(engine, in, buffers.hidden, dropout(layers::kActivation), from, to, residual);
+      });
+  layers::training_step_backward(
+      engine, norm_, norm2_, buffers.between1, buffers.inner2, x_gradient, x_gradient, dropout(layers::kMemoryOutput),
+      gradients,
+      [&](View<const float, 3> in, View<const float, 3> from, View<float, 3> to, View<const float, 3> residual) {
+        memory_attention_.backward_from(
+            engine, in, memory, memory,
+            {buffers.memory_attention, call.options[1], dropout(layers::kMemoryAttention), unfused}, from,
+            {.query = to, .key = memory_gradient, .residual = residual, .accumulate_key_and_value = true});
+      });
+  layers::training_step_backward(
+      engine, norm_, norm1_, x, buffers.inner1, x_gradient, x_gradient, dropout(layers::kSelfOutput), gradients,
+      [&](View<const float, 3> in, View<const float, 3> from, View<float, 3> to, View<const float, 3> residual) {
+        self_attention_.backward_from(
+            engine, in, in, in, {buffers.self_attention, call.options[0], dropout(layers::kSelfAttention), unfused},
+            from, {.query = to, .residual = residual});
+      });
+}
+
+}  // namespace headlight

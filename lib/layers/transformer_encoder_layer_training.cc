@@ -1,0 +1,98 @@
+#include "headlight/layers/transformer.h"
+#include "layers/transformer_training_steps.h"
+
+namespace headlight {
+
+// What is kept: of the attention its own, of each step what it names, and what lies between the two.
+struct TransformerEncoderLayer::Buffers {
+  Buffers(const TransformerEncoderLayer& layer, std::int64_t batch, std::int64_t length, std::byte* memory = nullptr)
+      : place(memory),
+        attention(place.block(layer.self_attention_.saved_bytes({batch, length, length, SharedInputs::all}))),
+        inner1(place.rows(batch, length, layer.self_attention_.options().width)),
+        between(place.rows(batch, length, layer.self_attention_.options().width)),
+        hidden(place.rows(batch, length, layer.feed_forward_.hidden_width())),
+        inner2(place.rows(batch, length, layer.self_attention_.options().width)) {}
+
+  layers::Placement place;
+  std::byte* attention;
+  View<float, 3> inner1;
+  View<float, 3> between;
+  View<float, 3> hidden;
+  View<float, 3> inner2;
+};
+
+std::size_t TransformerEncoderLayer::saved_bytes(std::int64_t batch, std::int64_t length) const {
+  return Buffers(*this, batch, length).place.bytes();
+}
+
+void TransformerEncoderLayer::forward(Engine& engine, View<const float, 3> x, View<float, 3> y, SavedState& saved,
+                                      const TrainingStep& step, const AttentionOptions& options) const {
+  layers::check_training_states(type_name(), x, y, self_attention_.options().width);
+  layers::check_training_options(type_name(), options);
+  const bool keeps = layers::keeps_linear(saved);
+  const std::size_t bytes = saved_bytes(x.extent(0), x.extent(1));
+  const SavedState::Call call = {
+      .layer = this, .shape = {x.extent(0), x.extent(1), 0}, .step = step, .options = {options}};
+  std::byte* memory = saved.begin(call, keeps ? bytes : 0);
+  const runtime::Scratch scratch(engine, keeps ? 0 : bytes);
+  forward_from(engine, x, y,
+               {keeps ? memory : scratch.data(), options, step, saved.checkpoint() == Checkpoint::unfused});
+}
+
+void TransformerEncoderLayer::forward_from(Engine& engine, View<const float, 3> x, View<float, 3> y,
+                                           const Kept& kept) const {
+  const Buffers buffers(*this, x.extent(0), x.extent(1), kept.memory);
+  const auto dropout = [&](layers::Place place) { return kept.step.dropout(dropout_, place); };
+  layers::training_step(engine, norm_, norm1_, x, buffers.inner1, buffers.between, dropout(layers::kSelfOutput),
+                        [&](View<const float, 3> in, View<float, 3> out, View<const float, 3> residual) {
+                          self_attention_.forward_from(
+                              engine, in, in, in, out,
+                              {buffers.attention, kept.options, dropout(layers::kSelfAttention), kept.unfused},
+                              residual);
+                        });
+  layers::training_step(engine, norm_, norm2_, buffers.between, buffers.inner2, y, dropout(layers::kFeedForward),
+                        [&](View<const float, 3> in, View<float, 3> out, View<const float, 3> residual) {
+                          feed_forward_.forward_from(engine, in, out, buffers.hidden, dropout(layers::kActivation),
+                                                     residual);
+                        });
+}
+
+void TransformerEncoderLayer::backward(Engine& engine, View<const float, 3> x, const SavedState& saved,
+                                       View<const float, 3> y_gradient, View<float, 3> x_gradient) {
+  layers::check_saved(type_name(), saved, this, {x.extent(0), x.extent(1), 0});
+  layers::check_gradients(type_name(), x, y_gradient, x_gradient);
+  const bool keeps = layers::keeps_linear(saved);
+  const runtime::Scratch scratch(engine, keeps ? 0 : saved_bytes(x.extent(0), x.extent(1)));
+  Kept kept = {keeps ? saved.data() : scratch.data(), saved.call().options[0], saved.call().step,
+               saved.checkpoint() == Checkpoint::unfused};
+  kept.options.probabilities = {};
+  if (!keeps) forward_from(engine, x, {}, kept);
+  backward_from(engine, x, kept, y_gradient, x_gradient);
+}
+
+// The steps of forward_from(), from the last to the first.
+void TransformerEncoderLayer::backward_from(Engine& engine, View<const float, 3> x, const Kept& kept,
+                                            View<const float, 3> y_gradient, View<float, 3> x_gradient) {
+  const Buffers buffers(*this, x.extent(0), x.extent(1), kept.memory);
+  const auto dropout = [&](layers::Place place) { return kept.step.dropout(dropout_, place); };
+  layers::Placement size;
+  (void)layers::StepGradients(size, x, dropout_ > 0);
+  const runtime::Scratch scratch(engine, size.bytes());
+  layers::Placement place(scratch.data());
+  const layers::StepGradients memory(place, x, dropout_ > 0);
+  layers::training_step_backward(
+      engine, norm_, norm2_, buffers.between, buffers.inner2, y_gradient, x_gradient, dropout(layers::kFeedForward),
+      memory,
+      [&](View<const float, 3> in, View<const float, 3> from, View<float, 3> to, View<const float, 3> residual) {
+        feed_forward_.backward_from(engine, in, buffers.hidden, dropout(layers::kActivation), from, to, residual);
+      });
+  layers::training_step_backward(
+      engine, norm_, norm1_, x, buffers.inner1, x_gradient, x_gradient, dropout(layers::kSelfOutput), memory,
+      [&](View<const float, 3> in, View<const float, 3> from, View<float, 3> to, View<const float, 3> residual) {
+        self_attention_.backward_from(engine, in, in, in,
+                                      {buffers.attention, kept.options, dropout(layers::kSelfAttention), kept.unfused},
+                                      from, {.query = to, .residual = residual});
+      });
+}
+
+}  // namespace headlight

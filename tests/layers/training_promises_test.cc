@@ -1,0 +1,226 @@
+// What training promises beside its gradients: the same bits whatever the threads and whatever is kept, no allocation.
+#include "headlight/optimizer.h"
+#include "layers/encoder_twin.h"
+#include "layers/training_fixture.h"
+#include "support/allocation_counter.h"
+#include "support/compare.h"
+#include "support/isas.h"
+#include "support/refusal.h"
+#include "support/workers.h"
+
+namespace headlight::test {
+namespace {
+
+using TrainingPromisesTest = EachIsa;
+HEADLIGHT_ON_EVERY_ISA(TrainingPromisesTest);
+
+EncoderOptions encoder_options(Norm norm, float dropout) {
+  return {.vocabulary = 50,
+          .max_positions = 80,
+          .token_types = 2,
+          .width = 48,
+          .heads = 4,
+          .feed_forward_width = 100,
+          .layers = 5,
+          .norm = norm,
+          .layer_norm_epsilon = 1e-5f,
+          .dropout = dropout};
+}
+
+// An encoder in training, and a pass forward and backward on some tokens.
+struct Trained {
+  Trained(Norm norm, float dropout) : encoder(encoder_options(norm, dropout)), tokens(random, 50, {70, 1, 33}) {
+    randomize(encoder, random);
+    encoder.set_training(true);
+    parameters = encoder.parameters();
+    weights = random.normal_tensor<2>({tokens.count(), 48});
+    hidden = Tensor<float, 2>({tokens.count(), 48});
+  }
+
+  void pass(Engine& engine, SavedState& saved) {
+    zero_gradients(parameters);
+    encoder.forward(engine, tokens.input(), hidden, saved, {.seed = 5, .step = 17});
+    encoder.backward(engine, tokens.input(), saved, weights);
+  }
+
+  // All gradients one behind another.
+  [[nodiscard]] std::vector<float> gradients() const {
+    std::vector<float> all;
+    for (const Parameter& parameter : parameters) {
+      all.insert(all.end(), parameter.gradient.begin(), parameter.gradient.end());
+    }
+    return all;
+  }
+
+  Random random{1};
+  Encoder encoder;
+  Tokens tokens;
+  Tensor<float, 2> weights, hidden;
+  std::vector<Parameter> parameters;
+};
+
+View<const float, 1> row_of(const std::vector<float>& numbers) {
+  return {numbers.data(), {static_cast<std::int64_t>(numbers.size())}};
+}
+
+TEST_P(TrainingPromisesTest, TheSameBitsOnAnyNumberOfThreadsWhateverIsKept) {
+  for (const Norm norm : {Norm::post, Norm::pre}) {
+    Trained trained(norm, 0.1f);
+    Engine one(options(1));
+    SavedState all;
+    trained.pass(one, all);
+    const std::vector<float> truth = trained.gradients();
+    Tensor<float, 2> hidden({trained.tokens.count(), 48});
+    std::copy(trained.hidden.begin(), trained.hidden.end(), hidden.begin());
+    for (const int threads : {1, 2, 5}) {
+      Engine engine(options(threads));
+      for (const auto& [checkpoint, k] : {std::pair{Checkpoint::keep_linear, 0},
+                                          {Checkpoint::layer_input, 0},
+                                          {Checkpoint::every_k_layers, 0},
+                                          {Checkpoint::every_k_layers, 3},
+                                          {Checkpoint::every_k_layers, 100}}) {
+        SCOPED_TRACE(testing::Message() << threads << " threads, checkpoint " << static_cast<int>(checkpoint) << ", "
+                                        << k);
+        SavedState saved(checkpoint, k);
+        trained.pass(engine, saved);
+        EXPECT_TRUE(same_bits(trained.hidden, hidden));
+        EXPECT_TRUE(same_bits(row_of(trained.gradients()), row_of(truth)));
+        if (checkpoint != Checkpoint::keep_linear) {
+          EXPECT_LT(saved.bytes(), all.bytes());
+        }
+      }
+    }
+  }
+}
+
+TEST_P(TrainingPromisesTest, TheUnfusedBaselineAgrees) {
+  Engine engine(options());
+  Trained trained(Norm::pre, 0.1f);
+  SavedState linear, unfused(Checkpoint::unfused);
+  trained.pass(engine, linear);
+  const std::vector<float> truth = trained.gradients();
+  trained.pass(engine, unfused);
+  EXPECT_TRUE(within(row_of(trained.gradients()), row_of(truth), 1e-5));
+}
+
+// Without dropout a forward pass in training is the one that inference makes.
+TEST_P(TrainingPromisesTest, WithoutDropoutTheBitsAreThoseOfInference) {
+  Engine engine(options());
+  for (const Norm norm : {Norm::post, Norm::pre}) {
+    Trained trained(norm, 0.0f);
+    Tensor<float, 2> hidden({trained.tokens.count(), 48});
+    trained.encoder.forward(engine, trained.tokens.input(), hidden);
+    for (const Checkpoint checkpoint : {Checkpoint::keep_linear, Checkpoint::every_k_layers}) {
+      SavedState saved(checkpoint);
+      trained.pass(engine, saved);
+      EXPECT_TRUE(same_bits(trained.hidden, hidden));
+    }
+  }
+}
+
+TEST_P(TrainingPromisesTest, AllocatesNothingInTheSecondStep) {
+  for (const int threads : {1, 3}) {
+    for (const Checkpoint checkpoint : {Checkpoint::keep_linear, Checkpoint::layer_input, Checkpoint::every_k_layers}) {
+      Engine engine(options(threads));
+      wait_for_workers(engine);
+      Trained trained(Norm::post, 0.1f);
+      SavedState saved(checkpoint);
+      trained.pass(engine, saved);
+      const AllocationCounter counter;
+      trained.pass(engine, saved);
+      EXPECT_EQ(counter.count(), 0) << threads << " threads, checkpoint " << static_cast<int>(checkpoint);
+    }
+  }
+}
+
+// Six steps, and three with three more by another encoder and another optimiser that got the numbers of the first.
+TEST_P(TrainingPromisesTest, AStoppedRunGoesOnWithTheSameBits) {
+  Engine engine(options(2));
+  const auto steps = [&](Trained& trained, AdamW& adamw, std::uint64_t first, std::uint64_t end) {
+    SavedState saved(Checkpoint::every_k_layers);
+    for (std::uint64_t step = first; step < end; ++step) {
+      adamw.zero_gradients();
+      trained.encoder.forward(engine, trained.tokens.input(), trained.hidden, saved, {.seed = 5, .step = step});
+      trained.encoder.backward(engine, trained.tokens.input(), saved, trained.weights);
+      EXPECT_TRUE(adamw.step(engine, {.learning_rate = 1e-3, .max_norm = 1}).taken());
+    }
+  };
+  Trained straight(Norm::pre, 0.1f);
+  AdamW adamw(straight.parameters);
+  steps(straight, adamw, 0, 6);
+
+  Trained before(Norm::pre, 0.1f), after(Norm::pre, 0.1f);
+  AdamW first(before.parameters);
+  steps(before, first, 0, 3);
+  after.encoder.load(before.encoder.weights());
+  AdamW second(after.encoder.parameters());
+  const std::vector<Parameter> from = first.state(), to = second.state();
+  for (std::size_t m = 0; m < from.size(); ++m) {
+    std::copy(from[m].values.begin(), from[m].values.end(), to[m].values.begin());
+  }
+  second.set_steps(first.steps());
+  steps(after, second, 3, 6);
+  EXPECT_TRUE(same_bits(after.hidden, straight.hidden));
+  for (std::size_t p = 0; p < straight.parameters.size(); ++p) {
+    const std::span<const float> a = straight.parameters[p].values, b = after.parameters[p].values;
+    EXPECT_TRUE(std::equal(a.begin(), a.end(), b.begin())) << straight.parameters[p].name;
+  }
+}
+
+// Another step, seed or layer draws other numbers; gradients add up until they are set to zero.
+TEST_P(TrainingPromisesTest, StepsDrawTheirOwnNumbersAndGradientsAddUp) {
+  Engine engine(options());
+  Random random(2);
+  TransformerEncoderLayer layer({.width = 16, .heads = 2, .feed_forward_width = 32, .dropout = 0.5f});
+  randomize(layer, random);
+  layer.set_training(true);
+  const auto x = random.normal_tensor<3>({1, 9, 16});
+  Tensor<float, 3> first(x.shape()), again(x.shape()), other(x.shape()), x_gradient(x.shape());
+  SavedState saved;
+  layer.forward(engine, x, first, saved, {.seed = 1, .step = 2, .layer = 0, .layers = 3});
+  layer.forward(engine, x, again, saved, {.seed = 1, .step = 2, .layer = 0, .layers = 3});
+  EXPECT_TRUE(same_bits(first, again));
+  for (const TrainingStep& step : {TrainingStep{1, 3, 0, 3}, TrainingStep{2, 2, 0, 3}, TrainingStep{1, 2, 1, 3}}) {
+    layer.forward(engine, x, other, saved, step);
+    EXPECT_FALSE(same_bits(first, other));
+  }
+  const std::vector<Parameter> parameters = layer.parameters();
+  layer.backward(engine, x, saved, first, x_gradient);
+  const std::vector<float> once(parameters[0].gradient.begin(), parameters[0].gradient.end());
+  layer.backward(engine, x, saved, first, x_gradient);
+  for (std::size_t n = 0; n < once.size(); ++n) EXPECT_NEAR(parameters[0].gradient[n], 2 * once[n], 1e-5f);
+  zero_gradients(parameters);
+  for (const float gradient : parameters[0].gradient) EXPECT_EQ(gradient, 0.0f);
+  layer.set_training(false);
+  EXPECT_TRUE(layer.parameters()[0].gradient.empty());
+}
+
+TEST(TrainingArguments, AreNamedWhenTheyAreWrong) {
+  Engine engine;
+  TransformerEncoderLayer layer({.width = 8, .heads = 2}), other({.width = 8, .heads = 2});
+  Tensor<float, 3> x({1, 4, 8}), y({1, 4, 8}), longer({1, 5, 8});
+  SavedState saved;
+  EXPECT_EQ(refusal([&] { layer.backward(engine, x, saved, y, y); }),
+            "TransformerEncoderLayer: saved holds no forward pass, expected that of this layer");
+  EXPECT_EQ(refusal([&] { layer.forward(engine, x, x, saved, {}); }),
+            "TransformerEncoderLayer: y overlaps x in memory");
+  layer.forward(engine, x, y, saved, {});
+  EXPECT_EQ(refusal([&] { layer.backward(engine, x, saved, y, y); }),
+            "LayerNorm: is not in training, expected set_training(true) before backward()");
+  layer.set_training(true);
+  EXPECT_EQ(refusal([&] { layer.backward(engine, x, saved, longer, y); }),
+            "TransformerEncoderLayer: y_gradient has shape [1, 5, 8], expected [1, 4, 8] (the shape of x)");
+  EXPECT_EQ(refusal([&] { layer.backward(engine, x, saved, y, x); }),
+            "TransformerEncoderLayer: x_gradient overlaps x in memory");
+  EXPECT_EQ(refusal([&] { layer.backward(engine, longer, saved, longer, y); }),
+            "TransformerEncoderLayer: saved holds a forward pass of lengths [1, 4, 0], expected [1, 5, 0]");
+  EXPECT_EQ(refusal([&] { other.backward(engine, x, saved, y, y); }),
+            "TransformerEncoderLayer: saved holds the forward pass of another layer, expected that of this one");
+  EXPECT_EQ(refusal([&] { layer.forward(engine, x, y, saved, {}, {.dropout = {.probability = 0.1f}}); }),
+            "TransformerEncoderLayer: options.dropout is given, expected none: in training it is the layer's own");
+  EXPECT_EQ(refusal([&] { SavedState(Checkpoint::every_k_layers, -1); }),
+            "SavedState: k is -1, expected at least 1, or 0 for √n");
+}
+
+}  // namespace
+}  // namespace headlight::test
