@@ -26,6 +26,9 @@ struct BackwardTile {
   const float* out_gradient;       // [rows][padded value_dim]
   const float* minus_log_sum_exp;  // [rows], in units of log 2; −inf: a row of zeros
   const float* delta;              // [rows]
+  // Null, or for rows whose scores are beyond 2²⁴ units of log 2 their greatest one, which then is taken from each
+  // before minus_log_sum_exp is added; 0 for the others.
+  const float* large_maximum;
 
   // Where the rows that are worked on next lie in the tensors, as a hint.
   const float* next_query;

@@ -86,6 +86,13 @@ inline void differentiate(const kernels::BackwardTile& tile, std::int64_t r, std
     apply_masks(tile.masks, r, tile.first_key, row.begin, row.end, tile.exponent_scale, row.weights);
     row.scale = broadcast(scale_after_masks(tile.masks, tile.exponent_scale));
   }
+  if (tile.large_maximum != nullptr && tile.large_maximum[r] != 0.0f) {
+    for (std::int64_t j = first; j < last; j += kLanes) {
+      const Vec score = scaled(load(row.weights + j), row.scale);
+      store(sub(score, broadcast(tile.large_maximum[r])), row.weights + j);
+    }
+    row.scale = broadcast(1.0f);
+  }
   if (tile.dropout != nullptr) {
     (hides ? differentiate_row<true, true> : differentiate_row<true, false>)(tile, r, row, first, last);
   } else {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "ops/attention_backward_large_rows.h"
 #include "ops/attention_rows.h"
 
 namespace headlight::ops {
@@ -92,6 +93,27 @@ bool BackwardBlock::all_finite() noexcept {
          finite(tile_.out_gradient, tile_.rows, tile_.padded_value_dim, tile_.value_dim);
 }
 
+void BackwardBlock::take_log_sum_exp(std::int64_t head, std::int64_t first_row) noexcept {
+  constexpr double kLog2e = 1.44269504088896340736;
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  auto* const minus_log_sum_exp = call_.lane_part<float>(lane_, call_.plan.lane.minus_log_sum_exp);
+  auto* const large_maximum = call_.lane_part<float>(lane_, call_.plan.lane.large_maximum);
+  tile_.large_maximum = nullptr;
+  for (std::int64_t r = 0; r < tile_.rows; ++r) {
+    const float log_sum_exp = call_.log_sum_exp(sample_, head, sequence_.first_query + first_row + r);
+    minus_log_sum_exp[r] = static_cast<float>(-kLog2e * static_cast<double>(log_sum_exp));
+    if (log_sum_exp == -kInfinity) {
+      minus_log_sum_exp[r] = -kInfinity;
+    } else if (is_large_row(minus_log_sum_exp[r])) {
+      if (tile_.large_maximum == nullptr) std::fill_n(large_maximum, tile_.rows, 0.0f);
+      tile_.large_maximum = large_maximum;
+      const LargeRow row = large_row(call_, sequence_, sample_, head, first_row + r);
+      large_maximum[r] = row.maximum;
+      minus_log_sum_exp[r] = -row.log_sum;
+    }
+  }
+}
+
 bool BackwardBlock::take_rows(std::int64_t head, std::int64_t first_row, std::int64_t rows) noexcept {
   if (!find_intervals(first_row, rows)) return false;
   const BackwardPlan& plan = call_.plan;
@@ -111,14 +133,7 @@ bool BackwardBlock::take_rows(std::int64_t head, std::int64_t first_row, std::in
   tile_.next_out_gradient = &call_.out_gradient(sample_, next, head, 0);
   tile_.next_out_gradient_stride = call_.out_gradient.stride(1);
   tile_.next_rows = std::min(rows, sequence_.queries - first_row - rows);
-  auto* const minus_log_sum_exp = call_.lane_part<float>(lane_, plan.lane.minus_log_sum_exp);
-  for (std::int64_t r = 0; r < rows; ++r) {
-    constexpr double kLog2e = 1.44269504088896340736;
-    constexpr float kInfinity = std::numeric_limits<float>::infinity();
-    const float log_sum_exp = call_.log_sum_exp(sample_, head, query + r);
-    minus_log_sum_exp[r] =
-        log_sum_exp == -kInfinity ? -kInfinity : static_cast<float>(-kLog2e * static_cast<double>(log_sum_exp));
-  }
+  take_log_sum_exp(head, first_row);
   if (call_.options.mask || call_.options.bias) take_masks(head, query);
   const bool hides = !tile_.whole || call_.options.mask;
   tile_.exactly = hides && !all_finite();

@@ -61,6 +61,7 @@ class BackwardBlock {
 
  private:
   bool find_intervals(std::int64_t first_row, std::int64_t rows) noexcept;
+  void take_log_sum_exp(std::int64_t head, std::int64_t first_row) noexcept;
   void take_masks(std::int64_t head, std::int64_t first_query) noexcept;
   [[nodiscard]] bool all_finite() noexcept;
 

@@ -25,6 +25,7 @@ void lay_out_lane(const kernels::AttentionKernels& kernels, const AttentionSizes
   lane.query = layout.add<float>(rows * plan.padded_head_dim);
   lane.out_gradient = layout.add<float>(rows * plan.padded_value_dim);
   lane.minus_log_sum_exp = layout.add<float>(rows);
+  lane.large_maximum = layout.add<float>(rows);
   lane.begin = layout.add<std::int32_t>(rows);
   lane.end = layout.add<std::int32_t>(rows);
   lane.row_masks = layout.add<const std::uint8_t*>(rows);

@@ -15,6 +15,7 @@ struct BackwardLane {
   std::size_t query;
   std::size_t out_gradient;
   std::size_t minus_log_sum_exp;
+  std::size_t large_maximum;
   std::size_t begin;
   std::size_t end;
   std::size_t row_masks;

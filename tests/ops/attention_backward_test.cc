@@ -78,6 +78,20 @@ TEST_P(AttentionBackwardTest, SeveralBlocksOfRowsAndKeys) {
   }
 }
 
+// A bias of −FLT_MAX everywhere in a row hides nothing: all its keys weigh alike, and its log-sum-exp does not say so.
+TEST_P(AttentionBackwardTest, RowsOfTheLargestScores) {
+  Engine engine(options());
+  for (const float bias : {-3.40282347e38f, -1e30f, 3e37f}) {
+    const AttentionCase c = AttentionCase::parse("seed=5 B=1 Lq=20 Lk=230 Hq=2 Hkv=1 D=8 Dv=8 bias=1,1,20,230");
+    AttentionInputs in(c);
+    for (std::int64_t j = 0; j < 230; ++j) in.bias(0, 0, 3, j) = in.bias(0, 0, 17, j) = bias;
+    const Tensor<float, 4> out_gradient = test::out_gradient_of(c);
+    test::expect_close_gradients(
+        gradients_of(engine, c, in, out_gradient), test::plain_gradients<float>(in, out_gradient),
+        test::plain_gradients<double>(in, out_gradient), test::gradient_yardsticks(in, out_gradient));
+  }
+}
+
 TEST_P(AttentionBackwardTest, AgreesWithPyTorch) {
   Engine engine(options(2));
   test::GoldenNumbers golden("attention_backward.npy");
