@@ -99,7 +99,8 @@ TEST_F(CInterface, AttentionBackward) {
   options.log_sum_exp = lse;
   attention(engine_->engine, query, key, value, out, options);
   struct Results {
-    Tensor<float, 4> query{{2, 70, 6, 32}}, key{{2, 90, 3, 32}}, value{{2, 90, 3, 40}}, bias{{1, 6, 1, 90}};
+    Results() : query({2, 70, 6, 32}), key({2, 90, 3, 32}), value({2, 90, 3, 40}), bias({1, 6, 1, 90}) {}
+    Tensor<float, 4> query, key, value, bias;
   } fused, unfused, results;
   const auto gradients = [](Results& to) { return AttentionGradients{to.query, to.key, to.value, to.bias}; };
   attention_backward(engine_->engine, query, key, value, out, lse, out_gradient, gradients(fused), options);
