@@ -3,6 +3,7 @@
 
 #include "kernels/row_activation-inl.h"
 #include "kernels/row_dropout-inl.h"
+#include "kernels/row_entropy-inl.h"
 #include "kernels/row_gather-inl.h"
 #include "kernels/row_layer_norm-inl.h"
 #include "kernels/row_softmax-inl.h"
@@ -10,6 +11,6 @@
 namespace headlight::HEADLIGHT_TARGET {
 
 extern const kernels::RowKernels row_kernels;
-const kernels::RowKernels row_kernels = {softmax, layer_norm, activate, embed, mean_pool, dropout};
+const kernels::RowKernels row_kernels = {softmax, layer_norm, activate, embed, mean_pool, dropout, entropies};
 
 }  // namespace headlight::HEADLIGHT_TARGET

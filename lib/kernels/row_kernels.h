@@ -50,6 +50,18 @@ struct DropoutArguments {
   std::uint32_t stream;
 };
 
+// Rows [rows, columns] of each of `heads` matrices, every row ≥ 0 and summing to 1.
+struct EntropyArguments {
+  const float* p;
+  std::int64_t head_stride;
+  std::int64_t row_stride;
+  std::int64_t heads;
+  std::int64_t rows;
+  std::int64_t columns;
+  double* own;    // [heads]
+  double* mixed;  // [heads · (heads − 1) / 2], pairs a < b in ascending order of a, then b; null: not wanted
+};
+
 struct RowKernels {
   // y = softmax(x) along each of `rows` rows; x, y [rows, columns].
   void (*softmax)(const float* x, std::int64_t x_stride, float* y, std::int64_t y_stride, std::int64_t rows,
@@ -69,6 +81,8 @@ struct RowKernels {
                     bool l2_normalize) noexcept;
   // y = (x · scale where kept, else 0) + residual.
   void (*dropout)(const DropoutArguments& arguments) noexcept;
+  // own[a] = −Σ p_a ln p_a over all rows; mixed[a, b] the same of (p_a + p_b) / 2. Equal heads give equal bits.
+  void (*entropies)(const EntropyArguments& arguments) noexcept;
 };
 
 }  // namespace headlight::kernels

@@ -80,27 +80,33 @@ HEADLIGHT_INLINE Vec exp(Vec x) {
   return scale_by_power_of_two(polynomial(r, kCoefficients), n);
 }
 
-// ln x: at most 1 ULP; −∞ for ±0, NaN for x < 0, subnormal arguments included.
-HEADLIGHT_INLINE Vec log(Vec x) {
+// ln(x · 2⁻ˢ) for a normal x > 0: at most 1 ULP.
+HEADLIGHT_INLINE Vec log_normal(Vec x, Vec s) {
   // ln(1 + f) = f − f²/2 + f³ (…) on [√½ − 1, √2 − 1], relative error of the logarithm 5.8e-9.
   constexpr float kCoefficients[] = {0x1.555554p-2f, -0x1.000226p-2f, 0x1.99a01cp-3f, -0x1.54728cp-3f,
                                      0x1.22d936p-3f, -0x1.0d8234p-3f, 0x1.055e64p-3f, -0x1.38c900p-4f};
   constexpr float kLn2High = 0x1.63p-1f;
   constexpr float kLn2Low = -0x1.bd0106p-13f;
-  const Mask subnormal = less(x, broadcast(0x1p-126f));
-  const Vec normal = select(subnormal, mul(x, broadcast(0x1p25f)), x);
-  // normal = 2ᵉ (1 + f): counting the bits from those of √½ lets the exponent step where f does.
+  // x = 2ᵉ (1 + f): counting the bits from those of √½ lets the exponent step where f does.
   const IntVec root_half = broadcast_int(0x3f3504f3);
-  const IntVec distance = sub_int(as_int(normal), root_half);
+  const IntVec distance = sub_int(as_int(x), root_half);
   const IntVec exponent = shift_right<23>(distance);
-  const Vec f = sub(as_float(sub_int(as_int(normal), shift_left<23>(exponent))), broadcast(1.0f));
+  const Vec f = sub(as_float(sub_int(as_int(x), shift_left<23>(exponent))), broadcast(1.0f));
   // The exponent as a float, by way of the low bits of 1.5·2²³.
   const Vec offset = broadcast(kRoundingOffset);
-  const Vec unshifted = sub(as_float(add_int(exponent, as_int(offset))), offset);
-  const Vec e = select(subnormal, sub(unshifted, broadcast(25.0f)), unshifted);
+  const Vec e = sub(sub(as_float(add_int(exponent, as_int(offset))), offset), s);
   const Vec tail = fma(f, polynomial(f, kCoefficients), broadcast(-0.5f));
   const Vec rest = fma(e, broadcast(kLn2Low), mul(mul(f, f), tail));
-  const Vec finite = fma(e, broadcast(kLn2High), add(f, rest));
+  return fma(e, broadcast(kLn2High), add(f, rest));
+}
+
+HEADLIGHT_INLINE Vec log_normal(Vec x) { return log_normal(x, zero()); }
+
+// ln x: at most 1 ULP; −∞ for ±0, NaN for x < 0, subnormal arguments included.
+HEADLIGHT_INLINE Vec log(Vec x) {
+  const Mask subnormal = less(x, broadcast(0x1p-126f));
+  const Vec normal = select(subnormal, mul(x, broadcast(0x1p25f)), x);
+  const Vec finite = log_normal(normal, select(subnormal, broadcast(25.0f), zero()));
   const Vec infinity = broadcast(__builtin_inff());
   // +∞ and NaN give themselves; less() is false for NaN.
   const Vec positive = select(less(x, infinity), finite, x);

@@ -1,0 +1,101 @@
+// What the softmax weights of heads say: how sharp they are, how far they reach, where they look, how alike they are.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "headlight/analysis/measure.h"
+#include "headlight/engine.h"
+#include "headlight/tensor.h"
+
+namespace headlight::analysis {
+
+// Some rows of softmax weights of one text, of all heads of a layer.
+struct AttentionText {
+  // [H, R, L]: rows that sum to 1 over the L tokens of the text. The last stride is 1.
+  View<const float, 3> weights;
+  // [R], the token that each row belongs to; empty: tokens 0 … R − 1.
+  std::span<const std::int64_t> rows{};
+  // Tokens that only mark the end of something ([SEP]).
+  std::span<const std::int64_t> separators{};
+};
+
+// Beyond which share a head is called something. Only the first is from the literature: Voita et al. (2019) call a head
+// positional when its largest weight is at one relative position in at least 90 % of the rows. The others are this
+// library's. In short texts weight lies near, or on the first token and the separators, by itself: it must be there
+// `times_even` times as much as if it were spread evenly.
+struct KindThresholds {
+  double positional = 0.9;  // share of rows
+  double local = 0.8;       // weight within kLocalReach tokens
+  double no_op = 0.8;       // weight on the first token and the separators, where a head looks that finds nothing to do
+                            // (Clark et al. 2019)
+  double times_even = 1.5;
+};
+
+// The largest weight of a row is at the token before, after, at the text's first, or at a separator, in that share of
+// the rows; the weight lies within a few tokens; the weight lies on tokens that mean nothing.
+struct HeadKinds {
+  bool previous_token = false;
+  bool next_token = false;
+  bool first_token = false;
+  bool separator = false;
+  bool local = false;
+  bool no_op = false;
+};
+
+// Means over all rows that were added; α_ij is the weight of token j in the row of token i.
+struct HeadAttention {
+  static constexpr std::int64_t kLocalReach = 2;
+  static constexpr std::int64_t kProfileReach = 8;
+
+  Measure entropy;     // −Σ_j α_ij ln α_ij, in nats (Clark et al. 2019)
+  Measure confidence;  // max_j α_ij (Voita et al. 2019)
+  Measure distance;    // Σ_j α_ij |i − j|, in tokens (Vig & Belinkov 2019)
+
+  // Shares of rows whose largest weight (the first of equal ones) is at the token before, at the one after, at the
+  // token itself, at token 0, at a separator.
+  Measure peaks_previous, peaks_next, peaks_itself, peaks_first, peaks_separator;
+  // Weight on token 0 and the separators, and within kLocalReach tokens of i.
+  Measure weight_first, weight_separators, weight_local;
+  // What weight_first + weight_separators and weight_local would be if the weight were spread evenly.
+  Measure even_no_op, even_local;
+  // Weight at j − i = −kProfileReach … kProfileReach; 0 for tokens that a text does not have.
+  std::array<double, 2 * kProfileReach + 1> profile{};
+
+  [[nodiscard]] HEADLIGHT_API HeadKinds kinds(const KindThresholds& thresholds = {}) const noexcept;
+};
+
+// Sums over many texts, in memory that does not grow with them: float64 sums of float32 terms. The same bits for any
+// number of threads.
+class HEADLIGHT_API AttentionMeasures {
+ public:
+  // `pairs`: whether divergences are wanted too; their cost grows with heads². Throws std::invalid_argument for
+  // heads < 1.
+  explicit AttentionMeasures(std::int64_t heads, bool pairs = true);
+
+  // Throws std::invalid_argument for another number of heads, rows and separators outside the text, a text of 2²⁴
+  // tokens or more.
+  void add(Engine& engine, std::span<const AttentionText> texts);
+
+  [[nodiscard]] std::int64_t heads() const noexcept { return heads_; }
+  [[nodiscard]] std::int64_t rows() const noexcept { return rows_; }
+  [[nodiscard]] HeadAttention head(std::int64_t head) const;
+  // The mean over rows of the Jensen–Shannon divergence of two heads' weights, Σ_j ½ α ln(α/m) + ½ β ln(β/m),
+  // m = (α + β)/2, in nats: 0 where they always agree, ln 2 where they never meet. Clark et al. (2019) take its sum
+  // over rows as the distance of two heads; its square root is a metric.
+  [[nodiscard]] Measure jensen_shannon(std::int64_t a, std::int64_t b) const;
+
+ private:
+  void check(const AttentionText& text, std::size_t number) const;
+  [[nodiscard]] std::size_t pair(std::int64_t a, std::int64_t b) const noexcept;
+
+  std::int64_t heads_;
+  bool pairs_;
+  std::int64_t rows_ = 0;
+  // For each head its sums in the order of HeadAttention, then for each pair a < b the entropy of the mixture.
+  std::vector<double> sums_;
+};
+
+}  // namespace headlight::analysis
