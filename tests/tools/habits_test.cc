@@ -11,7 +11,7 @@
 namespace headlight::test {
 namespace {
 
-const std::vector<std::string> kSubcommands{"info", "attend", "encode", "embed", "demo", "beams", "presets"};
+const std::vector<std::string> kSubcommands{"info", "attend", "encode", "embed", "demo", "beams", "heads", "presets"};
 
 TEST(Habits, HelpShowsAnExample) {
   EXPECT_EQ(run_program({"--help"}).code, 0);
@@ -36,6 +36,7 @@ void expect_runs(const std::string& command) {
   std::filesystem::create_directories(folder / "build/release");
   std::filesystem::create_symlink(HEADLIGHT_PROGRAM, folder / "build/release/headlight");
   std::filesystem::create_directory_symlink(HEADLIGHT_SOURCE "/tests", folder / "tests");
+  std::filesystem::create_symlink(HEADLIGHT_SOURCE "/README.md", folder / "README.md");
   const std::string there = "cd '" + (folder / "") + "' && " + command + " >out 2>&1";
   EXPECT_EQ(std::system(there.c_str()), 0) << there;  // NOLINT(concurrency-mt-unsafe)
 }

@@ -11,6 +11,7 @@ void add_encode(CLI::App& program);
 void add_embed(CLI::App& program);
 void add_demo(CLI::App& program);
 void add_beams(CLI::App& program);
+void add_heads(CLI::App& program);
 void add_presets(CLI::App& program);
 
 }  // namespace headlight::program

@@ -35,6 +35,7 @@ int run(int count, char** arguments) {
   add_embed(program);
   add_demo(program);
   add_beams(program);
+  add_heads(program);
   add_presets(program);
   try {
     program.parse(count, arguments);  // runs the subcommand

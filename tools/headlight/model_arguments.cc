@@ -50,7 +50,8 @@ bool is_utf8(const std::string& text) {
 
 }  // namespace
 
-void ModelArguments::add_to(CLI::App& command) {
+void ModelArguments::add_to(CLI::App& command, Inputs accepted) {
+  inputs = accepted;
   command.add_option("--model", model, "Folder with config.json, model.safetensors, vocab.txt")
       ->type_name("DIR")
       ->check(file_name())
@@ -61,16 +62,21 @@ void ModelArguments::add_to(CLI::App& command) {
   command.add_option("--input", input, "A file with one text a line; - is standard input")
       ->type_name("FILE")
       ->check(file_name());
-  command.add_option("--ids", ids, "int64 [B, L]: token ids instead of texts")->type_name("NPY")->check(file_name());
-  command.add_option("--attention-mask", attention_mask, "[B, L]: 0 for tokens of --ids to leave out")
-      ->type_name("NPY")
-      ->check(file_name());
+  if (accepted == Inputs::texts_or_ids) {
+    command.add_option("--ids", ids, "int64 [B, L]: token ids instead of texts")->type_name("NPY")->check(file_name());
+    command.add_option("--attention-mask", attention_mask, "[B, L]: 0 for tokens of --ids to leave out")
+        ->type_name("NPY")
+        ->check(file_name());
+  }
   engine.add_to(command);
 }
 
 void ModelArguments::check() const {
   const int sources = (texts.empty() ? 0 : 1) + (input.empty() ? 0 : 1) + (ids.empty() ? 0 : 1);
-  if (sources != 1) throw UsageError("exactly one of --text, --input and --ids is needed");
+  if (sources != 1) {
+    throw UsageError(inputs == Inputs::texts ? "exactly one of --text and --input is needed"
+                                             : "exactly one of --text, --input and --ids is needed");
+  }
   if (!attention_mask.empty() && ids.empty()) throw UsageError("--attention-mask goes with --ids");
 }
 

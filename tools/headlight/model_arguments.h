@@ -1,4 +1,4 @@
-// What encode and embed share: the model, and the texts or token ids that go in.
+// What encode, embed and heads share: the model, and the texts or token ids that go in.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -11,6 +11,9 @@
 
 namespace headlight::program {
 
+// What may go into a model.
+enum class Inputs : std::uint8_t { texts, texts_or_ids };
+
 struct ModelArguments {
   EngineArguments engine;
   std::string model;
@@ -18,9 +21,10 @@ struct ModelArguments {
   std::string input;
   std::string ids;
   std::string attention_mask;
+  Inputs inputs = Inputs::texts_or_ids;
 
-  void add_to(CLI::App& command);
-  // Throws UsageError unless there is exactly one of --text, --input and --ids.
+  void add_to(CLI::App& command, Inputs accepted = Inputs::texts_or_ids);
+  // Throws UsageError unless there is exactly one of --text, --input and (where accepted) --ids.
   void check() const;
 };
 

@@ -1,0 +1,179 @@
+// headlight heads on a small random model: the numbers are the library's, the page holds words as words, and bad input
+// is one line.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "headlight/analysis.h"
+#include "headlight/models/encoder.h"
+#include "tools/program.h"
+
+namespace headlight::test {
+namespace {
+
+class Heads : public testing::Test {
+ protected:
+  Heads() : model_(make()) { model_.save(folder_ / "model"); }
+
+  static models::Encoder make() {
+    models::ModelOptions options;
+    options.encoder = {.max_positions = 16, .token_types = 2, .width = 24, .heads = 3, .layers = 2};
+    models::Tokenizer tokenizer({"[PAD]", "[UNK]", "[CLS]", "[SEP]", "the", "cat", "sat", "<b>", "&", "on", "mat"});
+    return models::make_random(options, std::move(tokenizer), 3);
+  }
+
+  [[nodiscard]] Finished run(std::vector<std::string> more, const Surroundings& surroundings = {}) const {
+    more.insert(more.begin(), {"heads", "--model", folder_ / "model"});
+    return run_program(more, surroundings);
+  }
+  [[nodiscard]] nlohmann::json json(std::vector<std::string> more, const Surroundings& surroundings = {}) const {
+    more.insert(more.end(), {"--json", "-"});
+    const Finished finished = run(std::move(more), surroundings);
+    EXPECT_EQ(finished.code, 0) << finished.error;
+    EXPECT_EQ(finished.error, "");
+    return nlohmann::json::parse(finished.out);
+  }
+  [[nodiscard]] std::string read(const std::string& name) const {
+    return (std::ostringstream() << std::ifstream(folder_ / name, std::ios::binary).rdbuf()).str();
+  }
+
+  ScratchFolder folder_;
+  Engine engine_;
+  models::Encoder model_;
+};
+
+const std::string kTexts = "the cat sat on the mat\nmat on cat the\n\ncat\nthe the sat sat on on the mat cat\n";
+
+TEST_F(Heads, NumbersAreThoseOfTheLibrary) {
+  const nlohmann::json found = json({"--input", "-"}, {.input = kTexts});
+  EXPECT_EQ(found.at("texts"), 5);
+  EXPECT_EQ(found.at("words"), 6 + 4 + 0 + 1 + 9);
+  ASSERT_EQ(found.at("heads").size(), 6u);
+  ASSERT_EQ(found.at("cka").size(), 6u);
+  EXPECT_NEAR(found.at("cka")[4][4].get<double>(), 1.0, 1e-5);
+  EXPECT_EQ(found.at("cka")[1][4], found.at("cka")[4][1]);
+
+  // One text by hand, row by row.
+  const nlohmann::json one = json({"--text", "the cat sat on the mat"});
+  const std::vector<std::int64_t> ids = model_.tokenizer().encode("the cat sat on the mat", 16);
+  for (std::int64_t head = 0; head < 6; ++head) {
+    const Tensor<float, 3> weights = model_.probabilities(engine_, ids, head / 3);
+    double entropy = 0, largest = 0;
+    for (std::int64_t i = 1; i < 7; ++i) {
+      double most = 0;
+      for (std::int64_t j = 0; j < 8; ++j) {
+        const auto p = static_cast<double>(weights(head % 3, i, j));
+        entropy -= p * std::log(p) / 6;
+        most = std::max(most, p);
+      }
+      largest += most / 6;
+    }
+    const nlohmann::json& of_head = one.at("heads")[static_cast<std::size_t>(head)];
+    EXPECT_NEAR(of_head.at("entropy").get<double>(), entropy, 1e-5);
+    EXPECT_NEAR(of_head.at("confidence").get<double>(), largest, 1e-6);
+    EXPECT_EQ(of_head.at("layer"), head / 3);
+    EXPECT_EQ(of_head.at("head"), head % 3);
+  }
+  const nlohmann::json& layer = found.at("by_layer")[1];
+  EXPECT_EQ(layer.at("divergence")[2][2], 0.0);
+  EXPECT_NEAR(layer.at("query_overlap")[0][0].get<double>(), 1.0, 1e-5);
+  EXPECT_LT(layer.at("effective_rank").get<double>(), 19.0);
+}
+
+TEST_F(Heads, ThreadsAndPortionsChangeNothing) {
+  std::string many;
+  for (int n = 0; n < 700; ++n) many += n % 3 == 0 ? "the cat sat\n" : "mat on the sat cat on\n";
+  nlohmann::json one = json({"--input", "-", "--threads", "1"}, {.input = many});
+  EXPECT_EQ(one, json({"--input", "-", "--threads", "3"}, {.input = many}));
+}
+
+TEST_F(Heads, TheSummaryIsForPeople) {
+  const Finished finished = run({"--input", "-", "--mask", "1.2,0.0,1.2"}, {.input = kTexts});
+  ASSERT_EQ(finished.code, 0) << finished.error;
+  EXPECT_EQ(finished.error, "");
+  for (const char* words : {"2 layers of 3 heads; 5 texts, 20 word pieces", "Heads that say the same",
+                            "What they look at", "Layer by layer", "Without 0.0, 1.2", "cosine"}) {
+    EXPECT_NE(finished.out.find(words), std::string::npos) << words << " in " << finished.out;
+  }
+  EXPECT_EQ(finished.out.find('\033'), std::string::npos) << "colours without a terminal";
+}
+
+TEST_F(Heads, MaskedHeadsCostTheOutputSomething) {
+  const nlohmann::json some = json({"--input", "-", "--mask", "0.1"}, {.input = kTexts}).at("mask");
+  const nlohmann::json all = json({"--input", "-", "--mask", "0.0,0.1,0.2,1.0,1.1,1.2"}, {.input = kTexts}).at("mask");
+  EXPECT_EQ(some.at("heads"), nlohmann::json({"0.1"}));
+  EXPECT_GT(some.at("change").get<double>(), 0.0);
+  EXPECT_GT(all.at("change").get<double>(), some.at("change").get<double>());
+  EXPECT_LT(all.at("mean_cosine").get<double>(), some.at("mean_cosine").get<double>());
+  EXPECT_LE(some.at("least_cosine").get<double>(), some.at("mean_cosine").get<double>());
+}
+
+TEST_F(Heads, ThePageHoldsEverythingAndWordsStayWords) {
+  std::filesystem::rename(folder_ / "model", folder_ / "<script>x&y");
+  const Finished finished = run_program({"heads", "--model", folder_ / "<script>x&y", "--text", "<b> & \"cat\"",
+                                         "--html", folder_ / "h.html", "--json", folder_ / "h.json"});
+  ASSERT_EQ(finished.code, 0) << finished.error;
+  const std::string page = read("h.html");
+  EXPECT_TRUE(page.starts_with("<!DOCTYPE html>"));
+  EXPECT_EQ(page.find("<script>x"), std::string::npos);
+  EXPECT_NE(page.find("&lt;script&gt;x&amp;y"), std::string::npos);
+  EXPECT_EQ(page.find("<b>  "), std::string::npos);
+  for (const char* there : {"id=\"matrix\"", "id=\"head-1.2\"", "aria-live", "prefers-color-scheme: dark", "</html>"}) {
+    EXPECT_NE(page.find(there), std::string::npos) << there;
+  }
+  for (const char* elsewhere : {"http://", "https://", "url(", "src="}) {
+    EXPECT_EQ(page.find(elsewhere), std::string::npos) << elsewhere;
+  }
+  const std::size_t begin = page.find("id=\"data\">") + 10;
+  const nlohmann::json data = nlohmann::json::parse(page.substr(begin, page.find("</script", begin) - begin));
+  EXPECT_EQ(data.at("cka").size(), 36u);
+  EXPECT_EQ(nlohmann::json::parse(read("h.json")).at("heads").size(), 6u);
+}
+
+TEST_F(Heads, FewWordsGiveNamesInsteadOfNumbers) {
+  const nlohmann::json one = json({"--text", "cat"});
+  EXPECT_EQ(one.at("words"), 1);
+  EXPECT_EQ(one.at("cka")[0][1].at("undefined"), "too few rows");
+  EXPECT_EQ(one.at("by_layer")[0].at("effective_rank").at("undefined"), "too few rows");
+  EXPECT_TRUE(one.at("heads")[0].at("entropy").is_number());
+  const Finished summary = run({"--text", "cat", "--html", folder_ / "h.html"});
+  EXPECT_NE(summary.out.find("cannot be told: too few rows"), std::string::npos) << summary.out;
+  EXPECT_EQ(summary.out.find("nan"), std::string::npos);
+  EXPECT_EQ(read("h.html").find("nan"), std::string::npos);
+}
+
+TEST_F(Heads, LongTextsAreCutAndSaidSo) {
+  std::string words;
+  for (int n = 0; n < 10000; ++n) words += n % 2 == 0 ? "cat " : "mat ";
+  const Finished finished = run({"--input", "-"}, {.input = words + "\nthe cat\n"});
+  ASSERT_EQ(finished.code, 0) << finished.error;
+  EXPECT_NE(finished.out.find("1 text was cut after 16 tokens"), std::string::npos) << finished.out;
+  EXPECT_EQ(json({"--input", "-"}, {.input = words}).at("words"), 14);
+}
+
+TEST_F(Heads, BadInputIsOneLine) {
+  expect_error(run({}), {"--text", "--input"}, 2);
+  expect_error(run({"--text", "a", "--input", "b"}), {"exactly one"}, 2);
+  for (const char* mask : {"2.0", "0.3", "-1.0", "99999999999999999999.0"}) {
+    expect_error(run({"--text", "cat", "--mask", mask}), {"--mask", mask}, 2);
+  }
+  for (const char* mask : {"1", "1.", ".1", "a.b", "1.1x", "1.1,x", ""}) {
+    expect_error(run({"--text", "cat", "--mask", mask}), {"--mask"}, 2);
+  }
+  expect_error(run({"--input", "-"}, {.input = ""}), {"standard input", "empty"});
+  expect_error(run({"--input", "-"}, {.input = "\n\n"}), {"standard input", "no words"});
+  expect_error(run({"--text", ""}), {"--text", "no words"});
+  expect_error(run({"--input", folder_ / "nowhere"}), {"nowhere"});
+  expect_error(run({"--input", "-"}, {.input = "a\n\xff\n"}), {"line 2", "UTF-8"});
+  expect_error(run_program({"heads", "--model", folder_ / "no", "--text", "a"}), {"no"});
+  expect_error(run({"--text", "cat", "--html", folder_ / "no/h.html"}), {"h.html"});
+  expect_error(run({"--text", "cat", "--json", "/dev/full"}), {"/dev/full"});
+  EXPECT_EQ(folder_.names(), std::vector<std::string>{"model"});
+}
+
+}  // namespace
+}  // namespace headlight::test

@@ -1,0 +1,112 @@
+// headlight heads: what each head of a model does over a set of texts.
+#include <algorithm>
+#include <charconv>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "headlight/models/atomic_file.h"
+#include "headlight/models/errors.h"
+#include "tools/headlight/commands.h"
+#include "tools/headlight/heads.h"
+#include "tools/headlight/model_arguments.h"
+#include "tools/headlight/process.h"
+#include "tools/headlight/progress.h"
+#include "tools/headlight/validators.h"
+
+namespace headlight::program {
+namespace {
+
+struct Arguments {
+  ModelArguments model;
+  std::string json;
+  std::string html;
+  std::vector<std::string> mask;
+};
+
+HeadName parse_head(const std::string& text, const EncoderOptions& model) {
+  HeadName name;
+  const char* const end = text.data() + text.size();
+  const auto layer = std::from_chars(text.data(), end, name.layer);
+  const bool dotted = layer.ec == std::errc() && layer.ptr != end && *layer.ptr == '.';
+  const auto head = dotted ? std::from_chars(layer.ptr + 1, end, name.head) : layer;
+  if (!dotted || head.ec != std::errc() || head.ptr != end) {
+    throw UsageError("--mask has '" + models::printable(text) + "', expected heads as LAYER.HEAD, such as 3.2,3.7");
+  }
+  if (name.layer < 0 || name.layer >= model.layers || name.head < 0 || name.head >= model.heads) {
+    throw UsageError("--mask has head '" + models::printable(text) + "', but the model has layers 0 to " +
+                     std::to_string(model.layers - 1) + " with heads 0 to " + std::to_string(model.heads - 1));
+  }
+  return name;
+}
+
+std::vector<HeadName> parse_mask(const std::vector<std::string>& mask, const EncoderOptions& options) {
+  std::vector<HeadName> names;
+  for (const std::string& text : mask) names.push_back(parse_head(text, options));
+  std::sort(names.begin(), names.end());
+  names.erase(std::unique(names.begin(), names.end()), names.end());
+  return names;
+}
+
+void write(const std::string& path, const std::string& content) {
+  models::AtomicFile file(path);
+  file.write(content.data(), content.size());
+  file.commit();
+}
+
+void heads(const Arguments& arguments) {
+  arguments.model.check();
+  Engine engine(arguments.model.engine.options());
+  const models::Encoder model = models::load(arguments.model.model);
+  if (model.options().encoder.layers < 1) {
+    throw models::FileError(arguments.model.model, "has no layers, expected at least 1");
+  }
+  const std::vector<HeadName> mask = parse_mask(arguments.mask, model.options().encoder);
+  const std::vector<std::string> texts = read_texts(arguments.model);
+
+  Progress progress(texts.size() * (mask.empty() ? 1 : 2));
+  const auto advance = [&](std::size_t done) { progress.advance(done); };
+  const HeadsReport report = run_heads(engine, model, texts, advance);
+  if (report.rows == 0) {
+    const std::string& input = arguments.model.input;
+    throw models::FileError(input.empty()  ? "--text"
+                            : input == "-" ? "standard input"
+                                           : input,
+                            "holds no words, expected some to measure heads by");
+  }
+  PruningReport pruning;
+  if (!mask.empty()) pruning = run_without(engine, model, texts, mask, advance);
+  const PruningReport* const asked = mask.empty() ? nullptr : &pruning;
+  progress.clear();
+
+  if (!arguments.html.empty()) write(arguments.html, heads_page(arguments.model.model, report, asked));
+  if (arguments.json == "-") return print(heads_json(arguments.model.model, report, asked));
+  if (!arguments.json.empty()) write(arguments.json, heads_json(arguments.model.model, report, asked));
+  print(heads_summary(arguments.model.model, report, asked));
+}
+
+}  // namespace
+
+void add_heads(CLI::App& program) {
+  CLI::App* const command = program.add_subcommand("heads", "What each head of a model does over a set of texts");
+  const auto arguments = std::make_shared<Arguments>();
+  arguments->model.add_to(*command, Inputs::texts);
+  command->add_option("--json", arguments->json, "Write everything measured as one JSON document; - prints it alone")
+      ->type_name("FILE")
+      ->check(file_name());
+  command
+      ->add_option("--html", arguments->html,
+                   "Write one page with a picture of each head, their similarities and a table to sort")
+      ->type_name("FILE")
+      ->check(file_name());
+  command->add_option("--mask", arguments->mask, "Heads to silence, 3.2,3.7: what does the output lose without them?")
+      ->type_name("LAYER.HEAD,…")
+      ->delimiter(',');
+  command->footer(
+      "Layers and heads count from 0. A thousand sentences say more than ten.\n\n"
+      "Example (after tools/run):\n"
+      "  build/release/headlight heads --model downloads/all-MiniLM-L6-v2 --input README.md --html heads.html");
+  command->callback([arguments] { heads(*arguments); });
+}
+
+}  // namespace headlight::program

@@ -1,0 +1,46 @@
+#include "tools/headlight/heads_texts.h"
+
+#include <algorithm>
+
+namespace headlight::program {
+namespace {
+
+constexpr std::int64_t kTokens = 2048;
+constexpr std::int64_t kWeights = (std::int64_t{64} << 20) / static_cast<std::int64_t>(sizeof(float));
+
+}  // namespace
+
+const models::Sequence& TextBatches::sequence() {
+  if (!waiting_.empty()) return waiting_;
+  const std::int64_t longest = model_.options().max_length;
+  // One token more than fits tells whether something is cut.
+  std::vector<std::int64_t> ids = model_.tokenizer().encode(texts_[at_], longest + 1);
+  was_cut_ = static_cast<std::int64_t>(ids.size()) > longest;
+  if (was_cut_) {
+    ids.erase(ids.end() - 2);
+  }
+  for (const std::int64_t id : ids) waiting_.push_back({id, static_cast<std::int64_t>(waiting_.size())});
+  return waiting_;
+}
+
+bool TextBatches::next(TextBatch& batch) {
+  batch = {};
+  batch.first = at_;
+  const EncoderOptions& options = model_.options().encoder;
+  while (at_ < texts_.size()) {
+    const auto length = static_cast<std::int64_t>(sequence().size());
+    const std::int64_t tokens = batch.tokens + length;
+    const std::int64_t longest = std::max(batch.longest, length);
+    const bool fits = tokens <= kTokens && options.layers * options.heads * tokens * longest <= kWeights;
+    if (!fits && !batch.texts.empty()) break;
+    batch.tokens = tokens;
+    batch.longest = longest;
+    batch.cut += was_cut_ ? 1 : 0;
+    batch.texts.push_back(std::move(waiting_));
+    waiting_.clear();
+    ++at_;
+  }
+  return !batch.texts.empty();
+}
+
+}  // namespace headlight::program

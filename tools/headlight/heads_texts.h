@@ -1,0 +1,44 @@
+// The texts of `headlight heads` as batches of tokens, as many at a time as memory allows.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "headlight/models/encoder.h"
+#include "models/token_batch.h"
+
+namespace headlight::program {
+
+// Some texts in a row, as tokens laid end to end.
+struct TextBatch {
+  std::size_t first = 0;                // number of the first text
+  std::vector<models::Sequence> texts;  // [CLS], the words, [SEP]
+  std::int64_t tokens = 0;
+  std::int64_t longest = 0;
+  std::int64_t cut = 0;  // texts that were longer than the model takes
+
+  [[nodiscard]] models::TokenBatch packed() const { return {texts, 0, static_cast<std::size_t>(tokens)}; }
+};
+
+// Hands out all texts in order. A batch has at most 2048 tokens, and few enough that one float for each layer, head,
+// token and token of its longest text fits into 64 MiB; but at least one text.
+class TextBatches {
+ public:
+  TextBatches(const models::Encoder& model, std::span<const std::string> texts) : model_(model), texts_(texts) {}
+
+  // False when there are no more.
+  [[nodiscard]] bool next(TextBatch& batch);
+
+ private:
+  [[nodiscard]] const models::Sequence& sequence();
+
+  const models::Encoder& model_;
+  std::span<const std::string> texts_;
+  std::size_t at_ = 0;
+  models::Sequence waiting_;  // text at_, where it is tokens already
+  bool was_cut_ = false;
+};
+
+}  // namespace headlight::program
