@@ -29,8 +29,8 @@ struct AttentionGradients {
 // gradients.query may be the same view as `out`, which is then lost; but for that no gradient may overlap anything
 // (columns of one matrix do not).
 // Time 10·B·Hq·(visible pairs)·D FLOP, and 4 more for a bias gradient; memory beyond the arguments 4 bytes a query row
-// and head and some 100 bytes · D a thread and block of 128 keys. The bits depend on the build and the instruction set
-// alone, not on threads or on the batch beside. Throws as attention() does. Source: Dao et al. 2022, algorithm 4.
+// and head, and half a MiB for each thread at D = 64. The bits depend on the build and the instruction set alone,
+// not on threads or on the batch beside. Throws as attention() does. Source: Dao et al. 2022, algorithm 4.
 HEADLIGHT_API void attention_backward(Engine& engine, View<const float, 4> query, View<const float, 4> key,
                                       View<const float, 4> value, View<const float, 4> out,
                                       View<const float, 3> log_sum_exp, View<const float, 4> out_gradient,
