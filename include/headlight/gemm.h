@@ -39,7 +39,7 @@ struct GemmOptions {
 // that row of a large product. Nothing is skipped: K = 0 gives α · 0, and with α = 0 a NaN or infinity in A or B still
 // makes NaN.
 //
-// A B that serves several products (weights) is better packed once: up to four tiles of rows (48 on AVX-512) read it
+// A B that serves several products (weights) is better packed once: up to five tiles of rows (45 on AVX-512) read it
 // where it lies, more rows pack a copy of it each time.
 // Throws std::invalid_argument naming the argument, what it was and what was expected; std::bad_alloc when scratch
 // memory cannot be had.

@@ -13,8 +13,9 @@ using kernels::GemmBlock;
 using kernels::GemmKernels;
 using kernels::GemmLayout;
 
-// Longest block of K. A panel of it (96 KiB of 768 × 32 floats on AVX-512) stays with the rows of A in the second-level
-// cache, and the widths of BERT-family models need one block. 256–384 lost 1–2 %: the tile's sums travel more often.
+// Longest block of K. A panel of it (144 KiB of 768 × 48 floats on AVX-512) stays with the rows of A in the
+// second-level cache, and the widths of BERT-family models need one block. 256–384 lost 1–2 %: the tile's sums travel
+// more often.
 constexpr std::int64_t kMaxDepth = 768;
 // A panel that small is packed on the stack, and so is a transposed A: short products need no scratch memory. 16 KiB
 // each.
@@ -22,10 +23,10 @@ constexpr std::int64_t kStackPanel = 4096;
 // With at most so many tiles of rows, B is read where it lies: packing reads it once as well, and writes it. On AVX-512
 // with K = 768, in place won by 10–20 % of the peak at 25 to 48 rows, packing by 10 % from 128 rows on and N ≥ 2048.
 // Asking early for the next panel's rows gained nothing for either.
-constexpr int kInPlaceTiles = 4;
-// One tile of rows takes B as fast as it comes: it asks so many floats (2 KiB) ahead. With 12 rows on 40 MB of packed B
-// that was 21 GB/s instead of 13; 512 bytes were 20, 4 KiB 17.
-constexpr std::int64_t kStreamAhead = 512;
+constexpr int kInPlaceTiles = 5;
+// One tile of rows takes B as fast as it comes: it asks so many steps of k (6 KiB of a packed panel on AVX-512) ahead.
+// GFLOP/s with 10, 16 and 32 steps: 9 × 768 × 768, B from memory, 39, 44, 60; 8 × 384 × 1536 in L2 109, 123, 119.
+constexpr std::int64_t kStreamSteps = 32;
 
 constexpr std::int64_t least(std::int64_t a, std::int64_t b) { return a < b ? a : b; }
 constexpr std::int64_t round_up(std::int64_t value, std::int64_t step) { return (value + step - 1) / step * step; }
@@ -46,7 +47,7 @@ struct Rows {
 struct Plan {
   std::int64_t depth_step;
   std::int64_t tiles;
-  bool packs_all;  // every panel of B, not only a ragged one
+  bool packs_all;  // every panel of B, not only one with part of a vector
   bool packs_a;    // a transposed one
   bool sums_in_c;  // C holds the sums of the first blocks of K, where a tile may write whole vectors to it
   // Floats of scratch: one packed panel, 0 where the stack or B itself serves; sums that C does not hold; rows of A, 0
@@ -60,7 +61,7 @@ struct Plan {
     const bool is_packed = block.b_layout == GemmLayout::panels;
     packs_all = block.b_layout == GemmLayout::columns || (!is_packed && tiles > kInPlaceTiles);
     panel = depth_step * kGemmPanelWidth;
-    const bool needs_none = is_packed || (!packs_all && block.columns % kGemmPanelWidth == 0);
+    const bool needs_none = is_packed || (!packs_all && block.columns % kLanes == 0);
     if (needs_none || panel <= kStackPanel) panel = 0;
     sums_in_c = block.epilogue.beta == 0.0f && block.epilogue.residual != block.c;
     sums = block.depth > kMaxDepth ? block.rows * sums_stride(block) : 0;
@@ -71,10 +72,11 @@ struct Plan {
 
   [[nodiscard]] std::int64_t scratch_floats() const noexcept { return panel + sums + rows_of_a; }
 
-  // Columns of scratch for sums: those of a ragged panel, or all.
+  // Columns of scratch for sums: those of a panel with part of a vector, or all.
   [[nodiscard]] std::int64_t sums_stride(const GemmBlock& block) const noexcept {
-    if (!sums_in_c) return round_up(block.columns, kGemmPanelWidth);
-    return block.columns % kGemmPanelWidth != 0 ? kGemmPanelWidth : 0;
+    const std::int64_t columns = round_up(block.columns, kLanes);
+    if (!sums_in_c) return columns;
+    return block.columns % kLanes != 0 ? least(columns, kGemmPanelWidth) : 0;
   }
 
   // Whole tiles, but the last two share what is left, so that there is no sliver of rows: 13 rows are 7 + 6. (All
@@ -106,6 +108,7 @@ struct Step {
   std::int64_t depth;
   std::int64_t column;
   std::int64_t columns;  // valid ones
+  std::int64_t width;    // those filled up to whole vectors
   int panels;
   const float* a;
   std::int64_t a_stride;
@@ -119,10 +122,10 @@ struct Step {
 
 // A panel (or several) of B for this step: where it lies, or packed.
 void find_b(const GemmBlock& block, const Plan& plan, float* panel, Step& step) noexcept {
-  step.b_depth_stride = kGemmPanelWidth;
+  step.b_depth_stride = least(step.width, kGemmPanelWidth);
   step.b_panel_stride = step.depth * kGemmPanelWidth;
   if (block.b_layout == GemmLayout::panels) {
-    const std::int64_t all_columns = round_up(block.b_stride, kGemmPanelWidth);
+    const std::int64_t all_columns = round_up(block.b_stride, kLanes);
     const std::int64_t column = block.b_column + step.column;
     const std::int64_t next = column + step.panels * kGemmPanelWidth;
     step.b = block.b + step.first * all_columns + column * step.depth;
@@ -132,7 +135,7 @@ void find_b(const GemmBlock& block, const Plan& plan, float* panel, Step& step) 
   const bool by_rows = block.b_layout == GemmLayout::rows;
   step.b = by_rows ? block.b + step.first * block.b_stride + step.column
                    : block.b + step.column * block.b_stride + step.first;
-  if (!plan.packs_all && step.columns >= kGemmPanelWidth) {
+  if (!plan.packs_all && step.columns == step.width) {
     step.b_depth_stride = block.b_stride;
     step.b_panel_stride = kGemmPanelWidth;
   } else {
@@ -147,24 +150,23 @@ void find_b(const GemmBlock& block, const Plan& plan, float* panel, Step& step) 
 // single tile looks ahead in its own panels.
 void look_ahead(const Plan& plan, const Step& step, std::int64_t index, GemmTile& tile) noexcept {
   if (plan.tiles == 1) {
-    tile.next_b = step.b + kStreamAhead;
+    tile.next_b = step.b + kStreamSteps * step.b_depth_stride;
     tile.next_b_step = 2 * step.b_depth_stride;
     return;
   }
   const bool has_next = step.next_b != step.b;
-  const std::int64_t width = step.panels * kGemmPanelWidth;
-  tile.next_b = has_next ? step.next_b + index * (step.depth * width / plan.tiles) : step.b;
-  tile.next_b_step = has_next ? (2 * width + plan.tiles - 1) / plan.tiles : 0;
+  tile.next_b = has_next ? step.next_b + index * (step.depth * step.width / plan.tiles) : step.b;
+  tile.next_b_step = has_next ? (2 * step.width + plan.tiles - 1) / plan.tiles : 0;
 }
 
 // Where the tiles of this step leave their sums: in C, in scratch or, if that is all of K, on the stack.
 void find_sums(const GemmBlock& block, const Plan& plan, float* sums, Step& step) noexcept {
-  if (plan.sums_in_c && step.columns == step.panels * kGemmPanelWidth) {
+  if (plan.sums_in_c && step.columns == step.width) {
     step.sums = block.c + step.column;
     step.sums_stride = block.c_row_stride;
   } else {
     step.sums = plan.sums == 0 ? nullptr : plan.sums_in_c ? sums : sums + step.column;
-    step.sums_stride = plan.sums == 0 ? step.panels * kGemmPanelWidth : plan.sums_stride(block);
+    step.sums_stride = plan.sums == 0 ? step.width : plan.sums_stride(block);
   }
 }
 
@@ -185,12 +187,13 @@ void run_rows(const GemmBlock& block, const Plan& plan, const Step& step) noexce
   tile.out_stride = step.sums_stride;
   tile.alpha = is_last && is_done ? block.epilogue.alpha : 1.0f;
   tile.accumulate = step.first > 0;
+  const GemmTileFunction* const tiles = step.panels > 1 ? kGemmWideTiles : kGemmTilesOf[step.width / kLanes - 1];
   for (std::int64_t index = 0; index < plan.tiles; ++index) {
     const Rows rows = plan.rows(block, index);
     tile.a = step.a + rows.first * step.a_stride;
     tile.out = step.sums != nullptr ? step.sums + rows.first * step.sums_stride : buffer;
     look_ahead(plan, step, index, tile);
-    (step.panels > 1 ? kGemmWideTiles : kGemmTiles)[rows.count - 1](tile);
+    tiles[rows.count - 1](tile);
     if (!is_last || is_done) continue;
     GemmFinish finish{tile.out,
                       tile.out_stride,
@@ -235,6 +238,7 @@ void block(const GemmBlock& block) noexcept {
       const std::int64_t left = block.columns - step.column;
       step.panels = left >= at_once * kGemmPanelWidth ? at_once : 1;
       step.columns = least(left, step.panels * kGemmPanelWidth);
+      step.width = round_up(step.columns, kLanes);
       find_b(block, plan, panel, step);
       find_sums(block, plan, sums, step);
       run_rows(block, plan, step);

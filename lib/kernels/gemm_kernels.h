@@ -8,10 +8,10 @@
 // added in ascending order. So the bits depend on K and the instruction set alone, not on how many rows or columns are
 // computed together.
 //
-// A packed B, "panels": for each block of K, for each panel of `panel_width` columns, [k][panel_width], the last panel
-// filled up with zeros:
+// A packed B, "panels": for each block of K, for each panel of `panel_width` columns, [k][panel_width]; the last panel
+// has the vectors that it needs, the last of them filled up with zeros:
 //
-//            panel 0        panel 1              panel_width = 2 vectors
+//            panel 0        panel 1
 //          ┌─────────┐    ┌─────────┐
 //   k = 0  │ b00 b01 …    │ b0,w …
 //   k = 1  │ b10 b11 …    │ b1,w …
@@ -48,7 +48,7 @@ struct GemmBlock {
   std::int64_t a_row_stride;
   std::int64_t a_depth_stride;
   // rows: element (k, j) at b[k · b_stride + j]; columns: at b[j · b_stride + k]; panels: b is the start of the whole
-  // packed matrix, of b_stride columns filled up to whole panels, and the block begins at column b_column.
+  // packed matrix, of b_stride columns filled up to whole vectors, and the block begins at column b_column.
   GemmLayout b_layout;
   const float* b;
   std::int64_t b_stride;
@@ -70,7 +70,8 @@ struct GemmKernels {
   std::int64_t (*scratch_floats)(const GemmBlock& block) noexcept;
   void (*block)(const GemmBlock& block) noexcept;
 
-  // Packs columns [0, columns) of block `first` … `first + depth` of K, one panel: columns ≤ panel_width.
+  // Packs columns [0, columns) of block `first` … `first + depth` of K, one panel: columns ≤ panel_width, filled up
+  // to whole vectors.
   void (*pack_panel)(const float* b, std::int64_t b_stride, GemmLayout layout, std::int64_t depth, std::int64_t columns,
                      float* panel) noexcept;
   // Length of the blocks of K; the last may be shorter.

@@ -1,4 +1,4 @@
-// One panel of B: [depth][kGemmPanelWidth], missing columns filled with zeros. And the rows of a transposed A.
+// One panel of B: [depth][columns], the last vector filled up with zeros. And the rows of a transposed A.
 //
 // An A that lies row by row has no packed form: the micro-kernel reads it where it lies. Copying rows into tiles lost
 // 3–12 %; row strides of a power of two lose 1 % at most. A transposed A is turned over: read in place, 1024³ ran at 45
@@ -17,17 +17,19 @@ inline void gemm_pack_rows(const float* b, std::int64_t stride, std::int64_t dep
                            float* panel) noexcept {
   if (columns == kGemmPanelWidth) {
     for (std::int64_t k = 0; k < depth; ++k, b += stride, panel += kGemmPanelWidth) {
-      store(load(b), panel);
-      store(load(b + kLanes), panel + kLanes);
+#pragma GCC unroll 3
+      for (int vector = 0; vector < kGemmPanelVectors; ++vector) {
+        store(load(b + vector * kLanes), panel + vector * kLanes);
+      }
     }
     return;
   }
-  const int full = columns / kLanes;  // 0 or 1
-  const int rest = columns - full * kLanes;
-  for (std::int64_t k = 0; k < depth; ++k, b += stride, panel += kGemmPanelWidth) {
-    const Vec tail = load_partial(b + full * kLanes, rest);
-    store(full == 1 ? load(b) : tail, panel);
-    store(full == 1 ? tail : zero(), panel + kLanes);
+  const int whole = columns / kLanes * kLanes;
+  for (std::int64_t k = 0; k < depth; ++k, b += stride) {
+    for (int column = 0; column < whole; column += kLanes, panel += kLanes) store(load(b + column), panel);
+    if (whole == columns) continue;
+    store(load_partial(b + whole, columns - whole), panel);
+    panel += kLanes;
   }
 }
 
@@ -57,10 +59,10 @@ inline void transpose_strip(const float* from, std::int64_t stride, int count, s
 // b [columns, depth], a transposed B.
 inline void gemm_pack_columns(const float* b, std::int64_t stride, std::int64_t depth, int columns,
                               float* panel) noexcept {
-  for (int first = 0; first < kGemmPanelWidth; first += kLanes) {
-    const int left = columns > first ? columns - first : 0;
-    transpose_strip(left > 0 ? b + first * stride : b, stride, left < kLanes ? left : kLanes, depth, panel + first,
-                    kGemmPanelWidth);
+  const int width = (columns + kLanes - 1) / kLanes * kLanes;
+  for (int first = 0; first < columns; first += kLanes) {
+    const int left = columns - first;
+    transpose_strip(b + first * stride, stride, left < kLanes ? left : kLanes, depth, panel + first, width);
   }
 }
 

@@ -150,9 +150,11 @@ PackedMatrix::PackedMatrix(Engine& engine, View<const float, 2> b, Transpose tra
   isa_ = engine.isa();
   const std::int64_t width = kernels.panel_width;
   const std::int64_t panels = columns_ / width + (columns_ % width != 0 ? 1 : 0);
+  const std::int64_t vectors = columns_ / kernels.lanes + (columns_ % kernels.lanes != 0 ? 1 : 0);
+  const std::int64_t row = vectors * kernels.lanes;
   std::int64_t floats = 0;
   // Of a matrix without elements no size was checked.
-  if (b.size() != 0 && (__builtin_mul_overflow(panels * width, rows_, &floats) || floats > INT64_MAX / 8)) {
+  if (b.size() != 0 && (__builtin_mul_overflow(row, rows_, &floats) || floats > INT64_MAX / 8)) {
     ops::fail("PackedMatrix", "b of shape " + ops::describe(b.shape) + " has more bytes than 64 bits address");
   }
   const std::size_t bytes = static_cast<std::size_t>(floats) * sizeof(float);
@@ -167,7 +169,7 @@ PackedMatrix::PackedMatrix(Engine& engine, View<const float, 2> b, Transpose tra
       const std::int64_t depth = std::min(depth_block, rows_ - first);
       const float* from = b.data + (transposed ? column * b.stride(0) + first : first * b.stride(0) + column);
       kernels.pack_panel(from, b.stride(0), layout, depth, std::min(width, columns_ - column),
-                         panels_.get() + first * panels * width + column * depth);
+                         panels_.get() + first * row + column * depth);
     }
   });
 }
