@@ -139,4 +139,20 @@ AttentionBytes attention_bytes(const ModelShape& shape, std::int64_t length) {
   return {.scores = scores, .kept_plain = tensors + scores, .kept_rebuilt = tensors + kFloat * rows * heads};
 }
 
+std::vector<MergeCost> merge_costs(std::int64_t width, std::int64_t heads, std::int64_t length) {
+  const std::int64_t head_dim = attention_parameters(width, heads).head_dim;
+  check_size("length", length, 1, std::numeric_limits<std::int64_t>::max());
+  std::vector<MergeCost> costs;
+  const auto add = [&](Merge merge, std::int64_t matrices, std::int64_t vectors) {
+    costs.push_back({merge, matrices + vectors, 2 * static_cast<double>(length) * static_cast<double>(matrices)});
+  };
+  add(Merge::concatenate, width * width, 0);
+  add(Merge::average, width * head_dim, 0);
+  add(Merge::weighted, width * head_dim, heads);
+  add(Merge::weighted_by_input, width * (head_dim + heads), 0);
+  add(Merge::gated_by_head, width * (width + heads), 0);
+  add(Merge::gated_by_element, 2 * width * width, 0);
+  return costs;
+}
+
 }  // namespace headlight::analysis

@@ -6,6 +6,7 @@
 #include "kernels/attention_backward_kernels.h"
 #include "kernels/attention_kernels.h"
 #include "kernels/gemm_kernels.h"
+#include "kernels/merge_kernels.h"
 #include "kernels/optimizer_kernels.h"
 #include "kernels/row_gradient_kernels.h"
 #include "kernels/row_kernels.h"
@@ -16,6 +17,7 @@ namespace headlight::kernels {
 [[nodiscard]] const GemmKernels& gemm_kernels(Isa isa) noexcept;
 [[nodiscard]] const AttentionKernels& attention_kernels(Isa isa) noexcept;
 [[nodiscard]] const AttentionBackwardKernels& attention_backward_kernels(Isa isa) noexcept;
+[[nodiscard]] const MergeKernels& merge_kernels(Isa isa) noexcept;
 [[nodiscard]] const RowKernels& row_kernels(Isa isa) noexcept;
 [[nodiscard]] const OptimizerKernels& optimizer_kernels(Isa isa) noexcept;
 [[nodiscard]] const RowGradientKernels& row_gradient_kernels(Isa isa) noexcept;

@@ -28,6 +28,9 @@ MultiHeadAttentionOptions checked(MultiHeadAttentionOptions options) {
                            std::string(of) + ", which is " + std::to_string(whole));
     }
   };
+  if (options.merge > Merge::gated_by_element) {
+    ops::fail(kName, "merge is " + std::to_string(static_cast<int>(options.merge)) + ", expected one of the enum");
+  }
   check_divides("heads", options.heads, "width", options.width);
   check_divides("key_value_heads", options.key_value_heads, "heads", options.heads);
   const bool one_width = options.key_width == options.width && options.value_width == options.width;
@@ -41,7 +44,9 @@ MultiHeadAttention::MultiHeadAttention(const MultiHeadAttentionOptions& options)
     : options_(checked(options)),
       projections_(
           {options_.width * options_.width + key_value_columns() * (options_.key_width + options_.value_width)}),
-      output_({options_.width, options_.width}) {
+      output_({options_.width, merged_columns()}) {
+  if (options_.merge == Merge::weighted) merge_logits_ = Tensor<float, 1>({options_.heads});
+  if (mixing_columns() > 0) merge_projection_ = Tensor<float, 2>({mixing_columns(), options_.width});
   if (!options_.bias) return;
   projection_bias_ = Tensor<float, 1>({options_.width + 2 * key_value_columns()});
   output_bias_ = Tensor<float, 1>({options_.width});
@@ -119,6 +124,12 @@ void MultiHeadAttention::append_parameters(const std::string& prefix, std::vecto
   layers::append(list, prefix + "in_proj_bias", projection_bias_, projection_bias_gradient_);
   layers::append(list, prefix + "out_proj.weight", output_, output_gradient_);
   layers::append(list, prefix + "out_proj.bias", output_bias_, output_bias_gradient_);
+  const bool weighs = options_.merge == Merge::weighted_by_input;
+  Tensor<float, 1> no_logits_gradient;
+  Tensor<float, 2> no_projection_gradient;
+  layers::append(list, prefix + "merge_logits", merge_logits_, no_logits_gradient);
+  layers::append(list, prefix + (weighs ? "merge_proj.weight" : "gate_proj.weight"), merge_projection_,
+                 no_projection_gradient);
 }
 
 // Xavier's bound for a packed [3E, E] matrix is √(6/4E), for three [E, E] ones √(6/2E), a factor of √2 more. Here both
@@ -132,16 +143,28 @@ void MultiHeadAttention::initialize_from(layers::Initializer& initializer) {
     initializer.xavier({values, static_cast<std::size_t>(weight.size())}, weight.extent(1), options_.width);
   }
   initializer.constant(layers::values_of(projection_bias_), 0.0f);
-  initializer.xavier(layers::values_of(output_), options_.width, options_.width);
+  initializer.xavier(layers::values_of(output_), merged_columns(), options_.width);
   initializer.constant(layers::values_of(output_bias_), 0.0f);
+  // Logits of 0 weigh every head the same, as an average does. What is not there takes no stream.
+  if (merge_logits_.size() > 0) initializer.constant(layers::values_of(merge_logits_), 0.0f);
+  if (merge_projection_.size() > 0) {
+    initializer.xavier(layers::values_of(merge_projection_), options_.width, mixing_columns());
+  }
 }
 
 void MultiHeadAttention::set_open(bool open) noexcept {
   for (PackedCopies& copies : packed_) copies.set_open(open);
   packed_output_.set_open(open);
+  packed_merge_.set_open(open);
+}
+
+void MultiHeadAttention::check_learns() const {
+  if (options_.merge == Merge::concatenate) return;
+  ops::fail(kName, "merge is " + std::string(name(options_.merge)) + ", expected concatenate in training");
 }
 
 void MultiHeadAttention::set_training(bool training) {
+  if (training) check_learns();
   layers::make_gradient(training, projections_, projections_gradient_);
   layers::make_gradient(training, projection_bias_, projection_bias_gradient_);
   layers::make_gradient(training, output_, output_gradient_);

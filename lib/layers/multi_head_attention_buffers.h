@@ -50,6 +50,11 @@ struct MultiHeadAttention::Buffers {
         break;
     }
     heads = add(shape.query_length, width);
+    if (layer.options_.merge == Merge::concatenate) return;
+    const std::int64_t columns = layer.mixing_columns();
+    // Without a projection all queries share one row.
+    mixing = columns > 0 ? add(shape.query_length, columns) : add(1, layer.options_.heads);
+    mixed = add(shape.query_length, layer.merged_columns());
   }
 
   Buffer add(std::int64_t length, std::int64_t columns) noexcept {
@@ -95,6 +100,8 @@ struct MultiHeadAttention::Buffers {
   runtime::ScratchLayout layout;
   std::array<Buffer, kGroups> projected{};
   Buffer heads;
+  Buffer mixing;  // weights or gates, and the heads after them
+  Buffer mixed;
 };
 
 }  // namespace headlight

@@ -133,7 +133,9 @@ void MultiHeadAttention::forward(Engine& engine, View<const float, 3> query, Vie
             layers::split_heads<const float>(v, options_.key_value_heads), layers::split_heads(heads, options_.heads),
             options);
   silence(access.silenced, heads, options_.width / options_.heads);
-  merge_heads(engine, heads, out, residual);
+  const View<const float, 3> mixed = mix_heads(engine, query, heads, buffers.view(memory.data(), buffers.mixing),
+                                               buffers.view(memory.data(), buffers.mixed));
+  merge_heads(engine, mixed, out, residual);
 }
 
 namespace {
@@ -156,6 +158,9 @@ std::size_t MultiHeadAttention::workspace_bytes(const Engine& engine, const Mult
   const std::int64_t query_rows = shape.batch * shape.query_length;
   std::size_t inner = headlight::workspace_bytes(engine, attention_shape(options_, shape));
   inner = std::max(inner, layers::product_bytes(engine, query_rows, output_, packed_output_));
+  if (mixing_columns() > 0) {
+    inner = std::max(inner, layers::product_bytes(engine, query_rows, merge_projection_, packed_merge_));
+  }
   for (const Group group : {kQuery, kKey, kValue, kKeyValue, kAll}) {
     const Buffers::Buffer& buffer = scratch.projected[group];
     if (buffer.columns == 0) continue;
@@ -171,6 +176,9 @@ void MultiHeadAttention::reserve(Engine& engine, const MultiHeadAttentionShape& 
   const runtime::Scratch memory(engine, scratch.layout.bytes());
   headlight::reserve(engine, attention_shape(options_, shape));
   layers::reserve_product(engine, shape.batch * shape.query_length, output_, packed_output_);
+  if (mixing_columns() > 0) {
+    layers::reserve_product(engine, shape.batch * shape.query_length, merge_projection_, packed_merge_);
+  }
   for (const Group group : {kQuery, kKey, kValue, kKeyValue, kAll}) {
     const Buffers::Buffer& buffer = scratch.projected[group];
     if (buffer.columns == 0) continue;

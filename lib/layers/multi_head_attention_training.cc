@@ -40,6 +40,7 @@ void MultiHeadAttention::forward(Engine& engine, View<const float, 3> query, Vie
                                  View<const float, 3> value, View<float, 3> out, SavedState& saved,
                                  const TrainingStep& step, const AttentionOptions& options,
                                  View<const float, 3> residual) const {
+  check_learns();
   check(query, key, value, out, residual);
   layers::check_training_options(kName, options);
   const ops::Extent out_extent = ops::check_view(kName, "out", out);

@@ -4,6 +4,7 @@
 #include "headlight/attention.h"
 #include "headlight/tensor.h"
 #include "reference/attention.h"
+#include "reference/head_merge.h"
 #include "reference/linear.h"
 
 namespace headlight::reference {
@@ -21,7 +22,8 @@ struct MultiHeadAttention {
   Linear<Scalar> query;   // weight [E, E]
   Linear<Scalar> key;     // weight [E, width of the keys]
   Linear<Scalar> value;   // weight [E, width of the values]
-  Linear<Scalar> output;  // weight [E, E]
+  Linear<Scalar> output;  // weight [E, E], or [E, D] where the merge leaves one head's width
+  HeadMerge<Scalar> merge{};
 };
 
 // [B, L, E], contiguous, as the B·L rows that a layer works on one by one.
@@ -32,7 +34,7 @@ View<T, 2> rows_of(View<T, 3> x) {
 
 // query [B, Lq, E], key [B, Lk, Ek], value [B, Lk, Ev] → out [B, Lq, E], all contiguous:
 // head_h = attention(query W_Qᵀ + b_Q, key W_Kᵀ + b_K, value W_Vᵀ + b_V) over the columns of head h; out =
-// Concat(head_h) W_Oᵀ + b_O.
+// Concat(head_h) W_Oᵀ + b_O, or another merge in its place.
 template <class Scalar>
 void multi_head_attention(const MultiHeadAttention<Scalar>& layer, View<const Scalar, 3> query,
                           View<const Scalar, 3> key, View<const Scalar, 3> value, View<Scalar, 3> out,
@@ -49,8 +51,9 @@ void multi_head_attention(const MultiHeadAttention<Scalar>& layer, View<const Sc
   const Tensor<Scalar, 4> heads_value = project(value, layer.value);
   Tensor<Scalar, 4> heads(heads_query.shape());
   attention<Scalar>(heads_query, heads_key, heads_value, heads, options, rows);
-  linear<Scalar>({heads.data(), {out.extent(0) * out.extent(1), width}}, layer.output.weight, layer.output.bias,
-                 rows_of(out));
+  const Tensor<Scalar, 2> merged = merged_heads<Scalar>(
+      layer.merge, rows_of(query), {heads.data(), {out.extent(0) * out.extent(1), width}}, layer.heads);
+  linear<Scalar>(merged, layer.output.weight, layer.output.bias, rows_of(out));
 }
 
 }  // namespace headlight::reference

@@ -85,6 +85,22 @@ TEST(Presets, OperationsAndBytesGrowAsTheyShould) {
   EXPECT_EQ(bytes.kept_rebuilt, 4 * 4 * 512 * 768 + 4 * 512 * 12);
 }
 
+// Against layers that are there to be counted.
+TEST(Presets, MergesCostWhatTheirLayersHave) {
+  const std::vector<analysis::MergeCost> costs = analysis::merge_costs(48, 6, 100);
+  ASSERT_EQ(costs.size(), 6u);
+  for (std::size_t n = 0; n < costs.size(); ++n) {
+    EXPECT_EQ(costs[n].merge, static_cast<Merge>(n));
+    const MultiHeadAttention layer({.width = 48, .heads = 6, .bias = false, .merge = costs[n].merge});
+    EXPECT_EQ(costs[n].weights, layer.parameter_count() - 3 * 48 * 48) << name(costs[n].merge);
+  }
+  EXPECT_EQ(costs[0].flops, 2.0 * 100 * 48 * 48);
+  EXPECT_EQ(costs[2].flops, costs[1].flops);
+  EXPECT_EQ(costs[5].flops, 2 * costs[0].flops);
+  EXPECT_THROW((void)analysis::merge_costs(48, 5, 1), std::invalid_argument);
+  EXPECT_THROW((void)analysis::merge_costs(48, 6, 0), std::invalid_argument);
+}
+
 TEST(Presets, TheLargestSizesStayWhole) {
   const analysis::ModelShape largest{.width = (1 << 20) - 1,
                                      .heads = 1,

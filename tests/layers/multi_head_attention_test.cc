@@ -33,6 +33,7 @@ struct LayerCase {
     made.layer.width = made.layer.heads * random.integer(1, 17);
     made.layer.bias = random.once_in(2);
     made.layer.packed_projection = random.once_in(2);
+    made.layer.merge = random.once_in(2) ? Merge::concatenate : static_cast<Merge>(random.integer(0, 5));
     made.inputs = static_cast<SharedInputs>(random.integer(0, 2));
     if (made.inputs != SharedInputs::all) made.layer.key_width = random.integer(1, 40);
     made.layer.value_width = made.inputs == SharedInputs::none ? random.integer(1, 40) : made.layer.key_width;
@@ -49,10 +50,11 @@ struct LayerCase {
   [[nodiscard]] std::string text() const {
     return (testing::Message() << "width " << layer.width << ", heads " << layer.heads << " / " << layer.key_value_heads
                                << ", key width " << layer.key_width << ", value width " << layer.value_width
-                               << ", bias " << layer.bias << ", packed " << layer.packed_projection << ", inputs "
-                               << static_cast<int>(inputs) << ", batch " << batch << ", lengths " << query_length
-                               << ", " << key_length << ", residual " << residual << ", gaps " << gaps << ", causal "
-                               << static_cast<int>(causal) << ", key lengths " << key_lengths)
+                               << ", bias " << layer.bias << ", packed " << layer.packed_projection << ", merge "
+                               << static_cast<int>(layer.merge) << ", inputs " << static_cast<int>(inputs) << ", batch "
+                               << batch << ", lengths " << query_length << ", " << key_length << ", residual "
+                               << residual << ", gaps " << gaps << ", causal " << static_cast<int>(causal)
+                               << ", key lengths " << key_lengths)
         .GetString();
   }
 };
@@ -86,7 +88,8 @@ template <class Scalar>
 Tensor<Scalar, 3> twin(const MultiHeadAttention& layer, const Spaced& query, const Spaced& key, const Spaced& value,
                        const AttentionOptions& options, const Spaced* residual) {
   TwinWeights<Scalar> weights(layer.weights());
-  const auto made = weights.attention("", layer.options().heads, layer.options().key_value_heads);
+  const auto made =
+      weights.attention("", layer.options().heads, layer.options().key_value_heads, layer.options().merge);
   const Tensor<Scalar, 3> query_in = query.to<Scalar>();
   const Tensor<Scalar, 3> key_in = key.to<Scalar>();
   const Tensor<Scalar, 3> value_in = value.to<Scalar>();
@@ -201,6 +204,8 @@ TEST_P(MultiHeadAttentionTest, PassesProbabilitiesAndLogSumExpOn) {
 }
 
 TEST(MultiHeadAttentionArguments, AreNamedWhenTheyAreWrong) {
+  EXPECT_EQ(refusal([] { MultiHeadAttention({.width = 12, .heads = 3, .merge = static_cast<Merge>(6)}); }),
+            "MultiHeadAttention: merge is 6, expected one of the enum");
   EXPECT_EQ(refusal([] { MultiHeadAttention({.width = 10, .heads = 3}); }),
             "MultiHeadAttention: heads is 3, expected a divisor of width, which is 10");
   EXPECT_EQ(refusal([] { MultiHeadAttention({.width = 12, .heads = 6, .key_value_heads = 4}); }),

@@ -50,7 +50,8 @@ class TwinWeights {
 
   // The twin knows as many key/value heads as query heads: each of ours is repeated for its group.
   [[nodiscard]] reference::MultiHeadAttention<Scalar> attention(const std::string& prefix, std::int64_t heads,
-                                                                std::int64_t key_value_heads) {
+                                                                std::int64_t key_value_heads,
+                                                                Merge merge = Merge::concatenate) {
     const std::int64_t width = matrix(prefix + "out_proj.weight").extent(0);
     const std::int64_t columns = width / heads * key_value_heads;
     const auto projection = [&](const char* separate, std::int64_t begin, std::int64_t count) {
@@ -59,10 +60,20 @@ class TwinWeights {
           is_packed ? matrix(prefix + "in_proj_weight", begin, count) : matrix(prefix + separate),
           vector(prefix + "in_proj_bias", begin, count)};
     };
-    return {heads, projection("q_proj_weight", 0, width),
+    return {heads,
+            projection("q_proj_weight", 0, width),
             repeated(projection("k_proj_weight", width, columns), heads, key_value_heads),
             repeated(projection("v_proj_weight", width + columns, columns), heads, key_value_heads),
-            linear(prefix + "out_proj.")};
+            linear(prefix + "out_proj."),
+            merge_of(prefix, merge)};
+  }
+
+  [[nodiscard]] reference::HeadMerge<Scalar> merge_of(const std::string& prefix, Merge merge) const {
+    const auto projection = [&](const char* name) {
+      return has(prefix + name) ? matrix(prefix + name) : View<const Scalar, 2>();
+    };
+    return {merge, vector(prefix + "merge_logits"),
+            projection(merge == Merge::weighted_by_input ? "merge_proj.weight" : "gate_proj.weight")};
   }
 
   [[nodiscard]] reference::FeedForward<Scalar> feed_forward(const std::string& prefix, Activation activation) const {

@@ -38,6 +38,9 @@ TEST(PresetsCommand, TheDocumentHoldsTheSame) {
     EXPECT_EQ(entry.at("parameter_count"), entry.at("published_parameter_count"));
     EXPECT_EQ(entry.at("attention_weights").at("all"), entry.at("attention_weights").at("all_with_one_head"));
     EXPECT_EQ(entry.at("flops").at("all").get<double>(), analysis::forward_flops(preset.shape, 1000).all());
+    ASSERT_EQ(entry.at("merges").size(), 6u);
+    EXPECT_EQ(entry.at("merges").at(0).at("weights"), entry.at("attention_weights").at("output"));
+    EXPECT_EQ(entry.at("merges").at(3).at("merge"), "weighted-by-input");
     EXPECT_EQ(entry.at("attention_bytes").at("scores"), 4 * preset.shape.heads * 1000 * 1000);
   }
 }

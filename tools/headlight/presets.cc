@@ -174,6 +174,23 @@ void add_costs(Table& table, std::int64_t length) {
   memory("kept for backward, weights rebuilt", &analysis::AttentionBytes::kept_rebuilt);
 }
 
+void add_merges(Table& table, std::int64_t length) {
+  const auto costs = [=](const Preset& preset) {
+    return analysis::merge_costs(preset.shape.width, preset.shape.heads, length);
+  };
+  const std::size_t count = costs(analysis::presets().front()).size();
+  table.heading("Weights that put one layer's heads together (these models concatenate)");
+  for (std::size_t n = 0; n < count; ++n) {
+    table.line(std::string(name(static_cast<Merge>(n))),
+               [=](const Preset& preset) { return grouped(costs(preset)[n].weights); });
+  }
+  table.heading("Its operations over the same tokens");
+  for (std::size_t n = 0; n < count; ++n) {
+    table.line(std::string(name(static_cast<Merge>(n))),
+               [=](const Preset& preset) { return operations(costs(preset)[n].flops); });
+  }
+}
+
 std::string notes(std::int64_t length) {
   std::string text =
       "\nHeads cost no weights: H heads have 3 x E x (E / H) each, 3 x E x E together, whatever H is, and W_O has E x "
@@ -196,6 +213,7 @@ std::string as_text(std::int64_t length) {
   add_attention(table);
   add_parameters(table);
   add_costs(table, length);
+  add_merges(table, length);
   return table.text() + notes(length);
 }
 
@@ -241,6 +259,10 @@ nlohmann::ordered_json as_json(const Preset& preset, std::int64_t length) {
   document["attention_bytes"] = {{"scores", number(memory.scores)},
                                  {"kept_plain", number(memory.kept_plain)},
                                  {"kept_rebuilt", number(memory.kept_rebuilt)}};
+  for (const analysis::MergeCost& cost : analysis::merge_costs(shape.width, shape.heads, length)) {
+    document["merges"].push_back(
+        {{"merge", name(cost.merge)}, {"weights", cost.weights}, {"flops", number(cost.flops)}});
+  }
   return document;
 }
 

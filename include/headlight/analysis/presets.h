@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "headlight/export.h"
+#include "headlight/layers/multi_head_attention.h"
 
 namespace headlight::analysis {
 
@@ -79,5 +80,16 @@ struct AttentionBytes {
 // Throw std::invalid_argument for a length < 1.
 [[nodiscard]] HEADLIGHT_API ForwardFlops forward_flops(const ModelShape& shape, std::int64_t length);
 [[nodiscard]] HEADLIGHT_API AttentionBytes attention_bytes(const ModelShape& shape, std::int64_t length);
+
+// What one way to put heads together takes behind them, in one layer.
+struct MergeCost {
+  Merge merge = Merge::concatenate;
+  std::int64_t weights = 0;  // W_O or W_up, and what weighs or gates; without the bias
+  double flops = 0;          // of its products, for `length` tokens
+};
+
+// Every Merge, in the order of the enum. Throws as attention_parameters() and forward_flops() do.
+[[nodiscard]] HEADLIGHT_API std::vector<MergeCost> merge_costs(std::int64_t width, std::int64_t heads,
+                                                               std::int64_t length);
 
 }  // namespace headlight::analysis

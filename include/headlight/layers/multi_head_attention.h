@@ -2,12 +2,28 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
+#include <string_view>
 
 #include "headlight/attention.h"
 #include "headlight/layers/layer.h"
 
 namespace headlight {
+
+// How heads become one representation again; D = E / heads. x is the query before its projection.
+enum class Merge : std::uint8_t {
+  concatenate,        // Concat(head_1 … head_H) W_Oᵀ (Vaswani et al. 2017)
+  average,            // (Σ_h head_h / H) W_upᵀ
+  weighted,           // (Σ_h α_h head_h) W_upᵀ, α = softmax(a), a learned
+  weighted_by_input,  // the same, a = x W_aᵀ for each token
+  gated_by_head,      // Concat(g_h head_h) W_Oᵀ, g = σ(x W_gᵀ): one gate a head
+  gated_by_element    // Concat(g_h ∘ head_h) W_Oᵀ: one gate an element (Qiu et al. 2025)
+};
+
+// "concatenate", "weighted-by-input"; and back.
+[[nodiscard]] HEADLIGHT_API std::string_view name(Merge merge) noexcept;
+[[nodiscard]] HEADLIGHT_API std::optional<Merge> parse_merge(std::string_view name) noexcept;
 
 struct MultiHeadAttentionOptions {
   // E: width of queries and outputs. D = E / heads is the width of a head.
@@ -24,6 +40,8 @@ struct MultiHeadAttentionOptions {
   bool packed_projection = true;
   // Of the probabilities, in training: in [0, 1).
   float dropout = 0.0f;
+  // Others than concatenation compute, and do not learn: set_training(true) refuses them.
+  Merge merge = Merge::concatenate;
 };
 
 // Which of query, key and value are the same tensor, and so share a product.
@@ -42,7 +60,8 @@ struct MultiHeadAttentionShape {
 
 // What lies between the heads and W_O, for those who ask.
 struct HeadAccess {
-  // [B, Lq, E], written where given: Concat(head_1 … head_H), head h in columns h·D … (h+1)·D − 1, as W_O gets it.
+  // [B, Lq, E], written where given: Concat(head_1 … head_H), head h in columns h·D … (h+1)·D − 1, before any weights
+  // or gates.
   View<float, 3> outputs{};
   // Heads whose output is replaced by zeros.
   std::span<const std::int64_t> silenced{};
@@ -59,13 +78,14 @@ struct MultiHeadAttentionGradients {
   bool accumulate_key_and_value = false;
 };
 
-// out = Concat(head_1 … head_H) W_Oᵀ + b_O, head_h = attention(query W_Qᵀ + b_Q, key W_Kᵀ + b_K, value W_Vᵀ + b_V) over
-// the columns of head h.
+// out = Concat(head_1 … head_H) W_Oᵀ + b_O (or another Merge), head_h = attention(query W_Qᵀ + b_Q, key W_Kᵀ + b_K,
+// value W_Vᵀ + b_V) over the columns of head h.
 //
 // Parameters are named and shaped as in nn.MultiheadAttention, with Ekv = D · key_value_heads:
 //   in_proj_weight [E + 2·Ekv, E] (rows of W_Q, W_K, W_V), or q_proj_weight [E, E], k_proj_weight [Ekv, key_width] and
 //   v_proj_weight [Ekv, value_width]; in_proj_bias [E + 2·Ekv]; out_proj.weight [E, E], out_proj.bias [E].
-// bias_k and bias_v (an extra learned key) are not supported.
+// Other merges have, in place of W_O, W_up in out_proj.weight [E, D]; a in merge_logits [H]; W_a in merge_proj.weight
+// [H, E]; W_g in gate_proj.weight [H, E] or [E, E]. bias_k and bias_v (an extra learned key) are not supported.
 class HEADLIGHT_API MultiHeadAttention : public Layer {
  public:
   // Throws std::invalid_argument when heads do not divide width, key_value_heads do not divide heads, or a size is < 1.
@@ -128,6 +148,12 @@ class HEADLIGHT_API MultiHeadAttention : public Layer {
   void project(Engine& engine, Group group, View<const float, 3> x, View<float, 3> projected) const;
   void project_all(Engine& engine, const Buffers& buffers, std::byte* memory, View<const float, 3> query,
                    View<const float, 3> key, View<const float, 3> value) const;
+  // The columns that the last product takes, and those of what weighs or gates each query: 0 where nothing does.
+  [[nodiscard]] std::int64_t merged_columns() const noexcept;
+  [[nodiscard]] std::int64_t mixing_columns() const noexcept;
+  [[nodiscard]] View<const float, 3> mix_heads(Engine& engine, View<const float, 3> query, View<const float, 3> heads,
+                                               View<float, 3> mixing, View<float, 3> mixed) const;
+  void check_learns() const;
   void merge_heads(Engine& engine, View<const float, 3> heads, View<float, 3> out, View<const float, 3> residual) const;
   void project_backward(Engine& engine, Group group, View<const float, 3> x, View<const float, 3> projected_gradient,
                         View<float, 3> x_gradient, View<const float, 3> residual);
@@ -144,6 +170,10 @@ class HEADLIGHT_API MultiHeadAttention : public Layer {
   Tensor<float, 1> output_bias_gradient_;
   std::array<PackedCopies, kGroups> packed_;
   PackedCopies packed_output_;
+  // What a merge has beside; without memory where it has none.
+  Tensor<float, 1> merge_logits_;
+  Tensor<float, 2> merge_projection_;
+  PackedCopies packed_merge_;
 };
 
 }  // namespace headlight

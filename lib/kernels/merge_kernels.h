@@ -1,0 +1,33 @@
+// How heads are put together before the last product: weighed, or gated. One thread, no allocation.
+//
+// A matrix is a pointer to its first element and the distance between rows in elements; rows are contiguous. Every
+// row's bits depend on that row alone. y may be x itself with the same row distance.
+#pragma once
+
+#include <cstdint>
+
+namespace headlight::kernels {
+
+// x holds heads side by side, [rows, heads · head_dim].
+struct MergeArguments {
+  const float* x;
+  std::int64_t x_stride;
+  const float* by;         // what weighs or gates
+  std::int64_t by_stride;  // 0: the same for every row
+  float* y;
+  std::int64_t y_stride;
+  std::int64_t rows;
+  std::int64_t heads;
+  std::int64_t head_dim;
+};
+
+struct MergeKernels {
+  // y[d] = Σ_h by[h] · x[h · D + d], h ascending; by [rows, heads], y [rows, head_dim].
+  void (*weigh_heads)(const MergeArguments& arguments) noexcept;
+  // y[h · D + d] = x[h · D + d] · σ(by[h]); by [rows, heads], y as x.
+  void (*gate_heads)(const MergeArguments& arguments) noexcept;
+  // y = x ∘ σ(by); by as x.
+  void (*gate_elements)(const MergeArguments& arguments) noexcept;
+};
+
+}  // namespace headlight::kernels

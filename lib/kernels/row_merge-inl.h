@@ -1,0 +1,66 @@
+// Heads weighed and gated, row by row.
+#pragma once
+
+#include "kernels/merge_kernels.h"
+#include "kernels/row_sweep-inl.h"
+#include "simd/math-inl.h"
+
+namespace headlight::HEADLIGHT_TARGET {
+
+// 1 / (1 + e⁻ᶻ): 0 for −∞, 1 for +∞, NaN for NaN.
+HEADLIGHT_INLINE Vec sigmoid(Vec z) {
+  const Vec one = broadcast(1.0f);
+  return div(one, add(one, exp(neg(z))));
+}
+
+inline void weigh_heads(const kernels::MergeArguments& a) noexcept {
+  for (std::int64_t row = 0; row < a.rows; ++row) {
+    const float* const x = a.x + row * a.x_stride;
+    const float* const weight = a.by + row * a.by_stride;
+    float* const y = a.y + row * a.y_stride;
+    sweep_row(
+        a.head_dim,
+        [&](int, std::int64_t at) {
+          Vec sum = zero();
+          for (std::int64_t head = 0; head < a.heads; ++head) {
+            sum = fma(broadcast(weight[head]), load(x + head * a.head_dim + at), sum);
+          }
+          store(sum, y + at);
+        },
+        [&](std::int64_t at, int count) {
+          Vec sum = zero();
+          for (std::int64_t head = 0; head < a.heads; ++head) {
+            sum = fma(broadcast(weight[head]), load_partial(x + head * a.head_dim + at, count), sum);
+          }
+          store_partial(sum, y + at, count);
+        });
+  }
+}
+
+inline void gate_heads(const kernels::MergeArguments& a) noexcept {
+  for (std::int64_t row = 0; row < a.rows; ++row) {
+    for (std::int64_t head = 0; head < a.heads; ++head) {
+      const float* const x = a.x + row * a.x_stride + head * a.head_dim;
+      float* const y = a.y + row * a.y_stride + head * a.head_dim;
+      const Vec gate = sigmoid(broadcast(a.by[row * a.by_stride + head]));
+      sweep_row(
+          a.head_dim, [&](int, std::int64_t at) { store(mul(load(x + at), gate), y + at); },
+          [&](std::int64_t at, int count) { store_partial(mul(load_partial(x + at, count), gate), y + at, count); });
+    }
+  }
+}
+
+inline void gate_elements(const kernels::MergeArguments& a) noexcept {
+  for (std::int64_t row = 0; row < a.rows; ++row) {
+    const float* const x = a.x + row * a.x_stride;
+    const float* const by = a.by + row * a.by_stride;
+    float* const y = a.y + row * a.y_stride;
+    sweep_row(
+        a.heads * a.head_dim, [&](int, std::int64_t at) { store(mul(load(x + at), sigmoid(load(by + at))), y + at); },
+        [&](std::int64_t at, int count) {
+          store_partial(mul(load_partial(x + at, count), sigmoid(load_partial(by + at, count))), y + at, count);
+        });
+  }
+}
+
+}  // namespace headlight::HEADLIGHT_TARGET

@@ -1,0 +1,90 @@
+// What happens to the heads between attention and the last product.
+#include <algorithm>
+#include <array>
+
+#include "headlight/layers/multi_head_attention.h"
+#include "headlight/normalization.h"
+#include "layers/product.h"
+#include "layers/rows.h"
+#include "ops/head_merge.h"
+
+namespace headlight {
+
+namespace {
+
+constexpr std::array<std::string_view, 6> kNames{"concatenate",       "average",       "weighted",
+                                                 "weighted-by-input", "gated-by-head", "gated-by-element"};
+
+}  // namespace
+
+std::string_view name(Merge merge) noexcept { return kNames[static_cast<std::size_t>(merge)]; }
+
+std::optional<Merge> parse_merge(std::string_view text) noexcept {
+  const auto found = std::find(kNames.begin(), kNames.end(), text);
+  if (found == kNames.end()) return std::nullopt;
+  return static_cast<Merge>(found - kNames.begin());
+}
+
+std::int64_t MultiHeadAttention::merged_columns() const noexcept {
+  switch (options_.merge) {
+    case Merge::average:
+    case Merge::weighted:
+    case Merge::weighted_by_input:
+      return options_.width / options_.heads;
+    default:
+      return options_.width;
+  }
+}
+
+std::int64_t MultiHeadAttention::mixing_columns() const noexcept {
+  switch (options_.merge) {
+    case Merge::weighted_by_input:
+    case Merge::gated_by_head:
+      return options_.heads;
+    case Merge::gated_by_element:
+      return options_.width;
+    default:
+      return 0;
+  }
+}
+
+View<const float, 3> MultiHeadAttention::mix_heads(Engine& engine, View<const float, 3> query,
+                                                   View<const float, 3> heads, View<float, 3> mixing,
+                                                   View<float, 3> mixed) const {
+  if (options_.merge == Merge::concatenate) return heads;
+  if (heads.size() == 0) return mixed;  // and none of them has memory
+  const std::int64_t batch = heads.extent(0);
+  const bool gates = options_.merge == Merge::gated_by_head || options_.merge == Merge::gated_by_element;
+  if (mixing_columns() == 0) {
+    const View<float, 2> weights(mixing.data, {1, options_.heads});
+    if (options_.merge == Merge::average) {
+      std::fill_n(weights.data, options_.heads, 1.0f / static_cast<float>(options_.heads));
+    } else {
+      softmax(engine, {merge_logits_.data(), {1, options_.heads}}, weights);
+    }
+    layers::for_each_matrix(
+        batch, [&](View<const float, 2> rows, View<float, 2> to) { ops::weigh_heads(engine, rows, weights, to); },
+        heads, mixed);
+    return mixed;
+  }
+  layers::for_each_matrix(
+      batch,
+      [&](View<const float, 2> x, View<float, 2> to) {
+        layers::multiply(engine, x, merge_projection_, packed_merge_, to, {});
+        if (!gates) softmax(engine, to, to);
+      },
+      query, mixing);
+  layers::for_each_matrix(
+      batch,
+      [&](View<const float, 2> rows, View<const float, 2> by, View<float, 2> to) {
+        if (gates) {
+          ops::gate_heads(engine, rows, by, options_.heads, to);
+        } else {
+          ops::weigh_heads(engine, rows, by, to);
+        }
+      },
+      heads, View<const float, 3>(mixing), mixed);
+  return mixed;
+}
+
+}  // namespace headlight

@@ -1,0 +1,16 @@
+// Heads weighed or gated, all rows on all threads. Arguments come checked from the layer.
+#pragma once
+
+#include "headlight/engine.h"
+#include "headlight/tensor.h"
+
+namespace headlight::ops {
+
+// y [N, D] = Σ_h weights(n, h) · head h of x [N, H · D]; weights [N, H], or [1, H]: the same for every row.
+void weigh_heads(Engine& engine, View<const float, 2> x, View<const float, 2> weights, View<float, 2> y);
+
+// y [N, H · D] = x ∘ σ(gates), gates [N, H], one for each head, or [N, H · D], one for each element. y may be x.
+void gate_heads(Engine& engine, View<const float, 2> x, View<const float, 2> gates, std::int64_t heads,
+                View<float, 2> y);
+
+}  // namespace headlight::ops
