@@ -42,7 +42,7 @@ void begin_rows(Engine& engine, const BackwardCall& call) noexcept {
 }
 
 // Blocks of keys add to the query gradients in ascending order, tile by tile: block j adds to a tile when block j − 1
-// has passed it. Units are handed out in ascending order, so the one that is waited for is being worked on, or done.
+// has passed it. Units are handed out in order, so the one that is waited for is being worked on, or done.
 class Turn {
  public:
   // `here` is null for the last block of a sequence, `before` for the first.
@@ -146,7 +146,7 @@ void clear_keys(const BackwardCall& call, std::int64_t sample, std::int64_t head
 void differentiate_samples(Engine& engine, const BackwardCall& call) noexcept {
   const std::int64_t blocks = call.plan.key_blocks;
   const std::int64_t heads = call.sizes.key_value_heads;
-  runtime::parallel_for(engine, call.sizes.batch * heads * blocks, call.plan.lanes, [&](std::int64_t task, int lane) {
+  auto differentiate = [&](std::int64_t task, int lane) {
     const std::int64_t head = task / blocks % heads;
     const std::int64_t sample = task / blocks / heads;
     const AttentionSequence sequence = call.sequences(sample, 0);
@@ -154,7 +154,9 @@ void differentiate_samples(Engine& engine, const BackwardCall& call) noexcept {
     const std::int64_t last = std::min(first + call.plan.key_block, call.sizes.key_length);
     if (first < sequence.keys) differentiate_unit(call, lane, {sample, head, sequence, first});
     clear_keys(call, sample, head, std::max(first, sequence.keys), last);
-  });
+  };
+  runtime::parallel_for(engine, call.sizes.batch * heads * blocks, call.plan.lanes, differentiate,
+                        runtime::HandOut::in_order);
 }
 
 // Blocks of sequence s begin at slot ⌊first key / key_block⌋ + s, which leaves room for all of them before the next
@@ -164,7 +166,7 @@ void differentiate_packed(Engine& engine, const BackwardCall& call) noexcept {
   const std::int64_t sequences = call.sequences.count();
   const auto first_slot = [&](std::int64_t s) { return call.sequences(0, s).first_key / key_block + s; };
   const std::int64_t slots = call.sizes.key_length / key_block + sequences + 1;
-  runtime::parallel_for(engine, call.sizes.key_value_heads * slots, call.plan.lanes, [&](std::int64_t task, int lane) {
+  auto differentiate = [&](std::int64_t task, int lane) {
     const std::int64_t slot = task % slots;
     std::int64_t s = 0;
     for (std::int64_t count = sequences; count > 1;) {  // the last sequence that begins at or before the slot
@@ -175,7 +177,9 @@ void differentiate_packed(Engine& engine, const BackwardCall& call) noexcept {
     const AttentionSequence sequence = call.sequences(0, s);
     const std::int64_t first = (slot - first_slot(s)) * key_block;
     if (first >= 0 && first < sequence.keys) differentiate_unit(call, lane, {0, task / slots, sequence, first});
-  });
+  };
+  runtime::parallel_for(engine, call.sizes.key_value_heads * slots, call.plan.lanes, differentiate,
+                        runtime::HandOut::in_order);
 }
 
 void set_scale(BackwardCall& call) noexcept {

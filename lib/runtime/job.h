@@ -24,15 +24,12 @@ extern constinit thread_local bool inside_task;
 class Job {
  public:
   // Lives on the caller's stack until every lane has left.
-  Job(TaskFunction task, std::int64_t count, int lanes) noexcept
-      : task_(task),
-        count_(count),
-        shares_(lanes < kMostShares ? lanes : kMostShares),
-        mode_(FloatingPointMode::of_this_thread()) {
+  Job(TaskFunction task, std::int64_t count, int shares) noexcept
+      : task_(task), count_(count), shares_(std::min(shares, kMostShares)), mode_(FloatingPointMode::of_this_thread()) {
     for (int share = 0; share < shares_; ++share) next_[share].task.store(first_of(share), std::memory_order_relaxed);
   }
 
-  // Takes the tasks of the lane's own share, in ascending order, then those that are left of the others'.
+  // Takes the tasks of the lane's own share, in ascending order, then those that are left of the others.
   void work(int lane) noexcept {
     const ScopedFloatingPointMode scoped_mode(mode_);
     const bool was_inside = inside_task;

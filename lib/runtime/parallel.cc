@@ -25,17 +25,18 @@ void run_on(const Executor& executor, Job& job, int lanes) noexcept {
 
 }  // namespace
 
-void run_tasks(EngineState& engine, std::int64_t count, int lanes, TaskFunction task) noexcept {
+void run_tasks(EngineState& engine, std::int64_t count, int lanes, TaskFunction task, HandOut hand_out) noexcept {
   lanes = static_cast<int>(std::min<std::int64_t>({lanes, engine.threads, count}));
   if (lanes <= 1 || inside_task) return run_inline(count, task);
+  const int shares = hand_out == HandOut::in_shares ? lanes : 1;
   // Asked only where threads are about to be used: a system call, some 50 ns against a wake-up of microseconds.
   if (getpid() != engine.process) return run_inline(count, task);
   if (engine.executor) {
     if (engine.executor->inside_worker(engine.executor->context)) return run_inline(count, task);
-    Job job(task, count, lanes);
+    Job job(task, count, shares);
     return run_on(*engine.executor, job, lanes);
   }
-  Job job(task, count, lanes);
+  Job job(task, count, shares);
   if (!engine.pool->try_run(job, lanes)) run_inline(count, task);
 }
 

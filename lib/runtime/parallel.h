@@ -27,17 +27,24 @@ class TaskFunction {
   void (*call_)(void*, std::int64_t, int) noexcept;
 };
 
-// Runs tasks 0 … count − 1 on at most `lanes` lanes (clamped to engine.threads()); returns when all have ended. Lane l
-// begins with the l-th of `lanes` equal runs of neighbouring tasks, in ascending order, and then helps the others. Work
-// on rows that is cut into such runs thus finds its rows where the last call left them, whatever it does to them.
-// `lane` is in [0, lanes) and no two tasks run on one lane at once. With lanes ≤ 1 or
-// count ≤ 1 everything runs on the calling thread as lane 0 and no other thread is touched; likewise inside a task of
-// another call, in a forked child, and when the workers are serving another thread's call. Tasks must not throw.
-void run_tasks(EngineState& engine, std::int64_t count, int lanes, TaskFunction task) noexcept;
+enum class HandOut : std::uint8_t {
+  // Lane l begins with the l-th of `lanes` equal runs of neighbouring tasks, in ascending order, and then helps the
+  // others. Work on rows that is cut into such runs finds its rows where the last call left them, whatever it does.
+  in_shares,
+  // Ascending, to whoever comes first: where a task waits for the one before it, that one is at work, or done.
+  in_order,
+};
+
+// Runs tasks 0 … count − 1 on at most `lanes` lanes (clamped to engine.threads()); returns when all have ended.
+// `lane` is in [0, lanes) and no two tasks run on one lane at once. With lanes ≤ 1 or count ≤ 1 everything runs on the
+// calling thread as lane 0, in ascending order, and no other thread is touched; likewise inside a task of another call,
+// in a forked child, and when the workers are serving another thread's call. Tasks must not throw.
+void run_tasks(EngineState& engine, std::int64_t count, int lanes, TaskFunction task, HandOut hand_out) noexcept;
 
 template <class Function>
-void parallel_for(Engine& engine, std::int64_t count, int lanes, Function&& function) noexcept {
-  run_tasks(engine.state(), count, lanes, TaskFunction(function));
+void parallel_for(Engine& engine, std::int64_t count, int lanes, Function&& function,
+                  HandOut hand_out = HandOut::in_shares) noexcept {
+  run_tasks(engine.state(), count, lanes, TaskFunction(function), hand_out);
 }
 
 // How many lanes are worth waking for so much work: 1 when it is over before a sleeping worker would have come.

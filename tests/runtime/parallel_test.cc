@@ -91,6 +91,19 @@ TEST_P(Parallel, LanesBeginWithTheirOwnShare) {
   }
 }
 
+TEST_P(Parallel, InOrderATaskMayWaitForTheOneBefore) {
+  Engine engine(with_threads(GetParam()));
+  for (int call = 0; call < 20; ++call) {
+    std::atomic<std::int64_t> ended = 0;
+    auto wait_and_end = [&](std::int64_t task, int) {
+      while (ended != task) std::this_thread::yield();
+      ++ended;
+    };
+    parallel_for(engine, 100, GetParam(), wait_and_end, HandOut::in_order);
+    EXPECT_EQ(ended, 100);
+  }
+}
+
 TEST_P(Parallel, SurvivesManyShortCalls) {
   Engine engine(with_threads(GetParam()));
   std::int64_t sum = 0;
