@@ -43,7 +43,7 @@ struct GemmTile {
   const float* b;
   std::int64_t b_depth_stride;
   std::int64_t b_panel_stride;
-  const float* next_b;       // to be read soon: every two steps of k ask for two cache lines of it,
+  const float* next_b;       // to be read soon: every two steps of k ask for two or three cache lines of it,
   std::int64_t next_b_step;  // and go so many floats on
   float* out;
   std::int64_t out_stride;
@@ -117,6 +117,12 @@ void gemm_tile(const GemmTile& tile) noexcept {
     gemm_step<kRows, kPanels, kPanelVectors>(a, a_stride, 1, b + b_step, panel_stride, sums);
 #pragma GCC unroll 4
     for (int panel = 0; panel < kPanels; ++panel) __builtin_prefetch(next + panel * panel_stride + kGemmLine);
+    // With few rows, few tiles share the fetching of the next panel: two tiles three lines each. B from the third-level
+    // cache: 8 × 384 × 1536 73 -> 86 GFLOP/s, 16 × 384 × 1536 110 -> 121.
+    if constexpr (kRows < kGemmTileRows && kPanelVectors == 3) {
+#pragma GCC unroll 4
+      for (int panel = 0; panel < kPanels; ++panel) __builtin_prefetch(next + panel * panel_stride + 2 * kGemmLine);
+    }
     next += next_step;
 #pragma GCC unroll 4
     for (int pointer = 0; pointer < kPointers; ++pointer) a[pointer] += 2;
