@@ -98,11 +98,9 @@ void TransformerDecoderLayer::backward(Engine& engine, View<const float, 3> x, V
 
   const Buffers buffers(*this, call.shape, kept);
   const auto dropout = [&](layers::Place place) { return call.step.dropout(dropout_, place); };
-  layers::Placement size;
-  (void)layers::StepGradients(size, x, dropout_ > 0);
-  const runtime::Scratch scratch(engine, size.bytes());
-  layers::Placement place(scratch.data());
-  const layers::StepGradients gradients(place, x, dropout_ > 0);
+  const bool drops = dropout_ > 0;
+  const runtime::Scratch scratch(engine, layers::StepGradients(x, drops).place.bytes());
+  const layers::StepGradients gradients(x, drops, scratch.data());
   layers::training_step_backward(
       engine, norm_, norm3_, buffers.between2, buffers.inner3, y_gradient, x_gradient, dropout(layers::kFeedForward),
       gradients,

@@ -75,11 +75,9 @@ void TransformerEncoderLayer::backward_from(Engine& engine, View<const float, 3>
                                             View<const float, 3> y_gradient, View<float, 3> x_gradient) {
   const Buffers buffers(*this, x.extent(0), x.extent(1), kept.memory);
   const auto dropout = [&](layers::Place place) { return kept.step.dropout(dropout_, place); };
-  layers::Placement size;
-  (void)layers::StepGradients(size, x, dropout_ > 0);
-  const runtime::Scratch scratch(engine, size.bytes());
-  layers::Placement place(scratch.data());
-  const layers::StepGradients memory(place, x, dropout_ > 0);
+  const bool drops = dropout_ > 0;
+  const runtime::Scratch scratch(engine, layers::StepGradients(x, drops).place.bytes());
+  const layers::StepGradients memory(x, drops, scratch.data());
   layers::training_step_backward(
       engine, norm_, norm2_, buffers.between, buffers.inner2, y_gradient, x_gradient, dropout(layers::kFeedForward),
       memory,

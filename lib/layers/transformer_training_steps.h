@@ -56,11 +56,12 @@ void training_step(Engine& engine, Norm norm, const LayerNorm& layer_norm, View<
 
 // Scratch of a backward step: gradients of the sum and of the part's output.
 struct StepGradients {
-  StepGradients(Placement& place, const View<const float, 3>& x, bool drops)
-      : sum(place.rows(x.extent(0), x.extent(1), x.extent(2))) {
+  StepGradients(const View<const float, 3>& x, bool drops, std::byte* memory = nullptr)
+      : place(memory), sum(place.rows(x.extent(0), x.extent(1), x.extent(2))) {
     if (drops) part = place.rows(x.extent(0), x.extent(1), x.extent(2));
   }
 
+  Placement place;
   View<float, 3> sum;
   View<float, 3> part{};  // not there without dropout
 };

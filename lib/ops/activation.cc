@@ -17,11 +17,7 @@ void check_activation(std::string_view operation, Activation activation) {
 }  // namespace
 
 void activate(Engine& engine, Activation activation, View<const float, 2> x, View<float, 2> y) {
-  const ops::Extent x_extent = ops::check_view("activate", "x", x);
-  const ops::Extent y_extent = ops::check_view("activate", "y", y);
-  ops::check_shape("activate", "y", y.shape, x.shape, "the shape of x");
-  ops::check_no_self_overlap("activate", "y", y.shape, y.strides);
-  ops::check_same_or_disjoint("activate", "y", y, y_extent, "x", x, x_extent);
+  ops::check_rows("activate", x, y);
   check_activation("activate", activation);
   if (x.size() == 0) return;
 

@@ -11,16 +11,8 @@ namespace headlight {
 
 void ops::dropout_rows(Engine& engine, View<const float, 2> x, View<float, 2> y, const Dropout& dropout,
                        View<const float, 2> residual, std::int64_t first_row) {
-  const ops::Extent x_extent = ops::check_view("dropout", "x", x);
-  const ops::Extent y_extent = ops::check_view("dropout", "y", y);
-  ops::check_shape("dropout", "y", y.shape, x.shape, "the shape of x");
-  ops::check_no_self_overlap("dropout", "y", y.shape, y.strides);
-  ops::check_same_or_disjoint("dropout", "y", y, y_extent, "x", x, x_extent);
-  if (residual) {
-    const ops::Extent residual_extent = ops::check_view("dropout", "residual", residual);
-    ops::check_shape("dropout", "residual", residual.shape, x.shape, "the shape of x");
-    ops::check_same_or_disjoint("dropout", "y", y, y_extent, "residual", residual, residual_extent);
-  }
+  const ops::Extent y_extent = ops::check_rows("dropout", x, y);
+  ops::check_residual("dropout", residual, x, y, y_extent);
   ops::check_probability("dropout", "probability", dropout.probability);
   if (x.size() == 0) return;
 

@@ -99,10 +99,10 @@ void run_gemm_batch(Engine& engine, const GemmBatch& batch) {
       const std::int64_t row_block =
           group * rows_of_group + (split.rows_fastest ? inner % rows_of_group : inner / split.column_blocks);
       const std::int64_t column_block = split.rows_fastest ? inner / rows_of_group : inner % split.column_blocks;
-      const std::int64_t row = first_row(product.rows, split.row_blocks, row_block);
+      const std::int64_t row = runtime::first_of_run(product.rows, split.row_blocks, row_block);
       const std::int64_t column = column_block * split.columns_each;
-      GemmBlock block = part(product, row, first_row(product.rows, split.row_blocks, row_block + 1) - row, column,
-                             std::min(split.columns_each, product.columns - column));
+      GemmBlock block = part(product, row, runtime::first_of_run(product.rows, split.row_blocks, row_block + 1) - row,
+                             column, std::min(split.columns_each, product.columns - column));
       block.a += item * batch.a_stride;
       block.b += item * batch.b_stride;
       block.c += item * batch.c_stride;

@@ -25,10 +25,4 @@ struct GemmSplit {
 [[nodiscard]] GemmSplit split_gemm(const kernels::GemmKernels& kernels, int threads, std::int64_t batch,
                                    const kernels::GemmBlock& product) noexcept;
 
-// First row of block `index`, 0 ≤ index ≤ row_blocks: all blocks have the same number of rows, or one more.
-[[nodiscard]] inline std::int64_t first_row(std::int64_t m, std::int64_t row_blocks, std::int64_t index) noexcept {
-  const std::int64_t longer = m % row_blocks;
-  return index * (m / row_blocks) + (index < longer ? index : longer);
-}
-
 }  // namespace headlight::ops

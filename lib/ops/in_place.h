@@ -13,4 +13,23 @@ void check_same_or_disjoint(std::string_view operation, std::string_view output,
   if (!same) check_disjoint(operation, output, y_extent, input, x_extent);
 }
 
+// Checks x and a y of its shape, which may be x itself; returns the addresses of y.
+inline Extent check_rows(std::string_view operation, const View<const float, 2>& x, const View<float, 2>& y) {
+  const Extent x_extent = check_view(operation, "x", x);
+  const Extent y_extent = check_view(operation, "y", y);
+  check_shape(operation, "y", y.shape, x.shape, "the shape of x");
+  check_no_self_overlap(operation, "y", y.shape, y.strides);
+  check_same_or_disjoint(operation, "y", y, y_extent, "x", x, x_extent);
+  return y_extent;
+}
+
+// Checks what is added to x or y on the way, where it is given; y may be that itself.
+inline void check_residual(std::string_view operation, const View<const float, 2>& residual,
+                           const View<const float, 2>& x, const View<float, 2>& y, Extent y_extent) {
+  if (!residual) return;
+  const Extent residual_extent = check_view(operation, "residual", residual);
+  check_shape(operation, "residual", residual.shape, x.shape, "the shape of x");
+  check_same_or_disjoint(operation, "y", y, y_extent, "residual", residual, residual_extent);
+}
+
 }  // namespace headlight::ops

@@ -27,19 +27,11 @@ void check_vector(std::string_view argument, std::span<const float> values, cons
 }  // namespace
 
 void layer_norm(Engine& engine, View<const float, 2> x, View<float, 2> y, const LayerNormOptions& options) {
-  const ops::Extent x_extent = ops::check_view(kName, "x", x);
-  const ops::Extent y_extent = ops::check_view(kName, "y", y);
-  ops::check_shape(kName, "y", y.shape, x.shape, "the shape of x");
-  ops::check_no_self_overlap(kName, "y", y.shape, y.strides);
-  ops::check_same_or_disjoint(kName, "y", y, y_extent, "x", x, x_extent);
+  const ops::Extent y_extent = ops::check_rows(kName, x, y);
   check_vector("weight", options.weight, x, y, y_extent);
   check_vector("bias", options.bias, x, y, y_extent);
   const View<const float, 2>& residual = options.residual;
-  if (residual) {
-    const ops::Extent residual_extent = ops::check_view(kName, "residual", residual);
-    ops::check_shape(kName, "residual", residual.shape, x.shape, "the shape of x");
-    ops::check_same_or_disjoint(kName, "y", y, y_extent, "residual", residual, residual_extent);
-  }
+  ops::check_residual(kName, residual, x, y, y_extent);
   if (!(options.epsilon >= 0) || !std::isfinite(options.epsilon)) {
     ops::fail(kName, "epsilon is " + std::to_string(options.epsilon) + ", expected a finite number ≥ 0");
   }

@@ -19,7 +19,7 @@ void for_row_blocks(Engine& engine, std::int64_t rows, double nanoseconds_per_ro
   const auto most = std::max(std::int64_t{1}, static_cast<std::int64_t>(kBlockNanoseconds / (nanoseconds_per_row + 1)));
   const std::int64_t of_lane = (rows + lanes - 1) / lanes;
   const std::int64_t blocks = lanes * ((of_lane + most - 1) / most);
-  const auto first = [&](std::int64_t task) { return rows / blocks * task + std::min(task, rows % blocks); };
+  const auto first = [&](std::int64_t task) { return runtime::first_of_run(rows, blocks, task); };
   runtime::parallel_for(engine, blocks, lanes,
                         [&](std::int64_t task, int) { f(first(task), first(task + 1) - first(task)); });
 }

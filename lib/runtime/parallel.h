@@ -27,6 +27,13 @@ class TaskFunction {
   void (*call_)(void*, std::int64_t, int) noexcept;
 };
 
+// Where run `run` of `runs` begins when `count` things are cut into runs of neighbours, all of them as long or, the
+// first ones, one longer. Tasks, rows of products and rows of everything else are cut by it, so that their cuts meet.
+[[nodiscard]] constexpr std::int64_t first_of_run(std::int64_t count, std::int64_t runs, std::int64_t run) noexcept {
+  const std::int64_t longer = count % runs;
+  return run * (count / runs) + (run < longer ? run : longer);
+}
+
 enum class HandOut : std::uint8_t {
   // Lane l begins with the l-th of `lanes` equal runs of neighbouring tasks, in ascending order, and then helps the
   // others. Work on rows that is cut into such runs finds its rows where the last call left them, whatever it does.

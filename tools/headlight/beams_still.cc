@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstdio>
 #include <string>
 #include <vector>
 
 #include "tools/headlight/beams.h"
+#include "tools/headlight/number_text.h"
 #include "tools/headlight/palette.h"
 #include "tools/headlight/picture_text.h"
 
@@ -20,13 +20,6 @@ constexpr double kLight = 520;            // width of what lies between the word
 constexpr double kEdge = 34;              // above and below the rows
 constexpr double kTip = 4;                // of the prism, from the edges
 constexpr double kInset = 9;              // of the points from the words
-
-template <class... Values>
-std::string format(const char* pattern, Values... values) {
-  char text[320];
-  const int length = std::snprintf(text, sizeof text, pattern, values...);
-  return {text, static_cast<std::size_t>(std::clamp(length, 0, static_cast<int>(sizeof text) - 1))};
-}
 
 // Where everything is, in units of CSS pixels.
 class Layout {

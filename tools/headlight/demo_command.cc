@@ -1,6 +1,5 @@
 // headlight demo: the main job on real input. Similar sentences, the time of every layer, and what "it" looks at.
 #include <algorithm>
-#include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -12,6 +11,7 @@
 #include "tools/headlight/commands.h"
 #include "tools/headlight/demo.h"
 #include "tools/headlight/engine_arguments.h"
+#include "tools/headlight/number_text.h"
 #include "tools/headlight/process.h"
 #include "tools/headlight/validators.h"
 
@@ -24,13 +24,6 @@ struct Arguments {
   std::uint64_t seed = 1;
   bool json = false;
 };
-
-template <class... Values>
-std::string format(const char* pattern, Values... values) {
-  char text[256];
-  const int length = std::snprintf(text, sizeof text, pattern, values...);
-  return {text, static_cast<std::size_t>(std::clamp(length, 0, static_cast<int>(sizeof text) - 1))};
-}
 
 // Terminal colours, or nothing.
 struct Style {

@@ -1,11 +1,11 @@
 // The report as one page: everything in one file, nothing from elsewhere, every text escaped.
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <nlohmann/json.hpp>
 
 #include "headlight/models/errors.h"
 #include "tools/headlight/heads.h"
+#include "tools/headlight/number_text.h"
 #include "tools/headlight/page/page.h"
 #include "tools/headlight/picture_text.h"
 
@@ -17,13 +17,6 @@ using analysis::Measure;
 
 constexpr int kShades = 10;
 constexpr std::size_t kTokenColumns = 24;
-
-template <class... Values>
-std::string format(const char* pattern, Values... values) {
-  char text[256];
-  const int length = std::snprintf(text, sizeof text, pattern, values...);
-  return {text, static_cast<std::size_t>(std::clamp(length, 0, static_cast<int>(sizeof text) - 1))};
-}
 
 std::string joined(const std::vector<std::string>& words) {
   std::string text;

@@ -1,11 +1,11 @@
 // The report for a terminal: first what to do about it, then a line a layer.
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <map>
 
 #include "headlight/models/errors.h"
 #include "tools/headlight/heads.h"
+#include "tools/headlight/number_text.h"
 #include "tools/headlight/process.h"
 
 namespace headlight::program {
@@ -16,27 +16,10 @@ using analysis::Measure;
 
 constexpr std::size_t kMostPairs = 8;
 
-template <class... Values>
-std::string format(const char* pattern, Values... values) {
-  char text[256];
-  const int length = std::snprintf(text, sizeof text, pattern, values...);
-  return {text, static_cast<std::size_t>(std::clamp(length, 0, static_cast<int>(sizeof text) - 1))};
-}
-
 // A dash as wide as the number would be where there is none.
 std::string fixed(const Measure& measure, const char* pattern) {
   if (measure.has_value()) return format(pattern, measure.value());
   return std::string(format(pattern, 0.0).size() - 1, ' ').append("–");
-}
-
-std::string grouped(std::int64_t number) {
-  const std::string plain = std::to_string(number);
-  std::string digits;
-  for (std::size_t at = 0; at < plain.size(); ++at) {
-    if (at > 0 && (plain.size() - at) % 3 == 0) digits += ',';
-    digits += plain[at];
-  }
-  return digits;
 }
 
 std::string count_of(std::int64_t number, const char* thing) {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "tools/headlight/commands.h"
+#include "tools/headlight/number_text.h"
 #include "tools/headlight/process.h"
 #include "tools/headlight/validators.h"
 
@@ -21,17 +22,6 @@ using analysis::Preset;
 
 constexpr std::int64_t kHeadDim = 64;  // heads = width / 64, the rule of thumb
 constexpr std::int64_t kLongest = std::int64_t{1} << 30;
-
-// 1769472 → "1,769,472"
-std::string grouped(std::int64_t number) {
-  const std::string plain = std::to_string(number);
-  std::string digits;
-  for (std::size_t at = 0; at < plain.size(); ++at) {
-    if (at > 0 && (plain.size() - at) % 3 == 0) digits += ',';
-    digits += plain[at];
-  }
-  return digits;
-}
 
 // Three digits and a unit: "6.29 MB".
 std::string scaled(double value, const std::vector<const char*>& units) {

@@ -1,0 +1,31 @@
+// Numbers in lines of text.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <string>
+
+namespace headlight::program {
+
+// As std::printf writes them; what goes beyond 319 characters is cut.
+template <class... Values>
+std::string format(const char* pattern, Values... values) {
+  char text[320];
+  const int length = std::snprintf(text, sizeof text, pattern, values...);
+  return {text, static_cast<std::size_t>(std::clamp(length, 0, static_cast<int>(sizeof text) - 1))};
+}
+
+// 1769472 → "1,769,472"
+inline std::string grouped(std::int64_t number) {
+  const std::string plain = std::to_string(number);
+  std::string digits;
+  for (std::size_t at = 0; at < plain.size(); ++at) {
+    if (at > 0 && (plain.size() - at) % 3 == 0) digits += ',';
+    digits += plain[at];
+  }
+  return digits;
+}
+
+}  // namespace headlight::program
