@@ -11,7 +11,7 @@
 namespace headlight::test {
 namespace {
 
-const std::vector<std::string> kSubcommands{"info", "attend", "encode", "embed", "demo", "beams", "heads", "presets"};
+const std::vector<std::string> kSubcommands{"info", "attend", "encode", "embed", "demo", "beams", "heads", "presets", "study"};
 
 TEST(Habits, HelpShowsAnExample) {
   EXPECT_EQ(run_program({"--help"}).code, 0);

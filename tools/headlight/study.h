@@ -1,0 +1,27 @@
+// headlight study: trade-offs, measured. One study a file, each a subcommand of its own with a table that explains
+// itself.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <functional>
+#include <string>
+
+#include "tools/headlight/engine_arguments.h"
+
+namespace headlight::program {
+
+// The options that every study shares.
+struct StudyArguments {
+  EngineArguments engine;
+  std::string json;
+  std::string svg;
+  bool quick = false;
+
+  void add_to(CLI::App& command);
+  // The table on standard output, or with --json - the document alone; files where they are asked for.
+  void give(const std::string& table, const std::string& document, const std::function<std::string()>& chart) const;
+};
+
+void add_study_memory(CLI::App& study);
+
+}  // namespace headlight::program

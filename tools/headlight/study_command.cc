@@ -1,0 +1,46 @@
+#include <functional>
+
+#include "headlight/models/atomic_file.h"
+#include "tools/headlight/commands.h"
+#include "tools/headlight/process.h"
+#include "tools/headlight/study.h"
+#include "tools/headlight/validators.h"
+
+namespace headlight::program {
+namespace {
+
+void write(const std::string& path, const std::string& content) {
+  models::AtomicFile file(path);
+  file.write(content.data(), content.size());
+  file.commit();
+}
+
+}  // namespace
+
+void StudyArguments::add_to(CLI::App& command) {
+  command.add_option("--json", json, "Write everything as one JSON document; - prints it alone")
+      ->type_name("FILE")
+      ->check(file_name());
+  command.add_option("--svg", svg, "Write the chart")->type_name("FILE")->check(file_name());
+  command.add_flag("--quick", quick, "Seconds instead of minutes: smaller sizes, and the table says so");
+  engine.add_to(command);
+}
+
+void StudyArguments::give(const std::string& table, const std::string& document,
+                          const std::function<std::string()>& chart) const {
+  if (!svg.empty()) write(svg, chart());
+  if (json == "-") return print(document);
+  if (!json.empty()) write(json, document);
+  print(table);
+}
+
+void add_study(CLI::App& program) {
+  CLI::App* const command = program.add_subcommand("study", "What a choice costs and what it buys, measured here");
+  command->require_subcommand(1);
+  command->footer(
+      "Each study has its own --help.\n\n"
+      "Example:\n  build/release/headlight study memory --quick");
+  add_study_memory(*command);
+}
+
+}  // namespace headlight::program
