@@ -10,6 +10,7 @@
 #include "tools/headlight/number_text.h"
 #include "tools/headlight/palette.h"
 #include "tools/headlight/picture_text.h"
+#include "tools/headlight/svg_parts.h"
 
 namespace headlight::program {
 namespace {
@@ -28,10 +29,9 @@ class Layout {
     const std::int64_t length = beams.length();
     row = length <= 14 ? 30 : length <= 24 ? 25 : length <= 48 ? 20 : 14;
     font = std::min(16.0, 0.56 * row);
-    std::size_t columns = 1;
-    for (const BeamWord& word : beams.words) columns = std::max(columns, columns_of(label(word.text, kWordColumns)));
-    // 0.58 of the letter height a column is wide enough for the usual sans-serif faces.
-    words = 0.58 * font * static_cast<double>(columns) + 12;
+    double widest = width_of("x", font);
+    for (const BeamWord& word : beams.words) widest = std::max(widest, width_of(label(word.text, kWordColumns), font));
+    words = widest + 12;
     bars = beams.layers.front().parts.size() > 0 ? 76 : 0;
     left = bars + words;
     right = left + kLight;
@@ -55,30 +55,9 @@ class Layout {
   double row = 0, font = 0, words = 0, bars = 0, left = 0, right = 0, width = 0, bottom = 0, height = 0;
 };
 
-constexpr std::string_view kSans =
-    "system-ui, 'Segoe UI', Roboto, 'Noto Sans', 'PingFang SC', 'Microsoft YaHei', 'Noto Sans CJK SC', sans-serif";
-
-std::string style() {
-  std::string text =
-      "<style>@media (prefers-color-scheme: dark) {.ground{fill:#0a0c11}.ink{fill:#eceef5}.soft{fill:#9398a8}"
-      ".ray{stroke:#fff}.glass{fill:#c8d7ff;fill-opacity:.1;stroke:#c8d7ff;stroke-opacity:.42}"
-      ".light{mix-blend-mode:screen}";
-  for (std::size_t colour = 0; colour < kColours; ++colour) {
-    text += format(".c%zu{fill:%s}.s%zu{stroke:%s}", colour, kOnDark[colour].data(), colour, kOnDark[colour].data());
-  }
-  return text + "}</style>\n";
-}
-
-std::string text_element(double x, double y, double size, const char* anchor, const char* extra,
-                         const std::string& words) {
-  const std::string language = language_of(words);
-  return format("<text x=\"%.1f\" y=\"%.1f\" font-size=\"%.1f\" text-anchor=\"%s\" %s", x, y, size, anchor, extra) +
-         (language.empty() ? "" : " lang=\"" + language + "\" xml:lang=\"" + language + "\"") + ">" + escaped(words) +
-         "</text>\n";
-}
-
-constexpr const char* kInk = "class=\"ink\" fill=\"#23252e\"";
-constexpr const char* kSoft = "class=\"soft\" fill=\"#6d7080\"";
+constexpr const char* kDark =
+    ".ray{stroke:#fff}.glass{fill:#c8d7ff;fill-opacity:.1;stroke:#c8d7ff;stroke-opacity:.42}"
+    ".light{mix-blend-mode:screen}";
 
 // Which words any of the beams touches, on either side.
 struct Touched {
@@ -102,8 +81,8 @@ std::string word_elements(const Beams& beams, const BeamView& view, const Layout
       const std::string look = std::string(beams.words[at].special ? kSoft : kInk) +
                                (lit ? "" : " fill-opacity=\"0.4\"") +
                                ((left ? view.from : view.to) == word ? " font-weight=\"650\"" : "");
-      text += text_element(left ? layout.left - 2 : layout.right + 2, layout.y(word) + 0.36 * layout.font, layout.font,
-                           left ? "end" : "start", look.c_str(), shown);
+      text += svg_text(left ? layout.left - 2 : layout.right + 2, layout.y(word) + 0.36 * layout.font, layout.font,
+                       left ? "end" : "start", look, shown);
     }
   }
   return text;
@@ -222,14 +201,14 @@ std::string point_elements(const Beams& beams, const Layout& layout, const std::
 
 std::string legend(const Beams& beams, const BeamView& view, const Layout& layout) {
   const double y = layout.bottom + 20;
-  std::string text = text_element(layout.left + kInset, y, 12, "start", kSoft, "layer " + std::to_string(view.layer));
+  std::string text = svg_text(layout.left + kInset, y, 12, "start", kSoft, "layer " + std::to_string(view.layer));
   double x = layout.left + kInset + 62;
-  text += text_element(x, y, 12, "start", kSoft, "head");
+  text += svg_text(x, y, 12, "start", kSoft, "head");
   x += 36;
   const double step = std::min(30.0, (layout.width - x - 4) / static_cast<double>(view.heads.size()));
   for (const std::int64_t head : view.heads) {
     const std::size_t colour = colour_of(head, beams.heads);
-    text += text_element(x + 10, y, step < 16 ? 7 : 12, "middle", kInk, std::to_string(head));
+    text += svg_text(x + 10, y, step < 16 ? 7 : 12, "middle", kInk, std::to_string(head));
     text += format("<path class=\"s%zu\" stroke=\"%s\" stroke-width=\"3.5\"%s d=\"M%.1f %.1fh%.1f\"/>\n", colour,
                    kOnLight[colour].data(), is_dashed(head) ? " stroke-dasharray=\"5 3\"" : "", x, y + 6,
                    std::min(20.0, step - 2));
@@ -245,14 +224,7 @@ std::string beams_still(const Beams& beams, const BeamView& view) {
   if (shown.size() > kMostBeams) shown.resize(kMostBeams);
   const Touched touched(beams, shown);
   const Layout layout(beams);
-  std::string text = format(
-      "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%.0f\" height=\"%.0f\" viewBox=\"0 0 %.0f %.0f\" "
-      "role=\"img\" ",
-      layout.width, layout.height, layout.width, layout.height);
-  text.append("font-family=\"").append(kSans).append("\">\n");
-  text.append("<title>").append(escaped(label(beams.title, 200))).append("</title>\n").append(style());
-  text +=
-      format("<rect class=\"ground\" width=\"%.0f\" height=\"%.0f\" fill=\"#fff\"/>\n", layout.width, layout.height);
+  std::string text = svg_begin(layout.width, layout.height, beams.title, kDark);
   text += prism_element(layout) + ray_elements(beams, view, layout, touched) + "<g class=\"light\">\n";
   // The bright ones lie over the others.
   for (auto beam = shown.rbegin(); beam != shown.rend(); ++beam) text += beam_element(beams, view, *beam, layout);
