@@ -12,6 +12,7 @@
 #include "headlight/engine.h"
 #include "headlight/gemm.h"
 #include "headlight/layers/layer.h"
+#include "headlight/layers/multi_head_attention.h"
 
 struct headlight_engine {
   explicit headlight_engine(const headlight::EngineOptions& options) : engine(options) {}
@@ -60,6 +61,10 @@ std::unique_ptr<headlight_layer> make_layer(const Arguments&... arguments) {
 constexpr headlight_isa isa_in_c(Isa isa) noexcept { return static_cast<headlight_isa>(isa) + 1; }
 
 // `otherwise` stands for HEADLIGHT_ACTIVATION_DEFAULT.
+inline Merge merge_of(const char* operation, headlight_merge value) {
+  return enumerated<Merge>(operation, "merge", value, HEADLIGHT_MERGE_CONCATENATE, HEADLIGHT_MERGE_GATED_BY_ELEMENT);
+}
+
 inline Activation activation_of(const char* operation, headlight_activation value, Activation otherwise) {
   if (value == HEADLIGHT_ACTIVATION_DEFAULT) return otherwise;
   return enumerated<Activation>(operation, "activation", value, HEADLIGHT_ACTIVATION_NONE,

@@ -13,6 +13,7 @@ constexpr const char* kDecoderLayer = "transformer_decoder_layer";
 
 static_assert(static_cast<int>(SharedInputs::none) == HEADLIGHT_SHARED_NONE);
 static_assert(static_cast<int>(Norm::pre) == HEADLIGHT_NORM_PRE);
+static_assert(static_cast<int>(Merge::gated_by_element) == HEADLIGHT_MERGE_GATED_BY_ELEMENT);
 
 MultiHeadAttentionShape layer_shape(const headlight_multi_head_attention_shape* given) {
   required(kAttention, "shape", given);
@@ -25,7 +26,7 @@ MultiHeadAttentionShape layer_shape(const headlight_multi_head_attention_shape* 
 }
 
 TransformerLayerOptions transformer_options(const char* operation, const headlight_transformer_layer_options* given) {
-  const Fields fields(operation, "options", given, HEADLIGHT_C_FIELDS(headlight_transformer_layer_options));
+  const Fields fields(operation, "options", given);
   TransformerLayerOptions options;
   options.width = fields->width;
   options.heads = fields->heads;
@@ -34,6 +35,7 @@ TransformerLayerOptions transformer_options(const char* operation, const headlig
   options.activation = activation_of(operation, fields->activation, options.activation);
   if (fields->layer_norm_epsilon != nullptr) options.layer_norm_epsilon = *fields->layer_norm_epsilon;
   options.bias = fields->without_bias == 0;
+  options.merge = merge_of(operation, fields->merge);
   return options;
 }
 
@@ -46,7 +48,7 @@ using namespace headlight::c;
 headlight_status headlight_multi_head_attention_create(const headlight_multi_head_attention_options* options,
                                                        headlight_layer** layer, headlight_error* error) {
   return create(kAttention, layer, error, [&] {
-    const Fields fields(kAttention, "options", options);
+    const Fields fields(kAttention, "options", options, HEADLIGHT_C_FIELDS(headlight_multi_head_attention_options));
     return make_layer<MultiHeadAttention>(MultiHeadAttentionOptions{
         .width = fields->width,
         .heads = fields->heads,
@@ -55,6 +57,7 @@ headlight_status headlight_multi_head_attention_create(const headlight_multi_hea
         .value_width = fields->value_width,
         .bias = fields->without_bias == 0,
         .packed_projection = fields->separate_projections == 0,
+        .merge = merge_of(kAttention, fields->merge),
     });
   });
 }

@@ -15,7 +15,7 @@ constexpr const char* kName = "encoder_network";
 constexpr std::size_t kMostLayers = 64;
 
 EncoderOptions encoder_options(const headlight_encoder_network_options* given) {
-  const Fields fields(kName, "options", given);
+  const Fields fields(kName, "options", given, HEADLIGHT_C_FIELDS(headlight_encoder_network_options));
   EncoderOptions options;
   options.vocabulary = fields->vocabulary;
   options.max_positions = fields->max_positions;
@@ -27,6 +27,7 @@ EncoderOptions encoder_options(const headlight_encoder_network_options* given) {
   options.norm = enumerated<Norm>(kName, "norm", fields->norm, HEADLIGHT_NORM_POST, HEADLIGHT_NORM_PRE);
   options.activation = activation_of(kName, fields->activation, options.activation);
   if (fields->layer_norm_epsilon != nullptr) options.layer_norm_epsilon = *fields->layer_norm_epsilon;
+  options.merge = merge_of(kName, fields->merge);
   return options;
 }
 

@@ -21,6 +21,23 @@ struct MergeArguments {
   std::int64_t head_dim;
 };
 
+// The way back: from the gradient of y those of x and of `by`. x_gradient may be x itself with the same row distance.
+struct MergeBackwardArguments {
+  const float* x;
+  std::int64_t x_stride;
+  const float* by;
+  std::int64_t by_stride;  // 0: the same for every row
+  const float* y_gradient;
+  std::int64_t y_gradient_stride;
+  float* x_gradient;
+  std::int64_t x_gradient_stride;
+  float* by_gradient;  // a row for each row of x; weigh_heads_backward alone takes null: not wanted
+  std::int64_t by_gradient_stride;
+  std::int64_t rows;
+  std::int64_t heads;
+  std::int64_t head_dim;
+};
+
 struct MergeKernels {
   // y[d] = Σ_h by[h] · x[h · D + d], h ascending; by [rows, heads], y [rows, head_dim].
   void (*weigh_heads)(const MergeArguments& arguments) noexcept;
@@ -28,6 +45,13 @@ struct MergeKernels {
   void (*gate_heads)(const MergeArguments& arguments) noexcept;
   // y = x ∘ σ(by); by as x.
   void (*gate_elements)(const MergeArguments& arguments) noexcept;
+  // With g = y_gradient and s = σ(by):
+  // x_gradient[h · D + d] = by[h] · g[d], by_gradient[h] = Σ_d x[h · D + d] · g[d].
+  void (*weigh_heads_backward)(const MergeBackwardArguments& arguments) noexcept;
+  // x_gradient[h · D + d] = s[h] · g[h · D + d], by_gradient[h] = σ′(by[h]) Σ_d x[h · D + d] · g[h · D + d].
+  void (*gate_heads_backward)(const MergeBackwardArguments& arguments) noexcept;
+  // x_gradient = s ∘ g, by_gradient = σ′(by) ∘ x ∘ g.
+  void (*gate_elements_backward)(const MergeBackwardArguments& arguments) noexcept;
 };
 
 }  // namespace headlight::kernels

@@ -31,7 +31,8 @@ TransformerLayerOptions layer_options(const EncoderOptions& options) {
           .norm = options.norm,
           .activation = options.activation,
           .layer_norm_epsilon = options.layer_norm_epsilon,
-          .dropout = options.dropout};
+          .dropout = options.dropout,
+          .merge = options.merge};
 }
 
 // [N, E] as [1, N, E].

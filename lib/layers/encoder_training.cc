@@ -119,7 +119,7 @@ void Encoder::forward(Engine& engine, const EncoderInput& input, View<float, 2> 
 }
 
 void Encoder::backward(Engine& engine, const EncoderInput& input, const SavedState& saved,
-                       View<const float, 2> hidden_gradient) {
+                       View<const float, 2> hidden_gradient, HeadVisitor* visitor) {
   layers::check_training(kName, word_gradient_);
   const auto tokens = static_cast<std::int64_t>(input.ids.size());
   layers::check_saved(kName, saved, this, {1, tokens, 0});
@@ -141,13 +141,14 @@ void Encoder::backward(Engine& engine, const EncoderInput& input, const SavedSta
   }
   if (segment == 0) {
     for (std::int64_t layer = options_.layers - 1; layer >= 0; --layer) {
-      layers_[static_cast<std::size_t>(layer)].backward_from(
-          engine, buffers.input(layer), kept_of(input, saved, layer, buffers.state(layer)), gradient, gradient);
+      layers_[static_cast<std::size_t>(layer)].backward_from(engine, buffers.input(layer),
+                                                             kept_of(input, saved, layer, buffers.state(layer)),
+                                                             gradient, gradient, {visitor, layer});
     }
   } else {
     for (std::int64_t first = (options_.layers - 1) / segment * segment; first >= 0; first -= segment) {
       segment_backward(engine, input, saved, buffers.input(first), gradient, first,
-                       std::min(first + segment, options_.layers));
+                       std::min(first + segment, options_.layers), visitor);
     }
   }
 
@@ -162,7 +163,8 @@ void Encoder::backward(Engine& engine, const EncoderInput& input, const SavedSta
 
 // Layers [first, end) forward again from x, the input of the first one, and then backward.
 void Encoder::segment_backward(Engine& engine, const EncoderInput& input, const SavedState& saved,
-                               View<const float, 3> x, View<float, 3> gradient, std::int64_t first, std::int64_t end) {
+                               View<const float, 3> x, View<float, 3> gradient, std::int64_t first, std::int64_t end,
+                               HeadVisitor* visitor) {
   const std::size_t state = layers_.front().saved_bytes(1, x.extent(1));
   layers::Placement row;
   row.rows(1, x.extent(1), options_.width);
@@ -182,8 +184,8 @@ void Encoder::segment_backward(Engine& engine, const EncoderInput& input, const 
         engine, input_of(layer), {const_cast<float*>(next.data), next.shape, next.strides}, state_of(layer));
   }
   for (std::int64_t layer = end - 1; layer >= first; --layer) {
-    layers_[static_cast<std::size_t>(layer)].backward_from(engine, input_of(layer), state_of(layer), gradient,
-                                                           gradient);
+    layers_[static_cast<std::size_t>(layer)].backward_from(engine, input_of(layer), state_of(layer), gradient, gradient,
+                                                           {visitor, layer});
   }
 }
 

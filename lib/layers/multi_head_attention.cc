@@ -125,11 +125,9 @@ void MultiHeadAttention::append_parameters(const std::string& prefix, std::vecto
   layers::append(list, prefix + "out_proj.weight", output_, output_gradient_);
   layers::append(list, prefix + "out_proj.bias", output_bias_, output_bias_gradient_);
   const bool weighs = options_.merge == Merge::weighted_by_input;
-  Tensor<float, 1> no_logits_gradient;
-  Tensor<float, 2> no_projection_gradient;
-  layers::append(list, prefix + "merge_logits", merge_logits_, no_logits_gradient);
+  layers::append(list, prefix + "merge_logits", merge_logits_, merge_logits_gradient_);
   layers::append(list, prefix + (weighs ? "merge_proj.weight" : "gate_proj.weight"), merge_projection_,
-                 no_projection_gradient);
+                 merge_projection_gradient_);
 }
 
 // Xavier's bound for a packed [3E, E] matrix is √(6/4E), for three [E, E] ones √(6/2E), a factor of √2 more. Here both
@@ -158,17 +156,13 @@ void MultiHeadAttention::set_open(bool open) noexcept {
   packed_merge_.set_open(open);
 }
 
-void MultiHeadAttention::check_learns() const {
-  if (options_.merge == Merge::concatenate) return;
-  ops::fail(kName, "merge is " + std::string(name(options_.merge)) + ", expected concatenate in training");
-}
-
 void MultiHeadAttention::set_training(bool training) {
-  if (training) check_learns();
   layers::make_gradient(training, projections_, projections_gradient_);
   layers::make_gradient(training, projection_bias_, projection_bias_gradient_);
   layers::make_gradient(training, output_, output_gradient_);
   layers::make_gradient(training, output_bias_, output_bias_gradient_);
+  layers::make_gradient(training, merge_logits_, merge_logits_gradient_);
+  layers::make_gradient(training, merge_projection_, merge_projection_gradient_);
 }
 
 }  // namespace headlight

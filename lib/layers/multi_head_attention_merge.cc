@@ -4,6 +4,7 @@
 
 #include "headlight/layers/multi_head_attention.h"
 #include "headlight/normalization.h"
+#include "layers/parameter_list.h"
 #include "layers/product.h"
 #include "layers/rows.h"
 #include "ops/head_merge.h"
@@ -48,6 +49,10 @@ std::int64_t MultiHeadAttention::mixing_columns() const noexcept {
   }
 }
 
+std::int64_t MultiHeadAttention::learned_mixing_columns() const noexcept {
+  return options_.merge == Merge::weighted ? options_.heads : mixing_columns();
+}
+
 View<const float, 3> MultiHeadAttention::mix_heads(Engine& engine, View<const float, 3> query,
                                                    View<const float, 3> heads, View<float, 3> mixing,
                                                    View<float, 3> mixed) const {
@@ -85,6 +90,46 @@ View<const float, 3> MultiHeadAttention::mix_heads(Engine& engine, View<const fl
       },
       heads, View<const float, 3>(mixing), mixed);
   return mixed;
+}
+
+View<const float, 3> MultiHeadAttention::mix_heads_backward(Engine& engine, View<const float, 3> query,
+                                                            const MixedHeads& from, View<const float, 3> mixed_gradient,
+                                                            View<float, 3> mixing_gradient,
+                                                            View<float, 3> heads_gradient,
+                                                            View<float, 3> query_gradient,
+                                                            View<const float, 3> residual) {
+  if (from.heads.size() == 0) return residual;
+  const bool learned = mixing_gradient.extent(2) > 0;
+  const bool gates = options_.merge == Merge::gated_by_head || options_.merge == Merge::gated_by_element;
+  const View<const float, 2> heads = layers::one_matrix(from.heads);
+  View<const float, 2> by = layers::one_matrix(from.mixing);
+  if (mixing_columns() == 0) by = {from.mixing.data, {1, options_.heads}};
+  const View<float, 2> by_gradient = learned ? layers::one_matrix(mixing_gradient) : View<float, 2>();
+  const View<const float, 2> gradient = layers::one_matrix(mixed_gradient);
+  const View<float, 2> to = layers::one_matrix(heads_gradient);
+  if (gates) {
+    ops::gate_heads_backward(engine, heads, by, options_.heads, gradient, to, by_gradient);
+  } else {
+    ops::weigh_heads_backward(engine, heads, by, gradient, to, by_gradient);
+  }
+  if (!learned) return residual;
+  // Each row has its own part in the gradient of logits that all share.
+  if (!gates) {
+    const std::int64_t between_rows = mixing_columns() == 0 ? 0 : by.stride(0);
+    softmax_backward(engine, {by.data, by_gradient.shape, {between_rows, 1}}, by_gradient, by_gradient);
+  }
+  if (mixing_columns() == 0) {
+    bias_backward(engine, by_gradient, layers::values_of(merge_logits_gradient_));
+    return residual;
+  }
+  layers::for_each_matrix(
+      query.extent(0),
+      [&](View<const float, 2> x, View<const float, 2> rows, View<float, 2> x_gradient, View<const float, 2> added) {
+        layers::multiply_backward(engine, x, merge_projection_, rows, merge_projection_gradient_, {}, x_gradient,
+                                  added);
+      },
+      query, View<const float, 3>(mixing_gradient), query_gradient, residual);
+  return query_gradient ? View<const float, 3>(query_gradient) : residual;
 }
 
 }  // namespace headlight

@@ -40,7 +40,6 @@ void MultiHeadAttention::forward(Engine& engine, View<const float, 3> query, Vie
                                  View<const float, 3> value, View<float, 3> out, SavedState& saved,
                                  const TrainingStep& step, const AttentionOptions& options,
                                  View<const float, 3> residual) const {
-  check_learns();
   check(query, key, value, out, residual);
   layers::check_training_options(kName, options);
   const ops::Extent out_extent = ops::check_view(kName, "out", out);
@@ -77,7 +76,9 @@ void MultiHeadAttention::forward_from(Engine& engine, View<const float, 3> query
                                                  layers::split_heads<const float>(k, options_.key_value_heads),
                                                  layers::split_heads<const float>(v, options_.key_value_heads),
                                                  layers::split_heads(heads, options_.heads), options);
-  if (out) merge_heads(engine, heads, out, residual);
+  const View<const float, 3> mixed = mix_heads(engine, query, heads, buffers.view(kept.memory, buffers.mixing),
+                                               buffers.view(kept.memory, buffers.mixed));
+  if (out) merge_heads(engine, mixed, out, residual);
 }
 
 void MultiHeadAttention::backward(Engine& engine, View<const float, 3> query, View<const float, 3> key,
@@ -121,17 +122,33 @@ void MultiHeadAttention::backward_from(Engine& engine, View<const float, 3> quer
                                        const MultiHeadAttentionGradients& gradients) {
   layers::check_training(kName, output_gradient_);
   Buffers buffers(*this, {query.extent(0), query.extent(1), key.extent(1), inputs_of(query, key, value)});
-  const runtime::Scratch scratch(engine, buffers.layout.bytes());  // the gradients of what lies in kept.memory
+  // The gradients of what lies in kept.memory; that of weights is one a query even where all share them.
+  Buffers made = buffers;
+  Buffers::Buffer mixing;
+  if (learned_mixing_columns() > 0) mixing = made.add(query.extent(1), learned_mixing_columns());
+  const runtime::Scratch scratch(engine, made.layout.bytes());
   const std::size_t log_sum_exp = buffers.layout.add<float>(query.extent(0), options_.heads, query.extent(1));
   const View<const float, 3> heads = buffers.view(kept.memory, buffers.heads);
   const View<float, 3> heads_gradient = buffers.view(scratch.data(), buffers.heads);
+  const bool mixes = options_.merge != Merge::concatenate;
+  const View<const float, 3> mixed = mixes ? buffers.view(kept.memory, buffers.mixed) : heads;
+  const View<float, 3> mixed_gradient = mixes ? buffers.view(scratch.data(), buffers.mixed) : heads_gradient;
   layers::for_each_matrix(
       query.extent(0),
       [&](View<const float, 2> rows, View<const float, 2> from, View<float, 2> to) {
         layers::multiply_backward(engine, rows, output_, from, output_gradient_,
                                   layers::values_of(output_bias_gradient_), to, {});
       },
-      heads, out_gradient, heads_gradient);
+      mixed, out_gradient, mixed_gradient);
+  View<const float, 3> query_residual = gradients.residual;
+  if (mixes) {
+    query_residual =
+        mix_heads_backward(engine, query, {heads, buffers.view(kept.memory, buffers.mixing)}, mixed_gradient,
+                           made.view(scratch.data(), mixing), heads_gradient, gradients.query, query_residual);
+  }
+  if (gradients.visit.visitor != nullptr) {
+    gradients.visit.visitor->visit(engine, gradients.visit.layer, heads, heads_gradient);
+  }
 
   const auto [q, k, v] = buffers.split(kept.memory);
   const auto [q_gradient, k_gradient, v_gradient] = buffers.split(scratch.data());
@@ -156,12 +173,12 @@ void MultiHeadAttention::backward_from(Engine& engine, View<const float, 3> quer
   };
   switch (buffers.inputs) {
     case SharedInputs::all:
-      return project_backward(engine, kAll, query, buffer(kAll), gradients.query, gradients.residual);
+      return project_backward(engine, kAll, query, buffer(kAll), gradients.query, query_residual);
     case SharedInputs::key_and_value:
-      project_backward(engine, kQuery, query, buffer(kQuery), gradients.query, gradients.residual);
+      project_backward(engine, kQuery, query, buffer(kQuery), gradients.query, query_residual);
       return project_backward(engine, kKeyValue, key, buffer(kKeyValue), gradients.key, added(gradients.key));
     case SharedInputs::none:
-      project_backward(engine, kQuery, query, buffer(kQuery), gradients.query, gradients.residual);
+      project_backward(engine, kQuery, query, buffer(kQuery), gradients.query, query_residual);
       project_backward(engine, kKey, key, buffer(kKey), gradients.key, added(gradients.key));
       return project_backward(engine, kValue, value, buffer(kValue), gradients.value, added(gradients.value));
   }

@@ -8,10 +8,16 @@ namespace headlight {
 TransformerDecoderLayer::TransformerDecoderLayer(const TransformerLayerOptions& options)
     : norm_(options.norm),
       dropout_(layers::probability("TransformerDecoderLayer", "dropout", options.dropout)),
-      self_attention_(
-          {.width = options.width, .heads = options.heads, .bias = options.bias, .dropout = options.dropout}),
-      memory_attention_(
-          {.width = options.width, .heads = options.heads, .bias = options.bias, .dropout = options.dropout}),
+      self_attention_({.width = options.width,
+                       .heads = options.heads,
+                       .bias = options.bias,
+                       .dropout = options.dropout,
+                       .merge = options.merge}),
+      memory_attention_({.width = options.width,
+                         .heads = options.heads,
+                         .bias = options.bias,
+                         .dropout = options.dropout,
+                         .merge = options.merge}),
       feed_forward_({.width = options.width,
                      .hidden_width = options.feed_forward_width,
                      .activation = options.activation,

@@ -8,8 +8,11 @@ namespace headlight {
 TransformerEncoderLayer::TransformerEncoderLayer(const TransformerLayerOptions& options)
     : norm_(options.norm),
       dropout_(layers::probability("TransformerEncoderLayer", "dropout", options.dropout)),
-      self_attention_(
-          {.width = options.width, .heads = options.heads, .bias = options.bias, .dropout = options.dropout}),
+      self_attention_({.width = options.width,
+                       .heads = options.heads,
+                       .bias = options.bias,
+                       .dropout = options.dropout,
+                       .merge = options.merge}),
       feed_forward_({.width = options.width,
                      .hidden_width = options.feed_forward_width,
                      .activation = options.activation,

@@ -58,7 +58,8 @@ void TransformerEncoderLayer::forward_from(Engine& engine, View<const float, 3> 
 }
 
 void TransformerEncoderLayer::backward(Engine& engine, View<const float, 3> x, const SavedState& saved,
-                                       View<const float, 3> y_gradient, View<float, 3> x_gradient) {
+                                       View<const float, 3> y_gradient, View<float, 3> x_gradient,
+                                       const HeadVisit& visit) {
   layers::check_saved(type_name(), saved, this, {x.extent(0), x.extent(1), 0});
   layers::check_gradients(type_name(), x, y_gradient, x_gradient);
   const bool keeps = layers::keeps_linear(saved);
@@ -67,12 +68,13 @@ void TransformerEncoderLayer::backward(Engine& engine, View<const float, 3> x, c
                saved.checkpoint() == Checkpoint::unfused};
   kept.options.probabilities = {};
   if (!keeps) forward_from(engine, x, {}, kept);
-  backward_from(engine, x, kept, y_gradient, x_gradient);
+  backward_from(engine, x, kept, y_gradient, x_gradient, visit);
 }
 
 // The steps of forward_from(), from the last to the first.
 void TransformerEncoderLayer::backward_from(Engine& engine, View<const float, 3> x, const Kept& kept,
-                                            View<const float, 3> y_gradient, View<float, 3> x_gradient) {
+                                            View<const float, 3> y_gradient, View<float, 3> x_gradient,
+                                            const HeadVisit& visit) {
   const Buffers buffers(*this, x.extent(0), x.extent(1), kept.memory);
   const auto dropout = [&](layers::Place place) { return kept.step.dropout(dropout_, place); };
   const bool drops = dropout_ > 0;
@@ -89,7 +91,7 @@ void TransformerEncoderLayer::backward_from(Engine& engine, View<const float, 3>
       [&](View<const float, 3> in, View<const float, 3> from, View<float, 3> to, View<const float, 3> residual) {
         self_attention_.backward_from(engine, in, in, in,
                                       {buffers.attention, kept.options, dropout(layers::kSelfAttention), kept.unfused},
-                                      from, {.query = to, .residual = residual});
+                                      from, {.query = to, .residual = residual, .visit = visit});
       });
 }
 

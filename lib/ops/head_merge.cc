@@ -7,9 +7,13 @@ namespace headlight::ops {
 namespace {
 
 // `by` has one row for all, or one for each.
+std::int64_t stride_of(View<const float, 2> by, View<const float, 2> x) noexcept {
+  return by.extent(0) == 1 && x.extent(0) != 1 ? 0 : by.stride(0);
+}
+
 kernels::MergeArguments rows_from(std::int64_t first, std::int64_t rows, View<const float, 2> x,
                                   View<const float, 2> by, View<float, 2> y, std::int64_t heads) {
-  const std::int64_t by_stride = by.extent(0) == 1 && x.extent(0) != 1 ? 0 : by.stride(0);
+  const std::int64_t by_stride = stride_of(by, x);
   return {.x = x.data + first * x.stride(0),
           .x_stride = x.stride(0),
           .by = by.data + first * by_stride,
@@ -20,6 +24,40 @@ kernels::MergeArguments rows_from(std::int64_t first, std::int64_t rows, View<co
           .heads = heads,
           .head_dim = x.extent(1) / heads};
 }
+
+struct Backward {
+  View<const float, 2> x;
+  View<const float, 2> by;
+  View<const float, 2> y_gradient;
+  View<float, 2> x_gradient;
+  View<float, 2> by_gradient;
+  std::int64_t heads;
+
+  [[nodiscard]] kernels::MergeBackwardArguments rows_from(std::int64_t first, std::int64_t rows) const noexcept {
+    const std::int64_t by_stride = stride_of(by, x);
+    return {.x = x.data + first * x.stride(0),
+            .x_stride = x.stride(0),
+            .by = by.data + first * by_stride,
+            .by_stride = by_stride,
+            .y_gradient = y_gradient.data + first * y_gradient.stride(0),
+            .y_gradient_stride = y_gradient.stride(0),
+            .x_gradient = x_gradient.data + first * x_gradient.stride(0),
+            .x_gradient_stride = x_gradient.stride(0),
+            .by_gradient = by_gradient ? by_gradient.data + first * by_gradient.stride(0) : nullptr,
+            .by_gradient_stride = by_gradient.stride(0),
+            .rows = rows,
+            .heads = heads,
+            .head_dim = x.extent(1) / heads};
+  }
+
+  void run(Engine& engine, void (*kernel)(const kernels::MergeBackwardArguments&) noexcept,
+           double nanoseconds_per_element) const {
+    if (x.size() == 0) return;
+    const double nanoseconds_per_row = nanoseconds_per_element * static_cast<double>(x.extent(1));
+    for_row_blocks(engine, x.extent(0), nanoseconds_per_row,
+                   [&](std::int64_t first, std::int64_t rows) { kernel(rows_from(first, rows)); });
+  }
+};
 
 }  // namespace
 
@@ -44,6 +82,20 @@ void gate_heads(Engine& engine, View<const float, 2> x, View<const float, 2> gat
   const double nanoseconds_per_row = nanoseconds_per_element * static_cast<double>(x.extent(1));
   for_row_blocks(engine, x.extent(0), nanoseconds_per_row,
                  [&](std::int64_t first, std::int64_t rows) { kernel(rows_from(first, rows, x, gates, y, heads)); });
+}
+
+void weigh_heads_backward(Engine& engine, View<const float, 2> x, View<const float, 2> weights,
+                          View<const float, 2> y_gradient, View<float, 2> x_gradient, View<float, 2> weights_gradient) {
+  Backward{x, weights, y_gradient, x_gradient, weights_gradient, weights.extent(1)}.run(
+      engine, kernels::merge_kernels(engine.isa()).weigh_heads_backward, 0.08);
+}
+
+void gate_heads_backward(Engine& engine, View<const float, 2> x, View<const float, 2> gates, std::int64_t heads,
+                         View<const float, 2> y_gradient, View<float, 2> x_gradient, View<float, 2> gates_gradient) {
+  const bool by_head = gates.extent(1) == heads;
+  const kernels::MergeKernels& table = kernels::merge_kernels(engine.isa());
+  Backward{x, gates, y_gradient, x_gradient, gates_gradient, heads}.run(
+      engine, by_head ? table.gate_heads_backward : table.gate_elements_backward, by_head ? 0.08 : 0.2);
 }
 
 }  // namespace headlight::ops

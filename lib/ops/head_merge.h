@@ -13,4 +13,12 @@ void weigh_heads(Engine& engine, View<const float, 2> x, View<const float, 2> we
 void gate_heads(Engine& engine, View<const float, 2> x, View<const float, 2> gates, std::int64_t heads,
                 View<float, 2> y);
 
+// The way back from y_gradient, shaped as y: x_gradient [N, H · D], which may be x, and the gradient by what weighs or
+// gates, [N, H] or [N, H · D]. That of weights has a row for each of x even where they are one row for all, and may be
+// left out.
+void weigh_heads_backward(Engine& engine, View<const float, 2> x, View<const float, 2> weights,
+                          View<const float, 2> y_gradient, View<float, 2> x_gradient, View<float, 2> weights_gradient);
+void gate_heads_backward(Engine& engine, View<const float, 2> x, View<const float, 2> gates, std::int64_t heads,
+                         View<const float, 2> y_gradient, View<float, 2> x_gradient, View<float, 2> gates_gradient);
+
 }  // namespace headlight::ops

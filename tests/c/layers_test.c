@@ -244,6 +244,9 @@ static void encoder_layer(void) {
   options.activation = 9;
   REFUSED("activation is 9", headlight_transformer_encoder_layer_create(&options, &layer, &error));
   options.activation = HEADLIGHT_ACTIVATION_DEFAULT;
+  options.merge = 6;
+  REFUSED("merge is 6", headlight_transformer_encoder_layer_create(&options, &layer, &error));
+  options.merge = HEADLIGHT_MERGE_WEIGHTED;
   options.heads = 0;
   REFUSED("heads", headlight_transformer_encoder_layer_create(&options, &layer, &error));
   CHECK(layer == NULL);

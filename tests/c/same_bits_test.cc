@@ -203,13 +203,14 @@ TEST_F(CInterface, Layers) {
   Tensor<float, 3> y({2, 20, 48}), y_c({2, 20, 48});
   const headlight_tensor in = in_c(x), keys = in_c(memory), out = in_c(y_c);
 
-  MultiHeadAttention attention_layer({.width = 48, .heads = 4, .key_value_heads = 2});
+  MultiHeadAttention attention_layer({.width = 48, .heads = 4, .key_value_heads = 2, .merge = Merge::gated_by_head});
   attention_layer.initialize(9);
   attention_layer.forward(engine_->engine, x, memory, memory, y);
   headlight_multi_head_attention_options attention_options = HEADLIGHT_OPTIONS(headlight_multi_head_attention_options);
   attention_options.width = 48;
   attention_options.heads = 4;
   attention_options.key_value_heads = 2;
+  attention_options.merge = HEADLIGHT_MERGE_GATED_BY_HEAD;
   headlight_layer* layer = nullptr;
   ASSERT_EQ(headlight_multi_head_attention_create(&attention_options, &layer, &error_), HEADLIGHT_OK);
   ASSERT_EQ(headlight_layer_initialize(layer, 9, &error_), HEADLIGHT_OK);
@@ -221,12 +222,13 @@ TEST_F(CInterface, Layers) {
   EXPECT_TRUE(same_bits(y, y_c));
   headlight_layer_destroy(layer);
 
-  TransformerEncoderLayer encoder_layer({.width = 48, .heads = 4});
+  TransformerEncoderLayer encoder_layer({.width = 48, .heads = 4, .merge = Merge::weighted_by_input});
   encoder_layer.initialize(9);
   encoder_layer.forward(engine_->engine, x, y);
   headlight_transformer_layer_options layer_options = HEADLIGHT_OPTIONS(headlight_transformer_layer_options);
   layer_options.width = 48;
   layer_options.heads = 4;
+  layer_options.merge = HEADLIGHT_MERGE_WEIGHTED_BY_INPUT;
   ASSERT_EQ(headlight_transformer_encoder_layer_create(&layer_options, &layer, &error_), HEADLIGHT_OK);
   ASSERT_EQ(headlight_layer_initialize(layer, 9, &error_), HEADLIGHT_OK);
   EXPECT_EQ(allocations([&] {
@@ -236,7 +238,7 @@ TEST_F(CInterface, Layers) {
   EXPECT_TRUE(same_bits(y, y_c));
   headlight_layer_destroy(layer);
 
-  TransformerDecoderLayer decoder_layer({.width = 48, .heads = 4});
+  TransformerDecoderLayer decoder_layer({.width = 48, .heads = 4, .merge = Merge::weighted_by_input});
   decoder_layer.initialize(9);
   decoder_layer.forward(engine_->engine, x, memory, y);
   ASSERT_EQ(headlight_transformer_decoder_layer_create(&layer_options, &layer, &error_), HEADLIGHT_OK);
@@ -301,7 +303,8 @@ TEST_F(CInterface, EncoderNetwork) {
   const std::array<std::int64_t, 3> offsets{0, 3, 5};
   Tensor<float, 2> hidden({5, 48}), hidden_c({5, 48});
   Tensor<float, 4> weights({1, 4, 5, 5}), weights_c({1, 4, 5, 5});
-  Encoder network({.vocabulary = 10, .max_positions = 8, .width = 48, .heads = 4, .layers = 2});
+  Encoder network(
+      {.vocabulary = 10, .max_positions = 8, .width = 48, .heads = 4, .layers = 2, .merge = Merge::gated_by_element});
   network.initialize(9);
   const std::array<LayerProbabilities, 1> wanted{{{.layer = 1, .probabilities = {.per_head = weights}}}};
   network.forward(engine_->engine, {.ids = ids, .positions = positions, .offsets = offsets}, hidden, wanted);
@@ -312,6 +315,7 @@ TEST_F(CInterface, EncoderNetwork) {
   options.width = 48;
   options.heads = 4;
   options.layers = 2;
+  options.merge = HEADLIGHT_MERGE_GATED_BY_ELEMENT;
   headlight_layer* layer = nullptr;
   ASSERT_EQ(headlight_encoder_network_create(&options, &layer, &error_), HEADLIGHT_OK);
   ASSERT_EQ(headlight_layer_initialize(layer, 9, &error_), HEADLIGHT_OK);

@@ -107,7 +107,7 @@ void check_attention(const EngineOptions& engine_options, const MultiHeadAttenti
     Tensor<double, 3> twin_out(query.shape());
     AttentionOptions dropping = options;
     dropping.dropout = step.dropout(made.dropout, 0);
-    reference::multi_head_attention<double>(twin.attention("", heads, groups), twin_query, twin_k,
+    reference::multi_head_attention<double>(twin.attention("", heads, groups, made.merge), twin_query, twin_k,
                                             inputs == SharedInputs::none ? twin_value.view() : twin_k, twin_out,
                                             dropping);
     return weighted_sum(twin_out, twin_weights);
@@ -137,8 +137,29 @@ TEST_P(TrainingGradientsTest, MultiHeadAttention) {
   }
 }
 
-TransformerLayerOptions layer_options(Norm norm, Activation activation, float dropout) {
-  return {.width = 8, .heads = 2, .feed_forward_width = 12, .norm = norm, .activation = activation, .dropout = dropout};
+TEST_P(TrainingGradientsTest, EveryMerge) {
+  for (const Merge merge :
+       {Merge::average, Merge::weighted, Merge::weighted_by_input, Merge::gated_by_head, Merge::gated_by_element}) {
+    SCOPED_TRACE(name(merge));
+    check_attention(options(), {.width = 12, .heads = 3, .dropout = 0.3f, .merge = merge}, SharedInputs::all,
+                    {.causal = Causal::top_left});
+    check_attention(options(), {.width = 12, .heads = 1, .merge = merge}, SharedInputs::all, {});
+    check_attention(options(), {.width = 8, .heads = 4, .key_value_heads = 2, .bias = false, .merge = merge},
+                    SharedInputs::key_and_value, {});
+    check_attention(options(), {.width = 8, .heads = 2, .key_width = 5, .value_width = 7, .merge = merge},
+                    SharedInputs::none, {.window = {.left = 2, .right = 3}});
+  }
+}
+
+// Without dropout the heads are put together in another way than by concatenation.
+TransformerLayerOptions layer_options(Norm norm, Activation activation, float dropout, Merge merge) {
+  return {.width = 8,
+          .heads = 2,
+          .feed_forward_width = 12,
+          .norm = norm,
+          .activation = activation,
+          .dropout = dropout,
+          .merge = dropout > 0 ? Merge::concatenate : merge};
 }
 
 TEST_P(TrainingGradientsTest, EncoderLayer) {
@@ -147,7 +168,7 @@ TEST_P(TrainingGradientsTest, EncoderLayer) {
   for (const Norm norm : {Norm::post, Norm::pre}) {
     for (const float dropout : {0.0f, 0.2f}) {
       SCOPED_TRACE(testing::Message() << (norm == Norm::pre ? "pre" : "post") << ", dropout " << dropout);
-      const TransformerLayerOptions made = layer_options(norm, Activation::gelu, dropout);
+      const TransformerLayerOptions made = layer_options(norm, Activation::gelu, dropout, Merge::weighted_by_input);
       TransformerEncoderLayer layer(made);
       randomize(layer, random);
       layer.set_training(true);
@@ -182,7 +203,7 @@ TEST_P(TrainingGradientsTest, DecoderLayer) {
   for (const Norm norm : {Norm::post, Norm::pre}) {
     for (const float dropout : {0.0f, 0.2f}) {
       SCOPED_TRACE(testing::Message() << (norm == Norm::pre ? "pre" : "post") << ", dropout " << dropout);
-      const TransformerLayerOptions made = layer_options(norm, Activation::relu, dropout);
+      const TransformerLayerOptions made = layer_options(norm, Activation::relu, dropout, Merge::gated_by_element);
       TransformerDecoderLayer layer(made);
       randomize(layer, random);
       layer.set_training(true);

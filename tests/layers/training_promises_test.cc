@@ -14,7 +14,7 @@ namespace {
 using TrainingPromisesTest = EachIsa;
 HEADLIGHT_ON_EVERY_ISA(TrainingPromisesTest);
 
-EncoderOptions encoder_options(Norm norm, float dropout) {
+EncoderOptions encoder_options(Norm norm, float dropout, Merge merge) {
   return {.vocabulary = 50,
           .max_positions = 80,
           .token_types = 2,
@@ -24,12 +24,14 @@ EncoderOptions encoder_options(Norm norm, float dropout) {
           .layers = 5,
           .norm = norm,
           .layer_norm_epsilon = 1e-5f,
-          .dropout = dropout};
+          .dropout = dropout,
+          .merge = merge};
 }
 
 // An encoder in training, and a pass forward and backward on some tokens.
 struct Trained {
-  Trained(Norm norm, float dropout) : encoder(encoder_options(norm, dropout)), tokens(random, 50, {70, 1, 33}) {
+  Trained(Norm norm, float dropout, Merge merge = Merge::concatenate)
+      : encoder(encoder_options(norm, dropout, merge)), tokens(random, 50, {70, 1, 33}) {
     randomize(encoder, random);
     encoder.set_training(true);
     parameters = encoder.parameters();
@@ -64,8 +66,12 @@ View<const float, 1> row_of(const std::vector<float>& numbers) {
 }
 
 TEST_P(TrainingPromisesTest, TheSameBitsOnAnyNumberOfThreadsWhateverIsKept) {
-  for (const Norm norm : {Norm::post, Norm::pre}) {
-    Trained trained(norm, 0.1f);
+  for (const auto& [norm, merge] : {std::pair{Norm::post, Merge::concatenate},
+                                    {Norm::pre, Merge::concatenate},
+                                    {Norm::pre, Merge::weighted},
+                                    {Norm::post, Merge::weighted_by_input},
+                                    {Norm::pre, Merge::gated_by_element}}) {
+    Trained trained(norm, 0.1f, merge);
     Engine one(options(1));
     SavedState all;
     trained.pass(one, all);
@@ -123,13 +129,62 @@ TEST_P(TrainingPromisesTest, AllocatesNothingInTheSecondStep) {
     for (const Checkpoint checkpoint : {Checkpoint::keep_linear, Checkpoint::layer_input, Checkpoint::every_k_layers}) {
       Engine engine(options(threads));
       wait_for_workers(engine);
-      Trained trained(Norm::post, 0.1f);
+      Trained trained(Norm::post, 0.1f, Merge::weighted_by_input);
       SavedState saved(checkpoint);
       trained.pass(engine, saved);
       const AllocationCounter counter;
       trained.pass(engine, saved);
       EXPECT_EQ(counter.count(), 0) << threads << " threads, checkpoint " << static_cast<int>(checkpoint);
     }
+  }
+}
+
+// The heads of every layer come by once, as inference gives them; what a visitor does to the gradient goes on backward.
+class Recorder final : public HeadVisitor {
+ public:
+  explicit Recorder(float factor) : factor_(factor) {}
+  void visit(Engine& engine, std::int64_t layer, View<const float, 3> outputs, View<float, 3> gradient) override {
+    static_cast<void>(engine);
+    layers.push_back(layer);
+    for (std::int64_t n = 0; n < outputs.extent(1); ++n) {
+      for (std::int64_t e = 0; e < outputs.extent(2); ++e) {
+        values.push_back(outputs(0, n, e));
+        gradient(0, n, e) *= factor_;
+      }
+    }
+  }
+  std::vector<std::int64_t> layers;
+  std::vector<float> values;
+
+ private:
+  float factor_;
+};
+
+TEST_P(TrainingPromisesTest, HeadsAreVisitedOnTheWayBack) {
+  Engine engine(options(2));
+  Trained trained(Norm::pre, 0.0f, Merge::gated_by_head);
+  Tensor<float, 2> outputs({trained.tokens.count(), 48});
+  for (const Checkpoint checkpoint : {Checkpoint::keep_linear, Checkpoint::every_k_layers}) {
+    SavedState saved(checkpoint);
+    trained.pass(engine, saved);
+    const std::vector<float> truth = trained.gradients();
+    Recorder same(1), nothing(0);
+    for (Recorder* recorder : {&same, &nothing}) {
+      zero_gradients(trained.parameters);
+      trained.encoder.backward(engine, trained.tokens.input(), saved, trained.weights, recorder);
+      EXPECT_EQ(recorder->layers, (std::vector<std::int64_t>{4, 3, 2, 1, 0}));
+      if (recorder == &same) {
+        EXPECT_TRUE(same_bits(row_of(trained.gradients()), row_of(truth)));
+        continue;
+      }
+      for (const Parameter& parameter : trained.parameters) {
+        if (parameter.name.find("in_proj") == std::string::npos) continue;
+        for (const float gradient : parameter.gradient) ASSERT_EQ(gradient, 0.0f) << parameter.name;
+      }
+    }
+    const LayerHeads wanted = {.layer = 4, .outputs = outputs};
+    trained.encoder.forward(engine, trained.tokens.input(), trained.hidden, {}, {&wanted, 1});
+    EXPECT_TRUE(std::equal(outputs.begin(), outputs.end(), same.values.begin()));
   }
 }
 

@@ -82,14 +82,14 @@ class TwinWeights {
 
   [[nodiscard]] reference::EncoderLayer<Scalar> encoder_layer(const std::string& prefix,
                                                               const TransformerLayerOptions& options) {
-    return {attention(prefix + "self_attn.", options.heads, options.heads), feed_forward(prefix, options.activation),
-            layer_norm(prefix + "norm1.", options.layer_norm_epsilon),
+    return {attention(prefix + "self_attn.", options.heads, options.heads, options.merge),
+            feed_forward(prefix, options.activation), layer_norm(prefix + "norm1.", options.layer_norm_epsilon),
             layer_norm(prefix + "norm2.", options.layer_norm_epsilon), options.norm == Norm::pre};
   }
 
   [[nodiscard]] reference::DecoderLayer<Scalar> decoder_layer(const TransformerLayerOptions& options) {
-    return {attention("self_attn.", options.heads, options.heads),
-            attention("multihead_attn.", options.heads, options.heads),
+    return {attention("self_attn.", options.heads, options.heads, options.merge),
+            attention("multihead_attn.", options.heads, options.heads, options.merge),
             feed_forward("", options.activation),
             layer_norm("norm1.", options.layer_norm_epsilon),
             layer_norm("norm2.", options.layer_norm_epsilon),

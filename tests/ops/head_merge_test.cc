@@ -18,6 +18,50 @@ constexpr double kTolerance = 16 * kUnitRoundoff;
 
 double gate_of(float z) { return 1 / (1 + std::exp(-static_cast<double>(z))); }
 
+// Against sums in float64, where x's gradient has a place of its own and where it takes that of x.
+void check_backward(Engine& engine, Random& random, Against side, std::int64_t heads, std::int64_t head_dim,
+                    std::string_view how) {
+  const bool gates = how.starts_with("gated"), shared = how == "weighed alike", by_element = how == "gated by element";
+  const std::int64_t width = heads * head_dim, columns = by_element ? width : heads;
+  GuardedRows x(3, width, 4, side), by(shared ? 1 : 3, columns, random.integer(0, 5), side);
+  GuardedRows y_gradient(3, gates ? width : head_dim, random.integer(0, 5), side);
+  for (GuardedRows* rows : {&x, &by, &y_gradient}) rows->fill(random);
+  const GuardedRows x_gradient(3, width, 4, side), by_gradient(3, columns, random.integer(0, 5), side);
+  const auto run = [&](View<float, 2> to) {
+    if (gates) {
+      ops::gate_heads_backward(engine, x.const_view(), by.const_view(), heads, y_gradient.const_view(), to,
+                               by_gradient.view());
+    } else {
+      ops::weigh_heads_backward(engine, x.const_view(), by.const_view(), y_gradient.const_view(), to,
+                                by_gradient.view());
+    }
+  };
+  run(x_gradient.view());
+  for (std::int64_t n = 0; n < 3; ++n) {
+    std::vector<double> sums(static_cast<std::size_t>(columns)), sizes(sums.size());
+    for (std::int64_t e = 0; e < width; ++e) {
+      const std::int64_t column = by_element ? e : e / head_dim;
+      const float z = by.view()(shared ? 0 : n, column);
+      const double factor = gates ? gate_of(z) : static_cast<double>(z);
+      const auto gradient = static_cast<double>(y_gradient.view()(n, gates ? e : e % head_dim));
+      EXPECT_NEAR(x_gradient.view()(n, e), factor * gradient, kTolerance * std::abs(factor * gradient));
+      const double slope = gates ? factor * (1 - factor) : 1;
+      const double term = slope * gradient * static_cast<double>(x.view()(n, e));
+      sums[static_cast<std::size_t>(column)] += term;
+      sizes[static_cast<std::size_t>(column)] += std::abs(term);
+    }
+    for (std::size_t column = 0; column < sums.size(); ++column) {
+      EXPECT_NEAR(by_gradient.view()(n, static_cast<std::int64_t>(column)), sums[column], kTolerance * sizes[column]);
+    }
+  }
+  EXPECT_TRUE(x_gradient.gaps_are_untouched());
+  EXPECT_TRUE(by_gradient.gaps_are_untouched());
+  const Tensor<float, 2> before = by_gradient.to<float>();
+  run(x.view());
+  EXPECT_TRUE(same_bits(x.view(), x_gradient.view())) << "in place";
+  EXPECT_TRUE(same_bits(by_gradient.view(), before.view())) << "in place";
+}
+
 TEST_P(HeadMergeTest, WeighsOnRaggedRows) {
   Engine engine(options());
   Random random(1);
@@ -74,6 +118,21 @@ TEST_P(HeadMergeTest, GatesOnRaggedRows) {
         EXPECT_TRUE(y.gaps_are_untouched());
         ops::gate_heads(engine, x.const_view(), gates.const_view(), heads, x.view());
         EXPECT_TRUE(same_bits(x.view(), y.view())) << "in place";
+      }
+    }
+  }
+}
+
+// Gradients are sums of at most the longest row's products.
+TEST_P(HeadMergeTest, GoesBackOnRaggedRows) {
+  Engine engine(options());
+  Random random(4);
+  for (const std::int64_t head_dim : kRowLengths) {
+    for (const Against side : kBothSides) {
+      const std::int64_t heads = random.integer(1, 5);
+      for (const char* how : {"weighed", "weighed alike", "gated by head", "gated by element"}) {
+        SCOPED_TRACE(testing::Message() << heads << " heads of " << head_dim << ", " << how);
+        check_backward(engine, random, side, heads, head_dim, how);
       }
     }
   }

@@ -114,10 +114,23 @@ HEADLIGHT_API headlight_status headlight_feed_forward_workspace_bytes(const head
 HEADLIGHT_API headlight_status headlight_feed_forward_reserve(const headlight_layer* layer, headlight_engine* engine,
                                                               int64_t batch, int64_t length, headlight_error* error);
 
+// How heads become one representation again; D = E / heads. x is the query before its projection.
+typedef int32_t headlight_merge;
+enum {
+  HEADLIGHT_MERGE_CONCATENATE = 0,        // Concat(head_1 … head_H) W_Oᵀ
+  HEADLIGHT_MERGE_AVERAGE = 1,            // (Σ_h head_h / H) W_upᵀ
+  HEADLIGHT_MERGE_WEIGHTED = 2,           // (Σ_h α_h head_h) W_upᵀ, α = softmax(a), a learned
+  HEADLIGHT_MERGE_WEIGHTED_BY_INPUT = 3,  // the same, a = x W_aᵀ for each token
+  HEADLIGHT_MERGE_GATED_BY_HEAD = 4,      // Concat(g_h head_h) W_Oᵀ, g = σ(x W_gᵀ): one gate a head
+  HEADLIGHT_MERGE_GATED_BY_ELEMENT = 5    // Concat(g_h ∘ head_h) W_Oᵀ: one gate an element
+};
+
 // Multi-head attention: out = Concat(head_1 … head_H) W_Oᵀ + b_O, head_h = attention(query W_Qᵀ + b_Q, key W_Kᵀ + b_K,
 // value W_Vᵀ + b_V) over the columns of head h. Parameters as in nn.MultiheadAttention, with Ekv = D · key_value_heads:
 // in_proj_weight [E + 2·Ekv, E] (or q_proj_weight [E, E], k_proj_weight [Ekv, key_width], v_proj_weight [Ekv,
-// value_width]), in_proj_bias [E + 2·Ekv], out_proj.weight [E, E], out_proj.bias [E].
+// value_width]), in_proj_bias [E + 2·Ekv], out_proj.weight [E, E], out_proj.bias [E]. Other merges have, in place of
+// W_O, W_up in out_proj.weight [E, D]; a in merge_logits [H]; W_a in merge_proj.weight [H, E]; W_g in gate_proj.weight
+// [H, E] or [E, E].
 typedef struct headlight_multi_head_attention_options {
   size_t struct_size;
   int64_t width;  // E of queries and outputs, needed; a head has D = E / heads of it
@@ -130,6 +143,8 @@ typedef struct headlight_multi_head_attention_options {
   // Not 0: q_proj_weight, k_proj_weight and v_proj_weight rather than in_proj_weight. Always so where widths differ;
   // headlight_layer_load takes either.
   int32_t separate_projections;
+  headlight_merge merge;
+  int32_t reserved;  // 0
 } headlight_multi_head_attention_options;
 
 HEADLIGHT_API headlight_status headlight_multi_head_attention_create(
@@ -178,8 +193,8 @@ typedef struct headlight_transformer_layer_options {
   const float* layer_norm_epsilon;  // NULL: 1e-5
   headlight_norm norm;
   headlight_activation activation;
-  int32_t without_bias;  // of products and normalisations
-  int32_t reserved;      // 0
+  int32_t without_bias;   // of products and normalisations
+  headlight_merge merge;  // of each attention
 } headlight_transformer_layer_options;
 
 // Self-attention, then feed-forward. Parameters as in nn.TransformerEncoderLayer: self_attn.*, linear1.*, linear2.*,

@@ -23,6 +23,8 @@ typedef struct headlight_encoder_network_options {
   const float* layer_norm_epsilon;  // NULL: 1e-12
   headlight_norm norm;
   headlight_activation activation;  // default: gelu
+  headlight_merge merge;            // of each layer's heads
+  int32_t reserved;                 // 0
 } headlight_encoder_network_options;
 
 HEADLIGHT_API headlight_status headlight_encoder_network_create(const headlight_encoder_network_options* options,

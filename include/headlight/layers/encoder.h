@@ -26,6 +26,8 @@ struct EncoderOptions {
   Activation activation = Activation::gelu;
   float layer_norm_epsilon = 1e-12f;
   float dropout = 0.1f;
+  // How the heads of each layer become one representation again.
+  Merge merge = Merge::concatenate;
 };
 
 // N tokens of n sequences, one after another. There is no padding: a token that must not be seen is left out, and the
@@ -73,8 +75,9 @@ class HEADLIGHT_API Encoder : public Layer {
   void forward(Engine& engine, const EncoderInput& input, View<float, 2> hidden, SavedState& saved,
                const TrainingStep& step) const;
   // From the gradient of hidden [N, E] those of all parameters, which are added to; `input` is that of forward().
+  // `visitor`, where given, looks at the heads of every layer on the way: outputs and gradients are [1, N, E].
   void backward(Engine& engine, const EncoderInput& input, const SavedState& saved,
-                View<const float, 2> hidden_gradient);
+                View<const float, 2> hidden_gradient, HeadVisitor* visitor = nullptr);
 
   [[nodiscard]] const EncoderOptions& options() const noexcept { return options_; }
   [[nodiscard]] std::size_t workspace_bytes(const Engine& engine, std::int64_t tokens) const;
@@ -95,7 +98,7 @@ class HEADLIGHT_API Encoder : public Layer {
   [[nodiscard]] TransformerEncoderLayer::Kept kept_of(const EncoderInput& input, const SavedState& saved,
                                                       std::int64_t layer, std::byte* memory) const;
   void segment_backward(Engine& engine, const EncoderInput& input, const SavedState& saved, View<const float, 3> x,
-                        View<float, 3> gradient, std::int64_t first, std::int64_t end);
+                        View<float, 3> gradient, std::int64_t first, std::int64_t end, HeadVisitor* visitor);
   void embed_tokens(Engine& engine, const EncoderInput& input, View<float, 2> hidden) const;
 
   EncoderOptions options_;

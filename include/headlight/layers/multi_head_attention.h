@@ -40,7 +40,6 @@ struct MultiHeadAttentionOptions {
   bool packed_projection = true;
   // Of the probabilities, in training: in [0, 1).
   float dropout = 0.0f;
-  // Others than concatenation compute, and do not learn: set_training(true) refuses them.
   Merge merge = Merge::concatenate;
 };
 
@@ -67,6 +66,21 @@ struct HeadAccess {
   std::span<const std::int64_t> silenced{};
 };
 
+// Looks at the heads of a layer on the way back, and may add to their gradient: how a training step measures what heads
+// bring, or asks something of them beside the loss.
+class HEADLIGHT_API HeadVisitor {
+ public:
+  virtual ~HeadVisitor() = default;
+  // outputs [B, Lq, E] as in HeadAccess; gradient, of the same shape: that of the loss by them.
+  virtual void visit(Engine& engine, std::int64_t layer, View<const float, 3> outputs, View<float, 3> gradient) = 0;
+};
+
+struct HeadVisit {
+  HeadVisitor* visitor = nullptr;  // none
+  // What the visitor is told; an Encoder, which goes from its last layer to its first, counts for itself.
+  std::int64_t layer = 0;
+};
+
 // Where the gradients of a layer's inputs go. Inputs that are the same view share one: give it for the first of them.
 struct MultiHeadAttentionGradients {
   View<float, 3> query{};  // [B, Lq, E]; those not given are not computed
@@ -76,6 +90,7 @@ struct MultiHeadAttentionGradients {
   View<const float, 3> residual{};
   // Whether those of key and value are added to what is there (a memory that many layers look at).
   bool accumulate_key_and_value = false;
+  HeadVisit visit{};
 };
 
 // out = Concat(head_1 … head_H) W_Oᵀ + b_O (or another Merge), head_h = attention(query W_Qᵀ + b_Q, key W_Kᵀ + b_K,
@@ -98,8 +113,7 @@ class HEADLIGHT_API MultiHeadAttention : public Layer {
                const HeadAccess& heads = {}) const;
 
   // Training: the same with dropout on the probabilities, keeping what backward() needs. out must lie apart from the
-  // inputs; `options` name no log_sum_exp, no dropout and no bias whose gradient is wanted. out may be left out where
-  // only the state is wanted.
+  // inputs; `options` name no log_sum_exp, no dropout and no bias whose gradient is wanted.
   void forward(Engine& engine, View<const float, 3> query, View<const float, 3> key, View<const float, 3> value,
                View<float, 3> out, SavedState& saved, const TrainingStep& step, const AttentionOptions& options = {},
                View<const float, 3> residual = {}) const;
@@ -148,12 +162,23 @@ class HEADLIGHT_API MultiHeadAttention : public Layer {
   void project(Engine& engine, Group group, View<const float, 3> x, View<float, 3> projected) const;
   void project_all(Engine& engine, const Buffers& buffers, std::byte* memory, View<const float, 3> query,
                    View<const float, 3> key, View<const float, 3> value) const;
-  // The columns that the last product takes, and those of what weighs or gates each query: 0 where nothing does.
+  // The columns that the last product takes, those of what weighs or gates each query (0 where nothing does), and the
+  // same of what has a gradient.
   [[nodiscard]] std::int64_t merged_columns() const noexcept;
   [[nodiscard]] std::int64_t mixing_columns() const noexcept;
+  [[nodiscard]] std::int64_t learned_mixing_columns() const noexcept;
   [[nodiscard]] View<const float, 3> mix_heads(Engine& engine, View<const float, 3> query, View<const float, 3> heads,
                                                View<float, 3> mixing, View<float, 3> mixed) const;
-  void check_learns() const;
+  // What mix_heads() took and made on the way, and back from the gradient of what it gave. Returns what is still to be
+  // added to the query's gradient: `residual`, or query_gradient itself, which then holds it and the mixing's part.
+  struct MixedHeads {
+    View<const float, 3> heads;
+    View<const float, 3> mixing;
+  };
+  View<const float, 3> mix_heads_backward(Engine& engine, View<const float, 3> query, const MixedHeads& from,
+                                          View<const float, 3> mixed_gradient, View<float, 3> mixing_gradient,
+                                          View<float, 3> heads_gradient, View<float, 3> query_gradient,
+                                          View<const float, 3> residual);
   void merge_heads(Engine& engine, View<const float, 3> heads, View<float, 3> out, View<const float, 3> residual) const;
   void project_backward(Engine& engine, Group group, View<const float, 3> x, View<const float, 3> projected_gradient,
                         View<float, 3> x_gradient, View<const float, 3> residual);
@@ -173,6 +198,8 @@ class HEADLIGHT_API MultiHeadAttention : public Layer {
   // What a merge has beside; without memory where it has none.
   Tensor<float, 1> merge_logits_;
   Tensor<float, 2> merge_projection_;
+  Tensor<float, 1> merge_logits_gradient_;
+  Tensor<float, 2> merge_projection_gradient_;
   PackedCopies packed_merge_;
 };
 

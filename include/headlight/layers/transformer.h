@@ -29,6 +29,8 @@ struct TransformerLayerOptions {
   float dropout = 0.1f;
   // Whether products and normalisations have one.
   bool bias = true;
+  // How the heads of each attention become one representation again.
+  Merge merge = Merge::concatenate;
 };
 
 // Self-attention, then feed-forward. Parameters as in nn.TransformerEncoderLayer: self_attn.*, linear1.*, linear2.*,
@@ -47,9 +49,9 @@ class HEADLIGHT_API TransformerEncoderLayer : public Layer {
   void forward(Engine& engine, View<const float, 3> x, View<float, 3> y, SavedState& saved, const TrainingStep& step,
                const AttentionOptions& options = {}) const;
   // From the gradient of y [B, L, E] that of x, the x of forward(); the parameters' gradients are added to. x_gradient
-  // may be y_gradient.
+  // may be y_gradient. `visit`: who looks at the self-attention's heads on the way.
   void backward(Engine& engine, View<const float, 3> x, const SavedState& saved, View<const float, 3> y_gradient,
-                View<float, 3> x_gradient);
+                View<float, 3> x_gradient, const HeadVisit& visit = {});
 
   [[nodiscard]] std::size_t workspace_bytes(const Engine& engine, std::int64_t batch, std::int64_t length) const;
   void reserve(Engine& engine, std::int64_t batch, std::int64_t length) const;
@@ -69,7 +71,7 @@ class HEADLIGHT_API TransformerEncoderLayer : public Layer {
   [[nodiscard]] std::size_t saved_bytes(std::int64_t batch, std::int64_t length) const;
   void forward_from(Engine& engine, View<const float, 3> x, View<float, 3> y, const Kept& kept) const;
   void backward_from(Engine& engine, View<const float, 3> x, const Kept& kept, View<const float, 3> y_gradient,
-                     View<float, 3> x_gradient);
+                     View<float, 3> x_gradient, const HeadVisit& visit);
 
  private:
   struct Buffers;

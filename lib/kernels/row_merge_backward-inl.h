@@ -1,0 +1,96 @@
+// Gradients of heads weighed and gated, row by row.
+#pragma once
+
+#include "kernels/merge_kernels.h"
+#include "kernels/row_sweep-inl.h"
+#include "simd/math-inl.h"
+
+namespace headlight::HEADLIGHT_TARGET {
+
+// σ(z) and σ′(z) = σ(z) σ(−z). Both from e^−|z|, for 1 − σ(z) has lost its digits where σ(z) is near 1.
+struct Sigmoid {
+  HEADLIGHT_INLINE explicit Sigmoid(Vec z) {
+    const Vec small = exp(neg(abs(z)));
+    const Vec large = div(broadcast(1.0f), add(broadcast(1.0f), small));
+    const Vec other = mul(small, large);
+    value = select(less_equal(z, zero()), other, large);
+    slope = mul(large, other);
+  }
+  Vec value;
+  Vec slope;
+};
+
+// to = factor · gradient over one head, and Σ x · gradient, which is read before `to` is written: `to` may be x.
+HEADLIGHT_INLINE float scale_head_backward(const float* x, const float* gradient, float* to, std::int64_t head_dim,
+                                           Vec factor) {
+  Vec sums[kRowAccumulators];
+#pragma GCC unroll 4
+  for (Vec& one : sums) one = zero();
+  sweep_row(
+      head_dim,
+      [&](int index, std::int64_t at) {
+        const Vec g = load(gradient + at);
+        sums[index] = fma(load(x + at), g, sums[index]);
+        store(mul(factor, g), to + at);
+      },
+      [&](std::int64_t at, int count) {
+        const Vec g = load_partial(gradient + at, count);
+        sums[0] = fma(load_partial(x + at, count), g, sums[0]);
+        store_partial(mul(factor, g), to + at, count);
+      });
+  return sum_of_accumulators(sums);
+}
+
+inline void weigh_heads_backward(const kernels::MergeBackwardArguments& a) noexcept {
+  for (std::int64_t row = 0; row < a.rows; ++row) {
+    const float* const x = a.x + row * a.x_stride;
+    const float* const weight = a.by + row * a.by_stride;
+    const float* const gradient = a.y_gradient + row * a.y_gradient_stride;
+    float* const to = a.x_gradient + row * a.x_gradient_stride;
+    for (std::int64_t head = 0; head < a.heads; ++head) {
+      const std::int64_t at = head * a.head_dim;
+      const float sum = scale_head_backward(x + at, gradient, to + at, a.head_dim, broadcast(weight[head]));
+      if (a.by_gradient != nullptr) a.by_gradient[row * a.by_gradient_stride + head] = sum;
+    }
+  }
+}
+
+inline void gate_heads_backward(const kernels::MergeBackwardArguments& a) noexcept {
+  for (std::int64_t row = 0; row < a.rows; ++row) {
+    const float* const x = a.x + row * a.x_stride;
+    const float* const gradient = a.y_gradient + row * a.y_gradient_stride;
+    float* const to = a.x_gradient + row * a.x_gradient_stride;
+    for (std::int64_t head = 0; head < a.heads; ++head) {
+      const std::int64_t at = head * a.head_dim;
+      const Sigmoid gate(broadcast(a.by[row * a.by_stride + head]));
+      const float sum = scale_head_backward(x + at, gradient + at, to + at, a.head_dim, gate.value);
+      store_partial(mul(gate.slope, broadcast(sum)), a.by_gradient + row * a.by_gradient_stride + head, 1);
+    }
+  }
+}
+
+inline void gate_elements_backward(const kernels::MergeBackwardArguments& a) noexcept {
+  for (std::int64_t row = 0; row < a.rows; ++row) {
+    const float* const x = a.x + row * a.x_stride;
+    const float* const by = a.by + row * a.by_stride;
+    const float* const gradient = a.y_gradient + row * a.y_gradient_stride;
+    float* const to = a.x_gradient + row * a.x_gradient_stride;
+    float* const by_to = a.by_gradient + row * a.by_gradient_stride;
+    sweep_row(
+        a.heads * a.head_dim,
+        [&](int, std::int64_t at) {
+          const Sigmoid gate(load(by + at));
+          const Vec g = load(gradient + at);
+          store(mul(gate.slope, mul(load(x + at), g)), by_to + at);
+          store(mul(gate.value, g), to + at);
+        },
+        [&](std::int64_t at, int count) {
+          const Sigmoid gate(load_partial(by + at, count));
+          const Vec g = load_partial(gradient + at, count);
+          store_partial(mul(gate.slope, mul(load_partial(x + at, count), g)), by_to + at, count);
+          store_partial(mul(gate.value, g), to + at, count);
+        });
+  }
+}
+
+}  // namespace headlight::HEADLIGHT_TARGET
