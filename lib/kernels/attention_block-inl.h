@@ -172,6 +172,11 @@ inline void prefetch_final_out(const kernels::AttentionBlock& block) {
   }
 }
 
+// Between two blocks of keys the states of many other rows passed through the first cache level.
+inline void prefetch_state(const kernels::AttentionBlock& block) {
+  for (std::int64_t d = 0; d < block.rows * block.out_stride; d += kFloatsOfLine) __builtin_prefetch(block.out + d);
+}
+
 // Scores become weights; the running maximum and sums take in the block's. Returns how its values must be weighed.
 inline RowFactors weigh_block(const kernels::AttentionBlock& block, const BlockRows& rows) {
   const Vec scale = broadcast(scale_after_masks(block.masks, block.exponent_scale));
@@ -213,7 +218,8 @@ inline void drop_block(const kernels::AttentionBlock& block) {
 
 inline void attend_block(const kernels::AttentionBlock& block) {
   if (block.final_out != nullptr) prefetch_final_out(block);
-  if (block.first && block.rows == kBlockRows) prefetch_next_queries(block);
+  if (block.rows == kBlockRows) prefetch_next_queries(block);
+  if (!block.first) prefetch_state(block);
   float maxima[kBlockRows * kLanes];
   for (int r = 0; r < kBlockRows; ++r) store(broadcast(-kInfinity), maxima + r * kLanes);
   const BlockRange range = range_of(block);

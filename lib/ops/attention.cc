@@ -22,27 +22,8 @@ using ops::PackedHead;
 // Small calls keep their scratch memory on the stack: borrowing a block would cost as much as they do.
 constexpr std::size_t kStackBytes = 32 << 10;
 
-PackedHead packed_head(const AttentionCall& call, float* keys, float* values, std::int64_t head) noexcept {
-  return {keys + head * call.plan.packed_keys_size,
-          call.plan.pack_values ? values + head * call.plan.packed_values_size : nullptr, 0};
-}
-
-// What the plan must know of packed sequences: their longest, and how many of its kind they would be.
-void measure_sequences(const ops::AttentionSequences& sequences, ops::AttentionTraits& traits) noexcept {
-  std::int64_t longest = 1;
-  double squares = 0;
-  for (std::int64_t s = 0; s < sequences.count(); ++s) {
-    const std::int64_t keys = sequences(0, s).keys;
-    longest = std::max(longest, keys);
-    squares += static_cast<double>(keys) * static_cast<double>(keys);
-  }
-  traits.longest_sequence = longest;
-  traits.equal_sequences = squares / (static_cast<double>(longest) * static_cast<double>(longest));
-}
-
 ops::AttentionTraits traits_of(const kernels::AttentionKernels& kernels, const View<const float, 4>& key,
-                               const View<const float, 4>& value, const ops::AttentionSequences& sequences,
-                               const AttentionOptions& options) noexcept {
+                               const View<const float, 4>& value, const AttentionOptions& options) noexcept {
   const std::int64_t vector_bytes = kernels.lanes * static_cast<std::int64_t>(sizeof(float));
   ops::AttentionTraits traits{};
   traits.with_probabilities = options.probabilities.per_head || options.probabilities.averaged;
@@ -52,9 +33,6 @@ ops::AttentionTraits traits_of(const kernels::AttentionKernels& kernels, const V
         traits.values_aligned && (value.extent(axis) == 1 || value.stride(axis) % kernels.lanes == 0);
   }
   traits.heads_apart = key.stride(2) > key.stride(1);
-  traits.longest_sequence = value.extent(1);
-  traits.equal_sequences = 1.0;
-  if (!options.query_offsets.empty()) measure_sequences(sequences, traits);
   return traits;
 }
 
@@ -70,8 +48,9 @@ ops::RowRange rows_of_unit(const AttentionCall& call, std::int64_t unit) noexcep
 
 void run_in_place(Engine& engine, const AttentionCall& call) noexcept {
   const std::int64_t units = call.sizes.batch * units_of_sample(call);
-  runtime::parallel_for(engine, units, call.plan.lanes,
-                        [&](std::int64_t unit, int lane) { ops::sweep_rows(call, lane, rows_of_unit(call, unit)); });
+  runtime::parallel_for(engine, units, call.plan.lanes, [&](std::int64_t unit, int lane) {
+    ops::attend_rows(call, lane, rows_of_unit(call, unit), {});
+  });
 }
 
 void run_split_keys(Engine& engine, const AttentionCall& call) noexcept {
@@ -85,49 +64,40 @@ void run_split_keys(Engine& engine, const AttentionCall& call) noexcept {
   });
 }
 
-void run_packed_by_head(Engine& engine, const AttentionCall& call) noexcept {
+// f(rows, lane) for every unit of rows.
+template <class Function>
+void for_row_blocks(Engine& engine, const AttentionCall& call, Function f) noexcept {
   const std::int64_t heads = call.sizes.key_value_heads;
-  const ops::AttentionPlan& plan = call.plan;
-  const std::int64_t sequences = call.sequences.count();
-  // Heads are innermost, for their keys lie side by side.
-  runtime::parallel_for(engine, call.sizes.batch * sequences * heads, plan.lanes, [&](std::int64_t task, int lane) {
-    const std::int64_t head = task % heads;
-    const std::int64_t s = task / heads % sequences;
-    const std::int64_t sample = task / heads / sequences;
-    const ops::AttentionSequence sequence = call.sequences(sample, s);
-    PackedHead packed = packed_head(call, call.lane_part<float>(lane, plan.lane.packed_keys),
-                                    call.lane_part<float>(lane, plan.lane.packed_values), 0);
-    packed.first_key = sequence.first_key;
-    ops::pack_head(call, sample, head, sequence.first_key, sequence.first_key + sequence.keys, packed);
-    // Rows after the last sequence are padding, and its unit's business.
-    const std::int64_t first = sequence.first_query * call.sizes.group;
-    const std::int64_t last = s + 1 == sequences ? plan.rows : first + sequence.queries * call.sizes.group;
-    for (std::int64_t row = first; row < last; row += plan.row_block) {
-      ops::attend_rows(call, lane, {sample, head, row, std::min(row + plan.row_block, last)}, packed);
-    }
+  const std::int64_t rows = call.plan.row_block;
+  const std::int64_t blocks = (call.plan.rows + rows - 1) / rows;
+  runtime::parallel_for(engine, call.sizes.batch * heads * blocks, call.plan.lanes, [&](std::int64_t task, int lane) {
+    const std::int64_t head = task / blocks;
+    // Causal rows see the more the later they come: the long units first, so that the last to end is a short one.
+    const std::int64_t first = (blocks - 1 - task % blocks) * rows;
+    f(ops::RowRange{head / heads, head % heads, first, std::min(first + rows, call.plan.rows)}, lane);
   });
+}
+
+void run_packed_by_block(Engine& engine, const AttentionCall& call) noexcept {
+  for_row_blocks(engine, call, [&](const ops::RowRange& range, int lane) { ops::attend_rows(call, lane, range, {}); });
 }
 
 void run_packed_first(Engine& engine, const AttentionCall& call) noexcept {
   const std::int64_t heads = call.sizes.key_value_heads;
-  const std::int64_t all_heads = call.sizes.batch * heads;
   const ops::AttentionPlan& plan = call.plan;
   const auto packed = [&](std::int64_t head) {
-    return packed_head(call, call.part<float>(plan.all_packed_keys), call.part<float>(plan.all_packed_values), head);
+    return PackedHead{
+        call.part<float>(plan.all_packed_keys) + head * plan.packed_keys_size,
+        plan.pack_values ? call.part<float>(plan.all_packed_values) + head * plan.packed_values_size : nullptr};
   };
-  runtime::parallel_for(engine, all_heads * plan.key_blocks, plan.lanes, [&](std::int64_t task, int) {
+  runtime::parallel_for(engine, call.sizes.batch * heads * plan.key_blocks, plan.lanes, [&](std::int64_t task, int) {
     const std::int64_t head = task / plan.key_blocks;
     const std::int64_t first = task % plan.key_blocks * plan.key_block;
     const std::int64_t last = std::min(first + plan.key_block, call.sizes.key_length);
     ops::pack_head(call, head / heads, head % heads, first, last, packed(head));
   });
-  const std::int64_t blocks = (plan.rows + plan.row_block - 1) / plan.row_block;
-  runtime::parallel_for(engine, all_heads * blocks, plan.lanes, [&](std::int64_t task, int lane) {
-    const std::int64_t head = task / blocks;
-    // Causal rows see the more the later they come: the long units first, so that the last to end is a short one.
-    const std::int64_t first = (blocks - 1 - task % blocks) * plan.row_block;
-    const std::int64_t last = std::min(first + plan.row_block, plan.rows);
-    ops::attend_rows(call, lane, {head / heads, head % heads, first, last}, packed(head));
+  for_row_blocks(engine, call, [&](const ops::RowRange& range, int lane) {
+    ops::attend_rows(call, lane, range, packed(range.sample * heads + range.key_value_head));
   });
 }
 
@@ -137,8 +107,8 @@ void run_route(Engine& engine, const AttentionCall& call) noexcept {
       return run_in_place(engine, call);
     case AttentionRoute::split_keys:
       return run_split_keys(engine, call);
-    case AttentionRoute::packed_by_head:
-      return run_packed_by_head(engine, call);
+    case AttentionRoute::packed_by_block:
+      return run_packed_by_block(engine, call);
     case AttentionRoute::packed_first:
       return run_packed_first(engine, call);
   }
@@ -172,20 +142,19 @@ void attention(Engine& engine, View<const float, 4> query, View<const float, 4> 
   if (sizes.query_heads == 0 || ops::writes_nothing(out, options)) return;
   const kernels::AttentionKernels& kernels = kernels::attention_kernels(engine.isa());
   const ops::AttentionSequences sequences{options, sizes.query_length, sizes.key_length};
-  AttentionCall call{
-      .query = query,
-      .key = key,
-      .value = value,
-      .out = out,
-      .options = options,
-      .sizes = sizes,
-      .sequences = sequences,
-      .kernels = kernels,
-      .plan = ops::plan_attention(engine, kernels, sizes, traits_of(kernels, key, value, sequences, options)),
-      .exponent_scale = 0.0f,
-      .query_factor = 0.0f,
-      .dropout = ops::dropout_of(options),
-      .scratch = nullptr};
+  AttentionCall call{.query = query,
+                     .key = key,
+                     .value = value,
+                     .out = out,
+                     .options = options,
+                     .sizes = sizes,
+                     .sequences = sequences,
+                     .kernels = kernels,
+                     .plan = ops::plan_attention(engine, kernels, sizes, traits_of(kernels, key, value, options)),
+                     .exponent_scale = 0.0f,
+                     .query_factor = 0.0f,
+                     .dropout = ops::dropout_of(options),
+                     .scratch = nullptr};
   set_scale(call);
   if (call.plan.bytes <= kStackBytes && call.plan.lanes == 1) {
     alignas(128) std::byte stack[kStackBytes];

@@ -7,9 +7,18 @@
 namespace headlight::ops {
 namespace {
 
-// Rows that share one pass over the keys: enough that reading a block of keys and values from the second-level cache
+// Rows for which one copy of a block of keys and values is made: the more, the less it costs (a block for 1024 rows
+// 2 % of their products, where it comes from the third-level cache 4 %), while their queries and states must stay in
+// the second-level cache beside that block, 256 KiB: so many bytes, half of a common one.
+constexpr std::int64_t kRowBytes = 640 << 10;
+// Where all keys are packed first and only read then: enough that reading a block of them from the second-level cache
 // once for every tile, and from beyond it once for every row block, hides behind the products.
 constexpr std::int64_t kRowBlock = 96;
+
+// Below so many rows for each copy all keys are packed first instead, by all lanes together, if that takes no more
+// memory than this.
+constexpr std::int64_t kFewRowsOfCopy = 768;
+constexpr std::int64_t kMostBytesPackedFirst = 32 << 20;
 
 constexpr std::int64_t divide_up(std::int64_t n, std::int64_t by) { return (n + by - 1) / by; }
 constexpr std::int64_t round_up(std::int64_t n, std::int64_t to) { return divide_up(n, to) * to; }
@@ -53,16 +62,43 @@ std::int64_t sweep_heads(const AttentionSizes& sizes, const AttentionTraits& tra
   return divide_up(sizes.key_value_heads, std::max<std::int64_t>(units, 1));
 }
 
-AttentionRoute choose_route(std::int64_t most_rows_in_place, std::int64_t heads, const AttentionTraits& traits,
-                            const AttentionPlan& plan) {
+// Rows of a unit that packs its keys for itself: as many as the cache holds, but eight units for a lane, so that the
+// last ones to end leave at most an eighth of the time unused.
+std::int64_t rows_of_copy(const kernels::AttentionKernels& kernels, const AttentionSizes& sizes,
+                          const AttentionPlan& plan) noexcept {
+  const std::int64_t floats_of_row = sizes.head_dim + plan.padded_value_dim + kernels.lanes;
+  std::int64_t most = kRowBytes / (floats_of_row * static_cast<std::int64_t>(sizeof(float)));
+  if (plan.lanes > 1) {
+    const double rows = static_cast<double>(sizes.batch * sizes.key_value_heads) * static_cast<double>(plan.rows);
+    most = static_cast<std::int64_t>(std::min(static_cast<double>(most), rows / (8.0 * plan.lanes)));
+  }
+  const std::int64_t units = divide_up(plan.rows, std::max(most, kRowBlock));
+  return round_up(divide_up(plan.rows, units), kernels.query_rows);
+}
+
+AttentionRoute choose_route(std::int64_t most_rows_in_place, std::int64_t heads, const AttentionSizes& sizes,
+                            const AttentionPlan& plan, std::int64_t rows_of_copy) noexcept {
   if (plan.rows <= most_rows_in_place) {
     const std::int64_t units = heads / std::max<std::int64_t>(plan.unit_heads, 1);
     const bool split = plan.lanes > 1 && units < 4 * plan.lanes && plan.key_blocks > 1;
     return split ? AttentionRoute::split_keys : AttentionRoute::in_place;
   }
-  // With eight units a lane, the last ones to end leave at most an eighth of the time unused.
-  const bool enough_units = plan.lanes == 1 || static_cast<double>(heads) * traits.equal_sequences >= 8.0 * plan.lanes;
-  return enough_units ? AttentionRoute::packed_by_head : AttentionRoute::packed_first;
+  if (plan.lanes == 1 || rows_of_copy >= std::min(plan.rows, kFewRowsOfCopy)) return AttentionRoute::packed_by_block;
+  const double packed = 4.0 * static_cast<double>(heads) * static_cast<double>(sizes.key_length) *
+                        static_cast<double>(sizes.head_dim + plan.padded_value_dim);
+  return packed <= static_cast<double>(kMostBytesPackedFirst) ? AttentionRoute::packed_first
+                                                              : AttentionRoute::packed_by_block;
+}
+
+std::int64_t rows_of_unit(const AttentionPlan& plan, std::int64_t heads, int query_rows,
+                          std::int64_t rows_of_copy) noexcept {
+  if (plan.route == AttentionRoute::packed_by_block) return rows_of_copy;
+  if (plan.route != AttentionRoute::packed_first) return kInPlaceTiles * query_rows;
+  // Smaller row blocks where there would be too few of them for the lanes.
+  const std::int64_t tiles = divide_up(plan.rows, query_rows);
+  std::int64_t block_tiles = kRowBlock / query_rows;
+  while (block_tiles > 1 && heads * divide_up(tiles, block_tiles) < 8 * plan.lanes) block_tiles /= 2;
+  return block_tiles * query_rows;
 }
 
 // A copy of the values with its rows side by side costs a pass over them and saves translating a page for every row: 1
@@ -98,7 +134,8 @@ void lay_out_lane(const kernels::AttentionKernels& kernels, const AttentionSizes
   lane.row_masks = layout.add<const std::uint8_t*>(rows);
   lane.row_biases = layout.add<const float*>(rows);
   lane.dropout_places = layout.add<kernels::DropoutPlace>(rows);
-  const bool packs = plan.route == AttentionRoute::packed_by_head;
+  lane.tiles = layout.add<std::uint8_t>(divide_up(plan.row_block, even_share(plan.row_block, kernels.query_rows)));
+  const bool packs = plan.route == AttentionRoute::packed_by_block;
   lane.packed_keys = layout.add<float>(packs ? plan.packed_keys_size : 0);
   lane.packed_values = layout.add<float>(packs ? plan.packed_values_size : 0);
   lane.bytes = layout.bytes();
@@ -127,19 +164,14 @@ AttentionPlan plan_attention(const Engine& engine, const kernels::AttentionKerne
   plan.lanes = runtime::lanes_for(engine, most_units, estimated_nanoseconds(kernels, sizes));
   const std::int64_t most_rows_in_place = kInPlaceTiles * kernels.query_rows;
   plan.unit_heads = plan.rows <= most_rows_in_place ? sweep_heads(sizes, traits, plan) : 1;
-  plan.route = choose_route(most_rows_in_place, heads, traits, plan);
-
-  // Smaller row blocks where there would be too few of them for the lanes.
-  std::int64_t block_tiles = kRowBlock / kernels.query_rows;
-  while (plan.route == AttentionRoute::packed_first && block_tiles > 1 &&
-         heads * ((tiles + block_tiles - 1) / block_tiles) < 8 * plan.lanes) {
-    block_tiles /= 2;
-  }
-  const bool packed = plan.route == AttentionRoute::packed_by_head || plan.route == AttentionRoute::packed_first;
-  plan.row_block = std::min(plan.rows, packed ? block_tiles * kernels.query_rows : most_rows_in_place);
+  const std::int64_t copied_rows = rows_of_copy(kernels, sizes, plan);
+  plan.route = choose_route(most_rows_in_place, heads, sizes, plan, copied_rows);
+  plan.row_block = std::min(plan.rows, rows_of_unit(plan, heads, kernels.query_rows, copied_rows));
+  const bool packed = plan.route == AttentionRoute::packed_by_block || plan.route == AttentionRoute::packed_first;
   plan.pack_values = packed && values_want_packing(kernels, sizes, traits, plan.rows);
   plan.value_panel_width = std::min<std::int64_t>(kernels.value_panel, plan.padded_value_dim);
-  plan.packed_length = plan.route == AttentionRoute::packed_by_head ? traits.longest_sequence : sizes.key_length;
+  plan.packed_length =
+      plan.route == AttentionRoute::packed_by_block ? std::min(plan.key_block, sizes.key_length) : sizes.key_length;
   plan.value_panel_stride = plan.value_panel_width * plan.packed_length;
   // The last panel of a sequence is only as wide as keys are left, and the tiles read whole vectors of it.
   if (packed) plan.packed_keys_size = round_up(plan.packed_length * sizes.head_dim + kernels.lanes, 32);
@@ -167,15 +199,12 @@ AttentionPlan plan_attention(const Engine& engine, const kernels::AttentionKerne
 
 std::size_t attention_plan_bytes(const Engine& engine, const kernels::AttentionKernels& kernels,
                                  const AttentionSizes& sizes) noexcept {
-  AttentionTraits traits{true, false, true, sizes.key_length, 1.0};
-  const std::size_t heads_apart = plan_attention(engine, kernels, sizes, traits).bytes;
-  traits.heads_apart = false;
-  const AttentionPlan alone = plan_attention(engine, kernels, sizes, traits);
-  // Packed sequences, each unit packing its own: none is longer than this, or there would not be enough units.
-  const std::int64_t heads = sizes.batch * sizes.key_value_heads;
-  traits.longest_sequence = std::min(sizes.key_length, sizes.key_length * heads / (8 * alone.lanes) + 1);
-  traits.equal_sequences = static_cast<double>(sizes.key_length);
-  return std::max({heads_apart, alone.bytes, plan_attention(engine, kernels, sizes, traits).bytes});
+  const auto bytes = [&](bool heads_apart) {
+    return plan_attention(engine, kernels, sizes,
+                          {.with_probabilities = true, .values_aligned = false, .heads_apart = heads_apart})
+        .bytes;
+  };
+  return std::max(bytes(true), bytes(false));
 }
 
 }  // namespace headlight::ops

@@ -17,9 +17,9 @@ enum class AttentionRoute : std::uint8_t {
   in_place,
   // Few rows and many keys: unit (sample, some key/value heads, key block), then an ordered merge.
   split_keys,
-  // Unit (sample, sequence, key/value head), which packs its keys for itself.
-  packed_by_head,
-  // All keys are packed first; unit (sample, key/value head, block of rows).
+  // Unit (sample, key/value head, block of rows), which packs one block of keys after the other for itself.
+  packed_by_block,
+  // The same units, few rows in each: all keys are packed first.
   packed_first,
 };
 
@@ -30,9 +30,6 @@ struct AttentionTraits {
   bool values_aligned;
   // Each head of keys and values lies by itself; else side by side at each position ([L, H, D] memory).
   bool heads_apart;
-  // The longest of the packed sequences in keys, and their work in units of its square; key_length and 1 for one alone.
-  std::int64_t longest_sequence;
-  double equal_sequences;
 };
 
 // Byte offsets into one lane's scratch memory.
@@ -49,6 +46,7 @@ struct AttentionLane {
   std::size_t row_masks;
   std::size_t row_biases;
   std::size_t dropout_places;
+  std::size_t tiles;
   std::size_t packed_keys;
   std::size_t packed_values;
   std::size_t bytes;
@@ -66,7 +64,7 @@ struct AttentionPlan {
   std::int64_t padded_value_dim;
 
   bool pack_values;
-  std::int64_t packed_length;     // keys that are packed together
+  std::int64_t packed_length;     // keys that are packed together: all, or a block
   std::int64_t packed_keys_size;  // floats for them
   std::int64_t packed_values_size;
   std::int64_t value_panel_width;  // of packed values
@@ -85,6 +83,12 @@ struct AttentionPlan {
   std::size_t row_sum;
   std::size_t bytes;
 };
+
+// n in as few parts of at most `most` as can be, and those as even as can be: the largest.
+[[nodiscard]] constexpr std::int64_t even_share(std::int64_t n, std::int64_t most) noexcept {
+  const std::int64_t parts = (n + most - 1) / most;
+  return parts == 0 ? most : (n + parts - 1) / parts;
+}
 
 // Keys of a block for these head dims.
 [[nodiscard]] std::int64_t attention_key_block(const AttentionSizes& sizes) noexcept;

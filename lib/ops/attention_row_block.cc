@@ -6,12 +6,6 @@
 namespace headlight::ops {
 namespace {
 
-// n in as few parts of at most `most` as can be, and those as even as can be: the largest.
-std::int64_t even_share(std::int64_t n, std::int64_t most) noexcept {
-  const std::int64_t parts = (n + most - 1) / most;
-  return (n + parts - 1) / parts;
-}
-
 // Keys and values of a tile that the second-level cache holds and the prefetchers of the hardware bring in time.
 constexpr std::int64_t kSmallFloats = 32 << 10;
 
@@ -36,12 +30,13 @@ void record_row(const AttentionCall& call, std::int64_t sample, const RowPlace& 
   }
 }
 
-// Packed values are read instead of the tensor's, for they are in a cache.
-bool values_are_finite(const AttentionCall& call, const kernels::AttentionBlock& block, const float* value) noexcept {
+// Of keys [first, last) of the block. Packed values are read instead of the tensor's, for they are in a cache.
+bool values_are_finite(const AttentionCall& call, const kernels::AttentionBlock& block, const float* value,
+                       std::int64_t first, std::int64_t last) noexcept {
   const std::int64_t width = call.kernels.value_panel;
   for (std::int64_t column = 0; column < block.value_dim; column += width) {
-    if (!call.kernels.all_finite(value + column / width * block.value_panel_stride, block.value_stride, block.keys,
-                                 std::min(width, block.value_dim - column))) {
+    if (!call.kernels.all_finite(value + column / width * block.value_panel_stride + first * block.value_stride,
+                                 block.value_stride, last - first, std::min(width, block.value_dim - column))) {
       return false;
     }
   }
@@ -71,7 +66,9 @@ RowBlock::RowBlock(const AttentionCall& call, int lane, const RowRange& range, c
       intervals_(call.lane_part<KeyInterval>(lane, call.plan.lane.intervals)),
       count_(range.last - range.first),
       tile_rows_(even_share(count_, call.kernels.query_rows)),
-      even_rows_(call.sizes.group == 1 || range.first / call.sizes.group == (range.last - 1) / call.sizes.group) {
+      even_rows_(call.sizes.group == 1 || range.first / call.sizes.group == (range.last - 1) / call.sizes.group),
+      tiles_(call.lane_part<Tile>(lane, call.plan.lane.tiles)) {
+  for (std::int64_t r = 0, tile = 0; r < count_; r += tile_rows_) tiles_[tile++] = Tile::empty;
   find_intervals();
 }
 
@@ -159,9 +156,9 @@ void RowBlock::attend(std::int64_t first_key, std::int64_t last_key, const RowSt
   block.value_dim = call_.sizes.value_dim;
   block.query_stride = query_stride_;
   block.key_stride = call_.key.stride(1);
-  block.values_padded = packed_.values != nullptr;
-  block.value_stride = packed_.values != nullptr ? plan.value_panel_width : call_.value.stride(1);
-  block.value_panel_stride = packed_.values != nullptr ? plan.value_panel_stride : call_.kernels.value_panel;
+  block.values_padded = plan.pack_values;
+  block.value_stride = plan.pack_values ? plan.value_panel_width : call_.value.stride(1);
+  block.value_panel_stride = plan.pack_values ? plan.value_panel_stride : call_.kernels.value_panel;
   block.exponent_scale = call_.exponent_scale;
   block.scores = call_.lane_part<float>(lane_, plan.lane.scores);
   block.scores_stride = plan.scores_stride;
@@ -172,22 +169,44 @@ void RowBlock::attend(std::int64_t first_key, std::int64_t last_key, const RowSt
   block.dropout = drops ? &call_.dropout : nullptr;
 
   for (std::int64_t key = first_key / plan.key_block * plan.key_block; key < last_key; key += plan.key_block) {
-    const std::int64_t tensor_key = sequence_.first_key + key;
     block.keys = std::min(plan.key_block, sequence_.keys - key);
-    block.first_key = tensor_key;
-    block.sequence_key = key;
-    block.key = &call_.key(range_.sample, tensor_key, range_.key_value_head, 0);
-    const std::int64_t packed_key = tensor_key - packed_.first_key;
-    block.key_panels = packed_.keys != nullptr ? packed_.keys + packed_key * block.head_dim : nullptr;
-    const float* value = &call_.value(range_.sample, tensor_key, range_.key_value_head, 0);
-    block.value = packed_.values != nullptr ? packed_.values + packed_key * plan.value_panel_width : value;
+    const std::int64_t first_seen = std::max<std::int64_t>(first_key - key, 0);
+    const std::int64_t last_seen = std::min(last_key - key, block.keys);
+    place_key_block(block, key, first_seen, last_seen);
     block.values_not_finite = false;
     for (std::int64_t head = 0; call_.options.mask && head < range_.heads; ++head) {
       const float* of_head = block.value + head * call_.value.stride(2);
-      block.values_not_finite = block.values_not_finite || !values_are_finite(call_, block, of_head);
+      block.values_not_finite =
+          block.values_not_finite || !values_are_finite(call_, block, of_head, first_seen, last_seen);
     }
     attend_key_block(block, key, states, finish);
   }
+}
+
+void RowBlock::place_key_block(kernels::AttentionBlock& block, std::int64_t first_key, std::int64_t first_seen,
+                               std::int64_t last_seen) const noexcept {
+  const AttentionPlan& plan = call_.plan;
+  const std::int64_t tensor_key = sequence_.first_key + first_key;
+  block.first_key = tensor_key;
+  block.sequence_key = first_key;
+  block.key = &call_.key(range_.sample, tensor_key, range_.key_value_head, 0);
+  block.value = &call_.value(range_.sample, tensor_key, range_.key_value_head, 0);
+  if (packed_.keys != nullptr) block.key_panels = packed_.keys + tensor_key * block.head_dim;
+  if (packed_.values != nullptr) block.value = packed_.values + tensor_key * plan.value_panel_width;
+  if (plan.route != AttentionRoute::packed_by_block) return;
+
+  const std::int64_t panel = call_.kernels.key_panel;
+  const std::int64_t begin = first_seen / panel * panel;
+  const std::int64_t end = std::min((last_seen + panel - 1) / panel * panel, block.keys);
+  auto* keys = call_.lane_part<float>(lane_, plan.lane.packed_keys);
+  call_.kernels.pack_keys(block.key + begin * block.key_stride, block.key_stride, end - begin, block.head_dim,
+                          keys + begin * block.head_dim);
+  block.key_panels = keys;
+  if (!plan.pack_values) return;
+  auto* values = call_.lane_part<float>(lane_, plan.lane.packed_values);
+  call_.kernels.pack_values(block.value + begin * call_.value.stride(1), call_.value.stride(1), end - begin,
+                            block.value_dim, values + begin * plan.value_panel_width, plan.value_panel_stride);
+  block.value = values;
 }
 
 // One block of keys for all tiles of rows.
@@ -232,7 +251,7 @@ void RowBlock::attend_key_block(kernels::AttentionBlock& block, std::int64_t fir
 }
 
 void RowBlock::attend_tile(const kernels::AttentionBlock& block, const RowStates& states) const noexcept {
-  if (packed_.keys != nullptr) return call_.kernels.attend_block(block);
+  if (block.key_panels != nullptr) return call_.kernels.attend_block(block);
   const std::int64_t row_floats = call_.sizes.head_dim + call_.sizes.value_dim;
   call_.kernels.attend_sweep({.block = block,
                               .heads = range_.heads,

@@ -41,9 +41,6 @@ void finish_empty_row(const AttentionCall& call, std::int64_t sample, const RowP
 
 class RowBlock {
  public:
-  // At most kMaxTiles tiles of rows.
-  static constexpr std::int64_t kMaxTiles = 32;
-
   RowBlock(const AttentionCall& call, int lane, const RowRange& range, const AttentionSequence& sequence,
            PackedHead packed) noexcept;
 
@@ -66,6 +63,10 @@ class RowBlock {
   void prepare_masks() noexcept;
   void prepare_dropout() noexcept;
   void attend(std::int64_t first_key, std::int64_t last_key, const RowStates& states, bool finish) noexcept;
+  // Where the kernels find the keys and values of the block that starts at key `first_key` of the sequence; packs those
+  // in [first_seen, last_seen) where the plan wants it.
+  void place_key_block(kernels::AttentionBlock& block, std::int64_t first_key, std::int64_t first_seen,
+                       std::int64_t last_seen) const noexcept;
   void attend_key_block(kernels::AttentionBlock& block, std::int64_t first_key, const RowStates& states,
                         bool finish) noexcept;
   // Tile `block`, of all heads.
@@ -95,7 +96,7 @@ class RowBlock {
   // Of the tile in work, in the key block in work.
   std::int32_t begin_[kMaxRowsOfTile];
   std::int32_t end_[kMaxRowsOfTile];
-  Tile tiles_[kMaxTiles] = {};
+  Tile* tiles_;
 };
 
 }  // namespace headlight::ops

@@ -71,10 +71,10 @@ void pack_head(const AttentionCall& call, std::int64_t sample, std::int64_t key_
     const std::int64_t end = on_grid(last);
     if (begin >= end) continue;
     call.kernels.pack_keys(&call.key(sample, begin, key_value_head, 0), call.key.stride(1), end - begin, sizes.head_dim,
-                           packed.keys + (begin - packed.first_key) * sizes.head_dim);
+                           packed.keys + begin * sizes.head_dim);
     if (packed.values != nullptr) {
       call.kernels.pack_values(&call.value(sample, begin, key_value_head, 0), call.value.stride(1), end - begin,
-                               sizes.value_dim, packed.values + (begin - packed.first_key) * plan.value_panel_width,
+                               sizes.value_dim, packed.values + begin * plan.value_panel_width,
                                plan.value_panel_stride);
     }
   }
@@ -85,10 +85,6 @@ void attend_rows(const AttentionCall& call, int lane, const RowRange& range, Pac
     if (sequence == nullptr) return write_padding(call, rows);
     RowBlock(call, lane, rows, *sequence, packed).run(lane_states(call, lane));
   });
-}
-
-void sweep_rows(const AttentionCall& call, int lane, const RowRange& range) noexcept {
-  attend_rows(call, lane, range, {});
 }
 
 void sweep_partially(const AttentionCall& call, int lane, const RowRange& range, std::int64_t block_index) noexcept {

@@ -64,12 +64,10 @@ inline void set_mask_strides(const AttentionOptions& options, kernels::Attention
   if (options.bias) masks.bias_key_stride = options.bias.extent(3) == 1 ? 0 : 1;
 }
 
-// Keys and values of one (sample, key/value head), packed or null. Key j of the tensor begins at float
-// (j − first_key) · head_dim.
+// Keys and values of one (sample, key/value head), packed or null. Key j of the tensor begins at float j · head_dim.
 struct PackedHead {
   float* keys = nullptr;
   float* values = nullptr;
-  std::int64_t first_key = 0;
 };
 
 // Rows [first, last) of each of `heads` key/value heads of a sample, counted over Lq · group.
@@ -85,11 +83,9 @@ struct RowRange {
 void pack_head(const AttentionCall& call, std::int64_t sample, std::int64_t key_value_head, std::int64_t first,
                std::int64_t last, PackedHead packed) noexcept;
 
-// Everything for those rows of one head, from query to out; at most row_block of them.
+// Everything for those rows, from query to out; at most row_block of them. Without `packed` the keys are packed block
+// by block, or read where they lie, as the plan says.
 void attend_rows(const AttentionCall& call, int lane, const RowRange& range, PackedHead packed) noexcept;
-
-// The same for all rows of a few heads, whose keys and values are read where they lie.
-void sweep_rows(const AttentionCall& call, int lane, const RowRange& range) noexcept;
 
 // Key block `block` alone, into the call's partial states.
 void sweep_partially(const AttentionCall& call, int lane, const RowRange& range, std::int64_t block) noexcept;

@@ -56,13 +56,14 @@ View<T, 4> part(View<T, 4> view, int axis, std::int64_t first, std::int64_t coun
 
 TEST_P(AttentionPromises, SameBitsForAnyNumberOfThreads) {
   std::vector<AttentionCase> cases = {
-      square(1, 300, 2, 2, 64),  // keys packed first
-      square(40, 40, 4, 2, 20),  // packed by head
-      square(20, 1, 4, 4, 16),   // one query each
-      square(1, 1, 4, 2, 72),    // keys split
+      square(1, 300, 2, 2, 64),   // keys packed first, where there are several threads
+      square(40, 40, 4, 2, 20),   // packed block by block
+      square(1, 700, 1, 1, 200),  // packed block by block for several blocks of rows, by one thread
+      square(20, 1, 4, 4, 16),    // one query each
+      square(1, 1, 4, 2, 72),     // keys split
   };
-  cases[2].key_length = 700;
-  cases[3].key_length = 5000;
+  cases[3].key_length = 700;
+  cases[4].key_length = 5000;
   AttentionCase packed = square(1, 400, 2, 2, 33);
   packed.query_offsets = {0, 3, 3, 170, 180, 400};
   packed.causal = Causal::top_left;
@@ -313,6 +314,15 @@ TEST_P(AttentionPromises, AllocatesNothingTheSecondTimeNorAfterReserve) {
         EXPECT_LE(engine.scratch_bytes(), workspace_bytes(engine, shape) + 4096);
       }
     }
+  }
+}
+
+TEST_P(AttentionPromises, ScratchDoesNotGrowWithTheLength) {
+  for (const int threads : {1, 2}) {
+    const Engine engine(options(threads));
+    const std::int64_t length = 1'000'000;
+    // Two numbers of each row are kept where probabilities are asked for.
+    EXPECT_LE(workspace_bytes(engine, {1, length, length, 4, 2, 64, 64}), 4 * length * 8 + threads * (4 << 20));
   }
 }
 
