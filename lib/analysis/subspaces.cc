@@ -3,6 +3,7 @@
 #include <string>
 
 #include "analysis/linear_algebra.h"
+#include "analysis/rows.h"
 #include "headlight/analysis/diversity.h"
 #include "headlight/gemm.h"
 #include "ops/check.h"
@@ -24,15 +25,6 @@ std::vector<double> rows_of(const View<const float, 2>& matrix, std::int64_t fir
 void check_finite(std::string_view operation, const char* name, const std::vector<double>& values) {
   if (std::all_of(values.begin(), values.end(), [](double value) { return std::isfinite(value); })) return;
   ops::fail(operation, std::string(name) + " holds a NaN or an infinity, expected finite numbers");
-}
-
-std::int64_t rows_of_head(std::string_view operation, const View<const float, 2>& weight, std::int64_t heads) {
-  ops::check_view(operation, "weight", weight);
-  if (heads < 1 || weight.extent(0) % heads != 0) {
-    ops::fail(operation, "weight has " + std::to_string(weight.extent(0)) + " rows, expected a multiple of the " +
-                             std::to_string(heads) + " heads");
-  }
-  return weight.extent(0) / heads;
 }
 
 }  // namespace
@@ -119,33 +111,6 @@ std::vector<Measure> subspace_overlaps(Engine& engine, View<const float, 2> weig
     }
   }
   return overlaps;
-}
-
-Measure orthogonality_penalty(View<const float, 2> weight, std::int64_t heads) {
-  const std::int64_t rows = rows_of_head("orthogonality_penalty", weight, heads);
-  const auto product = [&](std::int64_t a, std::int64_t b) {
-    double sum = 0;
-    for (std::int64_t i = 0; i < rows; ++i) {
-      for (std::int64_t d = 0; d < weight.extent(1); ++d) {
-        sum += static_cast<double>(weight(a * rows + i, d)) * static_cast<double>(weight(b * rows + i, d));
-      }
-    }
-    return sum;
-  };
-  std::vector<double> norms;
-  for (std::int64_t head = 0; head < heads; ++head) {
-    norms.push_back(std::sqrt(product(head, head)));
-    if (norms.back() == 0) return Undefined::zero;
-  }
-  // The diagonal of Ŵ Ŵᵀ − I is 0.
-  double penalty = 0;
-  for (std::int64_t a = 0; a < heads; ++a) {
-    for (std::int64_t b = a + 1; b < heads; ++b) {
-      const double cosine = product(a, b) / norms[static_cast<std::size_t>(a)] / norms[static_cast<std::size_t>(b)];
-      penalty += 2 * cosine * cosine;
-    }
-  }
-  return penalty;
 }
 
 }  // namespace headlight::analysis

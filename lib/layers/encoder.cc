@@ -32,7 +32,8 @@ TransformerLayerOptions layer_options(const EncoderOptions& options) {
           .activation = options.activation,
           .layer_norm_epsilon = options.layer_norm_epsilon,
           .dropout = options.dropout,
-          .merge = options.merge};
+          .merge = options.merge,
+          .orthogonal = options.orthogonal};
 }
 
 // [N, E] as [1, N, E].

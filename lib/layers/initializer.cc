@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
+#include <vector>
 
 #include "runtime/random.h"
 
@@ -13,6 +15,27 @@ void Initializer::uniform(std::span<float> values, float bound) noexcept {
 
 void Initializer::xavier(std::span<float> values, std::int64_t fan_in, std::int64_t fan_out) noexcept {
   uniform(values, static_cast<float>(std::sqrt(6.0 / static_cast<double>(fan_in + fan_out))));
+}
+
+// Gram–Schmidt, twice over, in float64: what is left of a row of independent numbers beside those before it.
+void Initializer::orthogonal(std::span<float> values, std::int64_t columns, std::int64_t fan_out) {
+  uniform(values, 1.0f);
+  const auto width = static_cast<std::size_t>(columns);
+  const double length = std::sqrt(2.0 * static_cast<double>(columns) / static_cast<double>(columns + fan_out));
+  std::vector<double> rows(values.begin(), values.end());
+  for (std::size_t row = 0; row * width < rows.size(); ++row) {
+    double* const x = rows.data() + row * width;
+    for (int pass = 0; pass < 2; ++pass) {
+      for (std::size_t before = row / width * width; before < row; ++before) {
+        const double* const y = rows.data() + before * width;
+        const double along = std::inner_product(x, x + width, y, 0.0);
+        for (std::size_t d = 0; d < width; ++d) x[d] -= along * y[d];
+      }
+      const double norm = std::sqrt(std::inner_product(x, x + width, x, 0.0));
+      for (std::size_t d = 0; d < width; ++d) x[d] /= norm;
+    }
+    for (std::size_t d = 0; d < width; ++d) values[row * width + d] = static_cast<float>(length * x[d]);
+  }
 }
 
 void Initializer::constant(std::span<float> values, float value) noexcept {

@@ -16,6 +16,9 @@ class Initializer {
   void uniform(std::span<float> values, float bound) noexcept;
   // Xavier-uniform (Glorot & Bengio 2010): bound √(6 / (fan_in + fan_out)).
   void xavier(std::span<float> values, std::int64_t fan_in, std::int64_t fan_out) noexcept;
+  // Xavier's variance with orthonormal rows in place of independent ones (Saxe et al. 2014): as many in a row as the
+  // matrix [rows, columns] has columns. All rows are as long as Xavier's are on average.
+  void orthogonal(std::span<float> values, std::int64_t columns, std::int64_t fan_out);
   void constant(std::span<float> values, float value) noexcept;
 
  private:

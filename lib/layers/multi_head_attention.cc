@@ -138,7 +138,12 @@ void MultiHeadAttention::initialize_from(layers::Initializer& initializer) {
   for (const Group group : {kQuery, kKey, kValue}) {
     const View<const float, 2> weight = weight_of(group);
     float* values = projections_.data() + (weight.data - projections_.data());
-    initializer.xavier({values, static_cast<std::size_t>(weight.size())}, weight.extent(1), options_.width);
+    const std::span<float> drawn(values, static_cast<std::size_t>(weight.size()));
+    if (options_.orthogonal && group != kValue) {
+      initializer.orthogonal(drawn, weight.extent(1), options_.width);
+    } else {
+      initializer.xavier(drawn, weight.extent(1), options_.width);
+    }
   }
   initializer.constant(layers::values_of(projection_bias_), 0.0f);
   initializer.xavier(layers::values_of(output_), merged_columns(), options_.width);

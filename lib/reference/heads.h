@@ -216,6 +216,23 @@ inline double orthogonality_penalty(View<const double, 2> w) {
   return penalty;
 }
 
+// Rows of w [H·D, E] are those of heads: Σ_a≠b ‖w_a w_bᵀ‖²_F / (‖w_a w_aᵀ‖_F ‖w_b w_bᵀ‖_F).
+inline double subspace_penalty(View<const double, 2> w, std::int64_t heads) {
+  const std::int64_t rows = w.extent(0) / heads;
+  const Tensor<double, 2> products = linear_kernel(w);
+  Tensor<double, 2> squares({heads, heads});
+  for (std::int64_t i = 0; i < w.extent(0); ++i) {
+    for (std::int64_t j = 0; j < w.extent(0); ++j) squares(i / rows, j / rows) += products(i, j) * products(i, j);
+  }
+  double penalty = 0;
+  for (std::int64_t a = 0; a < heads; ++a) {
+    for (std::int64_t b = 0; b < heads; ++b) {
+      if (a != b) penalty += squares(a, b) / std::sqrt(squares(a, a) * squares(b, b));
+    }
+  }
+  return penalty;
+}
+
 // Li et al. 2018: −H⁻² Σ_ab cos(w_a, w_b) over rows, and −H⁻² Σ_ab w_a · w_b / rows for positions [H, R · L].
 inline double cosine_disagreement(View<const double, 2> w) {
   const Tensor<double, 2> products = linear_kernel(w);

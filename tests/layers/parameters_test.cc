@@ -222,5 +222,39 @@ TEST(Parameters, MoveWithTheirLayer) {
   EXPECT_TRUE(same_bits(after.view(), before.view()));
 }
 
+// W_Q and W_K alone, as long as they would be, and where there are more rows than columns as many at a time.
+TEST(Initialize, OrthogonalRowsAreSo) {
+  for (const std::int64_t key_width : {12, 5}) {
+    const MultiHeadAttentionOptions made = {
+        .width = 12, .heads = 3, .key_width = key_width, .packed_projection = false, .orthogonal = true};
+    MultiHeadAttentionOptions usual = made;
+    usual.orthogonal = false;
+    MultiHeadAttention layer(made), other(usual);
+    layer.initialize(5);
+    other.initialize(5);
+    for (const char* name : {"q_proj_weight", "k_proj_weight"}) {
+      const Weights weights = layer.weights();
+      const WeightView& weight = weights.at(name);
+      const std::int64_t columns = weight.shape[1];
+      const View<const float, 2> rows(weight.values.data(), {12, columns});
+      const double square = 2.0 * static_cast<double>(columns) / static_cast<double>(columns + 12);
+      for (std::int64_t a = 0; a < 12; ++a) {
+        for (std::int64_t b = a / columns * columns; b <= a; ++b) {
+          double product = 0;
+          for (std::int64_t d = 0; d < columns; ++d) {
+            product += static_cast<double>(rows(a, d)) * static_cast<double>(rows(b, d));
+          }
+          EXPECT_NEAR(product, a == b ? square : 0, 1e-6) << name << " " << a << " " << b;
+        }
+      }
+    }
+    const Weights weights = layer.weights(), others = other.weights();
+    for (const char* name : {"v_proj_weight", "out_proj.weight"}) {
+      const std::span<const float> a = weights.at(name).values, b = others.at(name).values;
+      EXPECT_TRUE(std::equal(a.begin(), a.end(), b.begin())) << name;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace headlight::test

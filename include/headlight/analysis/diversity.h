@@ -1,4 +1,5 @@
-// How different heads are made: the subspaces of their projections, and the terms that training may use to part them.
+// How different heads are made: the subspaces of their projections, the terms that training may use to part them, and
+// how much the loss would miss a head.
 #pragma once
 
 #include <cstdint>
@@ -7,6 +8,8 @@
 
 #include "headlight/analysis/measure.h"
 #include "headlight/engine.h"
+#include "headlight/layers/multi_head_attention.h"
+#include "headlight/parameters.h"
 #include "headlight/tensor.h"
 
 namespace headlight::analysis {
@@ -23,16 +26,64 @@ namespace headlight::analysis {
 [[nodiscard]] HEADLIGHT_API std::vector<Measure> subspace_overlaps(Engine& engine, View<const float, 2> weight,
                                                                    std::int64_t heads);
 
+// Where the gradient of a penalty goes: `into` += scale · ∂penalty/∂x, of the shape of x. Nothing is added where the
+// penalty has no value, or where `into` is not given.
+template <int Rank>
+struct PenaltyGradient {
+  View<float, Rank> into{};
+  double scale = 1;
+};
+
 // ‖Ŵ Ŵᵀ − I‖²_F, where row h of Ŵ is the head's part [D, E] of `weight` [H·D, E], flattened and divided by its norm: 0
 // where all are at right angles, H² − H where they are the same up to their sign. Undefined::zero where a head's part
 // is all zeros.
-[[nodiscard]] HEADLIGHT_API Measure orthogonality_penalty(View<const float, 2> weight, std::int64_t heads);
+HEADLIGHT_API Measure orthogonality_penalty(View<const float, 2> weight, std::int64_t heads,
+                                            const PenaltyGradient<2>& gradient = {});
+
+// The same for what heads span rather than for each of their numbers: Σ_a≠b ‖W_a W_bᵀ‖²_F / (‖W_a W_aᵀ‖_F ‖W_b W_bᵀ‖_F)
+// over the heads' parts [D, E] of `weight` [H·D, E]: 0 where their row spaces are at right angles, H² − H where they
+// are the same and used alike; no rotation within a head changes it. By the engine's gemm, so within 1e-6.
+HEADLIGHT_API Measure subspace_penalty(Engine& engine, View<const float, 2> weight, std::int64_t heads,
+                                       const PenaltyGradient<2>& gradient = {});
 
 // Disagreement of heads (Li et al. 2018), between −1 (all the same) and 1. Of their values or outputs x [N, H, D]:
 // −H⁻² Σ_ab cos(x_a, x_b), each head's rows as one vector. Undefined::zero where a head is all zeros.
-[[nodiscard]] HEADLIGHT_API Measure output_disagreement(View<const float, 3> x);
+HEADLIGHT_API Measure output_disagreement(View<const float, 3> x, const PenaltyGradient<3>& gradient = {});
 // Of their positions: −H⁻² Σ_ab Σ_ij α_a,ij α_b,ij / R over softmax weights [H, R, L], between −1 and 0.
 [[nodiscard]] HEADLIGHT_API Measure position_disagreement(View<const float, 3> weights);
+
+// How much each term counts beside the loss; 0: not at all, and nothing is computed for it.
+struct DiversityWeights {
+  double subspaces = 0;      // of the mean over layers of the subspace penalties of W_Q and W_K, each over H² − H
+  double orthogonality = 0;  // the same with orthogonality_penalty()
+  double disagreement = 0;   // of the mean over layers of −output_disagreement()
+};
+
+// What training may have beside its loss, so that heads part. In a step:
+//   DiversityPenalty penalty(layers, heads, weights);
+//   encoder.backward(engine, input, saved, hidden_gradient, &penalty);  // heads' outputs, on the way
+//   penalty.add(engine, parameters);                                     // W_Q and W_K
+//   loss += penalty.take();
+// Gradients are added to those that are there; a layer whose heads have no direction adds nothing.
+class HEADLIGHT_API DiversityPenalty final : public HeadVisitor {
+ public:
+  // Throws std::invalid_argument for layers or heads < 1 and for weights that are negative or not finite.
+  DiversityPenalty(std::int64_t layers, std::int64_t heads, const DiversityWeights& weights);
+
+  void visit(Engine& engine, std::int64_t layer, View<const float, 3> outputs, View<float, 3> gradient) override;
+  // Of every parameter whose name ends in in_proj_weight, q_proj_weight or k_proj_weight.
+  void add(Engine& engine, std::span<const Parameter> parameters);
+  // The value since the last call.
+  [[nodiscard]] double take() noexcept;
+
+ private:
+  void add(Engine& engine, View<const float, 2> weight, std::int64_t heads, View<float, 2> gradient);
+
+  std::int64_t layers_;
+  std::int64_t heads_;
+  DiversityWeights weights_;
+  double value_ = 0;
+};
 
 // Importance of a head: the mean over samples of |Σ head · ∂L/∂head|, the sum over the sample's rows and columns, which
 // is how much the loss changes when the head is scaled (Michel et al. 2019).

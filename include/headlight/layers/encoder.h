@@ -28,6 +28,8 @@ struct EncoderOptions {
   float dropout = 0.1f;
   // How the heads of each layer become one representation again.
   Merge merge = Merge::concatenate;
+  // Whether initialize() begins with heads in spaces at right angles; see MultiHeadAttentionOptions.
+  bool orthogonal = false;
 };
 
 // N tokens of n sequences, one after another. There is no padding: a token that must not be seen is left out, and the

@@ -41,6 +41,8 @@ struct MultiHeadAttentionOptions {
   // Of the probabilities, in training: in [0, 1).
   float dropout = 0.0f;
   Merge merge = Merge::concatenate;
+  // Whether initialize() draws W_Q and W_K with orthonormal rows, so that heads begin in spaces at right angles.
+  bool orthogonal = false;
 };
 
 // Which of query, key and value are the same tensor, and so share a product.

@@ -31,6 +31,8 @@ struct TransformerLayerOptions {
   bool bias = true;
   // How the heads of each attention become one representation again.
   Merge merge = Merge::concatenate;
+  // Whether initialize() begins with heads in spaces at right angles; see MultiHeadAttentionOptions.
+  bool orthogonal = false;
 };
 
 // Self-attention, then feed-forward. Parameters as in nn.TransformerEncoderLayer: self_attn.*, linear1.*, linear2.*,

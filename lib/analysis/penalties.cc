@@ -1,0 +1,198 @@
+// What training may ask of heads beside the loss, each term with its gradient.
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "analysis/rows.h"
+#include "headlight/analysis/diversity.h"
+#include "headlight/gemm.h"
+#include "ops/check.h"
+
+namespace headlight::analysis {
+namespace {
+
+void check_gradient(std::string_view operation, const View<const float, 2>& weight,
+                    const PenaltyGradient<2>& gradient) {
+  if (!gradient.into) return;
+  ops::check_view(operation, "gradient", gradient.into);
+  ops::check_shape(operation, "gradient", gradient.into.shape, weight.shape, "the shape of weight");
+}
+
+// a [H, H], symmetric.
+class HeadPairs {
+ public:
+  explicit HeadPairs(std::int64_t heads) : heads_(heads), values_(static_cast<std::size_t>(heads * heads)) {}
+  [[nodiscard]] double& operator()(std::int64_t a, std::int64_t b) noexcept {
+    return values_[static_cast<std::size_t>(a * heads_ + b)];
+  }
+
+ private:
+  std::int64_t heads_;
+  std::vector<double> values_;
+};
+
+}  // namespace
+
+// With c_ab = ŵ_a · ŵ_b the penalty is Σ_a≠b c_ab², and its gradient by w_a is 4 Σ_b≠a c_ab (ŵ_b − c_ab ŵ_a) / ‖w_a‖.
+Measure orthogonality_penalty(View<const float, 2> weight, std::int64_t heads, const PenaltyGradient<2>& gradient) {
+  constexpr std::string_view kName = "orthogonality_penalty";
+  const std::int64_t rows = rows_of_head(kName, weight, heads);
+  check_gradient(kName, weight, gradient);
+  const auto at = [&](std::int64_t head, std::int64_t i, std::int64_t d) {
+    return static_cast<double>(weight(head * rows + i, d));
+  };
+  HeadPairs cosines(heads);
+  std::vector<double> norms(static_cast<std::size_t>(heads));
+  for (std::int64_t a = 0; a < heads; ++a) {
+    for (std::int64_t b = 0; b <= a; ++b) {
+      double sum = 0;
+      for (std::int64_t i = 0; i < rows; ++i) {
+        for (std::int64_t d = 0; d < weight.extent(1); ++d) sum += at(a, i, d) * at(b, i, d);
+      }
+      cosines(a, b) = cosines(b, a) = sum;
+    }
+    norms[static_cast<std::size_t>(a)] = std::sqrt(cosines(a, a));
+    if (cosines(a, a) == 0) return Undefined::zero;
+  }
+  double penalty = 0;
+  for (std::int64_t a = 0; a < heads; ++a) {
+    for (std::int64_t b = 0; b < heads; ++b) {
+      cosines(a, b) /= norms[static_cast<std::size_t>(a)] * norms[static_cast<std::size_t>(b)];
+      if (a != b) penalty += cosines(a, b) * cosines(a, b);
+    }
+  }
+  if (!gradient.into || !std::isfinite(penalty)) return penalty;
+  for (std::int64_t a = 0; a < heads; ++a) {
+    const double scale = 4 * gradient.scale / norms[static_cast<std::size_t>(a)];
+    for (std::int64_t i = 0; i < rows; ++i) {
+      for (std::int64_t d = 0; d < weight.extent(1); ++d) {
+        double sum = 0;
+        for (std::int64_t b = 0; b < heads; ++b) {
+          if (b == a) continue;
+          const double along = cosines(a, b) * at(a, i, d) / norms[static_cast<std::size_t>(a)];
+          sum += cosines(a, b) * (at(b, i, d) / norms[static_cast<std::size_t>(b)] - along);
+        }
+        gradient.into(a * rows + i, d) += static_cast<float>(scale * sum);
+      }
+    }
+  }
+  return penalty;
+}
+
+// With S = W Wᵀ, m_ab = ‖S_ab‖²_F and s_a = ‖S_aa‖_F the penalty is Σ_a≠b c_ab, c_ab = m_ab / (s_a s_b); its gradient
+// by W_a is 4 Σ_b≠a (S_ab W_b / (s_a s_b) − c_ab S_aa W_a / s_a²): a product T W with blocks of S scaled one by one.
+Measure subspace_penalty(Engine& engine, View<const float, 2> weight, std::int64_t heads,
+                         const PenaltyGradient<2>& gradient) {
+  constexpr std::string_view kName = "subspace_penalty";
+  const std::int64_t rows = rows_of_head(kName, weight, heads);
+  check_gradient(kName, weight, gradient);
+  Tensor<float, 2> products({heads * rows, heads * rows});
+  gemm(engine, weight, weight, products, {.transpose_b = Transpose::yes});
+  HeadPairs squares(heads);
+  for (std::int64_t i = 0; i < heads * rows; ++i) {
+    for (std::int64_t j = 0; j < heads * rows; ++j) {
+      squares(i / rows, j / rows) += static_cast<double>(products(i, j)) * static_cast<double>(products(i, j));
+    }
+  }
+  std::vector<double> norms;
+  for (std::int64_t a = 0; a < heads; ++a) {
+    norms.push_back(std::sqrt(squares(a, a)));
+    if (norms.back() == 0) return Undefined::zero;
+  }
+  double penalty = 0;
+  HeadPairs factors(heads);
+  for (std::int64_t a = 0; a < heads; ++a) {
+    const double norm = norms[static_cast<std::size_t>(a)];
+    double of_head = 0;
+    for (std::int64_t b = 0; b < heads; ++b) {
+      if (b == a) continue;
+      factors(a, b) = 4 * gradient.scale / (norm * norms[static_cast<std::size_t>(b)]);
+      of_head += squares(a, b) / (norm * norms[static_cast<std::size_t>(b)]);
+    }
+    factors(a, a) = -4 * gradient.scale * of_head / (norm * norm);
+    penalty += of_head;
+  }
+  if (!gradient.into || !std::isfinite(penalty)) return penalty;
+  for (std::int64_t i = 0; i < heads * rows; ++i) {
+    for (std::int64_t j = 0; j < heads * rows; ++j) {
+      products(i, j) = static_cast<float>(static_cast<double>(products(i, j)) * factors(i / rows, j / rows));
+    }
+  }
+  gemm(engine, products, weight, gradient.into, {.beta = 1.0f});
+  return penalty;
+}
+
+DiversityPenalty::DiversityPenalty(std::int64_t layers, std::int64_t heads, const DiversityWeights& weights)
+    : layers_(layers), heads_(heads), weights_(weights) {
+  for (const auto& [name, count] : {std::pair{"layers", layers}, {"heads", heads}}) {
+    if (count < 1)
+      ops::fail("DiversityPenalty", std::string(name) + " is " + std::to_string(count) + ", expected at least 1");
+  }
+  for (const auto& [name, weight] : {std::pair{"subspaces", weights.subspaces},
+                                     {"orthogonality", weights.orthogonality},
+                                     {"disagreement", weights.disagreement}}) {
+    if (!(weight >= 0) || !std::isfinite(weight)) {
+      ops::fail("DiversityPenalty",
+                std::string(name) + " is " + std::to_string(weight) + ", expected a finite number ≥ 0");
+    }
+  }
+}
+
+void DiversityPenalty::visit(Engine& engine, std::int64_t layer, View<const float, 3> outputs,
+                             View<float, 3> gradient) {
+  static_cast<void>(engine);
+  static_cast<void>(layer);
+  if (weights_.disagreement == 0) return;
+  const double scale = -weights_.disagreement / static_cast<double>(layers_);
+  const std::int64_t head_dim = outputs.extent(2) / heads_;
+  for (std::int64_t b = 0; b < outputs.extent(0); ++b) {
+    const std::array<std::int64_t, 3> shape = {outputs.extent(1), heads_, head_dim};
+    const View<const float, 3> heads(outputs.data + b * outputs.stride(0), shape, {outputs.stride(1), head_dim, 1});
+    const View<float, 3> to(gradient.data + b * gradient.stride(0), shape, {gradient.stride(1), head_dim, 1});
+    const double of_sample = scale / static_cast<double>(outputs.extent(0));
+    value_ += of_sample * output_disagreement(heads, {to, of_sample}).value_or(0);
+  }
+}
+
+void DiversityPenalty::add(Engine& engine, View<const float, 2> weight, std::int64_t heads, View<float, 2> gradient) {
+  if (heads < 2) return;
+  const auto pairs = static_cast<double>(heads * heads - heads);
+  // Half for W_Q, half for W_K.
+  const double share = 0.5 / pairs / static_cast<double>(layers_);
+  if (weights_.subspaces > 0) {
+    const double scale = weights_.subspaces * share;
+    value_ += scale * subspace_penalty(engine, weight, heads, {gradient, scale}).value_or(0);
+  }
+  if (weights_.orthogonality > 0) {
+    const double scale = weights_.orthogonality * share;
+    value_ += scale * orthogonality_penalty(weight, heads, {gradient, scale}).value_or(0);
+  }
+}
+
+void DiversityPenalty::add(Engine& engine, std::span<const Parameter> parameters) {
+  if (weights_.subspaces == 0 && weights_.orthogonality == 0) return;
+  for (const Parameter& parameter : parameters) {
+    const bool packed = parameter.name.ends_with("in_proj_weight");
+    if (!packed && !parameter.name.ends_with("q_proj_weight") && !parameter.name.ends_with("k_proj_weight")) continue;
+    if (parameter.gradient.size() != parameter.values.size()) {
+      ops::fail("DiversityPenalty", parameter.name + " has no gradient, expected a layer in training");
+    }
+    const std::int64_t width = parameter.shape[1];
+    // Rows of W_Q, then as many of W_K as of W_V: those of some heads, each as high as one of W_Q.
+    const std::int64_t query_rows = packed ? width : parameter.shape[0];
+    const std::int64_t key_rows = packed ? (parameter.shape[0] - width) / 2 : 0;
+    for (const auto& [first, rows] : {std::pair{std::int64_t{0}, query_rows}, {query_rows, key_rows}}) {
+      if (rows == 0) continue;
+      const std::array<std::int64_t, 2> shape = {rows, width};
+      const std::int64_t heads = packed ? heads_ * rows / width : heads_;
+      add(engine, {parameter.values.data() + first * width, shape}, heads,
+          {parameter.gradient.data() + first * width, shape});
+    }
+  }
+}
+
+double DiversityPenalty::take() noexcept { return std::exchange(value_, 0); }
+
+}  // namespace headlight::analysis
