@@ -114,10 +114,10 @@ std::string chart_svg(const Chart& chart) {
       text += panel.bars.empty() ? line_panel(panel, series, place, labelled) : bar_panel(panel, series, place);
       height = std::max(height, place.height);
     }
-    y += height + 12;
+    y += height + 24;
   }
-  text += remark(chart.note, y + 6);
-  return svg_begin(kWidth, y + (chart.note.empty() ? 8 : 24), chart.title, kDark) + text + "</svg>\n";
+  text += remark(chart.note, y);
+  return svg_begin(kWidth, y + (chart.note.empty() ? 0 : 18), chart.title, kDark) + text + "</svg>\n";
 }
 
 }  // namespace headlight::program

@@ -23,5 +23,6 @@ struct StudyArguments {
 };
 
 void add_study_memory(CLI::App& study);
+void add_study_depth(CLI::App& study);
 
 }  // namespace headlight::program

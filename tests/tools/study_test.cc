@@ -1,0 +1,82 @@
+// headlight study: each study's table, document and chart, at its smallest.
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "tools/program.h"
+#include "tools/well_formed.h"
+
+namespace headlight::test {
+namespace {
+
+class Study : public testing::Test {
+ protected:
+  // Runs the study with --quick, and keeps its document and its chart.
+  Finished run(const std::vector<std::string>& arguments) {
+    std::vector<std::string> all{"study"};
+    all.insert(all.end(), arguments.begin(), arguments.end());
+    for (const std::string& more :
+         {std::string("--quick"), std::string("--json"), folder_ / "x.json", std::string("--svg"), folder_ / "x.svg"}) {
+      all.push_back(more);
+    }
+    Finished finished = run_program(all);
+    EXPECT_EQ(finished.code, 0) << finished.error;
+    EXPECT_EQ(finished.error, "");
+    document_ = nlohmann::json::parse(contents("x.json"), nullptr, false);
+    EXPECT_FALSE(document_.is_discarded());
+    svg_ = contents("x.svg");
+    EXPECT_TRUE(is_well_formed(svg_));
+    EXPECT_EQ(svg_.find("nan"), std::string::npos);
+    return finished;
+  }
+
+  std::string contents(const std::string& name) const {
+    return (std::ostringstream() << std::ifstream(folder_ / name, std::ios::binary).rdbuf()).str();
+  }
+
+  ScratchFolder folder_;
+  nlohmann::json document_;
+  std::string svg_;
+};
+
+TEST_F(Study, DepthShowsTheGradientOfEveryLayer) {
+  const Finished finished = run({"depth", "--steps", "2"});
+  for (const char* words : {"96 layers", "Pre-LN", "Post-LN, no residual", "after 2 steps", "Quick"}) {
+    EXPECT_NE(finished.out.find(words), std::string::npos) << words << " in " << finished.out;
+  }
+  ASSERT_EQ(document_.at("runs").size(), 12u);
+  for (const nlohmann::json& entry : document_.at("runs")) {
+    const auto layers = entry.at("layers").get<std::size_t>();
+    for (const char* when : {"initial", "probed"}) {
+      ASSERT_EQ(entry.at("gradient_norms").at(when).size(), layers);
+      for (const nlohmann::json& norm : entry.at("gradient_norms").at(when)) EXPECT_GE(norm.get<double>(), 0);
+    }
+    ASSERT_EQ(entry.at("losses").size(), 3u);
+    EXPECT_NEAR(entry.at("losses").at(0).get<double>(), document_.at("loss_of_guessing").get<double>(), 1.5);
+  }
+  // With Pre-LN the first of many layers has its share from the first step on.
+  const nlohmann::json& deep = document_.at("runs").at(8);
+  ASSERT_EQ(deep.at("layers"), 96);
+  ASSERT_EQ(deep.at("norm"), "pre");
+  ASSERT_EQ(deep.at("residual"), true);
+  const nlohmann::json& norms = deep.at("gradient_norms").at("initial");
+  EXPECT_GT(norms.front().get<double>(), 0.1 * norms.back().get<double>());
+}
+
+TEST_F(Study, TheSameForAnyNumberOfThreads) {
+  run({"depth", "--steps", "1", "--threads", "1"});
+  const nlohmann::json one = document_;
+  run({"depth", "--steps", "1", "--threads", "3"});
+  EXPECT_EQ(document_, one);
+}
+
+TEST_F(Study, WhatMakesNoSenseIsOneLine) {
+  expect_error(run_program({"study", "depth", "--steps", "0"}), {"--steps"}, 2);
+  expect_error(run_program({"study", "depth", "--seed", "-1"}), {"--seed"}, 2);
+  expect_error(run_program({"study", "width"}), {"width"}, 2);
+}
+
+}  // namespace
+}  // namespace headlight::test

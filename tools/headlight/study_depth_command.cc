@@ -1,0 +1,269 @@
+// headlight study depth: how much of the gradient reaches each layer, with the normalisation before or after the parts
+// of a layer, with and without residual connections (Xiong et al. 2020; He et al. 2016).
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "tools/headlight/chart.h"
+#include "tools/headlight/depth_stack.h"
+#include "tools/headlight/number_text.h"
+#include "tools/headlight/picture_text.h"
+#include "tools/headlight/process.h"
+#include "tools/headlight/progress.h"
+#include "tools/headlight/study.h"
+#include "tools/headlight/validators.h"
+
+namespace headlight::program {
+namespace {
+
+constexpr std::int64_t kDepths[] = {6, 24, 96};
+constexpr std::int64_t kProbed = 40;  // steps after which gradients are looked at again
+
+struct Arguments {
+  StudyArguments study;
+  std::int64_t steps = 0;  // 0: as many as the size asks for
+  std::uint64_t seed = 1;
+};
+
+// What is tried: small enough for minutes, large enough that Post-LN meets its limit.
+struct Plan {
+  explicit Plan(const Arguments& arguments) : quick(arguments.study.quick) {
+    stack.width = quick ? 32 : 64;
+    stack.vocabulary = 12;
+    stack.sequences = quick ? 16 : 32;
+    stack.length = 8;
+    stack.seed = arguments.seed;
+    learning_rate = quick ? 2e-3 : 1e-3;
+    steps = arguments.steps > 0 ? arguments.steps : quick ? 30 : 300;
+    probed = std::min(steps, kProbed);
+  }
+  [[nodiscard]] double guessing() const { return std::log(static_cast<double>(stack.vocabulary)); }
+
+  DepthOptions stack;
+  double learning_rate;
+  std::int64_t steps, probed;
+  bool quick;
+};
+
+std::string name_of(Norm norm, bool residual) {
+  return std::string(norm == Norm::pre ? "Pre-LN" : "Post-LN") + (residual ? "" : ", no residual");
+}
+
+struct Run {
+  DepthOptions stack;
+  std::vector<double> initial{}, probed{};  // the norm of each layer's gradient
+  std::vector<double> losses{};             // of each step
+  std::int64_t stopped = -1;                // the step whose gradient was not finite
+
+  [[nodiscard]] std::string name() const { return name_of(stack.norm, stack.residual); }
+  // Over the last ten steps.
+  [[nodiscard]] double final_loss() const {
+    const std::size_t count = std::min<std::size_t>(losses.size(), 10);
+    double sum = 0;
+    for (std::size_t n = losses.size() - count; n < losses.size(); ++n) sum += losses[n];
+    return sum / static_cast<double>(count);
+  }
+};
+
+Run try_out(Engine& engine, const Plan& plan, const DepthOptions& options, Progress& progress) {
+  Run run{.stack = options};
+  DepthStack stack(options);
+  AdamW optimizer(stack.parameters(), {.weight_decay = 0});
+  for (std::int64_t step = 0; step <= plan.steps; ++step) {
+    const double loss = stack.learn_from(engine, static_cast<std::uint64_t>(step));
+    if (step == 0) run.initial = stack.gradient_norms();
+    if (step == plan.probed) run.probed = stack.gradient_norms();
+    run.losses.push_back(loss);
+    progress.advance(static_cast<std::size_t>(options.depth));
+    if (!optimizer.step(engine, {.learning_rate = plan.learning_rate}).taken()) {
+      run.stopped = step;
+      break;
+    }
+  }
+  return run;
+}
+
+std::vector<Run> try_all(Engine& engine, const Plan& plan) {
+  std::vector<DepthOptions> all;
+  std::size_t work = 0;
+  for (const std::int64_t depth : kDepths) {
+    for (const bool residual : {true, false}) {
+      for (const Norm norm : {Norm::pre, Norm::post}) {
+        DepthOptions options = plan.stack;
+        options.depth = depth;
+        options.norm = norm;
+        options.residual = residual;
+        all.push_back(options);
+        work += static_cast<std::size_t>(depth * (plan.steps + 1));
+      }
+    }
+  }
+  Progress progress(work);
+  std::vector<Run> runs;
+  runs.reserve(all.size());
+  for (const DepthOptions& options : all) runs.push_back(try_out(engine, plan, options, progress));
+  return runs;
+}
+
+std::string cell(const std::string& words, std::size_t width) {
+  const std::size_t columns = columns_of(words);
+  return std::string(width > columns ? width - columns : 0, ' ') + words;
+}
+
+std::string setting(const Plan& plan) {
+  return "Layers of width " + grouped(plan.stack.width) + " with " + grouped(plan.stack.heads) +
+         " heads learn to turn around sequences of " + grouped(plan.stack.length) + " words. AdamW, learning rate " +
+         number_text(plan.learning_rate) + "\nfrom the first step on, no warm-up, no clipping, no dropout." +
+         (plan.quick ? " Quick: narrow layers and few steps.\n" : "\n");
+}
+
+// What the figures say, with the figures.
+std::string findings(const Plan& plan, const std::vector<Run>& runs) {
+  std::string text;
+  const auto learned = [&](Norm norm, bool residual) {
+    std::string depths;
+    for (const Run& run : runs) {
+      if (run.stack.norm != norm || run.stack.residual != residual || run.stopped >= 0) continue;
+      if (run.final_loss() > 0.5 * plan.guessing()) continue;
+      depths += (depths.empty() ? "" : ", ") + std::to_string(run.stack.depth);
+    }
+    return depths.empty() ? std::string("none") : depths;
+  };
+  text += "Numbers of layers that got below half the loss of guessing:\n";
+  for (const bool residual : {true, false}) {
+    for (const Norm norm : {Norm::pre, Norm::post}) {
+      text += "  " + cell(name_of(norm, residual), 20) + ": " + learned(norm, residual) + "\n";
+    }
+  }
+  return text +
+         "With Pre-LN, y = x + F(LN(x)), every layer is reached from the loss by way of the sums, on which nothing "
+         "stands.\nPost-LN, y = LN(x + F(x)), has a normalisation on that way after every part: in a deep stack a few "
+         "steps "
+         "without\nwarm-up are enough, and only the last layers still get a gradient. Without residual connections "
+         "there "
+         "is no such way.\n";
+}
+
+std::string as_text(const Plan& plan, const std::vector<Run>& runs) {
+  const std::string after = "after " + grouped(plan.probed) + " steps";
+  std::string text = "Depth: how much gradient reaches each layer\n" + setting(plan) +
+                     "\nThe norm of the gradient of a layer's parameters, in the first and in the last layer, and the "
+                     "loss (guessing: " +
+                     format("%.2f", plan.guessing()) + ")\n\n" + cell("", 26) + cell("at initialisation", 22) +
+                     cell(after, 24) + cell("loss", 12) + "\n" + cell("", 26) + cell("first", 12) + cell("last", 10) +
+                     cell("first", 14) + cell("last", 10) + cell("step " + grouped(plan.steps), 12) + "\n";
+  for (const Run& run : runs) {
+    if (run.stack.residual && run.stack.norm == Norm::pre) text += grouped(run.stack.depth) + " layers\n";
+    const auto norm = [](const std::vector<double>& norms, bool first) {
+      return norms.empty() ? "none" : format("%.1e", first ? norms.front() : norms.back());
+    };
+    text += "  " + run.name() + std::string(26 - run.name().size(), ' ') + cell(norm(run.initial, true), 12) +
+            cell(norm(run.initial, false), 10) + cell(norm(run.probed, true), 14) + cell(norm(run.probed, false), 10) +
+            cell(run.stopped >= 0 ? "not finite" : format("%.3f", run.final_loss()), 12) + "\n";
+  }
+  return text + "\n" + findings(plan, runs);
+}
+
+std::string as_json(const Plan& plan, const std::vector<Run>& runs) {
+  nlohmann::ordered_json document;
+  document["study"] = "depth";
+  document["quick"] = plan.quick;
+  document["seed"] = plan.stack.seed;
+  document["width"] = plan.stack.width;
+  document["heads"] = plan.stack.heads;
+  document["tokens"] = plan.stack.sequences * plan.stack.length;
+  document["learning_rate"] = plan.learning_rate;
+  document["steps"] = plan.steps;
+  document["probed_step"] = plan.probed;
+  document["loss_of_guessing"] = plan.guessing();
+  for (const Run& run : runs) {
+    nlohmann::ordered_json entry;
+    entry["layers"] = run.stack.depth;
+    entry["norm"] = run.stack.norm == Norm::pre ? "pre" : "post";
+    entry["residual"] = run.stack.residual;
+    entry["gradient_norms"] = {{"initial", run.initial}, {"probed", run.probed}};
+    entry["losses"] = run.losses;
+    entry["final_loss"] = run.final_loss();
+    entry["finite"] = run.stopped < 0;
+    document["runs"].push_back(std::move(entry));
+  }
+  return document.dump(2) + "\n";
+}
+
+ChartPanel norms_panel(const std::vector<Run>& runs, std::int64_t depth, const std::string& when,
+                       std::vector<double> Run::*norms) {
+  ChartPanel panel{
+      .title = grouped(depth) + " layers, " + when,
+      .x = {.label = "layer", .lowest = 0, .highest = static_cast<double>(depth)},
+      .y = {.label = "norm of the gradient", .scale = ChartScale::logarithmic, .lowest = 1e-12, .highest = 1e3}};
+  for (const Run& run : runs) {
+    if (run.stack.depth != depth) continue;
+    ChartLine line{run.name()};
+    for (std::size_t n = 0; n < (run.*norms).size(); ++n) {
+      line.points.push_back({static_cast<double>(n + 1), (run.*norms)[n]});
+    }
+    panel.lines.push_back(std::move(line));
+  }
+  return panel;
+}
+
+ChartPanel loss_panel(const Plan& plan, const std::vector<Run>& runs, std::int64_t depth) {
+  ChartPanel panel{.title = grouped(depth) + " layers, learning",
+                   .x = {.label = "step", .lowest = 0, .highest = static_cast<double>(plan.steps)},
+                   .y = {.label = "loss", .lowest = 0, .highest = 1.6 * plan.guessing()},
+                   .guides = {{"guessing", 0, 1, plan.guessing()}}};
+  for (const Run& run : runs) {
+    if (run.stack.depth != depth) continue;
+    ChartLine line{run.name()};
+    for (std::size_t n = 0; n < run.losses.size(); ++n) line.points.push_back({static_cast<double>(n), run.losses[n]});
+    panel.lines.push_back(std::move(line));
+  }
+  return panel;
+}
+
+std::string as_svg(const Plan& plan, const std::vector<Run>& runs) {
+  Chart chart{.title = "Why Pre-LN trains",
+              .subtitle =
+                  "How much gradient reaches each layer. Pre-LN keeps a free way to every one of them; deep "
+                  "Post-LN closes it after a few steps.",
+              .columns = 3,
+              .note = "Width " + grouped(plan.stack.width) + ", AdamW at " + number_text(plan.learning_rate) +
+                      " without warm-up, one seed" + (plan.quick ? "; quick: narrow layers and few steps." : ".")};
+  for (const std::int64_t depth : kDepths) {
+    chart.panels.push_back(norms_panel(runs, depth, "at initialisation", &Run::initial));
+  }
+  for (const std::int64_t depth : kDepths) {
+    chart.panels.push_back(norms_panel(runs, depth, "after " + grouped(plan.probed) + " steps", &Run::probed));
+  }
+  for (const std::int64_t depth : kDepths) chart.panels.push_back(loss_panel(plan, runs, depth));
+  return chart_svg(chart);
+}
+
+void study_depth(const Arguments& arguments) {
+  Engine engine(arguments.study.engine.options());
+  const Plan plan(arguments);
+  const std::vector<Run> runs = try_all(engine, plan);
+  arguments.study.give(as_text(plan, runs), as_json(plan, runs), [&] { return as_svg(plan, runs); });
+}
+
+}  // namespace
+
+void add_study_depth(CLI::App& study) {
+  CLI::App* const command =
+      study.add_subcommand("depth", "How much gradient reaches each layer of 6, 24, 96: Pre-LN, Post-LN, no residual");
+  const auto arguments = std::make_shared<Arguments>();
+  command->add_option("--steps", arguments->steps, "Steps of training (default: 300, with --quick 30)")
+      ->type_name("N")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{100000}).description(""));
+  command->add_option("--seed", arguments->seed, "First weights and examples (default: 1)")
+      ->type_name("N")
+      ->check(whole_number());
+  arguments->study.add_to(*command);
+  command->footer("Example:\n  build/release/headlight study depth --quick --svg depth.svg");
+  command->callback([arguments] { study_depth(*arguments); });
+}
+
+}  // namespace headlight::program
