@@ -102,5 +102,16 @@ TEST(DepthStack, NormsAreThoseOfEachLayersParameters) {
   EXPECT_LT(layers, sum) << "the last normalisation and the logits have gradients too";
 }
 
+TEST(DepthStack, TheSameBitsForAnyNumberOfThreads) {
+  std::vector<std::vector<double>> norms;
+  for (const int threads : {1, 3}) {
+    Engine engine({.threads = threads});
+    DepthStack stack({.depth = 2, .width = 16, .sequences = 4, .length = 6});
+    stack.learn_from(engine, 0);
+    norms.push_back(stack.gradient_norms());
+  }
+  EXPECT_EQ(norms[0], norms[1]);
+}
+
 }  // namespace
 }  // namespace headlight::test

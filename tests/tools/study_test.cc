@@ -65,16 +65,29 @@ TEST_F(Study, DepthShowsTheGradientOfEveryLayer) {
   EXPECT_GT(norms.front().get<double>(), 0.1 * norms.back().get<double>());
 }
 
-TEST_F(Study, TheSameForAnyNumberOfThreads) {
-  run({"depth", "--steps", "1", "--threads", "1"});
-  const nlohmann::json one = document_;
-  run({"depth", "--steps", "1", "--threads", "3"});
-  EXPECT_EQ(document_, one);
+TEST_F(Study, HeadsCostNoParametersAndLeaveTheVariance) {
+  const Finished finished = run({"heads"});
+  for (const char* words : {"66,048", "without 1/√D", "L × L weights", "Quick"}) {
+    EXPECT_NE(finished.out.find(words), std::string::npos) << words << " in " << finished.out;
+  }
+  const nlohmann::json& rows = document_.at("rows");
+  ASSERT_EQ(rows.size(), 6u);  // 1, 2, 4 … 32 heads of width 128 … 4
+  const auto variance = [](const nlohmann::json& row, const char* which) {
+    return row.at(which).at("median").get<double>();
+  };
+  for (const nlohmann::json& row : rows) {
+    EXPECT_EQ(row.at("parameters"), rows.at(0).at("parameters"));
+    EXPECT_EQ(row.at("heads").get<int>() * row.at("head_dim").get<int>(), 128);
+    EXPECT_NEAR(variance(row, "output_variance") / variance(rows.at(0), "output_variance"), 1, 0.3);
+    EXPECT_EQ(row.at("weight_bytes"), 4 * 128 * 128 * row.at("heads").get<int>());
+  }
+  EXPECT_GT(variance(rows.at(0), "output_variance_unscaled"), 3 * variance(rows.at(5), "output_variance_unscaled"));
 }
 
 TEST_F(Study, WhatMakesNoSenseIsOneLine) {
   expect_error(run_program({"study", "depth", "--steps", "0"}), {"--steps"}, 2);
   expect_error(run_program({"study", "depth", "--seed", "-1"}), {"--seed"}, 2);
+  expect_error(run_program({"study", "heads", "--width", "3"}), {"--width"}, 2);
   expect_error(run_program({"study", "width"}), {"width"}, 2);
 }
 

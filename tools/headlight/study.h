@@ -24,5 +24,6 @@ struct StudyArguments {
 
 void add_study_memory(CLI::App& study);
 void add_study_depth(CLI::App& study);
+void add_study_heads(CLI::App& study);
 
 }  // namespace headlight::program

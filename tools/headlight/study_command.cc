@@ -42,6 +42,7 @@ void add_study(CLI::App& program) {
       "Example:\n  build/release/headlight study memory --quick");
   add_study_memory(*command);
   add_study_depth(*command);
+  add_study_heads(*command);
 }
 
 }  // namespace headlight::program

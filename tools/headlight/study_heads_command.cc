@@ -1,0 +1,270 @@
+// headlight study heads: what changes, and what does not, when a layer of one width is split into more heads.
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "headlight/layers.h"
+#include "tools/headlight/chart.h"
+#include "tools/headlight/number_text.h"
+#include "tools/headlight/picture_text.h"
+#include "tools/headlight/process.h"
+#include "tools/headlight/progress.h"
+#include "tools/headlight/study.h"
+#include "tools/headlight/validators.h"
+
+namespace headlight::program {
+namespace {
+
+constexpr std::int64_t kNarrowest = 4;  // width of a head
+
+struct Arguments {
+  StudyArguments study;
+  std::int64_t width = 0, length = 0;  // 0: what the size asks for
+  std::uint64_t seed = 1;
+};
+
+struct Plan {
+  explicit Plan(const Arguments& arguments)
+      : quick(arguments.study.quick),
+        width(arguments.width > 0 ? arguments.width
+              : quick             ? 128
+                                  : 512),
+        length(arguments.length > 0 ? arguments.length
+               : quick              ? 128
+                                    : 1024),
+        draws(quick ? 3 : 5),
+        seed(arguments.seed) {}
+
+  [[nodiscard]] std::vector<std::int64_t> heads() const {
+    std::vector<std::int64_t> counts;
+    for (std::int64_t count = 1; width / count >= kNarrowest && width % count == 0; count *= 2) counts.push_back(count);
+    return counts;
+  }
+
+  bool quick;
+  std::int64_t width, length;
+  int draws;  // of weights and inputs
+  std::uint64_t seed;
+};
+
+// A value and how far it went.
+struct Spread {
+  double middle = 0, low = 0, high = 0;
+};
+
+Spread spread_of(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return {values[values.size() / 2], values.front(), values.back()};
+}
+
+struct Row {
+  std::int64_t heads = 0;
+  std::int64_t parameters = 0;
+  Spread variance{}, unscaled{};              // of the output; with scores that are not divided by √D
+  Spread forward{}, backward{};               // seconds
+  double kept = 0, scratch = 0, weights = 0;  // bytes: for backward; while computing; of weights written out
+};
+
+double variance_of(const Tensor<float, 3>& x) {
+  double sum = 0, squares = 0;
+  for (const float value : x) {
+    sum += static_cast<double>(value);
+    squares += static_cast<double>(value) * static_cast<double>(value);
+  }
+  const auto count = static_cast<double>(x.size());
+  return squares / count - sum / count * (sum / count);
+}
+
+template <class Work>
+double seconds_of(Work work) {
+  const auto start = std::chrono::steady_clock::now();
+  work();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+Row try_out(Engine& engine, const Plan& plan, std::int64_t heads) {
+  const Tensor<float, 3>::Shape shape = {1, plan.length, plan.width};
+  Tensor<float, 3> x(shape), y(shape), gradient(shape), x_gradient(shape);
+  MultiHeadAttention layer({.width = plan.width, .heads = heads});
+  Row row{.heads = heads, .parameters = layer.parameter_count()};
+  std::vector<double> scaled, unscaled, forward, backward;
+  SavedState saved;
+  for (int draw = 0; draw < plan.draws; ++draw) {
+    const std::uint64_t seed = plan.seed * 1000003 + static_cast<std::uint64_t>(draw);
+    std::mt19937_64 random(seed);
+    std::normal_distribution<float> normal;
+    for (float& value : x) value = normal(random);
+    for (float& value : gradient) value = normal(random);
+    layer.set_training(false);
+    layer.initialize(seed);
+    layer.forward(engine, x, x, x, y, {.scale = 1.0f});
+    unscaled.push_back(variance_of(y));
+    layer.forward(engine, x, x, x, y);
+    scaled.push_back(variance_of(y));
+    layer.set_training(true);
+    layer.forward(engine, x, x, x, y, saved, {});  // warm
+    layer.backward(engine, x, x, x, saved, gradient, {.query = x_gradient});
+    forward.push_back(seconds_of([&] { layer.forward(engine, x, x, x, y, saved, {}); }));
+    backward.push_back(seconds_of([&] { layer.backward(engine, x, x, x, saved, gradient, {.query = x_gradient}); }));
+  }
+  row.variance = spread_of(scaled);
+  row.unscaled = spread_of(unscaled);
+  row.forward = spread_of(forward);
+  row.backward = spread_of(backward);
+  row.kept = static_cast<double>(saved.bytes());
+  row.scratch =
+      static_cast<double>(layer.workspace_bytes(engine, {.query_length = plan.length, .key_length = plan.length}));
+  row.weights = 4.0 * static_cast<double>(heads) * static_cast<double>(plan.length) * static_cast<double>(plan.length);
+  return row;
+}
+
+std::string cell(const std::string& words, std::size_t width) {
+  const std::size_t columns = columns_of(words);
+  return std::string(width > columns ? width - columns : 1, ' ') + words;
+}
+
+std::string as_text(const Plan& plan, const std::vector<Row>& rows) {
+  std::string text = "Heads: what splitting a layer costs\n";
+  text += "MultiHeadAttention of width " + grouped(plan.width) + " over " + grouped(plan.length) +
+          " tokens; Xavier weights, inputs of variance 1, the middle of " + std::to_string(plan.draws) + " draws." +
+          (plan.quick ? " Quick: a small layer.\n\n" : "\n\n");
+  text +=
+      cell("", 17) + cell("", 12) + cell("variance of the output", 28) + cell("time", 20) + cell("memory", 32) + "\n";
+  text += cell("heads", 6) + cell("their width", 13) + cell("parameters", 12) + cell("at first", 14) +
+          cell("without 1/√D", 14) + cell("forward", 10) + cell("backward", 10) + cell("kept", 10) +
+          cell("scratch", 10) + cell("L × L weights", 15) + "\n";
+  for (const Row& row : rows) {
+    text += cell(grouped(row.heads), 6) + cell(grouped(plan.width / row.heads), 13) +
+            cell(grouped(row.parameters), 12) + cell(number_text(row.variance.middle), 14) +
+            cell(number_text(row.unscaled.middle), 14) + cell(seconds_text(row.forward.middle), 10) +
+            cell(seconds_text(row.backward.middle), 10) + cell(bytes_text(row.kept), 10) +
+            cell(bytes_text(row.scratch), 10) + cell(bytes_text(row.weights), 15) + "\n";
+  }
+  const auto [least, most] = std::minmax_element(
+      rows.begin(), rows.end(), [](const Row& a, const Row& b) { return a.variance.middle < b.variance.middle; });
+  text += "\nParameters do not change: H heads of width E/H have 3 · E · E together, and W_O has E · E.\n";
+  text += "Nor does the output's variance: it goes from " + number_text(least->variance.middle) + " to " +
+          number_text(most->variance.middle) + ". 1/√D keeps scores as large whatever the width D of\n" +
+          "a head is; without it, wide heads would look at one word alone from the start.\n";
+  text +=
+      "Time: as many multiply-adds whatever H is, but an exponential for each of H · L² weights, and narrow heads "
+      "fill vectors\nless well.\n";
+  return text +
+         "Memory: what is kept for backward is L numbers for every column and, for every head, one more; weights "
+         "written "
+         "out\nwould be H · L².\n";
+}
+
+std::string as_json(const Plan& plan, const std::vector<Row>& rows) {
+  const auto spread = [](const Spread& value) {
+    return nlohmann::ordered_json{{"median", value.middle}, {"least", value.low}, {"most", value.high}};
+  };
+  nlohmann::ordered_json document;
+  document["study"] = "heads";
+  document["quick"] = plan.quick;
+  document["seed"] = plan.seed;
+  document["draws"] = plan.draws;
+  document["width"] = plan.width;
+  document["length"] = plan.length;
+  for (const Row& row : rows) {
+    document["rows"].push_back({{"heads", row.heads},
+                                {"head_dim", plan.width / row.heads},
+                                {"parameters", row.parameters},
+                                {"output_variance", spread(row.variance)},
+                                {"output_variance_unscaled", spread(row.unscaled)},
+                                {"forward_seconds", spread(row.forward)},
+                                {"backward_seconds", spread(row.backward)},
+                                {"kept_bytes", row.kept},
+                                {"scratch_bytes", row.scratch},
+                                {"weight_bytes", row.weights}});
+  }
+  return document.dump(2) + "\n";
+}
+
+template <class Value>
+ChartLine line_of(const std::string& label, const std::vector<Row>& rows, Value value) {
+  ChartLine line{label};
+  for (const Row& row : rows) {
+    const Spread spread = value(row);
+    line.points.push_back({static_cast<double>(row.heads), spread.middle, spread.low, spread.high});
+  }
+  return line;
+}
+
+Spread exactly(double value) { return {value, kNotGiven, kNotGiven}; }
+
+std::string as_svg(const Plan& plan, const std::vector<Row>& rows) {
+  const ChartAxis heads{.label = "heads", .scale = ChartScale::binary};
+  const ChartAxis bytes{.label = "bytes", .scale = ChartScale::binary, .text = &bytes_text};
+  Chart chart{.title = "More heads at one width",
+              .subtitle =
+                  "Parameters and the variance of the output stay; time and memory change little, unless the "
+                  "weights are written out.",
+              .note = "Width " + grouped(plan.width) + ", " + grouped(plan.length) + " tokens; the middle of " +
+                      std::to_string(plan.draws) + " draws, bands from the least to the most."};
+  chart.panels = {
+      {.title = "Variance of the output at initialisation",
+       .x = heads,
+       .y = {.label = "variance", .scale = ChartScale::logarithmic},
+       .lines = {line_of("scores / √D", rows, [](const Row& row) { return row.variance; }),
+                 line_of("scores not divided", rows, [](const Row& row) { return row.unscaled; })}},
+      {.title = "Parameters",
+       .x = heads,
+       .y = {.label = "parameters"},
+       .lines = {line_of("parameters", rows,
+                         [](const Row& row) { return exactly(static_cast<double>(row.parameters)); })}},
+      {.title = "Time",
+       .x = heads,
+       .y = {.label = "seconds", .text = &seconds_text},
+       .lines = {line_of("forward", rows, [](const Row& row) { return row.forward; }),
+                 line_of("backward", rows, [](const Row& row) { return row.backward; })}},
+      {.title = "Memory",
+       .x = heads,
+       .y = bytes,
+       .lines = {line_of("kept for backward", rows, [](const Row& row) { return exactly(row.kept); }),
+                 line_of("scratch", rows, [](const Row& row) { return exactly(row.scratch); }),
+                 line_of("weights, if written out", rows, [](const Row& row) { return exactly(row.weights); })}}};
+  return chart_svg(chart);
+}
+
+void study_heads(const Arguments& arguments) {
+  Engine engine(arguments.study.engine.options());
+  const Plan plan(arguments);
+  const std::vector<std::int64_t> counts = plan.heads();
+  if (counts.empty()) throw UsageError("--width: expected at least " + std::to_string(kNarrowest));
+  std::vector<Row> rows;
+  {
+    Progress progress(counts.size());
+    for (const std::int64_t count : counts) {
+      rows.push_back(try_out(engine, plan, count));
+      progress.advance(1);
+    }
+  }
+  arguments.study.give(as_text(plan, rows), as_json(plan, rows), [&] { return as_svg(plan, rows); });
+}
+
+}  // namespace
+
+void add_study_heads(CLI::App& study) {
+  CLI::App* const command =
+      study.add_subcommand("heads", "Parameters, variance, time and memory against the number of heads at one width");
+  const auto arguments = std::make_shared<Arguments>();
+  command->add_option("--width", arguments->width, "Width of the layer (default: 512, with --quick 128)")
+      ->type_name("N")
+      ->check(CLI::Range(kNarrowest, std::int64_t{16384}).description(""));
+  command->add_option("--length", arguments->length, "Tokens (default: 1024, with --quick 128)")
+      ->type_name("N")
+      ->check(CLI::Range(std::int64_t{2}, std::int64_t{1} << 20).description(""));
+  command->add_option("--seed", arguments->seed, "Weights and inputs (default: 1)")
+      ->type_name("N")
+      ->check(whole_number());
+  arguments->study.add_to(*command);
+  command->footer("Example:\n  build/release/headlight study heads --quick --svg heads.svg");
+  command->callback([arguments] { study_heads(*arguments); });
+}
+
+}  // namespace headlight::program
