@@ -146,7 +146,7 @@ inline void block_values_exactly(const kernels::AttentionBlock& block, const Row
       if (block.final_out == nullptr) {
         store(sum, out);
       } else {
-        store_lanes(divided_by_sum(sum, block.final_sum[r]), block.final_out + r * block.final_out_stride + column,
+        store_lanes(ended(sum, row_end(block.final_sum[r])), block.final_out + r * block.final_out_stride + column,
                     count);
       }
     }

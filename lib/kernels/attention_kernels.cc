@@ -3,6 +3,7 @@
 
 #include "kernels/attention_block-inl.h"
 #include "kernels/attention_probabilities-inl.h"
+#include "kernels/attention_short-inl.h"
 #include "kernels/attention_sweep-inl.h"
 
 namespace headlight::HEADLIGHT_TARGET {
@@ -11,6 +12,8 @@ namespace {
 void attend_block_entry(const kernels::AttentionBlock& block) noexcept { attend_block(block); }
 
 void attend_sweep_entry(const kernels::AttentionSweep& sweep) noexcept { attend_sweep(sweep); }
+
+void attend_short_entry(const kernels::AttentionShort& head) noexcept { attend_short(head); }
 
 void probability_tile_entry(const kernels::ProbabilityTile& tile) noexcept { probability_tile(tile); }
 
@@ -56,6 +59,7 @@ const kernels::AttentionKernels attention_kernels = {
     .value_panel = kValuePanel,
     .attend_block = attend_block_entry,
     .attend_sweep = attend_sweep_entry,
+    .attend_short = attend_short_entry,
     .probability_tile = probability_tile_entry,
     .merge = merge_entry,
     .finish = finish_entry,

@@ -108,6 +108,30 @@ struct AttentionSweep {
   bool from_memory;        // more than the first cache levels hold: keys and values are asked for before they are read
 };
 
+// One head's rows, at most `lanes`, that see at most `lanes` keys, from scores to output, without masks or dropout. The
+// fields mean what they do in AttentionBlock.
+struct AttentionShort {
+  const float* query;
+  std::int64_t query_stride;
+  std::int64_t rows;
+  std::int64_t head_dim;
+  const float* key;
+  std::int64_t key_stride;
+  std::int64_t keys;
+  const float* value;
+  std::int64_t value_stride;
+  std::int64_t value_dim;
+  float* out;
+  std::int64_t out_stride;
+  const std::int32_t* begin;
+  const std::int32_t* end;
+  bool all_seen;  // by every row
+  float exponent_scale;
+  float* columns;  // [head_dim][lanes]: room for the queries, one to a lane
+  float* maximum;  // [lanes], in units of log 2: given back, as is
+  float* sum;      // [lanes]
+};
+
 // A whole state merged into another.
 struct AttentionState {
   float* maximum;
@@ -151,6 +175,7 @@ struct AttentionKernels {
 
   void (*attend_block)(const AttentionBlock& block) noexcept;
   void (*attend_sweep)(const AttentionSweep& sweep) noexcept;
+  void (*attend_short)(const AttentionShort& head) noexcept;
 
   void (*probability_tile)(const ProbabilityTile& tile) noexcept;
 

@@ -83,7 +83,7 @@ inline void merge_values(const kernels::AttentionBlock& block, const RowFactors&
       if (block.final_out == nullptr) {
         store(sum, out + d);
       } else {
-        store_lanes(divided_by_sum(sum, block.final_sum[r]), block.final_out + r * block.final_out_stride + d,
+        store_lanes(ended(sum, row_end(block.final_sum[r])), block.final_out + r * block.final_out_stride + d,
                     static_cast<int>(smaller(kLanes, block.value_dim - d)));
       }
     }

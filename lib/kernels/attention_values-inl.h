@@ -28,11 +28,14 @@ struct ValueTile {
   const float* final_sum;
 };
 
-// out · (1 / sum). Paths that skip a block and paths that merge nothing from it may differ in the sign of a zero; + 0
-// makes it +0.
-HEADLIGHT_INLINE Vec divided_by_sum(Vec out, float sum) {
-  return sum == 0.0f ? zero() : fma(out, broadcast(1.0f / sum), zero());
-}
+// out · (1 / sum), zeros where the sum is 0. Paths that skip a block and paths that merge nothing from it may differ in
+// the sign of a zero; + 0 makes it +0.
+struct RowEnd {
+  Vec inverse;
+  bool empty;
+};
+HEADLIGHT_INLINE RowEnd row_end(float sum) { return {broadcast(1.0f / sum), sum == 0.0f}; }
+HEADLIGHT_INLINE Vec ended(Vec out, const RowEnd& end) { return end.empty ? zero() : fma(out, end.inverse, zero()); }
 
 template <int kVectors, bool kPartial>
 HEADLIGHT_INLINE void load_value(const float* value, int last_lanes, Vec (&to)[kVectors]) {
@@ -120,10 +123,10 @@ void value_tile(const ValueTile& tile) {
       continue;
     }
     out = tile.final_out + r * tile.final_out_stride;
+    const RowEnd end = row_end(tile.final_sum[r]);
 #pragma GCC unroll 4
     for (int v = 0; v < kVectors; ++v) {
-      store_lanes(divided_by_sum(sums[r][v], tile.final_sum[r]), out + v * kLanes,
-                  v == kVectors - 1 ? last_lanes : kLanes);
+      store_lanes(ended(sums[r][v], end), out + v * kLanes, v == kVectors - 1 ? last_lanes : kLanes);
     }
   }
 }

@@ -9,6 +9,7 @@
 #include "ops/attention_plan.h"
 #include "ops/attention_probabilities.h"
 #include "ops/attention_rows.h"
+#include "ops/attention_short.h"
 #include "ops/check.h"
 #include "runtime/parallel.h"
 
@@ -122,16 +123,15 @@ void run(Engine& engine, AttentionCall& call, std::byte* scratch) noexcept {
 }
 
 // exp(scale · s) = exp2(exponent_scale · (query_factor · s)), exponent_scale > 0.
-void set_scale(AttentionCall& call) noexcept {
+ops::AttentionScale scale_of(const AttentionOptions& options, std::int64_t head_dim) noexcept {
   constexpr double kLog2e = 1.44269504088896340736;
-  const double scale = call.options.scale         ? static_cast<double>(*call.options.scale)
-                       : call.sizes.head_dim == 0 ? 0.0
-                                                  : 1.0 / std::sqrt(static_cast<double>(call.sizes.head_dim));
+  const double scale = options.scale   ? static_cast<double>(*options.scale)
+                       : head_dim == 0 ? 0.0
+                                       : 1.0 / std::sqrt(static_cast<double>(head_dim));
   constexpr auto kLargest = static_cast<double>(std::numeric_limits<float>::max());
   const auto factor = static_cast<float>(std::min(std::abs(scale) * kLog2e, kLargest));
-  const bool vanishes = factor < std::numeric_limits<float>::min();
-  call.exponent_scale = vanishes ? static_cast<float>(kLog2e) : factor;
-  call.query_factor = vanishes ? 0.0f : scale < 0 ? -1.0f : 1.0f;
+  if (factor < std::numeric_limits<float>::min()) return {static_cast<float>(kLog2e), 0.0f};
+  return {factor, scale < 0 ? -1.0f : 1.0f};
 }
 
 }  // namespace
@@ -141,6 +141,10 @@ void attention(Engine& engine, View<const float, 4> query, View<const float, 4> 
   const ops::AttentionSizes sizes = ops::check_attention("attention", query, key, value, out, options);
   if (sizes.query_heads == 0 || ops::writes_nothing(out, options)) return;
   const kernels::AttentionKernels& kernels = kernels::attention_kernels(engine.isa());
+  const ops::AttentionScale scale = scale_of(options, sizes.head_dim);
+  if (ops::is_short(kernels, sizes, options, scale)) {
+    return ops::attend_short(engine, {query, key, value, out, options, sizes, kernels, scale.exponent_scale});
+  }
   const ops::AttentionSequences sequences{options, sizes.query_length, sizes.key_length};
   AttentionCall call{.query = query,
                      .key = key,
@@ -151,11 +155,10 @@ void attention(Engine& engine, View<const float, 4> query, View<const float, 4> 
                      .sequences = sequences,
                      .kernels = kernels,
                      .plan = ops::plan_attention(engine, kernels, sizes, traits_of(kernels, key, value, options)),
-                     .exponent_scale = 0.0f,
-                     .query_factor = 0.0f,
+                     .exponent_scale = scale.exponent_scale,
+                     .query_factor = scale.query_factor,
                      .dropout = ops::dropout_of(options),
                      .scratch = nullptr};
-  set_scale(call);
   if (call.plan.bytes <= kStackBytes && call.plan.lanes == 1) {
     alignas(128) std::byte stack[kStackBytes];
     run(engine, call, stack);

@@ -1,7 +1,8 @@
 #include "ops/attention_row_block.h"
 
 #include <algorithm>
-#include <cmath>
+
+#include "ops/attention_short.h"
 
 namespace headlight::ops {
 namespace {
@@ -18,10 +19,7 @@ bool wants_row_sums(const AttentionCall& call) noexcept {
 void record_row(const AttentionCall& call, std::int64_t sample, const RowPlace& place, float maximum,
                 float sum) noexcept {
   if (call.options.log_sum_exp) {
-    constexpr double kLog2 = 0.693147180559945309;
-    call.options.log_sum_exp(sample, place.head, place.query) =
-        sum == 0.0f ? -std::numeric_limits<float>::infinity()
-                    : static_cast<float>(static_cast<double>(maximum) * kLog2 + std::log(static_cast<double>(sum)));
+    call.options.log_sum_exp(sample, place.head, place.query) = log_sum_exp_of(maximum, sum);
   }
   if (call.options.probabilities.per_head || call.options.probabilities.averaged) {
     const std::int64_t row = (sample * call.sizes.query_heads + place.head) * call.sizes.query_length + place.query;

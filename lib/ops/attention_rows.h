@@ -24,8 +24,7 @@ struct AttentionCall {
   AttentionSequences sequences;
   const kernels::AttentionKernels& kernels;
   AttentionPlan plan;
-  // scale = query_factor · exponent_scale / log2(e), query_factor −1, 0 or 1: the kernels want a positive factor.
-  float exponent_scale;
+  float exponent_scale;  // as in AttentionScale
   float query_factor;
   kernels::AttentionDropout dropout;
   std::byte* scratch;

@@ -100,10 +100,21 @@ void check_probability(std::string_view operation, std::string_view argument, fl
 
 void check_no_self_overlap(std::string_view operation, std::string_view output, std::span<const std::int64_t> shape,
                            std::span<const std::int64_t> strides) {
+  // Axes in the order of memory, the last one innermost, as most views have them, need no sorting.
+  for (const std::int64_t extent : shape) {
+    if (extent == 0) return;
+  }
+  std::int64_t row = 0;
+  bool in_order = true;
+  for (std::size_t axis = shape.size(); axis-- > 0;) {
+    if (shape[axis] == 1) continue;
+    in_order = in_order && strides[axis] > row;
+    row += strides[axis] * (shape[axis] - 1);
+  }
+  if (in_order) return;
   std::array<std::pair<std::int64_t, std::int64_t>, kMaxRank> axes{};  // stride, extent; ascending, without the heap
   std::size_t count = 0;
   for (std::size_t axis = 0; axis < shape.size(); ++axis) {
-    if (shape[axis] == 0) return;
     if (shape[axis] == 1) continue;
     std::size_t place = count++;
     for (; place > 0 && axes[place - 1].first > strides[axis]; --place) axes[place] = axes[place - 1];
