@@ -86,7 +86,7 @@ Tensor<float, 2> Model::scores(Engine& engine, View<const float, 2> hidden, std:
   return scores;
 }
 
-Losses Model::learn(Engine& engine, const Batch& batch, const TrainingStep& step) {
+Losses Model::learn(Engine& engine, const Batch& batch, const TrainingStep& step, HeadVisitor* visitor) {
   const std::int64_t width = network_.options().width;
   Tensor<float, 2> hidden({batch.tokens(), width}), hidden_gradient({batch.tokens(), width});
   network_.forward(engine, batch.input(), hidden, saved_, step);
@@ -97,7 +97,7 @@ Losses Model::learn(Engine& engine, const Batch& batch, const TrainingStep& step
     losses.relation[relation] = learn(engine, questions, relation, hidden, hidden_gradient);
     losses.total += losses.relation[relation];
   }
-  network_.backward(engine, batch.input(), saved_, hidden_gradient);
+  network_.backward(engine, batch.input(), saved_, hidden_gradient, visitor);
   return losses;
 }
 

@@ -50,7 +50,8 @@ class Model {
                                         Relation relation) const;
 
   // Forward and backward: adds the gradients of Σ_r mean cross-entropy of relation r to the parameters'.
-  Losses learn(Engine& engine, const Batch& batch, const TrainingStep& step);
+  // `visitor`, where given, looks at the heads on the way back.
+  Losses learn(Engine& engine, const Batch& batch, const TrainingStep& step, HeadVisitor* visitor = nullptr);
 
  private:
   double learn(Engine& engine, const Questions& questions, std::size_t relation, View<const float, 2> hidden,

@@ -27,7 +27,7 @@ TrainingReport Trainer::step(Engine& engine) {
   }
   optimizer_.zero_gradients();
   TrainingReport report;
-  report.losses = model_.learn(engine, Batch(sentences), {.seed = options_.seed, .step = number});
+  report.losses = model_.learn(engine, Batch(sentences), {.seed = options_.seed, .step = number}, visitor_);
   if (penalty_) report.penalty = penalty_(engine, model_);
   const WarmupCosine rate = {.peak = options_.learning_rate,
                              .least = options_.learning_rate / 50,

@@ -35,6 +35,8 @@ class Trainer {
   // What a loss may have beside: adds its gradient to those of model.parameters(), and returns its value.
   using Penalty = std::function<double(Engine& engine, Model& model)>;
   void set_penalty(Penalty penalty) { penalty_ = std::move(penalty); }
+  // Looks at the heads in each step's way back, before the penalty is asked; null: nobody.
+  void set_visitor(HeadVisitor* visitor) { visitor_ = visitor; }
 
   // The next step. One that is not taken for a gradient that is not finite counts as none.
   TrainingReport step(Engine& engine);
@@ -55,6 +57,7 @@ class Trainer {
   Model model_;
   AdamW optimizer_;
   Penalty penalty_;
+  HeadVisitor* visitor_ = nullptr;
 };
 
 }  // namespace headlight::demonstration
