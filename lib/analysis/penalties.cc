@@ -17,7 +17,7 @@ void check_gradient(std::string_view operation, const View<const float, 2>& weig
                     const PenaltyGradient<2>& gradient) {
   if (!gradient.into) return;
   ops::check_view(operation, "gradient", gradient.into);
-  ops::check_shape(operation, "gradient", gradient.into.shape, weight.shape, "the shape of weight");
+  ops::check_shape(operation, "gradient", gradient.into.shape, weight.shape, "the shape of what it is of");
 }
 
 // a [H, H], symmetric.
@@ -81,16 +81,14 @@ Measure orthogonality_penalty(View<const float, 2> weight, std::int64_t heads, c
   return penalty;
 }
 
+namespace {
+
 // With S = W Wᵀ, m_ab = ‖S_ab‖²_F and s_a = ‖S_aa‖_F the penalty is Σ_a≠b c_ab, c_ab = m_ab / (s_a s_b); its gradient
-// by W_a is 4 Σ_b≠a (S_ab W_b / (s_a s_b) − c_ab S_aa W_a / s_a²): a product T W with blocks of S scaled one by one.
-Measure subspace_penalty(Engine& engine, View<const float, 2> weight, std::int64_t heads,
-                         const PenaltyGradient<2>& gradient) {
-  constexpr std::string_view kName = "subspace_penalty";
-  const std::int64_t rows = rows_of_head(kName, weight, heads);
-  check_gradient(kName, weight, gradient);
-  Tensor<float, 2> products({heads * rows, heads * rows});
-  gemm(engine, weight, weight, products, {.transpose_b = Transpose::yes});
-  HeadPairs squares(heads);
+// by W_a is 4 Σ_b≠a (S_ab W_b / (s_a s_b) − c_ab S_aa W_a / s_a²): a product T W, where T, symmetric, is made of the
+// blocks of S scaled one by one. `products` is S, and T afterwards.
+Measure scale_blocks(Tensor<float, 2>& products, std::int64_t heads, double scale, Undefined without_norm) {
+  const std::int64_t rows = products.shape()[0] / heads;
+  HeadPairs squares(heads), factors(heads);
   for (std::int64_t i = 0; i < heads * rows; ++i) {
     for (std::int64_t j = 0; j < heads * rows; ++j) {
       squares(i / rows, j / rows) += static_cast<double>(products(i, j)) * static_cast<double>(products(i, j));
@@ -99,28 +97,76 @@ Measure subspace_penalty(Engine& engine, View<const float, 2> weight, std::int64
   std::vector<double> norms;
   for (std::int64_t a = 0; a < heads; ++a) {
     norms.push_back(std::sqrt(squares(a, a)));
-    if (norms.back() == 0) return Undefined::zero;
+    if (norms.back() == 0) return without_norm;
   }
   double penalty = 0;
-  HeadPairs factors(heads);
   for (std::int64_t a = 0; a < heads; ++a) {
     const double norm = norms[static_cast<std::size_t>(a)];
     double of_head = 0;
     for (std::int64_t b = 0; b < heads; ++b) {
       if (b == a) continue;
-      factors(a, b) = 4 * gradient.scale / (norm * norms[static_cast<std::size_t>(b)]);
+      factors(a, b) = 4 * scale / (norm * norms[static_cast<std::size_t>(b)]);
       of_head += squares(a, b) / (norm * norms[static_cast<std::size_t>(b)]);
     }
-    factors(a, a) = -4 * gradient.scale * of_head / (norm * norm);
+    factors(a, a) = -4 * scale * of_head / (norm * norm);
     penalty += of_head;
   }
-  if (!gradient.into || !std::isfinite(penalty)) return penalty;
   for (std::int64_t i = 0; i < heads * rows; ++i) {
     for (std::int64_t j = 0; j < heads * rows; ++j) {
       products(i, j) = static_cast<float>(static_cast<double>(products(i, j)) * factors(i / rows, j / rows));
     }
   }
-  gemm(engine, products, weight, gradient.into, {.beta = 1.0f});
+  return penalty;
+}
+
+// x without the mean of its rows.
+Tensor<float, 2> centred(const View<const float, 2>& x) {
+  std::vector<double> means(static_cast<std::size_t>(x.extent(1)));
+  for (std::int64_t n = 0; n < x.extent(0); ++n) {
+    for (std::int64_t e = 0; e < x.extent(1); ++e) means[static_cast<std::size_t>(e)] += static_cast<double>(x(n, e));
+  }
+  Tensor<float, 2> result(x.shape);
+  for (std::int64_t n = 0; n < x.extent(0); ++n) {
+    for (std::int64_t e = 0; e < x.extent(1); ++e) {
+      const double mean = means[static_cast<std::size_t>(e)] / static_cast<double>(x.extent(0));
+      result(n, e) = static_cast<float>(static_cast<double>(x(n, e)) - mean);
+    }
+  }
+  return result;
+}
+
+}  // namespace
+
+Measure subspace_penalty(Engine& engine, View<const float, 2> weight, std::int64_t heads,
+                         const PenaltyGradient<2>& gradient) {
+  constexpr std::string_view kName = "subspace_penalty";
+  const std::int64_t rows = rows_of_head(kName, weight, heads);
+  check_gradient(kName, weight, gradient);
+  Tensor<float, 2> products({heads * rows, heads * rows});
+  gemm(engine, weight, weight, products, {.transpose_b = Transpose::yes});
+  const Measure penalty = scale_blocks(products, heads, gradient.scale, Undefined::zero);
+  if (gradient.into && penalty) gemm(engine, products, weight, gradient.into, {.beta = 1.0f});
+  return penalty;
+}
+
+// The same with W = Xᵀ, X the centred outputs. The gradient X T has rows of mean 0 as X has, and so is that by what was
+// centred too.
+Measure similarity_penalty(Engine& engine, View<const float, 2> outputs, std::int64_t heads,
+                           const PenaltyGradient<2>& gradient) {
+  constexpr std::string_view kName = "similarity_penalty";
+  ops::check_view(kName, "outputs", outputs);
+  const std::int64_t width = outputs.extent(1);
+  if (heads < 1 || width % heads != 0) {
+    ops::fail(kName, "outputs have " + std::to_string(width) + " columns, expected a multiple of the " +
+                         std::to_string(heads) + " heads");
+  }
+  check_gradient(kName, outputs, gradient);
+  if (outputs.extent(0) < 2) return outputs.extent(0) == 0 ? Undefined::no_rows : Undefined::too_few_rows;
+  const Tensor<float, 2> x = centred(outputs);
+  Tensor<float, 2> products({width, width});
+  gemm(engine, x, x, products, {.transpose_a = Transpose::yes});
+  const Measure penalty = scale_blocks(products, heads, gradient.scale, Undefined::constant);
+  if (gradient.into && penalty) gemm(engine, x, products, gradient.into, {.beta = 1.0f});
   return penalty;
 }
 
@@ -132,6 +178,7 @@ DiversityPenalty::DiversityPenalty(std::int64_t layers, std::int64_t heads, cons
   }
   for (const auto& [name, weight] : {std::pair{"subspaces", weights.subspaces},
                                      {"orthogonality", weights.orthogonality},
+                                     {"similarity", weights.similarity},
                                      {"disagreement", weights.disagreement}}) {
     if (!(weight >= 0) || !std::isfinite(weight)) {
       ops::fail("DiversityPenalty",
@@ -142,17 +189,26 @@ DiversityPenalty::DiversityPenalty(std::int64_t layers, std::int64_t heads, cons
 
 void DiversityPenalty::visit(Engine& engine, std::int64_t layer, View<const float, 3> outputs,
                              View<float, 3> gradient) {
-  static_cast<void>(engine);
   static_cast<void>(layer);
-  if (weights_.disagreement == 0) return;
-  const double scale = -weights_.disagreement / static_cast<double>(layers_);
-  const std::int64_t head_dim = outputs.extent(2) / heads_;
+  if (heads_ < 2 || outputs.extent(0) == 0) return;
+  const double share = 1 / static_cast<double>(layers_) / static_cast<double>(outputs.extent(0));
+  const std::int64_t length = outputs.extent(1), width = outputs.extent(2), head_dim = width / heads_;
   for (std::int64_t b = 0; b < outputs.extent(0); ++b) {
-    const std::array<std::int64_t, 3> shape = {outputs.extent(1), heads_, head_dim};
-    const View<const float, 3> heads(outputs.data + b * outputs.stride(0), shape, {outputs.stride(1), head_dim, 1});
-    const View<float, 3> to(gradient.data + b * gradient.stride(0), shape, {gradient.stride(1), head_dim, 1});
-    const double of_sample = scale / static_cast<double>(outputs.extent(0));
-    value_ += of_sample * output_disagreement(heads, {to, of_sample}).value_or(0);
+    const float* const x = outputs.data + b * outputs.stride(0);
+    float* const to = gradient.data + b * gradient.stride(0);
+    if (weights_.similarity > 0) {
+      const double scale = weights_.similarity * share / static_cast<double>(heads_ * heads_ - heads_);
+      const PenaltyGradient<2> into = {{to, {length, width}, {gradient.stride(1), 1}}, scale};
+      const View<const float, 2> rows(x, {length, width}, {outputs.stride(1), 1});
+      value_ += scale * similarity_penalty(engine, rows, heads_, into).value_or(0);
+    }
+    if (weights_.disagreement > 0) {
+      const double scale = -weights_.disagreement * share;
+      const std::array<std::int64_t, 3> shape = {length, heads_, head_dim};
+      const PenaltyGradient<3> into = {{to, shape, {gradient.stride(1), head_dim, 1}}, scale};
+      const View<const float, 3> heads(x, shape, {outputs.stride(1), head_dim, 1});
+      value_ += scale * output_disagreement(heads, into).value_or(0);
+    }
   }
 }
 

@@ -4,6 +4,7 @@
 
 #include "gtest/gtest.h"
 #include "headlight/analysis/diversity.h"
+#include "headlight/analysis/similarity.h"
 #include "headlight/layers/encoder.h"
 #include "reference/heads.h"
 #include "support/compare.h"
@@ -67,6 +68,38 @@ TEST(Penalties, OfOutputsGoDownAlongTheirGradient) {
                               {.tolerance = 1e-5 + 1e-4}));
 }
 
+TEST_P(PenaltiesTest, OfSimilarityGoDownAlongTheirGradient) {
+  Engine engine(options(2));
+  Random random(7);
+  const Tensor<float, 3> heads = converted<float>(test::head_outputs(random, 11, 3, 4));
+  Tensor<float, 2> gradient({11, 12});
+  const View<const float, 2> x(heads.data(), {11, 12});
+  const double penalty = similarity_penalty(engine, x, 3, {gradient, 0.5}).value();
+  HeadCovariance covariance(3, 4);
+  covariance.add(engine, x);
+  double expected = 0;
+  for (const auto& [a, b] : {std::pair{0, 1}, {0, 2}, {1, 2}}) expected += 2 * covariance.cka(a, b).value();
+  EXPECT_NEAR(penalty, expected, 1e-5);
+  Tensor<double, 2> twin({11, 12});
+  std::copy(heads.begin(), heads.end(), twin.begin());
+  EXPECT_TRUE(gradient_agrees(
+      twin, scaled(gradient, 2),
+      [&] {
+        Tensor<double, 2> columns({12, 11});
+        for (std::int64_t e = 0; e < 12; ++e) {
+          double mean = 0;
+          for (std::int64_t n = 0; n < 11; ++n) mean += twin(n, e) / 11;
+          for (std::int64_t n = 0; n < 11; ++n) columns(e, n) = twin(n, e) - mean;
+        }
+        return reference::subspace_penalty(columns, 3);
+      },
+      kCheck));
+  Tensor<float, 2> same({4, 12});
+  EXPECT_EQ(similarity_penalty(engine, same, 3, {}).why(), Undefined::constant);
+  EXPECT_EQ(similarity_penalty(engine, View<const float, 2>(same.data(), {1, 12}), 3).why(), Undefined::too_few_rows);
+  EXPECT_NE(test::refusal([&] { similarity_penalty(engine, same, 5); }), "");
+}
+
 TEST_P(PenaltiesTest, HaveNoGradientWhereTheyHaveNoValue) {
   Engine engine(options());
   const Tensor<float, 2> zero({6, 4});
@@ -76,7 +109,7 @@ TEST_P(PenaltiesTest, HaveNoGradientWhereTheyHaveNoValue) {
   for (const float value : gradient) EXPECT_EQ(value, 0.0f);
   Tensor<float, 2> small({5, 4});
   EXPECT_EQ(test::refusal([&] { subspace_penalty(engine, zero, 2, {small}); }),
-            "subspace_penalty: gradient has shape [5, 4], expected [6, 4] (the shape of weight)");
+            "subspace_penalty: gradient has shape [5, 4], expected [6, 4] (the shape of what it is of)");
 }
 
 // No rotation of a head's rows among themselves changes what it spans.

@@ -91,5 +91,59 @@ TEST_F(Study, WhatMakesNoSenseIsOneLine) {
   expect_error(run_program({"study", "width"}), {"width"}, 2);
 }
 
+// What every study has that trains the demonstration model: for each entry accuracies of its seeds.
+void expect_trained(const nlohmann::json& entries, std::size_t count) {
+  ASSERT_EQ(entries.size(), count);
+  for (const nlohmann::json& entry : entries) {
+    ASSERT_EQ(entry.at("seeds").size(), 2u);
+    EXPECT_GT(entry.at("parameters").get<int>(), 1000);
+    for (const nlohmann::json& seed : entry.at("seeds")) {
+      ASSERT_EQ(seed.at("accuracy").size(), 7u);
+      for (const nlohmann::json& share : seed.at("accuracy")) {
+        EXPECT_GE(share.get<double>(), 0);
+        EXPECT_LE(share.get<double>(), 1);
+      }
+    }
+    const nlohmann::json& accuracy = entry.at("accuracy");
+    EXPECT_LE(accuracy.at("least").get<double>(), accuracy.at("mean").get<double>() + 1e-12);
+    EXPECT_LE(accuracy.at("mean").get<double>(), accuracy.at("most").get<double>() + 1e-12);
+  }
+}
+
+TEST_F(Study, MergeTrainsEveryWayToPutHeadsTogether) {
+  const Finished finished = run({"merge", "--steps", "2"});
+  for (const char* words : {"weighted-by-input", "gated-by-element", "23,424", "FLOP a token", "Quick"}) {
+    EXPECT_NE(finished.out.find(words), std::string::npos) << words << " in " << finished.out;
+  }
+  expect_trained(document_.at("merges"), 6);
+}
+
+TEST_F(Study, DiversityAsksHeadsToDiffer) {
+  const Finished finished = run({"diversity", "--steps", "30", "--layers", "1"});
+  for (const char* words : {"subspaces of W_Q, W_K", "outputs: less CKA", "1 layer of width 32"}) {
+    EXPECT_NE(finished.out.find(words), std::string::npos) << words << " in " << finished.out;
+  }
+  const nlohmann::json& runs = document_.at("asked_for");
+  expect_trained(runs, 5);
+  // Thirty steps do not find a relation, but part W_Q and W_K of heads.
+  const auto overlap = [&](std::size_t run) {
+    return runs.at(run).at("seeds").at(0).at("subspace_overlap").get<double>();
+  };
+  EXPECT_LT(overlap(1), overlap(0));
+  EXPECT_LT(overlap(2), overlap(0));
+}
+
+TEST_F(Study, RelationsTrainsWithMoreAndMoreHeads) {
+  const Finished finished = run({"relations", "--steps", "2"});
+  for (const char* words : {"coreference", "neighbour", "8 heads", "1 layer of width 32"}) {
+    EXPECT_NE(finished.out.find(words), std::string::npos) << words << " in " << finished.out;
+  }
+  const nlohmann::json& runs = document_.at("heads");
+  expect_trained(runs, 4);
+  for (const nlohmann::json& entry : runs) EXPECT_EQ(entry.at("parameters"), runs.at(0).at("parameters"));
+  EXPECT_EQ(runs.at(0).at("seeds").at(0).at("cka"), nullptr);  // one head has no other
+  expect_error(run_program({"study", "relations", "--width", "33"}), {"--width"}, 2);
+}
+
 }  // namespace
 }  // namespace headlight::test

@@ -5,8 +5,8 @@
 namespace headlight::program {
 namespace {
 
-constexpr std::int64_t kTokens = 2048;
-constexpr std::int64_t kWeights = (std::int64_t{64} << 20) / static_cast<std::int64_t>(sizeof(float));
+constexpr std::int64_t kTokens = 1024;
+constexpr std::int64_t kWeights = (std::int64_t{16} << 20) / static_cast<std::int64_t>(sizeof(float));
 
 }  // namespace
 

@@ -22,8 +22,8 @@ struct TextBatch {
   [[nodiscard]] models::TokenBatch packed() const { return {texts, 0, static_cast<std::size_t>(tokens)}; }
 };
 
-// Hands out all texts in order. A batch has at most 2048 tokens, and few enough that one float for each layer, head,
-// token and token of its longest text fits into 64 MiB; but at least one text.
+// Hands out all texts in order. A batch has at most 1024 tokens, and few enough that one float for each layer, head,
+// token and token of its longest text fits into 16 MiB; but at least one text.
 class TextBatches {
  public:
   TextBatches(const models::Encoder& model, std::span<const std::string> texts) : model_(model), texts_(texts) {}

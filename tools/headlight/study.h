@@ -22,8 +22,11 @@ struct StudyArguments {
   void give(const std::string& table, const std::string& document, const std::function<std::string()>& chart) const;
 };
 
+void add_study_diversity(CLI::App& study);
 void add_study_memory(CLI::App& study);
 void add_study_depth(CLI::App& study);
 void add_study_heads(CLI::App& study);
+void add_study_merge(CLI::App& study);
+void add_study_relations(CLI::App& study);
 
 }  // namespace headlight::program

@@ -43,6 +43,9 @@ void add_study(CLI::App& program) {
   add_study_memory(*command);
   add_study_depth(*command);
   add_study_heads(*command);
+  add_study_merge(*command);
+  add_study_diversity(*command);
+  add_study_relations(*command);
 }
 
 }  // namespace headlight::program

@@ -49,6 +49,11 @@ HEADLIGHT_API Measure subspace_penalty(Engine& engine, View<const float, 2> weig
 // Disagreement of heads (Li et al. 2018), between −1 (all the same) and 1. Of their values or outputs x [N, H, D]:
 // −H⁻² Σ_ab cos(x_a, x_b), each head's rows as one vector. Undefined::zero where a head is all zeros.
 HEADLIGHT_API Measure output_disagreement(View<const float, 3> x, const PenaltyGradient<3>& gradient = {});
+// The linear CKA (see similarity.h) of what heads give for the same rows, summed over pairs a ≠ b: outputs [N, H·D], N
+// ≥ 2: 0 where no linear map takes anything of one head to another, H² − H where all say the same up to a rotation.
+// Over all rows at once, so biased upwards for few. Undefined::constant where a head gives the same in every row.
+HEADLIGHT_API Measure similarity_penalty(Engine& engine, View<const float, 2> outputs, std::int64_t heads,
+                                         const PenaltyGradient<2>& gradient = {});
 // Of their positions: −H⁻² Σ_ab Σ_ij α_a,ij α_b,ij / R over softmax weights [H, R, L], between −1 and 0.
 [[nodiscard]] HEADLIGHT_API Measure position_disagreement(View<const float, 3> weights);
 
@@ -56,7 +61,10 @@ HEADLIGHT_API Measure output_disagreement(View<const float, 3> x, const PenaltyG
 struct DiversityWeights {
   double subspaces = 0;      // of the mean over layers of the subspace penalties of W_Q and W_K, each over H² − H
   double orthogonality = 0;  // the same with orthogonality_penalty()
-  double disagreement = 0;   // of the mean over layers of −output_disagreement()
+  // On the outputs: of the mean over layers of the mean CKA of two heads, and of −output_disagreement(). The latter
+  // asks for opposite outputs, and what is opposite is alike: heads that cancel out say the same.
+  double similarity = 0;
+  double disagreement = 0;
 };
 
 // What training may have beside its loss, so that heads part. In a step:

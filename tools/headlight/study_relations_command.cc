@@ -1,0 +1,98 @@
+// headlight study relations: what one head cannot hold and many can.
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "tools/headlight/number_text.h"
+#include "tools/headlight/quantity_text.h"
+#include "tools/headlight/study_training.h"
+
+namespace headlight::program {
+namespace {
+
+using demonstration::kRelations;
+using demonstration::Relation;
+
+constexpr std::int64_t kHeads[] = {1, 2, 4, 8};
+
+std::vector<Variant> variants(const demonstration::TrainingOptions& training) {
+  std::vector<Variant> list;
+  for (const std::int64_t heads : kHeads) {
+    demonstration::TrainingOptions options = training;
+    options.encoder.heads = heads;
+    list.push_back({std::to_string(heads) + (heads == 1 ? " head" : " heads"), options});
+  }
+  return list;
+}
+
+Spread accuracy_of(const VariantResult& result, std::size_t relation) {
+  return result.spread([&](const TrainedOnce& seed) { return seed.evaluation.accuracy[relation]; });
+}
+
+std::string as_table(const demonstration::TrainingOptions& training, std::int64_t seeds, bool quick,
+                     const std::vector<VariantResult>& results) {
+  std::string table = "The same width in 1, 2, 4 and 8 heads: how often each relation is found, %\n" +
+                      described(training, seeds) + table_note(quick) + "  relation    ";
+  for (const VariantResult& result : results) table += format("  %-20s", result.variant.name.c_str());
+  table += "\n";
+  for (std::size_t relation = 0; relation < kRelations; ++relation) {
+    table += format("  %-12s", std::string(name(static_cast<Relation>(relation))).c_str());
+    for (const VariantResult& result : results) {
+      table += format("  %-20s", spread_text(accuracy_of(result, relation), "%.1f", 100).c_str());
+    }
+    table += "\n";
+  }
+  table += format("  %-12s", "all");
+  for (const VariantResult& result : results) {
+    table += format("  %-20s", spread_text(result.accuracy(), "%.1f", 100).c_str());
+  }
+  return table + "\n\nAll have " + grouped(results.front().parameters) +
+         " parameters: a head more makes heads narrower, not the model larger.\n";
+}
+
+std::string as_document(const demonstration::TrainingOptions& training, const std::vector<VariantResult>& results) {
+  nlohmann::json document = {{"study", "relations"}, {"steps", training.steps}, {"batch", training.batch}};
+  for (const VariantResult& result : results) {
+    document["heads"].push_back(as_json(result));
+    document["heads"].back()["heads"] = result.variant.training.encoder.heads;
+  }
+  return document.dump(2) + "\n";
+}
+
+std::string as_chart(const demonstration::TrainingOptions& training, std::int64_t seeds,
+                     const std::vector<VariantResult>& results) {
+  Chart chart{.title = "What heads can hold",
+              .subtitle = "How often each relation is found, with the same width in more and more heads",
+              .columns = 1,
+              .note = described(training, seeds)};
+  ChartPanel panel{.x = {.label = "share found on combinations of words never seen", .text = &percent_text}};
+  for (std::size_t relation = 0; relation < kRelations; ++relation) {
+    ChartBars bars{std::string(name(static_cast<Relation>(relation))), {}};
+    for (const VariantResult& result : results) {
+      bars.bars.push_back(chart_bar(result.variant.name, accuracy_of(result, relation)));
+    }
+    panel.bars.push_back(bars);
+  }
+  chart.panels = {panel};
+  return chart_svg(chart);
+}
+
+}  // namespace
+
+void add_study_relations(CLI::App& study) {
+  CLI::App* const command = study.add_subcommand("relations", "What one head cannot hold and many can");
+  const auto arguments = std::make_shared<TrainingStudyArguments>();
+  arguments->add_to(*command);
+  command->footer("Example:\n  build/release/headlight study relations --quick --svg relations.svg");
+  command->callback([arguments] {
+    Engine engine(arguments->study.engine.options());
+    const demonstration::TrainingOptions training = arguments->training(/*usual_layers=*/1);
+    const std::int64_t seeds = arguments->seed_count();
+    const std::vector<VariantResult> results = train_variants(engine, variants(training), seeds);
+    arguments->study.give(as_table(training, seeds, arguments->study.quick, results), as_document(training, results),
+                          [&] { return as_chart(training, seeds, results); });
+  });
+}
+
+}  // namespace headlight::program
