@@ -124,7 +124,7 @@ TEST_F(Study, DiversityAsksHeadsToDiffer) {
     EXPECT_NE(finished.out.find(words), std::string::npos) << words << " in " << finished.out;
   }
   const nlohmann::json& runs = document_.at("asked_for");
-  expect_trained(runs, 5);
+  expect_trained(runs, 6);
   // Thirty steps do not find a relation, but part W_Q and W_K of heads.
   const auto overlap = [&](std::size_t run) {
     return runs.at(run).at("seeds").at(0).at("subspace_overlap").get<double>();

@@ -34,18 +34,18 @@ std::string as_table(const demonstration::TrainingOptions& training, std::int64_
                      const std::vector<VariantResult>& results) {
   std::string table = "The same width in 1, 2, 4 and 8 heads: how often each relation is found, %\n" +
                       described(training, seeds) + table_note(quick) + "  relation    ";
-  for (const VariantResult& result : results) table += format("  %-20s", result.variant.name.c_str());
+  for (const VariantResult& result : results) table += format("  %-23s", result.variant.name.c_str());
   table += "\n";
   for (std::size_t relation = 0; relation < kRelations; ++relation) {
     table += format("  %-12s", std::string(name(static_cast<Relation>(relation))).c_str());
     for (const VariantResult& result : results) {
-      table += format("  %-20s", spread_text(accuracy_of(result, relation), "%.1f", 100).c_str());
+      table += format("  %-23s", spread_text(accuracy_of(result, relation), "%.1f", 100).c_str());
     }
     table += "\n";
   }
   table += format("  %-12s", "all");
   for (const VariantResult& result : results) {
-    table += format("  %-20s", spread_text(result.accuracy(), "%.1f", 100).c_str());
+    table += format("  %-23s", spread_text(result.accuracy(), "%.1f", 100).c_str());
   }
   return table + "\n\nAll have " + grouped(results.front().parameters) +
          " parameters: a head more makes heads narrower, not the model larger.\n";
