@@ -8,6 +8,27 @@
 #include "models/published_categories.h"
 
 namespace headlight::models {
+
+// The blocks of CJK ideographs that BERT sets apart; not those assigned later, nor Hangul, Hiragana or Katakana. The
+// gap of 0x2B820 … 0x2B91F, and the start of 0x2B920, are the published tokenizer's own.
+bool is_ideograph(char32_t codepoint) {
+  const auto within = [codepoint](char32_t first, char32_t last) { return first <= codepoint && codepoint <= last; };
+  return within(0x4E00, 0x9FFF) || within(0x3400, 0x4DBF) || within(0x20000, 0x2A6DF) || within(0x2A700, 0x2B73F) ||
+         within(0x2B740, 0x2B81F) || within(0x2B920, 0x2CEAF) || within(0xF900, 0xFAFF) || within(0x2F800, 0x2FA1F);
+}
+
+bool is_punctuation(char32_t codepoint) {
+  if (codepoint < 0x80) {  // every ASCII symbol counts, "$" and "^" too
+    return (codepoint >= '!' && codepoint <= '/') || (codepoint >= ':' && codepoint <= '@') ||
+           (codepoint >= '[' && codepoint <= '`') || (codepoint >= '{' && codepoint <= '~');
+  }
+  const auto value = static_cast<utf8proc_int32_t>(codepoint);
+  const auto category = utf8proc_category(value);
+  if (category >= UTF8PROC_CATEGORY_PC && category <= UTF8PROC_CATEGORY_PO)
+    return !in_ranges(kJoinedPunctuation, value);
+  return in_ranges(kExtraPunctuation, value);
+}
+
 namespace {
 
 bool is_white_space(char32_t codepoint) {
@@ -34,26 +55,6 @@ bool is_removed(char32_t codepoint) {
     default:
       return false;
   }
-}
-
-// The blocks of CJK ideographs that BERT sets apart; not those assigned later, nor Hangul, Hiragana or Katakana. The
-// gap of 0x2B820 … 0x2B91F, and the start of 0x2B920, are the published tokenizer's own.
-bool is_ideograph(char32_t codepoint) {
-  const auto within = [codepoint](char32_t first, char32_t last) { return first <= codepoint && codepoint <= last; };
-  return within(0x4E00, 0x9FFF) || within(0x3400, 0x4DBF) || within(0x20000, 0x2A6DF) || within(0x2A700, 0x2B73F) ||
-         within(0x2B740, 0x2B81F) || within(0x2B920, 0x2CEAF) || within(0xF900, 0xFAFF) || within(0x2F800, 0x2FA1F);
-}
-
-bool is_punctuation(char32_t codepoint) {
-  if (codepoint < 0x80) {  // every ASCII symbol counts, "$" and "^" too
-    return (codepoint >= '!' && codepoint <= '/') || (codepoint >= ':' && codepoint <= '@') ||
-           (codepoint >= '[' && codepoint <= '`') || (codepoint >= '{' && codepoint <= '~');
-  }
-  const auto value = static_cast<utf8proc_int32_t>(codepoint);
-  const auto category = utf8proc_category(value);
-  if (category >= UTF8PROC_CATEGORY_PC && category <= UTF8PROC_CATEGORY_PO)
-    return !in_ranges(kJoinedPunctuation, value);
-  return in_ranges(kExtraPunctuation, value);
 }
 
 bool is_stripped_mark(char32_t codepoint) {
@@ -114,6 +115,11 @@ bool finish(std::u32string& chunk, const TokenizerOptions& options, const WordSi
   const std::u32string_view all = chunk;
   std::size_t begin = 0;
   bool goes_on = true;
+  if (options.whole_words) {
+    goes_on = sink(all);
+    chunk.clear();
+    return goes_on;
+  }
   for (std::size_t at = 0; at < all.size() && goes_on; ++at) {
     if (!is_punctuation(all[at])) continue;
     if (at > begin) goes_on = sink(all.substr(begin, at - begin));
@@ -136,7 +142,7 @@ bool split_words(std::string_view text, const TokenizerOptions& options, const W
     at += static_cast<std::size_t>(std::max<utf8proc_ssize_t>(length, 1));
     const auto codepoint = static_cast<char32_t>(decoded);
     if (length <= 0 || is_removed(codepoint)) continue;
-    const bool apart = options.split_ideographs && is_ideograph(codepoint);
+    const bool apart = options.split_ideographs && !options.whole_words && is_ideograph(codepoint);
     if ((apart || is_white_space(codepoint)) && !finish(chunk, options, sink)) return false;
     if (is_white_space(codepoint)) continue;
     chunk.push_back(codepoint);

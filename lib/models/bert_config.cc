@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <filesystem>
 #include <limits>
 #include <nlohmann/json.hpp>
 
@@ -56,8 +55,8 @@ void check_family(const JsonScalars& config) {
   if (config.boolean("is_decoder").value_or(false)) config.fail("is_decoder", "is true, expected an encoder");
 }
 
-EncoderOptions read_encoder(const std::string& path) {
-  const JsonScalars config(path);
+EncoderOptions read_encoder(const ModelFolder& folder) {
+  const JsonScalars config = folder.json(kConfigFile);
   check_family(config);
   EncoderOptions options;
   options.vocabulary = size(config, "vocab_size", 1);
@@ -86,13 +85,14 @@ EncoderOptions read_encoder(const std::string& path) {
   return options;
 }
 
-TokenizerOptions read_tokenizer(const std::string& path) {
+TokenizerOptions read_tokenizer(const ModelFolder& folder) {
   TokenizerOptions options;
-  if (!std::filesystem::exists(path)) return options;
-  const JsonScalars config(path);
+  if (!folder.has(kTokenizerConfigFile)) return options;
+  const JsonScalars config = folder.json(kTokenizerConfigFile);
   options.lower_case = config.boolean("do_lower_case").value_or(true);
   options.strip_accents = config.boolean("strip_accents");
   options.split_ideographs = config.boolean("tokenize_chinese_chars").value_or(true);
+  options.whole_words = config.boolean("whole_words").value_or(false);
   return options;
 }
 
@@ -114,18 +114,14 @@ void write_json(const std::string& path, const nlohmann::ordered_json& json) {
 
 }  // namespace
 
-std::string path_in(const std::string& folder, const char* file) {
-  return folder.empty() || folder.ends_with('/') ? folder + file : folder + "/" + file;
-}
-
-ModelOptions read_bert_config(const std::string& folder) {
+ModelOptions read_bert_config(const ModelFolder& folder) {
   ModelOptions options;
-  options.encoder = read_encoder(path_in(folder, kConfigFile));
-  options.tokenizer = read_tokenizer(path_in(folder, kTokenizerConfigFile));
+  options.encoder = read_encoder(folder);
+  options.tokenizer = read_tokenizer(folder);
   options.max_length = options.encoder.max_positions;
   options.embed_max_length = options.max_length;
-  if (const std::string path = path_in(folder, kSentenceConfigFile); std::filesystem::exists(path)) {
-    const JsonScalars config(path);
+  if (folder.has(kSentenceConfigFile)) {
+    const JsonScalars config = folder.json(kSentenceConfigFile);
     if (config.integer("max_seq_length")) {
       options.embed_max_length = std::min(options.max_length, size(config, "max_seq_length", 2));
     }
@@ -154,6 +150,7 @@ void write_bert_config(const std::string& folder, const ModelOptions& options) {
                                       {"strip_accents", nullptr},
                                       {"tokenize_chinese_chars", options.tokenizer.split_ideographs},
                                       {"model_max_length", options.max_length}};
+  if (options.tokenizer.whole_words) tokenizer["whole_words"] = true;
   if (options.tokenizer.strip_accents) tokenizer["strip_accents"] = *options.tokenizer.strip_accents;
   write_json(path_in(folder, kTokenizerConfigFile), tokenizer);
   write_json(path_in(folder, kSentenceConfigFile),

@@ -14,7 +14,9 @@
 #include "models/bert_config.h"
 #include "models/bert_weights.h"
 #include "models/describe.h"
+#include "models/model_folder.h"
 #include "models/token_batch.h"
+#include "models/vocabulary.h"
 
 namespace headlight::models {
 namespace {
@@ -161,34 +163,48 @@ Tensor<float, 3> Encoder::probabilities(Engine& engine, std::span<const std::int
 }
 
 void Encoder::save(const std::string& folder) const {
+  std::vector<std::string> vocabulary;
+  for (std::int64_t id = 0; id < tokenizer_.size(); ++id) vocabulary.push_back(tokenizer_.token(id));
+  write_model_folder(folder, options_, vocabulary, name_as_bert(network_), {});
+}
+
+void write_model_folder(const std::string& folder, const ModelOptions& options, std::span<const std::string> vocabulary,
+                        const Weights& weights, std::map<std::string, std::string> metadata) {
   std::error_code error;
   std::filesystem::create_directories(folder, error);
   if (error) throw FileError(folder, "cannot make the folder: " + error.message());
-  write_safetensors(path_in(folder, kWeightsFile), name_as_bert(network_), {{"format", "pt"}});
-  AtomicFile vocabulary(path_in(folder, kVocabularyFile));
-  for (std::int64_t id = 0; id < tokenizer_.size(); ++id) {
-    const std::string line = tokenizer_.token(id) + "\n";
-    vocabulary.write(line.data(), line.size());
-  }
-  vocabulary.commit();
-  write_bert_config(folder, options_);
+  metadata.emplace("format", "pt");
+  write_safetensors(path_in(folder, kWeightsFile), weights, metadata);
+  AtomicFile file(path_in(folder, kVocabularyFile));
+  for (const std::string& token : vocabulary) file.write((token + "\n").data(), token.size() + 1);
+  file.commit();
+  write_bert_config(folder, options);
 }
 
-Encoder load(const std::string& folder) {
+namespace {
+
+Encoder load(const ModelFolder& folder) {
   const ModelOptions options = read_bert_config(folder);
-  const std::string vocabulary_path = path_in(folder, kVocabularyFile);
-  Tokenizer tokenizer = Tokenizer::read(vocabulary_path, options.tokenizer);
+  const std::string vocabulary_path = folder.path(kVocabularyFile);
+  Tokenizer tokenizer(vocabulary_lines(folder.text(kVocabularyFile, kLargestVocabularyFile), vocabulary_path),
+                      options.tokenizer, vocabulary_path);
   if (tokenizer.size() > options.encoder.vocabulary) {
     throw FileError(vocabulary_path, "has " + std::to_string(tokenizer.size()) +
                                          " tokens, expected at most the vocab_size of config.json, " +
                                          std::to_string(options.encoder.vocabulary));
   }
-  SafetensorsFile file(path_in(folder, kWeightsFile));
+  SafetensorsFile file = folder.safetensors(kWeightsFile);
   const EncoderWeights found = find_bert_weights(file, options.encoder);
   headlight::Encoder network(options.encoder);
   network.load(found.weights);
   return {options, std::move(tokenizer), std::move(network)};
 }
+
+}  // namespace
+
+Encoder load(const std::string& folder) { return load(ModelFolder(folder)); }
+
+Encoder load(std::string_view name, std::span<const FileInMemory> files) { return load(ModelFolder(name, files)); }
 
 Encoder make_random(const ModelOptions& options, Tokenizer tokenizer, std::uint64_t seed) {
   EncoderOptions encoder = options.encoder;

@@ -4,14 +4,12 @@
 #include <utility>
 
 #include "headlight/models/errors.h"
-#include "models/input_file.h"
 
 namespace headlight::models {
 namespace {
 
 using Json = nlohmann::json;
 
-constexpr std::uint64_t kLargestFile = std::uint64_t{16} << 20;
 constexpr int kDeepest = 64;
 
 }  // namespace
@@ -69,8 +67,7 @@ class JsonScalars::Handler : public nlohmann::json_sax<Json> {
   std::string key_;
 };
 
-JsonScalars::JsonScalars(const std::string& path) : path_(path) {
-  const std::string text = read_text(path, kLargestFile);
+JsonScalars::JsonScalars(const std::string& path, const std::string& text) : path_(path) {
   // The parser takes a zero byte for the end of its input; nothing may hide behind one.
   if (text.find('\0') != std::string::npos) throw FileError(path, "holds a zero byte");
   Handler handler(*this);

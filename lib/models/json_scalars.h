@@ -15,9 +15,11 @@ namespace headlight::models {
 // type.
 class JsonScalars {
  public:
-  // Throws FileError when the file cannot be read, has more than 16 MiB, is no JSON object, repeats a key or nests
-  // deeper than 64.
-  explicit JsonScalars(const std::string& path);
+  // From the text of the file; `path` names it in errors. Throws FileError when it is no JSON object, repeats a key or
+  // nests deeper than 64.
+  JsonScalars(const std::string& path, const std::string& text);
+
+  static constexpr std::uint64_t kLargestFile = std::uint64_t{16} << 20;
 
   // Nothing when the key is absent or null.
   [[nodiscard]] std::optional<std::int64_t> integer(std::string_view key) const;

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <stdexcept>
 #include <unordered_map>
 #include <utility>
@@ -49,21 +50,31 @@ bool is_convertible(std::string_view dtype) { return dtype == "F32" || dtype == 
 }  // namespace
 
 struct SafetensorsFile::State {
-  explicit State(const std::string& path) : file(path) {}
-
-  InputFile file;
+  std::string path;
+  std::optional<InputFile> file;  // none where the bytes are somebody else's
   std::vector<SafetensorsEntry> entries;
   std::unordered_map<std::string_view, std::size_t> by_name;  // keys lie in `entries`
   std::map<std::string, std::string> metadata;
   std::unordered_map<std::string_view, std::vector<float>> converted;
 };
 
-SafetensorsFile::SafetensorsFile(const std::string& path) : state_(std::make_unique<State>(path)) {
-  const std::uint64_t size = state_->file.size();
+SafetensorsFile::SafetensorsFile(const std::string& path) : state_(std::make_unique<State>()) {
+  state_->path = path;
+  parse(state_->file.emplace(path).map());
+}
+
+SafetensorsFile::SafetensorsFile(std::string_view name, std::span<const std::byte> bytes)
+    : state_(std::make_unique<State>()) {
+  state_->path = name;
+  parse(bytes);
+}
+
+void SafetensorsFile::parse(std::span<const std::byte> bytes) {
+  const std::string& path = state_->path;
+  const std::uint64_t size = bytes.size();
   if (size < kLengthBytes) {
     throw FileError(path, "has " + std::to_string(size) + " bytes, expected at least the 8 of the header length");
   }
-  const auto bytes = state_->file.map();
   std::uint64_t header_size = 0;
   std::memcpy(&header_size, bytes.data(), kLengthBytes);
   if (header_size > kLongestHeader) {
@@ -92,7 +103,7 @@ SafetensorsFile::~SafetensorsFile() = default;
 SafetensorsFile::SafetensorsFile(SafetensorsFile&&) noexcept = default;
 SafetensorsFile& SafetensorsFile::operator=(SafetensorsFile&&) noexcept = default;
 
-const std::string& SafetensorsFile::path() const noexcept { return state_->file.path(); }
+const std::string& SafetensorsFile::path() const noexcept { return state_->path; }
 std::span<const SafetensorsEntry> SafetensorsFile::tensors() const noexcept { return state_->entries; }
 const std::map<std::string, std::string>& SafetensorsFile::metadata() const noexcept { return state_->metadata; }
 

@@ -1,7 +1,5 @@
 #include "headlight/models/tokenizer.h"
 
-#include <utf8proc.h>
-
 #include <array>
 #include <stdexcept>
 #include <utility>
@@ -9,50 +7,14 @@
 #include "headlight/models/errors.h"
 #include "models/basic_tokenizer.h"
 #include "models/input_file.h"
+#include "models/vocabulary.h"
 #include "models/wordpiece.h"
 
 namespace headlight::models {
 namespace {
 
-constexpr std::uint64_t kLargestVocabularyFile = std::uint64_t{32} << 20;
-constexpr std::size_t kMostTokens = std::size_t{1} << 21;
-
 constexpr std::size_t kNeeded = 4;  // the first of these must be in the vocabulary
 constexpr std::array<std::string_view, 5> kSpecialTokens{"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"};
-
-// The first byte of `text` that is not UTF-8, or its size.
-std::size_t first_invalid(std::string_view text) {
-  const auto* bytes = reinterpret_cast<const utf8proc_uint8_t*>(text.data());
-  std::size_t at = 0;
-  while (at < text.size()) {
-    utf8proc_int32_t codepoint = 0;
-    const auto length = utf8proc_iterate(bytes + at, static_cast<utf8proc_ssize_t>(text.size() - at), &codepoint);
-    if (length <= 0) break;
-    at += static_cast<std::size_t>(length);
-  }
-  return at;
-}
-
-std::vector<std::string> read_lines(const std::string& path) {
-  const std::string text = read_text(path, kLargestVocabularyFile);
-  std::string_view rest = text;
-  if (rest.starts_with("\xEF\xBB\xBF")) rest.remove_prefix(3);
-  std::vector<std::string> lines;
-  while (!rest.empty()) {
-    if (lines.size() == kMostTokens) {
-      throw FileError(path, "has more than " + std::to_string(kMostTokens) + " lines");
-    }
-    const std::size_t end = std::min(rest.find('\n'), rest.size());
-    std::string_view line = rest.substr(0, end);
-    rest.remove_prefix(std::min(end + 1, rest.size()));
-    if (line.ends_with('\r')) line.remove_suffix(1);
-    if (first_invalid(line) != line.size()) {
-      throw FileError(path, "line " + std::to_string(lines.size() + 1) + " is not UTF-8: " + in_quotes(line));
-    }
-    lines.emplace_back(line);
-  }
-  return lines;
-}
 
 }  // namespace
 
@@ -97,7 +59,7 @@ struct Tokenizer::State {
 };
 
 Tokenizer Tokenizer::read(const std::string& path, const TokenizerOptions& options) {
-  return {read_lines(path), options, path};
+  return {vocabulary_lines(read_text(path, kLargestVocabularyFile), path), options, path};
 }
 
 Tokenizer::Tokenizer(std::vector<std::string> vocabulary, const TokenizerOptions& options, std::string_view source)
@@ -116,7 +78,11 @@ std::vector<std::int64_t> Tokenizer::encode(std::string_view text, std::int64_t 
   std::vector<std::int64_t> ids{state_->begin()};
   // Words come one by one, so a long text costs no more than what is kept of it.
   const auto take_word = [&](std::u32string_view word) {
-    state_->pieces.append(word, state_->unknown(), ids);
+    if (state_->options.whole_words) {
+      state_->pieces.append_whole_words(word, state_->unknown(), most, ids);
+    } else {
+      state_->pieces.append(word, state_->unknown(), ids);
+    }
     return ids.size() < most;
   };
   while (!text.empty() && ids.size() < most) {

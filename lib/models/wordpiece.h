@@ -23,6 +23,10 @@ class WordPiece {
   // built.
   void append(std::u32string_view word, std::int64_t unknown, std::vector<std::int64_t>& ids) const;
 
+  // The longest whole words of `chunk`, which holds no space, until there are `most` ids; see TokenizerOptions.
+  void append_whole_words(std::u32string_view chunk, std::int64_t unknown, std::size_t most,
+                          std::vector<std::int64_t>& ids) const;
+
  private:
   using Table = std::unordered_map<std::string_view, std::int64_t>;
 

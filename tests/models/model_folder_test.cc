@@ -48,6 +48,29 @@ TEST(ModelFolder, TensorsUnderAllTheirNames) {
   check(full);
 }
 
+TEST(ModelFolder, FromMemoryItIsTheSame) {
+  const ScratchFolder folder;
+  const std::string path = TinyBert().write(folder);
+  const std::vector<const char*> names = {"config.json", "model.safetensors", "vocab.txt"};
+  std::vector<std::string> contents;
+  for (const char* name : names) contents.push_back(folder.read(std::string("bert/") + name));
+  std::vector<FileInMemory> files;
+  for (std::size_t n = 0; n < names.size(); ++n) files.push_back({names[n], std::as_bytes(std::span(contents[n]))});
+  Engine engine({.threads = 1});
+  const std::vector<std::string> texts{"a b c", "q"};
+  const HiddenStates states = load("mine", files).encode(engine, texts);
+  EXPECT_EQ(std::vector<float>(states.hidden.begin(), states.hidden.end()), hidden_of(path));
+  const auto refuses = [&](std::size_t file, std::string_view bytes, const char* expected) {
+    std::vector<FileInMemory> changed = files;
+    changed[file].bytes = std::as_bytes(std::span(bytes));
+    EXPECT_TRUE(contains(file_error([&] { (void)load("mine", changed); }), expected));
+  };
+  refuses(0, "{", "mine/config.json");
+  refuses(1, "none", "mine/model.safetensors");
+  refuses(2, "none", "mine/vocab.txt");
+  EXPECT_TRUE(contains(file_error([&] { (void)load("mine", std::span(files).first(2)); }), "mine/vocab.txt"));
+}
+
 TEST(ModelFolder, DefaultsOfOldFolders) {
   const ScratchFolder folder;
   TinyBert bert;

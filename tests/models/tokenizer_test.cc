@@ -198,6 +198,34 @@ TEST(Tokenizer, LongTextsStayCheap) {
   EXPECT_EQ(published().encode(spaces, 512).size(), 2u);
 }
 
+TEST(Tokenizer, WholeWordsAreTheLongestFromTheLeft) {
+  TokenizerOptions options;
+  options.whole_words = true;
+  const Tokenizer words({"[PAD]", "[UNK]", "[CLS]", "[SEP]", "the", "didn't", "马", "马路", "机器", "机器人", ",", "."},
+                        options);
+  const auto ids = [&](std::string_view text) {
+    std::vector<std::int64_t> inside = words.encode(text, 64);
+    EXPECT_EQ(inside.front(), 2);
+    EXPECT_EQ(inside.back(), 3);
+    return std::vector<std::int64_t>(inside.begin() + 1, inside.end() - 1);
+  };
+  using Ids = std::vector<std::int64_t>;
+  EXPECT_EQ(ids("The didn't."), (Ids{4, 5, 11}));
+  EXPECT_EQ(ids("机器人马路,马机器"), (Ids{9, 7, 10, 6, 8}));
+  EXPECT_EQ(ids("机器 人\tthe\n马"), (Ids{8, 1, 4, 6}));
+  // A word of letters ends only where the letters do; it may stand beside ideographs and marks.
+  EXPECT_EQ(ids("there the马the.the"), (Ids{1, 4, 6, 4, 11, 4}));
+  EXPECT_EQ(ids("zebra, 吃吃 didn't-the"), (Ids{1, 10, 1, 1, 5, 1, 4}));
+  EXPECT_EQ(ids("didn'"), (Ids{1, 1}));
+  EXPECT_EQ(ids("[SEP]the"), (Ids{3, 4}));
+  EXPECT_EQ(ids("   "), Ids{});
+  EXPECT_EQ(words.encode("机器人马路,马机器", 4), (Ids{2, 9, 7, 3}));
+  std::string many;
+  for (int n = 0; n < 100'000; ++n) many += "机器人";
+  EXPECT_EQ(words.encode(many, 1'000'000).size(), 100'002u);
+  EXPECT_EQ(words.encode(std::string(1'000'000, 'a'), 512), (Ids{2, 1, 3}));
+}
+
 TEST(Tokenizer, CopiesAndThreadsShareOne) {
   std::vector<std::vector<std::int64_t>> results(4);
   {

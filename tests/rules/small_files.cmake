@@ -1,4 +1,4 @@
-# No file of the repository is larger than 1 MB: no weights, no generated data.
+# No file of the repository is larger than 1 MB: no weights but the demonstration model's, no generated data.
 cmake_minimum_required(VERSION 3.25)
 
 find_program(git git)

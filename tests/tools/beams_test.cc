@@ -215,7 +215,6 @@ TEST_F(BeamsCommand, WhatDoesNotFitIsOneLine) {
   models::write_npy(folder_ / "a.npy", std::vector<std::int64_t>{3, 4, 4}, std::span<const float>(weights.data(), 48));
   fails({}, {"a.npy", "[3, 4, 4]", "[layers, heads, L, L]"});
   expect_error(run_program({"beams", "-o", folder_ / "x.html"}), {"--text"}, 2);
-  expect_error(run_program({"beams", "--text", "a", "-o", folder_ / "x.html"}), {"--model"}, 2);
   expect_error(run_program({"beams", "--words", "a", "-o", folder_ / "x.html"}), {"--attention"}, 2);
   EXPECT_EQ(folder_.names(), before);
 }

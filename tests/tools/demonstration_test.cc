@@ -7,6 +7,8 @@
 #include <set>
 #include <string>
 
+#include "models/scratch_folder.h"
+#include "tools/headlight/demonstration/default_model.h"
 #include "tools/headlight/demonstration/evaluation.h"
 #include "tools/headlight/demonstration/grammar.h"
 #include "tools/headlight/demonstration/trainer.h"
@@ -227,6 +229,129 @@ TEST(Evaluation, FindsTheHeadsOfRelations) {
     EXPECT_LE(relation.front().weight, 1);
     EXPECT_GE(relation.back().weight, 0);
   }
+}
+
+// The sentence through the committed model, as people write it.
+struct Understood {
+  std::vector<std::string> words;
+  std::vector<std::int64_t> ids;
+  Tensor<float, 2> hidden;
+  std::vector<Tensor<float, 3>> weights;  // [H, L, L] a layer
+
+  [[nodiscard]] std::int64_t find(const std::string& word) const {
+    return std::find(words.begin(), words.end(), word) - words.begin();
+  }
+  [[nodiscard]] float weight(std::size_t layer, std::int64_t head, const std::string& from,
+                             const std::string& to) const {
+    return weights[layer](head, find(from), find(to));
+  }
+  // The most that a head looks from one word at another.
+  [[nodiscard]] float brightest(const std::string& from, const std::string& to) const {
+    float most = 0;
+    for (std::size_t layer = 0; layer < weights.size(); ++layer) {
+      for (std::int64_t head = 0; head < weights[layer].shape()[0]; ++head) {
+        most = std::max(most, weight(layer, head, from, to));
+      }
+    }
+    return most;
+  }
+};
+
+class CommittedModel : public testing::Test {
+ protected:
+  Understood read(const std::string& text) {
+    Understood result;
+    result.ids = model_.encoder.tokenizer().encode(text, 17);
+    const auto length = static_cast<std::int64_t>(result.ids.size());
+    for (const std::int64_t id : result.ids) result.words.push_back(model_.encoder.tokenizer().token(id));
+    for (std::int64_t layer = 0; layer < model_.encoder.options().encoder.layers; ++layer) {
+      result.weights.push_back(model_.encoder.probabilities(engine_, result.ids, layer));
+    }
+    const Tensor<float, 3> hidden =
+        model_.encoder.encode(engine_, View<const std::int64_t, 2>(result.ids.data(), {1, length}));
+    result.hidden = Tensor<float, 2>({length, hidden.shape()[2]});
+    std::copy(hidden.begin(), hidden.end(), result.hidden.begin());
+    return result;
+  }
+  // By how much the one word is likelier than the other as the relation's answer at `from`, as a logarithm.
+  float margin(const Understood& text, Relation relation, const std::string& from, const std::string& right,
+               const std::string& wrong) {
+    const std::vector<std::int64_t> rows{text.find(from)};
+    const Tensor<float, 2> scores = model_.readout->scores(engine_, text.hidden, rows, relation);
+    return scores(0, Grammar::id(right)) - scores(0, Grammar::id(wrong));
+  }
+  // Two sentences, two nouns: in the first `it` is the one, in the second the other. The readout says so, and one and
+  // the same head turns its light from the one to the other.
+  void expect_flip(const std::string& first, const std::string& second, const std::string& it, const std::string& one,
+                   const std::string& other) {
+    const Understood a = read(first), b = read(second);
+    EXPECT_GT(margin(a, Relation::coreference, it, one, other), 3) << first;
+    EXPECT_GT(margin(b, Relation::coreference, it, other, one), 3) << second;
+    int turning = 0;
+    for (std::size_t layer = 0; layer < a.weights.size(); ++layer) {
+      for (std::int64_t head = 0; head < a.weights[layer].shape()[0]; ++head) {
+        const float least = std::min(a.weight(layer, head, it, one), b.weight(layer, head, it, other));
+        const float most = std::max(a.weight(layer, head, it, other), b.weight(layer, head, it, one));
+        turning += least > 0.8f && most < 0.2f ? 1 : 0;
+      }
+    }
+    EXPECT_GE(turning, 1) << first << " / " << second;
+  }
+
+  Engine engine_;
+  LoadedModel model_ = load("");
+};
+
+TEST_F(CommittedModel, LastWordSaysWhatItIs) {
+  const std::string english = "The animal didn't cross the street because it was too ";
+  expect_flip(english + "tired.", english + "wide.", "it", "animal", "street");
+  expect_flip("机器人拿起红色的积木,因为它很轻", "机器人拿起红色的积木,因为它很有力", "它", "积木", "机器人");
+  expect_flip("动物没有穿过街道因为它太累", "动物没有穿过街道因为它太宽", "它", "动物", "街道");
+}
+
+TEST_F(CommittedModel, HeadsLookAlongTheOtherRelationsToo) {
+  const Understood english = read("The animal didn't cross the street because it was too tired.");
+  EXPECT_GT(english.brightest("cross", "animal"), 0.8f);
+  EXPECT_GT(english.brightest("cross", "street"), 0.8f);
+  EXPECT_GT(english.brightest("because", "cross"), 0.8f);
+  EXPECT_GT(english.brightest("because", "tired"), 0.8f);
+  const Understood chinese = read("机器人拿起红色的积木,因为它很轻");
+  EXPECT_GT(chinese.brightest("红色", "积木"), 0.8f);
+  EXPECT_GT(chinese.brightest("拿起", "机器人"), 0.8f);
+  EXPECT_GT(chinese.brightest("拿起", "积木"), 0.8f);
+  const Understood chase = read("猫追老鼠");
+  EXPECT_GT(chase.brightest("追", "猫"), 0.8f);
+  EXPECT_GT(chase.brightest("追", "老鼠"), 0.8f);
+  EXPECT_GT(margin(chase, Relation::subject, "追", "猫", "老鼠"), 3);
+  EXPECT_GT(margin(chase, Relation::object, "追", "老鼠", "猫"), 3);
+}
+
+TEST_F(CommittedModel, IsRightOnCombinationsNeverSeen) {
+  ASSERT_TRUE(model_.readout.has_value());
+  const Model model(std::move(model_.encoder.network()), std::move(*model_.readout));
+  const Evaluation evaluation = evaluate(engine_, model, sentences(20, 1000, Part::held_out));
+  EXPECT_GE(evaluation.least_accuracy(), 0.99);
+}
+
+TEST_F(CommittedModel, IsInThisLanguageAndTakesAnyText) {
+  for (const Sentence& sentence : sentences(8, 500, Part::training)) {
+    std::vector<std::int64_t> expected{Grammar::id("[CLS]")};
+    for (const std::string_view word : sentence.words) expected.push_back(Grammar::id(word));
+    expected.push_back(Grammar::id("[SEP]"));
+    EXPECT_EQ(model_.encoder.tokenizer().encode(text_of(sentence), 17), expected) << text_of(sentence);
+  }
+  EXPECT_EQ(read("").words, (std::vector<std::string>{"[CLS]", "[SEP]"}));
+  EXPECT_EQ(read("The zebra 吃 it").words, (std::vector<std::string>{"[CLS]", "the", "[UNK]", "[UNK]", "it", "[SEP]"}));
+}
+
+TEST(Readout, IsFoundOnlyInAModelOfThisLanguage) {
+  const test::ScratchFolder folder;
+  Model(default_encoder(), 1).save(folder.path(), {});
+  EXPECT_TRUE(load(folder.path()).readout.has_value());
+  std::string vocabulary = folder.read("vocab.txt");
+  vocabulary.replace(vocabulary.find("animal"), 6, "animol");
+  folder.write("vocab.txt", vocabulary);
+  EXPECT_FALSE(load(folder.path()).readout.has_value());
 }
 
 }  // namespace

@@ -11,7 +11,8 @@
 namespace headlight::test {
 namespace {
 
-const std::vector<std::string> kSubcommands{"info", "attend", "encode", "embed", "demo", "beams", "heads", "presets", "study"};
+const std::vector<std::string> kSubcommands{"info",  "attend", "encode",  "embed", "demo",
+                                            "beams", "heads",  "presets", "study", "train"};
 
 TEST(Habits, HelpShowsAnExample) {
   EXPECT_EQ(run_program({"--help"}).code, 0);

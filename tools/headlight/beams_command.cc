@@ -10,6 +10,7 @@
 #include "headlight/models/errors.h"
 #include "tools/headlight/beams.h"
 #include "tools/headlight/commands.h"
+#include "tools/headlight/demonstration/default_model.h"
 #include "tools/headlight/engine_arguments.h"
 #include "tools/headlight/picture_text.h"
 #include "tools/headlight/process.h"
@@ -38,7 +39,6 @@ Kind kind_of(const std::string& out) {
 void check(const Arguments& arguments) {
   const bool by_words = !arguments.words.empty() || !arguments.attention.empty();
   if (arguments.has_text == by_words) throw UsageError("either --text, or --words with --attention, is needed");
-  if (arguments.has_text && arguments.model.empty()) throw UsageError("--text needs --model");
   if (by_words && !arguments.model.empty()) throw UsageError("--model goes with --text");
   if (by_words && (arguments.words.empty() || arguments.attention.empty())) {
     throw UsageError("--words and --attention go together");
@@ -87,7 +87,8 @@ BeamView view_of(const Arguments& arguments, const Beams& beams) {
 Beams read_beams(const Arguments& arguments) {
   if (!arguments.has_text) return beams_of_arrays(arguments.words, arguments.attention);
   Engine engine(arguments.engine.options());
-  const models::Encoder model = models::load(arguments.model);
+  const demonstration::LoadedModel loaded = demonstration::load(arguments.model);
+  const models::Encoder& model = loaded.encoder;
   if (model.options().encoder.layers < 1)
     throw models::FileError(arguments.model, "has no layers, expected at least 1");
   const std::int64_t most = model.options().max_length;
@@ -96,7 +97,7 @@ Beams read_beams(const Arguments& arguments) {
                   " tokens; what lies behind is left out");
   }
   Beams beams = beams_of_text(engine, model, arguments.text, arguments.pieces);
-  std::string folder = arguments.model;
+  std::string folder = arguments.model.empty() ? demonstration::kDefaultModel : arguments.model;
   while (folder.size() > 1 && folder.ends_with('/')) folder.pop_back();
   beams.source = folder.substr(folder.rfind('/') + 1);
   return beams;
@@ -144,7 +145,9 @@ void add_beams(CLI::App& program) {
   const auto add = [&](const char* option, std::string& value, const char* type, const char* help) {
     return command->add_option(option, value, help)->type_name(type);
   };
-  add("--model", arguments->model, "DIR", "Folder with config.json, model.safetensors, vocab.txt")->check(file_name());
+  add("--model", arguments->model, "DIR",
+      "Folder with config.json, model.safetensors, vocab.txt; default: the demonstration model")
+      ->check(file_name());
   CLI::Option* const text = add("--text", arguments->text, "TEXT", "The sentence");
   add("--words", arguments->words, "WORDS", "Instead of a model: words, with spaces between them");
   add("--attention", arguments->attention, "NPY", "float32 [layers, heads, L, L]: the weights for --words")
@@ -165,8 +168,8 @@ void add_beams(CLI::App& program) {
   command->add_flag("--pieces", arguments->pieces, "Show the tokens of --text, instead of putting words together");
   arguments->engine.add_to(*command);
   command->footer(
-      "Example (after tools/run):\n"
-      "  build/release/headlight beams --model downloads/all-MiniLM-L6-v2 --text \"The animal didn't cross the street "
+      "Example:\n"
+      "  build/release/headlight beams --text \"The animal didn't cross the street "
       "because it was too tired.\" -o beams.html");
   command->callback([arguments, text] {
     arguments->has_text = text->count() > 0;

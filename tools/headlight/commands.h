@@ -13,6 +13,7 @@ void add_demo(CLI::App& program);
 void add_beams(CLI::App& program);
 void add_heads(CLI::App& program);
 void add_presets(CLI::App& program);
+void add_train(CLI::App& program);
 void add_study(CLI::App& program);
 
 }  // namespace headlight::program

@@ -8,6 +8,7 @@
 #include "headlight/models/atomic_file.h"
 #include "headlight/models/errors.h"
 #include "tools/headlight/commands.h"
+#include "tools/headlight/demonstration/default_model.h"
 #include "tools/headlight/heads.h"
 #include "tools/headlight/model_arguments.h"
 #include "tools/headlight/process.h"
@@ -57,9 +58,10 @@ void write(const std::string& path, const std::string& content) {
 void heads(const Arguments& arguments) {
   arguments.model.check();
   Engine engine(arguments.model.engine.options());
-  const models::Encoder model = models::load(arguments.model.model);
+  const models::Encoder model = demonstration::load(arguments.model.model).encoder;
+  const std::string name = arguments.model.model.empty() ? demonstration::kDefaultModel : arguments.model.model;
   if (model.options().encoder.layers < 1) {
-    throw models::FileError(arguments.model.model, "has no layers, expected at least 1");
+    throw models::FileError(name, "has no layers, expected at least 1");
   }
   const std::vector<HeadName> mask = parse_mask(arguments.mask, model.options().encoder);
   const std::vector<std::string> texts = read_texts(arguments.model);
@@ -79,10 +81,10 @@ void heads(const Arguments& arguments) {
   const PruningReport* const asked = mask.empty() ? nullptr : &pruning;
   progress.clear();
 
-  if (!arguments.html.empty()) write(arguments.html, heads_page(arguments.model.model, report, asked));
-  if (arguments.json == "-") return print(heads_json(arguments.model.model, report, asked));
-  if (!arguments.json.empty()) write(arguments.json, heads_json(arguments.model.model, report, asked));
-  print(heads_summary(arguments.model.model, report, asked));
+  if (!arguments.html.empty()) write(arguments.html, heads_page(name, report, asked));
+  if (arguments.json == "-") return print(heads_json(name, report, asked));
+  if (!arguments.json.empty()) write(arguments.json, heads_json(name, report, asked));
+  print(heads_summary(name, report, asked));
 }
 
 }  // namespace

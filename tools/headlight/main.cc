@@ -37,6 +37,7 @@ int run(int count, char** arguments) {
   add_beams(program);
   add_heads(program);
   add_presets(program);
+  add_train(program);
   add_study(program);
   try {
     program.parse(count, arguments);  // runs the subcommand

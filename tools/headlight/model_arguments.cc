@@ -52,10 +52,14 @@ bool is_utf8(const std::string& text) {
 
 void ModelArguments::add_to(CLI::App& command, Inputs accepted) {
   inputs = accepted;
-  command.add_option("--model", model, "Folder with config.json, model.safetensors, vocab.txt")
+  const bool optional = accepted == Inputs::texts;
+  command
+      .add_option("--model", model,
+                  std::string("Folder with config.json, model.safetensors, vocab.txt") +
+                      (optional ? "; default: the demonstration model" : ""))
       ->type_name("DIR")
       ->check(file_name())
-      ->required();
+      ->required(!optional);
   command.add_option("--text", texts, "A text; may be given again and again")
       ->type_name("TEXT")
       ->allow_extra_args(false);

@@ -11,7 +11,7 @@
 
 namespace headlight::program {
 
-// What may go into a model.
+// What may go into a model; where it is texts alone, no --model means the demonstration model.
 enum class Inputs : std::uint8_t { texts, texts_or_ids };
 
 struct ModelArguments {

@@ -1,6 +1,7 @@
 // A published model of the BERT family: text in, hidden states or sentence vectors out.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -87,6 +88,14 @@ class HEADLIGHT_API Encoder {
 // that are missing or malformed, a family, activation or kind of position other than BERT's, weights that disagree with
 // the configuration, a vocabulary larger than its table.
 [[nodiscard]] HEADLIGHT_API Encoder load(const std::string& folder);
+
+// A file of such a folder that is in memory already: a program's own model, somebody's archive.
+struct FileInMemory {
+  std::string_view name;  // "config.json"
+  std::span<const std::byte> bytes;
+};
+// The same from memory, which need not outlive the call; `name` stands for the folder in errors.
+[[nodiscard]] HEADLIGHT_API Encoder load(std::string_view name, std::span<const FileInMemory> files);
 
 // A model of that shape with weights drawn from the seed, the same on every machine. options.encoder.vocabulary = 0: as
 // many as the tokenizer has.

@@ -36,6 +36,8 @@ class HEADLIGHT_API SafetensorsFile {
   // plain integers, shapes whose size does not fit 63 bits or differs from their bytes, bytes that are not covered
   // exactly once.
   explicit SafetensorsFile(const std::string& path);
+  // The same from memory, which outlives this object; `name` stands for the path in errors.
+  SafetensorsFile(std::string_view name, std::span<const std::byte> bytes);
   ~SafetensorsFile();
   SafetensorsFile(SafetensorsFile&&) noexcept;
   SafetensorsFile& operator=(SafetensorsFile&&) noexcept;
@@ -54,6 +56,8 @@ class HEADLIGHT_API SafetensorsFile {
   [[nodiscard]] Weights weights();
 
  private:
+  void parse(std::span<const std::byte> bytes);
+
   struct State;
   std::unique_ptr<State> state_;
 };

@@ -18,6 +18,10 @@ struct TokenizerOptions {
   // Unset: as lower_case.
   std::optional<bool> strip_accents;
   bool split_ideographs = true;
+  // For a vocabulary of whole words rather than pieces: the longest words from the left, marks and apostrophes within
+  // them as the vocabulary spells them, ideographs with no spaces between; a word of letters ends only where the
+  // letters do. What no word begins is [UNK], up to the next space, mark or ideograph. (whole_words, a key of our own)
+  bool whole_words = false;
 };
 
 // Text → token ids: special tokens found in the raw text, clean-up, accents, case, ideographs, punctuation (Hugging

@@ -52,7 +52,8 @@ Evaluation evaluate(Engine& engine, const Model& model, std::span<const Sentence
     const Questions& questions = batch.questions(static_cast<Relation>(relation));
     evaluation.questions[relation] = static_cast<std::int64_t>(questions.tokens.size());
     if (questions.tokens.empty()) continue;
-    const Tensor<float, 2> scores = model.scores(engine, hidden, questions.tokens, static_cast<Relation>(relation));
+    const Tensor<float, 2> scores =
+        model.readout().scores(engine, hidden, questions.tokens, static_cast<Relation>(relation));
     const std::int64_t words = scores.shape()[1];
     double right = 0;
     for (std::size_t n = 0; n < questions.words.size(); ++n) {

@@ -1,0 +1,48 @@
+#include "models/model_folder.h"
+
+#include <filesystem>
+
+#include "headlight/models/errors.h"
+#include "models/input_file.h"
+
+namespace headlight::models {
+
+std::string path_in(const std::string& folder, const char* file) {
+  return folder.empty() || folder.ends_with('/') ? folder + file : folder + "/" + file;
+}
+
+const FileInMemory* ModelFolder::find(const char* file) const {
+  for (const FileInMemory& each : files_) {
+    if (each.name == file) return &each;
+  }
+  return nullptr;
+}
+
+const FileInMemory& ModelFolder::file_in_memory(const char* file) const {
+  const FileInMemory* const found = find(file);
+  if (found == nullptr) throw FileError(path(file), "is not there");
+  return *found;
+}
+
+bool ModelFolder::has(const char* file) const {
+  return in_memory_ ? find(file) != nullptr : std::filesystem::exists(path(file));
+}
+
+std::string ModelFolder::text(const char* file, std::uint64_t limit) const {
+  if (!in_memory_) return read_text(path(file), limit);
+  const std::span<const std::byte> bytes = file_in_memory(file).bytes;
+  if (bytes.size() > limit) {
+    throw FileError(path(file),
+                    "has " + std::to_string(bytes.size()) + " bytes, expected at most " + std::to_string(limit));
+  }
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+JsonScalars ModelFolder::json(const char* file) const { return {path(file), text(file, JsonScalars::kLargestFile)}; }
+
+SafetensorsFile ModelFolder::safetensors(const char* file) const {
+  if (!in_memory_) return SafetensorsFile(path(file));
+  return {path(file), file_in_memory(file).bytes};
+}
+
+}  // namespace headlight::models

@@ -1,0 +1,47 @@
+#include "models/vocabulary.h"
+
+#include <utf8proc.h>
+
+#include <algorithm>
+
+#include "headlight/models/errors.h"
+
+namespace headlight::models {
+namespace {
+
+constexpr std::size_t kMostTokens = std::size_t{1} << 21;
+
+}  // namespace
+
+std::size_t first_invalid(std::string_view text) {
+  const auto* bytes = reinterpret_cast<const utf8proc_uint8_t*>(text.data());
+  std::size_t at = 0;
+  while (at < text.size()) {
+    utf8proc_int32_t codepoint = 0;
+    const auto length = utf8proc_iterate(bytes + at, static_cast<utf8proc_ssize_t>(text.size() - at), &codepoint);
+    if (length <= 0) break;
+    at += static_cast<std::size_t>(length);
+  }
+  return at;
+}
+
+std::vector<std::string> vocabulary_lines(std::string_view text, const std::string& path) {
+  if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
+  std::vector<std::string> lines;
+  while (!text.empty()) {
+    if (lines.size() == kMostTokens) {
+      throw FileError(path, "has more than " + std::to_string(kMostTokens) + " lines");
+    }
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    std::string_view line = text.substr(0, end);
+    text.remove_prefix(std::min(end + 1, text.size()));
+    if (line.ends_with('\r')) line.remove_suffix(1);
+    if (first_invalid(line) != line.size()) {
+      throw FileError(path, "line " + std::to_string(lines.size() + 1) + " is not UTF-8: " + in_quotes(line));
+    }
+    lines.emplace_back(line);
+  }
+  return lines;
+}
+
+}  // namespace headlight::models

@@ -1,0 +1,21 @@
+// vocab.txt: one token a line.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace headlight::models {
+
+inline constexpr std::uint64_t kLargestVocabularyFile = std::uint64_t{32} << 20;
+
+// The lines of the file's text, without line ends or a byte-order mark. Throws FileError for a line that is not UTF-8
+// or more than 2²¹ of them; `path` names the file there.
+[[nodiscard]] std::vector<std::string> vocabulary_lines(std::string_view text, const std::string& path);
+
+// The first byte of `text` that is not UTF-8, or its size.
+[[nodiscard]] std::size_t first_invalid(std::string_view text);
+
+}  // namespace headlight::models

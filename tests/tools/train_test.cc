@@ -1,0 +1,167 @@
+// headlight train from outside: runs that are stopped and go on, and what it refuses.
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "headlight/models/safetensors.h"
+#include "tools/program.h"
+
+namespace headlight::test {
+namespace {
+
+std::string bytes_of(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return (std::ostringstream() << file.rdbuf()).str();
+}
+
+class Train : public testing::Test {
+ protected:
+  [[nodiscard]] Finished train(const std::string& out, std::vector<std::string> more,
+                               const Surroundings& surroundings = {}) const {
+    more.insert(more.begin(), {"train", "-o", folder_ / out});
+    return run_program(more, surroundings);
+  }
+  [[nodiscard]] std::string checkpoint(const std::string& out) const {
+    return folder_ / (out + "/checkpoint.safetensors");
+  }
+  [[nodiscard]] std::string weights(const std::string& out) const {
+    return bytes_of(folder_ / (out + "/model.safetensors"));
+  }
+  // Stopped after two of six steps.
+  void make_stopped(const std::string& out) const {
+    const Finished finished = train(out, {"--steps", "6", "--stop-at", "2"});
+    ASSERT_EQ(finished.code, 0) << finished.error;
+    ASSERT_NE(finished.out.find("stopped after 2 of 6 steps"), std::string::npos) << finished.out;
+    ASSERT_TRUE(std::filesystem::exists(checkpoint(out)));
+  }
+
+  ScratchFolder folder_;
+};
+
+TEST_F(Train, WritesAModelAndSaysHowGoodItIs) {
+  const Finished finished = train("m", {"--steps", "3"});
+  EXPECT_EQ(finished.code, 0) << finished.error;
+  EXPECT_EQ(finished.error, "");
+  for (const char* word : {"3 steps", "coreference", "neighbour", "%", "layer"}) {
+    EXPECT_NE(finished.out.find(word), std::string::npos) << finished.out;
+  }
+  std::set<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(folder_ / "m")) {
+    names.insert(entry.path().filename().string());
+  }
+  EXPECT_EQ(names, (std::set<std::string>{"config.json", "model.safetensors", "sentence_bert_config.json",
+                                          "tokenizer_config.json", "vocab.txt"}));
+  const models::SafetensorsFile file(folder_ / "m/model.safetensors");
+  EXPECT_EQ(file.metadata().at("command"), "headlight train --steps 3 --seed 1");
+  const Finished beams = run_program({"beams", "--model", folder_ / "m", "--text", "它很轻", "-o", folder_ / "b.svg"});
+  EXPECT_EQ(beams.code, 0) << beams.error;
+}
+
+// A run of six steps, a run stopped twice on other numbers of threads, another seed.
+TEST_F(Train, GoesOnToTheSameBits) {
+  ASSERT_EQ(train("whole", {"--steps", "6", "-t", "1"}).code, 0);
+  make_stopped("parts");
+  ASSERT_EQ(train("parts", {"--resume", "--stop-at", "5", "-t", "2"}).code, 0);
+  const Finished last = train("parts", {"--resume", "-t", "3"});
+  ASSERT_EQ(last.code, 0) << last.error;
+  EXPECT_FALSE(std::filesystem::exists(checkpoint("parts")));
+  EXPECT_EQ(weights("whole"), weights("parts"));
+  ASSERT_EQ(train("other", {"--steps", "6", "--seed", "2"}).code, 0);
+  EXPECT_NE(weights("whole"), weights("other"));
+}
+
+TEST_F(Train, StopsCleanlyOnASignal) {
+  const std::string out = folder_ / "m", log = folder_ / "log";
+  const pid_t child = ::fork();
+  if (child == 0) {
+    if (std::freopen(log.c_str(), "w", stdout) == nullptr) ::_exit(126);
+    ::execl(HEADLIGHT_PROGRAM, HEADLIGHT_PROGRAM, "train", "-o", out.c_str(), "--steps", "1000000", nullptr);
+    ::_exit(127);
+  }
+  // Its folder appears a moment before its first step; a signal before the program listens would just end it.
+  while (!std::filesystem::exists(out)) ::usleep(1000);
+  ::usleep(300'000);
+  ::kill(child, SIGTERM);
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  ASSERT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+  EXPECT_NE(bytes_of(log).find("--resume goes on"), std::string::npos) << bytes_of(log);
+  EXPECT_TRUE(std::filesystem::exists(checkpoint("m")));
+}
+
+TEST_F(Train, DoesNotMixRuns) {
+  make_stopped("m");
+  expect_error(train("m", {"--steps", "6"}), {"checkpoint.safetensors", "--resume"});
+  expect_error(train("m", {"--resume", "--steps", "7"}), {"--steps"}, 2);
+  expect_error(train("m", {"--resume", "--seed", "9"}), {"--seed"}, 2);
+  expect_error(train("m", {"--resume", "--heads", "8"}), {"--heads"}, 2);
+  expect_error(train("nowhere", {"--resume"}), {"checkpoint.safetensors", "is not there"});
+}
+
+TEST_F(Train, RefusesCheckpointsThatAreCutOrForeign) {
+  make_stopped("m");
+  const std::string whole = bytes_of(checkpoint("m"));
+  const auto refused = [&](const std::string& bytes, const std::vector<std::string>& words) {
+    std::ofstream(checkpoint("m"), std::ios::binary) << bytes;
+    expect_error(train("m", {"--resume"}), words);
+    EXPECT_EQ(bytes_of(checkpoint("m")), bytes);
+  };
+  for (const std::size_t size :
+       {std::size_t{0}, std::size_t{5}, std::size_t{100}, whole.size() / 2, whole.size() - 1}) {
+    refused(whole.substr(0, size), {"checkpoint.safetensors"});
+  }
+  const auto changed = [&](const std::string& from, const std::string& to) {
+    std::string bytes = whole;
+    const std::size_t at = bytes.find(from);
+    EXPECT_NE(at, std::string::npos) << from;
+    EXPECT_EQ(from.size(), to.size());
+    return bytes.replace(at, to.size(), to);
+  };
+  refused(changed("training checkpoint 1", "training checkpoint 9"), {"no checkpoint of headlight train"});
+  refused(changed("animal", "animol"), {"another vocabulary"});
+  refused(changed("\\\"width\\\":64", "\\\"width\\\":99"), {"checkpoint.safetensors"});
+  refused(changed("\\\"width\\\":64", "\\\"width\\\":-1"), {"width"});
+  refused(changed("\\\"heads\\\":4", "\\\"heads\\\":0"), {"heads"});
+  refused(changed("\"steps_taken\":\"2\"", "\"steps_taken\":\"9\""), {"steps_taken"});
+  refused(changed("first_moment.norm.bias", "first_moment.norm.bios"), {"first_moment.norm.bias"});
+  ASSERT_EQ(run_program({"train", "-o", folder_ / "n", "--steps", "1"}).code, 0);
+  refused(weights("n"), {"no checkpoint of headlight train"});
+  std::ofstream(checkpoint("m"), std::ios::binary) << whole;
+  EXPECT_EQ(train("m", {"--resume"}).code, 0);
+}
+
+TEST_F(Train, NamesAGradientThatIsNotFinite) {
+  expect_error(train("m", {"--steps", "40", "--learning-rate", "1e30"}), {"was not taken", "gradient of", "finite"});
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "m/model.safetensors"));
+}
+
+TEST_F(Train, FullDiskLeavesTheLastCheckpoint) {
+  make_stopped("m");
+  const std::string before = bytes_of(checkpoint("m"));
+  expect_error(train("m", {"--resume", "--stop-at", "4"}, {.file_size = 100'000}), {"checkpoint.safetensors"});
+  EXPECT_EQ(bytes_of(checkpoint("m")), before);
+  expect_error(train("m", {"--resume"}, {.file_size = 100'000}), {"model.safetensors"});
+  EXPECT_EQ(bytes_of(checkpoint("m")), before);
+  std::ofstream(folder_ / "file") << "no folder";
+  expect_error(train("file", {"--steps", "1"}), {"file"});
+}
+
+TEST_F(Train, RefusesWrongUsage) {
+  expect_error(run_program({"train"}), {"--output"}, 2);
+  expect_error(train("m", {"--steps", "0"}), {"--steps"}, 2);
+  expect_error(train("m", {"--heads", "5"}), {"--heads", "divisor"}, 2);
+  expect_error(train("m", {"--seed", "-1"}), {"--seed"}, 2);
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "m"));
+}
+
+}  // namespace
+}  // namespace headlight::test

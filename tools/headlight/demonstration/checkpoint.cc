@@ -1,0 +1,134 @@
+#include "tools/headlight/demonstration/checkpoint.h"
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "headlight/models/errors.h"
+#include "headlight/models/safetensors.h"
+
+namespace headlight::demonstration {
+namespace {
+
+using Json = nlohmann::json;
+using models::FileError;
+using models::SafetensorsFile;
+
+constexpr const char* kKind = "headlight training checkpoint 1";
+
+std::string vocabulary_text() {
+  std::string text;
+  for (const std::string& word : Grammar::vocabulary()) text += word + "\n";
+  return text;
+}
+
+Json json_of(const TrainingOptions& options) {
+  const EncoderOptions& encoder = options.encoder;
+  return {{"steps", options.steps},
+          {"batch", options.batch},
+          {"learning_rate", options.learning_rate},
+          {"weight_decay", options.weight_decay},
+          {"max_norm", options.max_norm},
+          {"seed", options.seed},
+          {"layers", encoder.layers},
+          {"width", encoder.width},
+          {"heads", encoder.heads},
+          {"feed_forward_width", encoder.feed_forward_width},
+          {"dropout", static_cast<double>(encoder.dropout)}};
+}
+
+std::string metadata(const SafetensorsFile& file, const char* key) {
+  const auto found = file.metadata().find(key);
+  if (found == file.metadata().end()) throw FileError(file.path(), std::string("lacks the entry '") + key + "'");
+  return found->second;
+}
+
+// A number of the options; what the file says is not to be trusted.
+template <class Number>
+Number number(const SafetensorsFile& file, const Json& options, const char* key, Number least, Number most) {
+  const auto found = options.find(key);
+  const bool right =
+      found != options.end() && (std::is_floating_point_v<Number> ? found->is_number() : found->is_number_integer());
+  const Number value = right ? found->template get<Number>() : least;
+  if (!right || !(value >= least && value <= most)) {
+    throw FileError(file.path(), std::string("option '") + key + "' is missing or out of range");
+  }
+  return value;
+}
+
+TrainingOptions options_of(const SafetensorsFile& file) {
+  const Json json = Json::parse(metadata(file, "options"), nullptr, false);
+  if (!json.is_object()) throw FileError(file.path(), "the entry 'options' is no JSON object");
+  constexpr std::int64_t kMost = 1 << 20;
+  TrainingOptions options;
+  options.steps = number<std::int64_t>(file, json, "steps", 1, std::int64_t{1} << 40);
+  options.batch = number<std::int64_t>(file, json, "batch", 1, kMost);
+  options.learning_rate = number(file, json, "learning_rate", 0.0, 1e300);
+  options.weight_decay = number(file, json, "weight_decay", 0.0, 1e300);
+  options.max_norm = number(file, json, "max_norm", 0.0, 1e300);
+  options.seed = number<std::uint64_t>(file, json, "seed", 0, UINT64_MAX);
+  options.encoder.layers = number<std::int64_t>(file, json, "layers", 1, 64);
+  options.encoder.width = number<std::int64_t>(file, json, "width", 1, 4096);
+  options.encoder.heads = number<std::int64_t>(file, json, "heads", 1, options.encoder.width);
+  options.encoder.feed_forward_width = number<std::int64_t>(file, json, "feed_forward_width", 1, 4 * 4096);
+  options.encoder.dropout = static_cast<float>(number(file, json, "dropout", 0.0, 0.999));
+  if (options.encoder.width % options.encoder.heads != 0) {
+    throw FileError(file.path(), "option 'heads' does not divide 'width'");
+  }
+  return options;
+}
+
+void check_kind(const SafetensorsFile& file) {
+  const auto kind = file.metadata().find("kind");
+  if (kind == file.metadata().end() || kind->second != kKind) {
+    throw FileError(file.path(), std::string("is no checkpoint of headlight train, expected '") + kKind + "'");
+  }
+  if (metadata(file, "vocabulary") != vocabulary_text()) {
+    throw FileError(file.path(), "is a checkpoint for another vocabulary; train anew");
+  }
+}
+
+}  // namespace
+
+void save_checkpoint(const std::string& path, Trainer& trainer, const std::string& command) {
+  Weights weights;
+  for (const Parameter& tensor : trainer.state()) weights.emplace(tensor.name, WeightView{tensor.shape, tensor.values});
+  models::write_safetensors(path, weights,
+                            {{"kind", kKind},
+                             {"command", command},
+                             {"options", json_of(trainer.options()).dump()},
+                             {"steps_taken", std::to_string(trainer.steps_taken())},
+                             {"vocabulary", vocabulary_text()}});
+}
+
+TrainingOptions read_checkpoint_options(const std::string& path) {
+  const SafetensorsFile file(path);
+  check_kind(file);
+  return options_of(file);
+}
+
+void restore_checkpoint(const std::string& path, Trainer& trainer) {
+  SafetensorsFile file(path);
+  check_kind(file);
+  const Json steps = Json::parse(metadata(file, "steps_taken"), nullptr, false);
+  if (!steps.is_number_unsigned() || steps.get<std::int64_t>() > trainer.options().steps) {
+    throw FileError(path, "the entry 'steps_taken' is no number of steps of this run");
+  }
+  const std::vector<Parameter> state = trainer.state();
+  if (file.tensors().size() != state.size()) {
+    throw FileError(
+        path, "has " + std::to_string(file.tensors().size()) + " tensors, expected " + std::to_string(state.size()));
+  }
+  for (const Parameter& tensor : state) {
+    const models::SafetensorsEntry* const entry = file.find(tensor.name);
+    if (entry == nullptr || entry->shape != tensor.shape) {
+      throw FileError(path,
+                      "lacks the tensor " + models::in_quotes(tensor.name) + " in the shape that the options say");
+    }
+    const WeightView values = file.float32(tensor.name);
+    std::copy(values.values.begin(), values.values.end(), tensor.values.begin());
+  }
+  trainer.set_steps_taken(steps.get<std::int64_t>());
+}
+
+}  // namespace headlight::demonstration

@@ -1,0 +1,17 @@
+#include "tools/headlight/demonstration/default_model.h"
+
+#include "headlight/models/safetensors.h"
+#include "models/model_folder.h"
+
+namespace headlight::demonstration {
+
+LoadedModel load(const std::string& folder) {
+  const models::ModelFolder files =
+      folder.empty() ? models::ModelFolder(kDefaultModel, default_model_files()) : models::ModelFolder(folder);
+  models::Encoder encoder = folder.empty() ? models::load(kDefaultModel, default_model_files()) : models::load(folder);
+  models::SafetensorsFile weights = files.safetensors(models::kWeightsFile);
+  std::optional<Readout> readout = find_readout(encoder, weights);
+  return {std::move(encoder), std::move(readout)};
+}
+
+}  // namespace headlight::demonstration

@@ -1,0 +1,24 @@
+// The model of models/demonstration, which is part of the program.
+#pragma once
+
+#include <span>
+
+#include "headlight/models/encoder.h"
+#include "tools/headlight/demonstration/model.h"
+
+namespace headlight::demonstration {
+
+// What stands for its folder in messages.
+inline constexpr const char* kDefaultModel = "demonstration";
+
+[[nodiscard]] std::span<const models::FileInMemory> default_model_files();
+
+// A model that may know relations: from a folder, or the program's own where that is empty.
+struct LoadedModel {
+  models::Encoder encoder;
+  std::optional<Readout> readout;  // none for other people's models
+};
+// Throws models::FileError.
+[[nodiscard]] LoadedModel load(const std::string& folder);
+
+}  // namespace headlight::demonstration
