@@ -112,7 +112,7 @@ TEST_P(AttentionBackwardPromises, AccumulatesOntoWhatIsThere) {
 
 TEST_P(AttentionBackwardPromises, TheQueryGradientMayLieWhereOutDoes) {
   Engine engine(options(2));
-  Problem problem(AttentionCase::parse("seed=6 B=2 Lq=500 Lk=300 Hq=2 Hkv=2 D=8 Dv=8 causal=bottom-right"));
+  Problem problem(AttentionCase::parse("seed=6 B=2 Lq=500 Lk=500 Hq=2 Hkv=2 D=8 Dv=8 causal=bottom-right"));
   const GradientTensors<float> expected = problem.both(engine);
   GradientTensors<float> gradients(problem.in);
   problem.backward(engine, {problem.out, gradients.key, gradients.value});

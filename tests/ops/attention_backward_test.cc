@@ -71,7 +71,7 @@ TEST_P(AttentionBackwardTest, SeveralBlocksOfRowsAndKeys) {
   Engine engine(options(2));
   for (const char* line :
        {"seed=1 B=1 Lq=500 Lk=500 Hq=2 Hkv=1 D=16 Dv=16 causal=top-left dropout=0.25",
-        "seed=2 B=1 Lq=300 Lk=700 Hq=1 Hkv=1 D=8 Dv=24 causal=bottom-right window=250,-1",
+        "seed=2 B=1 Lq=300 Lk=900 Hq=1 Hkv=1 D=8 Dv=24 causal=bottom-right window=550,-1",
         "seed=3 B=1 Lq=600 Lk=600 Hq=1 Hkv=1 D=8 Dv=8 chunk=250 dropout=0.5",
         "seed=4 B=1 Lq=640 Lk=640 Hq=1 Hkv=1 D=8 Dv=8 query_offsets=0,3,403,404,640 dropout=0.125"}) {
     expect_close(engine, AttentionCase::parse(line));
