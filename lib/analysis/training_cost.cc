@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "headlight/analysis/presets.h"
 #include "layers/rows.h"
 #include "layers/segments.h"
 #include "layers/sizes.h"
@@ -22,6 +23,7 @@ struct Sizes {
   std::int64_t hidden = 0;
   std::int64_t layers = 0;
   std::int64_t segment = 0;  // layers computed again at a time; 0: all is kept
+  MergeCost merge{};         // of one layer, a token
 };
 
 Sizes sizes_of(const TrainingPlan& plan) {
@@ -38,7 +40,8 @@ Sizes sizes_of(const TrainingPlan& plan) {
   Sizes sizes = {.width = encoder.width,
                  .hidden = layers::given_or(encoder.feed_forward_width, 4 * encoder.width),
                  .layers = encoder.layers,
-                 .segment = layers::segment_length(plan.checkpoint, plan.k, encoder.layers)};
+                 .segment = layers::segment_length(plan.checkpoint, plan.k, encoder.layers),
+                 .merge = merge_costs(encoder.width, encoder.heads, 1)[static_cast<std::size_t>(encoder.merge)]};
   for (const std::int64_t length : plan.lengths) {
     layers::at_least(0, kName, "a length", length);
     sizes.tokens += length;
@@ -57,13 +60,31 @@ std::int64_t row_bytes(std::int64_t tokens, std::int64_t columns) noexcept {
   return in_bytes(layout);
 }
 
+// What lies between the heads and the last product: what weighs or gates them, and the heads after it.
+std::int64_t merge_bytes(const Sizes& sizes, std::int64_t heads) noexcept {
+  switch (sizes.merge.merge) {
+    case Merge::concatenate:
+      return 0;
+    case Merge::average:
+    case Merge::weighted:
+      return row_bytes(1, heads) + row_bytes(sizes.tokens, sizes.width / heads);
+    case Merge::weighted_by_input:
+      return row_bytes(sizes.tokens, heads) + row_bytes(sizes.tokens, sizes.width / heads);
+    case Merge::gated_by_head:
+      return row_bytes(sizes.tokens, heads) + row_bytes(sizes.tokens, sizes.width);
+    case Merge::gated_by_element:
+      return 2 * row_bytes(sizes.tokens, sizes.width);
+  }
+  return 0;
+}
+
 // What one layer keeps: query, key and value; the heads' outputs; log-sum-exp; before and after the first
 // normalisation; before the activation; before (Pre-LN: after) the second normalisation.
 std::int64_t layer_bytes(const Sizes& sizes, std::int64_t heads) noexcept {
   runtime::ScratchLayout layout;
   layout.add<float>(sizes.tokens, heads);
-  return row_bytes(sizes.tokens, 3 * sizes.width) + row_bytes(sizes.tokens, sizes.width) + in_bytes(layout) +
-         3 * row_bytes(sizes.tokens, sizes.width) + row_bytes(sizes.tokens, sizes.hidden);
+  return merge_bytes(sizes, heads) + row_bytes(sizes.tokens, 3 * sizes.width) + row_bytes(sizes.tokens, sizes.width) +
+         in_bytes(layout) + 3 * row_bytes(sizes.tokens, sizes.width) + row_bytes(sizes.tokens, sizes.hidden);
 }
 
 }  // namespace
@@ -74,7 +95,7 @@ TrainingBytes training_bytes(const TrainingPlan& plan) {
   const std::int64_t width = sizes.width;
   const std::int64_t tables = (encoder.vocabulary + encoder.max_positions + encoder.token_types) * width;
   const std::int64_t of_a_layer =
-      4 * width * width + 4 * width + 2 * width * sizes.hidden + sizes.hidden + width + 4 * width;
+      3 * width * width + sizes.merge.weights + 4 * width + 2 * width * sizes.hidden + sizes.hidden + width + 4 * width;
   TrainingBytes bytes;
   bytes.parameters = 4 * (tables + 2 * width + sizes.layers * of_a_layer);
   bytes.gradients = bytes.parameters;
@@ -97,7 +118,7 @@ TrainingFlops training_flops(const TrainingPlan& plan) {
   const auto hidden = static_cast<double>(sizes.hidden);
   const auto tokens = static_cast<double>(sizes.tokens);
   const auto layers = static_cast<double>(sizes.layers);
-  const double products = tokens * (8 * width * width + 4 * width * hidden);
+  const double products = tokens * (6 * width * width + sizes.merge.flops + 4 * width * hidden);
   TrainingFlops flops;
   flops.forward = layers * (products + 4 * sizes.pairs * width);
   flops.backward = layers * (2 * products + 10 * sizes.pairs * width);

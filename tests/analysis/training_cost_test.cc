@@ -13,7 +13,13 @@ TEST(TrainingCost, IsWhatAnEncoderThenHolds) {
   Engine engine;
   Random random(1);
   const std::vector<std::int64_t> lengths = {13, 1, 40};
-  for (const Norm norm : {Norm::post, Norm::pre}) {
+  for (const auto& [norm, merge] : {std::pair{Norm::post, Merge::concatenate},
+                                    {Norm::pre, Merge::concatenate},
+                                    {Norm::pre, Merge::average},
+                                    {Norm::post, Merge::weighted},
+                                    {Norm::pre, Merge::weighted_by_input},
+                                    {Norm::post, Merge::gated_by_head},
+                                    {Norm::pre, Merge::gated_by_element}}) {
     Encoder encoder({.vocabulary = 30,
                      .max_positions = 50,
                      .token_types = 2,
@@ -21,7 +27,8 @@ TEST(TrainingCost, IsWhatAnEncoderThenHolds) {
                      .heads = 3,
                      .feed_forward_width = 70,
                      .layers = 5,
-                     .norm = norm});
+                     .norm = norm,
+                     .merge = merge});
     encoder.initialize(1);
     encoder.set_training(true);
     AdamW adamw(encoder.parameters());
@@ -57,6 +64,8 @@ TEST(TrainingCost, CountsOperations) {
   EXPECT_EQ(analysis::training_flops(plan).again, kept.forward);
   plan.encoder.norm = Norm::pre;
   EXPECT_EQ(analysis::training_flops(plan).again, kept.forward - 12 * 1024.0 * 2 * 768 * 3072);
+  plan.encoder.merge = Merge::average;  // W_up instead of W_O
+  EXPECT_EQ(analysis::training_flops(plan).forward, kept.forward - 12 * 1024.0 * 2 * 768 * (768 - 64));
   EXPECT_EQ(refusal([&] { (void)analysis::training_flops({.encoder = {.width = 0}}); }),
             "training_cost: width is 0, expected at least 1");
 }

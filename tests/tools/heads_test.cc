@@ -10,6 +10,8 @@
 
 #include "headlight/analysis.h"
 #include "headlight/models/encoder.h"
+#include "headlight/normalization.h"
+#include "runtime/random.h"
 #include "tools/program.h"
 
 namespace headlight::test {
@@ -173,6 +175,43 @@ TEST_F(Heads, BadInputIsOneLine) {
   expect_error(run({"--text", "cat", "--html", folder_ / "no/h.html"}), {"h.html"});
   expect_error(run({"--text", "cat", "--json", "/dev/full"}), {"/dev/full"});
   EXPECT_EQ(folder_.names(), std::vector<std::string>{"model"});
+}
+
+// By differences: the head's output is what its columns of W_O take, so a factor there is a factor of the head.
+TEST_F(Heads, ImportanceIsWhatScalingAHeadDoesToSentenceVectors) {
+  const nlohmann::json found = json({"--input", "-", "--importance"}, {.input = "the cat sat on the mat\n"});
+  std::vector<float> direction(24);
+  runtime::fill_normal(direction, 0.0f, 1.0f, 1, 0);
+  const auto seen = [&](std::int64_t layer, std::int64_t head, float factor) {
+    headlight::Encoder network(model_.options().encoder);
+    network.load(model_.network().weights());
+    for (const Parameter& parameter : network.parameters()) {
+      if (parameter.name != "layers." + std::to_string(layer) + ".self_attn.out_proj.weight") continue;
+      for (std::size_t n = 0; n < parameter.values.size(); ++n) {
+        if (static_cast<std::int64_t>(n % 24) / 8 == head) parameter.values[n] *= factor;
+      }
+    }
+    const std::vector<std::int64_t> ids = model_.tokenizer().encode("the cat sat on the mat", 16);
+    std::vector<std::int64_t> positions, types(ids.size()), offsets{0, static_cast<std::int64_t>(ids.size())};
+    for (std::size_t n = 0; n < ids.size(); ++n) positions.push_back(static_cast<std::int64_t>(n));
+    Tensor<float, 2> hidden({offsets[1], 24}), vector({1, 24});
+    network.forward(engine_, {ids, positions, types, offsets}, hidden);
+    mean_pool(engine_, hidden, offsets, vector, true);
+    double sum = 0;
+    for (std::int64_t e = 0; e < 24; ++e) {
+      sum += static_cast<double>(vector(0, e)) * static_cast<double>(direction[static_cast<std::size_t>(e)]);
+    }
+    return sum;
+  };
+  for (std::int64_t number = 0; number < 6; ++number) {
+    const double difference =
+        (seen(number / 3, number % 3, 1.03125f) - seen(number / 3, number % 3, 0.96875f)) / 0.0625;
+    EXPECT_NEAR(found.at("heads").at(static_cast<std::size_t>(number)).at("importance").get<double>(),
+                std::abs(difference), 2e-3 * std::abs(difference) + 2e-4);
+  }
+  const Finished finished = run({"--input", "-", "--importance"}, {.input = kTexts});
+  EXPECT_NE(finished.out.find("Importance for sentence vectors"), std::string::npos) << finished.out;
+  EXPECT_FALSE(json({"--input", "-"}, {.input = kTexts}).at("heads").at(0).contains("importance"));
 }
 
 }  // namespace

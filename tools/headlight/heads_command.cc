@@ -23,6 +23,7 @@ struct Arguments {
   std::string json;
   std::string html;
   std::vector<std::string> mask;
+  bool importance = false;
 };
 
 HeadName parse_head(const std::string& text, const EncoderOptions& model) {
@@ -66,9 +67,9 @@ void heads(const Arguments& arguments) {
   const std::vector<HeadName> mask = parse_mask(arguments.mask, model.options().encoder);
   const std::vector<std::string> texts = read_texts(arguments.model);
 
-  Progress progress(texts.size() * (mask.empty() ? 1 : 2));
+  Progress progress(texts.size() * ((mask.empty() ? 1 : 2) + (arguments.importance ? 1 : 0)));
   const auto advance = [&](std::size_t done) { progress.advance(done); };
-  const HeadsReport report = run_heads(engine, model, texts, advance);
+  HeadsReport report = run_heads(engine, model, texts, advance);
   if (report.rows == 0) {
     const std::string& input = arguments.model.input;
     throw models::FileError(input.empty()  ? "--text"
@@ -76,6 +77,7 @@ void heads(const Arguments& arguments) {
                                            : input,
                             "holds no words, expected some to measure heads by");
   }
+  if (arguments.importance) report.importance = run_importance(engine, model, texts, advance);
   PruningReport pruning;
   if (!mask.empty()) pruning = run_without(engine, model, texts, mask, advance);
   const PruningReport* const asked = mask.empty() ? nullptr : &pruning;
@@ -104,6 +106,8 @@ void add_heads(CLI::App& program) {
   command->add_option("--mask", arguments->mask, "Heads to silence, 3.2,3.7: what does the output lose without them?")
       ->type_name("LAYER.HEAD,…")
       ->delimiter(',');
+  command->add_flag("--importance", arguments->importance,
+                    "How much sentence vectors would miss each head, by gradient: takes some four times as long");
   command->footer(
       "Layers and heads count from 0. A thousand sentences say more than ten.\n\n"
       "Example (after tools/run):\n"

@@ -46,6 +46,9 @@ Json of_head(const HeadsReport& report, std::int64_t head) {
                       {"separators", number(attention.weight_separators)},
                       {"local", number(attention.weight_local)}};
   found["profile"] = attention.profile;
+  if (!report.importance.empty()) {
+    found["importance"] = number(report.importance[static_cast<std::size_t>(head)]);
+  }
   const std::int64_t closest = closest_in_layer(report, head);
   if (closest != head) {
     found["closest"] = {{"head", report.name(closest).head}, {"cka", number(report.cka_of(head, closest))}};

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <numeric>
 
 #include "headlight/models/errors.h"
 #include "tools/headlight/heads.h"
@@ -139,6 +140,24 @@ std::string layers(const HeadsReport& report, const Style& style) {
          format("  Two subspaces drawn at random would overlap by %.2f.\n", 1 / static_cast<double>(report.heads));
 }
 
+// Heads that the sentence vectors would miss most and least.
+std::string importance_text(const HeadsReport& report, const Style& style) {
+  std::vector<std::int64_t> order(report.importance.size());
+  std::iota(order.begin(), order.end(), 0);
+  const auto value = [&](std::int64_t head) { return report.importance[static_cast<std::size_t>(head)].value_or(0); };
+  std::stable_sort(order.begin(), order.end(), [&](std::int64_t a, std::int64_t b) { return value(a) > value(b); });
+  const auto listed = [&](std::size_t first, std::size_t count) {
+    std::string text;
+    for (std::size_t n = first; n < first + count; ++n) {
+      text += "  " + report.name(order[n]).text() + format(" (%.3f)", value(order[n]));
+    }
+    return text + "\n";
+  };
+  const std::size_t count = std::min<std::size_t>(5, order.size());
+  return style.bold + "Importance for sentence vectors, by gradient" + style.plain + "\n  the most " +
+         listed(0, count) + "  the least" + listed(order.size() - count, count);
+}
+
 std::string pruning_text(const PruningReport& pruning, const Style& style) {
   std::vector<std::string> names;
   for (const HeadName& name : pruning.silenced) names.push_back(name.text());
@@ -165,6 +184,7 @@ std::string heads_summary(const std::string& model, const HeadsReport& report, c
   text.append("\n").append(redundancy(report, style));
   text.append("\n").append(kinds(report, style));
   text.append("\n").append(layers(report, style));
+  if (!report.importance.empty()) text.append("\n").append(importance_text(report, style));
   if (pruning != nullptr) text.append("\n").append(pruning_text(*pruning, style));
   return text;
 }
