@@ -66,7 +66,7 @@ Work step_work(const Shape& shape, const CaseContext& context) {
   // Three products for each of the forward pass, seven for attention's two; what is computed again does not count.
   work.operations = tokens * (6 * width * (4 * width + 2 * hidden) + 14 * static_cast<double>(shape.length) * width);
   if (shape.checkpoint == Checkpoint::keep_linear) {
-    const std::size_t bytes = step->layer.saved_bytes(shape.batch, shape.length);
+    const std::size_t bytes = step->layer.saved_bytes(shape.batch, shape.length, 0);
     work.facts.emplace_back("saved_bytes", static_cast<double>(bytes));
   }
   return work;

@@ -4,17 +4,28 @@
 
 #include "headlight/attention_backward.h"
 #include "layers/sizes.h"
+#include "ops/attention_unfused_head.h"
 
 namespace headlight::analysis {
 
 namespace {
 
+constexpr std::string_view kName = "attention_cost";
 constexpr std::int64_t kFloat = sizeof(float);
-// Longer than any memory holds, and far enough below 2⁶³ that its square times eight fits.
-constexpr std::int64_t kLongest = std::int64_t{1} << 29;
+// As many bytes as no machine has, and far below 2⁶³.
+constexpr double kMost = 1e14;
+constexpr std::int64_t kLongest = std::int64_t{1} << 40;
+
+// All but the scratch memory, roughly.
+double rough_bytes(const AttentionStep& step) noexcept {
+  const double rows =
+      static_cast<double>(step.batch) * static_cast<double>(step.heads) * static_cast<double>(step.length);
+  const bool squares = step.method == AttentionMethod::unfused;
+  return kFloat * rows *
+         (7 * static_cast<double>(step.head_dim) + 1 + (squares ? static_cast<double>(step.length) : 0));
+}
 
 void check(const AttentionStep& step) {
-  constexpr std::string_view kName = "attention_cost";
   layers::at_least(0, kName, "batch", step.batch);
   layers::at_least(0, kName, "length", step.length);
   layers::at_least(1, kName, "heads", step.heads);
@@ -25,6 +36,7 @@ void check(const AttentionStep& step) {
 
 AttentionStepBytes attention_step_bytes(const Engine& engine, const AttentionStep& step) {
   check(step);
+  if (rough_bytes(step) > kMost) ops::fail(kName, "the step takes more than 10¹⁴ bytes");
   const AttentionShape shape = {.batch = step.batch,
                                 .query_length = step.length,
                                 .key_length = step.length,
@@ -37,8 +49,9 @@ AttentionStepBytes attention_step_bytes(const Engine& engine, const AttentionSte
   AttentionStepBytes bytes = {.inputs = 3 * tensor, .outputs = tensor + kFloat * rows, .gradients = 4 * tensor};
   if (step.method == AttentionMethod::unfused) {
     bytes.probabilities = kFloat * rows * step.length;
-    const std::int64_t heads = step.batch * step.heads;
-    bytes.scratch = kFloat * std::min<std::int64_t>(engine.threads(), heads) * step.length * step.length;
+    const ops::AttentionSizes sizes = ops::check_attention_shape(kName, shape);
+    bytes.scratch = static_cast<std::int64_t>(
+        std::max(ops::attention_unfused_bytes(engine, sizes), ops::attention_unfused_backward_bytes(engine, sizes)));
     return bytes;
   }
   if (step.gradient_over_out) bytes.gradients -= tensor;
@@ -62,7 +75,8 @@ std::int64_t longest_sequence(const Engine& engine, const AttentionStep& step, s
   while (too_long - fits > 1) {
     AttentionStep tried = step;
     tried.length = fits + (too_long - fits) / 2;
-    (attention_step_bytes(engine, tried).all() <= bytes ? fits : too_long) = tried.length;
+    const bool is_close = rough_bytes(tried) <= std::min(static_cast<double>(bytes), kMost);
+    (is_close && attention_step_bytes(engine, tried).all() <= bytes ? fits : too_long) = tried.length;
   }
   return fits;
 }

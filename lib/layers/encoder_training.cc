@@ -21,6 +21,10 @@ std::int64_t segment_length(const SavedState& saved, std::int64_t layers) noexce
   return layers::segment_length(saved.checkpoint(), saved.k(), layers);
 }
 
+std::int64_t kept_keys_of(const EncoderInput& input, const SavedState& saved, std::int64_t tokens) noexcept {
+  return layers::kept_keys(saved.checkpoint() == Checkpoint::unfused, tokens, {.query_offsets = input.offsets});
+}
+
 View<float, 2> rows_of(const View<float, 3>& x) noexcept { return layers::one_matrix(x); }
 
 }  // namespace
@@ -29,14 +33,15 @@ View<float, 2> rows_of(const View<float, 3>& x) noexcept { return layers::one_ma
 // computed again everything.
 struct Encoder::Buffers {
   // `segment`: the input of every segment-th layer alone; 0: all inputs, and each layer's own.
-  Buffers(const Encoder& encoder, std::int64_t tokens, std::int64_t segment, std::byte* memory = nullptr)
+  Buffers(const Encoder& encoder, std::int64_t tokens, std::int64_t segment, std::int64_t kept_keys,
+          std::byte* memory = nullptr)
       : place(memory), tokens_(tokens), width_(encoder.options_.width), every_(std::max<std::int64_t>(segment, 1)) {
     if (encoder.options_.norm == Norm::post) embedded = place.rows(1, tokens, width_);
     const std::int64_t layers = encoder.options_.layers;
     inputs_ = place.block(row_bytes() * static_cast<std::size_t>((layers + every_ - 1) / every_));
     last = place.rows(1, tokens, width_);
     if (layers == 0 || segment != 0) return;
-    layer_bytes_ = encoder.layers_.front().saved_bytes(1, tokens);
+    layer_bytes_ = encoder.layers_.front().saved_bytes(1, tokens, kept_keys);
     states_ = place.block(layer_bytes_ * static_cast<std::size_t>(layers));
   }
 
@@ -88,10 +93,12 @@ void Encoder::forward(Engine& engine, const EncoderInput& input, View<float, 2> 
   const std::int64_t tokens = hidden.extent(0);
   const std::int64_t segment = segment_length(saved, options_.layers);
   const SavedState::Call call = {.layer = this, .shape = {1, tokens, 0}, .step = step};
-  const Buffers buffers(*this, tokens, segment, saved.begin(call, Buffers(*this, tokens, segment).place.bytes()));
+  const std::int64_t kept_keys = kept_keys_of(input, saved, tokens);
+  const std::size_t bytes = Buffers(*this, tokens, segment, kept_keys).place.bytes();
+  const Buffers buffers(*this, tokens, segment, kept_keys, saved.begin(call, bytes));
   // Where layers are computed again, two buffers take turns as the inputs that are not kept, and one holds what a layer
   // would keep.
-  const std::size_t again = segment == 0 ? 0 : layers_.front().saved_bytes(1, tokens);
+  const std::size_t again = segment == 0 ? 0 : layers_.front().saved_bytes(1, tokens, 0);
   const std::size_t between = segment <= 1 ? 0 : 2 * buffers.row_bytes();
   const runtime::Scratch scratch(engine, again + between);
   const auto input_of = [&](std::int64_t layer) {
@@ -127,7 +134,7 @@ void Encoder::backward(Engine& engine, const EncoderInput& input, const SavedSta
   const std::array<std::int64_t, 2> expected = {tokens, options_.width};
   ops::check_shape(kName, "hidden_gradient", hidden_gradient.shape, expected, "[N, E]");
   const std::int64_t segment = segment_length(saved, options_.layers);
-  const Buffers buffers(*this, tokens, segment, saved.data());
+  const Buffers buffers(*this, tokens, segment, kept_keys_of(input, saved, tokens), saved.data());
 
   layers::Placement size;
   size.rows(1, tokens, options_.width);
@@ -165,7 +172,7 @@ void Encoder::backward(Engine& engine, const EncoderInput& input, const SavedSta
 void Encoder::segment_backward(Engine& engine, const EncoderInput& input, const SavedState& saved,
                                View<const float, 3> x, View<float, 3> gradient, std::int64_t first, std::int64_t end,
                                HeadVisitor* visitor) {
-  const std::size_t state = layers_.front().saved_bytes(1, x.extent(1));
+  const std::size_t state = layers_.front().saved_bytes(1, x.extent(1), 0);
   layers::Placement row;
   row.rows(1, x.extent(1), options_.width);
   const auto count = static_cast<std::size_t>(end - first);

@@ -21,6 +21,16 @@ View<float, 3> log_sum_exp_at(std::byte* memory, std::size_t offset, const View<
           {query.extent(0), heads, query.extent(1)}};
 }
 
+// What Checkpoint::unfused keeps, of every row.
+Probabilities probabilities_at(std::byte* memory, std::size_t offset, const View<const float, 3>& query,
+                               std::int64_t heads, std::int64_t kept_keys, const AttentionOptions& options) noexcept {
+  const std::int64_t rows = query.extent(1);
+  return {.per_head = {reinterpret_cast<float*>(memory + offset), {query.extent(0), heads, rows, kept_keys}},
+          .own_keys = !options.query_offsets.empty()};
+}
+
+bool are_asked(const Probabilities& probabilities) noexcept { return probabilities.per_head || probabilities.averaged; }
+
 // The options of a call in training.
 AttentionOptions options_of(const MultiHeadAttention::Kept& kept) {
   AttentionOptions options = kept.options;
@@ -30,9 +40,10 @@ AttentionOptions options_of(const MultiHeadAttention::Kept& kept) {
 
 }  // namespace
 
-std::size_t MultiHeadAttention::saved_bytes(const MultiHeadAttentionShape& shape) const {
+std::size_t MultiHeadAttention::saved_bytes(const MultiHeadAttentionShape& shape, std::int64_t kept_keys) const {
   runtime::ScratchLayout layout = Buffers(*this, shape).layout;
   layout.add<float>(shape.batch, options_.heads, shape.query_length);
+  layout.add<float>(shape.batch, options_.heads, shape.query_length, kept_keys);
   return layout.bytes();
 }
 
@@ -48,7 +59,8 @@ void MultiHeadAttention::forward(Engine& engine, View<const float, 3> query, Vie
   ops::check_disjoint(kName, "out", out_extent, "value", ops::check_view(kName, "value", value));
   const MultiHeadAttentionShape shape = {query.extent(0), query.extent(1), key.extent(1), inputs_of(query, key, value)};
   const bool keeps = layers::keeps_linear(saved.checkpoint());
-  const std::size_t bytes = saved_bytes(shape);
+  const bool unfused = saved.checkpoint() == Checkpoint::unfused;
+  const std::size_t bytes = saved_bytes(shape, layers::kept_keys(unfused, shape.key_length, options));
   Kept kept = {.memory = saved.begin({.layer = this,
                                       .shape = {shape.batch, shape.query_length, shape.key_length},
                                       .step = step,
@@ -56,7 +68,7 @@ void MultiHeadAttention::forward(Engine& engine, View<const float, 3> query, Vie
                                      keeps ? bytes : 0),
                .options = options,
                .dropout = step.dropout(options_.dropout, 0),
-               .unfused = saved.checkpoint() == Checkpoint::unfused};
+               .unfused = unfused};
   const runtime::Scratch scratch(engine, keeps ? 0 : bytes);
   if (!keeps) kept.memory = scratch.data();
   forward_from(engine, query, key, value, out, kept, residual);
@@ -72,10 +84,22 @@ void MultiHeadAttention::forward_from(Engine& engine, View<const float, 3> query
   const View<float, 3> heads = buffers.view(kept.memory, buffers.heads);
   AttentionOptions options = options_of(kept);
   options.log_sum_exp = log_sum_exp_at(kept.memory, log_sum_exp, query, options_.heads);
-  (kept.unfused ? attention_unfused : attention)(engine, layers::split_heads<const float>(q, options_.heads),
-                                                 layers::split_heads<const float>(k, options_.key_value_heads),
-                                                 layers::split_heads<const float>(v, options_.key_value_heads),
-                                                 layers::split_heads(heads, options_.heads), options);
+  const auto attend = [&](auto& method) {
+    method(engine, layers::split_heads<const float>(q, options_.heads),
+           layers::split_heads<const float>(k, options_.key_value_heads),
+           layers::split_heads<const float>(v, options_.key_value_heads), layers::split_heads(heads, options_.heads),
+           options);
+  };
+  if (!kept.unfused) {
+    attend(attention);
+  } else {
+    // What the caller asks for may be other rows: it takes a call of its own.
+    if (are_asked(options.probabilities)) attend(attention_unfused);
+    const std::int64_t keys = layers::kept_keys(true, key.extent(1), options);
+    const std::size_t offset = buffers.layout.add<float>(query.extent(0), options_.heads, query.extent(1), keys);
+    options.probabilities = probabilities_at(kept.memory, offset, query, options_.heads, keys, options);
+    attend(attention_unfused);
+  }
   const View<const float, 3> mixed = mix_heads(engine, query, heads, buffers.view(kept.memory, buffers.mixing),
                                                buffers.view(kept.memory, buffers.mixed));
   if (out) merge_heads(engine, mixed, out, residual);
@@ -109,7 +133,7 @@ void MultiHeadAttention::backward(Engine& engine, View<const float, 3> query, Vi
     backward_from(engine, query, key, value, kept, out_gradient, gradients);
     return;
   }
-  const runtime::Scratch scratch(engine, saved_bytes(shape));
+  const runtime::Scratch scratch(engine, saved_bytes(shape, 0));
   kept.memory = scratch.data();
   kept.options.probabilities = {};
   forward_from(engine, query, key, value, {}, kept, {});
@@ -152,7 +176,7 @@ void MultiHeadAttention::backward_from(Engine& engine, View<const float, 3> quer
 
   const auto [q, k, v] = buffers.split(kept.memory);
   const auto [q_gradient, k_gradient, v_gradient] = buffers.split(scratch.data());
-  const AttentionOptions options = options_of(kept);
+  AttentionOptions options = options_of(kept);
   const AttentionGradients into = {.query = layers::split_heads(q_gradient, options_.heads),
                                    .key = layers::split_heads(k_gradient, options_.key_value_heads),
                                    .value = layers::split_heads(v_gradient, options_.key_value_heads)};
@@ -161,6 +185,9 @@ void MultiHeadAttention::backward_from(Engine& engine, View<const float, 3> quer
   const View<const float, 4> split_v = layers::split_heads<const float>(v, options_.key_value_heads);
   const View<const float, 4> split_gradient = layers::split_heads<const float>(heads_gradient, options_.heads);
   if (kept.unfused) {
+    const std::int64_t keys = layers::kept_keys(true, key.extent(1), options);
+    const std::size_t offset = buffers.layout.add<float>(query.extent(0), options_.heads, query.extent(1), keys);
+    options.probabilities = probabilities_at(kept.memory, offset, query, options_.heads, keys, options);
     attention_unfused_backward(engine, split_q, split_k, split_v, split_gradient, into, options);
   } else {
     attention_backward(engine, split_q, split_k, split_v, layers::split_heads(heads, options_.heads),

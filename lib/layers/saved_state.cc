@@ -1,5 +1,8 @@
 #include "layers/saved_state.h"
 
+#include <algorithm>
+#include <span>
+
 #include "ops/check.h"
 
 namespace headlight {
@@ -30,6 +33,15 @@ void check_saved(std::string_view name, const SavedState& saved, const Layer* la
     ops::fail(name, "saved holds a forward pass of lengths " + ops::describe(call.shape) + ", expected " +
                         ops::describe(shape));
   }
+}
+
+std::int64_t kept_keys(bool unfused, std::int64_t keys, const AttentionOptions& options) noexcept {
+  if (!unfused || options.query_offsets.empty()) return unfused ? keys : 0;
+  const std::span<const std::int64_t> offsets =
+      options.key_offsets.empty() ? options.query_offsets : options.key_offsets;
+  std::int64_t longest = 0;
+  for (std::size_t s = 0; s + 1 < offsets.size(); ++s) longest = std::max(longest, offsets[s + 1] - offsets[s]);
+  return longest;
 }
 
 void check_training_options(std::string_view name, const AttentionOptions& options) {

@@ -36,6 +36,10 @@ class Placement {
   runtime::ScratchLayout layout_;
 };
 
+// How many probabilities a row and head keeps: of Checkpoint::unfused one for each key, in packed sequences for each of
+// the longest one; else 0.
+[[nodiscard]] std::int64_t kept_keys(bool unfused, std::int64_t keys, const AttentionOptions& options) noexcept;
+
 // Throws unless `saved` holds the last forward pass of that layer, for tensors of that shape.
 void check_saved(std::string_view name, const SavedState& saved, const Layer* layer,
                  const std::array<std::int64_t, 3>& shape);

@@ -5,13 +5,17 @@ namespace headlight {
 
 // What is kept: of each attention its own, of each step what it names, and what lies between the steps.
 struct TransformerDecoderLayer::Buffers {
+  Buffers(const TransformerDecoderLayer& layer, const SavedState::Call& call, bool unfused, std::byte* memory = nullptr)
+      : Buffers(layer, call.shape, layers::kept_keys(unfused, call.shape[1], call.options[0]),
+                layers::kept_keys(unfused, call.shape[2], call.options[1]), memory) {}
   // `shape` is [B, L, Lm].
-  Buffers(const TransformerDecoderLayer& layer, const std::array<std::int64_t, 3>& shape, std::byte* memory = nullptr)
+  Buffers(const TransformerDecoderLayer& layer, const std::array<std::int64_t, 3>& shape, std::int64_t kept_keys,
+          std::int64_t kept_memory_keys, std::byte* memory)
       : place(memory),
-        self_attention(
-            place.block(layer.self_attention_.saved_bytes({shape[0], shape[1], shape[1], SharedInputs::all}))),
-        memory_attention(place.block(
-            layer.memory_attention_.saved_bytes({shape[0], shape[1], shape[2], SharedInputs::key_and_value}))),
+        self_attention(place.block(
+            layer.self_attention_.saved_bytes({shape[0], shape[1], shape[1], SharedInputs::all}, kept_keys))),
+        memory_attention(place.block(layer.memory_attention_.saved_bytes(
+            {shape[0], shape[1], shape[2], SharedInputs::key_and_value}, kept_memory_keys))),
         hidden(place.rows(shape[0], shape[1], layer.feed_forward_.hidden_width())) {
     for (View<float, 3>* rows : {&inner1, &between1, &inner2, &between2, &inner3}) {
       *rows = place.rows(shape[0], shape[1], layer.self_attention_.options().width);
@@ -42,16 +46,17 @@ void TransformerDecoderLayer::forward(Engine& engine, View<const float, 3> x, Vi
                                  .shape = {x.extent(0), x.extent(1), memory.extent(1)},
                                  .step = step,
                                  .options = {self_options, memory_options}};
-  const std::size_t bytes = Buffers(*this, call.shape).place.bytes();
+  const bool unfused = saved.checkpoint() == Checkpoint::unfused;
+  const std::size_t bytes = Buffers(*this, call, unfused).place.bytes();
   std::byte* kept = saved.begin(call, keeps ? bytes : 0);
   const runtime::Scratch scratch(engine, keeps ? 0 : bytes);
-  forward_from(engine, x, memory, y, call, keeps ? kept : scratch.data(), saved.checkpoint() == Checkpoint::unfused);
+  forward_from(engine, x, memory, y, call, keeps ? kept : scratch.data(), unfused);
 }
 
 void TransformerDecoderLayer::forward_from(Engine& engine, View<const float, 3> x, View<const float, 3> memory,
                                            View<float, 3> y, const SavedState::Call& call, std::byte* kept,
                                            bool unfused) const {
-  const Buffers buffers(*this, call.shape, kept);
+  const Buffers buffers(*this, call, unfused, kept);
   const auto dropout = [&](layers::Place place) { return call.step.dropout(dropout_, place); };
   layers::training_step(engine, norm_, norm1_, x, buffers.inner1, buffers.between1, dropout(layers::kSelfOutput),
                         [&](View<const float, 3> in, View<float, 3> out, View<const float, 3> residual) {
@@ -91,12 +96,12 @@ void TransformerDecoderLayer::backward(Engine& engine, View<const float, 3> x, V
   }
   const bool keeps = layers::keeps_linear(saved);
   const bool unfused = saved.checkpoint() == Checkpoint::unfused;
-  const runtime::Scratch again(engine, keeps ? 0 : Buffers(*this, call.shape).place.bytes());
+  const runtime::Scratch again(engine, keeps ? 0 : Buffers(*this, call, unfused).place.bytes());
   std::byte* kept = keeps ? saved.data() : again.data();
   for (AttentionOptions& options : call.options) options.probabilities = {};
   if (!keeps) forward_from(engine, x, memory, {}, call, kept, unfused);
 
-  const Buffers buffers(*this, call.shape, kept);
+  const Buffers buffers(*this, call, unfused, kept);
   const auto dropout = [&](layers::Place place) { return call.step.dropout(dropout_, place); };
   const bool drops = dropout_ > 0;
   const runtime::Scratch scratch(engine, layers::StepGradients(x, drops).place.bytes());

@@ -5,9 +5,11 @@ namespace headlight {
 
 // What is kept: of the attention its own, of each step what it names, and what lies between the two.
 struct TransformerEncoderLayer::Buffers {
-  Buffers(const TransformerEncoderLayer& layer, std::int64_t batch, std::int64_t length, std::byte* memory = nullptr)
+  Buffers(const TransformerEncoderLayer& layer, std::int64_t batch, std::int64_t length, std::int64_t kept_keys,
+          std::byte* memory = nullptr)
       : place(memory),
-        attention(place.block(layer.self_attention_.saved_bytes({batch, length, length, SharedInputs::all}))),
+        attention(
+            place.block(layer.self_attention_.saved_bytes({batch, length, length, SharedInputs::all}, kept_keys))),
         inner1(place.rows(batch, length, layer.self_attention_.options().width)),
         between(place.rows(batch, length, layer.self_attention_.options().width)),
         hidden(place.rows(batch, length, layer.feed_forward_.hidden_width())),
@@ -21,8 +23,9 @@ struct TransformerEncoderLayer::Buffers {
   View<float, 3> inner2;
 };
 
-std::size_t TransformerEncoderLayer::saved_bytes(std::int64_t batch, std::int64_t length) const {
-  return Buffers(*this, batch, length).place.bytes();
+std::size_t TransformerEncoderLayer::saved_bytes(std::int64_t batch, std::int64_t length,
+                                                 std::int64_t kept_keys) const {
+  return Buffers(*this, batch, length, kept_keys).place.bytes();
 }
 
 void TransformerEncoderLayer::forward(Engine& engine, View<const float, 3> x, View<float, 3> y, SavedState& saved,
@@ -30,18 +33,19 @@ void TransformerEncoderLayer::forward(Engine& engine, View<const float, 3> x, Vi
   layers::check_training_states(type_name(), x, y, self_attention_.options().width);
   layers::check_training_options(type_name(), options);
   const bool keeps = layers::keeps_linear(saved);
-  const std::size_t bytes = saved_bytes(x.extent(0), x.extent(1));
+  const bool unfused = saved.checkpoint() == Checkpoint::unfused;
+  const std::size_t bytes = saved_bytes(x.extent(0), x.extent(1), layers::kept_keys(unfused, x.extent(1), options));
   const SavedState::Call call = {
       .layer = this, .shape = {x.extent(0), x.extent(1), 0}, .step = step, .options = {options}};
   std::byte* memory = saved.begin(call, keeps ? bytes : 0);
   const runtime::Scratch scratch(engine, keeps ? 0 : bytes);
-  forward_from(engine, x, y,
-               {keeps ? memory : scratch.data(), options, step, saved.checkpoint() == Checkpoint::unfused});
+  forward_from(engine, x, y, {keeps ? memory : scratch.data(), options, step, unfused});
 }
 
 void TransformerEncoderLayer::forward_from(Engine& engine, View<const float, 3> x, View<float, 3> y,
                                            const Kept& kept) const {
-  const Buffers buffers(*this, x.extent(0), x.extent(1), kept.memory);
+  const std::int64_t kept_keys = layers::kept_keys(kept.unfused, x.extent(1), kept.options);
+  const Buffers buffers(*this, x.extent(0), x.extent(1), kept_keys, kept.memory);
   const auto dropout = [&](layers::Place place) { return kept.step.dropout(dropout_, place); };
   layers::training_step(engine, norm_, norm1_, x, buffers.inner1, buffers.between, dropout(layers::kSelfOutput),
                         [&](View<const float, 3> in, View<float, 3> out, View<const float, 3> residual) {
@@ -63,7 +67,7 @@ void TransformerEncoderLayer::backward(Engine& engine, View<const float, 3> x, c
   layers::check_saved(type_name(), saved, this, {x.extent(0), x.extent(1), 0});
   layers::check_gradients(type_name(), x, y_gradient, x_gradient);
   const bool keeps = layers::keeps_linear(saved);
-  const runtime::Scratch scratch(engine, keeps ? 0 : saved_bytes(x.extent(0), x.extent(1)));
+  const runtime::Scratch scratch(engine, keeps ? 0 : saved_bytes(x.extent(0), x.extent(1), 0));
   Kept kept = {keeps ? saved.data() : scratch.data(), saved.call().options[0], saved.call().step,
                saved.checkpoint() == Checkpoint::unfused};
   kept.options.probabilities = {};
@@ -75,7 +79,8 @@ void TransformerEncoderLayer::backward(Engine& engine, View<const float, 3> x, c
 void TransformerEncoderLayer::backward_from(Engine& engine, View<const float, 3> x, const Kept& kept,
                                             View<const float, 3> y_gradient, View<float, 3> x_gradient,
                                             const HeadVisit& visit) {
-  const Buffers buffers(*this, x.extent(0), x.extent(1), kept.memory);
+  const std::int64_t kept_keys = layers::kept_keys(kept.unfused, x.extent(1), kept.options);
+  const Buffers buffers(*this, x.extent(0), x.extent(1), kept_keys, kept.memory);
   const auto dropout = [&](layers::Place place) { return kept.step.dropout(dropout_, place); };
   const bool drops = dropout_ > 0;
   const runtime::Scratch scratch(engine, layers::StepGradients(x, drops).place.bytes());

@@ -17,24 +17,36 @@ using ops::AttentionSequences;
 using ops::UnfusedCall;
 using ops::UnfusedScratch;
 
-// Floats that one head needs at most.
-struct HeadSizes {
-  std::int64_t scores = 0;
-  std::int64_t gemm = 0;
+// Where a lane of a call finds its memory.
+struct Plan {
+  int lanes;
+  std::size_t scores;
+  std::size_t gemm;
+  std::size_t lane_bytes;
+  [[nodiscard]] std::size_t bytes() const noexcept { return lane_bytes * static_cast<std::size_t>(lanes); }
 };
 
-HeadSizes largest_head(const UnfusedCall& call, const AttentionSequences& sequences) {
-  HeadSizes largest;
-  largest.scores = ops::most_unfused_scores(call);
-  for (std::int64_t b = 0; b < call.sizes.batch; ++b) {
+Plan plan_of(const Engine& engine, const UnfusedCall& call, const AttentionSequences& sequences, std::int64_t tasks) {
+  const ops::AttentionSizes& sizes = call.sizes;
+  const std::int64_t scores = ops::most_unfused_scores(call);
+  std::int64_t gemm = 0;
+  for (std::int64_t b = 0; b < sizes.batch; ++b) {
     for (std::int64_t s = 0; s < sequences.count(); ++s) {
       const AttentionSequence sequence = sequences(b, s);
-      largest.gemm = std::max(
-          {largest.gemm, ops::gemm_scratch_floats(call.isa, sequence.queries, sequence.keys, call.sizes.head_dim),
-           ops::gemm_scratch_floats(call.isa, sequence.queries, call.sizes.value_dim, sequence.keys)});
+      gemm = std::max({gemm, ops::unfused_product_floats(call.isa, sequence.queries, sequence.keys, sizes.head_dim),
+                       ops::unfused_product_floats(call.isa, sequence.queries, sizes.value_dim, sequence.keys)});
     }
   }
-  return largest;
+  // Two products at some 50 multiply-adds a nanosecond, and a nanosecond for each vector of scores.
+  const double nanoseconds = static_cast<double>(sizes.batch * sizes.query_heads) * static_cast<double>(scores) *
+                             (static_cast<double>(sizes.head_dim + sizes.value_dim) / 50 + 0.1);
+  runtime::ScratchLayout layout;
+  Plan plan{};
+  plan.lanes = runtime::lanes_for(engine, tasks, nanoseconds);
+  plan.scores = layout.add<float>(scores);
+  plan.gemm = layout.add<float>(gemm);
+  plan.lane_bytes = layout.bytes();
+  return plan;
 }
 
 // Rows past the sample's length hold nothing.
@@ -56,10 +68,12 @@ void give_probabilities(const UnfusedCall& call, const AttentionSequence& sequen
     const std::int64_t row = i - sequence.first_query;
     if (row < 0 || row >= sequence.queries) continue;
     const std::int64_t first_column = wanted.own_keys ? 0 : sequence.first_key;
+    if (wanted.per_head && sequence.keys > 0) {
+      std::copy_n(probabilities + row * sequence.keys, sequence.keys, &wanted.per_head(b, h, r, first_column));
+    }
+    if (!wanted.averaged) continue;
     for (std::int64_t key = 0; key < sequence.keys; ++key) {
-      const float share = probabilities[row * sequence.keys + key];
-      if (wanted.per_head) wanted.per_head(b, h, r, first_column + key) = share;
-      if (wanted.averaged) wanted.averaged(b, r, first_column + key) += share;
+      wanted.averaged(b, r, first_column + key) += probabilities[row * sequence.keys + key];
     }
   }
 }
@@ -106,24 +120,17 @@ void attention_unfused(Engine& engine, View<const float, 4> query, View<const fl
   if (ops::writes_nothing(out, options)) return;
   const UnfusedCall call = ops::unfused_call(engine.isa(), query, key, value, out, options, sizes);
   const AttentionSequences sequences(options, sizes.query_length, sizes.key_length);
-  const HeadSizes floats = largest_head(call, sequences);
 
   // An average over heads is summed in their order, so a sample then stays on one thread.
   const bool average = static_cast<bool>(options.probabilities.averaged);
   const std::int64_t heads_of_task = average ? sizes.query_heads : 1;
   const std::int64_t tasks = average ? sizes.batch : sizes.batch * sizes.query_heads;
-  // Two products at some 50 multiply-adds a nanosecond, and a nanosecond for each vector of scores.
-  const double nanoseconds = static_cast<double>(sizes.batch * sizes.query_heads) * static_cast<double>(floats.scores) *
-                             (static_cast<double>(sizes.head_dim + sizes.value_dim) / 50 + 0.1);
-  const int lanes = runtime::lanes_for(engine, tasks, nanoseconds);
-
-  runtime::ScratchLayout layout;
-  const std::size_t scores_at = layout.add<float>(floats.scores);
-  const std::size_t gemm_at = layout.add<float>(floats.gemm);
-  const runtime::Scratch memory(engine, layout.bytes() * static_cast<std::size_t>(lanes));
-  runtime::parallel_for(engine, tasks, lanes, [&](std::int64_t task, int lane) {
-    std::byte* const own = memory.data() + layout.bytes() * static_cast<std::size_t>(lane);
-    const UnfusedScratch scratch{reinterpret_cast<float*>(own + scores_at), reinterpret_cast<float*>(own + gemm_at)};
+  const Plan plan = plan_of(engine, call, sequences, tasks);
+  const runtime::Scratch memory(engine, plan.bytes());
+  runtime::parallel_for(engine, tasks, plan.lanes, [&](std::int64_t task, int lane) {
+    std::byte* const own = memory.data() + plan.lane_bytes * static_cast<std::size_t>(lane);
+    const UnfusedScratch scratch{reinterpret_cast<float*>(own + plan.scores),
+                                 reinterpret_cast<float*>(own + plan.gemm)};
     const std::int64_t b = average ? task : task / sizes.query_heads;
     const std::int64_t first_head = average ? 0 : task % sizes.query_heads;
     if (average) clear_sample(options.probabilities.averaged, b, 0);
@@ -131,5 +138,17 @@ void attention_unfused(Engine& engine, View<const float, 4> query, View<const fl
     if (average) divide_by_heads(call, b);
   });
 }
+
+namespace ops {
+
+std::size_t attention_unfused_bytes(const Engine& engine, const AttentionSizes& sizes) {
+  const AttentionOptions options;
+  const AttentionSequences sequences(options, sizes.query_length, sizes.key_length);
+  return plan_of(engine, unfused_call(engine.isa(), {}, {}, {}, {}, options, sizes), sequences,
+                 sizes.batch * sizes.query_heads)
+      .bytes();
+}
+
+}  // namespace ops
 
 }  // namespace headlight

@@ -1,11 +1,14 @@
 // attention_unfused_backward(): two matrices of a head at a time, P and the score gradients, by the engine's products.
+// P is the forward pass's where that kept it, else worked out again.
 #include <algorithm>
 #include <cmath>
+#include <string_view>
 
 #include "headlight/attention_backward.h"
 #include "kernels/kernels.h"
 #include "ops/attention_backward_check.h"
 #include "ops/attention_unfused_head.h"
+#include "ops/check.h"
 #include "ops/gemm_internal.h"
 #include "runtime/parallel.h"
 
@@ -17,10 +20,23 @@ using ops::UnfusedCall;
 using ops::UnfusedHead;
 using ops::UnfusedScratch;
 
+constexpr std::string_view kName = "attention_unfused_backward";
+
 struct UnfusedBackward {
   UnfusedCall forward;
   View<const float, 4> out_gradient;
   const AttentionGradients& gradients;
+  const Probabilities& kept;
+
+  [[nodiscard]] bool keeps_probabilities() const noexcept { return static_cast<bool>(kept.per_head); }
+};
+
+// Where a head finds its memory: P, where the forward pass did not keep it; then the score gradients; and what products
+// ask for.
+struct BackwardScratch {
+  float* probabilities;
+  float* gradients;
+  float* gemm;
 };
 
 // c ← c + factor · op(a) · b, op the transpose for the keys' gradients. With `exactly`, pairs that are hidden are
@@ -34,8 +50,7 @@ struct Products {
                   const View<float, 2>& c, float factor) const noexcept {
     if (c.size() == 0) return;
     if (!exactly) {
-      return ops::run_gemm_block(head.call.isa, ops::gemm_block(a, b, c, transpose, Transpose::no, factor, 1.0f),
-                                 gemm_scratch);
+      return ops::multiply_unfused(head.call.isa, a, transpose, b, Transpose::no, c, factor, 1.0f, gemm_scratch);
     }
     for (std::int64_t row = 0; row < head.sequence.queries; ++row) {
       std::int64_t next = 0;
@@ -53,14 +68,14 @@ struct Products {
   }
 };
 
-// probability_gradients ← dS = P∘(dP − δ), δ = Σ_j P dP; zeros where a row must not see.
+// gradients dP ← dS = P∘(dP − δ), δ = Σ_j P dP; zeros where a row must not see, as in P.
 void make_score_gradients(const UnfusedHead& head, const View<float, 2>& gradients) noexcept {
   const auto dot = kernels::attention_backward_kernels(head.call.isa).dot;
   const std::int64_t keys = head.sequence.keys;
   for (std::int64_t row = 0; row < head.sequence.queries; ++row) {
-    float* const probabilities = &head.scores(row, 0);
+    const float* const probabilities = &head.scores(row, 0);
     float* const of_row = &gradients(row, 0);
-    head.for_each_hidden(row, [&](std::int64_t key) { probabilities[key] = of_row[key] = 0; });
+    head.for_each_hidden(row, [&](std::int64_t key) { of_row[key] = 0; });
     const float delta = dot(probabilities, of_row, keys);
     for (std::int64_t key = 0; key < keys; ++key) of_row[key] = probabilities[key] * (of_row[key] - delta);
     if (std::isnan(delta)) head.for_each_hidden(row, [&](std::int64_t key) { of_row[key] = 0; });
@@ -78,12 +93,38 @@ void add_bias_gradient(const UnfusedHead& head, const View<const float, 2>& scor
   }
 }
 
+// P of the head, [queries, keys].
+UnfusedHead head_of(const UnfusedBackward& call, const AttentionSequence& sequence, std::int64_t b, std::int64_t h,
+                    const BackwardScratch& scratch) noexcept {
+  const UnfusedScratch own{scratch.probabilities, scratch.gemm};
+  if (!call.keeps_probabilities()) ops::unfused_probabilities(call.forward, sequence, b, h, own);
+  UnfusedHead head = ops::unfused_head(call.forward, sequence, b, h, own);
+  if (!call.keeps_probabilities()) return head;
+  const View<float, 4>& kept = call.kept.per_head;
+  head.scores.data = &kept(b, h, sequence.first_query, call.kept.own_keys ? 0 : sequence.first_key);
+  head.scores.strides = {kept.stride(2), 1};
+  return head;
+}
+
+// dV += (P∘Z)ᵀ dO. The second matrix is still free, and takes P∘Z.
+void add_value_gradient(const UnfusedHead& head, const View<float, 2>& dropped,
+                        const View<const float, 2>& out_gradient, const View<float, 2>& gradient,
+                        const Products& add_product) noexcept {
+  if (head.call.options.dropout.probability == 0) {
+    return add_product(head.scores, Transpose::yes, out_gradient, gradient, 1.0f);
+  }
+  for (std::int64_t row = 0; row < head.sequence.queries; ++row) {
+    std::copy_n(&head.scores(row, 0), head.sequence.keys, &dropped(row, 0));
+  }
+  ops::drop_unfused(head, dropped.data);
+  add_product(dropped, Transpose::yes, out_gradient, gradient, 1.0f);
+}
+
 void differentiate_head(const UnfusedBackward& call, const AttentionSequence& sequence, std::int64_t b, std::int64_t h,
-                        const UnfusedScratch& scratch, float* probability_gradients) noexcept {
+                        const BackwardScratch& scratch) noexcept {
   if (sequence.queries == 0 || sequence.keys == 0) return;
   const UnfusedCall& forward = call.forward;
-  ops::unfused_probabilities(forward, sequence, b, h, scratch);
-  const UnfusedHead head = ops::unfused_head(forward, sequence, b, h, scratch);
+  const UnfusedHead head = head_of(call, sequence, b, h, scratch);
   const std::int64_t key_head = h / forward.sizes.group;
   const auto of_rows = [&](const auto& x) { return ops::rows_of(x, b, h, sequence.first_query, sequence.queries); };
   const auto of_keys = [&](const auto& x) { return ops::rows_of(x, b, key_head, sequence.first_key, sequence.keys); };
@@ -92,28 +133,25 @@ void differentiate_head(const UnfusedBackward& call, const AttentionSequence& se
   };
   const auto query = of_rows(forward.query), out_gradient = of_rows(call.out_gradient);
   const auto key = of_keys(forward.key);
+  const View<float, 2> gradients(scratch.gradients, {sequence.queries, sequence.keys});
+  const Products add_product{head, !finite(query) || !finite(key) || !finite(out_gradient), scratch.gemm};
+  if (call.gradients.value) {
+    add_value_gradient(head, gradients, out_gradient, of_keys(call.gradients.value), add_product);
+  }
 
-  const View<float, 2> gradients(probability_gradients, {sequence.queries, sequence.keys});
   if (forward.sizes.value_dim == 0) {
     std::fill_n(gradients.data, gradients.size(), 0.0f);
   } else {
-    ops::run_gemm_block(forward.isa,
-                        ops::gemm_block(out_gradient, of_keys(forward.value), gradients, Transpose::no, Transpose::yes),
-                        scratch.gemm);
+    ops::multiply_unfused(forward.isa, out_gradient, Transpose::no, of_keys(forward.value), Transpose::yes, gradients,
+                          1.0f, 0.0f, scratch.gemm);
   }
   ops::drop_unfused(head, gradients.data);
   make_score_gradients(head, gradients);
   if (call.gradients.bias) add_bias_gradient(head, gradients, call.gradients.bias);
-
-  const Products add_product{head, !finite(query) || !finite(key) || !finite(out_gradient), scratch.gemm};
   if (call.gradients.query) {
     add_product(gradients, Transpose::no, key, of_rows(call.gradients.query), forward.scale);
   }
   if (call.gradients.key) add_product(gradients, Transpose::yes, query, of_keys(call.gradients.key), forward.scale);
-  if (call.gradients.value) {
-    ops::drop_unfused(head, head.scores.data);
-    add_product(head.scores, Transpose::yes, out_gradient, of_keys(call.gradients.value), 1.0f);
-  }
 }
 
 void clear_head(const View<float, 4>& x, std::int64_t b, std::int64_t h) noexcept {
@@ -121,20 +159,70 @@ void clear_head(const View<float, 4>& x, std::int64_t b, std::int64_t h) noexcep
     std::fill_n(x.data + b * x.stride(0) + i * x.stride(1) + h * x.stride(2), x.extent(3), 0.0f);
 }
 
+// Where a lane of a call finds its memory.
+struct Plan {
+  int lanes;
+  std::size_t probabilities;
+  std::size_t gradients;
+  std::size_t gemm;
+  std::size_t lane_bytes;
+  [[nodiscard]] std::size_t bytes() const noexcept { return lane_bytes * static_cast<std::size_t>(lanes); }
+};
+
 std::int64_t gemm_floats(const UnfusedCall& call, const ops::AttentionSequences& sequences) noexcept {
   const std::int64_t dim = call.sizes.head_dim, value_dim = call.sizes.value_dim;
   std::int64_t most = 0;
   for (std::int64_t b = 0; b < call.sizes.batch; ++b) {
     for (std::int64_t s = 0; s < sequences.count(); ++s) {
       const std::int64_t queries = sequences(b, s).queries, keys = sequences(b, s).keys;
-      most = std::max({most, ops::gemm_scratch_floats(call.isa, queries, keys, dim),
-                       ops::gemm_scratch_floats(call.isa, queries, keys, value_dim),
-                       ops::gemm_scratch_floats(call.isa, queries, dim, keys),
-                       ops::gemm_scratch_floats(call.isa, keys, dim, queries, Transpose::yes),
-                       ops::gemm_scratch_floats(call.isa, keys, value_dim, queries, Transpose::yes)});
+      most = std::max({most, ops::unfused_product_floats(call.isa, queries, keys, dim),
+                       ops::unfused_product_floats(call.isa, queries, keys, value_dim),
+                       ops::unfused_product_floats(call.isa, queries, dim, keys),
+                       ops::unfused_product_floats(call.isa, keys, dim, queries, Transpose::yes),
+                       ops::unfused_product_floats(call.isa, keys, value_dim, queries, Transpose::yes)});
     }
   }
   return most;
+}
+
+Plan plan_of(const Engine& engine, const UnfusedCall& call, const ops::AttentionSequences& sequences,
+             bool keeps_probabilities, bool bias_gradient) {
+  const ops::AttentionSizes& sizes = call.sizes;
+  const std::int64_t scores = ops::most_unfused_scores(call);
+  const double nanoseconds = static_cast<double>(sizes.batch * sizes.query_heads) * static_cast<double>(scores) *
+                             static_cast<double>(3 * sizes.head_dim + 2 * sizes.value_dim) / 50;
+  runtime::ScratchLayout layout;
+  Plan plan{};
+  plan.lanes = bias_gradient ? 1 : runtime::lanes_for(engine, sizes.batch * sizes.key_value_heads, nanoseconds);
+  plan.probabilities = layout.add<float>(keeps_probabilities ? 0 : scores);
+  plan.gradients = layout.add<float>(scores);
+  plan.gemm = layout.add<float>(gemm_floats(call, sequences));
+  plan.lane_bytes = layout.bytes();
+  return plan;
+}
+
+// What the forward pass wrote, where that is all rows; else nothing.
+Probabilities kept_probabilities(View<const float, 4> query, View<const float, 4> key, View<const float, 4> value,
+                                 View<const float, 4> out_gradient, const AttentionGradients& gradients,
+                                 const AttentionOptions& options) {
+  if (!options.probabilities.per_head || !options.probabilities.rows.empty()) return {};
+  AttentionOptions checked = options;
+  checked.log_sum_exp = {};
+  checked.probabilities.averaged = {};
+  // As when it was written; out_gradient in place of `out`, to which nothing is written.
+  static_cast<void>(
+      ops::check_attention(kName, query, key, value,
+                           {const_cast<float*>(out_gradient.data), out_gradient.shape, out_gradient.strides}, checked));
+  const ops::Extent extent = ops::check_view(kName, "probabilities.per_head", checked.probabilities.per_head);
+  const auto check = [&](std::string_view name, const View<float, 4>& gradient) {
+    if (!gradient) return;
+    ops::check_disjoint(kName, name, ops::check_view(kName, name, gradient), "probabilities.per_head", extent);
+  };
+  check("gradients.query", gradients.query);
+  check("gradients.key", gradients.key);
+  check("gradients.value", gradients.value);
+  check("gradients.bias", gradients.bias);
+  return checked.probabilities;
 }
 
 }  // namespace
@@ -142,27 +230,21 @@ std::int64_t gemm_floats(const UnfusedCall& call, const ops::AttentionSequences&
 void attention_unfused_backward(Engine& engine, View<const float, 4> query, View<const float, 4> key,
                                 View<const float, 4> value, View<const float, 4> out_gradient,
                                 const AttentionGradients& gradients, const AttentionOptions& options) {
-  const ops::AttentionSizes sizes = ops::check_attention_backward("attention_unfused_backward", query, key, value, {},
-                                                                  {}, out_gradient, gradients, options);
+  const ops::AttentionSizes sizes =
+      ops::check_attention_backward(kName, query, key, value, {}, {}, out_gradient, gradients, options);
+  const Probabilities kept = kept_probabilities(query, key, value, out_gradient, gradients, options);
   if (ops::asks_for_nothing(gradients)) return;
   AttentionOptions inputs_alone = options;
   inputs_alone.log_sum_exp = {};
   inputs_alone.probabilities = {};
   const UnfusedBackward call{ops::unfused_call(engine.isa(), query, key, value, {}, inputs_alone, sizes), out_gradient,
-                             gradients};
-  const std::int64_t scores = ops::most_unfused_scores(call.forward);
+                             gradients, kept};
   const ops::AttentionSequences sequences(options, sizes.query_length, sizes.key_length);
-
   // Heads that share keys, or all that share a bias, add to the same sums: they stay on one thread, in their order.
   const std::int64_t tasks = sizes.batch * sizes.key_value_heads;
-  const double nanoseconds = static_cast<double>(sizes.batch * sizes.query_heads) * static_cast<double>(scores) *
-                             static_cast<double>(3 * sizes.head_dim + 2 * sizes.value_dim) / 50;
-  const int lanes = gradients.bias ? 1 : runtime::lanes_for(engine, tasks, nanoseconds);
-  runtime::ScratchLayout layout;
-  const std::size_t probabilities_at = layout.add<float>(scores);
-  const std::size_t gradients_at = layout.add<float>(scores);
-  const std::size_t gemm_at = layout.add<float>(gemm_floats(call.forward, sequences));
-  const runtime::Scratch memory(engine, layout.bytes() * static_cast<std::size_t>(lanes));
+  const Plan plan =
+      plan_of(engine, call.forward, sequences, call.keeps_probabilities(), static_cast<bool>(gradients.bias));
+  const runtime::Scratch memory(engine, plan.bytes());
   if (gradients.bias && !gradients.accumulate) {
     for (std::int64_t b = 0; b < gradients.bias.extent(0); ++b) {
       for (std::int64_t h = 0; h < gradients.bias.extent(1); ++h) {
@@ -172,9 +254,10 @@ void attention_unfused_backward(Engine& engine, View<const float, 4> query, View
       }
     }
   }
-  runtime::parallel_for(engine, tasks, lanes, [&](std::int64_t task, int lane) {
-    std::byte* const own = memory.data() + layout.bytes() * static_cast<std::size_t>(lane);
+  runtime::parallel_for(engine, tasks, plan.lanes, [&](std::int64_t task, int lane) {
+    std::byte* const own = memory.data() + plan.lane_bytes * static_cast<std::size_t>(lane);
     const auto part = [&](std::size_t at) { return reinterpret_cast<float*>(own + at); };
+    const BackwardScratch scratch{part(plan.probabilities), part(plan.gradients), part(plan.gemm)};
     const std::int64_t b = task / sizes.key_value_heads;
     const std::int64_t key_head = task % sizes.key_value_heads;
     if (!gradients.accumulate) {
@@ -184,10 +267,20 @@ void attention_unfused_backward(Engine& engine, View<const float, 4> query, View
     for (std::int64_t h = key_head * sizes.group; h < (key_head + 1) * sizes.group; ++h) {
       if (!gradients.accumulate) clear_head(gradients.query, b, h);
       for (std::int64_t s = 0; s < sequences.count(); ++s) {
-        differentiate_head(call, sequences(b, s), b, h, {part(probabilities_at), part(gemm_at)}, part(gradients_at));
+        differentiate_head(call, sequences(b, s), b, h, scratch);
       }
     }
   });
 }
+
+namespace ops {
+
+std::size_t attention_unfused_backward_bytes(const Engine& engine, const AttentionSizes& sizes) {
+  const AttentionOptions options;
+  const AttentionSequences sequences(options, sizes.query_length, sizes.key_length);
+  return plan_of(engine, unfused_call(engine.isa(), {}, {}, {}, {}, options, sizes), sequences, true, false).bytes();
+}
+
+}  // namespace ops
 
 }  // namespace headlight

@@ -12,6 +12,9 @@
 namespace headlight::ops {
 namespace {
 
+// Of a product, at a time.
+constexpr std::int64_t kRowsAtOnce = 128;
+
 constexpr float kNothing = -std::numeric_limits<float>::infinity();
 
 // scores = scale · query · keyᵀ + bias, and −inf where a row must not see. The mask comes last: it covers whatever the
@@ -24,7 +27,7 @@ void write_scores(const UnfusedHead& head, float* gemm_scratch) noexcept {
   } else {
     const auto query = rows_of(call.query, head.b, head.h, head.sequence.first_query, head.sequence.queries);
     const auto key = rows_of(call.key, head.b, head.h / call.sizes.group, head.sequence.first_key, head.sequence.keys);
-    run_gemm_block(call.isa, gemm_block(query, key, scores, Transpose::no, Transpose::yes, call.scale), gemm_scratch);
+    multiply_unfused(call.isa, query, Transpose::no, key, Transpose::yes, scores, call.scale, 0.0f, gemm_scratch);
   }
   for (std::int64_t row = 0; row < head.sequence.queries; ++row) {
     float* const scores_of_row = &scores(row, 0);
@@ -47,9 +50,11 @@ void make_probabilities(const UnfusedHead& head) noexcept {
     const std::int64_t largest = std::max_element(values, values + scores.extent(1)) - values;
     const float maximum = values[largest];
     softmax(values, scores.stride(0), values, scores.stride(0), 1, scores.extent(1));
-    if (!head.call.options.log_sum_exp) continue;
-    // A row of −inf has become zeros, and −inf − log 0 would be NaN; a NaN anywhere in a row is everywhere now.
     const float share = values[largest];
+    // A NaN anywhere in a row is everywhere now: where it must not see, too.
+    if (std::isnan(share)) head.for_each_hidden(row, [&](std::int64_t key) { values[key] = 0; });
+    if (!head.call.options.log_sum_exp) continue;
+    // A row of −inf has become zeros, and −inf − log 0 would be NaN.
     head.call.options.log_sum_exp(head.b, head.h, head.sequence.first_query + row) =
         share == 0 ? kNothing : maximum - std::log(share);
   }
@@ -101,6 +106,24 @@ UnfusedCall unfused_call(Isa isa, View<const float, 4> query, View<const float, 
           scale,
           options.mask ? broadcast(options.mask->entries) : View<const std::uint8_t, 4>{},
           broadcast(options.bias)};
+}
+
+void multiply_unfused(Isa isa, const View<const float, 2>& a, Transpose transpose_a, const View<const float, 2>& b,
+                      Transpose transpose_b, const View<float, 2>& c, float alpha, float beta,
+                      float* scratch) noexcept {
+  for (std::int64_t row = 0; row < c.extent(0); row += kRowsAtOnce) {
+    const std::int64_t rows = std::min(kRowsAtOnce, c.extent(0) - row);
+    const bool turned = transpose_a == Transpose::yes;
+    const View<const float, 2> some_a(a.data + row * a.stride(turned ? 1 : 0),
+                                      {turned ? a.extent(0) : rows, turned ? rows : a.extent(1)}, a.strides);
+    const View<float, 2> some_c(c.data + row * c.stride(0), {rows, c.extent(1)}, c.strides);
+    run_gemm_block(isa, gemm_block(some_a, b, some_c, transpose_a, transpose_b, alpha, beta), scratch);
+  }
+}
+
+std::int64_t unfused_product_floats(Isa isa, std::int64_t rows, std::int64_t columns, std::int64_t depth,
+                                    Transpose transpose_a) noexcept {
+  return gemm_scratch_floats(isa, std::min(rows, kRowsAtOnce), columns, depth, transpose_a);
 }
 
 std::int64_t most_unfused_scores(const UnfusedCall& call) {
@@ -162,7 +185,7 @@ void mix_unfused(const UnfusedCall& call, const AttentionSequence& sequence, std
   const auto values = rows_of(call.value, b, h / call.sizes.group, sequence.first_key, sequence.keys);
   if (kernels::attention_kernels(call.isa).all_finite(values.data, values.stride(0), values.extent(0),
                                                       values.extent(1))) {
-    run_gemm_block(call.isa, gemm_block(head.scores, values, out), scratch.gemm);
+    multiply_unfused(call.isa, head.scores, Transpose::no, values, Transpose::no, out, 1.0f, 0.0f, scratch.gemm);
   } else {
     mix_visible_values(head, values, out);
   }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "headlight/attention.h"
+#include "headlight/gemm.h"
 #include "ops/attention_check.h"
 #include "ops/attention_masks.h"
 
@@ -70,6 +71,14 @@ inline UnfusedHead unfused_head(const UnfusedCall& call, const AttentionSequence
                                        View<const float, 4> value, View<float, 4> out, const AttentionOptions& options,
                                        const AttentionSizes& sizes) noexcept;
 
+// c ← α · op(a) · op(b) + β · c, some rows of c at a time: what a product asks for then does not grow with its rows,
+// and no third matrix of scores is needed to turn one round. The bits are those of gemm().
+void multiply_unfused(Isa isa, const View<const float, 2>& a, Transpose transpose_a, const View<const float, 2>& b,
+                      Transpose transpose_b, const View<float, 2>& c, float alpha, float beta, float* scratch) noexcept;
+// Floats of scratch for it.
+[[nodiscard]] std::int64_t unfused_product_floats(Isa isa, std::int64_t rows, std::int64_t columns, std::int64_t depth,
+                                                  Transpose transpose_a = Transpose::no) noexcept;
+
 // Scores of the largest sequence. Throws std::bad_alloc where no machine could hold them.
 [[nodiscard]] std::int64_t most_unfused_scores(const UnfusedCall& call);
 
@@ -84,5 +93,10 @@ void unfused_probabilities(const UnfusedCall& call, const AttentionSequence& seq
 // Its rows of out, from those probabilities, which may then be lost.
 void mix_unfused(const UnfusedCall& call, const AttentionSequence& sequence, std::int64_t b, std::int64_t h,
                  const UnfusedScratch& scratch) noexcept;
+
+// Scratch bytes of attention_unfused(), and of attention_unfused_backward() with the probabilities kept, for sequences
+// that are not packed. Throw as most_unfused_scores() does.
+[[nodiscard]] std::size_t attention_unfused_bytes(const Engine& engine, const AttentionSizes& sizes);
+[[nodiscard]] std::size_t attention_unfused_backward_bytes(const Engine& engine, const AttentionSizes& sizes);
 
 }  // namespace headlight::ops

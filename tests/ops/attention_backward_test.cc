@@ -9,6 +9,7 @@
 #include "support/gradient_check.h"
 #include "support/isas.h"
 #include "support/quick.h"
+#include "support/refusal.h"
 
 namespace headlight {
 namespace {
@@ -16,6 +17,7 @@ namespace {
 using test::AttentionCase;
 using test::AttentionInputs;
 using test::GradientTensors;
+using test::same_bits;
 
 class AttentionBackwardTest : public test::EachIsa {};
 
@@ -34,6 +36,13 @@ GradientTensors<float> gradients_of(Engine& engine, const AttentionCase& c, cons
   attention_backward(engine, in.query, in.key, in.value, out, log_sum_exp, out_gradient,
                      gradients.asked<AttentionGradients>(), in.options);
   return gradients;
+}
+
+std::int64_t longest_of(const AttentionOptions& options) {
+  const auto offsets = options.key_offsets.empty() ? options.query_offsets : options.key_offsets;
+  std::int64_t longest = 0;
+  for (std::size_t s = 0; s + 1 < offsets.size(); ++s) longest = std::max(longest, offsets[s + 1] - offsets[s]);
+  return longest;
 }
 
 void expect_close(Engine& engine, const AttentionCase& c) {
@@ -137,13 +146,67 @@ TEST_P(AttentionBackwardTest, UnfusedAgrees) {
     SCOPED_TRACE(c.line());
     const AttentionInputs in(c);
     const Tensor<float, 4> out_gradient = test::out_gradient_of(c);
-    GradientTensors<float> gradients(in);
-    attention_unfused_backward(engine, in.query, in.key, in.value, out_gradient, gradients.asked<AttentionGradients>(),
+    GradientTensors<float> again(in), gradients(in);
+    attention_unfused_backward(engine, in.query, in.key, in.value, out_gradient, again.asked<AttentionGradients>(),
                                in.options);
-    test::expect_close_gradients(gradients, test::plain_gradients<float>(in, out_gradient),
+    test::expect_close_gradients(again, test::plain_gradients<float>(in, out_gradient),
                                  test::plain_gradients<double>(in, out_gradient),
                                  test::gradient_yardsticks(in, out_gradient));
+
+    // The same from the probabilities that the forward pass wrote; whether packed sequences have columns of their own.
+    for (const bool own_keys : {false, !in.options.query_offsets.empty()}) {
+      Tensor<float, 4> out(out_gradient.shape());
+      Tensor<float, 4> kept({c.batch, c.query_heads, c.query_length, own_keys ? longest_of(in.options) : c.key_length});
+      AttentionOptions options = in.options;
+      options.probabilities = {.per_head = kept, .own_keys = own_keys};
+      attention_unfused(engine, in.query, in.key, in.value, out, options);
+      attention_unfused_backward(engine, in.query, in.key, in.value, out_gradient,
+                                 gradients.asked<AttentionGradients>(), options);
+      EXPECT_TRUE(same_bits(gradients.query, again.query) && same_bits(gradients.key, again.key) &&
+                  same_bits(gradients.value, again.value) && same_bits(gradients.bias, again.bias));
+    }
   }
+}
+
+// Beside the probabilities that are kept, one matrix of scores: dP, which dS overwrites.
+TEST_P(AttentionBackwardTest, UnfusedHoldsOneMoreMatrix) {
+  Engine engine(options());
+  constexpr std::int64_t kLength = 700;
+  const AttentionCase c = AttentionCase::parse("seed=3 B=1 Lq=700 Lk=700 Hq=3 Hkv=3 D=8 Dv=8 causal=top-left");
+  const AttentionInputs in(c);
+  const Tensor<float, 4> out_gradient = test::out_gradient_of(c);
+  Tensor<float, 4> out(out_gradient.shape()), kept({1, 3, kLength, kLength});
+  AttentionOptions options = in.options;
+  options.probabilities.per_head = kept;
+  GradientTensors<float> gradients(in);
+  attention_unfused(engine, in.query, in.key, in.value, out, options);
+  attention_unfused_backward(engine, in.query, in.key, in.value, out_gradient, gradients.asked<AttentionGradients>(),
+                             options);
+  constexpr std::int64_t kMatrix = sizeof(float) * kLength * kLength;
+  EXPECT_GE(engine.scratch_bytes(), kMatrix);
+  EXPECT_LT(engine.scratch_bytes(), kMatrix + (1 << 20));  // and what products ask for
+}
+
+TEST_P(AttentionBackwardTest, UnfusedRefusesProbabilitiesThatDoNotFit) {
+  Engine engine(options());
+  const AttentionCase c = AttentionCase::parse("seed=3 B=1 Lq=7 Lk=9 Hq=1 Hkv=1 D=8 Dv=8");
+  const AttentionInputs in(c);
+  const Tensor<float, 4> out_gradient = test::out_gradient_of(c);
+  GradientTensors<float> gradients(in);
+  Tensor<float, 4> kept({1, 1, 7, 8});
+  AttentionOptions options = in.options;
+  const auto words = [&] {
+    return test::refusal([&] {
+      attention_unfused_backward(engine, in.query, in.key, in.value, out_gradient,
+                                 gradients.asked<AttentionGradients>(), options);
+    });
+  };
+  options.probabilities.per_head = kept;
+  EXPECT_EQ(words(),
+            "attention_unfused_backward: probabilities.per_head has shape [1, 1, 7, 8], expected [1, 1, 7, 9] "
+            "([B, Hq, R, Lk])");
+  options.probabilities.per_head = {gradients.key.data(), {1, 1, 7, 9}};
+  EXPECT_EQ(words(), "attention_unfused_backward: gradients.key overlaps probabilities.per_head in memory");
 }
 
 HEADLIGHT_ON_EVERY_ISA(AttentionBackwardTest);

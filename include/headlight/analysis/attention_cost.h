@@ -43,7 +43,8 @@ struct AttentionStepFlops {
   [[nodiscard]] double all() const noexcept { return forward + backward; }
 };
 
-// With that engine's threads and instruction set. Throw std::invalid_argument for sizes that are negative.
+// With that engine's threads and instruction set. Throw std::invalid_argument for sizes that are negative, and for more
+// than 10¹⁴ bytes.
 [[nodiscard]] HEADLIGHT_API AttentionStepBytes attention_step_bytes(const Engine& engine, const AttentionStep& step);
 [[nodiscard]] HEADLIGHT_API AttentionStepFlops attention_step_flops(const AttentionStep& step);
 

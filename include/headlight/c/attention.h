@@ -105,7 +105,8 @@ HEADLIGHT_API headlight_status headlight_attention_backward(
     const headlight_tensor* out, const headlight_tensor* log_sum_exp, const headlight_tensor* out_gradient,
     const headlight_attention_gradients* gradients, const headlight_attention_options* options, headlight_error* error);
 
-// The same by the plain route, with two Lq x Lk matrices of scratch; out and log_sum_exp are not needed.
+// The same by the plain route, with two Lq x Lk matrices of scratch; with one where the options name the probabilities
+// that headlight_attention_unfused wrote, for all rows. out and log_sum_exp are not needed.
 HEADLIGHT_API headlight_status headlight_attention_unfused_backward(
     headlight_engine* engine, const headlight_tensor* query, const headlight_tensor* key, const headlight_tensor* value,
     const headlight_tensor* out_gradient, const headlight_attention_gradients* gradients,

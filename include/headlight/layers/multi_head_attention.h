@@ -133,14 +133,15 @@ class HEADLIGHT_API MultiHeadAttention : public Layer {
   void set_open(bool open) noexcept override;
   void set_training(bool training) override;
 
-  // Internal, for layers made of layers: the same with the state in their memory, of saved_bytes().
+  // Internal, for layers made of layers: the same with the state in their memory, of saved_bytes(). `kept_keys`: the
+  // probabilities that a row keeps there, layers::kept_keys().
   struct Kept {
     std::byte* memory = nullptr;
     AttentionOptions options{};
     Dropout dropout{};
     bool unfused = false;
   };
-  [[nodiscard]] std::size_t saved_bytes(const MultiHeadAttentionShape& shape) const;
+  [[nodiscard]] std::size_t saved_bytes(const MultiHeadAttentionShape& shape, std::int64_t kept_keys) const;
   void forward_from(Engine& engine, View<const float, 3> query, View<const float, 3> key, View<const float, 3> value,
                     View<float, 3> out, const Kept& kept, View<const float, 3> residual) const;
   void backward_from(Engine& engine, View<const float, 3> query, View<const float, 3> key, View<const float, 3> value,

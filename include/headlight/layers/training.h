@@ -26,8 +26,8 @@ enum class Checkpoint : std::uint8_t {
   // In an Encoder: the input of every k-th layer; backward computes k layers again at a time. With n layers and k = √n
   // the memory is that of some 2·√n inputs and k layers (Chen et al. 2016). For a layer alone: layer_input.
   every_k_layers,
-  // As keep_linear, with attention's plain route: it writes out the Lq × Lk probabilities of a head in either pass. The
-  // baseline.
+  // As keep_linear, with attention's plain route: the Lq × Lk probabilities of every head are written out and kept, and
+  // backward holds one more such matrix for each thread, dP, which dS overwrites. The baseline.
   unfused
 };
 

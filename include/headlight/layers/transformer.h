@@ -70,7 +70,7 @@ class HEADLIGHT_API TransformerEncoderLayer : public Layer {
     TrainingStep step{};
     bool unfused = false;
   };
-  [[nodiscard]] std::size_t saved_bytes(std::int64_t batch, std::int64_t length) const;
+  [[nodiscard]] std::size_t saved_bytes(std::int64_t batch, std::int64_t length, std::int64_t kept_keys) const;
   void forward_from(Engine& engine, View<const float, 3> x, View<float, 3> y, const Kept& kept) const;
   void backward_from(Engine& engine, View<const float, 3> x, const Kept& kept, View<const float, 3> y_gradient,
                      View<float, 3> x_gradient, const HeadVisit& visit);
