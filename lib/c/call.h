@@ -13,6 +13,7 @@
 #include <system_error>
 
 #include "headlight/c/engine.h"
+#include "headlight/out_of_memory.h"
 
 namespace headlight::c {
 
@@ -55,6 +56,8 @@ inline headlight_status report_current_exception(headlight_error* error) noexcep
     return report(error, failure.status, failure.what());
   } catch (const std::invalid_argument& refusal) {
     return report(error, HEADLIGHT_INVALID_ARGUMENT, refusal.what());
+  } catch (const OutOfMemory& failure) {
+    return report(error, HEADLIGHT_OUT_OF_MEMORY, failure.what());
   } catch (const std::bad_alloc&) {
     return report(error, HEADLIGHT_OUT_OF_MEMORY, "memory cannot be had");
   } catch (const std::length_error&) {  // a container asked for more than there can be

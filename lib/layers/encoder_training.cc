@@ -100,7 +100,7 @@ void Encoder::forward(Engine& engine, const EncoderInput& input, View<float, 2> 
   // would keep.
   const std::size_t again = segment == 0 ? 0 : layers_.front().saved_bytes(1, tokens, 0);
   const std::size_t between = segment <= 1 ? 0 : 2 * buffers.row_bytes();
-  const runtime::Scratch scratch(engine, again + between);
+  const runtime::Scratch scratch(engine, again + between, kName);
   const auto input_of = [&](std::int64_t layer) {
     if (layer == options_.layers) return buffers.last;
     return segment <= 1 || layer % segment == 0 ? buffers.input(layer) : buffers.row(scratch.data() + again, layer % 2);
@@ -138,7 +138,7 @@ void Encoder::backward(Engine& engine, const EncoderInput& input, const SavedSta
 
   layers::Placement size;
   size.rows(1, tokens, options_.width);
-  const runtime::Scratch scratch(engine, size.bytes());
+  const runtime::Scratch scratch(engine, size.bytes(), kName);
   const View<float, 3> gradient = layers::Placement(scratch.data()).rows(1, tokens, options_.width);
   const View<float, 2> rows = rows_of(gradient);
   if (options_.norm == Norm::pre) {
@@ -176,7 +176,7 @@ void Encoder::segment_backward(Engine& engine, const EncoderInput& input, const 
   layers::Placement row;
   row.rows(1, x.extent(1), options_.width);
   const auto count = static_cast<std::size_t>(end - first);
-  const runtime::Scratch scratch(engine, count * state + (count - 1) * row.bytes());
+  const runtime::Scratch scratch(engine, count * state + (count - 1) * row.bytes(), kName);
   const auto state_of = [&](std::int64_t layer) {
     return kept_of(input, saved, layer, scratch.data() + static_cast<std::size_t>(layer - first) * state);
   };

@@ -44,7 +44,7 @@ void FeedForward::forward(Engine& engine, View<const float, 3> x, View<float, 3>
   const std::int64_t hidden_width = linear1_.out_features();
   const std::int64_t distance = layers::row_distance(hidden_width);
   const std::int64_t at_once = layers::rows_at_once(layers::row_count(kName, x.extent(0), x.extent(1)), hidden_width);
-  const runtime::Scratch memory(engine, static_cast<std::size_t>(at_once * distance) * sizeof(float));
+  const runtime::Scratch memory(engine, static_cast<std::size_t>(at_once * distance) * sizeof(float), kName);
   layers::for_each_matrix(
       x.extent(0),
       [&](View<const float, 2> in, View<float, 2> out, View<const float, 2> added) {
@@ -69,7 +69,7 @@ std::size_t FeedForward::workspace_bytes(const Engine& engine, std::int64_t batc
 void FeedForward::reserve(Engine& engine, std::int64_t batch, std::int64_t length) const {
   const std::int64_t at_once = layers::rows_at_once(layers::row_count(kName, batch, length), linear1_.out_features());
   const std::int64_t distance = layers::row_distance(linear1_.out_features());
-  const runtime::Scratch memory(engine, static_cast<std::size_t>(at_once * distance) * sizeof(float));
+  const runtime::Scratch memory(engine, static_cast<std::size_t>(at_once * distance) * sizeof(float), kName);
   linear1_.reserve(engine, at_once);
   linear2_.reserve(engine, at_once);
 }

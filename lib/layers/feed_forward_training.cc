@@ -38,7 +38,7 @@ void FeedForward::forward(Engine& engine, View<const float, 3> x, View<float, 3>
   size.rows(x.extent(0), x.extent(1), hidden_width());
   const SavedState::Call call = {.layer = this, .shape = {x.extent(0), x.extent(1), 0}, .step = step};
   std::byte* memory = saved.begin(call, keeps(saved) ? size.bytes() : 0);
-  const runtime::Scratch scratch(engine, keeps(saved) ? 0 : size.bytes());
+  const runtime::Scratch scratch(engine, keeps(saved) ? 0 : size.bytes(), kName);
   layers::Placement place(keeps(saved) ? memory : scratch.data());
   forward_from(engine, x, y, place.rows(x.extent(0), x.extent(1), hidden_width()), step.dropout(dropout_, 0), residual);
 }
@@ -47,7 +47,7 @@ void FeedForward::forward_from(Engine& engine, View<const float, 3> x, View<floa
                                const Dropout& dropout, View<const float, 3> residual) const {
   const std::int64_t distance = layers::row_distance(hidden_width());
   const std::int64_t at_once = layers::rows_at_once(x.extent(0) * x.extent(1), hidden_width());
-  const runtime::Scratch memory(engine, y ? static_cast<std::size_t>(at_once * distance) * sizeof(float) : 0);
+  const runtime::Scratch memory(engine, y ? static_cast<std::size_t>(at_once * distance) * sizeof(float) : 0, kName);
   std::int64_t first_row = 0;
   layers::for_each_matrix(
       x.extent(0),
@@ -76,7 +76,7 @@ void FeedForward::backward(Engine& engine, View<const float, 3> x, const SavedSt
   const Dropout dropout = saved.call().step.dropout(dropout_, 0);
   layers::Placement size;
   size.rows(x.extent(0), x.extent(1), hidden_width());
-  const runtime::Scratch scratch(engine, keeps(saved) ? 0 : size.bytes());
+  const runtime::Scratch scratch(engine, keeps(saved) ? 0 : size.bytes(), kName);
   layers::Placement place(keeps(saved) ? saved.data() : scratch.data());
   const View<float, 3> hidden = place.rows(x.extent(0), x.extent(1), hidden_width());
   if (!keeps(saved)) forward_from(engine, x, {}, hidden, dropout, {});
@@ -90,7 +90,7 @@ void FeedForward::backward_from(Engine& engine, View<const float, 3> x, View<con
   const std::int64_t distance = layers::row_distance(hidden_width());
   const std::int64_t at_once = layers::rows_at_once(x.extent(0) * x.extent(1), hidden_width());
   const auto elements = static_cast<std::size_t>(at_once * distance);
-  const runtime::Scratch memory(engine, 2 * elements * sizeof(float));
+  const runtime::Scratch memory(engine, 2 * elements * sizeof(float), kName);
   auto* numbers = reinterpret_cast<float*>(memory.data());
   std::int64_t first_row = 0;
   layers::for_each_matrix(

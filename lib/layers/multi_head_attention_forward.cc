@@ -124,7 +124,7 @@ void MultiHeadAttention::forward(Engine& engine, View<const float, 3> query, Vie
   check(query, key, value, out, residual);
   check(access, query, key, value, out, residual);
   const Buffers buffers(*this, {query.extent(0), query.extent(1), key.extent(1), inputs_of(query, key, value)});
-  const runtime::Scratch memory(engine, buffers.layout.bytes());
+  const runtime::Scratch memory(engine, buffers.layout.bytes(), kName);
   project_all(engine, buffers, memory.data(), query, key, value);
   const auto [q, k, v] = buffers.split(memory.data());
   const View<float, 3> heads = access.outputs ? access.outputs : buffers.view(memory.data(), buffers.heads);
@@ -173,7 +173,7 @@ std::size_t MultiHeadAttention::workspace_bytes(const Engine& engine, const Mult
 void MultiHeadAttention::reserve(Engine& engine, const MultiHeadAttentionShape& shape) const {
   const Buffers scratch(*this, shape);
   // Held while the operations reserve theirs, as it is when they run.
-  const runtime::Scratch memory(engine, scratch.layout.bytes());
+  const runtime::Scratch memory(engine, scratch.layout.bytes(), kName);
   headlight::reserve(engine, attention_shape(options_, shape));
   layers::reserve_product(engine, shape.batch * shape.query_length, output_, packed_output_);
   if (mixing_columns() > 0) {

@@ -69,7 +69,7 @@ void MultiHeadAttention::forward(Engine& engine, View<const float, 3> query, Vie
                .options = options,
                .dropout = step.dropout(options_.dropout, 0),
                .unfused = unfused};
-  const runtime::Scratch scratch(engine, keeps ? 0 : bytes);
+  const runtime::Scratch scratch(engine, keeps ? 0 : bytes, kName);
   if (!keeps) kept.memory = scratch.data();
   forward_from(engine, query, key, value, out, kept, residual);
 }
@@ -133,7 +133,7 @@ void MultiHeadAttention::backward(Engine& engine, View<const float, 3> query, Vi
     backward_from(engine, query, key, value, kept, out_gradient, gradients);
     return;
   }
-  const runtime::Scratch scratch(engine, saved_bytes(shape, 0));
+  const runtime::Scratch scratch(engine, saved_bytes(shape, 0), kName);
   kept.memory = scratch.data();
   kept.options.probabilities = {};
   forward_from(engine, query, key, value, {}, kept, {});
@@ -150,7 +150,7 @@ void MultiHeadAttention::backward_from(Engine& engine, View<const float, 3> quer
   Buffers made = buffers;
   Buffers::Buffer mixing;
   if (learned_mixing_columns() > 0) mixing = made.add(query.extent(1), learned_mixing_columns());
-  const runtime::Scratch scratch(engine, made.layout.bytes());
+  const runtime::Scratch scratch(engine, made.layout.bytes(), kName);
   const std::size_t log_sum_exp = buffers.layout.add<float>(query.extent(0), options_.heads, query.extent(1));
   const View<const float, 3> heads = buffers.view(kept.memory, buffers.heads);
   const View<float, 3> heads_gradient = buffers.view(scratch.data(), buffers.heads);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <span>
 
+#include "headlight/out_of_memory.h"
 #include "ops/check.h"
 
 namespace headlight {
@@ -14,9 +15,13 @@ SavedState::SavedState(Checkpoint checkpoint, std::int64_t k) : checkpoint_(chec
 std::byte* SavedState::begin(const Call& call, std::size_t bytes) {
   call_ = {};  // a forward pass that throws leaves nothing to go back from
   if (bytes > static_cast<std::size_t>(memory_.size())) {
-    if (bytes > static_cast<std::size_t>(INT64_MAX)) throw std::bad_alloc();
     memory_ = {};
-    memory_ = Tensor<std::byte, 1>({static_cast<std::int64_t>(bytes)});
+    if (bytes > static_cast<std::size_t>(INT64_MAX)) throw OutOfMemory("SavedState", bytes);
+    try {
+      memory_ = Tensor<std::byte, 1>({static_cast<std::int64_t>(bytes)});
+    } catch (const std::bad_alloc&) {
+      throw OutOfMemory("SavedState", bytes);
+    }
   }
   call_ = call;
   return memory_.data();

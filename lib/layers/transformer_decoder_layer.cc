@@ -40,7 +40,8 @@ void TransformerDecoderLayer::forward(Engine& engine, View<const float, 3> x, Vi
   ops::check_shape(type_name(), "memory", memory.shape, expected, "[B, Lm, E]");
   ops::check_disjoint(type_name(), "y", ops::check_view(type_name(), "y", y), "memory", memory_extent);
 
-  const runtime::Scratch scratch(engine, layers::normalized_bytes(norm_, type_name(), x.extent(0), x.extent(1), width));
+  const runtime::Scratch scratch(engine, layers::normalized_bytes(norm_, type_name(), x.extent(0), x.extent(1), width),
+                                 type_name());
   const View<float, 3> normalized = layers::normalized_view(norm_, scratch, x);
   layers::residual_step(engine, norm_, norm1_, x, y, normalized,
                         [&](View<const float, 3> in, View<float, 3> out, View<const float, 3> residual) {
@@ -68,7 +69,8 @@ std::size_t TransformerDecoderLayer::workspace_bytes(const Engine& engine, std::
 void TransformerDecoderLayer::reserve(Engine& engine, std::int64_t batch, std::int64_t length,
                                       std::int64_t memory_length) const {
   const std::int64_t width = self_attention_.options().width;
-  const runtime::Scratch scratch(engine, layers::normalized_bytes(norm_, type_name(), batch, length, width));
+  const runtime::Scratch scratch(engine, layers::normalized_bytes(norm_, type_name(), batch, length, width),
+                                 type_name());
   self_attention_.reserve(engine, {batch, length, length, SharedInputs::all});
   memory_attention_.reserve(engine, {batch, length, memory_length, SharedInputs::key_and_value});
   feed_forward_.reserve(engine, batch, length);

@@ -49,7 +49,7 @@ void TransformerDecoderLayer::forward(Engine& engine, View<const float, 3> x, Vi
   const bool unfused = saved.checkpoint() == Checkpoint::unfused;
   const std::size_t bytes = Buffers(*this, call, unfused).place.bytes();
   std::byte* kept = saved.begin(call, keeps ? bytes : 0);
-  const runtime::Scratch scratch(engine, keeps ? 0 : bytes);
+  const runtime::Scratch scratch(engine, keeps ? 0 : bytes, type_name());
   forward_from(engine, x, memory, y, call, keeps ? kept : scratch.data(), unfused);
 }
 
@@ -96,7 +96,7 @@ void TransformerDecoderLayer::backward(Engine& engine, View<const float, 3> x, V
   }
   const bool keeps = layers::keeps_linear(saved);
   const bool unfused = saved.checkpoint() == Checkpoint::unfused;
-  const runtime::Scratch again(engine, keeps ? 0 : Buffers(*this, call, unfused).place.bytes());
+  const runtime::Scratch again(engine, keeps ? 0 : Buffers(*this, call, unfused).place.bytes(), type_name());
   std::byte* kept = keeps ? saved.data() : again.data();
   for (AttentionOptions& options : call.options) options.probabilities = {};
   if (!keeps) forward_from(engine, x, memory, {}, call, kept, unfused);
@@ -104,7 +104,7 @@ void TransformerDecoderLayer::backward(Engine& engine, View<const float, 3> x, V
   const Buffers buffers(*this, call, unfused, kept);
   const auto dropout = [&](layers::Place place) { return call.step.dropout(dropout_, place); };
   const bool drops = dropout_ > 0;
-  const runtime::Scratch scratch(engine, layers::StepGradients(x, drops).place.bytes());
+  const runtime::Scratch scratch(engine, layers::StepGradients(x, drops).place.bytes(), type_name());
   const layers::StepGradients gradients(x, drops, scratch.data());
   layers::training_step_backward(
       engine, norm_, norm3_, buffers.between2, buffers.inner3, y_gradient, x_gradient, dropout(layers::kFeedForward),

@@ -26,7 +26,8 @@ void TransformerEncoderLayer::forward(Engine& engine, View<const float, 3> x, Vi
                                       const AttentionOptions& options, const HeadAccess& heads) const {
   const std::int64_t width = self_attention_.options().width;
   layers::check_hidden_states(type_name(), x, y, width);
-  const runtime::Scratch memory(engine, layers::normalized_bytes(norm_, type_name(), x.extent(0), x.extent(1), width));
+  const runtime::Scratch memory(engine, layers::normalized_bytes(norm_, type_name(), x.extent(0), x.extent(1), width),
+                                type_name());
   const View<float, 3> normalized = layers::normalized_view(norm_, memory, x);
   layers::residual_step(engine, norm_, norm1_, x, y, normalized,
                         [&](View<const float, 3> in, View<float, 3> out, View<const float, 3> residual) {
@@ -47,7 +48,8 @@ std::size_t TransformerEncoderLayer::workspace_bytes(const Engine& engine, std::
 
 void TransformerEncoderLayer::reserve(Engine& engine, std::int64_t batch, std::int64_t length) const {
   const std::int64_t width = self_attention_.options().width;
-  const runtime::Scratch memory(engine, layers::normalized_bytes(norm_, type_name(), batch, length, width));
+  const runtime::Scratch memory(engine, layers::normalized_bytes(norm_, type_name(), batch, length, width),
+                                type_name());
   self_attention_.reserve(engine, {batch, length, length, SharedInputs::all});
   feed_forward_.reserve(engine, batch, length);
 }

@@ -38,7 +38,7 @@ void TransformerEncoderLayer::forward(Engine& engine, View<const float, 3> x, Vi
   const SavedState::Call call = {
       .layer = this, .shape = {x.extent(0), x.extent(1), 0}, .step = step, .options = {options}};
   std::byte* memory = saved.begin(call, keeps ? bytes : 0);
-  const runtime::Scratch scratch(engine, keeps ? 0 : bytes);
+  const runtime::Scratch scratch(engine, keeps ? 0 : bytes, type_name());
   forward_from(engine, x, y, {keeps ? memory : scratch.data(), options, step, unfused});
 }
 
@@ -67,7 +67,7 @@ void TransformerEncoderLayer::backward(Engine& engine, View<const float, 3> x, c
   layers::check_saved(type_name(), saved, this, {x.extent(0), x.extent(1), 0});
   layers::check_gradients(type_name(), x, y_gradient, x_gradient);
   const bool keeps = layers::keeps_linear(saved);
-  const runtime::Scratch scratch(engine, keeps ? 0 : saved_bytes(x.extent(0), x.extent(1), 0));
+  const runtime::Scratch scratch(engine, keeps ? 0 : saved_bytes(x.extent(0), x.extent(1), 0), type_name());
   Kept kept = {keeps ? saved.data() : scratch.data(), saved.call().options[0], saved.call().step,
                saved.checkpoint() == Checkpoint::unfused};
   kept.options.probabilities = {};
@@ -83,7 +83,7 @@ void TransformerEncoderLayer::backward_from(Engine& engine, View<const float, 3>
   const Buffers buffers(*this, x.extent(0), x.extent(1), kept_keys, kept.memory);
   const auto dropout = [&](layers::Place place) { return kept.step.dropout(dropout_, place); };
   const bool drops = dropout_ > 0;
-  const runtime::Scratch scratch(engine, layers::StepGradients(x, drops).place.bytes());
+  const runtime::Scratch scratch(engine, layers::StepGradients(x, drops).place.bytes(), type_name());
   const layers::StepGradients memory(x, drops, scratch.data());
   layers::training_step_backward(
       engine, norm_, norm2_, buffers.between, buffers.inner2, y_gradient, x_gradient, dropout(layers::kFeedForward),

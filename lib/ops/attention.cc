@@ -1,8 +1,6 @@
 #include "headlight/attention.h"
 
 #include <algorithm>
-#include <cmath>
-#include <limits>
 
 #include "kernels/kernels.h"
 #include "ops/attention_check.h"
@@ -149,18 +147,6 @@ void run(Engine& engine, AttentionCall& call, std::byte* scratch) noexcept {
   if (probabilities.per_head || probabilities.averaged) ops::write_probabilities(engine, call);
 }
 
-// exp(scale · s) = exp2(exponent_scale · (query_factor · s)), exponent_scale > 0.
-ops::AttentionScale scale_of(const AttentionOptions& options, std::int64_t head_dim) noexcept {
-  constexpr double kLog2e = 1.44269504088896340736;
-  const double scale = options.scale   ? static_cast<double>(*options.scale)
-                       : head_dim == 0 ? 0.0
-                                       : 1.0 / std::sqrt(static_cast<double>(head_dim));
-  constexpr auto kLargest = static_cast<double>(std::numeric_limits<float>::max());
-  const auto factor = static_cast<float>(std::min(std::abs(scale) * kLog2e, kLargest));
-  if (factor < std::numeric_limits<float>::min()) return {static_cast<float>(kLog2e), 0.0f};
-  return {factor, scale < 0 ? -1.0f : 1.0f};
-}
-
 }  // namespace
 
 void attention(Engine& engine, View<const float, 4> query, View<const float, 4> key, View<const float, 4> value,
@@ -168,7 +154,7 @@ void attention(Engine& engine, View<const float, 4> query, View<const float, 4> 
   const ops::AttentionSizes sizes = ops::check_attention("attention", query, key, value, out, options);
   if (sizes.query_heads == 0 || ops::writes_nothing(out, options)) return;
   const kernels::AttentionKernels& kernels = kernels::attention_kernels(engine.isa());
-  const ops::AttentionScale scale = scale_of(options, sizes.head_dim);
+  const ops::AttentionScale scale = ops::scale_of(options, sizes.head_dim);
   if (ops::is_short(kernels, sizes, options, scale)) {
     return ops::attend_short(engine, {query, key, value, out, options, sizes, kernels, scale.exponent_scale});
   }
@@ -191,7 +177,7 @@ void attention(Engine& engine, View<const float, 4> query, View<const float, 4> 
     run(engine, call, stack);
     return;
   }
-  const runtime::Scratch scratch(engine, call.plan.bytes);
+  const runtime::Scratch scratch(engine, call.plan.bytes, "attention");
   run(engine, call, scratch.data());
 }
 

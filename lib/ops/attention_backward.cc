@@ -220,7 +220,7 @@ void attention_backward(Engine& engine, View<const float, 4> query, View<const f
                     .dropout = ops::dropout_of(options),
                     .scratch = nullptr};
   set_scale(call);
-  const runtime::Scratch scratch(engine, call.plan.bytes);
+  const runtime::Scratch scratch(engine, call.plan.bytes, "attention_backward");
   call.scratch = scratch.data();
   std::fill_n(call.part<std::int64_t>(call.plan.progress), sizes.batch * sizes.key_value_heads * call.plan.key_blocks,
               0);

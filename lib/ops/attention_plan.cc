@@ -77,13 +77,15 @@ std::int64_t rows_of_copy(const kernels::AttentionKernels& kernels, const Attent
 }
 
 AttentionRoute choose_route(std::int64_t most_rows_in_place, std::int64_t heads, const AttentionSizes& sizes,
-                            const AttentionPlan& plan, std::int64_t rows_of_copy) noexcept {
+                            const AttentionTraits& traits, const AttentionPlan& plan,
+                            std::int64_t rows_of_copy) noexcept {
   if (plan.rows <= most_rows_in_place) {
     const std::int64_t units = heads / std::max<std::int64_t>(plan.unit_heads, 1);
-    const bool split = plan.lanes > 1 && units < 4 * plan.lanes && plan.key_blocks > 1;
+    const bool split = !traits.by_block && plan.lanes > 1 && units < 4 * plan.lanes && plan.key_blocks > 1;
     return split ? AttentionRoute::split_keys : AttentionRoute::in_place;
   }
-  if (plan.lanes == 1 || rows_of_copy >= std::min(plan.rows, kFewRowsOfCopy)) return AttentionRoute::packed_by_block;
+  const bool copies_serve = rows_of_copy >= std::min(plan.rows, kFewRowsOfCopy);
+  if (plan.lanes == 1 || traits.by_block || copies_serve) return AttentionRoute::packed_by_block;
   const double packed = 4.0 * static_cast<double>(heads) * static_cast<double>(sizes.key_length) *
                         static_cast<double>(sizes.head_dim + plan.padded_value_dim);
   return packed <= static_cast<double>(kMostBytesPackedFirst) ? AttentionRoute::packed_first
@@ -165,7 +167,7 @@ AttentionPlan plan_attention(const Engine& engine, const kernels::AttentionKerne
   const std::int64_t most_rows_in_place = kInPlaceTiles * kernels.query_rows;
   plan.unit_heads = plan.rows <= most_rows_in_place ? sweep_heads(sizes, traits, plan) : 1;
   const std::int64_t copied_rows = rows_of_copy(kernels, sizes, plan);
-  plan.route = choose_route(most_rows_in_place, heads, sizes, plan, copied_rows);
+  plan.route = choose_route(most_rows_in_place, heads, sizes, traits, plan, copied_rows);
   plan.row_block = std::min(plan.rows, rows_of_unit(plan, heads, kernels.query_rows, copied_rows));
   const bool packed = plan.route == AttentionRoute::packed_by_block || plan.route == AttentionRoute::packed_first;
   plan.pack_values = packed && values_want_packing(kernels, sizes, traits, plan.rows);

@@ -25,11 +25,13 @@ enum class AttentionRoute : std::uint8_t {
 
 // What the plan depends on beside the sizes.
 struct AttentionTraits {
-  bool with_probabilities;
+  bool with_probabilities = false;
   // Every row of the values begins at a multiple of the vector size.
-  bool values_aligned;
+  bool values_aligned = false;
   // Each head of keys and values lies by itself; else side by side at each position ([L, H, D] memory).
-  bool heads_apart;
+  bool heads_apart = false;
+  // Keys come block by block: neither can all be packed first, nor lanes be given blocks of their own.
+  bool by_block = false;
 };
 
 // Byte offsets into one lane's scratch memory.

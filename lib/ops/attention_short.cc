@@ -99,6 +99,17 @@ float log_sum_exp_of(float maximum, float sum) noexcept {
                      : static_cast<float>(static_cast<double>(maximum) * kLog2 + std::log(static_cast<double>(sum)));
 }
 
+AttentionScale scale_of(const AttentionOptions& options, std::int64_t head_dim) noexcept {
+  constexpr double kLog2e = 1.44269504088896340736;
+  const double scale = options.scale   ? static_cast<double>(*options.scale)
+                       : head_dim == 0 ? 0.0
+                                       : 1.0 / std::sqrt(static_cast<double>(head_dim));
+  constexpr auto kLargest = static_cast<double>(std::numeric_limits<float>::max());
+  const auto factor = static_cast<float>(std::min(std::abs(scale) * kLog2e, kLargest));
+  if (factor < std::numeric_limits<float>::min()) return {static_cast<float>(kLog2e), 0.0f};
+  return {factor, scale < 0 ? -1.0f : 1.0f};
+}
+
 bool is_short(const kernels::AttentionKernels& kernels, const AttentionSizes& sizes, const AttentionOptions& options,
               const AttentionScale& scale) noexcept {
   const bool fits = sizes.key_length > 0 && sizes.key_length <= kernels.lanes && kernels.lanes <= kMaxLanes &&

@@ -12,6 +12,8 @@ struct AttentionScale {
   float exponent_scale;
   float query_factor;
 };
+// exp(scale · s) = exp2(exponent_scale · (query_factor · s)), exponent_scale > 0.
+[[nodiscard]] AttentionScale scale_of(const AttentionOptions& options, std::int64_t head_dim) noexcept;
 
 // Whether attend_short() serves this call, and is the fastest that does.
 [[nodiscard]] bool is_short(const kernels::AttentionKernels& kernels, const AttentionSizes& sizes,

@@ -126,7 +126,7 @@ void attention_unfused(Engine& engine, View<const float, 4> query, View<const fl
   const std::int64_t heads_of_task = average ? sizes.query_heads : 1;
   const std::int64_t tasks = average ? sizes.batch : sizes.batch * sizes.query_heads;
   const Plan plan = plan_of(engine, call, sequences, tasks);
-  const runtime::Scratch memory(engine, plan.bytes());
+  const runtime::Scratch memory(engine, plan.bytes(), "attention_unfused");
   runtime::parallel_for(engine, tasks, plan.lanes, [&](std::int64_t task, int lane) {
     std::byte* const own = memory.data() + plan.lane_bytes * static_cast<std::size_t>(lane);
     const UnfusedScratch scratch{reinterpret_cast<float*>(own + plan.scores),

@@ -244,7 +244,7 @@ void attention_unfused_backward(Engine& engine, View<const float, 4> query, View
   const std::int64_t tasks = sizes.batch * sizes.key_value_heads;
   const Plan plan =
       plan_of(engine, call.forward, sequences, call.keeps_probabilities(), static_cast<bool>(gradients.bias));
-  const runtime::Scratch memory(engine, plan.bytes());
+  const runtime::Scratch memory(engine, plan.bytes(), kName);
   if (gradients.bias && !gradients.accumulate) {
     for (std::int64_t b = 0; b < gradients.bias.extent(0); ++b) {
       for (std::int64_t h = 0; h < gradients.bias.extent(1); ++h) {

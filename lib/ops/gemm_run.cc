@@ -83,7 +83,7 @@ void run_gemm_batch(Engine& engine, const GemmBatch& batch) {
   std::optional<runtime::Scratch> scratch;
   float* memory = nullptr;
   if (split.scratch_floats > 0) {
-    scratch.emplace(engine, static_cast<std::size_t>(split.scratch_floats * lanes) * sizeof(float));
+    scratch.emplace(engine, static_cast<std::size_t>(split.scratch_floats * lanes) * sizeof(float), "gemm");
     memory = reinterpret_cast<float*>(scratch->data());
   }
 

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string_view>
 #include <type_traits>
 
 #include "headlight/engine.h"
@@ -61,10 +62,10 @@ void parallel_for(Engine& engine, std::int64_t count, int lanes, Function&& func
 
 // Scratch memory for the duration of one call, borrowed from the engine and kept by it for the next: 128-byte aligned,
 // not cleared. Nested calls take separate blocks; the smallest idle block that fits is taken, so a repeated sequence
-// of calls allocates nothing. Throws std::bad_alloc.
+// of calls allocates nothing. Throws OutOfMemory, which names `who` asked.
 class Scratch {
  public:
-  Scratch(Engine& engine, std::size_t bytes);
+  Scratch(Engine& engine, std::size_t bytes, std::string_view who = "an operation");
   ~Scratch();
   Scratch(const Scratch&) = delete;
   Scratch& operator=(const Scratch&) = delete;

@@ -7,6 +7,7 @@
 #include <new>
 #include <vector>
 
+#include "headlight/out_of_memory.h"
 #include "runtime/engine_state.h"
 #include "runtime/parallel.h"
 
@@ -111,10 +112,14 @@ void ScratchPool::release_idle() noexcept {
   }
 }
 
-Scratch::Scratch(Engine& engine, std::size_t bytes) : engine_(&engine.state()) {
-  const ScratchPool::Block block = engine_->scratch.borrow(bytes);
-  slot_ = block.slot;
-  data_ = block.data;
+Scratch::Scratch(Engine& engine, std::size_t bytes, std::string_view who) : engine_(&engine.state()) {
+  try {
+    const ScratchPool::Block block = engine_->scratch.borrow(bytes);
+    slot_ = block.slot;
+    data_ = block.data;
+  } catch (const std::bad_alloc&) {
+    throw OutOfMemory(who, bytes);
+  }
 }
 
 Scratch::~Scratch() { engine_->scratch.give_back({data_, slot_}); }

@@ -1,0 +1,280 @@
+#include "headlight/attention_stream.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "kernels/kernels.h"
+#include "ops/attention_row_block.h"
+#include "ops/attention_rows.h"
+#include "ops/attention_short.h"
+#include "ops/check.h"
+#include "runtime/parallel.h"
+
+namespace headlight {
+namespace {
+
+constexpr std::string_view kName = "AttentionStream";
+
+void check_options(const AttentionOptions& options) {
+  const auto refuse = [](bool given, const char* what) {
+    if (given) ops::fail(kName, std::string("options.") + what + " is given, expected none: keys have no end yet");
+  };
+  refuse(options.causal == Causal::bottom_right, "causal = bottom_right");
+  refuse(options.align == Align::bottom_right, "align = bottom_right");
+  refuse(!options.query_lengths.empty(), "query_lengths");
+  refuse(!options.key_lengths.empty(), "key_lengths");
+  refuse(!options.query_offsets.empty() || !options.key_offsets.empty(), "query_offsets");
+  refuse(options.mask.has_value(), "mask");
+  refuse(static_cast<bool>(options.bias), "bias");
+  refuse(options.probabilities.per_head || options.probabilities.averaged, "probabilities");
+  if (options.log_sum_exp) ops::fail(kName, "options.log_sum_exp is given, expected none: it is finish()'s");
+}
+
+ops::AttentionSizes sizes_of(const View<const float, 4>& query, std::int64_t key_value_heads, std::int64_t value_dim,
+                             const AttentionOptions& options) {
+  for (const auto& [what, count] : {std::pair{"key_value_heads", key_value_heads}, {"value_dim", value_dim}}) {
+    if (count < 0) ops::fail(kName, std::string(what) + " is " + std::to_string(count) + ", expected at least 0");
+  }
+  // No keys and no columns: what is left to check are the query and the options.
+  const View<const float, 4> key(nullptr, {query.extent(0), 0, key_value_heads, query.extent(3)});
+  const View<const float, 4> value(nullptr, {query.extent(0), 0, key_value_heads, 0});
+  const View<float, 4> out(nullptr, {query.extent(0), query.extent(1), query.extent(2), 0});
+  ops::AttentionSizes sizes = ops::check_attention(kName, query, key, value, out, options);
+  // Two blocks of keys, as plans distinguish one alone.
+  sizes.value_dim = value_dim;
+  sizes.key_length = 2 * ops::attention_key_block(sizes);
+  return ops::check_attention_shape(kName, {sizes.batch, sizes.query_length, sizes.key_length, sizes.query_heads,
+                                            sizes.key_value_heads, sizes.head_dim, sizes.value_dim});
+}
+
+}  // namespace
+
+struct AttentionStream::State {
+  State(Engine& engine_, const View<const float, 4>& query, const ops::AttentionSizes& sizes,
+        const AttentionOptions& given)
+      : engine(&engine_),
+        options(given),
+        call{.query = query,
+             .key = {},
+             .value = {},
+             .out = {},
+             .options = options,
+             .sizes = sizes,
+             .sequences = {options, sizes.query_length, sizes.key_length},
+             .kernels = kernels::attention_kernels(engine_.isa()),
+             .plan = ops::plan_attention(engine_, kernels::attention_kernels(engine_.isa()), sizes, {.by_block = true}),
+             .exponent_scale = ops::scale_of(options, sizes.head_dim).exponent_scale,
+             .query_factor = ops::scale_of(options, sizes.head_dim).query_factor,
+             .dropout = ops::dropout_of(options),
+             .scratch = nullptr} {
+    const std::int64_t rows = sizes.batch * sizes.key_value_heads * call.plan.rows;
+    maximum = Tensor<float, 1>({rows});
+    sums = Tensor<float, 2>({rows, call.kernels.lanes});
+    out = Tensor<float, 2>({rows, call.plan.padded_value_dim});
+    key = Tensor<float, 4>({sizes.batch, call.plan.key_block, sizes.key_value_heads, sizes.head_dim});
+    value = Tensor<float, 4>({sizes.batch, call.plan.key_block, sizes.key_value_heads, sizes.value_dim});
+    // Nothing is written to it before finish(), but addresses are worked out.
+    call.out = {out.data(), {sizes.batch, sizes.query_length, sizes.query_heads, sizes.value_dim}};
+  }
+
+  [[nodiscard]] kernels::AttentionState row(std::int64_t sample, std::int64_t head, std::int64_t r) noexcept {
+    const std::int64_t n = (sample * call.sizes.key_value_heads + head) * call.plan.rows + r;
+    return {maximum.data() + n, sums.data() + n * call.kernels.lanes, out.data() + n * call.plan.padded_value_dim};
+  }
+
+  // f(rows, lane) for every unit of rows.
+  template <class Function>
+  void for_each_unit(Function f) noexcept {
+    const ops::AttentionPlan& plan = call.plan;
+    const std::int64_t heads = call.sizes.key_value_heads;
+    const std::int64_t head_units = (heads + plan.unit_heads - 1) / plan.unit_heads;
+    const std::int64_t row_units = (plan.rows + plan.row_block - 1) / plan.row_block;
+    runtime::parallel_for(
+        *engine, call.sizes.batch * head_units * row_units, plan.lanes, [&](std::int64_t task, int lane) {
+          const std::int64_t head = task / row_units % head_units * plan.unit_heads;
+          const std::int64_t first = task % row_units * plan.row_block;
+          f(ops::RowRange{task / row_units / head_units, head, first, std::min(first + plan.row_block, plan.rows),
+                          std::min(plan.unit_heads, heads - head)},
+            lane);
+        });
+  }
+
+  // One row's state of a block into that of all blocks before; the row's first block begins it.
+  void take(const kernels::AttentionState& to, const kernels::AttentionState& from, bool is_first) const noexcept {
+    if (!is_first) return call.kernels.merge(to, from, call.sizes.value_dim);
+    *to.maximum = *from.maximum;
+    std::copy_n(from.sums, call.kernels.lanes, to.sums);
+    std::copy_n(from.out, call.plan.padded_value_dim, to.out);
+  }
+
+  // The block that begins at key `first`, of which call.key and call.value are a view.
+  void attend_block(std::int64_t first) noexcept {
+    const std::int64_t last = first + call.key.extent(1);
+    // Its keys are the first of the tensor.
+    const ops::AttentionSequence sequence = {0, call.sizes.query_length, -first, last};
+    for_each_unit([&](const ops::RowRange& range, int lane) {
+      ops::RowBlock block(call, lane, range, sequence, {});
+      const std::int64_t first_seen = std::max(first, block.first_key());
+      if (first_seen >= block.last_key()) return;
+      const ops::RowStates states = {call.lane_part<float>(lane, call.plan.lane.state_maximum),
+                                     call.lane_part<float>(lane, call.plan.lane.state_sums),
+                                     call.lane_part<float>(lane, call.plan.lane.state_out), call.plan.rows};
+      block.run_partially(first_seen, block.last_key(), states);
+      for (std::int64_t r = 0; r < range.last - range.first; ++r) {
+        const ops::KeyInterval& interval = block.interval(r);
+        if (std::max(interval.begin, first) >= interval.end) continue;
+        for (std::int64_t head = 0; head < range.heads; ++head) {
+          take(row(range.sample, range.key_value_head + head, range.first + r),
+               states.row(call, head * states.head_step + r), interval.begin >= first);
+        }
+      }
+    });
+  }
+
+  void attend(const View<const float, 4>& some_keys, const View<const float, 4>& some_values) {
+    const runtime::Scratch scratch(*engine, call.plan.lane.bytes * static_cast<std::size_t>(call.plan.lanes), kName);
+    attend(some_keys, some_values, scratch.data());
+  }
+  void attend(const View<const float, 4>& some_keys, const View<const float, 4>& some_values,
+              std::byte* scratch) noexcept {
+    call.scratch = scratch;
+    call.key = some_keys;
+    call.value = some_values;
+    attend_block(done);
+    done += some_keys.extent(1);
+  }
+
+  void finish_rows() noexcept {
+    const ops::IntervalRule rule(options, {0, call.sizes.query_length, 0, done});
+    for_each_unit([&](const ops::RowRange& range, int) {
+      for (std::int64_t head = range.key_value_head; head < range.key_value_head + range.heads; ++head) {
+        for (std::int64_t r = range.first; r < range.last; ++r) {
+          const ops::RowPlace place = ops::place_of(call, head, r);
+          const ops::KeyInterval interval = rule(place.query);
+          if (interval.begin >= interval.end) {
+            ops::finish_empty_row(call, range.sample, place);
+          } else {
+            ops::finish_row(call, range.sample, place, row(range.sample, head, r));
+          }
+        }
+      }
+    });
+  }
+
+  Engine* engine;
+  AttentionOptions options;
+  ops::AttentionCall call;
+  // Of all blocks so far: [B · Hkv · rows], [… , lanes], [… , padded value_dim].
+  Tensor<float, 1> maximum;
+  Tensor<float, 2> sums;
+  Tensor<float, 2> out;
+  // The block that is not full yet.
+  Tensor<float, 4> key;
+  Tensor<float, 4> value;
+  std::int64_t waiting = 0;  // keys in it
+  std::int64_t done = 0;     // keys before it
+  bool ended = false;
+};
+
+namespace {
+
+// Keys [first, first + count) of a piece.
+View<const float, 4> some_of(const View<const float, 4>& piece, std::int64_t first, std::int64_t count) noexcept {
+  return {
+      piece.data + first * piece.stride(1), {piece.extent(0), count, piece.extent(2), piece.extent(3)}, piece.strides};
+}
+
+void copy_keys(const View<const float, 4>& from, Tensor<float, 4>& to, std::int64_t first) noexcept {
+  const View<float, 4> rows = to;
+  for (std::int64_t b = 0; b < from.extent(0); ++b) {
+    for (std::int64_t j = 0; j < from.extent(1); ++j) {
+      for (std::int64_t h = 0; h < from.extent(2); ++h) {
+        std::copy_n(from.data + b * from.stride(0) + j * from.stride(1) + h * from.stride(2), from.extent(3),
+                    rows.data + b * rows.stride(0) + (first + j) * rows.stride(1) + h * rows.stride(2));
+      }
+    }
+  }
+}
+
+}  // namespace
+
+AttentionStream::AttentionStream(Engine& engine, View<const float, 4> query, std::int64_t key_value_heads,
+                                 std::int64_t value_dim, const AttentionOptions& options) {
+  check_options(options);
+  state_ = std::make_unique<State>(engine, query, sizes_of(query, key_value_heads, value_dim, options), options);
+}
+
+AttentionStream::~AttentionStream() = default;
+AttentionStream::AttentionStream(AttentionStream&& other) noexcept = default;
+AttentionStream& AttentionStream::operator=(AttentionStream&& other) noexcept = default;
+
+std::int64_t AttentionStream::keys() const noexcept { return state_->done + state_->waiting; }
+
+std::size_t AttentionStream::bytes() const noexcept {
+  const auto floats =
+      state_->maximum.size() + state_->sums.size() + state_->out.size() + state_->key.size() + state_->value.size();
+  return static_cast<std::size_t>(floats) * sizeof(float);
+}
+
+void AttentionStream::append(View<const float, 4> key, View<const float, 4> value) {
+  State& state = *state_;
+  if (state.ended) ops::fail(kName, "append() after finish()");
+  const ops::AttentionSizes& sizes = state.call.sizes;
+  ops::check_view(kName, "key", key);
+  ops::check_view(kName, "value", value);
+  const std::int64_t count = key.extent(1);
+  const std::array<std::int64_t, 4> keys = {sizes.batch, -1, sizes.key_value_heads, sizes.head_dim};
+  const std::array<std::int64_t, 4> values = {sizes.batch, count, sizes.key_value_heads, sizes.value_dim};
+  ops::check_shape(kName, "key", key.shape, keys, "[B, n, Hkv, Dqk]");
+  ops::check_shape(kName, "value", value.shape, values, "[B, n, Hkv, Dv]");
+
+  const std::int64_t block = state.call.plan.key_block;
+  const bool fills_a_block = state.waiting + count >= block;
+  const runtime::Scratch scratch(
+      *state.engine, fills_a_block ? state.call.plan.lane.bytes * static_cast<std::size_t>(state.call.plan.lanes) : 0,
+      kName);
+  for (std::int64_t taken = 0; taken < count;) {
+    if (state.waiting == 0 && count - taken >= block) {
+      state.attend(some_of(key, taken, block), some_of(value, taken, block), scratch.data());
+      taken += block;
+      continue;
+    }
+    const std::int64_t some = std::min(block - state.waiting, count - taken);
+    copy_keys(some_of(key, taken, some), state.key, state.waiting);
+    copy_keys(some_of(value, taken, some), state.value, state.waiting);
+    taken += some;
+    state.waiting += some;
+    if (state.waiting < block) continue;
+    state.attend(state.key, state.value, scratch.data());
+    state.waiting = 0;
+  }
+}
+
+void AttentionStream::finish(View<float, 4> out, View<float, 3> log_sum_exp) {
+  State& state = *state_;
+  if (state.ended) ops::fail(kName, "finish() after finish()");
+  const ops::AttentionSizes& sizes = state.call.sizes;
+  const std::array<std::int64_t, 4> shape = {sizes.batch, sizes.query_length, sizes.query_heads, sizes.value_dim};
+  const ops::Extent extent = ops::check_view(kName, "out", out);
+  ops::check_shape(kName, "out", out.shape, shape, "[B, Lq, Hq, Dv]");
+  ops::check_no_self_overlap(kName, "out", out.shape, out.strides);
+  if (log_sum_exp) {
+    const std::array<std::int64_t, 3> rows = {sizes.batch, sizes.query_heads, sizes.query_length};
+    const ops::Extent rows_extent = ops::check_view(kName, "log_sum_exp", log_sum_exp);
+    ops::check_shape(kName, "log_sum_exp", log_sum_exp.shape, rows, "[B, Hq, Lq]");
+    ops::check_no_self_overlap(kName, "log_sum_exp", log_sum_exp.shape, log_sum_exp.strides);
+    ops::check_disjoint(kName, "log_sum_exp", rows_extent, "out", extent);
+  }
+  ops::check_disjoint(kName, "out", extent, "query", ops::check_view(kName, "query", state.call.query));
+  if (state.waiting > 0) {
+    state.attend(some_of(state.key, 0, state.waiting), some_of(state.value, 0, state.waiting));
+    state.waiting = 0;
+  }
+  state.call.out = out;
+  state.options.log_sum_exp = log_sum_exp;
+  state.ended = true;
+  state.finish_rows();
+}
+
+}  // namespace headlight
