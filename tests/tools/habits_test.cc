@@ -11,8 +11,8 @@
 namespace headlight::test {
 namespace {
 
-const std::vector<std::string> kSubcommands{"info",  "attend", "encode",  "embed", "demo",
-                                            "beams", "heads",  "presets", "study", "train"};
+const std::vector<std::string> kSubcommands{"info",  "attend",  "encode", "embed", "demo", "beams",
+                                            "heads", "presets", "study",  "train", "speed"};
 
 TEST(Habits, HelpShowsAnExample) {
   EXPECT_EQ(run_program({"--help"}).code, 0);
@@ -35,10 +35,11 @@ void expect_runs(const std::string& command) {
   models::make_random(options, models::Tokenizer({"[PAD]", "[UNK]", "[CLS]", "[SEP]"}), 1)
       .save(folder / "downloads/all-MiniLM-L6-v2");
   std::filesystem::create_directories(folder / "build/release");
+  std::filesystem::create_directories(folder / "docs");
   std::filesystem::create_symlink(HEADLIGHT_PROGRAM, folder / "build/release/headlight");
   std::filesystem::create_directory_symlink(HEADLIGHT_SOURCE "/tests", folder / "tests");
   std::filesystem::create_symlink(HEADLIGHT_SOURCE "/README.md", folder / "README.md");
-  const std::string there = "cd '" + (folder / "") + "' && " + command + " >out 2>&1";
+  const std::string there = "cd '" + (folder / "") + "' && {\n" + command + "\n} >out 2>&1";
   EXPECT_EQ(std::system(there.c_str()), 0) << there;  // NOLINT(concurrency-mt-unsafe)
 }
 

@@ -159,6 +159,9 @@ TEST_F(Heads, LongTextsAreCutAndSaidSo) {
 
 TEST_F(Heads, BadInputIsOneLine) {
   expect_error(run({}), {"--text", "--input"}, 2);
+  const Finished own = run_program({"heads"});
+  EXPECT_EQ(own.code, 0) << own.error;
+  EXPECT_NE(own.out.find("demonstration: 2 layers of 4 heads; 401 texts"), std::string::npos) << own.out;
   expect_error(run({"--text", "a", "--input", "b"}), {"exactly one"}, 2);
   for (const char* mask : {"2.0", "0.3", "-1.0", "99999999999999999999.0"}) {
     expect_error(run({"--text", "cat", "--mask", mask}), {"--mask", mask}, 2);

@@ -64,7 +64,8 @@ struct Touched {
   Touched(const Beams& beams, const std::vector<Beam>& shown) : from(beams.words.size()), to(beams.words.size()) {
     for (const Beam& beam : shown) {
       from[static_cast<std::size_t>(beam.from)] = true;
-      to[static_cast<std::size_t>(beam.to)] = true;
+      // The heaviest come first; beside them, what is lighter cannot be seen.
+      if (beam.weight > 0.03f * shown.front().weight) to[static_cast<std::size_t>(beam.to)] = true;
     }
   }
   std::vector<bool> from, to;

@@ -15,5 +15,6 @@ void add_heads(CLI::App& program);
 void add_presets(CLI::App& program);
 void add_train(CLI::App& program);
 void add_study(CLI::App& program);
+void add_speed(CLI::App& program);
 
 }  // namespace headlight::program

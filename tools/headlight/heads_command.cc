@@ -9,6 +9,7 @@
 #include "headlight/models/errors.h"
 #include "tools/headlight/commands.h"
 #include "tools/headlight/demonstration/default_model.h"
+#include "tools/headlight/demonstration/grammar.h"
 #include "tools/headlight/heads.h"
 #include "tools/headlight/model_arguments.h"
 #include "tools/headlight/process.h"
@@ -56,8 +57,22 @@ void write(const std::string& path, const std::string& content) {
   file.commit();
 }
 
+// The texts given; of the demonstration model, where none are, sentences in its language that it was not trained on.
+std::vector<std::string> texts_of(const ModelArguments& arguments) {
+  constexpr std::uint64_t kSeed = 1, kSentences = 400;
+  if (!arguments.model.empty() || !arguments.texts.empty() || !arguments.input.empty()) {
+    arguments.check();
+    return read_texts(arguments);
+  }
+  std::vector<std::string> texts{"The animal didn't cross the street because it was too tired."};
+  for (std::uint64_t number = 0; number < kSentences; ++number) {
+    texts.push_back(text_of(demonstration::Grammar::sentence(kSeed, number, demonstration::Part::held_out)));
+  }
+  return texts;
+}
+
 void heads(const Arguments& arguments) {
-  arguments.model.check();
+  const std::vector<std::string> texts = texts_of(arguments.model);
   Engine engine(arguments.model.engine.options());
   const models::Encoder model = demonstration::load(arguments.model.model).encoder;
   const std::string name = arguments.model.model.empty() ? demonstration::kDefaultModel : arguments.model.model;
@@ -65,7 +80,6 @@ void heads(const Arguments& arguments) {
     throw models::FileError(name, "has no layers, expected at least 1");
   }
   const std::vector<HeadName> mask = parse_mask(arguments.mask, model.options().encoder);
-  const std::vector<std::string> texts = read_texts(arguments.model);
 
   Progress progress(texts.size() * ((mask.empty() ? 1 : 2) + (arguments.importance ? 1 : 0)));
   const auto advance = [&](std::size_t done) { progress.advance(done); };
@@ -109,9 +123,9 @@ void add_heads(CLI::App& program) {
   command->add_flag("--importance", arguments->importance,
                     "How much sentence vectors would miss each head, by gradient: takes some four times as long");
   command->footer(
-      "Layers and heads count from 0. A thousand sentences say more than ten.\n\n"
-      "Example (after tools/run):\n"
-      "  build/release/headlight heads --model downloads/all-MiniLM-L6-v2 --input README.md --html heads.html");
+      "Layers and heads count from 0. A thousand sentences say more than ten. Without --model and texts: the "
+      "demonstration model, on sentences in its language.\n\n"
+      "Example:\n  build/release/headlight heads --html heads.html");
   command->callback([arguments] { heads(*arguments); });
 }
 

@@ -106,17 +106,21 @@ std::string cka_matrix(const HeadsReport& report) {
     const Measure& cka = report.cka_of(row, column);
     return cka.has_value() ? shade_of(cka.value()) : -1;
   };
-  const double margin = std::max(3.0, 0.07 * static_cast<double>(count));
+  // "layer 5" fits beside the heads of a layer, in a matrix of hundreds of heads as in one of four.
+  const double letters =
+      std::clamp(0.027 * static_cast<double>(count), std::min(0.15 * static_cast<double>(report.heads), 1.15),
+                 std::max(0.16 * static_cast<double>(report.heads), 0.3));
+  const double margin = 2.6 * letters;
   std::string text =
       "<h2 id=\"similarity\">How alike their outputs are</h2>\n<p class=\"quiet\">CKA of each head with each other, "
       "unbiased over minibatches: 1 where two say the same up to rotation and scale, 0 where they have nothing in "
       "common. "
       "With the matrix in focus, arrow keys move from cell to cell.</p>\n<div id=\"matrix\" class=\"tile\">\n";
   text += format(
-      "<svg viewBox=\"%.1f %.1f %.1f %.1f\" tabindex=\"0\" role=\"img\" aria-label=\"CKA matrix of %lld heads; "
-      "arrow keys move from cell to cell\">",
+      "<svg viewBox=\"%.1f %.1f %.1f %.1f\" style=\"width:%.1frem\" tabindex=\"0\" role=\"img\" "
+      "aria-label=\"CKA matrix of %lld heads; arrow keys move from cell to cell\">",
       -margin, -margin, static_cast<double>(count) + margin, static_cast<double>(count) + margin,
-      static_cast<long long>(count));
+      std::min(40.0, 1.5 * (static_cast<double>(count) + margin)), static_cast<long long>(count));
   text += shaded_cells(count, count, shade);
   for (std::int64_t layer = 0; layer <= report.layers; ++layer) {
     const auto at = static_cast<long long>(layer * report.heads);
@@ -125,11 +129,11 @@ std::string cka_matrix(const HeadsReport& report) {
     if (layer == report.layers) continue;
     const double middle = static_cast<double>(at) + static_cast<double>(report.heads) / 2;
     text += format("<text x=\"%.1f\" y=\"%.2f\" font-size=\"%.2f\" text-anchor=\"middle\">layer %lld</text>", middle,
-                   -margin / 4, margin / 2.6, static_cast<long long>(layer));
+                   -margin / 4, letters, static_cast<long long>(layer));
     text += format(
         "<text transform=\"translate(%.2f %.1f)rotate(-90)\" font-size=\"%.2f\" text-anchor=\"middle\">layer "
         "%lld</text>",
-        -margin / 4, middle, margin / 2.6, static_cast<long long>(layer));
+        -margin / 4, middle, letters, static_cast<long long>(layer));
   }
   text +=
       "<rect id=\"cursor\" width=\"1\" height=\"1\"/></svg>\n<div><output aria-live=\"polite\">Point at a cell: which "

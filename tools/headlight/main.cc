@@ -39,6 +39,7 @@ int run(int count, char** arguments) {
   add_presets(program);
   add_train(program);
   add_study(program);
+  add_speed(program);
   try {
     program.parse(count, arguments);  // runs the subcommand
   } catch (const CLI::CallForHelp&) {

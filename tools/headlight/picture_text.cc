@@ -43,6 +43,11 @@ std::size_t columns_of(std::string_view text) {
   return columns;
 }
 
+std::string at_right(const std::string& text, std::size_t columns) {
+  const std::size_t taken = columns_of(text);
+  return std::string(columns > taken ? columns - taken : 0, ' ') + text;
+}
+
 std::string label(std::string_view text, std::size_t columns) {
   std::string spaced;
   for (const char letter : text) {

@@ -1,4 +1,4 @@
-// Words in pictures: what may be shown of them, how wide they are, in which language they stand, and how they enter a
+// Words in pictures and tables: what may be shown of them, how wide they are, in which language they stand, and how they enter a
 // file.
 #pragma once
 
@@ -14,6 +14,9 @@ namespace headlight::program {
 // The columns of a fixed-width screen that the text takes: two for ideographs, syllables of Hangul, kana and most
 // pictures, none for marks that combine, one for others. The text is UTF-8.
 [[nodiscard]] std::size_t columns_of(std::string_view text);
+
+// The text behind as many spaces as make it `columns` wide: a cell of a table on a terminal.
+[[nodiscard]] std::string at_right(const std::string& text, std::size_t columns);
 
 // "zh", "ja" or "ko", for the shapes of ideographs differ; empty where there are none.
 [[nodiscard]] std::string language_of(std::string_view text);

@@ -37,7 +37,7 @@ struct Plan {
     stack.length = 8;
     stack.seed = arguments.seed;
     learning_rate = quick ? 2e-3 : 1e-3;
-    steps = arguments.steps > 0 ? arguments.steps : quick ? 30 : 300;
+    steps = arguments.steps > 0 ? arguments.steps : quick ? 20 : 300;
     probed = std::min(steps, kProbed);
   }
   [[nodiscard]] double guessing() const { return std::log(static_cast<double>(stack.vocabulary)); }
@@ -108,11 +108,6 @@ std::vector<Run> try_all(Engine& engine, const Plan& plan) {
   return runs;
 }
 
-std::string cell(const std::string& words, std::size_t width) {
-  const std::size_t columns = columns_of(words);
-  return std::string(width > columns ? width - columns : 0, ' ') + words;
-}
-
 std::string setting(const Plan& plan) {
   return "Layers of width " + grouped(plan.stack.width) + " with " + grouped(plan.stack.heads) +
          " heads learn to turn around sequences of " + grouped(plan.stack.length) + " words. AdamW, learning rate " +
@@ -135,7 +130,7 @@ std::string findings(const Plan& plan, const std::vector<Run>& runs) {
   text += "Numbers of layers that got below half the loss of guessing:\n";
   for (const bool residual : {true, false}) {
     for (const Norm norm : {Norm::pre, Norm::post}) {
-      text += "  " + cell(name_of(norm, residual), 20) + ": " + learned(norm, residual) + "\n";
+      text += "  " + at_right(name_of(norm, residual), 20) + ": " + learned(norm, residual) + "\n";
     }
   }
   return text +
@@ -152,17 +147,19 @@ std::string as_text(const Plan& plan, const std::vector<Run>& runs) {
   std::string text = "Depth: how much gradient reaches each layer\n" + setting(plan) +
                      "\nThe norm of the gradient of a layer's parameters, in the first and in the last layer, and the "
                      "loss (guessing: " +
-                     format("%.2f", plan.guessing()) + ")\n\n" + cell("", 26) + cell("at initialisation", 22) +
-                     cell(after, 24) + cell("loss", 12) + "\n" + cell("", 26) + cell("first", 12) + cell("last", 10) +
-                     cell("first", 14) + cell("last", 10) + cell("step " + grouped(plan.steps), 12) + "\n";
+                     format("%.2f", plan.guessing()) + ")\n\n" + at_right("", 26) + at_right("at initialisation", 22) +
+                     at_right(after, 24) + at_right("loss", 12) + "\n" + at_right("", 26) + at_right("first", 12) +
+                     at_right("last", 10) + at_right("first", 14) + at_right("last", 10) +
+                     at_right("step " + grouped(plan.steps), 12) + "\n";
   for (const Run& run : runs) {
     if (run.stack.residual && run.stack.norm == Norm::pre) text += grouped(run.stack.depth) + " layers\n";
     const auto norm = [](const std::vector<double>& norms, bool first) {
       return norms.empty() ? "none" : format("%.1e", first ? norms.front() : norms.back());
     };
-    text += "  " + run.name() + std::string(26 - run.name().size(), ' ') + cell(norm(run.initial, true), 12) +
-            cell(norm(run.initial, false), 10) + cell(norm(run.probed, true), 14) + cell(norm(run.probed, false), 10) +
-            cell(run.stopped >= 0 ? "not finite" : format("%.3f", run.final_loss()), 12) + "\n";
+    text += "  " + run.name() + std::string(26 - run.name().size(), ' ') + at_right(norm(run.initial, true), 12) +
+            at_right(norm(run.initial, false), 10) + at_right(norm(run.probed, true), 14) +
+            at_right(norm(run.probed, false), 10) +
+            at_right(run.stopped >= 0 ? "not finite" : format("%.3f", run.final_loss()), 12) + "\n";
   }
   return text + "\n" + findings(plan, runs);
 }
@@ -255,7 +252,7 @@ void add_study_depth(CLI::App& study) {
   CLI::App* const command =
       study.add_subcommand("depth", "How much gradient reaches each layer of 6, 24, 96: Pre-LN, Post-LN, no residual");
   const auto arguments = std::make_shared<Arguments>();
-  command->add_option("--steps", arguments->steps, "Steps of training (default: 300, with --quick 30)")
+  command->add_option("--steps", arguments->steps, "Steps of training (default: 300, with --quick 20)")
       ->type_name("N")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{100000}).description(""));
   command->add_option("--seed", arguments->seed, "First weights and examples (default: 1)")

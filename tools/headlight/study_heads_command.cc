@@ -122,27 +122,22 @@ Row try_out(Engine& engine, const Plan& plan, std::int64_t heads) {
   return row;
 }
 
-std::string cell(const std::string& words, std::size_t width) {
-  const std::size_t columns = columns_of(words);
-  return std::string(width > columns ? width - columns : 1, ' ') + words;
-}
-
 std::string as_text(const Plan& plan, const std::vector<Row>& rows) {
   std::string text = "Heads: what splitting a layer costs\n";
   text += "MultiHeadAttention of width " + grouped(plan.width) + " over " + grouped(plan.length) +
           " tokens; Xavier weights, inputs of variance 1, the middle of " + std::to_string(plan.draws) + " draws." +
           (plan.quick ? " Quick: a small layer.\n\n" : "\n\n");
-  text +=
-      cell("", 17) + cell("", 12) + cell("variance of the output", 28) + cell("time", 20) + cell("memory", 32) + "\n";
-  text += cell("heads", 6) + cell("their width", 13) + cell("parameters", 12) + cell("at first", 14) +
-          cell("without 1/√D", 14) + cell("forward", 10) + cell("backward", 10) + cell("kept", 10) +
-          cell("scratch", 10) + cell("L × L weights", 15) + "\n";
+  text += at_right("", 17) + at_right("", 12) + at_right("variance of the output", 28) + at_right("time", 20) +
+          at_right("memory", 32) + "\n";
+  text += at_right("heads", 6) + at_right("their width", 13) + at_right("parameters", 12) + at_right("at first", 14) +
+          at_right("without 1/√D", 14) + at_right("forward", 10) + at_right("backward", 10) + at_right("kept", 10) +
+          at_right("scratch", 10) + at_right("L × L weights", 15) + "\n";
   for (const Row& row : rows) {
-    text += cell(grouped(row.heads), 6) + cell(grouped(plan.width / row.heads), 13) +
-            cell(grouped(row.parameters), 12) + cell(number_text(row.variance.middle), 14) +
-            cell(number_text(row.unscaled.middle), 14) + cell(seconds_text(row.forward.middle), 10) +
-            cell(seconds_text(row.backward.middle), 10) + cell(bytes_text(row.kept), 10) +
-            cell(bytes_text(row.scratch), 10) + cell(bytes_text(row.weights), 15) + "\n";
+    text += at_right(grouped(row.heads), 6) + at_right(grouped(plan.width / row.heads), 13) +
+            at_right(grouped(row.parameters), 12) + at_right(number_text(row.variance.middle), 14) +
+            at_right(number_text(row.unscaled.middle), 14) + at_right(seconds_text(row.forward.middle), 10) +
+            at_right(seconds_text(row.backward.middle), 10) + at_right(bytes_text(row.kept), 10) +
+            at_right(bytes_text(row.scratch), 10) + at_right(bytes_text(row.weights), 15) + "\n";
   }
   const auto [least, most] = std::minmax_element(
       rows.begin(), rows.end(), [](const Row& a, const Row& b) { return a.variance.middle < b.variance.middle; });
