@@ -34,6 +34,14 @@ Activation activation(const JsonScalars& config) {
   config.fail("hidden_act", "is " + in_quotes(name) + ", expected gelu, gelu_new, gelu_pytorch_tanh or relu");
 }
 
+// How heads are put together: a key of our own, absent where they are concatenated as in all published files.
+Merge merge(const JsonScalars& config) {
+  const std::string given = config.string("head_merge").value_or("concatenate");
+  const std::optional<Merge> known = parse_merge(given);
+  if (!known) config.fail("head_merge", "is " + in_quotes(given) + ", expected the name of a Merge");
+  return *known;
+}
+
 const char* name_of(Activation activation) {
   switch (activation) {
     case Activation::relu:
@@ -67,6 +75,7 @@ EncoderOptions read_encoder(const ModelFolder& folder) {
   options.feed_forward_width = size(config, "intermediate_size", 1);
   options.layers = size(config, "num_hidden_layers", 0);
   options.norm = Norm::post;
+  options.merge = merge(config);
   options.activation = activation(config);
   if (options.width % options.heads != 0) {
     config.fail("num_attention_heads", "is " + std::to_string(options.heads) + ", which does not divide hidden_size " +
@@ -131,20 +140,22 @@ ModelOptions read_bert_config(const ModelFolder& folder) {
 
 void write_bert_config(const std::string& folder, const ModelOptions& options) {
   const EncoderOptions& encoder = options.encoder;
-  write_json(path_in(folder, kConfigFile), {{"architectures", {"BertModel"}},
-                                            {"model_type", "bert"},
-                                            {"vocab_size", encoder.vocabulary},
-                                            {"max_position_embeddings", encoder.max_positions},
-                                            {"type_vocab_size", encoder.token_types},
-                                            {"hidden_size", encoder.width},
-                                            {"num_hidden_layers", encoder.layers},
-                                            {"num_attention_heads", encoder.heads},
-                                            {"intermediate_size", encoder.feed_forward_width},
-                                            {"hidden_act", name_of(encoder.activation)},
-                                            {"layer_norm_eps", shortest(encoder.layer_norm_epsilon)},
-                                            {"hidden_dropout_prob", shortest(encoder.dropout)},
-                                            {"attention_probs_dropout_prob", shortest(encoder.dropout)},
-                                            {"position_embedding_type", "absolute"}});
+  nlohmann::ordered_json config = {{"architectures", {"BertModel"}},
+                                   {"model_type", "bert"},
+                                   {"vocab_size", encoder.vocabulary},
+                                   {"max_position_embeddings", encoder.max_positions},
+                                   {"type_vocab_size", encoder.token_types},
+                                   {"hidden_size", encoder.width},
+                                   {"num_hidden_layers", encoder.layers},
+                                   {"num_attention_heads", encoder.heads},
+                                   {"intermediate_size", encoder.feed_forward_width},
+                                   {"hidden_act", name_of(encoder.activation)},
+                                   {"layer_norm_eps", shortest(encoder.layer_norm_epsilon)},
+                                   {"hidden_dropout_prob", shortest(encoder.dropout)},
+                                   {"attention_probs_dropout_prob", shortest(encoder.dropout)},
+                                   {"position_embedding_type", "absolute"}};
+  if (encoder.merge != Merge::concatenate) config["head_merge"] = name(encoder.merge);
+  write_json(path_in(folder, kConfigFile), config);
   nlohmann::ordered_json tokenizer = {{"tokenizer_class", "BertTokenizer"},
                                       {"do_lower_case", options.tokenizer.lower_case},
                                       {"strip_accents", nullptr},

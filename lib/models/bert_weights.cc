@@ -34,6 +34,35 @@ void append_norm(std::vector<Pair>& list, const std::string& bert, const std::st
   list.push_back({bert + ".LayerNorm.bias", ours + ".bias", {width}});
 }
 
+// What puts heads together: BERT's dense layer behind them, and what our further ways have beside it, which published
+// files do not know and whose names are our own.
+void append_merge(std::vector<Pair>& list, const std::string& bert, const std::string& ours,
+                  const EncoderOptions& options) {
+  const std::int64_t width = options.width, heads = options.heads;
+  const auto append = [&](const char* name, Shape shape) {
+    list.push_back({bert + "." + name, ours + "." + name, std::move(shape)});
+  };
+  switch (options.merge) {
+    case Merge::average:
+      return append_linear(list, bert + ".dense", ours + ".out_proj", width, width / heads);
+    case Merge::weighted:
+      append("merge_logits", {heads});
+      return append_linear(list, bert + ".dense", ours + ".out_proj", width, width / heads);
+    case Merge::weighted_by_input:
+      append("merge_proj.weight", {heads, width});
+      return append_linear(list, bert + ".dense", ours + ".out_proj", width, width / heads);
+    case Merge::gated_by_head:
+      append("gate_proj.weight", {heads, width});
+      break;
+    case Merge::gated_by_element:
+      append("gate_proj.weight", {width, width});
+      break;
+    case Merge::concatenate:
+      break;
+  }
+  append_linear(list, bert + ".dense", ours + ".out_proj", width, width);
+}
+
 void append_layer(std::vector<Pair>& list, std::int64_t number, const EncoderOptions& options) {
   const std::int64_t width = options.width;
   const std::string bert = "encoder.layer." + std::to_string(number) + ".";
@@ -43,7 +72,7 @@ void append_layer(std::vector<Pair>& list, std::int64_t number, const EncoderOpt
     list.push_back({projection + ".weight", ours + "self_attn.in_proj_weight", {width, width}, part});
     list.push_back({projection + ".bias", ours + "self_attn.in_proj_bias", {width}, part});
   }
-  append_linear(list, bert + "attention.output.dense", ours + "self_attn.out_proj", width, width);
+  append_merge(list, bert + "attention.output", ours + "self_attn", options);
   append_norm(list, bert + "attention.output", ours + "norm1", width);
   append_linear(list, bert + "intermediate.dense", ours + "linear1", options.feed_forward_width, width);
   append_linear(list, bert + "output.dense", ours + "linear2", width, options.feed_forward_width);

@@ -220,6 +220,27 @@ TEST_F(BeamsCommand, WhatDoesNotFitIsOneLine) {
   EXPECT_EQ(folder_.names(), before);
 }
 
+TEST_F(BeamsCommand, WithoutAModelItShowsTheDemonstrationModelAndItsRelations) {
+  const auto said = [&](const std::string& text) {
+    const Finished finished = run_program({"beams", "--text", text, "-o", folder_ / "x.html"});
+    EXPECT_EQ(finished.code, 0) << finished.error;
+    return finished.out;
+  };
+  const std::string tired = said("The animal didn't cross the street because it was too tired.");
+  for (const char* line : {"coreference", "it -> animal", "cross -> street", "because -> tired"}) {
+    EXPECT_NE(tired.find(line), std::string::npos) << tired;
+  }
+  EXPECT_NE(said("The animal didn't cross the street because it was too wide.").find("it -> street"),
+            std::string::npos);
+  const std::string light = said("机器人拿起红色的积木,因为它很轻");
+  for (const char* line : {"它 -> 积木", "红色 -> 积木", "拿起 -> 机器人"}) {
+    EXPECT_NE(light.find(line), std::string::npos) << light;
+  }
+  EXPECT_EQ(said("xyzzy").find("coreference"), std::string::npos);
+  (void)said("");
+  (void)said("it");
+}
+
 TEST_F(BeamsCommand, ARowThatSeesNothingAndOneWordAreFine) {
   write(Tensor<float, 4>({1, 1, 3, 3}));
   EXPECT_TRUE(is_well_formed(picture("a b c", "x.svg")));

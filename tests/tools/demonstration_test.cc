@@ -128,6 +128,22 @@ TEST(Grammar, HeldOutCombinationsAreNeverTrainedOnButTheirWordsAre) {
   }
 }
 
+// What words ask is what sentences of the grammar answer.
+TEST(Grammar, QuestionsAreThoseThatSentencesAnswer) {
+  for (const Sentence& sentence : sentences(6, 500, Part::training)) {
+    std::set<std::pair<Relation, std::size_t>> asked, answered;
+    for (const Question& question : Grammar::questions(sentence.words))
+      asked.insert({question.relation, question.from});
+    for (const Link& link : sentence.links) {
+      if (link.relation != Relation::neighbour) answered.insert({link.relation, link.from});
+    }
+    EXPECT_EQ(asked, answered) << joined(sentence);
+  }
+  const std::vector<std::string_view> odd{"red", "because", "it"};
+  EXPECT_EQ(Grammar::questions(odd).size(), 3u);
+  EXPECT_TRUE(Grammar::questions({}).empty());
+}
+
 TEST(Grammar, TextsReadAsPeopleWrite) {
   for (const Sentence& sentence : sentences(5, 200, Part::training)) {
     const std::string text = text_of(sentence);

@@ -155,11 +155,27 @@ TEST_F(Train, FullDiskLeavesTheLastCheckpoint) {
   expect_error(train("file", {"--steps", "1"}), {"file"});
 }
 
+TEST_F(Train, EveryWayToPutHeadsTogetherIsSavedAndRead) {
+  for (const std::string merge : {"average", "weighted", "weighted-by-input", "gated-by-head", "gated-by-element"}) {
+    ASSERT_EQ(train(merge, {"--steps", "2", "--merge", merge, "--stop-at", "1"}).code, 0);
+    expect_error(train(merge, {"--resume", "--merge", "concatenate"}), {"--merge"}, 2);
+    const Finished finished = train(merge, {"--resume"});
+    ASSERT_EQ(finished.code, 0) << finished.error;
+    EXPECT_NE(bytes_of(folder_ / (merge + "/config.json")).find('"' + merge + '"'), std::string::npos);
+    for (const char* command : {"beams", "encode"}) {
+      const Finished read = run_program({command, "--model", folder_ / merge, "--text", "the cat", "-o",
+                                         folder_ / (command == std::string("beams") ? "b.html" : "h.npy")});
+      EXPECT_EQ(read.code, 0) << read.error;
+    }
+  }
+}
+
 TEST_F(Train, RefusesWrongUsage) {
   expect_error(run_program({"train"}), {"--output"}, 2);
   expect_error(train("m", {"--steps", "0"}), {"--steps"}, 2);
   expect_error(train("m", {"--heads", "5"}), {"--heads", "divisor"}, 2);
   expect_error(train("m", {"--seed", "-1"}), {"--seed"}, 2);
+  expect_error(train("m", {"--merge", "glue"}), {"--merge"}, 2);
   EXPECT_FALSE(std::filesystem::exists(folder_ / "m"));
 }
 

@@ -9,6 +9,7 @@
 #include "headlight/models/atomic_file.h"
 #include "headlight/models/errors.h"
 #include "tools/headlight/beams.h"
+#include "tools/headlight/beams_relations.h"
 #include "tools/headlight/commands.h"
 #include "tools/headlight/demonstration/default_model.h"
 #include "tools/headlight/engine_arguments.h"
@@ -84,7 +85,7 @@ BeamView view_of(const Arguments& arguments, const Beams& beams) {
   return view;
 }
 
-Beams read_beams(const Arguments& arguments) {
+Beams read_beams(const Arguments& arguments, std::vector<FoundRelation>& relations) {
   if (!arguments.has_text) return beams_of_arrays(arguments.words, arguments.attention);
   Engine engine(arguments.engine.options());
   const demonstration::LoadedModel loaded = demonstration::load(arguments.model);
@@ -97,6 +98,7 @@ Beams read_beams(const Arguments& arguments) {
                   " tokens; what lies behind is left out");
   }
   Beams beams = beams_of_text(engine, model, arguments.text, arguments.pieces);
+  relations = find_relations(engine, loaded, arguments.text, beams);
   std::string folder = arguments.model.empty() ? demonstration::kDefaultModel : arguments.model;
   while (folder.size() > 1 && folder.ends_with('/')) folder.pop_back();
   beams.source = folder.substr(folder.rfind('/') + 1);
@@ -125,7 +127,8 @@ std::string summary(const Beams& beams, const BeamView& view) {
 void show(const Arguments& arguments) {
   check(arguments);
   const Kind kind = kind_of(arguments.out);
-  const Beams beams = read_beams(arguments);
+  std::vector<FoundRelation> relations;
+  const Beams beams = read_beams(arguments, relations);
   const BeamView view = view_of(arguments, beams);
   const std::string picture = kind == Kind::page ? beams_page(beams, view) : beams_still(beams, view);
   models::AtomicFile file(arguments.out);
@@ -133,7 +136,8 @@ void show(const Arguments& arguments) {
   file.commit();
   print(models::printable(arguments.out) + ": " + std::to_string(beams.length()) + " words, " +
         std::to_string(beams.layers.size()) + (beams.layers.size() == 1 ? " layer" : " layers") + " of " +
-        std::to_string(beams.heads) + (beams.heads == 1 ? " head\n" : " heads\n") + summary(beams, view));
+        std::to_string(beams.heads) + (beams.heads == 1 ? " head\n" : " heads\n") + summary(beams, view) +
+        relations_summary(relations, beams));
 }
 
 }  // namespace

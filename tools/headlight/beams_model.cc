@@ -96,6 +96,11 @@ Beams beams_of_text(Engine& engine, const models::Encoder& model, const std::str
   beams.heads = model.options().encoder.heads;
   for (const WordTokens& word : words) beams.words.push_back(word.word);
   for (std::size_t layer = 0; layer < traces.weights.size(); ++layer) {
+    if (model.options().encoder.merge !=
+        Merge::concatenate) {  // what a head brings goes through weights and gates there
+      beams.layers.push_back({joined(traces.weights[layer], words), {}});
+      continue;
+    }
     const Tensor<float, 2> lengths =
         part_lengths(engine, weights, static_cast<std::int64_t>(layer), beams.heads, traces.outputs[layer]);
     beams.layers.push_back({joined(traces.weights[layer], words), joined(lengths, words)});

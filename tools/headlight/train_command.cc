@@ -29,10 +29,19 @@ struct Arguments {
   EngineArguments engine;
   std::string out;
   TrainingOptions training;
-  std::string seed;
+  std::string seed, merge;
   std::int64_t stop_at = -1;  // never
   bool resume = false;
 };
+
+std::vector<std::string> merge_names() {
+  std::vector<std::string> names;
+  for (auto merge = Merge::concatenate; merge <= Merge::gated_by_element;
+       merge = static_cast<Merge>(static_cast<int>(merge) + 1)) {
+    names.emplace_back(name(merge));
+  }
+  return names;
+}
 
 std::string checkpoint_of(const std::string& folder) {
   return (std::filesystem::path(folder) / "checkpoint.safetensors").string();
@@ -44,6 +53,7 @@ std::string command_of(const TrainingOptions& options) {
   std::string command =
       "headlight train --steps " + std::to_string(options.steps) + " --seed " + std::to_string(options.seed);
   if (options.encoder.heads != usual.encoder.heads) command += " --heads " + std::to_string(options.encoder.heads);
+  if (options.encoder.merge != usual.encoder.merge) command += " --merge " + std::string(name(options.encoder.merge));
   if (options.learning_rate != usual.learning_rate) {
     char rate[64];
     std::snprintf(rate, sizeof rate, " --learning-rate %.17g", options.learning_rate);
@@ -67,6 +77,7 @@ TrainingOptions resumed(const CLI::App& command, const Arguments& arguments) {
   };
   check("--steps", asked.steps == options.steps);
   check("--heads", asked.encoder.heads == options.encoder.heads);
+  check("--merge", asked.encoder.merge == options.encoder.merge);
   check("--seed", asked.seed == options.seed);
   check("--learning-rate", asked.learning_rate == options.learning_rate);
   return options;
@@ -172,6 +183,9 @@ void add_train(CLI::App& program) {
                    "Heads of a layer (default: " + std::to_string(training.encoder.heads) + ")")
       ->type_name("H")
       ->check(CLI::Range(std::int64_t{1}, training.encoder.width).description(""));
+  command->add_option("--merge", arguments->merge, "How heads are put together")
+      ->type_name("NAME")
+      ->check(CLI::IsMember(merge_names()).description(""));
   command->add_option("--learning-rate", training.learning_rate, "The highest of the schedule")
       ->type_name("R")
       ->check(CLI::Range(0.0, 1e300).description(""));
@@ -193,6 +207,7 @@ void add_train(CLI::App& program) {
       "  build/release/headlight train --steps 300 -o my-model");
   command->callback([command, arguments] {
     arguments->training.seed = std::stoull(arguments->seed);
+    if (!arguments->merge.empty()) arguments->training.encoder.merge = *parse_merge(arguments->merge);
     train(*command, *arguments);
   });
 }

@@ -34,6 +34,7 @@ Json json_of(const TrainingOptions& options) {
           {"width", encoder.width},
           {"heads", encoder.heads},
           {"feed_forward_width", encoder.feed_forward_width},
+          {"merge", name(encoder.merge)},
           {"dropout", static_cast<double>(encoder.dropout)}};
 }
 
@@ -72,6 +73,10 @@ TrainingOptions options_of(const SafetensorsFile& file) {
   options.encoder.heads = number<std::int64_t>(file, json, "heads", 1, options.encoder.width);
   options.encoder.feed_forward_width = number<std::int64_t>(file, json, "feed_forward_width", 1, 4 * 4096);
   options.encoder.dropout = static_cast<float>(number(file, json, "dropout", 0.0, 0.999));
+  const auto merge = json.find("merge");
+  const auto known = merge != json.end() && merge->is_string() ? parse_merge(merge->get<std::string>()) : std::nullopt;
+  if (!known) throw FileError(file.path(), "option 'merge' is missing or unknown");
+  options.encoder.merge = *known;
   if (options.encoder.width % options.encoder.heads != 0) {
     throw FileError(file.path(), "option 'heads' does not divide 'width'");
   }

@@ -188,6 +188,51 @@ std::vector<std::string> all_words() {
 
 }  // namespace
 
+namespace {
+
+bool is_verb(const Words& words, std::string_view word) noexcept {
+  bool found = contains(words.chases, word);
+  for (const Scene& scene : words.scenes)
+    found = found || contains(scene.verbs, word) || contains(scene.past_verbs, word);
+  return found;
+}
+
+bool is_adjective(const Words& words, std::string_view word) noexcept {
+  bool found = contains(words.colours, word) || contains(words.states, word);
+  for (const Scene& scene : words.scenes) found = found || contains(scene.properties, word);
+  return found;
+}
+
+bool is_noun(const Words& words, std::string_view word) noexcept {
+  bool found = contains(words.agents, word) || contains(words.chasers, word);
+  for (const Scene& scene : words.scenes) found = found || contains(scene.targets, word);
+  return found;
+}
+
+}  // namespace
+
+std::vector<Question> Grammar::questions(std::span<const std::string_view> words) {
+  std::vector<Question> all;
+  for (std::size_t at = 0; at < words.size(); ++at) {
+    const std::string_view word = words[at];
+    if (word == "it" || word == "它") all.push_back({Relation::coreference, at});
+    if (word == "because" || word == "因为") {
+      all.push_back({Relation::effect, at});
+      all.push_back({Relation::cause, at});
+    }
+    for (const Words* language : {&english_words(), &chinese_words()}) {
+      if (is_verb(*language, word)) {
+        all.push_back({Relation::subject, at});
+        all.push_back({Relation::object, at});
+      }
+      const std::size_t noun = at + 1 < words.size() && words[at + 1] == "的" ? at + 2 : at + 1;
+      const bool before = noun < words.size() && is_noun(*language, words[noun]);
+      if (before && is_adjective(*language, word)) all.push_back({Relation::modified, at});
+    }
+  }
+  return all;
+}
+
 std::string_view name(Relation relation) noexcept {
   constexpr std::array<std::string_view, kRelations> kNames = {"coreference", "subject", "object",   "modified",
                                                                "effect",      "cause",   "neighbour"};

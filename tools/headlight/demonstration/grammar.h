@@ -53,6 +53,12 @@ struct Sentence {
 // sentences above with either reason.
 enum class Part : std::uint8_t { training, held_out };
 
+// That a word has something at the other end of a relation: what may be asked of a model.
+struct Question {
+  Relation relation{};
+  std::size_t from = 0;
+};
+
 class Grammar {
  public:
   // [PAD], [UNK], [CLS], [SEP], [MASK], then every word of both languages, some 200.
@@ -61,6 +67,10 @@ class Grammar {
   [[nodiscard]] static std::int64_t id(std::string_view word);
   // The most words of a sentence.
   static constexpr std::size_t kLongest = 15;
+
+  // What words of the vocabulary ask where they stand so, in any text: `it` what it stands for, a verb its subject and
+  // object, an adjective its noun if one follows, because both clauses. Neighbours are not asked for.
+  [[nodiscard]] static std::vector<Question> questions(std::span<const std::string_view> words);
 
   // Sentence number `number` of the seed: the same on every machine, whatever was drawn before. Half of them are
   // Chinese; links are complete.
