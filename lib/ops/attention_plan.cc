@@ -69,10 +69,11 @@ std::int64_t rows_of_copy(const kernels::AttentionKernels& kernels, const Attent
   const std::int64_t floats_of_row = sizes.head_dim + plan.padded_value_dim + kernels.lanes;
   std::int64_t most = kRowBytes / (floats_of_row * static_cast<std::int64_t>(sizeof(float)));
   if (plan.lanes > 1) {
-    const double rows = static_cast<double>(sizes.batch * sizes.key_value_heads) * static_cast<double>(plan.rows);
+    const double rows =
+        static_cast<double>(sizes.batch) * static_cast<double>(sizes.key_value_heads) * static_cast<double>(plan.rows);
     most = static_cast<std::int64_t>(std::min(static_cast<double>(most), rows / (8.0 * plan.lanes)));
   }
-  const std::int64_t units = divide_up(plan.rows, std::max(most, kRowBlock));
+  const std::int64_t units = std::max<std::int64_t>(divide_up(plan.rows, std::max(most, kRowBlock)), 1);
   return round_up(divide_up(plan.rows, units), kernels.query_rows);
 }
 

@@ -95,6 +95,10 @@ TEST(AttentionArguments, ShapesForReserve) {
   EXPECT_THROW(static_cast<void>(workspace_bytes(engine, AttentionShape{huge, huge, huge, 1, 1, 1, 1})),
                std::invalid_argument);
   EXPECT_THROW(reserve(engine, AttentionShape{1, 1, 1, 3, 2, 8, 8}), std::invalid_argument);
+  for (const AttentionShape& nothing : {AttentionShape{1, 0, 5, 2, 2, 8, 8}, AttentionShape{0, 5, 5, 2, 2, 8, 8},
+                                        AttentionShape{1, 50, 0, 2, 2, 8, 8}, AttentionShape{1, 50, 50, 2, 2, 0, 0}}) {
+    EXPECT_NO_THROW(reserve(engine, nothing));
+  }
 }
 
 // Scratch memory grows with L, not with L²: four times the length, at most four times the bytes and a bit.
