@@ -1,5 +1,5 @@
-// Words in pictures and tables: what may be shown of them, how wide they are, in which language they stand, and how they enter a
-// file.
+// Words in pictures and tables: what may be shown of them, how wide they are, in which language they stand, and how
+// they enter a file.
 #pragma once
 
 #include <string>
