@@ -3,7 +3,9 @@
 #include <algorithm>
 
 #include "headlight/attention_backward.h"
+#include "kernels/kernels.h"
 #include "layers/sizes.h"
+#include "ops/attention_plan.h"
 #include "ops/attention_unfused_head.h"
 
 namespace headlight::analysis {
@@ -55,8 +57,10 @@ AttentionStepBytes attention_step_bytes(const Engine& engine, const AttentionSte
     return bytes;
   }
   if (step.gradient_over_out) bytes.gradients -= tensor;
-  bytes.scratch =
-      static_cast<std::int64_t>(std::max(workspace_bytes(engine, shape), backward_workspace_bytes(engine, shape)));
+  // workspace_bytes() counts what probabilities would need, which nobody asks for here.
+  const ops::AttentionPlan forward = ops::plan_attention(engine, kernels::attention_kernels(engine.isa()),
+                                                         ops::check_attention_shape(kName, shape), {});
+  bytes.scratch = static_cast<std::int64_t>(std::max(forward.bytes, backward_workspace_bytes(engine, shape)));
   return bytes;
 }
 

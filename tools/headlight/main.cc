@@ -7,8 +7,10 @@
 #include <vector>
 
 #include "headlight/models/errors.h"
+#include "headlight/out_of_memory.h"
 #include "headlight/version.h"
 #include "tools/headlight/commands.h"
+#include "tools/headlight/number_text.h"
 #include "tools/headlight/process.h"
 
 namespace headlight::program {
@@ -70,6 +72,8 @@ int main(int count, char** arguments) {
   } catch (const UsageError& error) {
     print_error(error.what());
     return kWrongUsage;
+  } catch (const headlight::OutOfMemory& error) {
+    print_error(format("out of memory: %s", error.what()));
   } catch (const std::bad_alloc&) {
     print_error("out of memory");
   } catch (const std::length_error&) {  // what containers throw for sizes that no memory has

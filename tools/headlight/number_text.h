@@ -17,6 +17,13 @@ std::string format(const char* pattern, Values... values) {
   return {text, static_cast<std::size_t>(std::clamp(length, 0, static_cast<int>(sizeof text) - 1))};
 }
 
+// Filled up to a column of the table. Columns count letters, not bytes: units hold µ, and formulas ².
+inline std::string padded_left(const std::string& text, std::size_t width) {
+  const auto letters = static_cast<std::size_t>(
+      std::count_if(text.begin(), text.end(), [](char byte) { return (byte & 0xC0) != 0x80; }));
+  return std::string(letters < width ? width - letters : 0, ' ') + text;
+}
+
 // 1769472 → "1,769,472"
 inline std::string grouped(std::int64_t number) {
   const std::string plain = std::to_string(number);

@@ -24,6 +24,7 @@ struct StudyArguments {
 
 void add_study_diversity(CLI::App& study);
 void add_study_memory(CLI::App& study);
+void add_study_chunk(CLI::App& study);
 void add_study_depth(CLI::App& study);
 void add_study_heads(CLI::App& study);
 void add_study_merge(CLI::App& study);

@@ -41,6 +41,7 @@ void add_study(CLI::App& program) {
       "Each study has its own --help.\n\n"
       "Example:\n  build/release/headlight study memory --quick");
   add_study_memory(*command);
+  add_study_chunk(*command);
   add_study_depth(*command);
   add_study_heads(*command);
   add_study_merge(*command);

@@ -1,35 +1,80 @@
 // headlight study memory: the longest sequence that trains in a given memory, by method.
+#include <charconv>
 #include <memory>
 #include <string>
 
-#include "headlight/analysis/attention_cost.h"
-#include "tools/headlight/number_text.h"
+#include "headlight/models/errors.h"
 #include "tools/headlight/process.h"
+#include "tools/headlight/progress.h"
 #include "tools/headlight/study.h"
+#include "tools/headlight/study_memory.h"
 
 namespace headlight::program {
 namespace {
 
+constexpr std::int64_t kLeastBudget = std::int64_t{1} << 20;
+constexpr std::int64_t kMostBudget = std::int64_t{1} << 46;
+
 struct Arguments {
   StudyArguments study;
-  std::int64_t budget = std::int64_t{1} << 30;
-  std::int64_t head_dim = 32;
-  std::int64_t heads = 1;
+  MemoryStudyOptions options;
+  std::string budget = "1GiB";
+  std::string run;  // of a child: the method
+  std::int64_t length = 0;
 };
 
-void study_memory(const Arguments& arguments) {
-  const Engine engine(arguments.study.engine.options());
-  std::string table = "The longest sequence in " + grouped(arguments.budget) + " bytes\n";
-  for (const bool unfused : {true, false}) {
-    const analysis::AttentionStep step = {
-        .method = unfused ? analysis::AttentionMethod::unfused : analysis::AttentionMethod::recomputing,
-        .heads = arguments.heads,
-        .head_dim = arguments.head_dim,
-        .causal = Causal::top_left};
-    table += format("  %-12s %12s\n", unfused ? "unfused" : "recomputing",
-                    grouped(longest_sequence(engine, step, arguments.budget)).c_str());
+// "1GiB", "512 MiB", "65536": a whole number and a unit, B where there is none.
+std::int64_t parse_bytes(const std::string& text) {
+  const auto refuse = [&] {
+    throw UsageError("--budget is '" + models::printable(text) + "', expected 1MiB to 64TiB, such as 1GiB or 300MiB");
+  };
+  std::int64_t number = 0;
+  const char* const end = text.data() + text.size();
+  auto [unit, error] = std::from_chars(text.data(), end, number);
+  if (error != std::errc()) refuse();
+  while (unit != end && *unit == ' ') ++unit;
+  const std::string name(unit, end);
+  int bits = -1;
+  for (const auto& [known, power] : {std::pair{"", 0}, {"B", 0}, {"KiB", 10}, {"MiB", 20}, {"GiB", 30}, {"TiB", 40}}) {
+    if (name == known) bits = power;
   }
-  arguments.study.give(table, "{}\n", [] { return std::string(); });
+  if (bits < 0 || number < 0 || number > (kMostBudget >> bits)) refuse();
+  const std::int64_t bytes = number << bits;
+  if (bytes < kLeastBudget) refuse();
+  return bytes;
+}
+
+// What a child process does for the study.
+void run_child(const Arguments& arguments) {
+  using analysis::AttentionMethod;
+  run_memory_step({.method = arguments.run == "unfused" ? AttentionMethod::unfused : AttentionMethod::recomputing,
+                   .length = arguments.length,
+                   .heads = arguments.options.heads,
+                   .head_dim = arguments.options.head_dim,
+                   .causal = Causal::top_left,
+                   .gradient_over_out = arguments.run == "over-out"},
+                  arguments.study.engine);
+}
+
+void study_memory(Arguments& arguments) {
+  if (!arguments.run.empty()) return run_child(arguments);
+  MemoryStudyOptions& options = arguments.options;
+  options.quick = arguments.study.quick;
+  options.budget = parse_bytes(arguments.budget);
+  if (options.quick) options.budget = std::min(options.budget, kQuickBudget);
+  Progress progress(options.measure ? memory_study_runs(options) : 1);
+  const MemoryStudy study = run_memory_study(options, arguments.study.engine, [&] { progress.advance(1); });
+  progress.clear();
+  arguments.study.give(memory_table(study), memory_json(study), [&] { return memory_chart(study); });
+}
+
+void add_hidden(CLI::App& command, Arguments& arguments) {
+  command.add_option("--run", arguments.run)
+      ->check(CLI::IsMember({"unfused", "recomputing", "over-out"}).description(""))
+      ->group("");
+  command.add_option("--length", arguments.length)
+      ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 40).description(""))
+      ->group("");
 }
 
 }  // namespace
@@ -37,8 +82,23 @@ void study_memory(const Arguments& arguments) {
 void add_study_memory(CLI::App& study) {
   CLI::App* const command = study.add_subcommand("memory", "The longest sequence that trains in a given memory");
   const auto arguments = std::make_shared<Arguments>();
+  command->add_option("--budget", arguments->budget, "Memory for one pass forward and backward (default: 1GiB)")
+      ->type_name("BYTES");
+  command->add_option("--head-dim", arguments->options.head_dim, "Width of a head, 1 to 1024 (default: 32)")
+      ->type_name("D")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1024}).description(""));
+  command->add_option("--heads", arguments->options.heads, "Heads, 1 to 1024 (default: 1)")
+      ->type_name("H")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1024}).description(""));
+  command->add_flag("--measure", arguments->options.measure,
+                    "Run it, each pass in a process of its own, and read what was resident at most");
+  command->add_flag("--over-out", arguments->options.over_out,
+                    "Recomputing once more with the query gradient where the output was");
   arguments->study.add_to(*command);
-  command->footer("Example:\n  build/release/headlight study memory --quick");
+  add_hidden(*command, *arguments);
+  command->footer(
+      "With --measure some minutes, and a good many of them for the last run of a large budget.\n\n"
+      "Example:\n  build/release/headlight study memory --quick --measure --svg memory.svg");
   command->callback([arguments] { study_memory(*arguments); });
 }
 

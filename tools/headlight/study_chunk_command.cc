@@ -1,0 +1,133 @@
+// headlight study chunk: attention inside chunks of C, against full attention.
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "tools/headlight/chart.h"
+#include "tools/headlight/number_text.h"
+#include "tools/headlight/picture_text.h"
+#include "tools/headlight/process.h"
+#include "tools/headlight/study.h"
+#include "tools/headlight/study_chunk.h"
+#include "tools/headlight/validators.h"
+
+namespace headlight::program {
+namespace {
+
+constexpr const char* kPublished = "downloads/all-MiniLM-L6-v2";
+
+struct Arguments {
+  StudyArguments study;
+  std::string model, input;
+  std::int64_t length = 0, heads = 8, head_dim = 64;  // of seeded numbers
+  std::uint64_t seed = 1;
+};
+
+std::string table_of(const ChunkSource& source, const std::vector<ChunkRow>& rows, bool quick) {
+  const ChunkRow& full = rows.back();
+  std::string text =
+      "Attention inside chunks of C: a position sees the C of its own chunk, at a cost of L x C pairs\n" +
+      source.words + (quick ? " (--quick)" : "") + "\n\n" +
+      "       C   pairs    forward          backward         weights     lost mass   error\n";
+  for (const ChunkRow& row : rows) {
+    const auto faster = [](double before, double now) { return format("x %.1f", before / now); };
+    const auto cell = [](const std::string& shown, std::size_t width) { return padded_left(shown, width); };
+    text += cell(row.chunk == full.chunk ? "all" : grouped(row.chunk), 8) + cell(percent_text(row.pairs), 8) +
+            cell(seconds_text(row.forward), 11) + cell(faster(full.forward, row.forward), 7) +
+            cell(seconds_text(row.backward), 10) + cell(faster(full.backward, row.backward), 7) +
+            cell(bytes_text(row.weights_bytes), 12) + cell(percent_text(row.outside), 12) +
+            cell(percent_text(row.error), 8) + "\n";
+  }
+  return text +
+         "\nWeights: bytes of a layer's probabilities, were they written out. Lost mass: the share of its attention "
+         "that a "
+         "row gives,\nin full attention, to keys outside its chunk. Error: |out - full| / |full| of a layer's heads. "
+         "Means "
+         "over layers, heads and\nrows; times are the best of some runs, all layers together. Who needs the rest of "
+         "the "
+         "mass at bounded memory streams the keys\ninstead (AttentionStream): all L x L pairs, no more than a block of "
+         "them "
+         "held.\n";
+}
+
+std::string json_of(const ChunkSource& source, const std::vector<ChunkRow>& rows, bool quick) {
+  nlohmann::ordered_json document = {{"study", "chunk"}, {"quick", quick}, {"source", source.words}};
+  for (const ChunkRow& row : rows) {
+    document["chunks"].push_back({{"chunk", row.chunk},
+                                  {"pairs", row.pairs},
+                                  {"forward_seconds", row.forward},
+                                  {"backward_seconds", row.backward},
+                                  {"weights_bytes", row.weights_bytes},
+                                  {"mass_outside", row.outside},
+                                  {"error", row.error}});
+  }
+  return document.dump(2) + "\n";
+}
+
+std::string chart_of(const ChunkSource& source, const std::vector<ChunkRow>& rows) {
+  const ChartAxis x = {.label = "chunk C", .scale = ChartScale::binary};
+  ChartPanel lost{.title = "What is lost", .x = x, .y = {.label = "share", .text = &percent_text}};
+  ChartPanel gained{.title = "What is gained",
+                    .x = x,
+                    .y = {.label = "seconds", .scale = ChartScale::logarithmic, .text = &seconds_text}};
+  lost.lines = {{.label = "attention mass outside the chunk"}, {.label = "error of the output"}};
+  gained.lines = {{.label = "forward"}, {.label = "backward"}};
+  for (const ChunkRow& row : rows) {
+    const auto chunk = static_cast<double>(row.chunk);
+    lost.lines[0].points.push_back({chunk, row.outside});
+    lost.lines[1].points.push_back({chunk, row.error});
+    gained.lines[0].points.push_back({chunk, row.forward});
+    gained.lines[1].points.push_back({chunk, row.backward});
+  }
+  gained.guides = {
+      {.label = "C", .power = 1, .x = gained.lines[1].points.back().x, .y = gained.lines[1].points.back().y}};
+  return chart_svg({.title = "Attention inside chunks",
+                    .subtitle = "The shorter the chunk, the less there is to compute and the more is not seen",
+                    .panels = {lost, gained},
+                    .note = source.words});
+}
+
+void study_chunk(const Arguments& arguments) {
+  Engine engine(arguments.study.engine.options());
+  const bool quick = arguments.study.quick;
+  std::string model = arguments.model;
+  if (!arguments.input.empty() && model.empty()) throw UsageError("--input needs --model");
+  if (!model.empty() && arguments.length > 0) throw UsageError("--length goes with seeded numbers, not with --model");
+  if (model.empty() && arguments.length == 0 && std::filesystem::exists(kPublished)) model = kPublished;
+  const std::int64_t length = arguments.length > 0 ? arguments.length : quick ? 1024 : 8192;
+  const ChunkSource source = model.empty() ? seeded_inputs(length, arguments.heads, arguments.head_dim, arguments.seed)
+                                           : inputs_of_model(engine, model, arguments.input);
+  const std::vector<ChunkRow> rows = measure_chunks(engine, source, quick ? 1 : 5);
+  arguments.study.give(table_of(source, rows, quick), json_of(source, rows, quick),
+                       [&] { return chart_of(source, rows); });
+}
+
+}  // namespace
+
+void add_study_chunk(CLI::App& study) {
+  CLI::App* const command = study.add_subcommand("chunk", "What attention inside chunks saves, and what it loses");
+  const auto arguments = std::make_shared<Arguments>();
+  command
+      ->add_option("--model", arguments->model,
+                   "Folder of a published model whose activations to take (default: " + std::string(kPublished) +
+                       " where it is there, else seeded numbers)")
+      ->type_name("DIR")
+      ->check(file_name());
+  command->add_option("--input", arguments->input, "A file whose text the model reads")
+      ->type_name("FILE")
+      ->check(file_name());
+  const auto count = [&](const char* name, std::int64_t& value, const char* description, std::int64_t most) {
+    command->add_option(name, value, description)
+        ->type_name("N")
+        ->check(CLI::Range(std::int64_t{1}, most).description(""));
+  };
+  count("--length", arguments->length, "Positions of seeded numbers, 1 to 65536 (default: 8192)", 65536);
+  count("--heads", arguments->heads, "Heads of seeded numbers, 1 to 64 (default: 8)", 64);
+  count("--head-dim", arguments->head_dim, "Their width, 1 to 256 (default: 64)", 256);
+  command->add_option("--seed", arguments->seed, "Of seeded numbers")->type_name("N")->check(whole_number());
+  arguments->study.add_to(*command);
+  command->footer("Example:\n  build/release/headlight study chunk --quick --svg chunk.svg");
+  command->callback([arguments] { study_chunk(*arguments); });
+}
+
+}  // namespace headlight::program
