@@ -257,6 +257,8 @@ TEST(Attend, WrongUsage) {
                              "--mask", "--bias", "--log-sum-exp", "--probabilities", "--grad-out", "--grad-query"}) {
     usage({option, ""}, "is empty, expected a name");
   }
+  for (const char* option : {"-o", "--log-sum-exp", "--probabilities"})
+    usage({option, "-"}, "expected the name of a file");
   for (const char* window : {"3", "3,", ",3", "3,4,5", "-2,0", "a,b", "9223372036854775808,0", ""}) {
     usage({std::string("--window=") + window}, "--window");
   }

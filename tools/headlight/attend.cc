@@ -282,7 +282,7 @@ void add_attend(CLI::App& program) {
       ->required();
   command->add_option("-o,--output", arguments->out, "The result, float32 [B, Lq, Hq, Dv]")
       ->type_name("NPY")
-      ->check(file_name())
+      ->check(output_name())
       ->required();
   add_masks(*command, *arguments);
   command->add_option("--scale", arguments->scale, "Factor of the scores (default: 1/sqrt(D))")->type_name("S");
@@ -290,10 +290,10 @@ void add_attend(CLI::App& program) {
   command->add_option("--seed", arguments->seed, "Of dropout")->type_name("N")->check(whole_number());
   command->add_option("--log-sum-exp", arguments->log_sum_exp, "Write log-sum-exp of the scores [B, Hq, Lq]")
       ->type_name("NPY")
-      ->check(file_name());
+      ->check(output_name());
   command->add_option("--probabilities", arguments->probabilities, "Write the softmax rows [B, Hq, Lq, Lk]")
       ->type_name("NPY")
-      ->check(file_name());
+      ->check(output_name());
   arguments->gradients.add_to(*command);
   command
       ->add_option("--method", arguments->method,

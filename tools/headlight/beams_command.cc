@@ -10,6 +10,7 @@
 #include "headlight/models/errors.h"
 #include "tools/headlight/beams.h"
 #include "tools/headlight/beams_relations.h"
+#include "tools/headlight/beams_words.h"
 #include "tools/headlight/commands.h"
 #include "tools/headlight/demonstration/default_model.h"
 #include "tools/headlight/engine_arguments.h"
@@ -85,6 +86,21 @@ BeamView view_of(const Arguments& arguments, const Beams& beams) {
   return view;
 }
 
+// Its language is small, and a word that is not in it is as good as none.
+void warn_of_unknown_words(const models::Tokenizer& tokenizer, const std::string& text, std::int64_t most) {
+  const std::vector<std::int64_t> ids = tokenizer.encode(text, most);
+  const std::int64_t unknown = tokenizer.id("[UNK]").value_or(-1);
+  std::string names;
+  for (const WordTokens& word : words_of(tokenizer, text, ids, false)) {
+    if (std::count(ids.begin() + word.begin, ids.begin() + word.end, unknown) == 0) continue;
+    names += (names.empty() ? "" : ", ") + models::in_quotes(word.word.text);
+  }
+  if (!names.empty()) {
+    print_warning("the demonstration model does not know " + names +
+                  " (its words are in its vocab.txt; other texts need --model)");
+  }
+}
+
 Beams read_beams(const Arguments& arguments, std::vector<FoundRelation>& relations) {
   if (!arguments.has_text) return beams_of_arrays(arguments.words, arguments.attention);
   Engine engine(arguments.engine.options());
@@ -97,6 +113,7 @@ Beams read_beams(const Arguments& arguments, std::vector<FoundRelation>& relatio
     print_warning("the text has more than the model's " + std::to_string(most) +
                   " tokens; what lies behind is left out");
   }
+  if (arguments.model.empty()) warn_of_unknown_words(model.tokenizer(), arguments.text, most);
   Beams beams = beams_of_text(engine, model, arguments.text, arguments.pieces);
   relations = find_relations(engine, loaded, arguments.text, beams);
   std::string folder = arguments.model.empty() ? demonstration::kDefaultModel : arguments.model;

@@ -118,7 +118,7 @@ void add_embed(CLI::App& program) {
   arguments->model.add_to(*command);
   command->add_option("-o,--output", arguments->out, "The vectors, float32 [B, E], instead of a JSON line a text")
       ->type_name("NPY")
-      ->check(file_name());
+      ->check(output_name());
   command->add_flag("--json", arguments->json, "Print one JSON document");
   command->footer(
       "Example (after tools/run):\n"

@@ -40,7 +40,7 @@ void add_encode(CLI::App& program) {
       ->add_option("-o,--output", arguments->out,
                    "The last hidden states, float32 [B, L, E]; zeros behind the end of a text")
       ->type_name("NPY")
-      ->check(file_name())
+      ->check(output_name())
       ->required();
   command->footer(
       "Example (after tools/run):\n"

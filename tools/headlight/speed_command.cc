@@ -102,7 +102,7 @@ Row backward(Engine& engine, std::int64_t length) {
   attention(engine, query, key, value, out, {.log_sum_exp = log_sum_exp});
   const AttentionGradients gradients = {.query = query_gradient, .key = key_gradient, .value = value_gradient};
   const auto size = static_cast<double>(length);
-  Row row{"its gradients, " + grouped(length) + " words", 10.0 * size * size * kHeads * kHeadDim};
+  Row row{"attention's gradients, " + grouped(length) + " words", 10.0 * size * size * kHeads * kHeadDim};
   row.timing = time([&] { attention_backward(engine, query, key, value, out, log_sum_exp, out_gradient, gradients); },
                     [&] { attention_unfused_backward(engine, query, key, value, out_gradient, gradients); });
   return row;

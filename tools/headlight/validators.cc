@@ -15,6 +15,14 @@ CLI::Validator file_name() {
       ""};
 }
 
+CLI::Validator output_name() {
+  return {[](const std::string& name) {
+            if (name.empty()) return std::string("is empty, expected a name");
+            return name == "-" ? std::string("is '-', expected the name of a file") : std::string();
+          },
+          ""};
+}
+
 CLI::Validator whole_number() {
   return {[](const std::string& text) {
             std::uint64_t number = 0;

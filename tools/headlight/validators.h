@@ -8,6 +8,9 @@ namespace headlight::program {
 // Not empty: that comes from a variable that was not set, and must not pass for an option that was not given.
 [[nodiscard]] CLI::Validator file_name();
 
+// The same for a file that is written by name alone: "-" is no name, though it stands for standard output elsewhere.
+[[nodiscard]] CLI::Validator output_name();
+
 // A whole number from 0 to 2⁶⁴ − 1. CLI11 alone takes −1 and numbers beyond for others.
 [[nodiscard]] CLI::Validator whole_number();
 
