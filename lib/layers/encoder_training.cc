@@ -92,10 +92,9 @@ void Encoder::forward(Engine& engine, const EncoderInput& input, View<float, 2> 
   check(input, hidden, {}, {});
   const std::int64_t tokens = hidden.extent(0);
   const std::int64_t segment = segment_length(saved, options_.layers);
-  const SavedState::Call call = {.layer = this, .shape = {1, tokens, 0}, .step = step};
   const std::int64_t kept_keys = kept_keys_of(input, saved, tokens);
   const std::size_t bytes = Buffers(*this, tokens, segment, kept_keys).place.bytes();
-  const Buffers buffers(*this, tokens, segment, kept_keys, saved.begin(call, bytes));
+  const Buffers buffers(*this, tokens, segment, kept_keys, saved.begin(bytes));
   // Where layers are computed again, two buffers take turns as the inputs that are not kept, and one holds what a layer
   // would keep.
   const std::size_t again = segment == 0 ? 0 : layers_.front().saved_bytes(1, tokens, 0);
@@ -114,8 +113,9 @@ void Encoder::forward(Engine& engine, const EncoderInput& input, View<float, 2> 
   if (dropout.probability > 0) layers::drop(engine, dropout, first, first);
   for (std::int64_t layer = 0; layer < options_.layers; ++layer) {
     std::byte* memory = segment == 0 ? buffers.state(layer) : scratch.data();
-    layers_[static_cast<std::size_t>(layer)].forward_from(engine, input_of(layer), input_of(layer + 1),
-                                                          kept_of(input, saved, layer, memory));
+    TransformerEncoderLayer::Kept kept = kept_of(input, saved, layer, memory);
+    kept.step = step_of(step, layer);  // `saved` knows it when all has gone well
+    layers_[static_cast<std::size_t>(layer)].forward_from(engine, input_of(layer), input_of(layer + 1), kept);
   }
   const View<const float, 2> last = rows_of(buffers.last);
   if (options_.norm == Norm::pre) {
@@ -123,6 +123,7 @@ void Encoder::forward(Engine& engine, const EncoderInput& input, View<float, 2> 
   } else {
     for (std::int64_t n = 0; n < tokens; ++n) std::copy_n(&last(n, 0), options_.width, &hidden(n, 0));
   }
+  saved.commit({.layer = this, .shape = {1, tokens, 0}, .step = step});
 }
 
 void Encoder::backward(Engine& engine, const EncoderInput& input, const SavedState& saved,

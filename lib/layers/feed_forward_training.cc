@@ -36,11 +36,11 @@ void FeedForward::forward(Engine& engine, View<const float, 3> x, View<float, 3>
   }
   layers::Placement size;
   size.rows(x.extent(0), x.extent(1), hidden_width());
-  const SavedState::Call call = {.layer = this, .shape = {x.extent(0), x.extent(1), 0}, .step = step};
-  std::byte* memory = saved.begin(call, keeps(saved) ? size.bytes() : 0);
+  std::byte* memory = saved.begin(keeps(saved) ? size.bytes() : 0);
   const runtime::Scratch scratch(engine, keeps(saved) ? 0 : size.bytes(), kName);
   layers::Placement place(keeps(saved) ? memory : scratch.data());
   forward_from(engine, x, y, place.rows(x.extent(0), x.extent(1), hidden_width()), step.dropout(dropout_, 0), residual);
+  saved.commit({.layer = this, .shape = {x.extent(0), x.extent(1), 0}, .step = step});
 }
 
 void FeedForward::forward_from(Engine& engine, View<const float, 3> x, View<float, 3> y, View<float, 3> hidden,

@@ -61,17 +61,17 @@ void MultiHeadAttention::forward(Engine& engine, View<const float, 3> query, Vie
   const bool keeps = layers::keeps_linear(saved.checkpoint());
   const bool unfused = saved.checkpoint() == Checkpoint::unfused;
   const std::size_t bytes = saved_bytes(shape, layers::kept_keys(unfused, shape.key_length, options));
-  Kept kept = {.memory = saved.begin({.layer = this,
-                                      .shape = {shape.batch, shape.query_length, shape.key_length},
-                                      .step = step,
-                                      .options = {options}},
-                                     keeps ? bytes : 0),
+  Kept kept = {.memory = saved.begin(keeps ? bytes : 0),
                .options = options,
                .dropout = step.dropout(options_.dropout, 0),
                .unfused = unfused};
   const runtime::Scratch scratch(engine, keeps ? 0 : bytes, kName);
   if (!keeps) kept.memory = scratch.data();
   forward_from(engine, query, key, value, out, kept, residual);
+  saved.commit({.layer = this,
+                .shape = {shape.batch, shape.query_length, shape.key_length},
+                .step = step,
+                .options = {options}});
 }
 
 void MultiHeadAttention::forward_from(Engine& engine, View<const float, 3> query, View<const float, 3> key,

@@ -12,8 +12,8 @@ SavedState::SavedState(Checkpoint checkpoint, std::int64_t k) : checkpoint_(chec
   if (k < 0) ops::fail("SavedState", "k is " + std::to_string(k) + ", expected at least 1, or 0 for √n");
 }
 
-std::byte* SavedState::begin(const Call& call, std::size_t bytes) {
-  call_ = {};  // a forward pass that throws leaves nothing to go back from
+std::byte* SavedState::begin(std::size_t bytes) {
+  call_ = {};
   if (bytes > static_cast<std::size_t>(memory_.size())) {
     memory_ = {};
     if (bytes > static_cast<std::size_t>(INT64_MAX)) throw OutOfMemory("SavedState", bytes);
@@ -23,7 +23,6 @@ std::byte* SavedState::begin(const Call& call, std::size_t bytes) {
       throw OutOfMemory("SavedState", bytes);
     }
   }
-  call_ = call;
   return memory_.data();
 }
 

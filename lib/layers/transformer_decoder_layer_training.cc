@@ -48,9 +48,10 @@ void TransformerDecoderLayer::forward(Engine& engine, View<const float, 3> x, Vi
                                  .options = {self_options, memory_options}};
   const bool unfused = saved.checkpoint() == Checkpoint::unfused;
   const std::size_t bytes = Buffers(*this, call, unfused).place.bytes();
-  std::byte* kept = saved.begin(call, keeps ? bytes : 0);
+  std::byte* kept = saved.begin(keeps ? bytes : 0);
   const runtime::Scratch scratch(engine, keeps ? 0 : bytes, type_name());
   forward_from(engine, x, memory, y, call, keeps ? kept : scratch.data(), unfused);
+  saved.commit(call);
 }
 
 void TransformerDecoderLayer::forward_from(Engine& engine, View<const float, 3> x, View<const float, 3> memory,

@@ -35,11 +35,10 @@ void TransformerEncoderLayer::forward(Engine& engine, View<const float, 3> x, Vi
   const bool keeps = layers::keeps_linear(saved);
   const bool unfused = saved.checkpoint() == Checkpoint::unfused;
   const std::size_t bytes = saved_bytes(x.extent(0), x.extent(1), layers::kept_keys(unfused, x.extent(1), options));
-  const SavedState::Call call = {
-      .layer = this, .shape = {x.extent(0), x.extent(1), 0}, .step = step, .options = {options}};
-  std::byte* memory = saved.begin(call, keeps ? bytes : 0);
+  std::byte* memory = saved.begin(keeps ? bytes : 0);
   const runtime::Scratch scratch(engine, keeps ? 0 : bytes, type_name());
   forward_from(engine, x, y, {keeps ? memory : scratch.data(), options, step, unfused});
+  saved.commit({.layer = this, .shape = {x.extent(0), x.extent(1), 0}, .step = step, .options = {options}});
 }
 
 void TransformerEncoderLayer::forward_from(Engine& engine, View<const float, 3> x, View<float, 3> y,

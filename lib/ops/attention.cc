@@ -83,7 +83,21 @@ void for_row_blocks(Engine& engine, const AttentionCall& call, Function f) noexc
   });
 }
 
-// Packed sequences, enough for all lanes, are units by themselves: no block of rows ends within one, whose keys would
+// Whether the longest sequence of a head is little enough of the whole that nobody waits for it long.
+bool sequences_fill_lanes(const AttentionCall& call) noexcept {
+  double all = 0;
+  double longest = 0;
+  for (std::int64_t s = 0; s < call.sequences.count(); ++s) {
+    const ops::AttentionSequence sequence = call.sequences(0, s);
+    const double pairs = static_cast<double>(sequence.queries) * static_cast<double>(sequence.keys);
+    all += pairs;
+    longest = std::max(longest, pairs);
+  }
+  return call.plan.lanes == 1 ||
+         longest * 2.0 * call.plan.lanes <= all * static_cast<double>(call.sizes.key_value_heads);
+}
+
+// Packed sequences that fill the lanes are units by themselves: no block of rows ends within one, whose keys would
 // then be packed twice. Heads are innermost, for they lie side by side: the pages of a sequence are translated once.
 void run_sequences(Engine& engine, const AttentionCall& call) noexcept {
   const std::int64_t heads = call.sizes.key_value_heads;
@@ -91,9 +105,8 @@ void run_sequences(Engine& engine, const AttentionCall& call) noexcept {
   runtime::parallel_for(engine, heads * sequences, call.plan.lanes, [&](std::int64_t task, int lane) {
     const std::int64_t s = task / heads;
     const ops::AttentionSequence sequence = call.sequences(0, s);
-    // Rows after the last sequence are padding, and its unit's business.
     const std::int64_t first = sequence.first_query * call.sizes.group;
-    const std::int64_t last = s + 1 == sequences ? call.plan.rows : first + sequence.queries * call.sizes.group;
+    const std::int64_t last = first + sequence.queries * call.sizes.group;
     for (std::int64_t row = first; row < last; row += call.plan.row_block) {
       ops::attend_rows(call, lane, {0, task % heads, row, std::min(row + call.plan.row_block, last)}, {});
     }
@@ -101,10 +114,7 @@ void run_sequences(Engine& engine, const AttentionCall& call) noexcept {
 }
 
 void run_packed_by_block(Engine& engine, const AttentionCall& call) noexcept {
-  const std::int64_t units = call.sequences.count() * call.sizes.key_value_heads;
-  if (!call.options.query_offsets.empty() && (call.plan.lanes == 1 || units >= 8 * call.plan.lanes)) {
-    return run_sequences(engine, call);
-  }
+  if (!call.options.query_offsets.empty() && sequences_fill_lanes(call)) return run_sequences(engine, call);
   for_row_blocks(engine, call, [&](const ops::RowRange& range, int lane) { ops::attend_rows(call, lane, range, {}); });
 }
 

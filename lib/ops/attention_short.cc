@@ -17,8 +17,9 @@ constexpr std::int64_t kMaxLanes = 16;
 // Rows of one sample that begin together, and what they see.
 struct RowGroup {
   std::int64_t sample;
-  std::int64_t first;
+  std::int64_t first;  // in the tensor, as first_key
   std::int64_t rows;
+  std::int64_t first_key;
   std::int64_t keys;
   bool all_seen;
   std::int32_t begin[kMaxLanes];
@@ -30,7 +31,7 @@ void find_intervals(const ShortAttention& call, const AttentionSequence& sequenc
   group.keys = std::max<std::int64_t>(sequence.keys, 1);
   group.all_seen = true;
   for (std::int64_t r = 0; r < group.rows; ++r) {
-    const std::int64_t row = group.first + r;
+    const std::int64_t row = group.first - sequence.first_query + r;
     const KeyInterval seen = row < sequence.queries ? rule(row) : KeyInterval{};
     group.begin[r] = static_cast<std::int32_t>(seen.begin);
     group.end[r] = static_cast<std::int32_t>(seen.end);
@@ -47,10 +48,10 @@ void attend_head(const ShortAttention& call, const RowGroup& group, std::int64_t
                              .query_stride = call.query.stride(1),
                              .rows = group.rows,
                              .head_dim = call.sizes.head_dim,
-                             .key = &call.key(group.sample, 0, key_value_head, 0),
+                             .key = &call.key(group.sample, group.first_key, key_value_head, 0),
                              .key_stride = call.key.stride(1),
                              .keys = group.keys,
-                             .value = &call.value(group.sample, 0, key_value_head, 0),
+                             .value = &call.value(group.sample, group.first_key, key_value_head, 0),
                              .value_stride = call.value.stride(1),
                              .value_dim = call.sizes.value_dim,
                              .out = &call.out(group.sample, group.first, head, 0),
@@ -68,27 +69,46 @@ void attend_head(const ShortAttention& call, const RowGroup& group, std::int64_t
   }
 }
 
-// Heads [first_head, last_head) of a sample.
-void attend_sample(const ShortAttention& call, std::int64_t sample, std::int64_t first_head,
-                   std::int64_t last_head) noexcept {
+// Heads [first_head, last_head) of a sequence. A sample's rows past its length are padding, and end as zeros.
+void attend_sequence(const ShortAttention& call, std::int64_t sample, std::int64_t number, std::int64_t first_head,
+                     std::int64_t last_head) noexcept {
   const AttentionSizes& sizes = call.sizes;
-  const AttentionSequence sequence = AttentionSequences(call.options, sizes.query_length, sizes.key_length)(sample, 0);
+  const AttentionSequence sequence =
+      AttentionSequences(call.options, sizes.query_length, sizes.key_length)(sample, number);
+  const std::int64_t last =
+      call.options.query_offsets.empty() ? sizes.query_length : sequence.first_query + sequence.queries;
   RowGroup group;
   group.sample = sample;
-  for (group.first = 0; group.first < sizes.query_length; group.first += call.kernels.lanes) {
-    group.rows = std::min<std::int64_t>(call.kernels.lanes, sizes.query_length - group.first);
+  group.first_key = sequence.first_key;
+  for (group.first = sequence.first_query; group.first < last; group.first += call.kernels.lanes) {
+    group.rows = std::min<std::int64_t>(call.kernels.lanes, last - group.first);
     find_intervals(call, sequence, group);
     for (std::int64_t head = first_head; head < last_head; ++head) attend_head(call, group, head);
   }
 }
 
 // An order of magnitude, for whether other threads are worth waking.
-double estimated_nanoseconds(const kernels::AttentionKernels& kernels, const AttentionSizes& sizes) noexcept {
-  const auto lanes = static_cast<double>(kernels.lanes);
-  const double groups = std::ceil(static_cast<double>(sizes.query_length) / lanes) * static_cast<double>(sizes.batch) *
-                        static_cast<double>(sizes.query_heads);
-  const auto width = static_cast<double>(sizes.head_dim + sizes.value_dim);
-  return groups * (20.0 + static_cast<double>(sizes.key_length) * width / 5.0);
+double estimated_nanoseconds(const ShortAttention& call, std::int64_t sequences) noexcept {
+  const AttentionSizes& sizes = call.sizes;
+  const double groups_of_head =
+      static_cast<double>(sizes.query_length / call.kernels.lanes) + static_cast<double>(sequences);
+  const double groups = groups_of_head * static_cast<double>(sizes.batch) * static_cast<double>(sizes.query_heads);
+  const double keys = static_cast<double>(sizes.key_length) / static_cast<double>(sequences);
+  return groups * (20.0 + keys * static_cast<double>(sizes.head_dim + sizes.value_dim) / 5.0);
+}
+
+// Whether every sequence has 1 to `most` keys, and queries enough: with fewer most lanes are empty, and keys are better
+// along the vectors.
+bool all_are_short(const AttentionOptions& options, const AttentionSizes& sizes, std::int64_t most) noexcept {
+  const AttentionSequences sequences(options, sizes.query_length, sizes.key_length);
+  if (options.query_offsets.empty()) {
+    return sizes.key_length > 0 && sizes.key_length <= most && 2 * sizes.query_length >= sizes.key_length;
+  }
+  for (std::int64_t s = 0; s < sequences.count(); ++s) {
+    const AttentionSequence sequence = sequences(0, s);
+    if (sequence.keys < 1 || sequence.keys > most || 2 * sequence.queries < sequence.keys) return false;
+  }
+  return true;
 }
 
 }  // namespace
@@ -112,27 +132,26 @@ AttentionScale scale_of(const AttentionOptions& options, std::int64_t head_dim) 
 
 bool is_short(const kernels::AttentionKernels& kernels, const AttentionSizes& sizes, const AttentionOptions& options,
               const AttentionScale& scale) noexcept {
-  const bool fits = sizes.key_length > 0 && sizes.key_length <= kernels.lanes && kernels.lanes <= kMaxLanes &&
-                    sizes.head_dim <= kMaxHeadDim && sizes.value_dim > 0;
-  // Fewer rows leave most lanes empty: keys are better along the vectors then.
-  const bool enough_rows = 2 * sizes.query_length >= sizes.key_length;
-  return fits && enough_rows && scale.query_factor == 1.0f && options.query_offsets.empty() && !options.mask &&
-         !options.bias && !options.probabilities.per_head && !options.probabilities.averaged &&
-         options.dropout.probability == 0.0f;
+  const bool plain = !options.mask && !options.bias && !options.probabilities.per_head &&
+                     !options.probabilities.averaged && options.dropout.probability == 0.0f;
+  return plain && scale.query_factor == 1.0f && kernels.lanes <= kMaxLanes && sizes.head_dim <= kMaxHeadDim &&
+         sizes.value_dim > 0 && all_are_short(options, sizes, kernels.lanes);
 }
 
 void attend_short(Engine& engine, const ShortAttention& call) noexcept {
   const AttentionSizes& sizes = call.sizes;
   const std::int64_t heads = sizes.query_heads;
-  const int lanes = engine.threads() == 1
-                        ? 1
-                        : runtime::lanes_for(engine, sizes.batch * heads, estimated_nanoseconds(call.kernels, sizes));
+  const std::int64_t sequences = AttentionSequences(call.options, sizes.query_length, sizes.key_length).count();
+  const std::int64_t all = sizes.batch * sequences;
+  const int lanes =
+      engine.threads() == 1 ? 1 : runtime::lanes_for(engine, all * heads, estimated_nanoseconds(call, sequences));
   if (lanes == 1) {
-    for (std::int64_t sample = 0; sample < sizes.batch; ++sample) attend_sample(call, sample, 0, heads);
+    for (std::int64_t n = 0; n < all; ++n) attend_sequence(call, n / sequences, n % sequences, 0, heads);
     return;
   }
-  runtime::parallel_for(engine, sizes.batch * heads, lanes, [&](std::int64_t task, int) {
-    attend_sample(call, task / heads, task % heads, task % heads + 1);
+  runtime::parallel_for(engine, all * heads, lanes, [&](std::int64_t task, int) {
+    const std::int64_t n = task / heads;
+    attend_sequence(call, n / sequences, n % sequences, task % heads, task % heads + 1);
   });
 }
 

@@ -88,6 +88,7 @@ struct AttentionStream::State {
   void for_each_unit(Function f) noexcept {
     const ops::AttentionPlan& plan = call.plan;
     const std::int64_t heads = call.sizes.key_value_heads;
+    if (call.sizes.batch * heads * plan.rows == 0) return;
     const std::int64_t head_units = (heads + plan.unit_heads - 1) / plan.unit_heads;
     const std::int64_t row_units = (plan.rows + plan.row_block - 1) / plan.row_block;
     runtime::parallel_for(

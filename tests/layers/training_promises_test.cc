@@ -275,6 +275,15 @@ TEST(TrainingArguments, AreNamedWhenTheyAreWrong) {
             "TransformerEncoderLayer: saved holds the forward pass of another layer, expected that of this one");
   EXPECT_EQ(refusal([&] { layer.forward(engine, x, y, saved, {}, {.dropout = {.probability = 0.1f}}); }),
             "TransformerEncoderLayer: options.dropout is given, expected none: in training it is the layer's own");
+  // A pass that fails midway leaves nothing to go back from.
+  MultiHeadAttention attention({.width = 8, .heads = 2});
+  attention.set_training(true);
+  attention.forward(engine, x, x, x, y, saved, {});
+  Tensor<float, 4> wrong({1, 2, 4, 5});
+  EXPECT_NE(refusal([&] { attention.forward(engine, x, x, x, y, saved, {}, {.probabilities = {.per_head = wrong}}); }),
+            "");
+  EXPECT_EQ(refusal([&] { attention.backward(engine, x, x, x, saved, y, {}); }),
+            "MultiHeadAttention: saved holds no forward pass, expected that of this layer");
   EXPECT_EQ(refusal([&] { SavedState(Checkpoint::every_k_layers, -1); }),
             "SavedState: k is -1, expected at least 1, or 0 for √n");
 }

@@ -251,6 +251,13 @@ TEST_P(AttentionPromises, SameBitsForShortSequencesByEitherWay) {
       for (std::int64_t b = 0; b < c.batch; ++b) c.query_lengths.push_back(random.integer(0, c.query_length));
     }
     if (round % 7 == 3) c.scale = 1e9f;
+    if (round % 4 == 3) {  // packed
+      c.batch = 1;
+      c.key_lengths = c.query_lengths = {};
+      c.query_offsets = {0};
+      for (int s = 0; s < 6; ++s) c.query_offsets.push_back(c.query_offsets.back() + random.integer(1, c.key_length));
+      c.query_length = c.key_length = c.query_offsets.back();
+    }
     SCOPED_TRACE(c.line());
     const AttentionInputs inputs(c);
     AttentionOptions options = inputs.options;

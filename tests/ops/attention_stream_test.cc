@@ -138,6 +138,20 @@ TEST_P(AttentionStreamTest, HoldsNoMoreHoweverManyKeysCome) {
   EXPECT_LT(held, 2 << 20);
 }
 
+TEST_P(AttentionStreamTest, NothingIsNoTrouble) {
+  Engine engine(options());
+  for (const Sizes& sizes : {Sizes{.queries = 0, .keys = 600}, Sizes{.keys = 600, .query_heads = 0},
+                             Sizes{.keys = 600, .query_heads = 0, .key_value_heads = 0}, Sizes{.batch = 0, .keys = 600},
+                             Sizes{.keys = 600, .value_dim = 0}, Sizes{.keys = 0}}) {
+    const Inputs in(sizes);
+    AttentionStream stream(engine, in.query, sizes.key_value_heads, sizes.value_dim);
+    stream.append(in.key, in.value);
+    Results results(sizes);
+    stream.finish(results.out);
+    for (const float element : results.out) EXPECT_EQ(element, 0.0f);
+  }
+}
+
 TEST_P(AttentionStreamTest, RefusesWhatNeedsTheWholeLength) {
   Engine engine(options());
   const Inputs in({.queries = 4, .keys = 6});

@@ -69,8 +69,11 @@ class HEADLIGHT_API SavedState {
     TrainingStep step{};
     std::array<AttentionOptions, 2> options{};
   };
-  // Internal: memory for such a call. Contents undefined. Throws std::bad_alloc.
-  std::byte* begin(const Call& call, std::size_t bytes);
+  // Internal: memory for a call, contents undefined. Throws std::bad_alloc.
+  // Forgets the pass before and gives room for the next one, which counts from its commit() on: one that throws leaves
+  // nothing to go back from.
+  std::byte* begin(std::size_t bytes);
+  void commit(const Call& call) { call_ = call; }
   [[nodiscard]] const Call& call() const noexcept { return call_; }
   [[nodiscard]] std::byte* data() const noexcept { return const_cast<std::byte*>(memory_.data()); }
 
