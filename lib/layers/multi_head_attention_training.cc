@@ -84,11 +84,11 @@ void MultiHeadAttention::forward_from(Engine& engine, View<const float, 3> query
   const View<float, 3> heads = buffers.view(kept.memory, buffers.heads);
   AttentionOptions options = options_of(kept);
   options.log_sum_exp = log_sum_exp_at(kept.memory, log_sum_exp, query, options_.heads);
+  const View<const float, 4> queries = layers::split_heads<const float>(q, options_.heads);
+  const View<const float, 4> keys_of_heads = layers::split_heads<const float>(k, options_.key_value_heads);
+  const View<const float, 4> values_of_heads = layers::split_heads<const float>(v, options_.key_value_heads);
   const auto attend = [&](auto& method) {
-    method(engine, layers::split_heads<const float>(q, options_.heads),
-           layers::split_heads<const float>(k, options_.key_value_heads),
-           layers::split_heads<const float>(v, options_.key_value_heads), layers::split_heads(heads, options_.heads),
-           options);
+    method(engine, queries, keys_of_heads, values_of_heads, layers::split_heads(heads, options_.heads), options);
   };
   if (!kept.unfused) {
     attend(attention);
