@@ -41,6 +41,9 @@ TEST(StudyMemory, RecomputingTakesLongerSequences) {
 
 // Within 5 % or 4 MiB of what processes then hold, for every length that fits.
 TEST(StudyMemory, ResidentMemoryIsWhatWasForetold) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "a sanitizer's memory is resident too";
+#endif
   const ScratchFolder folder;
   const Finished finished = run_program({"study", "memory", "--quick", "--measure", "--budget", "20MiB", "--threads",
                                          "2", "--json", folder / "memory.json", "--svg", folder / "memory.svg"});
