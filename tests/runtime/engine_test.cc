@@ -227,7 +227,9 @@ TEST(Engine, ThatCannotStartItsThreadsLeavesNoneBehind) {
   EXPECT_EQ(sum_in_parallel(engine, 4), kSum);
 }
 
-// Runs `body` in a forked child and returns its exit code; 99 when it did not end by itself.
+// Runs `body` in a forked child and returns its exit code; 99 when it did not end by itself. The parent's workers must
+// be up and idle: one that is still starting may hold a lock of the address sanitizer's allocator, which stays locked
+// in the child for good.
 int in_child(const std::function<int()>& body) {
   const pid_t child = fork();
   if (child == 0) {
@@ -245,6 +247,7 @@ TEST(Fork, TheChildsCopyComputesInlineAndEnds) {
     options.spin_microseconds = spin;
     std::optional<Engine> engine(std::in_place, options);
     EXPECT_EQ(sum_in_parallel(*engine, 3), kSum);
+    test::wait_for_workers(*engine);
     const int code = in_child([&] {
       std::atomic<int> elsewhere = 0;
       const pthread_t self = pthread_self();
@@ -266,6 +269,7 @@ TEST(Fork, TheChildMayMakeAnEngineOfItsOwn) {
   if (kThreadSanitizer) GTEST_SKIP() << "it ends a forked child that starts a thread";
   Engine engine(with_threads(2));
   EXPECT_EQ(sum_in_parallel(engine, 2), kSum);
+  test::wait_for_workers(engine);
   EXPECT_EQ(in_child([] {
               Engine own(with_threads(3));
               return own.threads() == 3 && sum_in_parallel(own, 3) == kSum ? 0 : 1;

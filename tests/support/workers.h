@@ -11,7 +11,7 @@
 namespace headlight::test {
 
 // Returns when every worker has run something: under the sanitizers a thread that is still starting allocates on its
-// own account, so whoever counts allocations waits first.
+// own account, so whoever counts allocations or forks waits first.
 inline void wait_for_workers(Engine& engine) {
   std::atomic<int> arrived = 0;
   const int threads = engine.threads();
