@@ -22,14 +22,14 @@ class HEADLIGHT_API AttentionStream {
   // query [B, Lq, Hq, Dqk] must stay as it is until finish(). Of the options: causal top-left, windows and chunks that
   // stand top-left, scale and dropout; what needs the whole length or has an axis of keys (bottom-right, lengths,
   // packed sequences, mask, bias, probabilities) is refused, and log_sum_exp is finish()'s. Throws
-  // std::invalid_argument, std::bad_alloc.
+  // std::invalid_argument, OutOfMemory.
   AttentionStream(Engine& engine, View<const float, 4> query, std::int64_t key_value_heads, std::int64_t value_dim,
                   const AttentionOptions& options = {});
   ~AttentionStream();
   AttentionStream(AttentionStream&& other) noexcept;
   AttentionStream& operator=(AttentionStream&& other) noexcept;
 
-  // The next n ≥ 0 keys: key [B, n, Hkv, Dqk], value [B, n, Hkv, Dv]. Throws std::invalid_argument, and std::bad_alloc
+  // The next n ≥ 0 keys: key [B, n, Hkv, Dqk], value [B, n, Hkv, Dv]. Throws std::invalid_argument, and OutOfMemory
   // before anything is taken. Keys that no row sees (behind a causal end, before a window) cost nothing.
   void append(View<const float, 4> key, View<const float, 4> value);
 

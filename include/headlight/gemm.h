@@ -41,8 +41,8 @@ struct GemmOptions {
 //
 // A B that serves several products (weights) is better packed once: up to five tiles of rows (45 on AVX-512) read it
 // where it lies, more rows pack a copy of it each time.
-// Throws std::invalid_argument naming the argument, what it was and what was expected; std::bad_alloc when scratch
-// memory cannot be had.
+// Throws std::invalid_argument naming the argument, what it was and what was expected; OutOfMemory when scratch memory
+// cannot be had.
 HEADLIGHT_API void gemm(Engine& engine, View<const float, 2> a, View<const float, 2> b, View<float, 2> c,
                         const GemmOptions& options = {});
 

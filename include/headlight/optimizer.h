@@ -23,10 +23,12 @@ struct StepOptions {
 struct StepReport {
   // Of all gradients together, before clipping.
   double gradient_norm = 0;
-  // The first parameter whose gradient holds a NaN or an infinity; then nothing was changed. Empty: all are finite.
+  // Whether all gradients are finite. If not, nothing was changed, and `non_finite` is the name of the first parameter
+  // whose gradient holds a NaN or an infinity.
+  bool all_finite = true;
   std::string_view non_finite{};
 
-  [[nodiscard]] bool taken() const noexcept { return non_finite.empty(); }
+  [[nodiscard]] bool taken() const noexcept { return all_finite; }
 };
 
 // What optimisers share. Parameters come from layer.parameters() after set_training(true), and stay where they are
@@ -51,7 +53,7 @@ class HEADLIGHT_API Optimizer {
   void set_steps(std::int64_t steps);
 
  protected:
-  // `moments`: their names, at most two. Throws std::invalid_argument for a parameter without a gradient.
+  // `moments`: their names, at most two. Throws std::invalid_argument for a parameter without a gradient, OutOfMemory.
   Optimizer(std::string_view name, std::vector<Parameter> parameters, std::vector<std::string_view> moments);
 
   // A run of one parameter, which is a task.

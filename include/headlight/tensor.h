@@ -8,6 +8,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "headlight/out_of_memory.h"
 #include "headlight/view.h"
 
 namespace headlight {
@@ -22,15 +23,17 @@ class Tensor {
   using Shape = typename View<T, Rank>::Shape;
 
   Tensor() = default;
-  // Throws std::bad_alloc when the memory cannot be had, std::bad_array_new_length (one of its kind) for a negative
-  // extent or more bytes than memory has addresses.
+  // Throws OutOfMemory, which names the shape and the bytes, when the memory cannot be had; std::bad_array_new_length
+  // (a std::bad_alloc as well) for a negative extent or more bytes than memory has addresses.
   explicit Tensor(const Shape& shape) : view_(nullptr, shape) {
     for (const std::int64_t extent : shape) {
       if (extent < 0) throw std::bad_array_new_length();
     }
     const auto count = static_cast<std::size_t>(view_.size());
     if (count > (PTRDIFF_MAX - kAlignment) / sizeof(T)) throw std::bad_array_new_length();
-    storage_.reset(static_cast<T*>(::operator new[](count * sizeof(T) + kAlignment, std::align_val_t{kAlignment})));
+    const std::size_t bytes = count * sizeof(T);
+    storage_.reset(static_cast<T*>(::operator new[](bytes + kAlignment, std::align_val_t{kAlignment}, std::nothrow)));
+    if (!storage_) throw OutOfMemory(shape, bytes);
     std::uninitialized_value_construct_n(storage_.get(), count);
     view_.data = storage_.get();
   }

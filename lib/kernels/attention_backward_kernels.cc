@@ -25,6 +25,7 @@ void pad_rows_entry(const float* from, std::int64_t stride, std::int64_t rows, s
 void give_rows_entry(const float* from, std::int64_t padded, std::int64_t rows, std::int64_t dim, float factor,
                      bool add_to, float* to, std::int64_t stride) noexcept {
   for (std::int64_t r = 0; r < rows; ++r, from += padded, to += stride) {
+    for (std::int64_t d = 0; d < dim; d += kFloatsOfLine) __builtin_prefetch(to + kPrefetchRows * stride + d, 1);
     for (std::int64_t d = 0; d < dim; d += kLanes) {
       const int lanes = static_cast<int>(smaller(kLanes, dim - d));
       const Vec before = add_to ? load_lanes(to + d, lanes) : zero();

@@ -30,7 +30,7 @@ inline BlockRange range_of(const kernels::AttentionBlock& block) {
     range.first = begin < end ? smaller(range.first, begin) : range.first;
     range.last = begin < end ? larger(range.last, end) : range.last;
   }
-  range.whole_first = divide_up(range.whole_first, kKeyPanel) * kKeyPanel;
+  range.whole_first = round_up(range.whole_first, kKeyPanel);
   range.whole_last = range.whole_last / kKeyPanel * kKeyPanel;
   if (has_masks(block.masks) || range.whole_first > range.whole_last)
     range.whole_first = range.whole_last = range.first;

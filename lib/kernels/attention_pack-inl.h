@@ -48,7 +48,7 @@ inline void pack_keys(const float* key, std::int64_t key_stride, std::int64_t ke
 
 inline void pack_values(const float* value, std::int64_t value_stride, std::int64_t keys, std::int64_t value_dim,
                         float* panels, std::int64_t panel_stride) {
-  const std::int64_t width = smaller(kValuePanel, divide_up(value_dim, kLanes) * kLanes);
+  const std::int64_t width = smaller(kValuePanel, round_up(value_dim, kLanes));
   for (std::int64_t column = 0; column < value_dim; column += kValuePanel, panels += panel_stride) {
     const std::int64_t columns = smaller(width, value_dim - column);
     for (std::int64_t j = 0; j < keys; ++j) {

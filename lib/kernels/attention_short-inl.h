@@ -70,13 +70,19 @@ inline void hide_columns(const kernels::AttentionShort& head, float* scores) {
 // scores[j][r] ← weights; the rows' maxima and sums go to head.maximum and head.sum.
 inline void weigh_columns(const kernels::AttentionShort& head, float* scores) {
   const Vec scale = broadcast(head.exponent_scale);
-  Vec maximum = broadcast(-kInfinity);
-  for (std::int64_t j = 0; j < head.keys; ++j) maximum = max(load(scores + j * kLanes), maximum);
-  maximum = scaled(maximum, scale);
+  Vec greatest[4];
+#pragma GCC unroll 4
+  for (int c = 0; c < 4; ++c) greatest[c] = broadcast(-kInfinity);
+#pragma GCC unroll 16
+  for (int j = 0; j < kLanes; ++j) {
+    if (j < head.keys) greatest[j % 4] = max(load(scores + j * kLanes), greatest[j % 4]);
+  }
+  const Vec maximum = scaled(max(max(greatest[0], greatest[1]), max(greatest[2], greatest[3])), scale);
   const Vec minus_maximum = select(equal(maximum, broadcast(-kInfinity)), zero(), neg(maximum));
   store(maximum, head.maximum);
   const bool any_large = is_large(max_of_lanes(abs(minus_maximum)));
   const Mask small = less(abs(minus_maximum), broadcast(kLargeScore));
+#pragma GCC unroll 4
   for (std::int64_t j = 0; j < head.keys; ++j) {
     const Vec score = load(scores + j * kLanes);
     Vec distance = fma(score, scale, minus_maximum);
@@ -95,6 +101,99 @@ inline void weigh_columns(const kernels::AttentionShort& head, float* scores) {
   store(sums[0], head.sum);
 }
 
+// kRows rows of kVectors vectors of columns: Σ_j weights[j][r] · value[j], ascending, times inverse[r]. The order and
+// the + 0 are those of value_tile(); here the weights lie as they were made, and no row is hidden from a key or empty.
+struct ShortValues {
+  const float* weights;  // [keys][kLanes]
+  const float* inverse;
+  const float* value;
+  std::int64_t value_stride;
+  std::int64_t keys;
+  float* out;
+  std::int64_t out_stride;
+  int last_lanes;
+};
+
+template <int kRows, int kVectors, bool kPartial>
+void short_values(const ShortValues& tile) {
+  Vec sums[kRows][kVectors];
+#pragma GCC unroll 8
+  for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 4
+    for (int v = 0; v < kVectors; ++v) sums[r][v] = zero();
+  }
+  const float* value_of_key = tile.value;
+  const float* weights = tile.weights;
+  const float* const end = weights + tile.keys * kLanes;
+#pragma GCC unroll 2
+  for (; weights < end; weights += kLanes) {
+    Vec value[kVectors];
+    load_value<kVectors, kPartial>(value_of_key, tile.last_lanes, value);
+    value_of_key += tile.value_stride;
+#pragma GCC unroll 8
+    for (int r = 0; r < kRows; ++r) {
+      const Vec weight = broadcast(weights[r]);
+#pragma GCC unroll 4
+      for (int v = 0; v < kVectors; ++v) sums[r][v] = fma(weight, value[v], sums[r][v]);
+    }
+  }
+#pragma GCC unroll 8
+  for (int r = 0; r < kRows; ++r) {
+    const Vec inverse = broadcast(tile.inverse[r]);
+#pragma GCC unroll 4
+    for (int v = 0; v < kVectors; ++v) {
+      store_lanes(fma(sums[r][v], inverse, zero()), tile.out + r * tile.out_stride + v * kLanes,
+                  kPartial && v == kVectors - 1 ? tile.last_lanes : kLanes);
+    }
+  }
+}
+
+using ShortValuesFunction = void (*)(const ShortValues&);
+template <bool kPartial, int kVectors, int... kRows>
+ShortValuesFunction short_values_of_rows(std::int64_t rows, Counts<kRows...>) {
+  static constexpr ShortValuesFunction kTiles[] = {short_values<kRows, kVectors, kPartial>...};
+  return kTiles[rows - 1];
+}
+template <int... kVectors>
+ShortValuesFunction short_values_of(std::int64_t rows, std::int64_t vectors, Counts<kVectors...>) {
+  using ForRows = ShortValuesFunction (*)(std::int64_t, CountsTo<kValueRows>::type);
+  static constexpr ForRows kTiles[] = {&short_values_of_rows<false, kVectors>...};
+  return kTiles[vectors - 1](rows, {});
+}
+
+inline void short_panel(const kernels::AttentionShort& head, ShortValues tile, std::int64_t column,
+                        std::int64_t columns, bool partial) {
+  const std::int64_t groups = divide_up(head.rows, kValueRows);
+  const std::int64_t group_rows = divide_up(head.rows, groups);
+  tile.value = head.value + column;
+  tile.last_lanes = static_cast<int>(columns);
+  const float* const weights = tile.weights;
+  const float* const inverse = tile.inverse;
+  for (std::int64_t r = 0; r < head.rows; r += group_rows) {
+    const std::int64_t rows = smaller(group_rows, head.rows - r);
+    tile.weights = weights + r;
+    tile.inverse = inverse + r;
+    tile.out = head.out + r * head.out_stride + column;
+    (partial ? short_values_of_rows<true, 1>(rows, CountsTo<kValueRows>::type{})
+             : short_values_of(rows, columns / kLanes, CountsTo<kValueVectors>::type{}))(tile);
+  }
+}
+
+// out where all rows see all keys, and none has a sum of 0.
+inline void all_short_values(const kernels::AttentionShort& head, const float* weights) {
+  float inverse[kLanes];
+  store(div(broadcast(1.0f), load(head.sum)), inverse);
+  const ShortValues tile{weights, inverse, nullptr, head.value_stride, head.keys, nullptr, head.out_stride, kLanes};
+  const std::int64_t whole = head.value_dim / kLanes * kLanes;
+  for (std::int64_t column = 0; column < whole; column += kValuePanel) {
+    short_panel(head, tile, column, smaller(kValuePanel, whole - column), false);
+  }
+  if (whole < head.value_dim) short_panel(head, tile, whole, head.value_dim - whole, true);
+}
+
+// It hands block_values() as many rows as there are lanes.
+static_assert(kRowSlots >= kLanes, "RowFactors has room for fewer rows than there are lanes");
+
 inline void attend_short(const kernels::AttentionShort& head) {
   float scores[kLanes * kLanes];
   turn_rows(head.query, head.query_stride, head.rows, head.head_dim, head.columns);
@@ -102,6 +201,8 @@ inline void attend_short(const kernels::AttentionShort& head) {
                                                                  scores);
   if (!head.all_seen) hide_columns(head, scores);
   weigh_columns(head, scores);
+  const Vec empty = select(equal(load(head.sum), zero()), broadcast(1.0f), zero());
+  if (head.all_seen && max_of_lanes(empty) == 0.0f) return all_short_values(head, scores);
 
   Vec weights[kLanes];
 #pragma GCC unroll 16

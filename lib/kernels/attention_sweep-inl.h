@@ -93,7 +93,7 @@ inline void merge_values(const kernels::AttentionBlock& block, const RowFactors&
 inline void sweep_values(const kernels::AttentionSweep& sweep, const BlockRange& range, const RowFactors* factors) {
   const kernels::AttentionBlock& block = sweep.block;
   const SweepHalf values = values_of(sweep);
-  const std::int64_t row_floats = divide_up(block.value_dim, kLanes) * kLanes;
+  const std::int64_t row_floats = round_up(block.value_dim, kLanes);
   for (std::int64_t head = 0; head < sweep.heads; ++head) {
     float* sums = value_sums_of(sweep, head);
     for (std::int64_t r = 0; r < block.rows; ++r) {

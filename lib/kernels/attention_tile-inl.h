@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "simd/integers.h"
 #include "simd/vector-inl.h"
 
 namespace headlight::HEADLIGHT_TARGET {
@@ -32,10 +33,6 @@ inline constexpr int kRowSlots = (kBlockRows + kLanes - 1) / kLanes * kLanes;
 // Keys and values are read from memory that far ahead. (A prefetch past the end of memory does nothing.)
 inline constexpr std::int64_t kPrefetchRows = 16;
 inline constexpr std::int64_t kFloatsOfLine = 16;
-
-constexpr std::int64_t smaller(std::int64_t a, std::int64_t b) { return a < b ? a : b; }
-constexpr std::int64_t larger(std::int64_t a, std::int64_t b) { return a > b ? a : b; }
-constexpr std::int64_t divide_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 HEADLIGHT_INLINE Vec load_lanes(const float* from, int count) {
   return count == kLanes ? load(from) : load_partial(from, count);

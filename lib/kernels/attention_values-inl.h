@@ -45,69 +45,29 @@ HEADLIGHT_INLINE void load_value(const float* value, int last_lanes, Vec (&to)[k
   }
 }
 
-template <int kRows, int kVectors, bool kPartial>
-void value_tile(const ValueTile& tile) {
-  Vec sums[kRows][kVectors];
-#pragma GCC unroll 8
-  for (int r = 0; r < kRows; ++r) {
-#pragma GCC unroll 4
-    for (int v = 0; v < kVectors; ++v) sums[r][v] = zero();
-  }
-  std::int64_t all_begin = tile.begin[0];
-  std::int64_t all_end = tile.end[0];
-  std::int64_t any_begin = all_begin;
-  std::int64_t any_end = all_end;
+// Keys that all of the first rows of a tile see, [begin, end), and those that any does.
+struct TileKeys {
+  std::int64_t any_begin;
+  std::int64_t begin;
+  std::int64_t end;
+  std::int64_t any_end;
+};
+template <int kRows>
+HEADLIGHT_INLINE TileKeys keys_of_rows(const ValueTile& tile) {
+  TileKeys keys{tile.begin[0], tile.begin[0], tile.end[0], tile.end[0]};
   for (int r = 1; r < kRows; ++r) {
-    all_begin = larger(all_begin, tile.begin[r]);
-    all_end = smaller(all_end, tile.end[r]);
-    any_begin = smaller(any_begin, tile.begin[r]);
-    any_end = larger(any_end, tile.end[r]);
+    keys.begin = larger(keys.begin, tile.begin[r]);
+    keys.end = smaller(keys.end, tile.end[r]);
+    keys.any_begin = smaller(keys.any_begin, tile.begin[r]);
+    keys.any_end = larger(keys.any_end, tile.end[r]);
   }
-  if (all_begin >= all_end) all_begin = all_end = any_end;
+  if (keys.begin >= keys.end) keys.begin = keys.end = keys.any_end;
+  return keys;
+}
 
-  const std::int64_t stride = tile.value_stride;
-  const std::int64_t weights_stride = tile.weights_stride;
-  const int last_lanes = tile.last_lanes;
-
-  const auto ragged = [&](std::int64_t from, std::int64_t to) __attribute__((always_inline)) {
-    for (std::int64_t j = from; j < to; ++j) {
-      Vec value[kVectors];
-      load_value<kVectors, kPartial>(tile.value + j * stride, last_lanes, value);
-#pragma GCC unroll 8
-      for (int r = 0; r < kRows; ++r) {
-        const Mask sees = mask_first(j >= tile.begin[r] && j < tile.end[r] ? kLanes : 0);
-        const Vec weight = broadcast(tile.weights[r * weights_stride + j]);
-#pragma GCC unroll 4
-        for (int v = 0; v < kVectors; ++v) sums[r][v] = select(sees, fma(weight, value[v], sums[r][v]), sums[r][v]);
-      }
-    }
-  };
-
-  ragged(any_begin, all_begin);
-  constexpr int kPointers = (kRows + 2) / 3;
-  const float* weights[kPointers];
-#pragma GCC unroll 2
-  for (int p = 0; p < kPointers; ++p) weights[p] = tile.weights + 3 * p * weights_stride;
-  const float* at = tile.value + all_begin * stride;
-#pragma GCC unroll 4
-  for (std::int64_t j = all_begin; j < all_end; ++j) {
-    Vec value[kVectors];
-    load_value<kVectors, kPartial>(at, last_lanes, value);
-    // With few rows the values come from memory as fast as it gives them; with many they are in a cache.
-    if constexpr (kRows <= 2) {
-#pragma GCC unroll 4
-      for (int v = 0; v < kVectors * kLanes; v += kFloatsOfLine) __builtin_prefetch(at + kPrefetchRows * stride + v);
-    }
-    at += stride;
-#pragma GCC unroll 8
-    for (int r = 0; r < kRows; ++r) {
-      const Vec weight = broadcast(weights[r / 3][r % 3 * weights_stride + j]);
-#pragma GCC unroll 4
-      for (int v = 0; v < kVectors; ++v) sums[r][v] = fma(weight, value[v], sums[r][v]);
-    }
-  }
-  ragged(all_end, any_end);
-
+// The sums to where the tile's rows go on, or end.
+template <int kRows, int kVectors>
+HEADLIGHT_INLINE void store_values(const ValueTile& tile, Vec (&sums)[kRows][kVectors]) {
 #pragma GCC unroll 8
   for (int r = 0; r < kRows; ++r) {
     float* out = tile.out + r * tile.out_stride;
@@ -126,9 +86,63 @@ void value_tile(const ValueTile& tile) {
     const RowEnd end = row_end(tile.final_sum[r]);
 #pragma GCC unroll 4
     for (int v = 0; v < kVectors; ++v) {
-      store_lanes(ended(sums[r][v], end), out + v * kLanes, v == kVectors - 1 ? last_lanes : kLanes);
+      store_lanes(ended(sums[r][v], end), out + v * kLanes, v == kVectors - 1 ? tile.last_lanes : kLanes);
     }
   }
+}
+
+template <int kRows, int kVectors, bool kPartial>
+void value_tile(const ValueTile& tile) {
+  Vec sums[kRows][kVectors];
+#pragma GCC unroll 8
+  for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 4
+    for (int v = 0; v < kVectors; ++v) sums[r][v] = zero();
+  }
+  const TileKeys keys = keys_of_rows<kRows>(tile);
+  const std::int64_t stride = tile.value_stride;
+  const std::int64_t weights_stride = tile.weights_stride;
+  const int last_lanes = tile.last_lanes;
+
+  const auto ragged = [&](std::int64_t from, std::int64_t to) __attribute__((always_inline)) {
+    for (std::int64_t j = from; j < to; ++j) {
+      Vec value[kVectors];
+      load_value<kVectors, kPartial>(tile.value + j * stride, last_lanes, value);
+#pragma GCC unroll 8
+      for (int r = 0; r < kRows; ++r) {
+        const Mask sees = mask_first(j >= tile.begin[r] && j < tile.end[r] ? kLanes : 0);
+        const Vec weight = broadcast(tile.weights[r * weights_stride + j]);
+#pragma GCC unroll 4
+        for (int v = 0; v < kVectors; ++v) sums[r][v] = select(sees, fma(weight, value[v], sums[r][v]), sums[r][v]);
+      }
+    }
+  };
+
+  ragged(keys.any_begin, keys.begin);
+  constexpr int kPointers = (kRows + 2) / 3;
+  const float* weights[kPointers];
+#pragma GCC unroll 2
+  for (int p = 0; p < kPointers; ++p) weights[p] = tile.weights + 3 * p * weights_stride;
+  const float* at = tile.value + keys.begin * stride;
+#pragma GCC unroll 4
+  for (std::int64_t j = keys.begin; j < keys.end; ++j) {
+    Vec value[kVectors];
+    load_value<kVectors, kPartial>(at, last_lanes, value);
+    // With few rows the values come from memory as fast as it gives them; with many they are in a cache.
+    if constexpr (kRows <= 2) {
+#pragma GCC unroll 4
+      for (int v = 0; v < kVectors * kLanes; v += kFloatsOfLine) __builtin_prefetch(at + kPrefetchRows * stride + v);
+    }
+    at += stride;
+#pragma GCC unroll 8
+    for (int r = 0; r < kRows; ++r) {
+      const Vec weight = broadcast(weights[r / 3][r % 3 * weights_stride + j]);
+#pragma GCC unroll 4
+      for (int v = 0; v < kVectors; ++v) sums[r][v] = fma(weight, value[v], sums[r][v]);
+    }
+  }
+  ragged(keys.end, keys.any_end);
+  store_values(tile, sums);
 }
 
 using ValueTileFunction = void (*)(const ValueTile&);

@@ -4,6 +4,7 @@
 #include "kernels/gemm_epilogue-inl.h"
 #include "kernels/gemm_pack-inl.h"
 #include "kernels/gemm_tile-inl.h"
+#include "simd/integers.h"
 #include "simd/vector-inl.h"
 
 namespace headlight::HEADLIGHT_TARGET {
@@ -28,14 +29,11 @@ constexpr int kInPlaceTiles = 5;
 // GFLOP/s with 10, 16 and 32 steps: 9 × 768 × 768, B from memory, 39, 44, 60; 8 × 384 × 1536 in L2 109, 123, 119.
 constexpr std::int64_t kStreamSteps = 32;
 
-constexpr std::int64_t least(std::int64_t a, std::int64_t b) { return a < b ? a : b; }
-constexpr std::int64_t round_up(std::int64_t value, std::int64_t step) { return (value + step - 1) / step * step; }
-
 // Equal blocks, so that K = 800 is not 768 + 32 with a tile's overhead on a 32-step chain.
 std::int64_t depth_block(std::int64_t depth) noexcept {
   if (depth <= kMaxDepth) return depth;
-  const std::int64_t blocks = (depth + kMaxDepth - 1) / kMaxDepth;
-  return round_up((depth + blocks - 1) / blocks, 8);
+  const std::int64_t blocks = divide_up(depth, kMaxDepth);
+  return round_up(divide_up(depth, blocks), 8);
 }
 
 struct Rows {
@@ -76,7 +74,7 @@ struct Plan {
   [[nodiscard]] std::int64_t sums_stride(const GemmBlock& block) const noexcept {
     const std::int64_t columns = round_up(block.columns, kLanes);
     if (!sums_in_c) return columns;
-    return block.columns % kLanes != 0 ? least(columns, kGemmPanelWidth) : 0;
+    return block.columns % kLanes != 0 ? smaller(columns, kGemmPanelWidth) : 0;
   }
 
   // Whole tiles, but the last two share what is left, so that there is no sliver of rows: 13 rows are 7 + 6. (All
@@ -122,7 +120,7 @@ struct Step {
 
 // A panel (or several) of B for this step: where it lies, or packed.
 void find_b(const GemmBlock& block, const Plan& plan, float* panel, Step& step) noexcept {
-  step.b_depth_stride = least(step.width, kGemmPanelWidth);
+  step.b_depth_stride = smaller(step.width, kGemmPanelWidth);
   step.b_panel_stride = step.depth * kGemmPanelWidth;
   if (block.b_layout == GemmLayout::panels) {
     const std::int64_t all_columns = round_up(block.b_stride, kLanes);
@@ -174,6 +172,27 @@ bool is_plain(const kernels::GemmEpilogue& epilogue) noexcept {
   return epilogue.bias == nullptr && epilogue.activation == Activation::none && epilogue.residual == nullptr;
 }
 
+// What the epilogue reads comes while the tile multiplies: its rows lie too far apart for the hardware to foresee.
+// (768 × 3072 × 682, β = 1: 81 % of the peak without, 84 % with.) Inline, or g++ finds a function without effects and
+// leaves its calls out.
+HEADLIGHT_INLINE void ask_for(const float* from, std::int64_t stride, std::int64_t rows,
+                              std::int64_t columns) noexcept {
+  for (std::int64_t row = 0; row < rows; ++row, from += stride) {
+    for (std::int64_t column = 0; column < columns; column += kGemmLine) __builtin_prefetch(from + column);
+  }
+}
+
+HEADLIGHT_INLINE void ask_for_epilogue(const GemmBlock& block, const Step& step, const Rows& rows) noexcept {
+  const kernels::GemmEpilogue& epilogue = block.epilogue;
+  if (epilogue.beta != 0.0f) {
+    ask_for(block.c + rows.first * block.c_row_stride + step.column, block.c_row_stride, rows.count, step.columns);
+  }
+  if (epilogue.residual != nullptr) {
+    ask_for(epilogue.residual + rows.first * epilogue.residual_row_stride + step.column, epilogue.residual_row_stride,
+            rows.count, step.columns);
+  }
+}
+
 void run_rows(const GemmBlock& block, const Plan& plan, const Step& step) noexcept {
   alignas(64) float buffer[kGemmTileRows * kGemmPanelWidth];
   const bool is_last = step.first + step.depth >= block.depth;
@@ -193,6 +212,7 @@ void run_rows(const GemmBlock& block, const Plan& plan, const Step& step) noexce
     tile.a = step.a + rows.first * step.a_stride;
     tile.out = step.sums != nullptr ? step.sums + rows.first * step.sums_stride : buffer;
     look_ahead(plan, step, index, tile);
+    if (is_last && !is_done) ask_for_epilogue(block, step, rows);
     tiles[rows.count - 1](tile);
     if (!is_last || is_done) continue;
     GemmFinish finish{tile.out,
@@ -232,12 +252,12 @@ void block(const GemmBlock& block) noexcept {
 
   Step step{};
   do {  // once for K = 0 too
-    step.depth = least(plan.depth_step, block.depth - step.first);
+    step.depth = smaller(plan.depth_step, block.depth - step.first);
     find_a(block, plan, rows_of_a, step);
     for (step.column = 0; step.column < block.columns; step.column += step.panels * kGemmPanelWidth) {
       const std::int64_t left = block.columns - step.column;
       step.panels = left >= at_once * kGemmPanelWidth ? at_once : 1;
-      step.columns = least(left, step.panels * kGemmPanelWidth);
+      step.columns = smaller(left, step.panels * kGemmPanelWidth);
       step.width = round_up(step.columns, kLanes);
       find_b(block, plan, panel, step);
       find_sums(block, plan, sums, step);

@@ -21,6 +21,7 @@ const EncoderOptions& checked(const EncoderOptions& options) {
   layers::at_least(0, kName, "token_types", options.token_types);
   layers::at_least(1, kName, "width", options.width);
   layers::at_least(0, kName, "layers", options.layers);
+  layers::probability(kName, "dropout", options.dropout);
   return options;
 }
 

@@ -8,6 +8,7 @@
 #include "layers/segments.h"
 #include "layers/transformer_training_steps.h"
 #include "ops/check.h"
+#include "ops/embedding_ids.h"
 
 namespace headlight {
 
@@ -123,7 +124,10 @@ void Encoder::forward(Engine& engine, const EncoderInput& input, View<float, 2> 
   } else {
     for (std::int64_t n = 0; n < tokens; ++n) std::copy_n(&last(n, 0), options_.width, &hidden(n, 0));
   }
-  saved.commit({.layer = this, .shape = {1, tokens, 0}, .step = step});
+  saved.commit({.layer = this,
+                .shape = {1, tokens, 0},
+                .step = step,
+                .options = {AttentionOptions{.query_offsets = input.offsets}}});
 }
 
 void Encoder::backward(Engine& engine, const EncoderInput& input, const SavedState& saved,
@@ -131,6 +135,17 @@ void Encoder::backward(Engine& engine, const EncoderInput& input, const SavedSta
   layers::check_training(kName, word_gradient_);
   const auto tokens = static_cast<std::int64_t>(input.ids.size());
   layers::check_saved(kName, saved, this, {1, tokens, 0});
+  // What is kept is laid out by the sequences, and a wrong id would be found when the layers have learned already.
+  if (!std::ranges::equal(saved.call().options[0].query_offsets, input.offsets)) {
+    ops::fail(kName, "offsets are not those that forward() was given, expected the same");
+  }
+  const std::array<EmbeddingGradient, 3> every_table = {EmbeddingGradient{word_gradient_, input.ids},
+                                                        EmbeddingGradient{position_gradient_, input.positions},
+                                                        EmbeddingGradient{token_type_gradient_, input.token_types}};
+  const auto tables = std::span(every_table).first(options_.token_types > 0 ? 3 : 2);
+  for (std::size_t t = 0; t < tables.size(); ++t) {
+    ops::check_embedding_ids(kName, "hidden", tables[t].ids, t, tokens, tables[t].table.extent(0));
+  }
   ops::check_view(kName, "hidden_gradient", hidden_gradient);
   const std::array<std::int64_t, 2> expected = {tokens, options_.width};
   ops::check_shape(kName, "hidden_gradient", hidden_gradient.shape, expected, "[N, E]");
@@ -163,10 +178,7 @@ void Encoder::backward(Engine& engine, const EncoderInput& input, const SavedSta
   const Dropout dropout = step_of(saved.call().step, options_.layers).dropout(options_.dropout, kEmbeddings);
   if (dropout.probability > 0) layers::drop(engine, dropout, gradient, gradient);
   if (options_.norm == Norm::post) norm_.backward(engine, rows_of(buffers.embedded), rows, rows);
-  const std::array<EmbeddingGradient, 3> tables = {EmbeddingGradient{word_gradient_, input.ids},
-                                                   EmbeddingGradient{position_gradient_, input.positions},
-                                                   EmbeddingGradient{token_type_gradient_, input.token_types}};
-  embed_backward(engine, rows, std::span(tables).first(options_.token_types > 0 ? 3 : 2));
+  embed_backward(engine, rows, tables);
 }
 
 // Layers [first, end) forward again from x, the input of the first one, and then backward.

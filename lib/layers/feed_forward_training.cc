@@ -3,6 +3,7 @@
 
 #include "headlight/layers/feed_forward.h"
 #include "layers/feed_forward_rows.h"
+#include "layers/gradient_places.h"
 #include "layers/saved_state.h"
 #include "layers/segments.h"
 #include "layers/sizes.h"
@@ -73,6 +74,12 @@ void FeedForward::backward(Engine& engine, View<const float, 3> x, const SavedSt
   layers::check_saved(kName, saved, this, {x.extent(0), x.extent(1), 0});
   ops::check_shape(kName, "y_gradient", y_gradient.shape, x.shape, "the shape of x");
   if (x_gradient) ops::check_shape(kName, "x_gradient", x_gradient.shape, x.shape, "the shape of x");
+  if (residual) ops::check_shape(kName, "residual", residual.shape, x.shape, "the shape of x");
+  ops::check_view(kName, "y_gradient", y_gradient);
+  layers::GradientPlace(kName, "x_gradient", x_gradient)
+      .apart_from("x", x)
+      .same_as_or_apart_from("y_gradient", y_gradient)
+      .same_as_or_apart_from("residual", residual);
   const Dropout dropout = saved.call().step.dropout(dropout_, 0);
   layers::Placement size;
   size.rows(x.extent(0), x.extent(1), hidden_width());

@@ -38,6 +38,7 @@ void Layer::load(const Weights& weights, const LoadOptions& options) {
 
 void Layer::initialize(std::uint64_t seed) {
   layers::Initializer initializer(seed);
+  set_open(true);  // should memory end on the way, no packed copy of the weights before is used
   initialize_from(initializer);
   freeze();
 }

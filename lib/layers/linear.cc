@@ -1,6 +1,7 @@
 #include "headlight/layers/linear.h"
 
 #include "headlight/normalization.h"
+#include "layers/gradient_places.h"
 #include "layers/initializer.h"
 #include "layers/parameter_list.h"
 #include "layers/product.h"
@@ -30,6 +31,11 @@ void Linear::backward(Engine& engine, View<const float, 2> x, View<const float, 
   ops::check_shape("Linear", "x", x.shape, expected, "[N, in_features]");
   const std::array<std::int64_t, 2> y_expected = {x.extent(0), out_features()};
   ops::check_shape("Linear", "y_gradient", y_gradient.shape, y_expected, "[N, out_features]");
+  if (x_gradient) ops::check_shape("Linear", "x_gradient", x_gradient.shape, x.shape, "the shape of x");
+  layers::GradientPlace("Linear", "x_gradient", x_gradient)
+      .apart_from("x", x)
+      .apart_from("y_gradient", y_gradient)
+      .same_as_or_apart_from("residual", residual);
   layers::multiply_backward(engine, x, weight_, y_gradient, weight_gradient_, layers::values_of(bias_gradient_),
                             x_gradient, residual);
 }

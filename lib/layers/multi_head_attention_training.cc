@@ -1,5 +1,6 @@
 #include "headlight/attention_backward.h"
 #include "headlight/layers/multi_head_attention.h"
+#include "layers/gradient_places.h"
 #include "layers/multi_head_attention_buffers.h"
 #include "layers/parameter_list.h"
 #include "layers/product.h"
@@ -38,6 +39,46 @@ AttentionOptions options_of(const MultiHeadAttention::Kept& kept) {
   return options;
 }
 
+void check_places(const View<const float, 3>& query, const View<const float, 3>& key, const View<const float, 3>& value,
+                  const AttentionOptions& options, const View<const float, 3>& out_gradient,
+                  const MultiHeadAttentionGradients& gradients) {
+  ops::check_view(kName, "out_gradient", out_gradient);
+  ops::check_shape(kName, "out_gradient", out_gradient.shape, query.shape, "[B, Lq, E]");
+  if (gradients.residual) {
+    ops::check_view(kName, "residual", gradients.residual);
+    ops::check_shape(kName, "residual", gradients.residual.shape, query.shape, "[B, Lq, E]");
+  }
+  if (gradients.bias && !options.bias) {
+    ops::fail(kName, "bias's gradient is asked for, expected none: forward() was given no bias");
+  }
+  const auto check_gradient = [&](std::string_view name, const auto& gradient, const auto& input) {
+    if (gradient) ops::check_shape(kName, name, gradient.shape, input.shape, "the shape of its input");
+    const layers::GradientPlace place(kName, name, gradient);
+    place.apart_from("query", query).apart_from("key", key).apart_from("value", value);
+    place.apart_from("options.bias", options.bias);
+    if (options.mask) place.apart_from("options.mask", options.mask->entries);
+    return place;
+  };
+  check_gradient("query's gradient", gradients.query, query)
+      .same_as_or_apart_from("out_gradient", out_gradient)
+      .same_as_or_apart_from("residual", gradients.residual);
+  check_gradient("key's gradient", gradients.key, key)
+      .apart_from("out_gradient", out_gradient)
+      .apart_from("residual", gradients.residual)
+      .apart_from("query's gradient", gradients.query);
+  check_gradient("value's gradient", gradients.value, value)
+      .apart_from("out_gradient", out_gradient)
+      .apart_from("residual", gradients.residual)
+      .apart_from("query's gradient", gradients.query)
+      .apart_from("key's gradient", gradients.key);
+  check_gradient("bias's gradient", gradients.bias, options.bias)
+      .apart_from("out_gradient", out_gradient)
+      .apart_from("residual", gradients.residual)
+      .apart_from("query's gradient", gradients.query)
+      .apart_from("key's gradient", gradients.key)
+      .apart_from("value's gradient", gradients.value);
+}
+
 }  // namespace
 
 std::size_t MultiHeadAttention::saved_bytes(const MultiHeadAttentionShape& shape, std::int64_t kept_keys) const {
@@ -71,7 +112,8 @@ void MultiHeadAttention::forward(Engine& engine, View<const float, 3> query, Vie
   saved.commit({.layer = this,
                 .shape = {shape.batch, shape.query_length, shape.key_length},
                 .step = step,
-                .options = {options}});
+                .options = {options},
+                .inputs = static_cast<int>(shape.inputs)});
 }
 
 void MultiHeadAttention::forward_from(Engine& engine, View<const float, 3> query, View<const float, 3> key,
@@ -110,21 +152,13 @@ void MultiHeadAttention::backward(Engine& engine, View<const float, 3> query, Vi
                                   View<const float, 3> out_gradient, const MultiHeadAttentionGradients& gradients) {
   layers::check_training(kName, output_gradient_);
   layers::check_saved(kName, saved, this, {query.extent(0), query.extent(1), key.extent(1)});
-  const std::array<std::int64_t, 3> query_shape = query.shape, key_shape = key.shape, value_shape = value.shape;
-  ops::check_view(kName, "out_gradient", out_gradient);
-  ops::check_shape(kName, "out_gradient", out_gradient.shape, query_shape, "[B, Lq, E]");
-  const auto check_gradient = [&](std::string_view name, const View<float, 3>& gradient,
-                                  const std::array<std::int64_t, 3>& shape) {
-    if (!gradient) return;
-    ops::check_view(kName, name, gradient);
-    ops::check_shape(kName, name, gradient.shape, shape, "the shape of its input");
-    ops::check_no_self_overlap(kName, name, gradient.shape, gradient.strides);
-  };
-  check_gradient("query's gradient", gradients.query, query_shape);
-  check_gradient("key's gradient", gradients.key, key_shape);
-  check_gradient("value's gradient", gradients.value, value_shape);
+  check_places(query, key, value, saved.call().options[0], out_gradient, gradients);
   const SavedState::Call& call = saved.call();
   const MultiHeadAttentionShape shape = {query.extent(0), query.extent(1), key.extent(1), inputs_of(query, key, value)};
+  // Inputs that are one tensor share a product and its place, so equal copies would be looked for elsewhere.
+  if (call.inputs != static_cast<int>(shape.inputs)) {
+    ops::fail(kName, "query, key and value are not the tensors that forward() was given, expected the same");
+  }
   Kept kept = {.memory = saved.data(),
                .options = call.options[0],
                .dropout = call.step.dropout(options_.dropout, 0),
@@ -179,7 +213,8 @@ void MultiHeadAttention::backward_from(Engine& engine, View<const float, 3> quer
   AttentionOptions options = options_of(kept);
   const AttentionGradients into = {.query = layers::split_heads(q_gradient, options_.heads),
                                    .key = layers::split_heads(k_gradient, options_.key_value_heads),
-                                   .value = layers::split_heads(v_gradient, options_.key_value_heads)};
+                                   .value = layers::split_heads(v_gradient, options_.key_value_heads),
+                                   .bias = gradients.bias};
   const View<const float, 4> split_q = layers::split_heads<const float>(q, options_.heads);
   const View<const float, 4> split_k = layers::split_heads<const float>(k, options_.key_value_heads);
   const View<const float, 4> split_v = layers::split_heads<const float>(v, options_.key_value_heads);

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <new>
 #include <numbers>
 
+#include "headlight/out_of_memory.h"
 #include "kernels/kernels.h"
 #include "ops/check.h"
 #include "runtime/parallel.h"
@@ -63,9 +65,13 @@ Optimizer::Optimizer(std::string_view name, std::vector<Parameter> parameters, s
     elements += parameter.values.size();
     runs += (parameter.values.size() + kRun - 1) / kRun;
   }
-  memory_.resize(elements * moments_.size());
-  runs_.reserve(runs);
-  sums_.resize(runs);
+  try {
+    memory_.resize(elements * moments_.size());
+    runs_.reserve(runs);
+    sums_.resize(runs);
+  } catch (const std::bad_alloc&) {
+    throw OutOfMemory(name_, elements * moments_.size() * sizeof(float) + runs * (sizeof(Run) + sizeof(double)));
+  }
   std::size_t before = 0;
   for (std::size_t p = 0; p < parameters_.size(); ++p) {
     const Parameter& parameter = parameters_[p];
@@ -89,7 +95,10 @@ StepReport Optimizer::step(Engine& engine, const StepOptions& options) {
   StepReport report;
   double squares = 0;
   for (std::size_t run = 0; run < runs_.size(); ++run) {
-    if (!std::isfinite(sums_[run]) && report.taken()) report.non_finite = parameters_[runs_[run].parameter].name;
+    if (!std::isfinite(sums_[run]) && report.all_finite) {
+      report.all_finite = false;
+      report.non_finite = parameters_[runs_[run].parameter].name;
+    }
     squares += sums_[run];
   }
   report.gradient_norm = std::sqrt(squares);

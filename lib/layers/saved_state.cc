@@ -1,9 +1,7 @@
 #include "layers/saved_state.h"
 
-#include <algorithm>
-#include <span>
-
 #include "headlight/out_of_memory.h"
+#include "ops/attention_masks.h"
 #include "ops/check.h"
 
 namespace headlight {
@@ -40,12 +38,8 @@ void check_saved(std::string_view name, const SavedState& saved, const Layer* la
 }
 
 std::int64_t kept_keys(bool unfused, std::int64_t keys, const AttentionOptions& options) noexcept {
-  if (!unfused || options.query_offsets.empty()) return unfused ? keys : 0;
-  const std::span<const std::int64_t> offsets =
-      options.key_offsets.empty() ? options.query_offsets : options.key_offsets;
-  std::int64_t longest = 0;
-  for (std::size_t s = 0; s + 1 < offsets.size(); ++s) longest = std::max(longest, offsets[s + 1] - offsets[s]);
-  return longest;
+  if (!unfused) return 0;
+  return options.query_offsets.empty() ? keys : ops::longest_packed_keys(options);
 }
 
 void check_training_options(std::string_view name, const AttentionOptions& options) {

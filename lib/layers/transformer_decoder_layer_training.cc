@@ -1,4 +1,5 @@
 #include "headlight/layers/transformer.h"
+#include "layers/gradient_places.h"
 #include "layers/transformer_training_steps.h"
 
 namespace headlight {
@@ -87,14 +88,15 @@ void TransformerDecoderLayer::backward(Engine& engine, View<const float, 3> x, V
   SavedState::Call call = saved.call();
   layers::check_saved(type_name(), saved, this, {x.extent(0), x.extent(1), memory.extent(1)});
   layers::check_gradients(type_name(), x, y_gradient, x_gradient);
+  layers::GradientPlace(type_name(), "x_gradient", x_gradient).apart_from("memory", memory);
   if (memory_gradient) {
-    const ops::Extent extent = ops::check_view(type_name(), "memory_gradient", memory_gradient);
     ops::check_shape(type_name(), "memory_gradient", memory_gradient.shape, memory.shape, "the shape of memory");
-    ops::check_disjoint(type_name(), "memory_gradient", extent, "memory",
-                        ops::check_view(type_name(), "memory", memory));
-    ops::check_disjoint(type_name(), "memory_gradient", extent, "x_gradient",
-                        ops::check_view(type_name(), "x_gradient", x_gradient));
   }
+  layers::GradientPlace(type_name(), "memory_gradient", memory_gradient)
+      .apart_from("x", x)
+      .apart_from("memory", memory)
+      .apart_from("y_gradient", y_gradient)
+      .apart_from("x_gradient", x_gradient);
   const bool keeps = layers::keeps_linear(saved);
   const bool unfused = saved.checkpoint() == Checkpoint::unfused;
   const runtime::Scratch again(engine, keeps ? 0 : Buffers(*this, call, unfused).place.bytes(), type_name());

@@ -8,17 +8,8 @@ namespace headlight {
 TransformerEncoderLayer::TransformerEncoderLayer(const TransformerLayerOptions& options)
     : norm_(options.norm),
       dropout_(layers::probability("TransformerEncoderLayer", "dropout", options.dropout)),
-      self_attention_({.width = options.width,
-                       .heads = options.heads,
-                       .bias = options.bias,
-                       .dropout = options.dropout,
-                       .merge = options.merge,
-                       .orthogonal = options.orthogonal}),
-      feed_forward_({.width = options.width,
-                     .hidden_width = options.feed_forward_width,
-                     .activation = options.activation,
-                     .bias = options.bias,
-                     .dropout = options.dropout}),
+      self_attention_(layers::attention_options(options)),
+      feed_forward_(layers::feed_forward_options(options)),
       norm1_(options.width, options.layer_norm_epsilon, options.bias),
       norm2_(options.width, options.layer_norm_epsilon, options.bias) {}
 

@@ -12,6 +12,23 @@
 
 namespace headlight::layers {
 
+inline MultiHeadAttentionOptions attention_options(const TransformerLayerOptions& options) {
+  return {.width = options.width,
+          .heads = options.heads,
+          .bias = options.bias,
+          .dropout = options.dropout,
+          .merge = options.merge,
+          .orthogonal = options.orthogonal};
+}
+
+inline FeedForwardOptions feed_forward_options(const TransformerLayerOptions& options) {
+  return {.width = options.width,
+          .hidden_width = options.feed_forward_width,
+          .activation = options.activation,
+          .bias = options.bias,
+          .dropout = options.dropout};
+}
+
 inline void check_hidden_states(std::string_view layer, const View<const float, 3>& x, const View<float, 3>& y,
                                 std::int64_t width) {
   const ops::Extent x_extent = ops::check_view(layer, "x", x);

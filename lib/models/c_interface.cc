@@ -4,6 +4,7 @@
 #include <cstring>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "c/handles.h"
@@ -13,7 +14,10 @@
 #include "models/describe.h"
 
 struct headlight_encoder {
+  explicit headlight_encoder(headlight::models::Encoder encoder_)
+      : encoder(std::move(encoder_)), network(encoder.network()) {}
   headlight::models::Encoder encoder;
+  headlight_layer network;
 };
 
 struct headlight_hidden_states {
@@ -92,7 +96,7 @@ using namespace headlight::models;
 headlight_status headlight_encoder_load(const char* folder, headlight_encoder** encoder, headlight_error* error) {
   return models::call(error, [&] {
     required(kName, "the place for the result", encoder) = nullptr;
-    *encoder = new headlight_encoder{load(&required(kName, "folder", folder))};
+    *encoder = new headlight_encoder(load(&required(kName, "folder", folder)));
   });
 }
 
@@ -101,6 +105,10 @@ headlight_status headlight_encoder_save(const headlight_encoder* encoder, const 
 }
 
 void headlight_encoder_destroy(headlight_encoder* encoder) { delete encoder; }
+
+headlight_layer* headlight_encoder_network(headlight_encoder* encoder) {
+  return encoder == nullptr ? nullptr : &encoder->network;
+}
 
 int64_t headlight_encoder_width(const headlight_encoder* encoder) { return size_of(encoder, &EncoderOptions::width); }
 

@@ -10,6 +10,7 @@
 #include "ops/attention_short.h"
 #include "ops/check.h"
 #include "runtime/parallel.h"
+#include "simd/integers.h"
 
 namespace headlight {
 namespace {
@@ -18,26 +19,21 @@ using ops::AttentionCall;
 using ops::AttentionRoute;
 using ops::PackedHead;
 
-// Small calls keep their scratch memory on the stack: borrowing a block would cost as much as they do.
-constexpr std::size_t kStackBytes = 32 << 10;
-
-ops::AttentionTraits traits_of(const kernels::AttentionKernels& kernels, const View<const float, 4>& key,
-                               const View<const float, 4>& value, const AttentionOptions& options) noexcept {
+// Where keys and values lie.
+void set_layout(const kernels::AttentionKernels& kernels, const View<const float, 4>& key,
+                const View<const float, 4>& value, ops::AttentionTraits& traits) noexcept {
   const std::int64_t vector_bytes = kernels.lanes * static_cast<std::int64_t>(sizeof(float));
-  ops::AttentionTraits traits{};
-  traits.with_probabilities = options.probabilities.per_head || options.probabilities.averaged;
   traits.values_aligned = reinterpret_cast<std::uintptr_t>(value.data) % static_cast<std::uintptr_t>(vector_bytes) == 0;
   for (int axis = 0; axis < 3; ++axis) {
     traits.values_aligned =
         traits.values_aligned && (value.extent(axis) == 1 || value.stride(axis) % kernels.lanes == 0);
   }
   traits.heads_apart = key.stride(2) > key.stride(1);
-  return traits;
 }
 
 // Units of some heads of a sample, for the routes in place.
 std::int64_t units_of_sample(const AttentionCall& call) noexcept {
-  return (call.sizes.key_value_heads + call.plan.unit_heads - 1) / call.plan.unit_heads;
+  return divide_up(call.sizes.key_value_heads, call.plan.unit_heads);
 }
 ops::RowRange rows_of_unit(const AttentionCall& call, std::int64_t unit) noexcept {
   const std::int64_t units = units_of_sample(call);
@@ -67,11 +63,11 @@ void run_split_keys(Engine& engine, const AttentionCall& call) noexcept {
 // after the other: they lie side by side, and their pages are translated once (12 heads, L = 4096: 5 % faster). Several
 // threads keep to a head each, whose keys stay in their caches.
 template <class Function>
-void for_row_blocks(Engine& engine, const AttentionCall& call, Function f) noexcept {
+void for_units_of_rows(Engine& engine, const AttentionCall& call, Function f) noexcept {
   const std::int64_t heads_of_sample = call.sizes.key_value_heads;
   const std::int64_t heads = call.sizes.batch * heads_of_sample;
   const std::int64_t rows = call.plan.row_block;
-  const std::int64_t blocks = (call.plan.rows + rows - 1) / rows;
+  const std::int64_t blocks = divide_up(call.plan.rows, rows);
   const bool heads_innermost = call.plan.lanes == 1 && call.plan.route == AttentionRoute::packed_by_block;
   runtime::parallel_for(engine, heads * blocks, call.plan.lanes, [&](std::int64_t task, int lane) {
     const std::int64_t head = heads_innermost ? task % heads : task / blocks;
@@ -115,7 +111,8 @@ void run_sequences(Engine& engine, const AttentionCall& call) noexcept {
 
 void run_packed_by_block(Engine& engine, const AttentionCall& call) noexcept {
   if (!call.options.query_offsets.empty() && sequences_fill_lanes(call)) return run_sequences(engine, call);
-  for_row_blocks(engine, call, [&](const ops::RowRange& range, int lane) { ops::attend_rows(call, lane, range, {}); });
+  for_units_of_rows(engine, call,
+                    [&](const ops::RowRange& range, int lane) { ops::attend_rows(call, lane, range, {}); });
 }
 
 void run_packed_first(Engine& engine, const AttentionCall& call) noexcept {
@@ -132,7 +129,7 @@ void run_packed_first(Engine& engine, const AttentionCall& call) noexcept {
     const std::int64_t last = std::min(first + plan.key_block, call.sizes.key_length);
     ops::pack_head(call, head / heads, head % heads, first, last, packed(head));
   });
-  for_row_blocks(engine, call, [&](const ops::RowRange& range, int lane) {
+  for_units_of_rows(engine, call, [&](const ops::RowRange& range, int lane) {
     ops::attend_rows(call, lane, range, packed(range.sample * heads + range.key_value_head));
   });
 }
@@ -150,11 +147,25 @@ void run_route(Engine& engine, const AttentionCall& call) noexcept {
   }
 }
 
+// What no head adds to.
+void clear_average(const View<float, 3>& averaged) noexcept {
+  for (std::int64_t b = 0; b < averaged.extent(0); ++b) {
+    for (std::int64_t r = 0; r < averaged.extent(1); ++r) {
+      std::fill_n(&averaged(b, r, 0), averaged.extent(2), 0.0f);
+    }
+  }
+}
+
 void run(Engine& engine, AttentionCall& call, std::byte* scratch) noexcept {
   call.scratch = scratch;
-  run_route(engine, call);
   const Probabilities& probabilities = call.options.probabilities;
-  if (probabilities.per_head || probabilities.averaged) ops::write_probabilities(engine, call);
+  const bool with_probabilities = probabilities.per_head || probabilities.averaged;
+  if (with_probabilities && !call.plan.saves_all_rows) {
+    auto* const asked = call.part<std::int64_t>(call.plan.asked_rows);
+    std::sort(asked, std::copy(probabilities.rows.begin(), probabilities.rows.end(), asked));
+  }
+  run_route(engine, call);
+  if (with_probabilities) ops::write_probabilities(engine, call);
 }
 
 }  // namespace
@@ -162,13 +173,16 @@ void run(Engine& engine, AttentionCall& call, std::byte* scratch) noexcept {
 void attention(Engine& engine, View<const float, 4> query, View<const float, 4> key, View<const float, 4> value,
                View<float, 4> out, const AttentionOptions& options) {
   const ops::AttentionSizes sizes = ops::check_attention("attention", query, key, value, out, options);
-  if (sizes.query_heads == 0 || ops::writes_nothing(out, options)) return;
+  if (ops::writes_nothing(out, options)) return;
+  if (sizes.query_heads == 0) return clear_average(options.probabilities.averaged);
   const kernels::AttentionKernels& kernels = kernels::attention_kernels(engine.isa());
   const ops::AttentionScale scale = ops::scale_of(options, sizes.head_dim);
   if (ops::is_short(kernels, sizes, options, scale)) {
     return ops::attend_short(engine, {query, key, value, out, options, sizes, kernels, scale.exponent_scale});
   }
   const ops::AttentionSequences sequences{options, sizes.query_length, sizes.key_length};
+  ops::AttentionTraits traits = ops::traits_of(options, sizes, scale);
+  set_layout(kernels, key, value, traits);
   AttentionCall call{.query = query,
                      .key = key,
                      .value = value,
@@ -177,13 +191,12 @@ void attention(Engine& engine, View<const float, 4> query, View<const float, 4> 
                      .sizes = sizes,
                      .sequences = sequences,
                      .kernels = kernels,
-                     .plan = ops::plan_attention(engine, kernels, sizes, traits_of(kernels, key, value, options)),
-                     .exponent_scale = scale.exponent_scale,
-                     .query_factor = scale.query_factor,
+                     .plan = ops::plan_attention(engine, kernels, sizes, traits),
+                     .scale = scale,
                      .dropout = ops::dropout_of(options),
                      .scratch = nullptr};
-  if (call.plan.bytes <= kStackBytes && call.plan.lanes == 1) {
-    alignas(128) std::byte stack[kStackBytes];
+  if (call.plan.borrowed() == 0) {
+    alignas(128) std::byte stack[ops::AttentionPlan::kStackBytes];
     run(engine, call, stack);
     return;
   }

@@ -146,11 +146,14 @@ void clear_keys(const BackwardCall& call, std::int64_t sample, std::int64_t head
 void differentiate_samples(Engine& engine, const BackwardCall& call) noexcept {
   const std::int64_t blocks = call.plan.key_blocks;
   const std::int64_t heads = call.sizes.key_value_heads;
+  // All heads of a block of keys before the next block: threads then work on several heads, and none waits for the rows
+  // of another's. (Twelve causal heads of 64, L = 512, two threads: 32 % of the peak with all blocks of a head in turn,
+  // 60 % so.)
   auto differentiate = [&](std::int64_t task, int lane) {
-    const std::int64_t head = task / blocks % heads;
-    const std::int64_t sample = task / blocks / heads;
+    const std::int64_t head = task % heads;
+    const std::int64_t sample = task / heads / blocks;
     const AttentionSequence sequence = call.sequences(sample, 0);
-    const std::int64_t first = task % blocks * call.plan.key_block;
+    const std::int64_t first = task / heads % blocks * call.plan.key_block;
     const std::int64_t last = std::min(first + call.plan.key_block, call.sizes.key_length);
     if (first < sequence.keys) differentiate_unit(call, lane, {sample, head, sequence, first});
     clear_keys(call, sample, head, std::max(first, sequence.keys), last);

@@ -42,10 +42,11 @@ AttentionSizes check_attention_backward(std::string_view operation, View<const f
   AttentionOptions inputs_alone = options;
   inputs_alone.log_sum_exp = {};
   inputs_alone.probabilities = {};
-  // Checked as the output that it once was; nothing is written to it.
-  const View<const float, 4>& result = out ? out : out_gradient;
-  const AttentionSizes sizes = check_attention(
-      operation, query, key, value, {const_cast<float*>(result.data), result.shape, result.strides}, inputs_alone);
+  // `out` is checked as the output that it once was; nothing is written to it.
+  const AttentionSizes sizes =
+      out ? check_attention(operation, query, key, value, {const_cast<float*>(out.data), out.shape, out.strides},
+                            inputs_alone)
+          : check_attention_inputs(operation, query, key, value, inputs_alone);
   const std::array<std::int64_t, 4> rows = {sizes.batch, sizes.query_length, sizes.query_heads, sizes.value_dim};
   check_shape(operation, "out_gradient", out_gradient.shape, rows, "[B, Lq, Hq, Dv]");
   if (out) {

@@ -3,11 +3,10 @@
 #include <algorithm>
 
 #include "runtime/parallel.h"
+#include "simd/integers.h"
 
 namespace headlight::ops {
 namespace {
-
-constexpr std::int64_t round_up(std::int64_t n, std::int64_t to) { return (n + to - 1) / to * to; }
 
 // An order of magnitude, for deciding whether other threads are worth waking.
 double estimated_nanoseconds(const kernels::AttentionKernels& kernels, const AttentionSizes& sizes) noexcept {
@@ -54,7 +53,7 @@ BackwardPlan plan_attention_backward(const Engine& engine, const kernels::Attent
   const bool narrow = sizes.head_dim + sizes.value_dim <= 128;
   plan.query_block = narrow ? 96 : 48;
   plan.key_block = narrow ? 384 : 192;
-  plan.key_blocks = (sizes.key_length + plan.key_block - 1) / plan.key_block;
+  plan.key_blocks = divide_up(sizes.key_length, plan.key_block);
   plan.padded_head_dim = round_up(sizes.head_dim, kernels.lanes);
   plan.padded_value_dim = round_up(sizes.value_dim, kernels.lanes);
   plan.stride = plan.key_block + kernels.lanes;

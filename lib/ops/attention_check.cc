@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 
+#include "ops/attention_masks.h"
 #include "ops/check.h"
 
 namespace headlight::ops {
@@ -128,20 +129,19 @@ std::int64_t probability_columns(std::string_view operation, const AttentionOpti
   if (options.query_offsets.empty()) {
     fail(operation, "probabilities.own_keys is set without query_offsets, expected packed sequences");
   }
-  const auto& offsets = options.key_offsets.empty() ? options.query_offsets : options.key_offsets;
-  std::int64_t longest = 0;
-  for (std::size_t s = 0; s + 1 < offsets.size(); ++s) longest = std::max(longest, offsets[s + 1] - offsets[s]);
-  return longest;
+  return longest_packed_keys(options);
+}
+
+std::string_view per_head_meaning(const Probabilities& probabilities) noexcept {
+  return probabilities.own_keys ? "[B, Hq, R, longest sequence]" : "[B, Hq, R, Lk]";
 }
 
 void check_probabilities(std::string_view operation, Outputs& outputs, const AttentionOptions& options,
                          const AttentionSizes& sizes) {
   const Probabilities& probabilities = options.probabilities;
   const std::int64_t columns = probability_columns(operation, options, sizes);
-  const std::string_view per_head_shape = probabilities.own_keys ? "[B, Hq, R, longest sequence]" : "[B, Hq, R, Lk]";
   const std::string_view averaged_shape = probabilities.own_keys ? "[B, R, longest sequence]" : "[B, R, Lk]";
-  const std::int64_t rows =
-      probabilities.rows.empty() ? sizes.query_length : static_cast<std::int64_t>(probabilities.rows.size());
+  const std::int64_t rows = rows_asked(probabilities, sizes.query_length);
   for (std::size_t r = 0; r < probabilities.rows.size(); ++r) {
     const std::int64_t row = probabilities.rows[r];
     if (row < 0 || row >= sizes.query_length) {
@@ -151,7 +151,8 @@ void check_probabilities(std::string_view operation, Outputs& outputs, const Att
   }
   if (probabilities.per_head) {
     const std::array<std::int64_t, 4> shape = {sizes.batch, sizes.query_heads, rows, columns};
-    check_shape(operation, "probabilities.per_head", probabilities.per_head.shape, shape, per_head_shape);
+    check_shape(operation, "probabilities.per_head", probabilities.per_head.shape, shape,
+                per_head_meaning(probabilities));
     add_output(operation, outputs, "probabilities.per_head", probabilities.per_head);
   }
   if (probabilities.averaged) {
@@ -181,21 +182,26 @@ void check_sizes(std::string_view operation, const AttentionSizes& sizes) {
   }
 }
 
-}  // namespace
+struct Inputs {
+  AttentionSizes sizes{};
+  std::array<Named, 5> list{};
+};
 
-AttentionSizes check_attention(std::string_view operation, View<const float, 4> query, View<const float, 4> key,
-                               View<const float, 4> value, View<float, 4> out, const AttentionOptions& options) {
-  const Extent query_extent = check_view(operation, "query", query);
-  const Extent key_extent = check_view(operation, "key", key);
-  const Extent value_extent = check_view(operation, "value", value);
-  AttentionSizes sizes{query.extent(0), query.extent(1), key.extent(1), query.extent(2), key.extent(2), 1,
-                       query.extent(3), value.extent(3)};
+Inputs check_inputs(std::string_view operation, const View<const float, 4>& query, const View<const float, 4>& key,
+                    const View<const float, 4>& value, const AttentionOptions& options) {
+  Inputs inputs;
+  inputs.list = {{{"query", check_view(operation, "query", query)},
+                  {"key", check_view(operation, "key", key)},
+                  {"value", check_view(operation, "value", value)},
+                  {"mask", {}},
+                  {"bias", {}}}};
+  inputs.sizes = {query.extent(0), query.extent(1), key.extent(1), query.extent(2), key.extent(2), 1,
+                  query.extent(3), value.extent(3)};
+  AttentionSizes& sizes = inputs.sizes;
   using Shape = std::array<std::int64_t, 4>;
   check_shape(operation, "key", key.shape, Shape{sizes.batch, -1, -1, sizes.head_dim}, "[B, Lk, Hkv, Dqk]");
   check_shape(operation, "value", value.shape, Shape{sizes.batch, sizes.key_length, sizes.key_value_heads, -1},
               "[B, Lk, Hkv, Dv]");
-  check_shape(operation, "out", out.shape, Shape{sizes.batch, sizes.query_length, sizes.query_heads, sizes.value_dim},
-              "[B, Lq, Hq, Dv]");
   check_sizes(operation, sizes);
   if (sizes.key_value_heads > 0) sizes.group = sizes.query_heads / sizes.key_value_heads;
 
@@ -203,37 +209,54 @@ AttentionSizes check_attention(std::string_view operation, View<const float, 4> 
   check_lengths(operation, "query_lengths", options.query_lengths, sizes.batch, sizes.query_length);
   check_lengths(operation, "key_lengths", options.key_lengths, sizes.batch, sizes.key_length);
   check_packed(operation, options, sizes);
-
-  Outputs outputs;
-  add_output(operation, outputs, "out", out);
-  if (options.log_sum_exp) {
-    const std::array<std::int64_t, 3> shape = {sizes.batch, sizes.query_heads, sizes.query_length};
-    check_shape(operation, "log_sum_exp", options.log_sum_exp.shape, shape, "[B, Hq, Lq]");
-    add_output(operation, outputs, "log_sum_exp", options.log_sum_exp);
-  }
-  check_probabilities(operation, outputs, options, sizes);
-
-  Extent mask_extent;
-  Extent bias_extent;
   if (options.mask) {
     check_broadcast(operation, "mask", options.mask->entries.shape, sizes);
-    mask_extent = check_view(operation, "mask", options.mask->entries);
+    inputs.list[3].extent = check_view(operation, "mask", options.mask->entries);
   }
   if (options.bias) {
     check_broadcast(operation, "bias", options.bias.shape, sizes);
-    bias_extent = check_view(operation, "bias", options.bias);
+    inputs.list[4].extent = check_view(operation, "bias", options.bias);
   }
-  const std::array<Named, 5> inputs = {{{"query", query_extent},
-                                        {"key", key_extent},
-                                        {"value", value_extent},
-                                        {"mask", mask_extent},
-                                        {"bias", bias_extent}}};
+  return inputs;
+}
+
+}  // namespace
+
+AttentionSizes check_attention(std::string_view operation, View<const float, 4> query, View<const float, 4> key,
+                               View<const float, 4> value, View<float, 4> out, const AttentionOptions& options) {
+  const Inputs inputs = check_inputs(operation, query, key, value, options);
+  const AttentionSizes& sizes = inputs.sizes;
+  const std::array<std::int64_t, 4> shape = {sizes.batch, sizes.query_length, sizes.query_heads, sizes.value_dim};
+  check_shape(operation, "out", out.shape, shape, "[B, Lq, Hq, Dv]");
+  Outputs outputs;
+  add_output(operation, outputs, "out", out);
+  if (options.log_sum_exp) {
+    const std::array<std::int64_t, 3> rows = {sizes.batch, sizes.query_heads, sizes.query_length};
+    check_shape(operation, "log_sum_exp", options.log_sum_exp.shape, rows, "[B, Hq, Lq]");
+    add_output(operation, outputs, "log_sum_exp", options.log_sum_exp);
+  }
+  check_probabilities(operation, outputs, options, sizes);
   for (std::size_t o = 0; o < outputs.count; ++o) {
-    for (const Named& input : inputs) {
+    for (const Named& input : inputs.list) {
       check_disjoint(operation, outputs.list[o].name, outputs.list[o].extent, input.name, input.extent);
     }
   }
   return sizes;
+}
+
+AttentionSizes check_attention_inputs(std::string_view operation, View<const float, 4> query, View<const float, 4> key,
+                                      View<const float, 4> value, const AttentionOptions& options) {
+  return check_inputs(operation, query, key, value, options).sizes;
+}
+
+Extent check_kept_probabilities(std::string_view operation, const AttentionOptions& options,
+                                const AttentionSizes& sizes) {
+  const Probabilities& probabilities = options.probabilities;
+  const std::array<std::int64_t, 4> shape = {sizes.batch, sizes.query_heads, sizes.query_length,
+                                             probability_columns(operation, options, sizes)};
+  check_shape(operation, "probabilities.per_head", probabilities.per_head.shape, shape,
+              per_head_meaning(probabilities));
+  return check_view(operation, "probabilities.per_head", probabilities.per_head);
 }
 
 AttentionSizes check_attention_shape(std::string_view operation, const AttentionShape& shape) {

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "headlight/attention.h"
+#include "ops/check.h"
 
 namespace headlight::ops {
 
@@ -23,8 +24,21 @@ struct AttentionSizes {
 AttentionSizes check_attention(std::string_view operation, View<const float, 4> query, View<const float, 4> key,
                                View<const float, 4> value, View<float, 4> out, const AttentionOptions& options);
 
+// The same where no output is written.
+AttentionSizes check_attention_inputs(std::string_view operation, View<const float, 4> query, View<const float, 4> key,
+                                      View<const float, 4> value, const AttentionOptions& options);
+
+// options.probabilities.per_head of all rows, as something to be read.
+Extent check_kept_probabilities(std::string_view operation, const AttentionOptions& options,
+                                const AttentionSizes& sizes);
+
 // The same for the sizes alone.
 AttentionSizes check_attention_shape(std::string_view operation, const AttentionShape& shape);
+
+// R: how many softmax rows of each head are to be written.
+[[nodiscard]] inline std::int64_t rows_asked(const Probabilities& probabilities, std::int64_t query_length) noexcept {
+  return probabilities.rows.empty() ? query_length : static_cast<std::int64_t>(probabilities.rows.size());
+}
 
 // Whether every output is without elements. Sizes may then count 2^30 of nothing: there must be no loop over them.
 [[nodiscard]] inline bool writes_nothing(View<const float, 4> out, const AttentionOptions& options) noexcept {

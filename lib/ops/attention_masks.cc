@@ -14,6 +14,13 @@ std::int64_t floor_divide(std::int64_t a, std::int64_t b) noexcept { return a / 
 
 }  // namespace
 
+std::int64_t longest_packed_keys(const AttentionOptions& options) noexcept {
+  const std::span<const std::int64_t> offsets = packed_key_offsets(options);
+  std::int64_t longest = 0;
+  for (std::size_t s = 1; s < offsets.size(); ++s) longest = std::max(longest, offsets[s] - offsets[s - 1]);
+  return longest;
+}
+
 std::int64_t AttentionSequences::count() const noexcept {
   return options_.query_offsets.empty() ? 1 : static_cast<std::int64_t>(options_.query_offsets.size()) - 1;
 }
@@ -22,7 +29,7 @@ AttentionSequence AttentionSequences::operator()(std::int64_t b, std::int64_t s)
   if (!options_.query_offsets.empty()) {
     const auto sequence = static_cast<std::size_t>(s);
     const auto queries = options_.query_offsets;
-    const auto keys = key_offsets();
+    const auto keys = packed_key_offsets(options_);
     return {queries[sequence], queries[sequence + 1] - queries[sequence], keys[sequence],
             keys[sequence + 1] - keys[sequence]};
   }
@@ -36,7 +43,7 @@ std::int64_t AttentionSequences::of_query(std::int64_t row) const noexcept {
 }
 
 std::int64_t AttentionSequences::of_key(std::int64_t key) const noexcept {
-  return options_.query_offsets.empty() ? 0 : last_at_or_before(key_offsets(), key);
+  return options_.query_offsets.empty() ? 0 : last_at_or_before(packed_key_offsets(options_), key);
 }
 
 IntervalRule::IntervalRule(const AttentionOptions& options, const AttentionSequence& sequence) noexcept

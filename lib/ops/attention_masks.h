@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include "headlight/attention.h"
 
@@ -25,6 +26,13 @@ struct AttentionSequence {
   std::int64_t keys = 0;
 };
 
+// The keys of each packed sequence.
+[[nodiscard]] inline std::span<const std::int64_t> packed_key_offsets(const AttentionOptions& options) noexcept {
+  return options.key_offsets.empty() ? options.query_offsets : options.key_offsets;
+}
+// Of the sequence that has the most; 0 where none are packed.
+[[nodiscard]] std::int64_t longest_packed_keys(const AttentionOptions& options) noexcept;
+
 // The sequences of sample b: one, or with packed offsets as many as they name.
 class AttentionSequences {
  public:
@@ -38,10 +46,6 @@ class AttentionSequences {
   [[nodiscard]] std::int64_t of_key(std::int64_t key) const noexcept;
 
  private:
-  [[nodiscard]] std::span<const std::int64_t> key_offsets() const noexcept {
-    return options_.key_offsets.empty() ? options_.query_offsets : options_.key_offsets;
-  }
-
   const AttentionOptions& options_;
   std::int64_t query_length_;
   std::int64_t key_length_;

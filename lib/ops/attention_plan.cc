@@ -20,9 +20,6 @@ constexpr std::int64_t kRowBlock = 96;
 constexpr std::int64_t kFewRowsOfCopy = 768;
 constexpr std::int64_t kMostBytesPackedFirst = 32 << 20;
 
-constexpr std::int64_t divide_up(std::int64_t n, std::int64_t by) { return (n + by - 1) / by; }
-constexpr std::int64_t round_up(std::int64_t n, std::int64_t to) { return divide_up(n, to) * to; }
-
 // Rows are few up to so many tiles: packing the keys would cost as much as turning them once for each tile.
 constexpr std::int64_t kInPlaceTiles = 2;
 
@@ -119,24 +116,24 @@ std::int64_t scores_stride(std::int64_t scores, const kernels::AttentionKernels&
   return scores % 128 == 0 ? scores + kernels.lanes : scores;
 }
 
-void lay_out_lane(const kernels::AttentionKernels& kernels, const AttentionSizes& sizes, bool with_probabilities,
+void lay_out_lane(const kernels::AttentionKernels& kernels, const AttentionSizes& sizes, const AttentionTraits& traits,
                   AttentionPlan& plan) noexcept {
   runtime::ScratchLayout layout;
   AttentionLane& lane = plan.lane;
   const std::int64_t rows = plan.row_block * plan.unit_heads;
   const std::int64_t tile_rows = std::min<std::int64_t>(kernels.query_rows, plan.row_block) * plan.unit_heads;
   lane.scores = layout.add<float>(tile_rows * plan.scores_stride);
-  lane.panel = layout.add<float>(with_probabilities ? kernels.key_panel * sizes.head_dim + kernels.lanes : 0);
-  lane.query = layout.add<float>(rows * sizes.head_dim);
+  lane.panel = layout.add<float>(traits.with_probabilities ? kernels.key_panel * sizes.head_dim + kernels.lanes : 0);
+  lane.query = layout.add<float>(traits.copies_queries || traits.with_probabilities ? rows * sizes.head_dim : 0);
   lane.state_maximum = layout.add<float>(rows);
   lane.state_sums = layout.add<float>(rows * kernels.lanes);
   lane.state_out = layout.add<float>(rows * plan.padded_value_dim);
   lane.final_sum = layout.add<float>(rows);
   lane.value_sums = layout.add<float>(plan.key_blocks > 1 ? tile_rows * plan.padded_value_dim : 0);
   lane.intervals = layout.add<std::int64_t>(2 * plan.row_block);
-  lane.row_masks = layout.add<const std::uint8_t*>(rows);
-  lane.row_biases = layout.add<const float*>(rows);
-  lane.dropout_places = layout.add<kernels::DropoutPlace>(rows);
+  lane.row_masks = layout.add<const std::uint8_t*>(traits.with_mask ? rows : 0);
+  lane.row_biases = layout.add<const float*>(traits.with_bias ? rows : 0);
+  lane.dropout_places = layout.add<kernels::DropoutPlace>(traits.with_dropout ? rows : 0);
   lane.tiles = layout.add<std::uint8_t>(divide_up(plan.row_block, even_share(plan.row_block, kernels.query_rows)));
   const bool packs = plan.route == AttentionRoute::packed_by_block;
   lane.packed_keys = layout.add<float>(packs ? plan.packed_keys_size : 0);
@@ -144,7 +141,33 @@ void lay_out_lane(const kernels::AttentionKernels& kernels, const AttentionSizes
   lane.bytes = layout.bytes();
 }
 
+// Two numbers of a row and head, from which its probabilities follow, and the numbers of the rows asked for.
+void lay_out_saved_rows(const AttentionSizes& sizes, const AttentionTraits& traits, AttentionPlan& plan,
+                        runtime::ScratchLayout& layout) noexcept {
+  constexpr double kPadding = 256;  // bytes: never more for some rows than for all
+  const auto heads = static_cast<double>(sizes.batch * sizes.query_heads);
+  const double of_asked = static_cast<double>(traits.probability_rows) * (8 * heads + 8) + kPadding;
+  plan.saves_all_rows = of_asked >= static_cast<double>(sizes.query_length) * 8 * heads;
+  plan.saved_rows = plan.saves_all_rows ? sizes.query_length : traits.probability_rows;
+  const std::int64_t saved = traits.with_probabilities ? sizes.batch * sizes.query_heads * plan.saved_rows : 0;
+  plan.asked_rows = layout.add<std::int64_t>(plan.saves_all_rows ? 0 : traits.probability_rows);
+  plan.row_maximum = layout.add<float>(saved);
+  plan.row_sum = layout.add<float>(saved);
+}
+
 }  // namespace
+
+AttentionTraits traits_of(const AttentionOptions& options, const AttentionSizes& sizes,
+                          const AttentionScale& scale) noexcept {
+  AttentionTraits traits;
+  traits.with_probabilities = options.probabilities.per_head || options.probabilities.averaged;
+  if (traits.with_probabilities) traits.probability_rows = rows_asked(options.probabilities, sizes.query_length);
+  traits.copies_queries = scale.query_factor != 1.0f || (sizes.group > 1 && sizes.query_length > 1);
+  traits.with_mask = options.mask.has_value();
+  traits.with_bias = static_cast<bool>(options.bias);
+  traits.with_dropout = options.dropout.probability != 0;
+  return traits;
+}
 
 // Keys and values of a block take at most 256 KiB, a quarter of a common second-level cache, unless head_dim is large.
 std::int64_t attention_key_block(const AttentionSizes& sizes) noexcept {
@@ -158,11 +181,11 @@ AttentionPlan plan_attention(const Engine& engine, const kernels::AttentionKerne
   const std::int64_t heads = sizes.batch * sizes.key_value_heads;
   plan.rows = sizes.query_length * sizes.group;
   plan.key_block = attention_key_block(sizes);
-  plan.key_blocks = (sizes.key_length + plan.key_block - 1) / plan.key_block;
+  plan.key_blocks = divide_up(sizes.key_length, plan.key_block);
   plan.scores_stride = scores_stride(std::min(plan.key_block, round_up(sizes.key_length, kernels.lanes)), kernels);
   plan.padded_value_dim = round_up(sizes.value_dim, kernels.lanes);
 
-  const std::int64_t tiles = (plan.rows + kernels.query_rows - 1) / kernels.query_rows;
+  const std::int64_t tiles = divide_up(plan.rows, kernels.query_rows);
   const std::int64_t most_units = heads * std::max(tiles, plan.key_blocks);
   plan.lanes = runtime::lanes_for(engine, most_units, estimated_nanoseconds(kernels, sizes));
   const std::int64_t most_rows_in_place = kInPlaceTiles * kernels.query_rows;
@@ -182,7 +205,7 @@ AttentionPlan plan_attention(const Engine& engine, const kernels::AttentionKerne
     plan.packed_values_size =
         round_up(sizes.value_dim, kernels.value_panel) / kernels.value_panel * plan.value_panel_stride;
   }
-  lay_out_lane(kernels, sizes, traits.with_probabilities, plan);
+  lay_out_lane(kernels, sizes, traits, plan);
 
   runtime::ScratchLayout layout;
   plan.lanes_begin = layout.add<std::byte>(static_cast<std::int64_t>(plan.lane.bytes) * plan.lanes);
@@ -193,21 +216,23 @@ AttentionPlan plan_attention(const Engine& engine, const kernels::AttentionKerne
   plan.partial_maximum = layout.add<float>(partials);
   plan.partial_sums = layout.add<float>(partials * kernels.lanes);
   plan.partial_out = layout.add<float>(partials * plan.padded_value_dim);
-  const std::int64_t saved_rows = traits.with_probabilities ? sizes.batch * sizes.query_heads * sizes.query_length : 0;
-  plan.row_maximum = layout.add<float>(saved_rows);
-  plan.row_sum = layout.add<float>(saved_rows);
+  lay_out_saved_rows(sizes, traits, plan, layout);
   plan.bytes = layout.bytes();
   return plan;
 }
 
 std::size_t attention_plan_bytes(const Engine& engine, const kernels::AttentionKernels& kernels,
                                  const AttentionSizes& sizes) noexcept {
-  const auto bytes = [&](bool heads_apart) {
-    return plan_attention(engine, kernels, sizes,
-                          {.with_probabilities = true, .values_aligned = false, .heads_apart = heads_apart})
-        .bytes;
-  };
-  return std::max(bytes(true), bytes(false));
+  AttentionTraits traits{.with_probabilities = true,
+                         .probability_rows = sizes.query_length,
+                         .copies_queries = true,
+                         .with_mask = true,
+                         .with_bias = true,
+                         .with_dropout = true,
+                         .values_aligned = false};
+  const std::size_t side_by_side = plan_attention(engine, kernels, sizes, traits).bytes;
+  traits.heads_apart = true;
+  return std::max(side_by_side, plan_attention(engine, kernels, sizes, traits).bytes);
 }
 
 }  // namespace headlight::ops

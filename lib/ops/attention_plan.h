@@ -8,6 +8,8 @@
 #include "headlight/engine.h"
 #include "kernels/attention_kernels.h"
 #include "ops/attention_check.h"
+#include "ops/attention_scale.h"
+#include "simd/integers.h"
 
 namespace headlight::ops {
 
@@ -26,6 +28,13 @@ enum class AttentionRoute : std::uint8_t {
 // What the plan depends on beside the sizes.
 struct AttentionTraits {
   bool with_probabilities = false;
+  // Of them, R.
+  std::int64_t probability_rows = 0;
+  // Rows of queries are copied: to multiply them, or since no one stride leads from row to row.
+  bool copies_queries = false;
+  bool with_mask = false;
+  bool with_bias = false;
+  bool with_dropout = false;
   // Every row of the values begins at a multiple of the vector size.
   bool values_aligned = false;
   // Each head of keys and values lies by itself; else side by side at each position ([L, H, D] memory).
@@ -34,7 +43,7 @@ struct AttentionTraits {
   bool by_block = false;
 };
 
-// Byte offsets into one lane's scratch memory.
+// Byte offsets into one lane's scratch memory. What the call does not use takes no room.
 struct AttentionLane {
   std::size_t scores;
   std::size_t panel;  // for probabilities
@@ -81,16 +90,29 @@ struct AttentionPlan {
   std::size_t partial_maximum;  // [B · Hkv · key_blocks · rows]
   std::size_t partial_sums;
   std::size_t partial_out;
-  std::size_t row_maximum;  // [B · Hq · Lq], for probabilities
+  // For probabilities, of all rows or of those asked for alone, whichever takes less.
+  bool saves_all_rows;
+  std::int64_t saved_rows;  // for each (sample, head): Lq or R
+  std::size_t asked_rows;   // [R] ascending, where not all are saved
+  std::size_t row_maximum;  // [B · Hq · saved_rows]
   std::size_t row_sum;
   std::size_t bytes;
+
+  // Small calls keep their scratch memory on the stack: borrowing a block would cost as much as they do.
+  static constexpr std::size_t kStackBytes = 32 << 10;
+  // Of them from the engine.
+  [[nodiscard]] std::size_t borrowed() const noexcept { return lanes == 1 && bytes <= kStackBytes ? 0 : bytes; }
 };
 
 // n in as few parts of at most `most` as can be, and those as even as can be: the largest.
 [[nodiscard]] constexpr std::int64_t even_share(std::int64_t n, std::int64_t most) noexcept {
-  const std::int64_t parts = (n + most - 1) / most;
-  return parts == 0 ? most : (n + parts - 1) / parts;
+  const std::int64_t parts = divide_up(n, most);
+  return parts == 0 ? most : divide_up(n, parts);
 }
+
+// What the options and the scale say; the rest is the caller's to tell.
+[[nodiscard]] AttentionTraits traits_of(const AttentionOptions& options, const AttentionSizes& sizes,
+                                        const AttentionScale& scale) noexcept;
 
 // Keys of a block for these head dims.
 [[nodiscard]] std::int64_t attention_key_block(const AttentionSizes& sizes) noexcept;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "runtime/parallel.h"
+#include "simd/integers.h"
 
 namespace headlight::ops {
 namespace {
@@ -29,7 +30,7 @@ class Tile {
   Tile(const AttentionCall& call, int lane, const RowsAsked& rows, std::int64_t head) noexcept
       : call_(call), lane_(lane), rows_(rows), head_(head) {
     tile_.query_stride = tile_.head_dim = call.sizes.head_dim;
-    tile_.exponent_scale = call.exponent_scale;
+    tile_.exponent_scale = call.scale.exponent_scale;
     tile_.panel = call.lane_part<float>(lane, call.plan.lane.panel);
     set_mask_strides(call.options, tile_.masks);
     tile_.begin = begin_;
@@ -58,7 +59,7 @@ class Tile {
       begin_[row] = static_cast<std::int32_t>(std::clamp<std::int64_t>(intervals[row].begin - key, 0, keys));
       end_[row] = static_cast<std::int32_t>(std::clamp<std::int64_t>(intervals[row].end - key, 0, keys));
       const std::int64_t query = rows_.query(call_, r + row);
-      const std::int64_t state = (rows_.sample * call_.sizes.query_heads + head_) * call_.sizes.query_length + query;
+      const std::int64_t state = saved_row(call_, rows_.sample, head_, query);
       maximum_[row] = call_.part<float>(call_.plan.row_maximum)[state];
       sum_[row] = call_.part<float>(call_.plan.row_sum)[state];
       const std::int64_t asked = rows_.first + r + row;
@@ -156,7 +157,7 @@ void write_rows(const AttentionCall& call, int lane, const RowsAsked& rows, std:
   for (std::int64_t head = 0; head < call.sizes.query_heads; ++head) {
     for (std::int64_t r = 0; r < count; ++r) {
       const std::int64_t query = rows.query(call, r);
-      call.kernels.copy_row(&call.query(rows.sample, query, head, 0), head_dim, call.query_factor,
+      call.kernels.copy_row(&call.query(rows.sample, query, head, 0), head_dim, call.scale.query_factor,
                             queries + r * head_dim);
       if (call.options.mask) masks[r] = broadcast_row(call.options.mask->entries, rows.sample, head, query);
       if (call.options.bias) biases[r] = broadcast_row(call.options.bias, rows.sample, head, query);
@@ -178,11 +179,10 @@ void write_rows(const AttentionCall& call, int lane, const RowsAsked& rows, std:
 }  // namespace
 
 void write_probabilities(Engine& engine, const AttentionCall& call) noexcept {
-  const auto& asked = call.options.probabilities.rows;
-  const std::int64_t rows = asked.empty() ? call.sizes.query_length : static_cast<std::int64_t>(asked.size());
+  const std::int64_t rows = rows_asked(call.options.probabilities, call.sizes.query_length);
   // A lane's scratch holds what row_block rows need.
   const std::int64_t step = std::min(kRows, call.plan.row_block);
-  const std::int64_t row_blocks = (rows + step - 1) / step;
+  const std::int64_t row_blocks = divide_up(rows, step);
   // Rows that have columns of their own go through their own keys only.
   const std::int64_t key_blocks = call.options.probabilities.own_keys ? 1 : call.plan.key_blocks;
   const std::int64_t units = call.sizes.batch * row_blocks * key_blocks;

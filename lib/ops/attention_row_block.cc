@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "ops/attention_short.h"
+#include "simd/integers.h"
 
 namespace headlight::ops {
 namespace {
@@ -22,7 +22,8 @@ void record_row(const AttentionCall& call, std::int64_t sample, const RowPlace& 
     call.options.log_sum_exp(sample, place.head, place.query) = log_sum_exp_of(maximum, sum);
   }
   if (call.options.probabilities.per_head || call.options.probabilities.averaged) {
-    const std::int64_t row = (sample * call.sizes.query_heads + place.head) * call.sizes.query_length + place.query;
+    const std::int64_t row = saved_row(call, sample, place.head, place.query);
+    if (row < 0) return;
     call.part<float>(call.plan.row_maximum)[row] = sum == 0.0f ? 0.0f : maximum;
     call.part<float>(call.plan.row_sum)[row] = sum;
   }
@@ -97,7 +98,7 @@ void RowBlock::prepare() noexcept {
     out_ = &call_.out(range_.sample, first.query, first.head, 0);
     out_stride_ = call_.out.stride(row_axis);
   }
-  if (even_rows_ && call_.query_factor == 1.0f) {
+  if (even_rows_ && call_.scale.query_factor == 1.0f) {
     query_ = &query(range_.sample, first.query, first.head, 0);
     query_stride_ = query.stride(row_axis);
     query_head_step_ = call_.sizes.group * query.stride(2);
@@ -110,7 +111,7 @@ void RowBlock::prepare() noexcept {
       for (std::int64_t r = 0; r < count_; ++r, copy += query_stride_) {
         const RowPlace place = place_of(call_, range_.key_value_head + head, range_.first + r);
         call_.kernels.copy_row(&query(range_.sample, place.query, place.head, 0), call_.sizes.head_dim,
-                               call_.query_factor, copy);
+                               call_.scale.query_factor, copy);
       }
     }
   }
@@ -157,7 +158,7 @@ void RowBlock::attend(std::int64_t first_key, std::int64_t last_key, const RowSt
   block.values_padded = plan.pack_values;
   block.value_stride = plan.pack_values ? plan.value_panel_width : call_.value.stride(1);
   block.value_panel_stride = plan.pack_values ? plan.value_panel_stride : call_.kernels.value_panel;
-  block.exponent_scale = call_.exponent_scale;
+  block.exponent_scale = call_.scale.exponent_scale;
   block.scores = call_.lane_part<float>(lane_, plan.lane.scores);
   block.scores_stride = plan.scores_stride;
   block.out_stride = plan.padded_value_dim;
@@ -195,7 +196,7 @@ void RowBlock::place_key_block(kernels::AttentionBlock& block, std::int64_t firs
 
   const std::int64_t panel = call_.kernels.key_panel;
   const std::int64_t begin = first_seen / panel * panel;
-  const std::int64_t end = std::min((last_seen + panel - 1) / panel * panel, block.keys);
+  const std::int64_t end = std::min(round_up(last_seen, panel), block.keys);
   auto* keys = call_.lane_part<float>(lane_, plan.lane.packed_keys);
   call_.kernels.pack_keys(block.key + begin * block.key_stride, block.key_stride, end - begin, block.head_dim,
                           keys + begin * block.head_dim);

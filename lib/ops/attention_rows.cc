@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ops/attention_row_block.h"
+#include "simd/integers.h"
 
 namespace headlight::ops {
 namespace {
@@ -53,6 +54,18 @@ void write_padding(const AttentionCall& call, const RowRange& rows) noexcept {
 
 }  // namespace
 
+std::int64_t saved_row(const AttentionCall& call, std::int64_t sample, std::int64_t head, std::int64_t query) noexcept {
+  const AttentionPlan& plan = call.plan;
+  std::int64_t at = query;
+  if (!plan.saves_all_rows) {
+    const auto* const asked = call.part<std::int64_t>(plan.asked_rows);
+    const auto* const found = std::lower_bound(asked, asked + plan.saved_rows, query);
+    if (found == asked + plan.saved_rows || *found != query) return -1;
+    at = found - asked;
+  }
+  return (sample * call.sizes.query_heads + head) * plan.saved_rows + at;
+}
+
 void pack_head(const AttentionCall& call, std::int64_t sample, std::int64_t key_value_head, std::int64_t first,
                std::int64_t last, PackedHead packed) noexcept {
   const AttentionSizes& sizes = call.sizes;
@@ -64,7 +77,7 @@ void pack_head(const AttentionCall& call, std::int64_t sample, std::int64_t key_
     if (sequence.first_key >= last) break;
     // Panels lie on the sequence's own grid.
     const auto on_grid = [&](std::int64_t key) {
-      const std::int64_t panels = (std::max<std::int64_t>(key - sequence.first_key, 0) + panel - 1) / panel;
+      const std::int64_t panels = divide_up(std::max<std::int64_t>(key - sequence.first_key, 0), panel);
       return std::min(sequence.first_key + panels * panel, sequence.first_key + sequence.keys);
     };
     const std::int64_t begin = on_grid(first);

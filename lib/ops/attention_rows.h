@@ -9,6 +9,7 @@
 #include "ops/attention_check.h"
 #include "ops/attention_masks.h"
 #include "ops/attention_plan.h"
+#include "ops/attention_scale.h"
 #include "runtime/dropout.h"
 
 namespace headlight::ops {
@@ -24,8 +25,7 @@ struct AttentionCall {
   AttentionSequences sequences;
   const kernels::AttentionKernels& kernels;
   AttentionPlan plan;
-  float exponent_scale;  // as in AttentionScale
-  float query_factor;
+  AttentionScale scale;
   kernels::AttentionDropout dropout;
   std::byte* scratch;
 
@@ -38,6 +38,10 @@ struct AttentionCall {
     return reinterpret_cast<T*>(scratch + offset);
   }
 };
+
+// Where a query row's maximum and sum are kept, of `row_maximum` and `row_sum`; −1 where nobody asked for it.
+[[nodiscard]] std::int64_t saved_row(const AttentionCall& call, std::int64_t sample, std::int64_t head,
+                                     std::int64_t query) noexcept;
 
 [[nodiscard]] inline kernels::AttentionDropout dropout_of(const AttentionOptions& options) noexcept {
   const Dropout& dropout = options.dropout;

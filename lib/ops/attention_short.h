@@ -4,16 +4,9 @@
 #include "headlight/attention.h"
 #include "kernels/attention_kernels.h"
 #include "ops/attention_check.h"
+#include "ops/attention_scale.h"
 
 namespace headlight::ops {
-
-// scale = query_factor · exponent_scale / log2(e), query_factor −1, 0 or 1: the kernels want a positive factor.
-struct AttentionScale {
-  float exponent_scale;
-  float query_factor;
-};
-// exp(scale · s) = exp2(exponent_scale · (query_factor · s)), exponent_scale > 0.
-[[nodiscard]] AttentionScale scale_of(const AttentionOptions& options, std::int64_t head_dim) noexcept;
 
 // Whether attend_short() serves this call, and is the fastest that does.
 [[nodiscard]] bool is_short(const kernels::AttentionKernels& kernels, const AttentionSizes& sizes,
@@ -30,8 +23,5 @@ struct ShortAttention {
   float exponent_scale;
 };
 void attend_short(Engine& engine, const ShortAttention& call) noexcept;
-
-// The logarithm of Σ exp(score), from a row's maximum in units of log 2 and its Σ exp2(score − maximum); −∞ for 0.
-[[nodiscard]] float log_sum_exp_of(float maximum, float sum) noexcept;
 
 }  // namespace headlight::ops

@@ -2,14 +2,16 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
+#include <string>
 #include <utility>
 
 #include "kernels/kernels.h"
 #include "ops/attention_row_block.h"
 #include "ops/attention_rows.h"
-#include "ops/attention_short.h"
 #include "ops/check.h"
 #include "runtime/parallel.h"
+#include "simd/integers.h"
 
 namespace headlight {
 namespace {
@@ -48,6 +50,12 @@ ops::AttentionSizes sizes_of(const View<const float, 4>& query, std::int64_t key
                                             sizes.key_value_heads, sizes.head_dim, sizes.value_dim});
 }
 
+ops::AttentionPlan plan_of(const Engine& engine, const ops::AttentionSizes& sizes, const AttentionOptions& options) {
+  ops::AttentionTraits traits = ops::traits_of(options, sizes, ops::scale_of(options, sizes.head_dim));
+  traits.by_block = true;
+  return ops::plan_attention(engine, kernels::attention_kernels(engine.isa()), sizes, traits);
+}
+
 }  // namespace
 
 struct AttentionStream::State {
@@ -63,9 +71,8 @@ struct AttentionStream::State {
              .sizes = sizes,
              .sequences = {options, sizes.query_length, sizes.key_length},
              .kernels = kernels::attention_kernels(engine_.isa()),
-             .plan = ops::plan_attention(engine_, kernels::attention_kernels(engine_.isa()), sizes, {.by_block = true}),
-             .exponent_scale = ops::scale_of(options, sizes.head_dim).exponent_scale,
-             .query_factor = ops::scale_of(options, sizes.head_dim).query_factor,
+             .plan = plan_of(engine_, sizes, options),
+             .scale = ops::scale_of(options, sizes.head_dim),
              .dropout = ops::dropout_of(options),
              .scratch = nullptr} {
     const std::int64_t rows = sizes.batch * sizes.key_value_heads * call.plan.rows;
@@ -89,8 +96,8 @@ struct AttentionStream::State {
     const ops::AttentionPlan& plan = call.plan;
     const std::int64_t heads = call.sizes.key_value_heads;
     if (call.sizes.batch * heads * plan.rows == 0) return;
-    const std::int64_t head_units = (heads + plan.unit_heads - 1) / plan.unit_heads;
-    const std::int64_t row_units = (plan.rows + plan.row_block - 1) / plan.row_block;
+    const std::int64_t head_units = divide_up(heads, plan.unit_heads);
+    const std::int64_t row_units = divide_up(plan.rows, plan.row_block);
     runtime::parallel_for(
         *engine, call.sizes.batch * head_units * row_units, plan.lanes, [&](std::int64_t task, int lane) {
           const std::int64_t head = task / row_units % head_units * plan.unit_heads;
@@ -146,6 +153,19 @@ struct AttentionStream::State {
     done += some_keys.extent(1);
   }
 
+  // The first `count` keys of a piece, which some rows may see.
+  void take_in(const View<const float, 4>& some_keys, const View<const float, 4>& some_values, std::int64_t count);
+
+  [[nodiscard]] std::int64_t keys() const noexcept { return done + waiting + unseen; }
+
+  // No row sees the keys from there on, however many come: the last row sees the furthest.
+  [[nodiscard]] std::int64_t end_of_seen() const noexcept {
+    constexpr std::int64_t kEndless = std::int64_t{1} << 60;
+    const std::int64_t rows = call.sizes.query_length;
+    if (call.sizes.batch * call.sizes.query_heads * rows == 0) return 0;
+    return ops::IntervalRule(options, {0, rows, 0, kEndless})(rows - 1).end;
+  }
+
   void finish_rows() noexcept {
     const ops::IntervalRule rule(options, {0, call.sizes.query_length, 0, done});
     for_each_unit([&](const ops::RowRange& range, int) {
@@ -175,6 +195,7 @@ struct AttentionStream::State {
   Tensor<float, 4> value;
   std::int64_t waiting = 0;  // keys in it
   std::int64_t done = 0;     // keys before it
+  std::int64_t unseen = 0;   // keys behind it: no row sees them, nor any that come after them
   bool ended = false;
 };
 
@@ -198,6 +219,14 @@ void copy_keys(const View<const float, 4>& from, Tensor<float, 4>& to, std::int6
   }
 }
 
+// What such a call goes on with.
+template <class State>
+State& state_to(State* state, const char* call) {
+  if (state == nullptr) ops::fail(kName, std::string(call) + " after the stream was moved from");
+  if (state->ended) ops::fail(kName, std::string(call) + " after finish()");
+  return *state;
+}
+
 }  // namespace
 
 AttentionStream::AttentionStream(Engine& engine, View<const float, 4> query, std::int64_t key_value_heads,
@@ -210,17 +239,17 @@ AttentionStream::~AttentionStream() = default;
 AttentionStream::AttentionStream(AttentionStream&& other) noexcept = default;
 AttentionStream& AttentionStream::operator=(AttentionStream&& other) noexcept = default;
 
-std::int64_t AttentionStream::keys() const noexcept { return state_->done + state_->waiting; }
+std::int64_t AttentionStream::keys() const noexcept { return state_ == nullptr ? 0 : state_->keys(); }
 
 std::size_t AttentionStream::bytes() const noexcept {
+  if (state_ == nullptr) return 0;
   const auto floats =
       state_->maximum.size() + state_->sums.size() + state_->out.size() + state_->key.size() + state_->value.size();
   return static_cast<std::size_t>(floats) * sizeof(float);
 }
 
 void AttentionStream::append(View<const float, 4> key, View<const float, 4> value) {
-  State& state = *state_;
-  if (state.ended) ops::fail(kName, "append() after finish()");
+  State& state = state_to(state_.get(), "append()");
   const ops::AttentionSizes& sizes = state.call.sizes;
   ops::check_view(kName, "key", key);
   ops::check_view(kName, "value", value);
@@ -230,31 +259,40 @@ void AttentionStream::append(View<const float, 4> key, View<const float, 4> valu
   ops::check_shape(kName, "key", key.shape, keys, "[B, n, Hkv, Dqk]");
   ops::check_shape(kName, "value", value.shape, values, "[B, n, Hkv, Dv]");
 
-  const std::int64_t block = state.call.plan.key_block;
-  const bool fills_a_block = state.waiting + count >= block;
+  std::int64_t all = 0;
+  if (__builtin_add_overflow(state.keys(), count, &all)) all = std::numeric_limits<std::int64_t>::max();
+  static_cast<void>(ops::check_attention_shape(kName, {sizes.batch, sizes.query_length, all, sizes.query_heads,
+                                                       sizes.key_value_heads, sizes.head_dim, sizes.value_dim}));
+  const std::int64_t seen = std::clamp<std::int64_t>(state.end_of_seen() - state.keys(), 0, count);
+  state.take_in(key, value, seen);
+  state.unseen += count - seen;
+}
+
+void AttentionStream::State::take_in(const View<const float, 4>& some_keys, const View<const float, 4>& some_values,
+                                     std::int64_t count) {
+  const std::int64_t block = call.plan.key_block;
+  const bool fills_a_block = waiting + count >= block;
   const runtime::Scratch scratch(
-      *state.engine, fills_a_block ? state.call.plan.lane.bytes * static_cast<std::size_t>(state.call.plan.lanes) : 0,
-      kName);
+      *engine, fills_a_block ? call.plan.lane.bytes * static_cast<std::size_t>(call.plan.lanes) : 0, kName);
   for (std::int64_t taken = 0; taken < count;) {
-    if (state.waiting == 0 && count - taken >= block) {
-      state.attend(some_of(key, taken, block), some_of(value, taken, block), scratch.data());
+    if (waiting == 0 && count - taken >= block) {
+      attend(some_of(some_keys, taken, block), some_of(some_values, taken, block), scratch.data());
       taken += block;
       continue;
     }
-    const std::int64_t some = std::min(block - state.waiting, count - taken);
-    copy_keys(some_of(key, taken, some), state.key, state.waiting);
-    copy_keys(some_of(value, taken, some), state.value, state.waiting);
+    const std::int64_t some = std::min(block - waiting, count - taken);
+    copy_keys(some_of(some_keys, taken, some), key, waiting);
+    copy_keys(some_of(some_values, taken, some), value, waiting);
     taken += some;
-    state.waiting += some;
-    if (state.waiting < block) continue;
-    state.attend(state.key, state.value, scratch.data());
-    state.waiting = 0;
+    waiting += some;
+    if (waiting < block) continue;
+    attend(key, value, scratch.data());
+    waiting = 0;
   }
 }
 
 void AttentionStream::finish(View<float, 4> out, View<float, 3> log_sum_exp) {
-  State& state = *state_;
-  if (state.ended) ops::fail(kName, "finish() after finish()");
+  State& state = state_to(state_.get(), "finish()");
   const ops::AttentionSizes& sizes = state.call.sizes;
   const std::array<std::int64_t, 4> shape = {sizes.batch, sizes.query_length, sizes.query_heads, sizes.value_dim};
   const ops::Extent extent = ops::check_view(kName, "out", out);

@@ -28,7 +28,7 @@ struct Plan {
 
 Plan plan_of(const Engine& engine, const UnfusedCall& call, const AttentionSequences& sequences, std::int64_t tasks) {
   const ops::AttentionSizes& sizes = call.sizes;
-  const std::int64_t scores = ops::most_unfused_scores(call);
+  const std::int64_t scores = ops::most_unfused_scores("attention_unfused", call);
   std::int64_t gemm = 0;
   for (std::int64_t b = 0; b < sizes.batch; ++b) {
     for (std::int64_t s = 0; s < sequences.count(); ++s) {
@@ -38,8 +38,8 @@ Plan plan_of(const Engine& engine, const UnfusedCall& call, const AttentionSeque
     }
   }
   // Two products at some 50 multiply-adds a nanosecond, and a nanosecond for each vector of scores.
-  const double nanoseconds = static_cast<double>(sizes.batch * sizes.query_heads) * static_cast<double>(scores) *
-                             (static_cast<double>(sizes.head_dim + sizes.value_dim) / 50 + 0.1);
+  const double nanoseconds =
+      ops::all_unfused_scores(call) * (static_cast<double>(sizes.head_dim + sizes.value_dim) / 50 + 0.1);
   runtime::ScratchLayout layout;
   Plan plan{};
   plan.lanes = runtime::lanes_for(engine, tasks, nanoseconds);
@@ -94,6 +94,7 @@ void clear_sample(const View<float, Rank>& probabilities, std::int64_t b, std::i
 
 void divide_by_heads(const UnfusedCall& call, std::int64_t b) noexcept {
   const View<float, 3>& averaged = call.options.probabilities.averaged;
+  if (call.sizes.query_heads == 0) return;  // zeros, and no mean
   for (std::int64_t r = 0; r < averaged.extent(1); ++r) {
     for (std::int64_t j = 0; j < averaged.extent(2); ++j)
       averaged(b, r, j) /= static_cast<float>(call.sizes.query_heads);
@@ -141,8 +142,8 @@ void attention_unfused(Engine& engine, View<const float, 4> query, View<const fl
 
 namespace ops {
 
-std::size_t attention_unfused_bytes(const Engine& engine, const AttentionSizes& sizes) {
-  const AttentionOptions options;
+std::size_t attention_unfused_bytes(const Engine& engine, const AttentionSizes& sizes,
+                                    const AttentionOptions& options) {
   const AttentionSequences sequences(options, sizes.query_length, sizes.key_length);
   return plan_of(engine, unfused_call(engine.isa(), {}, {}, {}, {}, options, sizes), sequences,
                  sizes.batch * sizes.query_heads)

@@ -188,9 +188,9 @@ std::int64_t gemm_floats(const UnfusedCall& call, const ops::AttentionSequences&
 Plan plan_of(const Engine& engine, const UnfusedCall& call, const ops::AttentionSequences& sequences,
              bool keeps_probabilities, bool bias_gradient) {
   const ops::AttentionSizes& sizes = call.sizes;
-  const std::int64_t scores = ops::most_unfused_scores(call);
-  const double nanoseconds = static_cast<double>(sizes.batch * sizes.query_heads) * static_cast<double>(scores) *
-                             static_cast<double>(3 * sizes.head_dim + 2 * sizes.value_dim) / 50;
+  const std::int64_t scores = ops::most_unfused_scores(kName, call);
+  const double nanoseconds =
+      ops::all_unfused_scores(call) * static_cast<double>(3 * sizes.head_dim + 2 * sizes.value_dim) / 50;
   runtime::ScratchLayout layout;
   Plan plan{};
   plan.lanes = bias_gradient ? 1 : runtime::lanes_for(engine, sizes.batch * sizes.key_value_heads, nanoseconds);
@@ -202,18 +202,12 @@ Plan plan_of(const Engine& engine, const UnfusedCall& call, const ops::Attention
 }
 
 // What the forward pass wrote, where that is all rows; else nothing.
-Probabilities kept_probabilities(View<const float, 4> query, View<const float, 4> key, View<const float, 4> value,
-                                 View<const float, 4> out_gradient, const AttentionGradients& gradients,
+Probabilities kept_probabilities(const ops::AttentionSizes& sizes, const AttentionGradients& gradients,
                                  const AttentionOptions& options) {
   if (!options.probabilities.per_head || !options.probabilities.rows.empty()) return {};
-  AttentionOptions checked = options;
-  checked.log_sum_exp = {};
-  checked.probabilities.averaged = {};
-  // As when it was written; out_gradient in place of `out`, to which nothing is written.
-  static_cast<void>(
-      ops::check_attention(kName, query, key, value,
-                           {const_cast<float*>(out_gradient.data), out_gradient.shape, out_gradient.strides}, checked));
-  const ops::Extent extent = ops::check_view(kName, "probabilities.per_head", checked.probabilities.per_head);
+  Probabilities kept = options.probabilities;
+  kept.averaged = {};
+  const ops::Extent extent = ops::check_kept_probabilities(kName, options, sizes);
   const auto check = [&](std::string_view name, const View<float, 4>& gradient) {
     if (!gradient) return;
     ops::check_disjoint(kName, name, ops::check_view(kName, name, gradient), "probabilities.per_head", extent);
@@ -222,7 +216,7 @@ Probabilities kept_probabilities(View<const float, 4> query, View<const float, 4
   check("gradients.key", gradients.key);
   check("gradients.value", gradients.value);
   check("gradients.bias", gradients.bias);
-  return checked.probabilities;
+  return kept;
 }
 
 }  // namespace
@@ -232,7 +226,7 @@ void attention_unfused_backward(Engine& engine, View<const float, 4> query, View
                                 const AttentionGradients& gradients, const AttentionOptions& options) {
   const ops::AttentionSizes sizes =
       ops::check_attention_backward(kName, query, key, value, {}, {}, out_gradient, gradients, options);
-  const Probabilities kept = kept_probabilities(query, key, value, out_gradient, gradients, options);
+  const Probabilities kept = kept_probabilities(sizes, gradients, options);
   if (ops::asks_for_nothing(gradients)) return;
   AttentionOptions inputs_alone = options;
   inputs_alone.log_sum_exp = {};
@@ -275,8 +269,8 @@ void attention_unfused_backward(Engine& engine, View<const float, 4> query, View
 
 namespace ops {
 
-std::size_t attention_unfused_backward_bytes(const Engine& engine, const AttentionSizes& sizes) {
-  const AttentionOptions options;
+std::size_t attention_unfused_backward_bytes(const Engine& engine, const AttentionSizes& sizes,
+                                             const AttentionOptions& options) {
   const AttentionSequences sequences(options, sizes.query_length, sizes.key_length);
   return plan_of(engine, unfused_call(engine.isa(), {}, {}, {}, {}, options, sizes), sequences, true, false).bytes();
 }

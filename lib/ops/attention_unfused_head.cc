@@ -2,9 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <limits>
-#include <new>
 
+#include "headlight/out_of_memory.h"
 #include "kernels/kernels.h"
 #include "ops/attention_rows.h"
 #include "ops/gemm_internal.h"
@@ -126,7 +127,7 @@ std::int64_t unfused_product_floats(Isa isa, std::int64_t rows, std::int64_t col
   return gemm_scratch_floats(isa, std::min(rows, kRowsAtOnce), columns, depth, transpose_a);
 }
 
-std::int64_t most_unfused_scores(const UnfusedCall& call) {
+std::int64_t most_unfused_scores(std::string_view operation, const UnfusedCall& call) {
   // More scores than any machine has memory for; below it no product of ours passes 64 bits.
   constexpr std::int64_t kMostScores = std::int64_t{1} << 45;
   const AttentionSequences sequences(call.options, call.sizes.query_length, call.sizes.key_length);
@@ -135,13 +136,27 @@ std::int64_t most_unfused_scores(const UnfusedCall& call) {
     for (std::int64_t s = 0; s < sequences.count(); ++s) {
       const AttentionSequence sequence = sequences(b, s);
       std::int64_t scores = 0;
-      if (__builtin_mul_overflow(sequence.queries, sequence.keys, &scores) || scores > kMostScores) {
-        throw std::bad_alloc();
+      const bool wraps = __builtin_mul_overflow(sequence.queries, sequence.keys, &scores);
+      if (wraps || scores > kMostScores) {
+        const double bytes = 4.0 * static_cast<double>(sequence.queries) * static_cast<double>(sequence.keys);
+        throw OutOfMemory(operation, bytes < 0x1p63 ? static_cast<std::size_t>(bytes) : SIZE_MAX);
       }
       most = std::max(most, scores);
     }
   }
   return most;
+}
+
+double all_unfused_scores(const UnfusedCall& call) noexcept {
+  const AttentionSequences sequences(call.options, call.sizes.query_length, call.sizes.key_length);
+  double scores = 0;
+  for (std::int64_t b = 0; b < call.sizes.batch; ++b) {
+    for (std::int64_t s = 0; s < sequences.count(); ++s) {
+      const AttentionSequence sequence = sequences(b, s);
+      scores += static_cast<double>(sequence.queries) * static_cast<double>(sequence.keys);
+    }
+  }
+  return scores * static_cast<double>(call.sizes.query_heads);
 }
 
 void drop_unfused(const UnfusedHead& head, float* rows) noexcept {

@@ -2,6 +2,8 @@
 // values.
 #pragma once
 
+#include <string_view>
+
 #include "headlight/attention.h"
 #include "headlight/gemm.h"
 #include "ops/attention_check.h"
@@ -79,8 +81,11 @@ void multiply_unfused(Isa isa, const View<const float, 2>& a, Transpose transpos
 [[nodiscard]] std::int64_t unfused_product_floats(Isa isa, std::int64_t rows, std::int64_t columns, std::int64_t depth,
                                                   Transpose transpose_a = Transpose::no) noexcept;
 
-// Scores of the largest sequence. Throws std::bad_alloc where no machine could hold them.
-[[nodiscard]] std::int64_t most_unfused_scores(const UnfusedCall& call);
+// Scores of the largest sequence. Throws OutOfMemory, in the name of `operation`, where no machine could hold them.
+[[nodiscard]] std::int64_t most_unfused_scores(std::string_view operation, const UnfusedCall& call);
+
+// Of all sequences of all heads, as a number to guess times by.
+[[nodiscard]] double all_unfused_scores(const UnfusedCall& call) noexcept;
 
 // rows [queries, keys] of the head through the dropout of its places.
 void drop_unfused(const UnfusedHead& head, float* rows) noexcept;
@@ -94,9 +99,11 @@ void unfused_probabilities(const UnfusedCall& call, const AttentionSequence& seq
 void mix_unfused(const UnfusedCall& call, const AttentionSequence& sequence, std::int64_t b, std::int64_t h,
                  const UnfusedScratch& scratch) noexcept;
 
-// Scratch bytes of attention_unfused(), and of attention_unfused_backward() with the probabilities kept, for sequences
-// that are not packed. Throw as most_unfused_scores() does.
-[[nodiscard]] std::size_t attention_unfused_bytes(const Engine& engine, const AttentionSizes& sizes);
-[[nodiscard]] std::size_t attention_unfused_backward_bytes(const Engine& engine, const AttentionSizes& sizes);
+// Scratch bytes of attention_unfused(), and of attention_unfused_backward() with the probabilities kept. Of the options
+// the lengths and offsets of sequences count. Throw as most_unfused_scores() does.
+[[nodiscard]] std::size_t attention_unfused_bytes(const Engine& engine, const AttentionSizes& sizes,
+                                                  const AttentionOptions& options);
+[[nodiscard]] std::size_t attention_unfused_backward_bytes(const Engine& engine, const AttentionSizes& sizes,
+                                                           const AttentionOptions& options);
 
 }  // namespace headlight::ops

@@ -51,7 +51,7 @@ CrossEntropy cross_entropy(Engine& engine, View<const float, 2> logits, std::spa
   const std::int64_t rows = logits.extent(0);
   runtime::ScratchLayout layout;
   layout.add<float>(rows);
-  const runtime::Scratch scratch(engine, layout.bytes());
+  const runtime::Scratch scratch(engine, layout.bytes(), kName);
   auto* losses = reinterpret_cast<float*>(scratch.data());
   const auto kernel = kernels::row_gradient_kernels(engine.isa()).cross_entropy;
   const auto nanoseconds_per_row = kNanosecondsPerElement * static_cast<double>(logits.extent(1));

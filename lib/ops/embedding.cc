@@ -4,10 +4,29 @@
 #include "headlight/normalization.h"
 #include "kernels/kernels.h"
 #include "ops/check.h"
+#include "ops/embedding_ids.h"
 #include "ops/row_blocks.h"
 #include "runtime/parallel.h"
 
 namespace headlight {
+
+namespace ops {
+
+void check_embedding_ids(std::string_view operation, std::string_view rows_name, std::span<const std::int64_t> ids,
+                         std::size_t table, std::int64_t count, std::int64_t table_rows) {
+  if (ids.size() != static_cast<std::size_t>(count)) {
+    fail(operation, "ids of table " + std::to_string(table) + " has " + std::to_string(ids.size()) +
+                        " entries, expected " + std::to_string(count) + " (one for each row of " +
+                        std::string(rows_name) + ")");
+  }
+  for (std::size_t n = 0; n < ids.size(); ++n) {
+    if (ids[n] >= 0 && ids[n] < table_rows) continue;
+    fail(operation, "id " + std::to_string(n) + " of table " + std::to_string(table) + " is " + std::to_string(ids[n]) +
+                        ", expected 0 to " + std::to_string(table_rows - 1));
+  }
+}
+
+}  // namespace ops
 
 namespace {
 
@@ -17,10 +36,6 @@ constexpr std::size_t kMaxTables = 8;
 // Names are made only where something is wrong: a call that passes allocates nothing.
 constexpr std::array<std::string_view, kMaxTables> kTableNames = {"table 0", "table 1", "table 2", "table 3",
                                                                   "table 4", "table 5", "table 6", "table 7"};
-
-std::string numbered(std::string_view what, std::size_t index) {
-  return std::string(what) + " " + std::to_string(index);
-}
 
 void check_count(std::string_view operation, std::size_t tables) {
   if (tables >= 1 && tables <= kMaxTables) return;
@@ -37,17 +52,7 @@ void check_embedding(std::string_view operation, std::string_view rows_name, con
   const std::array<std::int64_t, 2> expected = {-1, rows.extent(1)};
   ops::check_shape(operation, table_name, table.shape, expected, "[V, E]");
   ops::check_disjoint(operation, rows_name, rows_extent, table_name, extent);
-  if (ids.size() != static_cast<std::size_t>(rows.extent(0))) {
-    ops::fail(operation, numbered("ids of table", index) + " has " + std::to_string(ids.size()) +
-                             " entries, expected " + std::to_string(rows.extent(0)) + " (one for each row of " +
-                             std::string(rows_name) + ")");
-  }
-  for (std::size_t n = 0; n < ids.size(); ++n) {
-    if (ids[n] < 0 || ids[n] >= table.extent(0)) {
-      ops::fail(operation, numbered("id", n) + " of table " + std::to_string(index) + " is " + std::to_string(ids[n]) +
-                               ", expected 0 to " + std::to_string(table.extent(0) - 1));
-    }
-  }
+  ops::check_embedding_ids(operation, rows_name, ids, index, rows.extent(0), table.extent(0));
 }
 
 }  // namespace

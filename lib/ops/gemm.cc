@@ -4,9 +4,9 @@
 #include <array>
 #include <string>
 
+#include "headlight/out_of_memory.h"
 #include "ops/check.h"
 #include "ops/gemm_internal.h"
-#include "ops/gemm_split.h"
 #include "runtime/large_memory.h"
 #include "runtime/parallel.h"
 
@@ -148,8 +148,6 @@ PackedMatrix::PackedMatrix(Engine& engine, View<const float, 2> b, Transpose tra
   rows_ = b.extent(transposed ? 1 : 0);
   columns_ = b.extent(transposed ? 0 : 1);
   isa_ = engine.isa();
-  const std::int64_t width = kernels.panel_width;
-  const std::int64_t panels = columns_ / width + (columns_ % width != 0 ? 1 : 0);
   const std::int64_t vectors = columns_ / kernels.lanes + (columns_ % kernels.lanes != 0 ? 1 : 0);
   const std::int64_t row = vectors * kernels.lanes;
   std::int64_t floats = 0;
@@ -158,20 +156,14 @@ PackedMatrix::PackedMatrix(Engine& engine, View<const float, 2> b, Transpose tra
     ops::fail("PackedMatrix", "b of shape " + ops::describe(b.shape) + " has more bytes than 64 bits address");
   }
   const std::size_t bytes = static_cast<std::size_t>(floats) * sizeof(float);
-  panels_ = {reinterpret_cast<float*>(runtime::allocate_large(bytes)), Free{bytes}};
+  try {
+    panels_ = {reinterpret_cast<float*>(runtime::allocate_large(bytes)), Free{bytes}};
+  } catch (const std::bad_alloc&) {
+    throw OutOfMemory("PackedMatrix", bytes);
+  }
 
-  const std::int64_t depth_block = kernels.depth_block(rows_);
   const auto layout = transposed ? kernels::GemmLayout::columns : kernels::GemmLayout::rows;
-  const int lanes = runtime::lanes_for(engine, panels, static_cast<double>(floats));
-  runtime::parallel_for(engine, floats == 0 ? 0 : panels, lanes, [&](std::int64_t panel, int) noexcept {
-    const std::int64_t column = panel * width;
-    for (std::int64_t first = 0; first < rows_; first += depth_block) {
-      const std::int64_t depth = std::min(depth_block, rows_ - first);
-      const float* from = b.data + (transposed ? column * b.stride(0) + first : first * b.stride(0) + column);
-      kernels.pack_panel(from, b.stride(0), layout, depth, std::min(width, columns_ - column),
-                         panels_.get() + first * row + column * depth);
-    }
-  });
+  ops::pack_matrix(engine, b.data, b.stride(0), layout, rows_, columns_, panels_.get());
 }
 
 std::size_t workspace_bytes(const Engine& engine, const GemmShape& shape) {
@@ -191,7 +183,6 @@ std::size_t workspace_bytes(const Engine& engine, const GemmShape& shape) {
       refuse("has more elements than 64 bits address");
     }
   }
-  const kernels::GemmKernels& kernels = kernels::gemm_kernels(engine.isa());
   // A may lie either way, and so may a B that is not packed: the largest of all. A β asks for the most.
   std::size_t most = 0;
   for (const auto layout : {kernels::GemmLayout::panels, kernels::GemmLayout::rows, kernels::GemmLayout::columns}) {
@@ -204,9 +195,7 @@ std::size_t workspace_bytes(const Engine& engine, const GemmShape& shape) {
       product.a_depth_stride = transposed ? 2 : 1;
       product.b_layout = layout;
       product.epilogue.beta = 1.0f;
-      const ops::GemmSplit split = ops::split_gemm(kernels, engine.threads(), shape.batch, product);
-      const int lanes = runtime::lanes_for(engine, split.tasks, split.nanoseconds);
-      most = std::max(most, static_cast<std::size_t>(split.scratch_floats * lanes) * sizeof(float));
+      most = std::max(most, ops::gemm_batch_bytes(engine, {.product = product, .count = shape.batch}));
     }
   }
   return most;

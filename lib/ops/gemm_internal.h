@@ -24,6 +24,10 @@ inline void run_gemm_block(Isa isa, kernels::GemmBlock block, float* scratch) no
   kernels::gemm_kernels(isa).block(block);
 }
 
+// B [rows, columns], which lies as `layout` says, in panels: whole vectors of columns, `rows` of them.
+void pack_matrix(Engine& engine, const float* b, std::int64_t b_stride, kernels::GemmLayout layout, std::int64_t rows,
+                 std::int64_t columns, float* packed) noexcept;
+
 // Many products of one shape: item i begins i strides behind the first.
 struct GemmBatch {
   kernels::GemmBlock product;  // item 0; its scratch is not used
@@ -34,7 +38,10 @@ struct GemmBatch {
   std::int64_t residual_stride = 0;
 };
 
-// Computes them on the engine's lanes. Throws std::bad_alloc when scratch cannot be had, before anything is written.
+// Bytes of scratch that they take from the engine. Sizes, layouts and β count, and whether C is its own residual.
+[[nodiscard]] std::size_t gemm_batch_bytes(const Engine& engine, const GemmBatch& batch) noexcept;
+
+// Computes them on the engine's lanes. Throws OutOfMemory when scratch cannot be had, before anything is written.
 void run_gemm_batch(Engine& engine, const GemmBatch& batch);
 
 }  // namespace headlight::ops

@@ -71,6 +71,33 @@ std::int64_t gemm_scratch_floats(Isa isa, std::int64_t m, std::int64_t n, std::i
   return kernels::gemm_kernels(isa).scratch_floats(block);
 }
 
+std::size_t gemm_batch_bytes(const Engine& engine, const GemmBatch& batch) noexcept {
+  if (batch.count == 0 || batch.product.rows == 0 || batch.product.columns == 0) return 0;
+  const GemmSplit split = split_gemm(kernels::gemm_kernels(engine.isa()), engine.threads(), batch.count, batch.product);
+  const int lanes = runtime::lanes_for(engine, split.tasks, split.nanoseconds);
+  return static_cast<std::size_t>(split.packed_floats + split.scratch_floats * lanes) * sizeof(float);
+}
+
+void pack_matrix(Engine& engine, const float* b, std::int64_t b_stride, GemmLayout layout, std::int64_t rows,
+                 std::int64_t columns, float* packed) noexcept {
+  if (rows == 0) return;  // the columns may be too many to count bytes
+  const kernels::GemmKernels& kernels = kernels::gemm_kernels(engine.isa());
+  const std::int64_t width = kernels.panel_width;
+  const std::int64_t panels = (columns + width - 1) / width;
+  const std::int64_t row = (columns + kernels.lanes - 1) / kernels.lanes * kernels.lanes;
+  const std::int64_t depth_block = kernels.depth_block(rows);
+  const int lanes = runtime::lanes_for(engine, panels, static_cast<double>(row) * static_cast<double>(rows));
+  runtime::parallel_for(engine, panels, lanes, [&](std::int64_t panel, int) noexcept {
+    const std::int64_t column = panel * width;
+    for (std::int64_t first = 0; first < rows; first += depth_block) {
+      const std::int64_t depth = std::min(depth_block, rows - first);
+      const float* from = b + (layout == GemmLayout::columns ? column * b_stride + first : first * b_stride + column);
+      kernels.pack_panel(from, b_stride, layout, depth, std::min(width, columns - column),
+                         packed + first * row + column * depth);
+    }
+  });
+}
+
 void run_gemm_batch(Engine& engine, const GemmBatch& batch) {
   GemmBlock product = batch.product;
   if (batch.count == 0 || product.rows == 0 || product.columns == 0) return;
@@ -82,9 +109,17 @@ void run_gemm_batch(Engine& engine, const GemmBatch& batch) {
   const int lanes = runtime::lanes_for(engine, split.tasks, split.nanoseconds);
   std::optional<runtime::Scratch> scratch;
   float* memory = nullptr;
-  if (split.scratch_floats > 0) {
-    scratch.emplace(engine, static_cast<std::size_t>(split.scratch_floats * lanes) * sizeof(float), "gemm");
+  const std::int64_t floats = split.packed_floats + split.scratch_floats * lanes;
+  if (floats > 0) {
+    scratch.emplace(engine, static_cast<std::size_t>(floats) * sizeof(float), "gemm");
     memory = reinterpret_cast<float*>(scratch->data());
+  }
+  if (split.packed_floats > 0) {
+    pack_matrix(engine, product.b, product.b_stride, product.b_layout, product.depth, product.columns, memory);
+    product.b_layout = GemmLayout::panels;
+    product.b = memory;
+    product.b_stride = product.columns;
+    memory += split.packed_floats;
   }
 
   const std::int64_t blocks_each = split.row_blocks * split.column_blocks;

@@ -2,15 +2,23 @@
 
 #include <algorithm>
 
+#include "simd/integers.h"
+
 namespace headlight::ops {
 namespace {
 
 // Sixteen tiles of rows (144 on AVX-512): with 768 of K they take 432 KiB of the second-level cache, and a panel 144.
 constexpr std::int64_t kTilesPerBlock = 16;
-// A block that packs its own panels of B does it once for all its rows; 42 tiles make that 3 % of the work.
+// A block that packs its own panels of B does it once for all its rows; 42 tiles make that 3 % of the work. With more
+// rows B is packed as a whole first, into scratch memory, and read as a PackedMatrix is. (Share of the peak, Intel:
+// 2304 × 768 × 1024 with a transposed A 74 % with panels packed seven times, 81 % so; 1024 × 768 × 2304 81 % and 85 %.)
 constexpr std::int64_t kTilesPerPackingBlock = 42;
-// A block that turns a transposed A over does it for all its columns; eight panels make that some 5 % of the work.
-constexpr std::int64_t kPanelsPerTurn = 8;
+// Of a larger B no copy is made: 64 MiB.
+constexpr std::int64_t kMostPackedFloats = std::int64_t{16} << 20;
+// A block that turns a transposed A over does it for all its columns: as many as leave the threads enough tasks. Eight
+// panels make that some 5 % of the work, 64 less than 1 %. (768 × 3072 × 682: 83 % of the peak with 32, 84 % with 64.)
+constexpr std::int64_t kLeastPanelsPerTurn = 8;
+constexpr std::int64_t kMostPanelsPerTurn = 64;
 // So many tasks a thread that all end together, and no more: a task whose panels lie side by side fetches the next one
 // while it computes, and only its first comes unannounced. With one panel each, half of what two threads fetched early
 // was for the other. Products of 16 rows whose B comes from memory, two threads: 322 µs with one panel each, 291 with
@@ -24,8 +32,6 @@ constexpr std::int64_t kRowsPerThread = 48;
 // Multiply-adds that are worth handing out: a microsecond or two, some thirty times the cost of doing so.
 constexpr double kGrain = 2e5;
 
-constexpr std::int64_t divide_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
-
 }  // namespace
 
 GemmSplit split_gemm(const kernels::GemmKernels& kernels, int threads, std::int64_t batch,
@@ -36,16 +42,25 @@ GemmSplit split_gemm(const kernels::GemmKernels& kernels, int threads, std::int6
   const std::int64_t k = product.depth;
   const std::int64_t panels = divide_up(n, kernels.panel_width);
   const std::int64_t tiles = divide_up(m, kernels.tile_rows);
-  const bool packs = product.b_layout == kernels::GemmLayout::columns ||
-                     (product.b_layout == kernels::GemmLayout::rows && tiles > kernels.in_place_tiles);
+  bool packs = product.b_layout == kernels::GemmLayout::columns ||
+               (product.b_layout == kernels::GemmLayout::rows && tiles > kernels.in_place_tiles);
+  kernels::GemmBlock block = product;
+  // Whether all of B is packed at once, asked without a product that a shape without memory behind it would overflow.
+  const std::int64_t width = round_up(n, kernels.lanes);
+  if (packs && batch == 1 && tiles > kTilesPerPackingBlock &&
+      k <= kMostPackedFloats / std::max(width, std::int64_t{1})) {
+    split.packed_floats = round_up(width * k, 32);
+    block.b_layout = kernels::GemmLayout::panels;
+    packs = false;
+  }
   split.row_blocks = divide_up(tiles, packs ? kTilesPerPackingBlock : kTilesPerBlock);
   const std::int64_t rows_per_thread = packs ? kTilesPerPackingBlock * kernels.tile_rows : kRowsPerThread;
   split.row_groups = batch == 1 && m >= rows_per_thread * threads ? threads : 1;
-  split.row_blocks = divide_up(split.row_blocks, split.row_groups) * split.row_groups;
-  std::int64_t panels_each =
-      std::clamp(batch * split.row_blocks * panels / (kTasksPerThread * threads), std::int64_t{1}, kMaxPanels);
-  if (product.a_depth_stride != 1) panels_each = std::max(panels_each, kPanelsPerTurn);
-  if (m < kernels.tile_rows) panels_each = divide_up(panels_each, 4) * 4;  // few rows go over four panels at once
+  split.row_blocks = round_up(split.row_blocks, split.row_groups);
+  const std::int64_t enough = batch * split.row_blocks * panels / (kTasksPerThread * threads);
+  std::int64_t panels_each = std::clamp(enough, std::int64_t{1}, kMaxPanels);
+  if (product.a_depth_stride != 1) panels_each = std::clamp(enough, kLeastPanelsPerTurn, kMostPanelsPerTurn);
+  if (m < kernels.tile_rows) panels_each = round_up(panels_each, 4);  // few rows go over four panels at once
   split.columns_each = panels_each * kernels.panel_width;
   split.column_blocks = divide_up(panels, panels_each);
   // Whichever reads fewer bytes again: all of B for each block of rows, or all of A for each block of columns.
@@ -59,7 +74,6 @@ GemmSplit split_gemm(const kernels::GemmKernels& kernels, int threads, std::int6
       std::clamp(static_cast<std::int64_t>(kGrain / work), std::int64_t{1}, std::max(blocks, std::int64_t{1}));
   split.tasks = divide_up(blocks, split.grain);
 
-  kernels::GemmBlock block = product;
   block.rows = rows;
   std::int64_t floats = 0;
   for (const std::int64_t columns :
@@ -67,7 +81,7 @@ GemmSplit split_gemm(const kernels::GemmKernels& kernels, int threads, std::int6
     block.columns = columns;
     floats = std::max(floats, kernels.scratch_floats(block));
   }
-  split.scratch_floats = divide_up(floats, 32) * 32;
+  split.scratch_floats = round_up(floats, 32);
 
   // Two multiply-add pipes at some 4 GHz, and B read once at 20 bytes a nanosecond.
   split.nanoseconds = work * static_cast<double>(blocks) / (8.0 * kernels.lanes) +

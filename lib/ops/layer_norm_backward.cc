@@ -91,7 +91,7 @@ void layer_norm_backward(Engine& engine, View<const float, 2> x, View<const floa
   }
   const std::array<float*, 2> sums = {wants_weight ? gradients.weight.data() : nullptr,
                                       wants_bias ? gradients.bias.data() : nullptr};
-  ops::add_sums_over_rows(engine, x.extent(0), columns, nanoseconds_per_row, sums,
+  ops::add_sums_over_rows(engine, kName, x.extent(0), columns, nanoseconds_per_row, sums,
                           [&](std::int64_t first, std::int64_t rows, const std::array<float*, 2>& partial) {
                             compute(first, rows, partial[0], partial[1]);
                           });

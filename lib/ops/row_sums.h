@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <string_view>
 
 #include "kernels/kernels.h"
 #include "runtime/parallel.h"
@@ -24,19 +25,29 @@ struct RowRuns {
   std::int64_t length;
 };
 
+// Between the partial sums of two runs.
+constexpr std::int64_t sums_distance(std::int64_t columns) noexcept { return (columns + 31) / 32 * 32; }
+
+// Bytes of scratch that add_sums_over_rows() takes for so many sums.
+inline std::size_t row_sums_bytes(std::int64_t rows, std::int64_t columns, std::int64_t sums) noexcept {
+  runtime::ScratchLayout layout;
+  for (std::int64_t s = 0; s < sums; ++s) layout.add<float>(RowRuns(rows).count(), sums_distance(columns));
+  return layout.bytes();
+}
+
 // For each of several sums [columns], null where not wanted: sums[j] += Σ over runs, ascending, of the partial sums
-// that `sum_run(first row, rows, partials)` adds to zeros.
+// that `sum_run(first row, rows, partials)` adds to zeros. Throws OutOfMemory in the name of `operation`.
 template <std::size_t kSums, class Function>
-void add_sums_over_rows(Engine& engine, std::int64_t rows, std::int64_t columns, double nanoseconds_per_row,
-                        const std::array<float*, kSums>& sums, Function sum_run) {
+void add_sums_over_rows(Engine& engine, std::string_view operation, std::int64_t rows, std::int64_t columns,
+                        double nanoseconds_per_row, const std::array<float*, kSums>& sums, Function sum_run) {
   const RowRuns runs(rows);
-  const std::int64_t distance = (columns + 31) / 32 * 32;
+  const std::int64_t distance = sums_distance(columns);
   runtime::ScratchLayout layout;
   std::array<std::size_t, kSums> offsets{};
   for (std::size_t s = 0; s < kSums; ++s) {
     if (sums[s] != nullptr) offsets[s] = layout.add<float>(runs.count(), distance);
   }
-  const runtime::Scratch scratch(engine, layout.bytes());
+  const runtime::Scratch scratch(engine, layout.bytes(), operation);
   const auto partial_of = [&](std::size_t s, std::int64_t run) {
     return reinterpret_cast<float*>(scratch.data() + offsets[s]) + run * distance;
   };

@@ -52,6 +52,46 @@ inline double jensen_shannon(View<const double, 2> a, View<const double, 2> b) {
   return sum / static_cast<double>(a.extent(0));
 }
 
+// Where the weight of rows [R, L] lies, row r being that of tokens[r]: means over the rows.
+struct Places {
+  // Shares of rows with one largest weight, and it is there.
+  double peaks_previous = 0, peaks_next = 0, peaks_itself = 0, peaks_first = 0, peaks_separator = 0;
+  // Weight on token 0, on the other separators, within `reach` tokens; and how much of the first two together and of
+  // the third there would be if all weights were equal.
+  double weight_first = 0, weight_separators = 0, weight_local = 0, even_no_op = 0, even_local = 0;
+  std::vector<double> profile;  // weight at j − i = −far … far
+};
+inline Places places(View<const double, 2> weights, std::span<const std::int64_t> tokens,
+                     std::span<const std::int64_t> separators, std::int64_t reach, std::int64_t far) {
+  Places sums;
+  sums.profile.resize(static_cast<std::size_t>(2 * far + 1));
+  const auto rows = static_cast<double>(weights.extent(0)), length = static_cast<double>(weights.extent(1));
+  const auto is_separator = [&](std::int64_t j) {
+    return std::find(separators.begin(), separators.end(), j) != separators.end();
+  };
+  for (std::int64_t r = 0; r < weights.extent(0); ++r) {
+    const std::int64_t i = tokens[static_cast<std::size_t>(r)];
+    for (std::int64_t j = 0; j < weights.extent(1); ++j) {
+      const double weight = weights(r, j) / rows, even = 1 / length / rows;
+      bool is_largest = weights.extent(1) > 1;
+      for (std::int64_t k = 0; k < weights.extent(1); ++k)
+        is_largest = is_largest && (k == j || weights(r, k) < weights(r, j));
+      if (is_largest && j == i - 1) sums.peaks_previous += 1 / rows;
+      if (is_largest && j == i + 1) sums.peaks_next += 1 / rows;
+      if (is_largest && j == i) sums.peaks_itself += 1 / rows;
+      if (is_largest && j == 0) sums.peaks_first += 1 / rows;
+      if (is_largest && is_separator(j)) sums.peaks_separator += 1 / rows;
+      if (j == 0) sums.weight_first += weight;
+      if (j != 0 && is_separator(j)) sums.weight_separators += weight;
+      if (j == 0 || is_separator(j)) sums.even_no_op += even;
+      if (std::abs(j - i) <= reach) sums.weight_local += weight;
+      if (std::abs(j - i) <= reach) sums.even_local += even;
+      if (std::abs(j - i) <= far) sums.profile[static_cast<std::size_t>(j - i + far)] += weight;
+    }
+  }
+  return sums;
+}
+
 // x xᵀ, [n, n].
 inline Tensor<double, 2> linear_kernel(View<const double, 2> x) {
   Tensor<double, 2> kernel({x.extent(0), x.extent(0)});
@@ -201,6 +241,27 @@ inline std::vector<double> cosines_of_angles(View<const double, 2> a, View<const
     }
   }
   return singular_values(std::move(product));
+}
+
+// The mean of cos² of those angles.
+inline double subspace_overlap(View<const double, 2> a, View<const double, 2> b) {
+  double squares = 0;
+  const std::vector<double> cosines = cosines_of_angles(a, b);
+  for (const double cosine : cosines) squares += cosine * cosine;
+  return squares / static_cast<double>(cosines.size());
+}
+
+// The CKA of pairs of different heads, each [N, D] of x [N, H·D], summed.
+inline double similarity_penalty(View<const double, 2> x, std::int64_t heads) {
+  const std::int64_t head_dim = x.extent(1) / heads;
+  const auto head = [&](std::int64_t h) {
+    return View<const double, 2>(x.data + h * head_dim, {x.extent(0), head_dim}, x.strides);
+  };
+  double penalty = 0;
+  for (std::int64_t a = 0; a < heads; ++a) {
+    for (std::int64_t b = 0; b < heads; ++b) penalty += a == b ? 0 : cka(head(a), head(b));
+  }
+  return penalty;
 }
 
 // Rows of w, [H, K], are heads: ‖ŵŵᵀ − I‖²_F.

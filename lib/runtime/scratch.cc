@@ -5,17 +5,19 @@
 #include <functional>
 #include <memory>
 #include <new>
+#include <optional>
 #include <vector>
 
 #include "headlight/out_of_memory.h"
 #include "runtime/engine_state.h"
 #include "runtime/parallel.h"
+#include "runtime/slot_choice.h"
 
 namespace headlight::runtime {
 namespace {
 
-// No alignment to huge pages and no madvise: the blocks that operations ask for are some hundred KiB (0.4 MiB for a
-// gemm of 2048³), and where one reaches 2 MiB the pages are touched first once only.
+// No alignment to huge pages and no madvise: the blocks that operations ask for are some hundred KiB, or panels that
+// are written and read from end to end, and where one reaches 2 MiB the pages are touched first once only.
 std::byte* allocate(std::size_t bytes) {
   // libstdc++ rounds the size up to the alignment without looking whether that wraps around.
   if (bytes > PTRDIFF_MAX) throw std::bad_alloc();
@@ -56,38 +58,28 @@ void ScratchPool::give_back(const Block& block) noexcept {
 
 int ScratchPool::claim(std::size_t bytes) noexcept {
   for (;;) {
-    int best = kNoSlot;
-    std::size_t best_capacity = 0;
     const int touched = touched_.load(std::memory_order_relaxed);
-    const int candidates = std::min(touched + 1, kSlots);
-    for (int index = 0; index < candidates; ++index) {
-      const Slot& slot = slots_[static_cast<std::size_t>(index)];
-      if (slot.borrowed.load(std::memory_order_relaxed)) continue;
-      const std::size_t capacity = slot.capacity.load(std::memory_order_relaxed);
-      const bool fits = capacity >= bytes;
-      const bool best_fits = best_capacity >= bytes;
-      const bool better = fits == best_fits ? (fits ? capacity < best_capacity : capacity > best_capacity) : fits;
-      if (best == kNoSlot || better) {
-        best = index;
-        best_capacity = capacity;
-      }
-    }
-    if (best == kNoSlot) return kNoSlot;
-    Slot& slot = slots_[static_cast<std::size_t>(best)];
+    const SlotChoice best =
+        choose_slot(std::min(touched + 1, kSlots), bytes, [&](int index) -> std::optional<std::size_t> {
+          const Slot& slot = slots_[static_cast<std::size_t>(index)];
+          if (slot.borrowed.load(std::memory_order_relaxed)) return std::nullopt;
+          return slot.capacity.load(std::memory_order_relaxed);
+        });
+    if (best.index < 0) return kNoSlot;
+    Slot& slot = slots_[static_cast<std::size_t>(best.index)];
     if (slot.borrowed.exchange(true, std::memory_order_acquire)) continue;
-    if (slot.capacity.load(std::memory_order_relaxed) == best_capacity) {
+    if (slot.capacity.load(std::memory_order_relaxed) == best.capacity) {
       // Whoever first borrows the slot behind the last touched one moves the mark; both fail only when another has.
-      if (best == touched) touched_.store(touched + 1, std::memory_order_relaxed);
-      return best;
+      if (best.index == touched) touched_.store(touched + 1, std::memory_order_relaxed);
+      return best.index;
     }
     slot.borrowed.store(false, std::memory_order_release);
   }
 }
 
 void ScratchPool::grow(Slot& slot, std::size_t bytes) {
-  constexpr std::size_t kPage = 4096;
   clear(slot);
-  const std::size_t rounded = bytes > PTRDIFF_MAX ? bytes : (bytes + kPage - 1) / kPage * kPage;
+  const std::size_t rounded = slot_capacity(bytes);
   slot.data = allocate(rounded);
   slot.capacity.store(rounded, std::memory_order_relaxed);
 }
@@ -129,7 +121,7 @@ void reserve_scratch(Engine& engine, const std::size_t* sizes, std::size_t count
   std::vector<std::size_t> sorted(sizes, sizes + count);
   std::sort(sorted.begin(), sorted.end(), std::greater<>());
   std::vector<std::unique_ptr<Scratch>> held;
-  for (const std::size_t size : sorted) held.push_back(std::make_unique<Scratch>(engine, size));
+  for (const std::size_t size : sorted) held.push_back(std::make_unique<Scratch>(engine, size, "reserve"));
 }
 
 }  // namespace headlight::runtime

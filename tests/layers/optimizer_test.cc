@@ -142,6 +142,16 @@ TEST_P(OptimizerTest, TakesNoStepAlongGradientsThatAreNotFinite) {
       EXPECT_TRUE(same_bits(numbers.values[p], start.values[p])) << p;
     }
   }
+  // Nor where the parameter has no name.
+  Numbers nameless(5);
+  std::vector<Parameter> parameters = nameless.parameters();
+  parameters[2].name = "";
+  nameless.gradients[2](3) = std::nanf("");
+  Sgd without_name(parameters);
+  const StepReport report = without_name.step(engine, {});
+  EXPECT_FALSE(report.taken());
+  EXPECT_EQ(report.non_finite, "");
+  EXPECT_TRUE(same_bits(nameless.values[2], Numbers(5).values[2]));
   // A gradient whose square no float holds is no infinity.
   Numbers numbers(5);
   Sgd sgd(numbers.parameters());

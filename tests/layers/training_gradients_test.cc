@@ -137,6 +137,50 @@ TEST_P(TrainingGradientsTest, MultiHeadAttention) {
   }
 }
 
+// Of an additive mask, summed over the axes on which it is broadcast, whatever is kept.
+TEST_P(TrainingGradientsTest, TheBiasOfAttention) {
+  Engine engine(options());
+  Random random(5);
+  MultiHeadAttention layer({.width = 12, .heads = 4, .key_value_heads = 2, .dropout = 0.2f});
+  randomize(layer, random);
+  layer.set_training(true);
+  const auto query = random.normal_tensor<3>({2, 5, 12}), memory = random.normal_tensor<3>({2, 7, 12});
+  const auto weights = random.normal_tensor<3>(query.shape());
+  const Tensor<double, 3> twin_query = converted<double>(query), twin_memory = converted<double>(memory),
+                          twin_weights = converted<double>(weights);
+  TwinWeights<double> twin(layer.weights());
+  // The twin takes its bias in float32, so it stands on a grid that floats hold exactly, and so do its steps.
+  constexpr double kGrid = 1.0 / 1024;
+  for (const std::array<std::int64_t, 4>& shape :
+       {std::array<std::int64_t, 4>{2, 4, 5, 7}, {1, 4, 1, 7}, {2, 1, 5, 7}, {1, 1, 1, 7}}) {
+    Tensor<float, 4> bias(shape), bias_gradient(shape);
+    for (float& element : bias) element = static_cast<float>(static_cast<double>(random.integer(-1500, 1500)) * kGrid);
+    Tensor<double, 4> twin_bias = converted<double>(bias);
+    const TrainingStep step = {.seed = random.next(), .step = 3};
+    AttentionOptions attention = {.window = {.left = 2, .right = 4}, .bias = bias};
+    const auto loss = [&] {
+      Tensor<double, 3> out(query.shape());
+      Tensor<float, 4> moved(shape);
+      std::transform(twin_bias.begin(), twin_bias.end(), moved.begin(), [](double x) { return static_cast<float>(x); });
+      AttentionOptions dropping = attention;
+      dropping.bias = moved;
+      dropping.dropout = step.dropout(0.2f, 0);
+      reference::multi_head_attention<double>(twin.attention("", 4, 2, Merge::concatenate), twin_query, twin_memory,
+                                              twin_memory, out, dropping);
+      return weighted_sum(out, twin_weights);
+    };
+    for (const Checkpoint checkpoint : {Checkpoint::keep_linear, Checkpoint::layer_input, Checkpoint::unfused}) {
+      Tensor<float, 3> out(query.shape());
+      SavedState saved(checkpoint);
+      layer.forward(engine, query, memory, memory, out, saved, step, attention);
+      std::fill(bias_gradient.begin(), bias_gradient.end(), 7.0f);
+      layer.backward(engine, query, memory, memory, saved, weights, {.bias = bias_gradient});
+      EXPECT_TRUE(gradient_agrees(twin_bias, bias_gradient, loss, {.step = kGrid, .tolerance = 5e-5, .places = 60}))
+          << static_cast<int>(checkpoint);
+    }
+  }
+}
+
 TEST_P(TrainingGradientsTest, EveryMerge) {
   for (const Merge merge :
        {Merge::average, Merge::weighted, Merge::weighted_by_input, Merge::gated_by_head, Merge::gated_by_element}) {

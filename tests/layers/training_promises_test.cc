@@ -1,4 +1,7 @@
 // What training promises beside its gradients: the same bits whatever the threads and whatever is kept, no allocation.
+#include <cmath>
+#include <string>
+
 #include "headlight/optimizer.h"
 #include "layers/encoder_twin.h"
 #include "layers/training_fixture.h"
@@ -250,6 +253,20 @@ TEST_P(TrainingPromisesTest, StepsDrawTheirOwnNumbersAndGradientsAddUp) {
   for (const float gradient : parameters[0].gradient) EXPECT_EQ(gradient, 0.0f);
   layer.set_training(false);
   EXPECT_TRUE(layer.parameters()[0].gradient.empty());
+}
+
+TEST(TrainingArguments, ADropoutIsAProbabilityBelowOne) {
+  for (const float bad : {-0.1f, 1.0f, std::nanf("")}) {
+    const auto refused = [&](const auto& make, const std::string& layer) {
+      EXPECT_NE(refusal(make).find(layer + ": dropout is "), std::string::npos) << refusal(make);
+    };
+    refused([&] { MultiHeadAttention({.width = 8, .heads = 2, .dropout = bad}); }, "MultiHeadAttention");
+    refused([&] { FeedForward({.width = 8, .hidden_width = 8, .dropout = bad}); }, "FeedForward");
+    refused([&] { TransformerEncoderLayer({.width = 8, .heads = 2, .dropout = bad}); }, "TransformerEncoderLayer");
+    refused([&] { TransformerDecoderLayer({.width = 8, .heads = 2, .dropout = bad}); }, "TransformerDecoderLayer");
+    refused([&] { Encoder({.vocabulary = 2, .max_positions = 2, .width = 8, .layers = 0, .dropout = bad}); },
+            "Encoder");
+  }
 }
 
 TEST(TrainingArguments, AreNamedWhenTheyAreWrong) {

@@ -224,6 +224,24 @@ TEST(AttentionBackwardArguments, AreRefusedByName) {
   EXPECT_NE(refused({.key = problem.in.key}).find("gradients.key"), std::string::npos);
   EXPECT_NE(refused({.query = problem.out_gradient}).find("gradients.query"), std::string::npos);
   EXPECT_NE(refused({.query = problem.out, .accumulate = true}).find("accumulate"), std::string::npos);
+  Tensor<float, 4> too_wide({2, 6, 2, 9});
+  EXPECT_EQ(refused({.value = too_wide}),
+            "attention_backward: gradients.value has shape [2, 6, 2, 9], expected [2, 6, 2, 8] (the shape of value)");
+  Problem biased(AttentionCase::parse("seed=1 B=2 Lq=5 Lk=6 Hq=4 Hkv=2 D=8 Dv=8 bias=1,4,5,6"));
+  biased.forward(engine);
+  Tensor<float, 4> short_bias({1, 4, 5, 5});
+  EXPECT_EQ(test::refusal([&] { biased.backward(engine, {.bias = short_bias}); }),
+            "attention_backward: gradients.bias has shape [1, 4, 5, 5], expected [1, 4, 5, 6] (the shape of bias)");
+  for (const float bad : {-0.1f, 1.0f, std::nanf("")}) {
+    problem.in.options.dropout.probability = bad;
+    EXPECT_NE(refused({.key = gradients.key}).find("attention_backward: dropout.probability is"), std::string::npos);
+  }
+  problem.in.options.dropout.probability = 0;
+  EXPECT_EQ(test::refusal([&] {
+              attention_backward(engine, problem.in.query, problem.in.key, problem.in.value, problem.out,
+                                 problem.log_sum_exp, wrong, {.key = gradients.key});
+            }),
+            "attention_backward: out_gradient has shape [2, 5, 4, 7], expected [2, 5, 4, 8] ([B, Lq, Hq, Dv])");
   Tensor<float, 3> rows({2, 4, 6});
   EXPECT_NE(test::refusal([&] {
               attention_backward(engine, problem.in.query, problem.in.key, problem.in.value, problem.out, rows,

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <vector>
 
 #include "gtest/gtest.h"
 #include "support/attention_gradients.h"
@@ -82,7 +83,14 @@ TEST_P(AttentionBackwardTest, SeveralBlocksOfRowsAndKeys) {
        {"seed=1 B=1 Lq=500 Lk=500 Hq=2 Hkv=1 D=16 Dv=16 causal=top-left dropout=0.25",
         "seed=2 B=1 Lq=300 Lk=900 Hq=1 Hkv=1 D=8 Dv=24 causal=bottom-right window=550,-1",
         "seed=3 B=1 Lq=600 Lk=600 Hq=1 Hkv=1 D=8 Dv=8 chunk=250 dropout=0.5",
-        "seed=4 B=1 Lq=640 Lk=640 Hq=1 Hkv=1 D=8 Dv=8 query_offsets=0,3,403,404,640 dropout=0.125"}) {
+        "seed=4 B=1 Lq=640 Lk=640 Hq=1 Hkv=1 D=8 Dv=8 query_offsets=0,3,403,404,640 dropout=0.125",
+        "seed=5 B=1 Lq=120 Lk=900 Hq=2 Hkv=1 D=8 Dv=8 mask=1,2,120,900 mask_means=ignore bias=1,2,120,900",
+        "seed=6 B=2 Lq=110 Lk=850 Hq=2 Hkv=2 D=9 Dv=7 key_lengths=849,390 bias=1,1,1,850 dropout=0.25",
+        "seed=7 B=2 Lq=230 Lk=800 Hq=2 Hkv=1 D=8 Dv=8 causal=bottom-right query_lengths=229,101 key_lengths=800,500 "
+        "mask=2,1,1,800 mask_means=attend bias=2,2,230,1",
+        "seed=8 B=1 Lq=60 Lk=500 Hq=2 Hkv=1 D=80 Dv=70 mask=1,1,60,500 mask_means=attend bias=1,1,60,500 dropout=0.5",
+        "seed=9 B=1 Lq=100 Lk=1210 Hq=2 Hkv=1 D=8 Dv=8 query_offsets=0,40,45,100 key_offsets=0,410,411,1210 "
+        "bias=1,1,100,1210 bias_has_infinities=1 dropout=0.25"}) {
     expect_close(engine, AttentionCase::parse(line));
   }
 }
@@ -207,6 +215,50 @@ TEST_P(AttentionBackwardTest, UnfusedRefusesProbabilitiesThatDoNotFit) {
             "([B, Hq, R, Lk])");
   options.probabilities.per_head = {gradients.key.data(), {1, 1, 7, 9}};
   EXPECT_EQ(words(), "attention_unfused_backward: gradients.key overlaps probabilities.per_head in memory");
+}
+
+// One row for all queries, one head's for all: an input may repeat itself.
+TEST_P(AttentionBackwardTest, TheOutGradientMayBeBroadcast) {
+  Engine engine(options());
+  const AttentionCase c = AttentionCase::parse("seed=4 B=2 Lq=7 Lk=9 Hq=2 Hkv=2 D=8 Dv=5");
+  const AttentionInputs in(c);
+  const std::vector<float> row = {0.5f, -1.0f, 2.0f, 0.25f, 3.0f};
+  Tensor<float, 4> written({2, 7, 2, 5});
+  for (std::size_t i = 0; i < static_cast<std::size_t>(written.size()); ++i) written.data()[i] = row[i % row.size()];
+  GradientTensors<float> expected(in), gradients(in);
+  attention_unfused_backward(engine, in.query, in.key, in.value, written, expected.asked<AttentionGradients>(),
+                             in.options);
+  attention_unfused_backward(engine, in.query, in.key, in.value, {row.data(), {2, 7, 2, 5}, {0, 0, 0, 1}},
+                             gradients.asked<AttentionGradients>(), in.options);
+  EXPECT_TRUE(same_bits(gradients.query, expected.query) && same_bits(gradients.key, expected.key) &&
+              same_bits(gradients.value, expected.value));
+  const Tensor<float, 4> wrong({2, 7, 2, 4});
+  EXPECT_EQ(test::refusal([&] {
+              attention_unfused_backward(engine, in.query, in.key, in.value, wrong,
+                                         gradients.asked<AttentionGradients>(), in.options);
+            }),
+            "attention_unfused_backward: out_gradient has shape [2, 7, 2, 4], expected [2, 7, 2, 5] ([B, Lq, Hq, Dv])");
+}
+
+// However short each of them is, many sequences are work for all threads: each has a lane of scratch memory.
+TEST_P(AttentionBackwardTest, UnfusedSharesPackedSequences) {
+  constexpr std::int64_t kSequences = 400, kLength = 40;
+  const Tensor<float, 4> x({1, kSequences * kLength, 4, 16});
+  Tensor<float, 4> y(x.shape());
+  std::vector<std::int64_t> offsets;
+  for (std::int64_t s = 0; s <= kSequences; ++s) offsets.push_back(s * kLength);
+  const AttentionOptions packed = {.query_offsets = offsets};
+  const auto bytes = [&](int threads, bool backward) {
+    Engine engine(options(threads));
+    if (backward) {
+      attention_unfused_backward(engine, x, x, x, x, {.query = y}, packed);
+    } else {
+      attention_unfused(engine, x, x, x, y, packed);
+    }
+    return engine.scratch_bytes();
+  };
+  EXPECT_GT(bytes(2, false), bytes(1, false));
+  EXPECT_GT(bytes(2, true), bytes(1, true));
 }
 
 HEADLIGHT_ON_EVERY_ISA(AttentionBackwardTest);

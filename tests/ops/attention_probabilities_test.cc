@@ -154,6 +154,23 @@ TEST_P(AttentionProbabilitiesTest, OwnKeysAreTheColumnsOfTheRowsSequence) {
   }
 }
 
+// The mean over no heads is written, and is no NaN.
+TEST_P(AttentionProbabilitiesTest, NoHeadsLookNowhere) {
+  Engine engine(options());
+  for (const std::int64_t key_value_heads : {0, 2}) {
+    const Tensor<float, 4> query({2, 5, 0, 8}), key({2, 7, key_value_heads, 8});
+    Tensor<float, 4> out({2, 5, 0, 8});
+    for (auto* const attend : {&attention, &attention_unfused}) {
+      Tensor<float, 3> averaged({2, 5, 7});
+      for (float& element : averaged) element = 1e30f;
+      AttentionOptions given;
+      given.probabilities.averaged = averaged;
+      attend(engine, query, key, key, out, given);
+      for (const float element : averaged) EXPECT_EQ(element, 0.0f);
+    }
+  }
+}
+
 HEADLIGHT_ON_EVERY_ISA(AttentionProbabilitiesTest);
 
 }  // namespace

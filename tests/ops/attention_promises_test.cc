@@ -371,6 +371,44 @@ TEST_P(AttentionPromises, ScratchDoesNotGrowWithTheLength) {
   }
 }
 
+// What asking for probabilities takes beside the rows themselves grows with the rows asked for, not with the queries.
+TEST_P(AttentionPromises, RowsAskedForTakeMemoryInProportion) {
+  constexpr std::int64_t kLength = 500, kHeads = 12, kDim = 16;
+  test::Random random(11);
+  const auto query = random.normal_tensor<4>({1, kLength, kHeads, kDim});
+  Tensor<float, 4> out(query.shape());
+  const auto scratch = [&](const std::vector<std::int64_t>& rows, Tensor<float, 4>* found) {
+    Engine engine(options(1));
+    AttentionOptions asked;
+    if (found != nullptr) asked.probabilities = {.per_head = found->view(), .rows = rows};
+    attention(engine, query, query, query, out, asked);
+    const AttentionShape shape{1, kLength, kLength, kHeads, kHeads, kDim, kDim};
+    EXPECT_LE(engine.scratch_bytes(), workspace_bytes(engine, shape) + 4096) << rows.size() << " rows";
+    return static_cast<std::int64_t>(engine.scratch_bytes());
+  };
+  const std::int64_t without = scratch({}, nullptr);
+  std::vector<std::int64_t> every(kLength);
+  for (std::size_t i = 0; i < every.size(); ++i) every[i] = static_cast<std::int64_t>(i) * 7 % kLength;
+  Tensor<float, 4> all({1, kHeads, kLength, kLength});
+  scratch(every, &all);
+  // What a lane needs for a block of keys, whatever is asked for: at most what keys and values of a block take.
+  std::int64_t of_lane = 256 << 10;
+  for (const std::int64_t count : {1, 2, 10, 100, 400}) {
+    const std::vector<std::int64_t> rows(every.begin(), every.begin() + count);
+    Tensor<float, 4> some({1, kHeads, count, kLength});
+    const std::int64_t more = scratch(rows, &some) - without;
+    // Two floats a row and head, and the row's number; a block of the pool is a few pages more.
+    EXPECT_LE(more, of_lane + count * (8 * kHeads + 8) + (16 << 10)) << count << " rows";
+    if (count == 1) of_lane = more;
+    // One row does not already take what many do.
+    if (count == 400) {
+      EXPECT_GE(more - of_lane, (count - 1) * 8 * kHeads - (16 << 10));
+    }
+    const View<const float, 4> same(all.data(), some.shape(), {0, kLength * kLength, kLength, 1});
+    EXPECT_TRUE(test::same_bits(some.view(), same));
+  }
+}
+
 HEADLIGHT_ON_EVERY_ISA(AttentionPromises);
 
 }  // namespace

@@ -3,9 +3,12 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <map>
+#include <string>
 #include <utility>
 #include <vector>
 
+#include "ops/attention_plan.h"
 #include "support/attention_case.h"
 #include "support/attention_results.h"
 #include "support/attention_routes.h"
@@ -78,19 +81,39 @@ void check(const test::Route& route, const test::AttentionCase& c, const test::A
                                                   truth.probabilities.view()));
 }
 
+// Every route against the truth.
+void check_all(const test::AttentionCase& c) {
+  SCOPED_TRACE(c.line());
+  const test::AttentionInputs in(c);
+  const auto plain = test::plain_results<float>(c, in);
+  const auto truth = test::plain_results<double>(c, in);
+  const test::AttentionYardsticks yardsticks(c, in, truth);
+  for (const test::Route& route : test::engine_routes()) check(route, c, in, plain, truth, yardsticks);
+}
+
 TEST(AttentionRandomTest, ErrsAtMostTwiceAsMuchAsThePlainComputation) {
   const auto longest = test::count<std::int64_t>(300, 60);
-  const auto routes = test::engine_routes();
-  for (std::uint64_t seed = 1; seed <= test::count<std::uint64_t>(200, 40); ++seed) {
-    const test::AttentionCase c = test::random_attention_case(seed, longest);
-    SCOPED_TRACE(c.line());
-    const test::AttentionInputs in(c);
-    const auto plain = test::plain_results<float>(c, in);
-    const auto truth = test::plain_results<double>(c, in);
-    const test::AttentionYardsticks yardsticks(c, in, truth);
-    for (const test::Route& route : routes) check(route, c, in, plain, truth, yardsticks);
-    if (HasFailure()) return;
+  for (std::uint64_t seed = 1; seed <= test::count<std::uint64_t>(200, 40) && !HasFailure(); ++seed) {
+    check_all(test::random_attention_case(seed, longest));
   }
+}
+
+std::int64_t key_block(std::int64_t head_dim, std::int64_t value_dim) {
+  return ops::attention_key_block({1, 1, 1, 1, 1, 1, head_dim, value_dim});
+}
+
+TEST(AttentionRandomTest, ErrsAsLittleOverSeveralBlocksOfKeys) {
+  // How many cases with an option saw two blocks of keys.
+  std::map<std::string, int> reached;
+  for (std::uint64_t seed = 1; seed <= test::count<std::uint64_t>(50, 8) && !HasFailure(); ++seed) {
+    const test::AttentionCase c = test::random_case_of_several_blocks(seed, key_block);
+    check_all(c);
+    const std::int64_t blocks =
+        test::blocks_that_are_seen(c, test::AttentionInputs(c), key_block(c.head_dim, c.value_dim));
+    for (const std::string& option : test::names_of_options(c)) reached[option] += blocks >= 2 ? 1 : 0;
+  }
+  if (test::quick()) return;
+  for (const auto& [option, count] : reached) EXPECT_GE(count, 2) << option << ": hardly any case sees two blocks";
 }
 
 // Inputs may lie broadcast: a stride of 0 repeats a batch entry, a head or a row.

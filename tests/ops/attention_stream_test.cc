@@ -1,11 +1,19 @@
 // AttentionStream: the bits of attention() in one piece, whatever the pieces.
 #include "headlight/attention_stream.h"
 
-#include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cmath>
 #include <cstdlib>
+#include <fstream>
+#include <limits>
+#include <new>
+#include <string>
+#include <vector>
 
 #include "gtest/gtest.h"
 #include "support/compare.h"
@@ -99,31 +107,118 @@ TEST_P(AttentionStreamTest, HasTheBitsOfOnePiece) {
   }
 }
 
-// From a mapped file, of which the system brings in what is read and may drop it again.
-TEST_P(AttentionStreamTest, ReadsAMappedFile) {
-  Engine engine(options());
-  const Inputs in({.queries = 5, .keys = 3000, .query_heads = 2, .key_value_heads = 2});
-  std::string path = testing::TempDir() + "/headlight-stream-XXXXXX";
-  const int file = ::mkstemp(path.data());
-  ASSERT_GE(file, 0);
-  ::unlink(path.c_str());
-  const auto bytes = static_cast<std::size_t>(in.key.size()) * sizeof(float);
-  ASSERT_EQ(::write(file, in.key.data(), bytes), static_cast<ssize_t>(bytes));
-  ASSERT_EQ(::write(file, in.value.data(), bytes), static_cast<ssize_t>(bytes));
-  void* const mapped = ::mmap(nullptr, 2 * bytes, PROT_READ, MAP_PRIVATE, file, 0);
-  ::close(file);
-  ASSERT_NE(mapped, MAP_FAILED);
-  const auto* keys = static_cast<const float*>(mapped);
-  const View<const float, 4> key(keys, in.key.shape()), value(keys + in.key.size(), in.value.shape());
+// Keys and values in a mapped file, mostly holes: as a file that the system brings in where it is read.
+class MappedKeys {
+ public:
+  static constexpr std::int64_t kKeys = 131072, kDim = 64;
+  static constexpr std::size_t kBytes = 2 * kKeys * kDim * sizeof(float);  // 64 MiB
 
-  Results results(in.sizes);
-  AttentionStream stream(engine, in.query, 2, 8);
-  stream.append(key, value);
-  stream.finish(results.out, results.log_sum_exp);
-  ::munmap(mapped, 2 * bytes);
-  const Results truth = in_one_piece(engine, in, {});
-  EXPECT_TRUE(same_bits(results.out, truth.out));
-  EXPECT_TRUE(same_bits(results.log_sum_exp, truth.log_sum_exp));
+  MappedKeys() {
+    std::string path = testing::TempDir() + "/headlight-stream-XXXXXX";
+    const int file = ::mkstemp(path.data());
+    ::unlink(path.c_str());
+    bool written = file >= 0 && ::ftruncate(file, kBytes) == 0;
+    Random random(3);
+    // Some keys here and there, and their values.
+    for (std::int64_t key = 1; key < kKeys && written; key += 9973) {
+      const auto rows = random.normal_tensor<2>({16, kDim});
+      const std::size_t count =
+          sizeof(float) * kDim * static_cast<std::size_t>(std::min<std::int64_t>(16, kKeys - key));
+      for (const std::int64_t row : {key, kKeys + key}) {
+        written = written && ::pwrite(file, rows.data(), count, row * kDim * std::int64_t{sizeof(float)}) ==
+                                 static_cast<ssize_t>(count);
+      }
+    }
+    if (written) memory_ = ::mmap(nullptr, kBytes, PROT_READ, MAP_SHARED, file, 0);
+    ::close(file);
+  }
+  ~MappedKeys() {
+    if (is_there()) ::munmap(memory_, kBytes);
+  }
+  MappedKeys(const MappedKeys&) = delete;
+  MappedKeys& operator=(const MappedKeys&) = delete;
+
+  [[nodiscard]] bool is_there() const { return memory_ != MAP_FAILED; }
+  [[nodiscard]] View<const float, 4> keys(std::int64_t first, std::int64_t count) const {
+    return {static_cast<const float*>(memory_) + first * kDim, {1, count, 1, kDim}};
+  }
+  [[nodiscard]] View<const float, 4> values(std::int64_t first, std::int64_t count) const {
+    return keys(kKeys + first, count);
+  }
+  // Gives back what was read.
+  void drop() const { ::madvise(memory_, kBytes, MADV_DONTNEED); }
+
+ private:
+  void* memory_ = MAP_FAILED;
+};
+
+// A number of /proc/self/status, in bytes.
+std::size_t status_bytes(const std::string& name) {
+  std::ifstream status("/proc/self/status");
+  for (std::string word; status >> word;) {
+    std::size_t kilobytes = 0;
+    if (word == name + ":" && status >> kilobytes) return kilobytes * 1024;
+  }
+  return 0;
+}
+
+// What the child writes its results into, and what it says of itself.
+struct Answer {
+  float out[4][MappedKeys::kDim];
+  float log_sum_exp[4];
+  bool file_would_not_fit;
+  std::size_t more_at_most;  // resident bytes, beside those at the beginning
+};
+
+// In a child that may have 8 MiB more of its own and no more.
+void answer_from_little_memory(Isa isa, const View<const float, 4>& query, const MappedKeys& mapped, Answer& answer) {
+  const rlim_t most = status_bytes("VmData") + (8 << 20);
+  const rlimit limit{most, most};
+  ::setrlimit(RLIMIT_DATA, &limit);
+  void* const copy = ::mmap(nullptr, MappedKeys::kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  answer.file_would_not_fit = copy == MAP_FAILED;
+  const std::size_t before = status_bytes("VmRSS");
+  Engine engine({.threads = 1, .isa = isa});
+  AttentionStream stream(engine, query, 1, MappedKeys::kDim);
+  while (stream.keys() < MappedKeys::kKeys) {
+    const std::int64_t count = std::min<std::int64_t>(3001, MappedKeys::kKeys - stream.keys());
+    stream.append(mapped.keys(stream.keys(), count), mapped.values(stream.keys(), count));
+    mapped.drop();
+  }
+  stream.finish({&answer.out[0][0], {1, 4, 1, MappedKeys::kDim}}, {&answer.log_sum_exp[0], {1, 1, 4}});
+  answer.more_at_most = status_bytes("VmHWM") - before;
+}
+
+TEST_P(AttentionStreamTest, ReadsAMappedFileLargerThanItsMemory) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "a sanitizer's allocator";
+#endif
+  const MappedKeys mapped;
+  ASSERT_TRUE(mapped.is_there());
+  Random random(1);
+  const auto query = random.normal_tensor<4>({1, 4, 1, MappedKeys::kDim});
+  void* const shared = ::mmap(nullptr, sizeof(Answer), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(shared, MAP_FAILED);
+  auto& answer = *new (shared) Answer{};
+  const pid_t child = ::fork();
+  if (child == 0) {
+    answer_from_little_memory(GetParam(), query, mapped, answer);
+    ::_exit(0);
+  }
+  int status = -1;
+  ::waitpid(child, &status, 0);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+  EXPECT_TRUE(answer.file_would_not_fit);
+  EXPECT_LT(answer.more_at_most, MappedKeys::kBytes / 4);
+
+  Engine engine(options());
+  Tensor<float, 4> out(query.shape());
+  Tensor<float, 3> log_sum_exp({1, 1, 4});
+  attention(engine, query, mapped.keys(0, MappedKeys::kKeys), mapped.values(0, MappedKeys::kKeys), out,
+            {.log_sum_exp = log_sum_exp});
+  EXPECT_TRUE(same_bits(View<const float, 4>(&answer.out[0][0], query.shape()), View<const float, 4>(out)));
+  EXPECT_TRUE(same_bits(View<const float, 3>(answer.log_sum_exp, {1, 1, 4}), View<const float, 3>(log_sum_exp)));
+  ::munmap(shared, sizeof(Answer));
 }
 
 TEST_P(AttentionStreamTest, HoldsNoMoreHoweverManyKeysCome) {
@@ -152,6 +247,60 @@ TEST_P(AttentionStreamTest, NothingIsNoTrouble) {
   }
 }
 
+// A stream without rows counts whatever it is told of, at once; and no more than attention() could have.
+TEST_P(AttentionStreamTest, NothingIsCountedAtOnce) {
+  Engine engine(options());
+  const Tensor<float, 4> query({0, 3, 1, 8});
+  AttentionStream stream(engine, query, 1, 8);
+  constexpr std::int64_t kMany = std::int64_t{1} << 39;
+  stream.append({nullptr, {0, kMany, 1, 8}}, {nullptr, {0, kMany, 1, 8}});
+  EXPECT_EQ(stream.keys(), kMany);
+  for (const std::int64_t more : {std::int64_t{1} << 62, std::numeric_limits<std::int64_t>::max()}) {
+    EXPECT_NE(refusal([&] { stream.append({nullptr, {0, more, 1, 8}}, {nullptr, {0, more, 1, 8}}); }), "");
+    EXPECT_EQ(stream.keys(), kMany);
+  }
+}
+
+// Behind the end of what any row sees nothing is read: the views there are of memory that is not.
+TEST_P(AttentionStreamTest, KeysThatNoRowSeesAreNotRead) {
+  Engine engine(options());
+  const Sizes sizes{.queries = 600, .keys = 1500};
+  const Inputs in(sizes);
+  auto* const nowhere = reinterpret_cast<const float*>(std::uintptr_t{4096});
+  const std::vector<AttentionOptions> all_options = {
+      {.causal = Causal::top_left}, {.window = {90, 0}}, {.causal = Causal::top_left, .chunk = 400}};
+  for (const AttentionOptions& given : all_options) {
+    const Results whole = in_one_piece(engine, in, given);
+    Results results(sizes);
+    AttentionStream stream(engine, in.query, 1, sizes.value_dim, given);
+    for (const std::int64_t end : {100, 599, 600}) {  // the first of them before the last row sees anything
+      const std::int64_t count = end - stream.keys();
+      stream.append(piece_of(in.key, stream.keys(), count), piece_of(in.value, stream.keys(), count));
+    }
+    for (const std::int64_t count : {1, 899}) stream.append({nowhere, {1, count, 1, 8}}, {nowhere, {1, count, 1, 8}});
+    EXPECT_EQ(stream.keys(), 1500);
+    stream.finish(results.out, results.log_sum_exp);
+    EXPECT_TRUE(same_bits(results.out, whole.out) && same_bits(results.log_sum_exp, whole.log_sum_exp));
+  }
+}
+
+TEST_P(AttentionStreamTest, IsEmptyOnceMovedFrom) {
+  Engine engine(options());
+  const Inputs in({.queries = 4, .keys = 6});
+  AttentionStream stream(engine, in.query, 1, 8);
+  AttentionStream other = std::move(stream);
+  other.append(in.key, in.value);
+  EXPECT_EQ(other.keys(), 6);
+  // What is left is part of the contract.
+  EXPECT_EQ(stream.keys(), 0);   // NOLINT(bugprone-use-after-move)
+  EXPECT_EQ(stream.bytes(), 0);  // NOLINT(bugprone-use-after-move)
+  Results results(in.sizes);
+  EXPECT_EQ(refusal([&] { stream.append(in.key, in.value); }),
+            "AttentionStream: append() after the stream was moved from");
+  EXPECT_EQ(refusal([&] { stream.finish(results.out); }), "AttentionStream: finish() after the stream was moved from");
+  other.finish(results.out);
+}
+
 TEST_P(AttentionStreamTest, RefusesWhatNeedsTheWholeLength) {
   Engine engine(options());
   const Inputs in({.queries = 4, .keys = 6});
@@ -161,6 +310,10 @@ TEST_P(AttentionStreamTest, RefusesWhatNeedsTheWholeLength) {
   EXPECT_EQ(words({.causal = Causal::bottom_right}),
             "AttentionStream: options.causal = bottom_right is given, expected none: keys have no end yet");
   EXPECT_NE(words({.window = {-2, 0}}), "");
+  for (const float bad : {-0.1f, 1.0f, std::nanf("")}) {
+    EXPECT_NE(words({.dropout = {.probability = bad}}).find("AttentionStream: dropout.probability is"),
+              std::string::npos);
+  }
   EXPECT_EQ(refusal([&] { AttentionStream(engine, in.query, -1, 8); }),
             "AttentionStream: key_value_heads is -1, expected at least 0");
   AttentionStream stream(engine, in.query, 1, 8);

@@ -1,13 +1,17 @@
 // Memory that cannot be had: an error that says who asked for how much, and the process lives on.
 #include "headlight/out_of_memory.h"
 
+#include <sys/mman.h>
 #include <sys/resource.h>
 
 #include <fstream>
+#include <span>
 
 #include "gtest/gtest.h"
 #include "headlight/attention_backward.h"
+#include "headlight/gemm.h"
 #include "headlight/layers.h"
+#include "headlight/optimizer.h"
 #include "support/compare.h"
 #include "support/random.h"
 
@@ -81,6 +85,76 @@ TEST(OutOfMemory, AttentionSaysWhoAskedForHowMuch) {
   Engine another({.threads = 1});
   attention(another, some, some, some, expected);
   EXPECT_TRUE(same_bits(found, expected));
+}
+
+// More scores than any machine could hold: refused before anything is asked for, with the same words.
+TEST(OutOfMemory, ScoresBeyondAllMemorySayHowMany) {
+  Engine engine({.threads = 1});
+  constexpr std::int64_t kFew = 1 << 16, kMany = 1 << 30;
+  Tensor<float, 4> out({1, kFew, 1, 1});
+  const float zero = 0;
+  const View<const float, 4> query(&zero, {1, kFew, 1, 1}, {0, 0, 0, 1}), key(&zero, {1, kMany, 1, 1}, {0, 0, 0, 1});
+  try {
+    attention_unfused(engine, query, key, key, out);
+    FAIL() << "it was not refused";
+  } catch (const OutOfMemory& error) {
+    EXPECT_EQ(error.bytes(), std::size_t{4} * kFew * kMany);
+    EXPECT_STREQ(error.what(), "attention_unfused: 281474976710656 bytes of memory cannot be had");
+  }
+}
+
+// Moments for parameters that lie in addresses without memory: nobody reads them before the moments are there.
+TEST(OutOfMemory, AnOptimizerSaysSoToo) {
+  if (!kLimits) GTEST_SKIP() << "a sanitizer's allocator";
+  constexpr std::size_t kBytes = std::size_t{1} << 30;
+  void* const nowhere = ::mmap(nullptr, kBytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  ASSERT_NE(nowhere, MAP_FAILED);
+  const std::span<float> numbers(static_cast<float*>(nowhere), kBytes / sizeof(float));
+  const std::string words = lack([&] {
+    AdamW({{"weight", {static_cast<std::int64_t>(numbers.size())}, numbers, numbers}});
+  });
+  EXPECT_TRUE(words.starts_with("AdamW: 21")) << words;  // two floats each: 2 GiB, and a little
+  ::munmap(nowhere, kBytes);
+}
+
+TEST(OutOfMemory, ATensorSaysWhatShapeItWasToHave) {
+  if (!kLimits) GTEST_SKIP() << "a sanitizer's allocator";
+  EXPECT_EQ(lack([] {
+              const Tensor<float, 2> tensor({1 << 20, 4096});
+            }),
+            "Tensor [1048576, 4096]: 17179869184 bytes of memory cannot be had");
+  EXPECT_EQ(lack([] {
+              const Tensor<std::int64_t, 4> tensor({3, 1000, 1000, 1000});
+            }),
+            "Tensor [3, 1000, 1000, 1000]: 24000000000 bytes of memory cannot be had");
+  // More than there are addresses is no shape at all.
+  EXPECT_THROW((Tensor<float, 2>({std::int64_t{1} << 40, std::int64_t{1} << 40})), std::bad_array_new_length);
+  // A layer that cannot have its gradients stays as it was, and the process lives on.
+  Linear layer(20000, 20000);
+  EXPECT_TRUE(lack([&] { layer.set_training(true); }).starts_with("Tensor [20000, 20000]: 16000"));
+  EXPECT_TRUE(layer.parameters().front().gradient.empty());
+  Tensor<float, 1> small({1000});
+  for (float& element : small) element += 1.0f;
+  EXPECT_EQ(small(999), 1.0f);
+}
+
+// Its words are cut where they do not fit, and never read beyond.
+TEST(OutOfMemory, WordsOfAnyLengthFit) {
+  const std::string long_name(1000, 'x');
+  EXPECT_EQ(std::string(OutOfMemory(long_name, 5).what()), std::string(128, 'x') + ": 5 bytes of memory cannot be had");
+  const std::vector<std::int64_t> many(30, INT64_MAX);
+  const std::string words = OutOfMemory(many, SIZE_MAX).what();
+  EXPECT_TRUE(words.starts_with("Tensor [9223372036854775807, 9223372036854775807, ")) << words;
+  EXPECT_TRUE(words.ends_with("]: 18446744073709551615 bytes of memory cannot be had")) << words;
+}
+
+TEST(OutOfMemory, APackedMatrixSaysSoToo) {
+  if (!kLimits) GTEST_SKIP() << "a sanitizer's allocator";
+  Engine engine({.threads = 1});
+  const float zero = 0;  // of which nothing is read before there is room
+  const View<const float, 2> b(&zero, {1 << 18, 1 << 12}, {0, 1});
+  EXPECT_EQ(lack([&] { const PackedMatrix packed(engine, b); }),
+            "PackedMatrix: 4294967296 bytes of memory cannot be had");
 }
 
 TEST(OutOfMemory, ASavedStateSaysSoToo) {

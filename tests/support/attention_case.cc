@@ -6,6 +6,8 @@
 #include <stdexcept>
 #include <utility>
 
+#include "reference/attention.h"
+
 namespace headlight::test {
 namespace {
 
@@ -87,6 +89,43 @@ std::int64_t random_length(Random& random, std::int64_t longest) {
   }
 }
 
+// Every option but the shape.
+void draw_options(Random& random, AttentionCase& c) {
+  const std::int64_t reach = std::max<std::int64_t>(1, std::max(c.query_length, c.key_length));
+  if (random.once_in(3)) c.causal = random.once_in(2) ? Causal::top_left : Causal::bottom_right;
+  if (random.once_in(3)) c.align = random.once_in(2) ? Align::top_left : Align::bottom_right;
+  if (random.once_in(3)) c.window = {random.integer(-1, reach), random.integer(-1, reach / 2)};
+  if (random.once_in(4)) c.chunk = random.integer(1, reach);
+  if (random.once_in(5)) {
+    c.batch = 1;
+    const std::int64_t sequences = random.integer(1, 6);
+    c.query_offsets = random_offsets(random, sequences, c.query_length);
+    if (c.query_length != c.key_length || random.once_in(2)) {
+      c.key_offsets = random_offsets(random, sequences, c.key_length);
+    }
+  } else {
+    if (random.once_in(4)) c.query_lengths.assign(static_cast<std::size_t>(c.batch), 0);
+    for (std::int64_t& length : c.query_lengths) length = random.integer(0, c.query_length);
+    if (random.once_in(3)) c.key_lengths.assign(static_cast<std::size_t>(c.batch), 0);
+    for (std::int64_t& length : c.key_lengths) length = random.integer(0, c.key_length);
+  }
+  const auto broadcast = [&] {
+    Shape4 extents{c.batch, c.query_heads, c.query_length, c.key_length};
+    for (std::int64_t& extent : extents) extent = random.once_in(2) ? 1 : extent;
+    return extents;
+  };
+  if (random.once_in(4)) {
+    c.mask = broadcast();
+    c.mask_means = random.once_in(2) ? MaskMeans::attend : MaskMeans::ignore;
+  }
+  if (random.once_in(4)) {
+    c.bias = broadcast();
+    c.bias_has_infinities = random.once_in(3);
+  }
+  if (random.once_in(4)) c.scale = 0.5f * random.uniform();
+  if (random.once_in(4)) c.dropout = 0.5f + 0.4375f * random.uniform();
+}
+
 }  // namespace
 
 AttentionCase AttentionCase::parse(const std::string& line) {
@@ -135,40 +174,32 @@ AttentionCase random_attention_case(std::uint64_t seed, std::int64_t longest) {
   c.query_heads = c.key_value_heads * random.integer(1, 3);
   c.head_dim = random.once_in(4) ? random.integer(1, 130) : random.integer(1, 40);
   c.value_dim = random.once_in(2) ? c.head_dim : random.integer(1, 70);
+  draw_options(random, c);
+  return c;
+}
 
-  const std::int64_t reach = std::max<std::int64_t>(1, std::max(c.query_length, c.key_length));
-  if (random.once_in(3)) c.causal = random.once_in(2) ? Causal::top_left : Causal::bottom_right;
-  if (random.once_in(3)) c.align = random.once_in(2) ? Align::top_left : Align::bottom_right;
-  if (random.once_in(3)) c.window = {random.integer(-1, reach), random.integer(-1, reach / 2)};
-  if (random.once_in(4)) c.chunk = random.integer(1, reach);
-  if (random.once_in(5)) {
-    c.batch = 1;
-    const std::int64_t sequences = random.integer(1, 6);
-    c.query_offsets = random_offsets(random, sequences, c.query_length);
-    if (c.query_length != c.key_length || random.once_in(2)) {
-      c.key_offsets = random_offsets(random, sequences, c.key_length);
-    }
-  } else {
-    if (random.once_in(4)) c.query_lengths.assign(static_cast<std::size_t>(c.batch), 0);
-    for (std::int64_t& length : c.query_lengths) length = random.integer(0, c.query_length);
-    if (random.once_in(3)) c.key_lengths.assign(static_cast<std::size_t>(c.batch), 0);
-    for (std::int64_t& length : c.key_lengths) length = random.integer(0, c.key_length);
+AttentionCase random_case_of_several_blocks(std::uint64_t seed, const KeyBlock& key_block) {
+  Random random(seed);
+  AttentionCase c;
+  c.seed = seed;
+  const bool wide = random.once_in(4);
+  c.head_dim = wide ? random.integer(65, 90) : random.integer(1, 20);
+  c.value_dim = random.once_in(2) ? c.head_dim : wide ? random.integer(64, 80) : random.integer(1, 20);
+  const std::int64_t block = key_block(c.head_dim, c.value_dim);
+  // As many rows as keys, or few: rows that stand at the top left would never see the second block otherwise.
+  const bool square = random.once_in(2);
+  c.key_length = random.once_in(6)
+                     ? 2 * block
+                     : random.integer(square ? block + 1 : 3 * block / 2, square ? 2 * block + 40 : 3 * block);
+  c.query_length = square ? std::max<std::int64_t>(1, c.key_length - random.integer(-20, 20)) : random.integer(1, 60);
+  c.batch = square ? 1 : random.integer(1, 2);
+  c.key_value_heads = square ? 1 : random.integer(1, 2);
+  c.query_heads = c.key_value_heads * random.integer(1, 2);
+  draw_options(random, c);
+  // Of packed sequences the last is the longest by far, or none would reach so many.
+  for (std::vector<std::int64_t>* offsets : {&c.query_offsets, &c.key_offsets}) {
+    for (std::size_t s = 0; s + 1 < offsets->size(); ++s) (*offsets)[s] /= 8;
   }
-  const auto broadcast = [&] {
-    Shape4 extents{c.batch, c.query_heads, c.query_length, c.key_length};
-    for (std::int64_t& extent : extents) extent = random.once_in(2) ? 1 : extent;
-    return extents;
-  };
-  if (random.once_in(4)) {
-    c.mask = broadcast();
-    c.mask_means = random.once_in(2) ? MaskMeans::attend : MaskMeans::ignore;
-  }
-  if (random.once_in(4)) {
-    c.bias = broadcast();
-    c.bias_has_infinities = random.once_in(3);
-  }
-  if (random.once_in(4)) c.scale = 0.5f * random.uniform();
-  if (random.once_in(4)) c.dropout = 0.5f + 0.4375f * random.uniform();
   return c;
 }
 
@@ -205,6 +236,40 @@ AttentionInputs::AttentionInputs(const AttentionCase& c) {
     }
     options.bias = bias.view();
   }
+}
+
+std::int64_t blocks_that_are_seen(const AttentionCase& c, const AttentionInputs& in, std::int64_t block) {
+  std::int64_t seen = 0;
+  for (std::int64_t b = 0; b < c.batch; ++b) {
+    for (std::int64_t i = 0; i < c.query_length; ++i) {
+      for (std::int64_t j = 0; j < c.key_length; ++j) {
+        const auto place = reference::place_in_sequence(in.options, c.query_length, c.key_length, b, i, j);
+        if (place.key < seen * block) continue;
+        if (reference::visible(in.options, c.query_length, c.key_length, b, 0, i, j)) seen = 1 + place.key / block;
+      }
+    }
+  }
+  return seen;
+}
+
+std::vector<std::string> names_of_options(const AttentionCase& c) {
+  std::vector<std::string> names;
+  const auto add = [&](bool has, const char* name) {
+    if (has) names.emplace_back(name);
+  };
+  add(c.causal != Causal::none, "causal");
+  add(c.window.left >= 0 || c.window.right >= 0, "window");
+  add(c.chunk > 0, "chunk");
+  add(!c.query_lengths.empty() || !c.key_lengths.empty(), "lengths");
+  add(!c.query_offsets.empty(), "packed sequences");
+  add(c.mask.has_value(), "mask");
+  add(c.bias.has_value(), "bias");
+  add(c.bias && (*c.bias)[2] == 1 && c.query_length > 1, "bias for all rows");
+  add(c.bias && (*c.bias)[3] == 1, "bias for all keys");
+  add(c.mask && c.bias, "mask and bias");
+  add(c.dropout != 0, "dropout");
+  add(c.query_heads > c.key_value_heads, "grouped heads");
+  return names;
 }
 
 }  // namespace headlight::test

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -54,6 +55,11 @@ struct AttentionCase {
 // A case with any of the options in any combination: lengths from 0 to `longest`, grouped heads, Dv ≠ Dqk.
 [[nodiscard]] AttentionCase random_attention_case(std::uint64_t seed, std::int64_t longest);
 
+// The same with keys for two or three blocks, of which there are key_block(head_dim, value_dim) in one; rows as many,
+// or few. Heads are few and mostly narrow, for the twin's sake.
+using KeyBlock = std::function<std::int64_t(std::int64_t, std::int64_t)>;
+[[nodiscard]] AttentionCase random_case_of_several_blocks(std::uint64_t seed, const KeyBlock& key_block);
+
 // The tensors of a case. `options` looks into this object and into the case, which must both stay where they are.
 struct AttentionInputs {
   explicit AttentionInputs(const AttentionCase& attention_case);
@@ -67,5 +73,11 @@ struct AttentionInputs {
   Tensor<float, 4> bias;
   AttentionOptions options;
 };
+
+// 1 + the last block of `block` keys, within its sequence, that some row of a case sees; 0 if none sees any.
+[[nodiscard]] std::int64_t blocks_that_are_seen(const AttentionCase& c, const AttentionInputs& in, std::int64_t block);
+
+// The options that a case has, one name each.
+[[nodiscard]] std::vector<std::string> names_of_options(const AttentionCase& c);
 
 }  // namespace headlight::test

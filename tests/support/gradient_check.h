@@ -35,21 +35,28 @@ template <int Rank>
   return sum;
 }
 
-// gradient[n] = d loss() / d x[n] for `count` numbers in a row. loss() reads x, which is the same again afterwards.
-template <class Scalar, class Loss>
-testing::AssertionResult gradient_agrees(double* x, const Scalar* gradient, std::int64_t count, Loss&& loss,
+// gradient[n] = d loss() / d x[n] for `count` numbers in a row. loss() reads x, which is the same again afterwards. A
+// number that is not finite (a score of −inf) has no difference, and its gradient is 0.
+template <class Number, class Scalar, class Loss>
+testing::AssertionResult gradient_agrees(Number* x, const Scalar* gradient, std::int64_t count, Loss&& loss,
                                          const GradientCheck& check = {}) {
   const std::int64_t every = std::max<std::int64_t>(1, count / std::max<std::int64_t>(1, check.places));
   std::vector<double> differences;
   double largest = 0;
   for (std::int64_t n = 0; n < count; n += every) {
-    const double before = x[n];
-    x[n] = before + check.step;
+    const Number before = x[n];
+    if (!std::isfinite(before)) {
+      differences.push_back(0);
+      continue;
+    }
+    const auto up = static_cast<Number>(before + static_cast<Number>(check.step));
+    const auto down = static_cast<Number>(before - static_cast<Number>(check.step));
+    x[n] = up;
     const double above = loss();
-    x[n] = before - check.step;
+    x[n] = down;
     const double below = loss();
     x[n] = before;
-    differences.push_back((above - below) / (2 * check.step));
+    differences.push_back((above - below) / (static_cast<double>(up) - static_cast<double>(down)));
     largest = std::max(largest, std::abs(differences.back()));
   }
   // A gradient of zeros throughout is found by differences up to rounding alone.
@@ -64,8 +71,8 @@ testing::AssertionResult gradient_agrees(double* x, const Scalar* gradient, std:
   return testing::AssertionSuccess();
 }
 
-template <class Scalar, int Rank, class Loss>
-testing::AssertionResult gradient_agrees(Tensor<double, Rank>& x, const Tensor<Scalar, Rank>& gradient, Loss&& loss,
+template <class Number, class Scalar, int Rank, class Loss>
+testing::AssertionResult gradient_agrees(Tensor<Number, Rank>& x, const Tensor<Scalar, Rank>& gradient, Loss&& loss,
                                          const GradientCheck& check = {}) {
   if (x.shape() != gradient.shape()) return testing::AssertionFailure() << "the gradient has another shape";
   return gradient_agrees(x.data(), gradient.data(), x.size(), loss, check);

@@ -32,7 +32,7 @@ class HEADLIGHT_API FeedForward : public Layer {
   // where only the state is wanted.
   void forward(Engine& engine, View<const float, 3> x, View<float, 3> y, SavedState& saved, const TrainingStep& step,
                View<const float, 3> residual = {}) const;
-  // x is that of forward(). x_gradient (+ residual) may be left out; residual may be x_gradient or y_gradient itself.
+  // x is that of forward(). x_gradient (+ residual) may be left out or be y_gradient, not x; residual may be either.
   void backward(Engine& engine, View<const float, 3> x, const SavedState& saved, View<const float, 3> y_gradient,
                 View<float, 3> x_gradient, View<const float, 3> residual = {});
 

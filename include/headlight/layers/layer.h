@@ -53,7 +53,7 @@ class HEADLIGHT_API Layer {
 
   // Training: every parameter gets a gradient, zero at first, that parameters() shows and backward() adds to; else they
   // go. A layer that learns changes its weights in every step, through parameters(), and so stays open. Spans of
-  // gradients handed out before are no longer valid. Throws std::bad_alloc.
+  // gradients handed out before are no longer valid. Throws OutOfMemory.
   virtual void set_training(bool training) = 0;
 
   // The caller's word that nobody writes through spans of parameters() any more.

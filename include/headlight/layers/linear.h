@@ -28,7 +28,7 @@ class HEADLIGHT_API Linear : public Layer {
 
   // From the gradient of y = x Wᵀ + b: x_gradient = y_gradient W (+ residual), weight.gradient += y_gradientᵀ x,
   // bias.gradient += Σ_rows y_gradient. x_gradient and residual [N, in_features] may be left out; residual may be
-  // x_gradient itself.
+  // x_gradient itself. x_gradient must overlap neither x nor y_gradient.
   void backward(Engine& engine, View<const float, 2> x, View<const float, 2> y_gradient, View<float, 2> x_gradient,
                 View<const float, 2> residual = {});
 

@@ -85,14 +85,16 @@ struct HeadVisit {
 
 // Where the gradients of a layer's inputs go. Inputs that are the same view share one: give it for the first of them.
 struct MultiHeadAttentionGradients {
-  View<float, 3> query{};  // [B, Lq, E]; those not given are not computed
-  View<float, 3> key{};    // [B, Lk, key_width]
-  View<float, 3> value{};  // [B, Lk, value_width]
+  View<float, 3> query{};  // [B, Lq, E]; those not given are not computed. May be the gradient of out itself
+  View<float, 3> key{};    // [B, Lk, key_width]; but for that none may overlap an input or another gradient,
+  View<float, 3> value{};  // [B, Lk, value_width]; for they are written one after another
   // Added to that of the query; may be that view or the gradient of out itself.
   View<const float, 3> residual{};
   // Whether those of key and value are added to what is there (a memory that many layers look at).
   bool accumulate_key_and_value = false;
   HeadVisit visit{};
+  // That of the bias in forward()'s options, of its shape and summed where that is broadcast. Overwritten.
+  View<float, 4> bias{};
 };
 
 // out = Concat(head_1 … head_H) W_Oᵀ + b_O (or another Merge), head_h = attention(query W_Qᵀ + b_Q, key W_Kᵀ + b_K,
@@ -115,7 +117,7 @@ class HEADLIGHT_API MultiHeadAttention : public Layer {
                const HeadAccess& heads = {}) const;
 
   // Training: the same with dropout on the probabilities, keeping what backward() needs. out must lie apart from the
-  // inputs; `options` name no log_sum_exp, no dropout and no bias whose gradient is wanted.
+  // inputs; `options` name no log_sum_exp and no dropout.
   void forward(Engine& engine, View<const float, 3> query, View<const float, 3> key, View<const float, 3> value,
                View<float, 3> out, SavedState& saved, const TrainingStep& step, const AttentionOptions& options = {},
                View<const float, 3> residual = {}) const;

@@ -68,8 +68,9 @@ class HEADLIGHT_API SavedState {
     std::array<std::int64_t, 3> shape{};  // B, L, and the memory's L of a decoder or the keys' of attention
     TrainingStep step{};
     std::array<AttentionOptions, 2> options{};
+    int inputs = 0;  // of attention: which of query, key and value were one (SharedInputs)
   };
-  // Internal: memory for a call, contents undefined. Throws std::bad_alloc.
+  // Internal: memory for a call, contents undefined. Throws OutOfMemory.
   // Forgets the pass before and gives room for the next one, which counts from its commit() on: one that throws leaves
   // nothing to go back from.
   std::byte* begin(std::size_t bytes);

@@ -106,7 +106,7 @@ class HEADLIGHT_API TransformerDecoderLayer : public Layer {
                const TrainingStep& step, const AttentionOptions& self_options = {.causal = Causal::top_left},
                const AttentionOptions& memory_options = {}) const;
   // From the gradient of y [B, L, E] that of x (which may be y_gradient) and of the memory [B, Lm, E], where given: it
-  // is added to what is there, for many layers look at one memory.
+  // is added to what is there, for many layers look at one memory. But for that no gradient may overlap anything.
   void backward(Engine& engine, View<const float, 3> x, View<const float, 3> memory, const SavedState& saved,
                 View<const float, 3> y_gradient, View<float, 3> x_gradient, View<float, 3> memory_gradient = {});
 
