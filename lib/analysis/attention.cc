@@ -1,7 +1,9 @@
 #include "headlight/analysis/attention.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
+#include <cstdint>
 #include <cstdlib>
 #include <string>
 
@@ -19,6 +21,10 @@ constexpr std::int64_t kProfile = 2 * HeadAttention::kProfileReach + 1;
 
 // What is summed for each head.
 enum Sum : std::int64_t {
+  kSeeing,  // rows that see something: all sums below are over them
+  kNotFinite,
+  kNotWeights,
+  kPeaks,  // rows with one largest weight
   kEntropy,
   kConfidence,
   kDistance,
@@ -36,36 +42,89 @@ enum Sum : std::int64_t {
   kSums = kProfileBegin + kProfile
 };
 
+constexpr Measure HeadAttention::*kMeasures[] = {
+    &HeadAttention::entropy,           &HeadAttention::confidence,      &HeadAttention::distance,
+    &HeadAttention::peaks_previous,    &HeadAttention::peaks_next,      &HeadAttention::peaks_itself,
+    &HeadAttention::peaks_first,       &HeadAttention::peaks_separator, &HeadAttention::weight_first,
+    &HeadAttention::weight_separators, &HeadAttention::weight_local,    &HeadAttention::even_no_op,
+    &HeadAttention::even_local};
+
 struct Unit {
   const AttentionText* text;
   std::int64_t first;
   std::int64_t rows;
 };
 
-// The row of token i: where its weight lies. The entropy is the kernel's.
-void add_row(const float* weights, std::int64_t length, std::int64_t i, std::span<const std::int64_t> separators,
-             double* sums) noexcept {
+// What a row is, before where it looks.
+struct Row {
+  double sum = 0;
+  float least = 0, largest = 0;
   std::int64_t peak = 0;
-  for (std::int64_t j = 1; j < length; ++j) {
-    if (weights[j] > weights[peak]) peak = j;
+  bool has_peak = false;  // one weight is larger than all others, by more than rounding
+
+  Row(const float* weights, std::int64_t length) noexcept {
+    constexpr std::int64_t kChains = 4;  // of sums, for an addition takes four cycles
+    double sums[kChains] = {};
+    float low[kChains] = {}, high[kChains] = {};
+    std::int64_t j = 0;
+    for (; j + kChains <= length; j += kChains) {
+      for (std::int64_t k = 0; k < kChains; ++k) {
+        const float weight = weights[j + k];
+        sums[k] += static_cast<double>(weight);
+        low[k] = weight < low[k] ? weight : low[k];
+        high[k] = weight > high[k] ? weight : high[k];
+      }
+    }
+    for (; j < length; ++j) {
+      sums[0] += static_cast<double>(weights[j]);
+      low[0] = std::min(low[0], weights[j]);
+      high[0] = std::max(high[0], weights[j]);
+    }
+    sum = (sums[0] + sums[1]) + (sums[2] + sums[3]);
+    least = *std::min_element(low, low + kChains);
+    largest = *std::max_element(high, high + kChains);
+    if (is_weights()) find_peak(weights, length);
   }
-  // Two chains of sums, for an addition takes four cycles and two start in each.
+
+  [[nodiscard]] bool is_finite() const noexcept { return std::isfinite(sum); }
+  [[nodiscard]] bool is_empty() const noexcept { return least == 0 && largest == 0 && sum == 0; }
+  [[nodiscard]] bool is_weights() const noexcept {
+    return least >= 0 && std::abs(sum - 1) <= AttentionMeasures::kSumTolerance;
+  }
+
+ private:
+  void find_peak(const float* weights, std::int64_t length) noexcept {
+    while (peak + 1 < length && weights[peak] != largest) ++peak;
+    const float as_large = largest * (1 - 0x1p-20f);
+    std::int32_t count = 0;
+    for (std::int64_t j = 0; j < length; ++j) count += weights[j] >= as_large ? 1 : 0;
+    has_peak = count == 1 && length > 1;
+  }
+};
+
+// The weights of token i: where they lie. The entropy is the kernel's.
+void add_row(const Row& row, const float* weights, std::int64_t length, std::int64_t i,
+             std::span<const std::int64_t> separators, double* sums) noexcept {
   double distance[2] = {};
   double step = static_cast<double>(i);
   for (std::int64_t j = 0; j < length; ++j, --step) distance[j & 1] += static_cast<double>(weights[j]) * std::abs(step);
-  const bool at_separator = std::find(separators.begin(), separators.end(), peak) != separators.end();
-  sums[kConfidence] += static_cast<double>(weights[peak]);
+  sums[kSeeing] += 1;
+  sums[kConfidence] += static_cast<double>(row.largest);
   sums[kDistance] += distance[0] + distance[1];
-  sums[kPeaksPrevious] += peak == i - 1 ? 1 : 0;
-  sums[kPeaksNext] += peak == i + 1 ? 1 : 0;
-  sums[kPeaksItself] += peak == i ? 1 : 0;
-  sums[kPeaksFirst] += peak == 0 ? 1 : 0;
-  sums[kPeaksSeparator] += at_separator ? 1 : 0;
+  if (row.has_peak) {
+    const bool at_separator = std::find(separators.begin(), separators.end(), row.peak) != separators.end();
+    sums[kPeaks] += 1;
+    sums[kPeaksPrevious] += row.peak == i - 1 ? 1 : 0;
+    sums[kPeaksNext] += row.peak == i + 1 ? 1 : 0;
+    sums[kPeaksItself] += row.peak == i ? 1 : 0;
+    sums[kPeaksFirst] += row.peak == 0 ? 1 : 0;
+    sums[kPeaksSeparator] += at_separator ? 1 : 0;
+  }
   sums[kWeightFirst] += static_cast<double>(weights[0]);
   double marks = 1;
-  for (const std::int64_t separator : separators) {
-    if (separator == 0) continue;
-    sums[kWeightSeparators] += static_cast<double>(weights[separator]);
+  for (auto at = separators.begin(); at != separators.end(); ++at) {
+    if (*at == 0 || std::find(separators.begin(), at, *at) != at) continue;
+    sums[kWeightSeparators] += static_cast<double>(weights[*at]);
     ++marks;
   }
   const std::int64_t near =
@@ -81,19 +140,72 @@ void add_row(const float* weights, std::int64_t length, std::int64_t i, std::spa
   }
 }
 
-// Everything that a unit adds to the sums.
-void measure(const kernels::RowKernels& kernels, const Unit& unit, std::int64_t heads, double* sums, double* own,
-             double* mixed) noexcept {
+// One unit's part of the sums: of heads, of pairs the divergences and the rows that they are of. own [H] and mixed
+// [pairs], null without pairs, have room for entropies, empty [H] for one bit a row.
+struct UnitSums {
+  double* of_heads;
+  double* divergences;
+  double* rows_of_pairs;
+  double* own;
+  double* mixed;
+  std::uint32_t* empty;
+};
+static_assert(kRows == 32, "one bit a row");
+
+void add_rows(const Unit& unit, std::int64_t heads, const UnitSums& to) noexcept {
   const View<const float, 3>& weights = unit.text->weights;
-  kernels.entropies({&weights(0, unit.first, 0), weights.stride(0), weights.stride(1), heads, unit.rows,
-                     weights.extent(2), own, mixed});
   for (std::int64_t head = 0; head < heads; ++head) {
-    sums[head * kSums + kEntropy] = own[head];
-    for (std::int64_t r = unit.first; r < unit.first + unit.rows; ++r) {
-      const std::int64_t token = unit.text->rows.empty() ? r : unit.text->rows[static_cast<std::size_t>(r)];
-      add_row(&weights(head, r, 0), weights.extent(2), token, unit.text->separators, sums + head * kSums);
+    double* const sums = to.of_heads + head * kSums;
+    to.empty[head] = 0;
+    for (std::int64_t r = 0; r < unit.rows; ++r) {
+      const std::int64_t at = unit.first + r;
+      const float* const of_row = &weights(head, at, 0);
+      const Row row(of_row, weights.extent(2));
+      if (row.is_empty()) {
+        to.empty[head] |= std::uint32_t{1} << r;
+      } else if (!row.is_finite()) {
+        sums[kNotFinite] += 1;
+      } else if (!row.is_weights()) {
+        sums[kNotWeights] += 1;
+      } else {
+        const std::int64_t token = unit.text->rows.empty() ? at : unit.text->rows[static_cast<std::size_t>(at)];
+        add_row(row, of_row, weights.extent(2), token, unit.text->separators, sums);
+      }
     }
   }
+}
+
+// Entropies and divergences of rows [first, first + rows) of the unit, each of which either all heads or none see from.
+void add_entropies(const kernels::RowKernels& kernels, const Unit& unit, std::int64_t heads, std::int64_t first,
+                   std::int64_t rows, const UnitSums& to) noexcept {
+  const View<const float, 3>& weights = unit.text->weights;
+  kernels.entropies({&weights(0, unit.first + first, 0), weights.stride(0), weights.stride(1), heads, rows,
+                     weights.extent(2), to.own, to.mixed});
+  for (std::int64_t head = 0; head < heads; ++head) to.of_heads[head * kSums + kEntropy] += to.own[head];
+  if (to.mixed == nullptr) return;
+  const auto all = static_cast<std::uint32_t>(((std::uint64_t{1} << rows) - 1) << first);
+  std::int64_t pair = 0;
+  for (std::int64_t a = 0; a < heads; ++a) {
+    for (std::int64_t b = a + 1; b < heads; ++b, ++pair) {
+      const std::uint32_t seeing = all & ~(to.empty[a] | to.empty[b]);
+      if (seeing == 0) continue;
+      to.divergences[pair] += to.mixed[pair] - (to.own[a] + to.own[b]) / 2;
+      to.rows_of_pairs[pair] += std::popcount(seeing);
+    }
+  }
+}
+
+// Everything that a unit adds to the sums.
+void measure(const kernels::RowKernels& kernels, const Unit& unit, std::int64_t heads, const UnitSums& to) noexcept {
+  add_rows(unit, heads, to);
+  std::uint32_t some = 0, every = ~std::uint32_t{0};
+  for (std::int64_t head = 0; head < heads; ++head) {
+    some |= to.empty[head];
+    every &= to.empty[head];
+  }
+  // A row of zeros adds nothing, except to its mixture with that of a head that sees.
+  if (some == every) return add_entropies(kernels, unit, heads, 0, unit.rows, to);
+  for (std::int64_t r = 0; r < unit.rows; ++r) add_entropies(kernels, unit, heads, r, 1, to);
 }
 
 std::vector<Unit> units_of(std::span<const AttentionText> texts) {
@@ -111,7 +223,7 @@ std::vector<Unit> units_of(std::span<const AttentionText> texts) {
 
 AttentionMeasures::AttentionMeasures(std::int64_t heads, bool pairs) : heads_(heads), pairs_(pairs) {
   if (heads < 1) ops::fail(kName, "heads is " + std::to_string(heads) + ", expected at least 1");
-  sums_.resize(static_cast<std::size_t>(heads * kSums + (pairs ? heads * (heads - 1) / 2 : 0)));
+  sums_.resize(static_cast<std::size_t>(heads * kSums + 2 * this->pairs()));
 }
 
 void AttentionMeasures::check(const AttentionText& text, std::size_t number) const {
@@ -143,15 +255,20 @@ void AttentionMeasures::add(Engine& engine, std::span<const AttentionText> texts
   for (std::size_t number = 0; number < texts.size(); ++number) check(texts[number], number);
   const std::vector<Unit> units = units_of(texts);
   // A unit sums for itself, and the units are added in their order, whoever computed them.
+  const auto heads = static_cast<std::size_t>(heads_), every_pair = static_cast<std::size_t>(pairs());
   std::vector<double> partial(units.size() * sums_.size());
-  std::vector<double> own(units.size() * static_cast<std::size_t>(heads_));
+  std::vector<double> entropies(units.size() * (heads + every_pair));
+  std::vector<std::uint32_t> empty(units.size() * heads);
   const kernels::RowKernels& kernels = kernels::row_kernels(engine.isa());
   const int lanes = static_cast<int>(std::min<std::size_t>(units.size(), static_cast<std::size_t>(engine.threads())));
   runtime::parallel_for(engine, static_cast<std::int64_t>(units.size()), lanes, [&](std::int64_t task, int) {
     const auto number = static_cast<std::size_t>(task);
     double* const sums = partial.data() + number * sums_.size();
-    measure(kernels, units[number], heads_, sums, own.data() + number * static_cast<std::size_t>(heads_),
-            pairs_ ? sums + heads_ * kSums : nullptr);
+    double* const divergences = sums + heads_ * kSums;
+    double* const own = entropies.data() + number * (heads + every_pair);
+    measure(kernels, units[number], heads_,
+            {sums, divergences, divergences + every_pair, own, pairs_ ? own + heads : nullptr,
+             empty.data() + number * heads});
   });
   for (std::size_t number = 0; number < units.size(); ++number) {
     for (std::size_t n = 0; n < sums_.size(); ++n) sums_[n] += partial[number * sums_.size() + n];
@@ -159,50 +276,61 @@ void AttentionMeasures::add(Engine& engine, std::span<const AttentionText> texts
   }
 }
 
+Undefined AttentionMeasures::state(std::int64_t head) const noexcept {
+  const double* const sums = sums_.data() + head * kSums;
+  if (rows_ == 0) return Undefined::no_rows;
+  if (sums[kNotFinite] > 0) return Undefined::not_finite;
+  if (sums[kNotWeights] > 0) return Undefined::not_weights;
+  return sums[kSeeing] == 0 ? Undefined::zero : Undefined::none;
+}
+
 HeadAttention AttentionMeasures::head(std::int64_t head) const {
   if (head < 0 || head >= heads_) {
     ops::fail(kName, "head is " + std::to_string(head) + ", expected 0 to " + std::to_string(heads_ - 1));
   }
   HeadAttention result;
-  if (rows_ == 0) return result;
+  if (state(head) != Undefined::none) {
+    for (Measure HeadAttention::*const one : kMeasures) result.*one = state(head);
+    return result;
+  }
   const double* const sums = sums_.data() + head * kSums;
-  const auto mean = [&](std::int64_t sum) { return sums[sum] / static_cast<double>(rows_); };
+  const auto mean = [&](std::int64_t sum) { return sums[sum] / sums[kSeeing]; };
+  const auto peaks = [&](std::int64_t sum) { return sums[kPeaks] == 0 ? Measure(Undefined::even) : mean(sum); };
+  result.rows = static_cast<std::int64_t>(sums[kSeeing]);
   result.entropy = std::max(0.0, mean(kEntropy));
-  if (mean(kEntropy) != mean(kEntropy)) result.entropy = Undefined::not_finite;
   result.confidence = mean(kConfidence);
   result.distance = mean(kDistance);
-  result.peaks_previous = mean(kPeaksPrevious);
-  result.peaks_next = mean(kPeaksNext);
-  result.peaks_itself = mean(kPeaksItself);
-  result.peaks_first = mean(kPeaksFirst);
-  result.peaks_separator = mean(kPeaksSeparator);
+  result.peaks_previous = peaks(kPeaksPrevious);
+  result.peaks_next = peaks(kPeaksNext);
+  result.peaks_itself = peaks(kPeaksItself);
+  result.peaks_first = peaks(kPeaksFirst);
+  result.peaks_separator = peaks(kPeaksSeparator);
   result.weight_first = mean(kWeightFirst);
   result.weight_separators = mean(kWeightSeparators);
   result.weight_local = mean(kWeightLocal);
   result.even_no_op = mean(kEvenNoOp);
   result.even_local = mean(kEvenLocal);
   for (std::int64_t n = 0; n < kProfile; ++n) {
-    result.profile[static_cast<std::size_t>(n)] = Measure(mean(kProfileBegin + n)).value_or(0);
+    result.profile[static_cast<std::size_t>(n)] = mean(kProfileBegin + n);
   }
   return result;
 }
 
 HeadKinds HeadAttention::kinds(const KindThresholds& thresholds) const noexcept {
+  HeadKinds kinds;
+  kinds.why = rows > 0 && rows < thresholds.fewest_rows ? Undefined::too_few_rows : entropy.why();
+  if (kinds.why != Undefined::none) return kinds;
   const auto often = [&](const Measure& share) { return share.value_or(0) >= thresholds.positional; };
   const auto lies_there = [&](double weight, double threshold, const Measure& even) {
     return weight >= std::max(threshold, thresholds.times_even * even.value_or(0));
   };
-  return {.previous_token = often(peaks_previous),
-          .next_token = often(peaks_next),
-          .first_token = often(peaks_first),
-          .separator = often(peaks_separator),
-          .local = lies_there(weight_local.value_or(0), thresholds.local, even_local),
-          .no_op = lies_there(weight_first.value_or(0) + weight_separators.value_or(0), thresholds.no_op, even_no_op)};
-}
-
-std::size_t AttentionMeasures::pair(std::int64_t a, std::int64_t b) const noexcept {
-  // Pairs that begin with 0 … a − 1 come before.
-  return static_cast<std::size_t>(heads_ * kSums + a * heads_ - a * (a + 1) / 2 + b - a - 1);
+  kinds.previous_token = often(peaks_previous);
+  kinds.next_token = often(peaks_next);
+  kinds.first_token = often(peaks_first);
+  kinds.separator = often(peaks_separator);
+  kinds.local = lies_there(weight_local.value_or(0), thresholds.local, even_local);
+  kinds.no_op = lies_there(weight_first.value_or(0) + weight_separators.value_or(0), thresholds.no_op, even_no_op);
+  return kinds;
 }
 
 Measure AttentionMeasures::jensen_shannon(std::int64_t a, std::int64_t b) const {
@@ -211,13 +339,18 @@ Measure AttentionMeasures::jensen_shannon(std::int64_t a, std::int64_t b) const 
     ops::fail(kName, "head is " + std::to_string(head) + ", expected 0 to " + std::to_string(heads_ - 1));
   }
   if (!pairs_) ops::fail(kName, "was made without pairs, expected with, for divergences");
-  if (rows_ == 0) return Undefined::no_rows;
+  for (const std::int64_t head : {a, b}) {
+    if (state(head) != Undefined::none) return state(head);
+  }
+  if (a == b) return 0.0;
   if (a > b) std::swap(a, b);
-  const auto entropy = [&](std::int64_t head) { return sums_[static_cast<std::size_t>(head * kSums + kEntropy)]; };
-  const double mixed = a == b ? entropy(a) : sums_[pair(a, b)];
-  const double divergence = (mixed - (entropy(a) + entropy(b)) / 2) / static_cast<double>(rows_);
+  // Pairs that begin with 0 … a − 1 come before.
+  const std::int64_t number = a * heads_ - a * (a + 1) / 2 + b - a - 1;
+  const double* const divergences = sums_.data() + heads_ * kSums;
+  const double counted = divergences[pairs() + number];
+  if (counted == 0) return Undefined::zero;
   // Rounding may leave two heads that agree a little below 0.
-  return divergence < 0 ? 0.0 : divergence;
+  return std::max(0.0, divergences[number] / counted);
 }
 
 }  // namespace headlight::analysis

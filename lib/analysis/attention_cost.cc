@@ -52,15 +52,15 @@ AttentionStepBytes attention_step_bytes(const Engine& engine, const AttentionSte
   if (step.method == AttentionMethod::unfused) {
     bytes.probabilities = kFloat * rows * step.length;
     const ops::AttentionSizes sizes = ops::check_attention_shape(kName, shape);
-    bytes.scratch = static_cast<std::int64_t>(
-        std::max(ops::attention_unfused_bytes(engine, sizes), ops::attention_unfused_backward_bytes(engine, sizes)));
+    bytes.scratch = static_cast<std::int64_t>(std::max(ops::attention_unfused_bytes(engine, sizes, {}),
+                                                       ops::attention_unfused_backward_bytes(engine, sizes, {})));
     return bytes;
   }
   if (step.gradient_over_out) bytes.gradients -= tensor;
   // workspace_bytes() counts what probabilities would need, which nobody asks for here.
   const ops::AttentionPlan forward = ops::plan_attention(engine, kernels::attention_kernels(engine.isa()),
                                                          ops::check_attention_shape(kName, shape), {});
-  bytes.scratch = static_cast<std::int64_t>(std::max(forward.bytes, backward_workspace_bytes(engine, shape)));
+  bytes.scratch = static_cast<std::int64_t>(std::max(forward.borrowed(), backward_workspace_bytes(engine, shape)));
   return bytes;
 }
 
@@ -75,6 +75,7 @@ AttentionStepFlops attention_step_flops(const AttentionStep& step) {
 }
 
 std::int64_t longest_sequence(const Engine& engine, const AttentionStep& step, std::int64_t bytes) {
+  if (step.batch == 0) return kLongest;  // nothing of any length
   std::int64_t fits = 0, too_long = kLongest;
   while (too_long - fits > 1) {
     AttentionStep tried = step;

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <limits>
 #include <string>
 
 #include "analysis/linear_algebra.h"
@@ -26,6 +27,8 @@ HeadCovariance::HeadCovariance(std::int64_t heads, std::int64_t head_dim) : head
   if (heads < 1) ops::fail(kName, "heads is " + std::to_string(heads) + ", expected at least 1");
   if (head_dim < 1) ops::fail(kName, "head_dim is " + std::to_string(head_dim) + ", expected at least 1");
   const auto width = static_cast<std::size_t>(heads * head_dim);
+  finite_.resize(static_cast<std::size_t>(heads), true);
+  scales_.resize(static_cast<std::size_t>(heads));
   sums_.resize(width);
   products_.resize(width * width);
 }
@@ -41,6 +44,61 @@ void HeadCovariance::add(Engine& engine, View<const float, 2> outputs, std::span
   }
 }
 
+void HeadCovariance::find_origin(const View<const float, 2>& outputs, const std::int64_t* rows, std::int64_t first,
+                                 std::int64_t count) {
+  std::vector<double> mean(sums_.size());
+  for (std::int64_t n = 0; n < count; ++n) {
+    const float* const row = outputs.data + (rows == nullptr ? first + n : rows[first + n]) * outputs.stride(0);
+    for (std::size_t d = 0; d < mean.size(); ++d) mean[d] += static_cast<double>(row[d]);
+  }
+  origin_.resize(mean.size());
+  for (std::size_t d = 0; d < mean.size(); ++d) origin_[d] = static_cast<float>(mean[d] / static_cast<double>(count));
+}
+
+// Most outputs are near 1 and stay as they are. Sums that were made with another scale are brought to the new one,
+// which is exact.
+void HeadCovariance::fit_scale(std::int64_t head, float largest) noexcept {
+  constexpr int kNear = 16, kMost = 120, kTooLarge = 40;  // the products of 4096 rows of 2^40 stay below 2^127
+  if (largest == 0 || !std::isfinite(largest)) return;
+  std::optional<int>& scale = scales_[static_cast<std::size_t>(head)];
+  const int exponent = std::clamp(std::ilogb(largest), -kMost, kMost);
+  if (scale && exponent <= *scale + kTooLarge) return;
+  const int before = scale.value_or(0);
+  scale = std::abs(exponent) <= kNear ? 0 : exponent;
+  if (*scale == before) return;
+  const std::int64_t width = heads_ * head_dim_;
+  const auto powers = [&](std::int64_t column) { return column / head_dim_ == head ? before - *scale : 0; };
+  for (std::int64_t i = 0; i < width; ++i) {
+    double& sum = sums_[static_cast<std::size_t>(i)];
+    sum = std::ldexp(sum, powers(i));
+    for (std::int64_t j = i; j < width; ++j) {
+      double& product = products_[static_cast<std::size_t>(i * width + j)];
+      product = std::ldexp(product, powers(i) + powers(j));
+    }
+  }
+}
+
+// The largest |x − origin| of each head decides its scale.
+void HeadCovariance::fit_scales(Engine& engine, const View<const float, 2>& outputs, const std::int64_t* rows,
+                                std::int64_t first_row, std::int64_t count) {
+  std::vector<float> largest(static_cast<std::size_t>(heads_));
+  runtime::parallel_for(engine, heads_, engine.threads(), [&](std::int64_t head, int) {
+    const float* const origin = origin_.data() + head * head_dim_;
+    LargestMagnitude magnitude;
+    for (std::int64_t n = first_row; n < first_row + count; ++n) {
+      const float* const row = outputs.data + (rows == nullptr ? n : rows[n]) * outputs.stride(0) + head * head_dim_;
+      for (std::int64_t first = 0; first < head_dim_; first += kColumns) {
+        const std::int64_t columns = std::min(kColumns, head_dim_ - first);
+        float distance[kColumns];
+        for (std::int64_t d = 0; d < columns; ++d) distance[d] = row[first + d] - origin[first + d];
+        magnitude.add(distance, columns);
+      }
+    }
+    largest[static_cast<std::size_t>(head)] = magnitude.value();
+  });
+  for (std::int64_t head = 0; head < heads_; ++head) fit_scale(head, largest[static_cast<std::size_t>(head)]);
+}
+
 void HeadCovariance::add_rows(Engine& engine, const View<const float, 2>& outputs, const std::int64_t* rows,
                               std::int64_t first_row, std::int64_t count) {
   const std::int64_t width = heads_ * head_dim_;
@@ -48,18 +106,16 @@ void HeadCovariance::add_rows(Engine& engine, const View<const float, 2>& output
     const std::int64_t number = rows == nullptr ? first_row + n : rows[first_row + n];
     return outputs.data + number * outputs.stride(0);
   };
-  if (origin_.empty()) {
-    std::vector<double> mean(static_cast<std::size_t>(width));
-    for (std::int64_t n = 0; n < count; ++n) {
-      for (std::int64_t d = 0; d < width; ++d) mean[static_cast<std::size_t>(d)] += static_cast<double>(row(n)[d]);
-    }
-    origin_.resize(mean.size());
-    for (std::size_t d = 0; d < mean.size(); ++d) origin_[d] = static_cast<float>(mean[d] / static_cast<double>(count));
+  if (origin_.empty()) find_origin(outputs, rows, first_row, count);
+  fit_scales(engine, outputs, rows, first_row, count);
+  std::vector<float> factors(sums_.size());
+  for (std::size_t d = 0; d < factors.size(); ++d) {
+    factors[d] = std::ldexp(1.0f, -scales_[d / static_cast<std::size_t>(head_dim_)].value_or(0));
   }
   runtime::ScratchLayout layout;
   const std::size_t shifted_at = layout.add<float>(count, width);
   const std::size_t band_at = layout.add<float>(kBand, width);
-  const runtime::Scratch memory(engine, layout.bytes());
+  const runtime::Scratch memory(engine, layout.bytes(), kName);
   auto* const shifted = reinterpret_cast<float*>(memory.data() + shifted_at);
   auto* const band = reinterpret_cast<float*>(memory.data() + band_at);
   // A task has columns of its own.
@@ -67,11 +123,12 @@ void HeadCovariance::add_rows(Engine& engine, const View<const float, 2>& output
   runtime::parallel_for(engine, blocks, engine.threads(), [&](std::int64_t block, int) {
     const std::int64_t first = block * kColumns, columns = std::min(kColumns, width - first);
     const float* const origin = origin_.data() + first;
+    const float* const factor = factors.data() + first;
     double sums[kColumns] = {};
     for (std::int64_t n = 0; n < count; ++n) {
       const float* const from = row(n) + first;
       float* const to = shifted + n * width + first;
-      for (std::int64_t d = 0; d < columns; ++d) to[d] = from[d] - origin[d];
+      for (std::int64_t d = 0; d < columns; ++d) to[d] = (from[d] - origin[d]) * factor[d];
       for (std::int64_t d = 0; d < columns; ++d) sums[d] += static_cast<double>(to[d]);
     }
     for (std::int64_t d = 0; d < columns; ++d) sums_[static_cast<std::size_t>(first + d)] += sums[d];
@@ -88,7 +145,9 @@ void HeadCovariance::add_rows(Engine& engine, const View<const float, 2>& output
       for (std::int64_t j = i; j < width - first; ++j) to[j] += static_cast<double>(from[j]);
     }
   }
-  finite_ = finite_ && std::all_of(sums_.begin(), sums_.end(), [](double sum) { return std::isfinite(sum); });
+  for (std::size_t d = 0; d < sums_.size(); ++d) {
+    if (!std::isfinite(sums_[d])) finite_[d / static_cast<std::size_t>(head_dim_)] = false;
+  }
   rows_ += count;
 }
 
@@ -108,20 +167,22 @@ double HeadCovariance::squared_block(std::int64_t a, std::int64_t b) const noexc
 
 // The rows of a constant head differ from its mean by the rounding of float32 at most.
 bool HeadCovariance::is_constant(std::int64_t head) const noexcept {
+  const int scale = scales_[static_cast<std::size_t>(head)].value_or(0);
   double variance = 0, mean_square = 0;
   for (std::int64_t d = head * head_dim_; d < (head + 1) * head_dim_; ++d) {
     const auto at = static_cast<std::size_t>(d);
-    const double mean = static_cast<double>(origin_[at]) + sums_[at] / static_cast<double>(rows_);
+    const double origin = std::ldexp(static_cast<double>(origin_[at]), -scale);
+    const double mean = origin + sums_[at] / static_cast<double>(rows_);
     variance += centred(d, d) / static_cast<double>(rows_);
     mean_square += mean * mean;
   }
   return variance <= 1e-12 * mean_square;
 }
 
-Undefined HeadCovariance::state() const noexcept {
+Undefined HeadCovariance::state(std::int64_t head) const noexcept {
   if (rows_ == 0) return Undefined::no_rows;
   if (rows_ < 2) return Undefined::too_few_rows;
-  return finite_ ? Undefined::none : Undefined::not_finite;
+  return finite_[static_cast<std::size_t>(head)] ? Undefined::none : Undefined::not_finite;
 }
 
 Measure HeadCovariance::cka(std::int64_t a, std::int64_t b) const {
@@ -129,20 +190,32 @@ Measure HeadCovariance::cka(std::int64_t a, std::int64_t b) const {
     if (head >= 0 && head < heads_) continue;
     ops::fail(kName, "head is " + std::to_string(head) + ", expected 0 to " + std::to_string(heads_ - 1));
   }
-  if (state() != Undefined::none) return state();
+  for (const std::int64_t head : {a, b}) {
+    if (state(head) != Undefined::none) return state(head);
+  }
   if (is_constant(a) || is_constant(b)) return Undefined::constant;
   return squared_block(a, b) / std::sqrt(squared_block(a, a)) / std::sqrt(squared_block(b, b));
 }
 
 Measure HeadCovariance::effective_rank() const {
-  if (state() != Undefined::none) return state();
   bool all_constant = true;
-  for (std::int64_t head = 0; head < heads_; ++head) all_constant = all_constant && is_constant(head);
+  int largest = std::numeric_limits<int>::min();
+  for (std::int64_t head = 0; head < heads_; ++head) {
+    if (state(head) != Undefined::none) return state(head);
+    all_constant = all_constant && is_constant(head);
+    largest = std::max(largest, scales_[static_cast<std::size_t>(head)].value_or(largest));
+  }
   if (all_constant) return Undefined::constant;
+  // All heads in the scale of the largest.
   const std::int64_t width = heads_ * head_dim_;
+  const auto power = [&](std::int64_t column) {
+    return scales_[static_cast<std::size_t>(column / head_dim_)].value_or(largest) - largest;
+  };
   std::vector<double> matrix(static_cast<std::size_t>(width * width));
   for (std::int64_t i = 0; i < width; ++i) {
-    for (std::int64_t j = 0; j < width; ++j) matrix[static_cast<std::size_t>(i * width + j)] = centred(i, j);
+    for (std::int64_t j = 0; j < width; ++j) {
+      matrix[static_cast<std::size_t>(i * width + j)] = std::ldexp(centred(i, j), power(i) + power(j));
+    }
   }
   std::vector<double> values = symmetric_eigenvalues(matrix, width);
   // N centred rows have at most N − 1 directions; what float32 products leave in others is rounding.

@@ -18,6 +18,10 @@ std::string_view describe(Undefined why) noexcept {
       return "the output is the same in every row";
     case Undefined::zero:
       return "all zeros";
+    case Undefined::even:
+      return "no weight is larger than the others";
+    case Undefined::not_weights:
+      return "weights below 0, or rows that do not sum to 1, went in";
     case Undefined::not_finite:
       return "a NaN or an infinity went in";
   }

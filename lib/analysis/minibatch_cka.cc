@@ -46,9 +46,15 @@ struct Group {
   }
 };
 
-// centred = x − the mean of its rows, zeros behind its columns, for the sake of float32: HSIC₁ does not see the
-// difference. Gives n ‖mean‖². `mean` has room for a row.
-double centre(const View<const float, 2>& x, const Group& group, View<float, 2> centred, double* mean) noexcept {
+// What was taken from the rows of a head.
+struct Centre {
+  double squares = 0;  // n ‖mean‖², in the scale of what is left
+  int scale = 0;       // what is left was multiplied by 2⁻ˢ
+};
+
+// centred = 2⁻ˢ (x − the mean of its rows), zeros behind its columns, for the sake of float32: HSIC₁ does not see the
+// mean, and its terms, of four factors, keep their digits. `mean` has room for a row.
+Centre centre(const View<const float, 2>& x, const Group& group, View<float, 2> centred, double* mean) noexcept {
   const std::int64_t columns = x.extent(1);
   std::fill_n(mean, columns, 0.0);
   for (std::int64_t i = 0; i < group.count; ++i) {
@@ -60,13 +66,25 @@ double centre(const View<const float, 2>& x, const Group& group, View<float, 2> 
     mean[d] /= static_cast<double>(group.count);
     squares += mean[d] * mean[d] * static_cast<double>(group.count);
   }
+  LargestMagnitude magnitude;
   for (std::int64_t i = 0; i < group.count; ++i) {
     const float* const row = x.data + group.row(i) * x.stride(0);
     float* const to = centred.data + i * centred.stride(0);
     for (std::int64_t d = 0; d < columns; ++d) to[d] = row[d] - static_cast<float>(mean[d]);
+    magnitude.add(to, columns);
     std::fill(to + columns, to + centred.extent(1), 0.0f);
   }
-  return squares;
+  // Most outputs are near 1 and stay as they are.
+  constexpr int kNear = 12, kMost = 120;
+  const float largest = magnitude.value();
+  const int exponent = largest > 0 && std::isfinite(largest) ? std::clamp(std::ilogb(largest), -kMost, kMost) : 0;
+  if (std::abs(exponent) <= kNear) return {squares, 0};
+  const float factor = std::ldexp(1.0f, -exponent);
+  for (std::int64_t i = 0; i < group.count; ++i) {
+    float* const to = centred.data + i * centred.stride(0);
+    for (std::int64_t d = 0; d < columns; ++d) to[d] *= factor;
+  }
+  return {std::ldexp(squares, -2 * exponent), exponent};
 }
 
 // The kernel matrix [n, n] of the rows x [n, D], its diagonal left out, centred so that the products of two such
@@ -110,31 +128,33 @@ struct Workspace {
       : centred(layout.add<float>(heads, n, width)),
         kernels(layout.add<float>(heads, n, n)),
         mean(layout.add<double>(width)),
-        squares(layout.add<double>(heads)),
+        centres(layout.add<Centre>(heads)),
         shifts(layout.add<float>(n)) {}
   runtime::ScratchLayout layout;
-  std::size_t centred, kernels, mean, squares, shifts;
+  std::size_t centred, kernels, mean, centres, shifts;
 };
 
-// products [H, H] = the products of all pairs of centred kernel matrices.
+// products [H, H] = the products of all pairs of centred kernel matrices, each in the scale that scales [H] say.
 void multiply_kernels(Engine& engine, std::span<const View<const float, 2>> outputs, const Group& group,
-                      std::int64_t width, View<float, 2> products) {
+                      std::int64_t width, View<float, 2> products, int* scales) {
   const std::int64_t n = group.count, heads = products.extent(0);
   const Workspace workspace(heads, n, width);
-  const runtime::Scratch memory(engine, workspace.layout.bytes());
+  const runtime::Scratch memory(engine, workspace.layout.bytes(), kName);
   auto* const centred = reinterpret_cast<float*>(memory.data() + workspace.centred);
   auto* const kernels = reinterpret_cast<float*>(memory.data() + workspace.kernels);
-  auto* const squares = reinterpret_cast<double*>(memory.data() + workspace.squares);
+  auto* const centres = reinterpret_cast<Centre*>(memory.data() + workspace.centres);
   auto* const mean = reinterpret_cast<double*>(memory.data() + workspace.mean);
   auto* const shifts = reinterpret_cast<float*>(memory.data() + workspace.shifts);
   for (std::int64_t head = 0; head < heads; ++head) {
-    squares[head] =
+    centres[head] =
         centre(outputs[static_cast<std::size_t>(head)], group, {centred + head * n * width, {n, width}}, mean);
+    scales[head] = centres[head].scale;
   }
   const View<const float, 3> x(centred, {heads, n, width});
   gemm(engine, x, x, View<float, 3>(kernels, {heads, n, n}), {.transpose_b = Transpose::yes});
   for (std::int64_t head = 0; head < heads; ++head) {
-    centre_kernel({centred + head * n * width, {n, width}}, squares[head], kernels + head * n * n, mean, shifts);
+    centre_kernel({centred + head * n * width, {n, width}}, centres[head].squares, kernels + head * n * n, mean,
+                  shifts);
   }
   const View<const float, 2> flat(kernels, {heads, n * n});
   gemm(engine, flat, flat, products, {.transpose_b = Transpose::yes});
@@ -156,15 +176,17 @@ void MinibatchCka::add(Engine& engine, std::span<const View<const float, 2>> out
   for (const View<const float, 2>& output : outputs) width = std::max(width, output.extent(1));
 
   // A thread takes a whole minibatch, and the minibatches are added in their order.
-  const std::int64_t groups = std::max<std::int64_t>(1, (count + minibatch_ / 2) / minibatch_);
+  const std::int64_t groups = std::clamp<std::int64_t>((count + minibatch_ / 2) / minibatch_, 1, count / kFewestRows);
   const auto group_of = [&](std::int64_t number) {
     return Group{rows.empty() ? nullptr : rows.data(), number, groups, (count - number + groups - 1) / groups};
   };
   Tensor<float, 3> products({groups, heads_, heads_});
+  std::vector<int> scales(static_cast<std::size_t>(groups * heads_));
   std::atomic<bool> no_memory = false;
   auto run = [&](std::int64_t number, int) {
     try {
-      multiply_kernels(engine, outputs, group_of(number), width, {&products(number, 0, 0), {heads_, heads_}});
+      multiply_kernels(engine, outputs, group_of(number), width, {&products(number, 0, 0), {heads_, heads_}},
+                       scales.data() + number * heads_);
     } catch (const std::bad_alloc&) {
       no_memory = true;
     }
@@ -173,8 +195,14 @@ void MinibatchCka::add(Engine& engine, std::span<const View<const float, 2>> out
   if (no_memory) throw std::bad_alloc();
   for (std::int64_t number = 0; number < groups; ++number) {
     const auto n = static_cast<double>(group_of(number).count);
-    const float* const from = &products(number, 0, 0);
-    for (std::size_t at = 0; at < sums_.size(); ++at) sums_[at] += static_cast<double>(from[at]) / (n * (n - 3));
+    const int* const scale = scales.data() + number * heads_;
+    for (std::int64_t i = 0; i < heads_; ++i) {
+      for (std::int64_t j = 0; j < heads_; ++j) {
+        const double product = static_cast<double>(products(number, i, j)) / (n * (n - 3));
+        const int power = 2 * (scale[i] + scale[j]);
+        sums_[static_cast<std::size_t>(i * heads_ + j)] += power == 0 ? product : std::ldexp(product, power);
+      }
+    }
   }
   rows_ += count;
 }

@@ -1,6 +1,7 @@
 // What training may ask of heads beside the loss, each term with its gradient.
 #include <algorithm>
 #include <cmath>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -83,17 +84,29 @@ Measure orthogonality_penalty(View<const float, 2> weight, std::int64_t heads, c
 
 namespace {
 
-// With S = W Wᵀ, m_ab = ‖S_ab‖²_F and s_a = ‖S_aa‖_F the penalty is Σ_a≠b c_ab, c_ab = m_ab / (s_a s_b); its gradient
-// by W_a is 4 Σ_b≠a (S_ab W_b / (s_a s_b) − c_ab S_aa W_a / s_a²): a product T W, where T, symmetric, is made of the
-// blocks of S scaled one by one. `products` is S, and T afterwards.
-Measure scale_blocks(Tensor<float, 2>& products, std::int64_t heads, double scale, Undefined without_norm) {
+// f(a, b, run) for the runs of the rows of `products` that each lie in one block S_ab; of a block's own, from top to
+// bottom.
+template <class Function>
+void for_each_run(Tensor<float, 2>& products, std::int64_t heads, Function f) {
   const std::int64_t rows = products.shape()[0] / heads;
-  HeadPairs squares(heads), factors(heads);
   for (std::int64_t i = 0; i < heads * rows; ++i) {
-    for (std::int64_t j = 0; j < heads * rows; ++j) {
-      squares(i / rows, j / rows) += static_cast<double>(products(i, j)) * static_cast<double>(products(i, j));
+    for (std::int64_t b = 0; b < heads; ++b) {
+      f(i / rows, b, std::span<float>(&products(i, b * rows), static_cast<std::size_t>(rows)));
     }
   }
+}
+
+// With S = W Wᵀ, m_ab = ‖S_ab‖²_F and s_a = ‖S_aa‖_F the penalty is Σ_a≠b c_ab, c_ab = m_ab / (s_a s_b); its gradient
+// by W_a is 4 Σ_b≠a (S_ab W_b / (s_a s_b) − c_ab S_aa W_a / s_a²): a product T W, where T, symmetric, is made of the
+// blocks of S scaled one by one. `products` is S, and where a gradient is asked for T afterwards.
+Measure scale_blocks(Tensor<float, 2>& products, std::int64_t heads, const PenaltyGradient<2>& gradient,
+                     Undefined without_norm) {
+  HeadPairs squares(heads), factors(heads);
+  for_each_run(products, heads, [&](std::int64_t a, std::int64_t b, std::span<const float> run) {
+    double sum = squares(a, b);
+    for (const float value : run) sum += static_cast<double>(value) * static_cast<double>(value);
+    squares(a, b) = sum;
+  });
   std::vector<double> norms;
   for (std::int64_t a = 0; a < heads; ++a) {
     norms.push_back(std::sqrt(squares(a, a)));
@@ -105,17 +118,16 @@ Measure scale_blocks(Tensor<float, 2>& products, std::int64_t heads, double scal
     double of_head = 0;
     for (std::int64_t b = 0; b < heads; ++b) {
       if (b == a) continue;
-      factors(a, b) = 4 * scale / (norm * norms[static_cast<std::size_t>(b)]);
+      factors(a, b) = 4 * gradient.scale / (norm * norms[static_cast<std::size_t>(b)]);
       of_head += squares(a, b) / (norm * norms[static_cast<std::size_t>(b)]);
     }
-    factors(a, a) = -4 * scale * of_head / (norm * norm);
+    factors(a, a) = -4 * gradient.scale * of_head / (norm * norm);
     penalty += of_head;
   }
-  for (std::int64_t i = 0; i < heads * rows; ++i) {
-    for (std::int64_t j = 0; j < heads * rows; ++j) {
-      products(i, j) = static_cast<float>(static_cast<double>(products(i, j)) * factors(i / rows, j / rows));
-    }
-  }
+  if (!gradient.into) return penalty;
+  for_each_run(products, heads, [&](std::int64_t a, std::int64_t b, std::span<float> run) {
+    for (float& value : run) value = static_cast<float>(static_cast<double>(value) * factors(a, b));
+  });
   return penalty;
 }
 
@@ -144,7 +156,7 @@ Measure subspace_penalty(Engine& engine, View<const float, 2> weight, std::int64
   check_gradient(kName, weight, gradient);
   Tensor<float, 2> products({heads * rows, heads * rows});
   gemm(engine, weight, weight, products, {.transpose_b = Transpose::yes});
-  const Measure penalty = scale_blocks(products, heads, gradient.scale, Undefined::zero);
+  const Measure penalty = scale_blocks(products, heads, gradient, Undefined::zero);
   if (gradient.into && penalty) gemm(engine, products, weight, gradient.into, {.beta = 1.0f});
   return penalty;
 }
@@ -165,7 +177,7 @@ Measure similarity_penalty(Engine& engine, View<const float, 2> outputs, std::in
   const Tensor<float, 2> x = centred(outputs);
   Tensor<float, 2> products({width, width});
   gemm(engine, x, x, products, {.transpose_a = Transpose::yes});
-  const Measure penalty = scale_blocks(products, heads, gradient.scale, Undefined::constant);
+  const Measure penalty = scale_blocks(products, heads, gradient, Undefined::constant);
   if (gradient.into && penalty) gemm(engine, x, products, gradient.into, {.beta = 1.0f});
   return penalty;
 }

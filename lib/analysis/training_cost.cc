@@ -2,133 +2,244 @@
 
 #include <algorithm>
 #include <cmath>
+#include <vector>
 
+#include "analysis/training_scratch.h"
 #include "headlight/analysis/presets.h"
-#include "layers/rows.h"
 #include "layers/segments.h"
 #include "layers/sizes.h"
 #include "ops/check.h"
-#include "runtime/parallel.h"
 
 namespace headlight::analysis {
 
 namespace {
 
 constexpr std::string_view kName = "training_cost";
+// As many bytes as no machine has, and far below 2⁶³.
+constexpr double kMost = 1e14;
 
+// A stack of layers of one kind, and the sequences that go through it.
 struct Sizes {
-  std::int64_t tokens = 0;
-  double pairs = 0;
-  std::int64_t width = 0;
-  std::int64_t hidden = 0;
-  std::int64_t layers = 0;
+  TrainedLayer layer{};
+  std::int64_t layers = 1;
   std::int64_t segment = 0;  // layers computed again at a time; 0: all is kept
-  MergeCost merge{};         // of one layer, a token
+  std::int64_t tables = 0;   // rows of embeddings
+  std::int64_t moments = 0;
+  MergeCost merge{};  // of one layer, a token
+  double tokens = 0;
+  double pairs = 0;
+  std::vector<std::int64_t> offsets{};  // of packed sequences
 };
+
+TrainedLayer layer_of(const TransformerLayerOptions& options) {
+  layers::at_least(1, kName, "width", options.width);
+  layers::at_least(1, kName, "heads", options.heads);
+  layers::at_least(0, kName, "feed_forward_width", options.feed_forward_width);
+  layers::probability(kName, "dropout", options.dropout);
+  return {.width = options.width,
+          .heads = options.heads,
+          .hidden = layers::given_or(options.feed_forward_width, 4 * options.width),
+          .norm = options.norm,
+          .merge = options.merge,
+          .bias = options.bias,
+          .dropout = options.dropout};
+}
+
+MergeCost merge_of(const TrainedLayer& layer) {
+  return merge_costs(layer.width, layer.heads, 1)[static_cast<std::size_t>(layer.merge)];
+}
+
+void add_sequence(std::int64_t length, Sizes& sizes) {
+  layers::at_least(0, kName, "a length", length);
+  sizes.tokens += static_cast<double>(length);
+  sizes.pairs += static_cast<double>(length) * static_cast<double>(length);
+}
+
+// Weights of one layer.
+std::int64_t weights_of(const Sizes& sizes) noexcept {
+  const std::int64_t width = sizes.layer.width, hidden = sizes.layer.hidden;
+  const std::int64_t products = 3 * width * width + sizes.merge.weights + 2 * width * hidden;
+  const std::int64_t norms = 2 * width;
+  const std::int64_t biases = 3 * width + width + hidden + width + 2 * width;
+  return products + norms + (sizes.layer.bias ? biases : 0);
+}
+
+void check_bytes(const Sizes& sizes) {
+  const auto width = static_cast<double>(sizes.layer.width), hidden = static_cast<double>(sizes.layer.hidden);
+  const auto heads = static_cast<double>(sizes.layer.heads), layers = static_cast<double>(sizes.layers);
+  const double weights = static_cast<double>(sizes.tables) * width + layers * width * (4 * width + 2 * hidden + 20);
+  const double rows = layers * sizes.tokens * (12 * width + hidden + heads + 32);
+  const double pairs = sizes.layer.unfused ? layers * heads * sizes.pairs : 0;
+  const double bytes = 4 * (weights * (2 + static_cast<double>(sizes.moments)) + rows + pairs);
+  if (bytes > kMost) ops::fail(kName, "the step takes more than 10¹⁴ bytes");
+}
 
 Sizes sizes_of(const TrainingPlan& plan) {
   const EncoderOptions& encoder = plan.encoder;
-  layers::at_least(1, kName, "width", encoder.width);
-  layers::at_least(1, kName, "heads", encoder.heads);
   layers::at_least(1, kName, "vocabulary", encoder.vocabulary);
   layers::at_least(1, kName, "max_positions", encoder.max_positions);
   layers::at_least(0, kName, "token_types", encoder.token_types);
-  layers::at_least(0, kName, "feed_forward_width", encoder.feed_forward_width);
   layers::at_least(0, kName, "layers", encoder.layers);
   layers::at_least(0, kName, "k", plan.k);
-  layers::at_least(0, kName, "moments", plan.moments);
-  Sizes sizes = {.width = encoder.width,
-                 .hidden = layers::given_or(encoder.feed_forward_width, 4 * encoder.width),
-                 .layers = encoder.layers,
-                 .segment = layers::segment_length(plan.checkpoint, plan.k, encoder.layers),
-                 .merge = merge_costs(encoder.width, encoder.heads, 1)[static_cast<std::size_t>(encoder.merge)]};
+  Sizes sizes;
+  sizes.layer = layer_of({.width = encoder.width,
+                          .heads = encoder.heads,
+                          .feed_forward_width = encoder.feed_forward_width,
+                          .norm = encoder.norm,
+                          .dropout = encoder.dropout,
+                          .merge = encoder.merge});
+  sizes.layers = encoder.layers;
+  sizes.segment = layers::segment_length(plan.checkpoint, plan.k, encoder.layers);
+  sizes.tables = encoder.vocabulary + encoder.max_positions + encoder.token_types;
+  sizes.moments = layers::at_least(0, kName, "moments", plan.moments);
+  sizes.merge = merge_of(sizes.layer);
+  sizes.layer.unfused = plan.checkpoint == Checkpoint::unfused;
+  for (const std::int64_t length : plan.lengths) add_sequence(length, sizes);
+  check_bytes(sizes);
+  sizes.offsets = {0};
   for (const std::int64_t length : plan.lengths) {
-    layers::at_least(0, kName, "a length", length);
-    sizes.tokens += length;
-    sizes.pairs += static_cast<double>(length) * static_cast<double>(length);
+    sizes.offsets.push_back(sizes.offsets.back() + length);
+    if (sizes.layer.unfused) sizes.layer.kept_keys = std::max(sizes.layer.kept_keys, length);
   }
+  sizes.layer.length = sizes.offsets.back();
+  sizes.layer.attention.query_offsets = sizes.offsets;
   return sizes;
 }
 
-std::int64_t in_bytes(const runtime::ScratchLayout& layout) noexcept {
-  return static_cast<std::int64_t>(layout.bytes());
+Sizes sizes_of(const LayerTrainingPlan& plan) {
+  Sizes sizes;
+  sizes.layer = layer_of(plan.layer);
+  sizes.segment = layers::keeps_linear(plan.checkpoint) ? 0 : 1;
+  sizes.moments = layers::at_least(0, kName, "moments", plan.moments);
+  sizes.merge = merge_of(sizes.layer);
+  sizes.layer.unfused = plan.checkpoint == Checkpoint::unfused;
+  sizes.layer.batch = layers::at_least(0, kName, "batch", plan.batch);
+  sizes.layer.length = plan.length;
+  add_sequence(plan.length, sizes);
+  sizes.tokens *= static_cast<double>(plan.batch);
+  sizes.pairs *= static_cast<double>(plan.batch);
+  check_bytes(sizes);
+  if (sizes.layer.unfused) sizes.layer.kept_keys = plan.length;
+  return sizes;
 }
 
-std::int64_t row_bytes(std::int64_t tokens, std::int64_t columns) noexcept {
-  runtime::ScratchLayout layout;
-  layout.add<float>(tokens, layers::row_distance(columns));
-  return in_bytes(layout);
+TrainingBytes parameter_bytes(const Sizes& sizes, std::int64_t others) noexcept {
+  TrainingBytes bytes;
+  bytes.parameters = 4 * (others + sizes.layers * weights_of(sizes));
+  bytes.gradients = bytes.parameters;
+  bytes.optimizer = sizes.moments * bytes.parameters;
+  return bytes;
 }
 
-// What lies between the heads and the last product: what weighs or gates them, and the heads after it.
-std::int64_t merge_bytes(const Sizes& sizes, std::int64_t heads) noexcept {
-  switch (sizes.merge.merge) {
-    case Merge::concatenate:
-      return 0;
-    case Merge::average:
-    case Merge::weighted:
-      return row_bytes(1, heads) + row_bytes(sizes.tokens, sizes.width / heads);
-    case Merge::weighted_by_input:
-      return row_bytes(sizes.tokens, heads) + row_bytes(sizes.tokens, sizes.width / heads);
-    case Merge::gated_by_head:
-      return row_bytes(sizes.tokens, heads) + row_bytes(sizes.tokens, sizes.width);
-    case Merge::gated_by_element:
-      return 2 * row_bytes(sizes.tokens, sizes.width);
+// Layers that are alike borrow alike: once one of them needed nothing more, the others need nothing more.
+template <class Function>
+void walk_alike(std::int64_t count, const ScratchAccount& account, Function f) {
+  for (std::int64_t layer = 0; layer < count; ++layer) {
+    const std::size_t before = account.bytes();
+    f();
+    if (layer > 0 && account.bytes() == before) return;
   }
-  return 0;
 }
 
-// What one layer keeps: query, key and value; the heads' outputs; log-sum-exp; before and after the first
-// normalisation; before the activation; before (Pre-LN: after) the second normalisation.
-std::int64_t layer_bytes(const Sizes& sizes, std::int64_t heads) noexcept {
-  runtime::ScratchLayout layout;
-  layout.add<float>(sizes.tokens, heads);
-  return merge_bytes(sizes, heads) + row_bytes(sizes.tokens, 3 * sizes.width) + row_bytes(sizes.tokens, sizes.width) +
-         in_bytes(layout) + 3 * row_bytes(sizes.tokens, sizes.width) + row_bytes(sizes.tokens, sizes.hidden);
+// What segments take that are computed again: of each layer what it would keep, and the inputs between them.
+std::size_t segment_bytes(const Sizes& sizes, std::int64_t count) noexcept {
+  const auto layers = static_cast<std::size_t>(count);
+  return layers * layer_saved_bytes(sizes.layer) + (layers - 1) * rows_bytes(sizes.layer.rows(), sizes.layer.width);
+}
+
+// Encoder::forward(), with what layers would keep and two inputs that take turns; and Encoder::backward().
+void walk_encoder(const Engine& engine, const Sizes& sizes, ScratchAccount& account) {
+  const TrainedLayer& layer = sizes.layer;
+  const std::size_t row = rows_bytes(layer.rows(), layer.width);
+  {
+    const std::size_t again = sizes.segment == 0 ? 0 : layer_saved_bytes(layer);
+    const ScratchAccount::Loan between(account, again + (sizes.segment <= 1 ? 0 : 2 * row));
+    walk_alike(sizes.layers, account, [&] { walk_forward(engine, layer, true, account); });
+  }
+  const ScratchAccount::Loan gradient(account, row);
+  if (layer.norm == Norm::pre) walk_norm_backward(layer, account);
+  if (sizes.segment == 0) {
+    walk_alike(sizes.layers, account, [&] { walk_backward(engine, layer, account); });
+  } else {
+    const std::int64_t last = sizes.layers - (sizes.layers - 1) / sizes.segment * sizes.segment;
+    const auto walk_segment = [&](std::int64_t count) {
+      const ScratchAccount::Loan kept(account, segment_bytes(sizes, count));
+      walk_alike(count - 1, account, [&] { walk_forward(engine, layer, true, account); });
+      walk_forward(engine, layer, false, account);
+      walk_alike(count, account, [&] { walk_backward(engine, layer, account); });
+    };
+    walk_segment(last);  // which may be a shorter one
+    walk_alike((sizes.layers - last) / sizes.segment, account, [&] { walk_segment(sizes.segment); });
+  }
+  if (layer.norm == Norm::post) walk_norm_backward(layer, account);
+}
+
+// TransformerEncoderLayer::forward() and backward().
+void walk_layer(const Engine& engine, const Sizes& sizes, ScratchAccount& account) {
+  {
+    const ScratchAccount::Loan kept(account, sizes.segment == 0 ? 0 : layer_saved_bytes(sizes.layer));
+    walk_forward(engine, sizes.layer, true, account);
+  }
+  const ScratchAccount::Loan kept(account, sizes.segment == 0 ? 0 : layer_saved_bytes(sizes.layer));
+  if (sizes.segment != 0) walk_forward(engine, sizes.layer, false, account);
+  walk_backward(engine, sizes.layer, account);
+}
+
+template <class Walk>
+std::int64_t scratch_bytes(const Engine& engine, const Sizes& sizes, Walk walk) {
+  if (sizes.layer.rows() == 0) return 0;
+  ScratchAccount account;
+  for (int step = 0; step < 2; ++step) walk(engine, sizes, account);
+  return static_cast<std::int64_t>(account.bytes());
+}
+
+TrainingFlops flops_of(const Sizes& sizes) {
+  const auto width = static_cast<double>(sizes.layer.width);
+  const auto hidden = static_cast<double>(sizes.layer.hidden);
+  const auto layers = static_cast<double>(sizes.layers);
+  const double products = sizes.tokens * (6 * width * width + sizes.merge.flops + 4 * width * hidden);
+  TrainingFlops flops;
+  flops.forward = layers * (products + 4 * sizes.pairs * width);
+  flops.backward = layers * (2 * products + (sizes.layer.unfused ? 8 : 10) * sizes.pairs * width);
+  if (sizes.segment > 0) flops.again = flops.forward;
+  // Where nobody asks for a layer's output its last product (Pre-LN: the one behind the activation) is not made again.
+  if (sizes.segment > 0 && sizes.layer.norm == Norm::pre) {
+    const double segments = std::ceil(layers / static_cast<double>(sizes.segment));
+    flops.again -= segments * sizes.tokens * 2 * width * hidden;
+  }
+  return flops;
 }
 
 }  // namespace
 
-TrainingBytes training_bytes(const TrainingPlan& plan) {
+TrainingBytes training_bytes(const Engine& engine, const TrainingPlan& plan) {
   const Sizes sizes = sizes_of(plan);
-  const EncoderOptions& encoder = plan.encoder;
-  const std::int64_t width = sizes.width;
-  const std::int64_t tables = (encoder.vocabulary + encoder.max_positions + encoder.token_types) * width;
-  const std::int64_t of_a_layer =
-      3 * width * width + sizes.merge.weights + 4 * width + 2 * width * sizes.hidden + sizes.hidden + width + 4 * width;
-  TrainingBytes bytes;
-  bytes.parameters = 4 * (tables + 2 * width + sizes.layers * of_a_layer);
-  bytes.gradients = bytes.parameters;
-  bytes.optimizer = plan.moments * bytes.parameters;
-  const std::int64_t row = row_bytes(sizes.tokens, width);
-  const std::int64_t state = layer_bytes(sizes, encoder.heads);
+  const std::int64_t width = sizes.layer.width;
+  TrainingBytes bytes = parameter_bytes(sizes, (sizes.tables + 2) * width);
+  // The input of every segment, or layer; the last output; Post-LN: the sum of the embeddings before it is normalised.
   const std::int64_t every = std::max<std::int64_t>(sizes.segment, 1);
-  bytes.saved = row * ((sizes.layers + every - 1) / every + 1 + (encoder.norm == Norm::post ? 1 : 0));
+  const std::int64_t inputs = (sizes.layers + every - 1) / every + 1 + (plan.encoder.norm == Norm::post ? 1 : 0);
+  bytes.saved = inputs * static_cast<std::int64_t>(rows_bytes(sizes.layer.rows(), width));
   if (sizes.segment == 0) {
-    bytes.saved += sizes.layers * state;
+    bytes.saved += sizes.layers * static_cast<std::int64_t>(layer_saved_bytes(sizes.layer));
   } else {
-    bytes.computed_again = sizes.segment * state + (sizes.segment - 1) * row;
+    bytes.computed_again = static_cast<std::int64_t>(segment_bytes(sizes, sizes.segment));
   }
+  bytes.scratch = scratch_bytes(engine, sizes, walk_encoder);
   return bytes;
 }
 
-TrainingFlops training_flops(const TrainingPlan& plan) {
+TrainingBytes training_bytes(const Engine& engine, const LayerTrainingPlan& plan) {
   const Sizes sizes = sizes_of(plan);
-  const auto width = static_cast<double>(sizes.width);
-  const auto hidden = static_cast<double>(sizes.hidden);
-  const auto tokens = static_cast<double>(sizes.tokens);
-  const auto layers = static_cast<double>(sizes.layers);
-  const double products = tokens * (6 * width * width + sizes.merge.flops + 4 * width * hidden);
-  TrainingFlops flops;
-  flops.forward = layers * (products + 4 * sizes.pairs * width);
-  flops.backward = layers * (2 * products + 10 * sizes.pairs * width);
-  if (sizes.segment > 0) flops.again = flops.forward;
-  // Where nobody asks for a layer's output its last product (Pre-LN: the one behind the activation) is not made again.
-  if (sizes.segment > 0 && plan.encoder.norm == Norm::pre) {
-    const double segments = std::ceil(layers / static_cast<double>(sizes.segment));
-    flops.again -= segments * tokens * 2 * width * hidden;
-  }
-  return flops;
+  TrainingBytes bytes = parameter_bytes(sizes, 0);
+  const auto state = static_cast<std::int64_t>(layer_saved_bytes(sizes.layer));
+  (sizes.segment == 0 ? bytes.saved : bytes.computed_again) = state;
+  bytes.scratch = scratch_bytes(engine, sizes, walk_layer);
+  return bytes;
 }
+
+TrainingFlops training_flops(const TrainingPlan& plan) { return flops_of(sizes_of(plan)); }
+
+TrainingFlops training_flops(const LayerTrainingPlan& plan) { return flops_of(sizes_of(plan)); }
 
 }  // namespace headlight::analysis

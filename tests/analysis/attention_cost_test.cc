@@ -105,6 +105,8 @@ TEST(AttentionCost, TheLongestFitsAndOneMoreDoesNot) {
       EXPECT_GT(analysis::attention_step_bytes(engine, step).all(), budget);
     }
     EXPECT_EQ(analysis::longest_sequence(engine, step, 0), 0);
+    step.batch = 0;
+    EXPECT_GE(analysis::longest_sequence(engine, step, 0), std::int64_t{1} << 40);  // of nothing
   }
 }
 

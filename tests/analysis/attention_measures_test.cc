@@ -21,8 +21,9 @@ using test::Random;
 using AttentionMeasuresTest = test::EachIsa;
 HEADLIGHT_ON_EVERY_ISA(AttentionMeasuresTest);
 
-// ln is right to the last digit but one, and a row sums at most some hundred terms of it.
-constexpr double kFloatTolerance = 1e-6;
+// Entropies are summed in float32: a term p ln p errs by some 4 ε p |ln p|, a sum over the vector's lanes and a unit's
+// 32 rows by √n ε of itself. With ε = 2⁻²⁴ and at most ln 130 nats a row that is below 16 ε = 1e-6.
+constexpr double kFloatTolerance = 16 * 0x1p-24;
 constexpr double kTolerance = 1e-9;
 
 // A text's weights as float32, and those in float64 for the twins.
@@ -54,6 +55,51 @@ TEST_P(AttentionMeasuresTest, AgreeWithTheTwinsAtEveryLength) {
         EXPECT_NEAR(measures.jensen_shannon(h, other).value(), truth, kFloatTolerance);
         EXPECT_EQ(measures.jensen_shannon(h, other).value(), measures.jensen_shannon(other, h).value());
       }
+    }
+  }
+}
+
+// Everything but entropies is summed in float64, of the same float32 weights.
+TEST_P(AttentionMeasuresTest, KnowWhereTheWeightLies) {
+  Engine engine(options(2));
+  Random random(12);
+  for (const std::int64_t length : {2, 3, 9, 17, 40, 71}) {
+    const Text text(random, 2, length);
+    const std::vector<std::int64_t> separators = {length / 2, length - 1};
+    std::vector<std::int64_t> tokens;
+    for (std::int64_t token = length / 3; token < length; ++token) tokens.push_back(token);
+    const auto rows = static_cast<std::int64_t>(tokens.size());
+    AttentionMeasures measures(2);
+    const View<const float, 3> asked(&text.weights(0, tokens[0], 0), {2, rows, length}, {length * length, length, 1});
+    measures.add(engine, std::array{AttentionText{asked, tokens, separators}});
+    for (std::int64_t h = 0; h < 2; ++h) {
+      SCOPED_TRACE(testing::Message() << "head " << h << " on " << length << " tokens");
+      const reference::Places truth =
+          reference::places(View<const double, 2>(&text.wide(h, tokens[0], 0), {rows, length}), tokens, separators,
+                            HeadAttention::kLocalReach, HeadAttention::kProfileReach);
+      const HeadAttention head = measures.head(h);
+      EXPECT_EQ(head.rows, rows);
+      EXPECT_NEAR(head.peaks_previous.value(), truth.peaks_previous, kTolerance);
+      EXPECT_NEAR(head.peaks_next.value(), truth.peaks_next, kTolerance);
+      EXPECT_NEAR(head.peaks_itself.value(), truth.peaks_itself, kTolerance);
+      EXPECT_NEAR(head.peaks_first.value(), truth.peaks_first, kTolerance);
+      EXPECT_NEAR(head.peaks_separator.value(), truth.peaks_separator, kTolerance);
+      EXPECT_NEAR(head.weight_first.value(), truth.weight_first, kTolerance);
+      EXPECT_NEAR(head.weight_separators.value(), truth.weight_separators, kTolerance);
+      EXPECT_NEAR(head.weight_local.value(), truth.weight_local, kTolerance);
+      EXPECT_NEAR(head.even_no_op.value(), truth.even_no_op, kTolerance);
+      EXPECT_NEAR(head.even_local.value(), truth.even_local, kTolerance);
+      for (std::size_t n = 0; n < truth.profile.size(); ++n) {
+        EXPECT_NEAR(head.profile[n], truth.profile[n], kTolerance) << n;
+      }
+      // What kinds() says of them.
+      const double no_op = truth.weight_first + truth.weight_separators;
+      const HeadKinds kinds = head.kinds({.positional = 0.3, .local = 0.1, .no_op = 0.1, .times_even = 1.05});
+      if (rows < 10) continue;
+      EXPECT_EQ(kinds.first_token, truth.peaks_first >= 0.3);
+      EXPECT_EQ(kinds.next_token, truth.peaks_next >= 0.3);
+      EXPECT_EQ(kinds.local, truth.weight_local >= std::max(0.1, 1.05 * truth.even_local));
+      EXPECT_EQ(kinds.no_op, no_op >= std::max(0.1, 1.05 * truth.even_no_op));
     }
   }
 }
@@ -145,7 +191,8 @@ TEST(AttentionKinds, AreKnownByWhereTheWeightLies) {
     const Tensor<float, 3> all = pointing(6, weight, targets);
     AttentionMeasures measures(1);
     const View<const float, 3> rows(&all(0, 1, 0), {1, 4, 6}, {36, 6, 1});
-    measures.add(engine, std::array{AttentionText{rows, words, separators}});
+    const AttentionText text{rows, words, separators};
+    measures.add(engine, std::array{text, text, text});
     return measures.head(0);
   };
   const HeadAttention previous = measure(0.7f, {0, 0, 1, 2, 3, 4});
@@ -192,6 +239,136 @@ TEST(AttentionDegenerate, SaysWhyThereIsNoNumber) {
   EXPECT_EQ(measures.jensen_shannon(0, 1).why(), Undefined::not_finite);
   EXPECT_EQ(measures.head(0).confidence.value(), 1.0) << "the other head keeps its numbers";
   EXPECT_THROW((void)measures.head(1).entropy.value(), std::logic_error);
+}
+
+// Texts of one head, the same row for every token.
+AttentionMeasures same_rows(std::int64_t texts, const std::vector<float>& row) {
+  Engine engine;
+  const auto length = static_cast<std::int64_t>(row.size());
+  Tensor<float, 3> weights({1, length, length});
+  for (std::int64_t i = 0; i < length; ++i) std::copy(row.begin(), row.end(), &weights(0, i, 0));
+  AttentionMeasures measures(1);
+  for (std::int64_t n = 0; n < texts; ++n) measures.add(engine, std::array{AttentionText{.weights = weights}});
+  return measures;
+}
+
+TEST(AttentionDegenerate, EvenAttentionLooksNowhere) {
+  for (const std::size_t length : {2u, 6u, 31u}) {
+    const HeadAttention even = same_rows(10, std::vector<float>(length, 1 / static_cast<float>(length))).head(0);
+    EXPECT_NEAR(even.entropy.value(), std::log(static_cast<double>(length)), kFloatTolerance);
+    EXPECT_EQ(even.peaks_first.why(), Undefined::even);
+    EXPECT_EQ(even.peaks_previous.why(), Undefined::even);
+    const HeadKinds kinds = even.kinds();
+    EXPECT_EQ(kinds.why, Undefined::none);
+    EXPECT_FALSE(kinds.first_token || kinds.previous_token || kinds.next_token || kinds.local || kinds.no_op);
+  }
+  // Two that are equal, or differ by rounding, are no peak either; one that is a little larger is.
+  EXPECT_EQ(same_rows(10, {0.4f, 0.4f, 0.2f}).head(0).peaks_first.why(), Undefined::even);
+  EXPECT_EQ(same_rows(10, {0.4f, std::nextafter(0.4f, 0.0f), 0.2f}).head(0).peaks_first.why(), Undefined::even);
+  EXPECT_EQ(same_rows(10, {0.4001f, 0.4f, 0.1999f}).head(0).peaks_first.value(), 1.0);
+  EXPECT_EQ(same_rows(20, {1.0f}).head(0).peaks_first.why(), Undefined::even) << "one token has nowhere else to look";
+}
+
+TEST(AttentionDegenerate, ARowThatSeesNothingIsPassedOver) {
+  Engine engine;
+  Random random(7);
+  const Text text(random, 3, 40);
+  // Head 1 sees nothing from every third row, head 2 from any.
+  Tensor<float, 3> weights = test::converted<float>(text.wide);
+  Tensor<double, 3> seeing({3, 40, 40});
+  std::int64_t kept = 0;
+  for (std::int64_t i = 0; i < 40; ++i) {
+    for (std::int64_t j = 0; j < 40; ++j) {
+      if (i % 3 == 0) weights(1, i, j) = 0;
+      weights(2, i, j) = 0;
+      for (std::int64_t h = 0; h < 2; ++h) seeing(h, kept, j) = static_cast<double>(weights(h, i, j));
+    }
+    kept += i % 3 == 0 ? 0 : 1;
+  }
+  AttentionMeasures measures(3);
+  measures.add(engine, std::array{AttentionText{.weights = weights}});
+  EXPECT_EQ(measures.head(0).rows, 40);
+  EXPECT_EQ(measures.head(1).rows, kept);
+  const auto rows_of = [&](std::int64_t h) { return View<const double, 2>(&seeing(h, 0, 0), {kept, 40}); };
+  EXPECT_NEAR(measures.head(1).entropy.value(), reference::entropy(rows_of(1)), kFloatTolerance);
+  EXPECT_NEAR(measures.head(1).confidence.value(), reference::confidence(rows_of(1)), kTolerance);
+  EXPECT_NEAR(measures.jensen_shannon(0, 1).value(), reference::jensen_shannon(rows_of(0), rows_of(1)),
+              kFloatTolerance);
+  EXPECT_EQ(measures.head(2).peaks_first.why(), Undefined::zero);
+  EXPECT_EQ(measures.head(2).kinds().why, Undefined::zero);
+  EXPECT_EQ(measures.jensen_shannon(1, 2).why(), Undefined::zero);
+  EXPECT_EQ(measures.jensen_shannon(2, 2).why(), Undefined::zero);
+}
+
+TEST(AttentionDegenerate, RowsThatAreNoWeightsAreNamed) {
+  Engine engine;
+  Random random(8);
+  const Text text(random, 2, 12);
+  const auto spoilt = [&](float factor, float added) {
+    Tensor<float, 3> weights = test::converted<float>(text.wide);
+    for (std::int64_t j = 0; j < 12; ++j) weights(1, 5, j) = weights(1, 5, j) * factor + (j == 3 ? added : 0);
+    AttentionMeasures measures(2);
+    measures.add(engine, std::array{AttentionText{.weights = weights}});
+    EXPECT_TRUE(measures.head(0).entropy.has_value()) << "the other head keeps its numbers";
+    EXPECT_EQ(measures.jensen_shannon(0, 1).why(), measures.head(1).entropy.why());
+    EXPECT_EQ(measures.head(1).kinds().why, measures.head(1).peaks_first.why());
+    return measures.head(1);
+  };
+  EXPECT_EQ(spoilt(3, 0).entropy.why(), Undefined::not_weights);
+  EXPECT_EQ(spoilt(0.9f, 0).distance.why(), Undefined::not_weights);
+  EXPECT_EQ(spoilt(0.5f, -2).peaks_next.why(), Undefined::not_weights);
+  EXPECT_EQ(spoilt(0, 1e-30f).entropy.why(), Undefined::not_weights);
+  EXPECT_EQ(spoilt(1, std::nanf("")).confidence.why(), Undefined::not_finite);
+  EXPECT_EQ(spoilt(1, INFINITY).weight_local.why(), Undefined::not_finite);
+  EXPECT_TRUE(spoilt(1.0005f, 0).entropy.has_value()) << "what 16 bits leave";
+  // Their sum is 1, and one of them is below 0.
+  EXPECT_EQ(same_rows(10, {1.5f, -0.5f}).head(0).entropy.why(), Undefined::not_weights);
+}
+
+TEST(AttentionKinds, NeedTenRows) {
+  Engine engine;
+  const Tensor<float, 3> all = pointing(6, 0.8f, {0, 0, 1, 2, 3, 4});
+  const std::array<std::int64_t, 1> second = {1};
+  AttentionMeasures one(1);
+  one.add(engine, std::array{AttentionText{{&all(0, 1, 0), {1, 1, 6}, {36, 6, 1}}, second}});
+  EXPECT_EQ(one.head(0).peaks_previous.value(), 1.0);
+  EXPECT_EQ(one.head(0).peaks_first.value(), 1.0) << "which of both, one row does not say";
+  EXPECT_EQ(one.head(0).kinds().why, Undefined::too_few_rows);
+  EXPECT_FALSE(one.head(0).kinds().previous_token || one.head(0).kinds().first_token);
+  EXPECT_TRUE(one.head(0).kinds({.fewest_rows = 1}).previous_token);
+  AttentionMeasures more(1);
+  const std::array<std::int64_t, 3> later = {2, 3, 4};
+  for (int text = 0; text < 4; ++text) {
+    EXPECT_EQ(more.head(0).kinds().previous_token, false) << text;
+    more.add(engine, std::array{AttentionText{{&all(0, 2, 0), {1, 3, 6}, {36, 6, 1}}, later}});
+  }
+  EXPECT_TRUE(more.head(0).kinds().previous_token);
+  EXPECT_EQ(more.head(0).kinds().why, Undefined::none);
+}
+
+// Which key stands where does not matter to how sharp a row is.
+TEST_P(AttentionMeasuresTest, EntropyAndConfidenceDoNotSeeAPermutation) {
+  Engine engine(options());
+  Random random(9);
+  for (const std::int64_t length : {2, 7, 16, 45, 130}) {
+    const Text text(random, 2, length);
+    Tensor<float, 3> shuffled({2, length, length});
+    for (std::int64_t h = 0; h < 2; ++h) {
+      for (std::int64_t i = 0; i < length; ++i) {
+        for (std::int64_t j = 0; j < length; ++j) {
+          shuffled(h, i, (j * (length - 1) + i) % length) = text.weights(h, i, j);
+        }
+      }
+    }
+    AttentionMeasures before(2), after(2);
+    before.add(engine, std::array{AttentionText{.weights = text.weights}});
+    after.add(engine, std::array{AttentionText{.weights = shuffled}});
+    for (std::int64_t h = 0; h < 2; ++h) {
+      EXPECT_NEAR(after.head(h).entropy.value(), before.head(h).entropy.value(), kFloatTolerance);
+      EXPECT_EQ(after.head(h).confidence.value(), before.head(h).confidence.value());
+    }
+    EXPECT_NEAR(after.jensen_shannon(0, 1).value(), before.jensen_shannon(0, 1).value(), kFloatTolerance);
+  }
 }
 
 TEST(AttentionArguments, AreNamedWhenTheyAreWrong) {

@@ -185,6 +185,34 @@ TEST_P(PenaltiesTest, AskHeadsToDisagreeOnTheWayBack) {
   EXPECT_NEAR(penalty.take(), expected, 1e-12);
 }
 
+TEST_P(PenaltiesTest, AskHeadsForLessCkaOnTheWayBack) {
+  Engine engine(options());
+  Random random(10);
+  const Tensor<float, 3> outputs = random.normal_tensor<3>({2, 9, 12});
+  Tensor<float, 3> gradient(outputs.shape());
+  DiversityPenalty penalty(4, 3, {.similarity = 0.5});
+  penalty.visit(engine, 1, outputs, gradient);
+  // The mean over two texts and four layers of the mean over six ordered pairs.
+  constexpr double kShare = 0.5 / 2 / 4 / 6;
+  double expected = 0;
+  for (std::int64_t b = 0; b < 2; ++b) {
+    Tensor<double, 2> twin({9, 12});
+    std::copy_n(&outputs(b, 0, 0), 9 * 12, twin.begin());
+    const auto value = [&] { return kShare * reference::similarity_penalty(twin.view(), 3); };
+    expected += value();
+    EXPECT_TRUE(gradient_agrees(twin.data(), &gradient(b, 0, 0), 9 * 12, value, kCheck));
+  }
+  EXPECT_NEAR(penalty.take(), expected, 1e-6);
+  // Nothing to say of one head, nor of heads that give the same for every word.
+  DiversityPenalty alone(4, 1, {.similarity = 0.5});
+  alone.visit(engine, 0, outputs, gradient);
+  EXPECT_EQ(alone.take(), 0.0);
+  Tensor<float, 3> none(outputs.shape());
+  penalty.visit(engine, 0, Tensor<float, 3>(outputs.shape()), none);
+  EXPECT_EQ(penalty.take(), 0.0);
+  for (const float value : none) EXPECT_EQ(value, 0.0f);
+}
+
 // Heads whose W_Q and W_K begin at right angles, and heads that are led there.
 TEST_P(PenaltiesTest, PartHeads) {
   Engine engine(options());

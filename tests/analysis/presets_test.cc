@@ -94,9 +94,14 @@ TEST(Presets, MergesCostWhatTheirLayersHave) {
     const MultiHeadAttention layer({.width = 48, .heads = 6, .bias = false, .merge = costs[n].merge});
     EXPECT_EQ(costs[n].weights, layer.parameter_count() - 3 * 48 * 48) << name(costs[n].merge);
   }
-  EXPECT_EQ(costs[0].flops, 2.0 * 100 * 48 * 48);
-  EXPECT_EQ(costs[2].flops, costs[1].flops);
-  EXPECT_EQ(costs[5].flops, 2 * costs[0].flops);
+  // 100 tokens, E = 48, six heads of D = 8: two for each multiply-add.
+  constexpr double kProducts[] = {460'800, 76'800, 76'800, 134'400, 518'400, 921'600};
+  // D sums of six, divided; six products and five additions of D; and a softmax of six; six gates on all 48; 48 gates.
+  constexpr double kRows[] = {0, 100 * 48, 100 * 88 + 18, 100 * (88 + 18), 100 * (18 + 48), 100 * (144 + 48)};
+  for (std::size_t n = 0; n < costs.size(); ++n) {
+    EXPECT_EQ(costs[n].flops, kProducts[n]) << name(costs[n].merge);
+    EXPECT_EQ(costs[n].row_flops, kRows[n]) << name(costs[n].merge);
+  }
   EXPECT_THROW((void)analysis::merge_costs(48, 5, 1), std::invalid_argument);
   EXPECT_THROW((void)analysis::merge_costs(48, 6, 0), std::invalid_argument);
 }

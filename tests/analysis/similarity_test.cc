@@ -43,6 +43,19 @@ struct Outputs {
   Tensor<float, 3> x;
 };
 
+// Rows that the smallest minibatch does not divide make fewer and larger ones: of three rows nothing can be said.
+TEST_P(SimilarityTest, EveryNumberOfRowsMakesMinibatchesOfFourAtLeast) {
+  Engine engine(options(1));
+  for (std::int64_t rows = 4; rows <= 24; ++rows) {
+    test::Random random(static_cast<std::uint64_t>(rows));
+    const Tensor<float, 2> x = random.normal_tensor<2>({rows, 3}), y = random.normal_tensor<2>({rows, 3});
+    MinibatchCka cka(2, 4);
+    const std::array<View<const float, 2>, 2> outputs = {x, y};
+    cka.add(engine, outputs);
+    EXPECT_TRUE(cka.cka(0, 1).has_value()) << rows << " rows";
+  }
+}
+
 TEST_P(SimilarityTest, MinibatchCkaAgreesWithTheTwin) {
   Engine engine(options(2));
   Random random(1);
@@ -130,6 +143,72 @@ TEST_P(SimilarityTest, RotationScaleAndShiftOfAHeadChangeNothing) {
   }
 }
 
+// Whatever size a head's outputs have, even one of its own beside others: float32 products would overflow from 2⁶⁴ on
+// and vanish below 2⁻⁶⁴, those of CKA's four factors at half of that.
+TEST_P(SimilarityTest, SizeChangesNothing) {
+  Engine engine(options());
+  Random random(8);
+  const Outputs outputs(random, 90, 3, 6);
+  MinibatchCka before(3);
+  HeadCovariance whole_before(3, 6);
+  before.add(engine, outputs.part(0, 90));
+  whole_before.add(engine, outputs.merged());
+  for (const int exponent : {-125, -110, -84, -60, -40, -33, -20, -10, 10, 17, 31, 40, 63, 84, 100, 120}) {
+    for (const bool all : {false, true}) {
+      SCOPED_TRACE(testing::Message() << "2^" << exponent << (all ? ", all heads" : ", head 1 alone"));
+      Outputs scaled = Outputs(random, 90, 3, 6);
+      for (std::int64_t n = 0; n < 90; ++n) {
+        for (std::int64_t h = 0; h < 3; ++h) {
+          const int power = all || h == 1 ? exponent : 0;
+          for (std::int64_t d = 0; d < 6; ++d) scaled.x(n, h, d) = std::ldexp(outputs.x(n, h, d), power);
+        }
+      }
+      MinibatchCka after(3);
+      HeadCovariance whole_after(3, 6);
+      after.add(engine, scaled.part(0, 90));
+      whole_after.add(engine, scaled.merged());
+      for (std::int64_t a = 0; a < 3; ++a) {
+        for (std::int64_t b = 0; b < 3; ++b) {
+          EXPECT_NEAR(after.cka(a, b).value(), before.cka(a, b).value(), kTolerance);
+          EXPECT_NEAR(whole_after.cka(a, b).value(), whole_before.cka(a, b).value(), kTolerance);
+        }
+      }
+      const double rank = whole_before.effective_rank().value();
+      if (all) {
+        EXPECT_NEAR(whole_after.effective_rank().value(), rank, 1e-4 * rank);
+      }
+    }
+  }
+}
+
+// Outputs that grow or shrink from call to call, from nothing to much more than the first ones.
+TEST_P(SimilarityTest, SizesMayChangeOnTheWay) {
+  Engine engine(options());
+  Random random(9);
+  Outputs outputs(random, 120, 2, 4);
+  constexpr int kPowers[] = {-90, 0, 3, -100};
+  for (std::int64_t n = 0; n < 120; ++n) {
+    for (std::int64_t i = 0; i < 8; ++i) {
+      float& value = outputs.x(n, i / 4, i % 4);
+      value = n < 30 ? 0 : std::ldexp(value - 2, kPowers[n / 30]);
+    }
+  }
+  HeadCovariance covariance(2, 4);
+  MinibatchCka cka(2, 30);
+  const View<const float, 2> all = outputs.merged();
+  for (std::int64_t first = 0; first < 120; first += 30) {
+    covariance.add(engine, {all.data + first * 8, {30, 8}});
+    if (first > 0) cka.add(engine, outputs.part(first, first + 30));
+  }
+  const Tensor<double, 3> wide = outputs.wide();
+  EXPECT_NEAR(covariance.cka(0, 1).value(), reference::cka(head_of_outputs(wide, 0), head_of_outputs(wide, 1)),
+              kTolerance);
+  EXPECT_NEAR(covariance.effective_rank().value(), reference::effective_rank({wide.data(), {120, 8}}), 1e-3);
+  const std::vector<std::int64_t> offsets = {30, 60, 90, 120};
+  EXPECT_NEAR(cka.cka(0, 1).value(),
+              reference::minibatch_cka(head_of_outputs(wide, 0), head_of_outputs(wide, 1), offsets), kTolerance);
+}
+
 // Heads that have nothing in common: with few rows the biased measure says otherwise, the unbiased one does not.
 TEST_P(SimilarityTest, StrangersAreStrangersHoweverFewRows) {
   Engine engine(options());
@@ -201,6 +280,8 @@ TEST(SimilarityDegenerate, SaysWhyThereIsNoNumber) {
   EXPECT_EQ(cka.cka(0, 2).why(), Undefined::not_finite);
   EXPECT_TRUE(cka.cka(0, 0).has_value()) << "the other head keeps its numbers";
   EXPECT_EQ(covariance.cka(0, 2).why(), Undefined::not_finite);
+  EXPECT_EQ(covariance.effective_rank().why(), Undefined::not_finite);
+  EXPECT_TRUE(covariance.cka(0, 0).has_value()) << "the other head keeps its numbers";
 }
 
 TEST(SimilarityRank, CountsDirections) {

@@ -1,6 +1,10 @@
 // What training_bytes() foretells, against what encoders then hold.
 #include "headlight/analysis/training_cost.h"
 
+#include <malloc.h>
+
+#include <cmath>
+
 #include "gtest/gtest.h"
 #include "headlight/optimizer.h"
 #include "layers/encoder_twin.h"
@@ -8,6 +12,37 @@
 
 namespace headlight::test {
 namespace {
+
+using analysis::TrainingBytes;
+
+constexpr std::array kCheckpoints = {Checkpoint::keep_linear, Checkpoint::layer_input, Checkpoint::every_k_layers,
+                                     Checkpoint::unfused};
+
+// Sanitizers bring an allocator of their own.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool kCounts = false;
+#else
+constexpr bool kCounts = true;
+#endif
+
+bool keeps_all(Checkpoint checkpoint) {
+  return checkpoint == Checkpoint::keep_linear || checkpoint == Checkpoint::unfused;
+}
+
+std::int64_t allocated() {
+  const struct mallinfo2 info = ::mallinfo2();
+  return static_cast<std::int64_t>(info.uordblks + info.hblkhd);
+}
+
+// Blocks in mappings of their own are counted in whole pages, a percent of small layers; in the heap, in bytes. So the
+// heap is to hold all but the largest.
+void count_in_bytes() { ASSERT_EQ(::mallopt(M_MMAP_THRESHOLD, 32 << 20), 1); }
+
+// Of what is foretold: how far the allocator's count is from it, in percent.
+double percent_off(std::int64_t held, const TrainingBytes& foretold) {
+  const auto all = static_cast<double>(foretold.all());
+  return 100 * std::abs(static_cast<double>(held) - all) / all;
+}
 
 TEST(TrainingCost, IsWhatAnEncoderThenHolds) {
   Engine engine;
@@ -34,21 +69,121 @@ TEST(TrainingCost, IsWhatAnEncoderThenHolds) {
     AdamW adamw(encoder.parameters());
     const Tokens tokens(random, 30, lengths);
     Tensor<float, 2> hidden({tokens.count(), 36});
-    for (const Checkpoint checkpoint : {Checkpoint::keep_linear, Checkpoint::layer_input, Checkpoint::every_k_layers}) {
-      const analysis::TrainingBytes bytes =
-          analysis::training_bytes({.encoder = encoder.options(), .lengths = lengths, .checkpoint = checkpoint});
+    for (const Checkpoint checkpoint : kCheckpoints) {
+      const analysis::TrainingBytes bytes = analysis::training_bytes(
+          engine, {.encoder = encoder.options(), .lengths = lengths, .checkpoint = checkpoint});
       SavedState saved(checkpoint);
-      encoder.forward(engine, tokens.input(), hidden, saved, {});
+      engine.release_scratch();
+      for (int step = 0; step < 2; ++step) {
+        encoder.forward(engine, tokens.input(), hidden, saved, {});
+        encoder.backward(engine, tokens.input(), saved, hidden);
+      }
       EXPECT_EQ(bytes.saved, static_cast<std::int64_t>(saved.bytes())) << static_cast<int>(checkpoint);
-      EXPECT_EQ(bytes.computed_again == 0, checkpoint == Checkpoint::keep_linear);
+      EXPECT_EQ(bytes.scratch, static_cast<std::int64_t>(engine.scratch_bytes())) << static_cast<int>(checkpoint);
+      EXPECT_EQ(bytes.computed_again == 0, keeps_all(checkpoint));
+      EXPECT_LE(bytes.computed_again, bytes.scratch);
       EXPECT_EQ(bytes.parameters, 4 * encoder.parameter_count());
       std::int64_t moments = 0;
       for (const Parameter& moment : adamw.state()) moments += 4 * static_cast<std::int64_t>(moment.values.size());
       EXPECT_EQ(bytes.optimizer, moments);
-      encoder.backward(engine, tokens.input(), saved, hidden);
-      EXPECT_LE(bytes.computed_again, static_cast<std::int64_t>(engine.scratch_bytes()));
     }
   }
+}
+
+// Bytes that the allocator gave out for a layer that learns, while all of it is held.
+std::int64_t held_by(Engine& engine, const analysis::LayerTrainingPlan& plan) {
+  Tensor<float, 3> x({plan.batch, plan.length, plan.layer.width}), y(x.shape()), gradient(x.shape());
+  const std::int64_t before = allocated();
+  TransformerEncoderLayer layer(plan.layer);
+  layer.initialize(1);
+  layer.set_training(true);
+  AdamW adamw(layer.parameters());
+  SavedState saved(plan.checkpoint);
+  for (int step = 0; step < 2; ++step) {
+    layer.forward(engine, x, y, saved, {});
+    layer.backward(engine, x, saved, y, gradient);
+    adamw.step(engine, {});
+  }
+  return allocated() - before;
+}
+
+TEST(TrainingCost, IsWhatTheAllocatorCountsOfALayer) {
+  if (!kCounts) GTEST_SKIP() << "a sanitizer's allocator";
+  count_in_bytes();
+  double most = 0;
+  for (const int threads : {1, 2}) {
+    for (const Norm norm : {Norm::post, Norm::pre}) {
+      for (const Checkpoint checkpoint : kCheckpoints) {
+        for (const std::int64_t length : {9, 64, 300, 1000}) {
+          const analysis::LayerTrainingPlan plan = {
+              .layer = {.width = 128, .heads = 4, .norm = norm, .dropout = length == 300 ? 0.0f : 0.1f},
+              .batch = length < 100 ? 8 : 1,
+              .length = length,
+              .checkpoint = checkpoint};
+          Engine engine({.threads = threads});
+          const TrainingBytes foretold = analysis::training_bytes(engine, plan);
+          const std::int64_t held = held_by(engine, plan);
+          EXPECT_EQ(foretold.scratch, static_cast<std::int64_t>(engine.scratch_bytes()));
+          EXPECT_LE(percent_off(held, foretold), 1)
+              << threads << " threads, norm " << static_cast<int>(norm) << ", checkpoint "
+              << static_cast<int>(checkpoint) << ", length " << length << ": " << held << ", " << foretold.all();
+          most = std::max(most, percent_off(held, foretold));
+        }
+      }
+    }
+  }
+  RecordProperty("most_percent_off", std::to_string(most));
+}
+
+std::int64_t held_by(Engine& engine, const analysis::TrainingPlan& plan, const Tokens& tokens) {
+  Tensor<float, 2> hidden({tokens.count(), plan.encoder.width});
+  const std::int64_t before = allocated();
+  Encoder encoder(plan.encoder);
+  encoder.initialize(1);
+  encoder.set_training(true);
+  AdamW adamw(encoder.parameters());
+  SavedState saved(plan.checkpoint, plan.k);
+  for (int step = 0; step < 2; ++step) {
+    encoder.forward(engine, tokens.input(), hidden, saved, {});
+    encoder.backward(engine, tokens.input(), saved, hidden);
+    adamw.step(engine, {});
+  }
+  return allocated() - before;
+}
+
+TEST(TrainingCost, IsWhatTheAllocatorCountsOfAnEncoder) {
+  if (!kCounts) GTEST_SKIP() << "a sanitizer's allocator";
+  count_in_bytes();
+  double most = 0;
+  for (const std::vector<std::int64_t>& lengths : {std::vector<std::int64_t>{5, 12, 3}, {128, 40, 77}, {900}}) {
+    Random random(1);
+    const Tokens tokens(random, 200, lengths);
+    for (const int threads : {1, 2}) {
+      for (const Norm norm : {Norm::post, Norm::pre}) {
+        for (const Checkpoint checkpoint : kCheckpoints) {
+          const analysis::TrainingPlan plan = {.encoder = {.vocabulary = 200,
+                                                           .max_positions = 1000,
+                                                           .token_types = 2,
+                                                           .width = 96,
+                                                           .heads = 3,
+                                                           .layers = 5,
+                                                           .norm = norm},
+                                               .lengths = lengths,
+                                               .checkpoint = checkpoint,
+                                               .k = 3};
+          Engine engine({.threads = threads});
+          const TrainingBytes foretold = analysis::training_bytes(engine, plan);
+          const std::int64_t held = held_by(engine, plan, tokens);
+          EXPECT_EQ(foretold.scratch, static_cast<std::int64_t>(engine.scratch_bytes()));
+          EXPECT_LE(percent_off(held, foretold), 1) << threads << " threads, norm " << static_cast<int>(norm)
+                                                    << ", checkpoint " << static_cast<int>(checkpoint) << ", "
+                                                    << tokens.count() << " tokens: " << held << ", " << foretold.all();
+          most = std::max(most, percent_off(held, foretold));
+        }
+      }
+    }
+  }
+  RecordProperty("most_percent_off", std::to_string(most));
 }
 
 // BERT-base on 8 sequences of 128: 3 · 2 · 85.0 million weights a token, and attention's 14 · L² · E a sequence.
@@ -62,12 +197,29 @@ TEST(TrainingCost, CountsOperations) {
   EXPECT_EQ(kept.again, 0);
   plan.checkpoint = Checkpoint::layer_input;
   EXPECT_EQ(analysis::training_flops(plan).again, kept.forward);
+  plan.checkpoint = Checkpoint::unfused;  // S is not made again
+  EXPECT_EQ(analysis::training_flops(plan).all(), kept.all() - 12 * 2.0 * 8 * 128 * 128 * 768);
+  EXPECT_EQ(12 * analysis::training_flops({.layer = {.width = 768, .heads = 12}, .batch = 8, .length = 128}).all(),
+            kept.all());
+  plan.checkpoint = Checkpoint::layer_input;
   plan.encoder.norm = Norm::pre;
   EXPECT_EQ(analysis::training_flops(plan).again, kept.forward - 12 * 1024.0 * 2 * 768 * 3072);
   plan.encoder.merge = Merge::average;  // W_up instead of W_O
   EXPECT_EQ(analysis::training_flops(plan).forward, kept.forward - 12 * 1024.0 * 2 * 768 * (768 - 64));
-  EXPECT_EQ(refusal([&] { (void)analysis::training_flops({.encoder = {.width = 0}}); }),
+}
+
+TEST(TrainingCost, RefusesWhatMakesNoSense) {
+  const Engine engine({.threads = 1});
+  EXPECT_EQ(refusal([&] { (void)analysis::training_flops({.layer = {.width = 0}, .length = 1}); }),
             "training_cost: width is 0, expected at least 1");
+  EXPECT_EQ(refusal([&] { (void)analysis::training_bytes(engine, {.layer = {.width = 8, .heads = 2}, .length = -1}); }),
+            "training_cost: a length is -1, expected at least 0");
+  EXPECT_EQ(refusal([&] {
+              (void)analysis::training_bytes(
+                  engine, {.layer = {.width = 8, .heads = 2}, .batch = INT64_MAX, .length = INT64_MAX});
+            }),
+            "training_cost: the step takes more than 10¹⁴ bytes");
+  EXPECT_EQ(analysis::training_bytes(engine, {.layer = {.width = 8, .heads = 2}}).scratch, 0);
 }
 
 }  // namespace

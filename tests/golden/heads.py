@@ -33,6 +33,20 @@ def of_attention(weights):
     return out
 
 
+def of_places(weights, tokens, separators, reach=2, profile=8):
+    """Where the weight of rows [R, L], which belong to `tokens`, lies: by masks over all (row, key) at once."""
+    keys = np.arange(weights.shape[1])
+    step = keys[None, :] - np.asarray(tokens)[:, None]
+    ordered = np.sort(weights, axis=1)
+    peak = np.argmax(weights, axis=1)
+    sharp = ordered[:, -1] > ordered[:, -2]
+    at = [sharp & (peak - tokens == d) for d in (-1, 1, 0)] + [sharp & (peak == 0), sharp & np.isin(peak, separators)]
+    first, ends, near = keys == 0, np.isin(keys, separators) & (keys != 0), np.abs(step) <= reach
+    even = [np.mean(first | ends), near.mean()]
+    shares = [(weights * mask).sum(1).mean() for mask in (first, ends, near)]
+    return [[a.mean() for a in at], shares, even, [(weights * (step == d)).sum(1).mean() for d in range(-profile, profile + 1)]]
+
+
 def centring(n):
     return np.eye(n) - np.ones((n, n)) / n
 
@@ -74,9 +88,12 @@ def of_outputs(x, gradient, offsets):
     merged = x.reshape(rows, -1)
     values = np.linalg.svd(centring(rows) @ merged, compute_uv=False)
     samples = [np.abs((x[a:b] * gradient[a:b]).sum((0, 2))) for a, b in zip(offsets, offsets[1:])]
+    weight = gradient.reshape(rows, -1)[: heads * x.shape[2]].T @ gradient.reshape(rows, -1)[: heads * x.shape[2]]
+    parts = np.einsum("nhd,ehd->nhe", x, weight.reshape(-1, heads, x.shape[2]))
+    similarity = sum(cka(x[:, a], x[:, b]) for a, b in pairs if a != b)
     return [[cka(x[:, a], x[:, b]) for a, b in pairs], [minibatch_cka(x[:, a], x[:, b], offsets) for a, b in pairs],
             [hsic1(x[:, 0], x[:, 1])], [np.exp(entropy(values / values.sum()))], [-(unit @ unit.T).mean()],
-            np.mean(samples, axis=0)]
+            np.mean(samples, axis=0), [similarity], np.linalg.norm(parts, axis=2)]
 
 
 def of_weights(w, heads):
@@ -85,13 +102,19 @@ def of_weights(w, heads):
     flat = parts.reshape(heads, -1)
     unit = flat / np.linalg.norm(flat, axis=1, keepdims=True)
     angles = [np.sort(subspace_angles(parts[0].T, parts[b].T)) for b in range(1, heads)]
-    return angles + [[((unit @ unit.T - np.eye(heads)) ** 2).sum()]]
+    overlaps = [(np.cos(subspace_angles(a.T, b.T)) ** 2).mean() for a in parts for b in parts]
+    norm = np.linalg.norm
+    spaces = sum(norm(a @ b.T) ** 2 / (norm(a @ a.T) * norm(b @ b.T)) for i, a in enumerate(parts) for j, b in enumerate(parts) if i != j)
+    return angles + [[((unit @ unit.T - np.eye(heads)) ** 2).sum()], overlaps, [spaces]]
 
 
 def main():
     numbers = []
     for seed, length in ((1, 2), (2, 7), (3, 33)):
-        numbers += of_attention(attention(Random(seed), 3, length))
+        weights = attention(Random(seed), 3, length)
+        numbers += of_attention(weights)
+        tokens = np.arange(length // 3, length)
+        numbers += [n for head in weights for n in of_places(head[tokens], tokens, [length // 2, length - 1])]
     for seed, rows, offsets in ((4, 40, [0, 10, 23, 40]), (5, 9, [0, 4, 9])):
         random = Random(seed)
         x = outputs(random, rows, 3, 5)

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "reference/head_parts.h"
 #include "reference/heads.h"
 #include "support/golden.h"
 #include "support/head_case.h"
@@ -39,6 +40,19 @@ void check_attention(Golden& golden, std::uint64_t seed, std::int64_t length) {
   }
   const View<const double, 2> flat(weights.data(), {3, length * length});
   golden.expect(reference::position_disagreement(flat, length), "position disagreement");
+  const std::vector<std::int64_t> separators = {length / 2, length - 1};
+  std::vector<std::int64_t> tokens;
+  for (std::int64_t token = length / 3; token < length; ++token) tokens.push_back(token);
+  for (int h = 0; h < 3; ++h) {
+    const View<const double, 2> rows(&weights(h, tokens[0], 0), {length - tokens[0], length});
+    const reference::Places found = reference::places(rows, tokens, separators, 2, 8);
+    for (const double share :
+         {found.peaks_previous, found.peaks_next, found.peaks_itself, found.peaks_first, found.peaks_separator,
+          found.weight_first, found.weight_separators, found.weight_local, found.even_no_op, found.even_local}) {
+      golden.expect(share, "place");
+    }
+    for (const double weight : found.profile) golden.expect(weight, "profile");
+  }
 }
 
 void check_outputs(Golden& golden, std::uint64_t seed, std::int64_t rows, const std::vector<std::int64_t>& offsets) {
@@ -58,6 +72,17 @@ void check_outputs(Golden& golden, std::uint64_t seed, std::int64_t rows, const 
   for (int h = 0; h < 3; ++h) {
     golden.expect(reference::importance(head(h), head_of_outputs(gradient, h), offsets), "importance");
   }
+  golden.expect(reference::similarity_penalty({x.data(), {rows, 15}}, 3), "similarity");
+  const std::int64_t taken = std::min<std::int64_t>(15, rows);
+  Tensor<double, 2> weight({15, 15}), norms({rows, 3});
+  for (std::int64_t i = 0; i < 15; ++i) {
+    for (std::int64_t j = 0; j < 15; ++j) {
+      for (std::int64_t n = 0; n < taken; ++n)
+        weight(i, j) += gradient.data()[n * 15 + i] * gradient.data()[n * 15 + j];
+    }
+  }
+  reference::head_part_norms<double>({x.data(), {rows, 15}}, weight.view(), norms.view());
+  for (const double norm : norms) golden.expect(norm, "part");
 }
 
 void check_weights(Golden& golden) {
@@ -71,6 +96,10 @@ void check_weights(Golden& golden) {
     }
   }
   golden.expect(reference::orthogonality_penalty({w.data(), {3, 80}}), "orthogonality");
+  for (std::int64_t a = 0; a < 3; ++a) {
+    for (std::int64_t b = 0; b < 3; ++b) golden.expect(reference::subspace_overlap(head(a), head(b)), "overlap");
+  }
+  golden.expect(reference::subspace_penalty(w.view(), 3), "subspaces");
 }
 
 TEST(ReferenceHeadsGoldenTest, AgreeWithNumPyAndSciPy) {

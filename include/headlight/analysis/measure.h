@@ -14,7 +14,9 @@ enum class Undefined : std::uint8_t {
   no_rows,       // nothing was added
   too_few_rows,  // fewer rows than the measure needs
   constant,      // a head gives the same in every row: similarity to it has no meaning
-  zero,          // a vector or matrix of zeros has no direction
+  zero,          // a vector or matrix of zeros has no direction; a head that sees nothing looks nowhere
+  even,          // no weight of a row is larger than the others, in any row
+  not_weights,   // rows went in that are no attention weights: negative, or summing to something else than 1
   not_finite     // a NaN or an infinity went in
 };
 

@@ -85,7 +85,10 @@ struct AttentionBytes {
 struct MergeCost {
   Merge merge = Merge::concatenate;
   std::int64_t weights = 0;  // W_O or W_up, and what weighs or gates; without the bias
-  double flops = 0;          // of its products, for `length` tokens
+  // For `length` tokens: of its products with matrices, and of what it does beside them, element by element: weighted
+  // sums of heads, softmaxes and gates, each exponential, addition, product and quotient one operation.
+  double flops = 0;
+  double row_flops = 0;
 };
 
 // Every Merge, in the order of the enum. Throws as attention_parameters() and forward_flops() do.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -16,7 +17,7 @@ namespace headlight::analysis {
 //   CKA = Σ_b HSIC₁(K_b, L_b) / √(Σ_b HSIC₁(K_b, K_b) · Σ_b HSIC₁(L_b, L_b)).
 // HSIC₁ is the unbiased estimator (Song et al. 2012), so the result does not depend on n as that of few rows otherwise
 // would (Nguyen et al. 2021). At most about 1; a little below 0 where two heads have nothing in common. It does not
-// change when a head's outputs are rotated, shifted or scaled.
+// change when a head's outputs are rotated, shifted or scaled, by whatever a float32 holds.
 //
 // Memory: H² float64 sums, and for a call H · n² floats a thread. Time: 2·n²·(H·D + H²) FLOP a minibatch by the
 // engine's gemm; with n = 48 a twentieth of MiniLM's forward pass. The same bits for any number of threads.
@@ -44,7 +45,8 @@ class HEADLIGHT_API MinibatchCka {
 };
 
 // The covariance of what the heads of a layer give together, Concat(head_1 … head_H) [N, H·D], over many texts: float64
-// sums of products by the engine's gemm around the mean of the first rows. Memory: (H·D)² float64.
+// sums of products by the engine's gemm around the mean of the first rows. Outputs may be of any size that a float32
+// holds: those of a head that is far from 1 are scaled by a power of two on the way. Memory: (H·D)² float64.
 class HEADLIGHT_API HeadCovariance {
  public:
   // Throws std::invalid_argument for sizes < 1.
@@ -66,16 +68,24 @@ class HEADLIGHT_API HeadCovariance {
   [[nodiscard]] double squared_block(std::int64_t a, std::int64_t b) const noexcept;
   [[nodiscard]] double centred(std::int64_t row, std::int64_t column) const noexcept;
   [[nodiscard]] bool is_constant(std::int64_t head) const noexcept;
-  [[nodiscard]] Undefined state() const noexcept;
+  [[nodiscard]] Undefined state(std::int64_t head) const noexcept;
+  void find_origin(const View<const float, 2>& outputs, const std::int64_t* rows, std::int64_t first,
+                   std::int64_t count);
+  void fit_scale(std::int64_t head, float largest) noexcept;
+  void fit_scales(Engine& engine, const View<const float, 2>& outputs, const std::int64_t* rows, std::int64_t first,
+                  std::int64_t count);
   void add_rows(Engine& engine, const View<const float, 2>& outputs, const std::int64_t* rows, std::int64_t first,
                 std::int64_t count);
 
   std::int64_t heads_, head_dim_;
   std::int64_t rows_ = 0;
-  bool finite_ = true;
+  // Of each head: whether its numbers are finite, and the s with which 2⁻ˢ (x − origin) = y makes products that a
+  // float32 holds; unset while all are 0.
+  std::vector<bool> finite_;
+  std::vector<std::optional<int>> scales_;
   std::vector<float> origin_;     // [E], the mean of the first rows
-  std::vector<double> sums_;      // [E], Σ (x − origin)
-  std::vector<double> products_;  // [E, E], Σ (x − origin)(x − origin)ᵀ, upper half
+  std::vector<double> sums_;      // [E], Σ y
+  std::vector<double> products_;  // [E, E], Σ y yᵀ, upper half
 };
 
 }  // namespace headlight::analysis

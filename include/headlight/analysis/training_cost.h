@@ -1,12 +1,15 @@
-// What a training step of an encoder holds and computes, before it is run: bytes by purpose, and operations.
+// What a training step of an encoder, or of one layer, holds and computes, before it is run: bytes by purpose, and
+// operations. (Of attention alone: attention_cost.h.)
 #pragma once
 
 #include <cstdint>
 #include <span>
 
+#include "headlight/engine.h"
 #include "headlight/export.h"
 #include "headlight/layers/encoder.h"
 #include "headlight/layers/training.h"
+#include "headlight/layers/transformer.h"
 
 namespace headlight::analysis {
 
@@ -21,29 +24,42 @@ struct TrainingPlan {
   std::int64_t moments = 2;
 };
 
+// The same of a TransformerEncoderLayer alone, whose input and gradients are the caller's, rows evenly spaced.
+struct LayerTrainingPlan {
+  TransformerLayerOptions layer{};
+  std::int64_t batch = 1;
+  std::int64_t length = 0;
+  Checkpoint checkpoint = Checkpoint::keep_linear;
+  std::int64_t moments = 2;
+};
+
 // Float32, in bytes. Beside these a step has the caller's own tensors (token ids, hidden states and their gradients)
-// and the engine's scratch memory, where layers that are computed again stand as long as their segment takes.
+// and tables of names, some 300 bytes a parameter.
 struct TrainingBytes {
   std::int64_t parameters = 0;
   std::int64_t gradients = 0;
   std::int64_t optimizer = 0;
-  std::int64_t saved = 0;           // SavedState::bytes() after a step
-  std::int64_t computed_again = 0;  // scratch that the backward pass of a segment takes for what was not kept
-  [[nodiscard]] std::int64_t all() const noexcept {
-    return parameters + gradients + optimizer + saved + computed_again;
-  }
+  std::int64_t saved = 0;    // SavedState::bytes() after a step; with Checkpoint::unfused the probabilities too
+  std::int64_t scratch = 0;  // Engine::scratch_bytes() after two steps on an engine that did nothing else before
+  // Of that scratch, what the backward pass of a segment, or of a layer, takes for what was not kept.
+  std::int64_t computed_again = 0;
+  [[nodiscard]] std::int64_t all() const noexcept { return parameters + gradients + optimizer + saved + scratch; }
 };
 
 // A multiply-add is two operations; row operations are not counted. pairs = Σ length².
 struct TrainingFlops {
-  double forward = 0;   // a layer: tokens · (8 E² + 4 E F) + 4 · pairs · E
-  double backward = 0;  // a layer: 2 · tokens · (8 E² + 4 E F) + 10 · pairs · E
-  double again = 0;     // forward passes within the backward pass
+  double forward = 0;  // a layer: tokens · (8 E² + 4 E F) + 4 · pairs · E
+  double backward = 0;  // a layer: 2 · tokens · (8 E² + 4 E F) + 10 · pairs · E; unfused, which keeps P, 8 · pairs · E
+  double again = 0;  // forward passes within the backward pass
   [[nodiscard]] double all() const noexcept { return forward + backward + again; }
 };
 
-// Throw std::invalid_argument for sizes that no Encoder takes, and negative ones.
-[[nodiscard]] HEADLIGHT_API TrainingBytes training_bytes(const TrainingPlan& plan);
+// With that engine's threads and instruction set, which scratch memory depends on; nothing is run or taken. Parameters
+// are taken to be open, as an optimiser wants them: products then pack no copies to keep. Throw std::invalid_argument
+// for sizes that no Encoder or layer takes, negative ones, and for more than 10¹⁴ bytes.
+[[nodiscard]] HEADLIGHT_API TrainingBytes training_bytes(const Engine& engine, const TrainingPlan& plan);
+[[nodiscard]] HEADLIGHT_API TrainingBytes training_bytes(const Engine& engine, const LayerTrainingPlan& plan);
 [[nodiscard]] HEADLIGHT_API TrainingFlops training_flops(const TrainingPlan& plan);
+[[nodiscard]] HEADLIGHT_API TrainingFlops training_flops(const LayerTrainingPlan& plan);
 
 }  // namespace headlight::analysis
