@@ -12,13 +12,17 @@
 // they have one size in every language; a value without a name is refused.
 //
 // Threads: any number may use one engine at once, and any number may read one of the other objects; changing an object
-// (headlight_layer_set_parameter …) and destroying it need it to oneself. Nothing that is handed to a function needs to
-// outlive the call, except an executor's context. A computation repeated with the same shapes allocates nothing, unless
-// it is refused. The C++ headers say the same things at greater length.
+// (headlight_layer_set_parameter, backward passes …) and destroying it need it to oneself. Nothing that is handed to a
+// function needs to outlive the call, except an executor's context and what attention streams, saved states and
+// optimizers are made of. A computation repeated with the same shapes allocates nothing, unless it is refused. The C++
+// headers say the same things at greater length.
 #pragma once
 
 #include "headlight/c/attention.h"
+#include "headlight/c/attention_stream.h"
 #include "headlight/c/engine.h"
 #include "headlight/c/layers.h"
 #include "headlight/c/network.h"
 #include "headlight/c/operations.h"
+#include "headlight/c/optimizer.h"
+#include "headlight/c/training.h"

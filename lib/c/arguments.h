@@ -13,6 +13,8 @@
 #include <utility>
 
 #include "c/call.h"
+#include "headlight/c/operations.h"
+#include "headlight/dropout.h"
 #include "headlight/gemm.h"
 #include "headlight/view.h"
 
@@ -60,6 +62,18 @@ class Fields {
   const T* fields_;
   T copy_;  // unset unless it is read
 };
+
+// Number `index` of an array of option structs, which lie as far apart as the first says: the caller's version of them
+// may be longer or shorter than ours. Whoever reads the first as Fields knows that its size is one.
+template <class T>
+const T* element(const char* operation, const char* argument, const T* first, std::size_t index) {
+  if (index == 0) return first;
+  if (first->struct_size % alignof(T) != 0) {
+    refuse(operation, std::string(argument) + "[0].struct_size is " + std::to_string(first->struct_size) +
+                          ", expected the size of the struct");
+  }
+  return reinterpret_cast<const T*>(reinterpret_cast<const std::byte*>(first) + index * first->struct_size);
+}
 
 // Where the fields of a struct end that has `reserved` as its last member.
 #define HEADLIGHT_C_FIELDS(type) offsetof(type, reserved)
@@ -153,14 +167,24 @@ inline std::span<const std::int64_t> indices(const char* operation, const char* 
   return span(operation, argument, given.data, given.count);
 }
 
-// A vector of floats without gaps.
-inline std::span<const float> optional_vector(const char* operation, const char* argument,
-                                              const headlight_tensor* tensor) {
-  const View<const float, 1> vector = optional_view<const float, 1>(operation, argument, tensor);
-  if (vector.extent(0) > 1 && vector.stride(0) != 1) {
-    refuse(operation, std::string(argument) + " has the stride " + std::to_string(vector.stride(0)) + ", expected 1");
+inline Dropout dropout_of(const headlight_dropout& given) noexcept {
+  return {.probability = given.probability, .seed = given.seed, .stream = given.stream};
+}
+
+// A vector without gaps, and the same where "not given" is an answer.
+template <class T>
+std::span<T> vector(const char* operation, const char* argument, const headlight_tensor* tensor) {
+  const View<T, 1> elements = view<T, 1>(operation, argument, tensor);
+  if (elements.extent(0) > 1 && elements.stride(0) != 1) {
+    refuse(operation, std::string(argument) + " has the stride " + std::to_string(elements.stride(0)) + ", expected 1");
   }
-  return span(operation, argument, vector.data, vector.extent(0));
+  return span(operation, argument, elements.data, elements.extent(0));
+}
+
+template <class T>
+std::span<T> optional_vector(const char* operation, const char* argument, const headlight_tensor* tensor) {
+  if (tensor == nullptr || tensor->data == nullptr) return {};
+  return vector<T>(operation, argument, tensor);
 }
 
 }  // namespace headlight::c

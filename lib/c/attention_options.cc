@@ -18,6 +18,15 @@ std::optional<BooleanMask> boolean_mask(const char* operation, const Fields<head
 
 }  // namespace
 
+Probabilities probabilities(const char* operation, const headlight_probabilities* given) {
+  if (given == nullptr) return {};
+  const Fields fields(operation, "probabilities", given, HEADLIGHT_C_FIELDS(headlight_probabilities));
+  return {.per_head = optional_view<float, 4>(operation, "probabilities.per_head", fields->per_head),
+          .averaged = optional_view<float, 3>(operation, "probabilities.averaged", fields->averaged),
+          .rows = indices(operation, "probabilities.rows", fields->rows),
+          .own_keys = fields->own_keys != 0};
+}
+
 AttentionOptions attention_options(const char* operation, const headlight_attention_options* given) {
   AttentionOptions options;
   if (given == nullptr) return options;
@@ -37,14 +46,22 @@ AttentionOptions attention_options(const char* operation, const headlight_attent
   options.mask = boolean_mask(operation, fields);
   options.bias = optional_view<const float, 4>(operation, "bias", fields->bias);
   if (fields->scale != nullptr) options.scale = *fields->scale;
-  if (fields->dropout != nullptr) {
-    options.dropout = {fields->dropout->probability, fields->dropout->seed, fields->dropout->stream};
-  }
+  if (fields->dropout != nullptr) options.dropout = dropout_of(*fields->dropout);
   options.log_sum_exp = optional_view<float, 3>(operation, "log_sum_exp", fields->log_sum_exp);
-  options.probabilities.per_head = optional_view<float, 4>(operation, "probabilities", fields->probabilities);
-  options.probabilities.averaged = optional_view<float, 3>(operation, "mean_probabilities", fields->mean_probabilities);
-  options.probabilities.rows = indices(operation, "probability_rows", fields->probability_rows);
+  options.probabilities = probabilities(operation, fields->probabilities);
   return options;
+}
+
+AttentionOptions decoder_self_options(const char* operation, const headlight_attention_options* given) {
+  AttentionOptions options = attention_options(operation, given);
+  if (given == nullptr) options.causal = Causal::top_left;
+  return options;
+}
+
+HeadAccess head_access(const char* operation, const headlight_head_access* given) {
+  const Fields fields(operation, "heads", given);
+  return {.outputs = optional_view<float, 3>(operation, "heads.outputs", fields->outputs),
+          .silenced = indices(operation, "heads.silenced", fields->silenced)};
 }
 
 }  // namespace headlight::c

@@ -29,9 +29,11 @@ struct Failure : std::runtime_error {
 }
 
 // Fills in `error`, where there is one, and returns the status. A message that is too long is cut between characters.
-inline headlight_status report(headlight_error* error, headlight_status status, std::string_view message) noexcept {
+inline headlight_status report(headlight_error* error, headlight_status status, std::string_view message,
+                               std::size_t bytes = 0) noexcept {
   if (error == nullptr) return status;
   error->status = status;
+  error->bytes = bytes;
   constexpr std::string_view kCut = "…";
   constexpr std::size_t kRoom = sizeof(error->message) - 1;
   std::size_t length = message.size();
@@ -57,7 +59,7 @@ inline headlight_status report_current_exception(headlight_error* error) noexcep
   } catch (const std::invalid_argument& refusal) {
     return report(error, HEADLIGHT_INVALID_ARGUMENT, refusal.what());
   } catch (const OutOfMemory& failure) {
-    return report(error, HEADLIGHT_OUT_OF_MEMORY, failure.what());
+    return report(error, HEADLIGHT_OUT_OF_MEMORY, failure.what(), failure.bytes());
   } catch (const std::bad_alloc&) {
     return report(error, HEADLIGHT_OUT_OF_MEMORY, "memory cannot be had");
   } catch (const std::length_error&) {  // a container asked for more than there can be

@@ -15,7 +15,7 @@ GemmOptions gemm_options(const headlight_gemm_options* given, int rank) {
   const Fields fields(kName, "options", given, HEADLIGHT_C_FIELDS(headlight_gemm_options));
   if (fields->alpha != nullptr) options.alpha = *fields->alpha;
   if (fields->beta != nullptr) options.beta = *fields->beta;
-  options.bias = optional_vector(kName, "bias", fields->bias);
+  options.bias = optional_vector<const float>(kName, "bias", fields->bias);
   options.activation = activation_of(kName, fields->activation, Activation::none);
   if (rank == 2) options.residual = optional_view<const float, 2>(kName, "residual", fields->residual);
   if (rank == 3) options.batched_residual = optional_view<const float, 3>(kName, "residual", fields->residual);

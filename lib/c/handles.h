@@ -24,14 +24,19 @@ struct headlight_packed_matrix {
 };
 
 struct headlight_layer {
-  // Parameters are listed once, so that their names and shapes stay where they are; nobody but this interface writes
-  // through that list, and it freezes the layer after each time.
-  explicit headlight_layer(std::unique_ptr<headlight::Layer> layer_)
-      : layer(std::move(layer_)), parameters(layer->parameters()) {
-    layer->freeze();
-  }
-  std::unique_ptr<headlight::Layer> layer;
+  explicit headlight_layer(std::unique_ptr<headlight::Layer> own) : headlight_layer(*own) { owned = std::move(own); }
+  // Of somebody who outlives the handle.
+  explicit headlight_layer(headlight::Layer& layer_) : layer(&layer_), parameters(layer_.parameters()) { settle(); }
+
+  // Nobody but this interface writes through that list; it settles the layer after each time. One that learns changes
+  // its weights in every step, and so stays open.
+  void settle() noexcept { layer->set_open(training); }
+
+  std::unique_ptr<headlight::Layer> owned;  // null: it belongs to somebody else
+  headlight::Layer* layer;
+  // Listed once, so that their names and shapes stay where they are.
   std::vector<headlight::Parameter> parameters;
+  bool training = false;
 };
 
 namespace headlight::c {
@@ -43,13 +48,17 @@ inline const Engine& engine_of(const char* operation, const headlight_engine* en
   return required(operation, "engine", engine).engine;
 }
 
-// The layer as one of its kind.
+// The layer as one of its kind, to change.
 template <class Kind>
-const Kind& as(const char* operation, const headlight_layer* layer) {
-  const auto* const found = dynamic_cast<const Kind*>(required(operation, "layer", layer).layer.get());
+Kind& to_change(const char* operation, const headlight_layer* layer) {
+  auto* const found = dynamic_cast<Kind*>(required(operation, "layer", layer).layer);
   if (found == nullptr)
     refuse(operation, "layer was made by another function than headlight_" + std::string(operation) + "_create");
   return *found;
+}
+template <class Kind>
+const Kind& as(const char* operation, const headlight_layer* layer) {
+  return to_change<Kind>(operation, layer);
 }
 
 template <class Kind, class... Arguments>
@@ -60,11 +69,11 @@ std::unique_ptr<headlight_layer> make_layer(const Arguments&... arguments) {
 // In C an instruction set's number is one more, for 0 says "the best".
 constexpr headlight_isa isa_in_c(Isa isa) noexcept { return static_cast<headlight_isa>(isa) + 1; }
 
-// `otherwise` stands for HEADLIGHT_ACTIVATION_DEFAULT.
 inline Merge merge_of(const char* operation, headlight_merge value) {
   return enumerated<Merge>(operation, "merge", value, HEADLIGHT_MERGE_CONCATENATE, HEADLIGHT_MERGE_GATED_BY_ELEMENT);
 }
 
+// `otherwise` stands for HEADLIGHT_ACTIVATION_DEFAULT.
 inline Activation activation_of(const char* operation, headlight_activation value, Activation otherwise) {
   if (value == HEADLIGHT_ACTIVATION_DEFAULT) return otherwise;
   return enumerated<Activation>(operation, "activation", value, HEADLIGHT_ACTIVATION_NONE,

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "c/handles.h"
+#include "c/parameters.h"
 
 namespace headlight::c {
 namespace {
@@ -17,51 +18,69 @@ std::string describe(std::span<const std::int64_t> shape) {
 }
 
 // The weight of that name as the C++ interface takes it: any rank, no gaps.
-WeightView weight_view(const std::string& name, const headlight_tensor* tensor) {
+WeightView weight_view(const char* operation, const std::string& name, const headlight_tensor* tensor) {
   const char* const argument = name.c_str();
-  const headlight_tensor& given = required(kName, argument, tensor);
-  if (given.rank < 0) refuse(kName, name + " has rank " + std::to_string(given.rank));
-  check_tensor(kName, argument, given, HEADLIGHT_FLOAT32, given.rank);
+  const headlight_tensor& given = required(operation, argument, tensor);
+  if (given.rank < 0) refuse(operation, name + " has rank " + std::to_string(given.rank));
+  check_tensor(operation, argument, given, HEADLIGHT_FLOAT32, given.rank);
   WeightView weight{{given.shape, given.shape + given.rank}, {}};
   std::int64_t count = 1;
   for (std::int64_t axis = given.rank - 1; axis >= 0; --axis) {
     const std::int64_t extent = given.shape[axis];
     if (given.strides != nullptr && extent > 1 && given.strides[axis] != count) {
-      refuse(kName, name + " has the stride " + std::to_string(given.strides[axis]) + " on axis " +
-                        std::to_string(axis) + ", expected " + std::to_string(count) + " (contiguous)");
+      refuse(operation, name + " has the stride " + std::to_string(given.strides[axis]) + " on axis " +
+                            std::to_string(axis) + ", expected " + std::to_string(count) + " (contiguous)");
     }
     if (extent < 0 || __builtin_mul_overflow(count, extent, &count)) {
-      refuse(kName, name + " has shape " + describe(weight.shape) + ", expected extents ≥ 0 that 64 bits address");
+      refuse(operation, name + " has shape " + describe(weight.shape) + ", expected extents ≥ 0 that 64 bits address");
     }
   }
-  weight.values = span(kName, argument, static_cast<const float*>(given.data), count);
+  weight.values = span(operation, argument, static_cast<const float*>(given.data), count);
   return weight;
 }
 
-// The parameter of that name and the caller's tensor, which has its shape.
-const Parameter& matching(const headlight_layer* layer, const char* name, const headlight_tensor* values) {
-  const auto& parameters = required(kName, "layer", layer).parameters;
-  const std::string wanted = &required(kName, "name", name);
-  const auto found = std::find_if(parameters.begin(), parameters.end(),
-                                  [&](const Parameter& parameter) { return parameter.name == wanted; });
-  if (found == parameters.end()) refuse(kName, "there is no parameter named '" + wanted + "'");
-  const WeightView weight = weight_view(wanted, values);
+}  // namespace
+
+const Parameter& matching(const char* operation, std::span<const Parameter> list, const char* name,
+                          const headlight_tensor* values) {
+  const std::string wanted = &required(operation, "name", name);
+  const auto found =
+      std::find_if(list.begin(), list.end(), [&](const Parameter& parameter) { return parameter.name == wanted; });
+  if (found == list.end()) refuse(operation, "there is nothing named '" + wanted + "'");
+  const WeightView weight = weight_view(operation, wanted, values);
   if (weight.shape != found->shape) {
-    refuse(kName, wanted + " has shape " + describe(weight.shape) + ", expected " + describe(found->shape));
+    refuse(operation, wanted + " has shape " + describe(weight.shape) + ", expected " + describe(found->shape));
   }
   return *found;
 }
 
-}  // namespace
+void tell(const char* operation, std::span<const Parameter> list, std::int64_t index, const char** name,
+          std::int32_t* rank, const std::int64_t** shape) {
+  const auto count = static_cast<std::int64_t>(list.size());
+  if (index < 0 || index >= count) {
+    refuse(operation, "index is " + std::to_string(index) + ", expected 0 to " + std::to_string(count - 1));
+  }
+  const Parameter& parameter = list[static_cast<std::size_t>(index)];
+  if (name != nullptr) *name = parameter.name.c_str();
+  if (rank != nullptr) *rank = static_cast<int32_t>(parameter.shape.size());
+  if (shape != nullptr) *shape = parameter.shape.data();
+}
+
 }  // namespace headlight::c
 
 using namespace headlight;
 using namespace headlight::c;
 
-void headlight_layer_destroy(headlight_layer* layer) { delete layer; }
+void headlight_layer_destroy(headlight_layer* layer) {
+  // What belongs to somebody else goes with its owner.
+  if (layer != nullptr && layer->owned != nullptr) delete layer;
+}
 
 headlight_status headlight_layer_initialize(headlight_layer* layer, uint64_t seed, headlight_error* error) {
-  return call(error, [&] { required(kName, "layer", layer).layer->initialize(seed); });
+  return call(error, [&] {
+    required(kName, "layer", layer).layer->initialize(seed);
+    layer->settle();
+  });
 }
 
 int64_t headlight_layer_parameter_count(const headlight_layer* layer) {
@@ -70,23 +89,13 @@ int64_t headlight_layer_parameter_count(const headlight_layer* layer) {
 
 headlight_status headlight_layer_parameter(const headlight_layer* layer, int64_t index, const char** name,
                                            int32_t* rank, const int64_t** shape, headlight_error* error) {
-  return call(error, [&] {
-    const auto& parameters = required(kName, "layer", layer).parameters;
-    const auto count = static_cast<std::int64_t>(parameters.size());
-    if (index < 0 || index >= count) {
-      refuse(kName, "index is " + std::to_string(index) + ", expected 0 to " + std::to_string(count - 1));
-    }
-    const Parameter& parameter = parameters[static_cast<std::size_t>(index)];
-    if (name != nullptr) *name = parameter.name.c_str();
-    if (rank != nullptr) *rank = static_cast<int32_t>(parameter.shape.size());
-    if (shape != nullptr) *shape = parameter.shape.data();
-  });
+  return call(error, [&] { tell(kName, required(kName, "layer", layer).parameters, index, name, rank, shape); });
 }
 
 headlight_status headlight_layer_get_parameter(const headlight_layer* layer, const char* name,
                                                const headlight_tensor* values, headlight_error* error) {
   return call(error, [&] {
-    const Parameter& parameter = matching(layer, name, values);
+    const Parameter& parameter = matching(kName, required(kName, "layer", layer).parameters, name, values);
     std::memcpy(values->data, parameter.values.data(), parameter.values.size_bytes());
   });
 }
@@ -94,9 +103,9 @@ headlight_status headlight_layer_get_parameter(const headlight_layer* layer, con
 headlight_status headlight_layer_set_parameter(headlight_layer* layer, const char* name, const headlight_tensor* values,
                                                headlight_error* error) {
   return call(error, [&] {
-    const Parameter& parameter = matching(layer, name, values);
+    const Parameter& parameter = matching(kName, required(kName, "layer", layer).parameters, name, values);
     std::memcpy(parameter.values.data(), values->data, parameter.values.size_bytes());
-    layer->layer->freeze();
+    layer->settle();
   });
 }
 
@@ -109,9 +118,11 @@ headlight_status headlight_layer_load(headlight_layer* layer, const headlight_we
     for (std::size_t index = 0; index < count; ++index) {
       const headlight_weight& weight = (&required(kName, "weights", weights))[index];
       const std::string name = &required(kName, "the name of a weight", weight.name);
-      if (!named.emplace(name, weight_view(name, &weight.values)).second) refuse(kName, name + " is given twice");
+      if (!named.emplace(name, weight_view(kName, name, &weight.values)).second)
+        refuse(kName, name + " is given twice");
     }
     target.load(named,
                 {.prefix = fields->prefix == nullptr ? "" : fields->prefix, .ignore_extra = fields->ignore_extra != 0});
+    layer->settle();
   });
 }

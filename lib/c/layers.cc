@@ -26,7 +26,7 @@ MultiHeadAttentionShape layer_shape(const headlight_multi_head_attention_shape* 
 }
 
 TransformerLayerOptions transformer_options(const char* operation, const headlight_transformer_layer_options* given) {
-  const Fields fields(operation, "options", given);
+  const Fields fields(operation, "options", given, HEADLIGHT_C_FIELDS(headlight_transformer_layer_options));
   TransformerLayerOptions options;
   options.width = fields->width;
   options.heads = fields->heads;
@@ -36,6 +36,8 @@ TransformerLayerOptions transformer_options(const char* operation, const headlig
   if (fields->layer_norm_epsilon != nullptr) options.layer_norm_epsilon = *fields->layer_norm_epsilon;
   options.bias = fields->without_bias == 0;
   options.merge = merge_of(operation, fields->merge);
+  if (fields->dropout != nullptr) options.dropout = *fields->dropout;
+  options.orthogonal = fields->orthogonal != 0;
   return options;
 }
 
@@ -45,10 +47,21 @@ TransformerLayerOptions transformer_options(const char* operation, const headlig
 using namespace headlight;
 using namespace headlight::c;
 
+// A view of a string literal, which ends in a zero byte.
+const char* headlight_merge_name(headlight_merge merge) {
+  if (merge < HEADLIGHT_MERGE_CONCATENATE || merge > HEADLIGHT_MERGE_GATED_BY_ELEMENT) return "";
+  return name(static_cast<Merge>(merge)).data();
+}
+
+headlight_merge headlight_merge_from_name(const char* name) {
+  const std::optional<Merge> merge = parse_merge(name == nullptr ? "" : name);
+  return merge ? static_cast<headlight_merge>(*merge) : -1;
+}
+
 headlight_status headlight_multi_head_attention_create(const headlight_multi_head_attention_options* options,
                                                        headlight_layer** layer, headlight_error* error) {
   return create(kAttention, layer, error, [&] {
-    const Fields fields(kAttention, "options", options, HEADLIGHT_C_FIELDS(headlight_multi_head_attention_options));
+    const Fields fields(kAttention, "options", options);
     return make_layer<MultiHeadAttention>(MultiHeadAttentionOptions{
         .width = fields->width,
         .heads = fields->heads,
@@ -57,7 +70,9 @@ headlight_status headlight_multi_head_attention_create(const headlight_multi_hea
         .value_width = fields->value_width,
         .bias = fields->without_bias == 0,
         .packed_projection = fields->separate_projections == 0,
+        .dropout = fields->dropout == nullptr ? 0.0f : *fields->dropout,
         .merge = merge_of(kAttention, fields->merge),
+        .orthogonal = fields->orthogonal != 0,
     });
   });
 }
@@ -66,13 +81,14 @@ headlight_status headlight_multi_head_attention_forward(const headlight_layer* l
                                                         const headlight_tensor* query, const headlight_tensor* key,
                                                         const headlight_tensor* value, const headlight_tensor* out,
                                                         const headlight_attention_options* options,
-                                                        const headlight_tensor* residual, headlight_error* error) {
+                                                        const headlight_tensor* residual,
+                                                        const headlight_head_access* heads, headlight_error* error) {
   return call(error, [&] {
     as<MultiHeadAttention>(kAttention, layer)
         .forward(engine_of(kAttention, engine), view<const float, 3>(kAttention, "query", query),
                  view<const float, 3>(kAttention, "key", key), view<const float, 3>(kAttention, "value", value),
                  view<float, 3>(kAttention, "out", out), attention_options(kAttention, options),
-                 optional_view<const float, 3>(kAttention, "residual", residual));
+                 optional_view<const float, 3>(kAttention, "residual", residual), head_access(kAttention, heads));
   });
 }
 
@@ -103,11 +119,13 @@ headlight_status headlight_transformer_encoder_layer_create(const headlight_tran
 headlight_status headlight_transformer_encoder_layer_forward(const headlight_layer* layer, headlight_engine* engine,
                                                              const headlight_tensor* x, const headlight_tensor* y,
                                                              const headlight_attention_options* options,
+                                                             const headlight_head_access* heads,
                                                              headlight_error* error) {
   return call(error, [&] {
     as<TransformerEncoderLayer>(kEncoderLayer, layer)
         .forward(engine_of(kEncoderLayer, engine), view<const float, 3>(kEncoderLayer, "x", x),
-                 view<float, 3>(kEncoderLayer, "y", y), attention_options(kEncoderLayer, options));
+                 view<float, 3>(kEncoderLayer, "y", y), attention_options(kEncoderLayer, options),
+                 head_access(kEncoderLayer, heads));
   });
 }
 
@@ -141,12 +159,10 @@ headlight_status headlight_transformer_decoder_layer_forward(const headlight_lay
                                                              const headlight_attention_options* memory_options,
                                                              headlight_error* error) {
   return call(error, [&] {
-    AttentionOptions self = attention_options(kDecoderLayer, self_options);
-    if (self_options == nullptr) self.causal = Causal::top_left;
     as<TransformerDecoderLayer>(kDecoderLayer, layer)
         .forward(engine_of(kDecoderLayer, engine), view<const float, 3>(kDecoderLayer, "x", x),
-                 view<const float, 3>(kDecoderLayer, "memory", memory), view<float, 3>(kDecoderLayer, "y", y), self,
-                 attention_options(kDecoderLayer, memory_options));
+                 view<const float, 3>(kDecoderLayer, "memory", memory), view<float, 3>(kDecoderLayer, "y", y),
+                 decoder_self_options(kDecoderLayer, self_options), attention_options(kDecoderLayer, memory_options));
   });
 }
 

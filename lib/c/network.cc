@@ -3,7 +3,9 @@
 
 #include <array>
 
+#include "c/attention_options.h"
 #include "c/handles.h"
+#include "c/training.h"
 #include "headlight/layers/encoder.h"
 
 namespace headlight::c {
@@ -11,11 +13,11 @@ namespace {
 
 constexpr const char* kName = "encoder_network";
 
-// Layers whose probabilities one call may ask for: without the heap, since a repeated call allocates nothing.
+// Layers that one call may ask: without the heap, since a repeated call allocates nothing.
 constexpr std::size_t kMostLayers = 64;
 
 EncoderOptions encoder_options(const headlight_encoder_network_options* given) {
-  const Fields fields(kName, "options", given, HEADLIGHT_C_FIELDS(headlight_encoder_network_options));
+  const Fields fields(kName, "options", given);
   EncoderOptions options;
   options.vocabulary = fields->vocabulary;
   options.max_positions = fields->max_positions;
@@ -28,6 +30,8 @@ EncoderOptions encoder_options(const headlight_encoder_network_options* given) {
   options.activation = activation_of(kName, fields->activation, options.activation);
   if (fields->layer_norm_epsilon != nullptr) options.layer_norm_epsilon = *fields->layer_norm_epsilon;
   options.merge = merge_of(kName, fields->merge);
+  if (fields->dropout != nullptr) options.dropout = *fields->dropout;
+  options.orthogonal = fields->orthogonal != 0;
   return options;
 }
 
@@ -39,12 +43,39 @@ EncoderInput encoder_input(const headlight_encoder_network_input* given) {
           .offsets = indices(kName, "offsets", fields->offsets)};
 }
 
-LayerProbabilities layer_probabilities(const headlight_layer_probabilities& given) {
-  return {.layer = given.layer,
-          .probabilities = {.per_head = optional_view<float, 4>(kName, "probabilities", given.probabilities),
-                            .averaged = optional_view<float, 3>(kName, "mean_probabilities", given.mean_probabilities),
-                            .rows = indices(kName, "rows", given.rows)}};
+// [1, N, E] as [N, E].
+View<float, 2> rows_of(const View<float, 3>& outputs) {
+  if (outputs && outputs.extent(0) != 1) {
+    refuse(kName, "heads.outputs has " + std::to_string(outputs.extent(0)) + " samples, expected 1");
+  }
+  return {outputs.data, {outputs.extent(1), outputs.extent(2)}, {outputs.stride(1), outputs.stride(2)}};
 }
+
+// What `count` layers are asked.
+struct Access {
+  Access(const headlight_layer_access* given, std::size_t count_) : count(count_) {
+    if (count > kMostLayers) {
+      refuse(kName, "access to " + std::to_string(count) + " layers is asked for, expected at most " +
+                        std::to_string(kMostLayers));
+    }
+    if (count == 0) return;
+    const std::size_t step = required(kName, "access", given).struct_size;
+    for (std::size_t number = 0; number < count; ++number) {
+      const Fields fields(kName, "access", element(kName, "access", given, number));
+      if (fields->struct_size != step) {
+        refuse(kName, "access[" + std::to_string(number) + "].struct_size is " + std::to_string(fields->struct_size) +
+                          ", expected that of access[0], " + std::to_string(step));
+      }
+      const HeadAccess of_heads = head_access(kName, fields->heads);
+      probabilities[number] = {fields->layer, c::probabilities(kName, fields->probabilities)};
+      heads[number] = {fields->layer, rows_of(of_heads.outputs), of_heads.silenced};
+    }
+  }
+
+  std::size_t count;
+  std::array<LayerProbabilities, kMostLayers> probabilities{};
+  std::array<LayerHeads, kMostLayers> heads{};
+};
 
 }  // namespace
 }  // namespace headlight::c
@@ -59,21 +90,13 @@ headlight_status headlight_encoder_network_create(const headlight_encoder_networ
 
 headlight_status headlight_encoder_network_forward(const headlight_layer* network, headlight_engine* engine,
                                                    const headlight_encoder_network_input* input,
-                                                   const headlight_tensor* hidden,
-                                                   const headlight_layer_probabilities* probabilities, size_t count,
-                                                   headlight_error* error) {
+                                                   const headlight_tensor* hidden, const headlight_layer_access* access,
+                                                   size_t count, headlight_error* error) {
   return call(error, [&] {
-    std::array<LayerProbabilities, kMostLayers> wanted{};
-    if (count > kMostLayers) {
-      refuse(kName, "probabilities of " + std::to_string(count) + " layers are asked for, expected at most " +
-                        std::to_string(kMostLayers));
-    }
-    for (std::size_t number = 0; number < count; ++number) {
-      wanted[number] = layer_probabilities((&required(kName, "probabilities", probabilities))[number]);
-    }
+    const Access asked(access, count);
     as<Encoder>(kName, network)
         .forward(engine_of(kName, engine), encoder_input(input), view<float, 2>(kName, "hidden", hidden),
-                 {wanted.data(), count});
+                 std::span(asked.probabilities).first(count), std::span(asked.heads).first(count));
   });
 }
 
@@ -88,4 +111,28 @@ headlight_status headlight_encoder_network_workspace_bytes(const headlight_layer
 headlight_status headlight_encoder_network_reserve(const headlight_layer* network, headlight_engine* engine,
                                                    int64_t tokens, headlight_error* error) {
   return call(error, [&] { as<Encoder>(kName, network).reserve(engine_of(kName, engine), tokens); });
+}
+
+headlight_status headlight_encoder_network_training_forward(const headlight_layer* network, headlight_engine* engine,
+                                                            const headlight_encoder_network_input* input,
+                                                            const headlight_tensor* hidden,
+                                                            headlight_saved_state* saved,
+                                                            const headlight_training_step* step,
+                                                            headlight_error* error) {
+  return call(error, [&] {
+    as<Encoder>(kName, network)
+        .forward(engine_of(kName, engine), encoder_input(input), view<float, 2>(kName, "hidden", hidden),
+                 saved_of(kName, saved), training_step(kName, step));
+  });
+}
+
+headlight_status headlight_encoder_network_backward(headlight_layer* network, headlight_engine* engine,
+                                                    const headlight_encoder_network_input* input,
+                                                    const headlight_saved_state* saved,
+                                                    const headlight_tensor* hidden_gradient, headlight_error* error) {
+  return call(error, [&] {
+    to_change<Encoder>(kName, network)
+        .backward(engine_of(kName, engine), encoder_input(input), saved_of(kName, saved),
+                  view<const float, 2>(kName, "hidden_gradient", hidden_gradient));
+  });
 }

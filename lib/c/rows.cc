@@ -1,9 +1,49 @@
-// Softmax, layer normalisation, pooling, embedding lookup, non-linearities.
+// Softmax, layer normalisation, pooling, embedding lookup, non-linearities, dropout, and their gradients.
 #include <array>
 
 #include "c/handles.h"
 #include "headlight/activation.h"
+#include "headlight/dropout.h"
+#include "headlight/loss.h"
 #include "headlight/normalization.h"
+
+namespace headlight::c {
+namespace {
+
+// Tables that one call reads: as many as embed() takes, without the heap.
+constexpr std::size_t kMostTables = 8;
+
+// Here, beside no product or layer, there is no default.
+Activation named_activation(const char* operation, headlight_activation value) {
+  return enumerated<Activation>(operation, "activation", value, HEADLIGHT_ACTIVATION_NONE,
+                                HEADLIGHT_ACTIVATION_GELU_TANH);
+}
+
+LayerNormOptions layer_norm_options(const char* operation, const headlight_layer_norm_options* given) {
+  const Fields fields(operation, "options", given);
+  LayerNormOptions options;
+  options.weight = optional_vector<const float>(operation, "weight", fields->weight);
+  options.bias = optional_vector<const float>(operation, "bias", fields->bias);
+  options.residual = optional_view<const float, 2>(operation, "residual", fields->residual);
+  if (fields->epsilon != nullptr) options.epsilon = *fields->epsilon;
+  return options;
+}
+
+// Embedding or EmbeddingGradient, one for each table.
+template <class Row, class T>
+std::array<Row, kMostTables> table_rows(const char* operation, const headlight_tensor* tables,
+                                        const headlight_indices* ids, std::size_t count) {
+  std::array<Row, kMostTables> rows{};
+  if (count > rows.size()) refuse(operation, std::to_string(count) + " tables given, expected 1 to 8");
+  for (std::size_t table = 0; table < count; ++table) {
+    rows[table].table = view<T, 2>(operation, "a table", &required(operation, "tables", tables) + table);
+    rows[table].ids = indices(operation, "ids", (&required(operation, "ids", ids))[table]);
+  }
+  return rows;
+}
+
+}  // namespace
+}  // namespace headlight::c
 
 using namespace headlight;
 using namespace headlight::c;
@@ -12,9 +52,19 @@ headlight_status headlight_activate(headlight_engine* engine, headlight_activati
                                     const headlight_tensor* x, const headlight_tensor* y, headlight_error* error) {
   constexpr const char* kName = "activate";
   return call(error, [&] {
-    const auto function = enumerated<Activation>(kName, "activation", activation, HEADLIGHT_ACTIVATION_NONE,
-                                                 HEADLIGHT_ACTIVATION_GELU_TANH);
-    activate(engine_of(kName, engine), function, view<const float, 2>(kName, "x", x), view<float, 2>(kName, "y", y));
+    activate(engine_of(kName, engine), named_activation(kName, activation), view<const float, 2>(kName, "x", x),
+             view<float, 2>(kName, "y", y));
+  });
+}
+
+headlight_status headlight_activate_backward(headlight_engine* engine, headlight_activation activation,
+                                             const headlight_tensor* x, const headlight_tensor* y_gradient,
+                                             const headlight_tensor* x_gradient, headlight_error* error) {
+  constexpr const char* kName = "activate_backward";
+  return call(error, [&] {
+    activate_backward(engine_of(kName, engine), named_activation(kName, activation),
+                      view<const float, 2>(kName, "x", x), view<const float, 2>(kName, "y_gradient", y_gradient),
+                      view<float, 2>(kName, "x_gradient", x_gradient));
   });
 }
 
@@ -26,17 +76,59 @@ headlight_status headlight_softmax(headlight_engine* engine, const headlight_ten
   });
 }
 
+headlight_status headlight_softmax_backward(headlight_engine* engine, const headlight_tensor* y,
+                                            const headlight_tensor* y_gradient, const headlight_tensor* x_gradient,
+                                            headlight_error* error) {
+  constexpr const char* kName = "softmax_backward";
+  return call(error, [&] {
+    softmax_backward(engine_of(kName, engine), view<const float, 2>(kName, "y", y),
+                     view<const float, 2>(kName, "y_gradient", y_gradient),
+                     view<float, 2>(kName, "x_gradient", x_gradient));
+  });
+}
+
 headlight_status headlight_layer_norm(headlight_engine* engine, const headlight_tensor* x, const headlight_tensor* y,
                                       const headlight_layer_norm_options* options, headlight_error* error) {
   constexpr const char* kName = "layer_norm";
   return call(error, [&] {
-    const Fields given(kName, "options", options);
-    LayerNormOptions fields;
-    fields.weight = optional_vector(kName, "weight", given->weight);
-    fields.bias = optional_vector(kName, "bias", given->bias);
-    fields.residual = optional_view<const float, 2>(kName, "residual", given->residual);
-    if (given->epsilon != nullptr) fields.epsilon = *given->epsilon;
-    layer_norm(engine_of(kName, engine), view<const float, 2>(kName, "x", x), view<float, 2>(kName, "y", y), fields);
+    layer_norm(engine_of(kName, engine), view<const float, 2>(kName, "x", x), view<float, 2>(kName, "y", y),
+               layer_norm_options(kName, options));
+  });
+}
+
+headlight_status headlight_layer_norm_backward(headlight_engine* engine, const headlight_tensor* x,
+                                               const headlight_tensor* y_gradient,
+                                               const headlight_layer_norm_gradients* gradients,
+                                               const headlight_layer_norm_options* options, headlight_error* error) {
+  constexpr const char* kName = "layer_norm_backward";
+  return call(error, [&] {
+    const Fields to(kName, "gradients", &required(kName, "gradients", gradients));
+    layer_norm_backward(engine_of(kName, engine), view<const float, 2>(kName, "x", x),
+                        view<const float, 2>(kName, "y_gradient", y_gradient),
+                        {.x = optional_view<float, 2>(kName, "gradients.x", to->x),
+                         .residual = optional_view<const float, 2>(kName, "gradients.residual", to->residual),
+                         .weight = optional_vector<float>(kName, "gradients.weight", to->weight),
+                         .bias = optional_vector<float>(kName, "gradients.bias", to->bias)},
+                        layer_norm_options(kName, options));
+  });
+}
+
+headlight_status headlight_bias_backward(headlight_engine* engine, const headlight_tensor* c_gradient,
+                                         const headlight_tensor* bias_gradient, headlight_error* error) {
+  constexpr const char* kName = "bias_backward";
+  return call(error, [&] {
+    bias_backward(engine_of(kName, engine), view<const float, 2>(kName, "c_gradient", c_gradient),
+                  vector<float>(kName, "bias_gradient", bias_gradient));
+  });
+}
+
+headlight_status headlight_apply_dropout(headlight_engine* engine, const headlight_tensor* x, const headlight_tensor* y,
+                                         const headlight_dropout* drop, const headlight_tensor* residual,
+                                         headlight_error* error) {
+  constexpr const char* kName = "apply_dropout";
+  return call(error, [&] {
+    dropout(engine_of(kName, engine), view<const float, 2>(kName, "x", x), view<float, 2>(kName, "y", y),
+            dropout_of(required(kName, "dropout", drop)), optional_view<const float, 2>(kName, "residual", residual));
   });
 }
 
@@ -44,13 +136,19 @@ headlight_status headlight_embed(headlight_engine* engine, const headlight_tenso
                                  size_t count, const headlight_tensor* out, headlight_error* error) {
   constexpr const char* kName = "embed";
   return call(error, [&] {
-    std::array<Embedding, 8> embeddings;
-    if (count > embeddings.size()) refuse(kName, std::to_string(count) + " tables given, expected 1 to 8");
-    for (std::size_t table = 0; table < count; ++table) {
-      embeddings[table].table = view<const float, 2>(kName, "a table", &required(kName, "tables", tables) + table);
-      embeddings[table].ids = indices(kName, "ids", (&required(kName, "ids", ids))[table]);
-    }
-    embed(engine_of(kName, engine), {embeddings.data(), count}, view<float, 2>(kName, "out", out));
+    const auto embeddings = table_rows<Embedding, const float>(kName, tables, ids, count);
+    embed(engine_of(kName, engine), std::span(embeddings).first(count), view<float, 2>(kName, "out", out));
+  });
+}
+
+headlight_status headlight_embed_backward(headlight_engine* engine, const headlight_tensor* out_gradient,
+                                          const headlight_tensor* table_gradients, const headlight_indices* ids,
+                                          size_t count, headlight_error* error) {
+  constexpr const char* kName = "embed_backward";
+  return call(error, [&] {
+    const auto gradients = table_rows<EmbeddingGradient, float>(kName, table_gradients, ids, count);
+    embed_backward(engine_of(kName, engine), view<const float, 2>(kName, "out_gradient", out_gradient),
+                   std::span(gradients).first(count));
   });
 }
 
@@ -62,5 +160,35 @@ headlight_status headlight_mean_pool(headlight_engine* engine, const headlight_t
     mean_pool(engine_of(kName, engine), view<const float, 2>(kName, "x", x),
               indices(kName, "offsets", required(kName, "offsets", offsets)), view<float, 2>(kName, "out", out),
               l2_normalize != 0);
+  });
+}
+
+headlight_status headlight_mean_pool_backward(headlight_engine* engine, const headlight_tensor* x,
+                                              const headlight_indices* offsets, const headlight_tensor* out_gradient,
+                                              const headlight_tensor* x_gradient, int32_t l2_normalize,
+                                              headlight_error* error) {
+  constexpr const char* kName = "mean_pool_backward";
+  return call(error, [&] {
+    mean_pool_backward(engine_of(kName, engine), optional_view<const float, 2>(kName, "x", x),
+                       indices(kName, "offsets", required(kName, "offsets", offsets)),
+                       view<const float, 2>(kName, "out_gradient", out_gradient),
+                       view<float, 2>(kName, "x_gradient", x_gradient), l2_normalize != 0);
+  });
+}
+
+headlight_status headlight_cross_entropy(headlight_engine* engine, const headlight_tensor* logits,
+                                         const headlight_indices* labels, double* loss, int64_t* rows,
+                                         const headlight_cross_entropy_options* options, headlight_error* error) {
+  constexpr const char* kName = "cross_entropy";
+  return call(error, [&] {
+    const Fields fields(kName, "options", options);
+    CrossEntropyOptions wanted;
+    if (fields->ignore_label != nullptr) wanted.ignore_label = *fields->ignore_label;
+    wanted.logits_gradient = optional_view<float, 2>(kName, "logits_gradient", fields->logits_gradient);
+    double& mean = required(kName, "loss", loss);
+    const CrossEntropy found = cross_entropy(engine_of(kName, engine), view<const float, 2>(kName, "logits", logits),
+                                             indices(kName, "labels", required(kName, "labels", labels)), wanted);
+    mean = found.loss;
+    if (rows != nullptr) *rows = found.rows;
   });
 }

@@ -74,6 +74,7 @@ headlight_status headlight_feed_forward_create(const headlight_feed_forward_opti
     wanted.hidden_width = fields->hidden_width;
     wanted.activation = activation_of(kFeedForward, fields->activation, wanted.activation);
     wanted.bias = fields->without_bias == 0;
+    if (fields->dropout != nullptr) wanted.dropout = *fields->dropout;
     return make_layer<FeedForward>(wanted);
   });
 }

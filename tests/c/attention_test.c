@@ -72,9 +72,9 @@ static int right(const headlight_attention_options* given, int samples) {
   const headlight_tensor l = TENSOR(lse, samples, kHq, kLq), p = TENSOR(per_head, samples, kHq, kLq, kLk);
   const headlight_tensor m = TENSOR(mean, samples, kLq, kLk);
   headlight_attention_options options = *given;
+  const headlight_probabilities wanted = {.struct_size = sizeof wanted, .per_head = &p, .averaged = &m};
   options.log_sum_exp = &l;
-  options.probabilities = &p;
-  options.mean_probabilities = &m;
+  options.probabilities = &wanted;
   WORKS(headlight_attention(engine, &q, &k, &v, &o, &options, &error));
   const int fused = matches(samples);
   memset(out, 0xFF, sizeof out);
@@ -165,19 +165,30 @@ static void some_rows(void) {
   const headlight_tensor p = TENSOR(per_head, kB, kHq, kLq, kLk);
   headlight_attention_options options;
   reset(&options);
-  options.probabilities = &p;
+  headlight_probabilities wanted = {.struct_size = sizeof wanted, .per_head = &p};
+  options.probabilities = &wanted;
   WORKS(headlight_attention(engine, &q, &k, &v, &o, &options, &error));
 
   float chosen[kB * kHq * 2 * kLk];
   const headlight_tensor c = TENSOR(chosen, kB, kHq, 2, kLk);
   const int64_t rows[] = {4, 1};
-  options.probabilities = &c;
-  options.probability_rows = (headlight_indices){rows, 2};
+  wanted.per_head = &c;
+  wanted.rows = (headlight_indices){rows, 2};
   WORKS(headlight_attention(engine, &q, &k, &v, &o, &options, &error));
   for (int n = 0; n < kB * kHq * 2; ++n) {
     const float* const whole = &per_head[(n / 2 * kLq + rows[n % 2]) * kLk];
     CHECK(memcmp(&chosen[n * kLk], whole, kLk * sizeof(float)) == 0);
   }
+
+  const int64_t outside[] = {kLq};
+  wanted.rows = (headlight_indices){outside, 1};
+  REFUSED("probabilities.rows[0] is 6", headlight_attention(engine, &q, &k, &v, &o, &options, &error));
+  wanted.rows = (headlight_indices){rows, -1};
+  REFUSED("probabilities.rows has -1", headlight_attention(engine, &q, &k, &v, &o, &options, &error));
+  wanted.rows = (headlight_indices){rows, 1};
+  REFUSED("probabilities.per_head has shape", headlight_attention(engine, &q, &k, &v, &o, &options, &error));
+  wanted.reserved = 1;
+  REFUSED("probabilities has a value", headlight_attention(engine, &q, &k, &v, &o, &options, &error));
 
   // The smallest call there is, and a head-major query through its strides.
   memset(lse, 0xFF, sizeof lse);
@@ -193,6 +204,43 @@ static void some_rows(void) {
   reset(&options);
   WORKS(headlight_attention(engine, &strided, &k, &v, &o, NULL, &error));
   CHECK(matches(kB));
+}
+
+// Of packed sequences, without the columns that a row cannot see.
+static void own_keys(void) {
+  const headlight_tensor q = TENSOR(query, 1, kLq, kHq, kD), k = TENSOR(key, 1, kLk, kHkv, kD);
+  const headlight_tensor v = TENSOR(value, 1, kLk, kHkv, kDv), o = TENSOR(out, 1, kLq, kHq, kDv);
+  const int64_t query_offsets[] = {0, 2, 6}, key_offsets[] = {0, 4, 9};
+  enum { kLongest = 5 };
+  float own[kHq * kLq * kLongest], own_mean[kLq * kLongest];
+  const headlight_tensor all = TENSOR(per_head, 1, kHq, kLq, kLk), narrow = TENSOR(own, 1, kHq, kLq, kLongest);
+  const headlight_tensor averaged = TENSOR(own_mean, 1, kLq, kLongest);
+  headlight_attention_options options;
+  reset(&options);
+  options.query_offsets = (headlight_indices){query_offsets, 3};
+  options.key_offsets = (headlight_indices){key_offsets, 3};
+  headlight_probabilities wanted = {.struct_size = sizeof wanted, .per_head = &all};
+  options.probabilities = &wanted;
+  WORKS(headlight_attention(engine, &q, &k, &v, &o, &options, &error));
+  wanted = (headlight_probabilities){.struct_size = sizeof wanted, .per_head = &narrow, .own_keys = 1};
+  wanted.averaged = &averaged;
+  for (int unfused = 0; unfused < 2; ++unfused) {
+    memset(own, 0xFF, sizeof own);
+    WORKS((unfused ? headlight_attention_unfused : headlight_attention)(engine, &q, &k, &v, &o, &options, &error));
+    for (int n = 0; n < kHq * kLq * kLongest; ++n) {
+      const int head = n / kLongest / kLq, row = n / kLongest % kLq, column = n % kLongest;
+      const int first = row < 2 ? 0 : 4, count = row < 2 ? 4 : 5;
+      const double expected = column < count ? (double)per_head[(head * kLq + row) * kLk + first + column] : 0;
+      CHECK(fabs((double)own[n] - expected) < 1e-6);
+    }
+    for (int n = 0; n < kLq * kLongest; ++n) {
+      double average = 0;
+      for (int head = 0; head < kHq; ++head) average += (double)own[head * kLq * kLongest + n] / kHq;
+      CHECK(fabs((double)own_mean[n] - average) < 1e-6);
+    }
+  }
+  options.query_offsets = options.key_offsets = (headlight_indices){0};
+  REFUSED("probabilities.own_keys", headlight_attention(engine, &q, &k, &v, &o, &options, &error));
 }
 
 static void refusals(void) {
@@ -260,6 +308,39 @@ static void workspace(void) {
   headlight_engine_destroy(fresh);
 }
 
+// Once the scratch memory of the backward pass is there, the pass takes no more.
+static void backward_workspace(void) {
+  headlight_attention_shape shape = {sizeof shape, kB, kLq, kLk, kHq, kHkv, kD, kDv};
+  size_t bytes = 0;
+  headlight_engine* fresh = make_engine(1);
+  WORKS(headlight_attention_backward_workspace_bytes(fresh, &shape, &bytes, &error));
+  WORKS(headlight_attention_backward_reserve(fresh, &shape, &error));
+  const size_t reserved = headlight_engine_scratch_bytes(fresh);
+  CHECK(bytes > 0 && reserved >= bytes);
+
+  static float out_gradient[kB * kLq * kHq * kDv], query_gradient[kB * kLq * kHq * kD];
+  headlight_tensor q = {query, HEADLIGHT_FLOAT32, 4, INTS(kB, kLq, kHq, kD), NULL};
+  headlight_tensor k = {key, HEADLIGHT_FLOAT32, 4, INTS(kB, kLk, kHkv, kD), NULL};
+  headlight_tensor v = {value, HEADLIGHT_FLOAT32, 4, INTS(kB, kLk, kHkv, kDv), NULL};
+  headlight_tensor o = {out, HEADLIGHT_FLOAT32, 4, INTS(kB, kLq, kHq, kDv), NULL};
+  headlight_tensor l = {lse, HEADLIGHT_FLOAT32, 3, INTS(kB, kHq, kLq), NULL};
+  headlight_tensor from = {out_gradient, HEADLIGHT_FLOAT32, 4, INTS(kB, kLq, kHq, kDv), NULL};
+  headlight_tensor to = {query_gradient, HEADLIGHT_FLOAT32, 4, INTS(kB, kLq, kHq, kD), NULL};
+  fill(out_gradient, sizeof out_gradient / sizeof *out_gradient, 5);
+  headlight_attention_options options;
+  reset(&options);
+  options.log_sum_exp = &l;
+  WORKS(headlight_attention(engine, &q, &k, &v, &o, &options, &error));
+  options.log_sum_exp = NULL;
+  headlight_attention_gradients gradients = {.struct_size = sizeof gradients, .query = &to};
+  WORKS(headlight_attention_backward(fresh, &q, &k, &v, &o, &l, &from, &gradients, &options, &error));
+  CHECK(headlight_engine_scratch_bytes(fresh) == reserved);
+  shape.key_length = -1;
+  REFUSED("extent -1", headlight_attention_backward_reserve(fresh, &shape, &error));
+  REFUSED("engine", headlight_attention_backward_reserve(NULL, &shape, &error));
+  headlight_engine_destroy(fresh);
+}
+
 int main(void) {
   engine = make_engine(2);
   fill(query, sizeof query / sizeof *query, 1);
@@ -270,8 +351,10 @@ int main(void) {
   lengths();
   arbitrary_masks();
   some_rows();
+  own_keys();
   refusals();
   workspace();
+  backward_workspace();
   headlight_engine_destroy(engine);
   return check_result();
 }

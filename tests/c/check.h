@@ -19,7 +19,8 @@ static inline void check(int holds, const char* what, const char* file, int line
 #define CHECK(condition) check((condition) != 0, #condition, __FILE__, __LINE__)
 
 // A call that succeeds, and says so to whoever asked.
-#define WORKS(call) CHECK((call) == HEADLIGHT_OK && error.status == HEADLIGHT_OK && error.message[0] == '\0')
+#define WORKS(call) \
+  CHECK((call) == HEADLIGHT_OK && error.status == HEADLIGHT_OK && error.message[0] == '\0' && error.bytes == 0)
 
 // A call that fails with that status and a message that holds `part`.
 #define FAILS(expected, part, call) \

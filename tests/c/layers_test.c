@@ -15,6 +15,10 @@ static headlight_layer* make_attention(int separate) {
   return layer;
 }
 
+static void get(const headlight_layer* layer, const char* name, const headlight_tensor* values) {
+  WORKS(headlight_layer_get_parameter(layer, name, values, &error));
+}
+
 static void parameters(void) {
   headlight_layer* layer = make_attention(0);
   const char* const names[] = {"in_proj_weight", "in_proj_bias", "out_proj.weight", "out_proj.bias"};
@@ -118,24 +122,50 @@ static void multi_head_attention(void) {
   const headlight_tensor in = TENSOR(x, kB, kL, kE), keys = TENSOR(memory, kB, kLm, kE), out = TENSOR(y, kB, kL, kE);
   const headlight_tensor added = TENSOR(residual, kB, kL, kE);
   attend(layer, x, kL, 0, NULL, expected);
-  WORKS(headlight_multi_head_attention_forward(layer, engine, &in, &in, &in, &out, NULL, NULL, &error));
+  WORKS(headlight_multi_head_attention_forward(layer, engine, &in, &in, &in, &out, NULL, NULL, NULL, &error));
   CHECK(worst(y, expected, kB * kL * kE) < 2e-6);
 
   headlight_attention_options causal = {.struct_size = sizeof causal, .causal = HEADLIGHT_CAUSAL_TOP_LEFT};
   attend(layer, memory, kLm, 1, residual, expected);
-  WORKS(headlight_multi_head_attention_forward(layer, engine, &in, &keys, &keys, &out, &causal, &added, &error));
+  WORKS(headlight_multi_head_attention_forward(layer, engine, &in, &keys, &keys, &out, &causal, &added, NULL, &error));
   CHECK(worst(y, expected, kB * kL * kE) < 2e-6);
+
+  // What heads give before W_O, and what is left without the first and the last.
+  float heads[kB * kL * kE], out_weight[kE * kE], out_bias[kE];
+  const int64_t ends[] = {0, kHeads - 1};
+  headlight_head_access access = {.struct_size = sizeof access, .outputs = &TENSOR(heads, kB, kL, kE)};
+  get(layer, "out_proj.weight", &TENSOR(out_weight, kE, kE));
+  get(layer, "out_proj.bias", &TENSOR(out_bias, kE));
+  WORKS(headlight_multi_head_attention_forward(layer, engine, &in, &in, &in, &out, NULL, NULL, &access, &error));
+  project(heads, kB * kL, out_weight, out_bias, expected);
+  CHECK(worst(y, expected, kB * kL * kE) < 2e-6);
+  access.silenced = (headlight_indices){ends, 2};
+  WORKS(headlight_multi_head_attention_forward(layer, engine, &in, &in, &in, &out, NULL, NULL, &access, &error));
+  for (int n = 0; n < kB * kL * kE; ++n) {
+    CHECK((heads[n] != 0.0f) == (n % kE / (kE / kHeads) == 1));
+  }
+  project(heads, kB * kL, out_weight, out_bias, expected);
+  CHECK(worst(y, expected, kB * kL * kE) < 2e-6);
+  const int64_t fourth[] = {kHeads};
+  access.silenced = (headlight_indices){fourth, 1};
+  REFUSED("head 3",
+          headlight_multi_head_attention_forward(layer, engine, &in, &in, &in, &out, NULL, NULL, &access, &error));
+  access.silenced = (headlight_indices){0};
+  access.outputs = &out;
+  REFUSED("heads.outputs",
+          headlight_multi_head_attention_forward(layer, engine, &in, &in, &in, &out, NULL, NULL, &access, &error));
 
   // A parameter that is set counts from then on, though the layer keeps copies of its weights.
   static float zeros[kE * kE];
   WORKS(headlight_layer_set_parameter(layer, "out_proj.weight", &TENSOR(zeros, kE, kE), &error));
-  WORKS(headlight_multi_head_attention_forward(layer, engine, &in, &in, &in, &out, NULL, &added, &error));
+  WORKS(headlight_multi_head_attention_forward(layer, engine, &in, &in, &in, &out, NULL, &added, NULL, &error));
   CHECK(memcmp(y, residual, sizeof y) == 0);
 
-  REFUSED("layer is", headlight_multi_head_attention_forward(NULL, engine, &in, &in, &in, &out, NULL, NULL, &error));
-  REFUSED("engine", headlight_multi_head_attention_forward(layer, NULL, &in, &in, &in, &out, NULL, NULL, &error));
+  REFUSED("layer is",
+          headlight_multi_head_attention_forward(NULL, engine, &in, &in, &in, &out, NULL, NULL, NULL, &error));
+  REFUSED("engine", headlight_multi_head_attention_forward(layer, NULL, &in, &in, &in, &out, NULL, NULL, NULL, &error));
   REFUSED("key has", headlight_multi_head_attention_forward(layer, engine, &in, &TENSOR(memory, kB, kLm, 2), &in, &out,
-                                                            NULL, NULL, &error));
+                                                            NULL, NULL, NULL, &error));
   headlight_multi_head_attention_shape shape = {.struct_size = sizeof shape, .query_length = kL, .key_length = kLm};
   size_t all = 0, none = 0;
   WORKS(headlight_multi_head_attention_workspace_bytes(layer, engine, &shape, &all, &error));
@@ -149,7 +179,7 @@ static void multi_head_attention(void) {
   REFUSED("inputs is 3", headlight_multi_head_attention_reserve(layer, engine, &shape, &error));
   REFUSED("shape", headlight_multi_head_attention_reserve(layer, engine, NULL, &error));
   REFUSED("layer", headlight_multi_head_attention_reserve(NULL, engine, &shape, &error));
-  REFUSED("not", headlight_transformer_encoder_layer_forward(layer, engine, &in, &out, NULL, &error));
+  REFUSED("not", headlight_transformer_encoder_layer_forward(layer, engine, &in, &out, NULL, NULL, &error));
   headlight_layer_destroy(layer);
 
   headlight_multi_head_attention_options options = {.struct_size = sizeof options, .width = 10, .heads = 4};
@@ -157,8 +187,45 @@ static void multi_head_attention(void) {
   CHECK(layer == NULL);
   options.width = (int64_t)1 << 30;  // 2⁶² bytes and more of weights
   FAILS(HEADLIGHT_OUT_OF_MEMORY, "memory", headlight_multi_head_attention_create(&options, &layer, &error));
+  CHECK(error.bytes == 0);  // who allocates a layer does not know
   REFUSED("width", headlight_multi_head_attention_create(NULL, &layer, &error));
   REFUSED("result", headlight_multi_head_attention_create(&options, NULL, &error));
+}
+
+static void merges(void) {
+  const char* const names[] = {"concatenate",       "average",       "weighted",
+                               "weighted-by-input", "gated-by-head", "gated-by-element"};
+  for (headlight_merge merge = 0; merge < 6; ++merge) {
+    CHECK(strcmp(headlight_merge_name(merge), names[merge]) == 0);
+    CHECK(headlight_merge_from_name(names[merge]) == merge);
+  }
+  CHECK(headlight_merge_name(-1)[0] == '\0' && headlight_merge_name(6)[0] == '\0');
+  CHECK(headlight_merge_from_name("add") == -1 && headlight_merge_from_name(NULL) == -1);
+}
+
+// Rows of W_Q and W_K that begin at right angles.
+static void orthogonal(void) {
+  headlight_multi_head_attention_options options = {
+      .struct_size = sizeof options, .width = kE, .heads = kHeads, .orthogonal = 1, .separate_projections = 1};
+  headlight_layer* layer = NULL;
+  WORKS(headlight_multi_head_attention_create(&options, &layer, &error));
+  WORKS(headlight_layer_initialize(layer, 7, &error));
+  float weight[kE * kE];
+  for (int which = 0; which < 3; ++which) {
+    const char* const names[] = {"q_proj_weight", "k_proj_weight", "v_proj_weight"};
+    get(layer, names[which], &TENSOR(weight, kE, kE));
+    double most = 0;
+    for (int n = 0; n < kE * kE; ++n) {
+      double product = 0;
+      for (int e = 0; e < kE; ++e) product += (double)weight[n / kE * kE + e] * (double)weight[n % kE * kE + e];
+      most = fmax(most, n / kE == n % kE ? 0 : fabs(product));
+    }
+    CHECK((most < 1e-6) == (which < 2));
+  }
+  headlight_layer_destroy(layer);
+  const float certain = 1.0f;
+  options.dropout = &certain;
+  REFUSED("dropout", headlight_multi_head_attention_create(&options, &layer, &error));
 }
 
 static void load(void) {
@@ -181,8 +248,8 @@ static void load(void) {
   options.ignore_extra = 1;
   WORKS(headlight_layer_load(separate, weights, 6, &options, &error));
   const headlight_tensor in = TENSOR(x, kB, kL, kE), out = TENSOR(y, kB, kL, kE), kept = TENSOR(first, kB, kL, kE);
-  WORKS(headlight_multi_head_attention_forward(packed, engine, &in, &in, &in, &kept, NULL, NULL, &error));
-  WORKS(headlight_multi_head_attention_forward(separate, engine, &in, &in, &in, &out, NULL, NULL, &error));
+  WORKS(headlight_multi_head_attention_forward(packed, engine, &in, &in, &in, &kept, NULL, NULL, NULL, &error));
+  WORKS(headlight_multi_head_attention_forward(separate, engine, &in, &in, &in, &out, NULL, NULL, NULL, &error));
   CHECK(memcmp(first, y, sizeof y) == 0);
 
   REFUSED("out_proj.bias", headlight_layer_load(packed, weights, 3, &options, &error));
@@ -205,7 +272,7 @@ static void encoder_layer(void) {
   WORKS(headlight_layer_initialize(layer, 3, &error));
   CHECK(headlight_layer_parameter_count(layer) == 12);
   const headlight_tensor in = TENSOR(x, kB, kL, kE), out = TENSOR(y, kB, kL, kE);
-  WORKS(headlight_transformer_encoder_layer_forward(layer, engine, &in, &out, NULL, &error));
+  WORKS(headlight_transformer_encoder_layer_forward(layer, engine, &in, &out, NULL, NULL, &error));
   // The last step is a normalisation with weights of 1 and 0: every row has mean 0 and variance 1.
   for (int row = 0; row < kB * kL; ++row) {
     double sum = 0, squares = 0;
@@ -221,8 +288,8 @@ static void encoder_layer(void) {
   CHECK(bytes > 0 && headlight_engine_scratch_bytes(engine) >= bytes);
   REFUSED("[-1, 5]", headlight_transformer_encoder_layer_reserve(layer, engine, -1, kL, &error));
   REFUSED("x has",
-          headlight_transformer_encoder_layer_forward(layer, engine, &TENSOR(x, kB, kL, 2), &out, NULL, &error));
-  REFUSED("not", headlight_multi_head_attention_forward(layer, engine, &in, &in, &in, &out, NULL, NULL, &error));
+          headlight_transformer_encoder_layer_forward(layer, engine, &TENSOR(x, kB, kL, 2), &out, NULL, NULL, &error));
+  REFUSED("not", headlight_multi_head_attention_forward(layer, engine, &in, &in, &in, &out, NULL, NULL, NULL, &error));
   headlight_layer_destroy(layer);
 
   // Without biases, normalised first, with another epsilon and no non-linearity.
@@ -233,9 +300,14 @@ static void encoder_layer(void) {
   options.without_bias = 1;
   WORKS(headlight_transformer_encoder_layer_create(&options, &layer, &error));
   CHECK(headlight_layer_parameter_count(layer) == 6);
-  // All weights are zero, so nothing is added to x.
-  WORKS(headlight_transformer_encoder_layer_forward(layer, engine, &in, &out, NULL, &error));
+  // All weights are zero, so nothing is added to x, and heads give zeros.
+  static float heads[kB * kL * kE];
+  memset(heads, 0xFF, sizeof heads);
+  const headlight_head_access shown = {.struct_size = sizeof shown, .outputs = &TENSOR(heads, kB, kL, kE)};
+  WORKS(headlight_transformer_encoder_layer_forward(layer, engine, &in, &out, NULL, NULL, &error));
   CHECK(memcmp(x, y, sizeof x) == 0);
+  WORKS(headlight_transformer_encoder_layer_forward(layer, engine, &in, &out, NULL, &shown, &error));
+  CHECK(memcmp(x, y, sizeof x) == 0 && heads[0] == 0.0f && heads[kB * kL * kE - 1] == 0.0f);
   headlight_layer_destroy(layer);
 
   options.norm = 2;
@@ -247,6 +319,10 @@ static void encoder_layer(void) {
   options.merge = 6;
   REFUSED("merge is 6", headlight_transformer_encoder_layer_create(&options, &layer, &error));
   options.merge = HEADLIGHT_MERGE_WEIGHTED;
+  const float certain = 1.0f;
+  options.dropout = &certain;
+  REFUSED("dropout", headlight_transformer_encoder_layer_create(&options, &layer, &error));
+  options.dropout = NULL;
   options.heads = 0;
   REFUSED("heads", headlight_transformer_encoder_layer_create(&options, &layer, &error));
   CHECK(layer == NULL);
@@ -284,7 +360,7 @@ static void decoder_layer(void) {
   REFUSED("memory is", headlight_transformer_decoder_layer_forward(layer, engine, &in, NULL, &out, NULL, NULL, &error));
   REFUSED("[-1, 5]", headlight_transformer_decoder_layer_reserve(layer, engine, -1, kL, kLm, &error));
   REFUSED("transformer_encoder_layer",
-          headlight_transformer_encoder_layer_forward(layer, engine, &in, &out, NULL, &error));
+          headlight_transformer_encoder_layer_forward(layer, engine, &in, &out, NULL, NULL, &error));
   headlight_layer_destroy(layer);
   options.width = 0;
   REFUSED("width", headlight_transformer_decoder_layer_create(&options, &layer, &error));
@@ -297,6 +373,8 @@ int main(void) {
   fill(residual, sizeof residual / sizeof *residual, 3);
   parameters();
   multi_head_attention();
+  merges();
+  orthogonal();
   load();
   encoder_layer();
   decoder_layer();

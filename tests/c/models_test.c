@@ -176,6 +176,46 @@ static void probabilities(void) {
   REFUSED("engine", headlight_encoder_probabilities(encoder, NULL, &ids, 0, &TENSOR(weights, 3, 4, 4), &error));
 }
 
+// The network inside: its parameters by name, and heads that are silent.
+static void network(void) {
+  CHECK(headlight_encoder_network(NULL) == NULL);
+  headlight_layer* const inside = headlight_encoder_network(encoder);
+  CHECK(headlight_layer_parameter_count(inside) == 5 + 2 * 12);
+  headlight_layer_destroy(inside);  // it stays where it is
+  const char* name = NULL;
+  int32_t rank = 0;
+  const int64_t* shape = NULL;
+  WORKS(headlight_layer_parameter(inside, 0, &name, &rank, &shape, &error));
+  CHECK(strcmp(name, "word_embeddings.weight") == 0 && rank == 2 && shape[0] == 31 && shape[1] == 24);
+
+  int64_t ids[] = {2, 5, 6, 3};
+  const int64_t positions[] = {0, 1, 2, 3}, types[] = {0, 0, 0, 0}, offsets[] = {0, 4};
+  const headlight_tensor row = {ids, HEADLIGHT_INT64, 2, INTS(1, 4), NULL};
+  float all[4 * 24], same[4 * 24], fewer[4 * 24], changed[4 * 24];
+  WORKS(headlight_encoder_encode_ids(encoder, engine, &row, NULL, &TENSOR(all, 1, 4, 24), &error));
+  const headlight_encoder_network_input input = {.struct_size = sizeof input,
+                                                 .ids = {ids, 4},
+                                                 .positions = {positions, 4},
+                                                 .token_types = {types, 4},
+                                                 .offsets = {offsets, 2}};
+  const headlight_head_access heads = {.struct_size = sizeof heads, .silenced = {offsets, 1}};
+  const headlight_layer_access first = {.struct_size = sizeof first, .layer = 1, .heads = &heads};
+  WORKS(headlight_encoder_network_forward(inside, engine, &input, &TENSOR(same, 4, 24), NULL, 0, &error));
+  WORKS(headlight_encoder_network_forward(inside, engine, &input, &TENSOR(fewer, 4, 24), &first, 1, &error));
+  CHECK(memcmp(all, same, sizeof all) == 0 && memcmp(all, fewer, sizeof all) != 0);
+
+  // What is set counts in the encoder.
+  float scale[24], twice[24];
+  WORKS(headlight_layer_get_parameter(inside, "layers.1.norm2.weight", &TENSOR(scale, 24), &error));
+  for (int e = 0; e < 24; ++e) twice[e] = 2.0f * scale[e];
+  WORKS(headlight_layer_set_parameter(inside, "layers.1.norm2.weight", &TENSOR(twice, 24), &error));
+  WORKS(headlight_encoder_encode_ids(encoder, engine, &row, NULL, &TENSOR(changed, 1, 4, 24), &error));
+  CHECK(memcmp(all, changed, sizeof all) != 0);
+  WORKS(headlight_layer_set_parameter(inside, "layers.1.norm2.weight", &TENSOR(scale, 24), &error));
+  WORKS(headlight_encoder_encode_ids(encoder, engine, &row, NULL, &TENSOR(changed, 1, 4, 24), &error));
+  CHECK(memcmp(all, changed, sizeof all) == 0);
+}
+
 int main(int count, char** arguments) {
   if (count != 3) return EXIT_FAILURE;
   engine = make_engine(2);
@@ -184,6 +224,7 @@ int main(int count, char** arguments) {
   hidden_states();
   refusals();
   probabilities();
+  network();
   headlight_encoder_destroy(encoder);
   headlight_engine_destroy(engine);
   return check_result();

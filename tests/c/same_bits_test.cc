@@ -81,8 +81,10 @@ TEST_F(CInterface, Attention) {
   given.key_lengths = {lengths.data(), 2};
   given.scale = &scale;
   given.log_sum_exp = &l;
-  given.probabilities = &p;
-  given.probability_rows = {rows.data(), 1};
+  headlight_probabilities wanted = HEADLIGHT_OPTIONS(headlight_probabilities);
+  wanted.per_head = &p;
+  wanted.rows = {rows.data(), 1};
+  given.probabilities = &wanted;
   EXPECT_EQ(allocations([&] { return headlight_attention(engine_, &q, &k, &v, &o, &given, &error_); }), 0);
   EXPECT_TRUE(same_bits(out, out_c));
   EXPECT_TRUE(same_bits(lse, lse_c));
@@ -216,7 +218,7 @@ TEST_F(CInterface, Layers) {
   ASSERT_EQ(headlight_layer_initialize(layer, 9, &error_), HEADLIGHT_OK);
   EXPECT_EQ(allocations([&] {
               return headlight_multi_head_attention_forward(layer, engine_, &in, &keys, &keys, &out, nullptr, nullptr,
-                                                            &error_);
+                                                            nullptr, &error_);
             }),
             0);
   EXPECT_TRUE(same_bits(y, y_c));
@@ -232,7 +234,7 @@ TEST_F(CInterface, Layers) {
   ASSERT_EQ(headlight_transformer_encoder_layer_create(&layer_options, &layer, &error_), HEADLIGHT_OK);
   ASSERT_EQ(headlight_layer_initialize(layer, 9, &error_), HEADLIGHT_OK);
   EXPECT_EQ(allocations([&] {
-              return headlight_transformer_encoder_layer_forward(layer, engine_, &in, &out, nullptr, &error_);
+              return headlight_transformer_encoder_layer_forward(layer, engine_, &in, &out, nullptr, nullptr, &error_);
             }),
             0);
   EXPECT_TRUE(same_bits(y, y_c));
@@ -324,7 +326,11 @@ TEST_F(CInterface, EncoderNetwork) {
   input.positions = {positions.data(), 5};
   input.offsets = {offsets.data(), 3};
   const headlight_tensor out = in_c(hidden_c), per_head = in_c(weights_c);
-  const headlight_layer_probabilities asked{1, &per_head, nullptr, {nullptr, 0}};
+  headlight_probabilities written = HEADLIGHT_OPTIONS(headlight_probabilities);
+  written.per_head = &per_head;
+  headlight_layer_access asked = HEADLIGHT_OPTIONS(headlight_layer_access);
+  asked.layer = 1;
+  asked.probabilities = &written;
   EXPECT_EQ(
       allocations([&] { return headlight_encoder_network_forward(layer, engine_, &input, &out, &asked, 1, &error_); }),
       0);
@@ -335,10 +341,11 @@ TEST_F(CInterface, EncoderNetwork) {
 
 // What throws, as the caller from C sees it.
 template <class Exception>
-std::string reported(headlight_status expected, const Exception& exception) {
-  headlight_error error{};
+std::string reported(headlight_status expected, const Exception& exception, std::uint64_t bytes = 0) {
+  headlight_error error{HEADLIGHT_OK, "", 1};
   EXPECT_EQ(c::call(&error, [&] { throw exception; }), expected);
   EXPECT_EQ(error.status, expected);
+  EXPECT_EQ(error.bytes, bytes);
   EXPECT_EQ(c::call(nullptr, [&] { throw exception; }), expected);
   return error.message;
 }
@@ -346,6 +353,7 @@ std::string reported(headlight_status expected, const Exception& exception) {
 TEST(CCall, GivesEveryExceptionAStatus) {
   EXPECT_EQ(reported(HEADLIGHT_INVALID_ARGUMENT, std::invalid_argument("gemm: a is odd")), "gemm: a is odd");
   EXPECT_NE(reported(HEADLIGHT_OUT_OF_MEMORY, std::bad_alloc()), "");
+  EXPECT_NE(reported(HEADLIGHT_OUT_OF_MEMORY, OutOfMemory("gemm", 12), 12), "");
   EXPECT_NE(reported(HEADLIGHT_OUT_OF_MEMORY, std::bad_array_new_length()), "");
   EXPECT_NE(reported(HEADLIGHT_OUT_OF_MEMORY, std::length_error("vector")), "");
   EXPECT_NE(reported(HEADLIGHT_SYSTEM_ERROR, std::system_error(EAGAIN, std::generic_category())), "");

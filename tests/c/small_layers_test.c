@@ -110,6 +110,10 @@ static void feed_forward(void) {
   REFUSED("x is", headlight_feed_forward_forward(layer, engine, NULL, &out, NULL, &error));
   REFUSED("layer was made", headlight_linear_reserve(layer, engine, kB, &error));
   headlight_layer_destroy(layer);
+  const float negative = -0.5f;
+  options.dropout = &negative;
+  REFUSED("dropout", headlight_feed_forward_create(&options, &layer, &error));
+  options.dropout = NULL;
   options.width = 0;
   REFUSED("width", headlight_feed_forward_create(&options, &layer, &error));
 }
@@ -139,11 +143,16 @@ static void encoder_network(void) {
                                                   .positions = {positions + 2, 4},
                                                   .token_types = {types + 2, 4},
                                                   .offsets = {alone, 2}};
-  float weights[2 * 4 * 4], mean[4];
+  float weights[2 * 4 * 4], mean[4], heads[4 * kE];
   const headlight_tensor per_head = TENSOR(weights, 1, 2, 4, 4), averaged = TENSOR(mean, 1, 1, 4);
-  const int64_t last = 3;
-  const headlight_layer_probabilities wanted[] = {{.layer = 0, .probabilities = &per_head},
-                                                  {.layer = 1, .mean_probabilities = &averaged, .rows = {&last, 1}}};
+  const headlight_tensor head_outputs = TENSOR(heads, 1, 4, kE);
+  const int64_t last = 3, all_heads[] = {0, 1};
+  const headlight_probabilities of_heads = {.struct_size = sizeof of_heads, .per_head = &per_head};
+  const headlight_probabilities of_one = {.struct_size = sizeof of_one, .averaged = &averaged, .rows = {&last, 1}};
+  const headlight_head_access shown = {.struct_size = sizeof shown, .outputs = &head_outputs};
+  headlight_layer_access wanted[] = {
+      {.struct_size = sizeof *wanted, .layer = 0, .probabilities = &of_heads, .heads = &shown},
+      {.struct_size = sizeof *wanted, .layer = 1, .probabilities = &of_one}};
   WORKS(headlight_encoder_network_forward(network, engine, &both, &TENSOR(y, 6, kE), NULL, 0, &error));
   WORKS(headlight_encoder_network_forward(network, engine, &second, &TENSOR(again, 4, kE), wanted, 2, &error));
   CHECK(memcmp(y + 2 * kE, again, 4 * kE * sizeof *y) == 0 && memcmp(y, again, 2 * kE * sizeof *y) != 0);
@@ -152,16 +161,71 @@ static void encoder_network(void) {
   }
   CHECK(fabsf(mean[0] + mean[1] + mean[2] + mean[3] - 1.0f) < 1e-6f);
 
+  double square = 0;
+  for (int n = 0; n < 4 * kE; ++n) square += (double)heads[n] * (double)heads[n];
+  CHECK(square > 0);
+
+  // A network whose heads all are silent gives something else.
+  const headlight_head_access silent = {.struct_size = sizeof silent, .silenced = {all_heads, 2}};
+  const headlight_layer_access quiet[] = {{.struct_size = sizeof *quiet, .layer = 0, .heads = &silent},
+                                          {.struct_size = sizeof *quiet, .layer = 1, .heads = &silent}};
+  float silenced[6 * kE];
+  WORKS(headlight_encoder_network_forward(network, engine, &second, &TENSOR(silenced, 4, kE), quiet, 2, &error));
+  CHECK(memcmp(silenced, again, 4 * kE * sizeof *again) != 0);
+  // With heads that are silent, rows of the same word, position and type are the same.
+  const int64_t same_ids[] = {5, 5}, same_positions[] = {2, 2}, same_types[] = {0, 0}, two[] = {0, 2};
+  const headlight_encoder_network_input twins = {.struct_size = sizeof twins,
+                                                 .ids = {same_ids, 2},
+                                                 .positions = {same_positions, 2},
+                                                 .token_types = {same_types, 2},
+                                                 .offsets = {two, 2}};
+  WORKS(headlight_encoder_network_forward(network, engine, &twins, &TENSOR(silenced, 2, kE), quiet, 2, &error));
+  CHECK(memcmp(silenced, silenced + kE, kE * sizeof *silenced) == 0);
+
+  // Each sequence's own keys, and structs of a later version, which lie further apart.
+  struct {
+    headlight_layer_access known;
+    int64_t later;
+  } newer[2] = {{{.struct_size = sizeof *newer, .layer = 0}, 0}, {{.struct_size = sizeof *newer, .layer = 1}, 0}};
+  float own[2 * 6 * 4], packed[2 * 6 * 6];
+  headlight_probabilities of_own = {.struct_size = sizeof of_own, .per_head = &TENSOR(own, 1, 2, 6, 4), .own_keys = 1};
+  const headlight_probabilities of_all = {.struct_size = sizeof of_all, .per_head = &TENSOR(packed, 1, 2, 6, 6)};
+  newer[0].known.probabilities = &of_own;
+  newer[1].known.probabilities = &of_all;
+  WORKS(
+      headlight_encoder_network_forward(network, engine, &both, &TENSOR(silenced, 6, kE), &newer[0].known, 2, &error));
+  CHECK(memcmp(own + 2 * 4, weights, 4 * 4 * sizeof *own) == 0 && own[2] == 0.0f && packed[2] == 0.0f);
+  newer[1].later = 1;
+  REFUSED("access has a value", headlight_encoder_network_forward(network, engine, &both, &TENSOR(silenced, 6, kE),
+                                                                  &newer[0].known, 2, &error));
+  newer[1].known.struct_size = sizeof newer->known;
+  REFUSED("access[1].struct_size", headlight_encoder_network_forward(network, engine, &both, &TENSOR(silenced, 6, kE),
+                                                                     &newer[0].known, 2, &error));
+  newer[0].known.struct_size = sizeof newer->known + 1;
+  REFUSED("access[0].struct_size", headlight_encoder_network_forward(network, engine, &both, &TENSOR(silenced, 6, kE),
+                                                                     &newer[0].known, 2, &error));
+
   size_t bytes = 0;
   WORKS(headlight_encoder_network_workspace_bytes(network, engine, 6, &bytes, &error));
   WORKS(headlight_encoder_network_reserve(network, engine, 6, &error));
   CHECK(bytes > 0 && headlight_engine_scratch_bytes(engine) >= bytes);
   const headlight_tensor out = TENSOR(y, 6, kE);
   REFUSED("input is", headlight_encoder_network_forward(network, engine, NULL, &out, NULL, 0, &error));
-  REFUSED("probabilities is", headlight_encoder_network_forward(network, engine, &both, &out, NULL, 1, &error));
+  REFUSED("access is", headlight_encoder_network_forward(network, engine, &both, &out, NULL, 1, &error));
   REFUSED("at most 64", headlight_encoder_network_forward(network, engine, &both, &out, wanted, 65, &error));
   REFUSED("hidden has", headlight_encoder_network_forward(network, engine, &both, &TENSOR(y, 5, kE), NULL, 0, &error));
+  wanted[1].layer = 2;
+  REFUSED("layer 2", headlight_encoder_network_forward(network, engine, &both, &out, wanted, 2, &error));
+  wanted[1].layer = 1;
+  wanted[0].heads = &(headlight_head_access){.struct_size = sizeof shown, .outputs = &TENSOR(heads, 2, 2, kE)};
+  REFUSED("heads.outputs has 2", headlight_encoder_network_forward(network, engine, &second, &out, wanted, 2, &error));
+  wanted[0].heads = &(headlight_head_access){.struct_size = sizeof shown, .silenced = {NULL, 2}};
+  REFUSED("heads.silenced", headlight_encoder_network_forward(network, engine, &second, &out, wanted, 2, &error));
   headlight_layer_destroy(network);
+  const float certain = 1.0f;
+  options.dropout = &certain;
+  REFUSED("dropout", headlight_encoder_network_create(&options, &network, &error));
+  options.dropout = NULL;
   options.norm = 2;
   REFUSED("norm is 2", headlight_encoder_network_create(&options, &network, &error));
   options.norm = HEADLIGHT_NORM_PRE;

@@ -1,7 +1,7 @@
 // Part of headlight/headlight.h: attention, tile by tile, never with an Lq × Lk buffer.
 #pragma once
 
-#include "headlight/c/engine.h"
+#include "headlight/c/operations.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -22,16 +22,21 @@ typedef struct headlight_window {
   int64_t right;
 } headlight_window;
 
-// Which weights go is a function of seed, stream and place alone: those kept are multiplied by 1 / (1 - probability).
-typedef struct headlight_dropout {
-  float probability;  // in [0, 1)
-  uint32_t stream;    // layer and step, say: another stream drops others
-  uint64_t seed;
-} headlight_dropout;
-
 // What an entry that is not 0 says in a boolean mask. Frameworks disagree, so there is no default.
 typedef int32_t headlight_mask_means;
 enum { HEADLIGHT_MASK_MEANS_ATTEND = 1, HEADLIGHT_MASK_MEANS_IGNORE = 2 };
+
+// Which softmax weights to write out: those before dropout. Memory grows only with what is asked.
+typedef struct headlight_probabilities {
+  size_t struct_size;
+  const headlight_tensor* per_head;  // [B, Hq, R, Lk], or
+  const headlight_tensor* averaged;  // [B, R, Lk], the mean over the heads, or both
+  headlight_indices rows;            // the R query rows wanted, in this order; not given: all of them
+  // Not 0, for packed sequences: column j is key j of the row's own sequence, 0 behind its end, and Lk above is the
+  // length of the longest one. So memory does not grow with the square of all of them.
+  int32_t own_keys;
+  int32_t reserved;  // 0
+} headlight_probabilities;
 
 // Several masks together mean: visible only where all allow. A row that sees nothing gives zeros and a log-sum-exp of
 // −inf.
@@ -55,15 +60,10 @@ typedef struct headlight_attention_options {
   const headlight_tensor* mask;
   // Added to scale · query · keyᵀ; FLOAT32, broadcast likewise. −inf is a weight of 0.
   const headlight_tensor* bias;
-  const float* scale;  // NULL: 1 / sqrt(Dqk)
-  // Written where given. [B, Hq, Lq]: log Σ_j exp(score_ij), natural logarithm.
-  const headlight_tensor* log_sum_exp;
-  // The softmax weights: of each head, [B, Hq, R, Lk], and their mean over the heads, [B, R, Lk], for the R query rows
-  // of probability_rows, in that order (not given: all of them).
-  const headlight_tensor* probabilities;
-  const headlight_tensor* mean_probabilities;
-  headlight_indices probability_rows;
-  const headlight_dropout* dropout;  // of the probabilities, after softmax; NULL: none
+  const float* scale;                   // NULL: 1 / sqrt(Dqk)
+  const headlight_tensor* log_sum_exp;  // [B, Hq, Lq], written where given: log Σ_j exp(score_ij), natural logarithm
+  const headlight_probabilities* probabilities;  // NULL: none are written
+  const headlight_dropout* dropout;              // of the probabilities, after softmax; NULL: none
   headlight_mask_means mask_means;
   int32_t reserved;  // 0
 } headlight_attention_options;
@@ -106,7 +106,7 @@ HEADLIGHT_API headlight_status headlight_attention_backward(
     const headlight_attention_gradients* gradients, const headlight_attention_options* options, headlight_error* error);
 
 // The same by the plain route, with two Lq x Lk matrices of scratch; with one where the options name the probabilities
-// that headlight_attention_unfused wrote, for all rows. out and log_sum_exp are not needed.
+// (per_head) that headlight_attention_unfused wrote, for all rows. out and log_sum_exp are not needed.
 HEADLIGHT_API headlight_status headlight_attention_unfused_backward(
     headlight_engine* engine, const headlight_tensor* query, const headlight_tensor* key, const headlight_tensor* value,
     const headlight_tensor* out_gradient, const headlight_attention_gradients* gradients,

@@ -22,11 +22,12 @@ enum {
   HEADLIGHT_INTERNAL_ERROR = 5  // a mistake of headlight's own
 };
 
-// Written by every call that gets one: HEADLIGHT_OK and "" after success. A message is UTF-8 and ends in a zero byte; a
-// longer one is cut and ends in "…".
+// Written by every call that gets one: HEADLIGHT_OK, "" and 0 after success. A message is UTF-8 and ends in a zero
+// byte; a longer one is cut and ends in "…".
 typedef struct headlight_error {
   headlight_status status;
-  char message[1020];
+  char message[1012];
+  uint64_t bytes;  // HEADLIGHT_OUT_OF_MEMORY: how many could not be had; 0 where that is not known
 } headlight_error;
 
 // "invalid argument"; "" for a number that is no status. Like all names that functions return, it is never freed.

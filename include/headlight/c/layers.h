@@ -98,6 +98,7 @@ typedef struct headlight_feed_forward_options {
   int64_t hidden_width;             // F; 0: 4 · width
   headlight_activation activation;  // default: gelu
   int32_t without_bias;
+  const float* dropout;  // of the activations, in training: in [0, 1). NULL: 0
 } headlight_feed_forward_options;
 
 HEADLIGHT_API headlight_status headlight_feed_forward_create(const headlight_feed_forward_options* options,
@@ -124,6 +125,9 @@ enum {
   HEADLIGHT_MERGE_GATED_BY_HEAD = 4,      // Concat(g_h head_h) W_Oᵀ, g = σ(x W_gᵀ): one gate a head
   HEADLIGHT_MERGE_GATED_BY_ELEMENT = 5    // Concat(g_h ∘ head_h) W_Oᵀ: one gate an element
 };
+// "concatenate", "weighted-by-input"; "" for what is no such way. And back: −1 for what is no such name.
+HEADLIGHT_API const char* headlight_merge_name(headlight_merge merge);
+HEADLIGHT_API headlight_merge headlight_merge_from_name(const char* name);
 
 // Multi-head attention: out = Concat(head_1 … head_H) W_Oᵀ + b_O, head_h = attention(query W_Qᵀ + b_Q, key W_Kᵀ + b_K,
 // value W_Vᵀ + b_V) over the columns of head h. Parameters as in nn.MultiheadAttention, with Ekv = D · key_value_heads:
@@ -144,18 +148,31 @@ typedef struct headlight_multi_head_attention_options {
   // headlight_layer_load takes either.
   int32_t separate_projections;
   headlight_merge merge;
-  int32_t reserved;  // 0
+  // Not 0: headlight_layer_initialize draws W_Q and W_K with orthonormal rows, so that heads begin in spaces at right
+  // angles.
+  int32_t orthogonal;
+  const float* dropout;  // of the probabilities, in training: in [0, 1). NULL: 0
 } headlight_multi_head_attention_options;
 
 HEADLIGHT_API headlight_status headlight_multi_head_attention_create(
     const headlight_multi_head_attention_options* options, headlight_layer** layer, headlight_error* error);
 
+// What lies between the heads and W_O, for those who ask.
+typedef struct headlight_head_access {
+  size_t struct_size;
+  // [B, Lq, E], written where given: Concat(head_1 … head_H), head h in columns h·D … (h+1)·D − 1, before any weights
+  // or gates.
+  const headlight_tensor* outputs;
+  headlight_indices silenced;  // heads whose output is replaced by zeros
+} headlight_head_access;
+
 // query [B, Lq, E], key [B, Lk, key_width], value [B, Lk, value_width] → out [B, Lq, E] (+ residual [B, Lq, E] where
-// given). Self-attention: the same tensor three times. out may be any of the others. Options as in headlight_attention.
+// given). Self-attention: the same tensor three times. out may be any of the others. Options as in headlight_attention;
+// heads may be NULL.
 HEADLIGHT_API headlight_status headlight_multi_head_attention_forward(
     const headlight_layer* layer, headlight_engine* engine, const headlight_tensor* query, const headlight_tensor* key,
     const headlight_tensor* value, const headlight_tensor* out, const headlight_attention_options* options,
-    const headlight_tensor* residual, headlight_error* error);
+    const headlight_tensor* residual, const headlight_head_access* heads, headlight_error* error);
 
 // Which of query, key and value are the same tensor, and so share a product.
 typedef int32_t headlight_shared_inputs;
@@ -195,6 +212,10 @@ typedef struct headlight_transformer_layer_options {
   headlight_activation activation;
   int32_t without_bias;   // of products and normalisations
   headlight_merge merge;  // of each attention
+  // Of the probabilities, of each part's output and of the feed-forward activations, in training: in [0, 1). NULL: 0.1.
+  const float* dropout;
+  int32_t orthogonal;  // not 0: as in headlight_multi_head_attention_options
+  int32_t reserved;    // 0
 } headlight_transformer_layer_options;
 
 // Self-attention, then feed-forward. Parameters as in nn.TransformerEncoderLayer: self_attn.*, linear1.*, linear2.*,
@@ -202,10 +223,10 @@ typedef struct headlight_transformer_layer_options {
 HEADLIGHT_API headlight_status headlight_transformer_encoder_layer_create(
     const headlight_transformer_layer_options* options, headlight_layer** layer, headlight_error* error);
 
-// x [B, L, E] → y [B, L, E]; y may be x. The options are those of the self-attention.
+// x [B, L, E] → y [B, L, E]; y may be x. The options and heads are those of the self-attention.
 HEADLIGHT_API headlight_status headlight_transformer_encoder_layer_forward(
     const headlight_layer* layer, headlight_engine* engine, const headlight_tensor* x, const headlight_tensor* y,
-    const headlight_attention_options* options, headlight_error* error);
+    const headlight_attention_options* options, const headlight_head_access* heads, headlight_error* error);
 HEADLIGHT_API headlight_status headlight_transformer_encoder_layer_workspace_bytes(const headlight_layer* layer,
                                                                                    const headlight_engine* engine,
                                                                                    int64_t batch, int64_t length,

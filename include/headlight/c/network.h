@@ -24,7 +24,8 @@ typedef struct headlight_encoder_network_options {
   headlight_norm norm;
   headlight_activation activation;  // default: gelu
   headlight_merge merge;            // of each layer's heads
-  int32_t reserved;                 // 0
+  int32_t orthogonal;               // not 0: as in headlight_multi_head_attention_options
+  const float* dropout;             // in training, in [0, 1). NULL: 0.1
 } headlight_encoder_network_options;
 
 HEADLIGHT_API headlight_status headlight_encoder_network_create(const headlight_encoder_network_options* options,
@@ -42,23 +43,22 @@ typedef struct headlight_encoder_network_input {
   headlight_indices offsets;
 } headlight_encoder_network_input;
 
-// Softmax weights of one layer to write out, as in headlight_attention_options; [1, H, R, N] and [1, R, N], R tokens
-// wanted in `rows` (not given: all). Across sequences they are 0.
-typedef struct headlight_layer_probabilities {
-  int64_t layer;
-  const headlight_tensor* probabilities;
-  const headlight_tensor* mean_probabilities;
-  headlight_indices rows;
-} headlight_layer_probabilities;
+// What one layer shows of itself, and what is done to its heads. In an array of these all have the same struct_size,
+// which is the step from one to the next.
+typedef struct headlight_layer_access {
+  size_t struct_size;
+  int64_t layer;  // counted from 0; of several for one layer the last counts
+  // per_head [1, H, R, N], averaged [1, R, N], or the longest sequence for N with own_keys; rows are tokens. Across
+  // sequences they are 0. NULL: none.
+  const headlight_probabilities* probabilities;
+  const headlight_head_access* heads;  // outputs [1, N, E]. NULL: none
+} headlight_layer_access;
 
-// hidden [N, E]. The rows of a sequence have the same bits whatever stands beside it. Probabilities of `count` layers,
-// at most 64, or NULL.
-HEADLIGHT_API headlight_status headlight_encoder_network_forward(const headlight_layer* network,
-                                                                 headlight_engine* engine,
-                                                                 const headlight_encoder_network_input* input,
-                                                                 const headlight_tensor* hidden,
-                                                                 const headlight_layer_probabilities* probabilities,
-                                                                 size_t count, headlight_error* error);
+// hidden [N, E]. The rows of a sequence have the same bits whatever stands beside it. `access` to `count` layers, at
+// most 64, or NULL.
+HEADLIGHT_API headlight_status headlight_encoder_network_forward(
+    const headlight_layer* network, headlight_engine* engine, const headlight_encoder_network_input* input,
+    const headlight_tensor* hidden, const headlight_layer_access* access, size_t count, headlight_error* error);
 HEADLIGHT_API headlight_status headlight_encoder_network_workspace_bytes(const headlight_layer* network,
                                                                          const headlight_engine* engine, int64_t tokens,
                                                                          size_t* bytes, headlight_error* error);

@@ -66,14 +66,33 @@ HEADLIGHT_API headlight_status headlight_gemm_workspace_bytes(const headlight_en
 HEADLIGHT_API headlight_status headlight_gemm_reserve(headlight_engine* engine, const headlight_gemm_shape* shape,
                                                       headlight_error* error);
 
+// The gradients of a product are products again: of a, that of c times bᵀ; of b, aᵀ times that of c; added with beta =
+// 1. That of the bias is a sum over rows: bias_gradient[j] += Σ_i c_gradient[i, j]; c_gradient [M, N], bias_gradient
+// [N].
+HEADLIGHT_API headlight_status headlight_bias_backward(headlight_engine* engine, const headlight_tensor* c_gradient,
+                                                       const headlight_tensor* bias_gradient, headlight_error* error);
+
 // y [N, E] = activation(x [N, E]); y may be x.
 HEADLIGHT_API headlight_status headlight_activate(headlight_engine* engine, headlight_activation activation,
                                                   const headlight_tensor* x, const headlight_tensor* y,
                                                   headlight_error* error);
 
+// A backward pass stands below the forward pass that it inverts: given the gradient of some sum by the outputs, it
+// gives that by the inputs. x_gradient = y_gradient ∘ activation′(x); all [N, E], x_gradient may be x or y_gradient.
+HEADLIGHT_API headlight_status headlight_activate_backward(headlight_engine* engine, headlight_activation activation,
+                                                           const headlight_tensor* x,
+                                                           const headlight_tensor* y_gradient,
+                                                           const headlight_tensor* x_gradient, headlight_error* error);
+
 // y_ij = exp(x_ij − m_i) / Σ_j exp(x_ij − m_i), m_i = max_j x_ij; x, y [N, L], y may be x. A row of −inf gives zeros.
 HEADLIGHT_API headlight_status headlight_softmax(headlight_engine* engine, const headlight_tensor* x,
                                                  const headlight_tensor* y, headlight_error* error);
+
+// x_gradient = y ∘ (y_gradient − Σ_j y_ij · y_gradient_ij), y = softmax(x); all [N, L], x_gradient may be y or
+// y_gradient.
+HEADLIGHT_API headlight_status headlight_softmax_backward(headlight_engine* engine, const headlight_tensor* y,
+                                                          const headlight_tensor* y_gradient,
+                                                          const headlight_tensor* x_gradient, headlight_error* error);
 
 typedef struct headlight_layer_norm_options {
   size_t struct_size;
@@ -90,10 +109,47 @@ HEADLIGHT_API headlight_status headlight_layer_norm(headlight_engine* engine, co
                                                     const headlight_layer_norm_options* options,
                                                     headlight_error* error);
 
+// Where the gradients of headlight_layer_norm go; those not given are not computed.
+typedef struct headlight_layer_norm_gradients {
+  size_t struct_size;
+  const headlight_tensor* x;         // [N, E], written; may be x or y_gradient
+  const headlight_tensor* residual;  // [N, E], added to the gradient of x; may be that tensor itself
+  const headlight_tensor* weight;    // [E], added to
+  const headlight_tensor* bias;      // [E], added to
+} headlight_layer_norm_gradients;
+
+// The options are those of the forward pass, without a residual: where there was one, x is the sum, and the gradient is
+// that of both.
+HEADLIGHT_API headlight_status headlight_layer_norm_backward(headlight_engine* engine, const headlight_tensor* x,
+                                                             const headlight_tensor* y_gradient,
+                                                             const headlight_layer_norm_gradients* gradients,
+                                                             const headlight_layer_norm_options* options,
+                                                             headlight_error* error);
+
+// Which numbers go is a function of seed, stream and place alone: no mask is stored. Those kept are multiplied by
+// 1 / (1 − probability).
+typedef struct headlight_dropout {
+  float probability;  // in [0, 1)
+  uint32_t stream;    // layer and step, say: another stream drops others
+  uint64_t seed;
+} headlight_dropout;
+
+// y_ij = (x_ij / (1 − probability) where kept, else 0) + residual_ij where given; all [N, E], y may be x or residual.
+// The backward pass is the same call: x's gradient from y's, without a residual.
+HEADLIGHT_API headlight_status headlight_apply_dropout(headlight_engine* engine, const headlight_tensor* x,
+                                                       const headlight_tensor* y, const headlight_dropout* dropout,
+                                                       const headlight_tensor* residual, headlight_error* error);
+
 // out[n, :] = Σ_t tables[t][ids[t][n], :]; out [N, E], table t [V_t, E], N ids each; 1 to 8 tables.
 HEADLIGHT_API headlight_status headlight_embed(headlight_engine* engine, const headlight_tensor* tables,
                                                const headlight_indices* ids, size_t count, const headlight_tensor* out,
                                                headlight_error* error);
+
+// table_gradients[t][ids[t][n], :] += out_gradient[n, :]; shapes as above, no table overlapping another.
+HEADLIGHT_API headlight_status headlight_embed_backward(headlight_engine* engine, const headlight_tensor* out_gradient,
+                                                        const headlight_tensor* table_gradients,
+                                                        const headlight_indices* ids, size_t count,
+                                                        headlight_error* error);
 
 // out[s, :] = mean of rows offsets[s] … offsets[s+1] − 1 of x; x [N, E], out [n, E], offsets [n + 1] ascending from 0
 // to N. An empty sequence gives zeros. l2_normalize ≠ 0: each row of out is divided by max(its Euclidean length,
@@ -101,6 +157,26 @@ HEADLIGHT_API headlight_status headlight_embed(headlight_engine* engine, const h
 HEADLIGHT_API headlight_status headlight_mean_pool(headlight_engine* engine, const headlight_tensor* x,
                                                    const headlight_indices* offsets, const headlight_tensor* out,
                                                    int32_t l2_normalize, headlight_error* error);
+
+// x_gradient [N, E] from out_gradient [n, E]. x is read only with l2_normalize, and else may be NULL.
+HEADLIGHT_API headlight_status headlight_mean_pool_backward(headlight_engine* engine, const headlight_tensor* x,
+                                                            const headlight_indices* offsets,
+                                                            const headlight_tensor* out_gradient,
+                                                            const headlight_tensor* x_gradient, int32_t l2_normalize,
+                                                            headlight_error* error);
+
+typedef struct headlight_cross_entropy_options {
+  size_t struct_size;
+  const int64_t* ignore_label;              // rows with this label count for nothing. NULL: −100
+  const headlight_tensor* logits_gradient;  // [N, V], written where given; may be logits itself
+} headlight_cross_entropy_options;
+
+// *loss = 1/R Σ_i (log Σ_j exp(logits_ij) − logits_i,labels[i]) over the R rows that count (*rows, which may be NULL),
+// 0 where there are none; logits [N, V], N labels in [0, V). Its gradient is (softmax(logits)_ij − [j = labels_i]) / R.
+HEADLIGHT_API headlight_status headlight_cross_entropy(headlight_engine* engine, const headlight_tensor* logits,
+                                                       const headlight_indices* labels, double* loss, int64_t* rows,
+                                                       const headlight_cross_entropy_options* options,
+                                                       headlight_error* error);
 
 #ifdef __cplusplus
 }  // extern "C"

@@ -22,6 +22,10 @@ HEADLIGHT_API headlight_status headlight_encoder_save(const headlight_encoder* e
                                                       headlight_error* error);
 HEADLIGHT_API void headlight_encoder_destroy(headlight_encoder* encoder);
 
+// The network inside, as headlight_encoder_network_create makes one: for its parameters, its heads, its training. It is
+// the encoder's own and goes with it: headlight_layer_destroy leaves it. Changing it needs the encoder to oneself.
+HEADLIGHT_API headlight_layer* headlight_encoder_network(headlight_encoder* encoder);
+
 // E, the width of hidden states; layers; H, heads of each; rows of the word table.
 HEADLIGHT_API int64_t headlight_encoder_width(const headlight_encoder* encoder);
 HEADLIGHT_API int64_t headlight_encoder_layers(const headlight_encoder* encoder);

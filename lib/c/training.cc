@@ -1,0 +1,134 @@
+// Training: gradients, what is kept for them, and the small layers; transformer_training.cc has the others.
+#include "c/training.h"
+
+#include <cstring>
+
+#include "c/parameters.h"
+#include "headlight/layers/feed_forward.h"
+#include "headlight/layers/linear.h"
+
+namespace headlight::c {
+namespace {
+
+constexpr const char* kName = "layer";
+constexpr const char* kSavedState = "saved_state";
+constexpr const char* kLinear = "linear";
+constexpr const char* kLayerNorm = "layer_norm_layer";
+constexpr const char* kFeedForward = "feed_forward";
+
+static_assert(static_cast<int>(Checkpoint::every_k_layers) == HEADLIGHT_CHECKPOINT_EVERY_K_LAYERS);
+static_assert(static_cast<int>(Checkpoint::unfused) == HEADLIGHT_CHECKPOINT_UNFUSED);
+
+void stop_training(headlight_layer& layer) {
+  layer.layer->set_training(false);
+  for (Parameter& parameter : layer.parameters) parameter.gradient = {};
+  layer.training = false;
+  layer.settle();
+}
+
+void start_training(headlight_layer& layer) {
+  try {
+    layer.layer->set_training(true);
+    const std::vector<Parameter> now = layer.layer->parameters();
+    for (std::size_t index = 0; index < now.size(); ++index) layer.parameters[index].gradient = now[index].gradient;
+  } catch (...) {
+    stop_training(layer);
+    throw;
+  }
+  layer.training = true;
+  layer.settle();
+}
+
+}  // namespace
+}  // namespace headlight::c
+
+using namespace headlight;
+using namespace headlight::c;
+
+headlight_status headlight_layer_set_training(headlight_layer* layer, int32_t training, headlight_error* error) {
+  return call(error, [&] {
+    headlight_layer& handle = required(kName, "layer", layer);
+    if (handle.training == (training != 0)) return;
+    training != 0 ? start_training(handle) : stop_training(handle);
+  });
+}
+
+void headlight_layer_zero_gradients(headlight_layer* layer) {
+  if (layer != nullptr) zero_gradients(layer->parameters);
+}
+
+headlight_status headlight_layer_get_gradient(const headlight_layer* layer, const char* name,
+                                              const headlight_tensor* values, headlight_error* error) {
+  return call(error, [&] {
+    const Parameter& parameter = matching(kName, required(kName, "layer", layer).parameters, name, values);
+    if (!layer->training) refuse(kName, "is not in training, expected headlight_layer_set_training before");
+    std::memcpy(values->data, parameter.gradient.data(), parameter.gradient.size_bytes());
+  });
+}
+
+headlight_status headlight_saved_state_create(const headlight_saved_state_options* options,
+                                              headlight_saved_state** saved, headlight_error* error) {
+  return create(kSavedState, saved, error, [&] {
+    const Fields fields(kSavedState, "options", options, HEADLIGHT_C_FIELDS(headlight_saved_state_options));
+    const auto checkpoint = enumerated<Checkpoint>(kSavedState, "checkpoint", fields->checkpoint,
+                                                   HEADLIGHT_CHECKPOINT_KEEP_LINEAR, HEADLIGHT_CHECKPOINT_UNFUSED);
+    return std::make_unique<headlight_saved_state>(headlight_saved_state{SavedState(checkpoint, fields->k)});
+  });
+}
+
+void headlight_saved_state_destroy(headlight_saved_state* saved) { delete saved; }
+
+size_t headlight_saved_state_bytes(const headlight_saved_state* saved) {
+  return saved == nullptr ? 0 : saved->state.bytes();
+}
+
+headlight_status headlight_linear_backward(headlight_layer* layer, headlight_engine* engine, const headlight_tensor* x,
+                                           const headlight_tensor* y_gradient, const headlight_tensor* x_gradient,
+                                           const headlight_tensor* residual, headlight_error* error) {
+  return call(error, [&] {
+    to_change<Linear>(kLinear, layer)
+        .backward(engine_of(kLinear, engine), view<const float, 2>(kLinear, "x", x),
+                  view<const float, 2>(kLinear, "y_gradient", y_gradient),
+                  optional_view<float, 2>(kLinear, "x_gradient", x_gradient),
+                  optional_view<const float, 2>(kLinear, "residual", residual));
+  });
+}
+
+headlight_status headlight_layer_norm_layer_backward(headlight_layer* layer, headlight_engine* engine,
+                                                     const headlight_tensor* x, const headlight_tensor* y_gradient,
+                                                     const headlight_tensor* x_gradient,
+                                                     const headlight_tensor* residual, headlight_error* error) {
+  return call(error, [&] {
+    to_change<LayerNorm>(kLayerNorm, layer)
+        .backward(engine_of(kLayerNorm, engine), view<const float, 2>(kLayerNorm, "x", x),
+                  view<const float, 2>(kLayerNorm, "y_gradient", y_gradient),
+                  optional_view<float, 2>(kLayerNorm, "x_gradient", x_gradient),
+                  optional_view<const float, 2>(kLayerNorm, "residual", residual));
+  });
+}
+
+headlight_status headlight_feed_forward_training_forward(const headlight_layer* layer, headlight_engine* engine,
+                                                         const headlight_tensor* x, const headlight_tensor* y,
+                                                         headlight_saved_state* saved,
+                                                         const headlight_training_step* step,
+                                                         const headlight_tensor* residual, headlight_error* error) {
+  return call(error, [&] {
+    as<FeedForward>(kFeedForward, layer)
+        .forward(engine_of(kFeedForward, engine), view<const float, 3>(kFeedForward, "x", x),
+                 view<float, 3>(kFeedForward, "y", y), saved_of(kFeedForward, saved), training_step(kFeedForward, step),
+                 optional_view<const float, 3>(kFeedForward, "residual", residual));
+  });
+}
+
+headlight_status headlight_feed_forward_backward(headlight_layer* layer, headlight_engine* engine,
+                                                 const headlight_tensor* x, const headlight_saved_state* saved,
+                                                 const headlight_tensor* y_gradient, const headlight_tensor* x_gradient,
+                                                 const headlight_tensor* residual, headlight_error* error) {
+  return call(error, [&] {
+    to_change<FeedForward>(kFeedForward, layer)
+        .backward(engine_of(kFeedForward, engine), view<const float, 3>(kFeedForward, "x", x),
+                  saved_of(kFeedForward, saved), view<const float, 3>(kFeedForward, "y_gradient", y_gradient),
+                  optional_view<float, 3>(kFeedForward, "x_gradient", x_gradient),
+                  optional_view<const float, 3>(kFeedForward, "residual", residual));
+  });
+}

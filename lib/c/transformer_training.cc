@@ -1,0 +1,107 @@
+// Training of multi-head attention and of the transformer's layers; network.cc has that of the encoder network.
+#include "c/attention_options.h"
+#include "c/training.h"
+#include "headlight/layers/transformer.h"
+
+namespace headlight::c {
+namespace {
+
+constexpr const char* kAttention = "multi_head_attention";
+constexpr const char* kEncoderLayer = "transformer_encoder_layer";
+constexpr const char* kDecoderLayer = "transformer_decoder_layer";
+
+MultiHeadAttentionGradients layer_gradients(const headlight_multi_head_attention_gradients* given) {
+  const Fields fields(kAttention, "gradients", &required(kAttention, "gradients", given),
+                      HEADLIGHT_C_FIELDS(headlight_multi_head_attention_gradients));
+  return {.query = optional_view<float, 3>(kAttention, "gradients.query", fields->query),
+          .key = optional_view<float, 3>(kAttention, "gradients.key", fields->key),
+          .value = optional_view<float, 3>(kAttention, "gradients.value", fields->value),
+          .residual = optional_view<const float, 3>(kAttention, "gradients.residual", fields->residual),
+          .accumulate_key_and_value = fields->accumulate_key_and_value != 0,
+          .visit = {}};
+}
+
+}  // namespace
+}  // namespace headlight::c
+
+using namespace headlight;
+using namespace headlight::c;
+
+headlight_status headlight_multi_head_attention_training_forward(
+    const headlight_layer* layer, headlight_engine* engine, const headlight_tensor* query, const headlight_tensor* key,
+    const headlight_tensor* value, const headlight_tensor* out, headlight_saved_state* saved,
+    const headlight_training_step* step, const headlight_attention_options* options, const headlight_tensor* residual,
+    headlight_error* error) {
+  return call(error, [&] {
+    as<MultiHeadAttention>(kAttention, layer)
+        .forward(engine_of(kAttention, engine), view<const float, 3>(kAttention, "query", query),
+                 view<const float, 3>(kAttention, "key", key), view<const float, 3>(kAttention, "value", value),
+                 view<float, 3>(kAttention, "out", out), saved_of(kAttention, saved), training_step(kAttention, step),
+                 attention_options(kAttention, options),
+                 optional_view<const float, 3>(kAttention, "residual", residual));
+  });
+}
+
+headlight_status headlight_multi_head_attention_backward(
+    headlight_layer* layer, headlight_engine* engine, const headlight_tensor* query, const headlight_tensor* key,
+    const headlight_tensor* value, const headlight_saved_state* saved, const headlight_tensor* out_gradient,
+    const headlight_multi_head_attention_gradients* gradients, headlight_error* error) {
+  return call(error, [&] {
+    to_change<MultiHeadAttention>(kAttention, layer)
+        .backward(engine_of(kAttention, engine), view<const float, 3>(kAttention, "query", query),
+                  view<const float, 3>(kAttention, "key", key), view<const float, 3>(kAttention, "value", value),
+                  saved_of(kAttention, saved), view<const float, 3>(kAttention, "out_gradient", out_gradient),
+                  layer_gradients(gradients));
+  });
+}
+
+headlight_status headlight_transformer_encoder_layer_training_forward(
+    const headlight_layer* layer, headlight_engine* engine, const headlight_tensor* x, const headlight_tensor* y,
+    headlight_saved_state* saved, const headlight_training_step* step, const headlight_attention_options* options,
+    headlight_error* error) {
+  return call(error, [&] {
+    as<TransformerEncoderLayer>(kEncoderLayer, layer)
+        .forward(engine_of(kEncoderLayer, engine), view<const float, 3>(kEncoderLayer, "x", x),
+                 view<float, 3>(kEncoderLayer, "y", y), saved_of(kEncoderLayer, saved),
+                 training_step(kEncoderLayer, step), attention_options(kEncoderLayer, options));
+  });
+}
+
+headlight_status headlight_transformer_encoder_layer_backward(
+    headlight_layer* layer, headlight_engine* engine, const headlight_tensor* x, const headlight_saved_state* saved,
+    const headlight_tensor* y_gradient, const headlight_tensor* x_gradient, headlight_error* error) {
+  return call(error, [&] {
+    to_change<TransformerEncoderLayer>(kEncoderLayer, layer)
+        .backward(engine_of(kEncoderLayer, engine), view<const float, 3>(kEncoderLayer, "x", x),
+                  saved_of(kEncoderLayer, saved), view<const float, 3>(kEncoderLayer, "y_gradient", y_gradient),
+                  view<float, 3>(kEncoderLayer, "x_gradient", x_gradient));
+  });
+}
+
+headlight_status headlight_transformer_decoder_layer_training_forward(
+    const headlight_layer* layer, headlight_engine* engine, const headlight_tensor* x, const headlight_tensor* memory,
+    const headlight_tensor* y, headlight_saved_state* saved, const headlight_training_step* step,
+    const headlight_attention_options* self_options, const headlight_attention_options* memory_options,
+    headlight_error* error) {
+  return call(error, [&] {
+    as<TransformerDecoderLayer>(kDecoderLayer, layer)
+        .forward(engine_of(kDecoderLayer, engine), view<const float, 3>(kDecoderLayer, "x", x),
+                 view<const float, 3>(kDecoderLayer, "memory", memory), view<float, 3>(kDecoderLayer, "y", y),
+                 saved_of(kDecoderLayer, saved), training_step(kDecoderLayer, step),
+                 decoder_self_options(kDecoderLayer, self_options), attention_options(kDecoderLayer, memory_options));
+  });
+}
+
+headlight_status headlight_transformer_decoder_layer_backward(
+    headlight_layer* layer, headlight_engine* engine, const headlight_tensor* x, const headlight_tensor* memory,
+    const headlight_saved_state* saved, const headlight_tensor* y_gradient, const headlight_tensor* x_gradient,
+    const headlight_tensor* memory_gradient, headlight_error* error) {
+  return call(error, [&] {
+    to_change<TransformerDecoderLayer>(kDecoderLayer, layer)
+        .backward(engine_of(kDecoderLayer, engine), view<const float, 3>(kDecoderLayer, "x", x),
+                  view<const float, 3>(kDecoderLayer, "memory", memory), saved_of(kDecoderLayer, saved),
+                  view<const float, 3>(kDecoderLayer, "y_gradient", y_gradient),
+                  view<float, 3>(kDecoderLayer, "x_gradient", x_gradient),
+                  optional_view<float, 3>(kDecoderLayer, "memory_gradient", memory_gradient));
+  });
+}
