@@ -1,7 +1,12 @@
-// Attention forward: full, causal and very short, in [B, L, H, D] memory.
+// Attention forward: full, causal, very short, and keys that come piece by piece, in [B, L, H, D] memory.
+#include <algorithm>
+#include <memory>
+
 #include "harness/attention_case.h"
 #include "harness/case_name.h"
+#include "harness/inputs.h"
 #include "harness/suite.h"
+#include "headlight/attention_stream.h"
 
 namespace headlight::bench {
 namespace {
@@ -18,6 +23,42 @@ std::string name_of(const Self& shape) {
                    shape.batch > 1 ? case_name("/B", shape.batch) : "", "/H", shape.heads,
                    shape.key_value_heads > 0 ? case_name("_", shape.key_value_heads) : "", "/L", shape.length, "/D",
                    shape.head_dim);
+}
+
+// Keys and values in pieces of 512 positions; beside it, all in one.
+Work stream_work(std::int64_t heads, std::int64_t length, std::int64_t head_dim, const CaseContext& context) {
+  struct Operands {
+    explicit Operands(const View<float, 4>::Shape& shape)
+        : query(filled<4>(shape, 1)), key(filled<4>(shape, 2)), value(filled<4>(shape, 3)), out(shape), whole(shape) {}
+    Tensor<float, 4> query, key, value, out, whole;
+  };
+  const auto operands = std::make_shared<Operands>(View<float, 4>::Shape{1, length, heads, head_dim});
+  Engine* engine = &context.engine;
+  Work work;
+  work.run = [operands, engine, heads, length, head_dim] {
+    AttentionStream stream(*engine, operands->query, heads, head_dim);
+    constexpr std::int64_t kPiece = 512;
+    for (std::int64_t begin = 0; begin < length; begin += kPiece) {
+      const auto piece = [&](const Tensor<float, 4>& all) {
+        View<const float, 4> view = all;
+        view.data += begin * view.stride(1);
+        view.shape[1] = std::min(kPiece, length - begin);
+        return view;
+      };
+      stream.append(piece(operands->key), piece(operands->value));
+    }
+    stream.finish(operands->out);
+  };
+  const auto attend = [operands, engine] {
+    attention(*engine, operands->query, operands->key, operands->value, operands->whole);
+  };
+  work.is_right = [operands, attend] {
+    attend();
+    return std::equal(operands->out.begin(), operands->out.end(), operands->whole.begin());
+  };
+  work.operations = 4 * static_cast<double>(length * length) * static_cast<double>(heads * head_dim);
+  if (context.options.peers) work.peers.push_back({"headlight in one piece", "", attend});
+  return work;
 }
 
 std::vector<Case> cases() {
@@ -49,6 +90,8 @@ std::vector<Case> cases() {
   add({1, 2048, 64}, false);
   add({8, 100, 64, Causal::none, 32}, false);
   add({32, 1024, 64, Causal::none, 1, 8}, false);
+  all.push_back(
+      {"stream/H12/L4096/D64", [](const CaseContext& context) { return stream_work(12, 4096, 64, context); }, false});
   return all;
 }
 

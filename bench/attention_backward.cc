@@ -19,6 +19,7 @@ struct Self {
   Causal causal = Causal::none;
   float dropout = 0;
   bool with_forward = false;
+  std::int64_t chunk = 0;
 };
 
 // Operands of one case; the forward pass has been run once.
@@ -35,6 +36,7 @@ struct Backward {
         value_gradient(sizes()),
         log_sum_exp({1, shape.heads, shape.length}) {
     options.causal = shape.causal;
+    options.chunk = shape.chunk;
     options.dropout = {shape.dropout, 42, 7};
     forward(engine);
   }
@@ -113,7 +115,8 @@ Work work_of(const Self& shape, const CaseContext& context) {
   };
   work.is_right = [operands] { return some_rows_are_right(*operands); };
   const auto length = static_cast<double>(shape.length);
-  const double pairs = shape.causal == Causal::none ? length * length : length * (length + 1) / 2;
+  const double full = shape.chunk > 0 ? length * static_cast<double>(shape.chunk) : length * length;
+  const double pairs = shape.causal == Causal::none ? full : length * (length + 1) / 2;
   work.operations =
       (shape.with_forward ? 14 : 10) * pairs * static_cast<double>(shape.heads) * static_cast<double>(shape.head_dim);
   if (context.options.peers && !context.options.quick && !shape.with_forward) {
@@ -127,7 +130,9 @@ Work work_of(const Self& shape, const CaseContext& context) {
 }
 
 std::string name_of(const Self& shape) {
-  const char* kind = shape.causal != Causal::none ? "causal" : "full";
+  const std::string kind = shape.chunk > 0                ? case_name("chunk", shape.chunk)
+                           : shape.causal != Causal::none ? "causal"
+                                                          : "full";
   return case_name(kind, shape.dropout > 0 ? "_dropout" : "", shape.with_forward ? "_with_forward" : "", "/H",
                    shape.heads, "/L", shape.length, "/D", shape.head_dim);
 }
@@ -142,10 +147,14 @@ std::vector<Case> cases() {
   for (const std::int64_t length : {512, 1024, 4096}) add({12, length, 64, Causal::top_left}, length >= 1024);
   add({12, 1024, 64, Causal::none, 0.1f}, true);
   add({12, 1024, 64, Causal::none, 0, true}, true);
-  add({12, 1024, 64, Causal::top_left, 0, true}, false);
+  add({12, 4096, 64, Causal::none, 0, true}, false);
+  for (const std::int64_t length : {1024, 4096}) add({12, length, 64, Causal::top_left, 0, true}, false);
   add({12, 1024, 64, Causal::none, 0.1f, true}, true);
   add({12, 1024, 32}, false);
   add({8, 2048, 128}, false);
+  for (const std::int64_t chunk : {64, 256}) {
+    add({.heads = 12, .length = 4096, .head_dim = 64, .with_forward = true, .chunk = chunk}, false);
+  }
   add({12, 16, 64}, false);
   return all;
 }

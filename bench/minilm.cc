@@ -1,5 +1,8 @@
-// The whole of all-MiniLM-L6-v2: sequences x tokens.
+// The whole of all-MiniLM-L6-v2: sequences x tokens; and what its heads do over so many sentences.
 #include "harness/case_name.h"
+#if defined(HEADLIGHT_BENCH_HEADS)
+#include "harness/heads_case.h"
+#endif
 #include "harness/minilm_case.h"
 #include "harness/suite.h"
 
@@ -14,6 +17,13 @@ std::vector<Case> cases() {
                    [batch](const CaseContext& context) { return minilm_work(batch, context); }, quick,
                    batch.tokens == 8});
   }
+#if defined(HEADLIGHT_BENCH_HEADS)
+  for (const std::size_t sentences : {100u, 1000u}) {
+    all.push_back({case_name("heads/", sentences),
+                   [sentences](const CaseContext& context) { return heads_work(sentences, context); },
+                   sentences == 100});
+  }
+#endif
   return all;
 }
 

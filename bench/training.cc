@@ -6,6 +6,7 @@
 #include "harness/inputs.h"
 #include "harness/suite.h"
 #include "headlight/layers/transformer.h"
+#include "headlight/optimizer.h"
 
 namespace headlight::bench {
 namespace {
@@ -77,6 +78,36 @@ std::string name_of(const Shape& shape) {
                    shape.checkpoint == Checkpoint::layer_input ? "_again" : "", "/B", shape.batch, "/L", shape.length);
 }
 
+// A step of AdamW over `count` numbers, two moments beside each.
+Work adamw_work(std::int64_t count, const CaseContext& context) {
+  struct Learner {
+    explicit Learner(std::int64_t n)
+        : values(filled<1>({n}, 1)), gradient(filled<1>({n}, 2)), before(filled<1>({n}, 1)), optimizer(parameters(n)) {}
+    std::vector<Parameter> parameters(std::int64_t n) {
+      return {{"weight", {n}, {values.data(), values.end()}, {gradient.data(), gradient.end()}}};
+    }
+    Tensor<float, 1> values, gradient, before;
+    AdamW optimizer;
+  };
+  constexpr double kRate = 1e-3, kDecay = 1e-2;
+  const auto learner = std::make_shared<Learner>(count);
+  Engine* engine = &context.engine;
+  Work work;
+  work.run = [learner, engine] { learner->optimizer.step(*engine, {.learning_rate = kRate}); };
+  // After the first step every moment is its gradient, so each number goes by γ against its gradient's sign, and
+  // decays.
+  work.is_right = [learner, count] {
+    for (std::int64_t n = 0; n < count; n += 997) {
+      const double value = learner->before(n), gradient = learner->gradient(n);
+      const double expected = value * (1 - kRate * kDecay) - kRate * gradient / (std::abs(gradient) + 1e-8);
+      if (!(std::abs(learner->values(n) - expected) < 1e-6)) return false;
+    }
+    return true;
+  };
+  work.elements = static_cast<double>(count);
+  return work;
+}
+
 std::vector<Case> cases() {
   const TransformerLayerOptions width512 = {.width = 512, .heads = 8, .feed_forward_width = 2048, .dropout = 0};
   TransformerLayerOptions bert_base = {.width = 768, .heads = 12, .feed_forward_width = 3072, .dropout = 0};
@@ -93,6 +124,7 @@ std::vector<Case> cases() {
   bert_base.dropout = 0.1f;
   add({"bert_base", 8, 128, bert_base}, true);
   add({"width64", 2, 10, small}, false, true);
+  all.push_back({"adamw/7M", [](const CaseContext& context) { return adamw_work(7 << 20, context); }, false});
   return all;
 }
 

@@ -12,7 +12,7 @@
 
 namespace headlight::bench {
 
-// Somebody else doing the same work.
+// Somebody else doing the same work, whose results lie where ours would.
 struct Peer {
   std::string name;     // "OpenBLAS"
   std::string version;  // "0.3.21 SkylakeX"

@@ -93,6 +93,56 @@ class Encoder:
         return layers * self.batch * self.tokens * per_token
 
 
+@dataclass(frozen=True)
+class AttentionTraining:
+    """Attention of [1, L, H, D] forward and backward: gradients of query, key and value."""
+
+    length: int
+    heads: int = 12
+    head_dim: int = 64
+    causal: bool = False
+    dropout: float = 0.0
+    quick: bool = False
+    suite = "attention_backward"
+
+    @property
+    def name(self):
+        kind = ("causal" if self.causal else "full") + ("_dropout" if self.dropout else "")
+        return f"{kind}_with_forward/H{self.heads}/L{self.length}/D{self.head_dim}"
+
+    @property
+    def operations(self):
+        """Of two products forward and five backward, over visible pairs."""
+        pairs = self.length * (self.length + 1) // 2 if self.causal else self.length**2
+        return 14 * self.head_dim * self.heads * pairs
+
+
+@dataclass(frozen=True)
+class LayerTraining:
+    """A transformer encoder layer on [B, L, width] forward and backward: gradients of its input and all its parameters."""
+
+    kind: str
+    batch: int
+    length: int
+    width: int = 768
+    heads: int = 12
+    quick: bool = False
+    suite = "training"
+
+    @property
+    def inner(self):
+        return 4 * self.width
+
+    @property
+    def name(self):
+        return f"{self.kind}/B{self.batch}/L{self.length}"
+
+    @property
+    def operations(self):
+        per_token = 6 * self.width * (4 * self.width + 2 * self.inner) + 14 * self.length * self.width
+        return self.batch * self.length * per_token
+
+
 def self_attention(name, length, **options):
     return Attention(name, length, length, **options)
 
@@ -141,3 +191,12 @@ def all_cases():
         yield Encoder(1, tokens, quick=tokens in (16, 128))
     yield Encoder(8, 512)
     yield Encoder(32, 128)
+
+    yield AttentionTraining(1024, quick=True)
+    yield AttentionTraining(4096)
+    yield AttentionTraining(1024, causal=True)
+    yield AttentionTraining(4096, causal=True)
+    yield AttentionTraining(1024, dropout=0.1)
+    yield LayerTraining("width512", 32, 100, width=512, heads=8)
+    yield LayerTraining("bert_base", 8, 128)
+    yield LayerTraining("bert_base", 1, 2048)

@@ -61,8 +61,9 @@ def right_variants(peer, problem, tell):
     """Builds a peer's variants, runs each once and keeps those with the right result."""
     import timing
 
-    kinds = {"gemm": "gemm", "minilm": "encoder"}
-    for variant, make in getattr(peer, kinds.get(problem.case.suite, "attention"))(problem):
+    kinds = {"gemm": "gemm", "minilm": "encoder", "attention_backward": "attention_training", "training": "layer_training"}
+    variants = getattr(peer, kinds.get(problem.case.suite, "attention"), None)
+    for variant, make in variants(problem) if variants else ():
         try:
             run, result = make()
             run()
@@ -124,13 +125,19 @@ def main():
         return
     warnings.simplefilter("ignore")
     peers = import_peers(options)
+    import timing
+
     names = [peer.NAME for peer in peers]
     tell = print if options.verbose else lambda line: None
     print(f"{'best of each, microseconds':<36}{'thr.':>4}{names[0]:>12}{'GFLOP/s':>9}" + "".join(f"{n:>14}" for n in names[1:]) + "  best/ours")
     with open(options.output, "a", encoding="utf-8") as output:
         for threads in map(int, options.threads.split(",")):
             for case in chosen:
-                rows = list(compare(case, threads, options.rounds, peers, tell))
+                try:
+                    rows = list(compare(case, threads, options.rounds, peers, tell))
+                except timing.NotSettling as error:
+                    print(f"{case.suite}/{case.name} is left out: {error}", file=sys.stderr)
+                    continue
                 print_case(case, threads, rows, names)
                 output.writelines(json.dumps(row) + "\n" for row in rows)
                 output.flush()

@@ -11,6 +11,7 @@ NAME = "headlight"
 folder = pathlib.Path(os.environ["HEADLIGHT_LIBRARY"])
 engine_library = ctypes.CDLL(str(folder / "libheadlight.so"))
 models_library = ctypes.CDLL(str(folder / "libheadlight_models.so"))
+training_library = ctypes.CDLL(str(folder / "libheadlight_training_step.so"))
 
 
 class Tensor(ctypes.Structure):
@@ -41,8 +42,18 @@ class AttentionOptions(ctypes.Structure):
     _fields_ = [
         ("struct_size", ctypes.c_size_t), ("causal", ctypes.c_int32), ("align", ctypes.c_int32),
         ("window", ctypes.POINTER(ctypes.c_int64 * 2)), ("chunk", ctypes.c_int64), ("query_lengths", Indices),
-        ("key_lengths", Indices), ("query_offsets", Indices), ("key_offsets", Indices),
+        ("key_lengths", Indices), ("query_offsets", Indices), ("key_offsets", Indices), ("mask", ctypes.c_void_p),
+        ("bias", ctypes.c_void_p), ("scale", ctypes.c_void_p), ("log_sum_exp", ctypes.POINTER(Tensor)),
+        ("probabilities", ctypes.c_void_p), ("dropout", ctypes.c_void_p),
     ]  # fmt: skip
+
+
+class Dropout(ctypes.Structure):
+    _fields_ = [("probability", ctypes.c_float), ("stream", ctypes.c_uint32), ("seed", ctypes.c_uint64)]
+
+
+class AttentionGradients(ctypes.Structure):
+    _fields_ = [("struct_size", ctypes.c_size_t)] + [(name, ctypes.POINTER(Tensor)) for name in ("query", "key", "value")]
 
 
 CAUSAL_TOP_LEFT = 1
@@ -132,6 +143,72 @@ def attention_call(problem):
     out = np.empty(problem.query.shape, np.float32)
     tensors = map(tensor, (problem.query, problem.key, problem.value, out))
     return call(engine_library.headlight_attention, engine, *tensors, options, out=out)
+
+
+def attention_training(problem):
+    yield "attention", lambda: attention_training_call(problem)
+
+
+def attention_training_call(problem):
+    case = problem.case
+    options = AttentionOptions(ctypes.sizeof(AttentionOptions))
+    if case.causal:
+        options.causal = CAUSAL_TOP_LEFT
+    dropout = Dropout(case.dropout, 7, 42)
+    if case.dropout:
+        options.dropout = ctypes.cast(ctypes.pointer(dropout), ctypes.c_void_p)
+    results = [np.empty(problem.query.shape, np.float32) for _ in range(4)]
+    log_sum_exp = tensor(np.empty((1, case.heads, case.length), np.float32))
+    query, key, value, out_gradient = map(tensor, (problem.query, problem.key, problem.value, problem.out_gradient))
+    out, *described = map(tensor, results)
+    gradients = AttentionGradients(ctypes.sizeof(AttentionGradients), *map(ctypes.pointer, described))
+    forward_options = AttentionOptions.from_buffer_copy(options)
+    forward_options.log_sum_exp = ctypes.pointer(log_sum_exp)
+    kept_alive = (dropout, options, forward_options, gradients)
+    forward, _ = call(engine_library.headlight_attention, engine, query, key, value, out, forward_options, out=None)
+    backward, _ = call(
+        engine_library.headlight_attention_backward, engine, query, key, value, out, log_sum_exp, out_gradient, gradients, options, out=None
+    )
+
+    def run(kept_alive=kept_alive):
+        forward()
+        backward()
+
+    return run, lambda: tuple(results)
+
+
+def layer_training(problem):
+    yield "TransformerEncoderLayer", lambda: layer_training_call(problem)
+
+
+class ParameterMemory(ctypes.Structure):
+    _fields_ = [
+        ("name", ctypes.c_char_p), ("values", ctypes.POINTER(ctypes.c_float)), ("gradient", ctypes.POINTER(ctypes.c_float)),
+        ("rows", ctypes.c_int64), ("count", ctypes.c_int64),
+    ]  # fmt: skip
+
+    def shaped(self, numbers):
+        columns = self.count // self.rows
+        return np.ctypeslib.as_array(numbers, (self.rows, columns) if columns > 1 else (self.rows,))
+
+
+def layer_training_call(problem):
+    """Training of whole layers is C++ alone: training_step.cc puts a step behind C functions."""
+    case, library = problem.case, training_library
+    library.training_step_create.restype = ctypes.c_void_p
+    library.training_step_tensor.restype = ctypes.POINTER(ctypes.c_float)
+    extents = map(ctypes.c_int64, (case.batch, case.length, case.width, case.heads))
+    step = Handle(library.training_step_destroy)
+    step.value = library.training_step_create(engine_library.headlight_engine_threads(engine), *extents)
+
+    x, y_gradient, y, x_gradient = (np.ctypeslib.as_array(library.training_step_tensor(step, n), problem.x.shape) for n in range(4))
+    x[:], y_gradient[:] = problem.x, problem.y_gradient
+    memory, gradients = ParameterMemory(), {}
+    while library.training_step_parameter(step, len(gradients), ctypes.byref(memory)):
+        name = memory.name.decode()
+        problem.parameters[name] = memory.shaped(memory.values).copy()
+        gradients[name] = memory.shaped(memory.gradient)
+    return lambda: library.training_step_run(step), lambda: (y, x_gradient, gradients["linear1.weight"])
 
 
 def encoder(problem):

@@ -107,6 +107,71 @@ class EncoderProblem:
         return worst_error(out[[0, -1]], self.truth)
 
 
+class AttentionTrainingProblem:
+    """query, key, value and the gradient of the output: [1, L, H, D]. A result is (out, dq, dk, dv), each of that shape."""
+
+    def __init__(self, case):
+        random = np.random.default_rng(1)
+        self.case = case
+        shape = (1, case.length, case.heads, case.head_dim)
+        self.query, self.key, self.value, self.out_gradient = (random.standard_normal(shape, np.float32) for _ in range(4))
+
+    @functools.cached_property
+    def truth(self):
+        """In float64, one head after another."""
+        case, scale = self.case, self.case.head_dim**-0.5
+        results = tuple(np.empty(self.query.shape) for _ in range(4))
+        hidden = np.triu(np.full((case.length, case.length), -np.inf), 1) if case.causal else 0.0
+        for head in range(case.heads):
+            inputs = (self.query, self.key, self.value, self.out_gradient)
+            query, key, value, out_gradient = (tensor[0, :, head].astype(np.float64) for tensor in inputs)
+            weights = query @ key.T * scale + hidden
+            weights = np.exp(weights - weights.max(axis=1, keepdims=True))
+            weights /= weights.sum(axis=1, keepdims=True)
+            out = weights @ value
+            scores = weights * (out_gradient @ value.T - np.sum(out * out_gradient, axis=1, keepdims=True)) * scale
+            for result, rows in zip(results, (out, scores @ key, scores.T @ query, weights.T @ out_gradient)):
+                result[0, :, head] = rows
+        return results
+
+    def error(self, results):
+        if self.case.dropout:
+            return self.dropout_error(*(tensor.astype(np.float64) for tensor in results))
+        return max(worst_error_of_all(ours, truth) for ours, truth in zip(results, self.truth))
+
+    def dropout_error(self, out, query_gradient, key_gradient, value_gradient):
+        """Everybody drops weights of their own choice. Whatever was dropped, the output is linear in the values, and scores turn alike with
+        queries and keys; and a tenth of the output's energy comes from what was dropped."""
+        linear = np.sum(out * self.out_gradient) - np.sum(value_gradient * self.value)
+        alike = np.sum(query_gradient * self.query) - np.sum(key_gradient * self.key)
+        norms = np.linalg.norm(value_gradient) * np.linalg.norm(self.value), np.linalg.norm(key_gradient) * np.linalg.norm(self.key)
+        dropped = np.linalg.norm(out - self.truth[0]) / np.linalg.norm(self.truth[0])
+        if not 0.2 < dropped < 0.5:
+            return np.inf  # √(0.1 / 0.9) of the norm, where weights are spread
+        return max(abs(linear) / norms[0], abs(alike) / norms[1])
+
+
+class LayerTrainingProblem:
+    """x and the gradient of the output, [B, L, width]. Parameters are drawn by headlight and given to the others by name; a result is
+    (y, dx, gradient of linear1.weight)."""
+
+    def __init__(self, case):
+        random = np.random.default_rng(1)
+        self.case = case
+        shape = (case.batch, case.length, case.width)
+        self.x, self.y_gradient = (random.standard_normal(shape, np.float32) for _ in range(2))
+        self.parameters = {}
+
+    @functools.cached_property
+    def truth(self):
+        import pytorch_peer  # whose autograd in float64 shares nothing with its fast paths
+
+        return pytorch_peer.layer_in_float64(self)
+
+    def error(self, results):
+        return max(worst_error_of_all(ours, truth) for ours, truth in zip(results, self.truth))
+
+
 def sampled(rows):
     return np.unique(np.linspace(0, rows - 1, CHECKED_ROWS).astype(int))
 
@@ -116,5 +181,11 @@ def worst_error(out, truth):
     return float(np.max(np.abs(out - truth) / np.linalg.norm(truth, axis=-1, keepdims=True)))
 
 
+def worst_error_of_all(out, truth):
+    """The largest error of an element, over the largest norm of a row: gradients have rows of nothing."""
+    return float(np.max(np.abs(out - truth)) / np.max(np.linalg.norm(truth, axis=-1)))
+
+
 def make(case):
-    return {"gemm": GemmProblem, "minilm": EncoderProblem}.get(case.suite, AttentionProblem)(case)
+    kinds = {"gemm": GemmProblem, "minilm": EncoderProblem, "attention_backward": AttentionTrainingProblem, "training": LayerTrainingProblem}
+    return kinds.get(case.suite, AttentionProblem)(case)

@@ -111,6 +111,68 @@ def packed(problem, views):
     yield "padded", call(lambda: F.scaled_dot_product_attention(*padded, attn_mask=seen), unpad)
 
 
+def training_call(step):
+    """As call(), with gradients; a step returns a tuple of tensors."""
+
+    def make():
+        last = []
+
+        def run():
+            last.clear()
+            with torch.inference_mode(False), torch.enable_grad():
+                last.append(step())
+
+        return run, lambda: tuple(tensor.detach().numpy() for tensor in last[0])
+
+    return make
+
+
+def attention_training(problem):
+    case = problem.case
+    with torch.inference_mode(False):
+        inputs = [swap(torch.from_numpy(tensor)) for tensor in (problem.query, problem.key, problem.value, problem.out_gradient)]
+        copies = [tensor.contiguous() for tensor in inputs]
+    for variant, tensors in (("strided", inputs), ("contiguous", copies)):
+        with torch.inference_mode(False):
+            leaves, out_gradient = [tensor.detach().requires_grad_() for tensor in tensors[:3]], tensors[3]
+
+        def step(leaves=leaves, out_gradient=out_gradient):
+            out = F.scaled_dot_product_attention(*leaves, is_causal=case.causal, dropout_p=case.dropout)
+            return tuple(map(swap, (out, *torch.autograd.grad(out, leaves, out_gradient))))
+
+        yield variant, training_call(step)
+
+
+def training_layer(problem, dtype=torch.float32):
+    case = problem.case
+    layer = torch.nn.TransformerEncoderLayer(case.width, case.heads, case.inner, 0.0, "gelu", batch_first=True, dtype=dtype).train()
+    layer.load_state_dict({name: torch.from_numpy(values.copy()) for name, values in problem.parameters.items()})
+    x = torch.from_numpy(problem.x).to(dtype).requires_grad_()
+    return layer, x, torch.from_numpy(problem.y_gradient).to(dtype)
+
+
+def layer_step(layer, x, y_gradient, apply):
+    layer.zero_grad(set_to_none=True)
+    x.grad = None
+    y = apply(x)
+    y.backward(y_gradient)
+    return y, x.grad, layer.linear1.weight.grad
+
+
+def layer_training(problem):
+    with torch.inference_mode(False):
+        layer, x, y_gradient = training_layer(problem)
+    yield "nn.TransformerEncoderLayer", training_call(lambda: layer_step(layer, x, y_gradient, layer))
+    optimised = torch.compile(layer)
+    yield "compiled", training_call(lambda: layer_step(layer, x, y_gradient, optimised))
+
+
+def layer_in_float64(problem):
+    with torch.inference_mode(False), torch.enable_grad():
+        layer, x, y_gradient = training_layer(problem, torch.float64)
+        return tuple(tensor.detach().numpy() for tensor in layer_step(layer, x, y_gradient, layer))
+
+
 def transformer_layer(model, number):
     tensors = {name: torch.from_numpy(tensor.copy()) for name, tensor in model.layer(number).items()}
     inner, width = tensors["intermediate.dense.weight"].shape

@@ -128,7 +128,7 @@ std::string reason_for(const PageInput& input, const Row& row) {
     length = beginning.size();
     best = reason.get<std::string>();
   }
-  return markdown_cell(best);
+  return best.empty() ? "not known" : markdown_cell(best);
 }
 
 void write_losses(std::ostream& page, const PageInput& input) {
@@ -153,14 +153,33 @@ void write_losses(std::ostream& page, const PageInput& input) {
   write_table(page, {"case", "threads", "against", "headlight takes", "headlight", "the other", "why"}, rows);
 }
 
+void write_builds(std::ostream& page, const PageInput& input) {
+  const std::vector<BuildComparison> builds = build_comparisons(input.measured);
+  if (builds.empty()) return;
+  page
+      << "## Other builds of headlight\n\nNot measured in turn with this one, so shares of the peak are compared where "
+         "there are any. Named are the rows that differ by more than 3 %.\n\n";
+  for (const BuildComparison& build : builds) {
+    page << markdown_cell(build.name) << format(": the median of %.0f rows", static_cast<double>(build.rows))
+         << format(" takes %.3f× the time; ", build.median)
+         << format("%.0f differ.\n\n", static_cast<double>(build.differing.size()));
+    std::vector<Cells> rows;
+    for (const Loss& one : build.differing) {
+      rows.push_back({markdown_cell(one.row->full_name() + "/" + one.row->isa), std::to_string(one.row->threads),
+                      format("%.2f×", one.peer->speed)});
+    }
+    if (!rows.empty()) write_table(page, {"case", "threads", "takes"}, rows);
+  }
+}
+
 void write_goals(std::ostream& page, const PageInput& input) {
   const std::vector<GoalResult> results = goal_results(input.goals, input.measured);
   if (results.empty()) return;
   std::vector<Cells> rows;
   const auto met = std::count_if(results.begin(), results.end(), [](const GoalResult& one) { return one.met; });
   for (const GoalResult& result : results)
-    rows.push_back({markdown_cell(result.row->full_name()), std::to_string(result.row->threads), result.wanted,
-                    result.reached, result.met ? "yes" : "**no**"});
+    rows.push_back({markdown_cell(result.row->full_name() + (result.row->isa.empty() ? "" : "/" + result.row->isa)),
+                    std::to_string(result.row->threads), result.wanted, result.reached, result.met ? "yes" : "**no**"});
   page << "## Goals\n\n" << met << " of " << results.size() << " are reached.\n\n";
   write_table(page, {"case", "threads", "goal", "here", "reached"}, rows);
 }
@@ -177,7 +196,9 @@ void write_latency(std::ostream& page, const PageInput& input) {
                     markdown_cell(row.caches), format("%.0f", row.calls), time_text(row.p50),
                     sure(row.p99, row.calls, 0.01), sure(row.p999, row.calls, 0.001), time_text(row.max)});
   page << "## latency\n\n"
-       << "Single calls. Cold: 64 MiB of other memory were written before each. A competing process has a busy thread "
+       << "Single calls. Cold: 64 MiB of other memory were written before each, which empties the caches of the core "
+          "that calls, "
+          "though not a third level that is larger, nor other cores'. A competing process has a busy thread "
           "for every core.\n\n";
   write_table(page, {"case", "threads", "beside", "caches", "calls", "p50", "p99", "p99.9", "longest"}, rows);
   write_charts(page, input, "latency");
@@ -196,6 +217,7 @@ std::string markdown_page(const PageInput& input) {
   write_machine(page, input);
   write_losses(page, input);
   write_goals(page, input);
+  write_builds(page, input);
   std::vector<std::pair<std::string, std::string>> done;
   std::vector<std::string> drawn;
   for (const Row& row : input.measured.rows) {

@@ -154,7 +154,7 @@ void add_build(const std::string& name, const json& file, Measured& measured) {
         break;
       }
       if (speed == 0) continue;
-      ours.peers.push_back({name, "", theirs.figure("seconds_best"), time, speed});
+      ours.peers.push_back({name, "", theirs.figure("seconds_best"), time, speed, true});
       sort_peers(ours);
     }
   }

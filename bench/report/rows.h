@@ -17,6 +17,8 @@ struct PeerFigures {
   double seconds_median = 0;
   // Their time over ours: 2 means that headlight takes half the time.
   double speed = 0;
+  // Another build of headlight, not measured in turn.
+  bool build = false;
 };
 
 struct Row {

@@ -76,6 +76,18 @@ TEST(Report, ComparesBuildsByShares) {
   EXPECT_EQ(all.rows[0].peers[2].name, "headlight over xsimd");
   EXPECT_EQ(all.rows[0].peers[2].speed, 2);
   EXPECT_TRUE(all.rows[1].peers.empty());
+  const std::vector<BuildComparison> builds = build_comparisons(all);
+  ASSERT_EQ(builds.size(), 1u);
+  EXPECT_EQ(builds[0].rows, 1u);
+  EXPECT_EQ(builds[0].median, 2);
+  ASSERT_EQ(builds[0].differing.size(), 1u);
+  EXPECT_EQ(builds[0].differing[0].row, &all.rows[0]);
+
+  // Faster than this build by far, and no loss to anybody.
+  all.rows[0].peers[2].speed = 0.1;
+  ASSERT_EQ(losses_of(all).size(), 1u);
+  EXPECT_EQ(losses_of(all)[0].peer->name, "oneDNN");
+  EXPECT_NE(markdown_page(PageInput{all}).find("| gemm/packed/8x8x8/avx512 | 1 | 0.10× |"), std::string::npos);
 }
 
 TEST(Report, RefusesOtherFiles) {
@@ -110,6 +122,26 @@ TEST(Report, GoalsAreHeldAgainstRows) {
   json either = goals;
   either[0]["one"]["either"] = true;
   for (const GoalResult& result : goal_results(either, all)) EXPECT_TRUE(result.met);
+}
+
+TEST(Report, GoalsOfThreadsAndLesserInstructionSets) {
+  Measured all = measured();
+  all.rows[1].figures = {{"seconds_median", 2.5e-6}, {"busy_share", 0.002}};
+  all.rows.push_back(all.rows[0]);
+  all.rows[2].isa = "avx2";
+  all.rows[2].figures["peak_share"] = 0.885;
+  const json goals = json::parse(R"([{"cases": ["gemm/packed/8x8x8"], "one": {"peak_share": 0.95, "seconds": 3e-6},
+    "all": {"speedup": 0.95, "busy_share": 0.001}}])");
+  const std::vector<GoalResult> results = goal_results(goals, all);
+  ASSERT_EQ(results.size(), 5u);
+  EXPECT_EQ(results[2].wanted, "≥ 0.95× one thread");
+  EXPECT_EQ(results[2].reached, "0.80×");
+  EXPECT_FALSE(results[2].met);
+  EXPECT_EQ(results[3].wanted, "≤ 0.1 % of a core");
+  EXPECT_FALSE(results[3].met);
+  EXPECT_EQ(results[4].row->isa, "avx2");
+  EXPECT_EQ(results[4].wanted, "≥ 89 % of peak");  // and no seconds
+  EXPECT_FALSE(results[4].met);
 }
 
 TEST(Report, WritesThePage) {
