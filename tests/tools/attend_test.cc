@@ -257,8 +257,10 @@ TEST(Attend, WrongUsage) {
                              "--mask", "--bias", "--log-sum-exp", "--probabilities", "--grad-out", "--grad-query"}) {
     usage({option, ""}, "is empty, expected a name");
   }
-  for (const char* option : {"-o", "--log-sum-exp", "--probabilities"})
+  for (const char* option :
+       {"-o", "--log-sum-exp", "--probabilities", "--grad-query", "--grad-key", "--grad-value", "--grad-bias"}) {
     usage({option, "-"}, "expected the name of a file");
+  }
   for (const char* window : {"3", "3,", ",3", "3,4,5", "-2,0", "a,b", "9223372036854775808,0", ""}) {
     usage({std::string("--window=") + window}, "--window");
   }
@@ -302,6 +304,35 @@ TEST(Attend, BadInputsLeaveNoFile) {
   fails({"--query", c.folder / "."}, {c.folder / "."});
 }
 
+TEST(Attend, BadGradientsLeaveNoFile) {
+  const Case c;
+  const auto fails = [&](const std::vector<std::string>& words) {
+    const std::vector<std::string> before = c.folder.names();
+    for (const char* method : {"fused", "unfused", "reference"}) {
+      SCOPED_TRACE(method);
+      expect_error(run_program(c.arguments(
+                       {"--grad-out", c.folder / "do.npy", "--grad-query", c.folder / "dq.npy", "--method", method})),
+                   words);
+    }
+    EXPECT_EQ(c.folder.names(), before);
+  };
+  fails({"do.npy"});  // it is not there
+  const auto given = [&](const std::vector<std::int64_t>& shape) {
+    std::int64_t count = 1;
+    for (const std::int64_t extent : shape) count *= extent;
+    c.write<float>("do.npy", shape, std::vector<float>(static_cast<std::size_t>(count)));
+  };
+  given({13, 4, 5});
+  fails({"do.npy", "[13, 4, 5]", "[B, Lq, Hq, Dv]"});
+  given({2, 13, 4, 6});
+  fails({"has shape [2, 13, 4, 6], expected [2, 13, 4, 5]"});
+  c.write<std::int64_t>("do.npy", {1, 1, 1, 1}, {0});
+  fails({"do.npy", "expected float32"});
+  given({2, 13, 4, 5});
+  std::filesystem::resize_file(c.folder / "do.npy", 200);
+  fails({"do.npy", "bytes"});
+}
+
 TEST(Attend, BadSideArrays) {
   const Case c;
   const auto fails = [&](const std::vector<std::string>& more, const std::vector<std::string>& words) {
@@ -332,6 +363,17 @@ TEST(Attend, OutputsThatCannotBeWritten) {
   expect_error(run_program(c.arguments({"-o", c.folder / "no/such/folder.npy"})), {"folder.npy"});
   expect_error(run_program(c.arguments({"-o", c.folder / "."})), {});
   expect_error(run_program(c.arguments(), {.file_size = 300}), {"o.npy", "File too large"});
+  const ScratchFolder elsewhere;
+  const Tensor<float, 4> out_gradient({kBatch, kQueryLength, kQueryHeads, kValueDim});
+  models::write_npy(elsewhere / "do.npy", out_gradient.shape(),
+                    std::span<const float>(out_gradient.begin(), out_gradient.end()));
+  for (const char* option : {"--grad-query", "--grad-key", "--grad-value"}) {
+    const auto unwritable = [&](const std::string& path, const std::vector<std::string>& words) {
+      expect_error(run_program(c.arguments({"--grad-out", elsewhere / "do.npy", option, path})), words);
+    };
+    unwritable("/dev/full", {"/dev/full", "No space left"});
+    unwritable(c.folder / "no/such/folder.npy", {"folder.npy"});
+  }
   EXPECT_EQ(c.folder.names(), before);
 }
 

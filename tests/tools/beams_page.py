@@ -134,6 +134,12 @@ def stay_usable(page, path):
     expect("is looked at by" in details(page), "a word far below is not lit")
 
 
+def tell_apart(page, path):
+    page.open(path)
+    page.hover("#from li:nth-child(4) button")
+    expect("animal#2" in details(page) and "animal#1" in details(page), "two words of one text look the same")
+
+
 def main():
     program = sys.argv[1]
     with tempfile.TemporaryDirectory() as folder, Page() as page:
@@ -142,13 +148,15 @@ def main():
             part(page, path)
         long_path = make(program, folder, " ".join(f"w{n}" for n in range(512)), 1, 2)
         stay_usable(page, long_path)
+        twice = make(program, folder, "red animal chased animal", 1, 3)
+        tell_apart(page, twice)
         still = make(program, folder, WORDS, 1, 4, "svg")
         page.open(still)
         expect(page.run("document.documentElement.tagName") == "svg", "the still picture is no SVG")
         expect(page.run("document.querySelectorAll('script, parsererror').length") == 0, "a word became markup in the SVG")
         expect(page.run("[...document.querySelectorAll('text')].some(e => e.textContent === '机器人')"), "text is not text")
         expect(not page.problems, f"the console says {page.problems}")
-        ours = {f"file://{one}" for one in (path, long_path, still)}
+        ours = {f"file://{one}" for one in (path, long_path, twice, still)}
         expect(set(page.requests) <= ours, f"the page asks for {set(page.requests) - ours}")
     print("The page of beams holds in Chromium.")
 

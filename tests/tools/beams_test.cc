@@ -236,9 +236,12 @@ TEST_F(BeamsCommand, WithoutAModelItShowsTheDemonstrationModelAndItsRelations) {
   for (const char* line : {"它 -> 积木", "红色 -> 积木", "拿起 -> 机器人"}) {
     EXPECT_NE(light.find(line), std::string::npos) << light;
   }
+  EXPECT_NE(tired.find("11 words"), std::string::npos) << "[CLS], the full stop and [SEP] are none: " << tired;
+  EXPECT_NE(said("The red animal chased the animal").find("red -> animal#1"), std::string::npos);
   EXPECT_EQ(said("xyzzy").find("coreference"), std::string::npos);
-  (void)said("");
   (void)said("it");
+  expect_error(run_program({"beams", "--text", "", "-o", folder_ / "y.html"}), {"--text", "holds no words"});
+  EXPECT_EQ(folder_.names(), std::vector<std::string>{"x.html"});
 }
 
 TEST_F(BeamsCommand, ARowThatSeesNothingAndOneWordAreFine) {
@@ -287,8 +290,8 @@ TEST_F(BeamsOfModel, PiecesBecomeWords) {
   EXPECT_EQ(words_in(data("(The streets didn't.)", {"--pieces"})), "[CLS]|(|the|street|##s|didn|'|t|.|)|[SEP]");
   EXPECT_EQ(words_in(data("机器人 streets")), "[CLS]|机|器|人|streets|[SEP]");
   EXPECT_EQ(words_in(data("the [SEP] streets")), "[CLS]|the|[SEP]|streets|[SEP]") << "tokens where words do not fit";
-  EXPECT_EQ(words_in(data("")), "[CLS]|[SEP]");
-  EXPECT_EQ(words_in(data(" \t\n ")), "[CLS]|[SEP]");
+  expect_error(text(""), {"--text", "holds no words"});
+  expect_error(text(" \t\n "), {"--text", "holds no words"});
 }
 
 TEST_F(BeamsOfModel, LightIsNeitherLostNorMade) {

@@ -104,6 +104,23 @@ TEST(Grammar, TheReasonDecidesWhatItIs) {
     EXPECT_EQ(meant.at(reason), std::set<Relation>{Relation::object});
 }
 
+TEST(Grammar, ShuffledSentencesHaveTheSameWordsAndOnlyNeighbours) {
+  int moved = 0;
+  for (std::uint64_t number = 0; number < 200; ++number) {
+    Sentence plain = Grammar::sentence(4, number, Part::training), shuffled = Grammar::shuffled(4, number);
+    EXPECT_EQ(joined(shuffled), joined(Grammar::shuffled(4, number)));
+    moved += joined(plain) != joined(shuffled) ? 1 : 0;
+    ASSERT_EQ(shuffled.links.size(), shuffled.words.size() - 1);
+    for (std::size_t word = 1; word < shuffled.words.size(); ++word) {
+      EXPECT_EQ(shuffled.links[word - 1], (Link{Relation::neighbour, word, word - 1}));
+    }
+    std::sort(plain.words.begin(), plain.words.end());
+    std::sort(shuffled.words.begin(), shuffled.words.end());
+    EXPECT_EQ(plain.words, shuffled.words);
+  }
+  EXPECT_GT(moved, 150);
+}
+
 std::string combination_of(const Sentence& sentence) {
   std::string key;
   for (const Relation relation : {Relation::subject, Relation::object, Relation::cause}) {
@@ -261,6 +278,20 @@ struct Understood {
                              const std::string& to) const {
     return weights[layer](head, find(from), find(to));
   }
+  // Of the head that looks at neighbours best, what it gives least of them.
+  [[nodiscard]] float faintest_neighbour() const {
+    float best = 0;
+    for (const Tensor<float, 3>& layer : weights) {
+      for (std::int64_t head = 0; head < layer.shape()[0]; ++head) {
+        float least = 1;
+        for (std::int64_t word = 2; word + 1 < layer.shape()[1]; ++word) {
+          least = std::min(least, layer(head, word, word - 1));
+        }
+        best = std::max(best, least);
+      }
+    }
+    return best;
+  }
   // The most that a head looks from one word at another.
   [[nodiscard]] float brightest(const std::string& from, const std::string& to) const {
     float most = 0;
@@ -335,6 +366,7 @@ TEST_F(CommittedModel, HeadsLookAlongTheOtherRelationsToo) {
   EXPECT_GT(chinese.brightest("红色", "积木"), 0.8f);
   EXPECT_GT(chinese.brightest("拿起", "机器人"), 0.8f);
   EXPECT_GT(chinese.brightest("拿起", "积木"), 0.8f);
+  for (const Understood* sentence : {&english, &chinese}) EXPECT_GT(sentence->faintest_neighbour(), 0.8f);
   const Understood chase = read("猫追老鼠");
   EXPECT_GT(chase.brightest("追", "猫"), 0.8f);
   EXPECT_GT(chase.brightest("追", "老鼠"), 0.8f);

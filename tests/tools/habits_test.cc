@@ -66,7 +66,8 @@ TEST(Habits, TheVersionIsKnown) { EXPECT_EQ(run_program({"--version"}).out, "hea
 
 TEST(Habits, WrongUsageIsExitCodeTwo) {
   expect_error(run_program({}), {"subcommand"}, 2);
-  expect_error(run_program({"shine"}), {"shine"}, 2);
+  expect_error(run_program({"shine"}), {"shine", "headlight --help"}, 2);
+  expect_error(run_program({"study", "shine"}), {"shine", "headlight study --help"}, 2);
   for (const std::string& subcommand : kSubcommands) {
     expect_error(run_program({subcommand, "--no-such-option"}), {"--no-such-option"}, 2);
     for (const char* threads : {"0", "-1", "4097", "two", "1.5", ""}) {

@@ -67,6 +67,12 @@ def look_around(page):
     page.click("th:nth-child(3) button")
     expect(page.run(column) == sorted(falling), "the table does not sort the other way")
     expect(page.run("document.querySelectorAll('[aria-sort]').length") == 1, "more than one column says that it sorts")
+    expect(page.run("document.querySelector('th:last-child').innerText") == "importance", "importance has no column")
+    column = column.replace("cells[2]", "cells[line.cells.length - 1]")
+    page.click("th:last-child button")
+    falling = page.run(column)
+    expect(len(falling) == 4 and falling == sorted(falling, reverse=True), "the table does not sort by importance")
+    expect("importance" in page.run("document.querySelector('.card').title"), "a picture does not tell its head's importance")
     cards = page.run("document.querySelectorAll('.card').length")
     expect(cards == len(page.run("[...document.querySelectorAll('tbody tr')].map(line => line.id)")), "a head has no picture")
 
@@ -77,7 +83,7 @@ def main():
         out = os.path.join(folder, "heads.html")
         write_model(folder)
         texts = [word for text in ("The animal, the street.", "机器人", "street the animal") for word in ("--text", text)]
-        subprocess.run([program, "heads", "--model", folder, *texts, "--html", out, "--mask", "0.0"], check=True,
+        subprocess.run([program, "heads", "--model", folder, *texts, "--html", out, "--mask", "0.0", "--importance"], check=True,
                        stdout=subprocess.DEVNULL)
         with Page() as page:
             page.call("Emulation.setFocusEmulationEnabled", enabled=True)

@@ -137,6 +137,22 @@ TEST_F(Heads, ThePageHoldsEverythingAndWordsStayWords) {
   EXPECT_EQ(nlohmann::json::parse(read("h.json")).at("heads").size(), 6u);
 }
 
+// The demonstration model says where its relations lead; what a head's weights are there, beams shows too.
+TEST_F(Heads, RelationsThatTheModelKnowsAreNamed) {
+  const std::string text = "The animal didn't cross the street because it was too tired.";
+  const Finished finished = run_program({"heads", "--text", text, "--json", "-", "--html", folder_ / "h.html"});
+  ASSERT_EQ(finished.code, 0) << finished.error;
+  const nlohmann::json heads = nlohmann::json::parse(finished.out).at("heads");
+  for (const char* relation : {"coreference", "subject", "object", "effect", "cause"}) {
+    double most = 0;
+    for (const nlohmann::json& head : heads) most = std::max(most, head.at("relations").at(relation).get<double>());
+    EXPECT_GT(most, 0.8) << relation;
+    EXPECT_LE(most, 1.0) << relation;
+  }
+  EXPECT_FALSE(heads.at(0).at("relations").contains("modified")) << "no adjective stands before a noun";
+  EXPECT_NE(read("h.html").find("coreference"), std::string::npos);
+}
+
 TEST_F(Heads, FewWordsGiveNamesInsteadOfNumbers) {
   const nlohmann::json one = json({"--text", "cat"});
   EXPECT_EQ(one.at("words"), 1);
@@ -158,11 +174,51 @@ TEST_F(Heads, LongTextsAreCutAndSaidSo) {
   EXPECT_EQ(json({"--input", "-"}, {.input = words}).at("words"), 14);
 }
 
+// Texts are read one after another, as often as the questions need: sixteen times as many take no more memory.
+TEST_F(Heads, MemoryDoesNotGrowWithTheTexts) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "a sanitizer's memory is resident too";
+#endif
+  constexpr int kFew = 120;
+  std::string line;
+  while (line.size() < 12 << 10) line += "the cat sat on mat ";
+  for (const int texts : {kFew, 16 * kFew}) {
+    std::ofstream file(folder_ / std::to_string(texts));
+    for (int n = 0; n < texts; ++n) file << line << "\n";
+  }
+  const auto peak = [&](const std::string& command, int texts, const std::vector<std::string>& more) {
+    std::vector<std::string> arguments = {command, "--model", folder_ / "model", "--threads", "1", "--input"};
+    arguments.push_back(folder_ / std::to_string(texts));
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const Finished finished = run_program(arguments, {.output = "/dev/null"});
+    EXPECT_EQ(finished.code, 0) << finished.error;
+    return finished.peak_bytes;
+  };
+  const std::int64_t all_lines = 15 * kFew * static_cast<std::int64_t>(line.size());
+  for (const std::vector<std::string>& more : {std::vector<std::string>{}, {"--importance", "--mask", "0.1"}}) {
+    EXPECT_LT(peak("heads", 16 * kFew, more), peak("heads", kFew, more) + all_lines / 5);
+  }
+  EXPECT_LT(peak("embed", 16 * kFew, {}), peak("embed", kFew, {}) + all_lines / 5);
+}
+
+// Standard input can be read once, and is read as often all the same.
+TEST_F(Heads, StandardInputIsAFileLikeAnyOther) {
+  std::ofstream(folder_ / "texts") << kTexts;
+  const std::vector<std::string> questions = {"--importance", "--mask", "1.1", "--input"};
+  std::vector<std::string> of_file = questions, of_pipe = questions;
+  of_file.push_back(folder_ / "texts");
+  of_pipe.emplace_back("-");
+  EXPECT_EQ(json(of_file), json(of_pipe, {.input = kTexts}));
+}
+
 TEST_F(Heads, BadInputIsOneLine) {
   expect_error(run({}), {"--text", "--input"}, 2);
   const Finished own = run_program({"heads"});
   EXPECT_EQ(own.code, 0) << own.error;
-  EXPECT_NE(own.out.find("demonstration: 2 layers of 4 heads; 401 texts"), std::string::npos) << own.out;
+  for (const char* words :
+       {"demonstration: 2 layers of 4 heads; 401 texts", "it: what it stands for", "a verb: who does it"}) {
+    EXPECT_NE(own.out.find(words), std::string::npos) << own.out;
+  }
   expect_error(run({"--text", "a", "--input", "b"}), {"exactly one"}, 2);
   for (const char* mask : {"2.0", "0.3", "-1.0", "99999999999999999999.0"}) {
     expect_error(run({"--text", "cat", "--mask", mask}), {"--mask", mask}, 2);
@@ -215,7 +271,14 @@ TEST_F(Heads, ImportanceIsWhatScalingAHeadDoesToSentenceVectors) {
   }
   const Finished finished = run({"--input", "-", "--importance"}, {.input = kTexts});
   EXPECT_NE(finished.out.find("Importance for sentence vectors"), std::string::npos) << finished.out;
-  EXPECT_FALSE(json({"--input", "-"}, {.input = kTexts}).at("heads").at(0).contains("importance"));
+  const nlohmann::json without = json({"--input", "-"}, {.input = kTexts}).at("heads").at(0);
+  EXPECT_FALSE(without.contains("importance"));
+  EXPECT_FALSE(without.contains("relations")) << "a model that knows none";
+  ASSERT_EQ(run({"--text", "the cat sat", "--importance", "--html", folder_ / "with.html"}).code, 0);
+  ASSERT_EQ(run({"--text", "the cat sat", "--html", folder_ / "without.html"}).code, 0);
+  EXPECT_NE(read("with.html").find(">importance</button>"), std::string::npos);
+  EXPECT_NE(read("with.html").find(", importance 0."), std::string::npos) << "in the tooltip of a picture";
+  EXPECT_EQ(read("without.html").find("importance"), std::string::npos);
 }
 
 }  // namespace

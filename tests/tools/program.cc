@@ -65,8 +65,10 @@ Finished run_program(const std::vector<std::string>& arguments, const Surroundin
     ::_exit(127);
   }
   int status = 0;
-  ::waitpid(child, &status, 0);
-  return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, read_file(folder / "out"), read_file(folder / "error")};
+  struct rusage used {};
+  ::wait4(child, &status, 0, &used);
+  return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, read_file(folder / "out"), read_file(folder / "error"),
+          std::int64_t{used.ru_maxrss} << 10};
 }
 
 ScratchFolder::ScratchFolder() {

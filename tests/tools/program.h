@@ -1,6 +1,7 @@
 // Runs the headlight program as a user would, and keeps what it said.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <string>
 #include <utility>
@@ -12,6 +13,7 @@ struct Finished {
   int code = -1;  // of exit(); −1 when a signal ended the program
   std::string out;
   std::string error;
+  std::int64_t peak_bytes = 0;  // of resident memory
 };
 
 struct Surroundings {

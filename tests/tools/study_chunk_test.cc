@@ -1,11 +1,16 @@
 // headlight study chunk: the shorter the chunk, the less is computed and the more is lost.
+#include "tools/headlight/study_chunk.h"
+
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "headlight/models/encoder.h"
+#include "reference/attention.h"
+#include "support/random.h"
 #include "tools/program.h"
 #include "tools/well_formed.h"
 
@@ -44,10 +49,52 @@ TEST(StudyChunk, SeededNumbers) {
   std::ifstream json(folder / "chunk.json"), svg(folder / "chunk.svg");
   const nlohmann::json document = nlohmann::json::parse(json);
   expect_sound(document, 300);
-  // 18 whole chunks of 16 and one of 12.
-  EXPECT_EQ(document.at("chunks").at(0).at("weights_bytes"), 4.0 * 2 * (18 * 256 + 144));
+  // Recomputing holds the same whatever the chunk; written out, weights take 4 bytes a pair and head (18 whole chunks
+  // of 16 and one of 12), and a head's such matrix, and what products need, lie in the engine's memory.
+  const nlohmann::json& shortest = document.at("chunks").at(0);
+  const nlohmann::json& whole = document.at("chunks").back();
+  EXPECT_EQ(shortest.at("recomputing_bytes"), whole.at("recomputing_bytes"));
+  const double saved = whole.at("unfused_bytes").get<double>() - shortest.at("unfused_bytes").get<double>();
+  const double weights = 4.0 * 2 * (300 * 300 - (18 * 256 + 144)), one_head = 4.0 * 300 * 300;
+  EXPECT_GE(saved, weights + 0.9 * one_head);
+  EXPECT_LE(saved, weights + 2 * one_head);
   EXPECT_GT(document.at("chunks").at(0).at("mass_outside").get<double>(), 0.01);
   EXPECT_TRUE(is_well_formed((std::ostringstream() << svg.rdbuf()).str()));
+}
+
+// Mass and error against float64, counted pair by pair.
+TEST(StudyChunk, LossesAreThoseOfTheReference) {
+  constexpr std::int64_t kLength = 90, kHeads = 2, kDim = 8;
+  Engine engine({.threads = 1});
+  const program::ChunkSource source = program::seeded_inputs(kLength, kHeads, kDim, 3);
+  ASSERT_EQ(source.layers.size(), 1u);
+  const program::ChunkInputs& in = source.layers[0];
+  const auto query = converted<double>(in.query), key = converted<double>(in.key), value = converted<double>(in.value);
+  Tensor<double, 4> full(query.shape()), probabilities({1, kHeads, kLength, kLength});
+  reference::attention<double>(query, key, value, full, {}, {.log_sum_exp = {}, .probabilities = probabilities});
+  const std::vector<program::ChunkRow> rows = program::measure_chunks(engine, source, 1);
+  ASSERT_EQ(rows.size(), 4u);  // 16, 32, 64 and all
+  for (const program::ChunkRow& row : rows) {
+    double outside = 0;
+    for (std::int64_t h = 0; h < kHeads; ++h) {
+      for (std::int64_t i = 0; i < kLength; ++i) {
+        for (std::int64_t j = 0; j < kLength; ++j) {
+          if (i / row.chunk != j / row.chunk) outside += probabilities(0, h, i, j);
+        }
+      }
+    }
+    Tensor<double, 4> out(query.shape());
+    reference::attention<double>(query, key, value, out, {.chunk = row.chunk});
+    double difference = 0, size = 0;
+    for (std::int64_t n = 0; n < out.size(); ++n) {
+      difference += std::pow(out.data()[n] - full.data()[n], 2);
+      size += std::pow(full.data()[n], 2);
+    }
+    EXPECT_NEAR(row.outside, outside / (kHeads * kLength), 1e-5) << row.chunk;
+    EXPECT_NEAR(row.error, std::sqrt(difference / size), 1e-5) << row.chunk;
+  }
+  EXPECT_GT(rows[0].outside, 0.01);
+  EXPECT_GT(rows[0].error, 0.01);
 }
 
 TEST(StudyChunk, AModelsActivations) {

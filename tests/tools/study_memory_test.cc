@@ -49,6 +49,7 @@ TEST(StudyMemory, ResidentMemoryIsWhatWasForetold) {
                                          "2", "--json", folder / "memory.json", "--svg", folder / "memory.svg"});
   ASSERT_EQ(finished.code, 0) << finished.error;
   EXPECT_NE(finished.out.find("--quick"), std::string::npos);
+  EXPECT_NE(finished.out.find("≈"), std::string::npos) << finished.out;
   EXPECT_TRUE(is_well_formed(content_of(folder / "memory.svg")));
   const nlohmann::json study = nlohmann::json::parse(content_of(folder / "memory.json"));
   ASSERT_EQ(study.at("methods").size(), 2u);
@@ -63,6 +64,18 @@ TEST(StudyMemory, ResidentMemoryIsWhatWasForetold) {
       EXPECT_LE(std::abs(told - peak), std::max(0.05 * peak, 4.0 * (1 << 20))) << point;
     }
     EXPECT_LE(method.at("longest").at("measured").at("peak").get<double>(), 20 << 20);
+    // 1,000 positions were run; 100,000 get the seconds of the longest run times their operations.
+    const nlohmann::json &few = method.at("told").at(0), &many = method.at("told").at(1);
+    EXPECT_GT(few.at("measured").at("seconds").get<double>(), 0);
+    EXPECT_FALSE(few.contains("seconds_extrapolated"));
+    EXPECT_FALSE(many.contains("measured"));
+    const nlohmann::json* longest = &method.at("longest");
+    for (const nlohmann::json& point : method.at("lengths")) {
+      if (point.contains("measured") && point.at("length") > longest->at("length")) longest = &point;
+    }
+    EXPECT_NEAR(many.at("seconds_extrapolated").get<double>() / longest->at("measured").at("seconds").get<double>(),
+                many.at("flops").get<double>() / longest->at("flops").get<double>(),
+                1e-6 * many.at("flops").get<double>() / longest->at("flops").get<double>());
   }
   EXPECT_GE(measured, 6);
 }

@@ -56,13 +56,26 @@ TEST_F(Study, DepthShowsTheGradientOfEveryLayer) {
     ASSERT_EQ(entry.at("losses").size(), 3u);
     EXPECT_NEAR(entry.at("losses").at(0).get<double>(), document_.at("loss_of_guessing").get<double>(), 1.5);
   }
-  // With Pre-LN the first of many layers has its share from the first step on.
-  const nlohmann::json& deep = document_.at("runs").at(8);
-  ASSERT_EQ(deep.at("layers"), 96);
-  ASSERT_EQ(deep.at("norm"), "pre");
-  ASSERT_EQ(deep.at("residual"), true);
-  const nlohmann::json& norms = deep.at("gradient_norms").at("initial");
-  EXPECT_GT(norms.front().get<double>(), 0.1 * norms.back().get<double>());
+  // Of the last of many layers' gradient, what the first has: with Pre-LN its share from the first step on, with
+  // Post-LN hardly any after two steps, and next to none without residual connections.
+  const auto reach = [&](std::size_t run, const char* norm, bool residual, const char* when) {
+    const nlohmann::json& deep = document_.at("runs").at(run);
+    EXPECT_EQ(deep.at("layers"), 96);
+    EXPECT_EQ(deep.at("norm"), norm);
+    EXPECT_EQ(deep.at("residual"), residual);
+    const nlohmann::json& norms = deep.at("gradient_norms").at(when);
+    return norms.front().get<double>() / norms.back().get<double>();
+  };
+  EXPECT_GT(reach(8, "pre", true, "initial"), 0.1);
+  EXPECT_GT(reach(8, "pre", true, "probed"), 0.1);
+  EXPECT_GT(reach(9, "post", true, "initial"), 0.1);
+  EXPECT_LT(reach(9, "post", true, "probed"), 0.05);
+  EXPECT_LT(reach(10, "pre", false, "probed"), 1e-4);
+  EXPECT_LT(reach(11, "post", false, "probed"), 1e-4);
+  // Nothing learns in two steps, and neither table nor chart says that something did.
+  EXPECT_NE(finished.out.find("none of them learned"), std::string::npos) << finished.out;
+  EXPECT_EQ(svg_.find("Why Pre-LN trains"), std::string::npos);
+  EXPECT_NE(svg_.find("How much gradient reaches each layer"), std::string::npos);
 }
 
 TEST_F(Study, HeadsCostNoParametersAndLeaveTheVariance) {
@@ -97,7 +110,11 @@ void expect_trained(const nlohmann::json& entries, std::size_t count) {
   for (const nlohmann::json& entry : entries) {
     ASSERT_EQ(entry.at("seeds").size(), 2u);
     EXPECT_GT(entry.at("parameters").get<int>(), 1000);
+    EXPECT_EQ(entry.at("seeds").at(1).at("seed").get<int>(), entry.at("seeds").at(0).at("seed").get<int>() + 1);
     for (const nlohmann::json& seed : entry.at("seeds")) {
+      EXPECT_GT(seed.at("loss").get<double>(), 0);
+      EXPECT_GE(seed.at("seconds").get<double>(), seed.at("seconds_per_step").get<double>());
+      EXPECT_EQ(seed.at("steps_not_taken"), 0);
       ASSERT_EQ(seed.at("accuracy").size(), 7u);
       for (const nlohmann::json& share : seed.at("accuracy")) {
         EXPECT_GE(share.get<double>(), 0);
@@ -115,7 +132,19 @@ TEST_F(Study, MergeTrainsEveryWayToPutHeadsTogether) {
   for (const char* words : {"weighted-by-input", "gated-by-element", "23,424", "FLOP a token", "Quick"}) {
     EXPECT_NE(finished.out.find(words), std::string::npos) << words << " in " << finished.out;
   }
-  expect_trained(document_.at("merges"), 6);
+  const nlohmann::json merges = document_.at("merges");
+  expect_trained(merges, 6);
+  // Width 32 in four heads: W_O, and with a gate for each element as much again.
+  EXPECT_EQ(merges.at(0).at("weights"), 32 * 32);
+  EXPECT_EQ(merges.at(0).at("flops_per_token"), 2.0 * 32 * 32);
+  EXPECT_EQ(merges.at(1).at("row_flops_per_token"), 32.0);
+  EXPECT_EQ(merges.at(5).at("flops_per_token"), 4.0 * 32 * 32);
+  // Another seed begins elsewhere; the same one trains the same model.
+  const double second = merges.at(0).at("seeds").at(1).at("loss").get<double>();
+  run({"merge", "--steps", "2", "--seed", "2"});
+  EXPECT_EQ(document_.at("merges").at(0).at("seeds").at(0).at("seed"), 2);
+  EXPECT_EQ(document_.at("merges").at(0).at("seeds").at(0).at("loss"), second);
+  expect_error(run_program({"study", "merge", "--seed", "-1"}), {"--seed"}, 2);
 }
 
 TEST_F(Study, DiversityAsksHeadsToDiffer) {
@@ -124,13 +153,18 @@ TEST_F(Study, DiversityAsksHeadsToDiffer) {
     EXPECT_NE(finished.out.find(words), std::string::npos) << words << " in " << finished.out;
   }
   const nlohmann::json& runs = document_.at("asked_for");
-  expect_trained(runs, 6);
+  expect_trained(runs, 7);
   // Thirty steps do not find a relation, but part W_Q and W_K of heads.
   const auto overlap = [&](std::size_t run) {
     return runs.at(run).at("seeds").at(0).at("subspace_overlap").get<double>();
   };
   EXPECT_LT(overlap(1), overlap(0));
-  EXPECT_LT(overlap(2), overlap(0));
+  EXPECT_LT(overlap(3), overlap(0));
+  EXPECT_GT(runs.at(2).at("weights").at("orthogonality"), 0);
+  // And what asks for less CKA gets less.
+  const auto cka = [&](std::size_t run) { return runs.at(run).at("cka").at("mean").get<double>(); };
+  EXPECT_LT(cka(4), cka(0));
+  EXPECT_LT(cka(6), cka(0));
 }
 
 TEST_F(Study, RelationsTrainsWithMoreAndMoreHeads) {

@@ -62,6 +62,12 @@ struct Beam {
 // The layer in which words look most at words that are not their neighbours.
 [[nodiscard]] std::int64_t telling_layer(const Beams& beams);
 
+// The words among what stands for words: neither [CLS] and [SEP], nor marks, nor pieces that go on inside a word.
+[[nodiscard]] std::int64_t word_count(const Beams& beams);
+
+// How people and find_word() tell this word from others: its text, or text#2 for the second of several.
+[[nodiscard]] std::string name_of_word(const Beams& beams, std::int64_t word);
+
 // The number of the word that an option names: its text, or text#2 for the second of several. Throws
 // std::invalid_argument that lists the words.
 [[nodiscard]] std::int64_t find_word(const Beams& beams, const std::string& option, const std::string& name);

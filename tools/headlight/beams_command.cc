@@ -14,7 +14,7 @@
 #include "tools/headlight/commands.h"
 #include "tools/headlight/demonstration/default_model.h"
 #include "tools/headlight/engine_arguments.h"
-#include "tools/headlight/picture_text.h"
+#include "tools/headlight/number_text.h"
 #include "tools/headlight/process.h"
 #include "tools/headlight/validators.h"
 
@@ -86,9 +86,9 @@ BeamView view_of(const Arguments& arguments, const Beams& beams) {
   return view;
 }
 
-// Its language is small, and a word that is not in it is as good as none.
-void warn_of_unknown_words(const models::Tokenizer& tokenizer, const std::string& text, std::int64_t most) {
-  const std::vector<std::int64_t> ids = tokenizer.encode(text, most);
+// The demonstration model's language is small, and a word that is not in it is as good as none.
+void warn_of_unknown_words(const models::Tokenizer& tokenizer, const std::string& text,
+                           const std::vector<std::int64_t>& ids) {
   const std::int64_t unknown = tokenizer.id("[UNK]").value_or(-1);
   std::string names;
   for (const WordTokens& word : words_of(tokenizer, text, ids, false)) {
@@ -97,8 +97,20 @@ void warn_of_unknown_words(const models::Tokenizer& tokenizer, const std::string
   }
   if (!names.empty()) {
     print_warning("the demonstration model does not know " + names +
-                  " (its words are in its vocab.txt; other texts need --model)");
+                  " (its words: models/demonstration/vocab.txt; other texts need --model)");
   }
+}
+
+void check_text(const models::Encoder& model, const std::string& text, bool is_demonstration) {
+  const std::int64_t most = model.options().max_length;
+  std::vector<std::int64_t> ids = model.tokenizer().encode(text, most + 1);
+  if (ids.size() <= 2) throw models::FileError("--text", "holds no words, expected a sentence");  // [CLS] and [SEP]
+  if (static_cast<std::int64_t>(ids.size()) > most) {
+    print_warning("the text has more than the model's " + std::to_string(most) +
+                  " tokens; what lies behind is left out");
+    ids.erase(ids.end() - 2);  // the one too many; [SEP] is the last
+  }
+  if (is_demonstration) warn_of_unknown_words(model.tokenizer(), text, ids);
 }
 
 Beams read_beams(const Arguments& arguments, std::vector<FoundRelation>& relations) {
@@ -108,13 +120,11 @@ Beams read_beams(const Arguments& arguments, std::vector<FoundRelation>& relatio
   const models::Encoder& model = loaded.encoder;
   if (model.options().encoder.layers < 1)
     throw models::FileError(arguments.model, "has no layers, expected at least 1");
-  const std::int64_t most = model.options().max_length;
-  if (static_cast<std::int64_t>(model.tokenizer().encode(arguments.text, most + 1).size()) > most) {
-    print_warning("the text has more than the model's " + std::to_string(most) +
-                  " tokens; what lies behind is left out");
-  }
-  if (arguments.model.empty()) warn_of_unknown_words(model.tokenizer(), arguments.text, most);
+  check_text(model, arguments.text, arguments.model.empty());
   Beams beams = beams_of_text(engine, model, arguments.text, arguments.pieces);
+  if (model.options().encoder.merge != Merge::concatenate) {
+    print_warning("the model's heads are not joined side by side, so no bars tell how much each brings back");
+  }
   relations = find_relations(engine, loaded, arguments.text, beams);
   std::string folder = arguments.model.empty() ? demonstration::kDefaultModel : arguments.model;
   while (folder.size() > 1 && folder.ends_with('/')) folder.pop_back();
@@ -136,7 +146,7 @@ std::string summary(const Beams& beams, const BeamView& view) {
     char weight[48];
     std::snprintf(weight, sizeof weight, "  head %2lld  %3.0f %%  ", static_cast<long long>(beam.head),
                   100 * static_cast<double>(beam.weight));
-    text += weight + label(from.text, 24) + " -> " + label(to.text, 24) + "\n";
+    text += weight + name_of_word(beams, beam.from) + " -> " + name_of_word(beams, beam.to) + "\n";
   }
   return seen.empty() ? layer + ": no beam between two different words\n" : text;
 }
@@ -151,10 +161,9 @@ void show(const Arguments& arguments) {
   models::AtomicFile file(arguments.out);
   file.write(picture.data(), picture.size());
   file.commit();
-  print(models::printable(arguments.out) + ": " + std::to_string(beams.length()) + " words, " +
-        std::to_string(beams.layers.size()) + (beams.layers.size() == 1 ? " layer" : " layers") + " of " +
-        std::to_string(beams.heads) + (beams.heads == 1 ? " head\n" : " heads\n") + summary(beams, view) +
-        relations_summary(relations, beams));
+  print(models::printable(arguments.out) + ": " + counted(word_count(beams), "word") + ", " +
+        counted(static_cast<std::int64_t>(beams.layers.size()), "layer") + " of " + counted(beams.heads, "head") +
+        "\n" + summary(beams, view) + relations_summary(relations, beams));
 }
 
 }  // namespace

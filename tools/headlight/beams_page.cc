@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "tools/headlight/beams.h"
+#include "tools/headlight/number_text.h"
 #include "tools/headlight/page/page.h"
 #include "tools/headlight/palette.h"
 #include "tools/headlight/picture_text.h"
@@ -112,13 +113,9 @@ std::string as_script(const nlohmann::ordered_json& document) {
   return text;
 }
 
-std::string counted(std::int64_t count, const char* thing) {
-  return std::to_string(count) + " " + thing + (count == 1 ? "" : "s");
-}
-
 std::string subtitle(const Beams& beams, const BeamView& view) {
   std::string text = label(beams.source, 80) + ": " + counted(static_cast<std::int64_t>(beams.layers.size()), "layer") +
-                     " of " + counted(beams.heads, "head") + ", " + counted(beams.length(), "word");
+                     " of " + counted(beams.heads, "head") + ", " + counted(word_count(beams), "word");
   if (view.top < beams.length()) {
     const auto share = static_cast<int>(std::lround(100 * share_of_top(beams, view.layer, view.top)));
     text += ". The " + std::to_string(view.top) +

@@ -2,8 +2,6 @@
 
 #include <cstdio>
 
-#include "tools/headlight/picture_text.h"
-
 namespace headlight::program {
 namespace {
 
@@ -61,8 +59,7 @@ std::string relations_summary(const std::vector<FoundRelation>& found, const Bea
     std::snprintf(line, sizeof line, "  %-12.12s layer %lld, head %lld  %3.0f %%  ",
                   std::string(name(one.relation)).c_str(), static_cast<long long>(one.layer),
                   static_cast<long long>(one.head), 100 * static_cast<double>(one.weight));
-    text += line + label(beams.words[static_cast<std::size_t>(one.from)].text, 24) + " -> " +
-            label(beams.words[static_cast<std::size_t>(one.to)].text, 24) + "\n";
+    text += line + name_of_word(beams, one.from) + " -> " + name_of_word(beams, one.to) + "\n";
   }
   return text;
 }

@@ -21,6 +21,8 @@ constexpr double kLight = 520;            // width of what lies between the word
 constexpr double kEdge = 34;              // above and below the rows
 constexpr double kTip = 4;                // of the prism, from the edges
 constexpr double kInset = 9;              // of the points from the words
+constexpr double kMargin = 10;            // of bars and their caption from the edge
+constexpr double kLongestBar = 64;
 
 // Where everything is, in units of CSS pixels.
 class Layout {
@@ -32,7 +34,7 @@ class Layout {
     double widest = width_of("x", font);
     for (const BeamWord& word : beams.words) widest = std::max(widest, width_of(label(word.text, kWordColumns), font));
     words = widest + 12;
-    bars = beams.layers.front().parts.size() > 0 ? 76 : 0;
+    bars = beams.layers.front().parts.size() > 0 ? kMargin + kLongestBar + 12 : 0;
     left = bars + words;
     right = left + kLight;
     width = right + words;
@@ -102,8 +104,8 @@ std::string part_elements(const Beams& beams, const BeamView& view, const Layout
     most = std::max(most, sum);
   }
   for (std::size_t word = 0; word < sums.size(); ++word) {
-    const double whole = 64 * sums[word] / most;
-    double x = 64 - whole;
+    const double whole = kLongestBar * sums[word] / most;
+    double x = kMargin + kLongestBar - whole;
     for (std::int64_t head = 0; head < beams.heads; ++head) {
       const auto number = static_cast<std::int64_t>(word);
       const double piece = whole * static_cast<double>(parts(number, head)) / std::max(sums[word], 1e-30);
@@ -114,6 +116,7 @@ std::string part_elements(const Beams& beams, const BeamView& view, const Layout
       x += piece;
     }
   }
+  if (!sums.empty()) text += svg_text(kMargin, layout.bottom + 20, 12, "start", kSoft, "what comes back");
   return text;
 }
 

@@ -5,12 +5,15 @@
 #include <tuple>
 
 #include "headlight/models/errors.h"
+#include "models/basic_tokenizer.h"
 #include "tools/headlight/beams.h"
+#include "tools/headlight/picture_text.h"
 
 namespace headlight::program {
 namespace {
 
 constexpr float kFaintest = 1e-3f;
+constexpr std::size_t kNameColumns = 24;
 
 std::string in_lower_case(std::string text) {
   for (char& letter : text) {
@@ -60,6 +63,27 @@ std::int64_t telling_layer(const Beams& beams) {
     }
   }
   return best;
+}
+
+std::int64_t word_count(const Beams& beams) {
+  std::int64_t count = 0;
+  for (const BeamWord& word : beams.words) {
+    bool marks = true;
+    for_each_code_point(word.text, [&](char32_t code) { return marks = marks && models::is_punctuation(code); });
+    count += word.special || marks || word.text.starts_with("##") ? 0 : 1;
+  }
+  return count;
+}
+
+std::string name_of_word(const Beams& beams, std::int64_t word) {
+  const std::string& text = beams.words[static_cast<std::size_t>(word)].text;
+  std::int64_t number = 0, all = 0;
+  for (std::int64_t at = 0; at < beams.length(); ++at) {
+    if (beams.words[static_cast<std::size_t>(at)].text != text) continue;
+    ++all;
+    number += at <= word ? 1 : 0;
+  }
+  return label(text, kNameColumns) + (all > 1 ? "#" + std::to_string(number) : "");
 }
 
 std::int64_t find_word(const Beams& beams, const std::string& option, const std::string& name) {

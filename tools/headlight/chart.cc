@@ -13,7 +13,7 @@ namespace {
 constexpr double kWidth = 960;
 constexpr double kEdge = 20;
 constexpr double kGap = 28;  // between panels
-constexpr const char* kDark = ".rule{stroke:#9398a8}";
+constexpr const char* kDark = ".rule{stroke:#9398a8}.halo{stroke:#0a0c11}";
 
 struct LegendEntry {
   ChartLine line;  // its label, series and stroke

@@ -56,6 +56,11 @@ std::string draw_bar(const ChartBar& bar, const ChartPanel& panel, const PlacedA
             fill_of(colour) + "/>\n";
   }
   if (std::isfinite(bar.low) && std::isfinite(bar.high)) {
+    // On a bar of any colour the rule needs a rim to be seen.
+    if (length_tells) {
+      text += format("<path class=\"halo\" stroke=\"#fff\" stroke-width=\"4\" d=\"M%.1f %.1fH%.1f\"/>\n",
+                     inside(bar.low), middle, inside(bar.high));
+    }
     text += format("<path %s stroke-width=\"%s\" d=\"M%.1f %.1fH%.1f\"/>\n",
                    length_tells ? "class=\"rule\" stroke=\"#6d7080\"" : stroke_of(colour).c_str(),
                    length_tells ? "1.5" : "2", inside(bar.low), middle, inside(bar.high));

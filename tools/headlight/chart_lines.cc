@@ -30,10 +30,10 @@ struct Plot {
   }
   // What is drawn inside and goes beyond the axes is cut.
   [[nodiscard]] std::string cut(const std::string& drawn) const {
-    constexpr double kMark = 6;
-    const double width = x.end() - x.begin() + 2 * kMark, height = y.begin() - y.end() + 2 * kMark;
+    constexpr double kStroke = 1;  // half of a line's width: one that runs along an axis is whole
+    const double width = x.end() - x.begin() + 2 * kStroke, height = y.begin() - y.end() + 2 * kStroke;
     return format("<svg x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" viewBox=\"%.1f %.1f %.1f %.1f\">\n",
-                  x.begin() - kMark, y.end() - kMark, width, height, x.begin() - kMark, y.end() - kMark, width,
+                  x.begin() - kStroke, y.end() - kStroke, width, height, x.begin() - kStroke, y.end() - kStroke, width,
                   height) +
            drawn + "</svg>\n";
   }
@@ -106,8 +106,12 @@ std::string draw_axes(const ChartPanel& panel, const Plot& plot, const Rectangle
   return text;
 }
 
-// As far as it runs between the axes, its name where it leaves them.
-std::string draw_guide(const ChartGuide& guide, const Plot& plot) {
+// As far as it runs between the axes, and its name where it leaves them.
+struct DrawnGuide {
+  std::string line, name;
+};
+
+DrawnGuide draw_guide(const ChartGuide& guide, const Plot& plot) {
   constexpr int kSteps = 200;
   std::string path;
   double last_x = 0, last_y = 0;
@@ -125,10 +129,12 @@ std::string draw_guide(const ChartGuide& guide, const Plot& plot) {
     last_y = y;
   }
   if (path.empty()) return {};
-  const bool at_top = last_x < plot.x.end() - 2;
-  return "<path class=\"rule\" fill=\"none\" stroke=\"#6d7080\" stroke-width=\"1.2\" stroke-dasharray=\"2 4\" d=\"" +
-         path + "\"/>\n" +
-         svg_text(at_top ? last_x - 16 : last_x - 6, at_top ? last_y + 9 : last_y - 6, 11.5, "end", kSoft, guide.label);
+  const std::string line =
+      "<path class=\"rule\" fill=\"none\" stroke=\"#6d7080\" stroke-width=\"1.2\" stroke-dasharray=\"2 4\" d=\"" +
+      path + "\"/>\n";
+  const bool room_behind = last_x + 8 + width_of(guide.label, 11.5) < plot.x.end();
+  if (room_behind) return {line, svg_text(last_x + 8, last_y + 10, 11.5, "start", kSoftOverLines, guide.label)};
+  return {line, svg_text(last_x - 6, last_y - 6, 11.5, "end", kSoftOverLines, guide.label)};
 }
 
 // The spread of a line: a band where it is drawn as a line, whiskers where it is points.
@@ -147,7 +153,11 @@ std::string draw_spread(const ChartLine& line, const Plot& plot, const SeriesLis
   return "<path " + fill_of(series.colour(series_of(line))) + " fill-opacity=\"0.16\" d=\"" + there + back + "z\"/>\n";
 }
 
-std::string draw_line(const ChartLine& line, const Plot& plot, const SeriesList& series) {
+struct DrawnLine {
+  std::string path, marks;
+};
+
+DrawnLine draw_line(const ChartLine& line, const Plot& plot, const SeriesList& series) {
   const bool marked = line.stroke == ChartStroke::points ||
                       (line.stroke == ChartStroke::line &&
                        kMarkRoom * static_cast<double>(line.points.size()) <= plot.x.end() - plot.x.begin());
@@ -164,7 +174,7 @@ std::string draw_line(const ChartLine& line, const Plot& plot, const SeriesList&
       marks += chart_mark(series, series_of(line), plot.x.at(point.x), plot.y.at(point.y));
     }
   }
-  return path.empty() ? path : chart_stroke(series, line, path) + marks;
+  return {path.empty() ? path : chart_stroke(series, line, path), marks};
 }
 
 struct Name {
@@ -220,15 +230,24 @@ std::string draw_labels(const ChartPanel& panel, const Plot& plot, const SeriesL
 std::string line_panel(const ChartPanel& panel, const SeriesList& series, const Rectangle& place, bool labelled) {
   const Plot plot = place_axes(panel, place, labelled);
   std::string text = draw_axes(panel, plot, place);
-  for (const ChartGuide& guide : panel.guides) text += draw_guide(guide, plot);
-  std::string spreads, lines;
-  for (const ChartLine& line : panel.lines) spreads += draw_spread(line, plot, series);
-  for (const ChartLine& line : panel.lines) lines += draw_line(line, plot, series);
-  if (lines.empty()) {
-    return text + svg_text((plot.x.begin() + plot.x.end()) / 2, (plot.y.begin() + plot.y.end()) / 2, 13, "middle",
-                           kSoft, "no values");
+  std::string names, spreads, lines, marks;
+  for (const ChartGuide& guide : panel.guides) {
+    const DrawnGuide drawn = draw_guide(guide, plot);
+    text += drawn.line;
+    names += drawn.name;
   }
-  return text + plot.cut(spreads + lines) + (labelled ? draw_labels(panel, plot, series) : "");
+  for (const ChartLine& line : panel.lines) spreads += draw_spread(line, plot, series);
+  for (const ChartLine& line : panel.lines) {
+    const DrawnLine drawn = draw_line(line, plot, series);
+    lines += drawn.path;
+    marks += drawn.marks;
+  }
+  if (lines.empty() && marks.empty()) {
+    return text + names +
+           svg_text((plot.x.begin() + plot.x.end()) / 2, (plot.y.begin() + plot.y.end()) / 2, 13, "middle", kSoft,
+                    "no values");
+  }
+  return text + plot.cut(spreads + lines) + marks + names + (labelled ? draw_labels(panel, plot, series) : "");
 }
 
 }  // namespace headlight::program

@@ -99,10 +99,12 @@ void embed(const Arguments& arguments) {
   }
   // Block by block: the numbers of a text do not depend on its neighbours, and the first lines come early.
   constexpr std::size_t kBlock = 64;
-  const std::vector<std::string> texts = read_texts(arguments.model);
+  TextSource texts = open_texts(arguments.model);
   Progress progress(texts.size());
-  for (std::size_t first = 0; first < texts.size(); first += kBlock) {
-    const std::span<const std::string> block(&texts[first], std::min(kBlock, texts.size() - first));
+  std::vector<std::string> block;
+  for (std::size_t done = 0; done < texts.size(); done += block.size()) {
+    block.resize(std::min(kBlock, texts.size() - done));
+    for (std::string& text : block) static_cast<void>(texts.next(text));
     results.add(model.embed(engine, block), block);
     progress.advance(block.size());
   }

@@ -233,8 +233,7 @@ class HeadsRun {
 
 }  // namespace
 
-HeadsReport run_heads(Engine& engine, const models::Encoder& model, std::span<const std::string> texts,
-                      const Advance& advance) {
+HeadsReport run_heads(Engine& engine, const models::Encoder& model, TextSource& texts, const Advance& advance) {
   HeadsRun run(engine, model);
   TextBatches batches(model, texts);
   for (TextBatch batch; batches.next(batch);) {

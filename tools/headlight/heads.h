@@ -10,6 +10,8 @@
 #include "headlight/analysis.h"
 #include "headlight/engine.h"
 #include "headlight/models/encoder.h"
+#include "tools/headlight/demonstration/default_model.h"
+#include "tools/headlight/text_source.h"
 
 namespace headlight::program {
 
@@ -48,6 +50,12 @@ struct HeadsExample {
   std::vector<std::vector<float>> weights;
 };
 
+// How much each head looks along one relation, over every place where the model finds it.
+struct RelationLooks {
+  demonstration::Relation relation{};
+  std::vector<double> weights;  // [layers · heads]: the mean weight from a word to the one at the other end
+};
+
 struct HeadsReport {
   std::int64_t layers = 0, heads = 0, head_dim = 0;
   std::int64_t texts = 0, tokens = 0, rows = 0;    // rows: tokens that are words
@@ -57,6 +65,7 @@ struct HeadsReport {
   std::vector<analysis::Measure> cka;              // [layers · heads, layers · heads]
   std::vector<LayerReport> by_layer;
   std::vector<analysis::Measure> importance;  // [layers · heads], where it was asked for
+  std::vector<RelationLooks> relations;       // of a model that knows some: those that the texts have
   HeadsExample example;
 
   [[nodiscard]] std::int64_t all_heads() const { return layers * heads; }
@@ -79,20 +88,25 @@ struct PruningReport {
 using Advance = std::function<void(std::size_t texts)>;
 
 // Runs all texts through the model, some at a time, and measures every head on the way. `advance` is called as texts
-// are done. Memory beyond the texts and the report: a few tens of MiB, and layers · heads · L² floats where a text of L
+// are done. Memory beyond the report: a few tens of MiB, and layers · heads · L² floats where a text of L
 // tokens needs more.
-[[nodiscard]] HeadsReport run_heads(Engine& engine, const models::Encoder& model, std::span<const std::string> texts,
+[[nodiscard]] HeadsReport run_heads(Engine& engine, const models::Encoder& model, TextSource& texts,
                                     const Advance& advance);
 
-[[nodiscard]] PruningReport run_without(Engine& engine, const models::Encoder& model,
-                                        std::span<const std::string> texts, const std::vector<HeadName>& silenced,
-                                        const Advance& advance);
+[[nodiscard]] PruningReport run_without(Engine& engine, const models::Encoder& model, TextSource& texts,
+                                        const std::vector<HeadName>& silenced, const Advance& advance);
 
 // The importance of each head (Michel et al. 2019) for a sum that looks at the sentence vector s, the mean of the
-// hidden states at length 1, in a random direction v of each text: the mean of |∂(v · s) / ∂ξ|, ξ = 1 a factor of the
-// head's output. Some four times as much work as run_heads(), and memory for the gradients of all parameters.
+// hidden states at length 1, in a random direction v of each text, drawn from the seed: the mean of |∂(v · s) / ∂ξ|, ξ
+// = 1 a factor of the head's output. Some four times as much work as run_heads(), and memory for the gradients of all
+// parameters.
 [[nodiscard]] std::vector<analysis::Measure> run_importance(Engine& engine, const models::Encoder& model,
-                                                            std::span<const std::string> texts, const Advance& advance);
+                                                            TextSource& texts, std::uint64_t seed,
+                                                            const Advance& advance);
+
+// The relations that a demonstration model finds in the texts, and which heads look along them; none for other models.
+[[nodiscard]] std::vector<RelationLooks> run_relations(Engine& engine, const demonstration::LoadedModel& model,
+                                                       TextSource& texts, const Advance& advance);
 
 // Pairs of heads of one layer with a CKA of at least `threshold`, the most alike first.
 [[nodiscard]] std::vector<HeadPair> alike(const HeadsReport& report, double threshold);
@@ -100,8 +114,13 @@ using Advance = std::function<void(std::size_t texts)>;
 // The head of the same layer that is most like this one; its own number where there is none.
 [[nodiscard]] std::int64_t closest_in_layer(const HeadsReport& report, std::int64_t number);
 
-// "previous token", "local, no-op", "" where it is nothing in particular.
+// "previous token", "local" and "no-op"; none where it is nothing in particular.
 [[nodiscard]] std::vector<std::string> kind_names(const analysis::HeadKinds& kinds);
+
+// A mean weight from which a head is called after a relation.
+constexpr double kAlongRelation = 0.5;
+// The kinds of a head, and the relations along which it looks: "coreference".
+[[nodiscard]] std::vector<std::string> names_of(const HeadsReport& report, std::int64_t number);
 
 // A CKA from which heads of a layer are called redundant.
 constexpr double kRedundant = 0.9;

@@ -3,12 +3,12 @@
 #include <charconv>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "headlight/models/atomic_file.h"
 #include "headlight/models/errors.h"
 #include "tools/headlight/commands.h"
-#include "tools/headlight/demonstration/default_model.h"
 #include "tools/headlight/demonstration/grammar.h"
 #include "tools/headlight/heads.h"
 #include "tools/headlight/model_arguments.h"
@@ -25,6 +25,7 @@ struct Arguments {
   std::string html;
   std::vector<std::string> mask;
   bool importance = false;
+  std::uint64_t seed = 1;
 };
 
 HeadName parse_head(const std::string& text, const EncoderOptions& model) {
@@ -58,30 +59,32 @@ void write(const std::string& path, const std::string& content) {
 }
 
 // The texts given; of the demonstration model, where none are, sentences in its language that it was not trained on.
-std::vector<std::string> texts_of(const ModelArguments& arguments) {
+TextSource texts_of(const ModelArguments& arguments) {
   constexpr std::uint64_t kSeed = 1, kSentences = 400;
   if (!arguments.model.empty() || !arguments.texts.empty() || !arguments.input.empty()) {
     arguments.check();
-    return read_texts(arguments);
+    return open_texts(arguments);
   }
   std::vector<std::string> texts{"The animal didn't cross the street because it was too tired."};
   for (std::uint64_t number = 0; number < kSentences; ++number) {
     texts.push_back(text_of(demonstration::Grammar::sentence(kSeed, number, demonstration::Part::held_out)));
   }
-  return texts;
+  return TextSource(std::move(texts));
 }
 
 void heads(const Arguments& arguments) {
-  const std::vector<std::string> texts = texts_of(arguments.model);
+  TextSource texts = texts_of(arguments.model);
   Engine engine(arguments.model.engine.options());
-  const models::Encoder model = demonstration::load(arguments.model.model).encoder;
+  const demonstration::LoadedModel loaded = demonstration::load(arguments.model.model);
+  const models::Encoder& model = loaded.encoder;
   const std::string name = arguments.model.model.empty() ? demonstration::kDefaultModel : arguments.model.model;
   if (model.options().encoder.layers < 1) {
     throw models::FileError(name, "has no layers, expected at least 1");
   }
   const std::vector<HeadName> mask = parse_mask(arguments.mask, model.options().encoder);
 
-  Progress progress(texts.size() * ((mask.empty() ? 1 : 2) + (arguments.importance ? 1 : 0)));
+  Progress progress(texts.size() *
+                    ((mask.empty() ? 1u : 2u) + (arguments.importance ? 1u : 0u) + (loaded.readout ? 1u : 0u)));
   const auto advance = [&](std::size_t done) { progress.advance(done); };
   HeadsReport report = run_heads(engine, model, texts, advance);
   if (report.rows == 0) {
@@ -91,7 +94,8 @@ void heads(const Arguments& arguments) {
                                            : input,
                             "holds no words, expected some to measure heads by");
   }
-  if (arguments.importance) report.importance = run_importance(engine, model, texts, advance);
+  report.relations = run_relations(engine, loaded, texts, advance);
+  if (arguments.importance) report.importance = run_importance(engine, model, texts, arguments.seed, advance);
   PruningReport pruning;
   if (!mask.empty()) pruning = run_without(engine, model, texts, mask, advance);
   const PruningReport* const asked = mask.empty() ? nullptr : &pruning;
@@ -122,6 +126,9 @@ void add_heads(CLI::App& program) {
       ->delimiter(',');
   command->add_flag("--importance", arguments->importance,
                     "How much sentence vectors would miss each head, by gradient: takes some four times as long");
+  command->add_option("--seed", arguments->seed, "Of the directions in which --importance looks (default: 1)")
+      ->type_name("N")
+      ->check(whole_number());
   command->footer(
       "Layers and heads count from 0. A thousand sentences say more than ten. Without --model and texts: the "
       "demonstration model, on sentences in its language.\n\n"

@@ -38,18 +38,18 @@ class ImportanceOfHeads final : public HeadVisitor {
 };
 
 // A direction for each text: its own whatever texts stand beside it.
-void draw_directions(const TextBatch& batch, Tensor<float, 2>& directions) {
+void draw_directions(const TextBatch& batch, std::uint64_t seed, Tensor<float, 2>& directions) {
   const auto width = static_cast<std::size_t>(directions.shape()[1]);
   for (std::size_t text = 0; text < batch.texts.size(); ++text) {
     const auto stream = static_cast<std::uint32_t>(batch.first + text);
-    runtime::fill_normal({directions.data() + text * width, width}, 0.0f, 1.0f, /*seed=*/1, stream);
+    runtime::fill_normal({directions.data() + text * width, width}, 0.0f, 1.0f, seed, stream);
   }
 }
 
 }  // namespace
 
-std::vector<analysis::Measure> run_importance(Engine& engine, const models::Encoder& model,
-                                              std::span<const std::string> texts, const Advance& advance) {
+std::vector<analysis::Measure> run_importance(Engine& engine, const models::Encoder& model, TextSource& texts,
+                                              std::uint64_t seed, const Advance& advance) {
   EncoderOptions options = model.options().encoder;
   options.dropout = 0;
   headlight::Encoder network(options);
@@ -63,7 +63,7 @@ std::vector<analysis::Measure> run_importance(Engine& engine, const models::Enco
     const EncoderInput input = packed.input(options.token_types > 0);
     Tensor<float, 2> hidden({batch.tokens, options.width}), gradient(hidden.shape());
     Tensor<float, 2> directions({static_cast<std::int64_t>(batch.texts.size()), options.width});
-    draw_directions(batch, directions);
+    draw_directions(batch, seed, directions);
     network.forward(engine, input, hidden, saved, {});
     mean_pool_backward(engine, hidden, packed.offsets(), directions, gradient, true);
     importance.set_offsets(packed.offsets());

@@ -28,12 +28,18 @@ Json matrix(const std::vector<Measure>& measures, std::int64_t n) {
   return rows;
 }
 
+Json kinds_of(const HeadAttention& attention) {
+  const analysis::HeadKinds kinds = attention.kinds();
+  if (kinds.why == analysis::Undefined::none) return kind_names(kinds);
+  return {{"undefined", describe(kinds.why)}};
+}
+
 Json of_head(const HeadsReport& report, std::int64_t head) {
   const HeadAttention& attention = report.attention[static_cast<std::size_t>(head)];
   const HeadName name = report.name(head);
   Json found{{"layer", name.layer},
              {"head", name.head},
-             {"kinds", kind_names(attention.kinds())},
+             {"kinds", kinds_of(attention)},
              {"entropy", number(attention.entropy)},
              {"confidence", number(attention.confidence)},
              {"distance", number(attention.distance)}};
@@ -48,6 +54,10 @@ Json of_head(const HeadsReport& report, std::int64_t head) {
   found["profile"] = attention.profile;
   if (!report.importance.empty()) {
     found["importance"] = number(report.importance[static_cast<std::size_t>(head)]);
+  }
+  for (const RelationLooks& relation : report.relations) {
+    found["relations"][std::string(demonstration::name(relation.relation))] =
+        relation.weights[static_cast<std::size_t>(head)];
   }
   const std::int64_t closest = closest_in_layer(report, head);
   if (closest != head) {

@@ -55,11 +55,10 @@ int shade_of(double share) { return std::clamp(static_cast<int>(share * kShades)
 
 std::string heading(const std::string& model, const HeadsReport& report) {
   std::string text = "<h1>What the heads of " + escaped(models::printable(model)) + " do</h1>\n<p class=\"quiet\">";
-  text += format("%lld layers of %lld heads, %lld numbers wide each; measured on %lld word pieces in %lld texts.",
-                 static_cast<long long>(report.layers), static_cast<long long>(report.heads),
-                 static_cast<long long>(report.head_dim), static_cast<long long>(report.rows),
-                 static_cast<long long>(report.texts));
-  if (report.cut > 0) text += format(" %lld texts were cut.", static_cast<long long>(report.cut));
+  text += counted(report.layers, "layer") + " of " + counted(report.heads, "head") + ", " +
+          counted(report.head_dim, "number") + " wide each; measured on " + counted(report.rows, "word piece") +
+          " in " + counted(report.texts, "text") + ".";
+  if (report.cut > 0) text += " " + counted(report.cut, "text") + (report.cut == 1 ? " was cut." : " were cut.");
   return text + " Layers and heads count from 0; 3.7 is head 7 of layer 3.</p>\n";
 }
 
@@ -175,6 +174,13 @@ std::string picture(const HeadsReport& report, std::int64_t number) {
          "<g class=\"bars\"><path d=\"" + bars + "\"/><path class=\"self\" d=\"" + itself + "\"/></g></svg>";
 }
 
+// For a picture's tooltip.
+std::string importance_text(const HeadsReport& report, std::int64_t number) {
+  if (report.importance.empty()) return {};
+  const Measure& importance = report.importance[static_cast<std::size_t>(number)];
+  return importance.has_value() ? format(", importance %.3f", importance.value()) : ", importance undefined";
+}
+
 std::string pictures(const HeadsReport& report) {
   std::string sentence;
   for (const std::string& token : report.example.tokens) {
@@ -193,11 +199,12 @@ std::string pictures(const HeadsReport& report) {
       const std::int64_t number = layer * report.heads + head;
       const HeadAttention& attention = report.attention[static_cast<std::size_t>(number)];
       const std::string name = HeadName{layer, head}.text();
-      const std::string kinds = joined(kind_names(attention.kinds()));
+      const std::string kinds = joined(names_of(report, number));
       text += "<a class=\"card\" href=\"#head-" + name + "\" title=\"" +
               format("entropy %.2f, sharpest weight %.2f, distance %.1f", attention.entropy.value_or(0),
                      attention.confidence.value_or(0), attention.distance.value_or(0)) +
-              "\">" + picture(report, number) + "<b>" + name + "</b><span class=\"kind\">" + kinds + "</span></a>\n";
+              importance_text(report, number) + "\">" + picture(report, number) + "<b>" + name +
+              "</b><span class=\"kind\">" + kinds + "</span></a>\n";
     }
     text += "</div></section>\n";
   }
@@ -217,15 +224,18 @@ std::string table(const HeadsReport& report) {
       "<h2 id=\"table\">Head by head</h2>\n<p class=\"quiet\">A heading sorts. Undefined numbers are dashes and say "
       "why."
       "</p>\n<div class=\"scroll tile\"><table>\n<thead><tr>";
-  for (const char* name : {"head", "looks at", "entropy", "sharpest", "distance", "before %", "after %", "itself %",
-                           "[CLS] %", "[SEP] %", "near %", "CKA of closest", "closest"}) {
+  std::vector<const char*> columns = {"head",     "looks at",       "entropy",  "sharpest", "distance",
+                                      "before %", "after %",        "itself %", "[CLS] %",  "[SEP] %",
+                                      "near %",   "CKA of closest", "closest"};
+  if (!report.importance.empty()) columns.push_back("importance");
+  for (const char* name : columns) {
     text += std::string("<th scope=\"col\"><button type=\"button\">") + name + "</button></th>";
   }
   text += "</tr></thead>\n<tbody>\n";
   for (std::int64_t number = 0; number < report.all_heads(); ++number) {
     const HeadAttention& head = report.attention[static_cast<std::size_t>(number)];
     const std::string name = report.name(number).text();
-    const std::string kinds = joined(kind_names(head.kinds()));
+    const std::string kinds = joined(names_of(report, number));
     const std::int64_t closest = closest_in_layer(report, number);
     text += "<tr id=\"head-" + name + "\">" + format("<td data-value=\"%lld\">", static_cast<long long>(number)) +
             name + "</td><td data-value=\"" + kinds + "\">" + kinds + "</td>";
@@ -237,12 +247,27 @@ std::string table(const HeadsReport& report) {
     const bool known = closest != number;
     text += cell(known ? report.cka_of(number, closest) : Measure(analysis::Undefined::constant), "%.2f");
     text += format("<td data-value=\"%s\">", known ? std::to_string(closest).c_str() : "") +
-            (known ? report.name(closest).text() : "–") + "</td></tr>\n";
+            (known ? report.name(closest).text() : "–") + "</td>";
+    if (!report.importance.empty()) text += cell(report.importance[static_cast<std::size_t>(number)], "%.3f");
+    text += "</tr>\n";
   }
   return text + "</tbody></table></div>\n";
 }
 
-std::string words() {
+std::string words(const HeadsReport& report) {
+  const char* const relations =
+      report.relations.empty()
+          ? ""
+          : "<dt>coreference, subject …</dt><dd>a head with half of its weight, in the mean, on the word that the "
+            "model "
+            "itself names for this relation: of <i>it</i> what it stands for, of a verb who does it or what it is done "
+            "to, of an adjective its noun, of <i>because</i> what comes of it (effect) and the reason (cause)</dd>\n";
+  const char* const importance =
+      report.importance.empty()
+          ? ""
+          : "<dt>importance</dt><dd>how much sentence vectors would miss the head: mean |∂(v · s)/∂ξ| over texts, s "
+            "the "
+            "sentence vector, v a random direction, ξ a factor of the head's output (Michel et al. 2019)</dd>\n";
   return "<h2>What the words mean</h2>\n<dl>\n"
          "<dt>entropy</dt><dd>−Σ α ln α of a row of weights, in nats; 0 looks at one token (Clark et al. 2019)</dd>\n"
          "<dt>sharpest</dt><dd>the largest weight of a row (confidence; Voita et al. 2019)</dd>\n"
@@ -250,10 +275,12 @@ std::string words() {
          "<dt>before, after, itself</dt><dd>share of words whose largest weight is there; from 90 % on a head is "
          "positional (Voita et al. 2019)</dd>\n"
          "<dt>[CLS], [SEP], near</dt><dd>weight on the first token, on the end, and within two tokens</dd>\n"
-         "<dt>no-op</dt><dd>a head with 80 % of its weight on [CLS] and [SEP]: it looks at no word</dd>\n"
+         "<dt>no-op</dt><dd>a head with 80 % of its weight on [CLS] and [SEP]: it looks at no word</dd>\n" +
+         std::string(relations) +
          "<dt>CKA</dt><dd>linear centred kernel alignment (Kornblith et al. 2019), by the unbiased HSIC₁ over "
          "minibatches "
-         "(Nguyen et al. 2021)</dd>\n</dl>\n<p class=\"quiet\">All are means over the word pieces of all texts.</p>\n";
+         "(Nguyen et al. 2021)</dd>\n" +
+         importance + "</dl>\n<p class=\"quiet\">All are means over the word pieces of all texts.</p>\n";
 }
 
 // What the script needs: numbers, and names of kinds, in which no markup can begin.
@@ -262,7 +289,9 @@ std::string script_data(const HeadsReport& report) {
   for (const Measure& cka : report.cka) {
     data["cka"].push_back(cka.has_value() ? nlohmann::ordered_json(std::lround(1000 * cka.value())) : nullptr);
   }
-  for (const HeadAttention& head : report.attention) data["kinds"].push_back(joined(kind_names(head.kinds())));
+  for (std::int64_t number = 0; number < report.all_heads(); ++number) {
+    data["kinds"].push_back(joined(names_of(report, number)));
+  }
   return data.dump();
 }
 
@@ -275,7 +304,7 @@ std::string heads_page(const std::string& model, const HeadsReport& report, cons
          "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>Heads of " +
          escaped(models::printable(model)) + "</title>\n<style>\n" + std::string(kHeadsStyle) +
          "</style>\n</head>\n<body>\n" + heading(model, report) + findings(report, pruning) + cka_matrix(report) +
-         pictures(report) + table(report) + words() + "<script type=\"application/json\" id=\"data\">" +
+         pictures(report) + table(report) + words(report) + "<script type=\"application/json\" id=\"data\">" +
          script_data(report) + "</script>\n<script>\n" + std::string(kHeadsScript) + "</script>\n</body>\n</html>\n";
 }
 

@@ -35,7 +35,7 @@ double dot(const float* a, const float* b, std::int64_t count) {
 
 }  // namespace
 
-PruningReport run_without(Engine& engine, const models::Encoder& model, std::span<const std::string> texts,
+PruningReport run_without(Engine& engine, const models::Encoder& model, TextSource& texts,
                           const std::vector<HeadName>& silenced, const Advance& advance) {
   PruningReport report;
   report.silenced = silenced;

@@ -23,10 +23,6 @@ std::string fixed(const Measure& measure, const char* pattern) {
   return std::string(format(pattern, 0.0).size() - 1, ' ').append("–");
 }
 
-std::string count_of(std::int64_t number, const char* thing) {
-  return grouped(number) + " " + thing + (number == 1 ? "" : "s");
-}
-
 std::string joined(const std::vector<std::string>& words, const char* between) {
   std::string text;
   for (const std::string& word : words) text.append(text.empty() ? "" : between).append(word);
@@ -68,11 +64,42 @@ std::string redundancy(const HeadsReport& report, const Style& style) {
                        static_cast<long long>(all[0].layer), all[0].cka);
 }
 
+std::string meaning(demonstration::Relation relation) {
+  switch (relation) {
+    case demonstration::Relation::coreference:
+      return "it: what it stands for";
+    case demonstration::Relation::subject:
+      return "a verb: who does it";
+    case demonstration::Relation::object:
+      return "a verb: what it is done to";
+    case demonstration::Relation::modified:
+      return "an adjective: its noun";
+    case demonstration::Relation::effect:
+      return "because: what comes of it";
+    case demonstration::Relation::cause:
+      return "because: the reason";
+    case demonstration::Relation::neighbour:
+      return "a word: the one before";
+  }
+  return {};
+}
+
+// The heads that look along it, with their mean weight there.
+std::string relation_line(const HeadsReport& report, const RelationLooks& relation) {
+  std::string heads;
+  for (std::int64_t number = 0; number < report.all_heads(); ++number) {
+    const double weight = relation.weights[static_cast<std::size_t>(number)];
+    if (weight < kAlongRelation) continue;
+    heads += (heads.empty() ? "" : "  ") + report.name(number).text() + format(" (%.0f %%)", 100 * weight);
+  }
+  return heads.empty() ? "" : format("  %-32s", meaning(relation.relation).c_str()) + heads + "\n";
+}
+
 std::string kinds(const HeadsReport& report, const Style& style) {
   std::map<std::string, std::vector<std::string>> heads;
   std::int64_t unnamed = 0;
   for (std::int64_t number = 0; number < report.all_heads(); ++number) {
-    const std::vector<std::string> names = kind_names(report.attention[static_cast<std::size_t>(number)].kinds());
+    const std::vector<std::string> names = names_of(report, number);
     for (const std::string& name : names) heads[name].push_back(report.name(number).text());
     unnamed += names.empty() ? 1 : 0;
   }
@@ -84,7 +111,8 @@ std::string kinds(const HeadsReport& report, const Style& style) {
   for (const auto& [name, meaning] : kMeanings) {
     if (heads.contains(name)) text += format("  %-32s", meaning) + joined(heads[name], " ") + "\n";
   }
-  return text + format("  %-32s", "nothing in particular") + count_of(unnamed, "head") + "\n";
+  for (const RelationLooks& relation : report.relations) text += relation_line(report, relation);
+  return text + format("  %-32s", "nothing in particular") + counted(unnamed, "head") + "\n";
 }
 
 // The mean over the heads of a layer of what `part` takes of each.
@@ -153,7 +181,7 @@ std::string importance_text(const HeadsReport& report, const Style& style) {
     }
     return text + "\n";
   };
-  const std::size_t count = std::min<std::size_t>(5, order.size());
+  const std::size_t count = std::clamp<std::size_t>(order.size() / 2, 1, 5);  // no head in both
   return style.bold + "Importance for sentence vectors, by gradient" + style.plain + "\n  the most " +
          listed(0, count) + "  the least" + listed(order.size() - count, count);
 }
@@ -174,11 +202,11 @@ std::string pruning_text(const PruningReport& pruning, const Style& style) {
 
 std::string heads_summary(const std::string& model, const HeadsReport& report, const PruningReport* pruning) {
   const Style style;
-  std::string text = style.bold + models::printable(model) + style.plain + ": " + count_of(report.layers, "layer") +
-                     " of " + count_of(report.heads, "head") + "; " + count_of(report.texts, "text") + ", " +
-                     count_of(report.rows, "word piece") + ", from which everything below is measured\n";
+  std::string text = style.bold + models::printable(model) + style.plain + ": " + counted(report.layers, "layer") +
+                     " of " + counted(report.heads, "head") + "; " + counted(report.texts, "text") + ", " +
+                     counted(report.rows, "word piece") + ", from which everything below is measured\n";
   if (report.cut > 0) {
-    text += count_of(report.cut, "text") + (report.cut == 1 ? " was" : " were") + " cut after " +
+    text += counted(report.cut, "text") + (report.cut == 1 ? " was" : " were") + " cut after " +
             std::to_string(report.longest) + " tokens, the most that the model takes\n";
   }
   text.append("\n").append(redundancy(report, style));

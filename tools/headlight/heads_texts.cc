@@ -10,25 +10,26 @@ constexpr std::int64_t kWeights = (std::int64_t{16} << 20) / static_cast<std::in
 
 }  // namespace
 
-const models::Sequence& TextBatches::sequence() {
-  if (!waiting_.empty()) return waiting_;
+const models::Sequence* TextBatches::sequence() {
+  if (!waiting_.empty()) return &waiting_;
+  if (!texts_.next(text_)) return nullptr;
   const std::int64_t longest = model_.options().max_length;
   // One token more than fits tells whether something is cut.
-  std::vector<std::int64_t> ids = model_.tokenizer().encode(texts_[at_], longest + 1);
+  std::vector<std::int64_t> ids = model_.tokenizer().encode(text_, longest + 1);
   was_cut_ = static_cast<std::int64_t>(ids.size()) > longest;
   if (was_cut_) {
     ids.erase(ids.end() - 2);
   }
   for (const std::int64_t id : ids) waiting_.push_back({id, static_cast<std::int64_t>(waiting_.size())});
-  return waiting_;
+  return &waiting_;
 }
 
 bool TextBatches::next(TextBatch& batch) {
   batch = {};
   batch.first = at_;
   const EncoderOptions& options = model_.options().encoder;
-  while (at_ < texts_.size()) {
-    const auto length = static_cast<std::int64_t>(sequence().size());
+  while (const models::Sequence* const next = sequence()) {
+    const auto length = static_cast<std::int64_t>(next->size());
     const std::int64_t tokens = batch.tokens + length;
     const std::int64_t longest = std::max(batch.longest, length);
     const bool fits = tokens <= kTokens && options.layers * options.heads * tokens * longest <= kWeights;

@@ -2,12 +2,12 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
 #include <string>
 #include <vector>
 
 #include "headlight/models/encoder.h"
 #include "models/token_batch.h"
+#include "tools/headlight/text_source.h"
 
 namespace headlight::program {
 
@@ -22,22 +22,24 @@ struct TextBatch {
   [[nodiscard]] models::TokenBatch packed() const { return {texts, 0, static_cast<std::size_t>(tokens)}; }
 };
 
-// Hands out all texts in order. A batch has at most 1024 tokens, and few enough that one float for each layer, head,
-// token and token of its longest text fits into 16 MiB; but at least one text.
+// Hands out all texts from the first one on. A batch has at most 1024 tokens, and few enough that one float for each
+// layer, head, token and token of its longest text fits into 16 MiB; but at least one text.
 class TextBatches {
  public:
-  TextBatches(const models::Encoder& model, std::span<const std::string> texts) : model_(model), texts_(texts) {}
+  TextBatches(const models::Encoder& model, TextSource& texts) : model_(model), texts_(texts) { texts_.rewind(); }
 
   // False when there are no more.
   [[nodiscard]] bool next(TextBatch& batch);
 
  private:
-  [[nodiscard]] const models::Sequence& sequence();
+  // The tokens of the next text; null when there is none.
+  [[nodiscard]] const models::Sequence* sequence();
 
   const models::Encoder& model_;
-  std::span<const std::string> texts_;
+  TextSource& texts_;
   std::size_t at_ = 0;
-  models::Sequence waiting_;  // text at_, where it is tokens already
+  std::string text_;
+  models::Sequence waiting_;  // text at_, where it has been read
   bool was_cut_ = false;
 };
 

@@ -25,6 +25,16 @@ constexpr int kWrongUsage = 2;
 constexpr const char* kVersion = "headlight " HEADLIGHT_TEXT(HEADLIGHT_VERSION_MAJOR) "." HEADLIGHT_TEXT(
     HEADLIGHT_VERSION_MINOR) "." HEADLIGHT_TEXT(HEADLIGHT_VERSION_PATCH);
 
+// "headlight study": as far as what was typed leads.
+std::string asked_for(const CLI::App& program) {
+  std::string path = program.get_name();
+  for (const CLI::App* at = &program; !at->get_subcommands().empty();) {
+    at = at->get_subcommands().front();
+    path += " " + at->get_name();
+  }
+  return path;
+}
+
 int run(int count, char** arguments) {
   CLI::App program("Multi-head attention for CPUs", "headlight");
   program.set_help_flag("--help", "Print this help and exit");
@@ -51,8 +61,10 @@ int run(int count, char** arguments) {
   } catch (const CLI::RequiredError&) {
     // What is there and unknown is more likely the mistake than what is not there.
     const std::vector<std::string> unknown = program.remaining(true);
-    if (!unknown.empty())
-      throw UsageError("'" + models::printable(unknown.front()) + "' was not expected; see headlight --help");
+    if (!unknown.empty()) {
+      throw UsageError("'" + models::printable(unknown.front()) + "' was not expected; see " + asked_for(program) +
+                       " --help");
+    }
     throw;
   }
   return kDone;

@@ -1,12 +1,8 @@
 #include "tools/headlight/model_arguments.h"
 
-#include <algorithm>
-#include <cerrno>
-#include <cstring>
-#include <fstream>
-#include <iostream>
-#include <istream>
-#include <nlohmann/json.hpp>
+#include <stdexcept>
+#include <string>
+#include <vector>
 
 #include "headlight/models/errors.h"
 #include "tools/headlight/arrays.h"
@@ -14,41 +10,6 @@
 #include "tools/headlight/validators.h"
 
 namespace headlight::program {
-namespace {
-
-// The lines of a stream, without their ends, be they \n or \r\n.
-std::vector<std::string> read_lines(std::istream& stream, const std::string& name) {
-  std::vector<std::string> lines;
-  for (std::string line; std::getline(stream, line);) {
-    if (line.ends_with('\r')) line.pop_back();
-    lines.push_back(std::move(line));
-  }
-  if (stream.bad()) throw models::FileError(name, std::string("cannot be read: ") + std::strerror(errno));
-  if (lines.empty()) throw models::FileError(name, "is empty, expected one text a line");
-  return lines;
-}
-
-std::vector<std::string> read_lines(const std::string& path) {
-  if (path == "-") return read_lines(std::cin, "standard input");
-  errno = 0;
-  std::ifstream file(path, std::ios::binary);
-  // A folder opens and fails only when it is read.
-  if (file && file.peek() == std::ifstream::traits_type::eof() && errno != 0) file.setstate(std::ios::failbit);
-  if (!file && errno != 0) throw models::FileError(path, std::string("cannot be read: ") + std::strerror(errno));
-  return read_lines(file, path);
-}
-
-// The JSON library's strict writer is the judge.
-bool is_utf8(const std::string& text) {
-  try {
-    [[maybe_unused]] const std::string written = nlohmann::json(text).dump();
-    return true;
-  } catch (const nlohmann::json::type_error&) {
-    return false;
-  }
-}
-
-}  // namespace
 
 void ModelArguments::add_to(CLI::App& command, Inputs accepted) {
   inputs = accepted;
@@ -78,8 +39,8 @@ void ModelArguments::add_to(CLI::App& command, Inputs accepted) {
 void ModelArguments::check() const {
   const int sources = (texts.empty() ? 0 : 1) + (input.empty() ? 0 : 1) + (ids.empty() ? 0 : 1);
   if (sources != 1) {
-    throw UsageError(inputs == Inputs::texts ? "exactly one of --text and --input is needed"
-                                             : "exactly one of --text, --input and --ids is needed");
+    throw UsageError(inputs == Inputs::texts ? "with --model, exactly one of --text and --input is needed"
+                                             : "with --model, exactly one of --text, --input and --ids is needed");
   }
   if (!attention_mask.empty() && ids.empty()) throw UsageError("--attention-mask goes with --ids");
 }
@@ -88,18 +49,20 @@ View<const std::int64_t, 2> TokenIds::mask_view() const {
   return mask.shape.empty() ? View<const std::int64_t, 2>() : mask.view<2>();
 }
 
-std::vector<std::string> read_texts(const ModelArguments& arguments) {
-  const bool from_file = !arguments.input.empty();
-  std::vector<std::string> texts = from_file ? read_lines(arguments.input) : arguments.texts;
-  const auto bad = std::find_if_not(texts.begin(), texts.end(), is_utf8);
-  if (bad != texts.end()) {
-    const std::string number = std::to_string(bad - texts.begin() + 1);
-    const std::string shown = " is not UTF-8: " + models::printable(*bad);
-    if (from_file) {
-      throw models::FileError(arguments.input == "-" ? "standard input" : arguments.input, "line " + number + shown);
-    }
-    throw std::invalid_argument("--text number " + number + shown);
+TextSource open_texts(const ModelArguments& arguments) {
+  if (!arguments.input.empty()) return TextSource::lines_of(arguments.input);
+  for (std::size_t n = 0; n < arguments.texts.size(); ++n) {
+    if (is_utf8(arguments.texts[n])) continue;
+    throw std::invalid_argument("--text number " + std::to_string(n + 1) +
+                                " is not UTF-8: " + models::printable(arguments.texts[n]));
   }
+  return TextSource(arguments.texts);
+}
+
+std::vector<std::string> read_texts(const ModelArguments& arguments) {
+  TextSource source = open_texts(arguments);
+  std::vector<std::string> texts(source.size());
+  for (std::string& text : texts) static_cast<void>(source.next(text));
   return texts;
 }
 

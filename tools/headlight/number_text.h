@@ -35,4 +35,9 @@ inline std::string grouped(std::int64_t number) {
   return digits;
 }
 
+// "1 layer", "1,200 layers".
+inline std::string counted(std::int64_t number, const char* thing) {
+  return grouped(number) + " " + thing + (number == 1 ? "" : "s");
+}
+
 }  // namespace headlight::program

@@ -174,10 +174,10 @@ void add_merges(Table& table, std::int64_t length) {
     table.line(std::string(name(static_cast<Merge>(n))),
                [=](const Preset& preset) { return grouped(costs(preset)[n].weights); });
   }
-  table.heading("Its operations over the same tokens");
+  table.heading("Its operations over the same tokens, with weighted sums, softmaxes and gates");
   for (std::size_t n = 0; n < count; ++n) {
     table.line(std::string(name(static_cast<Merge>(n))),
-               [=](const Preset& preset) { return operations(costs(preset)[n].flops); });
+               [=](const Preset& preset) { return operations(costs(preset)[n].flops + costs(preset)[n].row_flops); });
   }
 }
 
@@ -250,8 +250,10 @@ nlohmann::ordered_json as_json(const Preset& preset, std::int64_t length) {
                                  {"kept_plain", number(memory.kept_plain)},
                                  {"kept_rebuilt", number(memory.kept_rebuilt)}};
   for (const analysis::MergeCost& cost : analysis::merge_costs(shape.width, shape.heads, length)) {
-    document["merges"].push_back(
-        {{"merge", name(cost.merge)}, {"weights", cost.weights}, {"flops", number(cost.flops)}});
+    document["merges"].push_back({{"merge", name(cost.merge)},
+                                  {"weights", cost.weights},
+                                  {"flops", number(cost.flops)},
+                                  {"row_flops", number(cost.row_flops)}});
   }
   return document;
 }

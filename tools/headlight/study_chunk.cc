@@ -6,6 +6,7 @@
 #include <limits>
 #include <numeric>
 
+#include "headlight/analysis/attention_cost.h"
 #include "headlight/attention_backward.h"
 
 namespace headlight::program {
@@ -83,6 +84,22 @@ void measure_layer(Engine& engine, const ChunkInputs& in, double share, int runs
   }
 }
 
+// The ledger's bytes of a layer. Chunks see nothing of each other: written out, they are samples of one batch, and the
+// shorter last one another sample.
+void tell_bytes(const Engine& engine, const View<const float, 4>& query, ChunkRow& row) {
+  const std::int64_t length = query.extent(1);
+  analysis::AttentionStep step = {.length = length, .heads = query.extent(2), .head_dim = query.extent(3)};
+  row.recomputing_bytes = static_cast<double>(attention_step_bytes(engine, step).all());
+  step.method = analysis::AttentionMethod::unfused;
+  step.batch = length / row.chunk;
+  step.length = row.chunk;
+  const analysis::AttentionStepBytes whole = attention_step_bytes(engine, step);
+  step.batch = 1;
+  step.length = length % row.chunk;
+  const analysis::AttentionStepBytes rest = attention_step_bytes(engine, step);
+  row.unfused_bytes = static_cast<double>(whole.all() + rest.all() - std::min(whole.scratch, rest.scratch));
+}
+
 }  // namespace
 
 std::vector<ChunkRow> measure_chunks(Engine& engine, const ChunkSource& source, int runs) {
@@ -92,9 +109,8 @@ std::vector<ChunkRow> measure_chunks(Engine& engine, const ChunkSource& source, 
   for (const std::int64_t chunk : chunks_of(shape[1])) {
     const auto whole = static_cast<double>(shape[1] / chunk), rest = static_cast<double>(shape[1] % chunk);
     const double pairs = whole * static_cast<double>(chunk) * static_cast<double>(chunk) + rest * rest;
-    rows.push_back({.chunk = chunk,
-                    .pairs = pairs / (length * length),
-                    .weights_bytes = 4 * static_cast<double>(shape[2]) * pairs});
+    rows.push_back({.chunk = chunk, .pairs = pairs / (length * length)});
+    tell_bytes(engine, source.layers.front().query, rows.back());
   }
   const double share = 1 / static_cast<double>(source.layers.size());
   for (const ChunkInputs& layer : source.layers) {

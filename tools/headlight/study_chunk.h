@@ -35,7 +35,10 @@ struct ChunkRow {
   double pairs = 0;    // query-key pairs that are computed, of all
   double forward = 0;  // seconds, all layers
   double backward = 0;
-  double weights_bytes = 0;  // of a layer, were its weights written out
+  // What a layer's pass forward and backward holds, by the ledger: recomputing its weights, or writing them out, chunk
+  // by chunk.
+  double recomputing_bytes = 0;
+  double unfused_bytes = 0;
 };
 
 // The last row is full attention.

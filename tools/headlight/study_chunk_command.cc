@@ -28,26 +28,23 @@ std::string table_of(const ChunkSource& source, const std::vector<ChunkRow>& row
   std::string text =
       "Attention inside chunks of C: a position sees the C of its own chunk, at a cost of L x C pairs\n" +
       source.words + (quick ? " (--quick)" : "") + "\n\n" +
-      "       C   pairs    forward          backward         weights     lost mass   error\n";
+      "       C   pairs    forward          backward         recomputing     unfused   lost mass   error\n";
   for (const ChunkRow& row : rows) {
     const auto faster = [](double before, double now) { return format("x %.1f", before / now); };
     const auto cell = [](const std::string& shown, std::size_t width) { return padded_left(shown, width); };
     text += cell(row.chunk == full.chunk ? "all" : grouped(row.chunk), 8) + cell(percent_text(row.pairs), 8) +
             cell(seconds_text(row.forward), 11) + cell(faster(full.forward, row.forward), 7) +
             cell(seconds_text(row.backward), 10) + cell(faster(full.backward, row.backward), 7) +
-            cell(bytes_text(row.weights_bytes), 12) + cell(percent_text(row.outside), 12) +
-            cell(percent_text(row.error), 8) + "\n";
+            cell(bytes_text(row.recomputing_bytes), 16) + cell(bytes_text(row.unfused_bytes), 12) +
+            cell(percent_text(row.outside), 12) + cell(percent_text(row.error), 8) + "\n";
   }
   return text +
-         "\nWeights: bytes of a layer's probabilities, were they written out. Lost mass: the share of its attention "
-         "that a "
-         "row gives,\nin full attention, to keys outside its chunk. Error: |out - full| / |full| of a layer's heads. "
-         "Means "
-         "over layers, heads and\nrows; times are the best of some runs, all layers together. Who needs the rest of "
-         "the "
-         "mass at bounded memory streams the keys\ninstead (AttentionStream): all L x L pairs, no more than a block of "
-         "them "
-         "held.\n";
+         "\nRecomputing, unfused: bytes that a layer's pass forward and backward holds, its tensors and the engine's "
+         "memory, when\nweights are worked out again (as here: chunks save it time, not memory) and when they are "
+         "written out, chunk by chunk.\nLost mass: the share of its attention that a row gives, in full attention, to "
+         "keys outside its chunk. Error:\n|out - full| / |full| of a layer's heads. Means over layers, heads and rows; "
+         "times are the best of some runs, all layers\ntogether. Who needs the rest of the mass at bounded memory "
+         "streams the keys instead (AttentionStream): all L x L pairs,\nno more than a block of them held.\n";
 }
 
 std::string json_of(const ChunkSource& source, const std::vector<ChunkRow>& rows, bool quick) {
@@ -57,7 +54,8 @@ std::string json_of(const ChunkSource& source, const std::vector<ChunkRow>& rows
                                   {"pairs", row.pairs},
                                   {"forward_seconds", row.forward},
                                   {"backward_seconds", row.backward},
-                                  {"weights_bytes", row.weights_bytes},
+                                  {"recomputing_bytes", row.recomputing_bytes},
+                                  {"unfused_bytes", row.unfused_bytes},
                                   {"mass_outside", row.outside},
                                   {"error", row.error}});
   }
@@ -97,7 +95,7 @@ void study_chunk(const Arguments& arguments) {
   const std::int64_t length = arguments.length > 0 ? arguments.length : quick ? 1024 : 8192;
   const ChunkSource source = model.empty() ? seeded_inputs(length, arguments.heads, arguments.head_dim, arguments.seed)
                                            : inputs_of_model(engine, model, arguments.input);
-  const std::vector<ChunkRow> rows = measure_chunks(engine, source, quick ? 1 : 5);
+  const std::vector<ChunkRow> rows = measure_chunks(engine, source, quick ? 3 : 5);
   arguments.study.give(table_of(source, rows, quick), json_of(source, rows, quick),
                        [&] { return chart_of(source, rows); });
 }

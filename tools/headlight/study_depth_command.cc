@@ -115,31 +115,75 @@ std::string setting(const Plan& plan) {
          (plan.quick ? " Quick: narrow layers and few steps.\n" : "\n");
 }
 
+// The gradient of the first layer over that of the last.
+double reach(const std::vector<double>& norms) {
+  return norms.empty() || norms.back() == 0 ? 0 : norms.front() / norms.back();
+}
+
+// What one kind of layer came to.
+struct Kind {
+  std::string learned;  // the depths that got below half the loss of guessing
+  std::int64_t deepest = 0;
+  double initial = 0, probed = 0;  // how much reaches the first of the most layers
+};
+
+Kind kind_of(const Plan& plan, const std::vector<Run>& runs, Norm norm, bool residual) {
+  Kind kind;
+  for (const Run& run : runs) {
+    if (run.stack.norm != norm || run.stack.residual != residual) continue;
+    kind.initial = reach(run.initial);
+    kind.probed = reach(run.probed);
+    if (run.stopped >= 0 || run.final_loss() > 0.5 * plan.guessing()) continue;
+    kind.learned += (kind.learned.empty() ? "" : ", ") + std::to_string(run.stack.depth);
+    kind.deepest = run.stack.depth;
+  }
+  if (kind.learned.empty()) kind.learned = "none";
+  return kind;
+}
+
+std::string reach_text(double reach) { return reach == 0 ? "none" : format(reach < 0.01 ? "%.0e" : "%.2f", reach); }
+
+// In a line, what reaches the first layer of the deepest stacks.
+std::string conclusion(const Plan& plan, const std::vector<Run>& runs) {
+  const Kind pre = kind_of(plan, runs, Norm::pre, true), post = kind_of(plan, runs, Norm::post, true);
+  const std::string after = plan.probed == 1 ? "1 step" : grouped(plan.probed) + " steps";
+  return "After " + after + " the first of " + grouped(*std::rbegin(kDepths)) + " layers has " +
+         reach_text(pre.probed) + " of the last one's gradient with Pre-LN, " + reach_text(post.probed) +
+         " with Post-LN";
+}
+
+bool pre_trains_deeper(const Plan& plan, const std::vector<Run>& runs) {
+  return kind_of(plan, runs, Norm::pre, true).deepest > kind_of(plan, runs, Norm::post, true).deepest;
+}
+
 // What the figures say, with the figures.
 std::string findings(const Plan& plan, const std::vector<Run>& runs) {
-  std::string text;
-  const auto learned = [&](Norm norm, bool residual) {
-    std::string depths;
-    for (const Run& run : runs) {
-      if (run.stack.norm != norm || run.stack.residual != residual || run.stopped >= 0) continue;
-      if (run.final_loss() > 0.5 * plan.guessing()) continue;
-      depths += (depths.empty() ? "" : ", ") + std::to_string(run.stack.depth);
-    }
-    return depths.empty() ? std::string("none") : depths;
+  const auto row = [](const std::string& name, const std::string& learned, const std::string& initial,
+                      const std::string& probed) {
+    return "  " + at_right(name, 20) + at_right(learned, 14) + at_right(initial, 22) + at_right(probed, 22) + "\n";
   };
-  text += "Numbers of layers that got below half the loss of guessing:\n";
+  std::string text =
+      "Numbers of layers that got below half the loss of guessing, and how much of the last layer's "
+      "gradient the first of " +
+      grouped(*std::rbegin(kDepths)) + " has\n" +
+      row("", "learned", "at initialisation", "after " + grouped(plan.probed) + " steps");
+  bool any = false;
   for (const bool residual : {true, false}) {
     for (const Norm norm : {Norm::pre, Norm::post}) {
-      text += "  " + at_right(name_of(norm, residual), 20) + ": " + learned(norm, residual) + "\n";
+      const Kind kind = kind_of(plan, runs, norm, residual);
+      any = any || kind.deepest > 0;
+      text += row(name_of(norm, residual), kind.learned, reach_text(kind.initial), reach_text(kind.probed));
     }
   }
-  return text +
-         "With Pre-LN, y = x + F(LN(x)), every layer is reached from the loss by way of the sums, on which nothing "
-         "stands.\nPost-LN, y = LN(x + F(x)), has a normalisation on that way after every part: in a deep stack a few "
-         "steps "
-         "without\nwarm-up are enough, and only the last layers still get a gradient. Without residual connections "
-         "there "
-         "is no such way.\n";
+  text +=
+      "The way from the loss to a layer goes by the sums with Pre-LN, y = x + F(LN(x)), and no normalisation "
+      "interrupts them.\nPost-LN, y = LN(x + F(x)), has a normalisation on it after every part; without residual "
+      "connections "
+      "every part is\non it.\n" +
+      conclusion(plan, runs) + ".\n";
+  if (!any) return text + "In so few steps none of them learned: --steps trains longer.\n";
+  return text + (pre_trains_deeper(plan, runs) ? "Pre-LN trained deeper stacks than Post-LN.\n"
+                                               : "Pre-LN trained no deeper stacks than Post-LN here.\n");
 }
 
 std::string as_text(const Plan& plan, const std::vector<Run>& runs) {
@@ -222,13 +266,12 @@ ChartPanel loss_panel(const Plan& plan, const std::vector<Run>& runs, std::int64
 }
 
 std::string as_svg(const Plan& plan, const std::vector<Run>& runs) {
-  Chart chart{.title = "Why Pre-LN trains",
-              .subtitle =
-                  "How much gradient reaches each layer. Pre-LN keeps a free way to every one of them; deep "
-                  "Post-LN closes it after a few steps.",
+  Chart chart{.title = pre_trains_deeper(plan, runs) ? "Why Pre-LN trains" : "How much gradient reaches each layer",
+              .subtitle = conclusion(plan, runs),
               .columns = 3,
               .note = "Width " + grouped(plan.stack.width) + ", AdamW at " + number_text(plan.learning_rate) +
-                      " without warm-up, one seed" + (plan.quick ? "; quick: narrow layers and few steps." : ".")};
+                      " without warm-up, one seed; norms below 10⁻¹² are cut off" +
+                      (plan.quick ? "; quick: narrow layers and few steps." : ".")};
   for (const std::int64_t depth : kDepths) {
     chart.panels.push_back(norms_panel(runs, depth, "at initialisation", &Run::initial));
   }

@@ -19,27 +19,21 @@ std::vector<Variant> variants(const demonstration::TrainingOptions& training) {
   orthogonal.encoder.orthogonal = true;
   return {{"nothing", training},
           {"orthogonal start", orthogonal},
+          {"W_Q, W_K at right angles", training, {.orthogonality = kWeight}},
           {"subspaces of W_Q, W_K", training, {.subspaces = kWeight}},
           {"outputs: less CKA", training, {.similarity = kWeight}},
           {"outputs: less cosine", training, {.disagreement = kWeight}},
           {"subspaces and CKA", orthogonal, {.subspaces = kWeight, .similarity = kWeight}}};
 }
 
-Spread cka_of(const VariantResult& result) {
-  return result.spread([](const TrainedOnce& seed) { return seed.cka; });
-}
-Spread overlap_of(const VariantResult& result) {
-  return result.spread([](const TrainedOnce& seed) { return seed.overlap; });
-}
-
 std::string as_table(const demonstration::TrainingOptions& training, std::int64_t seeds, bool quick,
                      const std::vector<VariantResult>& results) {
   std::string table =
       "Heads that are asked to differ, and heads that are not\n" + described(training, seeds) + table_note(quick) +
-      "  asked for               CKA of outputs         overlap of subspaces   accuracy, %            ms a step\n";
+      "  asked for                 CKA of outputs         overlap of subspaces   accuracy, %            ms a step\n";
   for (const VariantResult& result : results) {
-    table += format("  %-22s  %-21s  %-21s  ", result.variant.name.c_str(),
-                    spread_text(cka_of(result), "%.2f", 1).c_str(), spread_text(overlap_of(result), "%.2f", 1).c_str());
+    table += format("  %-24s  %-21s  %-21s  ", result.variant.name.c_str(),
+                    spread_text(result.cka(), "%.2f", 1).c_str(), spread_text(result.overlap(), "%.2f", 1).c_str());
     table += format("%-21s  ", spread_text(result.accuracy(), "%.1f", 100).c_str());
     table += spread_text(result.seconds_per_step(), "%.2f", 1e3) + "\n";
   }
@@ -49,7 +43,10 @@ std::string as_table(const demonstration::TrainingOptions& training, std::int64_
              "\nOverlap: 1 where W_Q or W_K of two heads read the same directions, 0 at right angles; drawn at "
              "random %.2f.\n",
              1 / static_cast<double>(training.encoder.heads)) +
-         "Less cosine (Li et al. 2018) makes heads opposite, and what is opposite says the same: CKA may rise.\n";
+         "At right angles are the heads' W_Q and W_K as long vectors; what spaces they read from may overlap as "
+         "before.\n"
+         "Less cosine (Li et al. 2018) makes heads opposite, and what is opposite says the same: CKA may rise.\n" +
+         skipped_note(results);
 }
 
 std::string as_document(const demonstration::TrainingOptions& training, const std::vector<VariantResult>& results) {
@@ -57,8 +54,10 @@ std::string as_document(const demonstration::TrainingOptions& training, const st
   for (const VariantResult& result : results) {
     document["asked_for"].push_back(as_json(result));
     const analysis::DiversityWeights& weights = result.variant.penalties;
-    document["asked_for"].back()["weights"] = {
-        {"subspaces", weights.subspaces}, {"similarity", weights.similarity}, {"disagreement", weights.disagreement}};
+    document["asked_for"].back()["weights"] = {{"orthogonality", weights.orthogonality},
+                                               {"subspaces", weights.subspaces},
+                                               {"similarity", weights.similarity},
+                                               {"disagreement", weights.disagreement}};
     document["asked_for"].back()["orthogonal_start"] = result.variant.training.encoder.orthogonal;
   }
   return document.dump(2) + "\n";
@@ -77,8 +76,8 @@ std::string as_chart(const demonstration::TrainingOptions& training, std::int64_
                      .x = {.label = "mean over pairs of heads", .highest = 1}};
   ChartPanel accuracy{.title = "Accuracy", .x = {.label = "share of relations found", .text = &percent_text}};
   for (const VariantResult& result : results) {
-    cka.bars.push_back({result.variant.name, {chart_bar("", cka_of(result))}});
-    overlap.bars.push_back({result.variant.name, {chart_bar("", overlap_of(result))}});
+    cka.bars.push_back({result.variant.name, {chart_bar("", result.cka())}});
+    overlap.bars.push_back({result.variant.name, {chart_bar("", result.overlap())}});
     accuracy.bars.push_back({result.variant.name, {chart_bar("", result.accuracy())}});
   }
   chart.panels = {cka, overlap, accuracy};
@@ -96,7 +95,7 @@ void add_study_diversity(CLI::App& study) {
     Engine engine(arguments->study.engine.options());
     const demonstration::TrainingOptions training = arguments->training();
     const std::int64_t seeds = arguments->seed_count();
-    const std::vector<VariantResult> results = train_variants(engine, variants(training), seeds);
+    const std::vector<VariantResult> results = train_variants(engine, variants(training), arguments->seed, seeds);
     arguments->study.give(as_table(training, seeds, arguments->study.quick, results), as_document(training, results),
                           [&] { return as_chart(training, seeds, results); });
   });

@@ -102,6 +102,20 @@ std::vector<std::int64_t> lengths_of(const MemoryStudyOptions& options) {
   return lengths;
 }
 
+// Of a length that is told: the run that there was, or what the longest run says of it.
+void tell_seconds(const MemoryMethod& method, MemoryPoint& point) {
+  const MemoryPoint* longest = nullptr;
+  const auto look_at = [&](const MemoryPoint& other) {
+    if (!other.run) return;
+    if (other.length == point.length) point.run = other.run;
+    if (longest == nullptr || other.length > longest->length) longest = &other;
+  };
+  for (const MemoryPoint& other : method.lengths) look_at(other);
+  look_at(method.longest);
+  if (point.run || longest == nullptr || longest->flops == 0) return;
+  point.extrapolated = longest->run->seconds * point.flops / longest->flops;
+}
+
 }  // namespace
 
 std::size_t memory_study_runs(const MemoryStudyOptions& options) {
@@ -130,9 +144,11 @@ MemoryStudy run_memory_study(const MemoryStudyOptions& options, const EngineArgu
       if (options.measure && fits) point.run = search.measure(method.step, length);
       method.lengths.push_back(point);
     }
-    for (const std::int64_t length : {kShortest, 100 * kShortest})
-      method.told.push_back(point_of(engine, method.step, length));
     if (options.measure) method.longest = search.longest(method.step, method.foretold);
+    for (const std::int64_t length : {kShortest, 100 * kShortest}) {
+      method.told.push_back(point_of(engine, method.step, length));
+      tell_seconds(method, method.told.back());
+    }
   }
   return study;
 }

@@ -27,8 +27,8 @@ struct MemoryStudyOptions {
 
 // One pass forward and backward, run in a process of its own.
 struct MemoryRun {
-  std::int64_t peak = 0;  // bytes: the most that was resident, the program and all (VmHWM)
-  double seconds = 0;
+  std::int64_t peak = 0;  // bytes: the most that was resident in it, the program and all (VmHWM)
+  double seconds = 0;     // a short one's are the best of some, in the same process
 };
 
 // A length of a method. `bytes` is the ledger's, without the program itself.
@@ -37,6 +37,8 @@ struct MemoryPoint {
   analysis::AttentionStepBytes bytes{};
   double flops = 0;
   std::optional<MemoryRun> run{};
+  // Where it was not run itself: seconds of the longest that was, times the operations that this one has more.
+  std::optional<double> extrapolated{};
 };
 
 struct MemoryMethod {
@@ -46,7 +48,7 @@ struct MemoryMethod {
   std::int64_t foretold = 0;           // the longest, by the ledger
   MemoryPoint longest{};               // the same, or where it was run, what fitted
   std::vector<MemoryPoint> lengths{};  // ascending, each twice the one before
-  std::vector<MemoryPoint> told{};     // what 1,000 and 100,000 positions cost, by the ledger
+  std::vector<MemoryPoint> told{};     // what 1,000 and 100,000 positions cost
 };
 
 struct MemoryStudy {

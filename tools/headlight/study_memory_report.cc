@@ -40,7 +40,7 @@ std::string longest_table(const MemoryStudy& study) {
   const bool measured = study.options.measure;
   std::string text = "\nThe longest sequence\n" + named("") + padded_left("foretold", 12);
   if (measured) text += padded_left("measured", 12) + padded_left("peak", 12) + padded_left("seconds", 12);
-  text += padded_left("x unfused", 12) + "   bytes\n";
+  text += padded_left("x unfused", 12) + "   bytes beside fixed scratch memory\n";
   const auto base = static_cast<double>(std::max<std::int64_t>(1, study.methods.front().longest.length));
   for (const MemoryMethod& method : study.methods) {
     text += named(method.name) + padded_left(grouped(method.foretold), 12);
@@ -56,13 +56,26 @@ std::string longest_table(const MemoryStudy& study) {
   return text;
 }
 
+std::string told_seconds(const MemoryPoint& point) {
+  if (point.run) return seconds_text(point.run->seconds);
+  return point.extrapolated ? "≈ " + seconds_text(*point.extrapolated) : "-";
+}
+
 std::string told_table(const MemoryStudy& study) {
-  std::string text = "\nWhat a length takes, foretold\n" + named("");
-  for (const MemoryPoint& point : study.methods.front().told) text += padded_left("L = " + grouped(point.length), 16);
+  const bool measured = study.options.measure;
+  std::string text = "\nWhat a length takes: bytes foretold" +
+                     std::string(measured ? ", seconds measured or (≈) extrapolated from the longest run" : "") + "\n" +
+                     named("");
+  for (const MemoryPoint& point : study.methods.front().told) {
+    text += padded_left("L = " + grouped(point.length), 16) + (measured ? padded_left("seconds", 12) : "");
+  }
   text += "\n";
   for (const MemoryMethod& method : study.methods) {
     text += named(method.name);
-    for (const MemoryPoint& point : method.told) text += padded_left(bytes_of(foretold(study, point)), 16);
+    for (const MemoryPoint& point : method.told) {
+      text += padded_left(bytes_of(foretold(study, point)), 16);
+      if (measured) text += padded_left(told_seconds(point), 12);
+    }
     text += "\n";
   }
   return text;
@@ -106,6 +119,7 @@ nlohmann::ordered_json json_of(const MemoryStudy& study, const MemoryPoint& poin
                     {"scratch", point.bytes.scratch},     {"program", study.program},
                     {"all", foretold(study, point)}};
   if (point.run) entry["measured"] = {{"peak", point.run->peak}, {"seconds", point.run->seconds}};
+  if (point.extrapolated) entry["seconds_extrapolated"] = *point.extrapolated;
   return entry;
 }
 
@@ -138,7 +152,10 @@ std::string memory_table(const MemoryStudy& study) {
          "for each thread\nat work. Recomputing keeps a log-sum-exp a row and works P out again from q and k, block by "
          "block. Both hold q, k, v, out and\ntheir gradients. Seconds grow with the square of L either way: "
          "recomputing "
-         "buys memory, not operations.\n";
+         "buys memory, not operations.\n" +
+         (study.options.measure ? "A run that is over in a moment is repeated in the same process, after its peak was "
+                                  "read, and the best time counts.\n"
+                                : "");
 }
 
 std::string memory_json(const MemoryStudy& study) {

@@ -17,7 +17,10 @@ constexpr std::array kMerges = {Merge::concatenate,       Merge::average,       
 
 struct Plan {
   explicit Plan(const TrainingStudyArguments& arguments)
-      : training(arguments.training()), seeds(arguments.seed_count()), quick(arguments.study.quick) {
+      : training(arguments.training()),
+        seed(arguments.seed),
+        seeds(arguments.seed_count()),
+        quick(arguments.study.quick) {
     for (const Merge merge : kMerges) {
       demonstration::TrainingOptions options = training;
       options.encoder.merge = merge;
@@ -25,6 +28,7 @@ struct Plan {
     }
   }
   demonstration::TrainingOptions training;
+  std::uint64_t seed;
   std::int64_t seeds;
   bool quick;
   std::vector<Variant> variants;
@@ -45,14 +49,22 @@ std::string as_table(const Plan& plan, const std::vector<VariantResult>& results
   table += "\nBehind the heads of one layer\n  merge                 weights  FLOP a token\n";
   for (const analysis::MergeCost& cost : analysis::merge_costs(width, heads, 1)) {
     table += format("  %-18s %10s  %12s\n", std::string(name(cost.merge)).c_str(), grouped(cost.weights).c_str(),
-                    grouped(static_cast<std::int64_t>(cost.flops)).c_str());
+                    grouped(static_cast<std::int64_t>(cost.flops + cost.row_flops)).c_str());
   }
-  return table;
+  return table + "FLOP: products with matrices, and the weighted sums, softmaxes and gates.\n" + skipped_note(results);
 }
 
 std::string as_document(const Plan& plan, const std::vector<VariantResult>& results) {
   nlohmann::json document = {{"study", "merge"}, {"steps", plan.training.steps}, {"batch", plan.training.batch}};
-  for (const VariantResult& result : results) document["merges"].push_back(as_json(result));
+  const std::vector<analysis::MergeCost> costs =
+      analysis::merge_costs(plan.training.encoder.width, plan.training.encoder.heads, 1);
+  for (std::size_t n = 0; n < results.size(); ++n) {
+    nlohmann::json& entry = document["merges"].emplace_back(as_json(results[n]));
+    // Of one layer, behind its heads.
+    entry["weights"] = costs[n].weights;
+    entry["flops_per_token"] = costs[n].flops;
+    entry["row_flops_per_token"] = costs[n].row_flops;
+  }
   return document.dump(2) + "\n";
 }
 
@@ -87,7 +99,7 @@ void add_study_merge(CLI::App& study) {
   command->callback([arguments] {
     Engine engine(arguments->study.engine.options());
     const Plan plan(*arguments);
-    const std::vector<VariantResult> results = train_variants(engine, plan.variants, plan.seeds);
+    const std::vector<VariantResult> results = train_variants(engine, plan.variants, plan.seed, plan.seeds);
     arguments->study.give(as_table(plan, results), as_document(plan, results), [&] { return as_chart(plan, results); });
   });
 }

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <utility>
 
 #include "headlight/analysis/similarity.h"
@@ -94,17 +95,21 @@ TrainedOnce train_once(Engine& engine, const Variant& variant, std::uint64_t see
     return penalty.take();
   });
   std::vector<double> seconds;
+  std::int64_t skipped = 0;
   for (std::int64_t step = 0; step < options.steps; ++step) {
     const auto began = std::chrono::steady_clock::now();
-    static_cast<void>(trainer.step(engine));
+    if (!trainer.step(engine).step.non_finite.empty()) ++skipped;
     seconds.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count());
     progress.advance(1);
   }
   const auto middle = seconds.begin() + static_cast<std::ptrdiff_t>(seconds.size() / 2);
   std::nth_element(seconds.begin(), middle, seconds.end());
   const demonstration::Model model = std::move(trainer).finish();
-  return {.evaluation = evaluate(engine, model, held_out),
+  return {.seed = seed,
+          .evaluation = evaluate(engine, model, held_out),
           .seconds_per_step = *middle,
+          .seconds = std::accumulate(seconds.begin(), seconds.end(), 0.0),
+          .skipped = skipped,
           .cka = mean_cka(engine, model, held_out),
           .overlap = mean_overlap(engine, model)};
 }
@@ -123,9 +128,12 @@ nlohmann::json as_json(const Spread& spread) {
 
 void TrainingStudyArguments::add_to(CLI::App& command) {
   command.add_option("--steps", steps, "Training steps of each model")->type_name("N")->check(CLI::Range(1, 1'000'000));
-  command.add_option("--seeds", seeds, "Models trained of each kind, with seeds 1, 2 …")
+  command.add_option("--seeds", seeds, "Models trained of each kind, each with a seed of its own")
       ->type_name("N")
       ->check(CLI::Range(1, 1000));
+  command.add_option("--seed", seed, "The first of the seeds, 1 if nothing is said; the next ones follow it")
+      ->type_name("N")
+      ->check(whole_number());
   command.add_option("--layers", layers, "Layers of each model")->type_name("N")->check(CLI::Range(1, 12));
   command.add_option("--width", width, "Width of each model")
       ->type_name("E")
@@ -133,7 +141,8 @@ void TrainingStudyArguments::add_to(CLI::App& command) {
   study.add_to(command);
 }
 
-demonstration::TrainingOptions TrainingStudyArguments::training(std::int64_t usual_layers) const {
+demonstration::TrainingOptions TrainingStudyArguments::training(std::int64_t usual_layers,
+                                                                std::int64_t quick_steps) const {
   demonstration::TrainingOptions training;
   training.encoder.layers = layers > 0 ? layers : usual_layers;
   training.encoder.width = width > 0 ? width : 32;
@@ -141,7 +150,7 @@ demonstration::TrainingOptions TrainingStudyArguments::training(std::int64_t usu
   training.encoder.dropout = 0;
   training.batch = study.quick ? 16 : 32;
   training.learning_rate = 5e-3;
-  training.steps = steps > 0 ? steps : study.quick ? 200 : 1000;
+  training.steps = steps > 0 ? steps : study.quick ? quick_steps : 1000;
   return training;
 }
 
@@ -151,11 +160,18 @@ Spread VariantResult::accuracy() const {
 Spread VariantResult::loss() const {
   return spread([](const TrainedOnce& seed) { return mean_of(seed.evaluation.loss); });
 }
+Spread VariantResult::cka() const {
+  return spread([](const TrainedOnce& seed) { return seed.cka; });
+}
+Spread VariantResult::overlap() const {
+  return spread([](const TrainedOnce& seed) { return seed.overlap; });
+}
 Spread VariantResult::seconds_per_step() const {
   return spread([](const TrainedOnce& seed) { return seed.seconds_per_step; });
 }
 
-std::vector<VariantResult> train_variants(Engine& engine, const std::vector<Variant>& variants, std::int64_t seeds) {
+std::vector<VariantResult> train_variants(Engine& engine, const std::vector<Variant>& variants, std::uint64_t first,
+                                          std::int64_t seeds) {
   std::vector<VariantResult> results;
   std::size_t steps = 0;
   for (const Variant& variant : variants) {
@@ -164,9 +180,10 @@ std::vector<VariantResult> train_variants(Engine& engine, const std::vector<Vari
   }
   const std::vector<Sentence> held_out = demonstration::sentences(kHeldOutSeed, kHeldOut, Part::held_out);
   Progress progress(steps);
-  for (std::int64_t seed = 1; seed <= seeds; ++seed) {
+  for (std::int64_t number = 0; number < seeds; ++number) {
     for (VariantResult& result : results) {
-      result.seeds.push_back(train_once(engine, result.variant, static_cast<std::uint64_t>(seed), held_out, progress));
+      const std::uint64_t seed = first + static_cast<std::uint64_t>(number);
+      result.seeds.push_back(train_once(engine, result.variant, seed, held_out, progress));
     }
   }
   return results;
@@ -187,16 +204,37 @@ nlohmann::json as_json(const VariantResult& result) {
                              {"parameters", result.parameters},
                              {"accuracy", as_json(result.accuracy())},
                              {"loss", as_json(result.loss())},
-                             {"seconds_per_step", as_json(result.seconds_per_step())}};
+                             {"seconds_per_step", as_json(result.seconds_per_step())},
+                             {"cka", as_json(result.cka())},
+                             {"subspace_overlap", as_json(result.overlap())}};
   for (const TrainedOnce& seed : result.seeds) {
     nlohmann::json relations;
     for (std::size_t relation = 0; relation < kRelations; ++relation) {
       relations[std::string(name(static_cast<demonstration::Relation>(relation)))] = seed.evaluation.accuracy[relation];
     }
     // What has no value is null, as JSON knows no NaN.
-    document["seeds"].push_back({{"accuracy", relations}, {"cka", seed.cka}, {"subspace_overlap", seed.overlap}});
+    document["seeds"].push_back({{"seed", seed.seed},
+                                 {"accuracy", relations},
+                                 {"loss", mean_of(seed.evaluation.loss)},
+                                 {"seconds", seed.seconds},
+                                 {"seconds_per_step", seed.seconds_per_step},
+                                 {"steps_not_taken", seed.skipped},
+                                 {"cka", seed.cka},
+                                 {"subspace_overlap", seed.overlap}});
   }
   return document;
+}
+
+std::string skipped_note(const std::vector<VariantResult>& results) {
+  std::string text;
+  for (const VariantResult& result : results) {
+    for (const TrainedOnce& seed : result.seeds) {
+      if (seed.skipped == 0) continue;
+      text += result.variant.name + ", seed " + std::to_string(seed.seed) + ": " + grouped(seed.skipped) +
+              " steps were not taken, for their gradient was not finite.\n";
+    }
+  }
+  return text;
 }
 
 std::string table_note(bool quick) {
@@ -205,9 +243,8 @@ std::string table_note(bool quick) {
 }
 
 std::string described(const demonstration::TrainingOptions& training, std::int64_t seeds) {
-  return grouped(training.encoder.layers) + (training.encoder.layers == 1 ? " layer" : " layers") + " of width " +
-         grouped(training.encoder.width) + "; " + grouped(training.steps) + " steps of " + grouped(training.batch) +
-         " sentences; " + grouped(seeds) + (seeds == 1 ? " seed" : " seeds");
+  return counted(training.encoder.layers, "layer") + " of width " + grouped(training.encoder.width) + "; " +
+         grouped(training.steps) + " steps of " + grouped(training.batch) + " sentences; " + counted(seeds, "seed");
 }
 
 }  // namespace headlight::program

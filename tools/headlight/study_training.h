@@ -20,13 +20,15 @@ struct TrainingStudyArguments {
   StudyArguments study;
   std::int64_t steps = 0;
   std::int64_t seeds = 0;
+  std::uint64_t seed = 1;  // the first
   std::int64_t layers = 0;
   std::int64_t width = 0;
 
   void add_to(CLI::App& command);
-  // The demonstration model, scaled down, of so many layers unless --layers says otherwise; few steps where the study
-  // is to be quick.
-  [[nodiscard]] demonstration::TrainingOptions training(std::int64_t usual_layers = 2) const;
+  // The demonstration model, scaled down, of so many layers unless --layers says otherwise; so many steps where the
+  // study is to be quick.
+  [[nodiscard]] demonstration::TrainingOptions training(std::int64_t usual_layers = 2,
+                                                        std::int64_t quick_steps = 200) const;
   [[nodiscard]] std::int64_t seed_count() const noexcept { return seeds > 0 ? seeds : study.quick ? 2 : 3; }
 };
 
@@ -44,8 +46,11 @@ struct Spread {
 
 // What came of one seed, on sentences with combinations of words that training never saw.
 struct TrainedOnce {
+  std::uint64_t seed = 0;
   demonstration::Evaluation evaluation;
   double seconds_per_step = 0;  // the median
+  double seconds = 0;           // of all steps
+  std::int64_t skipped = 0;     // steps that were not taken for a gradient that was not finite
   double cka = 0;      // of outputs, mean over pairs of heads of a layer, over layers; NaN where it has no value
   double overlap = 0;  // of W_Q's and W_K's subspaces, likewise
 };
@@ -70,11 +75,15 @@ struct VariantResult {
   [[nodiscard]] Spread accuracy() const;
   [[nodiscard]] Spread loss() const;
   [[nodiscard]] Spread seconds_per_step() const;
+  // NaN with one head, which has no other.
+  [[nodiscard]] Spread cka() const;
+  [[nodiscard]] Spread overlap() const;
 };
 
-// Every variant with seeds 1, 2 … , in turn, so that a change of the machine's clock meets them all alike.
+// Every variant with the seeds first, first + 1 … , in turn, so that a change of the machine's clock meets them all
+// alike.
 [[nodiscard]] std::vector<VariantResult> train_variants(Engine& engine, const std::vector<Variant>& variants,
-                                                        std::int64_t seeds);
+                                                        std::uint64_t first, std::int64_t seeds);
 
 // "98.4 % (97.9 to 98.8)"; NaN: "undefined".
 [[nodiscard]] std::string spread_text(const Spread& spread, const char* pattern, double unit);
@@ -83,6 +92,8 @@ struct VariantResult {
 [[nodiscard]] nlohmann::json as_json(const VariantResult& result);
 // "2 layers of width 32, …; 600 steps of 32 sentences, 3 seeds": what was trained.
 [[nodiscard]] std::string described(const demonstration::TrainingOptions& training, std::int64_t seeds);
+// A line for every training that did not take all its steps.
+[[nodiscard]] std::string skipped_note(const std::vector<VariantResult>& results);
 // What follows it over a table: how the figures are to be read, and whether they are of a quick run.
 [[nodiscard]] std::string table_note(bool quick);
 

@@ -9,6 +9,10 @@ namespace headlight::program {
 // Attributes of text and marks without a head's colour.
 inline constexpr const char* kInk = "class=\"ink\" fill=\"#23252e\"";
 inline constexpr const char* kSoft = "class=\"soft\" fill=\"#6d7080\"";
+// The same over lines: with a rim of the ground's colour, for which the dark style has a rule.
+inline constexpr const char* kSoftOverLines =
+    "class=\"soft halo\" fill=\"#6d7080\" stroke=\"#fff\" stroke-width=\"4\" stroke-linejoin=\"round\" "
+    "paint-order=\"stroke\"";
 
 // Attributes in a colour of the palette: the one for light ground, and the class that a dark ground replaces it by.
 [[nodiscard]] std::string fill_of(std::size_t colour);

@@ -14,7 +14,7 @@ using Json = nlohmann::json;
 using models::FileError;
 using models::SafetensorsFile;
 
-constexpr const char* kKind = "headlight training checkpoint 1";
+constexpr const char* kKind = "headlight training checkpoint 2";
 
 std::string vocabulary_text() {
   std::string text;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 #include <unordered_map>
+#include <utility>
 
 #include "tools/headlight/demonstration/words.h"
 
@@ -271,6 +272,16 @@ Sentence Grammar::sentence(std::uint64_t seed, std::uint64_t number, Part part) 
   Combination combination = draw_combination(words_of(language), draw);
   while (part_of(combination) != part) combination = draw_combination(words_of(language), draw);
   return Builder(language, draw).build(combination);
+}
+
+Sentence Grammar::shuffled(std::uint64_t seed, std::uint64_t number) {
+  Sentence sentence = Grammar::sentence(seed, number, Part::training);
+  std::erase_if(sentence.links, [](const Link& link) { return link.relation != Relation::neighbour; });
+  Draw draw(mix(mix(mix(seed)) ^ number));
+  for (std::size_t left = sentence.words.size(); left > 1; --left) {
+    std::swap(sentence.words[left - 1], sentence.words[draw.below(left)]);
+  }
+  return sentence;
 }
 
 }  // namespace headlight::demonstration

@@ -75,6 +75,10 @@ class Grammar {
   // Sentence number `number` of the seed: the same on every machine, whatever was drawn before. Half of them are
   // Chinese; links are complete.
   [[nodiscard]] static Sentence sentence(std::uint64_t seed, std::uint64_t number, Part part);
+
+  // The words of that sentence of the training part in any order; the only links are neighbours. In a sentence many
+  // words tell by themselves what stands before them (before "was" it is always "it"): here none does.
+  [[nodiscard]] static Sentence shuffled(std::uint64_t seed, std::uint64_t number);
 };
 
 }  // namespace headlight::demonstration

@@ -5,6 +5,8 @@
 namespace headlight::demonstration {
 namespace {
 
+constexpr std::int64_t kShuffled = 8;  // one sentence in so many
+
 Model made_to_learn(const TrainingOptions& options) {
   Model model(options.encoder, options.seed);
   model.set_training(true);
@@ -23,7 +25,8 @@ TrainingReport Trainer::step(Engine& engine) {
   std::vector<Sentence> sentences;
   for (std::int64_t n = 0; n < options_.batch; ++n) {
     const std::uint64_t sentence = number * static_cast<std::uint64_t>(options_.batch) + static_cast<std::uint64_t>(n);
-    sentences.push_back(Grammar::sentence(options_.seed, sentence, Part::training));
+    sentences.push_back(n % kShuffled == 0 ? Grammar::shuffled(options_.seed, sentence)
+                                           : Grammar::sentence(options_.seed, sentence, Part::training));
   }
   optimizer_.zero_gradients();
   TrainingReport report;

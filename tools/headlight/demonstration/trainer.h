@@ -26,6 +26,8 @@ struct TrainingReport {
   StepReport step;  // non_finite names a parameter: the step was not taken
 };
 
+// One sentence in eight has its words in any order: to know a neighbour there, one must look.
+//
 // Step n draws its sentences, its dropout and nothing else from the seed and n. So the parameters after a step depend
 // on the options alone: not on threads, and not on whether the run was stopped and went on in between.
 class Trainer {

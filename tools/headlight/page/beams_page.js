@@ -62,9 +62,15 @@ const chip = head => {
   return mark;
 };
 
+const places = new Map();  // of each text
+words.forEach(({text}, word) => places.has(text) ? places.get(text).push(word) : places.set(text, [word]));
+
+// As --from names it: #2 is the second of several.
 const labelled = word => {
   const element = make('bdi', words[word].special ? 'special' : '', words[word].text);
   if (words[word].lang) element.lang = words[word].lang;
+  const alike = places.get(words[word].text);
+  if (alike.length > 1) element.append(make('small', '', `#${alike.indexOf(word) + 1}`));
   return element;
 };
 
