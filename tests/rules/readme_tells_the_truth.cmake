@@ -1,4 +1,5 @@
-# Every C++ and C block of README.md is a file of tests/snippets, word for word, and every one of those files is shown. Its CMake block is the
+# Every C++ and C block of README.md is a file of tests/snippets, word for word, and every one of those files is shown, followed by what it
+# prints, which the tests of tests/snippets compare. Its CMake block is the
 # project that consumers.readme builds. Every command is one that a test runs: tools_test runs those of the program, .ci/run the others.
 cmake_minimum_required(VERSION 3.25)
 
@@ -8,10 +9,12 @@ foreach(ending_and_language cc:cpp c:c)
   set(language ${CMAKE_MATCH_2})
   file(GLOB snippets ${SOURCE}/tests/snippets/*.${CMAKE_MATCH_1})
   foreach(snippet IN LISTS snippets)
+    cmake_path(GET snippet STEM name)
     file(READ ${snippet} text)
-    string(FIND "${readme}" "```${language}\n${text}```\n" at)
+    file(READ ${SOURCE}/tests/snippets/${name}.txt printed)
+    string(FIND "${readme}" "```${language}\n${text}```\n\n```text\n${printed}```\n" at)
     if(at EQUAL -1)
-      message(SEND_ERROR "README.md does not show ${snippet} as it is")
+      message(SEND_ERROR "README.md does not show ${snippet} as it is, with what it prints as ${name}.txt has it")
     endif()
   endforeach()
   string(REGEX MATCHALL "\n```${language}\n" blocks "${readme}")
