@@ -23,29 +23,30 @@ View<const T, 2> block(const View<const T, 2>& x, std::int64_t row, std::int64_t
 
 }  // namespace
 
-void head_part_norms(Engine& engine, View<const float, 2> outputs, View<const float, 2> output_weight,
+void head_part_norms(Engine& engine, View<const float, 2> scaled_outputs, View<const float, 2> output_weight,
                      View<float, 2> norms) {
-  ops::check_view(kName, "outputs", outputs);
+  ops::check_view(kName, "scaled_outputs", scaled_outputs);
   ops::check_view(kName, "output_weight", output_weight);
   ops::check_view(kName, "norms", norms);
-  const std::int64_t width = outputs.extent(1);
+  const std::int64_t width = scaled_outputs.extent(1);
   const std::int64_t heads = norms.extent(1);
-  const std::array<std::int64_t, 2> square = {width, width};
-  ops::check_shape(kName, "output_weight", output_weight.shape, square, "[E, E]");
-  const std::array<std::int64_t, 2> expected = {outputs.extent(0), -1};
+  const std::array<std::int64_t, 2> expected = {scaled_outputs.extent(0), -1};
   ops::check_shape(kName, "norms", norms.shape, expected, "[N, H]");
   if (heads < 1 || width % heads != 0) {
     ops::fail(kName, "norms is for " + std::to_string(heads) + " heads, expected a divisor of E, which is " +
                          std::to_string(width));
   }
   const std::int64_t head_dim = width / heads;
-  Tensor<float, 2> part({std::min(kRows, outputs.extent(0)), width});
-  for (std::int64_t row = 0; row < outputs.extent(0); row += kRows) {
-    const std::int64_t rows = std::min(kRows, outputs.extent(0) - row);
+  const bool shared = output_weight.extent(1) == head_dim;
+  const std::array<std::int64_t, 2> whole = {width, shared ? head_dim : width};
+  ops::check_shape(kName, "output_weight", output_weight.shape, whole, "[E, E] or [E, D]");
+  Tensor<float, 2> part({std::min(kRows, scaled_outputs.extent(0)), width});
+  for (std::int64_t row = 0; row < scaled_outputs.extent(0); row += kRows) {
+    const std::int64_t rows = std::min(kRows, scaled_outputs.extent(0) - row);
     for (std::int64_t head = 0; head < heads; ++head) {
-      gemm(engine, block(outputs, row, rows, head * head_dim, head_dim),
-           block(output_weight, 0, width, head * head_dim, head_dim), View<float, 2>(part.data(), {rows, width}),
-           {.transpose_b = Transpose::yes});
+      gemm(engine, block(scaled_outputs, row, rows, head * head_dim, head_dim),
+           block(output_weight, 0, width, shared ? 0 : head * head_dim, head_dim),
+           View<float, 2>(part.data(), {rows, width}), {.transpose_b = Transpose::yes});
       for (std::int64_t n = 0; n < rows; ++n) {
         double sum = 0;
         for (std::int64_t e = 0; e < width; ++e)

@@ -61,7 +61,8 @@ AttentionOptions decoder_self_options(const char* operation, const headlight_att
 HeadAccess head_access(const char* operation, const headlight_head_access* given) {
   const Fields fields(operation, "heads", given);
   return {.outputs = optional_view<float, 3>(operation, "heads.outputs", fields->outputs),
-          .silenced = indices(operation, "heads.silenced", fields->silenced)};
+          .silenced = indices(operation, "heads.silenced", fields->silenced),
+          .scaled_outputs = optional_view<float, 3>(operation, "heads.scaled_outputs", fields->scaled_outputs)};
 }
 
 }  // namespace headlight::c

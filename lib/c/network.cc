@@ -68,7 +68,7 @@ struct Access {
       }
       const HeadAccess of_heads = head_access(kName, fields->heads);
       probabilities[number] = {fields->layer, c::probabilities(kName, fields->probabilities)};
-      heads[number] = {fields->layer, rows_of(of_heads.outputs), of_heads.silenced};
+      heads[number] = {fields->layer, rows_of(of_heads.outputs), of_heads.silenced, rows_of(of_heads.scaled_outputs)};
     }
   }
 

@@ -104,6 +104,7 @@ void Encoder::forward(Engine& engine, const EncoderInput& input, View<float, 2> 
     for (const LayerHeads& wanted : heads) {
       if (wanted.layer != static_cast<std::int64_t>(layer)) continue;
       if (wanted.outputs) access.outputs = as_one_sample(wanted.outputs);
+      if (wanted.scaled_outputs) access.scaled_outputs = as_one_sample(wanted.scaled_outputs);
       access.silenced = wanted.silenced;
     }
     layers_[layer].forward(engine, x, x, options, access);

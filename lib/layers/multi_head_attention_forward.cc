@@ -68,12 +68,23 @@ void MultiHeadAttention::check(const HeadAccess& access, const View<const float,
                            std::to_string(options_.heads - 1));
     }
   }
+  if (access.outputs) check("heads.outputs", access.outputs, query, key, value, out, residual);
+  if (!access.scaled_outputs) return;
+  check("heads.scaled_outputs", access.scaled_outputs, query, key, value, out, residual);
   if (!access.outputs) return;
-  const ops::Extent extent = ops::check_view(kName, "heads.outputs", access.outputs);
-  ops::check_shape(kName, "heads.outputs", access.outputs.shape, query.shape, "[B, Lq, E]");
-  ops::check_no_self_overlap(kName, "heads.outputs", access.outputs.shape, access.outputs.strides);
-  const auto check_apart = [&](std::string_view name, const View<const float, 3>& other) {
-    if (other) ops::check_disjoint(kName, "heads.outputs", extent, name, ops::check_view(kName, name, other));
+  ops::check_disjoint(kName, "heads.scaled_outputs",
+                      ops::check_view(kName, "heads.scaled_outputs", access.scaled_outputs), "heads.outputs",
+                      ops::check_view(kName, "heads.outputs", access.outputs));
+}
+
+void MultiHeadAttention::check(std::string_view name, const View<float, 3>& of_heads, const View<const float, 3>& query,
+                               const View<const float, 3>& key, const View<const float, 3>& value,
+                               const View<float, 3>& out, const View<const float, 3>& residual) const {
+  const ops::Extent extent = ops::check_view(kName, name, of_heads);
+  ops::check_shape(kName, name, of_heads.shape, query.shape, "[B, Lq, E]");
+  ops::check_no_self_overlap(kName, name, of_heads.shape, of_heads.strides);
+  const auto check_apart = [&](std::string_view other_name, const View<const float, 3>& other) {
+    if (other) ops::check_disjoint(kName, name, extent, other_name, ops::check_view(kName, other_name, other));
   };
   check_apart("query", query);
   check_apart("key", key);
@@ -133,8 +144,12 @@ void MultiHeadAttention::forward(Engine& engine, View<const float, 3> query, Vie
             layers::split_heads<const float>(v, options_.key_value_heads), layers::split_heads(heads, options_.heads),
             options);
   silence(access.silenced, heads, options_.width / options_.heads);
-  const View<const float, 3> mixed = mix_heads(engine, query, heads, buffers.view(memory.data(), buffers.mixing),
-                                               buffers.view(memory.data(), buffers.mixed));
+  const View<float, 3> mixing = buffers.view(memory.data(), buffers.mixing);
+  // Behind a gate heads still lie side by side.
+  const bool takes_mixed = access.scaled_outputs && gates();
+  const View<const float, 3> mixed = mix_heads(
+      engine, query, heads, mixing, takes_mixed ? access.scaled_outputs : buffers.view(memory.data(), buffers.mixed));
+  if (access.scaled_outputs && !takes_mixed) scale_heads(engine, heads, mixing, access.scaled_outputs);
   merge_heads(engine, mixed, out, residual);
 }
 

@@ -53,13 +53,16 @@ std::int64_t MultiHeadAttention::learned_mixing_columns() const noexcept {
   return options_.merge == Merge::weighted ? options_.heads : mixing_columns();
 }
 
+bool MultiHeadAttention::gates() const noexcept {
+  return options_.merge == Merge::gated_by_head || options_.merge == Merge::gated_by_element;
+}
+
 View<const float, 3> MultiHeadAttention::mix_heads(Engine& engine, View<const float, 3> query,
                                                    View<const float, 3> heads, View<float, 3> mixing,
                                                    View<float, 3> mixed) const {
   if (options_.merge == Merge::concatenate) return heads;
   if (heads.size() == 0) return mixed;  // and none of them has memory
   const std::int64_t batch = heads.extent(0);
-  const bool gates = options_.merge == Merge::gated_by_head || options_.merge == Merge::gated_by_element;
   if (mixing_columns() == 0) {
     const View<float, 2> weights(mixing.data, {1, options_.heads});
     if (options_.merge == Merge::average) {
@@ -76,13 +79,13 @@ View<const float, 3> MultiHeadAttention::mix_heads(Engine& engine, View<const fl
       batch,
       [&](View<const float, 2> x, View<float, 2> to) {
         layers::multiply(engine, x, merge_projection_, packed_merge_, to, {});
-        if (!gates) softmax(engine, to, to);
+        if (!gates()) softmax(engine, to, to);
       },
       query, mixing);
   layers::for_each_matrix(
       batch,
       [&](View<const float, 2> rows, View<const float, 2> by, View<float, 2> to) {
-        if (gates) {
+        if (gates()) {
           ops::gate_heads(engine, rows, by, options_.heads, to);
         } else {
           ops::weigh_heads(engine, rows, by, to);
@@ -90,6 +93,30 @@ View<const float, 3> MultiHeadAttention::mix_heads(Engine& engine, View<const fl
       },
       heads, View<const float, 3>(mixing), mixed);
   return mixed;
+}
+
+void MultiHeadAttention::scale_heads(Engine& engine, View<const float, 3> heads, View<const float, 3> weights,
+                                     View<float, 3> scaled) const {
+  const bool shared = mixing_columns() == 0;
+  const std::int64_t head_dim = options_.width / options_.heads;
+  const View<const float, 2> one_row(weights.data, {1, options_.heads});
+  layers::for_each_matrix(
+      heads.extent(0),
+      [&](View<const float, 2> rows, View<float, 2> to, View<const float, 2> by) {
+        if (options_.merge == Merge::concatenate) {
+          for (std::int64_t n = 0; n < rows.extent(0); ++n) std::copy_n(&rows(n, 0), rows.extent(1), &to(n, 0));
+          return;
+        }
+        if (shared) by = one_row;
+        for (std::int64_t head = 0; head < options_.heads; ++head) {
+          const std::int64_t column = head * head_dim;
+          // A sum over one head.
+          ops::weigh_heads(engine, {rows.data + column, {rows.extent(0), head_dim}, rows.strides},
+                           {by.data + head, {by.extent(0), 1}, by.strides},
+                           {to.data + column, {to.extent(0), head_dim}, to.strides});
+        }
+      },
+      heads, scaled, shared ? View<const float, 3>() : weights);
 }
 
 View<const float, 3> MultiHeadAttention::mix_heads_backward(Engine& engine, View<const float, 3> query,
@@ -100,21 +127,20 @@ View<const float, 3> MultiHeadAttention::mix_heads_backward(Engine& engine, View
                                                             View<const float, 3> residual) {
   if (from.heads.size() == 0) return residual;
   const bool learned = mixing_gradient.extent(2) > 0;
-  const bool gates = options_.merge == Merge::gated_by_head || options_.merge == Merge::gated_by_element;
   const View<const float, 2> heads = layers::one_matrix(from.heads);
   View<const float, 2> by = layers::one_matrix(from.mixing);
   if (mixing_columns() == 0) by = {from.mixing.data, {1, options_.heads}};
   const View<float, 2> by_gradient = learned ? layers::one_matrix(mixing_gradient) : View<float, 2>();
   const View<const float, 2> gradient = layers::one_matrix(mixed_gradient);
   const View<float, 2> to = layers::one_matrix(heads_gradient);
-  if (gates) {
+  if (gates()) {
     ops::gate_heads_backward(engine, heads, by, options_.heads, gradient, to, by_gradient);
   } else {
     ops::weigh_heads_backward(engine, heads, by, gradient, to, by_gradient);
   }
   if (!learned) return residual;
   // Each row has its own part in the gradient of logits that all share.
-  if (!gates) {
+  if (!gates()) {
     const std::int64_t between_rows = mixing_columns() == 0 ? 0 : by.stride(0);
     softmax_backward(engine, {by.data, by_gradient.shape, {between_rows, 1}}, by_gradient, by_gradient);
   }

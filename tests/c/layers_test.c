@@ -131,12 +131,15 @@ static void multi_head_attention(void) {
   CHECK(worst(y, expected, kB * kL * kE) < 2e-6);
 
   // What heads give before W_O, and what is left without the first and the last.
-  float heads[kB * kL * kE], out_weight[kE * kE], out_bias[kE];
+  float heads[kB * kL * kE], scaled[kB * kL * kE], out_weight[kE * kE], out_bias[kE];
   const int64_t ends[] = {0, kHeads - 1};
-  headlight_head_access access = {.struct_size = sizeof access, .outputs = &TENSOR(heads, kB, kL, kE)};
+  headlight_head_access access = {.struct_size = sizeof access,
+                                  .outputs = &TENSOR(heads, kB, kL, kE),
+                                  .scaled_outputs = &TENSOR(scaled, kB, kL, kE)};
   get(layer, "out_proj.weight", &TENSOR(out_weight, kE, kE));
   get(layer, "out_proj.bias", &TENSOR(out_bias, kE));
   WORKS(headlight_multi_head_attention_forward(layer, engine, &in, &in, &in, &out, NULL, NULL, &access, &error));
+  CHECK(memcmp(heads, scaled, sizeof heads) == 0);  // concatenated as they are
   project(heads, kB * kL, out_weight, out_bias, expected);
   CHECK(worst(y, expected, kB * kL * kE) < 2e-6);
   access.silenced = (headlight_indices){ends, 2};

@@ -134,6 +134,11 @@ TEST(EncoderHeadsArguments, AreNamedWhenTheyAreWrong) {
   EXPECT_EQ(refused({.layer = 0, .silenced = beyond}), "MultiHeadAttention: head 4 is to be silenced, expected 0 to 3");
   EXPECT_NE(refused({.layer = 0, .outputs = narrow}).find("heads.outputs has shape [1, 5, 47]"), std::string::npos);
   EXPECT_NE(refused({.layer = 0, .outputs = hidden}).find("heads.outputs"), std::string::npos);
+  EXPECT_EQ(refused({.layer = 2, .scaled_outputs = outputs}), "");
+  EXPECT_NE(refused({.layer = 0, .scaled_outputs = narrow}).find("heads.scaled_outputs has shape [1, 5, 47]"),
+            std::string::npos);
+  EXPECT_NE(refused({.layer = 0, .outputs = outputs, .scaled_outputs = outputs}).find("heads.scaled_outputs"),
+            std::string::npos);
   Tensor<float, 4> own({1, kHeads, 5, 2});
   const LayerProbabilities wanted{.layer = 0, .probabilities = {.per_head = own, .own_keys = true}};
   EXPECT_NE(refusal([&] {

@@ -12,7 +12,7 @@ namespace {
 // What one forward pass leaves behind, token by token.
 struct Traces {
   std::vector<Tensor<float, 3>> weights;  // [H, N, N] a layer
-  std::vector<Tensor<float, 2>> outputs;  // [N, E] a layer: the heads' before W_O
+  std::vector<Tensor<float, 2>> outputs;  // [N, E] a layer: the heads' with their weights and gates, before W_O
 };
 
 Traces trace(Engine& engine, const models::Encoder& model, std::span<const std::int64_t> ids) {
@@ -26,7 +26,7 @@ Traces trace(Engine& engine, const models::Encoder& model, std::span<const std::
     Tensor<float, 2>& outputs = traces.outputs.emplace_back(Tensor<float, 2>({tokens, options.width}));
     probabilities.push_back({.layer = layer});
     probabilities.back().probabilities.per_head = View<float, 4>(weights.data(), {1, options.heads, tokens, tokens});
-    heads.push_back({.layer = layer, .outputs = outputs});
+    heads.push_back({.layer = layer, .scaled_outputs = outputs});
   }
   std::vector<std::int64_t> positions(ids.size());
   std::iota(positions.begin(), positions.end(), 0);
@@ -80,7 +80,7 @@ Tensor<float, 2> part_lengths(Engine& engine, const Weights& weights, std::int64
   const std::int64_t width = outputs.shape()[1];
   const WeightView& merge = weights.at("layers." + std::to_string(layer) + ".self_attn.out_proj.weight");
   Tensor<float, 2> lengths({outputs.shape()[0], heads});
-  analysis::head_part_norms(engine, outputs, {merge.values.data(), {width, width}}, lengths);
+  analysis::head_part_norms(engine, outputs, {merge.values.data(), {width, merge.shape[1]}}, lengths);
   return lengths;
 }
 
@@ -96,11 +96,6 @@ Beams beams_of_text(Engine& engine, const models::Encoder& model, const std::str
   beams.heads = model.options().encoder.heads;
   for (const WordTokens& word : words) beams.words.push_back(word.word);
   for (std::size_t layer = 0; layer < traces.weights.size(); ++layer) {
-    if (model.options().encoder.merge !=
-        Merge::concatenate) {  // what a head brings goes through weights and gates there
-      beams.layers.push_back({joined(traces.weights[layer], words), {}});
-      continue;
-    }
     const Tensor<float, 2> lengths =
         part_lengths(engine, weights, static_cast<std::int64_t>(layer), beams.heads, traces.outputs[layer]);
     beams.layers.push_back({joined(traces.weights[layer], words), joined(lengths, words)});

@@ -164,6 +164,9 @@ typedef struct headlight_head_access {
   // or gates.
   const headlight_tensor* outputs;
   headlight_indices silenced;  // heads whose output is replaced by zeros
+  // [B, Lq, E], written where given: the same after its weight or gate, as it goes into the last product: head_h where
+  // heads are concatenated, head_h / H, α_h head_h or g_h ∘ head_h.
+  const headlight_tensor* scaled_outputs;
 } headlight_head_access;
 
 // query [B, Lq, E], key [B, Lk, key_width], value [B, Lk, value_width] → out [B, Lq, E] (+ residual [B, Lq, E] where

@@ -51,7 +51,7 @@ typedef struct headlight_layer_access {
   // per_head [1, H, R, N], averaged [1, R, N], or the longest sequence for N with own_keys; rows are tokens. Across
   // sequences they are 0. NULL: none.
   const headlight_probabilities* probabilities;
-  const headlight_head_access* heads;  // outputs [1, N, E]. NULL: none
+  const headlight_head_access* heads;  // outputs and scaled_outputs [1, N, E]. NULL: none
 } headlight_layer_access;
 
 // hidden [N, E]. The rows of a sequence have the same bits whatever stands beside it. `access` to `count` layers, at

@@ -57,6 +57,8 @@ struct LayerHeads {
   // [N, E]
   View<float, 2> outputs{};
   std::span<const std::int64_t> silenced{};
+  // [N, E]
+  View<float, 2> scaled_outputs{};
 };
 
 // hidden = LN(word[ids] + position[positions] + token_type[token_types]), then every layer (Norm::post, BERT; Devlin et

@@ -66,6 +66,9 @@ struct HeadAccess {
   View<float, 3> outputs{};
   // Heads whose output is replaced by zeros.
   std::span<const std::int64_t> silenced{};
+  // [B, Lq, E], written where given: the same after its weight or gate, as it goes into the last product: head_h where
+  // heads are concatenated, head_h / H, α_h head_h or g_h ∘ head_h.
+  View<float, 3> scaled_outputs{};
 };
 
 // Looks at the heads of a layer on the way back, and may add to their gradient: how a training step measures what heads
@@ -164,6 +167,9 @@ class HEADLIGHT_API MultiHeadAttention : public Layer {
              const View<float, 3>& out, const View<const float, 3>& residual) const;
   void check(const HeadAccess& access, const View<const float, 3>& query, const View<const float, 3>& key,
              const View<const float, 3>& value, const View<float, 3>& out, const View<const float, 3>& residual) const;
+  void check(std::string_view name, const View<float, 3>& of_heads, const View<const float, 3>& query,
+             const View<const float, 3>& key, const View<const float, 3>& value, const View<float, 3>& out,
+             const View<const float, 3>& residual) const;
   void project(Engine& engine, Group group, View<const float, 3> x, View<float, 3> projected) const;
   void project_all(Engine& engine, const Buffers& buffers, std::byte* memory, View<const float, 3> query,
                    View<const float, 3> key, View<const float, 3> value) const;
@@ -174,6 +180,10 @@ class HEADLIGHT_API MultiHeadAttention : public Layer {
   [[nodiscard]] std::int64_t learned_mixing_columns() const noexcept;
   [[nodiscard]] View<const float, 3> mix_heads(Engine& engine, View<const float, 3> query, View<const float, 3> heads,
                                                View<float, 3> mixing, View<float, 3> mixed) const;
+  // Each head after its weight, `weights` as mix_heads() left them; a copy where heads are concatenated.
+  void scale_heads(Engine& engine, View<const float, 3> heads, View<const float, 3> weights,
+                   View<float, 3> scaled) const;
+  [[nodiscard]] bool gates() const noexcept;
   // What mix_heads() took and made on the way, and back from the gradient of what it gave. Returns what is still to be
   // added to the query's gradient: `residual`, or query_gradient itself, which then holds it and the mixing's part.
   struct MixedHeads {
