@@ -20,6 +20,11 @@ using analysis::Measure;
 constexpr std::int64_t kExampleTokens = 14;
 constexpr std::int64_t kMostExampleTokens = 32;
 
+// Averages and weighted sums are as wide as a head.
+bool merges_to_one_head(Merge merge) {
+  return merge == Merge::average || merge == Merge::weighted || merge == Merge::weighted_by_input;
+}
+
 // Memory that is kept from batch to batch: to get it anew would cost a tenth of the time.
 template <int Rank>
 View<float, Rank> in_memory(std::vector<float>& memory, const typename View<float, Rank>::Shape& shape) {
@@ -35,6 +40,7 @@ class Activations {
   std::vector<std::int64_t> positions;        // of those within their texts
   std::vector<View<float, 4>> probabilities;  // a layer: [1, H, words, longest]
   std::vector<View<float, 2>> outputs;        // a layer: [tokens, E]
+  std::vector<View<float, 2>> merged;         // a layer: [tokens, E] or [tokens, D], what its last product takes
 
   void run(Engine& engine, const models::Encoder& model, const TextBatch& batch) {
     find_words(batch);
@@ -44,23 +50,44 @@ class Activations {
     const auto layers = static_cast<std::size_t>(options.layers);
     weights_.resize(layers);
     tokens_.resize(layers);
+    merged_.resize(layers);
     std::vector<LayerProbabilities> wanted;
     std::vector<LayerHeads> heads;
     probabilities.clear();
     outputs.clear();
+    merged.clear();
     for (std::size_t layer = 0; layer < layers; ++layer) {
       const auto number = static_cast<std::int64_t>(layer);
       probabilities.push_back(in_memory<4>(weights_[layer], {1, options.heads, count, batch.longest}));
       outputs.push_back(in_memory<2>(tokens_[layer], {batch.tokens, options.width}));
       wanted.push_back({number, {.per_head = probabilities.back(), .rows = words, .own_keys = true}});
       heads.push_back({.layer = number, .outputs = outputs.back()});
+      // Heads side by side are what they are merged to.
+      const bool joins = options.merge == Merge::concatenate;
+      merged.push_back(joins ? outputs.back() : in_memory<2>(merged_[layer], {batch.tokens, options.width}));
+      if (!joins) heads.back().scaled_outputs = merged.back();
     }
     const models::TokenBatch packed = batch.packed();
     const View<float, 2> hidden = in_memory<2>(hidden_, {batch.tokens, options.width});
     model.network().forward(engine, packed.input(options.token_types > 0), hidden, wanted, heads);
+    if (merges_to_one_head(options.merge)) {
+      for (View<float, 2>& of_layer : merged) of_layer = sum_of_heads(of_layer, options.heads);
+    }
   }
 
  private:
+  // Into the columns of the first.
+  static View<float, 2> sum_of_heads(const View<float, 2>& scaled, std::int64_t heads) {
+    const std::int64_t head_dim = scaled.extent(1) / heads;
+    for (std::int64_t token = 0; token < scaled.extent(0); ++token) {
+      float* const sum = &scaled(token, 0);
+      for (std::int64_t column = head_dim; column < scaled.extent(1); ++column) {
+        sum[column % head_dim] += sum[column];
+      }
+    }
+    return {scaled.data, {scaled.extent(0), head_dim}, scaled.strides};
+  }
+
   void find_words(const TextBatch& batch) {
     words.clear();
     positions.clear();
@@ -75,7 +102,7 @@ class Activations {
     }
   }
 
-  std::vector<std::vector<float>> weights_, tokens_;
+  std::vector<std::vector<float>> weights_, tokens_, merged_;
   std::vector<float> hidden_;
 };
 
@@ -85,11 +112,13 @@ class HeadsRun {
       : engine_(engine), model_(model), options_(model.options().encoder), cka_(options_.layers * options_.heads) {
     for (std::int64_t layer = 0; layer < options_.layers; ++layer) {
       attention_.emplace_back(options_.heads);
-      covariance_.emplace_back(options_.heads, options_.width / options_.heads);
+      covariance_.emplace_back(merges_to_one_head(options_.merge) ? 1 : options_.heads,
+                               options_.width / options_.heads);
     }
     report_.layers = options_.layers;
     report_.heads = options_.heads;
     report_.head_dim = options_.width / options_.heads;
+    report_.merged_width = merges_to_one_head(options_.merge) ? report_.head_dim : options_.width;
     report_.longest = model.options().max_length;
   }
 
@@ -102,7 +131,7 @@ class HeadsRun {
     report_.rows += static_cast<std::int64_t>(found_.words.size());
     add_attention(batch, found_);
     for (std::size_t layer = 0; layer < covariance_.size(); ++layer) {
-      covariance_[layer].add(engine_, found_.outputs[layer], found_.words);
+      covariance_[layer].add(engine_, found_.merged[layer], found_.words);
     }
     add_similarities(found_);
     keep_example(batch, found_);

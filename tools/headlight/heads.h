@@ -37,7 +37,7 @@ struct LayerReport {
   std::vector<analysis::Measure> divergence;
   std::vector<analysis::Measure> query_overlap;
   std::vector<analysis::Measure> key_overlap;
-  analysis::Measure effective_rank;  // of what they give together, H · D directions at most
+  analysis::Measure effective_rank;  // of what the last product takes, merged_width directions at most
   analysis::Measure query_orthogonality;
   analysis::Measure key_orthogonality;
 };
@@ -58,6 +58,7 @@ struct RelationLooks {
 
 struct HeadsReport {
   std::int64_t layers = 0, heads = 0, head_dim = 0;
+  std::int64_t merged_width = 0;                   // H · D, or D where heads are averaged or summed with weights
   std::int64_t texts = 0, tokens = 0, rows = 0;    // rows: tokens that are words
   std::int64_t cut = 0;                            // texts that were longer than the model takes
   std::int64_t longest = 0;                        // the most tokens that it takes

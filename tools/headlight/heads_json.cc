@@ -91,7 +91,7 @@ Json of_pruning(const PruningReport& pruning) {
 std::string heads_json(const std::string& model, const HeadsReport& report, const PruningReport* pruning) {
   Json document{{"model", models::printable(model)}, {"layers", report.layers}, {"heads_per_layer", report.heads},
                 {"head_dim", report.head_dim},       {"texts", report.texts},   {"texts_cut", report.cut},
-                {"tokens", report.tokens},           {"words", report.rows}};
+                {"tokens", report.tokens},           {"words", report.rows},    {"merged_width", report.merged_width}};
   document["redundant"] = Json::array();
   for (const HeadPair& pair : alike(report, kRedundant)) {
     document["redundant"].push_back({{"layer", pair.layer}, {"heads", {pair.a, pair.b}}, {"cka", pair.cka}});

@@ -150,8 +150,7 @@ std::string layers(const HeadsReport& report, const Style& style) {
     text += fixed(mean_over_heads(report, layer, [](const HeadAttention& head) { return head.entropy; }), "%10.2f");
     text += fixed(mean_over_heads(report, layer, [](const HeadAttention& head) { return head.confidence; }), "%10.2f");
     text += fixed(mean_over_heads(report, layer, [](const HeadAttention& head) { return head.distance; }), "%10.1f");
-    text += fixed(found.effective_rank, "%9.0f") +
-            format(" of %-4lld", static_cast<long long>(report.heads * report.head_dim));
+    text += fixed(found.effective_rank, "%9.0f") + format(" of %-4lld", static_cast<long long>(report.merged_width));
     text += fixed(mean_over_pairs(report, found.query_overlap), "%15.2f");
     text += fixed(mean_over_pairs(report, found.key_overlap), "%8.2f");
     HeadPair closest{.cka = -2};
