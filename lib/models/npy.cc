@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstring>
 #include <limits>
+#include <optional>
 #include <string_view>
 #include <type_traits>
 #include <utility>
@@ -197,29 +198,42 @@ bool read_values(const InputFile& file, const Opened& opened, std::vector<T>& va
   return true;
 }
 
-void write_array(const std::string& path, std::string_view descr, std::span<const std::int64_t> shape,
-                 std::span<const std::byte> bytes, std::size_t count) {
+// "3, 4"
+std::string tuple_of(std::span<const std::int64_t> shape) {
   std::string tuple;
-  std::uint64_t expected = 1;
-  bool fits = true;
+  for (const std::int64_t extent : shape) tuple += (tuple.empty() ? "" : ", ") + std::to_string(extent);
+  return shape.size() == 1 ? tuple + ',' : tuple;
+}
+
+[[noreturn]] void fail_to_write(std::span<const std::int64_t> shape, const std::string& what) {
+  throw std::invalid_argument("write_npy: the shape (" + tuple_of(shape) + ") does not say " + what);
+}
+
+// How many values the shape says; none where that is no number of values.
+std::optional<std::uint64_t> count_of(std::span<const std::int64_t> shape) {
+  std::uint64_t count = 1;
   for (const std::int64_t extent : shape) {
-    fits = fits && extent >= 0 && !__builtin_mul_overflow(expected, static_cast<std::uint64_t>(extent), &expected);
-    tuple += (tuple.empty() ? "" : ", ") + std::to_string(extent);
+    if (extent < 0 || __builtin_mul_overflow(count, static_cast<std::uint64_t>(extent), &count)) return std::nullopt;
   }
-  if (shape.size() == 1) tuple += ',';
-  if (!fits || expected != count) {
-    throw std::invalid_argument("write_npy: the shape (" + tuple + ") does not say " + std::to_string(count) +
-                                " values");
-  }
+  return count;
+}
+
+void write_header(AtomicFile& file, std::string_view descr, std::span<const std::int64_t> shape) {
   std::string header = std::string(kMagic) + std::string("\x01\x00\x00\x00", 4) + "{'descr': '" + std::string(descr) +
-                       "', 'fortran_order': False, 'shape': (" + tuple + "), }";
+                       "', 'fortran_order': False, 'shape': (" + tuple_of(shape) + "), }";
   header.append(kAlignment - 1 - header.size() % kAlignment, ' ');
   header += '\n';
   const std::size_t length = header.size() - 10;
   header[8] = static_cast<char>(length & 0xFF);
   header[9] = static_cast<char>(length >> 8);
-  AtomicFile file(path);
   file.write(header.data(), header.size());
+}
+
+void write_array(const std::string& path, std::string_view descr, std::span<const std::int64_t> shape,
+                 std::span<const std::byte> bytes, std::size_t count) {
+  if (count_of(shape) != count) fail_to_write(shape, std::to_string(count) + " values");
+  AtomicFile file(path);
+  write_header(file, descr, shape);
   file.write(bytes.data(), bytes.size());
   file.commit();
 }
@@ -250,6 +264,27 @@ void write_npy(const std::string& path, std::span<const std::int64_t> shape, std
 }
 void write_npy(const std::string& path, std::span<const std::int64_t> shape, std::span<const std::uint8_t> values) {
   write_array(path, "|u1", shape, std::as_bytes(values), values.size());
+}
+
+NpyWriter::NpyWriter(const std::string& path, std::span<const std::int64_t> shape) : file_(path) {
+  const std::optional<std::uint64_t> count = count_of(shape);
+  if (!count) fail_to_write(shape, "how many values there are");
+  left_ = *count;
+  write_header(file_, "<f4", shape);
+}
+
+void NpyWriter::write(std::span<const float> values) {
+  if (values.size() > left_) {
+    throw std::invalid_argument("NpyWriter: " + std::to_string(values.size()) + " values are written, expected " +
+                                std::to_string(left_) + " more at most");
+  }
+  file_.write(values.data(), values.size_bytes());
+  left_ -= values.size();
+}
+
+void NpyWriter::commit() {
+  if (left_ > 0) throw std::invalid_argument("NpyWriter: " + std::to_string(left_) + " values are missing");
+  file_.commit();
 }
 
 }  // namespace headlight::models

@@ -212,6 +212,27 @@ TEST(Npy, EveryMutationIsReadOrRefused) {
                                      [](const std::string& path) { (void)read_npy<std::int64_t>(path); });
 }
 
+TEST(Npy, PiecesMakeTheSameFile) {
+  const ScratchFolder folder;
+  const std::vector<float> values{1, 2, 3, 4, 5, 6};
+  const std::vector<std::int64_t> shape{2, 3};
+  write_npy(folder.path("whole.npy"), shape, std::span<const float>(values));
+  NpyWriter writer(folder.path("pieces.npy"), shape);
+  writer.write(std::span(values).first(4));
+  writer.write({});
+  EXPECT_THROW(writer.commit(), std::invalid_argument);
+  EXPECT_THROW(writer.write(std::span(values).first(3)), std::invalid_argument);
+  writer.write(std::span(values).last(2));
+  writer.commit();
+  EXPECT_EQ(folder.read("pieces.npy"), folder.read("whole.npy"));
+  {
+    NpyWriter left_alone(folder.path("never.npy"), shape);
+    left_alone.write(values);
+  }
+  EXPECT_THROW(NpyWriter(folder.path("never.npy"), std::vector<std::int64_t>{-1}), std::invalid_argument);
+  EXPECT_EQ(folder.count(), 2);
+}
+
 TEST(Npy, TheShapeMustSayAsManyValues) {
   const ScratchFolder folder;
   const std::vector<float> two{1, 2};

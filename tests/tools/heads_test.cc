@@ -21,9 +21,9 @@ class Heads : public testing::Test {
  protected:
   Heads() : model_(make()) { model_.save(folder_ / "model"); }
 
-  static models::Encoder make() {
+  static models::Encoder make(Merge merge = Merge::concatenate) {
     models::ModelOptions options;
-    options.encoder = {.max_positions = 16, .token_types = 2, .width = 24, .heads = 3, .layers = 2};
+    options.encoder = {.max_positions = 16, .token_types = 2, .width = 24, .heads = 3, .layers = 2, .merge = merge};
     models::Tokenizer tokenizer({"[PAD]", "[UNK]", "[CLS]", "[SEP]", "the", "cat", "sat", "<b>", "&", "on", "mat"});
     return models::make_random(options, std::move(tokenizer), 3);
   }
@@ -85,6 +85,25 @@ TEST_F(Heads, NumbersAreThoseOfTheLibrary) {
   EXPECT_EQ(layer.at("divergence")[2][2], 0.0);
   EXPECT_NEAR(layer.at("query_overlap")[0][0].get<double>(), 1.0, 1e-5);
   EXPECT_LT(layer.at("effective_rank").get<double>(), 19.0);
+}
+
+// What goes into the last product of a layer is as wide as one head where heads are averaged or summed.
+TEST_F(Heads, DirectionsAreThoseOfWhatTheMergeMakes) {
+  for (int number = 0; number < 6; ++number) {
+    const auto merge = static_cast<Merge>(number);
+    SCOPED_TRACE(name(merge));
+    make(merge).save(folder_ / "model");
+    const nlohmann::json found = json({"--input", "-"}, {.input = kTexts});
+    const bool sums = merge == Merge::average || merge == Merge::weighted || merge == Merge::weighted_by_input;
+    const int width = sums ? 8 : 24;
+    EXPECT_EQ(found.at("merged_width"), width);
+    for (const nlohmann::json& layer : found.at("by_layer")) {
+      EXPECT_GT(layer.at("effective_rank").get<double>(), 1.0);
+      EXPECT_LE(layer.at("effective_rank").get<double>(), width);
+    }
+    const Finished summary = run({"--input", "-"}, {.input = kTexts});
+    EXPECT_NE(summary.out.find(" of " + std::to_string(width) + " "), std::string::npos) << summary.out;
+  }
 }
 
 TEST_F(Heads, ThreadsAndPortionsChangeNothing) {
@@ -163,6 +182,12 @@ TEST_F(Heads, FewWordsGiveNamesInsteadOfNumbers) {
   EXPECT_NE(summary.out.find("cannot be told: too few rows"), std::string::npos) << summary.out;
   EXPECT_EQ(summary.out.find("nan"), std::string::npos);
   EXPECT_EQ(read("h.html").find("nan"), std::string::npos);
+}
+
+TEST_F(Heads, WordsThatTheModelDoesNotKnowAreNamed) {
+  const Finished finished = run({"--text", "the dog sat on the cat", "--text", "a cat, a mat"});
+  EXPECT_EQ(finished.code, 0);
+  EXPECT_EQ(finished.error, "headlight: warning: the model does not know 4 words: 'dog', 'a', ','\n");
 }
 
 TEST_F(Heads, LongTextsAreCutAndSaidSo) {

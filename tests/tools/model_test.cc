@@ -66,6 +66,20 @@ TEST_F(ModelCommands, EncodeGivesTheLibrarysBits) {
   expect_array("h.npy", model_.encode(engine_, kTexts).hidden);
 }
 
+// Texts go through block by block, and the longest may come last.
+TEST_F(ModelCommands, EncodeStreamsManyTexts) {
+  std::vector<std::string> texts;
+  std::string input;
+  for (std::size_t n = 0; n < 150; ++n) {
+    texts.emplace_back(n % 7 == 3 ? "" : n < 140 ? "hello, world" : "it it it hello world it it");
+    input += texts.back() + "\n";
+  }
+  const Finished finished = run("encode", {"--input", "-", "-o", folder_ / "h.npy"}, {.input = input});
+  ASSERT_EQ(finished.code, 0) << finished.error;
+  EXPECT_EQ(finished.out + finished.error, "");
+  expect_array("h.npy", model_.encode(engine_, texts).hidden);
+}
+
 TEST_F(ModelCommands, EmbedWritesAFileOrLinesOrADocument) {
   const Tensor<float, 2> expected = model_.embed(engine_, kTexts);
   const std::string input = kTexts[0] + "\r\n" + kTexts[1] + "\n" + kTexts[2];
@@ -106,6 +120,24 @@ TEST_F(ModelCommands, IdsAndMasks) {
   ASSERT_EQ(run("embed", with_output("e.npy")).code, 0);
   expect_array("e.npy", model_.embed(engine_, id_view, mask_view));
   EXPECT_EQ(nlohmann::json::parse(run("embed", {"--ids", folder_ / "ids.npy", "--json"}).out).size(), 2u);
+}
+
+TEST_F(ModelCommands, WordsThatTheModelDoesNotKnowAreNamed) {
+  const std::string known = "Hello, world.";
+  for (const std::string subcommand : {"encode", "embed"}) {
+    const auto said = [&](const std::string& text) {
+      return run(subcommand, {"--text", text, "--text", known, "-o", folder_ / "o.npy"}).error;
+    };
+    EXPECT_EQ(said(known), "");
+    EXPECT_EQ(said("Hello, Marvin"), "headlight: warning: the model does not know 1 word: 'Marvin'\n");
+    EXPECT_EQ(said("b c c"), "headlight: warning: the model does not know 3 words: 'b', 'c'\n");
+    EXPECT_EQ(said("b c d e f g"), "headlight: warning: the model does not know 6 words: 'b', 'c', 'd', 'e', 'f', …\n");
+  }
+  const Finished demo = run("demo", {});
+  EXPECT_EQ(demo.code, 0);
+  EXPECT_TRUE(demo.error.starts_with("headlight: warning: the model does not know ")) << demo.error;
+  EXPECT_NE(demo.error.find("'man'"), std::string::npos) << demo.error;
+  EXPECT_EQ(run_program({"demo"}).error, "") << "the random network knows its own words";
 }
 
 TEST_F(ModelCommands, WrongUsage) {

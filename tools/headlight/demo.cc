@@ -5,6 +5,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "headlight/analysis/presets.h"
 #include "headlight/layers/transformer.h"
 
 namespace headlight::program {
@@ -85,10 +86,13 @@ std::vector<LayerTime> time_layers(Engine& engine, const models::Encoder& model,
                                               .norm = options.norm,
                                               .activation = options.activation,
                                               .layer_norm_epsilon = options.layer_norm_epsilon,
-                                              .dropout = options.dropout};
+                                              .dropout = options.dropout,
+                                              .merge = options.merge};
   const AttentionOptions sequences{.query_offsets = packed.offsets};
   Tensor<float, 3> x = embedded(engine, model, weights, packed);
   Tensor<float, 3> y(x.shape());
+  const analysis::MergeCost merge =
+      analysis::merge_costs(options.width, options.heads, packed.tokens())[static_cast<std::size_t>(options.merge)];
   std::vector<LayerTime> times;
   for (std::int64_t index = 0; index < options.layers; ++index) {
     TransformerEncoderLayer layer(layer_options);
@@ -97,9 +101,10 @@ std::vector<LayerTime> time_layers(Engine& engine, const models::Encoder& model,
     std::swap(x, y);
     const auto width = static_cast<double>(options.width);
     const auto inner = static_cast<double>(options.feed_forward_width);
-    // Four projections and two feed-forward products for each token, two products for each pair that sees each other.
-    times.back().flops =
-        2 * static_cast<double>(packed.tokens()) * (4 * width * width + 2 * width * inner) + 4 * packed.pairs() * width;
+    // Three projections, two feed-forward products and what merges the heads for each token, two products for each pair
+    // that sees each other.
+    times.back().flops = 2 * static_cast<double>(packed.tokens()) * (3 * width * width + 2 * width * inner) +
+                         merge.flops + 4 * packed.pairs() * width;
   }
   return times;
 }
@@ -163,6 +168,7 @@ models::Encoder make_demo_model(std::uint64_t seed) {
 Demo run_demo(Engine& engine, const models::Encoder& model) {
   const Packed packed = pack(model);
   return {.sentences = kSentences,
+          .question = kQuestion,
           .similarity = similarities(engine, model),
           .tokens = packed.tokens(),
           .layers = time_layers(engine, model, packed),

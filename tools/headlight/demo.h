@@ -27,6 +27,7 @@ struct Looks {
 
 struct Demo {
   std::vector<std::string> sentences;
+  std::string question;  // the sentence of `looks`
   // [n, n]: cosines of the sentence vectors.
   Tensor<float, 2> similarity;
   std::int64_t tokens = 0;  // of all sentences

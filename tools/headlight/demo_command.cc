@@ -13,6 +13,7 @@
 #include "tools/headlight/engine_arguments.h"
 #include "tools/headlight/number_text.h"
 #include "tools/headlight/process.h"
+#include "tools/headlight/unknown_words.h"
 #include "tools/headlight/validators.h"
 
 namespace headlight::program {
@@ -168,6 +169,10 @@ void show(const Arguments& arguments) {
   if (model.options().encoder.layers < 1)
     throw models::FileError(arguments.model, "has no layers, expected at least 1");
   const Demo demo = run_demo(engine, model);
+  UnknownWords unknown(model);
+  for (const std::string& sentence : demo.sentences) unknown.add(sentence);
+  unknown.add(demo.question);
+  unknown.warn(/*is_demonstration=*/false);
   if (arguments.json) return print(as_json(arguments, engine, demo).dump(1) + "\n");
   const Style style(colours_wanted());
   print(heading(arguments, engine, model, style) + similarity_table(demo, style) + time_table(demo, style) +

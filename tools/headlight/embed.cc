@@ -15,6 +15,7 @@
 #include "tools/headlight/model_arguments.h"
 #include "tools/headlight/process.h"
 #include "tools/headlight/progress.h"
+#include "tools/headlight/unknown_words.h"
 #include "tools/headlight/validators.h"
 
 namespace headlight::program {
@@ -101,15 +102,20 @@ void embed(const Arguments& arguments) {
   constexpr std::size_t kBlock = 64;
   TextSource texts = open_texts(arguments.model);
   Progress progress(texts.size());
+  UnknownWords unknown(model);
   std::vector<std::string> block;
   for (std::size_t done = 0; done < texts.size(); done += block.size()) {
     block.resize(std::min(kBlock, texts.size() - done));
-    for (std::string& text : block) static_cast<void>(texts.next(text));
+    for (std::string& text : block) {
+      static_cast<void>(texts.next(text));
+      unknown.add(text, model.options().embed_max_length);
+    }
     results.add(model.embed(engine, block), block);
     progress.advance(block.size());
   }
   progress.clear();
   results.finish();
+  unknown.warn(/*is_demonstration=*/false);
 }
 
 }  // namespace

@@ -1,11 +1,16 @@
 // headlight encode: the last hidden states of a published model.
+#include <algorithm>
 #include <memory>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "headlight/models/encoder.h"
 #include "headlight/models/npy.h"
 #include "tools/headlight/commands.h"
 #include "tools/headlight/model_arguments.h"
+#include "tools/headlight/progress.h"
+#include "tools/headlight/unknown_words.h"
 #include "tools/headlight/validators.h"
 
 namespace headlight::program {
@@ -16,17 +21,42 @@ struct Arguments {
   std::string out;
 };
 
-Tensor<float, 3> hidden_states(const ModelArguments& arguments, Engine& engine, const models::Encoder& model) {
-  if (arguments.ids.empty()) return model.encode(engine, read_texts(arguments)).hidden;
-  const TokenIds tokens = read_ids(arguments);
-  return model.encode(engine, tokens.ids.view<2>(), tokens.mask_view());
+// The texts are read twice, for L is that of the longest: memory beyond a block of them grows with nothing.
+void encode_texts(const Arguments& arguments, Engine& engine, const models::Encoder& model) {
+  constexpr std::size_t kBlock = 64;
+  TextSource texts = open_texts(arguments.model);
+  UnknownWords unknown(model);
+  unknown.add(texts);
+  const std::int64_t width = model.options().encoder.width;
+  const auto count = static_cast<std::int64_t>(texts.size());
+  models::NpyWriter file(arguments.out, std::vector<std::int64_t>{count, unknown.longest(), width});
+  const std::vector<float> zeros(static_cast<std::size_t>(unknown.longest() * width));
+  Progress progress(texts.size());
+  std::vector<std::string> block;
+  texts.rewind();
+  for (std::size_t done = 0; done < texts.size(); done += block.size()) {
+    block.resize(std::min(kBlock, texts.size() - done));
+    for (std::string& text : block) static_cast<void>(texts.next(text));
+    const Tensor<float, 3> hidden = model.encode(engine, block).hidden;
+    const auto size = static_cast<std::size_t>(hidden.shape()[1] * width);
+    for (std::int64_t row = 0; row < hidden.shape()[0]; ++row) {
+      file.write({&hidden(row, 0, 0), size});
+      file.write(std::span(zeros).subspan(size));
+    }
+    progress.advance(block.size());
+  }
+  progress.clear();
+  file.commit();
+  unknown.warn(/*is_demonstration=*/false);
 }
 
 void encode(const Arguments& arguments) {
   arguments.model.check();
   Engine engine(arguments.model.engine.options());
   const models::Encoder model = models::load(arguments.model.model);
-  const Tensor<float, 3> hidden = hidden_states(arguments.model, engine, model);
+  if (arguments.model.ids.empty()) return encode_texts(arguments, engine, model);
+  const TokenIds tokens = read_ids(arguments.model);
+  const Tensor<float, 3> hidden = model.encode(engine, tokens.ids.view<2>(), tokens.mask_view());
   models::write_npy(arguments.out, hidden.shape(), {hidden.begin(), hidden.end()});
 }
 

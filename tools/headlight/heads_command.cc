@@ -14,6 +14,7 @@
 #include "tools/headlight/model_arguments.h"
 #include "tools/headlight/process.h"
 #include "tools/headlight/progress.h"
+#include "tools/headlight/unknown_words.h"
 #include "tools/headlight/validators.h"
 
 namespace headlight::program {
@@ -83,6 +84,8 @@ void heads(const Arguments& arguments) {
   }
   const std::vector<HeadName> mask = parse_mask(arguments.mask, model.options().encoder);
 
+  UnknownWords unknown(model);
+  unknown.add(texts);
   Progress progress(texts.size() *
                     ((mask.empty() ? 1u : 2u) + (arguments.importance ? 1u : 0u) + (loaded.readout ? 1u : 0u)));
   const auto advance = [&](std::size_t done) { progress.advance(done); };
@@ -101,6 +104,7 @@ void heads(const Arguments& arguments) {
   const PruningReport* const asked = mask.empty() ? nullptr : &pruning;
   progress.clear();
 
+  unknown.warn(arguments.model.model.empty());
   if (!arguments.html.empty()) write(arguments.html, heads_page(name, report, asked));
   if (arguments.json == "-") return print(heads_json(name, report, asked));
   if (!arguments.json.empty()) write(arguments.json, heads_json(name, report, asked));

@@ -59,13 +59,6 @@ TextSource open_texts(const ModelArguments& arguments) {
   return TextSource(arguments.texts);
 }
 
-std::vector<std::string> read_texts(const ModelArguments& arguments) {
-  TextSource source = open_texts(arguments);
-  std::vector<std::string> texts(source.size());
-  for (std::string& text : texts) static_cast<void>(source.next(text));
-  return texts;
-}
-
 TokenIds read_ids(const ModelArguments& arguments) {
   TokenIds tokens;
   tokens.ids = read_array<std::int64_t>(arguments.ids, 2, "[B, L]");

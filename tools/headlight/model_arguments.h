@@ -37,10 +37,9 @@ struct TokenIds {
   [[nodiscard]] View<const std::int64_t, 2> mask_view() const;
 };
 
-// The texts of --text, or the lines of --input, one after another or all at once. Throws models::FileError for a file
+// The texts of --text, or the lines of --input, one after another. Throws models::FileError for a file
 // that cannot be read, holds no line, or a line that is not UTF-8, and std::invalid_argument for such a --text.
 [[nodiscard]] TextSource open_texts(const ModelArguments& arguments);
-[[nodiscard]] std::vector<std::string> read_texts(const ModelArguments& arguments);
 [[nodiscard]] TokenIds read_ids(const ModelArguments& arguments);
 
 }  // namespace headlight::program

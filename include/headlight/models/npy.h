@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "headlight/export.h"
+#include "headlight/models/atomic_file.h"
 #include "headlight/tensor.h"
 
 namespace headlight::models {
@@ -67,5 +68,19 @@ HEADLIGHT_API void write_npy(const std::string& path, std::span<const std::int64
                              std::span<const std::int64_t> values);
 HEADLIGHT_API void write_npy(const std::string& path, std::span<const std::int64_t> shape,
                              std::span<const std::uint8_t> values);
+
+// The same for float32 values that come piece by piece, as many as the shape says.
+class HEADLIGHT_API NpyWriter {
+ public:
+  NpyWriter(const std::string& path, std::span<const std::int64_t> shape);
+  // The next values in C order. Throws std::invalid_argument when they are more than are left.
+  void write(std::span<const float> values);
+  // The file appears. Throws std::invalid_argument when values are missing.
+  void commit();
+
+ private:
+  AtomicFile file_;
+  std::uint64_t left_ = 0;
+};
 
 }  // namespace headlight::models

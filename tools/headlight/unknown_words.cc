@@ -1,0 +1,53 @@
+#include "tools/headlight/unknown_words.h"
+
+#include <algorithm>
+
+#include "headlight/models/errors.h"
+#include "tools/headlight/beams_words.h"
+#include "tools/headlight/number_text.h"
+#include "tools/headlight/picture_text.h"
+#include "tools/headlight/process.h"
+
+namespace headlight::program {
+namespace {
+
+constexpr std::size_t kNamed = 5;
+constexpr std::size_t kWordColumns = 24;
+
+}  // namespace
+
+void UnknownWords::add(std::string_view text, std::int64_t most) {
+  const models::Tokenizer& tokenizer = model_.tokenizer();
+  const std::vector<std::int64_t> ids = tokenizer.encode(text, most);
+  longest_ = std::max(longest_, static_cast<std::int64_t>(ids.size()));
+  const std::int64_t unknown = tokenizer.id("[UNK]").value_or(-1);
+  if (std::count(ids.begin(), ids.end(), unknown) == 0) return;
+  for (const WordTokens& word : words_of(tokenizer, text, ids, false)) {
+    if (std::count(ids.begin() + word.begin, ids.begin() + word.end, unknown) == 0) continue;
+    ++count_;
+    const std::string name = models::in_quotes(label(word.word.text, kWordColumns));
+    if (std::count(first_.begin(), first_.end(), name) > 0) continue;
+    if (first_.size() < kNamed) {
+      first_.push_back(name);
+    } else {
+      more_ = true;
+    }
+  }
+}
+
+void UnknownWords::add(TextSource& texts) {
+  texts.rewind();
+  for (std::string text; texts.next(text);) add(text);
+}
+
+void UnknownWords::warn(bool is_demonstration) const {
+  if (count_ == 0) return;
+  std::string names;
+  for (const std::string& name : first_) names += (names.empty() ? "" : ", ") + name;
+  if (more_) names += ", …";
+  print_warning(std::string("the ") + (is_demonstration ? "demonstration " : "") + "model does not know " +
+                counted(count_, "word") + ": " + names +
+                (is_demonstration ? " (its words: models/demonstration/vocab.txt; other texts need --model)" : ""));
+}
+
+}  // namespace headlight::program

@@ -1,0 +1,39 @@
+// Words that a model has no token for: to it each is the same [UNK], so whoever asks about them is told.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "headlight/models/encoder.h"
+#include "tools/headlight/text_source.h"
+
+namespace headlight::program {
+
+class UnknownWords {
+ public:
+  explicit UnknownWords(const models::Encoder& model) : model_(model) {}
+
+  // Of a text; what lies behind `most` tokens is not seen by the model either.
+  void add(std::string_view text, std::int64_t most);
+  void add(std::string_view text) { add(text, model_.options().max_length); }
+  // Of all texts, from the first one on.
+  void add(TextSource& texts);
+
+  // The most tokens of a text so far, [CLS] and [SEP] included.
+  [[nodiscard]] std::int64_t longest() const noexcept { return longest_; }
+
+  // One line on standard error that counts them and names the first few; nothing where all are known. The demonstration
+  // model's says where its words are.
+  void warn(bool is_demonstration) const;
+
+ private:
+  const models::Encoder& model_;
+  std::int64_t count_ = 0, longest_ = 0;
+  std::vector<std::string> first_;  // different ones
+  bool more_ = false;
+};
+
+}  // namespace headlight::program
