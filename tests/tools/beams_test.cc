@@ -3,71 +3,16 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
-#include <cstring>
-#include <filesystem>
-#include <fstream>
-#include <nlohmann/json.hpp>
-#include <sstream>
+#include <set>
 
-#include "headlight/models/encoder.h"
 #include "headlight/models/npy.h"
 #include "support/random.h"
+#include "tools/beams_picture.h"
 #include "tools/program.h"
 #include "tools/well_formed.h"
 
 namespace headlight::test {
 namespace {
-
-std::string contents(const std::string& path) {
-  return (std::ostringstream() << std::ifstream(path, std::ios::binary).rdbuf()).str();
-}
-
-std::string between(const std::string& text, const std::string& before, const std::string& after) {
-  const std::size_t begin = text.find(before);
-  if (begin == std::string::npos) return {};
-  return text.substr(begin + before.size(), text.find(after, begin + before.size()) - begin - before.size());
-}
-
-// The page's JSON. It is found as a browser finds it: up to the first end of a script.
-nlohmann::json data_of(const std::string& page) {
-  return nlohmann::json::parse(between(page, "<script type=\"application/json\" id=\"data\">", "</script"));
-}
-
-std::vector<std::uint8_t> from_base64(const std::string& text) {
-  const std::string letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  std::vector<std::uint8_t> bytes;
-  std::uint32_t bits = 0;
-  int count = 0;
-  for (const char letter : text.substr(0, text.find('='))) {
-    bits = bits << 6 | static_cast<std::uint32_t>(letters.find(letter));
-    if ((count += 6) >= 8) bytes.push_back(static_cast<std::uint8_t>(bits >> (count -= 8)));
-  }
-  return bytes;
-}
-
-// [H, L, L] of one layer, 0 where there is no beam.
-Tensor<float, 3> beams_of(const nlohmann::json& data, std::size_t layer) {
-  const auto heads = data.at("heads").get<std::int64_t>();
-  const auto length = static_cast<std::int64_t>(data.at("words").size());
-  const std::vector<std::uint8_t> bytes = from_base64(data.at("layers").at(layer).at("beams"));
-  std::size_t at = 0;
-  const auto next = [&] {
-    at += 2;
-    return bytes.at(at - 2) | bytes.at(at - 1) << 8;
-  };
-  Tensor<float, 3> weights({heads, length, length});
-  for (std::int64_t head = 0; head < heads; ++head) {
-    for (std::int64_t i = 0; i < length; ++i) {
-      for (int left = next(); left > 0; --left) {
-        const std::int64_t to = next();
-        weights(head, i, to) = static_cast<float>(next()) / 65535.0f;
-      }
-    }
-  }
-  EXPECT_EQ(at, bytes.size());
-  return weights;
-}
 
 class BeamsCommand : public testing::Test {
  protected:
@@ -157,6 +102,48 @@ TEST_F(BeamsCommand, TheStillHoldsTheBeamsAskedFor) {
   EXPECT_TRUE(is_well_formed(svg));
   EXPECT_NE(svg.find("lang=\"zh\""), std::string::npos);
   EXPECT_NE(svg.find(">机器人</text>"), std::string::npos) << "text as text";
+}
+
+// Colour and line of each head in the legend, which a picture and a page share.
+TEST_F(BeamsCommand, FortyEightHeadsLookDifferent) {
+  constexpr std::size_t heads = 48;
+  write_weights(1, heads, 3);
+  const std::string svg = picture("a b c", "x.svg");
+  EXPECT_TRUE(is_well_formed(svg));
+  const std::string legend = svg.substr(svg.find(">layer 0<"));
+  std::set<std::string> looks;
+  for (std::size_t at = 0; (at = legend.find("<path ", at)) != std::string::npos; ++at) {
+    looks.insert(between(legend.substr(at), " stroke=\"", "\"") +
+                 between(legend.substr(at, legend.find('>', at) - at), "dasharray=\"", "\""));
+  }
+  EXPECT_EQ(looks.size(), heads);
+  const nlohmann::json data = data_of(picture("a b c", "x.html"));
+  for (const char* ground : {"dark", "light"}) {
+    looks.clear();
+    for (std::size_t head = 0; head < heads; ++head) {
+      looks.insert(data.at("colours").at(ground).at(head).get<std::string>() +
+                   data.at("lines").at(head).get<std::string>());
+    }
+    EXPECT_EQ(looks.size(), heads) << ground;
+  }
+}
+
+TEST_F(BeamsCommand, AStillThatCannotShowAllSaysSo) {
+  Tensor<float, 4> weights({1, 2, 40, 40});
+  for (float& weight : weights) weight = 1.0f / 40;
+  write(weights);
+  std::string words;
+  for (int n = 0; n < 40; ++n) words += "w ";
+  const Finished many = run(words, "x.svg", {"--top", "40"});
+  EXPECT_EQ(many.code, 0);
+  EXPECT_EQ(many.error,
+            "headlight: warning: the picture shows the 2,000 brightest of 3,200 beams; --top, --heads, --from and --to "
+            "choose fewer\n");
+  const std::string svg = contents(folder_ / "x.svg");
+  EXPECT_TRUE(is_well_formed(svg));
+  EXPECT_NE(svg.find(">the 2,000 brightest of 3,200 beams are drawn</text>"), std::string::npos);
+  EXPECT_EQ(picture(words, "y.svg", {"--top", "40", "--heads", "1"}).find("brightest of"), std::string::npos);
+  EXPECT_EQ(picture(words, "y.svg", {"--top", "25"}).find("brightest of"), std::string::npos) << "exactly 2,000";
 }
 
 TEST_F(BeamsCommand, HostileWordsStayWords) {
@@ -252,104 +239,9 @@ TEST_F(BeamsCommand, ARowThatSeesNothingAndOneWordAreFine) {
   for (float& weight : one) weight = 1;
   write(one);
   EXPECT_TRUE(is_well_formed(picture("alone", "x.svg")));
-  EXPECT_EQ(data_of(picture("alone", "x.html")).at("dashed").at(12), true);
-}
-
-// A model of its own, in which words have pieces.
-class BeamsOfModel : public BeamsCommand {
- protected:
-  BeamsOfModel() {
-    models::ModelOptions options;
-    options.encoder = {.max_positions = 24, .token_types = 2, .width = 24, .heads = 3, .layers = 2};
-    models::Tokenizer tokenizer({"[PAD]", "[UNK]", "[CLS]", "[SEP]", "the", "didn", "'", "t", "street", "##s", ".", "(",
-                                 ")", "机", "器", "人"});
-    models::make_random(options, std::move(tokenizer), 3).save(folder_ / "model");
-  }
-  [[nodiscard]] Finished text(const std::string& text, const std::vector<std::string>& more = {}) const {
-    std::vector<std::string> all{"beams", "--model", folder_ / "model", "--text", text, "-o", folder_ / "x.html"};
-    all.insert(all.end(), more.begin(), more.end());
-    return run_program(all);
-  }
-  [[nodiscard]] nlohmann::json data(const std::string& words, const std::vector<std::string>& more = {}) const {
-    const Finished finished = text(words, more);
-    EXPECT_EQ(finished.code, 0) << finished.error;
-    return data_of(contents(folder_ / "x.html"));
-  }
-  static std::string words_in(const nlohmann::json& data) {
-    std::string words;
-    for (const nlohmann::json& word : data.at("words")) {
-      if (!words.empty()) words += "|";
-      words += word.at("text").get<std::string>();
-    }
-    return words;
-  }
-};
-
-TEST_F(BeamsOfModel, PiecesBecomeWords) {
-  EXPECT_EQ(words_in(data("(The streets didn't.)")), "[CLS]|(|The|streets|didn't|.|)|[SEP]");
-  EXPECT_EQ(words_in(data("(The streets didn't.)", {"--pieces"})), "[CLS]|(|the|street|##s|didn|'|t|.|)|[SEP]");
-  EXPECT_EQ(words_in(data("机器人 streets")), "[CLS]|机|器|人|streets|[SEP]");
-  EXPECT_EQ(words_in(data("the [SEP] streets")), "[CLS]|the|[SEP]|streets|[SEP]") << "tokens where words do not fit";
-  expect_error(text(""), {"--text", "holds no words"});
-  expect_error(text(" \t\n "), {"--text", "holds no words"});
-}
-
-TEST_F(BeamsOfModel, LightIsNeitherLostNorMade) {
-  const nlohmann::json joined = data("(The streets didn't.)");
-  for (std::size_t layer = 0; layer < 2; ++layer) {
-    const Tensor<float, 3> weights = beams_of(joined, layer);
-    for (std::int64_t row = 0; row < 3 * 8; ++row) {
-      double sum = 0;
-      for (std::int64_t j = 0; j < 8; ++j) sum += static_cast<double>(weights.data()[row * 8 + j]);
-      EXPECT_NEAR(sum, 1, 1e-2);
-    }
-    const std::vector<std::uint8_t> parts = from_base64(joined.at("layers").at(layer).at("parts"));
-    ASSERT_EQ(parts.size(), 4u * 8 * 3);
-    for (std::size_t n = 0; n < 8 * 3; ++n) {
-      float part = 0;
-      std::memcpy(&part, &parts[4 * n], 4);
-      EXPECT_TRUE(part > 0 && part < 100) << part;
-    }
-  }
-}
-
-TEST_F(BeamsOfModel, LongTextsAreCutWithAWord) {
-  std::string many;
-  for (int n = 0; n < 10000; ++n) many += "street ";
-  const Finished finished = text(many, {"--from", "street#22"});
-  EXPECT_EQ(finished.code, 0);
-  EXPECT_TRUE(finished.error.starts_with("headlight: warning: ")) << finished.error;
-  EXPECT_EQ(data_of(contents(folder_ / "x.html")).at("words").size(), 24u);
-  expect_error(text("the\xff"), {"UTF-8"});
-  expect_error(text("the", {"--from", "street"}), {"'street'"});
-}
-
-// The same but for numbers, which may differ by rounding: other instruction sets add in another order.
-bool nearly_equal(const std::string& a, const std::string& b) {
-  const auto is_number = [](char letter) { return letter >= '0' && letter <= '9'; };
-  const char* at = a.c_str();
-  const char* there = b.c_str();
-  while (*at != 0 && *there != 0) {
-    if (is_number(*at) && is_number(*there)) {
-      char *end = nullptr, *other = nullptr;
-      if (std::abs(std::strtod(at, &end) - std::strtod(there, &other)) > 0.11) return false;
-      at = end;
-      there = other;
-    } else if (*at++ != *there++) {
-      return false;
-    }
-  }
-  return *at == *there;
-}
-
-TEST(BeamsOfReadme, ThePictureIsWhatItsCommandDraws) {
-  const ScratchFolder folder;
-  const Finished finished =
-      run_program({"beams", "--text", "The animal didn't cross the street because it was too tired.", "--top", "6",
-                   "-o", folder / "beams.svg"});
-  ASSERT_EQ(finished.code, 0) << finished.error;
-  EXPECT_TRUE(nearly_equal(contents(folder / "beams.svg"), contents(HEADLIGHT_SOURCE "/docs/beams.svg")))
-      << "docs/beams.svg is of another model or another picture: README.md has the command that draws it";
+  const nlohmann::json lines = data_of(picture("alone", "x.html")).at("lines");
+  EXPECT_EQ(lines.at(11), "");
+  EXPECT_NE(lines.at(12), "");
 }
 
 }  // namespace

@@ -7,7 +7,9 @@
 #include <array>
 #include <cmath>
 #include <map>
+#include <set>
 #include <string>
+#include <utility>
 
 namespace headlight::test {
 namespace {
@@ -67,6 +69,16 @@ TEST(Palette, ColoursStayApartWithoutOneKindOfCone) {
         }
       }
     }
+  }
+}
+
+TEST(Palette, NoTwoHeadsShareColourAndLine) {
+  for (const std::int64_t heads : {1, 5, 12, 13, 24, 48, 72}) {
+    std::set<std::pair<std::size_t, std::string_view>> looks;
+    for (std::int64_t head = 0; head < heads; ++head) {
+      looks.emplace(program::colour_of(head, heads), program::line_of(head));
+    }
+    EXPECT_EQ(static_cast<std::int64_t>(looks.size()), heads);
   }
 }
 

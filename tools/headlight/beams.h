@@ -79,6 +79,9 @@ struct Beam {
 // The share of all light of the layer's heads that the `top` heaviest beams of each word and head carry.
 [[nodiscard]] double share_of_top(const Beams& beams, std::int64_t layer, std::int64_t top);
 
+// Beams that a still picture shows, the brightest: a paper's figure, not a database. It says how many there are.
+constexpr std::size_t kMostBeams = 2000;
+
 // A page that shows everything, or a still picture of the view. UTF-8.
 [[nodiscard]] std::string beams_page(const Beams& beams, const BeamView& view);
 [[nodiscard]] std::string beams_still(const Beams& beams, const BeamView& view);

@@ -10,12 +10,12 @@
 #include "headlight/models/errors.h"
 #include "tools/headlight/beams.h"
 #include "tools/headlight/beams_relations.h"
-#include "tools/headlight/beams_words.h"
 #include "tools/headlight/commands.h"
 #include "tools/headlight/demonstration/default_model.h"
 #include "tools/headlight/engine_arguments.h"
 #include "tools/headlight/number_text.h"
 #include "tools/headlight/process.h"
+#include "tools/headlight/unknown_words.h"
 #include "tools/headlight/validators.h"
 
 namespace headlight::program {
@@ -86,31 +86,17 @@ BeamView view_of(const Arguments& arguments, const Beams& beams) {
   return view;
 }
 
-// The demonstration model's language is small, and a word that is not in it is as good as none.
-void warn_of_unknown_words(const models::Tokenizer& tokenizer, const std::string& text,
-                           const std::vector<std::int64_t>& ids) {
-  const std::int64_t unknown = tokenizer.id("[UNK]").value_or(-1);
-  std::string names;
-  for (const WordTokens& word : words_of(tokenizer, text, ids, false)) {
-    if (std::count(ids.begin() + word.begin, ids.begin() + word.end, unknown) == 0) continue;
-    names += (names.empty() ? "" : ", ") + models::in_quotes(word.word.text);
-  }
-  if (!names.empty()) {
-    print_warning("the demonstration model does not know " + names +
-                  " (its words: models/demonstration/vocab.txt; other texts need --model)");
-  }
-}
-
 void check_text(const models::Encoder& model, const std::string& text, bool is_demonstration) {
   const std::int64_t most = model.options().max_length;
-  std::vector<std::int64_t> ids = model.tokenizer().encode(text, most + 1);
+  const std::vector<std::int64_t> ids = model.tokenizer().encode(text, most + 1);
   if (ids.size() <= 2) throw models::FileError("--text", "holds no words, expected a sentence");  // [CLS] and [SEP]
   if (static_cast<std::int64_t>(ids.size()) > most) {
     print_warning("the text has more than the model's " + std::to_string(most) +
                   " tokens; what lies behind is left out");
-    ids.erase(ids.end() - 2);  // the one too many; [SEP] is the last
   }
-  if (is_demonstration) warn_of_unknown_words(model.tokenizer(), text, ids);
+  UnknownWords unknown(model);
+  unknown.add(text);
+  unknown.warn(is_demonstration);
 }
 
 Beams read_beams(const Arguments& arguments, std::vector<FoundRelation>& relations) {
@@ -122,14 +108,17 @@ Beams read_beams(const Arguments& arguments, std::vector<FoundRelation>& relatio
     throw models::FileError(arguments.model, "has no layers, expected at least 1");
   check_text(model, arguments.text, arguments.model.empty());
   Beams beams = beams_of_text(engine, model, arguments.text, arguments.pieces);
-  if (model.options().encoder.merge != Merge::concatenate) {
-    print_warning("the model's heads are not joined side by side, so no bars tell how much each brings back");
-  }
   relations = find_relations(engine, loaded, arguments.text, beams);
   std::string folder = arguments.model.empty() ? demonstration::kDefaultModel : arguments.model;
   while (folder.size() > 1 && folder.ends_with('/')) folder.pop_back();
   beams.source = folder.substr(folder.rfind('/') + 1);
   return beams;
+}
+
+void warn_of_many_beams(std::size_t count) {
+  if (count <= kMostBeams) return;
+  print_warning("the picture shows the " + grouped(kMostBeams) + " brightest of " +
+                grouped(static_cast<std::int64_t>(count)) + " beams; --top, --heads, --from and --to choose fewer");
 }
 
 // The brightest beam between two different words of each head, the brightest heads first.
@@ -157,6 +146,7 @@ void show(const Arguments& arguments) {
   std::vector<FoundRelation> relations;
   const Beams beams = read_beams(arguments, relations);
   const BeamView view = view_of(arguments, beams);
+  if (kind == Kind::still) warn_of_many_beams(beams_in_view(beams, view).size());
   const std::string picture = kind == Kind::page ? beams_page(beams, view) : beams_still(beams, view);
   models::AtomicFile file(arguments.out);
   file.write(picture.data(), picture.size());

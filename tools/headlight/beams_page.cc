@@ -89,7 +89,7 @@ nlohmann::ordered_json document_of(const Beams& beams, const BeamView& view) {
   for (std::int64_t head = 0; head < beams.heads; ++head) {
     document["colours"]["dark"].push_back(kOnDark[colour_of(head, beams.heads)]);
     document["colours"]["light"].push_back(kOnLight[colour_of(head, beams.heads)]);
-    document["dashed"].push_back(is_dashed(head));
+    document["lines"].push_back(line_of(head));
   }
   document["view"] = {
       {"layer", view.layer}, {"heads", view.heads}, {"from", word_or_null(view.from)}, {"to", word_or_null(view.to)}};
@@ -145,7 +145,7 @@ constexpr std::string_view kControls = R"(<form aria-label="What is shown" onsub
 </form>
 <main>
 <div id="picture">
-<div id="titles"><span>a word looks …</span><span></span><span>… at words</span></div>
+<div id="titles"><span>a word looks …</span><span id="dimmest"></span><span>… at words</span></div>
 <div id="stage">
 <ol id="from" aria-label="Words that look"></ol>
 <div id="beams"><canvas id="all" role="img" aria-label="Beams from words to words, a colour for each head"></canvas><canvas id="lit" hidden aria-hidden="true"></canvas></div>

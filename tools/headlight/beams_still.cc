@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tools/headlight/beams.h"
@@ -16,18 +17,18 @@ namespace headlight::program {
 namespace {
 
 constexpr std::size_t kWordColumns = 26;
-constexpr std::size_t kMostBeams = 2000;  // the heaviest: a paper's figure, not a database
-constexpr double kLight = 520;            // width of what lies between the words
-constexpr double kEdge = 34;              // above and below the rows
-constexpr double kTip = 4;                // of the prism, from the edges
-constexpr double kInset = 9;              // of the points from the words
-constexpr double kMargin = 10;            // of bars and their caption from the edge
+constexpr double kLight = 520;  // width of what lies between the words
+constexpr double kEdge = 34;    // above and below the rows
+constexpr double kTip = 4;      // of the prism, from the edges
+constexpr double kInset = 9;    // of the points from the words
+constexpr double kMargin = 10;  // of bars and their caption from the edge
 constexpr double kLongestBar = 64;
+constexpr double kLegendRow = 22;
 
 // Where everything is, in units of CSS pixels.
 class Layout {
  public:
-  explicit Layout(const Beams& beams) {
+  Layout(const Beams& beams, const BeamView& view, bool has_note) {
     const std::int64_t length = beams.length();
     row = length <= 14 ? 30 : length <= 24 ? 25 : length <= 48 ? 20 : 14;
     font = std::min(16.0, 0.56 * row);
@@ -39,7 +40,13 @@ class Layout {
     right = left + kLight;
     width = right + words;
     bottom = 2 * kEdge + row * static_cast<double>(length);
-    height = bottom + 34;
+    legend = left + kInset + 98;
+    const auto heads = static_cast<std::int64_t>(view.heads.size());
+    const double room = (width - legend - 4) / static_cast<double>(heads);
+    step = std::clamp(room, 24.0, 30.0);
+    in_row = room < step ? std::max<std::int64_t>(1, static_cast<std::int64_t>((width - legend - 4) / step)) : heads;
+    note = bottom + 20 + kLegendRow * static_cast<double>((heads - 1) / in_row + 1);
+    height = note + (has_note ? 10 : -8);
   }
 
   [[nodiscard]] double y(std::int64_t word) const { return kEdge + row * (static_cast<double>(word) + 0.5); }
@@ -55,6 +62,9 @@ class Layout {
   [[nodiscard]] double exit(double at) const { return middle() + half_prism(at); }
 
   double row = 0, font = 0, words = 0, bars = 0, left = 0, right = 0, width = 0, bottom = 0, height = 0;
+  double legend = 0, step = 0;  // where its heads begin, and how far they are from each other
+  std::int64_t in_row = 0;      // as many of them
+  double note = 0;
 };
 
 constexpr const char* kDark =
@@ -171,11 +181,11 @@ std::string beam_element(const Beams& beams, const BeamView& view, const Beam& b
   const double alpha = (alone ? std::pow(weight, 0.65) : 0.9 * std::pow(weight, 0.8)) * (dim ? 0.3 : 1.0);
   if (alpha < 0.004) return "";
   const std::size_t colour = colour_of(beam.head, beams.heads);
-  if (is_dashed(beam.head)) {
+  if (const std::string_view line = line_of(beam.head); !line.empty()) {
     return format(
         "<path class=\"s%zu\" stroke=\"%s\" stroke-opacity=\"%.3f\" stroke-width=\"%.2f\" "
-        "stroke-dasharray=\"7 5\" d=\"M%.1f %.1fL%.1f %.1f\"/>\n",
-        colour, kOnLight[colour].data(), alpha, std::max(0.8, 0.6 * width), ax, ay, bx, by);
+        "stroke-dasharray=\"%s\" d=\"M%.1f %.1fL%.1f %.1f\"/>\n",
+        colour, kOnLight[colour].data(), alpha, std::max(0.8, 0.6 * width), line.data(), ax, ay, bx, by);
   }
   const double cx = bx - 14 - 2 * width;
   const double cy = ay + (by - ay) * (cx - ax) / (bx - ax);
@@ -204,19 +214,21 @@ std::string point_elements(const Beams& beams, const Layout& layout, const std::
 }
 
 std::string legend(const Beams& beams, const BeamView& view, const Layout& layout) {
-  const double y = layout.bottom + 20;
+  double y = layout.bottom + 20;
   std::string text = svg_text(layout.left + kInset, y, 12, "start", kSoft, "layer " + std::to_string(view.layer));
-  double x = layout.left + kInset + 62;
-  text += svg_text(x, y, 12, "start", kSoft, "head");
-  x += 36;
-  const double step = std::min(30.0, (layout.width - x - 4) / static_cast<double>(view.heads.size()));
+  text += svg_text(layout.legend - 36, y, 12, "start", kSoft, "head");
+  std::int64_t number = 0;
   for (const std::int64_t head : view.heads) {
+    y = layout.bottom + 20 + kLegendRow * static_cast<double>(number / layout.in_row);
+    const double x = layout.legend + layout.step * static_cast<double>(number % layout.in_row);
     const std::size_t colour = colour_of(head, beams.heads);
-    text += svg_text(x + 10, y, step < 16 ? 7 : 12, "middle", kInk, std::to_string(head));
-    text += format("<path class=\"s%zu\" stroke=\"%s\" stroke-width=\"3.5\"%s d=\"M%.1f %.1fh%.1f\"/>\n", colour,
-                   kOnLight[colour].data(), is_dashed(head) ? " stroke-dasharray=\"5 3\"" : "", x, y + 6,
-                   std::min(20.0, step - 2));
-    x += step;
+    const std::string_view line = line_of(head);
+    text += svg_text(x + 10, y, 12, "middle", kInk, std::to_string(head));
+    text +=
+        format("<path class=\"s%zu\" stroke=\"%s\" stroke-width=\"3.5\"%s d=\"M%.1f %.1fh%.1f\"/>\n", colour,
+               kOnLight[colour].data(), line.empty() ? "" : (" stroke-dasharray=\"" + std::string(line) + "\"").c_str(),
+               x, y + 6, std::min(20.0, layout.step - 2));
+    ++number;
   }
   return text;
 }
@@ -225,15 +237,21 @@ std::string legend(const Beams& beams, const BeamView& view, const Layout& layou
 
 std::string beams_still(const Beams& beams, const BeamView& view) {
   std::vector<Beam> shown = beams_in_view(beams, view);
-  if (shown.size() > kMostBeams) shown.resize(kMostBeams);
+  const std::size_t count = shown.size();
+  if (count > kMostBeams) shown.resize(kMostBeams);
   const Touched touched(beams, shown);
-  const Layout layout(beams);
+  const Layout layout(beams, view, count > kMostBeams);
   std::string text = svg_begin(layout.width, layout.height, beams.title, kDark);
   text += prism_element(layout) + ray_elements(beams, view, layout, touched) + "<g class=\"light\">\n";
   // The bright ones lie over the others.
   for (auto beam = shown.rbegin(); beam != shown.rend(); ++beam) text += beam_element(beams, view, *beam, layout);
   text += "</g>\n" + point_elements(beams, layout, shown) + part_elements(beams, view, layout);
   text += word_elements(beams, view, layout, touched) + legend(beams, view, layout);
+  if (count > kMostBeams) {
+    text += svg_text(layout.left + kInset, layout.note, 12, "start", kSoft,
+                     "the " + grouped(kMostBeams) + " brightest of " + grouped(static_cast<std::int64_t>(count)) +
+                         " beams are drawn");
+  }
   return text + "</svg>\n";
 }
 

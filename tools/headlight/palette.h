@@ -1,4 +1,4 @@
-// A colour for each head, in the order of the rainbow.
+// A colour for each head, in the order of the rainbow, and a kind of line where colours run out.
 #pragma once
 
 #include <array>
@@ -9,7 +9,7 @@ namespace headlight::program {
 
 // Twelve colours each for dark and for light ground, drawn by a search that held them as far apart as they go for
 // normal sight and for people without red, green or blue cones at once; a test simulates those. More heads begin anew,
-// and are drawn dashed.
+// with another line.
 constexpr std::size_t kColours = 12;
 using Palette = std::array<std::string_view, kColours>;
 
@@ -25,6 +25,12 @@ constexpr std::size_t colour_of(std::int64_t head, std::int64_t heads) {
   return count >= kColours ? number % kColours : number * kColours / count;
 }
 
-constexpr bool is_dashed(std::int64_t head) { return static_cast<std::size_t>(head) / kColours % 2 == 1; }
+// Dashes and gaps in pixels, as SVG's stroke-dasharray has them; the first line has no gaps. With the colours they tell
+// 72 heads apart.
+constexpr std::array<std::string_view, 6> kLines{"", "7 5", "2 4", "10 4 2 4", "12 3", "8 3 2 3 2 3"};
+
+constexpr std::string_view line_of(std::int64_t head) {
+  return kLines[static_cast<std::size_t>(head) / kColours % kLines.size()];
+}
 
 }  // namespace headlight::program

@@ -4,6 +4,8 @@ const paper = matchMedia('print');
 let printing = false;
 const isDark = () => night.matches && !printing && !paper.matches;
 const colourOf = head => (isDark() ? data.colours.dark : data.colours.light)[head];
+// Lengths of dashes and gaps; none where the line is drawn through.
+const dashes = data.lines.map(line => line.split(' ').filter(length => length).map(Number));
 
 const margin = 40;  // above the first row and below the last one, for the prism's ends
 const mostBeams = 6000;
@@ -115,10 +117,10 @@ const drawBeam = (pen, beam, glass, focus) => {
   pen.fillStyle = colourOf(beam.head);
   pen.strokeStyle = colourOf(beam.head);
   const width = size * (focus === null ? 0.7 + 5.5 * beam.weight : 1 + 8 * beam.weight);
-  if (data.dashed[beam.head]) {
+  if (dashes[beam.head].length > 0) {
     pen.globalAlpha = Math.min(1, 0.85 * alpha);
     pen.lineWidth = Math.max(0.8, 0.6 * width);
-    pen.setLineDash([7, 5]);
+    pen.setLineDash(dashes[beam.head]);
     line(pen, ax, exit, bx, by);
     pen.setLineDash([]);
     return;
@@ -163,12 +165,13 @@ const prepare = canvas => {
   return pen;
 };
 
-// All beams that `focus` lights, on one canvas.
+// All beams that `focus` lights, on one canvas. Returns how many there are, drawn or not.
 const drawLight = (canvas, focus, stays) => {
   const pen = prepare(canvas);
   const glass = prism();
   // The brightest come last; more than these nobody can tell apart.
-  const beams = visibleBeams().filter(beam => isLit(beam, focus) && stays[beam.from] && stays[beam.to]).slice(-mostBeams);
+  const all = visibleBeams().filter(beam => isLit(beam, focus) && stays[beam.from] && stays[beam.to]);
+  const beams = all.slice(-mostBeams);
   const touched = focus === null ? null : new Set();
   const rays = new Set(focus === null ? words.keys() : []);
   for (const beam of beams) {
@@ -186,4 +189,5 @@ const drawLight = (canvas, focus, stays) => {
   pen.globalAlpha = 1;
   pen.globalCompositeOperation = 'source-over';
   drawPoints(pen, stays, touched);
+  return all.length;
 };

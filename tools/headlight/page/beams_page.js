@@ -48,6 +48,8 @@ const layOut = () => {
   for (const side of ['from', 'to']) {
     buttons[side].forEach((button, word) => { button.parentElement.hidden = !stays[word]; });
   }
+  const controls = document.querySelector('form').offsetHeight;
+  document.documentElement.style.setProperty('--controls', `${controls}px`);
   const width = at('beams').clientWidth;
   geometry.width = Math.max(160, width);
   geometry.height = row * geometry.row + 2 * margin;
@@ -55,10 +57,20 @@ const layOut = () => {
   at('folded').textContent = row === words.length ? '' : `${words.length - row} of ${words.length} words are folded away.`;
 };
 
+// The head's line, on the ground of an element.
+const pictureOfLine = head => {
+  let end = 0;
+  const stops = dashes[head].map((length, n) => {
+    const begin = end;
+    end += length;
+    return `${n % 2 === 0 ? colourOf(head) : 'transparent'} ${begin}px ${end}px`;
+  });
+  return `repeating-linear-gradient(to right, ${stops.length > 0 ? stops.join(', ') : `${colourOf(head)} 0 1px`})`;
+};
+
 const chip = head => {
   const mark = make('span', 'chip', String(head));
-  mark.style.setProperty('--colour', colourOf(head));
-  if (data.dashed[head]) mark.classList.add('dashed');
+  mark.style.setProperty('--line', pictureOfLine(head));
   return mark;
 };
 
@@ -180,15 +192,21 @@ const drawFocus = () => {
   describe();
 };
 
+const drawEverything = () => {
+  const count = drawLight(at('all'), null, stays);
+  at('dimmest').textContent = count <= mostBeams ? '' : `the ${mostBeams.toLocaleString('en')} brightest of ${
+      count.toLocaleString('en')} beams; with fewer heads all are drawn`;
+};
+
 const drawAll = () => {
   layOut();
-  drawLight(at('all'), null, stays);
+  drawEverything();
   paintBars();
   drawFocus();
   document.querySelectorAll('#heads button[data-head]').forEach(button => {
     const head = Number(button.dataset.head);
     button.setAttribute('aria-pressed', String(shown.heads.has(head)));
-    button.style.setProperty('--colour', colourOf(head));
+    button.style.setProperty('--line', pictureOfLine(head));
   });
   at('every-head').setAttribute('aria-pressed', String(shown.heads.size === heads));
   at('faintest-value').textContent = percent(shown.faintest);
@@ -305,7 +323,7 @@ const makeChoices = () => {
 const preview = (event, head) => {
   if (event.pointerType !== 'mouse') return;
   shown.preview = head;
-  drawLight(at('all'), null, stays);
+  drawEverything();
   drawFocus();
 };
 

@@ -1,0 +1,141 @@
+// headlight beams on models: pieces become words, heads' parts come back, and the README's picture is what it says.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+
+#include "headlight/models/encoder.h"
+#include "tools/beams_picture.h"
+#include "tools/program.h"
+
+namespace headlight::test {
+namespace {
+
+// A model of its own, in which words have pieces.
+class BeamsOfModel : public testing::Test {
+ protected:
+  BeamsOfModel() {
+    models::ModelOptions options;
+    options.encoder = {.max_positions = 24, .token_types = 2, .width = 24, .heads = 3, .layers = 2};
+    models::Tokenizer tokenizer({"[PAD]", "[UNK]", "[CLS]", "[SEP]", "the", "didn", "'", "t", "street", "##s", ".", "(",
+                                 ")", "机", "器", "人"});
+    models::make_random(options, std::move(tokenizer), 3).save(folder_ / "model");
+  }
+  [[nodiscard]] Finished text(const std::string& text, const std::vector<std::string>& more = {}) const {
+    std::vector<std::string> all{"beams", "--model", folder_ / "model", "--text", text, "-o", folder_ / "x.html"};
+    all.insert(all.end(), more.begin(), more.end());
+    return run_program(all);
+  }
+  [[nodiscard]] nlohmann::json data(const std::string& words, const std::vector<std::string>& more = {}) const {
+    const Finished finished = text(words, more);
+    EXPECT_EQ(finished.code, 0) << finished.error;
+    return data_of(contents(folder_ / "x.html"));
+  }
+  static std::string words_in(const nlohmann::json& data) {
+    std::string words;
+    for (const nlohmann::json& word : data.at("words")) {
+      if (!words.empty()) words += "|";
+      words += word.at("text").get<std::string>();
+    }
+    return words;
+  }
+
+  ScratchFolder folder_;
+};
+
+TEST_F(BeamsOfModel, PiecesBecomeWords) {
+  EXPECT_EQ(words_in(data("(The streets didn't.)")), "[CLS]|(|The|streets|didn't|.|)|[SEP]");
+  EXPECT_EQ(words_in(data("(The streets didn't.)", {"--pieces"})), "[CLS]|(|the|street|##s|didn|'|t|.|)|[SEP]");
+  EXPECT_EQ(words_in(data("机器人 streets")), "[CLS]|机|器|人|streets|[SEP]");
+  EXPECT_EQ(words_in(data("the [SEP] streets")), "[CLS]|the|[SEP]|streets|[SEP]") << "tokens where words do not fit";
+  expect_error(text(""), {"--text", "holds no words"});
+  expect_error(text(" \t\n "), {"--text", "holds no words"});
+}
+
+TEST_F(BeamsOfModel, LightIsNeitherLostNorMade) {
+  const nlohmann::json joined = data("(The streets didn't.)");
+  for (std::size_t layer = 0; layer < 2; ++layer) {
+    const Tensor<float, 3> weights = beams_of(joined, layer);
+    for (std::int64_t row = 0; row < 3 * 8; ++row) {
+      double sum = 0;
+      for (std::int64_t j = 0; j < 8; ++j) sum += static_cast<double>(weights.data()[row * 8 + j]);
+      EXPECT_NEAR(sum, 1, 1e-2);
+    }
+    const std::vector<std::uint8_t> parts = from_base64(joined.at("layers").at(layer).at("parts"));
+    ASSERT_EQ(parts.size(), 4u * 8 * 3);
+    for (std::size_t n = 0; n < 8 * 3; ++n) {
+      float part = 0;
+      std::memcpy(&part, &parts[4 * n], 4);
+      EXPECT_TRUE(part > 0 && part < 100) << part;
+    }
+  }
+}
+
+TEST_F(BeamsOfModel, EveryMergeTellsWhatComesBack) {
+  for (int number = 0; number < 6; ++number) {
+    models::ModelOptions options;
+    options.encoder = {.max_positions = 24,
+                       .token_types = 2,
+                       .width = 24,
+                       .heads = 3,
+                       .layers = 2,
+                       .merge = static_cast<Merge>(number)};
+    models::Tokenizer tokenizer({"[PAD]", "[UNK]", "[CLS]", "[SEP]", "the", "street"});
+    models::make_random(options, std::move(tokenizer), 3).save(folder_ / "model");
+    const Finished finished = text("the street");
+    EXPECT_EQ(finished.code, 0);
+    EXPECT_EQ(finished.error, "");
+    for (const nlohmann::json& layer : data_of(contents(folder_ / "x.html")).at("layers")) {
+      const std::vector<std::uint8_t> parts = from_base64(layer.at("parts"));
+      ASSERT_EQ(parts.size(), 4u * 4 * 3) << number;
+      for (std::size_t n = 0; n < 4 * 3; ++n) {
+        float part = 0;
+        std::memcpy(&part, &parts[4 * n], 4);
+        EXPECT_TRUE(part > 0 && part < 100) << part;
+      }
+    }
+  }
+}
+
+TEST_F(BeamsOfModel, LongTextsAreCutWithAWord) {
+  std::string many;
+  for (int n = 0; n < 10000; ++n) many += "street ";
+  const Finished finished = text(many, {"--from", "street#22"});
+  EXPECT_EQ(finished.code, 0);
+  EXPECT_TRUE(finished.error.starts_with("headlight: warning: ")) << finished.error;
+  EXPECT_EQ(data_of(contents(folder_ / "x.html")).at("words").size(), 24u);
+  expect_error(text("the\xff"), {"UTF-8"});
+  expect_error(text("the", {"--from", "street"}), {"'street'"});
+}
+
+// The same but for numbers, which may differ by rounding: other instruction sets add in another order.
+bool nearly_equal(const std::string& a, const std::string& b) {
+  const auto is_number = [](char letter) { return letter >= '0' && letter <= '9'; };
+  const char* at = a.c_str();
+  const char* there = b.c_str();
+  while (*at != 0 && *there != 0) {
+    if (is_number(*at) && is_number(*there)) {
+      char *end = nullptr, *other = nullptr;
+      if (std::abs(std::strtod(at, &end) - std::strtod(there, &other)) > 0.11) return false;
+      at = end;
+      there = other;
+    } else if (*at++ != *there++) {
+      return false;
+    }
+  }
+  return *at == *there;
+}
+
+TEST(BeamsOfReadme, ThePictureIsWhatItsCommandDraws) {
+  const ScratchFolder folder;
+  const Finished finished =
+      run_program({"beams", "--text", "The animal didn't cross the street because it was too tired.", "--top", "6",
+                   "-o", folder / "beams.svg"});
+  ASSERT_EQ(finished.code, 0) << finished.error;
+  EXPECT_TRUE(nearly_equal(contents(folder / "beams.svg"), contents(HEADLIGHT_SOURCE "/docs/beams.svg")))
+      << "docs/beams.svg is of another model or another picture: README.md has the command that draws it";
+}
+
+}  // namespace
+}  // namespace headlight::test
