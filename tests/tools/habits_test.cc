@@ -65,7 +65,8 @@ TEST(Habits, TheReadmesCommandsWorkAsPasted) {
 TEST(Habits, TheVersionIsKnown) { EXPECT_EQ(run_program({"--version"}).out, "headlight 0.1.0\n"); }
 
 TEST(Habits, WrongUsageIsExitCodeTwo) {
-  expect_error(run_program({}), {"subcommand"}, 2);
+  expect_error(run_program({}), {"subcommand", "see headlight --help"}, 2);
+  expect_error(run_program({"encode", "--text", "a", "-o", "b.npy"}), {"--model", "see headlight encode --help"}, 2);
   expect_error(run_program({"shine"}), {"shine", "headlight --help"}, 2);
   expect_error(run_program({"study", "shine"}), {"shine", "headlight study --help"}, 2);
   for (const std::string& subcommand : kSubcommands) {

@@ -129,7 +129,8 @@ void expect_trained(const nlohmann::json& entries, std::size_t count) {
 
 TEST_F(Study, MergeTrainsEveryWayToPutHeadsTogether) {
   const Finished finished = run({"merge", "--steps", "2"});
-  for (const char* words : {"weighted-by-input", "gated-by-element", "23,424", "FLOP a token", "Quick"}) {
+  for (const char* words :
+       {"weighted-by-input", "gated-by-element", "23,424", "FLOP a token", "Quick", "Half-learned"}) {
     EXPECT_NE(finished.out.find(words), std::string::npos) << words << " in " << finished.out;
   }
   const nlohmann::json merges = document_.at("merges");
@@ -153,18 +154,21 @@ TEST_F(Study, DiversityAsksHeadsToDiffer) {
     EXPECT_NE(finished.out.find(words), std::string::npos) << words << " in " << finished.out;
   }
   const nlohmann::json& runs = document_.at("asked_for");
-  expect_trained(runs, 7);
+  expect_trained(runs, 8);
   // Thirty steps do not find a relation, but part W_Q and W_K of heads.
   const auto overlap = [&](std::size_t run) {
     return runs.at(run).at("seeds").at(0).at("subspace_overlap").get<double>();
   };
   EXPECT_LT(overlap(1), overlap(0));
-  EXPECT_LT(overlap(3), overlap(0));
-  EXPECT_GT(runs.at(2).at("weights").at("orthogonality"), 0);
+  EXPECT_LT(overlap(4), overlap(0));
+  for (const std::size_t run : {std::size_t{2}, std::size_t{3}}) {
+    EXPECT_GT(runs.at(run).at("weights").at("orthogonality"), 0);
+    EXPECT_EQ(runs.at(run).at("orthogonal_start"), run == 3);
+  }
   // And what asks for less CKA gets less.
   const auto cka = [&](std::size_t run) { return runs.at(run).at("cka").at("mean").get<double>(); };
-  EXPECT_LT(cka(4), cka(0));
-  EXPECT_LT(cka(6), cka(0));
+  EXPECT_LT(cka(5), cka(0));
+  EXPECT_LT(cka(7), cka(0));
 }
 
 TEST_F(Study, RelationsTrainsWithMoreAndMoreHeads) {

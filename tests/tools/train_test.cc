@@ -64,7 +64,8 @@ TEST_F(Train, WritesAModelAndSaysHowGoodItIs) {
   const Finished finished = train("m", {"--steps", "3"});
   EXPECT_EQ(finished.code, 0) << finished.error;
   EXPECT_EQ(finished.error, "");
-  for (const char* word : {"3 steps", "coreference", "neighbour", "%", "layer"}) {
+  for (const char* word :
+       {"3 steps\n", "coreference", "neighbour", "%", "layer", "more --steps are needed; 2,000 steps are usual"}) {
     EXPECT_NE(finished.out.find(word), std::string::npos) << finished.out;
   }
   std::set<std::string> names;
@@ -184,7 +185,7 @@ TEST_F(Train, EveryWayToPutHeadsTogetherIsSavedAndRead) {
       const Finished read = run_program({command, "--model", folder_ / merge, "--text", "the cat", "-o",
                                          folder_ / (command == std::string("beams") ? "b.html" : "h.npy")});
       EXPECT_EQ(read.code, 0) << read.error;
-      EXPECT_EQ(read.error.find("no bars") != std::string::npos, command == std::string("beams")) << read.error;
+      EXPECT_TRUE(read.error.empty()) << read.error;
     }
     for (const char* command : {"heads", "embed"}) {
       const Finished read = run_program({command, "--model", folder_ / merge, "--text", "the cat chased the mouse"});

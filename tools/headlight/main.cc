@@ -58,14 +58,14 @@ int run(int count, char** arguments) {
     print(program.help());
   } catch (const CLI::CallForVersion&) {
     print(std::string(kVersion) + "\n");
-  } catch (const CLI::RequiredError&) {
+  } catch (const CLI::RequiredError& error) {
     // What is there and unknown is more likely the mistake than what is not there.
     const std::vector<std::string> unknown = program.remaining(true);
     if (!unknown.empty()) {
       throw UsageError("'" + models::printable(unknown.front()) + "' was not expected; see " + asked_for(program) +
                        " --help");
     }
-    throw;
+    throw UsageError(std::string(error.what()) + "; see " + asked_for(program) + " --help");
   }
   return kDone;
 }

@@ -146,8 +146,7 @@ std::string reach_text(double reach) { return reach == 0 ? "none" : format(reach
 // In a line, what reaches the first layer of the deepest stacks.
 std::string conclusion(const Plan& plan, const std::vector<Run>& runs) {
   const Kind pre = kind_of(plan, runs, Norm::pre, true), post = kind_of(plan, runs, Norm::post, true);
-  const std::string after = plan.probed == 1 ? "1 step" : grouped(plan.probed) + " steps";
-  return "After " + after + " the first of " + grouped(*std::rbegin(kDepths)) + " layers has " +
+  return "After " + counted(plan.probed, "step") + " the first of " + grouped(*std::rbegin(kDepths)) + " layers has " +
          reach_text(pre.probed) + " of the last one's gradient with Pre-LN, " + reach_text(post.probed) +
          " with Post-LN";
 }
@@ -166,7 +165,7 @@ std::string findings(const Plan& plan, const std::vector<Run>& runs) {
       "Numbers of layers that got below half the loss of guessing, and how much of the last layer's "
       "gradient the first of " +
       grouped(*std::rbegin(kDepths)) + " has\n" +
-      row("", "learned", "at initialisation", "after " + grouped(plan.probed) + " steps");
+      row("", "learned", "at initialisation", "after " + counted(plan.probed, "step"));
   bool any = false;
   for (const bool residual : {true, false}) {
     for (const Norm norm : {Norm::pre, Norm::post}) {
@@ -187,7 +186,7 @@ std::string findings(const Plan& plan, const std::vector<Run>& runs) {
 }
 
 std::string as_text(const Plan& plan, const std::vector<Run>& runs) {
-  const std::string after = "after " + grouped(plan.probed) + " steps";
+  const std::string after = "after " + counted(plan.probed, "step");
   std::string text = "Depth: how much gradient reaches each layer\n" + setting(plan) +
                      "\nThe norm of the gradient of a layer's parameters, in the first and in the last layer, and the "
                      "loss (guessing: " +
@@ -276,7 +275,7 @@ std::string as_svg(const Plan& plan, const std::vector<Run>& runs) {
     chart.panels.push_back(norms_panel(runs, depth, "at initialisation", &Run::initial));
   }
   for (const std::int64_t depth : kDepths) {
-    chart.panels.push_back(norms_panel(runs, depth, "after " + grouped(plan.probed) + " steps", &Run::probed));
+    chart.panels.push_back(norms_panel(runs, depth, "after " + counted(plan.probed, "step"), &Run::probed));
   }
   for (const std::int64_t depth : kDepths) chart.panels.push_back(loss_panel(plan, runs, depth));
   return chart_svg(chart);

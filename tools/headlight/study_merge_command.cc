@@ -37,7 +37,7 @@ struct Plan {
 std::string as_table(const Plan& plan, const std::vector<VariantResult>& results) {
   std::string table = "Ways to put " + grouped(plan.training.encoder.heads) +
                       " heads together, on relations between words\n" + described(plan.training, plan.seeds) +
-                      table_note(plan.quick) +
+                      table_note(plan.quick, results) +
                       "  merge              parameters  accuracy, %            loss                   ms a step\n";
   for (const VariantResult& result : results) {
     table += format("  %-18s %10s  ", result.variant.name.c_str(), grouped(result.parameters).c_str());

@@ -44,8 +44,7 @@ std::size_t worst_of(const VariantResult& result) {
 std::string as_table(const demonstration::TrainingOptions& training, std::int64_t seeds, bool quick,
                      const std::vector<VariantResult>& results) {
   std::string table = "The same width in 1, 2, 4 and 8 heads: how often each relation is found, %\n" +
-                      described(training, seeds) + ". Held-out sentences; mean over seeds (least to most)." +
-                      (quick ? "\nQuick: fewer sentences a step and fewer seeds.\n\n" : "\n\n") + "  relation    ";
+                      described(training, seeds) + table_note(quick, results) + "  relation    ";
   for (const VariantResult& result : results) table += format("  %-23s", result.variant.name.c_str());
   table += "\n";
   for (std::size_t relation = 0; relation < kRelations; ++relation) {

@@ -22,6 +22,8 @@ using demonstration::Sentence;
 
 constexpr std::uint64_t kHeldOutSeed = 1'000'000;  // beyond that of any run
 constexpr std::size_t kHeldOut = 500;
+// An accuracy from which a model has learned its task.
+constexpr double kLearned = 0.97;
 
 // The mean over pairs of different heads; NaN where one has no value, or there is one head.
 class PairMean {
@@ -230,21 +232,30 @@ std::string skipped_note(const std::vector<VariantResult>& results) {
   for (const VariantResult& result : results) {
     for (const TrainedOnce& seed : result.seeds) {
       if (seed.skipped == 0) continue;
-      text += result.variant.name + ", seed " + std::to_string(seed.seed) + ": " + grouped(seed.skipped) +
-              " steps were not taken, for their gradient was not finite.\n";
+      text += result.variant.name + ", seed " + std::to_string(seed.seed) + ": " + counted(seed.skipped, "step") +
+              (seed.skipped == 1 ? " was" : " were") + " not taken, for the gradient was not finite.\n";
     }
   }
   return text;
 }
 
-std::string table_note(bool quick) {
-  return std::string(". Held-out sentences; mean over seeds (least to most).") +
-         (quick ? "\nQuick: few steps, so little is learned yet.\n\n" : "\n\n");
+std::string table_note(bool quick, const std::vector<VariantResult>& results) {
+  std::string text = ". Held-out sentences; mean over seeds (least to most).\n";
+  if (quick) text += "Quick: fewer seeds, and fewer steps or sentences a step.\n";
+  double best = 0;
+  for (const VariantResult& result : results) best = std::max(best, result.accuracy().mean);
+  if (best < kLearned) {
+    text += format(
+        "Half-learned: in so few steps even the best of these models finds %.1f %% of the relations. Accuracy is low "
+        "because training\nwas short, and tells who learns fast, not who can learn what; --steps trains longer.\n",
+        100 * best);
+  }
+  return text + "\n";
 }
 
 std::string described(const demonstration::TrainingOptions& training, std::int64_t seeds) {
   return counted(training.encoder.layers, "layer") + " of width " + grouped(training.encoder.width) + "; " +
-         grouped(training.steps) + " steps of " + grouped(training.batch) + " sentences; " + counted(seeds, "seed");
+         counted(training.steps, "step") + " of " + grouped(training.batch) + " sentences; " + counted(seeds, "seed");
 }
 
 }  // namespace headlight::program

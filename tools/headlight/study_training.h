@@ -94,7 +94,8 @@ struct VariantResult {
 [[nodiscard]] std::string described(const demonstration::TrainingOptions& training, std::int64_t seeds);
 // A line for every training that did not take all its steps.
 [[nodiscard]] std::string skipped_note(const std::vector<VariantResult>& results);
-// What follows it over a table: how the figures are to be read, and whether they are of a quick run.
-[[nodiscard]] std::string table_note(bool quick);
+// What follows it over a table: how the figures are to be read, whether they are of a quick run, and whether the models
+// have learned their task at all.
+[[nodiscard]] std::string table_note(bool quick, const std::vector<VariantResult>& results);
 
 }  // namespace headlight::program

@@ -1,4 +1,5 @@
 // headlight train: the demonstration model, from nothing, in a minute.
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
@@ -9,8 +10,10 @@
 #include "tools/headlight/demonstration/checkpoint.h"
 #include "tools/headlight/demonstration/evaluation.h"
 #include "tools/headlight/engine_arguments.h"
+#include "tools/headlight/number_text.h"
 #include "tools/headlight/process.h"
 #include "tools/headlight/progress.h"
+#include "tools/headlight/quantity_text.h"
 #include "tools/headlight/stop_signal.h"
 #include "tools/headlight/validators.h"
 
@@ -24,6 +27,8 @@ using demonstration::TrainingOptions;
 constexpr std::int64_t kStepsBetweenCheckpoints = 500;
 constexpr std::size_t kHeldOutSentences = 2000;
 constexpr std::uint64_t kHeldOutSeed = 20;
+// An accuracy from which a relation counts as learned.
+constexpr double kLearned = 0.99;
 
 struct Arguments {
   EngineArguments engine;
@@ -129,6 +134,11 @@ std::string summary(Engine& engine, const demonstration::Model& model) {
                   static_cast<long long>(head.layer), static_cast<long long>(head.head), 100 * head.weight);
     text += line;
   }
+  const double worst = *std::min_element(evaluation.accuracy.begin(), evaluation.accuracy.end());
+  if (worst < kLearned) {
+    text += "not all is learned yet (under " + percent_text(kLearned) + "): more --steps are needed; " +
+            counted(TrainingOptions().steps, "step") + " are usual\n";
+  }
   return text;
 }
 
@@ -157,9 +167,8 @@ void train(const CLI::App& app, Arguments& arguments) {
   std::error_code ignored;
   std::filesystem::remove(path, ignored);
   print(models::printable(arguments.out) + ": " + std::to_string(options.encoder.layers) + " layers of " +
-        std::to_string(options.encoder.heads) + (options.encoder.heads == 1 ? " head, " : " heads, ") +
-        std::to_string(model.parameter_count()) + " parameters, " + std::to_string(options.steps) + " steps\n" +
-        summary(engine, model));
+        counted(options.encoder.heads, "head") + ", " + std::to_string(model.parameter_count()) + " parameters, " +
+        counted(options.steps, "step") + "\n" + summary(engine, model));
 }
 
 }  // namespace
