@@ -21,9 +21,14 @@ HEADLIGHT_ON_EVERY_ISA(EncoderHeadsTest);
 
 constexpr std::int64_t kWidth = 48, kHeads = 4, kHeadDim = 12;
 
-Encoder make(Random& random) {
-  Encoder encoder(
-      {.vocabulary = 50, .max_positions = 40, .token_types = 2, .width = kWidth, .heads = kHeads, .layers = 3});
+Encoder make(Random& random, Merge merge = Merge::concatenate) {
+  Encoder encoder({.vocabulary = 50,
+                   .max_positions = 40,
+                   .token_types = 2,
+                   .width = kWidth,
+                   .heads = kHeads,
+                   .layers = 3,
+                   .merge = merge});
   randomize(encoder, random);
   return encoder;
 }
@@ -102,21 +107,24 @@ TEST_P(EncoderHeadsTest, WeightsWithinASequenceAreThoseAmongAllKeys) {
 }
 
 TEST_P(EncoderHeadsTest, AskingAllocatesNothingTheSecondTime) {
-  Random random(4);
-  const Encoder encoder = make(random);
-  const Tokens tokens(random, 50, {12, 30});
-  Engine engine(options(3));
-  wait_for_workers(engine);
-  Tensor<float, 2> hidden({tokens.count(), kWidth}), outputs({tokens.count(), kWidth});
-  Tensor<float, 4> own({1, kHeads, tokens.count(), 30});
-  const std::array<std::int64_t, 1> silenced = {2};
-  const std::array probabilities{LayerProbabilities{.layer = 1, .probabilities = {.per_head = own, .own_keys = true}}};
-  const std::array heads{LayerHeads{.layer = 1, .outputs = outputs, .silenced = silenced}};
-  const EncoderInput input = tokens.input();
-  encoder.forward(engine, input, hidden.view(), probabilities, heads);
-  const AllocationCounter counter;
-  encoder.forward(engine, input, hidden.view(), probabilities, heads);
-  EXPECT_EQ(counter.count(), 0);
+  for (int number = 0; number < 6; ++number) {
+    Random random(4);
+    const Encoder encoder = make(random, static_cast<Merge>(number));
+    const Tokens tokens(random, 50, {12, 30});
+    Engine engine(options(3));
+    wait_for_workers(engine);
+    Tensor<float, 2> hidden({tokens.count(), kWidth}), outputs(hidden.shape()), scaled(hidden.shape());
+    Tensor<float, 4> own({1, kHeads, tokens.count(), 30});
+    const std::array<std::int64_t, 1> silenced = {2};
+    const std::array probabilities{
+        LayerProbabilities{.layer = 1, .probabilities = {.per_head = own, .own_keys = true}}};
+    const std::array heads{LayerHeads{.layer = 1, .outputs = outputs, .silenced = silenced, .scaled_outputs = scaled}};
+    const EncoderInput input = tokens.input();
+    encoder.forward(engine, input, hidden.view(), probabilities, heads);
+    const AllocationCounter counter;
+    encoder.forward(engine, input, hidden.view(), probabilities, heads);
+    EXPECT_EQ(counter.count(), 0) << name(static_cast<Merge>(number));
+  }
 }
 
 TEST(EncoderHeadsArguments, AreNamedWhenTheyAreWrong) {
