@@ -228,84 +228,84 @@ void attend(const Arguments& arguments) {
   write(arguments.out, outputs.out);
 }
 
-void add_masks(CLI::App& command, Arguments& arguments) {
-  const auto alignment = CLI::IsMember({"top-left", "bottom-right"}).description("");
+void add_masks(Command& command, Arguments& arguments) {
+  const auto alignment = one_of({"top-left", "bottom-right"});
   command.add_option("--causal", arguments.causal, "Row i sees keys up to its own position")
-      ->type_name("top-left|bottom-right")
-      ->check(alignment);
+      .type_name("top-left|bottom-right")
+      .check(alignment);
   command.add_option("--window", arguments.window, "Row at p sees keys p-LEFT to p+RIGHT; -1 means unbounded")
-      ->type_name("LEFT,RIGHT");
+      .type_name("LEFT,RIGHT");
   command.add_option("--chunk", arguments.chunk, "Row at p sees the keys of its own chunk of C")
-      ->type_name("C")
-      ->check(CLI::Range(std::int64_t{1}, std::numeric_limits<std::int64_t>::max()).description(""));
+      .type_name("C")
+      .check(between(1, std::numeric_limits<std::int64_t>::max()));
   command
       .add_option("--align", arguments.align,
                   "Where rows stand for windows and chunks (default: as --causal, else top-left)")
-      ->type_name("top-left|bottom-right")
-      ->check(alignment);
+      .type_name("top-left|bottom-right")
+      .check(alignment);
   command.add_option("--query-lengths", arguments.query_lengths, "int64 [B]: rows from here on are padding")
-      ->type_name("NPY")
-      ->check(file_name());
+      .type_name("NPY")
+      .check(file_name());
   command.add_option("--key-lengths", arguments.key_lengths, "int64 [B]: keys from here on are padding")
-      ->type_name("NPY")
-      ->check(file_name());
+      .type_name("NPY")
+      .check(file_name());
   command.add_option("--cu-seqlens", arguments.cu_seqlens, "int64 [n+1]: n sequences packed in one (B = 1)")
-      ->type_name("NPY")
-      ->check(file_name());
+      .type_name("NPY")
+      .check(file_name());
   command.add_option("--mask", arguments.mask, "bool or uint8, broadcast against [B, Hq, Lq, Lk]")
-      ->type_name("NPY")
-      ->check(file_name());
+      .type_name("NPY")
+      .check(file_name());
   command.add_option("--mask-means", arguments.mask_means, "What true in --mask says")
-      ->type_name("attend|ignore")
-      ->check(CLI::IsMember({"attend", "ignore"}).description(""));
+      .type_name("attend|ignore")
+      .check(one_of({"attend", "ignore"}));
   command.add_option("--bias", arguments.bias, "float32, added to the scores, broadcast against [B, Hq, Lq, Lk]")
-      ->type_name("NPY")
-      ->check(file_name());
+      .type_name("NPY")
+      .check(file_name());
 }
 
 }  // namespace
 
-void add_attend(CLI::App& program) {
-  CLI::App* const command = program.add_subcommand("attend", "Attention on .npy arrays");
+void add_attend(Command& program) {
+  Command command = program.add_subcommand("attend", "Attention on .npy arrays");
   const auto arguments = std::make_shared<Arguments>();
-  command->add_option("--query", arguments->query, "float32 [B, Lq, Hq, D]")
-      ->type_name("NPY")
-      ->check(file_name())
-      ->required();
-  command->add_option("--key", arguments->key, "float32 [B, Lk, Hkv, D]; Hq is a multiple of Hkv")
-      ->type_name("NPY")
-      ->check(file_name())
-      ->required();
-  command->add_option("--value", arguments->value, "float32 [B, Lk, Hkv, Dv]")
-      ->type_name("NPY")
-      ->check(file_name())
-      ->required();
-  command->add_option("-o,--output", arguments->out, "The result, float32 [B, Lq, Hq, Dv]")
-      ->type_name("NPY")
-      ->check(output_name())
-      ->required();
-  add_masks(*command, *arguments);
-  command->add_option("--scale", arguments->scale, "Factor of the scores (default: 1/sqrt(D))")->type_name("S");
-  command->add_option("--dropout", arguments->dropout, "Probability of dropping a weight")->type_name("P");
-  command->add_option("--seed", arguments->seed, "Of dropout")->type_name("N")->check(whole_number());
-  command->add_option("--log-sum-exp", arguments->log_sum_exp, "Write log-sum-exp of the scores [B, Hq, Lq]")
-      ->type_name("NPY")
-      ->check(output_name());
-  command->add_option("--probabilities", arguments->probabilities, "Write the softmax rows [B, Hq, Lq, Lk]")
-      ->type_name("NPY")
-      ->check(output_name());
-  arguments->gradients.add_to(*command);
+  command.add_option("--query", arguments->query, "float32 [B, Lq, Hq, D]")
+      .type_name("NPY")
+      .check(file_name())
+      .required();
+  command.add_option("--key", arguments->key, "float32 [B, Lk, Hkv, D]; Hq is a multiple of Hkv")
+      .type_name("NPY")
+      .check(file_name())
+      .required();
+  command.add_option("--value", arguments->value, "float32 [B, Lk, Hkv, Dv]")
+      .type_name("NPY")
+      .check(file_name())
+      .required();
+  command.add_option("-o,--output", arguments->out, "The result, float32 [B, Lq, Hq, Dv]")
+      .type_name("NPY")
+      .check(output_name())
+      .required();
+  add_masks(command, *arguments);
+  command.add_option("--scale", arguments->scale, "Factor of the scores (default: 1/sqrt(D))").type_name("S");
+  command.add_option("--dropout", arguments->dropout, "Probability of dropping a weight").type_name("P");
+  command.add_option("--seed", arguments->seed, "Of dropout").type_name("N").check(whole_number());
+  command.add_option("--log-sum-exp", arguments->log_sum_exp, "Write log-sum-exp of the scores [B, Hq, Lq]")
+      .type_name("NPY")
+      .check(output_name());
+  command.add_option("--probabilities", arguments->probabilities, "Write the softmax rows [B, Hq, Lq, Lk]")
+      .type_name("NPY")
+      .check(output_name());
+  arguments->gradients.add_to(command);
   command
-      ->add_option("--method", arguments->method,
-                   "fused: tiled (default); unfused: scores written out; reference: float64")
-      ->type_name("fused|unfused|reference")
-      ->check(CLI::IsMember({"fused", "unfused", "reference"}).description(""));
-  arguments->engine.add_to(*command);
-  command->footer(
+      .add_option("--method", arguments->method,
+                  "fused: tiled (default); unfused: scores written out; reference: float64")
+      .type_name("fused|unfused|reference")
+      .check(one_of({"fused", "unfused", "reference"}));
+  arguments->engine.add_to(command);
+  command.footer(
       "Several masks together mean: visible only where all allow.\nExample:\n"
       "  build/release/headlight attend --query tests/tools/data/query.npy --key tests/tools/data/key.npy"
       " --value tests/tools/data/value.npy --causal bottom-right -o out.npy");
-  command->callback([arguments] { attend(*arguments); });
+  command.callback([arguments] { attend(*arguments); });
 }
 
 }  // namespace headlight::program

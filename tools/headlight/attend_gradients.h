@@ -1,19 +1,19 @@
 // The backward half of headlight attend: --grad-out and what is asked for it.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <string>
 #include <vector>
 
 #include "headlight/attention_backward.h"
 #include "headlight/models/npy.h"
+#include "tools/headlight/command.h"
 
 namespace headlight::program {
 
 struct GradientArguments {
   std::string out_gradient, query, key, value, bias;
 
-  void add_to(CLI::App& command);
+  void add_to(Command& command);
   // Throws UsageError where options are missing that others need.
   void check_usage(bool has_bias) const;
   // The files that will be written.

@@ -158,41 +158,41 @@ void show(const Arguments& arguments) {
 
 }  // namespace
 
-void add_beams(CLI::App& program) {
-  CLI::App* const command =
+void add_beams(Command& program) {
+  Command command =
       program.add_subcommand("beams", "A picture of what every head of a sentence looks at: HTML, or SVG for papers");
   const auto arguments = std::make_shared<Arguments>();
   const auto add = [&](const char* option, std::string& value, const char* type, const char* help) {
-    return command->add_option(option, value, help)->type_name(type);
+    return command.add_option(option, value, help).type_name(type);
   };
   add("--model", arguments->model, "DIR",
       "Folder with config.json, model.safetensors, vocab.txt; default: the demonstration model")
-      ->check(file_name());
-  CLI::Option* const text = add("--text", arguments->text, "TEXT", "The sentence");
+      .check(file_name());
+  const Option text = add("--text", arguments->text, "TEXT", "The sentence");
   add("--words", arguments->words, "WORDS", "Instead of a model: words, with spaces between them");
   add("--attention", arguments->attention, "NPY", "float32 [layers, heads, L, L]: the weights for --words")
-      ->check(file_name());
+      .check(file_name());
   add("-o,--output", arguments->out, "FILE", "The picture: .html to explore, .svg for papers")
-      ->check(file_name())
-      ->required();
-  command->add_option("--layer", arguments->layer, "The layer shown (first); default: where words look at words most")
-      ->type_name("N")
-      ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 30).description(""));
+      .check(file_name())
+      .required();
+  command.add_option("--layer", arguments->layer, "The layer shown (first); default: where words look at words most")
+      .type_name("N")
+      .check(between(0, std::int64_t{1} << 30));
   add("--heads", arguments->heads, "0,3,7", "The heads shown (first); default: all");
   add("--from", arguments->from, "WORD", "Only what this word looks at; WORD#2 is the second of several");
   add("--to", arguments->to, "WORD", "Only what looks at this word");
   command
-      ->add_option("--top", arguments->top, "Beams of each word and head, the brightest; default: 24, for long texts 8")
-      ->type_name("K")
-      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 30).description(""));
-  command->add_flag("--pieces", arguments->pieces, "Show the tokens of --text, instead of putting words together");
-  arguments->engine.add_to(*command);
-  command->footer(
+      .add_option("--top", arguments->top, "Beams of each word and head, the brightest; default: 24, for long texts 8")
+      .type_name("K")
+      .check(between(1, std::int64_t{1} << 30));
+  command.add_flag("--pieces", arguments->pieces, "Show the tokens of --text, instead of putting words together");
+  arguments->engine.add_to(command);
+  command.footer(
       "Example:\n"
       "  build/release/headlight beams --text \"The animal didn't cross the street "
       "because it was too tired.\" -o beams.html");
-  command->callback([arguments, text] {
-    arguments->has_text = text->count() > 0;
+  command.callback([arguments, text] {
+    arguments->has_text = text.given();
     show(*arguments);
   });
 }

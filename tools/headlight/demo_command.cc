@@ -181,18 +181,18 @@ void show(const Arguments& arguments) {
 
 }  // namespace
 
-void add_demo(CLI::App& program) {
-  CLI::App* const command =
+void add_demo(Command& program) {
+  Command command =
       program.add_subcommand("demo", "Similar sentences, the time of every layer, and what \"it\" looks at");
   const auto arguments = std::make_shared<Arguments>();
-  command->add_option("--model", arguments->model, "Folder of a published model (default: a small random network)")
-      ->type_name("DIR")
-      ->check(file_name());
-  command->add_option("--seed", arguments->seed, "Of the random network")->type_name("N")->check(whole_number());
-  command->add_flag("--json", arguments->json, "Print one JSON document");
-  arguments->engine.add_to(*command);
-  command->footer("Example:\n  build/release/headlight demo");
-  command->callback([arguments] { show(*arguments); });
+  command.add_option("--model", arguments->model, "Folder of a published model (default: a small random network)")
+      .type_name("DIR")
+      .check(file_name());
+  command.add_option("--seed", arguments->seed, "Of the random network").type_name("N").check(whole_number());
+  command.add_flag("--json", arguments->json, "Print one JSON document");
+  arguments->engine.add_to(command);
+  command.footer("Example:\n  build/release/headlight demo");
+  command.callback([arguments] { show(*arguments); });
 }
 
 }  // namespace headlight::program

@@ -120,19 +120,19 @@ void embed(const Arguments& arguments) {
 
 }  // namespace
 
-void add_embed(CLI::App& program) {
-  CLI::App* const command = program.add_subcommand("embed", "Sentence vectors of texts by a published model");
+void add_embed(Command& program) {
+  Command command = program.add_subcommand("embed", "Sentence vectors of texts by a published model");
   const auto arguments = std::make_shared<Arguments>();
-  arguments->model.add_to(*command);
-  command->add_option("-o,--output", arguments->out, "The vectors, float32 [B, E], instead of a JSON line a text")
-      ->type_name("NPY")
-      ->check(output_name());
-  command->add_flag("--json", arguments->json, "Print one JSON document");
-  command->footer(
+  arguments->model.add_to(command);
+  command.add_option("-o,--output", arguments->out, "The vectors, float32 [B, E], instead of a JSON line a text")
+      .type_name("NPY")
+      .check(output_name());
+  command.add_flag("--json", arguments->json, "Print one JSON document");
+  command.footer(
       "Example (after tools/run):\n"
       "  build/release/headlight embed --model downloads/all-MiniLM-L6-v2 --text 'Hello, world.' --text 'Hi, "
       "everyone!'");
-  command->callback([arguments] { embed(*arguments); });
+  command.callback([arguments] { embed(*arguments); });
 }
 
 }  // namespace headlight::program

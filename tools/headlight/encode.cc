@@ -62,20 +62,20 @@ void encode(const Arguments& arguments) {
 
 }  // namespace
 
-void add_encode(CLI::App& program) {
-  CLI::App* const command = program.add_subcommand("encode", "Hidden states of texts by a published model");
+void add_encode(Command& program) {
+  Command command = program.add_subcommand("encode", "Hidden states of texts by a published model");
   const auto arguments = std::make_shared<Arguments>();
-  arguments->model.add_to(*command);
+  arguments->model.add_to(command);
   command
-      ->add_option("-o,--output", arguments->out,
-                   "The last hidden states, float32 [B, L, E]; zeros behind the end of a text")
-      ->type_name("NPY")
-      ->check(output_name())
-      ->required();
-  command->footer(
+      .add_option("-o,--output", arguments->out,
+                  "The last hidden states, float32 [B, L, E]; zeros behind the end of a text")
+      .type_name("NPY")
+      .check(output_name())
+      .required();
+  command.footer(
       "Example (after tools/run):\n"
       "  build/release/headlight encode --model downloads/all-MiniLM-L6-v2 --text 'Hello, world.' -o hidden.npy");
-  command->callback([arguments] { encode(*arguments); });
+  command.callback([arguments] { encode(*arguments); });
 }
 
 }  // namespace headlight::program

@@ -2,13 +2,13 @@
 
 namespace headlight::program {
 
-void EngineArguments::add_to(CLI::App& command) {
+void EngineArguments::add_to(Command& command) {
   command.add_option("-t,--threads", threads, "Threads that compute, 1 to 4096 (default: what the machine grants)")
-      ->type_name("N")
-      ->check(CLI::Range(1, 4096).description(""));
+      .type_name("N")
+      .check(between(1, 4096));
   command.add_option("--isa", isa, "Instruction set (default: HEADLIGHT_ISA, else the best)")
-      ->type_name("scalar|sse4|avx2|avx512|neon")
-      ->check(CLI::IsMember({"scalar", "sse4", "avx2", "avx512", "neon"}).description(""));
+      .type_name("scalar|sse4|avx2|avx512|neon")
+      .check(one_of({"scalar", "sse4", "avx2", "avx512", "neon"}));
 }
 
 EngineOptions EngineArguments::options() const {

@@ -1,10 +1,10 @@
 // The options that every computing subcommand shares: --threads and --isa.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <string>
 
 #include "headlight/engine.h"
+#include "tools/headlight/command.h"
 
 namespace headlight::program {
 
@@ -12,7 +12,7 @@ struct EngineArguments {
   int threads = 0;  // 0: what the machine grants
   std::string isa;  // empty: HEADLIGHT_ISA, else the best
 
-  void add_to(CLI::App& command);
+  void add_to(Command& command);
   [[nodiscard]] EngineOptions options() const;
 };
 

@@ -113,31 +113,31 @@ void heads(const Arguments& arguments) {
 
 }  // namespace
 
-void add_heads(CLI::App& program) {
-  CLI::App* const command = program.add_subcommand("heads", "What each head of a model does over a set of texts");
+void add_heads(Command& program) {
+  Command command = program.add_subcommand("heads", "What each head of a model does over a set of texts");
   const auto arguments = std::make_shared<Arguments>();
-  arguments->model.add_to(*command, Inputs::texts);
-  command->add_option("--json", arguments->json, "Write everything measured as one JSON document; - prints it alone")
-      ->type_name("FILE")
-      ->check(file_name());
+  arguments->model.add_to(command, Inputs::texts);
+  command.add_option("--json", arguments->json, "Write everything measured as one JSON document; - prints it alone")
+      .type_name("FILE")
+      .check(file_name());
   command
-      ->add_option("--html", arguments->html,
-                   "Write one page with a picture of each head, their similarities and a table to sort")
-      ->type_name("FILE")
-      ->check(file_name());
-  command->add_option("--mask", arguments->mask, "Heads to silence, 3.2,3.7: what does the output lose without them?")
-      ->type_name("LAYER.HEAD,…")
-      ->delimiter(',');
-  command->add_flag("--importance", arguments->importance,
-                    "How much sentence vectors would miss each head, by gradient: takes some four times as long");
-  command->add_option("--seed", arguments->seed, "Of the directions in which --importance looks (default: 1)")
-      ->type_name("N")
-      ->check(whole_number());
-  command->footer(
+      .add_option("--html", arguments->html,
+                  "Write one page with a picture of each head, their similarities and a table to sort")
+      .type_name("FILE")
+      .check(file_name());
+  command.add_option("--mask", arguments->mask, "Heads to silence, 3.2,3.7: what does the output lose without them?")
+      .type_name("LAYER.HEAD,…")
+      .delimiter(',');
+  command.add_flag("--importance", arguments->importance,
+                   "How much sentence vectors would miss each head, by gradient: takes some four times as long");
+  command.add_option("--seed", arguments->seed, "Of the directions in which --importance looks (default: 1)")
+      .type_name("N")
+      .check(whole_number());
+  command.footer(
       "Layers and heads count from 0. A thousand sentences say more than ten. Without --model and texts: the "
       "demonstration model, on sentences in its language.\n\n"
       "Example:\n  build/release/headlight heads --html heads.html");
-  command->callback([arguments] { heads(*arguments); });
+  command.callback([arguments] { heads(*arguments); });
 }
 
 }  // namespace headlight::program

@@ -52,14 +52,13 @@ struct Arguments {
 
 }  // namespace
 
-void add_info(CLI::App& program) {
-  CLI::App* const command =
-      program.add_subcommand("info", "Version, CPU, instruction sets found and chosen, threads, caches");
+void add_info(Command& program) {
+  Command command = program.add_subcommand("info", "Version, CPU, instruction sets found and chosen, threads, caches");
   const auto arguments = std::make_shared<Arguments>();
-  arguments->engine.add_to(*command);
-  command->add_flag("--json", arguments->json, "Print one JSON document");
-  command->footer("Example:\n  build/release/headlight info --json");
-  command->callback([arguments] {
+  arguments->engine.add_to(command);
+  command.add_flag("--json", arguments->json, "Print one JSON document");
+  command.footer("Example:\n  build/release/headlight info --json");
+  command.callback([arguments] {
     const Engine engine(arguments->engine.options());
     const nlohmann::ordered_json info = collect(engine);
     print(arguments->json ? info.dump(2) + "\n" : as_text(info));

@@ -9,6 +9,7 @@
 #include "headlight/models/errors.h"
 #include "headlight/out_of_memory.h"
 #include "headlight/version.h"
+#include "tools/headlight/command.h"
 #include "tools/headlight/commands.h"
 #include "tools/headlight/number_text.h"
 #include "tools/headlight/process.h"
@@ -41,17 +42,18 @@ int run(int count, char** arguments) {
   program.set_version_flag("--version", kVersion, "Print the version and exit");
   program.require_subcommand(1);
   program.footer("Each subcommand has its own --help, with an example.");
-  add_info(program);
-  add_attend(program);
-  add_encode(program);
-  add_embed(program);
-  add_demo(program);
-  add_beams(program);
-  add_heads(program);
-  add_presets(program);
-  add_train(program);
-  add_study(program);
-  add_speed(program);
+  Command commands(program);
+  add_info(commands);
+  add_attend(commands);
+  add_encode(commands);
+  add_embed(commands);
+  add_demo(commands);
+  add_beams(commands);
+  add_heads(commands);
+  add_presets(commands);
+  add_train(commands);
+  add_study(commands);
+  add_speed(commands);
   try {
     program.parse(count, arguments);  // runs the subcommand
   } catch (const CLI::CallForHelp&) {

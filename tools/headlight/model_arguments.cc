@@ -11,27 +11,25 @@
 
 namespace headlight::program {
 
-void ModelArguments::add_to(CLI::App& command, Inputs accepted) {
+void ModelArguments::add_to(Command& command, Inputs accepted) {
   inputs = accepted;
   const bool optional = accepted == Inputs::texts;
   command
       .add_option("--model", model,
                   std::string("Folder with config.json, model.safetensors, vocab.txt") +
                       (optional ? "; default: the demonstration model" : ""))
-      ->type_name("DIR")
-      ->check(file_name())
-      ->required(!optional);
-  command.add_option("--text", texts, "A text; may be given again and again")
-      ->type_name("TEXT")
-      ->allow_extra_args(false);
+      .type_name("DIR")
+      .check(file_name())
+      .required(!optional);
+  command.add_option("--text", texts, "A text; may be given again and again").type_name("TEXT").one_at_a_time();
   command.add_option("--input", input, "A file with one text a line; - is standard input")
-      ->type_name("FILE")
-      ->check(file_name());
+      .type_name("FILE")
+      .check(file_name());
   if (accepted == Inputs::texts_or_ids) {
-    command.add_option("--ids", ids, "int64 [B, L]: token ids instead of texts")->type_name("NPY")->check(file_name());
+    command.add_option("--ids", ids, "int64 [B, L]: token ids instead of texts").type_name("NPY").check(file_name());
     command.add_option("--attention-mask", attention_mask, "[B, L]: 0 for tokens of --ids to leave out")
-        ->type_name("NPY")
-        ->check(file_name());
+        .type_name("NPY")
+        .check(file_name());
   }
   engine.add_to(command);
 }

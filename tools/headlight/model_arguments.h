@@ -1,12 +1,12 @@
 // What encode, embed and heads share: the model, and the texts or token ids that go in.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <cstdint>
 #include <string>
 #include <vector>
 
 #include "headlight/models/npy.h"
+#include "tools/headlight/command.h"
 #include "tools/headlight/engine_arguments.h"
 #include "tools/headlight/text_source.h"
 
@@ -24,7 +24,7 @@ struct ModelArguments {
   std::string attention_mask;
   Inputs inputs = Inputs::texts_or_ids;
 
-  void add_to(CLI::App& command, Inputs accepted = Inputs::texts_or_ids);
+  void add_to(Command& command, Inputs accepted = Inputs::texts_or_ids);
   // Throws UsageError unless there is exactly one of --text, --input and (where accepted) --ids.
   void check() const;
 };

@@ -273,16 +273,16 @@ void show(const Arguments& arguments) {
 
 }  // namespace
 
-void add_presets(CLI::App& program) {
-  CLI::App* const command =
+void add_presets(Command& program) {
+  Command command =
       program.add_subcommand("presets", "The classic configurations: parameters by part, operations, bytes");
   const auto arguments = std::make_shared<Arguments>();
-  command->add_option("--length", arguments->length, "Tokens that a pass goes over, 1 to 2^30 (default: 512)")
-      ->type_name("N")
-      ->check(CLI::Range(std::int64_t{1}, kLongest).description(""));
-  command->add_flag("--json", arguments->json, "Print one JSON document");
-  command->footer("Example:\n  build/release/headlight presets --length 2048");
-  command->callback([arguments] { show(*arguments); });
+  command.add_option("--length", arguments->length, "Tokens that a pass goes over, 1 to 2^30 (default: 512)")
+      .type_name("N")
+      .check(between(1, kLongest));
+  command.add_flag("--json", arguments->json, "Print one JSON document");
+  command.footer("Example:\n  build/release/headlight presets --length 2048");
+  command.callback([arguments] { show(*arguments); });
 }
 
 }  // namespace headlight::program

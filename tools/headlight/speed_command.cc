@@ -168,13 +168,13 @@ struct Arguments {
 
 }  // namespace
 
-void add_speed(CLI::App& program) {
-  CLI::App* const command = program.add_subcommand("speed", "A first look at how fast this machine is, in seconds");
+void add_speed(Command& program) {
+  Command command = program.add_subcommand("speed", "A first look at how fast this machine is, in seconds");
   const auto arguments = std::make_shared<Arguments>();
-  arguments->engine.add_to(*command);
-  command->add_flag("--json", arguments->json, "Print one JSON document");
-  command->footer("Example:\n  build/release/headlight speed");
-  command->callback([arguments] {
+  arguments->engine.add_to(command);
+  command.add_flag("--json", arguments->json, "Print one JSON document");
+  command.footer("Example:\n  build/release/headlight speed");
+  command.callback([arguments] {
     Engine engine(arguments->engine.options());
     const std::vector<Row> rows = measure(engine);
     print(arguments->json ? as_json(engine, rows) : as_text(engine, rows));

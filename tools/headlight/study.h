@@ -2,10 +2,10 @@
 // itself.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <functional>
 #include <string>
 
+#include "tools/headlight/command.h"
 #include "tools/headlight/engine_arguments.h"
 
 namespace headlight::program {
@@ -17,17 +17,17 @@ struct StudyArguments {
   std::string svg;
   bool quick = false;
 
-  void add_to(CLI::App& command);
+  void add_to(Command& command);
   // The table on standard output, or with --json - the document alone; files where they are asked for.
   void give(const std::string& table, const std::string& document, const std::function<std::string()>& chart) const;
 };
 
-void add_study_diversity(CLI::App& study);
-void add_study_memory(CLI::App& study);
-void add_study_chunk(CLI::App& study);
-void add_study_depth(CLI::App& study);
-void add_study_heads(CLI::App& study);
-void add_study_merge(CLI::App& study);
-void add_study_relations(CLI::App& study);
+void add_study_diversity(Command& study);
+void add_study_memory(Command& study);
+void add_study_chunk(Command& study);
+void add_study_depth(Command& study);
+void add_study_heads(Command& study);
+void add_study_merge(Command& study);
+void add_study_relations(Command& study);
 
 }  // namespace headlight::program

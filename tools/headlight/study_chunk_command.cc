@@ -102,30 +102,28 @@ void study_chunk(const Arguments& arguments) {
 
 }  // namespace
 
-void add_study_chunk(CLI::App& study) {
-  CLI::App* const command = study.add_subcommand("chunk", "What attention inside chunks saves, and what it loses");
+void add_study_chunk(Command& study) {
+  Command command = study.add_subcommand("chunk", "What attention inside chunks saves, and what it loses");
   const auto arguments = std::make_shared<Arguments>();
   command
-      ->add_option("--model", arguments->model,
-                   "Folder of a published model whose activations to take (default: " + std::string(kPublished) +
-                       " where it is there, else seeded numbers)")
-      ->type_name("DIR")
-      ->check(file_name());
-  command->add_option("--input", arguments->input, "A file whose text the model reads")
-      ->type_name("FILE")
-      ->check(file_name());
+      .add_option("--model", arguments->model,
+                  "Folder of a published model whose activations to take (default: " + std::string(kPublished) +
+                      " where it is there, else seeded numbers)")
+      .type_name("DIR")
+      .check(file_name());
+  command.add_option("--input", arguments->input, "A file whose text the model reads")
+      .type_name("FILE")
+      .check(file_name());
   const auto count = [&](const char* name, std::int64_t& value, const char* description, std::int64_t most) {
-    command->add_option(name, value, description)
-        ->type_name("N")
-        ->check(CLI::Range(std::int64_t{1}, most).description(""));
+    command.add_option(name, value, description).type_name("N").check(between(1, most));
   };
   count("--length", arguments->length, "Positions of seeded numbers, 1 to 65536 (default: 8192)", 65536);
   count("--heads", arguments->heads, "Heads of seeded numbers, 1 to 64 (default: 8)", 64);
   count("--head-dim", arguments->head_dim, "Their width, 1 to 256 (default: 64)", 256);
-  command->add_option("--seed", arguments->seed, "Of seeded numbers")->type_name("N")->check(whole_number());
-  arguments->study.add_to(*command);
-  command->footer("Example:\n  build/release/headlight study chunk --quick --svg chunk.svg");
-  command->callback([arguments] { study_chunk(*arguments); });
+  command.add_option("--seed", arguments->seed, "Of seeded numbers").type_name("N").check(whole_number());
+  arguments->study.add_to(command);
+  command.footer("Example:\n  build/release/headlight study chunk --quick --svg chunk.svg");
+  command.callback([arguments] { study_chunk(*arguments); });
 }
 
 }  // namespace headlight::program

@@ -17,11 +17,11 @@ void write(const std::string& path, const std::string& content) {
 
 }  // namespace
 
-void StudyArguments::add_to(CLI::App& command) {
+void StudyArguments::add_to(Command& command) {
   command.add_option("--json", json, "Write everything as one JSON document; - prints it alone")
-      ->type_name("FILE")
-      ->check(file_name());
-  command.add_option("--svg", svg, "Write the chart")->type_name("FILE")->check(file_name());
+      .type_name("FILE")
+      .check(file_name());
+  command.add_option("--svg", svg, "Write the chart").type_name("FILE").check(file_name());
   command.add_flag("--quick", quick, "Seconds instead of minutes: smaller sizes, and the table says so");
   engine.add_to(command);
 }
@@ -34,19 +34,19 @@ void StudyArguments::give(const std::string& table, const std::string& document,
   print(table);
 }
 
-void add_study(CLI::App& program) {
-  CLI::App* const command = program.add_subcommand("study", "What a choice costs and what it buys, measured here");
-  command->require_subcommand(1);
-  command->footer(
+void add_study(Command& program) {
+  Command command = program.add_subcommand("study", "What a choice costs and what it buys, measured here");
+  command.require_subcommand();
+  command.footer(
       "Each study has its own --help.\n\n"
       "Example:\n  build/release/headlight study memory --quick");
-  add_study_memory(*command);
-  add_study_chunk(*command);
-  add_study_depth(*command);
-  add_study_heads(*command);
-  add_study_merge(*command);
-  add_study_diversity(*command);
-  add_study_relations(*command);
+  add_study_memory(command);
+  add_study_chunk(command);
+  add_study_depth(command);
+  add_study_heads(command);
+  add_study_merge(command);
+  add_study_diversity(command);
+  add_study_relations(command);
 }
 
 }  // namespace headlight::program

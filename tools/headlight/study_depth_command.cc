@@ -290,19 +290,19 @@ void study_depth(const Arguments& arguments) {
 
 }  // namespace
 
-void add_study_depth(CLI::App& study) {
-  CLI::App* const command =
+void add_study_depth(Command& study) {
+  Command command =
       study.add_subcommand("depth", "How much gradient reaches each layer of 6, 24, 96: Pre-LN, Post-LN, no residual");
   const auto arguments = std::make_shared<Arguments>();
-  command->add_option("--steps", arguments->steps, "Steps of training (default: 300, with --quick 20)")
-      ->type_name("N")
-      ->check(CLI::Range(std::int64_t{1}, std::int64_t{100000}).description(""));
-  command->add_option("--seed", arguments->seed, "First weights and examples (default: 1)")
-      ->type_name("N")
-      ->check(whole_number());
-  arguments->study.add_to(*command);
-  command->footer("Example:\n  build/release/headlight study depth --quick --svg depth.svg");
-  command->callback([arguments] { study_depth(*arguments); });
+  command.add_option("--steps", arguments->steps, "Steps of training (default: 300, with --quick 20)")
+      .type_name("N")
+      .check(between(1, 100000));
+  command.add_option("--seed", arguments->seed, "First weights and examples (default: 1)")
+      .type_name("N")
+      .check(whole_number());
+  arguments->study.add_to(command);
+  command.footer("Example:\n  build/release/headlight study depth --quick --svg depth.svg");
+  command.callback([arguments] { study_depth(*arguments); });
 }
 
 }  // namespace headlight::program

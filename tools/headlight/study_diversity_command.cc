@@ -89,12 +89,12 @@ std::string as_chart(const demonstration::TrainingOptions& training, std::int64_
 
 }  // namespace
 
-void add_study_diversity(CLI::App& study) {
-  CLI::App* const command = study.add_subcommand("diversity", "Heads that are asked to differ, and heads that are not");
+void add_study_diversity(Command& study) {
+  Command command = study.add_subcommand("diversity", "Heads that are asked to differ, and heads that are not");
   const auto arguments = std::make_shared<TrainingStudyArguments>();
-  arguments->add_to(*command);
-  command->footer("Example:\n  build/release/headlight study diversity --quick --svg diversity.svg");
-  command->callback([arguments] {
+  arguments->add_to(command);
+  command.footer("Example:\n  build/release/headlight study diversity --quick --svg diversity.svg");
+  command.callback([arguments] {
     Engine engine(arguments->study.engine.options());
     const demonstration::TrainingOptions training = arguments->training();
     const std::int64_t seeds = arguments->seed_count();

@@ -271,22 +271,20 @@ void study_heads(const Arguments& arguments) {
 
 }  // namespace
 
-void add_study_heads(CLI::App& study) {
-  CLI::App* const command =
+void add_study_heads(Command& study) {
+  Command command =
       study.add_subcommand("heads", "Parameters, variance, time and memory against the number of heads at one width");
   const auto arguments = std::make_shared<Arguments>();
-  command->add_option("--width", arguments->width, "Width of the layer (default: 512, with --quick 128)")
-      ->type_name("N")
-      ->check(CLI::Range(kNarrowest, std::int64_t{16384}).description(""));
-  command->add_option("--length", arguments->length, "Tokens (default: 1024, with --quick 128)")
-      ->type_name("N")
-      ->check(CLI::Range(std::int64_t{2}, std::int64_t{1} << 20).description(""));
-  command->add_option("--seed", arguments->seed, "Weights and inputs (default: 1)")
-      ->type_name("N")
-      ->check(whole_number());
-  arguments->study.add_to(*command);
-  command->footer("Example:\n  build/release/headlight study heads --quick --svg heads.svg");
-  command->callback([arguments] { study_heads(*arguments); });
+  command.add_option("--width", arguments->width, "Width of the layer (default: 512, with --quick 128)")
+      .type_name("N")
+      .check(between(kNarrowest, std::int64_t{16384}));
+  command.add_option("--length", arguments->length, "Tokens (default: 1024, with --quick 128)")
+      .type_name("N")
+      .check(between(2, std::int64_t{1} << 20));
+  command.add_option("--seed", arguments->seed, "Weights and inputs (default: 1)").type_name("N").check(whole_number());
+  arguments->study.add_to(command);
+  command.footer("Example:\n  build/release/headlight study heads --quick --svg heads.svg");
+  command.callback([arguments] { study_heads(*arguments); });
 }
 
 }  // namespace headlight::program

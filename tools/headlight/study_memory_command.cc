@@ -68,38 +68,34 @@ void study_memory(Arguments& arguments) {
   arguments.study.give(memory_table(study), memory_json(study), [&] { return memory_chart(study); });
 }
 
-void add_hidden(CLI::App& command, Arguments& arguments) {
-  command.add_option("--run", arguments.run)
-      ->check(CLI::IsMember({"unfused", "recomputing", "over-out"}).description(""))
-      ->group("");
-  command.add_option("--length", arguments.length)
-      ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 40).description(""))
-      ->group("");
+void add_hidden(Command& command, Arguments& arguments) {
+  command.add_option("--run", arguments.run).check(one_of({"unfused", "recomputing", "over-out"})).hidden();
+  command.add_option("--length", arguments.length).check(between(0, std::int64_t{1} << 40)).hidden();
 }
 
 }  // namespace
 
-void add_study_memory(CLI::App& study) {
-  CLI::App* const command = study.add_subcommand("memory", "The longest sequence that trains in a given memory");
+void add_study_memory(Command& study) {
+  Command command = study.add_subcommand("memory", "The longest sequence that trains in a given memory");
   const auto arguments = std::make_shared<Arguments>();
-  command->add_option("--budget", arguments->budget, "Memory for one pass forward and backward (default: 1GiB)")
-      ->type_name("BYTES");
-  command->add_option("--head-dim", arguments->options.head_dim, "Width of a head, 1 to 1024 (default: 32)")
-      ->type_name("D")
-      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1024}).description(""));
-  command->add_option("--heads", arguments->options.heads, "Heads, 1 to 1024 (default: 1)")
-      ->type_name("H")
-      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1024}).description(""));
-  command->add_flag("--measure", arguments->options.measure,
-                    "Run it, each pass in a process of its own, and read what was resident at most");
-  command->add_flag("--over-out", arguments->options.over_out,
-                    "Recomputing once more with the query gradient where the output was");
-  arguments->study.add_to(*command);
-  add_hidden(*command, *arguments);
-  command->footer(
+  command.add_option("--budget", arguments->budget, "Memory for one pass forward and backward (default: 1GiB)")
+      .type_name("BYTES");
+  command.add_option("--head-dim", arguments->options.head_dim, "Width of a head, 1 to 1024 (default: 32)")
+      .type_name("D")
+      .check(between(1, 1024));
+  command.add_option("--heads", arguments->options.heads, "Heads, 1 to 1024 (default: 1)")
+      .type_name("H")
+      .check(between(1, 1024));
+  command.add_flag("--measure", arguments->options.measure,
+                   "Run it, each pass in a process of its own, and read what was resident at most");
+  command.add_flag("--over-out", arguments->options.over_out,
+                   "Recomputing once more with the query gradient where the output was");
+  arguments->study.add_to(command);
+  add_hidden(command, *arguments);
+  command.footer(
       "With --measure some minutes, and a good many of them for the last run of a large budget.\n\n"
       "Example:\n  build/release/headlight study memory --quick --measure --svg memory.svg");
-  command->callback([arguments] { study_memory(*arguments); });
+  command.callback([arguments] { study_memory(*arguments); });
 }
 
 }  // namespace headlight::program

@@ -91,12 +91,12 @@ std::string as_chart(const Plan& plan, const std::vector<VariantResult>& results
 
 }  // namespace
 
-void add_study_merge(CLI::App& study) {
-  CLI::App* const command = study.add_subcommand("merge", "Six ways to put heads together, trained alike");
+void add_study_merge(Command& study) {
+  Command command = study.add_subcommand("merge", "Six ways to put heads together, trained alike");
   const auto arguments = std::make_shared<TrainingStudyArguments>();
-  arguments->add_to(*command);
-  command->footer("Example:\n  build/release/headlight study merge --quick --svg merge.svg");
-  command->callback([arguments] {
+  arguments->add_to(command);
+  command.footer("Example:\n  build/release/headlight study merge --quick --svg merge.svg");
+  command.callback([arguments] {
     Engine engine(arguments->study.engine.options());
     const Plan plan(*arguments);
     const std::vector<VariantResult> results = train_variants(engine, plan.variants, plan.seed, plan.seeds);

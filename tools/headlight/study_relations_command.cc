@@ -101,12 +101,12 @@ std::string as_chart(const demonstration::TrainingOptions& training, std::int64_
 
 }  // namespace
 
-void add_study_relations(CLI::App& study) {
-  CLI::App* const command = study.add_subcommand("relations", "What one head cannot hold and many can");
+void add_study_relations(Command& study) {
+  Command command = study.add_subcommand("relations", "What one head cannot hold and many can");
   const auto arguments = std::make_shared<TrainingStudyArguments>();
-  arguments->add_to(*command);
-  command->footer("Example:\n  build/release/headlight study relations --quick --svg relations.svg");
-  command->callback([arguments] {
+  arguments->add_to(command);
+  command.footer("Example:\n  build/release/headlight study relations --quick --svg relations.svg");
+  command.callback([arguments] {
     Engine engine(arguments->study.engine.options());
     const demonstration::TrainingOptions training = arguments->training(/*usual_layers=*/1, kQuickSteps);
     const std::int64_t seeds = arguments->seed_count();

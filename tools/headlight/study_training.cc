@@ -128,18 +128,20 @@ nlohmann::json as_json(const Spread& spread) {
 
 }  // namespace
 
-void TrainingStudyArguments::add_to(CLI::App& command) {
-  command.add_option("--steps", steps, "Training steps of each model")->type_name("N")->check(CLI::Range(1, 1'000'000));
-  command.add_option("--seeds", seeds, "Models trained of each kind, each with a seed of its own")
-      ->type_name("N")
-      ->check(CLI::Range(1, 1000));
+void TrainingStudyArguments::add_to(Command& command) {
+  command.add_option("--steps", steps, "Training steps of each model, 1 to 1000000")
+      .type_name("N")
+      .check(between(1, 1'000'000));
+  command.add_option("--seeds", seeds, "Models trained of each kind, 1 to 1000, each with a seed of its own")
+      .type_name("N")
+      .check(between(1, 1000));
   command.add_option("--seed", seed, "The first of the seeds, 1 if nothing is said; the next ones follow it")
-      ->type_name("N")
-      ->check(whole_number());
-  command.add_option("--layers", layers, "Layers of each model")->type_name("N")->check(CLI::Range(1, 12));
-  command.add_option("--width", width, "Width of each model")
-      ->type_name("E")
-      ->check(CLI::IsMember({8, 16, 32, 64, 128}));
+      .type_name("N")
+      .check(whole_number());
+  command.add_option("--layers", layers, "Layers of each model, 1 to 12").type_name("N").check(between(1, 12));
+  command.add_option("--width", width, "Width of each model: 8, 16, 32, 64 or 128")
+      .type_name("E")
+      .check(one_of_numbers({8, 16, 32, 64, 128}));
   study.add_to(command);
 }
 

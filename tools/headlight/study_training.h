@@ -1,7 +1,6 @@
 // The demonstration model trained several times over: what studies of heads compare.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <cstdint>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -9,6 +8,7 @@
 
 #include "headlight/analysis/diversity.h"
 #include "tools/headlight/chart.h"
+#include "tools/headlight/command.h"
 #include "tools/headlight/demonstration/evaluation.h"
 #include "tools/headlight/demonstration/trainer.h"
 #include "tools/headlight/study.h"
@@ -24,7 +24,7 @@ struct TrainingStudyArguments {
   std::int64_t layers = 0;
   std::int64_t width = 0;
 
-  void add_to(CLI::App& command);
+  void add_to(Command& command);
   // The demonstration model, scaled down, of so many layers unless --layers says otherwise; so many steps where the
   // study is to be quick.
   [[nodiscard]] demonstration::TrainingOptions training(std::int64_t usual_layers = 2,

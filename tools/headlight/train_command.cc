@@ -68,7 +68,7 @@ std::string command_of(const TrainingOptions& options) {
 }
 
 // The options of the run that lies in the folder; what the command line says has to be the same.
-TrainingOptions resumed(const CLI::App& command, const Arguments& arguments) {
+TrainingOptions resumed(const Command& command, const Arguments& arguments) {
   const std::string path = checkpoint_of(arguments.out);
   if (!std::filesystem::exists(path)) {
     throw models::FileError(path, "is not there: no run was stopped in this folder, or it has come to its end");
@@ -76,7 +76,7 @@ TrainingOptions resumed(const CLI::App& command, const Arguments& arguments) {
   const TrainingOptions options = demonstration::read_checkpoint_options(path);
   const TrainingOptions& asked = arguments.training;
   const auto check = [&](const char* option, bool same) {
-    if (command.count(option) > 0 && !same) {
+    if (command.given(option) && !same) {
       throw UsageError(std::string(option) + " differs from that of the run to resume, " + command_of(options));
     }
   };
@@ -142,7 +142,7 @@ std::string summary(Engine& engine, const demonstration::Model& model) {
   return text;
 }
 
-void train(const CLI::App& app, Arguments& arguments) {
+void train(const Command& app, Arguments& arguments) {
   const std::string path = checkpoint_of(arguments.out);
   const TrainingOptions options = arguments.resume ? resumed(app, arguments) : arguments.training;
   if (options.encoder.width % options.encoder.heads != 0) {
@@ -173,51 +173,51 @@ void train(const CLI::App& app, Arguments& arguments) {
 
 }  // namespace
 
-void add_train(CLI::App& program) {
-  CLI::App* const command =
+void add_train(Command& program) {
+  Command command =
       program.add_subcommand("train", "Train the small demonstration model, which finds out what `it` stands for");
   const auto arguments = std::make_shared<Arguments>();
   TrainingOptions& training = arguments->training;
   arguments->seed = std::to_string(training.seed);
-  command->add_option("-o,--output", arguments->out, "The folder for the model; checkpoints lie there meanwhile")
-      ->type_name("DIR")
-      ->check(file_name())
-      ->required();
+  command.add_option("-o,--output", arguments->out, "The folder for the model; checkpoints lie there meanwhile")
+      .type_name("DIR")
+      .check(file_name())
+      .required();
   command
-      ->add_option("--steps", training.steps, "Steps of 64 sentences (default: " + std::to_string(training.steps) + ")")
-      ->type_name("N")
-      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40).description(""));
+      .add_option("--steps", training.steps, "Steps of 64 sentences (default: " + std::to_string(training.steps) + ")")
+      .type_name("N")
+      .check(between(1, std::int64_t{1} << 40));
   command
-      ->add_option("--heads", training.encoder.heads,
-                   "Heads of a layer (default: " + std::to_string(training.encoder.heads) + ")")
-      ->type_name("H")
-      ->check(CLI::Range(std::int64_t{1}, training.encoder.width).description(""));
-  command->add_option("--merge", arguments->merge, "How heads are put together")
-      ->type_name("NAME")
-      ->check(CLI::IsMember(merge_names()).description(""));
-  command->add_option("--learning-rate", training.learning_rate, "The highest of the schedule")
-      ->type_name("R")
-      ->check(CLI::Range(0.0, 1e300).description(""));
+      .add_option("--heads", training.encoder.heads,
+                  "Heads of a layer (default: " + std::to_string(training.encoder.heads) + ")")
+      .type_name("H")
+      .check(between(1, training.encoder.width));
+  command.add_option("--merge", arguments->merge, "How heads are put together")
+      .type_name("NAME")
+      .check(one_of(merge_names()));
+  command.add_option("--learning-rate", training.learning_rate, "The highest of the schedule")
+      .type_name("R")
+      .check(between_real(0.0, 1e300));
   command
-      ->add_option("--seed", arguments->seed,
-                   "Of the first weights, the sentences and dropout (default: " + arguments->seed + ")")
-      ->type_name("N")
-      ->check(whole_number());
-  command->add_flag("--resume", arguments->resume, "Go on with the run that was stopped in this folder");
-  command->add_option("--stop-at", arguments->stop_at, "Stop at this step, as SIGINT and SIGTERM do")
-      ->type_name("N")
-      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40).description(""));
-  arguments->engine.add_to(*command);
-  command->footer(
+      .add_option("--seed", arguments->seed,
+                  "Of the first weights, the sentences and dropout (default: " + arguments->seed + ")")
+      .type_name("N")
+      .check(whole_number());
+  command.add_flag("--resume", arguments->resume, "Go on with the run that was stopped in this folder");
+  command.add_option("--stop-at", arguments->stop_at, "Stop at this step, as SIGINT and SIGTERM do")
+      .type_name("N")
+      .check(between(1, std::int64_t{1} << 40));
+  arguments->engine.add_to(command);
+  command.footer(
       "The same options give the same weights to the bit, on any number of threads, stopped and resumed or not. "
       "Stopped "
       "by SIGINT\nor SIGTERM it finishes the step, writes DIR/checkpoint.safetensors and exits with 0.\n\n"
       "Example:\n"
       "  build/release/headlight train --steps 300 -o my-model");
-  command->callback([command, arguments] {
+  command.callback([command, arguments] {
     arguments->training.seed = std::stoull(arguments->seed);
     if (!arguments->merge.empty()) arguments->training.encoder.merge = *parse_merge(arguments->merge);
-    train(*command, *arguments);
+    train(command, *arguments);
   });
 }
 
