@@ -4,32 +4,59 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 
 #include "harness/clock.h"
+#include "headlight/system.h"
 
 namespace headlight::bench {
 namespace {
 
-// GFLOP/s of a product that every kernel is made for, the best of some.
-double speed(SgemmPeer& peer) {
-  constexpr std::int64_t kSize = 384;
-  std::vector<float> a(kSize * kSize, 0.5f);
-  std::vector<float> b(kSize * kSize, 0.25f);
-  std::vector<float> c(kSize * kSize);
+struct Product {
+  std::int64_t m, n, k;
+  bool transpose_b;
+};
+
+// A square that every kernel is made for, few rows, and the two products of attention.
+constexpr Product kProducts[] = {
+    {256, 256, 256, false}, {16, 768, 768, false}, {512, 512, 64, true}, {512, 64, 512, false}};
+
+// Seconds of a product, the best of some.
+double seconds_of(SgemmPeer& peer, const Product& product) {
+  const auto filled = [](std::int64_t count) { return std::vector<float>(static_cast<std::size_t>(count), 0.5f); };
+  const std::vector<float> a = filled(product.m * product.k), b = filled(product.k * product.n);
+  std::vector<float> c = filled(product.m * product.n);
   SgemmCall call;
-  call.m = call.n = call.k = call.lda = call.ldb = call.ldc = kSize;
+  call.m = product.m;
+  call.n = call.ldc = product.n;
+  call.k = call.lda = product.k;
+  call.ldb = product.transpose_b ? product.k : product.n;
+  call.transpose_b = product.transpose_b;
   call.a = a.data();
   call.b = b.data();
   call.c = c.data();
-  peer.set_threads(1);
-  double best = 0;
-  for (int repeat = 0; repeat < 12; ++repeat) {
+  double best = 1;
+  for (int repeat = 0; repeat < 5; ++repeat) {
     const auto start = Clock::now();
     peer.multiply(call);
-    best = std::max(best, 2e-9 * kSize * kSize * kSize / seconds_since(start));
+    best = std::min(best, seconds_since(start));
   }
   return best;
+}
+
+// The geometric mean of products a second over shapes, on one thread and on all: one setting serves a whole process.
+double speed(SgemmPeer& peer) {
+  double logarithms = 0;
+  int count = 0;
+  for (const int threads : {1, system_info().cores}) {
+    peer.set_threads(threads);
+    for (const Product& product : kProducts) {
+      logarithms -= std::log(seconds_of(peer, product));
+      ++count;
+    }
+  }
+  return std::exp(logarithms / count);
 }
 
 void set(const char* name, const std::string& value) {

@@ -11,8 +11,9 @@
 
 namespace headlight::bench {
 
-// Sets the environment variable `name` to the one of `values` with which the loaded peer multiplies fastest on one
-// thread, "" meaning not at all, and returns it. To be called before the library is loaded here.
+// Sets the environment variable `name` to the one of `values` with which the loaded peer multiplies fastest, over
+// several shapes on one thread and on all, "" meaning not at all, and returns it. To be called before the library is
+// loaded here.
 std::string choose_best_setting(const char* name, const std::vector<std::string>& values,
                                 const std::function<std::unique_ptr<SgemmPeer>()>& load);
 

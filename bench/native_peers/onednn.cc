@@ -1,6 +1,7 @@
 #include <cstdlib>
 
 #include "native_peers/loaders.h"
+#include "native_peers/onednn_packed.h"
 #include "native_peers/shared_library.h"
 
 namespace headlight::bench {
@@ -36,6 +37,15 @@ class OneDnn : public SgemmPeer {
   void multiply(const SgemmCall& call) override {
     sgemm_(call.transpose_a ? 'T' : 'N', call.transpose_b ? 'T' : 'N', call.m, call.n, call.k, call.alpha, call.a,
            call.lda, call.b, call.ldb, call.beta, call.c, call.ldc);
+  }
+  [[nodiscard]] std::function<void()> packed(const SgemmCall& call, int threads) override {
+    set_threads(threads);
+    const std::function<void()> product = onednn_packed_product(library_, call);
+    if (!product) return {};
+    return [this, product, threads] {
+      set_threads(threads);
+      product();
+    };
   }
 
  private:

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -35,6 +36,9 @@ class SgemmPeer {
   // For calls of the calling thread from now on, before each series of calls: it may cost something.
   virtual void set_threads(int threads) = 0;
   virtual void multiply(const SgemmCall& call) = 0;
+  // The same product with B packed ahead, on as many threads; empty where the library cannot. The memory of `call` must
+  // outlive the function.
+  [[nodiscard]] virtual std::function<void()> packed(const SgemmCall& /*call*/, int /*threads*/) { return {}; }
 };
 
 // What of OpenBLAS, BLIS and oneDNN this machine has, in this order, each loaded once in this process.

@@ -15,11 +15,18 @@ std::int64_t lanes_of(const Engine& engine, std::int64_t heads) {
   return heads >= engine.threads() ? engine.threads() : 1;
 }
 
+// Row `i` of a head's [Lq, Lk], whatever axes are broadcast but the last.
+template <class T>
+const T* row_of(const View<const T, 4>& view, std::int64_t sample, std::int64_t head, std::int64_t i) {
+  const auto at = [&](int axis, std::int64_t index) { return view.extent(axis) == 1 ? 0 : index * view.stride(axis); };
+  return view.data + at(0, sample) + at(1, head) + at(2, i);
+}
+
 }  // namespace
 
 UnfusedAttention::UnfusedAttention(Engine& engine, SgemmPeer& blas, View<const float, 4> query,
                                    View<const float, 4> key, View<const float, 4> value, View<float, 4> out,
-                                   std::vector<Interval> rows)
+                                   std::vector<Interval> rows, const ScoreChanges& changes)
     : engine_(engine),
       blas_(blas),
       query_(query),
@@ -27,6 +34,7 @@ UnfusedAttention::UnfusedAttention(Engine& engine, SgemmPeer& blas, View<const f
       value_(value),
       out_(out),
       rows_(std::move(rows)),
+      changes_(changes),
       scores_({lanes_of(engine, query.extent(0) * query.extent(2)), query.extent(1), key.extent(1)}) {}
 
 void UnfusedAttention::operator()() {
@@ -60,7 +68,14 @@ void UnfusedAttention::attend(std::int64_t sample, std::int64_t head, float* sco
   product.transpose_b = true;
   product.c = scores;
   product.ldc = key_.extent(1);
+  if (changes_.bias.data != nullptr) {
+    // The product adds to what lies there already: one sweep less over the scores.
+    for (std::int64_t i = 0; i < product.m; ++i)
+      std::copy_n(row_of(changes_.bias, sample, head, i), product.n, scores + i * product.n);
+    product.beta = 1;
+  }
   blas_.multiply(product);
+  if (changes_.mask.data != nullptr) hide(sample, head, scores);
   normalise(sample, scores);
   SgemmCall values;
   values.m = query_.extent(1);
@@ -73,6 +88,14 @@ void UnfusedAttention::attend(std::int64_t sample, std::int64_t head, float* sco
   values.c = &out_(sample, 0, head, 0);
   values.ldc = out_.stride(1);
   blas_.multiply(values);
+}
+
+void UnfusedAttention::hide(std::int64_t sample, std::int64_t head, float* scores) const {
+  const std::int64_t keys = key_.extent(1);
+  for (std::int64_t i = 0; i < query_.extent(1); ++i, scores += keys) {
+    const std::uint8_t* const mask = row_of(changes_.mask, sample, head, i);
+    for (std::int64_t j = 0; j < keys; ++j) scores[j] = mask[j] != 0 ? scores[j] : -INFINITY;
+  }
 }
 
 void UnfusedAttention::normalise(std::int64_t sample, float* scores) {

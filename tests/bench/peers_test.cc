@@ -1,6 +1,7 @@
 // The libraries beside us compute what the reference does, where they are installed.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "harness/inputs.h"
@@ -46,6 +47,12 @@ TEST(SgemmPeers, MultiplyInRowOrder) {
         options.alpha = 0.5;
         reference::gemm<double>(wide_a, wide_b, expected, options);
         for (std::int64_t n = 0; n < c.size(); ++n) EXPECT_NEAR(c.data()[n], expected.data()[n], 1e-5);
+
+        if (const auto packed = peer->packed(call, 1)) {
+          std::fill(c.begin(), c.end(), 0.0f);
+          packed();
+          for (std::int64_t n = 0; n < c.size(); ++n) EXPECT_NEAR(c.data()[n], 2 * expected.data()[n], 1e-5);
+        }
       }
     }
   }
@@ -69,6 +76,31 @@ TEST(UnfusedAttention, IsAttention) {
     SCOPED_TRACE(peer->name());
     Tensor<float, 4> out(query.shape());
     UnfusedAttention(engine, *peer, query, key, value, out, rows)();
+    for (std::int64_t n = 0; n < out.size(); ++n) EXPECT_NEAR(out.data()[n], expected.data()[n], 1e-5);
+  }
+}
+
+// A mask for each head over all samples, a bias for each sample over all heads.
+TEST(UnfusedAttention, HidesAndAddsAsTheReferenceDoes) {
+  EngineOptions engine_options;
+  engine_options.threads = 2;
+  Engine engine(engine_options);
+  const auto query = filled<4>({2, 6, 4, 8}, 1);
+  const auto key = filled<4>({2, 9, 2, 8}, 2);
+  const auto value = filled<4>({2, 9, 2, 8}, 3);
+  const auto bias = filled<4>({2, 1, 6, 9}, 4);
+  Tensor<std::uint8_t, 4> mask({1, 4, 6, 9});
+  for (std::int64_t n = 0; n < mask.size(); ++n) mask.data()[n] = n % 5 != 2;
+  Tensor<double, 4> expected(query.shape());
+  AttentionOptions options;
+  options.mask = BooleanMask{mask, MaskMeans::attend};
+  options.bias = bias;
+  reference::attention<double>(test::converted<double>(query), test::converted<double>(key),
+                               test::converted<double>(value), expected, options);
+  for (const auto& peer : sgemm_peers()) {
+    SCOPED_TRACE(peer->name());
+    Tensor<float, 4> out(query.shape());
+    UnfusedAttention(engine, *peer, query, key, value, out, {}, {mask, bias})();
     for (std::int64_t n = 0; n < out.size(); ++n) EXPECT_NEAR(out.data()[n], expected.data()[n], 1e-5);
   }
 }
