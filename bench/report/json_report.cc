@@ -52,6 +52,7 @@ json json_report(const PageInput& input) {
                        {"beside", row.beside},
                        {"caches", row.caches},
                        {"calls", row.calls},
+                       {"ended_after_seconds", row.ended_after_seconds},
                        {"p50", row.p50},
                        {"p99", row.p99},
                        {"p999", row.p999},

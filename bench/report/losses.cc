@@ -85,7 +85,7 @@ std::vector<Loss> losses_of(const Measured& measured) {
     // The fastest comes first; 0 means that it was not measured.
     bool seen[2] = {};
     for (const PeerFigures& peer : row.peers) {
-      if (peer.build || peer.speed == 0 || peer.speed >= 0.99) continue;
+      if (peer.build_turns > 0 || peer.speed == 0 || peer.speed >= 0.99) continue;
       bool& ours_or_others = seen[peer.name.starts_with("headlight")];
       if (!std::exchange(ours_or_others, true)) losses.push_back({&row, &peer});
     }
@@ -100,7 +100,7 @@ std::vector<BuildComparison> build_comparisons(const Measured& measured) {
   std::vector<std::vector<double>> speeds;
   for (const Row& row : measured.rows) {
     for (const PeerFigures& peer : row.peers) {
-      if (!peer.build) continue;
+      if (peer.build_turns == 0) continue;
       std::size_t n = 0;
       while (n < builds.size() && builds[n].name != peer.name) ++n;
       if (n == builds.size()) {

@@ -1,9 +1,10 @@
 // Makes one report of what suites and peers measured.
 //   bench_report --out=FOLDER [--goals=FILE] [--reasons=FILE] [--peers=FILE] [--latency=FILE] [--note=TEXT]
-//                [--build=NAME:SUITE.json …] SUITE.json …
+//                [--build=NAME:OURS.json:THEIRS.json …] SUITE.json …
 // writes report.md, report.json and pictures beside them. --peers holds one JSON list, or one row a line.
 #include <sys/utsname.h>
 
+#include <array>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
@@ -54,8 +55,15 @@ void write(const std::filesystem::path& path, const std::string& text) {
 struct Arguments {
   std::string out, goals, reasons, peers, latency, note;
   std::vector<std::string> suites;
-  std::vector<std::pair<std::string, std::string>> builds;  // name, file
+  std::vector<std::array<std::string, 3>> builds;  // name, our file of that turn, theirs
 };
+
+std::array<std::string, 3> build_of(std::string_view text) {
+  const std::size_t first = text.find(':'), second = text.find(':', first + 1);
+  if (second == text.npos) throw std::runtime_error("--build: expected NAME:OURS.json:THEIRS.json");
+  return {std::string(text.substr(0, first)), std::string(text.substr(first + 1, second - first - 1)),
+          std::string(text.substr(second + 1))};
+}
 
 Arguments arguments_of(int argc, char** argv) {
   Arguments arguments;
@@ -71,8 +79,8 @@ Arguments arguments_of(int argc, char** argv) {
       taken = true;
     }
     if (taken) continue;
-    if (const std::size_t colon = argument.find(':'); argument.starts_with("--build=") && colon != argument.npos) {
-      arguments.builds.emplace_back(argument.substr(8, colon - 8), argument.substr(colon + 1));
+    if (argument.starts_with("--build=")) {
+      arguments.builds.push_back(build_of(argument.substr(8)));
       continue;
     }
     if (argument.starts_with("--")) throw std::runtime_error("unknown option " + std::string(argument));
@@ -92,7 +100,7 @@ int run(const Arguments& arguments) {
     }
   };
   for (const std::string& path : arguments.suites) add(path, parsed(path), add_suite);
-  for (const auto& build : arguments.builds) add_build(build.first, parsed(build.second), measured);
+  for (const auto& [name, ours, theirs] : arguments.builds) add_build(name, parsed(ours), parsed(theirs), measured);
   if (!arguments.peers.empty()) add(arguments.peers, parsed_list(arguments.peers), add_peers);
   if (!arguments.latency.empty()) add(arguments.latency, parsed(arguments.latency), add_latency);
   utsname system{};

@@ -141,9 +141,8 @@ void write_losses(std::ostream& page, const PageInput& input) {
   std::vector<Cells> rows;
   for (const Loss& loss : losses) {
     const Row& row = *loss.row;
-    const char* const key = row.figure("read_share") > 0 ? "read_share" : "peak_share";
-    const double share = row.figure(key);
-    const std::string of = std::string(key) == "read_share" ? " of reading" : " of peak";
+    const double share = row.figure(row.limit());
+    const std::string of = row.limit() == std::string_view("read_share") ? " of reading" : " of peak";
     rows.push_back({markdown_cell(row.full_name() + (row.isa.empty() ? "" : "/" + row.isa)),
                     std::to_string(row.threads), markdown_cell(loss.peer->name + " " + loss.peer->version),
                     format("%.2f×", 1 / loss.peer->speed), share > 0 ? percent_text(share) + of : "",
@@ -156,9 +155,9 @@ void write_losses(std::ostream& page, const PageInput& input) {
 void write_builds(std::ostream& page, const PageInput& input) {
   const std::vector<BuildComparison> builds = build_comparisons(input.measured);
   if (builds.empty()) return;
-  page
-      << "## Other builds of headlight\n\nNot measured in turn with this one, so shares of the peak are compared where "
-         "there are any. Named are the rows that differ by more than 3 %.\n\n";
+  page << "## Other builds of headlight\n\nEach suite ran in turn with this one, twice, and shares of the peak are "
+          "compared "
+          "where there are any.\nNamed are the rows that differ by more than 3 %.\n\n";
   for (const BuildComparison& build : builds) {
     page << markdown_cell(build.name) << format(": the median of %.0f rows", static_cast<double>(build.rows))
          << format(" takes %.3f× the time; ", build.median)
@@ -184,6 +183,10 @@ void write_goals(std::ostream& page, const PageInput& input) {
   write_table(page, {"case", "threads", "goal", "here", "reached"}, rows);
 }
 
+std::string calls_text(const LatencyRow& row) {
+  return format("%.0f", row.calls) + (row.ended_after_seconds > 0 ? format(" (%g s)", row.ended_after_seconds) : "");
+}
+
 void write_latency(std::ostream& page, const PageInput& input) {
   if (input.measured.latency.empty()) return;
   // A quantile that fewer than ten calls lie beyond is one call's luck.
@@ -193,13 +196,15 @@ void write_latency(std::ostream& page, const PageInput& input) {
   std::vector<Cells> rows;
   for (const LatencyRow& row : input.measured.latency)
     rows.push_back({markdown_cell(row.name), std::to_string(row.threads), markdown_cell(row.beside),
-                    markdown_cell(row.caches), format("%.0f", row.calls), time_text(row.p50),
-                    sure(row.p99, row.calls, 0.01), sure(row.p999, row.calls, 0.001), time_text(row.max)});
+                    markdown_cell(row.caches), calls_text(row), time_text(row.p50), sure(row.p99, row.calls, 0.01),
+                    sure(row.p999, row.calls, 0.001), time_text(row.max)});
   page << "## latency\n\n"
-       << "Single calls. Cold: 64 MiB of other memory were written before each, which empties the caches of the core "
-          "that calls, "
-          "though not a third level that is larger, nor other cores'. A competing process has a busy thread "
-          "for every core.\n\n";
+       << "Single calls. Cold: before each, the operands were thrown out of all caches, line by line. Swept: other "
+          "memory, twice the last cache, took\ntheir place, since packed weights lie where only the layer knows; "
+          "caches of "
+          "other cores keep theirs. Rows with a time in brackets, whose\ncalls take milliseconds, ended after so long. "
+          "A "
+          "competing process has a busy thread for every core.\n\n";
   write_table(page, {"case", "threads", "beside", "caches", "calls", "p50", "p99", "p99.9", "longest"}, rows);
   write_charts(page, input, "latency");
 }
@@ -212,8 +217,10 @@ std::string markdown_page(const PageInput& input) {
        << "Every case was checked against the reference before it was timed. Work, peers and yardsticks ran in turn, "
           "round by round; shares and\nratios are medians over pairs from the same round. *Of peak*: of what the "
           "multiply-add units of as many threads reached around the\ncalls. *Of reading*: of what reading the same "
-          "memory reached. GFLOP/s count visible pairs only. *2.00× X*: headlight takes half the\ntime of X. "
-          "*Disturbed*: the share of the machine that other processes used meanwhile; such a row is worth little.\n\n";
+          "memory reached, around the calls where bytes are the limit and once ahead where arithmetic is.\nGB/s "
+          "count what a call must read and write, GFLOP/s visible pairs only. *2.00× X*: headlight takes half the time "
+          "of X.\n*Disturbed*: the share of the machine that other processes used meanwhile; such a row is worth "
+          "little.\n\n";
   write_machine(page, input);
   write_losses(page, input);
   write_goals(page, input);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 #include <map>
+#include <string_view>
 #include <utility>
 
 #include "report/chart.h"
@@ -29,8 +30,9 @@ void add_suites(const Measured& measured, std::vector<Picture>& pictures) {
       return row.suite == first.suite && row.threads == first.threads && row.isa == first.isa;
     };
     // Suites that bytes limit, row by row, are decoding alone; arithmetic limits the rest.
-    const bool reading = std::all_of(measured.rows.begin(), measured.rows.end(),
-                                     [&](const Row& row) { return !in_picture(row) || row.figure("read_share") > 0; });
+    const bool reading = std::all_of(measured.rows.begin(), measured.rows.end(), [&](const Row& row) {
+      return !in_picture(row) || row.limit() == std::string_view("read_share");
+    });
     const char* const figure = reading ? "read_share" : "peak_share";
     std::vector<BarGroup> groups;
     for (const Row& row : measured.rows) {

@@ -59,7 +59,29 @@ void add_context(const json& context, Measured& measured) {
     measured.context["load_average"] = std::to_string(context.at("load_avg").at(0).get<double>());
 }
 
+// Their time over ours; 0: not known.
+double speed_against(const Row& ours, const Row& theirs) {
+  for (const char* share : {"peak_share", "element_share", "read_share"}) {
+    if (ours.figure(share) > 0 && theirs.figure(share) > 0) return ours.figure(share) / theirs.figure(share);
+  }
+  return ours.figure("seconds_median") > 0 ? theirs.figure("seconds_median") / ours.figure("seconds_median") : 0;
+}
+
+void add_turn(const std::string& name, const Row& theirs, double speed, Row& row) {
+  auto peer =
+      std::find_if(row.peers.begin(), row.peers.end(), [&](const PeerFigures& one) { return one.name == name; });
+  if (peer == row.peers.end()) {
+    row.peers.push_back({name, "", theirs.figure("seconds_best"), theirs.figure("seconds_median")});
+    peer = row.peers.end() - 1;
+  }
+  peer->speed = (peer->speed * peer->build_turns + speed) / (peer->build_turns + 1);
+  ++peer->build_turns;
+  sort_peers(row);
+}
+
 }  // namespace
+
+const char* Row::limit() const { return figure("read_share") > figure("peak_share") ? "read_share" : "peak_share"; }
 
 double Row::figure(const std::string& key) const {
   const auto found = figures.find(key);
@@ -100,6 +122,7 @@ void add_latency(const json& file, Measured& measured) try {
     entry.at("beside").get_to(row.beside);
     entry.at("caches").get_to(row.caches);
     entry.at("calls").get_to(row.calls);
+    row.ended_after_seconds = entry.value("ended_after_seconds", 0.0);
     entry.at("p50").get_to(row.p50);
     entry.at("p99").get_to(row.p99);
     entry.at("p999").get_to(row.p999);
@@ -140,23 +163,19 @@ void add_peers(const json& file, Measured& measured) try {
   throw std::runtime_error(std::string("not a file of peers: ") + error.what());
 }
 
-void add_build(const std::string& name, const json& file, Measured& measured) {
-  Measured other;
-  add_suite(file, other);
-  for (const Row& theirs : other.rows) {
-    for (Row& ours : measured.rows) {
-      if (ours.full_name() != theirs.full_name() || ours.isa != theirs.isa || ours.threads != theirs.threads) continue;
-      const double time = theirs.figure("seconds_median");
-      double speed = ours.figure("seconds_median") > 0 ? time / ours.figure("seconds_median") : 0;
-      for (const char* share : {"peak_share", "element_share", "read_share"}) {
-        if (ours.figure(share) == 0 || theirs.figure(share) == 0) continue;
-        speed = ours.figure(share) / theirs.figure(share);
-        break;
-      }
-      if (speed == 0) continue;
-      ours.peers.push_back({name, "", theirs.figure("seconds_best"), time, speed, true});
-      sort_peers(ours);
-    }
+void add_build(const std::string& name, const json& ours_file, const json& theirs_file, Measured& measured) {
+  Measured ours_of_turn, theirs_of_turn;
+  add_suite(ours_file, ours_of_turn);
+  add_suite(theirs_file, theirs_of_turn);
+  for (const Row& theirs : theirs_of_turn.rows) {
+    const auto same = [&](const Row& row) {
+      return row.full_name() == theirs.full_name() && row.isa == theirs.isa && row.threads == theirs.threads;
+    };
+    const auto ours = std::find_if(ours_of_turn.rows.begin(), ours_of_turn.rows.end(), same);
+    const auto row = std::find_if(measured.rows.begin(), measured.rows.end(), same);
+    if (ours == ours_of_turn.rows.end() || row == measured.rows.end()) continue;
+    const double speed = speed_against(*ours, theirs);
+    if (speed > 0) add_turn(name, theirs, speed, *row);
   }
 }
 

@@ -17,8 +17,8 @@ struct PeerFigures {
   double seconds_median = 0;
   // Their time over ours: 2 means that headlight takes half the time.
   double speed = 0;
-  // Another build of headlight, not measured in turn.
-  bool build = false;
+  // Another build of headlight, and how many times it was measured; 0: somebody else.
+  int build_turns = 0;
 };
 
 struct Row {
@@ -30,6 +30,8 @@ struct Row {
   std::vector<PeerFigures> peers;         // the one that we gain least against first
   std::string error;                      // a wrong result
 
+  // "read_share" or "peak_share": the limit that is nearer.
+  [[nodiscard]] const char* limit() const;
   // 0 when there is no such figure.
   [[nodiscard]] double figure(const std::string& key) const;
   [[nodiscard]] std::string full_name() const { return suite + "/" + name; }
@@ -42,6 +44,7 @@ struct LatencyRow {
   std::string beside;  // "nothing"
   std::string caches;  // "warm"
   double calls = 0;
+  double ended_after_seconds = 0;  // 0: it made all calls that were wanted
   double p50 = 0;
   double p99 = 0;
   double p999 = 0;
@@ -65,9 +68,10 @@ void add_latency(const nlohmann::json& file, Measured& measured);
 // case that is not among ours becomes a row with the times that its own run gave us.
 void add_peers(const nlohmann::json& file, Measured& measured);
 
-// A suite's file of another build of headlight (another compiler, the other SIMD library), which becomes a peer of that
-// name in the rows that both have. The two did not run in turn, so what is compared are shares of a yardstick where
-// both have one, and median times where not.
-void add_build(const std::string& name, const nlohmann::json& file, Measured& measured);
+// Files of one suite by this build of headlight and by another one (another compiler, the other SIMD library), measured
+// one after the other. The other becomes a peer of that name in the rows that both have; given again, it has the mean
+// speed of all its turns. A suite takes minutes, in which clocks change, so what is compared are shares of a yardstick
+// where both have one, and median times where not.
+void add_build(const std::string& name, const nlohmann::json& ours, const nlohmann::json& theirs, Measured& measured);
 
 }  // namespace headlight::bench::report

@@ -70,8 +70,12 @@ TEST(Report, AddsPeersToTheirRows) {
 TEST(Report, ComparesBuildsByShares) {
   Measured all = measured();
   json other = suite_file();
-  other["benchmarks"][0]["peak_share"] = 0.45;
-  add_build("headlight over xsimd", other, all);
+  other["benchmarks"][0]["peak_share"] = 0.36;
+  add_build("headlight over xsimd", suite_file(), other, all);
+  // The second turn came when both were slower.
+  json slow = suite_file();
+  slow["benchmarks"][0]["peak_share"] = 0.54;
+  add_build("headlight over xsimd", slow, other, all);
   ASSERT_EQ(all.rows[0].peers.size(), 3u);
   EXPECT_EQ(all.rows[0].peers[2].name, "headlight over xsimd");
   EXPECT_EQ(all.rows[0].peers[2].speed, 2);
@@ -104,6 +108,14 @@ TEST(Report, LosesWhereSomebodyIsFaster) {
   const std::vector<Loss> losses = losses_of(all);
   ASSERT_EQ(losses.size(), 1u);
   EXPECT_EQ(losses[0].peer->name, "oneDNN");
+}
+
+TEST(Report, NamesTheNearerLimit) {
+  Measured all = measured();
+  all.rows[0].figures["read_share"] = 0.2;
+  EXPECT_NE(markdown_page(PageInput{all}).find("| 90.0 % of peak | 112.5 % of peak |"), std::string::npos);
+  all.rows[0].figures["read_share"] = 0.96;
+  EXPECT_NE(markdown_page(PageInput{all}).find("| 96.0 % of reading | 120.0 % of reading |"), std::string::npos);
 }
 
 TEST(Report, GoalsAreHeldAgainstRows) {
@@ -147,7 +159,9 @@ TEST(Report, GoalsOfThreadsAndLesserInstructionSets) {
 TEST(Report, WritesThePage) {
   Measured all = measured();
   add_latency(json::parse(R"({"latency": [{"case": "a/b", "isa": "avx2", "threads": 1, "beside": "nothing",
-    "caches": "warm", "calls": 2000, "p50": 1e-6, "p99": 2e-6, "p999": 5e-6, "max": 1e-3, "buckets": [[1e-6, 2000]]}]})"),
+    "caches": "warm", "calls": 2000, "p50": 1e-6, "p99": 2e-6, "p999": 5e-6, "max": 1e-3, "buckets": [[1e-6, 2000]]},
+    {"case": "a/c", "isa": "avx2", "threads": 1, "beside": "nothing", "caches": "cold, swept", "calls": 900,
+    "ended_after_seconds": 15, "p50": 1e-3, "p99": 2e-3, "p999": 5e-3, "max": 1e-2, "buckets": [[1e-3, 900]]}]})"),
               all);
   PageInput input{all};
   input.reasons = {{"gemm", "packing"}, {"gemm/packed", "tiles"}};
@@ -172,6 +186,7 @@ TEST(Report, WritesThePage) {
       << page;
   // 2,000 calls say something about one in a hundred, nothing about one in a thousand.
   EXPECT_TRUE(has("| a/b | 1 | nothing | warm | 2000 | 1.00 µs | 2.00 µs | 1.00 ms |\n")) << page;
+  EXPECT_TRUE(has("| a/c | 1 | nothing | cold, swept | 900 (15 s) | 1.00 ms | – | 10.0 ms |\n")) << page;
 }
 
 TEST(Report, WritesJson) {
