@@ -5,6 +5,7 @@
 #include "harness/attention_case.h"
 #include "harness/case_name.h"
 #include "harness/inputs.h"
+#include "harness/spans.h"
 #include "harness/suite.h"
 #include "headlight/attention_stream.h"
 
@@ -57,6 +58,8 @@ Work stream_work(std::int64_t heads, std::int64_t length, std::int64_t head_dim,
     return std::equal(operands->out.begin(), operands->out.end(), operands->whole.begin());
   };
   work.operations = 4 * static_cast<double>(length * length) * static_cast<double>(heads * head_dim);
+  work.reads = reads_of(operands->query, operands->key, operands->value);
+  work.other_bytes = sizeof(float) * static_cast<double>(operands->out.size());
   if (context.options.peers) work.peers.push_back({"headlight in one piece", "", attend});
   return work;
 }

@@ -7,6 +7,7 @@
 #include "harness/attention_case.h"
 #include "harness/case_name.h"
 #include "harness/inputs.h"
+#include "harness/spans.h"
 #include "harness/suite.h"
 #include "reference/attention.h"
 #include "reference/dropout.h"
@@ -119,6 +120,11 @@ Work work_of(const Self& shape, const CaseContext& context) {
   const double pairs = shape.causal == Causal::none ? full : length * (length + 1) / 2;
   work.operations =
       (shape.with_forward ? 14 : 10) * pairs * static_cast<double>(shape.heads) * static_cast<double>(shape.head_dim);
+  work.reads = reads_of(operands->query, operands->key, operands->value, operands->out_gradient, operands->out,
+                        operands->log_sum_exp);
+  work.writes = writes_of(operands->query_gradient, operands->key_gradient, operands->value_gradient);
+  // The forward pass writes the output, too.
+  if (shape.with_forward) work.writes.push_back(writes_of(operands->out).front());
   if (context.options.peers && !context.options.quick && !shape.with_forward) {
     work.peers.push_back({"headlight unfused", "", [operands, engine] {
                             attention_unfused_backward(*engine, operands->query, operands->key, operands->value,

@@ -4,6 +4,7 @@
 #include "harness/case_name.h"
 #include "harness/inputs.h"
 #include "harness/layer_check.h"
+#include "harness/spans.h"
 #include "harness/suite.h"
 #include "headlight/layers/transformer.h"
 #include "layers/twins.h"
@@ -47,6 +48,9 @@ Work layer_work(const Shape& shape, const CaseContext& context) {
   const auto width = static_cast<double>(shape.options.width);
   const auto hidden = static_cast<double>(shape.options.feed_forward_width);
   work.operations = tokens * (2 * width * (4 * width + 2 * hidden) + 4 * static_cast<double>(shape.length) * width);
+  work.reads = reads_of(operands->x);
+  add_weights(operands->layer.weights(), work.reads);
+  work.writes = writes_of(operands->y);
   return work;
 }
 

@@ -8,6 +8,7 @@
 
 #include "harness/case_name.h"
 #include "harness/inputs.h"
+#include "harness/spans.h"
 #include "harness/suite.h"
 #include "native_peers/sgemm_peer.h"
 
@@ -89,12 +90,11 @@ Work product_work(const Product& shape, const CaseContext& context) {
   }
   work.is_right = [operands] { return is_right(*operands); };
   work.operations = 2.0 * static_cast<double>(shape.m * shape.n) * static_cast<double>(shape.k);
-  // One row reads every weight once for two operations: bytes bind it, wherever the weights lie.
-  if (shape.m == 1) {
-    const auto matrix = shape.packed ? std::span(operands->packed.data(), operands->packed.bytes() / sizeof(float))
-                                     : std::span<const float>(operands->b.data(), operands->b.end());
-    work.reads.push_back(matrix);
-  }
+  work.reads = shape.packed ? reads_of(operands->a) : reads_of(operands->a, operands->b);
+  if (shape.packed) work.reads.emplace_back(operands->packed.data(), operands->packed.bytes() / sizeof(float));
+  work.writes = writes_of(operands->c);
+  // One row reads every weight once for two operations.
+  work.bound_by_reading = shape.m == 1;
   // No other library has the activation, so such a row stands alone.
   if (!context.options.peers || shape.activation != Activation::none) return work;
   for (const auto& peer : sgemm_peers()) {
@@ -104,6 +104,9 @@ Work product_work(const Product& shape, const CaseContext& context) {
                             other->set_threads(threads);
                             other->multiply(call_of(*operands));
                           }});
+    if (!shape.packed) continue;
+    if (const auto packed = other->packed(call_of(*operands), threads))
+      work.peers.push_back({other->name() + ", packed", other->version(), packed});
   }
   return work;
 }

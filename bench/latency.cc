@@ -1,5 +1,5 @@
 // How long single calls take, and how long the unlucky ones: p50, p99, p99.9 and the longest of 100,000 calls, alone
-// and beside a process that wants every core, with warm caches and after other memory passed through them.
+// and beside a process that wants every core, with operands in the caches and thrown out of them.
 //   latency_bench [--out=FILE] [--calls=N] and the options of every suite but those of Google Benchmark
 #include <algorithm>
 #include <charconv>
@@ -14,6 +14,7 @@
 #include "harness/attention_case.h"
 #include "harness/clock.h"
 #include "harness/competitor.h"
+#include "harness/eviction.h"
 #include "harness/histogram.h"
 #include "harness/inputs.h"
 #include "harness/minilm_case.h"
@@ -27,8 +28,9 @@ struct Settings {
   Options options;
   std::string out;
   std::size_t calls = 100'000;
-  // What a row may take, however few calls that makes; but for the plainest, which makes them all.
-  double seconds = 60;
+  // What a row may take, however few calls that makes: more than any but long calls need.
+  double seconds = 240;
+  double seconds_of_long_calls = 15;
 };
 
 struct Condition {
@@ -39,14 +41,16 @@ struct Condition {
 struct LatencyCase {
   const char* name;
   std::function<Work(const CaseContext&)> make;
+  // Calls of milliseconds, on packed weights that lie where nobody outside can throw them out of the caches.
+  bool long_calls = false;
 };
 
 Settings settings_of(int argc, char** argv) {
   Settings settings;
   settings.options = parse_options(argc, argv);
   settings.options.peers = false;
-  if (settings.options.quick) settings.calls = 5'000, settings.seconds = 0.6;
-  if (settings.options.smoke) settings.calls = 20, settings.seconds = 0.2;
+  if (settings.options.quick) settings.calls = 5'000, settings.seconds = settings.seconds_of_long_calls = 0.6;
+  if (settings.options.smoke) settings.calls = 20, settings.seconds = settings.seconds_of_long_calls = 0.2;
   for (int i = 1; i < argc; ++i) {
     const std::string_view argument = argv[i];
     if (argument == "--help") {
@@ -66,29 +70,22 @@ Settings settings_of(int argc, char** argv) {
   return settings;
 }
 
-// Takes the place of everything in the caches of this core, as far as 64 MiB reach.
-class CacheFlush {
- public:
-  CacheFlush() : memory_({16 << 20}) {}
-  void operator()() {
-    for (std::int64_t n = 0; n < memory_.size(); n += 16) memory_.data()[n] += 1;
+Eviction eviction_of(const LatencyCase& one, const Work& work) {
+  std::vector<std::span<const float>> operands;
+  if (!one.long_calls) {
+    operands = work.reads;
+    operands.insert(operands.end(), work.writes.begin(), work.writes.end());
   }
+  return Eviction(std::move(operands));
+}
 
- private:
-  Tensor<float, 1> memory_;
-};
-
-std::vector<double> times_of(const Work& work, const Settings& settings, const Condition& condition) {
-  std::optional<CacheFlush> flush;
-  if (condition.cold) flush.emplace();
-  const bool plainest = !condition.cold && !condition.competitor && !settings.options.quick;
+std::vector<double> times_of(const Work& work, std::optional<Eviction>& evict, std::size_t calls, double most_seconds) {
   for (int call = 0; call < 3; ++call) work.run();
   std::vector<double> seconds;
-  seconds.reserve(settings.calls);
+  seconds.reserve(calls);
   const auto start = Clock::now();
-  while (seconds.size() < settings.calls &&
-         (plainest || seconds.size() < 10 || seconds_since(start) < settings.seconds)) {
-    if (flush) (*flush)();
+  while (seconds.size() < calls && (seconds.size() < 10 || seconds_since(start) < most_seconds)) {
+    if (evict) (*evict)();
     const auto call = Clock::now();
     work.run();
     seconds.push_back(seconds_since(call));
@@ -106,15 +103,21 @@ nlohmann::json row_of(const LatencyCase& one, const Settings& settings, const Co
   const Work work = one.make({engine, settings.options});
   work.run();
   if (!work.is_right()) throw std::runtime_error(std::string(one.name) + ": the result is not the reference's");
-  const std::vector<double> seconds = times_of(work, settings, condition);
+  std::optional<Eviction> evict;
+  if (condition.cold) evict.emplace(eviction_of(one, work));
+  const double most_seconds = one.long_calls ? settings.seconds_of_long_calls : settings.seconds;
+  const std::vector<double> seconds = times_of(work, evict, settings.calls, most_seconds);
   nlohmann::json buckets = nlohmann::json::array();
   for (const Bucket& bucket : histogram_of(seconds)) buckets.push_back({bucket.seconds, bucket.calls});
   return {{"case", one.name},
           {"isa", name(engine.isa())},
           {"threads", threads},
           {"beside", condition.competitor ? "a competing process" : "nothing"},
-          {"caches", condition.cold ? "cold" : "warm"},
+          {"caches", !evict             ? "warm"
+                     : evict->by_line() ? "cold"
+                                        : "cold, swept"},
           {"calls", seconds.size()},
+          {"ended_after_seconds", seconds.size() < settings.calls ? most_seconds : 0},
           {"p50", quantile(seconds, 0.5)},
           {"p99", quantile(seconds, 0.99)},
           {"p999", quantile(seconds, 0.999)},
@@ -134,9 +137,11 @@ int run(const Settings& settings) {
   std::vector<LatencyCase> cases = {
       {"attention/full/H12/L16/D64", [](const CaseContext& context) { return self_attention(16, context); }},
       {"attention/full/H12/L128/D64", [](const CaseContext& context) { return self_attention(128, context); }},
-      {"minilm/1x16", [](const CaseContext& context) {
+      {"minilm/1x16",
+       [](const CaseContext& context) {
          return minilm_work({1, 16}, context);
-       }}};
+       },
+       true}};
   if (settings.options.smoke) cases.resize(1);
   const Condition conditions[] = {{false, false}, {false, true}, {true, false}, {true, true}};
   nlohmann::json rows = nlohmann::json::array();

@@ -6,6 +6,7 @@
 #include "harness/case_name.h"
 #include "harness/inputs.h"
 #include "harness/layer_check.h"
+#include "harness/spans.h"
 #include "harness/suite.h"
 #include "layers/twins.h"
 
@@ -50,6 +51,9 @@ Work layer_work(const Self& shape, const CaseContext& context) {
   const auto tokens = static_cast<double>(shape.batch * shape.length);
   const auto width = static_cast<double>(shape.width);
   work.operations = tokens * (2 * width * 4 * width + 4 * static_cast<double>(shape.length) * width);
+  work.reads = reads_of(operands->x);
+  add_weights(operands->layer.weights(), work.reads);
+  work.writes = writes_of(operands->y);
   return work;
 }
 

@@ -4,7 +4,9 @@
 #include <memory>
 
 #include "harness/case_name.h"
+#include "harness/element_operations.h"
 #include "harness/inputs.h"
+#include "harness/spans.h"
 #include "harness/suite.h"
 #include "headlight/activation.h"
 #include "headlight/normalization.h"
@@ -51,19 +53,17 @@ bool rows_are_right(
 // The figures that all of these share.
 Work row_work(const std::shared_ptr<Operands>& operands) {
   Work work;
-  const auto add = [&](const Tensor<float, 2>& tensor) {
-    if (tensor.size() > 0) work.reads.emplace_back(tensor.data(), static_cast<std::size_t>(tensor.size()));
-  };
-  add(operands->x);
-  add(operands->residual);
+  work.reads = reads_of(operands->x, operands->residual);
   work.elements = static_cast<double>(operands->x.size());
-  work.bytes_written = sizeof(float) * work.elements;
+  work.bound_by_reading = true;
+  work.writes = writes_of(operands->y);
   return work;
 }
 
 Work softmax_work(std::int64_t rows, std::int64_t columns, Engine& engine) {
   const auto operands = std::make_shared<Operands>(rows, columns, false);
   Work work = row_work(operands);
+  work.element_operations = kSoftmaxOperations;
   work.run = [operands, &engine] { softmax(engine, operands->x, operands->y); };
   work.is_right = [operands] {
     return rows_are_right(*operands, [](View<const double, 2> x, View<const double, 2>, View<double, 2> y) {
@@ -76,6 +76,7 @@ Work softmax_work(std::int64_t rows, std::int64_t columns, Engine& engine) {
 Work layer_norm_work(std::int64_t rows, std::int64_t columns, bool with_residual, Engine& engine) {
   const auto operands = std::make_shared<Operands>(rows, columns, with_residual);
   Work work = row_work(operands);
+  work.element_operations = kLayerNormOperations + (with_residual ? 1 : 0);
   work.run = [operands, &engine] {
     LayerNormOptions options;
     options.weight = {operands->weight.begin(), operands->weight.end()};
@@ -101,6 +102,9 @@ Work layer_norm_work(std::int64_t rows, std::int64_t columns, bool with_residual
 Work activation_work(Activation activation, std::int64_t rows, std::int64_t columns, Engine& engine) {
   const auto operands = std::make_shared<Operands>(rows, columns, false);
   Work work = row_work(operands);
+  work.element_operations = activation == Activation::gelu        ? kGeluOperations
+                            : activation == Activation::gelu_tanh ? kGeluTanhOperations
+                                                                  : kReluOperations;
   work.run = [operands, activation, &engine] { activate(engine, activation, operands->x, operands->y); };
   work.is_right = [operands, activation] {
     return rows_are_right(*operands, [&](View<const double, 2> x, View<const double, 2>, View<double, 2> y) {

@@ -3,7 +3,9 @@
 #include <memory>
 
 #include "harness/case_name.h"
+#include "harness/element_operations.h"
 #include "harness/inputs.h"
+#include "harness/spans.h"
 #include "harness/suite.h"
 #include "headlight/layers/transformer.h"
 #include "headlight/optimizer.h"
@@ -66,6 +68,12 @@ Work step_work(const Shape& shape, const CaseContext& context) {
   const auto hidden = static_cast<double>(shape.options.feed_forward_width);
   // Three products for each of the forward pass, seven for attention's two; what is computed again does not count.
   work.operations = tokens * (6 * width * (4 * width + 2 * hidden) + 14 * static_cast<double>(shape.length) * width);
+  work.reads = reads_of(step->x, step->y_gradient);
+  work.writes = writes_of(step->y, step->x_gradient);
+  for (const Parameter& parameter : step->parameters) {
+    work.reads.emplace_back(parameter.values);
+    work.writes.emplace_back(parameter.gradient);
+  }
   if (shape.checkpoint == Checkpoint::keep_linear) {
     const std::size_t bytes = step->layer.saved_bytes(shape.batch, shape.length, 0);
     work.facts.emplace_back("saved_bytes", static_cast<double>(bytes));
@@ -105,6 +113,12 @@ Work adamw_work(std::int64_t count, const CaseContext& context) {
     return true;
   };
   work.elements = static_cast<double>(count);
+  work.element_operations = kAdamWOperations;
+  work.reads = reads_of(learner->values, learner->gradient);
+  work.bound_by_reading = true;
+  work.writes = writes_of(learner->values);
+  // Both moments, read and written, lie in the optimizer.
+  work.other_bytes = 4 * sizeof(float) * work.elements;
   return work;
 }
 

@@ -6,6 +6,7 @@
 
 #include "harness/case_name.h"
 #include "harness/inputs.h"
+#include "harness/spans.h"
 #include "harness/suite.h"
 #include "reference/activation.h"
 #include "runtime/isa_list.h"
@@ -64,8 +65,9 @@ Work function_work(int index, std::int64_t count, const CaseContext& context) {
   };
   work.elements = static_cast<double>(count);
   work.element_operations = function.operations;
-  work.reads = {{operands->x.data(), static_cast<std::size_t>(count)}};
-  work.bytes_written = sizeof(float) * work.elements;
+  work.reads = reads_of(operands->x);
+  work.bound_by_reading = true;
+  work.writes = writes_of(operands->y);
   return work;
 }
 

@@ -1,6 +1,7 @@
 // Compiled once per instruction set: the functions of one vector over an array, four vectors in flight.
 #include "vector_functions_kernel.h"
 
+#include "harness/element_operations.h"
 #include "simd/math-inl.h"
 
 namespace headlight::HEADLIGHT_TARGET {
@@ -22,11 +23,12 @@ void apply(const float* x, float* y, std::int64_t count) noexcept {
 }  // namespace
 
 extern const VectorFunction vector_functions[kVectorFunctions];
-const VectorFunction vector_functions[kVectorFunctions] = {{"exp2_nonpositive", apply<exp2_nonpositive>, 9},
-                                                           {"exp2", apply<exp2>, 10},
-                                                           {"exp", apply<exp>, 13},
-                                                           {"log", apply<log>, 21},
-                                                           {"gelu", apply<gelu>, 23},
-                                                           {"gelu_tanh", apply<gelu_tanh>, 19}};
+const VectorFunction vector_functions[kVectorFunctions] = {
+    {"exp2_nonpositive", apply<exp2_nonpositive>, bench::kExp2NonpositiveOperations},
+    {"exp2", apply<exp2>, bench::kExp2Operations},
+    {"exp", apply<exp>, bench::kExpOperations},
+    {"log", apply<log>, bench::kLogOperations},
+    {"gelu", apply<gelu>, bench::kGeluOperations},
+    {"gelu_tanh", apply<gelu_tanh>, bench::kGeluTanhOperations}};
 
 }  // namespace headlight::HEADLIGHT_TARGET

@@ -8,9 +8,7 @@ struct VectorFunction {
   const char* name;
   // y = f(x); `count` a multiple of four vectors.
   void (*run)(const float* x, float* y, std::int64_t count) noexcept;
-  // Operations of a vector on the units that also multiply and add, counted in lib/simd/math-inl.h for sets with
-  // scalef; loads, stores and integer work not counted.
-  int operations;
+  int operations;  // harness/element_operations.h
 };
 
 inline constexpr int kVectorFunctions = 6;

@@ -8,6 +8,7 @@
 
 #include "harness/clock.h"
 #include "harness/inputs.h"
+#include "harness/spans.h"
 #include "reference/attention.h"
 
 namespace headlight::bench {
@@ -73,6 +74,23 @@ double visible_pairs(const Operands& operands, const std::vector<Interval>& rows
     for (const Interval& row : rows) pairs += static_cast<double>(row.end - row.begin);
   }
   return pairs * static_cast<double>(operands.shape.query_heads);
+}
+
+// Queries, the keys and values that somebody sees, and the bias. Only by_position has key_lengths here.
+Reads attention_reads(const Operands& operands) {
+  const AttentionCase& shape = operands.shape;
+  if (shape.key_lengths.empty())
+    return reads_of(operands.query_memory, operands.key_memory, operands.value_memory, operands.bias);
+  Reads reads = reads_of(operands.query_memory);
+  const auto position = static_cast<std::size_t>(shape.key_value_heads * shape.head_dim);
+  for (const Tensor<float, 1>* memory : {&operands.key_memory, &operands.value_memory}) {
+    const float* sample = memory->data();
+    for (const std::int64_t length : shape.key_lengths) {
+      reads.emplace_back(sample, static_cast<std::size_t>(length) * position);
+      sample += static_cast<std::size_t>(shape.key_length) * position;
+    }
+  }
+  return reads;
 }
 
 // One row of one head in float64, against ours; also that it sees as many keys as the case counts.
@@ -151,8 +169,11 @@ std::function<void()> unfused_on(SgemmPeer& blas, const std::shared_ptr<Operands
   if (shape.offsets.empty()) {
     const bool sees_all = std::all_of(
         rows.begin(), rows.end(), [&](const Interval& row) { return row.begin == 0 && row.end == shape.key_length; });
+    ScoreChanges changes;
+    if (shape.boolean_mask) changes.mask = operands->mask;
+    if (shape.bias) changes.bias = operands->bias;
     parts->emplace_back(engine, blas, operands->query, operands->key, operands->value, operands->out,
-                        sees_all ? std::vector<Interval>() : rows);
+                        sees_all ? std::vector<Interval>() : rows, changes);
   }
   for (std::size_t s = 0; s + 1 < shape.offsets.size(); ++s) {
     const auto sequence = [&](auto view) {
@@ -173,7 +194,7 @@ std::vector<Peer> peers_of(const std::shared_ptr<Operands>& operands, const std:
   std::vector<Peer> peers;
   const AttentionCase& shape = operands->shape;
   Engine* engine = &context.engine;
-  SgemmPeer* blas = shape.boolean_mask || shape.bias ? nullptr : best_blas(context.engine, shape.head_dim);
+  SgemmPeer* blas = best_blas(context.engine, shape.head_dim);
   if (blas != nullptr)
     peers.push_back({"unfused on " + blas->name(), blas->version(), unfused_on(*blas, operands, rows, *engine)});
   // Our own unfused route writes out the scores of a whole sample, so not for many packed sequences.
@@ -220,10 +241,10 @@ Work attention_work(const AttentionCase& shape, const CaseContext& context) {
   };
   work.is_right = [operands, rows] { return some_rows_are_right(*operands, rows); };
   work.operations = 4 * visible_pairs(*operands, rows) * static_cast<double>(shape.head_dim);
-  if (shape.bound_by_reading) {
-    for (const Tensor<float, 1>* memory : {&operands->key_memory, &operands->value_memory})
-      work.reads.emplace_back(memory->data(), static_cast<std::size_t>(memory->size()));
-  }
+  work.reads = attention_reads(*operands);
+  work.bound_by_reading = shape.bound_by_reading;
+  work.writes = writes_of(operands->out_memory);
+  work.other_bytes = static_cast<double>(operands->mask.size());
   if (context.options.peers) work.peers = peers_of(operands, rows, context);
   return work;
 }

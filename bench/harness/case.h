@@ -31,10 +31,15 @@ struct Work {
   double elements = 0;
   // Operations of the multiply-add units for an element, so that their peak limits elements too; 0: not known.
   double element_operations = 0;
-  // The memory that a call cannot do without reading. Given, its read bandwidth is measured beside the case.
+  // The memory that a call cannot do without reading. Given, its read bandwidth is measured too.
   std::vector<std::span<const float>> reads{};
-  // Bytes that a call moves where that is more than `reads`: what it writes.
-  double bytes_written = 0;
+  // Bytes limit the case rather than arithmetic: the read bandwidth is measured around every few calls, else once
+  // ahead.
+  bool bound_by_reading = false;
+  // The memory that a call, and those of peers, write.
+  std::vector<std::span<float>> writes{};
+  // Bytes that a call moves beside those.
+  double other_bytes = 0;
   std::vector<Peer> peers{};
   // Figures that are not times: {"bytes", 700000}.
   std::vector<std::pair<std::string, double>> facts{};

@@ -39,8 +39,9 @@ Counters counters_of(const Work& work, const PairedTimes& times, const Yardstick
     if (work.element_operations > 0 && !peak.empty())
       counters["element_share"] = median_ratio(rates(2 * work.element_operations * work.elements, times.ours), peak);
   }
-  double bytes = work.bytes_written;
+  double bytes = work.other_bytes;
   for (const std::span<const float>& memory : work.reads) bytes += static_cast<double>(memory.size_bytes());
+  for (const std::span<float>& memory : work.writes) bytes += static_cast<double>(memory.size_bytes());
   if (bytes > 0) {
     counters["gbps_best"] = bytes / best * 1e-9;
     const std::vector<double> all = rates(bytes, times.ours);

@@ -15,7 +15,8 @@ namespace headlight::bench {
 // peak_gflops, peak_share               the median of the multiply-add peak around our calls; of the paired shares
 // elements_per_ns, element_share        and the share of what the multiply-add units could do of them
 // gbps_best, gbps_median                bytes that must be read, and those written, a second
-// read_gbps, read_share                 likewise for the read bandwidth of the same memory
+// read_gbps, read_share                 likewise for the read bandwidth of the same memory; the nearer limit has the
+//                                       greater share
 // disturbed                             the share of the machine that others used meanwhile, when it is above 5 %
 // peer|NAME|VERSION|seconds_best …      seconds_best, seconds_median, ratio: the median over rounds of ours / theirs
 using Counters = std::map<std::string, double>;

@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 
+#include "harness/spans.h"
 #include "headlight/layers/encoder.h"
 #include "layers/encoder_twin.h"
 
@@ -77,13 +78,10 @@ Work minilm_work(const TokenBatch& batch, const CaseContext& context) {
   work.run = [operands, engine] { operands->encoder->forward(*engine, operands->tokens.input(), operands->hidden); };
   work.is_right = [operands, batch] { return is_right(*operands, batch.tokens); };
   work.operations = operations_of(batch, encoder->options());
-  // So few tokens that the layers' weights, read once a call, may take longer than the arithmetic. The packed copies
-  // are what is read; the weights themselves are as large and lie just as far away.
-  if (batch.sequences * batch.tokens <= 8) {
-    for (const auto& [name, weight] : encoder->weights()) {
-      if (name.starts_with("layers.")) work.reads.push_back(weight.values);
-    }
-  }
+  add_weights(encoder->weights(), work.reads);
+  work.writes = writes_of(operands->hidden);
+  // So few tokens that the layers' weights, read once a call, may take longer than the arithmetic.
+  work.bound_by_reading = batch.sequences * batch.tokens <= 8;
   return work;
 }
 
