@@ -106,7 +106,7 @@ Work product_work(const Product& shape, const CaseContext& context) {
                           }});
     if (!shape.packed) continue;
     if (const auto packed = other->packed(call_of(*operands), threads))
-      work.peers.push_back({other->name() + ", packed", other->version(), packed});
+      work.peers.push_back({"packed " + other->name(), other->version(), packed});
   }
   return work;
 }

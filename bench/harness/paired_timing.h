@@ -13,7 +13,7 @@ struct Sampling {
   double seconds = 0.5;
   int least_rounds = 5;
   // After that no further round begins, however few there were.
-  double most_seconds = 60;
+  double most_seconds = 5;
   int most_rounds = 1000;
   // Between contenders of several threads: their libraries' workers may spin for a while after the last call.
   double settle_seconds = 0;

@@ -32,7 +32,8 @@ Counters measure(const Work& work, const Setting& setting, const Options& option
   Sampling sampling;
   sampling.seconds = options.smoke ? 0 : options.seconds;
   sampling.least_rounds = options.smoke ? 1 : options.quick ? 3 : 5;
-  if (options.quick) sampling.most_seconds = 1;
+  // Calls of seconds need no five rounds to be sure of.
+  sampling.most_seconds = options.quick ? 1 : 5;
   sampling.settle_seconds = setting.threads > 1 && !options.smoke ? 1e-3 : 0;
 
   FmaMeter peak(setting.isa, setting.threads);

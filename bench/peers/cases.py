@@ -189,7 +189,6 @@ def all_cases():
 
     for tokens in (8, 16, 32, 128, 512):
         yield Encoder(1, tokens, quick=tokens in (16, 128))
-    yield Encoder(8, 512)
     yield Encoder(32, 128)
 
     yield AttentionTraining(1024, quick=True)

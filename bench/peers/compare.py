@@ -108,7 +108,7 @@ def print_case(case, threads, rows, names):
     found = {row["peer"]: row for row in rows}
     best = {name: row["seconds_best"] for name, row in found.items()}
     ours = best.pop(names[0])
-    line = f"{case.suite + '/' + case.name:<38}{threads:>2}{ours * 1e6:12.1f}{case.operations / ours * 1e-9:9.1f}"
+    line = f"{case.suite + '/' + case.name:<56}{threads:>2}{ours * 1e6:12.1f}{case.operations / ours * 1e-9:9.1f}"
     line += "".join(f"{best[name] * 1e6:14.1f}" if name in best else f"{'-':>14}" for name in names[1:])
     line += f"{min(best.values()) / ours:11.2f}" if best else ""
     others = rows[0]["others_cores"]
@@ -129,7 +129,7 @@ def main():
 
     names = [peer.NAME for peer in peers]
     tell = print if options.verbose else lambda line: None
-    print(f"{'best of each, microseconds':<36}{'thr.':>4}{names[0]:>12}{'GFLOP/s':>9}" + "".join(f"{n:>14}" for n in names[1:]) + "  best/ours")
+    print(f"{'best of each, microseconds':<54}{'thr.':>4}{names[0]:>12}{'GFLOP/s':>9}" + "".join(f"{n:>14}" for n in names[1:]) + "  best/ours")
     with open(options.output, "a", encoding="utf-8") as output:
         for threads in map(int, options.threads.split(",")):
             for case in chosen:

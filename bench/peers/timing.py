@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 TURN_SECONDS = 0.08
 WARM_SECONDS = 0.02
 SAMPLE_SECONDS = 100e-6  # shorter calls are timed many at a time
+LONG_SECONDS = 0.1  # such a call needs no warm-up, and one is a turn
 AWAKE_SHARE = 0.05
 PATIENCE_SECONDS = 2.0
 
@@ -60,7 +61,7 @@ class Contestant:
 
 
 def turn(contestant, seconds=TURN_SECONDS, hopeless=math.inf):
-    """One turn: warm-up calls, then samples; at least one of each, but the warm-up alone where a call took `hopeless` seconds."""
+    """One turn: warm-up calls, then samples; at least one of each, but one call alone where it is long or took `hopeless` seconds."""
     settle()
     run, clock = contestant.run, time.perf_counter
     begin = clock()
@@ -69,7 +70,7 @@ def turn(contestant, seconds=TURN_SECONDS, hopeless=math.inf):
         run()
         calls += 1
     per_call = (clock() - begin) / calls
-    if per_call > hopeless:
+    if per_call > min(hopeless, LONG_SECONDS):
         contestant.seconds.append(per_call)
         return
     repeat = range(max(1, round(SAMPLE_SECONDS / per_call)))

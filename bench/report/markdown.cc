@@ -65,7 +65,7 @@ Cells cells_of(const Row& row) {
           or_nothing("%.1f", row.figure("gflops_best")),
           peak,
           or_nothing("%.2f", row.figure("elements_per_ns")),
-          or_nothing("%.1f", row.figure("gbps_best")),
+          or_nothing("%.3g", row.figure("gbps_best")),
           percent_text(row.figure("read_share")),
           row.figure("bytes") > 0 ? bytes_text(row.figure("bytes")) : "",
           row.figures.contains("busy_share") ? format("%.2f %%", 100 * row.figure("busy_share")) : "",
@@ -200,11 +200,12 @@ void write_latency(std::ostream& page, const PageInput& input) {
                     sure(row.p999, row.calls, 0.001), time_text(row.max)});
   page << "## latency\n\n"
        << "Single calls. Cold: before each, the operands were thrown out of all caches, line by line. Swept: other "
-          "memory, twice the last cache, took\ntheir place, since packed weights lie where only the layer knows; "
-          "caches of "
-          "other cores keep theirs. Rows with a time in brackets, whose\ncalls take milliseconds, ended after so long. "
-          "A "
-          "competing process has a busy thread for every core.\n\n";
+          "memory, "
+          "twice the last cache, took\ntheir place, since packed weights lie where only the layer knows; caches of "
+          "other "
+          "cores keep theirs. A row with a time in brackets\nended after so long: its calls take milliseconds, or the "
+          "run "
+          "was a quick one. A competing process has a busy thread for every core.\n\n";
   write_table(page, {"case", "threads", "beside", "caches", "calls", "p50", "p99", "p99.9", "longest"}, rows);
   write_charts(page, input, "latency");
 }
