@@ -120,7 +120,7 @@ inline void panel_values(const kernels::AttentionBlock& block, const RowFactors&
     if (block.final_out != nullptr) tile.final_out = block.final_out + r * block.final_out_stride + column;
     tile.final_sum = block.final_sum + r;
     const std::int64_t rows = smaller(group_rows, block.rows - r);
-    (partial ? partial_value_tile_of(rows) : value_tile_of(rows, vectors))(tile);
+    value_tile_of<ValueTile>(rows, vectors, partial)(tile);
   }
 }
 

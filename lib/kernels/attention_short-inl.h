@@ -102,7 +102,7 @@ inline void weigh_columns(const kernels::AttentionShort& head, float* scores) {
 }
 
 // kRows rows of kVectors vectors of columns: Σ_j weights[j][r] · value[j], ascending, times inverse[r]. The order and
-// the + 0 are those of value_tile(); here the weights lie as they were made, and no row is hidden from a key or empty.
+// the + 0 are those of ValueTile; here the weights lie as they were made, and no row is hidden from a key or empty.
 struct ShortValues {
   const float* weights;  // [keys][kLanes]
   const float* inverse;
@@ -112,10 +112,13 @@ struct ShortValues {
   float* out;
   std::int64_t out_stride;
   int last_lanes;
+
+  template <int kRows, int kVectors, bool kPartial>
+  static void run(const ShortValues& tile);
 };
 
 template <int kRows, int kVectors, bool kPartial>
-void short_values(const ShortValues& tile) {
+void ShortValues::run(const ShortValues& tile) {
   Vec sums[kRows][kVectors];
 #pragma GCC unroll 8
   for (int r = 0; r < kRows; ++r) {
@@ -148,19 +151,6 @@ void short_values(const ShortValues& tile) {
   }
 }
 
-using ShortValuesFunction = void (*)(const ShortValues&);
-template <bool kPartial, int kVectors, int... kRows>
-ShortValuesFunction short_values_of_rows(std::int64_t rows, Counts<kRows...>) {
-  static constexpr ShortValuesFunction kTiles[] = {short_values<kRows, kVectors, kPartial>...};
-  return kTiles[rows - 1];
-}
-template <int... kVectors>
-ShortValuesFunction short_values_of(std::int64_t rows, std::int64_t vectors, Counts<kVectors...>) {
-  using ForRows = ShortValuesFunction (*)(std::int64_t, CountsTo<kValueRows>::type);
-  static constexpr ForRows kTiles[] = {&short_values_of_rows<false, kVectors>...};
-  return kTiles[vectors - 1](rows, {});
-}
-
 inline void short_panel(const kernels::AttentionShort& head, ShortValues tile, std::int64_t column,
                         std::int64_t columns, bool partial) {
   const std::int64_t groups = divide_up(head.rows, kValueRows);
@@ -174,8 +164,7 @@ inline void short_panel(const kernels::AttentionShort& head, ShortValues tile, s
     tile.weights = weights + r;
     tile.inverse = inverse + r;
     tile.out = head.out + r * head.out_stride + column;
-    (partial ? short_values_of_rows<true, 1>(rows, CountsTo<kValueRows>::type{})
-             : short_values_of(rows, columns / kLanes, CountsTo<kValueVectors>::type{}))(tile);
+    value_tile_of<ShortValues>(rows, columns / kLanes, partial)(tile);
   }
 }
 

@@ -26,6 +26,9 @@ struct ValueTile {
   float* final_out;
   std::int64_t final_out_stride;
   const float* final_sum;
+
+  template <int kRows, int kVectors, bool kPartial>
+  static void run(const ValueTile& tile);
 };
 
 // out · (1 / sum), zeros where the sum is 0. Paths that skip a block and paths that merge nothing from it may differ in
@@ -92,7 +95,7 @@ HEADLIGHT_INLINE void store_values(const ValueTile& tile, Vec (&sums)[kRows][kVe
 }
 
 template <int kRows, int kVectors, bool kPartial>
-void value_tile(const ValueTile& tile) {
+void ValueTile::run(const ValueTile& tile) {
   Vec sums[kRows][kVectors];
 #pragma GCC unroll 8
   for (int r = 0; r < kRows; ++r) {
@@ -145,28 +148,29 @@ void value_tile(const ValueTile& tile) {
   store_values(tile, sums);
 }
 
-using ValueTileFunction = void (*)(const ValueTile&);
+// Tile::run<rows, vectors, partial>, which is chosen once a tile.
+template <class Tile>
+using TileFunction = void (*)(const Tile&);
 
-template <bool kPartial, int kVectors, int... kRows>
-ValueTileFunction value_tile_of_rows(std::int64_t rows, Counts<kRows...>) {
-  static constexpr ValueTileFunction kTiles[] = {value_tile<kRows, kVectors, kPartial>...};
+template <class Tile, bool kPartial, int kVectors, int... kRows>
+TileFunction<Tile> tile_of_rows(std::int64_t rows, Counts<kRows...>) {
+  static constexpr TileFunction<Tile> kTiles[] = {Tile::template run<kRows, kVectors, kPartial>...};
   return kTiles[rows - 1];
 }
 
-template <int... kVectors>
-ValueTileFunction value_tile_of(std::int64_t rows, std::int64_t vectors, Counts<kVectors...>) {
-  using ForRows = ValueTileFunction (*)(std::int64_t, CountsTo<kValueRows>::type);
-  static constexpr ForRows kTiles[] = {&value_tile_of_rows<false, kVectors>...};
+template <class Tile, int... kVectors>
+TileFunction<Tile> tile_of(std::int64_t rows, std::int64_t vectors, Counts<kVectors...>) {
+  using ForRows = TileFunction<Tile> (*)(std::int64_t, CountsTo<kValueRows>::type);
+  static constexpr ForRows kTiles[] = {&tile_of_rows<Tile, false, kVectors>...};
   return kTiles[vectors - 1](rows, {});
 }
 
-// The tile for 1 … kValueRows rows and 1 … kValueVectors whole vectors.
-inline ValueTileFunction value_tile_of(std::int64_t rows, std::int64_t vectors) {
-  return value_tile_of(rows, vectors, CountsTo<kValueVectors>::type{});
-}
-// And for a partial vector: it stands alone, since its tiles of several vectors would be a third of all code here.
-inline ValueTileFunction partial_value_tile_of(std::int64_t rows) {
-  return value_tile_of_rows<true, 1>(rows, CountsTo<kValueRows>::type{});
+// For 1 … kValueRows rows and 1 … kValueVectors whole vectors, or a partial one: it stands alone, since its tiles of
+// several vectors would be a third of all code here.
+template <class Tile>
+TileFunction<Tile> value_tile_of(std::int64_t rows, std::int64_t vectors, bool partial) {
+  return partial ? tile_of_rows<Tile, true, 1>(rows, CountsTo<kValueRows>::type{})
+                 : tile_of<Tile>(rows, vectors, CountsTo<kValueVectors>::type{});
 }
 
 // The same sum for one row and one vector, key by key, where hidden values may be NaN or infinite.
