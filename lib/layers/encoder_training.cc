@@ -74,11 +74,11 @@ struct Encoder::Buffers {
   std::size_t layer_bytes_ = 0;
 };
 
-TransformerEncoderLayer::Kept Encoder::kept_of(const EncoderInput& input, const SavedState& saved, std::int64_t layer,
-                                               std::byte* memory) const {
-  TransformerEncoderLayer::Kept kept = {.memory = memory, .step = step_of(saved.call().step, layer)};
+TransformerEncoderLayer::Kept Encoder::kept_of(const EncoderInput& input, Checkpoint checkpoint,
+                                               const TrainingStep& step, std::int64_t layer, std::byte* memory) const {
+  TransformerEncoderLayer::Kept kept = {.memory = memory, .step = step_of(step, layer)};
   kept.options.query_offsets = input.offsets;
-  kept.unfused = saved.checkpoint() == Checkpoint::unfused;
+  kept.unfused = checkpoint == Checkpoint::unfused;
   return kept;
 }
 
@@ -114,9 +114,8 @@ void Encoder::forward(Engine& engine, const EncoderInput& input, View<float, 2> 
   if (dropout.probability > 0) layers::drop(engine, dropout, first, first);
   for (std::int64_t layer = 0; layer < options_.layers; ++layer) {
     std::byte* memory = segment == 0 ? buffers.state(layer) : scratch.data();
-    TransformerEncoderLayer::Kept kept = kept_of(input, saved, layer, memory);
-    kept.step = step_of(step, layer);  // `saved` knows it when all has gone well
-    layers_[static_cast<std::size_t>(layer)].forward_from(engine, input_of(layer), input_of(layer + 1), kept);
+    layers_[static_cast<std::size_t>(layer)].forward_from(engine, input_of(layer), input_of(layer + 1),
+                                                          kept_of(input, saved.checkpoint(), step, layer, memory));
   }
   const View<const float, 2> last = rows_of(buffers.last);
   if (options_.norm == Norm::pre) {
@@ -164,9 +163,9 @@ void Encoder::backward(Engine& engine, const EncoderInput& input, const SavedSta
   }
   if (segment == 0) {
     for (std::int64_t layer = options_.layers - 1; layer >= 0; --layer) {
-      layers_[static_cast<std::size_t>(layer)].backward_from(engine, buffers.input(layer),
-                                                             kept_of(input, saved, layer, buffers.state(layer)),
-                                                             gradient, gradient, {visitor, layer});
+      const auto kept = kept_of(input, saved.checkpoint(), saved.call().step, layer, buffers.state(layer));
+      layers_[static_cast<std::size_t>(layer)].backward_from(engine, buffers.input(layer), kept, gradient, gradient,
+                                                             {visitor, layer});
     }
   } else {
     for (std::int64_t first = (options_.layers - 1) / segment * segment; first >= 0; first -= segment) {
@@ -191,7 +190,8 @@ void Encoder::segment_backward(Engine& engine, const EncoderInput& input, const 
   const auto count = static_cast<std::size_t>(end - first);
   const runtime::Scratch scratch(engine, count * state + (count - 1) * row.bytes(), kName);
   const auto state_of = [&](std::int64_t layer) {
-    return kept_of(input, saved, layer, scratch.data() + static_cast<std::size_t>(layer - first) * state);
+    return kept_of(input, saved.checkpoint(), saved.call().step, layer,
+                   scratch.data() + static_cast<std::size_t>(layer - first) * state);
   };
   const auto input_of = [&](std::int64_t layer) -> View<const float, 3> {
     if (layer == first) return x;
