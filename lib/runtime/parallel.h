@@ -65,7 +65,7 @@ void parallel_for(Engine& engine, std::int64_t count, int lanes, Function&& func
 // of calls allocates nothing. Throws OutOfMemory, which names `who` asked.
 class Scratch {
  public:
-  Scratch(Engine& engine, std::size_t bytes, std::string_view who = "an operation");
+  Scratch(Engine& engine, std::size_t bytes, std::string_view who);
   ~Scratch();
   Scratch(const Scratch&) = delete;
   Scratch& operator=(const Scratch&) = delete;

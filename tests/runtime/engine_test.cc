@@ -255,7 +255,7 @@ TEST(Fork, TheChildsCopyComputesInlineAndEnds) {
         if (lane != 0 || pthread_equal(pthread_self(), self) == 0) ++elsewhere;
       });
       if (elsewhere != 0) return 1;
-      { Scratch scratch(*engine, 10000); }
+      { Scratch scratch(*engine, 10000, "a test"); }
       engine->release_scratch();
       engine.reset();
       return 0;

@@ -11,6 +11,7 @@
 #include <limits>
 #include <memory>
 #include <new>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -20,6 +21,8 @@
 
 namespace headlight::runtime {
 namespace {
+
+constexpr std::string_view kName = "a test";
 
 EngineOptions single() {
   EngineOptions options;
@@ -33,27 +36,27 @@ TEST(Scratch, IsAlignedAndKept) {
   EXPECT_EQ(engine.scratch_bytes(), 0U);
   std::byte* first = nullptr;
   {
-    Scratch scratch(engine, 1000);
+    Scratch scratch(engine, 1000, kName);
     first = scratch.data();
     EXPECT_EQ(reinterpret_cast<std::uintptr_t>(first) % 128, 0U);
     std::memset(first, 1, 1000);
   }
   EXPECT_GE(engine.scratch_bytes(), 1000U);
-  EXPECT_EQ(Scratch(engine, 1000).data(), first);
-  EXPECT_EQ(Scratch(engine, 1).data(), first);
+  EXPECT_EQ(Scratch(engine, 1000, kName).data(), first);
+  EXPECT_EQ(Scratch(engine, 1, kName).data(), first);
   engine.release_scratch();
   EXPECT_EQ(engine.scratch_bytes(), 0U);
 }
 
 TEST(Scratch, OfNothingIsNothing) {
   Engine engine(single());
-  Scratch scratch(engine, 0);
+  Scratch scratch(engine, 0, kName);
   EXPECT_EQ(engine.scratch_bytes(), 0U);
 }
 
 TEST(Scratch, NestedBlocksLieApart) {
   Engine engine(single());
-  Scratch outer(engine, 5000), middle(engine, 5000), inner(engine, 5000);
+  Scratch outer(engine, 5000, kName), middle(engine, 5000, kName), inner(engine, 5000, kName);
   std::memset(outer.data(), 1, 5000);
   std::memset(middle.data(), 2, 5000);
   std::memset(inner.data(), 3, 5000);
@@ -68,17 +71,17 @@ TEST(Scratch, TakesTheSmallestThatFitsAndRegrowsTheLargest) {
   std::byte* small = nullptr;
   std::byte* large = nullptr;
   {
-    Scratch a(engine, 4096), b(engine, 16384);
+    Scratch a(engine, 4096, kName), b(engine, 16384, kName);
     small = a.data();
     large = b.data();
   }
-  EXPECT_EQ(Scratch(engine, 100).data(), small);
-  EXPECT_EQ(Scratch(engine, 4096).data(), small);
-  EXPECT_EQ(Scratch(engine, 4097).data(), large);
+  EXPECT_EQ(Scratch(engine, 100, kName).data(), small);
+  EXPECT_EQ(Scratch(engine, 4096, kName).data(), small);
+  EXPECT_EQ(Scratch(engine, 4097, kName).data(), large);
   EXPECT_EQ(engine.scratch_bytes(), 4096U + 16384U);
-  { Scratch grown(engine, 65536); }
+  { Scratch grown(engine, 65536, kName); }
   EXPECT_EQ(engine.scratch_bytes(), 4096U + 65536U);
-  EXPECT_EQ(Scratch(engine, 100).data(), small);
+  EXPECT_EQ(Scratch(engine, 100, kName).data(), small);
 }
 
 // Nested calls of random sizes and depths, the same sequence again and again.
@@ -87,7 +90,7 @@ void run_sequence(Engine& engine, std::uint32_t seed, int depth) {
   const auto next = [&state] { return state = state * 1664525U + 1013904223U; };
   for (int call = 0; call < 4; ++call) {
     const std::size_t bytes = (next() >> 16) % 60000 + 1;
-    Scratch scratch(engine, bytes);
+    Scratch scratch(engine, bytes, kName);
     scratch.data()[bytes - 1] = std::byte{1};
     if (depth > 0 && (next() >> 24) % 3 != 0) run_sequence(engine, next(), depth - 1);
   }
@@ -109,11 +112,12 @@ TEST(Scratch, RepeatedSequenceAllocatesNothing) {
 TEST(Scratch, ReservedSizesAllocateNothing) {
   const std::array<std::size_t, 4> sizes = {3000, 100000, 3000, 50000};
   Engine engine(single());
-  { Scratch earlier(engine, 60000); }
+  { Scratch earlier(engine, 60000, kName); }
   reserve_scratch(engine, sizes.data(), sizes.size());
   const test::AllocationCounter counter;
   {
-    Scratch a(engine, sizes[0]), b(engine, sizes[1]), c(engine, sizes[2]), d(engine, sizes[3]);
+    Scratch a(engine, sizes[0], kName), b(engine, sizes[1], kName), c(engine, sizes[2], kName),
+        d(engine, sizes[3], kName);
     b.data()[sizes[1] - 1] = std::byte{1};
   }
   EXPECT_EQ(counter.count(), 0);
@@ -124,7 +128,7 @@ TEST(Scratch, MoreThanTheSlotsIsStillServed) {
   Engine engine(single());
   std::vector<std::unique_ptr<Scratch>> held;
   for (int index = 0; index < ScratchPool::kSlots + 20; ++index) {
-    held.push_back(std::make_unique<Scratch>(engine, 500));
+    held.push_back(std::make_unique<Scratch>(engine, 500, kName));
     std::memset(held.back()->data(), index & 0xFF, 500);
   }
   for (std::size_t index = 0; index < held.size(); ++index) {
@@ -143,14 +147,14 @@ TEST(Scratch, MoreThanTheSlotsIsStillServed) {
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 TEST(Scratch, OutOfMemoryIsBadAllocAndLeavesTheEngineUsable) {
   Engine engine(single());
-  { Scratch scratch(engine, 1000); }
+  { Scratch scratch(engine, 1000, kName); }
   for (const std::size_t bytes :
        {std::numeric_limits<std::size_t>::max() / 2, std::numeric_limits<std::size_t>::max()}) {
-    EXPECT_THROW(Scratch(engine, bytes), std::bad_alloc);
+    EXPECT_THROW(Scratch(engine, bytes, kName), std::bad_alloc);
     const std::array<std::size_t, 2> sizes = {100, bytes};
     EXPECT_THROW(reserve_scratch(engine, sizes.data(), sizes.size()), std::bad_alloc);
   }
-  Scratch scratch(engine, 2000);
+  Scratch scratch(engine, 2000, kName);
   std::memset(scratch.data(), 1, 2000);
 }
 #endif
@@ -163,7 +167,7 @@ TEST(Scratch, ManyThreadsBorrowAtOnce) {
     threads.emplace_back([&engine, &wrong, thread] {
       for (int round = 0; round < 300; ++round) {
         const std::size_t bytes = static_cast<std::size_t>(100 + (round * 37 + thread * 1000) % 5000);
-        Scratch scratch(engine, bytes);
+        Scratch scratch(engine, bytes, kName);
         const int mark = (round + thread * 64) & 0xFF;
         std::memset(scratch.data(), mark, bytes);
         if (round % 20 == 0) std::this_thread::yield();
@@ -202,7 +206,7 @@ TEST(ScratchLayout, TooMuchDoesNotWrapAroundToLittle) {
     }
     layout.add<float>(1000);
     EXPECT_GT(layout.bytes(), static_cast<std::size_t>(PTRDIFF_MAX));
-    EXPECT_THROW(Scratch(engine, layout.bytes()), std::bad_alloc);
+    EXPECT_THROW(Scratch(engine, layout.bytes(), kName), std::bad_alloc);
   }
 }
 
