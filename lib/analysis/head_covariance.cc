@@ -10,13 +10,14 @@
 #include "headlight/gemm.h"
 #include "ops/check.h"
 #include "runtime/parallel.h"
+#include "runtime/throwing_tasks.h"
 
 namespace headlight::analysis {
 namespace {
 
 constexpr std::string_view kName = "HeadCovariance";
 // Rows of a product: its upper half is taken in bands, so that little of the lower one is computed.
-constexpr std::int64_t kBand = 96;
+constexpr std::int64_t kBand = 48;
 constexpr std::int64_t kColumns = 64;
 // A float32 product over more rows than this loses digits that the float64 sums would keep.
 constexpr std::int64_t kRows = 4096;
@@ -78,73 +79,76 @@ void HeadCovariance::fit_scale(std::int64_t head, float largest) noexcept {
   }
 }
 
-// The largest |x − origin| of each head decides its scale.
-void HeadCovariance::fit_scales(Engine& engine, const View<const float, 2>& outputs, const std::int64_t* rows,
-                                std::int64_t first_row, std::int64_t count) {
+// shifted [count, E] = 2⁻ˢ (x − origin), and their sums. The largest |x − origin| of each head decides its s.
+void HeadCovariance::shift(Engine& engine, const View<const float, 2>& outputs, const std::int64_t* rows,
+                           std::int64_t first_row, std::int64_t count, float* shifted) {
+  const std::int64_t width = heads_ * head_dim_;
   std::vector<float> largest(static_cast<std::size_t>(heads_));
+  std::vector<double> sums(sums_.size());
   runtime::parallel_for(engine, heads_, engine.threads(), [&](std::int64_t head, int) {
-    const float* const origin = origin_.data() + head * head_dim_;
-    LargestMagnitude magnitude;
-    for (std::int64_t n = first_row; n < first_row + count; ++n) {
-      const float* const row = outputs.data + (rows == nullptr ? n : rows[n]) * outputs.stride(0) + head * head_dim_;
-      for (std::int64_t first = 0; first < head_dim_; first += kColumns) {
-        const std::int64_t columns = std::min(kColumns, head_dim_ - first);
-        float distance[kColumns];
-        for (std::int64_t d = 0; d < columns; ++d) distance[d] = row[first + d] - origin[first + d];
-        magnitude.add(distance, columns);
+    float& of_head = largest[static_cast<std::size_t>(head)];
+    const std::int64_t end = (head + 1) * head_dim_;
+    for (std::int64_t first = head * head_dim_; first < end; first += kColumns) {
+      const std::int64_t columns = std::min(kColumns, end - first);
+      const float* const origin = origin_.data() + first;
+      double sum[kColumns] = {};
+      float magnitude[kColumns] = {};
+      for (std::int64_t n = first_row; n < first_row + count; ++n) {
+        const float* const from = outputs.data + (rows == nullptr ? n : rows[n]) * outputs.stride(0) + first;
+        float* const to = shifted + (n - first_row) * width + first;
+        for (std::int64_t d = 0; d < columns; ++d) to[d] = from[d] - origin[d];
+        for (std::int64_t d = 0; d < columns; ++d) sum[d] += static_cast<double>(to[d]);
+        for (std::int64_t d = 0; d < columns; ++d) {
+          const float distance = std::abs(to[d]);
+          magnitude[d] = distance > magnitude[d] ? distance : magnitude[d];
+        }
       }
+      std::copy_n(sum, columns, sums.data() + first);
+      of_head = std::max(of_head, *std::max_element(magnitude, magnitude + columns));
     }
-    largest[static_cast<std::size_t>(head)] = magnitude.value();
   });
-  for (std::int64_t head = 0; head < heads_; ++head) fit_scale(head, largest[static_cast<std::size_t>(head)]);
+  for (std::int64_t head = 0; head < heads_; ++head) {
+    fit_scale(head, largest[static_cast<std::size_t>(head)]);
+    const int scale = scales_[static_cast<std::size_t>(head)].value_or(0);
+    for (std::int64_t d = head * head_dim_; d < (head + 1) * head_dim_; ++d) {
+      sums_[static_cast<std::size_t>(d)] += std::ldexp(sums[static_cast<std::size_t>(d)], -scale);
+    }
+    if (scale == 0) continue;
+    const float factor = std::ldexp(1.0f, -scale);
+    for (std::int64_t n = 0; n < count; ++n) {
+      float* const row = shifted + n * width + head * head_dim_;
+      for (std::int64_t d = 0; d < head_dim_; ++d) row[d] *= factor;
+    }
+  }
 }
 
 void HeadCovariance::add_rows(Engine& engine, const View<const float, 2>& outputs, const std::int64_t* rows,
                               std::int64_t first_row, std::int64_t count) {
   const std::int64_t width = heads_ * head_dim_;
-  const auto row = [&](std::int64_t n) {
-    const std::int64_t number = rows == nullptr ? first_row + n : rows[first_row + n];
-    return outputs.data + number * outputs.stride(0);
-  };
-  if (origin_.empty()) find_origin(outputs, rows, first_row, count);
-  fit_scales(engine, outputs, rows, first_row, count);
-  std::vector<float> factors(sums_.size());
-  for (std::size_t d = 0; d < factors.size(); ++d) {
-    factors[d] = std::ldexp(1.0f, -scales_[d / static_cast<std::size_t>(head_dim_)].value_or(0));
-  }
+  const std::int64_t bands = (width + kBand - 1) / kBand;
+  const std::int64_t lanes = std::min<std::int64_t>(engine.threads(), bands);
   runtime::ScratchLayout layout;
   const std::size_t shifted_at = layout.add<float>(count, width);
-  const std::size_t band_at = layout.add<float>(kBand, width);
+  const std::size_t products_at = layout.add<float>(lanes, kBand, width);
   const runtime::Scratch memory(engine, layout.bytes(), kName);
   auto* const shifted = reinterpret_cast<float*>(memory.data() + shifted_at);
-  auto* const band = reinterpret_cast<float*>(memory.data() + band_at);
-  // A task has columns of its own.
-  const std::int64_t blocks = (width + kColumns - 1) / kColumns;
-  runtime::parallel_for(engine, blocks, engine.threads(), [&](std::int64_t block, int) {
-    const std::int64_t first = block * kColumns, columns = std::min(kColumns, width - first);
-    const float* const origin = origin_.data() + first;
-    const float* const factor = factors.data() + first;
-    double sums[kColumns] = {};
-    for (std::int64_t n = 0; n < count; ++n) {
-      const float* const from = row(n) + first;
-      float* const to = shifted + n * width + first;
-      for (std::int64_t d = 0; d < columns; ++d) to[d] = (from[d] - origin[d]) * factor[d];
-      for (std::int64_t d = 0; d < columns; ++d) sums[d] += static_cast<double>(to[d]);
-    }
-    for (std::int64_t d = 0; d < columns; ++d) sums_[static_cast<std::size_t>(first + d)] += sums[d];
-  });
-  for (std::int64_t first = 0; first < width; first += kBand) {
-    const std::int64_t columns = std::min(kBand, width - first);
+  auto* const products = reinterpret_cast<float*>(memory.data() + products_at);
+  if (origin_.empty()) find_origin(outputs, rows, first_row, count);
+  shift(engine, outputs, rows, first_row, count, shifted);
+  // A thread takes a whole band, the longest first: a product so small is one task to gemm().
+  const auto add_band = [&](std::int64_t number, int lane) {
+    const std::int64_t first = number * kBand, columns = std::min(kBand, width - first);
     const View<const float, 2> left(shifted + first, {count, columns}, {width, 1});
     const View<const float, 2> right(shifted + first, {count, width - first}, {width, 1});
-    const View<float, 2> product(band, {columns, width - first});
+    const View<float, 2> product(products + lane * kBand * width, {columns, width - first});
     gemm(engine, left, right, product, {.transpose_a = Transpose::yes});
     for (std::int64_t i = 0; i < columns; ++i) {
       double* const to = products_.data() + (first + i) * width + first;
-      const float* const from = band + i * (width - first);
+      const float* const from = &product(i, 0);
       for (std::int64_t j = i; j < width - first; ++j) to[j] += static_cast<double>(from[j]);
     }
-  }
+  };
+  runtime::parallel_for_or_throw(engine, bands, static_cast<int>(lanes), add_band, runtime::HandOut::in_order);
   for (std::size_t d = 0; d < sums_.size(); ++d) {
     if (!std::isfinite(sums_[d])) finite_[d / static_cast<std::size_t>(head_dim_)] = false;
   }

@@ -1,7 +1,5 @@
 #include <algorithm>
-#include <atomic>
 #include <cmath>
-#include <new>
 #include <string>
 
 #include "analysis/rows.h"
@@ -9,6 +7,7 @@
 #include "headlight/gemm.h"
 #include "ops/check.h"
 #include "runtime/parallel.h"
+#include "runtime/throwing_tasks.h"
 
 namespace headlight::analysis {
 namespace {
@@ -182,17 +181,10 @@ void MinibatchCka::add(Engine& engine, std::span<const View<const float, 2>> out
   };
   Tensor<float, 3> products({groups, heads_, heads_});
   std::vector<int> scales(static_cast<std::size_t>(groups * heads_));
-  std::atomic<bool> no_memory = false;
-  auto run = [&](std::int64_t number, int) {
-    try {
-      multiply_kernels(engine, outputs, group_of(number), width, {&products(number, 0, 0), {heads_, heads_}},
-                       scales.data() + number * heads_);
-    } catch (const std::bad_alloc&) {
-      no_memory = true;
-    }
-  };
-  runtime::parallel_for(engine, groups, engine.threads(), run);
-  if (no_memory) throw std::bad_alloc();
+  runtime::parallel_for_or_throw(engine, groups, engine.threads(), [&](std::int64_t number, int) {
+    multiply_kernels(engine, outputs, group_of(number), width, {&products(number, 0, 0), {heads_, heads_}},
+                     scales.data() + number * heads_);
+  });
   for (std::int64_t number = 0; number < groups; ++number) {
     const auto n = static_cast<double>(group_of(number).count);
     const int* const scale = scales.data() + number * heads_;

@@ -144,10 +144,10 @@ void lay_out_lane(const kernels::AttentionKernels& kernels, const AttentionSizes
 // Two numbers of a row and head, from which its probabilities follow, and the numbers of the rows asked for.
 void lay_out_saved_rows(const AttentionSizes& sizes, const AttentionTraits& traits, AttentionPlan& plan,
                         runtime::ScratchLayout& layout) noexcept {
-  constexpr double kPadding = 256;  // bytes: never more for some rows than for all
+  constexpr double kPadding = 256;  // bytes
   const auto heads = static_cast<double>(sizes.batch * sizes.query_heads);
   const double of_asked = static_cast<double>(traits.probability_rows) * (8 * heads + 8) + kPadding;
-  plan.saves_all_rows = of_asked >= static_cast<double>(sizes.query_length) * 8 * heads;
+  plan.saves_all_rows = 4 * of_asked >= 3 * static_cast<double>(sizes.query_length) * 8 * heads;
   plan.saved_rows = plan.saves_all_rows ? sizes.query_length : traits.probability_rows;
   const std::int64_t saved = traits.with_probabilities ? sizes.batch * sizes.query_heads * plan.saved_rows : 0;
   plan.asked_rows = layout.add<std::int64_t>(plan.saves_all_rows ? 0 : traits.probability_rows);

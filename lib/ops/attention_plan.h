@@ -90,7 +90,8 @@ struct AttentionPlan {
   std::size_t partial_maximum;  // [B · Hkv · key_blocks · rows]
   std::size_t partial_sums;
   std::size_t partial_out;
-  // For probabilities, of all rows or of those asked for alone, whichever takes less.
+  // For probabilities, of all rows, or of those asked for alone where that takes less than three quarters: then each
+  // has to be looked for.
   bool saves_all_rows;
   std::int64_t saved_rows;  // for each (sample, head): Lq or R
   std::size_t asked_rows;   // [R] ascending, where not all are saved

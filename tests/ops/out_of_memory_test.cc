@@ -8,6 +8,7 @@
 #include <span>
 
 #include "gtest/gtest.h"
+#include "headlight/analysis/similarity.h"
 #include "headlight/attention_backward.h"
 #include "headlight/gemm.h"
 #include "headlight/layers.h"
@@ -155,6 +156,18 @@ TEST(OutOfMemory, APackedMatrixSaysSoToo) {
   const View<const float, 2> b(&zero, {1 << 18, 1 << 12}, {0, 1});
   EXPECT_EQ(lack([&] { const PackedMatrix packed(engine, b); }),
             "PackedMatrix: 4294967296 bytes of memory cannot be had");
+}
+
+// Asked for in a task, on whichever thread.
+TEST(OutOfMemory, AMinibatchSaysSoToo) {
+  if (!kLimits) GTEST_SKIP() << "a sanitizer's allocator";
+  Engine engine({.threads = 2});
+  const float zero = 0;
+  const View<const float, 2> outputs(&zero, {2 << 15, 1}, {0, 1});
+  analysis::MinibatchCka cka(1, 1 << 15);
+  const std::string words = lack([&] { cka.add(engine, std::span(&outputs, 1)); });
+  EXPECT_TRUE(words.starts_with("MinibatchCka: 4295")) << words;  // a kernel matrix of 4 GiB, and a little
+  EXPECT_EQ(cka.rows(), 0);
 }
 
 TEST(OutOfMemory, ASavedStateSaysSoToo) {

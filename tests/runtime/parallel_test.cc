@@ -6,10 +6,13 @@
 #include <algorithm>
 #include <atomic>
 #include <memory>
+#include <string>
 #include <thread>
 #include <vector>
 
 #include "headlight/engine.h"
+#include "headlight/out_of_memory.h"
+#include "runtime/throwing_tasks.h"
 
 #if defined(__x86_64__)
 #include <xmmintrin.h>
@@ -142,6 +145,34 @@ TEST_P(Parallel, NestedCallsComputeInline) {
   EXPECT_EQ(wrong, 0);
   EXPECT_EQ(inner_tasks, 20 * 2 * 3);
   EXPECT_TRUE(runs_right(engine, 50, GetParam()));
+}
+
+// A failure ends the call, and only that.
+TEST_P(Parallel, AFailureGoesOnToTheCaller) {
+  Engine engine(with_threads(GetParam()));
+  for (const HandOut hand_out : {HandOut::in_shares, HandOut::in_order}) {
+    std::atomic<int> begun = 0;
+    const auto run = [&](std::int64_t failing) {
+      begun = 0;
+      const auto task = [&](std::int64_t number, int) {
+        ++begun;
+        if (number == failing) throw OutOfMemory("task " + std::to_string(number), 12);
+      };
+      parallel_for_or_throw(engine, 100, engine.threads(), task, hand_out);
+    };
+    try {
+      run(7);
+      ADD_FAILURE() << "it was not thrown on";
+    } catch (const OutOfMemory& failure) {
+      EXPECT_STREQ(failure.what(), "task 7: 12 bytes of memory cannot be had");
+      EXPECT_EQ(failure.bytes(), 12u);
+    }
+    if (GetParam() == 1) {
+      EXPECT_EQ(begun, 8);
+    }
+    EXPECT_NO_THROW(run(-1));
+    EXPECT_EQ(begun, 100);
+  }
 }
 
 TEST_P(Parallel, ManyThreadsShareOneEngine) {

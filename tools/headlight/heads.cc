@@ -2,12 +2,10 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <cmath>
-#include <new>
 #include <utility>
 
-#include "runtime/parallel.h"
+#include "runtime/throwing_tasks.h"
 #include "tools/headlight/heads_texts.h"
 
 namespace headlight::program {
@@ -146,22 +144,11 @@ class HeadsRun {
       }
     }
     // Eigenvalues take a thread a while, and a layer needs none of another.
-    std::vector<Measure> ranks(covariance_.size());
-    std::atomic<bool> no_memory = false;
-    runtime::parallel_for(engine_, report_.layers, engine_.threads(), [&](std::int64_t layer, int) {
-      const auto number = static_cast<std::size_t>(layer);
-      try {
-        ranks[number] = covariance_[number].effective_rank();
-      } catch (const std::bad_alloc&) {
-        no_memory = true;
-      }
-    });
-    if (no_memory) throw std::bad_alloc();
     const Weights weights = model_.network().weights();
-    for (std::int64_t layer = 0; layer < report_.layers; ++layer) {
-      report_.by_layer.push_back(of_layer(layer, weights));
-      report_.by_layer.back().effective_rank = ranks[static_cast<std::size_t>(layer)];
-    }
+    report_.by_layer.resize(covariance_.size());
+    runtime::parallel_for_or_throw(engine_, report_.layers, engine_.threads(), [&](std::int64_t layer, int) {
+      report_.by_layer[static_cast<std::size_t>(layer)] = of_layer(layer, weights);
+    });
     return std::move(report_);
   }
 
@@ -232,8 +219,9 @@ class HeadsRun {
     return picture;
   }
 
-  [[nodiscard]] LayerReport of_layer(std::int64_t layer, const Weights& weights) {
+  [[nodiscard]] LayerReport of_layer(std::int64_t layer, const Weights& weights) const {
     LayerReport found;
+    found.effective_rank = covariance_[static_cast<std::size_t>(layer)].effective_rank();
     const auto& attention = attention_[static_cast<std::size_t>(layer)];
     for (std::int64_t a = 0; a < report_.heads; ++a) {
       for (std::int64_t b = 0; b < report_.heads; ++b) found.divergence.push_back(attention.jensen_shannon(a, b));

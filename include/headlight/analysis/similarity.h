@@ -29,7 +29,7 @@ class HEADLIGHT_API MinibatchCka {
   // One view [N, D] a head, last stride 1; `rows`: those that count, in this order (empty: all). They are dealt out to
   // minibatches in turn, so that a minibatch is of many texts where texts lie one after another. Fewer than four rows
   // say nothing and are passed over. Throws std::invalid_argument for another number of views, or of rows in one of
-  // them, and for rows outside.
+  // them, and for rows outside; OutOfMemory.
   void add(Engine& engine, std::span<const View<const float, 2>> outputs, std::span<const std::int64_t> rows = {});
 
   [[nodiscard]] std::int64_t heads() const noexcept { return heads_; }
@@ -53,7 +53,7 @@ class HEADLIGHT_API HeadCovariance {
   HeadCovariance(std::int64_t heads, std::int64_t head_dim);
 
   // outputs [N, H·D], last stride 1; `rows`: those that count (empty: all). Throws std::invalid_argument for another
-  // width or rows outside.
+  // width or rows outside; OutOfMemory.
   void add(Engine& engine, View<const float, 2> outputs, std::span<const std::int64_t> rows = {});
 
   [[nodiscard]] std::int64_t rows() const noexcept { return rows_; }
@@ -72,8 +72,8 @@ class HEADLIGHT_API HeadCovariance {
   void find_origin(const View<const float, 2>& outputs, const std::int64_t* rows, std::int64_t first,
                    std::int64_t count);
   void fit_scale(std::int64_t head, float largest) noexcept;
-  void fit_scales(Engine& engine, const View<const float, 2>& outputs, const std::int64_t* rows, std::int64_t first,
-                  std::int64_t count);
+  void shift(Engine& engine, const View<const float, 2>& outputs, const std::int64_t* rows, std::int64_t first,
+             std::int64_t count, float* shifted);
   void add_rows(Engine& engine, const View<const float, 2>& outputs, const std::int64_t* rows, std::int64_t first,
                 std::int64_t count);
 
