@@ -49,22 +49,27 @@ struct Tokens {
   Tokens() = default;
 };
 
-// The hidden states [1, N, E] of one sequence.
+// The hidden states [1, N, E] of sequences, one behind another; with the dropout of a step of training, or none.
 template <class Scalar>
-Tensor<Scalar, 3> encoder_twin(const Encoder& encoder, const Tokens& sequence) {
-  TwinWeights<Scalar> weights(encoder.weights());
-  const EncoderOptions& made = encoder.options();
-  Tensor<Scalar, 3> x({1, sequence.count(), made.width});
+Tensor<Scalar, 3> encoder_twin(TwinWeights<Scalar>& weights, const EncoderOptions& made, const Tokens& tokens,
+                               const TrainingStep& step, float dropout) {
+  const auto parts = static_cast<std::uint32_t>(made.layers + 1);
+  const auto part = [&](std::int64_t number) {
+    return TrainingStep{step.seed, step.step, step.layer * parts + static_cast<std::uint32_t>(number),
+                        step.layers * parts};
+  };
+  Tensor<Scalar, 3> x({1, tokens.count(), made.width});
   const std::array<reference::Embedding<Scalar>, 3> tables = {
-      reference::Embedding<Scalar>{weights.matrix("word_embeddings.weight"), sequence.ids},
-      reference::Embedding<Scalar>{weights.matrix("position_embeddings.weight"), sequence.positions},
-      reference::Embedding<Scalar>{weights.matrix("token_type_embeddings.weight"), sequence.token_types}};
+      reference::Embedding<Scalar>{weights.matrix("word_embeddings.weight"), tokens.ids},
+      reference::Embedding<Scalar>{weights.matrix("position_embeddings.weight"), tokens.positions},
+      reference::Embedding<Scalar>{weights.matrix("token_type_embeddings.weight"), tokens.token_types}};
   const View<Scalar, 2> rows = reference::rows_of(x.view());
   reference::embed<Scalar>(tables, rows);
   const reference::LayerNorm<Scalar> norm = weights.layer_norm("norm.", made.layer_norm_epsilon);
   if (made.norm == Norm::post) {
     reference::layer_norm<Scalar>(rows, {}, norm.weight, norm.bias, norm.epsilon, rows);
   }
+  reference::dropout<Scalar>(rows, rows, part(made.layers).dropout(dropout, 0));
   std::vector<reference::EncoderLayer<Scalar>> layers;
   for (std::int64_t layer = 0; layer < made.layers; ++layer) {
     layers.push_back(weights.encoder_layer("layers." + std::to_string(layer) + ".",
@@ -72,9 +77,17 @@ Tensor<Scalar, 3> encoder_twin(const Encoder& encoder, const Tokens& sequence) {
                                             .norm = made.norm,
                                             .activation = made.activation,
                                             .layer_norm_epsilon = made.layer_norm_epsilon}));
+    layers.back().dropouts = dropouts_of(part(layer), dropout);
   }
-  reference::encoder<Scalar>(layers, made.norm == Norm::pre ? &norm : nullptr, x);
+  reference::encoder<Scalar>(layers, made.norm == Norm::pre ? &norm : nullptr, x, {.query_offsets = tokens.offsets});
   return x;
+}
+
+// Of an encoder at work.
+template <class Scalar>
+Tensor<Scalar, 3> encoder_twin(const Encoder& encoder, const Tokens& tokens) {
+  TwinWeights<Scalar> weights(encoder.weights());
+  return encoder_twin(weights, encoder.options(), tokens, {}, 0);
 }
 
 }  // namespace headlight::test

@@ -212,31 +212,9 @@ TEST_P(TrainingGradientsTest, EncoderLayer) {
   for (const Norm norm : {Norm::post, Norm::pre}) {
     for (const float dropout : {0.0f, 0.2f}) {
       SCOPED_TRACE(testing::Message() << (norm == Norm::pre ? "pre" : "post") << ", dropout " << dropout);
-      const TransformerLayerOptions made = layer_options(norm, Activation::gelu, dropout, Merge::weighted_by_input);
-      TransformerEncoderLayer layer(made);
-      randomize(layer, random);
-      layer.set_training(true);
-      const auto x = random.normal_tensor<3>({2, 5, 8});
-      const auto weights = random.normal_tensor<3>(x.shape());
-      const TrainingStep step = {.seed = random.next(), .step = 3, .layer = 1, .layers = 2};
-      Tensor<float, 3> y(x.shape()), x_gradient(x.shape());
-      SavedState saved;
-      layer.forward(engine, x, y, saved, step, {.causal = Causal::top_left});
-      layer.backward(engine, x, saved, weights, x_gradient);
-
-      TwinWeights<double> twin(layer.weights());
-      Tensor<double, 3> twin_x = converted<double>(x);
-      const Tensor<double, 3> twin_weights = converted<double>(weights);
-      const auto loss = [&] {
-        Tensor<double, 3> out(x.shape());
-        std::copy(twin_x.begin(), twin_x.end(), out.begin());
-        reference::EncoderLayer<double> twin_layer = twin.encoder_layer("", made);
-        twin_layer.dropouts = dropouts_of(step, dropout);
-        reference::encoder_layer(twin_layer, out, {.causal = Causal::top_left});
-        return weighted_sum(out, twin_weights);
-      };
-      EXPECT_TRUE(gradient_agrees(twin_x, x_gradient, loss, kLayerCheck));
-      expect_parameter_gradients(layer, twin, loss);
+      expect_encoder_layer_gradients(engine, random,
+                                     layer_options(norm, Activation::gelu, dropout, Merge::weighted_by_input), {2, 5},
+                                     {.causal = Causal::top_left});
     }
   }
 }
@@ -247,33 +225,8 @@ TEST_P(TrainingGradientsTest, DecoderLayer) {
   for (const Norm norm : {Norm::post, Norm::pre}) {
     for (const float dropout : {0.0f, 0.2f}) {
       SCOPED_TRACE(testing::Message() << (norm == Norm::pre ? "pre" : "post") << ", dropout " << dropout);
-      const TransformerLayerOptions made = layer_options(norm, Activation::relu, dropout, Merge::gated_by_element);
-      TransformerDecoderLayer layer(made);
-      randomize(layer, random);
-      layer.set_training(true);
-      const auto x = random.normal_tensor<3>({2, 4, 8});
-      const auto memory = random.normal_tensor<3>({2, 6, 8});
-      const auto weights = random.normal_tensor<3>(x.shape());
-      const TrainingStep step = {.seed = random.next()};
-      Tensor<float, 3> y(x.shape()), x_gradient(x.shape()), memory_gradient(memory.shape());
-      SavedState saved;
-      layer.forward(engine, x, memory, y, saved, step);
-      layer.backward(engine, x, memory, saved, weights, x_gradient, memory_gradient);
-
-      TwinWeights<double> twin(layer.weights());
-      Tensor<double, 3> twin_x = converted<double>(x), twin_memory = converted<double>(memory);
-      const Tensor<double, 3> twin_weights = converted<double>(weights);
-      const auto loss = [&] {
-        Tensor<double, 3> out(x.shape());
-        std::copy(twin_x.begin(), twin_x.end(), out.begin());
-        reference::DecoderLayer<double> twin_layer = twin.decoder_layer(made);
-        twin_layer.dropouts = dropouts_of(step, dropout);
-        reference::decoder_layer<double>(twin_layer, out, twin_memory, {.causal = Causal::top_left});
-        return weighted_sum(out, twin_weights);
-      };
-      EXPECT_TRUE(gradient_agrees(twin_x, x_gradient, loss, kLayerCheck)) << "x";
-      EXPECT_TRUE(gradient_agrees(twin_memory, memory_gradient, loss, kLayerCheck)) << "memory";
-      expect_parameter_gradients(layer, twin, loss);
+      expect_decoder_layer_gradients(
+          engine, random, layer_options(norm, Activation::relu, dropout, Merge::gated_by_element), {2, 4, 6});
     }
   }
 }

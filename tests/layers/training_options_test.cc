@@ -104,30 +104,7 @@ TEST_P(TrainingOptionsTest, EncoderLayer) {
   for (const Given& given : every.all()) {
     for (const Norm norm : {Norm::post, Norm::pre}) {
       SCOPED_TRACE(given.name + (norm == Norm::pre ? ", pre" : ", post"));
-      const TransformerLayerOptions made = layer_options(norm);
-      TransformerEncoderLayer layer(made);
-      randomize(layer, random);
-      layer.set_training(true);
-      const auto x = random.normal_tensor<3>({given.batch, given.length, 8});
-      const auto weights = random.normal_tensor<3>(x.shape());
-      const TrainingStep step = {.seed = random.next(), .step = 3};
-      Tensor<float, 3> y(x.shape()), x_gradient(x.shape());
-      SavedState saved;
-      layer.forward(engine, x, y, saved, step, given.self);
-      layer.backward(engine, x, saved, weights, x_gradient);
-
-      TwinWeights<double> twin(layer.weights());
-      Tensor<double, 3> twin_x = converted<double>(x);
-      const Tensor<double, 3> twin_weights = converted<double>(weights);
-      const auto loss = [&] {
-        Tensor<double, 3> out = converted<double>(twin_x);
-        reference::EncoderLayer<double> twin_layer = twin.encoder_layer("", made);
-        twin_layer.dropouts = dropouts_of(step, made.dropout);
-        reference::encoder_layer(twin_layer, out, given.self);
-        return weighted_sum(out, twin_weights);
-      };
-      EXPECT_TRUE(gradient_agrees(twin_x, x_gradient, loss, kLayerCheck));
-      expect_parameter_gradients(layer, twin, loss);
+      expect_encoder_layer_gradients(engine, random, layer_options(norm), {given.batch, given.length}, given.self);
     }
   }
 }
@@ -138,66 +115,9 @@ TEST_P(TrainingOptionsTest, DecoderLayer) {
   const EveryGiven every;
   for (const Given& given : every.all()) {
     SCOPED_TRACE(given.name);
-    const TransformerLayerOptions made = layer_options(Norm::pre);
-    TransformerDecoderLayer layer(made);
-    randomize(layer, random);
-    layer.set_training(true);
-    const auto x = random.normal_tensor<3>({given.batch, given.length, 8});
-    const auto memory = random.normal_tensor<3>({given.batch, kMemory, 8});
-    const auto weights = random.normal_tensor<3>(x.shape());
-    const TrainingStep step = {.seed = random.next()};
-    Tensor<float, 3> y(x.shape()), x_gradient(x.shape()), memory_gradient(memory.shape());
-    SavedState saved;
-    layer.forward(engine, x, memory, y, saved, step, given.self, given.cross);
-    layer.backward(engine, x, memory, saved, weights, x_gradient, memory_gradient);
-
-    TwinWeights<double> twin(layer.weights());
-    Tensor<double, 3> twin_x = converted<double>(x), twin_memory = converted<double>(memory);
-    const Tensor<double, 3> twin_weights = converted<double>(weights);
-    const auto loss = [&] {
-      Tensor<double, 3> out = converted<double>(twin_x);
-      reference::DecoderLayer<double> twin_layer = twin.decoder_layer(made);
-      twin_layer.dropouts = dropouts_of(step, made.dropout);
-      reference::decoder_layer<double>(twin_layer, out, twin_memory, given.self, given.cross);
-      return weighted_sum(out, twin_weights);
-    };
-    EXPECT_TRUE(gradient_agrees(twin_x, x_gradient, loss, kLayerCheck)) << "x";
-    EXPECT_TRUE(gradient_agrees(twin_memory, memory_gradient, loss, kLayerCheck)) << "memory";
-    expect_parameter_gradients(layer, twin, loss);
+    expect_decoder_layer_gradients(engine, random, layer_options(Norm::pre), {given.batch, given.length, kMemory},
+                                   given.self, given.cross);
   }
-}
-
-// The twin of an encoder in training: hidden [1, N, E] of all sequences, one behind another.
-Tensor<double, 3> encoder_in_training(TwinWeights<double>& weights, const EncoderOptions& made, const Tokens& tokens,
-                                      const TrainingStep& step) {
-  const auto parts = static_cast<std::uint32_t>(made.layers + 1);
-  const auto part = [&](std::int64_t number) {
-    return TrainingStep{step.seed, step.step, step.layer * parts + static_cast<std::uint32_t>(number),
-                        step.layers * parts};
-  };
-  Tensor<double, 3> x({1, tokens.count(), made.width});
-  const View<double, 2> rows = reference::rows_of(x.view());
-  const std::array<reference::Embedding<double>, 3> tables = {
-      reference::Embedding<double>{weights.matrix("word_embeddings.weight"), tokens.ids},
-      reference::Embedding<double>{weights.matrix("position_embeddings.weight"), tokens.positions},
-      reference::Embedding<double>{weights.matrix("token_type_embeddings.weight"), tokens.token_types}};
-  reference::embed<double>(tables, rows);
-  const reference::LayerNorm<double> norm = weights.layer_norm("norm.", made.layer_norm_epsilon);
-  if (made.norm == Norm::post) {
-    reference::layer_norm<double>(rows, {}, norm.weight, norm.bias, norm.epsilon, rows);
-  }
-  reference::dropout<double>(rows, rows, part(made.layers).dropout(made.dropout, 0));
-  std::vector<reference::EncoderLayer<double>> layers;
-  for (std::int64_t layer = 0; layer < made.layers; ++layer) {
-    layers.push_back(weights.encoder_layer("layers." + std::to_string(layer) + ".",
-                                           {.heads = made.heads,
-                                            .norm = made.norm,
-                                            .activation = made.activation,
-                                            .layer_norm_epsilon = made.layer_norm_epsilon}));
-    layers.back().dropouts = dropouts_of(part(layer), made.dropout);
-  }
-  reference::encoder<double>(layers, made.norm == Norm::pre ? &norm : nullptr, x, {.query_offsets = tokens.offsets});
-  return x;
 }
 
 TEST_P(TrainingOptionsTest, Encoder) {
@@ -229,7 +149,7 @@ TEST_P(TrainingOptionsTest, Encoder) {
       TwinWeights<double> twin(encoder.weights());
       const Tensor<double, 2> twin_weights = converted<double>(weights);
       const auto loss = [&] {
-        const Tensor<double, 3> out = encoder_in_training(twin, encoder.options(), tokens, step);
+        const Tensor<double, 3> out = encoder_twin(twin, encoder.options(), tokens, step, dropout);
         double sum = 0;
         for (std::int64_t n = 0; n < out.size(); ++n) sum += out.data()[n] * twin_weights.data()[n];
         return sum;

@@ -119,6 +119,12 @@ class TwinWeights {
   std::list<std::vector<Scalar>> made_;
 };
 
+// The dropouts of a transformer layer in that step, as headlight/layers/training.h numbers them.
+inline reference::LayerDropouts dropouts_of(const TrainingStep& step, float probability) {
+  return {step.dropout(probability, 0), step.dropout(probability, 1), step.dropout(probability, 2),
+          step.dropout(probability, 3), step.dropout(probability, 4), step.dropout(probability, 5)};
+}
+
 // Weights as they begin, and biases and normalisations off their 0 and 1, so that a test sees them at work.
 inline void randomize(Layer& layer, Random& random) {
   layer.initialize(random.next());
