@@ -59,7 +59,11 @@ TEST(StudyChunk, SeededNumbers) {
   EXPECT_GE(saved, weights + 0.9 * one_head);
   EXPECT_LE(saved, weights + 2 * one_head);
   EXPECT_GT(document.at("chunks").at(0).at("mass_outside").get<double>(), 0.01);
-  EXPECT_TRUE(is_well_formed((std::ostringstream() << svg.rdbuf()).str()));
+  const std::string chart = (std::ostringstream() << svg.rdbuf()).str();
+  EXPECT_TRUE(is_well_formed(chart));
+  for (const char* panel : {"What is lost", "What is gained", "What a layer holds in training"}) {
+    EXPECT_NE(chart.find(panel), std::string::npos) << panel;
+  }
 }
 
 // Mass and error against float64, counted pair by pair.

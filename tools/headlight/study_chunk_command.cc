@@ -68,20 +68,28 @@ std::string chart_of(const ChunkSource& source, const std::vector<ChunkRow>& row
   ChartPanel gained{.title = "What is gained",
                     .x = x,
                     .y = {.label = "seconds", .scale = ChartScale::logarithmic, .text = &seconds_text}};
+  ChartPanel held{.title = "What a layer holds in training",
+                  .x = x,
+                  .y = {.label = "bytes", .scale = ChartScale::binary, .text = &bytes_text}};
   lost.lines = {{.label = "attention mass outside the chunk"}, {.label = "error of the output"}};
   gained.lines = {{.label = "forward"}, {.label = "backward"}};
+  held.lines = {{.label = "weights written out"}, {.label = "weights worked out again"}};
   for (const ChunkRow& row : rows) {
     const auto chunk = static_cast<double>(row.chunk);
     lost.lines[0].points.push_back({chunk, row.outside});
     lost.lines[1].points.push_back({chunk, row.error});
     gained.lines[0].points.push_back({chunk, row.forward});
     gained.lines[1].points.push_back({chunk, row.backward});
+    held.lines[0].points.push_back({chunk, row.unfused_bytes});
+    held.lines[1].points.push_back({chunk, row.recomputing_bytes});
   }
   gained.guides = {
       {.label = "C", .power = 1, .x = gained.lines[1].points.back().x, .y = gained.lines[1].points.back().y}};
+  held.guides = {{.label = "full attention", .power = 0, .y = rows.back().unfused_bytes}};
   return chart_svg({.title = "Attention inside chunks",
                     .subtitle = "The shorter the chunk, the less there is to compute and the more is not seen",
-                    .panels = {lost, gained},
+                    .panels = {lost, gained, held},
+                    .columns = 3,
                     .note = source.words});
 }
 
