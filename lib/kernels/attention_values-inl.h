@@ -109,14 +109,14 @@ void ValueTile::run(const ValueTile& tile) {
 
   const auto ragged = [&](std::int64_t from, std::int64_t to) __attribute__((always_inline)) {
     for (std::int64_t j = from; j < to; ++j) {
-      Vec value[kVectors];
-      load_value<kVectors, kPartial>(tile.value + j * stride, last_lanes, value);
+      Vec values[kVectors];
+      load_value<kVectors, kPartial>(tile.value + j * stride, last_lanes, values);
 #pragma GCC unroll 8
       for (int r = 0; r < kRows; ++r) {
         const Mask sees = mask_first(j >= tile.begin[r] && j < tile.end[r] ? kLanes : 0);
         const Vec weight = broadcast(tile.weights[r * weights_stride + j]);
 #pragma GCC unroll 4
-        for (int v = 0; v < kVectors; ++v) sums[r][v] = select(sees, fma(weight, value[v], sums[r][v]), sums[r][v]);
+        for (int v = 0; v < kVectors; ++v) sums[r][v] = select(sees, fma(weight, values[v], sums[r][v]), sums[r][v]);
       }
     }
   };
