@@ -8,6 +8,7 @@
 #include <string>
 
 #include "models/scratch_folder.h"
+#include "support/quick.h"
 #include "tools/headlight/demonstration/default_model.h"
 #include "tools/headlight/demonstration/evaluation.h"
 #include "tools/headlight/demonstration/grammar.h"
@@ -28,6 +29,7 @@ TrainingOptions small(std::int64_t steps) {
 }
 
 TEST(Trainer, LearnsTheLanguageInSeconds) {
+  if (quick()) GTEST_SKIP() << "nine hundred steps: minutes under a sanitizer";
   Engine engine;
   Trainer trainer(small(900));
   const std::vector<Sentence> unseen = sentences(99, 200, Part::held_out);
