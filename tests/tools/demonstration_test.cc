@@ -29,7 +29,7 @@ TrainingOptions small(std::int64_t steps) {
 }
 
 TEST(Trainer, LearnsTheLanguageInSeconds) {
-  if (quick()) GTEST_SKIP() << "nine hundred steps: minutes under a sanitizer";
+  if (test::quick()) GTEST_SKIP() << "nine hundred steps: minutes under a sanitizer";
   Engine engine;
   Trainer trainer(small(900));
   const std::vector<Sentence> unseen = sentences(99, 200, Part::held_out);
