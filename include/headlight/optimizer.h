@@ -32,7 +32,8 @@ struct StepReport {
 };
 
 // What optimisers share. Parameters come from layer.parameters() after set_training(true), and stay where they are
-// while the optimiser lives. The same bits on any number of threads.
+// while the optimiser lives; each has memory of its own, so none is given twice. The same bits on any number of
+// threads.
 class HEADLIGHT_API Optimizer {
  public:
   virtual ~Optimizer() = default;
@@ -53,7 +54,8 @@ class HEADLIGHT_API Optimizer {
   void set_steps(std::int64_t steps);
 
  protected:
-  // `moments`: their names, at most two. Throws std::invalid_argument for a parameter without a gradient, OutOfMemory.
+  // `moments`: their names, at most two. Throws std::invalid_argument for a parameter without a gradient, and where
+  // values or gradients share memory (it names both parameters); OutOfMemory.
   Optimizer(std::string_view name, std::vector<Parameter> parameters, std::vector<std::string_view> moments);
 
   // A run of one parameter, which is a task.
@@ -86,6 +88,7 @@ struct SgdOptions {
 // g ← gradient + λ θ; b ← μ b + g; θ ← θ − γ b (without momentum: γ g). As torch.optim.SGD.
 class HEADLIGHT_API Sgd final : public Optimizer {
  public:
+  // Throws std::invalid_argument for an option out of range and for parameters that Optimizer refuses, OutOfMemory.
   explicit Sgd(std::vector<Parameter> parameters, const SgdOptions& options = {});
 
  private:
@@ -106,6 +109,7 @@ struct AdamWOptions {
 // θ ← θ − γ / (1 − β₁ᵗ) · m / (√v / √(1 − β₂ᵗ) + ε). As torch.optim.AdamW (Loshchilov & Hutter 2019).
 class HEADLIGHT_API AdamW final : public Optimizer {
  public:
+  // Throws as Sgd does.
   explicit AdamW(std::vector<Parameter> parameters, const AdamWOptions& options = {});
 
  private:

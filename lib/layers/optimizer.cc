@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <new>
 #include <numbers>
 
@@ -43,6 +44,35 @@ void check_below_one(std::string_view name, std::string_view option, double valu
   ops::fail(name, std::string(option) + " is " + std::to_string(value) + ", expected a number in [0, 1)");
 }
 
+// Runs of different parameters are different lanes' work, so no two may lie over one piece of memory. Sorted by where
+// they begin, places overlap somewhere only if two neighbours do.
+void check_apart(std::string_view name, std::span<const Parameter> parameters) {
+  struct Place {
+    ops::Extent extent;
+    const char* what;
+    std::size_t parameter;
+  };
+  std::vector<Place> places;
+  places.reserve(2 * parameters.size());
+  for (std::size_t p = 0; p < parameters.size(); ++p) {
+    const std::span<const float> values = parameters[p].values, gradient = parameters[p].gradient;
+    if (values.empty()) continue;
+    places.push_back({{values.data(), values.data() + values.size()}, "values", p});
+    places.push_back({{gradient.data(), gradient.data() + gradient.size()}, "gradient", p});
+  }
+  std::sort(places.begin(), places.end(), [](const Place& a, const Place& b) {
+    if (a.extent.begin != b.extent.begin) return std::less<>()(a.extent.begin, b.extent.begin);
+    return a.parameter < b.parameter;
+  });
+  const auto found = std::adjacent_find(
+      places.begin(), places.end(), [](const Place& a, const Place& b) { return ops::overlap(a.extent, b.extent); });
+  if (found == places.end()) return;
+  const auto described = [&](const Place& place) {
+    return std::string(place.what) + " of parameter " + parameters[place.parameter].name;
+  };
+  ops::fail(name, described(found[0]) + " and " + described(found[1]) + " share memory, expected each to have its own");
+}
+
 template <class Runs, class Function>
 void for_each_run(Engine& engine, const Runs& runs, Function f) {
   std::size_t elements = 0;
@@ -66,6 +96,7 @@ Optimizer::Optimizer(std::string_view name, std::vector<Parameter> parameters, s
     runs += (parameter.values.size() + kRun - 1) / kRun;
   }
   try {
+    check_apart(name_, parameters_);
     memory_.resize(elements * moments_.size());
     runs_.reserve(runs);
     sums_.resize(runs);

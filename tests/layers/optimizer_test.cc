@@ -198,5 +198,24 @@ TEST(OptimizerArguments, AreNamedWhenTheyAreWrong) {
   EXPECT_EQ(refusal([&] { sgd.set_steps(-1); }), "Sgd: steps is -1, expected at least 0");
 }
 
+// Otherwise lanes would write to one place at once, and the bits would depend on threads.
+TEST(OptimizerArguments, HaveMemoryOfTheirOwn) {
+  std::vector<float> memory(40);
+  const auto part = [&](std::size_t from, std::size_t count) { return std::span(memory).subspan(from, count); };
+  const auto made = [&](std::span<float> a, std::span<float> by_a, std::span<float> b, std::span<float> by_b) {
+    const std::vector<Parameter> list = {{"none", {0}, {}, {}}, {"a", {10}, a, by_a}, {"b", {10}, b, by_b}};
+    return refusal([&] { AdamW{list}; });
+  };
+  EXPECT_EQ(made(part(0, 10), part(20, 10), part(0, 10), part(20, 10)),
+            "AdamW: values of parameter a and values of parameter b share memory, expected each to have its own");
+  EXPECT_EQ(made(part(0, 10), part(20, 10), part(9, 10), part(30, 10)),
+            "AdamW: values of parameter a and values of parameter b share memory, expected each to have its own");
+  EXPECT_EQ(made(part(10, 10), part(20, 10), part(0, 10), part(11, 10)),
+            "AdamW: values of parameter a and gradient of parameter b share memory, expected each to have its own");
+  EXPECT_EQ(made(part(0, 10), part(20, 10), part(10, 10), part(20, 10)),
+            "AdamW: gradient of parameter a and gradient of parameter b share memory, expected each to have its own");
+  AdamW({{"a", {10}, part(10, 10), part(30, 10)}, {"b", {10}, part(0, 10), part(20, 10)}});  // neighbours
+}
+
 }  // namespace
 }  // namespace headlight::test

@@ -108,14 +108,15 @@ TEST(OutOfMemory, ScoresBeyondAllMemorySayHowMany) {
 TEST(OutOfMemory, AnOptimizerSaysSoToo) {
   if (!kLimits) GTEST_SKIP() << "a sanitizer's allocator";
   constexpr std::size_t kBytes = std::size_t{1} << 30;
-  void* const nowhere = ::mmap(nullptr, kBytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void* const nowhere = ::mmap(nullptr, 2 * kBytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   ASSERT_NE(nowhere, MAP_FAILED);
-  const std::span<float> numbers(static_cast<float*>(nowhere), kBytes / sizeof(float));
+  const std::span<float> both(static_cast<float*>(nowhere), 2 * kBytes / sizeof(float));
+  const std::span<float> numbers = both.first(both.size() / 2), gradient = both.last(both.size() / 2);
   const std::string words = lack([&] {
-    AdamW({{"weight", {static_cast<std::int64_t>(numbers.size())}, numbers, numbers}});
+    AdamW({{"weight", {static_cast<std::int64_t>(numbers.size())}, numbers, gradient}});
   });
   EXPECT_TRUE(words.starts_with("AdamW: 21")) << words;  // two floats each: 2 GiB, and a little
-  ::munmap(nowhere, kBytes);
+  ::munmap(nowhere, 2 * kBytes);
 }
 
 TEST(OutOfMemory, ATensorSaysWhatShapeItWasToHave) {
