@@ -26,6 +26,16 @@ T& required(const char* operation, const char* argument, T* pointer) {
   return *pointer;
 }
 
+// Number `index` of a list of pointers.
+template <class T>
+T& entry(const char* operation, const char* argument, T* const* list, std::size_t index) {
+  T* const pointer = (&required(operation, argument, list))[index];
+  if (pointer == nullptr) {
+    refuse(operation, std::string(argument) + "[" + std::to_string(index) + "] is a null pointer");
+  }
+  return *pointer;
+}
+
 // An option struct of any version, read as one of this version: fields that the caller's version lacks are zero. Bytes
 // from `known` on, of later versions or reserved, must be zero. A struct as long as ours is read where it lies.
 template <class T>

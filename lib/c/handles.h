@@ -23,6 +23,14 @@ struct headlight_packed_matrix {
   headlight::PackedMatrix matrix;
 };
 
+namespace headlight::c {
+
+// One stretch of a layer's training, which lies in memory of its own for as long as the layer is in it. Who watches it
+// learns that the layer has stopped, and that its gradients are gone, or that all of it is.
+struct Training {};
+
+}  // namespace headlight::c
+
 struct headlight_layer {
   explicit headlight_layer(std::unique_ptr<headlight::Layer> own) : headlight_layer(*own) { owned = std::move(own); }
   // Of somebody who outlives the handle.
@@ -30,13 +38,13 @@ struct headlight_layer {
 
   // Nobody but this interface writes through that list; it settles the layer after each time. One that learns changes
   // its weights in every step, and so stays open.
-  void settle() noexcept { layer->set_open(training); }
+  void settle() noexcept { layer->set_open(training != nullptr); }
 
   std::unique_ptr<headlight::Layer> owned;  // null: it belongs to somebody else
   headlight::Layer* layer;
   // Listed once, so that their names and shapes stay where they are.
   std::vector<headlight::Parameter> parameters;
-  bool training = false;
+  std::shared_ptr<headlight::c::Training> training;  // null: not in training
 };
 
 namespace headlight::c {

@@ -2,15 +2,28 @@
 
 #include <algorithm>
 #include <cstring>
+#include <memory>
+#include <vector>
 
 #include "c/handles.h"
 #include "c/parameters.h"
 #include "headlight/c/optimizer.h"
 
 struct headlight_optimizer {
-  explicit headlight_optimizer(std::unique_ptr<headlight::Optimizer> optimizer_)
-      : optimizer(std::move(optimizer_)), state(optimizer->state()) {}
+  using Trainings = std::vector<std::weak_ptr<headlight::c::Training>>;
+
+  headlight_optimizer(std::unique_ptr<headlight::Optimizer> optimizer_, Trainings trainings_)
+      : optimizer(std::move(optimizer_)), trainings(std::move(trainings_)), state(optimizer->state()) {}
+
+  // The number of the first layer whose training has ended, or how many layers there are. From then on the optimiser's
+  // parameters may lie in memory that is gone.
+  [[nodiscard]] std::size_t ended() const noexcept {
+    const auto found = std::find_if(trainings.begin(), trainings.end(), [](const auto& one) { return one.expired(); });
+    return static_cast<std::size_t>(found - trainings.begin());
+  }
+
   std::unique_ptr<headlight::Optimizer> optimizer;
+  Trainings trainings;  // of each layer
   // Listed once, so that their names and shapes stay where they are.
   std::vector<headlight::Parameter> state;
 };
@@ -25,12 +38,31 @@ double given_or(const double* given, double otherwise) noexcept { return given =
 std::vector<Parameter> parameters_of(headlight_layer* const* layers, std::size_t count) {
   std::vector<Parameter> list;
   for (std::size_t number = 0; number < count; ++number) {
-    for (Parameter parameter : required(kName, "a layer", (&required(kName, "layers", layers))[number]).parameters) {
+    for (Parameter parameter : entry(kName, "layers", layers, number).parameters) {
       parameter.name = std::to_string(number) + "." + parameter.name;
       list.push_back(std::move(parameter));
     }
   }
   return list;
+}
+
+headlight_optimizer::Trainings trainings_of(headlight_layer* const* layers, std::size_t count) {
+  headlight_optimizer::Trainings list;
+  for (std::size_t number = 0; number < count; ++number) {
+    list.push_back(entry(kName, "layers", layers, number).training);
+  }
+  return list;
+}
+
+// An optimiser in training.
+Optimizer& learning(headlight_optimizer* optimizer) {
+  const headlight_optimizer& handle = required(kName, "optimizer", optimizer);
+  const std::size_t number = handle.ended();
+  if (number < handle.trainings.size()) {
+    refuse(kName, "layers[" + std::to_string(number) +
+                      "] has left training or was destroyed, expected layers in training ever since it was made");
+  }
+  return *handle.optimizer;
 }
 
 void write(headlight_step_report* to, const StepReport& report) {
@@ -56,7 +88,8 @@ headlight_status headlight_sgd_create(headlight_layer* const* layers, size_t cou
     const Fields fields(kName, "options", options);
     const SgdOptions wanted{.momentum = given_or(fields->momentum, SgdOptions{}.momentum),
                             .weight_decay = given_or(fields->weight_decay, SgdOptions{}.weight_decay)};
-    return std::make_unique<headlight_optimizer>(std::make_unique<Sgd>(parameters_of(layers, count), wanted));
+    return std::make_unique<headlight_optimizer>(std::make_unique<Sgd>(parameters_of(layers, count), wanted),
+                                                 trainings_of(layers, count));
   });
 }
 
@@ -69,7 +102,8 @@ headlight_status headlight_adamw_create(headlight_layer* const* layers, size_t c
                               .beta2 = given_or(fields->beta2, AdamWOptions{}.beta2),
                               .epsilon = given_or(fields->epsilon, AdamWOptions{}.epsilon),
                               .weight_decay = given_or(fields->weight_decay, AdamWOptions{}.weight_decay)};
-    return std::make_unique<headlight_optimizer>(std::make_unique<AdamW>(parameters_of(layers, count), wanted));
+    return std::make_unique<headlight_optimizer>(std::make_unique<AdamW>(parameters_of(layers, count), wanted),
+                                                 trainings_of(layers, count));
   });
 }
 
@@ -84,15 +118,15 @@ headlight_status headlight_optimizer_step(headlight_optimizer* optimizer, headli
       refuse(kName,
              "report.struct_size is " + std::to_string(report->struct_size) + ", expected the size of the struct");
     }
-    write(report, required(kName, "optimizer", optimizer)
-                      .optimizer->step(engine_of(kName, engine),
-                                       {.learning_rate = given_or(fields->learning_rate, StepOptions{}.learning_rate),
-                                        .max_norm = given_or(fields->max_norm, StepOptions{}.max_norm)}));
+    write(report,
+          learning(optimizer).step(engine_of(kName, engine),
+                                   {.learning_rate = given_or(fields->learning_rate, StepOptions{}.learning_rate),
+                                    .max_norm = given_or(fields->max_norm, StepOptions{}.max_norm)}));
   });
 }
 
 void headlight_optimizer_zero_gradients(headlight_optimizer* optimizer) {
-  if (optimizer != nullptr) optimizer->optimizer->zero_gradients();
+  if (optimizer != nullptr && optimizer->ended() == optimizer->trainings.size()) optimizer->optimizer->zero_gradients();
 }
 
 int64_t headlight_optimizer_steps(const headlight_optimizer* optimizer) {

@@ -22,12 +22,13 @@ static_assert(static_cast<int>(Checkpoint::unfused) == HEADLIGHT_CHECKPOINT_UNFU
 void stop_training(headlight_layer& layer) {
   layer.layer->set_training(false);
   for (Parameter& parameter : layer.parameters) parameter.gradient = {};
-  layer.training = false;
+  layer.training.reset();
   layer.settle();
 }
 
 void start_training(headlight_layer& layer) {
   try {
+    layer.training = std::make_shared<Training>();
     layer.layer->set_training(true);
     const std::vector<Parameter> now = layer.layer->parameters();
     for (std::size_t index = 0; index < now.size(); ++index) layer.parameters[index].gradient = now[index].gradient;
@@ -35,7 +36,6 @@ void start_training(headlight_layer& layer) {
     stop_training(layer);
     throw;
   }
-  layer.training = true;
   layer.settle();
 }
 
@@ -48,7 +48,7 @@ using namespace headlight::c;
 headlight_status headlight_layer_set_training(headlight_layer* layer, int32_t training, headlight_error* error) {
   return call(error, [&] {
     headlight_layer& handle = required(kName, "layer", layer);
-    if (handle.training == (training != 0)) return;
+    if ((handle.training != nullptr) == (training != 0)) return;
     training != 0 ? start_training(handle) : stop_training(handle);
   });
 }
@@ -61,7 +61,7 @@ headlight_status headlight_layer_get_gradient(const headlight_layer* layer, cons
                                               const headlight_tensor* values, headlight_error* error) {
   return call(error, [&] {
     const Parameter& parameter = matching(kName, required(kName, "layer", layer).parameters, name, values);
-    if (!layer->training) refuse(kName, "is not in training, expected headlight_layer_set_training before");
+    if (layer->training == nullptr) refuse(kName, "is not in training, expected headlight_layer_set_training before");
     std::memcpy(values->data, parameter.gradient.data(), parameter.gradient.size_bytes());
   });
 }

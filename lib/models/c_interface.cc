@@ -50,16 +50,15 @@ std::int64_t size_of(const headlight_encoder* encoder, std::int64_t EncoderOptio
   return encoder == nullptr ? 0 : encoder->encoder.network().options().*member;
 }
 
-std::string_view text_of(const char* text, const std::size_t* length) {
-  const char* const begin = &required(kName, "a text", text);
-  return length == nullptr ? std::string_view(begin) : std::string_view(begin, *length);
+std::string_view text_of(const char& text, const std::size_t* length) {
+  return length == nullptr ? std::string_view(&text) : std::string_view(&text, *length);
 }
 
 std::vector<std::string> texts_of(const char* const* texts, const std::size_t* lengths, std::size_t count) {
   std::vector<std::string> copies;
   for (std::size_t number = 0; number < count; ++number) {
-    const char* const text = (&required(kName, "texts", texts))[number];
-    copies.emplace_back(text_of(text, lengths == nullptr ? nullptr : lengths + number));
+    copies.emplace_back(
+        text_of(c::entry(kName, "texts", texts, number), lengths == nullptr ? nullptr : lengths + number));
   }
   return copies;
 }
@@ -133,8 +132,8 @@ headlight_status headlight_encoder_tokenize(const headlight_encoder* encoder, co
                                             headlight_error* error) {
   return models::call(error, [&] {
     const auto& model = encoder_of(encoder);
-    const std::vector<std::int64_t> found =
-        model.tokenizer().encode(text_of(text, length), max_length == 0 ? model.options().max_length : max_length);
+    const std::vector<std::int64_t> found = model.tokenizer().encode(
+        text_of(required(kName, "text", text), length), max_length == 0 ? model.options().max_length : max_length);
     required(kName, "count", count) = found.size();
     const std::size_t room = std::min(capacity, found.size());
     if (room > 0) std::copy_n(found.begin(), room, &required(kName, "ids", ids));

@@ -152,8 +152,8 @@ static void refusals(void) {
   REFUSED("engine", headlight_encoder_embed_texts(encoder, NULL, texts, NULL, 1, &vector, &error));
   REFUSED("texts is", headlight_encoder_embed_texts(encoder, engine, NULL, NULL, 1, &vector, &error));
   REFUSED("out has shape", headlight_encoder_embed_texts(encoder, engine, texts, NULL, 2, &vector, &error));
-  REFUSED("text is",
-          headlight_encoder_encode_texts(encoder, engine, (const char* const[]){NULL}, NULL, 1, &states, &error));
+  REFUSED("texts[1] is",
+          headlight_encoder_encode_texts(encoder, engine, (const char* const[]){"a", NULL}, NULL, 2, &states, &error));
   REFUSED("text 1", headlight_encoder_encode_texts(encoder, engine, (const char* const[]){"a", "\xFF"}, NULL, 2,
                                                    &states, &error));
   REFUSED("result", headlight_encoder_encode_texts(encoder, engine, texts, NULL, 1, NULL, &error));
@@ -216,6 +216,19 @@ static void network(void) {
   CHECK(memcmp(all, changed, sizeof all) == 0);
 }
 
+// An optimiser of the network inside, which goes with the encoder.
+static void destroy_in_training(void) {
+  headlight_layer* const inside = headlight_encoder_network(encoder);
+  headlight_optimizer* optimizer = NULL;
+  WORKS(headlight_layer_set_training(inside, 1, &error));
+  WORKS(headlight_sgd_create(&inside, 1, NULL, &optimizer, &error));
+  WORKS(headlight_optimizer_step(optimizer, engine, NULL, NULL, &error));
+  headlight_encoder_destroy(encoder);
+  REFUSED("layers[0] has left", headlight_optimizer_step(optimizer, engine, NULL, NULL, &error));
+  headlight_optimizer_zero_gradients(optimizer);
+  headlight_optimizer_destroy(optimizer);
+}
+
 int main(int count, char** arguments) {
   if (count != 3) return EXIT_FAILURE;
   engine = make_engine(2);
@@ -225,7 +238,7 @@ int main(int count, char** arguments) {
   refusals();
   probabilities();
   network();
-  headlight_encoder_destroy(encoder);
+  destroy_in_training();
   headlight_engine_destroy(engine);
   return check_result();
 }

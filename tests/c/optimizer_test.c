@@ -187,9 +187,41 @@ static void sgd(void) {
   const headlight_adamw_options adamw = {.struct_size = sizeof adamw, .beta1 = &negative};
   REFUSED("beta1", headlight_adamw_create(&layer, 1, &adamw, &optimizer, &error));
   REFUSED("layers is", headlight_adamw_create(NULL, 1, NULL, &optimizer, &error));
-  REFUSED("a layer is", headlight_adamw_create(&(headlight_layer*){NULL}, 1, NULL, &optimizer, &error));
+  REFUSED("layers[1] is", headlight_adamw_create((headlight_layer*[]){layer, NULL}, 2, NULL, &optimizer, &error));
   CHECK(optimizer == NULL);
   headlight_layer_destroy(layer);
+}
+
+// One layer cannot be two, and an optimiser does not outlive its layers' training.
+static void layers_that_leave(void) {
+  const headlight_linear_options one = {.struct_size = sizeof one, .in_features = 3, .out_features = 2};
+  headlight_layer* layers[2] = {NULL, NULL};
+  headlight_optimizer *optimizer = NULL, *later = NULL;
+  for (int n = 0; n < 2; ++n) {
+    WORKS(headlight_linear_create(&one, &layers[n], &error));
+    WORKS(headlight_layer_set_training(layers[n], 1, &error));
+  }
+  headlight_layer* const twice[] = {layers[0], layers[0]};
+  REFUSED("of parameter 0.", headlight_sgd_create(twice, 2, NULL, &optimizer, &error));
+  REFUSED("of parameter 1.", headlight_adamw_create(twice, 2, NULL, &optimizer, &error));
+
+  WORKS(headlight_adamw_create(layers, 2, NULL, &optimizer, &error));
+  WORKS(headlight_optimizer_step(optimizer, engine, NULL, NULL, &error));
+  WORKS(headlight_layer_set_training(layers[1], 0, &error));
+  REFUSED("layers[1] has left", headlight_optimizer_step(optimizer, engine, NULL, NULL, &error));
+  headlight_optimizer_zero_gradients(optimizer);
+  // Training again is another training, with other gradients.
+  WORKS(headlight_layer_set_training(layers[1], 1, &error));
+  REFUSED("layers[1] has left", headlight_optimizer_step(optimizer, engine, NULL, NULL, &error));
+  WORKS(headlight_sgd_create(layers, 2, NULL, &later, &error));
+  WORKS(headlight_optimizer_step(later, engine, NULL, NULL, &error));
+  headlight_layer_destroy(layers[0]);
+  REFUSED("layers[0] has left", headlight_optimizer_step(later, engine, NULL, NULL, &error));
+  headlight_optimizer_zero_gradients(later);
+  CHECK(headlight_optimizer_steps(optimizer) == 1 && headlight_optimizer_state_count(optimizer) == 8);
+  headlight_optimizer_destroy(optimizer);
+  headlight_optimizer_destroy(later);
+  headlight_layer_destroy(layers[1]);
 }
 
 static void learning_rate(void) {
@@ -203,6 +235,7 @@ int main(void) {
   same_bits();
   stop_and_go_on();
   sgd();
+  layers_that_leave();
   learning_rate();
   headlight_engine_destroy(engine);
   return check_result();

@@ -7,8 +7,10 @@
 extern "C" {
 #endif
 
-// The parameters of one or more layers in training, which outlive it and stay in training. A parameter's name is here
-// "0.in_proj_weight": the layer's number, and its name there. The same bits on any number of threads.
+// The parameters of one or more layers in training; refused where a layer is given twice. A parameter's name is here
+// "0.in_proj_weight": the layer's number, and its name there. The same bits on any number of threads. The layers
+// outlive it and stay in training: once one of them has left training or was destroyed, steps are refused, and
+// headlight_optimizer_zero_gradients does nothing.
 typedef struct headlight_optimizer headlight_optimizer;
 
 typedef struct headlight_sgd_options {
