@@ -1,4 +1,6 @@
 // Training of multi-head attention and of the transformer's layers; network.cc has that of the encoder network.
+#include <string>
+
 #include "c/attention_options.h"
 #include "c/training.h"
 #include "headlight/layers/transformer.h"
@@ -11,14 +13,17 @@ constexpr const char* kEncoderLayer = "transformer_encoder_layer";
 constexpr const char* kDecoderLayer = "transformer_decoder_layer";
 
 MultiHeadAttentionGradients layer_gradients(const headlight_multi_head_attention_gradients* given) {
-  const Fields fields(kAttention, "gradients", &required(kAttention, "gradients", given),
-                      HEADLIGHT_C_FIELDS(headlight_multi_head_attention_gradients));
+  const Fields fields(kAttention, "gradients", &required(kAttention, "gradients", given));
+  if (fields->reserved != 0) {
+    refuse(kAttention, "gradients.reserved is " + std::to_string(fields->reserved) + ", expected 0");
+  }
   return {.query = optional_view<float, 3>(kAttention, "gradients.query", fields->query),
           .key = optional_view<float, 3>(kAttention, "gradients.key", fields->key),
           .value = optional_view<float, 3>(kAttention, "gradients.value", fields->value),
           .residual = optional_view<const float, 3>(kAttention, "gradients.residual", fields->residual),
           .accumulate_key_and_value = fields->accumulate_key_and_value != 0,
-          .visit = {}};
+          .visit = {},
+          .bias = optional_view<float, 4>(kAttention, "gradients.bias", fields->bias)};
 }
 
 }  // namespace

@@ -1,4 +1,6 @@
 // Layers in training from C: their gradients against differences of what they compute.
+#include <stddef.h>
+
 #include "check.h"
 
 enum { kB = 2, kL = 4, kLm = 5, kE = 8, kHeads = 2, kRows = kB * kL, kAll = kRows * kE, kMemory = kB * kLm * kE };
@@ -203,6 +205,44 @@ static void layers(void) {
   headlight_layer_zero_gradients(NULL);
 }
 
+// That of a bias for all samples, against differences.
+static void attention_bias(void) {
+  enum { kBias = kHeads * kL * kLm };
+  float bias[kBias], moved[kBias], bias_gradient[kBias];
+  fill(bias, kBias, 4);
+  const headlight_tensor in = TENSOR(x, kB, kL, kE), out = TENSOR(y, kB, kL, kE), keys = TENSOR(memory, kB, kLm, kE);
+  const headlight_tensor back = TENSOR(y_gradient, kB, kL, kE), to = TENSOR(bias_gradient, 1, kHeads, kL, kLm);
+  const headlight_tensor own = TENSOR(bias, 1, kHeads, kL, kLm), other = TENSOR(moved, 1, kHeads, kL, kLm);
+  headlight_attention_options options = {.struct_size = sizeof options, .bias = &own};
+  headlight_multi_head_attention_gradients gradients = {.struct_size = sizeof gradients, .bias = &to};
+  headlight_layer* const layer = make(ATTENTION);
+  WORKS(headlight_layer_set_training(layer, 1, &error));
+  WORKS(headlight_multi_head_attention_training_forward(layer, engine, &in, &keys, &keys, &out, saved, &step, &options,
+                                                        NULL, &error));
+  WORKS(headlight_multi_head_attention_backward(layer, engine, &in, &keys, &keys, saved, &back, &gradients, &error));
+  CHECK(length_of(bias_gradient, kBias) > 1e-2);
+  double sums[2] = {0, 0};
+  options.bias = &other;
+  for (int away = 0; away < 2; ++away) {
+    move(bias, bias_gradient, kBias, away ? -kWay : kWay, moved);
+    WORKS(headlight_multi_head_attention_forward(layer, engine, &in, &keys, &keys, &out, &options, NULL, NULL, &error));
+    for (int n = 0; n < kAll; ++n) sums[away] += (double)y[n] * (double)y_gradient[n];
+  }
+  CHECK(is_slope(sums[0], sums[1], length_of(bias_gradient, kBias)));
+
+  // A caller whose struct ends before that field is not asked about it.
+  const headlight_tensor nonsense = {.data = bias, .rank = 1};
+  gradients.bias = &nonsense;
+  REFUSED("gradients.bias",
+          headlight_multi_head_attention_backward(layer, engine, &in, &keys, &keys, saved, &back, &gradients, &error));
+  gradients.struct_size = offsetof(headlight_multi_head_attention_gradients, bias);
+  WORKS(headlight_multi_head_attention_backward(layer, engine, &in, &keys, &keys, saved, &back, &gradients, &error));
+  gradients.reserved = 1;
+  REFUSED("gradients.reserved is 1",
+          headlight_multi_head_attention_backward(layer, engine, &in, &keys, &keys, saved, &back, &gradients, &error));
+  headlight_layer_destroy(layer);
+}
+
 static void refusals(void) {
   const headlight_tensor in = TENSOR(x, kB, kL, kE), out = TENSOR(y, kB, kL, kE), back = TENSOR(y_gradient, kB, kL, kE);
   const headlight_tensor to = TENSOR(x_gradient, kB, kL, kE), keys = TENSOR(memory, kB, kLm, kE);
@@ -256,6 +296,7 @@ int main(void) {
   CHECK(headlight_saved_state_bytes(saved) == 0);
   layers();
   CHECK(headlight_saved_state_bytes(saved) > 0);
+  attention_bias();
   refusals();
   headlight_saved_state_destroy(saved);
   headlight_engine_destroy(engine);

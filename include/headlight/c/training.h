@@ -98,6 +98,7 @@ typedef struct headlight_multi_head_attention_gradients {
   const headlight_tensor* residual;  // added to that of the query; may be that tensor or out_gradient
   int32_t accumulate_key_and_value;  // not 0: those of key and value are added to what is there
   int32_t reserved;                  // 0
+  const headlight_tensor* bias;      // of the options' bias, of its shape, summed where that is broadcast. Overwritten
 } headlight_multi_head_attention_gradients;
 
 HEADLIGHT_API headlight_status headlight_multi_head_attention_backward(
