@@ -12,6 +12,8 @@ namespace {
 
 // Tables that one call reads: as many as embed() takes, without the heap.
 constexpr std::size_t kMostTables = 8;
+constexpr const char* kTableNames[kMostTables] = {"tables[0]", "tables[1]", "tables[2]", "tables[3]",
+                                                  "tables[4]", "tables[5]", "tables[6]", "tables[7]"};
 
 // Here, beside no product or layer, there is no default.
 Activation named_activation(const char* operation, headlight_activation value) {
@@ -36,7 +38,7 @@ std::array<Row, kMostTables> table_rows(const char* operation, const headlight_t
   std::array<Row, kMostTables> rows{};
   if (count > rows.size()) refuse(operation, std::to_string(count) + " tables given, expected 1 to 8");
   for (std::size_t table = 0; table < count; ++table) {
-    rows[table].table = view<T, 2>(operation, "a table", &required(operation, "tables", tables) + table);
+    rows[table].table = view<T, 2>(operation, kTableNames[table], &required(operation, "tables", tables) + table);
     rows[table].ids = indices(operation, "ids", (&required(operation, "ids", ids))[table]);
   }
   return rows;

@@ -92,6 +92,8 @@ static void embed(void) {
   REFUSED("0 tables", headlight_embed(engine, tables, ids, 0, &out, &error));
   REFUSED("9 tables", headlight_embed(engine, tables, ids, 9, &out, &error));
   REFUSED("tables is", headlight_embed(engine, NULL, ids, 1, &out, &error));
+  REFUSED("tables[1] has rank",
+          headlight_embed(engine, (headlight_tensor[]){tables[0], {.rank = 3}}, ids, 2, &out, &error));
   REFUSED("ids is", headlight_embed(engine, tables, NULL, 1, &out, &error));
   const headlight_indices wrong = {words, kRows - 1}, negative = {words, -1}, nowhere = {NULL, kRows};
   REFUSED("8 entries", headlight_embed(engine, tables, &wrong, 1, &out, &error));

@@ -53,7 +53,7 @@ class Command {
 
   Command add_subcommand(const std::string& name, const std::string& description);
   // `value` is written when the arguments are parsed. T: string, a list of strings, int32 or 64, uint64, float, double,
-  // optional<float>, optional<int64>; others do not link.
+  // optional<float>; others do not link.
   template <class T>
   Option add_option(const std::string& names, T& value, const std::string& description = {});
   Option add_flag(const std::string& name, bool& value, const std::string& description);

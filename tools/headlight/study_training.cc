@@ -100,7 +100,7 @@ TrainedOnce train_once(Engine& engine, const Variant& variant, std::uint64_t see
   std::int64_t skipped = 0;
   for (std::int64_t step = 0; step < options.steps; ++step) {
     const auto began = std::chrono::steady_clock::now();
-    if (!trainer.step(engine).step.non_finite.empty()) ++skipped;
+    if (!trainer.step(engine).step.taken()) ++skipped;
     seconds.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count());
     progress.advance(1);
   }
