@@ -3,6 +3,7 @@
 
 #include "headlight/layers/multi_head_attention.h"
 #include "layers/multi_head_attention_buffers.h"
+#include "layers/output_places.h"
 #include "layers/parameter_list.h"
 #include "layers/product.h"
 #include "layers/rows.h"
@@ -38,9 +39,9 @@ SharedInputs MultiHeadAttention::inputs_of(const View<const float, 3>& query, co
                                                                        : SharedInputs::key_and_value;
 }
 
-void MultiHeadAttention::check(const View<const float, 3>& query, const View<const float, 3>& key,
-                               const View<const float, 3>& value, const View<float, 3>& out,
-                               const View<const float, 3>& residual) const {
+void MultiHeadAttention::check_inputs_and_out(const View<const float, 3>& query, const View<const float, 3>& key,
+                                              const View<const float, 3>& value, const View<float, 3>& out,
+                                              const View<const float, 3>& residual) const {
   ops::check_view(kName, "query", query);
   ops::check_view(kName, "key", key);
   ops::check_view(kName, "value", value);
@@ -59,38 +60,33 @@ void MultiHeadAttention::check(const View<const float, 3>& query, const View<con
   ops::check_same_or_disjoint(kName, "out", out, out_extent, "residual", residual, residual_extent);
 }
 
-void MultiHeadAttention::check(const HeadAccess& access, const View<const float, 3>& query,
-                               const View<const float, 3>& key, const View<const float, 3>& value,
-                               const View<float, 3>& out, const View<const float, 3>& residual) const {
+void MultiHeadAttention::check_head_access(const HeadAccess& access, const View<const float, 3>& query) const {
   for (const std::int64_t head : access.silenced) {
     if (head < 0 || head >= options_.heads) {
       ops::fail(kName, "head " + std::to_string(head) + " is to be silenced, expected 0 to " +
                            std::to_string(options_.heads - 1));
     }
   }
-  if (access.outputs) check("heads.outputs", access.outputs, query, key, value, out, residual);
-  if (!access.scaled_outputs) return;
-  check("heads.scaled_outputs", access.scaled_outputs, query, key, value, out, residual);
-  if (!access.outputs) return;
-  ops::check_disjoint(kName, "heads.scaled_outputs",
-                      ops::check_view(kName, "heads.scaled_outputs", access.scaled_outputs), "heads.outputs",
-                      ops::check_view(kName, "heads.outputs", access.outputs));
+  const auto check_shape = [&](std::string_view name, const View<float, 3>& of_heads) {
+    if (of_heads) ops::check_shape(kName, name, of_heads.shape, query.shape, "[B, Lq, E]");
+  };
+  check_shape("heads.outputs", access.outputs);
+  check_shape("heads.scaled_outputs", access.scaled_outputs);
 }
 
-void MultiHeadAttention::check(std::string_view name, const View<float, 3>& of_heads, const View<const float, 3>& query,
-                               const View<const float, 3>& key, const View<const float, 3>& value,
-                               const View<float, 3>& out, const View<const float, 3>& residual) const {
-  const ops::Extent extent = ops::check_view(kName, name, of_heads);
-  ops::check_shape(kName, name, of_heads.shape, query.shape, "[B, Lq, E]");
-  ops::check_no_self_overlap(kName, name, of_heads.shape, of_heads.strides);
-  const auto check_apart = [&](std::string_view other_name, const View<const float, 3>& other) {
-    if (other) ops::check_disjoint(kName, name, extent, other_name, ops::check_view(kName, other_name, other));
-  };
-  check_apart("query", query);
-  check_apart("key", key);
-  check_apart("value", value);
-  check_apart("out", out);
-  check_apart("residual", residual);
+void MultiHeadAttention::check_output_places(const AttentionOptions& options, const HeadAccess& access,
+                                             const View<const float, 3>& query, const View<const float, 3>& key,
+                                             const View<const float, 3>& value, const View<float, 3>& out,
+                                             const View<const float, 3>& residual) {
+  layers::OutputPlaces(kName)
+      .writes("heads.outputs", access.outputs)
+      .writes("heads.scaled_outputs", access.scaled_outputs)
+      .writes(layers::kOptions, options)
+      .apart_from("query", query)
+      .apart_from("key", key)
+      .apart_from("value", value)
+      .apart_from("out", out)
+      .apart_from("residual", residual);
 }
 
 void MultiHeadAttention::project(Engine& engine, Group group, View<const float, 3> x, View<float, 3> projected) const {
@@ -132,8 +128,9 @@ void MultiHeadAttention::merge_heads(Engine& engine, View<const float, 3> heads,
 void MultiHeadAttention::forward(Engine& engine, View<const float, 3> query, View<const float, 3> key,
                                  View<const float, 3> value, View<float, 3> out, const AttentionOptions& options,
                                  View<const float, 3> residual, const HeadAccess& access) const {
-  check(query, key, value, out, residual);
-  check(access, query, key, value, out, residual);
+  check_inputs_and_out(query, key, value, out, residual);
+  check_head_access(access, query);
+  check_output_places(options, access, query, key, value, out, residual);
   const Buffers buffers(*this, {query.extent(0), query.extent(1), key.extent(1), inputs_of(query, key, value)});
   const runtime::Scratch memory(engine, buffers.layout.bytes(), kName);
   project_all(engine, buffers, memory.data(), query, key, value);

@@ -92,8 +92,9 @@ void MultiHeadAttention::forward(Engine& engine, View<const float, 3> query, Vie
                                  View<const float, 3> value, View<float, 3> out, SavedState& saved,
                                  const TrainingStep& step, const AttentionOptions& options,
                                  View<const float, 3> residual) const {
-  check(query, key, value, out, residual);
+  check_inputs_and_out(query, key, value, out, residual);
   layers::check_training_options(kName, options);
+  check_output_places(options, {}, query, key, value, out, residual);
   const ops::Extent out_extent = ops::check_view(kName, "out", out);
   ops::check_disjoint(kName, "out", out_extent, "query", ops::check_view(kName, "query", query));
   ops::check_disjoint(kName, "out", out_extent, "key", ops::check_view(kName, "key", key));

@@ -25,6 +25,7 @@ void TransformerDecoderLayer::forward(Engine& engine, View<const float, 3> x, Vi
   const std::array<std::int64_t, 3> expected = {x.extent(0), -1, width};
   ops::check_shape(type_name(), "memory", memory.shape, expected, "[B, Lm, E]");
   ops::check_disjoint(type_name(), "y", ops::check_view(type_name(), "y", y), "memory", memory_extent);
+  layers::check_decoder_outputs(type_name(), self_options, memory_options, x, memory, y);
 
   const runtime::Scratch scratch(engine, layers::normalized_bytes(norm_, type_name(), x.extent(0), x.extent(1), width),
                                  type_name());

@@ -17,6 +17,12 @@ void TransformerEncoderLayer::forward(Engine& engine, View<const float, 3> x, Vi
                                       const AttentionOptions& options, const HeadAccess& heads) const {
   const std::int64_t width = self_attention_.options().width;
   layers::check_hidden_states(type_name(), x, y, width);
+  layers::OutputPlaces(type_name())
+      .writes("heads.outputs", heads.outputs)
+      .writes("heads.scaled_outputs", heads.scaled_outputs)
+      .writes(layers::kOptions, options)
+      .apart_from("x", x)
+      .apart_from("y", y);
   const runtime::Scratch memory(engine, layers::normalized_bytes(norm_, type_name(), x.extent(0), x.extent(1), width),
                                 type_name());
   const View<float, 3> normalized = layers::normalized_view(norm_, memory, x);

@@ -32,6 +32,7 @@ void TransformerEncoderLayer::forward(Engine& engine, View<const float, 3> x, Vi
                                       const TrainingStep& step, const AttentionOptions& options) const {
   layers::check_training_states(type_name(), x, y, self_attention_.options().width);
   layers::check_training_options(type_name(), options);
+  layers::OutputPlaces(type_name()).writes(layers::kOptions, options).apart_from("x", x).apart_from("y", y);
   const bool keeps = layers::keeps_linear(saved);
   const bool unfused = saved.checkpoint() == Checkpoint::unfused;
   const std::size_t bytes = saved_bytes(x.extent(0), x.extent(1), layers::kept_keys(unfused, x.extent(1), options));

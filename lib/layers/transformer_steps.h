@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "headlight/layers/transformer.h"
+#include "layers/output_places.h"
 #include "layers/rows.h"
 #include "layers/sizes.h"
 #include "ops/check.h"
@@ -38,6 +39,22 @@ inline void check_hidden_states(std::string_view layer, const View<const float, 
   ops::check_shape(layer, "y", y.shape, x.shape, "the shape of x");
   ops::check_no_self_overlap(layer, "y", y.shape, y.strides);
   ops::check_same_or_disjoint(layer, "y", y, y_extent, "x", x, x_extent);
+}
+
+// What either attention of a decoder layer is asked for.
+inline void check_decoder_outputs(std::string_view layer, const AttentionOptions& self_options,
+                                  const AttentionOptions& memory_options, const View<const float, 3>& x,
+                                  const View<const float, 3>& memory, const View<float, 3>& y) {
+  constexpr OptionNames kSelf = {"self_options.log_sum_exp", "self_options.probabilities.per_head",
+                                 "self_options.probabilities.averaged"};
+  constexpr OptionNames kMemory = {"memory_options.log_sum_exp", "memory_options.probabilities.per_head",
+                                   "memory_options.probabilities.averaged"};
+  OutputPlaces(layer)
+      .writes(kSelf, self_options)
+      .writes(kMemory, memory_options)
+      .apart_from("x", x)
+      .apart_from("memory", memory)
+      .apart_from("y", y);
 }
 
 inline void normalize(Engine& engine, const LayerNorm& norm, View<const float, 3> x, View<float, 3> y) {

@@ -114,7 +114,9 @@ class HEADLIGHT_API MultiHeadAttention : public Layer {
   explicit MultiHeadAttention(const MultiHeadAttentionOptions& options);
 
   // query [B, Lq, E], key [B, Lk, key_width], value [B, Lk, value_width] → out [B, Lq, E] (+ residual [B, Lq, E] where
-  // given). Every option of attention() has its meaning there. out may be query, key, value or residual itself.
+  // given). Every option of attention() has its meaning there. out may be query, key, value or residual itself; what
+  // the options and `heads` ask for lies apart from all of those, from out and from each other. Throws
+  // std::invalid_argument, naming both where two overlap.
   void forward(Engine& engine, View<const float, 3> query, View<const float, 3> key, View<const float, 3> value,
                View<float, 3> out, const AttentionOptions& options = {}, View<const float, 3> residual = {},
                const HeadAccess& heads = {}) const;
@@ -163,13 +165,15 @@ class HEADLIGHT_API MultiHeadAttention : public Layer {
   [[nodiscard]] std::span<const float> bias_of(Group group) const noexcept;
   [[nodiscard]] SharedInputs inputs_of(const View<const float, 3>& query, const View<const float, 3>& key,
                                        const View<const float, 3>& value) const noexcept;
-  void check(const View<const float, 3>& query, const View<const float, 3>& key, const View<const float, 3>& value,
-             const View<float, 3>& out, const View<const float, 3>& residual) const;
-  void check(const HeadAccess& access, const View<const float, 3>& query, const View<const float, 3>& key,
-             const View<const float, 3>& value, const View<float, 3>& out, const View<const float, 3>& residual) const;
-  void check(std::string_view name, const View<float, 3>& of_heads, const View<const float, 3>& query,
-             const View<const float, 3>& key, const View<const float, 3>& value, const View<float, 3>& out,
-             const View<const float, 3>& residual) const;
+  void check_inputs_and_out(const View<const float, 3>& query, const View<const float, 3>& key,
+                            const View<const float, 3>& value, const View<float, 3>& out,
+                            const View<const float, 3>& residual) const;
+  void check_head_access(const HeadAccess& access, const View<const float, 3>& query) const;
+  // That nothing the options and the access ask for lies over what is read, over out or over each other.
+  static void check_output_places(const AttentionOptions& options, const HeadAccess& access,
+                                  const View<const float, 3>& query, const View<const float, 3>& key,
+                                  const View<const float, 3>& value, const View<float, 3>& out,
+                                  const View<const float, 3>& residual);
   void project(Engine& engine, Group group, View<const float, 3> x, View<float, 3> projected) const;
   void project_all(Engine& engine, const Buffers& buffers, std::byte* memory, View<const float, 3> query,
                    View<const float, 3> key, View<const float, 3> value) const;

@@ -42,7 +42,8 @@ class HEADLIGHT_API TransformerEncoderLayer : public Layer {
   explicit TransformerEncoderLayer(const TransformerLayerOptions& options);
 
   // x [B, L, E] → y [B, L, E]; y may be x. `options` are those of the self-attention: masks, lengths, packed sequences,
-  // probabilities. `heads`: what the self-attention's heads give W_O.
+  // probabilities. `heads`: what the self-attention's heads give W_O. What is asked for there lies apart from x, y and
+  // each other; throws std::invalid_argument, naming both, where it does not.
   void forward(Engine& engine, View<const float, 3> x, View<float, 3> y, const AttentionOptions& options = {},
                const HeadAccess& heads = {}) const;
 
@@ -95,7 +96,8 @@ class HEADLIGHT_API TransformerDecoderLayer : public Layer {
   explicit TransformerDecoderLayer(const TransformerLayerOptions& options);
 
   // x [B, L, E], memory [B, Lm, E] → y [B, L, E]; y may be x. Position i of x sees the positions up to i and the whole
-  // memory, unless the options say otherwise.
+  // memory, unless the options say otherwise. What they ask for lies apart from x, memory, y and each other; throws
+  // std::invalid_argument, naming both, where it does not.
   void forward(Engine& engine, View<const float, 3> x, View<const float, 3> memory, View<float, 3> y,
                const AttentionOptions& self_options = {.causal = Causal::top_left},
                const AttentionOptions& memory_options = {}) const;
