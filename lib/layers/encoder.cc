@@ -7,7 +7,6 @@
 #include "layers/initializer.h"
 #include "layers/parameter_list.h"
 #include "layers/sizes.h"
-#include "ops/check.h"
 
 namespace headlight {
 
@@ -56,31 +55,6 @@ Encoder::Encoder(const EncoderOptions& options)
   for (std::int64_t layer = 0; layer < options.layers; ++layer) layers_.emplace_back(layer_options(options));
 }
 
-void Encoder::check(const EncoderInput& input, const View<float, 2>& hidden,
-                    std::span<const LayerProbabilities> probabilities, std::span<const LayerHeads> heads) const {
-  ops::check_view(kName, "hidden", hidden);
-  const std::array<std::int64_t, 2> expected = {static_cast<std::int64_t>(input.ids.size()), options_.width};
-  ops::check_shape(kName, "hidden", hidden.shape, expected, "[N, E]");
-  const auto check_count = [&](std::string_view name, std::span<const std::int64_t> values, bool wanted) {
-    const std::size_t count = wanted ? input.ids.size() : 0;
-    if (values.size() != count) {
-      ops::fail(kName, std::string(name) + " has " + std::to_string(values.size()) + " entries, expected " +
-                           std::to_string(count) + (wanted ? " (one for each id)" : " (there is no such table)"));
-    }
-  };
-  check_count("positions", input.positions, true);
-  check_count("token_types", input.token_types, options_.token_types > 0);
-  if (input.offsets.empty()) ops::fail(kName, "offsets is empty, expected [n + 1] entries from 0 to N");
-  const auto check_layer = [&](std::string_view what, std::int64_t layer) {
-    if (layer < 0 || layer >= options_.layers) {
-      ops::fail(kName, std::string(what) + " are asked of layer " + std::to_string(layer) + ", expected 0 to " +
-                           std::to_string(options_.layers - 1));
-    }
-  };
-  for (const LayerProbabilities& wanted : probabilities) check_layer("probabilities", wanted.layer);
-  for (const LayerHeads& wanted : heads) check_layer("heads", wanted.layer);
-}
-
 void Encoder::embed_tokens(Engine& engine, const EncoderInput& input, View<float, 2> hidden) const {
   const std::array<Embedding, 3> tables = {Embedding{word_embeddings_, input.ids},
                                            Embedding{position_embeddings_, input.positions},
@@ -103,9 +77,9 @@ void Encoder::forward(Engine& engine, const EncoderInput& input, View<float, 2> 
     HeadAccess access;
     for (const LayerHeads& wanted : heads) {
       if (wanted.layer != static_cast<std::int64_t>(layer)) continue;
+      access.silenced = wanted.silenced;
       if (wanted.outputs) access.outputs = as_one_sample(wanted.outputs);
       if (wanted.scaled_outputs) access.scaled_outputs = as_one_sample(wanted.scaled_outputs);
-      access.silenced = wanted.silenced;
     }
     layers_[layer].forward(engine, x, x, options, access);
   }

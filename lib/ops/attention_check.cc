@@ -34,22 +34,6 @@ void check_lengths(std::string_view operation, std::string_view name, std::span<
   }
 }
 
-void check_offsets(std::string_view operation, std::string_view name, std::span<const std::int64_t> offsets,
-                   std::int64_t length, std::string_view axis) {
-  const std::string named(name);
-  if (offsets.front() != 0) fail(operation, named + "[0] is " + std::to_string(offsets.front()) + ", expected 0");
-  for (std::size_t s = 1; s < offsets.size(); ++s) {
-    if (offsets[s] < offsets[s - 1]) {
-      fail(operation, named + "[" + std::to_string(s) + "] is " + std::to_string(offsets[s]) + ", less than the " +
-                          std::to_string(offsets[s - 1]) + " before it");
-    }
-  }
-  if (offsets.back() != length) {
-    fail(operation, named + " ends with " + std::to_string(offsets.back()) + ", expected " + std::string(axis) + " = " +
-                        std::to_string(length));
-  }
-}
-
 void check_packed(std::string_view operation, const AttentionOptions& options, const AttentionSizes& sizes) {
   if (options.query_offsets.empty()) {
     if (!options.key_offsets.empty()) fail(operation, "key_offsets given without query_offsets");
@@ -136,32 +120,6 @@ std::string_view per_head_meaning(const Probabilities& probabilities) noexcept {
   return probabilities.own_keys ? "[B, Hq, R, longest sequence]" : "[B, Hq, R, Lk]";
 }
 
-void check_probabilities(std::string_view operation, Outputs& outputs, const AttentionOptions& options,
-                         const AttentionSizes& sizes) {
-  const Probabilities& probabilities = options.probabilities;
-  const std::int64_t columns = probability_columns(operation, options, sizes);
-  const std::string_view averaged_shape = probabilities.own_keys ? "[B, R, longest sequence]" : "[B, R, Lk]";
-  const std::int64_t rows = rows_asked(probabilities, sizes.query_length);
-  for (std::size_t r = 0; r < probabilities.rows.size(); ++r) {
-    const std::int64_t row = probabilities.rows[r];
-    if (row < 0 || row >= sizes.query_length) {
-      fail(operation, "probabilities.rows[" + std::to_string(r) + "] is " + std::to_string(row) +
-                          ", expected 0 to Lq − 1 = " + std::to_string(sizes.query_length - 1));
-    }
-  }
-  if (probabilities.per_head) {
-    const std::array<std::int64_t, 4> shape = {sizes.batch, sizes.query_heads, rows, columns};
-    check_shape(operation, "probabilities.per_head", probabilities.per_head.shape, shape,
-                per_head_meaning(probabilities));
-    add_output(operation, outputs, "probabilities.per_head", probabilities.per_head);
-  }
-  if (probabilities.averaged) {
-    const std::array<std::int64_t, 3> shape = {sizes.batch, rows, columns};
-    check_shape(operation, "probabilities.averaged", probabilities.averaged.shape, shape, averaged_shape);
-    add_output(operation, outputs, "probabilities.averaged", probabilities.averaged);
-  }
-}
-
 void check_sizes(std::string_view operation, const AttentionSizes& sizes) {
   if (sizes.key_value_heads == 0 ? sizes.query_heads != 0 : sizes.query_heads % sizes.key_value_heads != 0) {
     fail(operation, "query has " + std::to_string(sizes.query_heads) + " heads, expected a multiple of the " +
@@ -235,7 +193,10 @@ AttentionSizes check_attention(std::string_view operation, View<const float, 4> 
     check_shape(operation, "log_sum_exp", options.log_sum_exp.shape, rows, "[B, Hq, Lq]");
     add_output(operation, outputs, "log_sum_exp", options.log_sum_exp);
   }
-  check_probabilities(operation, outputs, options, sizes);
+  const ProbabilityNames names;
+  check_probability_shapes(operation, names, options, sizes);
+  if (options.probabilities.per_head) add_output(operation, outputs, names.per_head, options.probabilities.per_head);
+  if (options.probabilities.averaged) add_output(operation, outputs, names.averaged, options.probabilities.averaged);
   for (std::size_t o = 0; o < outputs.count; ++o) {
     for (const Named& input : inputs.list) {
       check_disjoint(operation, outputs.list[o].name, outputs.list[o].extent, input.name, input.extent);
@@ -257,6 +218,45 @@ Extent check_kept_probabilities(std::string_view operation, const AttentionOptio
   check_shape(operation, "probabilities.per_head", probabilities.per_head.shape, shape,
               per_head_meaning(probabilities));
   return check_view(operation, "probabilities.per_head", probabilities.per_head);
+}
+
+void check_offsets(std::string_view operation, std::string_view name, std::span<const std::int64_t> offsets,
+                   std::int64_t length, std::string_view axis) {
+  const std::string named(name);
+  if (offsets.front() != 0) fail(operation, named + "[0] is " + std::to_string(offsets.front()) + ", expected 0");
+  for (std::size_t s = 1; s < offsets.size(); ++s) {
+    if (offsets[s] < offsets[s - 1]) {
+      fail(operation, named + "[" + std::to_string(s) + "] is " + std::to_string(offsets[s]) + ", less than the " +
+                          std::to_string(offsets[s - 1]) + " before it");
+    }
+  }
+  if (offsets.back() != length) {
+    fail(operation, named + " ends with " + std::to_string(offsets.back()) + ", expected " + std::string(axis) + " = " +
+                        std::to_string(length));
+  }
+}
+
+void check_probability_shapes(std::string_view operation, const ProbabilityNames& names,
+                              const AttentionOptions& options, const AttentionSizes& sizes) {
+  const Probabilities& probabilities = options.probabilities;
+  const std::int64_t columns = probability_columns(operation, options, sizes);
+  const std::string_view averaged_shape = probabilities.own_keys ? "[B, R, longest sequence]" : "[B, R, Lk]";
+  const std::int64_t rows = rows_asked(probabilities, sizes.query_length);
+  for (std::size_t r = 0; r < probabilities.rows.size(); ++r) {
+    const std::int64_t row = probabilities.rows[r];
+    if (row < 0 || row >= sizes.query_length) {
+      fail(operation, std::string(names.rows) + "[" + std::to_string(r) + "] is " + std::to_string(row) +
+                          ", expected 0 to Lq − 1 = " + std::to_string(sizes.query_length - 1));
+    }
+  }
+  if (probabilities.per_head) {
+    const std::array<std::int64_t, 4> shape = {sizes.batch, sizes.query_heads, rows, columns};
+    check_shape(operation, names.per_head, probabilities.per_head.shape, shape, per_head_meaning(probabilities));
+  }
+  if (probabilities.averaged) {
+    const std::array<std::int64_t, 3> shape = {sizes.batch, rows, columns};
+    check_shape(operation, names.averaged, probabilities.averaged.shape, shape, averaged_shape);
+  }
 }
 
 AttentionSizes check_attention_shape(std::string_view operation, const AttentionShape& shape) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string_view>
 
 #include "headlight/attention.h"
@@ -31,6 +32,21 @@ AttentionSizes check_attention_inputs(std::string_view operation, View<const flo
 // options.probabilities.per_head of all rows, as something to be read.
 Extent check_kept_probabilities(std::string_view operation, const AttentionOptions& options,
                                 const AttentionSizes& sizes);
+
+// offsets[0] = 0, ascending, and the last one `length`, the size of `axis`; there is at least one.
+void check_offsets(std::string_view operation, std::string_view name, std::span<const std::int64_t> offsets,
+                   std::int64_t length, std::string_view axis);
+
+// What errors call the fields of options.probabilities.
+struct ProbabilityNames {
+  std::string_view rows = "probabilities.rows";
+  std::string_view per_head = "probabilities.per_head";
+  std::string_view averaged = "probabilities.averaged";
+};
+
+// The rows asked for and the shapes of options.probabilities.
+void check_probability_shapes(std::string_view operation, const ProbabilityNames& names,
+                              const AttentionOptions& options, const AttentionSizes& sizes);
 
 // The same for the sizes alone.
 AttentionSizes check_attention_shape(std::string_view operation, const AttentionShape& shape);

@@ -215,7 +215,7 @@ static void encoder_network(void) {
   REFUSED("at most 64", headlight_encoder_network_forward(network, engine, &both, &out, wanted, 65, &error));
   REFUSED("hidden has", headlight_encoder_network_forward(network, engine, &both, &TENSOR(y, 5, kE), NULL, 0, &error));
   wanted[1].layer = 2;
-  REFUSED("layer 2", headlight_encoder_network_forward(network, engine, &both, &out, wanted, 2, &error));
+  REFUSED("layer is 2", headlight_encoder_network_forward(network, engine, &both, &out, wanted, 2, &error));
   wanted[1].layer = 1;
   wanted[0].heads = &(headlight_head_access){.struct_size = sizeof shown, .outputs = &TENSOR(heads, 2, 2, kE)};
   REFUSED("heads.outputs has 2", headlight_encoder_network_forward(network, engine, &second, &out, wanted, 2, &error));

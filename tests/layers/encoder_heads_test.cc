@@ -2,6 +2,7 @@
 // some of them.
 #include <algorithm>
 #include <array>
+#include <string>
 
 #include "gtest/gtest.h"
 #include "headlight/layers/encoder.h"
@@ -127,32 +128,75 @@ TEST_P(EncoderHeadsTest, AskingAllocatesNothingTheSecondTime) {
   }
 }
 
-TEST(EncoderHeadsArguments, AreNamedWhenTheyAreWrong) {
-  Random random(5);
-  const Encoder encoder = make(random);
-  const Tokens tokens(random, 50, {2, 3});
-  Engine engine;
-  Tensor<float, 2> hidden({5, kWidth}), outputs({5, kWidth}), narrow({5, 47});
-  const auto refused = [&](const LayerHeads& heads) {
-    return refusal([&] { encoder.forward(engine, tokens.input(), hidden.view(), {}, {&heads, 1}); });
-  };
-  EXPECT_EQ(refused({.layer = 2, .outputs = outputs}), "");
-  EXPECT_EQ(refused({.layer = 3, .outputs = outputs}), "Encoder: heads are asked of layer 3, expected 0 to 2");
+class EncoderHeadsArguments : public testing::Test {
+ protected:
+  EncoderHeadsArguments() { std::fill(hidden_.begin(), hidden_.end(), 7.0f); }
+
+  // What the encoder says, and that nothing was written when it refused.
+  std::string refused(std::span<const LayerProbabilities> probabilities, std::span<const LayerHeads> heads) {
+    const std::string message =
+        refusal([&] { encoder_.forward(engine_, tokens_.input(), hidden_, probabilities, heads); });
+    const bool untouched = std::all_of(hidden_.begin(), hidden_.end(), [](float h) { return h == 7.0f; });
+    EXPECT_EQ(untouched, !message.empty()) << message;
+    std::fill(hidden_.begin(), hidden_.end(), 7.0f);
+    return message;
+  }
+  std::string refused(const LayerHeads& heads) { return refused({}, {&heads, 1}); }
+  std::string refused(const LayerProbabilities& probabilities) { return refused({&probabilities, 1}, {}); }
+
+  Random random_{5};
+  Encoder encoder_ = make(random_);
+  Tokens tokens_{random_, 50, {2, 3}};
+  Engine engine_;
+  Tensor<float, 2> hidden_{{5, kWidth}}, outputs_{{5, kWidth}}, other_{{5, kWidth}}, narrow_{{5, 47}};
+  Tensor<float, 4> all_{{1, kHeads, 5, 5}}, own_{{1, kHeads, 5, 2}};
+};
+
+TEST_F(EncoderHeadsArguments, AreNamedWhenTheyAreWrong) {
+  EXPECT_EQ(refused({.layer = 2, .outputs = outputs_}), "");
+  EXPECT_EQ(refused({.layer = 3, .outputs = outputs_}), "Encoder: heads[0].layer is 3, expected 0 to 2");
   const std::array<std::int64_t, 2> beyond = {1, 4};
-  EXPECT_EQ(refused({.layer = 0, .silenced = beyond}), "MultiHeadAttention: head 4 is to be silenced, expected 0 to 3");
-  EXPECT_NE(refused({.layer = 0, .outputs = narrow}).find("heads.outputs has shape [1, 5, 47]"), std::string::npos);
-  EXPECT_NE(refused({.layer = 0, .outputs = hidden}).find("heads.outputs"), std::string::npos);
-  EXPECT_EQ(refused({.layer = 2, .scaled_outputs = outputs}), "");
-  EXPECT_NE(refused({.layer = 0, .scaled_outputs = narrow}).find("heads.scaled_outputs has shape [1, 5, 47]"),
-            std::string::npos);
-  EXPECT_NE(refused({.layer = 0, .outputs = outputs, .scaled_outputs = outputs}).find("heads.scaled_outputs"),
-            std::string::npos);
-  Tensor<float, 4> own({1, kHeads, 5, 2});
-  const LayerProbabilities wanted{.layer = 0, .probabilities = {.per_head = own, .own_keys = true}};
-  EXPECT_NE(refusal([&] {
-              encoder.forward(engine, tokens.input(), hidden.view(), {&wanted, 1});
-            }).find("expected [1, 4, 5, 3] ([B, Hq, R, longest sequence])"),
-            std::string::npos);
+  EXPECT_EQ(refused({.layer = 1, .silenced = beyond}), "Encoder: heads[0].silenced[1] is 4, expected 0 to 3");
+  EXPECT_EQ(refused({.layer = 1, .outputs = narrow_}),
+            "Encoder: heads[0].outputs has shape [5, 47], expected [5, 48] ([N, E])");
+  EXPECT_EQ(refused({.layer = 2, .scaled_outputs = outputs_}), "");
+  EXPECT_EQ(refused({}, std::array{LayerHeads{.layer = 0}, LayerHeads{.layer = 2, .scaled_outputs = narrow_}}),
+            "Encoder: heads[1].scaled_outputs has shape [5, 47], expected [5, 48] ([N, E])");
+  EXPECT_EQ(refused(LayerProbabilities{.layer = -1}), "Encoder: probabilities[0].layer is -1, expected 0 to 2");
+  EXPECT_EQ(refused({.layer = 1, .probabilities = {.per_head = own_, .own_keys = true}}),
+            "Encoder: probabilities[0].probabilities.per_head has shape [1, 4, 5, 2], expected [1, 4, 5, 3] "
+            "([B, Hq, R, longest sequence])");
+  const std::array<std::int64_t, 1> row = {99};
+  EXPECT_EQ(refused({.layer = 1, .probabilities = {.per_head = all_, .rows = row}}),
+            "Encoder: probabilities[0].probabilities.rows[0] is 99, expected 0 to Lq − 1 = 4");
+}
+
+TEST_F(EncoderHeadsArguments, LieApartFromHiddenAndFromEachOther) {
+  const View<float, 3> averaged(hidden_.data(), {1, 5, 5});
+  EXPECT_EQ(refused({.layer = 1, .probabilities = {.averaged = averaged}}),
+            "Encoder: probabilities[0].probabilities.averaged overlaps hidden in memory");
+  EXPECT_EQ(refused({.layer = 0, .outputs = hidden_}), "Encoder: heads[0].outputs overlaps hidden in memory");
+  EXPECT_EQ(refused({.layer = 0, .outputs = outputs_, .scaled_outputs = outputs_}),
+            "Encoder: heads[0].scaled_outputs overlaps heads[0].outputs in memory");
+  const View<float, 4> over_outputs(outputs_.data(), {1, kHeads, 5, 5});
+  EXPECT_EQ(refused(std::array{LayerProbabilities{.layer = 0, .probabilities = {.per_head = over_outputs}}},
+                    std::array{LayerHeads{.layer = 0}, LayerHeads{.layer = 1, .outputs = outputs_}}),
+            "Encoder: heads[1].outputs overlaps probabilities[0].probabilities.per_head in memory");
+  EXPECT_EQ(refused({}, std::array{LayerHeads{.layer = 0, .outputs = outputs_},
+                                   LayerHeads{.layer = 1, .outputs = other_, .scaled_outputs = outputs_}}),
+            "Encoder: heads[1].scaled_outputs overlaps heads[0].outputs in memory");
+}
+
+TEST_F(EncoderHeadsArguments, NameALayerOnce) {
+  const std::array<std::int64_t, 1> silenced = {1};
+  EXPECT_EQ(refused({}, std::array{LayerHeads{.layer = 2, .silenced = silenced}, LayerHeads{.layer = 0},
+                                   LayerHeads{.layer = 2, .outputs = outputs_}}),
+            "Encoder: heads[2].layer is 2 as heads[0].layer is, expected each layer once");
+  EXPECT_EQ(refused(std::array{LayerProbabilities{.layer = 1}, LayerProbabilities{.layer = 1}}, {}),
+            "Encoder: probabilities[1].layer is 1 as probabilities[0].layer is, expected each layer once");
+  EXPECT_EQ(refused(std::array{LayerProbabilities{.layer = 1, .probabilities = {.per_head = all_}}},
+                    std::array{LayerHeads{.layer = 1, .outputs = outputs_}, LayerHeads{.layer = 0}}),
+            "");
 }
 
 }  // namespace

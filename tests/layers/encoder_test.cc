@@ -151,7 +151,8 @@ TEST(EncoderArguments, AreNamedWhenTheyAreWrong) {
             "Encoder: token_types has 0 entries, expected 5 (one for each id)");
   EXPECT_EQ(with([](Tokens&, EncoderInput& input) { input.offsets = {}; }),
             "Encoder: offsets is empty, expected [n + 1] entries from 0 to N");
-  EXPECT_NE(with([](Tokens& tokens, EncoderInput&) { tokens.offsets[2] = 6; }), "");
+  EXPECT_EQ(with([](Tokens& tokens, EncoderInput&) { tokens.offsets[2] = 6; }),
+            "Encoder: offsets ends with 6, expected N = 5");
   EXPECT_EQ(refusal([] { Encoder({.vocabulary = 1, .max_positions = 0, .width = 4}); }),
             "Encoder: max_positions is 0, expected at least 1");
 }

@@ -47,7 +47,7 @@ typedef struct headlight_encoder_network_input {
 // which is the step from one to the next.
 typedef struct headlight_layer_access {
   size_t struct_size;
-  int64_t layer;  // counted from 0; of several for one layer the last counts
+  int64_t layer;  // counted from 0; each at most once
   // per_head [1, H, R, N], averaged [1, R, N], or the longest sequence for N with own_keys; rows are tokens. Across
   // sequences they are 0. NULL: none.
   const headlight_probabilities* probabilities;

@@ -1,0 +1,158 @@
+// What Encoder::forward() refuses, all of it before the first number is written.
+#include <array>
+#include <charconv>
+#include <string>
+#include <string_view>
+
+#include "headlight/layers/encoder.h"
+#include "ops/attention_check.h"
+#include "ops/check.h"
+
+namespace headlight {
+
+namespace {
+
+constexpr std::string_view kName = "Encoder";
+
+// "heads[3].outputs", without the heap: a call that passes its checks allocates nothing.
+class EntryName {
+ public:
+  EntryName(std::string_view list, std::size_t index, std::string_view field) noexcept {
+    add(list);
+    add("[");
+    char* const end = text_.data() + text_.size();
+    size_ = static_cast<std::size_t>(std::to_chars(text_.data() + size_, end, index).ptr - text_.data());
+    add("].");
+    add(field);
+  }
+  operator std::string_view() const noexcept { return {text_.data(), size_}; }
+
+ private:
+  void add(std::string_view part) noexcept { size_ += part.copy(text_.data() + size_, text_.size() - size_); }
+
+  // Room for the longest name in use with an index of 20 digits.
+  std::array<char, 64> text_{};
+  std::size_t size_ = 0;
+};
+
+// A view that forward() writes for an entry of a list; `number` counts them all.
+struct Output {
+  [[nodiscard]] EntryName name() const noexcept { return {list, index, field}; }
+
+  std::string_view list;
+  std::size_t index;
+  std::string_view field;
+  std::size_t number;
+};
+
+// Calls f(output, view) for every view that is given.
+template <class Function>
+void for_each_output(std::span<const LayerProbabilities> probabilities, std::span<const LayerHeads> heads, Function f) {
+  std::size_t number = 0;
+  const auto visit = [&](std::string_view list, std::size_t index, std::string_view field, const auto& view) {
+    if (view) f(Output{list, index, field, number++}, view);
+  };
+  for (std::size_t i = 0; i < probabilities.size(); ++i) {
+    visit("probabilities", i, "probabilities.per_head", probabilities[i].probabilities.per_head);
+    visit("probabilities", i, "probabilities.averaged", probabilities[i].probabilities.averaged);
+  }
+  for (std::size_t i = 0; i < heads.size(); ++i) {
+    visit("heads", i, "outputs", heads[i].outputs);
+    visit("heads", i, "scaled_outputs", heads[i].scaled_outputs);
+  }
+}
+
+// That every output lies apart from hidden, which all layers read and write, and from all other outputs.
+void check_places(const View<float, 2>& hidden, std::span<const LayerProbabilities> probabilities,
+                  std::span<const LayerHeads> heads) {
+  const ops::Extent hidden_extent = ops::check_view(kName, "hidden", hidden);
+  for_each_output(probabilities, heads, [&](const Output& output, const auto& view) {
+    const EntryName name = output.name();
+    const ops::Extent extent = ops::check_view(kName, name, view);
+    ops::check_no_self_overlap(kName, name, view.shape, view.strides);
+    ops::check_disjoint(kName, name, extent, "hidden", hidden_extent);
+    for_each_output(probabilities, heads, [&](const Output& before, const auto& other) {
+      if (before.number >= output.number) return;
+      const ops::Extent other_extent = ops::check_view(kName, before.list, other);
+      if (ops::overlap(extent, other_extent)) {
+        ops::check_disjoint(kName, name, extent, before.name(), other_extent);
+      }
+    });
+  });
+}
+
+// One layer's entries could only contradict each other.
+template <class Entry>
+void check_layers(std::string_view list, std::span<const Entry> entries, std::int64_t layers) {
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    const std::int64_t layer = entries[i].layer;
+    const auto refuse = [&](const std::string& expected) {
+      ops::fail(kName, std::string(EntryName(list, i, "layer")) + " is " + std::to_string(layer) + expected);
+    };
+    if (layer < 0 || layer >= layers) refuse(", expected 0 to " + std::to_string(layers - 1));
+    for (std::size_t before = 0; before < i; ++before) {
+      if (entries[before].layer == layer) {
+        refuse(" as " + std::string(EntryName(list, before, "layer")) + " is, expected each layer once");
+      }
+    }
+  }
+}
+
+void check_probabilities(std::span<const LayerProbabilities> probabilities, const EncoderInput& input,
+                         std::int64_t tokens, const EncoderOptions& encoder) {
+  const std::int64_t head_dim = encoder.width / encoder.heads;
+  const ops::AttentionSizes sizes = {1, tokens, tokens, encoder.heads, encoder.heads, 1, head_dim, head_dim};
+  for (std::size_t i = 0; i < probabilities.size(); ++i) {
+    const EntryName rows("probabilities", i, "probabilities.rows");
+    const EntryName per_head("probabilities", i, "probabilities.per_head");
+    const EntryName averaged("probabilities", i, "probabilities.averaged");
+    const AttentionOptions options = {.query_offsets = input.offsets, .probabilities = probabilities[i].probabilities};
+    ops::check_probability_shapes(kName, {rows, per_head, averaged}, options, sizes);
+  }
+}
+
+void check_heads(std::span<const LayerHeads> heads, std::int64_t tokens, const EncoderOptions& encoder) {
+  const std::array<std::int64_t, 2> expected = {tokens, encoder.width};
+  for (std::size_t i = 0; i < heads.size(); ++i) {
+    const std::span<const std::int64_t> silenced = heads[i].silenced;
+    for (std::size_t s = 0; s < silenced.size(); ++s) {
+      if (silenced[s] < 0 || silenced[s] >= encoder.heads) {
+        ops::fail(kName, std::string(EntryName("heads", i, "silenced")) + "[" + std::to_string(s) + "] is " +
+                             std::to_string(silenced[s]) + ", expected 0 to " + std::to_string(encoder.heads - 1));
+      }
+    }
+    const auto check_shape = [&](std::string_view field, const View<float, 2>& view) {
+      if (view) ops::check_shape(kName, EntryName("heads", i, field), view.shape, expected, "[N, E]");
+    };
+    check_shape("outputs", heads[i].outputs);
+    check_shape("scaled_outputs", heads[i].scaled_outputs);
+  }
+}
+
+}  // namespace
+
+void Encoder::check(const EncoderInput& input, const View<float, 2>& hidden,
+                    std::span<const LayerProbabilities> probabilities, std::span<const LayerHeads> heads) const {
+  ops::check_view(kName, "hidden", hidden);
+  const auto tokens = static_cast<std::int64_t>(input.ids.size());
+  const std::array<std::int64_t, 2> expected = {tokens, options_.width};
+  ops::check_shape(kName, "hidden", hidden.shape, expected, "[N, E]");
+  const auto check_count = [&](std::string_view name, std::span<const std::int64_t> values, bool wanted) {
+    const std::size_t count = wanted ? input.ids.size() : 0;
+    if (values.size() != count) {
+      ops::fail(kName, std::string(name) + " has " + std::to_string(values.size()) + " entries, expected " +
+                           std::to_string(count) + (wanted ? " (one for each id)" : " (there is no such table)"));
+    }
+  };
+  check_count("positions", input.positions, true);
+  check_count("token_types", input.token_types, options_.token_types > 0);
+  if (input.offsets.empty()) ops::fail(kName, "offsets is empty, expected [n + 1] entries from 0 to N");
+  ops::check_offsets(kName, "offsets", input.offsets, tokens, "N");
+  check_layers("probabilities", probabilities, options_.layers);
+  check_layers("heads", heads, options_.layers);
+  check_probabilities(probabilities, input, tokens, options_);
+  check_heads(heads, tokens, options_);
+  check_places(hidden, probabilities, heads);
+}
+
+}  // namespace headlight
