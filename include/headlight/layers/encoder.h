@@ -74,7 +74,7 @@ class HEADLIGHT_API Encoder : public Layer {
   // hidden [N, E]. The rows of a sequence have the same bits whatever stands beside it. Each of the two lists names a
   // layer at most once; what they ask for lies apart from hidden and from each other.
   //
-  // @throws std::invalid_argument, before anything is written, where a list names a layer twice or one that is not
+  // Throws std::invalid_argument, before anything is written, where a list names a layer twice or one that is not
   // there, or an entry asks for what its layer does not have: the message names the entry, "heads[1].outputs".
   void forward(Engine& engine, const EncoderInput& input, View<float, 2> hidden,
                std::span<const LayerProbabilities> probabilities = {}, std::span<const LayerHeads> heads = {}) const;
