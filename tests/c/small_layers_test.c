@@ -216,6 +216,8 @@ static void encoder_network(void) {
   REFUSED("hidden has", headlight_encoder_network_forward(network, engine, &both, &TENSOR(y, 5, kE), NULL, 0, &error));
   wanted[1].layer = 2;
   REFUSED("layer is 2", headlight_encoder_network_forward(network, engine, &both, &out, wanted, 2, &error));
+  wanted[1].layer = 0;
+  REFUSED("each layer once", headlight_encoder_network_forward(network, engine, &both, &out, wanted, 2, &error));
   wanted[1].layer = 1;
   wanted[0].heads = &(headlight_head_access){.struct_size = sizeof shown, .outputs = &TENSOR(heads, 2, 2, kE)};
   REFUSED("heads.outputs has 2", headlight_encoder_network_forward(network, engine, &second, &out, wanted, 2, &error));
