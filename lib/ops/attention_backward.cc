@@ -169,8 +169,9 @@ void differentiate_packed(Engine& engine, const BackwardCall& call) noexcept {
   const std::int64_t sequences = call.sequences.count();
   const auto first_slot = [&](std::int64_t s) { return call.sequences(0, s).first_key / key_block + s; };
   const std::int64_t slots = call.sizes.key_length / key_block + sequences + 1;
+  const std::int64_t heads = call.sizes.key_value_heads;
   auto differentiate = [&](std::int64_t task, int lane) {
-    const std::int64_t slot = task % slots;
+    const std::int64_t slot = task / heads;  // all heads of a block first, as above
     std::int64_t s = 0;
     for (std::int64_t count = sequences; count > 1;) {  // the last sequence that begins at or before the slot
       const std::int64_t half = count / 2;
@@ -179,10 +180,9 @@ void differentiate_packed(Engine& engine, const BackwardCall& call) noexcept {
     }
     const AttentionSequence sequence = call.sequences(0, s);
     const std::int64_t first = (slot - first_slot(s)) * key_block;
-    if (first >= 0 && first < sequence.keys) differentiate_unit(call, lane, {0, task / slots, sequence, first});
+    if (first >= 0 && first < sequence.keys) differentiate_unit(call, lane, {0, task % heads, sequence, first});
   };
-  runtime::parallel_for(engine, call.sizes.key_value_heads * slots, call.plan.lanes, differentiate,
-                        runtime::HandOut::in_order);
+  runtime::parallel_for(engine, heads * slots, call.plan.lanes, differentiate, runtime::HandOut::in_order);
 }
 
 void set_scale(BackwardCall& call) noexcept {
