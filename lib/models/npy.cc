@@ -6,7 +6,6 @@
 #include <cstddef>
 #include <cstring>
 #include <limits>
-#include <optional>
 #include <string_view>
 #include <type_traits>
 #include <utility>
@@ -205,17 +204,25 @@ std::string tuple_of(std::span<const std::int64_t> shape) {
   return shape.size() == 1 ? tuple + ',' : tuple;
 }
 
-[[noreturn]] void fail_to_write(std::span<const std::int64_t> shape, const std::string& what) {
-  throw std::invalid_argument("write_npy: the shape (" + tuple_of(shape) + ") does not say " + what);
+[[noreturn]] void fail_to_write(std::string_view who, std::span<const std::int64_t> shape, const std::string& what) {
+  throw std::invalid_argument(std::string(who) + ": the shape (" + tuple_of(shape) + ") does not say " + what);
 }
 
-// How many values the shape says; none where that is no number of values.
-std::optional<std::uint64_t> count_of(std::span<const std::int64_t> shape) {
-  std::uint64_t count = 1;
-  for (const std::int64_t extent : shape) {
-    if (extent < 0 || __builtin_mul_overflow(count, static_cast<std::uint64_t>(extent), &count)) return std::nullopt;
+// How many values the shape says. Throws for what read_npy() would refuse: axes of no extent do not excuse the others.
+std::uint64_t count_of(std::string_view who, std::span<const std::int64_t> shape, std::size_t element_size) {
+  if (shape.size() > kMostAxes) {
+    throw std::invalid_argument(std::string(who) + ": the shape has " + std::to_string(shape.size()) +
+                                " axes, expected at most " + std::to_string(kMostAxes));
   }
-  return count;
+  auto bytes = static_cast<std::int64_t>(element_size);
+  bool empty = false;
+  for (const std::int64_t extent : shape) {
+    empty = empty || extent == 0;
+    if (extent < 0 || (extent > 0 && __builtin_mul_overflow(bytes, extent, &bytes))) {
+      fail_to_write(who, shape, "how many values there are, expected extents ≥ 0 and less than 2⁶³ bytes");
+    }
+  }
+  return empty ? 0 : static_cast<std::uint64_t>(bytes) / element_size;
 }
 
 void write_header(AtomicFile& file, std::string_view descr, std::span<const std::int64_t> shape) {
@@ -230,8 +237,9 @@ void write_header(AtomicFile& file, std::string_view descr, std::span<const std:
 }
 
 void write_array(const std::string& path, std::string_view descr, std::span<const std::int64_t> shape,
-                 std::span<const std::byte> bytes, std::size_t count) {
-  if (count_of(shape) != count) fail_to_write(shape, std::to_string(count) + " values");
+                 std::span<const std::byte> bytes, std::size_t count, std::size_t element_size) {
+  constexpr std::string_view kName = "write_npy";
+  if (count_of(kName, shape, element_size) != count) fail_to_write(kName, shape, std::to_string(count) + " values");
   AtomicFile file(path);
   write_header(file, descr, shape);
   file.write(bytes.data(), bytes.size());
@@ -257,19 +265,17 @@ template Array<std::int64_t> read_npy<std::int64_t>(const std::string& path);
 template Array<std::uint8_t> read_npy<std::uint8_t>(const std::string& path);
 
 void write_npy(const std::string& path, std::span<const std::int64_t> shape, std::span<const float> values) {
-  write_array(path, "<f4", shape, std::as_bytes(values), values.size());
+  write_array(path, "<f4", shape, std::as_bytes(values), values.size(), sizeof values[0]);
 }
 void write_npy(const std::string& path, std::span<const std::int64_t> shape, std::span<const std::int64_t> values) {
-  write_array(path, "<i8", shape, std::as_bytes(values), values.size());
+  write_array(path, "<i8", shape, std::as_bytes(values), values.size(), sizeof values[0]);
 }
 void write_npy(const std::string& path, std::span<const std::int64_t> shape, std::span<const std::uint8_t> values) {
-  write_array(path, "|u1", shape, std::as_bytes(values), values.size());
+  write_array(path, "|u1", shape, std::as_bytes(values), values.size(), sizeof values[0]);
 }
 
-NpyWriter::NpyWriter(const std::string& path, std::span<const std::int64_t> shape) : file_(path) {
-  const std::optional<std::uint64_t> count = count_of(shape);
-  if (!count) fail_to_write(shape, "how many values there are");
-  left_ = *count;
+NpyWriter::NpyWriter(const std::string& path, std::span<const std::int64_t> shape)
+    : left_(count_of("NpyWriter", shape, sizeof(float))), file_(path) {
   write_header(file_, "<f4", shape);
 }
 

@@ -7,8 +7,6 @@
 namespace headlight::models {
 namespace {
 
-constexpr std::size_t kMostAxes = 32;
-
 // One walk over the literal. The grammar is what numpy itself writes: three keys in any order, either quote, spaces
 // anywhere.
 class HeaderParser {

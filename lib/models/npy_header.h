@@ -1,12 +1,16 @@
 // The header of a .npy file: a Python dict literal, read strictly and by hand.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace headlight::models {
+
+// As numpy itself up to its version 1; the headers that npy.cc writes stay short by it.
+constexpr std::size_t kMostAxes = 32;
 
 struct NpyHeader {
   char kind = 0;         // 'f' float, 'i' signed, 'u' unsigned, 'b' bool

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "models/scratch_folder.h"
+#include "support/refusal.h"
 
 namespace headlight::models {
 namespace {
@@ -240,6 +241,38 @@ TEST(Npy, TheShapeMustSayAsManyValues) {
     EXPECT_THROW(write_npy(folder.path("w.npy"), shape, std::span<const float>(two)), std::invalid_argument);
   }
   EXPECT_EQ(folder.count(), 0);
+}
+
+// Before a file is made, and by the name that the caller knows.
+TEST(Npy, NothingIsWrittenThatWouldBeRefused) {
+  const ScratchFolder folder;
+  const std::vector<float> one{1};
+  const auto refused = [&](const std::vector<std::int64_t>& shape, std::size_t count) {
+    return test::refusal([&] { write_npy(folder.path("w.npy"), shape, std::span(one).first(count)); });
+  };
+  const auto writer_refused = [](const std::string& path, const std::vector<std::int64_t>& shape) {
+    return test::refusal([&] { NpyWriter(path, shape); });
+  };
+  EXPECT_EQ(refused(std::vector<std::int64_t>(33, 1), 1), "write_npy: the shape has 33 axes, expected at most 32");
+  EXPECT_EQ(refused(std::vector<std::int64_t>(30000, 1), 1),
+            "write_npy: the shape has 30000 axes, expected at most 32");
+  EXPECT_EQ(writer_refused(folder.path("w.npy"), std::vector<std::int64_t>(33, 1)),
+            "NpyWriter: the shape has 33 axes, expected at most 32");
+  // In whatever order the axes come.
+  constexpr std::int64_t kHuge = std::int64_t{1} << 62;
+  for (const std::vector<std::int64_t>& shape : {std::vector<std::int64_t>{kHuge, 4, 0}, {0, kHuge, 4}, {0, -1}}) {
+    EXPECT_NE(refused(shape, 0), "") << shape[0];
+    EXPECT_NE(writer_refused(folder.path("w.npy"), shape), "") << shape[0];
+  }
+  EXPECT_NE(writer_refused(folder.path("w.npy"), {kHuge}), "");  // more bytes than a reader counts
+  // Not even the folder is looked for.
+  EXPECT_EQ(writer_refused(folder.path("missing/w.npy"), {-1, 2}),
+            "NpyWriter: the shape (-1, 2) does not say how many values there are, expected extents ≥ 0 and less than "
+            "2⁶³ bytes");
+  EXPECT_EQ(folder.count(), 0);
+  const std::vector<std::int64_t> most(32, 1);
+  write_npy(folder.path("most.npy"), most, std::span<const float>(one));
+  EXPECT_EQ(read_npy<float>(folder.path("most.npy")).shape, most);
 }
 
 }  // namespace

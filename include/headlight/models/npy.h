@@ -61,7 +61,7 @@ extern template HEADLIGHT_API Array<std::uint8_t> read_npy<std::uint8_t>(const s
 
 // Writes values of `shape` in C order, little-endian, version 1.0, data at a multiple of 64 bytes; the file appears
 // whole or not at all. Throws FileError when it cannot be written, std::invalid_argument when the shape does not say as
-// many values.
+// many values, or is one that read_npy() refuses.
 HEADLIGHT_API void write_npy(const std::string& path, std::span<const std::int64_t> shape,
                              std::span<const float> values);
 HEADLIGHT_API void write_npy(const std::string& path, std::span<const std::int64_t> shape,
@@ -72,6 +72,7 @@ HEADLIGHT_API void write_npy(const std::string& path, std::span<const std::int64
 // The same for float32 values that come piece by piece, as many as the shape says.
 class HEADLIGHT_API NpyWriter {
  public:
+  // Throws as write_npy() does, with its own name.
   NpyWriter(const std::string& path, std::span<const std::int64_t> shape);
   // The next values in C order. Throws std::invalid_argument when they are more than are left.
   void write(std::span<const float> values);
@@ -79,8 +80,8 @@ class HEADLIGHT_API NpyWriter {
   void commit();
 
  private:
+  std::uint64_t left_;  // before the file, which is not made for a shape that is refused
   AtomicFile file_;
-  std::uint64_t left_ = 0;
 };
 
 }  // namespace headlight::models
