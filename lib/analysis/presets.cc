@@ -2,8 +2,10 @@
 
 #include <array>
 #include <limits>
-#include <stdexcept>
+#include <string_view>
 #include <utility>
+
+#include "analysis/sizes.h"
 
 namespace headlight::analysis {
 namespace {
@@ -38,37 +40,22 @@ constexpr std::array<Preset, 5> kPresets{{{"BERT-base", bert(768, 12, 12), 109'4
                                           {"GPT-2 medium", gpt2(1024, 16, 24), 354'823'168},
                                           {"MiniLM-L6", bert(384, 12, 6), 22'713'216}}};
 
-constexpr std::int64_t kWidest = (1 << 20) - 1;
-
-void check_size(const char* name, std::int64_t size, std::int64_t least, std::int64_t most) {
-  if (size >= least && size <= most) return;
-  throw std::invalid_argument(std::string("presets: ") + name + " is " + std::to_string(size) + ", expected " +
-                              std::to_string(least) + " to " + std::to_string(most));
-}
-
-void check_divides(std::int64_t width, std::int64_t heads) {
-  check_size("heads", heads, 1, width);
-  if (width % heads != 0) {
-    throw std::invalid_argument("presets: heads is " + std::to_string(heads) +
-                                ", expected a divisor of width, which is " + std::to_string(width));
-  }
-}
+constexpr std::string_view kName = "presets";
 
 void check(const ModelShape& shape) {
-  check_size("width", shape.width, 1, kWidest);
-  check_size("feed_forward_width", shape.feed_forward_width, 1, 4 * kWidest);
-  check_size("layers", shape.layers, 0, 1 << 16);
+  check_width(kName, shape.width, shape.heads);
+  check_size(kName, "feed_forward_width", shape.feed_forward_width, 1, 4 * kWidest);
+  check_size(kName, "layers", shape.layers, 0, 1 << 16);
   for (const auto& [name, rows] : {std::pair{"vocabulary", shape.vocabulary},
                                    {"positions", shape.positions},
                                    {"token_types", shape.token_types}}) {
-    check_size(name, rows, 0, std::int64_t{1} << 40);
+    check_size(kName, name, rows, 0, std::int64_t{1} << 40);
   }
-  check_divides(shape.width, shape.heads);
 }
 
 void check(const ModelShape& shape, std::int64_t length) {
   check(shape);
-  check_size("length", length, 1, std::numeric_limits<std::int64_t>::max());
+  check_size(kName, "length", length, 1, std::numeric_limits<std::int64_t>::max());
 }
 
 }  // namespace
@@ -76,8 +63,7 @@ void check(const ModelShape& shape, std::int64_t length) {
 std::span<const Preset> presets() noexcept { return kPresets; }
 
 AttentionParameters attention_parameters(std::int64_t width, std::int64_t heads) {
-  check_size("width", width, 1, kWidest);
-  check_divides(width, heads);
+  check_width(kName, width, heads);
   AttentionParameters parameters;
   parameters.head_dim = width / heads;
   parameters.one_projection = width * parameters.head_dim;
@@ -141,7 +127,7 @@ AttentionBytes attention_bytes(const ModelShape& shape, std::int64_t length) {
 
 std::vector<MergeCost> merge_costs(std::int64_t width, std::int64_t heads, std::int64_t length) {
   const std::int64_t head_dim = attention_parameters(width, heads).head_dim;
-  check_size("length", length, 1, std::numeric_limits<std::int64_t>::max());
+  check_size(kName, "length", length, 1, std::numeric_limits<std::int64_t>::max());
   std::vector<MergeCost> costs;
   const auto add = [&](Merge merge, std::int64_t matrices, std::int64_t vectors, std::int64_t of_row) {
     const auto rows = static_cast<double>(length);

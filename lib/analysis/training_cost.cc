@@ -4,6 +4,7 @@
 #include <cmath>
 #include <vector>
 
+#include "analysis/sizes.h"
 #include "analysis/training_scratch.h"
 #include "headlight/analysis/presets.h"
 #include "layers/segments.h"
@@ -23,7 +24,7 @@ struct Sizes {
   TrainedLayer layer{};
   std::int64_t layers = 1;
   std::int64_t segment = 0;  // layers computed again at a time; 0: all is kept
-  std::int64_t tables = 0;   // rows of embeddings
+  double tables = 0;         // rows of embeddings
   std::int64_t moments = 0;
   MergeCost merge{};  // of one layer, a token
   double tokens = 0;
@@ -32,9 +33,8 @@ struct Sizes {
 };
 
 TrainedLayer layer_of(const TransformerLayerOptions& options) {
-  layers::at_least(1, kName, "width", options.width);
-  layers::at_least(1, kName, "heads", options.heads);
-  layers::at_least(0, kName, "feed_forward_width", options.feed_forward_width);
+  check_width(kName, options.width, options.heads);
+  check_size(kName, "feed_forward_width", options.feed_forward_width, 0, 4 * kWidest);
   layers::probability(kName, "dropout", options.dropout);
   return {.width = options.width,
           .heads = options.heads,
@@ -64,11 +64,14 @@ std::int64_t weights_of(const Sizes& sizes) noexcept {
   return products + norms + (sizes.layer.bias ? biases : 0);
 }
 
+// In float64, for until here nobody knows that integers hold it.
 void check_bytes(const Sizes& sizes) {
   const auto width = static_cast<double>(sizes.layer.width), hidden = static_cast<double>(sizes.layer.hidden);
   const auto heads = static_cast<double>(sizes.layer.heads), layers = static_cast<double>(sizes.layers);
-  const double weights = static_cast<double>(sizes.tables) * width + layers * width * (4 * width + 2 * hidden + 20);
-  const double rows = layers * sizes.tokens * (12 * width + hidden + heads + 32);
+  const double weights = sizes.tables * width + layers * width * (4 * width + 2 * hidden + 20);
+  // Sequences without tokens have what is one row for each; no layers, the rows that go in and come out.
+  const double most_rows = std::max(sizes.tokens, static_cast<double>(sizes.layer.batch));
+  const double rows = most_rows * (layers * (12 * width + hidden + heads + 32) + 4 * width);
   const double pairs = sizes.layer.unfused ? layers * heads * sizes.pairs : 0;
   const double bytes = 4 * (weights * (2 + static_cast<double>(sizes.moments)) + rows + pairs);
   if (bytes > kMost) ops::fail(kName, "the step takes more than 10¹⁴ bytes");
@@ -90,7 +93,8 @@ Sizes sizes_of(const TrainingPlan& plan) {
                           .merge = encoder.merge});
   sizes.layers = encoder.layers;
   sizes.segment = layers::segment_length(plan.checkpoint, plan.k, encoder.layers);
-  sizes.tables = encoder.vocabulary + encoder.max_positions + encoder.token_types;
+  sizes.tables = static_cast<double>(encoder.vocabulary) + static_cast<double>(encoder.max_positions) +
+                 static_cast<double>(encoder.token_types);
   sizes.moments = layers::at_least(0, kName, "moments", plan.moments);
   sizes.merge = merge_of(sizes.layer);
   sizes.layer.unfused = plan.checkpoint == Checkpoint::unfused;
@@ -215,7 +219,7 @@ TrainingFlops flops_of(const Sizes& sizes) {
 TrainingBytes training_bytes(const Engine& engine, const TrainingPlan& plan) {
   const Sizes sizes = sizes_of(plan);
   const std::int64_t width = sizes.layer.width;
-  TrainingBytes bytes = parameter_bytes(sizes, (sizes.tables + 2) * width);
+  TrainingBytes bytes = parameter_bytes(sizes, (static_cast<std::int64_t>(sizes.tables) + 2) * width);
   // The input of every segment, or layer; the last output; Post-LN: the sum of the embeddings before it is normalised.
   const std::int64_t every = std::max<std::int64_t>(sizes.segment, 1);
   const std::int64_t inputs = (sizes.layers + every - 1) / every + 1 + (plan.encoder.norm == Norm::post ? 1 : 0);

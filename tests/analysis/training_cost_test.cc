@@ -211,7 +211,7 @@ TEST(TrainingCost, CountsOperations) {
 TEST(TrainingCost, RefusesWhatMakesNoSense) {
   const Engine engine({.threads = 1});
   EXPECT_EQ(refusal([&] { (void)analysis::training_flops({.layer = {.width = 0}, .length = 1}); }),
-            "training_cost: width is 0, expected at least 1");
+            "training_cost: width is 0, expected 1 to 1048575");
   EXPECT_EQ(refusal([&] { (void)analysis::training_bytes(engine, {.layer = {.width = 8, .heads = 2}, .length = -1}); }),
             "training_cost: a length is -1, expected at least 0");
   EXPECT_EQ(refusal([&] {
@@ -220,6 +220,48 @@ TEST(TrainingCost, RefusesWhatMakesNoSense) {
             }),
             "training_cost: the step takes more than 10¹⁴ bytes");
   EXPECT_EQ(analysis::training_bytes(engine, {.layer = {.width = 8, .heads = 2}}).scratch, 0);
+}
+
+// Whose sums and products leave 63 bits, whichever of them is the large one.
+TEST(TrainingCost, RefusesSizesOfAnyMagnitude) {
+  constexpr std::int64_t kHuge = std::int64_t{1} << 62;
+  constexpr const char* kTooMany = "training_cost: the step takes more than 10¹⁴ bytes";
+  const Engine engine({.threads = 1});
+  const auto of_encoder = [&](auto change) {
+    const std::array<std::int64_t, 2> huge = {kHuge, kHuge};
+    analysis::TrainingPlan plan = {
+        .encoder = {.vocabulary = 10, .max_positions = 10, .width = 12, .heads = 3, .layers = 1}};
+    change(plan, huge);
+    const std::string bytes = refusal([&] { (void)analysis::training_bytes(engine, plan); });
+    EXPECT_EQ(refusal([&] { (void)analysis::training_flops(plan); }), bytes);
+    return bytes;
+  };
+  using Plan = analysis::TrainingPlan;
+  using Lengths = std::span<const std::int64_t>;
+  EXPECT_EQ(of_encoder([](Plan&, Lengths) {}), "");
+  EXPECT_EQ(of_encoder([](Plan& plan, Lengths) { plan.encoder.vocabulary = plan.encoder.max_positions = kHuge; }),
+            kTooMany);
+  EXPECT_EQ(of_encoder([](Plan& plan, Lengths) { plan.encoder.token_types = INT64_MAX; }), kTooMany);
+  EXPECT_EQ(of_encoder([](Plan& plan, Lengths) { plan.encoder.layers = kHuge; }), kTooMany);
+  EXPECT_EQ(of_encoder([](Plan& plan, Lengths) { plan.moments = kHuge; }), kTooMany);
+  EXPECT_EQ(of_encoder([](Plan& plan, Lengths huge) { plan.lengths = huge; }), kTooMany);
+  EXPECT_EQ(of_encoder([](Plan& plan, Lengths huge) {
+              plan.lengths = huge;
+              plan.encoder.layers = 0;
+            }),
+            kTooMany);
+  EXPECT_EQ(of_encoder([](Plan& plan, Lengths) { plan.encoder.width = kHuge; }),
+            "training_cost: width is 4611686018427387904, expected 1 to 1048575");
+  EXPECT_EQ(of_encoder([](Plan& plan, Lengths) { plan.encoder.heads = 5; }),
+            "training_cost: heads is 5, expected a divisor of width, which is 12");
+  EXPECT_EQ(of_encoder([](Plan& plan, Lengths) { plan.encoder.feed_forward_width = kHuge; }),
+            "training_cost: feed_forward_width is 4611686018427387904, expected 0 to 4194300");
+  // Without a token, but with a row of weights of heads for each sequence.
+  EXPECT_EQ(refusal([&] {
+              (void)analysis::training_bytes(
+                  engine, {.layer = {.width = 12, .heads = 3, .merge = Merge::average}, .batch = kHuge});
+            }),
+            kTooMany);
 }
 
 }  // namespace
