@@ -7,6 +7,8 @@
 #include <cstdlib>
 #include <string>
 
+#include "analysis/memory.h"
+#include "analysis/sizes.h"
 #include "kernels/kernels.h"
 #include "ops/check.h"
 #include "runtime/parallel.h"
@@ -209,11 +211,14 @@ void measure(const kernels::RowKernels& kernels, const Unit& unit, std::int64_t 
 }
 
 std::vector<Unit> units_of(std::span<const AttentionText> texts) {
-  std::vector<Unit> units;
+  std::int64_t count = 0;
+  for (const AttentionText& text : texts) count += (text.weights.extent(1) + kRows - 1) / kRows;
+  std::vector<Unit> units = make_vector<Unit>(kName, count);
+  auto unit = units.begin();
   for (const AttentionText& text : texts) {
     const std::int64_t rows = text.weights.extent(1);
     for (std::int64_t first = 0; first < rows; first += kRows) {
-      units.push_back({&text, first, std::min(kRows, rows - first)});
+      *unit++ = {&text, first, std::min(kRows, rows - first)};
     }
   }
   return units;
@@ -222,8 +227,8 @@ std::vector<Unit> units_of(std::span<const AttentionText> texts) {
 }  // namespace
 
 AttentionMeasures::AttentionMeasures(std::int64_t heads, bool pairs) : heads_(heads), pairs_(pairs) {
-  if (heads < 1) ops::fail(kName, "heads is " + std::to_string(heads) + ", expected at least 1");
-  sums_.resize(static_cast<std::size_t>(heads * kSums + 2 * this->pairs()));
+  check_size(kName, "heads", heads, 1, kWidest);
+  sums_ = make_vector<double>(kName, heads * kSums + 2 * this->pairs());
 }
 
 void AttentionMeasures::check(const AttentionText& text, std::size_t number) const {
@@ -256,9 +261,9 @@ void AttentionMeasures::add(Engine& engine, std::span<const AttentionText> texts
   const std::vector<Unit> units = units_of(texts);
   // A unit sums for itself, and the units are added in their order, whoever computed them.
   const auto heads = static_cast<std::size_t>(heads_), every_pair = static_cast<std::size_t>(pairs());
-  std::vector<double> partial(units.size() * sums_.size());
-  std::vector<double> entropies(units.size() * (heads + every_pair));
-  std::vector<std::uint32_t> empty(units.size() * heads);
+  std::vector<double> partial = make_vector<double>(kName, units.size(), sums_.size());
+  std::vector<double> entropies = make_vector<double>(kName, units.size(), heads + every_pair);
+  std::vector<std::uint32_t> empty = make_vector<std::uint32_t>(kName, units.size(), heads);
   const kernels::RowKernels& kernels = kernels::row_kernels(engine.isa());
   const int lanes = static_cast<int>(std::min<std::size_t>(units.size(), static_cast<std::size_t>(engine.threads())));
   runtime::parallel_for(engine, static_cast<std::int64_t>(units.size()), lanes, [&](std::int64_t task, int) {

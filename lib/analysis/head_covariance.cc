@@ -5,12 +5,13 @@
 #include <string>
 
 #include "analysis/linear_algebra.h"
+#include "analysis/memory.h"
 #include "analysis/rows.h"
+#include "analysis/sizes.h"
 #include "headlight/analysis/similarity.h"
-#include "headlight/gemm.h"
 #include "ops/check.h"
+#include "ops/gemm_internal.h"
 #include "runtime/parallel.h"
-#include "runtime/throwing_tasks.h"
 
 namespace headlight::analysis {
 namespace {
@@ -22,16 +23,69 @@ constexpr std::int64_t kColumns = 64;
 // A float32 product over more rows than this loses digits that the float64 sums would keep.
 constexpr std::int64_t kRows = 4096;
 
+constexpr std::int64_t bands_of(std::int64_t width) noexcept { return (width + kBand - 1) / kBand; }
+
+// Floats of scratch memory for the product of any band, over runs of `count` rows.
+std::int64_t product_floats(Isa isa, std::int64_t width, std::int64_t count) noexcept {
+  std::int64_t floats = 0;
+  for (const std::int64_t rows : {std::min(kRows, count), count % kRows}) {
+    for (std::int64_t first = 0; first < width; first += kBand) {
+      const std::int64_t columns = std::min(kBand, width - first);
+      floats = std::max(floats, ops::gemm_scratch_floats(isa, columns, width - first, rows, Transpose::yes));
+    }
+  }
+  return floats;
+}
+
+// What a run of so many rows needs beside them.
+struct Workspace {
+  Workspace(std::int64_t rows, std::int64_t heads, std::int64_t width, std::int64_t lanes, std::int64_t floats)
+      : gemm_floats((floats + 31) / 32 * 32),
+        shifted(layout.add<float>(rows, width)),
+        products(layout.add<float>(lanes, kBand, width)),
+        gemm(layout.add<float>(lanes, gemm_floats)),
+        sums(layout.add<double>(width)),
+        largest(layout.add<float>(heads)) {}
+  runtime::ScratchLayout layout;
+  std::int64_t gemm_floats;  // of a lane, in whole cache lines
+  std::size_t shifted, products, gemm, sums, largest;
+};
+
 }  // namespace
 
+// Rows first … first + count − 1 of what counts.
+struct HeadCovariance::Rows {
+  const View<const float, 2>& outputs;
+  const std::int64_t* chosen;  // null: all
+  std::int64_t first;
+  std::int64_t count;
+
+  [[nodiscard]] const float* row(std::int64_t n) const noexcept {
+    return outputs.data + (chosen == nullptr ? first + n : chosen[first + n]) * outputs.stride(0);
+  }
+};
+
+// The Workspace of a call.
+struct HeadCovariance::Room {
+  int lanes;
+  float* shifted;
+  float* products;
+  float* gemm;
+  std::int64_t gemm_floats;
+  double* sums;
+  float* largest;
+};
+
 HeadCovariance::HeadCovariance(std::int64_t heads, std::int64_t head_dim) : heads_(heads), head_dim_(head_dim) {
-  if (heads < 1) ops::fail(kName, "heads is " + std::to_string(heads) + ", expected at least 1");
-  if (head_dim < 1) ops::fail(kName, "head_dim is " + std::to_string(head_dim) + ", expected at least 1");
-  const auto width = static_cast<std::size_t>(heads * head_dim);
-  finite_.resize(static_cast<std::size_t>(heads), true);
-  scales_.resize(static_cast<std::size_t>(heads));
-  sums_.resize(width);
-  products_.resize(width * width);
+  check_size(kName, "heads", heads, 1, kWidest);
+  check_size(kName, "head_dim", head_dim, 1, kWidest);
+  const std::int64_t width = heads * head_dim;
+  check_size(kName, "heads · head_dim", width, 1, kWidest);
+  finite_ = make_vector<bool>(kName, heads);
+  finite_.flip();
+  scales_ = make_vector<std::optional<int>>(kName, heads);
+  sums_ = make_vector<double>(kName, width);
+  products_ = make_vector<double>(kName, width, width);
 }
 
 void HeadCovariance::add(Engine& engine, View<const float, 2> outputs, std::span<const std::int64_t> rows) {
@@ -40,20 +94,36 @@ void HeadCovariance::add(Engine& engine, View<const float, 2> outputs, std::span
   ops::check_shape(kName, "outputs", outputs.shape, expected, "[N, heads · head_dim]");
   check_rows(kName, rows, outputs.extent(0));
   const std::int64_t count = rows.empty() ? outputs.extent(0) : static_cast<std::int64_t>(rows.size());
+  if (count == 0) return;
+  const std::int64_t most = std::min(kRows, count), width = heads_ * head_dim_;
+  const int lanes = static_cast<int>(std::min<std::int64_t>(engine.threads(), bands_of(width)));
+  const Workspace workspace(most, heads_, width, lanes, product_floats(engine.isa(), width, count));
+  const runtime::Scratch memory(engine, workspace.layout.bytes(), kName);
+  const Room room = {.lanes = lanes,
+                     .shifted = reinterpret_cast<float*>(memory.data() + workspace.shifted),
+                     .products = reinterpret_cast<float*>(memory.data() + workspace.products),
+                     .gemm = reinterpret_cast<float*>(memory.data() + workspace.gemm),
+                     .gemm_floats = workspace.gemm_floats,
+                     .sums = reinterpret_cast<double*>(memory.data() + workspace.sums),
+                     .largest = reinterpret_cast<float*>(memory.data() + workspace.largest)};
+  const std::int64_t* const chosen = rows.empty() ? nullptr : rows.data();
+  if (origin_.empty()) find_origin({outputs, chosen, 0, most}, room.sums);
+  // From here on there is all the memory that it takes: all rows count.
   for (std::int64_t first = 0; first < count; first += kRows) {
-    add_rows(engine, outputs, rows.empty() ? nullptr : rows.data(), first, std::min(kRows, count - first));
+    add_rows(engine, {outputs, chosen, first, std::min(kRows, count - first)}, room);
   }
 }
 
-void HeadCovariance::find_origin(const View<const float, 2>& outputs, const std::int64_t* rows, std::int64_t first,
-                                 std::int64_t count) {
-  std::vector<double> mean(sums_.size());
-  for (std::int64_t n = 0; n < count; ++n) {
-    const float* const row = outputs.data + (rows == nullptr ? first + n : rows[first + n]) * outputs.stride(0);
-    for (std::size_t d = 0; d < mean.size(); ++d) mean[d] += static_cast<double>(row[d]);
+void HeadCovariance::find_origin(const Rows& rows, double* mean) {
+  origin_ = make_vector<float>(kName, sums_.size());
+  std::fill_n(mean, sums_.size(), 0.0);
+  for (std::int64_t n = 0; n < rows.count; ++n) {
+    const float* const row = rows.row(n);
+    for (std::size_t d = 0; d < sums_.size(); ++d) mean[d] += static_cast<double>(row[d]);
   }
-  origin_.resize(mean.size());
-  for (std::size_t d = 0; d < mean.size(); ++d) origin_[d] = static_cast<float>(mean[d] / static_cast<double>(count));
+  for (std::size_t d = 0; d < sums_.size(); ++d) {
+    origin_[d] = static_cast<float>(mean[d] / static_cast<double>(rows.count));
+  }
 }
 
 // Most outputs are near 1 and stay as they are. Sums that were made with another scale are brought to the new one,
@@ -80,22 +150,19 @@ void HeadCovariance::fit_scale(std::int64_t head, float largest) noexcept {
 }
 
 // shifted [count, E] = 2⁻ˢ (x − origin), and their sums. The largest |x − origin| of each head decides its s.
-void HeadCovariance::shift(Engine& engine, const View<const float, 2>& outputs, const std::int64_t* rows,
-                           std::int64_t first_row, std::int64_t count, float* shifted) {
+void HeadCovariance::shift(Engine& engine, const Rows& rows, const Room& room) noexcept {
   const std::int64_t width = heads_ * head_dim_;
-  std::vector<float> largest(static_cast<std::size_t>(heads_));
-  std::vector<double> sums(sums_.size());
   runtime::parallel_for(engine, heads_, engine.threads(), [&](std::int64_t head, int) {
-    float& of_head = largest[static_cast<std::size_t>(head)];
+    room.largest[head] = 0;
     const std::int64_t end = (head + 1) * head_dim_;
     for (std::int64_t first = head * head_dim_; first < end; first += kColumns) {
       const std::int64_t columns = std::min(kColumns, end - first);
       const float* const origin = origin_.data() + first;
       double sum[kColumns] = {};
       float magnitude[kColumns] = {};
-      for (std::int64_t n = first_row; n < first_row + count; ++n) {
-        const float* const from = outputs.data + (rows == nullptr ? n : rows[n]) * outputs.stride(0) + first;
-        float* const to = shifted + (n - first_row) * width + first;
+      for (std::int64_t n = 0; n < rows.count; ++n) {
+        const float* const from = rows.row(n) + first;
+        float* const to = room.shifted + n * width + first;
         for (std::int64_t d = 0; d < columns; ++d) to[d] = from[d] - origin[d];
         for (std::int64_t d = 0; d < columns; ++d) sum[d] += static_cast<double>(to[d]);
         for (std::int64_t d = 0; d < columns; ++d) {
@@ -103,56 +170,47 @@ void HeadCovariance::shift(Engine& engine, const View<const float, 2>& outputs, 
           magnitude[d] = distance > magnitude[d] ? distance : magnitude[d];
         }
       }
-      std::copy_n(sum, columns, sums.data() + first);
-      of_head = std::max(of_head, *std::max_element(magnitude, magnitude + columns));
+      std::copy_n(sum, columns, room.sums + first);
+      room.largest[head] = std::max(room.largest[head], *std::max_element(magnitude, magnitude + columns));
     }
   });
   for (std::int64_t head = 0; head < heads_; ++head) {
-    fit_scale(head, largest[static_cast<std::size_t>(head)]);
+    fit_scale(head, room.largest[head]);
     const int scale = scales_[static_cast<std::size_t>(head)].value_or(0);
     for (std::int64_t d = head * head_dim_; d < (head + 1) * head_dim_; ++d) {
-      sums_[static_cast<std::size_t>(d)] += std::ldexp(sums[static_cast<std::size_t>(d)], -scale);
+      sums_[static_cast<std::size_t>(d)] += std::ldexp(room.sums[d], -scale);
     }
     if (scale == 0) continue;
     const float factor = std::ldexp(1.0f, -scale);
-    for (std::int64_t n = 0; n < count; ++n) {
-      float* const row = shifted + n * width + head * head_dim_;
+    for (std::int64_t n = 0; n < rows.count; ++n) {
+      float* const row = room.shifted + n * width + head * head_dim_;
       for (std::int64_t d = 0; d < head_dim_; ++d) row[d] *= factor;
     }
   }
 }
 
-void HeadCovariance::add_rows(Engine& engine, const View<const float, 2>& outputs, const std::int64_t* rows,
-                              std::int64_t first_row, std::int64_t count) {
+void HeadCovariance::add_rows(Engine& engine, const Rows& rows, const Room& room) noexcept {
   const std::int64_t width = heads_ * head_dim_;
-  const std::int64_t bands = (width + kBand - 1) / kBand;
-  const std::int64_t lanes = std::min<std::int64_t>(engine.threads(), bands);
-  runtime::ScratchLayout layout;
-  const std::size_t shifted_at = layout.add<float>(count, width);
-  const std::size_t products_at = layout.add<float>(lanes, kBand, width);
-  const runtime::Scratch memory(engine, layout.bytes(), kName);
-  auto* const shifted = reinterpret_cast<float*>(memory.data() + shifted_at);
-  auto* const products = reinterpret_cast<float*>(memory.data() + products_at);
-  if (origin_.empty()) find_origin(outputs, rows, first_row, count);
-  shift(engine, outputs, rows, first_row, count, shifted);
-  // A thread takes a whole band, the longest first: a product so small is one task to gemm().
-  const auto add_band = [&](std::int64_t number, int lane) {
+  shift(engine, rows, room);
+  // A thread takes a whole band, the longest first.
+  auto add_band = [&](std::int64_t number, int lane) {
     const std::int64_t first = number * kBand, columns = std::min(kBand, width - first);
-    const View<const float, 2> left(shifted + first, {count, columns}, {width, 1});
-    const View<const float, 2> right(shifted + first, {count, width - first}, {width, 1});
-    const View<float, 2> product(products + lane * kBand * width, {columns, width - first});
-    gemm(engine, left, right, product, {.transpose_a = Transpose::yes});
+    const View<const float, 2> left(room.shifted + first, {rows.count, columns}, {width, 1});
+    const View<const float, 2> right(room.shifted + first, {rows.count, width - first}, {width, 1});
+    const View<float, 2> product(room.products + lane * kBand * width, {columns, width - first});
+    ops::run_gemm_block(engine.isa(), ops::gemm_block(left, right, product, Transpose::yes),
+                        room.gemm + lane * room.gemm_floats);
     for (std::int64_t i = 0; i < columns; ++i) {
       double* const to = products_.data() + (first + i) * width + first;
       const float* const from = &product(i, 0);
       for (std::int64_t j = i; j < width - first; ++j) to[j] += static_cast<double>(from[j]);
     }
   };
-  runtime::parallel_for_or_throw(engine, bands, static_cast<int>(lanes), add_band, runtime::HandOut::in_order);
+  runtime::parallel_for(engine, bands_of(width), room.lanes, add_band, runtime::HandOut::in_order);
   for (std::size_t d = 0; d < sums_.size(); ++d) {
     if (!std::isfinite(sums_[d])) finite_[d / static_cast<std::size_t>(head_dim_)] = false;
   }
-  rows_ += count;
+  rows_ += rows.count;
 }
 
 double HeadCovariance::centred(std::int64_t row, std::int64_t column) const noexcept {
@@ -215,7 +273,7 @@ Measure HeadCovariance::effective_rank() const {
   const auto power = [&](std::int64_t column) {
     return scales_[static_cast<std::size_t>(column / head_dim_)].value_or(largest) - largest;
   };
-  std::vector<double> matrix(static_cast<std::size_t>(width * width));
+  std::vector<double> matrix = make_vector<double>(kName, width, width);
   for (std::int64_t i = 0; i < width; ++i) {
     for (std::int64_t j = 0; j < width; ++j) {
       matrix[static_cast<std::size_t>(i * width + j)] = std::ldexp(centred(i, j), power(i) + power(j));

@@ -2,7 +2,9 @@
 #include <cmath>
 #include <string>
 
+#include "analysis/memory.h"
 #include "analysis/rows.h"
+#include "analysis/sizes.h"
 #include "headlight/analysis/similarity.h"
 #include "headlight/gemm.h"
 #include "ops/check.h"
@@ -162,9 +164,9 @@ void multiply_kernels(Engine& engine, std::span<const View<const float, 2>> outp
 }  // namespace
 
 MinibatchCka::MinibatchCka(std::int64_t heads, std::int64_t minibatch) : heads_(heads), minibatch_(minibatch) {
-  if (heads < 1) ops::fail(kName, "heads is " + std::to_string(heads) + ", expected at least 1");
+  check_size(kName, "heads", heads, 1, kWidest);
   if (minibatch < kFewestRows) ops::fail(kName, "minibatch is " + std::to_string(minibatch) + ", expected at least 4");
-  sums_.resize(static_cast<std::size_t>(heads * heads));
+  sums_ = make_vector<double>(kName, heads, heads);
 }
 
 void MinibatchCka::add(Engine& engine, std::span<const View<const float, 2>> outputs,
@@ -179,8 +181,9 @@ void MinibatchCka::add(Engine& engine, std::span<const View<const float, 2>> out
   const auto group_of = [&](std::int64_t number) {
     return Group{rows.empty() ? nullptr : rows.data(), number, groups, (count - number + groups - 1) / groups};
   };
-  Tensor<float, 3> products({groups, heads_, heads_});
-  std::vector<int> scales(static_cast<std::size_t>(groups * heads_));
+  std::vector<float> all_products = make_vector<float>(kName, groups, heads_, heads_);
+  const View<float, 3> products(all_products.data(), {groups, heads_, heads_});
+  std::vector<int> scales = make_vector<int>(kName, groups, heads_);
   runtime::parallel_for_or_throw(engine, groups, engine.threads(), [&](std::int64_t number, int) {
     multiply_kernels(engine, outputs, group_of(number), width, {&products(number, 0, 0), {heads_, heads_}},
                      scales.data() + number * heads_);

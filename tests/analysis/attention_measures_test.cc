@@ -391,6 +391,10 @@ TEST(AttentionArguments, AreNamedWhenTheyAreWrong) {
   EXPECT_EQ(test::refusal([&] { (void)measures.head(2); }), "AttentionMeasures: head is 2, expected 0 to 1");
   EXPECT_NE(test::refusal([&] { (void)measures.jensen_shannon(0, 1); }), "");
   EXPECT_NE(test::refusal([] { AttentionMeasures{0}; }), "");
+  for (const bool pairs : {false, true}) {
+    EXPECT_EQ(test::refusal([&] { AttentionMeasures(std::int64_t{1} << 62, pairs); }),
+              "AttentionMeasures: heads is 4611686018427387904, expected 1 to 1048575");
+  }
 }
 
 }  // namespace

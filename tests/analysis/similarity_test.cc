@@ -319,5 +319,17 @@ TEST(SimilarityArguments, AreNamedWhenTheyAreWrong) {
   EXPECT_NE(test::refusal([] { HeadCovariance(1, 0); }), "");
 }
 
+TEST(SimilarityArguments, AreNamedWhenTheyAreTooLarge) {
+  constexpr std::int64_t kHuge = std::int64_t{1} << 62;
+  EXPECT_EQ(test::refusal([] { HeadCovariance(4, kHuge); }),
+            "HeadCovariance: head_dim is 4611686018427387904, expected 1 to 1048575");
+  EXPECT_EQ(test::refusal([] { HeadCovariance(INT64_MAX, 2); }),
+            "HeadCovariance: heads is 9223372036854775807, expected 1 to 1048575");
+  EXPECT_EQ(test::refusal([] { HeadCovariance(1 << 16, 1 << 16); }),
+            "HeadCovariance: heads · head_dim is 4294967296, expected 1 to 1048575");
+  EXPECT_EQ(test::refusal([] { MinibatchCka{std::int64_t{1} << 32}; }),
+            "MinibatchCka: heads is 4294967296, expected 1 to 1048575");
+}
+
 }  // namespace
 }  // namespace headlight::analysis

@@ -4,15 +4,20 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 
+#include <cstdlib>
 #include <fstream>
+#include <new>
 #include <span>
+#include <utility>
 
 #include "gtest/gtest.h"
+#include "headlight/analysis/attention.h"
 #include "headlight/analysis/similarity.h"
 #include "headlight/attention_backward.h"
 #include "headlight/gemm.h"
 #include "headlight/layers.h"
 #include "headlight/optimizer.h"
+#include "runtime/parallel.h"
 #include "support/compare.h"
 #include "support/random.h"
 
@@ -47,6 +52,25 @@ class MemoryLimit {
 
  private:
   rlimit before_{};
+};
+
+// Takes whatever a limit leaves in pieces of 4 KiB and more, as long as it lives.
+class AllMemory {
+ public:
+  AllMemory() {
+    while (auto* const piece = static_cast<Piece*>(std::malloc(4096))) last_ = new (piece) Piece{last_};
+  }
+  ~AllMemory() {
+    while (last_ != nullptr) std::free(std::exchange(last_, last_->before));
+  }
+  AllMemory(const AllMemory&) = delete;
+  AllMemory& operator=(const AllMemory&) = delete;
+
+ private:
+  struct Piece {
+    Piece* before;
+  };
+  Piece* last_ = nullptr;
 };
 
 template <class Function>
@@ -169,6 +193,61 @@ TEST(OutOfMemory, AMinibatchSaysSoToo) {
   const std::string words = lack([&] { cka.add(engine, std::span(&outputs, 1)); });
   EXPECT_TRUE(words.starts_with("MinibatchCka: 4295")) << words;  // a kernel matrix of 4 GiB, and a little
   EXPECT_EQ(cka.rows(), 0);
+}
+
+TEST(OutOfMemory, AccumulatorsSaySoWhenTheyAreMade) {
+  if (!kLimits) GTEST_SKIP() << "a sanitizer's allocator";
+  EXPECT_EQ(lack([] { analysis::HeadCovariance(16, 4096); }),
+            "HeadCovariance: 34359738368 bytes of memory cannot be had");
+  EXPECT_EQ(lack([] { analysis::MinibatchCka(1 << 16); }), "MinibatchCka: 34359738368 bytes of memory cannot be had");
+  EXPECT_TRUE(lack([] { analysis::AttentionMeasures(1 << 16); }).starts_with("AttentionMeasures: 343"));
+}
+
+// Rows that lie in one place, so that only their sums take memory.
+TEST(OutOfMemory, AttentionMeasuresSaySoToo) {
+  if (!kLimits) GTEST_SKIP() << "a sanitizer's allocator";
+  Engine engine({.threads = 1});
+  constexpr std::int64_t kHeads = 64, kRows = 1 << 20;
+  const float zero = 0;
+  const analysis::AttentionText text = {.weights = {&zero, {kHeads, kRows, kRows}, {0, 0, 1}}};
+  analysis::AttentionMeasures measures(kHeads);
+  const std::string words = lack([&] { measures.add(engine, {&text, 1}); });
+  EXPECT_TRUE(words.starts_with("AttentionMeasures: ")) << words;
+  EXPECT_EQ(measures.rows(), 0);
+}
+
+// What was refused counts for nothing, however much there was: a second attempt has the bits of a first one.
+TEST(OutOfMemory, ACovarianceThatWasRefusedIsAsItWas) {
+  if (!kLimits) GTEST_SKIP() << "a sanitizer's allocator";
+  constexpr std::int64_t kHeads = 2, kHeadDim = 48, kRows = 4500;
+  constexpr std::size_t kStep = 1 << 18, kLeast = 1 << 20, kMost = 4 << 20;  // 1.6 MB are the rows alone
+  Random random(1);
+  const auto outputs = random.normal_tensor<2>({kRows, kHeads * kHeadDim});
+  analysis::HeadCovariance expected(kHeads, kHeadDim);
+  Engine engine({.threads = 1});
+  expected.add(engine, outputs);
+  int refused = 0, served = 0;
+  for (std::size_t bytes = kLeast; bytes <= kMost; bytes += kStep) {
+    engine.release_scratch();
+    runtime::reserve_scratch(engine, &bytes, 1);
+    analysis::HeadCovariance covariance(kHeads, kHeadDim);
+    bool lacks = false;
+    {
+      const MemoryLimit limit(0);
+      const AllMemory all;
+      try {
+        covariance.add(engine, outputs);
+      } catch (const OutOfMemory&) {
+        lacks = true;
+      }
+    }
+    ++(lacks ? refused : served);
+    ASSERT_EQ(covariance.rows(), lacks ? 0 : kRows);
+    if (lacks) covariance.add(engine, outputs);
+    ASSERT_EQ(covariance.cka(0, 1).value(), expected.cka(0, 1).value()) << bytes;
+  }
+  EXPECT_GT(refused, 0);
+  EXPECT_GT(served, 0);
 }
 
 TEST(OutOfMemory, ASavedStateSaysSoToo) {

@@ -82,11 +82,12 @@ class HEADLIGHT_API AttentionMeasures {
   static constexpr double kSumTolerance = 1e-3;
 
   // `pairs`: whether divergences are wanted too; their cost grows with heads². Throws std::invalid_argument for
-  // heads < 1.
+  // heads < 1 or beyond 2²⁰ − 1; OutOfMemory.
   explicit AttentionMeasures(std::int64_t heads, bool pairs = true);
 
   // Throws std::invalid_argument for another number of heads, rows and separators outside the text, a text of 2²⁴
-  // tokens or more. A row that holds no weights makes the measures of its head undefined, and of no other.
+  // tokens or more; OutOfMemory, and then no row counts. A row that holds no weights makes the measures of its head
+  // undefined, and of no other.
   void add(Engine& engine, std::span<const AttentionText> texts);
 
   [[nodiscard]] std::int64_t heads() const noexcept { return heads_; }

@@ -23,7 +23,8 @@ namespace headlight::analysis {
 // engine's gemm; with n = 48 a twentieth of MiniLM's forward pass. The same bits for any number of threads.
 class HEADLIGHT_API MinibatchCka {
  public:
-  // `minibatch`: about how many rows make one. Throws std::invalid_argument for heads < 1 or fewer than 4 rows.
+  // `minibatch`: about how many rows make one. Throws std::invalid_argument for heads < 1 or beyond 2²⁰ − 1 and for
+  // fewer than 4 rows; OutOfMemory.
   explicit MinibatchCka(std::int64_t heads, std::int64_t minibatch = 48);
 
   // One view [N, D] a head, last stride 1; `rows`: those that count, in this order (empty: all). They are dealt out to
@@ -49,11 +50,11 @@ class HEADLIGHT_API MinibatchCka {
 // holds: those of a head that is far from 1 are scaled by a power of two on the way. Memory: (H·D)² float64.
 class HEADLIGHT_API HeadCovariance {
  public:
-  // Throws std::invalid_argument for sizes < 1.
+  // Throws std::invalid_argument for sizes < 1 and more than 2²⁰ − 1 columns H·D; OutOfMemory.
   HeadCovariance(std::int64_t heads, std::int64_t head_dim);
 
   // outputs [N, H·D], last stride 1; `rows`: those that count (empty: all). Throws std::invalid_argument for another
-  // width or rows outside; OutOfMemory.
+  // width or rows outside; OutOfMemory, and then no row counts.
   void add(Engine& engine, View<const float, 2> outputs, std::span<const std::int64_t> rows = {});
 
   [[nodiscard]] std::int64_t rows() const noexcept { return rows_; }
@@ -69,13 +70,12 @@ class HEADLIGHT_API HeadCovariance {
   [[nodiscard]] double centred(std::int64_t row, std::int64_t column) const noexcept;
   [[nodiscard]] bool is_constant(std::int64_t head) const noexcept;
   [[nodiscard]] Undefined state(std::int64_t head) const noexcept;
-  void find_origin(const View<const float, 2>& outputs, const std::int64_t* rows, std::int64_t first,
-                   std::int64_t count);
+  struct Rows;
+  struct Room;
+  void find_origin(const Rows& rows, double* mean);
   void fit_scale(std::int64_t head, float largest) noexcept;
-  void shift(Engine& engine, const View<const float, 2>& outputs, const std::int64_t* rows, std::int64_t first,
-             std::int64_t count, float* shifted);
-  void add_rows(Engine& engine, const View<const float, 2>& outputs, const std::int64_t* rows, std::int64_t first,
-                std::int64_t count);
+  void shift(Engine& engine, const Rows& rows, const Room& room) noexcept;
+  void add_rows(Engine& engine, const Rows& rows, const Room& room) noexcept;
 
   std::int64_t heads_, head_dim_;
   std::int64_t rows_ = 0;
