@@ -43,6 +43,25 @@ TEST(HeadParts, AgreeWithTheTwin) {
   }
 }
 
+// Nor do rows beside a row, of whatever number.
+TEST(HeadParts, ThreadsChangeNoBit) {
+  Random random(6);
+  constexpr std::int64_t kRows = 267, kColumns = 384, kParts = 6;
+  const Tensor<float, 2> outputs = random.normal_tensor<2>({kRows, kColumns});
+  const Tensor<float, 2> weight = random.normal_tensor<2>({kColumns, kColumns});
+  Tensor<float, 2> expected({kRows, kParts}), found({kRows, kParts});
+  Engine alone({.threads = 1}), together({.threads = 3});
+  analysis::head_part_norms(alone, outputs, weight, expected);
+  analysis::head_part_norms(together, outputs, weight, found);
+  EXPECT_TRUE(same_bits(found, expected));
+  for (std::int64_t n = 0; n < kRows; ++n) {
+    const View<const float, 2> row(&outputs(n, 0), {1, kColumns});
+    Tensor<float, 2> norms({1, kParts});
+    analysis::head_part_norms(alone, row, weight, norms);
+    for (std::int64_t part = 0; part < kParts; ++part) ASSERT_EQ(norms(0, part), expected(n, part)) << n;
+  }
+}
+
 constexpr std::int64_t kBatch = 2, kLength = 19, kWidth = 24, kHeads = 3, kHeadDim = 8;
 
 MultiHeadAttention random_layer(Random& random, Merge merge) {
