@@ -172,6 +172,17 @@ TEST_F(Heads, RelationsThatTheModelKnowsAreNamed) {
   EXPECT_NE(read("h.html").find("coreference"), std::string::npos);
 }
 
+// A folder of `headlight train` has the demonstration's language, and so its sentences.
+TEST_F(Heads, ATrainedModelNeedsNoTexts) {
+  ASSERT_EQ(run_program({"train", "--steps", "2", "-o", folder_ / "mine"}).code, 0);
+  const Finished finished = run_program({"heads", "--model", folder_ / "mine"});
+  EXPECT_EQ(finished.code, 0);
+  EXPECT_EQ(finished.error, "");
+  EXPECT_NE(finished.out.find("2 layers of 4 heads; 401 texts"), std::string::npos) << finished.out;
+  const Finished one = run_program({"heads", "--model", folder_ / "mine", "--text", "the animal"});
+  EXPECT_NE(one.out.find("1 text"), std::string::npos) << one.out << one.error;
+}
+
 TEST_F(Heads, FewWordsGiveNamesInsteadOfNumbers) {
   const nlohmann::json one = json({"--text", "cat"});
   EXPECT_EQ(one.at("words"), 1);

@@ -59,10 +59,13 @@ void write(const std::string& path, const std::string& content) {
   file.commit();
 }
 
-// The texts given; of the demonstration model, where none are, sentences in its language that it was not trained on.
-TextSource texts_of(const ModelArguments& arguments) {
+bool has_texts(const ModelArguments& arguments) { return !arguments.texts.empty() || !arguments.input.empty(); }
+
+// The texts given. Where none are, a model of the demonstration's language, be it the program's own or one that
+// `headlight train` made, gets sentences in it that it was not trained on.
+TextSource texts_of(const ModelArguments& arguments, const demonstration::LoadedModel& loaded) {
   constexpr std::uint64_t kSeed = 1, kSentences = 400;
-  if (!arguments.model.empty() || !arguments.texts.empty() || !arguments.input.empty()) {
+  if (has_texts(arguments) || !loaded.readout) {
     arguments.check();
     return open_texts(arguments);
   }
@@ -74,9 +77,10 @@ TextSource texts_of(const ModelArguments& arguments) {
 }
 
 void heads(const Arguments& arguments) {
-  TextSource texts = texts_of(arguments.model);
+  if (has_texts(arguments.model)) arguments.model.check();
   Engine engine(arguments.model.engine.options());
   const demonstration::LoadedModel loaded = demonstration::load(arguments.model.model);
+  TextSource texts = texts_of(arguments.model, loaded);
   const models::Encoder& model = loaded.encoder;
   const std::string name = arguments.model.model.empty() ? demonstration::kDefaultModel : arguments.model.model;
   if (model.options().encoder.layers < 1) {
@@ -134,8 +138,8 @@ void add_heads(Command& program) {
       .type_name("N")
       .check(whole_number());
   command.footer(
-      "Layers and heads count from 0. A thousand sentences say more than ten. Without --model and texts: the "
-      "demonstration model, on sentences in its language.\n\n"
+      "Layers and heads count from 0. A thousand sentences say more than ten. Without texts: 400 "
+      "sentences in the language of the demonstration model, for it and for models that `headlight train` made.\n\n"
       "Example:\n  build/release/headlight heads --html heads.html");
   command.callback([arguments] { heads(*arguments); });
 }
