@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "headlight/layers/multi_head_attention.h"
 #include "headlight/models/safetensors.h"
 #include "tools/program.h"
 
@@ -65,7 +66,8 @@ TEST_F(Train, WritesAModelAndSaysHowGoodItIs) {
   EXPECT_EQ(finished.code, 0) << finished.error;
   EXPECT_EQ(finished.error, "");
   for (const char* word :
-       {"3 steps\n", "coreference", "neighbour", "%", "layer", "more --steps are needed; 2,000 steps are usual"}) {
+       {"3 steps\n", "coreference", "neighbour", "%", "layer",
+        "train anew with more --steps (a finished run cannot be lengthened); 2,000 steps are usual"}) {
     EXPECT_NE(finished.out.find(word), std::string::npos) << finished.out;
   }
   std::set<std::string> names;
@@ -78,6 +80,14 @@ TEST_F(Train, WritesAModelAndSaysHowGoodItIs) {
   EXPECT_EQ(file.metadata().at("command"), "headlight train --steps 3 --seed 1");
   const Finished beams = run_program({"beams", "--model", folder_ / "m", "--text", "它很轻", "-o", folder_ / "b.svg"});
   EXPECT_EQ(beams.code, 0) << beams.error;
+}
+
+TEST_F(Train, HelpNamesEveryMerge) {
+  const Finished help = run_program({"train", "--help"});
+  for (auto merge = Merge::concatenate; merge <= Merge::gated_by_element;
+       merge = static_cast<Merge>(static_cast<int>(merge) + 1)) {
+    EXPECT_NE(help.out.find(name(merge)), std::string::npos) << name(merge) << " is not in\n" << help.out;
+  }
 }
 
 // A run of six steps, a run stopped twice on other numbers of threads, another seed.

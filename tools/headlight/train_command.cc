@@ -48,6 +48,13 @@ std::vector<std::string> merge_names() {
   return names;
 }
 
+// "concatenate|mean|…", as help lists what may be given.
+std::string in_one(const std::vector<std::string>& names) {
+  std::string text;
+  for (const std::string& name : names) text += (text.empty() ? "" : "|") + name;
+  return text;
+}
+
 std::string checkpoint_of(const std::string& folder) {
   return (std::filesystem::path(folder) / "checkpoint.safetensors").string();
 }
@@ -136,7 +143,8 @@ std::string summary(Engine& engine, const demonstration::Model& model) {
   }
   const double worst = *std::min_element(evaluation.accuracy.begin(), evaluation.accuracy.end());
   if (worst < kLearned) {
-    text += "not all is learned yet (under " + percent_text(kLearned) + "): more --steps are needed; " +
+    text += "not all is learned yet (under " + percent_text(kLearned) +
+            "): train anew with more --steps (a finished run cannot be lengthened); " +
             counted(TrainingOptions().steps, "step") + " are usual\n";
   }
   return text;
@@ -193,7 +201,7 @@ void add_train(Command& program) {
       .type_name("H")
       .check(between(1, training.encoder.width));
   command.add_option("--merge", arguments->merge, "How heads are put together")
-      .type_name("NAME")
+      .type_name(in_one(merge_names()))
       .check(one_of(merge_names()));
   command.add_option("--learning-rate", training.learning_rate, "The highest of the schedule")
       .type_name("R")
