@@ -83,6 +83,22 @@ TEST(Chart, LinesHaveMarksNamesAndGuides) {
   EXPECT_EQ(count_of(svg, "v7.2h-7.2"), 3u) << "square marks of the second";
 }
 
+TEST(Chart, ALineThatLeavesThroughTheFloorIsMarked) {
+  const auto marks = [](std::vector<ChartPoint> points, ChartStroke stroke = ChartStroke::line) {
+    const std::string svg =
+        chart_svg({.title = "Norms",
+                   .panels = {{.y = {.scale = ChartScale::logarithmic, .lowest = 1e-12, .highest = 1},
+                               .lines = {{.label = "a", .points = std::move(points), .stroke = stroke}}}}});
+    EXPECT_TRUE(is_well_formed(svg));
+    return count_of(svg, "<title>below 10⁻¹²</title>");
+  };
+  EXPECT_EQ(marks({{1, 1e-3}, {2, 1e-12}, {3, 1e-2}}), 0u) << "on the floor is not below it";
+  EXPECT_EQ(marks({{1, 1e-3}, {2, 1e-20}, {3, 1e-40}}), 1u);
+  EXPECT_EQ(marks({{1, 1e-20}, {2, 1e-3}, {3, 1e-40}}), 2u) << "it comes, and goes";
+  EXPECT_EQ(marks({{1, 1e-3}, {2, kNan}, {3, 1e-40}}), 0u) << "a gap crosses nothing";
+  EXPECT_EQ(marks({{1, 1e-3}, {2, 1e-20}}, ChartStroke::points), 0u);
+}
+
 TEST(Chart, PanelsShareOneLegend) {
   Chart chart = line_chart({{"one", {{1, 2}}}, {"two", {{1, 3, 2, 4}}}});
   chart.panels.push_back(chart.panels.front());

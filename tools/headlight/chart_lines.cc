@@ -5,6 +5,7 @@
 #include "tools/headlight/chart_axis.h"
 #include "tools/headlight/chart_parts.h"
 #include "tools/headlight/number_text.h"
+#include "tools/headlight/picture_text.h"
 #include "tools/headlight/svg_parts.h"
 
 namespace headlight::program {
@@ -177,6 +178,29 @@ DrawnLine draw_line(const ChartLine& line, const Plot& plot, const SeriesList& s
   return {path.empty() ? path : chart_stroke(series, line, path), marks};
 }
 
+// A triangle under the axis wherever a line leaves through it, or comes back: what lies below has a value all the same.
+std::string draw_exits(const ChartPanel& panel, const ChartLine& line, const Plot& plot, const SeriesList& series) {
+  std::string text;
+  const ChartPoint* last = nullptr;
+  const double floor = plot.y.begin() + 1e-6;
+  for (const ChartPoint& point : line.points) {
+    if (!plot.shows(point)) {
+      last = nullptr;
+      continue;
+    }
+    const double y = plot.y.at(point.y), before = last == nullptr ? y : plot.y.at(last->y);
+    if ((before > floor) != (y > floor)) {
+      const double from = plot.x.at(last->x), to = plot.x.at(point.x);
+      const double x = from + (to - from) * (plot.y.begin() - before) / (y - before);
+      text += "<path " + fill_of(series.colour(series_of(line))) +
+              format(" d=\"M%.1f %.1fh8l-4 6z\">", x - 4, plot.y.begin() + 1) + "<title>below " +
+              escaped(panel.y.text(plot.y.lowest())) + "</title></path>\n";
+    }
+    last = &point;
+  }
+  return text;
+}
+
 struct Name {
   const ChartLine* line;
   double x, y;      // where the line ends
@@ -241,6 +265,7 @@ std::string line_panel(const ChartPanel& panel, const SeriesList& series, const 
     const DrawnLine drawn = draw_line(line, plot, series);
     lines += drawn.path;
     marks += drawn.marks;
+    if (line.stroke != ChartStroke::points) marks += draw_exits(panel, line, plot, series);
   }
   if (lines.empty() && marks.empty()) {
     return text + names +

@@ -269,7 +269,7 @@ std::string as_svg(const Plan& plan, const std::vector<Run>& runs) {
               .subtitle = conclusion(plan, runs),
               .columns = 3,
               .note = "Width " + grouped(plan.stack.width) + ", AdamW at " + number_text(plan.learning_rate) +
-                      " without warm-up, one seed; norms below 10⁻¹² are cut off" +
+                      " without warm-up, one seed; a triangle under the axis: the norm goes on below 10⁻¹²" +
                       (plan.quick ? "; quick: narrow layers and few steps." : ".")};
   for (const std::int64_t depth : kDepths) {
     chart.panels.push_back(norms_panel(runs, depth, "at initialisation", &Run::initial));
