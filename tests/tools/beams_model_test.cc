@@ -8,6 +8,7 @@
 #include "headlight/models/encoder.h"
 #include "tools/beams_picture.h"
 #include "tools/program.h"
+#include "tools/well_formed.h"
 
 namespace headlight::test {
 namespace {
@@ -104,9 +105,60 @@ TEST_F(BeamsOfModel, LongTextsAreCutWithAWord) {
   const Finished finished = text(many, {"--from", "street#22"});
   EXPECT_EQ(finished.code, 0);
   EXPECT_TRUE(finished.error.starts_with("headlight: warning: ")) << finished.error;
-  EXPECT_EQ(data_of(contents(folder_ / "x.html")).at("words").size(), 24u);
+  const std::string page = contents(folder_ / "x.html");
+  EXPECT_EQ(data_of(page).at("words").size(), 24u);
+  EXPECT_NE(page.find("<p class=\"note\">This is the first 22 words of 10,000: the model takes no more.</p>"),
+            std::string::npos);
   expect_error(text("the\xff"), {"UTF-8"});
   expect_error(text("the", {"--from", "street"}), {"'street'"});
+}
+
+// A picture travels without what was said on standard error.
+TEST_F(BeamsOfModel, ThePictureSaysWhatTheModelDoesNotKnow) {
+  const std::string strange = "the <b>, \"&\" Quantum street, quantum chromodynamics of 7 or 8 colours";
+  const std::string known = "The model does not know: ";
+  ASSERT_EQ(text(strange).code, 0);
+  const std::string page = contents(folder_ / "x.html");
+  const std::string note = between(page, "<p class=\"note\">" + known, "</p>");
+  EXPECT_EQ(
+      note,
+      "&#39;&lt;&#39;, &#39;b&#39;, &#39;&gt;&#39;, &#39;,&#39;, &#39;&quot;&#39;, …; what it shows of them means "
+      "nothing.");
+  const auto still = [&](const std::string& words) {
+    const Finished finished =
+        run_program({"beams", "--model", folder_ / "model", "--text", words, "-o", folder_ / "x.svg"});
+    EXPECT_EQ(finished.code, 0) << finished.error;
+    return contents(folder_ / "x.svg");
+  };
+  const std::string svg = still(strange);
+  EXPECT_TRUE(is_well_formed(svg));
+  EXPECT_NE(svg.find(">" + known), std::string::npos) << svg;
+  EXPECT_EQ(svg.find("<b>"), std::string::npos);
+  ASSERT_EQ(text("The streets didn't.").code, 0);
+  EXPECT_EQ(contents(folder_ / "x.html").find("class=\"note\""), std::string::npos);
+  EXPECT_EQ(still("The streets didn't.").find("The model"), std::string::npos);
+}
+
+TEST_F(BeamsOfModel, NotesInAStillStayInsideIt) {
+  const std::string words = "electrodynamics chromodynamics thermodynamics hydrodynamics aerodynamics";
+  const Finished finished =
+      run_program({"beams", "--model", folder_ / "model", "--text", words, "-o", folder_ / "x.svg"});
+  ASSERT_EQ(finished.code, 0) << finished.error;
+  const std::string svg = contents(folder_ / "x.svg");
+  const double width = std::stod(between(svg, " width=\"", "\"")), height = std::stod(between(svg, " height=\"", "\""));
+  const std::size_t first = svg.find("The model does not know"), last = svg.find("means nothing</text>");
+  ASSERT_TRUE(first != std::string::npos && last != std::string::npos) << svg;
+  EXPECT_NE(svg.substr(first, last - first).find("</text>"), std::string::npos) << "one line would be too long";
+  for (std::size_t at = svg.rfind("<text", first); at < last; at = svg.find("<text", at + 1)) {
+    const std::string line = svg.substr(at, svg.find("</text>", at) - at);
+    EXPECT_LT(std::stod(between(line, " y=\"", "\"")), height - 3) << line;
+    // 7 pixels a letter of this size; an entity is one.
+    double pixels = 0;
+    for (std::size_t n = line.find('>') + 1; n < line.size(); n = line[n] == '&' ? line.find(';', n) + 1 : n + 1) {
+      pixels += 7;
+    }
+    EXPECT_LT(std::stod(between(line, " x=\"", "\"")) + pixels, width) << line;
+  }
 }
 
 // The same but for numbers, which may differ by rounding: other instruction sets add in another order.

@@ -27,6 +27,8 @@ struct BeamLayer {
 struct Beams {
   std::string title;   // the sentence
   std::string source;  // the model, or the file of weights
+  // Sentences without a full stop that a reader of the picture must know: words that the model does not, or never saw.
+  std::vector<std::string> notes;
   std::int64_t heads = 0;
   std::vector<BeamWord> words;
   std::vector<BeamLayer> layers;
@@ -63,7 +65,7 @@ struct Beam {
 [[nodiscard]] std::int64_t telling_layer(const Beams& beams);
 
 // The words among what stands for words: neither [CLS] and [SEP], nor marks, nor pieces that go on inside a word.
-[[nodiscard]] std::int64_t word_count(const Beams& beams);
+[[nodiscard]] std::int64_t word_count(const std::vector<BeamWord>& words);
 
 // How people and find_word() tell this word from others: its text, or text#2 for the second of several.
 [[nodiscard]] std::string name_of_word(const Beams& beams, std::int64_t word);

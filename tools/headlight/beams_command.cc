@@ -2,14 +2,17 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdio>
+#include <limits>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "headlight/models/atomic_file.h"
 #include "headlight/models/errors.h"
 #include "tools/headlight/beams.h"
 #include "tools/headlight/beams_relations.h"
+#include "tools/headlight/beams_words.h"
 #include "tools/headlight/commands.h"
 #include "tools/headlight/demonstration/default_model.h"
 #include "tools/headlight/engine_arguments.h"
@@ -86,17 +89,33 @@ BeamView view_of(const Arguments& arguments, const Beams& beams) {
   return view;
 }
 
-void check_text(const models::Encoder& model, const std::string& text, bool is_demonstration) {
+// How much of a text that is too long for the model the picture shows.
+std::string note_of_cut(const models::Tokenizer& tokenizer, const Arguments& arguments, const Beams& beams) {
+  const std::vector<std::int64_t> ids = tokenizer.encode(arguments.text, std::numeric_limits<std::int64_t>::max());
+  std::vector<BeamWord> all;
+  for (WordTokens& word : words_of(tokenizer, arguments.text, ids, arguments.pieces)) {
+    all.push_back(std::move(word.word));
+  }
+  return "This is the first " + counted(word_count(beams.words), "word") + " of " + grouped(word_count(all)) +
+         ": the model takes no more";
+}
+
+// Warns of what the model does not see or know of the text; the picture, which goes further than standard error, gets
+// it as notes.
+void check_text(const models::Encoder& model, const Arguments& arguments, Beams& beams) {
+  const std::string& text = arguments.text;
   const std::int64_t most = model.options().max_length;
-  const std::vector<std::int64_t> ids = model.tokenizer().encode(text, most + 1);
-  if (ids.size() <= 2) throw models::FileError("--text", "holds no words, expected a sentence");  // [CLS] and [SEP]
-  if (static_cast<std::int64_t>(ids.size()) > most) {
+  if (static_cast<std::int64_t>(model.tokenizer().encode(text, most + 1).size()) > most) {
     print_warning("the text has more than the model's " + std::to_string(most) +
                   " tokens; what lies behind is left out");
+    beams.notes.push_back(note_of_cut(model.tokenizer(), arguments, beams));
   }
   UnknownWords unknown(model);
   unknown.add(text);
-  unknown.warn(is_demonstration);
+  unknown.warn(arguments.model.empty());
+  if (const std::string names = unknown.names(); !names.empty()) {
+    beams.notes.push_back("The model does not know: " + names + "; what it shows of them means nothing");
+  }
 }
 
 Beams read_beams(const Arguments& arguments, std::vector<FoundRelation>& relations) {
@@ -106,8 +125,11 @@ Beams read_beams(const Arguments& arguments, std::vector<FoundRelation>& relatio
   const models::Encoder& model = loaded.encoder;
   if (model.options().encoder.layers < 1)
     throw models::FileError(arguments.model, "has no layers, expected at least 1");
-  check_text(model, arguments.text, arguments.model.empty());
+  if (model.tokenizer().encode(arguments.text, 3).size() <= 2) {  // [CLS] and [SEP]
+    throw models::FileError("--text", "holds no words, expected a sentence");
+  }
   Beams beams = beams_of_text(engine, model, arguments.text, arguments.pieces);
+  check_text(model, arguments, beams);
   relations = find_relations(engine, loaded, arguments.text, beams);
   std::string folder = arguments.model.empty() ? demonstration::kDefaultModel : arguments.model;
   while (folder.size() > 1 && folder.ends_with('/')) folder.pop_back();
@@ -151,7 +173,7 @@ void show(const Arguments& arguments) {
   models::AtomicFile file(arguments.out);
   file.write(picture.data(), picture.size());
   file.commit();
-  print(models::printable(arguments.out) + ": " + counted(word_count(beams), "word") + ", " +
+  print(models::printable(arguments.out) + ": " + counted(word_count(beams.words), "word") + ", " +
         counted(static_cast<std::int64_t>(beams.layers.size()), "layer") + " of " + counted(beams.heads, "head") +
         "\n" + summary(beams, view) + relations_summary(relations, beams));
 }

@@ -115,7 +115,7 @@ std::string as_script(const nlohmann::ordered_json& document) {
 
 std::string subtitle(const Beams& beams, const BeamView& view) {
   std::string text = label(beams.source, 80) + ": " + counted(static_cast<std::int64_t>(beams.layers.size()), "layer") +
-                     " of " + counted(beams.heads, "head") + ", " + counted(word_count(beams), "word");
+                     " of " + counted(beams.heads, "head") + ", " + counted(word_count(beams.words), "word");
   if (view.top < beams.length()) {
     const auto share = static_cast<int>(std::lround(100 * share_of_top(beams, view.layer, view.top)));
     text += ". The " + std::to_string(view.top) +
@@ -171,7 +171,9 @@ std::string beams_page(const Beams& beams, const BeamView& view) {
   std::string page(kHead);
   page.append("<title>").append(title).append("</title>\n<style>\n").append(kBeamsStyle).append("</style>\n</head>\n");
   page.append("<body>\n<header>\n<h1").append(in_language).append("><bdi>").append(title).append("</bdi></h1>\n<p>");
-  page.append(escaped(subtitle(beams, view))).append(".</p>\n</header>\n").append(kControls);
+  page.append(escaped(subtitle(beams, view))).append(".</p>\n");
+  for (const std::string& note : beams.notes) page.append("<p class=\"note\">").append(escaped(note)).append(".</p>\n");
+  page.append("</header>\n").append(kControls);
   page.append("<script type=\"application/json\" id=\"data\">").append(as_script(document_of(beams, view)));
   page.append("</script>\n<script>\n'use strict';\n").append(kBeamsScript).append("</script>\n</body>\n</html>\n");
   return page;

@@ -24,11 +24,13 @@ constexpr double kInset = 9;    // of the points from the words
 constexpr double kMargin = 10;  // of bars and their caption from the edge
 constexpr double kLongestBar = 64;
 constexpr double kLegendRow = 22;
+constexpr double kNoteRow = 16;
+constexpr double kNoteSize = 12;
 
 // Where everything is, in units of CSS pixels.
 class Layout {
  public:
-  Layout(const Beams& beams, const BeamView& view, bool has_note) {
+  Layout(const Beams& beams, const BeamView& view, const std::vector<std::string>& said) {
     const std::int64_t length = beams.length();
     row = length <= 14 ? 30 : length <= 24 ? 25 : length <= 48 ? 20 : 14;
     font = std::min(16.0, 0.56 * row);
@@ -46,7 +48,10 @@ class Layout {
     step = std::clamp(room, 24.0, 30.0);
     in_row = room < step ? std::max<std::int64_t>(1, static_cast<std::int64_t>((width - legend - 4) / step)) : heads;
     note = bottom + 20 + kLegendRow * static_cast<double>((heads - 1) / in_row + 1);
-    height = note + (has_note ? 10 : -8);
+    for (const std::string& one : said) {
+      for (std::string& line : lines_of(one, kNoteSize, width - left - kInset - 4)) notes.push_back(std::move(line));
+    }
+    height = note + (notes.empty() ? -8 : 10 + kNoteRow * static_cast<double>(notes.size() - 1));
   }
 
   [[nodiscard]] double y(std::int64_t word) const { return kEdge + row * (static_cast<double>(word) + 0.5); }
@@ -64,7 +69,8 @@ class Layout {
   double row = 0, font = 0, words = 0, bars = 0, left = 0, right = 0, width = 0, bottom = 0, height = 0;
   double legend = 0, step = 0;  // where its heads begin, and how far they are from each other
   std::int64_t in_row = 0;      // as many of them
-  double note = 0;
+  double note = 0;              // where the first of them stands
+  std::vector<std::string> notes;
 };
 
 constexpr const char* kDark =
@@ -240,17 +246,22 @@ std::string beams_still(const Beams& beams, const BeamView& view) {
   const std::size_t count = shown.size();
   if (count > kMostBeams) shown.resize(kMostBeams);
   const Touched touched(beams, shown);
-  const Layout layout(beams, view, count > kMostBeams);
+  std::vector<std::string> notes = beams.notes;
+  if (count > kMostBeams) {
+    notes.push_back("the " + grouped(kMostBeams) + " brightest of " + grouped(static_cast<std::int64_t>(count)) +
+                    " beams are drawn");
+  }
+  const Layout layout(beams, view, notes);
   std::string text = svg_begin(layout.width, layout.height, beams.title, kDark);
   text += prism_element(layout) + ray_elements(beams, view, layout, touched) + "<g class=\"light\">\n";
   // The bright ones lie over the others.
   for (auto beam = shown.rbegin(); beam != shown.rend(); ++beam) text += beam_element(beams, view, *beam, layout);
   text += "</g>\n" + point_elements(beams, layout, shown) + part_elements(beams, view, layout);
   text += word_elements(beams, view, layout, touched) + legend(beams, view, layout);
-  if (count > kMostBeams) {
-    text += svg_text(layout.left + kInset, layout.note, 12, "start", kSoft,
-                     "the " + grouped(kMostBeams) + " brightest of " + grouped(static_cast<std::int64_t>(count)) +
-                         " beams are drawn");
+  double y = layout.note;
+  for (const std::string& line : layout.notes) {
+    text += svg_text(layout.left + kInset, y, kNoteSize, "start", kSoft, line);
+    y += kNoteRow;
   }
   return text + "</svg>\n";
 }

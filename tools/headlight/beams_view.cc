@@ -65,9 +65,9 @@ std::int64_t telling_layer(const Beams& beams) {
   return best;
 }
 
-std::int64_t word_count(const Beams& beams) {
+std::int64_t word_count(const std::vector<BeamWord>& words) {
   std::int64_t count = 0;
-  for (const BeamWord& word : beams.words) {
+  for (const BeamWord& word : words) {
     bool marks = true;
     for_each_code_point(word.text, [&](char32_t code) { return marks = marks && models::is_punctuation(code); });
     count += word.special || marks || word.text.starts_with("##") ? 0 : 1;

@@ -1,5 +1,6 @@
 #include "tools/headlight/svg_parts.h"
 
+#include <sstream>
 #include <string_view>
 
 #include "tools/headlight/number_text.h"
@@ -51,5 +52,18 @@ std::string svg_text(double x, double y, double size, const char* anchor, const 
 
 // 0.58 of the letter height a column is wide enough.
 double width_of(const std::string& words, double size) { return 0.58 * size * static_cast<double>(columns_of(words)); }
+
+std::vector<std::string> lines_of(const std::string& words, double size, double width) {
+  std::vector<std::string> lines;
+  std::istringstream stream(words);
+  for (std::string word; stream >> word;) {
+    if (lines.empty() || width_of(lines.back() + " " + word, size) > width) {
+      lines.push_back(word);
+    } else {
+      lines.back() += " " + word;
+    }
+  }
+  return lines;
+}
 
 }  // namespace headlight::program

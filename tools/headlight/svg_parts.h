@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <string>
+#include <vector>
 
 namespace headlight::program {
 
@@ -28,5 +29,8 @@ inline constexpr const char* kSoftOverLines =
 
 // About as wide as the usual sans-serif faces set it.
 [[nodiscard]] double width_of(const std::string& words, double size);
+
+// Parted at spaces into lines of at most that width; a word that is wider has its line for itself.
+[[nodiscard]] std::vector<std::string> lines_of(const std::string& words, double size, double width);
 
 }  // namespace headlight::program

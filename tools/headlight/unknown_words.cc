@@ -40,13 +40,16 @@ void UnknownWords::add(TextSource& texts) {
   for (std::string text; texts.next(text);) add(text);
 }
 
-void UnknownWords::warn(bool is_demonstration) const {
-  if (count_ == 0) return;
+std::string UnknownWords::names() const {
   std::string names;
   for (const std::string& name : first_) names += (names.empty() ? "" : ", ") + name;
-  if (more_) names += ", …";
+  return more_ ? names + ", …" : names;
+}
+
+void UnknownWords::warn(bool is_demonstration) const {
+  if (count_ == 0) return;
   print_warning(std::string("the ") + (is_demonstration ? "demonstration " : "") + "model does not know " +
-                counted(count_, "word") + ": " + names +
+                counted(count_, "word") + ": " + names() +
                 (is_demonstration ? " (its words: models/demonstration/vocab.txt; other texts need --model)" : ""));
 }
 

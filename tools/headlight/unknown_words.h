@@ -25,6 +25,9 @@ class UnknownWords {
   // The most tokens of a text so far, [CLS] and [SEP] included.
   [[nodiscard]] std::int64_t longest() const noexcept { return longest_; }
 
+  // The first few as a list in quotes, each once; empty where all are known.
+  [[nodiscard]] std::string names() const;
+
   // One line on standard error that counts them and names the first few; nothing where all are known. The demonstration
   // model's says where its words are.
   void warn(bool is_demonstration) const;
