@@ -87,7 +87,8 @@ TEST_F(BeamsOfModel, EveryMergeTellsWhatComesBack) {
     const Finished finished = text("the street");
     EXPECT_EQ(finished.code, 0);
     EXPECT_EQ(finished.error, "");
-    for (const nlohmann::json& layer : data_of(contents(folder_ / "x.html")).at("layers")) {
+    const nlohmann::json data = data_of(contents(folder_ / "x.html"));
+    for (const nlohmann::json& layer : data.at("layers")) {
       const std::vector<std::uint8_t> parts = from_base64(layer.at("parts"));
       ASSERT_EQ(parts.size(), 4u * 4 * 3) << number;
       for (std::size_t n = 0; n < 4 * 3; ++n) {
