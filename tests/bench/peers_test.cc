@@ -58,13 +58,15 @@ TEST(SgemmPeers, MultiplyInRowOrder) {
   }
 }
 
+struct UnfusedCase {
+  const Tensor<float, 4> query = filled<4>({2, 6, 4, 8}, 1);
+  const Tensor<float, 4> key = filled<4>({2, 9, 2, 8}, 2);
+  const Tensor<float, 4> value = filled<4>({2, 9, 2, 8}, 3);
+};
+
 TEST(UnfusedAttention, IsAttention) {
-  EngineOptions engine_options;
-  engine_options.threads = 2;
-  Engine engine(engine_options);
-  const auto query = filled<4>({2, 6, 4, 8}, 1);
-  const auto key = filled<4>({2, 9, 2, 8}, 2);
-  const auto value = filled<4>({2, 9, 2, 8}, 3);
+  Engine engine(EngineOptions{.threads = 2});
+  const auto& [query, key, value] = UnfusedCase();
   std::vector<Interval> rows;  // bottom-right causal
   for (std::int64_t row = 0; row < 12; ++row) rows.push_back({0, row % 6 + 4});
   Tensor<double, 4> expected(query.shape());
@@ -82,12 +84,8 @@ TEST(UnfusedAttention, IsAttention) {
 
 // A mask for each head over all samples, a bias for each sample over all heads.
 TEST(UnfusedAttention, HidesAndAddsAsTheReferenceDoes) {
-  EngineOptions engine_options;
-  engine_options.threads = 2;
-  Engine engine(engine_options);
-  const auto query = filled<4>({2, 6, 4, 8}, 1);
-  const auto key = filled<4>({2, 9, 2, 8}, 2);
-  const auto value = filled<4>({2, 9, 2, 8}, 3);
+  Engine engine(EngineOptions{.threads = 2});
+  const auto& [query, key, value] = UnfusedCase();
   const auto bias = filled<4>({2, 1, 6, 9}, 4);
   Tensor<std::uint8_t, 4> mask({1, 4, 6, 9});
   for (std::int64_t n = 0; n < mask.size(); ++n) mask.data()[n] = n % 5 != 2;
