@@ -12,6 +12,7 @@
 #include "kernels/kernels.h"
 #include "ops/check.h"
 #include "runtime/parallel.h"
+#include "simd/integers.h"
 
 namespace headlight::analysis {
 namespace {
@@ -212,7 +213,7 @@ void measure(const kernels::RowKernels& kernels, const Unit& unit, std::int64_t 
 
 std::vector<Unit> units_of(std::span<const AttentionText> texts) {
   std::int64_t count = 0;
-  for (const AttentionText& text : texts) count += (text.weights.extent(1) + kRows - 1) / kRows;
+  for (const AttentionText& text : texts) count += divide_up(text.weights.extent(1), kRows);
   std::vector<Unit> units = make_vector<Unit>(kName, count);
   auto unit = units.begin();
   for (const AttentionText& text : texts) {

@@ -12,6 +12,7 @@
 #include "ops/check.h"
 #include "ops/gemm_internal.h"
 #include "runtime/parallel.h"
+#include "simd/integers.h"
 
 namespace headlight::analysis {
 namespace {
@@ -23,7 +24,7 @@ constexpr std::int64_t kColumns = 64;
 // A float32 product over more rows than this loses digits that the float64 sums would keep.
 constexpr std::int64_t kRows = 4096;
 
-constexpr std::int64_t bands_of(std::int64_t width) noexcept { return (width + kBand - 1) / kBand; }
+constexpr std::int64_t bands_of(std::int64_t width) noexcept { return divide_up(width, kBand); }
 
 // Floats of scratch memory for the product of any band, over runs of `count` rows.
 std::int64_t product_floats(Isa isa, std::int64_t width, std::int64_t count) noexcept {
@@ -40,7 +41,7 @@ std::int64_t product_floats(Isa isa, std::int64_t width, std::int64_t count) noe
 // What a run of so many rows needs beside them.
 struct Workspace {
   Workspace(std::int64_t rows, std::int64_t heads, std::int64_t width, std::int64_t lanes, std::int64_t floats)
-      : gemm_floats((floats + 31) / 32 * 32),
+      : gemm_floats(round_up(floats, 32)),
         shifted(layout.add<float>(rows, width)),
         products(layout.add<float>(lanes, kBand, width)),
         gemm(layout.add<float>(lanes, gemm_floats)),

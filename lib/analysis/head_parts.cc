@@ -7,6 +7,7 @@
 #include "headlight/gemm.h"
 #include "ops/check.h"
 #include "runtime/parallel.h"
+#include "simd/integers.h"
 
 namespace headlight::analysis {
 namespace {
@@ -68,7 +69,7 @@ void head_part_norms(Engine& engine, View<const float, 2> scaled_outputs, View<c
            block(output_weight, 0, width, shared ? 0 : head * head_dim, head_dim),
            View<float, 2>(part.data(), {rows, width}), {.transpose_b = Transpose::yes});
       const View<float, 2> of_head(&norms(row, head), {rows, 1}, norms.strides);
-      const std::int64_t tasks = (rows + kTogether - 1) / kTogether;
+      const std::int64_t tasks = divide_up(rows, kTogether);
       const int lanes = runtime::lanes_for(engine, tasks, kNanoseconds * static_cast<double>(rows * width));
       runtime::parallel_for(engine, tasks, lanes, [&](std::int64_t task, int) {
         const std::int64_t first = task * kTogether;
