@@ -9,17 +9,29 @@
 
 namespace headlight::HEADLIGHT_TARGET {
 
-// to[d][r] = from[r][d] for r < rows ≤ kLanes, and zeros in the lanes behind.
+// to[d][r] = from[r][d] for d < count ≤ kMost ≤ kLanes and r < rows ≤ kLanes, and zeros in the lanes behind. What the
+// columns behind kMost would cost, the compiler leaves out.
+template <int kMost>
+HEADLIGHT_INLINE void turn_square(const float* from, std::int64_t stride, std::int64_t rows, int count, float* to) {
+  Vec square[kLanes];
+#pragma GCC unroll 16
+  for (int r = 0; r < kLanes; ++r) square[r] = r < rows ? load_lanes(from + r * stride, count) : zero();
+  transpose(square);
+#pragma GCC unroll 16
+  for (int i = 0; i < kMost; ++i) {
+    if (i < count) store(square[i], to + i * kLanes);
+  }
+}
+
+// to[d][r] = from[r][d] for d < dims, as above.
 inline void turn_rows(const float* from, std::int64_t stride, std::int64_t rows, std::int64_t dims, float* to) {
+  constexpr int kFew = kLanes < 4 ? kLanes : 4;
   for (std::int64_t d = 0; d < dims; d += kLanes) {
     const int count = static_cast<int>(smaller(kLanes, dims - d));
-    Vec square[kLanes];
-#pragma GCC unroll 16
-    for (int r = 0; r < kLanes; ++r) square[r] = r < rows ? load_lanes(from + r * stride + d, count) : zero();
-    transpose(square);
-#pragma GCC unroll 16
-    for (int i = 0; i < kLanes; ++i) {
-      if (i < count) store(square[i], to + (d + i) * kLanes);
+    if (count > kFew) {
+      turn_square<kLanes>(from + d, stride, rows, count, to + d * kLanes);
+    } else {
+      turn_square<kFew>(from + d, stride, rows, count, to + d * kLanes);
     }
   }
 }
@@ -80,8 +92,8 @@ inline void weigh_columns(const kernels::AttentionShort& head, float* scores) {
   const Vec maximum = scaled(max(max(greatest[0], greatest[1]), max(greatest[2], greatest[3])), scale);
   const Vec minus_maximum = select(equal(maximum, broadcast(-kInfinity)), zero(), neg(maximum));
   store(maximum, head.maximum);
-  const bool any_large = is_large(max_of_lanes(abs(minus_maximum)));
   const Mask small = less(abs(minus_maximum), broadcast(kLargeScore));
+  const bool any_large = any_of(mask_not(small));
 #pragma GCC unroll 4
   for (std::int64_t j = 0; j < head.keys; ++j) {
     const Vec score = load(scores + j * kLanes);
@@ -154,7 +166,8 @@ void ShortValues::run(const ShortValues& tile) {
 inline void short_panel(const kernels::AttentionShort& head, ShortValues tile, std::int64_t column,
                         std::int64_t columns, bool partial) {
   const std::int64_t groups = divide_up(head.rows, kValueRows);
-  const std::int64_t group_rows = divide_up(head.rows, groups);
+  // A division by what is not constant takes 4 ns: with few rows, a tenth of a head.
+  const std::int64_t group_rows = groups == 1 ? head.rows : divide_up(head.rows, groups);
   tile.value = head.value + column;
   tile.last_lanes = static_cast<int>(columns);
   const float* const weights = tile.weights;
@@ -190,8 +203,8 @@ inline void attend_short(const kernels::AttentionShort& head) {
                                                                  scores);
   if (!head.all_seen) hide_columns(head, scores);
   weigh_columns(head, scores);
-  const Vec empty = select(equal(load(head.sum), zero()), broadcast(1.0f), zero());
-  if (head.all_seen && max_of_lanes(empty) == 0.0f) return all_short_values(head, scores);
+  const bool any_empty = any_of(equal(load(head.sum), zero()));
+  if (head.all_seen && !any_empty) return all_short_values(head, scores);
 
   Vec weights[kLanes];
 #pragma GCC unroll 16

@@ -86,24 +86,11 @@ void check_broadcast(std::string_view operation, std::string_view name, std::spa
   }
 }
 
-struct Named {
-  std::string_view name;
-  Extent extent;
-};
-
-struct Outputs {
-  std::array<Named, 4> list{};
-  std::size_t count = 0;
-};
-
 template <class T, int Rank>
-void add_output(std::string_view operation, Outputs& outputs, std::string_view name, const View<T, Rank>& view) {
+Extent check_output(std::string_view operation, std::string_view name, const View<T, Rank>& view) {
   const Extent extent = check_view(operation, name, view);
   check_no_self_overlap(operation, name, view.shape, view.strides);
-  for (std::size_t other = 0; other < outputs.count; ++other) {
-    check_disjoint(operation, name, extent, outputs.list[other].name, outputs.list[other].extent);
-  }
-  outputs.list[outputs.count++] = {name, extent};
+  return extent;
 }
 
 // Columns of the probabilities.
@@ -120,8 +107,10 @@ std::string_view per_head_meaning(const Probabilities& probabilities) noexcept {
   return probabilities.own_keys ? "[B, Hq, R, longest sequence]" : "[B, Hq, R, Lk]";
 }
 
-void check_sizes(std::string_view operation, const AttentionSizes& sizes) {
-  if (sizes.key_value_heads == 0 ? sizes.query_heads != 0 : sizes.query_heads % sizes.key_value_heads != 0) {
+// And finds sizes.group.
+void check_sizes(std::string_view operation, AttentionSizes& sizes) {
+  sizes.group = sizes.key_value_heads == 0 ? 1 : sizes.query_heads / sizes.key_value_heads;
+  if (sizes.group * sizes.key_value_heads != sizes.query_heads) {
     fail(operation, "query has " + std::to_string(sizes.query_heads) + " heads, expected a multiple of the " +
                         std::to_string(sizes.key_value_heads) + " of key and value");
   }
@@ -140,28 +129,25 @@ void check_sizes(std::string_view operation, const AttentionSizes& sizes) {
   }
 }
 
+constexpr std::array<std::string_view, 5> kInputs = {"query", "key", "value", "mask", "bias"};
+
 struct Inputs {
-  AttentionSizes sizes{};
-  std::array<Named, 5> list{};
+  AttentionSizes sizes;
+  std::array<Extent, kInputs.size()> extents;
 };
 
 Inputs check_inputs(std::string_view operation, const View<const float, 4>& query, const View<const float, 4>& key,
                     const View<const float, 4>& value, const AttentionOptions& options) {
-  Inputs inputs;
-  inputs.list = {{{"query", check_view(operation, "query", query)},
-                  {"key", check_view(operation, "key", key)},
-                  {"value", check_view(operation, "value", value)},
-                  {"mask", {}},
-                  {"bias", {}}}};
-  inputs.sizes = {query.extent(0), query.extent(1), key.extent(1), query.extent(2), key.extent(2), 1,
-                  query.extent(3), value.extent(3)};
+  Inputs inputs{{query.extent(0), query.extent(1), key.extent(1), query.extent(2), key.extent(2), 1, query.extent(3),
+                 value.extent(3)},
+                {check_view(operation, "query", query), check_view(operation, "key", key),
+                 check_view(operation, "value", value), Extent{}, Extent{}}};
   AttentionSizes& sizes = inputs.sizes;
   using Shape = std::array<std::int64_t, 4>;
   check_shape(operation, "key", key.shape, Shape{sizes.batch, -1, -1, sizes.head_dim}, "[B, Lk, Hkv, Dqk]");
   check_shape(operation, "value", value.shape, Shape{sizes.batch, sizes.key_length, sizes.key_value_heads, -1},
               "[B, Lk, Hkv, Dv]");
   check_sizes(operation, sizes);
-  if (sizes.key_value_heads > 0) sizes.group = sizes.query_heads / sizes.key_value_heads;
 
   check_rule(operation, options);
   check_lengths(operation, "query_lengths", options.query_lengths, sizes.batch, sizes.query_length);
@@ -169,44 +155,52 @@ Inputs check_inputs(std::string_view operation, const View<const float, 4>& quer
   check_packed(operation, options, sizes);
   if (options.mask) {
     check_broadcast(operation, "mask", options.mask->entries.shape, sizes);
-    inputs.list[3].extent = check_view(operation, "mask", options.mask->entries);
+    inputs.extents[3] = check_view(operation, "mask", options.mask->entries);
   }
   if (options.bias) {
     check_broadcast(operation, "bias", options.bias.shape, sizes);
-    inputs.list[4].extent = check_view(operation, "bias", options.bias);
+    inputs.extents[4] = check_view(operation, "bias", options.bias);
   }
   return inputs;
 }
 
 }  // namespace
 
-AttentionSizes check_attention(std::string_view operation, View<const float, 4> query, View<const float, 4> key,
-                               View<const float, 4> value, View<float, 4> out, const AttentionOptions& options) {
+AttentionSizes check_attention(std::string_view operation, const View<const float, 4>& query,
+                               const View<const float, 4>& key, const View<const float, 4>& value,
+                               const View<float, 4>& out, const AttentionOptions& options) {
   const Inputs inputs = check_inputs(operation, query, key, value, options);
   const AttentionSizes& sizes = inputs.sizes;
   const std::array<std::int64_t, 4> shape = {sizes.batch, sizes.query_length, sizes.query_heads, sizes.value_dim};
   check_shape(operation, "out", out.shape, shape, "[B, Lq, Hq, Dv]");
-  Outputs outputs;
-  add_output(operation, outputs, "out", out);
+  const Probabilities& probabilities = options.probabilities;
+  const ProbabilityNames names;
+  const std::array<std::string_view, 4> output_names = {"out", "log_sum_exp", names.per_head, names.averaged};
+  // Empty where not given: that overlaps nothing.
+  std::array<Extent, 4> outputs = {check_output(operation, "out", out)};
   if (options.log_sum_exp) {
     const std::array<std::int64_t, 3> rows = {sizes.batch, sizes.query_heads, sizes.query_length};
     check_shape(operation, "log_sum_exp", options.log_sum_exp.shape, rows, "[B, Hq, Lq]");
-    add_output(operation, outputs, "log_sum_exp", options.log_sum_exp);
+    outputs[1] = check_output(operation, "log_sum_exp", options.log_sum_exp);
   }
-  const ProbabilityNames names;
   check_probability_shapes(operation, names, options, sizes);
-  if (options.probabilities.per_head) add_output(operation, outputs, names.per_head, options.probabilities.per_head);
-  if (options.probabilities.averaged) add_output(operation, outputs, names.averaged, options.probabilities.averaged);
-  for (std::size_t o = 0; o < outputs.count; ++o) {
-    for (const Named& input : inputs.list) {
-      check_disjoint(operation, outputs.list[o].name, outputs.list[o].extent, input.name, input.extent);
+  if (probabilities.per_head) outputs[2] = check_output(operation, names.per_head, probabilities.per_head);
+  if (probabilities.averaged) outputs[3] = check_output(operation, names.averaged, probabilities.averaged);
+  for (std::size_t o = 0; o < outputs.size(); ++o) {
+    if (outputs[o].begin == outputs[o].end) continue;
+    for (std::size_t other = 0; other < o; ++other) {
+      check_disjoint(operation, output_names[o], outputs[o], output_names[other], outputs[other]);
+    }
+    for (std::size_t i = 0; i < inputs.extents.size(); ++i) {
+      check_disjoint(operation, output_names[o], outputs[o], kInputs[i], inputs.extents[i]);
     }
   }
   return sizes;
 }
 
-AttentionSizes check_attention_inputs(std::string_view operation, View<const float, 4> query, View<const float, 4> key,
-                                      View<const float, 4> value, const AttentionOptions& options) {
+AttentionSizes check_attention_inputs(std::string_view operation, const View<const float, 4>& query,
+                                      const View<const float, 4>& key, const View<const float, 4>& value,
+                                      const AttentionOptions& options) {
   return check_inputs(operation, query, key, value, options).sizes;
 }
 
@@ -269,7 +263,6 @@ AttentionSizes check_attention_shape(std::string_view operation, const Attention
   AttentionSizes sizes{shape.batch, shape.query_length, shape.key_length, shape.query_heads, shape.key_value_heads,
                        1,           shape.head_dim,     shape.value_dim};
   check_sizes(operation, sizes);
-  if (sizes.key_value_heads > 0) sizes.group = sizes.query_heads / sizes.key_value_heads;
   return sizes;
 }
 

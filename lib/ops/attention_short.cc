@@ -28,9 +28,11 @@ void find_intervals(const ShortAttention& call, const AttentionSequence& sequenc
   const IntervalRule rule(call.options, sequence);
   group.keys = std::max<std::int64_t>(sequence.keys, 1);
   group.all_seen = true;
+  const bool same = rule.same_for_all_rows();
+  const KeyInterval all{0, sequence.keys};
   for (std::int64_t r = 0; r < group.rows; ++r) {
     const std::int64_t row = group.first - sequence.first_query + r;
-    const KeyInterval seen = row < sequence.queries ? rule(row) : KeyInterval{};
+    const KeyInterval seen = row >= sequence.queries ? KeyInterval{} : same ? all : rule(row);
     group.begin[r] = static_cast<std::int32_t>(seen.begin);
     group.end[r] = static_cast<std::int32_t>(seen.end);
     group.all_seen = group.all_seen && seen.begin == 0 && seen.end == group.keys;

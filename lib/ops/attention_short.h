@@ -13,10 +13,10 @@ namespace headlight::ops {
                             const AttentionOptions& options, const AttentionScale& scale) noexcept;
 
 struct ShortAttention {
-  View<const float, 4> query;
-  View<const float, 4> key;
-  View<const float, 4> value;
-  View<float, 4> out;
+  const View<const float, 4>& query;
+  const View<const float, 4>& key;
+  const View<const float, 4>& value;
+  const View<float, 4>& out;
   const AttentionOptions& options;
   const AttentionSizes& sizes;
   const kernels::AttentionKernels& kernels;

@@ -10,6 +10,29 @@ namespace headlight::ops {
 namespace {
 // The most axes that a view of ours has, and some to spare.
 constexpr std::size_t kMaxRank = 8;
+
+// check_no_self_overlap() where axes lie in another order than that of memory.
+void check_axes_in_any_order(std::string_view operation, std::string_view output, std::span<const std::int64_t> shape,
+                             std::span<const std::int64_t> strides) {
+  std::array<std::pair<std::int64_t, std::int64_t>, kMaxRank> axes{};  // stride, extent; ascending, without the heap
+  std::size_t count = 0;
+  for (std::size_t axis = 0; axis < shape.size(); ++axis) {
+    if (shape[axis] == 1) continue;
+    std::size_t place = count++;
+    for (; place > 0 && axes[place - 1].first > strides[axis]; --place) axes[place] = axes[place - 1];
+    axes[place] = {strides[axis], shape[axis]};
+  }
+  std::int64_t reach = 0;
+  for (std::size_t axis = 0; axis < count; ++axis) {
+    const auto [stride, extent] = axes[axis];
+    if (stride <= reach) {
+      fail(operation, std::string(output) + " of shape " + describe(shape) + " and strides " + describe(strides) +
+                          " overlaps itself in memory");
+    }
+    reach += stride * (extent - 1);
+  }
+}
+
 }  // namespace
 
 void fail(std::string_view operation, const std::string& message) {
@@ -23,12 +46,6 @@ std::string describe(std::span<const std::int64_t> shape) {
     text += std::to_string(shape[axis]);
   }
   return text + "]";
-}
-
-bool overlap(Extent a, Extent b) noexcept {
-  if (a.begin == a.end || b.begin == b.end) return false;
-  const auto address = [](const void* pointer) { return reinterpret_cast<std::uintptr_t>(pointer); };
-  return address(a.begin) < address(b.end) && address(b.begin) < address(a.end);
 }
 
 Extent check_view(std::string_view operation, std::string_view argument, const void* data, std::size_t element_size,
@@ -72,13 +89,8 @@ Extent check_view(std::string_view operation, std::string_view argument, const v
   return {data, reinterpret_cast<const void*>(end)};
 }
 
-void check_shape(std::string_view operation, std::string_view argument, std::span<const std::int64_t> shape,
-                 std::span<const std::int64_t> expected, std::string_view meaning) {
-  bool same = shape.size() == expected.size();
-  for (std::size_t axis = 0; same && axis < shape.size(); ++axis) {
-    same = expected[axis] == -1 || shape[axis] == expected[axis];
-  }
-  if (same) return;
+void fail_shape(std::string_view operation, std::string_view argument, std::span<const std::int64_t> shape,
+                std::span<const std::int64_t> expected, std::string_view meaning) {
   std::string wanted = describe(expected);
   for (std::size_t at = wanted.find("-1"); at != std::string::npos; at = wanted.find("-1"))
     wanted.replace(at, 2, "any");
@@ -86,11 +98,8 @@ void check_shape(std::string_view operation, std::string_view argument, std::spa
                       std::string(meaning) + ")");
 }
 
-void check_disjoint(std::string_view operation, std::string_view output, Extent output_extent, std::string_view input,
-                    Extent input_extent) {
-  if (overlap(output_extent, input_extent)) {
-    fail(operation, std::string(output) + " overlaps " + std::string(input) + " in memory");
-  }
+void fail_overlap(std::string_view operation, std::string_view output, std::string_view input) {
+  fail(operation, std::string(output) + " overlaps " + std::string(input) + " in memory");
 }
 
 void check_probability(std::string_view operation, std::string_view argument, float probability) {
@@ -111,24 +120,7 @@ void check_no_self_overlap(std::string_view operation, std::string_view output, 
     in_order = in_order && strides[axis] > row;
     row += strides[axis] * (shape[axis] - 1);
   }
-  if (in_order) return;
-  std::array<std::pair<std::int64_t, std::int64_t>, kMaxRank> axes{};  // stride, extent; ascending, without the heap
-  std::size_t count = 0;
-  for (std::size_t axis = 0; axis < shape.size(); ++axis) {
-    if (shape[axis] == 1) continue;
-    std::size_t place = count++;
-    for (; place > 0 && axes[place - 1].first > strides[axis]; --place) axes[place] = axes[place - 1];
-    axes[place] = {strides[axis], shape[axis]};
-  }
-  std::int64_t reach = 0;
-  for (std::size_t axis = 0; axis < count; ++axis) {
-    const auto [stride, extent] = axes[axis];
-    if (stride <= reach) {
-      fail(operation, std::string(output) + " of shape " + describe(shape) + " and strides " + describe(strides) +
-                          " overlaps itself in memory");
-    }
-    reach += stride * (extent - 1);
-  }
+  if (!in_order) check_axes_in_any_order(operation, output, shape, strides);
 }
 
 }  // namespace headlight::ops

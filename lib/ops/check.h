@@ -23,7 +23,10 @@ struct Extent {
   const void* end = nullptr;
 };
 
-[[nodiscard]] bool overlap(Extent a, Extent b) noexcept;
+[[nodiscard]] inline bool overlap(Extent a, Extent b) noexcept {
+  const auto address = [](const void* pointer) { return reinterpret_cast<std::uintptr_t>(pointer); };
+  return a.begin != a.end && b.begin != b.end && address(a.begin) < address(b.end) && address(b.begin) < address(a.end);
+}
 
 // Checks that every extent is ≥ 0, that sizes and strides address less than 2⁶³ bytes, that the pointer is given when
 // there are elements, that the last stride is 1 (when the last axis has more than one element) and that strides are ≥
@@ -57,14 +60,27 @@ Extent check_view(std::string_view operation, std::string_view argument, const V
   return check_view(operation, argument, static_cast<const void*>(view.data), sizeof(T), view.shape, view.strides);
 }
 
+[[noreturn, gnu::cold]] void fail_shape(std::string_view operation, std::string_view argument,
+                                        std::span<const std::int64_t> shape, std::span<const std::int64_t> expected,
+                                        std::string_view meaning);
+[[noreturn, gnu::cold]] void fail_overlap(std::string_view operation, std::string_view output, std::string_view input);
+
 // Checks `view` against the expected shape; −1 in `expected` allows any extent. `meaning` explains it: "[B, Lk, Hkv,
 // Dqk]".
-void check_shape(std::string_view operation, std::string_view argument, std::span<const std::int64_t> shape,
-                 std::span<const std::int64_t> expected, std::string_view meaning);
+inline void check_shape(std::string_view operation, std::string_view argument, std::span<const std::int64_t> shape,
+                        std::span<const std::int64_t> expected, std::string_view meaning) {
+  bool same = shape.size() == expected.size();
+  for (std::size_t axis = 0; same && axis < shape.size(); ++axis) {
+    same = expected[axis] == -1 || shape[axis] == expected[axis];
+  }
+  if (!same) fail_shape(operation, argument, shape, expected, meaning);
+}
 
 // Checks that an output shares no byte with an input.
-void check_disjoint(std::string_view operation, std::string_view output, Extent output_extent, std::string_view input,
-                    Extent input_extent);
+inline void check_disjoint(std::string_view operation, std::string_view output, Extent output_extent,
+                           std::string_view input, Extent input_extent) {
+  if (overlap(output_extent, input_extent)) fail_overlap(operation, output, input);
+}
 
 // Checks that no two elements of an output lie at the same address (a stride of 0, or axes that run into each other).
 void check_no_self_overlap(std::string_view operation, std::string_view output, std::span<const std::int64_t> shape,

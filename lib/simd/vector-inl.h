@@ -22,6 +22,7 @@
 //   select(mask, yes, no)       lane by lane
 //   bytes_not_zero(p)           kLanes bytes as truth values
 //   mask_first(n)               the first n lanes, 0 ≤ n ≤ kLanes; mask_and mask_or mask_not
+//   any_of(mask)                whether some lane is true
 //   sum_of_lanes(v) max_of_lanes(v)   halves are folded onto each other: lane i with lane i + kLanes/2, then kLanes/4
 //   …;
 //                               the maximum of lanes follows the x86 rule in the same order

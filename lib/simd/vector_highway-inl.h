@@ -70,6 +70,7 @@ HEADLIGHT_INLINE Mask mask_first(int count) { return hn::FirstN(kFloat, static_c
 HEADLIGHT_INLINE Mask mask_and(Mask a, Mask b) { return hn::And(a, b); }
 HEADLIGHT_INLINE Mask mask_or(Mask a, Mask b) { return hn::Or(a, b); }
 HEADLIGHT_INLINE Mask mask_not(Mask a) { return hn::Not(a); }
+HEADLIGHT_INLINE bool any_of(Mask a) { return !hn::AllFalse(kFloat, a); }
 HEADLIGHT_INLINE Vec select(Mask mask, Vec yes, Vec no) { return hn::IfThenElse(mask, yes, no); }
 
 // On x86 Highway's maximum is the instruction itself; that of NEON gives NaN and +0 where the x86 rule gives b.

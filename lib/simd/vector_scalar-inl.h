@@ -72,6 +72,7 @@ HEADLIGHT_INLINE Mask mask_first(int count) { return count > 0; }
 HEADLIGHT_INLINE Mask mask_and(Mask a, Mask b) { return a && b; }
 HEADLIGHT_INLINE Mask mask_or(Mask a, Mask b) { return a || b; }
 HEADLIGHT_INLINE Mask mask_not(Mask a) { return !a; }
+HEADLIGHT_INLINE bool any_of(Mask a) { return a; }
 HEADLIGHT_INLINE Vec select(Mask mask, Vec yes, Vec no) { return mask ? yes : no; }
 
 HEADLIGHT_INLINE float sum_of_lanes(Vec v) { return v; }

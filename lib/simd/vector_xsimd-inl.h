@@ -65,6 +65,7 @@ HEADLIGHT_INLINE Mask mask_first(int count) { return lane_index() < Vec(static_c
 HEADLIGHT_INLINE Mask mask_and(Mask a, Mask b) { return a & b; }
 HEADLIGHT_INLINE Mask mask_or(Mask a, Mask b) { return a | b; }
 HEADLIGHT_INLINE Mask mask_not(Mask a) { return !a; }
+HEADLIGHT_INLINE bool any_of(Mask a) { return xsimd::any(a); }
 HEADLIGHT_INLINE Vec select(Mask mask, Vec yes, Vec no) { return xsimd::select(mask, yes, no); }
 
 // Signs by their bit: xsimd negates by 0 − v on AVX-512, which loses −0.

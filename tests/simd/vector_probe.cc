@@ -67,6 +67,7 @@ void probe_masks(int a, int b, float* conjunction, float* disjunction, float* ne
   store(as_vector(mask_or(mask_first(a), mask_first(b))), disjunction);
   store(as_vector(mask_not(mask_first(a))), negation);
 }
+bool probe_any_of(const std::uint8_t* from) { return any_of(bytes_not_zero(from)); }
 float probe_sum_of_lanes(const float* from) { return sum_of_lanes(load(from)); }
 float probe_max_of_lanes(const float* from) { return max_of_lanes(load(from)); }
 void probe_transpose(const float* from, float* out) {
@@ -112,6 +113,7 @@ const VectorProbe vector_probe = {
     .mask_first = probe_mask_first,
     .bytes_not_zero = probe_bytes_not_zero,
     .masks = probe_masks,
+    .any_of = probe_any_of,
     .sum_of_lanes = probe_sum_of_lanes,
     .max_of_lanes = probe_max_of_lanes,
     .transpose = probe_transpose,

@@ -72,6 +72,7 @@ struct VectorProbe {
   void (*bytes_not_zero)(const std::uint8_t* from, float* out);
   // first(a) and first(b), first(a) or first(b), not first(a)
   void (*masks)(int a, int b, float* conjunction, float* disjunction, float* negation);
+  bool (*any_of)(const std::uint8_t* from);  // of bytes_not_zero
   float (*sum_of_lanes)(const float* from);
   float (*max_of_lanes)(const float* from);
   void (*transpose)(const float* from, float* out);

@@ -257,6 +257,7 @@ TEST_F(VectorTest, EveryByteButZeroIsTrue) {
       bytes[static_cast<std::size_t>(position)] = static_cast<std::uint8_t>(byte);
       std::array<float, 16> got{};
       probe().bytes_not_zero(bytes.data(), got.data());
+      EXPECT_EQ(probe().any_of(bytes.data()), byte != 0) << byte << " at " << position;
       for (int i = 0; i < lanes; ++i) {
         EXPECT_EQ(got[static_cast<std::size_t>(i)], flag(i == position && byte != 0)) << byte << " at " << position;
       }
