@@ -6,12 +6,15 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <chrono>
 #include <climits>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
+#include <stdexcept>
+#include <string_view>
 #include <system_error>
 
 #include "headlight/models/errors.h"
@@ -30,6 +33,21 @@ std::string folder_of(const std::string& path) {
   return slash == std::string::npos ? std::string() : path.substr(0, slash + 1);
 }
 
+// The open descriptor that a name such as /dev/stdout or /dev/fd/3 stands for; −1 for the name of a file. Where it
+// leads to a regular file, that must be gone on with, not replaced: somebody else holds it open.
+int descriptor_of(const std::string& path) {
+  if (path == "/dev/stdout") return STDOUT_FILENO;
+  if (path == "/dev/stderr") return STDERR_FILENO;
+  for (const std::string_view folder : {"/dev/fd/", "/proc/self/fd/"}) {
+    if (!path.starts_with(folder)) continue;
+    int number = -1;
+    const char* const end = path.data() + path.size();
+    const auto [stop, error] = std::from_chars(path.data() + folder.size(), end, number);
+    if (error == std::errc() && stop == end) return number;
+  }
+  return -1;
+}
+
 std::uint64_t mixed(std::uint64_t value) {  // the finaliser of SplitMix64
   value = (value ^ (value >> 30)) * 0xBF58476D1CE4E5B9u;
   value = (value ^ (value >> 27)) * 0x94D049BB133111EBu;
@@ -40,6 +58,11 @@ std::uint64_t mixed(std::uint64_t value) {  // the finaliser of SplitMix64
 
 AtomicFile::AtomicFile(const std::string& path) : path_(path), target_(path) {
   if (path.empty()) fail("cannot write", ENOENT);
+  if (const int open = descriptor_of(path); open >= 0) {
+    descriptor_ = ::fcntl(open, F_DUPFD_CLOEXEC, 0);
+    if (descriptor_ < 0) fail("cannot write", errno);
+    return;
+  }
   struct stat status {};
   const bool exists = ::stat(path.c_str(), &status) == 0;
   if (exists && S_ISDIR(status.st_mode)) fail("cannot write", EISDIR);
@@ -74,6 +97,7 @@ AtomicFile::~AtomicFile() {
 }
 
 void AtomicFile::write(const void* data, std::size_t bytes) {
+  check_open("is written to after commit()");
   const char* from = static_cast<const char*>(data);
   while (bytes > 0) {
     const ssize_t written = ::write(descriptor_, from, std::min(bytes, kLargestWrite));
@@ -85,6 +109,7 @@ void AtomicFile::write(const void* data, std::size_t bytes) {
 }
 
 void AtomicFile::commit() {
+  check_open("is committed a second time, expected once");
   const bool replaces = !temporary_.empty();
   if (replaces && ::fsync(descriptor_) != 0) fail("cannot write", errno);
   const int closed = ::close(descriptor_);
@@ -93,6 +118,10 @@ void AtomicFile::commit() {
   if (!replaces) return;
   if (std::rename(temporary_.c_str(), target_.c_str()) != 0) fail("cannot replace", errno);
   temporary_.clear();
+}
+
+void AtomicFile::check_open(const char* what) const {
+  if (descriptor_ < 0) throw std::logic_error(printable(path_) + ": " + what);
 }
 
 void AtomicFile::fail(const char* action, int error) const {

@@ -167,18 +167,29 @@ void read_elements(const InputFile& file, const Opened& opened, std::vector<T>& 
   });
 }
 
+// By how much of itself a finite value changed.
+double relative_change(double stored, float value) {
+  return stored == 0 || !std::isfinite(stored) ? 0 : std::abs(static_cast<double>(value) - stored) / std::abs(stored);
+}
+
 constexpr auto kAsStored = [](auto stored) { return stored; };
 
 // True when `header` holds what a T can be read from; the values are then read.
 template <class T>
-bool read_values(const InputFile& file, const Opened& opened, std::vector<T>& values) {
+bool read_values(const InputFile& file, const Opened& opened, Array<T>& array) {
+  std::vector<T>& values = array.values;
   const NpyHeader& header = opened.header;
   const int size = header.element_size;
   if constexpr (std::is_same_v<T, float>) {
     if (header.kind != 'f') return false;
     if (size == 2) read_elements<T, std::uint16_t>(file, opened, values, float16_to_float);
     if (size == 4) read_elements<T, float>(file, opened, values, kAsStored);
-    if (size == 8) read_elements<T, double>(file, opened, values, kAsStored);
+    if (size == 8) {
+      read_elements<T, double>(file, opened, values, [&](double stored) {
+        array.rounded = std::max(array.rounded, relative_change(stored, static_cast<float>(stored)));
+        return stored;
+      });
+    }
   } else if (header.kind == 'b') {
     read_elements<T, std::uint8_t>(file, opened, values, [](std::uint8_t byte) { return std::uint8_t{byte != 0}; });
   } else if (header.kind == 'i') {
@@ -252,9 +263,9 @@ template <class T>
 Array<T> read_npy(const std::string& path) {
   const InputFile file(path);
   const Opened opened = open_npy(file);
-  Array<T> array{opened.header.shape, {}};
+  Array<T> array{.shape = opened.header.shape, .values = {}};
   array.values.resize(static_cast<std::size_t>(opened.header.count));
-  if (!read_values(file, opened, array.values)) {
+  if (!read_values(file, opened, array)) {
     throw FileError(path, "has the type " + in_quotes(opened.header.descr) + ", expected " + std::string(kTypeName<T>));
   }
   return array;

@@ -1,10 +1,14 @@
 #include "headlight/models/atomic_file.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <csignal>
+#include <stdexcept>
+#include <string>
 #include <vector>
 
 #include "models/scratch_folder.h"
@@ -51,6 +55,43 @@ TEST(AtomicFile, KeepsLinksAndModes) {
   struct stat status {};
   ASSERT_EQ(0, ::stat(folder.path("real").c_str(), &status));
   EXPECT_EQ(status.st_mode & 0777, 0640u);
+}
+
+TEST(AtomicFile, NothingComesAfterCommit) {
+  const ScratchFolder folder;
+  AtomicFile file(folder.path("out"));
+  file.write("new", 3);
+  file.commit();
+  const auto said = [](auto&& call) {
+    try {
+      call();
+    } catch (const std::logic_error& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  EXPECT_TRUE(test::contains(said([&] { file.commit(); }), "/out: is committed a second time, expected once"));
+  EXPECT_TRUE(test::contains(said([&] { file.write("more", 4); }), "/out: is written to after commit()"));
+  EXPECT_EQ(folder.read("out"), "new");
+}
+
+// Somebody else holds what a descriptor leads to: it is gone on with, in place, even where it is a regular file.
+TEST(AtomicFile, DescriptorsAreWrittenThrough) {
+  const ScratchFolder folder;
+  const int open = ::open(folder.path("log").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  ASSERT_GE(open, 0);
+  ASSERT_EQ(::write(open, "one ", 4), 4);
+  for (const char* names : {"/dev/fd/", "/proc/self/fd/"}) {
+    AtomicFile file(names + std::to_string(open));
+    file.write("two ", 4);
+    EXPECT_EQ(folder.count(), 1) << "nothing beside it";
+    file.commit();
+  }
+  ASSERT_EQ(::write(open, "three", 5), 5);
+  ::close(open);
+  EXPECT_EQ(folder.read("log"), "one two two three");
+  EXPECT_TRUE(test::contains(file_error([&] { AtomicFile file("/dev/fd/" + std::to_string(open)); }),
+                             "cannot write: Bad file descriptor"));
 }
 
 TEST(AtomicFile, TargetsThatCannotBe) {

@@ -106,6 +106,23 @@ TEST(Npy, FloatsOfOtherWidths) {
                              "/o: element 1 is 1e+39, beyond float32"));
 }
 
+TEST(Npy, RoundingOfFloat64IsKnown) {
+  const ScratchFolder folder;
+  const auto rounded = [&](std::initializer_list<double> values, bool big_endian) {
+    const std::string descr = big_endian ? ">f8" : "<f8";
+    return read_npy<float>(folder.write("d", npy(dict(descr, "(" + std::to_string(values.size()) + ",)"),
+                                                 raw<double>(values, big_endian))))
+        .rounded;
+  };
+  for (const bool big_endian : {false, true}) {
+    EXPECT_EQ(rounded({}, big_endian), 0);
+    EXPECT_EQ(rounded({1.5, 0, -0x1p-149, INFINITY, NAN, 65504}, big_endian), 0);
+    EXPECT_EQ(rounded({1, -(1 + 0x1p-30), 2, 1 + 0x1p-40}, big_endian), 0x1p-30 / (1 + 0x1p-30));
+    EXPECT_EQ(rounded({1e-60}, big_endian), 1) << "nothing is left of it";
+  }
+  EXPECT_EQ(read_npy<float>(folder.write("f", npy(dict("<f4", "(1,)"), raw({0.1f})))).rounded, 0);
+}
+
 TEST(Npy, IntegersOfEveryWidth) {
   const ScratchFolder folder;
   const auto read = [&](const std::string& descr, const std::string& data) {
@@ -225,6 +242,12 @@ TEST(Npy, PiecesMakeTheSameFile) {
   EXPECT_THROW(writer.write(std::span(values).first(3)), std::invalid_argument);
   writer.write(std::span(values).last(2));
   writer.commit();
+  try {
+    writer.commit();
+    ADD_FAILURE() << "a second commit()";
+  } catch (const std::logic_error& error) {
+    EXPECT_TRUE(test::contains(error.what(), "pieces.npy: is committed a second time, expected once"));
+  }
   EXPECT_EQ(folder.read("pieces.npy"), folder.read("whole.npy"));
   {
     NpyWriter left_alone(folder.path("never.npy"), shape);

@@ -10,8 +10,9 @@ namespace headlight::models {
 
 // Writes beside the target, under a hidden name in the same folder, and renames over it in commit(); without a commit
 // nothing is left. A target behind a symbolic link is replaced where the link points. A target that exists and is no
-// regular file (a pipe, /dev/stdout, /dev/full) is written straight into, since it cannot be replaced. A process that
-// is killed while it writes leaves the hidden file behind, never a partial target.
+// regular file (a pipe, /dev/full) is written straight into, since it cannot be replaced, and so is an open descriptor
+// by its name (/dev/stdout, /dev/stderr, /dev/fd/3), wherever it leads. A process that is killed while it writes leaves
+// the hidden file behind, never a partial target.
 class HEADLIGHT_API AtomicFile {
  public:
   // Creates the file beside. Throws FileError when the folder is missing or not writable or the target is a folder.
@@ -20,13 +21,15 @@ class HEADLIGHT_API AtomicFile {
   AtomicFile(const AtomicFile&) = delete;
   AtomicFile& operator=(const AtomicFile&) = delete;
 
-  // Appends. Throws FileError when the device is full or fails.
+  // Appends. Throws FileError when the device is full or fails, std::logic_error after commit().
   void write(const void* data, std::size_t bytes);
 
-  // Waits until the bytes are on the device and renames. Throws FileError; the target is then as it was before.
+  // Waits until the bytes are on the device and renames. Throws FileError, and the target is then as it was before;
+  // std::logic_error the second time.
   void commit();
 
  private:
+  void check_open(const char* what) const;
   [[noreturn]] void fail(const char* action, int error) const;
 
   std::string path_;       // as the caller said it, for messages

@@ -21,6 +21,8 @@ template <class T>
 struct Array {
   std::vector<std::int64_t> shape;  // [] is one number
   std::vector<T> values;            // C order
+  // max |float32 − x| / |x| over the values x of a float64 file: what reading it as float changed. 0: nothing.
+  double rounded = 0;
 
   // The same as a view of `Rank` axes; std::invalid_argument when it has another number of them.
   template <int Rank>
@@ -46,7 +48,8 @@ struct Array {
 };
 
 // Reads a file of format version 1.0, 2.0 or 3.0 as an array of T, either byte order, C or Fortran order:
-// - float from float32 and float16 exactly, from float64 rounded; a finite number beyond float32 is refused;
+// - float from float32 and float16 exactly, from float64 rounded (Array::rounded); a finite number beyond float32 is
+//   refused;
 // - std::int64_t from every integer type and bool; a value beyond 63 bits is refused;
 // - std::uint8_t from bool (0 or 1) and every integer type; a value outside 0 … 255 is refused.
 // Anything else (object, structured, text and complex arrays among them) is refused, as are arrays of more than 32
@@ -76,7 +79,7 @@ class HEADLIGHT_API NpyWriter {
   NpyWriter(const std::string& path, std::span<const std::int64_t> shape);
   // The next values in C order. Throws std::invalid_argument when they are more than are left.
   void write(std::span<const float> values);
-  // The file appears. Throws std::invalid_argument when values are missing.
+  // The file appears. Throws std::invalid_argument when values are missing, std::logic_error the second time.
   void commit();
 
  private:
