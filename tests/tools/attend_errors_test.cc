@@ -25,7 +25,7 @@ TEST(Attend, WrongUsage) {
   usage({"--chunk", "0"}, "--chunk");
   usage({"--scale", "wide"}, "--scale");
   usage({"--dropout", "1"}, "--dropout");
-  usage({"--dropout", "nan"}, "--dropout");
+  usage({"--dropout", "nan"}, "--dropout is 'nan', expected a number from 0 to less than 1");
   usage({"--grad-query", "dq.npy"}, "--grad-out");
   usage({"--grad-out", "do.npy"}, "--grad-query");
   usage({"--grad-out", "do.npy", "--grad-bias", "db.npy"}, "--bias");

@@ -1,6 +1,9 @@
 // headlight attend: every option reaches the engine.
 #include <gtest/gtest.h>
 
+#include <fstream>
+#include <sstream>
+
 #include "headlight/attention_backward.h"
 #include "headlight/models/npy.h"
 #include "reference/attention.h"
@@ -47,6 +50,14 @@ Outputs computed_by_reference(const AttendCase& c, const AttentionOptions& optio
   return outputs;
 }
 
+// What is said of a file that was written.
+template <int Rank>
+std::string line_of(const AttendCase& c, const std::string& name, const Tensor<float, Rank>& tensor) {
+  std::string shape;
+  for (const std::int64_t extent : tensor.shape()) shape += (shape.empty() ? "" : ", ") + std::to_string(extent);
+  return (c.folder / name) + ": [" + shape + "] float32\n";
+}
+
 // The program with `more`, by each method, against the library called with `options`.
 void expect_agreement(const AttendCase& c, const std::vector<std::string>& more, const AttentionOptions& options) {
   for (const std::string method : {"fused", "unfused", "reference"}) {
@@ -56,13 +67,15 @@ void expect_agreement(const AttendCase& c, const std::vector<std::string>& more,
                {"--method", method, "--log-sum-exp", c.folder / "l.npy", "--probabilities", c.folder / "p.npy"});
     const Finished finished = run_program(all);
     ASSERT_EQ(finished.code, 0) << finished.error;
-    EXPECT_EQ(finished.out + finished.error, "");
+    EXPECT_EQ(finished.error, "");
     const Outputs expected = method == "reference"
                                  ? computed_by_reference(c, options)
                                  : computed(c, method == "fused" ? &attention : &attention_unfused, options);
     expect_npy(c.folder / "o.npy", expected.out);
     expect_npy(c.folder / "l.npy", expected.log_sum_exp);
     expect_npy(c.folder / "p.npy", expected.probabilities);
+    EXPECT_EQ(finished.out, line_of(c, "o.npy", expected.out) + line_of(c, "l.npy", expected.log_sum_exp) +
+                                line_of(c, "p.npy", expected.probabilities));
   }
 }
 
@@ -134,7 +147,7 @@ void expect_gradients(const AttendCase& c, const std::vector<std::string>& more,
     if (!bias_shape.empty()) all.insert(all.end(), {"--grad-bias", c.folder / "db.npy"});
     const Finished finished = run_program(all);
     ASSERT_EQ(finished.code, 0) << finished.error;
-    EXPECT_EQ(finished.out + finished.error, "");
+    EXPECT_EQ(finished.error, "");
 
     Tensor<float, 4> query(c.query.shape()), key(c.key.shape()), value(c.value.shape()), bias;
     AttentionGradients gradients{query, key, value};
@@ -164,6 +177,8 @@ void expect_gradients(const AttendCase& c, const std::vector<std::string>& more,
     expect_npy(c.folder / "dk.npy", key);
     expect_npy(c.folder / "dv.npy", value);
     if (!bias_shape.empty()) expect_npy(c.folder / "db.npy", bias);
+    EXPECT_EQ(finished.out, line_of(c, "o.npy", out) + line_of(c, "dq.npy", query) + line_of(c, "dk.npy", key) +
+                                line_of(c, "dv.npy", value) + (bias_shape.empty() ? "" : line_of(c, "db.npy", bias)));
   }
 }
 
@@ -179,6 +194,53 @@ TEST(Attend, Gradients) {
   const Tensor<float, 4> bias = c.random.normal_tensor<4>({1, kQueryHeads, 1, kKeyLength});
   c.write("b.npy", {kQueryHeads, 1, kKeyLength}, std::vector<float>(bias.begin(), bias.end()));
   expect_gradients(c, {"--bias", c.folder / "b.npy"}, {.bias = bias}, {1, kQueryHeads, 1, kKeyLength});
+}
+
+// Rounding is said where it changed something, in the file that it changed, by how much.
+TEST(Attend, Float64ThatFloat32DoesNotHoldIsSaid) {
+  AttendCase c;
+  const auto write_wide = [&](const std::string& name, const Tensor<float, 4>& values, double added) {
+    const std::vector<double> wide = [&] {
+      std::vector<double> all(values.begin(), values.end());
+      all.back() = 1 + added;
+      return all;
+    }();
+    std::ofstream file(c.folder / name, std::ios::binary);
+    std::string shape;
+    for (const std::int64_t extent : values.shape()) shape += std::to_string(extent) + ", ";
+    const std::string header = "{'descr': '<f8', 'fortran_order': False, 'shape': (" + shape + "), }\n";
+    file << std::string("\x93NUMPY\x01\x00", 8) << static_cast<char>(header.size()) << '\0' << header;
+    file.write(reinterpret_cast<const char*>(wide.data()), static_cast<std::streamsize>(wide.size() * sizeof(double)));
+  };
+  write_wide("k.npy", c.key, 0);
+  const Finished exact = run_program(c.arguments());
+  EXPECT_EQ(exact.code, 0);
+  EXPECT_EQ(exact.error, "") << "all values are floats";
+  write_wide("k.npy", c.key, 0x1p-25);
+  const Finished rounded = run_program(c.arguments());
+  EXPECT_EQ(rounded.code, 0);
+  EXPECT_EQ(rounded.error, "headlight: warning: " + (c.folder / "k.npy") +
+                               ": float64 is rounded to float32, which changes a value by up to 3e-08 of itself\n");
+  write_wide("do.npy", Tensor<float, 4>({kBatch, kQueryLength, kQueryHeads, kValueDim}), 0x1p-25);
+  c.write("k.npy", c.key);
+  const Finished gradient =
+      run_program(c.arguments({"--grad-out", c.folder / "do.npy", "--grad-key", c.folder / "dk.npy"}));
+  EXPECT_EQ(gradient.code, 0);
+  EXPECT_NE(gradient.error.find("do.npy: float64 is rounded"), std::string::npos) << gradient.error;
+}
+
+// Straight into what standard output is, after what is there, and with no word beside it.
+TEST(Attend, TheResultMayBeStandardOutput) {
+  const AttendCase c;
+  ASSERT_EQ(run_program(c.arguments()).code, 0);
+  const std::string expected = (std::ostringstream() << std::ifstream(c.folder / "o.npy").rdbuf()).str();
+  for (const char* name : {"/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"}) {
+    const std::vector<std::string> before = c.folder.names();
+    const Finished finished = run_program(c.arguments({"-o", name}));
+    EXPECT_EQ(finished.code, 0) << finished.error;
+    EXPECT_EQ(finished.out, expected) << name;
+    EXPECT_EQ(c.folder.names(), before);
+  }
 }
 
 TEST(Attend, NothingToAttendTo) {

@@ -1,8 +1,12 @@
 // headlight beams: what the pictures hold, that words stay words, and that bad input is one line.
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <set>
 
 #include "headlight/models/npy.h"
@@ -180,7 +184,8 @@ TEST_F(BeamsCommand, WhatDoesNotFitIsOneLine) {
   fails({"--from", "street"}, {"--from", "'street'", "a b c d"});
   fails({"--to", "a#2"}, {"--to", "'a#2'"});
   fails({"--heads", "0,3"}, {"--heads", "no head 3", "0 to 2"});
-  fails({"--heads", "-1"}, {"no head -1"});
+  fails({"--heads", "-1"}, {"--heads is -1, expected numbers"}, 2);
+  fails({"--heads", ""}, {"--heads is empty"}, 2);
   fails({"--heads", "0,x"}, {"--heads", "0,x"}, 2);
   fails({"--heads", "0,"}, {"--heads"}, 2);
   fails({"--layer", "2"}, {"--layer", "no layer 2", "0 to 1"});
@@ -188,7 +193,8 @@ TEST_F(BeamsCommand, WhatDoesNotFitIsOneLine) {
   fails({"--top", "0"}, {"--top"}, 2);
   fails({"--model", "somewhere"}, {"--model"}, 2);
   fails({"--text", "a"}, {"--text"}, 2);
-  expect_error(run("a b c d", "x.png"), {"x.png", ".html or .svg"}, 2);
+  expect_error(run("a b c d", "x.png"), {"x.png", ".html or .svg", "--format"}, 2);
+  fails({"--format", "png"}, {"--format is 'png', expected html or svg"}, 2);
   expect_error(run("a b c", "x.html"), {"a.npy", "[2, 3, 4, 4]", "[layers, heads, 3, 3]"});
   expect_error(run("   ", "x.html"), {"--words", "0 words"});
   std::string many;
@@ -205,6 +211,37 @@ TEST_F(BeamsCommand, WhatDoesNotFitIsOneLine) {
   expect_error(run_program({"beams", "-o", folder_ / "x.html"}), {"--text"}, 2);
   expect_error(run_program({"beams", "--words", "a", "-o", folder_ / "x.html"}), {"--attention"}, 2);
   EXPECT_EQ(folder_.names(), before);
+}
+
+// A picture on standard output, or in a pipe, is written straight there and stands alone.
+TEST_F(BeamsCommand, ThePictureMayGoIntoAPipe) {
+  write_weights(1, 2, 3);
+  const auto to = [&](const std::string& out, const std::vector<std::string>& more) {
+    std::vector<std::string> all{"beams", "--words", "a b c", "--attention", folder_ / "a.npy", "-o", out};
+    all.insert(all.end(), more.begin(), more.end());
+    return run_program(all);
+  };
+  const std::string page = picture("a b c", "x.html"), still = picture("a b c", "x.svg");
+  const std::vector<std::string> before = folder_.names();
+  for (const char* out : {"-", "/dev/stdout", "/dev/fd/1"}) {
+    EXPECT_EQ(to(out, {}).out, page) << out;
+    EXPECT_EQ(to(out, {"--format", "svg"}).out, still) << out;
+  }
+  EXPECT_EQ(folder_.names(), before);
+
+  // What a pipe holds, so that nobody has to read while the program writes.
+  std::string read(still.size() + 1, ' ');
+  ASSERT_LT(read.size(), 65536u);
+  ASSERT_EQ(::mkfifo((folder_ / "pipe").c_str(), 0600), 0);
+  const int reader = ::open((folder_ / "pipe").c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  ASSERT_GE(reader, 0);
+  const Finished finished = to(folder_ / "pipe", {"--format", "svg"});
+  EXPECT_EQ(finished.code, 0) << finished.error;
+  read.resize(static_cast<std::size_t>(std::max(::read(reader, read.data(), read.size()), ::ssize_t{0})));
+  ::close(reader);
+  EXPECT_EQ(read, still);
+  EXPECT_NE(finished.out.find("pipe: 3 words"), std::string::npos) << finished.out;
+  EXPECT_TRUE(std::filesystem::is_fifo(folder_ / "pipe"));
 }
 
 TEST_F(BeamsCommand, WithoutAModelItShowsTheDemonstrationModelAndItsRelations) {
@@ -226,6 +263,11 @@ TEST_F(BeamsCommand, WithoutAModelItShowsTheDemonstrationModelAndItsRelations) {
   EXPECT_NE(tired.find("11 words"), std::string::npos) << "[CLS], the full stop and [SEP] are none: " << tired;
   EXPECT_NE(said("The red animal chased the animal").find("red -> animal#1"), std::string::npos);
   EXPECT_EQ(said("xyzzy").find("coreference"), std::string::npos);
+  const Finished strange =
+      run_program({"beams", "--text", "xyzzy", "-o", folder_ / "x.html"}, {.name = "some where/headlight"});
+  EXPECT_EQ(strange.error,
+            "headlight: warning: the demonstration model does not know 1 word: 'xyzzy' (`'some where/headlight' info "
+            "--words` lists its words; other texts need --model)\n");
   (void)said("it");
   expect_error(run_program({"beams", "--text", "", "-o", folder_ / "y.html"}), {"--text", "holds no words"});
   EXPECT_EQ(folder_.names(), std::vector<std::string>{"x.html"});

@@ -18,11 +18,16 @@ const std::vector<std::string> kSubcommands{"info",  "attend",  "encode", "embed
 TEST(Habits, HelpShowsAnExample) {
   EXPECT_EQ(run_program({"--help"}).code, 0);
   for (const std::string& subcommand : kSubcommands) {
-    const Finished finished = run_program({subcommand, "--help"});
-    EXPECT_EQ(finished.code, 0) << finished.error;
-    EXPECT_EQ(finished.error, "");
-    EXPECT_NE(finished.out.find("\n  build/release/headlight " + subcommand), std::string::npos) << finished.out;
-    EXPECT_EQ(finished.out.find("-h,"), std::string::npos) << "only -o and -t are short: " << finished.out;
+    // As it was called: by a path from the source's folder, or by a name that the shell has found.
+    for (const std::string name : {"build/release/headlight", "headlight"}) {
+      const Finished finished = run_program({subcommand, "--help"}, {.name = name});
+      EXPECT_EQ(finished.code, 0) << finished.error;
+      EXPECT_EQ(finished.error, "");
+      EXPECT_NE(finished.out.find("\nExample:\n  " + name + " " + subcommand), std::string::npos) << finished.out;
+      EXPECT_NE(finished.out.find("Usage: " + name + " " + subcommand), std::string::npos) << finished.out;
+      EXPECT_TRUE(name != "headlight" || finished.out.find("build/") == std::string::npos) << finished.out;
+      EXPECT_EQ(finished.out.find("-h,"), std::string::npos) << "only -o and -t are short: " << finished.out;
+    }
   }
 }
 
@@ -54,7 +59,7 @@ void expect_runs(const std::string& command) {
 
 TEST(Habits, TheHelpsExampleWorksAsPasted) {
   for (const std::string& subcommand : kSubcommands) {
-    const std::string help = run_program({subcommand, "--help"}).out;
+    const std::string help = run_program({subcommand, "--help"}, {.name = "build/release/headlight"}).out;
     const std::string example = help.substr(help.find("\n  build/release/headlight "));
     expect_runs(example.substr(3, example.find_last_not_of('\n') - 2));
   }
@@ -74,16 +79,85 @@ TEST(Habits, TheReadmesCommandsWorkAsPasted) {
 TEST(Habits, TheVersionIsKnown) { EXPECT_EQ(run_program({"--version"}).out, "headlight 0.1.0\n"); }
 
 TEST(Habits, WrongUsageIsExitCodeTwo) {
-  expect_error(run_program({}), {"subcommand", "see headlight --help"}, 2);
-  expect_error(run_program({"encode", "--text", "a", "-o", "b.npy"}), {"--model", "see headlight encode --help"}, 2);
-  expect_error(run_program({"shine"}), {"shine", "headlight --help"}, 2);
-  expect_error(run_program({"study", "shine"}), {"shine", "headlight study --help"}, 2);
+  const Surroundings found{.name = "headlight"};
+  expect_error(run_program({}, found), {"subcommand", "see headlight --help"}, 2);
+  expect_error(run_program({"encode", "--text", "a", "-o", "b.npy"}, found), {"--model", "see headlight encode --help"},
+               2);
+  expect_error(run_program({"shine"}, found), {"'shine' was not expected; see headlight --help"}, 2);
+  expect_error(run_program({"study", "shine"}, found), {"'shine' was not expected; see headlight study --help"}, 2);
+  expect_error(run_program({"info", "--threads"}, found), {"--threads lacks its value; see headlight info --help"}, 2);
   for (const std::string& subcommand : kSubcommands) {
-    expect_error(run_program({subcommand, "--no-such-option"}), {"--no-such-option"}, 2);
-    for (const char* threads : {"0", "-1", "4097", "two", "1.5", ""}) {
-      expect_error(run_program({subcommand, "--threads", threads}), {"--threads"}, 2);
-    }
+    expect_error(run_program({subcommand, "--no-such-option"}, found),
+                 {"'--no-such-option' was not expected; see headlight " + subcommand + " --help"}, 2);
   }
+}
+
+// Whatever is wrong with a value by itself is said in the same words before anything is done: exit code 2. What only
+// the input can tell is exit code 1.
+TEST(Habits, WrongValuesAreSaidInTheSameWords) {
+  const ScratchFolder folder;
+  const auto said = [&](std::vector<std::string> arguments, const std::string& message, int code = 2) {
+    for (std::string& argument : arguments) {
+      if (argument == "x.html") argument = folder / "x.html";
+    }
+    const Finished finished = run_program(arguments);
+    EXPECT_EQ(finished.code, code) << finished.error;
+    EXPECT_EQ(finished.out, "");
+    EXPECT_EQ(finished.error, "headlight: error: " + message + "\n");
+  };
+  for (const std::string& subcommand : kSubcommands) {
+    if (subcommand == "presets" || subcommand == "study") continue;  // has nothing to compute; its subcommands have
+    for (const char* threads : {"0", "-1", "4097", "1.5", "99999999999999999999"}) {
+      said({subcommand, "--threads", threads}, std::string("--threads is ") + threads + ", expected 1 to 4096");
+    }
+    said({subcommand, "-t", "two"}, "--threads is 'two', expected 1 to 4096");
+    said({subcommand, "--threads", "0x4"}, "--threads is '0x4', expected 1 to 4096");
+    said({subcommand, "--threads", ""}, "--threads is empty, expected 1 to 4096");
+    said({subcommand, "-t", "1", "--threads", "2"}, "--threads is given 2 times, expected once");
+    said({subcommand, "--isa", "mmx"}, "--isa is 'mmx', expected scalar, sse4, avx2, avx512 or neon");
+  }
+  const std::vector<std::string> beams{"beams", "--text", "it", "-o", "x.html"}, heads{"heads", "--text", "it"};
+  const struct {
+    std::vector<std::string> arguments;
+    std::string option, value, expected;
+  } table[] = {
+      {{"info"}, "--json", "maybe", "'maybe', expected no value"},
+      {{"presets"}, "--length", "0", "0, expected 1 to 1073741824"},
+      {{"demo"}, "--seed", "-1", "-1, expected 0 to 18446744073709551615"},
+      {{"heads"}, "--seed", "18446744073709551616", "18446744073709551616, expected 0 to 18446744073709551615"},
+      {{"attend"}, "--scale", "wide", "'wide', expected a finite number"},
+      {{"attend"}, "--scale", "inf", "'inf', expected a finite number"},
+      {{"attend"}, "--dropout", "1", "1, expected a number from 0 to less than 1"},
+      {{"attend"}, "--window", "3", "3, expected LEFT,RIGHT: two whole numbers, each at least -1"},
+      {{"attend"}, "--causal", "left", "'left', expected top-left or bottom-right"},
+      {{"attend"}, "--seed", "1e3", "1e3, expected 0 to 18446744073709551615"},
+      {{"train"}, "--steps", "0", "0, expected 1 to 1099511627776"},
+      {{"train"}, "--learning-rate", "-1", "-1, expected a number from 0 to 1e+300"},
+      {{"train"}, "--learning-rate", "nan", "'nan', expected a number from 0 to 1e+300"},
+      {{"study", "depth"}, "--seed", "x", "'x', expected 0 to 18446744073709551615"},
+      {{"study", "relations"}, "--width", "33", "33, expected 8, 16, 32, 64 or 128"},
+      {{"study", "memory"}, "--heads", "1025", "1025, expected 1 to 1024"},
+      {{"study", "memory"}, "--budget", "1GB", "'1GB', expected 1MiB to 64TiB, such as 1GiB or 300MiB"},
+      {beams, "--layer", "-1", "-1, expected 0 to 1073741824"},
+      {beams, "--heads", "0,x", "'0,x', expected numbers from 0 on such as 0,3,7"},
+      {beams, "--format", "png", "'png', expected html or svg"},
+      {heads, "--mask", "one", "'one', expected heads as LAYER.HEAD, such as 3.2,3.7"},
+  };
+  for (const auto& [arguments, option, value, expected] : table) {
+    std::vector<std::string> all = arguments;
+    all.push_back(option + "=" + value);
+    said(all, option + " is " + expected);
+  }
+  EXPECT_EQ(folder.names(), std::vector<std::string>{});
+
+  const auto refused = [&](std::vector<std::string> arguments, const std::string& option, const std::string& value,
+                           const std::string& message) {
+    arguments.insert(arguments.end(), {option, value});
+    said(arguments, message, 1);
+  };
+  refused(beams, "--heads", "7", "--heads: there is no head 7, expected 0 to 3");
+  refused(beams, "--layer", "2", "--layer: there is no layer 2, expected 0 to 1");
+  refused(heads, "--mask", "0.7", "--mask: there is no head 0.7, the model has layers 0 to 1 with heads 0 to 3");
 }
 
 TEST(Habits, ErrorsHoldNoControlCharacters) {

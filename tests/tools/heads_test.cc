@@ -118,7 +118,8 @@ TEST_F(Heads, TheSummaryIsForPeople) {
   ASSERT_EQ(finished.code, 0) << finished.error;
   EXPECT_EQ(finished.error, "");
   for (const char* words : {"2 layers of 3 heads; 5 texts, 20 word pieces", "Heads that say the same",
-                            "What they look at", "Layer by layer", "Without 0.0, 1.2", "cosine"}) {
+                            "What they look at", "Layer by layer", "Without 0.0, 1.2", "cosine", "Terms", "  CKA  ",
+                            "  no-op  ", "  entropy  ", "  directions used  effective rank", "0.33 by chance"}) {
     EXPECT_NE(finished.out.find(words), std::string::npos) << words << " in " << finished.out;
   }
   EXPECT_EQ(finished.out.find('\033'), std::string::npos) << "colours without a terminal";
@@ -139,6 +140,9 @@ TEST_F(Heads, ThePageHoldsEverythingAndWordsStayWords) {
   const Finished finished = run_program({"heads", "--model", folder_ / "<script>x&y", "--text", "<b> & \"cat\"",
                                          "--html", folder_ / "h.html", "--json", folder_ / "h.json"});
   ASSERT_EQ(finished.code, 0) << finished.error;
+  EXPECT_TRUE(finished.out.starts_with((folder_ / "h.html") + ": 6 heads on a page\n" + (folder_ / "h.json") +
+                                       ": 6 heads as JSON\n\n"))
+      << finished.out;
   const std::string page = read("h.html");
   EXPECT_TRUE(page.starts_with("<!DOCTYPE html>"));
   EXPECT_EQ(page.find("<script>x"), std::string::npos);
@@ -256,10 +260,11 @@ TEST_F(Heads, BadInputIsOneLine) {
     EXPECT_NE(own.out.find(words), std::string::npos) << own.out;
   }
   expect_error(run({"--text", "a", "--input", "b"}), {"exactly one"}, 2);
-  for (const char* mask : {"2.0", "0.3", "-1.0", "99999999999999999999.0"}) {
-    expect_error(run({"--text", "cat", "--mask", mask}), {"--mask", mask}, 2);
-  }
-  for (const char* mask : {"1", "1.", ".1", "a.b", "1.1x", "1.1,x", ""}) {
+  expect_error(run({"--text", "cat", "--json", "-", "--html", "/dev/stdout"}), {"--html", "--json", "standard output"},
+               2);
+  EXPECT_TRUE(run({"--text", "cat", "--html", "-"}).out.starts_with("<!DOCTYPE html>"));
+  for (const char* mask : {"2.0", "0.3"}) expect_error(run({"--text", "cat", "--mask", mask}), {"--mask", mask});
+  for (const char* mask : {"1", "1.", ".1", "a.b", "1.1x", "1.1,x", "", "-1.0", "99999999999999999999.0"}) {
     expect_error(run({"--text", "cat", "--mask", mask}), {"--mask"}, 2);
   }
   expect_error(run({"--input", "-"}, {.input = ""}), {"standard input", "empty"});

@@ -1,6 +1,8 @@
 #include <gtest/gtest.h>
 
+#include <fstream>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "headlight/engine.h"
 #include "headlight/system.h"
@@ -54,6 +56,22 @@ TEST(Info, UnknownOrAbsentInstructionSetsAreErrors) {
 #else
   expect_error(run_program({"info", "--isa", "avx2"}), {"avx2"});
 #endif
+}
+
+// Those of models/demonstration, which an installed program does not have as a file.
+TEST(Info, WordsAreThoseThatTheDemonstrationModelKnows) {
+  const auto known = info({"--words"}).at("words").get<std::vector<std::string>>();
+  std::ifstream vocabulary(HEADLIGHT_SOURCE "/models/demonstration/vocab.txt");
+  std::vector<std::string> expected;
+  for (std::string word; std::getline(vocabulary, word);) {
+    if (!word.starts_with('[')) expected.push_back(word);
+  }
+  EXPECT_EQ(known, expected);
+  std::istringstream text(run_program({"info", "--words"}).out);
+  std::vector<std::string> listed;
+  for (std::string word; text >> word;) listed.push_back(word);
+  EXPECT_EQ(listed, expected);
+  EXPECT_FALSE(info({}).contains("words"));
 }
 
 TEST(Info, TextNamesTheSameThings) {

@@ -62,7 +62,8 @@ TEST_F(ModelCommands, EncodeGivesTheLibrarysBits) {
   const Finished finished =
       run("encode", {"--text", kTexts[0], "--text", kTexts[1], "--text", kTexts[2], "-o", folder_ / "h.npy"});
   ASSERT_EQ(finished.code, 0) << finished.error;
-  EXPECT_EQ(finished.out + finished.error, "");
+  EXPECT_EQ(finished.error, "");
+  EXPECT_EQ(finished.out, (folder_ / "h.npy") + ": [3, 16, 24] float32\n");
   expect_array("h.npy", model_.encode(engine_, kTexts).hidden);
 }
 
@@ -76,15 +77,19 @@ TEST_F(ModelCommands, EncodeStreamsManyTexts) {
   }
   const Finished finished = run("encode", {"--input", "-", "-o", folder_ / "h.npy"}, {.input = input});
   ASSERT_EQ(finished.code, 0) << finished.error;
-  EXPECT_EQ(finished.out + finished.error, "");
+  EXPECT_EQ(finished.error, "");
   expect_array("h.npy", model_.encode(engine_, texts).hidden);
 }
 
 TEST_F(ModelCommands, EmbedWritesAFileOrLinesOrADocument) {
   const Tensor<float, 2> expected = model_.embed(engine_, kTexts);
   const std::string input = kTexts[0] + "\r\n" + kTexts[1] + "\n" + kTexts[2];
-  ASSERT_EQ(run("embed", {"--input", "-", "-o", folder_ / "e.npy"}, {.input = input}).code, 0);
+  const Finished finished = run("embed", {"--input", "-", "-o", folder_ / "e.npy"}, {.input = input});
+  ASSERT_EQ(finished.code, 0) << finished.error;
+  EXPECT_EQ(finished.out, (folder_ / "e.npy") + ": [3, 24] float32\n");
   expect_array("e.npy", expected);
+  const std::string file = read("e.npy");
+  EXPECT_EQ(run("embed", {"--input", "-", "-o", "/dev/stdout"}, {.input = input}).out, file) << "and nothing beside";
 
   const auto check = [&](std::size_t row, const nlohmann::json& entry) {
     EXPECT_EQ(entry.at("text"), kTexts[row]);
@@ -97,7 +102,10 @@ TEST_F(ModelCommands, EmbedWritesAFileOrLinesOrADocument) {
   for (std::string line; std::getline(lines, line); ++row) check(row, nlohmann::json::parse(line));
   EXPECT_EQ(row, kTexts.size());
 
-  const nlohmann::json document = nlohmann::json::parse(run("embed", {"--input", "-", "--json"}, {.input = input}).out);
+  std::filesystem::remove(folder_ / "e.npy");
+  const nlohmann::json document =
+      nlohmann::json::parse(run("embed", {"--input", "-", "--json", "-o", folder_ / "e.npy"}, {.input = input}).out);
+  EXPECT_EQ(read("e.npy"), file);
   ASSERT_EQ(document.size(), kTexts.size());
   for (row = 0; row < kTexts.size(); ++row) check(row, document[row]);
 }
@@ -115,7 +123,7 @@ TEST_F(ModelCommands, IdsAndMasks) {
     all.insert(all.end(), {"-o", folder_ / name});
     return all;
   };
-  ASSERT_EQ(run("encode", with_output("h.npy")).code, 0);
+  EXPECT_EQ(run("encode", with_output("h.npy")).out, (folder_ / "h.npy") + ": [2, 4, 24] float32\n");
   expect_array("h.npy", model_.encode(engine_, id_view, mask_view));
   ASSERT_EQ(run("embed", with_output("e.npy")).code, 0);
   expect_array("e.npy", model_.embed(engine_, id_view, mask_view));
@@ -145,7 +153,8 @@ TEST_F(ModelCommands, WrongUsage) {
   expect_error(run("embed", {}), {"--text", "--input", "--ids"}, 2);
   expect_error(run("embed", {"--text", "a", "--input", "-"}), {"exactly one"}, 2);
   expect_error(run("embed", {"--text", "a", "--attention-mask", "m.npy"}), {"--attention-mask"}, 2);
-  expect_error(run("encode", {"--text", "a"}), {"-o"}, 2);
+  expect_error(run("encode", {"--text", "a"}), {"--output is required"}, 2);
+  expect_error(run("embed", {"--text", "a", "--json", "-o", "/dev/stdout"}), {"--json", "--output", "one of them"}, 2);
   expect_error(run("demo", {"--seed", "-1"}), {"--seed"}, 2);
   expect_error(run("demo", {"--seed", "18446744073709551616"}), {"--seed", "18446744073709551615"}, 2);
   for (const char* option : {"--input", "--ids", "--attention-mask", "-o"}) {
@@ -204,6 +213,46 @@ TEST_F(ModelCommands, AFolderThatIsNoModelIsNamed) {
   EXPECT_EQ(run("embed", {"--text", "a"}).code, 0);
   std::filesystem::resize_file(folder_ / "model/model.safetensors", 100);
   fails({"model.safetensors"});
+}
+
+// Rows go into the file as they come: forty times as many leave only themselves behind.
+TEST_F(ModelCommands, EmbeddingIntoAFileTakesNoMemory) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "a sanitizer's memory is resident too";
+#endif
+  constexpr std::int64_t kWidth = 1024;
+  models::ModelOptions options;
+  options.encoder = {.max_positions = 4, .width = kWidth, .heads = 8, .feed_forward_width = 8, .layers = 0};
+  models::make_random(options, models::Tokenizer({"[PAD]", "[UNK]", "[CLS]", "[SEP]", "it"}), 1).save(folder_ / "wide");
+  const auto peak = [&](int texts) {
+    std::string input;
+    for (int n = 0; n < texts; ++n) input += "it\n";
+    const Finished finished = run_program(
+        {"embed", "--model", folder_ / "wide", "--input", "-", "-t", "1", "-o", folder_ / "e.npy"}, {.input = input});
+    EXPECT_EQ(finished.code, 0) << finished.error;
+    EXPECT_EQ(std::filesystem::file_size(folder_ / "e.npy"), 128 + 4u * kWidth * static_cast<unsigned>(texts));
+    return finished.peak_bytes;
+  };
+  constexpr int kFew = 200, kMany = 40 * kFew;
+  EXPECT_LT(peak(kMany), peak(kFew) + 4 * kWidth * (kMany - kFew) / 4);
+}
+
+// What a vocabulary without the word leaves of the demonstration.
+TEST_F(ModelCommands, DemoGoesOnWithoutItsWord) {
+  models::ModelOptions options;
+  options.encoder = {.max_positions = 16, .width = 24, .heads = 3, .layers = 1};
+  models::make_random(options, models::Tokenizer({"[PAD]", "[UNK]", "[CLS]", "[SEP]", "hello"}), 3)
+      .save(folder_ / "model");
+  const Finished text = run("demo", {});
+  EXPECT_EQ(text.code, 0) << text.error;
+  EXPECT_NE(text.out.find("How close the sentences are"), std::string::npos) << text.out;
+  EXPECT_EQ(text.out.find("looks at most"), std::string::npos) << text.out;
+  EXPECT_NE(
+      text.error.find("headlight: warning: the model has no token 'it' in 'The animal didn't cross the street "
+                      "because it was too tired.', so what it looks at is left out; a model of English has one\n"),
+      std::string::npos)
+      << text.error;
+  EXPECT_FALSE(nlohmann::json::parse(run("demo", {"--json"}).out).contains("weights"));
 }
 
 TEST_F(ModelCommands, DemoShowsThreeThings) {

@@ -13,9 +13,9 @@ namespace {
 TEST(PresetsCommand, TheTableHoldsEveryModelsSum) {
   const Finished finished = run_program({"presets"});
   ASSERT_EQ(finished.code, 0) << finished.error;
-  for (const char* words :
-       {"BERT-base", "GPT-2 medium", "MiniLM-L6", "109,482,240", "335,141,888", "124,439,808", "354,823,168",
-        "22,713,216", "49,152", "147,456", "1,769,472", "589,824", "2,359,296", "over 512 tokens"}) {
+  for (const char* words : {"BERT-base", "GPT-2 medium", "MiniLM-L6", "109,482,240", "335,141,888", "124,439,808",
+                            "354,823,168", "22,713,216", "49,152", "147,456", "1,769,472", "589,824", "2,359,296",
+                            "over 512 tokens", "Terms", "  W_O    ", "  FLOP   ", "  kept for backward "}) {
     EXPECT_NE(finished.out.find(words), std::string::npos) << words << " in " << finished.out;
   }
   EXPECT_EQ(finished.out.find("was trained for"), std::string::npos);

@@ -45,7 +45,8 @@ void set_output(const Surroundings& surroundings, const std::string& captured) {
 Finished run_program(const std::vector<std::string>& arguments, const Surroundings& surroundings) {
   const ScratchFolder folder;
   std::ofstream(folder / "in", std::ios::binary) << surroundings.input;
-  std::vector<char*> pointers{const_cast<char*>(HEADLIGHT_PROGRAM)};
+  std::vector<char*> pointers{
+      const_cast<char*>(surroundings.name.empty() ? HEADLIGHT_PROGRAM : surroundings.name.c_str())};
   for (const std::string& argument : arguments) pointers.push_back(const_cast<char*>(argument.c_str()));
   pointers.push_back(nullptr);
 

@@ -20,6 +20,8 @@ struct Surroundings {
   // Added to the environment, from which NO_COLOR and HEADLIGHT_… have been taken.
   std::vector<std::pair<std::string, std::string>> environment{};
   std::string input{};
+  // What the program is called, its argument 0; empty: by its path.
+  std::string name{};
   // Where standard output goes; empty: into Finished::out. "closed" closes it, "broken" makes it a pipe that nobody
   // reads.
   std::string output{};

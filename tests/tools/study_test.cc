@@ -97,6 +97,17 @@ TEST_F(Study, HeadsCostNoParametersAndLeaveTheVariance) {
   EXPECT_GT(variance(rows.at(0), "output_variance_unscaled"), 3 * variance(rows.at(5), "output_variance_unscaled"));
 }
 
+TEST_F(Study, AFileIsSaidAndStandardOutputNotMixed) {
+  const Finished finished = run({"heads"});
+  EXPECT_TRUE(finished.out.starts_with((folder_ / "x.svg") + ": the chart\n" + (folder_ / "x.json") +
+                                       ": everything as JSON\n\n"))
+      << finished.out;
+  const Finished chart = run_program({"study", "heads", "--quick", "--svg", "-"});
+  EXPECT_TRUE(is_well_formed(chart.out)) << chart.out;
+  expect_error(run_program({"study", "heads", "--quick", "--svg", "-", "--json", "/dev/stdout"}),
+               {"--svg is '-', expected the name of a file, for --json goes to standard output"}, 2);
+}
+
 TEST_F(Study, WhatMakesNoSenseIsOneLine) {
   expect_error(run_program({"study", "depth", "--steps", "0"}), {"--steps"}, 2);
   expect_error(run_program({"study", "depth", "--seed", "-1"}), {"--seed"}, 2);

@@ -51,8 +51,9 @@ class Train : public testing::Test {
     return bytes_of(folder_ / (out + "/model.safetensors"));
   }
   // Stopped after two of six steps.
-  void make_stopped(const std::string& out) const {
-    const Finished finished = train(out, {"--steps", "6", "--stop-at", "2"});
+  void make_stopped(const std::string& out, std::vector<std::string> more = {}) const {
+    more.insert(more.end(), {"--steps", "6", "--stop-at", "2"});
+    const Finished finished = train(out, more);
     ASSERT_EQ(finished.code, 0) << finished.error;
     ASSERT_NE(finished.out.find("stopped after 2 of 6 steps"), std::string::npos) << finished.out;
     ASSERT_TRUE(std::filesystem::exists(checkpoint(out)));
@@ -67,7 +68,7 @@ TEST_F(Train, WritesAModelAndSaysHowGoodItIs) {
   EXPECT_EQ(finished.error, "");
   for (const char* word :
        {"3 steps\n", "coreference", "neighbour", "%", "layer",
-        "train anew with more --steps (a finished run cannot be lengthened); 2,000 steps are usual"}) {
+        "train anew with more --steps and --overwrite (a finished run cannot be lengthened); 2,000 steps are usual"}) {
     EXPECT_NE(finished.out.find(word), std::string::npos) << finished.out;
   }
   std::set<std::string> names;
@@ -124,6 +125,35 @@ TEST_F(Train, StopsCleanlyOnASignal) {
     EXPECT_NE(bytes_of(log).find("--resume goes on"), std::string::npos) << bytes_of(log);
     EXPECT_TRUE(std::filesystem::exists(checkpoint(name)));
   }
+}
+
+// A name that was taken loses nobody's model; what is asked for by --overwrite is begun anew, whatever lies there.
+TEST_F(Train, AModelIsReplacedOnlyWhenAskedFor) {
+  ASSERT_EQ(train("m", {"--steps", "2"}).code, 0);
+  const std::string first = weights("m");
+  const Finished refused = train("m", {"--steps", "3"});
+  expect_error(refused, {"m: holds a trained model (model.safetensors): give another folder, or --overwrite"});
+  EXPECT_EQ(weights("m"), first);
+  expect_error(train("m", {"--resume"}), {"checkpoint.safetensors", "is not there"});
+  ASSERT_EQ(train("m", {"--steps", "3", "--overwrite"}).code, 0);
+  EXPECT_NE(weights("m"), first);
+
+  // A run over a model that is stopped goes on with --resume alone.
+  ASSERT_EQ(train("m", {"--steps", "2", "--overwrite", "--stop-at", "1"}).code, 0);
+  expect_error(train("m", {"--steps", "2"}), {"checkpoint.safetensors", "--resume", "--overwrite"});
+  ASSERT_EQ(train("m", {"--resume"}).code, 0);
+  EXPECT_EQ(weights("m"), first);
+
+  make_stopped("m", {"--overwrite"});
+  ASSERT_EQ(train("m", {"--steps", "2", "--overwrite"}).code, 0);
+  EXPECT_EQ(weights("m"), first);
+  EXPECT_FALSE(std::filesystem::exists(checkpoint("m"))) << "of a run that nobody can want";
+  expect_error(train("m", {"--resume", "--overwrite"}), {"--resume", "--overwrite", "one of them"}, 2);
+
+  // Other people's folders are models too.
+  std::filesystem::create_directory(folder_ / "theirs");
+  std::ofstream(folder_ / "theirs/config.json") << "{}";
+  expect_error(train("theirs", {"--steps", "1"}), {"theirs: holds a trained model (config.json)"});
 }
 
 TEST_F(Train, DoesNotMixRuns) {

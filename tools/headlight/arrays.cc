@@ -1,13 +1,23 @@
 #include "tools/headlight/arrays.h"
 
 #include "headlight/models/errors.h"
+#include "tools/headlight/number_text.h"
+#include "tools/headlight/process.h"
 
 namespace headlight::program {
 
-std::string describe(const std::vector<std::int64_t>& shape) {
+std::string describe(std::span<const std::int64_t> shape) {
   std::string text = "[";
   for (const std::int64_t extent : shape) text += (text.size() > 1 ? ", " : "") + std::to_string(extent);
   return text + "]";
+}
+
+std::string describe_float32(std::span<const std::int64_t> shape) { return describe(shape) + " float32"; }
+
+void warn_if_rounded(const std::string& path, const models::Array<float>& array) {
+  if (array.rounded == 0) return;
+  print_warning(models::printable(path) + ": float64 is rounded to float32, which changes a value by up to " +
+                format("%.2g", array.rounded) + " of itself");
 }
 
 template <class T>

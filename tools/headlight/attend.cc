@@ -1,6 +1,5 @@
 // headlight attend: attention on arrays, the black box that anyone can hold against another framework.
 #include <algorithm>
-#include <charconv>
 #include <filesystem>
 #include <limits>
 #include <memory>
@@ -18,6 +17,7 @@
 #include "tools/headlight/attend_gradients.h"
 #include "tools/headlight/commands.h"
 #include "tools/headlight/engine_arguments.h"
+#include "tools/headlight/number_parse.h"
 #include "tools/headlight/process.h"
 #include "tools/headlight/validators.h"
 
@@ -49,16 +49,17 @@ struct Inputs {
 constexpr const char* kScores = "[B, Hq, Lq, Lk]";
 
 // "LEFT,RIGHT", −1 for unbounded.
-Window parse_window(const std::string& text) {
-  Window window;
-  const char* const end = text.data() + text.size();
-  const auto [comma, left_error] = std::from_chars(text.data(), end, window.left);
-  if (left_error == std::errc() && comma != end && *comma == ',') {
-    const auto [stop, right_error] = std::from_chars(comma + 1, end, window.right);
-    if (right_error == std::errc() && stop == end && window.left >= -1 && window.right >= -1) return window;
-  }
-  throw UsageError("--window is '" + models::printable(text) +
-                   "', expected LEFT,RIGHT: two whole numbers, each at least -1");
+std::optional<Window> parse_window(const std::string& text) {
+  const std::size_t comma = text.find(',');
+  if (comma == std::string::npos) return std::nullopt;
+  const auto left = parse_number<std::int64_t>(text.substr(0, comma));
+  const auto right = parse_number<std::int64_t>(text.substr(comma + 1));
+  if (!left || !right || *left < -1 || *right < -1) return std::nullopt;
+  return Window{*left, *right};
+}
+
+std::string expected_window(const std::string& text) {
+  return parse_window(text) ? "" : "LEFT,RIGHT: two whole numbers, each at least -1";
 }
 
 // The same for every spelling of a path.
@@ -74,9 +75,6 @@ void check_usage(const Arguments& arguments) {
   }
   if (!arguments.cu_seqlens.empty() && !(arguments.query_lengths.empty() && arguments.key_lengths.empty())) {
     throw UsageError("--cu-seqlens cannot go with --query-lengths or --key-lengths");
-  }
-  if (!(arguments.dropout >= 0 && arguments.dropout < 1)) {
-    throw UsageError("--dropout is " + std::to_string(arguments.dropout) + ", expected a probability in [0, 1)");
   }
   arguments.gradients.check_usage(!arguments.bias.empty());
   std::vector<std::filesystem::path> outputs{place_of(arguments.out)};
@@ -120,7 +118,7 @@ AttentionOptions make_options(const Arguments& arguments, const Inputs& inputs) 
   if (arguments.causal == "bottom-right") options.causal = Causal::bottom_right;
   if (arguments.align == "top-left") options.align = Align::top_left;
   if (arguments.align == "bottom-right") options.align = Align::bottom_right;
-  if (!arguments.window.empty()) options.window = parse_window(arguments.window);
+  if (!arguments.window.empty()) options.window = *parse_window(arguments.window);
   options.chunk = arguments.chunk;
   options.query_lengths = inputs.query_lengths.values;
   options.key_lengths = inputs.key_lengths.values;
@@ -203,14 +201,17 @@ void compute(Engine& engine, const Arguments& arguments, const Inputs& inputs, O
   method(engine, query, key, value, outputs.out, options);
 }
 
-template <int Rank>
-void write(const std::string& path, const Tensor<float, Rank>& tensor) {
-  models::write_npy(path, tensor.shape(), {tensor.begin(), tensor.end()});
+void warn_of_rounded(const Arguments& arguments, const Inputs& inputs) {
+  warn_if_rounded(arguments.query, inputs.query);
+  warn_if_rounded(arguments.key, inputs.key);
+  warn_if_rounded(arguments.value, inputs.value);
+  warn_if_rounded(arguments.bias, inputs.bias);
 }
 
 void attend(const Arguments& arguments) {
   check_usage(arguments);
   const Inputs inputs = read_inputs(arguments);
+  warn_of_rounded(arguments, inputs);
   Outputs outputs = make_outputs(arguments, inputs);
   std::optional<Gradients> gradients;
   if (!arguments.gradients.out_gradient.empty()) {
@@ -222,10 +223,13 @@ void attend(const Arguments& arguments) {
   Engine engine(arguments.engine.options());
   compute(engine, arguments, inputs, outputs);
   if (gradients) gradients->compute(engine, arguments.method, make_options(arguments, inputs));
-  if (!arguments.log_sum_exp.empty()) write(arguments.log_sum_exp, outputs.log_sum_exp);
-  if (!arguments.probabilities.empty()) write(arguments.probabilities, outputs.probabilities);
-  if (gradients) gradients->write();
-  write(arguments.out, outputs.out);
+  std::vector<WrittenFile> written;
+  write_asked(arguments.log_sum_exp, outputs.log_sum_exp, written);
+  write_asked(arguments.probabilities, outputs.probabilities, written);
+  if (gradients) gradients->write(written);
+  write_asked(arguments.out, outputs.out, written);
+  std::rotate(written.begin(), written.end() - 1, written.end());  // the result is told first, and written last
+  print_report(written);
 }
 
 void add_masks(Command& command, Arguments& arguments) {
@@ -234,7 +238,8 @@ void add_masks(Command& command, Arguments& arguments) {
       .type_name("top-left|bottom-right")
       .check(alignment);
   command.add_option("--window", arguments.window, "Row at p sees keys p-LEFT to p+RIGHT; -1 means unbounded")
-      .type_name("LEFT,RIGHT");
+      .type_name("LEFT,RIGHT")
+      .check(expected_window);
   command.add_option("--chunk", arguments.chunk, "Row at p sees the keys of its own chunk of C")
       .type_name("C")
       .check(between(1, std::numeric_limits<std::int64_t>::max()));
@@ -286,8 +291,10 @@ void add_attend(Command& program) {
       .required();
   add_masks(command, *arguments);
   command.add_option("--scale", arguments->scale, "Factor of the scores (default: 1/sqrt(D))").type_name("S");
-  command.add_option("--dropout", arguments->dropout, "Probability of dropping a weight").type_name("P");
-  command.add_option("--seed", arguments->seed, "Of dropout").type_name("N").check(whole_number());
+  command.add_option("--dropout", arguments->dropout, "Probability of dropping a weight")
+      .type_name("P")
+      .check(below_one());
+  command.add_option("--seed", arguments->seed, "Of dropout").type_name("N");
   command.add_option("--log-sum-exp", arguments->log_sum_exp, "Write log-sum-exp of the scores [B, Hq, Lq]")
       .type_name("NPY")
       .check(output_name());
@@ -301,10 +308,11 @@ void add_attend(Command& program) {
       .type_name("fused|unfused|reference")
       .check(one_of({"fused", "unfused", "reference"}));
   arguments->engine.add_to(command);
-  command.footer(
-      "Several masks together mean: visible only where all allow.\nExample:\n"
-      "  build/release/headlight attend --query tests/tools/data/query.npy --key tests/tools/data/key.npy"
-      " --value tests/tools/data/value.npy --causal bottom-right -o out.npy");
+  command.example(
+      "--query tests/tools/data/query.npy --key tests/tools/data/key.npy --value tests/tools/data/value.npy"
+      " --causal bottom-right -o out.npy",
+      "Several masks together mean: visible only where all allow. The arrays of the example lie in headlight's "
+      "source.");
   command.callback([arguments] { attend(*arguments); });
 }
 

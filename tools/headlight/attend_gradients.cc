@@ -36,10 +36,6 @@ struct WideGradient {
   Tensor<double, 4> wide;
 };
 
-void write_asked(const std::string& path, const Tensor<float, 4>& tensor) {
-  if (!path.empty()) models::write_npy(path, tensor.shape(), {tensor.begin(), tensor.end()});
-}
-
 }  // namespace
 
 void GradientArguments::add_to(Command& command) {
@@ -77,7 +73,9 @@ Gradients::Gradients(const GradientArguments& arguments, const GradientInputs& i
       query_(tensor_for(arguments.query, inputs.query)),
       key_(tensor_for(arguments.key, inputs.key)),
       value_(tensor_for(arguments.value, inputs.value)),
-      bias_(tensor_for(arguments.bias, inputs.bias)) {}
+      bias_(tensor_for(arguments.bias, inputs.bias)) {
+  warn_if_rounded(arguments.out_gradient, out_gradient_);
+}
 
 void Gradients::compute(Engine& engine, const std::string& method, const AttentionOptions& options) {
   const auto& [query, key, value, out, log_sum_exp, bias] = inputs_;
@@ -98,11 +96,11 @@ void Gradients::compute(Engine& engine, const std::string& method, const Attenti
   for (WideGradient& gradient : wide) gradient.round();
 }
 
-void Gradients::write() const {
-  write_asked(arguments_.query, query_);
-  write_asked(arguments_.key, key_);
-  write_asked(arguments_.value, value_);
-  write_asked(arguments_.bias, bias_);
+void Gradients::write(std::vector<WrittenFile>& written) const {
+  write_asked(arguments_.query, query_, written);
+  write_asked(arguments_.key, key_, written);
+  write_asked(arguments_.value, value_, written);
+  write_asked(arguments_.bias, bias_, written);
 }
 
 }  // namespace headlight::program

@@ -7,6 +7,7 @@
 #include "headlight/attention_backward.h"
 #include "headlight/models/npy.h"
 #include "tools/headlight/command.h"
+#include "tools/headlight/output.h"
 
 namespace headlight::program {
 
@@ -34,7 +35,8 @@ class Gradients {
   Gradients(const GradientArguments& arguments, const GradientInputs& inputs);
   // method: fused, unfused or reference.
   void compute(Engine& engine, const std::string& method, const AttentionOptions& options);
-  void write() const;
+  // Adds what it has written.
+  void write(std::vector<WrittenFile>& written) const;
 
  private:
   const GradientArguments& arguments_;

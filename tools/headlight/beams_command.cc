@@ -1,14 +1,15 @@
 // headlight beams: what every head of a sentence looks at, as light.
 #include <algorithm>
-#include <charconv>
 #include <cstdio>
+#include <filesystem>
 #include <limits>
 #include <memory>
+#include <numeric>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "headlight/models/atomic_file.h"
 #include "headlight/models/errors.h"
 #include "tools/headlight/beams.h"
 #include "tools/headlight/beams_relations.h"
@@ -16,7 +17,9 @@
 #include "tools/headlight/commands.h"
 #include "tools/headlight/demonstration/default_model.h"
 #include "tools/headlight/engine_arguments.h"
+#include "tools/headlight/number_parse.h"
 #include "tools/headlight/number_text.h"
+#include "tools/headlight/output.h"
 #include "tools/headlight/process.h"
 #include "tools/headlight/unknown_words.h"
 #include "tools/headlight/validators.h"
@@ -29,16 +32,25 @@ struct Arguments {
   std::string model, text, words, attention, out;
   bool has_text = false, pieces = false;
   std::int64_t layer = kAll;
-  std::string heads, from, to;
+  std::string heads, from, to, format;
   std::int64_t top = 0;  // 0: as many as a picture of so many words bears
 };
 
 enum class Kind : std::uint8_t { page, still };
 
-Kind kind_of(const std::string& out) {
-  if (out.ends_with(".html")) return Kind::page;
+// What is no file on a disk has no ending to tell by: a pipe, a terminal.
+bool is_stream(const std::string& path) {
+  std::error_code error;
+  const std::filesystem::file_status status = std::filesystem::status(path, error);
+  return is_standard_output(path) || (!error && std::filesystem::is_other(status));
+}
+
+Kind kind_of(const Arguments& arguments) {
+  const std::string& out = arguments.out;
+  if (!arguments.format.empty()) return arguments.format == "svg" ? Kind::still : Kind::page;
   if (out.ends_with(".svg")) return Kind::still;
-  throw UsageError("-o is " + models::in_quotes(out) + ", expected a name that ends in .html or .svg");
+  if (out.ends_with(".html") || is_stream(out)) return Kind::page;
+  refuse_value("--output", out, "a name that ends in .html or .svg, or --format beside it");
 }
 
 void check(const Arguments& arguments) {
@@ -50,25 +62,34 @@ void check(const Arguments& arguments) {
   }
 }
 
-// "0,3,7" as ascending numbers of heads. Throws std::invalid_argument for a head that there is not.
-std::vector<std::int64_t> heads_of(const std::string& list, std::int64_t heads) {
+// "0,3,7"; nothing for what is no list of numbers from 0 on.
+std::optional<std::vector<std::int64_t>> parse_heads(const std::string& list) {
   std::vector<std::int64_t> found;
-  for (std::size_t begin = 0; begin <= list.size() && !list.empty();) {
+  for (std::size_t begin = 0; begin <= list.size();) {
     const std::size_t end = std::min(list.find(',', begin), list.size());
-    std::int64_t head = 0;
-    const auto [stop, error] = std::from_chars(list.data() + begin, list.data() + end, head);
-    if (error != std::errc() || stop != list.data() + end) {
-      throw UsageError("--heads is " + models::in_quotes(list) + ", expected numbers such as 0,3,7");
-    }
-    if (head < 0 || head >= heads) {
-      throw std::invalid_argument("--heads: there is no head " + std::to_string(head) + ", expected 0 to " +
-                                  std::to_string(heads - 1));
-    }
-    found.push_back(head);
+    const auto head = parse_number<std::int64_t>(list.substr(begin, end - begin));
+    if (!head || *head < 0) return std::nullopt;
+    found.push_back(*head);
     begin = end + 1;
   }
-  for (std::int64_t head = 0; head < heads && list.empty(); ++head) found.push_back(head);
+  return found;
+}
+
+std::string expected_heads(const std::string& list) {
+  return parse_heads(list) ? "" : "numbers from 0 on such as 0,3,7";
+}
+
+// Ascending numbers of heads, all where none are given. Throws std::invalid_argument for a head that there is not.
+std::vector<std::int64_t> heads_of(const std::string& list, std::int64_t heads) {
+  std::vector<std::int64_t> found(static_cast<std::size_t>(heads));
+  std::iota(found.begin(), found.end(), 0);
+  if (list.empty()) return found;
+  found = *parse_heads(list);
   std::sort(found.begin(), found.end());
+  if (found.back() >= heads) {
+    throw std::invalid_argument("--heads: there is no head " + std::to_string(found.back()) + ", expected 0 to " +
+                                std::to_string(heads - 1));
+  }
   found.erase(std::unique(found.begin(), found.end()), found.end());
   return found;
 }
@@ -164,18 +185,18 @@ std::string summary(const Beams& beams, const BeamView& view) {
 
 void show(const Arguments& arguments) {
   check(arguments);
-  const Kind kind = kind_of(arguments.out);
+  const Kind kind = kind_of(arguments);
   std::vector<FoundRelation> relations;
   const Beams beams = read_beams(arguments, relations);
   const BeamView view = view_of(arguments, beams);
   if (kind == Kind::still) warn_of_many_beams(beams_in_view(beams, view).size());
   const std::string picture = kind == Kind::page ? beams_page(beams, view) : beams_still(beams, view);
-  models::AtomicFile file(arguments.out);
-  file.write(picture.data(), picture.size());
-  file.commit();
-  print(models::printable(arguments.out) + ": " + counted(word_count(beams.words), "word") + ", " +
-        counted(static_cast<std::int64_t>(beams.layers.size()), "layer") + " of " + counted(beams.heads, "head") +
-        "\n" + summary(beams, view) + relations_summary(relations, beams));
+  write_file(arguments.out, picture);
+  const std::string what = counted(word_count(beams.words), "word") + ", " +
+                           counted(static_cast<std::int64_t>(beams.layers.size()), "layer") + " of " +
+                           counted(beams.heads, "head");
+  print_report(std::vector<WrittenFile>{{arguments.out, what}},
+               summary(beams, view) + relations_summary(relations, beams));
 }
 
 }  // namespace
@@ -194,13 +215,15 @@ void add_beams(Command& program) {
   add("--words", arguments->words, "WORDS", "Instead of a model: words, with spaces between them");
   add("--attention", arguments->attention, "NPY", "float32 [layers, heads, L, L]: the weights for --words")
       .check(file_name());
-  add("-o,--output", arguments->out, "FILE", "The picture: .html to explore, .svg for papers")
+  add("-o,--output", arguments->out, "FILE", "The picture: .html to explore, .svg for papers; - is standard output")
       .check(file_name())
       .required();
+  add("--format", arguments->format, "html|svg", "What the picture is where its name has no ending; default: html")
+      .check(one_of({"html", "svg"}));
   command.add_option("--layer", arguments->layer, "The layer shown (first); default: where words look at words most")
       .type_name("N")
       .check(between(0, std::int64_t{1} << 30));
-  add("--heads", arguments->heads, "0,3,7", "The heads shown (first); default: all");
+  add("--heads", arguments->heads, "0,3,7", "The heads shown (first); default: all").check(expected_heads);
   add("--from", arguments->from, "WORD", "Only what this word looks at; WORD#2 is the second of several");
   add("--to", arguments->to, "WORD", "Only what looks at this word");
   command
@@ -209,10 +232,7 @@ void add_beams(Command& program) {
       .check(between(1, std::int64_t{1} << 30));
   command.add_flag("--pieces", arguments->pieces, "Show the tokens of --text, instead of putting words together");
   arguments->engine.add_to(command);
-  command.footer(
-      "Example:\n"
-      "  build/release/headlight beams --text \"The animal didn't cross the street "
-      "because it was too tired.\" -o beams.html");
+  command.example("--text \"The animal didn't cross the street because it was too tired.\" -o beams.html");
   command.callback([arguments, text] {
     arguments->has_text = text.given();
     show(*arguments);

@@ -1,26 +1,47 @@
 #include "tools/headlight/command.h"
 
 #include <CLI/CLI.hpp>
+#include <limits>
 #include <optional>
+#include <type_traits>
 #include <utility>
+
+#include "tools/headlight/number_parse.h"
+#include "tools/headlight/process.h"
 
 namespace headlight::program {
 namespace {
 
-// Descriptions of validators would repeat in the help what the text of the option says.
-Validator quietly(CLI::Validator validator) {
-  return [validator = std::move(validator.description(""))](CLI::Option& option) { option.check(validator); };
+// "-t,--threads" → "--threads"
+std::string long_name(const std::string& names) { return names.substr(names.rfind(',') + 1); }
+
+template <class T>
+void parse_into(T& value, const std::string& name, const std::string& text) {
+  if constexpr (std::is_same_v<T, std::string>) {
+    value = text;
+  } else {
+    const auto number = parse_number<T>(text);
+    if (!number) {
+      refuse_value(name, text,
+                   std::is_floating_point_v<T> ? "a finite number"
+                                               : std::to_string(std::numeric_limits<T>::min()) + " to " +
+                                                     std::to_string(std::numeric_limits<T>::max()));
+    }
+    value = *number;
+  }
+}
+
+template <class T>
+void parse_into(std::optional<T>& value, const std::string& name, const std::string& text) {
+  parse_into(value.emplace(), name, text);
+}
+
+// "build/release/headlight study memory"
+std::string path_of(const CLI::App& app) {
+  return (app.get_parent() == nullptr ? "" : path_of(*app.get_parent()) + " ") + app.get_name();
 }
 
 }  // namespace
-
-Validator between(std::int64_t least, std::int64_t most) { return quietly(CLI::Range(least, most)); }
-Validator between_real(double least, double most) { return quietly(CLI::Range(least, most)); }
-Validator one_of(const std::vector<std::string>& names) { return quietly(CLI::IsMember(names)); }
-Validator one_of_numbers(const std::vector<std::int64_t>& numbers) { return quietly(CLI::IsMember(numbers)); }
-Validator checked_by(std::function<std::string(const std::string&)> complaint) {
-  return quietly(CLI::Validator([complaint = std::move(complaint)](std::string& text) { return complaint(text); }, ""));
-}
 
 Option& Option::required(bool value) {
   option_->required(value);
@@ -32,8 +53,13 @@ Option& Option::type_name(const std::string& name) {
   return *this;
 }
 
-Option& Option::check(const Validator& validator) {
-  validator(*option_);
+Option& Option::check(Validator validator) {
+  const auto run = [option = option_, validator = std::move(validator)](const std::string& text) {
+    const std::string expected = validator(text);
+    if (!expected.empty()) refuse_value("--" + option->get_single_name(), text, expected);
+    return std::string();
+  };
+  option_->check(std::function<std::string(const std::string&)>(run));
   return *this;
 }
 
@@ -58,9 +84,23 @@ Command Command::add_subcommand(const std::string& name, const std::string& desc
   return Command(*app_->add_subcommand(name, description));
 }
 
+// Single values are read here, for CLI11 takes 0x10 and −1 for whole numbers from 0 on and words its refusals its own
+// way.
 template <class T>
 Option Command::add_option(const std::string& names, T& value, const std::string& description) {
-  return Option(app_->add_option(names, value, description));
+  if constexpr (std::is_same_v<T, std::vector<std::string>>) {
+    return Option(app_->add_option(names, value, description));
+  } else {
+    const auto read = [name = long_name(names), &value](const CLI::results_t& texts) {
+      if (texts.size() != 1)
+        throw UsageError(name + " is given " + std::to_string(texts.size()) + " times, expected once");
+      parse_into(value, name, texts.front());
+      return true;
+    };
+    CLI::Option* const option = app_->add_option(names, CLI::callback_t(read), description);
+    option->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+    return Option(option);
+  }
 }
 
 template Option Command::add_option(const std::string&, std::string&, const std::string&);
@@ -73,11 +113,18 @@ template Option Command::add_option(const std::string&, double&, const std::stri
 template Option Command::add_option(const std::string&, std::optional<float>&, const std::string&);
 
 Option Command::add_flag(const std::string& name, bool& value, const std::string& description) {
-  return Option(app_->add_flag(name, value, description));
+  return Option(app_->add_flag(name, value, description)).check([](const std::string& text) {
+    return text == "true" ? "" : "no value";  // CLI11 takes --json=no too
+  });
 }
 
 void Command::require_subcommand() { app_->require_subcommand(1); }
-void Command::footer(const std::string& text) { app_->footer(text); }
+
+void Command::example(const std::string& arguments, const std::string& remarks) {
+  app_->footer(remarks + (remarks.empty() ? "" : "\n\n") + "Example:\n  " + path_of(*app_) +
+               (arguments.empty() ? "" : " ") + arguments);
+}
+
 void Command::callback(std::function<void()> run) { app_->callback(std::move(run)); }
 bool Command::given(const std::string& option) const { return app_->count(option) > 0; }
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <stdexcept>
 #include <utility>
 
 #include "headlight/analysis/presets.h"
@@ -16,7 +15,6 @@ const std::vector<std::string> kSentences{
     "The engine computes attention on a CPU.", "Transformers run well on processors.",
     "A cheetah chases its prey at dusk.",      "The big cat hunts in the evening."};
 const std::string kQuestion = "The animal didn't cross the street because it was too tired.";
-const std::string kWord = "it";
 
 // Tokens of all sentences, one after another: what the network computes in one go.
 struct Packed {
@@ -117,12 +115,12 @@ Tensor<float, 2> similarities(Engine& engine, const models::Encoder& model) {
   return table;
 }
 
-Looks look(Engine& engine, const models::Encoder& model) {
+std::optional<Looks> look(Engine& engine, const models::Encoder& model) {
   Looks looks;
   const std::vector<std::int64_t> ids = model.tokenizer().encode(kQuestion, model.options().max_length);
   for (const std::int64_t id : ids) looks.tokens.push_back(model.tokenizer().token(id));
-  const auto word = std::find(looks.tokens.begin(), looks.tokens.end(), kWord);
-  if (word == looks.tokens.end()) throw std::runtime_error("the model's vocabulary has no token '" + kWord + "'");
+  const auto word = std::find(looks.tokens.begin(), looks.tokens.end(), kDemoWord);
+  if (word == looks.tokens.end()) return std::nullopt;
   looks.from = static_cast<std::size_t>(word - looks.tokens.begin());
   const EncoderOptions& options = model.options().encoder;
   for (std::int64_t layer = 0; layer < options.layers; ++layer) {

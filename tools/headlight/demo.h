@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -32,8 +33,11 @@ struct Demo {
   Tensor<float, 2> similarity;
   std::int64_t tokens = 0;  // of all sentences
   std::vector<LayerTime> layers;
-  Looks looks;
+  std::optional<Looks> looks;  // nothing where the model sees no such word
 };
+
+// The word of Looks: of a pronoun everybody can tell where it should look.
+inline constexpr const char* kDemoWord = "it";
 
 // Without weights: a network drawn from the seed, over the demonstration's own words.
 [[nodiscard]] models::Encoder make_demo_model(std::uint64_t seed);

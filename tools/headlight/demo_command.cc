@@ -156,9 +156,11 @@ nlohmann::ordered_json as_json(const Arguments& arguments, const Engine& engine,
   for (const LayerTime& time : demo.layers) {
     document["layers"].push_back({{"seconds", time.seconds}, {"runs", time.runs}, {"flops", time.flops}});
   }
-  document["tokens"] = demo.looks.tokens;
-  document["from"] = demo.looks.from;
-  document["weights"] = demo.looks.weights;
+  if (demo.looks) {
+    document["tokens"] = demo.looks->tokens;
+    document["from"] = demo.looks->from;
+    document["weights"] = demo.looks->weights;
+  }
   return document;
 }
 
@@ -173,10 +175,14 @@ void show(const Arguments& arguments) {
   for (const std::string& sentence : demo.sentences) unknown.add(sentence);
   unknown.add(demo.question);
   unknown.warn(/*is_demonstration=*/false);
+  if (!demo.looks) {
+    print_warning("the model has no token " + models::in_quotes(kDemoWord) + " in '" + demo.question +
+                  "', so what it looks at is left out; a model of English has one");
+  }
   if (arguments.json) return print(as_json(arguments, engine, demo).dump(1) + "\n");
   const Style style(colours_wanted());
   print(heading(arguments, engine, model, style) + similarity_table(demo, style) + time_table(demo, style) +
-        look_table(demo.looks, style) + look_summary(demo.looks));
+        (demo.looks ? look_table(*demo.looks, style) + look_summary(*demo.looks) : ""));
 }
 
 }  // namespace
@@ -188,10 +194,10 @@ void add_demo(Command& program) {
   command.add_option("--model", arguments->model, "Folder of a published model (default: a small random network)")
       .type_name("DIR")
       .check(file_name());
-  command.add_option("--seed", arguments->seed, "Of the random network").type_name("N").check(whole_number());
+  command.add_option("--seed", arguments->seed, "Of the random network").type_name("N");
   command.add_flag("--json", arguments->json, "Print one JSON document");
   arguments->engine.add_to(command);
-  command.footer("Example:\n  build/release/headlight demo");
+  command.example("");
   command.callback([arguments] { show(*arguments); });
 }
 

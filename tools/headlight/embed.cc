@@ -5,14 +5,17 @@
 #include <limits>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "headlight/models/encoder.h"
 #include "headlight/models/npy.h"
+#include "tools/headlight/arrays.h"
 #include "tools/headlight/commands.h"
 #include "tools/headlight/model_arguments.h"
+#include "tools/headlight/output.h"
 #include "tools/headlight/process.h"
 #include "tools/headlight/progress.h"
 #include "tools/headlight/unknown_words.h"
@@ -49,21 +52,23 @@ std::string as_json(const std::string* text, std::span<const float> embedding) {
   return line + "]}";
 }
 
-// Where vectors go as they come: lines, or the elements of one document, or rows that wait for the file.
+// Where vectors go as they come: lines, or the elements of one document, or rows of the file.
 class Results {
  public:
-  Results(const Arguments& arguments, std::int64_t width) : arguments_(arguments), width_(width) {}
+  Results(const Arguments& arguments, std::int64_t count, std::int64_t width)
+      : arguments_(arguments), shape_{count, width} {
+    if (!arguments.out.empty()) file_.emplace(arguments.out, shape_);
+  }
 
   void add(const Tensor<float, 2>& vectors, std::span<const std::string> texts) {
+    if (file_) file_->write({vectors.begin(), vectors.end()});
+    if (file_ && !arguments_.json) return;
     std::string lines;
-    for (std::int64_t row = 0; row < vectors.shape()[0]; ++row, ++count_) {
-      const std::span<const float> vector(&vectors(row, 0), static_cast<std::size_t>(width_));
-      if (!arguments_.out.empty()) rows_.insert(rows_.end(), vector.begin(), vector.end());
-      if (arguments_.out.empty() || arguments_.json) {
-        if (arguments_.json) lines += count_ == 0 ? "[" : ",\n ";
-        lines += as_json(texts.empty() ? nullptr : &texts[static_cast<std::size_t>(row)], vector);
-        if (!arguments_.json) lines += "\n";
-      }
+    for (std::int64_t row = 0; row < vectors.shape()[0]; ++row) {
+      const std::span<const float> vector(&vectors(row, 0), static_cast<std::size_t>(shape_[1]));
+      if (arguments_.json) lines += document_.empty() && row == 0 ? "[" : ",\n ";
+      lines += as_json(texts.empty() ? nullptr : &texts[static_cast<std::size_t>(row)], vector);
+      if (!arguments_.json) lines += "\n";
     }
     // A document is printed at the end, so that an error leaves standard output empty.
     if (arguments_.json) {
@@ -74,33 +79,40 @@ class Results {
   }
 
   void finish() {
-    if (!arguments_.out.empty()) {
-      models::write_npy(arguments_.out, std::vector<std::int64_t>{count_, width_}, std::span<const float>(rows_));
+    if (file_) file_->commit();
+    if (arguments_.json) {
+      print((document_.empty() ? "[" : document_) + "]\n");
+    } else if (file_) {
+      print_report(std::vector<WrittenFile>{{arguments_.out, describe_float32(shape_)}});
     }
-    if (arguments_.json) print((count_ == 0 ? "[" : document_) + "]\n");
   }
 
  private:
   const Arguments& arguments_;
-  std::int64_t width_;
-  std::int64_t count_ = 0;
-  std::vector<float> rows_;
+  std::vector<std::int64_t> shape_;
+  std::optional<models::NpyWriter> file_;
   std::string document_;
 };
 
 void embed(const Arguments& arguments) {
   arguments.model.check();
+  if (arguments.json && !arguments.out.empty() && is_standard_output(arguments.out)) {
+    throw UsageError("--json prints on standard output, where --output goes too: expected one of them");
+  }
   Engine engine(arguments.model.engine.options());
   const models::Encoder model = models::load(arguments.model.model);
-  Results results(arguments, model.options().encoder.width);
+  const std::int64_t width = model.options().encoder.width;
   if (!arguments.model.ids.empty()) {
     const TokenIds tokens = read_ids(arguments.model);
-    results.add(model.embed(engine, tokens.ids.view<2>(), tokens.mask_view()), {});
+    const Tensor<float, 2> vectors = model.embed(engine, tokens.ids.view<2>(), tokens.mask_view());
+    Results results(arguments, vectors.shape()[0], width);
+    results.add(vectors, {});
     return results.finish();
   }
   // Block by block: the numbers of a text do not depend on its neighbours, and the first lines come early.
   constexpr std::size_t kBlock = 64;
   TextSource texts = open_texts(arguments.model);
+  Results results(arguments, static_cast<std::int64_t>(texts.size()), width);
   Progress progress(texts.size());
   UnknownWords unknown(model);
   std::vector<std::string> block;
@@ -128,10 +140,7 @@ void add_embed(Command& program) {
       .type_name("NPY")
       .check(output_name());
   command.add_flag("--json", arguments->json, "Print one JSON document");
-  command.footer(
-      "Example (after tools/run):\n"
-      "  build/release/headlight embed --model downloads/all-MiniLM-L6-v2 --text 'Hello, world.' --text 'Hi, "
-      "everyone!'");
+  command.example("--model downloads/all-MiniLM-L6-v2 --text 'Hello, world.' --text 'Hi, everyone!'", kPublishedModels);
   command.callback([arguments] { embed(*arguments); });
 }
 

@@ -7,8 +7,10 @@
 
 #include "headlight/models/encoder.h"
 #include "headlight/models/npy.h"
+#include "tools/headlight/arrays.h"
 #include "tools/headlight/commands.h"
 #include "tools/headlight/model_arguments.h"
+#include "tools/headlight/output.h"
 #include "tools/headlight/progress.h"
 #include "tools/headlight/unknown_words.h"
 #include "tools/headlight/validators.h"
@@ -29,7 +31,8 @@ void encode_texts(const Arguments& arguments, Engine& engine, const models::Enco
   unknown.add(texts);
   const std::int64_t width = model.options().encoder.width;
   const auto count = static_cast<std::int64_t>(texts.size());
-  models::NpyWriter file(arguments.out, std::vector<std::int64_t>{count, unknown.longest(), width});
+  const std::vector<std::int64_t> shape{count, unknown.longest(), width};
+  models::NpyWriter file(arguments.out, shape);
   const std::vector<float> zeros(static_cast<std::size_t>(unknown.longest() * width));
   Progress progress(texts.size());
   std::vector<std::string> block;
@@ -48,6 +51,7 @@ void encode_texts(const Arguments& arguments, Engine& engine, const models::Enco
   progress.clear();
   file.commit();
   unknown.warn(/*is_demonstration=*/false);
+  print_report(std::vector<WrittenFile>{{arguments.out, describe_float32(shape)}});
 }
 
 void encode(const Arguments& arguments) {
@@ -57,7 +61,9 @@ void encode(const Arguments& arguments) {
   if (arguments.model.ids.empty()) return encode_texts(arguments, engine, model);
   const TokenIds tokens = read_ids(arguments.model);
   const Tensor<float, 3> hidden = model.encode(engine, tokens.ids.view<2>(), tokens.mask_view());
-  models::write_npy(arguments.out, hidden.shape(), {hidden.begin(), hidden.end()});
+  std::vector<WrittenFile> written;
+  write_asked(arguments.out, hidden, written);
+  print_report(written);
 }
 
 }  // namespace
@@ -72,9 +78,7 @@ void add_encode(Command& program) {
       .type_name("NPY")
       .check(output_name())
       .required();
-  command.footer(
-      "Example (after tools/run):\n"
-      "  build/release/headlight encode --model downloads/all-MiniLM-L6-v2 --text 'Hello, world.' -o hidden.npy");
+  command.example("--model downloads/all-MiniLM-L6-v2 --text 'Hello, world.' -o hidden.npy", kPublishedModels);
   command.callback([arguments] { encode(*arguments); });
 }
 

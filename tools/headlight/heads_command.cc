@@ -1,18 +1,20 @@
 // headlight heads: what each head of a model does over a set of texts.
 #include <algorithm>
-#include <charconv>
 #include <memory>
+#include <optional>
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "headlight/models/atomic_file.h"
 #include "headlight/models/errors.h"
 #include "tools/headlight/commands.h"
 #include "tools/headlight/demonstration/grammar.h"
 #include "tools/headlight/heads.h"
 #include "tools/headlight/model_arguments.h"
-#include "tools/headlight/process.h"
+#include "tools/headlight/number_parse.h"
+#include "tools/headlight/number_text.h"
+#include "tools/headlight/output.h"
 #include "tools/headlight/progress.h"
 #include "tools/headlight/unknown_words.h"
 #include "tools/headlight/validators.h"
@@ -29,34 +31,47 @@ struct Arguments {
   std::uint64_t seed = 1;
 };
 
-HeadName parse_head(const std::string& text, const EncoderOptions& model) {
-  HeadName name;
-  const char* const end = text.data() + text.size();
-  const auto layer = std::from_chars(text.data(), end, name.layer);
-  const bool dotted = layer.ec == std::errc() && layer.ptr != end && *layer.ptr == '.';
-  const auto head = dotted ? std::from_chars(layer.ptr + 1, end, name.head) : layer;
-  if (!dotted || head.ec != std::errc() || head.ptr != end) {
-    throw UsageError("--mask has '" + models::printable(text) + "', expected heads as LAYER.HEAD, such as 3.2,3.7");
-  }
-  if (name.layer < 0 || name.layer >= model.layers || name.head < 0 || name.head >= model.heads) {
-    throw UsageError("--mask has head '" + models::printable(text) + "', but the model has layers 0 to " +
-                     std::to_string(model.layers - 1) + " with heads 0 to " + std::to_string(model.heads - 1));
-  }
-  return name;
+std::optional<HeadName> parse_head(const std::string& text) {
+  const std::size_t dot = text.find('.');
+  if (dot == std::string::npos) return std::nullopt;
+  const auto layer = parse_number<std::int64_t>(text.substr(0, dot));
+  const auto head = parse_number<std::int64_t>(text.substr(dot + 1));
+  if (!layer || !head || *layer < 0 || *head < 0) return std::nullopt;
+  return HeadName{*layer, *head};
 }
 
-std::vector<HeadName> parse_mask(const std::vector<std::string>& mask, const EncoderOptions& options) {
+// `text` is one element of the list.
+std::string expected_head(const std::string& text) {
+  return parse_head(text) ? "" : "heads as LAYER.HEAD, such as 3.2,3.7";
+}
+
+std::vector<HeadName> heads_of(const std::vector<std::string>& mask, const EncoderOptions& model) {
   std::vector<HeadName> names;
-  for (const std::string& text : mask) names.push_back(parse_head(text, options));
+  for (const std::string& text : mask) {
+    names.push_back(*parse_head(text));
+    if (names.back().layer < model.layers && names.back().head < model.heads) continue;
+    throw std::invalid_argument("--mask: there is no head " + names.back().text() + ", the model has layers 0 to " +
+                                std::to_string(model.layers - 1) + " with heads 0 to " +
+                                std::to_string(model.heads - 1));
+  }
   std::sort(names.begin(), names.end());
   names.erase(std::unique(names.begin(), names.end()), names.end());
   return names;
 }
 
-void write(const std::string& path, const std::string& content) {
-  models::AtomicFile file(path);
-  file.write(content.data(), content.size());
-  file.commit();
+// The page and the document where they were asked for, and the summary.
+void give(const Arguments& arguments, const std::string& model, const HeadsReport& report,
+          const PruningReport* pruning) {
+  std::vector<WrittenFile> written;
+  const std::string all = counted(report.all_heads(), "head");
+  const auto write = [&](const std::string& path, auto content, const std::string& what) {
+    if (path.empty()) return;
+    write_file(path, content(model, report, pruning));
+    written.push_back({path, what});
+  };
+  write(arguments.html, heads_page, all + " on a page");
+  write(arguments.json, heads_json, all + " as JSON");
+  print_report(written, heads_summary(model, report, pruning));
 }
 
 bool has_texts(const ModelArguments& arguments) { return !arguments.texts.empty() || !arguments.input.empty(); }
@@ -86,7 +101,7 @@ void heads(const Arguments& arguments) {
   if (model.options().encoder.layers < 1) {
     throw models::FileError(name, "has no layers, expected at least 1");
   }
-  const std::vector<HeadName> mask = parse_mask(arguments.mask, model.options().encoder);
+  const std::vector<HeadName> mask = heads_of(arguments.mask, model.options().encoder);
 
   UnknownWords unknown(model);
   unknown.add(texts);
@@ -109,10 +124,7 @@ void heads(const Arguments& arguments) {
   progress.clear();
 
   unknown.warn(arguments.model.model.empty());
-  if (!arguments.html.empty()) write(arguments.html, heads_page(name, report, asked));
-  if (arguments.json == "-") return print(heads_json(name, report, asked));
-  if (!arguments.json.empty()) write(arguments.json, heads_json(name, report, asked));
-  print(heads_summary(name, report, asked));
+  give(arguments, name, report, asked);
 }
 
 }  // namespace
@@ -126,21 +138,22 @@ void add_heads(Command& program) {
       .check(file_name());
   command
       .add_option("--html", arguments->html,
-                  "Write one page with a picture of each head, their similarities and a table to sort")
+                  "Write one page with a picture of each head, their similarities and a table to sort; - prints it "
+                  "alone")
       .type_name("FILE")
-      .check(file_name());
+      .check(apart_from("--json", arguments->json));
   command.add_option("--mask", arguments->mask, "Heads to silence, 3.2,3.7: what does the output lose without them?")
       .type_name("LAYER.HEAD,…")
-      .delimiter(',');
+      .delimiter(',')
+      .check(expected_head);
   command.add_flag("--importance", arguments->importance,
                    "How much sentence vectors would miss each head, by gradient: takes some four times as long");
   command.add_option("--seed", arguments->seed, "Of the directions in which --importance looks (default: 1)")
-      .type_name("N")
-      .check(whole_number());
-  command.footer(
-      "Layers and heads count from 0. A thousand sentences say more than ten. Without texts: 400 "
-      "sentences in the language of the demonstration model, for it and for models that `headlight train` made.\n\n"
-      "Example:\n  build/release/headlight heads --html heads.html");
+      .type_name("N");
+  command.example("--html heads.html",
+                  "Layers and heads count from 0. A thousand sentences say more than ten. Without texts: 400 "
+                  "sentences in the language of the demonstration model, for it and for models that `headlight train` "
+                  "made.");
   command.callback([arguments] { heads(*arguments); });
 }
 

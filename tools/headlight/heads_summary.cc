@@ -107,7 +107,7 @@ std::string kinds(const HeadsReport& report, const Style& style) {
   constexpr std::pair<const char*, const char*> kMeanings[] = {
       {"previous token", "the token before"},    {"next token", "the token after"},
       {"first token", "the first token, [CLS]"}, {"separator", "the end, [SEP]"},
-      {"local", "at most two tokens away"},      {"no-op", "[CLS] and [SEP], so at no word"}};
+      {"local", "at most two tokens away"},      {"no-op", "[CLS] and [SEP], at no word: no-op"}};
   for (const auto& [name, meaning] : kMeanings) {
     if (heads.contains(name)) text += format("  %-32s", meaning) + joined(heads[name], " ") + "\n";
   }
@@ -163,8 +163,7 @@ std::string layers(const HeadsReport& report, const Style& style) {
     }
     text += "\n";
   }
-  return text +
-         format("  Two subspaces drawn at random would overlap by %.2f.\n", 1 / static_cast<double>(report.heads));
+  return text;
 }
 
 // Heads that the sentence vectors would miss most and least.
@@ -197,6 +196,28 @@ std::string pruning_text(const PruningReport& pruning, const Style& style) {
   return text;
 }
 
+// What the tables above speak of.
+std::string terms(const HeadsReport& report, const Style& style) {
+  const bool redundant = !alike(report, kRedundant).empty();
+  const std::pair<const char*, std::string> kTerms[] = {
+      {"CKA", "linear centred kernel alignment of two heads' outputs: 1 the same but for rotation and scale, 0 unlike"},
+      {"divergence",
+       redundant ? "Jensen-Shannon, of where two heads look: 0 at the same tokens, 0.69 (ln 2) at no same one" : ""},
+      {"no-op", "80 % of the weight on [CLS] and [SEP], where a head rests that finds nothing to do"},
+      {"entropy", "-sum of w ln w over the weights w of a word: 0 looks at one token, ln L at L tokens alike"},
+      {"sharpest", "the largest weight of a word"},
+      {"distance", "how many tokens away the weight of a word lies"},
+      {"directions used", "effective rank of what the heads give to W_O, the matrix that puts them together"},
+      {"overlap",
+       format("of what W_Q or W_K of two heads read: 1 the same directions, 0 at right angles, %.2f by chance",
+              1 / static_cast<double>(report.heads))}};
+  std::string text = style.bold + "Terms (means over all words)" + style.plain + "\n";
+  for (const auto& [term, meaning] : kTerms) {
+    if (!meaning.empty()) text += format("  %-17s", term) + meaning + "\n";
+  }
+  return text;
+}
+
 }  // namespace
 
 std::string heads_summary(const std::string& model, const HeadsReport& report, const PruningReport* pruning) {
@@ -213,6 +234,7 @@ std::string heads_summary(const std::string& model, const HeadsReport& report, c
   text.append("\n").append(layers(report, style));
   if (!report.importance.empty()) text.append("\n").append(importance_text(report, style));
   if (pruning != nullptr) text.append("\n").append(pruning_text(*pruning, style));
+  text.append("\n").append(terms(report, style));
   return text;
 }
 

@@ -2,11 +2,14 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
 #include "headlight/engine.h"
 #include "headlight/system.h"
 #include "tools/headlight/commands.h"
+#include "tools/headlight/demonstration/grammar.h"
 #include "tools/headlight/engine_arguments.h"
+#include "tools/headlight/picture_text.h"
 #include "tools/headlight/process.h"
 
 namespace headlight::program {
@@ -45,10 +48,41 @@ std::string as_text(const nlohmann::ordered_json& info) {
          kibibytes(caches["l1d"]) + ", L2 " + kibibytes(caches["l2"]) + ", L3 " + kibibytes(caches["l3"]) + "\n";
 }
 
+// What the demonstration model was trained on, in the order of its vocabulary; without marks like [CLS].
+std::vector<std::string> known_words() {
+  std::vector<std::string> words;
+  for (const std::string& word : demonstration::Grammar::vocabulary()) {
+    if (!word.starts_with('[')) words.push_back(word);
+  }
+  return words;
+}
+
+// Filled up to the width of a terminal.
+std::string in_lines(const std::vector<std::string>& words) {
+  constexpr std::size_t kColumns = 100;
+  std::string text;
+  std::size_t column = 0;
+  for (const std::string& word : words) {
+    const std::size_t columns = columns_of(word);
+    const bool fits = column > 0 && column + 1 + columns <= kColumns;
+    text += (column == 0 ? "" : fits ? " " : "\n") + word;
+    column = fits ? column + 1 + columns : columns;
+  }
+  return text + "\n";
+}
+
 struct Arguments {
   EngineArguments engine;
-  bool json = false;
+  bool json = false, words = false;
 };
+
+void show(const Arguments& arguments) {
+  const Engine engine(arguments.engine.options());
+  nlohmann::ordered_json info = collect(engine);
+  if (!arguments.json) return print(arguments.words ? in_lines(known_words()) : as_text(info));
+  if (arguments.words) info["words"] = known_words();
+  print(info.dump(2) + "\n");
+}
 
 }  // namespace
 
@@ -57,12 +91,9 @@ void add_info(Command& program) {
   const auto arguments = std::make_shared<Arguments>();
   arguments->engine.add_to(command);
   command.add_flag("--json", arguments->json, "Print one JSON document");
-  command.footer("Example:\n  build/release/headlight info --json");
-  command.callback([arguments] {
-    const Engine engine(arguments->engine.options());
-    const nlohmann::ordered_json info = collect(engine);
-    print(arguments->json ? info.dump(2) + "\n" : as_text(info));
-  });
+  command.add_flag("--words", arguments->words, "Print the words that the demonstration model knows");
+  command.example("--json");
+  command.callback([arguments] { show(*arguments); });
 }
 
 }  // namespace headlight::program

@@ -26,7 +26,7 @@ constexpr int kWrongUsage = 2;
 constexpr const char* kVersion = "headlight " HEADLIGHT_TEXT(HEADLIGHT_VERSION_MAJOR) "." HEADLIGHT_TEXT(
     HEADLIGHT_VERSION_MINOR) "." HEADLIGHT_TEXT(HEADLIGHT_VERSION_PATCH);
 
-// "headlight study": as far as what was typed leads.
+// "build/release/headlight study": as far as what was typed leads.
 std::string asked_for(const CLI::App& program) {
   std::string path = program.get_name();
   for (const CLI::App* at = &program; !at->get_subcommands().empty();) {
@@ -36,8 +36,20 @@ std::string asked_for(const CLI::App& program) {
   return path;
 }
 
+// What is there and unknown is more likely the mistake than what is not there.
+std::string what_is_wrong(const CLI::App& program, const CLI::ParseError& error) {
+  const std::vector<std::string> unknown = program.remaining(true);
+  if (!unknown.empty()) return models::in_quotes(unknown.front()) + " was not expected";
+  const std::string words = error.what();
+  // "--threads: 1 required N missing": of values too many, command.cc has said so.
+  if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) != nullptr)
+    return words.substr(0, words.find(':')) + " lacks its value";
+  return words;
+}
+
 int run(int count, char** arguments) {
-  CLI::App program("Multi-head attention for CPUs", "headlight");
+  set_program_name(count > 0 ? arguments[0] : "");
+  CLI::App program("Multi-head attention for CPUs", program_name());
   program.set_help_flag("--help", "Print this help and exit");
   program.set_version_flag("--version", kVersion, "Print the version and exit");
   program.require_subcommand(1);
@@ -60,14 +72,8 @@ int run(int count, char** arguments) {
     print(program.help());
   } catch (const CLI::CallForVersion&) {
     print(std::string(kVersion) + "\n");
-  } catch (const CLI::RequiredError& error) {
-    // What is there and unknown is more likely the mistake than what is not there.
-    const std::vector<std::string> unknown = program.remaining(true);
-    if (!unknown.empty()) {
-      throw UsageError("'" + models::printable(unknown.front()) + "' was not expected; see " + asked_for(program) +
-                       " --help");
-    }
-    throw UsageError(std::string(error.what()) + "; see " + asked_for(program) + " --help");
+  } catch (const CLI::ParseError& error) {
+    throw UsageError(what_is_wrong(program, error) + "; see " + asked_for(program) + " --help");
   }
   return kDone;
 }
@@ -80,9 +86,6 @@ int main(int count, char** arguments) {
   prepare_process();
   try {
     return run(count, arguments);
-  } catch (const CLI::ParseError& error) {
-    print_error(error.what());
-    return kWrongUsage;
   } catch (const UsageError& error) {
     print_error(error.what());
     return kWrongUsage;

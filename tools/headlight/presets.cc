@@ -57,6 +57,11 @@ class Table {
     text_ += "\n";
   }
 
+  void term(const std::string& name, const std::string& meaning) {
+    append(name, kTermWidth);
+    text_.append(meaning).append("\n");
+  }
+
   [[nodiscard]] const std::string& text() const { return text_; }
 
  private:
@@ -66,6 +71,7 @@ class Table {
   };
 
   static constexpr std::size_t kNameWidth = 40;
+  static constexpr std::size_t kTermWidth = 20;
   static constexpr std::size_t kCellWidth = 14;
 
   // Names are ASCII, so bytes are columns.
@@ -181,6 +187,15 @@ void add_merges(Table& table, std::int64_t length) {
   }
 }
 
+void add_terms(Table& table) {
+  table.heading("Terms");
+  table.term("W_Q, W_K, W_V", "the matrices that make a word's query, key and value");
+  table.term("W_O", "the matrix behind the heads, which puts their outputs together");
+  table.term("FLOP", "one addition or multiplication; a GFLOP is 10^9 of them");
+  table.term("scores", "how well each query fits each key, L x L numbers a head");
+  table.term("kept for backward", "what training holds from the forward pass on to compute gradients");
+}
+
 std::string notes(std::int64_t length) {
   std::string text =
       "\nHeads cost no weights: H heads have 3 x E x (E / H) each, 3 x E x E together, whatever H is, and W_O has E x "
@@ -204,6 +219,7 @@ std::string as_text(std::int64_t length) {
   add_parameters(table);
   add_costs(table, length);
   add_merges(table, length);
+  add_terms(table);
   return table.text() + notes(length);
 }
 
@@ -281,7 +297,7 @@ void add_presets(Command& program) {
       .type_name("N")
       .check(between(1, kLongest));
   command.add_flag("--json", arguments->json, "Print one JSON document");
-  command.footer("Example:\n  build/release/headlight presets --length 2048");
+  command.example("--length 2048");
   command.callback([arguments] { show(*arguments); });
 }
 

@@ -3,10 +3,13 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
+
+#include "headlight/models/errors.h"
 
 namespace headlight::program {
 namespace {
@@ -29,7 +32,24 @@ void print_line(std::string_view kind, std::string_view message) noexcept {
   [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, line, length);
 }
 
+std::string& called_as() {
+  static std::string name = "headlight";
+  return name;
+}
+
 }  // namespace
+
+void set_program_name(const std::string& argument) {
+  if (argument.empty()) return;
+  const auto is_plain = [](char letter) {
+    return (letter >= 'a' && letter <= 'z') || (letter >= 'A' && letter <= 'Z') || (letter >= '0' && letter <= '9') ||
+           std::strchr("/._-+", letter) != nullptr;
+  };
+  const bool plain = std::all_of(argument.begin(), argument.end(), is_plain);
+  called_as() = plain ? argument : models::in_quotes(argument);
+}
+
+const std::string& program_name() noexcept { return called_as(); }
 
 void prepare_process() {
   std::signal(SIGPIPE, SIG_IGN);

@@ -21,6 +21,11 @@ void prepare_process();
 // All of `text` to standard output now. Throws std::runtime_error when it is closed, full or nobody reads it any more.
 void print(std::string_view text);
 
+// How the program was called, as a shell takes it again: in examples and hints, which so can be pasted where the user
+// stands. "headlight" before set_program_name(), and where the caller gave no name.
+void set_program_name(const std::string& argument);
+[[nodiscard]] const std::string& program_name() noexcept;
+
 // "headlight: error: …" or "headlight: warning: …" on standard error, on one line whatever the message holds.
 void print_error(std::string_view message) noexcept;
 void print_warning(std::string_view message) noexcept;

@@ -173,7 +173,7 @@ void add_speed(Command& program) {
   const auto arguments = std::make_shared<Arguments>();
   arguments->engine.add_to(command);
   command.add_flag("--json", arguments->json, "Print one JSON document");
-  command.footer("Example:\n  build/release/headlight speed");
+  command.example("");
   command.callback([arguments] {
     Engine engine(arguments->engine.options());
     const std::vector<Row> rows = measure(engine);

@@ -128,9 +128,9 @@ void add_study_chunk(Command& study) {
   count("--length", arguments->length, "Positions of seeded numbers, 1 to 65536 (default: 8192)", 65536);
   count("--heads", arguments->heads, "Heads of seeded numbers, 1 to 64 (default: 8)", 64);
   count("--head-dim", arguments->head_dim, "Their width, 1 to 256 (default: 64)", 256);
-  command.add_option("--seed", arguments->seed, "Of seeded numbers").type_name("N").check(whole_number());
+  command.add_option("--seed", arguments->seed, "Of seeded numbers").type_name("N");
   arguments->study.add_to(command);
-  command.footer("Example:\n  build/release/headlight study chunk --quick --svg chunk.svg");
+  command.example("--quick --svg chunk.svg");
   command.callback([arguments] { study_chunk(*arguments); });
 }
 

@@ -1,45 +1,41 @@
 #include <functional>
 
-#include "headlight/models/atomic_file.h"
 #include "tools/headlight/commands.h"
-#include "tools/headlight/process.h"
+#include "tools/headlight/output.h"
 #include "tools/headlight/study.h"
 #include "tools/headlight/validators.h"
 
 namespace headlight::program {
-namespace {
-
-void write(const std::string& path, const std::string& content) {
-  models::AtomicFile file(path);
-  file.write(content.data(), content.size());
-  file.commit();
-}
-
-}  // namespace
 
 void StudyArguments::add_to(Command& command) {
   command.add_option("--json", json, "Write everything as one JSON document; - prints it alone")
       .type_name("FILE")
       .check(file_name());
-  command.add_option("--svg", svg, "Write the chart").type_name("FILE").check(file_name());
+  command.add_option("--svg", svg, "Write the chart; - prints it alone")
+      .type_name("FILE")
+      .check(apart_from("--json", json));
   command.add_flag("--quick", quick, "Seconds instead of minutes: smaller sizes, and the table says so");
   engine.add_to(command);
 }
 
 void StudyArguments::give(const std::string& table, const std::string& document,
                           const std::function<std::string()>& chart) const {
-  if (!svg.empty()) write(svg, chart());
-  if (json == "-") return print(document);
-  if (!json.empty()) write(json, document);
-  print(table);
+  std::vector<WrittenFile> written;
+  if (!svg.empty()) {
+    write_file(svg, chart());
+    written.push_back({svg, "the chart"});
+  }
+  if (!json.empty()) {
+    write_file(json, document);
+    written.push_back({json, "everything as JSON"});
+  }
+  print_report(written, table);
 }
 
 void add_study(Command& program) {
   Command command = program.add_subcommand("study", "What a choice costs and what it buys, measured here");
   command.require_subcommand();
-  command.footer(
-      "Each study has its own --help.\n\n"
-      "Example:\n  build/release/headlight study memory --quick");
+  command.example("memory --quick", "Each study has its own --help.");
   add_study_memory(command);
   add_study_chunk(command);
   add_study_depth(command);

@@ -297,11 +297,9 @@ void add_study_depth(Command& study) {
   command.add_option("--steps", arguments->steps, "Steps of training (default: 300, with --quick 20)")
       .type_name("N")
       .check(between(1, 100000));
-  command.add_option("--seed", arguments->seed, "First weights and examples (default: 1)")
-      .type_name("N")
-      .check(whole_number());
+  command.add_option("--seed", arguments->seed, "First weights and examples (default: 1)").type_name("N");
   arguments->study.add_to(command);
-  command.footer("Example:\n  build/release/headlight study depth --quick --svg depth.svg");
+  command.example("--quick --svg depth.svg");
   command.callback([arguments] { study_depth(*arguments); });
 }
 

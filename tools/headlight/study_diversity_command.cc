@@ -93,7 +93,7 @@ void add_study_diversity(Command& study) {
   Command command = study.add_subcommand("diversity", "Heads that are asked to differ, and heads that are not");
   const auto arguments = std::make_shared<TrainingStudyArguments>();
   arguments->add_to(command);
-  command.footer("Example:\n  build/release/headlight study diversity --quick --svg diversity.svg");
+  command.example("--quick --svg diversity.svg");
   command.callback([arguments] {
     Engine engine(arguments->study.engine.options());
     const demonstration::TrainingOptions training = arguments->training();

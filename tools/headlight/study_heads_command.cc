@@ -12,7 +12,6 @@
 #include "tools/headlight/chart.h"
 #include "tools/headlight/number_text.h"
 #include "tools/headlight/picture_text.h"
-#include "tools/headlight/process.h"
 #include "tools/headlight/progress.h"
 #include "tools/headlight/study.h"
 #include "tools/headlight/validators.h"
@@ -257,7 +256,6 @@ void study_heads(const Arguments& arguments) {
   Engine engine(arguments.study.engine.options());
   const Plan plan(arguments);
   const std::vector<std::int64_t> counts = plan.heads();
-  if (counts.empty()) throw UsageError("--width: expected at least " + std::to_string(kNarrowest));
   std::vector<Row> rows;
   {
     Progress progress(counts.size());
@@ -281,9 +279,9 @@ void add_study_heads(Command& study) {
   command.add_option("--length", arguments->length, "Tokens (default: 1024, with --quick 128)")
       .type_name("N")
       .check(between(2, std::int64_t{1} << 20));
-  command.add_option("--seed", arguments->seed, "Weights and inputs (default: 1)").type_name("N").check(whole_number());
+  command.add_option("--seed", arguments->seed, "Weights and inputs (default: 1)").type_name("N");
   arguments->study.add_to(command);
-  command.footer("Example:\n  build/release/headlight study heads --quick --svg heads.svg");
+  command.example("--quick --svg heads.svg");
   command.callback([arguments] { study_heads(*arguments); });
 }
 

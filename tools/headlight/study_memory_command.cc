@@ -1,10 +1,9 @@
 // headlight study memory: the longest sequence that trains in a given memory, by method.
 #include <charconv>
 #include <memory>
+#include <optional>
 #include <string>
 
-#include "headlight/models/errors.h"
-#include "tools/headlight/process.h"
 #include "tools/headlight/progress.h"
 #include "tools/headlight/study.h"
 #include "tools/headlight/study_memory.h"
@@ -23,25 +22,25 @@ struct Arguments {
   std::int64_t length = 0;
 };
 
-// "1GiB", "512 MiB", "65536": a whole number and a unit, B where there is none.
-std::int64_t parse_bytes(const std::string& text) {
-  const auto refuse = [&] {
-    throw UsageError("--budget is '" + models::printable(text) + "', expected 1MiB to 64TiB, such as 1GiB or 300MiB");
-  };
+// "1GiB", "512 MiB", "65536": a whole number and a unit, B where there is none. Nothing for other texts and sizes.
+std::optional<std::int64_t> parse_bytes(const std::string& text) {
   std::int64_t number = 0;
   const char* const end = text.data() + text.size();
   auto [unit, error] = std::from_chars(text.data(), end, number);
-  if (error != std::errc()) refuse();
+  if (error != std::errc()) return std::nullopt;
   while (unit != end && *unit == ' ') ++unit;
   const std::string name(unit, end);
   int bits = -1;
   for (const auto& [known, power] : {std::pair{"", 0}, {"B", 0}, {"KiB", 10}, {"MiB", 20}, {"GiB", 30}, {"TiB", 40}}) {
     if (name == known) bits = power;
   }
-  if (bits < 0 || number < 0 || number > (kMostBudget >> bits)) refuse();
+  if (bits < 0 || number < 0 || number > (kMostBudget >> bits)) return std::nullopt;
   const std::int64_t bytes = number << bits;
-  if (bytes < kLeastBudget) refuse();
-  return bytes;
+  return bytes < kLeastBudget ? std::nullopt : std::optional(bytes);
+}
+
+std::string expected_bytes(const std::string& text) {
+  return parse_bytes(text) ? "" : "1MiB to 64TiB, such as 1GiB or 300MiB";
 }
 
 // What a child process does for the study.
@@ -60,7 +59,7 @@ void study_memory(Arguments& arguments) {
   if (!arguments.run.empty()) return run_child(arguments);
   MemoryStudyOptions& options = arguments.options;
   options.quick = arguments.study.quick;
-  options.budget = parse_bytes(arguments.budget);
+  options.budget = *parse_bytes(arguments.budget);
   if (options.quick) options.budget = std::min(options.budget, kQuickBudget);
   Progress progress(options.measure ? memory_study_runs(options) : 1);
   const MemoryStudy study = run_memory_study(options, arguments.study.engine, [&] { progress.advance(1); });
@@ -79,7 +78,8 @@ void add_study_memory(Command& study) {
   Command command = study.add_subcommand("memory", "The longest sequence that trains in a given memory");
   const auto arguments = std::make_shared<Arguments>();
   command.add_option("--budget", arguments->budget, "Memory for one pass forward and backward (default: 1GiB)")
-      .type_name("BYTES");
+      .type_name("BYTES")
+      .check(expected_bytes);
   command.add_option("--head-dim", arguments->options.head_dim, "Width of a head, 1 to 1024 (default: 32)")
       .type_name("D")
       .check(between(1, 1024));
@@ -92,9 +92,8 @@ void add_study_memory(Command& study) {
                    "Recomputing once more with the query gradient where the output was");
   arguments->study.add_to(command);
   add_hidden(command, *arguments);
-  command.footer(
-      "With --measure some minutes, and a good many of them for the last run of a large budget.\n\n"
-      "Example:\n  build/release/headlight study memory --quick --measure --svg memory.svg");
+  command.example("--quick --measure --svg memory.svg",
+                  "With --measure some minutes, and a good many of them for the last run of a large budget.");
   command.callback([arguments] { study_memory(*arguments); });
 }
 

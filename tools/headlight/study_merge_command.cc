@@ -95,7 +95,7 @@ void add_study_merge(Command& study) {
   Command command = study.add_subcommand("merge", "Six ways to put heads together, trained alike");
   const auto arguments = std::make_shared<TrainingStudyArguments>();
   arguments->add_to(command);
-  command.footer("Example:\n  build/release/headlight study merge --quick --svg merge.svg");
+  command.example("--quick --svg merge.svg");
   command.callback([arguments] {
     Engine engine(arguments->study.engine.options());
     const Plan plan(*arguments);

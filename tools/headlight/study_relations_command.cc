@@ -105,7 +105,7 @@ void add_study_relations(Command& study) {
   Command command = study.add_subcommand("relations", "What one head cannot hold and many can");
   const auto arguments = std::make_shared<TrainingStudyArguments>();
   arguments->add_to(command);
-  command.footer("Example:\n  build/release/headlight study relations --quick --svg relations.svg");
+  command.example("--quick --svg relations.svg");
   command.callback([arguments] {
     Engine engine(arguments->study.engine.options());
     const demonstration::TrainingOptions training = arguments->training(/*usual_layers=*/1, kQuickSteps);

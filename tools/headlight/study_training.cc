@@ -136,8 +136,7 @@ void TrainingStudyArguments::add_to(Command& command) {
       .type_name("N")
       .check(between(1, 1000));
   command.add_option("--seed", seed, "The first of the seeds, 1 if nothing is said; the next ones follow it")
-      .type_name("N")
-      .check(whole_number());
+      .type_name("N");
   command.add_option("--layers", layers, "Layers of each model, 1 to 12").type_name("N").check(between(1, 12));
   command.add_option("--width", width, "Width of each model: 8, 16, 32, 64 or 128")
       .type_name("E")

@@ -6,11 +6,13 @@
 #include <string>
 
 #include "headlight/models/errors.h"
+#include "models/model_folder.h"
 #include "tools/headlight/commands.h"
 #include "tools/headlight/demonstration/checkpoint.h"
 #include "tools/headlight/demonstration/evaluation.h"
 #include "tools/headlight/engine_arguments.h"
 #include "tools/headlight/number_text.h"
+#include "tools/headlight/output.h"
 #include "tools/headlight/process.h"
 #include "tools/headlight/progress.h"
 #include "tools/headlight/quantity_text.h"
@@ -34,9 +36,9 @@ struct Arguments {
   EngineArguments engine;
   std::string out;
   TrainingOptions training;
-  std::string seed, merge;
+  std::string merge;
   std::int64_t stop_at = -1;  // never
-  bool resume = false;
+  bool resume = false, overwrite = false;
 };
 
 std::vector<std::string> merge_names() {
@@ -95,6 +97,19 @@ TrainingOptions resumed(const Command& command, const Arguments& arguments) {
   return options;
 }
 
+// A folder holds one run or one model: neither is lost by a name that was taken.
+void check_free(const std::string& folder) {
+  const std::string path = checkpoint_of(folder);
+  if (std::filesystem::exists(path)) {
+    throw models::FileError(path, "is a run that was stopped: go on with --resume, or begin anew with --overwrite");
+  }
+  for (const char* name : {models::kWeightsFile, models::kConfigFile, models::kVocabularyFile}) {
+    if (!std::filesystem::exists(models::path_in(folder, name))) continue;
+    throw models::FileError(
+        folder, std::string("holds a trained model (") + name + "): give another folder, or --overwrite to replace it");
+  }
+}
+
 void make_folder(const std::string& folder) {
   std::error_code error;
   std::filesystem::create_directories(folder, error);
@@ -144,26 +159,32 @@ std::string summary(Engine& engine, const demonstration::Model& model) {
   const double worst = *std::min_element(evaluation.accuracy.begin(), evaluation.accuracy.end());
   if (worst < kLearned) {
     text += "not all is learned yet (under " + percent_text(kLearned) +
-            "): train anew with more --steps (a finished run cannot be lengthened); " +
+            "): train anew with more --steps and --overwrite (a finished run cannot be lengthened); " +
             counted(TrainingOptions().steps, "step") + " are usual\n";
   }
   return text;
 }
 
 void train(const Command& app, Arguments& arguments) {
+  if (arguments.resume && arguments.overwrite) {
+    throw UsageError("--resume goes on and --overwrite begins anew, expected one of them");
+  }
   const std::string path = checkpoint_of(arguments.out);
   const TrainingOptions options = arguments.resume ? resumed(app, arguments) : arguments.training;
   if (options.encoder.width % options.encoder.heads != 0) {
     throw UsageError("--heads is " + std::to_string(options.encoder.heads) + ", expected a divisor of the width " +
                      std::to_string(options.encoder.width));
   }
-  if (!arguments.resume && std::filesystem::exists(path)) {
-    throw models::FileError(path, "is a run that was stopped: go on with --resume, or remove it");
-  }
+  if (!arguments.resume && !arguments.overwrite) check_free(arguments.out);
   make_folder(arguments.out);
   Engine engine(arguments.engine.options());
   Trainer trainer(options);
-  if (arguments.resume) demonstration::restore_checkpoint(path, trainer);
+  std::error_code ignored;
+  if (arguments.resume) {
+    demonstration::restore_checkpoint(path, trainer);
+  } else {
+    std::filesystem::remove(path, ignored);  // of a run that is overwritten: nobody shall resume that one
+  }
   const std::string command = command_of(options);
   if (!run(engine, arguments, trainer, command)) {
     print(models::printable(path) + ": stopped after " + std::to_string(trainer.steps_taken()) + " of " +
@@ -172,11 +193,11 @@ void train(const Command& app, Arguments& arguments) {
   }
   const demonstration::Model model = std::move(trainer).finish();
   model.save(arguments.out, {{"command", command}, {"seed", std::to_string(options.seed)}});
-  std::error_code ignored;
   std::filesystem::remove(path, ignored);
-  print(models::printable(arguments.out) + ": " + std::to_string(options.encoder.layers) + " layers of " +
-        counted(options.encoder.heads, "head") + ", " + std::to_string(model.parameter_count()) + " parameters, " +
-        counted(options.steps, "step") + "\n" + summary(engine, model));
+  const std::string what = std::to_string(options.encoder.layers) + " layers of " +
+                           counted(options.encoder.heads, "head") + ", " + std::to_string(model.parameter_count()) +
+                           " parameters, " + counted(options.steps, "step");
+  print_report(std::vector<WrittenFile>{{arguments.out, what}}, summary(engine, model));
 }
 
 }  // namespace
@@ -186,7 +207,6 @@ void add_train(Command& program) {
       program.add_subcommand("train", "Train the small demonstration model, which finds out what `it` stands for");
   const auto arguments = std::make_shared<Arguments>();
   TrainingOptions& training = arguments->training;
-  arguments->seed = std::to_string(training.seed);
   command.add_option("-o,--output", arguments->out, "The folder for the model; checkpoints lie there meanwhile")
       .type_name("DIR")
       .check(file_name())
@@ -205,25 +225,24 @@ void add_train(Command& program) {
       .check(one_of(merge_names()));
   command.add_option("--learning-rate", training.learning_rate, "The highest of the schedule")
       .type_name("R")
-      .check(between_real(0.0, 1e300));
+      .check(between_real(0, 1e300));
   command
-      .add_option("--seed", arguments->seed,
-                  "Of the first weights, the sentences and dropout (default: " + arguments->seed + ")")
-      .type_name("N")
-      .check(whole_number());
+      .add_option("--seed", training.seed,
+                  "Of the first weights, the sentences and dropout (default: " + std::to_string(training.seed) + ")")
+      .type_name("N");
   command.add_flag("--resume", arguments->resume, "Go on with the run that was stopped in this folder");
+  command.add_flag("--overwrite", arguments->overwrite,
+                   "Replace the model, or the stopped run, that lies in this folder");
   command.add_option("--stop-at", arguments->stop_at, "Stop at this step, as SIGINT and SIGTERM do")
       .type_name("N")
       .check(between(1, std::int64_t{1} << 40));
   arguments->engine.add_to(command);
-  command.footer(
-      "The same options give the same weights to the bit, on any number of threads, stopped and resumed or not. "
-      "Stopped "
-      "by SIGINT\nor SIGTERM it finishes the step, writes DIR/checkpoint.safetensors and exits with 0.\n\n"
-      "Example:\n"
-      "  build/release/headlight train --steps 300 -o my-model");
+  command.example(
+      "--steps 300 -o my-model",
+      "The same options give the same weights to the bit, on any number of threads, stopped and resumed or "
+      "not. Stopped by SIGINT\nor SIGTERM it finishes the step, writes DIR/checkpoint.safetensors and exits "
+      "with 0.");
   command.callback([command, arguments] {
-    arguments->training.seed = std::stoull(arguments->seed);
     if (!arguments->merge.empty()) arguments->training.encoder.merge = *parse_merge(arguments->merge);
     train(command, *arguments);
   });

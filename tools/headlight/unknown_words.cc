@@ -48,9 +48,10 @@ std::string UnknownWords::names() const {
 
 void UnknownWords::warn(bool is_demonstration) const {
   if (count_ == 0) return;
-  print_warning(std::string("the ") + (is_demonstration ? "demonstration " : "") + "model does not know " +
-                counted(count_, "word") + ": " + names() +
-                (is_demonstration ? " (its words: models/demonstration/vocab.txt; other texts need --model)" : ""));
+  print_warning(
+      std::string("the ") + (is_demonstration ? "demonstration " : "") + "model does not know " +
+      counted(count_, "word") + ": " + names() +
+      (is_demonstration ? " (`" + program_name() + " info --words` lists its words; other texts need --model)" : ""));
 }
 
 }  // namespace headlight::program

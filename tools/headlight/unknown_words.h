@@ -29,7 +29,7 @@ class UnknownWords {
   [[nodiscard]] std::string names() const;
 
   // One line on standard error that counts them and names the first few; nothing where all are known. The demonstration
-  // model's says where its words are.
+  // model's says how to see its words.
   void warn(bool is_demonstration) const;
 
  private:

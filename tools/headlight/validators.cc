@@ -1,35 +1,84 @@
 #include "tools/headlight/validators.h"
 
-#include <charconv>
-#include <cstdint>
-#include <limits>
-#include <string>
+#include <algorithm>
+#include <cstddef>
+#include <utility>
 
 #include "headlight/models/errors.h"
+#include "tools/headlight/number_parse.h"
+#include "tools/headlight/number_text.h"
+#include "tools/headlight/process.h"
 
 namespace headlight::program {
+namespace {
+
+// "a, b or c"
+std::string in_one(const std::vector<std::string>& names) {
+  std::string text;
+  for (std::size_t n = 0; n < names.size(); ++n)
+    text += (n == 0 ? "" : n + 1 == names.size() ? " or " : ", ") + names[n];
+  return text;
+}
+
+// A number of any size, so that it needs no quotes in a message.
+bool is_number(const std::string& text) {
+  const auto is_digit = [](char letter) { return letter >= '0' && letter <= '9'; };
+  const std::size_t first = text.starts_with('-') ? 1 : 0;
+  return parse_number<double>(text) ||
+         (first < text.size() && text.size() < 40 &&
+          std::all_of(text.begin() + static_cast<std::ptrdiff_t>(first), text.end(), is_digit));
+}
+
+}  // namespace
+
+Validator between(std::int64_t least, std::int64_t most) {
+  return [least, most](const std::string& text) {
+    const auto number = parse_number<std::int64_t>(text);
+    if (number && *number >= least && *number <= most) return std::string();
+    return std::to_string(least) + " to " + std::to_string(most);
+  };
+}
+
+Validator between_real(double least, double most) {
+  return [least, most](const std::string& text) {
+    const auto number = parse_number<double>(text);
+    return number && *number >= least && *number <= most ? "" : format("a number from %g to %g", least, most);
+  };
+}
+
+Validator below_one() {
+  return [](const std::string& text) {
+    const auto number = parse_number<float>(text);
+    return number && *number >= 0 && *number < 1 ? "" : "a number from 0 to less than 1";
+  };
+}
+
+Validator one_of(std::vector<std::string> names) {
+  return [names = std::move(names)](const std::string& text) {
+    return std::find(names.begin(), names.end(), text) != names.end() ? std::string() : in_one(names);
+  };
+}
+
+Validator one_of_numbers(std::vector<std::int64_t> numbers) {
+  std::vector<std::string> names;
+  for (const std::int64_t number : numbers) names.push_back(std::to_string(number));
+  return one_of(std::move(names));
+}
 
 Validator file_name() {
-  return checked_by(
-      [](const std::string& name) { return name.empty() ? std::string("is empty, expected a name") : std::string(); });
+  return [](const std::string& name) { return name.empty() ? "a name" : ""; };
 }
 
 Validator output_name() {
-  return checked_by([](const std::string& name) {
-    if (name.empty()) return std::string("is empty, expected a name");
-    return name == "-" ? std::string("is '-', expected the name of a file") : std::string();
-  });
+  return [](const std::string& name) { return name.empty() ? "a name" : name == "-" ? "the name of a file" : ""; };
 }
 
-Validator whole_number() {
-  return checked_by([](const std::string& text) {
-    std::uint64_t number = 0;
-    const char* const end = text.data() + text.size();
-    const auto [stop, error] = std::from_chars(text.data(), end, number);
-    if (error == std::errc() && stop == end) return std::string();
-    return "is '" + models::printable(text) + "', expected 0 to " +
-           std::to_string(std::numeric_limits<std::uint64_t>::max());
-  });
+void refuse_value(const std::string& name, const std::string& text, const std::string& expected) {
+  throw UsageError(name + " is " +
+                   (text.empty()      ? "empty"
+                    : is_number(text) ? text
+                                      : models::in_quotes(text)) +
+                   ", expected " + expected);
 }
 
 }  // namespace headlight::program

@@ -1,9 +1,23 @@
 // What values of options are looked at before anything is done with them.
 #pragma once
 
-#include "tools/headlight/command.h"
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
 
 namespace headlight::program {
+
+// What a text should have been, "1 to 4096"; empty where it is right.
+using Validator = std::function<std::string(const std::string& text)>;
+
+// Whole numbers from `least` to `most`, both included.
+[[nodiscard]] Validator between(std::int64_t least, std::int64_t most);
+[[nodiscard]] Validator between_real(double least, double most);
+// Numbers from 0 to below 1: weights that are dropped with probability 1 are none.
+[[nodiscard]] Validator below_one();
+[[nodiscard]] Validator one_of(std::vector<std::string> names);
+[[nodiscard]] Validator one_of_numbers(std::vector<std::int64_t> numbers);
 
 // Not empty: that comes from a variable that was not set, and must not pass for an option that was not given.
 [[nodiscard]] Validator file_name();
@@ -11,7 +25,7 @@ namespace headlight::program {
 // The same for a file that is written by name alone: "-" is no name, though it stands for standard output elsewhere.
 [[nodiscard]] Validator output_name();
 
-// A whole number from 0 to 2⁶⁴ − 1. CLI11 alone takes −1 and numbers beyond for others.
-[[nodiscard]] Validator whole_number();
+// Throws UsageError: "NAME is TEXT, expected EXPECTED"; a text that is no number stands in quotes.
+[[noreturn]] void refuse_value(const std::string& name, const std::string& text, const std::string& expected);
 
 }  // namespace headlight::program

@@ -1,0 +1,31 @@
+// What subcommands write: into a file, which appears whole or not at all, or straight to standard output.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "tools/headlight/validators.h"
+
+namespace headlight::program {
+
+// "-", or a name of what standard output is, such as /dev/stdout: nothing else may be printed then.
+[[nodiscard]] bool is_standard_output(const std::string& path);
+
+// A file name, and another place than the one that `path` has by then, the value of `option`: two that are standard
+// output would be mixed.
+[[nodiscard]] Validator apart_from(const char* option, const std::string& path);
+
+// All of `content`. Throws models::FileError, for standard output std::runtime_error.
+void write_file(const std::string& path, std::string_view content);
+
+// A file and what is in it now: "[1, 5, 2, 4] float32".
+struct WrittenFile {
+  std::string path, what;
+};
+
+// What a subcommand says at its end, on standard output: a line for each file, then the text. Nothing where one of the
+// files is standard output.
+void print_report(std::span<const WrittenFile> files, const std::string& text = {});
+
+}  // namespace headlight::program
