@@ -10,6 +10,7 @@
 #include "ops/check.h"
 #include "runtime/parallel.h"
 #include "runtime/throwing_tasks.h"
+#include "simd/integers.h"
 
 namespace headlight::analysis {
 namespace {
@@ -179,7 +180,7 @@ void MinibatchCka::add(Engine& engine, std::span<const View<const float, 2>> out
   // A thread takes a whole minibatch, and the minibatches are added in their order.
   const std::int64_t groups = std::clamp<std::int64_t>((count + minibatch_ / 2) / minibatch_, 1, count / kFewestRows);
   const auto group_of = [&](std::int64_t number) {
-    return Group{rows.empty() ? nullptr : rows.data(), number, groups, (count - number + groups - 1) / groups};
+    return Group{rows.empty() ? nullptr : rows.data(), number, groups, divide_up(count - number, groups)};
   };
   std::vector<float> all_products = make_vector<float>(kName, groups, heads_, heads_);
   const View<float, 3> products(all_products.data(), {groups, heads_, heads_});

@@ -10,6 +10,7 @@
 #include "layers/segments.h"
 #include "layers/sizes.h"
 #include "ops/check.h"
+#include "simd/integers.h"
 
 namespace headlight::analysis {
 
@@ -222,7 +223,7 @@ TrainingBytes training_bytes(const Engine& engine, const TrainingPlan& plan) {
   TrainingBytes bytes = parameter_bytes(sizes, (static_cast<std::int64_t>(sizes.tables) + 2) * width);
   // The input of every segment, or layer; the last output; Post-LN: the sum of the embeddings before it is normalised.
   const std::int64_t every = std::max<std::int64_t>(sizes.segment, 1);
-  const std::int64_t inputs = (sizes.layers + every - 1) / every + 1 + (plan.encoder.norm == Norm::post ? 1 : 0);
+  const std::int64_t inputs = divide_up(sizes.layers, every) + 1 + (plan.encoder.norm == Norm::post ? 1 : 0);
   bytes.saved = inputs * static_cast<std::int64_t>(rows_bytes(sizes.layer.rows(), width));
   if (sizes.segment == 0) {
     bytes.saved += sizes.layers * static_cast<std::int64_t>(layer_saved_bytes(sizes.layer));

@@ -9,6 +9,7 @@
 #include "layers/transformer_training_steps.h"
 #include "ops/check.h"
 #include "ops/embedding_ids.h"
+#include "simd/integers.h"
 
 namespace headlight {
 
@@ -39,7 +40,7 @@ struct Encoder::Buffers {
       : place(memory), tokens_(tokens), width_(encoder.options_.width), every_(std::max<std::int64_t>(segment, 1)) {
     if (encoder.options_.norm == Norm::post) embedded = place.rows(1, tokens, width_);
     const std::int64_t layers = encoder.options_.layers;
-    inputs_ = place.block(row_bytes() * static_cast<std::size_t>((layers + every_ - 1) / every_));
+    inputs_ = place.block(row_bytes() * static_cast<std::size_t>(divide_up(layers, every_)));
     last = place.rows(1, tokens, width_);
     if (layers == 0 || segment != 0) return;
     layer_bytes_ = encoder.layers_.front().saved_bytes(1, tokens, kept_keys);

@@ -10,6 +10,7 @@
 #include "kernels/kernels.h"
 #include "ops/check.h"
 #include "runtime/parallel.h"
+#include "simd/integers.h"
 
 namespace headlight {
 
@@ -93,7 +94,7 @@ Optimizer::Optimizer(std::string_view name, std::vector<Parameter> parameters, s
       ops::fail(name_, "parameter " + parameter.name + " has no gradient, expected those of a layer in training");
     }
     elements += parameter.values.size();
-    runs += (parameter.values.size() + kRun - 1) / kRun;
+    runs += divide_up(parameter.values.size(), kRun);
   }
   try {
     check_apart(name_, parameters_);

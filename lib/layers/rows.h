@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "headlight/tensor.h"
+#include "simd/integers.h"
 
 namespace headlight::layers {
 
@@ -41,7 +42,7 @@ void for_each_matrix(std::int64_t batch, Function f, const View<T, 3>&... views)
 // share a single one, which costs attention 6 %; the products do not mind.
 constexpr std::int64_t row_distance(std::int64_t columns) noexcept {
   constexpr std::int64_t kLine = 64 / sizeof(float);
-  const std::int64_t lines = (columns + kLine - 1) / kLine;
+  const std::int64_t lines = divide_up(columns, kLine);
   return (lines | 1) * kLine;
 }
 

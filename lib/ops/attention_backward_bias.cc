@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "runtime/parallel.h"
+#include "simd/integers.h"
 
 namespace headlight::ops {
 namespace {
@@ -19,7 +20,7 @@ Range part_of(bool full, std::int64_t entry, std::int64_t step, std::int64_t ext
 }
 
 std::int64_t parts(bool full, std::int64_t step, std::int64_t extent) noexcept {
-  return full ? (extent + step - 1) / step : 1;
+  return full ? divide_up(extent, step) : 1;
 }
 
 // The entries of one unit, and where their sums grow: one for each row and key, or for all of them together.

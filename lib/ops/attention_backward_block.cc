@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <numbers>
 
 #include "ops/attention_backward_large_rows.h"
 #include "ops/attention_rows.h"
@@ -94,14 +95,13 @@ bool BackwardBlock::all_finite() noexcept {
 }
 
 void BackwardBlock::take_log_sum_exp(std::int64_t head, std::int64_t first_row) noexcept {
-  constexpr double kLog2e = 1.44269504088896340736;
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   auto* const minus_log_sum_exp = call_.lane_part<float>(lane_, call_.plan.lane.minus_log_sum_exp);
   auto* const large_maximum = call_.lane_part<float>(lane_, call_.plan.lane.large_maximum);
   tile_.large_maximum = nullptr;
   for (std::int64_t r = 0; r < tile_.rows; ++r) {
     const float log_sum_exp = call_.log_sum_exp(sample_, head, sequence_.first_query + first_row + r);
-    minus_log_sum_exp[r] = static_cast<float>(-kLog2e * static_cast<double>(log_sum_exp));
+    minus_log_sum_exp[r] = static_cast<float>(-std::numbers::log2e * static_cast<double>(log_sum_exp));
     if (log_sum_exp == -kInfinity) {
       minus_log_sum_exp[r] = -kInfinity;
     } else if (is_large_row(minus_log_sum_exp[r])) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numbers>
 
 #include "ops/attention_rows.h"
 
@@ -29,7 +30,6 @@ class LargeScores {
     return mask_ == nullptr || (mask_[(sequence_.first_key + j) * strides_.mask_key_stride] != 0) == strides_.attend;
   }
   [[nodiscard]] float operator()(std::int64_t j) const noexcept {
-    constexpr double kLog2e = 1.44269504088896340736;
     constexpr auto kLargest = static_cast<double>(std::numeric_limits<float>::max());
     const std::int64_t key = sequence_.first_key + j;
     double score = 0;
@@ -40,7 +40,7 @@ class LargeScores {
       score = static_cast<double>(static_cast<float>(score)) * static_cast<double>(call_.exponent_scale);
     } else {
       score = score * static_cast<double>(call_.scale) + static_cast<double>(bias_[key * strides_.bias_key_stride]);
-      score = static_cast<double>(static_cast<float>(score)) * kLog2e;
+      score = static_cast<double>(static_cast<float>(score)) * std::numbers::log2e;
     }
     return static_cast<float>(std::isinf(score) ? score : std::clamp(score, -kLargest, kLargest));
   }

@@ -3,24 +3,27 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numbers>
 
 namespace headlight::ops {
 
+double softmax_scale(const AttentionOptions& options, std::int64_t head_dim) noexcept {
+  if (options.scale) return static_cast<double>(*options.scale);
+  return head_dim == 0 ? 0.0 : 1.0 / std::sqrt(static_cast<double>(head_dim));
+}
+
 AttentionScale scale_of(const AttentionOptions& options, std::int64_t head_dim) noexcept {
-  constexpr double kLog2e = 1.44269504088896340736;
-  const double scale = options.scale   ? static_cast<double>(*options.scale)
-                       : head_dim == 0 ? 0.0
-                                       : 1.0 / std::sqrt(static_cast<double>(head_dim));
+  const double scale = softmax_scale(options, head_dim);
   constexpr auto kLargest = static_cast<double>(std::numeric_limits<float>::max());
-  const auto factor = static_cast<float>(std::min(std::abs(scale) * kLog2e, kLargest));
-  if (factor < std::numeric_limits<float>::min()) return {static_cast<float>(kLog2e), 0.0f};
+  const auto factor = static_cast<float>(std::min(std::abs(scale) * std::numbers::log2e, kLargest));
+  if (factor < std::numeric_limits<float>::min()) return {static_cast<float>(std::numbers::log2e), 0.0f};
   return {factor, scale < 0 ? -1.0f : 1.0f};
 }
 
 float log_sum_exp_of(float maximum, float sum) noexcept {
-  constexpr double kLog2 = 0.693147180559945309;
   return sum == 0.0f ? -std::numeric_limits<float>::infinity()
-                     : static_cast<float>(static_cast<double>(maximum) * kLog2 + std::log(static_cast<double>(sum)));
+                     : static_cast<float>(static_cast<double>(maximum) * std::numbers::ln2 +
+                                          std::log(static_cast<double>(sum)));
 }
 
 }  // namespace headlight::ops

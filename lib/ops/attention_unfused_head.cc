@@ -8,6 +8,7 @@
 #include "headlight/out_of_memory.h"
 #include "kernels/kernels.h"
 #include "ops/attention_rows.h"
+#include "ops/attention_scale.h"
 #include "ops/gemm_internal.h"
 
 namespace headlight::ops {
@@ -95,8 +96,7 @@ View<T, 4> broadcast(View<T, 4> view) noexcept {
 
 UnfusedCall unfused_call(Isa isa, View<const float, 4> query, View<const float, 4> key, View<const float, 4> value,
                          View<float, 4> out, const AttentionOptions& options, const AttentionSizes& sizes) noexcept {
-  const float scale = options.scale.value_or(
-      sizes.head_dim == 0 ? 0.0f : static_cast<float>(1 / std::sqrt(static_cast<double>(sizes.head_dim))));
+  const auto scale = static_cast<float>(softmax_scale(options, sizes.head_dim));
   return {isa,
           query,
           key,

@@ -7,6 +7,7 @@
 #include "ops/embedding_ids.h"
 #include "ops/row_blocks.h"
 #include "runtime/parallel.h"
+#include "simd/integers.h"
 
 namespace headlight {
 
@@ -100,7 +101,7 @@ void embed_backward(Engine& engine, View<const float, 2> out_gradient, std::span
   constexpr double kNanosecondsPerElement = 0.8;
   constexpr std::int64_t kColumns = 64;
   const std::int64_t columns = out_gradient.extent(1);
-  const std::int64_t blocks = (columns + kColumns - 1) / kColumns;
+  const std::int64_t blocks = divide_up(columns, kColumns);
   const std::int64_t tasks = blocks * static_cast<std::int64_t>(embeddings.size());
   const auto kernel = kernels::row_gradient_kernels(engine.isa()).scatter_add;
   const double nanoseconds =

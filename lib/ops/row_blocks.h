@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "runtime/parallel.h"
+#include "simd/integers.h"
 
 namespace headlight::ops {
 
@@ -17,8 +18,8 @@ void for_row_blocks(Engine& engine, std::int64_t rows, double nanoseconds_per_ro
   constexpr double kBlockNanoseconds = 20000;
   const int lanes = runtime::lanes_for(engine, rows, nanoseconds_per_row * static_cast<double>(rows));
   const auto most = std::max(std::int64_t{1}, static_cast<std::int64_t>(kBlockNanoseconds / (nanoseconds_per_row + 1)));
-  const std::int64_t of_lane = (rows + lanes - 1) / lanes;
-  const std::int64_t blocks = lanes * ((of_lane + most - 1) / most);
+  const std::int64_t of_lane = divide_up(rows, lanes);
+  const std::int64_t blocks = lanes * divide_up(of_lane, most);
   const auto first = [&](std::int64_t task) { return runtime::first_of_run(rows, blocks, task); };
   runtime::parallel_for(engine, blocks, lanes,
                         [&](std::int64_t task, int) { f(first(task), first(task + 1) - first(task)); });

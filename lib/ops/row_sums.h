@@ -9,15 +9,17 @@
 
 #include "kernels/kernels.h"
 #include "runtime/parallel.h"
+#include "simd/integers.h"
 
 namespace headlight::ops {
 
 // The rows fall into runs fixed by their number alone: at most 64, for each has sums of its own in scratch memory, and
 // of 16 rows at least.
 struct RowRuns {
-  explicit RowRuns(std::int64_t rows_) noexcept : rows(rows_), length(std::max<std::int64_t>(16, (rows_ + 63) / 64)) {}
+  explicit RowRuns(std::int64_t rows_) noexcept
+      : rows(rows_), length(std::max<std::int64_t>(16, divide_up(rows_, 64))) {}
 
-  [[nodiscard]] std::int64_t count() const noexcept { return (rows + length - 1) / length; }
+  [[nodiscard]] std::int64_t count() const noexcept { return divide_up(rows, length); }
   [[nodiscard]] std::int64_t first(std::int64_t run) const noexcept { return run * length; }
   [[nodiscard]] std::int64_t size(std::int64_t run) const noexcept { return std::min(length, rows - run * length); }
 
@@ -26,7 +28,7 @@ struct RowRuns {
 };
 
 // Between the partial sums of two runs.
-constexpr std::int64_t sums_distance(std::int64_t columns) noexcept { return (columns + 31) / 32 * 32; }
+constexpr std::int64_t sums_distance(std::int64_t columns) noexcept { return round_up(columns, 32); }
 
 // Bytes of scratch that add_sums_over_rows() takes for so many sums.
 inline std::size_t row_sums_bytes(std::int64_t rows, std::int64_t columns, std::int64_t sums) noexcept {

@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <optional>
 
+#include "simd/integers.h"
+
 namespace headlight::runtime {
 
 struct SlotChoice {
@@ -31,7 +33,7 @@ SlotChoice choose_slot(int candidates, std::size_t bytes, Capacity capacity) noe
 // What a slot that is too small grows to: whole pages.
 constexpr std::size_t slot_capacity(std::size_t bytes) noexcept {
   constexpr std::size_t kPage = 4096;
-  return bytes > PTRDIFF_MAX ? bytes : (bytes + kPage - 1) / kPage * kPage;
+  return bytes > PTRDIFF_MAX ? bytes : round_up(bytes, kPage);
 }
 
 }  // namespace headlight::runtime
