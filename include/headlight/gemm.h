@@ -40,9 +40,9 @@ struct GemmOptions {
 // makes NaN.
 //
 // A B that serves several products (weights) is better packed once: up to five tiles of rows (45 on AVX-512) read it
-// where it lies, more rows pack a copy of it each time.
-// Throws std::invalid_argument naming the argument, what it was and what was expected; OutOfMemory when scratch memory
-// cannot be had.
+// where it lies, more rows pack a copy of it each time: many rows a whole one of at most 64 MiB, or panel by panel
+// where that much memory cannot be had. Throws std::invalid_argument naming the argument, what it was and what was
+// expected; OutOfMemory when scratch memory cannot be had.
 HEADLIGHT_API void gemm(Engine& engine, View<const float, 2> a, View<const float, 2> b, View<float, 2> c,
                         const GemmOptions& options = {});
 
@@ -95,6 +95,8 @@ struct GemmShape {
   bool packed = false;
 };
 
+// Scratch bytes that products of that shape take from the engine; and taking them now, so that the first call allocates
+// nothing. Throw std::invalid_argument for a shape that 64 bits do not count; reserve() OutOfMemory.
 [[nodiscard]] HEADLIGHT_API std::size_t workspace_bytes(const Engine& engine, const GemmShape& shape);
 HEADLIGHT_API void reserve(Engine& engine, const GemmShape& shape);
 

@@ -1,6 +1,7 @@
 #include "headlight/attention.h"
 
 #include <algorithm>
+#include <string_view>
 
 #include "kernels/kernels.h"
 #include "ops/attention_check.h"
@@ -18,6 +19,8 @@ namespace {
 using ops::AttentionCall;
 using ops::AttentionRoute;
 using ops::PackedHead;
+
+constexpr std::string_view kName = "attention";
 
 // Where keys and values lie.
 void set_layout(const kernels::AttentionKernels& kernels, const View<const float, 4>& key,
@@ -172,7 +175,7 @@ void run(Engine& engine, AttentionCall& call, std::byte* scratch) noexcept {
 
 void attention(Engine& engine, View<const float, 4> query, View<const float, 4> key, View<const float, 4> value,
                View<float, 4> out, const AttentionOptions& options) {
-  const ops::AttentionSizes sizes = ops::check_attention("attention", query, key, value, out, options);
+  const ops::AttentionSizes sizes = ops::check_attention(kName, query, key, value, out, options);
   if (ops::writes_nothing(out, options)) return;
   if (sizes.query_heads == 0) return clear_average(options.probabilities.averaged);
   const kernels::AttentionKernels& kernels = kernels::attention_kernels(engine.isa());
@@ -200,18 +203,18 @@ void attention(Engine& engine, View<const float, 4> query, View<const float, 4> 
     run(engine, call, stack);
     return;
   }
-  const runtime::Scratch scratch(engine, call.plan.bytes, "attention");
+  const runtime::Scratch scratch(engine, call.plan.bytes, kName);
   run(engine, call, scratch.data());
 }
 
 std::size_t workspace_bytes(const Engine& engine, const AttentionShape& shape) {
-  const ops::AttentionSizes sizes = ops::check_attention_shape("workspace_bytes", shape);
+  const ops::AttentionSizes sizes = ops::check_attention_shape(kName, shape);
   return ops::attention_plan_bytes(engine, kernels::attention_kernels(engine.isa()), sizes);
 }
 
 void reserve(Engine& engine, const AttentionShape& shape) {
   const std::size_t bytes = workspace_bytes(engine, shape);
-  runtime::reserve_scratch(engine, &bytes, 1);
+  runtime::reserve_scratch(engine, &bytes, 1, kName);
 }
 
 }  // namespace headlight

@@ -3,15 +3,18 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <cmath>
 #include <limits>
+#include <numbers>
+#include <string_view>
 
 #include "ops/attention_backward_bias.h"
 #include "ops/attention_backward_block.h"
 #include "ops/attention_backward_check.h"
 #include "ops/attention_rows.h"
+#include "ops/attention_scale.h"
 #include "runtime/parallel.h"
 #include "runtime/spin.h"
+#include "simd/integers.h"
 
 namespace headlight {
 namespace {
@@ -19,6 +22,8 @@ namespace {
 using ops::AttentionSequence;
 using ops::BackwardBlock;
 using ops::BackwardCall;
+
+constexpr std::string_view kName = "attention_backward";
 
 // Query rows that one task of the first pass takes, all heads of them.
 constexpr std::int64_t kRowsOfTask = 64;
@@ -28,7 +33,7 @@ void begin_rows(Engine& engine, const BackwardCall& call) noexcept {
   const ops::AttentionSizes& sizes = call.sizes;
   const View<float, 4>& gradient = call.gradients.query;
   const bool clears = gradient && !call.gradients.accumulate;
-  const std::int64_t blocks = (sizes.query_length + kRowsOfTask - 1) / kRowsOfTask;
+  const std::int64_t blocks = divide_up(sizes.query_length, kRowsOfTask);
   runtime::parallel_for(engine, sizes.batch * blocks, call.plan.lanes, [&](std::int64_t task, int) {
     const std::int64_t b = task / blocks;
     const std::int64_t first = task % blocks * kRowsOfTask;
@@ -95,7 +100,7 @@ void differentiate_unit(const BackwardCall& call, int lane, const Unit& unit) no
   if (gradients.value) std::fill_n(tile.value_gradient, keys * plan.padded_value_dim, 0.0f);
 
   const ops::RowInterval rows = block.rows();
-  const std::int64_t row_blocks = (unit.sequence.queries + plan.query_block - 1) / plan.query_block;
+  const std::int64_t row_blocks = divide_up(unit.sequence.queries, plan.query_block);
   const Turn turn = turn_of(call, unit);
   for (std::int64_t g = 0; g < call.sizes.group; ++g) {
     const std::int64_t head = unit.head * call.sizes.group + g;
@@ -186,13 +191,10 @@ void differentiate_packed(Engine& engine, const BackwardCall& call) noexcept {
 }
 
 void set_scale(BackwardCall& call) noexcept {
-  constexpr double kLog2e = 1.44269504088896340736;
   constexpr auto kLargest = static_cast<double>(std::numeric_limits<float>::max());
-  const double scale = call.options.scale         ? static_cast<double>(*call.options.scale)
-                       : call.sizes.head_dim == 0 ? 0.0
-                                                  : 1.0 / std::sqrt(static_cast<double>(call.sizes.head_dim));
+  const double scale = ops::softmax_scale(call.options, call.sizes.head_dim);
   call.scale = static_cast<float>(scale);
-  call.exponent_scale = static_cast<float>(std::clamp(scale * kLog2e, -kLargest, kLargest));
+  call.exponent_scale = static_cast<float>(std::clamp(scale * std::numbers::log2e, -kLargest, kLargest));
 }
 
 }  // namespace
@@ -201,8 +203,8 @@ void attention_backward(Engine& engine, View<const float, 4> query, View<const f
                         View<const float, 4> value, View<const float, 4> out, View<const float, 3> log_sum_exp,
                         View<const float, 4> out_gradient, const AttentionGradients& gradients,
                         const AttentionOptions& options) {
-  const ops::AttentionSizes sizes = ops::check_attention_backward("attention_backward", query, key, value, out,
-                                                                  log_sum_exp, out_gradient, gradients, options);
+  const ops::AttentionSizes sizes =
+      ops::check_attention_backward(kName, query, key, value, out, log_sum_exp, out_gradient, gradients, options);
   if (ops::asks_for_nothing(gradients)) return;
   const kernels::AttentionKernels& kernels = kernels::attention_kernels(engine.isa());
   BackwardCall call{.query = query,
@@ -223,7 +225,7 @@ void attention_backward(Engine& engine, View<const float, 4> query, View<const f
                     .dropout = ops::dropout_of(options),
                     .scratch = nullptr};
   set_scale(call);
-  const runtime::Scratch scratch(engine, call.plan.bytes, "attention_backward");
+  const runtime::Scratch scratch(engine, call.plan.bytes, kName);
   call.scratch = scratch.data();
   std::fill_n(call.part<std::int64_t>(call.plan.progress), sizes.batch * sizes.key_value_heads * call.plan.key_blocks,
               0);
@@ -235,13 +237,13 @@ void attention_backward(Engine& engine, View<const float, 4> query, View<const f
 }
 
 std::size_t backward_workspace_bytes(const Engine& engine, const AttentionShape& shape) {
-  const ops::AttentionSizes sizes = ops::check_attention_shape("backward_workspace_bytes", shape);
+  const ops::AttentionSizes sizes = ops::check_attention_shape(kName, shape);
   return ops::plan_attention_backward(engine, kernels::attention_kernels(engine.isa()), sizes).bytes;
 }
 
 void reserve_backward(Engine& engine, const AttentionShape& shape) {
   const std::size_t bytes = backward_workspace_bytes(engine, shape);
-  runtime::reserve_scratch(engine, &bytes, 1);
+  runtime::reserve_scratch(engine, &bytes, 1, kName);
 }
 
 }  // namespace headlight

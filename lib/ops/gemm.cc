@@ -203,7 +203,7 @@ std::size_t workspace_bytes(const Engine& engine, const GemmShape& shape) {
 
 void reserve(Engine& engine, const GemmShape& shape) {
   const std::size_t bytes = workspace_bytes(engine, shape);
-  if (bytes > 0) runtime::reserve_scratch(engine, &bytes, 1);
+  if (bytes > 0) runtime::reserve_scratch(engine, &bytes, 1, "gemm");
 }
 
 }  // namespace headlight

@@ -1,9 +1,11 @@
 #include <algorithm>
 #include <optional>
 
+#include "headlight/out_of_memory.h"
 #include "ops/gemm_internal.h"
 #include "ops/gemm_split.h"
 #include "runtime/parallel.h"
+#include "simd/integers.h"
 
 namespace headlight::ops {
 namespace {
@@ -83,8 +85,8 @@ void pack_matrix(Engine& engine, const float* b, std::int64_t b_stride, GemmLayo
   if (rows == 0) return;  // the columns may be too many to count bytes
   const kernels::GemmKernels& kernels = kernels::gemm_kernels(engine.isa());
   const std::int64_t width = kernels.panel_width;
-  const std::int64_t panels = (columns + width - 1) / width;
-  const std::int64_t row = (columns + kernels.lanes - 1) / kernels.lanes * kernels.lanes;
+  const std::int64_t panels = divide_up(columns, width);
+  const std::int64_t row = round_up(columns, kernels.lanes);
   const std::int64_t depth_block = kernels.depth_block(rows);
   const int lanes = runtime::lanes_for(engine, panels, static_cast<double>(row) * static_cast<double>(rows));
   runtime::parallel_for(engine, panels, lanes, [&](std::int64_t panel, int) noexcept {
@@ -98,14 +100,15 @@ void pack_matrix(Engine& engine, const float* b, std::int64_t b_stride, GemmLayo
   });
 }
 
-void run_gemm_batch(Engine& engine, const GemmBatch& batch) {
+namespace {
+
+// The products, cut so. Throws OutOfMemory before anything is written.
+void run_split(Engine& engine, const GemmBatch& batch, const GemmSplit& split) {
   GemmBlock product = batch.product;
-  if (batch.count == 0 || product.rows == 0 || product.columns == 0) return;
   // An operand without elements may have no memory: arithmetic on its pointer must be harmless.
   if (product.depth == 0) product.a = product.b = product.c;
 
   const kernels::GemmKernels& kernels = kernels::gemm_kernels(engine.isa());
-  const GemmSplit split = split_gemm(kernels, engine.threads(), batch.count, product);
   const int lanes = runtime::lanes_for(engine, split.tasks, split.nanoseconds);
   std::optional<runtime::Scratch> scratch;
   float* memory = nullptr;
@@ -146,6 +149,22 @@ void run_gemm_batch(Engine& engine, const GemmBatch& batch) {
       kernels.block(block);
     }
   });
+}
+
+}  // namespace
+
+void run_gemm_batch(Engine& engine, const GemmBatch& batch) {
+  const GemmBlock& product = batch.product;
+  if (batch.count == 0 || product.rows == 0 || product.columns == 0) return;
+  const kernels::GemmKernels& kernels = kernels::gemm_kernels(engine.isa());
+  const GemmSplit split = split_gemm(kernels, engine.threads(), batch.count, product);
+  try {
+    return run_split(engine, batch, split);
+  } catch (const OutOfMemory&) {
+    if (split.packed_floats == 0) throw;
+  }
+  // There is no room for all of B, 64 MiB at most; for a panel of it there may be.
+  run_split(engine, batch, split_gemm(kernels, engine.threads(), batch.count, product, PackB::by_block));
 }
 
 }  // namespace headlight::ops

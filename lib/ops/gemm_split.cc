@@ -35,7 +35,7 @@ constexpr double kGrain = 2e5;
 }  // namespace
 
 GemmSplit split_gemm(const kernels::GemmKernels& kernels, int threads, std::int64_t batch,
-                     const kernels::GemmBlock& product) noexcept {
+                     const kernels::GemmBlock& product, PackB pack_b) noexcept {
   GemmSplit split{};
   const std::int64_t m = product.rows;
   const std::int64_t n = product.columns;
@@ -47,7 +47,7 @@ GemmSplit split_gemm(const kernels::GemmKernels& kernels, int threads, std::int6
   kernels::GemmBlock block = product;
   // Whether all of B is packed at once, asked without a product that a shape without memory behind it would overflow.
   const std::int64_t width = round_up(n, kernels.lanes);
-  if (packs && batch == 1 && tiles > kTilesPerPackingBlock &&
+  if (packs && pack_b == PackB::once_where_it_pays && batch == 1 && tiles > kTilesPerPackingBlock &&
       k <= kMostPackedFloats / std::max(width, std::int64_t{1})) {
     split.packed_floats = round_up(width * k, 32);
     block.b_layout = kernels::GemmLayout::panels;

@@ -22,8 +22,14 @@ struct GemmSplit {
   double nanoseconds;           // rough time of everything on one thread
 };
 
+enum class PackB : std::uint8_t {
+  once_where_it_pays,  // all of it at once, for many rows
+  by_block             // each block of rows packs a panel at a time: less memory, more work
+};
+
 // Of `product` the sizes and the layout of B count; no pointer is looked at.
 [[nodiscard]] GemmSplit split_gemm(const kernels::GemmKernels& kernels, int threads, std::int64_t batch,
-                                   const kernels::GemmBlock& product) noexcept;
+                                   const kernels::GemmBlock& product,
+                                   PackB pack_b = PackB::once_where_it_pays) noexcept;
 
 }  // namespace headlight::ops

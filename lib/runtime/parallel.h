@@ -8,6 +8,7 @@
 #include <type_traits>
 
 #include "headlight/engine.h"
+#include "simd/integers.h"
 
 namespace headlight::runtime {
 
@@ -77,8 +78,9 @@ class Scratch {
   std::byte* data_;
 };
 
-// Makes the engine hold idle blocks of at least those sizes at once (nested calls: one size for each level).
-void reserve_scratch(Engine& engine, const std::size_t* sizes, std::size_t count);
+// Makes the engine hold idle blocks of at least those sizes at once (nested calls: one size for each level). Throws as
+// Scratch does.
+void reserve_scratch(Engine& engine, const std::size_t* sizes, std::size_t count, std::string_view who);
 
 // Adds up the parts of a scratch block, each 128-byte aligned: run once for the size, and again to place the parts.
 class ScratchLayout {
@@ -93,7 +95,7 @@ class ScratchLayout {
     if (wraps || part > kTooMany - bytes_) {
       bytes_ = kTooMany;
     } else {
-      bytes_ += (part + 127) / 128 * 128;
+      bytes_ += round_up(part, 128);
     }
     return offset;
   }

@@ -116,12 +116,12 @@ Scratch::Scratch(Engine& engine, std::size_t bytes, std::string_view who) : engi
 
 Scratch::~Scratch() { engine_->scratch.give_back({data_, slot_}); }
 
-void reserve_scratch(Engine& engine, const std::size_t* sizes, std::size_t count) {
+void reserve_scratch(Engine& engine, const std::size_t* sizes, std::size_t count, std::string_view who) {
   // All at once, and the largest first, so that none takes a block that a larger one could have had.
   std::vector<std::size_t> sorted(sizes, sizes + count);
   std::sort(sorted.begin(), sorted.end(), std::greater<>());
   std::vector<std::unique_ptr<Scratch>> held;
-  for (const std::size_t size : sorted) held.push_back(std::make_unique<Scratch>(engine, size, "reserve"));
+  for (const std::size_t size : sorted) held.push_back(std::make_unique<Scratch>(engine, size, who));
 }
 
 }  // namespace headlight::runtime

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <fstream>
 #include <new>
+#include <optional>
 #include <span>
 #include <utility>
 
@@ -183,6 +184,72 @@ TEST(OutOfMemory, APackedMatrixSaysSoToo) {
             "PackedMatrix: 4294967296 bytes of memory cannot be had");
 }
 
+// Many rows have all of B packed at once, 8 MiB here. Where that cannot be had, blocks of rows pack panels of their
+// own.
+TEST(OutOfMemory, AProductTakesLessWhereLessIsThere) {
+  if (!kLimits) GTEST_SKIP() << "a sanitizer's allocator";
+  constexpr std::int64_t kRows = 700, kColumns = 2048, kDepth = 1024;
+  constexpr std::size_t kWhole = sizeof(float) * kColumns * kDepth;
+  Random random(1);
+  const auto a = random.normal_tensor<2>({kRows, kDepth}), b = random.normal_tensor<2>({kDepth, kColumns});
+  const auto before = random.normal_tensor<2>({kRows, kColumns});
+  Tensor<float, 2> expected(before.shape()), found(before.shape());
+  std::copy(before.begin(), before.end(), expected.begin());
+  Engine engine({.threads = 1});
+  gemm(engine, a, b, expected, {.beta = 1.0f});
+  ASSERT_GE(engine.scratch_bytes(), kWhole);
+
+  const auto multiply_with = [&](std::size_t bytes) {
+    engine.release_scratch();
+    runtime::reserve_scratch(engine, &bytes, 1, "the test");
+    std::copy(before.begin(), before.end(), found.begin());
+    std::optional<OutOfMemory> lacking;
+    const MemoryLimit limit(0);
+    const AllMemory all;
+    try {
+      gemm(engine, a, b, found, {.beta = 1.0f});
+    } catch (const OutOfMemory& error) {
+      lacking = error;
+    }
+    return lacking;
+  };
+  EXPECT_FALSE(multiply_with(kWhole / 4).has_value());
+  EXPECT_TRUE(same_bits(found, expected));
+  EXPECT_LT(engine.scratch_bytes(), kWhole);
+  // Nothing at all is too little, and leaves C alone.
+  const std::optional<OutOfMemory> lacking = multiply_with(0);
+  ASSERT_TRUE(lacking.has_value());
+  EXPECT_LT(lacking->bytes(), kWhole);
+  EXPECT_TRUE(std::string_view(lacking->what()).starts_with("gemm: ")) << lacking->what();
+  EXPECT_TRUE(same_bits(found, before));
+}
+
+// reserve() asks in the name of the call that it is for.
+TEST(OutOfMemory, ReservingNamesWhomItIsFor) {
+  if (!kLimits) GTEST_SKIP() << "a sanitizer's allocator";
+  Engine engine({.threads = 1});
+  const AttentionShape shape = {.query_length = std::int64_t{1} << 29, .key_length = 64};
+  const std::string forward = lack([&] { reserve(engine, shape); });
+  EXPECT_TRUE(forward.starts_with("attention: ")) << forward;
+  const std::string backward = lack([&] { reserve_backward(engine, shape); });
+  EXPECT_TRUE(backward.starts_with("attention_backward: ")) << backward;
+  const MultiHeadAttention layer({.width = 2, .heads = 1});
+  const std::string of_layer = lack([&] { layer.reserve(engine, {1, shape.query_length, shape.query_length}); });
+  EXPECT_TRUE(of_layer.starts_with("MultiHeadAttention: ")) << of_layer;
+
+  std::optional<OutOfMemory> of_product;
+  {
+    const MemoryLimit limit(std::size_t{1} << 20);
+    try {
+      reserve(engine, GemmShape{.m = 4096, .n = 4096, .k = 4096});
+    } catch (const OutOfMemory& error) {
+      of_product = error;
+    }
+  }
+  ASSERT_TRUE(of_product.has_value());
+  EXPECT_TRUE(std::string_view(of_product->what()).starts_with("gemm: ")) << of_product->what();
+}
+
 // Asked for in a task, on whichever thread.
 TEST(OutOfMemory, AMinibatchSaysSoToo) {
   if (!kLimits) GTEST_SKIP() << "a sanitizer's allocator";
@@ -229,7 +296,7 @@ TEST(OutOfMemory, ACovarianceThatWasRefusedIsAsItWas) {
   int refused = 0, served = 0;
   for (std::size_t bytes = kLeast; bytes <= kMost; bytes += kStep) {
     engine.release_scratch();
-    runtime::reserve_scratch(engine, &bytes, 1);
+    runtime::reserve_scratch(engine, &bytes, 1, "the test");
     analysis::HeadCovariance covariance(kHeads, kHeadDim);
     bool lacks = false;
     {

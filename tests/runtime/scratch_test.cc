@@ -113,7 +113,7 @@ TEST(Scratch, ReservedSizesAllocateNothing) {
   const std::array<std::size_t, 4> sizes = {3000, 100000, 3000, 50000};
   Engine engine(single());
   { Scratch earlier(engine, 60000, kName); }
-  reserve_scratch(engine, sizes.data(), sizes.size());
+  reserve_scratch(engine, sizes.data(), sizes.size(), kName);
   const test::AllocationCounter counter;
   {
     Scratch a(engine, sizes[0], kName), b(engine, sizes[1], kName), c(engine, sizes[2], kName),
@@ -121,7 +121,7 @@ TEST(Scratch, ReservedSizesAllocateNothing) {
     b.data()[sizes[1] - 1] = std::byte{1};
   }
   EXPECT_EQ(counter.count(), 0);
-  reserve_scratch(engine, nullptr, 0);
+  reserve_scratch(engine, nullptr, 0, kName);
 }
 
 TEST(Scratch, MoreThanTheSlotsIsStillServed) {
@@ -152,7 +152,7 @@ TEST(Scratch, OutOfMemoryIsBadAllocAndLeavesTheEngineUsable) {
        {std::numeric_limits<std::size_t>::max() / 2, std::numeric_limits<std::size_t>::max()}) {
     EXPECT_THROW(Scratch(engine, bytes, kName), std::bad_alloc);
     const std::array<std::size_t, 2> sizes = {100, bytes};
-    EXPECT_THROW(reserve_scratch(engine, sizes.data(), sizes.size()), std::bad_alloc);
+    EXPECT_THROW(reserve_scratch(engine, sizes.data(), sizes.size(), kName), std::bad_alloc);
   }
   Scratch scratch(engine, 2000, kName);
   std::memset(scratch.data(), 1, 2000);
