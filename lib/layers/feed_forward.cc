@@ -1,13 +1,11 @@
 #include "headlight/layers/feed_forward.h"
 
 #include <algorithm>
-#include <array>
 
 #include "layers/feed_forward_rows.h"
+#include "layers/hidden_states.h"
 #include "layers/rows.h"
 #include "layers/sizes.h"
-#include "ops/check.h"
-#include "ops/in_place.h"
 #include "runtime/parallel.h"
 
 namespace headlight {
@@ -28,18 +26,7 @@ FeedForward::FeedForward(const FeedForwardOptions& options)
 
 void FeedForward::forward(Engine& engine, View<const float, 3> x, View<float, 3> y,
                           View<const float, 3> residual) const {
-  const ops::Extent x_extent = ops::check_view(kName, "x", x);
-  const ops::Extent y_extent = ops::check_view(kName, "y", y);
-  const std::array<std::int64_t, 3> expected = {-1, -1, linear1_.in_features()};
-  ops::check_shape(kName, "x", x.shape, expected, "[B, L, E]");
-  ops::check_shape(kName, "y", y.shape, x.shape, "the shape of x");
-  ops::check_no_self_overlap(kName, "y", y.shape, y.strides);
-  ops::check_same_or_disjoint(kName, "y", y, y_extent, "x", x, x_extent);
-  if (residual) {
-    const ops::Extent extent = ops::check_view(kName, "residual", residual);
-    ops::check_shape(kName, "residual", residual.shape, x.shape, "the shape of x");
-    ops::check_same_or_disjoint(kName, "y", y, y_extent, "residual", residual, extent);
-  }
+  layers::check_hidden_states(kName, x, y, linear1_.in_features(), residual);
 
   const std::int64_t hidden_width = linear1_.out_features();
   const std::int64_t distance = layers::row_distance(hidden_width);

@@ -1,15 +1,14 @@
 #include <algorithm>
-#include <array>
 
 #include "headlight/layers/feed_forward.h"
 #include "layers/feed_forward_rows.h"
 #include "layers/gradient_places.h"
+#include "layers/hidden_states.h"
 #include "layers/saved_state.h"
 #include "layers/segments.h"
 #include "layers/sizes.h"
 #include "ops/check.h"
 #include "ops/dropout_rows.h"
-#include "ops/in_place.h"
 
 namespace headlight {
 
@@ -23,18 +22,7 @@ bool keeps(const SavedState& saved) noexcept { return layers::keeps_linear(saved
 
 void FeedForward::forward(Engine& engine, View<const float, 3> x, View<float, 3> y, SavedState& saved,
                           const TrainingStep& step, View<const float, 3> residual) const {
-  const ops::Extent x_extent = ops::check_view(kName, "x", x);
-  const ops::Extent y_extent = ops::check_view(kName, "y", y);
-  const std::array<std::int64_t, 3> expected = {-1, -1, linear1_.in_features()};
-  ops::check_shape(kName, "x", x.shape, expected, "[B, L, E]");
-  ops::check_shape(kName, "y", y.shape, x.shape, "the shape of x");
-  ops::check_no_self_overlap(kName, "y", y.shape, y.strides);
-  ops::check_disjoint(kName, "y", y_extent, "x", x_extent);
-  if (residual) {
-    const ops::Extent extent = ops::check_view(kName, "residual", residual);
-    ops::check_shape(kName, "residual", residual.shape, x.shape, "the shape of x");
-    ops::check_same_or_disjoint(kName, "y", y, y_extent, "residual", residual, extent);
-  }
+  layers::check_training_states(kName, x, y, linear1_.in_features(), residual);
   layers::Placement size;
   size.rows(x.extent(0), x.extent(1), hidden_width());
   std::byte* memory = saved.begin(keeps(saved) ? size.bytes() : 0);

@@ -4,11 +4,10 @@
 #include <string_view>
 
 #include "headlight/layers/transformer.h"
+#include "layers/hidden_states.h"
 #include "layers/output_places.h"
 #include "layers/rows.h"
 #include "layers/sizes.h"
-#include "ops/check.h"
-#include "ops/in_place.h"
 #include "runtime/parallel.h"
 
 namespace headlight::layers {
@@ -28,17 +27,6 @@ inline FeedForwardOptions feed_forward_options(const TransformerLayerOptions& op
           .activation = options.activation,
           .bias = options.bias,
           .dropout = options.dropout};
-}
-
-inline void check_hidden_states(std::string_view layer, const View<const float, 3>& x, const View<float, 3>& y,
-                                std::int64_t width) {
-  const ops::Extent x_extent = ops::check_view(layer, "x", x);
-  const ops::Extent y_extent = ops::check_view(layer, "y", y);
-  const std::array<std::int64_t, 3> expected = {-1, -1, width};
-  ops::check_shape(layer, "x", x.shape, expected, "[B, L, E]");
-  ops::check_shape(layer, "y", y.shape, x.shape, "the shape of x");
-  ops::check_no_self_overlap(layer, "y", y.shape, y.strides);
-  ops::check_same_or_disjoint(layer, "y", y, y_extent, "x", x, x_extent);
 }
 
 // What either attention of a decoder layer is asked for.

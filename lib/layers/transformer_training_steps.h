@@ -7,7 +7,9 @@
 #include "layers/saved_state.h"
 #include "layers/segments.h"
 #include "layers/transformer_steps.h"
+#include "ops/check.h"
 #include "ops/dropout_rows.h"
+#include "ops/in_place.h"
 
 namespace headlight::layers {
 
@@ -88,12 +90,6 @@ void training_step_backward(Engine& engine, Norm norm, LayerNorm& layer_norm, Vi
     part(inner, part_gradient, memory.sum, View<const float, 3>());
     normalize_backward(engine, layer_norm, x, memory.sum, x_gradient, sum_gradient);
   }
-}
-
-inline void check_training_states(std::string_view layer, const View<const float, 3>& x, const View<float, 3>& y,
-                                  std::int64_t width) {
-  check_hidden_states(layer, x, y, width);
-  ops::check_disjoint(layer, "y", ops::check_view(layer, "y", y), "x", ops::check_view(layer, "x", x));
 }
 
 inline void check_gradients(std::string_view layer, const View<const float, 3>& x,

@@ -34,14 +34,7 @@ void activate(Engine& engine, Activation activation, View<const float, 2> x, Vie
 void activate_backward(Engine& engine, Activation activation, View<const float, 2> x, View<const float, 2> y_gradient,
                        View<float, 2> x_gradient) {
   constexpr std::string_view kName = "activate_backward";
-  const ops::Extent x_extent = ops::check_view(kName, "x", x);
-  const ops::Extent y_extent = ops::check_view(kName, "y_gradient", y_gradient);
-  const ops::Extent out_extent = ops::check_view(kName, "x_gradient", x_gradient);
-  ops::check_shape(kName, "y_gradient", y_gradient.shape, x.shape, "the shape of x");
-  ops::check_shape(kName, "x_gradient", x_gradient.shape, x.shape, "the shape of x");
-  ops::check_no_self_overlap(kName, "x_gradient", x_gradient.shape, x_gradient.strides);
-  ops::check_same_or_disjoint(kName, "x_gradient", x_gradient, out_extent, "x", x, x_extent);
-  ops::check_same_or_disjoint(kName, "x_gradient", x_gradient, out_extent, "y_gradient", y_gradient, y_extent);
+  ops::check_row_gradients(kName, "x", "the shape of x", x, y_gradient, x_gradient);
   check_activation(kName, activation);
   if (x.size() == 0) return;
 

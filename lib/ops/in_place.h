@@ -23,6 +23,21 @@ inline Extent check_rows(std::string_view operation, const View<const float, 2>&
   return y_extent;
 }
 
+// Checks what a row-wise operation goes back from, the gradient of its output and that of its input, which may be
+// either of both. Errors call the first one `name`, and its shape `shape_of`.
+inline void check_row_gradients(std::string_view operation, std::string_view name, std::string_view shape_of,
+                                const View<const float, 2>& x, const View<const float, 2>& y_gradient,
+                                const View<float, 2>& x_gradient) {
+  const Extent x_extent = check_view(operation, name, x);
+  const Extent y_extent = check_view(operation, "y_gradient", y_gradient);
+  const Extent out_extent = check_view(operation, "x_gradient", x_gradient);
+  check_shape(operation, "y_gradient", y_gradient.shape, x.shape, shape_of);
+  check_shape(operation, "x_gradient", x_gradient.shape, x.shape, shape_of);
+  check_no_self_overlap(operation, "x_gradient", x_gradient.shape, x_gradient.strides);
+  check_same_or_disjoint(operation, "x_gradient", x_gradient, out_extent, name, x, x_extent);
+  check_same_or_disjoint(operation, "x_gradient", x_gradient, out_extent, "y_gradient", y_gradient, y_extent);
+}
+
 // Checks what is added to x or y on the way, where it is given; y may be that itself.
 inline void check_residual(std::string_view operation, const View<const float, 2>& residual,
                            const View<const float, 2>& x, const View<float, 2>& y, Extent y_extent) {

@@ -21,15 +21,7 @@ void softmax(Engine& engine, View<const float, 2> x, View<float, 2> y) {
 
 void softmax_backward(Engine& engine, View<const float, 2> y, View<const float, 2> y_gradient,
                       View<float, 2> x_gradient) {
-  constexpr std::string_view kName = "softmax_backward";
-  const ops::Extent y_extent = ops::check_view(kName, "y", y);
-  const ops::Extent gradient_extent = ops::check_view(kName, "y_gradient", y_gradient);
-  const ops::Extent out_extent = ops::check_view(kName, "x_gradient", x_gradient);
-  ops::check_shape(kName, "y_gradient", y_gradient.shape, y.shape, "the shape of y");
-  ops::check_shape(kName, "x_gradient", x_gradient.shape, y.shape, "the shape of y");
-  ops::check_no_self_overlap(kName, "x_gradient", x_gradient.shape, x_gradient.strides);
-  ops::check_same_or_disjoint(kName, "x_gradient", x_gradient, out_extent, "y", y, y_extent);
-  ops::check_same_or_disjoint(kName, "x_gradient", x_gradient, out_extent, "y_gradient", y_gradient, gradient_extent);
+  ops::check_row_gradients("softmax_backward", "y", "the shape of y", y, y_gradient, x_gradient);
   if (y.size() == 0) return;
 
   constexpr double kNanosecondsPerElement = 0.1;

@@ -1,0 +1,37 @@
+// What layers that turn hidden states into hidden states refuse.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+
+#include "headlight/tensor.h"
+#include "ops/check.h"
+#include "ops/in_place.h"
+
+namespace headlight::layers {
+
+// x [B, L, width] → y of its shape, which may be x; and a residual of that shape, where it is given, which may be y.
+inline void check_hidden_states(std::string_view layer, const View<const float, 3>& x, const View<float, 3>& y,
+                                std::int64_t width, const View<const float, 3>& residual = {}) {
+  const ops::Extent x_extent = ops::check_view(layer, "x", x);
+  const ops::Extent y_extent = ops::check_view(layer, "y", y);
+  const std::array<std::int64_t, 3> expected = {-1, -1, width};
+  ops::check_shape(layer, "x", x.shape, expected, "[B, L, E]");
+  ops::check_shape(layer, "y", y.shape, x.shape, "the shape of x");
+  ops::check_no_self_overlap(layer, "y", y.shape, y.strides);
+  ops::check_same_or_disjoint(layer, "y", y, y_extent, "x", x, x_extent);
+  if (!residual) return;
+  const ops::Extent extent = ops::check_view(layer, "residual", residual);
+  ops::check_shape(layer, "residual", residual.shape, x.shape, "the shape of x");
+  ops::check_same_or_disjoint(layer, "y", y, y_extent, "residual", residual, extent);
+}
+
+// In training y lies apart from x, which backward() reads again.
+inline void check_training_states(std::string_view layer, const View<const float, 3>& x, const View<float, 3>& y,
+                                  std::int64_t width, const View<const float, 3>& residual = {}) {
+  check_hidden_states(layer, x, y, width, residual);
+  ops::check_disjoint(layer, "y", ops::check_view(layer, "y", y), "x", ops::check_view(layer, "x", x));
+}
+
+}  // namespace headlight::layers
