@@ -8,6 +8,7 @@
 #include "layers/product.h"
 #include "layers/rows.h"
 #include "ops/head_merge.h"
+#include "ops/row_blocks.h"
 
 namespace headlight {
 
@@ -15,6 +16,15 @@ namespace {
 
 constexpr std::array<std::string_view, 6> kNames{"concatenate",       "average",       "weighted",
                                                  "weighted-by-input", "gated-by-head", "gated-by-element"};
+
+void copy_rows(Engine& engine, const View<const float, 2>& from, const View<float, 2>& to) {
+  if (from.size() == 0) return;
+  constexpr double kNanosecondsPerElement = 0.1;
+  const double nanoseconds_per_row = kNanosecondsPerElement * static_cast<double>(from.extent(1));
+  ops::for_row_blocks(engine, from.extent(0), nanoseconds_per_row, [&](std::int64_t first, std::int64_t rows) {
+    for (std::int64_t n = first; n < first + rows; ++n) std::copy_n(&from(n, 0), from.extent(1), &to(n, 0));
+  });
+}
 
 }  // namespace
 
@@ -103,10 +113,7 @@ void MultiHeadAttention::scale_heads(Engine& engine, View<const float, 3> heads,
   layers::for_each_matrix(
       heads.extent(0),
       [&](View<const float, 2> rows, View<float, 2> to, View<const float, 2> by) {
-        if (options_.merge == Merge::concatenate) {
-          for (std::int64_t n = 0; n < rows.extent(0); ++n) std::copy_n(&rows(n, 0), rows.extent(1), &to(n, 0));
-          return;
-        }
+        if (options_.merge == Merge::concatenate) return copy_rows(engine, rows, to);
         if (shared) by = one_row;
         for (std::int64_t head = 0; head < options_.heads; ++head) {
           const std::int64_t column = head * head_dim;

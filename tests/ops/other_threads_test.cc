@@ -8,10 +8,16 @@
 #include "headlight/attention_backward.h"
 #include "headlight/engine.h"
 #include "headlight/gemm.h"
+#include "headlight/layers.h"
 #include "headlight/tensor.h"
+#include "support/compare.h"
+#include "support/random.h"
 
 namespace headlight {
 namespace {
+
+using test::Random;
+using test::same_bits;
 
 constexpr int kWorkers = 4;
 
@@ -92,6 +98,26 @@ TEST(OtherThreads, AreLeftAloneByAnEngineOfOneThread) {
 TEST(OtherThreads, AreLeftAloneByCallsThatAreShorterThanWakingThem) {
   CountingPool pool;
   EXPECT_EQ(tasks_of_calls(pool, kWorkers, kSmall), std::vector<int>(4, 0));
+}
+
+// What the heads give W_O is a copy where they are put side by side, of 8 MiB here.
+TEST(OtherThreads, CopyTheHeadsThatAreAskedFor) {
+  CountingPool pool;
+  Engine engine(pool.engine_options(kWorkers));
+  MultiHeadAttention layer({.width = 256, .heads = 4});
+  layer.initialize(1);
+  Random random(1);
+  const auto x = random.normal_tensor<3>({64, 128, 256});
+  Tensor<float, 3> y(x.shape()), heads(x.shape()), scaled(x.shape());
+  const auto tasks_with = [&](const HeadAccess& access) {
+    static_cast<void>(pool.take_tasks());
+    layer.forward(engine, x, x, x, y, {}, {}, access);
+    return pool.take_tasks();
+  };
+  static_cast<void>(tasks_with({}));  // packs the weights
+  const int without = tasks_with({.outputs = heads});
+  EXPECT_GT(tasks_with({.outputs = heads, .scaled_outputs = scaled}), without);
+  EXPECT_TRUE(same_bits(scaled, heads));
 }
 
 }  // namespace
