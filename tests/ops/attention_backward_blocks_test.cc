@@ -6,18 +6,15 @@
 #include <string>
 
 #include "gtest/gtest.h"
-#include "headlight/attention_backward.h"
 #include "kernels/kernels.h"
 #include "ops/attention_backward_plan.h"
-#include "support/attention_gradients.h"
+#include "support/backward_problem.h"
 #include "support/quick.h"
 
 namespace headlight {
 namespace {
 
 using test::AttentionCase;
-using test::AttentionInputs;
-using test::GradientTensors;
 
 Engine engine_of(Isa isa) {
   EngineOptions options;
@@ -38,23 +35,12 @@ std::int64_t key_block(std::int64_t head_dim, std::int64_t value_dim) {
   return largest;
 }
 
-void expect_close(const AttentionCase& c, const AttentionInputs& in) {
-  const Tensor<float, 4> out_gradient = test::out_gradient_of(c);
-  const auto plain = test::plain_gradients<float>(in, out_gradient);
-  const auto truth = test::plain_gradients<double>(in, out_gradient);
-  const auto yardsticks = test::gradient_yardsticks(in, out_gradient);
+void expect_close(test::BackwardProblem& problem) {
+  const test::GradientPromise promise(problem);
   for (const Isa isa : available_isas()) {
     SCOPED_TRACE(name(isa));
     Engine engine = engine_of(isa);
-    Tensor<float, 4> out(out_gradient.shape());
-    Tensor<float, 3> log_sum_exp({c.batch, c.query_heads, c.query_length});
-    AttentionOptions options = in.options;
-    options.log_sum_exp = log_sum_exp;
-    attention(engine, in.query, in.key, in.value, out, options);
-    GradientTensors<float> gradients(in);
-    attention_backward(engine, in.query, in.key, in.value, out, log_sum_exp, out_gradient,
-                       gradients.asked<AttentionGradients>(), in.options);
-    test::expect_close_gradients(gradients, plain, truth, yardsticks);
+    promise.expect_kept_by(problem.both(engine));
   }
 }
 
@@ -65,9 +51,9 @@ TEST(AttentionBackwardBlocks, EveryOptionAtRandom) {
   for (int seed = 0; seed < cases && !HasFailure(); ++seed) {
     const AttentionCase c = test::random_case_of_several_blocks(static_cast<std::uint64_t>(seed), key_block);
     SCOPED_TRACE(c.line());
-    const AttentionInputs in(c);
-    expect_close(c, in);
-    const std::int64_t blocks = test::blocks_that_are_seen(c, in, key_block(c.head_dim, c.value_dim));
+    test::BackwardProblem problem(c);
+    expect_close(problem);
+    const std::int64_t blocks = test::blocks_that_are_seen(c, problem.in, key_block(c.head_dim, c.value_dim));
     for (const std::string& option : test::names_of_options(c)) {
       two[option] += blocks >= 2 ? 1 : 0;
       three[option] += blocks >= 3 ? 1 : 0;

@@ -8,7 +8,7 @@
 #include "gtest/gtest.h"
 #include "headlight/attention_backward.h"
 #include "support/allocation_counter.h"
-#include "support/attention_gradients.h"
+#include "support/backward_problem.h"
 #include "support/guarded.h"
 #include "support/isas.h"
 #include "support/refusal.h"
@@ -18,39 +18,8 @@ namespace headlight {
 namespace {
 
 using test::AttentionCase;
-using test::AttentionInputs;
 using test::GradientTensors;
-
-// A case, its forward results, and calls of its backward pass.
-struct Problem {
-  explicit Problem(const AttentionCase& c_)
-      : c(c_),
-        in(c),
-        out_gradient(test::out_gradient_of(c)),
-        out(out_gradient.shape()),
-        log_sum_exp({c.batch, c.query_heads, c.query_length}) {}
-
-  void forward(Engine& engine) {
-    AttentionOptions options = in.options;
-    options.log_sum_exp = log_sum_exp;
-    attention(engine, in.query, in.key, in.value, out, options);
-  }
-  void backward(Engine& engine, const AttentionGradients& gradients) {
-    attention_backward(engine, in.query, in.key, in.value, out, log_sum_exp, out_gradient, gradients, in.options);
-  }
-  GradientTensors<float> both(Engine& engine) {
-    forward(engine);
-    GradientTensors<float> gradients(in);
-    backward(engine, gradients.asked<AttentionGradients>());
-    return gradients;
-  }
-
-  AttentionCase c;
-  AttentionInputs in;
-  Tensor<float, 4> out_gradient;
-  Tensor<float, 4> out;
-  Tensor<float, 3> log_sum_exp;
-};
+using Problem = test::BackwardProblem;
 
 void expect_same(const GradientTensors<float>& a, const GradientTensors<float>& b) {
   EXPECT_TRUE(test::same_bits(a.query, b.query));

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "support/attention_gradients.h"
+#include "support/backward_problem.h"
 #include "support/gradient_check.h"
 #include "support/isas.h"
 #include "support/quick.h"
@@ -22,23 +22,6 @@ using test::same_bits;
 
 class AttentionBackwardTest : public test::EachIsa {};
 
-// Forward and then backward.
-GradientTensors<float> gradients_of(Engine& engine, const AttentionCase& c, const AttentionInputs& in,
-                                    const Tensor<float, 4>& out_gradient) {
-  Tensor<float, 4> out(out_gradient.shape());
-  Tensor<float, 3> log_sum_exp({c.batch, c.query_heads, c.query_length});
-  AttentionOptions options = in.options;
-  options.log_sum_exp = log_sum_exp;
-  attention(engine, in.query, in.key, in.value, out, options);
-  GradientTensors<float> gradients(in);
-  for (Tensor<float, 4>* tensor : {&gradients.query, &gradients.key, &gradients.value, &gradients.bias}) {
-    for (float& element : *tensor) element = 1e30f;
-  }
-  attention_backward(engine, in.query, in.key, in.value, out, log_sum_exp, out_gradient,
-                     gradients.asked<AttentionGradients>(), in.options);
-  return gradients;
-}
-
 std::int64_t longest_of(const AttentionOptions& options) {
   const auto offsets = options.key_offsets.empty() ? options.query_offsets : options.key_offsets;
   std::int64_t longest = 0;
@@ -48,11 +31,8 @@ std::int64_t longest_of(const AttentionOptions& options) {
 
 void expect_close(Engine& engine, const AttentionCase& c) {
   SCOPED_TRACE(c.line());
-  const AttentionInputs in(c);
-  const Tensor<float, 4> out_gradient = test::out_gradient_of(c);
-  test::expect_close_gradients(
-      gradients_of(engine, c, in, out_gradient), test::plain_gradients<float>(in, out_gradient),
-      test::plain_gradients<double>(in, out_gradient), test::gradient_yardsticks(in, out_gradient));
+  test::BackwardProblem problem(c);
+  test::GradientPromise(problem).expect_kept_by(problem.both(engine));
 }
 
 TEST_P(AttentionBackwardTest, EveryOptionAtRandom) {
@@ -99,13 +79,9 @@ TEST_P(AttentionBackwardTest, SeveralBlocksOfRowsAndKeys) {
 TEST_P(AttentionBackwardTest, RowsOfTheLargestScores) {
   Engine engine(options());
   for (const float bias : {-3.40282347e38f, -1e30f, 3e37f}) {
-    const AttentionCase c = AttentionCase::parse("seed=5 B=1 Lq=20 Lk=230 Hq=2 Hkv=1 D=8 Dv=8 bias=1,1,20,230");
-    AttentionInputs in(c);
-    for (std::int64_t j = 0; j < 230; ++j) in.bias(0, 0, 3, j) = in.bias(0, 0, 17, j) = bias;
-    const Tensor<float, 4> out_gradient = test::out_gradient_of(c);
-    test::expect_close_gradients(
-        gradients_of(engine, c, in, out_gradient), test::plain_gradients<float>(in, out_gradient),
-        test::plain_gradients<double>(in, out_gradient), test::gradient_yardsticks(in, out_gradient));
+    test::BackwardProblem problem(AttentionCase::parse("seed=5 B=1 Lq=20 Lk=230 Hq=2 Hkv=1 D=8 Dv=8 bias=1,1,20,230"));
+    for (std::int64_t j = 0; j < 230; ++j) problem.in.bias(0, 0, 3, j) = problem.in.bias(0, 0, 17, j) = bias;
+    test::GradientPromise(problem).expect_kept_by(problem.both(engine));
   }
 }
 
@@ -114,25 +90,21 @@ TEST_P(AttentionBackwardTest, AgreesWithPyTorch) {
   test::GoldenNumbers golden("attention_backward.npy");
   for (const std::string& line : test::golden_lines("attention_backward_cases.txt")) {
     SCOPED_TRACE(line);
-    const AttentionCase c = AttentionCase::parse(line);
-    const AttentionInputs in(c);
-    const Tensor<float, 4> out_gradient = test::out_gradient_of(c);
-    const GradientTensors<double> truth = test::golden_gradients(golden, in);
-    test::expect_close_gradients(gradients_of(engine, c, in, out_gradient),
-                                 test::plain_gradients<float>(in, out_gradient), truth,
-                                 test::gradient_yardsticks(in, out_gradient));
+    test::BackwardProblem problem(AttentionCase::parse(line));
+    const GradientTensors<double> truth = test::golden_gradients(golden, problem.in);
+    test::expect_close_gradients(problem.both(engine), test::plain_gradients<float>(problem.in, problem.out_gradient),
+                                 truth, test::gradient_yardsticks(problem.in, problem.out_gradient));
   }
 }
 
 // In float32, against differences of the float64 twin.
 TEST_P(AttentionBackwardTest, AgreesWithCentralDifferences) {
   Engine engine(options());
-  const AttentionCase c =
-      AttentionCase::parse("seed=9 B=2 Lq=11 Lk=13 Hq=4 Hkv=2 D=6 Dv=5 causal=bottom-right dropout=0.25");
-  const AttentionInputs in(c);
-  const Tensor<float, 4> out_gradient = test::out_gradient_of(c);
-  const auto weights = test::converted<double>(out_gradient);
-  const GradientTensors<float> gradients = gradients_of(engine, c, in, out_gradient);
+  test::BackwardProblem problem(
+      AttentionCase::parse("seed=9 B=2 Lq=11 Lk=13 Hq=4 Hkv=2 D=6 Dv=5 causal=bottom-right dropout=0.25"));
+  const AttentionInputs& in = problem.in;
+  const auto weights = test::converted<double>(problem.out_gradient);
+  const GradientTensors<float> gradients = problem.both(engine);
   auto query = test::converted<double>(in.query);
   auto key = test::converted<double>(in.key);
   auto value = test::converted<double>(in.value);
@@ -157,9 +129,7 @@ TEST_P(AttentionBackwardTest, UnfusedAgrees) {
     GradientTensors<float> again(in), gradients(in);
     attention_unfused_backward(engine, in.query, in.key, in.value, out_gradient, again.asked<AttentionGradients>(),
                                in.options);
-    test::expect_close_gradients(again, test::plain_gradients<float>(in, out_gradient),
-                                 test::plain_gradients<double>(in, out_gradient),
-                                 test::gradient_yardsticks(in, out_gradient));
+    test::GradientPromise(in, out_gradient).expect_kept_by(again);
 
     // The same from the probabilities that the forward pass wrote; whether packed sequences have columns of their own.
     for (const bool own_keys : {false, !in.options.query_offsets.empty()}) {
