@@ -37,7 +37,7 @@ void gradient_tile(const GradientProduct& product) {
   constexpr bool kTransposed = kProduct == Product::columns;
   const std::int64_t a_stride = product.a_stride;
   const std::int64_t b_stride = product.b_stride;
-  constexpr int kPointers = (kRows + 2) / 3;
+  constexpr int kPointers = divide_up(kRows, 3);
   const float* rows[kPointers];
 #pragma GCC unroll 2
   for (int p = 0; p < kPointers; ++p) rows[p] = product.a + (kTransposed ? 3 * p : 3 * p * a_stride);

@@ -32,7 +32,7 @@ void score_tile(const ScorePanel& tile) {
     for (int v = 0; v < kVectors; ++v) sums[r][v] = zero();
   }
   // A pointer for every third row: row and twice the row stride are addressing modes, twelve pointers are registers.
-  constexpr int kPointers = (kRows + 2) / 3;
+  constexpr int kPointers = divide_up(kRows, 3);
   const float* rows[kPointers];
 #pragma GCC unroll 4
   for (int p = 0; p < kPointers; ++p) rows[p] = query + 3 * p * query_stride;

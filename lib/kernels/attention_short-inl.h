@@ -43,7 +43,7 @@ void score_columns(const float* key, std::int64_t key_stride, const float* colum
   Vec sums[kKeys];
 #pragma GCC unroll 16
   for (int j = 0; j < kKeys; ++j) sums[j] = zero();
-  constexpr int kPointers = (kKeys + 2) / 3;
+  constexpr int kPointers = divide_up(kKeys, 3);
   const float* keys[kPointers];
 #pragma GCC unroll 6
   for (int p = 0; p < kPointers; ++p) keys[p] = key + 3 * p * key_stride;

@@ -24,7 +24,7 @@ void sweep_score_tile(const kernels::AttentionBlock& block, const float* query, 
   if (keys == kLanes) {
     // Squares visit kLanes rows of memory at once; the next ones are asked for row by row, evenly spread over them.
     std::int64_t floats_asked = next != nullptr ? 0 : kLanes * block.head_dim;
-    constexpr int kPointers = (kLanes + 2) / 3;
+    constexpr int kPointers = divide_up(kLanes, 3);
     const float* rows[kPointers];
 #pragma GCC unroll 6
     for (int p = 0; p < kPointers; ++p) rows[p] = key + 3 * p * key_stride;

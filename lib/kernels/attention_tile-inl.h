@@ -28,7 +28,7 @@ inline constexpr int kKeyPanel = kScoreVectors * kLanes;
 inline constexpr int kValuePanel = kValueVectors * kLanes;
 
 // Rows of a block rounded up to whole vectors, for numbers that there is one of for each row.
-inline constexpr int kRowSlots = (kBlockRows + kLanes - 1) / kLanes * kLanes;
+inline constexpr int kRowSlots = round_up(kBlockRows, kLanes);
 
 // Keys and values are read from memory that far ahead. (A prefetch past the end of memory does nothing.)
 inline constexpr std::int64_t kPrefetchRows = 16;

@@ -122,7 +122,7 @@ void ValueTile::run(const ValueTile& tile) {
   };
 
   ragged(keys.any_begin, keys.begin);
-  constexpr int kPointers = (kRows + 2) / 3;
+  constexpr int kPointers = divide_up(kRows, 3);
   const float* weights[kPointers];
 #pragma GCC unroll 2
   for (int p = 0; p < kPointers; ++p) weights[p] = tile.weights + 3 * p * weights_stride;

@@ -55,7 +55,7 @@ struct Plan {
   std::int64_t rows_of_a;
 
   explicit Plan(const GemmBlock& block) noexcept
-      : depth_step(depth_block(block.depth)), tiles((block.rows + kGemmTileRows - 1) / kGemmTileRows) {
+      : depth_step(depth_block(block.depth)), tiles(divide_up(block.rows, kGemmTileRows)) {
     const bool is_packed = block.b_layout == GemmLayout::panels;
     packs_all = block.b_layout == GemmLayout::columns || (!is_packed && tiles > kInPlaceTiles);
     panel = depth_step * kGemmPanelWidth;
@@ -84,7 +84,7 @@ struct Plan {
     if (tile + 2 < tiles) return {first, kGemmTileRows};
     const std::int64_t begin = tiles > 1 ? (tiles - 2) * kGemmTileRows : 0;
     const std::int64_t left = block.rows - begin;
-    const std::int64_t half = tiles > 1 ? (left + 1) / 2 : left;
+    const std::int64_t half = tiles > 1 ? divide_up(left, 2) : left;
     return tile + 1 < tiles || tiles == 1 ? Rows{begin, half} : Rows{begin + half, left - half};
   }
 };
@@ -154,7 +154,7 @@ void look_ahead(const Plan& plan, const Step& step, std::int64_t index, GemmTile
   }
   const bool has_next = step.next_b != step.b;
   tile.next_b = has_next ? step.next_b + index * (step.depth * step.width / plan.tiles) : step.b;
-  tile.next_b_step = has_next ? (2 * step.width + plan.tiles - 1) / plan.tiles : 0;
+  tile.next_b_step = has_next ? divide_up(2 * step.width, plan.tiles) : 0;
 }
 
 // Where the tiles of this step leave their sums: in C, in scratch or, if that is all of K, on the stack.

@@ -9,6 +9,7 @@
 
 #include "kernels/gemm_kernels.h"
 #include "kernels/gemm_tile-inl.h"
+#include "simd/integers.h"
 
 namespace headlight::HEADLIGHT_TARGET {
 
@@ -59,7 +60,7 @@ inline void transpose_strip(const float* from, std::int64_t stride, int count, s
 // b [columns, depth], a transposed B.
 inline void gemm_pack_columns(const float* b, std::int64_t stride, std::int64_t depth, int columns,
                               float* panel) noexcept {
-  const int width = (columns + kLanes - 1) / kLanes * kLanes;
+  const std::int64_t width = round_up(columns, kLanes);
   for (int first = 0; first < columns; first += kLanes) {
     const int left = columns - first;
     transpose_strip(b + first * stride, stride, left < kLanes ? left : kLanes, depth, panel + first, width);
@@ -68,9 +69,7 @@ inline void gemm_pack_columns(const float* b, std::int64_t stride, std::int64_t 
 
 // Distance between the rows of a packed A: whole vectors, and an odd number of cache lines, so that the rows of a tile
 // lie in different sets of the first-level cache.
-constexpr std::int64_t gemm_packed_row(std::int64_t depth) {
-  return ((depth + kGemmLine - 1) / kGemmLine | 1) * kGemmLine;
-}
+constexpr std::int64_t gemm_packed_row(std::int64_t depth) { return (divide_up(depth, kGemmLine) | 1) * kGemmLine; }
 
 // a [depth, rows], a transposed A, to rows of gemm_packed_row(depth).
 inline void gemm_pack_transposed_a(const float* a, std::int64_t stride, std::int64_t depth, std::int64_t rows,

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "simd/integers.h"
 #include "simd/vector-inl.h"
 
 namespace headlight::HEADLIGHT_TARGET {
@@ -92,7 +93,7 @@ HEADLIGHT_INLINE void gemm_step(const float* const* a, std::int64_t a_stride, st
 template <int kRows, int kPanels, int kPanelVectors>
 void gemm_tile(const GemmTile& tile) noexcept {
   constexpr int kVectors = kPanels * kPanelVectors;
-  constexpr int kPointers = (kRows + kGemmRowsEach - 1) / kGemmRowsEach;
+  constexpr int kPointers = divide_up(kRows, kGemmRowsEach);
   const std::int64_t a_stride = tile.a_stride;
   const std::int64_t b_step = tile.b_depth_stride;
   const std::int64_t panel_stride = tile.b_panel_stride;

@@ -51,17 +51,13 @@ HEADLIGHT_INLINE void mean_of_last_columns(const float* x, std::int64_t x_stride
 
 // Divides the row by max(‖row‖₂, 1e-12). NaN stays NaN: it is not below the floor.
 HEADLIGHT_INLINE void l2_normalize_row(float* row, std::int64_t columns) {
-  Vec squares[kRowAccumulators];
-#pragma GCC unroll 4
-  for (Vec& one : squares) one = zero();
-  sweep_row(
-      columns,
-      [&](int index, std::int64_t at) { squares[index] = fma(load(row + at), load(row + at), squares[index]); },
-      [&](std::int64_t at, int count) {
+  const float squares = sum_along_row(
+      columns, [&](Vec& sum, std::int64_t at) { sum = fma(load(row + at), load(row + at), sum); },
+      [&](Vec& sum, std::int64_t at, int count) {
         const Vec v = load_partial(row + at, count);
-        squares[0] = fma(v, v, squares[0]);
+        sum = fma(v, v, sum);
       });
-  const Vec norm = sqrt(broadcast(sum_of_accumulators(squares)));
+  const Vec norm = sqrt(broadcast(squares));
   const Vec least = broadcast(1e-12f);
   const Vec by = select(less(norm, least), least, norm);
   sweep_row(

@@ -14,28 +14,24 @@ namespace headlight::HEADLIGHT_TARGET {
 // Σ z. With a residual z = x + residual is left in y.
 template <bool kResidual>
 HEADLIGHT_INLINE float sum_of_row(const float* x, const float* residual, float* y, std::int64_t columns) {
-  Vec sums[kRowAccumulators];
-#pragma GCC unroll 4
-  for (Vec& one : sums) one = zero();
-  sweep_row(
+  return sum_along_row(
       columns,
-      [&](int index, std::int64_t at) {
+      [&](Vec& sum, std::int64_t at) {
         Vec z = load(x + at);
         if constexpr (kResidual) {
           z = add(z, load(residual + at));
           store(z, y + at);
         }
-        sums[index] = add(sums[index], z);
+        sum = add(sum, z);
       },
-      [&](std::int64_t at, int count) {
+      [&](Vec& sum, std::int64_t at, int count) {
         Vec z = load_partial(x + at, count);
         if constexpr (kResidual) {
           z = add(z, load_partial(residual + at, count));
           store_partial(z, y + at, count);
         }
-        sums[0] = add(sums[0], z);
+        sum = add(sum, z);
       });
-  return sum_of_accumulators(sums);
 }
 
 // Σ (z − mean) and Σ (z − mean)². The first is what rounding left in the mean: n times its error.

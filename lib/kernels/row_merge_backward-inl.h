@@ -23,22 +23,18 @@ struct Sigmoid {
 // to = factor · gradient over one head, and Σ x · gradient, which is read before `to` is written: `to` may be x.
 HEADLIGHT_INLINE float scale_head_backward(const float* x, const float* gradient, float* to, std::int64_t head_dim,
                                            Vec factor) {
-  Vec sums[kRowAccumulators];
-#pragma GCC unroll 4
-  for (Vec& one : sums) one = zero();
-  sweep_row(
+  return sum_along_row(
       head_dim,
-      [&](int index, std::int64_t at) {
+      [&](Vec& sum, std::int64_t at) {
         const Vec g = load(gradient + at);
-        sums[index] = fma(load(x + at), g, sums[index]);
+        sum = fma(load(x + at), g, sum);
         store(mul(factor, g), to + at);
       },
-      [&](std::int64_t at, int count) {
+      [&](Vec& sum, std::int64_t at, int count) {
         const Vec g = load_partial(gradient + at, count);
-        sums[0] = fma(load_partial(x + at, count), g, sums[0]);
+        sum = fma(load_partial(x + at, count), g, sum);
         store_partial(mul(factor, g), to + at, count);
       });
-  return sum_of_accumulators(sums);
 }
 
 inline void weigh_heads_backward(const kernels::MergeBackwardArguments& a) noexcept {

@@ -22,27 +22,24 @@ HEADLIGHT_INLINE float largest_of_row(const float* x, std::int64_t columns) {
   return max_of_lanes(max(max(largest[0], largest[1]), max(largest[2], largest[3])));
 }
 
-// y_j = exp(x_j − largest), and their sum. The difference is rounded before log2(e) is multiplied in: folding both into
-// one fma would be an operation less, but for scores around 1000 its error is that of the large product, not of the
-// small difference.
+// Σ exp(x_j − largest); with kKeeps they are left in y. The difference is rounded before log2(e) is multiplied in:
+// folding both into one fma would be an operation less, but for scores around 1000 its error is that of the large
+// product, not of the small difference.
+template <bool kKeeps>
 HEADLIGHT_INLINE float exponentials_of_row(const float* x, float* y, std::int64_t columns, float largest) {
   const Vec origin = broadcast(largest);
-  Vec sums[kRowAccumulators];
-#pragma GCC unroll 4
-  for (Vec& one : sums) one = zero();
-  sweep_row(
+  return sum_along_row(
       columns,
-      [&](int index, std::int64_t at) {
+      [&](Vec& sum, std::int64_t at) {
         const Vec weight = exp2_nonpositive(mul(sub(load(x + at), origin), broadcast(kLog2E)));
-        store(weight, y + at);
-        sums[index] = add(sums[index], weight);
+        if constexpr (kKeeps) store(weight, y + at);
+        sum = add(sum, weight);
       },
-      [&](std::int64_t at, int count) {
+      [&](Vec& sum, std::int64_t at, int count) {
         const Vec weight = exp2_nonpositive(mul(sub(load_partial(x + at, count), origin), broadcast(kLog2E)));
-        store_partial(weight, y + at, count);
-        sums[0] = add(sums[0], select(mask_first(count), weight, zero()));
+        if constexpr (kKeeps) store_partial(weight, y + at, count);
+        sum = add(sum, select(mask_first(count), weight, zero()));
       });
-  return sum_of_accumulators(sums);
 }
 
 HEADLIGHT_INLINE void scale_row(float* y, std::int64_t columns, float factor) {
@@ -67,22 +64,18 @@ inline void softmax(const float* x, std::int64_t x_stride, float* y, std::int64_
       softmax_of_nothing(x, y, columns);
       continue;
     }
-    const float sum = exponentials_of_row(x, y, columns, largest);
+    const float sum = exponentials_of_row<true>(x, y, columns, largest);
     scale_row(y, columns, 1.0f / sum);
   }
 }
 
 // Σ a_j b_j
 HEADLIGHT_INLINE float dot_of_rows(const float* a, const float* b, std::int64_t columns) {
-  Vec sums[kRowAccumulators];
-#pragma GCC unroll 4
-  for (Vec& one : sums) one = zero();
-  sweep_row(
-      columns, [&](int index, std::int64_t at) { sums[index] = fma(load(a + at), load(b + at), sums[index]); },
-      [&](std::int64_t at, int count) {
-        sums[0] = fma(load_partial(a + at, count), load_partial(b + at, count), sums[0]);
+  return sum_along_row(
+      columns, [&](Vec& sum, std::int64_t at) { sum = fma(load(a + at), load(b + at), sum); },
+      [&](Vec& sum, std::int64_t at, int count) {
+        sum = fma(load_partial(a + at, count), load_partial(b + at, count), sum);
       });
-  return sum_of_accumulators(sums);
 }
 
 inline void softmax_backward(const float* y, std::int64_t y_stride, const float* y_gradient,

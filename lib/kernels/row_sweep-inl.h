@@ -33,4 +33,16 @@ HEADLIGHT_INLINE float sum_of_accumulators(const Vec* sums) {
   return sum_of_lanes(add(add(sums[0], sums[1]), add(sums[2], sums[3])));
 }
 
+// A sum over a row: whole(sum, offset) and part(sum, offset, count) add to the accumulator that they are given.
+template <class Whole, class Part>
+HEADLIGHT_INLINE float sum_along_row(std::int64_t columns, Whole whole, Part part) {
+  Vec sums[kRowAccumulators];
+#pragma GCC unroll 4
+  for (Vec& one : sums) one = zero();
+  sweep_row(
+      columns, [&](int index, std::int64_t at) { whole(sums[index], at); },
+      [&](std::int64_t at, int count) { part(sums[0], at, count); });
+  return sum_of_accumulators(sums);
+}
+
 }  // namespace headlight::HEADLIGHT_TARGET
