@@ -301,9 +301,10 @@ static void workspace(void) {
   WORKS(headlight_attention_reserve(fresh, &shape, &error));
   CHECK(headlight_engine_scratch_bytes(fresh) >= bytes);
   shape.head_dim = -1;
-  REFUSED("extent -1", headlight_attention_reserve(fresh, &shape, &error));
+  REFUSED("attention: shape has the negative extent -1", headlight_attention_reserve(fresh, &shape, &error));
+  shape.head_dim = 64;
   REFUSED("shape", headlight_attention_reserve(fresh, NULL, &error));
-  REFUSED("bytes", headlight_attention_workspace_bytes(fresh, &shape, NULL, &error));
+  REFUSED("bytes is", headlight_attention_workspace_bytes(fresh, &shape, NULL, &error));
   REFUSED("engine", headlight_attention_reserve(NULL, &shape, &error));
   headlight_engine_destroy(fresh);
 }
