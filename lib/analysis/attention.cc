@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdint>
 #include <cstdlib>
+#include <numeric>
 #include <string>
 
 #include "analysis/memory.h"
@@ -38,7 +39,6 @@ enum Sum : std::int64_t {
   kPeaksSeparator,
   kWeightFirst,
   kWeightSeparators,
-  kWeightLocal,
   kEvenNoOp,
   kEvenLocal,
   kProfileBegin,
@@ -58,63 +58,29 @@ struct Unit {
   std::int64_t rows;
 };
 
+using kernels::WeightRow;
+
 // What a row is, before where it looks.
-struct Row {
-  double sum = 0;
-  float least = 0, largest = 0;
-  std::int64_t peak = 0;
-  bool has_peak = false;  // one weight is larger than all others, by more than rounding
+enum class Kind : std::uint8_t { weights, empty, not_weights, not_finite };
 
-  Row(const float* weights, std::int64_t length) noexcept {
-    constexpr std::int64_t kChains = 4;  // of sums, for an addition takes four cycles
-    double sums[kChains] = {};
-    float low[kChains] = {}, high[kChains] = {};
-    std::int64_t j = 0;
-    for (; j + kChains <= length; j += kChains) {
-      for (std::int64_t k = 0; k < kChains; ++k) {
-        const float weight = weights[j + k];
-        sums[k] += static_cast<double>(weight);
-        low[k] = weight < low[k] ? weight : low[k];
-        high[k] = weight > high[k] ? weight : high[k];
-      }
-    }
-    for (; j < length; ++j) {
-      sums[0] += static_cast<double>(weights[j]);
-      low[0] = std::min(low[0], weights[j]);
-      high[0] = std::max(high[0], weights[j]);
-    }
-    sum = (sums[0] + sums[1]) + (sums[2] + sums[3]);
-    least = *std::min_element(low, low + kChains);
-    largest = *std::max_element(high, high + kChains);
-    if (is_weights()) find_peak(weights, length);
+Kind kind_of(const WeightRow& row, const float* weights, std::int64_t length) noexcept {
+  // Numbers may be finite and their float32 sum is not.
+  if (!std::isfinite(row.sum)) {
+    const bool finite = std::all_of(weights, weights + length, [](float weight) { return std::isfinite(weight); });
+    return finite ? Kind::not_weights : Kind::not_finite;
   }
-
-  [[nodiscard]] bool is_finite() const noexcept { return std::isfinite(sum); }
-  [[nodiscard]] bool is_empty() const noexcept { return least == 0 && largest == 0 && sum == 0; }
-  [[nodiscard]] bool is_weights() const noexcept {
-    return least >= 0 && std::abs(sum - 1) <= AttentionMeasures::kSumTolerance;
-  }
-
- private:
-  void find_peak(const float* weights, std::int64_t length) noexcept {
-    while (peak + 1 < length && weights[peak] != largest) ++peak;
-    const float as_large = largest * (1 - 0x1p-20f);
-    std::int32_t count = 0;
-    for (std::int64_t j = 0; j < length; ++j) count += weights[j] >= as_large ? 1 : 0;
-    has_peak = count == 1 && length > 1;
-  }
-};
+  if (row.least == 0 && row.largest == 0) return Kind::empty;
+  return row.least >= 0 && std::abs(row.sum - 1) <= AttentionMeasures::kSumTolerance ? Kind::weights
+                                                                                     : Kind::not_weights;
+}
 
 // The weights of token i: where they lie. The entropy is the kernel's.
-void add_row(const Row& row, const float* weights, std::int64_t length, std::int64_t i,
+void add_row(const WeightRow& row, const float* weights, std::int64_t length, std::int64_t i,
              std::span<const std::int64_t> separators, double* sums) noexcept {
-  double distance[2] = {};
-  double step = static_cast<double>(i);
-  for (std::int64_t j = 0; j < length; ++j, --step) distance[j & 1] += static_cast<double>(weights[j]) * std::abs(step);
   sums[kSeeing] += 1;
   sums[kConfidence] += static_cast<double>(row.largest);
-  sums[kDistance] += distance[0] + distance[1];
-  if (row.has_peak) {
+  sums[kDistance] += row.distance;
+  if (row.peak >= 0 && length > 1) {
     const bool at_separator = std::find(separators.begin(), separators.end(), row.peak) != separators.end();
     sums[kPeaks] += 1;
     sums[kPeaksPrevious] += row.peak == i - 1 ? 1 : 0;
@@ -136,11 +102,8 @@ void add_row(const Row& row, const float* weights, std::int64_t length, std::int
   sums[kEvenLocal] += static_cast<double>(near) / static_cast<double>(length);
   const std::int64_t begin = std::max<std::int64_t>(0, i - HeadAttention::kProfileReach);
   const std::int64_t end = std::min(length, i + HeadAttention::kProfileReach + 1);
-  for (std::int64_t j = begin; j < end; ++j) {
-    const auto weight = static_cast<double>(weights[j]);
-    sums[kProfileBegin + HeadAttention::kProfileReach + j - i] += weight;
-    if (std::abs(j - i) <= HeadAttention::kLocalReach) sums[kWeightLocal] += weight;
-  }
+  double* const profile = sums + kProfileBegin + (HeadAttention::kProfileReach + begin - i);
+  for (std::int64_t j = begin; j < end; ++j) profile[j - begin] += static_cast<double>(weights[j]);
 }
 
 // One unit's part of the sums: of heads, of pairs the divergences and the rows that they are of. own [H] and mixed
@@ -155,24 +118,30 @@ struct UnitSums {
 };
 static_assert(kRows == 32, "one bit a row");
 
-void add_rows(const Unit& unit, std::int64_t heads, const UnitSums& to) noexcept {
+void add_rows(const kernels::RowKernels& kernels, const Unit& unit, std::int64_t heads, const UnitSums& to) noexcept {
   const View<const float, 3>& weights = unit.text->weights;
+  const std::int64_t length = weights.extent(2);
+  const std::int64_t* const tokens = unit.text->rows.empty() ? nullptr : unit.text->rows.data() + unit.first;
+  WeightRow found[kRows];
   for (std::int64_t head = 0; head < heads; ++head) {
+    const float* row = &weights(head, unit.first, 0);
+    kernels.weight_rows({row, weights.stride(1), unit.rows, length, tokens, unit.first}, found);
     double* const sums = to.of_heads + head * kSums;
     to.empty[head] = 0;
-    for (std::int64_t r = 0; r < unit.rows; ++r) {
-      const std::int64_t at = unit.first + r;
-      const float* const of_row = &weights(head, at, 0);
-      const Row row(of_row, weights.extent(2));
-      if (row.is_empty()) {
-        to.empty[head] |= std::uint32_t{1} << r;
-      } else if (!row.is_finite()) {
-        sums[kNotFinite] += 1;
-      } else if (!row.is_weights()) {
-        sums[kNotWeights] += 1;
-      } else {
-        const std::int64_t token = unit.text->rows.empty() ? at : unit.text->rows[static_cast<std::size_t>(at)];
-        add_row(row, of_row, weights.extent(2), token, unit.text->separators, sums);
+    for (std::int64_t r = 0; r < unit.rows; ++r, row += weights.stride(1)) {
+      switch (kind_of(found[r], row, length)) {
+        case Kind::weights:
+          add_row(found[r], row, length, tokens == nullptr ? unit.first + r : tokens[r], unit.text->separators, sums);
+          break;
+        case Kind::empty:
+          to.empty[head] |= std::uint32_t{1} << r;
+          break;
+        case Kind::not_weights:
+          sums[kNotWeights] += 1;
+          break;
+        case Kind::not_finite:
+          sums[kNotFinite] += 1;
+          break;
       }
     }
   }
@@ -200,7 +169,7 @@ void add_entropies(const kernels::RowKernels& kernels, const Unit& unit, std::in
 
 // Everything that a unit adds to the sums.
 void measure(const kernels::RowKernels& kernels, const Unit& unit, std::int64_t heads, const UnitSums& to) noexcept {
-  add_rows(unit, heads, to);
+  add_rows(kernels, unit, heads, to);
   std::uint32_t some = 0, every = ~std::uint32_t{0};
   for (std::int64_t head = 0; head < heads; ++head) {
     some |= to.empty[head];
@@ -313,12 +282,14 @@ HeadAttention AttentionMeasures::head(std::int64_t head) const {
   result.peaks_separator = peaks(kPeaksSeparator);
   result.weight_first = mean(kWeightFirst);
   result.weight_separators = mean(kWeightSeparators);
-  result.weight_local = mean(kWeightLocal);
   result.even_no_op = mean(kEvenNoOp);
   result.even_local = mean(kEvenLocal);
   for (std::int64_t n = 0; n < kProfile; ++n) {
     result.profile[static_cast<std::size_t>(n)] = mean(kProfileBegin + n);
   }
+  const double* const itself = result.profile.data() + HeadAttention::kProfileReach;
+  result.weight_local =
+      std::accumulate(itself - HeadAttention::kLocalReach, itself + HeadAttention::kLocalReach + 1, 0.0);
   return result;
 }
 

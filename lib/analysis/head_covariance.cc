@@ -9,6 +9,7 @@
 #include "analysis/rows.h"
 #include "analysis/sizes.h"
 #include "headlight/analysis/similarity.h"
+#include "kernels/kernels.h"
 #include "ops/check.h"
 #include "ops/gemm_internal.h"
 #include "runtime/parallel.h"
@@ -20,7 +21,6 @@ namespace {
 constexpr std::string_view kName = "HeadCovariance";
 // Rows of a product: its upper half is taken in bands, so that little of the lower one is computed.
 constexpr std::int64_t kBand = 48;
-constexpr std::int64_t kColumns = 64;
 // A float32 product over more rows than this loses digits that the float64 sums would keep.
 constexpr std::int64_t kRows = 4096;
 
@@ -61,8 +61,9 @@ struct HeadCovariance::Rows {
   std::int64_t first;
   std::int64_t count;
 
-  [[nodiscard]] const float* row(std::int64_t n) const noexcept {
-    return outputs.data + (chosen == nullptr ? first + n : chosen[first + n]) * outputs.stride(0);
+  // Their columns [column, column + columns).
+  [[nodiscard]] kernels::ChosenRows columns(std::int64_t column, std::int64_t columns) const noexcept {
+    return {outputs.data + column, outputs.stride(0), chosen, first, 1, count, columns};
   }
 };
 
@@ -108,22 +109,13 @@ void HeadCovariance::add(Engine& engine, View<const float, 2> outputs, std::span
                      .sums = reinterpret_cast<double*>(memory.data() + workspace.sums),
                      .largest = reinterpret_cast<float*>(memory.data() + workspace.largest)};
   const std::int64_t* const chosen = rows.empty() ? nullptr : rows.data();
-  if (origin_.empty()) find_origin({outputs, chosen, 0, most}, room.sums);
+  if (origin_.empty()) {
+    origin_ = make_vector<float>(kName, sums_.size());
+    kernels::row_kernels(engine.isa()).near_mean(Rows{outputs, chosen, 0, most}.columns(0, width), origin_.data());
+  }
   // From here on there is all the memory that it takes: all rows count.
   for (std::int64_t first = 0; first < count; first += kRows) {
     add_rows(engine, {outputs, chosen, first, std::min(kRows, count - first)}, room);
-  }
-}
-
-void HeadCovariance::find_origin(const Rows& rows, double* mean) {
-  origin_ = make_vector<float>(kName, sums_.size());
-  std::fill_n(mean, sums_.size(), 0.0);
-  for (std::int64_t n = 0; n < rows.count; ++n) {
-    const float* const row = rows.row(n);
-    for (std::size_t d = 0; d < sums_.size(); ++d) mean[d] += static_cast<double>(row[d]);
-  }
-  for (std::size_t d = 0; d < sums_.size(); ++d) {
-    origin_[d] = static_cast<float>(mean[d] / static_cast<double>(rows.count));
   }
 }
 
@@ -153,27 +145,11 @@ void HeadCovariance::fit_scale(std::int64_t head, float largest) noexcept {
 // shifted [count, E] = 2⁻ˢ (x − origin), and their sums. The largest |x − origin| of each head decides its s.
 void HeadCovariance::shift(Engine& engine, const Rows& rows, const Room& room) noexcept {
   const std::int64_t width = heads_ * head_dim_;
+  const kernels::RowKernels& kernels = kernels::row_kernels(engine.isa());
   runtime::parallel_for(engine, heads_, engine.threads(), [&](std::int64_t head, int) {
-    room.largest[head] = 0;
-    const std::int64_t end = (head + 1) * head_dim_;
-    for (std::int64_t first = head * head_dim_; first < end; first += kColumns) {
-      const std::int64_t columns = std::min(kColumns, end - first);
-      const float* const origin = origin_.data() + first;
-      double sum[kColumns] = {};
-      float magnitude[kColumns] = {};
-      for (std::int64_t n = 0; n < rows.count; ++n) {
-        const float* const from = rows.row(n) + first;
-        float* const to = room.shifted + n * width + first;
-        for (std::int64_t d = 0; d < columns; ++d) to[d] = from[d] - origin[d];
-        for (std::int64_t d = 0; d < columns; ++d) sum[d] += static_cast<double>(to[d]);
-        for (std::int64_t d = 0; d < columns; ++d) {
-          const float distance = std::abs(to[d]);
-          magnitude[d] = distance > magnitude[d] ? distance : magnitude[d];
-        }
-      }
-      std::copy_n(sum, columns, room.sums + first);
-      room.largest[head] = std::max(room.largest[head], *std::max_element(magnitude, magnitude + columns));
-    }
+    const std::int64_t first = head * head_dim_;
+    room.largest[head] = kernels.shift_rows(rows.columns(first, head_dim_), origin_.data() + first,
+                                            room.shifted + first, width, room.sums + first);
   });
   for (std::int64_t head = 0; head < heads_; ++head) {
     fit_scale(head, room.largest[head]);

@@ -7,7 +7,9 @@
 #include "analysis/sizes.h"
 #include "headlight/analysis/similarity.h"
 #include "headlight/gemm.h"
+#include "kernels/kernels.h"
 #include "ops/check.h"
+#include "ops/gemm_internal.h"
 #include "runtime/parallel.h"
 #include "runtime/throwing_tasks.h"
 #include "simd/integers.h"
@@ -41,11 +43,6 @@ struct Group {
   std::int64_t first;
   std::int64_t step;
   std::int64_t count;
-
-  [[nodiscard]] std::int64_t row(std::int64_t i) const noexcept {
-    const std::int64_t at = first + i * step;
-    return rows == nullptr ? at : rows[at];
-  }
 };
 
 // What was taken from the rows of a head.
@@ -54,112 +51,101 @@ struct Centre {
   int scale = 0;       // what is left was multiplied by 2⁻ˢ
 };
 
-// centred = 2⁻ˢ (x − the mean of its rows), zeros behind its columns, for the sake of float32: HSIC₁ does not see the
-// mean, and its terms, of four factors, keep their digits. `mean` has room for a row.
-Centre centre(const View<const float, 2>& x, const Group& group, View<float, 2> centred, double* mean) noexcept {
-  const std::int64_t columns = x.extent(1);
-  std::fill_n(mean, columns, 0.0);
-  for (std::int64_t i = 0; i < group.count; ++i) {
-    const float* const row = x.data + group.row(i) * x.stride(0);
-    for (std::int64_t d = 0; d < columns; ++d) mean[d] += static_cast<double>(row[d]);
-  }
+// centred = 2⁻ˢ (x − about the mean of its rows), zeros behind its columns, for the sake of float32: HSIC₁ does not see
+// the mean, and its terms, of four factors, keep their digits. `mean` has room for a row.
+Centre centre(const kernels::RowKernels& kernels, const kernels::ChosenRows& rows, View<float, 2> centred,
+              float* mean) noexcept {
+  kernels.near_mean(rows, mean);
   double squares = 0;
-  for (std::int64_t d = 0; d < columns; ++d) {
-    mean[d] /= static_cast<double>(group.count);
-    squares += mean[d] * mean[d] * static_cast<double>(group.count);
+  for (std::int64_t d = 0; d < rows.columns; ++d) {
+    squares += static_cast<double>(mean[d]) * static_cast<double>(mean[d]) * static_cast<double>(rows.count);
   }
-  LargestMagnitude magnitude;
-  for (std::int64_t i = 0; i < group.count; ++i) {
-    const float* const row = x.data + group.row(i) * x.stride(0);
-    float* const to = centred.data + i * centred.stride(0);
-    for (std::int64_t d = 0; d < columns; ++d) to[d] = row[d] - static_cast<float>(mean[d]);
-    magnitude.add(to, columns);
-    std::fill(to + columns, to + centred.extent(1), 0.0f);
-  }
+  const float largest = kernels.shift_rows(rows, mean, centred.data, centred.stride(0), nullptr);
   // Most outputs are near 1 and stay as they are.
   constexpr int kNear = 12, kMost = 120;
-  const float largest = magnitude.value();
-  const int exponent = largest > 0 && std::isfinite(largest) ? std::clamp(std::ilogb(largest), -kMost, kMost) : 0;
-  if (std::abs(exponent) <= kNear) return {squares, 0};
+  int exponent = largest > 0 && std::isfinite(largest) ? std::clamp(std::ilogb(largest), -kMost, kMost) : 0;
+  if (std::abs(exponent) <= kNear) exponent = 0;
+  if (exponent == 0 && rows.columns == centred.extent(1)) return {squares, 0};
   const float factor = std::ldexp(1.0f, -exponent);
-  for (std::int64_t i = 0; i < group.count; ++i) {
-    float* const to = centred.data + i * centred.stride(0);
-    for (std::int64_t d = 0; d < columns; ++d) to[d] *= factor;
+  for (std::int64_t i = 0; i < rows.count; ++i) {
+    float* const to = &centred(i, 0);
+    for (std::int64_t d = 0; d < rows.columns; ++d) to[d] *= factor;
+    std::fill(to + rows.columns, to + centred.extent(1), 0.0f);
   }
   return {std::ldexp(squares, -2 * exponent), exponent};
 }
 
-// The kernel matrix [n, n] of the rows x [n, D], its diagonal left out, centred so that the products of two such
-// matrices add up to n (n − 3) HSIC₁ (Székely & Rizzo 2014, "U-centering"):
-//   K̃_ij − (Σ_j K̃_ij + Σ_i K̃_ij) / (n − 2) + Σ_ij K̃_ij / ((n − 1)(n − 2)), and 0 on the diagonal,
-// with Σ_j K̃_ij = x_i · Σ_j x_j − K_ii. A head whose rows differ from their mean, of n ‖mean‖² = `squares`, by no more
-// than float32 can tell is constant: all zeros. `sum` has room for a row of x, `shifts` for one of the kernel.
-void centre_kernel(const View<const float, 2>& x, double squares, float* kernel, double* sum, float* shifts) noexcept {
-  const std::int64_t n = x.extent(0), columns = x.extent(1);
-  std::fill_n(sum, columns, 0.0);
-  for (std::int64_t i = 0; i < n; ++i) {
-    for (std::int64_t d = 0; d < columns; ++d) sum[d] += static_cast<double>(x(i, d));
+// The kernel matrix [n, n] of the centred rows of a head, without its diagonal, centred so that the products of two
+// such matrices add up to n (n − 3) HSIC₁ (Székely & Rizzo 2014, "U-centering"):
+//   K̃_ij − (Σ_j K̃_ij + Σ_i K̃_ij) / (n − 2) + Σ_ij K̃_ij / ((n − 1)(n − 2)), and 0 on the diagonal.
+// It is symmetric, and what lies above its diagonal says all. A head whose rows differ from their mean, of
+// n ‖mean‖² = `squares`, by no more than float32 can tell is constant: all zeros. `shifts` has room for a row.
+void centre_kernel(const kernels::RowKernels& kernels, std::int64_t n, double squares, float* kernel,
+                   float* shifts) noexcept {
+  const double trace = kernels.centre_kernel(kernel, n, shifts);
+  if (trace <= 1e-12 * squares) std::fill_n(kernel, n * (n - 1) / 2, 0.0f);
+}
+
+// The products of all pairs of heads are symmetric too: columns in bands, each with the rows down to its last one.
+constexpr std::int64_t kBand = 48;
+
+std::int64_t product_floats(Isa isa, std::int64_t heads, std::int64_t depth) noexcept {
+  std::int64_t floats = 0;
+  for (std::int64_t first = 0; first < heads; first += kBand) {
+    const std::int64_t end = std::min(first + kBand, heads);
+    floats = std::max(floats, ops::gemm_scratch_floats(isa, end, end - first, depth));
   }
-  double trace = 0, total = 0;
-  const auto count = static_cast<double>(n);
-  for (std::int64_t i = 0; i < n; ++i) {
-    double of_row[2] = {};
-    for (std::int64_t d = 0; d < columns; ++d) of_row[d & 1] += static_cast<double>(x(i, d)) * sum[d];
-    const auto itself = static_cast<double>(kernel[i * n + i]);
-    const double others = of_row[0] + of_row[1] - itself;
-    shifts[i] = static_cast<float>(others / (count - 2));
-    total += others;
-    trace += itself;
-  }
-  if (trace <= 1e-12 * squares) {
-    std::fill_n(kernel, n * n, 0.0f);
-    return;
-  }
-  const double shift = total / ((count - 1) * (count - 2));
-  for (std::int64_t i = 0; i < n; ++i) {
-    float* const row = kernel + i * n;
-    const float own = static_cast<float>(shift - static_cast<double>(shifts[i]));
-    for (std::int64_t j = 0; j < n; ++j) row[j] += own - shifts[j];
-    row[i] = 0;
-  }
+  return floats;
 }
 
 // What a minibatch of n rows needs beside its inputs.
 struct Workspace {
-  Workspace(std::int64_t heads, std::int64_t n, std::int64_t width)
+  Workspace(Isa isa, std::int64_t heads, std::int64_t n, std::int64_t width)
       : centred(layout.add<float>(heads, n, width)),
-        kernels(layout.add<float>(heads, n, n)),
-        mean(layout.add<double>(width)),
+        matrices(layout.add<float>(heads, n, n)),
+        mean(layout.add<float>(width)),
         centres(layout.add<Centre>(heads)),
-        shifts(layout.add<float>(n)) {}
+        shifts(layout.add<float>(n)),
+        product(layout.add<float>(product_floats(isa, heads, n * (n - 1) / 2))) {}
   runtime::ScratchLayout layout;
-  std::size_t centred, kernels, mean, centres, shifts;
+  std::size_t centred, matrices, mean, centres, shifts, product;
 };
 
-// products [H, H] = the products of all pairs of centred kernel matrices, each in the scale that scales [H] say.
+// products [H, H] = half the products of all pairs of centred kernel matrices, each in the scale that scales [H] say;
+// what lies below its diagonal means nothing.
 void multiply_kernels(Engine& engine, std::span<const View<const float, 2>> outputs, const Group& group,
                       std::int64_t width, View<float, 2> products, int* scales) {
-  const std::int64_t n = group.count, heads = products.extent(0);
-  const Workspace workspace(heads, n, width);
+  const std::int64_t n = group.count, heads = products.extent(0), pairs = n * (n - 1) / 2;
+  const Workspace workspace(engine.isa(), heads, n, width);
   const runtime::Scratch memory(engine, workspace.layout.bytes(), kName);
   auto* const centred = reinterpret_cast<float*>(memory.data() + workspace.centred);
-  auto* const kernels = reinterpret_cast<float*>(memory.data() + workspace.kernels);
+  auto* const matrices = reinterpret_cast<float*>(memory.data() + workspace.matrices);
   auto* const centres = reinterpret_cast<Centre*>(memory.data() + workspace.centres);
-  auto* const mean = reinterpret_cast<double*>(memory.data() + workspace.mean);
+  auto* const mean = reinterpret_cast<float*>(memory.data() + workspace.mean);
   auto* const shifts = reinterpret_cast<float*>(memory.data() + workspace.shifts);
+  auto* const product_memory = reinterpret_cast<float*>(memory.data() + workspace.product);
+  const kernels::RowKernels& kernels = kernels::row_kernels(engine.isa());
   for (std::int64_t head = 0; head < heads; ++head) {
-    centres[head] =
-        centre(outputs[static_cast<std::size_t>(head)], group, {centred + head * n * width, {n, width}}, mean);
+    const View<const float, 2>& x = outputs[static_cast<std::size_t>(head)];
+    centres[head] = centre(kernels, {x.data, x.stride(0), group.rows, group.first, group.step, n, x.extent(1)},
+                           {centred + head * n * width, {n, width}}, mean);
     scales[head] = centres[head].scale;
   }
   const View<const float, 3> x(centred, {heads, n, width});
-  gemm(engine, x, x, View<float, 3>(kernels, {heads, n, n}), {.transpose_b = Transpose::yes});
+  gemm(engine, x, x, View<float, 3>(matrices, {heads, n, n}), {.transpose_b = Transpose::yes});
   for (std::int64_t head = 0; head < heads; ++head) {
-    centre_kernel({centred + head * n * width, {n, width}}, centres[head].squares, kernels + head * n * n, mean,
-                  shifts);
+    centre_kernel(kernels, n, centres[head].squares, matrices + head * n * n, shifts);
   }
-  const View<const float, 2> flat(kernels, {heads, n * n});
-  gemm(engine, flat, flat, products, {.transpose_b = Transpose::yes});
+  const auto of_heads = [&](std::int64_t first, std::int64_t end) {
+    return View<const float, 2>(matrices + first * n * n, {end - first, pairs}, {n * n, 1});
+  };
+  for (std::int64_t first = 0; first < heads; first += kBand) {
+    const std::int64_t end = std::min(first + kBand, heads);
+    const View<float, 2> band(&products(0, first), {end, end - first}, products.strides);
+    ops::run_gemm_block(engine.isa(),
+                        ops::gemm_block(of_heads(0, end), of_heads(first, end), band, Transpose::no, Transpose::yes),
+                        product_memory);
+  }
 }
 
 }  // namespace
@@ -191,10 +177,11 @@ void MinibatchCka::add(Engine& engine, std::span<const View<const float, 2>> out
   });
   for (std::int64_t number = 0; number < groups; ++number) {
     const auto n = static_cast<double>(group_of(number).count);
+    const double share = 2 / (n * (n - 3));
     const int* const scale = scales.data() + number * heads_;
     for (std::int64_t i = 0; i < heads_; ++i) {
-      for (std::int64_t j = 0; j < heads_; ++j) {
-        const double product = static_cast<double>(products(number, i, j)) / (n * (n - 3));
+      for (std::int64_t j = i; j < heads_; ++j) {
+        const double product = static_cast<double>(products(number, i, j)) * share;
         const int power = 2 * (scale[i] + scale[j]);
         sums_[static_cast<std::size_t>(i * heads_ + j)] += power == 0 ? product : std::ldexp(product, power);
       }

@@ -1,8 +1,6 @@
 // Rows that a caller chose, and those that a head has.
 #pragma once
 
-#include <algorithm>
-#include <cmath>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -11,28 +9,6 @@
 #include "ops/check.h"
 
 namespace headlight::analysis {
-
-// The largest magnitude of numbers that come row by row; NaN does not count. Lanes, for one chain of comparisons would
-// wait for itself at every step.
-class LargestMagnitude {
- public:
-  void add(const float* x, std::int64_t count) noexcept {
-    std::int64_t i = 0;
-    for (; i + kLanes <= count; i += kLanes) {
-      for (std::int64_t k = 0; k < kLanes; ++k) take(x[i + k], lanes_[k]);
-    }
-    for (; i < count; ++i) take(x[i], lanes_[0]);
-  }
-  [[nodiscard]] float value() const noexcept { return *std::max_element(lanes_, lanes_ + kLanes); }
-
- private:
-  static constexpr std::int64_t kLanes = 16;
-  static void take(float value, float& largest) noexcept {
-    const float magnitude = std::abs(value);
-    largest = magnitude > largest ? magnitude : largest;
-  }
-  float lanes_[kLanes] = {};
-};
 
 inline void check_rows(std::string_view operation, std::span<const std::int64_t> rows, std::int64_t count) {
   for (const std::int64_t row : rows) {

@@ -1,5 +1,5 @@
-// Row-wise kernels: softmax, layer normalisation, activations, embedding lookup, pooling, dropout. One thread, no
-// allocation.
+// Row-wise kernels: softmax, layer normalisation, activations, embedding lookup, pooling, dropout, and what is measured
+// on heads. One thread, no allocation.
 //
 // A matrix is a pointer to its first element and the distance between rows in elements; rows are contiguous. Every
 // row's bits depend on that row alone. In each kernel the output may be the same memory as an input with the same row
@@ -62,6 +62,36 @@ struct EntropyArguments {
   double* mixed;  // [heads · (heads − 1) / 2], pairs a < b in ascending order of a, then b; null: not wanted
 };
 
+// Rows [rows, columns] of one head, row r being that of token tokens[r] (null: first_token + r), tokens below 2²⁴.
+struct WeightRowsArguments {
+  const float* p;
+  std::int64_t row_stride;
+  std::int64_t rows;
+  std::int64_t columns;
+  const std::int64_t* tokens;
+  std::int64_t first_token;
+};
+
+// What such a row says of itself; of one that holds NaN, nothing but that its sum is NaN.
+struct WeightRow {
+  double sum;       // Σ_j p_j
+  double distance;  // Σ_j p_j |j − token|
+  float least;      // of the p_j and 0
+  float largest;
+  std::int64_t peak;  // the j whose p_j alone lies within 2⁻²⁰ of the largest, which is above 0; −1: there is none
+};
+
+// Rows numbers[first], numbers[first + step] … of a matrix; numbers null: first, first + step …
+struct ChosenRows {
+  const float* x;
+  std::int64_t x_stride;
+  const std::int64_t* numbers;
+  std::int64_t first;
+  std::int64_t step;
+  std::int64_t count;
+  std::int64_t columns;
+};
+
 struct RowKernels {
   // y = softmax(x) along each of `rows` rows; x, y [rows, columns].
   void (*softmax)(const float* x, std::int64_t x_stride, float* y, std::int64_t y_stride, std::int64_t rows,
@@ -83,6 +113,18 @@ struct RowKernels {
   void (*dropout)(const DropoutArguments& arguments) noexcept;
   // own[a] = −Σ p_a ln p_a over all rows; mixed[a, b] the same of (p_a + p_b) / 2. Equal heads give equal bits.
   void (*entropies)(const EntropyArguments& arguments) noexcept;
+  // found [rows]. Sums of 64 float32 terms a lane, added up in float64.
+  void (*weight_rows)(const WeightRowsArguments& arguments, WeightRow* found) noexcept;
+  // mean[:] = x_0 + Σ_i (x_i − x_0) / count for count ≥ 1 rows: near their mean, and theirs exactly where all are
+  // equal.
+  void (*near_mean)(const ChosenRows& rows, float* mean) noexcept;
+  // y_i = x_i − origin; the largest |y|, for which NaN does not count. sums[:] = Σ_i y_i, of 64 float32 terms at a time
+  // in float64; null: not wanted.
+  float (*shift_rows)(const ChosenRows& rows, const float* origin, float* y, std::int64_t y_stride,
+                      double* sums) noexcept;
+  // A symmetric matrix k [n, n], n ≥ 3, U-centred without its diagonal (see minibatch_cka.cc); what lies above that
+  // is left at its beginning, row after row, n (n − 1) / 2 numbers. shifts: room for [n]. Gives the trace.
+  double (*centre_kernel)(float* k, std::int64_t n, float* shifts) noexcept;
 };
 
 }  // namespace headlight::kernels

@@ -12,6 +12,9 @@ namespace headlight::HEADLIGHT_TARGET {
 // shorten the chains of rounding errors to 1 / (4 · kLanes) of the row.
 inline constexpr int kRowAccumulators = 4;
 
+// Where sums of any length are to keep their digits, a lane adds so many float32 terms before float64 takes over.
+inline constexpr std::int64_t kTermsOfLane = 64;
+
 // Calls whole(index, offset) for each whole vector of a row, and part(offset, count) for the count < kLanes elements
 // that may be left. `index` is the accumulator to use, in [0, kRowAccumulators), and depends on `columns` and the
 // offset alone; the part belongs to accumulator 0.

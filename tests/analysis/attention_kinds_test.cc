@@ -185,6 +185,8 @@ TEST(AttentionDegenerate, RowsThatAreNoWeightsAreNamed) {
   EXPECT_EQ(spoilt(0, 1e-30f).entropy.why(), Undefined::not_weights);
   EXPECT_EQ(spoilt(1, std::nanf("")).confidence.why(), Undefined::not_finite);
   EXPECT_EQ(spoilt(1, INFINITY).weight_local.why(), Undefined::not_finite);
+  EXPECT_EQ(same_rows(10, {3e38f, 3e38f}).head(0).entropy.why(), Undefined::not_weights)
+      << "only their sum is infinite";
   EXPECT_TRUE(spoilt(1.0005f, 0).entropy.has_value()) << "what 16 bits leave";
   // Their sum is 1, and one of them is below 0.
   EXPECT_EQ(same_rows(10, {1.5f, -0.5f}).head(0).entropy.why(), Undefined::not_weights);

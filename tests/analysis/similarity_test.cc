@@ -75,6 +75,31 @@ TEST_P(SimilarityTest, MinibatchCkaAgreesWithTheTwin) {
   }
 }
 
+// More heads than a band of the product has columns, each of a width of its own.
+TEST_P(SimilarityTest, ManyHeadsOfAnyWidthsAgreeWithTheTwin) {
+  Engine engine(options(2));
+  Random random(10);
+  constexpr std::int64_t kHeads = 100, kRows = 30;
+  const Outputs outputs(random, kRows, kHeads, 5);
+  std::vector<View<const float, 2>> heads = outputs.part(0, kRows);
+  for (std::size_t h = 0; h < heads.size(); ++h) heads[h].shape[1] = 1 + static_cast<std::int64_t>(h % 5);
+  MinibatchCka cka(kHeads, 1000);
+  cka.add(engine, heads);
+  const Tensor<double, 3> wide = outputs.wide();
+  const auto head = [&](std::int64_t h) {
+    View<const double, 2> view = head_of_outputs(wide, h);
+    view.shape[1] = 1 + h % 5;
+    return view;
+  };
+  const std::vector<std::int64_t> offsets = {0, kRows};
+  for (const std::int64_t a : {0, 14, 46, 47, 48, 95, 96, 99}) {
+    for (const std::int64_t b : {0, 23, 47, 48, 49, 96, 98}) {
+      EXPECT_NEAR(cka.cka(a, b).value(), reference::minibatch_cka(head(a), head(b), offsets), kTolerance)
+          << a << ", " << b;
+    }
+  }
+}
+
 TEST_P(SimilarityTest, FullBatchCkaAndRankAgreeWithTheTwins) {
   Engine engine(options(2));
   Random random(2);

@@ -7,6 +7,8 @@
 #include "gtest/gtest.h"
 #include "reference/activation.h"
 #include "reference/embedding.h"
+#include "reference/head_rows.h"
+#include "reference/heads.h"
 #include "reference/linear.h"
 #include "reference/normalization.h"
 
@@ -99,6 +101,32 @@ TEST(ReferenceTest, MeanPoolAveragesEachSequence) {
   EXPECT_EQ(out, (std::array<double, 6>{3, 4, 0, 0, 5, 12}));
   reference::mean_pool<double>(rows(x, 3), offsets, view, true);
   EXPECT_EQ(out, (std::array<double, 6>{3.0 / 5, 4.0 / 5, 0, 0, 5.0 / 13, 12.0 / 13}));
+}
+
+TEST(ReferenceTest, WeightRowsSumReachAndPeak) {
+  const std::array<double, 4> p{0.25, 0.5, 0, 0.25};
+  const reference::WeightRow row = reference::weight_row({p.data(), {4}}, 3);
+  EXPECT_EQ(row.sum, 1);
+  EXPECT_EQ(row.distance, 0.75 + 1);
+  EXPECT_EQ(row.least, 0);
+  EXPECT_EQ(row.largest, 0.5);
+  EXPECT_EQ(row.peak, 1);
+  const std::array<double, 3> even{0.4, 0.4 * (1 - 0x1p-21), -0.2};
+  EXPECT_EQ(reference::weight_row({even.data(), {3}}, 0).peak, -1);
+  EXPECT_EQ(reference::weight_row({even.data(), {3}}, 0).least, -0.2);
+}
+
+// Two ways to write the unbiased HSIC: products of U-centred kernels are n (n − 3) times it.
+TEST(ReferenceTest, UCentredKernelsMultiplyToHsic) {
+  const Row x{1, 2, -1, 0, 3, 1, 0.5, -2, 4, 4}, y{2, 0, 1, 5, -3};
+  const Tensor<double, 2> k = reference::linear_kernel(rows(x, 5)), l = reference::linear_kernel(rows(y, 5));
+  const Tensor<double, 2> a = reference::u_centred(k), b = reference::u_centred(l);
+  double products = 0;
+  for (std::int64_t i = 0; i < 25; ++i) products += a.data()[i] * b.data()[i];
+  EXPECT_NEAR(products / (5 * 2), reference::hsic1(k, l), 1e-12);
+  EXPECT_NEAR(a(0, 1) + a(0, 2) + a(0, 3) + a(0, 4), 0, 1e-12);
+  EXPECT_EQ(a(2, 2), 0);
+  EXPECT_EQ(reference::mean_row(rows(x, 5))(1), (2 + 0 + 1 - 2 + 4) / 5.0);
 }
 
 }  // namespace

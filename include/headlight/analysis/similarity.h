@@ -19,8 +19,8 @@ namespace headlight::analysis {
 // would (Nguyen et al. 2021). At most about 1; a little below 0 where two heads have nothing in common. It does not
 // change when a head's outputs are rotated, shifted or scaled, by whatever a float32 holds.
 //
-// Memory: H² float64 sums, and for a call H · n² floats a thread. Time: 2·n²·(H·D + H²) FLOP a minibatch by the
-// engine's gemm; with n = 48 a twentieth of MiniLM's forward pass. The same bits for any number of threads.
+// Memory: H² float64 sums, and for a call H · n² floats a thread. Time: some n²·(2·H·D + H²/2) FLOP a minibatch by the
+// engine's gemm; with n = 48 a fiftieth of MiniLM's forward pass. The same bits for any number of threads.
 class HEADLIGHT_API MinibatchCka {
  public:
   // `minibatch`: about how many rows make one. Throws std::invalid_argument for heads < 1 or beyond 2²⁰ − 1 and for
@@ -42,7 +42,7 @@ class HEADLIGHT_API MinibatchCka {
  private:
   std::int64_t heads_, minibatch_;
   std::int64_t rows_ = 0;
-  std::vector<double> sums_;  // [H, H]: Σ_b HSIC₁
+  std::vector<double> sums_;  // [H, H]: Σ_b HSIC₁, upper half
 };
 
 // The covariance of what the heads of a layer give together, Concat(head_1 … head_H) [N, H·D], over many texts: float64
@@ -72,7 +72,6 @@ class HEADLIGHT_API HeadCovariance {
   [[nodiscard]] Undefined state(std::int64_t head) const noexcept;
   struct Rows;
   struct Room;
-  void find_origin(const Rows& rows, double* mean);
   void fit_scale(std::int64_t head, float largest) noexcept;
   void shift(Engine& engine, const Rows& rows, const Room& room) noexcept;
   void add_rows(Engine& engine, const Rows& rows, const Room& room) noexcept;
@@ -83,7 +82,7 @@ class HEADLIGHT_API HeadCovariance {
   // float32 holds; unset while all are 0.
   std::vector<bool> finite_;
   std::vector<std::optional<int>> scales_;
-  std::vector<float> origin_;     // [E], the mean of the first rows
+  std::vector<float> origin_;     // [E], about the mean of the first rows
   std::vector<double> sums_;      // [E], Σ y
   std::vector<double> products_;  // [E, E], Σ y yᵀ, upper half
 };

@@ -1,0 +1,147 @@
+// Rows that are moved to an origin of their own, and the matrices of their products.
+#pragma once
+
+#include "kernels/row_kernels.h"
+#include "kernels/row_sweep-inl.h"
+#include "simd/integers.h"
+
+namespace headlight::HEADLIGHT_TARGET {
+
+HEADLIGHT_INLINE const float* chosen_row(const kernels::ChosenRows& rows, std::int64_t i) {
+  const std::int64_t at = rows.first + i * rows.step;
+  return rows.x + (rows.numbers == nullptr ? at : rows.numbers[at]) * rows.x_stride;
+}
+
+// Some columns that a walk over the rows takes along: whole vectors, or part of one.
+template <int kCount>
+struct WholeVectors {
+  static constexpr int kVectors = kCount;
+  static constexpr int count = kLanes;  // of the last vector
+  HEADLIGHT_INLINE Vec get(const float* from) const { return load(from); }
+  HEADLIGHT_INLINE void put(Vec v, float* to) const { store(v, to); }
+};
+struct PartOfVector {
+  static constexpr int kVectors = 1;
+  int count;
+  HEADLIGHT_INLINE Vec get(const float* from) const { return load_partial(from, count); }
+  HEADLIGHT_INLINE void put(Vec v, float* to) const { store_partial(v, to, count); }
+};
+
+// walk(some, at) for all columns of a row; `at` is the first of some.
+template <class Walk>
+HEADLIGHT_INLINE void walk_columns(std::int64_t columns, Walk walk) {
+  std::int64_t at = 0;
+  for (; at + 2 * kLanes <= columns; at += 2 * kLanes) walk(WholeVectors<2>{}, at);
+  for (; at + kLanes <= columns; at += kLanes) walk(WholeVectors<1>{}, at);
+  if (at < columns) walk(PartOfVector{static_cast<int>(columns - at)}, at);
+}
+
+// Differences from the first row: their sum is nothing where all rows are equal. A share of each at a time, for the sum
+// of large ones might pass what a float32 holds.
+template <class Some>
+HEADLIGHT_INLINE void near_mean_of(const kernels::ChosenRows& rows, Some some, std::int64_t at, float* mean) {
+  const Vec share = broadcast(1.0f / static_cast<float>(rows.count));
+  const float* const first = chosen_row(rows, 0) + at;
+  Vec origin[Some::kVectors], all[Some::kVectors];
+  for (int v = 0; v < Some::kVectors; ++v) {
+    origin[v] = some.get(first + v * kLanes);
+    all[v] = zero();
+  }
+  for (std::int64_t begin = 0; begin < rows.count; begin += kTermsOfLane) {
+    const std::int64_t end = smaller(rows.count, begin + kTermsOfLane);
+    Vec sum[Some::kVectors];
+    for (Vec& one : sum) one = zero();
+    for (std::int64_t i = begin; i < end; ++i) {
+      const float* const x = chosen_row(rows, i) + at;
+      for (int v = 0; v < Some::kVectors; ++v) {
+        sum[v] = fma(sub(some.get(x + v * kLanes), origin[v]), share, sum[v]);
+      }
+    }
+    for (int v = 0; v < Some::kVectors; ++v) all[v] = add(all[v], sum[v]);
+  }
+  for (int v = 0; v < Some::kVectors; ++v) some.put(add(origin[v], all[v]), mean + at + v * kLanes);
+}
+
+inline void near_mean(const kernels::ChosenRows& rows, float* mean) noexcept {
+  walk_columns(rows.columns, [&](auto some, std::int64_t at) { near_mean_of(rows, some, at, mean); });
+}
+
+// y and sums begin at the first of these columns.
+template <class Some>
+HEADLIGHT_INLINE Vec shift_columns(const kernels::ChosenRows& rows, Some some, std::int64_t at, const float* from,
+                                   float* y, std::int64_t y_stride, double* sums, Vec largest) {
+  Vec origin[Some::kVectors];
+  for (int v = 0; v < Some::kVectors; ++v) origin[v] = some.get(from + v * kLanes);
+  for (std::int64_t begin = 0; begin < rows.count; begin += kTermsOfLane) {
+    const std::int64_t end = smaller(rows.count, begin + kTermsOfLane);
+    Vec sum[Some::kVectors];
+    for (Vec& one : sum) one = zero();
+    for (std::int64_t i = begin; i < end; ++i) {
+      const float* const x = chosen_row(rows, i) + at;
+      for (int v = 0; v < Some::kVectors; ++v) {
+        const Vec difference = sub(some.get(x + v * kLanes), origin[v]);
+        some.put(difference, y + i * y_stride + v * kLanes);
+        sum[v] = add(sum[v], difference);
+        largest = max(abs(difference), largest);
+      }
+    }
+    if (sums == nullptr) continue;
+    float of_these[Some::kVectors * kLanes];
+    for (int v = 0; v < Some::kVectors; ++v) store(sum[v], of_these + v * kLanes);
+    for (int column = 0; column < (Some::kVectors - 1) * kLanes + some.count; ++column) {
+      sums[column] = (begin == 0 ? 0.0 : sums[column]) + static_cast<double>(of_these[column]);
+    }
+  }
+  return largest;
+}
+
+inline float shift_rows(const kernels::ChosenRows& rows, const float* origin, float* y, std::int64_t y_stride,
+                        double* sums) noexcept {
+  Vec largest = zero();
+  walk_columns(rows.columns, [&](auto some, std::int64_t at) {
+    largest =
+        shift_columns(rows, some, at, origin + at, y + at, y_stride, sums == nullptr ? nullptr : sums + at, largest);
+  });
+  return max_of_lanes(largest);
+}
+
+HEADLIGHT_INLINE double sum_of_row(const float* x, std::int64_t columns) {
+  double all = 0;
+  for (std::int64_t first = 0; first < columns; first += kTermsOfLane * kLanes) {
+    const std::int64_t end = smaller(columns, first + kTermsOfLane * kLanes);
+    Vec sum = zero();
+    std::int64_t at = first;
+    for (; at + kLanes <= end; at += kLanes) sum = add(sum, load(x + at));
+    if (at < end) sum = add(sum, load_partial(x + at, static_cast<int>(end - at)));
+    all += static_cast<double>(sum_of_lanes(sum));
+  }
+  return all;
+}
+
+inline double centre_kernel(float* k, std::int64_t n, float* shifts) noexcept {
+  const auto count = static_cast<double>(n);
+  double trace = 0, total = 0;
+  for (std::int64_t i = 0; i < n; ++i) {
+    const auto itself = static_cast<double>(k[i * n + i]);
+    const double others = sum_of_row(k + i * n, n) - itself;
+    shifts[i] = static_cast<float>(others / (count - 2));
+    total += others;
+    trace += itself;
+  }
+  const double shift = total / ((count - 1) * (count - 2));
+  // A row is written before where it and all later ones lie: nothing is lost.
+  float* to = k;
+  for (std::int64_t i = 0; i < n; ++i) {
+    const float* const row = k + i * n;
+    const Vec own = broadcast(static_cast<float>(shift - static_cast<double>(shifts[i])));
+    std::int64_t j = i + 1;
+    for (; j + kLanes <= n; j += kLanes, to += kLanes) store(add(load(row + j), sub(own, load(shifts + j))), to);
+    if (j == n) continue;
+    const int left = static_cast<int>(n - j);
+    store_partial(add(load_partial(row + j, left), sub(own, load_partial(shifts + j, left))), to, left);
+    to += left;
+  }
+  return trace;
+}
+
+}  // namespace headlight::HEADLIGHT_TARGET
