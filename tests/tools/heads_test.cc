@@ -110,6 +110,8 @@ TEST_F(Heads, ThreadsAndPortionsChangeNothing) {
   std::string many;
   for (int n = 0; n < 700; ++n) many += n % 3 == 0 ? "the cat sat\n" : "mat on the sat cat on\n";
   nlohmann::json one = json({"--input", "-", "--threads", "1"}, {.input = many});
+  // Two threads take the two layers side by side, three share in each.
+  EXPECT_EQ(one, json({"--input", "-", "--threads", "2"}, {.input = many}));
   EXPECT_EQ(one, json({"--input", "-", "--threads", "3"}, {.input = many}));
 }
 

@@ -127,10 +127,7 @@ class HeadsRun {
     found_.run(engine_, model_, batch);
     if (found_.words.empty()) return;
     report_.rows += static_cast<std::int64_t>(found_.words.size());
-    add_attention(batch, found_);
-    for (std::size_t layer = 0; layer < covariance_.size(); ++layer) {
-      covariance_[layer].add(engine_, found_.merged[layer], found_.words);
-    }
+    add_layers(batch, found_);
     add_similarities(found_);
     keep_example(batch, found_);
   }
@@ -153,25 +150,40 @@ class HeadsRun {
   }
 
  private:
-  void add_attention(const TextBatch& batch, const Activations& found) {
+  // What is measured on one layer by itself. With enough of that a thread takes one thing after the other, and nobody
+  // waits for the end of each; else they share in each.
+  void add_layers(const TextBatch& batch, const Activations& found) {
     std::vector<std::int64_t> ends;
     for (const models::Sequence& text : batch.texts) ends.push_back(static_cast<std::int64_t>(text.size()) - 1);
-    for (std::size_t layer = 0; layer < attention_.size(); ++layer) {
-      const View<float, 4>& all = found.probabilities[layer];
-      std::vector<AttentionText> texts;
-      std::int64_t row = 0;
-      for (std::size_t number = 0; number < batch.texts.size(); ++number) {
-        const std::int64_t length = ends[number] + 1;
-        const std::int64_t rows = std::max<std::int64_t>(0, length - 2);
-        if (rows == 0) continue;
-        texts.push_back(
-            {{&all(0, 0, row, 0), {options_.heads, rows, length}, {all.stride(1), all.stride(2), 1}},
-             std::span(found.positions).subspan(static_cast<std::size_t>(row), static_cast<std::size_t>(rows)),
-             std::span(ends).subspan(number, 1)});
-        row += rows;
-      }
-      attention_[layer].add(engine_, texts);
+    const auto measure = [&](std::int64_t task, int) {
+      const auto layer = static_cast<std::size_t>(task / 2);
+      if (task % 2 == 0) return add_attention(ends, found, layer);
+      covariance_[layer].add(engine_, found.merged[layer], found.words);
+    };
+    constexpr std::int64_t kTasksOfThread = 2;
+    const std::int64_t tasks = 2 * options_.layers;
+    if (tasks >= kTasksOfThread * engine_.threads()) {
+      return runtime::parallel_for_or_throw(engine_, tasks, engine_.threads(), measure);
     }
+    for (std::int64_t task = 0; task < tasks; ++task) measure(task, 0);
+  }
+
+  // ends: the last token of each text.
+  void add_attention(std::span<const std::int64_t> ends, const Activations& found, std::size_t layer) {
+    const View<float, 4>& all = found.probabilities[layer];
+    std::vector<AttentionText> texts;
+    std::int64_t row = 0;
+    for (std::size_t number = 0; number < ends.size(); ++number) {
+      const std::int64_t length = ends[number] + 1;
+      const std::int64_t rows = std::max<std::int64_t>(0, length - 2);
+      if (rows == 0) continue;
+      texts.push_back(
+          {{&all(0, 0, row, 0), {options_.heads, rows, length}, {all.stride(1), all.stride(2), 1}},
+           std::span(found.positions).subspan(static_cast<std::size_t>(row), static_cast<std::size_t>(rows)),
+           ends.subspan(number, 1)});
+      row += rows;
+    }
+    attention_[layer].add(engine_, texts);
   }
 
   void add_similarities(const Activations& found) {
