@@ -10,14 +10,15 @@ namespace {
 
 constexpr double kEpsilon = std::numeric_limits<double>::epsilon();
 
+// Eight chains, for an addition takes four cycles and two begin in each, of two numbers at least.
 double dot(const double* a, const double* b, std::int64_t n) noexcept {
-  double sums[4] = {};
+  double sums[8] = {};
   std::int64_t i = 0;
-  for (; i + 4 <= n; i += 4) {
-    for (std::int64_t k = 0; k < 4; ++k) sums[k] += a[i + k] * b[i + k];
+  for (; i + 8 <= n; i += 8) {
+    for (std::int64_t k = 0; k < 8; ++k) sums[k] += a[i + k] * b[i + k];
   }
   for (; i < n; ++i) sums[0] += a[i] * b[i];
-  return (sums[0] + sums[1]) + (sums[2] + sums[3]);
+  return ((sums[0] + sums[4]) + (sums[2] + sums[6])) + ((sums[1] + sums[5]) + (sums[3] + sums[7]));
 }
 
 void subtract(double factor, const double* b, double* a, std::int64_t n) noexcept {
@@ -25,7 +26,7 @@ void subtract(double factor, const double* b, double* a, std::int64_t n) noexcep
 }
 
 // Householder: diagonal and, from index 1 on, the diagonal below it. Row k is reduced by the reflection that turns its
-// first k elements into multiples of the last of them.
+// first k elements into multiples of the last of them. What lies above the diagonal is neither read nor written.
 void tridiagonalize(std::vector<double>& matrix, std::int64_t n, std::vector<double>& diagonal,
                     std::vector<double>& below) {
   std::vector<double> p(static_cast<std::size_t>(n));
@@ -40,26 +41,35 @@ void tridiagonalize(std::vector<double>& matrix, std::int64_t n, std::vector<dou
     const double beta = norm * (norm + std::abs(v[k - 1]));  // ‖v‖² / 2
     v[k - 1] -= alpha;
     // A ← A − v wᵀ − w vᵀ with p = A v / β, w = p − (pᵀv / 2β) v.
-    for (std::int64_t i = 0; i < k; ++i) p[static_cast<std::size_t>(i)] = dot(matrix.data() + i * n, v, k) / beta;
+    for (std::int64_t i = 0; i < k; ++i) {
+      const double* const row = matrix.data() + i * n;
+      p[static_cast<std::size_t>(i)] = dot(row, v, i + 1);
+      subtract(-v[i], row, p.data(), i);
+    }
+    for (std::int64_t i = 0; i < k; ++i) p[static_cast<std::size_t>(i)] /= beta;
     subtract(dot(p.data(), v, k) / (2 * beta), v, p.data(), k);
     for (std::int64_t i = 0; i < k; ++i) {
       double* const row = matrix.data() + i * n;
       const double vi = v[i], wi = p[static_cast<std::size_t>(i)];
-      for (std::int64_t j = 0; j < k; ++j) row[j] -= vi * p[static_cast<std::size_t>(j)] + wi * v[j];
+      for (std::int64_t j = 0; j <= i; ++j) row[j] -= vi * p[static_cast<std::size_t>(j)] + wi * v[j];
     }
   }
   if (n > 0) diagonal[0] = matrix[0];
 }
 
+// √(a² + b²) of numbers whose squares a float64 holds where they count: hypot's care for others would take longer than
+// all the rest of a step.
+double norm_of(double a, double b) noexcept { return std::sqrt(a * a + b * b); }
+
 // One implicit QL sweep on rows first … last.
 void ql_sweep(std::vector<double>& d, std::vector<double>& e, std::size_t first, std::size_t last) {
   double g = (d[first + 1] - d[first]) / (2 * e[first]);
-  const double r0 = std::hypot(g, 1.0);
+  const double r0 = norm_of(g, 1.0);
   g = d[last] - d[first] + e[first] / (g + std::copysign(r0, g));
   double s = 1, c = 1, p = 0;
   for (std::size_t i = last; i-- > first;) {
     const double f = s * e[i], b = c * e[i];
-    const double r = std::hypot(f, g);
+    const double r = norm_of(f, g);
     e[i + 1] = r;
     if (r == 0) {
       d[i + 1] -= p;

@@ -7,7 +7,8 @@
 namespace headlight::analysis {
 
 // The eigenvalues of the symmetric matrix [n, n], in no order: Householder's reduction to three diagonals, then the
-// implicit QL iteration (Golub & Van Loan, Matrix Computations, 8.3). The matrix is overwritten.
+// implicit QL iteration (Golub & Van Loan, Matrix Computations, 8.3). Of the matrix the lower half is read, and
+// overwritten; its largest number lies between 1e-140 and 1e140, or all are 0.
 [[nodiscard]] std::vector<double> symmetric_eigenvalues(std::vector<double>& matrix, std::int64_t n);
 
 // Makes the rows of a [rows, columns] orthonormal, in order (Gram–Schmidt, twice over, which is enough), and drops
