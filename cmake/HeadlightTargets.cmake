@@ -103,3 +103,11 @@ function(headlight_add_test name)
   target_link_libraries(${name} PRIVATE headlight_settings headlight_test_support GTest::gtest_main)
   gtest_discover_tests(${name} TEST_PREFIX "${name}." DISCOVERY_TIMEOUT 60)
 endfunction()
+
+# Tests whose time goes into the twins of layers, which are templates and so a part of the test: what a compiler takes longer
+# for them, they give back many times (clang: training_options_test 165 s at -O0).
+function(headlight_optimize_tests)
+  foreach(name IN LISTS ARGN)
+    target_compile_options(${name} PRIVATE -O1)
+  endforeach()
+endfunction()
