@@ -33,9 +33,9 @@ std::string folder_of(const std::string& path) {
   return slash == std::string::npos ? std::string() : path.substr(0, slash + 1);
 }
 
-// The open descriptor that a name such as /dev/stdout or /dev/fd/3 stands for; −1 for the name of a file. Where it
-// leads to a regular file, that must be gone on with, not replaced: somebody else holds it open.
-int descriptor_of(const std::string& path) {
+// The open descriptor that a name such as /dev/stdout or /dev/fd/3 is; −1 for the name of a file.
+int descriptor_named(const std::string& path) {
+  if (path == "/dev/stdin") return STDIN_FILENO;
   if (path == "/dev/stdout") return STDOUT_FILENO;
   if (path == "/dev/stderr") return STDERR_FILENO;
   for (const std::string_view folder : {"/dev/fd/", "/proc/self/fd/"}) {
@@ -44,6 +44,22 @@ int descriptor_of(const std::string& path) {
     const char* const end = path.data() + path.size();
     const auto [stop, error] = std::from_chars(path.data() + folder.size(), end, number);
     if (error == std::errc() && stop == end) return number;
+  }
+  return -1;
+}
+
+// The same for links to such names, followed one by one: behind the last of them the system has a file, and does not
+// say that somebody else holds it open. That one must be gone on with, not replaced.
+int descriptor_of(std::string path) {
+  constexpr int kMostLinks = 40;  // as many as Linux follows
+  for (int link = 0; link < kMostLinks; ++link) {
+    const int descriptor = descriptor_named(path);
+    if (descriptor >= 0) return descriptor;
+    char target[PATH_MAX];
+    const ssize_t length = ::readlink(path.c_str(), target, sizeof target);
+    if (length <= 0) return -1;
+    const std::string next(target, static_cast<std::size_t>(length));
+    path = next.front() == '/' ? next : folder_of(path) + next;
   }
   return -1;
 }
@@ -57,7 +73,7 @@ std::uint64_t mixed(std::uint64_t value) {  // the finaliser of SplitMix64
 }  // namespace
 
 AtomicFile::AtomicFile(const std::string& path) : path_(path), target_(path) {
-  if (path.empty()) fail("cannot write", ENOENT);
+  if (path.empty() || path.find('\0') != std::string::npos) fail("cannot write", ENOENT);
   if (const int open = descriptor_of(path); open >= 0) {
     descriptor_ = ::fcntl(open, F_DUPFD_CLOEXEC, 0);
     if (descriptor_ < 0) fail("cannot write", errno);

@@ -94,6 +94,33 @@ TEST(AtomicFile, DescriptorsAreWrittenThrough) {
                              "cannot write: Bad file descriptor"));
 }
 
+// As in containers, where a log is a link to /dev/stdout.
+TEST(AtomicFile, LinksToDescriptorsAreWrittenThrough) {
+  const ScratchFolder folder;
+  folder.write("held", "");
+  const int open = ::open(folder.path("held").c_str(), O_WRONLY | O_APPEND);
+  ASSERT_GE(open, 0);
+  ASSERT_EQ(::symlink(("/dev/fd/" + std::to_string(open)).c_str(), folder.path("log").c_str()), 0);
+  ASSERT_EQ(::symlink("log", folder.path("log of log").c_str()), 0);
+  struct stat before {
+  }, after{};
+  ASSERT_EQ(::stat(folder.path("held").c_str(), &before), 0);
+  AtomicFile file(folder.path("log of log"));
+  file.write("new", 3);
+  file.commit();
+  ASSERT_EQ(::stat(folder.path("held").c_str(), &after), 0);
+  EXPECT_EQ(after.st_ino, before.st_ino) << "who holds it open would not see what was written";
+  EXPECT_EQ(folder.read("held"), "new");
+  ::close(open);
+}
+
+TEST(AtomicFile, ANameEndsWhereItEnds) {
+  const ScratchFolder folder;
+  EXPECT_TRUE(test::contains(file_error([&] { AtomicFile file(folder.path("out") + std::string(1, '\0') + "more"); }),
+                             "cannot write"));
+  EXPECT_EQ(folder.count(), 0);
+}
+
 TEST(AtomicFile, TargetsThatCannotBe) {
   const ScratchFolder folder;
   EXPECT_TRUE(test::contains(file_error([&] { AtomicFile file(folder.path("none/out")); }),

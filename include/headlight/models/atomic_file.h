@@ -11,8 +11,8 @@ namespace headlight::models {
 // Writes beside the target, under a hidden name in the same folder, and renames over it in commit(); without a commit
 // nothing is left. A target behind a symbolic link is replaced where the link points. A target that exists and is no
 // regular file (a pipe, /dev/full) is written straight into, since it cannot be replaced, and so is an open descriptor
-// by its name (/dev/stdout, /dev/stderr, /dev/fd/3), wherever it leads. A process that is killed while it writes leaves
-// the hidden file behind, never a partial target.
+// by its name (/dev/stdin, /dev/stdout, /dev/stderr, /dev/fd/3) or behind a link to one, wherever it leads. A process
+// that is killed while it writes leaves the hidden file behind, never a partial target.
 class HEADLIGHT_API AtomicFile {
  public:
   // Creates the file beside. Throws FileError when the folder is missing or not writable or the target is a folder.
