@@ -7,6 +7,7 @@
 #include "analysis/linear_algebra.h"
 #include "analysis/memory.h"
 #include "analysis/rows.h"
+#include "analysis/shifted_rows.h"
 #include "analysis/sizes.h"
 #include "headlight/analysis/similarity.h"
 #include "kernels/kernels.h"
@@ -46,10 +47,10 @@ struct Workspace {
         products(layout.add<float>(lanes, kBand, width)),
         gemm(layout.add<float>(lanes, gemm_floats)),
         sums(layout.add<double>(width)),
-        largest(layout.add<float>(heads)) {}
+        found(layout.add<Shifted>(heads)) {}
   runtime::ScratchLayout layout;
   std::int64_t gemm_floats;  // of a lane, in whole cache lines
-  std::size_t shifted, products, gemm, sums, largest;
+  std::size_t shifted, products, gemm, sums, found;
 };
 
 }  // namespace
@@ -75,7 +76,7 @@ struct HeadCovariance::Room {
   float* gemm;
   std::int64_t gemm_floats;
   double* sums;
-  float* largest;
+  Shifted* found;  // of each head
 };
 
 HeadCovariance::HeadCovariance(std::int64_t heads, std::int64_t head_dim) : heads_(heads), head_dim_(head_dim) {
@@ -107,7 +108,7 @@ void HeadCovariance::add(Engine& engine, View<const float, 2> outputs, std::span
                      .gemm = reinterpret_cast<float*>(memory.data() + workspace.gemm),
                      .gemm_floats = workspace.gemm_floats,
                      .sums = reinterpret_cast<double*>(memory.data() + workspace.sums),
-                     .largest = reinterpret_cast<float*>(memory.data() + workspace.largest)};
+                     .found = reinterpret_cast<Shifted*>(memory.data() + workspace.found)};
   const std::int64_t* const chosen = rows.empty() ? nullptr : rows.data();
   if (origin_.empty()) {
     origin_ = make_vector<float>(kName, sums_.size());
@@ -120,12 +121,12 @@ void HeadCovariance::add(Engine& engine, View<const float, 2> outputs, std::span
 }
 
 // Most outputs are near 1 and stay as they are. Sums that were made with another scale are brought to the new one,
-// which is exact.
-void HeadCovariance::fit_scale(std::int64_t head, float largest) noexcept {
+// which is exact. The numbers of these rows are at most largest · 2^power.
+void HeadCovariance::fit_scale(std::int64_t head, float largest, int power) noexcept {
   constexpr int kNear = 16, kMost = 120, kTooLarge = 40;  // the products of 4096 rows of 2^40 stay below 2^127
   if (largest == 0 || !std::isfinite(largest)) return;
   std::optional<int>& scale = scales_[static_cast<std::size_t>(head)];
-  const int exponent = std::clamp(std::ilogb(largest), -kMost, kMost);
+  const int exponent = std::clamp(std::ilogb(largest) + power, -kMost, kMost);
   if (scale && exponent <= *scale + kTooLarge) return;
   const int before = scale.value_or(0);
   scale = std::abs(exponent) <= kNear ? 0 : exponent;
@@ -148,17 +149,19 @@ void HeadCovariance::shift(Engine& engine, const Rows& rows, const Room& room) n
   const kernels::RowKernels& kernels = kernels::row_kernels(engine.isa());
   runtime::parallel_for(engine, heads_, engine.threads(), [&](std::int64_t head, int) {
     const std::int64_t first = head * head_dim_;
-    room.largest[head] = kernels.shift_rows(rows.columns(first, head_dim_), origin_.data() + first,
-                                            room.shifted + first, width, room.sums + first);
+    room.found[head] = shift_rows(kernels, rows.columns(first, head_dim_), origin_.data() + first, room.shifted + first,
+                                  width, room.sums + first);
   });
   for (std::int64_t head = 0; head < heads_; ++head) {
-    fit_scale(head, room.largest[head]);
-    const int scale = scales_[static_cast<std::size_t>(head)].value_or(0);
+    const Shifted found = room.found[head];
+    fit_scale(head, found.largest, found.scale);
+    // What is left to be scaled by.
+    const int power = found.scale - scales_[static_cast<std::size_t>(head)].value_or(0);
     for (std::int64_t d = head * head_dim_; d < (head + 1) * head_dim_; ++d) {
-      sums_[static_cast<std::size_t>(d)] += std::ldexp(room.sums[d], -scale);
+      sums_[static_cast<std::size_t>(d)] += std::ldexp(room.sums[d], power);
     }
-    if (scale == 0) continue;
-    const float factor = std::ldexp(1.0f, -scale);
+    if (power == 0) continue;
+    const float factor = std::ldexp(1.0f, power);
     for (std::int64_t n = 0; n < rows.count; ++n) {
       float* const row = room.shifted + n * width + head * head_dim_;
       for (std::int64_t d = 0; d < head_dim_; ++d) row[d] *= factor;

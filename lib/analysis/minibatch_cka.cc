@@ -4,6 +4,7 @@
 
 #include "analysis/memory.h"
 #include "analysis/rows.h"
+#include "analysis/shifted_rows.h"
 #include "analysis/sizes.h"
 #include "headlight/analysis/similarity.h"
 #include "headlight/gemm.h"
@@ -60,13 +61,16 @@ Centre centre(const kernels::RowKernels& kernels, const kernels::ChosenRows& row
   for (std::int64_t d = 0; d < rows.columns; ++d) {
     squares += static_cast<double>(mean[d]) * static_cast<double>(mean[d]) * static_cast<double>(rows.count);
   }
-  const float largest = kernels.shift_rows(rows, mean, centred.data, centred.stride(0), nullptr);
+  const Shifted found = shift_rows(kernels, rows, mean, centred.data, centred.stride(0), nullptr);
   // Most outputs are near 1 and stay as they are.
   constexpr int kNear = 12, kMost = 120;
-  int exponent = largest > 0 && std::isfinite(largest) ? std::clamp(std::ilogb(largest), -kMost, kMost) : 0;
+  int exponent = 0;
+  if (found.largest > 0 && std::isfinite(found.largest)) {
+    exponent = std::clamp(std::ilogb(found.largest) + found.scale, -kMost, kMost);
+  }
   if (std::abs(exponent) <= kNear) exponent = 0;
   if (exponent == 0 && rows.columns == centred.extent(1)) return {squares, 0};
-  const float factor = std::ldexp(1.0f, -exponent);
+  const float factor = std::ldexp(1.0f, found.scale - exponent);
   for (std::int64_t i = 0; i < rows.count; ++i) {
     float* const to = &centred(i, 0);
     for (std::int64_t d = 0; d < rows.columns; ++d) to[d] *= factor;
@@ -79,11 +83,12 @@ Centre centre(const kernels::RowKernels& kernels, const kernels::ChosenRows& row
 // such matrices add up to n (n − 3) HSIC₁ (Székely & Rizzo 2014, "U-centering"):
 //   K̃_ij − (Σ_j K̃_ij + Σ_i K̃_ij) / (n − 2) + Σ_ij K̃_ij / ((n − 1)(n − 2)), and 0 on the diagonal.
 // It is symmetric, and what lies above its diagonal says all. A head whose rows differ from their mean, of
-// n ‖mean‖² = `squares`, by no more than float32 can tell is constant: all zeros. `shifts` has room for a row.
+// n ‖mean‖² = `squares`, by no more than float32 can tell is constant: all zeros. Of one that is not finite
+// nothing is known. `shifts` has room for a row.
 void centre_kernel(const kernels::RowKernels& kernels, std::int64_t n, double squares, float* kernel,
                    float* shifts) noexcept {
   const double trace = kernels.centre_kernel(kernel, n, shifts);
-  if (trace <= 1e-12 * squares) std::fill_n(kernel, n * (n - 1) / 2, 0.0f);
+  if (std::isfinite(squares) && trace <= 1e-12 * squares) std::fill_n(kernel, n * (n - 1) / 2, 0.0f);
 }
 
 // The products of all pairs of heads are symmetric too: columns in bands, each with the rows down to its last one.

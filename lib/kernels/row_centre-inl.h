@@ -36,15 +36,15 @@ HEADLIGHT_INLINE void walk_columns(std::int64_t columns, Walk walk) {
   if (at < columns) walk(PartOfVector{static_cast<int>(columns - at)}, at);
 }
 
-// Differences from the first row: their sum is nothing where all rows are equal. A share of each at a time, for the sum
-// of large ones might pass what a float32 holds.
+// Differences from the first row: their sum is nothing where all rows are equal. Half a share of each at a time, for a
+// whole difference of large rows, and the sum of such, might pass what a float32 holds.
 template <class Some>
 HEADLIGHT_INLINE void near_mean_of(const kernels::ChosenRows& rows, Some some, std::int64_t at, float* mean) {
-  const Vec share = broadcast(1.0f / static_cast<float>(rows.count));
+  const Vec share = broadcast(1.0f / static_cast<float>(rows.count)), half = broadcast(0.5f);
   const float* const first = chosen_row(rows, 0) + at;
-  Vec origin[Some::kVectors], all[Some::kVectors];
+  Vec minus_half[Some::kVectors], all[Some::kVectors];
   for (int v = 0; v < Some::kVectors; ++v) {
-    origin[v] = some.get(first + v * kLanes);
+    minus_half[v] = mul(some.get(first + v * kLanes), broadcast(-0.5f));
     all[v] = zero();
   }
   for (std::int64_t begin = 0; begin < rows.count; begin += kTermsOfLane) {
@@ -54,12 +54,14 @@ HEADLIGHT_INLINE void near_mean_of(const kernels::ChosenRows& rows, Some some, s
     for (std::int64_t i = begin; i < end; ++i) {
       const float* const x = chosen_row(rows, i) + at;
       for (int v = 0; v < Some::kVectors; ++v) {
-        sum[v] = fma(sub(some.get(x + v * kLanes), origin[v]), share, sum[v]);
+        sum[v] = fma(fma(some.get(x + v * kLanes), half, minus_half[v]), share, sum[v]);
       }
     }
     for (int v = 0; v < Some::kVectors; ++v) all[v] = add(all[v], sum[v]);
   }
-  for (int v = 0; v < Some::kVectors; ++v) some.put(add(origin[v], all[v]), mean + at + v * kLanes);
+  for (int v = 0; v < Some::kVectors; ++v) {
+    some.put(add(add(some.get(first + v * kLanes), all[v]), all[v]), mean + at + v * kLanes);
+  }
 }
 
 inline void near_mean(const kernels::ChosenRows& rows, float* mean) noexcept {
@@ -69,9 +71,10 @@ inline void near_mean(const kernels::ChosenRows& rows, float* mean) noexcept {
 // y and sums begin at the first of these columns.
 template <class Some>
 HEADLIGHT_INLINE Vec shift_columns(const kernels::ChosenRows& rows, Some some, std::int64_t at, const float* from,
-                                   float* y, std::int64_t y_stride, double* sums, Vec largest) {
-  Vec origin[Some::kVectors];
-  for (int v = 0; v < Some::kVectors; ++v) origin[v] = some.get(from + v * kLanes);
+                                   float factor, float* y, std::int64_t y_stride, double* sums, Vec largest) {
+  const Vec power = broadcast(factor);
+  Vec minus_origin[Some::kVectors];
+  for (int v = 0; v < Some::kVectors; ++v) minus_origin[v] = mul(some.get(from + v * kLanes), broadcast(-factor));
   for (std::int64_t begin = 0; begin < rows.count; begin += kTermsOfLane) {
     const std::int64_t end = smaller(rows.count, begin + kTermsOfLane);
     Vec sum[Some::kVectors];
@@ -79,7 +82,7 @@ HEADLIGHT_INLINE Vec shift_columns(const kernels::ChosenRows& rows, Some some, s
     for (std::int64_t i = begin; i < end; ++i) {
       const float* const x = chosen_row(rows, i) + at;
       for (int v = 0; v < Some::kVectors; ++v) {
-        const Vec difference = sub(some.get(x + v * kLanes), origin[v]);
+        const Vec difference = fma(some.get(x + v * kLanes), power, minus_origin[v]);
         some.put(difference, y + i * y_stride + v * kLanes);
         sum[v] = add(sum[v], difference);
         largest = max(abs(difference), largest);
@@ -95,17 +98,17 @@ HEADLIGHT_INLINE Vec shift_columns(const kernels::ChosenRows& rows, Some some, s
   return largest;
 }
 
-inline float shift_rows(const kernels::ChosenRows& rows, const float* origin, float* y, std::int64_t y_stride,
-                        double* sums) noexcept {
+inline float shift_rows(const kernels::ChosenRows& rows, const float* origin, float factor, float* y,
+                        std::int64_t y_stride, double* sums) noexcept {
   Vec largest = zero();
   walk_columns(rows.columns, [&](auto some, std::int64_t at) {
-    largest =
-        shift_columns(rows, some, at, origin + at, y + at, y_stride, sums == nullptr ? nullptr : sums + at, largest);
+    largest = shift_columns(rows, some, at, origin + at, factor, y + at, y_stride,
+                            sums == nullptr ? nullptr : sums + at, largest);
   });
   return max_of_lanes(largest);
 }
 
-HEADLIGHT_INLINE double sum_of_row(const float* x, std::int64_t columns) {
+HEADLIGHT_INLINE double sum_of_row_in_float64(const float* x, std::int64_t columns) {
   double all = 0;
   for (std::int64_t first = 0; first < columns; first += kTermsOfLane * kLanes) {
     const std::int64_t end = smaller(columns, first + kTermsOfLane * kLanes);
@@ -123,7 +126,7 @@ inline double centre_kernel(float* k, std::int64_t n, float* shifts) noexcept {
   double trace = 0, total = 0;
   for (std::int64_t i = 0; i < n; ++i) {
     const auto itself = static_cast<double>(k[i * n + i]);
-    const double others = sum_of_row(k + i * n, n) - itself;
+    const double others = sum_of_row_in_float64(k + i * n, n) - itself;
     shifts[i] = static_cast<float>(others / (count - 2));
     total += others;
     trace += itself;

@@ -2,8 +2,8 @@
 // on heads. One thread, no allocation.
 //
 // A matrix is a pointer to its first element and the distance between rows in elements; rows are contiguous. Every
-// row's bits depend on that row alone. In each kernel the output may be the same memory as an input with the same row
-// distance.
+// row's bits depend on that row alone. In each kernel but shift_rows the output may be the same memory as an input with
+// the same row distance.
 #pragma once
 
 #include <cstdint>
@@ -116,11 +116,12 @@ struct RowKernels {
   // found [rows]. Sums of 64 float32 terms a lane, added up in float64.
   void (*weight_rows)(const WeightRowsArguments& arguments, WeightRow* found) noexcept;
   // mean[:] = x_0 + Σ_i (x_i − x_0) / count for count ≥ 1 rows: near their mean, and theirs exactly where all are
-  // equal.
+  // equal. Finite wherever they are.
   void (*near_mean)(const ChosenRows& rows, float* mean) noexcept;
-  // y_i = x_i − origin; the largest |y|, for which NaN does not count. sums[:] = Σ_i y_i, of 64 float32 terms at a time
-  // in float64; null: not wanted.
-  float (*shift_rows)(const ChosenRows& rows, const float* origin, float* y, std::int64_t y_stride,
+  // y_i = factor · x_i − factor · origin, the factor a power of two; the largest |y|, for which NaN does not count.
+  // sums[:] = Σ_i y_i, of 64 float32 terms at a time in float64; null: not wanted. y is memory of its own: rows may
+  // come in any order and more than once.
+  float (*shift_rows)(const ChosenRows& rows, const float* origin, float factor, float* y, std::int64_t y_stride,
                       double* sums) noexcept;
   // A symmetric matrix k [n, n], n ≥ 3, U-centred without its diagonal (see minibatch_cka.cc); what lies above that
   // is left at its beginning, row after row, n (n − 1) / 2 numbers. shifts: room for [n]. Gives the trace.

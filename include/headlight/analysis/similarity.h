@@ -72,7 +72,7 @@ class HEADLIGHT_API HeadCovariance {
   [[nodiscard]] Undefined state(std::int64_t head) const noexcept;
   struct Rows;
   struct Room;
-  void fit_scale(std::int64_t head, float largest) noexcept;
+  void fit_scale(std::int64_t head, float largest, int power) noexcept;
   void shift(Engine& engine, const Rows& rows, const Room& room) noexcept;
   void add_rows(Engine& engine, const Rows& rows, const Room& room) noexcept;
 
