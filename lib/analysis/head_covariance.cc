@@ -99,7 +99,7 @@ void HeadCovariance::add(Engine& engine, View<const float, 2> outputs, std::span
   const std::int64_t count = rows.empty() ? outputs.extent(0) : static_cast<std::int64_t>(rows.size());
   if (count == 0) return;
   const std::int64_t most = std::min(kRows, count), width = heads_ * head_dim_;
-  const int lanes = static_cast<int>(std::min<std::int64_t>(engine.threads(), bands_of(width)));
+  const int lanes = static_cast<int>(std::min<std::int64_t>(runtime::lanes_from_here(engine), bands_of(width)));
   const Workspace workspace(most, heads_, width, lanes, product_floats(engine.isa(), width, count));
   const runtime::Scratch memory(engine, workspace.layout.bytes(), kName);
   const Room room = {.lanes = lanes,

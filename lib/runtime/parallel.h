@@ -56,6 +56,10 @@ void parallel_for(Engine& engine, std::int64_t count, int lanes, Function&& func
   run_tasks(engine.state(), count, lanes, TaskFunction(function), hand_out);
 }
 
+// The most lanes that parallel_for() uses if it is called from here: one inside a task of another call. For the size of
+// scratch: it may yet use fewer.
+[[nodiscard]] int lanes_from_here(const Engine& engine) noexcept;
+
 // How many lanes are worth waking for so much work: 1 when it is over before a sleeping worker would have come.
 // `nanoseconds` is the caller's estimate of the whole call on one thread. The same arguments always give the same
 // answer, so scratch may be sized by it.

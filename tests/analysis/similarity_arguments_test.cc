@@ -1,9 +1,10 @@
-// What MinibatchCka and HeadCovariance refuse.
+// What MinibatchCka and HeadCovariance refuse, and the memory that they borrow.
 #include <array>
 #include <cstdint>
 
 #include "gtest/gtest.h"
 #include "headlight/analysis/similarity.h"
+#include "runtime/parallel.h"
 #include "support/refusal.h"
 
 namespace headlight::analysis {
@@ -37,6 +38,19 @@ TEST(SimilarityArguments, AreNamedWhenTheyAreTooLarge) {
             "HeadCovariance: heads · head_dim is 4294967296, expected 1 to 1048575");
   EXPECT_EQ(test::refusal([] { MinibatchCka{std::int64_t{1} << 32}; }),
             "MinibatchCka: heads is 4294967296, expected 1 to 1048575");
+}
+
+// Inside a task no other thread comes to help: there is no need for its memory.
+TEST(SimilarityMemory, InsideATaskIsThatOfOneThread) {
+  Engine one({.threads = 1}), four({.threads = 4});
+  const Tensor<float, 2> outputs({60, 240});
+  HeadCovariance alone(5, 48), inside(5, 48);
+  alone.add(one, outputs);
+  runtime::parallel_for(four, 2, 2, [&](std::int64_t task, int) {
+    if (task == 0) inside.add(four, outputs);
+  });
+  EXPECT_EQ(inside.rows(), 60);
+  EXPECT_EQ(four.scratch_bytes(), one.scratch_bytes());
 }
 
 }  // namespace
