@@ -127,6 +127,7 @@ TEST_P(AttentionBackwardTest, UnfusedAgrees) {
     const AttentionInputs in(c);
     const Tensor<float, 4> out_gradient = test::out_gradient_of(c);
     GradientTensors<float> again(in), gradients(in);
+    again.fill(1e30f);
     attention_unfused_backward(engine, in.query, in.key, in.value, out_gradient, again.asked<AttentionGradients>(),
                                in.options);
     test::GradientPromise(in, out_gradient).expect_kept_by(again);
@@ -138,6 +139,7 @@ TEST_P(AttentionBackwardTest, UnfusedAgrees) {
       AttentionOptions options = in.options;
       options.probabilities = {.per_head = kept, .own_keys = own_keys};
       attention_unfused(engine, in.query, in.key, in.value, out, options);
+      gradients.fill(1e30f);
       attention_unfused_backward(engine, in.query, in.key, in.value, out_gradient,
                                  gradients.asked<AttentionGradients>(), options);
       EXPECT_TRUE(same_bits(gradients.query, again.query) && same_bits(gradients.key, again.key) &&

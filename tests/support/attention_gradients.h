@@ -1,6 +1,7 @@
 // What a call of attention_backward() gives, and what its errors are measured by.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 
@@ -21,6 +22,11 @@ struct GradientTensors {
   Tensor<Scalar, 4> key;
   Tensor<Scalar, 4> value;
   Tensor<Scalar, 4> bias;
+
+  // So that what is left unwritten shows, even where the truth is 0.
+  void fill(Scalar number) {
+    for (Tensor<Scalar, 4>* tensor : {&query, &key, &value, &bias}) std::fill(tensor->begin(), tensor->end(), number);
+  }
 
   // What attention_backward() or its twin is asked for: a bias where there is one.
   template <class Gradients>

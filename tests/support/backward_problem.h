@@ -28,9 +28,7 @@ struct BackwardProblem {
   GradientTensors<float> both(Engine& engine) {
     forward(engine);
     GradientTensors<float> gradients(in);
-    for (Tensor<float, 4>* tensor : {&gradients.query, &gradients.key, &gradients.value, &gradients.bias}) {
-      for (float& element : *tensor) element = 1e30f;
-    }
+    gradients.fill(1e30f);
     backward(engine, gradients.asked<AttentionGradients>());
     return gradients;
   }
