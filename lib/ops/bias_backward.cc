@@ -12,8 +12,7 @@ void bias_backward(Engine& engine, View<const float, 2> c_gradient, std::span<fl
   const std::array<std::int64_t, 1> shape = {static_cast<std::int64_t>(bias_gradient.size())};
   const std::array<std::int64_t, 1> expected = {c_gradient.extent(1)};
   ops::check_shape(kName, "bias_gradient", shape, expected, "[N]");
-  ops::check_disjoint(kName, "bias_gradient", {bias_gradient.data(), bias_gradient.data() + bias_gradient.size()},
-                      "c_gradient", extent);
+  ops::check_disjoint(kName, "bias_gradient", ops::extent_of(bias_gradient), "c_gradient", extent);
   if (c_gradient.size() == 0) return;
 
   constexpr double kNanosecondsPerElement = 0.1;

@@ -28,6 +28,12 @@ struct Extent {
   return a.begin != a.end && b.begin != b.end && address(a.begin) < address(b.end) && address(b.begin) < address(a.end);
 }
 
+// That of a list; empty for one without entries.
+template <class T>
+[[nodiscard]] Extent extent_of(std::span<T> list) noexcept {
+  return {list.data(), list.data() + list.size()};
+}
+
 // Checks that every extent is ≥ 0, that sizes and strides address less than 2⁶³ bytes, that the pointer is given when
 // there are elements, that the last stride is 1 (when the last axis has more than one element) and that strides are ≥
 // 0. Returns the addresses touched.

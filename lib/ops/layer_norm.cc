@@ -20,7 +20,7 @@ void check_vector(std::string_view argument, std::span<const float> values, cons
   const std::array<std::int64_t, 1> expected = {x.extent(1)};
   ops::check_shape(kName, argument, shape, expected, "[E], or empty");
   if (y.size() != 0) {
-    ops::check_disjoint(kName, "y", y_extent, argument, {values.data(), values.data() + values.size()});
+    ops::check_disjoint(kName, "y", y_extent, argument, ops::extent_of(values));
   }
 }
 

@@ -32,24 +32,32 @@ void check(const View<const float, 2>& x, const View<const float, 2>& y_gradient
   if (!(options.epsilon >= 0) || !std::isfinite(options.epsilon)) {
     ops::fail(kName, "epsilon is " + std::to_string(options.epsilon) + ", expected a finite number ≥ 0");
   }
-  const auto check_apart = [&](std::string_view argument, std::span<float> sums) {
-    const ops::Extent extent = {sums.data(), sums.data() + sums.size()};
-    ops::check_disjoint(kName, argument, extent, "x", x_extent);
-    ops::check_disjoint(kName, argument, extent, "y_gradient", y_extent);
+  const ops::Extent weight_extent = ops::extent_of(options.weight);
+  const ops::Extent weight_gradient = ops::extent_of(gradients.weight);
+  const ops::Extent bias_gradient = ops::extent_of(gradients.bias);
+  const auto check_sums_apart = [&](std::string_view argument, ops::Extent extent) {
+    ops::check_disjoint(kName, "weight's gradient", weight_gradient, argument, extent);
+    ops::check_disjoint(kName, "bias's gradient", bias_gradient, argument, extent);
   };
-  check_apart("weight's gradient", gradients.weight);
-  check_apart("bias's gradient", gradients.bias);
+  check_sums_apart("x", x_extent);
+  check_sums_apart("y_gradient", y_extent);
+  check_sums_apart("weight", weight_extent);
+  ops::check_disjoint(kName, "weight's gradient", weight_gradient, "bias's gradient", bias_gradient);
   if (!gradients.x) return;
   const ops::Extent out_extent = ops::check_view(kName, "x's gradient", gradients.x);
   ops::check_shape(kName, "x's gradient", gradients.x.shape, x.shape, "the shape of x");
   ops::check_no_self_overlap(kName, "x's gradient", gradients.x.shape, gradients.x.strides);
   ops::check_same_or_disjoint(kName, "x's gradient", gradients.x, out_extent, "x", x, x_extent);
   ops::check_same_or_disjoint(kName, "x's gradient", gradients.x, out_extent, "y_gradient", y_gradient, y_extent);
+  ops::check_disjoint(kName, "x's gradient", out_extent, "weight", weight_extent);
+  ops::check_disjoint(kName, "x's gradient", out_extent, "weight's gradient", weight_gradient);
+  ops::check_disjoint(kName, "x's gradient", out_extent, "bias's gradient", bias_gradient);
   if (!gradients.residual) return;
   const ops::Extent residual_extent = ops::check_view(kName, "residual", gradients.residual);
   ops::check_shape(kName, "residual", gradients.residual.shape, x.shape, "the shape of x");
   ops::check_same_or_disjoint(kName, "x's gradient", gradients.x, out_extent, "residual", gradients.residual,
                               residual_extent);
+  check_sums_apart("residual", residual_extent);
 }
 
 }  // namespace

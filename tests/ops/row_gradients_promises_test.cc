@@ -113,5 +113,32 @@ TEST(RowGradientsArguments, AreNamedWhenTheyAreWrong) {
             "cross_entropy: labels has 3 entries, expected 4 (one for each row of logits)");
 }
 
+// What layer_norm_backward() writes lies apart from all else that it writes or reads, but where the header says so.
+TEST(RowGradientsArguments, GradientsOfALayerNormLieApart) {
+  Engine engine;
+  Tensor<float, 2> x({4, 6}), y_gradient({4, 6}), x_gradient({4, 6}), residual({4, 6});
+  std::vector<float> weight(6), of_weight(6), of_bias(6);
+  const std::span<float> in_x_gradient(x_gradient.data() + 6, 6), in_residual(residual.data() + 18, 6);
+  const auto refused = [&](const LayerNormGradients& gradients, std::span<const float> of_forward) {
+    return refusal([&] { layer_norm_backward(engine, x, y_gradient, gradients, {.weight = of_forward}); });
+  };
+  const View<float, 2> to = x_gradient;
+  EXPECT_EQ(refused({.weight = of_weight, .bias = of_weight}, weight),
+            "layer_norm_backward: weight's gradient overlaps bias's gradient in memory");
+  EXPECT_EQ(refused({.weight = weight}, weight), "layer_norm_backward: weight's gradient overlaps weight in memory");
+  EXPECT_EQ(refused({.bias = weight}, weight), "layer_norm_backward: bias's gradient overlaps weight in memory");
+  EXPECT_EQ(refused({.x = to}, in_x_gradient), "layer_norm_backward: x's gradient overlaps weight in memory");
+  EXPECT_EQ(refused({.x = to, .weight = in_x_gradient}, weight),
+            "layer_norm_backward: x's gradient overlaps weight's gradient in memory");
+  EXPECT_EQ(refused({.x = to, .bias = in_x_gradient}, {}),
+            "layer_norm_backward: x's gradient overlaps bias's gradient in memory");
+  EXPECT_EQ(refused({.x = to, .residual = residual, .weight = in_residual}, weight),
+            "layer_norm_backward: weight's gradient overlaps residual in memory");
+  EXPECT_EQ(refused({.x = to, .residual = residual, .bias = in_residual}, weight),
+            "layer_norm_backward: bias's gradient overlaps residual in memory");
+  EXPECT_EQ(refused({.x = x, .residual = x, .weight = of_weight, .bias = of_bias}, weight), "");
+  EXPECT_EQ(refused({.x = to, .residual = residual, .weight = of_weight, .bias = of_bias}, in_residual), "");
+}
+
 }  // namespace
 }  // namespace headlight::test
