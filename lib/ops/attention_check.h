@@ -58,11 +58,12 @@ AttentionSizes check_attention_shape(std::string_view operation, const Attention
   return probabilities.rows.empty() ? query_length : static_cast<std::int64_t>(probabilities.rows.size());
 }
 
-// Whether every output is without elements. Sizes may then count 2^30 of nothing: there must be no loop over them.
+// Whether every output is left out or without elements. Sizes may then count 2^30 of nothing: there must be no loop
+// over them.
 [[nodiscard]] inline bool writes_nothing(const View<float, 4>& out, const AttentionOptions& options) noexcept {
   // Not by size(), whose bounds take a division for each axis: some 30 ns of a call that may take 300.
   const auto is_empty = [](const auto& view) noexcept {
-    bool empty = false;
+    bool empty = !view;
     for (const std::int64_t extent : view.shape) empty = empty || extent == 0;
     return empty;
   };

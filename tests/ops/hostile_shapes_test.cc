@@ -89,6 +89,19 @@ TEST(HostileShapes, AttentionRefusesWorkThat64BitsDoNotCount) {
   EXPECT_NE(asked({kHuge, 1, 1, kHuge, kHuge, 0, 0}).find("64 bits"), std::string::npos);
 }
 
+// 2^30 sequences without a column: no loop goes over them, whatever shape a view has that is not given.
+TEST(HostileShapes, AttentionThatWritesNothingCountsNothing) {
+  Engine engine({.threads = 1});
+  constexpr std::int64_t kMany = std::int64_t{1} << 30;
+  const View<float, 4> nothing(nullptr, {kMany, 1, 1, 0});
+  const AttentionOptions not_given = {
+      .log_sum_exp = {nullptr, {kMany, 1, 1}},
+      .probabilities = {.per_head = {nullptr, {kMany, 1, 1, 1}}, .averaged = {nullptr, {kMany, 1, 1}}}};
+  attention(engine, nothing, nothing, nothing, nothing, not_given);
+  attention_unfused(engine, nothing, nothing, nothing, nothing, not_given);
+  EXPECT_EQ(engine.scratch_bytes(), 0);
+}
+
 TEST(HostileShapes, GemmRefusesThem) {
   Engine engine({.threads = 1});
   std::array<float, 64> memory{};
