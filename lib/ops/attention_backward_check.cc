@@ -33,26 +33,21 @@ bool are_columns_of_one_matrix(const View<float, 4>& a, const View<float, 4>& b)
   return in_bytes(width(a)) <= column && column + in_bytes(width(b)) <= row_bytes;
 }
 
-}  // namespace
-
-AttentionSizes check_attention_backward(std::string_view operation, View<const float, 4> query,
-                                        View<const float, 4> key, View<const float, 4> value, View<const float, 4> out,
-                                        View<const float, 3> log_sum_exp, View<const float, 4> out_gradient,
-                                        const AttentionGradients& gradients, const AttentionOptions& options) {
+AttentionOptions without_outputs(const AttentionOptions& options) {
   AttentionOptions inputs_alone = options;
   inputs_alone.log_sum_exp = {};
   inputs_alone.probabilities = {};
-  // `out` is checked as the output that it once was; nothing is written to it.
-  const AttentionSizes sizes =
-      out ? check_attention(operation, query, key, value, {const_cast<float*>(out.data), out.shape, out.strides},
-                            inputs_alone)
-          : check_attention_inputs(operation, query, key, value, inputs_alone);
+  return inputs_alone;
+}
+
+// What both ways back have. `out` and `log_sum_exp` are null where there is none.
+void check_gradients(std::string_view operation, const AttentionSizes& sizes, const View<const float, 4>& query,
+                     const View<const float, 4>& key, const View<const float, 4>& value,
+                     const View<const float, 4>& out, const View<const float, 3>& log_sum_exp,
+                     const View<const float, 4>& out_gradient, const AttentionGradients& gradients,
+                     const AttentionOptions& options) {
   const std::array<std::int64_t, 4> rows = {sizes.batch, sizes.query_length, sizes.query_heads, sizes.value_dim};
   check_shape(operation, "out_gradient", out_gradient.shape, rows, "[B, Lq, Hq, Dv]");
-  if (out) {
-    const std::array<std::int64_t, 3> lse = {sizes.batch, sizes.query_heads, sizes.query_length};
-    check_shape(operation, "log_sum_exp", log_sum_exp.shape, lse, "[B, Hq, Lq]");
-  }
   if (gradients.bias && !options.bias) fail(operation, "gradients.bias given without options.bias");
 
   std::array<Named, 8> inputs = {{{"query", check_view(operation, "query", query)},
@@ -94,6 +89,29 @@ AttentionSizes check_attention_backward(std::string_view operation, View<const f
   if (gradients.accumulate && gradients.query && out && is_same_view(gradients.query, out)) {
     fail(operation, "gradients.query is out, and accumulate is set");
   }
+}
+
+}  // namespace
+
+AttentionSizes check_attention_backward(std::string_view operation, View<const float, 4> query,
+                                        View<const float, 4> key, View<const float, 4> value, View<const float, 4> out,
+                                        View<const float, 3> log_sum_exp, View<const float, 4> out_gradient,
+                                        const AttentionGradients& gradients, const AttentionOptions& options) {
+  // `out` is checked as the output that it once was; nothing is written to it.
+  const View<float, 4> once_written(const_cast<float*>(out.data), out.shape, out.strides);
+  const AttentionSizes sizes = check_attention(operation, query, key, value, once_written, without_outputs(options));
+  const std::array<std::int64_t, 3> rows = {sizes.batch, sizes.query_heads, sizes.query_length};
+  check_shape(operation, "log_sum_exp", log_sum_exp.shape, rows, "[B, Hq, Lq]");
+  check_gradients(operation, sizes, query, key, value, out, log_sum_exp, out_gradient, gradients, options);
+  return sizes;
+}
+
+AttentionSizes check_attention_unfused_backward(std::string_view operation, View<const float, 4> query,
+                                                View<const float, 4> key, View<const float, 4> value,
+                                                View<const float, 4> out_gradient, const AttentionGradients& gradients,
+                                                const AttentionOptions& options) {
+  const AttentionSizes sizes = check_attention_inputs(operation, query, key, value, without_outputs(options));
+  check_gradients(operation, sizes, query, key, value, {}, {}, out_gradient, gradients, options);
   return sizes;
 }
 

@@ -225,7 +225,7 @@ void attention_unfused_backward(Engine& engine, View<const float, 4> query, View
                                 View<const float, 4> value, View<const float, 4> out_gradient,
                                 const AttentionGradients& gradients, const AttentionOptions& options) {
   const ops::AttentionSizes sizes =
-      ops::check_attention_backward(kName, query, key, value, {}, {}, out_gradient, gradients, options);
+      ops::check_attention_unfused_backward(kName, query, key, value, out_gradient, gradients, options);
   const Probabilities kept = kept_probabilities(sizes, gradients, options);
   if (ops::asks_for_nothing(gradients)) return;
   AttentionOptions inputs_alone = options;

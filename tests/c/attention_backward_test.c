@@ -172,6 +172,13 @@ static void refusals(void) {
   REFUSED("gradients is", headlight_attention_backward(engine, &q, &k, &v, &o, &l, &g, NULL, &options, &error));
   REFUSED("out_gradient is", headlight_attention_unfused_backward(engine, &q, &k, &v, NULL, &asked, &options, &error));
   REFUSED("gradients is", headlight_attention_unfused_backward(engine, &q, &k, &v, &g, NULL, &options, &error));
+  static const int64_t zeros[4] = {0};
+  const headlight_tensor nothing = {.type = HEADLIGHT_FLOAT32, .rank = 4, .shape = zeros};
+  const headlight_tensor no_rows = {.type = HEADLIGHT_FLOAT32, .rank = 3, .shape = zeros};
+  REFUSED("out has shape [0, 0, 0, 0]",
+          headlight_attention_backward(engine, &q, &k, &v, &nothing, &l, &g, &asked, &options, &error));
+  REFUSED("log_sum_exp has shape [0, 0, 0]",
+          headlight_attention_backward(engine, &q, &k, &v, &o, &no_rows, &g, &asked, &options, &error));
   asked.query = &k;
   REFUSED("gradients.query", headlight_attention_backward(engine, &q, &k, &v, &o, &l, &g, &asked, &options, &error));
   asked.query = NULL;

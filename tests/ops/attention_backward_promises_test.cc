@@ -219,5 +219,28 @@ TEST(AttentionBackwardArguments, AreRefusedByName) {
             std::string::npos);
 }
 
+// What the forward pass wrote cannot be left out, as it can for attention_unfused_backward().
+TEST(AttentionBackwardArguments, OutAndLogSumExpMustBeGiven) {
+  Engine engine;
+  Problem problem(AttentionCase::parse("seed=1 B=2 Lq=5 Lk=6 Hq=4 Hkv=2 D=8 Dv=8"));
+  problem.forward(engine);
+  Tensor<float, 4> gradient(problem.in.query.shape());
+  const auto refused = [&](const View<const float, 4>& out, const View<const float, 3>& log_sum_exp) {
+    return test::refusal([&] {
+      attention_backward(engine, problem.in.query, problem.in.key, problem.in.value, out, log_sum_exp,
+                         problem.out_gradient, {.query = gradient});
+    });
+  };
+  EXPECT_EQ(refused({}, {}), "attention_backward: out has shape [0, 0, 0, 0], expected [2, 5, 4, 8] ([B, Lq, Hq, Dv])");
+  EXPECT_EQ(refused({}, problem.log_sum_exp),
+            "attention_backward: out has shape [0, 0, 0, 0], expected [2, 5, 4, 8] ([B, Lq, Hq, Dv])");
+  EXPECT_EQ(refused(problem.out, {}),
+            "attention_backward: log_sum_exp has shape [0, 0, 0], expected [2, 4, 5] ([B, Hq, Lq])");
+  EXPECT_NE(refused(problem.out, {nullptr, {2, 4, 5}}).find("log_sum_exp of shape [2, 4, 5] has no memory"),
+            std::string::npos);
+  EXPECT_NE(refused({nullptr, {2, 5, 4, 8}}, problem.log_sum_exp).find("out of shape [2, 5, 4, 8] has no memory"),
+            std::string::npos);
+}
+
 }  // namespace
 }  // namespace headlight
