@@ -62,15 +62,40 @@ void for_each_output(std::span<const LayerProbabilities> probabilities, std::spa
   }
 }
 
-// That every output lies apart from hidden, which all layers read and write, and from all other outputs.
-void check_places(const View<float, 2>& hidden, std::span<const LayerProbabilities> probabilities,
-                  std::span<const LayerHeads> heads) {
+// Calls f(name, list) for every list of numbers that forward() trusts once it is checked.
+template <class Function>
+void for_each_list(const EncoderInput& input, std::span<const LayerProbabilities> probabilities,
+                   std::span<const LayerHeads> heads, Function f) {
+  f("ids", input.ids);
+  f("positions", input.positions);
+  f("token_types", input.token_types);
+  f("offsets", input.offsets);
+  for (std::size_t i = 0; i < probabilities.size(); ++i) {
+    const std::span<const std::int64_t> rows = probabilities[i].probabilities.rows;
+    if (!rows.empty()) f(EntryName("probabilities", i, "probabilities.rows"), rows);
+  }
+  for (std::size_t i = 0; i < heads.size(); ++i) {
+    if (!heads[i].silenced.empty()) f(EntryName("heads", i, "silenced"), heads[i].silenced);
+  }
+}
+
+// That every output lies apart from hidden, which all layers read and write, from all other outputs, and, as hidden
+// does, from all lists.
+void check_places(const EncoderInput& input, const View<float, 2>& hidden,
+                  std::span<const LayerProbabilities> probabilities, std::span<const LayerHeads> heads) {
   const ops::Extent hidden_extent = ops::check_view(kName, "hidden", hidden);
+  const auto check_lists_apart = [&](std::string_view name, ops::Extent extent) {
+    for_each_list(input, probabilities, heads, [&](std::string_view list, std::span<const std::int64_t> numbers) {
+      ops::check_disjoint(kName, name, extent, list, ops::extent_of(numbers));
+    });
+  };
+  check_lists_apart("hidden", hidden_extent);
   for_each_output(probabilities, heads, [&](const Output& output, const auto& view) {
     const EntryName name = output.name();
     const ops::Extent extent = ops::check_view(kName, name, view);
     ops::check_no_self_overlap(kName, name, view.shape, view.strides);
     ops::check_disjoint(kName, name, extent, "hidden", hidden_extent);
+    check_lists_apart(name, extent);
     for_each_output(probabilities, heads, [&](const Output& before, const auto& other) {
       if (before.number >= output.number) return;
       const ops::Extent other_extent = ops::check_view(kName, before.list, other);
@@ -152,7 +177,7 @@ void Encoder::check(const EncoderInput& input, const View<float, 2>& hidden,
   check_layers("heads", heads, options_.layers);
   check_probabilities(probabilities, input, tokens, options_);
   check_heads(heads, tokens, options_);
-  check_places(hidden, probabilities, heads);
+  check_places(input, hidden, probabilities, heads);
 }
 
 }  // namespace headlight

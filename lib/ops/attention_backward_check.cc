@@ -7,11 +7,6 @@
 namespace headlight::ops {
 namespace {
 
-struct Named {
-  std::string_view name;
-  Extent extent;
-};
-
 bool is_same_view(const View<float, 4>& a, const View<const float, 4>& b) noexcept {
   return a.data == b.data && a.shape == b.shape && a.strides == b.strides;
 }
@@ -50,15 +45,16 @@ void check_gradients(std::string_view operation, const AttentionSizes& sizes, co
   check_shape(operation, "out_gradient", out_gradient.shape, rows, "[B, Lq, Hq, Dv]");
   if (gradients.bias && !options.bias) fail(operation, "gradients.bias given without options.bias");
 
-  std::array<Named, 8> inputs = {{{"query", check_view(operation, "query", query)},
-                                  {"key", check_view(operation, "key", key)},
-                                  {"value", check_view(operation, "value", value)},
-                                  {"out_gradient", check_view(operation, "out_gradient", out_gradient)},
-                                  {"log_sum_exp", check_view(operation, "log_sum_exp", log_sum_exp)},
-                                  {"bias", check_view(operation, "bias", options.bias)},
-                                  {},
-                                  {"out", check_view(operation, "out", out)}}};
+  std::array<NamedExtent, 8> inputs = {{{"query", check_view(operation, "query", query)},
+                                        {"key", check_view(operation, "key", key)},
+                                        {"value", check_view(operation, "value", value)},
+                                        {"out_gradient", check_view(operation, "out_gradient", out_gradient)},
+                                        {"log_sum_exp", check_view(operation, "log_sum_exp", log_sum_exp)},
+                                        {"bias", check_view(operation, "bias", options.bias)},
+                                        {},
+                                        {"out", check_view(operation, "out", out)}}};
   if (options.mask) inputs[6] = {"mask", check_view(operation, "mask", options.mask->entries)};
+  const std::array<NamedExtent, 5> lists = lists_of(options);
   const View<const float, 4> bias = options.bias;
   struct Gradient {
     std::string_view name;
@@ -70,7 +66,7 @@ void check_gradients(std::string_view operation, const AttentionSizes& sizes, co
                                          {"gradients.key", gradients.key, key.shape, "the shape of key"},
                                          {"gradients.value", gradients.value, value.shape, "the shape of value"},
                                          {"gradients.bias", gradients.bias, bias.shape, "the shape of bias"}}};
-  std::array<Named, 4> outputs{};
+  std::array<NamedExtent, 4> outputs{};
   for (std::size_t g = 0; g < list.size(); ++g) {
     const Gradient& gradient = list[g];
     if (!gradient.view) continue;
@@ -81,9 +77,12 @@ void check_gradients(std::string_view operation, const AttentionSizes& sizes, co
       if (list[other].view && are_columns_of_one_matrix(gradient.view, list[other].view)) continue;
       check_disjoint(operation, gradient.name, outputs[g].extent, outputs[other].name, outputs[other].extent);
     }
-    for (const Named& input : inputs) {
+    for (const NamedExtent& input : inputs) {
       const bool allowed = g == 0 && input.name == "out" && is_same_view(gradient.view, out);
       if (!allowed) check_disjoint(operation, gradient.name, outputs[g].extent, input.name, input.extent);
+    }
+    for (const NamedExtent& numbers : lists) {
+      check_disjoint(operation, gradient.name, outputs[g].extent, numbers.name, numbers.extent);
     }
   }
   if (gradients.accumulate && gradients.query && out && is_same_view(gradients.query, out)) {

@@ -129,6 +129,15 @@ void check_sizes(std::string_view operation, AttentionSizes& sizes) {
   }
 }
 
+void check_lists_apart(std::string_view operation, const std::array<std::string_view, 4>& output_names,
+                       const std::array<Extent, 4>& outputs, const AttentionOptions& options) {
+  for (const NamedExtent& list : lists_of(options)) {
+    for (std::size_t o = 0; o < outputs.size(); ++o) {
+      check_disjoint(operation, output_names[o], outputs[o], list.name, list.extent);
+    }
+  }
+}
+
 constexpr std::array<std::string_view, 5> kInputs = {"query", "key", "value", "mask", "bias"};
 
 struct Inputs {
@@ -195,6 +204,7 @@ AttentionSizes check_attention(std::string_view operation, const View<const floa
       check_disjoint(operation, output_names[o], outputs[o], kInputs[i], inputs.extents[i]);
     }
   }
+  if (has_lists(options)) check_lists_apart(operation, output_names, outputs, options);
   return sizes;
 }
 

@@ -1,6 +1,7 @@
 // What attention() refuses, and the sizes that everything below may trust.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <span>
 #include <string_view>
@@ -20,6 +21,26 @@ struct AttentionSizes {
   std::int64_t head_dim;
   std::int64_t value_dim;
 };
+
+struct NamedExtent {
+  std::string_view name;
+  Extent extent;
+};
+
+// The lists of numbers that a call trusts once they are checked, so that nothing may be written over them.
+[[nodiscard]] inline std::array<NamedExtent, 5> lists_of(const AttentionOptions& options) noexcept {
+  return {{{"query_lengths", extent_of(options.query_lengths)},
+           {"key_lengths", extent_of(options.key_lengths)},
+           {"query_offsets", extent_of(options.query_offsets)},
+           {"key_offsets", extent_of(options.key_offsets)},
+           {"probabilities.rows", extent_of(options.probabilities.rows)}}};
+}
+
+// Most calls have none, and a small one has no time to go over five of them.
+[[nodiscard]] inline bool has_lists(const AttentionOptions& options) noexcept {
+  return (options.query_lengths.size() | options.key_lengths.size() | options.query_offsets.size() |
+          options.key_offsets.size() | options.probabilities.rows.size()) != 0;
+}
 
 // Throws std::invalid_argument("operation: …") naming the first argument that does not fit.
 AttentionSizes check_attention(std::string_view operation, const View<const float, 4>& query,

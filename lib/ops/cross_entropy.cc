@@ -43,6 +43,7 @@ CrossEntropy cross_entropy(Engine& engine, View<const float, 2> logits, std::spa
     ops::check_shape(kName, "logits_gradient", gradient.shape, logits.shape, "the shape of logits");
     ops::check_no_self_overlap(kName, "logits_gradient", gradient.shape, gradient.strides);
     ops::check_same_or_disjoint(kName, "logits_gradient", gradient, gradient_extent, "logits", logits, extent);
+    ops::check_disjoint(kName, "logits_gradient", gradient_extent, "labels", ops::extent_of(labels));
   }
   const std::int64_t count = checked_labels(labels, logits, options.ignore_label);
   if (logits.size() == 0) return {};

@@ -37,6 +37,9 @@ constexpr std::size_t kMaxTables = 8;
 // Names are made only where something is wrong: a call that passes allocates nothing.
 constexpr std::array<std::string_view, kMaxTables> kTableNames = {"table 0", "table 1", "table 2", "table 3",
                                                                   "table 4", "table 5", "table 6", "table 7"};
+constexpr std::array<std::string_view, kMaxTables> kIdsNames = {"ids of table 0", "ids of table 1", "ids of table 2",
+                                                                "ids of table 3", "ids of table 4", "ids of table 5",
+                                                                "ids of table 6", "ids of table 7"};
 
 void check_count(std::string_view operation, std::size_t tables) {
   if (tables >= 1 && tables <= kMaxTables) return;
@@ -65,6 +68,7 @@ void embed(Engine& engine, std::span<const Embedding> embeddings, View<float, 2>
   std::array<kernels::EmbeddingTable, kMaxTables> tables{};
   for (std::size_t t = 0; t < embeddings.size(); ++t) {
     check_embedding(kName, "out", embeddings[t].table, embeddings[t].ids, t, out, out_extent);
+    ops::check_disjoint(kName, "out", out_extent, kIdsNames[t], ops::extent_of(embeddings[t].ids));
     tables[t] = {embeddings[t].table.data, embeddings[t].table.stride(0), embeddings[t].ids.data()};
   }
   if (out.size() == 0) return;
@@ -89,10 +93,13 @@ void embed_backward(Engine& engine, View<const float, 2> out_gradient, std::span
     const EmbeddingGradient& one = embeddings[t];
     check_embedding(kBackward, "out_gradient", one.table, one.ids, t, out_gradient, extent);
     ops::check_no_self_overlap(kBackward, kTableNames[t], one.table.shape, one.table.strides);
+    const ops::Extent table = ops::check_view(kBackward, kTableNames[t], one.table);
     for (std::size_t other = 0; other < t; ++other) {
-      const View<float, 2>& table = embeddings[other].table;
-      ops::check_disjoint(kBackward, kTableNames[t], ops::check_view(kBackward, kTableNames[t], one.table),
-                          kTableNames[other], ops::check_view(kBackward, kTableNames[other], table));
+      ops::check_disjoint(kBackward, kTableNames[t], table, kTableNames[other],
+                          ops::check_view(kBackward, kTableNames[other], embeddings[other].table));
+    }
+    for (std::size_t other = 0; other < embeddings.size(); ++other) {
+      ops::check_disjoint(kBackward, kTableNames[t], table, kIdsNames[other], ops::extent_of(embeddings[other].ids));
     }
   }
   if (out_gradient.size() == 0) return;

@@ -39,6 +39,7 @@ void mean_pool(Engine& engine, View<const float, 2> x, std::span<const std::int6
   ops::check_shape(kName, "out", out.shape, expected, "[n, E]");
   ops::check_no_self_overlap(kName, "out", out.shape, out.strides);
   ops::check_disjoint(kName, "out", out_extent, "x", x_extent);
+  ops::check_disjoint(kName, "out", out_extent, "offsets", ops::extent_of(offsets));
   if (out.size() == 0) return;
 
   // One sequence is one task: its rows are added in order.
@@ -64,6 +65,7 @@ void mean_pool_backward(Engine& engine, View<const float, 2> x, std::span<const 
   ops::check_shape(kBackward, "out_gradient", out_gradient.shape, expected, "[n, E]");
   ops::check_no_self_overlap(kBackward, "x_gradient", x_gradient.shape, x_gradient.strides);
   ops::check_disjoint(kBackward, "x_gradient", gradient_extent, "out_gradient", out_extent);
+  ops::check_disjoint(kBackward, "x_gradient", gradient_extent, "offsets", ops::extent_of(offsets));
   if (l2_normalize) {
     const ops::Extent x_extent = ops::check_view(kBackward, "x", x);
     ops::check_shape(kBackward, "x", x.shape, x_gradient.shape, "the shape of x_gradient");

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <string>
+#include <vector>
 
 #include "gtest/gtest.h"
 #include "headlight/layers/encoder.h"
@@ -185,6 +186,43 @@ TEST_F(EncoderHeadsArguments, LieApartFromHiddenAndFromEachOther) {
   EXPECT_EQ(refused({}, std::array{LayerHeads{.layer = 0, .outputs = outputs_},
                                    LayerHeads{.layer = 1, .outputs = other_, .scaled_outputs = outputs_}}),
             "Encoder: heads[1].scaled_outputs overlaps heads[0].outputs in memory");
+}
+
+// Tokens, offsets, rows and heads are checked once and then trusted: nothing is written over them.
+TEST_F(EncoderHeadsArguments, LieApartFromListsOfNumbers) {
+  std::vector<std::int64_t> memory(5 * kWidth);
+  const auto over = [&](std::int64_t first) {
+    return View<float, 2>(reinterpret_cast<float*>(memory.data() + first), {5, kWidth});
+  };
+  const std::span<const std::int64_t> zeros = std::span(memory).first(5);
+  const auto says = [&](const EncoderInput& input, const View<float, 2>& hidden, const LayerHeads& heads) {
+    return refusal([&] { encoder_.forward(engine_, input, hidden, {}, {&heads, 1}); });
+  };
+  EncoderInput input = tokens_.input();
+  input.ids = zeros;
+  EXPECT_EQ(says(input, over(4), {}), "Encoder: hidden overlaps ids in memory");
+  EXPECT_EQ(says(input, hidden_, {.outputs = over(4)}), "Encoder: heads[0].outputs overlaps ids in memory");
+  input = tokens_.input();
+  input.positions = zeros;
+  EXPECT_EQ(says(input, over(4), {}), "Encoder: hidden overlaps positions in memory");
+  input = tokens_.input();
+  input.token_types = zeros;
+  EXPECT_EQ(says(input, over(4), {}), "Encoder: hidden overlaps token_types in memory");
+  const std::span<const std::int64_t> one = zeros.first(1);
+  EXPECT_EQ(says(tokens_.input(), over(0), {.silenced = one}), "Encoder: hidden overlaps heads[0].silenced in memory");
+  EXPECT_EQ(says(tokens_.input(), hidden_, {.silenced = one, .scaled_outputs = over(0)}),
+            "Encoder: heads[0].scaled_outputs overlaps heads[0].silenced in memory");
+  memory[1] = 5;
+  input = tokens_.input();
+  input.offsets = zeros.first(2);
+  EXPECT_EQ(says(input, over(1), {}), "Encoder: hidden overlaps offsets in memory");
+  memory[1] = 0;
+  const View<float, 4> of_row(all_.data(), {1, kHeads, 1, 5});
+  const LayerProbabilities asked = {.probabilities = {.per_head = of_row, .rows = one}};
+  EXPECT_EQ(refusal([&] {
+              encoder_.forward(engine_, tokens_.input(), over(0), {&asked, 1}, {});
+            }),
+            "Encoder: hidden overlaps probabilities[0].probabilities.rows in memory");
 }
 
 TEST_F(EncoderHeadsArguments, NameALayerOnce) {

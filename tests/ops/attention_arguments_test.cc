@@ -7,6 +7,7 @@
 
 #include "gtest/gtest.h"
 #include "headlight/attention.h"
+#include "support/refusal.h"
 
 namespace headlight {
 namespace {
@@ -86,6 +87,38 @@ TEST(AttentionArguments, EveryMistakeIsNamed) {
          "log_sum_exp overlaps out");
   expect(complaint([](auto& c) { c.options.probabilities.per_head = per_head; }), "probabilities.per_head has shape");
   expect(complaint([](auto& c) { c.options.probabilities.rows = kRows; }), "probabilities.rows[1] is 5, expected 0 to");
+}
+
+// Lengths, offsets and rows are checked once and then trusted: no output may be written over them.
+TEST(AttentionArguments, NoOutputLiesOverAListOfNumbers) {
+  Engine engine;
+  const Tensor<float, 4> x({1, 4, 1, 8});
+  Tensor<float, 4> out(x.shape()), per_head({1, 1, 4, 4});
+  std::vector<std::int64_t> memory(16);
+  auto* const floats = reinterpret_cast<float*>(memory.data());
+  const auto says = [&](const View<float, 4>& to, const AttentionOptions& options) {
+    return test::refusal([&] { attention(engine, x, x, x, to, options); });
+  };
+  const View<float, 4> over(floats, x.shape());
+  const std::span<const std::int64_t> last(memory.data() + 15, 1), last_two(memory.data() + 14, 2);
+  EXPECT_EQ(says(over, {.query_lengths = last}), "attention: out overlaps query_lengths in memory");
+  EXPECT_EQ(says(over, {.key_lengths = last}), "attention: out overlaps key_lengths in memory");
+  memory[15] = 4;
+  const std::vector<std::int64_t> whole = {0, 4};
+  EXPECT_EQ(says(over, {.query_offsets = last_two}), "attention: out overlaps query_offsets in memory");
+  EXPECT_EQ(says(over, {.query_offsets = whole, .key_offsets = last_two}),
+            "attention: out overlaps key_offsets in memory");
+  memory[15] = 0;
+  const View<float, 4> one_row(per_head.data(), {1, 1, 1, 4});
+  EXPECT_EQ(says(over, {.probabilities = {.per_head = one_row, .rows = last}}),
+            "attention: out overlaps probabilities.rows in memory");
+  const View<float, 3> over_the_last(floats + 28, {1, 1, 4});
+  EXPECT_EQ(says(out, {.key_lengths = last, .log_sum_exp = over_the_last}),
+            "attention: log_sum_exp overlaps key_lengths in memory");
+  const View<float, 4> row_over_the_last(floats + 28, {1, 1, 1, 4});
+  EXPECT_EQ(says(out, {.probabilities = {.per_head = row_over_the_last, .rows = last}}),
+            "attention: probabilities.per_head overlaps probabilities.rows in memory");
+  EXPECT_EQ(says(out, {.query_lengths = last, .key_lengths = last}), "");
 }
 
 TEST(AttentionArguments, ShapesForReserve) {

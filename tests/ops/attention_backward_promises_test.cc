@@ -242,5 +242,22 @@ TEST(AttentionBackwardArguments, OutAndLogSumExpMustBeGiven) {
             std::string::npos);
 }
 
+TEST(AttentionBackwardArguments, NoGradientLiesOverAListOfNumbers) {
+  Engine engine;
+  Problem problem(AttentionCase::parse("seed=1 B=1 Lq=5 Lk=6 Hq=1 Hkv=1 D=8 Dv=8"));
+  problem.forward(engine);
+  std::vector<std::int64_t> memory(24);
+  const View<float, 4> over(reinterpret_cast<float*>(memory.data()), {1, 6, 1, 8});
+  const std::span<const std::int64_t> last(memory.data() + 23, 1);
+  problem.in.options.key_lengths = last;
+  EXPECT_EQ(test::refusal([&] { problem.backward(engine, {.key = over}); }),
+            "attention_backward: gradients.key overlaps key_lengths in memory");
+  EXPECT_EQ(test::refusal([&] {
+              attention_unfused_backward(engine, problem.in.query, problem.in.key, problem.in.value,
+                                         problem.out_gradient, {.key = over}, problem.in.options);
+            }),
+            "attention_unfused_backward: gradients.key overlaps key_lengths in memory");
+}
+
 }  // namespace
 }  // namespace headlight

@@ -92,6 +92,16 @@ TEST(EmbeddingArguments, AreNamedWhenTheyAreWrong) {
   EXPECT_EQ(with(View<const float, 2>(table.data(), {4, 5}), {0, 0}),
             "embed: table 0 has shape [4, 5], expected [any, 6] ([V, E])");
   EXPECT_EQ(with(out.view(), {0, 0}), "embed: out overlaps table 0 in memory");
+  std::vector<std::int64_t> ids(6);
+  const View<float, 2> over_ids(reinterpret_cast<float*>(ids.data()), {2, 6});
+  EXPECT_EQ(refusal([&] {
+              embed(engine, std::array{Embedding{table, std::span(ids).first(2)}}, over_ids);
+            }),
+            "embed: out overlaps ids of table 0 in memory");
+  const View<float, 2> over_the_last(reinterpret_cast<float*>(ids.data() + 5), {2, 1});
+  const std::array<Embedding, 2> narrow = {Embedding{{table.data(), {4, 1}}, std::span(ids).first(2)},
+                                           Embedding{{table.data(), {4, 1}}, std::span(ids).last(2)}};
+  EXPECT_EQ(refusal([&] { embed(engine, narrow, over_the_last); }), "embed: out overlaps ids of table 1 in memory");
   EXPECT_EQ(refusal([&] { embed(engine, {}, out.view()); }), "embed: 0 tables given, expected 1 to 8");
 }
 

@@ -81,6 +81,12 @@ TEST(PoolingArguments, AreNamedWhenTheyAreWrong) {
   EXPECT_EQ(with({0, 3, 2}), "mean_pool: offsets[2] is 2, expected at least 3 (the one before)");
   EXPECT_EQ(with({0, 2, 5}), "mean_pool: offsets ends with 5, expected 4 (the rows of x)");
   EXPECT_EQ(with({0, 4}), "mean_pool: out has shape [2, 6], expected [1, 6] ([n, E])");
+  std::vector<std::int64_t> offsets = {0, 3, 4};
+  const View<float, 2> over_offsets(reinterpret_cast<float*>(offsets.data() + 2), {2, 1});
+  EXPECT_EQ(refusal([&] {
+              mean_pool(engine, {x.data(), {4, 1}}, offsets, over_offsets, false);
+            }),
+            "mean_pool: out overlaps offsets in memory");
 }
 
 }  // namespace

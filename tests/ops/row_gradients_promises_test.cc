@@ -140,5 +140,28 @@ TEST(RowGradientsArguments, GradientsOfALayerNormLieApart) {
   EXPECT_EQ(refused({.x = to, .residual = residual, .weight = of_weight, .bias = of_bias}, in_residual), "");
 }
 
+// Numbers that are checked once and then trusted are not written over on the way.
+TEST(RowGradientsArguments, IndicesLieApartFromWhatIsWritten) {
+  Engine engine;
+  Tensor<float, 2> rows({40, 1}), pooled({40, 1}), one_table({2, 1});
+  std::vector<std::int64_t> zeros(40), offsets;
+  for (std::int64_t n = 0; n <= 40; ++n) offsets.push_back(n);
+  const auto over = [](std::vector<std::int64_t>& numbers) {
+    return View<float, 2>(reinterpret_cast<float*>(numbers.data()) + 2, {40, 1});
+  };
+  EXPECT_EQ(refusal([&] { (void)cross_entropy(engine, rows, zeros, {.logits_gradient = over(zeros)}); }),
+            "cross_entropy: logits_gradient overlaps labels in memory");
+  EXPECT_EQ(refusal([&] { mean_pool_backward(engine, rows, offsets, pooled, over(offsets), false); }),
+            "mean_pool_backward: x_gradient overlaps offsets in memory");
+  const std::array<EmbeddingGradient, 2> tables = {EmbeddingGradient{over(zeros), std::span(offsets).first(40)},
+                                                   EmbeddingGradient{one_table, zeros}};
+  EXPECT_EQ(refusal([&] { embed_backward(engine, rows, tables); }),
+            "embed_backward: table 0 overlaps ids of table 1 in memory");
+  EXPECT_EQ(refusal([&] {
+              embed_backward(engine, rows, std::array{EmbeddingGradient{over(zeros), zeros}});
+            }),
+            "embed_backward: table 0 overlaps ids of table 0 in memory");
+}
+
 }  // namespace
 }  // namespace headlight::test
