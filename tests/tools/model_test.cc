@@ -148,6 +148,23 @@ TEST_F(ModelCommands, WordsThatTheModelDoesNotKnowAreNamed) {
   EXPECT_EQ(run_program({"demo"}).error, "") << "the random network knows its own words";
 }
 
+TEST_F(ModelCommands, TextsThatAreCutOrHoldNoWordsAreTold) {
+  std::string fits = "Hello";  // 16 tokens with [CLS] and [SEP], and 17
+  for (int word = 1; word < 14; ++word) fits += " world";
+  const std::string longer = fits + " world";
+  for (const std::string subcommand : {"encode", "embed"}) {
+    const auto said = [&](const std::vector<std::string>& texts) {
+      std::vector<std::string> all{"-o", folder_ / "o.npy"};
+      for (const std::string& text : texts) all.insert(all.end(), {"--text", text});
+      return run(subcommand, all).error;
+    };
+    EXPECT_EQ(said({fits}), "");
+    EXPECT_EQ(said({fits, longer}),
+              "headlight: warning: 1 text has more than the 16 tokens that the model takes; the rest is left out\n");
+    EXPECT_EQ(said({fits, "", " "}), "headlight: warning: 2 texts hold no word: their numbers mean nothing\n");
+  }
+}
+
 TEST_F(ModelCommands, WrongUsage) {
   expect_error(run_program({"embed", "--text", "a"}), {"--model"}, 2);
   expect_error(run("embed", {}), {"--text", "--input", "--ids"}, 2);

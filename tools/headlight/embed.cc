@@ -128,6 +128,7 @@ void embed(const Arguments& arguments) {
   progress.clear();
   results.finish();
   unknown.warn(/*is_demonstration=*/false);
+  unknown.warn_of_texts();
 }
 
 }  // namespace

@@ -51,6 +51,7 @@ void encode_texts(const Arguments& arguments, Engine& engine, const models::Enco
   progress.clear();
   file.commit();
   unknown.warn(/*is_demonstration=*/false);
+  unknown.warn_of_texts();
   print_report(std::vector<WrittenFile>{{arguments.out, describe_float32(shape)}});
 }
 

@@ -18,7 +18,14 @@ constexpr std::size_t kWordColumns = 24;
 
 void UnknownWords::add(std::string_view text, std::int64_t most) {
   const models::Tokenizer& tokenizer = model_.tokenizer();
-  const std::vector<std::int64_t> ids = tokenizer.encode(text, most);
+  // One token more than fits tells whether something is cut.
+  std::vector<std::int64_t> ids = tokenizer.encode(text, most + 1);
+  most_ = most;
+  empty_ += ids.size() <= 2 ? 1 : 0;
+  if (static_cast<std::int64_t>(ids.size()) > most) {
+    ++cut_;
+    ids.erase(ids.end() - 2);
+  }
   longest_ = std::max(longest_, static_cast<std::int64_t>(ids.size()));
   const std::int64_t unknown = tokenizer.id("[UNK]").value_or(-1);
   if (std::count(ids.begin(), ids.end(), unknown) == 0) return;
@@ -52,6 +59,17 @@ void UnknownWords::warn(bool is_demonstration) const {
       std::string("the ") + (is_demonstration ? "demonstration " : "") + "model does not know " +
       counted(count_, "word") + ": " + names() +
       (is_demonstration ? " (`" + program_name() + " info --words` lists its words; other texts need --model)" : ""));
+}
+
+void UnknownWords::warn_of_texts() const {
+  if (cut_ > 0) {
+    print_warning(counted(cut_, "text") + (cut_ == 1 ? " has" : " have") + " more than the " + std::to_string(most_) +
+                  " tokens that the model takes; the rest is left out");
+  }
+  if (empty_ > 0) {
+    print_warning(counted(empty_, "text") + (empty_ == 1 ? " holds no word: its" : " hold no word: their") +
+                  " numbers mean nothing");
+  }
 }
 
 }  // namespace headlight::program

@@ -1,4 +1,5 @@
-// Words that a model has no token for: to it each is the same [UNK], so whoever asks about them is told.
+// What a model does not see of texts: words that it has no token for, which are all the same [UNK] to it, and what lies
+// behind the tokens that it takes. Whoever asks about them is told.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +17,7 @@ class UnknownWords {
  public:
   explicit UnknownWords(const models::Encoder& model) : model_(model) {}
 
-  // Of a text; what lies behind `most` tokens is not seen by the model either.
+  // Of a text, whose first `most` tokens the model takes.
   void add(std::string_view text, std::int64_t most);
   void add(std::string_view text) { add(text, model_.options().max_length); }
   // Of all texts, from the first one on.
@@ -32,9 +33,13 @@ class UnknownWords {
   // model's says how to see its words.
   void warn(bool is_demonstration) const;
 
+  // A line on standard error for texts that were cut, and one for those without a word.
+  void warn_of_texts() const;
+
  private:
   const models::Encoder& model_;
   std::int64_t count_ = 0, longest_ = 0;
+  std::int64_t most_ = 0, cut_ = 0, empty_ = 0;
   std::vector<std::string> first_;  // different ones
   bool more_ = false;
 };
