@@ -60,6 +60,7 @@ void FeedForward::forward_from(Engine& engine, View<const float, 3> x, View<floa
 void FeedForward::backward(Engine& engine, View<const float, 3> x, const SavedState& saved,
                            View<const float, 3> y_gradient, View<float, 3> x_gradient, View<const float, 3> residual) {
   layers::check_saved(kName, saved, this, {x.extent(0), x.extent(1), 0});
+  layers::check_x(kName, x, linear1_.in_features());
   ops::check_shape(kName, "y_gradient", y_gradient.shape, x.shape, "the shape of x");
   if (x_gradient) ops::check_shape(kName, "x_gradient", x_gradient.shape, x.shape, "the shape of x");
   if (residual) ops::check_shape(kName, "residual", residual.shape, x.shape, "the shape of x");

@@ -11,13 +11,19 @@
 
 namespace headlight::layers {
 
+// x [B, L, width], as forward() and backward() read it. Returns the addresses touched.
+inline ops::Extent check_x(std::string_view layer, const View<const float, 3>& x, std::int64_t width) {
+  const ops::Extent extent = ops::check_view(layer, "x", x);
+  const std::array<std::int64_t, 3> expected = {-1, -1, width};
+  ops::check_shape(layer, "x", x.shape, expected, "[B, L, E]");
+  return extent;
+}
+
 // x [B, L, width] → y of its shape, which may be x; and a residual of that shape, where it is given, which may be y.
 inline void check_hidden_states(std::string_view layer, const View<const float, 3>& x, const View<float, 3>& y,
                                 std::int64_t width, const View<const float, 3>& residual = {}) {
-  const ops::Extent x_extent = ops::check_view(layer, "x", x);
+  const ops::Extent x_extent = check_x(layer, x, width);
   const ops::Extent y_extent = ops::check_view(layer, "y", y);
-  const std::array<std::int64_t, 3> expected = {-1, -1, width};
-  ops::check_shape(layer, "x", x.shape, expected, "[B, L, E]");
   ops::check_shape(layer, "y", y.shape, x.shape, "the shape of x");
   ops::check_no_self_overlap(layer, "y", y.shape, y.strides);
   ops::check_same_or_disjoint(layer, "y", y, y_extent, "x", x, x_extent);

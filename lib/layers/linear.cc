@@ -32,6 +32,7 @@ void Linear::backward(Engine& engine, View<const float, 2> x, View<const float, 
   const std::array<std::int64_t, 2> y_expected = {x.extent(0), out_features()};
   ops::check_shape("Linear", "y_gradient", y_gradient.shape, y_expected, "[N, out_features]");
   if (x_gradient) ops::check_shape("Linear", "x_gradient", x_gradient.shape, x.shape, "the shape of x");
+  if (residual) ops::check_shape("Linear", "residual", residual.shape, x.shape, "the shape of x");
   layers::GradientPlace("Linear", "x_gradient", x_gradient)
       .apart_from("x", x)
       .apart_from("y_gradient", y_gradient)

@@ -39,24 +39,29 @@ SharedInputs MultiHeadAttention::inputs_of(const View<const float, 3>& query, co
                                                                        : SharedInputs::key_and_value;
 }
 
-void MultiHeadAttention::check_inputs_and_out(const View<const float, 3>& query, const View<const float, 3>& key,
-                                              const View<const float, 3>& value, const View<float, 3>& out,
-                                              const View<const float, 3>& residual) const {
+void MultiHeadAttention::check_inputs(const View<const float, 3>& query, const View<const float, 3>& key,
+                                      const View<const float, 3>& value) const {
   ops::check_view(kName, "query", query);
   ops::check_view(kName, "key", key);
   ops::check_view(kName, "value", value);
-  const ops::Extent out_extent = ops::check_view(kName, "out", out);
   const std::int64_t batch = query.extent(0);
   const auto expect = [](std::string_view name, const auto& view, std::array<std::int64_t, 3> shape,
                          std::string_view meaning) { ops::check_shape(kName, name, view.shape, shape, meaning); };
   expect("query", query, {-1, -1, options_.width}, "[B, Lq, E]");
   expect("key", key, {batch, -1, options_.key_width}, "[B, Lk, key_width]");
   expect("value", value, {batch, key.extent(1), options_.value_width}, "[B, Lk, value_width]");
-  expect("out", out, query.shape, "[B, Lq, E]");
+}
+
+void MultiHeadAttention::check_inputs_and_out(const View<const float, 3>& query, const View<const float, 3>& key,
+                                              const View<const float, 3>& value, const View<float, 3>& out,
+                                              const View<const float, 3>& residual) const {
+  check_inputs(query, key, value);
+  const ops::Extent out_extent = ops::check_view(kName, "out", out);
+  ops::check_shape(kName, "out", out.shape, query.shape, "[B, Lq, E]");
   ops::check_no_self_overlap(kName, "out", out.shape, out.strides);
   if (!residual) return;
   const ops::Extent residual_extent = ops::check_view(kName, "residual", residual);
-  expect("residual", residual, query.shape, "[B, Lq, E]");
+  ops::check_shape(kName, "residual", residual.shape, query.shape, "[B, Lq, E]");
   ops::check_same_or_disjoint(kName, "out", out, out_extent, "residual", residual, residual_extent);
 }
 

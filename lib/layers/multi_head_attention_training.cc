@@ -153,6 +153,7 @@ void MultiHeadAttention::backward(Engine& engine, View<const float, 3> query, Vi
                                   View<const float, 3> out_gradient, const MultiHeadAttentionGradients& gradients) {
   layers::check_training(kName, output_gradient_);
   layers::check_saved(kName, saved, this, {query.extent(0), query.extent(1), key.extent(1)});
+  check_inputs(query, key, value);
   check_places(query, key, value, saved.call().options[0], out_gradient, gradients);
   const SavedState::Call& call = saved.call();
   const MultiHeadAttentionShape shape = {query.extent(0), query.extent(1), key.extent(1), inputs_of(query, key, value)};

@@ -21,9 +21,7 @@ void TransformerDecoderLayer::forward(Engine& engine, View<const float, 3> x, Vi
   const std::int64_t width = self_attention_.options().width;
   layers::check_hidden_states(type_name(), x, y, width);
   // Read after y is first written.
-  const ops::Extent memory_extent = ops::check_view(type_name(), "memory", memory);
-  const std::array<std::int64_t, 3> expected = {x.extent(0), -1, width};
-  ops::check_shape(type_name(), "memory", memory.shape, expected, "[B, Lm, E]");
+  const ops::Extent memory_extent = layers::check_memory(type_name(), memory, x.extent(0), width);
   ops::check_disjoint(type_name(), "y", ops::check_view(type_name(), "y", y), "memory", memory_extent);
   layers::check_decoder_outputs(type_name(), self_options, memory_options, x, memory, y);
 

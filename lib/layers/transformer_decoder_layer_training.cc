@@ -38,9 +38,7 @@ void TransformerDecoderLayer::forward(Engine& engine, View<const float, 3> x, Vi
   layers::check_training_states(type_name(), x, y, width);
   layers::check_training_options(type_name(), self_options);
   layers::check_training_options(type_name(), memory_options);
-  const ops::Extent memory_extent = ops::check_view(type_name(), "memory", memory);
-  const std::array<std::int64_t, 3> expected = {x.extent(0), -1, width};
-  ops::check_shape(type_name(), "memory", memory.shape, expected, "[B, Lm, E]");
+  const ops::Extent memory_extent = layers::check_memory(type_name(), memory, x.extent(0), width);
   ops::check_disjoint(type_name(), "y", ops::check_view(type_name(), "y", y), "memory", memory_extent);
   layers::check_decoder_outputs(type_name(), self_options, memory_options, x, memory, y);
   const bool keeps = layers::keeps_linear(saved);
@@ -88,7 +86,9 @@ void TransformerDecoderLayer::backward(Engine& engine, View<const float, 3> x, V
                                        View<float, 3> x_gradient, View<float, 3> memory_gradient) {
   SavedState::Call call = saved.call();
   layers::check_saved(type_name(), saved, this, {x.extent(0), x.extent(1), memory.extent(1)});
-  layers::check_gradients(type_name(), x, y_gradient, x_gradient);
+  const std::int64_t width = self_attention_.options().width;
+  layers::check_gradients(type_name(), x, width, y_gradient, x_gradient);
+  layers::check_memory(type_name(), memory, x.extent(0), width);
   layers::GradientPlace(type_name(), "x_gradient", x_gradient).apart_from("memory", memory);
   if (memory_gradient) {
     ops::check_shape(type_name(), "memory_gradient", memory_gradient.shape, memory.shape, "the shape of memory");

@@ -65,7 +65,7 @@ void TransformerEncoderLayer::backward(Engine& engine, View<const float, 3> x, c
                                        View<const float, 3> y_gradient, View<float, 3> x_gradient,
                                        const HeadVisit& visit) {
   layers::check_saved(type_name(), saved, this, {x.extent(0), x.extent(1), 0});
-  layers::check_gradients(type_name(), x, y_gradient, x_gradient);
+  layers::check_gradients(type_name(), x, self_attention_.options().width, y_gradient, x_gradient);
   const bool keeps = layers::keeps_linear(saved);
   const runtime::Scratch scratch(engine, keeps ? 0 : saved_bytes(x.extent(0), x.extent(1), 0), type_name());
   Kept kept = {keeps ? saved.data() : scratch.data(), saved.call().options[0], saved.call().step,

@@ -29,6 +29,15 @@ inline FeedForwardOptions feed_forward_options(const TransformerLayerOptions& op
           .dropout = options.dropout};
 }
 
+// The memory [B, Lm, width] of a decoder layer, as forward() and backward() read it. Returns the addresses touched.
+inline ops::Extent check_memory(std::string_view layer, const View<const float, 3>& memory, std::int64_t batch,
+                                std::int64_t width) {
+  const ops::Extent extent = ops::check_view(layer, "memory", memory);
+  const std::array<std::int64_t, 3> expected = {batch, -1, width};
+  ops::check_shape(layer, "memory", memory.shape, expected, "[B, Lm, E]");
+  return extent;
+}
+
 // What either attention of a decoder layer is asked for.
 inline void check_decoder_outputs(std::string_view layer, const AttentionOptions& self_options,
                                   const AttentionOptions& memory_options, const View<const float, 3>& x,

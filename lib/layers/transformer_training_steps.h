@@ -92,9 +92,10 @@ void training_step_backward(Engine& engine, Norm norm, LayerNorm& layer_norm, Vi
   }
 }
 
-inline void check_gradients(std::string_view layer, const View<const float, 3>& x,
+// What backward() of a layer of that width reads and writes for x and y.
+inline void check_gradients(std::string_view layer, const View<const float, 3>& x, std::int64_t width,
                             const View<const float, 3>& y_gradient, const View<float, 3>& x_gradient) {
-  const ops::Extent x_extent = ops::check_view(layer, "x", x);
+  const ops::Extent x_extent = check_x(layer, x, width);
   const ops::Extent from = ops::check_view(layer, "y_gradient", y_gradient);
   const ops::Extent to = ops::check_view(layer, "x_gradient", x_gradient);
   ops::check_shape(layer, "y_gradient", y_gradient.shape, x.shape, "the shape of x");

@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <array>
 #include <stdexcept>
+#include <string>
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "headlight/layers/encoder.h"
-#include "headlight/layers/multi_head_attention.h"
+#include "headlight/layers.h"
 #include "support/compare.h"
+#include "support/random.h"
+#include "support/refusal.h"
 
 namespace headlight::test {
 namespace {
@@ -84,6 +86,113 @@ TEST(AttentionPass, RefusesACopyOfAnInput) {
   EXPECT_TRUE(all_zero(attention.parameters()));
   attention.backward(engine, x, x, x, saved, y, {.query = gradient});
   EXPECT_FALSE(all_zero(attention.parameters()));
+}
+
+// What a layer in training says to a backward call, which left no gradient behind.
+template <class Function>
+std::string refused_whole(Layer& layer, Function backward) {
+  const std::string words = refusal(backward);
+  EXPECT_TRUE(all_zero(layer.parameters())) << words;
+  return words;
+}
+
+View<const float, 3> without_memory(View<const float, 3> x) { return {nullptr, x.shape}; }
+
+TEST(RefusedWhole, ALinearsResidual) {
+  Engine engine({.threads = 1});
+  Random random(1);
+  Linear layer(4, 4);
+  layer.initialize(1);
+  layer.set_training(true);
+  const auto x = random.normal_tensor<2>({3, 4}), gradient = random.normal_tensor<2>({3, 4});
+  Tensor<float, 2> x_gradient({3, 4}), residual({2, 4});
+  EXPECT_EQ(refused_whole(layer, [&] { layer.backward(engine, x, gradient, x_gradient, residual); }),
+            "Linear: residual has shape [2, 4], expected [3, 4] (the shape of x)");
+}
+
+TEST(RefusedWhole, AFeedForwardsInput) {
+  Engine engine({.threads = 1});
+  Random random(1);
+  FeedForward layer({.width = 8, .hidden_width = 16});
+  layer.initialize(1);
+  layer.set_training(true);
+  const auto x = random.normal_tensor<3>({1, 4, 8}), gradient = random.normal_tensor<3>({1, 4, 8});
+  Tensor<float, 3> y(x.shape()), x_gradient(x.shape()), narrow({1, 4, 6}), narrow_gradient({1, 4, 6});
+  SavedState saved;
+  layer.forward(engine, x, y, saved, {});
+  EXPECT_EQ(refused_whole(layer, [&] { layer.backward(engine, without_memory(x), saved, gradient, x_gradient); }),
+            refusal([&] { layer.forward(engine, without_memory(x), y); }));
+  EXPECT_EQ(refused_whole(layer, [&] { layer.backward(engine, narrow, saved, narrow, narrow_gradient); }),
+            "FeedForward: x has shape [1, 4, 6], expected [any, any, 8] ([B, L, E])");
+}
+
+TEST(RefusedWhole, AnAttentionsInputs) {
+  Engine engine({.threads = 1});
+  Random random(1);
+  MultiHeadAttention layer({.width = 8, .heads = 2});
+  layer.initialize(1);
+  layer.set_training(true);
+  const auto x = random.normal_tensor<3>({2, 4, 8}), gradient = random.normal_tensor<3>({2, 4, 8});
+  const auto key = random.normal_tensor<3>({2, 5, 8}), value = random.normal_tensor<3>({2, 5, 8});
+  Tensor<float, 3> out(x.shape()), x_gradient(x.shape()), narrow({2, 5, 6}), shorter({2, 3, 8}), fewer({1, 5, 8});
+  SavedState saved;
+  layer.forward(engine, x, x, x, out, saved, {});
+  const View<const float, 3> nothing = without_memory(x);
+  EXPECT_EQ(
+      refused_whole(layer,
+                    [&] { layer.backward(engine, nothing, nothing, nothing, saved, gradient, {.query = x_gradient}); }),
+      refusal([&] { layer.forward(engine, nothing, nothing, nothing, out); }));
+  layer.forward(engine, x, key, value, out, saved, {});
+  const auto refused = [&](View<const float, 3> keys, View<const float, 3> values) {
+    return refused_whole(layer,
+                         [&] { layer.backward(engine, x, keys, values, saved, gradient, {.query = x_gradient}); });
+  };
+  EXPECT_EQ(refused(key, narrow),
+            "MultiHeadAttention: value has shape [2, 5, 6], expected [2, 5, 8] ([B, Lk, "
+            "value_width])");
+  EXPECT_EQ(refused(key, shorter),
+            "MultiHeadAttention: value has shape [2, 3, 8], expected [2, 5, 8] ([B, Lk, "
+            "value_width])");
+  EXPECT_EQ(refused(key, fewer),
+            "MultiHeadAttention: value has shape [1, 5, 8], expected [2, 5, 8] ([B, Lk, "
+            "value_width])");
+  EXPECT_EQ(refused(narrow, value),
+            "MultiHeadAttention: key has shape [2, 5, 6], expected [2, any, 8] ([B, Lk, "
+            "key_width])");
+  EXPECT_EQ(refused(without_memory(key), value),
+            refusal([&] { layer.forward(engine, x, without_memory(key), value, out); }));
+}
+
+TEST(RefusedWhole, ATransformerLayersInputs) {
+  Engine engine({.threads = 1});
+  Random random(1);
+  const auto x = random.normal_tensor<3>({2, 4, 8}), gradient = random.normal_tensor<3>({2, 4, 8});
+  const auto memory = random.normal_tensor<3>({2, 5, 8});
+  Tensor<float, 3> y(x.shape()), x_gradient(x.shape()), narrow({2, 4, 6}), narrow_gradient({2, 4, 6}),
+      narrow_memory({2, 5, 6}), fewer({1, 5, 8});
+  for (const Norm norm : {Norm::post, Norm::pre}) {
+    SavedState saved;
+    TransformerEncoderLayer encoder({.width = 8, .heads = 2, .norm = norm});
+    encoder.initialize(1);
+    encoder.set_training(true);
+    encoder.forward(engine, x, y, saved, {});
+    EXPECT_EQ(refused_whole(encoder, [&] { encoder.backward(engine, narrow, saved, narrow, narrow_gradient); }),
+              "TransformerEncoderLayer: x has shape [2, 4, 6], expected [any, any, 8] ([B, L, E])");
+
+    TransformerDecoderLayer decoder({.width = 8, .heads = 2, .norm = norm});
+    decoder.initialize(1);
+    decoder.set_training(true);
+    decoder.forward(engine, x, memory, y, saved, {});
+    const auto refused = [&](View<const float, 3> other) {
+      return refused_whole(decoder, [&] { decoder.backward(engine, x, other, saved, gradient, x_gradient); });
+    };
+    EXPECT_EQ(refused(narrow_memory),
+              "TransformerDecoderLayer: memory has shape [2, 5, 6], expected [2, any, 8] ([B, Lm, E])");
+    EXPECT_EQ(refused(fewer), "TransformerDecoderLayer: memory has shape [1, 5, 8], expected [2, any, 8] ([B, Lm, E])");
+    EXPECT_EQ(refused(without_memory(memory)), refusal([&] { decoder.forward(engine, x, without_memory(memory), y); }));
+    EXPECT_EQ(refused_whole(decoder, [&] { decoder.backward(engine, narrow, memory, saved, narrow, narrow_gradient); }),
+              "TransformerDecoderLayer: x has shape [2, 4, 6], expected [any, any, 8] ([B, L, E])");
+  }
 }
 
 }  // namespace

@@ -165,6 +165,8 @@ class HEADLIGHT_API MultiHeadAttention : public Layer {
   [[nodiscard]] std::span<const float> bias_of(Group group) const noexcept;
   [[nodiscard]] SharedInputs inputs_of(const View<const float, 3>& query, const View<const float, 3>& key,
                                        const View<const float, 3>& value) const noexcept;
+  void check_inputs(const View<const float, 3>& query, const View<const float, 3>& key,
+                    const View<const float, 3>& value) const;
   void check_inputs_and_out(const View<const float, 3>& query, const View<const float, 3>& key,
                             const View<const float, 3>& value, const View<float, 3>& out,
                             const View<const float, 3>& residual) const;
