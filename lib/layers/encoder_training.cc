@@ -127,7 +127,8 @@ void Encoder::forward(Engine& engine, const EncoderInput& input, View<float, 2> 
   saved.commit({.layer = this,
                 .shape = {1, tokens, 0},
                 .step = step,
-                .options = {AttentionOptions{.query_offsets = input.offsets}}});
+                .options = {AttentionOptions{.query_offsets = input.offsets}},
+                .bytes = bytes});
 }
 
 void Encoder::backward(Engine& engine, const EncoderInput& input, const SavedState& saved,
@@ -151,6 +152,7 @@ void Encoder::backward(Engine& engine, const EncoderInput& input, const SavedSta
   ops::check_shape(kName, "hidden_gradient", hidden_gradient.shape, expected, "[N, E]");
   const std::int64_t segment = segment_length(saved, options_.layers);
   const Buffers buffers(*this, tokens, segment, kept_keys_of(input, saved, tokens), saved.data());
+  layers::check_layout(kName, saved, buffers.place.bytes());
 
   layers::Placement size;
   size.rows(1, tokens, options_.width);

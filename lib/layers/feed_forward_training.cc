@@ -29,7 +29,7 @@ void FeedForward::forward(Engine& engine, View<const float, 3> x, View<float, 3>
   const runtime::Scratch scratch(engine, keeps(saved) ? 0 : size.bytes(), kName);
   layers::Placement place(keeps(saved) ? memory : scratch.data());
   forward_from(engine, x, y, place.rows(x.extent(0), x.extent(1), hidden_width()), step.dropout(dropout_, 0), residual);
-  saved.commit({.layer = this, .shape = {x.extent(0), x.extent(1), 0}, .step = step});
+  saved.commit({.layer = this, .shape = {x.extent(0), x.extent(1), 0}, .step = step, .bytes = size.bytes()});
 }
 
 void FeedForward::forward_from(Engine& engine, View<const float, 3> x, View<float, 3> y, View<float, 3> hidden,
@@ -72,6 +72,7 @@ void FeedForward::backward(Engine& engine, View<const float, 3> x, const SavedSt
   const Dropout dropout = saved.call().step.dropout(dropout_, 0);
   layers::Placement size;
   size.rows(x.extent(0), x.extent(1), hidden_width());
+  layers::check_layout(kName, saved, size.bytes());
   const runtime::Scratch scratch(engine, keeps(saved) ? 0 : size.bytes(), kName);
   layers::Placement place(keeps(saved) ? saved.data() : scratch.data());
   const View<float, 3> hidden = place.rows(x.extent(0), x.extent(1), hidden_width());

@@ -114,7 +114,8 @@ void MultiHeadAttention::forward(Engine& engine, View<const float, 3> query, Vie
                 .shape = {shape.batch, shape.query_length, shape.key_length},
                 .step = step,
                 .options = {options},
-                .inputs = static_cast<int>(shape.inputs)});
+                .inputs = static_cast<int>(shape.inputs),
+                .bytes = bytes});
 }
 
 void MultiHeadAttention::forward_from(Engine& engine, View<const float, 3> query, View<const float, 3> key,
@@ -161,15 +162,18 @@ void MultiHeadAttention::backward(Engine& engine, View<const float, 3> query, Vi
   if (call.inputs != static_cast<int>(shape.inputs)) {
     ops::fail(kName, "query, key and value are not the tensors that forward() was given, expected the same");
   }
+  const bool unfused = saved.checkpoint() == Checkpoint::unfused;
+  const std::size_t bytes = saved_bytes(shape, layers::kept_keys(unfused, shape.key_length, call.options[0]));
+  layers::check_layout(kName, saved, bytes);
   Kept kept = {.memory = saved.data(),
                .options = call.options[0],
                .dropout = call.step.dropout(options_.dropout, 0),
-               .unfused = saved.checkpoint() == Checkpoint::unfused};
+               .unfused = unfused};
   if (layers::keeps_linear(saved.checkpoint())) {
     backward_from(engine, query, key, value, kept, out_gradient, gradients);
     return;
   }
-  const runtime::Scratch scratch(engine, saved_bytes(shape, 0), kName);
+  const runtime::Scratch scratch(engine, bytes, kName);
   kept.memory = scratch.data();
   kept.options.probabilities = {};
   forward_from(engine, query, key, value, {}, kept, {});

@@ -37,6 +37,12 @@ void check_saved(std::string_view name, const SavedState& saved, const Layer* la
   }
 }
 
+void check_layout(std::string_view name, const SavedState& saved, std::size_t bytes) {
+  if (saved.call().bytes == bytes) return;
+  ops::fail(name, "saved holds a forward pass of " + std::to_string(saved.call().bytes) + " bytes, expected " +
+                      std::to_string(bytes) + ": the layer has other options than it had then");
+}
+
 std::int64_t kept_keys(bool unfused, std::int64_t keys, const AttentionOptions& options) noexcept {
   if (!unfused) return 0;
   return options.query_offsets.empty() ? keys : ops::longest_packed_keys(options);

@@ -43,6 +43,9 @@ class Placement {
 // Throws unless `saved` holds the last forward pass of that layer, for tensors of that shape.
 void check_saved(std::string_view name, const SavedState& saved, const Layer* layer,
                  const std::array<std::int64_t, 3>& shape);
+// Throws unless the layer still lays out the bytes that it laid out in that pass; one with other options in its place
+// would read beyond them.
+void check_layout(std::string_view name, const SavedState& saved, std::size_t bytes);
 // Throws where the options have what a layer in training sets itself.
 void check_training_options(std::string_view name, const AttentionOptions& options);
 

@@ -42,14 +42,14 @@ void TransformerDecoderLayer::forward(Engine& engine, View<const float, 3> x, Vi
   ops::check_disjoint(type_name(), "y", ops::check_view(type_name(), "y", y), "memory", memory_extent);
   layers::check_decoder_outputs(type_name(), self_options, memory_options, x, memory, y);
   const bool keeps = layers::keeps_linear(saved);
-  const SavedState::Call call = {.layer = this,
-                                 .shape = {x.extent(0), x.extent(1), memory.extent(1)},
-                                 .step = step,
-                                 .options = {self_options, memory_options}};
+  SavedState::Call call = {.layer = this,
+                           .shape = {x.extent(0), x.extent(1), memory.extent(1)},
+                           .step = step,
+                           .options = {self_options, memory_options}};
   const bool unfused = saved.checkpoint() == Checkpoint::unfused;
-  const std::size_t bytes = Buffers(*this, call, unfused).place.bytes();
-  std::byte* kept = saved.begin(keeps ? bytes : 0);
-  const runtime::Scratch scratch(engine, keeps ? 0 : bytes, type_name());
+  call.bytes = Buffers(*this, call, unfused).place.bytes();
+  std::byte* kept = saved.begin(keeps ? call.bytes : 0);
+  const runtime::Scratch scratch(engine, keeps ? 0 : call.bytes, type_name());
   forward_from(engine, x, memory, y, call, keeps ? kept : scratch.data(), unfused);
   saved.commit(call);
 }
@@ -100,7 +100,8 @@ void TransformerDecoderLayer::backward(Engine& engine, View<const float, 3> x, V
       .apart_from("x_gradient", x_gradient);
   const bool keeps = layers::keeps_linear(saved);
   const bool unfused = saved.checkpoint() == Checkpoint::unfused;
-  const runtime::Scratch again(engine, keeps ? 0 : Buffers(*this, call, unfused).place.bytes(), type_name());
+  layers::check_layout(type_name(), saved, Buffers(*this, call, unfused).place.bytes());
+  const runtime::Scratch again(engine, keeps ? 0 : call.bytes, type_name());
   std::byte* kept = keeps ? saved.data() : again.data();
   for (AttentionOptions& options : call.options) options.probabilities = {};
   if (!keeps) forward_from(engine, x, memory, {}, call, kept, unfused);

@@ -39,7 +39,8 @@ void TransformerEncoderLayer::forward(Engine& engine, View<const float, 3> x, Vi
   std::byte* memory = saved.begin(keeps ? bytes : 0);
   const runtime::Scratch scratch(engine, keeps ? 0 : bytes, type_name());
   forward_from(engine, x, y, {keeps ? memory : scratch.data(), options, step, unfused});
-  saved.commit({.layer = this, .shape = {x.extent(0), x.extent(1), 0}, .step = step, .options = {options}});
+  saved.commit(
+      {.layer = this, .shape = {x.extent(0), x.extent(1), 0}, .step = step, .options = {options}, .bytes = bytes});
 }
 
 void TransformerEncoderLayer::forward_from(Engine& engine, View<const float, 3> x, View<float, 3> y,
@@ -67,9 +68,12 @@ void TransformerEncoderLayer::backward(Engine& engine, View<const float, 3> x, c
   layers::check_saved(type_name(), saved, this, {x.extent(0), x.extent(1), 0});
   layers::check_gradients(type_name(), x, self_attention_.options().width, y_gradient, x_gradient);
   const bool keeps = layers::keeps_linear(saved);
-  const runtime::Scratch scratch(engine, keeps ? 0 : saved_bytes(x.extent(0), x.extent(1), 0), type_name());
-  Kept kept = {keeps ? saved.data() : scratch.data(), saved.call().options[0], saved.call().step,
-               saved.checkpoint() == Checkpoint::unfused};
+  const bool unfused = saved.checkpoint() == Checkpoint::unfused;
+  const AttentionOptions& options = saved.call().options[0];
+  const std::size_t bytes = saved_bytes(x.extent(0), x.extent(1), layers::kept_keys(unfused, x.extent(1), options));
+  layers::check_layout(type_name(), saved, bytes);
+  const runtime::Scratch scratch(engine, keeps ? 0 : bytes, type_name());
+  Kept kept = {keeps ? saved.data() : scratch.data(), options, saved.call().step, unfused};
   kept.options.probabilities = {};
   if (!keeps) forward_from(engine, x, {}, kept);
   backward_from(engine, x, kept, y_gradient, x_gradient, visit);

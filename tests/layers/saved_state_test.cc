@@ -4,6 +4,7 @@
 #include <array>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "gtest/gtest.h"
@@ -194,6 +195,74 @@ TEST(RefusedWhole, ATransformerLayersInputs) {
               "TransformerDecoderLayer: x has shape [2, 4, 6], expected [any, any, 8] ([B, L, E])");
   }
 }
+
+// A layer that another was assigned to is at the same address, and what it would read lies beyond what was kept.
+class AssignedOver : public testing::TestWithParam<Checkpoint> {
+ protected:
+  template <class Made>
+  void between(Made layer, Made another, auto forward, auto backward) {
+    for (Layer* made : {static_cast<Layer*>(&layer), static_cast<Layer*>(&another)}) {
+      made->initialize(1);
+      made->set_training(true);
+    }
+    forward(layer);
+    layer = std::move(another);
+    const std::string words = refused_whole(layer, [&] { backward(layer); });
+    EXPECT_NE(words.find(": saved holds a forward pass of "), std::string::npos) << words;
+    EXPECT_TRUE(words.ends_with(": the layer has other options than it had then")) << words;
+  }
+
+  Engine engine_{{.threads = 1}};
+  Tensor<float, 3> x_{{2, 5, 8}}, y_{{2, 5, 8}}, gradient_{{2, 5, 8}};
+  SavedState saved_{GetParam()};
+};
+
+TEST_P(AssignedOver, FeedForward) {
+  between(
+      FeedForward({.width = 8, .hidden_width = 8}), FeedForward({.width = 8, .hidden_width = 4096}),
+      [&](const FeedForward& layer) { layer.forward(engine_, x_, y_, saved_, {}); },
+      [&](FeedForward& layer) { layer.backward(engine_, x_, saved_, y_, gradient_); });
+}
+
+TEST_P(AssignedOver, MultiHeadAttention) {
+  between(
+      MultiHeadAttention({.width = 8, .heads = 2}),
+      MultiHeadAttention({.width = 8, .heads = 8, .merge = Merge::gated_by_element}),
+      [&](const MultiHeadAttention& layer) { layer.forward(engine_, x_, x_, x_, y_, saved_, {}); },
+      [&](MultiHeadAttention& layer) { layer.backward(engine_, x_, x_, x_, saved_, y_, {.query = gradient_}); });
+}
+
+TEST_P(AssignedOver, TransformerEncoderLayer) {
+  between(
+      TransformerEncoderLayer({.width = 8, .heads = 2}),
+      TransformerEncoderLayer({.width = 8, .heads = 2, .feed_forward_width = 4096}),
+      [&](const TransformerEncoderLayer& layer) { layer.forward(engine_, x_, y_, saved_, {}); },
+      [&](TransformerEncoderLayer& layer) { layer.backward(engine_, x_, saved_, y_, gradient_); });
+}
+
+TEST_P(AssignedOver, TransformerDecoderLayer) {
+  const Tensor<float, 3> memory({2, 3, 8});
+  between(
+      TransformerDecoderLayer({.width = 8, .heads = 2}),
+      TransformerDecoderLayer({.width = 8, .heads = 2, .feed_forward_width = 4096}),
+      [&](const TransformerDecoderLayer& layer) { layer.forward(engine_, x_, memory, y_, saved_, {}); },
+      [&](TransformerDecoderLayer& layer) { layer.backward(engine_, x_, memory, saved_, y_, gradient_); });
+}
+
+TEST_P(AssignedOver, Encoder) {
+  const std::vector<std::int64_t> ids = {1, 2, 3, 4}, offsets = {0, 4};
+  const EncoderInput input = {.ids = ids, .positions = ids, .offsets = offsets};
+  Tensor<float, 2> hidden({4, 8});
+  between(
+      Encoder({.vocabulary = 8, .max_positions = 8, .width = 8, .heads = 2, .layers = 2}),
+      Encoder({.vocabulary = 8, .max_positions = 8, .width = 8, .heads = 2, .layers = 40}),
+      [&](const Encoder& encoder) { encoder.forward(engine_, input, hidden, saved_, {}); },
+      [&](Encoder& encoder) { encoder.backward(engine_, input, saved_, hidden); });
+}
+
+INSTANTIATE_TEST_SUITE_P(Of, AssignedOver,
+                         testing::Values(Checkpoint::keep_linear, Checkpoint::layer_input, Checkpoint::every_k_layers,
+                                         Checkpoint::unfused));
 
 }  // namespace
 }  // namespace headlight::test
