@@ -7,6 +7,7 @@
 #include "layers/initializer.h"
 #include "layers/parameter_list.h"
 #include "layers/sizes.h"
+#include "layers/transformer_steps.h"
 
 namespace headlight {
 
@@ -21,6 +22,7 @@ const EncoderOptions& checked(const EncoderOptions& options) {
   layers::at_least(1, kName, "width", options.width);
   layers::at_least(0, kName, "layers", options.layers);
   layers::probability(kName, "dropout", options.dropout);
+  layers::checked_norm(kName, options.norm);
   return options;
 }
 

@@ -28,7 +28,10 @@ void copy_rows(Engine& engine, const View<const float, 2>& from, const View<floa
 
 }  // namespace
 
-std::string_view name(Merge merge) noexcept { return kNames[static_cast<std::size_t>(merge)]; }
+std::string_view name(Merge merge) noexcept {
+  const auto index = static_cast<std::size_t>(merge);
+  return index < kNames.size() ? kNames[index] : "unknown";
+}
 
 std::optional<Merge> parse_merge(std::string_view text) noexcept {
   const auto found = std::find(kNames.begin(), kNames.end(), text);

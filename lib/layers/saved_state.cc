@@ -7,6 +7,10 @@
 namespace headlight {
 
 SavedState::SavedState(Checkpoint checkpoint, std::int64_t k) : checkpoint_(checkpoint), k_(k) {
+  if (checkpoint > Checkpoint::unfused) {
+    ops::fail("SavedState",
+              "checkpoint is " + std::to_string(static_cast<int>(checkpoint)) + ", expected one of the enum");
+  }
   if (k < 0) ops::fail("SavedState", "k is " + std::to_string(k) + ", expected at least 1, or 0 for √n");
 }
 

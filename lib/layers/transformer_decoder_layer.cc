@@ -6,7 +6,7 @@
 namespace headlight {
 
 TransformerDecoderLayer::TransformerDecoderLayer(const TransformerLayerOptions& options)
-    : norm_(options.norm),
+    : norm_(layers::checked_norm("TransformerDecoderLayer", options.norm)),
       dropout_(layers::probability("TransformerDecoderLayer", "dropout", options.dropout)),
       self_attention_(layers::attention_options(options)),
       memory_attention_(layers::attention_options(options)),

@@ -6,7 +6,7 @@
 namespace headlight {
 
 TransformerEncoderLayer::TransformerEncoderLayer(const TransformerLayerOptions& options)
-    : norm_(options.norm),
+    : norm_(layers::checked_norm("TransformerEncoderLayer", options.norm)),
       dropout_(layers::probability("TransformerEncoderLayer", "dropout", options.dropout)),
       self_attention_(layers::attention_options(options)),
       feed_forward_(layers::feed_forward_options(options)),

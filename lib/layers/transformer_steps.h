@@ -1,6 +1,7 @@
 // What encoder and decoder layers have in common: the step around each part.
 #pragma once
 
+#include <string>
 #include <string_view>
 
 #include "headlight/layers/transformer.h"
@@ -11,6 +12,14 @@
 #include "runtime/parallel.h"
 
 namespace headlight::layers {
+
+// `norm` if it is one of the enum; else throws.
+inline Norm checked_norm(std::string_view layer, Norm norm) {
+  if (norm > Norm::pre) {
+    ops::fail(layer, "norm is " + std::to_string(static_cast<int>(norm)) + ", expected one of the enum");
+  }
+  return norm;
+}
 
 inline MultiHeadAttentionOptions attention_options(const TransformerLayerOptions& options) {
   return {.width = options.width,

@@ -61,6 +61,9 @@ void check_packed(std::string_view operation, const AttentionOptions& options, c
 }
 
 void check_rule(std::string_view operation, const AttentionOptions& options) {
+  if (options.causal > Causal::bottom_right) {
+    fail(operation, "causal is " + std::to_string(static_cast<int>(options.causal)) + ", expected one of the enum");
+  }
   if (options.window.left < -1 || options.window.right < -1) {
     fail(operation, "window is [" + std::to_string(options.window.left) + ", " + std::to_string(options.window.right) +
                         "], expected −1 (unbounded) or more");

@@ -153,6 +153,10 @@ TEST(EncoderArguments, AreNamedWhenTheyAreWrong) {
             "Encoder: offsets is empty, expected [n + 1] entries from 0 to N");
   EXPECT_EQ(with([](Tokens& tokens, EncoderInput&) { tokens.offsets[2] = 6; }),
             "Encoder: offsets ends with 6, expected N = 5");
+  EXPECT_EQ(refusal([] {
+              Encoder({.vocabulary = 1, .max_positions = 1, .width = 4, .layers = 0, .norm = static_cast<Norm>(2)});
+            }),
+            "Encoder: norm is 2, expected one of the enum");
   EXPECT_EQ(refusal([] { Encoder({.vocabulary = 1, .max_positions = 0, .width = 4}); }),
             "Encoder: max_positions is 0, expected at least 1");
 }

@@ -114,6 +114,8 @@ TEST(Merge, HasAName) {
   }
   EXPECT_EQ(name(Merge::weighted_by_input), "weighted-by-input");
   EXPECT_EQ(parse_merge("add"), std::nullopt);
+  EXPECT_EQ(name(static_cast<Merge>(6)), "unknown");
+  EXPECT_EQ(name(static_cast<Merge>(255)), "unknown");
 }
 
 TEST(Merge, WeightsBeginEqual) {

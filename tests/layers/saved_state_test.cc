@@ -264,5 +264,10 @@ INSTANTIATE_TEST_SUITE_P(Of, AssignedOver,
                          testing::Values(Checkpoint::keep_linear, Checkpoint::layer_input, Checkpoint::every_k_layers,
                                          Checkpoint::unfused));
 
+TEST(SavedStateArguments, AreNamedWhenTheyAreWrong) {
+  EXPECT_EQ(refusal([] { SavedState(static_cast<Checkpoint>(4)); }),
+            "SavedState: checkpoint is 4, expected one of the enum");
+}
+
 }  // namespace
 }  // namespace headlight::test

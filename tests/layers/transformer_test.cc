@@ -105,6 +105,10 @@ TEST_P(TransformerTest, FeedForwardTakesRowsInPortionsAndSamplesApart) {
 TEST(TransformerArguments, AreNamedWhenTheyAreWrong) {
   EXPECT_EQ(refusal([] { TransformerEncoderLayer({.width = 8, .heads = 2, .dropout = 1.0f}); }),
             "TransformerEncoderLayer: dropout is 1.000000, expected a probability in [0, 1)");
+  EXPECT_EQ(refusal([] { TransformerEncoderLayer({.width = 8, .norm = static_cast<Norm>(2)}); }),
+            "TransformerEncoderLayer: norm is 2, expected one of the enum");
+  EXPECT_EQ(refusal([] { TransformerDecoderLayer({.width = 8, .norm = static_cast<Norm>(2)}); }),
+            "TransformerDecoderLayer: norm is 2, expected one of the enum");
   EXPECT_EQ(refusal([] { TransformerDecoderLayer({.width = 8, .heads = 3}); }),
             "MultiHeadAttention: heads is 3, expected a divisor of width, which is 8");
   Engine engine;

@@ -69,6 +69,8 @@ TEST(AttentionArguments, EveryMistakeIsNamed) {
   expect(complaint([&](auto& c) { one_sample(c), c.options.query_offsets = kThree; }), "query_offsets[0] is 1");
   expect(complaint([&](auto& c) { one_sample(c), c.options.key_lengths = kOneLength; }), "together");
 
+  expect(complaint([](auto& c) { c.options.causal = static_cast<Causal>(3); }),
+         "causal is 3, expected one of the enum");
   expect(complaint([](auto& c) { c.options.window.left = -2; }), "window is [-2, -1]");
   expect(complaint([](auto& c) { c.options.chunk = -1; }), "chunk is -1");
   expect(complaint([](auto& c) { c.options.scale = std::numeric_limits<float>::quiet_NaN(); }), "scale is");
