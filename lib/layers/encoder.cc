@@ -47,12 +47,14 @@ View<float, 3> as_one_sample(const View<float, 2>& x) noexcept {
 
 Encoder::Encoder(const EncoderOptions& options)
     : options_(checked(options)),
-      word_embeddings_({options.vocabulary, options.width}),
-      position_embeddings_({options.max_positions, options.width}),
+      word_embeddings_(layers::matrix_shape(kName, "word_embeddings", options.vocabulary, options.width)),
+      position_embeddings_(layers::matrix_shape(kName, "position_embeddings", options.max_positions, options.width)),
       norm_(options.width, options.layer_norm_epsilon) {
   // Whoever writes the options into a file wants them without defaults.
   if (options_.feed_forward_width == 0) options_.feed_forward_width = 4 * options_.width;
-  if (options.token_types > 0) token_type_embeddings_ = Tensor<float, 2>({options.token_types, options.width});
+  if (options.token_types > 0)
+    token_type_embeddings_ =
+        Tensor<float, 2>(layers::matrix_shape(kName, "token_type_embeddings", options.token_types, options.width));
   layers_.reserve(static_cast<std::size_t>(options.layers));
   for (std::int64_t layer = 0; layer < options.layers; ++layer) layers_.emplace_back(layer_options(options));
 }

@@ -11,8 +11,8 @@
 namespace headlight {
 
 Linear::Linear(std::int64_t in_features, std::int64_t out_features, bool bias)
-    : weight_({layers::at_least(1, "Linear", "out_features", out_features),
-               layers::at_least(1, "Linear", "in_features", in_features)}) {
+    : weight_(layers::matrix_shape("Linear", "weight", layers::at_least(1, "Linear", "out_features", out_features),
+                                   layers::at_least(1, "Linear", "in_features", in_features))) {
   if (bias) bias_ = Tensor<float, 1>({out_features});
 }
 

@@ -33,6 +33,11 @@ MultiHeadAttentionOptions checked(MultiHeadAttentionOptions options) {
   }
   check_divides("heads", options.heads, "width", options.width);
   check_divides("key_value_heads", options.key_value_heads, "heads", options.heads);
+  // In float64, where nothing wraps around: W_Q, W_K and W_V lie in one tensor.
+  const auto width = static_cast<double>(options.width);
+  if (width * (width + static_cast<double>(options.key_width) + static_cast<double>(options.value_width)) > 0x1p60) {
+    throw OutOfMemory(std::string(kName) + " of width " + std::to_string(options.width), SIZE_MAX);
+  }
   const bool one_width = options.key_width == options.width && options.value_width == options.width;
   options.packed_projection = options.packed_projection && one_width;
   return options;

@@ -1,7 +1,9 @@
 #include <memory>
+#include <new>
 #include <utility>
 
 #include "headlight/layers/layer.h"
+#include "headlight/out_of_memory.h"
 
 namespace headlight {
 
@@ -23,7 +25,8 @@ const PackedMatrix* PackedCopies::get(Engine& engine, View<const float, 2> weigh
   std::atomic<const PackedMatrix*>& place = copies_[static_cast<std::size_t>(engine.isa())];
   const PackedMatrix* found = place.load(std::memory_order_acquire);
   if (found != nullptr) return found;
-  auto made = std::make_unique<const PackedMatrix>(engine, weight, Transpose::yes);
+  std::unique_ptr<const PackedMatrix> made(new (std::nothrow) PackedMatrix(engine, weight, Transpose::yes));
+  if (made == nullptr) throw OutOfMemory("PackedMatrix", sizeof(PackedMatrix));
   if (place.compare_exchange_strong(found, made.get(), std::memory_order_acq_rel, std::memory_order_acquire)) {
     return made.release();
   }

@@ -1,10 +1,12 @@
 // Checks of sizes given to constructors.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <string_view>
 
+#include "headlight/out_of_memory.h"
 #include "ops/check.h"
 
 namespace headlight::layers {
@@ -22,6 +24,18 @@ inline std::int64_t at_least(std::int64_t least, std::string_view layer, std::st
 inline float probability(std::string_view layer, std::string_view option, float value) {
   ops::check_probability(layer, option, value);
   return value;
+}
+
+// [rows, columns] of a weight; throws where no memory has addresses for so many floats.
+inline std::array<std::int64_t, 2> matrix_shape(std::string_view layer, std::string_view weight, std::int64_t rows,
+                                                std::int64_t columns) {
+  std::int64_t count = 0;
+  if (__builtin_mul_overflow(rows, columns, &count) || count > INT64_MAX / 8) {
+    throw OutOfMemory(std::string(layer) + " with " + std::string(weight) + " [" + std::to_string(rows) + ", " +
+                          std::to_string(columns) + "]",
+                      SIZE_MAX);
+  }
+  return {rows, columns};
 }
 
 // B · L rows; throws where that is no number of rows.

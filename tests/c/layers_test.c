@@ -190,7 +190,7 @@ static void multi_head_attention(void) {
   CHECK(layer == NULL);
   options.width = (int64_t)1 << 30;  // 2⁶² bytes and more of weights
   FAILS(HEADLIGHT_OUT_OF_MEMORY, "memory", headlight_multi_head_attention_create(&options, &layer, &error));
-  CHECK(error.bytes == 0);  // who allocates a layer does not know
+  CHECK(error.bytes > 0);  // more than 64 bits count
   REFUSED("width", headlight_multi_head_attention_create(NULL, &layer, &error));
   REFUSED("result", headlight_multi_head_attention_create(&options, NULL, &error));
 }

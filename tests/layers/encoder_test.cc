@@ -157,6 +157,15 @@ TEST(EncoderArguments, AreNamedWhenTheyAreWrong) {
               Encoder({.vocabulary = 1, .max_positions = 1, .width = 4, .layers = 0, .norm = static_cast<Norm>(2)});
             }),
             "Encoder: norm is 2, expected one of the enum");
+  constexpr std::int64_t kHuge = std::int64_t{1} << 40;
+  try {
+    Encoder({.vocabulary = kHuge, .max_positions = 1, .width = kHuge});
+    FAIL() << "it was not refused";
+  } catch (const OutOfMemory& error) {
+    EXPECT_STREQ(error.what(),
+                 "Encoder with word_embeddings [1099511627776, 1099511627776]: 18446744073709551615 bytes of memory "
+                 "cannot be had");
+  }
   EXPECT_EQ(refusal([] { Encoder({.vocabulary = 1, .max_positions = 0, .width = 4}); }),
             "Encoder: max_positions is 0, expected at least 1");
 }

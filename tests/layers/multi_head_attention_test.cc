@@ -206,6 +206,13 @@ TEST_P(MultiHeadAttentionTest, PassesProbabilitiesAndLogSumExpOn) {
 TEST(MultiHeadAttentionArguments, AreNamedWhenTheyAreWrong) {
   EXPECT_EQ(refusal([] { MultiHeadAttention({.width = 12, .heads = 3, .merge = static_cast<Merge>(6)}); }),
             "MultiHeadAttention: merge is 6, expected one of the enum");
+  try {
+    MultiHeadAttention({.width = std::int64_t{1} << 40});
+    FAIL() << "it was not refused";
+  } catch (const OutOfMemory& error) {
+    EXPECT_STREQ(error.what(),
+                 "MultiHeadAttention of width 1099511627776: 18446744073709551615 bytes of memory cannot be had");
+  }
   EXPECT_EQ(refusal([] { MultiHeadAttention({.width = 10, .heads = 3}); }),
             "MultiHeadAttention: heads is 3, expected a divisor of width, which is 10");
   EXPECT_EQ(refusal([] { MultiHeadAttention({.width = 12, .heads = 6, .key_value_heads = 4}); }),

@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 
+#include <cstddef>
 #include <cstdlib>
 #include <fstream>
 #include <new>
@@ -55,11 +56,13 @@ class MemoryLimit {
   rlimit before_{};
 };
 
-// Takes whatever a limit leaves in pieces of 4 KiB and more, as long as it lives.
+// Takes whatever a limit leaves in pieces of 4 KiB, and then of less down to `least` bytes, as long as it lives.
 class AllMemory {
  public:
-  AllMemory() {
-    while (auto* const piece = static_cast<Piece*>(std::malloc(4096))) last_ = new (piece) Piece{last_};
+  explicit AllMemory(std::size_t least = kPiece) {
+    for (std::size_t bytes = kPiece; bytes >= least; bytes -= alignof(std::max_align_t)) {
+      while (auto* const piece = static_cast<Piece*>(std::malloc(bytes))) last_ = new (piece) Piece{last_};
+    }
   }
   ~AllMemory() {
     while (last_ != nullptr) std::free(std::exchange(last_, last_->before));
@@ -68,6 +71,7 @@ class AllMemory {
   AllMemory& operator=(const AllMemory&) = delete;
 
  private:
+  static constexpr std::size_t kPiece = 4096;
   struct Piece {
     Piece* before;
   };
@@ -182,6 +186,33 @@ TEST(OutOfMemory, APackedMatrixSaysSoToo) {
   const View<const float, 2> b(&zero, {1 << 18, 1 << 12}, {0, 1});
   EXPECT_EQ(lack([&] { const PackedMatrix packed(engine, b); }),
             "PackedMatrix: 4294967296 bytes of memory cannot be had");
+}
+
+// The copy that a layer packs of its weight has a few bytes beside the numbers.
+TEST(OutOfMemory, ALayersPackedCopySaysSoToo) {
+  if (!kLimits) GTEST_SKIP() << "a sanitizer's allocator";
+  Engine engine({.threads = 1});
+  Linear layer(4, 4);
+  layer.initialize(1);
+  const Tensor<float, 2> x({3, 4});
+  Tensor<float, 2> y({3, 4});
+  std::optional<OutOfMemory> lacking;
+  bool unnamed = false;
+  {
+    const MemoryLimit limit(0);
+    const AllMemory all(alignof(std::max_align_t));
+    try {
+      layer.forward(engine, x, y);
+    } catch (const OutOfMemory& error) {
+      lacking = error;
+    } catch (const std::bad_alloc&) {
+      unnamed = true;
+    }
+  }
+  EXPECT_FALSE(unnamed);
+  ASSERT_TRUE(lacking.has_value());
+  EXPECT_TRUE(std::string_view(lacking->what()).starts_with("PackedMatrix: ")) << lacking->what();
+  layer.forward(engine, x, y);
 }
 
 // Many rows have all of B packed at once, 8 MiB here. Where that cannot be had, blocks of rows pack panels of their
