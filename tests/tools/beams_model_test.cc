@@ -183,7 +183,7 @@ bool nearly_equal(const std::string& a, const std::string& b) {
 TEST(BeamsOfReadme, ThePictureIsWhatItsCommandDraws) {
   const ScratchFolder folder;
   const Finished finished =
-      run_program({"beams", "--text", "The animal didn't cross the street because it was too tired.", "--top", "6",
+      run_program({"beams", "--text", "The animal didn't cross the street because it was too tired.", "--from", "it",
                    "-o", folder / "beams.svg"});
   ASSERT_EQ(finished.code, 0) << finished.error;
   EXPECT_TRUE(nearly_equal(contents(folder / "beams.svg"), contents(HEADLIGHT_SOURCE "/docs/beams.svg")))
