@@ -124,15 +124,13 @@ std::string note_of_cut(const models::Tokenizer& tokenizer, const Arguments& arg
 // Warns of what the model does not see or know of the text; the picture, which goes further than standard error, gets
 // it as notes.
 void check_text(const models::Encoder& model, const Arguments& arguments, Beams& beams) {
-  const std::string& text = arguments.text;
-  const std::int64_t most = model.options().max_length;
-  if (static_cast<std::int64_t>(model.tokenizer().encode(text, most + 1).size()) > most) {
-    print_warning("the text has more than the model's " + std::to_string(most) +
+  UnknownWords unknown(model);
+  unknown.add(arguments.text);
+  if (unknown.cut() > 0) {
+    print_warning("the text has more than the model's " + std::to_string(model.options().max_length) +
                   " tokens; what lies behind is left out");
     beams.notes.push_back(note_of_cut(model.tokenizer(), arguments, beams));
   }
-  UnknownWords unknown(model);
-  unknown.add(text);
   unknown.warn(arguments.model.empty());
   if (const std::string names = unknown.names(); !names.empty()) {
     beams.notes.push_back("The model does not know: " + names + "; what it shows of them means nothing");

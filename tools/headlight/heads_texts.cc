@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "tools/headlight/text_tokens.h"
+
 namespace headlight::program {
 namespace {
 
@@ -13,14 +15,9 @@ constexpr std::int64_t kWeights = (std::int64_t{16} << 20) / static_cast<std::in
 const models::Sequence* TextBatches::sequence() {
   if (!waiting_.empty()) return &waiting_;
   if (!texts_.next(text_)) return nullptr;
-  const std::int64_t longest = model_.options().max_length;
-  // One token more than fits tells whether something is cut.
-  std::vector<std::int64_t> ids = model_.tokenizer().encode(text_, longest + 1);
-  was_cut_ = static_cast<std::int64_t>(ids.size()) > longest;
-  if (was_cut_) {
-    ids.erase(ids.end() - 2);
-  }
-  for (const std::int64_t id : ids) waiting_.push_back({id, static_cast<std::int64_t>(waiting_.size())});
+  const TextTokens tokens = first_tokens(model_.tokenizer(), text_, model_.options().max_length);
+  was_cut_ = tokens.cut;
+  for (const std::int64_t id : tokens.ids) waiting_.push_back({id, static_cast<std::int64_t>(waiting_.size())});
   return &waiting_;
 }
 

@@ -7,6 +7,7 @@
 #include "tools/headlight/number_text.h"
 #include "tools/headlight/picture_text.h"
 #include "tools/headlight/process.h"
+#include "tools/headlight/text_tokens.h"
 
 namespace headlight::program {
 namespace {
@@ -18,14 +19,10 @@ constexpr std::size_t kWordColumns = 24;
 
 void UnknownWords::add(std::string_view text, std::int64_t most) {
   const models::Tokenizer& tokenizer = model_.tokenizer();
-  // One token more than fits tells whether something is cut.
-  std::vector<std::int64_t> ids = tokenizer.encode(text, most + 1);
+  const auto [ids, cut] = first_tokens(tokenizer, text, most);
   most_ = most;
+  cut_ += cut ? 1 : 0;
   empty_ += ids.size() <= 2 ? 1 : 0;
-  if (static_cast<std::int64_t>(ids.size()) > most) {
-    ++cut_;
-    ids.erase(ids.end() - 2);
-  }
   longest_ = std::max(longest_, static_cast<std::int64_t>(ids.size()));
   const std::int64_t unknown = tokenizer.id("[UNK]").value_or(-1);
   if (std::count(ids.begin(), ids.end(), unknown) == 0) return;

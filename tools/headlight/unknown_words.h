@@ -26,6 +26,9 @@ class UnknownWords {
   // The most tokens of a text so far, [CLS] and [SEP] included.
   [[nodiscard]] std::int64_t longest() const noexcept { return longest_; }
 
+  // Texts that have more tokens than the model takes.
+  [[nodiscard]] std::int64_t cut() const noexcept { return cut_; }
+
   // The first few as a list in quotes, each once; empty where all are known.
   [[nodiscard]] std::string names() const;
 
