@@ -19,10 +19,10 @@ void TransformerDecoderLayer::forward(Engine& engine, View<const float, 3> x, Vi
                                       View<float, 3> y, const AttentionOptions& self_options,
                                       const AttentionOptions& memory_options) const {
   const std::int64_t width = self_attention_.options().width;
-  layers::check_hidden_states(type_name(), x, y, width);
+  const ops::Extent y_extent = layers::check_hidden_states(type_name(), x, y, width).y;
   // Read after y is first written.
   const ops::Extent memory_extent = layers::check_memory(type_name(), memory, x.extent(0), width);
-  ops::check_disjoint(type_name(), "y", ops::check_view(type_name(), "y", y), "memory", memory_extent);
+  ops::check_disjoint(type_name(), "y", y_extent, "memory", memory_extent);
   layers::check_decoder_outputs(type_name(), self_options, memory_options, x, memory, y);
 
   const runtime::Scratch scratch(engine, layers::normalized_bytes(norm_, type_name(), x.extent(0), x.extent(1), width),

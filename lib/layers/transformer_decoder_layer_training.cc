@@ -35,11 +35,11 @@ void TransformerDecoderLayer::forward(Engine& engine, View<const float, 3> x, Vi
                                       const AttentionOptions& self_options,
                                       const AttentionOptions& memory_options) const {
   const std::int64_t width = self_attention_.options().width;
-  layers::check_training_states(type_name(), x, y, width);
+  const ops::Extent y_extent = layers::check_training_states(type_name(), x, y, width).y;
   layers::check_training_options(type_name(), self_options);
   layers::check_training_options(type_name(), memory_options);
   const ops::Extent memory_extent = layers::check_memory(type_name(), memory, x.extent(0), width);
-  ops::check_disjoint(type_name(), "y", ops::check_view(type_name(), "y", y), "memory", memory_extent);
+  ops::check_disjoint(type_name(), "y", y_extent, "memory", memory_extent);
   layers::check_decoder_outputs(type_name(), self_options, memory_options, x, memory, y);
   const bool keeps = layers::keeps_linear(saved);
   SavedState::Call call = {.layer = this,

@@ -22,11 +22,15 @@ bool all_zero(const std::vector<Parameter>& parameters) {
   });
 }
 
+void begin_training(Layer& layer) {
+  layer.initialize(1);
+  layer.set_training(true);
+}
+
 class EncoderPass : public testing::TestWithParam<Checkpoint> {
  protected:
   EncoderPass() : saved_(GetParam()) {
-    encoder_.initialize(1);
-    encoder_.set_training(true);
+    begin_training(encoder_);
     encoder_.forward(engine_, input_, hidden_, saved_, {.seed = 1});
   }
   // The gradients are still zero after whatever is not as it was in forward().
@@ -75,8 +79,7 @@ INSTANTIATE_TEST_SUITE_P(Of, EncoderPass,
 TEST(AttentionPass, RefusesACopyOfAnInput) {
   Engine engine({.threads = 1});
   MultiHeadAttention attention({.width = 64, .heads = 4});
-  attention.initialize(1);
-  attention.set_training(true);
+  begin_training(attention);
   Tensor<float, 3> x({2, 5, 64}), y(x.shape()), gradient(x.shape()), copy(x.shape()), copy_gradient(x.shape());
   for (std::int64_t n = 0; n < x.size(); ++n) x.data()[n] = static_cast<float>(n % 7) - 3.0f;
   std::copy(x.begin(), x.end(), copy.begin());
@@ -103,8 +106,7 @@ TEST(RefusedWhole, ALinearsResidual) {
   Engine engine({.threads = 1});
   Random random(1);
   Linear layer(4, 4);
-  layer.initialize(1);
-  layer.set_training(true);
+  begin_training(layer);
   const auto x = random.normal_tensor<2>({3, 4}), gradient = random.normal_tensor<2>({3, 4});
   Tensor<float, 2> x_gradient({3, 4}), residual({2, 4});
   EXPECT_EQ(refused_whole(layer, [&] { layer.backward(engine, x, gradient, x_gradient, residual); }),
@@ -115,8 +117,7 @@ TEST(RefusedWhole, AFeedForwardsInput) {
   Engine engine({.threads = 1});
   Random random(1);
   FeedForward layer({.width = 8, .hidden_width = 16});
-  layer.initialize(1);
-  layer.set_training(true);
+  begin_training(layer);
   const auto x = random.normal_tensor<3>({1, 4, 8}), gradient = random.normal_tensor<3>({1, 4, 8});
   Tensor<float, 3> y(x.shape()), x_gradient(x.shape()), narrow({1, 4, 6}), narrow_gradient({1, 4, 6});
   SavedState saved;
@@ -131,8 +132,7 @@ TEST(RefusedWhole, AnAttentionsInputs) {
   Engine engine({.threads = 1});
   Random random(1);
   MultiHeadAttention layer({.width = 8, .heads = 2});
-  layer.initialize(1);
-  layer.set_training(true);
+  begin_training(layer);
   const auto x = random.normal_tensor<3>({2, 4, 8}), gradient = random.normal_tensor<3>({2, 4, 8});
   const auto key = random.normal_tensor<3>({2, 5, 8}), value = random.normal_tensor<3>({2, 5, 8});
   Tensor<float, 3> out(x.shape()), x_gradient(x.shape()), narrow({2, 5, 6}), shorter({2, 3, 8}), fewer({1, 5, 8});
@@ -174,15 +174,13 @@ TEST(RefusedWhole, ATransformerLayersInputs) {
   for (const Norm norm : {Norm::post, Norm::pre}) {
     SavedState saved;
     TransformerEncoderLayer encoder({.width = 8, .heads = 2, .norm = norm});
-    encoder.initialize(1);
-    encoder.set_training(true);
+    begin_training(encoder);
     encoder.forward(engine, x, y, saved, {});
     EXPECT_EQ(refused_whole(encoder, [&] { encoder.backward(engine, narrow, saved, narrow, narrow_gradient); }),
               "TransformerEncoderLayer: x has shape [2, 4, 6], expected [any, any, 8] ([B, L, E])");
 
     TransformerDecoderLayer decoder({.width = 8, .heads = 2, .norm = norm});
-    decoder.initialize(1);
-    decoder.set_training(true);
+    begin_training(decoder);
     decoder.forward(engine, x, memory, y, saved, {});
     const auto refused = [&](View<const float, 3> other) {
       return refused_whole(decoder, [&] { decoder.backward(engine, x, other, saved, gradient, x_gradient); });
@@ -202,8 +200,7 @@ class AssignedOver : public testing::TestWithParam<Checkpoint> {
   template <class Made>
   void between(Made layer, Made another, auto forward, auto backward) {
     for (Layer* made : {static_cast<Layer*>(&layer), static_cast<Layer*>(&another)}) {
-      made->initialize(1);
-      made->set_training(true);
+      begin_training(*made);
     }
     forward(layer);
     layer = std::move(another);
