@@ -36,6 +36,22 @@ HEADLIGHT_INLINE void walk_columns(std::int64_t columns, Walk walk) {
   if (at < columns) walk(PartOfVector{static_cast<int>(columns - at)}, at);
 }
 
+// Goes over some columns of all rows: sum[v] ← take(v, x, i, sum[v]) for row i, x its first of these columns, from
+// zeros on again every kTermsOfLane rows; end(sum, begin) takes what came together since row `begin`.
+template <class Some, class Take, class End>
+HEADLIGHT_INLINE void sum_in_runs(const kernels::ChosenRows& rows, Some, std::int64_t at, Take take, End end) {
+  for (std::int64_t begin = 0; begin < rows.count; begin += kTermsOfLane) {
+    const std::int64_t last = smaller(rows.count, begin + kTermsOfLane);
+    Vec sum[Some::kVectors];
+    for (Vec& one : sum) one = zero();
+    for (std::int64_t i = begin; i < last; ++i) {
+      const float* const x = chosen_row(rows, i) + at;
+      for (int v = 0; v < Some::kVectors; ++v) sum[v] = take(v, x + v * kLanes, i, sum[v]);
+    }
+    end(sum, begin);
+  }
+}
+
 // Differences from the first row: their sum is nothing where all rows are equal. Half a share of each at a time, for a
 // whole difference of large rows, and the sum of such, might pass what a float32 holds.
 template <class Some>
@@ -47,18 +63,14 @@ HEADLIGHT_INLINE void near_mean_of(const kernels::ChosenRows& rows, Some some, s
     minus_half[v] = mul(some.get(first + v * kLanes), broadcast(-0.5f));
     all[v] = zero();
   }
-  for (std::int64_t begin = 0; begin < rows.count; begin += kTermsOfLane) {
-    const std::int64_t end = smaller(rows.count, begin + kTermsOfLane);
-    Vec sum[Some::kVectors];
-    for (Vec& one : sum) one = zero();
-    for (std::int64_t i = begin; i < end; ++i) {
-      const float* const x = chosen_row(rows, i) + at;
-      for (int v = 0; v < Some::kVectors; ++v) {
-        sum[v] = fma(fma(some.get(x + v * kLanes), half, minus_half[v]), share, sum[v]);
-      }
-    }
-    for (int v = 0; v < Some::kVectors; ++v) all[v] = add(all[v], sum[v]);
-  }
+  sum_in_runs(
+      rows, some, at,
+      [&](int v, const float* x, std::int64_t, Vec sum) {
+        return fma(fma(some.get(x), half, minus_half[v]), share, sum);
+      },
+      [&](const Vec* sum, std::int64_t) {
+        for (int v = 0; v < Some::kVectors; ++v) all[v] = add(all[v], sum[v]);
+      });
   for (int v = 0; v < Some::kVectors; ++v) {
     some.put(add(add(some.get(first + v * kLanes), all[v]), all[v]), mean + at + v * kLanes);
   }
@@ -75,26 +87,22 @@ HEADLIGHT_INLINE Vec shift_columns(const kernels::ChosenRows& rows, Some some, s
   const Vec power = broadcast(factor);
   Vec minus_origin[Some::kVectors];
   for (int v = 0; v < Some::kVectors; ++v) minus_origin[v] = mul(some.get(from + v * kLanes), broadcast(-factor));
-  for (std::int64_t begin = 0; begin < rows.count; begin += kTermsOfLane) {
-    const std::int64_t end = smaller(rows.count, begin + kTermsOfLane);
-    Vec sum[Some::kVectors];
-    for (Vec& one : sum) one = zero();
-    for (std::int64_t i = begin; i < end; ++i) {
-      const float* const x = chosen_row(rows, i) + at;
-      for (int v = 0; v < Some::kVectors; ++v) {
-        const Vec difference = fma(some.get(x + v * kLanes), power, minus_origin[v]);
+  sum_in_runs(
+      rows, some, at,
+      [&](int v, const float* x, std::int64_t i, Vec sum) {
+        const Vec difference = fma(some.get(x), power, minus_origin[v]);
         some.put(difference, y + i * y_stride + v * kLanes);
-        sum[v] = add(sum[v], difference);
         largest = max(abs(difference), largest);
-      }
-    }
-    if (sums == nullptr) continue;
-    float of_these[Some::kVectors * kLanes];
-    for (int v = 0; v < Some::kVectors; ++v) store(sum[v], of_these + v * kLanes);
-    for (int column = 0; column < (Some::kVectors - 1) * kLanes + some.count; ++column) {
-      sums[column] = (begin == 0 ? 0.0 : sums[column]) + static_cast<double>(of_these[column]);
-    }
-  }
+        return add(sum, difference);
+      },
+      [&](const Vec* sum, std::int64_t begin) {
+        if (sums == nullptr) return;
+        float of_these[Some::kVectors * kLanes];
+        for (int v = 0; v < Some::kVectors; ++v) store(sum[v], of_these + v * kLanes);
+        for (int column = 0; column < (Some::kVectors - 1) * kLanes + some.count; ++column) {
+          sums[column] = (begin == 0 ? 0.0 : sums[column]) + static_cast<double>(of_these[column]);
+        }
+      });
   return largest;
 }
 
