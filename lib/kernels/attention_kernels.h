@@ -108,7 +108,7 @@ struct AttentionSweep {
   bool from_memory;        // more than the first cache levels hold: keys and values are asked for before they are read
 };
 
-// One head's rows, at most `lanes`, that see at most `lanes` keys, from scores to output, without masks or dropout. The
+// One head's rows, at most `short_rows`, that see at most `short_rows` keys, from scores to output, without masks or dropout. The
 // fields mean what they do in AttentionBlock.
 struct AttentionShort {
   const float* query;
@@ -127,9 +127,9 @@ struct AttentionShort {
   const std::int32_t* end;
   bool all_seen;  // by every row
   float exponent_scale;
-  float* columns;  // [head_dim][lanes]: room for the queries, one to a lane
-  float* maximum;  // [lanes], in units of log 2: given back, as is
-  float* sum;      // [lanes]
+  float* columns;  // [head_dim][short_rows]: room for the queries, one to a lane
+  float* maximum;  // [short_rows], in units of log 2: given back, as is
+  float* sum;      // [short_rows]
 };
 
 // A whole state merged into another.
@@ -172,6 +172,8 @@ struct AttentionKernels {
   int query_rows;   // rows of a tile
   int key_panel;    // keys of a panel
   int value_panel;  // columns of a value panel
+  int short_rows;   // most rows of attend_short
+  int short_keys;   // and most keys
 
   void (*attend_block)(const AttentionBlock& block) noexcept;
   void (*attend_sweep)(const AttentionSweep& sweep) noexcept;

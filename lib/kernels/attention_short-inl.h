@@ -1,4 +1,4 @@
-// One head whose keys fit into one vector: nothing to pack, to merge or to carry on.
+// One head whose keys fit into a few vectors: nothing to pack, to merge or to carry on.
 //
 // Queries lie along the vectors here, one to a lane, and keys and values are read where they are: the maximum, the
 // weights and their sum are then plain vector operations for all rows at once, where each row would need its own folds
@@ -9,114 +9,195 @@
 
 namespace headlight::HEADLIGHT_TARGET {
 
+// Rows: as many vectors as there are registers to keep beside the sums. Keys: with more, what is saved by packing none
+// is lost to caches that read them anew for every few rows.
+inline constexpr int kShortRows = 2 * kLanes;
+inline constexpr int kShortKeys = 4 * kLanes;
+
 // to[d][r] = from[r][d] for d < count ≤ kMost ≤ kLanes and r < rows ≤ kLanes, and zeros in the lanes behind. What the
 // columns behind kMost would cost, the compiler leaves out.
 template <int kMost>
-HEADLIGHT_INLINE void turn_square(const float* from, std::int64_t stride, std::int64_t rows, int count, float* to) {
+HEADLIGHT_INLINE void turn_square(const float* from, std::int64_t stride, std::int64_t rows, int count, float* to,
+                                  std::int64_t to_stride) {
   Vec square[kLanes];
 #pragma GCC unroll 16
   for (int r = 0; r < kLanes; ++r) square[r] = r < rows ? load_lanes(from + r * stride, count) : zero();
   transpose(square);
 #pragma GCC unroll 16
   for (int i = 0; i < kMost; ++i) {
-    if (i < count) store(square[i], to + i * kLanes);
+    if (i < count) store(square[i], to + i * to_stride);
   }
 }
 
-// to[d][r] = from[r][d] for d < dims, as above.
-inline void turn_rows(const float* from, std::int64_t stride, std::int64_t rows, std::int64_t dims, float* to) {
+// to[d][r] = from[r][d] for d < dims, as above, for kVectors vectors of rows.
+template <int kVectors>
+HEADLIGHT_INLINE void turn_rows(const float* from, std::int64_t stride, std::int64_t rows, std::int64_t dims,
+                                float* to) {
   constexpr int kFew = kLanes < 4 ? kLanes : 4;
-  for (std::int64_t d = 0; d < dims; d += kLanes) {
-    const int count = static_cast<int>(smaller(kLanes, dims - d));
-    if (count > kFew) {
-      turn_square<kLanes>(from + d, stride, rows, count, to + d * kLanes);
-    } else {
-      turn_square<kFew>(from + d, stride, rows, count, to + d * kLanes);
+  constexpr int kWidth = kVectors * kLanes;
+  for (int v = 0; v < kVectors; ++v) {
+    for (std::int64_t d = 0; d < dims; d += kLanes) {
+      const int count = static_cast<int>(smaller(kLanes, dims - d));
+      if (count > kFew) {
+        turn_square<kLanes>(from + d, stride, rows, count, to + d * kWidth, kWidth);
+      } else {
+        turn_square<kFew>(from + d, stride, rows, count, to + d * kWidth, kWidth);
+      }
     }
+    from += kLanes * stride;
+    to += kLanes;
+    rows -= kLanes;
   }
 }
 
-// scores[j][r] = Σ_d key[j][d] · columns[d][r], one chain over ascending d, for kKeys keys.
-template <int kKeys>
+// scores[j][r] = Σ_d key[j][d] · columns[d][r], one chain over ascending d, for kKeys keys and kVectors vectors of
+// rows.
+template <int kKeys, int kVectors>
 void score_columns(const float* key, std::int64_t key_stride, const float* columns, std::int64_t head_dim,
                    float* scores) {
-  Vec sums[kKeys];
+  Vec sums[kKeys][kVectors];
 #pragma GCC unroll 16
-  for (int j = 0; j < kKeys; ++j) sums[j] = zero();
+  for (int j = 0; j < kKeys; ++j) {
+#pragma GCC unroll 2
+    for (int v = 0; v < kVectors; ++v) sums[j][v] = zero();
+  }
   constexpr int kPointers = divide_up(kKeys, 3);
   const float* keys[kPointers];
 #pragma GCC unroll 6
   for (int p = 0; p < kPointers; ++p) keys[p] = key + 3 * p * key_stride;
 #pragma GCC unroll 2
   for (std::int64_t d = 0; d < head_dim; ++d) {
-    const Vec column = load(columns + d * kLanes);
+    Vec column[kVectors];
+#pragma GCC unroll 2
+    for (int v = 0; v < kVectors; ++v) column[v] = load(columns + (d * kVectors + v) * kLanes);
 #pragma GCC unroll 16
-    for (int j = 0; j < kKeys; ++j) sums[j] = fma(broadcast(keys[j / 3][j % 3 * key_stride + d]), column, sums[j]);
+    for (int j = 0; j < kKeys; ++j) {
+      const Vec of_key = broadcast(keys[j / 3][j % 3 * key_stride + d]);
+#pragma GCC unroll 2
+      for (int v = 0; v < kVectors; ++v) sums[j][v] = fma(of_key, column[v], sums[j][v]);
+    }
   }
 #pragma GCC unroll 16
-  for (int j = 0; j < kKeys; ++j) store(sums[j], scores + j * kLanes);
+  for (int j = 0; j < kKeys; ++j) {
+#pragma GCC unroll 2
+    for (int v = 0; v < kVectors; ++v) store(sums[j][v], scores + (j * kVectors + v) * kLanes);
+  }
 }
 
+// Keys that are scored at once: as many as there are registers for their sums.
+template <int kVectors>
+inline constexpr int kScoredKeys = kVectors == 1  ? kLanes
+                                   : kLanes == 16 ? 12
+                                                  : 6;
+
 using ScoreColumns = void (*)(const float*, std::int64_t, const float*, std::int64_t, float*);
-template <int... kKeys>
+template <int kVectors, int... kKeys>
 ScoreColumns score_columns_of(std::int64_t keys, Counts<kKeys...>) {
-  static constexpr ScoreColumns kFunctions[] = {score_columns<kKeys>...};
+  static constexpr ScoreColumns kFunctions[] = {score_columns<kKeys, kVectors>...};
   return kFunctions[keys - 1];
 }
 
-// scores[j][r] ← −inf where row r does not see key j.
-inline void hide_columns(const kernels::AttentionShort& head, float* scores) {
+// The same for all keys of a head, in equal shares: few chains wait for themselves.
+template <int kVectors>
+HEADLIGHT_INLINE void score_keys(const kernels::AttentionShort& head, float* scores) {
+  constexpr int kMost = kScoredKeys<kVectors>;
+  std::int64_t share = head.keys;
+  if (share > kMost) share = divide_up(share, divide_up(share, kMost));
+  for (std::int64_t j = 0; j < head.keys; j += share) {
+    const std::int64_t keys = smaller(share, head.keys - j);
+    score_columns_of<kVectors>(keys, typename CountsTo<kMost>::type{})(
+        head.key + j * head.key_stride, head.key_stride, head.columns, head.head_dim, scores + j * kVectors * kLanes);
+  }
+}
+
+// What follows is for one vector of rows; the scores of one key and those of the next lie kWidth apart.
+
+// scores[j][r] ← −inf where row first + r does not see key j.
+template <int kWidth>
+void hide_columns(const kernels::AttentionShort& head, std::int64_t first, float* scores) {
   float begin[kLanes] = {};
   float end[kLanes] = {};
-  for (std::int64_t r = 0; r < head.rows; ++r) {
-    begin[r] = static_cast<float>(head.begin[r]);
-    end[r] = static_cast<float>(head.end[r]);
+  const std::int64_t rows = smaller(kLanes, head.rows - first);
+  for (std::int64_t r = 0; r < rows; ++r) {
+    begin[r] = static_cast<float>(head.begin[first + r]);
+    end[r] = static_cast<float>(head.end[first + r]);
   }
   for (std::int64_t j = 0; j < head.keys; ++j) {
     const Vec key = broadcast(static_cast<float>(j));
     const Mask seen = mask_and(less_equal(load(begin), key), less(key, load(end)));
-    store(select(seen, load(scores + j * kLanes), broadcast(-kInfinity)), scores + j * kLanes);
+    store(select(seen, load(scores + j * kWidth), broadcast(-kInfinity)), scores + j * kWidth);
   }
 }
 
-// scores[j][r] ← weights; the rows' maxima and sums go to head.maximum and head.sum.
-inline void weigh_columns(const kernels::AttentionShort& head, float* scores) {
-  const Vec scale = broadcast(head.exponent_scale);
+template <int kWidth>
+HEADLIGHT_INLINE Vec greatest_of_columns(const float* scores, std::int64_t keys) {
   Vec greatest[4];
 #pragma GCC unroll 4
   for (int c = 0; c < 4; ++c) greatest[c] = broadcast(-kInfinity);
 #pragma GCC unroll 16
   for (int j = 0; j < kLanes; ++j) {
-    if (j < head.keys) greatest[j % 4] = max(load(scores + j * kLanes), greatest[j % 4]);
+    if (j < keys) greatest[j % 4] = max(load(scores + j * kWidth), greatest[j % 4]);
   }
-  const Vec maximum = scaled(max(max(greatest[0], greatest[1]), max(greatest[2], greatest[3])), scale);
-  const Vec minus_maximum = select(equal(maximum, broadcast(-kInfinity)), zero(), neg(maximum));
-  store(maximum, head.maximum);
-  const Mask small = less(abs(minus_maximum), broadcast(kLargeScore));
-  const bool any_large = any_of(mask_not(small));
-#pragma GCC unroll 4
-  for (std::int64_t j = 0; j < head.keys; ++j) {
-    const Vec score = load(scores + j * kLanes);
-    Vec distance = fma(score, scale, minus_maximum);
-    if (any_large) distance = select(small, distance, add(scaled(score, scale), minus_maximum));
-    store(exp2_nonpositive(distance), scores + j * kLanes);
-  }
-  // In the order of sum_of_lanes().
+  for (std::int64_t j = kLanes; j < keys; ++j) greatest[0] = max(load(scores + j * kWidth), greatest[0]);
+  return max(max(greatest[0], greatest[1]), max(greatest[2], greatest[3]));
+}
+
+// Σ_j weights[j][r], in the order of weigh() and sum_of_lanes(): even and odd vectors of keys apart, then by halves.
+template <int kWidth>
+HEADLIGHT_INLINE Vec sum_of_columns(const float* weights, std::int64_t keys) {
   Vec sums[kLanes];
 #pragma GCC unroll 16
-  for (int j = 0; j < kLanes; ++j) sums[j] = j < head.keys ? load(scores + j * kLanes) : zero();
+  for (int j = 0; j < kLanes; ++j) sums[j] = j < keys ? load(weights + j * kWidth) : zero();
+  if (keys > 2 * kLanes) {
+    const float* const next = weights + 2 * kLanes * kWidth;
+#pragma GCC unroll 16
+    for (int j = 0; j < kLanes; ++j) {
+      if (j < keys - 2 * kLanes) sums[j] = add(sums[j], load(next + j * kWidth));
+    }
+  }
+  if (keys > kLanes) {
+    const float* const odd = weights + kLanes * kWidth;
+#pragma GCC unroll 16
+    for (int j = 0; j < kLanes; ++j) {
+      if (j < keys - kLanes) {
+        Vec sum = load(odd + j * kWidth);
+        if (j < keys - 3 * kLanes) sum = add(sum, load(odd + (j + 2 * kLanes) * kWidth));
+        sums[j] = add(sums[j], sum);
+      }
+    }
+  }
 #pragma GCC unroll 4
   for (int half = kLanes / 2; half > 0; half /= 2) {
 #pragma GCC unroll 8
     for (int j = 0; j < half; ++j) sums[j] = add(sums[j], sums[j + half]);
   }
-  store(sums[0], head.sum);
+  return sums[0];
+}
+
+// scores[j][r] ← weights; the rows' maxima and sums go to `greatest` and `sum`.
+template <int kWidth>
+HEADLIGHT_INLINE void weigh_columns(const kernels::AttentionShort& head, float* scores, float* greatest, float* sum) {
+  const Vec scale = broadcast(head.exponent_scale);
+  const Vec maximum = scaled(greatest_of_columns<kWidth>(scores, head.keys), scale);
+  const Vec minus_maximum = select(equal(maximum, broadcast(-kInfinity)), zero(), neg(maximum));
+  store(maximum, greatest);
+  const Mask small = less(abs(minus_maximum), broadcast(kLargeScore));
+  const bool any_large = any_of(mask_not(small));
+#pragma GCC unroll 4
+  for (std::int64_t j = 0; j < head.keys; ++j) {
+    const Vec score = load(scores + j * kWidth);
+    Vec distance = fma(score, scale, minus_maximum);
+    if (any_large) distance = select(small, distance, add(scaled(score, scale), minus_maximum));
+    store(exp2_nonpositive(distance), scores + j * kWidth);
+  }
+  store(sum_of_columns<kWidth>(scores, head.keys), sum);
 }
 
 // kRows rows of kVectors vectors of columns: Σ_j weights[j][r] · value[j], ascending, times inverse[r]. The order and
 // the + 0 are those of ValueTile; here the weights lie as they were made, and no row is hidden from a key or empty.
 struct ShortValues {
-  const float* weights;  // [keys][kLanes]
+  const float* weights;  // [keys][weights_stride]
+  std::int64_t weights_stride;
   const float* inverse;
   const float* value;
   std::int64_t value_stride;
@@ -139,9 +220,9 @@ void ShortValues::run(const ShortValues& tile) {
   }
   const float* value_of_key = tile.value;
   const float* weights = tile.weights;
-  const float* const end = weights + tile.keys * kLanes;
+  const float* const end = weights + tile.keys * tile.weights_stride;
 #pragma GCC unroll 2
-  for (; weights < end; weights += kLanes) {
+  for (; weights < end; weights += tile.weights_stride) {
     Vec value[kVectors];
     load_value<kVectors, kPartial>(value_of_key, tile.last_lanes, value);
     value_of_key += tile.value_stride;
@@ -182,10 +263,13 @@ inline void short_panel(const kernels::AttentionShort& head, ShortValues tile, s
 }
 
 // out where all rows see all keys, and none has a sum of 0.
-inline void all_short_values(const kernels::AttentionShort& head, const float* weights) {
-  float inverse[kLanes];
-  store(div(broadcast(1.0f), load(head.sum)), inverse);
-  const ShortValues tile{weights, inverse, nullptr, head.value_stride, head.keys, nullptr, head.out_stride, kLanes};
+template <int kVectors>
+HEADLIGHT_INLINE void all_short_values(const kernels::AttentionShort& head, const float* weights) {
+  constexpr int kWidth = kVectors * kLanes;
+  float inverse[kWidth];
+  for (int r = 0; r < kWidth; r += kLanes) store(div(broadcast(1.0f), load(head.sum + r)), inverse + r);
+  const ShortValues tile{weights,   kWidth,  inverse,         nullptr, head.value_stride,
+                         head.keys, nullptr, head.out_stride, kLanes};
   const std::int64_t whole = head.value_dim / kLanes * kLanes;
   for (std::int64_t column = 0; column < whole; column += kValuePanel) {
     short_panel(head, tile, column, smaller(kValuePanel, whole - column), false);
@@ -196,39 +280,58 @@ inline void all_short_values(const kernels::AttentionShort& head, const float* w
 // It hands block_values() as many rows as there are lanes.
 static_assert(kRowSlots >= kLanes, "RowFactors has room for fewer rows than there are lanes");
 
-inline void attend_short(const kernels::AttentionShort& head) {
-  float scores[kLanes * kLanes];
-  turn_rows(head.query, head.query_stride, head.rows, head.head_dim, head.columns);
-  score_columns_of(head.keys, typename CountsTo<kLanes>::type{})(head.key, head.key_stride, head.columns, head.head_dim,
-                                                                 scores);
-  if (!head.all_seen) hide_columns(head, scores);
-  weigh_columns(head, scores);
-  const bool any_empty = any_of(equal(load(head.sum), zero()));
-  if (head.all_seen && !any_empty) return all_short_values(head, scores);
-
-  Vec weights[kLanes];
+// out where some row does not see some key, for one vector of rows: those from `first` on.
+template <int kWidth>
+void seen_short_values(const kernels::AttentionShort& head, std::int64_t first, const float* columns) {
+  float weights[kLanes * kShortKeys];
+  for (std::int64_t j = 0; j < head.keys; j += kLanes) {
+    Vec square[kLanes];
 #pragma GCC unroll 16
-  for (int j = 0; j < kLanes; ++j) weights[j] = j < head.keys ? load(scores + j * kLanes) : zero();
-  transpose(weights);
+    for (int i = 0; i < kLanes; ++i) square[i] = j + i < head.keys ? load(columns + (j + i) * kWidth) : zero();
+    transpose(square);
 #pragma GCC unroll 16
-  for (int r = 0; r < kLanes; ++r) store(weights[r], scores + r * kLanes);
-
+    for (int r = 0; r < kLanes; ++r) store(square[r], weights + r * kShortKeys + j);
+  }
   kernels::AttentionBlock block{};
-  block.rows = head.rows;
+  block.rows = smaller(kLanes, head.rows - first);
   block.keys = head.keys;
   block.value = head.value;
   block.value_stride = head.value_stride;
   block.value_panel_stride = kValuePanel;
   block.value_dim = head.value_dim;
-  block.begin = head.begin;
-  block.end = head.end;
-  block.scores = scores;
-  block.scores_stride = kLanes;
+  block.begin = head.begin + first;
+  block.end = head.end + first;
+  block.scores = weights;
+  block.scores_stride = kShortKeys;
   block.first = true;
-  block.final_out = head.out;
+  block.final_out = head.out + first * head.out_stride;
   block.final_out_stride = head.out_stride;
-  block.final_sum = head.sum;
+  block.final_sum = head.sum + first;
   block_values(block, {});
+}
+
+template <int kVectors>
+void attend_short_rows(const kernels::AttentionShort& head) {
+  constexpr int kWidth = kVectors * kLanes;
+  float scores[kShortKeys * kWidth];
+  turn_rows<kVectors>(head.query, head.query_stride, head.rows, head.head_dim, head.columns);
+  score_keys<kVectors>(head, scores);
+  bool any_empty = false;
+  for (int r = 0; r < kWidth; r += kLanes) {
+    if (!head.all_seen) hide_columns<kWidth>(head, r, scores + r);
+    weigh_columns<kWidth>(head, scores + r, head.maximum + r, head.sum + r);
+    any_empty = any_empty || any_of(equal(load(head.sum + r), zero()));
+  }
+  if (head.all_seen && !any_empty) return all_short_values<kVectors>(head, scores);
+  for (int r = 0; r < kWidth; r += kLanes) seen_short_values<kWidth>(head, r, scores + r);
+}
+
+inline void attend_short(const kernels::AttentionShort& head) {
+  if (head.rows <= kLanes) {
+    attend_short_rows<1>(head);
+  } else {
+    attend_short_rows<2>(head);
+  }
 }
 
 }  // namespace headlight::HEADLIGHT_TARGET

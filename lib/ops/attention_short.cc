@@ -10,7 +10,7 @@ namespace {
 
 // What a call keeps on its stack: the queries of one head, one to a lane.
 constexpr std::int64_t kMaxHeadDim = 128;
-constexpr std::int64_t kMaxLanes = 16;
+constexpr std::int64_t kMaxRows = 32;
 
 // Rows of one sample that begin together, and what they see.
 struct RowGroup {
@@ -20,8 +20,8 @@ struct RowGroup {
   std::int64_t first_key;
   std::int64_t keys;
   bool all_seen;
-  std::int32_t begin[kMaxLanes];
-  std::int32_t end[kMaxLanes];
+  std::int32_t begin[kMaxRows];
+  std::int32_t end[kMaxRows];
 };
 
 void find_intervals(const ShortAttention& call, const AttentionSequence& sequence, RowGroup& group) noexcept {
@@ -40,9 +40,9 @@ void find_intervals(const ShortAttention& call, const AttentionSequence& sequenc
 }
 
 void attend_head(const ShortAttention& call, const RowGroup& group, std::int64_t head) noexcept {
-  alignas(64) float columns[kMaxHeadDim * kMaxLanes];
-  float maximum[kMaxLanes];
-  float sum[kMaxLanes];
+  alignas(64) float columns[kMaxHeadDim * kMaxRows];
+  float maximum[kMaxRows];
+  float sum[kMaxRows];
   const std::int64_t key_value_head = head / call.sizes.group;
   call.kernels.attend_short({.query = &call.query(group.sample, group.first, head, 0),
                              .query_stride = call.query.stride(1),
@@ -80,8 +80,8 @@ void attend_sequence(const ShortAttention& call, std::int64_t sample, std::int64
   RowGroup group;
   group.sample = sample;
   group.first_key = sequence.first_key;
-  for (group.first = sequence.first_query; group.first < last; group.first += call.kernels.lanes) {
-    group.rows = std::min<std::int64_t>(call.kernels.lanes, last - group.first);
+  for (group.first = sequence.first_query; group.first < last; group.first += call.kernels.short_rows) {
+    group.rows = std::min<std::int64_t>(call.kernels.short_rows, last - group.first);
     find_intervals(call, sequence, group);
     for (std::int64_t head = first_head; head < last_head; ++head) attend_head(call, group, head);
   }
@@ -117,8 +117,8 @@ bool is_short(const kernels::AttentionKernels& kernels, const AttentionSizes& si
               const AttentionScale& scale) noexcept {
   const bool plain = !options.mask && !options.bias && !options.probabilities.per_head &&
                      !options.probabilities.averaged && options.dropout.probability == 0.0f;
-  return plain && scale.query_factor == 1.0f && kernels.lanes <= kMaxLanes && sizes.head_dim <= kMaxHeadDim &&
-         sizes.value_dim > 0 && all_are_short(options, sizes, kernels.lanes);
+  return plain && scale.query_factor == 1.0f && kernels.short_rows <= kMaxRows && sizes.head_dim <= kMaxHeadDim &&
+         sizes.value_dim > 0 && all_are_short(options, sizes, kernels.short_keys);
 }
 
 void attend_short(Engine& engine, const ShortAttention& call) noexcept {
