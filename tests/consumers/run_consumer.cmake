@@ -58,8 +58,13 @@ elseif(WAY MATCHES "^pkg_config")
   run(${folder}/consumer)
 
 elseif(WAY STREQUAL "add_subdirectory")
-  # The cheapest engine there is: one instruction set, no models.
-  run(${configure} ${CMAKE_CURRENT_LIST_DIR}/add_subdirectory -DHEADLIGHT_SOURCE=${SOURCE} -DHEADLIGHT_SIMD=${SIMD} -DHEADLIGHT_MODELS=OFF -DHEADLIGHT_ISAS=scalar)
+  # The cheapest engine there is: one instruction set, no models. A compiler's cache already holds what has the flags of this build.
+  set(cached)
+  if(LAUNCHER)
+    set(cached -DCMAKE_BUILD_TYPE=${CONFIG} -DHEADLIGHT_WERROR=${WERROR})
+  endif()
+  run(${configure} ${CMAKE_CURRENT_LIST_DIR}/add_subdirectory -DHEADLIGHT_SOURCE=${SOURCE} -DHEADLIGHT_SIMD=${SIMD}
+    -DHEADLIGHT_MODELS=OFF -DHEADLIGHT_ISAS=scalar ${cached})
   run(${CMAKE_COMMAND} --build ${folder} --target consumer)
   run(${folder}/consumer)
 
