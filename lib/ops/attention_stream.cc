@@ -30,6 +30,7 @@ void check_options(const AttentionOptions& options) {
   refuse(options.mask.has_value(), "mask");
   refuse(static_cast<bool>(options.bias), "bias");
   refuse(options.probabilities.per_head || options.probabilities.averaged, "probabilities");
+  refuse(!options.probabilities.rows.empty(), "probabilities.rows");
   if (options.log_sum_exp) ops::fail(kName, "options.log_sum_exp is given, expected none: it is finish()'s");
 }
 
@@ -296,6 +297,7 @@ void AttentionStream::finish(View<float, 4> out, View<float, 3> log_sum_exp) {
   const ops::AttentionSizes& sizes = state.call.sizes;
   const std::array<std::int64_t, 4> shape = {sizes.batch, sizes.query_length, sizes.query_heads, sizes.value_dim};
   const ops::Extent extent = ops::check_view(kName, "out", out);
+  const ops::Extent query_extent = ops::check_view(kName, "query", state.call.query);
   ops::check_shape(kName, "out", out.shape, shape, "[B, Lq, Hq, Dv]");
   ops::check_no_self_overlap(kName, "out", out.shape, out.strides);
   if (log_sum_exp) {
@@ -304,8 +306,9 @@ void AttentionStream::finish(View<float, 4> out, View<float, 3> log_sum_exp) {
     ops::check_shape(kName, "log_sum_exp", log_sum_exp.shape, rows, "[B, Hq, Lq]");
     ops::check_no_self_overlap(kName, "log_sum_exp", log_sum_exp.shape, log_sum_exp.strides);
     ops::check_disjoint(kName, "log_sum_exp", rows_extent, "out", extent);
+    ops::check_disjoint(kName, "log_sum_exp", rows_extent, "query", query_extent);
   }
-  ops::check_disjoint(kName, "out", extent, "query", ops::check_view(kName, "query", state.call.query));
+  ops::check_disjoint(kName, "out", extent, "query", query_extent);
   if (state.waiting > 0) {
     state.attend(some_of(state.key, 0, state.waiting), some_of(state.value, 0, state.waiting));
     state.waiting = 0;

@@ -7,12 +7,15 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdlib>
 #include <fstream>
 #include <limits>
 #include <new>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "gtest/gtest.h"
@@ -310,6 +313,15 @@ TEST_P(AttentionStreamTest, RefusesWhatNeedsTheWholeLength) {
   EXPECT_EQ(words({.causal = Causal::bottom_right}),
             "AttentionStream: options.causal = bottom_right is given, expected none: keys have no end yet");
   EXPECT_NE(words({.window = {-2, 0}}), "");
+  // Of no list of numbers does it read anything, so that finish() may write anywhere but over the query.
+  const std::array<std::int64_t, 2> numbers = {0, 4};
+  const std::string_view given = " is given, expected none: keys have no end yet";
+  for (const auto& [options, name] : {std::pair{AttentionOptions{.query_lengths = numbers}, "query_lengths"},
+                                      {AttentionOptions{.key_lengths = numbers}, "key_lengths"},
+                                      {AttentionOptions{.query_offsets = numbers}, "query_offsets"},
+                                      {AttentionOptions{.probabilities = {.rows = numbers}}, "probabilities.rows"}}) {
+    EXPECT_EQ(words(options), "AttentionStream: options." + std::string(name) + std::string(given));
+  }
   for (const float bad : {-0.1f, 1.0f, std::nanf("")}) {
     EXPECT_NE(words({.dropout = {.probability = bad}}).find("AttentionStream: dropout.probability is"),
               std::string::npos);
@@ -323,6 +335,9 @@ TEST_P(AttentionStreamTest, RefusesWhatNeedsTheWholeLength) {
   stream.append(in.key, in.value);
   Tensor<float, 4> narrow({1, 4, 1, 7});
   EXPECT_NE(refusal([&] { stream.finish(narrow); }), "");
+  const View<float, 3> over_query(const_cast<float*>(in.query.data()), {1, 1, 4});
+  EXPECT_EQ(refusal([&] { stream.finish(results.out, over_query); }),
+            "AttentionStream: log_sum_exp overlaps query in memory");
   stream.finish(results.out);
   EXPECT_EQ(refusal([&] { stream.append(in.key, in.value); }), "AttentionStream: append() after finish()");
   EXPECT_EQ(refusal([&] { stream.finish(results.out); }), "AttentionStream: finish() after finish()");
