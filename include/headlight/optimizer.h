@@ -47,16 +47,17 @@ class HEADLIGHT_API Optimizer {
 
   [[nodiscard]] std::span<const Parameter> parameters() const noexcept { return parameters_; }
   // What has to be saved, beside the parameters and the number of steps, to go on with the same bits: a tensor for each
-  // parameter and moment, "momentum.NAME" or "first_moment.NAME" and "second_moment.NAME", to read and to write.
+  // parameter and moment, "momentum.NAME" or "first_moment.NAME" and "second_moment.NAME", to read and to write. Throws
+  // OutOfMemory.
   [[nodiscard]] std::vector<Parameter> state();
   // Steps taken.
   [[nodiscard]] std::int64_t steps() const noexcept { return steps_; }
   void set_steps(std::int64_t steps);
 
  protected:
-  // `moments`: their names, at most two. Throws std::invalid_argument for a parameter without a gradient, and where
-  // values or gradients share memory (it names both parameters); OutOfMemory.
-  Optimizer(std::string_view name, std::vector<Parameter> parameters, std::vector<std::string_view> moments);
+  // `moments`: their names, at most two, which live as long as the program. Throws std::invalid_argument for a
+  // parameter without a gradient, and where values or gradients share memory (it names both parameters); OutOfMemory.
+  Optimizer(std::string_view name, std::vector<Parameter> parameters, std::span<const std::string_view> moments);
 
   // A run of one parameter, which is a task.
   struct Run {
@@ -73,7 +74,7 @@ class HEADLIGHT_API Optimizer {
  private:
   std::string_view name_;
   std::vector<Parameter> parameters_;
-  std::vector<std::string_view> moments_;
+  std::span<const std::string_view> moments_;
   std::vector<float> memory_;
   std::vector<Run> runs_;
   std::vector<double> sums_;

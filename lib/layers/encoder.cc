@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <array>
+#include <new>
 
 #include "headlight/normalization.h"
+#include "headlight/out_of_memory.h"
 #include "layers/initializer.h"
 #include "layers/parameter_list.h"
 #include "layers/sizes.h"
@@ -38,6 +40,20 @@ TransformerLayerOptions layer_options(const EncoderOptions& options) {
           .orthogonal = options.orthogonal};
 }
 
+// Room for so many layers, each of which will ask for its own.
+void reserve_layers(std::vector<TransformerEncoderLayer>& layers, std::int64_t count) {
+  const auto refuse = [count](std::size_t bytes) {
+    throw OutOfMemory(std::string(kName) + " of " + std::to_string(count) + " layers", bytes);
+  };
+  const auto wanted = static_cast<std::size_t>(count);
+  if (wanted > layers.max_size()) refuse(SIZE_MAX);
+  try {
+    layers.reserve(wanted);
+  } catch (const std::bad_alloc&) {
+    refuse(wanted * sizeof(TransformerEncoderLayer));
+  }
+}
+
 // [N, E] as [1, N, E].
 View<float, 3> as_one_sample(const View<float, 2>& x) noexcept {
   return {x.data, {1, x.extent(0), x.extent(1)}, {x.extent(0) * x.stride(0), x.stride(0), x.stride(1)}};
@@ -55,7 +71,7 @@ Encoder::Encoder(const EncoderOptions& options)
   if (options.token_types > 0)
     token_type_embeddings_ =
         Tensor<float, 2>(layers::matrix_shape(kName, "token_type_embeddings", options.token_types, options.width));
-  layers_.reserve(static_cast<std::size_t>(options.layers));
+  reserve_layers(layers_, options.layers);
   for (std::int64_t layer = 0; layer < options.layers; ++layer) layers_.emplace_back(layer_options(options));
 }
 

@@ -1,7 +1,9 @@
 #include "headlight/layers/feed_forward.h"
 
 #include <algorithm>
+#include <string>
 
+#include "headlight/out_of_memory.h"
 #include "layers/feed_forward_rows.h"
 #include "layers/hidden_states.h"
 #include "layers/rows.h"
@@ -14,14 +16,20 @@ namespace {
 
 constexpr std::string_view kName = "FeedForward";
 
+std::int64_t hidden_width_of(const FeedForwardOptions& options) {
+  std::int64_t wanted = options.hidden_width;
+  if (wanted == 0 && __builtin_mul_overflow(4, options.width, &wanted)) {
+    throw OutOfMemory(std::string(kName) + " of width " + std::to_string(options.width), SIZE_MAX);
+  }
+  return layers::at_least(1, kName, "hidden_width", wanted);
+}
+
 }  // namespace
 
 FeedForward::FeedForward(const FeedForwardOptions& options)
     : activation_(options.activation),
       dropout_(layers::probability(kName, "dropout", options.dropout)),
-      linear1_(layers::at_least(1, kName, "width", options.width),
-               layers::at_least(1, kName, "hidden_width", layers::given_or(options.hidden_width, 4 * options.width)),
-               options.bias),
+      linear1_(layers::at_least(1, kName, "width", options.width), hidden_width_of(options), options.bias),
       linear2_(linear1_.out_features(), options.width, options.bias) {}
 
 void FeedForward::forward(Engine& engine, View<const float, 3> x, View<float, 3> y,

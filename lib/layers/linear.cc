@@ -67,7 +67,8 @@ void Linear::set_training(bool training) {
 }
 
 LayerNorm::LayerNorm(std::int64_t width, float epsilon, bool bias)
-    : weight_({layers::at_least(1, "LayerNorm", "width", width)}), epsilon_(epsilon) {
+    : weight_(layers::vector_shape("LayerNorm", "weight", layers::at_least(1, "LayerNorm", "width", width))),
+      epsilon_(epsilon) {
   for (float& weight : weight_) weight = 1.0f;
   if (bias) bias_ = Tensor<float, 1>({width});
 }

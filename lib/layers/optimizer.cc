@@ -1,6 +1,7 @@
 #include "headlight/optimizer.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <functional>
 #include <new>
@@ -19,6 +20,9 @@ namespace {
 // Elements of a task: 64 KiB a tensor, some 10 µs.
 constexpr std::size_t kRun = 16384;
 constexpr double kNanosecondsPerElement = 0.7;
+
+constexpr std::array<std::string_view, 1> kSgdMoments = {"momentum"};
+constexpr std::array<std::string_view, 2> kAdamWMoments = {"first_moment", "second_moment"};
 
 // Σ g² in float64: no square of a float overflows or vanishes there. Eight chains, for the order is fixed here and no
 // compiler may make it.
@@ -85,8 +89,9 @@ void for_each_run(Engine& engine, const Runs& runs, Function f) {
 
 }  // namespace
 
-Optimizer::Optimizer(std::string_view name, std::vector<Parameter> parameters, std::vector<std::string_view> moments)
-    : name_(name), parameters_(std::move(parameters)), moments_(std::move(moments)) {
+Optimizer::Optimizer(std::string_view name, std::vector<Parameter> parameters,
+                     std::span<const std::string_view> moments)
+    : name_(name), parameters_(std::move(parameters)), moments_(moments) {
   std::size_t elements = 0;
   std::size_t runs = 0;
   for (const Parameter& parameter : parameters_) {
@@ -140,9 +145,10 @@ StepReport Optimizer::step(Engine& engine, const StepOptions& options) {
   return report;
 }
 
-std::vector<Parameter> Optimizer::state() {
+std::vector<Parameter> Optimizer::state() try {
   std::vector<Parameter> list;
   const std::size_t elements = moments_.empty() ? 0 : memory_.size() / moments_.size();
+  list.reserve(moments_.size() * parameters_.size());
   for (std::size_t moment = 0; moment < moments_.size(); ++moment) {
     std::size_t at = moment * elements;
     for (const Parameter& parameter : parameters_) {
@@ -152,6 +158,8 @@ std::vector<Parameter> Optimizer::state() {
     }
   }
   return list;
+} catch (const std::bad_alloc&) {
+  throw OutOfMemory(name_, moments_.size() * parameters_.size() * sizeof(Parameter));
 }
 
 void Optimizer::set_steps(std::int64_t steps) {
@@ -160,8 +168,9 @@ void Optimizer::set_steps(std::int64_t steps) {
 }
 
 Sgd::Sgd(std::vector<Parameter> parameters, const SgdOptions& options)
-    : Optimizer("Sgd", std::move(parameters),
-                options.momentum != 0 ? std::vector<std::string_view>{"momentum"} : std::vector<std::string_view>{}),
+    : Optimizer(
+          "Sgd", std::move(parameters),
+          options.momentum != 0 ? std::span<const std::string_view>(kSgdMoments) : std::span<const std::string_view>()),
       options_(options) {
   check_not_negative("Sgd", "momentum", options.momentum);
   check_not_negative("Sgd", "weight_decay", options.weight_decay);
@@ -183,7 +192,7 @@ void Sgd::update(Engine& engine, std::span<const Run> runs, double learning_rate
 }
 
 AdamW::AdamW(std::vector<Parameter> parameters, const AdamWOptions& options)
-    : Optimizer("AdamW", std::move(parameters), {"first_moment", "second_moment"}), options_(options) {
+    : Optimizer("AdamW", std::move(parameters), kAdamWMoments), options_(options) {
   check_below_one("AdamW", "beta1", options.beta1);
   check_below_one("AdamW", "beta2", options.beta2);
   check_not_negative("AdamW", "epsilon", options.epsilon);

@@ -38,6 +38,15 @@ inline std::array<std::int64_t, 2> matrix_shape(std::string_view layer, std::str
   return {rows, columns};
 }
 
+// [width] of a vector of weights; throws where no memory has addresses for so many floats.
+inline std::array<std::int64_t, 1> vector_shape(std::string_view layer, std::string_view weight, std::int64_t width) {
+  if (width > INT64_MAX / 8) {
+    throw OutOfMemory(std::string(layer) + " with " + std::string(weight) + " [" + std::to_string(width) + "]",
+                      SIZE_MAX);
+  }
+  return {width};
+}
+
 // B · L rows; throws where that is no number of rows.
 inline std::int64_t row_count(std::string_view layer, std::int64_t batch, std::int64_t length) {
   std::int64_t rows = 0;

@@ -148,6 +148,55 @@ TEST(OutOfMemory, AnOptimizerSaysSoToo) {
   ::munmap(nowhere, 2 * kBytes);
 }
 
+// What is said when there is no memory at all; "" by an error that names nobody, and where there is none.
+template <class Function>
+std::string lack_of_all(Function f) {
+  std::optional<OutOfMemory> lacking;
+  {
+    const MemoryLimit limit(0);
+    const AllMemory all(alignof(std::max_align_t));
+    try {
+      f();
+    } catch (const OutOfMemory& error) {
+      lacking = error;
+    } catch (const std::bad_alloc&) {  // which names nobody
+    }
+  }
+  return lacking ? lacking->what() : "";
+}
+
+// Its lists are short, and ask for memory all the same.
+TEST(OutOfMemory, AnOptimizersListsSaySoToo) {
+  if (!kLimits) GTEST_SKIP() << "a sanitizer's allocator";
+  Linear layer(4, 4);
+  layer.set_training(true);
+  std::vector<Parameter> of_adamw = layer.parameters(), of_sgd = layer.parameters();
+  AdamW optimizer(layer.parameters());
+  const std::string adamw = lack_of_all([&] { const AdamW made(std::move(of_adamw)); });
+  const std::string sgd = lack_of_all([&] { const Sgd made(std::move(of_sgd), {.momentum = 0.9}); });
+  const std::string state = lack_of_all([&] { (void)optimizer.state(); });
+  EXPECT_TRUE(adamw.starts_with("AdamW: ")) << adamw;
+  EXPECT_TRUE(sgd.starts_with("Sgd: ")) << sgd;
+  EXPECT_TRUE(state.starts_with("AdamW: ")) << state;
+  EXPECT_EQ(optimizer.state().size(), 4);
+}
+
+// Widths and numbers of layers for which there are not even addresses.
+TEST(OutOfMemory, SizesBeyondAllMemorySaySo) {
+  constexpr std::int64_t kMany = std::int64_t{1} << 62;
+  EXPECT_EQ(lack([] { LayerNorm{kMany}; }),
+            "LayerNorm with weight [4611686018427387904]: 18446744073709551615 bytes of memory cannot be had");
+  EXPECT_EQ(lack([] { FeedForward({.width = kMany}); }),
+            "FeedForward of width 4611686018427387904: 18446744073709551615 bytes of memory cannot be had");
+  const auto encoder = [](std::int64_t layers) {
+    return lack([&] { Encoder({.vocabulary = 2, .max_positions = 2, .width = 2, .heads = 1, .layers = layers}); });
+  };
+  EXPECT_EQ(encoder(kMany),
+            "Encoder of 4611686018427387904 layers: 18446744073709551615 bytes of memory cannot be had");
+  const std::string words = encoder(std::int64_t{1} << 40);
+  EXPECT_TRUE(words.starts_with("Encoder of 1099511627776 layers: ")) << words;
+}
+
 TEST(OutOfMemory, ATensorSaysWhatShapeItWasToHave) {
   if (!kLimits) GTEST_SKIP() << "a sanitizer's allocator";
   EXPECT_EQ(lack([] {
