@@ -96,7 +96,8 @@ struct GemmShape {
 };
 
 // Scratch bytes that products of that shape take from the engine; and taking them now, so that the first call allocates
-// nothing. Throw std::invalid_argument for a shape that 64 bits do not count; reserve() OutOfMemory.
+// nothing. Where there is no room for them all, reserve() takes the least that the call goes on with, as the call does.
+// Throw std::invalid_argument for a shape that 64 bits do not count; reserve() OutOfMemory.
 [[nodiscard]] HEADLIGHT_API std::size_t workspace_bytes(const Engine& engine, const GemmShape& shape);
 HEADLIGHT_API void reserve(Engine& engine, const GemmShape& shape);
 

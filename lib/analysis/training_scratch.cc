@@ -43,7 +43,7 @@ void pass_product(const Engine& engine, const Product& product, ScratchAccount& 
   block.c = &c;
   block.epilogue.beta = product.beta;
   if (product.adds_to_itself) block.epilogue.residual = &c;
-  account.pass(ops::gemm_batch_bytes(engine, {.product = block}));
+  account.pass(ops::gemm_batch_bytes(engine, {.product = block}).wanted);
 }
 
 // y [rows, out] = x Wᵀ with weights that are open, as they are in training: packed as they are read.

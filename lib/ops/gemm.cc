@@ -166,7 +166,11 @@ PackedMatrix::PackedMatrix(Engine& engine, View<const float, 2> b, Transpose tra
   ops::pack_matrix(engine, b.data, b.stride(0), layout, rows_, columns_, panels_.get());
 }
 
-std::size_t workspace_bytes(const Engine& engine, const GemmShape& shape) {
+namespace {
+
+// The largest of all products of that shape: A may lie either way, and so may a B that is not packed. A β asks for the
+// most.
+ops::GemmBytes bytes_of(const Engine& engine, const GemmShape& shape) {
   const std::array extents{shape.batch, shape.m, shape.n, shape.k};
   const auto refuse = [&](const char* why) {
     ops::fail("gemm", "shape " + ops::describe(extents) + " ([batch, M, N, K]) " + why);
@@ -174,7 +178,7 @@ std::size_t workspace_bytes(const Engine& engine, const GemmShape& shape) {
   for (const std::int64_t extent : extents) {
     if (extent < 0) refuse("has a negative extent");
   }
-  if (shape.batch == 0 || shape.m == 0 || shape.n == 0) return 0;
+  if (shape.batch == 0 || shape.m == 0 || shape.n == 0) return {};
   const std::int64_t matrices[][2] = {{shape.m, shape.k}, {shape.k, shape.n}, {shape.m, shape.n}};
   for (const auto& [rows, columns] : matrices) {
     std::int64_t bytes = 0;
@@ -183,8 +187,7 @@ std::size_t workspace_bytes(const Engine& engine, const GemmShape& shape) {
       refuse("has more elements than 64 bits address");
     }
   }
-  // A may lie either way, and so may a B that is not packed: the largest of all. A β asks for the most.
-  std::size_t most = 0;
+  ops::GemmBytes most;
   for (const auto layout : {kernels::GemmLayout::panels, kernels::GemmLayout::rows, kernels::GemmLayout::columns}) {
     if ((layout == kernels::GemmLayout::panels) != shape.packed) continue;
     for (const bool transposed : {false, true}) {
@@ -195,15 +198,27 @@ std::size_t workspace_bytes(const Engine& engine, const GemmShape& shape) {
       product.a_depth_stride = transposed ? 2 : 1;
       product.b_layout = layout;
       product.epilogue.beta = 1.0f;
-      most = std::max(most, ops::gemm_batch_bytes(engine, {.product = product, .count = shape.batch}));
+      const ops::GemmBytes bytes = ops::gemm_batch_bytes(engine, {.product = product, .count = shape.batch});
+      most = {std::max(most.wanted, bytes.wanted), std::max(most.least, bytes.least)};
     }
   }
   return most;
 }
 
+}  // namespace
+
+std::size_t workspace_bytes(const Engine& engine, const GemmShape& shape) { return bytes_of(engine, shape).wanted; }
+
 void reserve(Engine& engine, const GemmShape& shape) {
-  const std::size_t bytes = workspace_bytes(engine, shape);
-  if (bytes > 0) runtime::reserve_scratch(engine, &bytes, 1, "gemm");
+  const ops::GemmBytes bytes = bytes_of(engine, shape);
+  if (bytes.wanted == 0) return;
+  try {
+    return runtime::reserve_scratch(engine, &bytes.wanted, 1, "gemm");
+  } catch (const OutOfMemory&) {
+    if (bytes.least >= bytes.wanted) throw;
+  }
+  // As the call itself does.
+  runtime::reserve_scratch(engine, &bytes.least, 1, "gemm");
 }
 
 }  // namespace headlight

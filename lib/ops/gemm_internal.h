@@ -38,8 +38,13 @@ struct GemmBatch {
   std::int64_t residual_stride = 0;
 };
 
-// Bytes of scratch that they take from the engine. Sizes, layouts and β count, and whether C is its own residual.
-[[nodiscard]] std::size_t gemm_batch_bytes(const Engine& engine, const GemmBatch& batch) noexcept;
+// Bytes of scratch that they take from the engine, and the least that they go on with. Sizes, layouts and β count, and
+// whether C is its own residual.
+struct GemmBytes {
+  std::size_t wanted = 0;
+  std::size_t least = 0;
+};
+[[nodiscard]] GemmBytes gemm_batch_bytes(const Engine& engine, const GemmBatch& batch) noexcept;
 
 // Computes them on the engine's lanes. Throws OutOfMemory when scratch cannot be had, before anything is written.
 void run_gemm_batch(Engine& engine, const GemmBatch& batch);

@@ -73,11 +73,15 @@ std::int64_t gemm_scratch_floats(Isa isa, std::int64_t m, std::int64_t n, std::i
   return kernels::gemm_kernels(isa).scratch_floats(block);
 }
 
-std::size_t gemm_batch_bytes(const Engine& engine, const GemmBatch& batch) noexcept {
-  if (batch.count == 0 || batch.product.rows == 0 || batch.product.columns == 0) return 0;
-  const GemmSplit split = split_gemm(kernels::gemm_kernels(engine.isa()), engine.threads(), batch.count, batch.product);
-  const int lanes = runtime::lanes_for(engine, split.tasks, split.nanoseconds);
-  return static_cast<std::size_t>(split.packed_floats + split.scratch_floats * lanes) * sizeof(float);
+GemmBytes gemm_batch_bytes(const Engine& engine, const GemmBatch& batch) noexcept {
+  if (batch.count == 0 || batch.product.rows == 0 || batch.product.columns == 0) return {};
+  const auto bytes = [&](PackB pack_b) {
+    const GemmSplit split =
+        split_gemm(kernels::gemm_kernels(engine.isa()), engine.threads(), batch.count, batch.product, pack_b);
+    const int lanes = runtime::lanes_for(engine, split.tasks, split.nanoseconds);
+    return static_cast<std::size_t>(split.packed_floats + split.scratch_floats * lanes) * sizeof(float);
+  };
+  return {bytes(PackB::once_where_it_pays), bytes(PackB::by_block)};
 }
 
 void pack_matrix(Engine& engine, const float* b, std::int64_t b_stride, GemmLayout layout, std::int64_t rows,

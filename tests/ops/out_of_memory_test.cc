@@ -293,6 +293,17 @@ TEST(OutOfMemory, AProductTakesLessWhereLessIsThere) {
     }
     return lacking;
   };
+  // reserve() takes less as well, and that is enough.
+  engine.release_scratch();
+  {
+    const std::size_t part = kWhole / 2;
+    runtime::reserve_scratch(engine, &part, 1, "the test");
+    const MemoryLimit limit(0);
+    const AllMemory all;
+    EXPECT_NO_THROW(reserve(engine, GemmShape{.m = kRows, .n = kColumns, .k = kDepth}));
+    EXPECT_GT(engine.scratch_bytes(), 0);
+    EXPECT_LT(engine.scratch_bytes(), kWhole);
+  }
   EXPECT_FALSE(multiply_with(kWhole / 4).has_value());
   EXPECT_TRUE(same_bits(found, expected));
   EXPECT_LT(engine.scratch_bytes(), kWhole);
