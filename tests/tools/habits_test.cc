@@ -169,8 +169,20 @@ TEST(Habits, ErrorsHoldNoControlCharacters) {
 TEST(Habits, StandardOutputThatFailsIsAnError) {
   expect_error(run_program({"info"}, {.output = "/dev/full"}), {"standard output", "No space left"});
   expect_error(run_program({"info", "--json"}, {.output = "closed"}), {"standard output"});
-  expect_error(run_program({"info"}, {.output = "broken"}), {"standard output", "Broken pipe"});
   expect_error(run_program({"--help"}, {.output = "/dev/full"}), {"standard output"});
+}
+
+// As of `headlight … | head -1`. What was to be written besides is there.
+TEST(Habits, AReaderThatGoesAwayIsNoError) {
+  const ScratchFolder folder;
+  const std::string json = folder / "x.json";
+  for (const std::vector<std::string>& arguments :
+       {std::vector<std::string>{"info"}, {"--help"}, {"study", "memory", "--svg", "-", "--json", json}}) {
+    const Finished finished = run_program(arguments, {.output = "broken"});
+    EXPECT_EQ(finished.code, 0);
+    EXPECT_EQ(finished.error, "");
+  }
+  EXPECT_TRUE(std::filesystem::exists(json));
 }
 
 }  // namespace

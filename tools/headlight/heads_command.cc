@@ -62,15 +62,10 @@ std::vector<HeadName> heads_of(const std::vector<std::string>& mask, const Encod
 // The page and the document where they were asked for, and the summary.
 void give(const Arguments& arguments, const std::string& model, const HeadsReport& report,
           const PruningReport* pruning) {
-  std::vector<WrittenFile> written;
   const std::string all = counted(report.all_heads(), "head");
-  const auto write = [&](const std::string& path, auto content, const std::string& what) {
-    if (path.empty()) return;
-    write_file(path, content(model, report, pruning));
-    written.push_back({path, what});
-  };
-  write(arguments.html, heads_page, all + " on a page");
-  write(arguments.json, heads_json, all + " as JSON");
+  const std::vector<WrittenFile> written =
+      write_files({{arguments.html, [&] { return heads_page(model, report, pruning); }, all + " on a page"},
+                   {arguments.json, [&] { return heads_json(model, report, pruning); }, all + " as JSON"}});
   print_report(written, heads_summary(model, report, pruning));
 }
 

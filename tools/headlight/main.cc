@@ -86,6 +86,8 @@ int main(int count, char** arguments) {
   prepare_process();
   try {
     return run(count, arguments);
+  } catch (const NobodyReads&) {
+    return kDone;
   } catch (const UsageError& error) {
     print_error(error.what());
     return kWrongUsage;

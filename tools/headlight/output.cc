@@ -34,6 +34,18 @@ void write_file(const std::string& path, std::string_view content) {
   file.commit();
 }
 
+std::vector<WrittenFile> write_files(std::vector<AskedFile> files) {
+  std::erase_if(files, [](const AskedFile& file) { return file.path.empty(); });
+  std::stable_partition(files.begin(), files.end(),
+                        [](const AskedFile& file) { return !is_standard_output(file.path); });
+  std::vector<WrittenFile> written;
+  for (const AskedFile& file : files) {
+    write_file(file.path, file.content());
+    written.push_back({file.path, file.what});
+  }
+  return written;
+}
+
 void print_report(std::span<const WrittenFile> files, const std::string& text) {
   const auto is_standard = [](const WrittenFile& file) { return is_standard_output(file.path); };
   if (std::any_of(files.begin(), files.end(), is_standard)) return;

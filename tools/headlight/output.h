@@ -1,9 +1,11 @@
 // What subcommands write: into a file, which appears whole or not at all, or straight to standard output.
 #pragma once
 
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "tools/headlight/validators.h"
 
@@ -23,6 +25,16 @@ void write_file(const std::string& path, std::string_view content);
 struct WrittenFile {
   std::string path, what;
 };
+
+// A file that may have been asked for (else its path is empty), and how its content is made.
+struct AskedFile {
+  std::string path;
+  std::function<std::string()> content;
+  std::string what;
+};
+
+// Writes those that were asked for; standard output comes last, for whoever reads it may have gone.
+[[nodiscard]] std::vector<WrittenFile> write_files(std::vector<AskedFile> files);
 
 // What a subcommand says at its end, on standard output: a line for each file, then the text. Nothing where one of the
 // files is standard output.

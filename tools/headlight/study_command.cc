@@ -20,16 +20,7 @@ void StudyArguments::add_to(Command& command) {
 
 void StudyArguments::give(const std::string& table, const std::string& document,
                           const std::function<std::string()>& chart) const {
-  std::vector<WrittenFile> written;
-  if (!svg.empty()) {
-    write_file(svg, chart());
-    written.push_back({svg, "the chart"});
-  }
-  if (!json.empty()) {
-    write_file(json, document);
-    written.push_back({json, "everything as JSON"});
-  }
-  print_report(written, table);
+  print_report(write_files({{svg, chart, "the chart"}, {json, [&] { return document; }, "everything as JSON"}}), table);
 }
 
 void add_study(Command& program) {
