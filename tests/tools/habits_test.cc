@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <sstream>
 
 #include "headlight/models/encoder.h"
 #include "support/quick.h"
@@ -26,8 +27,26 @@ TEST(Habits, HelpShowsAnExample) {
       EXPECT_NE(finished.out.find("\nExample:\n  " + name + " " + subcommand), std::string::npos) << finished.out;
       EXPECT_NE(finished.out.find("Usage: " + name + " " + subcommand), std::string::npos) << finished.out;
       EXPECT_TRUE(name != "headlight" || finished.out.find("build/") == std::string::npos) << finished.out;
-      EXPECT_EQ(finished.out.find("-h,"), std::string::npos) << "only -o and -t are short: " << finished.out;
+      EXPECT_EQ(run_program({subcommand, "-h"}, {.name = name}).out, finished.out);
+      EXPECT_EQ(run_program({"help", subcommand}, {.name = name}).out, finished.out);
     }
+  }
+  EXPECT_EQ(run_program({"help"}).out, run_program({"--help"}).out);
+  EXPECT_EQ(run_program({"help", "study", "memory"}).out, run_program({"study", "memory", "-h"}).out);
+  expect_error(run_program({"help", "shine"}), {"'shine' was not expected"}, 2);
+}
+
+TEST(Habits, AMistypedSubcommandIsGuessed) {
+  const Surroundings found{.name = "headlight"};
+  expect_error(run_program({"stduy", "memory"}, found),
+               {"'stduy' was not expected (did you mean study?); see headlight --help"}, 2);
+  expect_error(run_program({"beam"}, found), {"(did you mean beams?)"}, 2);
+  expect_error(run_program({"study", "memroy", "--quick"}, found),
+               {"'memroy' was not expected (did you mean memory?); see headlight study --help"}, 2);
+  for (const char* far : {"dome", "illuminate", ""}) {
+    const Finished finished = run_program({far});
+    EXPECT_EQ(finished.code, 2);
+    EXPECT_EQ(finished.error.find("mean"), std::string::npos) << finished.error;
   }
 }
 

@@ -1,5 +1,6 @@
 // headlight: one program, one subcommand a file. Exit codes: 0 done, 1 the input or the machine failed, 2 wrong usage.
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <exception>
 #include <new>
 #include <stdexcept>
@@ -11,6 +12,7 @@
 #include "headlight/version.h"
 #include "tools/headlight/command.h"
 #include "tools/headlight/commands.h"
+#include "tools/headlight/near_name.h"
 #include "tools/headlight/number_text.h"
 #include "tools/headlight/process.h"
 
@@ -26,20 +28,46 @@ constexpr int kWrongUsage = 2;
 constexpr const char* kVersion = "headlight " HEADLIGHT_TEXT(HEADLIGHT_VERSION_MAJOR) "." HEADLIGHT_TEXT(
     HEADLIGHT_VERSION_MINOR) "." HEADLIGHT_TEXT(HEADLIGHT_VERSION_PATCH);
 
-// "build/release/headlight study": as far as what was typed leads.
-std::string asked_for(const CLI::App& program) {
-  std::string path = program.get_name();
-  for (const CLI::App* at = &program; !at->get_subcommands().empty();) {
-    at = at->get_subcommands().front();
-    path += " " + at->get_name();
+// As far as what was typed leads: the program or a subcommand, and "build/release/headlight study".
+struct Asked {
+  const CLI::App* app;
+  std::string path;
+};
+
+Asked asked_for(const CLI::App& program) {
+  Asked asked{&program, program.get_name()};
+  while (!asked.app->get_subcommands().empty()) {
+    asked.app = asked.app->get_subcommands().front();
+    asked.path += " " + asked.app->get_name();
   }
-  return path;
+  return asked;
+}
+
+std::vector<std::string> subcommands_of(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::App* subcommand : app.get_subcommands({})) names.push_back(subcommand->get_name());
+  return names;
+}
+
+// The arguments behind the program's name, the last one first, as CLI11 takes them; "help study" as "study --help".
+std::vector<std::string> arguments_of(int count, char** arguments) {
+  std::vector<std::string> list(arguments + std::min(count, 1), arguments + count);
+  if (!list.empty() && list.front() == "help") {
+    list.erase(list.begin());
+    list.emplace_back("--help");
+  }
+  std::reverse(list.begin(), list.end());
+  return list;
 }
 
 // What is there and unknown is more likely the mistake than what is not there.
 std::string what_is_wrong(const CLI::App& program, const CLI::ParseError& error) {
   const std::vector<std::string> unknown = program.remaining(true);
-  if (!unknown.empty()) return models::in_quotes(unknown.front()) + " was not expected";
+  if (!unknown.empty()) {
+    const std::string meant = near_name(unknown.front(), subcommands_of(*asked_for(program).app));
+    return models::in_quotes(unknown.front()) + " was not expected" +
+           (meant.empty() ? "" : " (did you mean " + meant + "?)");
+  }
   const std::string words = error.what();
   // "--threads: 1 required N missing": of values too many, command.cc has said so.
   if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) != nullptr)
@@ -50,10 +78,11 @@ std::string what_is_wrong(const CLI::App& program, const CLI::ParseError& error)
 int run(int count, char** arguments) {
   set_program_name(count > 0 ? arguments[0] : "");
   CLI::App program("Multi-head attention for CPUs", program_name());
-  program.set_help_flag("--help", "Print this help and exit");
+  program.set_help_flag("-h,--help", "Print this help and exit");
   program.set_version_flag("--version", kVersion, "Print the version and exit");
   program.require_subcommand(1);
-  program.footer("Each subcommand has its own --help, with an example.");
+  program.footer("Each subcommand has its own --help, with an example; `" + program_name() +
+                 " help SUBCOMMAND` is the same.");
   Command commands(program);
   add_info(commands);
   add_attend(commands);
@@ -66,14 +95,17 @@ int run(int count, char** arguments) {
   add_train(commands);
   add_study(commands);
   add_speed(commands);
+  const bool asks_for_help = count > 1 && std::string(arguments[1]) == "help";
   try {
-    program.parse(count, arguments);  // runs the subcommand
-  } catch (const CLI::CallForHelp&) {
+    program.parse(arguments_of(count, arguments));  // runs the subcommand
+  } catch (const CLI::CallForHelp& help) {
+    if (asks_for_help && !program.remaining(true).empty())
+      throw UsageError(what_is_wrong(program, help) + "; see " + asked_for(program).path + " --help");
     print(program.help());
   } catch (const CLI::CallForVersion&) {
     print(std::string(kVersion) + "\n");
   } catch (const CLI::ParseError& error) {
-    throw UsageError(what_is_wrong(program, error) + "; see " + asked_for(program) + " --help");
+    throw UsageError(what_is_wrong(program, error) + "; see " + asked_for(program).path + " --help");
   }
   return kDone;
 }
