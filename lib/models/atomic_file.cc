@@ -100,6 +100,10 @@ AtomicFile::AtomicFile(const std::string& path) : path_(path), target_(path) {
     descriptor_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (descriptor_ < 0 && (errno != EEXIST || attempt == kNamesToTry)) {
       temporary_.clear();
+      const std::string folder = folder_of(target_);
+      if (errno == ENOENT && !folder.empty()) {
+        throw FileError(path_, "cannot write: there is no folder " + printable(folder));
+      }
       fail("cannot create a file in its folder", errno);
     }
   }

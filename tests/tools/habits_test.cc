@@ -50,6 +50,13 @@ TEST(Habits, AMistypedSubcommandIsGuessed) {
   }
 }
 
+TEST(Habits, AFolderThatIsNotThereIsNamed) {
+  const ScratchFolder folder;
+  const std::string none = folder / "none/", words = "cannot write: there is no folder " + none;
+  expect_error(run_program({"study", "memory", "--svg", none + "x.svg"}), {words});
+  expect_error(run_program({"beams", "--text", "it", "-o", none + "x.html"}), {words});
+}
+
 // Runs a command as pasted at the project's top, but in a folder where the project only seems to lie, so that what the
 // command writes goes away with it. A small random model stands where tools/run puts the published one. The commands
 // that train, measure or go over hundreds of texts are left to builds that are fast: minutes under a sanitizer, and
