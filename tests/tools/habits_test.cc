@@ -36,6 +36,25 @@ TEST(Habits, HelpShowsAnExample) {
   expect_error(run_program({"help", "shine"}), {"'shine' was not expected"}, 2);
 }
 
+// What has a default says it.
+TEST(Habits, StudiesSayTheirDefaults) {
+  for (const char* study : {"memory", "chunk", "depth", "heads", "merge", "diversity", "relations"}) {
+    std::istringstream help(run_program({"study", study, "--help"}).out);
+    int numbers = 0;
+    for (std::string line; std::getline(help, line);) {
+      for (const char* type : {" N ", " H ", " D ", " E ", " BYTES "}) {
+        const std::size_t at = line.find(type);
+        if (!line.starts_with("  -") || at == std::string::npos || at > 28) continue;
+        EXPECT_NE(line.find("(default: "), std::string::npos) << study << ": " << line;
+        ++numbers;
+      }
+    }
+    EXPECT_GE(numbers, 3) << study;
+  }
+  const std::string relations = run_program({"study", "relations", "--help"}).out;
+  EXPECT_NE(relations.find("1 to 12 (default: 1)"), std::string::npos) << relations;
+}
+
 TEST(Habits, AMistypedSubcommandIsGuessed) {
   const Surroundings found{.name = "headlight"};
   expect_error(run_program({"stduy", "memory"}, found),

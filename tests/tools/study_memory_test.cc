@@ -39,6 +39,18 @@ TEST(StudyMemory, RecomputingTakesLongerSequences) {
   EXPECT_GE(ratio_of("64", 1), 40);
 }
 
+// --quick chooses a budget only where nobody else does.
+TEST(StudyMemory, AQuickStudyKeepsTheBudget) {
+  const auto heading = [](std::vector<std::string> more) {
+    more.insert(more.begin(), {"study", "memory", "--quick"});
+    const std::string out = run_program(more).out;
+    return out.substr(0, out.find('\n'));
+  };
+  EXPECT_NE(heading({}).find("in 32 MiB (--quick"), std::string::npos) << heading({});
+  const std::string large = heading({"--budget", "2GiB"});
+  EXPECT_NE(large.find("in 2 GiB (--quick"), std::string::npos) << large;
+}
+
 // Within 5 % or 4 MiB of what processes then hold, for every length that fits.
 TEST(StudyMemory, ResidentMemoryIsWhatWasForetold) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)

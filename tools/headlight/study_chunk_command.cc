@@ -125,10 +125,11 @@ void add_study_chunk(Command& study) {
   const auto count = [&](const char* name, std::int64_t& value, const char* description, std::int64_t most) {
     command.add_option(name, value, description).type_name("N").check(between(1, most));
   };
-  count("--length", arguments->length, "Positions of seeded numbers, 1 to 65536 (default: 8192)", 65536);
+  count("--length", arguments->length, "Positions of seeded numbers, 1 to 65536 (default: 8192, with --quick 1024)",
+        65536);
   count("--heads", arguments->heads, "Heads of seeded numbers, 1 to 64 (default: 8)", 64);
   count("--head-dim", arguments->head_dim, "Their width, 1 to 256 (default: 64)", 256);
-  command.add_option("--seed", arguments->seed, "Of seeded numbers").type_name("N");
+  command.add_option("--seed", arguments->seed, "Of seeded numbers (default: 1)").type_name("N");
   arguments->study.add_to(command);
   command.example("--quick --svg chunk.svg");
   command.callback([arguments] { study_chunk(*arguments); });

@@ -12,7 +12,7 @@
 
 namespace headlight::program {
 
-// The most that --quick gives to a pass.
+// What --quick gives to a pass where nobody says otherwise.
 inline constexpr std::int64_t kQuickBudget = std::int64_t{32} << 20;
 
 struct MemoryStudyOptions {

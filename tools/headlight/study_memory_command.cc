@@ -17,7 +17,7 @@ constexpr std::int64_t kMostBudget = std::int64_t{1} << 46;
 struct Arguments {
   StudyArguments study;
   MemoryStudyOptions options;
-  std::string budget = "1GiB";
+  std::string budget;
   std::string run;  // of a child: the method
   std::int64_t length = 0;
 };
@@ -59,8 +59,11 @@ void study_memory(Arguments& arguments) {
   if (!arguments.run.empty()) return run_child(arguments);
   MemoryStudyOptions& options = arguments.options;
   options.quick = arguments.study.quick;
-  options.budget = *parse_bytes(arguments.budget);
-  if (options.quick) options.budget = std::min(options.budget, kQuickBudget);
+  if (!arguments.budget.empty()) {
+    options.budget = *parse_bytes(arguments.budget);
+  } else if (options.quick) {
+    options.budget = kQuickBudget;
+  }
   Progress progress(options.measure ? memory_study_runs(options) : 1);
   const MemoryStudy study = run_memory_study(options, arguments.study.engine, [&] { progress.advance(1); });
   progress.clear();
@@ -77,7 +80,9 @@ void add_hidden(Command& command, Arguments& arguments) {
 void add_study_memory(Command& study) {
   Command command = study.add_subcommand("memory", "The longest sequence that trains in a given memory");
   const auto arguments = std::make_shared<Arguments>();
-  command.add_option("--budget", arguments->budget, "Memory for one pass forward and backward (default: 1GiB)")
+  command
+      .add_option("--budget", arguments->budget,
+                  "Memory for one pass forward and backward (default: 1GiB, with --quick 32MiB)")
       .type_name("BYTES")
       .check(expected_bytes);
   command.add_option("--head-dim", arguments->options.head_dim, "Width of a head, 1 to 1024 (default: 32)")

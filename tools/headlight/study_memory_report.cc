@@ -25,7 +25,7 @@ std::string heading(const MemoryStudy& study) {
   std::string text = "One pass of attention forward and backward, causal, float32, " +
                      (options.heads == 1 ? std::string("one head") : grouped(options.heads) + " heads") + " of " +
                      grouped(options.head_dim) + ", in " + bytes_of(options.budget) +
-                     (options.quick ? " (--quick: at most 32 MiB, short sequences)" : "") + "\n";
+                     (options.quick ? " (--quick: short sequences)" : "") + "\n";
   text += study.options.measure
               ? "Measured on " + grouped(study.threads) + (study.threads == 1 ? " thread" : " threads") + " (" +
                     study.isa +

@@ -104,11 +104,13 @@ std::string as_chart(const demonstration::TrainingOptions& training, std::int64_
 void add_study_relations(Command& study) {
   Command command = study.add_subcommand("relations", "What one head cannot hold and many can");
   const auto arguments = std::make_shared<TrainingStudyArguments>();
+  arguments->usual_layers = 1;
+  arguments->quick_steps = kQuickSteps;
   arguments->add_to(command);
   command.example("--quick --svg relations.svg");
   command.callback([arguments] {
     Engine engine(arguments->study.engine.options());
-    const demonstration::TrainingOptions training = arguments->training(/*usual_layers=*/1, kQuickSteps);
+    const demonstration::TrainingOptions training = arguments->training();
     const std::int64_t seeds = arguments->seed_count();
     const std::vector<VariantResult> results = train_variants(engine, variants(training), arguments->seed, seeds);
     arguments->study.give(as_table(training, seeds, arguments->study.quick, results), as_document(training, results),

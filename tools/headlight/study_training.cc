@@ -129,31 +129,40 @@ nlohmann::json as_json(const Spread& spread) {
 }  // namespace
 
 void TrainingStudyArguments::add_to(Command& command) {
-  command.add_option("--steps", steps, "Training steps of each model, 1 to 1000000")
+  const auto usual = [](std::int64_t value) { return " (default: " + std::to_string(value) + ")"; };
+  const auto usual_or = [&usual](std::int64_t value, std::int64_t quick) {
+    if (value == quick) return usual(value);
+    return " (default: " + std::to_string(value) + ", with --quick " + std::to_string(quick) + ")";
+  };
+  command
+      .add_option("--steps", steps, "Training steps of each model, 1 to 1000000" + usual_or(kUsualSteps, quick_steps))
       .type_name("N")
       .check(between(1, 1'000'000));
-  command.add_option("--seeds", seeds, "Models trained of each kind, 1 to 1000, each with a seed of its own")
+  command
+      .add_option(
+          "--seeds", seeds,
+          "Models trained of each kind, 1 to 1000, each with a seed of its own" + usual_or(kUsualSeeds, kQuickSeeds))
       .type_name("N")
       .check(between(1, 1000));
-  command.add_option("--seed", seed, "The first of the seeds, 1 if nothing is said; the next ones follow it")
-      .type_name("N");
-  command.add_option("--layers", layers, "Layers of each model, 1 to 12").type_name("N").check(between(1, 12));
-  command.add_option("--width", width, "Width of each model: 8, 16, 32, 64 or 128")
+  command.add_option("--seed", seed, "The first of the seeds; the next ones follow it" + usual(1)).type_name("N");
+  command.add_option("--layers", layers, "Layers of each model, 1 to 12" + usual(usual_layers))
+      .type_name("N")
+      .check(between(1, 12));
+  command.add_option("--width", width, "Width of each model: 8, 16, 32, 64 or 128" + usual(kUsualWidth))
       .type_name("E")
       .check(one_of_numbers({8, 16, 32, 64, 128}));
   study.add_to(command);
 }
 
-demonstration::TrainingOptions TrainingStudyArguments::training(std::int64_t usual_layers,
-                                                                std::int64_t quick_steps) const {
+demonstration::TrainingOptions TrainingStudyArguments::training() const {
   demonstration::TrainingOptions training;
   training.encoder.layers = layers > 0 ? layers : usual_layers;
-  training.encoder.width = width > 0 ? width : 32;
+  training.encoder.width = width > 0 ? width : kUsualWidth;
   training.encoder.feed_forward_width = 2 * training.encoder.width;
   training.encoder.dropout = 0;
   training.batch = study.quick ? 16 : 32;
   training.learning_rate = 5e-3;
-  training.steps = steps > 0 ? steps : study.quick ? quick_steps : 1000;
+  training.steps = steps > 0 ? steps : study.quick ? quick_steps : kUsualSteps;
   return training;
 }
 

@@ -23,13 +23,18 @@ struct TrainingStudyArguments {
   std::uint64_t seed = 1;  // the first
   std::int64_t layers = 0;
   std::int64_t width = 0;
+  // What the study chooses.
+  std::int64_t usual_layers = 2;
+  std::int64_t quick_steps = 200;
 
   void add_to(Command& command);
-  // The demonstration model, scaled down, of so many layers unless --layers says otherwise; so many steps where the
-  // study is to be quick.
-  [[nodiscard]] demonstration::TrainingOptions training(std::int64_t usual_layers = 2,
-                                                        std::int64_t quick_steps = 200) const;
-  [[nodiscard]] std::int64_t seed_count() const noexcept { return seeds > 0 ? seeds : study.quick ? 2 : 3; }
+  // The demonstration model, scaled down.
+  [[nodiscard]] demonstration::TrainingOptions training() const;
+  [[nodiscard]] std::int64_t seed_count() const noexcept {
+    return seeds > 0 ? seeds : study.quick ? kQuickSeeds : kUsualSeeds;
+  }
+
+  static constexpr std::int64_t kUsualSteps = 1000, kUsualSeeds = 3, kQuickSeeds = 2, kUsualWidth = 32;
 };
 
 // One way to make and to train the model.
