@@ -270,6 +270,11 @@ TEST_F(BeamsCommand, WithoutAModelItShowsTheDemonstrationModelAndItsRelations) {
             "--words` lists its words; other texts need --model)\n");
   (void)said("it");
   expect_error(run_program({"beams", "--text", "", "-o", folder_ / "y.html"}), {"--text", "holds no words"});
+  std::string long_text = "it";
+  for (int word = 1; word < 16; ++word) long_text += " it";
+  EXPECT_NE(run_program({"beams", "--text", long_text, "-o", folder_ / "x.html"})
+                .error.find("has more than the 15 tokens that the model takes; the rest is left out"),
+            std::string::npos);
   EXPECT_EQ(folder_.names(), std::vector<std::string>{"x.html"});
 }
 

@@ -137,7 +137,8 @@ TEST_F(ModelCommands, WordsThatTheModelDoesNotKnowAreNamed) {
     };
     EXPECT_EQ(said(known), "");
     EXPECT_EQ(said("Hello, Marvin"), "headlight: warning: the model does not know 1 word: 'Marvin'\n");
-    EXPECT_EQ(said("b c c"), "headlight: warning: the model does not know 3 words: 'b', 'c'\n");
+    EXPECT_EQ(said("b c c"), "headlight: warning: the model does not know 2 words: 'b', 'c'\n");
+    EXPECT_EQ(said("b c d e f f"), "headlight: warning: the model does not know 5 words: 'b', 'c', 'd', 'e', 'f'\n");
     EXPECT_EQ(said("b c d e f g"), "headlight: warning: the model does not know 6 words: 'b', 'c', 'd', 'e', 'f', …\n");
   }
   const Finished demo = run("demo", {});
@@ -158,9 +159,17 @@ TEST_F(ModelCommands, TextsThatAreCutOrHoldNoWordsAreTold) {
       return run(name, all).error;
     };
     EXPECT_EQ(said({fits}), "");
-    EXPECT_EQ(said({fits, fits + " world"}), "headlight: warning: 1 text has more than the " + std::to_string(tokens) +
+    EXPECT_EQ(said({fits, fits + " world"}), "headlight: warning: 1 text has more than the " +
+                                                 std::to_string(tokens - 2) +
                                                  " tokens that the model takes; the rest is left out\n");
     EXPECT_EQ(said({fits, "", " "}), "headlight: warning: 2 texts hold no word: their numbers mean nothing\n");
+    for (const std::string empty : {"", " "}) {
+      expect_error(run(subcommand, {"--text", empty, "--text", "", "-o", folder_ / "e.npy"}),
+                   {"--text: holds no words, expected a sentence"});
+    }
+    EXPECT_FALSE(std::filesystem::exists(folder_ / "e.npy"));
+    const Finished lines = run(subcommand, {"--input", "-", "-o", folder_ / "o.npy"}, {.input = "\n" + fits + "\n \n"});
+    EXPECT_EQ(lines.error, "headlight: warning: 2 texts hold no word: their numbers mean nothing\n");
   }
 }
 

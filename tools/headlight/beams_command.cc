@@ -21,6 +21,7 @@
 #include "tools/headlight/number_text.h"
 #include "tools/headlight/output.h"
 #include "tools/headlight/process.h"
+#include "tools/headlight/text_tokens.h"
 #include "tools/headlight/unknown_words.h"
 #include "tools/headlight/validators.h"
 
@@ -127,8 +128,8 @@ void check_text(const models::Encoder& model, const Arguments& arguments, Beams&
   UnknownWords unknown(model);
   unknown.add(arguments.text);
   if (unknown.cut() > 0) {
-    print_warning("the text has more than the model's " + std::to_string(model.options().max_length) +
-                  " tokens; what lies behind is left out");
+    print_warning("the text has more than the " + std::to_string(unknown.most()) +
+                  " tokens that the model takes; the rest is left out");
     beams.notes.push_back(note_of_cut(model.tokenizer(), arguments, beams));
   }
   unknown.warn(arguments.model.empty());
@@ -144,7 +145,7 @@ Beams read_beams(const Arguments& arguments, std::vector<FoundRelation>& relatio
   const models::Encoder& model = loaded.encoder;
   if (model.options().encoder.layers < 1)
     throw models::FileError(arguments.model, "has no layers, expected at least 1");
-  if (model.tokenizer().encode(arguments.text, 3).size() <= 2) {  // [CLS] and [SEP]
+  if (!has_words(model.tokenizer(), arguments.text)) {
     throw models::FileError("--text", "holds no words, expected a sentence");
   }
   Beams beams = beams_of_text(engine, model, arguments.text, arguments.pieces);

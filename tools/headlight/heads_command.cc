@@ -80,7 +80,7 @@ TextSource texts_of(const ModelArguments& arguments, const demonstration::Loaded
     return open_texts(arguments);
   }
   std::vector<std::string> texts{"The animal didn't cross the street because it was too tired."};
-  for (std::uint64_t number = 0; number < kSentences; ++number) {
+  for (std::uint64_t number = 0; texts.size() < kSentences; ++number) {
     texts.push_back(text_of(demonstration::Grammar::sentence(kSeed, number, demonstration::Part::held_out)));
   }
   return TextSource(std::move(texts));

@@ -1,5 +1,6 @@
 #include "tools/headlight/model_arguments.h"
 
+#include <algorithm>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -7,6 +8,7 @@
 #include "headlight/models/errors.h"
 #include "tools/headlight/arrays.h"
 #include "tools/headlight/process.h"
+#include "tools/headlight/text_tokens.h"
 #include "tools/headlight/validators.h"
 
 namespace headlight::program {
@@ -55,6 +57,15 @@ TextSource open_texts(const ModelArguments& arguments) {
                                 " is not UTF-8: " + models::printable(arguments.texts[n]));
   }
   return TextSource(arguments.texts);
+}
+
+TextSource open_texts(const ModelArguments& arguments, const models::Tokenizer& tokenizer) {
+  TextSource texts = open_texts(arguments);
+  const auto holds_words = [&](const std::string& text) { return has_words(tokenizer, text); };
+  if (!arguments.texts.empty() && std::none_of(arguments.texts.begin(), arguments.texts.end(), holds_words)) {
+    throw models::FileError("--text", "holds no words, expected a sentence");
+  }
+  return texts;
 }
 
 TokenIds read_ids(const ModelArguments& arguments) {

@@ -22,4 +22,9 @@ inline TextTokens first_tokens(const models::Tokenizer& tokenizer, std::string_v
   return tokens;
 }
 
+// Whether there is anything between [CLS] and [SEP].
+inline bool has_words(const models::Tokenizer& tokenizer, std::string_view text) {
+  return tokenizer.encode(text, 3).size() > 2;
+}
+
 }  // namespace headlight::program

@@ -1,6 +1,7 @@
 #include "tools/headlight/unknown_words.h"
 
 #include <algorithm>
+#include <functional>
 
 #include "headlight/models/errors.h"
 #include "tools/headlight/beams_words.h"
@@ -28,14 +29,8 @@ void UnknownWords::add(std::string_view text, std::int64_t most) {
   if (std::count(ids.begin(), ids.end(), unknown) == 0) return;
   for (const WordTokens& word : words_of(tokenizer, text, ids, false)) {
     if (std::count(ids.begin() + word.begin, ids.begin() + word.end, unknown) == 0) continue;
-    ++count_;
     const std::string name = models::in_quotes(label(word.word.text, kWordColumns));
-    if (std::count(first_.begin(), first_.end(), name) > 0) continue;
-    if (first_.size() < kNamed) {
-      first_.push_back(name);
-    } else {
-      more_ = true;
-    }
+    if (hashes_.insert(std::hash<std::string>()(name)).second && first_.size() < kNamed) first_.push_back(name);
   }
 }
 
@@ -47,20 +42,20 @@ void UnknownWords::add(TextSource& texts) {
 std::string UnknownWords::names() const {
   std::string names;
   for (const std::string& name : first_) names += (names.empty() ? "" : ", ") + name;
-  return more_ ? names + ", …" : names;
+  return hashes_.size() > first_.size() ? names + ", …" : names;
 }
 
 void UnknownWords::warn(bool is_demonstration) const {
-  if (count_ == 0) return;
+  if (hashes_.empty()) return;
   print_warning(
       std::string("the ") + (is_demonstration ? "demonstration " : "") + "model does not know " +
-      counted(count_, "word") + ": " + names() +
+      counted(static_cast<std::int64_t>(hashes_.size()), "word") + ": " + names() +
       (is_demonstration ? " (`" + program_name() + " info --words` lists its words; other texts need --model)" : ""));
 }
 
 void UnknownWords::warn_of_texts() const {
   if (cut_ > 0) {
-    print_warning(counted(cut_, "text") + (cut_ == 1 ? " has" : " have") + " more than the " + std::to_string(most_) +
+    print_warning(counted(cut_, "text") + (cut_ == 1 ? " has" : " have") + " more than the " + std::to_string(most()) +
                   " tokens that the model takes; the rest is left out");
   }
   if (empty_ > 0) {

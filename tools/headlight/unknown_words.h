@@ -2,10 +2,13 @@
 // behind the tokens that it takes. Whoever asks about them is told.
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
+#include <unordered_set>
 #include <vector>
 
 #include "headlight/models/encoder.h"
@@ -26,14 +29,17 @@ class UnknownWords {
   // The most tokens of a text so far, [CLS] and [SEP] included.
   [[nodiscard]] std::int64_t longest() const noexcept { return longest_; }
 
+  // The most tokens of a text that the model takes, beside [CLS] and [SEP].
+  [[nodiscard]] std::int64_t most() const noexcept { return std::max(most_ - 2, std::int64_t{0}); }
+
   // Texts that have more tokens than the model takes.
   [[nodiscard]] std::int64_t cut() const noexcept { return cut_; }
 
   // The first few as a list in quotes, each once; empty where all are known.
   [[nodiscard]] std::string names() const;
 
-  // One line on standard error that counts them and names the first few; nothing where all are known. The demonstration
-  // model's says how to see its words.
+  // One line on standard error that counts them, each once, and names the first few; nothing where all are known. The
+  // demonstration model's says how to see its words.
   void warn(bool is_demonstration) const;
 
   // A line on standard error for texts that were cut, and one for those without a word.
@@ -41,10 +47,10 @@ class UnknownWords {
 
  private:
   const models::Encoder& model_;
-  std::int64_t count_ = 0, longest_ = 0;
+  std::int64_t longest_ = 0;
   std::int64_t most_ = 0, cut_ = 0, empty_ = 0;
-  std::vector<std::string> first_;  // different ones
-  bool more_ = false;
+  std::vector<std::string> first_;
+  std::unordered_set<std::size_t> hashes_;  // of all, so that a book in another language takes little
 };
 
 }  // namespace headlight::program
