@@ -69,6 +69,52 @@ TEST(Habits, AMistypedSubcommandIsGuessed) {
   }
 }
 
+// A file that is read is not replaced by what is made of it, whatever it is called.
+TEST(Habits, NoInputIsReplaced) {
+  const ScratchFolder folder;
+  const std::string file = folder / "x", link = folder / "link";
+  std::ofstream(file) << "it\n";
+  std::filesystem::create_symlink(file, link);
+  const auto refused = [&](const std::vector<std::string>& arguments, const std::string& output,
+                           const std::string& by) {
+    expect_error(run_program(arguments), {output + " is '", "expected another file than that of " + by}, 2);
+    EXPECT_EQ((std::ostringstream() << std::ifstream(file).rdbuf()).str(), "it\n");
+  };
+  refused({"heads", "--input", file, "--html", file}, "--html", "--input");
+  refused({"heads", "--input", file, "--json", link}, "--json", "--input");
+  refused({"embed", "--model", "m", "--input", link, "-o", folder / "./x"}, "--output", "--input");
+  refused({"encode", "--model", "m", "--ids", file, "-o", file}, "--output", "--ids");
+  refused({"encode", "--model", "m", "--ids", "i", "--attention-mask", file, "-o", file}, "--output",
+          "--attention-mask");
+  refused({"beams", "--words", "a", "--attention", file, "--format", "svg", "-o", file}, "--output", "--attention");
+  refused({"study", "chunk", "--model", "m", "--input", file, "--svg", file}, "--svg", "--input");
+  for (const char* input : {"--query", "--key", "--value", "--mask", "--bias", "--query-lengths", "--grad-out"}) {
+    std::vector<std::string> all{"attend", "-o", file};
+    for (const char* needed : {"--query", "--key", "--value"}) {
+      if (needed != std::string(input)) all.insert(all.end(), {needed, "other"});
+    }
+    all.insert(all.end(), {input, file});
+    refused(all, "--output", input);
+  }
+}
+
+// Nothing opens a chart that is called a photograph.
+TEST(Habits, APictureHasTheEndingOfItsFormat) {
+  const ScratchFolder folder;
+  const auto refused = [&](const std::vector<std::string>& arguments, const std::string& words) {
+    expect_error(run_program(arguments), {words}, 2);
+  };
+  for (const std::string ending : {".png", ".PNG", ".jpg", ".pdf", ".html", ".json"}) {
+    refused({"study", "memory", "--svg", folder / ("x" + ending)},
+            "expected a name that ends in .svg: what is written is an SVG picture");
+  }
+  refused({"study", "memory", "--json", folder / "x.svg"}, "a name that ends in .json: what is written is a JSON");
+  refused({"heads", "--html", folder / "x.svg"}, "a name that ends in .html: what is written is a page in HTML");
+  for (const std::string name : {"x.svg", "X.SVG", "x", "x.picture"}) {
+    EXPECT_EQ(run_program({"study", "memory", "--svg", folder / name}).code, 0);
+  }
+}
+
 TEST(Habits, AFolderThatIsNotThereIsNamed) {
   const ScratchFolder folder;
   const std::string none = folder / "none/", words = "cannot write: there is no folder " + none;

@@ -250,22 +250,27 @@ void add_masks(Command& command, Arguments& arguments) {
       .check(alignment);
   command.add_option("--query-lengths", arguments.query_lengths, "int64 [B]: rows from here on are padding")
       .type_name("NPY")
-      .check(file_name());
+      .check(file_name())
+      .reads();
   command.add_option("--key-lengths", arguments.key_lengths, "int64 [B]: keys from here on are padding")
       .type_name("NPY")
-      .check(file_name());
+      .check(file_name())
+      .reads();
   command.add_option("--cu-seqlens", arguments.cu_seqlens, "int64 [n+1]: n sequences packed in one (B = 1)")
       .type_name("NPY")
-      .check(file_name());
+      .check(file_name())
+      .reads();
   command.add_option("--mask", arguments.mask, "bool or uint8, broadcast against [B, Hq, Lq, Lk]")
       .type_name("NPY")
-      .check(file_name());
+      .check(file_name())
+      .reads();
   command.add_option("--mask-means", arguments.mask_means, "What true in --mask says")
       .type_name("attend|ignore")
       .check(one_of({"attend", "ignore"}));
   command.add_option("--bias", arguments.bias, "float32, added to the scores, broadcast against [B, Hq, Lq, Lk]")
       .type_name("NPY")
-      .check(file_name());
+      .check(file_name())
+      .reads();
 }
 
 }  // namespace
@@ -276,18 +281,22 @@ void add_attend(Command& program) {
   command.add_option("--query", arguments->query, "float32 [B, Lq, Hq, D]")
       .type_name("NPY")
       .check(file_name())
+      .reads()
       .required();
   command.add_option("--key", arguments->key, "float32 [B, Lk, Hkv, D]; Hq is a multiple of Hkv")
       .type_name("NPY")
       .check(file_name())
+      .reads()
       .required();
   command.add_option("--value", arguments->value, "float32 [B, Lk, Hkv, Dv]")
       .type_name("NPY")
       .check(file_name())
+      .reads()
       .required();
   command.add_option("-o,--output", arguments->out, "The result, float32 [B, Lq, Hq, Dv]")
       .type_name("NPY")
       .check(output_name())
+      .writes()
       .required();
   add_masks(command, *arguments);
   command.add_option("--scale", arguments->scale, "Factor of the scores (default: 1/sqrt(D))").type_name("S");
@@ -297,10 +306,12 @@ void add_attend(Command& program) {
   command.add_option("--seed", arguments->seed, "Of dropout").type_name("N");
   command.add_option("--log-sum-exp", arguments->log_sum_exp, "Write log-sum-exp of the scores [B, Hq, Lq]")
       .type_name("NPY")
-      .check(output_name());
+      .check(output_name())
+      .writes();
   command.add_option("--probabilities", arguments->probabilities, "Write the softmax rows [B, Hq, Lq, Lk]")
       .type_name("NPY")
-      .check(output_name());
+      .check(output_name())
+      .writes();
   arguments->gradients.add_to(command);
   command
       .add_option("--method", arguments->method,

@@ -41,9 +41,10 @@ struct WideGradient {
 void GradientArguments::add_to(Command& command) {
   command.add_option("--grad-out", out_gradient, "float32 [B, Lq, Hq, Dv]: the gradient of the result, for those below")
       .type_name("NPY")
-      .check(file_name());
+      .check(file_name())
+      .reads();
   const auto add = [&](const char* name, std::string& path, const char* description) {
-    command.add_option(name, path, description).type_name("NPY").check(output_name());
+    command.add_option(name, path, description).type_name("NPY").check(output_name()).writes();
   };
   add("--grad-query", query, "Write the gradient of the queries");
   add("--grad-key", key, "Write the gradient of the keys");

@@ -213,9 +213,11 @@ void add_beams(Command& program) {
   const Option text = add("--text", arguments->text, "TEXT", "The sentence");
   add("--words", arguments->words, "WORDS", "Instead of a model: words, with spaces between them");
   add("--attention", arguments->attention, "NPY", "float32 [layers, heads, L, L]: the weights for --words")
-      .check(file_name());
+      .check(file_name())
+      .reads();
   add("-o,--output", arguments->out, "FILE", "The picture: .html to explore, .svg for papers; - is standard output")
       .check(file_name())
+      .writes()
       .required();
   add("--format", arguments->format, "html|svg", "What the picture is where its name has no ending; default: html")
       .check(one_of({"html", "svg"}));

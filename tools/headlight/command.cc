@@ -1,6 +1,7 @@
 #include "tools/headlight/command.h"
 
 #include <CLI/CLI.hpp>
+#include <filesystem>
 #include <limits>
 #include <optional>
 #include <type_traits>
@@ -41,6 +42,25 @@ std::string path_of(const CLI::App& app) {
   return (app.get_parent() == nullptr ? "" : path_of(*app.get_parent()) + " ") + app.get_name();
 }
 
+// Whether both are one file on a disk, under whatever names.
+bool is_same_file(const std::string& a, const std::string& b) {
+  std::error_code error;
+  return a != "-" && b != "-" && std::filesystem::is_regular_file(a, error) &&
+         std::filesystem::equivalent(a, b, error) && !error;
+}
+
+void check_inputs_stay(const FileOptions& files) {
+  for (const CLI::Option* written : files.written) {
+    for (const CLI::Option* read : files.read) {
+      if (written->count() == 0 || read->count() == 0) continue;
+      const std::string path = written->results().front();
+      if (!is_same_file(path, read->results().front())) continue;
+      refuse_value("--" + written->get_single_name(), path,
+                   "another file than that of --" + read->get_single_name() + ", which it would replace");
+    }
+  }
+}
+
 }  // namespace
 
 Option& Option::required(bool value) {
@@ -60,6 +80,16 @@ Option& Option::check(Validator validator) {
     return std::string();
   };
   option_->check(std::function<std::string(const std::string&)>(run));
+  return *this;
+}
+
+Option& Option::reads() {
+  files_->read.push_back(option_);
+  return *this;
+}
+
+Option& Option::writes() {
+  files_->written.push_back(option_);
   return *this;
 }
 
@@ -89,7 +119,7 @@ Command Command::add_subcommand(const std::string& name, const std::string& desc
 template <class T>
 Option Command::add_option(const std::string& names, T& value, const std::string& description) {
   if constexpr (std::is_same_v<T, std::vector<std::string>>) {
-    return Option(app_->add_option(names, value, description));
+    return Option(app_->add_option(names, value, description), files_.get());
   } else {
     const auto read = [name = long_name(names), &value](const CLI::results_t& texts) {
       if (texts.size() != 1)
@@ -99,7 +129,7 @@ Option Command::add_option(const std::string& names, T& value, const std::string
     };
     CLI::Option* const option = app_->add_option(names, CLI::callback_t(read), description);
     option->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-    return Option(option);
+    return Option(option, files_.get());
   }
 }
 
@@ -113,7 +143,7 @@ template Option Command::add_option(const std::string&, double&, const std::stri
 template Option Command::add_option(const std::string&, std::optional<float>&, const std::string&);
 
 Option Command::add_flag(const std::string& name, bool& value, const std::string& description) {
-  return Option(app_->add_flag(name, value, description)).check([](const std::string& text) {
+  return Option(app_->add_flag(name, value, description), files_.get()).check([](const std::string& text) {
     return text == "true" ? "" : "no value";  // CLI11 takes --json=no too
   });
 }
@@ -125,7 +155,13 @@ void Command::example(const std::string& arguments, const std::string& remarks) 
                (arguments.empty() ? "" : " ") + arguments);
 }
 
-void Command::callback(std::function<void()> run) { app_->callback(std::move(run)); }
+void Command::callback(std::function<void()> run) {
+  app_->callback([files = files_, run = std::move(run)] {
+    check_inputs_stay(*files);
+    run();
+  });
+}
+
 bool Command::given(const std::string& option) const { return app_->count(option) > 0; }
 
 }  // namespace headlight::program

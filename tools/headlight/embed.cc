@@ -139,7 +139,8 @@ void add_embed(Command& program) {
   arguments->model.add_to(command);
   command.add_option("-o,--output", arguments->out, "The vectors, float32 [B, E], instead of a JSON line a text")
       .type_name("NPY")
-      .check(output_name());
+      .check(output_name())
+      .writes();
   command.add_flag("--json", arguments->json, "Print one JSON document");
   command.example("--model downloads/all-MiniLM-L6-v2 --text 'Hello, world.' --text 'Hi, everyone!'", kPublishedModels);
   command.callback([arguments] { embed(*arguments); });

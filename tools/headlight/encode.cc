@@ -78,6 +78,7 @@ void add_encode(Command& program) {
                   "The last hidden states, float32 [B, L, E]; zeros behind the end of a text")
       .type_name("NPY")
       .check(output_name())
+      .writes()
       .required();
   command.example("--model downloads/all-MiniLM-L6-v2 --text 'Hello, world.' -o hidden.npy", kPublishedModels);
   command.callback([arguments] { encode(*arguments); });

@@ -130,13 +130,17 @@ void add_heads(Command& program) {
   arguments->model.add_to(command, Inputs::texts);
   command.add_option("--json", arguments->json, "Write everything measured as one JSON document; - prints it alone")
       .type_name("FILE")
-      .check(file_name());
+      .check(file_name())
+      .check(ends_in(".json", "a JSON document"))
+      .writes();
   command
       .add_option("--html", arguments->html,
                   "Write one page with a picture of each head, their similarities and a table to sort; - prints it "
                   "alone")
       .type_name("FILE")
-      .check(apart_from("--json", arguments->json));
+      .check(apart_from("--json", arguments->json))
+      .check(ends_in(".html", "a page in HTML"))
+      .writes();
   command.add_option("--mask", arguments->mask, "Heads to silence, 3.2,3.7: what does the output lose without them?")
       .type_name("LAYER.HEAD,…")
       .delimiter(',')

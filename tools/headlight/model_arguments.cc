@@ -26,12 +26,17 @@ void ModelArguments::add_to(Command& command, Inputs accepted) {
   command.add_option("--text", texts, "A text; may be given again and again").type_name("TEXT").one_at_a_time();
   command.add_option("--input", input, "A file with one text a line; - is standard input")
       .type_name("FILE")
-      .check(file_name());
+      .check(file_name())
+      .reads();
   if (accepted == Inputs::texts_or_ids) {
-    command.add_option("--ids", ids, "int64 [B, L]: token ids instead of texts").type_name("NPY").check(file_name());
+    command.add_option("--ids", ids, "int64 [B, L]: token ids instead of texts")
+        .type_name("NPY")
+        .check(file_name())
+        .reads();
     command.add_option("--attention-mask", attention_mask, "[B, L]: 0 for tokens of --ids to leave out")
         .type_name("NPY")
-        .check(file_name());
+        .check(file_name())
+        .reads();
   }
   engine.add_to(command);
 }

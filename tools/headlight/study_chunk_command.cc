@@ -121,7 +121,8 @@ void add_study_chunk(Command& study) {
       .check(file_name());
   command.add_option("--input", arguments->input, "A file whose text the model reads")
       .type_name("FILE")
-      .check(file_name());
+      .check(file_name())
+      .reads();
   const auto count = [&](const char* name, std::int64_t& value, const char* description, std::int64_t most) {
     command.add_option(name, value, description).type_name("N").check(between(1, most));
   };

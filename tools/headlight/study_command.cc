@@ -10,10 +10,14 @@ namespace headlight::program {
 void StudyArguments::add_to(Command& command) {
   command.add_option("--json", json, "Write everything as one JSON document; - prints it alone")
       .type_name("FILE")
-      .check(file_name());
+      .check(file_name())
+      .check(ends_in(".json", "a JSON document"))
+      .writes();
   command.add_option("--svg", svg, "Write the chart; - prints it alone")
       .type_name("FILE")
-      .check(apart_from("--json", json));
+      .check(apart_from("--json", json))
+      .check(ends_in(".svg", "an SVG picture"))
+      .writes();
   command.add_flag("--quick", quick, "Seconds instead of minutes: smaller sizes, and the table says so");
   engine.add_to(command);
 }

@@ -1,7 +1,9 @@
 #include "tools/headlight/validators.h"
 
 #include <algorithm>
+#include <cctype>
 #include <cstddef>
+#include <filesystem>
 #include <utility>
 
 #include "headlight/models/errors.h"
@@ -39,6 +41,13 @@ Validator between(std::int64_t least, std::int64_t most) {
   };
 }
 
+Validator at_least(std::int64_t least) {
+  return [least](const std::string& text) {
+    const auto number = parse_number<std::int64_t>(text);
+    return number && *number >= least ? "" : "a whole number, at least " + std::to_string(least);
+  };
+}
+
 Validator between_real(double least, double most) {
   return [least, most](const std::string& text) {
     const auto number = parse_number<double>(text);
@@ -71,6 +80,17 @@ Validator file_name() {
 
 Validator output_name() {
   return [](const std::string& name) { return name.empty() ? "a name" : name == "-" ? "the name of a file" : ""; };
+}
+
+Validator ends_in(const std::string& ending, const std::string& written) {
+  return [ending, written](const std::string& name) -> std::string {
+    static const std::vector<std::string> known{".png", ".jpg", ".jpeg", ".gif",  ".webp", ".bmp", ".tif",  ".tiff",
+                                                ".pdf", ".eps", ".ps",   ".html", ".htm",  ".svg", ".json", ".npy"};
+    std::string own = std::filesystem::path(name).extension().string();
+    for (char& letter : own) letter = static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
+    const bool other = std::find(known.begin(), known.end(), own) != known.end() && !ending.starts_with(own);
+    return other ? "a name that ends in " + ending + ": what is written is " + written : "";
+  };
 }
 
 void refuse_value(const std::string& name, const std::string& text, const std::string& expected) {

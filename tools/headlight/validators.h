@@ -13,6 +13,7 @@ using Validator = std::function<std::string(const std::string& text)>;
 
 // Whole numbers from `least` to `most`, both included.
 [[nodiscard]] Validator between(std::int64_t least, std::int64_t most);
+[[nodiscard]] Validator at_least(std::int64_t least);
 [[nodiscard]] Validator between_real(double least, double most);
 // Numbers from 0 to below 1: weights that are dropped with probability 1 are none.
 [[nodiscard]] Validator below_one();
@@ -24,6 +25,10 @@ using Validator = std::function<std::string(const std::string& text)>;
 
 // The same for a file that is written by name alone: "-" is no name, though it stands for standard output elsewhere.
 [[nodiscard]] Validator output_name();
+
+// A name without the ending of another kind of file, be it no ending at all: `written` is what there will be, "an SVG
+// picture".
+[[nodiscard]] Validator ends_in(const std::string& ending, const std::string& written);
 
 // Throws UsageError: "NAME is TEXT, expected EXPECTED"; a text that is no number stands in quotes.
 [[noreturn]] void refuse_value(const std::string& name, const std::string& text, const std::string& expected);
