@@ -183,12 +183,12 @@ TEST_F(BeamsCommand, WhatDoesNotFitIsOneLine) {
   };
   fails({"--from", "street"}, {"--from", "'street'", "a b c d"});
   fails({"--to", "a#2"}, {"--to", "'a#2'"});
-  fails({"--heads", "0,3"}, {"--heads", "no head 3", "0 to 2"});
+  fails({"--heads", "0,3"}, {"--heads is '0,3'", "0 to 2"}, 2);
   fails({"--heads", "-1"}, {"--heads is -1, expected numbers"}, 2);
   fails({"--heads", ""}, {"--heads is empty"}, 2);
   fails({"--heads", "0,x"}, {"--heads", "0,x"}, 2);
   fails({"--heads", "0,"}, {"--heads"}, 2);
-  fails({"--layer", "2"}, {"--layer", "no layer 2", "0 to 1"});
+  fails({"--layer", "2"}, {"--layer is 2", "0 to 1"}, 2);
   fails({"--layer", "-1"}, {"--layer"}, 2);
   fails({"--top", "0"}, {"--top"}, 2);
   fails({"--model", "somewhere"}, {"--model"}, 2);

@@ -183,16 +183,16 @@ TEST(Habits, WrongUsageIsExitCodeTwo) {
   }
 }
 
-// Whatever is wrong with a value by itself is said in the same words before anything is done: exit code 2. What only
-// the input can tell is exit code 1.
+// Whatever is wrong with a value by itself is said in the same words before anything is done, and so is a number that
+// the model does not have: exit code 2.
 TEST(Habits, WrongValuesAreSaidInTheSameWords) {
   const ScratchFolder folder;
-  const auto said = [&](std::vector<std::string> arguments, const std::string& message, int code = 2) {
+  const auto said = [&](std::vector<std::string> arguments, const std::string& message) {
     for (std::string& argument : arguments) {
       if (argument == "x.html") argument = folder / "x.html";
     }
     const Finished finished = run_program(arguments);
-    EXPECT_EQ(finished.code, code) << finished.error;
+    EXPECT_EQ(finished.code, 2) << finished.error;
     EXPECT_EQ(finished.out, "");
     EXPECT_EQ(finished.error, "headlight: error: " + message + "\n");
   };
@@ -222,14 +222,16 @@ TEST(Habits, WrongValuesAreSaidInTheSameWords) {
       {{"attend"}, "--window", "3", "3, expected LEFT,RIGHT: two whole numbers, each at least -1"},
       {{"attend"}, "--causal", "left", "'left', expected top-left or bottom-right"},
       {{"attend"}, "--seed", "1e3", "1e3, expected 0 to 18446744073709551615"},
-      {{"train"}, "--steps", "0", "0, expected 1 to 1099511627776"},
+      {{"train"}, "--steps", "0", "0, expected a whole number, at least 1"},
+      {{"attend"}, "--chunk", "0", "0, expected a whole number, at least 1"},
       {{"train"}, "--learning-rate", "-1", "-1, expected a number from 0 to 1e+300"},
       {{"train"}, "--learning-rate", "nan", "'nan', expected a number from 0 to 1e+300"},
       {{"study", "depth"}, "--seed", "x", "'x', expected 0 to 18446744073709551615"},
       {{"study", "relations"}, "--width", "33", "33, expected 8, 16, 32, 64 or 128"},
       {{"study", "memory"}, "--heads", "1025", "1025, expected 1 to 1024"},
       {{"study", "memory"}, "--budget", "1GB", "'1GB', expected 1MiB to 64TiB, such as 1GiB or 300MiB"},
-      {beams, "--layer", "-1", "-1, expected 0 to 1073741824"},
+      {beams, "--layer", "-1", "-1, expected a whole number, at least 0"},
+      {beams, "--top", "0", "0, expected a whole number, at least 1"},
       {beams, "--heads", "0,x", "'0,x', expected numbers from 0 on such as 0,3,7"},
       {beams, "--format", "png", "'png', expected html or svg"},
       {heads, "--mask", "one", "'one', expected heads as LAYER.HEAD, such as 3.2,3.7"},
@@ -244,11 +246,11 @@ TEST(Habits, WrongValuesAreSaidInTheSameWords) {
   const auto refused = [&](std::vector<std::string> arguments, const std::string& option, const std::string& value,
                            const std::string& message) {
     arguments.insert(arguments.end(), {option, value});
-    said(arguments, message, 1);
+    said(arguments, message);
   };
-  refused(beams, "--heads", "7", "--heads: there is no head 7, expected 0 to 3");
-  refused(beams, "--layer", "2", "--layer: there is no layer 2, expected 0 to 1");
-  refused(heads, "--mask", "0.7", "--mask: there is no head 0.7, the model has layers 0 to 1 with heads 0 to 3");
+  refused(beams, "--heads", "7", "--heads is 7, expected heads of the model, 0 to 3");
+  refused(beams, "--layer", "2", "--layer is 2, expected 0 to 1");
+  refused(heads, "--mask", "0.7", "--mask is 0.7, expected layers 0 to 1 with heads 0 to 3");
 }
 
 TEST(Habits, ErrorsHoldNoControlCharacters) {

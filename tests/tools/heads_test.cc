@@ -265,7 +265,7 @@ TEST_F(Heads, BadInputIsOneLine) {
   expect_error(run({"--text", "cat", "--json", "-", "--html", "/dev/stdout"}), {"--html", "--json", "standard output"},
                2);
   EXPECT_TRUE(run({"--text", "cat", "--html", "-"}).out.starts_with("<!DOCTYPE html>"));
-  for (const char* mask : {"2.0", "0.3"}) expect_error(run({"--text", "cat", "--mask", mask}), {"--mask", mask});
+  for (const char* mask : {"2.0", "0.3"}) expect_error(run({"--text", "cat", "--mask", mask}), {"--mask", mask}, 2);
   for (const char* mask : {"1", "1.", ".1", "a.b", "1.1x", "1.1,x", "", "-1.0", "99999999999999999999.0"}) {
     expect_error(run({"--text", "cat", "--mask", mask}), {"--mask"}, 2);
   }

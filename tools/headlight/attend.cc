@@ -242,7 +242,7 @@ void add_masks(Command& command, Arguments& arguments) {
       .check(expected_window);
   command.add_option("--chunk", arguments.chunk, "Row at p sees the keys of its own chunk of C")
       .type_name("C")
-      .check(between(1, std::numeric_limits<std::int64_t>::max()));
+      .check(at_least(1));
   command
       .add_option("--align", arguments.align,
                   "Where rows stand for windows and chunks (default: as --causal, else top-left)")

@@ -80,7 +80,7 @@ std::string expected_heads(const std::string& list) {
   return parse_heads(list) ? "" : "numbers from 0 on such as 0,3,7";
 }
 
-// Ascending numbers of heads, all where none are given. Throws std::invalid_argument for a head that there is not.
+// Ascending numbers of heads, all where none are given. Throws UsageError for a head that there is not.
 std::vector<std::int64_t> heads_of(const std::string& list, std::int64_t heads) {
   std::vector<std::int64_t> found(static_cast<std::size_t>(heads));
   std::iota(found.begin(), found.end(), 0);
@@ -88,8 +88,7 @@ std::vector<std::int64_t> heads_of(const std::string& list, std::int64_t heads) 
   found = *parse_heads(list);
   std::sort(found.begin(), found.end());
   if (found.back() >= heads) {
-    throw std::invalid_argument("--heads: there is no head " + std::to_string(found.back()) + ", expected 0 to " +
-                                std::to_string(heads - 1));
+    refuse_value("--heads", list, "heads of the model, 0 to " + std::to_string(heads - 1));
   }
   found.erase(std::unique(found.begin(), found.end()), found.end());
   return found;
@@ -98,8 +97,7 @@ std::vector<std::int64_t> heads_of(const std::string& list, std::int64_t heads) 
 BeamView view_of(const Arguments& arguments, const Beams& beams) {
   const auto layers = static_cast<std::int64_t>(beams.layers.size());
   if (arguments.layer >= layers) {
-    throw std::invalid_argument("--layer: there is no layer " + std::to_string(arguments.layer) + ", expected 0 to " +
-                                std::to_string(layers - 1));
+    refuse_value("--layer", std::to_string(arguments.layer), "0 to " + std::to_string(layers - 1));
   }
   BeamView view;
   view.layer = arguments.layer == kAll ? telling_layer(beams) : arguments.layer;
@@ -223,14 +221,14 @@ void add_beams(Command& program) {
       .check(one_of({"html", "svg"}));
   command.add_option("--layer", arguments->layer, "The layer shown (first); default: where words look at words most")
       .type_name("N")
-      .check(between(0, std::int64_t{1} << 30));
+      .check(at_least(0));
   add("--heads", arguments->heads, "0,3,7", "The heads shown (first); default: all").check(expected_heads);
   add("--from", arguments->from, "WORD", "Only what this word looks at; WORD#2 is the second of several");
   add("--to", arguments->to, "WORD", "Only what looks at this word");
   command
       .add_option("--top", arguments->top, "Beams of each word and head, the brightest; default: 24, for long texts 8")
       .type_name("K")
-      .check(between(1, std::int64_t{1} << 30));
+      .check(at_least(1));
   command.add_flag("--pieces", arguments->pieces, "Show the tokens of --text, instead of putting words together");
   arguments->engine.add_to(command);
   command.example("--text \"The animal didn't cross the street because it was too tired.\" -o beams.html");

@@ -50,9 +50,9 @@ std::vector<HeadName> heads_of(const std::vector<std::string>& mask, const Encod
   for (const std::string& text : mask) {
     names.push_back(*parse_head(text));
     if (names.back().layer < model.layers && names.back().head < model.heads) continue;
-    throw std::invalid_argument("--mask: there is no head " + names.back().text() + ", the model has layers 0 to " +
-                                std::to_string(model.layers - 1) + " with heads 0 to " +
-                                std::to_string(model.heads - 1));
+    refuse_value(
+        "--mask", text,
+        "layers 0 to " + std::to_string(model.layers - 1) + " with heads 0 to " + std::to_string(model.heads - 1));
   }
   std::sort(names.begin(), names.end());
   names.erase(std::unique(names.begin(), names.end()), names.end());

@@ -214,16 +214,20 @@ void add_train(Command& program) {
   command
       .add_option("--steps", training.steps, "Steps of 64 sentences (default: " + std::to_string(training.steps) + ")")
       .type_name("N")
-      .check(between(1, std::int64_t{1} << 40));
+      .check(at_least(1));
   command
       .add_option("--heads", training.encoder.heads,
                   "Heads of a layer (default: " + std::to_string(training.encoder.heads) + ")")
       .type_name("H")
       .check(between(1, training.encoder.width));
-  command.add_option("--merge", arguments->merge, "How heads are put together")
+  command
+      .add_option("--merge", arguments->merge,
+                  "How heads are put together (default: " + std::string(name(training.encoder.merge)) + ")")
       .type_name(in_one(merge_names()))
       .check(one_of(merge_names()));
-  command.add_option("--learning-rate", training.learning_rate, "The highest of the schedule")
+  command
+      .add_option("--learning-rate", training.learning_rate,
+                  format("The highest of the schedule (default: %g)", training.learning_rate))
       .type_name("R")
       .check(between_real(0, 1e300));
   command
@@ -235,7 +239,7 @@ void add_train(Command& program) {
                    "Replace the model, or the stopped run, that lies in this folder");
   command.add_option("--stop-at", arguments->stop_at, "Stop at this step, as SIGINT and SIGTERM do")
       .type_name("N")
-      .check(between(1, std::int64_t{1} << 40));
+      .check(at_least(1));
   arguments->engine.add_to(command);
   command.example(
       "--steps 300 -o my-model",

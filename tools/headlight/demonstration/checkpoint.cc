@@ -62,7 +62,7 @@ TrainingOptions options_of(const SafetensorsFile& file) {
   if (!json.is_object()) throw FileError(file.path(), "the entry 'options' is no JSON object");
   constexpr std::int64_t kMost = 1 << 20;
   TrainingOptions options;
-  options.steps = number<std::int64_t>(file, json, "steps", 1, std::int64_t{1} << 40);
+  options.steps = number<std::int64_t>(file, json, "steps", 1, INT64_MAX);
   options.batch = number<std::int64_t>(file, json, "batch", 1, kMost);
   options.learning_rate = number(file, json, "learning_rate", 0.0, 1e300);
   options.weight_decay = number(file, json, "weight_decay", 0.0, 1e300);
