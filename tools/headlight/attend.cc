@@ -1,7 +1,6 @@
 // headlight attend: attention on arrays, the black box that anyone can hold against another framework.
 #include <algorithm>
 #include <filesystem>
-#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
