@@ -108,8 +108,8 @@ struct AttentionSweep {
   bool from_memory;        // more than the first cache levels hold: keys and values are asked for before they are read
 };
 
-// One head's rows, at most `short_rows`, that see at most `short_rows` keys, from scores to output, without masks or dropout. The
-// fields mean what they do in AttentionBlock.
+// One head's rows, at most `short_rows`, that see at most `short_keys` keys, from scores to output, without masks or
+// dropout. The fields mean what they do in AttentionBlock.
 struct AttentionShort {
   const float* query;
   std::int64_t query_stride;

@@ -9,7 +9,7 @@
 
 namespace headlight::HEADLIGHT_TARGET {
 
-// Rows: as many vectors as there are registers to keep beside the sums. Keys: with more, what is saved by packing none
+// Rows: two vectors, so that a key that is read once serves both. Keys: with more, what is saved by packing none
 // is lost to caches that read them anew for every few rows.
 inline constexpr int kShortRows = 2 * kLanes;
 inline constexpr int kShortKeys = 4 * kLanes;
@@ -84,9 +84,9 @@ void score_columns(const float* key, std::int64_t key_stride, const float* colum
   }
 }
 
-// Keys that are scored at once: as many as there are registers for their sums.
+// Keys that are scored at once: chains enough to hide how long one step takes, sums few enough for the registers.
 template <int kVectors>
-inline constexpr int kScoredKeys = kVectors == 1  ? kLanes
+inline constexpr int kScoredKeys = kVectors == 1  ? larger(kLanes, 8)
                                    : kLanes == 16 ? 12
                                                   : 6;
 
@@ -110,7 +110,8 @@ HEADLIGHT_INLINE void score_keys(const kernels::AttentionShort& head, float* sco
   }
 }
 
-// What follows is for one vector of rows; the scores of one key and those of the next lie kWidth apart.
+// These, and seen_short_values(), are for one vector of rows; the scores of one key and those of the next lie kWidth
+// apart.
 
 // scores[j][r] ← −inf where row first + r does not see key j.
 template <int kWidth>
@@ -138,7 +139,12 @@ HEADLIGHT_INLINE Vec greatest_of_columns(const float* scores, std::int64_t keys)
   for (int j = 0; j < kLanes; ++j) {
     if (j < keys) greatest[j % 4] = max(load(scores + j * kWidth), greatest[j % 4]);
   }
-  for (std::int64_t j = kLanes; j < keys; ++j) greatest[0] = max(load(scores + j * kWidth), greatest[0]);
+  std::int64_t j = kLanes;
+  for (; j + 4 <= keys; j += 4) {
+#pragma GCC unroll 4
+    for (int c = 0; c < 4; ++c) greatest[c] = max(load(scores + (j + c) * kWidth), greatest[c]);
+  }
+  for (; j < keys; ++j) greatest[0] = max(load(scores + j * kWidth), greatest[0]);
   return max(max(greatest[0], greatest[1]), max(greatest[2], greatest[3]));
 }
 
@@ -277,8 +283,7 @@ HEADLIGHT_INLINE void all_short_values(const kernels::AttentionShort& head, cons
   if (whole < head.value_dim) short_panel(head, tile, whole, head.value_dim - whole, true);
 }
 
-// It hands block_values() as many rows as there are lanes.
-static_assert(kRowSlots >= kLanes, "RowFactors has room for fewer rows than there are lanes");
+static_assert(kRowSlots >= kLanes, "RowFactors has room for fewer rows than block_values() is handed here");
 
 // out where some row does not see some key, for one vector of rows: those from `first` on.
 template <int kWidth>

@@ -36,7 +36,7 @@ HEADLIGHT_INLINE void walk_columns(std::int64_t columns, Walk walk) {
   if (at < columns) walk(PartOfVector{static_cast<int>(columns - at)}, at);
 }
 
-// Goes over some columns of all rows: sum[v] ← take(v, x, i, sum[v]) for row i, x its first of these columns, from
+// Goes over some columns of all rows: sum[v] ← take(v, x, i, sum[v]) for row i, x its first column of vector v, from
 // zeros on again every kTermsOfLane rows; end(sum, begin) takes what came together since row `begin`.
 template <class Some, class Take, class End>
 HEADLIGHT_INLINE void sum_in_runs(const kernels::ChosenRows& rows, Some, std::int64_t at, Take take, End end) {

@@ -17,6 +17,7 @@ namespace {
 constexpr std::string_view kName = "FeedForward";
 
 std::int64_t hidden_width_of(const FeedForwardOptions& options) {
+  layers::at_least(1, kName, "width", options.width);
   std::int64_t wanted = options.hidden_width;
   if (wanted == 0 && __builtin_mul_overflow(4, options.width, &wanted)) {
     throw OutOfMemory(std::string(kName) + " of width " + std::to_string(options.width), SIZE_MAX);
@@ -29,7 +30,7 @@ std::int64_t hidden_width_of(const FeedForwardOptions& options) {
 FeedForward::FeedForward(const FeedForwardOptions& options)
     : activation_(options.activation),
       dropout_(layers::probability(kName, "dropout", options.dropout)),
-      linear1_(layers::at_least(1, kName, "width", options.width), hidden_width_of(options), options.bias),
+      linear1_(options.width, hidden_width_of(options), options.bias),
       linear2_(linear1_.out_features(), options.width, options.bias) {}
 
 void FeedForward::forward(Engine& engine, View<const float, 3> x, View<float, 3> y,

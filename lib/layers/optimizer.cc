@@ -168,9 +168,7 @@ void Optimizer::set_steps(std::int64_t steps) {
 }
 
 Sgd::Sgd(std::vector<Parameter> parameters, const SgdOptions& options)
-    : Optimizer(
-          "Sgd", std::move(parameters),
-          options.momentum != 0 ? std::span<const std::string_view>(kSgdMoments) : std::span<const std::string_view>()),
+    : Optimizer("Sgd", std::move(parameters), std::span(kSgdMoments).first(options.momentum != 0 ? 1 : 0)),
       options_(options) {
   check_not_negative("Sgd", "momentum", options.momentum);
   check_not_negative("Sgd", "weight_decay", options.weight_decay);

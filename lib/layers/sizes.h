@@ -26,24 +26,23 @@ inline float probability(std::string_view layer, std::string_view option, float 
   return value;
 }
 
+[[noreturn]] inline void refuse_weight(std::string_view layer, std::string_view weight, const std::string& shape) {
+  throw OutOfMemory(std::string(layer) + " with " + std::string(weight) + " [" + shape + "]", SIZE_MAX);
+}
+
 // [rows, columns] of a weight; throws where no memory has addresses for so many floats.
 inline std::array<std::int64_t, 2> matrix_shape(std::string_view layer, std::string_view weight, std::int64_t rows,
                                                 std::int64_t columns) {
   std::int64_t count = 0;
   if (__builtin_mul_overflow(rows, columns, &count) || count > INT64_MAX / 8) {
-    throw OutOfMemory(std::string(layer) + " with " + std::string(weight) + " [" + std::to_string(rows) + ", " +
-                          std::to_string(columns) + "]",
-                      SIZE_MAX);
+    refuse_weight(layer, weight, std::to_string(rows) + ", " + std::to_string(columns));
   }
   return {rows, columns};
 }
 
 // [width] of a vector of weights; throws where no memory has addresses for so many floats.
 inline std::array<std::int64_t, 1> vector_shape(std::string_view layer, std::string_view weight, std::int64_t width) {
-  if (width > INT64_MAX / 8) {
-    throw OutOfMemory(std::string(layer) + " with " + std::string(weight) + " [" + std::to_string(width) + "]",
-                      SIZE_MAX);
-  }
+  if (width > INT64_MAX / 8) refuse_weight(layer, weight, std::to_string(width));
   return {width};
 }
 

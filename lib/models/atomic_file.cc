@@ -99,12 +99,13 @@ AtomicFile::AtomicFile(const std::string& path) : path_(path), target_(path) {
         folder_of(target_) + ".headlight-" + std::to_string(mixed(number + static_cast<std::uint64_t>(attempt)));
     descriptor_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (descriptor_ < 0 && (errno != EEXIST || attempt == kNamesToTry)) {
+      const int error = errno;
       temporary_.clear();
       const std::string folder = folder_of(target_);
-      if (errno == ENOENT && !folder.empty()) {
+      if (error == ENOENT && !folder.empty()) {
         throw FileError(path_, "cannot write: there is no folder " + printable(folder));
       }
-      fail("cannot create a file in its folder", errno);
+      fail("cannot create a file in its folder", error);
     }
   }
   // The replacement may be read and written by whom the old file could; if that cannot be, it is the creator's.

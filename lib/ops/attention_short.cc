@@ -90,11 +90,11 @@ void attend_sequence(const ShortAttention& call, std::int64_t sample, std::int64
 // An order of magnitude, for whether other threads are worth waking.
 double estimated_nanoseconds(const ShortAttention& call, std::int64_t sequences) noexcept {
   const AttentionSizes& sizes = call.sizes;
-  const double groups_of_head =
+  const double vectors_of_head =
       static_cast<double>(sizes.query_length / call.kernels.lanes) + static_cast<double>(sequences);
-  const double groups = groups_of_head * static_cast<double>(sizes.batch) * static_cast<double>(sizes.query_heads);
+  const double vectors = vectors_of_head * static_cast<double>(sizes.batch) * static_cast<double>(sizes.query_heads);
   const double keys = static_cast<double>(sizes.key_length) / static_cast<double>(sequences);
-  return groups * (20.0 + keys * static_cast<double>(sizes.head_dim + sizes.value_dim) / 5.0);
+  return vectors * (20.0 + keys * static_cast<double>(sizes.head_dim + sizes.value_dim) / 5.0);
 }
 
 // Whether every sequence has 1 to `most` keys, and queries enough: with fewer most lanes are empty, and keys are better

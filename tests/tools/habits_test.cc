@@ -27,12 +27,12 @@ TEST(Habits, HelpShowsAnExample) {
       EXPECT_NE(finished.out.find("\nExample:\n  " + name + " " + subcommand), std::string::npos) << finished.out;
       EXPECT_NE(finished.out.find("Usage: " + name + " " + subcommand), std::string::npos) << finished.out;
       EXPECT_TRUE(name != "headlight" || finished.out.find("build/") == std::string::npos) << finished.out;
-      EXPECT_EQ(run_program({subcommand, "-h"}, {.name = name}).out, finished.out);
+      EXPECT_EQ(finished.out.find("-h,"), std::string::npos) << "only -o and -t are short: " << finished.out;
       EXPECT_EQ(run_program({"help", subcommand}, {.name = name}).out, finished.out);
     }
   }
   EXPECT_EQ(run_program({"help"}).out, run_program({"--help"}).out);
-  EXPECT_EQ(run_program({"help", "study", "memory"}).out, run_program({"study", "memory", "-h"}).out);
+  EXPECT_EQ(run_program({"help", "study", "memory"}).out, run_program({"study", "memory", "--help"}).out);
   expect_error(run_program({"help", "shine"}), {"'shine' was not expected"}, 2);
 }
 

@@ -5,6 +5,7 @@
 #include <new>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "headlight/models/errors.h"
@@ -49,10 +50,12 @@ std::vector<std::string> subcommands_of(const CLI::App& app) {
   return names;
 }
 
+bool asks_for_help(int count, char** arguments) { return count > 1 && std::string_view(arguments[1]) == "help"; }
+
 // The arguments behind the program's name, the last one first, as CLI11 takes them; "help study" as "study --help".
 std::vector<std::string> arguments_of(int count, char** arguments) {
   std::vector<std::string> list(arguments + std::min(count, 1), arguments + count);
-  if (!list.empty() && list.front() == "help") {
+  if (asks_for_help(count, arguments)) {
     list.erase(list.begin());
     list.emplace_back("--help");
   }
@@ -78,7 +81,7 @@ std::string what_is_wrong(const CLI::App& program, const CLI::ParseError& error)
 int run(int count, char** arguments) {
   set_program_name(count > 0 ? arguments[0] : "");
   CLI::App program("Multi-head attention for CPUs", program_name());
-  program.set_help_flag("-h,--help", "Print this help and exit");
+  program.set_help_flag("--help", "Print this help and exit");
   program.set_version_flag("--version", kVersion, "Print the version and exit");
   program.require_subcommand(1);
   program.footer("Each subcommand has its own --help, with an example; `" + program_name() +
@@ -95,11 +98,10 @@ int run(int count, char** arguments) {
   add_train(commands);
   add_study(commands);
   add_speed(commands);
-  const bool asks_for_help = count > 1 && std::string(arguments[1]) == "help";
   try {
     program.parse(arguments_of(count, arguments));  // runs the subcommand
   } catch (const CLI::CallForHelp& help) {
-    if (asks_for_help && !program.remaining(true).empty())
+    if (asks_for_help(count, arguments) && !program.remaining(true).empty())
       throw UsageError(what_is_wrong(program, help) + "; see " + asked_for(program).path + " --help");
     print(program.help());
   } catch (const CLI::CallForVersion&) {

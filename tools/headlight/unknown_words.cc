@@ -29,8 +29,8 @@ void UnknownWords::add(std::string_view text, std::int64_t most) {
   if (std::count(ids.begin(), ids.end(), unknown) == 0) return;
   for (const WordTokens& word : words_of(tokenizer, text, ids, false)) {
     if (std::count(ids.begin() + word.begin, ids.begin() + word.end, unknown) == 0) continue;
-    const std::string name = models::in_quotes(label(word.word.text, kWordColumns));
-    if (hashes_.insert(std::hash<std::string>()(name)).second && first_.size() < kNamed) first_.push_back(name);
+    if (!hashes_.insert(std::hash<std::string_view>()(word.word.text)).second || first_.size() == kNamed) continue;
+    first_.push_back(models::in_quotes(label(word.word.text, kWordColumns)));
   }
 }
 

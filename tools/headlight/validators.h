@@ -13,6 +13,7 @@ using Validator = std::function<std::string(const std::string& text)>;
 
 // Whole numbers from `least` to `most`, both included.
 [[nodiscard]] Validator between(std::int64_t least, std::int64_t most);
+// Whole numbers from `least` on.
 [[nodiscard]] Validator at_least(std::int64_t least);
 [[nodiscard]] Validator between_real(double least, double most);
 // Numbers from 0 to below 1: weights that are dropped with probability 1 are none.
