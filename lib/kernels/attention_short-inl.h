@@ -9,8 +9,8 @@
 
 namespace headlight::HEADLIGHT_TARGET {
 
-// Rows: two vectors, so that a key that is read once serves both. Keys: with more, what is saved by packing none
-// is lost to caches that read them anew for every few rows.
+// Rows: two vectors, so that a key that is read once serves both. Keys: with more, what is saved by packing none is
+// lost to caches that read them anew for every few rows.
 inline constexpr int kShortRows = 2 * kLanes;
 inline constexpr int kShortKeys = 4 * kLanes;
 
@@ -290,12 +290,7 @@ template <int kWidth>
 void seen_short_values(const kernels::AttentionShort& head, std::int64_t first, const float* columns) {
   float weights[kLanes * kShortKeys];
   for (std::int64_t j = 0; j < head.keys; j += kLanes) {
-    Vec square[kLanes];
-#pragma GCC unroll 16
-    for (int i = 0; i < kLanes; ++i) square[i] = j + i < head.keys ? load(columns + (j + i) * kWidth) : zero();
-    transpose(square);
-#pragma GCC unroll 16
-    for (int r = 0; r < kLanes; ++r) store(square[r], weights + r * kShortKeys + j);
+    turn_square<kLanes>(columns + j * kWidth, kWidth, head.keys - j, kLanes, weights + j, kShortKeys);
   }
   kernels::AttentionBlock block{};
   block.rows = smaller(kLanes, head.rows - first);

@@ -97,8 +97,8 @@ double estimated_nanoseconds(const ShortAttention& call, std::int64_t sequences)
   return vectors * (20.0 + keys * static_cast<double>(sizes.head_dim + sizes.value_dim) / 5.0);
 }
 
-// Whether every sequence has 1 to `most` keys, and queries enough: with fewer most lanes are empty, and keys are better
-// along the vectors.
+// Whether every sequence has 1 to `most` keys, and at least half as many queries: with few of them most lanes are
+// empty, and keys are better along the vectors.
 bool all_are_short(const AttentionOptions& options, const AttentionSizes& sizes, std::int64_t most) noexcept {
   const AttentionSequences sequences(options, sizes.query_length, sizes.key_length);
   if (options.query_offsets.empty()) {
