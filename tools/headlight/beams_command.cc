@@ -143,9 +143,7 @@ Beams read_beams(const Arguments& arguments, std::vector<FoundRelation>& relatio
   const models::Encoder& model = loaded.encoder;
   if (model.options().encoder.layers < 1)
     throw models::FileError(arguments.model, "has no layers, expected at least 1");
-  if (!has_words(model.tokenizer(), arguments.text)) {
-    throw models::FileError("--text", "holds no words, expected a sentence");
-  }
+  expect_words(model.tokenizer(), {&arguments.text, 1});
   Beams beams = beams_of_text(engine, model, arguments.text, arguments.pieces);
   check_text(model, arguments, beams);
   relations = find_relations(engine, loaded, arguments.text, beams);

@@ -1,6 +1,5 @@
 #include "tools/headlight/model_arguments.h"
 
-#include <algorithm>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -66,10 +65,7 @@ TextSource open_texts(const ModelArguments& arguments) {
 
 TextSource open_texts(const ModelArguments& arguments, const models::Tokenizer& tokenizer) {
   TextSource texts = open_texts(arguments);
-  const auto holds_words = [&](const std::string& text) { return has_words(tokenizer, text); };
-  if (!arguments.texts.empty() && std::none_of(arguments.texts.begin(), arguments.texts.end(), holds_words)) {
-    throw models::FileError("--text", "holds no words, expected a sentence");
-  }
+  if (!arguments.texts.empty()) expect_words(tokenizer, arguments.texts);
   return texts;
 }
 
