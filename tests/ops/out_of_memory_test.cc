@@ -2,11 +2,8 @@
 #include "headlight/out_of_memory.h"
 
 #include <sys/mman.h>
-#include <sys/resource.h>
 
 #include <cstddef>
-#include <cstdlib>
-#include <fstream>
 #include <new>
 #include <optional>
 #include <span>
@@ -21,74 +18,11 @@
 #include "headlight/optimizer.h"
 #include "runtime/parallel.h"
 #include "support/compare.h"
+#include "support/memory_limit.h"
 #include "support/random.h"
 
 namespace headlight::test {
 namespace {
-
-// Sanitizers reserve more addresses than any limit grants.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kLimits = false;
-#else
-constexpr bool kLimits = true;
-#endif
-
-// Bytes of address space that the process takes now, from proc(5).
-std::size_t addresses() {
-  std::size_t pages = 0;
-  std::ifstream("/proc/self/statm") >> pages;
-  return pages * 4096;
-}
-
-// So much more memory and no more, as long as it lives.
-class MemoryLimit {
- public:
-  explicit MemoryLimit(std::size_t more) {
-    ::getrlimit(RLIMIT_AS, &before_);
-    const rlimit limit{addresses() + more, before_.rlim_max};
-    ::setrlimit(RLIMIT_AS, &limit);
-  }
-  ~MemoryLimit() { ::setrlimit(RLIMIT_AS, &before_); }
-  MemoryLimit(const MemoryLimit&) = delete;
-  MemoryLimit& operator=(const MemoryLimit&) = delete;
-
- private:
-  rlimit before_{};
-};
-
-// Takes whatever a limit leaves in pieces of 4 KiB, and then of less down to `least` bytes, as long as it lives.
-class AllMemory {
- public:
-  explicit AllMemory(std::size_t least = kPiece) {
-    for (std::size_t bytes = kPiece; bytes >= least; bytes -= alignof(std::max_align_t)) {
-      while (auto* const piece = static_cast<Piece*>(std::malloc(bytes))) last_ = new (piece) Piece{last_};
-    }
-  }
-  ~AllMemory() {
-    while (last_ != nullptr) std::free(std::exchange(last_, last_->before));
-  }
-  AllMemory(const AllMemory&) = delete;
-  AllMemory& operator=(const AllMemory&) = delete;
-
- private:
-  static constexpr std::size_t kPiece = 4096;
-  struct Piece {
-    Piece* before;
-  };
-  Piece* last_ = nullptr;
-};
-
-template <class Function>
-std::string lack(Function f) {
-  const MemoryLimit limit(std::size_t{64} << 20);
-  try {
-    f();
-  } catch (const OutOfMemory& error) {
-    EXPECT_GT(error.bytes(), std::size_t{1} << 30);
-    return error.what();
-  }
-  return "";
-}
 
 // 40,000 × 40,000 scores are 6.4 GB.
 constexpr std::int64_t kLength = 40000;
@@ -146,23 +80,6 @@ TEST(OutOfMemory, AnOptimizerSaysSoToo) {
   });
   EXPECT_TRUE(words.starts_with("AdamW: 21")) << words;  // two floats each: 2 GiB, and a little
   ::munmap(nowhere, 2 * kBytes);
-}
-
-// What is said when there is no memory at all; "" by an error that names nobody, and where there is none.
-template <class Function>
-std::string lack_of_all(Function f) {
-  std::optional<OutOfMemory> lacking;
-  {
-    const MemoryLimit limit(0);
-    const AllMemory all(alignof(std::max_align_t));
-    try {
-      f();
-    } catch (const OutOfMemory& error) {
-      lacking = error;
-    } catch (const std::bad_alloc&) {  // which names nobody
-    }
-  }
-  return lacking ? lacking->what() : "";
 }
 
 // Its lists are short, and ask for memory all the same.
