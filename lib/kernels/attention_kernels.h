@@ -61,6 +61,7 @@ struct AttentionBlock {
   // Row r sees the keys begin[r] ≤ j < end[r], counted from the block's first; 0 ≤ begin ≤ end ≤ keys.
   const std::int32_t* begin;
   const std::int32_t* end;
+  bool same_keys;  // every row sees what row 0 sees
   AttentionRowMasks masks;
   std::int64_t first_key;  // of this block, in the masks' rows
   // Whether a masked value may be NaN or infinite, so that a weight of 0 does not silence it (boolean masks only).

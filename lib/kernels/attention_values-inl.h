@@ -16,6 +16,7 @@ struct ValueTile {
   std::int64_t value_stride;
   const std::int32_t* begin;
   const std::int32_t* end;
+  bool same_keys;  // every row sees what row 0 sees
   float* out;
   std::int64_t out_stride;
   const float* keep;
@@ -58,6 +59,7 @@ struct TileKeys {
 template <int kRows>
 HEADLIGHT_INLINE TileKeys keys_of_rows(const ValueTile& tile) {
   TileKeys keys{tile.begin[0], tile.begin[0], tile.end[0], tile.end[0]};
+  if (tile.same_keys) return keys;
   for (int r = 1; r < kRows; ++r) {
     keys.begin = larger(keys.begin, tile.begin[r]);
     keys.end = smaller(keys.end, tile.end[r]);
@@ -71,7 +73,7 @@ HEADLIGHT_INLINE TileKeys keys_of_rows(const ValueTile& tile) {
 // The sums to where the tile's rows go on, or end.
 template <int kRows, int kVectors>
 HEADLIGHT_INLINE void store_values(const ValueTile& tile, Vec (&sums)[kRows][kVectors]) {
-#pragma GCC unroll 8
+#pragma GCC unroll 12
   for (int r = 0; r < kRows; ++r) {
     float* out = tile.out + r * tile.out_stride;
     if (!tile.first) {
@@ -97,7 +99,7 @@ HEADLIGHT_INLINE void store_values(const ValueTile& tile, Vec (&sums)[kRows][kVe
 template <int kRows, int kVectors, bool kPartial>
 void ValueTile::run(const ValueTile& tile) {
   Vec sums[kRows][kVectors];
-#pragma GCC unroll 8
+#pragma GCC unroll 12
   for (int r = 0; r < kRows; ++r) {
 #pragma GCC unroll 4
     for (int v = 0; v < kVectors; ++v) sums[r][v] = zero();
@@ -111,7 +113,7 @@ void ValueTile::run(const ValueTile& tile) {
     for (std::int64_t j = from; j < to; ++j) {
       Vec values[kVectors];
       load_value<kVectors, kPartial>(tile.value + j * stride, last_lanes, values);
-#pragma GCC unroll 8
+#pragma GCC unroll 12
       for (int r = 0; r < kRows; ++r) {
         const Mask sees = mask_first(j >= tile.begin[r] && j < tile.end[r] ? kLanes : 0);
         const Vec weight = broadcast(tile.weights[r * weights_stride + j]);
@@ -124,7 +126,7 @@ void ValueTile::run(const ValueTile& tile) {
   ragged(keys.any_begin, keys.begin);
   constexpr int kPointers = divide_up(kRows, 3);
   const float* weights[kPointers];
-#pragma GCC unroll 2
+#pragma GCC unroll 4
   for (int p = 0; p < kPointers; ++p) weights[p] = tile.weights + 3 * p * weights_stride;
   const float* at = tile.value + keys.begin * stride;
 #pragma GCC unroll 4
@@ -137,7 +139,7 @@ void ValueTile::run(const ValueTile& tile) {
       for (int v = 0; v < kVectors * kLanes; v += kFloatsOfLine) __builtin_prefetch(at + kPrefetchRows * stride + v);
     }
     at += stride;
-#pragma GCC unroll 8
+#pragma GCC unroll 12
     for (int r = 0; r < kRows; ++r) {
       const Vec weight = broadcast(weights[r / 3][r % 3 * weights_stride + j]);
 #pragma GCC unroll 4
@@ -171,6 +173,13 @@ template <class Tile>
 TileFunction<Tile> value_tile_of(std::int64_t rows, std::int64_t vectors, bool partial) {
   return partial ? tile_of_rows<Tile, true, 1>(rows, CountsTo<kValueRows>::type{})
                  : tile_of<Tile>(rows, vectors, CountsTo<kValueVectors>::type{});
+}
+
+// For kBlockRows rows and 1 … kNarrowVectors whole vectors.
+template <class Tile, int... kVectors>
+TileFunction<Tile> narrow_tile_of(std::int64_t vectors, Counts<kVectors...>) {
+  static constexpr TileFunction<Tile> kTiles[] = {Tile::template run<kBlockRows, kVectors, false>...};
+  return kTiles[vectors - 1];
 }
 
 // The same sum for one row and one vector, key by key, where hidden values may be NaN or infinite.

@@ -83,7 +83,8 @@ void RowBlock::find_intervals() noexcept {
       first_key_ = std::min(first_key_, interval.begin);
       last_key_ = std::max(last_key_, interval.end);
     }
-    if (same_intervals_ || ++of_group < group) continue;
+    if (same_intervals_) return;
+    if (++of_group < group) continue;
     of_group = 0;
     interval = rule(++query);
   }
@@ -151,6 +152,7 @@ void RowBlock::attend(std::int64_t first_key, std::int64_t last_key, const RowSt
   kernels::AttentionBlock block{};
   block.begin = begin_;
   block.end = end_;
+  block.same_keys = same_intervals_;
   block.head_dim = call_.sizes.head_dim;
   block.value_dim = call_.sizes.value_dim;
   block.query_stride = query_stride_;
@@ -219,11 +221,11 @@ void RowBlock::attend_key_block(kernels::AttentionBlock& block, std::int64_t fir
       last_of_tile = 0;
       bool sees_any = false;
       for (std::int64_t row = 0; row < block.rows; ++row) {
-        const KeyInterval& interval = intervals_[r + row];
-        begin_[row] = static_cast<std::int32_t>(std::clamp<std::int64_t>(interval.begin - first_key, 0, block.keys));
-        end_[row] = static_cast<std::int32_t>(std::clamp<std::int64_t>(interval.end - first_key, 0, block.keys));
+        const KeyInterval& seen = interval(r + row);
+        begin_[row] = static_cast<std::int32_t>(std::clamp<std::int64_t>(seen.begin - first_key, 0, block.keys));
+        end_[row] = static_cast<std::int32_t>(std::clamp<std::int64_t>(seen.end - first_key, 0, block.keys));
         sees_any = sees_any || begin_[row] < end_[row];
-        last_of_tile = std::max(last_of_tile, interval.end);
+        last_of_tile = std::max(last_of_tile, seen.end);
       }
       if (!sees_any) continue;
     }

@@ -47,7 +47,9 @@ class RowBlock {
   // The keys that any row sees; first ≥ last where there are none.
   [[nodiscard]] std::int64_t first_key() const noexcept { return first_key_; }
   [[nodiscard]] std::int64_t last_key() const noexcept { return last_key_; }
-  [[nodiscard]] const KeyInterval& interval(std::int64_t r) const noexcept { return intervals_[r]; }
+  [[nodiscard]] const KeyInterval& interval(std::int64_t r) const noexcept {
+    return intervals_[same_intervals_ ? 0 : r];
+  }
 
   // Everything: all keys, and the rows finished.
   void run(const RowStates& states) noexcept;
