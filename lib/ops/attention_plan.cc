@@ -61,11 +61,16 @@ std::int64_t sweep_heads(const AttentionSizes& sizes, const AttentionTraits& tra
   return divide_up(sizes.key_value_heads, std::max<std::int64_t>(units, 1));
 }
 
-// Enough units for each lane that they can help each other, and at the end none waits a sixteenth of the time. (Four:
-// two threads are as fast as with eight in 2048 rows of one head, and 4 to 12 % faster where a unit is then a whole
-// head of 128 to 512.)
-bool fill_lanes(std::int64_t units, int lanes) noexcept {
-  return lanes == 1 || (units >= 4 * lanes && round_up(units, lanes) - units <= units / 16);
+// Whether so many units of each head are enough for each lane that they can help each other, and at the end none waits
+// a sixteenth of the time. (Four: two threads are as fast as with eight in 2048 rows of one head, and 4 to 12 % faster
+// where a unit is then a whole head of 128 to 512.)
+bool fill_lanes(std::int64_t heads, std::int64_t units_of_head, int lanes) noexcept {
+  constexpr std::int64_t kLeast = 4;
+  constexpr std::int64_t kEven = 16;
+  // Past this the product of the two might wrap around, and serves in any case.
+  if (lanes == 1 || heads >= kEven * lanes || units_of_head >= kEven * lanes) return true;
+  const std::int64_t units = heads * units_of_head;
+  return units >= kLeast * lanes && round_up(units, lanes) - units <= units / kEven;
 }
 
 // Rows of a unit that packs its keys for itself: as many as the cache holds and the lanes can share evenly.
@@ -79,8 +84,8 @@ CopyRows rows_of_copy(const kernels::AttentionKernels& kernels, const AttentionS
   const std::int64_t most = kRowBytes / (floats_of_row * static_cast<std::int64_t>(sizeof(float)));
   const std::int64_t heads = sizes.batch * sizes.key_value_heads;
   std::int64_t units = std::max<std::int64_t>(divide_up(plan.rows, std::max(most, kRowBlock)), 1);
-  while (!fill_lanes(heads * units, plan.lanes) && plan.rows / (units + 1) >= kRowBlock) ++units;
-  return {round_up(divide_up(plan.rows, units), kernels.query_rows), fill_lanes(heads * units, plan.lanes)};
+  while (!fill_lanes(heads, units, plan.lanes) && plan.rows / (units + 1) >= kRowBlock) ++units;
+  return {round_up(divide_up(plan.rows, units), kernels.query_rows), fill_lanes(heads, units, plan.lanes)};
 }
 
 AttentionRoute choose_route(std::int64_t most_rows_in_place, std::int64_t heads, const AttentionSizes& sizes,
