@@ -84,7 +84,9 @@ std::vector<Case> cases() {
   for (const std::int64_t length : {128, 512, 1024, 4096}) add({12, length, 64, Causal::bottom_right}, length > 128);
   add({2, 5, 4}, true);
   add({12, 16, 64}, true);
+  add({12, 12, 128}, false);
   add({12, 32, 32}, false);
+  add({12, 160, 32}, false);
   add({12, 1024, 32}, false);
   add({12, 128, 128}, false);
   add({12, 1024, 128}, false);
