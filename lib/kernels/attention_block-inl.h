@@ -102,7 +102,7 @@ struct RowFactors {
 inline void panel_values(const kernels::AttentionBlock& block, const RowFactors& factors, std::int64_t column,
                          std::int64_t columns, bool partial) {
   const std::int64_t vectors = divide_up(columns, kLanes);
-  const bool all_rows = block.rows == kBlockRows && vectors <= kNarrowVectors && !partial;
+  const bool all_rows = block.rows == kBlockRows && vectors == kNarrowVectors && !partial;
   const std::int64_t groups = all_rows ? 1 : divide_up(block.rows, kValueRows);
   const std::int64_t group_rows = divide_up(block.rows, groups);
   ValueTile tile{};
@@ -124,8 +124,8 @@ inline void panel_values(const kernels::AttentionBlock& block, const RowFactors&
     if (block.final_out != nullptr) tile.final_out = block.final_out + r * block.final_out_stride + column;
     tile.final_sum = block.final_sum + r;
     const std::int64_t rows = smaller(group_rows, block.rows - r);
-    const auto run = all_rows ? narrow_tile_of<ValueTile>(vectors, CountsTo<kNarrowVectors>::type{})
-                              : value_tile_of<ValueTile>(rows, vectors, partial);
+    const auto run =
+        all_rows ? ValueTile::run<kBlockRows, kNarrowVectors, false> : value_tile_of<ValueTile>(rows, vectors, partial);
     run(tile);
   }
 }
@@ -178,9 +178,8 @@ inline void prefetch_state(const kernels::AttentionBlock& block) {
 }
 
 // Scores become weights; the running maximum and sums take in the block's. Returns how its values must be weighed.
-// kAhead: what follows is asked for on the way.
-template <bool kAhead>
-RowFactors weigh_block(const kernels::AttentionBlock& block, const BlockRows& rows) {
+// `ahead`: what follows is asked for on the way.
+inline RowFactors weigh_block(const kernels::AttentionBlock& block, const BlockRows& rows, bool ahead) {
   const Vec scale = broadcast(scale_after_masks(block.masks, block.exponent_scale));
   float running[kRowSlots];
   for (int r = 0; r < kRowSlots; ++r) running[r] = block.first || r >= block.rows ? -kInfinity : block.maximum[r];
@@ -195,7 +194,7 @@ RowFactors weigh_block(const kernels::AttentionBlock& block, const BlockRows& ro
     store(weights.share, factors.share + r);
   }
   for (std::int64_t r = 0; r < block.rows; ++r) {
-    if constexpr (kAhead) prefetch_rows(block, r);
+    if (ahead) prefetch_rows(block, r);
     float* scores = block.scores + r * block.scores_stride;
     const bool large = is_large(minus_maximum[r]);
     if (large) scale_scores(scores, rows.vectors[r], scale);
@@ -227,7 +226,7 @@ inline void attend_block(const kernels::AttentionBlock& block) {
   block_scores(block, range, maxima);
   BlockRows rows;
   find_maxima(block, range, maxima, rows);
-  const RowFactors factors = weigh_block<true>(block, rows);
+  const RowFactors factors = weigh_block(block, rows, true);
   if (block.dropout != nullptr) drop_block(block);
   if (block.values_not_finite && block.masks.mask != nullptr) {
     block_values_exactly(block, factors);

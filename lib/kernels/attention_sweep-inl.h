@@ -169,7 +169,7 @@ inline void attend_sweep(const kernels::AttentionSweep& sweep) {
     } else {
       BlockRows rows;
       find_maxima(block, range, nullptr, rows);
-      factors[head] = weigh_block<false>(block, rows);
+      factors[head] = weigh_block(block, rows, false);
     }
     if (block.dropout != nullptr) drop_block(block);
   }

@@ -24,8 +24,9 @@ inline constexpr int kScoreRows = 6;
 inline constexpr int kValueRows = 6;
 inline constexpr int kScoreVectors = kTileVectors;
 inline constexpr int kValueVectors = kTileVectors;
-// So few vectors of values leave registers for the sums of a whole block: half as many passes over the values and a
-// loop twice as long (D = 32: the whole 5 % faster at L = 128 to 1024, one Intel core).
+// Of so few vectors of values a whole block has its sums in registers at once: half as many passes over the values, in
+// a loop twice as long (D = 32: the whole 5 % faster at L = 128 to 1024, one Intel core; fewer still: 2 %, not worth 8
+// KB of code).
 inline constexpr int kNarrowVectors = kValueRows * kValueVectors / kBlockRows;
 inline constexpr int kKeyPanel = kScoreVectors * kLanes;
 inline constexpr int kValuePanel = kValueVectors * kLanes;

@@ -175,13 +175,6 @@ TileFunction<Tile> value_tile_of(std::int64_t rows, std::int64_t vectors, bool p
                  : tile_of<Tile>(rows, vectors, CountsTo<kValueVectors>::type{});
 }
 
-// For kBlockRows rows and 1 … kNarrowVectors whole vectors.
-template <class Tile, int... kVectors>
-TileFunction<Tile> narrow_tile_of(std::int64_t vectors, Counts<kVectors...>) {
-  static constexpr TileFunction<Tile> kTiles[] = {Tile::template run<kBlockRows, kVectors, false>...};
-  return kTiles[vectors - 1];
-}
-
 // The same sum for one row and one vector, key by key, where hidden values may be NaN or infinite.
 inline Vec exact_values(const float* weights, const float* value, std::int64_t value_stride, int count,
                         std::int64_t begin, std::int64_t end, const std::uint8_t* mask, std::int64_t mask_stride,
