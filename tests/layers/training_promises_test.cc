@@ -1,6 +1,8 @@
 // What training promises beside its gradients: the same bits whatever the threads and whatever is kept, no allocation.
 #include <cmath>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "headlight/optimizer.h"
 #include "layers/encoder_twin.h"
@@ -8,6 +10,7 @@
 #include "support/allocation_counter.h"
 #include "support/compare.h"
 #include "support/isas.h"
+#include "support/quick.h"
 #include "support/refusal.h"
 #include "support/workers.h"
 
@@ -69,11 +72,13 @@ View<const float, 1> row_of(const std::vector<float>& numbers) {
 }
 
 TEST_P(TrainingPromisesTest, TheSameBitsOnAnyNumberOfThreadsWhateverIsKept) {
-  for (const auto& [norm, merge] : {std::pair{Norm::post, Merge::concatenate},
-                                    {Norm::pre, Merge::concatenate},
-                                    {Norm::pre, Merge::weighted},
-                                    {Norm::post, Merge::weighted_by_input},
-                                    {Norm::pre, Merge::gated_by_element}}) {
+  std::vector<std::pair<Norm, Merge>> encoders{{Norm::post, Merge::concatenate},
+                                               {Norm::pre, Merge::gated_by_element},
+                                               {Norm::pre, Merge::concatenate},
+                                               {Norm::pre, Merge::weighted},
+                                               {Norm::post, Merge::weighted_by_input}};
+  encoders.resize(count(encoders.size(), std::size_t{2}));
+  for (const auto& [norm, merge] : encoders) {
     Trained trained(norm, 0.1f, merge);
     Engine one(options(1));
     SavedState all;
