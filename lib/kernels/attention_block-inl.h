@@ -173,7 +173,7 @@ HEADLIGHT_INLINE void prefetch_rows(const kernels::AttentionBlock& block, std::i
 }
 
 // Between two blocks of keys the states of many other rows passed through the first cache level.
-inline void prefetch_state(const kernels::AttentionBlock& block) {
+HEADLIGHT_INLINE void prefetch_state(const kernels::AttentionBlock& block) {
   for (std::int64_t d = 0; d < block.rows * block.out_stride; d += kFloatsOfLine) __builtin_prefetch(block.out + d);
 }
 

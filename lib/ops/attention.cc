@@ -62,38 +62,44 @@ void run_split_keys(Engine& engine, const AttentionCall& call) noexcept {
   });
 }
 
-// f(rows, lane) for every unit of rows. One thread that packs block by block takes all heads of a block of queries one
-// after the other: they lie side by side, and their pages are translated once (12 heads, L = 4096: 5 % faster). Several
-// threads keep to a head each, whose keys stay in their caches.
+// f(range, lane) for every unit of so many rows. One thread that packs block by block takes all heads of a block of
+// queries one after the other: they lie side by side, and their pages are translated once (12 heads, L = 4096: 5 %
+// faster). Several threads keep to a head each, whose keys stay in their caches.
 template <class Function>
-void for_units_of_rows(Engine& engine, const AttentionCall& call, Function f) noexcept {
+void for_units_of_rows(Engine& engine, const AttentionCall& call, std::int64_t rows, Function f) noexcept {
   const std::int64_t heads_of_sample = call.sizes.key_value_heads;
   const std::int64_t heads = call.sizes.batch * heads_of_sample;
-  const std::int64_t rows = call.plan.row_block;
   const std::int64_t blocks = divide_up(call.plan.rows, rows);
   const bool heads_innermost = call.plan.lanes == 1 && call.plan.route == AttentionRoute::packed_by_block;
-  runtime::parallel_for(engine, heads * blocks, call.plan.lanes, [&](std::int64_t task, int lane) {
-    const std::int64_t head = heads_innermost ? task % heads : task / blocks;
-    const std::int64_t block = heads_innermost ? task / heads : task % blocks;
-    // Causal rows see the more the later they come: the long units first, so that the last to end is a short one.
-    const std::int64_t first = (blocks - 1 - block) * rows;
-    f(ops::RowRange{head / heads_of_sample, head % heads_of_sample, first, std::min(first + rows, call.plan.rows)},
-      lane);
-  });
+  // Causal rows see the more the later they come: the long units of a head first, so that the last to end is a short
+  // one, and where a head is all there is, handed out in that order.
+  const bool in_order = call.options.causal != Causal::none && heads < call.plan.lanes;
+  runtime::parallel_for(
+      engine, heads * blocks, call.plan.lanes,
+      [&](std::int64_t task, int lane) {
+        const std::int64_t head = heads_innermost ? task % heads : task / blocks;
+        const std::int64_t block = heads_innermost ? task / heads : task % blocks;
+        const std::int64_t first = (blocks - 1 - block) * rows;
+        f(ops::RowRange{head / heads_of_sample, head % heads_of_sample, first, std::min(first + rows, call.plan.rows)},
+          lane);
+      },
+      in_order ? runtime::HandOut::in_order : runtime::HandOut::in_shares);
 }
 
 // Whether the longest sequence of a head is little enough of the whole that nobody waits for it long.
 bool sequences_fill_lanes(const AttentionCall& call) noexcept {
+  if (call.plan.lanes == 1) return true;
   double all = 0;
   double longest = 0;
-  for (std::int64_t s = 0; s < call.sequences.count(); ++s) {
-    const ops::AttentionSequence sequence = call.sequences(0, s);
-    const double pairs = static_cast<double>(sequence.queries) * static_cast<double>(sequence.keys);
-    all += pairs;
-    longest = std::max(longest, pairs);
+  for (std::int64_t b = 0; b < call.sizes.batch; ++b) {
+    for (std::int64_t s = 0; s < call.sequences.count(); ++s) {
+      const ops::AttentionSequence sequence = call.sequences(b, s);
+      const double pairs = static_cast<double>(sequence.queries) * static_cast<double>(sequence.keys);
+      all += pairs;
+      longest = std::max(longest, pairs);
+    }
   }
-  return call.plan.lanes == 1 ||
-         longest * 2.0 * call.plan.lanes <= all * static_cast<double>(call.sizes.key_value_heads);
+  return longest * 2.0 * call.plan.lanes <= all * static_cast<double>(call.sizes.key_value_heads);
 }
 
 // Packed sequences that fill the lanes are units by themselves: no block of rows ends within one, whose keys would
@@ -113,8 +119,15 @@ void run_sequences(Engine& engine, const AttentionCall& call) noexcept {
 }
 
 void run_packed_by_block(Engine& engine, const AttentionCall& call) noexcept {
-  if (!call.options.query_offsets.empty() && sequences_fill_lanes(call)) return run_sequences(engine, call);
-  for_units_of_rows(engine, call,
+  const AttentionOptions& options = call.options;
+  const bool uneven = !options.query_offsets.empty() || !options.query_lengths.empty() || !options.key_lengths.empty();
+  const bool fills = !uneven || sequences_fill_lanes(call);
+  if (!options.query_offsets.empty() && fills) return run_sequences(engine, call);
+  // A sample much longer than the others is shared, though its keys are packed once for each part then.
+  constexpr std::int64_t kParts = 4;
+  const std::int64_t rows =
+      fills ? call.plan.row_block : round_up(divide_up(call.plan.row_block, kParts), call.kernels.query_rows);
+  for_units_of_rows(engine, call, std::min(rows, call.plan.row_block),
                     [&](const ops::RowRange& range, int lane) { ops::attend_rows(call, lane, range, {}); });
 }
 
@@ -132,7 +145,7 @@ void run_packed_first(Engine& engine, const AttentionCall& call) noexcept {
     const std::int64_t last = std::min(first + plan.key_block, call.sizes.key_length);
     ops::pack_head(call, head / heads, head % heads, first, last, packed(head));
   });
-  for_units_of_rows(engine, call, [&](const ops::RowRange& range, int lane) {
+  for_units_of_rows(engine, call, plan.row_block, [&](const ops::RowRange& range, int lane) {
     ops::attend_rows(call, lane, range, packed(range.sample * heads + range.key_value_head));
   });
 }

@@ -14,11 +14,12 @@ constexpr std::int64_t kRowBytes = 640 << 10;
 // Where all keys are packed first and only read then: enough that reading a block of them from the second-level cache
 // once for every tile, and from beyond it once for every row block, hides behind the products.
 constexpr std::int64_t kRowBlock = 96;
-
 // Below so many rows for each copy all keys are packed first instead, by all lanes together, if that takes no more
-// memory than this.
+// memory than this, for all heads and for one. (A head's keys and values beyond the second-level cache would be read
+// from there once for each block of rows: 128 rows of one head on 64 Ki keys, two threads, 0.6 of one thread's speed.)
 constexpr std::int64_t kFewRowsOfCopy = 768;
 constexpr std::int64_t kMostBytesPackedFirst = 32 << 20;
+constexpr std::int64_t kMostBytesOfHead = 1 << 20;
 
 // Rows are few up to so many tiles: packing the keys would cost as much as turning them once for each tile.
 constexpr std::int64_t kInPlaceTiles = 2;
@@ -53,8 +54,9 @@ std::int64_t sweep_heads(const AttentionSizes& sizes, const AttentionTraits& tra
   std::int64_t most =
       std::min<std::int64_t>(kernels::kMaxSweepHeads, kSweepRows / std::max<std::int64_t>(plan.rows, 1));
   if (traits.heads_apart && sizes.key_length > kKeysTogether) most = std::min(most, kStreams);
-  // One block of keys cannot be split: the heads must give every lane some units.
-  if (plan.key_blocks == 1 && plan.lanes > 1) {
+  // One block of keys cannot be split, nor can keys that come block by block: the heads must give every lane some
+  // units.
+  if ((plan.key_blocks == 1 || traits.by_block) && plan.lanes > 1) {
     most = std::min(most, divide_up(sizes.batch * sizes.key_value_heads, 4 * plan.lanes));
   }
   const std::int64_t units = divide_up(sizes.key_value_heads, std::max<std::int64_t>(most, 1));
@@ -67,16 +69,14 @@ std::int64_t sweep_heads(const AttentionSizes& sizes, const AttentionTraits& tra
 bool fill_lanes(std::int64_t heads, std::int64_t units_of_head, int lanes) noexcept {
   constexpr std::int64_t kLeast = 4;
   constexpr std::int64_t kEven = 16;
-  // Past this the product of the two might wrap around, and serves in any case.
-  if (lanes == 1 || heads >= kEven * lanes || units_of_head >= kEven * lanes) return true;
   const std::int64_t units = heads * units_of_head;
-  return units >= kLeast * lanes && round_up(units, lanes) - units <= units / kEven;
+  return lanes == 1 || (units >= kLeast * lanes && round_up(units, lanes) - units <= units / kEven);
 }
 
 // Rows of a unit that packs its keys for itself: as many as the cache holds and the lanes can share evenly.
 struct CopyRows {
   std::int64_t rows;
-  bool fill_lanes;
+  bool lanes_are_full;
 };
 CopyRows rows_of_copy(const kernels::AttentionKernels& kernels, const AttentionSizes& sizes,
                       const AttentionPlan& plan) noexcept {
@@ -84,8 +84,11 @@ CopyRows rows_of_copy(const kernels::AttentionKernels& kernels, const AttentionS
   const std::int64_t most = kRowBytes / (floats_of_row * static_cast<std::int64_t>(sizeof(float)));
   const std::int64_t heads = sizes.batch * sizes.key_value_heads;
   std::int64_t units = std::max<std::int64_t>(divide_up(plan.rows, std::max(most, kRowBlock)), 1);
-  while (!fill_lanes(heads, units, plan.lanes) && plan.rows / (units + 1) >= kRowBlock) ++units;
-  return {round_up(divide_up(plan.rows, units), kernels.query_rows), fill_lanes(heads, units, plan.lanes)};
+  while (!fill_lanes(heads, units, plan.lanes) && units < divide_up(plan.rows, kRowBlock)) ++units;
+  const bool lanes_are_full = fill_lanes(heads, units, plan.lanes);
+  // A copy that a core makes for a few rows costs nothing where it would have been idle.
+  while (heads * units < plan.lanes && units < divide_up(plan.rows, kInPlaceTiles * kernels.query_rows)) ++units;
+  return {round_up(divide_up(plan.rows, units), kernels.query_rows), lanes_are_full};
 }
 
 AttentionRoute choose_route(std::int64_t most_rows_in_place, std::int64_t heads, const AttentionSizes& sizes,
@@ -95,23 +98,26 @@ AttentionRoute choose_route(std::int64_t most_rows_in_place, std::int64_t heads,
     const bool split = !traits.by_block && plan.lanes > 1 && units < 4 * plan.lanes && plan.key_blocks > 1;
     return split ? AttentionRoute::split_keys : AttentionRoute::in_place;
   }
-  const bool copies_serve = copy.fill_lanes && copy.rows >= std::min(plan.rows, kFewRowsOfCopy);
+  const bool copies_serve = copy.lanes_are_full && copy.rows >= std::min(plan.rows, kFewRowsOfCopy);
   if (plan.lanes == 1 || traits.by_block || copies_serve) return AttentionRoute::packed_by_block;
-  const double packed = 4.0 * static_cast<double>(heads) * static_cast<double>(sizes.key_length) *
-                        static_cast<double>(sizes.head_dim + plan.padded_value_dim);
-  return packed <= static_cast<double>(kMostBytesPackedFirst) ? AttentionRoute::packed_first
-                                                              : AttentionRoute::packed_by_block;
+  const double of_head =
+      4.0 * static_cast<double>(sizes.key_length) * static_cast<double>(sizes.head_dim + plan.padded_value_dim);
+  const bool fits = of_head <= kMostBytesOfHead && static_cast<double>(heads) * of_head <= kMostBytesPackedFirst;
+  return fits ? AttentionRoute::packed_first : AttentionRoute::packed_by_block;
 }
 
-std::int64_t rows_of_unit(const AttentionPlan& plan, std::int64_t heads, int query_rows,
+std::int64_t rows_of_unit(const AttentionPlan& plan, const AttentionSizes& sizes, int query_rows,
                           const CopyRows& copy) noexcept {
   if (plan.route == AttentionRoute::packed_by_block) return copy.rows;
   if (plan.route != AttentionRoute::packed_first) return kInPlaceTiles * query_rows;
   // Smaller row blocks where there would be too few of them for the lanes.
+  const std::int64_t heads = sizes.batch * sizes.key_value_heads;
   const std::int64_t tiles = divide_up(plan.rows, query_rows);
   std::int64_t block_tiles = kRowBlock / query_rows;
   while (block_tiles > 1 && heads * divide_up(tiles, block_tiles) < 8 * plan.lanes) block_tiles /= 2;
-  return even_share(tiles, block_tiles) * query_rows;
+  std::int64_t blocks = divide_up(tiles, block_tiles);
+  while (heads * blocks < 4 * plan.lanes && heads * blocks % plan.lanes != 0) ++blocks;
+  return divide_up(tiles, blocks) * query_rows;
 }
 
 // A copy of the values with its rows side by side costs a pass over them and saves translating a page for every row: 1
@@ -205,7 +211,7 @@ AttentionPlan plan_attention(const Engine& engine, const kernels::AttentionKerne
   plan.unit_heads = plan.rows <= most_rows_in_place ? sweep_heads(sizes, traits, plan) : 1;
   const CopyRows copy = rows_of_copy(kernels, sizes, plan);
   plan.route = choose_route(most_rows_in_place, heads, sizes, traits, plan, copy);
-  plan.row_block = std::min(plan.rows, rows_of_unit(plan, heads, kernels.query_rows, copy));
+  plan.row_block = std::min(plan.rows, rows_of_unit(plan, sizes, kernels.query_rows, copy));
   const bool packed = plan.route == AttentionRoute::packed_by_block || plan.route == AttentionRoute::packed_first;
   plan.pack_values = packed && values_want_packing(kernels, sizes, traits, plan.rows);
   plan.value_panel_width = std::min<std::int64_t>(kernels.value_panel, plan.padded_value_dim);
