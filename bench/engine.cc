@@ -76,10 +76,9 @@ Work smallest_attention(const CaseContext& context) {
   shape.query_length = shape.key_length = 5;
   shape.query_heads = shape.key_value_heads = 2;
   shape.head_dim = 4;
-  CaseContext alone = context;
   Options options = context.options;
   options.peers = false;
-  return attention_work(shape, {alone.engine, options});
+  return attention_work(shape, {context.engine, options});
 }
 
 // The processor time of this process, all threads, for each second that an engine with nothing to do exists.
