@@ -62,6 +62,12 @@ TEST_P(AttentionPromises, SameBitsForAnyNumberOfThreads) {
   packed.query_offsets = {0, 3, 3, 170, 180, 400};
   packed.causal = Causal::top_left;
   cases.push_back(packed);
+  AttentionCase halves = square(1, 1536, 4, 4, 8);  // packed block by block, two blocks of rows for each head
+  halves.causal = Causal::top_left;
+  cases.push_back(halves);
+  AttentionCase uneven = square(8, 150, 2, 2, 24);  // one sample outweighs the others, and is shared
+  uneven.key_lengths = uneven.query_lengths = {150, 9, 9, 9, 0, 9, 9, 9};
+  cases.push_back(uneven);
   for (const AttentionCase& c : cases) {
     SCOPED_TRACE(c.line());
     const AttentionInputs inputs(c);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <cstddef>
 #include <cstdlib>
@@ -27,7 +28,7 @@ inline constexpr bool kLimits = true;
 inline std::size_t addresses() {
   std::size_t pages = 0;
   std::ifstream("/proc/self/statm") >> pages;
-  return pages * 4096;
+  return pages * static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
 }
 
 // So much more memory and no more, as long as it lives.
@@ -36,7 +37,7 @@ class MemoryLimit {
   explicit MemoryLimit(std::size_t more) {
     ::getrlimit(RLIMIT_AS, &before_);
     const rlimit limit{addresses() + more, before_.rlim_max};
-    ::setrlimit(RLIMIT_AS, &limit);
+    if (::setrlimit(RLIMIT_AS, &limit) != 0) ADD_FAILURE() << "the limit of " << limit.rlim_cur << " bytes is refused";
   }
   ~MemoryLimit() { ::setrlimit(RLIMIT_AS, &before_); }
   MemoryLimit(const MemoryLimit&) = delete;
