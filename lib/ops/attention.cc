@@ -86,8 +86,9 @@ void for_units_of_rows(Engine& engine, const AttentionCall& call, std::int64_t r
       in_order ? runtime::HandOut::in_order : runtime::HandOut::in_shares);
 }
 
-// Whether the longest sequence of a head is little enough of the whole that nobody waits for it long.
-bool sequences_fill_lanes(const AttentionCall& call) noexcept {
+// Whether the longest sequence of a head, in so many parts, is little enough of the whole that nobody waits for one of
+// them long.
+bool sequences_fill_lanes(const AttentionCall& call, std::int64_t parts) noexcept {
   if (call.plan.lanes == 1) return true;
   double all = 0;
   double longest = 0;
@@ -99,7 +100,7 @@ bool sequences_fill_lanes(const AttentionCall& call) noexcept {
       longest = std::max(longest, pairs);
     }
   }
-  return longest * 2.0 * call.plan.lanes <= all * static_cast<double>(call.sizes.key_value_heads);
+  return longest * 2.0 * call.plan.lanes <= all * static_cast<double>(call.sizes.key_value_heads * parts);
 }
 
 // Packed sequences that fill the lanes are units by themselves: no block of rows ends within one, whose keys would
@@ -118,16 +119,19 @@ void run_sequences(Engine& engine, const AttentionCall& call) noexcept {
   });
 }
 
-void run_packed_by_block(Engine& engine, const AttentionCall& call) noexcept {
-  const AttentionOptions& options = call.options;
-  const bool uneven = !options.query_offsets.empty() || !options.query_lengths.empty() || !options.key_lengths.empty();
-  const bool fills = !uneven || sequences_fill_lanes(call);
-  if (!options.query_offsets.empty() && fills) return run_sequences(engine, call);
-  // A sample much longer than the others is shared, though its keys are packed once for each part then.
+// Rows of a unit where samples may differ in length: one much longer than the others is shared, though its keys are
+// packed once for each part then.
+std::int64_t rows_of_unit_of_samples(const AttentionCall& call) noexcept {
   constexpr std::int64_t kParts = 4;
-  const std::int64_t rows =
-      fills ? call.plan.row_block : round_up(divide_up(call.plan.row_block, kParts), call.kernels.query_rows);
-  for_units_of_rows(engine, call, std::min(rows, call.plan.row_block),
+  const std::int64_t rows = call.plan.row_block;
+  const bool uneven = !call.options.query_lengths.empty() || !call.options.key_lengths.empty();
+  if (!uneven || sequences_fill_lanes(call, divide_up(call.plan.rows, rows))) return rows;
+  return std::min(round_up(divide_up(rows, kParts), call.kernels.query_rows), rows);
+}
+
+void run_packed_by_block(Engine& engine, const AttentionCall& call) noexcept {
+  if (!call.options.query_offsets.empty() && sequences_fill_lanes(call, 1)) return run_sequences(engine, call);
+  for_units_of_rows(engine, call, rows_of_unit_of_samples(call),
                     [&](const ops::RowRange& range, int lane) { ops::attend_rows(call, lane, range, {}); });
 }
 
