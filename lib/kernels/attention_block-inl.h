@@ -38,10 +38,15 @@ inline BlockRange range_of(const kernels::AttentionBlock& block) {
   return range;
 }
 
+// The maxima of rows without scores, [kBlockRows][kLanes].
+HEADLIGHT_INLINE void clear_maxima(float* maxima) {
+  for (int r = 0; r < kBlockRows; ++r) store(broadcast(-kInfinity), maxima + r * kLanes);
+}
+
 // Scores of all panels in the range; maxima [rows][kLanes] follows those of whole panels.
 inline void block_scores(const kernels::AttentionBlock& block, const BlockRange& range, float* maxima) {
   float ignored[kBlockRows * kLanes];
-  for (int r = 0; r < kBlockRows; ++r) store(broadcast(-kInfinity), ignored + r * kLanes);
+  clear_maxima(ignored);
   for (std::int64_t j = range.first / kKeyPanel * kKeyPanel; j < range.last; j += kKeyPanel) {
     const bool whole = range.whole_first <= j && j < range.whole_last;
     const std::int64_t skipped = j < range.first ? (range.first - j) / kLanes : 0;
@@ -221,7 +226,7 @@ inline void drop_block(const kernels::AttentionBlock& block) {
 inline void attend_block(const kernels::AttentionBlock& block) {
   if (!block.first) prefetch_state(block);
   float maxima[kBlockRows * kLanes];
-  for (int r = 0; r < kBlockRows; ++r) store(broadcast(-kInfinity), maxima + r * kLanes);
+  clear_maxima(maxima);
   const BlockRange range = range_of(block);
   block_scores(block, range, maxima);
   BlockRows rows;

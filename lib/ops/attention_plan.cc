@@ -14,6 +14,7 @@ constexpr std::int64_t kRowBytes = 640 << 10;
 // Where all keys are packed first and only read then: enough that reading a block of them from the second-level cache
 // once for every tile, and from beyond it once for every row block, hides behind the products.
 constexpr std::int64_t kRowBlock = 96;
+
 // Below so many rows for each copy all keys are packed first instead, by all lanes together, if that takes no more
 // memory than this, for all heads and for one. (A head's keys and values beyond the second-level cache would be read
 // from there once for each block of rows: 128 rows of one head on 64 Ki keys, two threads, 0.6 of one thread's speed.)
@@ -106,18 +107,15 @@ AttentionRoute choose_route(std::int64_t most_rows_in_place, std::int64_t heads,
   return fits ? AttentionRoute::packed_first : AttentionRoute::packed_by_block;
 }
 
-std::int64_t rows_of_unit(const AttentionPlan& plan, const AttentionSizes& sizes, int query_rows,
+std::int64_t rows_of_unit(const AttentionPlan& plan, std::int64_t heads, int query_rows,
                           const CopyRows& copy) noexcept {
   if (plan.route == AttentionRoute::packed_by_block) return copy.rows;
   if (plan.route != AttentionRoute::packed_first) return kInPlaceTiles * query_rows;
   // Smaller row blocks where there would be too few of them for the lanes.
-  const std::int64_t heads = sizes.batch * sizes.key_value_heads;
   const std::int64_t tiles = divide_up(plan.rows, query_rows);
   std::int64_t block_tiles = kRowBlock / query_rows;
   while (block_tiles > 1 && heads * divide_up(tiles, block_tiles) < 8 * plan.lanes) block_tiles /= 2;
-  std::int64_t blocks = divide_up(tiles, block_tiles);
-  while (heads * blocks < 4 * plan.lanes && heads * blocks % plan.lanes != 0) ++blocks;
-  return divide_up(tiles, blocks) * query_rows;
+  return even_share(tiles, block_tiles) * query_rows;
 }
 
 // A copy of the values with its rows side by side costs a pass over them and saves translating a page for every row: 1
@@ -211,7 +209,7 @@ AttentionPlan plan_attention(const Engine& engine, const kernels::AttentionKerne
   plan.unit_heads = plan.rows <= most_rows_in_place ? sweep_heads(sizes, traits, plan) : 1;
   const CopyRows copy = rows_of_copy(kernels, sizes, plan);
   plan.route = choose_route(most_rows_in_place, heads, sizes, traits, plan, copy);
-  plan.row_block = std::min(plan.rows, rows_of_unit(plan, sizes, kernels.query_rows, copy));
+  plan.row_block = std::min(plan.rows, rows_of_unit(plan, heads, kernels.query_rows, copy));
   const bool packed = plan.route == AttentionRoute::packed_by_block || plan.route == AttentionRoute::packed_first;
   plan.pack_values = packed && values_want_packing(kernels, sizes, traits, plan.rows);
   plan.value_panel_width = std::min<std::int64_t>(kernels.value_panel, plan.padded_value_dim);
