@@ -33,25 +33,25 @@ void run_empty_tasks(Engine& engine) {
   runtime::parallel_for(engine, engine.threads(), engine.threads(), [](std::int64_t, int) noexcept {});
 }
 
-// A call that does nothing on every lane, one after another, so that the workers are awake.
+// A call that does nothing on every worker, one after another, so that the workers are awake.
 Work empty_task(const CaseContext& context) {
   Work work;
   work.run = [engine = &context.engine] { run_empty_tasks(*engine); };
   return work;
 }
 
-// A call whose lanes must meet, after the workers fell asleep: the time until all have come.
+// A call whose workers must meet, after the workers fell asleep: the time until all have come.
 Work wake_up(const CaseContext& context) {
   std::vector<double> seconds;
   for (int round = 0; round < rounds_of(context); ++round) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
     std::atomic<int> arrived{0};
-    const int lanes = context.engine.threads();
+    const int workers = context.engine.threads();
     const auto start = Clock::now();
-    runtime::parallel_for(context.engine, lanes, lanes, [&](std::int64_t, int) noexcept {
+    runtime::parallel_for(context.engine, workers, workers, [&](std::int64_t, int) noexcept {
       ++arrived;
-      // A worker that does not come at all leaves both tasks to one lane.
-      while (arrived < lanes && seconds_since(start) < 5e-3) std::this_thread::yield();
+      // A worker that does not come at all leaves both tasks to one worker.
+      while (arrived < workers && seconds_since(start) < 5e-3) std::this_thread::yield();
     });
     seconds.push_back(seconds_since(start));
   }

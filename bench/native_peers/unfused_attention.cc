@@ -10,8 +10,8 @@
 namespace headlight::bench {
 namespace {
 
-// One lane for each head at work at once: [B · H] heads on so many threads, or all threads on one head.
-std::int64_t lanes_of(const Engine& engine, std::int64_t heads) {
+// One worker for each head at work at once: [B · H] heads on so many threads, or all threads on one head.
+std::int64_t workers_of(const Engine& engine, std::int64_t heads) {
   return heads >= engine.threads() ? engine.threads() : 1;
 }
 
@@ -35,22 +35,22 @@ UnfusedAttention::UnfusedAttention(Engine& engine, SgemmPeer& blas, View<const f
       out_(out),
       rows_(std::move(rows)),
       changes_(changes),
-      scores_({lanes_of(engine, query.extent(0) * query.extent(2)), query.extent(1), key.extent(1)}) {}
+      scores_({workers_of(engine, query.extent(0) * query.extent(2)), query.extent(1), key.extent(1)}) {}
 
 void UnfusedAttention::operator()() {
   const std::int64_t heads = query_.extent(2);
   const std::int64_t tasks = query_.extent(0) * heads;
-  const auto lanes = static_cast<int>(scores_.shape()[0]);
+  const auto workers = static_cast<int>(scores_.shape()[0]);
   const std::int64_t size = scores_.shape()[1] * scores_.shape()[2];
-  if (lanes == 1) {
+  if (workers == 1) {
     blas_.set_threads(engine_.threads());
     for (std::int64_t task = 0; task < tasks; ++task) attend(task / heads, task % heads, scores_.data());
     return;
   }
   blas_.set_threads(1);
-  runtime::parallel_for(engine_, tasks, lanes, [&](std::int64_t task, int lane) {
-    if (lane > 0) blas_.set_threads(1);  // OpenMP keeps the number for each thread
-    attend(task / heads, task % heads, scores_.data() + lane * size);
+  runtime::parallel_for(engine_, tasks, workers, [&](std::int64_t task, int worker) {
+    if (worker > 0) blas_.set_threads(1);  // OpenMP keeps the number for each thread
+    attend(task / heads, task % heads, scores_.data() + worker * size);
   });
 }
 

@@ -48,7 +48,7 @@ class UnfusedAttention {
   View<float, 4> out_;
   std::vector<Interval> rows_;
   ScoreChanges changes_;
-  Tensor<float, 3> scores_;  // [lanes, Lq, Lk]
+  Tensor<float, 3> scores_;  // [workers, Lq, Lk]
 };
 
 }  // namespace headlight::bench

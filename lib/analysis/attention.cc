@@ -235,8 +235,8 @@ void AttentionMeasures::add(Engine& engine, std::span<const AttentionText> texts
   std::vector<double> entropies = make_vector<double>(kName, units.size(), heads + every_pair);
   std::vector<std::uint32_t> empty = make_vector<std::uint32_t>(kName, units.size(), heads);
   const kernels::RowKernels& kernels = kernels::row_kernels(engine.isa());
-  const int lanes = static_cast<int>(std::min<std::size_t>(units.size(), static_cast<std::size_t>(engine.threads())));
-  runtime::parallel_for(engine, static_cast<std::int64_t>(units.size()), lanes, [&](std::int64_t task, int) {
+  const int workers = static_cast<int>(std::min<std::size_t>(units.size(), static_cast<std::size_t>(engine.threads())));
+  runtime::parallel_for(engine, static_cast<std::int64_t>(units.size()), workers, [&](std::int64_t task, int) {
     const auto number = static_cast<std::size_t>(task);
     double* const sums = partial.data() + number * sums_.size();
     double* const divergences = sums + heads_ * kSums;

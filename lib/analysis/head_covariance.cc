@@ -41,15 +41,15 @@ std::int64_t product_floats(Isa isa, std::int64_t width, std::int64_t count) noe
 
 // What a run of so many rows needs beside them.
 struct Workspace {
-  Workspace(std::int64_t rows, std::int64_t heads, std::int64_t width, std::int64_t lanes, std::int64_t floats)
+  Workspace(std::int64_t rows, std::int64_t heads, std::int64_t width, std::int64_t workers, std::int64_t floats)
       : gemm_floats(round_up(floats, 32)),
         shifted(layout.add<float>(rows, width)),
-        products(layout.add<float>(lanes, kBand, width)),
-        gemm(layout.add<float>(lanes, gemm_floats)),
+        products(layout.add<float>(workers, kBand, width)),
+        gemm(layout.add<float>(workers, gemm_floats)),
         sums(layout.add<double>(width)),
         found(layout.add<Shifted>(heads)) {}
   runtime::ScratchLayout layout;
-  std::int64_t gemm_floats;  // of a lane, in whole cache lines
+  std::int64_t gemm_floats;  // of a worker, in whole cache lines
   std::size_t shifted, products, gemm, sums, found;
 };
 
@@ -70,7 +70,7 @@ struct HeadCovariance::Rows {
 
 // The Workspace of a call.
 struct HeadCovariance::Room {
-  int lanes;
+  int workers;
   float* shifted;
   float* products;
   float* gemm;
@@ -99,10 +99,10 @@ void HeadCovariance::add(Engine& engine, View<const float, 2> outputs, std::span
   const std::int64_t count = rows.empty() ? outputs.extent(0) : static_cast<std::int64_t>(rows.size());
   if (count == 0) return;
   const std::int64_t most = std::min(kRows, count), width = heads_ * head_dim_;
-  const int lanes = static_cast<int>(std::min<std::int64_t>(runtime::lanes_from_here(engine), bands_of(width)));
-  const Workspace workspace(most, heads_, width, lanes, product_floats(engine.isa(), width, count));
+  const int workers = static_cast<int>(std::min<std::int64_t>(runtime::workers_from_here(engine), bands_of(width)));
+  const Workspace workspace(most, heads_, width, workers, product_floats(engine.isa(), width, count));
   const runtime::Scratch memory(engine, workspace.layout.bytes(), kName);
-  const Room room = {.lanes = lanes,
+  const Room room = {.workers = workers,
                      .shifted = reinterpret_cast<float*>(memory.data() + workspace.shifted),
                      .products = reinterpret_cast<float*>(memory.data() + workspace.products),
                      .gemm = reinterpret_cast<float*>(memory.data() + workspace.gemm),
@@ -173,20 +173,20 @@ void HeadCovariance::add_rows(Engine& engine, const Rows& rows, const Room& room
   const std::int64_t width = heads_ * head_dim_;
   shift(engine, rows, room);
   // A thread takes a whole band, the longest first.
-  auto add_band = [&](std::int64_t number, int lane) {
+  auto add_band = [&](std::int64_t number, int worker) {
     const std::int64_t first = number * kBand, columns = std::min(kBand, width - first);
     const View<const float, 2> left(room.shifted + first, {rows.count, columns}, {width, 1});
     const View<const float, 2> right(room.shifted + first, {rows.count, width - first}, {width, 1});
-    const View<float, 2> product(room.products + lane * kBand * width, {columns, width - first});
+    const View<float, 2> product(room.products + worker * kBand * width, {columns, width - first});
     ops::run_gemm_block(engine.isa(), ops::gemm_block(left, right, product, Transpose::yes),
-                        room.gemm + lane * room.gemm_floats);
+                        room.gemm + worker * room.gemm_floats);
     for (std::int64_t i = 0; i < columns; ++i) {
       double* const to = products_.data() + (first + i) * width + first;
       const float* const from = &product(i, 0);
       for (std::int64_t j = i; j < width - first; ++j) to[j] += static_cast<double>(from[j]);
     }
   };
-  runtime::parallel_for(engine, bands_of(width), room.lanes, add_band, runtime::HandOut::in_order);
+  runtime::parallel_for(engine, bands_of(width), room.workers, add_band, runtime::HandOut::in_order);
   for (std::size_t d = 0; d < sums_.size(); ++d) {
     if (!std::isfinite(sums_[d])) finite_[d / static_cast<std::size_t>(head_dim_)] = false;
   }

@@ -70,8 +70,8 @@ void head_part_norms(Engine& engine, View<const float, 2> scaled_outputs, View<c
            View<float, 2>(part.data(), {rows, width}), {.transpose_b = Transpose::yes});
       const View<float, 2> of_head(&norms(row, head), {rows, 1}, norms.strides);
       const std::int64_t tasks = divide_up(rows, kTogether);
-      const int lanes = runtime::lanes_for(engine, tasks, kNanoseconds * static_cast<double>(rows * width));
-      runtime::parallel_for(engine, tasks, lanes, [&](std::int64_t task, int) {
+      const int workers = runtime::workers_for(engine, tasks, kNanoseconds * static_cast<double>(rows * width));
+      runtime::parallel_for(engine, tasks, workers, [&](std::int64_t task, int) {
         const std::int64_t first = task * kTogether;
         norms_of_rows(part, first, std::min(kTogether, rows - first), of_head);
       });

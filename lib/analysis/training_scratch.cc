@@ -70,7 +70,7 @@ ops::AttentionSizes sizes_of(const TrainedLayer& layer) noexcept {
           .value_dim = layer.width / layer.heads};
 }
 
-// Scores of a sequence for each lane, keys and values packed, running sums; or the plain route's P.
+// Scores of a sequence for each worker, keys and values packed, running sums; or the plain route's P.
 std::size_t attention_bytes(const Engine& engine, const TrainedLayer& layer) {
   const ops::AttentionSizes sizes = sizes_of(layer);
   if (layer.unfused) return ops::attention_unfused_bytes(engine, sizes, layer.attention);
@@ -86,7 +86,7 @@ std::size_t attention_bytes(const Engine& engine, const TrainedLayer& layer) {
   return ops::plan_attention(engine, kernels, sizes, traits).borrowed();
 }
 
-// Tiles of P and dS for each lane, gradients of a block of keys and values, δ of every row; or the plain route's dP.
+// Tiles of P and dS for each worker, gradients of a block of keys and values, δ of every row; or the plain route's dP.
 std::size_t attention_backward_bytes(const Engine& engine, const TrainedLayer& layer) {
   if (layer.unfused) return ops::attention_unfused_backward_bytes(engine, sizes_of(layer), layer.attention);
   return backward_workspace_bytes(engine, {.batch = layer.batch,

@@ -49,7 +49,7 @@ void check_below_one(std::string_view name, std::string_view option, double valu
   ops::fail(name, std::string(option) + " is " + std::to_string(value) + ", expected a number in [0, 1)");
 }
 
-// Runs of different parameters are different lanes' work, so no two may lie over one piece of memory. Sorted by where
+// Runs of different parameters are different workers' work, so no two may lie over one piece of memory. Sorted by where
 // they begin, places overlap somewhere only if two neighbours do.
 void check_apart(std::string_view name, std::span<const Parameter> parameters) {
   struct Place {
@@ -83,8 +83,8 @@ void for_each_run(Engine& engine, const Runs& runs, Function f) {
   std::size_t elements = 0;
   for (const auto& run : runs) elements += run.values.size();
   const auto count = static_cast<std::int64_t>(runs.size());
-  const int lanes = runtime::lanes_for(engine, count, kNanosecondsPerElement * static_cast<double>(elements));
-  runtime::parallel_for(engine, count, lanes, [&](std::int64_t task, int) { f(static_cast<std::size_t>(task)); });
+  const int workers = runtime::workers_for(engine, count, kNanosecondsPerElement * static_cast<double>(elements));
+  runtime::parallel_for(engine, count, workers, [&](std::int64_t task, int) { f(static_cast<std::size_t>(task)); });
 }
 
 }  // namespace

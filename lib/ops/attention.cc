@@ -46,23 +46,23 @@ ops::RowRange rows_of_unit(const AttentionCall& call, std::int64_t unit) noexcep
 
 void run_in_place(Engine& engine, const AttentionCall& call) noexcept {
   const std::int64_t units = call.sizes.batch * units_of_sample(call);
-  runtime::parallel_for(engine, units, call.plan.lanes, [&](std::int64_t unit, int lane) {
-    ops::attend_rows(call, lane, rows_of_unit(call, unit), {});
+  runtime::parallel_for(engine, units, call.plan.workers, [&](std::int64_t unit, int worker) {
+    ops::attend_rows(call, worker, rows_of_unit(call, unit), {});
   });
 }
 
 void run_split_keys(Engine& engine, const AttentionCall& call) noexcept {
   const std::int64_t blocks = call.plan.key_blocks;
   const std::int64_t units = call.sizes.batch * units_of_sample(call);
-  runtime::parallel_for(engine, units * blocks, call.plan.lanes, [&](std::int64_t task, int lane) {
-    ops::sweep_partially(call, lane, rows_of_unit(call, task / blocks), task % blocks);
+  runtime::parallel_for(engine, units * blocks, call.plan.workers, [&](std::int64_t task, int worker) {
+    ops::sweep_partially(call, worker, rows_of_unit(call, task / blocks), task % blocks);
   });
-  runtime::parallel_for(engine, units, call.plan.lanes, [&](std::int64_t unit, int lane) {
-    ops::merge_partials(call, lane, rows_of_unit(call, unit));
+  runtime::parallel_for(engine, units, call.plan.workers, [&](std::int64_t unit, int worker) {
+    ops::merge_partials(call, worker, rows_of_unit(call, unit));
   });
 }
 
-// f(range, lane) for every unit of so many rows. One thread that packs block by block takes all heads of a block of
+// f(range, worker) for every unit of so many rows. One thread that packs block by block takes all heads of a block of
 // queries one after the other: they lie side by side, and their pages are translated once (12 heads, L = 4096: 5 %
 // faster). Several threads keep to a head each, whose keys stay in their caches.
 template <class Function>
@@ -70,26 +70,26 @@ void for_units_of_rows(Engine& engine, const AttentionCall& call, std::int64_t r
   const std::int64_t heads_of_sample = call.sizes.key_value_heads;
   const std::int64_t heads = call.sizes.batch * heads_of_sample;
   const std::int64_t blocks = divide_up(call.plan.rows, rows);
-  const bool heads_innermost = call.plan.lanes == 1 && call.plan.route == AttentionRoute::packed_by_block;
+  const bool heads_innermost = call.plan.workers == 1 && call.plan.route == AttentionRoute::packed_by_block;
   // Causal rows see the more the later they come: the long units of a head first, so that the last to end is a short
   // one, and where a head is all there is, handed out in that order.
-  const bool in_order = call.options.causal != Causal::none && heads < call.plan.lanes;
+  const bool in_order = call.options.causal != Causal::none && heads < call.plan.workers;
   runtime::parallel_for(
-      engine, heads * blocks, call.plan.lanes,
-      [&](std::int64_t task, int lane) {
+      engine, heads * blocks, call.plan.workers,
+      [&](std::int64_t task, int worker) {
         const std::int64_t head = heads_innermost ? task % heads : task / blocks;
         const std::int64_t block = heads_innermost ? task / heads : task % blocks;
         const std::int64_t first = (blocks - 1 - block) * rows;
         f(ops::RowRange{head / heads_of_sample, head % heads_of_sample, first, std::min(first + rows, call.plan.rows)},
-          lane);
+          worker);
       },
       in_order ? runtime::HandOut::in_order : runtime::HandOut::in_shares);
 }
 
 // Whether the longest sequence of a head, in so many parts, is little enough of the whole that nobody waits for one of
 // them long.
-bool sequences_fill_lanes(const AttentionCall& call, std::int64_t parts) noexcept {
-  if (call.plan.lanes == 1) return true;
+bool sequences_fill_workers(const AttentionCall& call, std::int64_t parts) noexcept {
+  if (call.plan.workers == 1) return true;
   double all = 0;
   double longest = 0;
   for (std::int64_t b = 0; b < call.sizes.batch; ++b) {
@@ -100,21 +100,21 @@ bool sequences_fill_lanes(const AttentionCall& call, std::int64_t parts) noexcep
       longest = std::max(longest, pairs);
     }
   }
-  return longest * 2.0 * call.plan.lanes <= all * static_cast<double>(call.sizes.key_value_heads * parts);
+  return longest * 2.0 * call.plan.workers <= all * static_cast<double>(call.sizes.key_value_heads * parts);
 }
 
-// Packed sequences that fill the lanes are units by themselves: no block of rows ends within one, whose keys would
+// Packed sequences that fill the workers are units by themselves: no block of rows ends within one, whose keys would
 // then be packed twice. Heads are innermost, for they lie side by side: the pages of a sequence are translated once.
 void run_sequences(Engine& engine, const AttentionCall& call) noexcept {
   const std::int64_t heads = call.sizes.key_value_heads;
   const std::int64_t sequences = call.sequences.count();
-  runtime::parallel_for(engine, heads * sequences, call.plan.lanes, [&](std::int64_t task, int lane) {
+  runtime::parallel_for(engine, heads * sequences, call.plan.workers, [&](std::int64_t task, int worker) {
     const std::int64_t s = task / heads;
     const ops::AttentionSequence sequence = call.sequences(0, s);
     const std::int64_t first = sequence.first_query * call.sizes.group;
     const std::int64_t last = first + sequence.queries * call.sizes.group;
     for (std::int64_t row = first; row < last; row += call.plan.row_block) {
-      ops::attend_rows(call, lane, {0, task % heads, row, std::min(row + call.plan.row_block, last)}, {});
+      ops::attend_rows(call, worker, {0, task % heads, row, std::min(row + call.plan.row_block, last)}, {});
     }
   });
 }
@@ -125,14 +125,14 @@ std::int64_t rows_of_unit_of_samples(const AttentionCall& call) noexcept {
   constexpr std::int64_t kParts = 4;
   const std::int64_t rows = call.plan.row_block;
   const bool uneven = !call.options.query_lengths.empty() || !call.options.key_lengths.empty();
-  if (!uneven || sequences_fill_lanes(call, divide_up(call.plan.rows, rows))) return rows;
+  if (!uneven || sequences_fill_workers(call, divide_up(call.plan.rows, rows))) return rows;
   return std::min(round_up(divide_up(rows, kParts), call.kernels.query_rows), rows);
 }
 
 void run_packed_by_block(Engine& engine, const AttentionCall& call) noexcept {
-  if (!call.options.query_offsets.empty() && sequences_fill_lanes(call, 1)) return run_sequences(engine, call);
+  if (!call.options.query_offsets.empty() && sequences_fill_workers(call, 1)) return run_sequences(engine, call);
   for_units_of_rows(engine, call, rows_of_unit_of_samples(call),
-                    [&](const ops::RowRange& range, int lane) { ops::attend_rows(call, lane, range, {}); });
+                    [&](const ops::RowRange& range, int worker) { ops::attend_rows(call, worker, range, {}); });
 }
 
 void run_packed_first(Engine& engine, const AttentionCall& call) noexcept {
@@ -143,14 +143,14 @@ void run_packed_first(Engine& engine, const AttentionCall& call) noexcept {
         call.part<float>(plan.all_packed_keys) + head * plan.packed_keys_size,
         plan.pack_values ? call.part<float>(plan.all_packed_values) + head * plan.packed_values_size : nullptr};
   };
-  runtime::parallel_for(engine, call.sizes.batch * heads * plan.key_blocks, plan.lanes, [&](std::int64_t task, int) {
+  runtime::parallel_for(engine, call.sizes.batch * heads * plan.key_blocks, plan.workers, [&](std::int64_t task, int) {
     const std::int64_t head = task / plan.key_blocks;
     const std::int64_t first = task % plan.key_blocks * plan.key_block;
     const std::int64_t last = std::min(first + plan.key_block, call.sizes.key_length);
     ops::pack_head(call, head / heads, head % heads, first, last, packed(head));
   });
-  for_units_of_rows(engine, call, plan.row_block, [&](const ops::RowRange& range, int lane) {
-    ops::attend_rows(call, lane, range, packed(range.sample * heads + range.key_value_head));
+  for_units_of_rows(engine, call, plan.row_block, [&](const ops::RowRange& range, int worker) {
+    ops::attend_rows(call, worker, range, packed(range.sample * heads + range.key_value_head));
   });
 }
 

@@ -34,7 +34,7 @@ void begin_rows(Engine& engine, const BackwardCall& call) noexcept {
   const View<float, 4>& gradient = call.gradients.query;
   const bool clears = gradient && !call.gradients.accumulate;
   const std::int64_t blocks = divide_up(sizes.query_length, kRowsOfTask);
-  runtime::parallel_for(engine, sizes.batch * blocks, call.plan.lanes, [&](std::int64_t task, int) {
+  runtime::parallel_for(engine, sizes.batch * blocks, call.plan.workers, [&](std::int64_t task, int) {
     const std::int64_t b = task / blocks;
     const std::int64_t first = task % blocks * kRowsOfTask;
     for (std::int64_t i = first; i < std::min(first + kRowsOfTask, sizes.query_length); ++i) {
@@ -88,14 +88,14 @@ Turn turn_of(const BackwardCall& call, const Unit& unit) noexcept {
 }
 
 // Gradients of a block's keys and values, and its share of the query gradients.
-void differentiate_unit(const BackwardCall& call, int lane, const Unit& unit) noexcept {
+void differentiate_unit(const BackwardCall& call, int worker, const Unit& unit) noexcept {
   const ops::BackwardPlan& plan = call.plan;
   const AttentionGradients& gradients = call.gradients;
   const std::int64_t keys = std::min(plan.key_block, unit.sequence.keys - unit.first_key);
-  BackwardBlock block(call, lane, unit.sample, unit.head, unit.sequence, unit.first_key, keys);
+  BackwardBlock block(call, worker, unit.sample, unit.head, unit.sequence, unit.first_key, keys);
   kernels::BackwardTile& tile = block.tile();
-  if (gradients.key) tile.key_gradient = call.lane_part<float>(lane, plan.lane.key_gradient);
-  if (gradients.value) tile.value_gradient = call.lane_part<float>(lane, plan.lane.value_gradient);
+  if (gradients.key) tile.key_gradient = call.worker_part<float>(worker, plan.worker.key_gradient);
+  if (gradients.value) tile.value_gradient = call.worker_part<float>(worker, plan.worker.value_gradient);
   if (gradients.key) std::fill_n(tile.key_gradient, keys * plan.padded_head_dim, 0.0f);
   if (gradients.value) std::fill_n(tile.value_gradient, keys * plan.padded_value_dim, 0.0f);
 
@@ -154,16 +154,16 @@ void differentiate_samples(Engine& engine, const BackwardCall& call) noexcept {
   // All heads of a block of keys before the next block: threads then work on several heads, and none waits for the rows
   // of another's. (Twelve causal heads of 64, L = 512, two threads: 32 % of the peak with all blocks of a head in turn,
   // 60 % so.)
-  auto differentiate = [&](std::int64_t task, int lane) {
+  auto differentiate = [&](std::int64_t task, int worker) {
     const std::int64_t head = task % heads;
     const std::int64_t sample = task / heads / blocks;
     const AttentionSequence sequence = call.sequences(sample, 0);
     const std::int64_t first = task / heads % blocks * call.plan.key_block;
     const std::int64_t last = std::min(first + call.plan.key_block, call.sizes.key_length);
-    if (first < sequence.keys) differentiate_unit(call, lane, {sample, head, sequence, first});
+    if (first < sequence.keys) differentiate_unit(call, worker, {sample, head, sequence, first});
     clear_keys(call, sample, head, std::max(first, sequence.keys), last);
   };
-  runtime::parallel_for(engine, call.sizes.batch * heads * blocks, call.plan.lanes, differentiate,
+  runtime::parallel_for(engine, call.sizes.batch * heads * blocks, call.plan.workers, differentiate,
                         runtime::HandOut::in_order);
 }
 
@@ -175,7 +175,7 @@ void differentiate_packed(Engine& engine, const BackwardCall& call) noexcept {
   const auto first_slot = [&](std::int64_t s) { return call.sequences(0, s).first_key / key_block + s; };
   const std::int64_t slots = call.sizes.key_length / key_block + sequences + 1;
   const std::int64_t heads = call.sizes.key_value_heads;
-  auto differentiate = [&](std::int64_t task, int lane) {
+  auto differentiate = [&](std::int64_t task, int worker) {
     const std::int64_t slot = task / heads;  // all heads of a block first, as above
     std::int64_t s = 0;
     for (std::int64_t count = sequences; count > 1;) {  // the last sequence that begins at or before the slot
@@ -185,9 +185,9 @@ void differentiate_packed(Engine& engine, const BackwardCall& call) noexcept {
     }
     const AttentionSequence sequence = call.sequences(0, s);
     const std::int64_t first = (slot - first_slot(s)) * key_block;
-    if (first >= 0 && first < sequence.keys) differentiate_unit(call, lane, {0, task % heads, sequence, first});
+    if (first >= 0 && first < sequence.keys) differentiate_unit(call, worker, {0, task % heads, sequence, first});
   };
-  runtime::parallel_for(engine, heads * slots, call.plan.lanes, differentiate, runtime::HandOut::in_order);
+  runtime::parallel_for(engine, heads * slots, call.plan.workers, differentiate, runtime::HandOut::in_order);
 }
 
 void set_scale(BackwardCall& call) noexcept {

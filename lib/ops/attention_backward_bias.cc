@@ -42,7 +42,7 @@ struct BiasSums {
 };
 
 // All tiles of one head of one sequence that lie within the unit's rows and keys.
-void add_head(const BackwardCall& call, int lane, const BiasSums& unit, std::int64_t sample, std::int64_t head,
+void add_head(const BackwardCall& call, int worker, const BiasSums& unit, std::int64_t sample, std::int64_t head,
               const AttentionSequence& sequence) noexcept {
   const BackwardPlan& plan = call.plan;
   const auto within = [](Range range, std::int64_t first, std::int64_t count) {
@@ -53,7 +53,7 @@ void add_head(const BackwardCall& call, int lane, const BiasSums& unit, std::int
   if (rows.first >= rows.last) return;
   // Dropout counts keys by four: up to three of those before may come along.
   for (std::int64_t key = keys.first / 4 * 4; key < keys.last; key += plan.key_block) {
-    BackwardBlock block(call, lane, sample, head / call.sizes.group, sequence, key,
+    BackwardBlock block(call, worker, sample, head / call.sizes.group, sequence, key,
                         std::min(plan.key_block, keys.last - key));
     const RowInterval seen = block.rows();
     const std::int64_t last = std::min(rows.last, seen.last);
@@ -89,7 +89,7 @@ void differentiate_bias(Engine& engine, const BackwardCall& call) noexcept {
   const std::int64_t row_parts = parts(full_rows, plan.query_block, sizes.query_length);
   const std::int64_t key_parts = parts(full_keys, plan.key_block, sizes.key_length);
   const std::int64_t units = shape[0] * shape[1] * row_parts * key_parts;
-  runtime::parallel_for(engine, units, plan.lanes, [&](std::int64_t task, int lane) {
+  runtime::parallel_for(engine, units, plan.workers, [&](std::int64_t task, int worker) {
     const std::int64_t key_part = task % key_parts;
     const std::int64_t row_part = task / key_parts % row_parts;
     const std::int64_t head = task / key_parts / row_parts % shape[1];
@@ -98,14 +98,14 @@ void differentiate_bias(Engine& engine, const BackwardCall& call) noexcept {
                         part_of(shape[1] != 1, head, 1, sizes.query_heads),
                         part_of(full_rows, row_part, plan.query_block, sizes.query_length),
                         part_of(full_keys, key_part, plan.key_block, sizes.key_length),
-                        call.lane_part<float>(lane, plan.lane.bias_sums),
+                        call.worker_part<float>(worker, plan.worker.bias_sums),
                         full_rows ? plan.key_block : 0,
                         full_keys ? 1 : 0};
     std::fill_n(unit.sums, plan.query_block * plan.key_block, 0.0f);
     for (std::int64_t b = unit.samples.first; b < unit.samples.last; ++b) {
       for (std::int64_t h = unit.heads.first; h < unit.heads.last; ++h) {
         for (std::int64_t s = 0; s < call.sequences.count(); ++s) {
-          add_head(call, lane, unit, b, h, call.sequences(b, s));
+          add_head(call, worker, unit, b, h, call.sequences(b, s));
         }
       }
     }

@@ -9,45 +9,45 @@
 
 namespace headlight::ops {
 
-BackwardBlock::BackwardBlock(const BackwardCall& call, int lane, std::int64_t sample, std::int64_t key_value_head,
+BackwardBlock::BackwardBlock(const BackwardCall& call, int worker, std::int64_t sample, std::int64_t key_value_head,
                              const AttentionSequence& sequence, std::int64_t first_key, std::int64_t keys) noexcept
     : call_(call),
-      lane_(lane),
+      worker_(worker),
       sample_(sample),
       sequence_(sequence),
       first_key_(first_key),
       rule_(call.options, sequence) {
   const BackwardPlan& plan = call.plan;
-  const auto part = [&](std::size_t offset) { return call.lane_part<float>(lane, offset); };
+  const auto part = [&](std::size_t offset) { return call.worker_part<float>(worker, offset); };
   const std::int64_t tensor_key = sequence.first_key + first_key;
   tile_.keys = keys;
   tile_.head_dim = call.sizes.head_dim;
   tile_.value_dim = call.sizes.value_dim;
   tile_.padded_head_dim = plan.padded_head_dim;
   tile_.padded_value_dim = plan.padded_value_dim;
-  tile_.query = part(plan.lane.query);
-  tile_.out_gradient = part(plan.lane.out_gradient);
-  tile_.minus_log_sum_exp = part(plan.lane.minus_log_sum_exp);
-  tile_.key_panels = part(plan.lane.key_panels);
-  tile_.value_panels = part(plan.lane.value_panels);
-  tile_.key = part(plan.lane.key);
-  tile_.begin = call.lane_part<std::int32_t>(lane, plan.lane.begin);
-  tile_.end = call.lane_part<std::int32_t>(lane, plan.lane.end);
+  tile_.query = part(plan.worker.query);
+  tile_.out_gradient = part(plan.worker.out_gradient);
+  tile_.minus_log_sum_exp = part(plan.worker.minus_log_sum_exp);
+  tile_.key_panels = part(plan.worker.key_panels);
+  tile_.value_panels = part(plan.worker.value_panels);
+  tile_.key = part(plan.worker.key);
+  tile_.begin = call.worker_part<std::int32_t>(worker, plan.worker.begin);
+  tile_.end = call.worker_part<std::int32_t>(worker, plan.worker.end);
   tile_.first_key = tensor_key;
   tile_.exponent_scale = call.exponent_scale;
   tile_.scale = call.scale;
   tile_.dropout = call.options.dropout.probability == 0 ? nullptr : &call.dropout;
   tile_.sequence_key = first_key;
-  tile_.weights = part(plan.lane.weights);
-  tile_.score_gradients = part(plan.lane.score_gradients);
+  tile_.weights = part(plan.worker.weights);
+  tile_.score_gradients = part(plan.worker.score_gradients);
   tile_.stride = plan.stride;
   set_mask_strides(call.options, tile_.masks);
 
   const float* const key = &call.key(sample, tensor_key, key_value_head, 0);
   const float* const value = &call.value(sample, tensor_key, key_value_head, 0);
-  call.kernels.pack_keys(key, call.key.stride(1), keys, tile_.head_dim, part(plan.lane.key_panels));
-  call.kernels.pack_keys(value, call.value.stride(1), keys, tile_.value_dim, part(plan.lane.value_panels));
-  call.backward.pad_rows(key, call.key.stride(1), keys, tile_.head_dim, part(plan.lane.key), plan.padded_head_dim);
+  call.kernels.pack_keys(key, call.key.stride(1), keys, tile_.head_dim, part(plan.worker.key_panels));
+  call.kernels.pack_keys(value, call.value.stride(1), keys, tile_.value_dim, part(plan.worker.value_panels));
+  call.backward.pad_rows(key, call.key.stride(1), keys, tile_.head_dim, part(plan.worker.key), plan.padded_head_dim);
 }
 
 bool BackwardBlock::find_intervals(std::int64_t first_row, std::int64_t rows) noexcept {
@@ -60,8 +60,8 @@ bool BackwardBlock::find_intervals(std::int64_t first_row, std::int64_t rows) no
   const std::int64_t last_key = first_key_ + tile_.keys;
   tile_.whole = std::max(first.begin, last.begin) <= first_key_ && last_key <= std::min(first.end, last.end);
   if (tile_.whole) return true;
-  auto* const begin = call_.lane_part<std::int32_t>(lane_, call_.plan.lane.begin);
-  auto* const end = call_.lane_part<std::int32_t>(lane_, call_.plan.lane.end);
+  auto* const begin = call_.worker_part<std::int32_t>(worker_, call_.plan.worker.begin);
+  auto* const end = call_.worker_part<std::int32_t>(worker_, call_.plan.worker.end);
   bool sees_any = false;
   for (std::int64_t r = 0; r < rows; ++r) {
     const KeyInterval interval = rule_(first_row + r);
@@ -73,8 +73,8 @@ bool BackwardBlock::find_intervals(std::int64_t first_row, std::int64_t rows) no
 }
 
 void BackwardBlock::take_masks(std::int64_t head, std::int64_t first_query) noexcept {
-  auto* const mask = call_.lane_part<const std::uint8_t*>(lane_, call_.plan.lane.row_masks);
-  auto* const bias = call_.lane_part<const float*>(lane_, call_.plan.lane.row_biases);
+  auto* const mask = call_.worker_part<const std::uint8_t*>(worker_, call_.plan.worker.row_masks);
+  auto* const bias = call_.worker_part<const float*>(worker_, call_.plan.worker.row_biases);
   for (std::int64_t r = 0; r < tile_.rows; ++r) {
     if (call_.options.mask) mask[r] = broadcast_row(call_.options.mask->entries, sample_, head, first_query + r);
     if (call_.options.bias) bias[r] = broadcast_row(call_.options.bias, sample_, head, first_query + r);
@@ -96,8 +96,8 @@ bool BackwardBlock::all_finite() noexcept {
 
 void BackwardBlock::take_log_sum_exp(std::int64_t head, std::int64_t first_row) noexcept {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
-  auto* const minus_log_sum_exp = call_.lane_part<float>(lane_, call_.plan.lane.minus_log_sum_exp);
-  auto* const large_maximum = call_.lane_part<float>(lane_, call_.plan.lane.large_maximum);
+  auto* const minus_log_sum_exp = call_.worker_part<float>(worker_, call_.plan.worker.minus_log_sum_exp);
+  auto* const large_maximum = call_.worker_part<float>(worker_, call_.plan.worker.large_maximum);
   tile_.large_maximum = nullptr;
   for (std::int64_t r = 0; r < tile_.rows; ++r) {
     const float log_sum_exp = call_.log_sum_exp(sample_, head, sequence_.first_query + first_row + r);
@@ -123,9 +123,9 @@ bool BackwardBlock::take_rows(std::int64_t head, std::int64_t first_row, std::in
   tile_.first_row = {static_cast<std::uint32_t>(first_row),
                      static_cast<std::uint32_t>(sample_ * call_.sizes.query_heads + head)};
   call_.backward.pad_rows(&call_.query(sample_, query, head, 0), call_.query.stride(1), rows, tile_.head_dim,
-                          call_.lane_part<float>(lane_, plan.lane.query), plan.padded_head_dim);
+                          call_.worker_part<float>(worker_, plan.worker.query), plan.padded_head_dim);
   call_.backward.pad_rows(&call_.out_gradient(sample_, query, head, 0), call_.out_gradient.stride(1), rows,
-                          tile_.value_dim, call_.lane_part<float>(lane_, plan.lane.out_gradient),
+                          tile_.value_dim, call_.worker_part<float>(worker_, plan.worker.out_gradient),
                           plan.padded_value_dim);
   const std::int64_t next = std::min(first_row + rows, sequence_.queries - 1) + sequence_.first_query;
   tile_.next_query = &call_.query(sample_, next, head, 0);

@@ -32,8 +32,9 @@ struct BackwardCall {
   std::byte* scratch;
 
   template <class T>
-  [[nodiscard]] T* lane_part(int lane, std::size_t offset) const noexcept {
-    return reinterpret_cast<T*>(scratch + plan.lanes_begin + static_cast<std::size_t>(lane) * plan.lane.bytes + offset);
+  [[nodiscard]] T* worker_part(int worker, std::size_t offset) const noexcept {
+    return reinterpret_cast<T*>(scratch + plan.workers_begin + static_cast<std::size_t>(worker) * plan.worker.bytes +
+                                offset);
   }
   template <class T>
   [[nodiscard]] T* part(std::size_t offset) const noexcept {
@@ -46,8 +47,8 @@ struct BackwardCall {
 
 class BackwardBlock {
  public:
-  // Keys [first_key, first_key + keys) of a sequence, at most key_block of them; packs them in the lane's memory.
-  BackwardBlock(const BackwardCall& call, int lane, std::int64_t sample, std::int64_t key_value_head,
+  // Keys [first_key, first_key + keys) of a sequence, at most key_block of them; packs them in the worker's memory.
+  BackwardBlock(const BackwardCall& call, int worker, std::int64_t sample, std::int64_t key_value_head,
                 const AttentionSequence& sequence, std::int64_t first_key, std::int64_t keys) noexcept;
 
   // The rows of the sequence outside [first, last) see none of the keys.
@@ -66,7 +67,7 @@ class BackwardBlock {
   [[nodiscard]] bool all_finite() noexcept;
 
   const BackwardCall& call_;
-  int lane_;
+  int worker_;
   std::int64_t sample_;
   AttentionSequence sequence_;
   std::int64_t first_key_;

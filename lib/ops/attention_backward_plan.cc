@@ -16,29 +16,30 @@ double estimated_nanoseconds(const kernels::AttentionKernels& kernels, const Att
   return pairs * width / (6.0 * kernels.lanes);  // about six vector products a nanosecond
 }
 
-void lay_out_lane(const kernels::AttentionKernels& kernels, const AttentionSizes& sizes, BackwardPlan& plan) noexcept {
+void lay_out_worker(const kernels::AttentionKernels& kernels, const AttentionSizes& sizes,
+                    BackwardPlan& plan) noexcept {
   runtime::ScratchLayout layout;
-  BackwardLane& lane = plan.lane;
+  BackwardWorkerScratch& worker = plan.worker;
   const std::int64_t rows = plan.query_block;
   const std::int64_t keys = plan.key_block;
-  lane.query = layout.add<float>(rows * plan.padded_head_dim);
-  lane.out_gradient = layout.add<float>(rows * plan.padded_value_dim);
-  lane.minus_log_sum_exp = layout.add<float>(rows);
-  lane.large_maximum = layout.add<float>(rows);
-  lane.begin = layout.add<std::int32_t>(rows);
-  lane.end = layout.add<std::int32_t>(rows);
-  lane.row_masks = layout.add<const std::uint8_t*>(rows);
-  lane.row_biases = layout.add<const float*>(rows);
-  lane.weights = layout.add<float>(rows * plan.stride);
-  lane.score_gradients = layout.add<float>(rows * plan.stride);
+  worker.query = layout.add<float>(rows * plan.padded_head_dim);
+  worker.out_gradient = layout.add<float>(rows * plan.padded_value_dim);
+  worker.minus_log_sum_exp = layout.add<float>(rows);
+  worker.large_maximum = layout.add<float>(rows);
+  worker.begin = layout.add<std::int32_t>(rows);
+  worker.end = layout.add<std::int32_t>(rows);
+  worker.row_masks = layout.add<const std::uint8_t*>(rows);
+  worker.row_biases = layout.add<const float*>(rows);
+  worker.weights = layout.add<float>(rows * plan.stride);
+  worker.score_gradients = layout.add<float>(rows * plan.stride);
   // Tiles read whole vectors of the last panel.
-  lane.key_panels = layout.add<float>(keys * sizes.head_dim + kernels.key_panel);
-  lane.value_panels = layout.add<float>(keys * sizes.value_dim + kernels.key_panel);
-  lane.key = layout.add<float>(keys * plan.padded_head_dim);
-  lane.key_gradient = layout.add<float>(keys * plan.padded_head_dim);
-  lane.value_gradient = layout.add<float>(keys * plan.padded_value_dim);
-  lane.bias_sums = layout.add<float>(rows * keys);
-  lane.bytes = layout.bytes();
+  worker.key_panels = layout.add<float>(keys * sizes.head_dim + kernels.key_panel);
+  worker.value_panels = layout.add<float>(keys * sizes.value_dim + kernels.key_panel);
+  worker.key = layout.add<float>(keys * plan.padded_head_dim);
+  worker.key_gradient = layout.add<float>(keys * plan.padded_head_dim);
+  worker.value_gradient = layout.add<float>(keys * plan.padded_value_dim);
+  worker.bias_sums = layout.add<float>(rows * keys);
+  worker.bytes = layout.bytes();
 }
 
 }  // namespace
@@ -58,11 +59,11 @@ BackwardPlan plan_attention_backward(const Engine& engine, const kernels::Attent
   plan.padded_value_dim = round_up(sizes.value_dim, kernels.lanes);
   plan.stride = plan.key_block + kernels.lanes;
   const std::int64_t units = sizes.batch * sizes.key_value_heads * plan.key_blocks;
-  plan.lanes = runtime::lanes_for(engine, units, estimated_nanoseconds(kernels, sizes));
-  lay_out_lane(kernels, sizes, plan);
+  plan.workers = runtime::workers_for(engine, units, estimated_nanoseconds(kernels, sizes));
+  lay_out_worker(kernels, sizes, plan);
 
   runtime::ScratchLayout layout;
-  plan.lanes_begin = layout.add<std::byte>(static_cast<std::int64_t>(plan.lane.bytes) * plan.lanes);
+  plan.workers_begin = layout.add<std::byte>(static_cast<std::int64_t>(plan.worker.bytes) * plan.workers);
   plan.delta = layout.add<float>(sizes.batch * sizes.query_heads * sizes.query_length);
   plan.progress = layout.add<std::int64_t>(units);
   plan.bytes = layout.bytes();

@@ -10,8 +10,8 @@
 
 namespace headlight::ops {
 
-// Byte offsets into one lane's scratch memory.
-struct BackwardLane {
+// Byte offsets into one worker's scratch memory.
+struct BackwardWorkerScratch {
   std::size_t query;
   std::size_t out_gradient;
   std::size_t minus_log_sum_exp;
@@ -35,17 +35,17 @@ struct BackwardLane {
 // in ascending order. Blocks lie on absolute grids within each sequence, and their sizes hang on the head dims alone:
 // gradients are sums over blocks, so these are part of their bits.
 struct BackwardPlan {
-  int lanes;
+  int workers;
   std::int64_t query_block;
   std::int64_t key_block;
   std::int64_t key_blocks;  // ⌈Lk / key_block⌉
   std::int64_t padded_head_dim;
   std::int64_t padded_value_dim;
   std::int64_t stride;  // of weights and score gradients
-  BackwardLane lane;
+  BackwardWorkerScratch worker;
 
   // Byte offsets into the call's scratch memory.
-  std::size_t lanes_begin;
+  std::size_t workers_begin;
   std::size_t delta;     // [B · Hq · Lq]
   std::size_t progress;  // [B · Hkv · key_blocks]
   std::size_t bytes;

@@ -14,8 +14,8 @@ namespace headlight::ops {
 namespace {
 
 // Elements that one call may speak of, with a few extents more on every axis than it has: scratch memory is at most
-// 2¹² times that in bytes (4096 lanes with a row of every head_dim each), so every size and index below stays within 64
-// bits. No machine holds 2⁵⁰ floats; only axes without elements, or repeated by a stride of 0, could ask for more.
+// 2¹² times that in bytes (4096 workers with a row of every head_dim each), so every size and index below stays within
+// 64 bits. No machine holds 2⁵⁰ floats; only axes without elements, or repeated by a stride of 0, could ask for more.
 constexpr double kMostElements = 0x1p50;
 constexpr double kSpare = 512;
 

@@ -15,7 +15,7 @@ constexpr std::int64_t kRowBytes = 640 << 10;
 // once for every tile, and from beyond it once for every row block, hides behind the products.
 constexpr std::int64_t kRowBlock = 96;
 
-// Below so many rows for each copy all keys are packed first instead, by all lanes together, if that takes no more
+// Below so many rows for each copy all keys are packed first instead, by all workers together, if that takes no more
 // memory than this, for all heads and for one. (A head's keys and values beyond the second-level cache would be read
 // from there once for each block of rows: 128 rows of one head on 64 Ki keys, two threads, 0.6 of one thread's speed.)
 constexpr std::int64_t kFewRowsOfCopy = 768;
@@ -55,29 +55,29 @@ std::int64_t sweep_heads(const AttentionSizes& sizes, const AttentionTraits& tra
   std::int64_t most =
       std::min<std::int64_t>(kernels::kMaxSweepHeads, kSweepRows / std::max<std::int64_t>(plan.rows, 1));
   if (traits.heads_apart && sizes.key_length > kKeysTogether) most = std::min(most, kStreams);
-  // One block of keys cannot be split, nor can keys that come block by block: the heads must give every lane some
+  // One block of keys cannot be split, nor can keys that come block by block: the heads must give every worker some
   // units.
-  if ((plan.key_blocks == 1 || traits.by_block) && plan.lanes > 1) {
-    most = std::min(most, divide_up(sizes.batch * sizes.key_value_heads, 4 * plan.lanes));
+  if ((plan.key_blocks == 1 || traits.by_block) && plan.workers > 1) {
+    most = std::min(most, divide_up(sizes.batch * sizes.key_value_heads, 4 * plan.workers));
   }
   const std::int64_t units = divide_up(sizes.key_value_heads, std::max<std::int64_t>(most, 1));
   return divide_up(sizes.key_value_heads, std::max<std::int64_t>(units, 1));
 }
 
-// Whether so many units of each head are enough for each lane that they can help each other, and at the end none waits
-// a sixteenth of the time. (Four: two threads are as fast as with eight in 2048 rows of one head, and 4 to 12 % faster
-// where a unit is then a whole head of 128 to 512.)
-bool fill_lanes(std::int64_t heads, std::int64_t units_of_head, int lanes) noexcept {
+// Whether so many units of each head are enough for each worker that they can help each other, and at the end none
+// waits a sixteenth of the time. (Four: two threads are as fast as with eight in 2048 rows of one head, and 4 to 12 %
+// faster where a unit is then a whole head of 128 to 512.)
+bool fill_workers(std::int64_t heads, std::int64_t units_of_head, int workers) noexcept {
   constexpr std::int64_t kLeast = 4;
   constexpr std::int64_t kEven = 16;
   const std::int64_t units = heads * units_of_head;
-  return lanes == 1 || (units >= kLeast * lanes && round_up(units, lanes) - units <= units / kEven);
+  return workers == 1 || (units >= kLeast * workers && round_up(units, workers) - units <= units / kEven);
 }
 
-// Rows of a unit that packs its keys for itself: as many as the cache holds and the lanes can share evenly.
+// Rows of a unit that packs its keys for itself: as many as the cache holds and the workers can share evenly.
 struct CopyRows {
   std::int64_t rows;
-  bool lanes_are_full;
+  bool workers_are_full;
 };
 CopyRows rows_of_copy(const kernels::AttentionKernels& kernels, const AttentionSizes& sizes,
                       const AttentionPlan& plan) noexcept {
@@ -85,22 +85,22 @@ CopyRows rows_of_copy(const kernels::AttentionKernels& kernels, const AttentionS
   const std::int64_t most = kRowBytes / (floats_of_row * static_cast<std::int64_t>(sizeof(float)));
   const std::int64_t heads = sizes.batch * sizes.key_value_heads;
   std::int64_t units = std::max<std::int64_t>(divide_up(plan.rows, std::max(most, kRowBlock)), 1);
-  while (!fill_lanes(heads, units, plan.lanes) && units < divide_up(plan.rows, kRowBlock)) ++units;
-  const bool lanes_are_full = fill_lanes(heads, units, plan.lanes);
+  while (!fill_workers(heads, units, plan.workers) && units < divide_up(plan.rows, kRowBlock)) ++units;
+  const bool workers_are_full = fill_workers(heads, units, plan.workers);
   // A copy that a core makes for a few rows costs nothing where it would have been idle.
-  while (heads * units < plan.lanes && units < divide_up(plan.rows, kInPlaceTiles * kernels.query_rows)) ++units;
-  return {round_up(divide_up(plan.rows, units), kernels.query_rows), lanes_are_full};
+  while (heads * units < plan.workers && units < divide_up(plan.rows, kInPlaceTiles * kernels.query_rows)) ++units;
+  return {round_up(divide_up(plan.rows, units), kernels.query_rows), workers_are_full};
 }
 
 AttentionRoute choose_route(std::int64_t most_rows_in_place, std::int64_t heads, const AttentionSizes& sizes,
                             const AttentionTraits& traits, const AttentionPlan& plan, const CopyRows& copy) noexcept {
   if (plan.rows <= most_rows_in_place) {
     const std::int64_t units = heads / std::max<std::int64_t>(plan.unit_heads, 1);
-    const bool split = !traits.by_block && plan.lanes > 1 && units < 4 * plan.lanes && plan.key_blocks > 1;
+    const bool split = !traits.by_block && plan.workers > 1 && units < 4 * plan.workers && plan.key_blocks > 1;
     return split ? AttentionRoute::split_keys : AttentionRoute::in_place;
   }
-  const bool copies_serve = copy.lanes_are_full && copy.rows >= std::min(plan.rows, kFewRowsOfCopy);
-  if (plan.lanes == 1 || traits.by_block || copies_serve) return AttentionRoute::packed_by_block;
+  const bool copies_serve = copy.workers_are_full && copy.rows >= std::min(plan.rows, kFewRowsOfCopy);
+  if (plan.workers == 1 || traits.by_block || copies_serve) return AttentionRoute::packed_by_block;
   const double of_head =
       4.0 * static_cast<double>(sizes.key_length) * static_cast<double>(sizes.head_dim + plan.padded_value_dim);
   const bool fits = of_head <= kMostBytesOfHead && static_cast<double>(heads) * of_head <= kMostBytesPackedFirst;
@@ -111,10 +111,10 @@ std::int64_t rows_of_unit(const AttentionPlan& plan, std::int64_t heads, int que
                           const CopyRows& copy) noexcept {
   if (plan.route == AttentionRoute::packed_by_block) return copy.rows;
   if (plan.route != AttentionRoute::packed_first) return kInPlaceTiles * query_rows;
-  // Smaller row blocks where there would be too few of them for the lanes.
+  // Smaller row blocks where there would be too few of them for the workers.
   const std::int64_t tiles = divide_up(plan.rows, query_rows);
   std::int64_t block_tiles = kRowBlock / query_rows;
-  while (block_tiles > 1 && heads * divide_up(tiles, block_tiles) < 8 * plan.lanes) block_tiles /= 2;
+  while (block_tiles > 1 && heads * divide_up(tiles, block_tiles) < 8 * plan.workers) block_tiles /= 2;
   return even_share(tiles, block_tiles) * query_rows;
 }
 
@@ -133,29 +133,29 @@ std::int64_t scores_stride(std::int64_t scores, const kernels::AttentionKernels&
   return scores % 128 == 0 ? scores + kernels.lanes : scores;
 }
 
-void lay_out_lane(const kernels::AttentionKernels& kernels, const AttentionSizes& sizes, const AttentionTraits& traits,
-                  AttentionPlan& plan) noexcept {
+void lay_out_worker(const kernels::AttentionKernels& kernels, const AttentionSizes& sizes,
+                    const AttentionTraits& traits, AttentionPlan& plan) noexcept {
   runtime::ScratchLayout layout;
-  AttentionLane& lane = plan.lane;
+  AttentionWorkerScratch& worker = plan.worker;
   const std::int64_t rows = plan.row_block * plan.unit_heads;
   const std::int64_t tile_rows = std::min<std::int64_t>(kernels.query_rows, plan.row_block) * plan.unit_heads;
-  lane.scores = layout.add<float>(tile_rows * plan.scores_stride);
-  lane.panel = layout.add<float>(traits.with_probabilities ? kernels.key_panel * sizes.head_dim + kernels.lanes : 0);
-  lane.query = layout.add<float>(traits.copies_queries || traits.with_probabilities ? rows * sizes.head_dim : 0);
-  lane.state_maximum = layout.add<float>(rows);
-  lane.state_sums = layout.add<float>(rows * kernels.lanes);
-  lane.state_out = layout.add<float>(rows * plan.padded_value_dim);
-  lane.final_sum = layout.add<float>(rows);
-  lane.value_sums = layout.add<float>(plan.key_blocks > 1 ? tile_rows * plan.padded_value_dim : 0);
-  lane.intervals = layout.add<std::int64_t>(2 * plan.row_block);
-  lane.row_masks = layout.add<const std::uint8_t*>(traits.with_mask ? rows : 0);
-  lane.row_biases = layout.add<const float*>(traits.with_bias ? rows : 0);
-  lane.dropout_places = layout.add<kernels::DropoutPlace>(traits.with_dropout ? rows : 0);
-  lane.tiles = layout.add<std::uint8_t>(divide_up(plan.row_block, even_share(plan.row_block, kernels.query_rows)));
+  worker.scores = layout.add<float>(tile_rows * plan.scores_stride);
+  worker.panel = layout.add<float>(traits.with_probabilities ? kernels.key_panel * sizes.head_dim + kernels.lanes : 0);
+  worker.query = layout.add<float>(traits.copies_queries || traits.with_probabilities ? rows * sizes.head_dim : 0);
+  worker.state_maximum = layout.add<float>(rows);
+  worker.state_sums = layout.add<float>(rows * kernels.lanes);
+  worker.state_out = layout.add<float>(rows * plan.padded_value_dim);
+  worker.final_sum = layout.add<float>(rows);
+  worker.value_sums = layout.add<float>(plan.key_blocks > 1 ? tile_rows * plan.padded_value_dim : 0);
+  worker.intervals = layout.add<std::int64_t>(2 * plan.row_block);
+  worker.row_masks = layout.add<const std::uint8_t*>(traits.with_mask ? rows : 0);
+  worker.row_biases = layout.add<const float*>(traits.with_bias ? rows : 0);
+  worker.dropout_places = layout.add<kernels::DropoutPlace>(traits.with_dropout ? rows : 0);
+  worker.tiles = layout.add<std::uint8_t>(divide_up(plan.row_block, even_share(plan.row_block, kernels.query_rows)));
   const bool packs = plan.route == AttentionRoute::packed_by_block;
-  lane.packed_keys = layout.add<float>(packs ? plan.packed_keys_size : 0);
-  lane.packed_values = layout.add<float>(packs ? plan.packed_values_size : 0);
-  lane.bytes = layout.bytes();
+  worker.packed_keys = layout.add<float>(packs ? plan.packed_keys_size : 0);
+  worker.packed_values = layout.add<float>(packs ? plan.packed_values_size : 0);
+  worker.bytes = layout.bytes();
 }
 
 // Two numbers of a row and head, from which its probabilities follow, and the numbers of the rows asked for.
@@ -204,7 +204,7 @@ AttentionPlan plan_attention(const Engine& engine, const kernels::AttentionKerne
 
   const std::int64_t tiles = divide_up(plan.rows, kernels.query_rows);
   const std::int64_t most_units = heads * std::max(tiles, plan.key_blocks);
-  plan.lanes = runtime::lanes_for(engine, most_units, estimated_nanoseconds(kernels, sizes));
+  plan.workers = runtime::workers_for(engine, most_units, estimated_nanoseconds(kernels, sizes));
   const std::int64_t most_rows_in_place = kInPlaceTiles * kernels.query_rows;
   plan.unit_heads = plan.rows <= most_rows_in_place ? sweep_heads(sizes, traits, plan) : 1;
   const CopyRows copy = rows_of_copy(kernels, sizes, plan);
@@ -222,10 +222,10 @@ AttentionPlan plan_attention(const Engine& engine, const kernels::AttentionKerne
     plan.packed_values_size =
         round_up(sizes.value_dim, kernels.value_panel) / kernels.value_panel * plan.value_panel_stride;
   }
-  lay_out_lane(kernels, sizes, traits, plan);
+  lay_out_worker(kernels, sizes, traits, plan);
 
   runtime::ScratchLayout layout;
-  plan.lanes_begin = layout.add<std::byte>(static_cast<std::int64_t>(plan.lane.bytes) * plan.lanes);
+  plan.workers_begin = layout.add<std::byte>(static_cast<std::int64_t>(plan.worker.bytes) * plan.workers);
   const bool all = plan.route == AttentionRoute::packed_first;
   plan.all_packed_keys = layout.add<float>(all ? heads * plan.packed_keys_size : 0);
   plan.all_packed_values = layout.add<float>(all ? heads * plan.packed_values_size : 0);

@@ -39,12 +39,12 @@ struct AttentionTraits {
   bool values_aligned = false;
   // Each head of keys and values lies by itself; else side by side at each position ([L, H, D] memory).
   bool heads_apart = false;
-  // Keys come block by block: neither can all be packed first, nor lanes be given blocks of their own.
+  // Keys come block by block: neither can all be packed first, nor workers be given blocks of their own.
   bool by_block = false;
 };
 
-// Byte offsets into one lane's scratch memory. What the call does not use takes no room.
-struct AttentionLane {
+// Byte offsets into one worker's scratch memory. What the call does not use takes no room.
+struct AttentionWorkerScratch {
   std::size_t scores;
   std::size_t panel;  // for probabilities
   std::size_t query;
@@ -65,7 +65,7 @@ struct AttentionLane {
 
 struct AttentionPlan {
   AttentionRoute route;
-  int lanes;
+  int workers;
   std::int64_t rows;        // for each (sample, key/value head): Lq · group
   std::int64_t row_block;   // rows that one pass over the keys serves
   std::int64_t unit_heads;  // key/value heads of a unit, the last one of a sample may have fewer
@@ -81,10 +81,10 @@ struct AttentionPlan {
   std::int64_t value_panel_width;  // of packed values
   std::int64_t value_panel_stride;
 
-  AttentionLane lane;
+  AttentionWorkerScratch worker;
 
   // Byte offsets into the call's scratch memory.
-  std::size_t lanes_begin;
+  std::size_t workers_begin;
   std::size_t all_packed_keys;
   std::size_t all_packed_values;
   std::size_t partial_maximum;  // [B · Hkv · key_blocks · rows]
@@ -102,7 +102,7 @@ struct AttentionPlan {
   // Small calls keep their scratch memory on the stack: borrowing a block would cost as much as they do.
   static constexpr std::size_t kStackBytes = 32 << 10;
   // Of them from the engine.
-  [[nodiscard]] std::size_t borrowed() const noexcept { return lanes == 1 && bytes <= kStackBytes ? 0 : bytes; }
+  [[nodiscard]] std::size_t borrowed() const noexcept { return workers == 1 && bytes <= kStackBytes ? 0 : bytes; }
 };
 
 // n in as few parts of at most `most` as can be, and those as even as can be: the largest.

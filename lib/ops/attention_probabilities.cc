@@ -27,11 +27,11 @@ struct RowsAsked {
 // One row tile against one panel of keys; `r` counts from rows.first.
 class Tile {
  public:
-  Tile(const AttentionCall& call, int lane, const RowsAsked& rows, std::int64_t head) noexcept
-      : call_(call), lane_(lane), rows_(rows), head_(head) {
+  Tile(const AttentionCall& call, int worker, const RowsAsked& rows, std::int64_t head) noexcept
+      : call_(call), worker_(worker), rows_(rows), head_(head) {
     tile_.query_stride = tile_.head_dim = call.sizes.head_dim;
     tile_.exponent_scale = call.scale.exponent_scale;
-    tile_.panel = call.lane_part<float>(lane, call.plan.lane.panel);
+    tile_.panel = call.worker_part<float>(worker, call.plan.worker.panel);
     set_mask_strides(call.options, tile_.masks);
     tile_.begin = begin_;
     tile_.end = end_;
@@ -47,14 +47,15 @@ class Tile {
   // `column`: where the first of the keys stands in what is written.
   void run(std::int64_t r, std::int64_t count, std::int64_t key, std::int64_t keys, std::int64_t column) noexcept {
     const Probabilities& probabilities = call_.options.probabilities;
-    const KeyInterval* intervals = call_.lane_part<KeyInterval>(lane_, call_.plan.lane.intervals) + r;
-    tile_.query = call_.lane_part<float>(lane_, call_.plan.lane.query) + r * call_.sizes.head_dim;
+    const KeyInterval* intervals = call_.worker_part<KeyInterval>(worker_, call_.plan.worker.intervals) + r;
+    tile_.query = call_.worker_part<float>(worker_, call_.plan.worker.query) + r * call_.sizes.head_dim;
     tile_.rows = count;
     tile_.keys = keys;
     tile_.first_key = key;
     if (call_.options.mask)
-      tile_.masks.mask = call_.lane_part<const std::uint8_t*>(lane_, call_.plan.lane.row_masks) + r;
-    if (call_.options.bias) tile_.masks.bias = call_.lane_part<const float*>(lane_, call_.plan.lane.row_biases) + r;
+      tile_.masks.mask = call_.worker_part<const std::uint8_t*>(worker_, call_.plan.worker.row_masks) + r;
+    if (call_.options.bias)
+      tile_.masks.bias = call_.worker_part<const float*>(worker_, call_.plan.worker.row_biases) + r;
     for (std::int64_t row = 0; row < count; ++row) {
       begin_[row] = static_cast<std::int32_t>(std::clamp<std::int64_t>(intervals[row].begin - key, 0, keys));
       end_[row] = static_cast<std::int32_t>(std::clamp<std::int64_t>(intervals[row].end - key, 0, keys));
@@ -71,7 +72,7 @@ class Tile {
 
  private:
   const AttentionCall& call_;
-  int lane_;
+  int worker_;
   RowsAsked rows_;
   std::int64_t head_;
   kernels::ProbabilityTile tile_{};
@@ -84,8 +85,8 @@ class Tile {
 };
 
 // Each row's visible keys, counted in the tensor.
-void find_intervals(const AttentionCall& call, int lane, const RowsAsked& rows) noexcept {
-  auto* intervals = call.lane_part<KeyInterval>(lane, call.plan.lane.intervals);
+void find_intervals(const AttentionCall& call, int worker, const RowsAsked& rows) noexcept {
+  auto* intervals = call.worker_part<KeyInterval>(worker, call.plan.worker.intervals);
   for (std::int64_t r = 0; r < rows.last - rows.first; ++r) {
     const std::int64_t query = rows.query(call, r);
     const AttentionSequence sequence = call.sequences(rows.sample, call.sequences.of_query(query));
@@ -145,14 +146,14 @@ void write_run(const AttentionCall& call, Tile& tile, const RowsAsked& rows, std
   }
 }
 
-void write_rows(const AttentionCall& call, int lane, const RowsAsked& rows, std::int64_t first_key,
+void write_rows(const AttentionCall& call, int worker, const RowsAsked& rows, std::int64_t first_key,
                 std::int64_t last_key) noexcept {
-  find_intervals(call, lane, rows);
+  find_intervals(call, worker, rows);
   const std::int64_t head_dim = call.sizes.head_dim;
-  auto* queries = call.lane_part<float>(lane, call.plan.lane.query);
-  auto* masks = call.lane_part<const std::uint8_t*>(lane, call.plan.lane.row_masks);
-  auto* biases = call.lane_part<const float*>(lane, call.plan.lane.row_biases);
-  auto* panel = call.lane_part<float>(lane, call.plan.lane.panel);
+  auto* queries = call.worker_part<float>(worker, call.plan.worker.query);
+  auto* masks = call.worker_part<const std::uint8_t*>(worker, call.plan.worker.row_masks);
+  auto* biases = call.worker_part<const float*>(worker, call.plan.worker.row_biases);
+  auto* panel = call.worker_part<float>(worker, call.plan.worker.panel);
   const std::int64_t count = rows.last - rows.first;
   for (std::int64_t head = 0; head < call.sizes.query_heads; ++head) {
     for (std::int64_t r = 0; r < count; ++r) {
@@ -162,7 +163,7 @@ void write_rows(const AttentionCall& call, int lane, const RowsAsked& rows, std:
       if (call.options.mask) masks[r] = broadcast_row(call.options.mask->entries, rows.sample, head, query);
       if (call.options.bias) biases[r] = broadcast_row(call.options.bias, rows.sample, head, query);
     }
-    Tile tile(call, lane, rows, head);
+    Tile tile(call, worker, rows, head);
     if (!call.options.probabilities.own_keys) {
       write_run(call, tile, rows, head, {0, count, first_key, last_key, 0}, panel);
       continue;
@@ -180,17 +181,17 @@ void write_rows(const AttentionCall& call, int lane, const RowsAsked& rows, std:
 
 void write_probabilities(Engine& engine, const AttentionCall& call) noexcept {
   const std::int64_t rows = rows_asked(call.options.probabilities, call.sizes.query_length);
-  // A lane's scratch holds what row_block rows need.
+  // A worker's scratch holds what row_block rows need.
   const std::int64_t step = std::min(kRows, call.plan.row_block);
   const std::int64_t row_blocks = divide_up(rows, step);
   // Rows that have columns of their own go through their own keys only.
   const std::int64_t key_blocks = call.options.probabilities.own_keys ? 1 : call.plan.key_blocks;
   const std::int64_t units = call.sizes.batch * row_blocks * key_blocks;
-  runtime::parallel_for(engine, units, call.plan.lanes, [&](std::int64_t task, int lane) {
+  runtime::parallel_for(engine, units, call.plan.workers, [&](std::int64_t task, int worker) {
     const std::int64_t first_key = task % key_blocks * call.plan.key_block;
     const std::int64_t row_block = task / key_blocks;
     const std::int64_t first = row_block % row_blocks * step;
-    write_rows(call, lane, {row_block / row_blocks, first, std::min(first + step, rows)}, first_key,
+    write_rows(call, worker, {row_block / row_blocks, first, std::min(first + step, rows)}, first_key,
                std::min(first_key + call.plan.key_block, call.sizes.key_length));
   });
 }

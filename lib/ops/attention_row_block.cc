@@ -55,18 +55,18 @@ void finish_empty_row(const AttentionCall& call, std::int64_t sample, const RowP
   record_row(call, sample, place, 0.0f, 0.0f);
 }
 
-RowBlock::RowBlock(const AttentionCall& call, int lane, const RowRange& range, const AttentionSequence& sequence,
+RowBlock::RowBlock(const AttentionCall& call, int worker, const RowRange& range, const AttentionSequence& sequence,
                    PackedHead packed) noexcept
     : call_(call),
-      lane_(lane),
+      worker_(worker),
       range_(range),
       sequence_(sequence),
       packed_(packed),
-      intervals_(call.lane_part<KeyInterval>(lane, call.plan.lane.intervals)),
+      intervals_(call.worker_part<KeyInterval>(worker, call.plan.worker.intervals)),
       count_(range.last - range.first),
       tile_rows_(even_share(count_, call.kernels.query_rows)),
       even_rows_(call.sizes.group == 1 || range.first / call.sizes.group == (range.last - 1) / call.sizes.group),
-      tiles_(call.lane_part<Tile>(lane, call.plan.lane.tiles)) {
+      tiles_(call.worker_part<Tile>(worker, call.plan.worker.tiles)) {
   for (std::int64_t r = 0, tile = 0; r < count_; r += tile_rows_) tiles_[tile++] = Tile::empty;
   find_intervals();
 }
@@ -104,7 +104,7 @@ void RowBlock::prepare() noexcept {
     query_stride_ = query.stride(row_axis);
     query_head_step_ = call_.sizes.group * query.stride(2);
   } else {
-    float* copy = call_.lane_part<float>(lane_, call_.plan.lane.query);
+    float* copy = call_.worker_part<float>(worker_, call_.plan.worker.query);
     query_ = copy;
     query_stride_ = call_.sizes.head_dim;
     query_head_step_ = count_ * query_stride_;
@@ -121,7 +121,7 @@ void RowBlock::prepare() noexcept {
 }
 
 void RowBlock::prepare_dropout() noexcept {
-  auto* place_of_row = call_.lane_part<kernels::DropoutPlace>(lane_, call_.plan.lane.dropout_places);
+  auto* place_of_row = call_.worker_part<kernels::DropoutPlace>(worker_, call_.plan.worker.dropout_places);
   for (std::int64_t head = 0; head < range_.heads; ++head) {
     for (std::int64_t r = 0; r < count_; ++r) {
       const RowPlace place = place_of(call_, range_.key_value_head + head, range_.first + r);
@@ -132,8 +132,8 @@ void RowBlock::prepare_dropout() noexcept {
 }
 
 void RowBlock::prepare_masks() noexcept {
-  auto* mask = call_.lane_part<const std::uint8_t*>(lane_, call_.plan.lane.row_masks);
-  auto* bias = call_.lane_part<const float*>(lane_, call_.plan.lane.row_biases);
+  auto* mask = call_.worker_part<const std::uint8_t*>(worker_, call_.plan.worker.row_masks);
+  auto* bias = call_.worker_part<const float*>(worker_, call_.plan.worker.row_biases);
   for (std::int64_t head = 0; head < range_.heads; ++head) {
     for (std::int64_t r = 0; r < count_; ++r, ++mask, ++bias) {
       const RowPlace place = place_of(call_, range_.key_value_head + head, range_.first + r);
@@ -161,7 +161,7 @@ void RowBlock::attend(std::int64_t first_key, std::int64_t last_key, const RowSt
   block.value_stride = plan.pack_values ? plan.value_panel_width : call_.value.stride(1);
   block.value_panel_stride = plan.pack_values ? plan.value_panel_stride : call_.kernels.value_panel;
   block.exponent_scale = call_.scale.exponent_scale;
-  block.scores = call_.lane_part<float>(lane_, plan.lane.scores);
+  block.scores = call_.worker_part<float>(worker_, plan.worker.scores);
   block.scores_stride = plan.scores_stride;
   block.out_stride = plan.padded_value_dim;
   block.final_out_stride = out_stride_;
@@ -199,12 +199,12 @@ void RowBlock::place_key_block(kernels::AttentionBlock& block, std::int64_t firs
   const std::int64_t panel = call_.kernels.key_panel;
   const std::int64_t begin = first_seen / panel * panel;
   const std::int64_t end = std::min(round_up(last_seen, panel), block.keys);
-  auto* keys = call_.lane_part<float>(lane_, plan.lane.packed_keys);
+  auto* keys = call_.worker_part<float>(worker_, plan.worker.packed_keys);
   call_.kernels.pack_keys(block.key + begin * block.key_stride, block.key_stride, end - begin, block.head_dim,
                           keys + begin * block.head_dim);
   block.key_panels = keys;
   if (!plan.pack_values) return;
-  auto* values = call_.lane_part<float>(lane_, plan.lane.packed_values);
+  auto* values = call_.worker_part<float>(worker_, plan.worker.packed_values);
   call_.kernels.pack_values(block.value + begin * call_.value.stride(1), call_.value.stride(1), end - begin,
                             block.value_dim, values + begin * plan.value_panel_width, plan.value_panel_stride);
   block.value = values;
@@ -231,12 +231,12 @@ void RowBlock::attend_key_block(kernels::AttentionBlock& block, std::int64_t fir
     }
     block.query = query_ + r * query_stride_;
     if (call_.options.mask) {
-      block.masks.mask = call_.lane_part<const std::uint8_t*>(lane_, plan.lane.row_masks) + r;
+      block.masks.mask = call_.worker_part<const std::uint8_t*>(worker_, plan.worker.row_masks) + r;
     }
     if (block.dropout != nullptr) {
-      block.dropout_places = call_.lane_part<kernels::DropoutPlace>(lane_, plan.lane.dropout_places) + r;
+      block.dropout_places = call_.worker_part<kernels::DropoutPlace>(worker_, plan.worker.dropout_places) + r;
     }
-    if (call_.options.bias) block.masks.bias = call_.lane_part<const float*>(lane_, plan.lane.row_biases) + r;
+    if (call_.options.bias) block.masks.bias = call_.worker_part<const float*>(worker_, plan.worker.row_biases) + r;
     const kernels::AttentionState state = states.row(call_, r);
     block.maximum = state.maximum;
     block.sums = state.sums;
@@ -245,7 +245,7 @@ void RowBlock::attend_key_block(kernels::AttentionBlock& block, std::int64_t fir
     block.first = tile == Tile::empty;
     const bool last = finish && out_ != nullptr && last_of_tile <= first_key + block.keys;
     block.final_out = last ? out_ + r * out_stride_ : nullptr;
-    block.final_sum = call_.lane_part<float>(lane_, plan.lane.final_sum) + r;
+    block.final_sum = call_.worker_part<float>(worker_, plan.worker.final_sum) + r;
     tile = last ? Tile::finished : Tile::kept;
     attend_tile(block, states);
   }
@@ -262,7 +262,7 @@ void RowBlock::attend_tile(const kernels::AttentionBlock& block, const RowStates
                               .final_out_step = call_.sizes.group * call_.out.stride(2),
                               .state_step = states.head_step,
                               .mask_step = count_,
-                              .value_sums = call_.lane_part<float>(lane_, call_.plan.lane.value_sums),
+                              .value_sums = call_.worker_part<float>(worker_, call_.plan.worker.value_sums),
                               .from_memory = block.keys * range_.heads * row_floats > kSmallFloats});
 }
 
@@ -278,7 +278,7 @@ void RowBlock::finish(const RowStates& states) const noexcept {
 
 void RowBlock::finish_tile(Tile tile, std::int64_t first, std::int64_t last, std::int64_t head,
                            const RowStates& states) const noexcept {
-  const float* sums = call_.lane_part<float>(lane_, call_.plan.lane.final_sum) + head * count_;
+  const float* sums = call_.worker_part<float>(worker_, call_.plan.worker.final_sum) + head * count_;
   for (std::int64_t r = first; r < last; ++r) {
     const RowPlace place = place_of(call_, range_.key_value_head + head, range_.first + r);
     const std::int64_t state = head * states.head_step + r;

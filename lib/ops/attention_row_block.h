@@ -41,7 +41,7 @@ void finish_empty_row(const AttentionCall& call, std::int64_t sample, const RowP
 
 class RowBlock {
  public:
-  RowBlock(const AttentionCall& call, int lane, const RowRange& range, const AttentionSequence& sequence,
+  RowBlock(const AttentionCall& call, int worker, const RowRange& range, const AttentionSequence& sequence,
            PackedHead packed) noexcept;
 
   // The keys that any row sees; first ≥ last where there are none.
@@ -78,7 +78,7 @@ class RowBlock {
                    const RowStates& states) const noexcept;
 
   const AttentionCall& call_;
-  int lane_;
+  int worker_;
   RowRange range_;
   AttentionSequence sequence_;
   PackedHead packed_;

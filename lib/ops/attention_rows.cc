@@ -8,10 +8,10 @@
 namespace headlight::ops {
 namespace {
 
-RowStates lane_states(const AttentionCall& call, int lane) noexcept {
-  return {call.lane_part<float>(lane, call.plan.lane.state_maximum),
-          call.lane_part<float>(lane, call.plan.lane.state_sums), call.lane_part<float>(lane, call.plan.lane.state_out),
-          call.plan.rows};
+RowStates worker_states(const AttentionCall& call, int worker) noexcept {
+  return {call.worker_part<float>(worker, call.plan.worker.state_maximum),
+          call.worker_part<float>(worker, call.plan.worker.state_sums),
+          call.worker_part<float>(worker, call.plan.worker.state_out), call.plan.rows};
 }
 
 RowStates partial_states(const AttentionCall& call, std::int64_t head, std::int64_t block) noexcept {
@@ -93,17 +93,17 @@ void pack_head(const AttentionCall& call, std::int64_t sample, std::int64_t key_
   }
 }
 
-void attend_rows(const AttentionCall& call, int lane, const RowRange& range, PackedHead packed) noexcept {
+void attend_rows(const AttentionCall& call, int worker, const RowRange& range, PackedHead packed) noexcept {
   for_each_sequence(call, range, [&](const RowRange& rows, const AttentionSequence* sequence) {
     if (sequence == nullptr) return write_padding(call, rows);
-    RowBlock(call, lane, rows, *sequence, packed).run(lane_states(call, lane));
+    RowBlock(call, worker, rows, *sequence, packed).run(worker_states(call, worker));
   });
 }
 
-void sweep_partially(const AttentionCall& call, int lane, const RowRange& range, std::int64_t block_index) noexcept {
+void sweep_partially(const AttentionCall& call, int worker, const RowRange& range, std::int64_t block_index) noexcept {
   for_each_sequence(call, range, [&](const RowRange& rows, const AttentionSequence* sequence) {
     if (sequence == nullptr) return;
-    RowBlock block(call, lane, rows, *sequence, {});
+    RowBlock block(call, worker, rows, *sequence, {});
     const std::int64_t first = std::max(block.first_key(), block_index * call.plan.key_block);
     const std::int64_t last = std::min(block.last_key(), (block_index + 1) * call.plan.key_block);
     if (first >= last) return;
@@ -114,10 +114,10 @@ void sweep_partially(const AttentionCall& call, int lane, const RowRange& range,
   });
 }
 
-void merge_partials(const AttentionCall& call, int lane, const RowRange& range) noexcept {
+void merge_partials(const AttentionCall& call, int worker, const RowRange& range) noexcept {
   for_each_sequence(call, range, [&](const RowRange& rows, const AttentionSequence* sequence) {
     if (sequence == nullptr) return write_padding(call, rows);
-    const RowBlock block(call, lane, rows, *sequence, {});
+    const RowBlock block(call, worker, rows, *sequence, {});
     for (std::int64_t n = 0; n < rows.heads * (rows.last - rows.first); ++n) {
       const std::int64_t of_sample = rows.key_value_head + n % rows.heads;
       const std::int64_t r = n / rows.heads;

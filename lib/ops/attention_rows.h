@@ -30,8 +30,9 @@ struct AttentionCall {
   std::byte* scratch;
 
   template <class T>
-  [[nodiscard]] T* lane_part(int lane, std::size_t offset) const noexcept {
-    return reinterpret_cast<T*>(scratch + plan.lanes_begin + static_cast<std::size_t>(lane) * plan.lane.bytes + offset);
+  [[nodiscard]] T* worker_part(int worker, std::size_t offset) const noexcept {
+    return reinterpret_cast<T*>(scratch + plan.workers_begin + static_cast<std::size_t>(worker) * plan.worker.bytes +
+                                offset);
   }
   template <class T>
   [[nodiscard]] T* part(std::size_t offset) const noexcept {
@@ -88,12 +89,12 @@ void pack_head(const AttentionCall& call, std::int64_t sample, std::int64_t key_
 
 // Everything for those rows, from query to out; at most row_block of them. Without `packed` the keys are packed block
 // by block, or read where they lie, as the plan says.
-void attend_rows(const AttentionCall& call, int lane, const RowRange& range, PackedHead packed) noexcept;
+void attend_rows(const AttentionCall& call, int worker, const RowRange& range, PackedHead packed) noexcept;
 
 // Key block `block` alone, into the call's partial states.
-void sweep_partially(const AttentionCall& call, int lane, const RowRange& range, std::int64_t block) noexcept;
+void sweep_partially(const AttentionCall& call, int worker, const RowRange& range, std::int64_t block) noexcept;
 
 // Merges the partial states of those heads' rows in ascending order, and finishes the rows.
-void merge_partials(const AttentionCall& call, int lane, const RowRange& range) noexcept;
+void merge_partials(const AttentionCall& call, int worker, const RowRange& range) noexcept;
 
 }  // namespace headlight::ops

@@ -129,13 +129,13 @@ void attend_short(Engine& engine, const ShortAttention& call) noexcept {
   const std::int64_t heads = sizes.query_heads;
   const std::int64_t sequences = AttentionSequences(call.options, sizes.query_length, sizes.key_length).count();
   const std::int64_t all = sizes.batch * sequences;
-  const int lanes =
-      engine.threads() == 1 ? 1 : runtime::lanes_for(engine, all * heads, estimated_nanoseconds(call, sequences));
-  if (lanes == 1) {
+  const int workers =
+      engine.threads() == 1 ? 1 : runtime::workers_for(engine, all * heads, estimated_nanoseconds(call, sequences));
+  if (workers == 1) {
     for (std::int64_t n = 0; n < all; ++n) attend_sequence(call, n / sequences, n % sequences, 0, heads);
     return;
   }
-  runtime::parallel_for(engine, all * heads, lanes, [&](std::int64_t task, int) {
+  runtime::parallel_for(engine, all * heads, workers, [&](std::int64_t task, int) {
     const std::int64_t n = task / heads;
     attend_sequence(call, n / sequences, n % sequences, task % heads, task % heads + 1);
   });

@@ -91,7 +91,7 @@ struct AttentionStream::State {
     return {maximum.data() + n, sums.data() + n * call.kernels.lanes, out.data() + n * call.plan.padded_value_dim};
   }
 
-  // f(rows, lane) for every unit of rows.
+  // f(rows, worker) for every unit of rows.
   template <class Function>
   void for_each_unit(Function f) noexcept {
     const ops::AttentionPlan& plan = call.plan;
@@ -100,12 +100,12 @@ struct AttentionStream::State {
     const std::int64_t head_units = divide_up(heads, plan.unit_heads);
     const std::int64_t row_units = divide_up(plan.rows, plan.row_block);
     runtime::parallel_for(
-        *engine, call.sizes.batch * head_units * row_units, plan.lanes, [&](std::int64_t task, int lane) {
+        *engine, call.sizes.batch * head_units * row_units, plan.workers, [&](std::int64_t task, int worker) {
           const std::int64_t head = task / row_units % head_units * plan.unit_heads;
           const std::int64_t first = task % row_units * plan.row_block;
           f(ops::RowRange{task / row_units / head_units, head, first, std::min(first + plan.row_block, plan.rows),
                           std::min(plan.unit_heads, heads - head)},
-            lane);
+            worker);
         });
   }
 
@@ -122,13 +122,13 @@ struct AttentionStream::State {
     const std::int64_t last = first + call.key.extent(1);
     // Its keys are the first of the tensor.
     const ops::AttentionSequence sequence = {0, call.sizes.query_length, -first, last};
-    for_each_unit([&](const ops::RowRange& range, int lane) {
-      ops::RowBlock block(call, lane, range, sequence, {});
+    for_each_unit([&](const ops::RowRange& range, int worker) {
+      ops::RowBlock block(call, worker, range, sequence, {});
       const std::int64_t first_seen = std::max(first, block.first_key());
       if (first_seen >= block.last_key()) return;
-      const ops::RowStates states = {call.lane_part<float>(lane, call.plan.lane.state_maximum),
-                                     call.lane_part<float>(lane, call.plan.lane.state_sums),
-                                     call.lane_part<float>(lane, call.plan.lane.state_out), call.plan.rows};
+      const ops::RowStates states = {call.worker_part<float>(worker, call.plan.worker.state_maximum),
+                                     call.worker_part<float>(worker, call.plan.worker.state_sums),
+                                     call.worker_part<float>(worker, call.plan.worker.state_out), call.plan.rows};
       block.run_partially(first_seen, block.last_key(), states);
       for (std::int64_t r = 0; r < range.last - range.first; ++r) {
         const ops::KeyInterval& interval = block.interval(r);
@@ -142,7 +142,8 @@ struct AttentionStream::State {
   }
 
   void attend(const View<const float, 4>& some_keys, const View<const float, 4>& some_values) {
-    const runtime::Scratch scratch(*engine, call.plan.lane.bytes * static_cast<std::size_t>(call.plan.lanes), kName);
+    const runtime::Scratch scratch(*engine, call.plan.worker.bytes * static_cast<std::size_t>(call.plan.workers),
+                                   kName);
     attend(some_keys, some_values, scratch.data());
   }
   void attend(const View<const float, 4>& some_keys, const View<const float, 4>& some_values,
@@ -274,7 +275,7 @@ void AttentionStream::State::take_in(const View<const float, 4>& some_keys, cons
   const std::int64_t block = call.plan.key_block;
   const bool fills_a_block = waiting + count >= block;
   const runtime::Scratch scratch(
-      *engine, fills_a_block ? call.plan.lane.bytes * static_cast<std::size_t>(call.plan.lanes) : 0, kName);
+      *engine, fills_a_block ? call.plan.worker.bytes * static_cast<std::size_t>(call.plan.workers) : 0, kName);
   for (std::int64_t taken = 0; taken < count;) {
     if (waiting == 0 && count - taken >= block) {
       attend(some_of(some_keys, taken, block), some_of(some_values, taken, block), scratch.data());

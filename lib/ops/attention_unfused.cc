@@ -17,13 +17,13 @@ using ops::AttentionSequences;
 using ops::UnfusedCall;
 using ops::UnfusedScratch;
 
-// Where a lane of a call finds its memory.
+// Where a worker of a call finds its memory.
 struct Plan {
-  int lanes;
+  int workers;
   std::size_t scores;
   std::size_t gemm;
-  std::size_t lane_bytes;
-  [[nodiscard]] std::size_t bytes() const noexcept { return lane_bytes * static_cast<std::size_t>(lanes); }
+  std::size_t worker_bytes;
+  [[nodiscard]] std::size_t bytes() const noexcept { return worker_bytes * static_cast<std::size_t>(workers); }
 };
 
 Plan plan_of(const Engine& engine, const UnfusedCall& call, const AttentionSequences& sequences, std::int64_t tasks) {
@@ -42,10 +42,10 @@ Plan plan_of(const Engine& engine, const UnfusedCall& call, const AttentionSeque
       ops::all_unfused_scores(call) * (static_cast<double>(sizes.head_dim + sizes.value_dim) / 50 + 0.1);
   runtime::ScratchLayout layout;
   Plan plan{};
-  plan.lanes = runtime::lanes_for(engine, tasks, nanoseconds);
+  plan.workers = runtime::workers_for(engine, tasks, nanoseconds);
   plan.scores = layout.add<float>(scores);
   plan.gemm = layout.add<float>(gemm);
-  plan.lane_bytes = layout.bytes();
+  plan.worker_bytes = layout.bytes();
   return plan;
 }
 
@@ -128,8 +128,8 @@ void attention_unfused(Engine& engine, View<const float, 4> query, View<const fl
   const std::int64_t tasks = average ? sizes.batch : sizes.batch * sizes.query_heads;
   const Plan plan = plan_of(engine, call, sequences, tasks);
   const runtime::Scratch memory(engine, plan.bytes(), "attention_unfused");
-  runtime::parallel_for(engine, tasks, plan.lanes, [&](std::int64_t task, int lane) {
-    std::byte* const own = memory.data() + plan.lane_bytes * static_cast<std::size_t>(lane);
+  runtime::parallel_for(engine, tasks, plan.workers, [&](std::int64_t task, int worker) {
+    std::byte* const own = memory.data() + plan.worker_bytes * static_cast<std::size_t>(worker);
     const UnfusedScratch scratch{reinterpret_cast<float*>(own + plan.scores),
                                  reinterpret_cast<float*>(own + plan.gemm)};
     const std::int64_t b = average ? task : task / sizes.query_heads;

@@ -159,14 +159,14 @@ void clear_head(const View<float, 4>& x, std::int64_t b, std::int64_t h) noexcep
     std::fill_n(x.data + b * x.stride(0) + i * x.stride(1) + h * x.stride(2), x.extent(3), 0.0f);
 }
 
-// Where a lane of a call finds its memory.
+// Where a worker of a call finds its memory.
 struct Plan {
-  int lanes;
+  int workers;
   std::size_t probabilities;
   std::size_t gradients;
   std::size_t gemm;
-  std::size_t lane_bytes;
-  [[nodiscard]] std::size_t bytes() const noexcept { return lane_bytes * static_cast<std::size_t>(lanes); }
+  std::size_t worker_bytes;
+  [[nodiscard]] std::size_t bytes() const noexcept { return worker_bytes * static_cast<std::size_t>(workers); }
 };
 
 std::int64_t gemm_floats(const UnfusedCall& call, const ops::AttentionSequences& sequences) noexcept {
@@ -193,11 +193,11 @@ Plan plan_of(const Engine& engine, const UnfusedCall& call, const ops::Attention
       ops::all_unfused_scores(call) * static_cast<double>(3 * sizes.head_dim + 2 * sizes.value_dim) / 50;
   runtime::ScratchLayout layout;
   Plan plan{};
-  plan.lanes = bias_gradient ? 1 : runtime::lanes_for(engine, sizes.batch * sizes.key_value_heads, nanoseconds);
+  plan.workers = bias_gradient ? 1 : runtime::workers_for(engine, sizes.batch * sizes.key_value_heads, nanoseconds);
   plan.probabilities = layout.add<float>(keeps_probabilities ? 0 : scores);
   plan.gradients = layout.add<float>(scores);
   plan.gemm = layout.add<float>(gemm_floats(call, sequences));
-  plan.lane_bytes = layout.bytes();
+  plan.worker_bytes = layout.bytes();
   return plan;
 }
 
@@ -248,8 +248,8 @@ void attention_unfused_backward(Engine& engine, View<const float, 4> query, View
       }
     }
   }
-  runtime::parallel_for(engine, tasks, plan.lanes, [&](std::int64_t task, int lane) {
-    std::byte* const own = memory.data() + plan.lane_bytes * static_cast<std::size_t>(lane);
+  runtime::parallel_for(engine, tasks, plan.workers, [&](std::int64_t task, int worker) {
+    std::byte* const own = memory.data() + plan.worker_bytes * static_cast<std::size_t>(worker);
     const auto part = [&](std::size_t at) { return reinterpret_cast<float*>(own + at); };
     const BackwardScratch scratch{part(plan.probabilities), part(plan.gradients), part(plan.gemm)};
     const std::int64_t b = task / sizes.key_value_heads;

@@ -113,7 +113,7 @@ void embed_backward(Engine& engine, View<const float, 2> out_gradient, std::span
   const auto kernel = kernels::row_gradient_kernels(engine.isa()).scatter_add;
   const double nanoseconds =
       kNanosecondsPerElement * static_cast<double>(out_gradient.size()) * static_cast<double>(embeddings.size());
-  runtime::parallel_for(engine, tasks, runtime::lanes_for(engine, tasks, nanoseconds), [&](std::int64_t task, int) {
+  runtime::parallel_for(engine, tasks, runtime::workers_for(engine, tasks, nanoseconds), [&](std::int64_t task, int) {
     const EmbeddingGradient& one = embeddings[static_cast<std::size_t>(task / blocks)];
     const std::int64_t first = task % blocks * kColumns;
     kernel(one.table.data + first, one.table.stride(0), one.ids.data(), out_gradient.data + first,

@@ -46,7 +46,7 @@ struct GemmBytes {
 };
 [[nodiscard]] GemmBytes gemm_batch_bytes(const Engine& engine, const GemmBatch& batch) noexcept;
 
-// Computes them on the engine's lanes. Throws OutOfMemory when scratch cannot be had, before anything is written.
+// Computes them on the engine's workers. Throws OutOfMemory when scratch cannot be had, before anything is written.
 void run_gemm_batch(Engine& engine, const GemmBatch& batch);
 
 }  // namespace headlight::ops

@@ -78,8 +78,8 @@ GemmBytes gemm_batch_bytes(const Engine& engine, const GemmBatch& batch) noexcep
   const auto bytes = [&](PackB pack_b) {
     const GemmSplit split =
         split_gemm(kernels::gemm_kernels(engine.isa()), engine.threads(), batch.count, batch.product, pack_b);
-    const int lanes = runtime::lanes_for(engine, split.tasks, split.nanoseconds);
-    return static_cast<std::size_t>(split.packed_floats + split.scratch_floats * lanes) * sizeof(float);
+    const int workers = runtime::workers_for(engine, split.tasks, split.nanoseconds);
+    return static_cast<std::size_t>(split.packed_floats + split.scratch_floats * workers) * sizeof(float);
   };
   return {bytes(PackB::once_where_it_pays), bytes(PackB::by_block)};
 }
@@ -92,8 +92,8 @@ void pack_matrix(Engine& engine, const float* b, std::int64_t b_stride, GemmLayo
   const std::int64_t panels = divide_up(columns, width);
   const std::int64_t row = round_up(columns, kernels.lanes);
   const std::int64_t depth_block = kernels.depth_block(rows);
-  const int lanes = runtime::lanes_for(engine, panels, static_cast<double>(row) * static_cast<double>(rows));
-  runtime::parallel_for(engine, panels, lanes, [&](std::int64_t panel, int) noexcept {
+  const int workers = runtime::workers_for(engine, panels, static_cast<double>(row) * static_cast<double>(rows));
+  runtime::parallel_for(engine, panels, workers, [&](std::int64_t panel, int) noexcept {
     const std::int64_t column = panel * width;
     for (std::int64_t first = 0; first < rows; first += depth_block) {
       const std::int64_t depth = std::min(depth_block, rows - first);
@@ -113,10 +113,10 @@ void run_split(Engine& engine, const GemmBatch& batch, const GemmSplit& split) {
   if (product.depth == 0) product.a = product.b = product.c;
 
   const kernels::GemmKernels& kernels = kernels::gemm_kernels(engine.isa());
-  const int lanes = runtime::lanes_for(engine, split.tasks, split.nanoseconds);
+  const int workers = runtime::workers_for(engine, split.tasks, split.nanoseconds);
   std::optional<runtime::Scratch> scratch;
   float* memory = nullptr;
-  const std::int64_t floats = split.packed_floats + split.scratch_floats * lanes;
+  const std::int64_t floats = split.packed_floats + split.scratch_floats * workers;
   if (floats > 0) {
     scratch.emplace(engine, static_cast<std::size_t>(floats) * sizeof(float), "gemm");
     memory = reinterpret_cast<float*>(scratch->data());
@@ -132,7 +132,7 @@ void run_split(Engine& engine, const GemmBatch& batch, const GemmSplit& split) {
   const std::int64_t blocks_each = split.row_blocks * split.column_blocks;
   const std::int64_t rows_of_group = split.row_blocks / split.row_groups;
   const std::int64_t blocks = batch.count * blocks_each;
-  runtime::parallel_for(engine, split.tasks, lanes, [&](std::int64_t task, int lane) noexcept {
+  runtime::parallel_for(engine, split.tasks, workers, [&](std::int64_t task, int worker) noexcept {
     const std::int64_t end = std::min((task + 1) * split.grain, blocks);
     for (std::int64_t index = task * split.grain; index < end; ++index) {
       const std::int64_t item = index / blocks_each;
@@ -149,7 +149,7 @@ void run_split(Engine& engine, const GemmBatch& batch, const GemmSplit& split) {
       block.b += item * batch.b_stride;
       block.c += item * batch.c_stride;
       if (block.epilogue.residual != nullptr) block.epilogue.residual += item * batch.residual_stride;
-      block.scratch = memory != nullptr ? memory + lane * split.scratch_floats : nullptr;
+      block.scratch = memory != nullptr ? memory + worker * split.scratch_floats : nullptr;
       kernels.block(block);
     }
   });

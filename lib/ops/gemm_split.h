@@ -18,7 +18,7 @@ struct GemmSplit {
   std::int64_t grain;
   std::int64_t tasks;
   std::int64_t packed_floats;   // of B where it is packed for all blocks of rows at once, a multiple of 32; else 0
-  std::int64_t scratch_floats;  // for one lane, a multiple of 32
+  std::int64_t scratch_floats;  // for one worker, a multiple of 32
   double nanoseconds;           // rough time of everything on one thread
 };
 

@@ -46,8 +46,8 @@ void mean_pool(Engine& engine, View<const float, 2> x, std::span<const std::int6
   constexpr double kNanosecondsPerElement = 0.1;
   const auto kernel = kernels::row_kernels(engine.isa()).mean_pool;
   const double nanoseconds = kNanosecondsPerElement * static_cast<double>(x.extent(0) * x.extent(1));
-  const int lanes = runtime::lanes_for(engine, out.extent(0), nanoseconds);
-  runtime::parallel_for(engine, out.extent(0), lanes, [&](std::int64_t sequence, int) {
+  const int workers = runtime::workers_for(engine, out.extent(0), nanoseconds);
+  runtime::parallel_for(engine, out.extent(0), workers, [&](std::int64_t sequence, int) {
     const std::int64_t begin = offsets[static_cast<std::size_t>(sequence)];
     const std::int64_t rows = offsets[static_cast<std::size_t>(sequence) + 1] - begin;
     kernel(x.data + begin * x.stride(0), x.stride(0), rows, x.extent(1), out.data + sequence * out.stride(0),
@@ -76,8 +76,8 @@ void mean_pool_backward(Engine& engine, View<const float, 2> x, std::span<const 
   constexpr double kNanosecondsPerElement = 0.2;
   const auto kernel = kernels::row_gradient_kernels(engine.isa()).mean_pool;
   const double nanoseconds = kNanosecondsPerElement * static_cast<double>(x_gradient.size());
-  const int lanes = runtime::lanes_for(engine, out_gradient.extent(0), nanoseconds);
-  runtime::parallel_for(engine, out_gradient.extent(0), lanes, [&](std::int64_t sequence, int) {
+  const int workers = runtime::workers_for(engine, out_gradient.extent(0), nanoseconds);
+  runtime::parallel_for(engine, out_gradient.extent(0), workers, [&](std::int64_t sequence, int) {
     const std::int64_t begin = offsets[static_cast<std::size_t>(sequence)];
     const std::int64_t rows = offsets[static_cast<std::size_t>(sequence) + 1] - begin;
     if (rows == 0) return;

@@ -53,8 +53,8 @@ void add_sums_over_rows(Engine& engine, std::string_view operation, std::int64_t
   const auto partial_of = [&](std::size_t s, std::int64_t run) {
     return reinterpret_cast<float*>(scratch.data() + offsets[s]) + run * distance;
   };
-  const int lanes = runtime::lanes_for(engine, runs.count(), nanoseconds_per_row * static_cast<double>(rows));
-  runtime::parallel_for(engine, runs.count(), lanes, [&](std::int64_t run, int) {
+  const int workers = runtime::workers_for(engine, runs.count(), nanoseconds_per_row * static_cast<double>(rows));
+  runtime::parallel_for(engine, runs.count(), workers, [&](std::int64_t run, int) {
     std::array<float*, kSums> partials{};
     for (std::size_t s = 0; s < kSums; ++s) {
       if (sums[s] == nullptr) continue;

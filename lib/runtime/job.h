@@ -18,43 +18,43 @@ inline constexpr std::size_t kSharingDistance = 128;
 // library that belongs to no object.
 extern constinit thread_local bool inside_task;
 
-// Its tasks lie in shares of neighbours. With one for each lane, a lane begins with the same ones in each call of as
-// many tasks and lanes, and takes from the others' only when its own are done. So what it wrote in one call it finds in
-// its own cache in the next: six layers of MiniLM on 128 tokens, two threads (Intel), took 11.7 ms with one counter for
-// all lanes and take 10.3. With one share for all, tasks are handed out in order.
+// Its tasks lie in shares of neighbours. With one for each worker, a worker begins with the same ones in each call of
+// as many tasks and workers, and takes from the others' only when its own are done. So what it wrote in one call it
+// finds in its own cache in the next: six layers of MiniLM on 128 tokens, two threads (Intel), took 11.7 ms with one
+// counter for all workers and take 10.3. With one share for all, tasks are handed out in order.
 class Job {
  public:
-  // Lives on the caller's stack until every lane has left.
+  // Lives on the caller's stack until every worker has left.
   Job(TaskFunction task, std::int64_t count, int shares) noexcept
       : task_(task), count_(count), shares_(std::min(shares, kMostShares)), mode_(FloatingPointMode::of_this_thread()) {
     for (int share = 0; share < shares_; ++share)
       next_[share].task.store(first_of_run(count_, shares_, share), std::memory_order_relaxed);
   }
 
-  // Takes the tasks of the lane's own share, in ascending order, then those that are left of the others.
-  void work(int lane) noexcept {
+  // Takes the tasks of the worker's own share, in ascending order, then those that are left of the others.
+  void work(int worker) noexcept {
     const ScopedFloatingPointMode scoped_mode(mode_);
     const bool was_inside = inside_task;
     inside_task = true;
-    for (int step = 0; step < shares_; ++step) work_on((lane + step) % shares_, lane);
+    for (int step = 0; step < shares_; ++step) work_on((worker + step) % shares_, worker);
     inside_task = was_inside;
   }
 
  private:
-  // More lanes than this have a share together.
+  // More workers than this have a share together.
   static constexpr int kMostShares = 32;
 
   struct alignas(kSharingDistance) Next {
     std::atomic<std::int64_t> task;
   };
 
-  void work_on(int share, int lane) noexcept {
+  void work_on(int share, int worker) noexcept {
     const std::int64_t end = first_of_run(count_, shares_, share + 1);
     std::atomic<std::int64_t>& next = next_[share].task;
-    // Relaxed: what the tasks read was published when the lane was started. The look spares a share that is done the
+    // Relaxed: what the tasks read was published when the worker was started. The look spares a share that is done the
     // write.
     if (next.load(std::memory_order_relaxed) >= end) return;
-    for (std::int64_t index; (index = next.fetch_add(1, std::memory_order_relaxed)) < end;) task_(index, lane);
+    for (std::int64_t index; (index = next.fetch_add(1, std::memory_order_relaxed)) < end;) task_(index, worker);
   }
 
   TaskFunction task_;

@@ -1,4 +1,4 @@
-// Tasks over the engine's lanes, and scratch memory for one call.
+// Tasks over the engine's workers, and scratch memory for one call.
 #pragma once
 
 #include <cstddef>
@@ -12,17 +12,17 @@
 
 namespace headlight::runtime {
 
-// A borrowed `void(std::int64_t task, int lane)`, called without allocation.
+// A borrowed `void(std::int64_t task, int worker)`, called without allocation.
 class TaskFunction {
  public:
   // Not for another TaskFunction, which is copied: wrapping it would borrow a local.
   template <class Function>
   requires(!std::is_same_v<std::remove_cv_t<Function>, TaskFunction>) explicit TaskFunction(Function& function) noexcept
-      : object_(&function), call_([](void* object, std::int64_t task, int lane) noexcept {
-          (*static_cast<Function*>(object))(task, lane);
+      : object_(&function), call_([](void* object, std::int64_t task, int worker) noexcept {
+          (*static_cast<Function*>(object))(task, worker);
         }) {}
 
-  void operator()(std::int64_t task, int lane) const noexcept { call_(object_, task, lane); }
+  void operator()(std::int64_t task, int worker) const noexcept { call_(object_, task, worker); }
 
  private:
   void* object_;
@@ -37,33 +37,33 @@ class TaskFunction {
 }
 
 enum class HandOut : std::uint8_t {
-  // Lane l begins with the l-th of `lanes` equal runs of neighbouring tasks, in ascending order, and then helps the
+  // Worker l begins with the l-th of `workers` equal runs of neighbouring tasks, in ascending order, and then helps the
   // others. Work on rows that is cut into such runs finds its rows where the last call left them, whatever it does.
   in_shares,
   // Ascending, to whoever comes first: where a task waits for the one before it, that one is at work, or done.
   in_order,
 };
 
-// Runs tasks 0 … count − 1 on at most `lanes` lanes (clamped to engine.threads()); returns when all have ended.
-// `lane` is in [0, lanes) and no two tasks run on one lane at once. With lanes ≤ 1 or count ≤ 1 everything runs on the
-// calling thread as lane 0, in ascending order, and no other thread is touched; likewise inside a task of another call,
-// in a forked child, and when the workers are serving another thread's call. Tasks must not throw.
-void run_tasks(EngineState& engine, std::int64_t count, int lanes, TaskFunction task, HandOut hand_out) noexcept;
+// Runs tasks 0 … count − 1 on at most `workers` workers (clamped to engine.threads()); returns when all have ended.
+// `worker` is in [0, workers) and no two tasks run on one worker at once. With workers ≤ 1 or count ≤ 1 everything runs
+// on the calling thread as worker 0, in ascending order, and no other thread is touched; likewise inside a task of
+// another call, in a forked child, and when the workers are serving another thread's call. Tasks must not throw.
+void run_tasks(EngineState& engine, std::int64_t count, int workers, TaskFunction task, HandOut hand_out) noexcept;
 
 template <class Function>
-void parallel_for(Engine& engine, std::int64_t count, int lanes, Function&& function,
+void parallel_for(Engine& engine, std::int64_t count, int workers, Function&& function,
                   HandOut hand_out = HandOut::in_shares) noexcept {
-  run_tasks(engine.state(), count, lanes, TaskFunction(function), hand_out);
+  run_tasks(engine.state(), count, workers, TaskFunction(function), hand_out);
 }
 
-// The most lanes that parallel_for() uses if it is called from here: one inside a task of another call. For the size of
-// scratch: it may yet use fewer.
-[[nodiscard]] int lanes_from_here(const Engine& engine) noexcept;
+// The most workers that parallel_for() uses if it is called from here: one inside a task of another call. For the size
+// of scratch: it may yet use fewer.
+[[nodiscard]] int workers_from_here(const Engine& engine) noexcept;
 
-// How many lanes are worth waking for so much work: 1 when it is over before a sleeping worker would have come.
+// How many workers are worth waking for so much work: 1 when it is over before a sleeping worker would have come.
 // `nanoseconds` is the caller's estimate of the whole call on one thread. The same arguments always give the same
 // answer, so scratch may be sized by it.
-[[nodiscard]] int lanes_for(const Engine& engine, std::int64_t tasks, double nanoseconds) noexcept;
+[[nodiscard]] int workers_for(const Engine& engine, std::int64_t tasks, double nanoseconds) noexcept;
 
 // Scratch memory for the duration of one call, borrowed from the engine and kept by it for the next: 128-byte aligned,
 // not cleared. Nested calls take separate blocks; the smallest idle block that fits is taken, so a repeated sequence

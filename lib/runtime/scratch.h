@@ -16,7 +16,7 @@ class ScratchPool {
  public:
   // Calls in flight times their nesting; more than that get memory of their own for the time of the call.
   static constexpr int kSlots = 64;
-  // Of every block: the widest vector, and lanes that write to neighbouring parts share no pair of cache lines.
+  // Of every block: the widest vector, and workers that write to neighbouring parts share no pair of cache lines.
   static constexpr std::size_t kAlignment = 128;
 
   struct Block {

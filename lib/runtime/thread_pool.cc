@@ -47,7 +47,7 @@ ThreadPool::ThreadPool(int workers, std::chrono::microseconds spin)
     for (; started < workers; ++started) {
       Worker& worker = workers_[static_cast<std::size_t>(started)];
       worker.pool = this;
-      worker.lane = started + 1;
+      worker.number = started + 1;
       error = pthread_create(&worker.thread, nullptr, &ThreadPool::enter, &worker);
       if (error != 0) break;
     }
@@ -71,11 +71,11 @@ void ThreadPool::stop(int workers) noexcept {
   for (int index = 0; index < workers; ++index) pthread_join(workers_[static_cast<std::size_t>(index)].thread, nullptr);
 }
 
-bool ThreadPool::try_run(Job& job, int lanes) noexcept {
+bool ThreadPool::try_run(Job& job, int workers) noexcept {
   if (busy_.load(std::memory_order_relaxed) || busy_.exchange(true, std::memory_order_acquire)) return false;
-  const std::span<Worker> wanted(workers_.get(), static_cast<std::size_t>(lanes - 1));
+  const std::span<Worker> wanted(workers_.get(), static_cast<std::size_t>(workers - 1));
   job_ = &job;
-  job_workers_ = lanes - 1;
+  job_workers_ = workers - 1;
   next_to_wake_.store(0, std::memory_order_relaxed);
   for (Worker& worker : wanted) offer(worker);
   wake_two();
@@ -148,7 +148,7 @@ void ThreadPool::serve(Worker& worker) noexcept {
     // Offered, or called and awake after all: as long as it is not withdrawn meanwhile.
     if (!state.compare_exchange_strong(seen, kWorking, std::memory_order_acquire, std::memory_order_relaxed)) continue;
     wake_two();
-    job_->work(worker.lane);
+    job_->work(worker.number);
     if (state.exchange(kIdle, std::memory_order_acq_rel) == kAwaited) state.notify_one();
   }
 }

@@ -11,32 +11,32 @@
 
 namespace headlight::runtime {
 
-// Worker i is lane i of every job it takes part in. Each has a state word of its own, on which it sleeps and through
-// which a job is offered to it and withdrawn again, so a job touches only the workers that it wants, and its end waits
-// only for those that came: a worker that the system has not run yet is not waited for.
+// Worker i has that number in every job it takes part in; the caller is worker 0. Each has a state word of its own, on
+// which it sleeps and through which a job is offered to it and withdrawn again, so a job touches only the workers that
+// it wants, and its end waits only for those that came: a worker that the system has not run yet is not waited for.
 //
 //   idle     offered to ▶ offered    spun long enough ▶ asleep
 //   asleep   offered to ▶ called     (as good as offered, but still to be woken)
-//   called   woken by another lane ▶ offered    withdrawn ▶ asleep
+//   called   woken by another worker ▶ offered    withdrawn ▶ asleep
 //   offered  taken ▶ working    withdrawn ▶ idle
 //   working  ended ▶ idle    the caller falls asleep over it ▶ awaited
 //   awaited  ended ▶ idle, and wakes the caller
 //
 // Waking one worker costs its waker 7 µs here (a virtual machine; 1–2 µs on bare metal) and the worker comes 17–28 µs
-// after, so every lane that arrives wakes two more before it works, and 64 lanes are up after six such steps.
+// after, so every worker that arrives wakes two more before it works, and 64 workers are up after six such steps.
 class ThreadPool {
  public:
-  // Starts the workers, lanes 1 … workers. Throws std::system_error when one cannot be started (those that were have
-  // ended then) and std::bad_alloc.
+  // Starts so many workers, which have the numbers from 1 on. Throws std::system_error when one cannot be started
+  // (those that were have ended then) and std::bad_alloc.
   ThreadPool(int workers, std::chrono::microseconds spin);
   // Ends the workers. In a forked child, where they do not exist, only frees their memory.
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;
 
-  // Runs the job on the calling thread as lane 0 and on lanes 1 … lanes − 1; returns when it has ended. False, and
-  // nothing was run, when the workers are serving another call. Not to be called in a forked child.
-  [[nodiscard]] bool try_run(Job& job, int lanes) noexcept;
+  // Runs the job on the calling thread as worker 0 and on workers 1 … workers − 1; returns when it has ended. False,
+  // and nothing was run, when the workers are serving another call. Not to be called in a forked child.
+  [[nodiscard]] bool try_run(Job& job, int workers) noexcept;
 
  private:
   enum State : int { kIdle, kAsleep, kCalled, kOffered, kWorking, kAwaited, kStop };
@@ -44,7 +44,7 @@ class ThreadPool {
   struct alignas(kSharingDistance) Worker {
     std::atomic<int> state{kIdle};
     ThreadPool* pool = nullptr;
-    int lane = 0;
+    int number = 0;
     pthread_t thread{};
   };
 

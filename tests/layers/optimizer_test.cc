@@ -198,7 +198,7 @@ TEST(OptimizerArguments, AreNamedWhenTheyAreWrong) {
   EXPECT_EQ(refusal([&] { sgd.set_steps(-1); }), "Sgd: steps is -1, expected at least 0");
 }
 
-// Otherwise lanes would write to one place at once, and the bits would depend on threads.
+// Otherwise workers would write to one place at once, and the bits would depend on threads.
 TEST(OptimizerArguments, HaveMemoryOfTheirOwn) {
   std::vector<float> memory(40);
   const auto part = [&](std::size_t from, std::size_t count) { return std::span(memory).subspan(from, count); };

@@ -212,7 +212,7 @@ TEST_P(AttentionBackwardTest, TheOutGradientMayBeBroadcast) {
             "attention_unfused_backward: out_gradient has shape [2, 7, 2, 4], expected [2, 7, 2, 5] ([B, Lq, Hq, Dv])");
 }
 
-// However short each of them is, many sequences are work for all threads: each has a lane of scratch memory.
+// However short each of them is, many sequences are work for all threads: each has a worker's part of scratch memory.
 TEST_P(AttentionBackwardTest, UnfusedSharesPackedSequences) {
   constexpr std::int64_t kSequences = 400, kLength = 40;
   const Tensor<float, 4> x({1, kSequences * kLength, 4, 16});

@@ -135,18 +135,18 @@ TEST_P(AttentionMemory, RowsAskedForTakeMemoryInProportion) {
   for (std::size_t i = 0; i < every.size(); ++i) every[i] = static_cast<std::int64_t>(i) * 7 % kLength;
   Tensor<float, 4> all({1, kHeads, kLength, kLength});
   scratch(every, &all);
-  // What a lane needs for a block of keys, whatever is asked for: at most what keys and values of a block take.
-  std::int64_t of_lane = 256 << 10;
+  // What a worker needs for a block of keys, whatever is asked for: at most what keys and values of a block take.
+  std::int64_t of_worker = 256 << 10;
   for (const std::int64_t count : {1, 2, 10, 100, 400}) {
     const std::vector<std::int64_t> rows(every.begin(), every.begin() + count);
     Tensor<float, 4> some({1, kHeads, count, kLength});
     const std::int64_t more = scratch(rows, &some) - without;
     // Two floats a row and head, and the row's number; a block of the pool is a few pages more.
-    EXPECT_LE(more, of_lane + count * (8 * kHeads + 8) + (16 << 10)) << count << " rows";
-    if (count == 1) of_lane = more;
+    EXPECT_LE(more, of_worker + count * (8 * kHeads + 8) + (16 << 10)) << count << " rows";
+    if (count == 1) of_worker = more;
     // One row does not already take what many do.
     if (count == 400) {
-      EXPECT_GE(more - of_lane, (count - 1) * 8 * kHeads - (16 << 10));
+      EXPECT_GE(more - of_worker, (count - 1) * 8 * kHeads - (16 << 10));
     }
     const View<const float, 4> same(all.data(), some.shape(), {0, kLength * kLength, kLength, 1});
     EXPECT_TRUE(test::same_bits(some.view(), same));

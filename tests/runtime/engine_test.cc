@@ -102,9 +102,9 @@ int threads_without_engines() {
   return threads_settled_at(kThreadSanitizer ? 2 : 1);
 }
 
-int sum_in_parallel(Engine& engine, int lanes) {
+int sum_in_parallel(Engine& engine, int workers) {
   std::atomic<int> sum = 0;
-  parallel_for(engine, 100, lanes, [&](std::int64_t task, int) { sum += static_cast<int>(task); });
+  parallel_for(engine, 100, workers, [&](std::int64_t task, int) { sum += static_cast<int>(task); });
   return sum;
 }
 constexpr int kSum = 99 * 100 / 2;
@@ -251,8 +251,8 @@ TEST(Fork, TheChildsCopyComputesInlineAndEnds) {
     const int code = in_child([&] {
       std::atomic<int> elsewhere = 0;
       const pthread_t self = pthread_self();
-      parallel_for(*engine, 50, 3, [&](std::int64_t, int lane) {
-        if (lane != 0 || pthread_equal(pthread_self(), self) == 0) ++elsewhere;
+      parallel_for(*engine, 50, 3, [&](std::int64_t, int worker) {
+        if (worker != 0 || pthread_equal(pthread_self(), self) == 0) ++elsewhere;
       });
       if (elsewhere != 0) return 1;
       { Scratch scratch(*engine, 10000, "a test"); }

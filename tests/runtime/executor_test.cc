@@ -118,15 +118,15 @@ EngineOptions with_executor(const Executor& executor, int threads = 0) {
   return options;
 }
 
-// Whether every task ran once, on a lane below `lanes` that nobody else was on.
-bool runs_right(Engine& engine, int tasks, int lanes) {
+// Whether every task ran once, on a worker below `workers` that nobody else was on.
+bool runs_right(Engine& engine, int tasks, int workers) {
   std::vector<std::atomic<int>> times(static_cast<std::size_t>(tasks));
-  std::vector<std::atomic<bool>> occupied(static_cast<std::size_t>(lanes));
+  std::vector<std::atomic<bool>> occupied(static_cast<std::size_t>(workers));
   std::atomic<int> wrong = 0;
-  parallel_for(engine, tasks, lanes, [&](std::int64_t task, int lane) {
+  parallel_for(engine, tasks, workers, [&](std::int64_t task, int worker) {
     ++times[static_cast<std::size_t>(task)];
-    if (lane >= lanes || occupied[static_cast<std::size_t>(lane)].exchange(true)) ++wrong;
-    occupied[static_cast<std::size_t>(lane)] = false;
+    if (worker >= workers || occupied[static_cast<std::size_t>(worker)].exchange(true)) ++wrong;
+    occupied[static_cast<std::size_t>(worker)] = false;
   });
   for (const auto& count : times) wrong += count == 1 ? 0 : 1;
   return wrong == 0;
@@ -175,7 +175,7 @@ TEST(Executor, NestedCallsAndEnginesAreInline) {
   Engine engine(with_executor(executor));
   std::atomic<int> inner = 0, threads = 0;
   parallel_for(engine, 12, 3, [&](std::int64_t, int) {
-    parallel_for(engine, 5, 3, [&](std::int64_t, int lane) { inner += lane == 0 ? 1 : 1000; });
+    parallel_for(engine, 5, 3, [&](std::int64_t, int worker) { inner += worker == 0 ? 1 : 1000; });
     EngineOptions options;
     options.threads = 2;
     threads += Engine(options).threads();

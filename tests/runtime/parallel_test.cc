@@ -1,4 +1,4 @@
-// Every task exactly once, on lanes of its own, whoever calls and from wherever.
+// Every task exactly once, each on one worker, whoever calls and from wherever.
 #include "runtime/parallel.h"
 
 #include <gtest/gtest.h>
@@ -31,18 +31,18 @@ EngineOptions with_threads(int threads) {
 // What one parallel call did.
 class Record {
  public:
-  Record(std::int64_t tasks, int lanes)
-      : times_(static_cast<std::size_t>(tasks)), occupied_(static_cast<std::size_t>(lanes)) {}
+  Record(std::int64_t tasks, int workers)
+      : times_(static_cast<std::size_t>(tasks)), occupied_(static_cast<std::size_t>(workers)) {}
 
-  void operator()(std::int64_t task, int lane) {
+  void operator()(std::int64_t task, int worker) {
     times_[static_cast<std::size_t>(task)].fetch_add(1);
-    if (lane < 0 || lane >= static_cast<int>(occupied_.size())) {
+    if (worker < 0 || worker >= static_cast<int>(occupied_.size())) {
       ++wrong_;
       return;
     }
-    if (occupied_[static_cast<std::size_t>(lane)].exchange(true)) ++wrong_;
-    if (lane == 0 && std::this_thread::get_id() != caller_) ++wrong_;
-    occupied_[static_cast<std::size_t>(lane)].store(false);
+    if (occupied_[static_cast<std::size_t>(worker)].exchange(true)) ++wrong_;
+    if (worker == 0 && std::this_thread::get_id() != caller_) ++wrong_;
+    occupied_[static_cast<std::size_t>(worker)].store(false);
   }
 
   [[nodiscard]] bool is_right() const {
@@ -56,41 +56,41 @@ class Record {
   std::atomic<int> wrong_ = 0;
 };
 
-bool runs_right(Engine& engine, std::int64_t tasks, int lanes) {
-  Record record(tasks, std::max(1, std::min(lanes, engine.threads())));
-  parallel_for(engine, tasks, lanes, record);
+bool runs_right(Engine& engine, std::int64_t tasks, int workers) {
+  Record record(tasks, std::max(1, std::min(workers, engine.threads())));
+  parallel_for(engine, tasks, workers, record);
   return record.is_right();
 }
 
 class Parallel : public ::testing::TestWithParam<int> {};
 INSTANTIATE_TEST_SUITE_P(Threads, Parallel, ::testing::Values(1, 2, 3, 5, 8));
 
-TEST_P(Parallel, RunsEveryTaskOnceOnALaneOfItsOwn) {
+TEST_P(Parallel, RunsEveryTaskOnceOnAWorkerOfItsOwn) {
   Engine engine(with_threads(GetParam()));
   EXPECT_EQ(engine.threads(), GetParam());
   for (const std::int64_t tasks : {0, 1, 2, 3, 7, 8, 9, 100, 1000}) {
-    for (const int lanes : {0, 1, 2, 4, 8, 100})
-      EXPECT_TRUE(runs_right(engine, tasks, lanes)) << tasks << " on " << lanes;
+    for (const int workers : {0, 1, 2, 4, 8, 100})
+      EXPECT_TRUE(runs_right(engine, tasks, workers)) << tasks << " on " << workers;
   }
 }
 
-// What a lane wrote in one call it finds in its own cache in the next.
-TEST_P(Parallel, LanesBeginWithTheirOwnShare) {
-  const int lanes = GetParam();
-  Engine engine(with_threads(lanes));
+// What a worker wrote in one call it finds in its own cache in the next.
+TEST_P(Parallel, WorkersBeginWithTheirOwnShare) {
+  const int workers = GetParam();
+  Engine engine(with_threads(workers));
   constexpr std::int64_t kEach = 5;
-  const std::int64_t tasks = kEach * lanes + std::min(lanes - 1, 2);  // the first two lanes have one more
-  std::vector<std::int64_t> first(static_cast<std::size_t>(lanes), -1);
+  const std::int64_t tasks = kEach * workers + std::min(workers - 1, 2);  // the first two workers have one more
+  std::vector<std::int64_t> first(static_cast<std::size_t>(workers), -1);
   std::atomic<int> arrived = 0;
-  parallel_for(engine, tasks, lanes, [&](std::int64_t task, int lane) {
-    std::int64_t& first_of_lane = first[static_cast<std::size_t>(lane)];
-    if (first_of_lane >= 0) return;
-    first_of_lane = task;
+  parallel_for(engine, tasks, workers, [&](std::int64_t task, int worker) {
+    std::int64_t& first_of_worker = first[static_cast<std::size_t>(worker)];
+    if (first_of_worker >= 0) return;
+    first_of_worker = task;
     // Nobody helps others before all are there.
-    for (++arrived; arrived < lanes;) std::this_thread::yield();
+    for (++arrived; arrived < workers;) std::this_thread::yield();
   });
-  for (int lane = 0; lane < lanes; ++lane) {
-    EXPECT_EQ(first[static_cast<std::size_t>(lane)], kEach * lane + std::min(lane, std::min(lanes - 1, 2)));
+  for (int worker = 0; worker < workers; ++worker) {
+    EXPECT_EQ(first[static_cast<std::size_t>(worker)], kEach * worker + std::min(worker, std::min(workers - 1, 2)));
   }
 }
 
@@ -136,9 +136,9 @@ TEST_P(Parallel, NestedCallsComputeInline) {
   parallel_for(engine, 20, GetParam(), [&](std::int64_t, int) {
     const std::thread::id here = std::this_thread::get_id();
     for (Engine* nested : {&engine, &other}) {
-      parallel_for(*nested, 3, GetParam(), [&](std::int64_t, int lane) {
+      parallel_for(*nested, 3, GetParam(), [&](std::int64_t, int worker) {
         ++inner_tasks;
-        if (GetParam() > 1 && (lane != 0 || std::this_thread::get_id() != here)) ++wrong;
+        if (GetParam() > 1 && (worker != 0 || std::this_thread::get_id() != here)) ++wrong;
       });
     }
   });
@@ -246,19 +246,19 @@ TEST(ParallelEngines, WorkersComputeInTheCallersFloatingPointMode) {
 }
 #endif
 
-TEST(LanesFor, WakesNobodyForLittle) {
+TEST(WorkersFor, WakesNobodyForLittle) {
   Engine engine(with_threads(4));
-  EXPECT_EQ(lanes_for(engine, 100, 0), 1);
-  EXPECT_EQ(lanes_for(engine, 100, 1000), 1);
-  EXPECT_EQ(lanes_for(engine, 1, 1e12), 1);
-  EXPECT_EQ(lanes_for(engine, 0, 1e12), 1);
-  EXPECT_EQ(lanes_for(engine, 3, 1e12), 3);
-  EXPECT_EQ(lanes_for(engine, 100, 1e300), 4);
+  EXPECT_EQ(workers_for(engine, 100, 0), 1);
+  EXPECT_EQ(workers_for(engine, 100, 1000), 1);
+  EXPECT_EQ(workers_for(engine, 1, 1e12), 1);
+  EXPECT_EQ(workers_for(engine, 0, 1e12), 1);
+  EXPECT_EQ(workers_for(engine, 3, 1e12), 3);
+  EXPECT_EQ(workers_for(engine, 100, 1e300), 4);
   int previous = 1;
   for (double nanoseconds = 100; nanoseconds < 1e6; nanoseconds *= 1.3) {
-    const int lanes = lanes_for(engine, 100, nanoseconds);
-    EXPECT_GE(lanes, previous);
-    previous = lanes;
+    const int workers = workers_for(engine, 100, nanoseconds);
+    EXPECT_GE(workers, previous);
+    previous = workers;
   }
 }
 
