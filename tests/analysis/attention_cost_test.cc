@@ -7,8 +7,7 @@
 #include "headlight/attention_backward.h"
 #include "support/refusal.h"
 
-namespace headlight::test {
-namespace {
+namespace headlight::test::attention_cost_test {
 
 using analysis::AttentionMethod;
 using analysis::AttentionStep;
@@ -118,5 +117,4 @@ TEST(AttentionCost, RefusesWhatMakesNoSense) {
             "attention_cost: the step takes more than 10¹⁴ bytes");
 }
 
-}  // namespace
-}  // namespace headlight::test
+}  // namespace headlight::test::attention_cost_test

@@ -9,8 +9,7 @@
 #include "headlight/analysis/attention.h"
 #include "reference/heads.h"
 
-namespace headlight::analysis {
-namespace {
+namespace headlight::analysis::attention_kinds_test {
 
 using test::kFloatTolerance;
 using test::kTolerance;
@@ -194,5 +193,4 @@ TEST(AttentionDegenerate, RowsThatAreNoWeightsAreNamed) {
   EXPECT_EQ(same_rows(10, {1.5f, -0.5f}).head(0).entropy.why(), Undefined::not_weights);
 }
 
-}  // namespace
-}  // namespace headlight::analysis
+}  // namespace headlight::analysis::attention_kinds_test

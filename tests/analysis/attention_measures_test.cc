@@ -12,8 +12,7 @@
 #include "support/isas.h"
 #include "support/refusal.h"
 
-namespace headlight::analysis {
-namespace {
+namespace headlight::analysis::attention_measures_test {
 
 using test::head_of_weights;
 using test::kFloatTolerance;
@@ -217,5 +216,4 @@ TEST(AttentionArguments, AreNamedWhenTheyAreWrong) {
   }
 }
 
-}  // namespace
-}  // namespace headlight::analysis
+}  // namespace headlight::analysis::attention_measures_test

@@ -12,8 +12,7 @@
 #include "support/isas.h"
 #include "support/refusal.h"
 
-namespace headlight::analysis {
-namespace {
+namespace headlight::analysis::diversity_test {
 
 using test::Random;
 
@@ -195,5 +194,4 @@ TEST(Importance, IsTheMeanOverSamplesOfWhatScalingAHeadChanges) {
   EXPECT_NE(test::refusal([&] { (void)importance.importance(3); }), "");
 }
 
-}  // namespace
-}  // namespace headlight::analysis
+}  // namespace headlight::analysis::diversity_test

@@ -15,8 +15,7 @@
 #include "support/isas.h"
 #include "support/random.h"
 
-namespace headlight::test {
-namespace {
+namespace headlight::test::head_parts_test {
 
 TEST(HeadParts, AgreeWithTheTwin) {
   Random random(5);
@@ -159,5 +158,4 @@ TEST(HeadParts, NoRowsAndWrongShapes) {
   EXPECT_THROW(analysis::head_part_norms(engine, outputs, narrow, norms), std::invalid_argument);
 }
 
-}  // namespace
-}  // namespace headlight::test
+}  // namespace headlight::test::head_parts_test

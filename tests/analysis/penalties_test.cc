@@ -13,8 +13,7 @@
 #include "support/isas.h"
 #include "support/refusal.h"
 
-namespace headlight::analysis {
-namespace {
+namespace headlight::analysis::penalties_test {
 
 using test::converted;
 using test::gradient_agrees;
@@ -244,5 +243,4 @@ TEST_P(PenaltiesTest, PartHeads) {
   EXPECT_LT(after, 0.1 * before);
 }
 
-}  // namespace
-}  // namespace headlight::analysis
+}  // namespace headlight::analysis::penalties_test

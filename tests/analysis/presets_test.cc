@@ -7,8 +7,7 @@
 
 #include "headlight/layers/encoder.h"
 
-namespace headlight::test {
-namespace {
+namespace headlight::test::presets_test {
 
 const analysis::Preset& preset(std::string_view name) {
   for (const analysis::Preset& found : analysis::presets()) {
@@ -135,5 +134,4 @@ TEST(Presets, SizesThatMakeNoSense) {
   EXPECT_THROW((void)analysis::parameter_count(shape), std::invalid_argument);
 }
 
-}  // namespace
-}  // namespace headlight::test
+}  // namespace headlight::test::presets_test

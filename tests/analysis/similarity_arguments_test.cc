@@ -7,8 +7,7 @@
 #include "runtime/parallel.h"
 #include "support/refusal.h"
 
-namespace headlight::analysis {
-namespace {
+namespace headlight::analysis::similarity_arguments_test {
 
 TEST(SimilarityArguments, AreNamedWhenTheyAreWrong) {
   Engine engine;
@@ -53,5 +52,4 @@ TEST(SimilarityMemory, InsideATaskIsThatOfOneThread) {
   EXPECT_EQ(four.scratch_bytes(), one.scratch_bytes());
 }
 
-}  // namespace
-}  // namespace headlight::analysis
+}  // namespace headlight::analysis::similarity_arguments_test

@@ -13,8 +13,7 @@
 #include "support/isas.h"
 #include "support/quick.h"
 
-namespace headlight::analysis {
-namespace {
+namespace headlight::analysis::similarity_test {
 
 using test::head_of_outputs;
 using test::Random;
@@ -387,5 +386,4 @@ TEST(SimilarityRank, CountsDirections) {
   EXPECT_NEAR(of_three.effective_rank().value(), 3.0, 1e-6);
 }
 
-}  // namespace
-}  // namespace headlight::analysis
+}  // namespace headlight::analysis::similarity_test

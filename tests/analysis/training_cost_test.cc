@@ -10,8 +10,7 @@
 #include "layers/encoder_twin.h"
 #include "support/refusal.h"
 
-namespace headlight::test {
-namespace {
+namespace headlight::test::training_cost_test {
 
 using analysis::TrainingBytes;
 
@@ -264,5 +263,4 @@ TEST(TrainingCost, RefusesSizesOfAnyMagnitude) {
             kTooMany);
 }
 
-}  // namespace
-}  // namespace headlight::test
+}  // namespace headlight::test::training_cost_test

@@ -12,8 +12,7 @@
 #include "headlight/optimizer.h"
 #include "layers/encoder_twin.h"
 
-namespace headlight::test {
-namespace {
+namespace headlight::test::training_memory_test {
 
 // Sanitizers keep shadows of what is resident.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -113,5 +112,4 @@ TEST(TrainingMemory, IsThePeakOfWhatIsResident) {
   }
 }
 
-}  // namespace
-}  // namespace headlight::test
+}  // namespace headlight::test::training_memory_test

@@ -8,8 +8,7 @@
 #include "harness/counters.h"
 #include "harness/crew.h"
 
-namespace headlight::bench {
-namespace {
+namespace headlight::bench::paired_timing_test {
 
 TEST(PairedTiming, EveryRoundRunsAllInTurn) {
   std::string order;
@@ -71,5 +70,4 @@ TEST(Crew, RunsEveryThreadOnceACall) {
   for (const std::atomic<int>& one : seen) EXPECT_EQ(one, 20);
 }
 
-}  // namespace
-}  // namespace headlight::bench
+}  // namespace headlight::bench::paired_timing_test

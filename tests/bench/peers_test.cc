@@ -11,8 +11,7 @@
 #include "reference/gemm.h"
 #include "support/random.h"
 
-namespace headlight::bench {
-namespace {
+namespace headlight::bench::peers_test {
 
 TEST(SgemmPeers, MultiplyInRowOrder) {
   for (const auto& peer : sgemm_peers()) {
@@ -103,5 +102,4 @@ TEST(UnfusedAttention, HidesAndAddsAsTheReferenceDoes) {
   }
 }
 
-}  // namespace
-}  // namespace headlight::bench
+}  // namespace headlight::bench::peers_test

@@ -4,8 +4,7 @@
 
 #include "report/chart.h"
 
-namespace headlight::bench::report {
-namespace {
+namespace headlight::bench::report::pictures_test {
 
 // That tags close in the order in which they opened, and that no bare '<' or '&' is left.
 void expect_well_formed(const std::string& svg) {
@@ -70,5 +69,4 @@ TEST(Pictures, OneForEachSuiteAndCaseOfLatency) {
   for (const Picture& picture : pictures) expect_well_formed(picture.svg);
 }
 
-}  // namespace
-}  // namespace headlight::bench::report
+}  // namespace headlight::bench::report::pictures_test

@@ -4,8 +4,7 @@
 #include "report/losses.h"
 #include "report/text.h"
 
-namespace headlight::bench::report {
-namespace {
+namespace headlight::bench::report::report_test {
 
 using nlohmann::json;
 
@@ -216,5 +215,4 @@ TEST(Text, Escapes) {
   EXPECT_EQ(xml_text("<a b=\"c\">'&\x01"), "&lt;a b=&quot;c&quot;&gt;&#39;&amp;?");
 }
 
-}  // namespace
-}  // namespace headlight::bench::report
+}  // namespace headlight::bench::report::report_test

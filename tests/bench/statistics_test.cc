@@ -4,8 +4,7 @@
 
 #include "harness/histogram.h"
 
-namespace headlight::bench {
-namespace {
+namespace headlight::bench::statistics_test {
 
 TEST(Statistics, QuantilesLieBetweenNeighbours) {
   const std::vector<double> values = {4, 1, 3, 2, 5};
@@ -44,5 +43,4 @@ TEST(Histogram, HoldsEveryCallOnce) {
   EXPECT_EQ(buckets[1].calls, 2);
 }
 
-}  // namespace
-}  // namespace headlight::bench
+}  // namespace headlight::bench::statistics_test

@@ -19,8 +19,7 @@
 #include "support/random.h"
 #include "support/workers.h"
 
-namespace headlight {
-namespace {
+namespace headlight::same_bits_test {
 
 using test::AllocationCounter;
 using test::Random;
@@ -378,5 +377,4 @@ TEST(CCall, CutsMessagesBetweenCharacters) {
   EXPECT_EQ(error.message, fits);
 }
 
-}  // namespace
-}  // namespace headlight
+}  // namespace headlight::same_bits_test

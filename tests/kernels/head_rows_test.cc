@@ -13,8 +13,7 @@
 #include "support/isas.h"
 #include "support/quick.h"
 
-namespace headlight::test {
-namespace {
+namespace headlight::test::head_rows_test {
 
 using HeadRowsTest = EachIsa;
 HEADLIGHT_ON_EVERY_ISA(HeadRowsTest);
@@ -256,5 +255,4 @@ TEST_P(HeadRowsTest, CentredKernelsAgreeWithTheTwin) {
   if (!quick()) check_kernel(GetParam(), random, 1030, Against::back);
 }
 
-}  // namespace
-}  // namespace headlight::test
+}  // namespace headlight::test::head_rows_test

@@ -15,8 +15,7 @@
 #include "support/refusal.h"
 #include "support/workers.h"
 
-namespace headlight::test {
-namespace {
+namespace headlight::test::encoder_heads_test {
 
 using EncoderHeadsTest = EachIsa;
 HEADLIGHT_ON_EVERY_ISA(EncoderHeadsTest);
@@ -237,5 +236,4 @@ TEST_F(EncoderHeadsArguments, NameALayerOnce) {
             "");
 }
 
-}  // namespace
-}  // namespace headlight::test
+}  // namespace headlight::test::encoder_heads_test

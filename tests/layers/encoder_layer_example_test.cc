@@ -4,8 +4,7 @@
 #include "layers/twins.h"
 #include "support/compare.h"
 
-namespace headlight::test {
-namespace {
+namespace headlight::test::encoder_layer_example_test {
 
 TEST(EncoderLayerExample, TurnsABatchOfHiddenStatesIntoTheNext) {
   headlight::Engine engine;  // this machine's cores and best instruction set
@@ -42,5 +41,4 @@ TEST(EncoderLayerExample, TurnsABatchOfHiddenStatesIntoTheNext) {
   EXPECT_TRUE(within(View<float, 3>(y.data() + 17 * 100 * 512, {1, 100, 512}), truth.view(), 16 * kUnitRoundoff));
 }
 
-}  // namespace
-}  // namespace headlight::test
+}  // namespace headlight::test::encoder_layer_example_test

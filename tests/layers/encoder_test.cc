@@ -13,8 +13,7 @@
 #include "support/refusal.h"
 #include "support/workers.h"
 
-namespace headlight::test {
-namespace {
+namespace headlight::test::encoder_test {
 
 using EncoderTest = EachIsa;
 HEADLIGHT_ON_EVERY_ISA(EncoderTest);
@@ -170,5 +169,4 @@ TEST(EncoderArguments, AreNamedWhenTheyAreWrong) {
             "Encoder: max_positions is 0, expected at least 1");
 }
 
-}  // namespace
-}  // namespace headlight::test
+}  // namespace headlight::test::encoder_test

@@ -6,8 +6,7 @@
 #include "support/random.h"
 #include "support/refusal.h"
 
-namespace headlight::test {
-namespace {
+namespace headlight::test::gradient_places_test {
 
 // Self- and cross-attention with a merge that learns from the query, after a forward pass.
 class AttentionPlaces : public testing::Test {
@@ -143,5 +142,4 @@ TEST(GradientPlaces, OfADecoderLayer) {
   EXPECT_EQ(refused(gradient, another), "");
 }
 
-}  // namespace
-}  // namespace headlight::test
+}  // namespace headlight::test::gradient_places_test

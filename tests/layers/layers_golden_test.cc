@@ -9,8 +9,7 @@
 #include "support/golden.h"
 #include "support/isas.h"
 
-namespace headlight {
-namespace {
+namespace headlight::layers_golden_test {
 
 // Outputs are of size 1 and a little more; what a layer may be off by.
 constexpr double kTolerance = 1e-5;
@@ -181,5 +180,4 @@ TEST_P(LayersGoldenTest, AgreeWithPyTorch) {
 
 HEADLIGHT_ON_EVERY_ISA(LayersGoldenTest);
 
-}  // namespace
-}  // namespace headlight
+}  // namespace headlight::layers_golden_test

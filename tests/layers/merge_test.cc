@@ -12,8 +12,7 @@
 #include "support/refusal.h"
 #include "support/workers.h"
 
-namespace headlight::test {
-namespace {
+namespace headlight::test::merge_test {
 
 using MergeTest = EachIsa;
 HEADLIGHT_ON_EVERY_ISA(MergeTest);
@@ -176,5 +175,4 @@ TEST_P(MergeTest, MayWriteOverItsInputsWithoutAllocating) {
   }
 }
 
-}  // namespace
-}  // namespace headlight::test
+}  // namespace headlight::test::merge_test

@@ -8,8 +8,7 @@
 #include "support/quick.h"
 #include "support/refusal.h"
 
-namespace headlight::test {
-namespace {
+namespace headlight::test::multi_head_attention_test {
 
 using MultiHeadAttentionTest = EachIsa;
 HEADLIGHT_ON_EVERY_ISA(MultiHeadAttentionTest);
@@ -251,5 +250,4 @@ TEST(MultiHeadAttentionArguments, SamplesOfTheOutputLieApart) {
             "MultiHeadAttention: out overlaps residual in memory");
 }
 
-}  // namespace
-}  // namespace headlight::test
+}  // namespace headlight::test::multi_head_attention_test

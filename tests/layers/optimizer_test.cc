@@ -11,8 +11,7 @@
 #include "support/refusal.h"
 #include "support/workers.h"
 
-namespace headlight::test {
-namespace {
+namespace headlight::test::optimizer_test {
 
 using OptimizerTest = EachIsa;
 HEADLIGHT_ON_EVERY_ISA(OptimizerTest);
@@ -217,5 +216,4 @@ TEST(OptimizerArguments, HaveMemoryOfTheirOwn) {
   AdamW({{"a", {10}, part(10, 10), part(30, 10)}, {"b", {10}, part(0, 10), part(20, 10)}});  // neighbours
 }
 
-}  // namespace
-}  // namespace headlight::test
+}  // namespace headlight::test::optimizer_test

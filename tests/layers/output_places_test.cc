@@ -7,8 +7,7 @@
 #include "headlight/layers/transformer.h"
 #include "support/refusal.h"
 
-namespace headlight::test {
-namespace {
+namespace headlight::test::output_places_test {
 
 // As many numbers in x as in the probabilities, so that these may lie over it.
 constexpr std::int64_t kLength = 16, kWidth = 64, kHeads = 4;
@@ -109,5 +108,4 @@ TEST_F(OutputPlacesTest, AreCheckedInTrainingToo) {
             "TransformerDecoderLayer: self_options.probabilities.per_head overlaps memory in memory");
 }
 
-}  // namespace
-}  // namespace headlight::test
+}  // namespace headlight::test::output_places_test

@@ -8,8 +8,7 @@
 #include "support/compare.h"
 #include "support/refusal.h"
 
-namespace headlight::test {
-namespace {
+namespace headlight::test::parameters_test {
 
 std::vector<std::string> names(Layer& layer) {
   std::vector<std::string> list;
@@ -256,5 +255,4 @@ TEST(Initialize, OrthogonalRowsAreSo) {
   }
 }
 
-}  // namespace
-}  // namespace headlight::test
+}  // namespace headlight::test::parameters_test

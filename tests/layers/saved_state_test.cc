@@ -13,8 +13,7 @@
 #include "support/random.h"
 #include "support/refusal.h"
 
-namespace headlight::test {
-namespace {
+namespace headlight::test::saved_state_test {
 
 bool all_zero(const std::vector<Parameter>& parameters) {
   return std::ranges::all_of(parameters, [](const Parameter& parameter) {
@@ -266,5 +265,4 @@ TEST(SavedStateArguments, AreNamedWhenTheyAreWrong) {
             "SavedState: checkpoint is 4, expected one of the enum");
 }
 
-}  // namespace
-}  // namespace headlight::test
+}  // namespace headlight::test::saved_state_test

@@ -9,8 +9,7 @@
 #include "support/compare.h"
 #include "support/isas.h"
 
-namespace headlight::test {
-namespace {
+namespace headlight::test::training_checkpoints_test {
 
 using TrainingCheckpointsTest = EachIsa;
 HEADLIGHT_ON_EVERY_ISA(TrainingCheckpointsTest);
@@ -140,5 +139,4 @@ TEST_P(TrainingCheckpointsTest, DecoderLayer) {
   }
 }
 
-}  // namespace
-}  // namespace headlight::test
+}  // namespace headlight::test::training_checkpoints_test

@@ -11,8 +11,7 @@
 #include "support/isas.h"
 #include "support/random.h"
 
-namespace headlight::test {
-namespace {
+namespace headlight::test::training_golden_test {
 
 constexpr std::int64_t kVocabulary = 20, kPositions = 8, kTypes = 2, kClasses = 11;
 constexpr std::int64_t kWidth = 16, kHeads = 4, kFeedForward = 24, kSequences = 3, kLength = 7, kSteps = 20;
@@ -119,5 +118,4 @@ TEST_P(TrainingGoldenTest, FollowsPyTorch) {
   EXPECT_TRUE(golden.at_end());
 }
 
-}  // namespace
-}  // namespace headlight::test
+}  // namespace headlight::test::training_golden_test

@@ -5,8 +5,7 @@
 #include "support/isas.h"
 #include "support/refusal.h"
 
-namespace headlight::test {
-namespace {
+namespace headlight::test::training_gradients_test {
 
 using TrainingGradientsTest = EachIsa;
 HEADLIGHT_ON_EVERY_ISA(TrainingGradientsTest);
@@ -231,5 +230,4 @@ TEST_P(TrainingGradientsTest, DecoderLayer) {
   }
 }
 
-}  // namespace
-}  // namespace headlight::test
+}  // namespace headlight::test::training_gradients_test

@@ -9,8 +9,7 @@
 #include "support/compare.h"
 #include "support/isas.h"
 
-namespace headlight::test {
-namespace {
+namespace headlight::test::training_options_test {
 
 using TrainingOptionsTest = EachIsa;
 HEADLIGHT_ON_EVERY_ISA(TrainingOptionsTest);
@@ -221,5 +220,4 @@ TEST_P(TrainingOptionsTest, FeedForwardInPortions) {
   parameter("linear2.bias", bias2);
 }
 
-}  // namespace
-}  // namespace headlight::test
+}  // namespace headlight::test::training_options_test

@@ -14,8 +14,7 @@
 #include "support/refusal.h"
 #include "support/workers.h"
 
-namespace headlight::test {
-namespace {
+namespace headlight::test::training_promises_test {
 
 using TrainingPromisesTest = EachIsa;
 HEADLIGHT_ON_EVERY_ISA(TrainingPromisesTest);
@@ -310,5 +309,4 @@ TEST(TrainingArguments, AreNamedWhenTheyAreWrong) {
             "SavedState: k is -1, expected at least 1, or 0 for √n");
 }
 
-}  // namespace
-}  // namespace headlight::test
+}  // namespace headlight::test::training_promises_test

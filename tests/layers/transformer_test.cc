@@ -8,8 +8,7 @@
 #include "support/quick.h"
 #include "support/refusal.h"
 
-namespace headlight::test {
-namespace {
+namespace headlight::test::transformer_test {
 
 using TransformerTest = EachIsa;
 HEADLIGHT_ON_EVERY_ISA(TransformerTest);
@@ -140,5 +139,4 @@ TEST(TransformerArguments, SizesWhoseProductPasses63Bits) {
   }
 }
 
-}  // namespace
-}  // namespace headlight::test
+}  // namespace headlight::test::transformer_test

@@ -13,8 +13,7 @@
 
 #include "models/scratch_folder.h"
 
-namespace headlight::models {
-namespace {
+namespace headlight::models::atomic_file_test {
 
 using test::file_error;
 using test::ScratchFolder;
@@ -172,5 +171,4 @@ TEST(FileError, IsOnePrintableLine) {
   EXPECT_LT(in_quotes(std::string(100'000'000, 'n')).size(), 300u);
 }
 
-}  // namespace
-}  // namespace headlight::models
+}  // namespace headlight::models::atomic_file_test

@@ -15,8 +15,7 @@
 #include "support/isas.h"
 #include "support/quick.h"
 
-namespace headlight::models {
-namespace {
+namespace headlight::models::model_encoder_test {
 
 using test::same_bits;
 using test::ScratchFolder;
@@ -287,5 +286,4 @@ TEST(ModelEncoder, MiniLmAgreesWithPyTorch) {
   }
 }
 
-}  // namespace
-}  // namespace headlight::models
+}  // namespace headlight::models::model_encoder_test

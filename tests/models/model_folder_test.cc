@@ -7,8 +7,7 @@
 #include "models/tiny_bert.h"
 #include "support/quick.h"
 
-namespace headlight::models {
-namespace {
+namespace headlight::models::model_folder_test {
 
 using test::contains;
 using test::file_error;
@@ -265,5 +264,4 @@ TEST(ModelFolder, SavingWhereNothingCanBeWritten) {
   EXPECT_EQ(folder.read("file"), "in the way");
 }
 
-}  // namespace
-}  // namespace headlight::models
+}  // namespace headlight::models::model_folder_test

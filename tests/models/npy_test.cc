@@ -9,8 +9,7 @@
 #include "models/scratch_folder.h"
 #include "support/refusal.h"
 
-namespace headlight::models {
-namespace {
+namespace headlight::models::npy_test {
 
 using test::file_error;
 using test::ScratchFolder;
@@ -298,5 +297,4 @@ TEST(Npy, NothingIsWrittenThatWouldBeRefused) {
   EXPECT_EQ(read_npy<float>(folder.path("most.npy")).shape, most);
 }
 
-}  // namespace
-}  // namespace headlight::models
+}  // namespace headlight::models::npy_test

@@ -7,8 +7,7 @@
 
 #include "models/scratch_folder.h"
 
-namespace headlight::models {
-namespace {
+namespace headlight::models::safetensors_test {
 
 using test::file_error;
 using test::ScratchFolder;
@@ -237,5 +236,4 @@ TEST(Safetensors, RefusesToWriteWhatNobodyCouldRead) {
                              "/dev/full: cannot write: No space left"));
 }
 
-}  // namespace
-}  // namespace headlight::models
+}  // namespace headlight::models::safetensors_test

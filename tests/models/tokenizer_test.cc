@@ -15,8 +15,7 @@
 #include "support/quick.h"
 #include "support/random.h"
 
-namespace headlight::models {
-namespace {
+namespace headlight::models::tokenizer_test {
 
 using test::file_error;
 using test::ScratchFolder;
@@ -237,5 +236,4 @@ TEST(Tokenizer, CopiesAndThreadsShareOne) {
   for (const auto& result : results) EXPECT_EQ(result, (std::vector<std::int64_t>{101, 14477, 20961, 3468, 7668, 102}));
 }
 
-}  // namespace
-}  // namespace headlight::models
+}  // namespace headlight::models::tokenizer_test

@@ -5,8 +5,7 @@
 #include "support/isas.h"
 #include "support/quick.h"
 
-namespace headlight::test {
-namespace {
+namespace headlight::test::activation_test {
 
 using ActivationTest = EachIsa;
 HEADLIGHT_ON_EVERY_ISA(ActivationTest);
@@ -81,5 +80,4 @@ TEST(ActivationArguments, AreNamedWhenTheyAreWrong) {
             "activate: activation is 9, expected one of the enum");
 }
 
-}  // namespace
-}  // namespace headlight::test
+}  // namespace headlight::test::activation_test

@@ -9,8 +9,7 @@
 #include "headlight/attention.h"
 #include "support/refusal.h"
 
-namespace headlight {
-namespace {
+namespace headlight::attention_arguments_test {
 
 // What attention() says about a call that `change` has spoilt.
 template <class Change>
@@ -146,5 +145,4 @@ TEST(AttentionArguments, ScratchIsLinear) {
   EXPECT_LE(bytes(65536), 65536u * 64 * 4 * 4);
 }
 
-}  // namespace
-}  // namespace headlight
+}  // namespace headlight::attention_arguments_test

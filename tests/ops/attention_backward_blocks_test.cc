@@ -11,8 +11,7 @@
 #include "support/backward_problem.h"
 #include "support/quick.h"
 
-namespace headlight {
-namespace {
+namespace headlight::attention_backward_blocks_test {
 
 using test::AttentionCase;
 
@@ -64,5 +63,4 @@ TEST(AttentionBackwardBlocks, EveryOptionAtRandom) {
   for (const auto& [option, count] : three) EXPECT_GE(count, 1) << option << ": no case sees three blocks";
 }
 
-}  // namespace
-}  // namespace headlight
+}  // namespace headlight::attention_backward_blocks_test

@@ -14,8 +14,7 @@
 #include "support/refusal.h"
 #include "support/workers.h"
 
-namespace headlight {
-namespace {
+namespace headlight::attention_backward_promises_test {
 
 using test::AttentionCase;
 using test::GradientTensors;
@@ -259,5 +258,4 @@ TEST(AttentionBackwardArguments, NoGradientLiesOverAListOfNumbers) {
             "attention_unfused_backward: gradients.key overlaps key_lengths in memory");
 }
 
-}  // namespace
-}  // namespace headlight
+}  // namespace headlight::attention_backward_promises_test

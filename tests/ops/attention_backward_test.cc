@@ -12,8 +12,7 @@
 #include "support/quick.h"
 #include "support/refusal.h"
 
-namespace headlight {
-namespace {
+namespace headlight::attention_backward_test {
 
 using test::AttentionCase;
 using test::AttentionInputs;
@@ -235,5 +234,4 @@ TEST_P(AttentionBackwardTest, UnfusedSharesPackedSequences) {
 
 HEADLIGHT_ON_EVERY_ISA(AttentionBackwardTest);
 
-}  // namespace
-}  // namespace headlight
+}  // namespace headlight::attention_backward_test

@@ -10,8 +10,7 @@
 #include "support/random.h"
 #include "support/refusal.h"
 
-namespace headlight {
-namespace {
+namespace headlight::attention_dropout_test {
 
 class AttentionDropoutTest : public test::EachRoute {};
 
@@ -88,5 +87,4 @@ TEST(AttentionDropoutArguments, TheProbabilityIsOne) {
   }
 }
 
-}  // namespace
-}  // namespace headlight
+}  // namespace headlight::attention_dropout_test

@@ -5,8 +5,7 @@
 #include "support/compare.h"
 #include "support/golden.h"
 
-namespace headlight {
-namespace {
+namespace headlight::attention_golden_test {
 
 class AttentionGoldenTest : public test::EachRoute {};
 
@@ -34,5 +33,4 @@ TEST_P(AttentionGoldenTest, ErrsAtMostTwiceAsMuchAsThePlainComputation) {
 
 HEADLIGHT_ON_EVERY_ROUTE(AttentionGoldenTest, test::engine_routes());
 
-}  // namespace
-}  // namespace headlight
+}  // namespace headlight::attention_golden_test

@@ -13,8 +13,7 @@
 #include "support/random.h"
 #include "support/workers.h"
 
-namespace headlight {
-namespace {
+namespace headlight::attention_memory_test {
 
 class AttentionMemory : public test::EachIsa {};
 
@@ -155,5 +154,4 @@ TEST_P(AttentionMemory, RowsAskedForTakeMemoryInProportion) {
 
 HEADLIGHT_ON_EVERY_ISA(AttentionMemory);
 
-}  // namespace
-}  // namespace headlight
+}  // namespace headlight::attention_memory_test

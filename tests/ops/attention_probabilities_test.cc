@@ -10,8 +10,7 @@
 #include "support/isas.h"
 #include "support/quick.h"
 
-namespace headlight {
-namespace {
+namespace headlight::attention_probabilities_test {
 
 class AttentionProbabilitiesTest : public test::EachIsa {};
 
@@ -173,5 +172,4 @@ TEST_P(AttentionProbabilitiesTest, NoHeadsLookNowhere) {
 
 HEADLIGHT_ON_EVERY_ISA(AttentionProbabilitiesTest);
 
-}  // namespace
-}  // namespace headlight
+}  // namespace headlight::attention_probabilities_test

@@ -9,8 +9,7 @@
 #include "support/isas.h"
 #include "support/quick.h"
 
-namespace headlight {
-namespace {
+namespace headlight::attention_promises_test {
 
 using test::AttentionCase;
 using test::AttentionInputs;
@@ -276,5 +275,4 @@ TEST_P(AttentionPromises, SameBitsForShortSequencesByEitherWay) {
 
 HEADLIGHT_ON_EVERY_ISA(AttentionPromises);
 
-}  // namespace
-}  // namespace headlight
+}  // namespace headlight::attention_promises_test

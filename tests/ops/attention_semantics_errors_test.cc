@@ -6,8 +6,7 @@
 
 #include "support/attention_routes.h"
 
-namespace headlight {
-namespace {
+namespace headlight::attention_semantics_errors_test {
 
 // A call that is right (B = 2, Lq = 3, Lk = 5, Hq = 4, Hkv = 2, D = 8, Dv = 6) until a test spoils one thing.
 struct Call {
@@ -160,5 +159,4 @@ TEST_P(AttentionErrorsTest, SizesWhoseProductPasses63Bits) {
 HEADLIGHT_ON_EVERY_ROUTE(AttentionErrorsTest, std::vector<test::Route>({{test::Method::fused, Isa::scalar},
                                                                         {test::Method::unfused, Isa::scalar}}));
 
-}  // namespace
-}  // namespace headlight
+}  // namespace headlight::attention_semantics_errors_test

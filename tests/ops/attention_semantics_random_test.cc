@@ -15,8 +15,7 @@
 #include "support/compare.h"
 #include "support/quick.h"
 
-namespace headlight {
-namespace {
+namespace headlight::attention_semantics_random_test {
 
 // Memory in which the axes of a tensor lie in another order, with gaps: what callers have who keep [B, H, L, D], or
 // slices of something bigger. Gaps are NaN, so that whoever reads one shows it.
@@ -176,5 +175,4 @@ TEST(AttentionRandomTest, GivesProbabilitiesAveragedAndOfChosenRows) {
   }
 }
 
-}  // namespace
-}  // namespace headlight
+}  // namespace headlight::attention_semantics_random_test

@@ -8,8 +8,7 @@
 #include "support/compare.h"
 #include "support/random.h"
 
-namespace headlight {
-namespace {
+namespace headlight::attention_semantics_test {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
@@ -237,5 +236,4 @@ TEST_P(AttentionSemanticsTest, EmptyTensorsAreNoSpecialCase) {
 
 HEADLIGHT_ON_EVERY_ROUTE(AttentionSemanticsTest, test::all_routes());
 
-}  // namespace
-}  // namespace headlight
+}  // namespace headlight::attention_semantics_test

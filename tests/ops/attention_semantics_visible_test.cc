@@ -5,8 +5,7 @@
 
 #include "support/attention_routes.h"
 
-namespace headlight {
-namespace {
+namespace headlight::attention_semantics_visible_test {
 
 using Picture = std::vector<std::string>;
 
@@ -173,5 +172,4 @@ TEST_P(AttentionVisibleTest, SeveralMasksTogetherShowOnlyWhatAllAllow) {
 
 HEADLIGHT_ON_EVERY_ROUTE(AttentionVisibleTest, test::all_routes());
 
-}  // namespace
-}  // namespace headlight
+}  // namespace headlight::attention_semantics_visible_test

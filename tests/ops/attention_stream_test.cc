@@ -24,8 +24,7 @@
 #include "support/random.h"
 #include "support/refusal.h"
 
-namespace headlight::test {
-namespace {
+namespace headlight::test::attention_stream_test {
 
 class AttentionStreamTest : public EachIsa {};
 
@@ -345,5 +344,4 @@ TEST_P(AttentionStreamTest, RefusesWhatNeedsTheWholeLength) {
 
 HEADLIGHT_ON_EVERY_ISA(AttentionStreamTest);
 
-}  // namespace
-}  // namespace headlight::test
+}  // namespace headlight::test::attention_stream_test

@@ -13,8 +13,7 @@
 #include "support/isas.h"
 #include "support/quick.h"
 
-namespace headlight {
-namespace {
+namespace headlight::attention_test {
 
 using test::AttentionCase;
 using test::AttentionInputs;
@@ -94,5 +93,4 @@ TEST_P(AttentionTest, EveryHeadDim) {
 
 HEADLIGHT_ON_EVERY_ISA(AttentionTest);
 
-}  // namespace
-}  // namespace headlight
+}  // namespace headlight::attention_test

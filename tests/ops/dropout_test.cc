@@ -5,8 +5,7 @@
 #include "runtime/philox.h"
 #include "support/isas.h"
 
-namespace headlight::test {
-namespace {
+namespace headlight::test::dropout_test {
 
 using DropoutTest = EachIsa;
 HEADLIGHT_ON_EVERY_ISA(DropoutTest);
@@ -98,5 +97,4 @@ TEST(DropoutArguments, AreNamedWhenTheyAreWrong) {
   }
 }
 
-}  // namespace
-}  // namespace headlight::test
+}  // namespace headlight::test::dropout_test

@@ -8,8 +8,7 @@
 #include "support/isas.h"
 #include "support/quick.h"
 
-namespace headlight::test {
-namespace {
+namespace headlight::test::embedding_test {
 
 using EmbeddingTest = EachIsa;
 HEADLIGHT_ON_EVERY_ISA(EmbeddingTest);
@@ -105,5 +104,4 @@ TEST(EmbeddingArguments, AreNamedWhenTheyAreWrong) {
   EXPECT_EQ(refusal([&] { embed(engine, {}, out.view()); }), "embed: 0 tables given, expected 1 to 8");
 }
 
-}  // namespace
-}  // namespace headlight::test
+}  // namespace headlight::test::embedding_test

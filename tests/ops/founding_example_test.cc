@@ -5,8 +5,7 @@
 #include "headlight/attention.h"
 #include "support/random.h"
 
-namespace headlight {
-namespace {
+namespace headlight::founding_example_test {
 
 // Scores of a size below 8 are rounded some four times, at 2⁻²⁴ of their size each: that much may a share of 1 be
 // wrong.
@@ -56,5 +55,4 @@ TEST(FoundingExampleTest, FiveWordsTwoHeads) {
   }
 }
 
-}  // namespace
-}  // namespace headlight
+}  // namespace headlight::founding_example_test

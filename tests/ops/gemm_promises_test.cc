@@ -16,8 +16,7 @@
 #include "support/refusal.h"
 #include "support/workers.h"
 
-namespace headlight::test {
-namespace {
+namespace headlight::test::gemm_promises_test {
 
 using GemmPromises = EachIsa;
 HEADLIGHT_ON_EVERY_ISA(GemmPromises);
@@ -305,5 +304,4 @@ TEST(GemmArguments, APackedMatrixBelongsToItsInstructionSet) {
   }
 }
 
-}  // namespace
-}  // namespace headlight::test
+}  // namespace headlight::test::gemm_promises_test

@@ -10,8 +10,7 @@
 #include "support/isas.h"
 #include "support/quick.h"
 
-namespace headlight::test {
-namespace {
+namespace headlight::test::gemm_test {
 
 using GemmTest = EachIsa;
 HEADLIGHT_ON_EVERY_ISA(GemmTest);
@@ -217,5 +216,4 @@ TEST_P(GemmTest, BigProductsAgainstAVector) {
   }
 }
 
-}  // namespace
-}  // namespace headlight::test
+}  // namespace headlight::test::gemm_test

@@ -7,8 +7,7 @@
 #include "ops/guarded_rows.h"
 #include "support/isas.h"
 
-namespace headlight::test {
-namespace {
+namespace headlight::test::head_merge_test {
 
 using HeadMergeTest = EachIsa;
 HEADLIGHT_ON_EVERY_ISA(HeadMergeTest);
@@ -174,5 +173,4 @@ TEST_P(HeadMergeTest, GivesTheSameBitsOnAnyNumberOfThreads) {
   }
 }
 
-}  // namespace
-}  // namespace headlight::test
+}  // namespace headlight::test::head_merge_test

@@ -11,8 +11,7 @@
 #include "headlight/normalization.h"
 #include "support/refusal.h"
 
-namespace headlight {
-namespace {
+namespace headlight::hostile_shapes_test {
 
 constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
 constexpr std::int64_t kHuge = std::int64_t{1} << 40;
@@ -127,5 +126,4 @@ TEST(HostileShapes, SoftmaxRefusesThem) {
             std::string::npos);
 }
 
-}  // namespace
-}  // namespace headlight
+}  // namespace headlight::hostile_shapes_test

@@ -5,8 +5,7 @@
 #include "support/isas.h"
 #include "support/quick.h"
 
-namespace headlight::test {
-namespace {
+namespace headlight::test::layer_norm_test {
 
 using LayerNormTest = EachIsa;
 HEADLIGHT_ON_EVERY_ISA(LayerNormTest);
@@ -153,5 +152,4 @@ TEST(LayerNormArguments, AreNamedWhenTheyAreWrong) {
             "layer_norm: y overlaps x in memory");
 }
 
-}  // namespace
-}  // namespace headlight::test
+}  // namespace headlight::test::layer_norm_test

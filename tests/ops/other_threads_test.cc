@@ -13,8 +13,7 @@
 #include "support/compare.h"
 #include "support/random.h"
 
-namespace headlight {
-namespace {
+namespace headlight::other_threads_test {
 
 using test::Random;
 using test::same_bits;
@@ -120,5 +119,4 @@ TEST(OtherThreads, CopyTheHeadsThatAreAskedFor) {
   EXPECT_TRUE(same_bits(scaled, heads));
 }
 
-}  // namespace
-}  // namespace headlight
+}  // namespace headlight::other_threads_test

@@ -21,8 +21,7 @@
 #include "support/memory_limit.h"
 #include "support/random.h"
 
-namespace headlight::test {
-namespace {
+namespace headlight::test::out_of_memory_test {
 
 // 40,000 × 40,000 scores are 6.4 GB.
 constexpr std::int64_t kLength = 40000;
@@ -339,5 +338,4 @@ TEST(OutOfMemory, ASavedStateSaysSoToo) {
   EXPECT_EQ(unfused.bytes(), 0);
 }
 
-}  // namespace
-}  // namespace headlight::test
+}  // namespace headlight::test::out_of_memory_test

@@ -6,8 +6,7 @@
 #include "support/isas.h"
 #include "support/quick.h"
 
-namespace headlight::test {
-namespace {
+namespace headlight::test::pooling_test {
 
 using PoolingTest = EachIsa;
 HEADLIGHT_ON_EVERY_ISA(PoolingTest);
@@ -89,5 +88,4 @@ TEST(PoolingArguments, AreNamedWhenTheyAreWrong) {
             "mean_pool: out overlaps offsets in memory");
 }
 
-}  // namespace
-}  // namespace headlight::test
+}  // namespace headlight::test::pooling_test

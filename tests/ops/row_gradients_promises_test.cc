@@ -13,8 +13,7 @@
 #include "support/refusal.h"
 #include "support/workers.h"
 
-namespace headlight::test {
-namespace {
+namespace headlight::test::row_gradients_promises_test {
 
 using RowGradientsPromisesTest = EachIsa;
 HEADLIGHT_ON_EVERY_ISA(RowGradientsPromisesTest);
@@ -163,5 +162,4 @@ TEST(RowGradientsArguments, IndicesLieApartFromWhatIsWritten) {
             "embed_backward: table 0 overlaps ids of table 0 in memory");
 }
 
-}  // namespace
-}  // namespace headlight::test
+}  // namespace headlight::test::row_gradients_promises_test

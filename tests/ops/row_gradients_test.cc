@@ -11,8 +11,7 @@
 #include "reference/normalization.h"
 #include "support/isas.h"
 
-namespace headlight::test {
-namespace {
+namespace headlight::test::row_gradients_test {
 
 using RowGradientsTest = EachIsa;
 HEADLIGHT_ON_EVERY_ISA(RowGradientsTest);
@@ -249,5 +248,4 @@ TEST_P(RowGradientsTest, CrossEntropyAgreesWithTheTwin) {
   }
 }
 
-}  // namespace
-}  // namespace headlight::test
+}  // namespace headlight::test::row_gradients_test

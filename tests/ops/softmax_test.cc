@@ -6,8 +6,7 @@
 #include "support/isas.h"
 #include "support/quick.h"
 
-namespace headlight::test {
-namespace {
+namespace headlight::test::softmax_test {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
@@ -115,5 +114,4 @@ TEST(SoftmaxArguments, AreNamedWhenTheyAreWrong) {
             "softmax: x has the last stride 2, expected 1");
 }
 
-}  // namespace
-}  // namespace headlight::test
+}  // namespace headlight::test::softmax_test

@@ -11,8 +11,7 @@
 #include "support/gradient_check.h"
 #include "support/quick.h"
 
-namespace headlight {
-namespace {
+namespace headlight::attention_backward_test {
 
 void expect_gradients(const test::AttentionCase& c) {
   SCOPED_TRACE(c.line());
@@ -71,5 +70,4 @@ TEST(ReferenceAttentionBackwardTest, AgreesWithPyTorchInFloat64) {
   EXPECT_TRUE(golden.at_end());
 }
 
-}  // namespace
-}  // namespace headlight
+}  // namespace headlight::attention_backward_test

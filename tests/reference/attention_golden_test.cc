@@ -5,8 +5,7 @@
 #include "support/compare.h"
 #include "support/golden.h"
 
-namespace headlight {
-namespace {
+namespace headlight::attention_golden_test {
 
 // Sums of at most some 600 terms, each rounded at 2⁻⁵³, in exponents no larger than 32: 600 · 32 · 2⁻⁵³.
 constexpr double kTolerance = 2e-12;
@@ -30,5 +29,4 @@ TEST(ReferenceAttentionGoldenTest, AgreesWithPyTorchInFloat64) {
   EXPECT_TRUE(golden.at_end());
 }
 
-}  // namespace
-}  // namespace headlight
+}  // namespace headlight::attention_golden_test

@@ -7,8 +7,7 @@
 #include "support/gradient_check.h"
 #include "support/random.h"
 
-namespace headlight::test {
-namespace {
+namespace headlight::test::gradients_test {
 
 Tensor<double, 2> numbers(Random& random, std::int64_t rows, std::int64_t columns, float scale = 1.0f) {
   return converted<double>(random.normal_tensor<2>({rows, columns}, scale));
@@ -117,5 +116,4 @@ TEST(GradientTwins, CrossEntropy) {
   EXPECT_TRUE(gradient_agrees(x, gradient, loss));
 }
 
-}  // namespace
-}  // namespace headlight::test
+}  // namespace headlight::test::gradients_test

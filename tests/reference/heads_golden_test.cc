@@ -9,8 +9,7 @@
 #include "support/golden.h"
 #include "support/head_case.h"
 
-namespace headlight::test {
-namespace {
+namespace headlight::test::heads_golden_test {
 
 constexpr double kTolerance = 1e-9;
 
@@ -113,5 +112,4 @@ TEST(ReferenceHeadsGoldenTest, AgreeWithNumPyAndSciPy) {
   EXPECT_TRUE(golden.at_end());
 }
 
-}  // namespace
-}  // namespace headlight::test
+}  // namespace headlight::test::heads_golden_test

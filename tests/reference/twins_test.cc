@@ -12,8 +12,7 @@
 #include "reference/linear.h"
 #include "reference/normalization.h"
 
-namespace headlight {
-namespace {
+namespace headlight::twins_test {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
@@ -129,5 +128,4 @@ TEST(ReferenceTest, UCentredKernelsMultiplyToHsic) {
   EXPECT_EQ(reference::mean_row(rows(x, 5))(1), (2 + 0 + 1 - 2 + 4) / 5.0);
 }
 
-}  // namespace
-}  // namespace headlight
+}  // namespace headlight::twins_test

@@ -9,8 +9,7 @@
 #include <cpuid.h>
 #endif
 
-namespace headlight::runtime {
-namespace {
+namespace headlight::runtime::cpu_test {
 
 TEST(Isa, NamesReadBack) {
   for (const Isa isa : {Isa::scalar, Isa::sse4, Isa::avx2, Isa::avx512, Isa::neon}) {
@@ -115,5 +114,4 @@ TEST(Cpu, AgreesWithTheCompilersOwnDetection) {
 
 #endif
 
-}  // namespace
-}  // namespace headlight::runtime
+}  // namespace headlight::runtime::cpu_test

@@ -26,8 +26,7 @@
 #include "support/allocation_counter.h"
 #include "support/workers.h"
 
-namespace headlight::runtime {
-namespace {
+namespace headlight::runtime::engine_test {
 
 #if defined(__SANITIZE_THREAD__)
 constexpr bool kThreadSanitizer = true;
@@ -277,5 +276,4 @@ TEST(Fork, TheChildMayMakeAnEngineOfItsOwn) {
             0);
 }
 
-}  // namespace
-}  // namespace headlight::runtime
+}  // namespace headlight::runtime::engine_test

@@ -15,8 +15,7 @@
 #include "runtime/parallel.h"
 #include "support/allocation_counter.h"
 
-namespace headlight::runtime {
-namespace {
+namespace headlight::runtime::executor_test {
 
 // A plain pool with a queue, as a program may have one.
 class QueuePool {
@@ -239,5 +238,4 @@ TEST(Executor, WithoutAllFourFunctionsIsRefused) {
   EXPECT_THROW(Engine(with_executor(executor)), std::invalid_argument);
 }
 
-}  // namespace
-}  // namespace headlight::runtime
+}  // namespace headlight::runtime::executor_test

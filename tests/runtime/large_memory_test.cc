@@ -7,8 +7,7 @@
 #include <cstring>
 #include <new>
 
-namespace headlight::runtime {
-namespace {
+namespace headlight::runtime::large_memory_test {
 
 TEST(LargeMemory, IsAlignedAndWritable) {
   constexpr std::size_t kHugePage = std::size_t{2} << 20;
@@ -25,5 +24,4 @@ TEST(LargeMemory, IsAlignedAndWritable) {
 
 TEST(LargeMemory, RefusesWhatCannotBe) { EXPECT_THROW(static_cast<void>(allocate_large(SIZE_MAX)), std::bad_alloc); }
 
-}  // namespace
-}  // namespace headlight::runtime
+}  // namespace headlight::runtime::large_memory_test

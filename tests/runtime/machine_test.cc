@@ -12,8 +12,7 @@
 #include "runtime/caches.h"
 #include "runtime/cores.h"
 
-namespace headlight::runtime {
-namespace {
+namespace headlight::runtime::machine_test {
 
 class FakeRoot : public ::testing::Test {
  protected:
@@ -156,5 +155,4 @@ TEST(Machine, SystemInfoIsFilledIn) {
   EXPECT_EQ(info.cores, granted_cores());
 }
 
-}  // namespace
-}  // namespace headlight::runtime
+}  // namespace headlight::runtime::machine_test

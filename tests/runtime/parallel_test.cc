@@ -18,8 +18,7 @@
 #include <xmmintrin.h>
 #endif
 
-namespace headlight::runtime {
-namespace {
+namespace headlight::runtime::parallel_test {
 
 EngineOptions with_threads(int threads) {
   EngineOptions options;
@@ -262,5 +261,4 @@ TEST(WorkersFor, WakesNobodyForLittle) {
   }
 }
 
-}  // namespace
-}  // namespace headlight::runtime
+}  // namespace headlight::runtime::parallel_test

@@ -9,8 +9,7 @@
 
 #include "runtime/philox.h"
 
-namespace headlight::runtime {
-namespace {
+namespace headlight::runtime::random_test {
 
 using Words = std::array<std::uint32_t, 4>;
 
@@ -102,5 +101,4 @@ TEST(FillNormal, SizeDoesNotMatter) {
   EXPECT_TRUE(std::equal(part.begin(), part.end(), whole.begin()));
 }
 
-}  // namespace
-}  // namespace headlight::runtime
+}  // namespace headlight::runtime::random_test

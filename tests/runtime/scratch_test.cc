@@ -19,8 +19,7 @@
 #include "runtime/parallel.h"
 #include "support/allocation_counter.h"
 
-namespace headlight::runtime {
-namespace {
+namespace headlight::runtime::scratch_test {
 
 constexpr std::string_view kName = "a test";
 
@@ -210,5 +209,4 @@ TEST(ScratchLayout, TooMuchDoesNotWrapAroundToLittle) {
   }
 }
 
-}  // namespace
-}  // namespace headlight::runtime
+}  // namespace headlight::runtime::scratch_test

@@ -6,8 +6,7 @@
 #include "simd/probe_fixture.h"
 #include "support/guarded.h"
 
-namespace headlight::test {
-namespace {
+namespace headlight::test::vector_test {
 
 using VectorTest = OnIsa;
 
@@ -321,5 +320,4 @@ TEST_F(VectorTest, IntegersWrapAround) {
   }
 }
 
-}  // namespace
-}  // namespace headlight::test
+}  // namespace headlight::test::vector_test

@@ -7,8 +7,7 @@
 #include <new>
 #include <thread>
 
-namespace headlight::test {
-namespace {
+namespace headlight::test::allocation_counter_test {
 
 #if defined(__SANITIZE_THREAD__)
 constexpr std::int64_t kAlignedAllocCounted = 0;
@@ -71,5 +70,4 @@ TEST(AllocationCounter, SeesOtherThreadsAndNotThePast) {
   EXPECT_GE(after, 1);
 }
 
-}  // namespace
-}  // namespace headlight::test
+}  // namespace headlight::test::allocation_counter_test

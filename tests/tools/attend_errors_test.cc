@@ -8,8 +8,7 @@
 #include "tools/attend_case.h"
 #include "tools/program.h"
 
-namespace headlight::test {
-namespace {
+namespace headlight::test::attend_errors_test {
 
 TEST(Attend, WrongUsage) {
   const AttendCase c;
@@ -212,5 +211,4 @@ TEST(Attend, MemoryThatRunsOutIsAnError) {
   expect_error(finished, {"out of memory"});
 }
 
-}  // namespace
-}  // namespace headlight::test
+}  // namespace headlight::test::attend_errors_test

@@ -13,8 +13,7 @@
 #include "tools/expect_npy.h"
 #include "tools/program.h"
 
-namespace headlight::test {
-namespace {
+namespace headlight::test::attend_test {
 
 struct Outputs {
   explicit Outputs(const AttendCase& c)
@@ -248,5 +247,4 @@ TEST(Attend, NothingToAttendTo) {
   expect_agreement(c, {}, {});
 }
 
-}  // namespace
-}  // namespace headlight::test
+}  // namespace headlight::test::attend_test

@@ -10,8 +10,7 @@
 #include "tools/program.h"
 #include "tools/well_formed.h"
 
-namespace headlight::test {
-namespace {
+namespace headlight::test::beams_model_test {
 
 // A model of its own, in which words have pieces.
 class BeamsOfModel : public testing::Test {
@@ -190,5 +189,4 @@ TEST(BeamsOfReadme, ThePictureIsWhatItsCommandDraws) {
       << "docs/beams.svg is of another model or another picture: README.md has the command that draws it";
 }
 
-}  // namespace
-}  // namespace headlight::test
+}  // namespace headlight::test::beams_model_test

@@ -15,8 +15,7 @@
 #include "tools/program.h"
 #include "tools/well_formed.h"
 
-namespace headlight::test {
-namespace {
+namespace headlight::test::beams_test {
 
 class BeamsCommand : public testing::Test {
  protected:
@@ -291,5 +290,4 @@ TEST_F(BeamsCommand, ARowThatSeesNothingAndOneWordAreFine) {
   EXPECT_NE(lines.at(12), "");
 }
 
-}  // namespace
-}  // namespace headlight::test
+}  // namespace headlight::test::beams_test

@@ -8,8 +8,7 @@
 #include "tools/headlight/chart_axis.h"
 #include "tools/well_formed.h"
 
-namespace headlight::test {
-namespace {
+namespace headlight::test::chart_test {
 
 using namespace program;  // NOLINT
 
@@ -192,5 +191,4 @@ TEST(Quantities, HaveThreeDigitsAndAUnit) {
   EXPECT_EQ(percent_text(0.992), "99.2 %");
 }
 
-}  // namespace
-}  // namespace headlight::test
+}  // namespace headlight::test::chart_test

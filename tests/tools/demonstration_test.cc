@@ -14,8 +14,7 @@
 #include "tools/headlight/demonstration/grammar.h"
 #include "tools/headlight/demonstration/trainer.h"
 
-namespace headlight::demonstration {
-namespace {
+namespace headlight::demonstration::demonstration_test {
 
 TrainingOptions small(std::int64_t steps) {
   TrainingOptions options;
@@ -247,5 +246,4 @@ TEST(Readout, IsFoundOnlyInAModelOfThisLanguage) {
   EXPECT_FALSE(load(folder.path()).readout.has_value());
 }
 
-}  // namespace
-}  // namespace headlight::demonstration
+}  // namespace headlight::demonstration::demonstration_test

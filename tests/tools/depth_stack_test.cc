@@ -7,8 +7,7 @@
 
 #include "support/random.h"
 
-namespace headlight::test {
-namespace {
+namespace headlight::test::depth_stack_test {
 
 using program::DepthLayer;
 using program::DepthOptions;
@@ -113,5 +112,4 @@ TEST(DepthStack, TheSameBitsForAnyNumberOfThreads) {
   EXPECT_EQ(norms[0], norms[1]);
 }
 
-}  // namespace
-}  // namespace headlight::test
+}  // namespace headlight::test::depth_stack_test

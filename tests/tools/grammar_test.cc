@@ -10,8 +10,7 @@
 
 #include "tools/headlight/demonstration/evaluation.h"
 
-namespace headlight::demonstration {
-namespace {
+namespace headlight::demonstration::grammar_test {
 
 std::string joined(const Sentence& sentence) {
   std::string text;
@@ -170,5 +169,4 @@ TEST(Grammar, TextsReadAsPeopleWrite) {
   }
 }
 
-}  // namespace
-}  // namespace headlight::demonstration
+}  // namespace headlight::demonstration::grammar_test

@@ -10,8 +10,7 @@
 #include "support/quick.h"
 #include "tools/program.h"
 
-namespace headlight::test {
-namespace {
+namespace headlight::test::habits_test {
 
 const std::vector<std::string> kSubcommands{"info",  "attend",  "encode", "embed", "demo", "beams",
                                             "heads", "presets", "study",  "train", "speed"};
@@ -278,5 +277,4 @@ TEST(Habits, AReaderThatGoesAwayIsNoError) {
   EXPECT_TRUE(std::filesystem::exists(json));
 }
 
-}  // namespace
-}  // namespace headlight::test
+}  // namespace headlight::test::habits_test

@@ -14,8 +14,7 @@
 #include "runtime/random.h"
 #include "tools/program.h"
 
-namespace headlight::test {
-namespace {
+namespace headlight::test::heads_test {
 
 class Heads : public testing::Test {
  protected:
@@ -324,5 +323,4 @@ TEST_F(Heads, ImportanceIsWhatScalingAHeadDoesToSentenceVectors) {
   EXPECT_EQ(read("without.html").find("importance"), std::string::npos);
 }
 
-}  // namespace
-}  // namespace headlight::test
+}  // namespace headlight::test::heads_test

@@ -8,8 +8,7 @@
 #include "headlight/system.h"
 #include "tools/program.h"
 
-namespace headlight::test {
-namespace {
+namespace headlight::test::info_test {
 
 nlohmann::json info(const std::vector<std::string>& more, const Surroundings& surroundings = {}) {
   std::vector<std::string> arguments{"info", "--json"};
@@ -81,5 +80,4 @@ TEST(Info, TextNamesTheSameThings) {
   EXPECT_NE(finished.out.find("threads           1 (cores granted: "), std::string::npos) << finished.out;
 }
 
-}  // namespace
-}  // namespace headlight::test
+}  // namespace headlight::test::info_test

@@ -12,8 +12,7 @@
 #include "tools/expect_npy.h"
 #include "tools/program.h"
 
-namespace headlight::test {
-namespace {
+namespace headlight::test::model_test {
 
 class ModelCommands : public testing::Test {
  protected:
@@ -305,5 +304,4 @@ TEST_F(ModelCommands, DemoShowsThreeThings) {
   for (std::size_t n = 0; n < count; ++n) EXPECT_NEAR(found.at("similarity")[n][n].get<double>(), 1.0, 1e-5);
 }
 
-}  // namespace
-}  // namespace headlight::test
+}  // namespace headlight::test::model_test

@@ -11,8 +11,7 @@
 #include <string>
 #include <utility>
 
-namespace headlight::test {
-namespace {
+namespace headlight::test::palette_test {
 
 // Colours as people without one kind of cone see them (Machado et al. 2009), compared in OKLab (Ottosson 2020), in
 // which 0.02 is a difference that is just seen.
@@ -82,5 +81,4 @@ TEST(Palette, NoTwoHeadsShareColourAndLine) {
   }
 }
 
-}  // namespace
-}  // namespace headlight::test
+}  // namespace headlight::test::palette_test

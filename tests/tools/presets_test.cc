@@ -7,8 +7,7 @@
 
 #include "tools/program.h"
 
-namespace headlight::test {
-namespace {
+namespace headlight::test::presets_test {
 
 TEST(PresetsCommand, TheTableHoldsEveryModelsSum) {
   const Finished finished = run_program({"presets"});
@@ -52,5 +51,4 @@ TEST(PresetsCommand, LengthsThatMakeNoSense) {
   EXPECT_EQ(run_program({"presets", "--length", "1073741824", "--json"}).code, 0);
 }
 
-}  // namespace
-}  // namespace headlight::test
+}  // namespace headlight::test::presets_test

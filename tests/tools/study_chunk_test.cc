@@ -14,8 +14,7 @@
 #include "tools/program.h"
 #include "tools/well_formed.h"
 
-namespace headlight::test {
-namespace {
+namespace headlight::test::study_chunk_test {
 
 // Of a document: the last row is full attention.
 void expect_sound(const nlohmann::json& document, std::int64_t length) {
@@ -121,5 +120,4 @@ TEST(StudyChunk, WrongUsage) {
   expect_error(run_program({"study", "chunk", "--model", "no-such-folder"}), {"no-such-folder"});
 }
 
-}  // namespace
-}  // namespace headlight::test
+}  // namespace headlight::test::study_chunk_test

@@ -9,8 +9,7 @@
 #include "tools/program.h"
 #include "tools/well_formed.h"
 
-namespace headlight::test {
-namespace {
+namespace headlight::test::study_memory_test {
 
 std::string content_of(const std::string& path) {
   std::ifstream file(path);
@@ -106,5 +105,4 @@ TEST(StudyMemory, WrongUsage) {
             std::string::npos);
 }
 
-}  // namespace
-}  // namespace headlight::test
+}  // namespace headlight::test::study_memory_test

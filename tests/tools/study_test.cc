@@ -8,8 +8,7 @@
 #include "tools/program.h"
 #include "tools/well_formed.h"
 
-namespace headlight::test {
-namespace {
+namespace headlight::test::study_test {
 
 class Study : public testing::Test {
  protected:
@@ -194,5 +193,4 @@ TEST_F(Study, RelationsTrainsWithMoreAndMoreHeads) {
   expect_error(run_program({"study", "relations", "--width", "33"}), {"--width"}, 2);
 }
 
-}  // namespace
-}  // namespace headlight::test
+}  // namespace headlight::test::study_test

@@ -17,8 +17,7 @@
 #include "headlight/models/safetensors.h"
 #include "tools/program.h"
 
-namespace headlight::test {
-namespace {
+namespace headlight::test::train_test {
 
 std::string bytes_of(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
@@ -246,5 +245,4 @@ TEST_F(Train, RefusesWrongUsage) {
   EXPECT_FALSE(std::filesystem::exists(folder_ / "m"));
 }
 
-}  // namespace
-}  // namespace headlight::test
+}  // namespace headlight::test::train_test
