@@ -36,9 +36,8 @@ struct headlight_layer {
   // Of somebody who outlives the handle.
   explicit headlight_layer(headlight::Layer& layer_) : layer(&layer_), parameters(layer_.parameters()) { settle(); }
 
-  // Nobody but this interface writes through that list; it settles the layer after each time. One that learns changes
-  // its weights in every step, and so stays open.
-  void settle() noexcept { layer->set_open(training != nullptr); }
+  // Nobody but this interface writes through that list; it settles the layer after each time.
+  void settle() noexcept { layer->freeze(); }
 
   std::unique_ptr<headlight::Layer> owned;  // null: it belongs to somebody else
   headlight::Layer* layer;

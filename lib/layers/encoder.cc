@@ -140,12 +140,12 @@ void Encoder::set_open(bool open) noexcept {
   for (TransformerEncoderLayer& layer : layers_) layer.set_open(open);
 }
 
-void Encoder::set_training(bool training) {
-  layers::make_gradient(training, word_embeddings_, word_gradient_);
-  layers::make_gradient(training, position_embeddings_, position_gradient_);
-  layers::make_gradient(training, token_type_embeddings_, token_type_gradient_);
-  norm_.set_training(training);
-  for (TransformerEncoderLayer& layer : layers_) layer.set_training(training);
+void Encoder::make_gradients(bool wanted) {
+  layers::make_gradient(wanted, word_embeddings_, word_gradient_);
+  layers::make_gradient(wanted, position_embeddings_, position_gradient_);
+  layers::make_gradient(wanted, token_type_embeddings_, token_type_gradient_);
+  norm_.make_gradients(wanted);
+  for (TransformerEncoderLayer& layer : layers_) layer.make_gradients(wanted);
 }
 
 }  // namespace headlight

@@ -85,9 +85,9 @@ void FeedForward::set_open(bool open) noexcept {
   linear2_.set_open(open);
 }
 
-void FeedForward::set_training(bool training) {
-  linear1_.set_training(training);
-  linear2_.set_training(training);
+void FeedForward::make_gradients(bool wanted) {
+  linear1_.make_gradients(wanted);
+  linear2_.make_gradients(wanted);
 }
 
 }  // namespace headlight

@@ -8,9 +8,10 @@
 namespace headlight {
 
 std::vector<Parameter> Layer::parameters() {
-  set_open(true);
   std::vector<Parameter> list;
   append_parameters("", list, nullptr);
+  handed_out_ = true;
+  settle();
   return list;
 }
 
@@ -33,14 +34,32 @@ void Layer::load(const Weights& weights, const LoadOptions& options) {
   std::vector<Parameter> list;
   append_parameters(options.prefix, list, &weights);
   layers::load_parameters(type_name(), list, weights, options);
-  freeze();
+  settle();
 }
 
 void Layer::initialize(std::uint64_t seed) {
   layers::Initializer initializer(seed);
   set_open(true);  // should memory end on the way, no packed copy of the weights before is used
   initialize_from(initializer);
-  freeze();
+  settle();
+}
+
+void Layer::set_training(bool training) {
+  trains_ = false;
+  try {
+    make_gradients(training);
+    trains_ = training;
+  } catch (...) {
+    make_gradients(false);
+    settle();
+    throw;
+  }
+  settle();
+}
+
+void Layer::freeze() noexcept {
+  handed_out_ = false;
+  settle();
 }
 
 void zero_gradients(std::span<const Parameter> parameters) noexcept {

@@ -61,9 +61,9 @@ void Linear::initialize_from(layers::Initializer& initializer) {
 
 void Linear::set_open(bool open) noexcept { packed_.set_open(open); }
 
-void Linear::set_training(bool training) {
-  layers::make_gradient(training, weight_, weight_gradient_);
-  layers::make_gradient(training, bias_, bias_gradient_);
+void Linear::make_gradients(bool wanted) {
+  layers::make_gradient(wanted, weight_, weight_gradient_);
+  layers::make_gradient(wanted, bias_, bias_gradient_);
 }
 
 LayerNorm::LayerNorm(std::int64_t width, float epsilon, bool bias)
@@ -99,9 +99,9 @@ void LayerNorm::initialize_from(layers::Initializer& initializer) {
   initializer.constant(layers::values_of(bias_), 0.0f);
 }
 
-void LayerNorm::set_training(bool training) {
-  layers::make_gradient(training, weight_, weight_gradient_);
-  layers::make_gradient(training, bias_, bias_gradient_);
+void LayerNorm::make_gradients(bool wanted) {
+  layers::make_gradient(wanted, weight_, weight_gradient_);
+  layers::make_gradient(wanted, bias_, bias_gradient_);
 }
 
 }  // namespace headlight

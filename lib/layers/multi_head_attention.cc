@@ -166,13 +166,13 @@ void MultiHeadAttention::set_open(bool open) noexcept {
   packed_merge_.set_open(open);
 }
 
-void MultiHeadAttention::set_training(bool training) {
-  layers::make_gradient(training, projections_, projections_gradient_);
-  layers::make_gradient(training, projection_bias_, projection_bias_gradient_);
-  layers::make_gradient(training, output_, output_gradient_);
-  layers::make_gradient(training, output_bias_, output_bias_gradient_);
-  layers::make_gradient(training, merge_logits_, merge_logits_gradient_);
-  layers::make_gradient(training, merge_projection_, merge_projection_gradient_);
+void MultiHeadAttention::make_gradients(bool wanted) {
+  layers::make_gradient(wanted, projections_, projections_gradient_);
+  layers::make_gradient(wanted, projection_bias_, projection_bias_gradient_);
+  layers::make_gradient(wanted, output_, output_gradient_);
+  layers::make_gradient(wanted, output_bias_, output_bias_gradient_);
+  layers::make_gradient(wanted, merge_logits_, merge_logits_gradient_);
+  layers::make_gradient(wanted, merge_projection_, merge_projection_gradient_);
 }
 
 }  // namespace headlight

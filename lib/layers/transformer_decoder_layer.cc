@@ -86,13 +86,13 @@ void TransformerDecoderLayer::set_open(bool open) noexcept {
   feed_forward_.set_open(open);
 }
 
-void TransformerDecoderLayer::set_training(bool training) {
-  self_attention_.set_training(training);
-  memory_attention_.set_training(training);
-  feed_forward_.set_training(training);
-  norm1_.set_training(training);
-  norm2_.set_training(training);
-  norm3_.set_training(training);
+void TransformerDecoderLayer::make_gradients(bool wanted) {
+  self_attention_.make_gradients(wanted);
+  memory_attention_.make_gradients(wanted);
+  feed_forward_.make_gradients(wanted);
+  norm1_.make_gradients(wanted);
+  norm2_.make_gradients(wanted);
+  norm3_.make_gradients(wanted);
 }
 
 }  // namespace headlight

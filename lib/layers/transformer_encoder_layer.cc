@@ -71,11 +71,11 @@ void TransformerEncoderLayer::set_open(bool open) noexcept {
   feed_forward_.set_open(open);
 }
 
-void TransformerEncoderLayer::set_training(bool training) {
-  self_attention_.set_training(training);
-  feed_forward_.set_training(training);
-  norm1_.set_training(training);
-  norm2_.set_training(training);
+void TransformerEncoderLayer::make_gradients(bool wanted) {
+  self_attention_.make_gradients(wanted);
+  feed_forward_.make_gradients(wanted);
+  norm1_.make_gradients(wanted);
+  norm2_.make_gradients(wanted);
 }
 
 }  // namespace headlight

@@ -94,7 +94,7 @@ class HEADLIGHT_API Encoder : public Layer {
   void append_parameters(const std::string& prefix, std::vector<Parameter>& list, const Weights* named) override;
   void initialize_from(layers::Initializer& initializer) override;
   void set_open(bool open) noexcept override;
-  void set_training(bool training) override;
+  void make_gradients(bool wanted) override;
 
  private:
   struct Buffers;

@@ -42,7 +42,7 @@ class HEADLIGHT_API FeedForward : public Layer {
   void append_parameters(const std::string& prefix, std::vector<Parameter>& list, const Weights* named) override;
   void initialize_from(layers::Initializer& initializer) override;
   void set_open(bool open) noexcept override;
-  void set_training(bool training) override;
+  void make_gradients(bool wanted) override;
 
   // Internal, for layers made of layers: the same with `hidden` [B, L, F], x W_1ᵀ + b_1, in their hands.
   void forward_from(Engine& engine, View<const float, 3> x, View<float, 3> y, View<float, 3> hidden,

@@ -26,48 +26,60 @@ class Initializer;
 // any number of threads may do it at once, on any engines; changing parameters is not const and needs the layer to
 // itself.
 //
-// A layer keeps its weights a second time in the order in which the micro-kernels read them, made on first use.
-// parameters() hands out spans through which anybody may write at any time, so from then on the layer is *open*: every
-// product packs its weights anew, with the same bits, somewhat slower for few rows. freeze() ends that.
+// A layer keeps its weights a second time in the order in which the micro-kernels read them, made on first use. While
+// it trains, or somebody holds spans of parameters(), its weights may change at any time: it is *open*, and every
+// product packs its weights anew, with the same bits, somewhat slower for few rows. set_training(false) and freeze()
+// end that.
 class HEADLIGHT_API Layer {
  public:
   Layer() = default;
+  // Parameters, gradients and spans of them go along.
   Layer(Layer&&) noexcept = default;
   Layer& operator=(Layer&&) noexcept = default;
   virtual ~Layer() = default;
 
-  // Names, shapes and memory of all parameters, to write to. Opens the layer.
+  // Names, shapes and memory of all parameters, to write to. Opens the layer until freeze().
   [[nodiscard]] std::vector<Parameter> parameters();
   // The same to read: what a file of weights is written from. Valid until the layer goes.
   [[nodiscard]] Weights weights() const;
   // The number of values in all parameters.
   [[nodiscard]] std::int64_t parameter_count() const;
 
-  // Copies every parameter from the weight of its name and freezes the layer. All or nothing: throws
+  // Copies every parameter from the weight of its name; an open layer stays open. All or nothing: throws
   // std::invalid_argument naming the tensor and both shapes if one is missing, has another shape, or (unless options
   // allow it) belongs to no parameter.
   void load(const Weights& weights, const LoadOptions& options = {});
 
-  // Xavier-uniform weights, biases 0, normalisation weights 1, and freezes the layer. The same on every machine.
+  // Xavier-uniform weights, biases 0, normalisation weights 1; an open layer stays open. The same on every machine.
   void initialize(std::uint64_t seed);
 
   // Training: every parameter gets a gradient, zero at first, that parameters() shows and backward() adds to; else they
-  // go. A layer that learns changes its weights in every step, through parameters(), and so stays open. Spans of
-  // gradients handed out before are no longer valid. Throws OutOfMemory.
-  virtual void set_training(bool training) = 0;
+  // go. A layer that trains is open. Spans of gradients handed out before are no longer valid. Throws OutOfMemory, and
+  // then trains no more.
+  void set_training(bool training);
 
-  // The caller's word that nobody writes through spans of parameters() any more.
-  void freeze() { set_open(false); }
+  // The caller's word that nobody writes through spans of parameters() any more, but for an optimiser while the layer
+  // trains.
+  void freeze() noexcept;
 
   // For layers made of layers. The parameters, their names behind `prefix`; a layer that knows them under more than one
   // set of names takes the one found in `named`.
   virtual void append_parameters(const std::string& prefix, std::vector<Parameter>& list, const Weights* named) = 0;
   virtual void initialize_from(layers::Initializer& initializer) = 0;
+  virtual void make_gradients(bool wanted) = 0;
+  // Forgets what was packed of the weights; an open layer packs nothing until it is closed.
   virtual void set_open(bool open) noexcept = 0;
 
  protected:
   // "MultiHeadAttention", for messages.
   [[nodiscard]] virtual std::string_view type_name() const noexcept = 0;
+
+ private:
+  // After whatever may have changed the weights, or who may change them.
+  void settle() noexcept { set_open(trains_ || handed_out_); }
+
+  bool trains_ = false;
+  bool handed_out_ = false;
 };
 
 // The packed copies of one weight matrix [N, K], one for each instruction set that was used with it.

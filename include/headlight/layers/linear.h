@@ -38,7 +38,7 @@ class HEADLIGHT_API Linear : public Layer {
   void append_parameters(const std::string& prefix, std::vector<Parameter>& list, const Weights* named) override;
   void initialize_from(layers::Initializer& initializer) override;
   void set_open(bool open) noexcept override;
-  void set_training(bool training) override;
+  void make_gradients(bool wanted) override;
 
  private:
   [[nodiscard]] std::string_view type_name() const noexcept override { return "Linear"; }
@@ -65,7 +65,7 @@ class HEADLIGHT_API LayerNorm : public Layer {
   void append_parameters(const std::string& prefix, std::vector<Parameter>& list, const Weights* named) override;
   void initialize_from(layers::Initializer& initializer) override;
   void set_open(bool) noexcept override {}
-  void set_training(bool training) override;
+  void make_gradients(bool wanted) override;
 
  private:
   [[nodiscard]] std::string_view type_name() const noexcept override { return "LayerNorm"; }

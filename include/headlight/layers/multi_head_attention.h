@@ -138,7 +138,7 @@ class HEADLIGHT_API MultiHeadAttention : public Layer {
   void append_parameters(const std::string& prefix, std::vector<Parameter>& list, const Weights* named) override;
   void initialize_from(layers::Initializer& initializer) override;
   void set_open(bool open) noexcept override;
-  void set_training(bool training) override;
+  void make_gradients(bool wanted) override;
 
   // Internal, for layers made of layers: the same with the state in their memory, of saved_bytes(). `kept_keys`: the
   // probabilities that a row keeps there, layers::kept_keys().

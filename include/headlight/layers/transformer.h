@@ -62,7 +62,7 @@ class HEADLIGHT_API TransformerEncoderLayer : public Layer {
   void append_parameters(const std::string& prefix, std::vector<Parameter>& list, const Weights* named) override;
   void initialize_from(layers::Initializer& initializer) override;
   void set_open(bool open) noexcept override;
-  void set_training(bool training) override;
+  void make_gradients(bool wanted) override;
 
   // Internal, for layers made of layers: the same with the state in their memory, of saved_bytes(). y may be left out.
   struct Kept {
@@ -119,7 +119,7 @@ class HEADLIGHT_API TransformerDecoderLayer : public Layer {
   void append_parameters(const std::string& prefix, std::vector<Parameter>& list, const Weights* named) override;
   void initialize_from(layers::Initializer& initializer) override;
   void set_open(bool open) noexcept override;
-  void set_training(bool training) override;
+  void make_gradients(bool wanted) override;
 
  private:
   struct Buffers;
