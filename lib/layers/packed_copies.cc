@@ -7,34 +7,46 @@
 
 namespace headlight {
 
+struct PackedCopies::Copy {
+  Copy(Engine& engine, View<const float, 2> weight) : matrix(engine, weight, Transpose::yes) {}
+
+  // The one of that instruction set, from `copy` on.
+  static Copy* find(Copy* copy, Isa isa) noexcept {
+    while (copy != nullptr && copy->matrix.isa() != isa) copy = copy->next;
+    return copy;
+  }
+
+  PackedMatrix matrix;
+  Copy* next = nullptr;
+};
+
 PackedCopies::PackedCopies(PackedCopies&& other) noexcept { *this = std::move(other); }
 
 PackedCopies& PackedCopies::operator=(PackedCopies&& other) noexcept {
   if (this == &other) return *this;
-  for (std::size_t isa = 0; isa < kIsas; ++isa) delete copies_[isa].exchange(other.copies_[isa].exchange(nullptr));
-  open_ = other.open_;
+  set_open(other.open_);
+  first_ = other.first_.exchange(nullptr);
   return *this;
 }
 
-PackedCopies::~PackedCopies() {
-  for (const auto& copy : copies_) delete copy.load();
-}
+PackedCopies::~PackedCopies() { set_open(false); }
 
 const PackedMatrix* PackedCopies::get(Engine& engine, View<const float, 2> weight) const {
   if (open_) return nullptr;
-  std::atomic<const PackedMatrix*>& place = copies_[static_cast<std::size_t>(engine.isa())];
-  const PackedMatrix* found = place.load(std::memory_order_acquire);
-  if (found != nullptr) return found;
-  std::unique_ptr<const PackedMatrix> made(new (std::nothrow) PackedMatrix(engine, weight, Transpose::yes));
-  if (made == nullptr) throw OutOfMemory("PackedMatrix", sizeof(PackedMatrix));
-  if (place.compare_exchange_strong(found, made.get(), std::memory_order_acq_rel, std::memory_order_acquire)) {
-    return made.release();
-  }
-  return found;
+  Copy* first = first_.load(std::memory_order_acquire);
+  if (const Copy* found = Copy::find(first, engine.isa())) return &found->matrix;
+  std::unique_ptr<Copy> made(new (std::nothrow) Copy(engine, weight));
+  if (made == nullptr) throw OutOfMemory("PackedMatrix", sizeof(Copy));
+  do {
+    if (const Copy* found = Copy::find(first, engine.isa())) return &found->matrix;
+    made->next = first;
+  } while (!first_.compare_exchange_weak(first, made.get(), std::memory_order_acq_rel, std::memory_order_acquire));
+  return &made.release()->matrix;
 }
 
 void PackedCopies::set_open(bool open) noexcept {
-  for (auto& copy : copies_) delete copy.exchange(nullptr);
+  Copy* copy = first_.exchange(nullptr);
+  while (copy != nullptr) delete std::exchange(copy, copy->next);
   open_ = open;
 }
 

@@ -1,9 +1,7 @@
 // What all layers share: parameters with names.
 #pragma once
 
-#include <array>
 #include <atomic>
-#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -97,9 +95,11 @@ class HEADLIGHT_API PackedCopies {
   [[nodiscard]] bool is_open() const noexcept { return open_; }
 
  private:
-  static constexpr std::size_t kIsas = 5;
-  // Threads that find none each make one; who comes first wins, the others throw theirs away. So there is no lock.
-  mutable std::array<std::atomic<const PackedMatrix*>, kIsas> copies_{};
+  struct Copy;
+
+  // The first of a list, a copy for each instruction set. Threads that find none each make one; who comes first wins,
+  // the others throw theirs away. So there is no lock.
+  mutable std::atomic<Copy*> first_{nullptr};
   bool open_ = false;
 };
 
