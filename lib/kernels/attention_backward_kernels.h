@@ -46,13 +46,11 @@ struct BackwardTile {
   bool whole;
   const std::int32_t* begin;
   const std::int32_t* end;
-  AttentionRowMasks masks;
-  std::int64_t first_key;  // of this block, in the masks' rows
+  ScoreSteps steps;  // exponent_scale of either sign
   // Whether a query, key or gradient that some row must not see may be NaN or infinite, which a weight of 0 does not
   // silence.
   bool exactly;
 
-  float exponent_scale;  // of either sign
   float scale;
 
   const AttentionDropout* dropout;  // null: none

@@ -101,10 +101,11 @@ void gradient_rows(GradientProduct product, std::int64_t rows, std::int64_t dim)
 }
 
 inline bool sees(const kernels::BackwardTile& tile, std::int64_t r, std::int64_t j) {
-  if (tile.whole && tile.masks.mask == nullptr) return true;
+  if (tile.whole && tile.steps.masks.mask == nullptr) return true;
   if (!tile.whole && (j < tile.begin[r] || j >= tile.end[r])) return false;
-  if (tile.masks.mask == nullptr) return true;
-  return (tile.masks.mask[r][(tile.first_key + j) * tile.masks.mask_key_stride] != 0) == tile.masks.attend;
+  if (tile.steps.masks.mask == nullptr) return true;
+  return (tile.steps.masks.mask[r][(tile.steps.first_key + j) * tile.steps.masks.mask_key_stride] != 0) ==
+         tile.steps.masks.attend;
 }
 
 // One row of c by the same chain, which leaves out the pairs that are not seen: 0 · NaN is NaN. seen(k): whether to

@@ -76,15 +76,15 @@ void differentiate_row(const kernels::BackwardTile& tile, std::int64_t r, const 
 inline void differentiate(const kernels::BackwardTile& tile, std::int64_t r, std::int64_t first, std::int64_t last) {
   BackwardRow row{tile.weights + r * tile.stride,
                   tile.score_gradients + r * tile.stride,
-                  broadcast(tile.exponent_scale),
+                  broadcast(tile.steps.exponent_scale),
                   broadcast(tile.minus_log_sum_exp[r]),
                   broadcast(tile.delta[r]),
                   tile.whole ? 0 : tile.begin[r],
                   tile.whole ? tile.keys : tile.end[r]};
-  const bool hides = tile.masks.mask != nullptr;
-  if (has_masks(tile.masks) && row.begin < row.end) {
-    apply_masks(tile.masks, r, tile.first_key, row.begin, row.end, tile.exponent_scale, row.weights);
-    row.scale = broadcast(scale_after_masks(tile.masks, tile.exponent_scale));
+  const bool hides = tile.steps.masks.mask != nullptr;
+  if (has_masks(tile.steps.masks) && row.begin < row.end) {
+    apply_masks(tile.steps.masks, r, tile.steps.first_key, row.begin, row.end, tile.steps.exponent_scale, row.weights);
+    row.scale = broadcast(scale_after_masks(tile.steps.masks, tile.steps.exponent_scale));
   }
   if (tile.large_maximum != nullptr && tile.large_maximum[r] != 0.0f) {
     for (std::int64_t j = first; j < last; j += kLanes) {

@@ -26,14 +26,13 @@ float finish_entry(const kernels::AttentionState& state, std::int64_t value_dim,
   return finish(state, value_dim, out);
 }
 
-void pack_keys_entry(const float* key, std::int64_t key_stride, std::int64_t keys, std::int64_t head_dim,
-                     float* panels) noexcept {
-  pack_keys(key, key_stride, keys, head_dim, panels);
+void pack_keys_entry(const kernels::Operand& key, std::int64_t keys, std::int64_t head_dim, float* panels) noexcept {
+  pack_keys(key.floats(), key.stride, keys, head_dim, panels);
 }
 
-void pack_values_entry(const float* value, std::int64_t value_stride, std::int64_t keys, std::int64_t value_dim,
-                       float* panels, std::int64_t panel_stride) noexcept {
-  pack_values(value, value_stride, keys, value_dim, panels, panel_stride);
+void pack_values_entry(const kernels::Operand& value, std::int64_t keys, std::int64_t value_dim, float* panels,
+                       std::int64_t panel_stride) noexcept {
+  pack_values(value.floats(), value.stride, keys, value_dim, panels, panel_stride);
 }
 
 void copy_row_entry(const float* from, std::int64_t count, float factor, float* to) noexcept {

@@ -11,6 +11,8 @@
 
 #include <cstdint>
 
+#include "kernels/operand.h"
+
 namespace headlight::kernels {
 
 // Masks that are not intervals, one pointer for each row. A key stride is 1, or 0 for one entry that holds for all
@@ -25,6 +27,14 @@ struct AttentionRowMasks {
   std::int64_t bias_key_stride;
 };
 
+// From products q·k to scores, in this order: scaled, masked.
+struct ScoreSteps {
+  // exp(scale · q·k − …) = exp2(exponent_scale · q·k − …); > 0 and normal.
+  float exponent_scale;
+  AttentionRowMasks masks;
+  std::int64_t first_key;  // of the block, in the masks' rows
+};
+
 // Dropout of the weights (see AttentionOptions), and what of a counter a row fixes.
 struct AttentionDropout {
   std::uint64_t seed;
@@ -36,98 +46,95 @@ struct DropoutPlace {
   std::uint32_t row;   // within its sequence
   std::uint32_t head;  // sample · query heads + head
 };
-
-// At most `query_rows` rows against one block of at most `key_block` keys.
-struct AttentionBlock {
-  // [rows][head_dim]
-  const float* query;
-  std::int64_t query_stride;
-  std::int64_t rows;
-  std::int64_t head_dim;
-
-  // The block's keys: packed as pack_keys() does for attend_block, [keys][head_dim] for attend_sweep.
-  const float* key_panels;
-  const float* key;
-  std::int64_t key_stride;
-  std::int64_t keys;
-
-  // [keys][value_dim]; columns c·value_panel and up start at value + c · value_panel_stride.
-  const float* value;
-  std::int64_t value_stride;
-  std::int64_t value_panel_stride;
-  std::int64_t value_dim;
-  bool values_padded;  // with zeros to whole vectors, as pack_values() leaves them
-
-  // Row r sees the keys begin[r] ≤ j < end[r], counted from the block's first; 0 ≤ begin ≤ end ≤ keys.
-  const std::int32_t* begin;
-  const std::int32_t* end;
-  bool same_keys;  // every row sees what row 0 sees
-  AttentionRowMasks masks;
-  std::int64_t first_key;  // of this block, in the masks' rows
-  // Whether a masked value may be NaN or infinite, so that a weight of 0 does not silence it (boolean masks only).
-  bool values_not_finite;
-
-  const AttentionDropout* dropout;  // null: none
-  const DropoutPlace* dropout_places;
-  std::int64_t sequence_key;  // the block's first key, within its sequence
-
-  // exp(scale · q·k − …) = exp2(exponent_scale · q·k − …); > 0 and normal.
-  float exponent_scale;
-
-  // [query_rows][key_block]
-  float* scores;
-  std::int64_t scores_stride;
-
-  // The running state; with `first`, nothing is in it yet. out is [rows][padded value_dim].
-  bool first;
-  float* maximum;  // [rows]
-  float* sums;     // [rows][lanes]
-  float* out;
-  std::int64_t out_stride;
-
-  // Not null where no later block concerns these rows: they end here as finish() would end them, in
-  // final_out [rows][value_dim] instead of `out`, with their sums over all lanes in final_sum.
-  float* final_out;
-  std::int64_t final_out_stride;
-  float* final_sum;
+struct DropoutSteps {
+  const AttentionDropout* numbers;  // null: none
+  const DropoutPlace* places;       // one for each row
+  std::int64_t first_key;           // of the block, within its sequence
 };
 
-// The same for a few rows of several heads, whose keys and values are read where they lie (values_padded is false and
-// value_panel_stride the width of a panel). The heads see the same keys and differ in where their data is.
+// Rows of queries of one head, [count][head_dim].
+struct QueryRows {
+  const float* data;
+  std::int64_t stride;
+  std::int64_t count;
+  std::int64_t head_dim;
+};
+
+// Keys of one head, [count][head_dim], and their values, [count][value_dim].
+struct KeyValueBlock {
+  Operand key;
+  Operand value;
+  std::int64_t count;
+  std::int64_t value_dim;
+  // Whether a masked value may be NaN or infinite, so that a weight of 0 does not silence it (boolean masks only).
+  bool values_not_finite;
+};
+
+// Row r sees the keys begin[r] ≤ j < end[r], counted from the block's first; 0 ≤ begin ≤ end ≤ its keys.
+struct SeenKeys {
+  const std::int32_t* begin;
+  const std::int32_t* end;
+  bool same_for_all;  // every row sees what row 0 sees
+};
+
+// The running state of a block's rows.
+struct RowStates {
+  bool first;      // nothing is in it yet
+  float* maximum;  // [rows]
+  float* sums;     // [rows][lanes]
+  float* out;      // [rows][padded value_dim]
+  std::int64_t out_stride;
+};
+
+// Where rows end that no later block concerns, as finish() would end them; final_out is null for all others.
+struct RowEnds {
+  float* out;  // [rows][value_dim]
+  std::int64_t out_stride;
+  float* sum;  // [rows], over all lanes
+};
+
+// At most `query_rows` rows against one block of at most `key_block` keys: packed as key_panels for attend_block, where
+// values may be packed too; rows for attend_sweep.
+struct AttentionBlock {
+  QueryRows query;
+  KeyValueBlock keys;
+  SeenKeys seen;
+  ScoreSteps steps;
+  DropoutSteps dropout;
+  // Room for the scores, [query_rows][key_block].
+  float* scores;
+  std::int64_t scores_stride;
+  RowStates state;
+  RowEnds ends;
+};
+
+// The same for a few rows of several heads, whose keys and values are read where they lie. The heads see the same keys
+// and differ in where their data is.
 inline constexpr int kMaxSweepHeads = 32;
 struct AttentionSweep {
   AttentionBlock block;  // of the first head
   std::int64_t heads;    // at most kMaxSweepHeads
-  // From one head to the next: in floats, but for those of the states and of the masks' pointers, in rows.
+  // From one head to the next: in numbers, but for those of the states and of the masks' pointers, in rows.
   std::int64_t query_step;
   std::int64_t key_step;
   std::int64_t value_step;
-  std::int64_t final_out_step;
+  std::int64_t out_step;  // of the ends
   std::int64_t state_step;
-  std::int64_t mask_step;  // and of final_sum and dropout_places; scores are [heads][rows] of this block
-  float* value_sums;       // [heads][rows] as `out`: room for the block's own sums
+  std::int64_t mask_step;  // and of ends.sum and dropout.places; scores are [heads][rows] of this block
+  float* value_sums;       // [heads][rows] as `state.out`: room for the block's own sums
   bool from_memory;        // more than the first cache levels hold: keys and values are asked for before they are read
 };
 
-// One head's rows, at most `short_rows`, that see at most `short_keys` keys, from scores to output, without masks or
-// dropout. The fields mean what they do in AttentionBlock.
+// One head's rows, at most `short_rows`, that see some of at most `short_keys` keys, from products to output; neither
+// masks nor dropout.
 struct AttentionShort {
-  const float* query;
-  std::int64_t query_stride;
-  std::int64_t rows;
-  std::int64_t head_dim;
-  const float* key;
-  std::int64_t key_stride;
-  std::int64_t keys;
-  const float* value;
-  std::int64_t value_stride;
-  std::int64_t value_dim;
-  float* out;
-  std::int64_t out_stride;
-  const std::int32_t* begin;
-  const std::int32_t* end;
+  QueryRows query;
+  KeyValueBlock keys;  // rows
+  SeenKeys seen;
   bool all_seen;  // by every row
   float exponent_scale;
+  float* out;  // [rows][value_dim]
+  std::int64_t out_stride;
   float* columns;  // [head_dim][short_rows]: room for the queries, one to a lane
   float* maximum;  // [short_rows], in units of log 2: given back, as is
   float* sum;      // [short_rows]
@@ -142,20 +149,11 @@ struct AttentionState {
 
 // Probabilities of at most `query_rows` rows over one panel of at most `key_panel` keys.
 struct ProbabilityTile {
-  // [rows][head_dim]
-  const float* query;
-  std::int64_t query_stride;
-  std::int64_t rows;
-  std::int64_t head_dim;
-  // Packed as pack_keys() does.
-  const float* panel;
+  QueryRows query;
+  const float* panel;  // of keys, packed as pack_keys() does
   std::int64_t keys;
-  // As in AttentionBlock.
-  const std::int32_t* begin;
-  const std::int32_t* end;
-  AttentionRowMasks masks;
-  std::int64_t first_key;
-  float exponent_scale;
+  SeenKeys seen;
+  ScoreSteps steps;
   // Each row's final state: p = exp2(score − maximum) / sum, and zeros for a sum of 0.
   const float* maximum;
   const float* sum;
@@ -188,14 +186,13 @@ struct AttentionKernels {
   // out[d] = state.out[d] / Σ sums, zeros where the sum is 0; returns the sum.
   float (*finish)(const AttentionState& state, std::int64_t value_dim, float* out) noexcept;
 
-  // key [keys][head_dim] → panels [⌈keys/key_panel⌉][head_dim][key_panel], the last one only as wide as keys are left.
-  void (*pack_keys)(const float* key, std::int64_t key_stride, std::int64_t keys, std::int64_t head_dim,
-                    float* panels) noexcept;
+  // Rows [keys][head_dim] → panels [⌈keys/key_panel⌉][head_dim][key_panel], the last one only as wide as keys are left.
+  void (*pack_keys)(const Operand& key, std::int64_t keys, std::int64_t head_dim, float* panels) noexcept;
 
-  // value [keys][value_dim] → [keys][width], once for each `value_panel` columns, panel_stride apart; width is
+  // Rows [keys][value_dim] → [keys][width], once for each `value_panel` columns, panel_stride apart; width is
   // value_dim rounded up to whole vectors, at most value_panel, and what lies past value_dim is zero.
-  void (*pack_values)(const float* value, std::int64_t value_stride, std::int64_t keys, std::int64_t value_dim,
-                      float* panels, std::int64_t panel_stride) noexcept;
+  void (*pack_values)(const Operand& value, std::int64_t keys, std::int64_t value_dim, float* panels,
+                      std::int64_t panel_stride) noexcept;
 
   // to[d] = from[d] · factor
   void (*copy_row)(const float* from, std::int64_t count, float factor, float* to) noexcept;

@@ -12,20 +12,21 @@ inline void probability_tile(const kernels::ProbabilityTile& tile) {
   float scores[kBlockRows * kKeyPanel];
   float maxima[kBlockRows * kLanes] = {};
   bool sees_any = false;
-  for (std::int64_t r = 0; r < tile.rows; ++r) sees_any = sees_any || tile.begin[r] < tile.end[r];
+  for (std::int64_t r = 0; r < tile.query.count; ++r) sees_any = sees_any || tile.seen.begin[r] < tile.seen.end[r];
   if (sees_any) {
-    score_panel({tile.query, tile.query_stride, tile.panel, tile.keys, tile.head_dim, scores, kKeyPanel, maxima},
-                tile.rows, divide_up(tile.keys, kLanes));
+    score_panel(
+        {tile.query.data, tile.query.stride, tile.panel, tile.keys, tile.query.head_dim, scores, kKeyPanel, maxima},
+        tile.query.count, divide_up(tile.keys, kLanes));
   }
-  const Vec scale = broadcast(scale_after_masks(tile.masks, tile.exponent_scale));
+  const Vec scale = broadcast(scale_after_masks(tile.steps.masks, tile.steps.exponent_scale));
   const Vec average_factor = broadcast(tile.average_factor);
 
-  for (std::int64_t r = 0; r < tile.rows; ++r) {
+  for (std::int64_t r = 0; r < tile.query.count; ++r) {
     float* row = scores + r * kKeyPanel;
-    const int begin = tile.begin[r];
-    const int end = tile.end[r];
-    if (begin < end && has_masks(tile.masks)) {
-      apply_masks(tile.masks, r, tile.first_key, begin, end, tile.exponent_scale, row);
+    const int begin = tile.seen.begin[r];
+    const int end = tile.seen.end[r];
+    if (begin < end && has_masks(tile.steps.masks)) {
+      apply_masks(tile.steps.masks, r, tile.steps.first_key, begin, end, tile.steps.exponent_scale, row);
     }
     const Vec minus_maximum = broadcast(-tile.maximum[r]);
     const bool large = is_large(tile.maximum[r]);
@@ -41,7 +42,7 @@ inline void probability_tile(const kernels::ProbabilityTile& tile) {
         p = mul(exp2_nonpositive(distance), factor);
         // A masked key of a row that is NaN is still masked; a score of −inf that the row sees is not.
         p = select(mask_first(hidden), zero(), select(mask_first(visible), p, zero()));
-        if (tile.masks.mask != nullptr) p = select(equal(score, broadcast(-kInfinity)), zero(), p);
+        if (tile.steps.masks.mask != nullptr) p = select(equal(score, broadcast(-kInfinity)), zero(), p);
       }
       if (tile.per_head != nullptr) store_lanes(p, tile.per_head[r] + j, count);
       if (tile.averaged == nullptr) continue;

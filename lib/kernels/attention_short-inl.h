@@ -101,12 +101,13 @@ ScoreColumns score_columns_of(std::int64_t keys, Counts<kKeys...>) {
 template <int kVectors>
 HEADLIGHT_INLINE void score_keys(const kernels::AttentionShort& head, float* scores) {
   constexpr int kMost = kScoredKeys<kVectors>;
-  std::int64_t share = head.keys;
+  std::int64_t share = head.keys.count;
   if (share > kMost) share = divide_up(share, divide_up(share, kMost));
-  for (std::int64_t j = 0; j < head.keys; j += share) {
-    const std::int64_t keys = smaller(share, head.keys - j);
+  for (std::int64_t j = 0; j < head.keys.count; j += share) {
+    const std::int64_t keys = smaller(share, head.keys.count - j);
     score_columns_of<kVectors>(keys, typename CountsTo<kMost>::type{})(
-        head.key + j * head.key_stride, head.key_stride, head.columns, head.head_dim, scores + j * kVectors * kLanes);
+        head.keys.key.floats() + j * head.keys.key.stride, head.keys.key.stride, head.columns, head.query.head_dim,
+        scores + j * kVectors * kLanes);
   }
 }
 
@@ -118,12 +119,12 @@ template <int kWidth>
 void hide_columns(const kernels::AttentionShort& head, std::int64_t first, float* scores) {
   float begin[kLanes] = {};
   float end[kLanes] = {};
-  const std::int64_t rows = smaller(kLanes, head.rows - first);
+  const std::int64_t rows = smaller(kLanes, head.query.count - first);
   for (std::int64_t r = 0; r < rows; ++r) {
-    begin[r] = static_cast<float>(head.begin[first + r]);
-    end[r] = static_cast<float>(head.end[first + r]);
+    begin[r] = static_cast<float>(head.seen.begin[first + r]);
+    end[r] = static_cast<float>(head.seen.end[first + r]);
   }
-  for (std::int64_t j = 0; j < head.keys; ++j) {
+  for (std::int64_t j = 0; j < head.keys.count; ++j) {
     const Vec key = broadcast(static_cast<float>(j));
     const Mask seen = mask_and(less_equal(load(begin), key), less(key, load(end)));
     store(select(seen, load(scores + j * kWidth), broadcast(-kInfinity)), scores + j * kWidth);
@@ -184,19 +185,19 @@ HEADLIGHT_INLINE Vec sum_of_columns(const float* weights, std::int64_t keys) {
 template <int kWidth>
 HEADLIGHT_INLINE void weigh_columns(const kernels::AttentionShort& head, float* scores, float* greatest, float* sum) {
   const Vec scale = broadcast(head.exponent_scale);
-  const Vec maximum = scaled(greatest_of_columns<kWidth>(scores, head.keys), scale);
+  const Vec maximum = scaled(greatest_of_columns<kWidth>(scores, head.keys.count), scale);
   const Vec minus_maximum = select(equal(maximum, broadcast(-kInfinity)), zero(), neg(maximum));
   store(maximum, greatest);
   const Mask small = less(abs(minus_maximum), broadcast(kLargeScore));
   const bool any_large = any_of(mask_not(small));
 #pragma GCC unroll 4
-  for (std::int64_t j = 0; j < head.keys; ++j) {
+  for (std::int64_t j = 0; j < head.keys.count; ++j) {
     const Vec score = load(scores + j * kWidth);
     Vec distance = fma(score, scale, minus_maximum);
     if (any_large) distance = select(small, distance, add(scaled(score, scale), minus_maximum));
     store(exp2_nonpositive(distance), scores + j * kWidth);
   }
-  store(sum_of_columns<kWidth>(scores, head.keys), sum);
+  store(sum_of_columns<kWidth>(scores, head.keys.count), sum);
 }
 
 // kRows rows of kVectors vectors of columns: Σ_j weights[j][r] · value[j], ascending, times inverse[r]. The order and
@@ -252,15 +253,15 @@ void ShortValues::run(const ShortValues& tile) {
 
 inline void short_panel(const kernels::AttentionShort& head, ShortValues tile, std::int64_t column,
                         std::int64_t columns, bool partial) {
-  const std::int64_t groups = divide_up(head.rows, kValueRows);
+  const std::int64_t groups = divide_up(head.query.count, kValueRows);
   // A division by what is not constant takes 4 ns: with few rows, a tenth of a head.
-  const std::int64_t group_rows = groups == 1 ? head.rows : divide_up(head.rows, groups);
-  tile.value = head.value + column;
+  const std::int64_t group_rows = groups == 1 ? head.query.count : divide_up(head.query.count, groups);
+  tile.value = head.keys.value.floats() + column;
   tile.last_lanes = static_cast<int>(columns);
   const float* const weights = tile.weights;
   const float* const inverse = tile.inverse;
-  for (std::int64_t r = 0; r < head.rows; r += group_rows) {
-    const std::int64_t rows = smaller(group_rows, head.rows - r);
+  for (std::int64_t r = 0; r < head.query.count; r += group_rows) {
+    const std::int64_t rows = smaller(group_rows, head.query.count - r);
     tile.weights = weights + r;
     tile.inverse = inverse + r;
     tile.out = head.out + r * head.out_stride + column;
@@ -274,13 +275,13 @@ HEADLIGHT_INLINE void all_short_values(const kernels::AttentionShort& head, cons
   constexpr int kWidth = kVectors * kLanes;
   float inverse[kWidth];
   for (int r = 0; r < kWidth; r += kLanes) store(div(broadcast(1.0f), load(head.sum + r)), inverse + r);
-  const ShortValues tile{weights,   kWidth,  inverse,         nullptr, head.value_stride,
-                         head.keys, nullptr, head.out_stride, kLanes};
-  const std::int64_t whole = head.value_dim / kLanes * kLanes;
+  const ShortValues tile{weights,         kWidth,  inverse,         nullptr, head.keys.value.stride,
+                         head.keys.count, nullptr, head.out_stride, kLanes};
+  const std::int64_t whole = head.keys.value_dim / kLanes * kLanes;
   for (std::int64_t column = 0; column < whole; column += kValuePanel) {
     short_panel(head, tile, column, smaller(kValuePanel, whole - column), false);
   }
-  if (whole < head.value_dim) short_panel(head, tile, whole, head.value_dim - whole, true);
+  if (whole < head.keys.value_dim) short_panel(head, tile, whole, head.keys.value_dim - whole, true);
 }
 
 static_assert(kRowSlots >= kLanes, "RowFactors has room for fewer rows than block_values() is handed here");
@@ -289,24 +290,17 @@ static_assert(kRowSlots >= kLanes, "RowFactors has room for fewer rows than bloc
 template <int kWidth>
 void seen_short_values(const kernels::AttentionShort& head, std::int64_t first, const float* columns) {
   float weights[kLanes * kShortKeys];
-  for (std::int64_t j = 0; j < head.keys; j += kLanes) {
-    turn_square<kLanes>(columns + j * kWidth, kWidth, head.keys - j, kLanes, weights + j, kShortKeys);
+  for (std::int64_t j = 0; j < head.keys.count; j += kLanes) {
+    turn_square<kLanes>(columns + j * kWidth, kWidth, head.keys.count - j, kLanes, weights + j, kShortKeys);
   }
   kernels::AttentionBlock block{};
-  block.rows = smaller(kLanes, head.rows - first);
+  block.query.count = smaller(kLanes, head.query.count - first);
   block.keys = head.keys;
-  block.value = head.value;
-  block.value_stride = head.value_stride;
-  block.value_panel_stride = kValuePanel;
-  block.value_dim = head.value_dim;
-  block.begin = head.begin + first;
-  block.end = head.end + first;
+  block.seen = {head.seen.begin + first, head.seen.end + first, false};
   block.scores = weights;
   block.scores_stride = kShortKeys;
-  block.first = true;
-  block.final_out = head.out + first * head.out_stride;
-  block.final_out_stride = head.out_stride;
-  block.final_sum = head.sum + first;
+  block.state.first = true;
+  block.ends = {head.out + first * head.out_stride, head.out_stride, head.sum + first};
   block_values(block, {});
 }
 
@@ -314,7 +308,7 @@ template <int kVectors>
 void attend_short_rows(const kernels::AttentionShort& head) {
   constexpr int kWidth = kVectors * kLanes;
   float scores[kShortKeys * kWidth];
-  turn_rows<kVectors>(head.query, head.query_stride, head.rows, head.head_dim, head.columns);
+  turn_rows<kVectors>(head.query.data, head.query.stride, head.query.count, head.query.head_dim, head.columns);
   score_keys<kVectors>(head, scores);
   bool any_empty = false;
   for (int r = 0; r < kWidth; r += kLanes) {
@@ -327,7 +321,7 @@ void attend_short_rows(const kernels::AttentionShort& head) {
 }
 
 inline void attend_short(const kernels::AttentionShort& head) {
-  if (head.rows <= kLanes) {
+  if (head.query.count <= kLanes) {
     attend_short_rows<1>(head);
   } else {
     attend_short_rows<2>(head);

@@ -7,20 +7,20 @@ namespace headlight::HEADLIGHT_TARGET {
 
 inline kernels::AttentionBlock block_of(const kernels::AttentionSweep& sweep, std::int64_t head) {
   kernels::AttentionBlock block = sweep.block;
-  const std::int64_t rows = head * block.rows;
+  const std::int64_t rows = head * block.query.count;
   const std::int64_t states = head * sweep.state_step;
-  block.query += head * sweep.query_step;
-  block.key += head * sweep.key_step;
-  block.value += head * sweep.value_step;
-  if (block.masks.mask != nullptr) block.masks.mask += head * sweep.mask_step;
-  if (block.masks.bias != nullptr) block.masks.bias += head * sweep.mask_step;
-  if (block.dropout != nullptr) block.dropout_places += head * sweep.mask_step;
+  block.query.data += head * sweep.query_step;
+  block.keys.key = block.keys.key.from(head * sweep.key_step);
+  block.keys.value = block.keys.value.from(head * sweep.value_step);
+  if (block.steps.masks.mask != nullptr) block.steps.masks.mask += head * sweep.mask_step;
+  if (block.steps.masks.bias != nullptr) block.steps.masks.bias += head * sweep.mask_step;
+  if (block.dropout.numbers != nullptr) block.dropout.places += head * sweep.mask_step;
   block.scores += rows * block.scores_stride;
-  block.maximum += states;
-  block.sums += states * kLanes;
-  block.out += states * block.out_stride;
-  if (block.final_out != nullptr) block.final_out += head * sweep.final_out_step;
-  block.final_sum += head * sweep.mask_step;
+  block.state.maximum += states;
+  block.state.sums += states * kLanes;
+  block.state.out += states * block.state.out_stride;
+  if (block.ends.out != nullptr) block.ends.out += head * sweep.out_step;
+  block.ends.sum += head * sweep.mask_step;
   return block;
 }
 
@@ -39,27 +39,27 @@ struct SweepHalf {
   }
 };
 inline SweepHalf keys_of(const kernels::AttentionSweep& sweep) {
-  return {sweep.block.key, sweep.block.key_stride, sweep.key_step};
+  return {sweep.block.keys.key.floats(), sweep.block.keys.key.stride, sweep.key_step};
 }
 inline SweepHalf values_of(const kernels::AttentionSweep& sweep) {
-  return {sweep.block.value, sweep.block.value_stride, sweep.value_step};
+  return {sweep.block.keys.value.floats(), sweep.block.keys.value.stride, sweep.value_step};
 }
 
 inline void sweep_scores(const kernels::AttentionSweep& sweep, const BlockRange& range) {
   const kernels::AttentionBlock& block = sweep.block;
   const SweepHalf keys = keys_of(sweep);
-  const SweepScoreTile tile = sweep_score_tile_of(block.rows, CountsTo<kBlockRows>::type{});
+  const SweepScoreTile tile = sweep_score_tile_of(block.query.count, CountsTo<kBlockRows>::type{});
   for (std::int64_t j = range.first / kSweepKeys * kSweepKeys; j < range.last; j += kSweepKeys) {
-    const std::int64_t last = smaller(j + kSweepKeys, block.keys);
+    const std::int64_t last = smaller(j + kSweepKeys, block.keys.count);
     for (std::int64_t head = 0; head < sweep.heads; ++head) {
       const float* next = sweep.from_memory ? keys.after(j, head, sweep.heads) : nullptr;
       const float* key = keys.at(0, head);
-      const float* query = block.query + head * sweep.query_step;
-      float* scores = block.scores + head * block.rows * block.scores_stride;
+      const float* query = block.query.data + head * sweep.query_step;
+      float* scores = block.scores + head * block.query.count * block.scores_stride;
       for (std::int64_t at = j; at < last; at += kLanes) {
-        tile(block, query, key + at * block.key_stride, static_cast<int>(smaller(kLanes, last - at)), scores + at,
+        tile(block, query, key + at * block.keys.key.stride, static_cast<int>(smaller(kLanes, last - at)), scores + at,
              next);
-        if (next != nullptr) next += kLanes * block.key_stride;
+        if (next != nullptr) next += kLanes * block.keys.key.stride;
       }
     }
   }
@@ -68,23 +68,24 @@ inline void sweep_scores(const kernels::AttentionSweep& sweep, const BlockRange&
 // Where head h's own sum of values grows: in its state where that is empty, else beside it.
 inline float* value_sums_of(const kernels::AttentionSweep& sweep, std::int64_t head) {
   const kernels::AttentionBlock& block = sweep.block;
-  return block.first ? block.out + head * sweep.state_step * block.out_stride
-                     : sweep.value_sums + head * block.rows * block.out_stride;
+  return block.state.first ? block.state.out + head * sweep.state_step * block.state.out_stride
+                           : sweep.value_sums + head * block.query.count * block.state.out_stride;
 }
 
 // out ← out · keep + share · sums for one head's rows, or their end.
 inline void merge_values(const kernels::AttentionBlock& block, const RowFactors& factors, const float* sums) {
-  if (block.first && block.final_out == nullptr) return;
-  for (std::int64_t r = 0; r < block.rows; ++r) {
-    float* out = block.out + r * block.out_stride;
-    for (std::int64_t d = 0; d < block.value_dim; d += kLanes) {
-      Vec sum = load(sums + r * block.out_stride + d);
-      if (!block.first) sum = fma(sum, broadcast(factors.share[r]), mul(load(out + d), broadcast(factors.keep[r])));
-      if (block.final_out == nullptr) {
+  if (block.state.first && block.ends.out == nullptr) return;
+  for (std::int64_t r = 0; r < block.query.count; ++r) {
+    float* out = block.state.out + r * block.state.out_stride;
+    for (std::int64_t d = 0; d < block.keys.value_dim; d += kLanes) {
+      Vec sum = load(sums + r * block.state.out_stride + d);
+      if (!block.state.first)
+        sum = fma(sum, broadcast(factors.share[r]), mul(load(out + d), broadcast(factors.keep[r])));
+      if (block.ends.out == nullptr) {
         store(sum, out + d);
       } else {
-        store_lanes(ended(sum, row_end(block.final_sum[r])), block.final_out + r * block.final_out_stride + d,
-                    static_cast<int>(smaller(kLanes, block.value_dim - d)));
+        store_lanes(ended(sum, row_end(block.ends.sum[r])), block.ends.out + r * block.ends.out_stride + d,
+                    static_cast<int>(smaller(kLanes, block.keys.value_dim - d)));
       }
     }
   }
@@ -93,22 +94,22 @@ inline void merge_values(const kernels::AttentionBlock& block, const RowFactors&
 inline void sweep_values(const kernels::AttentionSweep& sweep, const BlockRange& range, const RowFactors* factors) {
   const kernels::AttentionBlock& block = sweep.block;
   const SweepHalf values = values_of(sweep);
-  const std::int64_t row_floats = round_up(block.value_dim, kLanes);
+  const std::int64_t row_floats = round_up(block.keys.value_dim, kLanes);
   for (std::int64_t head = 0; head < sweep.heads; ++head) {
     float* sums = value_sums_of(sweep, head);
-    for (std::int64_t r = 0; r < block.rows; ++r) {
-      for (std::int64_t d = 0; d < row_floats; d += kLanes) store(zero(), sums + r * block.out_stride + d);
+    for (std::int64_t r = 0; r < block.query.count; ++r) {
+      for (std::int64_t d = 0; d < row_floats; d += kLanes) store(zero(), sums + r * block.state.out_stride + d);
     }
   }
   // The sums of one head stay in registers where they fit.
-  const bool all_at_once = sweep.heads == 1 && block.value_dim <= sweep_vectors(block.rows) * kLanes;
-  const std::int64_t step = all_at_once ? block.keys : kSweepKeys;
+  const bool all_at_once = sweep.heads == 1 && block.keys.value_dim <= sweep_vectors(block.query.count) * kLanes;
+  const std::int64_t step = all_at_once ? block.keys.count : kSweepKeys;
   for (std::int64_t j = range.first / kSweepKeys * kSweepKeys; j < range.last; j += step) {
     const std::int64_t last = smaller(j + step, range.last);
     for (std::int64_t head = 0; head < sweep.heads; ++head) {
       const float* next = sweep.from_memory ? values.after(j, head, sweep.heads) : nullptr;
-      sweep_values_of_keys(block, block.scores + head * block.rows * block.scores_stride, values.at(0, head), j, last,
-                           value_sums_of(sweep, head), next);
+      sweep_values_of_keys(block, block.scores + head * block.query.count * block.scores_stride, values.at(0, head), j,
+                           last, value_sums_of(sweep, head), next);
     }
   }
   for (std::int64_t head = 0; head < sweep.heads; ++head) {
@@ -121,15 +122,15 @@ inline void sweep_values(const kernels::AttentionSweep& sweep, const BlockRange&
 // time from maximum to sum, is one long chain: it loses all of that again.
 inline void weigh_short_block(const kernels::AttentionBlock& block) {
   const Vec nothing = broadcast(-kInfinity);
-  const Vec scale = broadcast(block.exponent_scale);
+  const Vec scale = broadcast(block.steps.exponent_scale);
   float maximum[kRowSlots];
   float minus_maximum[kRowSlots];
   for (int r = 0; r < kRowSlots; r += kLanes) store(nothing, maximum + r);
 #pragma GCC unroll 2
-  for (std::int64_t r = 0; r < block.rows; ++r) {
+  for (std::int64_t r = 0; r < block.query.count; ++r) {
     float* scores = block.scores + r * block.scores_stride;
-    const Vec before_end = select(mask_first(block.end[r]), load(scores), nothing);
-    const Vec seen = select(mask_first(block.begin[r]), nothing, before_end);
+    const Vec before_end = select(mask_first(block.seen.end[r]), load(scores), nothing);
+    const Vec seen = select(mask_first(block.seen.begin[r]), nothing, before_end);
     store(seen, scores);
     maximum[r] = max_of_lanes(max(seen, nothing));
   }
@@ -139,18 +140,18 @@ inline void weigh_short_block(const kernels::AttentionBlock& block) {
     store(select(equal(of_rows, nothing), zero(), neg(of_rows)), minus_maximum + r);
   }
 #pragma GCC unroll 2
-  for (std::int64_t r = 0; r < block.rows; ++r) {
+  for (std::int64_t r = 0; r < block.query.count; ++r) {
     float* scores = block.scores + r * block.scores_stride;
     const bool large = is_large(minus_maximum[r]);
     if (large) scale_scores(scores, {0, 1}, scale);
     const Vec factor = large ? broadcast(1.0f) : scale;
     const Vec weights = exp2_nonpositive(fma(load(scores), factor, broadcast(minus_maximum[r])));
     store(weights, scores);
-    block.maximum[r] = maximum[r];
-    if (block.final_out != nullptr) {
-      block.final_sum[r] = sum_of_lanes(weights);
+    block.state.maximum[r] = maximum[r];
+    if (block.ends.out != nullptr) {
+      block.ends.sum[r] = sum_of_lanes(weights);
     } else {
-      store(weights, block.sums + r * kLanes);
+      store(weights, block.state.sums + r * kLanes);
     }
   }
 }
@@ -159,9 +160,10 @@ inline void attend_sweep(const kernels::AttentionSweep& sweep) {
   BlockRange range = range_of(sweep.block);
   range.whole_first = range.whole_last = range.first;
   sweep_scores(sweep, range);
-  const bool exactly = sweep.block.values_not_finite && sweep.block.masks.mask != nullptr;
+  const bool exactly = sweep.block.keys.values_not_finite && sweep.block.steps.masks.mask != nullptr;
   RowFactors factors[kernels::kMaxSweepHeads];
-  const bool is_short = sweep.block.first && sweep.block.keys <= kLanes && !has_masks(sweep.block.masks);
+  const bool is_short =
+      sweep.block.state.first && sweep.block.keys.count <= kLanes && !has_masks(sweep.block.steps.masks);
   for (std::int64_t head = 0; head < sweep.heads; ++head) {
     const kernels::AttentionBlock block = block_of(sweep, head);
     if (is_short) {
@@ -171,7 +173,7 @@ inline void attend_sweep(const kernels::AttentionSweep& sweep) {
       find_maxima(block, range, nullptr, rows);
       factors[head] = weigh_block(block, rows, false);
     }
-    if (block.dropout != nullptr) drop_block(block);
+    if (block.dropout.numbers != nullptr) drop_block(block);
   }
   if (sweep.from_memory && !exactly) return sweep_values(sweep, range, factors);
   for (std::int64_t head = 0; head < sweep.heads; ++head) {

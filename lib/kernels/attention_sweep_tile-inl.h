@@ -15,27 +15,27 @@ inline constexpr std::int64_t kSweepKeys = 16;
 template <int kRows>
 void sweep_score_tile(const kernels::AttentionBlock& block, const float* query, const float* key, int keys,
                       float* scores, const float* next) {
-  const std::int64_t query_stride = block.query_stride;
-  const std::int64_t key_stride = block.key_stride;
+  const std::int64_t query_stride = block.query.stride;
+  const std::int64_t key_stride = block.keys.key.stride;
   Vec sums[kRows];
 #pragma GCC unroll 16
   for (int r = 0; r < kRows; ++r) sums[r] = zero();
   std::int64_t d = 0;
   if (keys == kLanes) {
     // Squares visit kLanes rows of memory at once; the next ones are asked for row by row, evenly spread over them.
-    std::int64_t floats_asked = next != nullptr ? 0 : kLanes * block.head_dim;
+    std::int64_t floats_asked = next != nullptr ? 0 : kLanes * block.query.head_dim;
     constexpr int kPointers = divide_up(kLanes, 3);
     const float* rows[kPointers];
 #pragma GCC unroll 6
     for (int p = 0; p < kPointers; ++p) rows[p] = key + 3 * p * key_stride;
-    for (; d + kLanes <= block.head_dim; d += kLanes) {
+    for (; d + kLanes <= block.query.head_dim; d += kLanes) {
       Vec square[kLanes];
 #pragma GCC unroll 16
       for (int j = 0; j < kLanes; ++j) square[j] = load(rows[j / 3] + j % 3 * key_stride);
 #pragma GCC unroll 6
       for (int p = 0; p < kPointers; ++p) rows[p] += kLanes;
-      for (; floats_asked < kLanes * (d + kLanes); floats_asked += block.head_dim) {
-        for (std::int64_t at = 0; at < block.head_dim; at += kFloatsOfLine) __builtin_prefetch(next + at);
+      for (; floats_asked < kLanes * (d + kLanes); floats_asked += block.query.head_dim) {
+        for (std::int64_t at = 0; at < block.query.head_dim; at += kFloatsOfLine) __builtin_prefetch(next + at);
         next += key_stride;
       }
       transpose(square);
@@ -48,8 +48,8 @@ void sweep_score_tile(const kernels::AttentionBlock& block, const float* query, 
       }
     }
   }
-  for (; d < block.head_dim; d += kLanes) {
-    const int dims = static_cast<int>(smaller(kLanes, block.head_dim - d));
+  for (; d < block.query.head_dim; d += kLanes) {
+    const int dims = static_cast<int>(smaller(kLanes, block.query.head_dim - d));
     float square[kLanes * kLanes];
     pack_square(key + d, key_stride, keys, dims, square, kLanes);
     for (int i = 0; i < dims; ++i) {
@@ -168,31 +168,31 @@ inline void sweep_values_of_keys(const kernels::AttentionBlock& block, const flo
     if (from >= to) return;
     const SweepValues tile{weights + r * block.scores_stride + from,
                            block.scores_stride,
-                           value + from * block.value_stride,
-                           block.value_stride,
+                           value + from * block.keys.value.stride,
+                           block.keys.value.stride,
                            to - from,
-                           sums + r * block.out_stride,
-                           block.out_stride,
+                           sums + r * block.state.out_stride,
+                           block.state.out_stride,
                            kLanes,
                            next};
-    sweep_value_columns(tile, rows, block.value_dim);
+    sweep_value_columns(tile, rows, block.keys.value_dim);
   };
-  const std::int64_t groups = divide_up(block.rows, kValueRows);
-  const std::int64_t group_rows = divide_up(block.rows, groups);
-  for (std::int64_t group = 0; group < block.rows; group += group_rows) {
-    const std::int64_t end = smaller(group + group_rows, block.rows);
+  const std::int64_t groups = divide_up(block.query.count, kValueRows);
+  const std::int64_t group_rows = divide_up(block.query.count, groups);
+  for (std::int64_t group = 0; group < block.query.count; group += group_rows) {
+    const std::int64_t end = smaller(group + group_rows, block.query.count);
     std::int64_t all_first = first;
     std::int64_t all_last = last;
     for (std::int64_t r = group; r < end; ++r) {
-      all_first = larger(all_first, block.begin[r]);
-      all_last = smaller(all_last, block.end[r]);
+      all_first = larger(all_first, block.seen.begin[r]);
+      all_last = smaller(all_last, block.seen.end[r]);
     }
     if (all_first >= all_last) all_first = all_last = last;
     for (std::int64_t r = group; r < end; ++r) {
-      sum(r, 1, larger(first, block.begin[r]), smaller(block.end[r], all_first));
+      sum(r, 1, larger(first, block.seen.begin[r]), smaller(block.seen.end[r], all_first));
     }
     sum(group, end - group, all_first, all_last);
-    for (std::int64_t r = group; r < end; ++r) sum(r, 1, all_last, smaller(block.end[r], last));
+    for (std::int64_t r = group; r < end; ++r) sum(r, 1, all_last, smaller(block.seen.end[r], last));
   }
 }
 

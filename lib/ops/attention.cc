@@ -198,14 +198,13 @@ void attention(Engine& engine, View<const float, 4> query, View<const float, 4> 
   const kernels::AttentionKernels& kernels = kernels::attention_kernels(engine.isa());
   const ops::AttentionScale scale = ops::scale_of(options, sizes.head_dim);
   if (ops::is_short(kernels, sizes, options, scale)) {
-    return ops::attend_short(engine, {query, key, value, out, options, sizes, kernels, scale.exponent_scale});
+    return ops::attend_short(engine, {query, {key, value}, out, options, sizes, kernels, scale.exponent_scale});
   }
   const ops::AttentionSequences sequences{options, sizes.query_length, sizes.key_length};
   ops::AttentionTraits traits = ops::traits_of(options, sizes, scale);
   set_layout(kernels, key, value, traits);
   AttentionCall call{.query = query,
-                     .key = key,
-                     .value = value,
+                     .keys = {key, value},
                      .out = out,
                      .options = options,
                      .sizes = sizes,

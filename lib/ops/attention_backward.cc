@@ -208,8 +208,7 @@ void attention_backward(Engine& engine, View<const float, 4> query, View<const f
   if (ops::asks_for_nothing(gradients)) return;
   const kernels::AttentionKernels& kernels = kernels::attention_kernels(engine.isa());
   BackwardCall call{.query = query,
-                    .key = key,
-                    .value = value,
+                    .keys = {key, value},
                     .out = out,
                     .log_sum_exp = log_sum_exp,
                     .out_gradient = out_gradient,

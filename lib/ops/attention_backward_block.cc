@@ -33,21 +33,21 @@ BackwardBlock::BackwardBlock(const BackwardCall& call, int worker, std::int64_t 
   tile_.key = part(plan.worker.key);
   tile_.begin = call.worker_part<std::int32_t>(worker, plan.worker.begin);
   tile_.end = call.worker_part<std::int32_t>(worker, plan.worker.end);
-  tile_.first_key = tensor_key;
-  tile_.exponent_scale = call.exponent_scale;
+  tile_.steps.exponent_scale = call.exponent_scale;
+  tile_.steps.first_key = tensor_key;
   tile_.scale = call.scale;
   tile_.dropout = call.options.dropout.probability == 0 ? nullptr : &call.dropout;
   tile_.sequence_key = first_key;
   tile_.weights = part(plan.worker.weights);
   tile_.score_gradients = part(plan.worker.score_gradients);
   tile_.stride = plan.stride;
-  set_mask_strides(call.options, tile_.masks);
+  set_mask_strides(call.options, tile_.steps.masks);
 
-  const float* const key = &call.key(sample, tensor_key, key_value_head, 0);
-  const float* const value = &call.value(sample, tensor_key, key_value_head, 0);
-  call.kernels.pack_keys(key, call.key.stride(1), keys, tile_.head_dim, part(plan.worker.key_panels));
-  call.kernels.pack_keys(value, call.value.stride(1), keys, tile_.value_dim, part(plan.worker.value_panels));
-  call.backward.pad_rows(key, call.key.stride(1), keys, tile_.head_dim, part(plan.worker.key), plan.padded_head_dim);
+  const kernels::KeyValueBlock block = call.keys.block(sample, key_value_head, tensor_key, keys);
+  call.kernels.pack_keys(block.key, keys, tile_.head_dim, part(plan.worker.key_panels));
+  call.kernels.pack_keys(block.value, keys, tile_.value_dim, part(plan.worker.value_panels));
+  call.backward.pad_rows(block.key.floats(), block.key.stride, keys, tile_.head_dim, part(plan.worker.key),
+                         plan.padded_head_dim);
 }
 
 bool BackwardBlock::find_intervals(std::int64_t first_row, std::int64_t rows) noexcept {
@@ -79,8 +79,8 @@ void BackwardBlock::take_masks(std::int64_t head, std::int64_t first_query) noex
     if (call_.options.mask) mask[r] = broadcast_row(call_.options.mask->entries, sample_, head, first_query + r);
     if (call_.options.bias) bias[r] = broadcast_row(call_.options.bias, sample_, head, first_query + r);
   }
-  tile_.masks.mask = call_.options.mask ? mask : nullptr;
-  tile_.masks.bias = call_.options.bias ? bias : nullptr;
+  tile_.steps.masks.mask = call_.options.mask ? mask : nullptr;
+  tile_.steps.masks.bias = call_.options.bias ? bias : nullptr;
 }
 
 bool BackwardBlock::all_finite() noexcept {

@@ -8,14 +8,14 @@
 #include "kernels/kernels.h"
 #include "ops/attention_backward_plan.h"
 #include "ops/attention_masks.h"
+#include "ops/key_source.h"
 
 namespace headlight::ops {
 
 // One checked call.
 struct BackwardCall {
   View<const float, 4> query;
-  View<const float, 4> key;
-  View<const float, 4> value;
+  KeySource keys;
   View<const float, 4> out;
   View<const float, 3> log_sum_exp;
   View<const float, 4> out_gradient;

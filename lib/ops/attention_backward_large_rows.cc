@@ -32,9 +32,10 @@ class LargeScores {
   [[nodiscard]] float operator()(std::int64_t j) const noexcept {
     constexpr auto kLargest = static_cast<double>(std::numeric_limits<float>::max());
     const std::int64_t key = sequence_.first_key + j;
+    const float* const numbers = call_.keys.block(sample_, key_head_, key, 1).key.floats();
     double score = 0;
     for (std::int64_t d = 0; d < call_.sizes.head_dim; ++d) {
-      score += static_cast<double>(query_[d]) * static_cast<double>(call_.key(sample_, key, key_head_, d));
+      score += static_cast<double>(query_[d]) * static_cast<double>(numbers[d]);
     }
     if (bias_ == nullptr) {
       score = static_cast<double>(static_cast<float>(score)) * static_cast<double>(call_.exponent_scale);

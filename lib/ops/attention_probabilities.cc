@@ -29,12 +29,11 @@ class Tile {
  public:
   Tile(const AttentionCall& call, int worker, const RowsAsked& rows, std::int64_t head) noexcept
       : call_(call), worker_(worker), rows_(rows), head_(head) {
-    tile_.query_stride = tile_.head_dim = call.sizes.head_dim;
-    tile_.exponent_scale = call.scale.exponent_scale;
+    tile_.query.stride = tile_.query.head_dim = call.sizes.head_dim;
+    tile_.steps.exponent_scale = call.scale.exponent_scale;
     tile_.panel = call.worker_part<float>(worker, call.plan.worker.panel);
-    set_mask_strides(call.options, tile_.masks);
-    tile_.begin = begin_;
-    tile_.end = end_;
+    set_mask_strides(call.options, tile_.steps.masks);
+    tile_.seen = {begin_, end_, false};
     tile_.maximum = maximum_;
     tile_.sum = sum_;
     tile_.first_head = head == 0;
@@ -48,14 +47,14 @@ class Tile {
   void run(std::int64_t r, std::int64_t count, std::int64_t key, std::int64_t keys, std::int64_t column) noexcept {
     const Probabilities& probabilities = call_.options.probabilities;
     const KeyInterval* intervals = call_.worker_part<KeyInterval>(worker_, call_.plan.worker.intervals) + r;
-    tile_.query = call_.worker_part<float>(worker_, call_.plan.worker.query) + r * call_.sizes.head_dim;
-    tile_.rows = count;
+    tile_.query.data = call_.worker_part<float>(worker_, call_.plan.worker.query) + r * call_.sizes.head_dim;
+    tile_.query.count = count;
     tile_.keys = keys;
-    tile_.first_key = key;
+    tile_.steps.first_key = key;
     if (call_.options.mask)
-      tile_.masks.mask = call_.worker_part<const std::uint8_t*>(worker_, call_.plan.worker.row_masks) + r;
+      tile_.steps.masks.mask = call_.worker_part<const std::uint8_t*>(worker_, call_.plan.worker.row_masks) + r;
     if (call_.options.bias)
-      tile_.masks.bias = call_.worker_part<const float*>(worker_, call_.plan.worker.row_biases) + r;
+      tile_.steps.masks.bias = call_.worker_part<const float*>(worker_, call_.plan.worker.row_biases) + r;
     for (std::int64_t row = 0; row < count; ++row) {
       begin_[row] = static_cast<std::int32_t>(std::clamp<std::int64_t>(intervals[row].begin - key, 0, keys));
       end_[row] = static_cast<std::int32_t>(std::clamp<std::int64_t>(intervals[row].end - key, 0, keys));
@@ -138,7 +137,7 @@ void write_run(const AttentionCall& call, Tile& tile, const RowsAsked& rows, std
                float* panel) noexcept {
   for (std::int64_t key = run.first_key; key < run.last_key; key += call.kernels.key_panel) {
     const std::int64_t keys = std::min<std::int64_t>(call.kernels.key_panel, run.last_key - key);
-    call.kernels.pack_keys(&call.key(rows.sample, key, head / call.sizes.group, 0), call.key.stride(1), keys,
+    call.kernels.pack_keys(call.keys.block(rows.sample, head / call.sizes.group, key, keys).key, keys,
                            call.sizes.head_dim, panel);
     for (std::int64_t r = run.first; r < run.last; r += call.kernels.query_rows) {
       tile.run(r, std::min<std::int64_t>(call.kernels.query_rows, run.last - r), key, keys, key - run.origin);

@@ -30,16 +30,30 @@ void record_row(const AttentionCall& call, std::int64_t sample, const RowPlace& 
 }
 
 // Of keys [first, last) of the block. Packed values are read instead of the tensor's, for they are in a cache.
-bool values_are_finite(const AttentionCall& call, const kernels::AttentionBlock& block, const float* value,
-                       std::int64_t first, std::int64_t last) noexcept {
+bool values_are_finite(const AttentionCall& call, const kernels::Operand& value, std::int64_t first,
+                       std::int64_t last) noexcept {
+  const std::int64_t value_dim = call.sizes.value_dim;
+  const float* const rows = value.floats() + first * value.stride;
+  if (value.layout == kernels::OperandLayout::rows) {
+    return call.kernels.all_finite(rows, value.stride, last - first, value_dim);
+  }
   const std::int64_t width = call.kernels.value_panel;
-  for (std::int64_t column = 0; column < block.value_dim; column += width) {
-    if (!call.kernels.all_finite(value + column / width * block.value_panel_stride + first * block.value_stride,
-                                 block.value_stride, last - first, std::min(width, block.value_dim - column))) {
+  for (std::int64_t column = 0; column < value_dim; column += width) {
+    if (!call.kernels.all_finite(rows + column / width * value.panel_stride, value.stride, last - first,
+                                 std::min(width, value_dim - column))) {
       return false;
     }
   }
   return true;
+}
+
+kernels::Operand key_panels(const float* panels, std::int64_t head_dim) noexcept {
+  return {panels, head_dim, 0, kernels::NumberType::float32, kernels::OperandLayout::key_panels};
+}
+
+kernels::Operand value_panels(const float* panels, const AttentionPlan& plan) noexcept {
+  return {panels, plan.value_panel_width, plan.value_panel_stride, kernels::NumberType::float32,
+          kernels::OperandLayout::value_panels};
 }
 
 }  // namespace
@@ -150,64 +164,56 @@ void RowBlock::attend(std::int64_t first_key, std::int64_t last_key, const RowSt
   prepare();
   const AttentionPlan& plan = call_.plan;
   kernels::AttentionBlock block{};
-  block.begin = begin_;
-  block.end = end_;
-  block.same_keys = same_intervals_;
-  block.head_dim = call_.sizes.head_dim;
-  block.value_dim = call_.sizes.value_dim;
-  block.query_stride = query_stride_;
-  block.key_stride = call_.key.stride(1);
-  block.values_padded = plan.pack_values;
-  block.value_stride = plan.pack_values ? plan.value_panel_width : call_.value.stride(1);
-  block.value_panel_stride = plan.pack_values ? plan.value_panel_stride : call_.kernels.value_panel;
-  block.exponent_scale = call_.scale.exponent_scale;
+  block.query.stride = query_stride_;
+  block.query.head_dim = call_.sizes.head_dim;
+  block.seen = {begin_, end_, same_intervals_};
+  block.steps.exponent_scale = call_.scale.exponent_scale;
+  set_mask_strides(call_.options, block.steps.masks);
+  block.dropout.numbers = call_.options.dropout.probability != 0 ? &call_.dropout : nullptr;
   block.scores = call_.worker_part<float>(worker_, plan.worker.scores);
   block.scores_stride = plan.scores_stride;
-  block.out_stride = plan.padded_value_dim;
-  block.final_out_stride = out_stride_;
-  set_mask_strides(call_.options, block.masks);
-  const bool drops = call_.options.dropout.probability != 0;
-  block.dropout = drops ? &call_.dropout : nullptr;
+  block.state.out_stride = plan.padded_value_dim;
+  block.ends.out_stride = out_stride_;
 
   for (std::int64_t key = first_key / plan.key_block * plan.key_block; key < last_key; key += plan.key_block) {
-    block.keys = std::min(plan.key_block, sequence_.keys - key);
+    const std::int64_t keys = std::min(plan.key_block, sequence_.keys - key);
     const std::int64_t first_seen = std::max<std::int64_t>(first_key - key, 0);
-    const std::int64_t last_seen = std::min(last_key - key, block.keys);
-    place_key_block(block, key, first_seen, last_seen);
-    block.values_not_finite = false;
+    const std::int64_t last_seen = std::min(last_key - key, keys);
+    block.keys = key_block(key, keys, first_seen, last_seen);
+    block.steps.first_key = sequence_.first_key + key;
+    block.dropout.first_key = key;
     for (std::int64_t head = 0; call_.options.mask && head < range_.heads; ++head) {
-      const float* of_head = block.value + head * call_.value.stride(2);
-      block.values_not_finite =
-          block.values_not_finite || !values_are_finite(call_, block, of_head, first_seen, last_seen);
+      const kernels::Operand of_head = block.keys.value.from(head * call_.keys.value_head_step());
+      block.keys.values_not_finite =
+          block.keys.values_not_finite || !values_are_finite(call_, of_head, first_seen, last_seen);
     }
     attend_key_block(block, key, states, finish);
   }
 }
 
-void RowBlock::place_key_block(kernels::AttentionBlock& block, std::int64_t first_key, std::int64_t first_seen,
-                               std::int64_t last_seen) const noexcept {
+kernels::KeyValueBlock RowBlock::key_block(std::int64_t first_key, std::int64_t count, std::int64_t first_seen,
+                                           std::int64_t last_seen) const noexcept {
   const AttentionPlan& plan = call_.plan;
+  const std::int64_t head_dim = call_.sizes.head_dim;
   const std::int64_t tensor_key = sequence_.first_key + first_key;
-  block.first_key = tensor_key;
-  block.sequence_key = first_key;
-  block.key = &call_.key(range_.sample, tensor_key, range_.key_value_head, 0);
-  block.value = &call_.value(range_.sample, tensor_key, range_.key_value_head, 0);
-  if (packed_.keys != nullptr) block.key_panels = packed_.keys + tensor_key * block.head_dim;
-  if (packed_.values != nullptr) block.value = packed_.values + tensor_key * plan.value_panel_width;
-  if (plan.route != AttentionRoute::packed_by_block) return;
+  kernels::KeyValueBlock block = call_.keys.block(range_.sample, range_.key_value_head, tensor_key, count);
+  const kernels::KeyValueBlock rows = block;
+  if (packed_.keys != nullptr) block.key = key_panels(packed_.keys + tensor_key * head_dim, head_dim);
+  if (packed_.values != nullptr) block.value = value_panels(packed_.values + tensor_key * plan.value_panel_width, plan);
+  if (plan.route != AttentionRoute::packed_by_block) return block;
 
   const std::int64_t panel = call_.kernels.key_panel;
   const std::int64_t begin = first_seen / panel * panel;
-  const std::int64_t end = std::min(round_up(last_seen, panel), block.keys);
+  const std::int64_t end = std::min(round_up(last_seen, panel), count);
   auto* keys = call_.worker_part<float>(worker_, plan.worker.packed_keys);
-  call_.kernels.pack_keys(block.key + begin * block.key_stride, block.key_stride, end - begin, block.head_dim,
-                          keys + begin * block.head_dim);
-  block.key_panels = keys;
-  if (!plan.pack_values) return;
+  call_.kernels.pack_keys(rows.key.from(begin * rows.key.stride), end - begin, head_dim, keys + begin * head_dim);
+  block.key = key_panels(keys, head_dim);
+  if (!plan.pack_values) return block;
   auto* values = call_.worker_part<float>(worker_, plan.worker.packed_values);
-  call_.kernels.pack_values(block.value + begin * call_.value.stride(1), call_.value.stride(1), end - begin,
-                            block.value_dim, values + begin * plan.value_panel_width, plan.value_panel_stride);
-  block.value = values;
+  call_.kernels.pack_values(rows.value.from(begin * rows.value.stride), end - begin, call_.sizes.value_dim,
+                            values + begin * plan.value_panel_width, plan.value_panel_stride);
+  block.value = value_panels(values, plan);
+  return block;
 }
 
 // One block of keys for all tiles of rows.
@@ -216,54 +222,56 @@ void RowBlock::attend_key_block(kernels::AttentionBlock& block, std::int64_t fir
   const AttentionPlan& plan = call_.plan;
   std::int64_t last_of_tile = 0;
   for (std::int64_t r = 0; r < count_; r += tile_rows_) {
-    block.rows = std::min(tile_rows_, count_ - r);
+    block.query.count = std::min(tile_rows_, count_ - r);
     if (r == 0 || !same_intervals_) {
       last_of_tile = 0;
       bool sees_any = false;
-      for (std::int64_t row = 0; row < block.rows; ++row) {
+      for (std::int64_t row = 0; row < block.query.count; ++row) {
         const KeyInterval& seen = interval(r + row);
-        begin_[row] = static_cast<std::int32_t>(std::clamp<std::int64_t>(seen.begin - first_key, 0, block.keys));
-        end_[row] = static_cast<std::int32_t>(std::clamp<std::int64_t>(seen.end - first_key, 0, block.keys));
+        begin_[row] = static_cast<std::int32_t>(std::clamp<std::int64_t>(seen.begin - first_key, 0, block.keys.count));
+        end_[row] = static_cast<std::int32_t>(std::clamp<std::int64_t>(seen.end - first_key, 0, block.keys.count));
         sees_any = sees_any || begin_[row] < end_[row];
         last_of_tile = std::max(last_of_tile, seen.end);
       }
       if (!sees_any) continue;
     }
-    block.query = query_ + r * query_stride_;
+    block.query.data = query_ + r * query_stride_;
     if (call_.options.mask) {
-      block.masks.mask = call_.worker_part<const std::uint8_t*>(worker_, plan.worker.row_masks) + r;
+      block.steps.masks.mask = call_.worker_part<const std::uint8_t*>(worker_, plan.worker.row_masks) + r;
     }
-    if (block.dropout != nullptr) {
-      block.dropout_places = call_.worker_part<kernels::DropoutPlace>(worker_, plan.worker.dropout_places) + r;
+    if (block.dropout.numbers != nullptr) {
+      block.dropout.places = call_.worker_part<kernels::DropoutPlace>(worker_, plan.worker.dropout_places) + r;
     }
-    if (call_.options.bias) block.masks.bias = call_.worker_part<const float*>(worker_, plan.worker.row_biases) + r;
+    if (call_.options.bias) {
+      block.steps.masks.bias = call_.worker_part<const float*>(worker_, plan.worker.row_biases) + r;
+    }
     const kernels::AttentionState state = states.row(call_, r);
-    block.maximum = state.maximum;
-    block.sums = state.sums;
-    block.out = state.out;
+    block.state.maximum = state.maximum;
+    block.state.sums = state.sums;
+    block.state.out = state.out;
     Tile& tile = tiles_[r / tile_rows_];
-    block.first = tile == Tile::empty;
-    const bool last = finish && out_ != nullptr && last_of_tile <= first_key + block.keys;
-    block.final_out = last ? out_ + r * out_stride_ : nullptr;
-    block.final_sum = call_.worker_part<float>(worker_, plan.worker.final_sum) + r;
+    block.state.first = tile == Tile::empty;
+    const bool last = finish && out_ != nullptr && last_of_tile <= first_key + block.keys.count;
+    block.ends.out = last ? out_ + r * out_stride_ : nullptr;
+    block.ends.sum = call_.worker_part<float>(worker_, plan.worker.final_sum) + r;
     tile = last ? Tile::finished : Tile::kept;
     attend_tile(block, states);
   }
 }
 
 void RowBlock::attend_tile(const kernels::AttentionBlock& block, const RowStates& states) const noexcept {
-  if (block.key_panels != nullptr) return call_.kernels.attend_block(block);
+  if (block.keys.key.layout == kernels::OperandLayout::key_panels) return call_.kernels.attend_block(block);
   const std::int64_t row_floats = call_.sizes.head_dim + call_.sizes.value_dim;
   call_.kernels.attend_sweep({.block = block,
                               .heads = range_.heads,
                               .query_step = query_head_step_,
-                              .key_step = call_.key.stride(2),
-                              .value_step = call_.value.stride(2),
-                              .final_out_step = call_.sizes.group * call_.out.stride(2),
+                              .key_step = call_.keys.key_head_step(),
+                              .value_step = call_.keys.value_head_step(),
+                              .out_step = call_.sizes.group * call_.out.stride(2),
                               .state_step = states.head_step,
                               .mask_step = count_,
                               .value_sums = call_.worker_part<float>(worker_, call_.plan.worker.value_sums),
-                              .from_memory = block.keys * range_.heads * row_floats > kSmallFloats});
+                              .from_memory = block.keys.count * range_.heads * row_floats > kSmallFloats});
 }
 
 void RowBlock::finish(const RowStates& states) const noexcept {

@@ -65,10 +65,10 @@ class RowBlock {
   void prepare_masks() noexcept;
   void prepare_dropout() noexcept;
   void attend(std::int64_t first_key, std::int64_t last_key, const RowStates& states, bool finish) noexcept;
-  // Where the kernels find the keys and values of the block that starts at key `first_key` of the sequence; packs those
-  // in [first_seen, last_seen) where the plan wants it.
-  void place_key_block(kernels::AttentionBlock& block, std::int64_t first_key, std::int64_t first_seen,
-                       std::int64_t last_seen) const noexcept;
+  // The `count` keys and values of the block that starts at key `first_key` of the sequence; packs those in
+  // [first_seen, last_seen) where the plan wants it.
+  [[nodiscard]] kernels::KeyValueBlock key_block(std::int64_t first_key, std::int64_t count, std::int64_t first_seen,
+                                                 std::int64_t last_seen) const noexcept;
   void attend_key_block(kernels::AttentionBlock& block, std::int64_t first_key, const RowStates& states,
                         bool finish) noexcept;
   // Tile `block`, of all heads.

@@ -83,12 +83,11 @@ void pack_head(const AttentionCall& call, std::int64_t sample, std::int64_t key_
     const std::int64_t begin = on_grid(first);
     const std::int64_t end = on_grid(last);
     if (begin >= end) continue;
-    call.kernels.pack_keys(&call.key(sample, begin, key_value_head, 0), call.key.stride(1), end - begin, sizes.head_dim,
-                           packed.keys + begin * sizes.head_dim);
+    const kernels::KeyValueBlock block = call.keys.block(sample, key_value_head, begin, end - begin);
+    call.kernels.pack_keys(block.key, block.count, sizes.head_dim, packed.keys + begin * sizes.head_dim);
     if (packed.values != nullptr) {
-      call.kernels.pack_values(&call.value(sample, begin, key_value_head, 0), call.value.stride(1), end - begin,
-                               sizes.value_dim, packed.values + begin * plan.value_panel_width,
-                               plan.value_panel_stride);
+      call.kernels.pack_values(block.value, block.count, sizes.value_dim,
+                               packed.values + begin * plan.value_panel_width, plan.value_panel_stride);
     }
   }
 }

@@ -10,6 +10,7 @@
 #include "ops/attention_masks.h"
 #include "ops/attention_plan.h"
 #include "ops/attention_scale.h"
+#include "ops/key_source.h"
 #include "runtime/dropout.h"
 
 namespace headlight::ops {
@@ -17,8 +18,7 @@ namespace headlight::ops {
 // One checked call.
 struct AttentionCall {
   View<const float, 4> query;
-  View<const float, 4> key;
-  View<const float, 4> value;
+  KeySource keys;
   View<float, 4> out;
   const AttentionOptions& options;
   AttentionSizes sizes;

@@ -5,6 +5,7 @@
 #include "kernels/attention_kernels.h"
 #include "ops/attention_check.h"
 #include "ops/attention_scale.h"
+#include "ops/key_source.h"
 
 namespace headlight::ops {
 
@@ -14,8 +15,7 @@ namespace headlight::ops {
 
 struct ShortAttention {
   const View<const float, 4>& query;
-  const View<const float, 4>& key;
-  const View<const float, 4>& value;
+  KeySource keys;
   const View<float, 4>& out;
   const AttentionOptions& options;
   const AttentionSizes& sizes;

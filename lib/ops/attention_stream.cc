@@ -65,8 +65,7 @@ struct AttentionStream::State {
       : engine(&engine_),
         options(given),
         call{.query = query,
-             .key = {},
-             .value = {},
+             .keys = {},
              .out = {},
              .options = options,
              .sizes = sizes,
@@ -117,11 +116,9 @@ struct AttentionStream::State {
     std::copy_n(from.out, call.plan.padded_value_dim, to.out);
   }
 
-  // The block that begins at key `first`, of which call.key and call.value are a view.
-  void attend_block(std::int64_t first) noexcept {
-    const std::int64_t last = first + call.key.extent(1);
-    // Its keys are the first of the tensor.
-    const ops::AttentionSequence sequence = {0, call.sizes.query_length, -first, last};
+  // The block of `count` keys that call.keys holds, from key `first` on.
+  void attend_block(std::int64_t first, std::int64_t count) noexcept {
+    const ops::AttentionSequence sequence = {0, call.sizes.query_length, 0, first + count};
     for_each_unit([&](const ops::RowRange& range, int worker) {
       ops::RowBlock block(call, worker, range, sequence, {});
       const std::int64_t first_seen = std::max(first, block.first_key());
@@ -149,9 +146,8 @@ struct AttentionStream::State {
   void attend(const View<const float, 4>& some_keys, const View<const float, 4>& some_values,
               std::byte* scratch) noexcept {
     call.scratch = scratch;
-    call.key = some_keys;
-    call.value = some_values;
-    attend_block(done);
+    call.keys = {some_keys, some_values, done};
+    attend_block(done, some_keys.extent(1));
     done += some_keys.extent(1);
   }
 

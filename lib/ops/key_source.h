@@ -1,0 +1,57 @@
+// Keys and values of a call, wherever they lie: whoever computes asks for blocks, and does not know.
+#pragma once
+
+#include <cstdint>
+
+#include "headlight/view.h"
+#include "kernels/attention_kernels.h"
+
+namespace headlight::ops {
+
+class KeySource {
+ public:
+  KeySource() = default;
+  // key [B, n, Hkv, Dqk] and value [B, n, Hkv, Dv] hold the keys first … first + n − 1: all there are of a tensor, or
+  // those that have just come.
+  KeySource(const View<const float, 4>& key, const View<const float, 4>& value, std::int64_t first = 0) noexcept
+      : key_{key.data, key.stride(0), key.stride(1), key.stride(2)},
+        value_{value.data, value.stride(0), value.stride(1), value.stride(2)},
+        value_dim_(value.extent(3)),
+        first_(first) {}
+
+  // Keys first … first + count − 1 of a head, all of one block, as rows.
+  [[nodiscard]] kernels::KeyValueBlock block(std::int64_t sample, std::int64_t head, std::int64_t first,
+                                             std::int64_t count) const noexcept {
+    return {.key = key_.rows(sample, first - first_, head),
+            .value = value_.rows(sample, first - first_, head),
+            .count = count,
+            .value_dim = value_dim_,
+            .values_not_finite = false};
+  }
+  // From a block of one head to the same block of the next, in numbers.
+  [[nodiscard]] std::int64_t key_head_step() const noexcept { return key_.head_stride; }
+  [[nodiscard]] std::int64_t value_head_step() const noexcept { return value_.head_stride; }
+
+ private:
+  struct Rows {
+    const float* data;
+    std::int64_t sample_stride;
+    std::int64_t stride;
+    std::int64_t head_stride;
+
+    [[nodiscard]] kernels::Operand rows(std::int64_t sample, std::int64_t row, std::int64_t head) const noexcept {
+      return {.data = data + sample * sample_stride + row * stride + head * head_stride,
+              .stride = stride,
+              .panel_stride = 0,
+              .type = kernels::NumberType::float32,
+              .layout = kernels::OperandLayout::rows};
+    }
+  };
+
+  Rows key_{};
+  Rows value_{};
+  std::int64_t value_dim_ = 0;
+  std::int64_t first_ = 0;
+};
+
+}  // namespace headlight::ops
