@@ -9,8 +9,8 @@
 
 #include "headlight/models/encoder.h"
 #include "support/random.h"
-#include "tools/headlight/heads.h"
-#include "tools/headlight/heads_texts.h"
+#include "tools/headlight/heads/heads.h"
+#include "tools/headlight/heads/texts.h"
 
 namespace headlight::bench {
 namespace {

@@ -1,4 +1,5 @@
 # A folder includes only floors below it and itself; the reference and the public headers include nothing of the inside.
+# The command line's rooms keep the same order among themselves.
 cmake_minimum_required(VERSION 3.25)
 
 set(floors simd runtime kernels ops layers analysis c models)
@@ -35,6 +36,32 @@ endforeach()
 check(lib/reference reference)
 check(include headlight/models)
 check(tools ${floors} headlight/models reference tools)
+
+# From the ground up. The demonstration model stands on the libraries alone.
+set(rooms support demonstration pictures beams heads studies commands)
+set(below "")
+foreach(room IN LISTS rooms)
+  list(APPEND below ${room})
+  set(allowed_rooms ${below})
+  if(room STREQUAL "demonstration")
+    set(allowed_rooms demonstration)
+  endif()
+  file(GLOB_RECURSE files RELATIVE ${SOURCE} ${SOURCE}/tools/headlight/${room}/*.h ${SOURCE}/tools/headlight/${room}/*.cc)
+  foreach(file IN LISTS files)
+    file(STRINGS ${SOURCE}/${file} lines REGEX "^[ \t]*#[ \t]*include[ \t]*\"tools/headlight/")
+    foreach(line IN LISTS lines)
+      string(REGEX REPLACE "^[^\"]*\"tools/headlight/([^\"/]*)/?([^\"]*)\".*" "\\1" other "${line}")
+      if(NOT other IN_LIST allowed_rooms)
+        list(APPEND problems "${file}: includes from tools/headlight/${other}")
+      endif()
+    endforeach()
+  endforeach()
+endforeach()
+file(GLOB loose RELATIVE ${SOURCE} ${SOURCE}/tools/headlight/*.h ${SOURCE}/tools/headlight/*.cc)
+list(REMOVE_ITEM loose tools/headlight/main.cc)
+foreach(file IN LISTS loose)
+  list(APPEND problems "${file}: belongs into one of the rooms ${rooms}")
+endforeach()
 
 # Of the public headers, only those of the models may know of the models.
 file(GLOB_RECURSE engine_headers ${SOURCE}/include/headlight/*.h)

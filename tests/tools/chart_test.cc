@@ -1,11 +1,11 @@
 // Charts: whole files whatever they are given, ticks that can be read, words that stay words.
-#include "tools/headlight/chart.h"
+#include "tools/headlight/pictures/chart.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 
-#include "tools/headlight/chart_axis.h"
+#include "tools/headlight/pictures/chart_axis.h"
 #include "tools/well_formed.h"
 
 namespace headlight::test::chart_test {

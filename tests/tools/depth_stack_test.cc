@@ -1,5 +1,5 @@
 // The stack of headlight study depth: with residual connections it is the engine's own layer.
-#include "tools/headlight/depth_stack.h"
+#include "tools/headlight/studies/depth_stack.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // The colours of heads, as different eyes see them.
-#include "tools/headlight/palette.h"
+#include "tools/headlight/pictures/palette.h"
 
 #include <gtest/gtest.h>
 

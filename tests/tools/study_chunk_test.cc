@@ -1,6 +1,4 @@
 // headlight study chunk: the shorter the chunk, the less is computed and the more is lost.
-#include "tools/headlight/study_chunk.h"
-
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -11,6 +9,7 @@
 #include "headlight/models/encoder.h"
 #include "reference/attention.h"
 #include "support/random.h"
+#include "tools/headlight/studies/chunk.h"
 #include "tools/program.h"
 #include "tools/well_formed.h"
 

@@ -11,11 +11,11 @@
 #include "headlight/models/errors.h"
 #include "headlight/out_of_memory.h"
 #include "headlight/version.h"
-#include "tools/headlight/command.h"
-#include "tools/headlight/commands.h"
-#include "tools/headlight/near_name.h"
-#include "tools/headlight/number_text.h"
-#include "tools/headlight/process.h"
+#include "tools/headlight/commands/commands.h"
+#include "tools/headlight/support/command.h"
+#include "tools/headlight/support/near_name.h"
+#include "tools/headlight/support/number_text.h"
+#include "tools/headlight/support/process.h"
 
 namespace headlight::program {
 namespace {

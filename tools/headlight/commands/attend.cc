@@ -1,0 +1,329 @@
+// headlight attend: attention on arrays, the black box that anyone can hold against another framework.
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "headlight/attention.h"
+#include "headlight/models/errors.h"
+#include "ops/attention_check.h"
+#include "reference/attention.h"
+#include "tools/headlight/commands/attend_gradients.h"
+#include "tools/headlight/commands/commands.h"
+#include "tools/headlight/support/arrays.h"
+#include "tools/headlight/support/engine_arguments.h"
+#include "tools/headlight/support/number_parse.h"
+#include "tools/headlight/support/process.h"
+#include "tools/headlight/support/validators.h"
+
+namespace headlight::program {
+namespace {
+
+struct Arguments {
+  EngineArguments engine;
+  std::string query, key, value, out;
+  std::string causal, window, align;
+  std::int64_t chunk = 0;
+  std::string query_lengths, key_lengths, cu_seqlens;
+  std::string mask, mask_means, bias;
+  std::optional<float> scale;
+  float dropout = 0;
+  std::uint64_t seed = 0;
+  GradientArguments gradients;
+  std::string log_sum_exp, probabilities;
+  std::string method = "fused";
+};
+
+// The arrays that the options point into.
+struct Inputs {
+  models::Array<float> query, key, value, bias;
+  models::Array<std::int64_t> query_lengths, key_lengths, cu_seqlens;
+  models::Array<std::uint8_t> mask;
+};
+
+constexpr const char* kScores = "[B, Hq, Lq, Lk]";
+
+// "LEFT,RIGHT", −1 for unbounded.
+std::optional<Window> parse_window(const std::string& text) {
+  const std::size_t comma = text.find(',');
+  if (comma == std::string::npos) return std::nullopt;
+  const auto left = parse_number<std::int64_t>(text.substr(0, comma));
+  const auto right = parse_number<std::int64_t>(text.substr(comma + 1));
+  if (!left || !right || *left < -1 || *right < -1) return std::nullopt;
+  return Window{*left, *right};
+}
+
+std::string expected_window(const std::string& text) {
+  return parse_window(text) ? "" : "LEFT,RIGHT: two whole numbers, each at least -1";
+}
+
+// The same for every spelling of a path.
+std::filesystem::path place_of(const std::string& path) {
+  std::error_code error;
+  std::filesystem::path place = std::filesystem::weakly_canonical(std::filesystem::absolute(path, error), error);
+  return error ? std::filesystem::path(path) : place;
+}
+
+void check_usage(const Arguments& arguments) {
+  if (arguments.mask.empty() != arguments.mask_means.empty()) {
+    throw UsageError("--mask and --mask-means go together: frameworks disagree on what true says");
+  }
+  if (!arguments.cu_seqlens.empty() && !(arguments.query_lengths.empty() && arguments.key_lengths.empty())) {
+    throw UsageError("--cu-seqlens cannot go with --query-lengths or --key-lengths");
+  }
+  arguments.gradients.check_usage(!arguments.bias.empty());
+  std::vector<std::filesystem::path> outputs{place_of(arguments.out)};
+  std::vector<std::string> others = arguments.gradients.outputs();
+  others.insert(others.end(), {arguments.log_sum_exp, arguments.probabilities});
+  for (const std::string& path : others) {
+    if (path.empty()) continue;
+    if (std::find(outputs.begin(), outputs.end(), place_of(path)) != outputs.end()) {
+      throw UsageError("two outputs have the name '" + models::printable(path) + "'");
+    }
+    outputs.push_back(place_of(path));
+  }
+}
+
+// The array in `path`, if one is named. An array without entries would pass for one that is not given; so it may have
+// none only when `least` is 0.
+models::Array<std::int64_t> read_numbers(const std::string& path, const std::string& meaning, std::int64_t least) {
+  if (path.empty()) return {};
+  models::Array<std::int64_t> numbers = read_array<std::int64_t>(path, 1, meaning);
+  if (numbers.values.empty() && least > 0) throw models::FileError(path, "has shape [0], expected " + meaning);
+  return numbers;
+}
+
+Inputs read_inputs(const Arguments& arguments) {
+  Inputs inputs;
+  inputs.query = read_array<float>(arguments.query, 4, "[B, Lq, Hq, D]");
+  inputs.key = read_array<float>(arguments.key, 4, "[B, Lk, Hkv, D]");
+  inputs.value = read_array<float>(arguments.value, 4, "[B, Lk, Hkv, Dv]");
+  const std::int64_t batch = inputs.query.shape[0];
+  inputs.query_lengths = read_numbers(arguments.query_lengths, "[B]", batch);
+  inputs.key_lengths = read_numbers(arguments.key_lengths, "[B]", batch);
+  inputs.cu_seqlens = read_numbers(arguments.cu_seqlens, "[n + 1]", 1);
+  if (!arguments.mask.empty()) inputs.mask = read_broadcast<std::uint8_t>(arguments.mask, 4, kScores);
+  if (!arguments.bias.empty()) inputs.bias = read_broadcast<float>(arguments.bias, 4, kScores);
+  return inputs;
+}
+
+AttentionOptions make_options(const Arguments& arguments, const Inputs& inputs) {
+  AttentionOptions options;
+  if (arguments.causal == "top-left") options.causal = Causal::top_left;
+  if (arguments.causal == "bottom-right") options.causal = Causal::bottom_right;
+  if (arguments.align == "top-left") options.align = Align::top_left;
+  if (arguments.align == "bottom-right") options.align = Align::bottom_right;
+  if (!arguments.window.empty()) options.window = *parse_window(arguments.window);
+  options.chunk = arguments.chunk;
+  options.query_lengths = inputs.query_lengths.values;
+  options.key_lengths = inputs.key_lengths.values;
+  options.query_offsets = inputs.cu_seqlens.values;
+  if (!arguments.mask.empty()) {
+    options.mask =
+        BooleanMask{inputs.mask.view<4>(), arguments.mask_means == "attend" ? MaskMeans::attend : MaskMeans::ignore};
+  }
+  if (!arguments.bias.empty()) options.bias = inputs.bias.view<4>();
+  options.scale = arguments.scale;
+  options.dropout = {arguments.dropout, arguments.seed};
+  return options;
+}
+
+struct Outputs {
+  Tensor<float, 4> out, probabilities;
+  Tensor<float, 3> log_sum_exp;
+};
+
+Outputs make_outputs(const Arguments& arguments, const Inputs& inputs) {
+  const auto& query = inputs.query.shape;
+  Outputs outputs;
+  outputs.out = Tensor<float, 4>({query[0], query[1], query[2], inputs.value.shape[3]});
+  // The gradients are computed from it.
+  if (!arguments.log_sum_exp.empty() || !arguments.gradients.out_gradient.empty())
+    outputs.log_sum_exp = Tensor<float, 3>({query[0], query[2], query[1]});
+  if (!arguments.probabilities.empty()) {
+    outputs.probabilities = Tensor<float, 4>({query[0], query[2], query[1], inputs.key.shape[1]});
+  }
+  return outputs;
+}
+
+Tensor<double, 4> widen(const models::Array<float>& array) {
+  Tensor<double, 4> wide(array.view<4>().shape);
+  std::copy(array.values.begin(), array.values.end(), wide.begin());
+  return wide;
+}
+
+template <int Rank>
+void round_to(Tensor<float, Rank>& narrow, const Tensor<double, Rank>& wide) {
+  std::transform(wide.begin(), wide.end(), narrow.begin(), [](double x) { return static_cast<float>(x); });
+}
+
+void compute_reference(const Inputs& inputs, const AttentionOptions& options, Outputs& outputs) {
+  const Tensor<double, 4> query = widen(inputs.query);
+  const Tensor<double, 4> key = widen(inputs.key);
+  const Tensor<double, 4> value = widen(inputs.value);
+  Tensor<double, 4> out(outputs.out.shape());
+  Tensor<double, 3> log_sum_exp;
+  Tensor<double, 4> probabilities;
+  reference::AttentionRows<double> rows;
+  if (outputs.log_sum_exp.data() != nullptr) {
+    log_sum_exp = Tensor<double, 3>(outputs.log_sum_exp.shape());
+    rows.log_sum_exp = log_sum_exp;
+  }
+  if (outputs.probabilities.data() != nullptr) {
+    probabilities = Tensor<double, 4>(outputs.probabilities.shape());
+    rows.probabilities = probabilities;
+  }
+  reference::attention<double>(query.view(), key.view(), value.view(), out.view(), options, rows);
+  round_to(outputs.out, out);
+  round_to(outputs.log_sum_exp, log_sum_exp);
+  round_to(outputs.probabilities, probabilities);
+}
+
+void compute(Engine& engine, const Arguments& arguments, const Inputs& inputs, Outputs& outputs) {
+  AttentionOptions options = make_options(arguments, inputs);
+  const View<const float, 4> query = inputs.query.view<4>();
+  const View<const float, 4> key = inputs.key.view<4>();
+  const View<const float, 4> value = inputs.value.view<4>();
+  if (outputs.log_sum_exp.data() != nullptr) options.log_sum_exp = outputs.log_sum_exp;
+  if (outputs.probabilities.data() != nullptr) options.probabilities.per_head = outputs.probabilities;
+  if (arguments.method == "reference") {
+    // The twin trusts its arguments.
+    ops::check_attention("attention", query, key, value, outputs.out, options);
+    compute_reference(inputs, options, outputs);
+    return;
+  }
+  const auto method = arguments.method == "unfused" ? attention_unfused : attention;
+  method(engine, query, key, value, outputs.out, options);
+}
+
+void warn_of_rounded(const Arguments& arguments, const Inputs& inputs) {
+  warn_if_rounded(arguments.query, inputs.query);
+  warn_if_rounded(arguments.key, inputs.key);
+  warn_if_rounded(arguments.value, inputs.value);
+  warn_if_rounded(arguments.bias, inputs.bias);
+}
+
+void attend(const Arguments& arguments) {
+  check_usage(arguments);
+  const Inputs inputs = read_inputs(arguments);
+  warn_of_rounded(arguments, inputs);
+  Outputs outputs = make_outputs(arguments, inputs);
+  std::optional<Gradients> gradients;
+  if (!arguments.gradients.out_gradient.empty()) {
+    gradients.emplace(
+        arguments.gradients,
+        GradientInputs{inputs.query.view<4>(), inputs.key.view<4>(), inputs.value.view<4>(), outputs.out,
+                       outputs.log_sum_exp, arguments.bias.empty() ? View<const float, 4>() : inputs.bias.view<4>()});
+  }
+  Engine engine(arguments.engine.options());
+  compute(engine, arguments, inputs, outputs);
+  if (gradients) gradients->compute(engine, arguments.method, make_options(arguments, inputs));
+  std::vector<WrittenFile> written;
+  write_asked(arguments.log_sum_exp, outputs.log_sum_exp, written);
+  write_asked(arguments.probabilities, outputs.probabilities, written);
+  if (gradients) gradients->write(written);
+  write_asked(arguments.out, outputs.out, written);
+  std::rotate(written.begin(), written.end() - 1, written.end());  // the result is told first, and written last
+  print_report(written);
+}
+
+void add_masks(Command& command, Arguments& arguments) {
+  const auto alignment = one_of({"top-left", "bottom-right"});
+  command.add_option("--causal", arguments.causal, "Row i sees keys up to its own position")
+      .type_name("top-left|bottom-right")
+      .check(alignment);
+  command.add_option("--window", arguments.window, "Row at p sees keys p-LEFT to p+RIGHT; -1 means unbounded")
+      .type_name("LEFT,RIGHT")
+      .check(expected_window);
+  command.add_option("--chunk", arguments.chunk, "Row at p sees the keys of its own chunk of C")
+      .type_name("C")
+      .check(at_least(1));
+  command
+      .add_option("--align", arguments.align,
+                  "Where rows stand for windows and chunks (default: as --causal, else top-left)")
+      .type_name("top-left|bottom-right")
+      .check(alignment);
+  command.add_option("--query-lengths", arguments.query_lengths, "int64 [B]: rows from here on are padding")
+      .type_name("NPY")
+      .check(file_name())
+      .reads();
+  command.add_option("--key-lengths", arguments.key_lengths, "int64 [B]: keys from here on are padding")
+      .type_name("NPY")
+      .check(file_name())
+      .reads();
+  command.add_option("--cu-seqlens", arguments.cu_seqlens, "int64 [n+1]: n sequences packed in one (B = 1)")
+      .type_name("NPY")
+      .check(file_name())
+      .reads();
+  command.add_option("--mask", arguments.mask, "bool or uint8, broadcast against [B, Hq, Lq, Lk]")
+      .type_name("NPY")
+      .check(file_name())
+      .reads();
+  command.add_option("--mask-means", arguments.mask_means, "What true in --mask says")
+      .type_name("attend|ignore")
+      .check(one_of({"attend", "ignore"}));
+  command.add_option("--bias", arguments.bias, "float32, added to the scores, broadcast against [B, Hq, Lq, Lk]")
+      .type_name("NPY")
+      .check(file_name())
+      .reads();
+}
+
+}  // namespace
+
+void add_attend(Command& program) {
+  Command command = program.add_subcommand("attend", "Attention on .npy arrays");
+  const auto arguments = std::make_shared<Arguments>();
+  command.add_option("--query", arguments->query, "float32 [B, Lq, Hq, D]")
+      .type_name("NPY")
+      .check(file_name())
+      .reads()
+      .required();
+  command.add_option("--key", arguments->key, "float32 [B, Lk, Hkv, D]; Hq is a multiple of Hkv")
+      .type_name("NPY")
+      .check(file_name())
+      .reads()
+      .required();
+  command.add_option("--value", arguments->value, "float32 [B, Lk, Hkv, Dv]")
+      .type_name("NPY")
+      .check(file_name())
+      .reads()
+      .required();
+  command.add_option("-o,--output", arguments->out, "The result, float32 [B, Lq, Hq, Dv]")
+      .type_name("NPY")
+      .check(output_name())
+      .writes()
+      .required();
+  add_masks(command, *arguments);
+  command.add_option("--scale", arguments->scale, "Factor of the scores (default: 1/sqrt(D))").type_name("S");
+  command.add_option("--dropout", arguments->dropout, "Probability of dropping a weight")
+      .type_name("P")
+      .check(below_one());
+  command.add_option("--seed", arguments->seed, "Of dropout").type_name("N");
+  command.add_option("--log-sum-exp", arguments->log_sum_exp, "Write log-sum-exp of the scores [B, Hq, Lq]")
+      .type_name("NPY")
+      .check(output_name())
+      .writes();
+  command.add_option("--probabilities", arguments->probabilities, "Write the softmax rows [B, Hq, Lq, Lk]")
+      .type_name("NPY")
+      .check(output_name())
+      .writes();
+  arguments->gradients.add_to(command);
+  command
+      .add_option("--method", arguments->method,
+                  "fused: tiled (default); unfused: scores written out; reference: float64")
+      .type_name("fused|unfused|reference")
+      .check(one_of({"fused", "unfused", "reference"}));
+  arguments->engine.add_to(command);
+  command.example(
+      "--query tests/tools/data/query.npy --key tests/tools/data/key.npy --value tests/tools/data/value.npy"
+      " --causal bottom-right -o out.npy",
+      "Several masks together mean: visible only where all allow. The arrays of the example lie in headlight's "
+      "source.");
+  command.callback([arguments] { attend(*arguments); });
+}
+
+}  // namespace headlight::program

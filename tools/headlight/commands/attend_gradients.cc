@@ -1,0 +1,107 @@
+#include "tools/headlight/commands/attend_gradients.h"
+
+#include <algorithm>
+
+#include "ops/attention_backward_check.h"
+#include "reference/attention_backward.h"
+#include "tools/headlight/support/arrays.h"
+#include "tools/headlight/support/process.h"
+#include "tools/headlight/support/validators.h"
+
+namespace headlight::program {
+namespace {
+
+Tensor<float, 4> tensor_for(const std::string& path, const View<const float, 4>& like) {
+  return path.empty() ? Tensor<float, 4>() : Tensor<float, 4>(like.shape);
+}
+
+View<float, 4> asked(Tensor<float, 4>& tensor) { return tensor.data() == nullptr ? View<float, 4>() : tensor.view(); }
+
+Tensor<double, 4> widen(const View<const float, 4>& narrow) {
+  Tensor<double, 4> wide(narrow.shape);
+  std::copy_n(narrow.data, wide.size(), wide.data());
+  return wide;
+}
+
+// A gradient in float64, rounded into its place at the end.
+struct WideGradient {
+  explicit WideGradient(Tensor<float, 4>& narrow_) : narrow(narrow_) {
+    if (narrow.data() != nullptr) wide = Tensor<double, 4>(narrow.shape());
+  }
+  [[nodiscard]] View<double, 4> view() { return wide.data() == nullptr ? View<double, 4>() : wide.view(); }
+  void round() {
+    std::transform(wide.begin(), wide.end(), narrow.begin(), [](double x) { return static_cast<float>(x); });
+  }
+  Tensor<float, 4>& narrow;
+  Tensor<double, 4> wide;
+};
+
+}  // namespace
+
+void GradientArguments::add_to(Command& command) {
+  command.add_option("--grad-out", out_gradient, "float32 [B, Lq, Hq, Dv]: the gradient of the result, for those below")
+      .type_name("NPY")
+      .check(file_name())
+      .reads();
+  const auto add = [&](const char* name, std::string& path, const char* description) {
+    command.add_option(name, path, description).type_name("NPY").check(output_name()).writes();
+  };
+  add("--grad-query", query, "Write the gradient of the queries");
+  add("--grad-key", key, "Write the gradient of the keys");
+  add("--grad-value", value, "Write the gradient of the values");
+  add("--grad-bias", bias, "Write the gradient of --bias");
+}
+
+void GradientArguments::check_usage(bool has_bias) const {
+  if (out_gradient.empty() != outputs().empty()) {
+    throw UsageError("--grad-out goes together with --grad-query, --grad-key, --grad-value or --grad-bias");
+  }
+  if (!bias.empty() && !has_bias) throw UsageError("--grad-bias needs --bias");
+}
+
+std::vector<std::string> GradientArguments::outputs() const {
+  std::vector<std::string> files;
+  for (const std::string& path : {query, key, value, bias}) {
+    if (!path.empty()) files.push_back(path);
+  }
+  return files;
+}
+
+Gradients::Gradients(const GradientArguments& arguments, const GradientInputs& inputs)
+    : arguments_(arguments),
+      inputs_(inputs),
+      out_gradient_(read_array<float>(arguments.out_gradient, 4, "[B, Lq, Hq, Dv]")),
+      query_(tensor_for(arguments.query, inputs.query)),
+      key_(tensor_for(arguments.key, inputs.key)),
+      value_(tensor_for(arguments.value, inputs.value)),
+      bias_(tensor_for(arguments.bias, inputs.bias)) {
+  warn_if_rounded(arguments.out_gradient, out_gradient_);
+}
+
+void Gradients::compute(Engine& engine, const std::string& method, const AttentionOptions& options) {
+  const auto& [query, key, value, out, log_sum_exp, bias] = inputs_;
+  const View<const float, 4> out_gradient = out_gradient_.view<4>();
+  const AttentionGradients gradients{asked(query_), asked(key_), asked(value_), asked(bias_)};
+  if (method == "fused") {
+    return attention_backward(engine, query, key, value, out, log_sum_exp, out_gradient, gradients, options);
+  }
+  if (method == "unfused") {
+    return attention_unfused_backward(engine, query, key, value, out_gradient, gradients, options);
+  }
+  // The twin trusts its arguments.
+  ops::check_attention_backward("attention_backward", query, key, value, out, log_sum_exp, out_gradient, gradients,
+                                options);
+  WideGradient wide[] = {WideGradient(query_), WideGradient(key_), WideGradient(value_), WideGradient(bias_)};
+  reference::attention_backward<double>(widen(query), widen(key), widen(value), widen(out_gradient),
+                                        {wide[0].view(), wide[1].view(), wide[2].view(), wide[3].view()}, options);
+  for (WideGradient& gradient : wide) gradient.round();
+}
+
+void Gradients::write(std::vector<WrittenFile>& written) const {
+  write_asked(arguments_.query, query_, written);
+  write_asked(arguments_.key, key_, written);
+  write_asked(arguments_.value, value_, written);
+  write_asked(arguments_.bias, bias_, written);
+}
+
+}  // namespace headlight::program

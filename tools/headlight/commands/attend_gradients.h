@@ -1,0 +1,48 @@
+// The backward half of headlight attend: --grad-out and what is asked for it.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "headlight/attention_backward.h"
+#include "headlight/models/npy.h"
+#include "tools/headlight/support/command.h"
+#include "tools/headlight/support/output.h"
+
+namespace headlight::program {
+
+struct GradientArguments {
+  std::string out_gradient, query, key, value, bias;
+
+  void add_to(Command& command);
+  // Throws UsageError where options are missing that others need.
+  void check_usage(bool has_bias) const;
+  // The files that will be written.
+  [[nodiscard]] std::vector<std::string> outputs() const;
+};
+
+// What gradients are computed from; out and log_sum_exp are those of the forward pass.
+struct GradientInputs {
+  View<const float, 4> query, key, value, out;
+  View<const float, 3> log_sum_exp;
+  View<const float, 4> bias;
+};
+
+// The gradients asked for, computed and then written.
+class Gradients {
+ public:
+  // Reads --grad-out.
+  Gradients(const GradientArguments& arguments, const GradientInputs& inputs);
+  // method: fused, unfused or reference.
+  void compute(Engine& engine, const std::string& method, const AttentionOptions& options);
+  // Adds what it has written.
+  void write(std::vector<WrittenFile>& written) const;
+
+ private:
+  const GradientArguments& arguments_;
+  GradientInputs inputs_;
+  models::Array<float> out_gradient_;
+  Tensor<float, 4> query_, key_, value_, bias_;
+};
+
+}  // namespace headlight::program

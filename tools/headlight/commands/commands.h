@@ -1,0 +1,20 @@
+// The subcommands: each adds itself to the program, with its options, its help and what it does when it is chosen.
+#pragma once
+
+#include "tools/headlight/support/command.h"
+
+namespace headlight::program {
+
+void add_info(Command& program);
+void add_attend(Command& program);
+void add_encode(Command& program);
+void add_embed(Command& program);
+void add_demo(Command& program);
+void add_beams(Command& program);
+void add_heads(Command& program);
+void add_presets(Command& program);
+void add_train(Command& program);
+void add_study(Command& program);
+void add_speed(Command& program);
+
+}  // namespace headlight::program

@@ -1,0 +1,149 @@
+// headlight embed: one vector a text, so that close meanings lie close together.
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <limits>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "headlight/models/encoder.h"
+#include "headlight/models/npy.h"
+#include "tools/headlight/commands/commands.h"
+#include "tools/headlight/support/arrays.h"
+#include "tools/headlight/support/model_arguments.h"
+#include "tools/headlight/support/output.h"
+#include "tools/headlight/support/process.h"
+#include "tools/headlight/support/progress.h"
+#include "tools/headlight/support/unknown_words.h"
+#include "tools/headlight/support/validators.h"
+
+namespace headlight::program {
+namespace {
+
+struct Arguments {
+  ModelArguments model;
+  std::string out;
+  bool json = false;
+};
+
+// The shortest digits that read back as the same float. JSON knows no other numbers than finite ones.
+void append_number(std::string& line, float value) {
+  if (!(std::abs(value) <= std::numeric_limits<float>::max())) {
+    line += "null";
+    return;
+  }
+  char digits[32];
+  line.append(digits, std::to_chars(digits, digits + sizeof digits, value).ptr);
+}
+
+// {"text": …, "embedding": […]}; without a text where ids went in.
+std::string as_json(const std::string* text, std::span<const float> embedding) {
+  std::string line = "{";
+  if (text != nullptr) line += "\"text\": " + nlohmann::json(*text).dump() + ", ";
+  line += "\"embedding\": [";
+  for (const float& value : embedding) {
+    if (&value != embedding.data()) line += ", ";
+    append_number(line, value);
+  }
+  return line + "]}";
+}
+
+// Where vectors go as they come: lines, or the elements of one document, or rows of the file.
+class Results {
+ public:
+  Results(const Arguments& arguments, std::int64_t count, std::int64_t width)
+      : arguments_(arguments), shape_{count, width} {
+    if (!arguments.out.empty()) file_.emplace(arguments.out, shape_);
+  }
+
+  void add(const Tensor<float, 2>& vectors, std::span<const std::string> texts) {
+    if (file_) file_->write({vectors.begin(), vectors.end()});
+    if (file_ && !arguments_.json) return;
+    std::string lines;
+    for (std::int64_t row = 0; row < vectors.shape()[0]; ++row) {
+      const std::span<const float> vector(&vectors(row, 0), static_cast<std::size_t>(shape_[1]));
+      if (arguments_.json) lines += document_.empty() && row == 0 ? "[" : ",\n ";
+      lines += as_json(texts.empty() ? nullptr : &texts[static_cast<std::size_t>(row)], vector);
+      if (!arguments_.json) lines += "\n";
+    }
+    // A document is printed at the end, so that an error leaves standard output empty.
+    if (arguments_.json) {
+      document_ += lines;
+    } else {
+      print(lines);
+    }
+  }
+
+  void finish() {
+    if (file_) file_->commit();
+    if (arguments_.json) {
+      print((document_.empty() ? "[" : document_) + "]\n");
+    } else if (file_) {
+      print_report(std::vector<WrittenFile>{{arguments_.out, describe_float32(shape_)}});
+    }
+  }
+
+ private:
+  const Arguments& arguments_;
+  std::vector<std::int64_t> shape_;
+  std::optional<models::NpyWriter> file_;
+  std::string document_;
+};
+
+void embed(const Arguments& arguments) {
+  arguments.model.check();
+  if (arguments.json && !arguments.out.empty() && is_standard_output(arguments.out)) {
+    throw UsageError("--json prints on standard output, where --output goes too: expected one of them");
+  }
+  Engine engine(arguments.model.engine.options());
+  const models::Encoder model = models::load(arguments.model.model);
+  const std::int64_t width = model.options().encoder.width;
+  if (!arguments.model.ids.empty()) {
+    const TokenIds tokens = read_ids(arguments.model);
+    const Tensor<float, 2> vectors = model.embed(engine, tokens.ids.view<2>(), tokens.mask_view());
+    Results results(arguments, vectors.shape()[0], width);
+    results.add(vectors, {});
+    return results.finish();
+  }
+  // Block by block: the numbers of a text do not depend on its neighbours, and the first lines come early.
+  constexpr std::size_t kBlock = 64;
+  TextSource texts = open_texts(arguments.model, model.tokenizer());
+  Results results(arguments, static_cast<std::int64_t>(texts.size()), width);
+  Progress progress(texts.size());
+  UnknownWords unknown(model);
+  std::vector<std::string> block;
+  for (std::size_t done = 0; done < texts.size(); done += block.size()) {
+    block.resize(std::min(kBlock, texts.size() - done));
+    for (std::string& text : block) {
+      static_cast<void>(texts.next(text));
+      unknown.add(text, model.options().embed_max_length);
+    }
+    results.add(model.embed(engine, block), block);
+    progress.advance(block.size());
+  }
+  progress.clear();
+  results.finish();
+  unknown.warn(/*is_demonstration=*/false);
+  unknown.warn_of_texts();
+}
+
+}  // namespace
+
+void add_embed(Command& program) {
+  Command command = program.add_subcommand("embed", "Sentence vectors of texts by a published model");
+  const auto arguments = std::make_shared<Arguments>();
+  arguments->model.add_to(command);
+  command.add_option("-o,--output", arguments->out, "The vectors, float32 [B, E], instead of a JSON line a text")
+      .type_name("NPY")
+      .check(output_name())
+      .writes();
+  command.add_flag("--json", arguments->json, "Print one JSON document");
+  command.example("--model downloads/all-MiniLM-L6-v2 --text 'Hello, world.' --text 'Hi, everyone!'", kPublishedModels);
+  command.callback([arguments] { embed(*arguments); });
+}
+
+}  // namespace headlight::program

@@ -1,0 +1,87 @@
+// headlight encode: the last hidden states of a published model.
+#include <algorithm>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "headlight/models/encoder.h"
+#include "headlight/models/npy.h"
+#include "tools/headlight/commands/commands.h"
+#include "tools/headlight/support/arrays.h"
+#include "tools/headlight/support/model_arguments.h"
+#include "tools/headlight/support/output.h"
+#include "tools/headlight/support/progress.h"
+#include "tools/headlight/support/unknown_words.h"
+#include "tools/headlight/support/validators.h"
+
+namespace headlight::program {
+namespace {
+
+struct Arguments {
+  ModelArguments model;
+  std::string out;
+};
+
+// The texts are read twice, for L is that of the longest: memory beyond a block of them grows with nothing.
+void encode_texts(const Arguments& arguments, Engine& engine, const models::Encoder& model) {
+  constexpr std::size_t kBlock = 64;
+  TextSource texts = open_texts(arguments.model, model.tokenizer());
+  UnknownWords unknown(model);
+  unknown.add(texts);
+  const std::int64_t width = model.options().encoder.width;
+  const auto count = static_cast<std::int64_t>(texts.size());
+  const std::vector<std::int64_t> shape{count, unknown.longest(), width};
+  models::NpyWriter file(arguments.out, shape);
+  const std::vector<float> zeros(static_cast<std::size_t>(unknown.longest() * width));
+  Progress progress(texts.size());
+  std::vector<std::string> block;
+  texts.rewind();
+  for (std::size_t done = 0; done < texts.size(); done += block.size()) {
+    block.resize(std::min(kBlock, texts.size() - done));
+    for (std::string& text : block) static_cast<void>(texts.next(text));
+    const Tensor<float, 3> hidden = model.encode(engine, block).hidden;
+    const auto size = static_cast<std::size_t>(hidden.shape()[1] * width);
+    for (std::int64_t row = 0; row < hidden.shape()[0]; ++row) {
+      file.write({&hidden(row, 0, 0), size});
+      file.write(std::span(zeros).subspan(size));
+    }
+    progress.advance(block.size());
+  }
+  progress.clear();
+  file.commit();
+  unknown.warn(/*is_demonstration=*/false);
+  unknown.warn_of_texts();
+  print_report(std::vector<WrittenFile>{{arguments.out, describe_float32(shape)}});
+}
+
+void encode(const Arguments& arguments) {
+  arguments.model.check();
+  Engine engine(arguments.model.engine.options());
+  const models::Encoder model = models::load(arguments.model.model);
+  if (arguments.model.ids.empty()) return encode_texts(arguments, engine, model);
+  const TokenIds tokens = read_ids(arguments.model);
+  const Tensor<float, 3> hidden = model.encode(engine, tokens.ids.view<2>(), tokens.mask_view());
+  std::vector<WrittenFile> written;
+  write_asked(arguments.out, hidden, written);
+  print_report(written);
+}
+
+}  // namespace
+
+void add_encode(Command& program) {
+  Command command = program.add_subcommand("encode", "Hidden states of texts by a published model");
+  const auto arguments = std::make_shared<Arguments>();
+  arguments->model.add_to(command);
+  command
+      .add_option("-o,--output", arguments->out,
+                  "The last hidden states, float32 [B, L, E]; zeros behind the end of a text")
+      .type_name("NPY")
+      .check(output_name())
+      .writes()
+      .required();
+  command.example("--model downloads/all-MiniLM-L6-v2 --text 'Hello, world.' -o hidden.npy", kPublishedModels);
+  command.callback([arguments] { encode(*arguments); });
+}
+
+}  // namespace headlight::program

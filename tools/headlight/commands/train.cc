@@ -1,0 +1,255 @@
+// headlight train: the demonstration model, from nothing, in a minute.
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <string>
+
+#include "headlight/models/errors.h"
+#include "models/model_folder.h"
+#include "tools/headlight/commands/commands.h"
+#include "tools/headlight/demonstration/checkpoint.h"
+#include "tools/headlight/demonstration/evaluation.h"
+#include "tools/headlight/support/engine_arguments.h"
+#include "tools/headlight/support/number_text.h"
+#include "tools/headlight/support/output.h"
+#include "tools/headlight/support/process.h"
+#include "tools/headlight/support/progress.h"
+#include "tools/headlight/support/quantity_text.h"
+#include "tools/headlight/support/stop_signal.h"
+#include "tools/headlight/support/validators.h"
+
+namespace headlight::program {
+namespace {
+
+using demonstration::Relation;
+using demonstration::Trainer;
+using demonstration::TrainingOptions;
+
+constexpr std::int64_t kStepsBetweenCheckpoints = 500;
+constexpr std::size_t kHeldOutSentences = 2000;
+constexpr std::uint64_t kHeldOutSeed = 20;
+// An accuracy from which a relation counts as learned.
+constexpr double kLearned = 0.99;
+
+struct Arguments {
+  EngineArguments engine;
+  std::string out;
+  TrainingOptions training;
+  std::string merge;
+  std::int64_t stop_at = -1;  // never
+  bool resume = false, overwrite = false;
+};
+
+std::vector<std::string> merge_names() {
+  std::vector<std::string> names;
+  for (auto merge = Merge::concatenate; merge <= Merge::gated_by_element;
+       merge = static_cast<Merge>(static_cast<int>(merge) + 1)) {
+    names.emplace_back(name(merge));
+  }
+  return names;
+}
+
+// "concatenate|mean|…", as help lists what may be given.
+std::string in_one(const std::vector<std::string>& names) {
+  std::string text;
+  for (const std::string& name : names) text += (text.empty() ? "" : "|") + name;
+  return text;
+}
+
+std::string checkpoint_of(const std::string& folder) {
+  return (std::filesystem::path(folder) / "checkpoint.safetensors").string();
+}
+
+// What makes the same model again.
+std::string command_of(const TrainingOptions& options) {
+  const TrainingOptions usual;
+  std::string command =
+      "headlight train --steps " + std::to_string(options.steps) + " --seed " + std::to_string(options.seed);
+  if (options.encoder.heads != usual.encoder.heads) command += " --heads " + std::to_string(options.encoder.heads);
+  if (options.encoder.merge != usual.encoder.merge) command += " --merge " + std::string(name(options.encoder.merge));
+  if (options.learning_rate != usual.learning_rate) {
+    char rate[64];
+    std::snprintf(rate, sizeof rate, " --learning-rate %.17g", options.learning_rate);
+    command += rate;
+  }
+  return command;
+}
+
+// The options of the run that lies in the folder; what the command line says has to be the same.
+TrainingOptions resumed(const Command& command, const Arguments& arguments) {
+  const std::string path = checkpoint_of(arguments.out);
+  if (!std::filesystem::exists(path)) {
+    throw models::FileError(path, "is not there: no run was stopped in this folder, or it has come to its end");
+  }
+  const TrainingOptions options = demonstration::read_checkpoint_options(path);
+  const TrainingOptions& asked = arguments.training;
+  const auto check = [&](const char* option, bool same) {
+    if (command.given(option) && !same) {
+      throw UsageError(std::string(option) + " differs from that of the run to resume, " + command_of(options));
+    }
+  };
+  check("--steps", asked.steps == options.steps);
+  check("--heads", asked.encoder.heads == options.encoder.heads);
+  check("--merge", asked.encoder.merge == options.encoder.merge);
+  check("--seed", asked.seed == options.seed);
+  check("--learning-rate", asked.learning_rate == options.learning_rate);
+  return options;
+}
+
+// A folder holds one run or one model: neither is lost by a name that was taken.
+void check_free(const std::string& folder) {
+  const std::string path = checkpoint_of(folder);
+  if (std::filesystem::exists(path)) {
+    throw models::FileError(path, "is a run that was stopped: go on with --resume, or begin anew with --overwrite");
+  }
+  for (const char* name : {models::kWeightsFile, models::kConfigFile, models::kVocabularyFile}) {
+    if (!std::filesystem::exists(models::path_in(folder, name))) continue;
+    throw models::FileError(
+        folder, std::string("holds a trained model (") + name + "): give another folder, or --overwrite to replace it");
+  }
+}
+
+void make_folder(const std::string& folder) {
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (error) throw models::FileError(folder, "cannot make the folder: " + error.message());
+}
+
+// All steps, or as many as there are before somebody asks to stop. Returns whether all are done.
+bool run(Engine& engine, const Arguments& arguments, Trainer& trainer, const std::string& command) {
+  const std::string path = checkpoint_of(arguments.out);
+  const StopSignal stop;
+  Progress progress(static_cast<std::size_t>(trainer.options().steps));
+  progress.advance(static_cast<std::size_t>(trainer.steps_taken()));
+  while (!trainer.done()) {
+    if (stop.asked() || trainer.steps_taken() == arguments.stop_at) {
+      demonstration::save_checkpoint(path, trainer, command);
+      return false;
+    }
+    const demonstration::TrainingReport report = trainer.step(engine);
+    if (!report.step.taken()) {
+      throw std::runtime_error("step " + std::to_string(trainer.steps_taken()) + " was not taken: the gradient of " +
+                               std::string(report.step.non_finite) +
+                               " is not finite; a lower --learning-rate may help");
+    }
+    if (trainer.steps_taken() % kStepsBetweenCheckpoints == 0) {
+      demonstration::save_checkpoint(path, trainer, command);
+    }
+    progress.advance(1);
+  }
+  return true;
+}
+
+std::string summary(Engine& engine, const demonstration::Model& model) {
+  const std::vector<demonstration::Sentence> unseen =
+      demonstration::sentences(kHeldOutSeed, kHeldOutSentences, demonstration::Part::held_out);
+  const demonstration::Evaluation evaluation = demonstration::evaluate(engine, model, unseen);
+  const auto heads = demonstration::heads_of_relations(engine, model, std::span(unseen).first(kHeldOutSentences / 4));
+  std::string text = "of " + std::to_string(kHeldOutSentences) +
+                     " sentences with combinations of words never seen, the right word at the other end of\n";
+  for (std::size_t n = 0; n < demonstration::kRelations; ++n) {
+    const demonstration::RelationHead& head = heads[n].front();
+    char line[160];
+    std::snprintf(line, sizeof line, "  %-12s %6.2f %%   layer %lld, head %lld looks there with %.0f %% of its light\n",
+                  std::string(name(static_cast<Relation>(n))).c_str(), 100 * evaluation.accuracy[n],
+                  static_cast<long long>(head.layer), static_cast<long long>(head.head), 100 * head.weight);
+    text += line;
+  }
+  const double worst = *std::min_element(evaluation.accuracy.begin(), evaluation.accuracy.end());
+  if (worst < kLearned) {
+    text += "not all is learned yet (under " + percent_text(kLearned) +
+            "): train anew with more --steps and --overwrite (a finished run cannot be lengthened); " +
+            counted(TrainingOptions().steps, "step") + " are usual\n";
+  }
+  return text;
+}
+
+void train(const Command& app, Arguments& arguments) {
+  if (arguments.resume && arguments.overwrite) {
+    throw UsageError("--resume goes on and --overwrite begins anew, expected one of them");
+  }
+  const std::string path = checkpoint_of(arguments.out);
+  const TrainingOptions options = arguments.resume ? resumed(app, arguments) : arguments.training;
+  if (options.encoder.width % options.encoder.heads != 0) {
+    throw UsageError("--heads is " + std::to_string(options.encoder.heads) + ", expected a divisor of the width " +
+                     std::to_string(options.encoder.width));
+  }
+  if (!arguments.resume && !arguments.overwrite) check_free(arguments.out);
+  make_folder(arguments.out);
+  Engine engine(arguments.engine.options());
+  Trainer trainer(options);
+  std::error_code ignored;
+  if (arguments.resume) {
+    demonstration::restore_checkpoint(path, trainer);
+  } else {
+    std::filesystem::remove(path, ignored);  // of a run that is overwritten: nobody shall resume that one
+  }
+  const std::string command = command_of(options);
+  if (!run(engine, arguments, trainer, command)) {
+    print(models::printable(path) + ": stopped after " + std::to_string(trainer.steps_taken()) + " of " +
+          std::to_string(options.steps) + " steps; --resume goes on\n");
+    return;
+  }
+  const demonstration::Model model = std::move(trainer).finish();
+  model.save(arguments.out, {{"command", command}, {"seed", std::to_string(options.seed)}});
+  std::filesystem::remove(path, ignored);
+  const std::string what = std::to_string(options.encoder.layers) + " layers of " +
+                           counted(options.encoder.heads, "head") + ", " + std::to_string(model.parameter_count()) +
+                           " parameters, " + counted(options.steps, "step");
+  print_report(std::vector<WrittenFile>{{arguments.out, what}}, summary(engine, model));
+}
+
+}  // namespace
+
+void add_train(Command& program) {
+  Command command =
+      program.add_subcommand("train", "Train the small demonstration model, which finds out what `it` stands for");
+  const auto arguments = std::make_shared<Arguments>();
+  TrainingOptions& training = arguments->training;
+  command.add_option("-o,--output", arguments->out, "The folder for the model; checkpoints lie there meanwhile")
+      .type_name("DIR")
+      .check(file_name())
+      .required();
+  command
+      .add_option("--steps", training.steps, "Steps of 64 sentences (default: " + std::to_string(training.steps) + ")")
+      .type_name("N")
+      .check(at_least(1));
+  command
+      .add_option("--heads", training.encoder.heads,
+                  "Heads of a layer (default: " + std::to_string(training.encoder.heads) + ")")
+      .type_name("H")
+      .check(between(1, training.encoder.width));
+  command
+      .add_option("--merge", arguments->merge,
+                  "How heads are put together (default: " + std::string(name(training.encoder.merge)) + ")")
+      .type_name(in_one(merge_names()))
+      .check(one_of(merge_names()));
+  command
+      .add_option("--learning-rate", training.learning_rate,
+                  format("The highest of the schedule (default: %g)", training.learning_rate))
+      .type_name("R")
+      .check(between_real(0, 1e300));
+  command
+      .add_option("--seed", training.seed,
+                  "Of the first weights, the sentences and dropout (default: " + std::to_string(training.seed) + ")")
+      .type_name("N");
+  command.add_flag("--resume", arguments->resume, "Go on with the run that was stopped in this folder");
+  command.add_flag("--overwrite", arguments->overwrite,
+                   "Replace the model, or the stopped run, that lies in this folder");
+  command.add_option("--stop-at", arguments->stop_at, "Stop at this step, as SIGINT and SIGTERM do")
+      .type_name("N")
+      .check(at_least(1));
+  arguments->engine.add_to(command);
+  command.example(
+      "--steps 300 -o my-model",
+      "The same options give the same weights to the bit, on any number of threads, stopped and resumed or "
+      "not. Stopped by SIGINT\nor SIGTERM it finishes the step, writes DIR/checkpoint.safetensors and exits "
+      "with 0.");
+  command.callback([command, arguments] {
+    if (!arguments->merge.empty()) arguments->training.encoder.merge = *parse_merge(arguments->merge);
+    train(command, *arguments);
+  });
+}
+
+}  // namespace headlight::program

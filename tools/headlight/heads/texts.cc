@@ -1,0 +1,44 @@
+#include "tools/headlight/heads/texts.h"
+
+#include <algorithm>
+
+#include "tools/headlight/support/text_tokens.h"
+
+namespace headlight::program {
+namespace {
+
+constexpr std::int64_t kTokens = 1024;
+constexpr std::int64_t kWeights = (std::int64_t{16} << 20) / static_cast<std::int64_t>(sizeof(float));
+
+}  // namespace
+
+const models::Sequence* TextBatches::sequence() {
+  if (!waiting_.empty()) return &waiting_;
+  if (!texts_.next(text_)) return nullptr;
+  const TextTokens tokens = first_tokens(model_.tokenizer(), text_, model_.options().max_length);
+  was_cut_ = tokens.cut;
+  for (const std::int64_t id : tokens.ids) waiting_.push_back({id, static_cast<std::int64_t>(waiting_.size())});
+  return &waiting_;
+}
+
+bool TextBatches::next(TextBatch& batch) {
+  batch = {};
+  batch.first = at_;
+  const EncoderOptions& options = model_.options().encoder;
+  while (const models::Sequence* const next = sequence()) {
+    const auto length = static_cast<std::int64_t>(next->size());
+    const std::int64_t tokens = batch.tokens + length;
+    const std::int64_t longest = std::max(batch.longest, length);
+    const bool fits = tokens <= kTokens && options.layers * options.heads * tokens * longest <= kWeights;
+    if (!fits && !batch.texts.empty()) break;
+    batch.tokens = tokens;
+    batch.longest = longest;
+    batch.cut += was_cut_ ? 1 : 0;
+    batch.texts.push_back(std::move(waiting_));
+    waiting_.clear();
+    ++at_;
+  }
+  return !batch.texts.empty();
+}
+
+}  // namespace headlight::program

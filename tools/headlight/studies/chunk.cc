@@ -1,0 +1,123 @@
+#include "tools/headlight/studies/chunk.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+#include "headlight/analysis/attention_cost.h"
+#include "headlight/attention_backward.h"
+
+namespace headlight::program {
+namespace {
+
+constexpr std::int64_t kLeastChunk = 16;
+// Rows whose weights are written out at a time.
+constexpr std::int64_t kRowsAtOnce = 64;
+
+std::vector<std::int64_t> chunks_of(std::int64_t length) {
+  std::vector<std::int64_t> chunks;
+  for (std::int64_t chunk = kLeastChunk; chunk < length; chunk *= 2) chunks.push_back(chunk);
+  chunks.push_back(length);
+  return chunks;
+}
+
+double seconds_of(int runs, const auto& work) {
+  double best = std::numeric_limits<double>::infinity();
+  for (int run = 0; run < runs; ++run) {
+    const auto start = std::chrono::steady_clock::now();
+    work();
+    best = std::min(best, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+  }
+  return best;
+}
+
+// Adds to each row of the study the mean mass outside its chunks, some rows of queries at a time.
+void add_outside(Engine& engine, const ChunkInputs& in, double share, std::vector<ChunkRow>& rows) {
+  const std::int64_t length = in.query.shape()[1], heads = in.query.shape()[2];
+  const View<const float, 4> all = in.query;
+  for (std::int64_t first = 0; first < length; first += kRowsAtOnce) {
+    const std::int64_t count = std::min(kRowsAtOnce, length - first);
+    const View<const float, 4> some(&all(0, first, 0, 0), {1, count, heads, all.extent(3)});
+    Tensor<float, 4> out(some.shape), weights({1, heads, count, length});
+    attention(engine, some, in.key, in.value, out, {.probabilities = {.per_head = weights}});
+    for (ChunkRow& row : rows) {
+      if (row.chunk >= length) continue;  // nothing is outside
+      for (std::int64_t n = 0; n < weights.size() / length; ++n) {
+        const std::int64_t query = first + n % count;
+        const std::int64_t begin = query / row.chunk * row.chunk, end = std::min(begin + row.chunk, length);
+        const float* const of_query = weights.data() + n * length;
+        const double inside = std::accumulate(of_query + begin, of_query + end, 0.0);
+        row.outside += share * std::max(0.0, 1 - inside) / static_cast<double>(heads * length);
+      }
+    }
+  }
+}
+
+double relative_error(const Tensor<float, 4>& out, const Tensor<float, 4>& full) {
+  double difference = 0, size = 0;
+  for (std::int64_t n = 0; n < out.size(); ++n) {
+    const auto truth = static_cast<double>(full.data()[n]);
+    difference += std::pow(static_cast<double>(out.data()[n]) - truth, 2);
+    size += truth * truth;
+  }
+  return size == 0 ? 0 : std::sqrt(difference / size);
+}
+
+void measure_layer(Engine& engine, const ChunkInputs& in, double share, int runs, std::vector<ChunkRow>& rows) {
+  Tensor<float, 4> full(in.query.shape()), out(in.query.shape());
+  Tensor<float, 4> query_gradient(in.query.shape()), key_gradient(in.query.shape()), value_gradient(in.query.shape());
+  Tensor<float, 3> log_sum_exp({1, in.query.shape()[2], in.query.shape()[1]});
+  attention(engine, in.query, in.key, in.value, full);
+  for (ChunkRow& row : rows) {
+    const bool all = row.chunk >= in.query.shape()[1];
+    AttentionOptions options{.chunk = all ? 0 : row.chunk, .log_sum_exp = log_sum_exp};
+    row.forward += seconds_of(runs, [&] { attention(engine, in.query, in.key, in.value, out, options); });
+    row.error += share * relative_error(out, full);
+    options.log_sum_exp = {};
+    // Of the sum of squares of the output: its gradient is the output.
+    row.backward += seconds_of(runs, [&] {
+      attention_backward(engine, in.query, in.key, in.value, out, log_sum_exp, out,
+                         {query_gradient, key_gradient, value_gradient}, options);
+    });
+  }
+}
+
+// The ledger's bytes of a layer. Chunks see nothing of each other: written out, they are samples of one batch, and the
+// shorter last one another sample.
+void tell_bytes(const Engine& engine, const View<const float, 4>& query, ChunkRow& row) {
+  const std::int64_t length = query.extent(1);
+  analysis::AttentionStep step = {.length = length, .heads = query.extent(2), .head_dim = query.extent(3)};
+  row.recomputing_bytes = static_cast<double>(attention_step_bytes(engine, step).all());
+  step.method = analysis::AttentionMethod::unfused;
+  step.batch = length / row.chunk;
+  step.length = row.chunk;
+  const analysis::AttentionStepBytes whole = attention_step_bytes(engine, step);
+  step.batch = 1;
+  step.length = length % row.chunk;
+  const analysis::AttentionStepBytes rest = attention_step_bytes(engine, step);
+  row.unfused_bytes = static_cast<double>(whole.all() + rest.all() - std::min(whole.scratch, rest.scratch));
+}
+
+}  // namespace
+
+std::vector<ChunkRow> measure_chunks(Engine& engine, const ChunkSource& source, int runs) {
+  const auto& shape = source.layers.front().query.shape();
+  const auto length = static_cast<double>(shape[1]);
+  std::vector<ChunkRow> rows;
+  for (const std::int64_t chunk : chunks_of(shape[1])) {
+    const auto whole = static_cast<double>(shape[1] / chunk), rest = static_cast<double>(shape[1] % chunk);
+    const double pairs = whole * static_cast<double>(chunk) * static_cast<double>(chunk) + rest * rest;
+    rows.push_back({.chunk = chunk, .pairs = pairs / (length * length)});
+    tell_bytes(engine, source.layers.front().query, rows.back());
+  }
+  const double share = 1 / static_cast<double>(source.layers.size());
+  for (const ChunkInputs& layer : source.layers) {
+    add_outside(engine, layer, share, rows);
+    measure_layer(engine, layer, share, runs, rows);
+  }
+  return rows;
+}
+
+}  // namespace headlight::program

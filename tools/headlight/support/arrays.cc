@@ -1,0 +1,47 @@
+#include "tools/headlight/support/arrays.h"
+
+#include "headlight/models/errors.h"
+#include "tools/headlight/support/number_text.h"
+#include "tools/headlight/support/process.h"
+
+namespace headlight::program {
+
+std::string describe(std::span<const std::int64_t> shape) {
+  std::string text = "[";
+  for (const std::int64_t extent : shape) text += (text.size() > 1 ? ", " : "") + std::to_string(extent);
+  return text + "]";
+}
+
+std::string describe_float32(std::span<const std::int64_t> shape) { return describe(shape) + " float32"; }
+
+void warn_if_rounded(const std::string& path, const models::Array<float>& array) {
+  if (array.rounded == 0) return;
+  print_warning(models::printable(path) + ": float64 is rounded to float32, which changes a value by up to " +
+                format("%.2g", array.rounded) + " of itself");
+}
+
+template <class T>
+models::Array<T> read_array(const std::string& path, std::size_t axes, const std::string& meaning) {
+  models::Array<T> array = models::read_npy<T>(path);
+  if (array.shape.size() != axes)
+    throw models::FileError(path, "has shape " + describe(array.shape) + ", expected " + meaning);
+  return array;
+}
+
+template <class T>
+models::Array<T> read_broadcast(const std::string& path, std::size_t axes, const std::string& meaning) {
+  models::Array<T> array = models::read_npy<T>(path);
+  if (array.shape.size() > axes) {
+    throw models::FileError(path,
+                            "has shape " + describe(array.shape) + ", expected one that broadcasts against " + meaning);
+  }
+  array.shape.insert(array.shape.begin(), axes - array.shape.size(), 1);
+  return array;
+}
+
+template models::Array<float> read_array(const std::string&, std::size_t, const std::string&);
+template models::Array<std::int64_t> read_array(const std::string&, std::size_t, const std::string&);
+template models::Array<float> read_broadcast(const std::string&, std::size_t, const std::string&);
+template models::Array<std::uint8_t> read_broadcast(const std::string&, std::size_t, const std::string&);
+
+}  // namespace headlight::program

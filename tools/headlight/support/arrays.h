@@ -1,0 +1,45 @@
+// .npy files as the subcommands need them: of a known number of axes, or broadcast to it.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "headlight/models/npy.h"
+#include "headlight/tensor.h"
+#include "tools/headlight/support/output.h"
+
+namespace headlight::program {
+
+// "[2, 5, 3, 64]"
+[[nodiscard]] std::string describe(std::span<const std::int64_t> shape);
+
+// The array in `path`, which has `axes` axes; `meaning` says which they are: "[B, Lq, Hq, D]". Throws FileError.
+template <class T>
+[[nodiscard]] models::Array<T> read_array(const std::string& path, std::size_t axes, const std::string& meaning);
+
+// One line on standard error where float64 became float32 and not all values survived that.
+void warn_if_rounded(const std::string& path, const models::Array<float>& array);
+
+// "[2, 5, 3, 64] float32"
+[[nodiscard]] std::string describe_float32(std::span<const std::int64_t> shape);
+
+// Writes the tensor where a name is given, and says so in `written`.
+template <int Rank>
+void write_asked(const std::string& path, const Tensor<float, Rank>& tensor, std::vector<WrittenFile>& written) {
+  if (path.empty()) return;
+  models::write_npy(path, tensor.shape(), {tensor.begin(), tensor.end()});
+  written.push_back({path, describe_float32(tensor.shape())});
+}
+
+// The array in `path` with axes of extent 1 put in front until there are `axes`, as broadcasting has it.
+template <class T>
+[[nodiscard]] models::Array<T> read_broadcast(const std::string& path, std::size_t axes, const std::string& meaning);
+
+extern template models::Array<float> read_array(const std::string&, std::size_t, const std::string&);
+extern template models::Array<std::int64_t> read_array(const std::string&, std::size_t, const std::string&);
+extern template models::Array<float> read_broadcast(const std::string&, std::size_t, const std::string&);
+extern template models::Array<std::uint8_t> read_broadcast(const std::string&, std::size_t, const std::string&);
+
+}  // namespace headlight::program

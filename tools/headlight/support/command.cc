@@ -1,0 +1,167 @@
+#include "tools/headlight/support/command.h"
+
+#include <CLI/CLI.hpp>
+#include <filesystem>
+#include <limits>
+#include <optional>
+#include <type_traits>
+#include <utility>
+
+#include "tools/headlight/support/number_parse.h"
+#include "tools/headlight/support/process.h"
+
+namespace headlight::program {
+namespace {
+
+// "-t,--threads" → "--threads"
+std::string long_name(const std::string& names) { return names.substr(names.rfind(',') + 1); }
+
+template <class T>
+void parse_into(T& value, const std::string& name, const std::string& text) {
+  if constexpr (std::is_same_v<T, std::string>) {
+    value = text;
+  } else {
+    const auto number = parse_number<T>(text);
+    if (!number) {
+      refuse_value(name, text,
+                   std::is_floating_point_v<T> ? "a finite number"
+                                               : std::to_string(std::numeric_limits<T>::min()) + " to " +
+                                                     std::to_string(std::numeric_limits<T>::max()));
+    }
+    value = *number;
+  }
+}
+
+template <class T>
+void parse_into(std::optional<T>& value, const std::string& name, const std::string& text) {
+  parse_into(value.emplace(), name, text);
+}
+
+// "build/release/headlight study memory"
+std::string path_of(const CLI::App& app) {
+  return (app.get_parent() == nullptr ? "" : path_of(*app.get_parent()) + " ") + app.get_name();
+}
+
+// Whether both are one file on a disk, under whatever names.
+bool is_same_file(const std::string& a, const std::string& b) {
+  std::error_code error;
+  return a != "-" && b != "-" && std::filesystem::is_regular_file(a, error) &&
+         std::filesystem::equivalent(a, b, error) && !error;
+}
+
+void check_inputs_stay(const FileOptions& files) {
+  for (const CLI::Option* written : files.written) {
+    for (const CLI::Option* read : files.read) {
+      if (written->count() == 0 || read->count() == 0) continue;
+      const std::string path = written->results().front();
+      if (!is_same_file(path, read->results().front())) continue;
+      refuse_value("--" + written->get_single_name(), path,
+                   "another file than that of --" + read->get_single_name() + ", which it would replace");
+    }
+  }
+}
+
+}  // namespace
+
+Option& Option::required(bool value) {
+  option_->required(value);
+  return *this;
+}
+
+Option& Option::type_name(const std::string& name) {
+  option_->type_name(name);
+  return *this;
+}
+
+Option& Option::check(Validator validator) {
+  const auto run = [option = option_, validator = std::move(validator)](const std::string& text) {
+    const std::string expected = validator(text);
+    if (!expected.empty()) refuse_value("--" + option->get_single_name(), text, expected);
+    return std::string();
+  };
+  option_->check(std::function<std::string(const std::string&)>(run));
+  return *this;
+}
+
+Option& Option::reads() {
+  files_->read.push_back(option_);
+  return *this;
+}
+
+Option& Option::writes() {
+  files_->written.push_back(option_);
+  return *this;
+}
+
+Option& Option::one_at_a_time() {
+  option_->allow_extra_args(false);
+  return *this;
+}
+
+Option& Option::delimiter(char between) {
+  option_->delimiter(between);
+  return *this;
+}
+
+Option& Option::hidden() {
+  option_->group("");
+  return *this;
+}
+
+bool Option::given() const { return option_->count() > 0; }
+
+Command Command::add_subcommand(const std::string& name, const std::string& description) {
+  return Command(*app_->add_subcommand(name, description));
+}
+
+// Single values are read here, for CLI11 takes 0x10 and −1 for whole numbers from 0 on and words its refusals its own
+// way.
+template <class T>
+Option Command::add_option(const std::string& names, T& value, const std::string& description) {
+  if constexpr (std::is_same_v<T, std::vector<std::string>>) {
+    return Option(app_->add_option(names, value, description), files_.get());
+  } else {
+    const auto read = [name = long_name(names), &value](const CLI::results_t& texts) {
+      if (texts.size() != 1)
+        throw UsageError(name + " is given " + std::to_string(texts.size()) + " times, expected once");
+      parse_into(value, name, texts.front());
+      return true;
+    };
+    CLI::Option* const option = app_->add_option(names, CLI::callback_t(read), description);
+    option->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+    return Option(option, files_.get());
+  }
+}
+
+template Option Command::add_option(const std::string&, std::string&, const std::string&);
+template Option Command::add_option(const std::string&, std::vector<std::string>&, const std::string&);
+template Option Command::add_option(const std::string&, std::int32_t&, const std::string&);
+template Option Command::add_option(const std::string&, std::int64_t&, const std::string&);
+template Option Command::add_option(const std::string&, std::uint64_t&, const std::string&);
+template Option Command::add_option(const std::string&, float&, const std::string&);
+template Option Command::add_option(const std::string&, double&, const std::string&);
+template Option Command::add_option(const std::string&, std::optional<float>&, const std::string&);
+
+Option Command::add_flag(const std::string& name, bool& value, const std::string& description) {
+  return Option(app_->add_flag(name, value, description), files_.get()).check([](const std::string& text) {
+    return text == "true" ? "" : "no value";  // CLI11 takes --json=no too
+  });
+}
+
+void Command::require_subcommand() { app_->require_subcommand(1); }
+
+void Command::example(const std::string& arguments, const std::string& remarks) {
+  app_->footer(remarks + (remarks.empty() ? "" : "\n\n") + "Example:\n  " + path_of(*app_) +
+               (arguments.empty() ? "" : " ") + arguments);
+}
+
+void Command::callback(std::function<void()> run) {
+  app_->callback([files = files_, run = std::move(run)] {
+    check_inputs_stay(*files);
+    run();
+  });
+}
+
+bool Command::given(const std::string& option) const { return app_->count(option) > 0; }
+
+}  // namespace headlight::program

@@ -1,0 +1,21 @@
+#include "tools/headlight/support/engine_arguments.h"
+
+namespace headlight::program {
+
+void EngineArguments::add_to(Command& command) {
+  command.add_option("-t,--threads", threads, "Threads that compute, 1 to 4096 (default: what the machine grants)")
+      .type_name("N")
+      .check(between(1, 4096));
+  command.add_option("--isa", isa, "Instruction set (default: HEADLIGHT_ISA, else the best)")
+      .type_name("scalar|sse4|avx2|avx512|neon")
+      .check(one_of({"scalar", "sse4", "avx2", "avx512", "neon"}));
+}
+
+EngineOptions EngineArguments::options() const {
+  EngineOptions options;
+  options.threads = threads;
+  if (!isa.empty()) options.isa = parse_isa(isa);
+  return options;
+}
+
+}  // namespace headlight::program

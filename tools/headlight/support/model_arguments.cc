@@ -1,0 +1,81 @@
+#include "tools/headlight/support/model_arguments.h"
+
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "headlight/models/errors.h"
+#include "tools/headlight/support/arrays.h"
+#include "tools/headlight/support/process.h"
+#include "tools/headlight/support/text_tokens.h"
+#include "tools/headlight/support/validators.h"
+
+namespace headlight::program {
+
+void ModelArguments::add_to(Command& command, Inputs accepted) {
+  inputs = accepted;
+  const bool optional = accepted == Inputs::texts;
+  command
+      .add_option("--model", model,
+                  std::string("Folder with config.json, model.safetensors, vocab.txt") +
+                      (optional ? "; default: the demonstration model" : ""))
+      .type_name("DIR")
+      .check(file_name())
+      .required(!optional);
+  command.add_option("--text", texts, "A text; may be given again and again").type_name("TEXT").one_at_a_time();
+  command.add_option("--input", input, "A file with one text a line; - is standard input")
+      .type_name("FILE")
+      .check(file_name())
+      .reads();
+  if (accepted == Inputs::texts_or_ids) {
+    command.add_option("--ids", ids, "int64 [B, L]: token ids instead of texts")
+        .type_name("NPY")
+        .check(file_name())
+        .reads();
+    command.add_option("--attention-mask", attention_mask, "[B, L]: 0 for tokens of --ids to leave out")
+        .type_name("NPY")
+        .check(file_name())
+        .reads();
+  }
+  engine.add_to(command);
+}
+
+void ModelArguments::check() const {
+  const int sources = (texts.empty() ? 0 : 1) + (input.empty() ? 0 : 1) + (ids.empty() ? 0 : 1);
+  if (sources != 1) {
+    throw UsageError(inputs == Inputs::texts ? "with --model, exactly one of --text and --input is needed"
+                                             : "with --model, exactly one of --text, --input and --ids is needed");
+  }
+  if (!attention_mask.empty() && ids.empty()) throw UsageError("--attention-mask goes with --ids");
+}
+
+View<const std::int64_t, 2> TokenIds::mask_view() const {
+  return mask.shape.empty() ? View<const std::int64_t, 2>() : mask.view<2>();
+}
+
+TextSource open_texts(const ModelArguments& arguments) {
+  if (!arguments.input.empty()) return TextSource::lines_of(arguments.input);
+  for (std::size_t n = 0; n < arguments.texts.size(); ++n) {
+    if (is_utf8(arguments.texts[n])) continue;
+    throw std::invalid_argument("--text number " + std::to_string(n + 1) +
+                                " is not UTF-8: " + models::printable(arguments.texts[n]));
+  }
+  return TextSource(arguments.texts);
+}
+
+TextSource open_texts(const ModelArguments& arguments, const models::Tokenizer& tokenizer) {
+  TextSource texts = open_texts(arguments);
+  if (!arguments.texts.empty()) expect_words(tokenizer, arguments.texts);
+  return texts;
+}
+
+TokenIds read_ids(const ModelArguments& arguments) {
+  TokenIds tokens;
+  tokens.ids = read_array<std::int64_t>(arguments.ids, 2, "[B, L]");
+  if (!arguments.attention_mask.empty()) {
+    tokens.mask = read_array<std::int64_t>(arguments.attention_mask, 2, "[B, L]");
+  }
+  return tokens;
+}
+
+}  // namespace headlight::program

@@ -1,0 +1,54 @@
+// What encode, embed and heads share: the model, and the texts or token ids that go in.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "headlight/models/npy.h"
+#include "headlight/models/tokenizer.h"
+#include "tools/headlight/support/command.h"
+#include "tools/headlight/support/engine_arguments.h"
+#include "tools/headlight/support/text_source.h"
+
+namespace headlight::program {
+
+// What may go into a model; where it is texts alone, no --model means the demonstration model.
+enum class Inputs : std::uint8_t { texts, texts_or_ids };
+
+// What help says of the example's model.
+inline constexpr const char* kPublishedModels =
+    "Any published model of the BERT family will do, and what `headlight train` makes; "
+    "that of the example is fetched by tools/run\nof headlight's source.";
+
+struct ModelArguments {
+  EngineArguments engine;
+  std::string model;
+  std::vector<std::string> texts;
+  std::string input;
+  std::string ids;
+  std::string attention_mask;
+  Inputs inputs = Inputs::texts_or_ids;
+
+  void add_to(Command& command, Inputs accepted = Inputs::texts_or_ids);
+  // Throws UsageError unless there is exactly one of --text, --input and (where accepted) --ids.
+  void check() const;
+};
+
+// Token ids [B, L]; the mask has no axes where none was given.
+struct TokenIds {
+  models::Array<std::int64_t> ids;
+  models::Array<std::int64_t> mask;
+
+  [[nodiscard]] View<const std::int64_t, 2> mask_view() const;
+};
+
+// The texts of --text, or the lines of --input, one after another. Throws models::FileError for a file
+// that cannot be read, holds no line, or a line that is not UTF-8, and std::invalid_argument for such a --text.
+[[nodiscard]] TextSource open_texts(const ModelArguments& arguments);
+// The same where some --text has to hold a word; of those that do not, and of such lines, the user is warned. Throws
+// models::FileError too.
+[[nodiscard]] TextSource open_texts(const ModelArguments& arguments, const models::Tokenizer& tokenizer);
+[[nodiscard]] TokenIds read_ids(const ModelArguments& arguments);
+
+}  // namespace headlight::program

@@ -1,0 +1,85 @@
+#include "tools/headlight/support/process.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+
+#include "headlight/models/errors.h"
+
+namespace headlight::program {
+namespace {
+
+// Allocates nothing: it may have to say that memory is out.
+void print_line(std::string_view kind, std::string_view message) noexcept {
+  char line[2048];
+  std::size_t length = 0;
+  const auto append = [&](std::string_view text) {
+    for (const char letter : text) {
+      const bool shows = static_cast<unsigned char>(letter) >= ' ' && letter != '\x7f';
+      if (length + 1 < sizeof line) line[length++] = shows ? letter : ' ';
+    }
+  };
+  append("headlight: ");
+  append(kind);
+  append(": ");
+  append(message);
+  line[length++] = '\n';
+  [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, line, length);
+}
+
+std::string& called_as() {
+  static std::string name = "headlight";
+  return name;
+}
+
+}  // namespace
+
+void set_program_name(const std::string& argument) {
+  if (argument.empty()) return;
+  const auto is_plain = [](char letter) {
+    return (letter >= 'a' && letter <= 'z') || (letter >= 'A' && letter <= 'Z') || (letter >= '0' && letter <= '9') ||
+           std::strchr("/._-+", letter) != nullptr;
+  };
+  const bool plain = std::all_of(argument.begin(), argument.end(), is_plain);
+  called_as() = plain ? argument : models::in_quotes(argument);
+}
+
+const std::string& program_name() noexcept { return called_as(); }
+
+void prepare_process() {
+  std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);
+  for (const int descriptor : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    // open() takes the lowest free number, which is this one. Read-only, so that writing still fails.
+    if (::fcntl(descriptor, F_GETFD) == -1 && errno == EBADF) {
+      [[maybe_unused]] const int taken = ::open("/dev/null", O_RDONLY);
+    }
+  }
+}
+
+void print(std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t written = ::write(STDOUT_FILENO, text.data(), text.size());
+    if (written < 0) {
+      if (errno == EINTR) continue;
+      if (errno == EPIPE) throw NobodyReads("standard output: nobody reads it");
+      throw std::runtime_error(std::string("standard output: ") + std::strerror(errno));
+    }
+    text.remove_prefix(static_cast<std::size_t>(written));
+  }
+}
+
+void print_error(std::string_view message) noexcept { print_line("error", message); }
+void print_warning(std::string_view message) noexcept { print_line("warning", message); }
+
+bool colours_wanted() {
+  const char* const no_color = std::getenv("NO_COLOR");
+  return (no_color == nullptr || *no_color == '\0') && ::isatty(STDOUT_FILENO) == 1;
+}
+
+}  // namespace headlight::program

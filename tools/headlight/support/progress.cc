@@ -1,0 +1,30 @@
+#include "tools/headlight/support/progress.h"
+
+#include <unistd.h>
+
+#include <cstdio>
+
+namespace headlight::program {
+namespace {
+
+constexpr std::size_t kWidth = 40;
+
+}  // namespace
+
+Progress::Progress(std::size_t total) : total_(total), terminal_(::isatty(STDERR_FILENO) == 1) {}
+
+void Progress::advance(std::size_t count) noexcept {
+  done_ += count;
+  if (!terminal_ || std::chrono::steady_clock::now() - start_ < std::chrono::seconds(1)) return;
+  drawn_ = true;
+  const std::size_t filled = kWidth * done_ / total_;
+  std::fprintf(stderr, "\r[%.*s%.*s] %zu of %zu", static_cast<int>(filled), "########################################",
+               static_cast<int>(kWidth - filled), "                                        ", done_, total_);
+}
+
+void Progress::clear() noexcept {
+  if (drawn_) std::fputs("\r\033[K", stderr);
+  drawn_ = false;
+}
+
+}  // namespace headlight::program
