@@ -13,12 +13,25 @@ target_compile_options(headlight_settings INTERFACE
   -Wall -Wextra -Wconversion -Wshadow -fvisibility=hidden -fvisibility-inlines-hidden -ffp-contract=off
   $<$<BOOL:${HEADLIGHT_WERROR}>:-Werror>)
 
-# Sanitizers change how everything is compiled and linked, so they go to every target. -fno-sanitize-recover: a finding
-# ends the test that made it.
+# Sanitizers watch what is shipped: headlight_watch_this_folder() is called by lib/ and tools/. It is not optimised, since that makes
+# a compiler's time twice as long. Tests are compiled as in a release, and so come from a compiler cache; what they hand over
+# lies in memory that the address sanitizer's allocator gave them. The thread sanitizer must see all that runs.
+# -fno-sanitize-recover: a finding ends the test that made it.
+set(headlight_unless_release $<NOT:$<CONFIG:Release,RelWithDebInfo>>)
 if(HEADLIGHT_SANITIZE)
-  add_compile_options(-fsanitize=${HEADLIGHT_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  set(headlight_unless_release 1)
+  set(headlight_sanitizer_options
+    -fsanitize=${HEADLIGHT_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer -g1 -O0 -D_GLIBCXX_ASSERTIONS)
   add_link_options(-fsanitize=${HEADLIGHT_SANITIZE})
+  if(HEADLIGHT_SANITIZE MATCHES thread)
+    add_compile_options(${headlight_sanitizer_options})
+  endif()
 endif()
+macro(headlight_watch_this_folder)
+  if(HEADLIGHT_SANITIZE AND NOT HEADLIGHT_SANITIZE MATCHES thread)
+    add_compile_options(${headlight_sanitizer_options})
+  endif()
+endmacro()
 
 # The instruction sets of this build, and the flags of each. Whoever embeds the engine for known machines may ask for
 # fewer; scalar always stays, for it runs everywhere.
@@ -69,7 +82,7 @@ function(headlight_add_isa_object name isa library)
   add_library(${name} OBJECT ${ARGN})
   target_link_libraries(${name} PRIVATE headlight_settings)
   target_compile_options(${name} PRIVATE ${headlight_flags_${isa}} -fno-exceptions -fno-math-errno -fno-tree-slp-vectorize
-    $<$<CXX_COMPILER_ID:GNU>:-fno-tree-pre> $<$<NOT:$<CONFIG:Release,RelWithDebInfo>>:-O2>)
+    $<$<CXX_COMPILER_ID:GNU>:-fno-tree-pre> $<${headlight_unless_release}:-O2>)
   if(HEADLIGHT_SANITIZE)
     # A check of each address in an unrolled tile makes the compiler take minutes; the address sanitizer and the tests'
     # guard pages see the same mistakes. And accumulators whose end of scope is watched stay out of registers: five times slower.
@@ -87,15 +100,18 @@ function(headlight_add_isa_objects name)
   endforeach()
 endfunction()
 
-# Tests and the command line are built quickly rather than optimised: what takes long in them lies in the libraries. Nor do
-# they need those checks of every pointer that double a compiler's time beside those of the address sanitizer.
+# Tests and the command line are built quickly rather than optimised: what takes long in them lies in the libraries. The command line
+# does not need those checks of every pointer either that double a compiler's time beside those of the address sanitizer.
 set(headlight_quick_to_build $<$<CONFIG:Release>:-O1>)
+set(headlight_test_options ${headlight_quick_to_build})
 if(HEADLIGHT_SANITIZE)
   list(APPEND headlight_quick_to_build -O0 -fno-sanitize=null,alignment,object-size,pointer-overflow,vptr)
+  if(HEADLIGHT_SANITIZE MATCHES thread)
+    set(headlight_test_options ${headlight_quick_to_build})
+  endif()
 endif()
-
 # What g++ does in passing takes clang half of its time: its tests are not optimised at all.
-set(headlight_test_options ${headlight_quick_to_build} $<$<CXX_COMPILER_ID:Clang>:-O0>)
+list(APPEND headlight_test_options $<$<CXX_COMPILER_ID:Clang>:-O0>)
 
 # A gtest program of our own, registered with ctest test by test. Its sources are compiled several at a time, since most of what
 # a compiler does for one of them is to read the headers that all include: a namespace of its own name keeps each apart.

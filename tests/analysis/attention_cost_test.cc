@@ -6,6 +6,7 @@
 #include "gtest/gtest.h"
 #include "headlight/attention_backward.h"
 #include "support/refusal.h"
+#include "support/sanitizer.h"
 
 namespace headlight::test::attention_cost_test {
 
@@ -14,11 +15,7 @@ using analysis::AttentionStep;
 using analysis::AttentionStepBytes;
 
 // Sanitizers bring an allocator of their own.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kCounts = false;
-#else
-constexpr bool kCounts = true;
-#endif
+const bool kCounts = !under_sanitizer();
 
 std::int64_t allocated() {
   const struct mallinfo2 info = ::mallinfo2();

@@ -9,6 +9,7 @@
 #include "headlight/optimizer.h"
 #include "layers/encoder_twin.h"
 #include "support/refusal.h"
+#include "support/sanitizer.h"
 
 namespace headlight::test::training_cost_test {
 
@@ -18,11 +19,7 @@ constexpr std::array kCheckpoints = {Checkpoint::keep_linear, Checkpoint::layer_
                                      Checkpoint::unfused};
 
 // Sanitizers bring an allocator of their own.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kCounts = false;
-#else
-constexpr bool kCounts = true;
-#endif
+const bool kCounts = !under_sanitizer();
 
 bool keeps_all(Checkpoint checkpoint) {
   return checkpoint == Checkpoint::keep_linear || checkpoint == Checkpoint::unfused;

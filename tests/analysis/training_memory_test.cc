@@ -11,15 +11,12 @@
 #include "headlight/analysis/training_cost.h"
 #include "headlight/optimizer.h"
 #include "layers/encoder_twin.h"
+#include "support/sanitizer.h"
 
 namespace headlight::test::training_memory_test {
 
 // Sanitizers keep shadows of what is resident.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kCounts = false;
-#else
-constexpr bool kCounts = true;
-#endif
+const bool kCounts = !under_sanitizer();
 
 // "VmHWM" or "VmRSS" of this process, from proc(5); 0 where it is not told.
 std::int64_t status_bytes(const std::string& name) {

@@ -23,6 +23,7 @@
 #include "support/isas.h"
 #include "support/random.h"
 #include "support/refusal.h"
+#include "support/sanitizer.h"
 
 namespace headlight::test::attention_stream_test {
 
@@ -192,9 +193,7 @@ void answer_from_little_memory(Isa isa, const View<const float, 4>& query, const
 }
 
 TEST_P(AttentionStreamTest, ReadsAMappedFileLargerThanItsMemory) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  GTEST_SKIP() << "a sanitizer's allocator";
-#endif
+  if (under_sanitizer()) GTEST_SKIP() << "a sanitizer's allocator";
   const MappedKeys mapped;
   ASSERT_TRUE(mapped.is_there());
   Random random(1);

@@ -24,17 +24,10 @@
 #include "runtime/cpu.h"
 #include "runtime/parallel.h"
 #include "support/allocation_counter.h"
+#include "support/sanitizer.h"
 #include "support/workers.h"
 
 namespace headlight::runtime::engine_test {
-
-#if defined(__SANITIZE_THREAD__)
-constexpr bool kThreadSanitizer = true;
-#elif defined(__has_feature)
-constexpr bool kThreadSanitizer = __has_feature(thread_sanitizer);
-#else
-constexpr bool kThreadSanitizer = false;
-#endif
 
 // Sets an environment variable (or takes it away) for a while.
 class ScopedVariable {
@@ -98,7 +91,7 @@ int threads_settled_at(int expected) {
 // program starts.
 int threads_without_engines() {
   std::thread([] {}).join();
-  return threads_settled_at(kThreadSanitizer ? 2 : 1);
+  return threads_settled_at(test::under_thread_sanitizer() ? 2 : 1);
 }
 
 int sum_in_parallel(Engine& engine, int workers) {
@@ -195,7 +188,7 @@ TEST(Engine, ThatCannotStartItsThreadsLeavesNoneBehind) {
   rlimit limit{};
   ASSERT_EQ(getrlimit(RLIMIT_AS, &limit), 0);
   const rlimit unlimited = limit;
-  if (kThreadSanitizer) {
+  if (test::under_thread_sanitizer()) {
     // Its own memory cannot be limited. No machine has a stack of 2⁴⁶ bytes: not even the first thread starts.
     ASSERT_EQ(pthread_attr_setstacksize(&large, std::size_t{1} << 46), 0);
   } else {
@@ -221,7 +214,7 @@ TEST(Engine, ThatCannotStartItsThreadsLeavesNoneBehind) {
 
   EXPECT_EQ(threads_after, threads_before);
   expect_words(message, {"cannot start worker", "of 63"});
-  EXPECT_EQ(message.find("worker 1 of") != std::string::npos, kThreadSanitizer) << message;
+  EXPECT_EQ(message.find("worker 1 of") != std::string::npos, test::under_thread_sanitizer()) << message;
   Engine engine(with_threads(4));
   EXPECT_EQ(sum_in_parallel(engine, 4), kSum);
 }
@@ -265,7 +258,7 @@ TEST(Fork, TheChildsCopyComputesInlineAndEnds) {
 }
 
 TEST(Fork, TheChildMayMakeAnEngineOfItsOwn) {
-  if (kThreadSanitizer) GTEST_SKIP() << "it ends a forked child that starts a thread";
+  if (test::under_thread_sanitizer()) GTEST_SKIP() << "it ends a forked child that starts a thread";
   Engine engine(with_threads(2));
   EXPECT_EQ(sum_in_parallel(engine, 2), kSum);
   test::wait_for_workers(engine);

@@ -7,15 +7,11 @@
 #include <new>
 #include <thread>
 
+#include "support/sanitizer.h"
+
 namespace headlight::test::allocation_counter_test {
 
-#if defined(__SANITIZE_THREAD__)
-constexpr std::int64_t kAlignedAllocCounted = 0;
-#elif defined(__has_feature)
-constexpr std::int64_t kAlignedAllocCounted = __has_feature(thread_sanitizer) ? 0 : 1;
-#else
-constexpr std::int64_t kAlignedAllocCounted = 1;
-#endif
+const std::int64_t kAlignedAllocCounted = under_thread_sanitizer() ? 0 : 1;
 
 // Keeps the compiler from seeing that nobody uses the memory.
 void use(void* block) { asm volatile("" : : "r"(block) : "memory"); }

@@ -14,15 +14,12 @@
 
 #include "gtest/gtest.h"
 #include "headlight/out_of_memory.h"
+#include "support/sanitizer.h"
 
 namespace headlight::test {
 
 // Sanitizers reserve more addresses than any limit grants.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-inline constexpr bool kLimits = false;
-#else
-inline constexpr bool kLimits = true;
-#endif
+inline const bool kLimits = !under_sanitizer();
 
 // Bytes of address space that the process takes now, from proc(5).
 inline std::size_t addresses() {

@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "headlight/models/npy.h"
+#include "support/sanitizer.h"
 #include "tools/attend_case.h"
 #include "tools/program.h"
 
@@ -201,9 +202,7 @@ TEST(Attend, TheInstructionSetIsCheckedForEveryMethod) {
 }
 
 TEST(Attend, MemoryThatRunsOutIsAnError) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  GTEST_SKIP() << "the sanitizers' own shadow memory does not fit under a limit";
-#endif
+  if (under_sanitizer()) GTEST_SKIP() << "the sanitizers' own shadow memory does not fit under a limit";
   const AttendCase c(1, 60000, 60000);
   // The scores alone would take 57 GB.
   const Finished finished =

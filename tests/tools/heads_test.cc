@@ -12,6 +12,7 @@
 #include "headlight/models/encoder.h"
 #include "headlight/normalization.h"
 #include "runtime/random.h"
+#include "support/sanitizer.h"
 #include "tools/program.h"
 
 namespace headlight::test::heads_test {
@@ -217,9 +218,7 @@ TEST_F(Heads, LongTextsAreCutAndSaidSo) {
 
 // Texts are read one after another, as often as the questions need: sixteen times as many take no more memory.
 TEST_F(Heads, MemoryDoesNotGrowWithTheTexts) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  GTEST_SKIP() << "a sanitizer's memory is resident too";
-#endif
+  if (under_sanitizer()) GTEST_SKIP() << "a sanitizer's memory is resident too";
   constexpr int kFew = 120;
   std::string line;
   while (line.size() < 12 << 10) line += "the cat sat on mat ";

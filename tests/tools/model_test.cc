@@ -9,6 +9,7 @@
 
 #include "headlight/models/encoder.h"
 #include "headlight/models/npy.h"
+#include "support/sanitizer.h"
 #include "tools/expect_npy.h"
 #include "tools/program.h"
 
@@ -240,9 +241,7 @@ TEST_F(ModelCommands, AFolderThatIsNoModelIsNamed) {
 
 // Rows go into the file as they come: forty times as many leave only themselves behind.
 TEST_F(ModelCommands, EmbeddingIntoAFileTakesNoMemory) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  GTEST_SKIP() << "a sanitizer's memory is resident too";
-#endif
+  if (under_sanitizer()) GTEST_SKIP() << "a sanitizer's memory is resident too";
   constexpr std::int64_t kWidth = 1024;
   models::ModelOptions options;
   options.encoder = {.max_positions = 4, .width = kWidth, .heads = 8, .feed_forward_width = 8, .layers = 0};

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "support/sanitizer.h"
 #include "tools/program.h"
 #include "tools/well_formed.h"
 
@@ -52,9 +53,7 @@ TEST(StudyMemory, AQuickStudyKeepsTheBudget) {
 
 // Within 5 % or 4 MiB of what processes then hold, for every length that fits.
 TEST(StudyMemory, ResidentMemoryIsWhatWasForetold) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  GTEST_SKIP() << "a sanitizer's memory is resident too";
-#endif
+  if (under_sanitizer()) GTEST_SKIP() << "a sanitizer's memory is resident too";
   const ScratchFolder folder;
   const Finished finished = run_program({"study", "memory", "--quick", "--measure", "--budget", "20MiB", "--threads",
                                          "2", "--json", folder / "memory.json", "--svg", folder / "memory.svg"});
