@@ -125,17 +125,17 @@ void Encoder::forward(Engine& engine, const EncoderInput& input, View<float, 2> 
     for (std::int64_t n = 0; n < tokens; ++n) std::copy_n(&last(n, 0), options_.width, &hidden(n, 0));
   }
   saved.commit({.layer = this,
+                .made_with = layers::made_with(options_),
                 .shape = {1, tokens, 0},
                 .step = step,
-                .options = {AttentionOptions{.query_offsets = input.offsets}},
-                .bytes = bytes});
+                .options = {AttentionOptions{.query_offsets = input.offsets}}});
 }
 
 void Encoder::backward(Engine& engine, const EncoderInput& input, const SavedState& saved,
                        View<const float, 2> hidden_gradient, HeadVisitor* visitor) {
   layers::check_training(kName, word_gradient_);
   const auto tokens = static_cast<std::int64_t>(input.ids.size());
-  layers::check_saved(kName, saved, this, {1, tokens, 0});
+  layers::check_saved(kName, saved, this, layers::made_with(options_), {1, tokens, 0});
   // What is kept is laid out by the sequences, and a wrong id would be found when the layers have learned already.
   if (!std::ranges::equal(saved.call().options[0].query_offsets, input.offsets)) {
     ops::fail(kName, "offsets are not those that forward() was given, expected the same");
@@ -152,7 +152,6 @@ void Encoder::backward(Engine& engine, const EncoderInput& input, const SavedSta
   ops::check_shape(kName, "hidden_gradient", hidden_gradient.shape, expected, "[N, E]");
   const std::int64_t segment = segment_length(saved, options_.layers);
   const Buffers buffers(*this, tokens, segment, kept_keys_of(input, saved, tokens), saved.data());
-  layers::check_layout(kName, saved, buffers.place.bytes());
 
   layers::Placement size;
   size.rows(1, tokens, options_.width);

@@ -16,22 +16,23 @@ namespace {
 
 constexpr std::string_view kName = "FeedForward";
 
-std::int64_t hidden_width_of(const FeedForwardOptions& options) {
+// Options with the hidden width that a 0 stands for.
+FeedForwardOptions checked(FeedForwardOptions options) {
   layers::at_least(1, kName, "width", options.width);
-  std::int64_t wanted = options.hidden_width;
-  if (wanted == 0 && __builtin_mul_overflow(4, options.width, &wanted)) {
+  if (options.hidden_width == 0 && __builtin_mul_overflow(4, options.width, &options.hidden_width)) {
     throw OutOfMemory(std::string(kName) + " of width " + std::to_string(options.width), SIZE_MAX);
   }
-  return layers::at_least(1, kName, "hidden_width", wanted);
+  layers::at_least(1, kName, "hidden_width", options.hidden_width);
+  layers::probability(kName, "dropout", options.dropout);
+  return options;
 }
 
 }  // namespace
 
 FeedForward::FeedForward(const FeedForwardOptions& options)
-    : activation_(options.activation),
-      dropout_(layers::probability(kName, "dropout", options.dropout)),
-      linear1_(options.width, hidden_width_of(options), options.bias),
-      linear2_(linear1_.out_features(), options.width, options.bias) {}
+    : options_(checked(options)),
+      linear1_(options_.width, options_.hidden_width, options_.bias),
+      linear2_(options_.hidden_width, options_.width, options_.bias) {}
 
 void FeedForward::forward(Engine& engine, View<const float, 3> x, View<float, 3> y,
                           View<const float, 3> residual) const {
@@ -47,7 +48,7 @@ void FeedForward::forward(Engine& engine, View<const float, 3> x, View<float, 3>
         for (std::int64_t first = 0; first < in.extent(0); first += at_once) {
           const std::int64_t count = std::min(at_once, in.extent(0) - first);
           const View<float, 2> hidden(reinterpret_cast<float*>(memory.data()), {count, hidden_width}, {distance, 1});
-          linear1_.forward(engine, layers::some_rows(in, first, count), hidden, {.activation = activation_});
+          linear1_.forward(engine, layers::some_rows(in, first, count), hidden, {.activation = options_.activation});
           linear2_.forward(engine, hidden, layers::some_rows(out, first, count),
                            {.residual = layers::some_rows(added, first, count)});
         }

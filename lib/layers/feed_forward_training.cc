@@ -28,8 +28,10 @@ void FeedForward::forward(Engine& engine, View<const float, 3> x, View<float, 3>
   std::byte* memory = saved.begin(keeps(saved) ? size.bytes() : 0);
   const runtime::Scratch scratch(engine, keeps(saved) ? 0 : size.bytes(), kName);
   layers::Placement place(keeps(saved) ? memory : scratch.data());
-  forward_from(engine, x, y, place.rows(x.extent(0), x.extent(1), hidden_width()), step.dropout(dropout_, 0), residual);
-  saved.commit({.layer = this, .shape = {x.extent(0), x.extent(1), 0}, .step = step, .bytes = size.bytes()});
+  forward_from(engine, x, y, place.rows(x.extent(0), x.extent(1), hidden_width()), step.dropout(options_.dropout, 0),
+               residual);
+  saved.commit(
+      {.layer = this, .made_with = layers::made_with(options_), .shape = {x.extent(0), x.extent(1), 0}, .step = step});
 }
 
 void FeedForward::forward_from(Engine& engine, View<const float, 3> x, View<float, 3> y, View<float, 3> hidden,
@@ -45,7 +47,7 @@ void FeedForward::forward_from(Engine& engine, View<const float, 3> x, View<floa
         for (std::int64_t first = 0; out && first < in.extent(0); first += at_once) {
           const std::int64_t count = std::min(at_once, in.extent(0) - first);
           const View<float, 2> active(reinterpret_cast<float*>(memory.data()), {count, hidden_width()}, {distance, 1});
-          activate(engine, activation_, layers::some_rows(to, first, count), active);
+          activate(engine, options_.activation, layers::some_rows(to, first, count), active);
           if (dropout.probability > 0) {
             ops::dropout_rows(engine, active, active, dropout, {}, first_row + first);
           }
@@ -59,7 +61,7 @@ void FeedForward::forward_from(Engine& engine, View<const float, 3> x, View<floa
 
 void FeedForward::backward(Engine& engine, View<const float, 3> x, const SavedState& saved,
                            View<const float, 3> y_gradient, View<float, 3> x_gradient, View<const float, 3> residual) {
-  layers::check_saved(kName, saved, this, {x.extent(0), x.extent(1), 0});
+  layers::check_saved(kName, saved, this, layers::made_with(options_), {x.extent(0), x.extent(1), 0});
   layers::check_x(kName, x, linear1_.in_features());
   ops::check_shape(kName, "y_gradient", y_gradient.shape, x.shape, "the shape of x");
   if (x_gradient) ops::check_shape(kName, "x_gradient", x_gradient.shape, x.shape, "the shape of x");
@@ -69,10 +71,9 @@ void FeedForward::backward(Engine& engine, View<const float, 3> x, const SavedSt
       .apart_from("x", x)
       .same_as_or_apart_from("y_gradient", y_gradient)
       .same_as_or_apart_from("residual", residual);
-  const Dropout dropout = saved.call().step.dropout(dropout_, 0);
+  const Dropout dropout = saved.call().step.dropout(options_.dropout, 0);
   layers::Placement size;
   size.rows(x.extent(0), x.extent(1), hidden_width());
-  layers::check_layout(kName, saved, size.bytes());
   const runtime::Scratch scratch(engine, keeps(saved) ? 0 : size.bytes(), kName);
   layers::Placement place(keeps(saved) ? saved.data() : scratch.data());
   const View<float, 3> hidden = place.rows(x.extent(0), x.extent(1), hidden_width());
@@ -99,13 +100,13 @@ void FeedForward::backward_from(Engine& engine, View<const float, 3> x, View<con
           const View<float, 2> active(numbers, {count, hidden_width()}, {distance, 1});
           const View<float, 2> gradient(numbers + elements, active.shape, active.strides);
           const View<const float, 2> inactive = layers::some_rows(before, first, count);
-          activate(engine, activation_, inactive, active);
+          activate(engine, options_.activation, inactive, active);
           const bool drops = dropout.probability > 0;
           if (drops) ops::dropout_rows(engine, active, active, dropout, {}, first_row + first);
 
           linear2_.backward(engine, active, layers::some_rows(from, first, count), gradient);
           if (drops) ops::dropout_rows(engine, gradient, gradient, dropout, {}, first_row + first);
-          activate_backward(engine, activation_, inactive, gradient, gradient);
+          activate_backward(engine, options_.activation, inactive, gradient, gradient);
           linear1_.backward(engine, layers::some_rows(in, first, count), gradient, layers::some_rows(to, first, count),
                             layers::some_rows(added, first, count));
         }

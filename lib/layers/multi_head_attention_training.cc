@@ -111,11 +111,11 @@ void MultiHeadAttention::forward(Engine& engine, View<const float, 3> query, Vie
   if (!keeps) kept.memory = scratch.data();
   forward_from(engine, query, key, value, out, kept, residual);
   saved.commit({.layer = this,
+                .made_with = layers::made_with(options_),
                 .shape = {shape.batch, shape.query_length, shape.key_length},
                 .step = step,
                 .options = {options},
-                .inputs = static_cast<int>(shape.inputs),
-                .bytes = bytes});
+                .inputs = static_cast<int>(shape.inputs)});
 }
 
 void MultiHeadAttention::forward_from(Engine& engine, View<const float, 3> query, View<const float, 3> key,
@@ -153,7 +153,8 @@ void MultiHeadAttention::backward(Engine& engine, View<const float, 3> query, Vi
                                   View<const float, 3> value, const SavedState& saved,
                                   View<const float, 3> out_gradient, const MultiHeadAttentionGradients& gradients) {
   layers::check_training(kName, output_gradient_);
-  layers::check_saved(kName, saved, this, {query.extent(0), query.extent(1), key.extent(1)});
+  layers::check_saved(kName, saved, this, layers::made_with(options_),
+                      {query.extent(0), query.extent(1), key.extent(1)});
   check_inputs(query, key, value);
   check_places(query, key, value, saved.call().options[0], out_gradient, gradients);
   const SavedState::Call& call = saved.call();
@@ -164,7 +165,6 @@ void MultiHeadAttention::backward(Engine& engine, View<const float, 3> query, Vi
   }
   const bool unfused = saved.checkpoint() == Checkpoint::unfused;
   const std::size_t bytes = saved_bytes(shape, layers::kept_keys(unfused, shape.key_length, call.options[0]));
-  layers::check_layout(kName, saved, bytes);
   Kept kept = {.memory = saved.data(),
                .options = call.options[0],
                .dropout = call.step.dropout(options_.dropout, 0),

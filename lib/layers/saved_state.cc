@@ -1,5 +1,9 @@
 #include "layers/saved_state.h"
 
+#include <bit>
+#include <tuple>
+#include <type_traits>
+
 #include "headlight/out_of_memory.h"
 #include "ops/attention_masks.h"
 #include "ops/check.h"
@@ -30,7 +34,46 @@ std::byte* SavedState::begin(std::size_t bytes) {
 
 namespace layers {
 
-void check_saved(std::string_view name, const SavedState& saved, const Layer* layer,
+namespace {
+
+template <class Option>
+std::int64_t number(Option option) noexcept {
+  if constexpr (std::is_same_v<Option, float>) {
+    return std::bit_cast<std::int32_t>(option);
+  } else {
+    return static_cast<std::int64_t>(option);
+  }
+}
+
+template <class... Options>
+MadeWith numbers(Options... options) noexcept {
+  static_assert(sizeof...(options) <= std::tuple_size_v<MadeWith>);
+  return {number(options)...};
+}
+
+}  // namespace
+
+MadeWith made_with(const FeedForwardOptions& options) noexcept {
+  return numbers(options.width, options.hidden_width, options.activation, options.bias, options.dropout);
+}
+
+MadeWith made_with(const MultiHeadAttentionOptions& options) noexcept {
+  return numbers(options.width, options.heads, options.key_value_heads, options.key_width, options.value_width,
+                 options.bias, options.dropout, options.merge);
+}
+
+MadeWith made_with(const TransformerLayerOptions& options) noexcept {
+  return numbers(options.width, options.heads, options.feed_forward_width, options.norm, options.activation,
+                 options.layer_norm_epsilon, options.dropout, options.bias, options.merge);
+}
+
+MadeWith made_with(const EncoderOptions& options) noexcept {
+  return numbers(options.vocabulary, options.max_positions, options.token_types, options.width, options.heads,
+                 options.feed_forward_width, options.layers, options.norm, options.activation,
+                 options.layer_norm_epsilon, options.dropout, options.merge);
+}
+
+void check_saved(std::string_view name, const SavedState& saved, const Layer* layer, const MadeWith& made,
                  const std::array<std::int64_t, 3>& shape) {
   const SavedState::Call& call = saved.call();
   if (call.layer == nullptr) ops::fail(name, "saved holds no forward pass, expected that of this layer");
@@ -39,12 +82,11 @@ void check_saved(std::string_view name, const SavedState& saved, const Layer* la
     ops::fail(name, "saved holds a forward pass of lengths " + ops::describe(call.shape) + ", expected " +
                         ops::describe(shape));
   }
-}
-
-void check_layout(std::string_view name, const SavedState& saved, std::size_t bytes) {
-  if (saved.call().bytes == bytes) return;
-  ops::fail(name, "saved holds a forward pass of " + std::to_string(saved.call().bytes) + " bytes, expected " +
-                      std::to_string(bytes) + ": the layer has other options than it had then");
+  if (call.made_with != made) {
+    ops::fail(name,
+              "saved holds the forward pass of a layer that was here before, expected that of this one: the layer "
+              "has other options than it had then");
+  }
 }
 
 std::int64_t kept_keys(bool unfused, std::int64_t keys, const AttentionOptions& options) noexcept {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "headlight/layers/encoder.h"
 #include "headlight/layers/training.h"
 #include "layers/rows.h"
 #include "runtime/parallel.h"
@@ -40,12 +41,17 @@ class Placement {
 // the longest one; else 0.
 [[nodiscard]] std::int64_t kept_keys(bool unfused, std::int64_t keys, const AttentionOptions& options) noexcept;
 
-// Throws unless `saved` holds the last forward pass of that layer, for tensors of that shape.
-void check_saved(std::string_view name, const SavedState& saved, const Layer* layer,
+// What decides how a layer with such options computes and what it lays out, as numbers of a fixed order.
+using MadeWith = decltype(SavedState::Call::made_with);
+[[nodiscard]] MadeWith made_with(const FeedForwardOptions& options) noexcept;
+[[nodiscard]] MadeWith made_with(const MultiHeadAttentionOptions& options) noexcept;
+[[nodiscard]] MadeWith made_with(const TransformerLayerOptions& options) noexcept;
+[[nodiscard]] MadeWith made_with(const EncoderOptions& options) noexcept;
+
+// Throws unless `saved` holds the last forward pass of that layer, made with those options, for tensors of that shape:
+// a layer with others in its place would read something else, or beyond it.
+void check_saved(std::string_view name, const SavedState& saved, const Layer* layer, const MadeWith& made,
                  const std::array<std::int64_t, 3>& shape);
-// Throws unless the layer still lays out the bytes that it laid out in that pass; one with other options in its place
-// would read beyond them.
-void check_layout(std::string_view name, const SavedState& saved, std::size_t bytes);
 // Throws where the options have what a layer in training sets itself.
 void check_training_options(std::string_view name, const AttentionOptions& options);
 

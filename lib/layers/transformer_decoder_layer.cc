@@ -6,14 +6,15 @@
 namespace headlight {
 
 TransformerDecoderLayer::TransformerDecoderLayer(const TransformerLayerOptions& options)
-    : norm_(layers::checked_norm("TransformerDecoderLayer", options.norm)),
-      dropout_(layers::probability("TransformerDecoderLayer", "dropout", options.dropout)),
+    : options_(layers::checked("TransformerDecoderLayer", options)),
       self_attention_(layers::attention_options(options)),
       memory_attention_(layers::attention_options(options)),
       feed_forward_(layers::feed_forward_options(options)),
       norm1_(options.width, options.layer_norm_epsilon, options.bias),
       norm2_(options.width, options.layer_norm_epsilon, options.bias),
-      norm3_(options.width, options.layer_norm_epsilon, options.bias) {}
+      norm3_(options.width, options.layer_norm_epsilon, options.bias) {
+  options_.feed_forward_width = feed_forward_.hidden_width();
+}
 
 void TransformerDecoderLayer::forward(Engine& engine, View<const float, 3> x, View<const float, 3> memory,
                                       View<float, 3> y, const AttentionOptions& self_options,
@@ -25,18 +26,18 @@ void TransformerDecoderLayer::forward(Engine& engine, View<const float, 3> x, Vi
   ops::check_disjoint(type_name(), "y", y_extent, "memory", memory_extent);
   layers::check_decoder_outputs(type_name(), self_options, memory_options, x, memory, y);
 
-  const runtime::Scratch scratch(engine, layers::normalized_bytes(norm_, type_name(), x.extent(0), x.extent(1), width),
-                                 type_name());
-  const View<float, 3> normalized = layers::normalized_view(norm_, scratch, x);
-  layers::residual_step(engine, norm_, norm1_, x, y, normalized,
+  const runtime::Scratch scratch(
+      engine, layers::normalized_bytes(options_.norm, type_name(), x.extent(0), x.extent(1), width), type_name());
+  const View<float, 3> normalized = layers::normalized_view(options_.norm, scratch, x);
+  layers::residual_step(engine, options_.norm, norm1_, x, y, normalized,
                         [&](View<const float, 3> in, View<float, 3> out, View<const float, 3> residual) {
                           self_attention_.forward(engine, in, in, in, out, self_options, residual);
                         });
-  layers::residual_step(engine, norm_, norm2_, y, y, normalized,
+  layers::residual_step(engine, options_.norm, norm2_, y, y, normalized,
                         [&](View<const float, 3> in, View<float, 3> out, View<const float, 3> residual) {
                           memory_attention_.forward(engine, in, memory, memory, out, memory_options, residual);
                         });
-  layers::residual_step(engine, norm_, norm3_, y, y, normalized,
+  layers::residual_step(engine, options_.norm, norm3_, y, y, normalized,
                         [&](View<const float, 3> in, View<float, 3> out, View<const float, 3> residual) {
                           feed_forward_.forward(engine, in, out, residual);
                         });
@@ -44,7 +45,7 @@ void TransformerDecoderLayer::forward(Engine& engine, View<const float, 3> x, Vi
 
 std::size_t TransformerDecoderLayer::workspace_bytes(const Engine& engine, std::int64_t batch, std::int64_t length,
                                                      std::int64_t memory_length) const {
-  return layers::normalized_bytes(norm_, type_name(), batch, length, self_attention_.options().width) +
+  return layers::normalized_bytes(options_.norm, type_name(), batch, length, self_attention_.options().width) +
          std::max(
              {self_attention_.workspace_bytes(engine, {batch, length, length, SharedInputs::all}),
               memory_attention_.workspace_bytes(engine, {batch, length, memory_length, SharedInputs::key_and_value}),
@@ -54,7 +55,7 @@ std::size_t TransformerDecoderLayer::workspace_bytes(const Engine& engine, std::
 void TransformerDecoderLayer::reserve(Engine& engine, std::int64_t batch, std::int64_t length,
                                       std::int64_t memory_length) const {
   const std::int64_t width = self_attention_.options().width;
-  const runtime::Scratch scratch(engine, layers::normalized_bytes(norm_, type_name(), batch, length, width),
+  const runtime::Scratch scratch(engine, layers::normalized_bytes(options_.norm, type_name(), batch, length, width),
                                  type_name());
   self_attention_.reserve(engine, {batch, length, length, SharedInputs::all});
   memory_attention_.reserve(engine, {batch, length, memory_length, SharedInputs::key_and_value});

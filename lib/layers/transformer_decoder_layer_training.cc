@@ -43,13 +43,14 @@ void TransformerDecoderLayer::forward(Engine& engine, View<const float, 3> x, Vi
   layers::check_decoder_outputs(type_name(), self_options, memory_options, x, memory, y);
   const bool keeps = layers::keeps_linear(saved);
   SavedState::Call call = {.layer = this,
+                           .made_with = layers::made_with(options_),
                            .shape = {x.extent(0), x.extent(1), memory.extent(1)},
                            .step = step,
                            .options = {self_options, memory_options}};
   const bool unfused = saved.checkpoint() == Checkpoint::unfused;
-  call.bytes = Buffers(*this, call, unfused).place.bytes();
-  std::byte* kept = saved.begin(keeps ? call.bytes : 0);
-  const runtime::Scratch scratch(engine, keeps ? 0 : call.bytes, type_name());
+  const std::size_t bytes = Buffers(*this, call, unfused).place.bytes();
+  std::byte* kept = saved.begin(keeps ? bytes : 0);
+  const runtime::Scratch scratch(engine, keeps ? 0 : bytes, type_name());
   forward_from(engine, x, memory, y, call, keeps ? kept : scratch.data(), unfused);
   saved.commit(call);
 }
@@ -58,26 +59,26 @@ void TransformerDecoderLayer::forward_from(Engine& engine, View<const float, 3> 
                                            View<float, 3> y, const SavedState::Call& call, std::byte* kept,
                                            bool unfused) const {
   const Buffers buffers(*this, call, unfused, kept);
-  const auto dropout = [&](layers::Place place) { return call.step.dropout(dropout_, place); };
-  layers::training_step(engine, norm_, norm1_, x, buffers.inner1, buffers.between1, dropout(layers::kSelfOutput),
-                        [&](View<const float, 3> in, View<float, 3> out, View<const float, 3> residual) {
-                          self_attention_.forward_from(
-                              engine, in, in, in, out,
-                              {buffers.self_attention, call.options[0], dropout(layers::kSelfAttention), unfused},
-                              residual);
-                        });
+  const auto dropout = [&](layers::Place place) { return call.step.dropout(options_.dropout, place); };
   layers::training_step(
-      engine, norm_, norm2_, buffers.between1, buffers.inner2, buffers.between2, dropout(layers::kMemoryOutput),
+      engine, options_.norm, norm1_, x, buffers.inner1, buffers.between1, dropout(layers::kSelfOutput),
+      [&](View<const float, 3> in, View<float, 3> out, View<const float, 3> residual) {
+        self_attention_.forward_from(
+            engine, in, in, in, out,
+            {buffers.self_attention, call.options[0], dropout(layers::kSelfAttention), unfused}, residual);
+      });
+  layers::training_step(
+      engine, options_.norm, norm2_, buffers.between1, buffers.inner2, buffers.between2, dropout(layers::kMemoryOutput),
       [&](View<const float, 3> in, View<float, 3> out, View<const float, 3> residual) {
         memory_attention_.forward_from(
             engine, in, memory, memory, out,
             {buffers.memory_attention, call.options[1], dropout(layers::kMemoryAttention), unfused}, residual);
       });
-  layers::training_step(engine, norm_, norm3_, buffers.between2, buffers.inner3, y, dropout(layers::kFeedForward),
-                        [&](View<const float, 3> in, View<float, 3> out, View<const float, 3> residual) {
-                          feed_forward_.forward_from(engine, in, out, buffers.hidden, dropout(layers::kActivation),
-                                                     residual);
-                        });
+  layers::training_step(
+      engine, options_.norm, norm3_, buffers.between2, buffers.inner3, y, dropout(layers::kFeedForward),
+      [&](View<const float, 3> in, View<float, 3> out, View<const float, 3> residual) {
+        feed_forward_.forward_from(engine, in, out, buffers.hidden, dropout(layers::kActivation), residual);
+      });
 }
 
 // The steps of forward_from(), from the last to the first.
@@ -85,7 +86,8 @@ void TransformerDecoderLayer::backward(Engine& engine, View<const float, 3> x, V
                                        const SavedState& saved, View<const float, 3> y_gradient,
                                        View<float, 3> x_gradient, View<float, 3> memory_gradient) {
   SavedState::Call call = saved.call();
-  layers::check_saved(type_name(), saved, this, {x.extent(0), x.extent(1), memory.extent(1)});
+  layers::check_saved(type_name(), saved, this, layers::made_with(options_),
+                      {x.extent(0), x.extent(1), memory.extent(1)});
   const std::int64_t width = self_attention_.options().width;
   layers::check_gradients(type_name(), x, width, y_gradient, x_gradient);
   layers::check_memory(type_name(), memory, x.extent(0), width);
@@ -100,26 +102,25 @@ void TransformerDecoderLayer::backward(Engine& engine, View<const float, 3> x, V
       .apart_from("x_gradient", x_gradient);
   const bool keeps = layers::keeps_linear(saved);
   const bool unfused = saved.checkpoint() == Checkpoint::unfused;
-  layers::check_layout(type_name(), saved, Buffers(*this, call, unfused).place.bytes());
-  const runtime::Scratch again(engine, keeps ? 0 : call.bytes, type_name());
+  const runtime::Scratch again(engine, keeps ? 0 : Buffers(*this, call, unfused).place.bytes(), type_name());
   std::byte* kept = keeps ? saved.data() : again.data();
   for (AttentionOptions& options : call.options) options.probabilities = {};
   if (!keeps) forward_from(engine, x, memory, {}, call, kept, unfused);
 
   const Buffers buffers(*this, call, unfused, kept);
-  const auto dropout = [&](layers::Place place) { return call.step.dropout(dropout_, place); };
-  const bool drops = dropout_ > 0;
+  const auto dropout = [&](layers::Place place) { return call.step.dropout(options_.dropout, place); };
+  const bool drops = options_.dropout > 0;
   const runtime::Scratch scratch(engine, layers::StepGradients(x, drops).place.bytes(), type_name());
   const layers::StepGradients gradients(x, drops, scratch.data());
   layers::training_step_backward(
-      engine, norm_, norm3_, buffers.between2, buffers.inner3, y_gradient, x_gradient, dropout(layers::kFeedForward),
-      gradients,
+      engine, options_.norm, norm3_, buffers.between2, buffers.inner3, y_gradient, x_gradient,
+      dropout(layers::kFeedForward), gradients,
       [&](View<const float, 3> in, View<const float, 3> from, View<float, 3> to, View<const float, 3> residual) {
         feed_forward_.backward_from(engine, in, buffers.hidden, dropout(layers::kActivation), from, to, residual);
       });
   layers::training_step_backward(
-      engine, norm_, norm2_, buffers.between1, buffers.inner2, x_gradient, x_gradient, dropout(layers::kMemoryOutput),
-      gradients,
+      engine, options_.norm, norm2_, buffers.between1, buffers.inner2, x_gradient, x_gradient,
+      dropout(layers::kMemoryOutput), gradients,
       [&](View<const float, 3> in, View<const float, 3> from, View<float, 3> to, View<const float, 3> residual) {
         memory_attention_.backward_from(
             engine, in, memory, memory,
@@ -127,7 +128,7 @@ void TransformerDecoderLayer::backward(Engine& engine, View<const float, 3> x, V
             {.query = to, .key = memory_gradient, .residual = residual, .accumulate_key_and_value = true});
       });
   layers::training_step_backward(
-      engine, norm_, norm1_, x, buffers.inner1, x_gradient, x_gradient, dropout(layers::kSelfOutput), gradients,
+      engine, options_.norm, norm1_, x, buffers.inner1, x_gradient, x_gradient, dropout(layers::kSelfOutput), gradients,
       [&](View<const float, 3> in, View<const float, 3> from, View<float, 3> to, View<const float, 3> residual) {
         self_attention_.backward_from(
             engine, in, in, in, {buffers.self_attention, call.options[0], dropout(layers::kSelfAttention), unfused},

@@ -6,12 +6,13 @@
 namespace headlight {
 
 TransformerEncoderLayer::TransformerEncoderLayer(const TransformerLayerOptions& options)
-    : norm_(layers::checked_norm("TransformerEncoderLayer", options.norm)),
-      dropout_(layers::probability("TransformerEncoderLayer", "dropout", options.dropout)),
+    : options_(layers::checked("TransformerEncoderLayer", options)),
       self_attention_(layers::attention_options(options)),
       feed_forward_(layers::feed_forward_options(options)),
       norm1_(options.width, options.layer_norm_epsilon, options.bias),
-      norm2_(options.width, options.layer_norm_epsilon, options.bias) {}
+      norm2_(options.width, options.layer_norm_epsilon, options.bias) {
+  options_.feed_forward_width = feed_forward_.hidden_width();
+}
 
 void TransformerEncoderLayer::forward(Engine& engine, View<const float, 3> x, View<float, 3> y,
                                       const AttentionOptions& options, const HeadAccess& heads) const {
@@ -23,14 +24,14 @@ void TransformerEncoderLayer::forward(Engine& engine, View<const float, 3> x, Vi
       .writes(layers::kOptions, options)
       .apart_from("x", x)
       .apart_from("y", y);
-  const runtime::Scratch memory(engine, layers::normalized_bytes(norm_, type_name(), x.extent(0), x.extent(1), width),
-                                type_name());
-  const View<float, 3> normalized = layers::normalized_view(norm_, memory, x);
-  layers::residual_step(engine, norm_, norm1_, x, y, normalized,
+  const runtime::Scratch memory(
+      engine, layers::normalized_bytes(options_.norm, type_name(), x.extent(0), x.extent(1), width), type_name());
+  const View<float, 3> normalized = layers::normalized_view(options_.norm, memory, x);
+  layers::residual_step(engine, options_.norm, norm1_, x, y, normalized,
                         [&](View<const float, 3> in, View<float, 3> out, View<const float, 3> residual) {
                           self_attention_.forward(engine, in, in, in, out, options, residual, heads);
                         });
-  layers::residual_step(engine, norm_, norm2_, y, y, normalized,
+  layers::residual_step(engine, options_.norm, norm2_, y, y, normalized,
                         [&](View<const float, 3> in, View<float, 3> out, View<const float, 3> residual) {
                           feed_forward_.forward(engine, in, out, residual);
                         });
@@ -38,14 +39,14 @@ void TransformerEncoderLayer::forward(Engine& engine, View<const float, 3> x, Vi
 
 std::size_t TransformerEncoderLayer::workspace_bytes(const Engine& engine, std::int64_t batch,
                                                      std::int64_t length) const {
-  return layers::normalized_bytes(norm_, type_name(), batch, length, self_attention_.options().width) +
+  return layers::normalized_bytes(options_.norm, type_name(), batch, length, self_attention_.options().width) +
          std::max(self_attention_.workspace_bytes(engine, {batch, length, length, SharedInputs::all}),
                   feed_forward_.workspace_bytes(engine, batch, length));
 }
 
 void TransformerEncoderLayer::reserve(Engine& engine, std::int64_t batch, std::int64_t length) const {
   const std::int64_t width = self_attention_.options().width;
-  const runtime::Scratch memory(engine, layers::normalized_bytes(norm_, type_name(), batch, length, width),
+  const runtime::Scratch memory(engine, layers::normalized_bytes(options_.norm, type_name(), batch, length, width),
                                 type_name());
   self_attention_.reserve(engine, {batch, length, length, SharedInputs::all});
   feed_forward_.reserve(engine, batch, length);

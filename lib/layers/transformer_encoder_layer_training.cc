@@ -39,39 +39,41 @@ void TransformerEncoderLayer::forward(Engine& engine, View<const float, 3> x, Vi
   std::byte* memory = saved.begin(keeps ? bytes : 0);
   const runtime::Scratch scratch(engine, keeps ? 0 : bytes, type_name());
   forward_from(engine, x, y, {keeps ? memory : scratch.data(), options, step, unfused});
-  saved.commit(
-      {.layer = this, .shape = {x.extent(0), x.extent(1), 0}, .step = step, .options = {options}, .bytes = bytes});
+  saved.commit({.layer = this,
+                .made_with = layers::made_with(options_),
+                .shape = {x.extent(0), x.extent(1), 0},
+                .step = step,
+                .options = {options}});
 }
 
 void TransformerEncoderLayer::forward_from(Engine& engine, View<const float, 3> x, View<float, 3> y,
                                            const Kept& kept) const {
   const std::int64_t kept_keys = layers::kept_keys(kept.unfused, x.extent(1), kept.options);
   const Buffers buffers(*this, x.extent(0), x.extent(1), kept_keys, kept.memory);
-  const auto dropout = [&](layers::Place place) { return kept.step.dropout(dropout_, place); };
-  layers::training_step(engine, norm_, norm1_, x, buffers.inner1, buffers.between, dropout(layers::kSelfOutput),
+  const auto dropout = [&](layers::Place place) { return kept.step.dropout(options_.dropout, place); };
+  layers::training_step(engine, options_.norm, norm1_, x, buffers.inner1, buffers.between, dropout(layers::kSelfOutput),
                         [&](View<const float, 3> in, View<float, 3> out, View<const float, 3> residual) {
                           self_attention_.forward_from(
                               engine, in, in, in, out,
                               {buffers.attention, kept.options, dropout(layers::kSelfAttention), kept.unfused},
                               residual);
                         });
-  layers::training_step(engine, norm_, norm2_, buffers.between, buffers.inner2, y, dropout(layers::kFeedForward),
-                        [&](View<const float, 3> in, View<float, 3> out, View<const float, 3> residual) {
-                          feed_forward_.forward_from(engine, in, out, buffers.hidden, dropout(layers::kActivation),
-                                                     residual);
-                        });
+  layers::training_step(
+      engine, options_.norm, norm2_, buffers.between, buffers.inner2, y, dropout(layers::kFeedForward),
+      [&](View<const float, 3> in, View<float, 3> out, View<const float, 3> residual) {
+        feed_forward_.forward_from(engine, in, out, buffers.hidden, dropout(layers::kActivation), residual);
+      });
 }
 
 void TransformerEncoderLayer::backward(Engine& engine, View<const float, 3> x, const SavedState& saved,
                                        View<const float, 3> y_gradient, View<float, 3> x_gradient,
                                        const HeadVisit& visit) {
-  layers::check_saved(type_name(), saved, this, {x.extent(0), x.extent(1), 0});
+  layers::check_saved(type_name(), saved, this, layers::made_with(options_), {x.extent(0), x.extent(1), 0});
   layers::check_gradients(type_name(), x, self_attention_.options().width, y_gradient, x_gradient);
   const bool keeps = layers::keeps_linear(saved);
   const bool unfused = saved.checkpoint() == Checkpoint::unfused;
   const AttentionOptions& options = saved.call().options[0];
   const std::size_t bytes = saved_bytes(x.extent(0), x.extent(1), layers::kept_keys(unfused, x.extent(1), options));
-  layers::check_layout(type_name(), saved, bytes);
   const runtime::Scratch scratch(engine, keeps ? 0 : bytes, type_name());
   Kept kept = {keeps ? saved.data() : scratch.data(), options, saved.call().step, unfused};
   kept.options.probabilities = {};
@@ -85,18 +87,18 @@ void TransformerEncoderLayer::backward_from(Engine& engine, View<const float, 3>
                                             const HeadVisit& visit) {
   const std::int64_t kept_keys = layers::kept_keys(kept.unfused, x.extent(1), kept.options);
   const Buffers buffers(*this, x.extent(0), x.extent(1), kept_keys, kept.memory);
-  const auto dropout = [&](layers::Place place) { return kept.step.dropout(dropout_, place); };
-  const bool drops = dropout_ > 0;
+  const auto dropout = [&](layers::Place place) { return kept.step.dropout(options_.dropout, place); };
+  const bool drops = options_.dropout > 0;
   const runtime::Scratch scratch(engine, layers::StepGradients(x, drops).place.bytes(), type_name());
   const layers::StepGradients memory(x, drops, scratch.data());
   layers::training_step_backward(
-      engine, norm_, norm2_, buffers.between, buffers.inner2, y_gradient, x_gradient, dropout(layers::kFeedForward),
-      memory,
+      engine, options_.norm, norm2_, buffers.between, buffers.inner2, y_gradient, x_gradient,
+      dropout(layers::kFeedForward), memory,
       [&](View<const float, 3> in, View<const float, 3> from, View<float, 3> to, View<const float, 3> residual) {
         feed_forward_.backward_from(engine, in, buffers.hidden, dropout(layers::kActivation), from, to, residual);
       });
   layers::training_step_backward(
-      engine, norm_, norm1_, x, buffers.inner1, x_gradient, x_gradient, dropout(layers::kSelfOutput), memory,
+      engine, options_.norm, norm1_, x, buffers.inner1, x_gradient, x_gradient, dropout(layers::kSelfOutput), memory,
       [&](View<const float, 3> in, View<const float, 3> from, View<float, 3> to, View<const float, 3> residual) {
         self_attention_.backward_from(engine, in, in, in,
                                       {buffers.attention, kept.options, dropout(layers::kSelfAttention), kept.unfused},

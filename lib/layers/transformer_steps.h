@@ -21,6 +21,13 @@ inline Norm checked_norm(std::string_view layer, Norm norm) {
   return norm;
 }
 
+// `options`, of which the layer's parts check their own.
+inline const TransformerLayerOptions& checked(std::string_view layer, const TransformerLayerOptions& options) {
+  checked_norm(layer, options.norm);
+  probability(layer, "dropout", options.dropout);
+  return options;
+}
+
 inline MultiHeadAttentionOptions attention_options(const TransformerLayerOptions& options) {
   return {.width = options.width,
           .heads = options.heads,

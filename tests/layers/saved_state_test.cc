@@ -193,7 +193,8 @@ TEST(RefusedWhole, ATransformerLayersInputs) {
   }
 }
 
-// A layer that another was assigned to is at the same address, and what it would read lies beyond what was kept.
+// A layer that another was assigned to is at the same address, and what was kept means something else to it, or ends
+// before what it would read.
 class AssignedOver : public testing::TestWithParam<Checkpoint> {
  protected:
   template <class Made>
@@ -204,7 +205,7 @@ class AssignedOver : public testing::TestWithParam<Checkpoint> {
     forward(layer);
     layer = std::move(another);
     const std::string words = refused_whole(layer, [&] { backward(layer); });
-    EXPECT_NE(words.find(": saved holds a forward pass of "), std::string::npos) << words;
+    EXPECT_NE(words.find(": saved holds the forward pass of a layer that was here before"), std::string::npos) << words;
     EXPECT_TRUE(words.ends_with(": the layer has other options than it had then")) << words;
   }
 
@@ -254,6 +255,32 @@ TEST_P(AssignedOver, Encoder) {
       Encoder({.vocabulary = 8, .max_positions = 8, .width = 8, .heads = 2, .layers = 40}),
       [&](const Encoder& encoder) { encoder.forward(engine_, input, hidden, saved_, {}); },
       [&](Encoder& encoder) { encoder.backward(engine_, input, saved_, hidden); });
+}
+
+// Options that lay out as many bytes, and compute something else.
+TEST_P(AssignedOver, OptionsOfTheSameSize) {
+  const auto forward = [&](const auto& layer) { layer.forward(engine_, x_, y_, saved_, {}); };
+  const auto backward = [&](auto& layer) { layer.backward(engine_, x_, saved_, y_, gradient_); };
+  between(FeedForward({.width = 8}), FeedForward({.width = 8, .activation = Activation::relu}), forward, backward);
+  between(FeedForward({.width = 8}), FeedForward({.width = 8, .dropout = 0.25f}), forward, backward);
+  using Block = TransformerEncoderLayer;
+  between(Block({.width = 8, .heads = 2}), Block({.width = 8, .heads = 2, .norm = Norm::pre}), forward, backward);
+  between(Block({.width = 8, .heads = 2}), Block({.width = 8, .heads = 2, .layer_norm_epsilon = 1e-3f}), forward,
+          backward);
+  between(
+      MultiHeadAttention({.width = 8, .heads = 2}), MultiHeadAttention({.width = 8, .heads = 2, .dropout = 0.5f}),
+      [&](const MultiHeadAttention& layer) { layer.forward(engine_, x_, x_, x_, y_, saved_, {}); },
+      [&](MultiHeadAttention& layer) { layer.backward(engine_, x_, x_, x_, saved_, y_, {.query = gradient_}); });
+}
+
+// A width that is given is the same as the one that 0 stands for.
+TEST_P(AssignedOver, TheSameOptionsAreTheSamePass) {
+  TransformerEncoderLayer layer({.width = 8, .heads = 2}), another({.width = 8, .heads = 2, .feed_forward_width = 32});
+  begin_training(layer);
+  begin_training(another);
+  layer.forward(engine_, x_, y_, saved_, {});
+  layer = std::move(another);
+  layer.backward(engine_, x_, saved_, y_, gradient_);
 }
 
 INSTANTIATE_TEST_SUITE_P(Of, AssignedOver,

@@ -50,13 +50,12 @@ class HEADLIGHT_API FeedForward : public Layer {
   void backward_from(Engine& engine, View<const float, 3> x, View<const float, 3> hidden, const Dropout& dropout,
                      View<const float, 3> y_gradient, View<float, 3> x_gradient, View<const float, 3> residual);
   [[nodiscard]] std::int64_t hidden_width() const noexcept { return linear1_.out_features(); }
-  [[nodiscard]] float dropout() const noexcept { return dropout_; }
+  [[nodiscard]] float dropout() const noexcept { return options_.dropout; }
 
  private:
   [[nodiscard]] std::string_view type_name() const noexcept override { return "FeedForward"; }
 
-  Activation activation_;
-  float dropout_;
+  FeedForwardOptions options_;
   Linear linear1_;
   Linear linear2_;
 };

@@ -65,11 +65,12 @@ class HEADLIGHT_API SavedState {
   // Internal: what the last forward pass was.
   struct Call {
     const Layer* layer = nullptr;
+    // Its options, each a number: another layer may have been assigned to it since.
+    std::array<std::int64_t, 12> made_with{};
     std::array<std::int64_t, 3> shape{};  // B, L, and the memory's L of a decoder or the keys' of attention
     TrainingStep step{};
     std::array<AttentionOptions, 2> options{};
-    int inputs = 0;         // of attention: which of query, key and value were one (SharedInputs)
-    std::size_t bytes = 0;  // of what was laid out, kept or not: a layer that was assigned over lays out others
+    int inputs = 0;  // of attention: which of query, key and value were one (SharedInputs)
   };
   // Internal: memory for a call, contents undefined. Throws OutOfMemory.
   // Forgets the pass before and gives room for the next one, which counts from its commit() on: one that throws leaves

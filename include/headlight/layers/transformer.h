@@ -81,8 +81,7 @@ class HEADLIGHT_API TransformerEncoderLayer : public Layer {
 
   [[nodiscard]] std::string_view type_name() const noexcept override { return "TransformerEncoderLayer"; }
 
-  Norm norm_;
-  float dropout_;
+  TransformerLayerOptions options_;
   MultiHeadAttention self_attention_;
   FeedForward feed_forward_;
   LayerNorm norm1_;
@@ -129,8 +128,7 @@ class HEADLIGHT_API TransformerDecoderLayer : public Layer {
   void forward_from(Engine& engine, View<const float, 3> x, View<const float, 3> memory, View<float, 3> y,
                     const SavedState::Call& call, std::byte* kept, bool unfused) const;
 
-  Norm norm_;
-  float dropout_;
+  TransformerLayerOptions options_;
   MultiHeadAttention self_attention_;
   MultiHeadAttention memory_attention_;
   FeedForward feed_forward_;
