@@ -11,8 +11,9 @@
 
 namespace headlight {
 
-// What is thrown where a tensor, scratch memory or a saved state cannot be had: before anything is written, and nothing
-// is left behind, so that the caller may go on with less. It holds its words itself and needs no memory.
+// What is thrown where a tensor, scratch memory, a list or a saved state cannot be had: before anything is written, and
+// nothing is left behind, so that the caller may go on with less. A layer, which is many operations, may have written a
+// part of its outputs by then; see Layer. It holds its words itself and needs no memory.
 class HEADLIGHT_API OutOfMemory : public std::bad_alloc {
  public:
   OutOfMemory(std::string_view who, std::size_t bytes) noexcept;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdio>
 #include <new>
 
 #include "headlight/normalization.h"
@@ -42,8 +43,12 @@ TransformerLayerOptions layer_options(const EncoderOptions& options) {
 
 // Room for so many layers, each of which will ask for its own.
 void reserve_layers(std::vector<TransformerEncoderLayer>& layers, std::int64_t count) {
+  // Without a string, for which there may be no memory either.
   const auto refuse = [count](std::size_t bytes) {
-    throw OutOfMemory(std::string(kName) + " of " + std::to_string(count) + " layers", bytes);
+    std::array<char, 64> words{};
+    const int length =
+        std::snprintf(words.data(), words.size(), "Encoder of %lld layers", static_cast<long long>(count));
+    throw OutOfMemory({words.data(), static_cast<std::size_t>(length)}, bytes);
   };
   const auto wanted = static_cast<std::size_t>(count);
   if (wanted > layers.max_size()) refuse(SIZE_MAX);

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <vector>
 
+#include "headlight/out_of_memory.h"
 #include "runtime/random.h"
 
 namespace headlight::layers {
@@ -25,6 +26,12 @@ double dot(const double* x, const double* y, std::size_t count) noexcept {
   return sum;
 }
 
+std::vector<double> rows_of(std::span<const float> values) try {
+  return {values.begin(), values.end()};
+} catch (const std::bad_alloc&) {
+  throw OutOfMemory("orthogonal rows", values.size() * sizeof(double));
+}
+
 }  // namespace
 
 void Initializer::uniform(std::span<float> values, float bound) noexcept {
@@ -40,7 +47,7 @@ void Initializer::orthogonal(std::span<float> values, std::int64_t columns, std:
   uniform(values, 1.0f);
   const auto width = static_cast<std::size_t>(columns);
   const double length = std::sqrt(2.0 * static_cast<double>(columns) / static_cast<double>(columns + fan_out));
-  std::vector<double> rows(values.begin(), values.end());
+  std::vector<double> rows = rows_of(values);
   for (std::size_t row = 0; row * width < rows.size(); ++row) {
     double* const x = rows.data() + row * width;
     for (int pass = 0; pass < 2; ++pass) {

@@ -1,27 +1,36 @@
 #include "headlight/layers/layer.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "layers/initializer.h"
 #include "layers/parameter_list.h"
 
 namespace headlight {
 
-std::vector<Parameter> Layer::parameters() {
+std::vector<Parameter> Layer::list(const std::string& prefix, const Weights* named) {
   std::vector<Parameter> list;
-  append_parameters("", list, nullptr);
+  return layers::named_lack(type_name(), "list of parameters", sizeof(Parameter), [&] {
+    append_parameters(prefix, list, named);
+    return std::move(list);
+  });
+}
+
+std::vector<Parameter> Layer::parameters() {
+  std::vector<Parameter> parameters = list("", nullptr);
   handed_out_ = true;
   settle();
-  return list;
+  return parameters;
 }
 
 Weights Layer::weights() const {
   // Listing changes nothing; what it hands out is made read-only below.
-  std::vector<Parameter> list;
-  const_cast<Layer*>(this)->append_parameters("", list, nullptr);
-  Weights named;
-  for (Parameter& parameter : list) named[parameter.name] = {std::move(parameter.shape), parameter.values};
-  return named;
+  std::vector<Parameter> parameters = const_cast<Layer*>(this)->list("", nullptr);
+  return layers::named_lack(type_name(), "list of weights", parameters.size() * sizeof(Weights::value_type), [&] {
+    Weights named;
+    for (Parameter& parameter : parameters) named[parameter.name] = {std::move(parameter.shape), parameter.values};
+    return named;
+  });
 }
 
 std::int64_t Layer::parameter_count() const {
@@ -31,9 +40,8 @@ std::int64_t Layer::parameter_count() const {
 }
 
 void Layer::load(const Weights& weights, const LoadOptions& options) {
-  std::vector<Parameter> list;
-  append_parameters(options.prefix, list, &weights);
-  layers::load_parameters(type_name(), list, weights, options);
+  const std::vector<Parameter> parameters = list(options.prefix, &weights);
+  layers::load_parameters(type_name(), parameters, weights, options);
   settle();
 }
 

@@ -45,7 +45,10 @@ void load_parameters(std::string_view layer, std::span<const Parameter> paramete
     }
     check_weight(layer, parameter, found->second);
   }
-  if (!options.ignore_extra) check_no_extra(layer, parameters, weights, options.prefix);
+  if (!options.ignore_extra) {
+    named_lack(layer, "list of parameters", parameters.size() * sizeof(std::string_view),
+               [&] { check_no_extra(layer, parameters, weights, options.prefix); });
+  }
   for (const Parameter& parameter : parameters) {
     const std::span<const float> from = weights.find(parameter.name)->second.values;
     std::copy(from.begin(), from.end(), parameter.values.begin());

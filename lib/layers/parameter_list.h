@@ -1,11 +1,17 @@
 // Putting parameter lists together, and filling them from named weights.
 #pragma once
 
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdio>
+#include <new>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "headlight/out_of_memory.h"
 #include "headlight/parameters.h"
 #include "headlight/tensor.h"
 #include "ops/check.h"
@@ -41,6 +47,21 @@ void make_gradient(bool wanted, const Tensor<float, Rank>& tensor, Tensor<float,
 template <int Rank>
 void check_training(std::string_view layer, const Tensor<float, Rank>& gradient) {
   if (gradient.data() == nullptr) ops::fail(layer, "is not in training, expected set_training(true) before backward()");
+}
+
+// What f() gives. Memory that it cannot have for its lists is lacking to "LAYER's WHAT": `bytes` of it, or more.
+template <class Function>
+auto named_lack(std::string_view layer, std::string_view what, std::size_t bytes, Function f) {
+  try {
+    return f();
+  } catch (const OutOfMemory&) {
+    throw;
+  } catch (const std::bad_alloc&) {
+    std::array<char, 64> words{};
+    const int length = std::snprintf(words.data(), words.size(), "%.*s's %.*s", static_cast<int>(layer.size()),
+                                     layer.data(), static_cast<int>(what.size()), what.data());
+    throw OutOfMemory({words.data(), std::min(static_cast<std::size_t>(length), words.size() - 1)}, bytes);
+  }
 }
 
 // Copies into each parameter the weight of its name. Everything is checked before anything is written. Throws

@@ -116,12 +116,16 @@ Scratch::Scratch(Engine& engine, std::size_t bytes, std::string_view who) : engi
 
 Scratch::~Scratch() { engine_->scratch.give_back({data_, slot_}); }
 
-void reserve_scratch(Engine& engine, const std::size_t* sizes, std::size_t count, std::string_view who) {
+void reserve_scratch(Engine& engine, const std::size_t* sizes, std::size_t count, std::string_view who) try {
   // All at once, and the largest first, so that none takes a block that a larger one could have had.
   std::vector<std::size_t> sorted(sizes, sizes + count);
   std::sort(sorted.begin(), sorted.end(), std::greater<>());
   std::vector<std::unique_ptr<Scratch>> held;
   for (const std::size_t size : sorted) held.push_back(std::make_unique<Scratch>(engine, size, who));
+} catch (const OutOfMemory&) {
+  throw;
+} catch (const std::bad_alloc&) {  // of the lists here
+  throw OutOfMemory(who, count * (sizeof(std::size_t) + sizeof(std::unique_ptr<Scratch>) + sizeof(Scratch)));
 }
 
 }  // namespace headlight::runtime

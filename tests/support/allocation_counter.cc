@@ -16,6 +16,9 @@ namespace {
 // Constant-initialised: the first malloc comes long before any constructor of ours.
 constinit std::atomic<std::int64_t> allocations{0};
 void count_one() noexcept { allocations.fetch_add(1, std::memory_order_relaxed); }
+
+// What is left of a limit; without one there is no end to it.
+constinit thread_local std::int64_t granted = INT64_MAX;
 }  // namespace
 
 #ifdef HEADLIGHT_SANITIZER_ALLOCATES
@@ -32,6 +35,16 @@ namespace {
 
 #else
 
+namespace {
+// Counts an allocation, and says whether it is refused.
+bool is_refused() noexcept {
+  if (granted == 0) return true;
+  if (granted != INT64_MAX) --granted;
+  count_one();
+  return false;
+}
+}  // namespace
+
 // Definitions in the program take precedence over those of the C library, for every library in the process; glibc keeps
 // its own under these names.
 extern "C" {
@@ -41,33 +54,33 @@ void* __libc_realloc(void* block, std::size_t size);
 void* __libc_memalign(std::size_t alignment, std::size_t size);
 
 __attribute__((visibility("default"))) void* malloc(std::size_t size) {
-  count_one();
+  if (is_refused()) return nullptr;
   return __libc_malloc(size);
 }
 
 __attribute__((visibility("default"))) void* calloc(std::size_t count, std::size_t size) {
-  count_one();
+  if (is_refused()) return nullptr;
   return __libc_calloc(count, size);
 }
 
 __attribute__((visibility("default"))) void* realloc(void* block, std::size_t size) {
-  count_one();
+  if (is_refused()) return nullptr;
   return __libc_realloc(block, size);
 }
 
 __attribute__((visibility("default"))) void* memalign(std::size_t alignment, std::size_t size) {
-  count_one();
+  if (is_refused()) return nullptr;
   return __libc_memalign(alignment, size);
 }
 
 __attribute__((visibility("default"))) void* aligned_alloc(std::size_t alignment, std::size_t size) {
-  count_one();
+  if (is_refused()) return nullptr;
   return __libc_memalign(alignment, size);
 }
 
 __attribute__((visibility("default"))) int posix_memalign(void** block, std::size_t alignment, std::size_t size) {
   if (alignment < sizeof(void*) || (alignment & (alignment - 1)) != 0) return EINVAL;
-  count_one();
+  if (is_refused()) return ENOMEM;
   void* const allocated = __libc_memalign(alignment, size);
   if (allocated == nullptr) return ENOMEM;
   *block = allocated;
@@ -78,6 +91,17 @@ __attribute__((visibility("default"))) int posix_memalign(void** block, std::siz
 #endif
 
 namespace headlight::test {
+
+AllocationLimit::AllocationLimit(std::int64_t granted_) noexcept { granted = granted_; }
+AllocationLimit::~AllocationLimit() { granted = INT64_MAX; }
+
+bool AllocationLimit::works() noexcept {
+#ifdef HEADLIGHT_SANITIZER_ALLOCATES
+  return false;
+#else
+  return true;
+#endif
+}
 
 AllocationCounter::AllocationCounter() noexcept : begin_(allocations.load(std::memory_order_relaxed)) {}
 

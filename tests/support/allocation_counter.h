@@ -1,9 +1,11 @@
-// Counts heap allocations, so that a test can say "the second call allocates nothing".
+// Counts heap allocations, so that a test can say "the second call allocates nothing", and refuses them, so that it can
+// say what happens then.
 //
 // A test program that links the object library `headlight_allocation_counter` has its malloc, calloc, realloc,
 // aligned_alloc, posix_memalign and memalign counted, and with them every form of operator new (libstdc++ builds those
 // on malloc). Under the address and thread sanitizers, which own those functions, their allocation hooks count instead
-// (the thread sanitizer has none for aligned_alloc and its kind; aligned operator new is counted there too).
+// (the thread sanitizer has none for aligned_alloc and its kind; aligned operator new is counted there too), and
+// nothing can be refused.
 #pragma once
 
 #include <cstdint>
@@ -22,6 +24,18 @@ class AllocationCounter {
 
  private:
   std::int64_t begin_;
+};
+
+// As long as it lives, this thread gets memory so many times more, and then none:
+//   const AllocationLimit limit(2);
+class AllocationLimit {
+ public:
+  explicit AllocationLimit(std::int64_t granted) noexcept;
+  ~AllocationLimit();
+  AllocationLimit(const AllocationLimit&) = delete;
+  AllocationLimit& operator=(const AllocationLimit&) = delete;
+  // Whether this build can refuse anything.
+  [[nodiscard]] static bool works() noexcept;
 };
 
 }  // namespace headlight::test

@@ -28,6 +28,11 @@ class Initializer;
 // it trains, or somebody holds spans of parameters(), its weights may change at any time: it is *open*, and every
 // product packs its weights anew, with the same bits, somewhat slower for few rows. set_training(false) and freeze()
 // end that.
+//
+// Scratch memory comes from the engine, which keeps it: a repeated forward() or backward() of the same shape allocates
+// nothing, and after a layer's reserve() of that shape the first forward() does not either. Without it memory may end
+// on the way (OutOfMemory): what the call was to write then holds a part of it, and the layer is as it was. LayerNorm
+// takes no memory.
 class HEADLIGHT_API Layer {
  public:
   Layer() = default;
@@ -73,6 +78,7 @@ class HEADLIGHT_API Layer {
   [[nodiscard]] virtual std::string_view type_name() const noexcept = 0;
 
  private:
+  [[nodiscard]] std::vector<Parameter> list(const std::string& prefix, const Weights* named);
   // After whatever may have changed the weights, or who may change them.
   void settle() noexcept { set_open(trains_ || handed_out_); }
 
