@@ -1,6 +1,7 @@
 // What `headlight beams` draws, apart from how it draws it: words, and how much each looks at each, head by head.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -32,6 +33,9 @@ struct Beams {
 };
 
 constexpr std::int64_t kAll = -1;
+
+// What goes beyond is cut where a picture shows a word.
+constexpr std::size_t kWordColumns = 26;
 
 // Which of it is shown, or shown first.
 struct BeamView {

@@ -3,7 +3,6 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -11,12 +10,12 @@
 #include "tools/headlight/beams/page_text.h"
 #include "tools/headlight/pictures/palette.h"
 #include "tools/headlight/support/display_text.h"
+#include "tools/headlight/support/json.h"
 #include "tools/headlight/support/number_text.h"
 
 namespace headlight::program {
 namespace {
 
-constexpr std::size_t kWordColumns = 26;
 constexpr std::size_t kTitleColumns = 160;
 
 std::string base64(const std::vector<std::uint8_t>& bytes) {
@@ -68,12 +67,10 @@ std::string packed_parts(const Tensor<float, 2>& parts) {
   return base64(bytes);
 }
 
-nlohmann::ordered_json word_or_null(std::int64_t word) {
-  return word == kAll ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(word);
-}
+Json word_or_null(std::int64_t word) { return word == kAll ? Json(nullptr) : Json(word); }
 
-nlohmann::ordered_json document_of(const Beams& beams, const BeamView& view) {
-  nlohmann::ordered_json document;
+Json document_of(const Beams& beams, const BeamView& view) {
+  Json document;
   for (const Word& word : beams.words) {
     document["words"].push_back({{"text", label(word.text, kWordColumns)}, {"special", word.special}});
     if (const std::string language = language_of(word.text); !language.empty()) {
@@ -94,23 +91,6 @@ nlohmann::ordered_json document_of(const Beams& beams, const BeamView& view) {
   document["view"] = {
       {"layer", view.layer}, {"heads", view.heads}, {"from", word_or_null(view.from)}, {"to", word_or_null(view.to)}};
   return document;
-}
-
-// JSON in ASCII, with every letter that HTML looks for in a script spelled out.
-std::string as_script(const nlohmann::ordered_json& document) {
-  std::string text;
-  for (const char letter : document.dump(-1, ' ', true)) {
-    if (letter == '<') {
-      text += "\\u003c";
-    } else if (letter == '>') {
-      text += "\\u003e";
-    } else if (letter == '&') {
-      text += "\\u0026";
-    } else {
-      text += letter;
-    }
-  }
-  return text;
 }
 
 std::string subtitle(const Beams& beams, const BeamView& view) {
@@ -174,7 +154,7 @@ std::string beams_page(const Beams& beams, const BeamView& view) {
   page.append(escaped(subtitle(beams, view))).append(".</p>\n");
   for (const std::string& note : beams.notes) page.append("<p class=\"note\">").append(escaped(note)).append(".</p>\n");
   page.append("</header>\n").append(kControls);
-  page.append("<script type=\"application/json\" id=\"data\">").append(as_script(document_of(beams, view)));
+  page.append("<script type=\"application/json\" id=\"data\">").append(document_of(beams, view).dump_for_script());
   page.append("</script>\n<script>\n'use strict';\n").append(kBeamsScript).append("</script>\n</body>\n</html>\n");
   return page;
 }

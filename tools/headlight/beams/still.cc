@@ -16,7 +16,6 @@
 namespace headlight::program {
 namespace {
 
-constexpr std::size_t kWordColumns = 26;
 constexpr double kLight = 520;  // width of what lies between the words
 constexpr double kEdge = 34;    // above and below the rows
 constexpr double kTip = 4;      // of the prism, from the edges

@@ -21,6 +21,7 @@
 #include "tools/headlight/support/validators.h"
 
 namespace headlight::program {
+namespace attend_command {
 namespace {
 
 struct Arguments {
@@ -273,8 +274,10 @@ void add_masks(Command& command, Arguments& arguments) {
 }
 
 }  // namespace
+}  // namespace attend_command
 
 void add_attend(Command& program) {
+  using namespace attend_command;
   Command command = program.add_subcommand("attend", "Attention on .npy arrays");
   const auto arguments = std::make_shared<Arguments>();
   command.add_option("--query", arguments->query, "float32 [B, Lq, Hq, D]")

@@ -27,6 +27,7 @@
 #include "tools/headlight/support/word_tokens.h"
 
 namespace headlight::program {
+namespace beams_command {
 namespace {
 
 struct Arguments {
@@ -196,8 +197,10 @@ void show(const Arguments& arguments) {
 }
 
 }  // namespace
+}  // namespace beams_command
 
 void add_beams(Command& program) {
+  using namespace beams_command;
   Command command =
       program.add_subcommand("beams", "A picture of what every head of a sentence looks at: HTML, or SVG for papers");
   const auto arguments = std::make_shared<Arguments>();

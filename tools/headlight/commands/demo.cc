@@ -1,7 +1,6 @@
 // headlight demo: the main job on real input. Similar sentences, the time of every layer, and what "it" looks at.
 #include <algorithm>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
 #include <vector>
@@ -11,12 +10,14 @@
 #include "tools/headlight/commands/commands.h"
 #include "tools/headlight/commands/demo_run.h"
 #include "tools/headlight/support/engine_arguments.h"
+#include "tools/headlight/support/json.h"
 #include "tools/headlight/support/number_text.h"
 #include "tools/headlight/support/process.h"
 #include "tools/headlight/support/unknown_words.h"
 #include "tools/headlight/support/validators.h"
 
 namespace headlight::program {
+namespace demo_command {
 namespace {
 
 struct Arguments {
@@ -142,10 +143,9 @@ std::string look_summary(const Looks& looks) {
   return text + ".\n";
 }
 
-nlohmann::ordered_json as_json(const Arguments& arguments, const Engine& engine, const Demo& demo) {
-  nlohmann::ordered_json document;
-  document["model"] = arguments.model.empty() ? nlohmann::ordered_json(nullptr)
-                                              : nlohmann::ordered_json(models::printable(arguments.model));
+Json as_json(const Arguments& arguments, const Engine& engine, const Demo& demo) {
+  Json document;
+  document["model"] = arguments.model.empty() ? Json(nullptr) : Json(models::printable(arguments.model));
   document["isa"] = name(engine.isa());
   document["threads"] = engine.threads();
   document["sentences"] = demo.sentences;
@@ -186,8 +186,10 @@ void show(const Arguments& arguments) {
 }
 
 }  // namespace
+}  // namespace demo_command
 
 void add_demo(Command& program) {
+  using namespace demo_command;
   Command command =
       program.add_subcommand("demo", "Similar sentences, the time of every layer, and what \"it\" looks at");
   const auto arguments = std::make_shared<Arguments>();

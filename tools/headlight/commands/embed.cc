@@ -4,7 +4,6 @@
 #include <cmath>
 #include <limits>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <span>
 #include <string>
@@ -14,6 +13,7 @@
 #include "headlight/models/npy.h"
 #include "tools/headlight/commands/commands.h"
 #include "tools/headlight/support/arrays.h"
+#include "tools/headlight/support/json.h"
 #include "tools/headlight/support/model_arguments.h"
 #include "tools/headlight/support/output.h"
 #include "tools/headlight/support/process.h"
@@ -22,6 +22,7 @@
 #include "tools/headlight/support/validators.h"
 
 namespace headlight::program {
+namespace embed_command {
 namespace {
 
 struct Arguments {
@@ -43,7 +44,7 @@ void append_number(std::string& line, float value) {
 // {"text": …, "embedding": […]}; without a text where ids went in.
 std::string as_json(const std::string* text, std::span<const float> embedding) {
   std::string line = "{";
-  if (text != nullptr) line += "\"text\": " + nlohmann::json(*text).dump() + ", ";
+  if (text != nullptr) line += "\"text\": " + json_text(*text) + ", ";
   line += "\"embedding\": [";
   for (const float& value : embedding) {
     if (&value != embedding.data()) line += ", ";
@@ -132,8 +133,10 @@ void embed(const Arguments& arguments) {
 }
 
 }  // namespace
+}  // namespace embed_command
 
 void add_embed(Command& program) {
+  using namespace embed_command;
   Command command = program.add_subcommand("embed", "Sentence vectors of texts by a published model");
   const auto arguments = std::make_shared<Arguments>();
   arguments->model.add_to(command);

@@ -16,6 +16,7 @@
 #include "tools/headlight/support/validators.h"
 
 namespace headlight::program {
+namespace encode_command {
 namespace {
 
 struct Arguments {
@@ -68,8 +69,10 @@ void encode(const Arguments& arguments) {
 }
 
 }  // namespace
+}  // namespace encode_command
 
 void add_encode(Command& program) {
+  using namespace encode_command;
   Command command = program.add_subcommand("encode", "Hidden states of texts by a published model");
   const auto arguments = std::make_shared<Arguments>();
   arguments->model.add_to(command);

@@ -20,6 +20,7 @@
 #include "tools/headlight/support/validators.h"
 
 namespace headlight::program {
+namespace heads_command {
 namespace {
 
 struct Arguments {
@@ -123,8 +124,10 @@ void heads(const Arguments& arguments) {
 }
 
 }  // namespace
+}  // namespace heads_command
 
 void add_heads(Command& program) {
+  using namespace heads_command;
   Command command = program.add_subcommand("heads", "What each head of a model does over a set of texts");
   const auto arguments = std::make_shared<Arguments>();
   arguments->model.add_to(command, Inputs::texts);

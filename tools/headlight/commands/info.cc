@@ -1,6 +1,5 @@
 // headlight info: what this program is and what it found in this machine.
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -10,42 +9,43 @@
 #include "tools/headlight/demonstration/grammar.h"
 #include "tools/headlight/support/display_text.h"
 #include "tools/headlight/support/engine_arguments.h"
+#include "tools/headlight/support/json.h"
 #include "tools/headlight/support/process.h"
 
 namespace headlight::program {
+namespace info_command {
 namespace {
 
-nlohmann::ordered_json collect(const Engine& engine) {
-  const SystemInfo system = system_info();
-  nlohmann::ordered_json info;
+std::string as_json(const Engine& engine, const SystemInfo& system, const std::vector<std::string>& words) {
+  Json info;
   info["version"] = system.version;
   info["cpu"] = system.cpu_name;
   info["cores"] = system.cores;
   info["isa"] = name(engine.isa());
-  info["available_isas"] = nlohmann::ordered_json::array();
+  info["available_isas"] = Json::list();
   for (const Isa isa : available_isas()) info["available_isas"].push_back(name(isa));
   info["simd"] = simd_library();
   info["threads"] = engine.threads();
   info["compiler"] = system.compiler;
   // Bytes; 0 where there is none.
   info["caches"] = {{"l1d", system.l1_data_bytes}, {"l2", system.l2_bytes}, {"l3", system.l3_bytes}};
-  return info;
+  if (!words.empty()) info["words"] = words;
+  return info.dump(2) + "\n";
 }
 
-std::string kibibytes(const nlohmann::ordered_json& bytes) {
-  return bytes == 0 ? "none" : std::to_string(bytes.get<long>() / 1024) + " KiB";
-}
+std::string kibibytes(std::int64_t bytes) { return bytes == 0 ? "none" : std::to_string(bytes / 1024) + " KiB"; }
 
-std::string as_text(const nlohmann::ordered_json& info) {
+std::string as_text(const Engine& engine, const SystemInfo& system) {
   std::string sets;
-  for (const auto& isa : info["available_isas"]) sets += (sets.empty() ? "" : ", ") + isa.get<std::string>();
-  const auto& caches = info["caches"];
-  const auto text = [&](const char* key) { return info[key].get<std::string>(); };
-  return "headlight " + text("version") + ", " + text("simd") + ", " + text("compiler") + "\nCPU               " +
-         (text("cpu").empty() ? "unknown" : text("cpu")) + "\ninstruction set   " + text("isa") +
-         " (available: " + sets + ")" + "\nthreads           " + std::to_string(info["threads"].get<int>()) +
-         " (cores granted: " + std::to_string(info["cores"].get<int>()) + ")" + "\ncaches            L1d " +
-         kibibytes(caches["l1d"]) + ", L2 " + kibibytes(caches["l2"]) + ", L3 " + kibibytes(caches["l3"]) + "\n";
+  for (const Isa isa : available_isas()) sets.append(sets.empty() ? "" : ", ").append(name(isa));
+  std::string text = "headlight " + system.version + ", " + std::string(simd_library()) + ", " + system.compiler;
+  text += "\nCPU               " + (system.cpu_name.empty() ? "unknown" : system.cpu_name);
+  text += "\ninstruction set   " + std::string(name(engine.isa())) + " (available: " + sets + ")";
+  text += "\nthreads           " + std::to_string(engine.threads()) +
+          " (cores granted: " + std::to_string(system.cores) + ")";
+  text += "\ncaches            L1d " + kibibytes(system.l1_data_bytes) + ", L2 " + kibibytes(system.l2_bytes) +
+          ", L3 " + kibibytes(system.l3_bytes) + "\n";
+  return text;
 }
 
 // What the demonstration model was trained on, in the order of its vocabulary; without marks like [CLS].
@@ -78,15 +78,17 @@ struct Arguments {
 
 void show(const Arguments& arguments) {
   const Engine engine(arguments.engine.options());
-  nlohmann::ordered_json info = collect(engine);
-  if (!arguments.json) return print(arguments.words ? in_lines(known_words()) : as_text(info));
-  if (arguments.words) info["words"] = known_words();
-  print(info.dump(2) + "\n");
+  const SystemInfo system = system_info();
+  if (arguments.json)
+    return print(as_json(engine, system, arguments.words ? known_words() : std::vector<std::string>()));
+  print(arguments.words ? in_lines(known_words()) : as_text(engine, system));
 }
 
 }  // namespace
+}  // namespace info_command
 
 void add_info(Command& program) {
+  using namespace info_command;
   Command command = program.add_subcommand("info", "Version, CPU, instruction sets found and chosen, threads, caches");
   const auto arguments = std::make_shared<Arguments>();
   arguments->engine.add_to(command);

@@ -6,16 +6,17 @@
 #include <cstdio>
 #include <functional>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "tools/headlight/commands/commands.h"
+#include "tools/headlight/support/json.h"
 #include "tools/headlight/support/number_text.h"
 #include "tools/headlight/support/process.h"
 #include "tools/headlight/support/validators.h"
 
 namespace headlight::program {
+namespace presets_command {
 namespace {
 
 using analysis::Preset;
@@ -224,17 +225,17 @@ std::string as_text(std::int64_t length) {
 }
 
 // Counts are whole numbers as far as a double holds them.
-nlohmann::ordered_json number(double count) {
+Json number(double count) {
   if (count < 9007199254740992.0) return static_cast<std::int64_t>(count);
   return count;
 }
 
-nlohmann::ordered_json as_json(const Preset& preset, std::int64_t length) {
+Json as_json(const Preset& preset, std::int64_t length) {
   const analysis::ModelShape& shape = preset.shape;
   const analysis::AttentionParameters attention = analysis::attention_parameters(shape.width, shape.heads);
   const analysis::ForwardFlops flops = analysis::forward_flops(shape, length);
   const analysis::AttentionBytes memory = analysis::attention_bytes(shape, length);
-  nlohmann::ordered_json document;
+  Json document;
   document["name"] = preset.name;
   document["layers"] = shape.layers;
   document["width"] = shape.width;
@@ -281,15 +282,17 @@ struct Arguments {
 
 void show(const Arguments& arguments) {
   if (!arguments.json) return print(as_text(arguments.length));
-  nlohmann::ordered_json document;
+  Json document;
   document["length"] = arguments.length;
   for (const Preset& preset : analysis::presets()) document["presets"].push_back(as_json(preset, arguments.length));
   print(document.dump(2) + "\n");
 }
 
 }  // namespace
+}  // namespace presets_command
 
 void add_presets(Command& program) {
+  using namespace presets_command;
   Command command =
       program.add_subcommand("presets", "The classic configurations: parameters by part, operations, bytes");
   const auto arguments = std::make_shared<Arguments>();

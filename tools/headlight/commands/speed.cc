@@ -3,7 +3,6 @@
 #include <chrono>
 #include <functional>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <random>
 #include <string>
 #include <vector>
@@ -14,12 +13,14 @@
 #include "tools/headlight/commands/commands.h"
 #include "tools/headlight/support/display_text.h"
 #include "tools/headlight/support/engine_arguments.h"
+#include "tools/headlight/support/json.h"
 #include "tools/headlight/support/number_text.h"
 #include "tools/headlight/support/process.h"
 #include "tools/headlight/support/progress.h"
 #include "tools/headlight/support/quantity_text.h"
 
 namespace headlight::program {
+namespace speed_command {
 namespace {
 
 constexpr std::int64_t kHeads = 12, kHeadDim = 64;  // BERT-base
@@ -149,11 +150,11 @@ std::string as_text(const Engine& engine, const std::vector<Row>& rows) {
 }
 
 std::string as_json(const Engine& engine, const std::vector<Row>& rows) {
-  nlohmann::ordered_json document;
+  Json document;
   document["isa"] = name(engine.isa());
   document["threads"] = engine.threads();
   for (const Row& row : rows) {
-    nlohmann::ordered_json entry = {{"name", row.name}, {"seconds", row.timing.engine}, {"flops", row.flops}};
+    Json entry = {{"name", row.name}, {"seconds", row.timing.engine}, {"flops", row.flops}};
     if (row.bytes > 0) entry["bytes"] = row.bytes;
     if (row.timing.plain > 0) entry["unfused_seconds"] = row.timing.plain;
     document["rows"].push_back(std::move(entry));
@@ -167,8 +168,10 @@ struct Arguments {
 };
 
 }  // namespace
+}  // namespace speed_command
 
 void add_speed(Command& program) {
+  using namespace speed_command;
   Command command = program.add_subcommand("speed", "A first look at how fast this machine is, in seconds");
   const auto arguments = std::make_shared<Arguments>();
   arguments->engine.add_to(command);

@@ -20,6 +20,7 @@
 #include "tools/headlight/support/validators.h"
 
 namespace headlight::program {
+namespace train_command {
 namespace {
 
 using demonstration::Relation;
@@ -201,8 +202,10 @@ void train(const Command& app, Arguments& arguments) {
 }
 
 }  // namespace
+}  // namespace train_command
 
 void add_train(Command& program) {
+  using namespace train_command;
   Command command =
       program.add_subcommand("train", "Train the small demonstration model, which finds out what `it` stands for");
   const auto arguments = std::make_shared<Arguments>();

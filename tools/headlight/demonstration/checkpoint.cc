@@ -2,17 +2,18 @@
 
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
+#include <optional>
 
 #include "headlight/models/errors.h"
 #include "headlight/models/safetensors.h"
+#include "tools/headlight/support/json.h"
 
 namespace headlight::demonstration {
 namespace {
 
-using Json = nlohmann::json;
 using models::FileError;
 using models::SafetensorsFile;
+using program::Json;
 
 constexpr const char* kKind = "headlight training checkpoint 2";
 
@@ -47,19 +48,18 @@ std::string metadata(const SafetensorsFile& file, const char* key) {
 // A number of the options; what the file says is not to be trusted.
 template <class Number>
 Number number(const SafetensorsFile& file, const Json& options, const char* key, Number least, Number most) {
-  const auto found = options.find(key);
-  const bool right =
-      found != options.end() && (std::is_floating_point_v<Number> ? found->is_number() : found->is_number_integer());
-  const Number value = right ? found->template get<Number>() : least;
-  if (!right || !(value >= least && value <= most)) {
+  const Json* const found = options.find(key);
+  const std::optional<Number> value = found == nullptr ? std::nullopt : found->number<Number>();
+  if (!value || !(*value >= least && *value <= most)) {
     throw FileError(file.path(), std::string("option '") + key + "' is missing or out of range");
   }
-  return value;
+  return *value;
 }
 
 TrainingOptions options_of(const SafetensorsFile& file) {
-  const Json json = Json::parse(metadata(file, "options"), nullptr, false);
-  if (!json.is_object()) throw FileError(file.path(), "the entry 'options' is no JSON object");
+  const std::optional<Json> parsed = Json::parse(metadata(file, "options"));
+  if (!parsed || !parsed->is_object()) throw FileError(file.path(), "the entry 'options' is no JSON object");
+  const Json& json = *parsed;
   constexpr std::int64_t kMost = 1 << 20;
   TrainingOptions options;
   options.steps = number<std::int64_t>(file, json, "steps", 1, INT64_MAX);
@@ -73,8 +73,8 @@ TrainingOptions options_of(const SafetensorsFile& file) {
   options.encoder.heads = number<std::int64_t>(file, json, "heads", 1, options.encoder.width);
   options.encoder.feed_forward_width = number<std::int64_t>(file, json, "feed_forward_width", 1, 4 * 4096);
   options.encoder.dropout = static_cast<float>(number(file, json, "dropout", 0.0, 0.999));
-  const auto merge = json.find("merge");
-  const auto known = merge != json.end() && merge->is_string() ? parse_merge(merge->get<std::string>()) : std::nullopt;
+  const Json* const merge = json.find("merge");
+  const auto known = merge != nullptr && merge->text() != nullptr ? parse_merge(*merge->text()) : std::nullopt;
   if (!known) throw FileError(file.path(), "option 'merge' is missing or unknown");
   options.encoder.merge = *known;
   if (options.encoder.width % options.encoder.heads != 0) {
@@ -115,8 +115,9 @@ TrainingOptions read_checkpoint_options(const std::string& path) {
 void restore_checkpoint(const std::string& path, Trainer& trainer) {
   SafetensorsFile file(path);
   check_kind(file);
-  const Json steps = Json::parse(metadata(file, "steps_taken"), nullptr, false);
-  if (!steps.is_number_unsigned() || steps.get<std::int64_t>() > trainer.options().steps) {
+  const std::optional<Json> parsed = Json::parse(metadata(file, "steps_taken"));
+  const std::int64_t steps = parsed ? parsed->number<std::int64_t>().value_or(-1) : -1;
+  if (steps < 0 || steps > trainer.options().steps) {
     throw FileError(path, "the entry 'steps_taken' is no number of steps of this run");
   }
   const std::vector<Parameter> state = trainer.state();
@@ -133,7 +134,7 @@ void restore_checkpoint(const std::string& path, Trainer& trainer) {
     const WeightView values = file.float32(tensor.name);
     std::copy(values.values.begin(), values.values.end(), tensor.values.begin());
   }
-  trainer.set_steps_taken(steps.get<std::int64_t>());
+  trainer.set_steps_taken(steps);
 }
 
 }  // namespace headlight::demonstration

@@ -8,9 +8,9 @@ namespace headlight::demonstration {
 namespace {
 
 // Softmax weights of every layer for one sentence.
-class Weights {
+class AttentionWeights {
  public:
-  Weights(Engine& engine, const Model& model, const Sentence& sentence) {
+  AttentionWeights(Engine& engine, const Model& model, const Sentence& sentence) {
     const Batch batch({&sentence, 1});
     const EncoderOptions& options = model.network().options();
     const std::int64_t tokens = batch.tokens();
@@ -77,7 +77,7 @@ std::array<std::vector<RelationHead>, kRelations> heads_of_relations(Engine& eng
   relations.fill(heads);
   std::array<double, kRelations> links{};
   for (const Sentence& sentence : sentences) {
-    const Weights weights(engine, model, sentence);
+    const AttentionWeights weights(engine, model, sentence);
     for (const Link& link : sentence.links) {
       const auto relation = static_cast<std::size_t>(link.relation);
       ++links[relation];

@@ -1,5 +1,6 @@
 // The report as one JSON document. A measure is a number, or {"undefined": "why"}.
-#include <nlohmann/json.hpp>
+
+#include "tools/headlight/support/json.h"
 
 #include "headlight/models/errors.h"
 #include "tools/headlight/heads/heads.h"
@@ -9,7 +10,6 @@ namespace {
 
 using analysis::HeadAttention;
 using analysis::Measure;
-using Json = nlohmann::ordered_json;
 
 Json number(const Measure& measure) {
   if (measure.has_value()) return measure.value();
@@ -18,9 +18,9 @@ Json number(const Measure& measure) {
 
 // [n, n] measures as n lists.
 Json matrix(const std::vector<Measure>& measures, std::int64_t n) {
-  Json rows = Json::array();
+  Json rows = Json::list();
   for (std::int64_t row = 0; row < n; ++row) {
-    Json& list = rows.emplace_back(Json::array());
+    Json& list = rows.push_back(Json::list());
     for (std::int64_t column = 0; column < n; ++column) {
       list.push_back(number(measures[static_cast<std::size_t>(row * n + column)]));
     }
@@ -77,7 +77,7 @@ Json of_layer(const HeadsReport& report, std::int64_t layer) {
 }
 
 Json of_pruning(const PruningReport& pruning) {
-  Json names = Json::array();
+  Json names = Json::list();
   for (const HeadName& name : pruning.silenced) names.push_back(name.text());
   return {{"heads", names},
           {"change", number(pruning.change)},
@@ -92,14 +92,15 @@ std::string heads_json(const std::string& model, const HeadsReport& report, cons
   Json document{{"model", models::printable(model)}, {"layers", report.layers}, {"heads_per_layer", report.heads},
                 {"head_dim", report.head_dim},       {"texts", report.texts},   {"texts_cut", report.cut},
                 {"tokens", report.tokens},           {"words", report.rows},    {"merged_width", report.merged_width}};
-  document["redundant"] = Json::array();
+  document["redundant"] = Json::list();
   for (const HeadPair& pair : alike(report, kRedundant)) {
-    document["redundant"].push_back({{"layer", pair.layer}, {"heads", {pair.a, pair.b}}, {"cka", pair.cka}});
+    document["redundant"].push_back(
+        {{"layer", pair.layer}, {"heads", std::vector<std::int64_t>{pair.a, pair.b}}, {"cka", pair.cka}});
   }
   if (pruning != nullptr) document["mask"] = of_pruning(*pruning);
-  document["heads"] = Json::array();
+  document["heads"] = Json::list();
   for (std::int64_t head = 0; head < report.all_heads(); ++head) document["heads"].push_back(of_head(report, head));
-  document["by_layer"] = Json::array();
+  document["by_layer"] = Json::list();
   for (std::int64_t layer = 0; layer < report.layers; ++layer) document["by_layer"].push_back(of_layer(report, layer));
   // Heads in the order of "heads".
   document["cka"] = matrix(report.cka, report.all_heads());

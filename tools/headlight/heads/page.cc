@@ -1,12 +1,12 @@
 // The report as one page: everything in one file, nothing from elsewhere, every text escaped.
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
 
 #include "headlight/models/errors.h"
 #include "tools/headlight/heads/heads.h"
 #include "tools/headlight/heads/page_text.h"
 #include "tools/headlight/support/display_text.h"
+#include "tools/headlight/support/json.h"
 #include "tools/headlight/support/number_text.h"
 
 namespace headlight::program {
@@ -285,9 +285,9 @@ std::string words(const HeadsReport& report) {
 
 // What the script needs: numbers, and names of kinds, in which no markup can begin.
 std::string script_data(const HeadsReport& report) {
-  nlohmann::ordered_json data{{"layers", report.layers}, {"heads", report.heads}};
+  Json data{{"layers", report.layers}, {"heads", report.heads}};
   for (const Measure& cka : report.cka) {
-    data["cka"].push_back(cka.has_value() ? nlohmann::ordered_json(std::lround(1000 * cka.value())) : nullptr);
+    data["cka"].push_back(cka.has_value() ? Json(std::lround(1000 * cka.value())) : Json());
   }
   for (std::int64_t number = 0; number < report.all_heads(); ++number) {
     data["kinds"].push_back(joined(names_of(report, number)));

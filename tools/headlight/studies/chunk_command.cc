@@ -1,17 +1,18 @@
 // headlight study chunk: attention inside chunks of C, against full attention.
 #include <filesystem>
 #include <memory>
-#include <nlohmann/json.hpp>
 
 #include "tools/headlight/pictures/chart.h"
 #include "tools/headlight/studies/chunk.h"
 #include "tools/headlight/studies/study.h"
 #include "tools/headlight/support/display_text.h"
+#include "tools/headlight/support/json.h"
 #include "tools/headlight/support/number_text.h"
 #include "tools/headlight/support/process.h"
 #include "tools/headlight/support/validators.h"
 
 namespace headlight::program {
+namespace chunk_study {
 namespace {
 
 constexpr const char* kPublished = "downloads/all-MiniLM-L6-v2";
@@ -48,7 +49,7 @@ std::string table_of(const ChunkSource& source, const std::vector<ChunkRow>& row
 }
 
 std::string json_of(const ChunkSource& source, const std::vector<ChunkRow>& rows, bool quick) {
-  nlohmann::ordered_json document = {{"study", "chunk"}, {"quick", quick}, {"source", source.words}};
+  Json document = {{"study", "chunk"}, {"quick", quick}, {"source", source.words}};
   for (const ChunkRow& row : rows) {
     document["chunks"].push_back({{"chunk", row.chunk},
                                   {"pairs", row.pairs},
@@ -109,8 +110,10 @@ void study_chunk(const Arguments& arguments) {
 }
 
 }  // namespace
+}  // namespace chunk_study
 
 void add_study_chunk(Command& study) {
+  using namespace chunk_study;
   Command command = study.add_subcommand("chunk", "What attention inside chunks saves, and what it loses");
   const auto arguments = std::make_shared<Arguments>();
   command

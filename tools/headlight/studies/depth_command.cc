@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -11,12 +10,14 @@
 #include "tools/headlight/studies/depth_stack.h"
 #include "tools/headlight/studies/study.h"
 #include "tools/headlight/support/display_text.h"
+#include "tools/headlight/support/json.h"
 #include "tools/headlight/support/number_text.h"
 #include "tools/headlight/support/process.h"
 #include "tools/headlight/support/progress.h"
 #include "tools/headlight/support/validators.h"
 
 namespace headlight::program {
+namespace depth_study {
 namespace {
 
 constexpr std::int64_t kDepths[] = {6, 24, 96};
@@ -208,7 +209,7 @@ std::string as_text(const Plan& plan, const std::vector<Run>& runs) {
 }
 
 std::string as_json(const Plan& plan, const std::vector<Run>& runs) {
-  nlohmann::ordered_json document;
+  Json document;
   document["study"] = "depth";
   document["quick"] = plan.quick;
   document["seed"] = plan.stack.seed;
@@ -220,7 +221,7 @@ std::string as_json(const Plan& plan, const std::vector<Run>& runs) {
   document["probed_step"] = plan.probed;
   document["loss_of_guessing"] = plan.guessing();
   for (const Run& run : runs) {
-    nlohmann::ordered_json entry;
+    Json entry;
     entry["layers"] = run.stack.depth;
     entry["norm"] = run.stack.norm == Norm::pre ? "pre" : "post";
     entry["residual"] = run.stack.residual;
@@ -289,8 +290,10 @@ void study_depth(const Arguments& arguments) {
 }
 
 }  // namespace
+}  // namespace depth_study
 
 void add_study_depth(Command& study) {
+  using namespace depth_study;
   Command command =
       study.add_subcommand("depth", "How much gradient reaches each layer of 6, 24, 96: Pre-LN, Post-LN, no residual");
   const auto arguments = std::make_shared<Arguments>();

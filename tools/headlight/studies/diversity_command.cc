@@ -1,14 +1,15 @@
 // headlight study diversity: heads that are asked to differ, and heads that are not.
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "tools/headlight/studies/training.h"
+#include "tools/headlight/support/json.h"
 #include "tools/headlight/support/number_text.h"
 #include "tools/headlight/support/quantity_text.h"
 
 namespace headlight::program {
+namespace diversity_study {
 namespace {
 
 // Beside a loss that falls from 35 (seven relations of ln V each) to less than one.
@@ -53,7 +54,7 @@ std::string as_table(const demonstration::TrainingOptions& training, std::int64_
 }
 
 std::string as_document(const demonstration::TrainingOptions& training, const std::vector<VariantResult>& results) {
-  nlohmann::json document = {{"study", "diversity"}, {"steps", training.steps}, {"batch", training.batch}};
+  Json document = {{"study", "diversity"}, {"steps", training.steps}, {"batch", training.batch}};
   for (const VariantResult& result : results) {
     document["asked_for"].push_back(as_json(result));
     const analysis::DiversityWeights& weights = result.variant.penalties;
@@ -88,8 +89,10 @@ std::string as_chart(const demonstration::TrainingOptions& training, std::int64_
 }
 
 }  // namespace
+}  // namespace diversity_study
 
 void add_study_diversity(Command& study) {
+  using namespace diversity_study;
   Command command = study.add_subcommand("diversity", "Heads that are asked to differ, and heads that are not");
   const auto arguments = std::make_shared<TrainingStudyArguments>();
   arguments->add_to(command);

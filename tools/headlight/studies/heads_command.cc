@@ -3,7 +3,6 @@
 #include <chrono>
 #include <limits>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <random>
 #include <string>
 #include <vector>
@@ -12,11 +11,13 @@
 #include "tools/headlight/pictures/chart.h"
 #include "tools/headlight/studies/study.h"
 #include "tools/headlight/support/display_text.h"
+#include "tools/headlight/support/json.h"
 #include "tools/headlight/support/number_text.h"
 #include "tools/headlight/support/progress.h"
 #include "tools/headlight/support/validators.h"
 
 namespace headlight::program {
+namespace heads_study {
 namespace {
 
 constexpr std::int64_t kNarrowest = 4;  // width of a head
@@ -162,9 +163,9 @@ std::string as_text(const Plan& plan, const std::vector<Row>& rows) {
 
 std::string as_json(const Plan& plan, const std::vector<Row>& rows) {
   const auto spread = [](const Spread& value) {
-    return nlohmann::ordered_json{{"median", value.middle}, {"least", value.low}, {"most", value.high}};
+    return Json{{"median", value.middle}, {"least", value.low}, {"most", value.high}};
   };
-  nlohmann::ordered_json document;
+  Json document;
   document["study"] = "heads";
   document["quick"] = plan.quick;
   document["seed"] = plan.seed;
@@ -268,8 +269,10 @@ void study_heads(const Arguments& arguments) {
 }
 
 }  // namespace
+}  // namespace heads_study
 
 void add_study_heads(Command& study) {
+  using namespace heads_study;
   Command command =
       study.add_subcommand("heads", "Parameters, variance, time and memory against the number of heads at one width");
   const auto arguments = std::make_shared<Arguments>();

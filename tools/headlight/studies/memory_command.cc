@@ -9,6 +9,7 @@
 #include "tools/headlight/support/progress.h"
 
 namespace headlight::program {
+namespace memory_study {
 namespace {
 
 constexpr std::int64_t kLeastBudget = std::int64_t{1} << 20;
@@ -76,8 +77,10 @@ void add_hidden(Command& command, Arguments& arguments) {
 }
 
 }  // namespace
+}  // namespace memory_study
 
 void add_study_memory(Command& study) {
+  using namespace memory_study;
   Command command = study.add_subcommand("memory", "The longest sequence that trains in a given memory");
   const auto arguments = std::make_shared<Arguments>();
   command

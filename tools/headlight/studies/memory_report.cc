@@ -1,9 +1,9 @@
 // What the study of memory found: a table, a document, a chart.
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "tools/headlight/pictures/chart.h"
 #include "tools/headlight/studies/memory.h"
+#include "tools/headlight/support/json.h"
 #include "tools/headlight/support/number_text.h"
 #include "tools/headlight/support/quantity_text.h"
 
@@ -110,8 +110,8 @@ std::string lengths_table(const MemoryStudy& study, const MemoryMethod& method) 
   return text;
 }
 
-nlohmann::ordered_json json_of(const MemoryStudy& study, const MemoryPoint& point) {
-  nlohmann::ordered_json entry;
+Json json_of(const MemoryStudy& study, const MemoryPoint& point) {
+  Json entry;
   entry["length"] = point.length;
   entry["flops"] = point.flops;
   entry["bytes"] = {{"inputs", point.bytes.inputs},       {"outputs", point.bytes.outputs},
@@ -159,7 +159,7 @@ std::string memory_table(const MemoryStudy& study) {
 }
 
 std::string memory_json(const MemoryStudy& study) {
-  nlohmann::ordered_json document;
+  Json document;
   document["study"] = "memory";
   document["quick"] = study.options.quick;
   document["budget"] = study.options.budget;
@@ -170,7 +170,7 @@ std::string memory_json(const MemoryStudy& study) {
   document["isa"] = study.isa;
   document["measured"] = study.options.measure;
   for (const MemoryMethod& method : study.methods) {
-    nlohmann::ordered_json entry;
+    Json entry;
     entry["method"] = method.name;
     entry["formula"] = method.formula;
     entry["longest_foretold"] = method.foretold;

@@ -1,15 +1,16 @@
 // headlight study merge: every way to put heads together, trained alike.
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "headlight/analysis/presets.h"
 #include "tools/headlight/studies/training.h"
+#include "tools/headlight/support/json.h"
 #include "tools/headlight/support/number_text.h"
 #include "tools/headlight/support/quantity_text.h"
 
 namespace headlight::program {
+namespace merge_study {
 namespace {
 
 constexpr std::array kMerges = {Merge::concatenate,       Merge::average,       Merge::weighted,
@@ -55,11 +56,11 @@ std::string as_table(const Plan& plan, const std::vector<VariantResult>& results
 }
 
 std::string as_document(const Plan& plan, const std::vector<VariantResult>& results) {
-  nlohmann::json document = {{"study", "merge"}, {"steps", plan.training.steps}, {"batch", plan.training.batch}};
+  Json document = {{"study", "merge"}, {"steps", plan.training.steps}, {"batch", plan.training.batch}};
   const std::vector<analysis::MergeCost> costs =
       analysis::merge_costs(plan.training.encoder.width, plan.training.encoder.heads, 1);
   for (std::size_t n = 0; n < results.size(); ++n) {
-    nlohmann::json& entry = document["merges"].emplace_back(as_json(results[n]));
+    Json& entry = document["merges"].push_back(as_json(results[n]));
     // Of one layer, behind its heads.
     entry["weights"] = costs[n].weights;
     entry["flops_per_token"] = costs[n].flops;
@@ -90,8 +91,10 @@ std::string as_chart(const Plan& plan, const std::vector<VariantResult>& results
 }
 
 }  // namespace
+}  // namespace merge_study
 
 void add_study_merge(Command& study) {
+  using namespace merge_study;
   Command command = study.add_subcommand("merge", "Six ways to put heads together, trained alike");
   const auto arguments = std::make_shared<TrainingStudyArguments>();
   arguments->add_to(command);

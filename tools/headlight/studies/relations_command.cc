@@ -1,14 +1,15 @@
 // headlight study relations: what one head cannot hold and many can.
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "tools/headlight/studies/training.h"
+#include "tools/headlight/support/json.h"
 #include "tools/headlight/support/number_text.h"
 #include "tools/headlight/support/quantity_text.h"
 
 namespace headlight::program {
+namespace relations_study {
 namespace {
 
 using demonstration::kRelations;
@@ -71,7 +72,7 @@ std::string as_table(const demonstration::TrainingOptions& training, std::int64_
 }
 
 std::string as_document(const demonstration::TrainingOptions& training, const std::vector<VariantResult>& results) {
-  nlohmann::json document = {{"study", "relations"}, {"steps", training.steps}, {"batch", training.batch}};
+  Json document = {{"study", "relations"}, {"steps", training.steps}, {"batch", training.batch}};
   for (const VariantResult& result : results) {
     document["heads"].push_back(as_json(result));
     document["heads"].back()["heads"] = result.variant.training.encoder.heads;
@@ -100,8 +101,10 @@ std::string as_chart(const demonstration::TrainingOptions& training, std::int64_
 }
 
 }  // namespace
+}  // namespace relations_study
 
 void add_study_relations(Command& study) {
+  using namespace relations_study;
   Command command = study.add_subcommand("relations", "What one head cannot hold and many can");
   const auto arguments = std::make_shared<TrainingStudyArguments>();
   arguments->usual_layers = 1;

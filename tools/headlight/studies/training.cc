@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "headlight/analysis/similarity.h"
+#include "tools/headlight/support/json.h"
 #include "tools/headlight/support/number_text.h"
 #include "tools/headlight/support/progress.h"
 #include "tools/headlight/support/validators.h"
@@ -122,9 +123,7 @@ double mean_of(const std::array<double, kRelations>& values) {
   return sum / static_cast<double>(kRelations);
 }
 
-nlohmann::json as_json(const Spread& spread) {
-  return {{"mean", spread.mean}, {"least", spread.least}, {"most", spread.most}};
-}
+Json as_json(const Spread& spread) { return {{"mean", spread.mean}, {"least", spread.least}, {"most", spread.most}}; }
 
 }  // namespace
 
@@ -211,16 +210,16 @@ ChartBar chart_bar(const std::string& series, const Spread& spread) {
   return {.series = series, .value = spread.mean, .low = spread.least, .high = spread.most};
 }
 
-nlohmann::json as_json(const VariantResult& result) {
-  nlohmann::json document = {{"name", result.variant.name},
-                             {"parameters", result.parameters},
-                             {"accuracy", as_json(result.accuracy())},
-                             {"loss", as_json(result.loss())},
-                             {"seconds_per_step", as_json(result.seconds_per_step())},
-                             {"cka", as_json(result.cka())},
-                             {"subspace_overlap", as_json(result.overlap())}};
+Json as_json(const VariantResult& result) {
+  Json document = {{"name", result.variant.name},
+                   {"parameters", result.parameters},
+                   {"accuracy", as_json(result.accuracy())},
+                   {"loss", as_json(result.loss())},
+                   {"seconds_per_step", as_json(result.seconds_per_step())},
+                   {"cka", as_json(result.cka())},
+                   {"subspace_overlap", as_json(result.overlap())}};
   for (const TrainedOnce& seed : result.seeds) {
-    nlohmann::json relations;
+    Json relations;
     for (std::size_t relation = 0; relation < kRelations; ++relation) {
       relations[std::string(name(static_cast<demonstration::Relation>(relation)))] = seed.evaluation.accuracy[relation];
     }

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -12,6 +11,7 @@
 #include "tools/headlight/pictures/chart.h"
 #include "tools/headlight/studies/study.h"
 #include "tools/headlight/support/command.h"
+#include "tools/headlight/support/json.h"
 
 namespace headlight::program {
 
@@ -94,7 +94,7 @@ struct VariantResult {
 [[nodiscard]] std::string spread_text(const Spread& spread, const char* pattern, double unit);
 [[nodiscard]] ChartBar chart_bar(const std::string& series, const Spread& spread);
 // What all results have, for the study's document.
-[[nodiscard]] nlohmann::json as_json(const VariantResult& result);
+[[nodiscard]] Json as_json(const VariantResult& result);
 // "2 layers of width 32, …; 600 steps of 32 sentences, 3 seeds": what was trained.
 [[nodiscard]] std::string described(const demonstration::TrainingOptions& training, std::int64_t seeds);
 // A line for every training that did not take all its steps.

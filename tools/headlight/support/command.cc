@@ -1,12 +1,16 @@
 #include "tools/headlight/support/command.h"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <filesystem>
 #include <limits>
 #include <optional>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 
+#include "headlight/models/errors.h"
+#include "tools/headlight/support/near_name.h"
 #include "tools/headlight/support/number_parse.h"
 #include "tools/headlight/support/process.h"
 
@@ -59,6 +63,55 @@ void check_inputs_stay(const FileOptions& files) {
                    "another file than that of --" + read->get_single_name() + ", which it would replace");
     }
   }
+}
+
+// As far as what was typed leads: the program or a subcommand, and "build/release/headlight study".
+struct Asked {
+  const CLI::App* app;
+  std::string path;
+};
+
+Asked asked_for(const CLI::App& program) {
+  Asked asked{&program, program.get_name()};
+  while (!asked.app->get_subcommands().empty()) {
+    asked.app = asked.app->get_subcommands().front();
+    asked.path += " " + asked.app->get_name();
+  }
+  return asked;
+}
+
+std::vector<std::string> subcommands_of(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::App* subcommand : app.get_subcommands({})) names.push_back(subcommand->get_name());
+  return names;
+}
+
+bool asks_for_help(int count, char** arguments) { return count > 1 && std::string_view(arguments[1]) == "help"; }
+
+// The arguments behind the program's name, the last one first, as CLI11 takes them; "help study" as "study --help".
+std::vector<std::string> arguments_of(int count, char** arguments) {
+  std::vector<std::string> list(arguments + std::min(count, 1), arguments + count);
+  if (asks_for_help(count, arguments)) {
+    list.erase(list.begin());
+    list.emplace_back("--help");
+  }
+  std::reverse(list.begin(), list.end());
+  return list;
+}
+
+// What is there and unknown is more likely the mistake than what is not there.
+std::string what_is_wrong(const CLI::App& program, const CLI::ParseError& error) {
+  const std::vector<std::string> unknown = program.remaining(true);
+  if (!unknown.empty()) {
+    const std::string meant = near_name(unknown.front(), subcommands_of(*asked_for(program).app));
+    return models::in_quotes(unknown.front()) + " was not expected" +
+           (meant.empty() ? "" : " (did you mean " + meant + "?)");
+  }
+  const std::string words = error.what();
+  // "--threads: 1 required N missing": of values too many, command.cc has said so.
+  if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) != nullptr)
+    return words.substr(0, words.find(':')) + " lacks its value";
+  return words;
 }
 
 }  // namespace
@@ -163,5 +216,30 @@ void Command::callback(std::function<void()> run) {
 }
 
 bool Command::given(const std::string& option) const { return app_->count(option) > 0; }
+
+Program::Program(const std::string& description, std::string version)
+    : app_(std::make_unique<CLI::App>(description, program_name())), version_(std::move(version)), commands_(*app_) {
+  app_->set_help_flag("--help", "Print this help and exit");
+  app_->set_version_flag("--version", version_, "Print the version and exit");
+  app_->require_subcommand(1);
+  app_->footer("Each subcommand has its own --help, with an example; `" + program_name() +
+               " help SUBCOMMAND` is the same.");
+}
+
+Program::~Program() = default;
+
+void Program::run(int count, char** arguments) {
+  try {
+    app_->parse(arguments_of(count, arguments));  // runs the subcommand
+  } catch (const CLI::CallForHelp& help) {
+    if (asks_for_help(count, arguments) && !app_->remaining(true).empty())
+      throw UsageError(what_is_wrong(*app_, help) + "; see " + asked_for(*app_).path + " --help");
+    print(app_->help());
+  } catch (const CLI::CallForVersion&) {
+    print(version_ + "\n");
+  } catch (const CLI::ParseError& error) {
+    throw UsageError(what_is_wrong(*app_, error) + "; see " + asked_for(*app_).path + " --help");
+  }
+}
 
 }  // namespace headlight::program

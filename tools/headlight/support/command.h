@@ -1,5 +1,5 @@
-// A subcommand and its options, over CLI11. Only command.cc and main.cc see that library: its headers cost
-// a compiler several seconds in every file that reads them.
+// The program, its subcommands and their options, over CLI11. Only command.cc sees that library: its headers cost a
+// compiler several seconds in every file that reads them.
 #pragma once
 
 #include <cstdint>
@@ -70,6 +70,24 @@ class Command {
  private:
   CLI::App* app_;
   std::shared_ptr<FileOptions> files_;
+};
+
+// Its subcommands are added to commands(); then it runs once.
+class Program {
+ public:
+  // `version` is what --version prints.
+  Program(const std::string& description, std::string version);
+  ~Program();
+
+  [[nodiscard]] Command& commands() noexcept { return commands_; }
+  // Parses the arguments, program name first, and does what they ask for: runs a subcommand, or prints help or the
+  // version. "help study" means "study --help". Throws UsageError, and whatever the subcommand throws.
+  void run(int count, char** arguments);
+
+ private:
+  std::unique_ptr<CLI::App> app_;
+  std::string version_;
+  Command commands_;
 };
 
 }  // namespace headlight::program

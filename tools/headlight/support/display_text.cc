@@ -7,8 +7,6 @@
 namespace headlight::program {
 namespace {
 
-bool is_space(char letter) { return letter == ' ' || (letter >= '\t' && letter <= '\r'); }
-
 bool is_between(char32_t code, char32_t first, char32_t last) { return code >= first && code <= last; }
 
 bool is_kana(char32_t code) { return is_between(code, 0x3041, 0x30FF) || is_between(code, 0x31F0, 0x31FF); }

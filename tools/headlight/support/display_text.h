@@ -7,6 +7,11 @@
 
 namespace headlight::program {
 
+// What separates words in ASCII.
+[[nodiscard]] constexpr bool is_space(char letter) noexcept {
+  return letter == ' ' || (letter >= '\t' && letter <= '\r');
+}
+
 // `text` as one short label: runs of spaces and line ends become one space, other control and format characters are
 // spelled out, and what goes beyond `columns` is cut and ends in "…".
 [[nodiscard]] std::string label(std::string_view text, std::size_t columns);

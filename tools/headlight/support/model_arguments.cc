@@ -6,6 +6,7 @@
 
 #include "headlight/models/errors.h"
 #include "tools/headlight/support/arrays.h"
+#include "tools/headlight/support/json.h"
 #include "tools/headlight/support/process.h"
 #include "tools/headlight/support/text_tokens.h"
 #include "tools/headlight/support/validators.h"

@@ -6,10 +6,10 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
-#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "headlight/models/errors.h"
+#include "tools/headlight/support/json.h"
 
 namespace headlight::program {
 namespace {
@@ -32,15 +32,6 @@ void copy(std::FILE* from, std::FILE* to, const std::string& name) {
 }
 
 }  // namespace
-
-bool is_utf8(const std::string& text) {
-  try {
-    [[maybe_unused]] const std::string written = nlohmann::json(text).dump();
-    return true;
-  } catch (const nlohmann::json::type_error&) {
-    return false;
-  }
-}
 
 TextSource::TextSource(std::vector<std::string> texts) : texts_(std::move(texts)), size_(texts_.size()) {}
 

@@ -40,7 +40,4 @@ class TextSource {
   std::size_t at_ = 0;
 };
 
-// The JSON library's strict writer is the judge.
-[[nodiscard]] bool is_utf8(const std::string& text);
-
 }  // namespace headlight::program

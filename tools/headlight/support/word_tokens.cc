@@ -10,8 +10,6 @@ namespace {
 
 constexpr std::string_view kInside = "##";
 
-bool is_space(char letter) { return letter == ' ' || (letter >= '\t' && letter <= '\r'); }
-
 // ASCII punctuation, as BERT's tokenizer has it.
 bool is_mark(char letter) {
   return (letter >= '!' && letter <= '/') || (letter >= ':' && letter <= '@') || (letter >= '[' && letter <= '`') ||
