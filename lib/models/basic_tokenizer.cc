@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
+#include <utility>
 
 #include "models/published_categories.h"
 
@@ -67,75 +69,104 @@ int combining_class(char32_t codepoint) {
   return utf8proc_get_property(static_cast<utf8proc_int32_t>(codepoint))->combining_class;
 }
 
-void append_decomposed(char32_t codepoint, std::u32string& into) {
-  std::array<utf8proc_int32_t, 8> parts{};  // no canonical decomposition has more than 4
-  int boundary = 0;
-  const auto count =
-      utf8proc_decompose_char(static_cast<utf8proc_int32_t>(codepoint), parts.data(),
-                              static_cast<utf8proc_ssize_t>(parts.size()), UTF8PROC_DECOMPOSE, &boundary);
-  for (utf8proc_ssize_t part = 0; part < count; ++part) {
-    into.push_back(static_cast<char32_t>(parts[static_cast<std::size_t>(part)]));
-  }
-}
+// The code points that have come since the last space or word, normalised one after another.
+class Words {
+ public:
+  Words(const TokenizerOptions& options, WordSink& sink)
+      : strips_(options.strip_accents.value_or(options.lower_case)),
+        lowers_(options.lower_case),
+        whole_(options.whole_words),
+        sink_(sink) {}
 
-// Canonical decomposition (NFD), then without its nonspacing marks. Runs of marks are sorted in n log n, whatever their
-// length (utf8proc's own reordering takes n², which a hostile text would use).
-void strip_accents(std::u32string& word) {
-  std::u32string decomposed;
-  decomposed.reserve(word.size());
-  for (const char32_t codepoint : word) append_decomposed(codepoint, decomposed);
-  for (auto run = decomposed.begin(); run != decomposed.end();) {
-    const auto begin = std::find_if(run, decomposed.end(), [](char32_t c) { return combining_class(c) != 0; });
-    run = std::find_if(begin, decomposed.end(), [](char32_t c) { return combining_class(c) == 0; });
-    std::stable_sort(begin, run, [](char32_t a, char32_t b) { return combining_class(a) < combining_class(b); });
-  }
-  std::erase_if(decomposed, is_stripped_mark);
-  word = std::move(decomposed);
-}
-
-// Code point by code point and without context, so Σ is σ at the end of a word too; only İ becomes two.
-void lower_case(std::u32string& word) {
-  std::u32string lowered;
-  lowered.reserve(word.size());
-  for (const char32_t codepoint : word) {
-    if (codepoint == U'\u0130') {
-      lowered += U"i\u0307";
-    } else {
-      lowered.push_back(static_cast<char32_t>(utf8proc_tolower(static_cast<utf8proc_int32_t>(codepoint))));
+  // A code point of the text that is no white space. False: no more is wanted.
+  bool push(char32_t codepoint) {
+    if (!strips_) return lower(codepoint);
+    std::array<utf8proc_int32_t, 8> parts{};  // no canonical decomposition has more than 4
+    int boundary = 0;
+    const auto count =
+        utf8proc_decompose_char(static_cast<utf8proc_int32_t>(codepoint), parts.data(),
+                                static_cast<utf8proc_ssize_t>(parts.size()), UTF8PROC_DECOMPOSE, &boundary);
+    for (utf8proc_ssize_t part = 0; part < count; ++part) {
+      const auto one = static_cast<char32_t>(parts[static_cast<std::size_t>(part)]);
+      const bool is_base = combining_class(one) == 0;
+      if (is_base) sort_marks();
+      if (is_stripped_mark(one)) continue;
+      if (!lower(one)) return false;
+      if (is_base) first_mark_ = size_;
     }
+    return true;
   }
-  word = std::move(lowered);
-}
 
-// What lies between two spaces, as words: punctuation marks stand alone.
-bool finish(std::u32string& chunk, const TokenizerOptions& options, const WordSink& sink) {
-  if (chunk.empty()) return true;
-  if (options.strip_accents.value_or(options.lower_case)) strip_accents(chunk);
-  if (options.lower_case) lower_case(chunk);
-  const std::u32string_view all = chunk;
-  std::size_t begin = 0;
-  bool goes_on = true;
-  if (options.whole_words) {
-    goes_on = sink(all);
-    chunk.clear();
+  // White space, or the end of the text.
+  bool finish() {
+    sort_marks();
+    const bool goes_on = whole_ ? take_chunk(true) : take_word();
+    size_ = first_mark_ = 0;
     return goes_on;
   }
-  for (std::size_t at = 0; at < all.size() && goes_on; ++at) {
-    if (!is_punctuation(all[at])) continue;
-    if (at > begin) goes_on = sink(all.substr(begin, at - begin));
-    if (goes_on) goes_on = sink(all.substr(at, 1));
-    begin = at + 1;
+
+ private:
+  // Lower-cases code point by code point and without context, so Σ is σ at the end of a word too; only İ becomes two.
+  bool lower(char32_t codepoint) {
+    if (!lowers_) return append(codepoint);
+    if (codepoint == U'\u0130') return append(U'i') && append(U'\u0307');
+    return append(static_cast<char32_t>(utf8proc_tolower(static_cast<utf8proc_int32_t>(codepoint))));
   }
-  if (goes_on && begin < all.size()) goes_on = sink(all.substr(begin));
-  chunk.clear();
-  return goes_on;
-}
+
+  bool append(char32_t codepoint) {
+    if (whole_) {
+      codepoints_[size_++] = codepoint;
+      return size_ < codepoints_.size() || take_chunk(false);
+    }
+    if (is_punctuation(codepoint)) return take_word() && sink_.take_word({&codepoint, 1});
+    // What goes on is only too long.
+    if (size_ <= kLongestWord) codepoints_[size_++] = codepoint;
+    return true;
+  }
+
+  bool take_word() {
+    const bool goes_on = size_ == 0 || sink_.take_word({codepoints_.data(), size_});
+    size_ = first_mark_ = 0;
+    return goes_on;
+  }
+
+  bool take_chunk(bool ends) {
+    // Marks that others may yet come before wait, unless they are more than any word has.
+    if (!strips_ || first_mark_ <= kLongestWord + 1) sort_marks();
+    std::size_t taken = 0;
+    const bool goes_on = first_mark_ == 0 || sink_.take_chunk({codepoints_.data(), first_mark_}, ends, taken);
+    const auto begin = codepoints_.begin();
+    std::copy(begin + static_cast<std::ptrdiff_t>(taken), begin + static_cast<std::ptrdiff_t>(size_), begin);
+    size_ -= taken;
+    first_mark_ -= taken;
+    return goes_on;
+  }
+
+  // Puts the marks behind the last base character into canonical order. Nonspacing ones are gone by then, so they are
+  // few, or the word is too long for its order to matter.
+  void sort_marks() {
+    for (std::size_t mark = first_mark_ + 1; strips_ && mark < size_; ++mark) {
+      for (std::size_t at = mark; at > first_mark_; --at) {
+        if (combining_class(codepoints_[at - 1]) <= combining_class(codepoints_[at])) break;
+        std::swap(codepoints_[at - 1], codepoints_[at]);
+      }
+    }
+    first_mark_ = size_;
+  }
+
+  bool strips_, lowers_, whole_;
+  WordSink& sink_;
+  // A word and one more; of whole words as many as make looking ahead rare.
+  std::array<char32_t, 512> codepoints_{};
+  std::size_t size_ = 0;
+  std::size_t first_mark_ = 0;  // behind the last base character
+};
 
 }  // namespace
 
-bool split_words(std::string_view text, const TokenizerOptions& options, const WordSink& sink) {
+bool split_words(std::string_view text, const TokenizerOptions& options, WordSink& sink) {
   const auto* bytes = reinterpret_cast<const utf8proc_uint8_t*>(text.data());
-  std::u32string chunk;
+  Words words(options, sink);
   for (std::size_t at = 0; at < text.size();) {
     utf8proc_int32_t decoded = 0;
     const auto length = utf8proc_iterate(bytes + at, static_cast<utf8proc_ssize_t>(text.size() - at), &decoded);
@@ -143,12 +174,12 @@ bool split_words(std::string_view text, const TokenizerOptions& options, const W
     const auto codepoint = static_cast<char32_t>(decoded);
     if (length <= 0 || is_removed(codepoint)) continue;
     const bool apart = options.split_ideographs && !options.whole_words && is_ideograph(codepoint);
-    if ((apart || is_white_space(codepoint)) && !finish(chunk, options, sink)) return false;
+    if ((apart || is_white_space(codepoint)) && !words.finish()) return false;
     if (is_white_space(codepoint)) continue;
-    chunk.push_back(codepoint);
-    if (apart && !finish(chunk, options, sink)) return false;
+    if (!words.push(codepoint)) return false;
+    if (apart && !words.finish()) return false;
   }
-  return finish(chunk, options, sink);
+  return words.finish();
 }
 
 }  // namespace headlight::models

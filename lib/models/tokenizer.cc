@@ -53,9 +53,34 @@ struct Tokenizer::State {
     return {};
   }
 
+  class Ids;
+
   WordPiece pieces;
   TokenizerOptions options;
   std::array<std::int64_t, kSpecialTokens.size()> special{};
+};
+
+// Appends the ids of words until there are `most`. Words come one by one, so a long text costs no more than what is
+// kept of it.
+class Tokenizer::State::Ids final : public WordSink {
+ public:
+  Ids(const State& state, std::size_t most, std::vector<std::int64_t>& ids) : state_(state), most_(most), ids_(ids) {}
+
+  bool take_word(std::u32string_view word) override {
+    state_.pieces.append(word, state_.unknown(), ids_);
+    return wants_more();
+  }
+  bool take_chunk(std::u32string_view part, bool ends, std::size_t& taken) override {
+    taken = state_.pieces.append_whole_words(part, ends, state_.unknown(), most_, in_unknown_, ids_);
+    return wants_more();
+  }
+  [[nodiscard]] bool wants_more() const { return ids_.size() < most_; }
+
+ private:
+  const State& state_;
+  std::size_t most_;
+  std::vector<std::int64_t>& ids_;
+  bool in_unknown_ = false;
 };
 
 Tokenizer Tokenizer::read(const std::string& path, const TokenizerOptions& options) {
@@ -66,6 +91,12 @@ Tokenizer::Tokenizer(std::vector<std::string> vocabulary, const TokenizerOptions
     : state_(std::make_shared<const State>(std::move(vocabulary), options, source)) {}
 
 std::vector<std::int64_t> Tokenizer::encode(std::string_view text, std::int64_t max_length) const {
+  std::vector<std::int64_t> ids;
+  append(text, max_length, ids);
+  return ids;
+}
+
+void Tokenizer::append(std::string_view text, std::int64_t max_length, std::vector<std::int64_t>& ids) const {
   if (max_length < 2) {
     throw std::invalid_argument("tokenizer: max_length is " + std::to_string(max_length) +
                                 ", expected at least 2 for [CLS] and [SEP]");
@@ -74,27 +105,18 @@ std::vector<std::int64_t> Tokenizer::encode(std::string_view text, std::int64_t 
     throw std::invalid_argument("tokenizer: the text is not UTF-8 at its byte " + std::to_string(at) + ": " +
                                 in_quotes(text.substr(at, 1)));
   }
-  const auto most = static_cast<std::size_t>(max_length) - 1;  // [SEP] comes after them
-  std::vector<std::int64_t> ids{state_->begin()};
-  // Words come one by one, so a long text costs no more than what is kept of it.
-  const auto take_word = [&](std::u32string_view word) {
-    if (state_->options.whole_words) {
-      state_->pieces.append_whole_words(word, state_->unknown(), most, ids);
-    } else {
-      state_->pieces.append(word, state_->unknown(), ids);
-    }
-    return ids.size() < most;
-  };
-  while (!text.empty() && ids.size() < most) {
+  const std::size_t most = ids.size() + static_cast<std::size_t>(max_length) - 1;  // [SEP] comes after them
+  ids.push_back(state_->begin());
+  State::Ids words(*state_, most, ids);
+  while (!text.empty() && words.wants_more()) {
     const State::Match match = state_->find_special(text);
-    const bool wants_more = split_words(text.substr(0, match.at), state_->options, take_word);
+    const bool wants_more = split_words(text.substr(0, match.at), state_->options, words);
     if (match.id < 0 || !wants_more) break;
     ids.push_back(match.id);
     text.remove_prefix(match.at + match.length);
   }
   if (ids.size() > most) ids.resize(most);
   ids.push_back(state_->end());
-  return ids;
 }
 
 const std::string& Tokenizer::token(std::int64_t id) const {

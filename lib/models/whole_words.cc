@@ -10,24 +10,27 @@
 namespace headlight::models {
 namespace {
 
-constexpr std::size_t kLongestWord = 100;  // code points, as for pieces
-
 // Whether the code point is part of a word that goes on until another comes that is not.
 bool joins(char32_t codepoint) { return !is_ideograph(codepoint) && !is_punctuation(codepoint); }
 
 }  // namespace
 
-void WordPiece::append_whole_words(std::u32string_view chunk, std::int64_t unknown, std::size_t most,
-                                   std::vector<std::int64_t>& ids) const {
-  while (!chunk.empty() && ids.size() < most) {
-    const std::size_t longest = std::min(chunk.size(), kLongestWord);
+std::size_t WordPiece::append_whole_words(std::u32string_view chunk, bool ends, std::int64_t unknown, std::size_t most,
+                                          bool& in_unknown, std::vector<std::int64_t>& ids) const {
+  std::size_t at = 0;
+  while (in_unknown && at < chunk.size() && joins(chunk[at])) ++at;
+  in_unknown = in_unknown && at == chunk.size() && !ends;
+  while (at < chunk.size() && ids.size() < most) {
+    const std::u32string_view rest = chunk.substr(at);
+    if (!ends && rest.size() <= kLongestWord) break;
+    const std::size_t longest = std::min(rest.size(), kLongestWord);
     std::array<utf8proc_uint8_t, 4 * kLongestWord> utf8{};
     std::size_t bytes = 0, taken = 0;
     std::int64_t id = unknown;
     for (std::size_t n = 0; n < longest && bytes <= longest_; ++n) {
       bytes +=
-          static_cast<std::size_t>(utf8proc_encode_char(static_cast<utf8proc_int32_t>(chunk[n]), utf8.data() + bytes));
-      if (n + 1 < chunk.size() && joins(chunk[n]) && joins(chunk[n + 1])) continue;
+          static_cast<std::size_t>(utf8proc_encode_char(static_cast<utf8proc_int32_t>(rest[n]), utf8.data() + bytes));
+      if (n + 1 < rest.size() && joins(rest[n]) && joins(rest[n + 1])) continue;
       const auto found = tokens_.find({reinterpret_cast<const char*>(utf8.data()), bytes});
       if (found == tokens_.end()) continue;
       id = found->second;
@@ -35,11 +38,13 @@ void WordPiece::append_whole_words(std::u32string_view chunk, std::int64_t unkno
     }
     if (taken == 0) {
       taken = 1;
-      while (taken < chunk.size() && joins(chunk[taken - 1]) && joins(chunk[taken])) ++taken;
+      while (taken < rest.size() && joins(rest[taken - 1]) && joins(rest[taken])) ++taken;
+      in_unknown = taken == rest.size() && joins(rest.back()) && !ends;
     }
     ids.push_back(id);
-    chunk.remove_prefix(taken);
+    at += taken;
   }
+  return at;
 }
 
 }  // namespace headlight::models

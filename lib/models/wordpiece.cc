@@ -6,11 +6,12 @@
 #include <array>
 #include <utility>
 
+#include "models/basic_tokenizer.h"
+
 namespace headlight::models {
 namespace {
 
 constexpr std::string_view kInside = "##";
-constexpr std::size_t kLongestWord = 100;  // code points; published as max_input_chars_per_word
 
 }  // namespace
 

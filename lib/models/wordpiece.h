@@ -23,9 +23,11 @@ class WordPiece {
   // built.
   void append(std::u32string_view word, std::int64_t unknown, std::vector<std::int64_t>& ids) const;
 
-  // The longest whole words of `chunk`, which holds no space, until there are `most` ids; see TokenizerOptions.
-  void append_whole_words(std::u32string_view chunk, std::int64_t unknown, std::size_t most,
-                          std::vector<std::int64_t>& ids) const;
+  // The longest whole words of a part of what lies between two spaces, until there are `most` ids; see
+  // WordSink::take_chunk() and TokenizerOptions. Returns how much of it they are. `in_unknown`, false at first: whether
+  // the next part goes on with what no word begins.
+  std::size_t append_whole_words(std::u32string_view chunk, bool ends, std::int64_t unknown, std::size_t most,
+                                 bool& in_unknown, std::vector<std::int64_t>& ids) const;
 
  private:
   using Table = std::unordered_map<std::string_view, std::int64_t>;

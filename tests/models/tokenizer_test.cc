@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "models/scratch_folder.h"
+#include "support/allocation_counter.h"
 #include "support/golden.h"
 #include "support/quick.h"
 #include "support/random.h"
@@ -195,6 +196,45 @@ TEST(Tokenizer, LongTextsStayCheap) {
   EXPECT_EQ(published().encode(a_million, 512), (std::vector<std::int64_t>{101, 100, 102}));
   EXPECT_EQ(published().encode(brackets, 512).size(), 512u);
   EXPECT_EQ(published().encode(spaces, 512).size(), 2u);
+}
+
+// Nothing but the ids takes memory: not words, however long, nor runs of marks.
+TEST(Tokenizer, TakesNoMemoryForWords) {
+  TokenizerOptions whole;
+  whole.whole_words = true;
+  const Tokenizer whole_words({"[PAD]", "[UNK]", "[CLS]", "[SEP]", "马路"}, whole);
+  std::string long_ones = std::string(1'000'000, 'a') + " ";
+  for (int n = 0; n < 1000; ++n) long_ones += "\u302F\u302E";  // marks that stay, in the wrong order
+  for (int n = 0; n < 1000; ++n) long_ones += "马路";
+  std::vector<std::int64_t> ids;
+  ids.reserve(5000);
+  for (const Tokenizer* const tokenizer : {&published(), &whole_words}) {
+    ids.clear();
+    const test::AllocationCounter counter;
+    tokenizer->append(long_ones, 2000, ids);
+    const std::int64_t allocations = counter.count();
+    EXPECT_EQ(allocations, 0);
+    EXPECT_EQ(ids, tokenizer->encode(long_ones, 2000));
+    tokenizer->append("one more", 2000, ids);
+    const std::vector<std::int64_t> more = tokenizer->encode("one more", 2000);
+    EXPECT_TRUE(std::equal(more.rbegin(), more.rend(), ids.rbegin()));
+  }
+}
+
+// What comes a part at a time is what comes at once.
+TEST(Tokenizer, WholeWordsOfLongTextsAreThoseOfTheirParts) {
+  TokenizerOptions options;
+  options.whole_words = true;
+  const std::string longest(90, 'b');
+  const Tokenizer words({"[PAD]", "[UNK]", "[CLS]", "[SEP]", "马路", "é", longest, ","}, options);
+  for (const std::string& unit : {std::string("马路"), std::string("é,"), longest + ",", std::string("zz,")}) {
+    const std::vector<std::int64_t> one = words.encode(unit, 100);
+    std::string text;
+    for (int n = 0; n < 700; ++n) text += unit;
+    const std::vector<std::int64_t> all = words.encode(text, 100'000);
+    ASSERT_EQ(all.size(), 700 * (one.size() - 2) + 2) << unit;
+    for (std::size_t n = 0; n + 2 < all.size(); ++n) ASSERT_EQ(all[n + 1], one[1 + n % (one.size() - 2)]) << unit;
+  }
 }
 
 TEST(Tokenizer, WholeWordsAreTheLongestFromTheLeft) {

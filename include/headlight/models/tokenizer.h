@@ -43,6 +43,8 @@ class HEADLIGHT_API Tokenizer {
   // [CLS], the tokens of `text`, [SEP]: at most max_length (≥ 2) ids, text beyond them is cut off.
   // Throws std::invalid_argument when the text is not UTF-8, naming the byte, or max_length < 2.
   [[nodiscard]] std::vector<std::int64_t> encode(std::string_view text, std::int64_t max_length) const;
+  // The same behind what `ids` holds; allocates nothing where that has room for max_length and a word's pieces more.
+  void append(std::string_view text, std::int64_t max_length, std::vector<std::int64_t>& ids) const;
 
   // The token of an id in [0, size()): "[CLS]", "street", "##s".
   [[nodiscard]] const std::string& token(std::int64_t id) const;
