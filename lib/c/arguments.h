@@ -36,6 +36,20 @@ T& entry(const char* operation, const char* argument, T* const* list, std::size_
   return *pointer;
 }
 
+// The size that the caller's version of a struct has. One that was never set is found before anything beyond it is
+// read, and so is one that ends within a field of the struct's alignment, where half a pointer would be read or
+// written.
+template <class T>
+std::size_t size_of_struct(const char* operation, const char* argument, const T& given) {
+  constexpr std::size_t kMostBytes = 4096;  // no struct of ours comes near it
+  const std::size_t size = given.struct_size;
+  if (size < sizeof(std::size_t) || size > kMostBytes || size % alignof(T) != 0) {
+    refuse(operation, std::string(argument) + ".struct_size is " + std::to_string(size) +
+                          ", expected the size of the struct, " + std::to_string(sizeof(T)) + " in this version");
+  }
+  return size;
+}
+
 // An option struct of any version, read as one of this version: fields that the caller's version lacks are zero. Bytes
 // from `known` on, of later versions or reserved, must be zero. A struct as long as ours is read where it lies.
 template <class T>
@@ -44,13 +58,7 @@ class Fields {
 
  public:
   Fields(const char* operation, const char* argument, const T* given, std::size_t known = sizeof(T)) : fields_(given) {
-    // No struct of ours comes near it: a size that was never set is found before anything beyond the struct is read.
-    constexpr std::size_t kMostBytes = 4096;
-    const std::size_t size = given == nullptr ? 0 : given->struct_size;
-    if (given != nullptr && (size < sizeof(std::size_t) || size > kMostBytes)) {
-      refuse(operation, std::string(argument) + ".struct_size is " + std::to_string(size) +
-                            ", expected the size of the struct, " + std::to_string(sizeof(T)) + " in this version");
-    }
+    const std::size_t size = given == nullptr ? 0 : size_of_struct(operation, argument, *given);
     const auto* bytes = reinterpret_cast<const unsigned char*>(given);
     for (std::size_t at = known; at < size; ++at) {
       if (bytes[at] != 0) {
@@ -76,12 +84,7 @@ class Fields {
 // Number `index` of an array of option structs, which lie as far apart as the first says: the caller's version of them
 // may be longer or shorter than ours. Whoever reads the first as Fields knows that its size is one.
 template <class T>
-const T* element(const char* operation, const char* argument, const T* first, std::size_t index) {
-  if (index == 0) return first;
-  if (first->struct_size % alignof(T) != 0) {
-    refuse(operation, std::string(argument) + "[0].struct_size is " + std::to_string(first->struct_size) +
-                          ", expected the size of the struct");
-  }
+const T* element(const T* first, std::size_t index) noexcept {
   return reinterpret_cast<const T*>(reinterpret_cast<const std::byte*>(first) + index * first->struct_size);
 }
 

@@ -30,7 +30,7 @@ AttentionGradients attention_gradients(const char* operation, const headlight_at
           .accumulate = fields->accumulate != 0};
 }
 
-constexpr const char* kBackwardName = "attention_backward";
+constexpr const char* kBackward = "attention_backward";
 
 }  // namespace
 }  // namespace headlight::c
@@ -42,10 +42,10 @@ headlight_status headlight_attention(headlight_engine* engine, const headlight_t
                                      const headlight_tensor* key, const headlight_tensor* value,
                                      const headlight_tensor* out, const headlight_attention_options* options,
                                      headlight_error* error) {
-  return call(error, [&] {
-    attention(engine_of(kName, engine), view<const float, 4>(kName, "query", query),
-              view<const float, 4>(kName, "key", key), view<const float, 4>(kName, "value", value),
-              view<float, 4>(kName, "out", out), attention_options(kName, options));
+  return call(kName, engine, error, [&](Engine& on) {
+    attention(on, view<const float, 4>(kName, "query", query), view<const float, 4>(kName, "key", key),
+              view<const float, 4>(kName, "value", value), view<float, 4>(kName, "out", out),
+              attention_options(kName, options));
   });
 }
 
@@ -53,24 +53,23 @@ headlight_status headlight_attention_unfused(headlight_engine* engine, const hea
                                              const headlight_tensor* key, const headlight_tensor* value,
                                              const headlight_tensor* out, const headlight_attention_options* options,
                                              headlight_error* error) {
-  return call(error, [&] {
-    attention_unfused(engine_of(kName, engine), view<const float, 4>(kName, "query", query),
-                      view<const float, 4>(kName, "key", key), view<const float, 4>(kName, "value", value),
-                      view<float, 4>(kName, "out", out), attention_options(kName, options));
+  return call(kName, engine, error, [&](Engine& on) {
+    attention_unfused(on, view<const float, 4>(kName, "query", query), view<const float, 4>(kName, "key", key),
+                      view<const float, 4>(kName, "value", value), view<float, 4>(kName, "out", out),
+                      attention_options(kName, options));
   });
 }
 
 headlight_status headlight_attention_workspace_bytes(const headlight_engine* engine,
                                                      const headlight_attention_shape* shape, size_t* bytes,
                                                      headlight_error* error) {
-  return call(error, [&] {
-    required(kName, "bytes", bytes) = workspace_bytes(engine_of(kName, engine), attention_shape(shape));
-  });
+  return call(kName, engine, error,
+              [&](const Engine& on) { required(kName, "bytes", bytes) = workspace_bytes(on, attention_shape(shape)); });
 }
 
 headlight_status headlight_attention_reserve(headlight_engine* engine, const headlight_attention_shape* shape,
                                              headlight_error* error) {
-  return call(error, [&] { reserve(engine_of(kName, engine), attention_shape(shape)); });
+  return call(kName, engine, error, [&](Engine& on) { reserve(on, attention_shape(shape)); });
 }
 
 headlight_status headlight_attention_backward(headlight_engine* engine, const headlight_tensor* query,
@@ -79,13 +78,12 @@ headlight_status headlight_attention_backward(headlight_engine* engine, const he
                                               const headlight_tensor* out_gradient,
                                               const headlight_attention_gradients* gradients,
                                               const headlight_attention_options* options, headlight_error* error) {
-  return call(error, [&] {
-    const char* const name = kBackwardName;
-    attention_backward(engine_of(name, engine), view<const float, 4>(name, "query", query),
-                       view<const float, 4>(name, "key", key), view<const float, 4>(name, "value", value),
-                       view<const float, 4>(name, "out", out), view<const float, 3>(name, "log_sum_exp", log_sum_exp),
-                       view<const float, 4>(name, "out_gradient", out_gradient), attention_gradients(name, gradients),
-                       attention_options(name, options));
+  return call(kBackward, engine, error, [&](Engine& on) {
+    attention_backward(on, view<const float, 4>(kBackward, "query", query), view<const float, 4>(kBackward, "key", key),
+                       view<const float, 4>(kBackward, "value", value), view<const float, 4>(kBackward, "out", out),
+                       view<const float, 3>(kBackward, "log_sum_exp", log_sum_exp),
+                       view<const float, 4>(kBackward, "out_gradient", out_gradient),
+                       attention_gradients(kBackward, gradients), attention_options(kBackward, options));
   });
 }
 
@@ -95,25 +93,23 @@ headlight_status headlight_attention_unfused_backward(headlight_engine* engine, 
                                                       const headlight_attention_gradients* gradients,
                                                       const headlight_attention_options* options,
                                                       headlight_error* error) {
-  return call(error, [&] {
-    const char* const name = kBackwardName;
-    attention_unfused_backward(engine_of(name, engine), view<const float, 4>(name, "query", query),
-                               view<const float, 4>(name, "key", key), view<const float, 4>(name, "value", value),
-                               view<const float, 4>(name, "out_gradient", out_gradient),
-                               attention_gradients(name, gradients), attention_options(name, options));
+  return call(kBackward, engine, error, [&](Engine& on) {
+    attention_unfused_backward(
+        on, view<const float, 4>(kBackward, "query", query), view<const float, 4>(kBackward, "key", key),
+        view<const float, 4>(kBackward, "value", value), view<const float, 4>(kBackward, "out_gradient", out_gradient),
+        attention_gradients(kBackward, gradients), attention_options(kBackward, options));
   });
 }
 
 headlight_status headlight_attention_backward_workspace_bytes(const headlight_engine* engine,
                                                               const headlight_attention_shape* shape, size_t* bytes,
                                                               headlight_error* error) {
-  return call(error, [&] {
-    required(kBackwardName, "bytes", bytes) =
-        backward_workspace_bytes(engine_of(kBackwardName, engine), attention_shape(shape));
+  return call(kBackward, engine, error, [&](const Engine& on) {
+    required(kBackward, "bytes", bytes) = backward_workspace_bytes(on, attention_shape(shape));
   });
 }
 
 headlight_status headlight_attention_backward_reserve(headlight_engine* engine, const headlight_attention_shape* shape,
                                                       headlight_error* error) {
-  return call(error, [&] { reserve_backward(engine_of(kBackwardName, engine), attention_shape(shape)); });
+  return call(kBackward, engine, error, [&](Engine& on) { reserve_backward(on, attention_shape(shape)); });
 }

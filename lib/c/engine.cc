@@ -88,9 +88,7 @@ headlight_status headlight_available_isas(headlight_isa* isas, size_t capacity, 
 headlight_status headlight_system_info(headlight_system* system, headlight_error* error) {
   constexpr const char* kName = "system_info";
   return call(error, [&] {
-    const std::size_t size = required(kName, "system", system).struct_size;
-    if (size < sizeof size)
-      refuse(kName, "system.struct_size is " + std::to_string(size) + ", expected the size of the struct");
+    const std::size_t size = size_of_struct(kName, "system", required(kName, "system", system));
     const SystemInfo info = system_info();
     headlight_system found{};
     found.struct_size = size;

@@ -47,12 +47,11 @@ using namespace headlight::c;
 headlight_status headlight_gemm(headlight_engine* engine, const headlight_tensor* a, const headlight_tensor* b,
                                 const headlight_tensor* c, const headlight_gemm_options* options,
                                 headlight_error* error) {
-  return call(error, [&] {
-    Engine& machine = engine_of(kName, engine);
+  return call(kName, engine, error, [&](Engine& on) {
     if (required(kName, "c", c).rank == 3) {
-      multiply<3>(machine, a, b, c, options);
+      multiply<3>(on, a, b, c, options);
     } else {
-      multiply<2>(machine, a, b, c, options);
+      multiply<2>(on, a, b, c, options);
     }
   });
 }
@@ -61,9 +60,10 @@ headlight_status headlight_packed_matrix_create(headlight_engine* engine, const 
                                                 headlight_packed_matrix** packed, headlight_error* error) {
   constexpr const char* kPacked = "packed_matrix";
   return create(kPacked, packed, error, [&] {
+    Engine& on = engine_of(kPacked, engine);
     const Stored<2> matrix = stored<2>(kPacked, "b", b);
     return std::make_unique<headlight_packed_matrix>(
-        headlight_packed_matrix{PackedMatrix(engine_of(kPacked, engine), matrix.view, matrix.transpose)});
+        headlight_packed_matrix{PackedMatrix(on, matrix.view, matrix.transpose)});
   });
 }
 
@@ -88,21 +88,21 @@ headlight_isa headlight_packed_matrix_isa(const headlight_packed_matrix* packed)
 headlight_status headlight_gemm_packed(headlight_engine* engine, const headlight_tensor* a,
                                        const headlight_packed_matrix* b, const headlight_tensor* c,
                                        const headlight_gemm_options* options, headlight_error* error) {
-  return call(error, [&] {
+  return call(kName, engine, error, [&](Engine& on) {
     const Stored<2> left = stored<2>(kName, "a", a);
     GemmOptions fields = gemm_options(options, 2);
     fields.transpose_a = left.transpose;
-    gemm(engine_of(kName, engine), left.view, required(kName, "b", b).matrix, view<float, 2>(kName, "c", c), fields);
+    gemm(on, left.view, required(kName, "b", b).matrix, view<float, 2>(kName, "c", c), fields);
   });
 }
 
 headlight_status headlight_gemm_workspace_bytes(const headlight_engine* engine, const headlight_gemm_shape* shape,
                                                 size_t* bytes, headlight_error* error) {
-  return call(error,
-              [&] { required(kName, "bytes", bytes) = workspace_bytes(engine_of(kName, engine), gemm_shape(shape)); });
+  return call(kName, engine, error,
+              [&](const Engine& on) { required(kName, "bytes", bytes) = workspace_bytes(on, gemm_shape(shape)); });
 }
 
 headlight_status headlight_gemm_reserve(headlight_engine* engine, const headlight_gemm_shape* shape,
                                         headlight_error* error) {
-  return call(error, [&] { reserve(engine_of(kName, engine), gemm_shape(shape)); });
+  return call(kName, engine, error, [&](Engine& on) { reserve(on, gemm_shape(shape)); });
 }

@@ -55,6 +55,13 @@ inline const Engine& engine_of(const char* operation, const headlight_engine* en
   return required(operation, "engine", engine).engine;
 }
 
+// call() of a function that computes: whose body gets the engine, checked before all else. (In what order a call's
+// arguments are looked at is the compiler's choice.)
+template <class Handle, class Body>
+headlight_status call(const char* operation, Handle* engine, headlight_error* error, const Body& body) noexcept {
+  return call(error, [&] { body(engine_of(operation, engine)); });
+}
+
 // The layer as one of its kind, to change.
 template <class Kind>
 Kind& to_change(const char* operation, const headlight_layer* layer) {

@@ -21,7 +21,12 @@ std::string describe(std::span<const std::int64_t> shape) {
 WeightView weight_view(const char* operation, const std::string& name, const headlight_tensor* tensor) {
   const char* const argument = name.c_str();
   const headlight_tensor& given = required(operation, argument, tensor);
-  if (given.rank < 0) refuse(operation, name + " has rank " + std::to_string(given.rank));
+  // More axes than any weight has, and fewer than a number that was never set.
+  constexpr std::int32_t kMostAxes = 16;
+  if (given.rank < 0 || given.rank > kMostAxes) {
+    refuse(operation,
+           name + " has rank " + std::to_string(given.rank) + ", expected 0 to " + std::to_string(kMostAxes));
+  }
   check_tensor(operation, argument, given, HEADLIGHT_FLOAT32, given.rank);
   WeightView weight{{given.shape, given.shape + given.rank}, {}};
   std::int64_t count = 1;
@@ -47,6 +52,9 @@ const Parameter& matching(const char* operation, std::span<const Parameter> list
   const auto found =
       std::find_if(list.begin(), list.end(), [&](const Parameter& parameter) { return parameter.name == wanted; });
   if (found == list.end()) refuse(operation, "there is nothing named '" + wanted + "'");
+  // A wrong rank would read beyond the end of a shape.
+  check_tensor(operation, wanted.c_str(), required(operation, wanted.c_str(), values), HEADLIGHT_FLOAT32,
+               static_cast<std::int32_t>(found->shape.size()));
   const WeightView weight = weight_view(operation, wanted, values);
   if (weight.shape != found->shape) {
     refuse(operation, wanted + " has shape " + describe(weight.shape) + ", expected " + describe(found->shape));

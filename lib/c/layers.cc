@@ -83,11 +83,11 @@ headlight_status headlight_multi_head_attention_forward(const headlight_layer* l
                                                         const headlight_attention_options* options,
                                                         const headlight_tensor* residual,
                                                         const headlight_head_access* heads, headlight_error* error) {
-  return call(error, [&] {
+  return call(kAttention, engine, error, [&](Engine& on) {
     as<MultiHeadAttention>(kAttention, layer)
-        .forward(engine_of(kAttention, engine), view<const float, 3>(kAttention, "query", query),
-                 view<const float, 3>(kAttention, "key", key), view<const float, 3>(kAttention, "value", value),
-                 view<float, 3>(kAttention, "out", out), attention_options(kAttention, options),
+        .forward(on, view<const float, 3>(kAttention, "query", query), view<const float, 3>(kAttention, "key", key),
+                 view<const float, 3>(kAttention, "value", value), view<float, 3>(kAttention, "out", out),
+                 attention_options(kAttention, options),
                  optional_view<const float, 3>(kAttention, "residual", residual), head_access(kAttention, heads));
   });
 }
@@ -96,18 +96,17 @@ headlight_status headlight_multi_head_attention_workspace_bytes(const headlight_
                                                                 const headlight_engine* engine,
                                                                 const headlight_multi_head_attention_shape* shape,
                                                                 size_t* bytes, headlight_error* error) {
-  return call(error, [&] {
+  return call(kAttention, engine, error, [&](const Engine& on) {
     required(kAttention, "bytes", bytes) =
-        as<MultiHeadAttention>(kAttention, layer).workspace_bytes(engine_of(kAttention, engine), layer_shape(shape));
+        as<MultiHeadAttention>(kAttention, layer).workspace_bytes(on, layer_shape(shape));
   });
 }
 
 headlight_status headlight_multi_head_attention_reserve(const headlight_layer* layer, headlight_engine* engine,
                                                         const headlight_multi_head_attention_shape* shape,
                                                         headlight_error* error) {
-  return call(error, [&] {
-    as<MultiHeadAttention>(kAttention, layer).reserve(engine_of(kAttention, engine), layer_shape(shape));
-  });
+  return call(kAttention, engine, error,
+              [&](Engine& on) { as<MultiHeadAttention>(kAttention, layer).reserve(on, layer_shape(shape)); });
 }
 
 headlight_status headlight_transformer_encoder_layer_create(const headlight_transformer_layer_options* options,
@@ -121,11 +120,10 @@ headlight_status headlight_transformer_encoder_layer_forward(const headlight_lay
                                                              const headlight_attention_options* options,
                                                              const headlight_head_access* heads,
                                                              headlight_error* error) {
-  return call(error, [&] {
+  return call(kEncoderLayer, engine, error, [&](Engine& on) {
     as<TransformerEncoderLayer>(kEncoderLayer, layer)
-        .forward(engine_of(kEncoderLayer, engine), view<const float, 3>(kEncoderLayer, "x", x),
-                 view<float, 3>(kEncoderLayer, "y", y), attention_options(kEncoderLayer, options),
-                 head_access(kEncoderLayer, heads));
+        .forward(on, view<const float, 3>(kEncoderLayer, "x", x), view<float, 3>(kEncoderLayer, "y", y),
+                 attention_options(kEncoderLayer, options), head_access(kEncoderLayer, heads));
   });
 }
 
@@ -133,17 +131,16 @@ headlight_status headlight_transformer_encoder_layer_workspace_bytes(const headl
                                                                      const headlight_engine* engine, int64_t batch,
                                                                      int64_t length, size_t* bytes,
                                                                      headlight_error* error) {
-  return call(error, [&] {
-    required(kEncoderLayer, "bytes", bytes) = as<TransformerEncoderLayer>(kEncoderLayer, layer)
-                                                  .workspace_bytes(engine_of(kEncoderLayer, engine), batch, length);
+  return call(kEncoderLayer, engine, error, [&](const Engine& on) {
+    required(kEncoderLayer, "bytes", bytes) =
+        as<TransformerEncoderLayer>(kEncoderLayer, layer).workspace_bytes(on, batch, length);
   });
 }
 
 headlight_status headlight_transformer_encoder_layer_reserve(const headlight_layer* layer, headlight_engine* engine,
                                                              int64_t batch, int64_t length, headlight_error* error) {
-  return call(error, [&] {
-    as<TransformerEncoderLayer>(kEncoderLayer, layer).reserve(engine_of(kEncoderLayer, engine), batch, length);
-  });
+  return call(kEncoderLayer, engine, error,
+              [&](Engine& on) { as<TransformerEncoderLayer>(kEncoderLayer, layer).reserve(on, batch, length); });
 }
 
 headlight_status headlight_transformer_decoder_layer_create(const headlight_transformer_layer_options* options,
@@ -158,11 +155,11 @@ headlight_status headlight_transformer_decoder_layer_forward(const headlight_lay
                                                              const headlight_attention_options* self_options,
                                                              const headlight_attention_options* memory_options,
                                                              headlight_error* error) {
-  return call(error, [&] {
+  return call(kDecoderLayer, engine, error, [&](Engine& on) {
     as<TransformerDecoderLayer>(kDecoderLayer, layer)
-        .forward(engine_of(kDecoderLayer, engine), view<const float, 3>(kDecoderLayer, "x", x),
-                 view<const float, 3>(kDecoderLayer, "memory", memory), view<float, 3>(kDecoderLayer, "y", y),
-                 decoder_self_options(kDecoderLayer, self_options), attention_options(kDecoderLayer, memory_options));
+        .forward(on, view<const float, 3>(kDecoderLayer, "x", x), view<const float, 3>(kDecoderLayer, "memory", memory),
+                 view<float, 3>(kDecoderLayer, "y", y), decoder_self_options(kDecoderLayer, self_options),
+                 attention_options(kDecoderLayer, memory_options));
   });
 }
 
@@ -170,18 +167,16 @@ headlight_status headlight_transformer_decoder_layer_workspace_bytes(const headl
                                                                      const headlight_engine* engine, int64_t batch,
                                                                      int64_t length, int64_t memory_length,
                                                                      size_t* bytes, headlight_error* error) {
-  return call(error, [&] {
+  return call(kDecoderLayer, engine, error, [&](const Engine& on) {
     required(kDecoderLayer, "bytes", bytes) =
-        as<TransformerDecoderLayer>(kDecoderLayer, layer)
-            .workspace_bytes(engine_of(kDecoderLayer, engine), batch, length, memory_length);
+        as<TransformerDecoderLayer>(kDecoderLayer, layer).workspace_bytes(on, batch, length, memory_length);
   });
 }
 
 headlight_status headlight_transformer_decoder_layer_reserve(const headlight_layer* layer, headlight_engine* engine,
                                                              int64_t batch, int64_t length, int64_t memory_length,
                                                              headlight_error* error) {
-  return call(error, [&] {
-    as<TransformerDecoderLayer>(kDecoderLayer, layer)
-        .reserve(engine_of(kDecoderLayer, engine), batch, length, memory_length);
+  return call(kDecoderLayer, engine, error, [&](Engine& on) {
+    as<TransformerDecoderLayer>(kDecoderLayer, layer).reserve(on, batch, length, memory_length);
   });
 }

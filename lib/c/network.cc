@@ -61,7 +61,7 @@ struct Access {
     if (count == 0) return;
     const std::size_t step = required(kName, "access", given).struct_size;
     for (std::size_t number = 0; number < count; ++number) {
-      const Fields fields(kName, "access", element(kName, "access", given, number));
+      const Fields fields(kName, "access", element(given, number));
       if (fields->struct_size != step) {
         refuse(kName, "access[" + std::to_string(number) + "].struct_size is " + std::to_string(fields->struct_size) +
                           ", expected that of access[0], " + std::to_string(step));
@@ -92,10 +92,10 @@ headlight_status headlight_encoder_network_forward(const headlight_layer* networ
                                                    const headlight_encoder_network_input* input,
                                                    const headlight_tensor* hidden, const headlight_layer_access* access,
                                                    size_t count, headlight_error* error) {
-  return call(error, [&] {
+  return call(kName, engine, error, [&](Engine& on) {
     const Access asked(access, count);
     as<Encoder>(kName, network)
-        .forward(engine_of(kName, engine), encoder_input(input), view<float, 2>(kName, "hidden", hidden),
+        .forward(on, encoder_input(input), view<float, 2>(kName, "hidden", hidden),
                  std::span(asked.probabilities).first(count), std::span(asked.heads).first(count));
   });
 }
@@ -103,14 +103,14 @@ headlight_status headlight_encoder_network_forward(const headlight_layer* networ
 headlight_status headlight_encoder_network_workspace_bytes(const headlight_layer* network,
                                                            const headlight_engine* engine, int64_t tokens,
                                                            size_t* bytes, headlight_error* error) {
-  return call(error, [&] {
-    required(kName, "bytes", bytes) = as<Encoder>(kName, network).workspace_bytes(engine_of(kName, engine), tokens);
+  return call(kName, engine, error, [&](const Engine& on) {
+    required(kName, "bytes", bytes) = as<Encoder>(kName, network).workspace_bytes(on, tokens);
   });
 }
 
 headlight_status headlight_encoder_network_reserve(const headlight_layer* network, headlight_engine* engine,
                                                    int64_t tokens, headlight_error* error) {
-  return call(error, [&] { as<Encoder>(kName, network).reserve(engine_of(kName, engine), tokens); });
+  return call(kName, engine, error, [&](Engine& on) { as<Encoder>(kName, network).reserve(on, tokens); });
 }
 
 headlight_status headlight_encoder_network_training_forward(const headlight_layer* network, headlight_engine* engine,
@@ -119,10 +119,10 @@ headlight_status headlight_encoder_network_training_forward(const headlight_laye
                                                             headlight_saved_state* saved,
                                                             const headlight_training_step* step,
                                                             headlight_error* error) {
-  return call(error, [&] {
+  return call(kName, engine, error, [&](Engine& on) {
     as<Encoder>(kName, network)
-        .forward(engine_of(kName, engine), encoder_input(input), view<float, 2>(kName, "hidden", hidden),
-                 saved_of(kName, saved), training_step(kName, step));
+        .forward(on, encoder_input(input), view<float, 2>(kName, "hidden", hidden), saved_of(kName, saved),
+                 training_step(kName, step));
   });
 }
 
@@ -130,9 +130,9 @@ headlight_status headlight_encoder_network_backward(headlight_layer* network, he
                                                     const headlight_encoder_network_input* input,
                                                     const headlight_saved_state* saved,
                                                     const headlight_tensor* hidden_gradient, headlight_error* error) {
-  return call(error, [&] {
+  return call(kName, engine, error, [&](Engine& on) {
     to_change<Encoder>(kName, network)
-        .backward(engine_of(kName, engine), encoder_input(input), saved_of(kName, saved),
+        .backward(on, encoder_input(input), saved_of(kName, saved),
                   view<const float, 2>(kName, "hidden_gradient", hidden_gradient));
   });
 }

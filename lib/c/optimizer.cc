@@ -112,16 +112,12 @@ void headlight_optimizer_destroy(headlight_optimizer* optimizer) { delete optimi
 headlight_status headlight_optimizer_step(headlight_optimizer* optimizer, headlight_engine* engine,
                                           const headlight_step_options* options, headlight_step_report* report,
                                           headlight_error* error) {
-  return call(error, [&] {
+  return call(kName, engine, error, [&](Engine& on) {
     const Fields fields(kName, "options", options);
-    if (report != nullptr && report->struct_size < sizeof report->struct_size) {
-      refuse(kName,
-             "report.struct_size is " + std::to_string(report->struct_size) + ", expected the size of the struct");
-    }
+    if (report != nullptr) size_of_struct(kName, "report", *report);
     write(report,
-          learning(optimizer).step(engine_of(kName, engine),
-                                   {.learning_rate = given_or(fields->learning_rate, StepOptions{}.learning_rate),
-                                    .max_norm = given_or(fields->max_norm, StepOptions{}.max_norm)}));
+          learning(optimizer).step(on, {.learning_rate = given_or(fields->learning_rate, StepOptions{}.learning_rate),
+                                        .max_norm = given_or(fields->max_norm, StepOptions{}.max_norm)}));
   });
 }
 

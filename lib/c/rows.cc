@@ -53,8 +53,8 @@ using namespace headlight::c;
 headlight_status headlight_activate(headlight_engine* engine, headlight_activation activation,
                                     const headlight_tensor* x, const headlight_tensor* y, headlight_error* error) {
   constexpr const char* kName = "activate";
-  return call(error, [&] {
-    activate(engine_of(kName, engine), named_activation(kName, activation), view<const float, 2>(kName, "x", x),
+  return call(kName, engine, error, [&](Engine& on) {
+    activate(on, named_activation(kName, activation), view<const float, 2>(kName, "x", x),
              view<float, 2>(kName, "y", y));
   });
 }
@@ -63,9 +63,9 @@ headlight_status headlight_activate_backward(headlight_engine* engine, headlight
                                              const headlight_tensor* x, const headlight_tensor* y_gradient,
                                              const headlight_tensor* x_gradient, headlight_error* error) {
   constexpr const char* kName = "activate_backward";
-  return call(error, [&] {
-    activate_backward(engine_of(kName, engine), named_activation(kName, activation),
-                      view<const float, 2>(kName, "x", x), view<const float, 2>(kName, "y_gradient", y_gradient),
+  return call(kName, engine, error, [&](Engine& on) {
+    activate_backward(on, named_activation(kName, activation), view<const float, 2>(kName, "x", x),
+                      view<const float, 2>(kName, "y_gradient", y_gradient),
                       view<float, 2>(kName, "x_gradient", x_gradient));
   });
 }
@@ -73,18 +73,16 @@ headlight_status headlight_activate_backward(headlight_engine* engine, headlight
 headlight_status headlight_softmax(headlight_engine* engine, const headlight_tensor* x, const headlight_tensor* y,
                                    headlight_error* error) {
   constexpr const char* kName = "softmax";
-  return call(error, [&] {
-    softmax(engine_of(kName, engine), view<const float, 2>(kName, "x", x), view<float, 2>(kName, "y", y));
-  });
+  return call(kName, engine, error,
+              [&](Engine& on) { softmax(on, view<const float, 2>(kName, "x", x), view<float, 2>(kName, "y", y)); });
 }
 
 headlight_status headlight_softmax_backward(headlight_engine* engine, const headlight_tensor* y,
                                             const headlight_tensor* y_gradient, const headlight_tensor* x_gradient,
                                             headlight_error* error) {
   constexpr const char* kName = "softmax_backward";
-  return call(error, [&] {
-    softmax_backward(engine_of(kName, engine), view<const float, 2>(kName, "y", y),
-                     view<const float, 2>(kName, "y_gradient", y_gradient),
+  return call(kName, engine, error, [&](Engine& on) {
+    softmax_backward(on, view<const float, 2>(kName, "y", y), view<const float, 2>(kName, "y_gradient", y_gradient),
                      view<float, 2>(kName, "x_gradient", x_gradient));
   });
 }
@@ -92,8 +90,8 @@ headlight_status headlight_softmax_backward(headlight_engine* engine, const head
 headlight_status headlight_layer_norm(headlight_engine* engine, const headlight_tensor* x, const headlight_tensor* y,
                                       const headlight_layer_norm_options* options, headlight_error* error) {
   constexpr const char* kName = "layer_norm";
-  return call(error, [&] {
-    layer_norm(engine_of(kName, engine), view<const float, 2>(kName, "x", x), view<float, 2>(kName, "y", y),
+  return call(kName, engine, error, [&](Engine& on) {
+    layer_norm(on, view<const float, 2>(kName, "x", x), view<float, 2>(kName, "y", y),
                layer_norm_options(kName, options));
   });
 }
@@ -103,10 +101,9 @@ headlight_status headlight_layer_norm_backward(headlight_engine* engine, const h
                                                const headlight_layer_norm_gradients* gradients,
                                                const headlight_layer_norm_options* options, headlight_error* error) {
   constexpr const char* kName = "layer_norm_backward";
-  return call(error, [&] {
+  return call(kName, engine, error, [&](Engine& on) {
     const Fields to(kName, "gradients", &required(kName, "gradients", gradients));
-    layer_norm_backward(engine_of(kName, engine), view<const float, 2>(kName, "x", x),
-                        view<const float, 2>(kName, "y_gradient", y_gradient),
+    layer_norm_backward(on, view<const float, 2>(kName, "x", x), view<const float, 2>(kName, "y_gradient", y_gradient),
                         {.x = optional_view<float, 2>(kName, "gradients.x", to->x),
                          .residual = optional_view<const float, 2>(kName, "gradients.residual", to->residual),
                          .weight = optional_vector<float>(kName, "gradients.weight", to->weight),
@@ -118,8 +115,8 @@ headlight_status headlight_layer_norm_backward(headlight_engine* engine, const h
 headlight_status headlight_bias_backward(headlight_engine* engine, const headlight_tensor* c_gradient,
                                          const headlight_tensor* bias_gradient, headlight_error* error) {
   constexpr const char* kName = "bias_backward";
-  return call(error, [&] {
-    bias_backward(engine_of(kName, engine), view<const float, 2>(kName, "c_gradient", c_gradient),
+  return call(kName, engine, error, [&](Engine& on) {
+    bias_backward(on, view<const float, 2>(kName, "c_gradient", c_gradient),
                   vector<float>(kName, "bias_gradient", bias_gradient));
   });
 }
@@ -128,8 +125,8 @@ headlight_status headlight_apply_dropout(headlight_engine* engine, const headlig
                                          const headlight_dropout* drop, const headlight_tensor* residual,
                                          headlight_error* error) {
   constexpr const char* kName = "apply_dropout";
-  return call(error, [&] {
-    dropout(engine_of(kName, engine), view<const float, 2>(kName, "x", x), view<float, 2>(kName, "y", y),
+  return call(kName, engine, error, [&](Engine& on) {
+    dropout(on, view<const float, 2>(kName, "x", x), view<float, 2>(kName, "y", y),
             dropout_of(required(kName, "dropout", drop)), optional_view<const float, 2>(kName, "residual", residual));
   });
 }
@@ -137,9 +134,9 @@ headlight_status headlight_apply_dropout(headlight_engine* engine, const headlig
 headlight_status headlight_embed(headlight_engine* engine, const headlight_tensor* tables, const headlight_indices* ids,
                                  size_t count, const headlight_tensor* out, headlight_error* error) {
   constexpr const char* kName = "embed";
-  return call(error, [&] {
+  return call(kName, engine, error, [&](Engine& on) {
     const auto embeddings = table_rows<Embedding, const float>(kName, tables, ids, count);
-    embed(engine_of(kName, engine), std::span(embeddings).first(count), view<float, 2>(kName, "out", out));
+    embed(on, std::span(embeddings).first(count), view<float, 2>(kName, "out", out));
   });
 }
 
@@ -147,10 +144,9 @@ headlight_status headlight_embed_backward(headlight_engine* engine, const headli
                                           const headlight_tensor* table_gradients, const headlight_indices* ids,
                                           size_t count, headlight_error* error) {
   constexpr const char* kName = "embed_backward";
-  return call(error, [&] {
+  return call(kName, engine, error, [&](Engine& on) {
     const auto gradients = table_rows<EmbeddingGradient, float>(kName, table_gradients, ids, count);
-    embed_backward(engine_of(kName, engine), view<const float, 2>(kName, "out_gradient", out_gradient),
-                   std::span(gradients).first(count));
+    embed_backward(on, view<const float, 2>(kName, "out_gradient", out_gradient), std::span(gradients).first(count));
   });
 }
 
@@ -158,10 +154,9 @@ headlight_status headlight_mean_pool(headlight_engine* engine, const headlight_t
                                      const headlight_indices* offsets, const headlight_tensor* out,
                                      int32_t l2_normalize, headlight_error* error) {
   constexpr const char* kName = "mean_pool";
-  return call(error, [&] {
-    mean_pool(engine_of(kName, engine), view<const float, 2>(kName, "x", x),
-              indices(kName, "offsets", required(kName, "offsets", offsets)), view<float, 2>(kName, "out", out),
-              l2_normalize != 0);
+  return call(kName, engine, error, [&](Engine& on) {
+    mean_pool(on, view<const float, 2>(kName, "x", x), indices(kName, "offsets", required(kName, "offsets", offsets)),
+              view<float, 2>(kName, "out", out), l2_normalize != 0);
   });
 }
 
@@ -170,8 +165,8 @@ headlight_status headlight_mean_pool_backward(headlight_engine* engine, const he
                                               const headlight_tensor* x_gradient, int32_t l2_normalize,
                                               headlight_error* error) {
   constexpr const char* kName = "mean_pool_backward";
-  return call(error, [&] {
-    mean_pool_backward(engine_of(kName, engine), optional_view<const float, 2>(kName, "x", x),
+  return call(kName, engine, error, [&](Engine& on) {
+    mean_pool_backward(on, optional_view<const float, 2>(kName, "x", x),
                        indices(kName, "offsets", required(kName, "offsets", offsets)),
                        view<const float, 2>(kName, "out_gradient", out_gradient),
                        view<float, 2>(kName, "x_gradient", x_gradient), l2_normalize != 0);
@@ -182,13 +177,13 @@ headlight_status headlight_cross_entropy(headlight_engine* engine, const headlig
                                          const headlight_indices* labels, double* loss, int64_t* rows,
                                          const headlight_cross_entropy_options* options, headlight_error* error) {
   constexpr const char* kName = "cross_entropy";
-  return call(error, [&] {
+  return call(kName, engine, error, [&](Engine& on) {
     const Fields fields(kName, "options", options);
     CrossEntropyOptions wanted;
     if (fields->ignore_label != nullptr) wanted.ignore_label = *fields->ignore_label;
     wanted.logits_gradient = optional_view<float, 2>(kName, "logits_gradient", fields->logits_gradient);
     double& mean = required(kName, "loss", loss);
-    const CrossEntropy found = cross_entropy(engine_of(kName, engine), view<const float, 2>(kName, "logits", logits),
+    const CrossEntropy found = cross_entropy(on, view<const float, 2>(kName, "logits", logits),
                                              indices(kName, "labels", required(kName, "labels", labels)), wanted);
     mean = found.loss;
     if (rows != nullptr) *rows = found.rows;

@@ -26,9 +26,9 @@ headlight_status headlight_linear_forward(const headlight_layer* layer, headligh
                                           const headlight_tensor* x, const headlight_tensor* y,
                                           headlight_activation activation, const headlight_tensor* residual,
                                           headlight_error* error) {
-  return call(error, [&] {
+  return call(kLinear, engine, error, [&](Engine& on) {
     as<Linear>(kLinear, layer)
-        .forward(engine_of(kLinear, engine), view<const float, 2>(kLinear, "x", x), view<float, 2>(kLinear, "y", y),
+        .forward(on, view<const float, 2>(kLinear, "x", x), view<float, 2>(kLinear, "y", y),
                  {.activation = activation_of(kLinear, activation, Activation::none),
                   .residual = optional_view<const float, 2>(kLinear, "residual", residual)});
   });
@@ -36,14 +36,14 @@ headlight_status headlight_linear_forward(const headlight_layer* layer, headligh
 
 headlight_status headlight_linear_workspace_bytes(const headlight_layer* layer, const headlight_engine* engine,
                                                   int64_t rows, size_t* bytes, headlight_error* error) {
-  return call(error, [&] {
-    required(kLinear, "bytes", bytes) = as<Linear>(kLinear, layer).workspace_bytes(engine_of(kLinear, engine), rows);
+  return call(kLinear, engine, error, [&](const Engine& on) {
+    required(kLinear, "bytes", bytes) = as<Linear>(kLinear, layer).workspace_bytes(on, rows);
   });
 }
 
 headlight_status headlight_linear_reserve(const headlight_layer* layer, headlight_engine* engine, int64_t rows,
                                           headlight_error* error) {
-  return call(error, [&] { as<Linear>(kLinear, layer).reserve(engine_of(kLinear, engine), rows); });
+  return call(kLinear, engine, error, [&](Engine& on) { as<Linear>(kLinear, layer).reserve(on, rows); });
 }
 
 headlight_status headlight_layer_norm_layer_create(const headlight_layer_norm_layer_options* options,
@@ -58,10 +58,9 @@ headlight_status headlight_layer_norm_layer_create(const headlight_layer_norm_la
 headlight_status headlight_layer_norm_layer_forward(const headlight_layer* layer, headlight_engine* engine,
                                                     const headlight_tensor* x, const headlight_tensor* y,
                                                     headlight_error* error) {
-  return call(error, [&] {
+  return call(kLayerNorm, engine, error, [&](Engine& on) {
     as<LayerNorm>(kLayerNorm, layer)
-        .forward(engine_of(kLayerNorm, engine), view<const float, 2>(kLayerNorm, "x", x),
-                 view<float, 2>(kLayerNorm, "y", y));
+        .forward(on, view<const float, 2>(kLayerNorm, "x", x), view<float, 2>(kLayerNorm, "y", y));
   });
 }
 
@@ -82,10 +81,9 @@ headlight_status headlight_feed_forward_create(const headlight_feed_forward_opti
 headlight_status headlight_feed_forward_forward(const headlight_layer* layer, headlight_engine* engine,
                                                 const headlight_tensor* x, const headlight_tensor* y,
                                                 const headlight_tensor* residual, headlight_error* error) {
-  return call(error, [&] {
+  return call(kFeedForward, engine, error, [&](Engine& on) {
     as<FeedForward>(kFeedForward, layer)
-        .forward(engine_of(kFeedForward, engine), view<const float, 3>(kFeedForward, "x", x),
-                 view<float, 3>(kFeedForward, "y", y),
+        .forward(on, view<const float, 3>(kFeedForward, "x", x), view<float, 3>(kFeedForward, "y", y),
                  optional_view<const float, 3>(kFeedForward, "residual", residual));
   });
 }
@@ -93,14 +91,13 @@ headlight_status headlight_feed_forward_forward(const headlight_layer* layer, he
 headlight_status headlight_feed_forward_workspace_bytes(const headlight_layer* layer, const headlight_engine* engine,
                                                         int64_t batch, int64_t length, size_t* bytes,
                                                         headlight_error* error) {
-  return call(error, [&] {
-    required(kFeedForward, "bytes", bytes) =
-        as<FeedForward>(kFeedForward, layer).workspace_bytes(engine_of(kFeedForward, engine), batch, length);
+  return call(kFeedForward, engine, error, [&](const Engine& on) {
+    required(kFeedForward, "bytes", bytes) = as<FeedForward>(kFeedForward, layer).workspace_bytes(on, batch, length);
   });
 }
 
 headlight_status headlight_feed_forward_reserve(const headlight_layer* layer, headlight_engine* engine, int64_t batch,
                                                 int64_t length, headlight_error* error) {
-  return call(error,
-              [&] { as<FeedForward>(kFeedForward, layer).reserve(engine_of(kFeedForward, engine), batch, length); });
+  return call(kFeedForward, engine, error,
+              [&](Engine& on) { as<FeedForward>(kFeedForward, layer).reserve(on, batch, length); });
 }

@@ -85,10 +85,9 @@ size_t headlight_saved_state_bytes(const headlight_saved_state* saved) {
 headlight_status headlight_linear_backward(headlight_layer* layer, headlight_engine* engine, const headlight_tensor* x,
                                            const headlight_tensor* y_gradient, const headlight_tensor* x_gradient,
                                            const headlight_tensor* residual, headlight_error* error) {
-  return call(error, [&] {
+  return call(kLinear, engine, error, [&](Engine& on) {
     to_change<Linear>(kLinear, layer)
-        .backward(engine_of(kLinear, engine), view<const float, 2>(kLinear, "x", x),
-                  view<const float, 2>(kLinear, "y_gradient", y_gradient),
+        .backward(on, view<const float, 2>(kLinear, "x", x), view<const float, 2>(kLinear, "y_gradient", y_gradient),
                   optional_view<float, 2>(kLinear, "x_gradient", x_gradient),
                   optional_view<const float, 2>(kLinear, "residual", residual));
   });
@@ -98,9 +97,9 @@ headlight_status headlight_layer_norm_layer_backward(headlight_layer* layer, hea
                                                      const headlight_tensor* x, const headlight_tensor* y_gradient,
                                                      const headlight_tensor* x_gradient,
                                                      const headlight_tensor* residual, headlight_error* error) {
-  return call(error, [&] {
+  return call(kLayerNorm, engine, error, [&](Engine& on) {
     to_change<LayerNorm>(kLayerNorm, layer)
-        .backward(engine_of(kLayerNorm, engine), view<const float, 2>(kLayerNorm, "x", x),
+        .backward(on, view<const float, 2>(kLayerNorm, "x", x),
                   view<const float, 2>(kLayerNorm, "y_gradient", y_gradient),
                   optional_view<float, 2>(kLayerNorm, "x_gradient", x_gradient),
                   optional_view<const float, 2>(kLayerNorm, "residual", residual));
@@ -112,10 +111,10 @@ headlight_status headlight_feed_forward_training_forward(const headlight_layer* 
                                                          headlight_saved_state* saved,
                                                          const headlight_training_step* step,
                                                          const headlight_tensor* residual, headlight_error* error) {
-  return call(error, [&] {
+  return call(kFeedForward, engine, error, [&](Engine& on) {
     as<FeedForward>(kFeedForward, layer)
-        .forward(engine_of(kFeedForward, engine), view<const float, 3>(kFeedForward, "x", x),
-                 view<float, 3>(kFeedForward, "y", y), saved_of(kFeedForward, saved), training_step(kFeedForward, step),
+        .forward(on, view<const float, 3>(kFeedForward, "x", x), view<float, 3>(kFeedForward, "y", y),
+                 saved_of(kFeedForward, saved), training_step(kFeedForward, step),
                  optional_view<const float, 3>(kFeedForward, "residual", residual));
   });
 }
@@ -124,10 +123,10 @@ headlight_status headlight_feed_forward_backward(headlight_layer* layer, headlig
                                                  const headlight_tensor* x, const headlight_saved_state* saved,
                                                  const headlight_tensor* y_gradient, const headlight_tensor* x_gradient,
                                                  const headlight_tensor* residual, headlight_error* error) {
-  return call(error, [&] {
+  return call(kFeedForward, engine, error, [&](Engine& on) {
     to_change<FeedForward>(kFeedForward, layer)
-        .backward(engine_of(kFeedForward, engine), view<const float, 3>(kFeedForward, "x", x),
-                  saved_of(kFeedForward, saved), view<const float, 3>(kFeedForward, "y_gradient", y_gradient),
+        .backward(on, view<const float, 3>(kFeedForward, "x", x), saved_of(kFeedForward, saved),
+                  view<const float, 3>(kFeedForward, "y_gradient", y_gradient),
                   optional_view<float, 3>(kFeedForward, "x_gradient", x_gradient),
                   optional_view<const float, 3>(kFeedForward, "residual", residual));
   });

@@ -37,12 +37,11 @@ headlight_status headlight_multi_head_attention_training_forward(
     const headlight_tensor* value, const headlight_tensor* out, headlight_saved_state* saved,
     const headlight_training_step* step, const headlight_attention_options* options, const headlight_tensor* residual,
     headlight_error* error) {
-  return call(error, [&] {
+  return call(kAttention, engine, error, [&](Engine& on) {
     as<MultiHeadAttention>(kAttention, layer)
-        .forward(engine_of(kAttention, engine), view<const float, 3>(kAttention, "query", query),
-                 view<const float, 3>(kAttention, "key", key), view<const float, 3>(kAttention, "value", value),
-                 view<float, 3>(kAttention, "out", out), saved_of(kAttention, saved), training_step(kAttention, step),
-                 attention_options(kAttention, options),
+        .forward(on, view<const float, 3>(kAttention, "query", query), view<const float, 3>(kAttention, "key", key),
+                 view<const float, 3>(kAttention, "value", value), view<float, 3>(kAttention, "out", out),
+                 saved_of(kAttention, saved), training_step(kAttention, step), attention_options(kAttention, options),
                  optional_view<const float, 3>(kAttention, "residual", residual));
   });
 }
@@ -51,12 +50,11 @@ headlight_status headlight_multi_head_attention_backward(
     headlight_layer* layer, headlight_engine* engine, const headlight_tensor* query, const headlight_tensor* key,
     const headlight_tensor* value, const headlight_saved_state* saved, const headlight_tensor* out_gradient,
     const headlight_multi_head_attention_gradients* gradients, headlight_error* error) {
-  return call(error, [&] {
+  return call(kAttention, engine, error, [&](Engine& on) {
     to_change<MultiHeadAttention>(kAttention, layer)
-        .backward(engine_of(kAttention, engine), view<const float, 3>(kAttention, "query", query),
-                  view<const float, 3>(kAttention, "key", key), view<const float, 3>(kAttention, "value", value),
-                  saved_of(kAttention, saved), view<const float, 3>(kAttention, "out_gradient", out_gradient),
-                  layer_gradients(gradients));
+        .backward(on, view<const float, 3>(kAttention, "query", query), view<const float, 3>(kAttention, "key", key),
+                  view<const float, 3>(kAttention, "value", value), saved_of(kAttention, saved),
+                  view<const float, 3>(kAttention, "out_gradient", out_gradient), layer_gradients(gradients));
   });
 }
 
@@ -64,21 +62,21 @@ headlight_status headlight_transformer_encoder_layer_training_forward(
     const headlight_layer* layer, headlight_engine* engine, const headlight_tensor* x, const headlight_tensor* y,
     headlight_saved_state* saved, const headlight_training_step* step, const headlight_attention_options* options,
     headlight_error* error) {
-  return call(error, [&] {
+  return call(kEncoderLayer, engine, error, [&](Engine& on) {
     as<TransformerEncoderLayer>(kEncoderLayer, layer)
-        .forward(engine_of(kEncoderLayer, engine), view<const float, 3>(kEncoderLayer, "x", x),
-                 view<float, 3>(kEncoderLayer, "y", y), saved_of(kEncoderLayer, saved),
-                 training_step(kEncoderLayer, step), attention_options(kEncoderLayer, options));
+        .forward(on, view<const float, 3>(kEncoderLayer, "x", x), view<float, 3>(kEncoderLayer, "y", y),
+                 saved_of(kEncoderLayer, saved), training_step(kEncoderLayer, step),
+                 attention_options(kEncoderLayer, options));
   });
 }
 
 headlight_status headlight_transformer_encoder_layer_backward(
     headlight_layer* layer, headlight_engine* engine, const headlight_tensor* x, const headlight_saved_state* saved,
     const headlight_tensor* y_gradient, const headlight_tensor* x_gradient, headlight_error* error) {
-  return call(error, [&] {
+  return call(kEncoderLayer, engine, error, [&](Engine& on) {
     to_change<TransformerEncoderLayer>(kEncoderLayer, layer)
-        .backward(engine_of(kEncoderLayer, engine), view<const float, 3>(kEncoderLayer, "x", x),
-                  saved_of(kEncoderLayer, saved), view<const float, 3>(kEncoderLayer, "y_gradient", y_gradient),
+        .backward(on, view<const float, 3>(kEncoderLayer, "x", x), saved_of(kEncoderLayer, saved),
+                  view<const float, 3>(kEncoderLayer, "y_gradient", y_gradient),
                   view<float, 3>(kEncoderLayer, "x_gradient", x_gradient));
   });
 }
@@ -88,12 +86,12 @@ headlight_status headlight_transformer_decoder_layer_training_forward(
     const headlight_tensor* y, headlight_saved_state* saved, const headlight_training_step* step,
     const headlight_attention_options* self_options, const headlight_attention_options* memory_options,
     headlight_error* error) {
-  return call(error, [&] {
+  return call(kDecoderLayer, engine, error, [&](Engine& on) {
     as<TransformerDecoderLayer>(kDecoderLayer, layer)
-        .forward(engine_of(kDecoderLayer, engine), view<const float, 3>(kDecoderLayer, "x", x),
-                 view<const float, 3>(kDecoderLayer, "memory", memory), view<float, 3>(kDecoderLayer, "y", y),
-                 saved_of(kDecoderLayer, saved), training_step(kDecoderLayer, step),
-                 decoder_self_options(kDecoderLayer, self_options), attention_options(kDecoderLayer, memory_options));
+        .forward(on, view<const float, 3>(kDecoderLayer, "x", x), view<const float, 3>(kDecoderLayer, "memory", memory),
+                 view<float, 3>(kDecoderLayer, "y", y), saved_of(kDecoderLayer, saved),
+                 training_step(kDecoderLayer, step), decoder_self_options(kDecoderLayer, self_options),
+                 attention_options(kDecoderLayer, memory_options));
   });
 }
 
@@ -101,9 +99,9 @@ headlight_status headlight_transformer_decoder_layer_backward(
     headlight_layer* layer, headlight_engine* engine, const headlight_tensor* x, const headlight_tensor* memory,
     const headlight_saved_state* saved, const headlight_tensor* y_gradient, const headlight_tensor* x_gradient,
     const headlight_tensor* memory_gradient, headlight_error* error) {
-  return call(error, [&] {
+  return call(kDecoderLayer, engine, error, [&](Engine& on) {
     to_change<TransformerDecoderLayer>(kDecoderLayer, layer)
-        .backward(engine_of(kDecoderLayer, engine), view<const float, 3>(kDecoderLayer, "x", x),
+        .backward(on, view<const float, 3>(kDecoderLayer, "x", x),
                   view<const float, 3>(kDecoderLayer, "memory", memory), saved_of(kDecoderLayer, saved),
                   view<const float, 3>(kDecoderLayer, "y_gradient", y_gradient),
                   view<float, 3>(kDecoderLayer, "x_gradient", x_gradient),

@@ -84,7 +84,7 @@ void for_each_list(const EncoderInput& input, std::span<const LayerProbabilities
 void check_places(const EncoderInput& input, const View<float, 2>& hidden,
                   std::span<const LayerProbabilities> probabilities, std::span<const LayerHeads> heads) {
   const ops::Extent hidden_extent = ops::check_view(kName, "hidden", hidden);
-  const auto check_lists_apart = [&](std::string_view name, ops::Extent extent) {
+  const auto check_lists_apart = [&](std::string_view name, const ops::Extent& extent) {
     for_each_list(input, probabilities, heads, [&](std::string_view list, std::span<const std::int64_t> numbers) {
       ops::check_disjoint(kName, name, extent, list, ops::extent_of(numbers));
     });
@@ -99,7 +99,8 @@ void check_places(const EncoderInput& input, const View<float, 2>& hidden,
     for_each_output(probabilities, heads, [&](const Output& before, const auto& other) {
       if (before.number >= output.number) return;
       const ops::Extent other_extent = ops::check_view(kName, before.list, other);
-      if (ops::overlap(extent, other_extent)) {
+      // A name takes an allocation.
+      if (ops::ranges_overlap(extent, other_extent)) {
         ops::check_disjoint(kName, name, extent, before.name(), other_extent);
       }
     });

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <functional>
 #include <new>
 #include <numbers>
 
@@ -62,15 +61,16 @@ void check_apart(std::string_view name, std::span<const Parameter> parameters) {
   for (std::size_t p = 0; p < parameters.size(); ++p) {
     const std::span<const float> values = parameters[p].values, gradient = parameters[p].gradient;
     if (values.empty()) continue;
-    places.push_back({{values.data(), values.data() + values.size()}, "values", p});
-    places.push_back({{gradient.data(), gradient.data() + gradient.size()}, "gradient", p});
+    places.push_back({ops::extent_of(values), "values", p});
+    places.push_back({ops::extent_of(gradient), "gradient", p});
   }
   std::sort(places.begin(), places.end(), [](const Place& a, const Place& b) {
-    if (a.extent.begin != b.extent.begin) return std::less<>()(a.extent.begin, b.extent.begin);
+    if (a.extent.begin != b.extent.begin) return a.extent.begin < b.extent.begin;
     return a.parameter < b.parameter;
   });
-  const auto found = std::adjacent_find(
-      places.begin(), places.end(), [](const Place& a, const Place& b) { return ops::overlap(a.extent, b.extent); });
+  const auto found = std::adjacent_find(places.begin(), places.end(), [](const Place& a, const Place& b) {
+    return ops::ranges_overlap(a.extent, b.extent);
+  });
   if (found == places.end()) return;
   const auto described = [&](const Place& place) {
     return std::string(place.what) + " of parameter " + parameters[place.parameter].name;

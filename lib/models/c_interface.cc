@@ -158,8 +158,9 @@ headlight_status headlight_encoder_embed_texts(const headlight_encoder* encoder,
                                                const headlight_tensor* out, headlight_error* error) {
   return models::call(error, [&] {
     const auto& model = encoder_of(encoder);
+    Engine& on = c::engine_of(kName, engine);
     const auto rows = out_view<2>(out, {static_cast<std::int64_t>(count), model.options().encoder.width});
-    copy_rows(model.embed(c::engine_of(kName, engine), texts_of(texts, lengths, count)), rows);
+    copy_rows(model.embed(on, texts_of(texts, lengths, count)), rows);
   });
 }
 
@@ -200,10 +201,11 @@ headlight_status headlight_encoder_encode_ids(const headlight_encoder* encoder, 
                                               const headlight_tensor* out, headlight_error* error) {
   return models::call(error, [&] {
     const auto& model = encoder_of(encoder);
+    Engine& on = c::engine_of(kName, engine);
     const auto tokens = c::view<const std::int64_t, 2>(kName, "ids", ids);
     const auto hidden = out_view<3>(out, {tokens.extent(0), tokens.extent(1), model.options().encoder.width});
     const auto left_out = c::optional_view<const std::int64_t, 2>(kName, "mask", mask);
-    copy_matrices(model.encode(c::engine_of(kName, engine), tokens, left_out), hidden);
+    copy_matrices(model.encode(on, tokens, left_out), hidden);
   });
 }
 
@@ -212,10 +214,11 @@ headlight_status headlight_encoder_embed_ids(const headlight_encoder* encoder, h
                                              const headlight_tensor* out, headlight_error* error) {
   return models::call(error, [&] {
     const auto& model = encoder_of(encoder);
+    Engine& on = c::engine_of(kName, engine);
     const auto tokens = c::view<const std::int64_t, 2>(kName, "ids", ids);
     const auto rows = out_view<2>(out, {tokens.extent(0), model.options().encoder.width});
     const auto left_out = c::optional_view<const std::int64_t, 2>(kName, "mask", mask);
-    copy_rows(model.embed(c::engine_of(kName, engine), tokens, left_out), rows);
+    copy_rows(model.embed(on, tokens, left_out), rows);
   });
 }
 
@@ -224,9 +227,10 @@ headlight_status headlight_encoder_probabilities(const headlight_encoder* encode
                                                  const headlight_tensor* out, headlight_error* error) {
   return models::call(error, [&] {
     const auto& model = encoder_of(encoder);
+    Engine& on = c::engine_of(kName, engine);
     const auto tokens = c::indices(kName, "ids", required(kName, "ids", ids));
     const auto weights = out_view<3>(out, {model.options().encoder.heads, static_cast<std::int64_t>(tokens.size()),
                                            static_cast<std::int64_t>(tokens.size())});
-    copy_matrices(model.probabilities(c::engine_of(kName, engine), tokens, layer), weights);
+    copy_matrices(model.probabilities(on, tokens, layer), weights);
   });
 }

@@ -11,23 +11,6 @@ bool is_same_view(const View<float, 4>& a, const View<const float, 4>& b) noexce
   return a.data == b.data && a.shape == b.shape && a.strides == b.strides;
 }
 
-// Whether each row of one lies beside a row of the other: columns of one matrix, as a projection of query, key and
-// value at once makes them.
-bool are_columns_of_one_matrix(const View<float, 4>& a, const View<float, 4>& b) noexcept {
-  const std::int64_t distance = a.stride(1);
-  if (distance <= 0 || b.stride(1) != distance || a.stride(0) % distance != 0 || b.stride(0) % distance != 0) {
-    return false;
-  }
-  const auto width = [](const View<float, 4>& view) { return (view.extent(2) - 1) * view.stride(2) + view.extent(3); };
-  // As numbers: the two may lie in different allocations.
-  const auto bytes = static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(b.data)) -
-                     static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(a.data));
-  const std::int64_t row_bytes = distance * std::int64_t{sizeof(float)};
-  const std::int64_t column = (bytes % row_bytes + row_bytes) % row_bytes;
-  const auto in_bytes = [](std::int64_t elements) { return elements * std::int64_t{sizeof(float)}; };
-  return in_bytes(width(a)) <= column && column + in_bytes(width(b)) <= row_bytes;
-}
-
 AttentionOptions without_outputs(const AttentionOptions& options) {
   AttentionOptions inputs_alone = options;
   inputs_alone.log_sum_exp = {};
@@ -74,7 +57,6 @@ void check_gradients(std::string_view operation, const AttentionSizes& sizes, co
     outputs[g] = {gradient.name, check_view(operation, gradient.name, gradient.view)};
     check_no_self_overlap(operation, gradient.name, gradient.view.shape, gradient.view.strides);
     for (std::size_t other = 0; other < g; ++other) {
-      if (list[other].view && are_columns_of_one_matrix(gradient.view, list[other].view)) continue;
       check_disjoint(operation, gradient.name, outputs[g].extent, outputs[other].name, outputs[other].extent);
     }
     for (const NamedExtent& input : inputs) {

@@ -112,11 +112,18 @@ std::string_view per_head_meaning(const Probabilities& probabilities) noexcept {
 
 // And finds sizes.group.
 void check_sizes(std::string_view operation, AttentionSizes& sizes) {
-  sizes.group = sizes.key_value_heads == 0 ? 1 : sizes.query_heads / sizes.key_value_heads;
+  // A division takes longer than all other checks of a head.
+  const bool one_each = sizes.key_value_heads == sizes.query_heads || sizes.key_value_heads == 0;
+  sizes.group = one_each ? 1 : sizes.query_heads / sizes.key_value_heads;
   if (sizes.group * sizes.key_value_heads != sizes.query_heads) {
     fail(operation, "query has " + std::to_string(sizes.query_heads) + " heads, expected a multiple of the " +
                         std::to_string(sizes.key_value_heads) + " of key and value");
   }
+  constexpr int kFewBits = 10;
+  static_assert((1 << 2 * kFewBits) * ((1 << kFewBits) + kSpare) * ((1 << kFewBits) + kSpare) < kMostElements);
+  const std::int64_t bits = sizes.batch | sizes.query_length | sizes.key_length | sizes.query_heads |
+                            sizes.key_value_heads | sizes.head_dim | sizes.value_dim;
+  if (bits >> kFewBits == 0) return;
   const auto elements = [](std::int64_t batch, std::int64_t length, std::int64_t heads, std::int64_t dim) {
     // In float64, where nothing wraps around.
     return (static_cast<double>(batch) + 1) * (static_cast<double>(length) + kSpare) *
@@ -132,30 +139,23 @@ void check_sizes(std::string_view operation, AttentionSizes& sizes) {
   }
 }
 
-void check_lists_apart(std::string_view operation, const std::array<std::string_view, 4>& output_names,
-                       const std::array<Extent, 4>& outputs, const AttentionOptions& options) {
-  for (const NamedExtent& list : lists_of(options)) {
-    for (std::size_t o = 0; o < outputs.size(); ++o) {
-      check_disjoint(operation, output_names[o], outputs[o], list.name, list.extent);
-    }
-  }
-}
-
-constexpr std::array<std::string_view, 5> kInputs = {"query", "key", "value", "mask", "bias"};
-
 struct Inputs {
   AttentionSizes sizes;
-  std::array<Extent, kInputs.size()> extents;
+  Extent query;
+  Extent key;
+  Extent value;
 };
 
 Inputs check_inputs(std::string_view operation, const View<const float, 4>& query, const View<const float, 4>& key,
                     const View<const float, 4>& value, const AttentionOptions& options) {
   Inputs inputs{{query.extent(0), query.extent(1), key.extent(1), query.extent(2), key.extent(2), 1, query.extent(3),
                  value.extent(3)},
-                {check_view(operation, "query", query), check_view(operation, "key", key),
-                 check_view(operation, "value", value), Extent{}, Extent{}}};
+                check_view(operation, "query", query),
+                check_view(operation, "key", key),
+                check_view(operation, "value", value)};
   AttentionSizes& sizes = inputs.sizes;
   using Shape = std::array<std::int64_t, 4>;
+  check_given(operation, "query", query, key.extent(0) == sizes.batch && key.extent(3) == sizes.head_dim);
   check_shape(operation, "key", key.shape, Shape{sizes.batch, -1, -1, sizes.head_dim}, "[B, Lk, Hkv, Dqk]");
   check_shape(operation, "value", value.shape, Shape{sizes.batch, sizes.key_length, sizes.key_value_heads, -1},
               "[B, Lk, Hkv, Dv]");
@@ -167,13 +167,47 @@ Inputs check_inputs(std::string_view operation, const View<const float, 4>& quer
   check_packed(operation, options, sizes);
   if (options.mask) {
     check_broadcast(operation, "mask", options.mask->entries.shape, sizes);
-    inputs.extents[3] = check_view(operation, "mask", options.mask->entries);
+    check_view(operation, "mask", options.mask->entries);
   }
   if (options.bias) {
     check_broadcast(operation, "bias", options.bias.shape, sizes);
-    inputs.extents[4] = check_view(operation, "bias", options.bias);
+    check_view(operation, "bias", options.bias);
   }
   return inputs;
+}
+
+// What options add to the operands: the other outputs, and that every output lies apart from all else.
+void check_other_places(std::string_view operation, const Inputs& inputs, const Extent& out,
+                        const AttentionOptions& options) {
+  const AttentionSizes& sizes = inputs.sizes;
+  const Probabilities& probabilities = options.probabilities;
+  const ProbabilityNames names;
+  // Empty where not given: that overlaps nothing.
+  std::array<NamedExtent, 4> outputs = {
+      {{"out", out}, {"log_sum_exp", {}}, {names.per_head, {}}, {names.averaged, {}}}};
+  if (options.log_sum_exp) {
+    const std::array<std::int64_t, 3> rows = {sizes.batch, sizes.query_heads, sizes.query_length};
+    check_shape(operation, "log_sum_exp", options.log_sum_exp.shape, rows, "[B, Hq, Lq]");
+    outputs[1].extent = check_output(operation, "log_sum_exp", options.log_sum_exp);
+  }
+  check_probability_shapes(operation, names, options, sizes);
+  if (probabilities.per_head) outputs[2].extent = check_output(operation, names.per_head, probabilities.per_head);
+  if (probabilities.averaged) outputs[3].extent = check_output(operation, names.averaged, probabilities.averaged);
+  std::array<NamedExtent, 5> read = {
+      {{"query", inputs.query}, {"key", inputs.key}, {"value", inputs.value}, {"mask", {}}, {"bias", {}}}};
+  if (options.mask) read[3].extent = check_view(operation, "mask", options.mask->entries);
+  if (options.bias) read[4].extent = check_view(operation, "bias", options.bias);
+  for (const NamedExtent& output : outputs) {
+    const auto check_apart = [&](const NamedExtent& from) {
+      check_disjoint(operation, output.name, output.extent, from.name, from.extent);
+    };
+    for (const NamedExtent& other : outputs) {
+      if (&other == &output) break;
+      check_apart(other);
+    }
+    for (const NamedExtent& input : read) check_apart(input);
+    for (const NamedExtent& list : lists_of(options)) check_apart(list);
+  }
 }
 
 }  // namespace
@@ -185,29 +219,15 @@ AttentionSizes check_attention(std::string_view operation, const View<const floa
   const AttentionSizes& sizes = inputs.sizes;
   const std::array<std::int64_t, 4> shape = {sizes.batch, sizes.query_length, sizes.query_heads, sizes.value_dim};
   check_shape(operation, "out", out.shape, shape, "[B, Lq, Hq, Dv]");
+  const Extent extent = check_output(operation, "out", out);
+  check_disjoint(operation, "out", extent, "query", inputs.query);
+  check_disjoint(operation, "out", extent, "key", inputs.key);
+  check_disjoint(operation, "out", extent, "value", inputs.value);
   const Probabilities& probabilities = options.probabilities;
-  const ProbabilityNames names;
-  const std::array<std::string_view, 4> output_names = {"out", "log_sum_exp", names.per_head, names.averaged};
-  // Empty where not given: that overlaps nothing.
-  std::array<Extent, 4> outputs = {check_output(operation, "out", out)};
-  if (options.log_sum_exp) {
-    const std::array<std::int64_t, 3> rows = {sizes.batch, sizes.query_heads, sizes.query_length};
-    check_shape(operation, "log_sum_exp", options.log_sum_exp.shape, rows, "[B, Hq, Lq]");
-    outputs[1] = check_output(operation, "log_sum_exp", options.log_sum_exp);
+  if (options.log_sum_exp || probabilities.own_keys || probabilities.per_head || probabilities.averaged ||
+      options.mask || options.bias || has_lists(options)) {
+    check_other_places(operation, inputs, extent, options);
   }
-  check_probability_shapes(operation, names, options, sizes);
-  if (probabilities.per_head) outputs[2] = check_output(operation, names.per_head, probabilities.per_head);
-  if (probabilities.averaged) outputs[3] = check_output(operation, names.averaged, probabilities.averaged);
-  for (std::size_t o = 0; o < outputs.size(); ++o) {
-    if (outputs[o].begin == outputs[o].end) continue;
-    for (std::size_t other = 0; other < o; ++other) {
-      check_disjoint(operation, output_names[o], outputs[o], output_names[other], outputs[other]);
-    }
-    for (std::size_t i = 0; i < inputs.extents.size(); ++i) {
-      check_disjoint(operation, output_names[o], outputs[o], kInputs[i], inputs.extents[i]);
-    }
-  }
-  if (has_lists(options)) check_lists_apart(operation, output_names, outputs, options);
   return sizes;
 }
 

@@ -33,7 +33,37 @@ void check_axes_in_any_order(std::string_view operation, std::string_view output
   }
 }
 
+// Bytes from the first to the last that a view touches without a step of whole periods: it lies in the first so many of
+// some periods, counted from its own begin, if they are no more than one.
+std::int64_t bytes_within(const Extent& extent, std::int64_t period) noexcept {
+  if (extent.rank == 0) return static_cast<std::int64_t>(extent.end - extent.begin);
+  std::int64_t bytes = extent.element_size;
+  for (std::int32_t axis = 0; axis < extent.rank; ++axis) {
+    const std::int64_t step = extent.strides[axis] * extent.element_size;
+    if (extent.shape[axis] > 1 && step % period != 0) bytes += (extent.shape[axis] - 1) * step;
+  }
+  return bytes;
+}
+
+// Whether two views lie in different parts of each period.
+bool lie_apart(const Extent& a, const Extent& b, std::int64_t period) noexcept {
+  const auto distance = static_cast<std::int64_t>(b.begin) - static_cast<std::int64_t>(a.begin);
+  const std::int64_t b_begins = (distance % period + period) % period;
+  return bytes_within(a, period) <= b_begins && bytes_within(b, period) <= period - b_begins;
+}
+
 }  // namespace
+
+// A period that shows it, if there is one, is a step of one of the two: of the rows of their buffer, say.
+bool share_a_byte(const Extent& a, const Extent& b) noexcept {
+  for (const Extent& of : {a, b}) {
+    for (std::int32_t axis = 0; axis < of.rank; ++axis) {
+      const std::int64_t step = of.strides[axis] * of.element_size;
+      if (of.shape[axis] > 1 && step > 0 && lie_apart(a, b, step)) return false;
+    }
+  }
+  return true;
+}
 
 void fail(std::string_view operation, const std::string& message) {
   throw std::invalid_argument(std::string(operation) + ": " + message);
@@ -80,13 +110,17 @@ Extent check_view(std::string_view operation, std::string_view argument, const v
   if (!shape.empty() && shape.back() > 1 && strides.back() != 1) {
     refuse(" has the last stride " + std::to_string(strides.back()) + ", expected 1");
   }
-  // As a number: behind a pointer whose shape is not to be believed there may be no such address.
   const std::uintptr_t begin = reinterpret_cast<std::uintptr_t>(data);
   std::uintptr_t end = 0;
   if (__builtin_add_overflow(begin, static_cast<std::uintptr_t>(last + 1) * element_size, &end)) {
     refuse(" of shape " + describe(shape) + " and strides " + describe(strides) + " reaches beyond the last address");
   }
-  return {data, reinterpret_cast<const void*>(end)};
+  return {begin,
+          end,
+          shape.data(),
+          strides.data(),
+          static_cast<std::int32_t>(shape.size()),
+          static_cast<std::int32_t>(element_size)};
 }
 
 void fail_shape(std::string_view operation, std::string_view argument, std::span<const std::int64_t> shape,

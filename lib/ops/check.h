@@ -17,21 +17,31 @@ namespace headlight::ops {
 // "[2, 5, 3, 64]"
 [[nodiscard]] std::string describe(std::span<const std::int64_t> shape);
 
-// Half-open range of addresses that a view touches; empty for a view without elements.
+// What a view touches: a half-open range of addresses – as numbers, empty for a view without elements; and which of
+// them, by the shape and strides of the view, which it must not outlive. Without axes: all of them.
 struct Extent {
-  const void* begin = nullptr;
-  const void* end = nullptr;
+  std::uintptr_t begin = 0;
+  std::uintptr_t end = 0;
+  const std::int64_t* shape = nullptr;
+  const std::int64_t* strides = nullptr;  // in elements
+  std::int32_t rank = 0;
+  std::int32_t element_size = 1;
 };
 
-[[nodiscard]] inline bool overlap(Extent a, Extent b) noexcept {
-  const auto address = [](const void* pointer) { return reinterpret_cast<std::uintptr_t>(pointer); };
-  return a.begin != a.end && b.begin != b.end && address(a.begin) < address(b.end) && address(b.begin) < address(a.end);
+// Whether the ranges overlap. Most views that share nothing lie so far apart.
+[[nodiscard]] inline bool ranges_overlap(const Extent& a, const Extent& b) noexcept {
+  return a.begin != a.end && b.begin != b.end && a.begin < b.end && b.begin < a.end;
 }
 
-// That of a list; empty for one without entries.
+// Of views whose ranges overlap, whether they share a byte. Views of one buffer whose elements lie between each other's
+// (query, key and value side by side in each row, heads in turns) do not; yes where that cannot be seen.
+[[nodiscard, gnu::cold]] bool share_a_byte(const Extent& a, const Extent& b) noexcept;
+
+// That of a list; empty for one without entries. Before its size is checked there may be no such addresses.
 template <class T>
 [[nodiscard]] Extent extent_of(std::span<T> list) noexcept {
-  return {list.data(), list.data() + list.size()};
+  const auto begin = reinterpret_cast<std::uintptr_t>(list.data());
+  return {begin, begin + list.size() * sizeof(T)};
 }
 
 // Checks that every extent is ≥ 0, that sizes and strides address less than 2⁶³ bytes, that the pointer is given when
@@ -50,19 +60,18 @@ Extent check_view(std::string_view operation, std::string_view argument, const V
   std::uint64_t extents = 0;
   std::uint64_t strides = 0;
   std::uint64_t last = 0;  // unsigned: of sizes that do not pass, it may wrap around
-  bool empty = false;
   for (int axis = 0; axis < Rank; ++axis) {
-    const std::int64_t extent = view.extent(axis);
-    extents |= static_cast<std::uint64_t>(extent);
-    strides |= static_cast<std::uint64_t>(view.stride(axis));
-    empty = empty || extent == 0;
-    last += (static_cast<std::uint64_t>(extent) - 1) * static_cast<std::uint64_t>(view.stride(axis));
+    const auto extent = static_cast<std::uint64_t>(view.extent(axis));
+    const auto stride = static_cast<std::uint64_t>(view.stride(axis));
+    extents |= extent | (extent - 1);  // an extent of 0 is none of plain size
+    strides |= stride;
+    last += (extent - 1) * stride;
   }
   const auto begin = reinterpret_cast<std::uintptr_t>(view.data);
   const std::uintptr_t end = begin + (static_cast<std::uintptr_t>(last) + 1) * sizeof(T);
-  const bool plain = (extents >> kExtentBits | strides >> kStrideBits) == 0 && !empty && begin != 0 && begin < end &&
+  const bool plain = (extents >> kExtentBits | strides >> kStrideBits) == 0 && begin != 0 && begin < end &&
                      (view.extent(Rank - 1) == 1 || view.stride(Rank - 1) == 1);
-  if (plain) return {view.data, reinterpret_cast<const void*>(end)};
+  if (plain) return {begin, end, view.shape.data(), view.strides.data(), Rank, sizeof(T)};
   return check_view(operation, argument, static_cast<const void*>(view.data), sizeof(T), view.shape, view.strides);
 }
 
@@ -70,6 +79,14 @@ Extent check_view(std::string_view operation, std::string_view argument, const V
                                         std::span<const std::int64_t> shape, std::span<const std::int64_t> expected,
                                         std::string_view meaning);
 [[noreturn, gnu::cold]] void fail_overlap(std::string_view operation, std::string_view output, std::string_view input);
+
+// Where another argument does not fit the shape of this one, which has neither memory nor a shape: it was not given,
+// and is to blame before what was.
+template <class T, int Rank>
+void check_given(std::string_view operation, std::string_view argument, const View<T, Rank>& view, bool other_fits) {
+  if (other_fits || view || view.shape != typename View<T, Rank>::Shape{}) return;
+  fail(operation, std::string(argument) + " is not given (a view without memory or shape)");
+}
 
 // Checks `view` against the expected shape; −1 in `expected` allows any extent. `meaning` explains it: "[B, Lk, Hkv,
 // Dqk]".
@@ -83,9 +100,11 @@ inline void check_shape(std::string_view operation, std::string_view argument, s
 }
 
 // Checks that an output shares no byte with an input.
-inline void check_disjoint(std::string_view operation, std::string_view output, Extent output_extent,
-                           std::string_view input, Extent input_extent) {
-  if (overlap(output_extent, input_extent)) fail_overlap(operation, output, input);
+inline void check_disjoint(std::string_view operation, std::string_view output, const Extent& output_extent,
+                           std::string_view input, const Extent& input_extent) {
+  if (ranges_overlap(output_extent, input_extent) && share_a_byte(output_extent, input_extent)) {
+    fail_overlap(operation, output, input);
+  }
 }
 
 // Checks that no two elements of an output lie at the same address (a stride of 0, or axes that run into each other).

@@ -50,7 +50,7 @@ void check_count(std::string_view operation, std::size_t tables) {
 template <class T, class Rows>
 void check_embedding(std::string_view operation, std::string_view rows_name, const View<T, 2>& table,
                      std::span<const std::int64_t> ids, std::size_t index, const View<Rows, 2>& rows,
-                     ops::Extent rows_extent) {
+                     const ops::Extent& rows_extent) {
   const std::string_view table_name = kTableNames[index];
   const ops::Extent extent = ops::check_view(operation, table_name, table);
   const std::array<std::int64_t, 2> expected = {-1, rows.extent(1)};

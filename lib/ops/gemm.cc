@@ -43,7 +43,7 @@ bool is_transposed(Transpose transpose) { return transpose == Transpose::yes; }
 
 // Checks everything but B, whose columns N and extent are given, and returns the product without B.
 GemmBatch check_product(Names names, const View<const float, 3>& a, std::int64_t k, std::int64_t n,
-                        ops::Extent b_extent, const View<float, 3>& c, const GemmOptions& options,
+                        const ops::Extent& b_extent, const View<float, 3>& c, const GemmOptions& options,
                         const View<const float, 3>& residual) {
   const ops::Extent a_extent = names.check_view("a", a);
   const ops::Extent c_extent = names.check_view("c", c);
@@ -107,16 +107,26 @@ void multiply(Engine& engine, Names names, const View<const float, 3>& a, const 
   ops::run_gemm_batch(engine, product);
 }
 
+// K and N are those of b.
+template <int Rank>
+void check_b_given(const View<const float, Rank>& a, const View<const float, Rank>& b, const View<float, Rank>& c,
+                   const GemmOptions& options) {
+  const std::int64_t k = a.extent(is_transposed(options.transpose_a) ? Rank - 2 : Rank - 1);
+  ops::check_given("gemm", "b", b, k == 0 && c.extent(Rank - 1) == 0);
+}
+
 }  // namespace
 
 void gemm(Engine& engine, View<const float, 2> a, View<const float, 2> b, View<float, 2> c,
           const GemmOptions& options) {
+  check_b_given(a, b, c, options);
   if (options.batched_residual) ops::fail("gemm", "batched_residual is given for a single product, expected residual");
   multiply(engine, {.has_batch = false}, batched(a), batched(b), batched(c), options, batched(options.residual));
 }
 
 void gemm(Engine& engine, View<const float, 3> a, View<const float, 3> b, View<float, 3> c,
           const GemmOptions& options) {
+  check_b_given(a, b, c, options);
   if (options.residual) ops::fail("gemm", "residual is given for a batch of products, expected batched_residual");
   multiply(engine, {.has_batch = true}, a, b, c, options, options.batched_residual);
 }
@@ -128,7 +138,7 @@ void gemm(Engine& engine, View<const float, 2> a, const PackedMatrix& b, View<fl
     ops::fail("gemm", "b was packed for the instruction set " + std::string(name(b.isa())) + ", expected " +
                           std::string(name(engine.isa())) + ", that of the engine");
   }
-  const ops::Extent b_extent{b.data(), reinterpret_cast<const char*>(b.data()) + b.bytes()};
+  const ops::Extent b_extent = ops::extent_of(std::span(b.data(), b.bytes() / sizeof(float)));
   GemmBatch product = check_product({.has_batch = false}, batched(a), b.rows(), b.columns(), b_extent, batched(c),
                                     options, batched(options.residual));
   product.product.b_layout = kernels::GemmLayout::panels;

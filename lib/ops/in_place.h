@@ -8,7 +8,8 @@ namespace headlight::ops {
 // An output may be the very same view as an input (element by element) or lie apart from it, nothing between.
 template <class Input, class Output, int Rank>
 void check_same_or_disjoint(std::string_view operation, std::string_view output, const View<Output, Rank>& y,
-                            Extent y_extent, std::string_view input, const View<Input, Rank>& x, Extent x_extent) {
+                            const Extent& y_extent, std::string_view input, const View<Input, Rank>& x,
+                            const Extent& x_extent) {
   const bool same = static_cast<const void*>(x.data) == static_cast<const void*>(y.data) && x.strides == y.strides;
   if (!same) check_disjoint(operation, output, y_extent, input, x_extent);
 }
@@ -17,6 +18,7 @@ void check_same_or_disjoint(std::string_view operation, std::string_view output,
 inline Extent check_rows(std::string_view operation, const View<const float, 2>& x, const View<float, 2>& y) {
   const Extent x_extent = check_view(operation, "x", x);
   const Extent y_extent = check_view(operation, "y", y);
+  check_given(operation, "x", x, y.shape == x.shape);
   check_shape(operation, "y", y.shape, x.shape, "the shape of x");
   check_no_self_overlap(operation, "y", y.shape, y.strides);
   check_same_or_disjoint(operation, "y", y, y_extent, "x", x, x_extent);
@@ -31,6 +33,7 @@ inline void check_row_gradients(std::string_view operation, std::string_view nam
   const Extent x_extent = check_view(operation, name, x);
   const Extent y_extent = check_view(operation, "y_gradient", y_gradient);
   const Extent out_extent = check_view(operation, "x_gradient", x_gradient);
+  check_given(operation, name, x, y_gradient.shape == x.shape);
   check_shape(operation, "y_gradient", y_gradient.shape, x.shape, shape_of);
   check_shape(operation, "x_gradient", x_gradient.shape, x.shape, shape_of);
   check_no_self_overlap(operation, "x_gradient", x_gradient.shape, x_gradient.strides);
@@ -40,7 +43,7 @@ inline void check_row_gradients(std::string_view operation, std::string_view nam
 
 // Checks what is added to x or y on the way, where it is given; y may be that itself.
 inline void check_residual(std::string_view operation, const View<const float, 2>& residual,
-                           const View<const float, 2>& x, const View<float, 2>& y, Extent y_extent) {
+                           const View<const float, 2>& x, const View<float, 2>& y, const Extent& y_extent) {
   if (!residual) return;
   const Extent residual_extent = check_view(operation, "residual", residual);
   check_shape(operation, "residual", residual.shape, x.shape, "the shape of x");

@@ -14,7 +14,7 @@ namespace {
 constexpr std::string_view kName = "layer_norm";
 
 void check_vector(std::string_view argument, std::span<const float> values, const View<const float, 2>& x,
-                  const View<float, 2>& y, ops::Extent y_extent) {
+                  const View<float, 2>& y, const ops::Extent& y_extent) {
   if (values.empty()) return;
   const std::array<std::int64_t, 1> shape = {static_cast<std::int64_t>(values.size())};
   const std::array<std::int64_t, 1> expected = {x.extent(1)};

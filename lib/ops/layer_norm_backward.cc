@@ -35,7 +35,7 @@ void check(const View<const float, 2>& x, const View<const float, 2>& y_gradient
   const ops::Extent weight_extent = ops::extent_of(options.weight);
   const ops::Extent weight_gradient = ops::extent_of(gradients.weight);
   const ops::Extent bias_gradient = ops::extent_of(gradients.bias);
-  const auto check_sums_apart = [&](std::string_view argument, ops::Extent extent) {
+  const auto check_sums_apart = [&](std::string_view argument, const ops::Extent& extent) {
     ops::check_disjoint(kName, "weight's gradient", weight_gradient, argument, extent);
     ops::check_disjoint(kName, "bias's gradient", bias_gradient, argument, extent);
   };

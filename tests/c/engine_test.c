@@ -45,6 +45,8 @@ static void machine(void) {
   CHECK(system.l2_bytes >= 0 && system.l3_bytes == -1 && system.cores == -1);
   system.struct_size = 0;
   REFUSED("struct_size", headlight_system_info(&system, &error));
+  system.struct_size = offsetof(headlight_system, l3_bytes) + 4;
+  REFUSED("struct_size", headlight_system_info(&system, &error));
   REFUSED("system", headlight_system_info(NULL, &error));
 }
 
@@ -111,18 +113,21 @@ static void sizes(void) {
   memset(&given, 0, sizeof given);
 
   // Older: fields past the size are the default, whatever lies there.
+  const int32_t negative_spin = -1;
   given.known.threads = 1;
-  given.known.isa = 99;
-  given.known.struct_size = offsetof(headlight_engine_options, isa);
+  given.known.spin_microseconds = &negative_spin;
+  given.known.struct_size = offsetof(headlight_engine_options, spin_microseconds);
   WORKS(headlight_engine_create(&given.known, &engine, &error));
   CHECK(headlight_engine_threads(engine) == 1);
   headlight_engine_destroy(engine);
+  given.known.isa = 99;
   given.known.struct_size = sizeof(size_t);
   WORKS(headlight_engine_create(&given.known, &engine, &error));
   headlight_engine_destroy(engine);
 
   // Newer: taken while the unknown fields are zero.
   given.known.isa = HEADLIGHT_ISA_SCALAR;
+  given.known.spin_microseconds = NULL;
   given.known.struct_size = sizeof given;
   WORKS(headlight_engine_create(&given.known, &engine, &error));
   headlight_engine_destroy(engine);
@@ -134,6 +139,9 @@ static void sizes(void) {
   REFUSED("struct_size is 0", headlight_engine_create(&given.known, &engine, &error));
   given.known.struct_size = 7;
   REFUSED("struct_size is 7", headlight_engine_create(&given.known, &engine, &error));
+  // Torn: half of a pointer is no field.
+  given.known.struct_size = offsetof(headlight_engine_options, executor) + sizeof(void*) / 2;
+  REFUSED("expected the size of the struct", headlight_engine_create(&given.known, &engine, &error));
   given.known.struct_size = SIZE_MAX;
   REFUSED("struct_size", headlight_engine_create(&given.known, &engine, &error));
 

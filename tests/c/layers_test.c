@@ -58,8 +58,16 @@ static void parameters(void) {
   REFUSED("is a null pointer", headlight_layer_set_parameter(layer, "out_proj.weight", NULL, &error));
   REFUSED("has shape [12, 11], expected [12, 12]",
           headlight_layer_set_parameter(layer, "out_proj.weight", &TENSOR(weight, kE, kE - 1), &error));
-  REFUSED("has shape [144], expected",
+  REFUSED("has rank 1, expected 2",
           headlight_layer_set_parameter(layer, "out_proj.weight", &TENSOR(weight, 144), &error));
+  // A rank that was never set: a shape of two extents has no thousandth.
+  values.rank = 1 << 28;
+  values.strides = NULL;
+  REFUSED("has rank 268435456, expected 2", headlight_layer_get_parameter(layer, "out_proj.weight", &values, &error));
+  REFUSED("has rank 268435456, expected 2", headlight_layer_set_parameter(layer, "out_proj.weight", &values, &error));
+  const headlight_weight unset = {.name = "out_proj.weight", .values = values};
+  REFUSED("has rank 268435456, expected 0 to 16", headlight_layer_load(layer, &unset, 1, NULL, &error));
+  values.rank = 2;
   REFUSED("no memory", headlight_layer_set_parameter(layer, "out_proj.weight", &TENSOR(NULL, kE, kE), &error));
   values.strides = INTS(1, kE);
   REFUSED("contiguous", headlight_layer_set_parameter(layer, "out_proj.weight", &values, &error));

@@ -177,7 +177,10 @@ static void sgd(void) {
   REFUSED("steps is -1", headlight_optimizer_set_steps(optimizer, -1, &error));
   REFUSED("index is 1", headlight_optimizer_state(optimizer, 1, NULL, NULL, NULL, &error));
   REFUSED("named 'momentum'", headlight_optimizer_get_state(optimizer, "momentum", &at, &error));
-  REFUSED("has shape", headlight_optimizer_set_state(optimizer, "momentum.0.weight", &TENSOR(&x, 1), &error));
+  REFUSED("has rank 1", headlight_optimizer_set_state(optimizer, "momentum.0.weight", &TENSOR(&x, 1), &error));
+  const headlight_tensor unset = {.data = &x, .rank = 1 << 28, .shape = INTS(1)};
+  REFUSED("has rank 268435456", headlight_optimizer_get_state(optimizer, "momentum.0.weight", &unset, &error));
+  REFUSED("has rank 268435456", headlight_optimizer_set_state(optimizer, "momentum.0.weight", &unset, &error));
   headlight_optimizer_destroy(optimizer);
   headlight_optimizer_destroy(NULL);
   headlight_optimizer_zero_gradients(NULL);

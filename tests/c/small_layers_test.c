@@ -202,8 +202,8 @@ static void encoder_network(void) {
   REFUSED("access[1].struct_size", headlight_encoder_network_forward(network, engine, &both, &TENSOR(silenced, 6, kE),
                                                                      &newer[0].known, 2, &error));
   newer[0].known.struct_size = sizeof newer->known + 1;
-  REFUSED("access[0].struct_size", headlight_encoder_network_forward(network, engine, &both, &TENSOR(silenced, 6, kE),
-                                                                     &newer[0].known, 2, &error));
+  REFUSED("access.struct_size", headlight_encoder_network_forward(network, engine, &both, &TENSOR(silenced, 6, kE),
+                                                                  &newer[0].known, 2, &error));
 
   size_t bytes = 0;
   WORKS(headlight_encoder_network_workspace_bytes(network, engine, 6, &bytes, &error));

@@ -276,6 +276,11 @@ static void refusals(void) {
   headlight_layer_destroy(layer);
   REFUSED("layer is", headlight_layer_set_training(NULL, 1, &error));
   REFUSED("layer is", headlight_layer_get_gradient(NULL, "weight", &in, &error));
+  layer = make(LINEAR);
+  WORKS(headlight_layer_set_training(layer, 1, &error));
+  const headlight_tensor unset = {.data = memory, .rank = 1 << 28, .shape = INTS(1)};
+  REFUSED("has rank 268435456", headlight_layer_get_gradient(layer, "weight", &unset, &error));
+  headlight_layer_destroy(layer);
 
   headlight_saved_state_options kept = {.struct_size = sizeof kept, .checkpoint = 4};
   headlight_saved_state* none = NULL;

@@ -42,6 +42,8 @@ TEST(AttentionArguments, EveryMistakeIsNamed) {
   expect(complaint([](auto& c) { c.k.shape[2] = c.v.shape[2] = 3; }), "4 heads, expected a multiple of the 3");
   expect(complaint([](auto& c) { c.q.strides[3] = 2; }), "query has the last stride 2");
   expect(complaint([](auto& c) { c.q.data = nullptr; }), "query of shape");
+  expect(complaint([](auto& c) { c.q = {}; }), "query is not given");
+  expect(complaint([](auto& c) { c.k = {}; }), "key has shape [0, 0, 0, 0], expected [2, any, any, 8]");
   expect(complaint([](auto& c) { c.o = View<float, 4>(c.query.data(), {2, 5, 4, 6}); }), "out overlaps query");
   expect(complaint([](auto& c) { c.o.strides[1] = 0; }), "out of shape");
 

@@ -222,6 +222,8 @@ TEST(GemmArguments, AreNamedWhenTheyAreBad) {
   const View<float, 2> a = view(0, 3, 4), b = view(100, 4, 5), c = view(200, 3, 5);
   EXPECT_EQ(refusal([&] { gemm(engine, view(0, 3, 7), b, c); }),
             "gemm: a has shape [3, 7], expected [any, 4] ([M, K], K that of b)");
+  EXPECT_EQ(refusal([&] { gemm(engine, a, View<const float, 2>(), c); }),
+            "gemm: b is not given (a view without memory or shape)");
   EXPECT_EQ(refusal([&] { gemm(engine, a, b, c, {.transpose_a = Transpose::yes}); }),
             "gemm: a has shape [3, 4], expected [4, any] ([K, M] with transpose_a, K that of b)");
   EXPECT_EQ(refusal([&] { gemm(engine, a, b, view(200, 4, 5)); }),

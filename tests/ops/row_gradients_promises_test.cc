@@ -91,6 +91,8 @@ TEST(RowGradientsArguments, AreNamedWhenTheyAreWrong) {
   const std::vector<std::int64_t> ids = {0, 1, 9, 0}, offsets = {0, 3, 4};
   EXPECT_EQ(refusal([&] { activate_backward(engine, Activation::relu, x, y, x); }),
             "activate_backward: y_gradient has shape [4, 5], expected [4, 6] (the shape of x)");
+  EXPECT_EQ(refusal([&] { activate_backward(engine, Activation::relu, {}, x, x); }),
+            "activate_backward: x is not given (a view without memory or shape)");
   EXPECT_EQ(refusal([&] { softmax_backward(engine, x, x, y); }),
             "softmax_backward: x_gradient has shape [4, 5], expected [4, 6] (the shape of y)");
   EXPECT_EQ(refusal([&] { bias_backward(engine, x, five); }),

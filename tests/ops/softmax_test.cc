@@ -100,6 +100,8 @@ TEST(SoftmaxArguments, AreNamedWhenTheyAreWrong) {
   Tensor<float, 2> y({4, 5});
   EXPECT_EQ(refusal([&] { softmax(engine, x.view(), y.view()); }),
             "softmax: y has shape [4, 5], expected [4, 6] (the shape of x)");
+  EXPECT_EQ(refusal([&] { softmax(engine, {}, y.view()); }),
+            "softmax: x is not given (a view without memory or shape)");
   EXPECT_EQ(refusal([&] {
               softmax(engine, View<const float, 2>(x.data(), {3, 6}), View<float, 2>(x.data() + 6, {3, 6}));
             }),
