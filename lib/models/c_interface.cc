@@ -54,37 +54,20 @@ std::string_view text_of(const char& text, const std::size_t* length) {
   return length == nullptr ? std::string_view(&text) : std::string_view(&text, *length);
 }
 
-std::vector<std::string> texts_of(const char* const* texts, const std::size_t* lengths, std::size_t count) {
-  std::vector<std::string> copies;
-  for (std::size_t number = 0; number < count; ++number) {
-    copies.emplace_back(
-        text_of(c::entry(kName, "texts", texts, number), lengths == nullptr ? nullptr : lengths + number));
+// Texts as C has them.
+struct CTexts {
+  [[nodiscard]] Encoder::Texts view() const {
+    return {count, this, [](const void* list, std::size_t number) {
+              const CTexts& given = *static_cast<const CTexts*>(list);
+              return text_of(c::entry(kName, "texts", given.texts, number),
+                             given.lengths == nullptr ? nullptr : given.lengths + number);
+            }};
   }
-  return copies;
-}
 
-// `out` if it has that shape and memory: found before anything is computed.
-template <int Rank>
-View<float, Rank> out_view(const headlight_tensor* tensor, const std::array<std::int64_t, Rank>& shape) {
-  const auto out = c::view<float, Rank>(kName, "out", tensor);
-  if (out.shape != shape) refuse(kName, "out has shape " + describe(out.shape) + ", expected " + describe(shape));
-  if (out.size() > 0 && !out) refuse(kName, "out has no memory (a null pointer)");
-  if (out.extent(Rank - 1) > 1 && out.stride(Rank - 1) != 1) {
-    refuse(kName, "out has the last stride " + std::to_string(out.stride(Rank - 1)) + ", expected 1");
-  }
-  return out;
-}
-
-void copy_rows(View<const float, 2> from, View<float, 2> to) {
-  for (std::int64_t row = 0; row < from.extent(0); ++row) std::copy_n(&from(row, 0), from.extent(1), &to(row, 0));
-}
-
-void copy_matrices(View<const float, 3> from, View<float, 3> to) {
-  for (std::int64_t matrix = 0; matrix < from.extent(0); ++matrix) {
-    copy_rows({from.data + matrix * from.stride(0), {from.extent(1), from.extent(2)}, {from.stride(1), from.stride(2)}},
-              {to.data + matrix * to.stride(0), {to.extent(1), to.extent(2)}, {to.stride(1), to.stride(2)}});
-  }
-}
+  const char* const* texts;
+  const std::size_t* lengths;
+  std::size_t count;
+};
 
 }  // namespace
 }  // namespace headlight::models
@@ -153,14 +136,19 @@ headlight_status headlight_encoder_token_id(const headlight_encoder* encoder, co
   });
 }
 
+headlight_status headlight_encoder_reserve(const headlight_encoder* encoder, headlight_engine* engine, int64_t tokens,
+                                           headlight_error* error) {
+  return models::call(error, [&] { encoder_of(encoder).reserve(c::engine_of(kName, engine), tokens); });
+}
+
 headlight_status headlight_encoder_embed_texts(const headlight_encoder* encoder, headlight_engine* engine,
                                                const char* const* texts, const size_t* lengths, size_t count,
                                                const headlight_tensor* out, headlight_error* error) {
   return models::call(error, [&] {
     const auto& model = encoder_of(encoder);
     Engine& on = c::engine_of(kName, engine);
-    const auto rows = out_view<2>(out, {static_cast<std::int64_t>(count), model.options().encoder.width});
-    copy_rows(model.embed(on, texts_of(texts, lengths, count)), rows);
+    const CTexts list = {texts, lengths, count};
+    model.embed(on, list.view(), c::view<float, 2>(kName, "out", out));
   });
 }
 
@@ -170,7 +158,7 @@ headlight_status headlight_encoder_encode_texts(const headlight_encoder* encoder
   return models::call(error, [&] {
     required(kName, "the place for the result", states) = nullptr;
     *states = new headlight_hidden_states{
-        encoder_of(encoder).encode(c::engine_of(kName, engine), texts_of(texts, lengths, count))};
+        encoder_of(encoder).encode(c::engine_of(kName, engine), CTexts{texts, lengths, count}.view())};
   });
 }
 
@@ -203,9 +191,9 @@ headlight_status headlight_encoder_encode_ids(const headlight_encoder* encoder, 
     const auto& model = encoder_of(encoder);
     Engine& on = c::engine_of(kName, engine);
     const auto tokens = c::view<const std::int64_t, 2>(kName, "ids", ids);
-    const auto hidden = out_view<3>(out, {tokens.extent(0), tokens.extent(1), model.options().encoder.width});
+    const auto hidden = c::view<float, 3>(kName, "out", out);
     const auto left_out = c::optional_view<const std::int64_t, 2>(kName, "mask", mask);
-    copy_matrices(model.encode(on, tokens, left_out), hidden);
+    model.encode(on, tokens, left_out, hidden);
   });
 }
 
@@ -216,9 +204,9 @@ headlight_status headlight_encoder_embed_ids(const headlight_encoder* encoder, h
     const auto& model = encoder_of(encoder);
     Engine& on = c::engine_of(kName, engine);
     const auto tokens = c::view<const std::int64_t, 2>(kName, "ids", ids);
-    const auto rows = out_view<2>(out, {tokens.extent(0), model.options().encoder.width});
+    const auto rows = c::view<float, 2>(kName, "out", out);
     const auto left_out = c::optional_view<const std::int64_t, 2>(kName, "mask", mask);
-    copy_rows(model.embed(on, tokens, left_out), rows);
+    model.embed(on, tokens, left_out, rows);
   });
 }
 
@@ -229,8 +217,6 @@ headlight_status headlight_encoder_probabilities(const headlight_encoder* encode
     const auto& model = encoder_of(encoder);
     Engine& on = c::engine_of(kName, engine);
     const auto tokens = c::indices(kName, "ids", required(kName, "ids", ids));
-    const auto weights = out_view<3>(out, {model.options().encoder.heads, static_cast<std::int64_t>(tokens.size()),
-                                           static_cast<std::int64_t>(tokens.size())});
-    copy_matrices(model.probabilities(on, tokens, layer), weights);
+    model.probabilities(on, tokens, layer, c::view<float, 3>(kName, "out", out));
   });
 }

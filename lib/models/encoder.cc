@@ -1,7 +1,6 @@
 #include "headlight/models/encoder.h"
 
 #include <algorithm>
-#include <array>
 #include <filesystem>
 #include <stdexcept>
 #include <system_error>
@@ -11,31 +10,28 @@
 #include "headlight/models/errors.h"
 #include "headlight/models/safetensors.h"
 #include "headlight/normalization.h"
+#include "headlight/out_of_memory.h"
 #include "models/bert_config.h"
 #include "models/bert_weights.h"
 #include "models/describe.h"
 #include "models/model_folder.h"
-#include "models/token_batch.h"
+#include "models/out_view.h"
 #include "models/vocabulary.h"
+#include "models/workspace.h"
 
 namespace headlight::models {
 namespace {
 
-[[noreturn]] void fail(const std::string& message) { throw std::invalid_argument("models::Encoder: " + message); }
-
-std::vector<Sequence> sequences_of(const std::vector<std::vector<std::int64_t>>& ids) {
-  std::vector<Sequence> sequences(ids.size());
-  for (std::size_t number = 0; number < ids.size(); ++number) {
-    for (const std::int64_t id : ids[number]) {
-      sequences[number].push_back({id, static_cast<std::int64_t>(sequences[number].size())});
-    }
-  }
-  return sequences;
+Encoder::Texts texts_of(std::span<const std::string> texts) {
+  return {texts.size(), texts.data(), [](const void* list, std::size_t number) -> std::string_view {
+            return static_cast<const std::string*>(list)[number];
+          }};
 }
 
-// The tokens that are not masked, at the positions of their columns.
-std::vector<Sequence> sequences_of(const EncoderOptions& options, View<const std::int64_t, 2> ids,
-                                   View<const std::int64_t, 2> mask) {
+[[noreturn]] void fail(const std::string& message) { throw std::invalid_argument("models::Encoder: " + message); }
+
+// That ids are ones of the vocabulary, at positions that there are.
+void check_ids(const EncoderOptions& options, View<const std::int64_t, 2> ids, View<const std::int64_t, 2> mask) {
   if (ids.extent(0) < 0 || ids.extent(1) < 0) {
     fail("ids have shape " + describe(ids.shape) + ", expected no negative extent");
   }
@@ -47,7 +43,7 @@ std::vector<Sequence> sequences_of(const EncoderOptions& options, View<const std
   if (mask && mask.shape != ids.shape) {
     fail("the attention mask has shape " + describe(mask.shape) + ", expected that of ids, " + describe(ids.shape));
   }
-  std::vector<Sequence> sequences(static_cast<std::size_t>(ids.extent(0)));
+  if (ids.size() == 0) return;
   for (std::int64_t row = 0; row < ids.extent(0); ++row) {
     for (std::int64_t column = 0; column < ids.extent(1); ++column) {
       if (mask && mask(row, column) == 0) continue;
@@ -56,45 +52,54 @@ std::vector<Sequence> sequences_of(const EncoderOptions& options, View<const std
         fail("the id at row " + std::to_string(row) + ", column " + std::to_string(column) + " is " +
              std::to_string(id) + ", expected 0 to " + std::to_string(options.vocabulary - 1));
       }
-      sequences[static_cast<std::size_t>(row)].push_back({id, column});
     }
   }
-  return sequences;
 }
 
-// [B, L, E], each token's hidden state at its position, zeros elsewhere.
-Tensor<float, 3> padded(Engine& engine, const headlight::Encoder& network, const std::vector<Sequence>& sequences,
-                        std::int64_t length) {
-  const std::int64_t width = network.options().width;
-  Tensor<float, 3> hidden({static_cast<std::int64_t>(sequences.size()), length, width});
-  for_each_batch(engine, network, sequences, [&](const TokenBatch& batch, View<const float, 2> rows) {
-    const float* from = rows.data;
-    for (std::size_t number = batch.first(); number < batch.first() + batch.sequences(); ++number) {
-      for (const Token& token : sequences[number]) {
-        std::copy_n(from, width, &hidden(static_cast<std::int64_t>(number), token.position, 0));
-        from += width;
-      }
+// Adds the tokens of a row that are not masked, at the positions of their columns.
+auto rows_of(View<const std::int64_t, 2> ids, View<const std::int64_t, 2> mask) {
+  return [ids, mask](std::size_t number, TokenBatch& batch) {
+    const auto row = static_cast<std::int64_t>(number);
+    for (std::int64_t column = 0; column < ids.extent(1); ++column) {
+      if (!mask || mask(row, column) != 0) batch.add({ids(row, column), column});
     }
-  });
-  return hidden;
+  };
 }
 
-// [B, E]
-Tensor<float, 2> pooled(Engine& engine, const headlight::Encoder& network, const std::vector<Sequence>& sequences) {
-  const std::int64_t width = network.options().width;
-  Tensor<float, 2> vectors({static_cast<std::int64_t>(sequences.size()), width});
-  for_each_batch(engine, network, sequences, [&](const TokenBatch& batch, View<const float, 2> rows) {
-    float* first = vectors.data() + static_cast<std::int64_t>(batch.first()) * width;
-    const View<float, 2> out(first, {static_cast<std::int64_t>(batch.sequences()), width});
-    mean_pool(engine, rows, batch.offsets(), out, true);
-  });
-  return vectors;
+// Puts each token's hidden state at its position in out [B, L, E], zeros elsewhere.
+auto padded_into(View<float, 3> out) {
+  return [out](std::size_t first, const EncoderInput& input, View<const float, 2> hidden) {
+    for (std::size_t s = 0; s + 1 < input.offsets.size(); ++s) {
+      const auto row = static_cast<std::int64_t>(first + s);
+      std::int64_t column = 0;
+      const auto clear_to = [&](std::int64_t end) {
+        for (; column < end; ++column) std::fill_n(&out(row, column, 0), out.extent(2), 0.0f);
+      };
+      for (std::int64_t token = input.offsets[s]; token < input.offsets[s + 1]; ++token) {
+        clear_to(input.positions[static_cast<std::size_t>(token)]);
+        std::copy_n(&hidden(token, 0), out.extent(2), &out(row, column++, 0));
+      }
+      clear_to(out.extent(1));
+    }
+  };
+}
+
+// Puts the mean of each sequence's hidden states, of length 1, into its row of out [B, E].
+auto pooled_into(Engine& engine, View<float, 2> out) {
+  return [&engine, out](std::size_t first, const EncoderInput& input, View<const float, 2> hidden) {
+    const View<float, 2> rows(out.data + static_cast<std::int64_t>(first) * out.stride(0),
+                              {static_cast<std::int64_t>(input.offsets.size()) - 1, out.extent(1)}, out.strides);
+    mean_pool(engine, hidden, input.offsets, rows, true);
+  };
 }
 
 }  // namespace
 
 Encoder::Encoder(const ModelOptions& options, Tokenizer tokenizer, headlight::Encoder network)
-    : options_(options), tokenizer_(std::move(tokenizer)), network_(std::move(network)) {
+    : options_(options),
+      tokenizer_(std::move(tokenizer)),
+      network_(std::move(network)),
+      workspaces_(std::make_shared<WorkspacePool>()) {
   options_.encoder = network_.options();
   options_.tokenizer = tokenizer_.options();
   if (options_.max_length == 0) options_.max_length = options_.encoder.max_positions;
@@ -113,53 +118,120 @@ Encoder::Encoder(const ModelOptions& options, Tokenizer tokenizer, headlight::En
   }
 }
 
-std::vector<std::vector<std::int64_t>> Encoder::tokenize(std::span<const std::string> texts,
-                                                         std::int64_t max_length) const {
-  std::vector<std::vector<std::int64_t>> ids;
-  ids.reserve(texts.size());
-  for (std::size_t number = 0; number < texts.size(); ++number) {
+template <class Function>
+void Encoder::for_each_text(const Texts& texts, Function take) const {
+  for (std::size_t number = 0; number < texts.count; ++number) {
     try {
-      ids.push_back(tokenizer_.encode(texts[number], max_length));
+      take(number, texts.at(texts.list, number));
     } catch (const std::invalid_argument& error) {
       fail("text " + std::to_string(number) + ": " + error.what());
     }
   }
-  return ids;
 }
 
 HiddenStates Encoder::encode(Engine& engine, std::span<const std::string> texts) const {
-  HiddenStates states{tokenize(texts, options_.max_length), {}};
+  return encode(engine, texts_of(texts));
+}
+
+HiddenStates Encoder::encode(Engine& engine, const Texts& texts) const {
+  HiddenStates states;
+  states.ids.resize(texts.count);
   std::size_t length = 0;
-  for (const auto& row : states.ids) length = std::max(length, row.size());
-  states.hidden = padded(engine, network_, sequences_of(states.ids), static_cast<std::int64_t>(length));
+  for_each_text(texts, [&](std::size_t number, std::string_view text) {
+    states.ids[number] = tokenizer_.encode(text, options_.max_length);
+    length = std::max(length, states.ids[number].size());
+  });
+  states.hidden = Tensor<float, 3>(
+      {static_cast<std::int64_t>(texts.count), static_cast<std::int64_t>(length), options_.encoder.width});
+  const auto add = [&](std::size_t number, TokenBatch& batch) {
+    batch.add_ids([&](std::vector<std::int64_t>& ids) {
+      ids.insert(ids.end(), states.ids[number].begin(), states.ids[number].end());
+    });
+  };
+  workspaces_->take()->run(engine, network_, texts.count, add, padded_into(states.hidden));
   return states;
 }
 
 Tensor<float, 3> Encoder::encode(Engine& engine, View<const std::int64_t, 2> ids,
                                  View<const std::int64_t, 2> mask) const {
-  return padded(engine, network_, sequences_of(options_.encoder, ids, mask), ids.extent(1));
+  check_ids(options_.encoder, ids, mask);
+  Tensor<float, 3> out({ids.extent(0), ids.extent(1), options_.encoder.width});
+  encode(engine, ids, mask, out);
+  return out;
+}
+
+void Encoder::encode(Engine& engine, View<const std::int64_t, 2> ids, View<const std::int64_t, 2> mask,
+                     View<float, 3> out) const {
+  check_ids(options_.encoder, ids, mask);
+  check_out(out, {ids.extent(0), ids.extent(1), options_.encoder.width});
+  if (ids.size() == 0) return;
+  workspaces_->take()->run(engine, network_, static_cast<std::size_t>(ids.extent(0)), rows_of(ids, mask),
+                           padded_into(out));
 }
 
 Tensor<float, 2> Encoder::embed(Engine& engine, std::span<const std::string> texts) const {
-  return pooled(engine, network_, sequences_of(tokenize(texts, options_.embed_max_length)));
+  Tensor<float, 2> out({static_cast<std::int64_t>(texts.size()), options_.encoder.width});
+  embed(engine, texts, out);
+  return out;
+}
+
+void Encoder::embed(Engine& engine, std::span<const std::string> texts, View<float, 2> out) const {
+  embed(engine, texts_of(texts), out);
+}
+
+void Encoder::embed(Engine& engine, const Texts& texts, View<float, 2> out) const {
+  check_out(out, {static_cast<std::int64_t>(texts.count), options_.encoder.width});
+  for_each_text(texts, [](std::size_t, std::string_view text) { Tokenizer::check(text); });
+  const auto add = [&](std::size_t number, TokenBatch& batch) {
+    batch.add_ids([&](std::vector<std::int64_t>& ids) {
+      tokenizer_.append(texts.at(texts.list, number), options_.embed_max_length, ids);
+    });
+  };
+  workspaces_->take()->run(engine, network_, texts.count, add, pooled_into(engine, out));
 }
 
 Tensor<float, 2> Encoder::embed(Engine& engine, View<const std::int64_t, 2> ids,
                                 View<const std::int64_t, 2> mask) const {
-  return pooled(engine, network_, sequences_of(options_.encoder, ids, mask));
+  check_ids(options_.encoder, ids, mask);
+  if (ids.extent(0) > INT64_MAX / 8 / options_.encoder.width) throw OutOfMemory("models::Encoder", SIZE_MAX);
+  Tensor<float, 2> out({ids.extent(0), options_.encoder.width});
+  embed(engine, ids, mask, out);
+  return out;
+}
+
+void Encoder::embed(Engine& engine, View<const std::int64_t, 2> ids, View<const std::int64_t, 2> mask,
+                    View<float, 2> out) const {
+  check_ids(options_.encoder, ids, mask);
+  check_out(out, {ids.extent(0), options_.encoder.width});
+  workspaces_->take()->run(engine, network_, static_cast<std::size_t>(ids.extent(0)), rows_of(ids, mask),
+                           pooled_into(engine, out));
+}
+
+void Encoder::reserve(Engine& engine, std::int64_t tokens) const {
+  if (tokens < 0) fail("reserve() for " + std::to_string(tokens) + " tokens, expected at least 0");
+  const std::int64_t longest = options_.encoder.max_positions;
+  network_.reserve(engine, std::min(tokens, std::max(kTokensAtATime, longest)));
+  workspaces_->take()->reserve(network_, tokens, longest);
 }
 
 Tensor<float, 3> Encoder::probabilities(Engine& engine, std::span<const std::int64_t> ids, std::int64_t layer) const {
   const auto length = static_cast<std::int64_t>(ids.size());
+  check_ids(options_.encoder, {ids.data(), {1, length}}, {});
+  Tensor<float, 3> out({options_.encoder.heads, length, length});
+  probabilities(engine, ids, layer, out);
+  return out;
+}
+
+void Encoder::probabilities(Engine& engine, std::span<const std::int64_t> ids, std::int64_t layer,
+                            View<float, 3> out) const {
+  const auto length = static_cast<std::int64_t>(ids.size());
   const View<const std::int64_t, 2> row(ids.data(), {1, length});
-  const std::vector<Sequence> sequences = sequences_of(options_.encoder, row, {});
-  const TokenBatch batch(sequences, 0, ids.size());
-  Tensor<float, 2> hidden({length, options_.encoder.width});
-  Tensor<float, 3> weights({options_.encoder.heads, length, length});
+  check_ids(options_.encoder, row, {});
+  check_out(out, {options_.encoder.heads, length, length});
   LayerProbabilities wanted{.layer = layer};
-  wanted.probabilities.per_head = View<float, 4>(weights.data(), {1, options_.encoder.heads, length, length});
-  network_.forward(engine, batch.input(options_.encoder.token_types > 0), hidden, {&wanted, 1});
-  return weights;
+  wanted.probabilities.per_head = {
+      out.data, {1, out.extent(0), length, length}, {0, out.stride(0), out.stride(1), out.stride(2)}};
+  workspaces_->take()->look(engine, network_, rows_of(row, {}), wanted);
 }
 
 void Encoder::save(const std::string& folder) const {

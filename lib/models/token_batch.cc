@@ -1,44 +1,50 @@
 #include "models/token_batch.h"
 
+#include <algorithm>
+
 namespace headlight::models {
-namespace {
 
-// Long enough that weights are read from memory seldom (a token of MiniLM takes 21 MFLOP, its weights 42 MB), short
-// enough that the widest activations of a pass, tokens · F floats, stay in a last-level cache: 12 MB for MiniLM.
-constexpr std::size_t kTokensAtATime = 2048;
-
-}  // namespace
-
-TokenBatch::TokenBatch(std::span<const Sequence> sequences, std::size_t first, std::size_t most_tokens)
-    : first_(first) {
+TokenBatch::TokenBatch(std::span<const Sequence> sequences, std::size_t first, std::size_t most_tokens) {
   for (std::size_t number = first; number < sequences.size(); ++number) {
     const Sequence& sequence = sequences[number];
     if (number > first && ids_.size() + sequence.size() > most_tokens) break;
-    for (const Token& token : sequence) {
-      ids_.push_back(token.id);
-      positions_.push_back(token.position);
-    }
-    offsets_.push_back(tokens());
+    for (const Token& token : sequence) add(token);
+    end_sequence();
   }
-  token_types_.assign(ids_.size(), 0);
 }
 
-EncoderInput TokenBatch::input(bool with_token_types) const {
-  EncoderInput input{.ids = ids_, .positions = positions_, .offsets = offsets_};
-  if (with_token_types) input.token_types = token_types_;
+void TokenBatch::reserve(std::size_t tokens, std::size_t sequences) {
+  for (std::vector<std::int64_t>* const list : {&ids_, &positions_, &token_types_}) list->reserve(tokens);
+  offsets_.reserve(sequences + 1);
+}
+
+void TokenBatch::clear() noexcept {
+  for (std::vector<std::int64_t>* const list : {&ids_, &positions_, &token_types_}) list->clear();
+  offsets_.resize(1);
+}
+
+void TokenBatch::add(const Token& token) {
+  ids_.push_back(token.id);
+  positions_.push_back(token.position);
+  token_types_.push_back(0);
+}
+
+void TokenBatch::keep_last() noexcept {
+  const std::int64_t begin = offsets_[offsets_.size() - 2];
+  for (std::vector<std::int64_t>* const list : {&ids_, &positions_, &token_types_}) {
+    list->erase(list->begin(), list->begin() + begin);
+  }
+  offsets_[1] = offsets_.back() - begin;
+  offsets_.resize(2);
+}
+
+EncoderInput TokenBatch::input(bool with_token_types, std::size_t count) const {
+  const auto tokens = static_cast<std::size_t>(offsets_[count]);
+  EncoderInput input{.ids = std::span(ids_).first(tokens),
+                     .positions = std::span(positions_).first(tokens),
+                     .offsets = std::span(offsets_).first(count + 1)};
+  if (with_token_types) input.token_types = std::span(token_types_).first(tokens);
   return input;
-}
-
-void for_each_batch(Engine& engine, const headlight::Encoder& network, std::span<const Sequence> sequences,
-                    const std::function<void(const TokenBatch&, View<const float, 2>)>& take) {
-  const EncoderOptions& options = network.options();
-  for (std::size_t first = 0; first < sequences.size();) {
-    const TokenBatch batch(sequences, first, kTokensAtATime);
-    Tensor<float, 2> hidden({batch.tokens(), options.width});
-    if (batch.tokens() > 0) network.forward(engine, batch.input(options.token_types > 0), hidden);
-    take(batch, hidden);
-    first += batch.sequences();
-  }
 }
 
 }  // namespace headlight::models

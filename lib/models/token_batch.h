@@ -1,13 +1,12 @@
 // Sequences laid end to end, as headlight::Encoder wants them.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <span>
 #include <vector>
 
 #include "headlight/layers/encoder.h"
-#include "headlight/tensor.h"
 
 namespace headlight::models {
 
@@ -19,30 +18,45 @@ struct Token {
 
 using Sequence = std::vector<Token>;
 
-// Some sequences in a row.
+// Some sequences in a row. What it holds grows to the largest batch and stays.
 class TokenBatch {
  public:
+  TokenBatch() = default;
   // Takes sequences[first], sequences[first + 1] … while they hold at most `most_tokens` together, but at least one.
   TokenBatch(std::span<const Sequence> sequences, std::size_t first, std::size_t most_tokens);
 
-  [[nodiscard]] std::size_t first() const noexcept { return first_; }
+  void reserve(std::size_t tokens, std::size_t sequences);
+  void clear() noexcept;
+  // The sequence that has begun grows by a token; or by those whose ids append(ids) puts behind the others, at
+  // positions from 0 on.
+  void add(const Token& token);
+  template <class Append>
+  void add_ids(Append append) {
+    const std::size_t begin = ids_.size();
+    append(ids_);
+    token_types_.resize(ids_.size());
+    while (positions_.size() < ids_.size()) positions_.push_back(static_cast<std::int64_t>(positions_.size() - begin));
+  }
+  // It ends, and the next one begins.
+  void end_sequence() { offsets_.push_back(static_cast<std::int64_t>(ids_.size())); }
+  // Leaves the last of the sequences alone, which becomes the first.
+  void keep_last() noexcept;
+
   [[nodiscard]] std::size_t sequences() const noexcept { return offsets_.size() - 1; }
-  [[nodiscard]] std::int64_t tokens() const noexcept { return static_cast<std::int64_t>(ids_.size()); }
+  [[nodiscard]] std::int64_t tokens() const noexcept { return offsets_.back(); }
   [[nodiscard]] std::span<const std::int64_t> offsets() const noexcept { return offsets_; }
+  [[nodiscard]] std::span<const std::int64_t> positions() const noexcept { return positions_; }
 
   // For a network with or without a table of token types; all types are 0.
-  [[nodiscard]] EncoderInput input(bool with_token_types) const;
+  [[nodiscard]] EncoderInput input(bool with_token_types) const { return input(with_token_types, sequences()); }
+  // The first `count` sequences of it.
+  [[nodiscard]] EncoderInput input(bool with_token_types, std::size_t count) const;
 
  private:
-  std::size_t first_;
   std::vector<std::int64_t> ids_;
   std::vector<std::int64_t> positions_;
   std::vector<std::int64_t> token_types_;
   std::vector<std::int64_t> offsets_{0};
 };
-
-// Runs all sequences through the network, a bounded number of tokens at a time; take(batch, its hidden states [N, E]).
-void for_each_batch(Engine& engine, const headlight::Encoder& network, std::span<const Sequence> sequences,
-                    const std::function<void(const TokenBatch&, View<const float, 2>)>& take);
 
 }  // namespace headlight::models

@@ -101,10 +101,7 @@ void Tokenizer::append(std::string_view text, std::int64_t max_length, std::vect
     throw std::invalid_argument("tokenizer: max_length is " + std::to_string(max_length) +
                                 ", expected at least 2 for [CLS] and [SEP]");
   }
-  if (const std::size_t at = first_invalid(text); at != text.size()) {
-    throw std::invalid_argument("tokenizer: the text is not UTF-8 at its byte " + std::to_string(at) + ": " +
-                                in_quotes(text.substr(at, 1)));
-  }
+  check(text);
   const std::size_t most = ids.size() + static_cast<std::size_t>(max_length) - 1;  // [SEP] comes after them
   ids.push_back(state_->begin());
   State::Ids words(*state_, most, ids);
@@ -117,6 +114,13 @@ void Tokenizer::append(std::string_view text, std::int64_t max_length, std::vect
   }
   if (ids.size() > most) ids.resize(most);
   ids.push_back(state_->end());
+}
+
+void Tokenizer::check(std::string_view text) {
+  if (const std::size_t at = first_invalid(text); at != text.size()) {
+    throw std::invalid_argument("tokenizer: the text is not UTF-8 at its byte " + std::to_string(at) + ": " +
+                                in_quotes(text.substr(at, 1)));
+  }
 }
 
 const std::string& Tokenizer::token(std::int64_t id) const {

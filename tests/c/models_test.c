@@ -120,6 +120,17 @@ static void hidden_states(void) {
   headlight_hidden_states_destroy(NULL);
 }
 
+static void reserved(void) {
+  float before[kTexts * 24], after[kTexts * 24];
+  WORKS(headlight_encoder_embed_texts(encoder, engine, texts, NULL, kTexts, &TENSOR(before, kTexts, 24), &error));
+  WORKS(headlight_encoder_reserve(encoder, engine, 1000, &error));
+  WORKS(headlight_encoder_embed_texts(encoder, engine, texts, NULL, kTexts, &TENSOR(after, kTexts, 24), &error));
+  CHECK(memcmp(before, after, sizeof before) == 0);
+  REFUSED("-1 tokens", headlight_encoder_reserve(encoder, engine, -1, &error));
+  REFUSED("encoder is", headlight_encoder_reserve(NULL, engine, 1, &error));
+  REFUSED("engine is", headlight_encoder_reserve(encoder, NULL, 1, &error));
+}
+
 static void refusals(void) {
   int64_t ids[] = {2, 5, 3, 99};
   float memory[3 * 4 * 24];
@@ -235,6 +246,7 @@ int main(int count, char** arguments) {
   files(arguments[1], arguments[2]);
   tokens();
   hidden_states();
+  reserved();
   refusals();
   probabilities();
   network();

@@ -9,7 +9,9 @@ extern "C" {
 #endif
 
 // A layer of any kind, with its own copy of its parameters: normalisation weights are 1 at first, all others 0.
-// Computing leaves it as it is, so any number of threads may compute with one layer at once, on any engines.
+// Computing leaves it as it is, so any number of threads may compute with one layer at once, on any engines. Its
+// workspace_bytes function tells what a forward pass takes from the engine, and its reserve function takes that now, so
+// that not even the first pass allocates; where memory ends on the way without it, the outputs hold a part.
 typedef struct headlight_layer headlight_layer;
 HEADLIGHT_API void headlight_layer_destroy(headlight_layer* layer);
 

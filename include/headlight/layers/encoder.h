@@ -88,6 +88,7 @@ class HEADLIGHT_API Encoder : public Layer {
                 View<const float, 2> hidden_gradient, HeadVisitor* visitor = nullptr);
 
   [[nodiscard]] const EncoderOptions& options() const noexcept { return options_; }
+  // What forward() takes from the engine for that many; and taking it now, so that not even the first call allocates.
   [[nodiscard]] std::size_t workspace_bytes(const Engine& engine, std::int64_t tokens) const;
   void reserve(Engine& engine, std::int64_t tokens) const;
 

@@ -36,6 +36,7 @@ class HEADLIGHT_API FeedForward : public Layer {
   void backward(Engine& engine, View<const float, 3> x, const SavedState& saved, View<const float, 3> y_gradient,
                 View<float, 3> x_gradient, View<const float, 3> residual = {});
 
+  // What forward() takes from the engine for that many; and taking it now, so that not even the first call allocates.
   [[nodiscard]] std::size_t workspace_bytes(const Engine& engine, std::int64_t batch, std::int64_t length) const;
   void reserve(Engine& engine, std::int64_t batch, std::int64_t length) const;
 

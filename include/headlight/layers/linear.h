@@ -32,6 +32,7 @@ class HEADLIGHT_API Linear : public Layer {
   void backward(Engine& engine, View<const float, 2> x, View<const float, 2> y_gradient, View<float, 2> x_gradient,
                 View<const float, 2> residual = {});
 
+  // What forward() takes from the engine for that many; and taking it now, so that not even the first call allocates.
   [[nodiscard]] std::size_t workspace_bytes(const Engine& engine, std::int64_t rows) const;
   void reserve(Engine& engine, std::int64_t rows) const;
 

@@ -132,6 +132,7 @@ class HEADLIGHT_API MultiHeadAttention : public Layer {
                 const MultiHeadAttentionGradients& gradients);
 
   [[nodiscard]] const MultiHeadAttentionOptions& options() const noexcept { return options_; }
+  // What forward() takes from the engine for that many; and taking it now, so that not even the first call allocates.
   [[nodiscard]] std::size_t workspace_bytes(const Engine& engine, const MultiHeadAttentionShape& shape) const;
   void reserve(Engine& engine, const MultiHeadAttentionShape& shape) const;
 

@@ -56,6 +56,7 @@ class HEADLIGHT_API TransformerEncoderLayer : public Layer {
   void backward(Engine& engine, View<const float, 3> x, const SavedState& saved, View<const float, 3> y_gradient,
                 View<float, 3> x_gradient, const HeadVisit& visit = {});
 
+  // What forward() takes from the engine for that many; and taking it now, so that not even the first call allocates.
   [[nodiscard]] std::size_t workspace_bytes(const Engine& engine, std::int64_t batch, std::int64_t length) const;
   void reserve(Engine& engine, std::int64_t batch, std::int64_t length) const;
 
@@ -111,6 +112,7 @@ class HEADLIGHT_API TransformerDecoderLayer : public Layer {
   void backward(Engine& engine, View<const float, 3> x, View<const float, 3> memory, const SavedState& saved,
                 View<const float, 3> y_gradient, View<float, 3> x_gradient, View<float, 3> memory_gradient = {});
 
+  // What forward() takes from the engine for that many; and taking it now, so that not even the first call allocates.
   [[nodiscard]] std::size_t workspace_bytes(const Engine& engine, std::int64_t batch, std::int64_t length,
                                             std::int64_t memory_length) const;
   void reserve(Engine& engine, std::int64_t batch, std::int64_t length, std::int64_t memory_length) const;

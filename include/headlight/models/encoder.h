@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -33,10 +34,14 @@ struct HiddenStates {
   Tensor<float, 3> hidden;
 };
 
+class WorkspacePool;
+
 // Tokenizer and network together. Computing is const and may be done by any number of threads at once.
 //
 // However many texts a call holds, a text's numbers have the same bits as alone, and at most a few thousand tokens are
-// on their way through the network at a time, so memory beyond the results does not grow with the number of texts.
+// on their way through the network at a time, so memory beyond the results does not grow with the number of texts. A
+// repeated call of the same size or a smaller one allocates its results alone, and nothing where they go into memory of
+// the caller's; after reserve() the first one does not either.
 class HEADLIGHT_API Encoder {
  public:
   // The parts, made elsewhere. Throws std::invalid_argument when their sizes or the lengths do not fit together.
@@ -57,9 +62,32 @@ class HEADLIGHT_API Encoder {
   [[nodiscard]] Tensor<float, 2> embed(Engine& engine, View<const std::int64_t, 2> ids,
                                        View<const std::int64_t, 2> mask = {}) const;
 
+  // The same into memory of the caller's, in which the numbers of a row are side by side, and rows and matrices apart
+  // from each other. Throw before anything is written, but where memory ends on the way; see Layer.
+  void encode(Engine& engine, View<const std::int64_t, 2> ids, View<const std::int64_t, 2> mask,
+              View<float, 3> out) const;
+  void embed(Engine& engine, std::span<const std::string> texts, View<float, 2> out) const;
+  void embed(Engine& engine, View<const std::int64_t, 2> ids, View<const std::int64_t, 2> mask,
+             View<float, 2> out) const;
+
+  // Takes now what calls with at most so many tokens (of all their texts, [CLS] and [SEP] included) will work in; what
+  // goes through the network at a time is bounded, and so is this. For one call at a time on that engine: others at the
+  // same time take memory of their own, which is kept too. Throws OutOfMemory.
+  void reserve(Engine& engine, std::int64_t tokens) const;
+
+  // Internal: texts wherever they lie.
+  struct Texts {
+    std::size_t count = 0;
+    const void* list = nullptr;
+    std::string_view (*at)(const void* list, std::size_t number) = nullptr;
+  };
+  [[nodiscard]] HiddenStates encode(Engine& engine, const Texts& texts) const;
+  void embed(Engine& engine, const Texts& texts, View<float, 2> out) const;
+
   // [H, L, L]: how much each token (row) of one sequence looks at each other in layer 0 … layers − 1; rows sum to 1.
   [[nodiscard]] Tensor<float, 3> probabilities(Engine& engine, std::span<const std::int64_t> ids,
                                                std::int64_t layer) const;
+  void probabilities(Engine& engine, std::span<const std::int64_t> ids, std::int64_t layer, View<float, 3> out) const;
 
   // Writes a folder that load() and other tools read: config.json, model.safetensors (float32), vocab.txt,
   // tokenizer_config.json, sentence_bert_config.json. Makes the folder; each file appears whole or not at all. Throws
@@ -73,12 +101,14 @@ class HEADLIGHT_API Encoder {
   [[nodiscard]] headlight::Encoder& network() noexcept { return network_; }
 
  private:
-  [[nodiscard]] std::vector<std::vector<std::int64_t>> tokenize(std::span<const std::string> texts,
-                                                                std::int64_t max_length) const;
+  // Calls take(number, text); an error names the number.
+  template <class Function>
+  void for_each_text(const Texts& texts, Function take) const;
 
   ModelOptions options_;
   Tokenizer tokenizer_;
   headlight::Encoder network_;
+  std::shared_ptr<WorkspacePool> workspaces_;
 };
 
 // Reads a published BERT-family folder: config.json, model.safetensors and vocab.txt, and where they are there

@@ -1,6 +1,6 @@
 // The models library of headlight from C: a published model of the BERT family, text in, hidden states or sentence
-// vectors out. The rules of headlight/headlight.h hold here too, but for one: results of a size that only the texts
-// tell, and the network's batches, are allocated in each call.
+// vectors out. The rules of headlight/headlight.h hold here too; hidden states of texts, whose size only the texts
+// tell, are allocated in each call.
 #pragma once
 
 #include "headlight/headlight.h"
@@ -48,6 +48,12 @@ HEADLIGHT_API headlight_status headlight_encoder_token(const headlight_encoder* 
                                                        headlight_error* error);
 HEADLIGHT_API headlight_status headlight_encoder_token_id(const headlight_encoder* encoder, const char* token,
                                                           int64_t* id, headlight_error* error);
+
+// Takes now what calls with at most so many tokens (of all their texts, [CLS] and [SEP] included) will work in, so that
+// the first call allocates no more than the second; what goes through the network at a time is bounded, and so is this.
+// For one call at a time on that engine: others at the same time take memory of their own, which is kept too.
+HEADLIGHT_API headlight_status headlight_encoder_reserve(const headlight_encoder* encoder, headlight_engine* engine,
+                                                         int64_t tokens, headlight_error* error);
 
 // B texts → out [B, E]: the mean of each text's hidden states, divided by its Euclidean length, so that a dot product
 // of two is their cosine similarity.

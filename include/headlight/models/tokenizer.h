@@ -46,6 +46,9 @@ class HEADLIGHT_API Tokenizer {
   // The same behind what `ids` holds; allocates nothing where that has room for max_length and a word's pieces more.
   void append(std::string_view text, std::int64_t max_length, std::vector<std::int64_t>& ids) const;
 
+  // Throws as they do where the text is not UTF-8.
+  static void check(std::string_view text);
+
   // The token of an id in [0, size()): "[CLS]", "street", "##s".
   [[nodiscard]] const std::string& token(std::int64_t id) const;
   [[nodiscard]] std::optional<std::int64_t> id(std::string_view token) const;

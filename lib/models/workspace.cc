@@ -1,0 +1,56 @@
+#include "models/workspace.h"
+
+#include <algorithm>
+#include <new>
+
+#include "headlight/out_of_memory.h"
+#include "models/basic_tokenizer.h"
+
+namespace headlight::models {
+
+void Workspace::reserve(const headlight::Encoder& network, std::int64_t tokens, std::int64_t longest) {
+  // The sequence that ends a batch is in it already when it is found to be too much, and a text's last word may have
+  // pieces beyond the end.
+  const std::int64_t most = std::min(tokens, kTokensAtATime + longest) + static_cast<std::int64_t>(kLongestWord);
+  const std::int64_t sequences = std::min(tokens, kSequencesAtATime) + 1;
+  try {
+    batch_.reserve(static_cast<std::size_t>(most), static_cast<std::size_t>(sequences));
+  } catch (const std::bad_alloc&) {
+    throw OutOfMemory("models::Encoder", static_cast<std::size_t>(3 * most + sequences) * sizeof(std::int64_t));
+  }
+  static_cast<void>(rows(std::min(tokens, std::max(kTokensAtATime, longest)), network.options().width));
+}
+
+View<float, 2> Workspace::rows(std::int64_t tokens, std::int64_t width) {
+  if (tokens * width > hidden_.size()) {
+    hidden_ = {};
+    hidden_ = Tensor<float, 1>({tokens * width});
+  }
+  return {hidden_.data(), {tokens, width}};
+}
+
+WorkspacePool::~WorkspacePool() {
+  for (const auto& workspace : idle_) delete workspace.load();
+}
+
+std::unique_ptr<Workspace, WorkspacePool::BringBack> WorkspacePool::take() {
+  for (auto& place : idle_) {
+    if (Workspace* const found = place.exchange(nullptr, std::memory_order_acquire)) return {found, {this}};
+  }
+  try {
+    return {new Workspace, {this}};
+  } catch (const std::bad_alloc&) {
+    throw OutOfMemory("models::Encoder", sizeof(Workspace));
+  }
+}
+
+void WorkspacePool::bring_back(Workspace* workspace) noexcept {
+  for (auto& place : idle_) {
+    Workspace* expected = nullptr;
+    if (place.compare_exchange_strong(expected, workspace, std::memory_order_release, std::memory_order_relaxed))
+      return;
+  }
+  delete workspace;
+}
+
+}  // namespace headlight::models

@@ -1,0 +1,99 @@
+// What a call of models::Encoder works in, kept for the next one.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <new>
+
+#include "headlight/layers/encoder.h"
+#include "headlight/out_of_memory.h"
+#include "headlight/tensor.h"
+#include "models/token_batch.h"
+
+namespace headlight::models {
+
+// Long enough that weights are read from memory seldom (a token of MiniLM takes 21 MFLOP, its weights 42 MB), short
+// enough that the widest activations of a pass, tokens · F floats, stay in a last-level cache: 12 MB for MiniLM.
+inline constexpr std::int64_t kTokensAtATime = 2048;
+// Without tokens too, as masks may leave them.
+inline constexpr std::int64_t kSequencesAtATime = 2048;
+
+class Workspace {
+ public:
+  // Room for runs of the network on at most so many tokens, the longest sequence of `longest`.
+  void reserve(const headlight::Encoder& network, std::int64_t tokens, std::int64_t longest);
+
+  // Runs all `count` sequences through the network, a bounded number of tokens at a time: add(number, batch) adds the
+  // tokens of one, take(first, input, its hidden states [N, E]) gets some of them, of which `first` is the number of
+  // the first. Throws OutOfMemory.
+  template <class Add, class Take>
+  void run(Engine& engine, const headlight::Encoder& network, std::size_t count, Add add, Take take) {
+    batch_.clear();
+    std::size_t first = 0;
+    for (std::size_t number = 0; number < count; ++number) {
+      try {
+        add(number, batch_);
+        batch_.end_sequence();
+      } catch (const OutOfMemory&) {
+        throw;
+      } catch (const std::bad_alloc&) {
+        throw OutOfMemory("models::Encoder", batch_.input(true).ids.size_bytes());
+      }
+      if (number == first || (batch_.tokens() <= kTokensAtATime && number - first < kSequencesAtATime)) continue;
+      forward(engine, network, number - first, first, take);
+      batch_.keep_last();
+      first = number;
+    }
+    if (batch_.sequences() > 0) forward(engine, network, batch_.sequences(), first, take);
+  }
+
+  // One sequence, which add(0, batch) adds, for the probabilities of its layers.
+  template <class Add>
+  void look(Engine& engine, const headlight::Encoder& network, Add add, const LayerProbabilities& wanted) {
+    batch_.clear();
+    add(0, batch_);
+    batch_.end_sequence();
+    const View<float, 2> hidden = rows(batch_.tokens(), network.options().width);
+    network.forward(engine, batch_.input(network.options().token_types > 0), hidden, {&wanted, 1});
+  }
+
+ private:
+  template <class Take>
+  void forward(Engine& engine, const headlight::Encoder& network, std::size_t sequences, std::size_t first, Take take) {
+    const EncoderInput input = batch_.input(network.options().token_types > 0, sequences);
+    const View<float, 2> hidden = rows(static_cast<std::int64_t>(input.ids.size()), network.options().width);
+    if (!input.ids.empty()) network.forward(engine, input, hidden);
+    take(first, input, View<const float, 2>(hidden));
+  }
+  [[nodiscard]] View<float, 2> rows(std::int64_t tokens, std::int64_t width);
+
+  TokenBatch batch_;
+  Tensor<float, 1> hidden_;
+};
+
+// Idle workspaces: each call takes one, or makes one where others have them all, and brings it back.
+class WorkspacePool {
+ public:
+  WorkspacePool() = default;
+  ~WorkspacePool();
+  WorkspacePool(const WorkspacePool&) = delete;
+  WorkspacePool& operator=(const WorkspacePool&) = delete;
+
+  struct BringBack {
+    WorkspacePool* pool;
+    void operator()(Workspace* workspace) const noexcept { pool->bring_back(workspace); }
+  };
+  // Throws OutOfMemory.
+  [[nodiscard]] std::unique_ptr<Workspace, BringBack> take();
+
+ private:
+  void bring_back(Workspace* workspace) noexcept;
+
+  // More calls than this at once leave nothing behind.
+  std::array<std::atomic<Workspace*>, 16> idle_{};
+};
+
+}  // namespace headlight::models

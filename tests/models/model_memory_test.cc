@@ -1,0 +1,248 @@
+// A model that is warm, or reserved, takes no memory; and writes where it is told to.
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include "headlight/models/encoder.h"
+#include "headlight/models/headlight_models.h"
+#include "headlight/out_of_memory.h"
+#include "models/tiny_bert.h"
+#include "support/allocation_counter.h"
+#include "support/compare.h"
+#include "support/random.h"
+#include "support/refusal.h"
+#include "support/workers.h"
+
+namespace headlight::models::model_memory_test {
+
+using test::AllocationCounter;
+using test::same_bits;
+using test::ScratchFolder;
+using test::TinyBert;
+
+Encoder tiny() {
+  const ScratchFolder folder;
+  return load(TinyBert().write(folder));
+}
+
+// `count` texts of up to `most` words.
+std::vector<std::string> random_texts(test::Random& random, std::int64_t count, std::int64_t most) {
+  std::vector<std::string> texts;
+  for (; count > 0; --count) {
+    std::string& text = texts.emplace_back();
+    for (std::int64_t words = random.integer(0, most); words > 0; --words) {
+      text += static_cast<char>('a' + random.integer(0, 9));
+      text += random.once_in(5) ? "é, " : " ";
+    }
+  }
+  return texts;
+}
+
+struct Ids {
+  Tensor<std::int64_t, 2> ids, mask;
+};
+
+Ids random_ids(test::Random& random, std::int64_t rows, std::int64_t columns) {
+  Ids made{Tensor<std::int64_t, 2>({rows, columns}), Tensor<std::int64_t, 2>({rows, columns})};
+  for (std::int64_t& id : made.ids) id = random.integer(0, TinyBert::kVocabulary - 1);
+  for (std::int64_t& seen : made.mask) seen = random.once_in(4) ? 0 : 1;
+  return made;
+}
+
+// What one call of each kind allocates.
+struct Allocations {
+  std::int64_t embed_texts, embed_ids, encode_ids;
+  bool operator==(const Allocations&) const = default;
+};
+
+Allocations allocations_of(const Encoder& model, Engine& engine, const std::vector<std::string>& texts,
+                           const Ids& rows) {
+  const std::int64_t width = model.options().encoder.width;
+  Tensor<float, 2> of_texts({static_cast<std::int64_t>(texts.size()), width}), of_rows({rows.ids.shape()[0], width});
+  Tensor<float, 3> hidden({rows.ids.shape()[0], rows.ids.shape()[1], width});
+  const auto count = [](auto f) {
+    const AllocationCounter counter;
+    f();
+    return counter.count();
+  };
+  return {count([&] { model.embed(engine, texts, of_texts); }),
+          count([&] { model.embed(engine, rows.ids, rows.mask, of_rows); }),
+          count([&] { model.encode(engine, rows.ids, rows.mask, hidden); })};
+}
+
+constexpr Allocations kNone = {0, 0, 0};
+
+TEST(ModelMemory, NothingIsAllocatedOnceWarm) {
+  test::Random random(1);
+  const Encoder model = tiny();
+  const auto texts = random_texts(random, 30, 8);
+  const Ids rows = random_ids(random, 9, 12);
+  for (const int threads : {1, 3}) {
+    Engine engine({.threads = threads});
+    test::wait_for_workers(engine);
+    (void)allocations_of(model, engine, texts, rows);
+    EXPECT_EQ(allocations_of(model, engine, texts, rows), kNone) << threads << " threads";
+    for (int fewer = 0; fewer < 20; ++fewer) {
+      const std::vector<std::string> some(texts.begin(), texts.begin() + random.integer(0, 30));
+      EXPECT_EQ(allocations_of(model, engine, some, rows), kNone) << some.size() << " texts";
+    }
+  }
+}
+
+TEST(ModelMemory, NothingIsAllocatedFromCEither) {
+  const ScratchFolder folder;
+  const std::string path = TinyBert().write(folder);
+  headlight_encoder* model = nullptr;
+  headlight_engine* engine = nullptr;
+  headlight_error error{};
+  headlight_engine_options options{};
+  options.struct_size = sizeof options;
+  options.threads = 1;
+  ASSERT_EQ(headlight_encoder_load(path.c_str(), &model, &error), HEADLIGHT_OK) << error.message;
+  ASSERT_EQ(headlight_engine_create(&options, &engine, &error), HEADLIGHT_OK) << error.message;
+  ASSERT_EQ(headlight_encoder_reserve(model, engine, 100, &error), HEADLIGHT_OK) << error.message;
+  const char* const texts[] = {"a b c", "", "d é"};
+  const std::int64_t shape[] = {3, TinyBert::kWidth};
+  Tensor<float, 2> vectors({3, TinyBert::kWidth});
+  const headlight_tensor out = {vectors.data(), HEADLIGHT_FLOAT32, 2, shape, nullptr};
+  const AllocationCounter counter;
+  const headlight_status status = headlight_encoder_embed_texts(model, engine, texts, nullptr, 3, &out, &error);
+  const std::int64_t allocations = counter.count();
+  EXPECT_EQ(status, HEADLIGHT_OK) << error.message;
+  EXPECT_EQ(allocations, 0);
+  headlight_engine_destroy(engine);
+  headlight_encoder_destroy(model);
+}
+
+// What is returned is the only thing that a warm call allocates.
+TEST(ModelMemory, AResultIsOneAllocation) {
+  test::Random random(2);
+  const Encoder model = tiny();
+  Engine engine({.threads = 1});
+  const auto texts = random_texts(random, 7, 8);
+  (void)model.embed(engine, texts);
+  const AllocationCounter counter;
+  const Tensor<float, 2> vectors = model.embed(engine, texts);
+  EXPECT_EQ(counter.count(), 1);
+}
+
+TEST(ModelMemory, NothingIsAllocatedAfterReserve) {
+  test::Random random(3);
+  // Once for calls of a few tokens, once for more than go through the network at a time.
+  for (const std::int64_t tokens : {40, 5000}) {
+    for (const int threads : {1, 3}) {
+      const Encoder model = tiny();
+      Engine engine({.threads = threads});
+      test::wait_for_workers(engine);
+      model.reserve(engine, tokens);
+      for (int call = 0; call < 20; ++call) {
+        const std::int64_t words = random.integer(1, 7);  // two tokens each at most, [CLS] and [SEP]
+        const auto texts = random_texts(random, random.integer(0, tokens / (2 * words + 2)), words);
+        const std::int64_t columns = random.integer(1, 12);
+        const Ids rows = random_ids(random, random.integer(0, tokens / columns), columns);
+        EXPECT_EQ(allocations_of(model, engine, texts, rows), kNone)
+            << texts.size() << " texts of up to " << words << " words, " << rows.ids.shape()[0] << " rows of "
+            << columns << ", " << threads << " threads";
+      }
+    }
+  }
+}
+
+TEST(ModelMemory, CallsAtOnceHaveMemoryOfTheirOwn) {
+  test::Random random(4);
+  const Encoder model = tiny();
+  const auto texts = random_texts(random, 400, 8);
+  Engine engine({.threads = 1});
+  const Tensor<float, 2> expected = model.embed(engine, texts);
+  std::vector<Tensor<float, 2>> results(4);
+  std::vector<std::thread> threads;
+  for (Tensor<float, 2>& result : results) {
+    threads.emplace_back([&] {
+      for (int call = 0; call < 3; ++call) result = model.embed(engine, texts);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const Tensor<float, 2>& result : results) EXPECT_TRUE(same_bits(result, expected));
+}
+
+// Rows and matrices of `out` may lie apart, in any order.
+TEST(ModelMemory, ResultsGoWhereTheyAreWanted) {
+  test::Random random(5);
+  const Encoder model = tiny();
+  Engine engine({.threads = 1});
+  const auto texts = random_texts(random, 5, 6);
+  const Ids rows = random_ids(random, 3, 7);
+  const std::int64_t width = TinyBert::kWidth;
+  std::vector<float> memory(3 * 7 * 40, -1.0f);
+  const View<float, 2> apart(memory.data() + 4, {5, width}, {40, 1});
+  model.embed(engine, texts, apart);
+  EXPECT_TRUE(same_bits(View<const float, 2>(apart), model.embed(engine, texts).view()));
+  EXPECT_EQ(memory[3], -1.0f);
+  EXPECT_EQ(memory[4 + static_cast<std::size_t>(width)], -1.0f);
+  const View<float, 3> turned(memory.data(), {3, 7, width}, {width, 3 * width, 1});
+  model.encode(engine, rows.ids, rows.mask, turned);
+  EXPECT_TRUE(same_bits(View<const float, 3>(turned), model.encode(engine, rows.ids, rows.mask).view()));
+}
+
+TEST(ModelMemory, PlacesThatWillNotDoAreRefused) {
+  const Encoder model = tiny();
+  Engine engine({.threads = 1});
+  const std::vector<std::string> texts{"a", "b"};
+  std::vector<float> memory(1000, -1.0f);
+  const auto refused = [&](View<float, 2> out) {
+    const std::string words = test::refusal([&] { model.embed(engine, texts, out); });
+    EXPECT_EQ(memory, std::vector<float>(1000, -1.0f));
+    return words;
+  };
+  EXPECT_EQ(refused({memory.data(), {2, 23}}), "models::Encoder: out has shape [2, 23], expected [2, 24]");
+  EXPECT_EQ(refused({nullptr, {2, 24}}), "models::Encoder: out has no memory (a null pointer)");
+  EXPECT_EQ(refused({memory.data(), {2, 24}, {48, 2}}), "models::Encoder: out has the last stride 2, expected 1");
+  for (const std::int64_t stride : {0, 23, -24}) {
+    EXPECT_EQ(refused({memory.data() + 100, {2, 24}, {stride, 1}}),
+              "models::Encoder: out has the strides [" + std::to_string(stride) +
+                  ", 1] for the shape [2, 24], expected rows apart from each other");
+  }
+  // A text that is none is found before the first is written.
+  const std::vector<std::string> broken{"a", "\xFF"};
+  EXPECT_NE(test::refusal([&] {
+              model.embed(engine, broken, View<float, 2>(memory.data(), {2, 24}));
+            }).find("text 1: "),
+            std::string::npos);
+  EXPECT_EQ(memory, std::vector<float>(1000, -1.0f));
+  EXPECT_EQ(test::refusal([&] { model.reserve(engine, -1); }),
+            "models::Encoder: reserve() for -1 tokens, expected at least 0");
+}
+
+// Rows without end that have no columns: as many rows of nothing, or more than there can be.
+TEST(ModelMemory, RowsOfNothingAreNothing) {
+  const Encoder model = tiny();
+  Engine engine({.threads = 1});
+  const View<const std::int64_t, 2> ids(nullptr, {std::int64_t{1} << 62, 0});
+  EXPECT_EQ(model.encode(engine, ids).shape(), (std::array<std::int64_t, 3>{std::int64_t{1} << 62, 0, 24}));
+  EXPECT_THROW((void)model.embed(engine, ids), OutOfMemory);
+}
+
+TEST(ModelMemory, ALackOfItNamesTheModel) {
+  if (!test::AllocationLimit::works()) GTEST_SKIP() << "a sanitizer's allocator";
+  test::Random random(6);
+  const Encoder model = tiny();
+  const auto texts = random_texts(random, 5, 8);
+  Tensor<float, 2> out({5, TinyBert::kWidth});
+  Engine engine({.threads = 1});
+  int failures = 0;
+  for (bool done = false; !done; ++failures) {
+    try {
+      const test::AllocationLimit limit(failures);
+      model.embed(engine, texts, out);
+      done = true;
+    } catch (const OutOfMemory&) {  // anything else ends the test
+    }
+  }
+  EXPECT_GT(failures, 5);
+}
+
+}  // namespace headlight::models::model_memory_test
