@@ -105,9 +105,14 @@ Enum enumerated(const char* operation, const char* argument, std::int32_t value,
 template <class T>
 constexpr headlight_type type_of() noexcept {
   using Element = std::remove_const_t<T>;
-  if constexpr (std::is_same_v<Element, float>) return HEADLIGHT_FLOAT32;
-  if constexpr (std::is_same_v<Element, std::int64_t>) return HEADLIGHT_INT64;
-  if constexpr (std::is_same_v<Element, std::uint8_t>) return HEADLIGHT_UINT8;
+  if constexpr (std::is_same_v<Element, float>) {
+    return HEADLIGHT_FLOAT32;
+  } else if constexpr (std::is_same_v<Element, std::int64_t>) {
+    return HEADLIGHT_INT64;
+  } else {
+    static_assert(std::is_same_v<Element, std::uint8_t>, "a type that tensors in C have");
+    return HEADLIGHT_UINT8;
+  }
 }
 
 inline void check_tensor(const char* operation, const char* argument, const headlight_tensor& tensor,

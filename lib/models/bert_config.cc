@@ -4,11 +4,12 @@
 #include <array>
 #include <charconv>
 #include <limits>
-#include <nlohmann/json.hpp>
 
 #include "headlight/models/atomic_file.h"
 #include "headlight/models/errors.h"
 #include "models/json_scalars.h"
+#include "models/json_text.h"
+#include "models/pooling.h"
 
 namespace headlight::models {
 namespace {
@@ -114,8 +115,8 @@ double shortest(float value) {
   return same;
 }
 
-void write_json(const std::string& path, const nlohmann::ordered_json& json) {
-  const std::string text = json.dump(2) + "\n";
+void write_json(const std::string& path, const JsonObject& json) {
+  const std::string text = "{\n  " + json.members() + "\n}\n";
   AtomicFile file(path);
   file.write(text.data(), text.size());
   file.commit();
@@ -129,6 +130,7 @@ ModelOptions read_bert_config(const ModelFolder& folder) {
   options.tokenizer = read_tokenizer(folder);
   options.max_length = options.encoder.max_positions;
   options.embed_max_length = options.max_length;
+  options.unread_pooling = unread_pooling(folder);
   if (folder.has(kSentenceConfigFile)) {
     const JsonScalars config = folder.json(kSentenceConfigFile);
     if (config.integer("max_seq_length")) {
@@ -140,32 +142,39 @@ ModelOptions read_bert_config(const ModelFolder& folder) {
 
 void write_bert_config(const std::string& folder, const ModelOptions& options) {
   const EncoderOptions& encoder = options.encoder;
-  nlohmann::ordered_json config = {{"architectures", {"BertModel"}},
-                                   {"model_type", "bert"},
-                                   {"vocab_size", encoder.vocabulary},
-                                   {"max_position_embeddings", encoder.max_positions},
-                                   {"type_vocab_size", encoder.token_types},
-                                   {"hidden_size", encoder.width},
-                                   {"num_hidden_layers", encoder.layers},
-                                   {"num_attention_heads", encoder.heads},
-                                   {"intermediate_size", encoder.feed_forward_width},
-                                   {"hidden_act", name_of(encoder.activation)},
-                                   {"layer_norm_eps", shortest(encoder.layer_norm_epsilon)},
-                                   {"hidden_dropout_prob", shortest(encoder.dropout)},
-                                   {"attention_probs_dropout_prob", shortest(encoder.dropout)},
-                                   {"position_embedding_type", "absolute"}};
-  if (encoder.merge != Merge::concatenate) config["head_merge"] = name(encoder.merge);
+  JsonObject config(": ", ",\n  ");
+  config.add_text("architectures", "[\"BertModel\"]");
+  config.add("model_type", "bert");
+  config.add("vocab_size", encoder.vocabulary);
+  config.add("max_position_embeddings", encoder.max_positions);
+  config.add("type_vocab_size", encoder.token_types);
+  config.add("hidden_size", encoder.width);
+  config.add("num_hidden_layers", encoder.layers);
+  config.add("num_attention_heads", encoder.heads);
+  config.add("intermediate_size", encoder.feed_forward_width);
+  config.add("hidden_act", name_of(encoder.activation));
+  config.add("layer_norm_eps", shortest(encoder.layer_norm_epsilon));
+  config.add("hidden_dropout_prob", shortest(encoder.dropout));
+  config.add("attention_probs_dropout_prob", shortest(encoder.dropout));
+  config.add("position_embedding_type", "absolute");
+  if (encoder.merge != Merge::concatenate) config.add("head_merge", name(encoder.merge));
   write_json(path_in(folder, kConfigFile), config);
-  nlohmann::ordered_json tokenizer = {{"tokenizer_class", "BertTokenizer"},
-                                      {"do_lower_case", options.tokenizer.lower_case},
-                                      {"strip_accents", nullptr},
-                                      {"tokenize_chinese_chars", options.tokenizer.split_ideographs},
-                                      {"model_max_length", options.max_length}};
-  if (options.tokenizer.whole_words) tokenizer["whole_words"] = true;
-  if (options.tokenizer.strip_accents) tokenizer["strip_accents"] = *options.tokenizer.strip_accents;
+  JsonObject tokenizer(": ", ",\n  ");
+  tokenizer.add("tokenizer_class", "BertTokenizer");
+  tokenizer.add("do_lower_case", options.tokenizer.lower_case);
+  if (options.tokenizer.strip_accents) {
+    tokenizer.add("strip_accents", *options.tokenizer.strip_accents);
+  } else {
+    tokenizer.add("strip_accents", nullptr);
+  }
+  tokenizer.add("tokenize_chinese_chars", options.tokenizer.split_ideographs);
+  tokenizer.add("model_max_length", options.max_length);
+  if (options.tokenizer.whole_words) tokenizer.add("whole_words", true);
   write_json(path_in(folder, kTokenizerConfigFile), tokenizer);
-  write_json(path_in(folder, kSentenceConfigFile),
-             {{"max_seq_length", options.embed_max_length}, {"do_lower_case", false}});
+  JsonObject sentences(": ", ",\n  ");
+  sentences.add("max_seq_length", options.embed_max_length);
+  sentences.add("do_lower_case", false);
+  write_json(path_in(folder, kSentenceConfigFile), sentences);
 }
 
 }  // namespace headlight::models

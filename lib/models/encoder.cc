@@ -169,6 +169,10 @@ void Encoder::encode(Engine& engine, View<const std::int64_t, 2> ids, View<const
                            padded_into(out));
 }
 
+void Encoder::check_pooling() const {
+  if (!options_.unread_pooling.empty()) fail("embed: " + options_.unread_pooling);
+}
+
 Tensor<float, 2> Encoder::embed(Engine& engine, std::span<const std::string> texts) const {
   Tensor<float, 2> out({static_cast<std::int64_t>(texts.size()), options_.encoder.width});
   embed(engine, texts, out);
@@ -180,6 +184,7 @@ void Encoder::embed(Engine& engine, std::span<const std::string> texts, View<flo
 }
 
 void Encoder::embed(Engine& engine, const Texts& texts, View<float, 2> out) const {
+  check_pooling();
   check_out(out, {static_cast<std::int64_t>(texts.count), options_.encoder.width});
   for_each_text(texts, [](std::size_t, std::string_view text) { Tokenizer::check(text); });
   const auto add = [&](std::size_t number, TokenBatch& batch) {
@@ -201,6 +206,7 @@ Tensor<float, 2> Encoder::embed(Engine& engine, View<const std::int64_t, 2> ids,
 
 void Encoder::embed(Engine& engine, View<const std::int64_t, 2> ids, View<const std::int64_t, 2> mask,
                     View<float, 2> out) const {
+  check_pooling();
   check_ids(options_.encoder, ids, mask);
   check_out(out, {ids.extent(0), options_.encoder.width});
   workspaces_->take()->run(engine, network_, static_cast<std::size_t>(ids.extent(0)), rows_of(ids, mask),
@@ -235,6 +241,9 @@ void Encoder::probabilities(Engine& engine, std::span<const std::int64_t> ids, s
 }
 
 void Encoder::save(const std::string& folder) const {
+  if (options_.encoder.norm != Norm::post)
+    fail("save: the network normalises before its halves, which a BERT folder cannot say");
+  if (!options_.unread_pooling.empty()) fail("save: what is not read would be lost, " + options_.unread_pooling);
   std::vector<std::string> vocabulary;
   for (std::int64_t id = 0; id < tokenizer_.size(); ++id) vocabulary.push_back(tokenizer_.token(id));
   write_model_folder(folder, options_, vocabulary, name_as_bert(network_), {});
@@ -242,13 +251,14 @@ void Encoder::save(const std::string& folder) const {
 
 void write_model_folder(const std::string& folder, const ModelOptions& options, std::span<const std::string> vocabulary,
                         const Weights& weights, std::map<std::string, std::string> metadata) {
+  const std::string lines = vocabulary_text(vocabulary, path_in(folder, kVocabularyFile));
   std::error_code error;
   std::filesystem::create_directories(folder, error);
   if (error) throw FileError(folder, "cannot make the folder: " + error.message());
   metadata.emplace("format", "pt");
   write_safetensors(path_in(folder, kWeightsFile), weights, metadata);
   AtomicFile file(path_in(folder, kVocabularyFile));
-  for (const std::string& token : vocabulary) file.write((token + "\n").data(), token.size() + 1);
+  file.write(lines.data(), lines.size());
   file.commit();
   write_bert_config(folder, options);
 }

@@ -109,6 +109,12 @@ std::optional<std::string> JsonScalars::string(std::string_view key) const {
   fail(key, "is no text");
 }
 
+std::vector<std::string> JsonScalars::keys() const {
+  std::vector<std::string> all;
+  for (const auto& [key, value] : members_) all.push_back(key);
+  return all;
+}
+
 void JsonScalars::fail(std::string_view key, const std::string& message) const {
   throw FileError(path_, printable(key) + " " + message);
 }

@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 #include <variant>
+#include <vector>
 
 namespace headlight::models {
 
@@ -26,6 +27,9 @@ class JsonScalars {
   [[nodiscard]] std::optional<double> number(std::string_view key) const;
   [[nodiscard]] std::optional<bool> boolean(std::string_view key) const;
   [[nodiscard]] std::optional<std::string> string(std::string_view key) const;
+
+  // All of them, in alphabetical order.
+  [[nodiscard]] std::vector<std::string> keys() const;
 
   // Throws FileError("PATH: KEY message").
   [[noreturn]] void fail(std::string_view key, const std::string& message) const;

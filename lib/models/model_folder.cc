@@ -1,6 +1,7 @@
 #include "models/model_folder.h"
 
 #include <filesystem>
+#include <system_error>
 
 #include "headlight/models/errors.h"
 #include "models/input_file.h"
@@ -25,7 +26,11 @@ const FileInMemory& ModelFolder::file_in_memory(const char* file) const {
 }
 
 bool ModelFolder::has(const char* file) const {
-  return in_memory_ ? find(file) != nullptr : std::filesystem::exists(path(file));
+  if (in_memory_) return find(file) != nullptr;
+  std::error_code error;
+  const bool is_there = std::filesystem::exists(path(file), error);
+  if (error) throw FileError(path(file), "cannot be looked for: " + error.message());
+  return is_there;
 }
 
 std::string ModelFolder::text(const char* file, std::uint64_t limit) const {

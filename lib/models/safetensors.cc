@@ -3,16 +3,17 @@
 #include <bit>
 #include <cstring>
 #include <limits>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <stdexcept>
-#include <unordered_map>
 #include <utility>
 
 #include "headlight/models/atomic_file.h"
 #include "headlight/models/errors.h"
 #include "models/half.h"
 #include "models/input_file.h"
+#include "models/json_text.h"
 #include "models/safetensors_header.h"
 
 namespace headlight::models {
@@ -53,9 +54,9 @@ struct SafetensorsFile::State {
   std::string path;
   std::optional<InputFile> file;  // none where the bytes are somebody else's
   std::vector<SafetensorsEntry> entries;
-  std::unordered_map<std::string_view, std::size_t> by_name;  // keys lie in `entries`
+  std::map<std::string_view, std::size_t> by_name;  // keys lie in `entries`; no hash, for names are anybody's
   std::map<std::string, std::string> metadata;
-  std::unordered_map<std::string_view, std::vector<float>> converted;
+  std::map<std::string_view, std::vector<float>> converted;
 };
 
 SafetensorsFile::SafetensorsFile(const std::string& path) : state_(std::make_unique<State>()) {
@@ -90,7 +91,6 @@ void SafetensorsFile::parse(std::span<const std::byte> bytes) {
   auto header = parse_safetensors_header(path, {json, static_cast<std::size_t>(header_size)}, data.size());
   state_->metadata = std::move(header.metadata);
   state_->entries.reserve(header.tensors.size());
-  state_->by_name.reserve(header.tensors.size());
   for (auto& tensor : header.tensors) {
     const auto begin = static_cast<std::size_t>(tensor.begin);
     state_->entries.push_back({std::move(tensor.name), std::move(tensor.dtype), std::move(tensor.shape),
@@ -135,32 +135,58 @@ Weights SafetensorsFile::weights() {
   return all;
 }
 
+namespace {
+
+std::string metadata_text(const std::map<std::string, std::string>& metadata) {
+  JsonObject members(":", ",");
+  for (const auto& [key, value] : metadata) members.add(key, value);
+  return std::string("{").append(members.members()).append("}");
+}
+
+// {"dtype":"F32","shape":[2,3],"data_offsets":[0,24]}
+std::string entry_text(std::span<const std::int64_t> shape, std::uint64_t begin, std::uint64_t end) {
+  std::string text = R"({"dtype":"F32","shape":[)";
+  const char* comma = "";
+  for (const std::int64_t extent : shape) {
+    text.append(comma).append(std::to_string(extent));
+    comma = ",";
+  }
+  text.append(R"(],"data_offsets":[)").append(std::to_string(begin)).append(",");
+  return text.append(std::to_string(end)).append("]}");
+}
+
+std::uint64_t checked_bytes(const std::string& name, const WeightView& weight) {
+  std::uint64_t count = 1;
+  bool fits = true;
+  for (const std::int64_t extent : weight.shape) {
+    fits = fits && extent >= 0 && !__builtin_mul_overflow(count, static_cast<std::uint64_t>(extent), &count);
+  }
+  if (name == "__metadata__" || !fits || count != weight.values.size()) {
+    throw std::invalid_argument("write_safetensors: tensor " + in_quotes(name) + " has " +
+                                std::to_string(weight.values.size()) +
+                                " values, which its shape does not say, or a reserved name");
+  }
+  return weight.values.size_bytes();
+}
+
+}  // namespace
+
 void write_safetensors(const std::string& path, const Weights& weights,
                        const std::map<std::string, std::string>& metadata) {
-  nlohmann::ordered_json header = nlohmann::ordered_json::object();
-  if (!metadata.empty()) header["__metadata__"] = metadata;
+  JsonObject header(":", ",");
   std::uint64_t offset = 0;
-  for (const auto& [name, weight] : weights) {
-    std::uint64_t count = 1;
-    bool fits = true;
-    for (const std::int64_t extent : weight.shape) {
-      fits = fits && extent >= 0 && !__builtin_mul_overflow(count, static_cast<std::uint64_t>(extent), &count);
-    }
-    if (name == "__metadata__" || !fits || count != weight.values.size()) {
-      throw std::invalid_argument("write_safetensors: tensor " + in_quotes(name) + " has " +
-                                  std::to_string(weight.values.size()) +
-                                  " values, which its shape does not say, or a reserved name");
-    }
-    const std::uint64_t end = offset + count * sizeof(float);
-    header[name] = {{"dtype", "F32"}, {"shape", weight.shape}, {"data_offsets", {offset, end}}};
-    offset = end;
-  }
-  std::string text;
   try {
-    text = header.dump();
+    if (!metadata.empty()) header.add_text("__metadata__", metadata_text(metadata));
+    for (const auto& [name, weight] : weights) {
+      const std::uint64_t end = offset + checked_bytes(name, weight);
+      header.add_text(name, entry_text(weight.shape, offset, end));
+      offset = end;
+    }
   } catch (const nlohmann::json::exception&) {
     throw std::invalid_argument("write_safetensors: a name or a metadata entry is not UTF-8");
   }
+  std::string text = "{";
+  text.append(header.members()).append("}");
   text.append((kDataAlignment - (kLengthBytes + text.size()) % kDataAlignment) % kDataAlignment, ' ');
   const std::uint64_t length = text.size();
   if (length > kLongestHeader) {

@@ -6,7 +6,6 @@
 #include <optional>
 #include <set>
 #include <string>
-#include <unordered_set>
 #include <utility>
 
 #include "headlight/models/errors.h"
@@ -165,7 +164,7 @@ class HeaderHandler : public nlohmann::json_sax<Json> {
   Place place_ = Place::outside;
   std::string name_;
   std::string key_;
-  std::unordered_set<std::string> names_;
+  std::set<std::string> names_;  // no hash: names that share one would cost the square
   std::optional<std::string> dtype_;
   std::optional<std::vector<std::int64_t>> shape_;
   std::optional<std::vector<std::int64_t>> offsets_;

@@ -10,6 +10,7 @@ namespace headlight::models {
 namespace {
 
 constexpr std::size_t kMostTokens = std::size_t{1} << 21;
+constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
 }  // namespace
 
@@ -25,8 +26,25 @@ std::size_t first_invalid(std::string_view text) {
   return at;
 }
 
+std::string vocabulary_text(std::span<const std::string> tokens, const std::string& path) {
+  std::string text;
+  if (tokens.size() > kMostTokens)
+    throw FileError(path, "would have more than " + std::to_string(kMostTokens) + " lines");
+  for (std::size_t number = 0; number < tokens.size(); ++number) {
+    const std::string& token = tokens[number];
+    if (token.find('\n') != std::string::npos || token.ends_with('\r') || first_invalid(token) != token.size() ||
+        (number == 0 && token.starts_with(kByteOrderMark))) {
+      throw FileError(path, "cannot hold token " + std::to_string(number) + ", " + in_quotes(token) +
+                                ": expected UTF-8 in one line");
+    }
+    text += token;
+    text += '\n';
+  }
+  return text;
+}
+
 std::vector<std::string> vocabulary_lines(std::string_view text, const std::string& path) {
-  if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
+  if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
   std::vector<std::string> lines;
   while (!text.empty()) {
     if (lines.size() == kMostTokens) {

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,6 +15,10 @@ inline constexpr std::uint64_t kLargestVocabularyFile = std::uint64_t{32} << 20;
 // The lines of the file's text, without line ends or a byte-order mark. Throws FileError for a line that is not UTF-8
 // or more than 2²¹ of them; `path` names the file there.
 [[nodiscard]] std::vector<std::string> vocabulary_lines(std::string_view text, const std::string& path);
+
+// The text of a file whose lines vocabulary_lines() gives back as those tokens. Throws FileError naming the first that
+// no line holds (a line break, a \r at its end, a byte-order mark at the file's beginning, what is not UTF-8).
+[[nodiscard]] std::string vocabulary_text(std::span<const std::string> tokens, const std::string& path);
 
 // The first byte of `text` that is not UTF-8, or its size.
 [[nodiscard]] std::size_t first_invalid(std::string_view text);

@@ -32,8 +32,8 @@ std::size_t WordPiece::append_whole_words(std::u32string_view chunk, bool ends, 
           static_cast<std::size_t>(utf8proc_encode_char(static_cast<utf8proc_int32_t>(rest[n]), utf8.data() + bytes));
       if (n + 1 < rest.size() && joins(rest[n]) && joins(rest[n + 1])) continue;
       const auto found = tokens_.find({reinterpret_cast<const char*>(utf8.data()), bytes});
-      if (found == tokens_.end()) continue;
-      id = found->second;
+      if (!found) continue;
+      id = *found;
       taken = n + 1;
     }
     if (taken == 0) {

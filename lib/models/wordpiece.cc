@@ -15,22 +15,36 @@ constexpr std::string_view kInside = "##";
 
 }  // namespace
 
+void WordPiece::Table::sort() {
+  std::sort(entries_.begin(), entries_.end());
+  std::size_t kept = 0;
+  for (const auto& entry : entries_) {
+    if (kept > 0 && entries_[kept - 1].first == entry.first) --kept;
+    entries_[kept++] = entry;
+  }
+  entries_.resize(kept);
+}
+
+std::optional<std::int64_t> WordPiece::Table::find(std::string_view token) const noexcept {
+  const auto found = std::lower_bound(entries_.begin(), entries_.end(), token,
+                                      [](const auto& entry, std::string_view wanted) { return entry.first < wanted; });
+  if (found == entries_.end() || found->first != token) return std::nullopt;
+  return found->second;
+}
+
 WordPiece::WordPiece(std::vector<std::string> vocabulary) : vocabulary_(std::move(vocabulary)) {
-  tokens_.reserve(vocabulary_.size());
   for (std::size_t line = 0; line < vocabulary_.size(); ++line) {
     const std::string_view token = vocabulary_[line];
     const auto number = static_cast<std::int64_t>(line);
-    tokens_.insert_or_assign(token, number);
-    if (token.starts_with(kInside)) insides_.insert_or_assign(token.substr(kInside.size()), number);
+    tokens_.add(token, number);
+    if (token.starts_with(kInside)) insides_.add(token.substr(kInside.size()), number);
     longest_ = std::max(longest_, token.size());
   }
+  tokens_.sort();
+  insides_.sort();
 }
 
-std::optional<std::int64_t> WordPiece::id(std::string_view token) const {
-  const auto found = tokens_.find(token);
-  if (found == tokens_.end()) return std::nullopt;
-  return found->second;
-}
+std::optional<std::int64_t> WordPiece::id(std::string_view token) const { return tokens_.find(token); }
 
 void WordPiece::append(std::u32string_view word, std::int64_t unknown, std::vector<std::int64_t>& ids) const {
   if (word.size() > kLongestWord) return ids.push_back(unknown);
@@ -46,16 +60,16 @@ void WordPiece::append(std::u32string_view word, std::int64_t unknown, std::vect
     const Table& table = begin == 0 ? tokens_ : insides_;
     std::size_t end = word.size();
     while (end > begin && ends[end] - ends[begin] > longest_) --end;
-    auto found = table.end();
+    std::optional<std::int64_t> found;
     for (; end > begin; --end) {
       found = table.find(bytes.substr(ends[begin], ends[end] - ends[begin]));
-      if (found != table.end()) break;
+      if (found) break;
     }
-    if (found == table.end()) {
+    if (!found) {
       ids.resize(ids_before);
       return ids.push_back(unknown);
     }
-    ids.push_back(found->second);
+    ids.push_back(*found);
     begin = end;
   }
 }

@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <unordered_map>
+#include <utility>
 #include <vector>
 
 namespace headlight::models {
@@ -30,7 +30,17 @@ class WordPiece {
                                  bool& in_unknown, std::vector<std::int64_t>& ids) const;
 
  private:
-  using Table = std::unordered_map<std::string_view, std::int64_t>;
+  // Ids by token, sorted: tokens of a stranger's file that share one hash would cost a hash table the square of them.
+  class Table {
+   public:
+    void add(std::string_view token, std::int64_t id) { entries_.emplace_back(token, id); }
+    // After the last add(). Of tokens that are the same, the last one counts.
+    void sort();
+    [[nodiscard]] std::optional<std::int64_t> find(std::string_view token) const noexcept;
+
+   private:
+    std::vector<std::pair<std::string_view, std::int64_t>> entries_;
+  };
 
   std::vector<std::string> vocabulary_;
   Table tokens_;             // every token as it is spelt: the beginnings of words

@@ -151,6 +151,24 @@ static void refusals(void) {
           headlight_encoder_encode_ids(encoder, engine, &in, NULL, &TENSOR(NULL, 1, 3, 24), &error));
   out.strides = INTS(72, 24, 2);
   REFUSED("last stride 2", headlight_encoder_encode_ids(encoder, engine, &in, NULL, &out, &error));
+
+  // Rows that lie over one another, or before the memory; rows of [L, B, E] memory are welcome.
+  const int64_t* const apart[] = {INTS(0, 24, 1),   INTS(72, 0, 1),  INTS(72, 23, 1),
+                                  INTS(-72, 24, 1), INTS(24, 24, 1), INTS(INT64_MAX, INT64_MAX, 1)};
+  int64_t two[] = {2, 5, 3, 2, 5, 3};
+  const headlight_tensor pair = {two, HEADLIGHT_INT64, 2, INTS(2, 3), NULL};
+  headlight_tensor rows = {memory, HEADLIGHT_FLOAT32, 3, INTS(2, 3, 24), NULL};
+  for (size_t n = 0; n < sizeof apart / sizeof *apart; ++n) {
+    rows.strides = apart[n];
+    REFUSED("do not overlap", headlight_encoder_encode_ids(encoder, engine, &pair, NULL, &rows, &error));
+  }
+  rows.strides = INTS(24, 48, 1);
+  WORKS(headlight_encoder_encode_ids(encoder, engine, &pair, NULL, &rows, &error));
+  CHECK(memcmp(memory, memory + 24, 24 * sizeof(float)) == 0);
+  headlight_tensor vectors = {memory, HEADLIGHT_FLOAT32, 2, INTS(3, 24), INTS(0, 1)};
+  REFUSED("do not overlap", headlight_encoder_embed_texts(encoder, engine, texts, NULL, kTexts, &vectors, &error));
+  vectors.strides = INTS(-8, 1);
+  REFUSED("do not overlap", headlight_encoder_embed_texts(encoder, engine, texts, NULL, kTexts, &vectors, &error));
   in.type = HEADLIGHT_FLOAT32;
   REFUSED("ids has type 0, expected 1", headlight_encoder_embed_ids(encoder, engine, &in, NULL, &vector, &error));
   in.type = HEADLIGHT_INT64;

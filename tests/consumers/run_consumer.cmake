@@ -57,6 +57,13 @@ elseif(WAY MATCHES "^pkg_config")
   run(${compile} -Wall -Wextra -Werror -DCONSUMER_HAS_MODELS ${flags} ${link_options} -o ${folder}/consumer)
   run(${folder}/consumer)
 
+elseif(WAY STREQUAL "models_alone")
+  file(MAKE_DIRECTORY ${folder})
+  file(WRITE ${folder}/alone.c "#include <headlight/models/headlight_models.h>\nint main(void) { headlight_encoder_destroy(0); }\n")
+  run(${C_COMPILER} ${folder}/alone.c -I${prefix}/include -L${prefix}/${LIBDIR} -lheadlight_models -Wl,-rpath,${prefix}/${LIBDIR}
+    -o ${folder}/alone)
+  run(${folder}/alone)
+
 elseif(WAY STREQUAL "add_subdirectory")
   # The cheapest engine there is: one instruction set, no models. A compiler's cache already holds what has the flags of this build.
   set(cached)

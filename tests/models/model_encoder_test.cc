@@ -182,6 +182,56 @@ TEST(ModelEncoder, WhatIsSavedIsLoaded) {
       same_bits(make_random(options, tokenizer, 6).encode(engine, texts).hidden, made.encode(engine, texts).hidden));
 }
 
+// load() takes a byte-order mark and line ends away: what it could not give back is not written.
+TEST(ModelEncoder, WhatCouldNotBeLoadedIsNotSaved) {
+  const ScratchFolder folder;
+  ModelOptions options;
+  options.encoder = {.max_positions = 4, .width = 8, .heads = 2, .layers = 1};
+  const std::vector<std::string> needed = {"[PAD]", "[UNK]", "[CLS]", "[SEP]"};
+  const auto saved = [&](std::vector<std::string> tokens, ModelOptions with) {
+    const std::string path = folder.path("model");
+    std::filesystem::remove_all(path);
+    try {
+      make_random(with, Tokenizer(tokens), 1).save(path);
+    } catch (const std::exception& error) {
+      EXPECT_FALSE(std::filesystem::exists(path));
+      return std::string(error.what());
+    }
+    const Encoder again = load(path);
+    for (std::size_t n = 0; n < tokens.size(); ++n) {
+      EXPECT_EQ(again.tokenizer().token(static_cast<std::int64_t>(n)), tokens[n]);
+    }
+    return std::string();
+  };
+  const auto with_token = [&](const std::string& token) {
+    std::vector<std::string> tokens = needed;
+    tokens.push_back(token);
+    return saved(tokens, options);
+  };
+  for (const char* token : {"a", "", " ", "\r a", "\xEF\xBB\xBF", "\xE2\x80\xA8"})
+    EXPECT_EQ(with_token(token), "") << token;
+  for (const char* token : {"a\nb", "\n", "a\r", "\xFF"}) {
+    EXPECT_NE(with_token(token).find("vocab.txt: cannot hold token 4"), std::string::npos) << token;
+  }
+  std::vector<std::string> first = needed;
+  first.insert(first.begin(), "\xEF\xBB\xBF");
+  EXPECT_NE(saved(first, options).find("cannot hold token 0"), std::string::npos);
+  ModelOptions pre = options;
+  pre.encoder.norm = Norm::pre;
+  EXPECT_NE(saved(needed, pre).find("normalises before"), std::string::npos);
+}
+
+TEST(ModelEncoder, MoreRowsThanMemoryAreAnError) {
+  Engine engine;
+  const ScratchFolder folder;
+  const Encoder model = load(TinyBert().write(folder));
+  for (const std::int64_t rows : {std::int64_t{1} << 44, std::int64_t{1} << 62, INT64_MAX}) {
+    const View<const std::int64_t, 2> ids(nullptr, {rows, 0});
+    EXPECT_THROW((void)model.encode(engine, ids), OutOfMemory) << rows;
+    EXPECT_THROW((void)model.embed(engine, ids), OutOfMemory) << rows;
+  }
+}
+
 TEST(ModelEncoder, ProbabilitiesSumToOneAndAgreeWithTheLayersCount) {
   const ScratchFolder folder;
   const Encoder encoder = load(TinyBert().write(folder));

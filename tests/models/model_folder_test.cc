@@ -255,6 +255,67 @@ TEST(ModelFolder, EveryMutationOfTheConfigurationIsReadOrRefused) {
   }
 }
 
+TEST(ModelFolder, PoolingThatIsNotBuiltIsNamedWhereItIsAskedFor) {
+  const ScratchFolder folder;
+  const std::string path = TinyBert().write(folder);
+  Engine engine;
+  const std::vector<std::string> texts = {"a b"};
+  const Tensor<float, 2> mean = load(path).embed(engine, texts);
+  const struct {
+    const char* file;
+    const char* json;
+    const char* says;  // null: the mean
+  } cases[] = {
+      {"1_Pooling",
+       R"({"word_embedding_dimension": 24, "pooling_mode_mean_tokens": true, "pooling_mode_cls_token": false})",
+       nullptr},
+      {"1_Pooling", R"({"pooling_mode": "mean", "include_prompt": true})", nullptr},
+      {"1_Pooling", R"({"pooling_mode_cls_token": true, "pooling_mode_mean_tokens": false})",
+       "1_Pooling/config.json: pooling_mode_cls_token is true, expected the mean of all tokens"},
+      {"1_Pooling", R"({"pooling_mode_mean_tokens": true, "pooling_mode_max_tokens": true})",
+       "pooling_mode_max_tokens is true"},
+      {"1_Pooling", R"({"pooling_mode_mean_tokens": false})", "pooling_mode_mean_tokens is false"},
+      {"1_Pooling", R"({"pooling_mode": "lasttoken"})", "pooling_mode is 'lasttoken'"},
+      {"1_Pooling", R"({"pooling_mode_of_tomorrow": true})", "pooling_mode_of_tomorrow is true"},
+      {"2_Dense", R"({"in_features": 24})", "2_Dense/config.json"},
+  };
+  for (const auto& c : cases) {
+    folder.write(std::string("bert/") + c.file + "/config.json", c.json);
+    const Encoder model = load(path);
+    EXPECT_EQ(model.encode(engine, texts).hidden.shape()[1], 4);  // whoever pools himself may
+    if (c.says == nullptr) {
+      EXPECT_TRUE(test::same_bits(model.embed(engine, texts).view(), mean.view())) << c.json;
+      continue;
+    }
+    const auto refusal = [&](auto call) {
+      try {
+        call();
+      } catch (const std::invalid_argument& error) {
+        return std::string(error.what());
+      }
+      return std::string("nothing");
+    };
+    const std::int64_t ids[] = {2, 5, 3};
+    EXPECT_TRUE(contains(refusal([&] { (void)model.embed(engine, texts); }), c.says));
+    EXPECT_TRUE(contains(refusal([&] {
+                           (void)model.embed(engine, View<const std::int64_t, 2>(ids, {1, 3}));
+                         }),
+                         c.says));
+    EXPECT_TRUE(contains(refusal([&] { model.save(folder.path("copy")); }), c.says));
+    EXPECT_FALSE(std::filesystem::exists(folder.path("copy")));
+  }
+  std::filesystem::remove_all(path + "/2_Dense");
+  folder.write("bert/1_Pooling/config.json", R"({"pooling_mode_mean_tokens": "yes"})");
+  EXPECT_TRUE(contains(file_error([&] { (void)load(path); }), "pooling_mode_mean_tokens is neither true nor false"));
+}
+
+TEST(ModelFolder, FilesThatCannotBeLookedForAreNamed) {
+  const ScratchFolder folder;
+  const std::string path = TinyBert().write(folder);
+  std::filesystem::create_symlink("tokenizer_config.json", path + "/tokenizer_config.json");
+  EXPECT_TRUE(contains(file_error([&] { (void)load(path); }), "tokenizer_config.json: cannot be looked for"));
+}
+
 TEST(ModelFolder, SavingWhereNothingCanBeWritten) {
   const ScratchFolder folder;
   const Encoder encoder = load(TinyBert().write(folder));

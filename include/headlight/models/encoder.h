@@ -24,6 +24,9 @@ struct ModelOptions {
   std::int64_t max_length = 0;
   // The same for embed(), at most max_length. 0: that many. (max_seq_length of sentence_bert_config.json)
   std::int64_t embed_max_length = 0;
+  // What the model's folder asks for instead of the mean of all tokens, as a sentence that names file and key: embed()
+  // and save() refuse then. Empty: the mean.
+  std::string unread_pooling{};
 };
 
 // The last hidden states of B texts, L the tokens of the longest.
@@ -57,7 +60,8 @@ class HEADLIGHT_API Encoder {
                                         View<const std::int64_t, 2> mask = {}) const;
 
   // [B, E]: the mean of each text's hidden states, divided by its Euclidean length, so that a dot product of two is
-  // their cosine similarity. (Reimers & Gurevych 2019)
+  // their cosine similarity. (Reimers & Gurevych 2019) Throws std::invalid_argument for a model whose folder asks for
+  // another kind of pooling.
   [[nodiscard]] Tensor<float, 2> embed(Engine& engine, std::span<const std::string> texts) const;
   [[nodiscard]] Tensor<float, 2> embed(Engine& engine, View<const std::int64_t, 2> ids,
                                        View<const std::int64_t, 2> mask = {}) const;
@@ -91,7 +95,8 @@ class HEADLIGHT_API Encoder {
 
   // Writes a folder that load() and other tools read: config.json, model.safetensors (float32), vocab.txt,
   // tokenizer_config.json, sentence_bert_config.json. Makes the folder; each file appears whole or not at all. Throws
-  // FileError.
+  // FileError; and where load() would read another model than this one, before anything is written: a token that does
+  // not fit into a line, a network that normalises before its halves, a folder's pooling that is not built.
   void save(const std::string& folder) const;
 
   // With every length set.
@@ -101,6 +106,7 @@ class HEADLIGHT_API Encoder {
   [[nodiscard]] headlight::Encoder& network() noexcept { return network_; }
 
  private:
+  void check_pooling() const;
   // Calls take(number, text); an error names the number.
   template <class Function>
   void for_each_text(const Texts& texts, Function take) const;
@@ -112,11 +118,11 @@ class HEADLIGHT_API Encoder {
 };
 
 // Reads a published BERT-family folder: config.json, model.safetensors and vocab.txt, and where they are there
-// tokenizer_config.json and sentence_bert_config.json. Tensor names with or without "bert.", LayerNorm's weight and
-// bias also as gamma and beta; the pooler, task heads and position ids are left aside. Whatever the files say, nothing
-// is allocated that the weight file does not back. Throws FileError naming the file and the key, tensor or line: files
-// that are missing or malformed, a family, activation or kind of position other than BERT's, weights that disagree with
-// the configuration, a vocabulary larger than its table.
+// tokenizer_config.json, sentence_bert_config.json and 1_Pooling/config.json. Tensor names with or without "bert.",
+// LayerNorm's weight and bias also as gamma and beta; the pooler, task heads and position ids are left aside. Whatever
+// the files say, nothing is allocated that the weight file does not back. Throws FileError naming the file and the key,
+// tensor or line: files that are missing or malformed, a family, activation or kind of position other than BERT's,
+// weights that disagree with the configuration, a vocabulary larger than its table.
 [[nodiscard]] HEADLIGHT_API Encoder load(const std::string& folder);
 
 // A file of such a folder that is in memory already: a program's own model, somebody's archive.
