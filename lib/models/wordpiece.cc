@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <numeric>
 #include <utility>
 
 #include "models/basic_tokenizer.h"
@@ -16,20 +17,25 @@ constexpr std::string_view kInside = "##";
 }  // namespace
 
 void WordPiece::Table::sort() {
-  std::sort(entries_.begin(), entries_.end());
+  std::stable_sort(entries_.begin(), entries_.end(), [](const Entry& a, const Entry& b) { return a.token < b.token; });
   std::size_t kept = 0;
-  for (const auto& entry : entries_) {
-    if (kept > 0 && entries_[kept - 1].first == entry.first) --kept;
+  for (const Entry& entry : entries_) {
+    if (kept > 0 && entries_[kept - 1].token == entry.token) --kept;
     entries_[kept++] = entry;
   }
   entries_.resize(kept);
+  first_.assign(kBeginnings + 1, 0);
+  for (const Entry& entry : entries_) ++first_[beginning_of(entry.token) + 1];
+  std::partial_sum(first_.begin(), first_.end(), first_.begin());
 }
 
 std::optional<std::int64_t> WordPiece::Table::find(std::string_view token) const noexcept {
-  const auto found = std::lower_bound(entries_.begin(), entries_.end(), token,
-                                      [](const auto& entry, std::string_view wanted) { return entry.first < wanted; });
-  if (found == entries_.end() || found->first != token) return std::nullopt;
-  return found->second;
+  const std::size_t beginning = beginning_of(token);
+  const auto last = entries_.begin() + first_[beginning + 1];
+  const auto found = std::lower_bound(entries_.begin() + first_[beginning], last, token,
+                                      [](const Entry& entry, std::string_view wanted) { return entry.token < wanted; });
+  if (found == last || found->token != token) return std::nullopt;
+  return found->id;
 }
 
 WordPiece::WordPiece(std::vector<std::string> vocabulary) : vocabulary_(std::move(vocabulary)) {
