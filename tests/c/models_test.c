@@ -160,15 +160,17 @@ static void refusals(void) {
   headlight_tensor rows = {memory, HEADLIGHT_FLOAT32, 3, INTS(2, 3, 24), NULL};
   for (size_t n = 0; n < sizeof apart / sizeof *apart; ++n) {
     rows.strides = apart[n];
-    REFUSED("do not overlap", headlight_encoder_encode_ids(encoder, engine, &pair, NULL, &rows, &error));
+    REFUSED("apart from each other", headlight_encoder_encode_ids(encoder, engine, &pair, NULL, &rows, &error));
   }
   rows.strides = INTS(24, 48, 1);
   WORKS(headlight_encoder_encode_ids(encoder, engine, &pair, NULL, &rows, &error));
   CHECK(memcmp(memory, memory + 24, 24 * sizeof(float)) == 0);
   headlight_tensor vectors = {memory, HEADLIGHT_FLOAT32, 2, INTS(3, 24), INTS(0, 1)};
-  REFUSED("do not overlap", headlight_encoder_embed_texts(encoder, engine, texts, NULL, kTexts, &vectors, &error));
+  REFUSED("apart from each other",
+          headlight_encoder_embed_texts(encoder, engine, texts, NULL, kTexts, &vectors, &error));
   vectors.strides = INTS(-8, 1);
-  REFUSED("do not overlap", headlight_encoder_embed_texts(encoder, engine, texts, NULL, kTexts, &vectors, &error));
+  REFUSED("apart from each other",
+          headlight_encoder_embed_texts(encoder, engine, texts, NULL, kTexts, &vectors, &error));
   in.type = HEADLIGHT_FLOAT32;
   REFUSED("ids has type 0, expected 1", headlight_encoder_embed_ids(encoder, engine, &in, NULL, &vector, &error));
   in.type = HEADLIGHT_INT64;
