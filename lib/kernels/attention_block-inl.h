@@ -45,22 +45,17 @@ HEADLIGHT_INLINE void clear_maxima(float* maxima) {
 
 // Scores of all panels in the range; maxima [rows][kLanes] follows those of whole panels.
 inline void block_scores(const kernels::AttentionBlock& block, const BlockRange& range, float* maxima) {
-  float ignored[kBlockRows * kLanes];
-  clear_maxima(ignored);
   for (std::int64_t j = range.first / kKeyPanel * kKeyPanel; j < range.last; j += kKeyPanel) {
     const bool whole = range.whole_first <= j && j < range.whole_last;
     const std::int64_t skipped = j < range.first ? (range.first - j) / kLanes : 0;
     const std::int64_t vectors = divide_up(smaller(kKeyPanel, range.last - j), kLanes);
     const std::int64_t from = skipped * kLanes;
-    const ScorePanel panel{block.query.data,
-                           block.query.stride,
-                           block.keys.key.floats() + j * block.keys.key.stride + from,
-                           smaller(kKeyPanel, block.keys.count - j),
-                           block.query.head_dim,
-                           block.scores + j + from,
-                           block.scores_stride,
-                           whole ? maxima : ignored};
-    score_panel(panel, block.query.count, vectors - skipped);
+    const ScoreTile tile{
+        {block.query.data, block.query.stride},
+        {block.keys.key.floats() + j * block.keys.key.stride + from, smaller(kKeyPanel, block.keys.count - j)},
+        block.query.head_dim,
+        {block.scores + j + from, block.scores_stride, whole ? maxima : nullptr}};
+    score_panel(tile, block.query.count, vectors - skipped);
   }
 }
 

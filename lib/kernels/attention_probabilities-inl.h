@@ -10,13 +10,14 @@ namespace headlight::HEADLIGHT_TARGET {
 
 inline void probability_tile(const kernels::ProbabilityTile& tile) {
   float scores[kBlockRows * kKeyPanel];
-  float maxima[kBlockRows * kLanes] = {};
   bool sees_any = false;
   for (std::int64_t r = 0; r < tile.query.count; ++r) sees_any = sees_any || tile.seen.begin[r] < tile.seen.end[r];
   if (sees_any) {
-    score_panel(
-        {tile.query.data, tile.query.stride, tile.panel, tile.keys, tile.query.head_dim, scores, kKeyPanel, maxima},
-        tile.query.count, divide_up(tile.keys, kLanes));
+    score_panel({{tile.query.data, tile.query.stride},
+                 {tile.panel, tile.keys},
+                 tile.query.head_dim,
+                 {scores, kKeyPanel, nullptr}},
+                tile.query.count, divide_up(tile.keys, kLanes));
   }
   const Vec scale = broadcast(scale_after_masks(tile.steps.masks, tile.steps.exponent_scale));
   const Vec average_factor = broadcast(tile.average_factor);

@@ -214,11 +214,11 @@ struct ShortValues {
   int last_lanes;
 
   template <int kRows, int kVectors, bool kPartial>
-  static void run(const ShortValues& tile);
+  static void run(const ShortValues& tile) noexcept;
 };
 
 template <int kRows, int kVectors, bool kPartial>
-void ShortValues::run(const ShortValues& tile) {
+void ShortValues::run(const ShortValues& tile) noexcept {
   Vec sums[kRows][kVectors];
 #pragma GCC unroll 8
   for (int r = 0; r < kRows; ++r) {

@@ -29,7 +29,7 @@ struct ValueTile {
   const float* final_sum;
 
   template <int kRows, int kVectors, bool kPartial>
-  static void run(const ValueTile& tile);
+  static void run(const ValueTile& tile) noexcept;
 };
 
 // out · (1 / sum), zeros where the sum is 0. Paths that skip a block and paths that merge nothing from it may differ in
@@ -97,7 +97,7 @@ HEADLIGHT_INLINE void store_values(const ValueTile& tile, Vec (&sums)[kRows][kVe
 }
 
 template <int kRows, int kVectors, bool kPartial>
-void ValueTile::run(const ValueTile& tile) {
+void ValueTile::run(const ValueTile& tile) noexcept {
   Vec sums[kRows][kVectors];
 #pragma GCC unroll 12
   for (int r = 0; r < kRows; ++r) {
@@ -149,10 +149,6 @@ void ValueTile::run(const ValueTile& tile) {
   ragged(keys.end, keys.any_end);
   store_values(tile, sums);
 }
-
-// Tile::run<rows, vectors, partial>, which is chosen once a tile.
-template <class Tile>
-using TileFunction = void (*)(const Tile&);
 
 template <class Tile, bool kPartial, int kVectors, int... kRows>
 TileFunction<Tile> tile_of_rows(std::int64_t rows, Counts<kRows...>) {
