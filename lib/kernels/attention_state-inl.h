@@ -31,9 +31,9 @@ inline void merge(const kernels::AttentionState& to, const kernels::AttentionSta
 
 inline float finish(const kernels::AttentionState& state, std::int64_t value_dim, float* out) {
   const float sum = sum_of_lanes(load(state.sums));
-  const RowEnd end = row_end(sum);
+  const float inverse = inverse_of(sum);
   for (std::int64_t d = 0; d < value_dim; d += kLanes) {
-    store_lanes(ended(load(state.out + d), end), out + d, static_cast<int>(smaller(kLanes, value_dim - d)));
+    store_lanes(ended(load(state.out + d), inverse), out + d, static_cast<int>(smaller(kLanes, value_dim - d)));
   }
   return sum;
 }

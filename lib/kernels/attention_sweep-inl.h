@@ -77,6 +77,7 @@ inline void merge_values(const kernels::AttentionBlock& block, const RowFactors&
   if (block.state.first && block.ends.out == nullptr) return;
   for (std::int64_t r = 0; r < block.query.count; ++r) {
     float* out = block.state.out + r * block.state.out_stride;
+    const float inverse = block.ends.out != nullptr ? inverse_of(block.ends.sum[r]) : 0.0f;
     for (std::int64_t d = 0; d < block.keys.value_dim; d += kLanes) {
       Vec sum = load(sums + r * block.state.out_stride + d);
       if (!block.state.first)
@@ -84,7 +85,7 @@ inline void merge_values(const kernels::AttentionBlock& block, const RowFactors&
       if (block.ends.out == nullptr) {
         store(sum, out + d);
       } else {
-        store_lanes(ended(sum, row_end(block.ends.sum[r])), block.ends.out + r * block.ends.out_stride + d,
+        store_lanes(ended(sum, inverse), block.ends.out + r * block.ends.out_stride + d,
                     static_cast<int>(smaller(kLanes, block.keys.value_dim - d)));
       }
     }
