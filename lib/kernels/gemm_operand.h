@@ -1,0 +1,51 @@
+// B of a product: how a matrix lies that is multiplied by.
+#pragma once
+
+#include <cstdint>
+
+namespace headlight::kernels {
+
+// What its elements are stored as. Sums are float32, whatever it is.
+enum class ElementType : std::uint8_t { float32 };
+
+enum class GemmLayout : std::uint8_t {
+  panels,   // packed, as gemm_kernels.h draws it
+  rows,     // [K, N], columns next to each other
+  columns,  // [N, K], transposed
+};
+
+// Made where a matrix is packed, loaded or handed in; understood where a tile reads it. Between the two it is passed on
+// as it is.
+struct GemmOperand {
+  ElementType type = ElementType::float32;
+  GemmLayout layout = GemmLayout::rows;
+  std::int64_t depth = 0;    // K
+  std::int64_t columns = 0;  // N; of panels those of the whole matrix, which are filled up to whole vectors
+  // Elements from one row (rows) or column (columns) to the next; panels have no such distance.
+  std::int64_t stride = 0;
+  const void* data = nullptr;
+  // Of panels: the column that a block begins at, a whole number of panels. `data` is then still the whole matrix.
+  std::int64_t first_column = 0;
+
+  // Inlined always: instruction sets share these.
+  [[nodiscard]] [[gnu::always_inline]] const float* floats() const noexcept { return static_cast<const float*>(data); }
+
+  // The same from `column` on.
+  [[nodiscard]] [[gnu::always_inline]] GemmOperand from_column(std::int64_t column) const noexcept {
+    GemmOperand part = *this;
+    switch (layout) {
+      case GemmLayout::panels:
+        part.first_column += column;
+        break;
+      case GemmLayout::rows:
+        part.data = floats() + column;
+        break;
+      case GemmLayout::columns:
+        part.data = floats() + column * stride;
+        break;
+    }
+    return part;
+  }
+};
+
+}  // namespace headlight::kernels
