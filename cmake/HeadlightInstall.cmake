@@ -1,9 +1,9 @@
-# What `cmake --install` copies: headers, both kinds of both libraries (the program adds itself), and how CMake and pkg-config find them.
+# What `cmake --install` copies: headers, both kinds of all libraries (the program adds itself), and how CMake and pkg-config find them.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
 set(config_folder ${CMAKE_INSTALL_LIBDIR}/cmake/headlight)
-set(libraries headlight_static headlight_shared)
+set(libraries headlight_static headlight_shared headlight_analysis_static headlight_analysis_shared)
 set(headers PATTERN "*.h")
 if(HEADLIGHT_MODELS)
   list(APPEND libraries headlight_models_static headlight_models_shared)
@@ -32,7 +32,7 @@ install(FILES ${PROJECT_BINARY_DIR}/headlight-config.cmake ${PROJECT_BINARY_DIR}
 cmake_path(SET pc_folder NORMALIZE "/prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig")
 cmake_path(RELATIVE_PATH pc_folder BASE_DIRECTORY /prefix OUTPUT_VARIABLE pc_to_prefix)
 string(REGEX REPLACE "[^/]+" ".." pc_to_prefix "${pc_to_prefix}")
-set(packages headlight)
+set(packages headlight headlight-analysis)
 if(HEADLIGHT_MODELS)
   list(APPEND packages headlight-models)
 endif()

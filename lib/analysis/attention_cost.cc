@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "headlight/attention_backward.h"
-#include "kernels/kernels.h"
 #include "layers/sizes.h"
 #include "ops/attention_plan.h"
 #include "ops/attention_unfused_head.h"
@@ -58,9 +57,8 @@ AttentionStepBytes attention_step_bytes(const Engine& engine, const AttentionSte
   }
   if (step.gradient_over_out) bytes.gradients -= tensor;
   // workspace_bytes() counts what probabilities would need, which nobody asks for here.
-  const ops::AttentionPlan forward = ops::plan_attention(engine, kernels::attention_kernels(engine.isa()),
-                                                         ops::check_attention_shape(kName, shape), {});
-  bytes.scratch = static_cast<std::int64_t>(std::max(forward.borrowed(), backward_workspace_bytes(engine, shape)));
+  const std::size_t forward = ops::attention_call_bytes(engine, ops::check_attention_shape(kName, shape), {}, false);
+  bytes.scratch = static_cast<std::int64_t>(std::max(forward, backward_workspace_bytes(engine, shape)));
   return bytes;
 }
 

@@ -9,7 +9,6 @@
 #include "layers/feed_forward_rows.h"
 #include "layers/rows.h"
 #include "ops/attention_plan.h"
-#include "ops/attention_short.h"
 #include "ops/attention_unfused_head.h"
 #include "ops/gemm_internal.h"
 #include "ops/row_sums.h"
@@ -74,16 +73,12 @@ ops::AttentionSizes sizes_of(const TrainedLayer& layer) noexcept {
 std::size_t attention_bytes(const Engine& engine, const TrainedLayer& layer) {
   const ops::AttentionSizes sizes = sizes_of(layer);
   if (layer.unfused) return ops::attention_unfused_bytes(engine, sizes, layer.attention);
-  const kernels::AttentionKernels& kernels = kernels::attention_kernels(engine.isa());
   AttentionOptions options = layer.attention;
   options.dropout.probability = layer.dropout;
-  const ops::AttentionScale scale = ops::scale_of(options, sizes.head_dim);
-  if (ops::is_short(kernels, sizes, options, scale)) return 0;
-  ops::AttentionTraits traits = ops::traits_of(options, sizes, scale);
   // Query, key and value are columns of one buffer whose rows begin with whole lines.
-  traits.values_aligned =
-      2 * layer.width % kernels.lanes == 0 && (layer.heads == 1 || sizes.head_dim % kernels.lanes == 0);
-  return ops::plan_attention(engine, kernels, sizes, traits).borrowed();
+  const std::int64_t lanes = kernels::gemm_kernels(engine.isa()).lanes;
+  const bool values_aligned = 2 * layer.width % lanes == 0 && (layer.heads == 1 || sizes.head_dim % lanes == 0);
+  return ops::attention_call_bytes(engine, sizes, options, values_aligned);
 }
 
 // Tiles of P and dS for each worker, gradients of a block of keys and values, δ of every row; or the plain route's dP.

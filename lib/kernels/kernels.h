@@ -10,15 +10,16 @@
 #include "kernels/optimizer_kernels.h"
 #include "kernels/row_gradient_kernels.h"
 #include "kernels/row_kernels.h"
+#include "runtime/inner_api.h"
 
 namespace headlight::kernels {
 
 // Those of an instruction set that available_isas() lists.
-[[nodiscard]] const GemmKernels& gemm_kernels(Isa isa) noexcept;
+[[nodiscard]] HEADLIGHT_INNER_API const GemmKernels& gemm_kernels(Isa isa) noexcept;
 [[nodiscard]] const AttentionKernels& attention_kernels(Isa isa) noexcept;
 [[nodiscard]] const AttentionBackwardKernels& attention_backward_kernels(Isa isa) noexcept;
 [[nodiscard]] const MergeKernels& merge_kernels(Isa isa) noexcept;
-[[nodiscard]] const RowKernels& row_kernels(Isa isa) noexcept;
+[[nodiscard]] HEADLIGHT_INNER_API const RowKernels& row_kernels(Isa isa) noexcept;
 [[nodiscard]] const OptimizerKernels& optimizer_kernels(Isa isa) noexcept;
 [[nodiscard]] const RowGradientKernels& row_gradient_kernels(Isa isa) noexcept;
 

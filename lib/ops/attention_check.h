@@ -8,6 +8,7 @@
 
 #include "headlight/attention.h"
 #include "ops/check.h"
+#include "runtime/inner_api.h"
 
 namespace headlight::ops {
 
@@ -72,7 +73,7 @@ void check_probability_shapes(std::string_view operation, const ProbabilityNames
                               const AttentionOptions& options, const AttentionSizes& sizes);
 
 // The same for the sizes alone.
-AttentionSizes check_attention_shape(std::string_view operation, const AttentionShape& shape);
+HEADLIGHT_INNER_API AttentionSizes check_attention_shape(std::string_view operation, const AttentionShape& shape);
 
 // R: how many softmax rows of each head are to be written.
 [[nodiscard]] inline std::int64_t rows_asked(const Probabilities& probabilities, std::int64_t query_length) noexcept {

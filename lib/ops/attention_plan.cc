@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "kernels/kernels.h"
+#include "ops/attention_short.h"
 #include "runtime/parallel.h"
 
 namespace headlight::ops {
@@ -236,6 +238,16 @@ AttentionPlan plan_attention(const Engine& engine, const kernels::AttentionKerne
   lay_out_saved_rows(sizes, traits, plan, layout);
   plan.bytes = layout.bytes();
   return plan;
+}
+
+std::size_t attention_call_bytes(const Engine& engine, const AttentionSizes& sizes, const AttentionOptions& options,
+                                 bool values_aligned) noexcept {
+  const kernels::AttentionKernels& kernels = kernels::attention_kernels(engine.isa());
+  const AttentionScale scale = scale_of(options, sizes.head_dim);
+  if (is_short(kernels, sizes, options, scale)) return 0;
+  AttentionTraits traits = traits_of(options, sizes, scale);
+  traits.values_aligned = values_aligned;
+  return plan_attention(engine, kernels, sizes, traits).borrowed();
 }
 
 std::size_t attention_plan_bytes(const Engine& engine, const kernels::AttentionKernels& kernels,

@@ -9,6 +9,7 @@
 #include "kernels/attention_kernels.h"
 #include "ops/attention_check.h"
 #include "ops/attention_scale.h"
+#include "runtime/inner_api.h"
 #include "simd/integers.h"
 
 namespace headlight::ops {
@@ -120,6 +121,11 @@ struct AttentionPlan {
 
 [[nodiscard]] AttentionPlan plan_attention(const Engine& engine, const kernels::AttentionKernels& kernels,
                                            const AttentionSizes& sizes, const AttentionTraits& traits) noexcept;
+
+// What one call borrows, whichever way it takes. `values_aligned`: as in AttentionTraits.
+[[nodiscard]] HEADLIGHT_INNER_API std::size_t attention_call_bytes(const Engine& engine, const AttentionSizes& sizes,
+                                                                   const AttentionOptions& options,
+                                                                   bool values_aligned) noexcept;
 
 // Enough for any call of these sizes.
 [[nodiscard]] std::size_t attention_plan_bytes(const Engine& engine, const kernels::AttentionKernels& kernels,

@@ -8,6 +8,7 @@
 #include "headlight/gemm.h"
 #include "ops/attention_check.h"
 #include "ops/attention_masks.h"
+#include "runtime/inner_api.h"
 
 namespace headlight::ops {
 
@@ -101,9 +102,10 @@ void mix_unfused(const UnfusedCall& call, const AttentionSequence& sequence, std
 
 // Scratch bytes of attention_unfused(), and of attention_unfused_backward() with the probabilities kept. Of the options
 // the lengths and offsets of sequences count. Throw as most_unfused_scores() does.
-[[nodiscard]] std::size_t attention_unfused_bytes(const Engine& engine, const AttentionSizes& sizes,
-                                                  const AttentionOptions& options);
-[[nodiscard]] std::size_t attention_unfused_backward_bytes(const Engine& engine, const AttentionSizes& sizes,
-                                                           const AttentionOptions& options);
+[[nodiscard]] HEADLIGHT_INNER_API std::size_t attention_unfused_bytes(const Engine& engine, const AttentionSizes& sizes,
+                                                                      const AttentionOptions& options);
+[[nodiscard]] HEADLIGHT_INNER_API std::size_t attention_unfused_backward_bytes(const Engine& engine,
+                                                                               const AttentionSizes& sizes,
+                                                                               const AttentionOptions& options);
 
 }  // namespace headlight::ops

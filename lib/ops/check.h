@@ -8,14 +8,15 @@
 #include <string_view>
 
 #include "headlight/tensor.h"
+#include "runtime/inner_api.h"
 
 namespace headlight::ops {
 
 // Throws std::invalid_argument("operation: message").
-[[noreturn]] void fail(std::string_view operation, const std::string& message);
+[[noreturn]] HEADLIGHT_INNER_API void fail(std::string_view operation, const std::string& message);
 
 // "[2, 5, 3, 64]"
-[[nodiscard]] std::string describe(std::span<const std::int64_t> shape);
+[[nodiscard]] HEADLIGHT_INNER_API std::string describe(std::span<const std::int64_t> shape);
 
 // What a view touches: a half-open range of addresses – as numbers, empty for a view without elements; and which of
 // them, by the shape and strides of the view, which it must not outlive. Without axes: all of them.
@@ -47,8 +48,9 @@ template <class T>
 // Checks that every extent is ≥ 0, that sizes and strides address less than 2⁶³ bytes, that the pointer is given when
 // there are elements, that the last stride is 1 (when the last axis has more than one element) and that strides are ≥
 // 0. Returns the addresses touched.
-Extent check_view(std::string_view operation, std::string_view argument, const void* data, std::size_t element_size,
-                  std::span<const std::int64_t> shape, std::span<const std::int64_t> strides);
+HEADLIGHT_INNER_API Extent check_view(std::string_view operation, std::string_view argument, const void* data,
+                                      std::size_t element_size, std::span<const std::int64_t> shape,
+                                      std::span<const std::int64_t> strides);
 
 // A small attention takes half a microsecond, and looks at four views: those of plain sizes, whose products cannot
 // overflow, pass here. All others, and whatever must be refused, go the long way.
@@ -75,9 +77,10 @@ Extent check_view(std::string_view operation, std::string_view argument, const V
   return check_view(operation, argument, static_cast<const void*>(view.data), sizeof(T), view.shape, view.strides);
 }
 
-[[noreturn, gnu::cold]] void fail_shape(std::string_view operation, std::string_view argument,
-                                        std::span<const std::int64_t> shape, std::span<const std::int64_t> expected,
-                                        std::string_view meaning);
+[[noreturn, gnu::cold]] HEADLIGHT_INNER_API void fail_shape(std::string_view operation, std::string_view argument,
+                                                            std::span<const std::int64_t> shape,
+                                                            std::span<const std::int64_t> expected,
+                                                            std::string_view meaning);
 [[noreturn, gnu::cold]] void fail_overlap(std::string_view operation, std::string_view output, std::string_view input);
 
 // Where another argument does not fit the shape of this one, which has neither memory nor a shape: it was not given,
@@ -112,6 +115,6 @@ void check_no_self_overlap(std::string_view operation, std::string_view output, 
                            std::span<const std::int64_t> strides);
 
 // Checks that it is in [0, 1), the range of dropout.
-void check_probability(std::string_view operation, std::string_view argument, float probability);
+HEADLIGHT_INNER_API void check_probability(std::string_view operation, std::string_view argument, float probability);
 
 }  // namespace headlight::ops

@@ -5,18 +5,20 @@
 
 #include "headlight/gemm.h"
 #include "kernels/kernels.h"
+#include "runtime/inner_api.h"
 
 namespace headlight::ops {
 
 // C [M, N] = α · op(A) [M, K] · op(B) [K, N] + β · C as the kernels take it. No pointer is looked at.
-[[nodiscard]] kernels::GemmBlock gemm_block(View<const float, 2> a, View<const float, 2> b, View<float, 2> c,
-                                            Transpose transpose_a = Transpose::no,
-                                            Transpose transpose_b = Transpose::no, float alpha = 1.0f,
-                                            float beta = 0.0f) noexcept;
+[[nodiscard]] HEADLIGHT_INNER_API kernels::GemmBlock gemm_block(View<const float, 2> a, View<const float, 2> b,
+                                                                View<float, 2> c, Transpose transpose_a = Transpose::no,
+                                                                Transpose transpose_b = Transpose::no,
+                                                                float alpha = 1.0f, float beta = 0.0f) noexcept;
 
 // Floats of scratch, 64-byte aligned, for every product of that shape, however its B lies.
-[[nodiscard]] std::int64_t gemm_scratch_floats(Isa isa, std::int64_t m, std::int64_t n, std::int64_t k,
-                                               Transpose transpose_a = Transpose::no) noexcept;
+[[nodiscard]] HEADLIGHT_INNER_API std::int64_t gemm_scratch_floats(Isa isa, std::int64_t m, std::int64_t n,
+                                                                   std::int64_t k,
+                                                                   Transpose transpose_a = Transpose::no) noexcept;
 
 // Computes it here and now, with the bits of gemm().
 inline void run_gemm_block(Isa isa, kernels::GemmBlock block, float* scratch) noexcept {
@@ -44,7 +46,7 @@ struct GemmBytes {
   std::size_t wanted = 0;
   std::size_t least = 0;
 };
-[[nodiscard]] GemmBytes gemm_batch_bytes(const Engine& engine, const GemmBatch& batch) noexcept;
+[[nodiscard]] HEADLIGHT_INNER_API GemmBytes gemm_batch_bytes(const Engine& engine, const GemmBatch& batch) noexcept;
 
 // Computes them on the engine's workers. Throws OutOfMemory when scratch cannot be had, before anything is written.
 void run_gemm_batch(Engine& engine, const GemmBatch& batch);

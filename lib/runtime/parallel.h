@@ -8,6 +8,7 @@
 #include <type_traits>
 
 #include "headlight/engine.h"
+#include "runtime/inner_api.h"
 #include "simd/integers.h"
 
 namespace headlight::runtime {
@@ -48,7 +49,8 @@ enum class HandOut : std::uint8_t {
 // `worker` is in [0, workers) and no two tasks run on one worker at once. With workers ≤ 1 or count ≤ 1 everything runs
 // on the calling thread as worker 0, in ascending order, and no other thread is touched; likewise inside a task of
 // another call, in a forked child, and when the workers are serving another thread's call. Tasks must not throw.
-void run_tasks(EngineState& engine, std::int64_t count, int workers, TaskFunction task, HandOut hand_out) noexcept;
+HEADLIGHT_INNER_API void run_tasks(EngineState& engine, std::int64_t count, int workers, TaskFunction task,
+                                   HandOut hand_out) noexcept;
 
 template <class Function>
 void parallel_for(Engine& engine, std::int64_t count, int workers, Function&& function,
@@ -58,20 +60,21 @@ void parallel_for(Engine& engine, std::int64_t count, int workers, Function&& fu
 
 // The most workers that parallel_for() uses if it is called from here: one inside a task of another call. For the size
 // of scratch: it may yet use fewer.
-[[nodiscard]] int workers_from_here(const Engine& engine) noexcept;
+[[nodiscard]] HEADLIGHT_INNER_API int workers_from_here(const Engine& engine) noexcept;
 
 // How many workers are worth waking for so much work: 1 when it is over before a sleeping worker would have come.
 // `nanoseconds` is the caller's estimate of the whole call on one thread. The same arguments always give the same
 // answer, so scratch may be sized by it.
-[[nodiscard]] int workers_for(const Engine& engine, std::int64_t tasks, double nanoseconds) noexcept;
+[[nodiscard]] HEADLIGHT_INNER_API int workers_for(const Engine& engine, std::int64_t tasks,
+                                                  double nanoseconds) noexcept;
 
 // Scratch memory for the duration of one call, borrowed from the engine and kept by it for the next: 128-byte aligned,
 // not cleared. Nested calls take separate blocks; the smallest idle block that fits is taken, so a repeated sequence
 // of calls allocates nothing. Throws OutOfMemory, which names `who` asked.
 class Scratch {
  public:
-  Scratch(Engine& engine, std::size_t bytes, std::string_view who);
-  ~Scratch();
+  HEADLIGHT_INNER_API Scratch(Engine& engine, std::size_t bytes, std::string_view who);
+  HEADLIGHT_INNER_API ~Scratch();
   Scratch(const Scratch&) = delete;
   Scratch& operator=(const Scratch&) = delete;
   [[nodiscard]] std::byte* data() const noexcept { return data_; }

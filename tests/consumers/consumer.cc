@@ -1,5 +1,6 @@
 // A program of somebody else's: it includes and links headlight in the way its build file says, and uses a little of
 // each library.
+#include <headlight/analysis/attention_cost.h>
 #include <headlight/attention.h>
 #include <headlight/version.h>
 
@@ -18,6 +19,12 @@ int main() {
   value(0, 1, 0, 0) = 2.0f;
   headlight::attention(engine, query, key, value, out);
   if (out(0, 0, 0, 0) != 1.5f || out(0, 1, 0, 0) != 1.5f) return 1;
+  // The 512 × 512 probabilities of each of 8 heads.
+  headlight::analysis::AttentionStep step;
+  step.method = headlight::analysis::AttentionMethod::unfused;
+  step.length = 512;
+  step.heads = 8;
+  if (headlight::analysis::attention_step_bytes(engine, step).probabilities != 8 * 512 * 512 * 4) return 1;
 #ifdef CONSUMER_HAS_MODELS
   if (headlight::models::printable("a\nb") != "a\\nb") return 1;
 #endif
