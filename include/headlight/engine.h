@@ -16,7 +16,7 @@ namespace headlight {
 enum class Isa : std::uint8_t { scalar, sse4, avx2, avx512, neon };
 
 [[nodiscard]] HEADLIGHT_API std::string_view name(Isa isa) noexcept;
-// The set of that name ("avx2"), or nothing.
+// The set of that name ("avx2", "AVX2"), or nothing.
 [[nodiscard]] HEADLIGHT_API std::optional<Isa> parse_isa(std::string_view name) noexcept;
 // The sets that this build holds and this CPU runs, worst first.
 [[nodiscard]] HEADLIGHT_API std::vector<Isa> available_isas();

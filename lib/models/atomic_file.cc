@@ -146,6 +146,7 @@ void AtomicFile::check_open(const char* what) const {
 }
 
 void AtomicFile::fail(const char* action, int error) const {
+  if (error == EPIPE) throw NobodyReads(path_, "cannot write: nobody reads it any more");
   throw FileError(path_, std::string(action) + ": " + std::generic_category().message(error));
 }
 

@@ -1,5 +1,6 @@
 #include "runtime/cpu.h"
 
+#include <algorithm>
 #include <string_view>
 
 #include "runtime/isa_list.h"
@@ -30,8 +31,10 @@ std::string_view name(Isa isa) noexcept {
 }
 
 std::optional<Isa> parse_isa(std::string_view text) noexcept {
+  const auto same = [](char known, char given) { return known == (given >= 'A' && given <= 'Z' ? given + 32 : given); };
   for (const Isa isa : {Isa::scalar, Isa::sse4, Isa::avx2, Isa::avx512, Isa::neon}) {
-    if (name(isa) == text) return isa;
+    const std::string_view known = name(isa);
+    if (std::equal(known.begin(), known.end(), text.begin(), text.end(), same)) return isa;
   }
   return std::nullopt;
 }

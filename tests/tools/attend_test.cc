@@ -50,11 +50,15 @@ Outputs computed_by_reference(const AttendCase& c, const AttentionOptions& optio
 }
 
 // What is said of a file that was written.
+std::string line_of(const AttendCase& c, const std::string& name, std::span<const std::int64_t> extents) {
+  std::string shape;
+  for (const std::int64_t extent : extents) shape += (shape.empty() ? "" : ", ") + std::to_string(extent);
+  return (c.folder / name) + ": [" + shape + "] float32\n";
+}
+
 template <int Rank>
 std::string line_of(const AttendCase& c, const std::string& name, const Tensor<float, Rank>& tensor) {
-  std::string shape;
-  for (const std::int64_t extent : tensor.shape()) shape += (shape.empty() ? "" : ", ") + std::to_string(extent);
-  return (c.folder / name) + ": [" + shape + "] float32\n";
+  return line_of(c, name, tensor.shape());
 }
 
 // The program with `more`, by each method, against the library called with `options`.
@@ -130,7 +134,8 @@ TEST(Attend, MasksAndBiasBroadcast) {
   }
 }
 
-// The gradients of the program, by each method, against the library's.
+// The gradients of the program, by each method, against the library's. `bias_shape` is that of the file of --bias,
+// whose gradient has it too.
 void expect_gradients(const AttendCase& c, const std::vector<std::string>& more, const AttentionOptions& options,
                       const std::vector<std::int64_t>& bias_shape = {}) {
   Random random(11);
@@ -150,7 +155,7 @@ void expect_gradients(const AttendCase& c, const std::vector<std::string>& more,
 
     Tensor<float, 4> query(c.query.shape()), key(c.key.shape()), value(c.value.shape()), bias;
     AttentionGradients gradients{query, key, value};
-    if (!bias_shape.empty()) bias = Tensor<float, 4>({bias_shape[0], bias_shape[1], bias_shape[2], bias_shape[3]});
+    if (!bias_shape.empty()) bias = Tensor<float, 4>(options.bias.shape);
     if (!bias_shape.empty()) gradients.bias = bias;
     Engine engine;
     AttentionOptions forward = options;
@@ -175,9 +180,10 @@ void expect_gradients(const AttendCase& c, const std::vector<std::string>& more,
     expect_npy(c.folder / "dq.npy", query);
     expect_npy(c.folder / "dk.npy", key);
     expect_npy(c.folder / "dv.npy", value);
-    if (!bias_shape.empty()) expect_npy(c.folder / "db.npy", bias);
+    if (!bias_shape.empty()) expect_npy(c.folder / "db.npy", bias, bias_shape);
     EXPECT_EQ(finished.out, line_of(c, "o.npy", out) + line_of(c, "dq.npy", query) + line_of(c, "dk.npy", key) +
-                                line_of(c, "dv.npy", value) + (bias_shape.empty() ? "" : line_of(c, "db.npy", bias)));
+                                line_of(c, "dv.npy", value) +
+                                (bias_shape.empty() ? "" : line_of(c, "db.npy", bias_shape)));
   }
 }
 
@@ -192,6 +198,8 @@ TEST(Attend, Gradients) {
                    {.causal = Causal::bottom_right, .dropout = {0.25f, ~std::uint64_t{0}}});
   const Tensor<float, 4> bias = c.random.normal_tensor<4>({1, kQueryHeads, 1, kKeyLength});
   c.write("b.npy", {kQueryHeads, 1, kKeyLength}, std::vector<float>(bias.begin(), bias.end()));
+  expect_gradients(c, {"--bias", c.folder / "b.npy"}, {.bias = bias}, {kQueryHeads, 1, kKeyLength});
+  c.write("b.npy", {1, kQueryHeads, 1, kKeyLength}, std::vector<float>(bias.begin(), bias.end()));
   expect_gradients(c, {"--bias", c.folder / "b.npy"}, {.bias = bias}, {1, kQueryHeads, 1, kKeyLength});
 }
 

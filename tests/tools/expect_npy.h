@@ -13,11 +13,12 @@
 
 namespace headlight::test {
 
-// The float32 array at `path` has the shape and the bits of `expected`.
+// The float32 array at `path` has the shape and the bits of `expected`; or another shape of as many elements.
 template <int Rank>
-void expect_npy(const std::string& path, const Tensor<float, Rank>& expected) {
+void expect_npy(const std::string& path, const Tensor<float, Rank>& expected, std::vector<std::int64_t> shape = {}) {
   const models::Array<float> found = models::read_npy<float>(path);
-  ASSERT_EQ(found.shape, std::vector<std::int64_t>(expected.shape().begin(), expected.shape().end())) << path;
+  if (shape.empty()) shape.assign(expected.shape().begin(), expected.shape().end());
+  ASSERT_EQ(found.shape, shape) << path;
   EXPECT_TRUE(same_bits(View<const float, Rank>(found.values.data(), expected.shape()), expected.view())) << path;
 }
 

@@ -221,6 +221,13 @@ TEST(Habits, WrongValuesAreSaidInTheSameWords) {
       {{"attend"}, "--window", "3", "3, expected LEFT,RIGHT: two whole numbers, each at least -1"},
       {{"attend"}, "--causal", "left", "'left', expected top-left or bottom-right"},
       {{"attend"}, "--seed", "1e3", "1e3, expected 0 to 18446744073709551615"},
+      {{"attend"},
+       "--window",
+       "99999999999999999999,0",
+       "'99999999999999999999,0', expected LEFT,RIGHT: two whole numbers, each at most 9223372036854775807"},
+      {{"attend"}, "--chunk", "9223372036854775808", "9223372036854775808, expected at most 9223372036854775807"},
+      {{"train"}, "--steps", "99999999999999999999", "99999999999999999999, expected at most 9223372036854775807"},
+      {{"train"}, "--steps", "-99999999999999999999", "-99999999999999999999, expected a whole number, at least 1"},
       {{"train"}, "--steps", "0", "0, expected a whole number, at least 1"},
       {{"attend"}, "--chunk", "0", "0, expected a whole number, at least 1"},
       {{"train"}, "--learning-rate", "-1", "-1, expected a number from 0 to 1e+300"},
@@ -252,6 +259,18 @@ TEST(Habits, WrongValuesAreSaidInTheSameWords) {
   refused(heads, "--mask", "0.7", "--mask is 0.7, expected layers 0 to 1 with heads 0 to 3");
 }
 
+// As help says: "--text TEXT", again and again.
+TEST(Habits, ListsTakeOneValueEachTime) {
+  for (const char* subcommand : {"embed", "heads"}) {
+    expect_error(run_program({subcommand, "--text", "one", "two", "--model", "x"}), {"'two' was not expected"}, 2);
+    const std::string help = run_program({subcommand, "--help"}).out;
+    EXPECT_NE(help.find("--text TEXT  "), std::string::npos) << help;
+  }
+  expect_error(run_program({"heads", "--mask", "0.0", "0.1"}), {"'0.1' was not expected"}, 2);
+  EXPECT_EQ(run_program({"heads", "--text", "the robot", "--text", "it", "--mask", "0.0,0.1", "--mask", "1.0"}).code,
+            0);
+}
+
 TEST(Habits, ErrorsHoldNoControlCharacters) {
   const Finished finished = run_program({"info", "--isa", "\x1b[31m\nred\r\t\x7f"});
   expect_error(finished, {"[31m", "red"}, 2);
@@ -275,6 +294,19 @@ TEST(Habits, AReaderThatGoesAwayIsNoError) {
     EXPECT_EQ(finished.error, "");
   }
   EXPECT_TRUE(std::filesystem::exists(json));
+}
+
+// The same for a file whose name is standard output, or another pipe.
+TEST(Habits, AReaderOfAFileThatGoesAwayIsNoError) {
+  for (const char* name : {"/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"}) {
+    SCOPED_TRACE(name);
+    for (const std::vector<std::string>& arguments :
+         {std::vector<std::string>{"study", "memory", "--svg", name}, {"beams", "--text", "it", "-o", name}}) {
+      const Finished finished = run_program(arguments, {.output = "broken"});
+      EXPECT_EQ(finished.code, 0);
+      EXPECT_EQ(finished.error, "");
+    }
+  }
 }
 
 }  // namespace headlight::test::habits_test

@@ -47,6 +47,11 @@ TEST(Info, ThreadsAreThoseAskedFor) {
   EXPECT_EQ(info({}, {.environment = {{"HEADLIGHT_NUM_THREADS", "5"}}}).at("threads"), 5);
 }
 
+TEST(Info, InstructionSetsAreNamedInLettersOfAnyCase) {
+  EXPECT_EQ(info({"--isa", "SCALAR"}).at("isa"), "scalar");
+  EXPECT_EQ(info({}, {.environment = {{"HEADLIGHT_ISA", "Scalar"}}}).at("isa"), "scalar");
+}
+
 TEST(Info, UnknownOrAbsentInstructionSetsAreErrors) {
   expect_error(run_program({"info", "--isa", "avx1024"}), {"--isa", "avx1024"}, 2);
   expect_error(run_program({"info"}, {.environment = {{"HEADLIGHT_ISA", "avx1024"}}}), {"HEADLIGHT_ISA", "avx1024"});

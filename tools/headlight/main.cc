@@ -3,6 +3,7 @@
 #include <new>
 #include <stdexcept>
 
+#include "headlight/models/errors.h"
 #include "headlight/out_of_memory.h"
 #include "headlight/version.h"
 #include "tools/headlight/commands/commands.h"
@@ -49,8 +50,8 @@ int main(int count, char** arguments) {
   try {
     run(count, arguments);
     return kDone;
-  } catch (const NobodyReads&) {
-    return kDone;
+  } catch (const headlight::models::NobodyReads&) {
+    return kDone;  // as after `headlight … | head -1`: nothing is left to do
   } catch (const UsageError& error) {
     print_error(error.what());
     return kWrongUsage;

@@ -80,7 +80,8 @@ enum {
   HEADLIGHT_ISA_AVX512 = 4,
   HEADLIGHT_ISA_NEON = 5
 };
-// "avx2"; "" for what is no instruction set. And back: HEADLIGHT_ISA_BEST for what is no such name.
+// "avx2"; "" for what is no instruction set. And back, in letters of any case: HEADLIGHT_ISA_BEST for what is no such
+// name.
 HEADLIGHT_API const char* headlight_isa_name(headlight_isa isa);
 HEADLIGHT_API headlight_isa headlight_isa_from_name(const char* name);
 // The sets that this build holds and this CPU runs, worst first: *count is how many, and the first `capacity` of them

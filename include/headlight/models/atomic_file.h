@@ -21,7 +21,8 @@ class HEADLIGHT_API AtomicFile {
   AtomicFile(const AtomicFile&) = delete;
   AtomicFile& operator=(const AtomicFile&) = delete;
 
-  // Appends. Throws FileError when the device is full or fails, std::logic_error after commit().
+  // Appends. Throws FileError when the device is full or fails, NobodyReads of a pipe without a reader,
+  // std::logic_error after commit().
   void write(const void* data, std::size_t bytes);
 
   // Waits until the bytes are on the device and renames. Throws FileError, and the target is then as it was before;

@@ -17,6 +17,13 @@ class HEADLIGHT_API FileError : public std::runtime_error {
   FileError(std::string_view path, std::string_view message);
 };
 
+// A pipe or socket that was to be written into has lost its reader, as `program | head` does: the end of the work to
+// many.
+class HEADLIGHT_API NobodyReads : public FileError {
+ public:
+  using FileError::FileError;
+};
+
 // `text` fit for one line of a message: control and format characters, line separators and bytes that are not UTF-8
 // become \n, \t, \xNN or \u{NNNN}; a text of more than about 200 bytes is cut and ends in "…".
 [[nodiscard]] HEADLIGHT_API std::string printable(std::string_view text);

@@ -1,6 +1,7 @@
 // headlight attend: attention on arrays, the black box that anyone can hold against another framework.
 #include <algorithm>
 #include <filesystem>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -41,9 +42,10 @@ struct Arguments {
 
 // The arrays that the options point into.
 struct Inputs {
-  models::Array<float> query, key, value, bias;
+  models::Array<float> query, key, value;
+  Broadcast<float> bias;
   models::Array<std::int64_t> query_lengths, key_lengths, cu_seqlens;
-  models::Array<std::uint8_t> mask;
+  Broadcast<std::uint8_t> mask;
 };
 
 constexpr const char* kScores = "[B, Hq, Lq, Lk]";
@@ -59,7 +61,12 @@ std::optional<Window> parse_window(const std::string& text) {
 }
 
 std::string expected_window(const std::string& text) {
-  return parse_window(text) ? "" : "LEFT,RIGHT: two whole numbers, each at least -1";
+  if (parse_window(text)) return "";
+  const std::size_t comma = std::min(text.find(','), text.size());
+  const bool too_large = is_too_large<std::int64_t>(text.substr(0, comma)) ||
+                         (comma < text.size() && is_too_large<std::int64_t>(text.substr(comma + 1)));
+  return "LEFT,RIGHT: two whole numbers, each at " +
+         (too_large ? "most " + std::to_string(std::numeric_limits<std::int64_t>::max()) : "least -1");
 }
 
 // The same for every spelling of a path.
@@ -218,7 +225,8 @@ void attend(const Arguments& arguments) {
     gradients.emplace(
         arguments.gradients,
         GradientInputs{inputs.query.view<4>(), inputs.key.view<4>(), inputs.value.view<4>(), outputs.out,
-                       outputs.log_sum_exp, arguments.bias.empty() ? View<const float, 4>() : inputs.bias.view<4>()});
+                       outputs.log_sum_exp, arguments.bias.empty() ? View<const float, 4>() : inputs.bias.view<4>(),
+                       inputs.bias.own_shape});
   }
   Engine engine(arguments.engine.options());
   compute(engine, arguments, inputs, outputs);

@@ -79,7 +79,7 @@ Gradients::Gradients(const GradientArguments& arguments, const GradientInputs& i
 }
 
 void Gradients::compute(Engine& engine, const std::string& method, const AttentionOptions& options) {
-  const auto& [query, key, value, out, log_sum_exp, bias] = inputs_;
+  const auto& [query, key, value, out, log_sum_exp, bias, bias_shape] = inputs_;
   const View<const float, 4> out_gradient = out_gradient_.view<4>();
   const AttentionGradients gradients{asked(query_), asked(key_), asked(value_), asked(bias_)};
   if (method == "fused") {
@@ -101,7 +101,7 @@ void Gradients::write(std::vector<WrittenFile>& written) const {
   write_asked(arguments_.query, query_, written);
   write_asked(arguments_.key, key_, written);
   write_asked(arguments_.value, value_, written);
-  write_asked(arguments_.bias, bias_, written);
+  write_asked(arguments_.bias, bias_, written, inputs_.bias_shape);
 }
 
 }  // namespace headlight::program

@@ -145,7 +145,8 @@ Beams read_beams(const Arguments& arguments, std::vector<FoundRelation>& relatio
   const models::Encoder& model = loaded.encoder;
   if (model.options().encoder.layers < 1)
     throw models::FileError(arguments.model, "has no layers, expected at least 1");
-  expect_words(model.tokenizer(), {&arguments.text, 1});
+  if (model.tokenizer().encode(arguments.text, 3).size() <= 2)  // [CLS] and [SEP]
+    throw models::FileError("--text", "holds no words, expected a sentence");
   Beams beams = beams_of_text(engine, model, arguments.text, arguments.pieces);
   check_text(model, arguments, beams);
   relations = find_relations(engine, loaded, arguments.text, beams);

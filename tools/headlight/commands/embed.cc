@@ -112,7 +112,7 @@ void embed(const Arguments& arguments) {
   }
   // Block by block: the numbers of a text do not depend on its neighbours, and the first lines come early.
   constexpr std::size_t kBlock = 64;
-  TextSource texts = open_texts(arguments.model, model.tokenizer());
+  TextSource texts = open_texts(arguments.model);
   Results results(arguments, static_cast<std::int64_t>(texts.size()), width);
   Progress progress(texts.size());
   UnknownWords unknown(model);

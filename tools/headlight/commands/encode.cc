@@ -27,7 +27,7 @@ struct Arguments {
 // The texts are read twice, for L is that of the longest: memory beyond a block of them grows with nothing.
 void encode_texts(const Arguments& arguments, Engine& engine, const models::Encoder& model) {
   constexpr std::size_t kBlock = 64;
-  TextSource texts = open_texts(arguments.model, model.tokenizer());
+  TextSource texts = open_texts(arguments.model);
   UnknownWords unknown(model);
   unknown.add(texts);
   const std::int64_t width = model.options().encoder.width;

@@ -146,6 +146,7 @@ void add_heads(Command& program) {
       .writes();
   command.add_option("--mask", arguments->mask, "Heads to silence, 3.2,3.7: what does the output lose without them?")
       .type_name("LAYER.HEAD,…")
+      .one_at_a_time()
       .delimiter(',')
       .check(expected_head);
   command.add_flag("--importance", arguments->importance,

@@ -25,21 +25,29 @@ void warn_if_rounded(const std::string& path, const models::Array<float>& array)
 // "[2, 5, 3, 64] float32"
 [[nodiscard]] std::string describe_float32(std::span<const std::int64_t> shape);
 
-// Writes the tensor where a name is given, and says so in `written`.
+// Writes the tensor where a name is given, and says so in `written`; in its own shape, or in one of as many elements.
 template <int Rank>
-void write_asked(const std::string& path, const Tensor<float, Rank>& tensor, std::vector<WrittenFile>& written) {
+void write_asked(const std::string& path, const Tensor<float, Rank>& tensor, std::vector<WrittenFile>& written,
+                 std::span<const std::int64_t> shape = {}) {
   if (path.empty()) return;
-  models::write_npy(path, tensor.shape(), {tensor.begin(), tensor.end()});
-  written.push_back({path, describe_float32(tensor.shape())});
+  if (shape.empty()) shape = tensor.shape();
+  models::write_npy(path, shape, {tensor.begin(), tensor.end()});
+  written.push_back({path, describe_float32(shape)});
 }
 
-// The array in `path` with axes of extent 1 put in front until there are `axes`, as broadcasting has it.
+// An array whose shape has got axes of extent 1 in front, as broadcasting has it.
 template <class T>
-[[nodiscard]] models::Array<T> read_broadcast(const std::string& path, std::size_t axes, const std::string& meaning);
+struct Broadcast : models::Array<T> {
+  std::vector<std::int64_t> own_shape;  // as the file has it
+};
+
+// The array in `path` with as many axes as make it `axes`.
+template <class T>
+[[nodiscard]] Broadcast<T> read_broadcast(const std::string& path, std::size_t axes, const std::string& meaning);
 
 extern template models::Array<float> read_array(const std::string&, std::size_t, const std::string&);
 extern template models::Array<std::int64_t> read_array(const std::string&, std::size_t, const std::string&);
-extern template models::Array<float> read_broadcast(const std::string&, std::size_t, const std::string&);
-extern template models::Array<std::uint8_t> read_broadcast(const std::string&, std::size_t, const std::string&);
+extern template Broadcast<float> read_broadcast(const std::string&, std::size_t, const std::string&);
+extern template Broadcast<std::uint8_t> read_broadcast(const std::string&, std::size_t, const std::string&);
 
 }  // namespace headlight::program

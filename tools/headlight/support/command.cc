@@ -147,7 +147,7 @@ Option& Option::writes() {
 }
 
 Option& Option::one_at_a_time() {
-  option_->allow_extra_args(false);
+  option_->expected(1)->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)->allow_extra_args(false);
   return *this;
 }
 

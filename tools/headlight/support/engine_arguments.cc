@@ -8,7 +8,7 @@ void EngineArguments::add_to(Command& command) {
       .check(between(1, 4096));
   command.add_option("--isa", isa, "Instruction set (default: HEADLIGHT_ISA, else the best)")
       .type_name("scalar|sse4|avx2|avx512|neon")
-      .check(one_of({"scalar", "sse4", "avx2", "avx512", "neon"}));
+      .check([](const std::string& text) { return parse_isa(text) ? "" : "scalar, sse4, avx2, avx512 or neon"; });
 }
 
 EngineOptions EngineArguments::options() const {

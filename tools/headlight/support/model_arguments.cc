@@ -8,7 +8,6 @@
 #include "tools/headlight/support/arrays.h"
 #include "tools/headlight/support/json.h"
 #include "tools/headlight/support/process.h"
-#include "tools/headlight/support/text_tokens.h"
 #include "tools/headlight/support/validators.h"
 
 namespace headlight::program {
@@ -62,12 +61,6 @@ TextSource open_texts(const ModelArguments& arguments) {
                                 " is not UTF-8: " + models::printable(arguments.texts[n]));
   }
   return TextSource(arguments.texts);
-}
-
-TextSource open_texts(const ModelArguments& arguments, const models::Tokenizer& tokenizer) {
-  TextSource texts = open_texts(arguments);
-  if (!arguments.texts.empty()) expect_words(tokenizer, arguments.texts);
-  return texts;
 }
 
 TokenIds read_ids(const ModelArguments& arguments) {

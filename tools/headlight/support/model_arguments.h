@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "headlight/models/npy.h"
-#include "headlight/models/tokenizer.h"
 #include "tools/headlight/support/command.h"
 #include "tools/headlight/support/engine_arguments.h"
 #include "tools/headlight/support/text_source.h"
@@ -46,9 +45,6 @@ struct TokenIds {
 // The texts of --text, or the lines of --input, one after another. Throws models::FileError for a file
 // that cannot be read, holds no line, or a line that is not UTF-8, and std::invalid_argument for such a --text.
 [[nodiscard]] TextSource open_texts(const ModelArguments& arguments);
-// The same where some --text has to hold a word; of those that do not, and of such lines, the user is warned. Throws
-// models::FileError too.
-[[nodiscard]] TextSource open_texts(const ModelArguments& arguments, const models::Tokenizer& tokenizer);
 [[nodiscard]] TokenIds read_ids(const ModelArguments& arguments);
 
 }  // namespace headlight::program

@@ -23,4 +23,13 @@ template <class T>
   return value;
 }
 
+// Whether `text` is a whole number, but one that T does not hold because it is too large.
+template <class T>
+[[nodiscard]] bool is_too_large(const std::string& text) {
+  T value{};
+  const char* const end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, value);
+  return error == std::errc::result_out_of_range && stop == end && !text.starts_with('-');
+}
+
 }  // namespace headlight::program

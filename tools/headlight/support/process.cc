@@ -67,7 +67,7 @@ void print(std::string_view text) {
     const ssize_t written = ::write(STDOUT_FILENO, text.data(), text.size());
     if (written < 0) {
       if (errno == EINTR) continue;
-      if (errno == EPIPE) throw NobodyReads("standard output: nobody reads it");
+      if (errno == EPIPE) throw models::NobodyReads("standard output", "nobody reads it any more");
       throw std::runtime_error(std::string("standard output: ") + std::strerror(errno));
     }
     text.remove_prefix(static_cast<std::size_t>(written));

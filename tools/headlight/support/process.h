@@ -13,18 +13,12 @@ class UsageError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// Nobody reads standard output any more, as after `headlight … | head -1`: no failure, and nothing is left to do.
-class NobodyReads : public std::runtime_error {
- public:
-  using std::runtime_error::runtime_error;
-};
-
 // To be called first: a reader that goes away and a file that meets its size limit (ulimit -f) become errors of write()
 // instead of signals, and file descriptors 0, 1 and 2 are taken if they were closed, so that no output file can become
 // one of them.
 void prepare_process();
 
-// All of `text` to standard output now. Throws NobodyReads, and std::runtime_error when it is closed or full.
+// All of `text` to standard output now. Throws models::NobodyReads, and std::runtime_error when it is closed or full.
 void print(std::string_view text);
 
 // How the program was called, as a shell takes it again: in examples and hints, which so can be pasted where the user

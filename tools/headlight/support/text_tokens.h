@@ -1,14 +1,10 @@
 // A text as tokens, as many as a model takes.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
-#include <span>
-#include <string>
 #include <string_view>
 #include <vector>
 
-#include "headlight/models/errors.h"
 #include "headlight/models/tokenizer.h"
 
 namespace headlight::program {
@@ -24,14 +20,6 @@ inline TextTokens first_tokens(const models::Tokenizer& tokenizer, std::string_v
   tokens.cut = static_cast<std::int64_t>(tokens.ids.size()) > most;
   if (tokens.cut) tokens.ids.erase(tokens.ids.end() - 2);
   return tokens;
-}
-
-// Throws FileError where no --text has anything between [CLS] and [SEP].
-inline void expect_words(const models::Tokenizer& tokenizer, std::span<const std::string> texts) {
-  const auto is_empty = [&](const std::string& text) { return tokenizer.encode(text, 3).size() <= 2; };
-  if (std::all_of(texts.begin(), texts.end(), is_empty)) {
-    throw models::FileError("--text", "holds no words, expected a sentence");
-  }
 }
 
 }  // namespace headlight::program

@@ -4,6 +4,7 @@
 #include <cctype>
 #include <cstddef>
 #include <filesystem>
+#include <limits>
 #include <utility>
 
 #include "headlight/models/errors.h"
@@ -21,6 +22,9 @@ std::string in_one(const std::vector<std::string>& names) {
     text += (n == 0 ? "" : n + 1 == names.size() ? " or " : ", ") + names[n];
   return text;
 }
+
+// Of numbers that are too large to be held.
+std::string most_text() { return "at most " + std::to_string(std::numeric_limits<std::int64_t>::max()); }
 
 // A number of any size, so that it needs no quotes in a message.
 bool is_number(const std::string& text) {
@@ -43,6 +47,7 @@ Validator between(std::int64_t least, std::int64_t most) {
 
 Validator at_least(std::int64_t least) {
   return [least](const std::string& text) {
+    if (is_too_large<std::int64_t>(text)) return most_text();
     const auto number = parse_number<std::int64_t>(text);
     return number && *number >= least ? "" : "a whole number, at least " + std::to_string(least);
   };
