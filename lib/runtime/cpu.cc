@@ -15,36 +15,24 @@
 namespace headlight {
 
 std::string_view name(Isa isa) noexcept {
-  switch (isa) {
-    case Isa::scalar:
-      return "scalar";
-    case Isa::sse4:
-      return "sse4";
-    case Isa::avx2:
-      return "avx2";
-    case Isa::avx512:
-      return "avx512";
-    case Isa::neon:
-      return "neon";
-  }
-  return "";
+  const runtime::InstructionSet* const row = runtime::row_of(isa);
+  return row == nullptr ? "" : row->name;
 }
 
 std::optional<Isa> parse_isa(std::string_view text) noexcept {
   const auto same = [](char known, char given) { return known == (given >= 'A' && given <= 'Z' ? given + 32 : given); };
-  for (const Isa isa : {Isa::scalar, Isa::sse4, Isa::avx2, Isa::avx512, Isa::neon}) {
-    const std::string_view known = name(isa);
-    if (std::equal(known.begin(), known.end(), text.begin(), text.end(), same)) return isa;
+  for (const runtime::InstructionSet& row : runtime::kInstructionSets) {
+    if (std::equal(row.name.begin(), row.name.end(), text.begin(), text.end(), same)) return row.isa;
   }
   return std::nullopt;
 }
 
 std::vector<Isa> available_isas() {
   std::vector<Isa> found;
-#define HEADLIGHT_ADD(isa) \
-  if (runtime::is_available(Isa::isa)) found.push_back(Isa::isa);
-  HEADLIGHT_FOR_EACH_ISA(HEADLIGHT_ADD)
-#undef HEADLIGHT_ADD
+  const runtime::CpuFeatures features = runtime::cpu_features();
+  for (const runtime::InstructionSet& row : runtime::kInstructionSets) {
+    if (runtime::is_built(row.isa) && runtime::supports(features, row.isa)) found.push_back(row.isa);
+  }
   return found;
 }
 
@@ -54,10 +42,28 @@ std::string_view simd_library() noexcept { return HEADLIGHT_SIMD_NAME; }
 
 namespace headlight::runtime {
 
+bool supports(const CpuFeatures& features, Isa isa) noexcept {
+  const InstructionSet* const row = row_of(isa);
+  return row != nullptr && row->is_of_this_architecture && features.has(row->needs);
+}
+
+bool is_built(Isa isa) noexcept {
+  switch (isa) {
+#define HEADLIGHT_CASE(name) case Isa::name:
+    HEADLIGHT_FOR_EACH_ISA(HEADLIGHT_CASE)
+#undef HEADLIGHT_CASE
+    return true;
+    default:
+      return false;
+  }
+}
+
+bool is_available(Isa isa) noexcept { return is_built(isa) && supports(cpu_features(), isa); }
+
 #if defined(__x86_64__)
 
-X86Features read_x86_features() noexcept {
-  X86Features features;
+CpuFeatures cpu_features() noexcept {
+  CpuFeatures features;
   unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
   if (__get_cpuid(1, &eax, &ebx, &ecx, &edx) == 0) return features;
   features.leaf1_ecx = ecx;
@@ -70,33 +76,6 @@ X86Features read_x86_features() noexcept {
   }
   return features;
 }
-
-bool supports(const X86Features& features, Isa isa) noexcept {
-  const auto leaf1_has = [&](std::uint32_t bits) { return (features.leaf1_ecx & bits) == bits; };
-  const auto leaf7_has = [&](std::uint32_t bits) { return (features.leaf7_ebx & bits) == bits; };
-  const auto saved = [&](std::uint64_t bits) { return (features.xcr0 & bits) == bits; };
-  constexpr std::uint64_t kXmmYmm = 0x06;       // XCR0 bits 1 and 2
-  constexpr std::uint64_t kMasksAndZmm = 0xE0;  // bits 5 (k0–k7), 6 (upper half of ZMM0–15), 7 (ZMM16–31)
-
-  switch (isa) {
-    case Isa::scalar:
-      return true;
-    case Isa::sse4:
-      // -msse4.2 also lets the compiler use popcnt.
-      return leaf1_has(bit_SSE3 | bit_SSSE3 | bit_SSE4_1 | bit_SSE4_2 | bit_POPCNT);
-    case Isa::avx2:
-      return supports(features, Isa::sse4) && leaf1_has(bit_OSXSAVE | bit_AVX | bit_FMA | bit_F16C) &&
-             leaf7_has(bit_AVX2 | bit_BMI | bit_BMI2) && saved(kXmmYmm);
-    case Isa::avx512:
-      return supports(features, Isa::avx2) &&
-             leaf7_has(bit_AVX512F | bit_AVX512BW | bit_AVX512DQ | bit_AVX512VL | bit_AVX512CD) && saved(kMasksAndZmm);
-    case Isa::neon:
-      return false;
-  }
-  return false;
-}
-
-bool is_available(Isa isa) noexcept { return supports(read_x86_features(), isa); }
 
 std::string cpu_name() {
   // Leaves 0x80000002 … 4: 48 characters, padded with spaces on either side or cut by a zero.
@@ -115,14 +94,7 @@ std::string cpu_name() {
 
 #else
 
-// ARMv8-A always has NEON. The kernels are compiled with +crypto only because Highway asks for it; they use none of it.
-bool is_available(Isa isa) noexcept {
-#if defined(__aarch64__)
-  return isa == Isa::scalar || isa == Isa::neon;
-#else
-  return isa == Isa::scalar;
-#endif
-}
+CpuFeatures cpu_features() noexcept { return {}; }
 
 std::string cpu_name() {
 #if defined(__aarch64__)

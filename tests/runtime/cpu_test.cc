@@ -3,17 +3,21 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <vector>
 
 #if defined(__x86_64__)
 #include <cpuid.h>
 #endif
 
+#include "runtime/isa_list.h"
+
 namespace headlight::runtime::cpu_test {
 
 TEST(Isa, NamesReadBack) {
-  for (const Isa isa : {Isa::scalar, Isa::sse4, Isa::avx2, Isa::avx512, Isa::neon}) {
-    EXPECT_EQ(parse_isa(name(isa)), isa);
+  for (const InstructionSet& row : kInstructionSets) {
+    EXPECT_EQ(name(row.isa), row.name);
+    EXPECT_EQ(parse_isa(row.name), row.isa);
   }
   EXPECT_EQ(parse_isa("AVX2"), Isa::avx2);
   EXPECT_EQ(parse_isa("Avx512"), Isa::avx512);
@@ -26,6 +30,14 @@ TEST(Isa, ScalarIsAvailableAndComesFirst) {
   ASSERT_FALSE(isas.empty());
   EXPECT_EQ(isas.front(), Isa::scalar);
   EXPECT_FALSE(is_available(static_cast<Isa>(200)));
+  // A set that this build lacks is none, whatever the CPU could run.
+  for (const InstructionSet& row : kInstructionSets) {
+#define HEADLIGHT_IS(name) || row.isa == Isa::name
+    const bool is_listed = false HEADLIGHT_FOR_EACH_ISA(HEADLIGHT_IS);
+#undef HEADLIGHT_IS
+    EXPECT_EQ(is_available(row.isa), is_listed && supports(cpu_features(), row.isa)) << row.name;
+    EXPECT_EQ(is_available(row.isa), std::count(isas.begin(), isas.end(), row.isa) == 1) << row.name;
+  }
   for (const Isa isa : isas) EXPECT_NE(list_of_available_isas().find(name(isa)), std::string::npos);
 }
 
@@ -41,8 +53,8 @@ TEST(Cpu, HasAName) {
 
 using Bits = std::vector<std::uint32_t>;
 
-X86Features everything() {
-  X86Features features;
+CpuFeatures everything() {
+  CpuFeatures features;
   features.leaf1_ecx =
       bit_SSE3 | bit_SSSE3 | bit_SSE4_1 | bit_SSE4_2 | bit_POPCNT | bit_OSXSAVE | bit_AVX | bit_FMA | bit_F16C;
   features.leaf7_ebx =
@@ -51,7 +63,7 @@ X86Features everything() {
   return features;
 }
 
-Isa best(const X86Features& features) {
+Isa best(const CpuFeatures& features) {
   Isa found = Isa::scalar;
   bool gap = false;
   for (const Isa isa : {Isa::sse4, Isa::avx2, Isa::avx512}) {
@@ -69,12 +81,12 @@ TEST(Cpu, EveryMissingBitTakesItsSetAway) {
   EXPECT_EQ(best(everything()), Isa::avx512);
   EXPECT_EQ(best({}), Isa::scalar);
   const auto without_leaf1 = [](std::uint32_t bit) {
-    X86Features features = everything();
+    CpuFeatures features = everything();
     features.leaf1_ecx &= ~bit;
     return best(features);
   };
   const auto without_leaf7 = [](std::uint32_t bit) {
-    X86Features features = everything();
+    CpuFeatures features = everything();
     features.leaf7_ebx &= ~bit;
     return best(features);
   };
@@ -93,7 +105,7 @@ TEST(Cpu, EveryMissingBitTakesItsSetAway) {
 }
 
 TEST(Cpu, TheOperatingSystemMustSaveTheRegisters) {
-  X86Features features = everything();
+  CpuFeatures features = everything();
   for (const std::uint64_t bit : {0x20U, 0x40U, 0x80U}) {
     features.xcr0 = 0xE7 & ~bit;
     EXPECT_EQ(best(features), Isa::avx2) << bit;
@@ -106,11 +118,13 @@ TEST(Cpu, TheOperatingSystemMustSaveTheRegisters) {
 
 // The compiler's run-time library reads the same registers by its own code.
 TEST(Cpu, AgreesWithTheCompilersOwnDetection) {
-  EXPECT_EQ(is_available(Isa::sse4), __builtin_cpu_supports("sse4.2") != 0);
-  EXPECT_EQ(is_available(Isa::avx2), __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-                                         __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2"));
-  EXPECT_EQ(is_available(Isa::avx512), __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
-                                           __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512cd"));
+  const CpuFeatures features = cpu_features();
+  EXPECT_EQ(supports(features, Isa::sse4), __builtin_cpu_supports("sse4.2") != 0);
+  EXPECT_EQ(supports(features, Isa::avx2), __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+                                               __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2"));
+  EXPECT_EQ(supports(features, Isa::avx512), __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
+                                                 __builtin_cpu_supports("avx512vl") &&
+                                                 __builtin_cpu_supports("avx512cd"));
   EXPECT_FALSE(is_available(Isa::neon));
 }
 

@@ -1,0 +1,88 @@
+// The instruction sets that kernels are written for: one row each says what it is called and what it needs of a CPU.
+// Their compiler flags are a row of the same name in cmake/HeadlightTargets.cmake, and which of them a build holds is
+// isa_list.h.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+
+#include "headlight/engine.h"
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
+namespace headlight::runtime {
+
+// What decides which instructions a CPU runs. On x86-64 registers of CPUID (leaf 1, leaf 7 sub-leaf 0), and XCR0, in
+// which the operating system says which registers it saves on a context switch (0 when it does not use XSAVE): AMD's
+// and Intel's manuals agree on every bit used. On other CPUs nothing is asked: ARMv8-A always has NEON.
+struct CpuFeatures {
+  std::uint32_t leaf1_ecx = 0;
+  std::uint32_t leaf7_ebx = 0;
+  std::uint64_t xcr0 = 0;
+
+  [[nodiscard]] constexpr bool has(const CpuFeatures& needed) const noexcept {
+    return (leaf1_ecx & needed.leaf1_ecx) == needed.leaf1_ecx && (leaf7_ebx & needed.leaf7_ebx) == needed.leaf7_ebx &&
+           (xcr0 & needed.xcr0) == needed.xcr0;
+  }
+  [[nodiscard]] constexpr CpuFeatures operator|(const CpuFeatures& other) const noexcept {
+    return {leaf1_ecx | other.leaf1_ecx, leaf7_ebx | other.leaf7_ebx, xcr0 | other.xcr0};
+  }
+};
+
+struct InstructionSet {
+  Isa isa;
+  std::string_view name;
+  bool is_of_this_architecture;
+  CpuFeatures needs;
+};
+
+#if defined(__x86_64__)
+inline constexpr bool kIsX86 = true;
+// -msse4.2 also lets the compiler use popcnt.
+inline constexpr CpuFeatures kSse4Needs = {.leaf1_ecx = bit_SSE3 | bit_SSSE3 | bit_SSE4_1 | bit_SSE4_2 | bit_POPCNT};
+inline constexpr CpuFeatures kAvx2Needs =
+    kSse4Needs | CpuFeatures{.leaf1_ecx = bit_OSXSAVE | bit_AVX | bit_FMA | bit_F16C,
+                             .leaf7_ebx = bit_AVX2 | bit_BMI | bit_BMI2,
+                             .xcr0 = 0x06};  // XMM, YMM
+inline constexpr CpuFeatures kAvx512Needs =
+    kAvx2Needs | CpuFeatures{.leaf7_ebx = bit_AVX512F | bit_AVX512BW | bit_AVX512DQ | bit_AVX512VL | bit_AVX512CD,
+                             .xcr0 = 0xE0};  // k0–k7, upper half of ZMM0–15, ZMM16–31
+#else
+inline constexpr bool kIsX86 = false;
+inline constexpr CpuFeatures kSse4Needs, kAvx2Needs, kAvx512Needs;
+#endif
+#if defined(__aarch64__)
+inline constexpr bool kIsArm = true;
+#else
+inline constexpr bool kIsArm = false;
+#endif
+
+// In the order of Isa, so worst first on every architecture. The kernels are compiled for what `needs` names and no
+// more.
+inline constexpr std::array<InstructionSet, 5> kInstructionSets = {{
+    {Isa::scalar, "scalar", true, {}},
+    {Isa::sse4, "sse4", kIsX86, kSse4Needs},
+    {Isa::avx2, "avx2", kIsX86, kAvx2Needs},
+    {Isa::avx512, "avx512", kIsX86, kAvx512Needs},
+    {Isa::neon, "neon", kIsArm, {}},
+}};
+
+// Its row, or null for what is no instruction set.
+[[nodiscard]] constexpr const InstructionSet* row_of(Isa isa) noexcept {
+  const auto row = static_cast<std::size_t>(isa);
+  return row < kInstructionSets.size() ? &kInstructionSets[row] : nullptr;
+}
+
+static_assert(
+    [] {
+      for (std::size_t row = 0; row < kInstructionSets.size(); ++row) {
+        if (static_cast<std::size_t>(kInstructionSets[row].isa) != row) return false;
+      }
+      return true;
+    }(),
+    "the rows are in the order of Isa");
+
+}  // namespace headlight::runtime
