@@ -1,6 +1,7 @@
 // Attention: out = softmax(scale · query · keyᵀ + bias) · value, tile by tile, never with an Lq × Lk buffer.
 #pragma once
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -13,14 +14,29 @@
 
 namespace headlight {
 
-// Query row i stands at position p = i (top_left) or p = i + Lk − Lq (bottom_right; with query_lengths and key_lengths,
-// the lengths of that sample; in packed sequences, those of that sequence).
+// Where the first query row (the first key) of a sequence stands: one number for all of them, or one for each sample,
+// or for each of the packed sequences. From 0 to 2⁶⁰. Without a number it is not given.
+struct Start {
+  Start() = default;
+  Start(std::int64_t all) : of_all(all) {}  // NOLINT(runtime/explicit)
+  template <std::convertible_to<std::span<const std::int64_t>> Numbers>
+  Start(const Numbers& each) : of_each(each) {}  // NOLINT(runtime/explicit)
+
+  [[nodiscard]] explicit operator bool() const noexcept { return of_all.has_value() || !of_each.empty(); }
+
+  std::optional<std::int64_t> of_all{};
+  std::span<const std::int64_t> of_each{};
+};
+
+// Names where query row 0 stands: where key 0 does (top_left), or so that the last row stands where the last key does
+// (bottom_right): Lk − Lq further on, or before it where that is negative. With query_lengths and key_lengths those are
+// the lengths of the sample, in packed sequences those of the sequence.
 enum class Align : std::uint8_t { top_left, bottom_right };
 
-// Causal: row i sees the keys j ≤ p. The alignment is named, never guessed.
+// Causal: row i sees the keys that stand no further on than itself. The alignment is named, never guessed.
 enum class Causal : std::uint8_t { none, top_left, bottom_right };
 
-// Row i sees the keys p − left ≤ j ≤ p + right; −1 means unbounded.
+// A row at position p sees the keys at positions p − left to p + right; −1 means unbounded.
 struct Window {
   std::int64_t left = -1;
   std::int64_t right = -1;
@@ -51,14 +67,26 @@ struct Probabilities {
   bool own_keys = false;
 };
 
+// How far on its way a score is: raw, scale · query · key; capped, behind the soft cap; masked, with bias and slopes,
+// and −inf where the row does not see the key. The first two are those of hidden pairs, too.
+enum class ScoreStage : std::uint8_t { raw, capped, masked };
+
+// Row i of a sequence stands at position query_start + i, its key j at key_start + j: causal, windows, chunks and
+// slopes speak of positions alone. A score takes these steps, each where it is asked for:
+//   scale · query · key → soft cap → + bias − slope · distance → −inf where a mask hides it.
 // Several masks together mean: visible only where all allow. A row that sees nothing gives zeros and a log-sum-exp of
-// −inf.
+// −inf, or of its sink.
 struct AttentionOptions {
   Causal causal = Causal::none;
-  // Where rows stand for window and chunk; unset: as `causal` says, else top-left.
+  // Where rows stand for window, chunk and slopes; unset: as `causal` says, else top-left.
   std::optional<Align> align{};
+  // Not given: 0.
+  Start key_start{};
+  // Not given: what `causal` and `align` name. Given, it stands for all of them: causal then only says that there is an
+  // end.
+  Start query_start{};
   Window window{};
-  // C > 0: row i sees only the keys of chunk ⌊p / C⌋, chunks counted from key 0. 0: no chunks.
+  // C > 0: a row at position p sees only the keys of chunk ⌊p / C⌋, chunks counted from position 0. 0: no chunks.
   std::int64_t chunk = 0;
   // [B] each: rows (keys) at or past the length are padding. Padding keys are not seen; padding rows give zeros, lse
   // −inf.
@@ -69,10 +97,18 @@ struct AttentionOptions {
   std::span<const std::int64_t> query_offsets{};
   std::span<const std::int64_t> key_offsets{};
   std::optional<BooleanMask> mask{};
-  // Added to scale · query · keyᵀ; shape broadcast against [B, Hq, Lq, Lk]. −inf is a weight of 0.
+  // Added to the scores; shape broadcast against [B, Hq, Lq, Lk]. −inf is a weight of 0.
   View<const float, 4> bias{};
   // Unset: 1 / sqrt(Dqk).
   std::optional<float> scale{};
+  // c > 0: scores become c · tanh(score / c), before bias and slopes. 0: none. (Gemma 2, 2024)
+  float soft_cap = 0;
+  // [Hq]: slope_h · |p − position of the key| is taken from the scores of head h. Empty: none. (ALiBi, Press et al.
+  // 2021)
+  std::span<const float> slopes{};
+  // [Hq]: one more logit for each row of head h, which takes its share of the sum and adds no value; the log-sum-exp
+  // counts it. −inf is none. Empty: none. (Xiao et al. 2023, gpt-oss 2025)
+  std::span<const float> sinks{};
   // Of the probabilities, after softmax: those kept are multiplied by 1 / (1 − probability), the others are 0. That of
   // (sample b, head h, row i, key j) is kept when the word ≥ ⌊probability · 2³²⌋, the word being number j mod 4 of
   // Philox4x32-10 with the seed as key and the counter (⌊j/4⌋, i, b·Hq + h, stream); i and j count within the sequence.
@@ -81,6 +117,9 @@ struct AttentionOptions {
   // Its magnitude stays below log(2) · FLT_MAX, for scores are kept in units of log 2.
   View<float, 3> log_sum_exp{};
   Probabilities probabilities{};
+  // [B, Hq, Lq, Lk], written when given: the scores at that stage.
+  View<float, 4> scores{};
+  ScoreStage scores_at = ScoreStage::masked;
 };
 
 // The sizes of a call, for reserve() and workspace_bytes().

@@ -15,6 +15,7 @@ struct AttentionGradients {
   // The shape of options.bias: summed over the axes on which that is broadcast. The one gradient that may have Lq · Lk
   // entries.
   View<float, 4> bias{};
+  View<float, 1> sinks{};  // [Hq]
   // Added to what is there; else overwritten.
   bool accumulate = false;
 };
@@ -22,7 +23,9 @@ struct AttentionGradients {
 // The gradients of a sum whose gradient by `out` is out_gradient [B, Lq, Hq, Dv]. out [B, Lq, Hq, Dv] and log_sum_exp
 // [B, Hq, Lq] are what attention() gave for the same query, key, value and options; the outputs that the options name
 // are not written again. With P = exp(S − log_sum_exp), Z the dropout factors (1 without), δ_i = Σ_d dO_id · out_id:
-//   dV = (P∘Z)ᵀ dO,  dP = (dO Vᵀ)∘Z,  dS = P∘(dP − δ) = d(bias),  dQ = scale · dS K,  dK = scale · dSᵀ Q.
+//   dV = (P∘Z)ᵀ dO,  dP = (dO Vᵀ)∘Z,  dS = P∘(dP − δ) = d(bias),  dQ = scale · dS K,  dK = scale · dSᵀ Q,
+//   d(sinks_h) = −Σ_i exp(sinks_h − log_sum_exp_i) δ_i;
+// with a soft cap c, dQ and dK take dS∘(1 − (s / c)²) instead of dS, s the capped scores. Slopes are constants.
 // Key and value gradients are summed over the query heads that share a head. Pairs that are not visible contribute
 // nothing, NaN or not; padding has gradients of zero.
 //

@@ -1,7 +1,7 @@
 // The tiles of attention's backward pass: a block of query rows of one head against a block of keys.
 //
 // With P = exp2(exponent_scale · q·k − log-sum-exp), Z the dropout factors and δ the rows' Σ_d dO_d · out_d:
-//   weights = P∘Z,  score gradients dS = P∘((dO Vᵀ)∘Z − δ),
+//   weights = P∘Z,  score gradients dS = P∘((dO Vᵀ)∘Z − δ) by the scores, and by the products where the cap is between,
 //   dV += weightsᵀ dO,  dK += scale · dSᵀ Q,  dQ += scale · dS K.
 // Every element of a product is one chain of fused multiply-adds from +0, over ascending rows or keys of the block, and
 // then added to what the blocks before have left: its bits do not depend on how a block is cut into tiles.
@@ -46,7 +46,10 @@ struct BackwardTile {
   bool whole;
   const std::int32_t* begin;
   const std::int32_t* end;
-  ScoreSteps steps;  // exponent_scale of either sign
+  ScoreSteps steps;  // exponent_scale and product_scale of either sign
+  // [keys rounded up to whole vectors]: room for the derivatives of capped scores by raw ones, which score gradients
+  // are then multiplied by. Null: there is no cap, or the gradients by capped scores are wanted.
+  float* cap_derivatives;
   // Whether a query, key or gradient that some row must not see may be NaN or infinite, which a weight of 0 does not
   // silence.
   bool exactly;

@@ -4,7 +4,8 @@
 #include "kernels/attention_backward_kernels.h"
 #include "kernels/attention_backward_products-inl.h"
 #include "kernels/attention_dropout-inl.h"
-#include "kernels/attention_masks-inl.h"
+#include "kernels/attention_softmax-inl.h"
+#include "kernels/attention_steps-inl.h"
 #include "simd/math-inl.h"
 
 namespace headlight::HEADLIGHT_TARGET {
@@ -73,6 +74,41 @@ void differentiate_row(const kernels::BackwardTile& tile, std::int64_t r, const 
   }
 }
 
+// Raw scores of keys first … last − 1, whole vectors, through the cap, and its derivatives. Returns what is left to do.
+inline kernels::ScoreSteps cap_row(const kernels::BackwardTile& tile, float* scores, std::int64_t first,
+                                   std::int64_t last) {
+  cap_scores(tile.steps.cap_scale, last - first, scores + first);
+  for (std::int64_t j = first; j < last; j += kLanes) {
+    const Vec capped = load(scores + j);
+    store(fnma(capped, capped, broadcast(1.0f)), tile.cap_derivatives + j);
+  }
+  kernels::ScoreSteps behind = tile.steps;
+  behind.asked -= static_cast<unsigned>(kernels::ScoreStep::soft_cap);
+  behind.product_scale = behind.soft_cap;
+  return behind;
+}
+
+// The row's products become scores.
+inline void make_scores(const kernels::BackwardTile& tile, std::int64_t r, const BackwardRow& row, std::int64_t first,
+                        std::int64_t last) {
+  const auto apply = [&](const kernels::ScoreSteps& steps) {
+    if (steps.asked != 0 && row.begin < row.end) apply_steps(steps, r, row.begin, row.end, row.weights);
+  };
+  if (tile.cap_derivatives == nullptr) return apply(tile.steps);
+  apply(cap_row(tile, row.weights, first, last));
+}
+
+// Gradients by capped scores → by raw ones. A product that is NaN has a derivative that is: where its key is hidden,
+// the gradient stays 0.
+inline void differentiate_cap(const kernels::BackwardTile& tile, float* gradients, std::int64_t first,
+                              std::int64_t last) {
+  for (std::int64_t j = first; j < last; j += kLanes) {
+    const Vec gradient = load(gradients + j);
+    const Vec product = mul(gradient, load(tile.cap_derivatives + j));
+    store(select(equal(gradient, zero()), gradient, product), gradients + j);
+  }
+}
+
 inline void differentiate(const kernels::BackwardTile& tile, std::int64_t r, std::int64_t first, std::int64_t last) {
   BackwardRow row{tile.weights + r * tile.stride,
                   tile.score_gradients + r * tile.stride,
@@ -81,11 +117,8 @@ inline void differentiate(const kernels::BackwardTile& tile, std::int64_t r, std
                   broadcast(tile.delta[r]),
                   tile.whole ? 0 : tile.begin[r],
                   tile.whole ? tile.keys : tile.end[r]};
-  const bool hides = tile.steps.masks.mask != nullptr;
-  if (has_masks(tile.steps.masks) && row.begin < row.end) {
-    apply_masks(tile.steps.masks, r, tile.steps.first_key, row.begin, row.end, tile.steps.exponent_scale, row.weights);
-    row.scale = broadcast(scale_after_masks(tile.steps.masks, tile.steps.exponent_scale));
-  }
+  const bool hides = kernels::asks_for(tile.steps.asked, kernels::ScoreStep::mask);
+  make_scores(tile, r, row, first, last);
   if (tile.large_maximum != nullptr && tile.large_maximum[r] != 0.0f) {
     for (std::int64_t j = first; j < last; j += kLanes) {
       const Vec score = scaled(load(row.weights + j), row.scale);
@@ -98,6 +131,7 @@ inline void differentiate(const kernels::BackwardTile& tile, std::int64_t r, std
   } else {
     (hides ? differentiate_row<false, true> : differentiate_row<false, false>)(tile, r, row, first, last);
   }
+  if (tile.cap_derivatives != nullptr) differentiate_cap(tile, row.gradients, first, last);
 }
 
 inline void clear_vectors(const kernels::BackwardTile& tile, std::int64_t r, std::int64_t first, std::int64_t last) {

@@ -3,11 +3,11 @@
 
 #include "kernels/attention_dropout-inl.h"
 #include "kernels/attention_kernels.h"
-#include "kernels/attention_masks-inl.h"
 #include "kernels/attention_pack-inl.h"
 #include "kernels/attention_scores-inl.h"
 #include "kernels/attention_softmax-inl.h"
 #include "kernels/attention_state-inl.h"
+#include "kernels/attention_steps-inl.h"
 #include "kernels/attention_values-inl.h"
 
 namespace headlight::HEADLIGHT_TARGET {
@@ -33,7 +33,7 @@ inline BlockRange range_of(const kernels::AttentionBlock& block) {
   }
   range.whole_first = round_up(range.whole_first, kKeyPanel);
   range.whole_last = range.whole_last / kKeyPanel * kKeyPanel;
-  if (has_masks(block.steps.masks) || range.whole_first > range.whole_last)
+  if (block.steps.asked != 0 || range.whole_first > range.whole_last)
     range.whole_first = range.whole_last = range.first;
   return range;
 }
@@ -72,10 +72,9 @@ inline void find_maxima(const kernels::AttentionBlock& block, const BlockRange& 
     rows.vectors[r] = {};
     if (block.seen.begin[r] >= block.seen.end[r]) continue;
     float* scores = block.scores + r * block.scores_stride;
-    if (has_masks(block.steps.masks)) {
+    if (block.steps.asked != 0) {
       rows.vectors[r] = vectors_of(block.seen.begin[r], block.seen.end[r]);
-      rows.maximum[r] = max_of_lanes(apply_masks(block.steps.masks, r, block.steps.first_key, block.seen.begin[r],
-                                                 block.seen.end[r], block.steps.exponent_scale, scores));
+      rows.maximum[r] = apply_steps(block.steps, r, block.seen.begin[r], block.seen.end[r], scores);
       continue;
     }
     const VectorRange vectors = hide_edges(scores, block.seen.begin[r], block.seen.end[r]);
@@ -188,7 +187,7 @@ HEADLIGHT_INLINE void prefetch_state(const kernels::AttentionBlock& block) {
 // Scores become weights; the running maximum and sums take in the block's. Returns how its values must be weighed.
 // `ahead`: what follows is asked for on the way.
 inline RowFactors weigh_block(const kernels::AttentionBlock& block, const BlockRows& rows, bool ahead) {
-  const Vec scale = broadcast(scale_after_masks(block.steps.masks, block.steps.exponent_scale));
+  const Vec scale = broadcast(block.steps.exponent_scale);
   float running[kRowSlots];
   for (int r = 0; r < kRowSlots; ++r)
     running[r] = block.state.first || r >= block.query.count ? -kInfinity : block.state.maximum[r];

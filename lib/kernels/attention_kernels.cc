@@ -17,6 +17,13 @@ void attend_short_entry(const kernels::AttentionShort& head) noexcept { attend_s
 
 void probability_tile_entry(const kernels::ProbabilityTile& tile) noexcept { probability_tile(tile); }
 
+void score_tile_entry(const kernels::ScoreTile& tile) noexcept { write_scores(tile); }
+
+void step_row_entry(const kernels::ScoreSteps& steps, std::int64_t keys, float factor, float* scores,
+                    float* cap_derivatives) noexcept {
+  step_row(steps, keys, factor, scores, cap_derivatives);
+}
+
 void merge_entry(const kernels::AttentionState& to, const kernels::AttentionState& from,
                  std::int64_t value_dim) noexcept {
   merge(to, from, value_dim);
@@ -62,6 +69,8 @@ const kernels::AttentionKernels attention_kernels = {
     .attend_sweep = attend_sweep_entry,
     .attend_short = attend_short_entry,
     .probability_tile = probability_tile_entry,
+    .score_tile = score_tile_entry,
+    .step_row = step_row_entry,
     .merge = merge_entry,
     .finish = finish_entry,
     .pack_keys = pack_keys_entry,

@@ -15,8 +15,8 @@
 
 namespace headlight::kernels {
 
-// Masks that are not intervals, one pointer for each row. A key stride is 1, or 0 for one entry that holds for all
-// keys.
+// Masks that are not intervals, and biases, one pointer for each row. A key stride is 1, or 0 for one entry that holds
+// for all keys.
 struct AttentionRowMasks {
   // Bytes; visible where (entry ≠ 0) == attend. Null: no boolean mask.
   const std::uint8_t* const* mask;
@@ -27,12 +27,32 @@ struct AttentionRowMasks {
   std::int64_t bias_key_stride;
 };
 
-// From products q·k to scores, in this order: scaled, masked.
+// ALiBi of a row: slope · |position − key| is taken from its scores, both counted in the masks' rows.
+struct RowSlope {
+  float slope;
+  std::int64_t position;
+};
+
+// What may lie between a product q·k and its score; as bits of one number. With s = scale · q·k, in this order:
+//   s ← cap · tanh(s / cap),  s ← s + bias,  s ← s − slope · distance,  s ← −∞ where the mask hides the key.
+enum class ScoreStep : unsigned { soft_cap = 1, bias = 2, slope = 4, mask = 8 };
+inline constexpr int kScoreSteps = 16;  // combinations of them
+// Inlined always: see simd/integers.h.
+[[gnu::always_inline]] constexpr bool asks_for(unsigned steps, ScoreStep step) noexcept {
+  return (steps & static_cast<unsigned>(step)) != 0;
+}
+
 struct ScoreSteps {
-  // exp(scale · q·k − …) = exp2(exponent_scale · q·k − …); > 0 and normal.
+  unsigned asked;  // 0: products are scores
+  // exp(s) = exp2(exponent_scale · score); > 0 and normal. A score is the product, or what the last step that is asked
+  // for makes of it: the cap leaves it in units of itself, bias and slope in units of e, the mask as it is.
   float exponent_scale;
+  float product_scale;  // s = product_scale · q·k
+  float soft_cap;
+  float cap_scale;  // product_scale / soft_cap
+  const RowSlope* slopes;
   AttentionRowMasks masks;
-  std::int64_t first_key;  // of the block, in the masks' rows
+  std::int64_t first_key;  // of the block, in the masks' rows, and its position
 };
 
 // Dropout of the weights (see AttentionOptions), and what of a counter a row fixes.
@@ -126,7 +146,7 @@ struct AttentionSweep {
 };
 
 // One head's rows, at most `short_rows`, that see some of at most `short_keys` keys, from products to output; neither
-// masks nor dropout.
+// steps nor dropout.
 struct AttentionShort {
   QueryRows query;
   KeyValueBlock keys;  // rows
@@ -166,6 +186,17 @@ struct ProbabilityTile {
   float average_factor;
 };
 
+// The scores of such a tile: what the steps leave, times `factor`, and −∞ where a row does not see a key.
+struct ScoreTile {
+  QueryRows query;
+  const float* panel;
+  std::int64_t keys;
+  SeenKeys seen;
+  ScoreSteps steps;
+  float factor;
+  float* const* rows;  // where each row's `keys` scores go
+};
+
 struct AttentionKernels {
   int lanes;
   int query_rows;   // rows of a tile
@@ -179,6 +210,11 @@ struct AttentionKernels {
   void (*attend_short)(const AttentionShort& head) noexcept;
 
   void (*probability_tile)(const ProbabilityTile& tile) noexcept;
+  void (*score_tile)(const ScoreTile& tile) noexcept;
+  // `keys` products of a row that begins with key steps.first_key and is row 0 of `steps` become its scores, times
+  // `factor`; where room is given, the derivatives of capped scores by raw ones are worked out instead.
+  void (*step_row)(const ScoreSteps& steps, std::int64_t keys, float factor, float* scores,
+                   float* cap_derivatives) noexcept;
 
   // One row's state `from` into `to`, both of value_dim rounded up to whole vectors.
   void (*merge)(const AttentionState& to, const AttentionState& from, std::int64_t value_dim) noexcept;

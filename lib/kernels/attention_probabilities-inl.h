@@ -1,12 +1,35 @@
-// The softmax rows themselves, for those who ask to see them.
+// Scores and softmax rows themselves, for those who ask to see them.
 #pragma once
 
 #include "kernels/attention_kernels.h"
-#include "kernels/attention_masks-inl.h"
 #include "kernels/attention_scores-inl.h"
 #include "kernels/attention_softmax-inl.h"
+#include "kernels/attention_steps-inl.h"
 
 namespace headlight::HEADLIGHT_TARGET {
+
+inline void write_scores(const kernels::ScoreTile& tile) {
+  float scores[kBlockRows * kKeyPanel];
+  float maxima[kBlockRows * kLanes] = {};
+  score_panel(
+      {tile.query.data, tile.query.stride, tile.panel, tile.keys, tile.query.head_dim, scores, kKeyPanel, maxima},
+      tile.query.count, divide_up(tile.keys, kLanes));
+  const Vec factor = broadcast(tile.factor);
+  for (std::int64_t r = 0; r < tile.query.count; ++r) {
+    float* row = scores + r * kKeyPanel;
+    const int begin = tile.seen.begin[r];
+    const int end = tile.seen.end[r];
+    if (begin < end && tile.steps.asked != 0) apply_steps(tile.steps, r, begin, end, row);
+    for (int j = 0; j < tile.keys; j += kLanes) {
+      const int hidden = static_cast<int>(larger(0, smaller(kLanes, begin - j)));
+      const int visible = static_cast<int>(larger(0, smaller(kLanes, end - j)));
+      const Vec nothing = broadcast(-kInfinity);
+      const Vec score = select(mask_first(visible), mul(load(row + j), factor), nothing);
+      store_lanes(select(mask_first(hidden), nothing, score), tile.rows[r] + j,
+                  static_cast<int>(smaller(kLanes, tile.keys - j)));
+    }
+  }
+}
 
 inline void probability_tile(const kernels::ProbabilityTile& tile) {
   float scores[kBlockRows * kKeyPanel];
@@ -19,16 +42,14 @@ inline void probability_tile(const kernels::ProbabilityTile& tile) {
                  {scores, kKeyPanel, nullptr}},
                 tile.query.count, divide_up(tile.keys, kLanes));
   }
-  const Vec scale = broadcast(scale_after_masks(tile.steps.masks, tile.steps.exponent_scale));
+  const Vec scale = broadcast(tile.steps.exponent_scale);
   const Vec average_factor = broadcast(tile.average_factor);
 
   for (std::int64_t r = 0; r < tile.query.count; ++r) {
     float* row = scores + r * kKeyPanel;
     const int begin = tile.seen.begin[r];
     const int end = tile.seen.end[r];
-    if (begin < end && has_masks(tile.steps.masks)) {
-      apply_masks(tile.steps.masks, r, tile.steps.first_key, begin, end, tile.steps.exponent_scale, row);
-    }
+    if (begin < end && tile.steps.asked != 0) apply_steps(tile.steps, r, begin, end, row);
     const Vec minus_maximum = broadcast(-tile.maximum[r]);
     const bool large = is_large(tile.maximum[r]);
     const Vec factor = broadcast(1.0f / tile.sum[r]);

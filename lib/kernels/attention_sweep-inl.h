@@ -14,6 +14,7 @@ inline kernels::AttentionBlock block_of(const kernels::AttentionSweep& sweep, st
   block.keys.value = block.keys.value.from(head * sweep.value_step);
   if (block.steps.masks.mask != nullptr) block.steps.masks.mask += head * sweep.mask_step;
   if (block.steps.masks.bias != nullptr) block.steps.masks.bias += head * sweep.mask_step;
+  if (block.steps.slopes != nullptr) block.steps.slopes += head * sweep.mask_step;
   if (block.dropout.numbers != nullptr) block.dropout.places += head * sweep.mask_step;
   block.scores += rows * block.scores_stride;
   block.state.maximum += states;
@@ -162,8 +163,7 @@ inline void attend_sweep(const kernels::AttentionSweep& sweep) {
   sweep_scores(sweep, range);
   const bool exactly = sweep.block.keys.values_not_finite && sweep.block.steps.masks.mask != nullptr;
   RowFactors factors[kernels::kMaxSweepHeads];
-  const bool is_short =
-      sweep.block.state.first && sweep.block.keys.count <= kLanes && !has_masks(sweep.block.steps.masks);
+  const bool is_short = sweep.block.state.first && sweep.block.keys.count <= kLanes && sweep.block.steps.asked == 0;
   for (std::int64_t head = 0; head < sweep.heads; ++head) {
     const kernels::AttentionBlock block = block_of(sweep, head);
     if (is_short) {

@@ -8,6 +8,7 @@
 #include "ops/attention_plan.h"
 #include "ops/attention_probabilities.h"
 #include "ops/attention_rows.h"
+#include "ops/attention_scores.h"
 #include "ops/attention_short.h"
 #include "ops/check.h"
 #include "runtime/parallel.h"
@@ -186,6 +187,7 @@ void run(Engine& engine, AttentionCall& call, std::byte* scratch) noexcept {
   }
   run_route(engine, call);
   if (with_probabilities) ops::write_probabilities(engine, call);
+  if (call.options.scores) ops::write_scores(engine, call);
 }
 
 }  // namespace
@@ -212,6 +214,7 @@ void attention(Engine& engine, View<const float, 4> query, View<const float, 4> 
                      .kernels = kernels,
                      .plan = ops::plan_attention(engine, kernels, sizes, traits),
                      .scale = scale,
+                     .steps = ops::score_steps(options, scale.exponent_scale),
                      .dropout = ops::dropout_of(options),
                      .scratch = nullptr};
   if (call.plan.borrowed() == 0) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cmath>
 #include <limits>
 #include <numbers>
 #include <string_view>
@@ -10,6 +11,7 @@
 #include "ops/attention_backward_bias.h"
 #include "ops/attention_backward_block.h"
 #include "ops/attention_backward_check.h"
+#include "ops/attention_backward_large_rows.h"
 #include "ops/attention_rows.h"
 #include "ops/attention_scale.h"
 #include "runtime/parallel.h"
@@ -194,7 +196,36 @@ void set_scale(BackwardCall& call) noexcept {
   constexpr auto kLargest = static_cast<double>(std::numeric_limits<float>::max());
   const double scale = ops::softmax_scale(call.options, call.sizes.head_dim);
   call.scale = static_cast<float>(scale);
-  call.exponent_scale = static_cast<float>(std::clamp(scale * std::numbers::log2e, -kLargest, kLargest));
+  call.steps =
+      ops::score_steps(call.options, static_cast<float>(std::clamp(scale * std::numbers::log2e, -kLargest, kLargest)));
+}
+
+// The sink's share of a row: exp(sink − log-sum-exp).
+double sink_probability(const BackwardCall& call, std::int64_t sample, std::int64_t head, std::int64_t query) noexcept {
+  const float log_sum_exp = call.log_sum_exp(sample, head, query);
+  // A row that is padding has no sink, and one without a sink nothing for it.
+  if (log_sum_exp == -std::numeric_limits<float>::infinity()) return 0;
+  const auto sink = static_cast<double>(call.options.sinks[static_cast<std::size_t>(head)]);
+  const double in_log2 = static_cast<double>(log_sum_exp) * std::numbers::log2e;
+  if (!ops::is_large_row(static_cast<float>(in_log2))) return std::exp(sink - static_cast<double>(log_sum_exp));
+  const AttentionSequence sequence = call.sequences(sample, call.sequences.of_query(query));
+  const ops::LargeRow row = ops::large_row(call, sequence, sample, head, query - sequence.first_query);
+  return std::exp2(sink * std::numbers::log2e - static_cast<double>(row.maximum) - static_cast<double>(row.log_sum));
+}
+
+// A unit is a head: its sum in float64, over samples and rows in ascending order.
+void differentiate_sinks(Engine& engine, const BackwardCall& call) noexcept {
+  const ops::AttentionSizes& sizes = call.sizes;
+  runtime::parallel_for(engine, sizes.query_heads, call.plan.workers, [&](std::int64_t h, int) {
+    double sum = 0;
+    for (std::int64_t b = 0; b < sizes.batch; ++b) {
+      for (std::int64_t i = 0; i < sizes.query_length; ++i) {
+        sum += sink_probability(call, b, h, i) * static_cast<double>(call.delta(b, h)[i]);
+      }
+    }
+    float& gradient = call.gradients.sinks(h);
+    gradient = (call.gradients.accumulate ? gradient : 0.0f) - static_cast<float>(sum);
+  });
 }
 
 }  // namespace
@@ -220,7 +251,7 @@ void attention_backward(Engine& engine, View<const float, 4> query, View<const f
                     .backward = kernels::attention_backward_kernels(engine.isa()),
                     .plan = ops::plan_attention_backward(engine, kernels, sizes),
                     .scale = 0.0f,
-                    .exponent_scale = 0.0f,
+                    .steps = {},
                     .dropout = ops::dropout_of(options),
                     .scratch = nullptr};
   set_scale(call);
@@ -233,6 +264,7 @@ void attention_backward(Engine& engine, View<const float, 4> query, View<const f
     (options.query_offsets.empty() ? differentiate_samples : differentiate_packed)(engine, call);
   }
   if (gradients.bias) ops::differentiate_bias(engine, call);
+  if (gradients.sinks) differentiate_sinks(engine, call);
 }
 
 std::size_t backward_workspace_bytes(const Engine& engine, const AttentionShape& shape) {

@@ -55,6 +55,7 @@ void add_head(const BackwardCall& call, int worker, const BiasSums& unit, std::i
   for (std::int64_t key = keys.first / 4 * 4; key < keys.last; key += plan.key_block) {
     BackwardBlock block(call, worker, sample, head / call.sizes.group, sequence, key,
                         std::min(plan.key_block, keys.last - key));
+    block.tile().cap_derivatives = nullptr;  // what is added is added behind the cap
     const RowInterval seen = block.rows();
     const std::int64_t last = std::min(rows.last, seen.last);
     for (std::int64_t row = std::max(rows.first, seen.first); row < last; row += plan.query_block) {

@@ -33,15 +33,15 @@ BackwardBlock::BackwardBlock(const BackwardCall& call, int worker, std::int64_t 
   tile_.key = part(plan.worker.key);
   tile_.begin = call.worker_part<std::int32_t>(worker, plan.worker.begin);
   tile_.end = call.worker_part<std::int32_t>(worker, plan.worker.end);
-  tile_.steps.exponent_scale = call.exponent_scale;
+  tile_.steps = call.steps;
   tile_.steps.first_key = tensor_key;
+  if (call.options.soft_cap != 0) tile_.cap_derivatives = part(plan.worker.cap_derivatives);
   tile_.scale = call.scale;
   tile_.dropout = call.options.dropout.probability == 0 ? nullptr : &call.dropout;
   tile_.sequence_key = first_key;
   tile_.weights = part(plan.worker.weights);
   tile_.score_gradients = part(plan.worker.score_gradients);
   tile_.stride = plan.stride;
-  set_mask_strides(call.options, tile_.steps.masks);
 
   const kernels::KeyValueBlock block = call.keys.block(sample, key_value_head, tensor_key, keys);
   call.kernels.pack_keys(block.key, keys, tile_.head_dim, part(plan.worker.key_panels));
@@ -72,15 +72,13 @@ bool BackwardBlock::find_intervals(std::int64_t first_row, std::int64_t rows) no
   return sees_any;
 }
 
-void BackwardBlock::take_masks(std::int64_t head, std::int64_t first_query) noexcept {
-  auto* const mask = call_.worker_part<const std::uint8_t*>(worker_, call_.plan.worker.row_masks);
-  auto* const bias = call_.worker_part<const float*>(worker_, call_.plan.worker.row_biases);
+void BackwardBlock::take_steps(std::int64_t head, std::int64_t first_row) noexcept {
+  const StepRows rows = call_.step_rows(worker_);
   for (std::int64_t r = 0; r < tile_.rows; ++r) {
-    if (call_.options.mask) mask[r] = broadcast_row(call_.options.mask->entries, sample_, head, first_query + r);
-    if (call_.options.bias) bias[r] = broadcast_row(call_.options.bias, sample_, head, first_query + r);
+    rows.set(call_.options, r, sample_, head, sequence_.first_query + first_row + r,
+             sequence_.first_key + rule_.position(first_row + r));
   }
-  tile_.steps.masks.mask = call_.options.mask ? mask : nullptr;
-  tile_.steps.masks.bias = call_.options.bias ? bias : nullptr;
+  rows.give(call_.options, 0, tile_.steps);
 }
 
 bool BackwardBlock::all_finite() noexcept {
@@ -134,7 +132,7 @@ bool BackwardBlock::take_rows(std::int64_t head, std::int64_t first_row, std::in
   tile_.next_out_gradient_stride = call_.out_gradient.stride(1);
   tile_.next_rows = std::min(rows, sequence_.queries - first_row - rows);
   take_log_sum_exp(head, first_row);
-  if (call_.options.mask || call_.options.bias) take_masks(head, query);
+  if (has_row_steps(call_.options)) take_steps(head, first_row);
   const bool hides = !tile_.whole || call_.options.mask;
   tile_.exactly = hides && !all_finite();
   return true;

@@ -8,6 +8,7 @@
 #include "kernels/kernels.h"
 #include "ops/attention_backward_plan.h"
 #include "ops/attention_masks.h"
+#include "ops/attention_steps.h"
 #include "ops/key_source.h"
 
 namespace headlight::ops {
@@ -27,7 +28,7 @@ struct BackwardCall {
   const kernels::AttentionBackwardKernels& backward;
   BackwardPlan plan;
   float scale;
-  float exponent_scale;  // scale / log 2
+  kernels::ScoreSteps steps;
   kernels::AttentionDropout dropout;
   std::byte* scratch;
 
@@ -39,6 +40,11 @@ struct BackwardCall {
   template <class T>
   [[nodiscard]] T* part(std::size_t offset) const noexcept {
     return reinterpret_cast<T*>(scratch + offset);
+  }
+  [[nodiscard]] StepRows step_rows(int worker) const noexcept {
+    return {worker_part<const std::uint8_t*>(worker, plan.worker.row_masks),
+            worker_part<const float*>(worker, plan.worker.row_biases),
+            worker_part<kernels::RowSlope>(worker, plan.worker.row_slopes)};
   }
   [[nodiscard]] float* delta(std::int64_t sample, std::int64_t head) const noexcept {
     return part<float>(plan.delta) + (sample * sizes.query_heads + head) * sizes.query_length;
@@ -63,7 +69,7 @@ class BackwardBlock {
  private:
   bool find_intervals(std::int64_t first_row, std::int64_t rows) noexcept;
   void take_log_sum_exp(std::int64_t head, std::int64_t first_row) noexcept;
-  void take_masks(std::int64_t head, std::int64_t first_query) noexcept;
+  void take_steps(std::int64_t head, std::int64_t first_row) noexcept;
   [[nodiscard]] bool all_finite() noexcept;
 
   const BackwardCall& call_;

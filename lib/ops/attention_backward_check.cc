@@ -1,5 +1,6 @@
 #include "ops/attention_backward_check.h"
 
+#include <algorithm>
 #include <array>
 
 #include "ops/check.h"
@@ -15,7 +16,27 @@ AttentionOptions without_outputs(const AttentionOptions& options) {
   AttentionOptions inputs_alone = options;
   inputs_alone.log_sum_exp = {};
   inputs_alone.probabilities = {};
+  inputs_alone.scores = {};
   return inputs_alone;
+}
+
+// [Hq], apart from all else.
+template <std::size_t kLists>
+void check_sinks_gradient(std::string_view operation, const AttentionSizes& sizes, const AttentionGradients& gradients,
+                          const AttentionOptions& options, const std::array<NamedExtent, 8>& inputs,
+                          const std::array<NamedExtent, 4>& outputs, const std::array<NamedExtent, kLists>& lists) {
+  constexpr std::string_view kSinks = "gradients.sinks";
+  if (options.sinks.empty() && sizes.query_heads > 0) fail(operation, "gradients.sinks given without options.sinks");
+  const std::array<std::int64_t, 1> heads = {sizes.query_heads};
+  check_shape(operation, kSinks, gradients.sinks.shape, heads, "[Hq]");
+  const Extent extent = check_view(operation, kSinks, gradients.sinks);
+  check_no_self_overlap(operation, kSinks, gradients.sinks.shape, gradients.sinks.strides);
+  const auto check = [&](const NamedExtent& other) {
+    check_disjoint(operation, kSinks, extent, other.name, other.extent);
+  };
+  std::for_each(inputs.begin(), inputs.end(), check);
+  std::for_each(outputs.begin(), outputs.end(), check);
+  std::for_each(lists.begin(), lists.end(), check);
 }
 
 // What both ways back have. `out` and `log_sum_exp` are null where there is none.
@@ -37,7 +58,7 @@ void check_gradients(std::string_view operation, const AttentionSizes& sizes, co
                                         {},
                                         {"out", check_view(operation, "out", out)}}};
   if (options.mask) inputs[6] = {"mask", check_view(operation, "mask", options.mask->entries)};
-  const std::array<NamedExtent, 5> lists = lists_of(options);
+  const auto lists = lists_of(options);
   const View<const float, 4> bias = options.bias;
   struct Gradient {
     std::string_view name;
@@ -67,6 +88,7 @@ void check_gradients(std::string_view operation, const AttentionSizes& sizes, co
       check_disjoint(operation, gradient.name, outputs[g].extent, numbers.name, numbers.extent);
     }
   }
+  if (gradients.sinks) check_sinks_gradient(operation, sizes, gradients, options, inputs, outputs, lists);
   if (gradients.accumulate && gradients.query && out && is_same_view(gradients.query, out)) {
     fail(operation, "gradients.query is out, and accumulate is set");
   }

@@ -23,7 +23,7 @@ AttentionSizes check_attention_unfused_backward(std::string_view operation, View
 // Whether every gradient is left out or without elements. Sizes may then count 2^30 of nothing.
 [[nodiscard]] inline bool asks_for_nothing(const AttentionGradients& gradients) noexcept {
   return gradients.query.size() == 0 && gradients.key.size() == 0 && gradients.value.size() == 0 &&
-         gradients.bias.size() == 0;
+         gradients.bias.size() == 0 && gradients.sinks.size() == 0;
 }
 
 }  // namespace headlight::ops

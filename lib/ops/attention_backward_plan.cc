@@ -30,6 +30,8 @@ void lay_out_worker(const kernels::AttentionKernels& kernels, const AttentionSiz
   worker.end = layout.add<std::int32_t>(rows);
   worker.row_masks = layout.add<const std::uint8_t*>(rows);
   worker.row_biases = layout.add<const float*>(rows);
+  worker.row_slopes = layout.add<kernels::RowSlope>(rows);
+  worker.cap_derivatives = layout.add<float>(plan.stride);
   worker.weights = layout.add<float>(rows * plan.stride);
   worker.score_gradients = layout.add<float>(rows * plan.stride);
   // Tiles read whole vectors of the last panel.

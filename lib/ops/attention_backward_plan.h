@@ -20,6 +20,8 @@ struct BackwardWorkerScratch {
   std::size_t end;
   std::size_t row_masks;
   std::size_t row_biases;
+  std::size_t row_slopes;
+  std::size_t cap_derivatives;
   std::size_t weights;
   std::size_t score_gradients;
   std::size_t key_panels;

@@ -6,6 +6,7 @@
 #include <limits>
 #include <span>
 #include <string>
+#include <tuple>
 
 #include "ops/attention_masks.h"
 #include "ops/check.h"
@@ -75,6 +76,45 @@ void check_rule(std::string_view operation, const AttentionOptions& options) {
   if (options.scale && !std::isfinite(*options.scale)) {
     fail(operation, "scale is " + std::to_string(*options.scale) + ", expected a finite number");
   }
+  if (options.soft_cap != 0 && (options.soft_cap < 0 || !std::isnormal(options.soft_cap))) {
+    fail(operation, "soft_cap is " + std::to_string(options.soft_cap) + ", expected 0 (none) or a finite number above");
+  }
+  if (options.scores_at > ScoreStage::masked) {
+    fail(operation,
+         "scores_at is " + std::to_string(static_cast<int>(options.scores_at)) + ", expected one of the enum");
+  }
+}
+
+// One number for each query head, or none.
+void check_heads(std::string_view operation, std::string_view name, std::span<const float> numbers,
+                 const AttentionSizes& sizes) {
+  if (numbers.empty() || static_cast<std::int64_t>(numbers.size()) == sizes.query_heads) return;
+  fail(operation, std::string(name) + " has " + std::to_string(numbers.size()) +
+                      " entries, expected Hq = " + std::to_string(sizes.query_heads));
+}
+
+void check_slopes(std::string_view operation, const AttentionOptions& options, const AttentionSizes& sizes) {
+  check_heads(operation, "slopes", options.slopes, sizes);
+  for (std::size_t h = 0; h < options.slopes.size(); ++h) {
+    if (std::isfinite(options.slopes[h])) continue;
+    fail(operation,
+         "slopes[" + std::to_string(h) + "] is " + std::to_string(options.slopes[h]) + ", expected a finite number");
+  }
+}
+
+void check_start(std::string_view operation, std::string_view name, const Start& start, std::int64_t sequences) {
+  constexpr std::int64_t kFurthest = std::int64_t{1} << 60;
+  const auto check = [&](const std::string& entry, std::int64_t position) {
+    if (position >= 0 && position <= kFurthest) return;
+    fail(operation, entry + " is " + std::to_string(position) + ", expected 0 to 2^60");
+  };
+  if (start.of_all) return check(std::string(name), *start.of_all);
+  const std::span<const std::int64_t> each = start.of_each;
+  if (!each.empty() && static_cast<std::int64_t>(each.size()) != sequences) {
+    fail(operation, std::string(name) + " has " + std::to_string(each.size()) + " entries, expected " +
+                        std::to_string(sequences) + ", one for each sequence");
+  }
+  for (std::size_t s = 0; s < each.size(); ++s) check(std::string(name) + "[" + std::to_string(s) + "]", each[s]);
 }
 
 // Each axis the full extent or 1.
@@ -165,6 +205,14 @@ Inputs check_inputs(std::string_view operation, const View<const float, 4>& quer
   check_lengths(operation, "query_lengths", options.query_lengths, sizes.batch, sizes.query_length);
   check_lengths(operation, "key_lengths", options.key_lengths, sizes.batch, sizes.key_length);
   check_packed(operation, options, sizes);
+  if (options.key_start || options.query_start) {
+    const auto packed = static_cast<std::int64_t>(options.query_offsets.size()) - 1;
+    const std::int64_t sequences = options.query_offsets.empty() ? sizes.batch : packed;
+    check_start(operation, "key_start", options.key_start, sequences);
+    check_start(operation, "query_start", options.query_start, sequences);
+  }
+  check_slopes(operation, options, sizes);
+  check_heads(operation, "sinks", options.sinks, sizes);
   if (options.mask) {
     check_broadcast(operation, "mask", options.mask->entries.shape, sizes);
     check_view(operation, "mask", options.mask->entries);
@@ -183,8 +231,8 @@ void check_other_places(std::string_view operation, const Inputs& inputs, const 
   const Probabilities& probabilities = options.probabilities;
   const ProbabilityNames names;
   // Empty where not given: that overlaps nothing.
-  std::array<NamedExtent, 4> outputs = {
-      {{"out", out}, {"log_sum_exp", {}}, {names.per_head, {}}, {names.averaged, {}}}};
+  std::array<NamedExtent, 5> outputs = {
+      {{"out", out}, {"log_sum_exp", {}}, {names.per_head, {}}, {names.averaged, {}}, {"scores", {}}}};
   if (options.log_sum_exp) {
     const std::array<std::int64_t, 3> rows = {sizes.batch, sizes.query_heads, sizes.query_length};
     check_shape(operation, "log_sum_exp", options.log_sum_exp.shape, rows, "[B, Hq, Lq]");
@@ -193,6 +241,11 @@ void check_other_places(std::string_view operation, const Inputs& inputs, const 
   check_probability_shapes(operation, names, options, sizes);
   if (probabilities.per_head) outputs[2].extent = check_output(operation, names.per_head, probabilities.per_head);
   if (probabilities.averaged) outputs[3].extent = check_output(operation, names.averaged, probabilities.averaged);
+  if (options.scores) {
+    const std::array<std::int64_t, 4> all = {sizes.batch, sizes.query_heads, sizes.query_length, sizes.key_length};
+    check_shape(operation, "scores", options.scores.shape, all, "[B, Hq, Lq, Lk]");
+    outputs[4].extent = check_output(operation, "scores", options.scores);
+  }
   std::array<NamedExtent, 5> read = {
       {{"query", inputs.query}, {"key", inputs.key}, {"value", inputs.value}, {"mask", {}}, {"bias", {}}}};
   if (options.mask) read[3].extent = check_view(operation, "mask", options.mask->entries);

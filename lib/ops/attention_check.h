@@ -29,18 +29,23 @@ struct NamedExtent {
 };
 
 // The lists of numbers that a call trusts once they are checked, so that nothing may be written over them.
-[[nodiscard]] inline std::array<NamedExtent, 5> lists_of(const AttentionOptions& options) noexcept {
+[[nodiscard]] inline std::array<NamedExtent, 9> lists_of(const AttentionOptions& options) noexcept {
   return {{{"query_lengths", extent_of(options.query_lengths)},
            {"key_lengths", extent_of(options.key_lengths)},
            {"query_offsets", extent_of(options.query_offsets)},
            {"key_offsets", extent_of(options.key_offsets)},
-           {"probabilities.rows", extent_of(options.probabilities.rows)}}};
+           {"probabilities.rows", extent_of(options.probabilities.rows)},
+           {"key_start", extent_of(options.key_start.of_each)},
+           {"query_start", extent_of(options.query_start.of_each)},
+           {"slopes", extent_of(options.slopes)},
+           {"sinks", extent_of(options.sinks)}}};
 }
 
-// Most calls have none, and a small one has no time to go over five of them.
+// Most calls have none, and a small one has no time to go over nine of them.
 [[nodiscard]] inline bool has_lists(const AttentionOptions& options) noexcept {
   return (options.query_lengths.size() | options.key_lengths.size() | options.query_offsets.size() |
-          options.key_offsets.size() | options.probabilities.rows.size()) != 0;
+          options.key_offsets.size() | options.probabilities.rows.size() | options.key_start.of_each.size() |
+          options.query_start.of_each.size() | options.slopes.size() | options.sinks.size()) != 0;
 }
 
 // Throws std::invalid_argument("operation: …") naming the first argument that does not fit.
@@ -91,7 +96,7 @@ HEADLIGHT_INNER_API AttentionSizes check_attention_shape(std::string_view operat
   };
   const Probabilities& probabilities = options.probabilities;
   return is_empty(out) && is_empty(options.log_sum_exp) && is_empty(probabilities.per_head) &&
-         is_empty(probabilities.averaged);
+         is_empty(probabilities.averaged) && is_empty(options.scores);
 }
 
 }  // namespace headlight::ops

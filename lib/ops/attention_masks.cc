@@ -1,6 +1,7 @@
 #include "ops/attention_masks.h"
 
 #include <algorithm>
+#include <cstdlib>
 
 namespace headlight::ops {
 namespace {
@@ -8,6 +9,16 @@ namespace {
 std::int64_t last_at_or_before(std::span<const std::int64_t> offsets, std::int64_t position) noexcept {
   const auto after = std::upper_bound(offsets.begin(), offsets.end() - 1, position);
   return std::max<std::int64_t>(after - offsets.begin() - 1, 0);
+}
+
+std::int64_t start_of(const Start& start, std::size_t number) noexcept {
+  if (start.of_all) return *start.of_all;
+  return start.of_each.empty() ? 0 : start.of_each[number];
+}
+
+void set_starts(const AttentionOptions& options, std::size_t number, AttentionSequence& sequence) noexcept {
+  sequence.key_start = start_of(options.key_start, number);
+  if (options.query_start) sequence.query_start = start_of(options.query_start, number);
 }
 
 std::int64_t floor_divide(std::int64_t a, std::int64_t b) noexcept { return a / b - (a % b < 0 ? 1 : 0); }
@@ -30,12 +41,16 @@ AttentionSequence AttentionSequences::operator()(std::int64_t b, std::int64_t s)
     const auto sequence = static_cast<std::size_t>(s);
     const auto queries = options_.query_offsets;
     const auto keys = packed_key_offsets(options_);
-    return {queries[sequence], queries[sequence + 1] - queries[sequence], keys[sequence],
-            keys[sequence + 1] - keys[sequence]};
+    AttentionSequence packed{queries[sequence], queries[sequence + 1] - queries[sequence], keys[sequence],
+                             keys[sequence + 1] - keys[sequence]};
+    set_starts(options_, sequence, packed);
+    return packed;
   }
   const auto sample = static_cast<std::size_t>(b);
-  return {0, options_.query_lengths.empty() ? query_length_ : options_.query_lengths[sample], 0,
-          options_.key_lengths.empty() ? key_length_ : options_.key_lengths[sample]};
+  AttentionSequence whole{0, options_.query_lengths.empty() ? query_length_ : options_.query_lengths[sample], 0,
+                          options_.key_lengths.empty() ? key_length_ : options_.key_lengths[sample]};
+  set_starts(options_, sample, whole);
+  return whole;
 }
 
 std::int64_t AttentionSequences::of_query(std::int64_t row) const noexcept {
@@ -47,14 +62,20 @@ std::int64_t AttentionSequences::of_key(std::int64_t key) const noexcept {
 }
 
 IntervalRule::IntervalRule(const AttentionOptions& options, const AttentionSequence& sequence) noexcept
-    : queries_(sequence.queries), keys_(sequence.keys), chunk_(options.chunk), causal_(options.causal != Causal::none) {
-  const std::int64_t difference = sequence.keys - sequence.queries;
+    : queries_(sequence.queries),
+      keys_(sequence.keys),
+      key_start_(sequence.key_start),
+      chunk_(options.chunk),
+      causal_(options.causal != Causal::none) {
+  const auto shift = [&](bool at_end) {
+    if (sequence.query_start) return *sequence.query_start - sequence.key_start;
+    return at_end ? sequence.keys - sequence.queries : 0;
+  };
   const bool causal_at_end = options.causal == Causal::bottom_right;
-  const Align align = options.align.value_or(causal_at_end ? Align::bottom_right : Align::top_left);
-  causal_shift_ = causal_at_end ? difference : 0;
-  shift_ = align == Align::bottom_right ? difference : 0;
+  causal_shift_ = shift(causal_at_end);
+  shift_ = shift(options.align ? *options.align == Align::bottom_right : causal_at_end);
   // No two positions are further apart than this, so that a window of 2⁶³ − 1 overflows nothing.
-  const std::int64_t furthest = 2 * (sequence.keys + sequence.queries);
+  const std::int64_t furthest = std::abs(shift_) + 2 * (sequence.keys + sequence.queries);
   left_ = std::min(options.window.left, furthest);
   right_ = std::min(options.window.right, furthest);
 }
@@ -66,9 +87,9 @@ KeyInterval IntervalRule::operator()(std::int64_t row) const noexcept {
   if (left_ >= 0) interval.begin = std::max(interval.begin, position - left_);
   if (right_ >= 0) interval.end = std::min(interval.end, position + right_ + 1);
   if (chunk_ > 0) {
-    const std::int64_t chunk = floor_divide(position, chunk_);
+    const std::int64_t chunk = floor_divide(key_start_ + position, chunk_);
     if (chunk < 0) return {0, 0};
-    const std::int64_t begin = chunk * chunk_;
+    const std::int64_t begin = chunk * chunk_ - key_start_;
     interval.begin = std::max(interval.begin, begin);
     if (chunk_ < interval.end - begin) interval.end = begin + chunk_;
   }
@@ -82,10 +103,11 @@ RowInterval IntervalRule::rows_that_see(std::int64_t first_key, std::int64_t las
   if (right_ >= 0) rows.first = std::max(rows.first, first_key - right_ - shift_);
   if (left_ >= 0) rows.last = std::min(rows.last, last_key + left_ - shift_);
   if (chunk_ > 0) {
-    rows.first = std::max(rows.first, first_key / chunk_ * chunk_ - shift_);
+    const auto chunk_of = [&](std::int64_t key) { return (key_start_ + key) / chunk_ * chunk_ - key_start_; };
+    rows.first = std::max(rows.first, chunk_of(first_key) - shift_);
     // Chunks may be longer than any sequence.
-    const std::int64_t chunk_end = (last_key - 1) / chunk_ * chunk_;
-    if (chunk_ < queries_ + shift_ - chunk_end) rows.last = std::min(rows.last, chunk_end + chunk_ - shift_);
+    const std::int64_t last_chunk = chunk_of(last_key - 1);
+    if (chunk_ < queries_ + shift_ - last_chunk) rows.last = std::min(rows.last, last_chunk + chunk_ - shift_);
   }
   return rows.first < rows.last ? rows : RowInterval{0, 0};
 }

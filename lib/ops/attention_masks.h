@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 
 #include "headlight/attention.h"
@@ -24,6 +25,9 @@ struct AttentionSequence {
   std::int64_t queries = 0;
   std::int64_t first_key = 0;  // in the tensor's keys
   std::int64_t keys = 0;
+  // Where its first key and its first row stand; the row where the alignment says, if nothing is given.
+  std::int64_t key_start = 0;
+  std::optional<std::int64_t> query_start{};
 };
 
 // The keys of each packed sequence.
@@ -51,25 +55,34 @@ class AttentionSequences {
   std::int64_t key_length_;
 };
 
-// Causal, window, chunk and the sequence's end as one interval for each row; rows and keys count from the sequence's
-// first.
+// Causal, window, chunk and the sequence's end as one interval for each row; rows and keys, and the positions here,
+// count from the sequence's first.
 class IntervalRule {
  public:
   IntervalRule(const AttentionOptions& options, const AttentionSequence& sequence) noexcept;
   [[nodiscard]] KeyInterval operator()(std::int64_t row) const noexcept;
   // All rows that see any of the keys [first, last) lie in there.
   [[nodiscard]] RowInterval rows_that_see(std::int64_t first_key, std::int64_t last_key) const noexcept;
+  // Where a row stands for window, chunk and slopes.
+  [[nodiscard]] std::int64_t position(std::int64_t row) const noexcept { return row + shift_; }
   [[nodiscard]] bool same_for_all_rows() const noexcept { return !causal_ && left_ < 0 && right_ < 0 && chunk_ == 0; }
 
  private:
   std::int64_t queries_;
   std::int64_t keys_;
-  std::int64_t shift_;         // a row's position is row + shift, for window and chunk
+  std::int64_t key_start_;
+  std::int64_t shift_;         // from key 0 to row 0, for window, chunk and slopes
   std::int64_t causal_shift_;  // and for causal
   std::int64_t left_;          // −1: unbounded
   std::int64_t right_;
   std::int64_t chunk_;  // 0: none
   bool causal_;
 };
+
+// Where a query of the tensor stands, counted in the tensor's keys.
+[[nodiscard]] inline std::int64_t position_of(const AttentionOptions& options, const AttentionSequence& sequence,
+                                              std::int64_t query) noexcept {
+  return sequence.first_key + IntervalRule(options, sequence).position(query - sequence.first_query);
+}
 
 }  // namespace headlight::ops

@@ -142,16 +142,19 @@ void lay_out_worker(const kernels::AttentionKernels& kernels, const AttentionSiz
   const std::int64_t rows = plan.row_block * plan.unit_heads;
   const std::int64_t tile_rows = std::min<std::int64_t>(kernels.query_rows, plan.row_block) * plan.unit_heads;
   worker.scores = layout.add<float>(tile_rows * plan.scores_stride);
-  worker.panel = layout.add<float>(traits.with_probabilities ? kernels.key_panel * sizes.head_dim + kernels.lanes : 0);
-  worker.query = layout.add<float>(traits.copies_queries || traits.with_probabilities ? rows * sizes.head_dim : 0);
+  const bool shows_rows = traits.with_probabilities || traits.with_scores;
+  worker.panel = layout.add<float>(shows_rows ? kernels.key_panel * sizes.head_dim + kernels.lanes : 0);
+  worker.query = layout.add<float>(traits.copies_queries || shows_rows ? rows * sizes.head_dim : 0);
   worker.state_maximum = layout.add<float>(rows);
   worker.state_sums = layout.add<float>(rows * kernels.lanes);
   worker.state_out = layout.add<float>(rows * plan.padded_value_dim);
   worker.final_sum = layout.add<float>(rows);
-  worker.value_sums = layout.add<float>(plan.key_blocks > 1 ? tile_rows * plan.padded_value_dim : 0);
+  worker.value_sums =
+      layout.add<float>(plan.key_blocks > 1 || traits.with_sinks ? tile_rows * plan.padded_value_dim : 0);
   worker.intervals = layout.add<std::int64_t>(2 * plan.row_block);
   worker.row_masks = layout.add<const std::uint8_t*>(traits.with_mask ? rows : 0);
   worker.row_biases = layout.add<const float*>(traits.with_bias ? rows : 0);
+  worker.row_slopes = layout.add<kernels::RowSlope>(traits.with_slopes ? rows : 0);
   worker.dropout_places = layout.add<kernels::DropoutPlace>(traits.with_dropout ? rows : 0);
   worker.tiles = layout.add<std::uint8_t>(divide_up(plan.row_block, even_share(plan.row_block, kernels.query_rows)));
   const bool packs = plan.route == AttentionRoute::packed_by_block;
@@ -184,6 +187,9 @@ AttentionTraits traits_of(const AttentionOptions& options, const AttentionSizes&
   traits.copies_queries = scale.query_factor != 1.0f || (sizes.group > 1 && sizes.query_length > 1);
   traits.with_mask = options.mask.has_value();
   traits.with_bias = static_cast<bool>(options.bias);
+  traits.with_slopes = !options.slopes.empty();
+  traits.with_sinks = !options.sinks.empty();
+  traits.with_scores = static_cast<bool>(options.scores);
   traits.with_dropout = options.dropout.probability != 0;
   return traits;
 }
@@ -257,6 +263,9 @@ std::size_t attention_plan_bytes(const Engine& engine, const kernels::AttentionK
                          .copies_queries = true,
                          .with_mask = true,
                          .with_bias = true,
+                         .with_slopes = true,
+                         .with_sinks = true,
+                         .with_scores = true,
                          .with_dropout = true,
                          .values_aligned = false};
   const std::size_t side_by_side = plan_attention(engine, kernels, sizes, traits).bytes;

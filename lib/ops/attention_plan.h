@@ -35,6 +35,9 @@ struct AttentionTraits {
   bool copies_queries = false;
   bool with_mask = false;
   bool with_bias = false;
+  bool with_slopes = false;
+  bool with_sinks = false;
+  bool with_scores = false;
   bool with_dropout = false;
   // Every row of the values begins at a multiple of the vector size.
   bool values_aligned = false;
@@ -47,7 +50,7 @@ struct AttentionTraits {
 // Byte offsets into one worker's scratch memory. What the call does not use takes no room.
 struct AttentionWorkerScratch {
   std::size_t scores;
-  std::size_t panel;  // for probabilities
+  std::size_t panel;  // for probabilities and scores asked for
   std::size_t query;
   std::size_t state_maximum;
   std::size_t state_sums;
@@ -57,6 +60,7 @@ struct AttentionWorkerScratch {
   std::size_t intervals;
   std::size_t row_masks;
   std::size_t row_biases;
+  std::size_t row_slopes;
   std::size_t dropout_places;
   std::size_t tiles;
   std::size_t packed_keys;

@@ -2,37 +2,21 @@
 
 #include <algorithm>
 
+#include "ops/attention_shown_rows.h"
 #include "runtime/parallel.h"
 #include "simd/integers.h"
 
 namespace headlight::ops {
 namespace {
 
-constexpr int kMaxRowsOfTile = 16;
-// A panel of keys is packed once for that many rows.
-constexpr std::int64_t kRows = 48;
-
-// What `call` asks for, [first, last) in the order asked.
-struct RowsAsked {
-  std::int64_t sample;
-  std::int64_t first;
-  std::int64_t last;
-
-  [[nodiscard]] std::int64_t query(const AttentionCall& call, std::int64_t r) const noexcept {
-    const auto& rows = call.options.probabilities.rows;
-    return rows.empty() ? first + r : rows[static_cast<std::size_t>(first + r)];
-  }
-};
-
 // One row tile against one panel of keys; `r` counts from rows.first.
 class Tile {
  public:
-  Tile(const AttentionCall& call, int worker, const RowsAsked& rows, std::int64_t head) noexcept
+  Tile(const AttentionCall& call, int worker, const ShownRows& rows, std::int64_t head) noexcept
       : call_(call), worker_(worker), rows_(rows), head_(head) {
     tile_.query.stride = tile_.query.head_dim = call.sizes.head_dim;
-    tile_.steps.exponent_scale = call.scale.exponent_scale;
+    tile_.steps = call.steps;
     tile_.panel = call.worker_part<float>(worker, call.plan.worker.panel);
-    set_mask_strides(call.options, tile_.steps.masks);
     tile_.seen = {begin_, end_, false};
     tile_.maximum = maximum_;
     tile_.sum = sum_;
@@ -51,14 +35,11 @@ class Tile {
     tile_.query.count = count;
     tile_.keys = keys;
     tile_.steps.first_key = key;
-    if (call_.options.mask)
-      tile_.steps.masks.mask = call_.worker_part<const std::uint8_t*>(worker_, call_.plan.worker.row_masks) + r;
-    if (call_.options.bias)
-      tile_.steps.masks.bias = call_.worker_part<const float*>(worker_, call_.plan.worker.row_biases) + r;
+    call_.step_rows(worker_).give(call_.options, r, tile_.steps);
     for (std::int64_t row = 0; row < count; ++row) {
       begin_[row] = static_cast<std::int32_t>(std::clamp<std::int64_t>(intervals[row].begin - key, 0, keys));
       end_[row] = static_cast<std::int32_t>(std::clamp<std::int64_t>(intervals[row].end - key, 0, keys));
-      const std::int64_t query = rows_.query(call_, r + row);
+      const std::int64_t query = rows_.query(r + row);
       const std::int64_t state = saved_row(call_, rows_.sample, head_, query);
       maximum_[row] = call_.part<float>(call_.plan.row_maximum)[state];
       sum_[row] = call_.part<float>(call_.plan.row_sum)[state];
@@ -72,7 +53,7 @@ class Tile {
  private:
   const AttentionCall& call_;
   int worker_;
-  RowsAsked rows_;
+  ShownRows rows_;
   std::int64_t head_;
   kernels::ProbabilityTile tile_{};
   std::int32_t begin_[kMaxRowsOfTile];
@@ -82,20 +63,6 @@ class Tile {
   float* per_head_[kMaxRowsOfTile];
   float* averaged_[kMaxRowsOfTile];
 };
-
-// Each row's visible keys, counted in the tensor.
-void find_intervals(const AttentionCall& call, int worker, const RowsAsked& rows) noexcept {
-  auto* intervals = call.worker_part<KeyInterval>(worker, call.plan.worker.intervals);
-  for (std::int64_t r = 0; r < rows.last - rows.first; ++r) {
-    const std::int64_t query = rows.query(call, r);
-    const AttentionSequence sequence = call.sequences(rows.sample, call.sequences.of_query(query));
-    intervals[r] = {};
-    if (query - sequence.first_query >= sequence.queries) continue;
-    intervals[r] = IntervalRule(call.options, sequence)(query - sequence.first_query);
-    intervals[r].begin += sequence.first_key;
-    intervals[r].end += sequence.first_key;
-  }
-}
 
 // Rows [first, last) of a block, the keys to go through for them, and the column of key 0.
 struct Run {
@@ -107,16 +74,16 @@ struct Run {
 };
 
 // The next rows behind `first` that belong to one sequence, and its keys.
-Run run_of_sequence(const AttentionCall& call, const RowsAsked& rows, std::int64_t first) noexcept {
-  const std::int64_t number = call.sequences.of_query(rows.query(call, first));
+Run run_of_sequence(const AttentionCall& call, const ShownRows& rows, std::int64_t first) noexcept {
+  const std::int64_t number = call.sequences.of_query(rows.query(first));
   const AttentionSequence sequence = call.sequences(rows.sample, number);
   Run run{first, first + 1, sequence.first_key, sequence.first_key + sequence.keys, sequence.first_key};
-  while (run.last < rows.last - rows.first && call.sequences.of_query(rows.query(call, run.last)) == number) ++run.last;
+  while (run.last < rows.count() && call.sequences.of_query(rows.query(run.last)) == number) ++run.last;
   return run;
 }
 
 // Nothing is seen behind the end of a row's own sequence.
-void clear_behind(const Probabilities& probabilities, const RowsAsked& rows, std::int64_t head,
+void clear_behind(const Probabilities& probabilities, const ShownRows& rows, std::int64_t head,
                   const Run& run) noexcept {
   const std::int64_t keys = run.last_key - run.first_key;
   for (std::int64_t asked = rows.first + run.first; asked < rows.first + run.last; ++asked) {
@@ -133,7 +100,7 @@ void clear_behind(const Probabilities& probabilities, const RowsAsked& rows, std
   }
 }
 
-void write_run(const AttentionCall& call, Tile& tile, const RowsAsked& rows, std::int64_t head, const Run& run,
+void write_run(const AttentionCall& call, Tile& tile, const ShownRows& rows, std::int64_t head, const Run& run,
                float* panel) noexcept {
   for (std::int64_t key = run.first_key; key < run.last_key; key += call.kernels.key_panel) {
     const std::int64_t keys = std::min<std::int64_t>(call.kernels.key_panel, run.last_key - key);
@@ -145,23 +112,13 @@ void write_run(const AttentionCall& call, Tile& tile, const RowsAsked& rows, std
   }
 }
 
-void write_rows(const AttentionCall& call, int worker, const RowsAsked& rows, std::int64_t first_key,
+void write_rows(const AttentionCall& call, int worker, const ShownRows& rows, std::int64_t first_key,
                 std::int64_t last_key) noexcept {
   find_intervals(call, worker, rows);
-  const std::int64_t head_dim = call.sizes.head_dim;
-  auto* queries = call.worker_part<float>(worker, call.plan.worker.query);
-  auto* masks = call.worker_part<const std::uint8_t*>(worker, call.plan.worker.row_masks);
-  auto* biases = call.worker_part<const float*>(worker, call.plan.worker.row_biases);
   auto* panel = call.worker_part<float>(worker, call.plan.worker.panel);
-  const std::int64_t count = rows.last - rows.first;
+  const std::int64_t count = rows.count();
   for (std::int64_t head = 0; head < call.sizes.query_heads; ++head) {
-    for (std::int64_t r = 0; r < count; ++r) {
-      const std::int64_t query = rows.query(call, r);
-      call.kernels.copy_row(&call.query(rows.sample, query, head, 0), head_dim, call.scale.query_factor,
-                            queries + r * head_dim);
-      if (call.options.mask) masks[r] = broadcast_row(call.options.mask->entries, rows.sample, head, query);
-      if (call.options.bias) biases[r] = broadcast_row(call.options.bias, rows.sample, head, query);
-    }
+    take_head(call, worker, rows, head);
     Tile tile(call, worker, rows, head);
     if (!call.options.probabilities.own_keys) {
       write_run(call, tile, rows, head, {0, count, first_key, last_key, 0}, panel);
@@ -179,20 +136,12 @@ void write_rows(const AttentionCall& call, int worker, const RowsAsked& rows, st
 }  // namespace
 
 void write_probabilities(Engine& engine, const AttentionCall& call) noexcept {
-  const std::int64_t rows = rows_asked(call.options.probabilities, call.sizes.query_length);
-  // A worker's scratch holds what row_block rows need.
-  const std::int64_t step = std::min(kRows, call.plan.row_block);
-  const std::int64_t row_blocks = divide_up(rows, step);
   // Rows that have columns of their own go through their own keys only.
-  const std::int64_t key_blocks = call.options.probabilities.own_keys ? 1 : call.plan.key_blocks;
-  const std::int64_t units = call.sizes.batch * row_blocks * key_blocks;
-  runtime::parallel_for(engine, units, call.plan.workers, [&](std::int64_t task, int worker) {
-    const std::int64_t first_key = task % key_blocks * call.plan.key_block;
-    const std::int64_t row_block = task / key_blocks;
-    const std::int64_t first = row_block % row_blocks * step;
-    write_rows(call, worker, {row_block / row_blocks, first, std::min(first + step, rows)}, first_key,
-               std::min(first_key + call.plan.key_block, call.sizes.key_length));
-  });
+  const Probabilities& probabilities = call.options.probabilities;
+  for_shown_rows(engine, call, probabilities.rows, probabilities.own_keys,
+                 [&](const ShownRows& rows, std::int64_t first_key, std::int64_t last_key, int worker) {
+                   write_rows(call, worker, rows, first_key, last_key);
+                 });
 }
 
 }  // namespace headlight::ops

@@ -1,6 +1,9 @@
 #include "ops/attention_row_block.h"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numbers>
 
 #include "simd/integers.h"
 
@@ -27,6 +30,20 @@ void record_row(const AttentionCall& call, std::int64_t sample, const RowPlace& 
     call.part<float>(call.plan.row_maximum)[row] = sum == 0.0f ? 0.0f : maximum;
     call.part<float>(call.plan.row_sum)[row] = sum;
   }
+}
+
+// The state of a row that has seen no key: maximum in units of log 2, and Σ exp2(score − maximum).
+struct SinkState {
+  float maximum = -std::numeric_limits<float>::infinity();
+  float sum = 0.0f;
+};
+SinkState sink_state(const AttentionCall& call, std::int64_t head) noexcept {
+  if (call.options.sinks.empty()) return {};
+  const float sink = call.options.sinks[static_cast<std::size_t>(head)];
+  if (std::isinf(sink)) return {sink, sink < 0 ? 0.0f : 1.0f};
+  constexpr auto kLargest = static_cast<double>(std::numeric_limits<float>::max());
+  const double maximum = static_cast<double>(sink) * std::numbers::log2e;
+  return {static_cast<float>(std::isnan(maximum) ? maximum : std::clamp(maximum, -kLargest, kLargest)), 1.0f};
 }
 
 // Of keys [first, last) of the block. Packed values are read instead of the tensor's, for they are in a cache.
@@ -66,7 +83,21 @@ void finish_row(const AttentionCall& call, std::int64_t sample, const RowPlace& 
 
 void finish_empty_row(const AttentionCall& call, std::int64_t sample, const RowPlace& place) noexcept {
   std::fill_n(&call.out(sample, place.query, place.head, 0), call.sizes.value_dim, 0.0f);
+  const SinkState sink = sink_state(call, place.head);
+  record_row(call, sample, place, sink.maximum, sink.sum);
+}
+
+void finish_padding(const AttentionCall& call, std::int64_t sample, const RowPlace& place) noexcept {
+  std::fill_n(&call.out(sample, place.query, place.head, 0), call.sizes.value_dim, 0.0f);
   record_row(call, sample, place, 0.0f, 0.0f);
+}
+
+void begin_with_sink(const AttentionCall& call, std::int64_t head, const kernels::AttentionState& state) noexcept {
+  const SinkState sink = sink_state(call, head);
+  *state.maximum = sink.maximum;
+  std::fill_n(state.sums, call.kernels.lanes, 0.0f);
+  state.sums[0] = sink.sum;
+  std::fill_n(state.out, call.plan.padded_value_dim, 0.0f);
 }
 
 RowBlock::RowBlock(const AttentionCall& call, int worker, const RowRange& range, const AttentionSequence& sequence,
@@ -130,7 +161,7 @@ void RowBlock::prepare() noexcept {
       }
     }
   }
-  if (call_.options.mask || call_.options.bias) prepare_masks();
+  if (has_row_steps(call_.options)) prepare_steps();
   if (call_.options.dropout.probability != 0) prepare_dropout();
 }
 
@@ -145,16 +176,14 @@ void RowBlock::prepare_dropout() noexcept {
   }
 }
 
-void RowBlock::prepare_masks() noexcept {
-  auto* mask = call_.worker_part<const std::uint8_t*>(worker_, call_.plan.worker.row_masks);
-  auto* bias = call_.worker_part<const float*>(worker_, call_.plan.worker.row_biases);
-  for (std::int64_t head = 0; head < range_.heads; ++head) {
-    for (std::int64_t r = 0; r < count_; ++r, ++mask, ++bias) {
+void RowBlock::prepare_steps() noexcept {
+  const IntervalRule rule(call_.options, sequence_);
+  const StepRows rows = call_.step_rows(worker_);
+  for (std::int64_t head = 0, n = 0; head < range_.heads; ++head) {
+    for (std::int64_t r = 0; r < count_; ++r, ++n) {
       const RowPlace place = place_of(call_, range_.key_value_head + head, range_.first + r);
-      if (call_.options.mask) {
-        *mask = broadcast_row(call_.options.mask->entries, range_.sample, place.head, place.query);
-      }
-      if (call_.options.bias) *bias = broadcast_row(call_.options.bias, range_.sample, place.head, place.query);
+      rows.set(call_.options, n, range_.sample, place.head, place.query,
+               sequence_.first_key + rule.position(place.query - sequence_.first_query));
     }
   }
 }
@@ -167,8 +196,7 @@ void RowBlock::attend(std::int64_t first_key, std::int64_t last_key, const RowSt
   block.query.stride = query_stride_;
   block.query.head_dim = call_.sizes.head_dim;
   block.seen = {begin_, end_, same_intervals_};
-  block.steps.exponent_scale = call_.scale.exponent_scale;
-  set_mask_strides(call_.options, block.steps.masks);
+  block.steps = call_.steps;
   block.dropout.numbers = call_.options.dropout.probability != 0 ? &call_.dropout : nullptr;
   block.scores = call_.worker_part<float>(worker_, plan.worker.scores);
   block.scores_stride = plan.scores_stride;
@@ -236,14 +264,9 @@ void RowBlock::attend_key_block(kernels::AttentionBlock& block, std::int64_t fir
       if (!sees_any) continue;
     }
     block.query.data = query_ + r * query_stride_;
-    if (call_.options.mask) {
-      block.steps.masks.mask = call_.worker_part<const std::uint8_t*>(worker_, plan.worker.row_masks) + r;
-    }
+    call_.step_rows(worker_).give(call_.options, r, block.steps);
     if (block.dropout.numbers != nullptr) {
       block.dropout.places = call_.worker_part<kernels::DropoutPlace>(worker_, plan.worker.dropout_places) + r;
-    }
-    if (call_.options.bias) {
-      block.steps.masks.bias = call_.worker_part<const float*>(worker_, plan.worker.row_biases) + r;
     }
     const kernels::AttentionState state = states.row(call_, r);
     block.state.maximum = state.maximum;
@@ -300,7 +323,18 @@ void RowBlock::finish_tile(Tile tile, std::int64_t first, std::int64_t last, std
   }
 }
 
+void RowBlock::begin_with_sinks(const RowStates& states) noexcept {
+  for (std::int64_t r = 0; r < count_; r += tile_rows_) tiles_[r / tile_rows_] = Tile::kept;
+  for (std::int64_t head = 0; head < range_.heads; ++head) {
+    for (std::int64_t r = 0; r < count_; ++r) {
+      const RowPlace place = place_of(call_, range_.key_value_head + head, range_.first + r);
+      begin_with_sink(call_, place.head, states.row(call_, head * states.head_step + r));
+    }
+  }
+}
+
 void RowBlock::run(const RowStates& states) noexcept {
+  if (!call_.options.sinks.empty() && first_key_ < last_key_) begin_with_sinks(states);
   if (first_key_ < last_key_) attend(first_key_, last_key_, states, true);
   finish(states);
 }

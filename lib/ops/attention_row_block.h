@@ -36,8 +36,9 @@ struct RowStates {
 // Divides a row's state into its place in `out` and records its log-sum-exp and what probabilities need.
 void finish_row(const AttentionCall& call, std::int64_t sample, const RowPlace& place,
                 const kernels::AttentionState& state) noexcept;
-// The same for a row that sees nothing.
+// The same for a row that sees no key, and for one that is padding and has no sink either.
 void finish_empty_row(const AttentionCall& call, std::int64_t sample, const RowPlace& place) noexcept;
+void finish_padding(const AttentionCall& call, std::int64_t sample, const RowPlace& place) noexcept;
 
 class RowBlock {
  public:
@@ -62,7 +63,7 @@ class RowBlock {
 
   void find_intervals() noexcept;
   void prepare() noexcept;
-  void prepare_masks() noexcept;
+  void prepare_steps() noexcept;
   void prepare_dropout() noexcept;
   void attend(std::int64_t first_key, std::int64_t last_key, const RowStates& states, bool finish) noexcept;
   // The `count` keys and values of the block that starts at key `first_key` of the sequence; packs those in
@@ -73,6 +74,7 @@ class RowBlock {
                         bool finish) noexcept;
   // Tile `block`, of all heads.
   void attend_tile(const kernels::AttentionBlock& block, const RowStates& states) const noexcept;
+  void begin_with_sinks(const RowStates& states) noexcept;
   void finish(const RowStates& states) const noexcept;
   void finish_tile(Tile tile, std::int64_t first, std::int64_t last, std::int64_t head,
                    const RowStates& states) const noexcept;

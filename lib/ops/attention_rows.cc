@@ -47,7 +47,7 @@ void for_each_sequence(const AttentionCall& call, const RowRange& range, Functio
 void write_padding(const AttentionCall& call, const RowRange& rows) noexcept {
   for (std::int64_t head = rows.key_value_head; head < rows.key_value_head + rows.heads; ++head) {
     for (std::int64_t row = rows.first; row < rows.last; ++row) {
-      finish_empty_row(call, rows.sample, place_of(call, head, row));
+      finish_padding(call, rows.sample, place_of(call, head, row));
     }
   }
 }
@@ -128,7 +128,13 @@ void merge_partials(const AttentionCall& call, int worker, const RowRange& range
       }
       const std::int64_t head = rows.sample * call.sizes.key_value_heads + of_sample;
       std::int64_t b = interval.begin / call.plan.key_block;
-      const kernels::AttentionState state = partial_states(call, head, b).row(call, rows.first + r);
+      kernels::AttentionState state = partial_states(call, head, b).row(call, rows.first + r);
+      if (!call.options.sinks.empty()) {
+        const kernels::AttentionState first = state;
+        state = worker_states(call, worker).row(call, 0);
+        begin_with_sink(call, place.head, state);
+        call.kernels.merge(state, first, call.sizes.value_dim);
+      }
       while (++b * call.plan.key_block < interval.end) {
         call.kernels.merge(state, partial_states(call, head, b).row(call, rows.first + r), call.sizes.value_dim);
       }

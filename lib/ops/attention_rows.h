@@ -10,6 +10,7 @@
 #include "ops/attention_masks.h"
 #include "ops/attention_plan.h"
 #include "ops/attention_scale.h"
+#include "ops/attention_steps.h"
 #include "ops/key_source.h"
 #include "runtime/dropout.h"
 
@@ -26,6 +27,7 @@ struct AttentionCall {
   const kernels::AttentionKernels& kernels;
   AttentionPlan plan;
   AttentionScale scale;
+  kernels::ScoreSteps steps;
   kernels::AttentionDropout dropout;
   std::byte* scratch;
 
@@ -38,7 +40,15 @@ struct AttentionCall {
   [[nodiscard]] T* part(std::size_t offset) const noexcept {
     return reinterpret_cast<T*>(scratch + offset);
   }
+  [[nodiscard]] StepRows step_rows(int worker) const noexcept {
+    return {worker_part<const std::uint8_t*>(worker, plan.worker.row_masks),
+            worker_part<const float*>(worker, plan.worker.row_biases),
+            worker_part<kernels::RowSlope>(worker, plan.worker.row_slopes)};
+  }
 };
+
+// The state of a row of `head` before its first key: its sink's, as if that were a key without a value.
+void begin_with_sink(const AttentionCall& call, std::int64_t head, const kernels::AttentionState& state) noexcept;
 
 // Where a query row's maximum and sum are kept, of `row_maximum` and `row_sum`; −1 where nobody asked for it.
 [[nodiscard]] std::int64_t saved_row(const AttentionCall& call, std::int64_t sample, std::int64_t head,
@@ -48,24 +58,6 @@ struct AttentionCall {
   const Dropout& dropout = options.dropout;
   return {dropout.seed, dropout.stream, runtime::dropout_threshold(dropout.probability),
           runtime::dropout_scale(dropout.probability)};
-}
-
-// Where the row of a mask or bias for that (sample, head, query) begins; axes of extent 1 broadcast.
-template <class T>
-[[nodiscard]] T* broadcast_row(const View<T, 4>& view, std::int64_t b, std::int64_t h, std::int64_t i) noexcept {
-  const auto step = [&](int axis, std::int64_t index) {
-    return view.extent(axis) == 1 ? 0 : index * view.stride(axis);
-  };
-  return view.data + step(0, b) + step(1, h) + step(2, i);
-}
-
-// What all rows of the call have in common.
-inline void set_mask_strides(const AttentionOptions& options, kernels::AttentionRowMasks& masks) noexcept {
-  if (options.mask) {
-    masks.mask_key_stride = options.mask->entries.extent(3) == 1 ? 0 : 1;
-    masks.attend = options.mask->means == MaskMeans::attend;
-  }
-  if (options.bias) masks.bias_key_stride = options.bias.extent(3) == 1 ? 0 : 1;
 }
 
 // Keys and values of one (sample, key/value head), packed or null. Key j of the tensor begins at float j · head_dim.

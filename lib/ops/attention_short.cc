@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ops/attention_masks.h"
+#include "ops/attention_steps.h"
 #include "runtime/parallel.h"
 #include "simd/integers.h"
 
@@ -112,8 +113,9 @@ bool all_are_short(const AttentionOptions& options, const AttentionSizes& sizes,
 
 bool is_short(const kernels::AttentionKernels& kernels, const AttentionSizes& sizes, const AttentionOptions& options,
               const AttentionScale& scale) noexcept {
-  const bool plain = !options.mask && !options.bias && !options.probabilities.per_head &&
-                     !options.probabilities.averaged && options.dropout.probability == 0.0f;
+  const bool plain = !has_row_steps(options) && options.soft_cap == 0.0f && options.sinks.empty() &&
+                     !options.probabilities.per_head && !options.probabilities.averaged && !options.scores &&
+                     options.dropout.probability == 0.0f;
   return plain && scale.query_factor == 1.0f && kernels.short_rows <= kMaxRows && sizes.head_dim <= kMaxHeadDim &&
          sizes.value_dim > 0 && all_are_short(options, sizes, kernels.short_keys);
 }

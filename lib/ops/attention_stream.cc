@@ -22,8 +22,10 @@ void check_options(const AttentionOptions& options) {
   const auto refuse = [](bool given, const char* what) {
     if (given) ops::fail(kName, std::string("options.") + what + " is given, expected none: keys have no end yet");
   };
-  refuse(options.causal == Causal::bottom_right, "causal = bottom_right");
-  refuse(options.align == Align::bottom_right, "align = bottom_right");
+  if (!options.query_start) {
+    refuse(options.causal == Causal::bottom_right, "causal = bottom_right without query_start");
+    refuse(options.align == Align::bottom_right, "align = bottom_right without query_start");
+  }
   refuse(!options.query_lengths.empty(), "query_lengths");
   refuse(!options.key_lengths.empty(), "key_lengths");
   refuse(!options.query_offsets.empty() || !options.key_offsets.empty(), "query_offsets");
@@ -31,6 +33,7 @@ void check_options(const AttentionOptions& options) {
   refuse(static_cast<bool>(options.bias), "bias");
   refuse(options.probabilities.per_head || options.probabilities.averaged, "probabilities");
   refuse(!options.probabilities.rows.empty(), "probabilities.rows");
+  refuse(static_cast<bool>(options.scores), "scores");
   if (options.log_sum_exp) ops::fail(kName, "options.log_sum_exp is given, expected none: it is finish()'s");
 }
 
@@ -73,6 +76,7 @@ struct AttentionStream::State {
              .kernels = kernels::attention_kernels(engine_.isa()),
              .plan = plan_of(engine_, sizes, options),
              .scale = ops::scale_of(options, sizes.head_dim),
+             .steps = ops::score_steps(options, ops::scale_of(options, sizes.head_dim).exponent_scale),
              .dropout = ops::dropout_of(options),
              .scratch = nullptr} {
     const std::int64_t rows = sizes.batch * sizes.key_value_heads * call.plan.rows;
@@ -83,11 +87,26 @@ struct AttentionStream::State {
     value = Tensor<float, 4>({sizes.batch, call.plan.key_block, sizes.key_value_heads, sizes.value_dim});
     // Nothing is written to it before finish(), but addresses are worked out.
     call.out = {out.data(), {sizes.batch, sizes.query_length, sizes.query_heads, sizes.value_dim}};
+    if (options.sinks.empty()) return;
+    for (std::int64_t b = 0; b < sizes.batch; ++b) {
+      for (std::int64_t head = 0; head < sizes.key_value_heads; ++head) {
+        for (std::int64_t r = 0; r < call.plan.rows; ++r) {
+          ops::begin_with_sink(call, ops::place_of(call, head, r).head, row(b, head, r));
+        }
+      }
+    }
   }
 
   [[nodiscard]] kernels::AttentionState row(std::int64_t sample, std::int64_t head, std::int64_t r) noexcept {
     const std::int64_t n = (sample * call.sizes.key_value_heads + head) * call.plan.rows + r;
     return {maximum.data() + n, sums.data() + n * call.kernels.lanes, out.data() + n * call.plan.padded_value_dim};
+  }
+
+  // A sample with the first `count` keys.
+  [[nodiscard]] ops::AttentionSequence sequence_of(std::int64_t sample, std::int64_t count) const noexcept {
+    ops::AttentionSequence sequence = call.sequences(sample, 0);
+    sequence.keys = count;
+    return sequence;
   }
 
   // f(rows, worker) for every unit of rows.
@@ -118,8 +137,8 @@ struct AttentionStream::State {
 
   // The block of `count` keys that call.keys holds, from key `first` on.
   void attend_block(std::int64_t first, std::int64_t count) noexcept {
-    const ops::AttentionSequence sequence = {0, call.sizes.query_length, 0, first + count};
     for_each_unit([&](const ops::RowRange& range, int worker) {
+      const ops::AttentionSequence sequence = sequence_of(range.sample, first + count);
       ops::RowBlock block(call, worker, range, sequence, {});
       const std::int64_t first_seen = std::max(first, block.first_key());
       if (first_seen >= block.last_key()) return;
@@ -132,7 +151,7 @@ struct AttentionStream::State {
         if (std::max(interval.begin, first) >= interval.end) continue;
         for (std::int64_t head = 0; head < range.heads; ++head) {
           take(row(range.sample, range.key_value_head + head, range.first + r),
-               states.row(call, head * states.head_step + r), interval.begin >= first);
+               states.row(call, head * states.head_step + r), interval.begin >= first && options.sinks.empty());
         }
       }
     });
@@ -161,12 +180,16 @@ struct AttentionStream::State {
     constexpr std::int64_t kEndless = std::int64_t{1} << 60;
     const std::int64_t rows = call.sizes.query_length;
     if (call.sizes.batch * call.sizes.query_heads * rows == 0) return 0;
-    return ops::IntervalRule(options, {0, rows, 0, kEndless})(rows - 1).end;
+    std::int64_t end = 0;
+    for (std::int64_t b = 0; b < call.sizes.batch; ++b) {
+      end = std::max(end, ops::IntervalRule(options, sequence_of(b, kEndless))(rows - 1).end);
+    }
+    return end;
   }
 
   void finish_rows() noexcept {
-    const ops::IntervalRule rule(options, {0, call.sizes.query_length, 0, done});
     for_each_unit([&](const ops::RowRange& range, int) {
+      const ops::IntervalRule rule(options, sequence_of(range.sample, done));
       for (std::int64_t head = range.key_value_head; head < range.key_value_head + range.heads; ++head) {
         for (std::int64_t r = range.first; r < range.last; ++r) {
           const ops::RowPlace place = ops::place_of(call, head, r);

@@ -30,6 +30,9 @@ Plan plan_of(const Engine& engine, const UnfusedCall& call, const AttentionSeque
   const ops::AttentionSizes& sizes = call.sizes;
   const std::int64_t scores = ops::most_unfused_scores("attention_unfused", call);
   std::int64_t gemm = 0;
+  if (call.options.scores) {
+    gemm = ops::unfused_product_floats(call.isa, sizes.query_length, sizes.key_length, sizes.head_dim);
+  }
   for (std::int64_t b = 0; b < sizes.batch; ++b) {
     for (std::int64_t s = 0; s < sequences.count(); ++s) {
       const AttentionSequence sequence = sequences(b, s);
@@ -92,6 +95,16 @@ void clear_sample(const View<float, Rank>& probabilities, std::int64_t b, std::i
   }
 }
 
+// options.scores, but for what pairs of one sequence will be written where those behind the masks are asked for.
+void begin_scores(const UnfusedCall& call, std::int64_t b, std::int64_t h, const UnfusedScratch& scratch) noexcept {
+  const View<float, 4>& scores = call.options.scores;
+  if (!scores || scores.size() == 0) return;
+  if (call.options.scores_at != ScoreStage::masked) return ops::give_unfused_products(call, b, h, scratch.gemm);
+  for (std::int64_t i = 0; i < scores.extent(2); ++i) {
+    std::fill_n(&scores(b, h, i, 0), scores.extent(3), -std::numeric_limits<float>::infinity());
+  }
+}
+
 void divide_by_heads(const UnfusedCall& call, std::int64_t b) noexcept {
   const View<float, 3>& averaged = call.options.probabilities.averaged;
   if (call.sizes.query_heads == 0) return;  // zeros, and no mean
@@ -104,6 +117,7 @@ void divide_by_heads(const UnfusedCall& call, std::int64_t b) noexcept {
 void attend_head(const UnfusedCall& call, const AttentionSequences& sequences, std::int64_t b, std::int64_t h,
                  const UnfusedScratch& scratch) noexcept {
   clear_sample(call.options.probabilities.per_head, b, h);
+  begin_scores(call, b, h, scratch);
   for (std::int64_t s = 0; s < sequences.count(); ++s) {
     const AttentionSequence sequence = sequences(b, s);
     ops::unfused_probabilities(call, sequence, b, h, scratch);

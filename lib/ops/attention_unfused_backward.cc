@@ -2,11 +2,14 @@
 // P is the forward pass's where that kept it, else worked out again.
 #include <algorithm>
 #include <cmath>
+#include <numbers>
 #include <string_view>
 
 #include "headlight/attention_backward.h"
 #include "kernels/kernels.h"
 #include "ops/attention_backward_check.h"
+#include "ops/attention_row_scores.h"
+#include "ops/attention_steps.h"
 #include "ops/attention_unfused_head.h"
 #include "ops/check.h"
 #include "ops/gemm_internal.h"
@@ -32,10 +35,11 @@ struct UnfusedBackward {
 };
 
 // Where a head finds its memory: P, where the forward pass did not keep it; then the score gradients; and what products
-// ask for.
+// and a soft cap ask for.
 struct BackwardScratch {
   float* probabilities;
   float* gradients;
+  float* raw_scores;  // of some rows, and derivatives of one, where there is a soft cap
   float* gemm;
 };
 
@@ -68,8 +72,46 @@ struct Products {
   }
 };
 
+// Σ_i P_sink δ_i of a head, which its sink's gradient is the negative of. With P_j the greatest of a row,
+// P_sink = P_j exp(sink − score_j).
+class SinkSum {
+ public:
+  explicit SinkSum(const UnfusedHead& head) noexcept
+      : head_(head),
+        keys_(head.call.key, head.call.value),
+        steps_(ops::score_steps(head.call.options, head.call.scale * static_cast<float>(std::numbers::log2e))) {}
+
+  void add(std::int64_t row, float delta) noexcept {
+    const UnfusedCall& call = head_.call;
+    if (call.options.sinks.empty()) return;
+    const float* const probabilities = &head_.scores(row, 0);
+    const std::int64_t j = std::max_element(probabilities, probabilities + head_.sequence.keys) - probabilities;
+    if (probabilities[j] == 0) return;  // and δ is 0
+    const std::int64_t query = head_.sequence.first_query + row;
+    const ops::RowScores scores(call.options, steps_, keys_,
+                                {.query = &call.query(head_.b, query, head_.h, 0),
+                                 .head_dim = call.sizes.head_dim,
+                                 .sample = head_.b,
+                                 .head = head_.h,
+                                 .key_value_head = head_.h / call.sizes.group,
+                                 .row = query,
+                                 .position = head_.sequence.first_key + head_.rule.position(row)});
+    const double sink =
+        static_cast<double>(call.options.sinks[static_cast<std::size_t>(head_.h)]) * std::numbers::log2e;
+    const double distance = sink - static_cast<double>(scores(head_.sequence.first_key + j));
+    sum_ += static_cast<double>(probabilities[j]) * std::exp2(distance) * static_cast<double>(delta);
+  }
+  [[nodiscard]] double sum() const noexcept { return sum_; }
+
+ private:
+  const UnfusedHead& head_;
+  ops::KeySource keys_;
+  kernels::ScoreSteps steps_;
+  double sum_ = 0;
+};
+
 // gradients dP ← dS = P∘(dP − δ), δ = Σ_j P dP; zeros where a row must not see, as in P.
-void make_score_gradients(const UnfusedHead& head, const View<float, 2>& gradients) noexcept {
+void make_score_gradients(const UnfusedHead& head, const View<float, 2>& gradients, SinkSum& sinks) noexcept {
   const auto dot = kernels::attention_backward_kernels(head.call.isa).dot;
   const std::int64_t keys = head.sequence.keys;
   for (std::int64_t row = 0; row < head.sequence.queries; ++row) {
@@ -77,8 +119,30 @@ void make_score_gradients(const UnfusedHead& head, const View<float, 2>& gradien
     float* const of_row = &gradients(row, 0);
     head.for_each_hidden(row, [&](std::int64_t key) { of_row[key] = 0; });
     const float delta = dot(probabilities, of_row, keys);
+    sinks.add(row, delta);
     for (std::int64_t key = 0; key < keys; ++key) of_row[key] = probabilities[key] * (of_row[key] - delta);
     if (std::isnan(delta)) head.for_each_hidden(row, [&](std::int64_t key) { of_row[key] = 0; });
+  }
+}
+
+// Rows whose raw scores are worked out again at a time, for the derivatives of a soft cap.
+constexpr std::int64_t kCappedRows = 64;
+
+// Gradients by capped scores → by raw ones: times 1 − (capped / cap)².
+void differentiate_cap(const UnfusedHead& head, const View<float, 2>& gradients,
+                       const BackwardScratch& scratch) noexcept {
+  const std::int64_t keys = head.sequence.keys;
+  float* const derivatives = scratch.raw_scores + kCappedRows * keys;
+  for (std::int64_t first = 0; first < head.sequence.queries; first += kCappedRows) {
+    const View<float, 2> scores(scratch.raw_scores, {std::min(kCappedRows, head.sequence.queries - first), keys});
+    ops::raw_unfused_scores(head, first, scores, scratch.gemm);
+    for (std::int64_t row = first; row < first + scores.extent(0); ++row) {
+      head.apply_steps(row, &scores(row - first, 0), derivatives);
+      float* const of_row = &gradients(row, 0);
+      for (std::int64_t key = 0; key < keys; ++key) of_row[key] *= derivatives[key];
+      // A product that is NaN has a derivative that is, which 0 would not silence.
+      head.for_each_hidden(row, [&](std::int64_t key) { of_row[key] = 0; });
+    }
   }
 }
 
@@ -146,8 +210,11 @@ void differentiate_head(const UnfusedBackward& call, const AttentionSequence& se
                           1.0f, 0.0f, scratch.gemm);
   }
   ops::drop_unfused(head, gradients.data);
-  make_score_gradients(head, gradients);
+  SinkSum sinks(head);
+  make_score_gradients(head, gradients, sinks);
+  if (call.gradients.sinks) call.gradients.sinks(h) -= static_cast<float>(sinks.sum());
   if (call.gradients.bias) add_bias_gradient(head, gradients, call.gradients.bias);
+  if (forward.options.soft_cap != 0) differentiate_cap(head, gradients, scratch);
   if (call.gradients.query) {
     add_product(gradients, Transpose::no, key, of_rows(call.gradients.query), forward.scale);
   }
@@ -164,6 +231,7 @@ struct Plan {
   int workers;
   std::size_t probabilities;
   std::size_t gradients;
+  std::size_t raw_scores;
   std::size_t gemm;
   std::size_t worker_bytes;
   [[nodiscard]] std::size_t bytes() const noexcept { return worker_bytes * static_cast<std::size_t>(workers); }
@@ -186,16 +254,18 @@ std::int64_t gemm_floats(const UnfusedCall& call, const ops::AttentionSequences&
 }
 
 Plan plan_of(const Engine& engine, const UnfusedCall& call, const ops::AttentionSequences& sequences,
-             bool keeps_probabilities, bool bias_gradient) {
+             bool keeps_probabilities, bool adds_to_shared_sums) {
   const ops::AttentionSizes& sizes = call.sizes;
   const std::int64_t scores = ops::most_unfused_scores(kName, call);
   const double nanoseconds =
       ops::all_unfused_scores(call) * static_cast<double>(3 * sizes.head_dim + 2 * sizes.value_dim) / 50;
   runtime::ScratchLayout layout;
   Plan plan{};
-  plan.workers = bias_gradient ? 1 : runtime::workers_for(engine, sizes.batch * sizes.key_value_heads, nanoseconds);
+  plan.workers =
+      adds_to_shared_sums ? 1 : runtime::workers_for(engine, sizes.batch * sizes.key_value_heads, nanoseconds);
   plan.probabilities = layout.add<float>(keeps_probabilities ? 0 : scores);
   plan.gradients = layout.add<float>(scores);
+  plan.raw_scores = layout.add<float>(call.options.soft_cap == 0 ? 0 : (kCappedRows + 1) * sizes.key_length);
   plan.gemm = layout.add<float>(gemm_floats(call, sequences));
   plan.worker_bytes = layout.bytes();
   return plan;
@@ -216,6 +286,10 @@ Probabilities kept_probabilities(const ops::AttentionSizes& sizes, const Attenti
   check("gradients.key", gradients.key);
   check("gradients.value", gradients.value);
   check("gradients.bias", gradients.bias);
+  if (gradients.sinks) {
+    ops::check_disjoint(kName, "gradients.sinks", ops::check_view(kName, "gradients.sinks", gradients.sinks),
+                        "probabilities.per_head", extent);
+  }
   return kept;
 }
 
@@ -231,13 +305,15 @@ void attention_unfused_backward(Engine& engine, View<const float, 4> query, View
   AttentionOptions inputs_alone = options;
   inputs_alone.log_sum_exp = {};
   inputs_alone.probabilities = {};
+  inputs_alone.scores = {};
   const UnfusedBackward call{ops::unfused_call(engine.isa(), query, key, value, {}, inputs_alone, sizes), out_gradient,
                              gradients, kept};
   const ops::AttentionSequences sequences(options, sizes.query_length, sizes.key_length);
-  // Heads that share keys, or all that share a bias, add to the same sums: they stay on one thread, in their order.
+  // Heads that share keys, or all that share a bias or sinks, add to the same sums: they stay on one thread, in their
+  // order.
   const std::int64_t tasks = sizes.batch * sizes.key_value_heads;
   const Plan plan =
-      plan_of(engine, call.forward, sequences, call.keeps_probabilities(), static_cast<bool>(gradients.bias));
+      plan_of(engine, call.forward, sequences, call.keeps_probabilities(), gradients.bias || gradients.sinks);
   const runtime::Scratch memory(engine, plan.bytes(), kName);
   if (gradients.bias && !gradients.accumulate) {
     for (std::int64_t b = 0; b < gradients.bias.extent(0); ++b) {
@@ -248,10 +324,14 @@ void attention_unfused_backward(Engine& engine, View<const float, 4> query, View
       }
     }
   }
+  for (std::int64_t h = 0; gradients.sinks && !gradients.accumulate && h < sizes.query_heads; ++h) {
+    gradients.sinks(h) = 0;
+  }
   runtime::parallel_for(engine, tasks, plan.workers, [&](std::int64_t task, int worker) {
     std::byte* const own = memory.data() + plan.worker_bytes * static_cast<std::size_t>(worker);
     const auto part = [&](std::size_t at) { return reinterpret_cast<float*>(own + at); };
-    const BackwardScratch scratch{part(plan.probabilities), part(plan.gradients), part(plan.gemm)};
+    const BackwardScratch scratch{part(plan.probabilities), part(plan.gradients), part(plan.raw_scores),
+                                  part(plan.gemm)};
     const std::int64_t b = task / sizes.key_value_heads;
     const std::int64_t key_head = task % sizes.key_value_heads;
     if (!gradients.accumulate) {

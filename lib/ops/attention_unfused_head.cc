@@ -4,11 +4,13 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <numbers>
 
 #include "headlight/out_of_memory.h"
 #include "kernels/kernels.h"
 #include "ops/attention_rows.h"
 #include "ops/attention_scale.h"
+#include "ops/attention_steps.h"
 #include "ops/gemm_internal.h"
 
 namespace headlight::ops {
@@ -19,46 +21,78 @@ constexpr std::int64_t kRowsAtOnce = 128;
 
 constexpr float kNothing = -std::numeric_limits<float>::infinity();
 
-// scores = scale · query · keyᵀ + bias, and −inf where a row must not see. The mask comes last: it covers whatever the
-// others left there.
+// Of rows [first, first + scores.extent(0)) and keys [first_key, first_key + scores.extent(1)) of the tensors.
+void raw_scores(const UnfusedCall& call, std::int64_t b, std::int64_t h, std::int64_t first, std::int64_t first_key,
+                const View<float, 2>& scores, float* gemm_scratch) noexcept {
+  if (call.sizes.head_dim == 0) {
+    for (std::int64_t row = 0; row < scores.extent(0); ++row) std::fill_n(&scores(row, 0), scores.extent(1), 0.0f);
+    return;
+  }
+  const auto query = rows_of(call.query, b, h, first, scores.extent(0));
+  const auto key = rows_of(call.key, b, h / call.sizes.group, first_key, scores.extent(1));
+  multiply_unfused(call.isa, query, Transpose::no, key, Transpose::yes, scores, call.scale, 0.0f, gemm_scratch);
+}
+
+// scores = scale · query · keyᵀ through the steps, and −inf where a row must not see. The mask comes last: it covers
+// whatever the others left there.
 void write_scores(const UnfusedHead& head, float* gemm_scratch) noexcept {
   const UnfusedCall& call = head.call;
   const View<float, 2>& scores = head.scores;
-  if (call.sizes.head_dim == 0) {
-    std::fill_n(scores.data, scores.size(), 0.0f);
-  } else {
-    const auto query = rows_of(call.query, head.b, head.h, head.sequence.first_query, head.sequence.queries);
-    const auto key = rows_of(call.key, head.b, head.h / call.sizes.group, head.sequence.first_key, head.sequence.keys);
-    multiply_unfused(call.isa, query, Transpose::no, key, Transpose::yes, scores, call.scale, 0.0f, gemm_scratch);
-  }
+  raw_scores(call, head.b, head.h, head.sequence.first_query, head.sequence.first_key, scores, gemm_scratch);
   for (std::int64_t row = 0; row < head.sequence.queries; ++row) {
     float* const scores_of_row = &scores(row, 0);
+    head.apply_steps(row, scores_of_row, nullptr);
     if (call.bias) {
       const float* const bias = &call.bias(head.b, head.h, head.sequence.first_query + row, head.sequence.first_key);
       const std::int64_t step = call.bias.stride(3);
       for (std::int64_t key = 0; key < head.sequence.keys; ++key) scores_of_row[key] += bias[key * step];
     }
     head.for_each_hidden(row, [&](std::int64_t key) { scores_of_row[key] = kNothing; });
+    if (call.options.scores && call.options.scores_at == ScoreStage::masked) {
+      std::copy_n(scores_of_row, head.sequence.keys,
+                  &call.options.scores(head.b, head.h, head.sequence.first_query + row, head.sequence.first_key));
+    }
   }
+}
+
+// What a sink leaves to the keys of a row: their share of the sum, and the log-sum-exp of all.
+struct SharedRow {
+  double share;
+  double log_sum_exp;
+};
+SharedRow share_with_sink(double sink, double of_keys) noexcept {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  if (sink == -kInfinity) return {1, of_keys};
+  const double maximum = std::isnan(sink) ? sink : std::max(of_keys, sink);
+  const double all = maximum + std::log(std::exp(of_keys - maximum) + std::exp(sink - maximum));
+  return {std::exp(of_keys - all), all};
 }
 
 // Scores become probabilities. Of its log-sum-exp the row keeps the maximum m before, and its share 1 / Σ exp(s − m)
 // after: their difference of logarithms, with an error of some u whatever the size of the scores.
 void make_probabilities(const UnfusedHead& head) noexcept {
   const View<float, 2>& scores = head.scores;
+  const AttentionOptions& options = head.call.options;
   const auto softmax = kernels::row_kernels(head.call.isa).softmax;
   for (std::int64_t row = 0; row < head.sequence.queries; ++row) {
     float* const values = &scores(row, 0);
     const std::int64_t largest = std::max_element(values, values + scores.extent(1)) - values;
     const float maximum = values[largest];
     softmax(values, scores.stride(0), values, scores.stride(0), 1, scores.extent(1));
-    const float share = values[largest];
+    float share = values[largest];
+    // A row of −inf has become zeros, and −inf − log 0 would be NaN.
+    float log_sum_exp = share == 0 ? kNothing : maximum - std::log(share);
+    if (!options.sinks.empty()) {
+      const double of_keys = static_cast<double>(maximum) - std::log(static_cast<double>(share));
+      const SharedRow shared = share_with_sink(static_cast<double>(options.sinks[static_cast<std::size_t>(head.h)]),
+                                               share == 0 ? -std::numeric_limits<double>::infinity() : of_keys);
+      log_sum_exp = static_cast<float>(shared.log_sum_exp);
+      for (std::int64_t key = 0; key < scores.extent(1); ++key) values[key] *= static_cast<float>(shared.share);
+      share = values[largest];
+    }
     // A NaN anywhere in a row is everywhere now: where it must not see, too.
     if (std::isnan(share)) head.for_each_hidden(row, [&](std::int64_t key) { values[key] = 0; });
-    if (!head.call.options.log_sum_exp) continue;
-    // A row of −inf has become zeros, and −inf − log 0 would be NaN.
-    head.call.options.log_sum_exp(head.b, head.h, head.sequence.first_query + row) =
-        share == 0 ? kNothing : maximum - std::log(share);
+    if (options.log_sum_exp) options.log_sum_exp(head.b, head.h, head.sequence.first_query + row) = log_sum_exp;
   }
 }
 
@@ -97,6 +131,10 @@ View<T, 4> broadcast(View<T, 4> view) noexcept {
 UnfusedCall unfused_call(Isa isa, View<const float, 4> query, View<const float, 4> key, View<const float, 4> value,
                          View<float, 4> out, const AttentionOptions& options, const AttentionSizes& sizes) noexcept {
   const auto scale = static_cast<float>(softmax_scale(options, sizes.head_dim));
+  // Products come scaled, in units of e, and bias and masks are seen to here.
+  AttentionOptions steps_alone = options;
+  steps_alone.bias = {};
+  steps_alone.mask.reset();
   return {isa,
           query,
           key,
@@ -105,8 +143,40 @@ UnfusedCall unfused_call(Isa isa, View<const float, 4> query, View<const float, 
           options,
           sizes,
           scale,
+          score_steps(steps_alone, static_cast<float>(std::numbers::log2e)),
           options.mask ? broadcast(options.mask->entries) : View<const std::uint8_t, 4>{},
           broadcast(options.bias)};
+}
+
+void UnfusedHead::apply_steps(std::int64_t row, float* scores_of_row, float* cap_derivatives) const noexcept {
+  if (call.steps.asked == 0) return;
+  kernels::ScoreSteps steps = call.steps;
+  kernels::RowSlope slope{};
+  if (!call.options.slopes.empty()) {
+    slope = {call.options.slopes[static_cast<std::size_t>(h)], sequence.first_key + rule.position(row)};
+  }
+  steps.slopes = &slope;
+  steps.first_key = sequence.first_key;
+  kernels::attention_kernels(call.isa).step_row(steps, sequence.keys, natural_factor(steps), scores_of_row,
+                                                cap_derivatives);
+}
+
+void raw_unfused_scores(const UnfusedHead& head, std::int64_t first, const View<float, 2>& scores,
+                        float* gemm_scratch) noexcept {
+  raw_scores(head.call, head.b, head.h, head.sequence.first_query + first, head.sequence.first_key, scores,
+             gemm_scratch);
+}
+
+void give_unfused_products(const UnfusedCall& call, std::int64_t b, std::int64_t h, float* gemm_scratch) noexcept {
+  const View<float, 4>& all = call.options.scores;
+  const View<float, 2> scores(&all(b, h, 0, 0), {all.extent(2), all.extent(3)}, {all.stride(2), 1});
+  raw_scores(call, b, h, 0, 0, scores, gemm_scratch);
+  if (call.options.scores_at == ScoreStage::raw || call.options.soft_cap == 0) return;
+  kernels::ScoreSteps steps = call.steps;
+  steps.asked = static_cast<unsigned>(kernels::ScoreStep::soft_cap);
+  for (std::int64_t row = 0; row < scores.extent(0); ++row) {
+    kernels::attention_kernels(call.isa).step_row(steps, scores.extent(1), steps.soft_cap, &scores(row, 0), nullptr);
+  }
 }
 
 void multiply_unfused(Isa isa, const View<const float, 2>& a, Transpose transpose_a, const View<const float, 2>& b,
@@ -175,8 +245,9 @@ void unfused_probabilities(const UnfusedCall& call, const AttentionSequence& seq
                            const UnfusedScratch& scratch) noexcept {
   if (sequence.queries == 0) return;
   if (sequence.keys == 0) {
+    const float sink = call.options.sinks.empty() ? kNothing : call.options.sinks[static_cast<std::size_t>(h)];
     for (std::int64_t row = 0; row < sequence.queries; ++row) {
-      if (call.options.log_sum_exp) call.options.log_sum_exp(b, h, sequence.first_query + row) = kNothing;
+      if (call.options.log_sum_exp) call.options.log_sum_exp(b, h, sequence.first_query + row) = sink;
     }
     return;
   }

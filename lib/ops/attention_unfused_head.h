@@ -6,6 +6,7 @@
 
 #include "headlight/attention.h"
 #include "headlight/gemm.h"
+#include "kernels/attention_kernels.h"
 #include "ops/attention_check.h"
 #include "ops/attention_masks.h"
 #include "runtime/inner_api.h"
@@ -22,6 +23,7 @@ struct UnfusedCall {
   const AttentionOptions& options;
   AttentionSizes sizes;
   float scale;
+  kernels::ScoreSteps steps;  // of the scaled products: soft cap and slopes; the others are written out
   View<const std::uint8_t, 4> mask;
   View<const float, 4> bias;
 };
@@ -47,6 +49,9 @@ struct UnfusedHead {
   std::int64_t h;
   IntervalRule rule;
   View<float, 2> scores;  // [queries, keys]
+
+  // Row `row` through soft cap and slopes; with room for them, the derivatives of capped scores by raw ones.
+  void apply_steps(std::int64_t row, float* scores_of_row, float* cap_derivatives) const noexcept;
 
   // Calls f(key) for the keys that the row must not see, ascending.
   template <class Function>
@@ -90,6 +95,13 @@ void multiply_unfused(Isa isa, const View<const float, 2>& a, Transpose transpos
 
 // rows [queries, keys] of the head through the dropout of its places.
 void drop_unfused(const UnfusedHead& head, float* rows) noexcept;
+
+// Raw scores of rows first … first + scores.extent(0) of a head, [rows, keys].
+void raw_unfused_scores(const UnfusedHead& head, std::int64_t first, const View<float, 2>& scores,
+                        float* gemm_scratch) noexcept;
+
+// options.scores of head h of sample b, raw or capped: those of all rows and keys, whatever their sequence.
+void give_unfused_products(const UnfusedCall& call, std::int64_t b, std::int64_t h, float* gemm_scratch) noexcept;
 
 // Head h of sequence `sequence` of sample b: its rows of log_sum_exp, and its probabilities [queries, keys] in the
 // scratch.

@@ -19,10 +19,12 @@ struct AttentionRows {
   View<Scalar, 3> log_sum_exp{};
   // [B, Hq, Lq, Lk]
   View<Scalar, 4> probabilities{};
+  // [B, Hq, Lq, Lk], at options.scores_at.
+  View<Scalar, 4> scores{};
 };
 
 // query [B, Lq, Hq, Dqk], key [B, Lk, Hkv, Dqk], value [B, Lk, Hkv, Dv] → out [B, Lq, Hq, Dv], every option of
-// headlight::attention() except its two outputs (log_sum_exp and probabilities), which `rows` replaces. Any strides.
+// headlight::attention() except its outputs (log_sum_exp, probabilities, scores), which `rows` replaces. Any strides.
 // Arguments are trusted, not checked.
 //
 // Scalar = double is the truth that tests measure against; Scalar = float is the plain float32 computation whose error
@@ -37,11 +39,19 @@ struct AttentionRow {
   std::vector<std::int64_t> keys;       // those that the row sees, ascending
   std::vector<Scalar> probabilities;    // one for each of them, before dropout
   std::vector<Scalar> dropout_factors;  // 0 or 1 / (1 − probability); 1 without dropout
+  std::vector<Scalar> cap_derivatives;  // of the capped score by the raw one; 1 without a cap
+  Scalar sink_probability;
   Scalar log_sum_exp;
 };
 template <class Scalar>
 void attention_row(View<const Scalar, 4> query, View<const Scalar, 4> key, const AttentionOptions& options,
                    std::int64_t b, std::int64_t h, std::int64_t i, AttentionRow<Scalar>& row);
+
+// The score of any row i and key j, seen or not; `masked` is −inf where not.
+template <class Scalar>
+[[nodiscard]] Scalar attention_score(View<const Scalar, 4> query, View<const Scalar, 4> key,
+                                     const AttentionOptions& options, ScoreStage stage, std::int64_t b, std::int64_t h,
+                                     std::int64_t i, std::int64_t j);
 
 // The factor of the scores: the option, else 1 / sqrt(head_dim).
 template <class Scalar>
@@ -56,6 +66,9 @@ extern template void attention(View<const float, 4>, View<const float, 4>, View<
 struct PlaceInSequence {
   std::int64_t row;
   std::int64_t key;
+  bool is_padding;  // the row
+  // From the key's position to the row's, as windows, chunks and slopes count it.
+  std::int64_t distance;
 };
 [[nodiscard]] PlaceInSequence place_in_sequence(const AttentionOptions& options, std::int64_t query_length,
                                                 std::int64_t key_length, std::int64_t b, std::int64_t i,

@@ -44,13 +44,16 @@ struct RowBackward {
       probability_gradients[k] = dot * factor;
       delta += row.probabilities[k] * probability_gradients[k];
     }
+    // The sink's value is 0, and so is the gradient of its probability.
+    if (gradients.sinks) gradients.sinks(h) -= row.sink_probability * delta;
     for (std::size_t k = 0; k < count; ++k) {
-      // P = softmax(S), S = scale · query · key + bias
+      // P = softmax(S), S = cap(scale · query · key) + bias − slope · distance
       const std::int64_t j = row.keys[k];
       const Scalar score_gradient = row.probabilities[k] * (probability_gradients[k] - delta);
+      const Scalar raw_gradient = scale * score_gradient * row.cap_derivatives[k];
       for (std::int64_t d = 0; d < query.extent(3); ++d) {
-        if (gradients.query) gradients.query(b, i, h, d) += scale * score_gradient * key(b, j, key_head, d);
-        if (gradients.key) gradients.key(b, j, key_head, d) += scale * score_gradient * query(b, i, h, d);
+        if (gradients.query) gradients.query(b, i, h, d) += raw_gradient * key(b, j, key_head, d);
+        if (gradients.key) gradients.key(b, j, key_head, d) += raw_gradient * query(b, i, h, d);
       }
       if (!gradients.bias) continue;
       const auto& shape = gradients.bias.shape;
@@ -70,6 +73,7 @@ void attention_backward(View<const Scalar, 4> query, View<const Scalar, 4> key, 
   clear(gradients.key);
   clear(gradients.value);
   clear(gradients.bias);
+  for (std::int64_t h = 0; gradients.sinks && h < gradients.sinks.extent(0); ++h) gradients.sinks(h) = 0;
   const RowBackward<Scalar> backward{query,        key,       value,
                                      out_gradient, gradients, attention_scale<Scalar>(options, query.extent(3))};
   AttentionRow<Scalar> row;

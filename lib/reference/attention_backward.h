@@ -12,11 +12,13 @@ struct AttentionGradients {
   View<Scalar, 4> key{};
   View<Scalar, 4> value{};
   View<Scalar, 4> bias{};
+  View<Scalar, 1> sinks{};  // [Hq]
 };
 
 // out_gradient [B, Lq, Hq, Dv] → the gradients of the arguments of attention(), every option included. Outputs and
 // log-sum-exp are worked out again; arguments are trusted. With Z the dropout factors, δ_i = Σ_j P_ij dP_ij:
-//   dV = (P∘Z)ᵀ dO,  dP = (dO Vᵀ)∘Z,  dS = P∘(dP − δ) = d(bias),  dQ = scale · dS K,  dK = scale · dSᵀ Q.
+//   dV = (P∘Z)ᵀ dO,  dP = (dO Vᵀ)∘Z,  dS = P∘(dP − δ) = d(bias),  dQ = scale · dS∘C K,  dK = scale · (dS∘C)ᵀ Q,
+// C the derivatives of the soft cap (1 without), and d(sink_h) = −Σ_i P_sink δ_i.
 template <class Scalar>
 void attention_backward(View<const Scalar, 4> query, View<const Scalar, 4> key, View<const Scalar, 4> value,
                         View<const Scalar, 4> out_gradient, const AttentionGradients<Scalar>& gradients,

@@ -74,7 +74,7 @@ TEST_P(AttentionErrorsTest, MemoryThatIsNotThereOrNotInOrder) {
 
 TEST_P(AttentionErrorsTest, OutputsThatOverlapInputsOrThemselves) {
   refused({"out", "overlaps", "query"}, [](Call& c) { c.out.data = c.query_memory.data(); });
-  refused({"out", "overlaps", "value"}, [](Call& c) { c.out.data = c.value_memory.data() + 119; });
+  refused({"out", "overlaps", "value"}, [](Call& c) { c.value.data = c.out_memory.data() + 143; });
   refused({"out", "overlaps itself"}, [](Call& c) { c.out.strides[1] = 0; });
   refused({"log_sum_exp", "overlaps", "out"}, [](Call& c) {
     c.options.log_sum_exp = {c.out_memory.data(), {2, 4, 3}};

@@ -68,6 +68,7 @@ void check(const test::Route& route, const test::AttentionCase& c, const test::A
   AttentionOptions options = in.options;
   options.log_sum_exp = results.log_sum_exp;
   if (random.once_in(3)) options.probabilities.per_head = results.probabilities;
+  if (random.once_in(3)) options.scores = results.scores;
   route(query.view(), key.view(), value.view(), out.view(), options, static_cast<int>(random.integer(1, 3)));
 
   EXPECT_EQ(out.numbers(), out.view().size()) << "something was written into the gaps of out";
@@ -75,6 +76,10 @@ void check(const test::Route& route, const test::AttentionCase& c, const test::A
       test::at_most_twice_the_plain_error(out.view(), plain.out.view(), truth.out.view(), yardsticks.out.view()));
   EXPECT_TRUE(test::at_most_twice_the_plain_error(results.log_sum_exp.view(), plain.log_sum_exp.view(),
                                                   truth.log_sum_exp.view(), yardsticks.log_sum_exp.view()));
+  if (options.scores) {
+    EXPECT_TRUE(test::at_most_twice_the_plain_error(results.scores.view(), plain.scores.view(), truth.scores.view(),
+                                                    yardsticks.scores.view()));
+  }
   if (!options.probabilities.per_head) return;
   EXPECT_TRUE(test::at_most_twice_the_plain_error(results.probabilities.view(), plain.probabilities.view(),
                                                   truth.probabilities.view()));

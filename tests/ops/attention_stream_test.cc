@@ -308,8 +308,10 @@ TEST_P(AttentionStreamTest, RefusesWhatNeedsTheWholeLength) {
   const auto words = [&](const AttentionOptions& options) {
     return refusal([&] { AttentionStream(engine, in.query, 1, 8, options); });
   };
-  EXPECT_EQ(words({.causal = Causal::bottom_right}),
-            "AttentionStream: options.causal = bottom_right is given, expected none: keys have no end yet");
+  EXPECT_EQ(
+      words({.causal = Causal::bottom_right}),
+      "AttentionStream: options.causal = bottom_right without query_start is given, expected none: keys have no end "
+      "yet");
   EXPECT_NE(words({.window = {-2, 0}}), "");
   // Of no list of numbers does it read anything, so that finish() may write anywhere but over the query.
   const std::array<std::int64_t, 2> numbers = {0, 4};

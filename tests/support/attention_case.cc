@@ -1,6 +1,7 @@
 #include "support/attention_case.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <sstream>
 #include <stdexcept>
@@ -42,10 +43,10 @@ constexpr std::pair<const char*, Number> kNumbers[] = {
     {"Hq", &AttentionCase::query_heads}, {"Hkv", &AttentionCase::key_value_heads}, {"D", &AttentionCase::head_dim},
     {"Dv", &AttentionCase::value_dim}};
 
-constexpr std::pair<const char*, List> kLists[] = {{"query_lengths", &AttentionCase::query_lengths},
-                                                   {"key_lengths", &AttentionCase::key_lengths},
-                                                   {"query_offsets", &AttentionCase::query_offsets},
-                                                   {"key_offsets", &AttentionCase::key_offsets}};
+constexpr std::pair<const char*, List> kLists[] = {
+    {"query_lengths", &AttentionCase::query_lengths}, {"key_lengths", &AttentionCase::key_lengths},
+    {"query_offsets", &AttentionCase::query_offsets}, {"key_offsets", &AttentionCase::key_offsets},
+    {"key_start", &AttentionCase::key_start},         {"query_start", &AttentionCase::query_start}};
 
 void set(AttentionCase& c, const std::string& key, const std::string& value) {
   for (const auto& [name, number] : kNumbers) {
@@ -64,6 +65,9 @@ void set(AttentionCase& c, const std::string& key, const std::string& value) {
   if (key == "bias") c.bias = shape(value);
   if (key == "bias_has_infinities") c.bias_has_infinities = value == "1";
   if (key == "scale") c.scale = std::stof(value);
+  if (key == "soft_cap") c.soft_cap = std::stof(value);
+  if (key == "slopes") c.slopes = value == "1";
+  if (key == "sinks") c.sinks = value == "1";
   if (key == "dropout") c.dropout = std::stof(value);
 }
 
@@ -126,6 +130,28 @@ void draw_options(Random& random, AttentionCase& c) {
   if (random.once_in(4)) c.dropout = 0.5f + 0.4375f * random.uniform();
 }
 
+// Score steps and positions, which came later: from numbers of their own, so that the cases before stay what they were.
+void draw_steps(std::uint64_t seed, AttentionCase& c) {
+  Random random(seed + 0x57E95);
+  // Where a cap begins to bend, and where it is all there is.
+  if (random.once_in(4)) c.soft_cap = random.once_in(2) ? 0.75f + 0.5f * random.uniform() : 20.0f;
+  if (random.once_in(4)) c.slopes = true;
+  if (random.once_in(4)) c.sinks = true;
+  const std::int64_t sequences =
+      c.query_offsets.empty() ? c.batch : static_cast<std::int64_t>(c.query_offsets.size()) - 1;
+  const auto draw_start = [&](std::int64_t least, std::int64_t most) {
+    std::vector<std::int64_t> starts(static_cast<std::size_t>(random.once_in(2) ? 1 : sequences));
+    for (std::int64_t& start : starts) start = random.integer(std::max<std::int64_t>(least, 0), most);
+    return starts;
+  };
+  std::int64_t first = 0;
+  if (random.once_in(4)) {
+    c.key_start = draw_start(0, 2 * c.key_length);
+    first = c.key_start[0];
+  }
+  if (random.once_in(4)) c.query_start = draw_start(first - c.query_length / 2, first + c.key_length);
+}
+
 }  // namespace
 
 AttentionCase AttentionCase::parse(const std::string& line) {
@@ -159,6 +185,9 @@ std::string AttentionCase::line() const {
   if (bias) text << " bias=" << joined(*bias);
   if (bias_has_infinities) text << " bias_has_infinities=1";
   if (scale) text << " scale=" << *scale;
+  if (soft_cap != 0) text << " soft_cap=" << soft_cap;
+  if (slopes) text << " slopes=1";
+  if (sinks) text << " sinks=1";
   if (dropout != 0) text << " dropout=" << dropout;
   return text.str();
 }
@@ -175,6 +204,7 @@ AttentionCase random_attention_case(std::uint64_t seed, std::int64_t longest) {
   c.head_dim = random.once_in(4) ? random.integer(1, 130) : random.integer(1, 40);
   c.value_dim = random.once_in(2) ? c.head_dim : random.integer(1, 70);
   draw_options(random, c);
+  draw_steps(seed, c);
   return c;
 }
 
@@ -200,8 +230,18 @@ AttentionCase random_case_of_several_blocks(std::uint64_t seed, const KeyBlock& 
   for (std::vector<std::int64_t>* offsets : {&c.query_offsets, &c.key_offsets}) {
     for (std::size_t s = 0; s + 1 < offsets->size(); ++s) (*offsets)[s] /= 8;
   }
+  draw_steps(seed, c);
   return c;
 }
+
+namespace {
+
+Start start_of(const std::vector<std::int64_t>& starts) {
+  if (starts.size() == 1) return starts[0];
+  return starts;
+}
+
+}  // namespace
 
 AttentionInputs::AttentionInputs(const AttentionCase& c) {
   Random random(c.seed);
@@ -217,6 +257,10 @@ AttentionInputs::AttentionInputs(const AttentionCase& c) {
   options.query_offsets = c.query_offsets;
   options.key_offsets = c.key_offsets;
   options.scale = c.scale;
+  options.soft_cap = c.soft_cap;
+  options.scores_at = static_cast<ScoreStage>(c.seed % 3);
+  options.key_start = start_of(c.key_start);
+  options.query_start = start_of(c.query_start);
   options.dropout = {c.dropout, 0x9E3779B97F4A7C15u * (c.seed + 1), static_cast<std::uint32_t>(c.seed) + 7};
   if (c.mask) {
     mask = Tensor<std::uint8_t, 4>(*c.mask);
@@ -236,6 +280,12 @@ AttentionInputs::AttentionInputs(const AttentionCase& c) {
     }
     options.bias = bias.view();
   }
+  for (std::int64_t h = 1; c.slopes && h <= c.query_heads; ++h) {
+    slopes.push_back(std::exp2(-8.0f * static_cast<float>(h) / static_cast<float>(c.query_heads)));
+  }
+  for (std::int64_t h = 0; c.sinks && h < c.query_heads; ++h) sinks.push_back(random.normal());
+  options.slopes = slopes;
+  options.sinks = sinks;
 }
 
 std::int64_t blocks_that_are_seen(const AttentionCase& c, const AttentionInputs& in, std::int64_t block) {
@@ -267,6 +317,12 @@ std::vector<std::string> names_of_options(const AttentionCase& c) {
   add(c.bias && (*c.bias)[2] == 1 && c.query_length > 1, "bias for all rows");
   add(c.bias && (*c.bias)[3] == 1, "bias for all keys");
   add(c.mask && c.bias, "mask and bias");
+  add(c.soft_cap != 0, "soft cap");
+  add(c.slopes, "slopes");
+  add(c.sinks, "sinks");
+  add(c.soft_cap != 0 && c.slopes && c.sinks, "soft cap, slopes and sinks");
+  add(!c.key_start.empty(), "key start");
+  add(!c.query_start.empty(), "query start");
   add(c.dropout != 0, "dropout");
   add(c.query_heads > c.key_value_heads, "grouped heads");
   return names;

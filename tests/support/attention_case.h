@@ -4,7 +4,7 @@
 //   seed=7 B=2 Lq=17 Lk=23 Hq=6 Hkv=2 D=8 Dv=5 causal=bottom-right window=3,-1 key_lengths=3,17 mask=1,1,17,23
 //   mask_means=attend
 //
-// The line holds everything: numbers come from the seed, in the order query, key, value, mask, bias.
+// The line holds everything: numbers come from the seed, in the order query, key, value, mask, bias, slopes, sinks.
 // tests/golden/attention.py reads the same lines.
 #pragma once
 
@@ -44,6 +44,12 @@ struct AttentionCase {
   // Every eighth entry of the bias, or so, is −inf.
   bool bias_has_infinities = false;
   std::optional<float> scale;
+  float soft_cap = 0;
+  bool slopes = false;  // as ALiBi gives them, for Hq heads a power of two
+  bool sinks = false;
+  // None: not given; one: for all; else one for each sequence.
+  std::vector<std::int64_t> key_start;
+  std::vector<std::int64_t> query_start;
   // Probability of dropout; its seed and stream are functions of the case's seed.
   float dropout = 0;
 
@@ -71,6 +77,8 @@ struct AttentionInputs {
   Tensor<float, 4> value;
   Tensor<std::uint8_t, 4> mask;
   Tensor<float, 4> bias;
+  std::vector<float> slopes;
+  std::vector<float> sinks;
   AttentionOptions options;
 };
 

@@ -1,0 +1,24 @@
+// The steps between a product q·k and its score, row by row. They are compiled once, in attention_steps.cc: a row is
+// long enough that a call does not show.
+#pragma once
+
+#include "kernels/attention_kernels.h"
+
+namespace headlight::HEADLIGHT_TARGET {
+
+HEADLIGHT_INLINE bool caps(const kernels::ScoreSteps& steps) {
+  return kernels::asks_for(steps.asked, kernels::ScoreStep::soft_cap);
+}
+
+// Row r's products in `scores` become its scores, which it has for the keys begin … end − 1 > begin of its block; what
+// else their vectors hold becomes −inf. Returns the greatest. Some step is asked for.
+float apply_steps(const kernels::ScoreSteps& steps, std::int64_t r, std::int64_t begin, std::int64_t end,
+                  float* scores);
+
+// The cap alone: scores ← tanh(cap_scale · scores), whole vectors of them.
+void cap_scores(float cap_scale, std::int64_t count, float* scores);
+
+// See AttentionKernels::step_row.
+void step_row(kernels::ScoreSteps steps, std::int64_t keys, float factor, float* scores, float* cap_derivatives);
+
+}  // namespace headlight::HEADLIGHT_TARGET

@@ -1,0 +1,31 @@
+#include "ops/attention_shown_rows.h"
+
+namespace headlight::ops {
+
+void find_intervals(const AttentionCall& call, int worker, const ShownRows& rows) noexcept {
+  auto* intervals = call.worker_part<KeyInterval>(worker, call.plan.worker.intervals);
+  for (std::int64_t r = 0; r < rows.count(); ++r) {
+    const std::int64_t query = rows.query(r);
+    const AttentionSequence sequence = call.sequences(rows.sample, call.sequences.of_query(query));
+    intervals[r] = {};
+    if (query - sequence.first_query >= sequence.queries) continue;
+    intervals[r] = IntervalRule(call.options, sequence)(query - sequence.first_query);
+    intervals[r].begin += sequence.first_key;
+    intervals[r].end += sequence.first_key;
+  }
+}
+
+void take_head(const AttentionCall& call, int worker, const ShownRows& rows, std::int64_t head) noexcept {
+  const std::int64_t head_dim = call.sizes.head_dim;
+  auto* queries = call.worker_part<float>(worker, call.plan.worker.query);
+  const StepRows steps = call.step_rows(worker);
+  for (std::int64_t r = 0; r < rows.count(); ++r) {
+    const std::int64_t query = rows.query(r);
+    call.kernels.copy_row(&call.query(rows.sample, query, head, 0), head_dim, call.scale.query_factor,
+                          queries + r * head_dim);
+    const AttentionSequence sequence = call.sequences(rows.sample, call.sequences.of_query(query));
+    steps.set(call.options, r, rows.sample, head, query, position_of(call.options, sequence, query));
+  }
+}
+
+}  // namespace headlight::ops

@@ -1,0 +1,68 @@
+#include "ops/attention_steps.h"
+
+#include <algorithm>
+#include <limits>
+#include <numbers>
+
+namespace headlight::ops {
+namespace {
+
+using kernels::asks_for;
+using kernels::ScoreStep;
+
+// No factor becomes infinite.
+float bounded(double factor) noexcept {
+  constexpr auto kLargest = static_cast<double>(std::numeric_limits<float>::max());
+  return static_cast<float>(std::clamp(factor, -kLargest, kLargest));
+}
+
+}  // namespace
+
+kernels::ScoreSteps score_steps(const AttentionOptions& options, float exponent_scale) noexcept {
+  kernels::ScoreSteps steps{};
+  const auto ask = [&](bool is_asked, ScoreStep step) { steps.asked |= is_asked ? static_cast<unsigned>(step) : 0; };
+  steps.exponent_scale = exponent_scale;
+  ask(options.soft_cap != 0, ScoreStep::soft_cap);
+  ask(!options.slopes.empty(), ScoreStep::slope);
+  ask(static_cast<bool>(options.bias), ScoreStep::bias);
+  ask(options.mask.has_value(), ScoreStep::mask);
+  steps.product_scale = static_cast<float>(static_cast<double>(exponent_scale) / std::numbers::log2e);
+  if (steps.asked == 0) return steps;
+  if (asks_for(steps.asked, ScoreStep::soft_cap)) {
+    const auto cap = static_cast<double>(options.soft_cap);
+    steps.soft_cap = options.soft_cap;
+    steps.cap_scale = bounded(static_cast<double>(steps.product_scale) / cap);
+    steps.exponent_scale = bounded(cap * std::numbers::log2e);
+  }
+  // What is added is in units of e, and so is the sum: of a change of unit nothing can become infinite (a row whose
+  // every key carries −FLT_MAX still sees them all), and it is one multiply-add.
+  if (asks_for(steps.asked, ScoreStep::bias) || asks_for(steps.asked, ScoreStep::slope)) {
+    steps.exponent_scale = static_cast<float>(std::numbers::log2e);
+  }
+  if (options.mask) {
+    steps.masks.mask_key_stride = options.mask->entries.extent(3) == 1 ? 0 : 1;
+    steps.masks.attend = options.mask->means == MaskMeans::attend;
+  }
+  if (options.bias) steps.masks.bias_key_stride = options.bias.extent(3) == 1 ? 0 : 1;
+  return steps;
+}
+
+float natural_factor(const kernels::ScoreSteps& steps) noexcept {
+  if (asks_for(steps.asked, ScoreStep::bias) || asks_for(steps.asked, ScoreStep::slope)) return 1.0f;
+  return asks_for(steps.asked, ScoreStep::soft_cap) ? steps.soft_cap : steps.product_scale;
+}
+
+void StepRows::set(const AttentionOptions& options, std::int64_t n, std::int64_t sample, std::int64_t head,
+                   std::int64_t query, std::int64_t position) const noexcept {
+  if (options.mask) masks[n] = broadcast_row(options.mask->entries, sample, head, query);
+  if (options.bias) biases[n] = broadcast_row(options.bias, sample, head, query);
+  if (!options.slopes.empty()) slopes[n] = {options.slopes[static_cast<std::size_t>(head)], position};
+}
+
+void StepRows::give(const AttentionOptions& options, std::int64_t n, kernels::ScoreSteps& steps) const noexcept {
+  if (options.mask) steps.masks.mask = masks + n;
+  if (options.bias) steps.masks.bias = biases + n;
+  if (!options.slopes.empty()) steps.slopes = slopes + n;
+}
+
+}  // namespace headlight::ops

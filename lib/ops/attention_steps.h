@@ -1,0 +1,44 @@
+// The steps between products and scores that a call asks for, and what of them is each row's own.
+#pragma once
+
+#include <cstdint>
+
+#include "headlight/attention.h"
+#include "kernels/attention_kernels.h"
+
+namespace headlight::ops {
+
+// What all rows of a call have in common; exp(scale · q·k) = exp2(exponent_scale · q·k).
+[[nodiscard]] kernels::ScoreSteps score_steps(const AttentionOptions& options, float exponent_scale) noexcept;
+
+// What scores have to be multiplied by, as `steps` leave them, to be in units of e.
+[[nodiscard]] float natural_factor(const kernels::ScoreSteps& steps) noexcept;
+
+// Rows in a row, in memory of a worker; a list is not looked at where its step is not asked for.
+struct StepRows {
+  const std::uint8_t** masks;
+  const float** biases;
+  kernels::RowSlope* slopes;
+
+  // Makes row n that of a query of the tensors, which stands at `position`, counted in the tensor's keys.
+  void set(const AttentionOptions& options, std::int64_t n, std::int64_t sample, std::int64_t head, std::int64_t query,
+           std::int64_t position) const noexcept;
+  // Row 0 of `steps` is row n.
+  void give(const AttentionOptions& options, std::int64_t n, kernels::ScoreSteps& steps) const noexcept;
+};
+
+// Whether rows have anything of their own.
+[[nodiscard]] inline bool has_row_steps(const AttentionOptions& options) noexcept {
+  return options.mask || options.bias || !options.slopes.empty();
+}
+
+// Where the row of a mask or bias for that (sample, head, query) begins; axes of extent 1 broadcast.
+template <class T>
+[[nodiscard]] T* broadcast_row(const View<T, 4>& view, std::int64_t b, std::int64_t h, std::int64_t i) noexcept {
+  const auto step = [&](int axis, std::int64_t index) {
+    return view.extent(axis) == 1 ? 0 : index * view.stride(axis);
+  };
+  return view.data + step(0, b) + step(1, h) + step(2, i);
+}
+
+}  // namespace headlight::ops
