@@ -1,11 +1,17 @@
 // headlight encode, embed and demo on a small random model that the test writes itself.
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
+#include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <future>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <sstream>
+#include <thread>
 
 #include "headlight/models/encoder.h"
 #include "headlight/models/npy.h"
@@ -107,6 +113,57 @@ TEST_F(ModelCommands, EmbedWritesAFileOrLinesOrADocument) {
   EXPECT_EQ(read("e.npy"), file);
   ASSERT_EQ(document.size(), kTexts.size());
   for (row = 0; row < kTexts.size(); ++row) check(row, document[row]);
+}
+
+// What a pipe gives is answered while it stays open: the test waits for an answer before it writes on.
+TEST_F(ModelCommands, EmbedAnswersAPipeAsLinesCome) {
+  const std::string out = folder_ / "answers";
+  const std::string lines = folder_ / "lines";
+  ASSERT_EQ(::mkfifo(lines.c_str(), 0600), 0);
+  std::future<Finished> finished = std::async(std::launch::async, [&] {
+    return run("embed", {"--input", lines}, {.output = out});
+  });
+  std::ofstream pipe(lines);
+  const auto count = [&] {
+    std::ifstream answers(out);
+    return std::count(std::istreambuf_iterator<char>(answers), {}, '\n');
+  };
+  // A minute is for a program that waits for the end of its input, and so fails.
+  const auto waits_for = [&](std::ptrdiff_t answers) {
+    for (int n = 0; n < 6000 && count() < answers; ++n) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    return count();
+  };
+  pipe << kTexts[0] << "\r\n" << kTexts[1] << "\n" << std::flush;
+  EXPECT_EQ(waits_for(2), 2);
+  pipe << kTexts[2] << std::flush;
+  pipe.close();
+  EXPECT_EQ(finished.get().code, 0);
+  std::string input;
+  for (const std::string& text : kTexts) input += text + "\n";
+  std::ifstream answers(out);
+  EXPECT_EQ((std::ostringstream() << answers.rdbuf()).str(), run("embed", {"--input", "-"}, {.input = input}).out);
+}
+
+TEST_F(ModelCommands, EmbedTellsWhatIsWrongWithAPipe) {
+  const std::string lines = folder_ / "lines";
+  ASSERT_EQ(::mkfifo(lines.c_str(), 0600), 0);
+  const auto embed = [&](const std::string& input) {
+    std::future<Finished> finished = std::async(std::launch::async, [&] { return run("embed", {"--input", lines}); });
+    std::ofstream(lines) << input << std::flush;
+    return finished.get();
+  };
+  const Finished bad = embed("it\n\xc0\x80\nit\n");
+  EXPECT_EQ(bad.code, 1);
+  EXPECT_NE(bad.error.find("line 2 is not UTF-8"), std::string::npos) << bad.error;
+  EXPECT_EQ(std::count(bad.out.begin(), bad.out.end(), '\n'), 1) << "the line before it is answered: " << bad.out;
+  expect_error(embed(""), {"lines", "is empty"});
+  const Finished many = embed([] {
+    std::string input;
+    for (int n = 0; n < 20000; ++n) input += "it it\n";
+    return input;
+  }());
+  EXPECT_EQ(many.code, 0) << many.error;
+  EXPECT_EQ(std::count(many.out.begin(), many.out.end(), '\n'), 20000) << "more than one read, and than one block";
 }
 
 TEST_F(ModelCommands, IdsAndMasks) {

@@ -14,6 +14,7 @@
 #include "tools/headlight/commands/commands.h"
 #include "tools/headlight/support/arrays.h"
 #include "tools/headlight/support/json.h"
+#include "tools/headlight/support/line_stream.h"
 #include "tools/headlight/support/model_arguments.h"
 #include "tools/headlight/support/output.h"
 #include "tools/headlight/support/process.h"
@@ -95,6 +96,23 @@ class Results {
   std::string document_;
 };
 
+// Numbers of a text do not depend on its neighbours: block by block, the first lines come early.
+constexpr std::size_t kBlock = 64;
+
+// Answers whoever writes into a pipe line by line: whenever the input pauses, all that came has been answered.
+void embed_stream(const Arguments& arguments, Engine& engine, const models::Encoder& model) {
+  LineStream lines(arguments.model.input);
+  Results results(arguments, /*count=*/0, model.options().encoder.width);
+  UnknownWords unknown(model);
+  for (std::vector<std::string> block; block = lines.next(kBlock), !block.empty();) {
+    for (const std::string& text : block) unknown.add(text, model.options().embed_max_length);
+    results.add(model.embed(engine, block), block);
+  }
+  results.finish();
+  unknown.warn(/*is_demonstration=*/false);
+  unknown.warn_of_texts();
+}
+
 void embed(const Arguments& arguments) {
   arguments.model.check();
   if (arguments.json && !arguments.out.empty() && is_standard_output(arguments.out)) {
@@ -110,8 +128,10 @@ void embed(const Arguments& arguments) {
     results.add(vectors, {});
     return results.finish();
   }
-  // Block by block: the numbers of a text do not depend on its neighbours, and the first lines come early.
-  constexpr std::size_t kBlock = 64;
+  // A file of vectors begins with their count, and a document is printed whole: neither can be written on the way.
+  if (arguments.out.empty() && !arguments.json && is_stream(arguments.model.input)) {
+    return embed_stream(arguments, engine, model);
+  }
   TextSource texts = open_texts(arguments.model);
   Results results(arguments, static_cast<std::int64_t>(texts.size()), width);
   Progress progress(texts.size());

@@ -1,0 +1,91 @@
+#include "tools/headlight/support/line_stream.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "headlight/models/errors.h"
+#include "tools/headlight/support/json.h"
+
+namespace headlight::program {
+
+bool is_stream(const std::string& path) noexcept {
+  struct stat status {};
+  const int failed = path == "-" ? ::fstat(STDIN_FILENO, &status) : ::stat(path.c_str(), &status);
+  return failed == 0 && (S_ISFIFO(status.st_mode) || S_ISSOCK(status.st_mode) || S_ISCHR(status.st_mode));
+}
+
+LineStream::LineStream(const std::string& path)
+    : name_(path == "-" ? "standard input" : path),
+      descriptor_(path == "-" ? STDIN_FILENO : ::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
+  if (descriptor_ < 0) throw models::FileError(name_, std::string("cannot be read: ") + std::strerror(errno));
+}
+
+LineStream::~LineStream() {
+  if (descriptor_ != STDIN_FILENO) ::close(descriptor_);
+}
+
+bool LineStream::is_ready() const noexcept {
+  pollfd asked{descriptor_, POLLIN, 0};
+  return ::poll(&asked, 1, 0) > 0;
+}
+
+void LineStream::read_more() {
+  constexpr std::size_t kPart = 1 << 16;
+  read_.erase(0, taken_);
+  searched_ -= taken_;
+  taken_ = 0;
+  const std::size_t before = read_.size();
+  read_.resize(before + kPart);
+  ::ssize_t count = -1;
+  do {
+    count = ::read(descriptor_, read_.data() + before, kPart);
+  } while (count < 0 && errno == EINTR);
+  if (count < 0) throw models::FileError(name_, std::string("cannot be read: ") + std::strerror(errno));
+  read_.resize(before + static_cast<std::size_t>(count));
+  is_at_end_ = count == 0;
+}
+
+bool LineStream::take_line(std::string& line) {
+  std::size_t end = read_.find('\n', searched_);
+  if (end == std::string::npos) {
+    searched_ = read_.size();
+    if (!is_at_end_ || taken_ == read_.size()) return false;
+    end = read_.size();  // the last line, without its end
+  }
+  line.assign(read_, taken_, end - taken_);
+  taken_ = searched_ = end < read_.size() ? end + 1 : end;
+  if (line.ends_with('\r')) line.pop_back();
+  return true;
+}
+
+std::vector<std::string> LineStream::next(std::size_t most) {
+  std::vector<std::string> lines;
+  for (std::string line; lines.size() < most;) {
+    const std::size_t at = taken_;
+    if (take_line(line)) {
+      if (!is_utf8(line)) {
+        if (!lines.empty()) {  // first those before it; it is met again by the next call
+          taken_ = searched_ = at;
+          break;
+        }
+        throw models::FileError(name_,
+                                "line " + std::to_string(lines_ + 1) + " is not UTF-8: " + models::printable(line));
+      }
+      lines.push_back(line);
+      ++lines_;
+    } else if (is_at_end_ || (!lines.empty() && !is_ready())) {
+      break;
+    } else {
+      read_more();
+    }
+  }
+  if (lines_ == 0) throw models::FileError(name_, "is empty, expected one text a line");
+  return lines;
+}
+
+}  // namespace headlight::program
