@@ -202,6 +202,16 @@ TEST_F(Train, NamesAGradientThatIsNotFinite) {
   EXPECT_FALSE(std::filesystem::exists(folder_ / "m/model.safetensors"));
 }
 
+// Step 500 writes the first checkpoint on the way, but a run that ends before can be resumed as well: from its start.
+TEST_F(Train, ARunThatEndsEarlyLeavesNoEmptyFolder) {
+  const Finished first = train("m", {"--steps", "40", "--learning-rate", "1e30"});
+  ASSERT_TRUE(std::filesystem::exists(checkpoint("m")));
+  expect_error(train("m", {"--steps", "40"}), {"checkpoint.safetensors", "--resume", "--overwrite"});
+  const Finished again = train("m", {"--resume"});
+  EXPECT_EQ(again.code, 1);
+  EXPECT_EQ(again.error, first.error) << "the same step fails";
+}
+
 TEST_F(Train, FullDiskLeavesTheLastCheckpoint) {
   make_stopped("m");
   const std::string before = bytes_of(checkpoint("m"));

@@ -177,16 +177,17 @@ void train(const Command& app, Arguments& arguments) {
                      std::to_string(options.encoder.width));
   }
   if (!arguments.resume && !arguments.overwrite) check_free(arguments.out);
-  make_folder(arguments.out);
   Engine engine(arguments.engine.options());
   Trainer trainer(options);
-  std::error_code ignored;
+  const std::string command = command_of(options);
   if (arguments.resume) {
     demonstration::restore_checkpoint(path, trainer);
   } else {
-    std::filesystem::remove(path, ignored);  // of a run that is overwritten: nobody shall resume that one
+    // In place of that of a run that is overwritten, which nobody shall resume; and whatever ends this run, even before
+    // its first step, it can be resumed.
+    make_folder(arguments.out);
+    demonstration::save_checkpoint(path, trainer, command);
   }
-  const std::string command = command_of(options);
   if (!run(engine, arguments, trainer, command)) {
     print(models::printable(path) + ": stopped after " + std::to_string(trainer.steps_taken()) + " of " +
           std::to_string(options.steps) + " steps; --resume goes on\n");
@@ -194,6 +195,7 @@ void train(const Command& app, Arguments& arguments) {
   }
   const demonstration::Model model = std::move(trainer).finish();
   model.save(arguments.out, {{"command", command}, {"seed", std::to_string(options.seed)}});
+  std::error_code ignored;
   std::filesystem::remove(path, ignored);
   const std::string what = std::to_string(options.encoder.layers) + " layers of " +
                            counted(options.encoder.heads, "head") + ", " + std::to_string(model.parameter_count()) +
