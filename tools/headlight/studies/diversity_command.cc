@@ -67,14 +67,14 @@ std::string as_document(const demonstration::TrainingOptions& training, const st
   return document.dump(2) + "\n";
 }
 
-std::string as_chart(const demonstration::TrainingOptions& training, std::int64_t seeds,
+std::string as_chart(const demonstration::TrainingOptions& training, std::int64_t seeds, bool quick,
                      const std::vector<VariantResult>& results) {
   Chart chart{.title = "Heads that are asked to differ",
               .subtitle =
                   "How alike heads of a layer are, and what it does to accuracy; bars: mean, rules: least to "
                   "most over seeds",
               .columns = 1,
-              .note = described(training, seeds)};
+              .note = described(training, seeds) + chart_note(quick, results)};
   ChartPanel cka{.title = "CKA of outputs", .x = {.label = "mean over pairs of heads", .highest = 1}};
   ChartPanel overlap{.title = "Overlap of subspaces of W_Q and W_K",
                      .x = {.label = "mean over pairs of heads", .highest = 1}};
@@ -103,7 +103,7 @@ void add_study_diversity(Command& study) {
     const std::int64_t seeds = arguments->seed_count();
     const std::vector<VariantResult> results = train_variants(engine, variants(training), arguments->seed, seeds);
     arguments->study.give(as_table(training, seeds, arguments->study.quick, results), as_document(training, results),
-                          [&] { return as_chart(training, seeds, results); });
+                          [&] { return as_chart(training, seeds, arguments->study.quick, results); });
   });
 }
 

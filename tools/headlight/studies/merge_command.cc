@@ -74,7 +74,7 @@ std::string as_chart(const Plan& plan, const std::vector<VariantResult>& results
               .subtitle =
                   "Accuracy on combinations of words never seen, and what a step takes; bars: mean, rules: "
                   "least to most over seeds",
-              .note = described(plan.training, plan.seeds)};
+              .note = described(plan.training, plan.seeds) + chart_note(plan.quick, results)};
   ChartPanel accuracy{.title = "Accuracy", .x = {.label = "share of relations found", .text = &percent_text}};
   ChartPanel loss{.title = "Loss", .x = {.label = "cross-entropy, nats"}};
   ChartPanel parameters{.title = "Parameters", .x = {.label = "of the encoder"}};

@@ -80,14 +80,14 @@ std::string as_document(const demonstration::TrainingOptions& training, const st
   return document.dump(2) + "\n";
 }
 
-std::string as_chart(const demonstration::TrainingOptions& training, std::int64_t seeds,
+std::string as_chart(const demonstration::TrainingOptions& training, std::int64_t seeds, bool quick,
                      const std::vector<VariantResult>& results) {
   Chart chart{.title = "What heads can hold",
               .subtitle =
                   "How often each relation is found, with the same width in more and more heads; bars: mean, "
                   "rules: least to most over seeds",
               .columns = 1,
-              .note = described(training, seeds)};
+              .note = described(training, seeds) + chart_note(quick, results)};
   ChartPanel panel{.x = {.label = "share found on combinations of words never seen", .text = &percent_text}};
   for (std::size_t relation = 0; relation < kRelations; ++relation) {
     ChartBars bars{std::string(name(static_cast<Relation>(relation))), {}};
@@ -117,7 +117,7 @@ void add_study_relations(Command& study) {
     const std::int64_t seeds = arguments->seed_count();
     const std::vector<VariantResult> results = train_variants(engine, variants(training), arguments->seed, seeds);
     arguments->study.give(as_table(training, seeds, arguments->study.quick, results), as_document(training, results),
-                          [&] { return as_chart(training, seeds, results); });
+                          [&] { return as_chart(training, seeds, arguments->study.quick, results); });
   });
 }
 

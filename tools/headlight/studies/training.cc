@@ -248,18 +248,35 @@ std::string skipped_note(const std::vector<VariantResult>& results) {
   return text;
 }
 
+namespace {
+
+// Of the best of all models: the share of relations that it finds.
+double best_accuracy(const std::vector<VariantResult>& results) {
+  double best = 0;
+  for (const VariantResult& result : results) best = std::max(best, result.accuracy().mean);
+  return best;
+}
+
+}  // namespace
+
 std::string table_note(bool quick, const std::vector<VariantResult>& results) {
   std::string text = ". Held-out sentences; mean over seeds (least to most).\n";
   if (quick) text += "Quick: fewer seeds, and fewer steps or sentences a step.\n";
-  double best = 0;
-  for (const VariantResult& result : results) best = std::max(best, result.accuracy().mean);
-  if (best < kLearned) {
+  if (const double best = best_accuracy(results); best < kLearned) {
     text += format(
         "Half-learned: in so few steps even the best of these models finds %.1f %% of the relations. Accuracy is low "
         "because training\nwas short, and tells who learns fast, not who can learn what; --steps trains longer.\n",
         100 * best);
   }
   return text + "\n";
+}
+
+std::string chart_note(bool quick, const std::vector<VariantResult>& results) {
+  std::string text = quick ? " (--quick)" : "";
+  if (const double best = best_accuracy(results); best < kLearned) {
+    text += format(". Half-learned: training was short, even the best finds %.1f %%", 100 * best);
+  }
+  return text;
 }
 
 std::string described(const demonstration::TrainingOptions& training, std::int64_t seeds) {

@@ -102,5 +102,7 @@ struct VariantResult {
 // What follows it over a table: how the figures are to be read, whether they are of a quick run, and whether the models
 // have learned their task at all.
 [[nodiscard]] std::string table_note(bool quick, const std::vector<VariantResult>& results);
+// The same in the one line below a chart.
+[[nodiscard]] std::string chart_note(bool quick, const std::vector<VariantResult>& results);
 
 }  // namespace headlight::program
