@@ -12,7 +12,7 @@ inline void write_scores(const kernels::ScoreTile& tile) {
   float scores[kBlockRows * kKeyPanel];
   float maxima[kBlockRows * kLanes] = {};
   score_panel(
-      {tile.query.data, tile.query.stride, tile.panel, tile.keys, tile.query.head_dim, scores, kKeyPanel, maxima},
+      {{tile.query.data, tile.query.stride}, {tile.panel, tile.keys}, tile.query.head_dim, {scores, kKeyPanel, maxima}},
       tile.query.count, divide_up(tile.keys, kLanes));
   const Vec factor = broadcast(tile.factor);
   for (std::int64_t r = 0; r < tile.query.count; ++r) {
