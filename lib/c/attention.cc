@@ -27,6 +27,7 @@ AttentionGradients attention_gradients(const char* operation, const headlight_at
           .key = optional_view<float, 4>(operation, "gradients.key", fields->key),
           .value = optional_view<float, 4>(operation, "gradients.value", fields->value),
           .bias = optional_view<float, 4>(operation, "gradients.bias", fields->bias),
+          .sinks = optional_view<float, 1>(operation, "gradients.sinks", fields->sinks),
           .accumulate = fields->accumulate != 0};
 }
 

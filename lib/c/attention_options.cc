@@ -7,6 +7,7 @@ namespace {
 
 static_assert(static_cast<int>(Causal::bottom_right) == HEADLIGHT_CAUSAL_BOTTOM_RIGHT);
 static_assert(static_cast<int>(Align::bottom_right) == HEADLIGHT_ALIGN_BOTTOM_RIGHT - HEADLIGHT_ALIGN_TOP_LEFT);
+static_assert(static_cast<int>(ScoreStage::capped) == HEADLIGHT_SCORES_CAPPED - HEADLIGHT_SCORES_RAW);
 static_assert(static_cast<int>(MaskMeans::ignore) == HEADLIGHT_MASK_MEANS_IGNORE - HEADLIGHT_MASK_MEANS_ATTEND);
 
 std::optional<BooleanMask> boolean_mask(const char* operation, const Fields<headlight_attention_options>& fields) {
@@ -14,6 +15,18 @@ std::optional<BooleanMask> boolean_mask(const char* operation, const Fields<head
   if (!entries) return std::nullopt;
   return BooleanMask{entries, enumerated<MaskMeans>(operation, "mask_means", fields->mask_means,
                                                     HEADLIGHT_MASK_MEANS_ATTEND, HEADLIGHT_MASK_MEANS_IGNORE)};
+}
+
+// One number stands for all.
+Start start(const char* operation, const char* argument, const headlight_indices& given) {
+  const std::span<const std::int64_t> numbers = indices(operation, argument, given);
+  return numbers.size() == 1 ? Start(numbers.front()) : Start(numbers);
+}
+
+// What is asked for most often is 0.
+ScoreStage score_stage(const char* operation, headlight_score_stage given) {
+  if (given == HEADLIGHT_SCORES_MASKED) return ScoreStage::masked;
+  return enumerated<ScoreStage>(operation, "scores_at", given, HEADLIGHT_SCORES_RAW, HEADLIGHT_SCORES_CAPPED);
 }
 
 }  // namespace
@@ -30,7 +43,7 @@ Probabilities probabilities(const char* operation, const headlight_probabilities
 AttentionOptions attention_options(const char* operation, const headlight_attention_options* given) {
   AttentionOptions options;
   if (given == nullptr) return options;
-  const Fields fields(operation, "options", given, HEADLIGHT_C_FIELDS(headlight_attention_options));
+  const Fields fields(operation, "options", given);
   options.causal =
       enumerated<Causal>(operation, "causal", fields->causal, HEADLIGHT_CAUSAL_NONE, HEADLIGHT_CAUSAL_BOTTOM_RIGHT);
   if (fields->align != HEADLIGHT_ALIGN_AS_CAUSAL) {
@@ -43,9 +56,16 @@ AttentionOptions attention_options(const char* operation, const headlight_attent
   options.key_lengths = indices(operation, "key_lengths", fields->key_lengths);
   options.query_offsets = indices(operation, "query_offsets", fields->query_offsets);
   options.key_offsets = indices(operation, "key_offsets", fields->key_offsets);
+  options.query_start = start(operation, "query_start", fields->query_start);
+  options.key_start = start(operation, "key_start", fields->key_start);
   options.mask = boolean_mask(operation, fields);
   options.bias = optional_view<const float, 4>(operation, "bias", fields->bias);
   if (fields->scale != nullptr) options.scale = *fields->scale;
+  if (fields->soft_cap != nullptr) options.soft_cap = *fields->soft_cap;
+  options.slopes = optional_vector<const float>(operation, "slopes", fields->slopes);
+  options.sinks = optional_vector<const float>(operation, "sinks", fields->sinks);
+  options.scores = optional_view<float, 4>(operation, "scores", fields->scores);
+  options.scores_at = score_stage(operation, fields->scores_at);
   if (fields->dropout != nullptr) options.dropout = dropout_of(*fields->dropout);
   options.log_sum_exp = optional_view<float, 3>(operation, "log_sum_exp", fields->log_sum_exp);
   options.probabilities = probabilities(operation, fields->probabilities);

@@ -176,6 +176,7 @@ void MultiHeadAttention::backward(Engine& engine, View<const float, 3> query, Vi
   const runtime::Scratch scratch(engine, bytes, kName);
   kept.memory = scratch.data();
   kept.options.probabilities = {};
+  kept.options.scores = {};
   forward_from(engine, query, key, value, {}, kept, {});
   backward_from(engine, query, key, value, kept, out_gradient, gradients);
 }

@@ -16,10 +16,11 @@ struct OptionNames {
   std::string_view log_sum_exp;
   std::string_view per_head;
   std::string_view averaged;
+  std::string_view scores;
 };
 
 inline constexpr OptionNames kOptions = {"options.log_sum_exp", "options.probabilities.per_head",
-                                         "options.probabilities.averaged"};
+                                         "options.probabilities.averaged", "options.scores"};
 
 // Each view that is written must lie apart from those named before it, and from whatever apart_from() names then. Views
 // that are not given count for nothing. Throws std::invalid_argument that names both.
@@ -41,7 +42,8 @@ class OutputPlaces {
   OutputPlaces& writes(const OptionNames& names, const AttentionOptions& options) {
     return writes(names.log_sum_exp, options.log_sum_exp)
         .writes(names.per_head, options.probabilities.per_head)
-        .writes(names.averaged, options.probabilities.averaged);
+        .writes(names.averaged, options.probabilities.averaged)
+        .writes(names.scores, options.scores);
   }
 
   template <class T>
@@ -55,8 +57,8 @@ class OutputPlaces {
   }
 
  private:
-  // A decoder layer's two attentions name three each; no call names more.
-  static constexpr std::size_t kMost = 6;
+  // A decoder layer's two attentions name four each; no call names more.
+  static constexpr std::size_t kMost = 8;
   struct Place {
     std::string_view name;
     ops::Extent extent;

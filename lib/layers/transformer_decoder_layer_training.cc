@@ -104,7 +104,10 @@ void TransformerDecoderLayer::backward(Engine& engine, View<const float, 3> x, V
   const bool unfused = saved.checkpoint() == Checkpoint::unfused;
   const runtime::Scratch again(engine, keeps ? 0 : Buffers(*this, call, unfused).place.bytes(), type_name());
   std::byte* kept = keeps ? saved.data() : again.data();
-  for (AttentionOptions& options : call.options) options.probabilities = {};
+  for (AttentionOptions& options : call.options) {
+    options.probabilities = {};
+    options.scores = {};
+  }
   if (!keeps) forward_from(engine, x, memory, {}, call, kept, unfused);
 
   const Buffers buffers(*this, call, unfused, kept);

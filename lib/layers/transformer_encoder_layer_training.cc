@@ -77,6 +77,7 @@ void TransformerEncoderLayer::backward(Engine& engine, View<const float, 3> x, c
   const runtime::Scratch scratch(engine, keeps ? 0 : bytes, type_name());
   Kept kept = {keeps ? saved.data() : scratch.data(), options, saved.call().step, unfused};
   kept.options.probabilities = {};
+  kept.options.scores = {};
   if (!keeps) forward_from(engine, x, {}, kept);
   backward_from(engine, x, kept, y_gradient, x_gradient, visit);
 }

@@ -59,9 +59,9 @@ inline void check_decoder_outputs(std::string_view layer, const AttentionOptions
                                   const AttentionOptions& memory_options, const View<const float, 3>& x,
                                   const View<const float, 3>& memory, const View<float, 3>& y) {
   constexpr OptionNames kSelf = {"self_options.log_sum_exp", "self_options.probabilities.per_head",
-                                 "self_options.probabilities.averaged"};
+                                 "self_options.probabilities.averaged", "self_options.scores"};
   constexpr OptionNames kMemory = {"memory_options.log_sum_exp", "memory_options.probabilities.per_head",
-                                   "memory_options.probabilities.averaged"};
+                                   "memory_options.probabilities.averaged", "memory_options.scores"};
   OutputPlaces(layer)
       .writes(kSelf, self_options)
       .writes(kMemory, memory_options)

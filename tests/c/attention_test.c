@@ -159,6 +159,45 @@ static void arbitrary_masks(void) {
   biased = 0;
 }
 
+// Each pair's score goes through cap, slope and mask; a sink takes its share.
+static void score_steps(void) {
+  enum { kQueryStart = 5, kKeyStart = 2 };
+  static float scores[kB * kHq * kLq * kLk];
+  const float cap = 0.75f, slopes[kHq] = {0.5f, 0.25f, 0.125f, 0.0625f}, sinks[kHq] = {1.0f, -0.5f, 0.25f, 0.0f};
+  const int64_t query_start[] = {kQueryStart}, key_start[] = {kKeyStart};
+  const headlight_tensor q = TENSOR(query, kB, kLq, kHq, kD), k = TENSOR(key, kB, kLk, kHkv, kD);
+  const headlight_tensor v = TENSOR(value, kB, kLk, kHkv, kDv), o = TENSOR(out, kB, kLq, kHq, kDv);
+  const headlight_tensor l = TENSOR(lse, kB, kHq, kLq), s = TENSOR(scores, kB, kHq, kLq, kLk);
+  headlight_attention_options options;
+  reset(&options);
+  options.causal = HEADLIGHT_CAUSAL_TOP_LEFT;
+  options.query_start = (headlight_indices){query_start, 1};
+  options.key_start = (headlight_indices){key_start, 1};
+  options.soft_cap = &cap;
+  options.slopes = &(headlight_tensor){(void*)slopes, HEADLIGHT_FLOAT32, 1, INTS(kHq), NULL};
+  options.sinks = &(headlight_tensor){(void*)sinks, HEADLIGHT_FLOAT32, 1, INTS(kHq), NULL};
+  options.log_sum_exp = &l;
+  options.scores = &s;
+  for (int unfused = 0; unfused < 2; ++unfused) {
+    memset(scores, 0, sizeof scores);
+    memset(lse, 0, sizeof lse);
+    WORKS((unfused ? headlight_attention_unfused : headlight_attention)(engine, &q, &k, &v, &o, &options, &error));
+    for (int n = 0; n < kB * kHq * kLq; ++n) {
+      const int sample = n / kLq / kHq, head = n / kLq % kHq, row = n % kLq;
+      double sum = exp((double)sinks[head]);
+      for (int column = 0; column < kLk; ++column) {
+        const int distance = row + kQueryStart - (column + kKeyStart);
+        const double capped = (double)cap * tanh(score(sample, head, row, column) / (double)cap);
+        const double expected = capped - (double)slopes[head] * abs(distance);
+        const double got = (double)scores[n * kLk + column];
+        CHECK(distance < 0 ? got == -HUGE_VAL : fabs(got - expected) < 2e-6);
+        if (distance >= 0) sum += exp(expected);
+      }
+      CHECK(fabs((double)lse[n] - log(sum)) < 2e-6);
+    }
+  }
+}
+
 static void some_rows(void) {
   const headlight_tensor q = TENSOR(query, kB, kLq, kHq, kD), k = TENSOR(key, kB, kLk, kHkv, kD);
   const headlight_tensor v = TENSOR(value, kB, kLk, kHkv, kDv), o = TENSOR(out, kB, kLq, kHq, kDv);
@@ -283,9 +322,31 @@ static void refusals(void) {
   REFUSED("key_lengths", headlight_attention(engine, &q, &k, &v, &o, &options, &error));
   options.key_lengths = (headlight_indices){NULL, kB};
   REFUSED("key_lengths has 2 entries and no memory", headlight_attention(engine, &q, &k, &v, &o, &options, &error));
+  const float below = -1;
   reset(&options);
-  options.reserved = -1;
-  REFUSED("options", headlight_attention(engine, &q, &k, &v, &o, &options, &error));
+  options.soft_cap = &below;
+  REFUSED("soft_cap is -1", headlight_attention(engine, &q, &k, &v, &o, &options, &error));
+  reset(&options);
+  options.slopes = &TENSOR(bias, kHq - 1);
+  REFUSED("slopes has 3 entries, expected Hq = 4", headlight_attention(engine, &q, &k, &v, &o, &options, &error));
+  reset(&options);
+  options.sinks = &TENSOR(bias, kHq + 1);
+  REFUSED("sinks has 5 entries, expected Hq = 4", headlight_attention(engine, &q, &k, &v, &o, &options, &error));
+  const int64_t before_all[] = {-1};
+  reset(&options);
+  options.key_start = (headlight_indices){before_all, 1};
+  REFUSED("key_start is -1, expected 0 to 2^60", headlight_attention(engine, &q, &k, &v, &o, &options, &error));
+  reset(&options);
+  options.scores_at = -1;
+  REFUSED("scores_at is -1", headlight_attention(engine, &q, &k, &v, &o, &options, &error));
+  struct {
+    headlight_attention_options options;
+    int64_t later;
+  } longer = {.later = 1};
+  reset(&longer.options);
+  longer.options.struct_size = sizeof longer;
+  REFUSED("options has a value", headlight_attention(engine, &q, &k, &v, &o, &longer.options, &error));
+  reset(&options);
   options.struct_size = 3;
   REFUSED("struct_size is 3", headlight_attention_unfused(engine, &q, &k, &v, &o, &options, &error));
 }
@@ -351,6 +412,7 @@ int main(void) {
   structural_masks();
   lengths();
   arbitrary_masks();
+  score_steps();
   some_rows();
   own_keys();
   refusals();

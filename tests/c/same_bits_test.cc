@@ -90,6 +90,75 @@ TEST_F(CInterface, Attention) {
   EXPECT_TRUE(same_bits(per_head, per_head_c));
 }
 
+// Soft cap, slopes, sinks, positions and the scores, forward and backward.
+TEST_F(CInterface, ScoreStepsOfAttention) {
+  const auto query = random_.normal_tensor<4>({2, 33, 4, 16}), key = random_.normal_tensor<4>({2, 40, 2, 16});
+  const auto value = random_.normal_tensor<4>({2, 40, 2, 16}), out_gradient = random_.normal_tensor<4>({2, 33, 4, 16});
+  const std::array<float, 4> slopes{0.5f, 0.25f, 0.125f, 0.0625f}, sinks{0.5f, -1.0f, 2.0f, 0.0f};
+  const std::array<std::int64_t, 2> query_start{20, 3};
+  Tensor<float, 4> out({2, 33, 4, 16}), out_c({2, 33, 4, 16}), scores({2, 4, 33, 40}), scores_c({2, 4, 33, 40});
+  Tensor<float, 4> query_gradient({2, 33, 4, 16}), query_gradient_c({2, 33, 4, 16});
+  Tensor<float, 3> lse({2, 4, 33});
+  Tensor<float, 1> sinks_gradient({4}), sinks_gradient_c({4});
+  AttentionOptions options{.causal = Causal::top_left, .key_start = 2, .query_start = query_start};
+  options.soft_cap = 2.5f;
+  options.slopes = slopes;
+  options.sinks = sinks;
+  options.log_sum_exp = lse;
+  options.scores = scores;
+
+  const headlight_tensor q = in_c(query), k = in_c(key), v = in_c(value), o = in_c(out_c), g = in_c(out_gradient);
+  const headlight_tensor l = in_c(lse), s = in_c(scores_c), dq = in_c(query_gradient_c);
+  const headlight_tensor ds = in_c(sinks_gradient_c);
+  const std::int64_t four[] = {4}, key_start[] = {2};
+  // C views tensors through pointers that are not const; these are only read.
+  const headlight_tensor m{const_cast<float*>(slopes.data()), HEADLIGHT_FLOAT32, 1, four, nullptr};
+  const headlight_tensor n{const_cast<float*>(sinks.data()), HEADLIGHT_FLOAT32, 1, four, nullptr};
+  const float soft_cap = 2.5f;
+  headlight_attention_options given = HEADLIGHT_OPTIONS(headlight_attention_options);
+  given.causal = HEADLIGHT_CAUSAL_TOP_LEFT;
+  given.query_start = {query_start.data(), 2};
+  given.key_start = {key_start, 1};
+  given.soft_cap = &soft_cap;
+  given.slopes = &m;
+  given.sinks = &n;
+  given.scores = &s;
+  const std::array<std::pair<ScoreStage, headlight_score_stage>, 3> stages = {
+      {{ScoreStage::raw, HEADLIGHT_SCORES_RAW},
+       {ScoreStage::capped, HEADLIGHT_SCORES_CAPPED},
+       {ScoreStage::masked, HEADLIGHT_SCORES_MASKED}}};
+  for (const auto& [stage, stage_in_c] : stages) {
+    options.scores_at = stage;
+    given.scores_at = stage_in_c;
+    attention(engine_->engine, query, key, value, out, options);
+    EXPECT_EQ(allocations([&] { return headlight_attention(engine_, &q, &k, &v, &o, &given, &error_); }), 0);
+    EXPECT_TRUE(same_bits(out, out_c));
+    EXPECT_TRUE(same_bits(scores, scores_c));
+  }
+  options.scores = {};
+  given.scores = nullptr;
+  attention_backward(engine_->engine, query, key, value, out, lse, out_gradient,
+                     {.query = query_gradient, .sinks = sinks_gradient}, options);
+  headlight_attention_gradients asked = HEADLIGHT_OPTIONS(headlight_attention_gradients);
+  asked.query = &dq;
+  asked.sinks = &ds;
+  EXPECT_EQ(allocations(
+                [&] { return headlight_attention_backward(engine_, &q, &k, &v, &o, &l, &g, &asked, &given, &error_); }),
+            0);
+  EXPECT_TRUE(same_bits(query_gradient, query_gradient_c));
+  EXPECT_TRUE(same_bits(sinks_gradient, sinks_gradient_c));
+
+  given.scores_at = 3;
+  EXPECT_EQ(headlight_attention(engine_, &q, &k, &v, &o, &given, &error_), HEADLIGHT_INVALID_ARGUMENT);
+  EXPECT_NE(std::string(error_.message).find("scores_at is 3"), std::string::npos) << error_.message;
+  given.scores_at = HEADLIGHT_SCORES_MASKED;
+  given.key_start = {query_start.data(), 0};
+  const std::int64_t three[] = {1, 2, 3};
+  given.query_start = {three, 3};
+  EXPECT_EQ(headlight_attention(engine_, &q, &k, &v, &o, &given, &error_), HEADLIGHT_INVALID_ARGUMENT);
+  EXPECT_NE(std::string(error_.message).find("query_start has 3 entries, expected 2"), std::string::npos);
+}
+
 TEST_F(CInterface, AttentionBackward) {
   const auto query = random_.normal_tensor<4>({2, 70, 6, 32}), key = random_.normal_tensor<4>({2, 90, 3, 32});
   const auto value = random_.normal_tensor<4>({2, 90, 3, 40}), out_gradient = random_.normal_tensor<4>({2, 70, 6, 40});

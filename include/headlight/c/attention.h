@@ -7,16 +7,17 @@
 extern "C" {
 #endif
 
-// Query row i stands at position p = i (top-left) or p = i + Lk − Lq (bottom-right; with query and key lengths, the
-// lengths of that sample; in packed sequences, those of that sequence).
+// Row i of a sequence stands at position p = query_start + i, its key j at key_start + j. An alignment names where row
+// 0 stands: where key 0 does (top-left), or so that the last row stands where the last key does (bottom-right; with
+// query and key lengths, the lengths of that sample; in packed sequences, those of that sequence).
 typedef int32_t headlight_align;
 enum { HEADLIGHT_ALIGN_AS_CAUSAL = 0, HEADLIGHT_ALIGN_TOP_LEFT = 1, HEADLIGHT_ALIGN_BOTTOM_RIGHT = 2 };
 
-// Causal: row i sees the keys j ≤ p.
+// Causal: a row sees the keys that stand no further on than itself.
 typedef int32_t headlight_causal;
 enum { HEADLIGHT_CAUSAL_NONE = 0, HEADLIGHT_CAUSAL_TOP_LEFT = 1, HEADLIGHT_CAUSAL_BOTTOM_RIGHT = 2 };
 
-// Row i sees the keys p − left ≤ j ≤ p + right; −1 means unbounded.
+// A row at position p sees the keys at p − left to p + right; −1 means unbounded.
 typedef struct headlight_window {
   int64_t left;
   int64_t right;
@@ -38,15 +39,22 @@ typedef struct headlight_probabilities {
   int32_t reserved;  // 0
 } headlight_probabilities;
 
+// How far on its way a score is: with bias and slopes, and −inf where the row does not see the key; raw, scale · query
+// · key; capped, behind the soft cap. The last two are those of hidden pairs, too.
+typedef int32_t headlight_score_stage;
+enum { HEADLIGHT_SCORES_MASKED = 0, HEADLIGHT_SCORES_RAW = 1, HEADLIGHT_SCORES_CAPPED = 2 };
+
+// A score takes these steps, each where it is asked for:
+//   scale · query · key → soft cap → + bias − slope · distance → −inf where a mask hides it.
 // Several masks together mean: visible only where all allow. A row that sees nothing gives zeros and a log-sum-exp of
-// −inf.
+// −inf, or of its sink.
 typedef struct headlight_attention_options {
   size_t struct_size;
   headlight_causal causal;
-  // Where rows stand for window and chunk. 0: as `causal` says, else top-left.
+  // Where rows stand for window, chunk and slopes. 0: as `causal` says, else top-left.
   headlight_align align;
   const headlight_window* window;  // NULL: none
-  // C > 0: row i sees only the keys of chunk ⌊p / C⌋, chunks counted from key 0. 0: no chunks.
+  // C > 0: a row at position p sees only the keys of chunk ⌊p / C⌋, chunks counted from position 0. 0: no chunks.
   int64_t chunk;
   // [B] each: rows (keys) at or past the length are padding. Padding keys are not seen; padding rows give zeros and a
   // log-sum-exp of −inf.
@@ -56,6 +64,10 @@ typedef struct headlight_attention_options {
   // key_offsets not given: as query_offsets.
   headlight_indices query_offsets;
   headlight_indices key_offsets;
+  // One number for all sequences, or one for each sample (each packed sequence), from 0 to 2⁶⁰. key_start not given: 0.
+  // query_start not given: what `causal` and `align` name; given, it stands for all of them.
+  headlight_indices query_start;
+  headlight_indices key_start;
   // UINT8, shape broadcast against [B, Hq, Lq, Lk]: each extent equal or 1. Needs mask_means.
   const headlight_tensor* mask;
   // Added to scale · query · keyᵀ; FLOAT32, broadcast likewise. −inf is a weight of 0.
@@ -64,8 +76,14 @@ typedef struct headlight_attention_options {
   const headlight_tensor* log_sum_exp;  // [B, Hq, Lq], written where given: log Σ_j exp(score_ij), natural logarithm
   const headlight_probabilities* probabilities;  // NULL: none are written
   const headlight_dropout* dropout;              // of the probabilities, after softmax; NULL: none
+  const float* soft_cap;                         // c > 0: scores become c · tanh(score / c); NULL or 0: none
+  // FLOAT32 [Hq] each. slope_h · |p − position of the key| is taken from the scores of head h; a sink is one more logit
+  // for each row of head h, which takes its share of the sum and adds no value, and which the log-sum-exp counts.
+  const headlight_tensor* slopes;
+  const headlight_tensor* sinks;
+  const headlight_tensor* scores;  // [B, Hq, Lq, Lk], written where given: the scores as they are at scores_at
   headlight_mask_means mask_means;
-  int32_t reserved;  // 0
+  headlight_score_stage scores_at;
 } headlight_attention_options;
 
 // out = softmax(scale · query · keyᵀ + bias) · value; query [B, Lq, Hq, Dqk], key [B, Lk, Hkv, Dqk], value [B, Lk, Hkv,
@@ -86,14 +104,15 @@ HEADLIGHT_API headlight_status headlight_attention_unfused(headlight_engine* eng
                                                            headlight_error* error);
 
 // Where the gradients go; those not given are not computed. query [B, Lq, Hq, Dqk], key [B, Lk, Hkv, Dqk], value [B,
-// Lk, Hkv, Dv], bias of the shape of the options' bias, summed over the axes on which that is broadcast. With
-// accumulate they are added to what is there. query may be the same tensor as out.
+// Lk, Hkv, Dv], bias of the shape of the options' bias, summed over the axes on which that is broadcast, sinks [Hq].
+// With accumulate they are added to what is there. query may be the same tensor as out.
 typedef struct headlight_attention_gradients {
   size_t struct_size;
   const headlight_tensor* query;
   const headlight_tensor* key;
   const headlight_tensor* value;
   const headlight_tensor* bias;
+  const headlight_tensor* sinks;
   int32_t accumulate;
   int32_t reserved;  // 0
 } headlight_attention_gradients;
