@@ -30,15 +30,21 @@ TEST(Attend, WrongUsage) {
   usage({"--grad-out", "do.npy"}, "--grad-query");
   usage({"--grad-out", "do.npy", "--grad-bias", "db.npy"}, "--bias");
   usage({"--grad-out", "do.npy", "--grad-query", "d.npy", "--grad-key", "d.npy"}, "two outputs");
+  usage({"--grad-out", "do.npy", "--grad-sinks", "ds.npy"}, "--grad-sinks needs --sinks");
+  usage({"--scores-at", "raw"}, "--scores-at goes with --scores");
+  usage({"--scores", "s.npy", "--scores-at", "cooked"}, "raw, capped or masked");
+  usage({"--scores", c.folder / "o.npy"}, "two outputs");
+  usage({"--softcap", "soft"}, "--softcap");
   usage({"--log-sum-exp", c.folder / "o.npy"}, "two outputs");
   usage({"--log-sum-exp", c.folder / "./o.npy"}, "two outputs");
   usage({"--log-sum-exp", c.folder / "x/../l.npy", "--probabilities", c.folder / "l.npy"}, "two outputs");
   for (const char* option : {"--query", "--key", "--value", "-o", "--query-lengths", "--key-lengths", "--cu-seqlens",
-                             "--mask", "--bias", "--log-sum-exp", "--probabilities", "--grad-out", "--grad-query"}) {
+                             "--mask", "--bias", "--log-sum-exp", "--probabilities", "--grad-out", "--grad-query",
+                             "--query-start", "--key-start", "--alibi", "--sinks", "--scores", "--grad-sinks"}) {
     usage({option, ""}, "is empty, expected a name");
   }
-  for (const char* option :
-       {"-o", "--log-sum-exp", "--probabilities", "--grad-query", "--grad-key", "--grad-value", "--grad-bias"}) {
+  for (const char* option : {"-o", "--log-sum-exp", "--probabilities", "--grad-query", "--grad-key", "--grad-value",
+                             "--grad-bias", "--grad-sinks", "--scores"}) {
     usage({option, "-"}, "expected the name of a file");
   }
   for (const char* window : {"3", "3,", ",3", "3,4,5", "-2,0", "a,b", "9223372036854775808,0", ""}) {
@@ -128,6 +134,16 @@ TEST(Attend, BadSideArrays) {
   for (const char* option : {"--query-lengths", "--key-lengths", "--cu-seqlens"}) {
     fails({option, c.folder / "n.npy"}, {"n.npy", "[0]"});
   }
+  for (const char* option : {"--query-start", "--key-start"}) fails({option, c.folder / "n.npy"}, {"n.npy", "[0]"});
+  c.write<std::int64_t>("n.npy", {3}, {1, 2, 3});
+  fails({"--query-start", c.folder / "n.npy"}, {"query_start has 3 entries, expected 2"});
+  fails({"--key-start", "-1"}, {"key_start is -1, expected 0 to 2^60"});
+  fails({"--softcap", "-1"}, {"soft_cap is -1"});
+  c.write<float>("n.npy", {3}, {1, 2, 3});
+  fails({"--alibi", c.folder / "n.npy"}, {"slopes has 3 entries, expected Hq = 4"});
+  fails({"--sinks", c.folder / "n.npy"}, {"sinks has 3 entries, expected Hq = 4"});
+  c.write<float>("n.npy", {0}, {});
+  for (const char* option : {"--alibi", "--sinks"}) fails({option, c.folder / "n.npy"}, {"n.npy", "[0]"});
   c.write<std::int64_t>("n.npy", {3}, {0, 5, 13});
   fails({"--cu-seqlens", c.folder / "n.npy"}, {"query_offsets"});
   c.write<std::uint8_t>("m.npy", {5, 17}, std::vector<std::uint8_t>(85));

@@ -192,6 +192,99 @@ TEST(Attend, Dropout) {
   expect_agreement(c, {"--dropout", "0.25", "--seed", "77"}, {.dropout = {0.25f, 77}});
 }
 
+TEST(Attend, ScoreStepsAndPositions) {
+  AttendCase c;
+  const std::vector<float> slopes{0.5f, 0.25f, 0.125f, 0.0625f}, sinks{1.0f, -0.5f, 0.25f, 0.0f};
+  c.write<float>("slopes.npy", {kQueryHeads}, slopes);
+  c.write<float>("sinks.npy", {kQueryHeads}, sinks);
+  expect_agreement(c, {"--softcap", "1.5"}, {.soft_cap = 1.5f});
+  expect_agreement(c, {"--alibi", c.folder / "slopes.npy", "--align", "bottom-right"},
+                   {.align = Align::bottom_right, .slopes = slopes});
+  expect_agreement(c, {"--sinks", c.folder / "sinks.npy"}, {.sinks = sinks});
+  expect_agreement(c, {"--query-start", "6", "--key-start", "2", "--causal", "top-left"},
+                   {.causal = Causal::top_left, .key_start = 2, .query_start = 6});
+  const std::vector<std::int64_t> starts{9, 0};
+  c.write<std::int64_t>("starts.npy", {kBatch}, starts);
+  expect_agreement(c, {"--query-start", c.folder / "starts.npy", "--window", "3,0"},
+                   {.query_start = starts, .window = {3, 0}});
+}
+
+TEST(Attend, ScoresAtEachStage) {
+  AttendCase c;
+  AttentionOptions options{.causal = Causal::bottom_right, .soft_cap = 1.5f};
+  Tensor<float, 4> scores({kBatch, kQueryHeads, kQueryLength, kKeyLength});
+  Tensor<float, 4> out({kBatch, kQueryLength, kQueryHeads, kValueDim});
+  options.scores = scores;
+  const std::pair<const char*, ScoreStage> stages[] = {{"raw", ScoreStage::raw},
+                                                       {"capped", ScoreStage::capped},
+                                                       {"masked", ScoreStage::masked},
+                                                       {"", ScoreStage::masked}};
+  for (const auto& [name, stage] : stages) {
+    options.scores_at = stage;
+    for (const std::string method : {"fused", "unfused", "reference"}) {
+      SCOPED_TRACE(name + (" " + method));
+      std::vector<std::string> all = c.arguments(
+          {"--causal", "bottom-right", "--softcap", "1.5", "--scores", c.folder / "s.npy", "--method", method});
+      if (*name != '\0') all.insert(all.end(), {"--scores-at", name});
+      const Finished finished = run_program(all);
+      ASSERT_EQ(finished.code, 0) << finished.error;
+      if (method == "reference") {
+        Tensor<double, 4> wide(scores.shape()), wide_out(out.shape());
+        const Tensor<double, 4> query = converted<double>(c.query), key = converted<double>(c.key);
+        const Tensor<double, 4> value = converted<double>(c.value);
+        reference::attention<double>(query.view(), key.view(), value.view(), wide_out.view(), options,
+                                     {.scores = wide.view()});
+        scores = converted<float>(wide);
+        options.scores = scores;
+      } else {
+        Engine engine;
+        (method == "fused" ? attention : attention_unfused)(engine, c.query, c.key, c.value, out, options);
+      }
+      expect_npy(c.folder / "s.npy", scores);
+    }
+  }
+}
+
+TEST(Attend, GradientsOfScoreSteps) {
+  AttendCase c;
+  const std::vector<float> slopes{0.5f, 0.25f, 0.125f, 0.0625f}, sinks{1.0f, -0.5f, 0.25f, 0.0f};
+  c.write<float>("slopes.npy", {kQueryHeads}, slopes);
+  c.write<float>("sinks.npy", {kQueryHeads}, sinks);
+  const std::vector<std::string> steps{"--softcap",           "1.5", "--alibi", c.folder / "slopes.npy", "--sinks",
+                                       c.folder / "sinks.npy"};
+  const AttentionOptions options{.soft_cap = 1.5f, .slopes = slopes, .sinks = sinks};
+  expect_gradients(c, steps, options);
+
+  Engine engine;
+  const auto out_gradient = c.random.normal_tensor<4>({kBatch, kQueryLength, kQueryHeads, kValueDim});
+  c.write("go.npy", out_gradient);
+  Tensor<float, 4> out(out_gradient.shape());
+  Tensor<float, 3> log_sum_exp({kBatch, kQueryHeads, kQueryLength});
+  Tensor<float, 1> of_sinks({kQueryHeads});
+  AttentionOptions forward = options;
+  forward.log_sum_exp = log_sum_exp;
+  attention(engine, c.query, c.key, c.value, out, forward);
+  for (const std::string method : {"fused", "unfused", "reference"}) {
+    SCOPED_TRACE(method);
+    std::vector<std::string> all = c.arguments(steps);
+    all.insert(all.end(), {"--grad-out", c.folder / "go.npy", "--grad-sinks", c.folder / "ds.npy", "--method", method});
+    const Finished finished = run_program(all);
+    ASSERT_EQ(finished.code, 0) << finished.error;
+    if (method == "fused") {
+      attention_backward(engine, c.query, c.key, c.value, out, log_sum_exp, out_gradient, {.sinks = of_sinks}, options);
+    } else if (method == "unfused") {
+      attention_unfused_backward(engine, c.query, c.key, c.value, out_gradient, {.sinks = of_sinks}, options);
+    } else {
+      Tensor<double, 1> wide({kQueryHeads});
+      reference::attention_backward<double>(converted<double>(c.query), converted<double>(c.key),
+                                            converted<double>(c.value), converted<double>(out_gradient),
+                                            {.sinks = wide}, options);
+      of_sinks = converted<float>(wide);
+    }
+    expect_npy(c.folder / "ds.npy", of_sinks);
+  }
+}
+
 TEST(Attend, Gradients) {
   AttendCase c;
   expect_gradients(c, {"--causal", "bottom-right", "--dropout", "0.25", "--seed", "18446744073709551615"},

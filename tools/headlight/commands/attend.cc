@@ -1,5 +1,6 @@
 // headlight attend: attention on arrays, the black box that anyone can hold against another framework.
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <limits>
 #include <memory>
@@ -14,6 +15,7 @@
 #include "ops/attention_check.h"
 #include "reference/attention.h"
 #include "tools/headlight/commands/attend_gradients.h"
+#include "tools/headlight/commands/attend_scores.h"
 #include "tools/headlight/commands/commands.h"
 #include "tools/headlight/support/arrays.h"
 #include "tools/headlight/support/engine_arguments.h"
@@ -35,6 +37,7 @@ struct Arguments {
   std::optional<float> scale;
   float dropout = 0;
   std::uint64_t seed = 0;
+  ScoreArguments scores;
   GradientArguments gradients;
   std::string log_sum_exp, probabilities;
   std::string method = "fused";
@@ -46,6 +49,7 @@ struct Inputs {
   Broadcast<float> bias;
   models::Array<std::int64_t> query_lengths, key_lengths, cu_seqlens;
   Broadcast<std::uint8_t> mask;
+  ScoreInputs scores;
 };
 
 constexpr const char* kScores = "[B, Hq, Lq, Lk]";
@@ -83,10 +87,11 @@ void check_usage(const Arguments& arguments) {
   if (!arguments.cu_seqlens.empty() && !(arguments.query_lengths.empty() && arguments.key_lengths.empty())) {
     throw UsageError("--cu-seqlens cannot go with --query-lengths or --key-lengths");
   }
-  arguments.gradients.check_usage(!arguments.bias.empty());
+  arguments.scores.check_usage();
+  arguments.gradients.check_usage(!arguments.bias.empty(), !arguments.scores.sinks.empty());
   std::vector<std::filesystem::path> outputs{place_of(arguments.out)};
   std::vector<std::string> others = arguments.gradients.outputs();
-  others.insert(others.end(), {arguments.log_sum_exp, arguments.probabilities});
+  others.insert(others.end(), {arguments.log_sum_exp, arguments.probabilities, arguments.scores.scores});
   for (const std::string& path : others) {
     if (path.empty()) continue;
     if (std::find(outputs.begin(), outputs.end(), place_of(path)) != outputs.end()) {
@@ -116,6 +121,7 @@ Inputs read_inputs(const Arguments& arguments) {
   inputs.cu_seqlens = read_numbers(arguments.cu_seqlens, "[n + 1]", 1);
   if (!arguments.mask.empty()) inputs.mask = read_broadcast<std::uint8_t>(arguments.mask, 4, kScores);
   if (!arguments.bias.empty()) inputs.bias = read_broadcast<float>(arguments.bias, 4, kScores);
+  inputs.scores = read_score_inputs(arguments.scores);
   return inputs;
 }
 
@@ -136,12 +142,13 @@ AttentionOptions make_options(const Arguments& arguments, const Inputs& inputs) 
   }
   if (!arguments.bias.empty()) options.bias = inputs.bias.view<4>();
   options.scale = arguments.scale;
+  set_score_options(arguments.scores, inputs.scores, options);
   options.dropout = {arguments.dropout, arguments.seed};
   return options;
 }
 
 struct Outputs {
-  Tensor<float, 4> out, probabilities;
+  Tensor<float, 4> out, probabilities, scores;
   Tensor<float, 3> log_sum_exp;
 };
 
@@ -152,9 +159,9 @@ Outputs make_outputs(const Arguments& arguments, const Inputs& inputs) {
   // The gradients are computed from it.
   if (!arguments.log_sum_exp.empty() || !arguments.gradients.out_gradient.empty())
     outputs.log_sum_exp = Tensor<float, 3>({query[0], query[2], query[1]});
-  if (!arguments.probabilities.empty()) {
-    outputs.probabilities = Tensor<float, 4>({query[0], query[2], query[1], inputs.key.shape[1]});
-  }
+  const std::array<std::int64_t, 4> squares = {query[0], query[2], query[1], inputs.key.shape[1]};
+  if (!arguments.probabilities.empty()) outputs.probabilities = Tensor<float, 4>(squares);
+  if (!arguments.scores.scores.empty()) outputs.scores = Tensor<float, 4>(squares);
   return outputs;
 }
 
@@ -175,7 +182,7 @@ void compute_reference(const Inputs& inputs, const AttentionOptions& options, Ou
   const Tensor<double, 4> value = widen(inputs.value);
   Tensor<double, 4> out(outputs.out.shape());
   Tensor<double, 3> log_sum_exp;
-  Tensor<double, 4> probabilities;
+  Tensor<double, 4> probabilities, scores;
   reference::AttentionRows<double> rows;
   if (outputs.log_sum_exp.data() != nullptr) {
     log_sum_exp = Tensor<double, 3>(outputs.log_sum_exp.shape());
@@ -185,10 +192,15 @@ void compute_reference(const Inputs& inputs, const AttentionOptions& options, Ou
     probabilities = Tensor<double, 4>(outputs.probabilities.shape());
     rows.probabilities = probabilities;
   }
+  if (outputs.scores.data() != nullptr) {
+    scores = Tensor<double, 4>(outputs.scores.shape());
+    rows.scores = scores;
+  }
   reference::attention<double>(query.view(), key.view(), value.view(), out.view(), options, rows);
   round_to(outputs.out, out);
   round_to(outputs.log_sum_exp, log_sum_exp);
   round_to(outputs.probabilities, probabilities);
+  round_to(outputs.scores, scores);
 }
 
 void compute(Engine& engine, const Arguments& arguments, const Inputs& inputs, Outputs& outputs) {
@@ -198,6 +210,7 @@ void compute(Engine& engine, const Arguments& arguments, const Inputs& inputs, O
   const View<const float, 4> value = inputs.value.view<4>();
   if (outputs.log_sum_exp.data() != nullptr) options.log_sum_exp = outputs.log_sum_exp;
   if (outputs.probabilities.data() != nullptr) options.probabilities.per_head = outputs.probabilities;
+  if (outputs.scores.data() != nullptr) options.scores = outputs.scores;
   if (arguments.method == "reference") {
     // The twin trusts its arguments.
     ops::check_attention("attention", query, key, value, outputs.out, options);
@@ -234,6 +247,7 @@ void attend(const Arguments& arguments) {
   std::vector<WrittenFile> written;
   write_asked(arguments.log_sum_exp, outputs.log_sum_exp, written);
   write_asked(arguments.probabilities, outputs.probabilities, written);
+  write_asked(arguments.scores.scores, outputs.scores, written);
   if (gradients) gradients->write(written);
   write_asked(arguments.out, outputs.out, written);
   std::rotate(written.begin(), written.end() - 1, written.end());  // the result is told first, and written last
@@ -253,7 +267,7 @@ void add_masks(Command& command, Arguments& arguments) {
       .check(at_least(1));
   command
       .add_option("--align", arguments.align,
-                  "Where rows stand for windows and chunks (default: as --causal, else top-left)")
+                  "Where rows stand for windows, chunks and slopes (default: as --causal, else top-left)")
       .type_name("top-left|bottom-right")
       .check(alignment);
   command.add_option("--query-lengths", arguments.query_lengths, "int64 [B]: rows from here on are padding")
@@ -322,6 +336,7 @@ void add_attend(Command& program) {
       .type_name("NPY")
       .check(output_name())
       .writes();
+  arguments->scores.add_to(command);
   arguments->gradients.add_to(command);
   command
       .add_option("--method", arguments->method,

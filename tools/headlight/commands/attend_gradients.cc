@@ -15,7 +15,10 @@ Tensor<float, 4> tensor_for(const std::string& path, const View<const float, 4>&
   return path.empty() ? Tensor<float, 4>() : Tensor<float, 4>(like.shape);
 }
 
-View<float, 4> asked(Tensor<float, 4>& tensor) { return tensor.data() == nullptr ? View<float, 4>() : tensor.view(); }
+template <int Rank>
+View<float, Rank> asked(Tensor<float, Rank>& tensor) {
+  return tensor.data() == nullptr ? View<float, Rank>() : tensor.view();
+}
 
 Tensor<double, 4> widen(const View<const float, 4>& narrow) {
   Tensor<double, 4> wide(narrow.shape);
@@ -24,16 +27,17 @@ Tensor<double, 4> widen(const View<const float, 4>& narrow) {
 }
 
 // A gradient in float64, rounded into its place at the end.
+template <int Rank>
 struct WideGradient {
-  explicit WideGradient(Tensor<float, 4>& narrow_) : narrow(narrow_) {
-    if (narrow.data() != nullptr) wide = Tensor<double, 4>(narrow.shape());
+  explicit WideGradient(Tensor<float, Rank>& narrow_) : narrow(narrow_) {
+    if (narrow.data() != nullptr) wide = Tensor<double, Rank>(narrow.shape());
   }
-  [[nodiscard]] View<double, 4> view() { return wide.data() == nullptr ? View<double, 4>() : wide.view(); }
+  [[nodiscard]] View<double, Rank> view() { return wide.data() == nullptr ? View<double, Rank>() : wide.view(); }
   void round() {
     std::transform(wide.begin(), wide.end(), narrow.begin(), [](double x) { return static_cast<float>(x); });
   }
-  Tensor<float, 4>& narrow;
-  Tensor<double, 4> wide;
+  Tensor<float, Rank>& narrow;
+  Tensor<double, Rank> wide;
 };
 
 }  // namespace
@@ -50,18 +54,21 @@ void GradientArguments::add_to(Command& command) {
   add("--grad-key", key, "Write the gradient of the keys");
   add("--grad-value", value, "Write the gradient of the values");
   add("--grad-bias", bias, "Write the gradient of --bias");
+  add("--grad-sinks", sinks, "Write the gradient of --sinks");
 }
 
-void GradientArguments::check_usage(bool has_bias) const {
+void GradientArguments::check_usage(bool has_bias, bool has_sinks) const {
   if (out_gradient.empty() != outputs().empty()) {
-    throw UsageError("--grad-out goes together with --grad-query, --grad-key, --grad-value or --grad-bias");
+    throw UsageError(
+        "--grad-out goes together with --grad-query, --grad-key, --grad-value, --grad-bias or --grad-sinks");
   }
   if (!bias.empty() && !has_bias) throw UsageError("--grad-bias needs --bias");
+  if (!sinks.empty() && !has_sinks) throw UsageError("--grad-sinks needs --sinks");
 }
 
 std::vector<std::string> GradientArguments::outputs() const {
   std::vector<std::string> files;
-  for (const std::string& path : {query, key, value, bias}) {
+  for (const std::string& path : {query, key, value, bias, sinks}) {
     if (!path.empty()) files.push_back(path);
   }
   return files;
@@ -74,14 +81,15 @@ Gradients::Gradients(const GradientArguments& arguments, const GradientInputs& i
       query_(tensor_for(arguments.query, inputs.query)),
       key_(tensor_for(arguments.key, inputs.key)),
       value_(tensor_for(arguments.value, inputs.value)),
-      bias_(tensor_for(arguments.bias, inputs.bias)) {
+      bias_(tensor_for(arguments.bias, inputs.bias)),
+      sinks_(arguments.sinks.empty() ? Tensor<float, 1>() : Tensor<float, 1>({inputs.query.extent(2)})) {
   warn_if_rounded(arguments.out_gradient, out_gradient_);
 }
 
 void Gradients::compute(Engine& engine, const std::string& method, const AttentionOptions& options) {
   const auto& [query, key, value, out, log_sum_exp, bias, bias_shape] = inputs_;
   const View<const float, 4> out_gradient = out_gradient_.view<4>();
-  const AttentionGradients gradients{asked(query_), asked(key_), asked(value_), asked(bias_)};
+  const AttentionGradients gradients{asked(query_), asked(key_), asked(value_), asked(bias_), asked(sinks_)};
   if (method == "fused") {
     return attention_backward(engine, query, key, value, out, log_sum_exp, out_gradient, gradients, options);
   }
@@ -91,10 +99,13 @@ void Gradients::compute(Engine& engine, const std::string& method, const Attenti
   // The twin trusts its arguments.
   ops::check_attention_backward("attention_backward", query, key, value, out, log_sum_exp, out_gradient, gradients,
                                 options);
-  WideGradient wide[] = {WideGradient(query_), WideGradient(key_), WideGradient(value_), WideGradient(bias_)};
+  WideGradient<4> wide[] = {WideGradient(query_), WideGradient(key_), WideGradient(value_), WideGradient(bias_)};
+  WideGradient sinks(sinks_);
   reference::attention_backward<double>(widen(query), widen(key), widen(value), widen(out_gradient),
-                                        {wide[0].view(), wide[1].view(), wide[2].view(), wide[3].view()}, options);
-  for (WideGradient& gradient : wide) gradient.round();
+                                        {wide[0].view(), wide[1].view(), wide[2].view(), wide[3].view(), sinks.view()},
+                                        options);
+  for (WideGradient<4>& gradient : wide) gradient.round();
+  sinks.round();
 }
 
 void Gradients::write(std::vector<WrittenFile>& written) const {
@@ -102,6 +113,7 @@ void Gradients::write(std::vector<WrittenFile>& written) const {
   write_asked(arguments_.key, key_, written);
   write_asked(arguments_.value, value_, written);
   write_asked(arguments_.bias, bias_, written, inputs_.bias_shape);
+  write_asked(arguments_.sinks, sinks_, written);
 }
 
 }  // namespace headlight::program

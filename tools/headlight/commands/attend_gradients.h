@@ -12,11 +12,11 @@
 namespace headlight::program {
 
 struct GradientArguments {
-  std::string out_gradient, query, key, value, bias;
+  std::string out_gradient, query, key, value, bias, sinks;
 
   void add_to(Command& command);
   // Throws UsageError where options are missing that others need.
-  void check_usage(bool has_bias) const;
+  void check_usage(bool has_bias, bool has_sinks) const;
   // The files that will be written.
   [[nodiscard]] std::vector<std::string> outputs() const;
 };
@@ -44,6 +44,7 @@ class Gradients {
   GradientInputs inputs_;
   models::Array<float> out_gradient_;
   Tensor<float, 4> query_, key_, value_, bias_;
+  Tensor<float, 1> sinks_;
 };
 
 }  // namespace headlight::program

@@ -1,0 +1,82 @@
+#include "tools/headlight/commands/attend_scores.h"
+
+#include "headlight/models/errors.h"
+#include "tools/headlight/support/arrays.h"
+#include "tools/headlight/support/number_parse.h"
+#include "tools/headlight/support/process.h"
+#include "tools/headlight/support/validators.h"
+
+namespace headlight::program {
+namespace {
+
+StartInput read_start(const std::string& text) {
+  StartInput start;
+  if (text.empty()) return start;
+  start.number = parse_number<std::int64_t>(text);
+  if (start.number) return start;
+  start.numbers = read_array<std::int64_t>(text, 1, "[B]");
+  if (start.numbers.values.empty()) throw models::FileError(text, "has shape [0], expected [B]");
+  return start;
+}
+
+models::Array<float> read_heads(const std::string& path) {
+  if (path.empty()) return {};
+  models::Array<float> numbers = read_array<float>(path, 1, "[Hq]");
+  if (numbers.values.empty()) throw models::FileError(path, "has shape [0], expected [Hq]");
+  warn_if_rounded(path, numbers);
+  return numbers;
+}
+
+}  // namespace
+
+void ScoreArguments::add_to(Command& command) {
+  command
+      .add_option("--query-start", query_start,
+                  "Row i stands at N + i, whatever --causal and --align name; int64 [B]: each sample's")
+      .type_name("N|NPY")
+      .check(file_name());
+  command.add_option("--key-start", key_start, "Key j stands at N + j (default: 0); int64 [B]: each sample's")
+      .type_name("N|NPY")
+      .check(file_name());
+  command.add_option("--softcap", soft_cap, "Scores become S*tanh(score/S), before bias and slopes").type_name("S");
+  command.add_option("--alibi", slopes, "float32 [Hq]: slope*|p - position of the key| is taken from the scores")
+      .type_name("NPY")
+      .check(file_name())
+      .reads();
+  command.add_option("--sinks", sinks, "float32 [Hq]: one more logit of every row, without a value")
+      .type_name("NPY")
+      .check(file_name())
+      .reads();
+  command.add_option("--scores", scores, "Write the scores [B, Hq, Lq, Lk]")
+      .type_name("NPY")
+      .check(output_name())
+      .writes();
+  command
+      .add_option("--scores-at", scores_at,
+                  "raw: scale*q*k; capped: behind the soft cap; masked: with all else, -inf where hidden (default)")
+      .type_name("raw|capped|masked")
+      .check(one_of({"raw", "capped", "masked"}));
+}
+
+void ScoreArguments::check_usage() const {
+  if (!scores_at.empty() && scores.empty()) throw UsageError("--scores-at goes with --scores");
+}
+
+ScoreInputs read_score_inputs(const ScoreArguments& arguments) {
+  return {.query_start = read_start(arguments.query_start),
+          .key_start = read_start(arguments.key_start),
+          .slopes = read_heads(arguments.slopes),
+          .sinks = read_heads(arguments.sinks)};
+}
+
+void set_score_options(const ScoreArguments& arguments, const ScoreInputs& inputs, AttentionOptions& options) {
+  options.query_start = inputs.query_start.start();
+  options.key_start = inputs.key_start.start();
+  options.soft_cap = arguments.soft_cap.value_or(0);
+  options.slopes = inputs.slopes.values;
+  options.sinks = inputs.sinks.values;
+  if (arguments.scores_at == "raw") options.scores_at = ScoreStage::raw;
+  if (arguments.scores_at == "capped") options.scores_at = ScoreStage::capped;
+}
+
+}  // namespace headlight::program
