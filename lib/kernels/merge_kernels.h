@@ -1,4 +1,5 @@
-// How heads are put together before the last product: weighed, or gated. One thread, no allocation.
+// How heads are put together before the last product, weighed or gated; and attention over some keys each. One thread,
+// no allocation.
 //
 // A matrix is a pointer to its first element and the distance between rows in elements; rows are contiguous. Every
 // row's bits depend on that row alone. y may be x itself with the same row distance.
@@ -38,6 +39,16 @@ struct MergeBackwardArguments {
   std::int64_t head_dim;
 };
 
+// One row of attention over the keys of all parts, from those over the keys of each.
+struct MergePartsArguments {
+  const float* const* parts;  // [count], each a row of `columns`
+  const float* log_sum_exps;  // [count]
+  float* weights;             // scratch: [count]
+  std::int64_t count;
+  std::int64_t columns;
+  float* out;  // may be one of the parts
+};
+
 struct MergeKernels {
   // y[d] = Σ_h by[h] · x[h · D + d], h ascending; by [rows, heads], y [rows, head_dim].
   void (*weigh_heads)(const MergeArguments& arguments) noexcept;
@@ -52,6 +63,9 @@ struct MergeKernels {
   void (*gate_heads_backward)(const MergeBackwardArguments& arguments) noexcept;
   // x_gradient = s ∘ g, by_gradient = σ′(by) ∘ x ∘ g.
   void (*gate_elements_backward)(const MergeBackwardArguments& arguments) noexcept;
+  // log_sum_exp = log Σ_p exp(log_sum_exps[p]), which it returns; out = Σ_p exp(log_sum_exps[p] − log_sum_exp) ·
+  // parts[p], p ascending. A part whose log-sum-exp is −inf is not read.
+  float (*merge_parts)(const MergePartsArguments& arguments) noexcept;
 };
 
 }  // namespace headlight::kernels

@@ -103,6 +103,15 @@ HEADLIGHT_API headlight_status headlight_attention_unfused(headlight_engine* eng
                                                            const headlight_attention_options* options,
                                                            headlight_error* error);
 
+// Attention over the keys of all parts, which share none: outs and log_sum_exps are lists of `count` tensors, [B, Lq,
+// Hq, Dv] and [B, Hq, Lq], that headlight_attention gave for keys of its own each. log_sum_exp = log of the sum of
+// exp(log_sum_exps[p]), out = the sum of exp(log_sum_exps[p] - log_sum_exp) * outs[p], both in the order of the list.
+// out and log_sum_exp, which may be NULL, may be those of a part.
+HEADLIGHT_API headlight_status headlight_merge_attention(headlight_engine* engine, const headlight_tensor* const* outs,
+                                                         const headlight_tensor* const* log_sum_exps, size_t count,
+                                                         const headlight_tensor* out,
+                                                         const headlight_tensor* log_sum_exp, headlight_error* error);
+
 // Where the gradients go; those not given are not computed. query [B, Lq, Hq, Dqk], key [B, Lk, Hkv, Dqk], value [B,
 // Lk, Hkv, Dv], bias of the shape of the options' bias, summed over the axes on which that is broadcast, sinks [Hq].
 // With accumulate they are added to what is there. query may be the same tensor as out.

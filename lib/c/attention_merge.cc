@@ -1,0 +1,38 @@
+#include "headlight/attention_merge.h"
+
+#include <memory>
+
+#include "c/handles.h"
+#include "headlight/c/attention.h"
+#include "runtime/parallel.h"
+
+namespace headlight::c {
+namespace {
+
+constexpr const char* kName = "merge_attention";
+
+}  // namespace
+}  // namespace headlight::c
+
+using namespace headlight;
+using namespace headlight::c;
+
+headlight_status headlight_merge_attention(headlight_engine* engine, const headlight_tensor* const* outs,
+                                           const headlight_tensor* const* log_sum_exps, size_t count,
+                                           const headlight_tensor* out, const headlight_tensor* log_sum_exp,
+                                           headlight_error* error) {
+  return call(kName, engine, error, [&](Engine& on) {
+    runtime::ScratchLayout layout;
+    layout.add<AttentionPart>(count);
+    const runtime::Scratch memory(on, layout.bytes(), kName);
+    const std::span parts(reinterpret_cast<AttentionPart*>(memory.data()), count);
+    for (std::size_t p = 0; p < count; ++p) {
+      const headlight_tensor& part_out = entry(kName, "outs", outs, p);
+      const headlight_tensor& part_rows = entry(kName, "log_sum_exps", log_sum_exps, p);
+      std::construct_at(&parts[p], view<const float, 4>(kName, "outs", &part_out),
+                        view<const float, 3>(kName, "log_sum_exps", &part_rows));
+    }
+    merge_attention(on, parts, view<float, 4>(kName, "out", out),
+                    optional_view<float, 3>(kName, "log_sum_exp", log_sum_exp));
+  });
+}

@@ -1,0 +1,95 @@
+#include "headlight/attention_merge.h"
+
+#include <array>
+
+#include "kernels/kernels.h"
+#include "ops/check.h"
+#include "ops/in_place.h"
+#include "runtime/parallel.h"
+
+namespace headlight {
+namespace {
+
+constexpr std::string_view kName = "merge_attention";
+
+struct Extents {
+  ops::Extent out;
+  ops::Extent log_sum_exp;  // empty where it is not given
+};
+
+void check_part(const AttentionPart& part, std::size_t index, const View<float, 4>& out,
+                const View<float, 3>& log_sum_exp, const Extents& extents) {
+  const std::string name = "parts[" + std::to_string(index) + "].";
+  const std::array<std::int64_t, 3> rows = {out.extent(0), out.extent(2), out.extent(1)};
+  const ops::Extent part_out = ops::check_view(kName, name + "out", part.out);
+  const ops::Extent part_rows = ops::check_view(kName, name + "log_sum_exp", part.log_sum_exp);
+  ops::check_shape(kName, name + "out", part.out.shape, out.shape, "the shape of out");
+  ops::check_shape(kName, name + "log_sum_exp", part.log_sum_exp.shape, rows, "[B, Hq, Lq]");
+  ops::check_same_or_disjoint(kName, "out", out, extents.out, name + "out", part.out, part_out);
+  ops::check_disjoint(kName, "out", extents.out, name + "log_sum_exp", part_rows);
+  if (!log_sum_exp) return;
+  ops::check_same_or_disjoint(kName, "log_sum_exp", log_sum_exp, extents.log_sum_exp, name + "log_sum_exp",
+                              part.log_sum_exp, part_rows);
+  ops::check_disjoint(kName, "log_sum_exp", extents.log_sum_exp, name + "out", part_out);
+}
+
+void check(std::span<const AttentionPart> parts, const View<float, 4>& out, const View<float, 3>& log_sum_exp) {
+  if (parts.empty()) ops::fail(kName, "parts is empty, expected at least one");
+  Extents extents{ops::check_view(kName, "out", out), {}};
+  ops::check_no_self_overlap(kName, "out", out.shape, out.strides);
+  const std::array<std::int64_t, 3> rows = {out.extent(0), out.extent(2), out.extent(1)};
+  if (log_sum_exp) {
+    extents.log_sum_exp = ops::check_view(kName, "log_sum_exp", log_sum_exp);
+    ops::check_shape(kName, "log_sum_exp", log_sum_exp.shape, rows, "[B, Hq, Lq]");
+    ops::check_no_self_overlap(kName, "log_sum_exp", log_sum_exp.shape, log_sum_exp.strides);
+    ops::check_disjoint(kName, "log_sum_exp", extents.log_sum_exp, "out", extents.out);
+  }
+  for (std::size_t p = 0; p < parts.size(); ++p) check_part(parts[p], p, out, log_sum_exp, extents);
+}
+
+}  // namespace
+
+void merge_attention(Engine& engine, std::span<const AttentionPart> parts, View<float, 4> out,
+                     View<float, 3> log_sum_exp) {
+  check(parts, out, log_sum_exp);
+  const std::int64_t queries = out.extent(1), heads = out.extent(2), rows = out.extent(0) * queries * heads;
+  if (rows == 0) return;
+
+  const auto count = static_cast<std::int64_t>(parts.size());
+  const kernels::MergeKernels& kernels = kernels::merge_kernels(engine.isa());
+  // Half a nanosecond for a vector of each part, 20 for a row.
+  const double nanoseconds =
+      static_cast<double>(rows) * (20 + 0.05 * static_cast<double>(count) * static_cast<double>(out.extent(3)));
+  const int workers = runtime::workers_for(engine, rows, nanoseconds);
+  runtime::ScratchLayout layout;
+  const std::size_t places = layout.add<const float*>(count);
+  const std::size_t sums = layout.add<float>(count);
+  const std::size_t weights = layout.add<float>(count);
+  const std::size_t bytes = layout.bytes();
+  const runtime::Scratch memory(engine, bytes * static_cast<std::size_t>(workers), kName);
+  runtime::parallel_for(engine, workers, workers, [&](std::int64_t run, int worker) {
+    std::byte* const own = memory.data() + bytes * static_cast<std::size_t>(worker);
+    auto* const part_rows = reinterpret_cast<const float**>(own + places);
+    auto* const part_sums = reinterpret_cast<float*>(own + sums);
+    kernels::MergePartsArguments arguments{.parts = part_rows,
+                                           .log_sum_exps = part_sums,
+                                           .weights = reinterpret_cast<float*>(own + weights),
+                                           .count = count,
+                                           .columns = out.extent(3),
+                                           .out = nullptr};
+    const std::int64_t end = runtime::first_of_run(rows, workers, run + 1);
+    for (std::int64_t row = runtime::first_of_run(rows, workers, run); row < end; ++row) {
+      const std::int64_t h = row % heads, i = row / heads % queries, b = row / heads / queries;
+      for (std::size_t p = 0; p < parts.size(); ++p) {
+        const auto& from = parts[p].out;
+        part_rows[p] = from.data + b * from.stride(0) + i * from.stride(1) + h * from.stride(2);
+        part_sums[p] = parts[p].log_sum_exp(b, h, i);
+      }
+      arguments.out = out.data + b * out.stride(0) + i * out.stride(1) + h * out.stride(2);
+      const float sum = kernels.merge_parts(arguments);
+      if (log_sum_exp) log_sum_exp(b, h, i) = sum;
+    }
+  });
+}
+
+}  // namespace headlight
