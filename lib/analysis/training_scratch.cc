@@ -38,7 +38,7 @@ void pass_product(const Engine& engine, const Product& product, ScratchAccount& 
   block.columns = product.n;
   block.depth = product.k;
   block.a_depth_stride = product.a_is_transposed ? 2 : 1;
-  block.b_layout = product.b;
+  block.b.layout = product.b;
   block.c = &c;
   block.epilogue.beta = product.beta;
   if (product.adds_to_itself) block.epilogue.residual = &c;

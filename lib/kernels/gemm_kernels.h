@@ -20,6 +20,7 @@
 #include <cstdint>
 
 #include "headlight/activation.h"
+#include "kernels/gemm_operand.h"
 
 namespace headlight::kernels {
 
@@ -32,12 +33,6 @@ struct GemmEpilogue {
   std::int64_t residual_row_stride;
 };
 
-enum class GemmLayout : std::uint8_t {
-  panels,   // B is packed
-  rows,     // B [K, N], columns next to each other
-  columns,  // B [N, K], transposed
-};
-
 // C [rows, columns] from A [rows, depth] and B [depth, columns].
 struct GemmBlock {
   std::int64_t rows;
@@ -47,12 +42,8 @@ struct GemmBlock {
   const float* a;
   std::int64_t a_row_stride;
   std::int64_t a_depth_stride;
-  // rows: element (k, j) at b[k · b_stride + j]; columns: at b[j · b_stride + k]; panels: b is the start of the whole
-  // packed matrix, of b_stride columns filled up to whole vectors, and the block begins at column b_column.
-  GemmLayout b_layout;
-  const float* b;
-  std::int64_t b_stride;
-  std::int64_t b_column;
+  // From the block's first column on; it may have more columns and, of shapes alone, no memory.
+  GemmOperand b;
   float* c;
   std::int64_t c_row_stride;
   GemmEpilogue epilogue;
@@ -70,10 +61,10 @@ struct GemmKernels {
   std::int64_t (*scratch_floats)(const GemmBlock& block) noexcept;
   void (*block)(const GemmBlock& block) noexcept;
 
-  // Packs columns [0, columns) of block `first` … `first + depth` of K, one panel: columns ≤ panel_width, filled up
-  // to whole vectors.
-  void (*pack_panel)(const float* b, std::int64_t b_stride, GemmLayout layout, std::int64_t depth, std::int64_t columns,
-                     float* panel) noexcept;
+  // Packs columns [column, column + columns) of rows [first, first + depth) of B, one panel: columns ≤ panel_width,
+  // filled up to whole vectors. b is no panels.
+  void (*pack_panel)(const GemmOperand& b, std::int64_t first, std::int64_t depth, std::int64_t column,
+                     std::int64_t columns, float* panel) noexcept;
   // Length of the blocks of K; the last may be shorter.
   std::int64_t (*depth_block)(std::int64_t depth) noexcept;
 };

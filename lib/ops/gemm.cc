@@ -100,9 +100,8 @@ void multiply(Engine& engine, Names names, const View<const float, 3>& a, const 
   }
   GemmBatch product = check_product(names, a, b.extent(transposed ? 2 : 1), b.extent(transposed ? 1 : 2), b_extent, c,
                                     options, residual);
-  product.product.b_layout = transposed ? kernels::GemmLayout::columns : kernels::GemmLayout::rows;
-  product.product.b = b.data;
-  product.product.b_stride = b.stride(1);
+  product.product.b =
+      ops::gemm_operand({b.data, {b.extent(1), b.extent(2)}, {b.stride(1), b.stride(2)}}, options.transpose_b);
   product.b_stride = b.stride(0);
   ops::run_gemm_batch(engine, product);
 }
@@ -141,9 +140,8 @@ void gemm(Engine& engine, View<const float, 2> a, const PackedMatrix& b, View<fl
   const ops::Extent b_extent = ops::extent_of(std::span(b.data(), b.bytes() / sizeof(float)));
   GemmBatch product = check_product({.has_batch = false}, batched(a), b.rows(), b.columns(), b_extent, batched(c),
                                     options, batched(options.residual));
-  product.product.b_layout = kernels::GemmLayout::panels;
-  product.product.b = b.data();
-  product.product.b_stride = b.columns();
+  product.product.b = {
+      .layout = kernels::GemmLayout::panels, .depth = b.rows(), .columns = b.columns(), .data = b.data()};
   ops::run_gemm_batch(engine, product);
 }
 
@@ -172,8 +170,7 @@ PackedMatrix::PackedMatrix(Engine& engine, View<const float, 2> b, Transpose tra
     throw OutOfMemory("PackedMatrix", bytes);
   }
 
-  const auto layout = transposed ? kernels::GemmLayout::columns : kernels::GemmLayout::rows;
-  ops::pack_matrix(engine, b.data, b.stride(0), layout, rows_, columns_, panels_.get());
+  ops::pack_matrix(engine, ops::gemm_operand(b, transpose_b), panels_.get());
 }
 
 namespace {
@@ -206,7 +203,7 @@ ops::GemmBytes bytes_of(const Engine& engine, const GemmShape& shape) {
       product.columns = shape.n;
       product.depth = shape.k;
       product.a_depth_stride = transposed ? 2 : 1;
-      product.b_layout = layout;
+      product.b.layout = layout;
       product.epilogue.beta = 1.0f;
       const ops::GemmBytes bytes = ops::gemm_batch_bytes(engine, {.product = product, .count = shape.batch});
       most = {std::max(most.wanted, bytes.wanted), std::max(most.least, bytes.least)};

@@ -26,9 +26,19 @@ inline void run_gemm_block(Isa isa, kernels::GemmBlock block, float* scratch) no
   kernels::gemm_kernels(isa).block(block);
 }
 
-// B [rows, columns], which lies as `layout` says, in panels: whole vectors of columns, `rows` of them.
-void pack_matrix(Engine& engine, const float* b, std::int64_t b_stride, kernels::GemmLayout layout, std::int64_t rows,
-                 std::int64_t columns, float* packed) noexcept;
+// op(B) as the kernels take it.
+[[nodiscard]] inline kernels::GemmOperand gemm_operand(const View<const float, 2>& b, Transpose transpose_b) noexcept {
+  const bool transposed = transpose_b == Transpose::yes;
+  return {.layout = transposed ? kernels::GemmLayout::columns : kernels::GemmLayout::rows,
+          .depth = b.extent(transposed ? 1 : 0),
+          .columns = b.extent(transposed ? 0 : 1),
+          .stride = b.stride(0),
+          .data = b.data};
+}
+
+// B, which is no panels yet, in panels of the engine's instruction set: `packed` has room for K rows of whole vectors
+// of columns. Returns the operand that they are.
+kernels::GemmOperand pack_matrix(Engine& engine, const kernels::GemmOperand& b, float* packed) noexcept;
 
 // Many products of one shape: item i begins i strides behind the first.
 struct GemmBatch {

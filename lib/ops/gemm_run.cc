@@ -21,17 +21,7 @@ GemmBlock part(const GemmBlock& product, std::int64_t row, std::int64_t rows, st
   block.columns = columns;
   block.a += row * product.a_row_stride;
   block.c += row * product.c_row_stride + column;
-  switch (product.b_layout) {
-    case GemmLayout::panels:
-      block.b_column += column;
-      break;
-    case GemmLayout::rows:
-      block.b += column;
-      break;
-    case GemmLayout::columns:
-      block.b += column * product.b_stride;
-      break;
-  }
+  block.b.begin_at_column(column);
   if (product.epilogue.bias != nullptr) block.epilogue.bias += column;
   if (product.epilogue.residual != nullptr) {
     block.epilogue.residual += row * product.epilogue.residual_row_stride + column;
@@ -51,9 +41,7 @@ GemmBlock gemm_block(View<const float, 2> a, View<const float, 2> b, View<float,
   block.a = a.data;
   block.a_row_stride = a_is_transposed ? 1 : a.stride(0);
   block.a_depth_stride = a_is_transposed ? a.stride(0) : 1;
-  block.b_layout = transpose_b == Transpose::yes ? GemmLayout::columns : GemmLayout::rows;
-  block.b = b.data;
-  block.b_stride = b.stride(0);
+  block.b = gemm_operand(b, transpose_b);
   block.c = c.data;
   block.c_row_stride = c.stride(0);
   block.epilogue.alpha = alpha;
@@ -68,7 +56,7 @@ std::int64_t gemm_scratch_floats(Isa isa, std::int64_t m, std::int64_t n, std::i
   block.columns = n;
   block.depth = k;
   block.a_depth_stride = transpose_a == Transpose::yes ? 2 : 1;
-  block.b_layout = GemmLayout::columns;  // asks for the most, and so does β
+  block.b.layout = GemmLayout::columns;  // asks for the most, and so does β
   block.epilogue.beta = 1.0f;
   return kernels::gemm_kernels(isa).scratch_floats(block);
 }
@@ -84,24 +72,25 @@ GemmBytes gemm_batch_bytes(const Engine& engine, const GemmBatch& batch) noexcep
   return {bytes(PackB::once_where_it_pays), bytes(PackB::by_block)};
 }
 
-void pack_matrix(Engine& engine, const float* b, std::int64_t b_stride, GemmLayout layout, std::int64_t rows,
-                 std::int64_t columns, float* packed) noexcept {
-  if (rows == 0) return;  // the columns may be too many to count bytes
+kernels::GemmOperand pack_matrix(Engine& engine, const kernels::GemmOperand& b, float* packed) noexcept {
+  const kernels::GemmOperand panels = {
+      .type = b.type, .layout = GemmLayout::panels, .depth = b.depth, .columns = b.columns, .data = packed};
+  if (b.depth == 0) return panels;  // the columns may be too many to count bytes
   const kernels::GemmKernels& kernels = kernels::gemm_kernels(engine.isa());
   const std::int64_t width = kernels.panel_width;
-  const std::int64_t panels = divide_up(columns, width);
-  const std::int64_t row = round_up(columns, kernels.lanes);
-  const std::int64_t depth_block = kernels.depth_block(rows);
-  const int workers = runtime::workers_for(engine, panels, static_cast<double>(row) * static_cast<double>(rows));
-  runtime::parallel_for(engine, panels, workers, [&](std::int64_t panel, int) noexcept {
+  const std::int64_t count = divide_up(b.columns, width);
+  const std::int64_t row = round_up(b.columns, kernels.lanes);
+  const std::int64_t depth_block = kernels.depth_block(b.depth);
+  const int workers = runtime::workers_for(engine, count, static_cast<double>(row) * static_cast<double>(b.depth));
+  runtime::parallel_for(engine, count, workers, [&](std::int64_t panel, int) noexcept {
     const std::int64_t column = panel * width;
-    for (std::int64_t first = 0; first < rows; first += depth_block) {
-      const std::int64_t depth = std::min(depth_block, rows - first);
-      const float* from = b + (layout == GemmLayout::columns ? column * b_stride + first : first * b_stride + column);
-      kernels.pack_panel(from, b_stride, layout, depth, std::min(width, columns - column),
+    for (std::int64_t first = 0; first < b.depth; first += depth_block) {
+      const std::int64_t depth = std::min(depth_block, b.depth - first);
+      kernels.pack_panel(b, first, depth, column, std::min(width, b.columns - column),
                          packed + first * row + column * depth);
     }
   });
+  return panels;
 }
 
 namespace {
@@ -110,7 +99,8 @@ namespace {
 void run_split(Engine& engine, const GemmBatch& batch, const GemmSplit& split) {
   GemmBlock product = batch.product;
   // An operand without elements may have no memory: arithmetic on its pointer must be harmless.
-  if (product.depth == 0) product.a = product.b = product.c;
+  if (product.depth == 0) product.a = product.c;
+  if (product.depth == 0) product.b.data = product.c;
 
   const kernels::GemmKernels& kernels = kernels::gemm_kernels(engine.isa());
   const int workers = runtime::workers_for(engine, split.tasks, split.nanoseconds);
@@ -122,10 +112,7 @@ void run_split(Engine& engine, const GemmBatch& batch, const GemmSplit& split) {
     memory = reinterpret_cast<float*>(scratch->data());
   }
   if (split.packed_floats > 0) {
-    pack_matrix(engine, product.b, product.b_stride, product.b_layout, product.depth, product.columns, memory);
-    product.b_layout = GemmLayout::panels;
-    product.b = memory;
-    product.b_stride = product.columns;
+    product.b = pack_matrix(engine, product.b, memory);
     memory += split.packed_floats;
   }
 
@@ -146,7 +133,7 @@ void run_split(Engine& engine, const GemmBatch& batch, const GemmSplit& split) {
       GemmBlock block = part(product, row, runtime::first_of_run(product.rows, split.row_blocks, row_block + 1) - row,
                              column, std::min(split.columns_each, product.columns - column));
       block.a += item * batch.a_stride;
-      block.b += item * batch.b_stride;
+      block.b.data = block.b.floats() + item * batch.b_stride;
       block.c += item * batch.c_stride;
       if (block.epilogue.residual != nullptr) block.epilogue.residual += item * batch.residual_stride;
       block.scratch = memory != nullptr ? memory + worker * split.scratch_floats : nullptr;
