@@ -17,7 +17,7 @@ import tempfile
 import numpy as np
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent / "golden"))
-from attention import Case, attend  # noqa: E402
+from attention import Case, attend, slopes  # noqa: E402
 
 UNIT_ROUNDOFF = 2.0**-24
 
@@ -60,16 +60,33 @@ def random_case(number):
         case.bias, case.bias_has_infinities = broadcast(), integer(0, 1)
     if once_in(4):
         case.scale = float(np.float32(chance.uniform(-0.5, 0.5)))
+    if once_in(4):
+        case.soft_cap = float(np.float32(chance.uniform(0.75, 1.25))) if once_in(2) else 20.0
+    case.slopes = int(once_in(4))
+    case.sinks = int(once_in(4))
+    sequences = len(case.query_offsets) - 1 if case.query_offsets else case.B
+    if once_in(4):
+        case.key_start = [integer(0, 2 * case.Lk) for _ in range(1 if once_in(2) else sequences)]
+    if once_in(4):
+        first = case.key_start[0] if case.key_start else 0
+        case.query_start = [integer(max(0, first - case.Lq // 2), first + case.Lk) for _ in range(1 if once_in(2) else sequences)]
     return case
 
 
-def arguments(case, folder, query, key, value, mask, bias):
+def arguments(case, folder, query, key, value, mask, bias, sinks):
     """The command line of the case; its arrays lie in the folder."""
     given = ["--isa", case.isa] if case.isa else []
-    arrays = {"query": query, "key": key, "value": value, "mask": mask, "bias": bias}
+    arrays = {"query": query, "key": key, "value": value, "mask": mask, "bias": bias, "sinks": sinks}
+    if case.slopes:
+        arrays["alibi"] = slopes(case)
     for name, option in [("query-lengths", "query_lengths"), ("key-lengths", "key_lengths"), ("cu-seqlens", "query_offsets")]:
         if getattr(case, option):
             arrays[name] = np.array(getattr(case, option), np.int64)
+    for name, starts in [("query-start", case.query_start), ("key-start", case.key_start)]:
+        if len(starts) == 1:
+            given += [f"--{name}", str(starts[0])]
+        elif starts:
+            arrays[name] = np.array(starts, np.int64)
     for name, array in arrays.items():
         if array is not None:
             np.save(folder / f"{name}.npy", array)
@@ -86,6 +103,8 @@ def arguments(case, folder, query, key, value, mask, bias):
         given += ["--chunk", str(case.chunk)]
     if case.scale is not None:
         given += [f"--scale={case.scale!r}"]
+    if case.soft_cap:
+        given += ["--softcap", repr(case.soft_cap)]
     return given
 
 
@@ -102,7 +121,7 @@ def worst_error(actual, truth, yardstick):
 def compare(program, case, method, folder):
     """The ratio of the worst error to the allowed one, for each output."""
     inputs = case.inputs()
-    query, key, value, mask, bias = inputs
+    query, key, value, mask, bias, sinks = inputs
     truth = attend(case, *inputs)
     plain = attend(case, *inputs, single=True)
     outputs = [folder / name for name in ("out.npy", "log_sum_exp.npy", "probabilities.npy")]
@@ -114,7 +133,7 @@ def compare(program, case, method, folder):
 
     # Rows of a few elements may be nothing but what a cancellation left: those are measured by what was added up. An error of ε in a
     # log-sum-exp is one of ε in every probability: 1 is added to its size.
-    sizes = truth[0] if case.Dv >= 8 else attend(case, query, key, np.abs(value), mask, bias)[0]
+    sizes = truth[0] if case.Dv >= 8 else attend(case, query, key, np.abs(value), mask, bias, sinks)[0]
     yardsticks = [sizes, 1 + np.abs(truth[1]), truth[2]]
     ratios = []
     for path, right, single, yardstick in zip(outputs, truth, plain, yardsticks):

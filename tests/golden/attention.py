@@ -42,6 +42,11 @@ class Case:
     bias: list = field(default_factory=list)
     bias_has_infinities: int = 0
     scale: float = None
+    soft_cap: float = 0.0
+    slopes: int = 0
+    sinks: int = 0
+    key_start: list = field(default_factory=list)
+    query_start: list = field(default_factory=list)
     dropout: float = 0.0
 
     @staticmethod
@@ -52,7 +57,7 @@ class Case:
             old = getattr(case, key)
             if isinstance(old, list):
                 value = [int(n) for n in value.split(",")]
-            elif key in ("scale", "dropout"):
+            elif key in ("scale", "soft_cap", "dropout"):
                 value = float(np.float32(value))
             elif isinstance(old, int):
                 value = int(value)
@@ -60,7 +65,7 @@ class Case:
         return case
 
     def inputs(self):
-        """query, key, value, mask or None, bias or None."""
+        """query, key, value, mask or None, bias or None, sinks or None."""
         random = Random(self.seed)
         query = random.normal((self.B, self.Lq, self.Hq, self.D))
         key = random.normal((self.B, self.Lk, self.Hkv, self.D))
@@ -73,32 +78,50 @@ class Case:
             bias = random.normal(self.bias)
             if self.bias_has_infinities:
                 bias[(random.words(bias.size) >> np.uint64(61) == 0).reshape(self.bias)] = -np.inf
-        return query, key, value, mask, bias
+        sinks = random.normal((self.Hq,)) if self.sinks else None
+        return query, key, value, mask, bias, sinks
+
+
+def start_of(starts, sequence):
+    """Of the sequence, or for each entry of an array of sequences."""
+    return np.array(starts)[sequence if len(starts) > 1 else 0] if starts else 0
+
+
+def places(case, b):
+    """Of sample b: whether a row and a key are of one sequence, and nothing of it padding, [Lq, Lk]; where rows stand for windows, chunks
+    and slopes, and where for causal; where keys stand. The last three broadcast against the first."""
+    i = np.arange(case.Lq)[:, None]
+    j = np.arange(case.Lk)[None, :]
+    if case.query_offsets:
+        starts = np.array(case.query_offsets)
+        key_starts = np.array(case.key_offsets or case.query_offsets)
+        sequence = np.searchsorted(starts, i, side="right") - 1
+        same = sequence == np.searchsorted(key_starts, j, side="right") - 1
+        row, key = i - starts[sequence], j - key_starts[sequence]
+        rows, keys = np.diff(starts)[sequence], np.diff(key_starts)[sequence]
+    else:
+        sequence = b
+        rows = case.query_lengths[b] if case.query_lengths else case.Lq
+        keys = case.key_lengths[b] if case.key_lengths else case.Lk
+        row, key = i, j
+        same = (i < rows) & (j < keys)
+    first_key = start_of(case.key_start, sequence)
+
+    def position(align):
+        if case.query_start:
+            return start_of(case.query_start, sequence) + row
+        return first_key + row + (keys - rows if align == "bottom-right" else 0)
+
+    return same, position(case.align or case.causal), position(case.causal), first_key + key
 
 
 def visible(case, mask):
     """[B, Hq, Lq, Lk], true where a row sees a key: every mask but the additive one."""
-    i = np.arange(case.Lq)[:, None]
-    j = np.arange(case.Lk)[None, :]
     samples = []
     for b in range(case.B):
-        if case.query_offsets:
-            starts = np.array(case.query_offsets)
-            key_starts = np.array(case.key_offsets or case.query_offsets)
-            sequence = np.searchsorted(starts, i, side="right") - 1
-            same = sequence == np.searchsorted(key_starts, j, side="right") - 1
-            row, key = i - starts[sequence], j - key_starts[sequence]
-            rows, keys = np.diff(starts)[sequence], np.diff(key_starts)[sequence]
-        else:
-            rows = case.query_lengths[b] if case.query_lengths else case.Lq
-            keys = case.key_lengths[b] if case.key_lengths else case.Lk
-            row, key = i, j
-            same = (i < rows) & (j < keys)
-        bottom_right = row + (keys - rows)
-        position = bottom_right if (case.align or case.causal) == "bottom-right" else row
-        seen = same
+        seen, position, causal_position, key = places(case, b)
         if case.causal:
-            seen = seen & (key <= (bottom_right if case.causal == "bottom-right" else row))
+            seen = seen & (key <= causal_position)
         left, right = case.window
         if left >= 0:
             seen = seen & (key >= position - left)
@@ -111,9 +134,37 @@ def visible(case, mask):
     return seen if mask is None else seen & (mask == (case.mask_means == "attend"))
 
 
-def attend(case, query, key, value, mask, bias, single=False):
+def slopes(case):
+    """[Hq], float32, as ALiBi gives them for a number of heads that is a power of two."""
+    return (2.0 ** (-8 * np.arange(1, case.Hq + 1) / case.Hq)).astype(np.float32)
+
+
+def slopes_times_distances(case):
+    """[B, Hq, Lq, Lk]: what slopes take from the scores."""
+    distances = np.zeros((case.B, 1, case.Lq, case.Lk))
+    for b in range(case.B):
+        _, position, _, key = places(case, b)
+        distances[b, 0] = np.abs(position - key)
+    return slopes(case).astype(np.float64)[:, None, None] * distances
+
+
+def sinks_of_rows(case, sinks):
+    """[B, Hq, Lq, 1]: a logit for each row; padding has none."""
+    rows = sinks[None, :, None, None].expand(case.B, -1, case.Lq, -1)
+    if not case.query_lengths:
+        return rows
+    padding = torch.arange(case.Lq) >= torch.tensor(case.query_lengths)[:, None]
+    return rows.masked_fill(padding[:, None, :, None], -torch.inf)
+
+
+def capped(case, scores):
+    return case.soft_cap * torch.tanh(scores / case.soft_cap) if case.soft_cap else scores
+
+
+def attend(case, query, key, value, mask, bias, sinks, single=False):
     """out, log-sum-exp and probabilities, in float64 unless `single`. PyTorch has neither chunks nor bottom-right alignment, so every
-    structural mask becomes one boolean mask; rows that see nothing are zeros, which PyTorch leaves open."""
+    structural mask becomes one boolean mask; rows that see nothing are zeros, which PyTorch leaves open. Caps and sinks are written out,
+    for its fused function has neither."""
     kind = torch.float32 if single else torch.float64
     q, k, v = (torch.from_numpy(x).to(kind).transpose(1, 2) for x in (query, key, value))
     group = case.Hq // case.Hkv
@@ -121,18 +172,23 @@ def attend(case, query, key, value, mask, bias, single=False):
     added = torch.zeros(case.B, case.Hq, case.Lq, case.Lk, dtype=kind)
     if bias is not None:
         added = added + torch.from_numpy(bias).to(kind)
+    if case.slopes:
+        added = added - torch.from_numpy(slopes_times_distances(case)).to(kind)
     added = added.masked_fill(~torch.from_numpy(visible(case, mask)), -torch.inf)
     scale = case.D**-0.5 if case.scale is None else case.scale
 
-    scores = scale * (q @ k.transpose(2, 3)) + added
+    scores = capped(case, scale * (q @ k.transpose(2, 3))) + added
+    logits = scores
+    if sinks is not None:
+        logits = torch.cat([scores, sinks_of_rows(case, torch.from_numpy(sinks).to(kind))], -1)
     blind = (scores == -torch.inf).all(-1, keepdim=True)
-    if single:  # the plain computation, not a fused kernel
-        out = torch.softmax(scores, -1).masked_fill(blind, 0) @ v
+    probabilities = torch.softmax(logits, -1)[..., : case.Lk].masked_fill(blind, 0)
+    if single or case.soft_cap or sinks is not None:  # the plain computation, not a fused kernel
+        out = probabilities @ v
     else:
         out = torch.nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=added, scale=scale)
     out = out.masked_fill(blind, 0).transpose(1, 2)
-    log_sum_exp = torch.logsumexp(scores, -1) if case.Lk else torch.full((case.B, case.Hq, case.Lq), -torch.inf)
-    probabilities = torch.softmax(scores, -1).masked_fill(blind, 0)
+    log_sum_exp = torch.logsumexp(logits, -1) if logits.shape[-1] else torch.full((case.B, case.Hq, case.Lq), -torch.inf)
     return out.contiguous().numpy(), log_sum_exp.to(kind).numpy(), probabilities.numpy()
 
 

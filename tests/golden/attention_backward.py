@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Gradients of attention by PyTorch's autograd in float64, on the cases of attention_backward_cases.txt.
 
-Writes attention_backward.npy: for each case in order the gradients of query, key, value and, where there is one, bias, all float64
-in one row. Inputs and out_gradient come from each case's seed, as in tests/support/attention_case.cc and attention_gradients.h.
+Writes attention_backward.npy: for each case in order the gradients of query, key, value and, where there are some, bias and sinks, all
+float64 in one row. Inputs and out_gradient come from each case's seed, as in tests/support/attention_case.cc and attention_gradients.h.
 """
 
 import pathlib
@@ -11,7 +11,7 @@ import sys
 import numpy as np
 import torch
 
-from attention import Case, visible
+from attention import Case, capped, sinks_of_rows, slopes_times_distances, visible
 from seeded import GOLDEN_RATIO, Random
 
 HERE = pathlib.Path(__file__).parent
@@ -55,20 +55,25 @@ def dropout_factors(case):
 
 
 def gradients(case):
-    query, key, value, mask, bias = case.inputs()
+    query, key, value, mask, bias, sinks = case.inputs()
     out_gradient = Random(case.seed + 0x5EED).normal((case.B, case.Lq, case.Hq, case.Dv))
     leaves = [torch.from_numpy(x).double().requires_grad_() for x in (query, key, value)]
     group = case.Hq // case.Hkv
     q = leaves[0].transpose(1, 2)
     k, v = (x.transpose(1, 2).repeat_interleave(group, 1) for x in leaves[1:])
-    scores = (case.D**-0.5 if case.scale is None else case.scale) * (q @ k.transpose(2, 3))
+    scores = capped(case, (case.D**-0.5 if case.scale is None else case.scale) * (q @ k.transpose(2, 3)))
     if bias is not None:
         leaves.append(torch.from_numpy(bias).double().requires_grad_())
         scores = scores + leaves[-1]
+    if case.slopes:
+        scores = scores - torch.from_numpy(slopes_times_distances(case))
     scores = scores.masked_fill(~torch.from_numpy(visible(case, mask)), -torch.inf)
+    if sinks is not None:
+        leaves.append(torch.from_numpy(sinks).double().requires_grad_())
+        scores = torch.cat([scores, sinks_of_rows(case, leaves[-1])], -1)
     blind = (scores == -torch.inf).all(-1, keepdim=True)
     # A row that sees nothing is zeros, which autograd would call NaN.
-    probabilities = torch.softmax(torch.where(blind, 0.0, scores), -1) * ~blind
+    probabilities = (torch.softmax(torch.where(blind, 0.0, scores), -1) * ~blind)[..., : case.Lk]
     out = ((probabilities * torch.from_numpy(dropout_factors(case))) @ v).transpose(1, 2)
     return torch.autograd.grad(out, leaves, torch.from_numpy(out_gradient).double())
 

@@ -66,6 +66,7 @@ TEST(ReferenceAttentionBackwardTest, AgreesWithPyTorchInFloat64) {
     EXPECT_TRUE(test::within(plain.key.view(), truth.key.view(), kTolerance, sizes.key.view()));
     EXPECT_TRUE(test::within(plain.value.view(), truth.value.view(), kTolerance, sizes.value.view()));
     EXPECT_TRUE(test::within(plain.bias.view(), truth.bias.view(), kTolerance, sizes.bias.view()));
+    EXPECT_TRUE(test::within(plain.sinks.view(), truth.sinks.view(), kTolerance, sizes.sinks.view()));
   }
   EXPECT_TRUE(golden.at_end());
 }

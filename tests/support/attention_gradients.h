@@ -17,22 +17,29 @@ namespace headlight::test {
 template <class Scalar>
 struct GradientTensors {
   explicit GradientTensors(const AttentionInputs& in)
-      : query(in.query.shape()), key(in.key.shape()), value(in.value.shape()), bias(in.bias.shape()) {}
+      : query(in.query.shape()),
+        key(in.key.shape()),
+        value(in.value.shape()),
+        bias(in.bias.shape()),
+        sinks({static_cast<std::int64_t>(in.sinks.size())}) {}
   Tensor<Scalar, 4> query;
   Tensor<Scalar, 4> key;
   Tensor<Scalar, 4> value;
   Tensor<Scalar, 4> bias;
+  Tensor<Scalar, 1> sinks;
 
   // So that what is left unwritten shows, even where the truth is 0.
   void fill(Scalar number) {
     for (Tensor<Scalar, 4>* tensor : {&query, &key, &value, &bias}) std::fill(tensor->begin(), tensor->end(), number);
+    std::fill(sinks.begin(), sinks.end(), number);
   }
 
-  // What attention_backward() or its twin is asked for: a bias where there is one.
+  // What attention_backward() or its twin is asked for: a bias and sinks where there are some.
   template <class Gradients>
   [[nodiscard]] Gradients asked() {
     Gradients gradients{query, key, value};
     if (bias.size() != 0) gradients.bias = bias;
+    if (sinks.size() != 0) gradients.sinks = sinks;
     return gradients;
   }
 };
@@ -48,6 +55,7 @@ struct GradientTensors {
   for (Tensor<double, 4>* tensor : {&truth.query, &truth.key, &truth.value, &truth.bias}) {
     if (tensor->size() != 0) *tensor = golden.next<4>(tensor->shape());
   }
+  if (truth.sinks.size() != 0) truth.sinks = golden.next<1>(truth.sinks.shape());
   return truth;
 }
 
@@ -63,7 +71,7 @@ GradientTensors<Scalar> plain_gradients(const AttentionInputs& in, const Tensor<
 
 // Gradients are sums that cancel: dP − δ is 0 for a row that sees one key, whatever the size of both. So errors are
 // measured by what was added up: dV by Σ_i P Z |dO|, dQ by scale · Σ_j P (|dP| + |δ|) |K|, dK and d(bias) likewise,
-// with |dP| for Σ_d |dO_d V_d|.
+// d(sinks) by Σ_i P_sink |δ|, with |dP| for Σ_d |dO_d V_d|.
 inline GradientTensors<double> gradient_yardsticks(const AttentionInputs& in, const Tensor<float, 4>& out_gradient) {
   GradientTensors<double> sizes(in);
   const auto query = converted<double>(in.query);
@@ -86,6 +94,7 @@ inline GradientTensors<double> gradient_yardsticks(const AttentionInputs& in, co
         };
         double delta = 0;
         for (std::size_t k = 0; k < row.keys.size(); ++k) delta += row.probabilities[k] * probability_gradient(k);
+        if (sizes.sinks.size() != 0) sizes.sinks(h) += row.sink_probability * delta;
         for (std::size_t k = 0; k < row.keys.size(); ++k) {
           const std::int64_t j = row.keys[k];
           const double score = row.probabilities[k] * (probability_gradient(k) + delta);
@@ -116,6 +125,7 @@ inline void expect_close_gradients(const GradientTensors<float>& actual, const G
   EXPECT_TRUE(close(actual.key, plain.key, truth.key, yardsticks.key)) << "key";
   EXPECT_TRUE(close(actual.value, plain.value, truth.value, yardsticks.value)) << "value";
   EXPECT_TRUE(close(actual.bias, plain.bias, truth.bias, yardsticks.bias)) << "bias";
+  EXPECT_TRUE(close(actual.sinks, plain.sinks, truth.sinks, yardsticks.sinks)) << "sinks";
 }
 
 }  // namespace headlight::test
