@@ -1,6 +1,6 @@
 #include "headlight/attention_merge.h"
 
-#include <memory>
+#include <new>
 
 #include "c/handles.h"
 #include "headlight/c/attention.h"
@@ -29,8 +29,8 @@ headlight_status headlight_merge_attention(headlight_engine* engine, const headl
     for (std::size_t p = 0; p < count; ++p) {
       const headlight_tensor& part_out = entry(kName, "outs", outs, p);
       const headlight_tensor& part_rows = entry(kName, "log_sum_exps", log_sum_exps, p);
-      std::construct_at(&parts[p], view<const float, 4>(kName, "outs", &part_out),
-                        view<const float, 3>(kName, "log_sum_exps", &part_rows));
+      new (&parts[p]) AttentionPart{view<const float, 4>(kName, "outs", &part_out),
+                                    view<const float, 3>(kName, "log_sum_exps", &part_rows)};
     }
     merge_attention(on, parts, view<float, 4>(kName, "out", out),
                     optional_view<float, 3>(kName, "log_sum_exp", log_sum_exp));
