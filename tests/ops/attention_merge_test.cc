@@ -146,7 +146,7 @@ TEST_P(AttentionMergeTest, PartsWithoutKeysAreNotRead) {
   std::vector<Results> drawn = draw(random, 3, {1, 4, 2, 19});
   const std::vector<Results> before = draw(again, 3, {1, 4, 2, 19});
   const Results& kept = before[1];
-  for (const std::size_t p : {0, 2}) {
+  for (const std::size_t p : {std::size_t{0}, std::size_t{2}}) {
     std::ranges::fill(drawn[p].out, std::nanf(""));
     std::ranges::fill(drawn[p].log_sum_exp, -kInfinity);
   }
