@@ -7,7 +7,6 @@
 
 namespace headlight::HEADLIGHT_TARGET {
 
-inline constexpr float kInfinity = __builtin_inff();
 inline constexpr float kLargest = 3.40282347e38f;
 
 // A finite score must not become infinite by the change of unit: a row whose every key carries −FLT_MAX still sees them

@@ -8,11 +8,10 @@
 namespace headlight::HEADLIGHT_TARGET {
 
 inline float merge_parts(const kernels::MergePartsArguments& a) noexcept {
-  constexpr float kNothing = -__builtin_inff();
-  float shift = kNothing;
+  float shift = -kInfinity;
   for (std::int64_t p = 0; p < a.count; ++p) shift = a.log_sum_exps[p] > shift ? a.log_sum_exps[p] : shift;
   // Where no part has a key the weights are exp(−∞) = 0 beside anything else that is finite.
-  if (shift == kNothing) shift = 0;
+  if (shift == -kInfinity) shift = 0;
   const auto weights_of = [&](Vec sums) { return exp(sub(sums, broadcast(shift))); };
   sweep_row(
       a.count, [&](int, std::int64_t p) { store(weights_of(load(a.log_sum_exps + p)), a.weights + p); },
@@ -27,7 +26,7 @@ inline float merge_parts(const kernels::MergePartsArguments& a) noexcept {
   const auto merged = [&](auto load_part) __attribute__((always_inline)) {
     Vec mixed = zero();
     for (std::int64_t p = 0; p < a.count; ++p) {
-      if (a.log_sum_exps[p] != kNothing) mixed = fma(broadcast(a.weights[p]), load_part(a.parts[p]), mixed);
+      if (a.log_sum_exps[p] != -kInfinity) mixed = fma(broadcast(a.weights[p]), load_part(a.parts[p]), mixed);
     }
     return mul(mixed, factor);
   };
@@ -39,7 +38,7 @@ inline float merge_parts(const kernels::MergePartsArguments& a) noexcept {
       });
   float log_of_sum = 0;
   store_partial(log(broadcast(sum)), &log_of_sum, 1);
-  return sum == 0 ? kNothing : shift + log_of_sum;
+  return sum == 0 ? -kInfinity : shift + log_of_sum;
 }
 
 }  // namespace headlight::HEADLIGHT_TARGET

@@ -7,8 +7,6 @@
 
 namespace headlight::HEADLIGHT_TARGET {
 
-inline constexpr float kInfinity = __builtin_inff();
-
 // max ignores NaN on some paths and not on others: the caller lets NaN speak through the exponentials.
 HEADLIGHT_INLINE float largest_of_row(const float* x, std::int64_t columns) {
   Vec largest[kRowAccumulators];

@@ -1,12 +1,12 @@
 // What Encoder::forward() refuses, all of it before the first number is written.
 #include <array>
-#include <charconv>
 #include <string>
 #include <string_view>
 
 #include "headlight/layers/encoder.h"
 #include "ops/attention_check.h"
 #include "ops/check.h"
+#include "ops/entry_name.h"
 
 namespace headlight {
 
@@ -14,30 +14,9 @@ namespace {
 
 constexpr std::string_view kName = "Encoder";
 
-// "heads[3].outputs", without the heap: a call that passes its checks allocates nothing.
-class EntryName {
- public:
-  EntryName(std::string_view list, std::size_t index, std::string_view field) noexcept {
-    add(list);
-    add("[");
-    char* const end = text_.data() + text_.size();
-    size_ = static_cast<std::size_t>(std::to_chars(text_.data() + size_, end, index).ptr - text_.data());
-    add("].");
-    add(field);
-  }
-  operator std::string_view() const noexcept { return {text_.data(), size_}; }
-
- private:
-  void add(std::string_view part) noexcept { size_ += part.copy(text_.data() + size_, text_.size() - size_); }
-
-  // Room for the longest name in use with an index of 20 digits.
-  std::array<char, 64> text_{};
-  std::size_t size_ = 0;
-};
-
 // A view that forward() writes for an entry of a list; `number` counts them all.
 struct Output {
-  [[nodiscard]] EntryName name() const noexcept { return {list, index, field}; }
+  [[nodiscard]] ops::EntryName name() const noexcept { return {list, index, field}; }
 
   std::string_view list;
   std::size_t index;
@@ -72,10 +51,10 @@ void for_each_list(const EncoderInput& input, std::span<const LayerProbabilities
   f("offsets", input.offsets);
   for (std::size_t i = 0; i < probabilities.size(); ++i) {
     const std::span<const std::int64_t> rows = probabilities[i].probabilities.rows;
-    if (!rows.empty()) f(EntryName("probabilities", i, "probabilities.rows"), rows);
+    if (!rows.empty()) f(ops::EntryName("probabilities", i, "probabilities.rows"), rows);
   }
   for (std::size_t i = 0; i < heads.size(); ++i) {
-    if (!heads[i].silenced.empty()) f(EntryName("heads", i, "silenced"), heads[i].silenced);
+    if (!heads[i].silenced.empty()) f(ops::EntryName("heads", i, "silenced"), heads[i].silenced);
   }
 }
 
@@ -91,7 +70,7 @@ void check_places(const EncoderInput& input, const View<float, 2>& hidden,
   };
   check_lists_apart("hidden", hidden_extent);
   for_each_output(probabilities, heads, [&](const Output& output, const auto& view) {
-    const EntryName name = output.name();
+    const ops::EntryName name = output.name();
     const ops::Extent extent = ops::check_view(kName, name, view);
     ops::check_no_self_overlap(kName, name, view.shape, view.strides);
     ops::check_disjoint(kName, name, extent, "hidden", hidden_extent);
@@ -113,12 +92,12 @@ void check_layers(std::string_view list, std::span<const Entry> entries, std::in
   for (std::size_t i = 0; i < entries.size(); ++i) {
     const std::int64_t layer = entries[i].layer;
     const auto refuse = [&](const std::string& expected) {
-      ops::fail(kName, std::string(EntryName(list, i, "layer")) + " is " + std::to_string(layer) + expected);
+      ops::fail(kName, std::string(ops::EntryName(list, i, "layer")) + " is " + std::to_string(layer) + expected);
     };
     if (layer < 0 || layer >= layers) refuse(", expected 0 to " + std::to_string(layers - 1));
     for (std::size_t before = 0; before < i; ++before) {
       if (entries[before].layer == layer) {
-        refuse(" as " + std::string(EntryName(list, before, "layer")) + " is, expected each layer once");
+        refuse(" as " + std::string(ops::EntryName(list, before, "layer")) + " is, expected each layer once");
       }
     }
   }
@@ -129,9 +108,9 @@ void check_probabilities(std::span<const LayerProbabilities> probabilities, cons
   const std::int64_t head_dim = encoder.width / encoder.heads;
   const ops::AttentionSizes sizes = {1, tokens, tokens, encoder.heads, encoder.heads, 1, head_dim, head_dim};
   for (std::size_t i = 0; i < probabilities.size(); ++i) {
-    const EntryName rows("probabilities", i, "probabilities.rows");
-    const EntryName per_head("probabilities", i, "probabilities.per_head");
-    const EntryName averaged("probabilities", i, "probabilities.averaged");
+    const ops::EntryName rows("probabilities", i, "probabilities.rows");
+    const ops::EntryName per_head("probabilities", i, "probabilities.per_head");
+    const ops::EntryName averaged("probabilities", i, "probabilities.averaged");
     const AttentionOptions options = {.query_offsets = input.offsets, .probabilities = probabilities[i].probabilities};
     ops::check_probability_shapes(kName, {rows, per_head, averaged}, options, sizes);
   }
@@ -143,12 +122,12 @@ void check_heads(std::span<const LayerHeads> heads, std::int64_t tokens, const E
     const std::span<const std::int64_t> silenced = heads[i].silenced;
     for (std::size_t s = 0; s < silenced.size(); ++s) {
       if (silenced[s] < 0 || silenced[s] >= encoder.heads) {
-        ops::fail(kName, std::string(EntryName("heads", i, "silenced")) + "[" + std::to_string(s) + "] is " +
+        ops::fail(kName, std::string(ops::EntryName("heads", i, "silenced")) + "[" + std::to_string(s) + "] is " +
                              std::to_string(silenced[s]) + ", expected 0 to " + std::to_string(encoder.heads - 1));
       }
     }
     const auto check_shape = [&](std::string_view field, const View<float, 2>& view) {
-      if (view) ops::check_shape(kName, EntryName("heads", i, field), view.shape, expected, "[N, E]");
+      if (view) ops::check_shape(kName, ops::EntryName("heads", i, field), view.shape, expected, "[N, E]");
     };
     check_shape("outputs", heads[i].outputs);
     check_shape("scaled_outputs", heads[i].scaled_outputs);

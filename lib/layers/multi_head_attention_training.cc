@@ -6,6 +6,7 @@
 #include "layers/product.h"
 #include "layers/saved_state.h"
 #include "layers/segments.h"
+#include "ops/attention_check.h"
 #include "ops/check.h"
 #include "ops/in_place.h"
 
@@ -175,8 +176,7 @@ void MultiHeadAttention::backward(Engine& engine, View<const float, 3> query, Vi
   }
   const runtime::Scratch scratch(engine, bytes, kName);
   kept.memory = scratch.data();
-  kept.options.probabilities = {};
-  kept.options.scores = {};
+  kept.options = ops::without_outputs(kept.options);
   forward_from(engine, query, key, value, {}, kept, {});
   backward_from(engine, query, key, value, kept, out_gradient, gradients);
 }

@@ -1,6 +1,7 @@
 #include "headlight/layers/transformer.h"
 #include "layers/gradient_places.h"
 #include "layers/transformer_training_steps.h"
+#include "ops/attention_check.h"
 
 namespace headlight {
 
@@ -104,10 +105,7 @@ void TransformerDecoderLayer::backward(Engine& engine, View<const float, 3> x, V
   const bool unfused = saved.checkpoint() == Checkpoint::unfused;
   const runtime::Scratch again(engine, keeps ? 0 : Buffers(*this, call, unfused).place.bytes(), type_name());
   std::byte* kept = keeps ? saved.data() : again.data();
-  for (AttentionOptions& options : call.options) {
-    options.probabilities = {};
-    options.scores = {};
-  }
+  for (AttentionOptions& options : call.options) options = ops::without_outputs(options);
   if (!keeps) forward_from(engine, x, memory, {}, call, kept, unfused);
 
   const Buffers buffers(*this, call, unfused, kept);

@@ -1,5 +1,6 @@
 #include "headlight/layers/transformer.h"
 #include "layers/transformer_training_steps.h"
+#include "ops/attention_check.h"
 
 namespace headlight {
 
@@ -76,8 +77,7 @@ void TransformerEncoderLayer::backward(Engine& engine, View<const float, 3> x, c
   const std::size_t bytes = saved_bytes(x.extent(0), x.extent(1), layers::kept_keys(unfused, x.extent(1), options));
   const runtime::Scratch scratch(engine, keeps ? 0 : bytes, type_name());
   Kept kept = {keeps ? saved.data() : scratch.data(), options, saved.call().step, unfused};
-  kept.options.probabilities = {};
-  kept.options.scores = {};
+  kept.options = ops::without_outputs(kept.options);
   if (!keeps) forward_from(engine, x, {}, kept);
   backward_from(engine, x, kept, y_gradient, x_gradient, visit);
 }

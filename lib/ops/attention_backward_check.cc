@@ -12,14 +12,6 @@ bool is_same_view(const View<float, 4>& a, const View<const float, 4>& b) noexce
   return a.data == b.data && a.shape == b.shape && a.strides == b.strides;
 }
 
-AttentionOptions without_outputs(const AttentionOptions& options) {
-  AttentionOptions inputs_alone = options;
-  inputs_alone.log_sum_exp = {};
-  inputs_alone.probabilities = {};
-  inputs_alone.scores = {};
-  return inputs_alone;
-}
-
 // [Hq], apart from all else.
 template <std::size_t kLists>
 void check_sinks_gradient(std::string_view operation, const AttentionSizes& sizes, const AttentionGradients& gradients,

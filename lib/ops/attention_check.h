@@ -23,6 +23,14 @@ struct AttentionSizes {
   std::int64_t value_dim;
 };
 
+// Those of the call that a backward pass belongs to: what that wrote for its caller is not written again.
+[[nodiscard]] inline AttentionOptions without_outputs(AttentionOptions options) {
+  options.log_sum_exp = {};
+  options.probabilities = {};
+  options.scores = {};
+  return options;
+}
+
 struct NamedExtent {
   std::string_view name;
   Extent extent;

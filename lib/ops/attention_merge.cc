@@ -4,6 +4,7 @@
 
 #include "kernels/kernels.h"
 #include "ops/check.h"
+#include "ops/entry_name.h"
 #include "ops/in_place.h"
 #include "runtime/parallel.h"
 
@@ -17,30 +18,32 @@ struct Extents {
   ops::Extent log_sum_exp;  // empty where it is not given
 };
 
+std::array<std::int64_t, 3> rows_of(const View<float, 4>& out) noexcept {
+  return {out.extent(0), out.extent(2), out.extent(1)};
+}
+
 void check_part(const AttentionPart& part, std::size_t index, const View<float, 4>& out,
                 const View<float, 3>& log_sum_exp, const Extents& extents) {
-  const std::string name = "parts[" + std::to_string(index) + "].";
-  const std::array<std::int64_t, 3> rows = {out.extent(0), out.extent(2), out.extent(1)};
-  const ops::Extent part_out = ops::check_view(kName, name + "out", part.out);
-  const ops::Extent part_rows = ops::check_view(kName, name + "log_sum_exp", part.log_sum_exp);
-  ops::check_shape(kName, name + "out", part.out.shape, out.shape, "the shape of out");
-  ops::check_shape(kName, name + "log_sum_exp", part.log_sum_exp.shape, rows, "[B, Hq, Lq]");
-  ops::check_same_or_disjoint(kName, "out", out, extents.out, name + "out", part.out, part_out);
-  ops::check_disjoint(kName, "out", extents.out, name + "log_sum_exp", part_rows);
+  const ops::EntryName part_out_name("parts", index, "out"), part_rows_name("parts", index, "log_sum_exp");
+  const ops::Extent part_out = ops::check_view(kName, part_out_name, part.out);
+  const ops::Extent part_rows = ops::check_view(kName, part_rows_name, part.log_sum_exp);
+  ops::check_shape(kName, part_out_name, part.out.shape, out.shape, "the shape of out");
+  ops::check_shape(kName, part_rows_name, part.log_sum_exp.shape, rows_of(out), "[B, Hq, Lq]");
+  ops::check_same_or_disjoint(kName, "out", out, extents.out, part_out_name, part.out, part_out);
+  ops::check_disjoint(kName, "out", extents.out, part_rows_name, part_rows);
   if (!log_sum_exp) return;
-  ops::check_same_or_disjoint(kName, "log_sum_exp", log_sum_exp, extents.log_sum_exp, name + "log_sum_exp",
-                              part.log_sum_exp, part_rows);
-  ops::check_disjoint(kName, "log_sum_exp", extents.log_sum_exp, name + "out", part_out);
+  ops::check_same_or_disjoint(kName, "log_sum_exp", log_sum_exp, extents.log_sum_exp, part_rows_name, part.log_sum_exp,
+                              part_rows);
+  ops::check_disjoint(kName, "log_sum_exp", extents.log_sum_exp, part_out_name, part_out);
 }
 
 void check(std::span<const AttentionPart> parts, const View<float, 4>& out, const View<float, 3>& log_sum_exp) {
   if (parts.empty()) ops::fail(kName, "parts is empty, expected at least one");
   Extents extents{ops::check_view(kName, "out", out), {}};
   ops::check_no_self_overlap(kName, "out", out.shape, out.strides);
-  const std::array<std::int64_t, 3> rows = {out.extent(0), out.extent(2), out.extent(1)};
   if (log_sum_exp) {
     extents.log_sum_exp = ops::check_view(kName, "log_sum_exp", log_sum_exp);
-    ops::check_shape(kName, "log_sum_exp", log_sum_exp.shape, rows, "[B, Hq, Lq]");
+    ops::check_shape(kName, "log_sum_exp", log_sum_exp.shape, rows_of(out), "[B, Hq, Lq]");
     ops::check_no_self_overlap(kName, "log_sum_exp", log_sum_exp.shape, log_sum_exp.strides);
     ops::check_disjoint(kName, "log_sum_exp", extents.log_sum_exp, "out", extents.out);
   }

@@ -8,6 +8,7 @@
 #include "headlight/attention_backward.h"
 #include "kernels/kernels.h"
 #include "ops/attention_backward_check.h"
+#include "ops/attention_check.h"
 #include "ops/attention_row_scores.h"
 #include "ops/attention_steps.h"
 #include "ops/attention_unfused_head.h"
@@ -302,10 +303,7 @@ void attention_unfused_backward(Engine& engine, View<const float, 4> query, View
       ops::check_attention_unfused_backward(kName, query, key, value, out_gradient, gradients, options);
   const Probabilities kept = kept_probabilities(sizes, gradients, options);
   if (ops::asks_for_nothing(gradients)) return;
-  AttentionOptions inputs_alone = options;
-  inputs_alone.log_sum_exp = {};
-  inputs_alone.probabilities = {};
-  inputs_alone.scores = {};
+  const AttentionOptions inputs_alone = ops::without_outputs(options);
   const UnfusedBackward call{ops::unfused_call(engine.isa(), query, key, value, {}, inputs_alone, sizes), out_gradient,
                              gradients, kept};
   const ops::AttentionSequences sequences(options, sizes.query_length, sizes.key_length);

@@ -99,8 +99,7 @@ namespace {
 void run_split(Engine& engine, const GemmBatch& batch, const GemmSplit& split) {
   GemmBlock product = batch.product;
   // An operand without elements may have no memory: arithmetic on its pointer must be harmless.
-  if (product.depth == 0) product.a = product.c;
-  if (product.depth == 0) product.b.data = product.c;
+  if (product.depth == 0) product.b.data = product.a = product.c;
 
   const kernels::GemmKernels& kernels = kernels::gemm_kernels(engine.isa());
   const int workers = runtime::workers_for(engine, split.tasks, split.nanoseconds);

@@ -5,6 +5,8 @@
 
 namespace headlight::HEADLIGHT_TARGET {
 
+inline constexpr float kInfinity = __builtin_inff();
+
 // Adding 1.5·2²³ to a float |v| ≤ 2²² rounds it to the nearest integer (ties to even) and leaves that integer in the
 // low bits, to be read or shifted without a conversion.
 inline constexpr float kRoundingOffset = 0x1.8p23f;

@@ -13,6 +13,7 @@
 #include "ops/guarded_rows.h"
 #include "reference/attention.h"
 #include "reference/attention_merge.h"
+#include "support/allocation_counter.h"
 #include "support/isas.h"
 
 namespace headlight::test::attention_merge_test {
@@ -107,15 +108,10 @@ TEST_P(AttentionMergeTest, PiecesOfTheKeysGiveAttentionOverAll) {
   Results merged(results.front().out);
   merge_attention(engine, parts_of(results), merged.out, merged.log_sum_exp);
 
-  const auto as_double = [](const Tensor<float, 4>& from) {
-    Tensor<double, 4> to(from.shape());
-    std::copy(from.begin(), from.end(), to.begin());
-    return to;
-  };
-  const Tensor<double, 4> query64 = as_double(query), key64 = as_double(key), value64 = as_double(value);
   Tensor<double, 4> truth(merged.out.shape());
   Tensor<double, 3> true_log_sum_exp(merged.log_sum_exp.shape());
-  reference::attention<double>(query64, key64, value64, truth, how, {.log_sum_exp = true_log_sum_exp});
+  reference::attention<double>(converted<double>(query), converted<double>(key), converted<double>(value), truth, how,
+                               {.log_sum_exp = true_log_sum_exp});
   Tensor<float, 4> plain(merged.out.shape());
   Tensor<float, 3> plain_log_sum_exp(merged.log_sum_exp.shape());
   reference::attention<float>(query, key, value, plain, how, {.log_sum_exp = plain_log_sum_exp});
@@ -190,7 +186,12 @@ TEST_P(AttentionMergeTest, GivesTheSameBitsOnAnyNumberOfThreadsAndForEveryRow) {
   for (const int threads : {2, 3, 5}) {
     Engine engine(options(threads));
     Results merged(drawn[0].out);
-    merge_attention(engine, parts_of(drawn), merged.out, merged.log_sum_exp);
+    const std::vector<AttentionPart> parts = parts_of(drawn);
+    merge_attention(engine, parts, merged.out, merged.log_sum_exp);
+    const AllocationCounter counter;
+    merge_attention(engine, parts, merged.out, merged.log_sum_exp);
+    const std::int64_t allocations = counter.count();
+    EXPECT_EQ(allocations, 0) << threads;
     EXPECT_TRUE(same_bits(merged.out, alone.out)) << threads;
     EXPECT_TRUE(same_bits(merged.log_sum_exp, alone.log_sum_exp)) << threads;
   }
