@@ -15,6 +15,7 @@
 #include "reference/attention_merge.h"
 #include "support/allocation_counter.h"
 #include "support/isas.h"
+#include "support/workers.h"
 
 namespace headlight::test::attention_merge_test {
 
@@ -185,6 +186,7 @@ TEST_P(AttentionMergeTest, GivesTheSameBitsOnAnyNumberOfThreadsAndForEveryRow) {
   merge_attention(one, parts_of(drawn), alone.out, alone.log_sum_exp);
   for (const int threads : {2, 3, 5}) {
     Engine engine(options(threads));
+    wait_for_workers(engine);
     Results merged(drawn[0].out);
     const std::vector<AttentionPart> parts = parts_of(drawn);
     merge_attention(engine, parts, merged.out, merged.log_sum_exp);
