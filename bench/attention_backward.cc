@@ -9,6 +9,7 @@
 #include "harness/inputs.h"
 #include "harness/spans.h"
 #include "harness/suite.h"
+#include "headlight/analysis/attention_unfused.h"
 #include "reference/attention.h"
 #include "reference/dropout.h"
 
@@ -127,9 +128,9 @@ Work work_of(const Self& shape, const CaseContext& context) {
   if (shape.with_forward) work.writes.push_back(writes_of(operands->out).front());
   if (context.options.peers && !context.options.quick && !shape.with_forward) {
     work.peers.push_back({"headlight unfused", "", [operands, engine] {
-                            attention_unfused_backward(*engine, operands->query, operands->key, operands->value,
-                                                       operands->out_gradient, operands->gradients(),
-                                                       operands->options);
+                            analysis::attention_unfused_backward(*engine, operands->query, operands->key,
+                                                                 operands->value, operands->out_gradient,
+                                                                 operands->gradients(), operands->options);
                           }});
   }
   return work;

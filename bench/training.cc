@@ -7,6 +7,7 @@
 #include "harness/inputs.h"
 #include "harness/spans.h"
 #include "harness/suite.h"
+#include "headlight/analysis/attention_unfused.h"
 #include "headlight/layers/transformer.h"
 #include "headlight/optimizer.h"
 
@@ -21,9 +22,9 @@ struct Shape {
 };
 
 struct Step {
-  Step(const Shape& shape, Checkpoint checkpoint)
+  Step(const Shape& shape, Checkpoint checkpoint, const TrainingAttention& attention = fused_attention())
       : layer(shape.options),
-        saved(checkpoint),
+        saved(checkpoint, 0, attention),
         x(filled<3>({shape.batch, shape.length, shape.options.width}, 1)),
         y_gradient(filled<3>(x.shape(), 2)),
         y(x.shape()),
@@ -46,7 +47,7 @@ struct Step {
 
 // Against the plain route, which shares neither attention's kernels nor its order.
 bool agrees_with_unfused(Engine& engine, const Shape& shape, const Step& step) {
-  Step unfused(shape, Checkpoint::unfused);
+  Step unfused(shape, Checkpoint::keep_linear, analysis::unfused_attention());
   unfused.run(engine);
   double difference = 0, size = 0;
   for (std::int64_t n = 0; n < step.x_gradient.size(); ++n) {

@@ -143,12 +143,6 @@ struct AttentionShape {
 HEADLIGHT_API void attention(Engine& engine, View<const float, 4> query, View<const float, 4> key,
                              View<const float, 4> value, View<float, 4> out, const AttentionOptions& options = {});
 
-// The same by the plain route: scores written out in full with the engine's gemm and softmax, one (sample, head) at a
-// time, so it needs O(Lq · Lk) scratch. The baseline for studies and benches; every option as above.
-HEADLIGHT_API void attention_unfused(Engine& engine, View<const float, 4> query, View<const float, 4> key,
-                                     View<const float, 4> value, View<float, 4> out,
-                                     const AttentionOptions& options = {});
-
 // Scratch bytes that attention() of that shape takes from the engine, whatever the options; and taking them now, so
 // that the first call allocates nothing.
 [[nodiscard]] HEADLIGHT_API std::size_t workspace_bytes(const Engine& engine, const AttentionShape& shape);

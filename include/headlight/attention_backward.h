@@ -39,15 +39,6 @@ HEADLIGHT_API void attention_backward(Engine& engine, View<const float, 4> query
                                       View<const float, 3> log_sum_exp, View<const float, 4> out_gradient,
                                       const AttentionGradients& gradients, const AttentionOptions& options = {});
 
-// The same by the plain route, the baseline for studies and benches. P is what attention_unfused() wrote to
-// options.probabilities.per_head, where the options name that for all rows: then beside it one Lq × Lk matrix for each
-// thread is held, dP, which dS overwrites. Else P is worked out again from query and key, into a second one. out and
-// log_sum_exp are not needed.
-HEADLIGHT_API void attention_unfused_backward(Engine& engine, View<const float, 4> query, View<const float, 4> key,
-                                              View<const float, 4> value, View<const float, 4> out_gradient,
-                                              const AttentionGradients& gradients,
-                                              const AttentionOptions& options = {});
-
 // Scratch bytes that attention_backward() of that shape takes from the engine, whatever the options; and taking them
 // now, so that the first call allocates nothing.
 [[nodiscard]] HEADLIGHT_API std::size_t backward_workspace_bytes(const Engine& engine, const AttentionShape& shape);

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
+#include "analysis/attention_unfused_head.h"
 #include "headlight/attention_backward.h"
 #include "layers/sizes.h"
 #include "ops/attention_plan.h"
-#include "ops/attention_unfused_head.h"
 
 namespace headlight::analysis {
 
@@ -51,8 +51,8 @@ AttentionStepBytes attention_step_bytes(const Engine& engine, const AttentionSte
   if (step.method == AttentionMethod::unfused) {
     bytes.probabilities = kFloat * rows * step.length;
     const ops::AttentionSizes sizes = ops::check_attention_shape(kName, shape);
-    bytes.scratch = static_cast<std::int64_t>(std::max(ops::attention_unfused_bytes(engine, sizes, {}),
-                                                       ops::attention_unfused_backward_bytes(engine, sizes, {})));
+    bytes.scratch = static_cast<std::int64_t>(
+        std::max(attention_unfused_bytes(engine, sizes, {}), attention_unfused_backward_bytes(engine, sizes, {})));
     return bytes;
   }
   if (step.gradient_over_out) bytes.gradients -= tensor;

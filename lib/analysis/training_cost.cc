@@ -98,13 +98,13 @@ Sizes sizes_of(const TrainingPlan& plan) {
                  static_cast<double>(encoder.token_types);
   sizes.moments = layers::at_least(0, kName, "moments", plan.moments);
   sizes.merge = merge_of(sizes.layer);
-  sizes.layer.unfused = plan.checkpoint == Checkpoint::unfused;
+  sizes.layer.unfused = plan.attention == AttentionMethod::unfused;
   for (const std::int64_t length : plan.lengths) add_sequence(length, sizes);
   check_bytes(sizes);
   sizes.offsets = {0};
   for (const std::int64_t length : plan.lengths) {
     sizes.offsets.push_back(sizes.offsets.back() + length);
-    if (sizes.layer.unfused) sizes.layer.kept_keys = std::max(sizes.layer.kept_keys, length);
+    if (sizes.layer.unfused) sizes.layer.kept_columns = std::max(sizes.layer.kept_columns, length);
   }
   sizes.layer.length = sizes.offsets.back();
   sizes.layer.attention.query_offsets = sizes.offsets;
@@ -117,14 +117,14 @@ Sizes sizes_of(const LayerTrainingPlan& plan) {
   sizes.segment = layers::keeps_linear(plan.checkpoint) ? 0 : 1;
   sizes.moments = layers::at_least(0, kName, "moments", plan.moments);
   sizes.merge = merge_of(sizes.layer);
-  sizes.layer.unfused = plan.checkpoint == Checkpoint::unfused;
+  sizes.layer.unfused = plan.attention == AttentionMethod::unfused;
   sizes.layer.batch = layers::at_least(0, kName, "batch", plan.batch);
   sizes.layer.length = plan.length;
   add_sequence(plan.length, sizes);
   sizes.tokens *= static_cast<double>(plan.batch);
   sizes.pairs *= static_cast<double>(plan.batch);
   check_bytes(sizes);
-  if (sizes.layer.unfused) sizes.layer.kept_keys = plan.length;
+  if (sizes.layer.unfused) sizes.layer.kept_columns = plan.length;
   return sizes;
 }
 

@@ -4,12 +4,12 @@
 #include <numeric>
 #include <optional>
 
+#include "analysis/attention_unfused_head.h"
 #include "headlight/attention_backward.h"
 #include "kernels/kernels.h"
 #include "layers/feed_forward_rows.h"
 #include "layers/rows.h"
 #include "ops/attention_plan.h"
-#include "ops/attention_unfused_head.h"
 #include "ops/gemm_internal.h"
 #include "ops/row_sums.h"
 #include "runtime/slot_choice.h"
@@ -72,7 +72,7 @@ ops::AttentionSizes sizes_of(const TrainedLayer& layer) noexcept {
 // Scores of a sequence for each worker, keys and values packed, running sums; or the plain route's P.
 std::size_t attention_bytes(const Engine& engine, const TrainedLayer& layer) {
   const ops::AttentionSizes sizes = sizes_of(layer);
-  if (layer.unfused) return ops::attention_unfused_bytes(engine, sizes, layer.attention);
+  if (layer.unfused) return attention_unfused_bytes(engine, sizes, layer.attention);
   AttentionOptions options = layer.attention;
   options.dropout.probability = layer.dropout;
   // Query, key and value are columns of one buffer whose rows begin with whole lines.
@@ -83,7 +83,7 @@ std::size_t attention_bytes(const Engine& engine, const TrainedLayer& layer) {
 
 // Tiles of P and dS for each worker, gradients of a block of keys and values, δ of every row; or the plain route's dP.
 std::size_t attention_backward_bytes(const Engine& engine, const TrainedLayer& layer) {
-  if (layer.unfused) return ops::attention_unfused_backward_bytes(engine, sizes_of(layer), layer.attention);
+  if (layer.unfused) return attention_unfused_backward_bytes(engine, sizes_of(layer), layer.attention);
   return backward_workspace_bytes(engine, {.batch = layer.batch,
                                            .query_length = layer.length,
                                            .key_length = layer.length,
@@ -201,7 +201,7 @@ std::size_t layer_saved_bytes(const TrainedLayer& layer) noexcept {
   // Query, key, value, and the heads; log-sum-exp; unfused: P.
   layout.add<std::byte>(attention_rows_bytes(layer));
   layout.add<float>(layer.rows(), layer.heads);
-  layout.add<float>(layer.rows(), layer.heads, layer.kept_keys);
+  layout.add<float>(layer.rows(), layer.heads, layer.kept_columns);
   // Before and after the first normalisation; before (Pre-LN: after) the second; before the activation.
   for (int buffer = 0; buffer < 3; ++buffer) layout.add<std::byte>(rows_bytes(layer.rows(), layer.width));
   layout.add<std::byte>(rows_bytes(layer.rows(), layer.hidden));

@@ -55,7 +55,7 @@ struct TrainedLayer {
   bool bias = true;
   float dropout = 0;
   bool unfused = false;
-  std::int64_t kept_keys = 0;
+  std::int64_t kept_columns = 0;
   // Of packed sequences, the offsets.
   AttentionOptions attention{};
 

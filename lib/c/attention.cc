@@ -20,17 +20,6 @@ AttentionShape attention_shape(const headlight_attention_shape* given) {
           .value_dim = fields->value_dim};
 }
 
-AttentionGradients attention_gradients(const char* operation, const headlight_attention_gradients* given) {
-  required(operation, "gradients", given);
-  const Fields fields(operation, "gradients", given, HEADLIGHT_C_FIELDS(headlight_attention_gradients));
-  return {.query = optional_view<float, 4>(operation, "gradients.query", fields->query),
-          .key = optional_view<float, 4>(operation, "gradients.key", fields->key),
-          .value = optional_view<float, 4>(operation, "gradients.value", fields->value),
-          .bias = optional_view<float, 4>(operation, "gradients.bias", fields->bias),
-          .sinks = optional_view<float, 1>(operation, "gradients.sinks", fields->sinks),
-          .accumulate = fields->accumulate != 0};
-}
-
 constexpr const char* kBackward = "attention_backward";
 
 }  // namespace
@@ -47,17 +36,6 @@ headlight_status headlight_attention(headlight_engine* engine, const headlight_t
     attention(on, view<const float, 4>(kName, "query", query), view<const float, 4>(kName, "key", key),
               view<const float, 4>(kName, "value", value), view<float, 4>(kName, "out", out),
               attention_options(kName, options));
-  });
-}
-
-headlight_status headlight_attention_unfused(headlight_engine* engine, const headlight_tensor* query,
-                                             const headlight_tensor* key, const headlight_tensor* value,
-                                             const headlight_tensor* out, const headlight_attention_options* options,
-                                             headlight_error* error) {
-  return call(kName, engine, error, [&](Engine& on) {
-    attention_unfused(on, view<const float, 4>(kName, "query", query), view<const float, 4>(kName, "key", key),
-                      view<const float, 4>(kName, "value", value), view<float, 4>(kName, "out", out),
-                      attention_options(kName, options));
   });
 }
 
@@ -85,20 +63,6 @@ headlight_status headlight_attention_backward(headlight_engine* engine, const he
                        view<const float, 3>(kBackward, "log_sum_exp", log_sum_exp),
                        view<const float, 4>(kBackward, "out_gradient", out_gradient),
                        attention_gradients(kBackward, gradients), attention_options(kBackward, options));
-  });
-}
-
-headlight_status headlight_attention_unfused_backward(headlight_engine* engine, const headlight_tensor* query,
-                                                      const headlight_tensor* key, const headlight_tensor* value,
-                                                      const headlight_tensor* out_gradient,
-                                                      const headlight_attention_gradients* gradients,
-                                                      const headlight_attention_options* options,
-                                                      headlight_error* error) {
-  return call(kBackward, engine, error, [&](Engine& on) {
-    attention_unfused_backward(
-        on, view<const float, 4>(kBackward, "query", query), view<const float, 4>(kBackward, "key", key),
-        view<const float, 4>(kBackward, "value", value), view<const float, 4>(kBackward, "out_gradient", out_gradient),
-        attention_gradients(kBackward, gradients), attention_options(kBackward, options));
   });
 }
 

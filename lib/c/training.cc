@@ -17,7 +17,6 @@ constexpr const char* kLayerNorm = "layer_norm_layer";
 constexpr const char* kFeedForward = "feed_forward";
 
 static_assert(static_cast<int>(Checkpoint::every_k_layers) == HEADLIGHT_CHECKPOINT_EVERY_K_LAYERS);
-static_assert(static_cast<int>(Checkpoint::unfused) == HEADLIGHT_CHECKPOINT_UNFUSED);
 
 void stop_training(headlight_layer& layer) {
   layer.layer->set_training(false);
@@ -68,12 +67,7 @@ headlight_status headlight_layer_get_gradient(const headlight_layer* layer, cons
 
 headlight_status headlight_saved_state_create(const headlight_saved_state_options* options,
                                               headlight_saved_state** saved, headlight_error* error) {
-  return create(kSavedState, saved, error, [&] {
-    const Fields fields(kSavedState, "options", options, HEADLIGHT_C_FIELDS(headlight_saved_state_options));
-    const auto checkpoint = enumerated<Checkpoint>(kSavedState, "checkpoint", fields->checkpoint,
-                                                   HEADLIGHT_CHECKPOINT_KEEP_LINEAR, HEADLIGHT_CHECKPOINT_UNFUSED);
-    return std::make_unique<headlight_saved_state>(headlight_saved_state{SavedState(checkpoint, fields->k)});
-  });
+  return create(kSavedState, saved, error, [&] { return make_saved_state(kSavedState, options, fused_attention()); });
 }
 
 void headlight_saved_state_destroy(headlight_saved_state* saved) { delete saved; }

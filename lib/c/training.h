@@ -1,6 +1,8 @@
 // What the functions of training share.
 #pragma once
 
+#include <memory>
+
 #include "c/handles.h"
 #include "headlight/c/training.h"
 #include "headlight/layers/training.h"
@@ -17,6 +19,15 @@ inline TrainingStep training_step(const char* operation, const headlight_trainin
           .step = fields->step,
           .layer = fields->layer,
           .layers = fields->layers == 0 ? 1 : fields->layers};
+}
+
+inline std::unique_ptr<headlight_saved_state> make_saved_state(const char* operation,
+                                                               const headlight_saved_state_options* options,
+                                                               const TrainingAttention& attention) {
+  const Fields fields(operation, "options", options, HEADLIGHT_C_FIELDS(headlight_saved_state_options));
+  const auto checkpoint = enumerated<Checkpoint>(operation, "checkpoint", fields->checkpoint,
+                                                 HEADLIGHT_CHECKPOINT_KEEP_LINEAR, HEADLIGHT_CHECKPOINT_EVERY_K_LAYERS);
+  return std::make_unique<headlight_saved_state>(headlight_saved_state{SavedState(checkpoint, fields->k, attention)});
 }
 
 inline SavedState& saved_of(const char* operation, headlight_saved_state* saved) {

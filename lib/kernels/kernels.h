@@ -16,8 +16,8 @@ namespace headlight::kernels {
 
 // Those of an instruction set that available_isas() lists.
 [[nodiscard]] HEADLIGHT_INNER_API const GemmKernels& gemm_kernels(Isa isa) noexcept;
-[[nodiscard]] const AttentionKernels& attention_kernels(Isa isa) noexcept;
-[[nodiscard]] const AttentionBackwardKernels& attention_backward_kernels(Isa isa) noexcept;
+[[nodiscard]] HEADLIGHT_INNER_API const AttentionKernels& attention_kernels(Isa isa) noexcept;
+[[nodiscard]] HEADLIGHT_INNER_API const AttentionBackwardKernels& attention_backward_kernels(Isa isa) noexcept;
 [[nodiscard]] const MergeKernels& merge_kernels(Isa isa) noexcept;
 [[nodiscard]] HEADLIGHT_INNER_API const RowKernels& row_kernels(Isa isa) noexcept;
 [[nodiscard]] const OptimizerKernels& optimizer_kernels(Isa isa) noexcept;

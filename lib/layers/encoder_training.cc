@@ -23,8 +23,8 @@ std::int64_t segment_length(const SavedState& saved, std::int64_t layers) noexce
   return layers::segment_length(saved.checkpoint(), saved.k(), layers);
 }
 
-std::int64_t kept_keys_of(const EncoderInput& input, const SavedState& saved, std::int64_t tokens) noexcept {
-  return layers::kept_keys(saved.checkpoint() == Checkpoint::unfused, tokens, {.query_offsets = input.offsets});
+std::int64_t kept_columns_of(const EncoderInput& input, const SavedState& saved, std::int64_t tokens) noexcept {
+  return saved.attention().kept_columns(tokens, {.query_offsets = input.offsets});
 }
 
 View<float, 2> rows_of(const View<float, 3>& x) noexcept { return layers::one_matrix(x); }
@@ -35,7 +35,7 @@ View<float, 2> rows_of(const View<float, 3>& x) noexcept { return layers::one_ma
 // computed again everything.
 struct Encoder::Buffers {
   // `segment`: the input of every segment-th layer alone; 0: all inputs, and each layer's own.
-  Buffers(const Encoder& encoder, std::int64_t tokens, std::int64_t segment, std::int64_t kept_keys,
+  Buffers(const Encoder& encoder, std::int64_t tokens, std::int64_t segment, std::int64_t kept_columns,
           std::byte* memory = nullptr)
       : place(memory), tokens_(tokens), width_(encoder.options_.width), every_(std::max<std::int64_t>(segment, 1)) {
     if (encoder.options_.norm == Norm::post) embedded = place.rows(1, tokens, width_);
@@ -43,7 +43,7 @@ struct Encoder::Buffers {
     inputs_ = place.block(row_bytes() * static_cast<std::size_t>(divide_up(layers, every_)));
     last = place.rows(1, tokens, width_);
     if (layers == 0 || segment != 0) return;
-    layer_bytes_ = encoder.layers_.front().saved_bytes(1, tokens, kept_keys);
+    layer_bytes_ = encoder.layers_.front().saved_bytes(1, tokens, kept_columns);
     states_ = place.block(layer_bytes_ * static_cast<std::size_t>(layers));
   }
 
@@ -75,11 +75,11 @@ struct Encoder::Buffers {
   std::size_t layer_bytes_ = 0;
 };
 
-TransformerEncoderLayer::Kept Encoder::kept_of(const EncoderInput& input, Checkpoint checkpoint,
+TransformerEncoderLayer::Kept Encoder::kept_of(const EncoderInput& input, const SavedState& saved,
                                                const TrainingStep& step, std::int64_t layer, std::byte* memory) const {
   TransformerEncoderLayer::Kept kept = {.memory = memory, .step = step_of(step, layer)};
   kept.options.query_offsets = input.offsets;
-  kept.unfused = checkpoint == Checkpoint::unfused;
+  kept.attention = &saved.attention();
   return kept;
 }
 
@@ -94,12 +94,12 @@ void Encoder::forward(Engine& engine, const EncoderInput& input, View<float, 2> 
   check(input, hidden, {}, {});
   const std::int64_t tokens = hidden.extent(0);
   const std::int64_t segment = segment_length(saved, options_.layers);
-  const std::int64_t kept_keys = kept_keys_of(input, saved, tokens);
-  const std::size_t bytes = Buffers(*this, tokens, segment, kept_keys).place.bytes();
-  const Buffers buffers(*this, tokens, segment, kept_keys, saved.begin(bytes));
+  const std::int64_t kept_columns = kept_columns_of(input, saved, tokens);
+  const std::size_t bytes = Buffers(*this, tokens, segment, kept_columns).place.bytes();
+  const Buffers buffers(*this, tokens, segment, kept_columns, saved.begin(bytes));
   // Where layers are computed again, two buffers take turns as the inputs that are not kept, and one holds what a layer
   // would keep.
-  const std::size_t again = segment == 0 ? 0 : layers_.front().saved_bytes(1, tokens, 0);
+  const std::size_t again = segment == 0 ? 0 : layers_.front().saved_bytes(1, tokens, kept_columns);
   const std::size_t between = segment <= 1 ? 0 : 2 * buffers.row_bytes();
   const runtime::Scratch scratch(engine, again + between, kName);
   const auto input_of = [&](std::int64_t layer) {
@@ -116,7 +116,7 @@ void Encoder::forward(Engine& engine, const EncoderInput& input, View<float, 2> 
   for (std::int64_t layer = 0; layer < options_.layers; ++layer) {
     std::byte* memory = segment == 0 ? buffers.state(layer) : scratch.data();
     layers_[static_cast<std::size_t>(layer)].forward_from(engine, input_of(layer), input_of(layer + 1),
-                                                          kept_of(input, saved.checkpoint(), step, layer, memory));
+                                                          kept_of(input, saved, step, layer, memory));
   }
   const View<const float, 2> last = rows_of(buffers.last);
   if (options_.norm == Norm::pre) {
@@ -151,7 +151,7 @@ void Encoder::backward(Engine& engine, const EncoderInput& input, const SavedSta
   const std::array<std::int64_t, 2> expected = {tokens, options_.width};
   ops::check_shape(kName, "hidden_gradient", hidden_gradient.shape, expected, "[N, E]");
   const std::int64_t segment = segment_length(saved, options_.layers);
-  const Buffers buffers(*this, tokens, segment, kept_keys_of(input, saved, tokens), saved.data());
+  const Buffers buffers(*this, tokens, segment, kept_columns_of(input, saved, tokens), saved.data());
 
   layers::Placement size;
   size.rows(1, tokens, options_.width);
@@ -165,7 +165,7 @@ void Encoder::backward(Engine& engine, const EncoderInput& input, const SavedSta
   }
   if (segment == 0) {
     for (std::int64_t layer = options_.layers - 1; layer >= 0; --layer) {
-      const auto kept = kept_of(input, saved.checkpoint(), saved.call().step, layer, buffers.state(layer));
+      const auto kept = kept_of(input, saved, saved.call().step, layer, buffers.state(layer));
       layers_[static_cast<std::size_t>(layer)].backward_from(engine, buffers.input(layer), kept, gradient, gradient,
                                                              {visitor, layer});
     }
@@ -186,13 +186,13 @@ void Encoder::backward(Engine& engine, const EncoderInput& input, const SavedSta
 void Encoder::segment_backward(Engine& engine, const EncoderInput& input, const SavedState& saved,
                                View<const float, 3> x, View<float, 3> gradient, std::int64_t first, std::int64_t end,
                                HeadVisitor* visitor) {
-  const std::size_t state = layers_.front().saved_bytes(1, x.extent(1), 0);
+  const std::size_t state = layers_.front().saved_bytes(1, x.extent(1), kept_columns_of(input, saved, x.extent(1)));
   layers::Placement row;
   row.rows(1, x.extent(1), options_.width);
   const auto count = static_cast<std::size_t>(end - first);
   const runtime::Scratch scratch(engine, count * state + (count - 1) * row.bytes(), kName);
   const auto state_of = [&](std::int64_t layer) {
-    return kept_of(input, saved.checkpoint(), saved.call().step, layer,
+    return kept_of(input, saved, saved.call().step, layer,
                    scratch.data() + static_cast<std::size_t>(layer - first) * state);
   };
   const auto input_of = [&](std::int64_t layer) -> View<const float, 3> {

@@ -1,4 +1,3 @@
-#include "headlight/attention_backward.h"
 #include "headlight/layers/multi_head_attention.h"
 #include "layers/gradient_places.h"
 #include "layers/multi_head_attention_buffers.h"
@@ -23,15 +22,12 @@ View<float, 3> log_sum_exp_at(std::byte* memory, std::size_t offset, const View<
           {query.extent(0), heads, query.extent(1)}};
 }
 
-// What Checkpoint::unfused keeps, of every row.
-Probabilities probabilities_at(std::byte* memory, std::size_t offset, const View<const float, 3>& query,
-                               std::int64_t heads, std::int64_t kept_keys, const AttentionOptions& options) noexcept {
-  const std::int64_t rows = query.extent(1);
-  return {.per_head = {reinterpret_cast<float*>(memory + offset), {query.extent(0), heads, rows, kept_keys}},
-          .own_keys = !options.query_offsets.empty()};
+// What the attention keeps beside it, [B, H, Lq, columns].
+View<float, 4> kept_at(std::byte* memory, runtime::ScratchLayout& layout, const View<const float, 3>& query,
+                       std::int64_t heads, std::int64_t columns) noexcept {
+  const std::size_t offset = layout.add<float>(query.extent(0), heads, query.extent(1), columns);
+  return {reinterpret_cast<float*>(memory + offset), {query.extent(0), heads, query.extent(1), columns}};
 }
-
-bool are_asked(const Probabilities& probabilities) noexcept { return probabilities.per_head || probabilities.averaged; }
 
 // The options of a call in training.
 AttentionOptions options_of(const MultiHeadAttention::Kept& kept) {
@@ -82,10 +78,10 @@ void check_places(const View<const float, 3>& query, const View<const float, 3>&
 
 }  // namespace
 
-std::size_t MultiHeadAttention::saved_bytes(const MultiHeadAttentionShape& shape, std::int64_t kept_keys) const {
+std::size_t MultiHeadAttention::saved_bytes(const MultiHeadAttentionShape& shape, std::int64_t kept_columns) const {
   runtime::ScratchLayout layout = Buffers(*this, shape).layout;
   layout.add<float>(shape.batch, options_.heads, shape.query_length);
-  layout.add<float>(shape.batch, options_.heads, shape.query_length, kept_keys);
+  layout.add<float>(shape.batch, options_.heads, shape.query_length, kept_columns);
   return layout.bytes();
 }
 
@@ -102,12 +98,11 @@ void MultiHeadAttention::forward(Engine& engine, View<const float, 3> query, Vie
   ops::check_disjoint(kName, "out", out_extent, "value", ops::check_view(kName, "value", value));
   const MultiHeadAttentionShape shape = {query.extent(0), query.extent(1), key.extent(1), inputs_of(query, key, value)};
   const bool keeps = layers::keeps_linear(saved.checkpoint());
-  const bool unfused = saved.checkpoint() == Checkpoint::unfused;
-  const std::size_t bytes = saved_bytes(shape, layers::kept_keys(unfused, shape.key_length, options));
+  const std::size_t bytes = saved_bytes(shape, saved.attention().kept_columns(shape.key_length, options));
   Kept kept = {.memory = saved.begin(keeps ? bytes : 0),
                .options = options,
                .dropout = step.dropout(options_.dropout, 0),
-               .unfused = unfused};
+               .attention = &saved.attention()};
   const runtime::Scratch scratch(engine, keeps ? 0 : bytes, kName);
   if (!keeps) kept.memory = scratch.data();
   forward_from(engine, query, key, value, out, kept, residual);
@@ -132,19 +127,10 @@ void MultiHeadAttention::forward_from(Engine& engine, View<const float, 3> query
   const View<const float, 4> queries = layers::split_heads<const float>(q, options_.heads);
   const View<const float, 4> keys_of_heads = layers::split_heads<const float>(k, options_.key_value_heads);
   const View<const float, 4> values_of_heads = layers::split_heads<const float>(v, options_.key_value_heads);
-  const auto attend = [&](auto& method) {
-    method(engine, queries, keys_of_heads, values_of_heads, layers::split_heads(heads, options_.heads), options);
-  };
-  if (!kept.unfused) {
-    attend(attention);
-  } else {
-    // What the caller asks for may be other rows: it takes a call of its own.
-    if (are_asked(options.probabilities)) attend(attention_unfused);
-    const std::int64_t keys = layers::kept_keys(true, key.extent(1), options);
-    const std::size_t offset = buffers.layout.add<float>(query.extent(0), options_.heads, query.extent(1), keys);
-    options.probabilities = probabilities_at(kept.memory, offset, query, options_.heads, keys, options);
-    attend(attention_unfused);
-  }
+  kept.attention->forward(
+      engine, queries, keys_of_heads, values_of_heads, layers::split_heads(heads, options_.heads),
+      kept_at(kept.memory, buffers.layout, query, options_.heads, kept.attention->kept_columns(key.extent(1), options)),
+      options);
   const View<const float, 3> mixed = mix_heads(engine, query, heads, buffers.view(kept.memory, buffers.mixing),
                                                buffers.view(kept.memory, buffers.mixed));
   if (out) merge_heads(engine, mixed, out, residual);
@@ -164,12 +150,11 @@ void MultiHeadAttention::backward(Engine& engine, View<const float, 3> query, Vi
   if (call.inputs != static_cast<int>(shape.inputs)) {
     ops::fail(kName, "query, key and value are not the tensors that forward() was given, expected the same");
   }
-  const bool unfused = saved.checkpoint() == Checkpoint::unfused;
-  const std::size_t bytes = saved_bytes(shape, layers::kept_keys(unfused, shape.key_length, call.options[0]));
+  const std::size_t bytes = saved_bytes(shape, saved.attention().kept_columns(shape.key_length, call.options[0]));
   Kept kept = {.memory = saved.data(),
                .options = call.options[0],
                .dropout = call.step.dropout(options_.dropout, 0),
-               .unfused = unfused};
+               .attention = &saved.attention()};
   if (layers::keeps_linear(saved.checkpoint())) {
     backward_from(engine, query, key, value, kept, out_gradient, gradients);
     return;
@@ -217,7 +202,7 @@ void MultiHeadAttention::backward_from(Engine& engine, View<const float, 3> quer
 
   const auto [q, k, v] = buffers.split(kept.memory);
   const auto [q_gradient, k_gradient, v_gradient] = buffers.split(scratch.data());
-  AttentionOptions options = options_of(kept);
+  const AttentionOptions options = options_of(kept);
   const AttentionGradients into = {.query = layers::split_heads(q_gradient, options_.heads),
                                    .key = layers::split_heads(k_gradient, options_.key_value_heads),
                                    .value = layers::split_heads(v_gradient, options_.key_value_heads),
@@ -226,15 +211,11 @@ void MultiHeadAttention::backward_from(Engine& engine, View<const float, 3> quer
   const View<const float, 4> split_k = layers::split_heads<const float>(k, options_.key_value_heads);
   const View<const float, 4> split_v = layers::split_heads<const float>(v, options_.key_value_heads);
   const View<const float, 4> split_gradient = layers::split_heads<const float>(heads_gradient, options_.heads);
-  if (kept.unfused) {
-    const std::int64_t keys = layers::kept_keys(true, key.extent(1), options);
-    const std::size_t offset = buffers.layout.add<float>(query.extent(0), options_.heads, query.extent(1), keys);
-    options.probabilities = probabilities_at(kept.memory, offset, query, options_.heads, keys, options);
-    attention_unfused_backward(engine, split_q, split_k, split_v, split_gradient, into, options);
-  } else {
-    attention_backward(engine, split_q, split_k, split_v, layers::split_heads(heads, options_.heads),
-                       log_sum_exp_at(kept.memory, log_sum_exp, query, options_.heads), split_gradient, into, options);
-  }
+  kept.attention->backward(
+      engine, split_q, split_k, split_v, layers::split_heads(heads, options_.heads),
+      log_sum_exp_at(kept.memory, log_sum_exp, query, options_.heads),
+      kept_at(kept.memory, buffers.layout, query, options_.heads, kept.attention->kept_columns(key.extent(1), options)),
+      split_gradient, into, options);
 
   const auto buffer = [&](Group group) { return View<const float, 3>(buffers.view(scratch.data(), group)); };
   const auto added = [&](const View<float, 3>& gradient) {

@@ -5,13 +5,13 @@
 #include <type_traits>
 
 #include "headlight/out_of_memory.h"
-#include "ops/attention_masks.h"
 #include "ops/check.h"
 
 namespace headlight {
 
-SavedState::SavedState(Checkpoint checkpoint, std::int64_t k) : checkpoint_(checkpoint), k_(k) {
-  if (checkpoint > Checkpoint::unfused) {
+SavedState::SavedState(Checkpoint checkpoint, std::int64_t k, const TrainingAttention& attention)
+    : checkpoint_(checkpoint), k_(k), attention_(&attention) {
+  if (checkpoint > Checkpoint::every_k_layers) {
     ops::fail("SavedState",
               "checkpoint is " + std::to_string(static_cast<int>(checkpoint)) + ", expected one of the enum");
   }
@@ -87,11 +87,6 @@ void check_saved(std::string_view name, const SavedState& saved, const Layer* la
               "saved holds the forward pass of a layer that was here before, expected that of this one: the layer "
               "has other options than it had then");
   }
-}
-
-std::int64_t kept_keys(bool unfused, std::int64_t keys, const AttentionOptions& options) noexcept {
-  if (!unfused) return 0;
-  return options.query_offsets.empty() ? keys : ops::longest_packed_keys(options);
 }
 
 void check_training_options(std::string_view name, const AttentionOptions& options) {

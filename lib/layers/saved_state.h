@@ -37,10 +37,6 @@ class Placement {
   runtime::ScratchLayout layout_;
 };
 
-// How many probabilities a row and head keeps: of Checkpoint::unfused one for each key, in packed sequences for each of
-// the longest one; else 0.
-[[nodiscard]] std::int64_t kept_keys(bool unfused, std::int64_t keys, const AttentionOptions& options) noexcept;
-
 // What decides how a layer with such options computes and what it lays out, as numbers of a fixed order.
 using MadeWith = decltype(SavedState::Call::made_with);
 [[nodiscard]] MadeWith made_with(const FeedForwardOptions& options) noexcept;

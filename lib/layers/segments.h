@@ -9,9 +9,7 @@
 
 namespace headlight::layers {
 
-inline bool keeps_linear(Checkpoint checkpoint) noexcept {
-  return checkpoint == Checkpoint::keep_linear || checkpoint == Checkpoint::unfused;
-}
+inline bool keeps_linear(Checkpoint checkpoint) noexcept { return checkpoint == Checkpoint::keep_linear; }
 
 // How many layers are computed again at a time; 0: none, all is kept.
 inline std::int64_t segment_length(Checkpoint checkpoint, std::int64_t k, std::int64_t layers) noexcept {

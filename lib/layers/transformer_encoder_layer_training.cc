@@ -6,11 +6,11 @@ namespace headlight {
 
 // What is kept: of the attention its own, of each step what it names, and what lies between the two.
 struct TransformerEncoderLayer::Buffers {
-  Buffers(const TransformerEncoderLayer& layer, std::int64_t batch, std::int64_t length, std::int64_t kept_keys,
+  Buffers(const TransformerEncoderLayer& layer, std::int64_t batch, std::int64_t length, std::int64_t kept_columns,
           std::byte* memory = nullptr)
       : place(memory),
         attention(
-            place.block(layer.self_attention_.saved_bytes({batch, length, length, SharedInputs::all}, kept_keys))),
+            place.block(layer.self_attention_.saved_bytes({batch, length, length, SharedInputs::all}, kept_columns))),
         inner1(place.rows(batch, length, layer.self_attention_.options().width)),
         between(place.rows(batch, length, layer.self_attention_.options().width)),
         hidden(place.rows(batch, length, layer.feed_forward_.hidden_width())),
@@ -25,8 +25,8 @@ struct TransformerEncoderLayer::Buffers {
 };
 
 std::size_t TransformerEncoderLayer::saved_bytes(std::int64_t batch, std::int64_t length,
-                                                 std::int64_t kept_keys) const {
-  return Buffers(*this, batch, length, kept_keys).place.bytes();
+                                                 std::int64_t kept_columns) const {
+  return Buffers(*this, batch, length, kept_columns).place.bytes();
 }
 
 void TransformerEncoderLayer::forward(Engine& engine, View<const float, 3> x, View<float, 3> y, SavedState& saved,
@@ -35,11 +35,10 @@ void TransformerEncoderLayer::forward(Engine& engine, View<const float, 3> x, Vi
   layers::check_training_options(type_name(), options);
   layers::OutputPlaces(type_name()).writes(layers::kOptions, options).apart_from("x", x).apart_from("y", y);
   const bool keeps = layers::keeps_linear(saved);
-  const bool unfused = saved.checkpoint() == Checkpoint::unfused;
-  const std::size_t bytes = saved_bytes(x.extent(0), x.extent(1), layers::kept_keys(unfused, x.extent(1), options));
+  const std::size_t bytes = saved_bytes(x.extent(0), x.extent(1), saved.attention().kept_columns(x.extent(1), options));
   std::byte* memory = saved.begin(keeps ? bytes : 0);
   const runtime::Scratch scratch(engine, keeps ? 0 : bytes, type_name());
-  forward_from(engine, x, y, {keeps ? memory : scratch.data(), options, step, unfused});
+  forward_from(engine, x, y, {keeps ? memory : scratch.data(), options, step, &saved.attention()});
   saved.commit({.layer = this,
                 .made_with = layers::made_with(options_),
                 .shape = {x.extent(0), x.extent(1), 0},
@@ -49,14 +48,14 @@ void TransformerEncoderLayer::forward(Engine& engine, View<const float, 3> x, Vi
 
 void TransformerEncoderLayer::forward_from(Engine& engine, View<const float, 3> x, View<float, 3> y,
                                            const Kept& kept) const {
-  const std::int64_t kept_keys = layers::kept_keys(kept.unfused, x.extent(1), kept.options);
-  const Buffers buffers(*this, x.extent(0), x.extent(1), kept_keys, kept.memory);
+  const std::int64_t kept_columns = kept.attention->kept_columns(x.extent(1), kept.options);
+  const Buffers buffers(*this, x.extent(0), x.extent(1), kept_columns, kept.memory);
   const auto dropout = [&](layers::Place place) { return kept.step.dropout(options_.dropout, place); };
   layers::training_step(engine, options_.norm, norm1_, x, buffers.inner1, buffers.between, dropout(layers::kSelfOutput),
                         [&](View<const float, 3> in, View<float, 3> out, View<const float, 3> residual) {
                           self_attention_.forward_from(
                               engine, in, in, in, out,
-                              {buffers.attention, kept.options, dropout(layers::kSelfAttention), kept.unfused},
+                              {buffers.attention, kept.options, dropout(layers::kSelfAttention), kept.attention},
                               residual);
                         });
   layers::training_step(
@@ -72,11 +71,10 @@ void TransformerEncoderLayer::backward(Engine& engine, View<const float, 3> x, c
   layers::check_saved(type_name(), saved, this, layers::made_with(options_), {x.extent(0), x.extent(1), 0});
   layers::check_gradients(type_name(), x, self_attention_.options().width, y_gradient, x_gradient);
   const bool keeps = layers::keeps_linear(saved);
-  const bool unfused = saved.checkpoint() == Checkpoint::unfused;
   const AttentionOptions& options = saved.call().options[0];
-  const std::size_t bytes = saved_bytes(x.extent(0), x.extent(1), layers::kept_keys(unfused, x.extent(1), options));
+  const std::size_t bytes = saved_bytes(x.extent(0), x.extent(1), saved.attention().kept_columns(x.extent(1), options));
   const runtime::Scratch scratch(engine, keeps ? 0 : bytes, type_name());
-  Kept kept = {keeps ? saved.data() : scratch.data(), options, saved.call().step, unfused};
+  Kept kept = {keeps ? saved.data() : scratch.data(), options, saved.call().step, &saved.attention()};
   kept.options = ops::without_outputs(kept.options);
   if (!keeps) forward_from(engine, x, {}, kept);
   backward_from(engine, x, kept, y_gradient, x_gradient, visit);
@@ -86,8 +84,8 @@ void TransformerEncoderLayer::backward(Engine& engine, View<const float, 3> x, c
 void TransformerEncoderLayer::backward_from(Engine& engine, View<const float, 3> x, const Kept& kept,
                                             View<const float, 3> y_gradient, View<float, 3> x_gradient,
                                             const HeadVisit& visit) {
-  const std::int64_t kept_keys = layers::kept_keys(kept.unfused, x.extent(1), kept.options);
-  const Buffers buffers(*this, x.extent(0), x.extent(1), kept_keys, kept.memory);
+  const std::int64_t kept_columns = kept.attention->kept_columns(x.extent(1), kept.options);
+  const Buffers buffers(*this, x.extent(0), x.extent(1), kept_columns, kept.memory);
   const auto dropout = [&](layers::Place place) { return kept.step.dropout(options_.dropout, place); };
   const bool drops = options_.dropout > 0;
   const runtime::Scratch scratch(engine, layers::StepGradients(x, drops).place.bytes(), type_name());
@@ -101,9 +99,9 @@ void TransformerEncoderLayer::backward_from(Engine& engine, View<const float, 3>
   layers::training_step_backward(
       engine, options_.norm, norm1_, x, buffers.inner1, x_gradient, x_gradient, dropout(layers::kSelfOutput), memory,
       [&](View<const float, 3> in, View<const float, 3> from, View<float, 3> to, View<const float, 3> residual) {
-        self_attention_.backward_from(engine, in, in, in,
-                                      {buffers.attention, kept.options, dropout(layers::kSelfAttention), kept.unfused},
-                                      from, {.query = to, .residual = residual, .visit = visit});
+        self_attention_.backward_from(
+            engine, in, in, in, {buffers.attention, kept.options, dropout(layers::kSelfAttention), kept.attention},
+            from, {.query = to, .residual = residual, .visit = visit});
       });
 }
 

@@ -101,10 +101,10 @@ AttentionSizes check_attention_backward(std::string_view operation, View<const f
   return sizes;
 }
 
-AttentionSizes check_attention_unfused_backward(std::string_view operation, View<const float, 4> query,
-                                                View<const float, 4> key, View<const float, 4> value,
-                                                View<const float, 4> out_gradient, const AttentionGradients& gradients,
-                                                const AttentionOptions& options) {
+AttentionSizes check_attention_backward_inputs(std::string_view operation, View<const float, 4> query,
+                                               View<const float, 4> key, View<const float, 4> value,
+                                               View<const float, 4> out_gradient, const AttentionGradients& gradients,
+                                               const AttentionOptions& options) {
   const AttentionSizes sizes = check_attention_inputs(operation, query, key, value, without_outputs(options));
   check_gradients(operation, sizes, query, key, value, {}, {}, out_gradient, gradients, options);
   return sizes;

@@ -5,6 +5,7 @@
 
 #include "headlight/attention_backward.h"
 #include "ops/attention_check.h"
+#include "runtime/inner_api.h"
 
 namespace headlight::ops {
 
@@ -15,10 +16,9 @@ AttentionSizes check_attention_backward(std::string_view operation, View<const f
                                         const AttentionGradients& gradients, const AttentionOptions& options);
 
 // The same for a way back that has neither `out` nor `log_sum_exp`.
-AttentionSizes check_attention_unfused_backward(std::string_view operation, View<const float, 4> query,
-                                                View<const float, 4> key, View<const float, 4> value,
-                                                View<const float, 4> out_gradient, const AttentionGradients& gradients,
-                                                const AttentionOptions& options);
+HEADLIGHT_INNER_API AttentionSizes check_attention_backward_inputs(
+    std::string_view operation, View<const float, 4> query, View<const float, 4> key, View<const float, 4> value,
+    View<const float, 4> out_gradient, const AttentionGradients& gradients, const AttentionOptions& options);
 
 // Whether every gradient is left out or without elements. Sizes may then count 2^30 of nothing.
 [[nodiscard]] inline bool asks_for_nothing(const AttentionGradients& gradients) noexcept {

@@ -57,9 +57,9 @@ struct NamedExtent {
 }
 
 // Throws std::invalid_argument("operation: …") naming the first argument that does not fit.
-AttentionSizes check_attention(std::string_view operation, const View<const float, 4>& query,
-                               const View<const float, 4>& key, const View<const float, 4>& value,
-                               const View<float, 4>& out, const AttentionOptions& options);
+HEADLIGHT_INNER_API AttentionSizes check_attention(std::string_view operation, const View<const float, 4>& query,
+                                                   const View<const float, 4>& key, const View<const float, 4>& value,
+                                                   const View<float, 4>& out, const AttentionOptions& options);
 
 // The same where no output is written.
 AttentionSizes check_attention_inputs(std::string_view operation, const View<const float, 4>& query,
@@ -67,8 +67,8 @@ AttentionSizes check_attention_inputs(std::string_view operation, const View<con
                                       const AttentionOptions& options);
 
 // options.probabilities.per_head of all rows, as something to be read.
-Extent check_kept_probabilities(std::string_view operation, const AttentionOptions& options,
-                                const AttentionSizes& sizes);
+HEADLIGHT_INNER_API Extent check_kept_probabilities(std::string_view operation, const AttentionOptions& options,
+                                                    const AttentionSizes& sizes);
 
 // offsets[0] = 0, ascending, and the last one `length`, the size of `axis`; there is at least one.
 void check_offsets(std::string_view operation, std::string_view name, std::span<const std::int64_t> offsets,

@@ -6,6 +6,7 @@
 #include <span>
 
 #include "headlight/attention.h"
+#include "runtime/inner_api.h"
 
 namespace headlight::ops {
 
@@ -35,7 +36,7 @@ struct AttentionSequence {
   return options.key_offsets.empty() ? options.query_offsets : options.key_offsets;
 }
 // Of the sequence that has the most; 0 where none are packed.
-[[nodiscard]] std::int64_t longest_packed_keys(const AttentionOptions& options) noexcept;
+[[nodiscard]] HEADLIGHT_INNER_API std::int64_t longest_packed_keys(const AttentionOptions& options) noexcept;
 
 // The sequences of sample b: one, or with packed offsets as many as they name.
 class AttentionSequences {
@@ -43,8 +44,8 @@ class AttentionSequences {
   AttentionSequences(const AttentionOptions& options, std::int64_t query_length, std::int64_t key_length) noexcept
       : options_(options), query_length_(query_length), key_length_(key_length) {}
 
-  [[nodiscard]] std::int64_t count() const noexcept;
-  [[nodiscard]] AttentionSequence operator()(std::int64_t b, std::int64_t s) const noexcept;
+  [[nodiscard]] HEADLIGHT_INNER_API std::int64_t count() const noexcept;
+  [[nodiscard]] HEADLIGHT_INNER_API AttentionSequence operator()(std::int64_t b, std::int64_t s) const noexcept;
   // The last sequence that begins at or before that row (key) of the tensor; those before it may be empty.
   [[nodiscard]] std::int64_t of_query(std::int64_t row) const noexcept;
   [[nodiscard]] std::int64_t of_key(std::int64_t key) const noexcept;
@@ -59,8 +60,8 @@ class AttentionSequences {
 // count from the sequence's first.
 class IntervalRule {
  public:
-  IntervalRule(const AttentionOptions& options, const AttentionSequence& sequence) noexcept;
-  [[nodiscard]] KeyInterval operator()(std::int64_t row) const noexcept;
+  HEADLIGHT_INNER_API IntervalRule(const AttentionOptions& options, const AttentionSequence& sequence) noexcept;
+  [[nodiscard]] HEADLIGHT_INNER_API KeyInterval operator()(std::int64_t row) const noexcept;
   // All rows that see any of the keys [first, last) lie in there.
   [[nodiscard]] RowInterval rows_that_see(std::int64_t first_key, std::int64_t last_key) const noexcept;
   // Where a row stands for window, chunk and slopes.

@@ -6,6 +6,7 @@
 #include "headlight/attention.h"
 #include "kernels/attention_kernels.h"
 #include "ops/key_source.h"
+#include "runtime/inner_api.h"
 
 namespace headlight::ops {
 
@@ -22,13 +23,13 @@ struct RowOfQueries {
 
 class RowScores {
  public:
-  RowScores(const AttentionOptions& options, const kernels::ScoreSteps& steps, const KeySource& keys,
-            const RowOfQueries& row) noexcept;
+  HEADLIGHT_INNER_API RowScores(const AttentionOptions& options, const kernels::ScoreSteps& steps,
+                                const KeySource& keys, const RowOfQueries& row) noexcept;
 
   // Whether the mask lets key `key` of the tensor through.
   [[nodiscard]] bool sees(std::int64_t key) const noexcept;
   // Its score in units of log 2, as a float where the kernels have one.
-  [[nodiscard]] float operator()(std::int64_t key) const noexcept;
+  [[nodiscard]] HEADLIGHT_INNER_API float operator()(std::int64_t key) const noexcept;
 
  private:
   const AttentionOptions& options_;

@@ -5,14 +5,16 @@
 
 #include "headlight/attention.h"
 #include "kernels/attention_kernels.h"
+#include "runtime/inner_api.h"
 
 namespace headlight::ops {
 
 // What all rows of a call have in common; exp(scale · q·k) = exp2(exponent_scale · q·k).
-[[nodiscard]] kernels::ScoreSteps score_steps(const AttentionOptions& options, float exponent_scale) noexcept;
+[[nodiscard]] HEADLIGHT_INNER_API kernels::ScoreSteps score_steps(const AttentionOptions& options,
+                                                                  float exponent_scale) noexcept;
 
 // What scores have to be multiplied by, as `steps` leave them, to be in units of e.
-[[nodiscard]] float natural_factor(const kernels::ScoreSteps& steps) noexcept;
+[[nodiscard]] HEADLIGHT_INNER_API float natural_factor(const kernels::ScoreSteps& steps) noexcept;
 
 // Rows in a row, in memory of a worker; a list is not looked at where its step is not asked for.
 struct StepRows {

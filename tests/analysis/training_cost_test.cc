@@ -8,6 +8,7 @@
 #include "gtest/gtest.h"
 #include "headlight/optimizer.h"
 #include "layers/encoder_twin.h"
+#include "support/keepings.h"
 #include "support/refusal.h"
 #include "support/sanitizer.h"
 
@@ -15,14 +16,14 @@ namespace headlight::test::training_cost_test {
 
 using analysis::TrainingBytes;
 
-constexpr std::array kCheckpoints = {Checkpoint::keep_linear, Checkpoint::layer_input, Checkpoint::every_k_layers,
-                                     Checkpoint::unfused};
-
 // Sanitizers bring an allocator of their own.
 const bool kCounts = !under_sanitizer();
 
-bool keeps_all(Checkpoint checkpoint) {
-  return checkpoint == Checkpoint::keep_linear || checkpoint == Checkpoint::unfused;
+analysis::AttentionMethod method_of(const Keeping& keeping) {
+  return keeping.unfused ? analysis::AttentionMethod::unfused : analysis::AttentionMethod::recomputing;
+}
+SavedState saved_state(const auto& plan, std::int64_t k = 0) {
+  return Keeping{plan.checkpoint, plan.attention == analysis::AttentionMethod::unfused}.saved(k);
 }
 
 std::int64_t allocated() {
@@ -65,18 +66,20 @@ TEST(TrainingCost, IsWhatAnEncoderThenHolds) {
     AdamW adamw(encoder.parameters());
     const Tokens tokens(random, 30, lengths);
     Tensor<float, 2> hidden({tokens.count(), 36});
-    for (const Checkpoint checkpoint : kCheckpoints) {
-      const analysis::TrainingBytes bytes = analysis::training_bytes(
-          engine, {.encoder = encoder.options(), .lengths = lengths, .checkpoint = checkpoint});
-      SavedState saved(checkpoint);
+    for (const Keeping& keeping : kKeepings) {
+      const analysis::TrainingBytes bytes = analysis::training_bytes(engine, {.encoder = encoder.options(),
+                                                                              .lengths = lengths,
+                                                                              .checkpoint = keeping.checkpoint,
+                                                                              .attention = method_of(keeping)});
+      SavedState saved = keeping.saved();
       engine.release_scratch();
       for (int step = 0; step < 2; ++step) {
         encoder.forward(engine, tokens.input(), hidden, saved, {});
         encoder.backward(engine, tokens.input(), saved, hidden);
       }
-      EXPECT_EQ(bytes.saved, static_cast<std::int64_t>(saved.bytes())) << static_cast<int>(checkpoint);
-      EXPECT_EQ(bytes.scratch, static_cast<std::int64_t>(engine.scratch_bytes())) << static_cast<int>(checkpoint);
-      EXPECT_EQ(bytes.computed_again == 0, keeps_all(checkpoint));
+      EXPECT_EQ(bytes.saved, static_cast<std::int64_t>(saved.bytes())) << keeping;
+      EXPECT_EQ(bytes.scratch, static_cast<std::int64_t>(engine.scratch_bytes())) << keeping;
+      EXPECT_EQ(bytes.computed_again == 0, keeping.checkpoint == Checkpoint::keep_linear);
       EXPECT_LE(bytes.computed_again, bytes.scratch);
       EXPECT_EQ(bytes.parameters, 4 * encoder.parameter_count());
       std::int64_t moments = 0;
@@ -94,7 +97,7 @@ std::int64_t held_by(Engine& engine, const analysis::LayerTrainingPlan& plan) {
   layer.initialize(1);
   layer.set_training(true);
   AdamW adamw(layer.parameters());
-  SavedState saved(plan.checkpoint);
+  SavedState saved = saved_state(plan);
   for (int step = 0; step < 2; ++step) {
     layer.forward(engine, x, y, saved, {});
     layer.backward(engine, x, saved, y, gradient);
@@ -109,20 +112,21 @@ TEST(TrainingCost, IsWhatTheAllocatorCountsOfALayer) {
   double most = 0;
   for (const int threads : {1, 2}) {
     for (const Norm norm : {Norm::post, Norm::pre}) {
-      for (const Checkpoint checkpoint : kCheckpoints) {
+      for (const Keeping& keeping : kKeepings) {
         for (const std::int64_t length : {9, 64, 300, 1000}) {
           const analysis::LayerTrainingPlan plan = {
               .layer = {.width = 128, .heads = 4, .norm = norm, .dropout = length == 300 ? 0.0f : 0.1f},
               .batch = length < 100 ? 8 : 1,
               .length = length,
-              .checkpoint = checkpoint};
+              .checkpoint = keeping.checkpoint,
+              .attention = method_of(keeping)};
           Engine engine({.threads = threads});
           const TrainingBytes foretold = analysis::training_bytes(engine, plan);
           const std::int64_t held = held_by(engine, plan);
           EXPECT_EQ(foretold.scratch, static_cast<std::int64_t>(engine.scratch_bytes()));
           EXPECT_LE(percent_off(held, foretold), 1)
-              << threads << " threads, norm " << static_cast<int>(norm) << ", checkpoint "
-              << static_cast<int>(checkpoint) << ", length " << length << ": " << held << ", " << foretold.all();
+              << threads << " threads, norm " << static_cast<int>(norm) << ", " << keeping << ", length " << length
+              << ": " << held << ", " << foretold.all();
           most = std::max(most, percent_off(held, foretold));
         }
       }
@@ -138,7 +142,7 @@ std::int64_t held_by(Engine& engine, const analysis::TrainingPlan& plan, const T
   encoder.initialize(1);
   encoder.set_training(true);
   AdamW adamw(encoder.parameters());
-  SavedState saved(plan.checkpoint, plan.k);
+  SavedState saved = saved_state(plan, plan.k);
   for (int step = 0; step < 2; ++step) {
     encoder.forward(engine, tokens.input(), hidden, saved, {});
     encoder.backward(engine, tokens.input(), saved, hidden);
@@ -156,7 +160,7 @@ TEST(TrainingCost, IsWhatTheAllocatorCountsOfAnEncoder) {
     const Tokens tokens(random, 200, lengths);
     for (const int threads : {1, 2}) {
       for (const Norm norm : {Norm::post, Norm::pre}) {
-        for (const Checkpoint checkpoint : kCheckpoints) {
+        for (const Keeping& keeping : kKeepings) {
           const analysis::TrainingPlan plan = {.encoder = {.vocabulary = 200,
                                                            .max_positions = 1000,
                                                            .token_types = 2,
@@ -165,15 +169,16 @@ TEST(TrainingCost, IsWhatTheAllocatorCountsOfAnEncoder) {
                                                            .layers = 5,
                                                            .norm = norm},
                                                .lengths = lengths,
-                                               .checkpoint = checkpoint,
-                                               .k = 3};
+                                               .checkpoint = keeping.checkpoint,
+                                               .k = 3,
+                                               .attention = method_of(keeping)};
           Engine engine({.threads = threads});
           const TrainingBytes foretold = analysis::training_bytes(engine, plan);
           const std::int64_t held = held_by(engine, plan, tokens);
           EXPECT_EQ(foretold.scratch, static_cast<std::int64_t>(engine.scratch_bytes()));
-          EXPECT_LE(percent_off(held, foretold), 1) << threads << " threads, norm " << static_cast<int>(norm)
-                                                    << ", checkpoint " << static_cast<int>(checkpoint) << ", "
-                                                    << tokens.count() << " tokens: " << held << ", " << foretold.all();
+          EXPECT_LE(percent_off(held, foretold), 1)
+              << threads << " threads, norm " << static_cast<int>(norm) << ", " << keeping << ", " << tokens.count()
+              << " tokens: " << held << ", " << foretold.all();
           most = std::max(most, percent_off(held, foretold));
         }
       }
@@ -193,10 +198,12 @@ TEST(TrainingCost, CountsOperations) {
   EXPECT_EQ(kept.again, 0);
   plan.checkpoint = Checkpoint::layer_input;
   EXPECT_EQ(analysis::training_flops(plan).again, kept.forward);
-  plan.checkpoint = Checkpoint::unfused;  // S is not made again
+  plan.checkpoint = Checkpoint::keep_linear;
+  plan.attention = analysis::AttentionMethod::unfused;  // S is not made again
   EXPECT_EQ(analysis::training_flops(plan).all(), kept.all() - 12 * 2.0 * 8 * 128 * 128 * 768);
   EXPECT_EQ(12 * analysis::training_flops({.layer = {.width = 768, .heads = 12}, .batch = 8, .length = 128}).all(),
             kept.all());
+  plan.attention = analysis::AttentionMethod::recomputing;
   plan.checkpoint = Checkpoint::layer_input;
   plan.encoder.norm = Norm::pre;
   EXPECT_EQ(analysis::training_flops(plan).again, kept.forward - 12 * 1024.0 * 2 * 768 * 3072);

@@ -11,6 +11,7 @@
 #include "headlight/analysis/training_cost.h"
 #include "headlight/optimizer.h"
 #include "layers/encoder_twin.h"
+#include "support/keepings.h"
 #include "support/sanitizer.h"
 
 namespace headlight::test::training_memory_test {
@@ -62,7 +63,7 @@ void train(const analysis::TrainingPlan& plan, const Tokens& tokens, int threads
   encoder.initialize(1);
   encoder.set_training(true);
   AdamW adamw(encoder.parameters());
-  SavedState saved(plan.checkpoint);
+  SavedState saved = Keeping{plan.checkpoint, plan.attention == analysis::AttentionMethod::unfused}.saved();
   for (int step = 0; step < 2; ++step) {
     encoder.forward(engine, tokens.input(), hidden, saved, {});
     encoder.backward(engine, tokens.input(), saved, hidden);
@@ -76,18 +77,18 @@ TEST(TrainingMemory, IsThePeakOfWhatIsResident) {
   Random random(1);
   const Tokens tokens(random, 100, lengths), few_tokens(random, 100, {40});
   for (const Norm norm : {Norm::post, Norm::pre}) {
-    for (const Checkpoint checkpoint :
-         {Checkpoint::keep_linear, Checkpoint::layer_input, Checkpoint::every_k_layers, Checkpoint::unfused}) {
+    for (const Keeping& keeping : kKeepings) {
       const int threads = norm == Norm::post ? 1 : 2;
-      const analysis::TrainingPlan plan = {.encoder = {.vocabulary = 100,
-                                                       .max_positions = 1300,
-                                                       .token_types = 2,
-                                                       .width = 128,
-                                                       .heads = 4,
-                                                       .layers = 4,
-                                                       .norm = norm},
-                                           .lengths = lengths,
-                                           .checkpoint = checkpoint};
+      analysis::TrainingPlan plan = {.encoder = {.vocabulary = 100,
+                                                 .max_positions = 1300,
+                                                 .token_types = 2,
+                                                 .width = 128,
+                                                 .heads = 4,
+                                                 .layers = 4,
+                                                 .norm = norm},
+                                     .lengths = lengths,
+                                     .checkpoint = keeping.checkpoint};
+      if (keeping.unfused) plan.attention = analysis::AttentionMethod::unfused;
       analysis::TrainingPlan short_plan = plan;
       short_plan.encoder.layers = 1;
       short_plan.encoder.width = 32;
@@ -100,10 +101,9 @@ TEST(TrainingMemory, IsThePeakOfWhatIsResident) {
           peak_of([&] { train(short_plan, few_tokens, threads); }, [&] { train(plan, tokens, threads); });
       if (!peak) GTEST_SKIP() << "proc(5) does not tell";
       EXPECT_LE(std::abs(*peak - foretold), std::max<std::int64_t>(foretold / 20, 4 << 20))
-          << "norm " << static_cast<int>(norm) << ", checkpoint " << static_cast<int>(checkpoint) << ": " << *peak
-          << ", " << foretold;
-      RecordProperty("checkpoint_" + std::to_string(static_cast<int>(checkpoint)) + "_norm_" +
-                         std::to_string(static_cast<int>(norm)),
+          << "norm " << static_cast<int>(norm) << ", " << keeping << ": " << *peak << ", " << foretold;
+      RecordProperty("checkpoint_" + std::to_string(static_cast<int>(keeping.checkpoint)) +
+                         (keeping.unfused ? "_unfused" : "") + "_norm_" + std::to_string(static_cast<int>(norm)),
                      std::to_string(*peak) + " of " + std::to_string(foretold));
     }
   }

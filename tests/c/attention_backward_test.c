@@ -1,5 +1,6 @@
 // Attention's gradients and dropout from C, by both routes, against the formulas in double.
 #include "check.h"
+#include "headlight/analysis/headlight_analysis.h"
 
 // Dv = Lk, so that values can be the identity, and out shows the weights after dropout.
 enum { kB = 2, kLq = 5, kLk = 7, kHq = 4, kHkv = 2, kD = 6, kDv = kLk };

@@ -1,5 +1,6 @@
 // Attention from C with every option, against plain loops in double over a table of who sees whom.
 #include "check.h"
+#include "headlight/analysis/headlight_analysis.h"
 
 enum { kB = 2, kLq = 6, kLk = 9, kHq = 4, kHkv = 2, kD = 8, kDv = 5 };
 

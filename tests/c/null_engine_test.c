@@ -1,5 +1,6 @@
 // Every function that computes, called with nothing at all: the engine is what it asks for first.
 #include "check.h"
+#include "headlight/analysis/headlight_analysis.h"
 
 #define NAMES_THE_ENGINE(call) REFUSED("engine is a null pointer", call)
 

@@ -8,6 +8,8 @@
 #include <system_error>
 
 #include "c/handles.h"
+#include "headlight/analysis/attention_unfused.h"
+#include "headlight/analysis/headlight_analysis.h"
 #include "headlight/attention_backward.h"
 #include "headlight/headlight.h"
 #include "headlight/layers/encoder.h"
@@ -174,7 +176,7 @@ TEST_F(CInterface, AttentionBackward) {
   } fused, unfused, results;
   const auto gradients = [](Results& to) { return AttentionGradients{to.query, to.key, to.value, to.bias}; };
   attention_backward(engine_->engine, query, key, value, out, lse, out_gradient, gradients(fused), options);
-  attention_unfused_backward(engine_->engine, query, key, value, out_gradient, gradients(unfused), options);
+  analysis::attention_unfused_backward(engine_->engine, query, key, value, out_gradient, gradients(unfused), options);
 
   const headlight_tensor q = in_c(query), k = in_c(key), v = in_c(value), o = in_c(out), g = in_c(out_gradient);
   const headlight_tensor l = in_c(lse), b = in_c(bias), dq = in_c(results.query), dk = in_c(results.key);

@@ -5,17 +5,15 @@
 #include "digests/layer_draws.h"
 #include "headlight/loss.h"
 #include "headlight/optimizer.h"
+#include "support/keepings.h"
 
 namespace headlight::test {
 namespace training_family {
 
-constexpr Checkpoint kCheckpoints[] = {Checkpoint::keep_linear, Checkpoint::layer_input, Checkpoint::every_k_layers,
-                                       Checkpoint::unfused};
-
 SavedState draw_saved_state(DigestCase& c) {
-  const Checkpoint checkpoint = one_of(c.random, kCheckpoints);
-  c.words << " checkpoint=" << static_cast<int>(checkpoint);
-  return SavedState(checkpoint, c.random.integer(0, 2));
+  const Keeping keeping = one_of(c.random, kKeepings);
+  c.words << " " << keeping;
+  return keeping.saved(c.random.integer(0, 2));
 }
 
 // An optimiser and its options.

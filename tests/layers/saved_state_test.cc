@@ -10,6 +10,7 @@
 #include "gtest/gtest.h"
 #include "headlight/layers.h"
 #include "support/compare.h"
+#include "support/keepings.h"
 #include "support/random.h"
 #include "support/refusal.h"
 
@@ -26,9 +27,9 @@ void begin_training(Layer& layer) {
   layer.set_training(true);
 }
 
-class EncoderPass : public testing::TestWithParam<Checkpoint> {
+class EncoderPass : public testing::TestWithParam<Keeping> {
  protected:
-  EncoderPass() : saved_(GetParam()) {
+  EncoderPass() : saved_(GetParam().saved()) {
     begin_training(encoder_);
     encoder_.forward(engine_, input_, hidden_, saved_, {.seed = 1});
   }
@@ -70,9 +71,7 @@ TEST_P(EncoderPass, TakesEqualOnes) {
   EXPECT_FALSE(all_zero(encoder_.parameters()));
 }
 
-INSTANTIATE_TEST_SUITE_P(Of, EncoderPass,
-                         testing::Values(Checkpoint::keep_linear, Checkpoint::layer_input, Checkpoint::every_k_layers,
-                                         Checkpoint::unfused));
+INSTANTIATE_TEST_SUITE_P(Of, EncoderPass, testing::ValuesIn(kKeepings));
 
 // Self-attention keeps one product of three inputs that are one; a copy of the input would be looked for elsewhere.
 TEST(AttentionPass, RefusesACopyOfAnInput) {
@@ -195,7 +194,7 @@ TEST(RefusedWhole, ATransformerLayersInputs) {
 
 // A layer that another was assigned to is at the same address, and what was kept means something else to it, or ends
 // before what it would read.
-class AssignedOver : public testing::TestWithParam<Checkpoint> {
+class AssignedOver : public testing::TestWithParam<Keeping> {
  protected:
   template <class Made>
   void between(Made layer, Made another, auto forward, auto backward) {
@@ -211,7 +210,7 @@ class AssignedOver : public testing::TestWithParam<Checkpoint> {
 
   Engine engine_{{.threads = 1}};
   Tensor<float, 3> x_{{2, 5, 8}}, y_{{2, 5, 8}}, gradient_{{2, 5, 8}};
-  SavedState saved_{GetParam()};
+  SavedState saved_{GetParam().saved()};
 };
 
 TEST_P(AssignedOver, FeedForward) {
@@ -283,9 +282,7 @@ TEST_P(AssignedOver, TheSameOptionsAreTheSamePass) {
   layer.backward(engine_, x_, saved_, y_, gradient_);
 }
 
-INSTANTIATE_TEST_SUITE_P(Of, AssignedOver,
-                         testing::Values(Checkpoint::keep_linear, Checkpoint::layer_input, Checkpoint::every_k_layers,
-                                         Checkpoint::unfused));
+INSTANTIATE_TEST_SUITE_P(Of, AssignedOver, testing::ValuesIn(kKeepings));
 
 TEST(SavedStateArguments, AreNamedWhenTheyAreWrong) {
   EXPECT_EQ(refusal([] { SavedState(static_cast<Checkpoint>(4)); }),

@@ -3,6 +3,7 @@
 #include "layers/encoder_twin.h"
 #include "layers/training_fixture.h"
 #include "support/isas.h"
+#include "support/keepings.h"
 #include "support/refusal.h"
 
 namespace headlight::test::training_gradients_test {
@@ -168,14 +169,14 @@ TEST_P(TrainingGradientsTest, TheBiasOfAttention) {
                                               twin_memory, out, dropping);
       return weighted_sum(out, twin_weights);
     };
-    for (const Checkpoint checkpoint : {Checkpoint::keep_linear, Checkpoint::layer_input, Checkpoint::unfused}) {
+    for (const Keeping& keeping : kKeepings) {
       Tensor<float, 3> out(query.shape());
-      SavedState saved(checkpoint);
+      SavedState saved = keeping.saved();
       layer.forward(engine, query, memory, memory, out, saved, step, attention);
       std::fill(bias_gradient.begin(), bias_gradient.end(), 7.0f);
       layer.backward(engine, query, memory, memory, saved, weights, {.bias = bias_gradient});
       EXPECT_TRUE(gradient_agrees(twin_bias, bias_gradient, loss, {.step = kGrid, .tolerance = 5e-5, .places = 60}))
-          << static_cast<int>(checkpoint);
+          << keeping;
     }
   }
 }

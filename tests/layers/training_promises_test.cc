@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "headlight/analysis/attention_unfused.h"
 #include "headlight/optimizer.h"
 #include "layers/encoder_twin.h"
 #include "layers/training_fixture.h"
@@ -109,13 +110,21 @@ TEST_P(TrainingPromisesTest, TheSameBitsOnAnyNumberOfThreadsWhateverIsKept) {
 TEST_P(TrainingPromisesTest, TheUnfusedBaselineAgrees) {
   Engine engine(options());
   Trained trained(Norm::pre, 0.1f);
-  SavedState linear, unfused(Checkpoint::unfused);
+  SavedState linear, unfused(Checkpoint::keep_linear, 0, analysis::unfused_attention());
   trained.pass(engine, linear);
   const std::vector<float> truth = trained.gradients();
   trained.pass(engine, unfused);
   EXPECT_TRUE(within(row_of(trained.gradients()), row_of(truth), 1e-5));
   // It keeps the probabilities of every head: of packed sequences as many to a row as the longest one has keys.
   EXPECT_GT(unfused.bytes(), linear.bytes());
+  // What is computed again is computed as it was.
+  const std::vector<float> kept = trained.gradients();
+  for (const Checkpoint checkpoint : {Checkpoint::layer_input, Checkpoint::every_k_layers}) {
+    SavedState again(checkpoint, 0, analysis::unfused_attention());
+    trained.pass(engine, again);
+    EXPECT_TRUE(same_bits(row_of(trained.gradients()), row_of(kept))) << static_cast<int>(checkpoint);
+    EXPECT_LT(again.bytes(), unfused.bytes());
+  }
 }
 
 // Without dropout a forward pass in training is the one that inference makes.

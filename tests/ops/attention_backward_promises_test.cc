@@ -6,6 +6,7 @@
 #include <string>
 
 #include "gtest/gtest.h"
+#include "headlight/analysis/attention_unfused.h"
 #include "headlight/attention_backward.h"
 #include "support/allocation_counter.h"
 #include "support/backward_problem.h"
@@ -252,8 +253,8 @@ TEST(AttentionBackwardArguments, NoGradientLiesOverAListOfNumbers) {
   EXPECT_EQ(test::refusal([&] { problem.backward(engine, {.key = over}); }),
             "attention_backward: gradients.key overlaps key_lengths in memory");
   EXPECT_EQ(test::refusal([&] {
-              attention_unfused_backward(engine, problem.in.query, problem.in.key, problem.in.value,
-                                         problem.out_gradient, {.key = over}, problem.in.options);
+              analysis::attention_unfused_backward(engine, problem.in.query, problem.in.key, problem.in.value,
+                                                   problem.out_gradient, {.key = over}, problem.in.options);
             }),
             "attention_unfused_backward: gradients.key overlaps key_lengths in memory");
 }

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "gtest/gtest.h"
+#include "headlight/analysis/attention_unfused.h"
 #include "headlight/attention.h"
 #include "headlight/gemm.h"
 #include "headlight/normalization.h"
@@ -97,7 +98,7 @@ TEST(HostileShapes, AttentionThatWritesNothingCountsNothing) {
       .log_sum_exp = {nullptr, {kMany, 1, 1}},
       .probabilities = {.per_head = {nullptr, {kMany, 1, 1, 1}}, .averaged = {nullptr, {kMany, 1, 1}}}};
   attention(engine, nothing, nothing, nothing, nothing, not_given);
-  attention_unfused(engine, nothing, nothing, nothing, nothing, not_given);
+  analysis::attention_unfused(engine, nothing, nothing, nothing, nothing, not_given);
   EXPECT_EQ(engine.scratch_bytes(), 0);
 }
 

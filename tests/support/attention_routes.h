@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "headlight/analysis/attention_unfused.h"
 #include "headlight/attention.h"
 #include "reference/attention.h"
 
@@ -34,7 +35,7 @@ struct Route {
     engine_options.threads = threads;
     engine_options.isa = isa;
     Engine engine(engine_options);
-    (method == Method::fused ? attention : attention_unfused)(engine, query, key, value, out, options);
+    (method == Method::fused ? attention : analysis::attention_unfused)(engine, query, key, value, out, options);
   }
 };
 

@@ -4,6 +4,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "headlight/analysis/attention_unfused.h"
 #include "headlight/attention_backward.h"
 #include "headlight/models/npy.h"
 #include "reference/attention.h"
@@ -73,7 +74,7 @@ void expect_agreement(const AttendCase& c, const std::vector<std::string>& more,
     EXPECT_EQ(finished.error, "");
     const Outputs expected = method == "reference"
                                  ? computed_by_reference(c, options)
-                                 : computed(c, method == "fused" ? &attention : &attention_unfused, options);
+                                 : computed(c, method == "fused" ? &attention : &analysis::attention_unfused, options);
     expect_npy(c.folder / "o.npy", expected.out);
     expect_npy(c.folder / "l.npy", expected.log_sum_exp);
     expect_npy(c.folder / "p.npy", expected.probabilities);
@@ -162,7 +163,7 @@ void expect_gradients(const AttendCase& c, const std::vector<std::string>& more,
     forward.log_sum_exp = log_sum_exp;
     attention(engine, c.query, c.key, c.value, out, forward);
     if (method == "unfused") {
-      attention_unfused_backward(engine, c.query, c.key, c.value, out_gradient, gradients, options);
+      analysis::attention_unfused_backward(engine, c.query, c.key, c.value, out_gradient, gradients, options);
     } else if (method == "fused") {
       attention_backward(engine, c.query, c.key, c.value, out, log_sum_exp, out_gradient, gradients, options);
     } else {
@@ -238,7 +239,7 @@ TEST(Attend, ScoresAtEachStage) {
         options.scores = scores;
       } else {
         Engine engine;
-        (method == "fused" ? attention : attention_unfused)(engine, c.query, c.key, c.value, out, options);
+        (method == "fused" ? attention : analysis::attention_unfused)(engine, c.query, c.key, c.value, out, options);
       }
       expect_npy(c.folder / "s.npy", scores);
     }
@@ -273,7 +274,7 @@ TEST(Attend, GradientsOfScoreSteps) {
     if (method == "fused") {
       attention_backward(engine, c.query, c.key, c.value, out, log_sum_exp, out_gradient, {.sinks = of_sinks}, options);
     } else if (method == "unfused") {
-      attention_unfused_backward(engine, c.query, c.key, c.value, out_gradient, {.sinks = of_sinks}, options);
+      analysis::attention_unfused_backward(engine, c.query, c.key, c.value, out_gradient, {.sinks = of_sinks}, options);
     } else {
       Tensor<double, 1> wide({kQueryHeads});
       reference::attention_backward<double>(converted<double>(c.query), converted<double>(c.key),

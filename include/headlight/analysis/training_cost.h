@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <span>
 
+#include "headlight/analysis/attention_cost.h"
 #include "headlight/engine.h"
 #include "headlight/export.h"
 #include "headlight/layers/encoder.h"
@@ -22,6 +23,8 @@ struct TrainingPlan {
   std::int64_t k = 0;
   // The optimiser's, for each parameter: 0 for SGD, 1 with momentum, 2 for AdamW.
   std::int64_t moments = 2;
+  // unfused: as a SavedState with unfused_attention().
+  AttentionMethod attention = AttentionMethod::recomputing;
 };
 
 // The same of a TransformerEncoderLayer alone, whose input and gradients are the caller's, rows evenly spaced.
@@ -31,6 +34,7 @@ struct LayerTrainingPlan {
   std::int64_t length = 0;
   Checkpoint checkpoint = Checkpoint::keep_linear;
   std::int64_t moments = 2;
+  AttentionMethod attention = AttentionMethod::recomputing;
 };
 
 // Float32, in bytes. Beside these a step has the caller's own tensors (token ids, hidden states and their gradients)
@@ -39,7 +43,7 @@ struct TrainingBytes {
   std::int64_t parameters = 0;
   std::int64_t gradients = 0;
   std::int64_t optimizer = 0;
-  std::int64_t saved = 0;    // SavedState::bytes() after a step; with Checkpoint::unfused the probabilities too
+  std::int64_t saved = 0;    // SavedState::bytes() after a step; unfused: the probabilities too
   std::int64_t scratch = 0;  // Engine::scratch_bytes() after two steps on an engine that did nothing else before
   // Of that scratch, what the backward pass of a segment, or of a layer, takes for what was not kept.
   std::int64_t computed_again = 0;

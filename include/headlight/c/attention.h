@@ -95,14 +95,6 @@ HEADLIGHT_API headlight_status headlight_attention(headlight_engine* engine, con
                                                    const headlight_tensor* out,
                                                    const headlight_attention_options* options, headlight_error* error);
 
-// The same by the plain route: scores written out in full, one head at a time, so it needs O(Lq · Lk) scratch. The
-// baseline for studies.
-HEADLIGHT_API headlight_status headlight_attention_unfused(headlight_engine* engine, const headlight_tensor* query,
-                                                           const headlight_tensor* key, const headlight_tensor* value,
-                                                           const headlight_tensor* out,
-                                                           const headlight_attention_options* options,
-                                                           headlight_error* error);
-
 // Attention over the keys of all parts, which share none: outs and log_sum_exps are lists of `count` tensors, [B, Lq,
 // Hq, Dv] and [B, Hq, Lq], that headlight_attention gave for keys of its own each. log_sum_exp = log of the sum of
 // exp(log_sum_exps[p]), out = the sum of exp(log_sum_exps[p] - log_sum_exp) * outs[p], both in the order of the list.
@@ -132,13 +124,6 @@ HEADLIGHT_API headlight_status headlight_attention_backward(
     headlight_engine* engine, const headlight_tensor* query, const headlight_tensor* key, const headlight_tensor* value,
     const headlight_tensor* out, const headlight_tensor* log_sum_exp, const headlight_tensor* out_gradient,
     const headlight_attention_gradients* gradients, const headlight_attention_options* options, headlight_error* error);
-
-// The same by the plain route, with two Lq x Lk matrices of scratch; with one where the options name the probabilities
-// (per_head) that headlight_attention_unfused wrote, for all rows. out and log_sum_exp are not needed.
-HEADLIGHT_API headlight_status headlight_attention_unfused_backward(
-    headlight_engine* engine, const headlight_tensor* query, const headlight_tensor* key, const headlight_tensor* value,
-    const headlight_tensor* out_gradient, const headlight_attention_gradients* gradients,
-    const headlight_attention_options* options, headlight_error* error);
 
 typedef struct headlight_attention_shape {
   size_t struct_size;

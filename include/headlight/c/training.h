@@ -22,14 +22,13 @@ HEADLIGHT_API void headlight_layer_zero_gradients(headlight_layer* layer);
 HEADLIGHT_API headlight_status headlight_layer_get_gradient(const headlight_layer* layer, const char* name,
                                                             const headlight_tensor* values, headlight_error* error);
 
-// What is kept between forward and backward. The gradients are the same to the bit whatever is chosen (but for UNFUSED,
-// which computes in another order): what was not kept is computed again.
+// What is kept between forward and backward. The gradients are the same to the bit whatever is chosen: what was not
+// kept is computed again.
 typedef int32_t headlight_checkpoint;
 enum {
-  HEADLIGHT_CHECKPOINT_KEEP_LINEAR = 0,     // everything that grows with L alone; never the probabilities
-  HEADLIGHT_CHECKPOINT_LAYER_INPUT = 1,     // nothing; in an encoder network, the input of every layer
-  HEADLIGHT_CHECKPOINT_EVERY_K_LAYERS = 2,  // in an encoder network, the input of every k-th layer
-  HEADLIGHT_CHECKPOINT_UNFUSED = 3          // the Lq × Lk probabilities too: attention's plain route, the baseline
+  HEADLIGHT_CHECKPOINT_KEEP_LINEAR = 0,    // everything that grows with L alone; never the probabilities
+  HEADLIGHT_CHECKPOINT_LAYER_INPUT = 1,    // nothing; in an encoder network, the input of every layer
+  HEADLIGHT_CHECKPOINT_EVERY_K_LAYERS = 2  // in an encoder network, the input of every k-th layer
 };
 
 // The state between forward and backward of one layer and one batch: memory that grows to what the largest batch needs

@@ -104,7 +104,7 @@ class HEADLIGHT_API Encoder : public Layer {
   void check(const EncoderInput& input, const View<float, 2>& hidden, std::span<const LayerProbabilities> probabilities,
              std::span<const LayerHeads> heads) const;
   [[nodiscard]] TrainingStep step_of(const TrainingStep& step, std::int64_t layer) const noexcept;
-  [[nodiscard]] TransformerEncoderLayer::Kept kept_of(const EncoderInput& input, Checkpoint checkpoint,
+  [[nodiscard]] TransformerEncoderLayer::Kept kept_of(const EncoderInput& input, const SavedState& saved,
                                                       const TrainingStep& step, std::int64_t layer,
                                                       std::byte* memory) const;
   void segment_backward(Engine& engine, const EncoderInput& input, const SavedState& saved, View<const float, 3> x,

@@ -141,15 +141,15 @@ class HEADLIGHT_API MultiHeadAttention : public Layer {
   void set_open(bool open) noexcept override;
   void make_gradients(bool wanted) override;
 
-  // Internal, for layers made of layers: the same with the state in their memory, of saved_bytes(). `kept_keys`: the
-  // probabilities that a row keeps there, layers::kept_keys().
+  // Internal, for layers made of layers: the same with the state in their memory, of saved_bytes(). `kept_columns` is
+  // that of the attention.
   struct Kept {
     std::byte* memory = nullptr;
     AttentionOptions options{};
     Dropout dropout{};
-    bool unfused = false;
+    const TrainingAttention* attention = &fused_attention();
   };
-  [[nodiscard]] std::size_t saved_bytes(const MultiHeadAttentionShape& shape, std::int64_t kept_keys) const;
+  [[nodiscard]] std::size_t saved_bytes(const MultiHeadAttentionShape& shape, std::int64_t kept_columns) const;
   void forward_from(Engine& engine, View<const float, 3> query, View<const float, 3> key, View<const float, 3> value,
                     View<float, 3> out, const Kept& kept, View<const float, 3> residual) const;
   void backward_from(Engine& engine, View<const float, 3> query, View<const float, 3> key, View<const float, 3> value,

@@ -8,14 +8,15 @@
 #include "headlight/attention.h"
 #include "headlight/dropout.h"
 #include "headlight/export.h"
+#include "headlight/layers/training_attention.h"
 #include "headlight/tensor.h"
 
 namespace headlight {
 
 class Layer;
 
-// What is kept between forward and backward. The gradients are the same to the bit whatever is chosen (but for
-// `unfused`, which computes in another order): what was not kept is computed again.
+// What is kept between forward and backward. The gradients are the same to the bit whatever is chosen: what was not
+// kept is computed again.
 enum class Checkpoint : std::uint8_t {
   // Everything that grows with L alone: query, key, value, the heads' outputs, log-sum-exp, sums before and results of
   // normalisations, the feed-forward part before its activation. Never the probabilities.
@@ -25,10 +26,7 @@ enum class Checkpoint : std::uint8_t {
   layer_input,
   // In an Encoder: the input of every k-th layer; backward computes k layers again at a time. With n layers and k = √n
   // the memory is that of some 2·√n inputs and k layers (Chen et al. 2016). For a layer alone: layer_input.
-  every_k_layers,
-  // As keep_linear, with attention's plain route: the Lq × Lk probabilities of every head are written out and kept, and
-  // backward holds one more such matrix for each thread, dP, which dS overwrites. The baseline.
-  unfused
+  every_k_layers
 };
 
 // The random numbers of one step. With the same seed and step every call draws the same, whatever the checkpoints, the
@@ -54,11 +52,13 @@ struct TrainingStep {
 // caller handed to forward() (inputs, options and what their views and spans show) must stay as it was until then.
 class HEADLIGHT_API SavedState {
  public:
-  // k for every_k_layers; 0: √n, rounded.
-  explicit SavedState(Checkpoint checkpoint = Checkpoint::keep_linear, std::int64_t k = 0);
+  // k for every_k_layers; 0: √n, rounded. `attention` is what the layers run for attention, both ways.
+  explicit SavedState(Checkpoint checkpoint = Checkpoint::keep_linear, std::int64_t k = 0,
+                      const TrainingAttention& attention = fused_attention());
 
   [[nodiscard]] Checkpoint checkpoint() const noexcept { return checkpoint_; }
   [[nodiscard]] std::int64_t k() const noexcept { return k_; }
+  [[nodiscard]] const TrainingAttention& attention() const noexcept { return *attention_; }
   // Of memory held.
   [[nodiscard]] std::size_t bytes() const noexcept { return static_cast<std::size_t>(memory_.size()); }
 
@@ -83,6 +83,7 @@ class HEADLIGHT_API SavedState {
  private:
   Checkpoint checkpoint_;
   std::int64_t k_;
+  const TrainingAttention* attention_;
   Call call_;
   Tensor<std::byte, 1> memory_;
 };

@@ -70,9 +70,9 @@ class HEADLIGHT_API TransformerEncoderLayer : public Layer {
     std::byte* memory = nullptr;
     AttentionOptions options{};
     TrainingStep step{};
-    bool unfused = false;
+    const TrainingAttention* attention = &fused_attention();
   };
-  [[nodiscard]] std::size_t saved_bytes(std::int64_t batch, std::int64_t length, std::int64_t kept_keys) const;
+  [[nodiscard]] std::size_t saved_bytes(std::int64_t batch, std::int64_t length, std::int64_t kept_columns) const;
   void forward_from(Engine& engine, View<const float, 3> x, View<float, 3> y, const Kept& kept) const;
   void backward_from(Engine& engine, View<const float, 3> x, const Kept& kept, View<const float, 3> y_gradient,
                      View<float, 3> x_gradient, const HeadVisit& visit);
@@ -128,7 +128,7 @@ class HEADLIGHT_API TransformerDecoderLayer : public Layer {
   [[nodiscard]] std::string_view type_name() const noexcept override { return "TransformerDecoderLayer"; }
 
   void forward_from(Engine& engine, View<const float, 3> x, View<const float, 3> memory, View<float, 3> y,
-                    const SavedState::Call& call, std::byte* kept, bool unfused) const;
+                    const SavedState::Call& call, std::byte* kept, const TrainingAttention& attention) const;
 
   TransformerLayerOptions options_;
   MultiHeadAttention self_attention_;

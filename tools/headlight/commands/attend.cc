@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "headlight/analysis/attention_unfused.h"
 #include "headlight/attention.h"
 #include "headlight/models/errors.h"
 #include "ops/attention_check.h"
@@ -217,7 +218,7 @@ void compute(Engine& engine, const Arguments& arguments, const Inputs& inputs, O
     compute_reference(inputs, options, outputs);
     return;
   }
-  const auto method = arguments.method == "unfused" ? attention_unfused : attention;
+  const auto method = arguments.method == "unfused" ? analysis::attention_unfused : attention;
   method(engine, query, key, value, outputs.out, options);
 }
 

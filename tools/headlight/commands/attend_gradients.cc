@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "headlight/analysis/attention_unfused.h"
 #include "ops/attention_backward_check.h"
 #include "reference/attention_backward.h"
 #include "tools/headlight/support/arrays.h"
@@ -94,7 +95,7 @@ void Gradients::compute(Engine& engine, const std::string& method, const Attenti
     return attention_backward(engine, query, key, value, out, log_sum_exp, out_gradient, gradients, options);
   }
   if (method == "unfused") {
-    return attention_unfused_backward(engine, query, key, value, out_gradient, gradients, options);
+    return analysis::attention_unfused_backward(engine, query, key, value, out_gradient, gradients, options);
   }
   // The twin trusts its arguments.
   ops::check_attention_backward("attention_backward", query, key, value, out, log_sum_exp, out_gradient, gradients,

@@ -9,9 +9,8 @@
 #include "kernels/attention_kernels.h"
 #include "ops/attention_check.h"
 #include "ops/attention_masks.h"
-#include "runtime/inner_api.h"
 
-namespace headlight::ops {
+namespace headlight::analysis {
 
 // One checked call; masks and biases are seen through strides of 0 where they broadcast.
 struct UnfusedCall {
@@ -21,7 +20,7 @@ struct UnfusedCall {
   View<const float, 4> value;
   View<float, 4> out;
   const AttentionOptions& options;
-  AttentionSizes sizes;
+  ops::AttentionSizes sizes;
   float scale;
   kernels::ScoreSteps steps;  // of the scaled products: soft cap and slopes; the others are written out
   View<const std::uint8_t, 4> mask;
@@ -44,10 +43,10 @@ View<T, 2> rows_of(const View<T, 4>& x, std::int64_t b, std::int64_t h, std::int
 // One head of one sequence, and the matrix of its scores and later its probabilities.
 struct UnfusedHead {
   const UnfusedCall& call;
-  const AttentionSequence& sequence;
+  const ops::AttentionSequence& sequence;
   std::int64_t b;
   std::int64_t h;
-  IntervalRule rule;
+  ops::IntervalRule rule;
   View<float, 2> scores;  // [queries, keys]
 
   // Row `row` through soft cap and slopes; with room for them, the derivatives of capped scores by raw ones.
@@ -56,7 +55,7 @@ struct UnfusedHead {
   // Calls f(key) for the keys that the row must not see, ascending.
   template <class Function>
   void for_each_hidden(std::int64_t row, Function f) const noexcept {
-    const KeyInterval seen = rule(row);
+    const ops::KeyInterval seen = rule(row);
     for (std::int64_t key = 0; key < seen.begin; ++key) f(key);
     for (std::int64_t key = seen.begin; call.mask && key < seen.end; ++key) {
       const bool entry = call.mask(b, h, sequence.first_query + row, sequence.first_key + key) != 0;
@@ -65,19 +64,19 @@ struct UnfusedHead {
     for (std::int64_t key = seen.end; key < sequence.keys; ++key) f(key);
   }
 };
-inline UnfusedHead unfused_head(const UnfusedCall& call, const AttentionSequence& sequence, std::int64_t b,
+inline UnfusedHead unfused_head(const UnfusedCall& call, const ops::AttentionSequence& sequence, std::int64_t b,
                                 std::int64_t h, const UnfusedScratch& scratch) noexcept {
   return {call,
           sequence,
           b,
           h,
-          IntervalRule(call.options, sequence),
+          ops::IntervalRule(call.options, sequence),
           View<float, 2>(scratch.scores, {sequence.queries, sequence.keys})};
 }
 
 [[nodiscard]] UnfusedCall unfused_call(Isa isa, View<const float, 4> query, View<const float, 4> key,
                                        View<const float, 4> value, View<float, 4> out, const AttentionOptions& options,
-                                       const AttentionSizes& sizes) noexcept;
+                                       const ops::AttentionSizes& sizes) noexcept;
 
 // c ← α · op(a) · op(b) + β · c, some rows of c at a time: what a product asks for then does not grow with its rows,
 // and no third matrix of scores is needed to turn one round. The bits are those of gemm().
@@ -105,19 +104,18 @@ void give_unfused_products(const UnfusedCall& call, std::int64_t b, std::int64_t
 
 // Head h of sequence `sequence` of sample b: its rows of log_sum_exp, and its probabilities [queries, keys] in the
 // scratch.
-void unfused_probabilities(const UnfusedCall& call, const AttentionSequence& sequence, std::int64_t b, std::int64_t h,
-                           const UnfusedScratch& scratch) noexcept;
+void unfused_probabilities(const UnfusedCall& call, const ops::AttentionSequence& sequence, std::int64_t b,
+                           std::int64_t h, const UnfusedScratch& scratch) noexcept;
 
 // Its rows of out, from those probabilities, which may then be lost.
-void mix_unfused(const UnfusedCall& call, const AttentionSequence& sequence, std::int64_t b, std::int64_t h,
+void mix_unfused(const UnfusedCall& call, const ops::AttentionSequence& sequence, std::int64_t b, std::int64_t h,
                  const UnfusedScratch& scratch) noexcept;
 
 // Scratch bytes of attention_unfused(), and of attention_unfused_backward() with the probabilities kept. Of the options
 // the lengths and offsets of sequences count. Throw as most_unfused_scores() does.
-[[nodiscard]] HEADLIGHT_INNER_API std::size_t attention_unfused_bytes(const Engine& engine, const AttentionSizes& sizes,
-                                                                      const AttentionOptions& options);
-[[nodiscard]] HEADLIGHT_INNER_API std::size_t attention_unfused_backward_bytes(const Engine& engine,
-                                                                               const AttentionSizes& sizes,
-                                                                               const AttentionOptions& options);
+[[nodiscard]] std::size_t attention_unfused_bytes(const Engine& engine, const ops::AttentionSizes& sizes,
+                                                  const AttentionOptions& options);
+[[nodiscard]] std::size_t attention_unfused_backward_bytes(const Engine& engine, const ops::AttentionSizes& sizes,
+                                                           const AttentionOptions& options);
 
-}  // namespace headlight::ops
+}  // namespace headlight::analysis

@@ -5,24 +5,21 @@
 #include <numbers>
 #include <string_view>
 
-#include "headlight/attention_backward.h"
+#include "analysis/attention_unfused_head.h"
+#include "headlight/analysis/attention_unfused.h"
 #include "kernels/kernels.h"
 #include "ops/attention_backward_check.h"
 #include "ops/attention_check.h"
 #include "ops/attention_row_scores.h"
 #include "ops/attention_steps.h"
-#include "ops/attention_unfused_head.h"
 #include "ops/check.h"
 #include "ops/gemm_internal.h"
 #include "runtime/parallel.h"
 
-namespace headlight {
+namespace headlight::analysis {
 namespace {
 
 using ops::AttentionSequence;
-using ops::UnfusedCall;
-using ops::UnfusedHead;
-using ops::UnfusedScratch;
 
 constexpr std::string_view kName = "attention_unfused_backward";
 
@@ -55,7 +52,7 @@ struct Products {
                   const View<float, 2>& c, float factor) const noexcept {
     if (c.size() == 0) return;
     if (!exactly) {
-      return ops::multiply_unfused(head.call.isa, a, transpose, b, Transpose::no, c, factor, 1.0f, gemm_scratch);
+      return multiply_unfused(head.call.isa, a, transpose, b, Transpose::no, c, factor, 1.0f, gemm_scratch);
     }
     for (std::int64_t row = 0; row < head.sequence.queries; ++row) {
       std::int64_t next = 0;
@@ -136,7 +133,7 @@ void differentiate_cap(const UnfusedHead& head, const View<float, 2>& gradients,
   float* const derivatives = scratch.raw_scores + kCappedRows * keys;
   for (std::int64_t first = 0; first < head.sequence.queries; first += kCappedRows) {
     const View<float, 2> scores(scratch.raw_scores, {std::min(kCappedRows, head.sequence.queries - first), keys});
-    ops::raw_unfused_scores(head, first, scores, scratch.gemm);
+    raw_unfused_scores(head, first, scores, scratch.gemm);
     for (std::int64_t row = first; row < first + scores.extent(0); ++row) {
       head.apply_steps(row, &scores(row - first, 0), derivatives);
       float* const of_row = &gradients(row, 0);
@@ -162,8 +159,8 @@ void add_bias_gradient(const UnfusedHead& head, const View<const float, 2>& scor
 UnfusedHead head_of(const UnfusedBackward& call, const AttentionSequence& sequence, std::int64_t b, std::int64_t h,
                     const BackwardScratch& scratch) noexcept {
   const UnfusedScratch own{scratch.probabilities, scratch.gemm};
-  if (!call.keeps_probabilities()) ops::unfused_probabilities(call.forward, sequence, b, h, own);
-  UnfusedHead head = ops::unfused_head(call.forward, sequence, b, h, own);
+  if (!call.keeps_probabilities()) unfused_probabilities(call.forward, sequence, b, h, own);
+  UnfusedHead head = unfused_head(call.forward, sequence, b, h, own);
   if (!call.keeps_probabilities()) return head;
   const View<float, 4>& kept = call.kept.per_head;
   head.scores.data = &kept(b, h, sequence.first_query, call.kept.own_keys ? 0 : sequence.first_key);
@@ -181,7 +178,7 @@ void add_value_gradient(const UnfusedHead& head, const View<float, 2>& dropped,
   for (std::int64_t row = 0; row < head.sequence.queries; ++row) {
     std::copy_n(&head.scores(row, 0), head.sequence.keys, &dropped(row, 0));
   }
-  ops::drop_unfused(head, dropped.data);
+  drop_unfused(head, dropped.data);
   add_product(dropped, Transpose::yes, out_gradient, gradient, 1.0f);
 }
 
@@ -191,8 +188,8 @@ void differentiate_head(const UnfusedBackward& call, const AttentionSequence& se
   const UnfusedCall& forward = call.forward;
   const UnfusedHead head = head_of(call, sequence, b, h, scratch);
   const std::int64_t key_head = h / forward.sizes.group;
-  const auto of_rows = [&](const auto& x) { return ops::rows_of(x, b, h, sequence.first_query, sequence.queries); };
-  const auto of_keys = [&](const auto& x) { return ops::rows_of(x, b, key_head, sequence.first_key, sequence.keys); };
+  const auto of_rows = [&](const auto& x) { return rows_of(x, b, h, sequence.first_query, sequence.queries); };
+  const auto of_keys = [&](const auto& x) { return rows_of(x, b, key_head, sequence.first_key, sequence.keys); };
   const auto finite = [&](const View<const float, 2>& x) {
     return kernels::attention_kernels(forward.isa).all_finite(x.data, x.stride(0), x.extent(0), x.extent(1));
   };
@@ -207,10 +204,10 @@ void differentiate_head(const UnfusedBackward& call, const AttentionSequence& se
   if (forward.sizes.value_dim == 0) {
     std::fill_n(gradients.data, gradients.size(), 0.0f);
   } else {
-    ops::multiply_unfused(forward.isa, out_gradient, Transpose::no, of_keys(forward.value), Transpose::yes, gradients,
-                          1.0f, 0.0f, scratch.gemm);
+    multiply_unfused(forward.isa, out_gradient, Transpose::no, of_keys(forward.value), Transpose::yes, gradients, 1.0f,
+                     0.0f, scratch.gemm);
   }
-  ops::drop_unfused(head, gradients.data);
+  drop_unfused(head, gradients.data);
   SinkSum sinks(head);
   make_score_gradients(head, gradients, sinks);
   if (call.gradients.sinks) call.gradients.sinks(h) -= static_cast<float>(sinks.sum());
@@ -244,11 +241,11 @@ std::int64_t gemm_floats(const UnfusedCall& call, const ops::AttentionSequences&
   for (std::int64_t b = 0; b < call.sizes.batch; ++b) {
     for (std::int64_t s = 0; s < sequences.count(); ++s) {
       const std::int64_t queries = sequences(b, s).queries, keys = sequences(b, s).keys;
-      most = std::max({most, ops::unfused_product_floats(call.isa, queries, keys, dim),
-                       ops::unfused_product_floats(call.isa, queries, keys, value_dim),
-                       ops::unfused_product_floats(call.isa, queries, dim, keys),
-                       ops::unfused_product_floats(call.isa, keys, dim, queries, Transpose::yes),
-                       ops::unfused_product_floats(call.isa, keys, value_dim, queries, Transpose::yes)});
+      most = std::max({most, unfused_product_floats(call.isa, queries, keys, dim),
+                       unfused_product_floats(call.isa, queries, keys, value_dim),
+                       unfused_product_floats(call.isa, queries, dim, keys),
+                       unfused_product_floats(call.isa, keys, dim, queries, Transpose::yes),
+                       unfused_product_floats(call.isa, keys, value_dim, queries, Transpose::yes)});
     }
   }
   return most;
@@ -257,9 +254,9 @@ std::int64_t gemm_floats(const UnfusedCall& call, const ops::AttentionSequences&
 Plan plan_of(const Engine& engine, const UnfusedCall& call, const ops::AttentionSequences& sequences,
              bool keeps_probabilities, bool adds_to_shared_sums) {
   const ops::AttentionSizes& sizes = call.sizes;
-  const std::int64_t scores = ops::most_unfused_scores(kName, call);
+  const std::int64_t scores = most_unfused_scores(kName, call);
   const double nanoseconds =
-      ops::all_unfused_scores(call) * static_cast<double>(3 * sizes.head_dim + 2 * sizes.value_dim) / 50;
+      all_unfused_scores(call) * static_cast<double>(3 * sizes.head_dim + 2 * sizes.value_dim) / 50;
   runtime::ScratchLayout layout;
   Plan plan{};
   plan.workers =
@@ -300,11 +297,11 @@ void attention_unfused_backward(Engine& engine, View<const float, 4> query, View
                                 View<const float, 4> value, View<const float, 4> out_gradient,
                                 const AttentionGradients& gradients, const AttentionOptions& options) {
   const ops::AttentionSizes sizes =
-      ops::check_attention_unfused_backward(kName, query, key, value, out_gradient, gradients, options);
+      ops::check_attention_backward_inputs(kName, query, key, value, out_gradient, gradients, options);
   const Probabilities kept = kept_probabilities(sizes, gradients, options);
   if (ops::asks_for_nothing(gradients)) return;
   const AttentionOptions inputs_alone = ops::without_outputs(options);
-  const UnfusedBackward call{ops::unfused_call(engine.isa(), query, key, value, {}, inputs_alone, sizes), out_gradient,
+  const UnfusedBackward call{unfused_call(engine.isa(), query, key, value, {}, inputs_alone, sizes), out_gradient,
                              gradients, kept};
   const ops::AttentionSequences sequences(options, sizes.query_length, sizes.key_length);
   // Heads that share keys, or all that share a bias or sinks, add to the same sums: they stay on one thread, in their
@@ -345,14 +342,10 @@ void attention_unfused_backward(Engine& engine, View<const float, 4> query, View
   });
 }
 
-namespace ops {
-
-std::size_t attention_unfused_backward_bytes(const Engine& engine, const AttentionSizes& sizes,
+std::size_t attention_unfused_backward_bytes(const Engine& engine, const ops::AttentionSizes& sizes,
                                              const AttentionOptions& options) {
-  const AttentionSequences sequences(options, sizes.query_length, sizes.key_length);
+  const ops::AttentionSequences sequences(options, sizes.query_length, sizes.key_length);
   return plan_of(engine, unfused_call(engine.isa(), {}, {}, {}, {}, options, sizes), sequences, true, false).bytes();
 }
 
-}  // namespace ops
-
-}  // namespace headlight
+}  // namespace headlight::analysis

@@ -1,4 +1,4 @@
-#include "ops/attention_unfused_head.h"
+#include "analysis/attention_unfused_head.h"
 
 #include <algorithm>
 #include <cmath>
@@ -13,7 +13,7 @@
 #include "ops/attention_steps.h"
 #include "ops/gemm_internal.h"
 
-namespace headlight::ops {
+namespace headlight::analysis {
 namespace {
 
 // Of a product, at a time.
@@ -129,8 +129,9 @@ View<T, 4> broadcast(View<T, 4> view) noexcept {
 }  // namespace
 
 UnfusedCall unfused_call(Isa isa, View<const float, 4> query, View<const float, 4> key, View<const float, 4> value,
-                         View<float, 4> out, const AttentionOptions& options, const AttentionSizes& sizes) noexcept {
-  const auto scale = static_cast<float>(softmax_scale(options, sizes.head_dim));
+                         View<float, 4> out, const AttentionOptions& options,
+                         const ops::AttentionSizes& sizes) noexcept {
+  const auto scale = static_cast<float>(ops::softmax_scale(options, sizes.head_dim));
   // Products come scaled, in units of e, and bias and masks are seen to here.
   AttentionOptions steps_alone = options;
   steps_alone.bias = {};
@@ -143,7 +144,7 @@ UnfusedCall unfused_call(Isa isa, View<const float, 4> query, View<const float, 
           options,
           sizes,
           scale,
-          score_steps(steps_alone, static_cast<float>(std::numbers::log2e)),
+          ops::score_steps(steps_alone, static_cast<float>(std::numbers::log2e)),
           options.mask ? broadcast(options.mask->entries) : View<const std::uint8_t, 4>{},
           broadcast(options.bias)};
 }
@@ -157,7 +158,7 @@ void UnfusedHead::apply_steps(std::int64_t row, float* scores_of_row, float* cap
   }
   steps.slopes = &slope;
   steps.first_key = sequence.first_key;
-  kernels::attention_kernels(call.isa).step_row(steps, sequence.keys, natural_factor(steps), scores_of_row,
+  kernels::attention_kernels(call.isa).step_row(steps, sequence.keys, ops::natural_factor(steps), scores_of_row,
                                                 cap_derivatives);
 }
 
@@ -188,23 +189,23 @@ void multiply_unfused(Isa isa, const View<const float, 2>& a, Transpose transpos
     const View<const float, 2> some_a(a.data + row * a.stride(turned ? 1 : 0),
                                       {turned ? a.extent(0) : rows, turned ? rows : a.extent(1)}, a.strides);
     const View<float, 2> some_c(c.data + row * c.stride(0), {rows, c.extent(1)}, c.strides);
-    run_gemm_block(isa, gemm_block(some_a, b, some_c, transpose_a, transpose_b, alpha, beta), scratch);
+    ops::run_gemm_block(isa, ops::gemm_block(some_a, b, some_c, transpose_a, transpose_b, alpha, beta), scratch);
   }
 }
 
 std::int64_t unfused_product_floats(Isa isa, std::int64_t rows, std::int64_t columns, std::int64_t depth,
                                     Transpose transpose_a) noexcept {
-  return gemm_scratch_floats(isa, std::min(rows, kRowsAtOnce), columns, depth, transpose_a);
+  return ops::gemm_scratch_floats(isa, std::min(rows, kRowsAtOnce), columns, depth, transpose_a);
 }
 
 std::int64_t most_unfused_scores(std::string_view operation, const UnfusedCall& call) {
   // More scores than any machine has memory for; below it no product of ours passes 64 bits.
   constexpr std::int64_t kMostScores = std::int64_t{1} << 45;
-  const AttentionSequences sequences(call.options, call.sizes.query_length, call.sizes.key_length);
+  const ops::AttentionSequences sequences(call.options, call.sizes.query_length, call.sizes.key_length);
   std::int64_t most = 0;
   for (std::int64_t b = 0; b < call.sizes.batch; ++b) {
     for (std::int64_t s = 0; s < sequences.count(); ++s) {
-      const AttentionSequence sequence = sequences(b, s);
+      const ops::AttentionSequence sequence = sequences(b, s);
       std::int64_t scores = 0;
       const bool wraps = __builtin_mul_overflow(sequence.queries, sequence.keys, &scores);
       if (wraps || scores > kMostScores) {
@@ -218,11 +219,11 @@ std::int64_t most_unfused_scores(std::string_view operation, const UnfusedCall& 
 }
 
 double all_unfused_scores(const UnfusedCall& call) noexcept {
-  const AttentionSequences sequences(call.options, call.sizes.query_length, call.sizes.key_length);
+  const ops::AttentionSequences sequences(call.options, call.sizes.query_length, call.sizes.key_length);
   double scores = 0;
   for (std::int64_t b = 0; b < call.sizes.batch; ++b) {
     for (std::int64_t s = 0; s < sequences.count(); ++s) {
-      const AttentionSequence sequence = sequences(b, s);
+      const ops::AttentionSequence sequence = sequences(b, s);
       scores += static_cast<double>(sequence.queries) * static_cast<double>(sequence.keys);
     }
   }
@@ -232,7 +233,7 @@ double all_unfused_scores(const UnfusedCall& call) noexcept {
 void drop_unfused(const UnfusedHead& head, float* rows) noexcept {
   const UnfusedCall& call = head.call;
   if (call.options.dropout.probability == 0) return;
-  const kernels::AttentionDropout dropout = dropout_of(call.options);
+  const kernels::AttentionDropout dropout = ops::dropout_of(call.options);
   const auto drop = kernels::attention_kernels(call.isa).drop_weights;
   for (std::int64_t row = 0; row < head.sequence.queries; ++row) {
     drop(dropout,
@@ -241,8 +242,8 @@ void drop_unfused(const UnfusedHead& head, float* rows) noexcept {
   }
 }
 
-void unfused_probabilities(const UnfusedCall& call, const AttentionSequence& sequence, std::int64_t b, std::int64_t h,
-                           const UnfusedScratch& scratch) noexcept {
+void unfused_probabilities(const UnfusedCall& call, const ops::AttentionSequence& sequence, std::int64_t b,
+                           std::int64_t h, const UnfusedScratch& scratch) noexcept {
   if (sequence.queries == 0) return;
   if (sequence.keys == 0) {
     const float sink = call.options.sinks.empty() ? kNothing : call.options.sinks[static_cast<std::size_t>(h)];
@@ -256,7 +257,7 @@ void unfused_probabilities(const UnfusedCall& call, const AttentionSequence& seq
   make_probabilities(head);
 }
 
-void mix_unfused(const UnfusedCall& call, const AttentionSequence& sequence, std::int64_t b, std::int64_t h,
+void mix_unfused(const UnfusedCall& call, const ops::AttentionSequence& sequence, std::int64_t b, std::int64_t h,
                  const UnfusedScratch& scratch) noexcept {
   if (call.sizes.value_dim == 0 || sequence.queries == 0) return;
   const auto out = rows_of(call.out, b, h, sequence.first_query, sequence.queries);
@@ -277,4 +278,4 @@ void mix_unfused(const UnfusedCall& call, const AttentionSequence& sequence, std
   }
 }
 
-}  // namespace headlight::ops
+}  // namespace headlight::analysis

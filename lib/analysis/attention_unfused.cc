@@ -1,21 +1,21 @@
 // attention_unfused(): checks, and heads dealt out to threads. What happens in a head is in attention_unfused_head.cc.
+#include "headlight/analysis/attention_unfused.h"
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
 #include <new>
 
-#include "ops/attention_unfused_head.h"
+#include "analysis/attention_unfused_head.h"
 #include "ops/check.h"
 #include "ops/gemm_internal.h"
 #include "runtime/parallel.h"
 
-namespace headlight {
+namespace headlight::analysis {
 namespace {
 
 using ops::AttentionSequence;
 using ops::AttentionSequences;
-using ops::UnfusedCall;
-using ops::UnfusedScratch;
 
 // Where a worker of a call finds its memory.
 struct Plan {
@@ -28,21 +28,21 @@ struct Plan {
 
 Plan plan_of(const Engine& engine, const UnfusedCall& call, const AttentionSequences& sequences, std::int64_t tasks) {
   const ops::AttentionSizes& sizes = call.sizes;
-  const std::int64_t scores = ops::most_unfused_scores("attention_unfused", call);
+  const std::int64_t scores = most_unfused_scores("attention_unfused", call);
   std::int64_t gemm = 0;
   if (call.options.scores) {
-    gemm = ops::unfused_product_floats(call.isa, sizes.query_length, sizes.key_length, sizes.head_dim);
+    gemm = unfused_product_floats(call.isa, sizes.query_length, sizes.key_length, sizes.head_dim);
   }
   for (std::int64_t b = 0; b < sizes.batch; ++b) {
     for (std::int64_t s = 0; s < sequences.count(); ++s) {
       const AttentionSequence sequence = sequences(b, s);
-      gemm = std::max({gemm, ops::unfused_product_floats(call.isa, sequence.queries, sequence.keys, sizes.head_dim),
-                       ops::unfused_product_floats(call.isa, sequence.queries, sizes.value_dim, sequence.keys)});
+      gemm = std::max({gemm, unfused_product_floats(call.isa, sequence.queries, sequence.keys, sizes.head_dim),
+                       unfused_product_floats(call.isa, sequence.queries, sizes.value_dim, sequence.keys)});
     }
   }
   // Two products at some 50 multiply-adds a nanosecond, and a nanosecond for each vector of scores.
   const double nanoseconds =
-      ops::all_unfused_scores(call) * (static_cast<double>(sizes.head_dim + sizes.value_dim) / 50 + 0.1);
+      all_unfused_scores(call) * (static_cast<double>(sizes.head_dim + sizes.value_dim) / 50 + 0.1);
   runtime::ScratchLayout layout;
   Plan plan{};
   plan.workers = runtime::workers_for(engine, tasks, nanoseconds);
@@ -99,7 +99,7 @@ void clear_sample(const View<float, Rank>& probabilities, std::int64_t b, std::i
 void begin_scores(const UnfusedCall& call, std::int64_t b, std::int64_t h, const UnfusedScratch& scratch) noexcept {
   const View<float, 4>& scores = call.options.scores;
   if (!scores || scores.size() == 0) return;
-  if (call.options.scores_at != ScoreStage::masked) return ops::give_unfused_products(call, b, h, scratch.gemm);
+  if (call.options.scores_at != ScoreStage::masked) return give_unfused_products(call, b, h, scratch.gemm);
   for (std::int64_t i = 0; i < scores.extent(2); ++i) {
     std::fill_n(&scores(b, h, i, 0), scores.extent(3), -std::numeric_limits<float>::infinity());
   }
@@ -120,9 +120,9 @@ void attend_head(const UnfusedCall& call, const AttentionSequences& sequences, s
   begin_scores(call, b, h, scratch);
   for (std::int64_t s = 0; s < sequences.count(); ++s) {
     const AttentionSequence sequence = sequences(b, s);
-    ops::unfused_probabilities(call, sequence, b, h, scratch);
+    unfused_probabilities(call, sequence, b, h, scratch);
     give_probabilities(call, sequence, b, h, scratch.scores);
-    ops::mix_unfused(call, sequence, b, h, scratch);
+    mix_unfused(call, sequence, b, h, scratch);
     if (sequences.count() == 1) clear_padding(call, sequence, b, h);
   }
 }
@@ -133,7 +133,7 @@ void attention_unfused(Engine& engine, View<const float, 4> query, View<const fl
                        View<float, 4> out, const AttentionOptions& options) {
   const ops::AttentionSizes sizes = ops::check_attention("attention_unfused", query, key, value, out, options);
   if (ops::writes_nothing(out, options)) return;
-  const UnfusedCall call = ops::unfused_call(engine.isa(), query, key, value, out, options, sizes);
+  const UnfusedCall call = unfused_call(engine.isa(), query, key, value, out, options, sizes);
   const AttentionSequences sequences(options, sizes.query_length, sizes.key_length);
 
   // An average over heads is summed in their order, so a sample then stays on one thread.
@@ -154,9 +154,7 @@ void attention_unfused(Engine& engine, View<const float, 4> query, View<const fl
   });
 }
 
-namespace ops {
-
-std::size_t attention_unfused_bytes(const Engine& engine, const AttentionSizes& sizes,
+std::size_t attention_unfused_bytes(const Engine& engine, const ops::AttentionSizes& sizes,
                                     const AttentionOptions& options) {
   const AttentionSequences sequences(options, sizes.query_length, sizes.key_length);
   return plan_of(engine, unfused_call(engine.isa(), {}, {}, {}, {}, options, sizes), sequences,
@@ -164,6 +162,4 @@ std::size_t attention_unfused_bytes(const Engine& engine, const AttentionSizes& 
       .bytes();
 }
 
-}  // namespace ops
-
-}  // namespace headlight
+}  // namespace headlight::analysis

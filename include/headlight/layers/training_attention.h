@@ -1,0 +1,37 @@
+// The attention of a layer in training, as both its passes: the engine's own, or another in its place.
+#pragma once
+
+#include <cstdint>
+
+#include "headlight/attention_backward.h"
+#include "headlight/export.h"
+
+namespace headlight {
+
+// What a layer runs in place of attention() and attention_backward() where a SavedState names it: a baseline
+// (headlight/analysis/attention_unfused.h), or an attention that is under study. query [B, Lq, Hq, D], key and value
+// [B, Lk, Hkv, D], as the layer projected them; options are those of its call with its dropout. One object may serve
+// many layers at once, and outlives every SavedState that names it.
+class HEADLIGHT_API TrainingAttention {
+ public:
+  // How many numbers each query of each head keeps between the passes, beside its output and its log-sum-exp.
+  [[nodiscard]] virtual std::int64_t kept_columns(std::int64_t key_length,
+                                                  const AttentionOptions& options) const noexcept = 0;
+  // Writes out [B, Lq, Hq, D] and whatever the options ask for, log_sum_exp [B, Hq, Lq] always, and to kept [B, Hq, Lq,
+  // kept_columns()] what backward() wants.
+  virtual void forward(Engine& engine, View<const float, 4> query, View<const float, 4> key, View<const float, 4> value,
+                       View<float, 4> out, View<float, 4> kept, const AttentionOptions& options) const = 0;
+  // As attention_backward(); `kept` as forward() left it.
+  virtual void backward(Engine& engine, View<const float, 4> query, View<const float, 4> key,
+                        View<const float, 4> value, View<const float, 4> out, View<const float, 3> log_sum_exp,
+                        View<float, 4> kept, View<const float, 4> out_gradient, const AttentionGradients& gradients,
+                        const AttentionOptions& options) const = 0;
+
+ protected:
+  ~TrainingAttention() = default;
+};
+
+// attention() and attention_backward(), which keep nothing more.
+[[nodiscard]] HEADLIGHT_API const TrainingAttention& fused_attention() noexcept;
+
+}  // namespace headlight

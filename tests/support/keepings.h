@@ -1,0 +1,29 @@
+// What training may keep between its passes: every checkpoint with the engine's attention, and the one written out.
+#pragma once
+
+#include <cstdint>
+#include <ostream>
+
+#include "headlight/analysis/attention_unfused.h"
+#include "headlight/layers/training.h"
+
+namespace headlight::test {
+
+struct Keeping {
+  Checkpoint checkpoint = Checkpoint::keep_linear;
+  bool unfused = false;
+
+  [[nodiscard]] SavedState saved(std::int64_t k = 0) const {
+    return SavedState(checkpoint, k, unfused ? analysis::unfused_attention() : fused_attention());
+  }
+  friend std::ostream& operator<<(std::ostream& out, const Keeping& keeping) {
+    return out << "checkpoint " << static_cast<int>(keeping.checkpoint) << (keeping.unfused ? ", unfused" : "");
+  }
+};
+
+inline constexpr Keeping kKeepings[] = {{Checkpoint::keep_linear},
+                                        {Checkpoint::layer_input},
+                                        {Checkpoint::every_k_layers},
+                                        {Checkpoint::keep_linear, true}};
+
+}  // namespace headlight::test
