@@ -148,13 +148,13 @@ void find_b(const GemmBlock& block, const Plan& plan, float* panel, Step& step) 
 // single tile looks ahead in its own panels.
 void look_ahead(const Plan& plan, const Step& step, std::int64_t index, GemmTile& tile) noexcept {
   if (plan.tiles == 1) {
-    tile.next_b = step.b + kStreamSteps * step.b_depth_stride;
-    tile.next_b_step = 2 * step.b_depth_stride;
+    tile.b.next = step.b + kStreamSteps * step.b_depth_stride;
+    tile.b.next_step = 2 * step.b_depth_stride;
     return;
   }
   const bool has_next = step.next_b != step.b;
-  tile.next_b = has_next ? step.next_b + index * (step.depth * step.width / plan.tiles) : step.b;
-  tile.next_b_step = has_next ? divide_up(2 * step.width, plan.tiles) : 0;
+  tile.b.next = has_next ? step.next_b + index * (step.depth * step.width / plan.tiles) : step.b;
+  tile.b.next_step = has_next ? divide_up(2 * step.width, plan.tiles) : 0;
 }
 
 // Where the tiles of this step leave their sums: in C, in scratch or, if that is all of K, on the stack.
@@ -197,26 +197,21 @@ void run_rows(const GemmBlock& block, const Plan& plan, const Step& step) noexce
   alignas(64) float buffer[kGemmTileRows * kGemmPanelWidth];
   const bool is_last = step.first + step.depth >= block.depth;
   const bool is_done = step.sums == block.c + step.column && is_plain(block.epilogue);
-  GemmTile tile{};
-  tile.depth = step.depth;
-  tile.a_stride = step.a_stride;
-  tile.b = step.b;
-  tile.b_depth_stride = step.b_depth_stride;
-  tile.b_panel_stride = step.b_panel_stride;
-  tile.out_stride = step.sums_stride;
-  tile.alpha = is_last && is_done ? block.epilogue.alpha : 1.0f;
-  tile.accumulate = step.first > 0;
-  const GemmTileFunction* const tiles = step.panels > 1 ? kGemmWideTiles : kGemmTilesOf[step.width / kLanes - 1];
+  const float alpha = is_last && is_done ? block.epilogue.alpha : 1.0f;
+  GemmTile tile{{step.a, step.a_stride},
+                {step.b, step.b_depth_stride, step.b_panel_stride, nullptr, 0},
+                step.depth,
+                {buffer, step.sums_stride, alpha, step.first > 0}};
   for (std::int64_t index = 0; index < plan.tiles; ++index) {
     const Rows rows = plan.rows(block, index);
-    tile.a = step.a + rows.first * step.a_stride;
-    tile.out = step.sums != nullptr ? step.sums + rows.first * step.sums_stride : buffer;
+    tile.a.at = step.a + rows.first * step.a_stride;
+    if (step.sums != nullptr) tile.finish.out = step.sums + rows.first * step.sums_stride;
     look_ahead(plan, step, index, tile);
     if (is_last && !is_done) ask_for_epilogue(block, step, rows);
-    tiles[rows.count - 1](tile);
+    gemm_tile_of(rows.count, step.width / kLanes)(tile);
     if (!is_last || is_done) continue;
-    GemmFinish finish{tile.out,
-                      tile.out_stride,
+    GemmFinish finish{tile.finish.out,
+                      tile.finish.stride,
                       rows.count,
                       step.columns,
                       block.c + rows.first * block.c_row_stride + step.column,

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "simd/integers.h"
+#include "kernels/tile-inl.h"
 #include "simd/vector-inl.h"
 
 namespace headlight::HEADLIGHT_TARGET {
@@ -37,148 +37,85 @@ constexpr int gemm_panels_at_once(std::int64_t rows) {
   return rows == 2 || (rows == 3 && kGemmManyRegisters && kGemmPanelVectors == 2) ? 2 : 1;
 }
 
-struct GemmTile {
-  std::int64_t depth;
-  const float* a;  // rows, a_stride apart
-  std::int64_t a_stride;
-  const float* b;
-  std::int64_t b_depth_stride;
-  std::int64_t b_panel_stride;
-  const float* next_b;       // to be read soon: every two steps of k ask for two or three cache lines of it,
-  std::int64_t next_b_step;  // and go so many floats on
-  float* out;
-  std::int64_t out_stride;
-  float alpha;
-  bool accumulate;  // out = α · (out + sum), otherwise α · sum
-};
-
-// One pointer for three rows of A: with one for each, clang spills.
-inline constexpr int kGemmRowsEach = 3;
-
-// A sum stays in its register, and the steps are done in the order in which they are written. Of 9 × 3 sums g++ 12
-// would otherwise put some where an operand was and spill others: 147 GFLOP/s instead of 182.
-HEADLIGHT_INLINE void gemm_keep(Vec& sum) {
-#if defined(__AVX512F__)
-  auto native = to_native(sum);
-  asm volatile("" : "+v"(native));
-  sum = from_native(native);
-#else
-  static_cast<void>(sum);
-#endif
-}
-
-template <int kRows, int kPanels, int kVectors>
-HEADLIGHT_INLINE void gemm_step(const float* const* a, std::int64_t a_stride, std::int64_t k, const float* b,
-                                std::int64_t b_panel_stride, Vec (&sums)[kRows][kPanels * kVectors]) {
-  Vec right[kPanels * kVectors];
-#pragma GCC unroll 12
-  for (int vector = 0; vector < kPanels * kVectors; ++vector) {
-    right[vector] = load(b + (vector / kVectors) * b_panel_stride + (vector % kVectors) * kLanes);
-  }
-#pragma GCC unroll 12
-  for (int row = 0; row < kRows; ++row) {
-    const Vec left = broadcast(a[row / kGemmRowsEach][(row % kGemmRowsEach) * a_stride + k]);
-#pragma GCC unroll 12
-    for (int vector = 0; vector < kPanels * kVectors; ++vector) {
-      sums[row][vector] = fma(left, right[vector], sums[row][vector]);
-      gemm_keep(sums[row][vector]);
-    }
-  }
-}
-
+// B by panels of kGemmPanelVectors vectors, packed or where B lies.
+//
 // Multiply-adds want both vector pipes in every cycle, and on Intel's cores whatever else is issued may take a pipe's
 // turn. Hence two steps for each addition to the pointers, and one prefetch a step at a constant distance from the
 // last. Measured there, B in L2: 99 % of the peak; 91 % with each step on its own and A's two strides known only at run
 // time; 94 % with four steps at once; 85–94 % with the prefetches in bursts, one for every 8 to 32 steps.
-template <int kRows, int kPanels, int kPanelVectors>
-void gemm_tile(const GemmTile& tile) noexcept {
-  constexpr int kVectors = kPanels * kPanelVectors;
-  constexpr int kPointers = divide_up(kRows, kGemmRowsEach);
-  const std::int64_t a_stride = tile.a_stride;
-  const std::int64_t b_step = tile.b_depth_stride;
-  const std::int64_t panel_stride = tile.b_panel_stride;
-  const float* a[kPointers];
-#pragma GCC unroll 4
-  for (int pointer = 0; pointer < kPointers; ++pointer) a[pointer] = tile.a + pointer * kGemmRowsEach * a_stride;
-  const float* b = tile.b;
-  const float* next = tile.next_b;
-  const std::int64_t next_step = tile.next_b_step;
+struct GemmPanels {
+  const float* at;
+  std::int64_t depth_stride;
+  std::int64_t panel_stride;
+  const float* next;       // to be read soon: every two steps of k ask for two or three cache lines of it,
+  std::int64_t next_step;  // and go so many floats on
 
-  Vec sums[kRows][kVectors];
-#pragma GCC unroll 12
-  for (int row = 0; row < kRows; ++row) {
-#pragma GCC unroll 12
-    for (int vector = 0; vector < kVectors; ++vector) sums[row][vector] = zero();
+  static constexpr int kSteps = 2;
+
+  template <int kPanels>
+  HEADLIGHT_INLINE void ask_for_line(int line) const {
+#pragma GCC unroll 4
+    for (int panel = 0; panel < kPanels; ++panel) __builtin_prefetch(next + panel * panel_stride + line * kGemmLine);
   }
-  std::int64_t left = tile.depth;
-  for (; left >= 2; left -= 2) {
-    gemm_step<kRows, kPanels, kPanelVectors>(a, a_stride, 0, b, panel_stride, sums);
-#pragma GCC unroll 4
-    for (int panel = 0; panel < kPanels; ++panel) __builtin_prefetch(next + panel * panel_stride);
-    gemm_step<kRows, kPanels, kPanelVectors>(a, a_stride, 1, b + b_step, panel_stride, sums);
-#pragma GCC unroll 4
-    for (int panel = 0; panel < kPanels; ++panel) __builtin_prefetch(next + panel * panel_stride + kGemmLine);
+
+  template <int kRows, int kVectors>
+  HEADLIGHT_INLINE void load(Vec (&to)[kVectors], int step) {
+    constexpr int kPanels = divide_up(kVectors, kGemmPanelVectors);
+#pragma GCC unroll 12
+    for (int v = 0; v < kVectors; ++v) {
+      const float* panel = at + v / kGemmPanelVectors * panel_stride;
+      to[v] = headlight::HEADLIGHT_TARGET::load(panel + v % kGemmPanelVectors * kLanes);
+    }
+    at += depth_stride;
+    ask_for_line<kPanels>(step);
+    if (step == 0) return;
     // With few rows, few tiles share the fetching of the next panel: two tiles three lines each. B from the third-level
     // cache: 8 × 384 × 1536 73 -> 86 GFLOP/s, 16 × 384 × 1536 110 -> 121.
-    if constexpr (kRows < kGemmTileRows && kPanelVectors == 3) {
-#pragma GCC unroll 4
-      for (int panel = 0; panel < kPanels; ++panel) __builtin_prefetch(next + panel * panel_stride + 2 * kGemmLine);
-    }
+    if constexpr (kRows < kGemmTileRows && kGemmPanelVectors == 3 && kVectors >= 3) ask_for_line<kPanels>(2);
     next += next_step;
-#pragma GCC unroll 4
-    for (int pointer = 0; pointer < kPointers; ++pointer) a[pointer] += 2;
-    b += 2 * b_step;
   }
-  if (left > 0) gemm_step<kRows, kPanels, kPanelVectors>(a, a_stride, 0, b, panel_stride, sums);
+};
 
-  float* out = tile.out;
-  const Vec alpha = broadcast(tile.alpha);
-  if (tile.accumulate) {
+// out ← α · sum, or α · (out + sum).
+struct GemmSums {
+  float* out;
+  std::int64_t stride;
+  float alpha;
+  bool accumulate;
+
+  template <int kRows, int kVectors>
+  HEADLIGHT_INLINE void start(Vec (&sums)[kRows][kVectors]) const {
+    clear_sums(sums);
+  }
+  template <int kRows, int kVectors>
+  HEADLIGHT_INLINE void end(Vec (&sums)[kRows][kVectors]) const {
+    const Vec factor = broadcast(alpha);
+    float* row = out;
+    if (accumulate) {
 #pragma GCC unroll 12
-    for (int row = 0; row < kRows; ++row, out += tile.out_stride) {
+      for (int r = 0; r < kRows; ++r, row += stride) {
 #pragma GCC unroll 12
-      for (int vector = 0; vector < kVectors; ++vector) {
-        store(mul(alpha, add(load(out + vector * kLanes), sums[row][vector])), out + vector * kLanes);
+        for (int v = 0; v < kVectors; ++v)
+          store(mul(factor, add(load(row + v * kLanes), sums[r][v])), row + v * kLanes);
       }
+      return;
     }
-    return;
-  }
 #pragma GCC unroll 12
-  for (int row = 0; row < kRows; ++row, out += tile.out_stride) {
+    for (int r = 0; r < kRows; ++r, row += stride) {
 #pragma GCC unroll 12
-    for (int vector = 0; vector < kVectors; ++vector) store(mul(alpha, sums[row][vector]), out + vector * kLanes);
+      for (int v = 0; v < kVectors; ++v) store(mul(factor, sums[r][v]), row + v * kLanes);
+    }
   }
+};
+
+using GemmTile = RegisterTile<TileRows, GemmPanels, GemmSums>;
+
+// The tile of so many vectors of one panel (the last may have fewer), or of gemm_panels_at_once(rows) panels.
+HEADLIGHT_INLINE TileFunction<GemmTile> gemm_tile_of(std::int64_t rows, std::int64_t vectors) {
+  if (vectors <= kGemmPanelVectors) return tile_of<kGemmTileRows, kGemmPanelVectors, GemmTile>(rows, vectors);
+  if (rows == 1) return &GemmTile::run<1, gemm_panels_at_once(1) * kGemmPanelVectors>;
+  if (rows == 2) return &GemmTile::run<2, gemm_panels_at_once(2) * kGemmPanelVectors>;
+  return &GemmTile::run<3, gemm_panels_at_once(3) * kGemmPanelVectors>;
 }
-
-using GemmTileFunction = void (*)(const GemmTile&) noexcept;
-
-// By rows − 1.
-template <int kVectors>
-inline constexpr GemmTileFunction kGemmTiles[] = {
-    gemm_tile<1, 1, kVectors>,  gemm_tile<2, 1, kVectors>,  gemm_tile<3, 1, kVectors>,
-    gemm_tile<4, 1, kVectors>,  gemm_tile<5, 1, kVectors>,  gemm_tile<6, 1, kVectors>,
-#if defined(__AVX512F__) || defined(__aarch64__)
-    gemm_tile<7, 1, kVectors>,  gemm_tile<8, 1, kVectors>,  gemm_tile<9, 1, kVectors>,
-#endif
-#if defined(__aarch64__)
-    gemm_tile<10, 1, kVectors>, gemm_tile<11, 1, kVectors>, gemm_tile<12, 1, kVectors>,
-#endif
-};
-
-// The same over gemm_panels_at_once(rows) panels.
-inline constexpr GemmTileFunction kGemmWideTiles[] = {
-    gemm_tile<1, gemm_panels_at_once(1), kGemmPanelVectors>,
-    gemm_tile<2, gemm_panels_at_once(2), kGemmPanelVectors>,
-    gemm_tile<3, gemm_panels_at_once(3), kGemmPanelVectors>,
-};
-
-// By vectors − 1: the last panel may have fewer.
-inline constexpr const GemmTileFunction* kGemmTilesOf[] = {
-    kGemmTiles<1>,
-    kGemmTiles<2>,
-#if defined(__AVX512F__)
-    kGemmTiles<3>,
-#endif
-};
 
 }  // namespace headlight::HEADLIGHT_TARGET
