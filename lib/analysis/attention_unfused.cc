@@ -9,6 +9,7 @@
 #include "analysis/attention_unfused_head.h"
 #include "ops/check.h"
 #include "ops/gemm_internal.h"
+#include "runtime/costs.h"
 #include "runtime/parallel.h"
 
 namespace headlight::analysis {
@@ -20,8 +21,8 @@ using ops::AttentionSequences;
 // Where a worker of a call finds its memory.
 struct Plan {
   int workers;
-  std::size_t scores;
-  std::size_t gemm;
+  runtime::ScratchPart<float> scores;
+  runtime::ScratchPart<float> gemm;
   std::size_t worker_bytes;
   [[nodiscard]] std::size_t bytes() const noexcept { return worker_bytes * static_cast<std::size_t>(workers); }
 };
@@ -40,9 +41,9 @@ Plan plan_of(const Engine& engine, const UnfusedCall& call, const AttentionSeque
                        unfused_product_floats(call.isa, sequence.queries, sizes.value_dim, sequence.keys)});
     }
   }
-  // Two products at some 50 multiply-adds a nanosecond, and a nanosecond for each vector of scores.
-  const double nanoseconds =
-      all_unfused_scores(call) * (static_cast<double>(sizes.head_dim + sizes.value_dim) / 50 + 0.1);
+  const double nanoseconds = all_unfused_scores(call) *
+                             (static_cast<double>(sizes.head_dim + sizes.value_dim) / runtime::costs::kUnfusedProducts +
+                              runtime::costs::kUnfusedScore);
   runtime::ScratchLayout layout;
   Plan plan{};
   plan.workers = runtime::workers_for(engine, tasks, nanoseconds);
@@ -144,8 +145,7 @@ void attention_unfused(Engine& engine, View<const float, 4> query, View<const fl
   const runtime::Scratch memory(engine, plan.bytes(), "attention_unfused");
   runtime::parallel_for(engine, tasks, plan.workers, [&](std::int64_t task, int worker) {
     std::byte* const own = memory.data() + plan.worker_bytes * static_cast<std::size_t>(worker);
-    const UnfusedScratch scratch{reinterpret_cast<float*>(own + plan.scores),
-                                 reinterpret_cast<float*>(own + plan.gemm)};
+    const UnfusedScratch scratch{plan.scores.in(own), plan.gemm.in(own)};
     const std::int64_t b = average ? task : task / sizes.query_heads;
     const std::int64_t first_head = average ? 0 : task % sizes.query_heads;
     if (average) clear_sample(options.probabilities.averaged, b, 0);

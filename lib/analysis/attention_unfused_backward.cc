@@ -14,6 +14,7 @@
 #include "ops/attention_steps.h"
 #include "ops/check.h"
 #include "ops/gemm_internal.h"
+#include "runtime/costs.h"
 #include "runtime/parallel.h"
 
 namespace headlight::analysis {
@@ -227,10 +228,10 @@ void clear_head(const View<float, 4>& x, std::int64_t b, std::int64_t h) noexcep
 // Where a worker of a call finds its memory.
 struct Plan {
   int workers;
-  std::size_t probabilities;
-  std::size_t gradients;
-  std::size_t raw_scores;
-  std::size_t gemm;
+  runtime::ScratchPart<float> probabilities;
+  runtime::ScratchPart<float> gradients;
+  runtime::ScratchPart<float> raw_scores;
+  runtime::ScratchPart<float> gemm;
   std::size_t worker_bytes;
   [[nodiscard]] std::size_t bytes() const noexcept { return worker_bytes * static_cast<std::size_t>(workers); }
 };
@@ -255,8 +256,8 @@ Plan plan_of(const Engine& engine, const UnfusedCall& call, const ops::Attention
              bool keeps_probabilities, bool adds_to_shared_sums) {
   const ops::AttentionSizes& sizes = call.sizes;
   const std::int64_t scores = most_unfused_scores(kName, call);
-  const double nanoseconds =
-      all_unfused_scores(call) * static_cast<double>(3 * sizes.head_dim + 2 * sizes.value_dim) / 50;
+  const double nanoseconds = all_unfused_scores(call) * static_cast<double>(3 * sizes.head_dim + 2 * sizes.value_dim) /
+                             runtime::costs::kUnfusedProducts;
   runtime::ScratchLayout layout;
   Plan plan{};
   plan.workers =
@@ -324,9 +325,8 @@ void attention_unfused_backward(Engine& engine, View<const float, 4> query, View
   }
   runtime::parallel_for(engine, tasks, plan.workers, [&](std::int64_t task, int worker) {
     std::byte* const own = memory.data() + plan.worker_bytes * static_cast<std::size_t>(worker);
-    const auto part = [&](std::size_t at) { return reinterpret_cast<float*>(own + at); };
-    const BackwardScratch scratch{part(plan.probabilities), part(plan.gradients), part(plan.raw_scores),
-                                  part(plan.gemm)};
+    const BackwardScratch scratch{plan.probabilities.in(own), plan.gradients.in(own), plan.raw_scores.in(own),
+                                  plan.gemm.in(own)};
     const std::int64_t b = task / sizes.key_value_heads;
     const std::int64_t key_head = task % sizes.key_value_heads;
     if (!gradients.accumulate) {

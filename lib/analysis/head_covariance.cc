@@ -50,7 +50,9 @@ struct Workspace {
         found(layout.add<Shifted>(heads)) {}
   runtime::ScratchLayout layout;
   std::int64_t gemm_floats;  // of a worker, in whole cache lines
-  std::size_t shifted, products, gemm, sums, found;
+  runtime::ScratchPart<float> shifted, products, gemm;
+  runtime::ScratchPart<double> sums;
+  runtime::ScratchPart<Shifted> found;
 };
 
 }  // namespace
@@ -103,12 +105,12 @@ void HeadCovariance::add(Engine& engine, View<const float, 2> outputs, std::span
   const Workspace workspace(most, heads_, width, workers, product_floats(engine.isa(), width, count));
   const runtime::Scratch memory(engine, workspace.layout.bytes(), kName);
   const Room room = {.workers = workers,
-                     .shifted = reinterpret_cast<float*>(memory.data() + workspace.shifted),
-                     .products = reinterpret_cast<float*>(memory.data() + workspace.products),
-                     .gemm = reinterpret_cast<float*>(memory.data() + workspace.gemm),
+                     .shifted = workspace.shifted.in(memory.data()),
+                     .products = workspace.products.in(memory.data()),
+                     .gemm = workspace.gemm.in(memory.data()),
                      .gemm_floats = workspace.gemm_floats,
-                     .sums = reinterpret_cast<double*>(memory.data() + workspace.sums),
-                     .found = reinterpret_cast<Shifted*>(memory.data() + workspace.found)};
+                     .sums = workspace.sums.in(memory.data()),
+                     .found = workspace.found.in(memory.data())};
   const std::int64_t* const chosen = rows.empty() ? nullptr : rows.data();
   if (origin_.empty()) {
     origin_ = make_vector<float>(kName, sums_.size());

@@ -6,6 +6,7 @@
 
 #include "headlight/gemm.h"
 #include "ops/check.h"
+#include "runtime/costs.h"
 #include "runtime/parallel.h"
 #include "simd/integers.h"
 
@@ -16,9 +17,8 @@ constexpr std::string_view kName = "head_part_norms";
 
 // Rows that are multiplied at a time: enough for a good product, so few that the parts stay in a cache.
 constexpr std::int64_t kRows = 256;
-// Rows whose squares are summed side by side, and what a number of them takes.
+// Rows whose squares are summed side by side.
 constexpr std::int64_t kTogether = 8;
-constexpr double kNanoseconds = 0.5;
 
 template <class T>
 View<const T, 2> block(const View<const T, 2>& x, std::int64_t row, std::int64_t rows, std::int64_t column,
@@ -70,7 +70,8 @@ void head_part_norms(Engine& engine, View<const float, 2> scaled_outputs, View<c
            View<float, 2>(part.data(), {rows, width}), {.transpose_b = Transpose::yes});
       const View<float, 2> of_head(&norms(row, head), {rows, 1}, norms.strides);
       const std::int64_t tasks = divide_up(rows, kTogether);
-      const int workers = runtime::workers_for(engine, tasks, kNanoseconds * static_cast<double>(rows * width));
+      const int workers =
+          runtime::workers_for(engine, tasks, runtime::costs::kSquares * static_cast<double>(rows * width));
       runtime::parallel_for(engine, tasks, workers, [&](std::int64_t task, int) {
         const std::int64_t first = task * kTogether;
         norms_of_rows(part, first, std::min(kTogether, rows - first), of_head);

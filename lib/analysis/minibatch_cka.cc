@@ -113,7 +113,9 @@ struct Workspace {
         shifts(layout.add<float>(n)),
         product(layout.add<float>(product_floats(isa, heads, n * (n - 1) / 2))) {}
   runtime::ScratchLayout layout;
-  std::size_t centred, matrices, mean, centres, shifts, product;
+  runtime::ScratchPart<float> centred, matrices, mean;
+  runtime::ScratchPart<Centre> centres;
+  runtime::ScratchPart<float> shifts, product;
 };
 
 // products [H, H] = half the products of all pairs of centred kernel matrices, each in the scale that scales [H] say;
@@ -123,12 +125,12 @@ void multiply_kernels(Engine& engine, std::span<const View<const float, 2>> outp
   const std::int64_t n = group.count, heads = products.extent(0), pairs = n * (n - 1) / 2;
   const Workspace workspace(engine.isa(), heads, n, width);
   const runtime::Scratch memory(engine, workspace.layout.bytes(), kName);
-  auto* const centred = reinterpret_cast<float*>(memory.data() + workspace.centred);
-  auto* const matrices = reinterpret_cast<float*>(memory.data() + workspace.matrices);
-  auto* const centres = reinterpret_cast<Centre*>(memory.data() + workspace.centres);
-  auto* const mean = reinterpret_cast<float*>(memory.data() + workspace.mean);
-  auto* const shifts = reinterpret_cast<float*>(memory.data() + workspace.shifts);
-  auto* const product_memory = reinterpret_cast<float*>(memory.data() + workspace.product);
+  auto* const centred = workspace.centred.in(memory.data());
+  auto* const matrices = workspace.matrices.in(memory.data());
+  auto* const centres = workspace.centres.in(memory.data());
+  auto* const mean = workspace.mean.in(memory.data());
+  auto* const shifts = workspace.shifts.in(memory.data());
+  auto* const product_memory = workspace.product.in(memory.data());
   const kernels::RowKernels& kernels = kernels::row_kernels(engine.isa());
   for (std::int64_t head = 0; head < heads; ++head) {
     const View<const float, 2>& x = outputs[static_cast<std::size_t>(head)];

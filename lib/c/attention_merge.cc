@@ -23,9 +23,9 @@ headlight_status headlight_merge_attention(headlight_engine* engine, const headl
                                            headlight_error* error) {
   return call(kName, engine, error, [&](Engine& on) {
     runtime::ScratchLayout layout;
-    layout.add<AttentionPart>(count);
+    const auto room = layout.add<AttentionPart>(count);
     const runtime::Scratch memory(on, layout.bytes(), kName);
-    const std::span parts(reinterpret_cast<AttentionPart*>(memory.data()), count);
+    const std::span parts(room.in(memory.data()), count);
     for (std::size_t p = 0; p < count; ++p) {
       const headlight_tensor& part_out = entry(kName, "outs", outs, p);
       const headlight_tensor& part_rows = entry(kName, "log_sum_exps", log_sum_exps, p);

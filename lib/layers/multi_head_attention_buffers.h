@@ -25,7 +25,7 @@ View<T, 4> split_heads(const View<T, 3>& x, std::int64_t heads) noexcept {
 // memory, or in a saved state.
 struct MultiHeadAttention::Buffers {
   struct Buffer {
-    std::size_t offset = 0;
+    runtime::ScratchPart<float> part{};
     std::int64_t columns = 0;
     std::int64_t length = 0;
   };
@@ -63,9 +63,7 @@ struct MultiHeadAttention::Buffers {
 
   [[nodiscard]] View<float, 3> view(std::byte* base, const Buffer& buffer) const noexcept {
     const std::int64_t distance = layers::row_distance(buffer.columns);
-    return {reinterpret_cast<float*>(base + buffer.offset),
-            {batch, buffer.length, buffer.columns},
-            {buffer.length * distance, distance, 1}};
+    return {buffer.part.in(base), {batch, buffer.length, buffer.columns}, {buffer.length * distance, distance, 1}};
   }
 
   [[nodiscard]] View<float, 3> view(std::byte* base, Group group) const noexcept {

@@ -9,6 +9,7 @@
 #include "layers/rows.h"
 #include "ops/head_merge.h"
 #include "ops/row_blocks.h"
+#include "runtime/costs.h"
 
 namespace headlight {
 
@@ -19,11 +20,11 @@ constexpr std::array<std::string_view, 6> kNames{"concatenate",       "average",
 
 void copy_rows(Engine& engine, const View<const float, 2>& from, const View<float, 2>& to) {
   if (from.size() == 0) return;
-  constexpr double kNanosecondsPerElement = 0.1;
-  const double nanoseconds_per_row = kNanosecondsPerElement * static_cast<double>(from.extent(1));
-  ops::for_row_blocks(engine, from.extent(0), nanoseconds_per_row, [&](std::int64_t first, std::int64_t rows) {
-    for (std::int64_t n = first; n < first + rows; ++n) std::copy_n(&from(n, 0), from.extent(1), &to(n, 0));
-  });
+  ops::for_row_blocks(engine, from.extent(0), from.extent(1), runtime::costs::kCopy,
+                      [&](std::int64_t first, std::int64_t rows) {
+                        for (std::int64_t n = first; n < first + rows; ++n)
+                          std::copy_n(&from(n, 0), from.extent(1), &to(n, 0));
+                      });
 }
 
 }  // namespace

@@ -16,17 +16,16 @@ namespace {
 constexpr std::string_view kName = "MultiHeadAttention";
 
 // [B, H, Lq]
-View<float, 3> log_sum_exp_at(std::byte* memory, std::size_t offset, const View<const float, 3>& query,
-                              std::int64_t heads) noexcept {
-  return {memory == nullptr ? nullptr : reinterpret_cast<float*>(memory + offset),
-          {query.extent(0), heads, query.extent(1)}};
+View<float, 3> log_sum_exp_at(std::byte* memory, const runtime::ScratchPart<float>& part,
+                              const View<const float, 3>& query, std::int64_t heads) noexcept {
+  return {memory == nullptr ? nullptr : part.in(memory), {query.extent(0), heads, query.extent(1)}};
 }
 
 // What the attention keeps beside it, [B, H, Lq, columns].
 View<float, 4> kept_at(std::byte* memory, runtime::ScratchLayout& layout, const View<const float, 3>& query,
                        std::int64_t heads, std::int64_t columns) noexcept {
-  const std::size_t offset = layout.add<float>(query.extent(0), heads, query.extent(1), columns);
-  return {reinterpret_cast<float*>(memory + offset), {query.extent(0), heads, query.extent(1), columns}};
+  const auto part = layout.add<float>(query.extent(0), heads, query.extent(1), columns);
+  return {part.in(memory), {query.extent(0), heads, query.extent(1), columns}};
 }
 
 // The options of a call in training.
@@ -118,7 +117,7 @@ void MultiHeadAttention::forward_from(Engine& engine, View<const float, 3> query
                                       View<const float, 3> value, View<float, 3> out, const Kept& kept,
                                       View<const float, 3> residual) const {
   Buffers buffers(*this, {query.extent(0), query.extent(1), key.extent(1), inputs_of(query, key, value)});
-  const std::size_t log_sum_exp = buffers.layout.add<float>(query.extent(0), options_.heads, query.extent(1));
+  const auto log_sum_exp = buffers.layout.add<float>(query.extent(0), options_.heads, query.extent(1));
   project_all(engine, buffers, kept.memory, query, key, value);
   const auto [q, k, v] = buffers.split(kept.memory);
   const View<float, 3> heads = buffers.view(kept.memory, buffers.heads);
@@ -177,7 +176,7 @@ void MultiHeadAttention::backward_from(Engine& engine, View<const float, 3> quer
   Buffers::Buffer mixing;
   if (learned_mixing_columns() > 0) mixing = made.add(query.extent(1), learned_mixing_columns());
   const runtime::Scratch scratch(engine, made.layout.bytes(), kName);
-  const std::size_t log_sum_exp = buffers.layout.add<float>(query.extent(0), options_.heads, query.extent(1));
+  const auto log_sum_exp = buffers.layout.add<float>(query.extent(0), options_.heads, query.extent(1));
   const View<const float, 3> heads = buffers.view(kept.memory, buffers.heads);
   const View<float, 3> heads_gradient = buffers.view(scratch.data(), buffers.heads);
   const bool mixes = options_.merge != Merge::concatenate;

@@ -9,6 +9,7 @@
 #include "headlight/out_of_memory.h"
 #include "kernels/kernels.h"
 #include "ops/check.h"
+#include "runtime/costs.h"
 #include "runtime/parallel.h"
 #include "simd/integers.h"
 
@@ -18,7 +19,6 @@ namespace {
 
 // Elements of a task: 64 KiB a tensor, some 10 µs.
 constexpr std::size_t kRun = 16384;
-constexpr double kNanosecondsPerElement = 0.7;
 
 constexpr std::array<std::string_view, 1> kSgdMoments = {"momentum"};
 constexpr std::array<std::string_view, 2> kAdamWMoments = {"first_moment", "second_moment"};
@@ -83,7 +83,7 @@ void for_each_run(Engine& engine, const Runs& runs, Function f) {
   std::size_t elements = 0;
   for (const auto& run : runs) elements += run.values.size();
   const auto count = static_cast<std::int64_t>(runs.size());
-  const int workers = runtime::workers_for(engine, count, kNanosecondsPerElement * static_cast<double>(elements));
+  const int workers = runtime::workers_for(engine, count, runtime::costs::kOptimizer * static_cast<double>(elements));
   runtime::parallel_for(engine, count, workers, [&](std::int64_t task, int) { f(static_cast<std::size_t>(task)); });
 }
 

@@ -20,15 +20,14 @@ class Placement {
   // [B, L, columns], rows row_distance apart.
   View<float, 3> rows(std::int64_t batch, std::int64_t length, std::int64_t columns) noexcept {
     const std::int64_t distance = row_distance(columns);
-    const std::size_t offset = layout_.add<float>(batch, length, distance);
-    return {memory_ == nullptr ? nullptr : reinterpret_cast<float*>(memory_ + offset),
-            {batch, length, columns},
-            {length * distance, distance, 1}};
+    const auto part = layout_.add<float>(batch, length, distance);
+    return {
+        memory_ == nullptr ? nullptr : part.in(memory_), {batch, length, columns}, {length * distance, distance, 1}};
   }
   // So many bytes for whoever places in them on its own.
   std::byte* block(std::size_t bytes) noexcept {
-    const std::size_t offset = layout_.add<std::byte>(bytes);
-    return memory_ == nullptr ? nullptr : memory_ + offset;
+    const auto part = layout_.add<std::byte>(bytes);
+    return memory_ == nullptr ? nullptr : part.in(memory_);
   }
   [[nodiscard]] std::size_t bytes() const noexcept { return layout_.bytes(); }
 

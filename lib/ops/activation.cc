@@ -4,6 +4,7 @@
 #include "ops/check.h"
 #include "ops/in_place.h"
 #include "ops/row_blocks.h"
+#include "runtime/costs.h"
 
 namespace headlight {
 
@@ -21,14 +22,12 @@ void activate(Engine& engine, Activation activation, View<const float, 2> x, Vie
   check_activation("activate", activation);
   if (x.size() == 0) return;
 
-  // GELU; the others are over sooner.
-  constexpr double kNanosecondsPerElement = 0.2;
   const auto kernel = kernels::row_kernels(engine.isa()).activate;
-  const auto nanoseconds_per_row = kNanosecondsPerElement * static_cast<double>(x.extent(1));
-  ops::for_row_blocks(engine, x.extent(0), nanoseconds_per_row, [&](std::int64_t first, std::int64_t rows) {
-    kernel(activation, x.data + first * x.stride(0), x.stride(0), y.data + first * y.stride(0), y.stride(0), rows,
-           x.extent(1));
-  });
+  ops::for_row_blocks(engine, x.extent(0), x.extent(1), runtime::costs::kActivation,
+                      [&](std::int64_t first, std::int64_t rows) {
+                        kernel(activation, x.data + first * x.stride(0), x.stride(0), y.data + first * y.stride(0),
+                               y.stride(0), rows, x.extent(1));
+                      });
 }
 
 void activate_backward(Engine& engine, Activation activation, View<const float, 2> x, View<const float, 2> y_gradient,
@@ -38,14 +37,13 @@ void activate_backward(Engine& engine, Activation activation, View<const float, 
   check_activation(kName, activation);
   if (x.size() == 0) return;
 
-  constexpr double kNanosecondsPerElement = 0.3;
   const auto kernel = kernels::row_gradient_kernels(engine.isa()).activate;
-  const auto nanoseconds_per_row = kNanosecondsPerElement * static_cast<double>(x.extent(1));
-  ops::for_row_blocks(engine, x.extent(0), nanoseconds_per_row, [&](std::int64_t first, std::int64_t rows) {
-    kernel(activation, x.data + first * x.stride(0), x.stride(0), y_gradient.data + first * y_gradient.stride(0),
-           y_gradient.stride(0), x_gradient.data + first * x_gradient.stride(0), x_gradient.stride(0), rows,
-           x.extent(1));
-  });
+  ops::for_row_blocks(engine, x.extent(0), x.extent(1), runtime::costs::kActivationBackward,
+                      [&](std::int64_t first, std::int64_t rows) {
+                        kernel(activation, x.data + first * x.stride(0), x.stride(0),
+                               y_gradient.data + first * y_gradient.stride(0), y_gradient.stride(0),
+                               x_gradient.data + first * x_gradient.stride(0), x_gradient.stride(0), rows, x.extent(1));
+                      });
 }
 
 }  // namespace headlight

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "runtime/costs.h"
 #include "runtime/parallel.h"
 #include "simd/integers.h"
 
@@ -13,7 +14,7 @@ double estimated_nanoseconds(const kernels::AttentionKernels& kernels, const Att
   const double pairs = static_cast<double>(sizes.batch) * static_cast<double>(sizes.query_heads) *
                        static_cast<double>(sizes.query_length) * static_cast<double>(sizes.key_length);
   const double width = 3.0 * static_cast<double>(sizes.head_dim) + 2.0 * static_cast<double>(sizes.value_dim);
-  return pairs * width / (6.0 * kernels.lanes);  // about six vector products a nanosecond
+  return pairs * width / (runtime::costs::kVectorProductsOfAttention * kernels.lanes);
 }
 
 void lay_out_worker(const kernels::AttentionKernels& kernels, const AttentionSizes& sizes,

@@ -7,29 +7,30 @@
 #include "headlight/engine.h"
 #include "kernels/kernels.h"
 #include "ops/attention_check.h"
+#include "runtime/parallel.h"
 
 namespace headlight::ops {
 
-// Byte offsets into one worker's scratch memory.
+// Of one worker's scratch memory.
 struct BackwardWorkerScratch {
-  std::size_t query;
-  std::size_t out_gradient;
-  std::size_t minus_log_sum_exp;
-  std::size_t large_maximum;
-  std::size_t begin;
-  std::size_t end;
-  std::size_t row_masks;
-  std::size_t row_biases;
-  std::size_t row_slopes;
-  std::size_t cap_derivatives;
-  std::size_t weights;
-  std::size_t score_gradients;
-  std::size_t key_panels;
-  std::size_t value_panels;
-  std::size_t key;
-  std::size_t key_gradient;
-  std::size_t value_gradient;
-  std::size_t bias_sums;
+  runtime::ScratchPart<float> query;
+  runtime::ScratchPart<float> out_gradient;
+  runtime::ScratchPart<float> minus_log_sum_exp;
+  runtime::ScratchPart<float> large_maximum;
+  runtime::ScratchPart<std::int32_t> begin;
+  runtime::ScratchPart<std::int32_t> end;
+  runtime::ScratchPart<const std::uint8_t*> row_masks;
+  runtime::ScratchPart<const float*> row_biases;
+  runtime::ScratchPart<kernels::RowSlope> row_slopes;
+  runtime::ScratchPart<float> cap_derivatives;
+  runtime::ScratchPart<float> weights;
+  runtime::ScratchPart<float> score_gradients;
+  runtime::ScratchPart<float> key_panels;
+  runtime::ScratchPart<float> value_panels;
+  runtime::ScratchPart<float> key;
+  runtime::ScratchPart<float> key_gradient;
+  runtime::ScratchPart<float> value_gradient;
+  runtime::ScratchPart<float> bias_sums;
   std::size_t bytes;
 };
 
@@ -46,10 +47,10 @@ struct BackwardPlan {
   std::int64_t stride;  // of weights and score gradients
   BackwardWorkerScratch worker;
 
-  // Byte offsets into the call's scratch memory.
-  std::size_t workers_begin;
-  std::size_t delta;     // [B · Hq · Lq]
-  std::size_t progress;  // [B · Hkv · key_blocks]
+  // Of the call's scratch memory.
+  runtime::ScratchPart<std::byte> workers_begin;
+  runtime::ScratchPart<float> delta;            // [B · Hq · Lq]
+  runtime::ScratchPart<std::int64_t> progress;  // [B · Hkv · key_blocks]
   std::size_t bytes;
 };
 

@@ -6,6 +6,7 @@
 #include "ops/check.h"
 #include "ops/entry_name.h"
 #include "ops/in_place.h"
+#include "runtime/costs.h"
 #include "runtime/parallel.h"
 
 namespace headlight {
@@ -60,23 +61,23 @@ void merge_attention(Engine& engine, std::span<const AttentionPart> parts, View<
 
   const auto count = static_cast<std::int64_t>(parts.size());
   const kernels::MergeKernels& kernels = kernels::merge_kernels(engine.isa());
-  // Half a nanosecond for a vector of each part, 20 for a row.
-  const double nanoseconds =
-      static_cast<double>(rows) * (20 + 0.05 * static_cast<double>(count) * static_cast<double>(out.extent(3)));
+  const double nanoseconds = static_cast<double>(rows) *
+                             (runtime::costs::kMergedRow + runtime::costs::kMergedElement * static_cast<double>(count) *
+                                                               static_cast<double>(out.extent(3)));
   const int workers = runtime::workers_for(engine, rows, nanoseconds);
   runtime::ScratchLayout layout;
-  const std::size_t places = layout.add<const float*>(count);
-  const std::size_t sums = layout.add<float>(count);
-  const std::size_t weights = layout.add<float>(count);
+  const auto places = layout.add<const float*>(count);
+  const auto sums = layout.add<float>(count);
+  const auto weights = layout.add<float>(count);
   const std::size_t bytes = layout.bytes();
   const runtime::Scratch memory(engine, bytes * static_cast<std::size_t>(workers), kName);
   runtime::parallel_for(engine, workers, workers, [&](std::int64_t run, int worker) {
     std::byte* const own = memory.data() + bytes * static_cast<std::size_t>(worker);
-    auto* const part_rows = reinterpret_cast<const float**>(own + places);
-    auto* const part_sums = reinterpret_cast<float*>(own + sums);
+    auto* const part_rows = places.in(own);
+    auto* const part_sums = sums.in(own);
     kernels::MergePartsArguments arguments{.parts = part_rows,
                                            .log_sum_exps = part_sums,
-                                           .weights = reinterpret_cast<float*>(own + weights),
+                                           .weights = weights.in(own),
                                            .count = count,
                                            .columns = out.extent(3),
                                            .out = nullptr};

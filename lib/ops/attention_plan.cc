@@ -4,6 +4,7 @@
 
 #include "kernels/kernels.h"
 #include "ops/attention_short.h"
+#include "runtime/costs.h"
 #include "runtime/parallel.h"
 
 namespace headlight::ops {
@@ -43,12 +44,13 @@ double estimated_nanoseconds(const kernels::AttentionKernels& kernels, const Att
   const double heads = static_cast<double>(sizes.batch) * static_cast<double>(sizes.query_heads);
   const double pairs = heads * static_cast<double>(sizes.query_length) * static_cast<double>(sizes.key_length);
   const double width = static_cast<double>(sizes.head_dim + sizes.value_dim);
-  const double products = pairs * width / (6.0 * kernels.lanes);  // about six vector products a nanosecond
+  const double products = pairs * width / (runtime::costs::kVectorProductsOfAttention * kernels.lanes);
   const double bytes = 4.0 * static_cast<double>(sizes.batch) * static_cast<double>(sizes.key_value_heads) *
                        static_cast<double>(sizes.key_length) * width;
-  // Softmax, copies and tiles that are not full: 12 heads of 32 take 45 ns a row at L = 32, of which products are 21.
-  const double rows = heads * static_cast<double>(sizes.query_length) * 40.0;
-  return std::max(products + rows, bytes / (bytes < 1 << 20 ? 60.0 : 30.0));
+  const double rows = heads * static_cast<double>(sizes.query_length) * runtime::costs::kAttentionRow;
+  return std::max(products + rows,
+                  bytes / (bytes < runtime::costs::kAttentionNearBytes ? runtime::costs::kAttentionReadingNear
+                                                                       : runtime::costs::kAttentionReadingFar));
 }
 
 // Key/value heads that a unit of the routes in place sweeps together: all units of a sample about as many.
@@ -151,12 +153,12 @@ void lay_out_worker(const kernels::AttentionKernels& kernels, const AttentionSiz
   worker.final_sum = layout.add<float>(rows);
   worker.value_sums =
       layout.add<float>(plan.key_blocks > 1 || traits.with_sinks ? tile_rows * plan.padded_value_dim : 0);
-  worker.intervals = layout.add<std::int64_t>(2 * plan.row_block);
+  worker.intervals = layout.add<KeyInterval>(plan.row_block);
   worker.row_masks = layout.add<const std::uint8_t*>(traits.with_mask ? rows : 0);
   worker.row_biases = layout.add<const float*>(traits.with_bias ? rows : 0);
   worker.row_slopes = layout.add<kernels::RowSlope>(traits.with_slopes ? rows : 0);
   worker.dropout_places = layout.add<kernels::DropoutPlace>(traits.with_dropout ? rows : 0);
-  worker.tiles = layout.add<std::uint8_t>(divide_up(plan.row_block, even_share(plan.row_block, kernels.query_rows)));
+  worker.tiles = layout.add<TileState>(divide_up(plan.row_block, even_share(plan.row_block, kernels.query_rows)));
   const bool packs = plan.route == AttentionRoute::packed_by_block;
   worker.packed_keys = layout.add<float>(packs ? plan.packed_keys_size : 0);
   worker.packed_values = layout.add<float>(packs ? plan.packed_values_size : 0);

@@ -8,8 +8,10 @@
 #include "headlight/engine.h"
 #include "kernels/attention_kernels.h"
 #include "ops/attention_check.h"
+#include "ops/attention_masks.h"
 #include "ops/attention_scale.h"
 #include "runtime/inner_api.h"
+#include "runtime/parallel.h"
 #include "simd/integers.h"
 
 namespace headlight::ops {
@@ -47,24 +49,27 @@ struct AttentionTraits {
   bool by_block = false;
 };
 
-// Byte offsets into one worker's scratch memory. What the call does not use takes no room.
+// What has become of the rows of a tile.
+enum class TileState : std::uint8_t { empty, kept, finished };
+
+// Of one worker's scratch memory. What the call does not use takes no room.
 struct AttentionWorkerScratch {
-  std::size_t scores;
-  std::size_t panel;  // for probabilities and scores asked for
-  std::size_t query;
-  std::size_t state_maximum;
-  std::size_t state_sums;
-  std::size_t state_out;
-  std::size_t final_sum;
-  std::size_t value_sums;
-  std::size_t intervals;
-  std::size_t row_masks;
-  std::size_t row_biases;
-  std::size_t row_slopes;
-  std::size_t dropout_places;
-  std::size_t tiles;
-  std::size_t packed_keys;
-  std::size_t packed_values;
+  runtime::ScratchPart<float> scores;
+  runtime::ScratchPart<float> panel;  // for probabilities and scores asked for
+  runtime::ScratchPart<float> query;
+  runtime::ScratchPart<float> state_maximum;
+  runtime::ScratchPart<float> state_sums;
+  runtime::ScratchPart<float> state_out;
+  runtime::ScratchPart<float> final_sum;
+  runtime::ScratchPart<float> value_sums;
+  runtime::ScratchPart<KeyInterval> intervals;
+  runtime::ScratchPart<const std::uint8_t*> row_masks;
+  runtime::ScratchPart<const float*> row_biases;
+  runtime::ScratchPart<kernels::RowSlope> row_slopes;
+  runtime::ScratchPart<kernels::DropoutPlace> dropout_places;
+  runtime::ScratchPart<TileState> tiles;
+  runtime::ScratchPart<float> packed_keys;
+  runtime::ScratchPart<float> packed_values;
   std::size_t bytes;
 };
 
@@ -88,20 +93,20 @@ struct AttentionPlan {
 
   AttentionWorkerScratch worker;
 
-  // Byte offsets into the call's scratch memory.
-  std::size_t workers_begin;
-  std::size_t all_packed_keys;
-  std::size_t all_packed_values;
-  std::size_t partial_maximum;  // [B · Hkv · key_blocks · rows]
-  std::size_t partial_sums;
-  std::size_t partial_out;
+  // Of the call's scratch memory.
+  runtime::ScratchPart<std::byte> workers_begin;
+  runtime::ScratchPart<float> all_packed_keys;
+  runtime::ScratchPart<float> all_packed_values;
+  runtime::ScratchPart<float> partial_maximum;  // [B · Hkv · key_blocks · rows]
+  runtime::ScratchPart<float> partial_sums;
+  runtime::ScratchPart<float> partial_out;
   // For probabilities, of all rows, or of those asked for alone where that takes less than three quarters: then each
   // has to be looked for.
   bool saves_all_rows;
-  std::int64_t saved_rows;  // for each (sample, head): Lq or R
-  std::size_t asked_rows;   // [R] ascending, where not all are saved
-  std::size_t row_maximum;  // [B · Hq · saved_rows]
-  std::size_t row_sum;
+  std::int64_t saved_rows;                        // for each (sample, head): Lq or R
+  runtime::ScratchPart<std::int64_t> asked_rows;  // [R] ascending, where not all are saved
+  runtime::ScratchPart<float> row_maximum;        // [B · Hq · saved_rows]
+  runtime::ScratchPart<float> row_sum;
   std::size_t bytes;
 
   // Small calls keep their scratch memory on the stack: borrowing a block would cost as much as they do.

@@ -58,7 +58,6 @@ class RowBlock {
   void run_partially(std::int64_t first_key, std::int64_t last_key, const RowStates& states) noexcept;
 
  private:
-  enum class Tile : std::uint8_t { empty, kept, finished };
   static constexpr int kMaxRowsOfTile = 16;
 
   void find_intervals() noexcept;
@@ -76,7 +75,7 @@ class RowBlock {
   void attend_tile(const kernels::AttentionBlock& block, const RowStates& states) const noexcept;
   void begin_with_sinks(const RowStates& states) noexcept;
   void finish(const RowStates& states) const noexcept;
-  void finish_tile(Tile tile, std::int64_t first, std::int64_t last, std::int64_t head,
+  void finish_tile(TileState tile, std::int64_t first, std::int64_t last, std::int64_t head,
                    const RowStates& states) const noexcept;
 
   const AttentionCall& call_;
@@ -100,7 +99,7 @@ class RowBlock {
   // Of the tile in work, in the key block in work.
   std::int32_t begin_[kMaxRowsOfTile];
   std::int32_t end_[kMaxRowsOfTile];
-  Tile* tiles_;
+  TileState* tiles_;
 };
 
 }  // namespace headlight::ops

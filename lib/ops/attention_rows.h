@@ -32,18 +32,16 @@ struct AttentionCall {
   std::byte* scratch;
 
   template <class T>
-  [[nodiscard]] T* worker_part(int worker, std::size_t offset) const noexcept {
-    return reinterpret_cast<T*>(scratch + plan.workers_begin + static_cast<std::size_t>(worker) * plan.worker.bytes +
-                                offset);
+  [[nodiscard]] T* worker_part(int worker, const runtime::ScratchPart<T>& part) const noexcept {
+    return part.in(plan.workers_begin.in(scratch) + static_cast<std::size_t>(worker) * plan.worker.bytes);
   }
   template <class T>
-  [[nodiscard]] T* part(std::size_t offset) const noexcept {
-    return reinterpret_cast<T*>(scratch + offset);
+  [[nodiscard]] T* part(const runtime::ScratchPart<T>& part) const noexcept {
+    return part.in(scratch);
   }
   [[nodiscard]] StepRows step_rows(int worker) const noexcept {
-    return {worker_part<const std::uint8_t*>(worker, plan.worker.row_masks),
-            worker_part<const float*>(worker, plan.worker.row_biases),
-            worker_part<kernels::RowSlope>(worker, plan.worker.row_slopes)};
+    return {worker_part(worker, plan.worker.row_masks), worker_part(worker, plan.worker.row_biases),
+            worker_part(worker, plan.worker.row_slopes)};
   }
 };
 

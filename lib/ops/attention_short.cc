@@ -4,6 +4,7 @@
 
 #include "ops/attention_masks.h"
 #include "ops/attention_steps.h"
+#include "runtime/costs.h"
 #include "runtime/parallel.h"
 #include "simd/integers.h"
 
@@ -83,8 +84,7 @@ void attend_sequence(const ShortAttention& call, std::int64_t sample, std::int64
   }
 }
 
-// An order of magnitude, for whether other threads are worth waking. (One Intel core, 12 heads: 12 rows of 128 take 13
-// µs, 16 of 64 8.5, 20 of 128 26, 32 of 64 24: up to twice what the products alone would.)
+// An order of magnitude, for whether other threads are worth waking.
 double estimated_nanoseconds(const ShortAttention& call, std::int64_t sequences) noexcept {
   const AttentionSizes& sizes = call.sizes;
   const double heads = static_cast<double>(sizes.batch) * static_cast<double>(sizes.query_heads);
@@ -92,7 +92,9 @@ double estimated_nanoseconds(const ShortAttention& call, std::int64_t sequences)
   const auto vectors =
       static_cast<double>(divide_up(divide_up(sizes.query_length, sequences), std::int64_t{call.kernels.lanes}));
   const double vector_products = keys * static_cast<double>(sizes.head_dim + sizes.value_dim);
-  return heads * static_cast<double>(sequences) * (40.0 + vector_products * (0.28 + 0.12 * vectors));
+  return heads * static_cast<double>(sequences) *
+         (runtime::costs::kShortHead +
+          vector_products * (runtime::costs::kShortProduct + runtime::costs::kShortProductOfVector * vectors));
 }
 
 // Whether every sequence has 1 to `most` keys, and at least half as many queries: with few of them most lanes are

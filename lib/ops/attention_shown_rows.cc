@@ -3,7 +3,7 @@
 namespace headlight::ops {
 
 void find_intervals(const AttentionCall& call, int worker, const ShownRows& rows) noexcept {
-  auto* intervals = call.worker_part<KeyInterval>(worker, call.plan.worker.intervals);
+  auto* intervals = call.worker_part(worker, call.plan.worker.intervals);
   for (std::int64_t r = 0; r < rows.count(); ++r) {
     const std::int64_t query = rows.query(r);
     const AttentionSequence sequence = call.sequences(rows.sample, call.sequences.of_query(query));
@@ -17,7 +17,7 @@ void find_intervals(const AttentionCall& call, int worker, const ShownRows& rows
 
 void take_head(const AttentionCall& call, int worker, const ShownRows& rows, std::int64_t head) noexcept {
   const std::int64_t head_dim = call.sizes.head_dim;
-  auto* queries = call.worker_part<float>(worker, call.plan.worker.query);
+  auto* queries = call.worker_part(worker, call.plan.worker.query);
   const StepRows steps = call.step_rows(worker);
   for (std::int64_t r = 0; r < rows.count(); ++r) {
     const std::int64_t query = rows.query(r);

@@ -3,6 +3,7 @@
 #include "headlight/gemm.h"
 #include "ops/check.h"
 #include "ops/row_sums.h"
+#include "runtime/costs.h"
 
 namespace headlight {
 
@@ -15,15 +16,13 @@ void bias_backward(Engine& engine, View<const float, 2> c_gradient, std::span<fl
   ops::check_disjoint(kName, "bias_gradient", ops::extent_of(bias_gradient), "c_gradient", extent);
   if (c_gradient.size() == 0) return;
 
-  constexpr double kNanosecondsPerElement = 0.1;
   const auto kernel = kernels::row_gradient_kernels(engine.isa()).sum_rows;
   const std::int64_t columns = c_gradient.extent(1);
-  ops::add_sums_over_rows(engine, kName, c_gradient.extent(0), columns,
-                          kNanosecondsPerElement * static_cast<double>(columns), std::array{bias_gradient.data()},
-                          [&](std::int64_t first, std::int64_t rows, const std::array<float*, 1>& partial) {
-                            kernel(c_gradient.data + first * c_gradient.stride(0), c_gradient.stride(0), rows, columns,
-                                   partial[0]);
-                          });
+  ops::add_sums_over_rows(
+      engine, kName, c_gradient.extent(0), columns, runtime::costs::kSumRows, std::array{bias_gradient.data()},
+      [&](std::int64_t first, std::int64_t rows, const std::array<float*, 1>& partial) {
+        kernel(c_gradient.data + first * c_gradient.stride(0), c_gradient.stride(0), rows, columns, partial[0]);
+      });
 }
 
 }  // namespace headlight

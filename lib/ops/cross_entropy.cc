@@ -5,6 +5,7 @@
 #include "ops/check.h"
 #include "ops/in_place.h"
 #include "ops/row_blocks.h"
+#include "runtime/costs.h"
 #include "runtime/parallel.h"
 
 namespace headlight {
@@ -48,26 +49,25 @@ CrossEntropy cross_entropy(Engine& engine, View<const float, 2> logits, std::spa
   const std::int64_t count = checked_labels(labels, logits, options.ignore_label);
   if (logits.size() == 0) return {};
 
-  constexpr double kNanosecondsPerElement = 0.2;
   const std::int64_t rows = logits.extent(0);
   runtime::ScratchLayout layout;
-  layout.add<float>(rows);
+  const auto losses_part = layout.add<float>(rows);
   const runtime::Scratch scratch(engine, layout.bytes(), kName);
-  auto* losses = reinterpret_cast<float*>(scratch.data());
+  float* const losses = losses_part.in(scratch.data());
   const auto kernel = kernels::row_gradient_kernels(engine.isa()).cross_entropy;
-  const auto nanoseconds_per_row = kNanosecondsPerElement * static_cast<double>(logits.extent(1));
-  ops::for_row_blocks(engine, rows, nanoseconds_per_row, [&](std::int64_t first, std::int64_t block) {
-    kernel({.logits = logits.data + first * logits.stride(0),
-            .logits_stride = logits.stride(0),
-            .gradient = gradient ? gradient.data + first * gradient.stride(0) : nullptr,
-            .gradient_stride = gradient.stride(0),
-            .labels = labels.data() + first,
-            .ignore_label = options.ignore_label,
-            .rows = block,
-            .columns = logits.extent(1),
-            .scale = count == 0 ? 0.0f : 1.0f / static_cast<float>(count),
-            .losses = losses + first});
-  });
+  ops::for_row_blocks(engine, rows, logits.extent(1), runtime::costs::kCrossEntropy,
+                      [&](std::int64_t first, std::int64_t block) {
+                        kernel({.logits = logits.data + first * logits.stride(0),
+                                .logits_stride = logits.stride(0),
+                                .gradient = gradient ? gradient.data + first * gradient.stride(0) : nullptr,
+                                .gradient_stride = gradient.stride(0),
+                                .labels = labels.data() + first,
+                                .ignore_label = options.ignore_label,
+                                .rows = block,
+                                .columns = logits.extent(1),
+                                .scale = count == 0 ? 0.0f : 1.0f / static_cast<float>(count),
+                                .losses = losses + first});
+                      });
   double sum = 0;
   for (std::int64_t n = 0; n < rows; ++n) sum += static_cast<double>(losses[n]);
   return {count == 0 ? 0 : sum / static_cast<double>(count), count};

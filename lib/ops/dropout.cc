@@ -5,6 +5,7 @@
 #include "ops/dropout_rows.h"
 #include "ops/in_place.h"
 #include "ops/row_blocks.h"
+#include "runtime/costs.h"
 #include "runtime/dropout.h"
 
 namespace headlight {
@@ -16,25 +17,23 @@ void ops::dropout_rows(Engine& engine, View<const float, 2> x, View<float, 2> y,
   ops::check_probability("dropout", "probability", dropout.probability);
   if (x.size() == 0) return;
 
-  // Ten rounds of two products for four words: the words take longer than the memory.
-  constexpr double kNanosecondsPerElement = 0.4;
   const auto kernel = kernels::row_kernels(engine.isa()).dropout;
-  const auto nanoseconds_per_row = kNanosecondsPerElement * static_cast<double>(x.extent(1));
-  ops::for_row_blocks(engine, x.extent(0), nanoseconds_per_row, [&](std::int64_t first, std::int64_t rows) {
-    kernel({.x = x.data + first * x.stride(0),
-            .x_stride = x.stride(0),
-            .residual = residual ? residual.data + first * residual.stride(0) : nullptr,
-            .residual_stride = residual.stride(0),
-            .y = y.data + first * y.stride(0),
-            .y_stride = y.stride(0),
-            .rows = rows,
-            .columns = x.extent(1),
-            .first_row = first_row + first,
-            .threshold = runtime::dropout_threshold(dropout.probability),
-            .scale = runtime::dropout_scale(dropout.probability),
-            .seed = dropout.seed,
-            .stream = dropout.stream});
-  });
+  ops::for_row_blocks(engine, x.extent(0), x.extent(1), runtime::costs::kDropout,
+                      [&](std::int64_t first, std::int64_t rows) {
+                        kernel({.x = x.data + first * x.stride(0),
+                                .x_stride = x.stride(0),
+                                .residual = residual ? residual.data + first * residual.stride(0) : nullptr,
+                                .residual_stride = residual.stride(0),
+                                .y = y.data + first * y.stride(0),
+                                .y_stride = y.stride(0),
+                                .rows = rows,
+                                .columns = x.extent(1),
+                                .first_row = first_row + first,
+                                .threshold = runtime::dropout_threshold(dropout.probability),
+                                .scale = runtime::dropout_scale(dropout.probability),
+                                .seed = dropout.seed,
+                                .stream = dropout.stream});
+                      });
 }
 
 void dropout(Engine& engine, View<const float, 2> x, View<float, 2> y, const Dropout& dropout,

@@ -6,6 +6,7 @@
 #include "ops/check.h"
 #include "ops/embedding_ids.h"
 #include "ops/row_blocks.h"
+#include "runtime/costs.h"
 #include "runtime/parallel.h"
 #include "simd/integers.h"
 
@@ -73,16 +74,14 @@ void embed(Engine& engine, std::span<const Embedding> embeddings, View<float, 2>
   }
   if (out.size() == 0) return;
 
-  // Rows of a large table come from memory, at some 10 bytes a nanosecond.
-  constexpr double kNanosecondsPerElement = 0.4;
   const auto kernel = kernels::row_kernels(engine.isa()).embed;
   const int count = static_cast<int>(embeddings.size());
-  const auto nanoseconds_per_row = kNanosecondsPerElement * static_cast<double>(out.extent(1));
-  ops::for_row_blocks(engine, out.extent(0), nanoseconds_per_row, [&](std::int64_t first, std::int64_t rows) {
-    std::array<kernels::EmbeddingTable, kMaxTables> block = tables;
-    for (kernels::EmbeddingTable& table : block) table.ids = table.ids == nullptr ? nullptr : table.ids + first;
-    kernel(block.data(), count, out.data + first * out.stride(0), out.stride(0), rows, out.extent(1));
-  });
+  ops::for_row_blocks(
+      engine, out.extent(0), out.extent(1), runtime::costs::kEmbedding, [&](std::int64_t first, std::int64_t rows) {
+        std::array<kernels::EmbeddingTable, kMaxTables> block = tables;
+        for (kernels::EmbeddingTable& table : block) table.ids = table.ids == nullptr ? nullptr : table.ids + first;
+        kernel(block.data(), count, out.data + first * out.stride(0), out.stride(0), rows, out.extent(1));
+      });
 }
 
 void embed_backward(Engine& engine, View<const float, 2> out_gradient, std::span<const EmbeddingGradient> embeddings) {
@@ -105,14 +104,13 @@ void embed_backward(Engine& engine, View<const float, 2> out_gradient, std::span
   if (out_gradient.size() == 0) return;
 
   // A task is some columns of one table, and walks every row: so rows are added in order, without a lock.
-  constexpr double kNanosecondsPerElement = 0.8;
   constexpr std::int64_t kColumns = 64;
   const std::int64_t columns = out_gradient.extent(1);
   const std::int64_t blocks = divide_up(columns, kColumns);
   const std::int64_t tasks = blocks * static_cast<std::int64_t>(embeddings.size());
   const auto kernel = kernels::row_gradient_kernels(engine.isa()).scatter_add;
-  const double nanoseconds =
-      kNanosecondsPerElement * static_cast<double>(out_gradient.size()) * static_cast<double>(embeddings.size());
+  const double nanoseconds = runtime::costs::kEmbeddingBackward * static_cast<double>(out_gradient.size()) *
+                             static_cast<double>(embeddings.size());
   runtime::parallel_for(engine, tasks, runtime::workers_for(engine, tasks, nanoseconds), [&](std::int64_t task, int) {
     const EmbeddingGradient& one = embeddings[static_cast<std::size_t>(task / blocks)];
     const std::int64_t first = task % blocks * kColumns;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "runtime/costs.h"
 #include "simd/integers.h"
 
 namespace headlight::ops {
@@ -29,8 +30,6 @@ constexpr std::int64_t kMaxPanels = 8;
 // then lie in its own second-level cache and not in another core's, and that B is read once for each thread hides
 // behind the products. Where every block packs its own panels of B, it takes more.
 constexpr std::int64_t kRowsPerThread = 48;
-// Multiply-adds that are worth handing out: a microsecond or two, some thirty times the cost of doing so.
-constexpr double kGrain = 2e5;
 
 }  // namespace
 
@@ -70,8 +69,8 @@ GemmSplit split_gemm(const kernels::GemmKernels& kernels, int threads, std::int6
   const std::int64_t rows = divide_up(m, split.row_blocks);
   const double work = static_cast<double>(rows) * static_cast<double>(std::min(n, split.columns_each)) *
                       static_cast<double>(std::max(k, std::int64_t{1}));
-  split.grain =
-      std::clamp(static_cast<std::int64_t>(kGrain / work), std::int64_t{1}, std::max(blocks, std::int64_t{1}));
+  split.grain = std::clamp(static_cast<std::int64_t>(runtime::costs::kGemmTask / work), std::int64_t{1},
+                           std::max(blocks, std::int64_t{1}));
   split.tasks = divide_up(blocks, split.grain);
 
   block.rows = rows;
@@ -83,9 +82,9 @@ GemmSplit split_gemm(const kernels::GemmKernels& kernels, int threads, std::int6
   }
   split.scratch_floats = round_up(floats, 32);
 
-  // Two multiply-add pipes at some 4 GHz, and B read once at 20 bytes a nanosecond.
-  split.nanoseconds = work * static_cast<double>(blocks) / (8.0 * kernels.lanes) +
-                      static_cast<double>(batch) * static_cast<double>(n) * static_cast<double>(k) * 0.2;
+  split.nanoseconds =
+      work * static_cast<double>(blocks) / (runtime::costs::kVectorProducts * kernels.lanes) +
+      static_cast<double>(batch) * static_cast<double>(n) * static_cast<double>(k) * runtime::costs::kGemmReading;
   return split;
 }
 

@@ -2,6 +2,7 @@
 
 #include "kernels/kernels.h"
 #include "ops/row_blocks.h"
+#include "runtime/costs.h"
 
 namespace headlight::ops {
 namespace {
@@ -53,8 +54,7 @@ struct Backward {
   void run(Engine& engine, void (*kernel)(const kernels::MergeBackwardArguments&) noexcept,
            double nanoseconds_per_element) const {
     if (x.size() == 0) return;
-    const double nanoseconds_per_row = nanoseconds_per_element * static_cast<double>(x.extent(1));
-    for_row_blocks(engine, x.extent(0), nanoseconds_per_row,
+    for_row_blocks(engine, x.extent(0), x.extent(1), nanoseconds_per_element,
                    [&](std::int64_t first, std::int64_t rows) { kernel(rows_from(first, rows)); });
   }
 };
@@ -63,31 +63,27 @@ struct Backward {
 
 void weigh_heads(Engine& engine, View<const float, 2> x, View<const float, 2> weights, View<float, 2> y) {
   if (x.size() == 0) return;
-  constexpr double kNanosecondsPerElement = 0.05;
   const auto kernel = kernels::merge_kernels(engine.isa()).weigh_heads;
-  const double nanoseconds_per_row = kNanosecondsPerElement * static_cast<double>(x.extent(1));
-  for_row_blocks(engine, x.extent(0), nanoseconds_per_row, [&](std::int64_t first, std::int64_t rows) {
-    kernel(rows_from(first, rows, x, weights, y, weights.extent(1)));
-  });
+  for_row_blocks(
+      engine, x.extent(0), x.extent(1), runtime::costs::kWeighHeads,
+      [&](std::int64_t first, std::int64_t rows) { kernel(rows_from(first, rows, x, weights, y, weights.extent(1))); });
 }
 
 void gate_heads(Engine& engine, View<const float, 2> x, View<const float, 2> gates, std::int64_t heads,
                 View<float, 2> y) {
   if (x.size() == 0) return;
   const bool by_head = gates.extent(1) == heads;
-  // Of these most is the exponential, one an element or one a head.
-  const double nanoseconds_per_element = by_head ? 0.05 : 0.15;
+  const double nanoseconds_per_element = by_head ? runtime::costs::kWeighHeads : runtime::costs::kGateElements;
   const kernels::MergeKernels& table = kernels::merge_kernels(engine.isa());
   const auto kernel = by_head ? table.gate_heads : table.gate_elements;
-  const double nanoseconds_per_row = nanoseconds_per_element * static_cast<double>(x.extent(1));
-  for_row_blocks(engine, x.extent(0), nanoseconds_per_row,
+  for_row_blocks(engine, x.extent(0), x.extent(1), nanoseconds_per_element,
                  [&](std::int64_t first, std::int64_t rows) { kernel(rows_from(first, rows, x, gates, y, heads)); });
 }
 
 void weigh_heads_backward(Engine& engine, View<const float, 2> x, View<const float, 2> weights,
                           View<const float, 2> y_gradient, View<float, 2> x_gradient, View<float, 2> weights_gradient) {
   Backward{x, weights, y_gradient, x_gradient, weights_gradient, weights.extent(1)}.run(
-      engine, kernels::merge_kernels(engine.isa()).weigh_heads_backward, 0.08);
+      engine, kernels::merge_kernels(engine.isa()).weigh_heads_backward, runtime::costs::kWeighHeadsBackward);
 }
 
 void gate_heads_backward(Engine& engine, View<const float, 2> x, View<const float, 2> gates, std::int64_t heads,
@@ -95,7 +91,8 @@ void gate_heads_backward(Engine& engine, View<const float, 2> x, View<const floa
   const bool by_head = gates.extent(1) == heads;
   const kernels::MergeKernels& table = kernels::merge_kernels(engine.isa());
   Backward{x, gates, y_gradient, x_gradient, gates_gradient, heads}.run(
-      engine, by_head ? table.gate_heads_backward : table.gate_elements_backward, by_head ? 0.08 : 0.2);
+      engine, by_head ? table.gate_heads_backward : table.gate_elements_backward,
+      by_head ? runtime::costs::kWeighHeadsBackward : runtime::costs::kGateElementsBackward);
 }
 
 }  // namespace headlight::ops

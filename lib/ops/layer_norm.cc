@@ -6,6 +6,7 @@
 #include "ops/check.h"
 #include "ops/in_place.h"
 #include "ops/row_blocks.h"
+#include "runtime/costs.h"
 
 namespace headlight {
 
@@ -38,22 +39,21 @@ void layer_norm(Engine& engine, View<const float, 2> x, View<float, 2> y, const 
   if (x.size() == 0) return;
 
   // Three sweeps over a row, which comes from the second-level cache: 0.18 alone, more behind a product.
-  constexpr double kNanosecondsPerElement = 0.25;
   const auto kernel = kernels::row_kernels(engine.isa()).layer_norm;
-  const auto nanoseconds_per_row = kNanosecondsPerElement * static_cast<double>(x.extent(1));
-  ops::for_row_blocks(engine, x.extent(0), nanoseconds_per_row, [&](std::int64_t first, std::int64_t rows) {
-    kernel({.x = x.data + first * x.stride(0),
-            .x_stride = x.stride(0),
-            .residual = residual ? residual.data + first * residual.stride(0) : nullptr,
-            .residual_stride = residual.stride(0),
-            .y = y.data + first * y.stride(0),
-            .y_stride = y.stride(0),
-            .rows = rows,
-            .columns = x.extent(1),
-            .weight = options.weight.empty() ? nullptr : options.weight.data(),
-            .bias = options.bias.empty() ? nullptr : options.bias.data(),
-            .epsilon = options.epsilon});
-  });
+  ops::for_row_blocks(engine, x.extent(0), x.extent(1), runtime::costs::kLayerNorm,
+                      [&](std::int64_t first, std::int64_t rows) {
+                        kernel({.x = x.data + first * x.stride(0),
+                                .x_stride = x.stride(0),
+                                .residual = residual ? residual.data + first * residual.stride(0) : nullptr,
+                                .residual_stride = residual.stride(0),
+                                .y = y.data + first * y.stride(0),
+                                .y_stride = y.stride(0),
+                                .rows = rows,
+                                .columns = x.extent(1),
+                                .weight = options.weight.empty() ? nullptr : options.weight.data(),
+                                .bias = options.bias.empty() ? nullptr : options.bias.data(),
+                                .epsilon = options.epsilon});
+                      });
 }
 
 }  // namespace headlight

@@ -6,6 +6,7 @@
 #include "ops/in_place.h"
 #include "ops/row_blocks.h"
 #include "ops/row_sums.h"
+#include "runtime/costs.h"
 
 namespace headlight {
 
@@ -87,19 +88,16 @@ void layer_norm_backward(Engine& engine, View<const float, 2> x, View<const floa
             .weight_gradient = weight_sums,
             .bias_gradient = bias_sums});
   };
-  // Five sweeps over rows in L1.
-  constexpr double kNanosecondsPerElement = 0.25;
-  const double nanoseconds_per_row = kNanosecondsPerElement * static_cast<double>(columns);
   const bool wants_weight = !gradients.weight.empty();
   const bool wants_bias = !gradients.bias.empty();
   if (!wants_weight && !wants_bias) {
-    ops::for_row_blocks(engine, x.extent(0), nanoseconds_per_row,
+    ops::for_row_blocks(engine, x.extent(0), columns, runtime::costs::kLayerNormBackward,
                         [&](std::int64_t first, std::int64_t rows) { compute(first, rows, nullptr, nullptr); });
     return;
   }
   const std::array<float*, 2> sums = {wants_weight ? gradients.weight.data() : nullptr,
                                       wants_bias ? gradients.bias.data() : nullptr};
-  ops::add_sums_over_rows(engine, kName, x.extent(0), columns, nanoseconds_per_row, sums,
+  ops::add_sums_over_rows(engine, kName, x.extent(0), columns, runtime::costs::kLayerNormBackward, sums,
                           [&](std::int64_t first, std::int64_t rows, const std::array<float*, 2>& partial) {
                             compute(first, rows, partial[0], partial[1]);
                           });

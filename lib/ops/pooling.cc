@@ -3,6 +3,7 @@
 #include "headlight/normalization.h"
 #include "kernels/kernels.h"
 #include "ops/check.h"
+#include "runtime/costs.h"
 #include "runtime/parallel.h"
 
 namespace headlight {
@@ -43,9 +44,8 @@ void mean_pool(Engine& engine, View<const float, 2> x, std::span<const std::int6
   if (out.size() == 0) return;
 
   // One sequence is one task: its rows are added in order.
-  constexpr double kNanosecondsPerElement = 0.1;
   const auto kernel = kernels::row_kernels(engine.isa()).mean_pool;
-  const double nanoseconds = kNanosecondsPerElement * static_cast<double>(x.extent(0) * x.extent(1));
+  const double nanoseconds = runtime::costs::kMeanPool * static_cast<double>(x.extent(0) * x.extent(1));
   const int workers = runtime::workers_for(engine, out.extent(0), nanoseconds);
   runtime::parallel_for(engine, out.extent(0), workers, [&](std::int64_t sequence, int) {
     const std::int64_t begin = offsets[static_cast<std::size_t>(sequence)];
@@ -73,9 +73,8 @@ void mean_pool_backward(Engine& engine, View<const float, 2> x, std::span<const 
   }
   if (x_gradient.size() == 0) return;
 
-  constexpr double kNanosecondsPerElement = 0.2;
   const auto kernel = kernels::row_gradient_kernels(engine.isa()).mean_pool;
-  const double nanoseconds = kNanosecondsPerElement * static_cast<double>(x_gradient.size());
+  const double nanoseconds = runtime::costs::kMeanPoolBackward * static_cast<double>(x_gradient.size());
   const int workers = runtime::workers_for(engine, out_gradient.extent(0), nanoseconds);
   runtime::parallel_for(engine, out_gradient.extent(0), workers, [&](std::int64_t sequence, int) {
     const std::int64_t begin = offsets[static_cast<std::size_t>(sequence)];

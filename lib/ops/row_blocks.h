@@ -4,20 +4,22 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "runtime/costs.h"
 #include "runtime/parallel.h"
 #include "simd/integers.h"
 
 namespace headlight::ops {
 
 // Calls f(first row, count) for blocks that together are all rows, on as many workers as the work is worth.
-// `nanoseconds_per_row` is the caller's estimate for one thread; a block is at most some 20 µs, which is long against
-// handing out a task (≈ 0.1 µs) and short against the whole. As many blocks as workers divide evenly, so that each
-// worker has the rows that it had in the product before (parallel.h).
+// `nanoseconds_per_element` is one of runtime/costs.h. As many blocks as workers divide evenly, so that each worker has
+// the rows that it had in the product before (parallel.h).
 template <class Function>
-void for_row_blocks(Engine& engine, std::int64_t rows, double nanoseconds_per_row, Function f) {
-  constexpr double kBlockNanoseconds = 20000;
+void for_row_blocks(Engine& engine, std::int64_t rows, std::int64_t columns, double nanoseconds_per_element,
+                    Function f) {
+  const double nanoseconds_per_row = nanoseconds_per_element * static_cast<double>(columns);
   const int workers = runtime::workers_for(engine, rows, nanoseconds_per_row * static_cast<double>(rows));
-  const auto most = std::max(std::int64_t{1}, static_cast<std::int64_t>(kBlockNanoseconds / (nanoseconds_per_row + 1)));
+  const auto most =
+      std::max(std::int64_t{1}, static_cast<std::int64_t>(runtime::costs::kRowTask / (nanoseconds_per_row + 1)));
   const std::int64_t of_worker = divide_up(rows, workers);
   const std::int64_t blocks = workers * divide_up(of_worker, most);
   const auto first = [&](std::int64_t task) { return runtime::first_of_run(rows, blocks, task); };

@@ -41,19 +41,18 @@ inline std::size_t row_sums_bytes(std::int64_t rows, std::int64_t columns, std::
 // that `sum_run(first row, rows, partials)` adds to zeros. Throws OutOfMemory in the name of `operation`.
 template <std::size_t kSums, class Function>
 void add_sums_over_rows(Engine& engine, std::string_view operation, std::int64_t rows, std::int64_t columns,
-                        double nanoseconds_per_row, const std::array<float*, kSums>& sums, Function sum_run) {
+                        double nanoseconds_per_element, const std::array<float*, kSums>& sums, Function sum_run) {
   const RowRuns runs(rows);
   const std::int64_t distance = sums_distance(columns);
   runtime::ScratchLayout layout;
-  std::array<std::size_t, kSums> offsets{};
+  std::array<runtime::ScratchPart<float>, kSums> parts{};
   for (std::size_t s = 0; s < kSums; ++s) {
-    if (sums[s] != nullptr) offsets[s] = layout.add<float>(runs.count(), distance);
+    if (sums[s] != nullptr) parts[s] = layout.add<float>(runs.count(), distance);
   }
   const runtime::Scratch scratch(engine, layout.bytes(), operation);
-  const auto partial_of = [&](std::size_t s, std::int64_t run) {
-    return reinterpret_cast<float*>(scratch.data() + offsets[s]) + run * distance;
-  };
-  const int workers = runtime::workers_for(engine, runs.count(), nanoseconds_per_row * static_cast<double>(rows));
+  const auto partial_of = [&](std::size_t s, std::int64_t run) { return parts[s].in(scratch.data()) + run * distance; };
+  const int workers = runtime::workers_for(
+      engine, runs.count(), nanoseconds_per_element * static_cast<double>(rows) * static_cast<double>(columns));
   runtime::parallel_for(engine, runs.count(), workers, [&](std::int64_t run, int) {
     std::array<float*, kSums> partials{};
     for (std::size_t s = 0; s < kSums; ++s) {

@@ -3,6 +3,7 @@
 #include "ops/check.h"
 #include "ops/in_place.h"
 #include "ops/row_blocks.h"
+#include "runtime/costs.h"
 
 namespace headlight {
 
@@ -11,12 +12,11 @@ void softmax(Engine& engine, View<const float, 2> x, View<float, 2> y) {
   if (x.size() == 0) return;
 
   // Three sweeps in cache with one exponential an element.
-  constexpr double kNanosecondsPerElement = 0.15;
   const auto kernel = kernels::row_kernels(engine.isa()).softmax;
-  const auto nanoseconds_per_row = kNanosecondsPerElement * static_cast<double>(x.extent(1));
-  ops::for_row_blocks(engine, x.extent(0), nanoseconds_per_row, [&](std::int64_t first, std::int64_t rows) {
-    kernel(x.data + first * x.stride(0), x.stride(0), y.data + first * y.stride(0), y.stride(0), rows, x.extent(1));
-  });
+  ops::for_row_blocks(
+      engine, x.extent(0), x.extent(1), runtime::costs::kSoftmax, [&](std::int64_t first, std::int64_t rows) {
+        kernel(x.data + first * x.stride(0), x.stride(0), y.data + first * y.stride(0), y.stride(0), rows, x.extent(1));
+      });
 }
 
 void softmax_backward(Engine& engine, View<const float, 2> y, View<const float, 2> y_gradient,
@@ -24,14 +24,13 @@ void softmax_backward(Engine& engine, View<const float, 2> y, View<const float, 
   ops::check_row_gradients("softmax_backward", "y", "the shape of y", y, y_gradient, x_gradient);
   if (y.size() == 0) return;
 
-  constexpr double kNanosecondsPerElement = 0.1;
   const auto kernel = kernels::row_gradient_kernels(engine.isa()).softmax;
-  const auto nanoseconds_per_row = kNanosecondsPerElement * static_cast<double>(y.extent(1));
-  ops::for_row_blocks(engine, y.extent(0), nanoseconds_per_row, [&](std::int64_t first, std::int64_t rows) {
-    kernel(y.data + first * y.stride(0), y.stride(0), y_gradient.data + first * y_gradient.stride(0),
-           y_gradient.stride(0), x_gradient.data + first * x_gradient.stride(0), x_gradient.stride(0), rows,
-           y.extent(1));
-  });
+  ops::for_row_blocks(engine, y.extent(0), y.extent(1), runtime::costs::kSoftmaxBackward,
+                      [&](std::int64_t first, std::int64_t rows) {
+                        kernel(y.data + first * y.stride(0), y.stride(0),
+                               y_gradient.data + first * y_gradient.stride(0), y_gradient.stride(0),
+                               x_gradient.data + first * x_gradient.stride(0), x_gradient.stride(0), rows, y.extent(1));
+                      });
 }
 
 }  // namespace headlight

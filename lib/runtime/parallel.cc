@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "runtime/costs.h"
 #include "runtime/engine_state.h"
 #include "runtime/job.h"
 
@@ -48,9 +49,8 @@ int workers_from_here(const Engine& engine) noexcept { return inside_task ? 1 : 
 // follow one another (workers spin for 50 µs by default), and 18–19 when they do not; from 30–40 µs on two workers
 // always win. The answer hangs on the arguments alone, not on who is awake: callers size their scratch by it.
 int workers_for(const Engine& engine, std::int64_t tasks, double nanoseconds) noexcept {
-  constexpr double kNanosecondsPerWorker = 5000;
   const auto most = static_cast<double>(std::min<std::int64_t>(engine.threads(), tasks));
-  return static_cast<int>(std::max(1.0, std::min(nanoseconds / kNanosecondsPerWorker, most)));
+  return static_cast<int>(std::max(1.0, std::min(nanoseconds / costs::kPerWorker, most)));
 }
 
 }  // namespace headlight::runtime

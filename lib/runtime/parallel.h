@@ -89,14 +89,28 @@ class Scratch {
 // Scratch does.
 void reserve_scratch(Engine& engine, const std::size_t* sizes, std::size_t count, std::string_view who);
 
+// Where some elements of T lie in a block of scratch memory. Only its layout makes one, so what is placed as one type
+// is not read as another.
+template <class T>
+class ScratchPart {
+ public:
+  ScratchPart() = default;
+  [[nodiscard]] T* in(std::byte* block) const noexcept { return reinterpret_cast<T*>(block + offset_); }
+
+ private:
+  friend class ScratchLayout;
+  explicit ScratchPart(std::size_t offset) noexcept : offset_(offset) {}
+  std::size_t offset_ = 0;
+};
+
 // Adds up the parts of a scratch block, each 128-byte aligned: run once for the size, and again to place the parts.
 class ScratchLayout {
  public:
-  // The offset in bytes of as many elements of T as the product of the counts, each ≥ 0. A size that passes 63 bits
-  // stays just beyond them instead of wrapping around to a small one: Scratch then throws std::bad_alloc.
+  // Room for as many elements of T as the product of the counts, each ≥ 0. A size that passes 63 bits stays just beyond
+  // them instead of wrapping around to a small one: Scratch then throws std::bad_alloc.
   template <class T, class... Counts>
-  std::size_t add(Counts... counts) noexcept {
-    const std::size_t offset = bytes_;
+  ScratchPart<T> add(Counts... counts) noexcept {
+    const ScratchPart<T> placed(bytes_);
     std::size_t part = sizeof(T);
     const bool wraps = (__builtin_mul_overflow(part, static_cast<std::size_t>(counts), &part) || ...);
     if (wraps || part > kTooMany - bytes_) {
@@ -104,7 +118,7 @@ class ScratchLayout {
     } else {
       bytes_ += round_up(part, 128);
     }
-    return offset;
+    return placed;
   }
   [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
 

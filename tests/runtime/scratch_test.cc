@@ -13,6 +13,7 @@
 #include <new>
 #include <string_view>
 #include <thread>
+#include <type_traits>
 #include <vector>
 
 #include "headlight/engine.h"
@@ -182,15 +183,24 @@ TEST(Scratch, ManyThreadsBorrowAtOnce) {
 }
 
 TEST(ScratchLayout, PlacesAlignedPartsOneAfterAnother) {
+  std::vector<std::byte> memory(2048);
+  std::byte* const block = memory.data();
+  const auto offset = [block](const void* at) { return static_cast<const std::byte*>(at) - block; };
   ScratchLayout layout;
-  EXPECT_EQ(layout.add<float>(3), 0U);
-  EXPECT_EQ(layout.add<double>(17), 128U);
-  EXPECT_EQ(layout.add<std::byte>(0), 384U);
-  EXPECT_EQ(layout.add<float>(32), 384U);
+  EXPECT_EQ(offset(layout.add<float>(3).in(block)), 0);
+  EXPECT_EQ(offset(layout.add<double>(17).in(block)), 128);
+  EXPECT_EQ(offset(layout.add<std::byte>(0).in(block)), 384);
+  EXPECT_EQ(offset(layout.add<float>(32).in(block)), 384);
   EXPECT_EQ(layout.bytes(), 512U);
-  EXPECT_EQ(layout.add<float>(3, std::int64_t{5}, 7), 512U);
+  EXPECT_EQ(offset(layout.add<float>(3, std::int64_t{5}, 7).in(block)), 512);
   EXPECT_EQ(layout.bytes(), 1024U);
 }
+
+// A part is of the type that it was placed as, and nobody makes one of an offset.
+static_assert(std::is_same_v<decltype(ScratchLayout().add<float>(1).in(nullptr)), float*>);
+static_assert(!std::is_convertible_v<ScratchPart<float>, ScratchPart<std::int32_t>>);
+static_assert(!std::is_constructible_v<ScratchPart<float>, ScratchPart<std::int32_t>>);
+static_assert(!std::is_constructible_v<ScratchPart<float>, std::size_t>);
 
 TEST(ScratchLayout, TooMuchDoesNotWrapAroundToLittle) {
   constexpr std::int64_t kHuge = std::int64_t{1} << 32;

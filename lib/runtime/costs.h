@@ -1,0 +1,69 @@
+// What work takes on one thread: the figures from which every call estimates its time, and so how many workers it
+// wakes.
+//
+// Nanoseconds, on the machines that headlight is measured on: x86-64 server cores at some 4 GHz with AVX2 or AVX-512,
+// operands in the caches. The figures are rough, and need be no better: one that is off by a factor of two moves the
+// size from which a second worker is woken by as much (workers_for(): 10 µs of work), where both ways take about the
+// same time, and no bit depends on it. A kind of machine for which they are wrong by more gets a table of its own here.
+#pragma once
+
+namespace headlight::runtime::costs {
+
+// What makes a worker worth waking; workers_for() has the measurements behind it.
+inline constexpr double kPerWorker = 5000;
+// A task of an operation on rows, at most: long against handing it out (100 ns), short against the whole.
+inline constexpr double kRowTask = 20000;
+
+// Products. Two pipes at 4 GHz: vectors multiplied and added a nanosecond, in full tiles and beside a softmax.
+inline constexpr double kVectorProducts = 8;
+inline constexpr double kVectorProductsOfAttention = 6;
+// A float of B in gemm(), read once at 20 bytes a nanosecond.
+inline constexpr double kGemmReading = 0.2;
+// Multiply-adds of a task of gemm(): a microsecond or two.
+inline constexpr double kGemmTask = 2e5;
+
+// A row of attention beside its products: softmax, copies, tiles that are not full (12 heads of 32 take 45 ns a row at
+// L = 32, of which products are 21); and keys and values at so many bytes a nanosecond, from a cache or from beyond.
+inline constexpr double kAttentionRow = 40;
+inline constexpr double kAttentionReadingNear = 60;
+inline constexpr double kAttentionReadingFar = 30;
+inline constexpr double kAttentionNearBytes = 1 << 20;
+// Short sequences: a head, a key and dim, and that for each vector of rows (one Intel core, 12 heads: 12 rows of 128
+// take 13 µs, 16 of 64 8.5, 20 of 128 26, 32 of 64 24: up to twice what the products alone would).
+inline constexpr double kShortHead = 40;
+inline constexpr double kShortProduct = 0.28;
+inline constexpr double kShortProductOfVector = 0.12;
+// merge_attention(): a row, and an element of a part.
+inline constexpr double kMergedRow = 20;
+inline constexpr double kMergedElement = 0.05;
+// Attention written out: multiply-adds a nanosecond, and a score.
+inline constexpr double kUnfusedProducts = 50;
+inline constexpr double kUnfusedScore = 0.1;
+
+// Operations on rows, for each element. Measured on one Zen 4 core, 512 × 512 (768 columns for the normalisation), with
+// AVX-512 and with AVX2: softmax 0.23 and 0.32, layer_norm 0.18 and 0.18, GELU 0.43 and 0.63, ReLU 0.08 and 0.08.
+inline constexpr double kSoftmax = 0.15;
+inline constexpr double kSoftmaxBackward = 0.1;
+inline constexpr double kLayerNorm = 0.25;
+inline constexpr double kLayerNormBackward = 0.25;  // five sweeps over rows in the first cache level
+inline constexpr double kActivation = 0.2;
+inline constexpr double kActivationBackward = 0.3;
+inline constexpr double kCrossEntropy = 0.2;
+inline constexpr double kMeanPool = 0.1;
+inline constexpr double kMeanPoolBackward = 0.2;
+// Ten rounds of two products for four words: the words take longer than the memory.
+inline constexpr double kDropout = 0.4;
+// Rows of a large table come from memory, at some 10 bytes a nanosecond; what is added to them goes back, too.
+inline constexpr double kEmbedding = 0.4;
+inline constexpr double kEmbeddingBackward = 0.8;
+inline constexpr double kSumRows = 0.1;
+inline constexpr double kCopy = 0.1;
+// Of gates most is the exponential, one an element or one a head.
+inline constexpr double kWeighHeads = 0.05;
+inline constexpr double kWeighHeadsBackward = 0.08;
+inline constexpr double kGateElements = 0.15;
+inline constexpr double kGateElementsBackward = 0.2;
+inline constexpr double kOptimizer = 0.7;
+inline constexpr double kSquares = 0.5;
+
+}  // namespace headlight::runtime::costs
