@@ -1,4 +1,4 @@
-// Attention: out = softmax(scale · query · keyᵀ + bias) · value, tile by tile, never with an Lq × Lk buffer.
+// Attention: out = softmax(scale · query · keyᵀ + bias) · value, block by block, never with an Lq × Lk buffer.
 #pragma once
 
 #include <concepts>
@@ -88,8 +88,8 @@ struct AttentionOptions {
   Window window{};
   // C > 0: a row at position p sees only the keys of chunk ⌊p / C⌋, chunks counted from position 0. 0: no chunks.
   std::int64_t chunk = 0;
-  // [B] each: rows (keys) at or past the length are padding. Padding keys are not seen; padding rows give zeros, lse
-  // −inf.
+  // [B] each: rows (keys) at or past the length are padding. Padding keys are not seen; padding rows give zeros, and a
+  // log_sum_exp of −inf.
   std::span<const std::int64_t> query_lengths{};
   std::span<const std::int64_t> key_lengths{};
   // [n + 1], ascending from 0 to Lq (to Lk): B = 1 and n sequences lie one after another, each seeing only itself.

@@ -1,4 +1,4 @@
-// The gradients of attention(), tile by tile: the probabilities are worked out again and never kept.
+// The gradients of attention(), block by block: the probabilities are worked out again and never kept.
 #pragma once
 
 #include <cstddef>

@@ -50,7 +50,7 @@ HEADLIGHT_API void gemm(Engine& engine, View<const float, 2> a, View<const float
 HEADLIGHT_API void gemm(Engine& engine, View<const float, 3> a, View<const float, 3> b, View<float, 3> c,
                         const GemmOptions& options = {});
 
-// op(B) laid out once for the micro-kernels of the engine's instruction set, to be used with any number of products
+// op(B) laid out once in the panels of the engine's instruction set, to be used with any number of products
 // (weights). Immutable; may be shared between threads and between engines of the same instruction set.
 class HEADLIGHT_API PackedMatrix {
  public:

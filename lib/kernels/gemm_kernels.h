@@ -52,7 +52,7 @@ struct GemmBlock {
 
 struct GemmKernels {
   int lanes;
-  int tile_rows;       // rows of the largest micro-kernel
+  int tile_rows;       // rows of the largest tile
   int panel_width;     // its columns
   int in_place_tiles;  // with at most so many tiles of rows, B [K, N] is read where it lies
 

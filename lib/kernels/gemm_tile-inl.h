@@ -1,4 +1,4 @@
-// The micro-kernel: a tile of C in registers, one rank-1 update for each k.
+// Tiles of C in registers, one rank-1 update for each k.
 #pragma once
 
 #include <cstdint>

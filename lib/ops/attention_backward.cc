@@ -48,8 +48,8 @@ void begin_rows(Engine& engine, const BackwardCall& call) noexcept {
   });
 }
 
-// Blocks of keys add to the query gradients in ascending order, tile by tile: block j adds to a tile when block j − 1
-// has passed it. Units are handed out in order, so the one that is waited for is being worked on, or done.
+// Blocks of keys add to the query gradients in ascending order, row block by row block: block j adds to one when block
+// j − 1 has passed it. Units are handed out in order, so the one that is waited for is being worked on, or done.
 class Turn {
  public:
   // `here` is null for the last block of a sequence, `before` for the first.
@@ -153,7 +153,7 @@ void clear_keys(const BackwardCall& call, std::int64_t sample, std::int64_t head
 void differentiate_samples(Engine& engine, const BackwardCall& call) noexcept {
   const std::int64_t blocks = call.plan.key_blocks;
   const std::int64_t heads = call.sizes.key_value_heads;
-  // All heads of a block of keys before the next block: threads then work on several heads, and none waits for the rows
+  // All heads of a block of keys before the next block: workers then have several heads, and none waits for the rows
   // of another's. (Twelve causal heads of 64, L = 512, two threads: 32 % of the peak with all blocks of a head in turn,
   // 60 % so.)
   auto differentiate = [&](std::int64_t task, int worker) {

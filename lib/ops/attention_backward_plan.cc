@@ -9,7 +9,7 @@
 namespace headlight::ops {
 namespace {
 
-// An order of magnitude, for deciding whether other threads are worth waking.
+// An order of magnitude, for deciding whether other workers are worth waking.
 double estimated_nanoseconds(const kernels::AttentionKernels& kernels, const AttentionSizes& sizes) noexcept {
   const double pairs = static_cast<double>(sizes.batch) * static_cast<double>(sizes.query_heads) *
                        static_cast<double>(sizes.query_length) * static_cast<double>(sizes.key_length);

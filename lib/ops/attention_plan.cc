@@ -39,7 +39,7 @@ constexpr std::int64_t kStreams = 2;
 constexpr std::int64_t kKeysTogether = 64;
 
 // One thread's time, from the products and what each row costs beside them, or from reading keys and values, whichever
-// is longer: an order of magnitude for deciding whether other threads are worth waking.
+// is longer: an order of magnitude for deciding whether other workers are worth waking.
 double estimated_nanoseconds(const kernels::AttentionKernels& kernels, const AttentionSizes& sizes) noexcept {
   const double heads = static_cast<double>(sizes.batch) * static_cast<double>(sizes.query_heads);
   const double pairs = heads * static_cast<double>(sizes.query_length) * static_cast<double>(sizes.key_length);

@@ -1,4 +1,4 @@
-// Consecutive query rows of one sequence, worked through the kernels tile by tile and key block by key block.
+// Consecutive query rows of one sequence, worked through the kernels a tile of rows and a key block at a time.
 #pragma once
 
 #include <cstdint>

@@ -84,7 +84,7 @@ void attend_sequence(const ShortAttention& call, std::int64_t sample, std::int64
   }
 }
 
-// An order of magnitude, for whether other threads are worth waking.
+// An order of magnitude, for whether other workers are worth waking.
 double estimated_nanoseconds(const ShortAttention& call, std::int64_t sequences) noexcept {
   const AttentionSizes& sizes = call.sizes;
   const double heads = static_cast<double>(sizes.batch) * static_cast<double>(sizes.query_heads);

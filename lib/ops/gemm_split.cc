@@ -16,20 +16,20 @@ constexpr std::int64_t kTilesPerBlock = 16;
 constexpr std::int64_t kTilesPerPackingBlock = 42;
 // Of a larger B no copy is made: 64 MiB.
 constexpr std::int64_t kMostPackedFloats = std::int64_t{16} << 20;
-// A block that turns a transposed A over does it for all its columns: as many as leave the threads enough tasks. Eight
+// A block that turns a transposed A over does it for all its columns: as many as leave the workers enough tasks. Eight
 // panels make that some 5 % of the work, 64 less than 1 %. (768 × 3072 × 682: 83 % of the peak with 32, 84 % with 64.)
 constexpr std::int64_t kLeastPanelsPerTurn = 8;
 constexpr std::int64_t kMostPanelsPerTurn = 64;
-// So many tasks a thread that all end together, and no more: a task whose panels lie side by side fetches the next one
+// So many tasks a worker that all end together, and no more: a task whose panels lie side by side fetches the next one
 // while it computes, and only its first comes unannounced. With one panel each, half of what two threads fetched early
 // was for the other. Products of 16 rows whose B comes from memory, two threads: 322 µs with one panel each, 291 with
-// six tasks a thread, 258 with three.
-constexpr std::int64_t kTasksPerThread = 3;
+// six tasks a worker, 258 with three.
+constexpr std::int64_t kTasksPerWorker = 3;
 constexpr std::int64_t kMaxPanels = 8;
-// With so many rows for each thread, each has its own, in all products of a layer the same: sums of the product before
-// then lie in its own second-level cache and not in another core's, and that B is read once for each thread hides
+// With so many rows for each worker, each has its own, in all products of a layer the same: sums of the product before
+// then lie in its own second-level cache and not in another core's, and that B is read once for each worker hides
 // behind the products. Where every block packs its own panels of B, it takes more.
-constexpr std::int64_t kRowsPerThread = 48;
+constexpr std::int64_t kRowsPerWorker = 48;
 
 }  // namespace
 
@@ -53,10 +53,10 @@ GemmSplit split_gemm(const kernels::GemmKernels& kernels, int threads, std::int6
     packs = false;
   }
   split.row_blocks = divide_up(tiles, packs ? kTilesPerPackingBlock : kTilesPerBlock);
-  const std::int64_t rows_per_thread = packs ? kTilesPerPackingBlock * kernels.tile_rows : kRowsPerThread;
-  split.row_groups = batch == 1 && m >= rows_per_thread * threads ? threads : 1;
+  const std::int64_t rows_per_worker = packs ? kTilesPerPackingBlock * kernels.tile_rows : kRowsPerWorker;
+  split.row_groups = batch == 1 && m >= rows_per_worker * threads ? threads : 1;
   split.row_blocks = round_up(split.row_blocks, split.row_groups);
-  const std::int64_t enough = batch * split.row_blocks * panels / (kTasksPerThread * threads);
+  const std::int64_t enough = batch * split.row_blocks * panels / (kTasksPerWorker * threads);
   std::int64_t panels_each = std::clamp(enough, std::int64_t{1}, kMaxPanels);
   if (product.a_depth_stride != 1) panels_each = std::clamp(enough, kLeastPanelsPerTurn, kMostPanelsPerTurn);
   if (m < kernels.tile_rows) panels_each = round_up(panels_each, 4);  // few rows go over four panels at once

@@ -8,7 +8,7 @@
 
 namespace headlight::reference {
 
-// out = Σ_p exp(lse_p − lse) · out_p, lse = log Σ_p exp(lse_p).
+// out = Σ_p exp(log_sum_exp_p − log_sum_exp) · out_p, log_sum_exp = log Σ_p exp(log_sum_exp_p).
 template <class Scalar>
 void merge_attention(std::span<const AttentionPart> parts, View<Scalar, 4> out, View<Scalar, 3> log_sum_exp) {
   for (std::int64_t b = 0; b < out.extent(0); ++b) {

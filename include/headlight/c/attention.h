@@ -1,4 +1,4 @@
-// Part of headlight/headlight.h: attention, tile by tile, never with an Lq × Lk buffer.
+// Part of headlight/headlight.h: attention, block by block, never with an Lq × Lk buffer.
 #pragma once
 
 #include "headlight/c/operations.h"

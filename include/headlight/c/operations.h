@@ -34,7 +34,7 @@ HEADLIGHT_API headlight_status headlight_gemm(headlight_engine* engine, const he
                                               const headlight_tensor* b, const headlight_tensor* c,
                                               const headlight_gemm_options* options, headlight_error* error);
 
-// b [K, N] (strides as above) laid out once for the micro-kernels of the engine's instruction set, for use with any
+// b [K, N] (strides as above) laid out once in the panels of the engine's instruction set, for use with any
 // number of products. Never changes; may be used with every engine of that instruction set.
 typedef struct headlight_packed_matrix headlight_packed_matrix;
 HEADLIGHT_API headlight_status headlight_packed_matrix_create(headlight_engine* engine, const headlight_tensor* b,

@@ -24,7 +24,7 @@ class Initializer;
 // any number of threads may do it at once, on any engines; changing parameters is not const and needs the layer to
 // itself.
 //
-// A layer keeps its weights a second time in the order in which the micro-kernels read them, made on first use. While
+// A layer keeps its weights a second time in the panels that products read, made on first use. While
 // it trains, or somebody holds spans of parameters(), its weights may change at any time: it is *open*, and every
 // product packs its weights anew, with the same bits, somewhat slower for few rows. set_training(false) and freeze()
 // end that.
