@@ -1,4 +1,6 @@
 // Attention under masks: GFLOP/s over the pairs that are visible, so that work on hidden ones shows as a loss.
+#include <string>
+
 #include "harness/attention_case.h"
 #include "harness/suite.h"
 
@@ -26,12 +28,15 @@ AttentionCase packed(std::int64_t sequences, std::int64_t shortest, std::int64_t
 
 std::vector<Case> cases() {
   std::vector<Case> all;
-  const auto add = [&](const char* name, const AttentionCase& shape, bool quick, bool smoke = false) {
+  const auto add = [&](const std::string& name, const AttentionCase& shape, bool quick, bool smoke = false) {
     all.push_back({name, [shape](const CaseContext& context) { return attention_work(shape, context); }, quick, smoke});
   };
-  AttentionCase window = self(4096);
-  window.window = {256, 256};
-  add("window256/H12/L4096/D64", window, true);
+  // What is computed beside the keys that a row sees shows where few are seen.
+  for (const std::int64_t keys : {64, 256, 1024}) {
+    AttentionCase window = self(4096);
+    window.window = {keys, keys};
+    add("window" + std::to_string(keys) + "/H12/L4096/D64", window, keys == 256);
+  }
   add("packed_sequences64/H12/D64", packed(64, 20, 500), true);
   AttentionCase lengths = self(1024, 4);
   lengths.key_lengths.assign(4, 512);
@@ -46,6 +51,11 @@ std::vector<Case> cases() {
   AttentionCase bias = self(512);
   bias.bias = true;
   add("bias/H12/L512/D64", bias, false);
+  for (const std::int64_t length : {512, 2048}) {
+    AttentionCase slopes = self(length);
+    slopes.slopes = true;
+    add("slopes/H12/L" + std::to_string(length) + "/D64", slopes, length == 512);
+  }
   add("packed_sequences4/H12/D64", packed(4, 5, 40), false, true);
   return all;
 }

@@ -39,15 +39,17 @@ struct Operands {
       for (std::uint8_t& entry : mask) entry = ((seed = seed * 1664525u + 1013904223u) >> 29) != 0;
       options.mask = BooleanMask{mask, MaskMeans::attend};
     }
-    if (shape.bias) {
+    if (shape.bias || shape.slopes) {
+      for (std::int64_t h = 0; h < shape.query_heads; ++h) slopes.push_back(0.01f * static_cast<float>(h + 1));
       bias = Tensor<float, 4>({1, shape.query_heads, shape.query_length, shape.key_length});
       for (std::int64_t h = 0; h < shape.query_heads; ++h) {
         for (std::int64_t i = 0; i < shape.query_length; ++i) {
           for (std::int64_t j = 0; j < shape.key_length; ++j)
-            bias(0, h, i, j) = -0.01f * static_cast<float>((h + 1) * std::abs(i - j));
+            bias(0, h, i, j) = -slopes[static_cast<std::size_t>(h)] * static_cast<float>(std::abs(i - j));
         }
       }
-      options.bias = bias;
+      if (shape.bias) options.bias = bias;
+      if (shape.slopes) options.slopes = slopes;
     }
   }
   Operands(const Operands&) = delete;
@@ -66,6 +68,7 @@ struct Operands {
   View<float, 4> query, key, value, out;
   Tensor<std::uint8_t, 4> mask;
   Tensor<float, 4> bias;
+  std::vector<float> slopes;
   AttentionOptions options;
 };
 
@@ -82,8 +85,10 @@ double visible_pairs(const Operands& operands, const std::vector<Interval>& rows
 // Queries, the keys and values that somebody sees, and the bias. Only by_position has key_lengths here.
 Reads attention_reads(const Operands& operands) {
   const AttentionCase& shape = operands.shape;
-  if (shape.key_lengths.empty())
-    return reads_of(operands.query_memory, operands.key_memory, operands.value_memory, operands.bias);
+  if (shape.key_lengths.empty()) {
+    return shape.bias ? reads_of(operands.query_memory, operands.key_memory, operands.value_memory, operands.bias)
+                      : reads_of(operands.query_memory, operands.key_memory, operands.value_memory);
+  }
   Reads reads = reads_of(operands.query_memory);
   const auto position = static_cast<std::size_t>(shape.key_value_heads * shape.head_dim);
   for (const Tensor<float, 1>* memory : {&operands.key_memory, &operands.value_memory}) {
@@ -113,7 +118,7 @@ bool row_is_right(const Operands& operands, const Interval& row, std::int64_t b,
     for (std::int64_t d = 0; d < shape.head_dim; ++d)
       score += static_cast<double>(operands.query(b, i, h, d)) * operands.key(b, j, from, d);
     score *= scale;
-    if (shape.bias) score += operands.bias(0, h, i, j);
+    if (shape.bias || shape.slopes) score += operands.bias(0, h, i, j);
     sum += weights[static_cast<std::size_t>(j)] = std::exp(score);
   }
   for (std::int64_t d = 0; d < shape.head_dim; ++d) {
@@ -147,7 +152,7 @@ std::function<void()> unfused_on(SgemmPeer& blas, const std::shared_ptr<Operands
         rows.begin(), rows.end(), [&](const Interval& row) { return row.begin == 0 && row.end == shape.key_length; });
     ScoreChanges changes;
     if (shape.boolean_mask) changes.mask = operands->mask;
-    if (shape.bias) changes.bias = operands->bias;
+    if (shape.bias || shape.slopes) changes.bias = operands->bias;
     parts->emplace_back(engine, blas, operands->query, operands->key, operands->value, operands->out,
                         sees_all ? std::vector<Interval>() : rows, changes);
   }

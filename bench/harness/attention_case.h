@@ -30,6 +30,7 @@ struct AttentionCase {
   std::vector<std::int64_t> offsets{};  // of packed sequences
   bool boolean_mask = false;            // hides every eighth entry, here and there
   bool bias = false;                    // falls with the distance between query and key
+  bool slopes = false;                  // the same from a slope a head (ALiBi); peers add a bias
   // Bound by reading keys and values rather than by arithmetic.
   bool bound_by_reading = false;
 };

@@ -40,6 +40,8 @@ class Attention:
     window: int = -1  # keys seen on each side; -1: all
     key_lengths: tuple = ()  # [B]: keys at or past it are padding
     sequences: tuple = ()  # packed: lengths that add up to Lq = Lk
+    boolean: bool = False  # a mask that hides every eighth entry, here and there
+    slopes: bool = False  # ALiBi: 0.01 · (head + 1) · |row - key| less; who has no slopes adds a bias
     contiguous: bool = False
     suite: str = "attention"
     quick: bool = False
@@ -70,7 +72,7 @@ class Attention:
         """Of the two products, over visible pairs."""
         rows = ((sample, row) for sample in range(self.batch) for row in range(self.query_length))
         pairs = sum(end - begin for begin, end in (self.visible(*row) for row in rows))
-        return 4 * self.head_dim * self.heads * pairs
+        return 4 * self.head_dim * self.heads * (pairs * 7 // 8 if self.boolean else pairs)
 
 
 @dataclass(frozen=True)
@@ -176,7 +178,11 @@ def all_cases():
     yield self_attention("causal/H12/L512/D64", 512, causal=True, quick=True)
     yield self_attention("causal/H12/L1024/D64", 1024, causal=True)
     yield self_attention("causal/H12/L4096/D64", 4096, causal=True)
-    yield self_attention("window256/H12/L4096/D64", 4096, window=256, suite="masks")
+    for keys in (64, 256, 1024):
+        yield self_attention(f"window{keys}/H12/L4096/D64", 4096, window=keys, suite="masks")
+    yield self_attention("boolean/H12/L512/D64", 512, boolean=True, suite="masks")
+    for length in (512, 2048):
+        yield self_attention(f"slopes/H12/L{length}/D64", length, slopes=True, suite="masks")
     yield packed(64, 20, 500)
     yield self_attention("key_lengths_half/B4/H12/L1024/D64", 1024, batch=4, key_lengths=(512,) * 4, suite="masks")
 

@@ -6,6 +6,8 @@ import pathlib
 
 import numpy as np
 
+from headlight_types import AttentionGradients, AttentionOptions, Dropout, EngineOptions, Error, Indices, Tensor
+
 NAME = "headlight"
 
 folder = pathlib.Path(os.environ["HEADLIGHT_LIBRARY"])
@@ -13,51 +15,9 @@ engine_library = ctypes.CDLL(str(folder / "libheadlight.so"))
 models_library = ctypes.CDLL(str(folder / "libheadlight_models.so"))
 training_library = ctypes.CDLL(str(folder / "libheadlight_training_step.so"))
 
-
-class Tensor(ctypes.Structure):
-    _fields_ = [
-        ("data", ctypes.c_void_p), ("type", ctypes.c_int32), ("rank", ctypes.c_int32), ("shape", ctypes.POINTER(ctypes.c_int64)),
-        ("strides", ctypes.POINTER(ctypes.c_int64)),
-    ]  # fmt: skip
-
-
-class Indices(ctypes.Structure):
-    _fields_ = [("data", ctypes.POINTER(ctypes.c_int64)), ("count", ctypes.c_int64)]
-
-
-class Error(ctypes.Structure):
-    _fields_ = [("status", ctypes.c_int32), ("message", ctypes.c_char * 1020)]
-
-
-class EngineOptions(ctypes.Structure):
-    _fields_ = [
-        ("struct_size", ctypes.c_size_t), ("threads", ctypes.c_int32), ("isa", ctypes.c_int32),
-        ("spin_microseconds", ctypes.c_void_p), ("executor", ctypes.c_void_p),
-    ]  # fmt: skip
-
-
-class AttentionOptions(ctypes.Structure):
-    """As far as these cases need it: a struct tells its size, and what lies behind is left at its default."""
-
-    _fields_ = [
-        ("struct_size", ctypes.c_size_t), ("causal", ctypes.c_int32), ("align", ctypes.c_int32),
-        ("window", ctypes.POINTER(ctypes.c_int64 * 2)), ("chunk", ctypes.c_int64), ("query_lengths", Indices),
-        ("key_lengths", Indices), ("query_offsets", Indices), ("key_offsets", Indices), ("mask", ctypes.c_void_p),
-        ("bias", ctypes.c_void_p), ("scale", ctypes.c_void_p), ("log_sum_exp", ctypes.POINTER(Tensor)),
-        ("probabilities", ctypes.c_void_p), ("dropout", ctypes.c_void_p),
-    ]  # fmt: skip
-
-
-class Dropout(ctypes.Structure):
-    _fields_ = [("probability", ctypes.c_float), ("stream", ctypes.c_uint32), ("seed", ctypes.c_uint64)]
-
-
-class AttentionGradients(ctypes.Structure):
-    _fields_ = [("struct_size", ctypes.c_size_t)] + [(name, ctypes.POINTER(Tensor)) for name in ("query", "key", "value")]
-
-
 CAUSAL_TOP_LEFT = 1
-TYPES = {"float32": 0, "int64": 1}
+TYPES = {"float32": 0, "int64": 1, "bool": 2}
+MASK_MEANS_ATTEND = 1
 error = Error()
 engine = ctypes.c_void_p()
 
@@ -140,6 +100,10 @@ def attention_call(problem):
         options.key_lengths = indices(case.key_lengths)
     if case.sequences:
         options.query_offsets = indices(np.cumsum((0, *case.sequences)).tolist())
+    if case.boolean:
+        options.mask, options.mask_means = ctypes.pointer(tensor(problem.mask())), MASK_MEANS_ATTEND
+    if case.slopes:
+        options.slopes = ctypes.pointer(tensor(problem.slopes()))
     out = np.empty(problem.query.shape, np.float32)
     tensors = map(tensor, (problem.query, problem.key, problem.value, out))
     return call(engine_library.headlight_attention, engine, *tensors, options, out=out)

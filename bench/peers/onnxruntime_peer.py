@@ -105,8 +105,11 @@ def multi_head(problem):
     if case.key_lengths:
         inputs["mask"] = np.array(case.key_lengths, np.int32)
         mask = "mask"
-    if case.window >= 0:
+    if case.window >= 0 or case.boolean:
         inputs["bias"] = np.where(problem.mask(), np.float32(0), np.float32(-np.inf))
+        bias = "bias"
+    if case.slopes:
+        inputs["bias"] = problem.bias()
         bias = "bias"
     known = entries(inputs)
     order = [known["query"], known["key"], known["value"], None, known.get(mask), known.get(bias)]
@@ -128,7 +131,9 @@ def attention_operator(problem):
         inputs = {"query": heads_first(problem.query), "key": heads_first(problem.key), "value": heads_first(problem.value)}
         attributes = {}
         canonical = lambda out: out.transpose(0, 2, 1, 3)
-    if case.window >= 0 or case.key_lengths:
+    if case.slopes:
+        inputs["mask"] = problem.bias()
+    elif problem.masked:
         inputs["mask"] = np.ascontiguousarray(np.broadcast_to(problem.mask(), (case.batch, 1, case.query_length, case.key_length)))
     model = onnx_graphs.attention_call("Attention", entries(inputs).values(), is_causal=int(case.causal), **attributes)
     run, result = single(model, inputs)

@@ -103,8 +103,9 @@ def whole(problem, heads_first, way):
     if heads_first:
         tensors = [np.ascontiguousarray(tensor.transpose(0, 2, 1, 3)) for tensor in tensors]
     causal = case.causal and way is fused
-    masked = case.window >= 0 or case.key_lengths or case.causal != causal
-    mask = additive(problem.mask()) if masked else None
+    mask = additive(problem.mask()) if problem.masked or case.causal != causal else None
+    if case.slopes:
+        mask = ops.constant(problem.bias())
     run, result = single(attention_model([tensor.shape for tensor in tensors], heads_first, way, mask, causal), tensors)
     return run, lambda: result().transpose(0, 2, 1, 3) if heads_first else result()
 

@@ -41,11 +41,26 @@ class AttentionProblem:
     def mask(self):
         """[B or 1, 1, Lq or 1, Lk], true where seen, for those who know no intervals."""
         case = self.case
+        if case.boolean:
+            return np.random.default_rng(2).random((1, 1, case.query_length, case.key_length)) > 1 / 8
         if case.key_lengths:
             return (np.arange(case.key_length) < np.array(case.key_lengths)[:, None])[:, None, None, :]
         bounds = np.array([case.visible(0, row) for row in range(case.query_length)])
         keys = np.arange(case.key_length)
         return ((keys >= bounds[:, :1]) & (keys < bounds[:, 1:]))[None, None]
+
+    @property
+    def masked(self):
+        """Whether those who know no intervals need the mask."""
+        return self.case.boolean or self.case.window >= 0 or bool(self.case.key_lengths)
+
+    def slopes(self):
+        return np.float32(0.01) * np.arange(1, self.case.heads + 1, dtype=np.float32)
+
+    def bias(self):
+        """[1, H, Lq, Lk]: the slopes as a bias."""
+        distances = np.abs(np.arange(self.case.query_length)[:, None] - np.arange(self.case.key_length))
+        return -self.slopes()[None, :, None, None] * distances.astype(np.float32)
 
     def grouped(self):
         """One query whose heads share key heads, as as many queries as share one: [B, Hkv, Hq / Hkv, D], [B, Hkv, Lk, D], [B, Hkv, Lk, D]."""
@@ -76,6 +91,7 @@ class AttentionProblem:
     def truth(self):
         case, rows = self.case, sampled(self.case.query_length)
         out = np.zeros((case.batch, len(rows), case.heads, case.head_dim))
+        seen = self.mask()[0, 0] if case.boolean else None
         for sample in range(case.batch):
             for head in range(case.heads):
                 shared = head * case.kv_heads // case.heads
@@ -84,6 +100,10 @@ class AttentionProblem:
                 for n, row in enumerate(rows):
                     begin, end = case.visible(sample, row)
                     scores = key[begin:end] @ self.query[sample, row, head].astype(np.float64) / np.sqrt(case.head_dim)
+                    if case.slopes:
+                        scores -= self.slopes()[head].astype(np.float64) * np.abs(np.arange(begin, end) - row)
+                    if case.boolean:
+                        scores[~seen[row]] = -np.inf
                     weights = np.exp(scores - scores.max())
                     out[sample, n, head] = weights @ value[begin:end] / weights.sum()
         return out

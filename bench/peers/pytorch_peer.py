@@ -71,7 +71,9 @@ def attention(problem):
         yield from packed(problem, views)
         return
     options = {"is_causal": case.causal, "enable_gqa": case.kv_heads != case.heads}
-    if case.window >= 0 or case.key_lengths:
+    if case.slopes:
+        options["attn_mask"] = torch.from_numpy(problem.bias())
+    elif problem.masked:
         options["attn_mask"] = torch.from_numpy(problem.mask()).expand(-1, -1, case.query_length, -1)
     yield "strided", call(lambda: F.scaled_dot_product_attention(*views, **options), swap)
     if case.suite != "decode":
@@ -84,6 +86,8 @@ def attention(problem):
         yield "one by one", cut_to_length(case, views)
     if case.window >= 0:
         yield "flex_attention", lambda: flex_window(case, views)
+    if case.slopes:
+        yield "flex_attention", lambda: flex_slopes(problem, views)
 
 
 def cut_to_length(case, views):
@@ -98,6 +102,13 @@ def flex_window(case, views):
     blocks = flex_attention.create_block_mask(seen, None, None, case.query_length, case.key_length, device="cpu")
     compiled = torch.compile(flex_attention.flex_attention)
     return call(lambda: compiled(*views, block_mask=blocks), swap)()
+
+
+def flex_slopes(problem, views):
+    slopes = torch.from_numpy(problem.slopes())
+    falls = lambda score, batch, head, row, key: score - slopes[head] * (row - key).abs()
+    compiled = torch.compile(flex_attention.flex_attention)
+    return call(lambda: compiled(*views, score_mod=falls), swap)()
 
 
 def packed(problem, views):
