@@ -46,23 +46,25 @@ inline void pack_keys(const float* key, std::int64_t key_stride, std::int64_t ke
   }
 }
 
+// A key at a time, all its panels: a panel at a time would read a line of each key, which lie a power of two apart
+// where heads lie side by side and then share one set of the first cache level.
 inline void pack_values(const float* value, std::int64_t value_stride, std::int64_t keys, std::int64_t value_dim,
                         float* panels, std::int64_t panel_stride) {
   const std::int64_t width = smaller(kValuePanel, round_up(value_dim, kLanes));
-  for (std::int64_t column = 0; column < value_dim; column += kValuePanel, panels += panel_stride) {
-    const std::int64_t columns = smaller(width, value_dim - column);
-    for (std::int64_t j = 0; j < keys; ++j) {
-      const float* from = value + j * value_stride + column;
-      for (std::int64_t d = 0; d < columns; d += kFloatsOfLine)
-        __builtin_prefetch(from + kPrefetchRows * value_stride + d);
-      float* to = panels + j * width;
+  for (std::int64_t j = 0; j < keys; ++j) {
+    const float* from = value + j * value_stride;
+    for (std::int64_t d = 0; d < value_dim; d += kFloatsOfLine)
+      __builtin_prefetch(from + kPrefetchRows * value_stride + d);
+    float* panel = panels + j * width;
+    for (std::int64_t column = 0; column < value_dim; column += kValuePanel, panel += panel_stride) {
+      const std::int64_t columns = smaller(width, value_dim - column);
       std::int64_t d = 0;
-      for (; d + kLanes <= columns; d += kLanes) store(load(from + d), to + d);
+      for (; d + kLanes <= columns; d += kLanes) store(load(from + column + d), panel + d);
       if (d < columns) {
-        store(load_partial(from + d, static_cast<int>(columns - d)), to + d);
+        store(load_partial(from + column + d, static_cast<int>(columns - d)), panel + d);
         d += kLanes;
       }
-      for (; d < width; d += kLanes) store(zero(), to + d);
+      for (; d < width; d += kLanes) store(zero(), panel + d);
     }
   }
 }
