@@ -91,46 +91,69 @@ inline void find_maxima(const kernels::AttentionBlock& block, const BlockRange& 
   }
 }
 
-// What the values are weighed by, one number for each row.
-struct RowFactors {
-  float keep[kRowSlots];
-  float share[kRowSlots];
-};
-
 // Columns from `column` on, up to the end of their panel.
 HEADLIGHT_INLINE const float* values_from(const kernels::Operand& value, std::int64_t column) {
   if (value.layout == kernels::OperandLayout::rows) return value.floats() + column;
   return value.floats() + column / kValuePanel * value.panel_stride + column % kValuePanel;
 }
 
-// Columns [column, column + columns) of one value panel. `partial`: one vector, which ends where the values do.
-inline void panel_values(const kernels::AttentionBlock& block, const RowFactors& factors, std::int64_t column,
-                         std::int64_t columns, bool partial) {
+// The keys that all of the rows r … r + rows − 1 see, or where there are none an empty range behind all that any of
+// them sees.
+struct CommonKeys {
+  std::int64_t from;
+  std::int64_t to;
+  bool same_for_all;
+};
+HEADLIGHT_INLINE CommonKeys common_keys(const kernels::SeenKeys& seen, std::int64_t r, std::int64_t rows) {
+  CommonKeys keys{seen.begin[r], seen.end[r], seen.same_for_all};
+  if (seen.same_for_all) return keys;
+  std::int64_t last = keys.to;
+  for (std::int64_t row = r + 1; row < r + rows; ++row) {
+    keys.from = larger(keys.from, seen.begin[row]);
+    keys.to = smaller(keys.to, seen.end[row]);
+    last = larger(last, seen.end[row]);
+  }
+  if (keys.from >= keys.to) keys.from = keys.to = last;
+  return keys;
+}
+
+// Columns [column, column + columns) of one value panel. kPartial: one vector, which ends where the values do.
+template <bool kPartial>
+void panel_values(const kernels::AttentionBlock& block, const RowFactors& factors, std::int64_t column,
+                  std::int64_t columns) {
+  using Tile = ValueTile<kPartial>;
   const std::int64_t vectors = divide_up(columns, kLanes);
-  const bool all_rows = block.query.count == kBlockRows && vectors == kNarrowVectors && !partial;
+  const int last_lanes = static_cast<int>(columns - (vectors - 1) * kLanes);
+  const bool all_rows = !kPartial && block.query.count == kBlockRows && vectors == kNarrowVectors;
   const std::int64_t groups = all_rows ? 1 : divide_up(block.query.count, kValueRows);
   const std::int64_t group_rows = divide_up(block.query.count, groups);
-  ValueTile tile{};
-  tile.weights_stride = block.scores_stride;
-  tile.value = values_from(block.keys.value, column);
-  tile.value_stride = block.keys.value.stride;
-  tile.out_stride = block.state.out_stride;
-  tile.final_out_stride = block.ends.out_stride;
-  tile.same_keys = block.seen.same_for_all;
-  tile.first = block.state.first;
-  tile.last_lanes = static_cast<int>(columns - (vectors - 1) * kLanes);
+  const float* const value = values_from(block.keys.value, column);
+  const std::int64_t stride = block.keys.value.stride;
   for (std::int64_t r = 0; r < block.query.count; r += group_rows) {
-    tile.weights = block.scores + r * block.scores_stride;
-    tile.begin = block.seen.begin + r;
-    tile.end = block.seen.end + r;
-    tile.out = block.state.out + r * block.state.out_stride + column;
-    tile.keep = factors.keep + r;
-    tile.share = factors.share + r;
-    if (block.ends.out != nullptr) tile.final_out = block.ends.out + r * block.ends.out_stride + column;
-    tile.final_sum = block.ends.sum + r;
     const std::int64_t rows = smaller(group_rows, block.query.count - r);
-    const auto run =
-        all_rows ? ValueTile::run<kBlockRows, kNarrowVectors, false> : value_tile_of<ValueTile>(rows, vectors, partial);
+    const CommonKeys keys = common_keys(block.seen, r, rows);
+    const float* const at = value + keys.from * stride;
+    const Tile tile{
+        .a = {block.scores + r * block.scores_stride + keys.from, block.scores_stride},
+        .b = {at, stride, at + kPrefetchRows * stride, last_lanes},
+        .depth = keys.to - keys.from,
+        .finish = {
+            .seen_begin = block.seen.begin + r,
+            .seen_end = block.seen.end + r,
+            .from = keys.from,
+            .to = keys.to,
+            .same_keys = keys.same_for_all,
+            .first = block.state.first,
+            .out = block.state.out + r * block.state.out_stride + column,
+            .out_stride = block.state.out_stride,
+            .keep = factors.keep + r,
+            .share = factors.share + r,
+            .final_out = block.ends.out == nullptr ? nullptr : block.ends.out + r * block.ends.out_stride + column,
+            .final_out_stride = block.ends.out_stride,
+            .final_sum = block.ends.sum + r,
+            .final_lanes = last_lanes}};
+    const auto run = all_rows ? &Tile::template run<kBlockRows, kNarrowVectors>
+                              : value_tile_of<ValueTile, kPartial>(rows, vectors * kLanes);
     run(tile);
   }
 }
@@ -140,9 +163,9 @@ inline void block_values(const kernels::AttentionBlock& block, const RowFactors&
                                  ? block.keys.value_dim
                                  : block.keys.value_dim / kLanes * kLanes;
   for (std::int64_t column = 0; column < whole; column += kValuePanel) {
-    panel_values(block, factors, column, smaller(kValuePanel, whole - column), false);
+    panel_values<false>(block, factors, column, smaller(kValuePanel, whole - column));
   }
-  if (whole < block.keys.value_dim) panel_values(block, factors, whole, block.keys.value_dim - whole, true);
+  if (whole < block.keys.value_dim) panel_values<true>(block, factors, whole, block.keys.value_dim - whole);
 }
 
 inline void block_values_exactly(const kernels::AttentionBlock& block, const RowFactors& factors) {

@@ -13,12 +13,12 @@ struct StoreScores {
   std::int64_t stride;
   float* maxima;
 
-  template <int kRows, int kVectors>
-  HEADLIGHT_INLINE void start(Vec (&sums)[kRows][kVectors]) const {
+  template <class A, class B, int kRows, int kVectors>
+  HEADLIGHT_INLINE void start(const A&, const B&, Vec (&sums)[kRows][kVectors]) const {
     clear_sums(sums);
   }
-  template <int kRows, int kVectors>
-  HEADLIGHT_INLINE void end(const Vec (&sums)[kRows][kVectors]) const {
+  template <class A, class B, int kRows, int kVectors>
+  HEADLIGHT_INLINE void end(const A&, const B&, const Vec (&sums)[kRows][kVectors]) const {
     float* row = scores;
     const std::int64_t step = stride;
 #pragma GCC unroll 16

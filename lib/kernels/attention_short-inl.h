@@ -50,64 +50,27 @@ HEADLIGHT_INLINE void turn_rows(const float* from, std::int64_t stride, std::int
   }
 }
 
-// scores[j][r] = Σ_d key[j][d] · columns[d][r], one chain over ascending d, for kKeys keys and kVectors vectors of
-// rows.
-template <int kKeys, int kVectors>
-void score_columns(const float* key, std::int64_t key_stride, const float* columns, std::int64_t head_dim,
-                   float* scores) {
-  Vec sums[kKeys][kVectors];
-#pragma GCC unroll 16
-  for (int j = 0; j < kKeys; ++j) {
-#pragma GCC unroll 2
-    for (int v = 0; v < kVectors; ++v) sums[j][v] = zero();
-  }
-  constexpr int kPointers = divide_up(kKeys, 3);
-  const float* keys[kPointers];
-#pragma GCC unroll 6
-  for (int p = 0; p < kPointers; ++p) keys[p] = key + 3 * p * key_stride;
-#pragma GCC unroll 2
-  for (std::int64_t d = 0; d < head_dim; ++d) {
-    Vec column[kVectors];
-#pragma GCC unroll 2
-    for (int v = 0; v < kVectors; ++v) column[v] = load(columns + (d * kVectors + v) * kLanes);
-#pragma GCC unroll 16
-    for (int j = 0; j < kKeys; ++j) {
-      const Vec of_key = broadcast(keys[j / 3][j % 3 * key_stride + d]);
-#pragma GCC unroll 2
-      for (int v = 0; v < kVectors; ++v) sums[j][v] = fma(of_key, column[v], sums[j][v]);
-    }
-  }
-#pragma GCC unroll 16
-  for (int j = 0; j < kKeys; ++j) {
-#pragma GCC unroll 2
-    for (int v = 0; v < kVectors; ++v) store(sums[j][v], scores + (j * kVectors + v) * kLanes);
-  }
-}
-
 // Keys that are scored at once: chains enough to hide how long one step takes, sums few enough for the registers.
 template <int kVectors>
 inline constexpr int kScoredKeys = kVectors == 1  ? larger(kLanes, 8)
                                    : kLanes == 16 ? 12
                                                   : 6;
 
-using ScoreColumns = void (*)(const float*, std::int64_t, const float*, std::int64_t, float*);
-template <int kVectors, int... kKeys>
-ScoreColumns score_columns_of(std::int64_t keys, Counts<kKeys...>) {
-  static constexpr ScoreColumns kFunctions[] = {score_columns<kKeys, kVectors>...};
-  return kFunctions[keys - 1];
-}
-
-// The same for all keys of a head, in equal shares: few chains wait for themselves.
+// scores[j][r] = Σ_d key[j][d] · columns[d][r] for all keys of a head, in equal shares: few chains wait for themselves.
+// The tile's rows are keys here, and its vectors rows.
 template <int kVectors>
 HEADLIGHT_INLINE void score_keys(const kernels::AttentionShort& head, float* scores) {
   constexpr int kMost = kScoredKeys<kVectors>;
+  constexpr int kWidth = kVectors * kLanes;
+  const kernels::Operand& key = head.keys.key;
   std::int64_t share = head.keys.count;
   if (share > kMost) share = divide_up(share, divide_up(share, kMost));
   for (std::int64_t j = 0; j < head.keys.count; j += share) {
-    const std::int64_t keys = smaller(share, head.keys.count - j);
-    score_columns_of<kVectors>(keys, typename CountsTo<kMost>::type{})(
-        head.keys.key.floats() + j * head.keys.key.stride, head.keys.key.stride, head.columns, head.query.head_dim,
-        scores + j * kVectors * kLanes);
+    const ScoreTile tile{{key.floats() + j * key.stride, key.stride},
+                         {head.columns, kWidth},
+                         head.query.head_dim,
+                         {scores + j * kWidth, kWidth, nullptr}};
+    tile_of<kMost, kVectors, ScoreTile>(smaller(share, head.keys.count - j), kVectors)(tile);
   }
 }
 
@@ -200,72 +163,52 @@ HEADLIGHT_INLINE void weigh_columns(const kernels::AttentionShort& head, float* 
   store(sum_of_columns<kWidth>(scores, head.keys.count), sum);
 }
 
-// kRows rows of kVectors vectors of columns: Σ_j weights[j][r] · value[j], ascending, times inverse[r]. The order and
-// the + 0 are those of ValueTile; here the weights lie as they were made, and no row is hidden from a key or empty.
-struct ShortValues {
-  const float* weights;  // [keys][weights_stride]
-  std::int64_t weights_stride;
-  const float* inverse;
-  const float* value;
-  std::int64_t value_stride;
-  std::int64_t keys;
+// out[r] ← sum · inverse[r]: the end of MergeValues, where no row is empty. kPartial: the last vector ends after
+// `lanes`.
+template <bool kPartial>
+struct EndValues {
   float* out;
-  std::int64_t out_stride;
-  int last_lanes;
+  std::int64_t stride;
+  const float* inverse;
+  int lanes;
 
-  template <int kRows, int kVectors, bool kPartial>
-  static void run(const ShortValues& tile) noexcept;
-};
-
-template <int kRows, int kVectors, bool kPartial>
-void ShortValues::run(const ShortValues& tile) noexcept {
-  Vec sums[kRows][kVectors];
-#pragma GCC unroll 8
-  for (int r = 0; r < kRows; ++r) {
-#pragma GCC unroll 4
-    for (int v = 0; v < kVectors; ++v) sums[r][v] = zero();
+  template <class A, class B, int kRows, int kVectors>
+  HEADLIGHT_INLINE void start(const A&, const B&, Vec (&sums)[kRows][kVectors]) const {
+    clear_sums(sums);
   }
-  const float* value_of_key = tile.value;
-  const float* weights = tile.weights;
-  const float* const end = weights + tile.keys * tile.weights_stride;
-#pragma GCC unroll 2
-  for (; weights < end; weights += tile.weights_stride) {
-    Vec value[kVectors];
-    load_value<kVectors, kPartial>(value_of_key, tile.last_lanes, value);
-    value_of_key += tile.value_stride;
+  template <class A, class B, int kRows, int kVectors>
+  HEADLIGHT_INLINE void end(const A&, const B&, const Vec (&sums)[kRows][kVectors]) const {
 #pragma GCC unroll 8
     for (int r = 0; r < kRows; ++r) {
-      const Vec weight = broadcast(weights[r]);
+      const Vec factor = broadcast(inverse[r]);
 #pragma GCC unroll 4
-      for (int v = 0; v < kVectors; ++v) sums[r][v] = fma(weight, value[v], sums[r][v]);
+      for (int v = 0; v < kVectors; ++v) {
+        store_lanes(fma(sums[r][v], factor, zero()), out + r * stride + v * kLanes,
+                    kPartial && v == kVectors - 1 ? lanes : kLanes);
+      }
     }
   }
-#pragma GCC unroll 8
-  for (int r = 0; r < kRows; ++r) {
-    const Vec inverse = broadcast(tile.inverse[r]);
-#pragma GCC unroll 4
-    for (int v = 0; v < kVectors; ++v) {
-      store_lanes(fma(sums[r][v], inverse, zero()), tile.out + r * tile.out_stride + v * kLanes,
-                  kPartial && v == kVectors - 1 ? tile.last_lanes : kLanes);
-    }
-  }
-}
+};
 
-inline void short_panel(const kernels::AttentionShort& head, ShortValues tile, std::int64_t column,
-                        std::int64_t columns, bool partial) {
+// The weights lie as they were made, [keys][rows].
+template <bool kPartial>
+using ShortValues = RegisterTile<TileColumns, TileMemory<kPartial, 0>, EndValues<kPartial>>;
+
+// Columns [column, column + columns) of out. kPartial: one vector, which ends where the values do.
+template <bool kPartial>
+void short_panel(const kernels::AttentionShort& head, const float* weights, std::int64_t width, const float* inverse,
+                 std::int64_t column, std::int64_t columns) {
   const std::int64_t groups = divide_up(head.query.count, kValueRows);
   // A division by what is not constant takes 4 ns: with few rows, a tenth of a head.
   const std::int64_t group_rows = groups == 1 ? head.query.count : divide_up(head.query.count, groups);
-  tile.value = head.keys.value.floats() + column;
-  tile.last_lanes = static_cast<int>(columns);
-  const float* const weights = tile.weights;
-  const float* const inverse = tile.inverse;
+  const int lanes = static_cast<int>(columns);
   for (std::int64_t r = 0; r < head.query.count; r += group_rows) {
     const std::int64_t rows = smaller(group_rows, head.query.count - r);
-    tile.weights = weights + r;
-    tile.inverse = inverse + r;
-    tile.out = head.out + r * head.out_stride + column;
-    value_tile_of<ShortValues>(rows, columns / kLanes, partial)(tile);
+    const ShortValues<kPartial> tile{{weights + r, width},
+                                     {head.keys.value.floats() + column, head.keys.value.stride, nullptr, lanes},
+                                     head.keys.count,
+                                     {head.out + r * head.out_stride + column, head.out_stride, inverse + r, lanes}};
+    value_tile_of<ShortValues, kPartial>(rows, columns)(tile);
   }
 }
 
@@ -275,13 +218,12 @@ HEADLIGHT_INLINE void all_short_values(const kernels::AttentionShort& head, cons
   constexpr int kWidth = kVectors * kLanes;
   float inverse[kWidth];
   for (int r = 0; r < kWidth; r += kLanes) store(div(broadcast(1.0f), load(head.sum + r)), inverse + r);
-  const ShortValues tile{weights,         kWidth,  inverse,         nullptr, head.keys.value.stride,
-                         head.keys.count, nullptr, head.out_stride, kLanes};
   const std::int64_t whole = head.keys.value_dim / kLanes * kLanes;
   for (std::int64_t column = 0; column < whole; column += kValuePanel) {
-    short_panel(head, tile, column, smaller(kValuePanel, whole - column), false);
+    short_panel<false>(head, weights, kWidth, inverse, column, smaller(kValuePanel, whole - column));
   }
-  if (whole < head.keys.value_dim) short_panel(head, tile, whole, head.keys.value_dim - whole, true);
+  if (whole == head.keys.value_dim) return;
+  short_panel<true>(head, weights, kWidth, inverse, whole, head.keys.value_dim - whole);
 }
 
 static_assert(kRowSlots >= kLanes, "RowFactors has room for fewer rows than block_values() is handed here");

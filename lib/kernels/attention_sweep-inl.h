@@ -108,9 +108,8 @@ inline void sweep_values(const kernels::AttentionSweep& sweep, const BlockRange&
   for (std::int64_t j = range.first / kSweepKeys * kSweepKeys; j < range.last; j += step) {
     const std::int64_t last = smaller(j + step, range.last);
     for (std::int64_t head = 0; head < sweep.heads; ++head) {
-      const float* next = sweep.from_memory ? values.after(j, head, sweep.heads) : nullptr;
       sweep_values_of_keys(block, block.scores + head * block.query.count * block.scores_stride, values.at(0, head), j,
-                           last, value_sums_of(sweep, head), next);
+                           last, value_sums_of(sweep, head), values.after(j, head, sweep.heads));
     }
   }
   for (std::int64_t head = 0; head < sweep.heads; ++head) {

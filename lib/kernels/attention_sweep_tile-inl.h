@@ -72,92 +72,53 @@ SweepScoreTile sweep_score_tile_of(std::int64_t rows, Counts<kRows...>) {
   return kTiles[rows - 1];
 }
 
-// sums[r] += Σ_j weights[r][j] · value[j] over keys 0 … keys − 1, each row and column a chain over ascending keys.
-struct SweepValues {
-  const float* weights;
-  std::int64_t weights_stride;
-  const float* value;
-  std::int64_t value_stride;
-  std::int64_t keys;
+// Sums that go on where they were left.
+struct GoOn {
   float* sums;
-  std::int64_t sums_stride;
-  int last_lanes;     // lanes of the last vector of columns that value has
-  const float* next;  // rows of memory that the sweep reads next; null: they need not be asked for
-};
+  std::int64_t stride;
 
-template <int kRows, int kVectors, bool kPartial>
-void sweep_value_tile(const SweepValues& tile) {
-  Vec sums[kRows][kVectors];
-#pragma GCC unroll 8
-  for (int r = 0; r < kRows; ++r) {
-#pragma GCC unroll 8
-    for (int v = 0; v < kVectors; ++v) sums[r][v] = load(tile.sums + r * tile.sums_stride + v * kLanes);
-  }
-  const float* weights = tile.weights;
-  const std::int64_t weights_stride = tile.weights_stride;
-  const float* value = tile.value;
-  const float* next = tile.next;
-  for (std::int64_t j = 0; j < tile.keys; ++j) {
-    Vec columns[kVectors];
-    load_value<kVectors, kPartial>(value, tile.last_lanes, columns);
-    value += tile.value_stride;
-    if (next != nullptr) {
-#pragma GCC unroll 8
-      for (int d = 0; d < kVectors * kLanes; d += kFloatsOfLine) __builtin_prefetch(next + d);
-      next += tile.value_stride;
-    }
+  template <class A, class B, int kRows, int kVectors>
+  HEADLIGHT_INLINE void start(const A&, const B&, Vec (&to)[kRows][kVectors]) const {
 #pragma GCC unroll 8
     for (int r = 0; r < kRows; ++r) {
-      const Vec weight = broadcast(weights[r * weights_stride + j]);
 #pragma GCC unroll 8
-      for (int v = 0; v < kVectors; ++v) sums[r][v] = fma(weight, columns[v], sums[r][v]);
+      for (int v = 0; v < kVectors; ++v) to[r][v] = load(sums + r * stride + v * kLanes);
     }
   }
+  template <class A, class B, int kRows, int kVectors>
+  HEADLIGHT_INLINE void end(const A&, const B&, const Vec (&from)[kRows][kVectors]) const {
 #pragma GCC unroll 8
-  for (int r = 0; r < kRows; ++r) {
+    for (int r = 0; r < kRows; ++r) {
 #pragma GCC unroll 8
-    for (int v = 0; v < kVectors; ++v) store(sums[r][v], tile.sums + r * tile.sums_stride + v * kLanes);
+      for (int v = 0; v < kVectors; ++v) store(from[r][v], sums + r * stride + v * kLanes);
+    }
   }
-}
+};
 
-using SweepValueTile = void (*)(const SweepValues&);
-
-template <int kVectors, bool kPartial, int... kRows>
-SweepValueTile sweep_value_tile_of(std::int64_t rows, Counts<kRows...>) {
-  static constexpr SweepValueTile kTiles[] = {sweep_value_tile<kRows, kVectors, kPartial>...};
-  return kTiles[rows - 1];
-}
+// sums[r] += Σ_j weights[r][j] · value[j], each row and column a chain over ascending keys.
+template <bool kPartial>
+using SweepValues = RegisterTile<TileRows, TileMemory<kPartial, kValueRows>, GoOn>;
 
 // One or two rows have room for twice the columns, so that a row of memory of up to 128 floats is read in one go.
 inline constexpr int kWideRows = 2;
 inline constexpr int kWideVectors = 2 * kValueVectors;
 constexpr std::int64_t sweep_vectors(std::int64_t rows) { return rows <= kWideRows ? kWideVectors : kValueVectors; }
 
-template <int kVectors>
-SweepValueTile sweep_value_tile_of(std::int64_t rows) {
-  constexpr int kMostRows = kVectors > kValueVectors ? kWideRows : kValueRows;
-  return sweep_value_tile_of<kVectors, false>(rows, typename CountsTo<kMostRows>::type{});
-}
-
-template <int... kVectors>
-SweepValueTile sweep_value_tile_of(std::int64_t rows, std::int64_t vectors, Counts<kVectors...>) {
-  using ForRows = SweepValueTile (*)(std::int64_t);
-  static constexpr ForRows kTiles[] = {&sweep_value_tile_of<kVectors>...};
-  return kTiles[vectors - 1](rows);
-}
-
 // Columns in panels of whole vectors, a partial vector by itself.
-inline void sweep_value_columns(SweepValues tile, std::int64_t rows, std::int64_t value_dim) {
+inline void sweep_value_columns(SweepValues<false> tile, std::int64_t rows, std::int64_t value_dim) {
   const std::int64_t most = sweep_vectors(rows);
   for (std::int64_t vectors = value_dim / kLanes; vectors > 0; vectors -= most) {
-    const std::int64_t of_panel = smaller(vectors, most);
-    sweep_value_tile_of(rows, of_panel, CountsTo<kWideVectors>::type{})(tile);
-    tile.value += of_panel * kLanes;
-    tile.sums += of_panel * kLanes;
-    if (tile.next != nullptr) tile.next += of_panel * kLanes;
+    const std::int64_t columns = smaller(vectors, most) * kLanes;
+    (rows <= kWideRows ? tile_of<kWideRows, kWideVectors, SweepValues<false>>(rows, columns / kLanes)
+                       : value_tile_of<SweepValues, false>(rows, columns))(tile);
+    tile.b.at += columns;
+    tile.b.soon += columns;
+    tile.finish.sums += columns;
   }
-  tile.last_lanes = static_cast<int>(value_dim % kLanes);
-  if (tile.last_lanes != 0) sweep_value_tile_of<1, true>(rows, CountsTo<kValueRows>::type{})(tile);
+  const int lanes = static_cast<int>(value_dim % kLanes);
+  if (lanes == 0) return;
+  value_tile_of<SweepValues, true>(
+      rows, lanes)({tile.a, {tile.b.at, tile.b.stride, tile.b.soon, lanes}, tile.depth, tile.finish});
 }
 
 // The values of keys [first, last) of one head. Where rows see different parts of them, what all see is summed
@@ -166,15 +127,10 @@ inline void sweep_values_of_keys(const kernels::AttentionBlock& block, const flo
                                  std::int64_t first, std::int64_t last, float* sums, const float* next) {
   const auto sum = [&](std::int64_t r, std::int64_t rows, std::int64_t from, std::int64_t to) {
     if (from >= to) return;
-    const SweepValues tile{weights + r * block.scores_stride + from,
-                           block.scores_stride,
-                           value + from * block.keys.value.stride,
-                           block.keys.value.stride,
-                           to - from,
-                           sums + r * block.state.out_stride,
-                           block.state.out_stride,
-                           kLanes,
-                           next};
+    const SweepValues<false> tile{{weights + r * block.scores_stride + from, block.scores_stride},
+                                  {value + from * block.keys.value.stride, block.keys.value.stride, next, kLanes},
+                                  to - from,
+                                  {sums + r * block.state.out_stride, block.state.out_stride}};
     sweep_value_columns(tile, rows, block.keys.value_dim);
   };
   const std::int64_t groups = divide_up(block.query.count, kValueRows);

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "kernels/tile-inl.h"
 #include "simd/integers.h"
 #include "simd/vector-inl.h"
 
@@ -36,7 +37,6 @@ inline constexpr int kRowSlots = round_up(kBlockRows, kLanes);
 
 // Keys and values are read from memory that far ahead. (A prefetch past the end of memory does nothing.)
 inline constexpr std::int64_t kPrefetchRows = 16;
-inline constexpr std::int64_t kFloatsOfLine = 16;
 
 HEADLIGHT_INLINE Vec load_lanes(const float* from, int count) {
   return count == kLanes ? load(from) : load_partial(from, count);

@@ -1,36 +1,10 @@
 // Weights times values of a tile.
 #pragma once
 
-#include "kernels/attention_scores-inl.h"
 #include "kernels/attention_tile-inl.h"
+#include "kernels/tile-inl.h"
 
 namespace headlight::HEADLIGHT_TARGET {
-
-// out[r] ← out[r] · keep[r] + share[r] · Σ_j weights[r][j] · value[j], j from begin[r] to end[r] − 1 in one ascending
-// chain of fused multiply-adds from +0; with `first`, the sum alone. Keys that a row does not see never reach its
-// chain, since 0 · NaN is NaN.
-struct ValueTile {
-  const float* weights;
-  std::int64_t weights_stride;
-  const float* value;
-  std::int64_t value_stride;
-  const std::int32_t* begin;
-  const std::int32_t* end;
-  bool same_keys;  // every row sees what row 0 sees
-  float* out;
-  std::int64_t out_stride;
-  const float* keep;
-  const float* share;
-  bool first;
-  int last_lanes;  // lanes of the last vector that value and final_out have
-  // Not null: what would go to `out` ends here, divided by its row's sum (0: zeros).
-  float* final_out;
-  std::int64_t final_out_stride;
-  const float* final_sum;
-
-  template <int kRows, int kVectors, bool kPartial>
-  static void run(const ValueTile& tile) noexcept;
-};
 
 // out · (1 / sum), zeros where the sum is 0. Paths that skip a block and paths that merge nothing from it may differ in
 // the sign of a zero; + 0 makes it +0.
@@ -41,134 +15,94 @@ struct RowEnd {
 HEADLIGHT_INLINE RowEnd row_end(float sum) { return {broadcast(1.0f / sum), sum == 0.0f}; }
 HEADLIGHT_INLINE Vec ended(Vec out, const RowEnd& end) { return end.empty ? zero() : fma(out, end.inverse, zero()); }
 
-template <int kVectors, bool kPartial>
-HEADLIGHT_INLINE void load_value(const float* value, int last_lanes, Vec (&to)[kVectors]) {
-#pragma GCC unroll 8
-  for (int v = 0; v < kVectors; ++v) {
-    to[v] = kPartial && v == kVectors - 1 ? load_partial(value + v * kLanes, last_lanes) : load(value + v * kLanes);
-  }
-}
-
-// Keys that all of the first rows of a tile see, [begin, end), and those that any does.
-struct TileKeys {
-  std::int64_t any_begin;
-  std::int64_t begin;
-  std::int64_t end;
-  std::int64_t any_end;
+// What the values are weighed by, one number for each row.
+struct RowFactors {
+  float keep[kRowSlots];
+  float share[kRowSlots];
 };
-template <int kRows>
-HEADLIGHT_INLINE TileKeys keys_of_rows(const ValueTile& tile) {
-  TileKeys keys{tile.begin[0], tile.begin[0], tile.end[0], tile.end[0]};
-  if (tile.same_keys) return keys;
-  for (int r = 1; r < kRows; ++r) {
-    keys.begin = larger(keys.begin, tile.begin[r]);
-    keys.end = smaller(keys.end, tile.end[r]);
-    keys.any_begin = smaller(keys.any_begin, tile.begin[r]);
-    keys.any_end = larger(keys.any_end, tile.end[r]);
-  }
-  if (keys.begin >= keys.end) keys.begin = keys.end = keys.any_end;
-  return keys;
-}
 
-// The sums to where the tile's rows go on, or end.
-template <int kRows, int kVectors>
-HEADLIGHT_INLINE void store_values(const ValueTile& tile, Vec (&sums)[kRows][kVectors]) {
-#pragma GCC unroll 12
-  for (int r = 0; r < kRows; ++r) {
-    float* out = tile.out + r * tile.out_stride;
-    if (!tile.first) {
-      const Vec keep = broadcast(tile.keep[r]);
-      const Vec share = broadcast(tile.share[r]);
+// out[r] ← out[r] · keep[r] + share[r] · Σ_j weights[r][j] · value[j], or with `first` the sum alone, over the keys
+// j = seen_begin[r] … seen_end[r] − 1, in one ascending chain of fused multiply-adds from +0. Those that all rows see
+// are the tile's steps, keys `from` … `to` − 1; what only some see goes into the sums of their rows before and after.
+// So a key that a row does not see never reaches its chain: 0 · NaN is NaN.
+struct MergeValues {
+  const std::int32_t* seen_begin;
+  const std::int32_t* seen_end;
+  std::int64_t from;
+  std::int64_t to;
+  bool same_keys;  // every row sees the tile's steps and nothing else
+  bool first;
+  float* out;
+  std::int64_t out_stride;
+  const float* keep;
+  const float* share;
+  // Not null: what would go to `out` ends here, divided by its row's sum (0: zeros).
+  float* final_out;
+  std::int64_t final_out_stride;
+  const float* final_sum;
+  int final_lanes;  // of its last vector
+
+  // Keys [key, last) of row r.
+  template <class A, class B, int kVectors>
+  HEADLIGHT_INLINE void add_keys(const A& a, const B& b, int r, std::int64_t key, std::int64_t last,
+                                 Vec (&sums)[kVectors]) const {
+    for (std::int64_t k = key - from; k < last - from; ++k) {
+      Vec value[kVectors];
+      b.row(k, value);
+      const Vec weight = broadcast(a.at[r * a.stride + k]);
 #pragma GCC unroll 4
-      for (int v = 0; v < kVectors; ++v) sums[r][v] = fma(sums[r][v], share, mul(load(out + v * kLanes), keep));
-    }
-    if (tile.final_out == nullptr) {
-#pragma GCC unroll 4
-      for (int v = 0; v < kVectors; ++v) store(sums[r][v], out + v * kLanes);
-      continue;
-    }
-    out = tile.final_out + r * tile.final_out_stride;
-    const RowEnd end = row_end(tile.final_sum[r]);
-#pragma GCC unroll 4
-    for (int v = 0; v < kVectors; ++v) {
-      store_lanes(ended(sums[r][v], end), out + v * kLanes, v == kVectors - 1 ? tile.last_lanes : kLanes);
+      for (int v = 0; v < kVectors; ++v) sums[v] = fma(weight, value[v], sums[v]);
     }
   }
-}
 
-template <int kRows, int kVectors, bool kPartial>
-void ValueTile::run(const ValueTile& tile) noexcept {
-  Vec sums[kRows][kVectors];
+  template <class A, class B, int kRows, int kVectors>
+  HEADLIGHT_INLINE void start(const A& a, const B& b, Vec (&sums)[kRows][kVectors]) const {
+    clear_sums(sums);
+    if (same_keys) return;
 #pragma GCC unroll 12
-  for (int r = 0; r < kRows; ++r) {
-#pragma GCC unroll 4
-    for (int v = 0; v < kVectors; ++v) sums[r][v] = zero();
+    for (int r = 0; r < kRows; ++r) add_keys(a, b, r, seen_begin[r], smaller(seen_end[r], from), sums[r]);
   }
-  const TileKeys keys = keys_of_rows<kRows>(tile);
-  const std::int64_t stride = tile.value_stride;
-  const std::int64_t weights_stride = tile.weights_stride;
-  const int last_lanes = tile.last_lanes;
 
-  const auto ragged = [&](std::int64_t from, std::int64_t to) __attribute__((always_inline)) {
-    for (std::int64_t j = from; j < to; ++j) {
-      Vec values[kVectors];
-      load_value<kVectors, kPartial>(tile.value + j * stride, last_lanes, values);
+  template <class A, class B, int kRows, int kVectors>
+  HEADLIGHT_INLINE void end(const A& a, const B& b, Vec (&sums)[kRows][kVectors]) const {
+    if (!same_keys) {
 #pragma GCC unroll 12
-      for (int r = 0; r < kRows; ++r) {
-        const Mask sees = mask_first(j >= tile.begin[r] && j < tile.end[r] ? kLanes : 0);
-        const Vec weight = broadcast(tile.weights[r * weights_stride + j]);
-#pragma GCC unroll 4
-        for (int v = 0; v < kVectors; ++v) sums[r][v] = select(sees, fma(weight, values[v], sums[r][v]), sums[r][v]);
-      }
+      for (int r = 0; r < kRows; ++r) add_keys(a, b, r, larger(seen_begin[r], to), seen_end[r], sums[r]);
     }
-  };
-
-  ragged(keys.any_begin, keys.begin);
-  constexpr int kPointers = divide_up(kRows, 3);
-  const float* weights[kPointers];
-#pragma GCC unroll 4
-  for (int p = 0; p < kPointers; ++p) weights[p] = tile.weights + 3 * p * weights_stride;
-  const float* at = tile.value + keys.begin * stride;
-#pragma GCC unroll 4
-  for (std::int64_t j = keys.begin; j < keys.end; ++j) {
-    Vec value[kVectors];
-    load_value<kVectors, kPartial>(at, last_lanes, value);
-    // With few rows the values come from memory as fast as it gives them; with many they are in a cache.
-    if constexpr (kRows <= 2) {
-#pragma GCC unroll 4
-      for (int v = 0; v < kVectors * kLanes; v += kFloatsOfLine) __builtin_prefetch(at + kPrefetchRows * stride + v);
-    }
-    at += stride;
 #pragma GCC unroll 12
     for (int r = 0; r < kRows; ++r) {
-      const Vec weight = broadcast(weights[r / 3][r % 3 * weights_stride + j]);
+      float* row = out + r * out_stride;
+      if (!first) {
+        const Vec kept = broadcast(keep[r]);
+        const Vec shared = broadcast(share[r]);
 #pragma GCC unroll 4
-      for (int v = 0; v < kVectors; ++v) sums[r][v] = fma(weight, value[v], sums[r][v]);
+        for (int v = 0; v < kVectors; ++v) sums[r][v] = fma(sums[r][v], shared, mul(load(row + v * kLanes), kept));
+      }
+      if (final_out == nullptr) {
+#pragma GCC unroll 4
+        for (int v = 0; v < kVectors; ++v) store(sums[r][v], row + v * kLanes);
+        continue;
+      }
+      row = final_out + r * final_out_stride;
+      const RowEnd row_is = row_end(final_sum[r]);
+#pragma GCC unroll 4
+      for (int v = 0; v < kVectors; ++v) {
+        store_lanes(ended(sums[r][v], row_is), row + v * kLanes, v == kVectors - 1 ? final_lanes : kLanes);
+      }
     }
   }
-  ragged(keys.end, keys.any_end);
-  store_values(tile, sums);
-}
+};
 
-template <class Tile, bool kPartial, int kVectors, int... kRows>
-TileFunction<Tile> tile_of_rows(std::int64_t rows, Counts<kRows...>) {
-  static constexpr TileFunction<Tile> kTiles[] = {Tile::template run<kRows, kVectors, kPartial>...};
-  return kTiles[rows - 1];
-}
+// With few rows the values come from memory as fast as it gives them; with many they are in a cache.
+template <bool kPartial>
+using ValueTile = RegisterTile<TileRows, TileMemory<kPartial, 2>, MergeValues>;
 
-template <class Tile, int... kVectors>
-TileFunction<Tile> tile_of(std::int64_t rows, std::int64_t vectors, Counts<kVectors...>) {
-  using ForRows = TileFunction<Tile> (*)(std::int64_t, CountsTo<kValueRows>::type);
-  static constexpr ForRows kTiles[] = {&tile_of_rows<Tile, false, kVectors>...};
-  return kTiles[vectors - 1](rows, {});
-}
-
-// For 1 … kValueRows rows and 1 … kValueVectors whole vectors, or a partial one: it stands alone, since its tiles of
-// several vectors would be a third of all code here.
-template <class Tile>
-TileFunction<Tile> value_tile_of(std::int64_t rows, std::int64_t vectors, bool partial) {
-  return partial ? tile_of_rows<Tile, true, 1>(rows, CountsTo<kValueRows>::type{})
-                 : tile_of<Tile>(rows, vectors, CountsTo<kValueVectors>::type{});
+// For 1 … kValueRows rows and `columns` ≤ kValuePanel of whole vectors or, with kPartial, one that ends sooner: that
+// stands alone, since partial tiles of several vectors would be a third of all code here.
+template <template <bool> class Tile, bool kPartial>
+HEADLIGHT_INLINE TileFunction<Tile<kPartial>> value_tile_of(std::int64_t rows, std::int64_t columns) {
+  constexpr int kMostVectors = kPartial ? 1 : kValueVectors;
+  return tile_of<kValueRows, kMostVectors, Tile<kPartial>>(rows, kPartial ? 1 : columns / kLanes);
 }
 
 // The same sum for one row and one vector, key by key, where hidden values may be NaN or infinite.

@@ -178,7 +178,7 @@ bool is_plain(const kernels::GemmEpilogue& epilogue) noexcept {
 HEADLIGHT_INLINE void ask_for(const float* from, std::int64_t stride, std::int64_t rows,
                               std::int64_t columns) noexcept {
   for (std::int64_t row = 0; row < rows; ++row, from += stride) {
-    for (std::int64_t column = 0; column < columns; column += kGemmLine) __builtin_prefetch(from + column);
+    for (std::int64_t column = 0; column < columns; column += kFloatsOfLine) __builtin_prefetch(from + column);
   }
 }
 

@@ -69,7 +69,9 @@ inline void gemm_pack_columns(const float* b, std::int64_t stride, std::int64_t 
 
 // Distance between the rows of a packed A: whole vectors, and an odd number of cache lines, so that the rows of a tile
 // lie in different sets of the first-level cache.
-constexpr std::int64_t gemm_packed_row(std::int64_t depth) { return (divide_up(depth, kGemmLine) | 1) * kGemmLine; }
+constexpr std::int64_t gemm_packed_row(std::int64_t depth) {
+  return (divide_up(depth, kFloatsOfLine) | 1) * kFloatsOfLine;
+}
 
 // a [depth, rows], a transposed A, to rows of gemm_packed_row(depth).
 inline void gemm_pack_transposed_a(const float* a, std::int64_t stride, std::int64_t depth, std::int64_t rows,

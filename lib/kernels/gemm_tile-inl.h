@@ -28,7 +28,6 @@ inline constexpr int kGemmPanelVectors = 2;
 inline constexpr bool kGemmManyRegisters = false;
 #endif
 inline constexpr int kGemmPanelWidth = kGemmPanelVectors * kLanes;
-inline constexpr int kGemmLine = 16;  // floats of a cache line
 
 // One row has a chain of multiply-adds for each vector, but two pipes of four cycles need eight: few rows take several
 // panels at once. More chains by splitting k would change the order of summation.
@@ -55,7 +54,8 @@ struct GemmPanels {
   template <int kPanels>
   HEADLIGHT_INLINE void ask_for_line(int line) const {
 #pragma GCC unroll 4
-    for (int panel = 0; panel < kPanels; ++panel) __builtin_prefetch(next + panel * panel_stride + line * kGemmLine);
+    for (int panel = 0; panel < kPanels; ++panel)
+      __builtin_prefetch(next + panel * panel_stride + line * kFloatsOfLine);
   }
 
   template <int kRows, int kVectors>
@@ -83,12 +83,12 @@ struct GemmSums {
   float alpha;
   bool accumulate;
 
-  template <int kRows, int kVectors>
-  HEADLIGHT_INLINE void start(Vec (&sums)[kRows][kVectors]) const {
+  template <class A, class B, int kRows, int kVectors>
+  HEADLIGHT_INLINE void start(const A&, const B&, Vec (&sums)[kRows][kVectors]) const {
     clear_sums(sums);
   }
-  template <int kRows, int kVectors>
-  HEADLIGHT_INLINE void end(Vec (&sums)[kRows][kVectors]) const {
+  template <class A, class B, int kRows, int kVectors>
+  HEADLIGHT_INLINE void end(const A&, const B&, const Vec (&sums)[kRows][kVectors]) const {
     const Vec factor = broadcast(alpha);
     float* row = out;
     if (accumulate) {

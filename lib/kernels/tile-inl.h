@@ -9,7 +9,7 @@
 //   A       a(r, k), the same in all lanes. Reader<kRows>: reader(r, k).
 //   B       b(k, ·) by vectors. b.load<kRows>(vectors, step), once for each step of k in ascending order, gives its
 //           vectors and goes on to the next step; `step` is k mod B::kSteps, and the compiler knows it.
-//   Finish  what the sums start from, and what becomes of them: finish.start(sums), finish.end(sums).
+//   Finish  what the sums start from, and what becomes of them: finish.start(a, b, sums), finish.end(a, b, sums).
 //
 // Only A and B know what a step is; here it is one float of k. Operands that multiply two or four elements of k at once
 // count steps of so many and overload fma(); those that are stored narrow are widened by load().
@@ -22,6 +22,8 @@
 #include "simd/vector-inl.h"
 
 namespace headlight::HEADLIGHT_TARGET {
+
+inline constexpr std::int64_t kFloatsOfLine = 16;  // of a cache line
 
 // One pointer serves three rows: row, stride and twice the stride are addressing modes, a pointer for each row is too
 // many registers (clang spills).
@@ -48,6 +50,17 @@ struct TileRows {
   };
 };
 
+// a(r, k) = at[k · stride + r].
+struct TileColumns {
+  const float* at;
+  std::int64_t stride;
+
+  template <int kRows>
+  using Reader = TileColumns;
+
+  HEADLIGHT_INLINE Vec operator()(int row, std::int64_t k) const { return broadcast(at[k * stride + row]); }
+};
+
 // b(k, j) = at[k · stride + j]: a packed panel, or rows of memory that hold whole vectors.
 struct TileVectors {
   const float* at;
@@ -60,6 +73,41 @@ struct TileVectors {
 #pragma GCC unroll 12
     for (int v = 0; v < kVectors; ++v) to[v] = headlight::HEADLIGHT_TARGET::load(at + v * kLanes);
     at += stride;
+  }
+};
+
+// The same where B lies, out of every cache perhaps: tiles of at most kAskingRows rows ask at each step for a row of
+// memory from `soon` on, which goes on by `stride`, too. kPartial: the last vector ends after `lanes`.
+template <bool kPartial, int kAskingRows>
+struct TileMemory {
+  const float* at;
+  std::int64_t stride;
+  const float* soon;
+  int lanes;
+
+  static constexpr int kSteps = 1;
+
+  // b(k, ·), wherever the steps stand.
+  template <int kVectors>
+  HEADLIGHT_INLINE void row(std::int64_t k, Vec (&to)[kVectors]) const {
+#pragma GCC unroll 8
+    for (int v = 0; v < kVectors; ++v) {
+      const float* from = at + k * stride + v * kLanes;
+      to[v] = kPartial && v == kVectors - 1 ? load_partial(from, lanes) : headlight::HEADLIGHT_TARGET::load(from);
+    }
+  }
+
+  template <int kRows, int kVectors>
+  HEADLIGHT_INLINE void load(Vec (&to)[kVectors], int) {
+    row(0, to);
+    at += stride;
+    if constexpr (kRows <= kAskingRows) {
+      // What this step reads goes before what is asked for. Mixed, as g++ would have them, decoding loses 3 %.
+      asm volatile("" ::: "memory");
+#pragma GCC unroll 8
+      for (int v = 0; v < kVectors * kLanes; v += kFloatsOfLine) __builtin_prefetch(soon + v);
+      soon += stride;
+    }
   }
 };
 
@@ -110,7 +158,7 @@ struct RegisterTile {
   template <int kRows, int kVectors>
   static void run(const RegisterTile& tile) noexcept {
     Vec sums[kRows][kVectors];
-    tile.finish.start(sums);
+    tile.finish.start(tile.a, tile.b, sums);
     const typename A::template Reader<kRows> a(tile.a);
     B b = tile.b;
     const std::int64_t depth = tile.depth;
@@ -126,17 +174,17 @@ struct RegisterTile {
           if (k + step < depth) tile_step(a, b, k, step, sums);
         }
       }
-    } else if constexpr (kRows * kVectors <= 12) {
+    } else if constexpr (kRows * kVectors > 8 && kRows * kVectors <= 12) {
       // The pragma has the loop unrolled late. Steps written out one after another are taken for one expression: g++ 12
       // puts multiply-adds off, and spills (scores on AVX2: 1 %). Of many sums, two steps hide what the loop itself
-      // takes.
+      // takes, and tiles of few are often short.
 #pragma GCC unroll 4
       for (; k < depth; ++k) tile_step(a, b, k, 0, sums);
     } else {
 #pragma GCC unroll 2
       for (; k < depth; ++k) tile_step(a, b, k, 0, sums);
     }
-    tile.finish.end(sums);
+    tile.finish.end(tile.a, tile.b, sums);
   }
 };
 
