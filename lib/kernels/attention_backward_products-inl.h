@@ -2,101 +2,51 @@
 #pragma once
 
 #include "kernels/attention_backward_kernels.h"
-#include "kernels/attention_scores-inl.h"
+#include "kernels/attention_tile-inl.h"
+#include "kernels/tile-inl.h"
 
 namespace headlight::HEADLIGHT_TARGET {
 
-// How c[r] takes Σ_k a(r, k) · b[k], k ascending in one chain from +0. a(r, k) = a[k · a_stride + r] for `columns`,
-// else a[r · a_stride + k].
-enum class Product : std::uint8_t {
-  rows,        // c[r] ← sum
-  rows_added,  // c[r] ← c[r] + factor · sum
-  columns,     // the same, a transposed
-};
-
-struct GradientProduct {
-  const float* a;
-  std::int64_t a_stride;
-  const float* b;  // [depth] rows of whole vectors
-  std::int64_t b_stride;
-  std::int64_t depth;
+// c[r] ← c[r] + factor · sum, where the last vector of c ends after `lanes`.
+struct AddScaled {
   float* c;
-  std::int64_t c_stride;
+  std::int64_t stride;
   float factor;
-  int last_lanes;  // lanes of the last vector that c has
-};
+  int lanes;
 
-template <Product kProduct, int kRows, int kVectors>
-void gradient_tile(const GradientProduct& product) {
-  Vec sums[kRows][kVectors];
-#pragma GCC unroll 8
-  for (int r = 0; r < kRows; ++r) {
-#pragma GCC unroll 4
-    for (int v = 0; v < kVectors; ++v) sums[r][v] = zero();
+  template <class A, class B, int kRows, int kVectors>
+  HEADLIGHT_INLINE void start(const A&, const B&, Vec (&sums)[kRows][kVectors]) const {
+    clear_sums(sums);
   }
-  constexpr bool kTransposed = kProduct == Product::columns;
-  const std::int64_t a_stride = product.a_stride;
-  const std::int64_t b_stride = product.b_stride;
-  constexpr int kPointers = divide_up(kRows, 3);
-  const float* rows[kPointers];
-#pragma GCC unroll 2
-  for (int p = 0; p < kPointers; ++p) rows[p] = product.a + (kTransposed ? 3 * p : 3 * p * a_stride);
-  const float* b = product.b;
-#pragma GCC unroll 4
-  for (std::int64_t k = 0; k < product.depth; ++k) {
-    Vec columns[kVectors];
-#pragma GCC unroll 4
-    for (int v = 0; v < kVectors; ++v) columns[v] = load(b + v * kLanes);
-    b += b_stride;
+  template <class A, class B, int kRows, int kVectors>
+  HEADLIGHT_INLINE void end(const A&, const B&, const Vec (&sums)[kRows][kVectors]) const {
+    const Vec scale = broadcast(factor);
 #pragma GCC unroll 8
     for (int r = 0; r < kRows; ++r) {
-      const Vec x = broadcast(kTransposed ? rows[0][k * a_stride + r] : rows[r / 3][r % 3 * a_stride + k]);
+      float* row = c + r * stride;
 #pragma GCC unroll 4
-      for (int v = 0; v < kVectors; ++v) sums[r][v] = fma(x, columns[v], sums[r][v]);
-    }
-  }
-  const Vec factor = broadcast(product.factor);
-#pragma GCC unroll 8
-  for (int r = 0; r < kRows; ++r) {
-    float* c = product.c + r * product.c_stride;
-#pragma GCC unroll 4
-    for (int v = 0; v < kVectors; ++v) {
-      if constexpr (kProduct == Product::rows) {
-        store(sums[r][v], c + v * kLanes);
-        continue;
+      for (int v = 0; v < kVectors; ++v) {
+        const int count = v == kVectors - 1 ? lanes : kLanes;
+        store_lanes(fma(sums[r][v], scale, load_lanes(row + v * kLanes, count)), row + v * kLanes, count);
       }
-      const int lanes = v == kVectors - 1 ? product.last_lanes : kLanes;
-      store_lanes(fma(sums[r][v], factor, load_lanes(c + v * kLanes, lanes)), c + v * kLanes, lanes);
     }
   }
-}
+};
 
-using GradientTile = void (*)(const GradientProduct&);
-
-template <Product kProduct, int kVectors, int... kRows>
-GradientTile gradient_tile_of_rows(std::int64_t rows, Counts<kRows...>) {
-  static constexpr GradientTile kTiles[] = {gradient_tile<kProduct, kRows, kVectors>...};
-  return kTiles[rows - 1];
-}
-
-template <Product kProduct, int... kVectors>
-GradientTile gradient_tile_of(std::int64_t rows, std::int64_t vectors, Counts<kVectors...>) {
-  using ForRows = GradientTile (*)(std::int64_t, CountsTo<kValueRows>::type);
-  static constexpr ForRows kTiles[] = {&gradient_tile_of_rows<kProduct, kVectors>...};
-  return kTiles[vectors - 1](rows, {});
-}
+// A of rows for dQ, of columns for dK and dV; B are rows of whole vectors.
+template <class A>
+using GradientProduct = RegisterTile<A, TileVectors, AddScaled>;
 
 // All columns of at most kValueRows rows of c.
-template <Product kProduct>
-void gradient_rows(GradientProduct product, std::int64_t rows, std::int64_t dim) {
-  constexpr CountsTo<kValueVectors>::type kCounts{};
+template <class A>
+void gradient_rows(GradientProduct<A> product, std::int64_t rows, std::int64_t dim) {
   for (std::int64_t column = 0; column < dim; column += kValuePanel) {
     const std::int64_t columns = smaller(kValuePanel, dim - column);
     const std::int64_t vectors = divide_up(columns, kLanes);
-    product.last_lanes = static_cast<int>(columns - (vectors - 1) * kLanes);
-    gradient_tile_of<kProduct>(rows, vectors, kCounts)(product);
-    product.b += kValuePanel;
-    product.c += kValuePanel;
+    product.finish.lanes = static_cast<int>(columns - (vectors - 1) * kLanes);
+    tile_of<kValueRows, kValueVectors, GradientProduct<A>>(rows, vectors)(product);
+    product.b.at += kValuePanel;
+    product.finish.c += kValuePanel;
   }
 }
 
@@ -110,16 +60,17 @@ inline bool sees(const kernels::BackwardTile& tile, std::int64_t r, std::int64_t
 
 // One row of c by the same chain, which leaves out the pairs that are not seen: 0 · NaN is NaN. seen(k): whether to
 // take the k-th.
-template <class Seen>
-void gradient_row_exactly(const GradientProduct& product, std::int64_t a_step, std::int64_t dim, Seen seen) {
+template <class A, class Seen>
+void gradient_row_exactly(const GradientProduct<A>& product, std::int64_t a_step, std::int64_t dim, Seen seen) {
   for (std::int64_t column = 0; column < dim; column += kLanes) {
     Vec sum = zero();
     for (std::int64_t k = 0; k < product.depth; ++k) {
-      if (seen(k)) sum = fma(broadcast(product.a[k * a_step]), load(product.b + k * product.b_stride + column), sum);
+      if (seen(k))
+        sum = fma(broadcast(product.a.at[k * a_step]), load(product.b.at + k * product.b.stride + column), sum);
     }
-    float* c = product.c + column;
+    float* c = product.finish.c + column;
     const int lanes = static_cast<int>(smaller(kLanes, dim - column));
-    store_lanes(fma(sum, broadcast(product.factor), load_lanes(c, lanes)), c, lanes);
+    store_lanes(fma(sum, broadcast(product.finish.factor), load_lanes(c, lanes)), c, lanes);
   }
 }
 
@@ -165,20 +116,15 @@ inline void sum_over_rows(const kernels::BackwardTile& tile, const float* x, con
     prefetch_share<0>(next, j / kValueRows, groups);
     if (!tile.whole) rows.go_to(tile, j, keys);
     if (rows.first >= rows.last) continue;
-    GradientProduct product{x + rows.first * tile.stride + j,
-                            tile.stride,
-                            y + rows.first * padded,
-                            padded,
-                            rows.last - rows.first,
-                            c + j * padded,
-                            padded,
-                            1.0f,
-                            kLanes};
+    GradientProduct<TileColumns> product{{x + rows.first * tile.stride + j, tile.stride},
+                                         {y + rows.first * padded, padded},
+                                         rows.last - rows.first,
+                                         {c + j * padded, padded, 1.0f, kLanes}};
     if (!tile.exactly) {
-      gradient_rows<Product::columns>(product, keys, padded);
+      gradient_rows(product, keys, padded);
       continue;
     }
-    for (std::int64_t key = j; key < j + keys; ++key, ++product.a, product.c += padded) {
+    for (std::int64_t key = j; key < j + keys; ++key, ++product.a.at, product.finish.c += padded) {
       gradient_row_exactly(product, tile.stride, padded,
                            [&](std::int64_t k) { return sees(tile, rows.first + k, key); });
     }
@@ -209,23 +155,19 @@ inline void query_gradient(const kernels::BackwardTile& tile) {
       last = larger(last, tile.end[row]);
     }
     if (first >= last) continue;
-    GradientProduct product{tile.score_gradients + r * tile.stride + first,
-                            tile.stride,
-                            tile.key + first * tile.padded_head_dim,
-                            tile.padded_head_dim,
-                            last - first,
-                            tile.query_gradient + r * tile.query_gradient_stride,
-                            tile.query_gradient_stride,
-                            tile.scale,
-                            kLanes};
+    GradientProduct<TileRows> product{
+        {tile.score_gradients + r * tile.stride + first, tile.stride},
+        {tile.key + first * tile.padded_head_dim, tile.padded_head_dim},
+        last - first,
+        {tile.query_gradient + r * tile.query_gradient_stride, tile.query_gradient_stride, tile.scale, kLanes}};
     if (!tile.exactly) {
-      gradient_rows<Product::rows_added>(product, rows, tile.head_dim);
+      gradient_rows(product, rows, tile.head_dim);
       continue;
     }
     for (std::int64_t row = r; row < r + rows; ++row) {
       gradient_row_exactly(product, 1, tile.head_dim, [&](std::int64_t k) { return sees(tile, row, first + k); });
-      product.a += product.a_stride;
-      product.c += product.c_stride;
+      product.a.at += product.a.stride;
+      product.finish.c += product.finish.stride;
     }
   }
 }

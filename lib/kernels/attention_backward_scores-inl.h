@@ -4,6 +4,7 @@
 #include "kernels/attention_backward_kernels.h"
 #include "kernels/attention_backward_products-inl.h"
 #include "kernels/attention_dropout-inl.h"
+#include "kernels/attention_scores-inl.h"
 #include "kernels/attention_softmax-inl.h"
 #include "kernels/attention_steps-inl.h"
 #include "simd/math-inl.h"
@@ -158,18 +159,6 @@ inline SeenVectors vectors_that_are_seen(const kernels::BackwardTile& tile, std:
   return seen.first < seen.last ? seen : SeenVectors{0, 0};
 }
 
-// Groups of kScoreRows rows of `from` [rows][depth] times a panel [depth][width].
-inline void score_product(const float* from, std::int64_t padded, std::int64_t rows, const float* panel,
-                          std::int64_t width, std::int64_t depth, std::int64_t vectors, float* to,
-                          std::int64_t stride) {
-  GradientProduct product{from, padded, panel, width, depth, to, stride, 1.0f, kLanes};
-  for (std::int64_t left = rows; left > 0; left -= kValueRows) {
-    gradient_tile_of<Product::rows>(smaller(kValueRows, left), vectors, CountsTo<kValueVectors>::type{})(product);
-    product.a += kValueRows * padded;
-    product.c += kValueRows * stride;
-  }
-}
-
 // Both products of a block of rows: scores Q Kᵀ, where the weights will be, and dO Vᵀ, where their gradients will be.
 inline void score_products(const kernels::BackwardTile& tile, std::int64_t r, std::int64_t rows,
                            const SeenVectors& seen) {
@@ -185,12 +174,16 @@ inline void score_products(const kernels::BackwardTile& tile, std::int64_t r, st
           {tile.query_gradient + r * tile.query_gradient_stride, tile.query_gradient_stride, rows, tile.head_dim},
           panel++, panels);
     }
-    score_product(tile.query + r * tile.padded_head_dim, tile.padded_head_dim, rows,
-                  tile.key_panels + j * tile.head_dim + from - j, width, tile.head_dim, vectors, tile.weights + at,
-                  tile.stride);
-    score_product(tile.out_gradient + r * tile.padded_value_dim, tile.padded_value_dim, rows,
-                  tile.value_panels + j * tile.value_dim + from - j, width, tile.value_dim, vectors,
-                  tile.score_gradients + at, tile.stride);
+    score_panel({{tile.query + r * tile.padded_head_dim, tile.padded_head_dim},
+                 {tile.key_panels + j * tile.head_dim + from - j, width},
+                 tile.head_dim,
+                 {tile.weights + at, tile.stride, nullptr}},
+                rows, vectors);
+    score_panel({{tile.out_gradient + r * tile.padded_value_dim, tile.padded_value_dim},
+                 {tile.value_panels + j * tile.value_dim + from - j, width},
+                 tile.value_dim,
+                 {tile.score_gradients + at, tile.stride, nullptr}},
+                rows, vectors);
   }
 }
 
