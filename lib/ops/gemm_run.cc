@@ -95,6 +95,12 @@ kernels::GemmOperand pack_matrix(Engine& engine, const kernels::GemmOperand& b, 
 
 namespace {
 
+// Whether it is over before it would be known how to cut it: a tenth of a microsecond.
+bool is_small(const GemmBlock& product) noexcept {
+  constexpr std::int64_t kExtent = 16;
+  return product.rows <= kExtent && product.columns <= kExtent && product.depth > 0 && product.depth <= kExtent;
+}
+
 // The products, cut so. Throws OutOfMemory before anything is written.
 void run_split(Engine& engine, const GemmBatch& batch, const GemmSplit& split) {
   GemmBlock product = batch.product;
@@ -147,6 +153,7 @@ void run_gemm_batch(Engine& engine, const GemmBatch& batch) {
   const GemmBlock& product = batch.product;
   if (batch.count == 0 || product.rows == 0 || product.columns == 0) return;
   const kernels::GemmKernels& kernels = kernels::gemm_kernels(engine.isa());
+  if (batch.count == 1 && is_small(product) && kernels.scratch_floats(product) == 0) return kernels.block(product);
   const GemmSplit split = split_gemm(kernels, engine.threads(), batch.count, product);
   try {
     return run_split(engine, batch, split);
