@@ -140,8 +140,9 @@ void run_packed_first(Engine& engine, const AttentionCall& call) noexcept {
   const std::int64_t heads = call.sizes.key_value_heads;
   const ops::AttentionPlan& plan = call.plan;
   const auto packed = [&](std::int64_t head) {
-    return PackedHead{call.part(plan.all_packed_keys) + head * plan.packed_keys_size,
-                      plan.pack_values ? call.part(plan.all_packed_values) + head * plan.packed_values_size : nullptr};
+    return PackedHead{
+        part_of(call, plan.all_packed_keys) + head * plan.packed_keys_size,
+        plan.pack_values ? part_of(call, plan.all_packed_values) + head * plan.packed_values_size : nullptr};
   };
   runtime::parallel_for(engine, call.sizes.batch * heads * plan.key_blocks, plan.workers, [&](std::int64_t task, int) {
     const std::int64_t head = task / plan.key_blocks;
@@ -181,7 +182,7 @@ void run(Engine& engine, AttentionCall& call, std::byte* scratch) noexcept {
   const Probabilities& probabilities = call.options.probabilities;
   const bool with_probabilities = probabilities.per_head || probabilities.averaged;
   if (with_probabilities && !call.plan.saves_all_rows) {
-    auto* const asked = call.part(call.plan.asked_rows);
+    auto* const asked = part_of(call, call.plan.asked_rows);
     std::sort(asked, std::copy(probabilities.rows.begin(), probabilities.rows.end(), asked));
   }
   run_route(engine, call);

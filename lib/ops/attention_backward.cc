@@ -82,7 +82,7 @@ Turn turn_of(const BackwardCall& call, const Unit& unit) noexcept {
   // A block that another one of its sequence follows is a whole one, so no two of them begin in the same key_block keys
   // of the tensor, whatever sequence they belong to.
   const std::int64_t key_block = call.plan.key_block;
-  std::int64_t* const here = call.part(call.plan.progress) +
+  std::int64_t* const here = part_of(call, call.plan.progress) +
                              (unit.sample * call.sizes.key_value_heads + unit.head) * call.plan.key_blocks +
                              (unit.sequence.first_key + unit.first_key) / key_block;
   const bool is_last = unit.first_key + key_block >= unit.sequence.keys;
@@ -96,8 +96,8 @@ void differentiate_unit(const BackwardCall& call, int worker, const Unit& unit) 
   const std::int64_t keys = std::min(plan.key_block, unit.sequence.keys - unit.first_key);
   BackwardBlock block(call, worker, unit.sample, unit.head, unit.sequence, unit.first_key, keys);
   kernels::BackwardTile& tile = block.tile();
-  if (gradients.key) tile.key_gradient = call.worker_part(worker, plan.worker.key_gradient);
-  if (gradients.value) tile.value_gradient = call.worker_part(worker, plan.worker.value_gradient);
+  if (gradients.key) tile.key_gradient = part_of(call, worker, plan.worker.key_gradient);
+  if (gradients.value) tile.value_gradient = part_of(call, worker, plan.worker.value_gradient);
   if (gradients.key) std::fill_n(tile.key_gradient, keys * plan.padded_head_dim, 0.0f);
   if (gradients.value) std::fill_n(tile.value_gradient, keys * plan.padded_value_dim, 0.0f);
 
@@ -257,7 +257,7 @@ void attention_backward(Engine& engine, View<const float, 4> query, View<const f
   set_scale(call);
   const runtime::Scratch scratch(engine, call.plan.bytes, kName);
   call.scratch = scratch.data();
-  std::fill_n(call.part(call.plan.progress), sizes.batch * sizes.key_value_heads * call.plan.key_blocks, 0);
+  std::fill_n(part_of(call, call.plan.progress), sizes.batch * sizes.key_value_heads * call.plan.key_blocks, 0);
   begin_rows(engine, call);
   if (gradients.query || gradients.key || gradients.value) {
     (options.query_offsets.empty() ? differentiate_samples : differentiate_packed)(engine, call);

@@ -9,6 +9,7 @@
 #include "ops/attention_backward_plan.h"
 #include "ops/attention_masks.h"
 #include "ops/attention_steps.h"
+#include "ops/call_scratch.h"
 #include "ops/key_source.h"
 
 namespace headlight::ops {
@@ -32,20 +33,8 @@ struct BackwardCall {
   kernels::AttentionDropout dropout;
   std::byte* scratch;
 
-  template <class T>
-  [[nodiscard]] T* worker_part(int worker, const runtime::ScratchPart<T>& part) const noexcept {
-    return part.in(plan.workers_begin.in(scratch) + static_cast<std::size_t>(worker) * plan.worker.bytes);
-  }
-  template <class T>
-  [[nodiscard]] T* part(const runtime::ScratchPart<T>& part) const noexcept {
-    return part.in(scratch);
-  }
-  [[nodiscard]] StepRows step_rows(int worker) const noexcept {
-    return {worker_part(worker, plan.worker.row_masks), worker_part(worker, plan.worker.row_biases),
-            worker_part(worker, plan.worker.row_slopes)};
-  }
   [[nodiscard]] float* delta(std::int64_t sample, std::int64_t head) const noexcept {
-    return part(plan.delta) + (sample * sizes.query_heads + head) * sizes.query_length;
+    return part_of(*this, plan.delta) + (sample * sizes.query_heads + head) * sizes.query_length;
   }
 };
 

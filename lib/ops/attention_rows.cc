@@ -9,15 +9,15 @@ namespace headlight::ops {
 namespace {
 
 RowStates worker_states(const AttentionCall& call, int worker) noexcept {
-  return {call.worker_part(worker, call.plan.worker.state_maximum),
-          call.worker_part(worker, call.plan.worker.state_sums), call.worker_part(worker, call.plan.worker.state_out),
-          call.plan.rows};
+  return {part_of(call, worker, call.plan.worker.state_maximum), part_of(call, worker, call.plan.worker.state_sums),
+          part_of(call, worker, call.plan.worker.state_out), call.plan.rows};
 }
 
 RowStates partial_states(const AttentionCall& call, std::int64_t head, std::int64_t block) noexcept {
   const std::int64_t row = (head * call.plan.key_blocks + block) * call.plan.rows;
-  return {call.part(call.plan.partial_maximum) + row, call.part(call.plan.partial_sums) + row * call.kernels.lanes,
-          call.part(call.plan.partial_out) + row * call.plan.padded_value_dim, call.plan.key_blocks * call.plan.rows};
+  return {
+      part_of(call, call.plan.partial_maximum) + row, part_of(call, call.plan.partial_sums) + row * call.kernels.lanes,
+      part_of(call, call.plan.partial_out) + row * call.plan.padded_value_dim, call.plan.key_blocks * call.plan.rows};
 }
 
 // Calls f(rows of one sequence, sequence), and f(rows, nullptr) for padding rows that belong to none.
@@ -56,7 +56,7 @@ std::int64_t saved_row(const AttentionCall& call, std::int64_t sample, std::int6
   const AttentionPlan& plan = call.plan;
   std::int64_t at = query;
   if (!plan.saves_all_rows) {
-    const auto* const asked = call.part(plan.asked_rows);
+    const auto* const asked = part_of(call, plan.asked_rows);
     const auto* const found = std::lower_bound(asked, asked + plan.saved_rows, query);
     if (found == asked + plan.saved_rows || *found != query) return -1;
     at = found - asked;

@@ -11,6 +11,7 @@
 #include "ops/attention_plan.h"
 #include "ops/attention_scale.h"
 #include "ops/attention_steps.h"
+#include "ops/call_scratch.h"
 #include "ops/key_source.h"
 #include "runtime/dropout.h"
 
@@ -30,19 +31,6 @@ struct AttentionCall {
   kernels::ScoreSteps steps;
   kernels::AttentionDropout dropout;
   std::byte* scratch;
-
-  template <class T>
-  [[nodiscard]] T* worker_part(int worker, const runtime::ScratchPart<T>& part) const noexcept {
-    return part.in(plan.workers_begin.in(scratch) + static_cast<std::size_t>(worker) * plan.worker.bytes);
-  }
-  template <class T>
-  [[nodiscard]] T* part(const runtime::ScratchPart<T>& part) const noexcept {
-    return part.in(scratch);
-  }
-  [[nodiscard]] StepRows step_rows(int worker) const noexcept {
-    return {worker_part(worker, plan.worker.row_masks), worker_part(worker, plan.worker.row_biases),
-            worker_part(worker, plan.worker.row_slopes)};
-  }
 };
 
 // The state of a row of `head` before its first key: its sink's, as if that were a key without a value.

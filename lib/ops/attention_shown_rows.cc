@@ -3,7 +3,7 @@
 namespace headlight::ops {
 
 void find_intervals(const AttentionCall& call, int worker, const ShownRows& rows) noexcept {
-  auto* intervals = call.worker_part(worker, call.plan.worker.intervals);
+  auto* intervals = part_of(call, worker, call.plan.worker.intervals);
   for (std::int64_t r = 0; r < rows.count(); ++r) {
     const std::int64_t query = rows.query(r);
     const AttentionSequence sequence = call.sequences(rows.sample, call.sequences.of_query(query));
@@ -17,8 +17,8 @@ void find_intervals(const AttentionCall& call, int worker, const ShownRows& rows
 
 void take_head(const AttentionCall& call, int worker, const ShownRows& rows, std::int64_t head) noexcept {
   const std::int64_t head_dim = call.sizes.head_dim;
-  auto* queries = call.worker_part(worker, call.plan.worker.query);
-  const StepRows steps = call.step_rows(worker);
+  auto* queries = part_of(call, worker, call.plan.worker.query);
+  const StepRows steps = step_rows(call, worker);
   for (std::int64_t r = 0; r < rows.count(); ++r) {
     const std::int64_t query = rows.query(r);
     call.kernels.copy_row(&call.query(rows.sample, query, head, 0), head_dim, call.scale.query_factor,

@@ -142,9 +142,9 @@ struct AttentionStream::State {
       ops::RowBlock block(call, worker, range, sequence, {});
       const std::int64_t first_seen = std::max(first, block.first_key());
       if (first_seen >= block.last_key()) return;
-      const ops::RowStates states = {call.worker_part(worker, call.plan.worker.state_maximum),
-                                     call.worker_part(worker, call.plan.worker.state_sums),
-                                     call.worker_part(worker, call.plan.worker.state_out), call.plan.rows};
+      const ops::RowStates states = {part_of(call, worker, call.plan.worker.state_maximum),
+                                     part_of(call, worker, call.plan.worker.state_sums),
+                                     part_of(call, worker, call.plan.worker.state_out), call.plan.rows};
       block.run_partially(first_seen, block.last_key(), states);
       for (std::int64_t r = 0; r < range.last - range.first; ++r) {
         const ops::KeyInterval& interval = block.interval(r);
