@@ -352,58 +352,6 @@ static void refusals(void) {
   REFUSED("struct_size is 3", headlight_attention_unfused(engine, &q, &k, &v, &o, &options, &error));
 }
 
-static void workspace(void) {
-  headlight_attention_shape shape = {sizeof shape, 0, 100, 100, 0, 0, 64, 64};
-  size_t bytes = 0, one = 0;
-  headlight_engine* fresh = make_engine(1);
-  WORKS(headlight_attention_workspace_bytes(fresh, &shape, &bytes, &error));
-  shape.batch = shape.query_heads = shape.key_value_heads = 1;
-  WORKS(headlight_attention_workspace_bytes(fresh, &shape, &one, &error));
-  CHECK(bytes > 0 && one == bytes);
-  WORKS(headlight_attention_reserve(fresh, &shape, &error));
-  CHECK(headlight_engine_scratch_bytes(fresh) >= bytes);
-  shape.head_dim = -1;
-  REFUSED("attention: shape has the negative extent -1", headlight_attention_reserve(fresh, &shape, &error));
-  shape.head_dim = 64;
-  REFUSED("shape", headlight_attention_reserve(fresh, NULL, &error));
-  REFUSED("bytes is", headlight_attention_workspace_bytes(fresh, &shape, NULL, &error));
-  REFUSED("engine", headlight_attention_reserve(NULL, &shape, &error));
-  headlight_engine_destroy(fresh);
-}
-
-// Once the scratch memory of the backward pass is there, the pass takes no more.
-static void backward_workspace(void) {
-  headlight_attention_shape shape = {sizeof shape, kB, kLq, kLk, kHq, kHkv, kD, kDv};
-  size_t bytes = 0;
-  headlight_engine* fresh = make_engine(1);
-  WORKS(headlight_attention_backward_workspace_bytes(fresh, &shape, &bytes, &error));
-  WORKS(headlight_attention_backward_reserve(fresh, &shape, &error));
-  const size_t reserved = headlight_engine_scratch_bytes(fresh);
-  CHECK(bytes > 0 && reserved >= bytes);
-
-  static float out_gradient[kB * kLq * kHq * kDv], query_gradient[kB * kLq * kHq * kD];
-  headlight_tensor q = {query, HEADLIGHT_FLOAT32, 4, INTS(kB, kLq, kHq, kD), NULL};
-  headlight_tensor k = {key, HEADLIGHT_FLOAT32, 4, INTS(kB, kLk, kHkv, kD), NULL};
-  headlight_tensor v = {value, HEADLIGHT_FLOAT32, 4, INTS(kB, kLk, kHkv, kDv), NULL};
-  headlight_tensor o = {out, HEADLIGHT_FLOAT32, 4, INTS(kB, kLq, kHq, kDv), NULL};
-  headlight_tensor l = {lse, HEADLIGHT_FLOAT32, 3, INTS(kB, kHq, kLq), NULL};
-  headlight_tensor from = {out_gradient, HEADLIGHT_FLOAT32, 4, INTS(kB, kLq, kHq, kDv), NULL};
-  headlight_tensor to = {query_gradient, HEADLIGHT_FLOAT32, 4, INTS(kB, kLq, kHq, kD), NULL};
-  fill(out_gradient, sizeof out_gradient / sizeof *out_gradient, 5);
-  headlight_attention_options options;
-  reset(&options);
-  options.log_sum_exp = &l;
-  WORKS(headlight_attention(engine, &q, &k, &v, &o, &options, &error));
-  options.log_sum_exp = NULL;
-  headlight_attention_gradients gradients = {.struct_size = sizeof gradients, .query = &to};
-  WORKS(headlight_attention_backward(fresh, &q, &k, &v, &o, &l, &from, &gradients, &options, &error));
-  CHECK(headlight_engine_scratch_bytes(fresh) == reserved);
-  shape.key_length = -1;
-  REFUSED("extent -1", headlight_attention_backward_reserve(fresh, &shape, &error));
-  REFUSED("engine", headlight_attention_backward_reserve(NULL, &shape, &error));
-  headlight_engine_destroy(fresh);
-}
-
 int main(void) {
   engine = make_engine(2);
   fill(query, sizeof query / sizeof *query, 1);
@@ -417,8 +365,6 @@ int main(void) {
   some_rows();
   own_keys();
   refusals();
-  workspace();
-  backward_workspace();
   headlight_engine_destroy(engine);
   return check_result();
 }
