@@ -2,24 +2,19 @@
 #pragma once
 
 #include "kernels/attention_tile-inl.h"
+#include "kernels/square-inl.h"
 
 namespace headlight::HEADLIGHT_TARGET {
 
-// A square of kLanes keys by kLanes head dims, turned in registers: to[d][j] = from[j][d] for j < keys, d < dims.
+// to[d][j] = from[j][d] for j < keys ≤ kLanes, d < dims ≤ kLanes.
 inline void pack_square(const float* from, std::int64_t from_stride, int keys, int dims, float* to,
                         std::int64_t to_stride) {
-  Vec rows[kLanes];
-  if (keys == kLanes && dims == kLanes) {
+  Vec square[kLanes];
+  load_turned(from, from_stride, keys, dims, square);
 #pragma GCC unroll 16
-    for (int j = 0; j < kLanes; ++j) rows[j] = load(from + j * from_stride);
-    transpose(rows);
-#pragma GCC unroll 16
-    for (int d = 0; d < kLanes; ++d) store(rows[d], to + d * to_stride);
-    return;
+  for (int d = 0; d < kLanes; ++d) {
+    if (d < dims) store_lanes(square[d], to + d * to_stride, keys);
   }
-  for (int j = 0; j < kLanes; ++j) rows[j] = j < keys ? load_partial(from + j * from_stride, dims) : zero();
-  transpose(rows);
-  for (int d = 0; d < dims; ++d) store_partial(rows[d], to + d * to_stride, keys);
 }
 
 // panel[d][j] = key[j][d] for j < keys ≤ kKeyPanel; rows of the panel panel_stride ≥ keys apart.

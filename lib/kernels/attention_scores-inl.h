@@ -41,16 +41,6 @@ struct StoreScores {
 // Queries times a panel of keys [head_dim][…].
 using ScoreTile = RegisterTile<TileRows, TileVectors, StoreScores>;
 
-template <int... kCounts>
-struct Counts {};
-
-template <int kCount, int... kCounts>
-struct CountsTo : CountsTo<kCount - 1, kCount, kCounts...> {};
-template <int... kCounts>
-struct CountsTo<0, kCounts...> {
-  using type = Counts<kCounts...>;
-};
-
 // The scores of `rows` ≤ kBlockRows rows with 1 … kScoreVectors vectors of keys. The panel comes from the first cache
 // level for all groups of rows but the first.
 inline void score_panel(ScoreTile tile, std::int64_t rows, std::int64_t vectors) {

@@ -20,9 +20,7 @@ template <int kMost>
 HEADLIGHT_INLINE void turn_square(const float* from, std::int64_t stride, std::int64_t rows, int count, float* to,
                                   std::int64_t to_stride) {
   Vec square[kLanes];
-#pragma GCC unroll 16
-  for (int r = 0; r < kLanes; ++r) square[r] = r < rows ? load_lanes(from + r * stride, count) : zero();
-  transpose(square);
+  load_turned(from, stride, rows, count, square);
 #pragma GCC unroll 16
   for (int i = 0; i < kMost; ++i) {
     if (i < count) store(square[i], to + i * to_stride);

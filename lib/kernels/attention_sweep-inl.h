@@ -49,18 +49,22 @@ inline SweepHalf values_of(const kernels::AttentionSweep& sweep) {
 inline void sweep_scores(const kernels::AttentionSweep& sweep, const BlockRange& range) {
   const kernels::AttentionBlock& block = sweep.block;
   const SweepHalf keys = keys_of(sweep);
-  const SweepScoreTile tile = sweep_score_tile_of(block.query.count, CountsTo<kBlockRows>::type{});
+  const auto run = tile_of<kBlockRows, 1, SweepScores>(block.query.count, 1);
   for (std::int64_t j = range.first / kSweepKeys * kSweepKeys; j < range.last; j += kSweepKeys) {
     const std::int64_t last = smaller(j + kSweepKeys, block.keys.count);
     for (std::int64_t head = 0; head < sweep.heads; ++head) {
       const float* next = sweep.from_memory ? keys.after(j, head, sweep.heads) : nullptr;
-      const float* key = keys.at(0, head);
-      const float* query = block.query.data + head * sweep.query_step;
       float* scores = block.scores + head * block.query.count * block.scores_stride;
       for (std::int64_t at = j; at < last; at += kLanes) {
-        tile(block, query, key + at * block.keys.key.stride, static_cast<int>(smaller(kLanes, last - at)), scores + at,
-             next);
-        if (next != nullptr) next += kLanes * block.keys.key.stride;
+        run({{block.query.data + head * sweep.query_step, block.query.stride},
+             keys.at(at, head),
+             keys.stride,
+             static_cast<int>(smaller(kLanes, last - at)),
+             block.query.head_dim,
+             scores + at,
+             block.scores_stride,
+             next});
+        if (next != nullptr) next += kLanes * keys.stride;
       }
     }
   }

@@ -11,65 +11,74 @@ namespace headlight::HEADLIGHT_TARGET {
 // so the sweep follows it.
 inline constexpr std::int64_t kSweepKeys = 16;
 
-// Scores of kRows rows and at most kLanes keys, whose squares are turned in registers.
+// Scores of a few rows and at most kLanes keys, one vector, whose squares are turned in registers. No RegisterTile:
+// what a step needs lies in the square of kLanes steps, of which the last may be smaller.
+struct SweepScores {
+  TileRows query;
+  const float* key;
+  std::int64_t key_stride;
+  int keys;
+  std::int64_t head_dim;
+  float* scores;
+  std::int64_t scores_stride;
+  const float* next;  // keys that the sweep reads next; null: they need not be asked for
+
+  template <int kRows, int kVectors>
+  static void run(const SweepScores& tile) noexcept;
+};
+
 template <int kRows>
-void sweep_score_tile(const kernels::AttentionBlock& block, const float* query, const float* key, int keys,
-                      float* scores, const float* next) {
-  const std::int64_t query_stride = block.query.stride;
-  const std::int64_t key_stride = block.keys.key.stride;
+HEADLIGHT_INLINE void add_square(const TileRows& query, std::int64_t d, int dims, const Vec (&square)[kLanes],
+                                 Vec (&sums)[kRows]) {
+#pragma GCC unroll 16
+  for (int i = 0; i < kLanes; ++i) {
+    if (i >= dims) continue;
+#pragma GCC unroll 16
+    for (int r = 0; r < kRows; ++r) sums[r] = fma(broadcast(query.at[r * query.stride + d + i]), square[i], sums[r]);
+  }
+}
+
+template <int kRows, int kVectors>
+void SweepScores::run(const SweepScores& tile) noexcept {
+  static_assert(kVectors == 1);
+  const TileRows query = tile.query;
+  const std::int64_t head_dim = tile.head_dim;
   Vec sums[kRows];
 #pragma GCC unroll 16
   for (int r = 0; r < kRows; ++r) sums[r] = zero();
   std::int64_t d = 0;
-  if (keys == kLanes) {
+  if (tile.keys == kLanes) {
     // Squares visit kLanes rows of memory at once; the next ones are asked for row by row, evenly spread over them.
-    std::int64_t floats_asked = next != nullptr ? 0 : kLanes * block.query.head_dim;
-    constexpr int kPointers = divide_up(kLanes, 3);
+    // Pointers that go on by themselves, and not load_turned(): on AVX2 that loses 2 %.
+    const float* next = tile.next;
+    const std::int64_t key_stride = tile.key_stride;
+    std::int64_t floats_asked = next != nullptr ? 0 : kLanes * head_dim;
+    constexpr int kPointers = divide_up(kLanes, kRowsOfPointer);
     const float* rows[kPointers];
 #pragma GCC unroll 6
-    for (int p = 0; p < kPointers; ++p) rows[p] = key + 3 * p * key_stride;
-    for (; d + kLanes <= block.query.head_dim; d += kLanes) {
+    for (int p = 0; p < kPointers; ++p) rows[p] = tile.key + kRowsOfPointer * p * key_stride;
+    for (; d + kLanes <= head_dim; d += kLanes) {
       Vec square[kLanes];
 #pragma GCC unroll 16
-      for (int j = 0; j < kLanes; ++j) square[j] = load(rows[j / 3] + j % 3 * key_stride);
+      for (int j = 0; j < kLanes; ++j) square[j] = load(rows[j / kRowsOfPointer] + j % kRowsOfPointer * key_stride);
 #pragma GCC unroll 6
       for (int p = 0; p < kPointers; ++p) rows[p] += kLanes;
-      for (; floats_asked < kLanes * (d + kLanes); floats_asked += block.query.head_dim) {
-        for (std::int64_t at = 0; at < block.query.head_dim; at += kFloatsOfLine) __builtin_prefetch(next + at);
+      for (; floats_asked < kLanes * (d + kLanes); floats_asked += head_dim) {
+        for (std::int64_t at = 0; at < head_dim; at += kFloatsOfLine) __builtin_prefetch(next + at);
         next += key_stride;
       }
       transpose(square);
-#pragma GCC unroll 16
-      for (int i = 0; i < kLanes; ++i) {
-#pragma GCC unroll 16
-        for (int r = 0; r < kRows; ++r) {
-          sums[r] = fma(broadcast(query[r * query_stride + d + i]), square[i], sums[r]);
-        }
-      }
+      add_square(query, d, kLanes, square, sums);
     }
   }
-  for (; d < block.query.head_dim; d += kLanes) {
-    const int dims = static_cast<int>(smaller(kLanes, block.query.head_dim - d));
-    float square[kLanes * kLanes];
-    pack_square(key + d, key_stride, keys, dims, square, kLanes);
-    for (int i = 0; i < dims; ++i) {
-      const Vec column = load_partial(square + i * kLanes, keys);
-#pragma GCC unroll 16
-      for (int r = 0; r < kRows; ++r) {
-        sums[r] = fma(broadcast(query[r * query_stride + d + i]), column, sums[r]);
-      }
-    }
+  for (; d < head_dim; d += kLanes) {
+    const int dims = static_cast<int>(smaller(kLanes, head_dim - d));
+    Vec square[kLanes];
+    load_turned(tile.key + d, tile.key_stride, tile.keys, dims, square);
+    add_square(query, d, dims, square, sums);
   }
 #pragma GCC unroll 16
-  for (int r = 0; r < kRows; ++r) store(sums[r], scores + r * block.scores_stride);
-}
-
-using SweepScoreTile = void (*)(const kernels::AttentionBlock&, const float*, const float*, int, float*, const float*);
-
-template <int... kRows>
-SweepScoreTile sweep_score_tile_of(std::int64_t rows, Counts<kRows...>) {
-  static constexpr SweepScoreTile kTiles[] = {sweep_score_tile<kRows>...};
-  return kTiles[rows - 1];
+  for (int r = 0; r < kRows; ++r) store(sums[r], tile.scores + r * tile.scores_stride);
 }
 
 // Sums that go on where they were left.

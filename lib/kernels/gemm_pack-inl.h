@@ -9,6 +9,7 @@
 
 #include "kernels/gemm_kernels.h"
 #include "kernels/gemm_tile-inl.h"
+#include "kernels/square-inl.h"
 #include "simd/integers.h"
 
 namespace headlight::HEADLIGHT_TARGET {
@@ -35,25 +36,16 @@ inline void gemm_pack_rows(const float* b, std::int64_t stride, std::int64_t dep
 }
 
 // to[j · to_stride + i] = from[i · stride + j] for i < count ≤ kLanes and j < length; for count ≤ i < kLanes zeros.
-// kLanes × kLanes elements at a time. (One by one it took four times as long.)
 inline void transpose_strip(const float* from, std::int64_t stride, int count, std::int64_t length, float* to,
                             std::int64_t to_stride) noexcept {
   for (std::int64_t j = 0; j < length; j += kLanes, from += kLanes, to += kLanes * to_stride) {
-    const int width = length - j < kLanes ? static_cast<int>(length - j) : kLanes;
-    Vec rows[kLanes];
-    if (count == kLanes && width == kLanes) {
+    const int width = static_cast<int>(smaller(kLanes, length - j));
+    Vec square[kLanes];
+    load_turned(from, stride, count, width, square);
 #pragma GCC unroll 16
-      for (int row = 0; row < kLanes; ++row) rows[row] = load(from + row * stride);
-      transpose(rows);
-#pragma GCC unroll 16
-      for (int row = 0; row < kLanes; ++row) store(rows[row], to + row * to_stride);
-      continue;
-    }
     for (int row = 0; row < kLanes; ++row) {
-      rows[row] = row < count ? load_partial(from + row * stride, width) : zero();
+      if (row < width) store(square[row], to + row * to_stride);
     }
-    transpose(rows);
-    for (int row = 0; row < width; ++row) store(rows[row], to + row * to_stride);
   }
 }
 
