@@ -120,7 +120,8 @@ function(headlight_add_test name)
   set_target_properties(${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 5)
   target_compile_options(${name} PRIVATE ${headlight_test_options})
   target_link_libraries(${name} PRIVATE headlight_settings headlight_test_support GTest::gtest_main)
-  gtest_discover_tests(${name} TEST_PREFIX "${name}." DISCOVERY_TIMEOUT 60)
+  # What waits for a program that is gone ends, and says so: no test takes a tenth of that.
+  gtest_discover_tests(${name} TEST_PREFIX "${name}." DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 600)
 endfunction()
 
 # Tests whose time goes into the twins of layers, which are templates and so a part of the test: what a compiler takes longer

@@ -109,6 +109,7 @@ TEST_F(Study, AFileIsSaidAndStandardOutputNotMixed) {
       << finished.out;
   const Finished chart = run_program({"study", "heads", "--quick", "--svg", "-"});
   EXPECT_TRUE(is_well_formed(chart.out)) << chart.out;
+  EXPECT_NE(chart.out.find("bands from the least to the most, cut at 1.2"), std::string::npos);
   expect_error(run_program({"study", "heads", "--quick", "--svg", "-", "--json", "/dev/stdout"}),
                {"--svg is '-', expected the name of a file, for --json goes to standard output"}, 2);
 }

@@ -211,11 +211,12 @@ std::string subtitle_of(const std::vector<Row>& rows) {
          seconds_text(step_seconds(*slowest)) + " (" + grouped(slowest->heads) + ")";
 }
 
-// A band may go beyond: one draw that had company must not flatten the lines.
+// The top of the panel of times. A band may go beyond: one draw that had company must not flatten the lines.
+constexpr double kTopOfTimes = 1.2;
 double top_of_times(const std::vector<Row>& rows) {
   double most = 0;
   for (const Row& row : rows) most = std::max({most, row.forward.middle, row.backward.middle});
-  return 1.2 * most;
+  return kTopOfTimes * most;
 }
 
 Spread exactly(double value) { return {value, kNotGiven, kNotGiven}; }
@@ -227,7 +228,8 @@ std::string as_svg(const Plan& plan, const std::vector<Row>& rows) {
               .subtitle = subtitle_of(rows),
               .note = "Width " + grouped(plan.width) + ", " + grouped(plan.length) + " tokens; the middle of " +
                       std::to_string(plan.draws) + " draws, of each the fastest of " + std::to_string(kRuns) +
-                      " runs; bands from the least to the most"};
+                      " runs; bands from the least to the most, cut at " + number_text(kTopOfTimes) +
+                      " of the slowest middle"};
   chart.panels = {
       {.title = "Variance of the output at initialisation",
        .x = heads,
