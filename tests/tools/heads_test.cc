@@ -1,5 +1,7 @@
 // headlight heads on a small random model: the numbers are the library's, the page holds words as words, and bad input
 // is one line.
+#include "tools/headlight/heads/heads.h"
+
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -125,6 +127,27 @@ TEST_F(Heads, TheSummaryIsForPeople) {
     EXPECT_NE(finished.out.find(words), std::string::npos) << words << " in " << finished.out;
   }
   EXPECT_EQ(finished.out.find('\033'), std::string::npos) << "colours without a terminal";
+}
+
+// Whatever the longest name in it, the columns of what heads look at stand apart.
+TEST(HeadsSummary, ColumnsStandApart) {
+  program::HeadsReport report;
+  report.layers = report.heads = 1;
+  report.head_dim = report.merged_width = 4;
+  report.texts = report.tokens = report.rows = 100;
+  analysis::HeadAttention& head = report.attention.emplace_back();
+  head.rows = 100;
+  head.entropy = head.confidence = head.distance = 0.5;
+  head.peaks_previous = head.peaks_next = head.peaks_itself = head.peaks_first = head.peaks_separator = 0.0;
+  head.weight_first = head.weight_separators = 0.45;
+  head.weight_local = head.even_no_op = head.even_local = 0.1;
+  report.cka.resize(1);
+  report.by_layer.resize(1);
+  report.by_layer[0].query_overlap.resize(1);
+  report.by_layer[0].key_overlap.resize(1);
+  const std::string text = program::heads_summary("x", report, nullptr);
+  EXPECT_NE(text.find("\n  [CLS] and [SEP], at no word: no-op  0.0\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("\n  nothing in particular               0 heads\n"), std::string::npos) << text;
 }
 
 TEST_F(Heads, MaskedHeadsCostTheOutputSomething) {

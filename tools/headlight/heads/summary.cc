@@ -85,14 +85,14 @@ std::string meaning(demonstration::Relation relation) {
 }
 
 // The heads that look along it, with their mean weight there.
-std::string relation_line(const HeadsReport& report, const RelationLooks& relation) {
+std::string heads_along(const HeadsReport& report, const RelationLooks& relation) {
   std::string heads;
   for (std::int64_t number = 0; number < report.all_heads(); ++number) {
     const double weight = relation.weights[static_cast<std::size_t>(number)];
     if (weight < kAlongRelation) continue;
     heads += (heads.empty() ? "" : "  ") + report.name(number).text() + format(" (%.0f %%)", 100 * weight);
   }
-  return heads.empty() ? "" : format("  %-32s", meaning(relation.relation).c_str()) + heads + "\n";
+  return heads;
 }
 
 std::string kinds(const HeadsReport& report, const Style& style) {
@@ -108,11 +108,21 @@ std::string kinds(const HeadsReport& report, const Style& style) {
       {"previous token", "the token before"},    {"next token", "the token after"},
       {"first token", "the first token, [CLS]"}, {"separator", "the end, [SEP]"},
       {"local", "at most two tokens away"},      {"no-op", "[CLS] and [SEP], at no word: no-op"}};
+  std::vector<std::pair<std::string, std::string>> rows;
   for (const auto& [name, meaning] : kMeanings) {
-    if (heads.contains(name)) text += format("  %-32s", meaning) + joined(heads[name], " ") + "\n";
+    if (heads.contains(name)) rows.emplace_back(meaning, joined(heads[name], " "));
   }
-  for (const RelationLooks& relation : report.relations) text += relation_line(report, relation);
-  return text + format("  %-32s", "nothing in particular") + counted(unnamed, "head") + "\n";
+  for (const RelationLooks& relation : report.relations) {
+    std::string along = heads_along(report, relation);
+    if (!along.empty()) rows.emplace_back(meaning(relation.relation), std::move(along));
+  }
+  rows.emplace_back("nothing in particular", counted(unnamed, "head"));
+  std::size_t widest = 0;
+  for (const auto& [what, found] : rows) widest = std::max(widest, what.size());
+  for (const auto& [what, found] : rows) {
+    text += "  " + what + std::string(widest + 2 - what.size(), ' ') + found + "\n";
+  }
+  return text;
 }
 
 // The mean over the heads of a layer of what `part` takes of each.
