@@ -190,6 +190,25 @@ def stay_usable(page, path):
     expect("is looked at by" in details(page), "a word far below is not lit")
 
 
+def fold_around_the_ends(page, path):
+    """300 words between [CLS] and [SEP]: folded, both stay while their box is ticked, and what is told adds up."""
+    page.open(path)
+    shown = "[...document.querySelectorAll('#from li')].filter(e => !e.hidden).map(e => e.innerText.trim())"
+    folded = "document.getElementById('folded').innerText"
+
+    def adds_up(all_words):
+        names = page.run(shown)
+        expect(page.run(folded) == f"{all_words - len(names)} of {all_words} words are folded away.", f"{len(names)} shown: {page.run(folded)!r}")
+        return names
+
+    names = adds_up(302)
+    expect(names[0] == "[CLS]" and names[-1] == "[SEP]", f"the ends are folded away though they are ticked: {names}")
+    page.click("#specials")
+    expect("[CLS]" not in adds_up(300), "[CLS] stays though it is not ticked")
+    page.click("#fold")
+    expect(len(page.run(shown)) == 300 and page.run("document.getElementById('folded').hidden"), "what is not ticked counts as folded away")
+
+
 def stay_usable_with_many_heads(page, path):
     """512 words, two layers of twelve heads: the page stays small, folds, and says what it leaves out."""
     expect(os.path.getsize(path) < 4 << 20, f"the page has {os.path.getsize(path)} bytes")
@@ -238,6 +257,8 @@ def main():
             part(page, path)
         long_path = make(program, folder, " ".join(f"w{n}" for n in range(512)), 1, 2)
         stay_usable(page, long_path)
+        ends_path = make(program, folder, " ".join(["[CLS]", *(f"w{n}" for n in range(300)), "[SEP]"]), 1, 4)
+        fold_around_the_ends(page, ends_path)
         wide_path = make(program, folder, " ".join(f"w{n}" for n in range(512)), 2, 12, neighbours=12)
         stay_usable_with_many_heads(page, wide_path)
         many = make(program, folder, " ".join("abcdefghijklmnopqrst"), 1, 48)
@@ -250,7 +271,7 @@ def main():
         expect(page.run("document.querySelectorAll('script, parsererror').length") == 0, "a word became markup in the SVG")
         expect(page.run("[...document.querySelectorAll('text')].some(e => e.textContent === '机器人')"), "text is not text")
         expect(not page.problems, f"the console says {page.problems}")
-        ours = {f"file://{one}" for one in (path, long_path, wide_path, many, twice, still)}
+        ours = {f"file://{one}" for one in (path, long_path, ends_path, wide_path, many, twice, still)}
         expect(set(page.requests) <= ours, f"the page asks for {set(page.requests) - ours}")
     print("The page of beams holds in Chromium.")
 

@@ -73,11 +73,12 @@ const visibleBeams = () => layerOf(shown.layer).beams.filter(
     beam => showsHead(beam.head) && beam.weight >= shown.faintest &&
         (shown.specials || !(words[beam.from].special || words[beam.to].special)));
 
-// The words that stay when others are folded away: those between which the brightest beams run, as many as are seen at
-// once. With a pinned word, its beams.
+// The words that may be shown, and of them those that stay when others are folded away: [CLS] and [SEP], and the words
+// between which the brightest beams run, as many as are seen at once. With a pinned word, its beams.
 const atOnce = 40;
+const wordsToShow = () => words.map(word => shown.specials || !word.special);
 const wordsThatStay = () => {
-  const stays = words.map(word => shown.specials || !word.special);
+  const stays = wordsToShow();
   if (!shown.folded) return stays;
   const touched = new Set();
   const focus = shown.pinned;
@@ -89,7 +90,7 @@ const wordsThatStay = () => {
     const tells = focus === null ? Math.abs(from - to) > 1 : from !== to;
     if (tells && !words[from].special && !words[to].special && isLit(beams[at], focus)) touched.add(from).add(to);
   }
-  return stays.map((stay, word) => stay && touched.has(word));
+  return stays.map((stay, word) => stay && (words[word].special || touched.has(word)));
 };
 
 const percent = share => share >= 0.0995 ? `${Math.round(100 * share)} %` : `${(100 * share).toFixed(1)} %`;

@@ -53,8 +53,9 @@ const layOut = () => {
   const width = at('beams').clientWidth;
   geometry.width = Math.max(160, width);
   geometry.height = row * geometry.row + 2 * margin;
-  at('folded').hidden = row === words.length;
-  at('folded').textContent = row === words.length ? '' : `${words.length - row} of ${words.length} words are folded away.`;
+  const all = wordsToShow().filter(shows => shows).length;
+  at('folded').hidden = row === all;
+  at('folded').textContent = row === all ? '' : `${all - row} of ${all} words are folded away.`;
 };
 
 // The head's line, on the ground of an element.
