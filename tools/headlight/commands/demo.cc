@@ -13,6 +13,7 @@
 #include "tools/headlight/support/json.h"
 #include "tools/headlight/support/number_text.h"
 #include "tools/headlight/support/process.h"
+#include "tools/headlight/support/repeated_times.h"
 #include "tools/headlight/support/unknown_words.h"
 #include "tools/headlight/support/validators.h"
 
@@ -85,7 +86,10 @@ std::string time_table(const Demo& demo, const Style& style) {
     sum.seconds += time.seconds;
     sum.flops += time.flops;
   }
-  return text + format("    all  %8.3f  %8.1f\n\n", 1e3 * sum.seconds, 1e-9 * sum.flops / sum.seconds);
+  text += format("    all  %8.3f  %8.1f\n", 1e3 * sum.seconds, 1e-9 * sum.flops / sum.seconds);
+  const bool busy =
+      std::any_of(demo.layers.begin(), demo.layers.end(), [](const LayerTime& time) { return time.busy; });
+  return text + note_of_busy(busy) + "\n";
 }
 
 // The token that gets the largest weight.

@@ -1,11 +1,11 @@
 #include "tools/headlight/commands/demo_run.h"
 
 #include <algorithm>
-#include <chrono>
 #include <utility>
 
 #include "headlight/analysis/presets.h"
 #include "headlight/layers/transformer.h"
+#include "tools/headlight/support/repeated_times.h"
 
 namespace headlight::program {
 namespace {
@@ -61,17 +61,14 @@ Tensor<float, 3> embedded(Engine& engine, const models::Encoder& model, const We
 // x → y by one layer, again and again for a while.
 LayerTime time_layer(Engine& engine, const TransformerEncoderLayer& layer, const AttentionOptions& options,
                      const Tensor<float, 3>& x, Tensor<float, 3>& y) {
-  using Clock = std::chrono::steady_clock;
-  constexpr auto kLongEnough = std::chrono::milliseconds(60);
-  LayerTime time;
+  constexpr double kLongEnough = 0.06;   // seconds
   layer.forward(engine, x, y, options);  // packs the weights
-  for (const auto begin = Clock::now(); time.runs < 3 || Clock::now() - begin < kLongEnough; ++time.runs) {
-    const auto start = Clock::now();
-    layer.forward(engine, x, y, options);
-    const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
-    time.seconds = time.runs == 0 ? seconds : std::min(time.seconds, seconds);
+  RepeatedTimes times;
+  int runs = 0;
+  for (double spent = 0; runs < 3 || spent < kLongEnough; ++runs) {
+    spent += times.run([&] { layer.forward(engine, x, y, options); });
   }
-  return time;
+  return {.seconds = times.best(), .runs = runs, .busy = times.disagree()};
 }
 
 // Every layer as a layer of its own, on what really goes into it.

@@ -15,7 +15,8 @@ namespace headlight::program {
 struct LayerTime {
   double seconds = 0;  // the best of `runs`
   int runs = 0;
-  double flops = 0;  // of the products and of attention; row operations are not counted
+  bool busy = false;  // they disagree
+  double flops = 0;   // of the products and of attention; row operations are not counted
 };
 
 // What one token looks at, in one head: softmax weights over all tokens of the sentence.

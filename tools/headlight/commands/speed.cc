@@ -1,6 +1,5 @@
 // headlight speed: a first look at how fast this machine is, in seconds; bench/ measures in earnest.
 #include <algorithm>
-#include <chrono>
 #include <functional>
 #include <memory>
 #include <random>
@@ -19,6 +18,7 @@
 #include "tools/headlight/support/process.h"
 #include "tools/headlight/support/progress.h"
 #include "tools/headlight/support/quantity_text.h"
+#include "tools/headlight/support/repeated_times.h"
 
 namespace headlight::program {
 namespace speed_command {
@@ -29,6 +29,7 @@ constexpr double kSeconds = 0.25;                   // for each row
 
 struct Timing {
   double engine = 0, plain = 0;  // seconds, the middle of all runs; 0: not there
+  bool busy = false;
 };
 
 struct Row {
@@ -37,29 +38,16 @@ struct Row {
   Timing timing{};
 };
 
-double seconds_of(const std::function<void()>& work) {
-  const auto start = std::chrono::steady_clock::now();
-  work();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
-
-double middle_of(std::vector<double>& seconds) {
-  std::sort(seconds.begin(), seconds.end());
-  return seconds.empty() ? 0 : seconds[seconds.size() / 2];
-}
-
 // In turn, since a core's clock moves.
 Timing time(const std::function<void()>& engine, const std::function<void()>& plain = {}) {
   engine();
   if (plain) plain();
-  std::vector<double> ours, theirs;
-  double spent = 0;
-  while (spent < kSeconds) {
-    ours.push_back(seconds_of(engine));
-    if (plain) theirs.push_back(seconds_of(plain));
-    spent += ours.back() + (plain ? theirs.back() : 0);
+  RepeatedTimes ours, theirs;
+  for (double spent = 0; spent < kSeconds;) {
+    spent += ours.run(engine);
+    if (plain) spent += theirs.run(plain);
   }
-  return {middle_of(ours), middle_of(theirs)};
+  return {ours.middle(), theirs.middle(), ours.disagree() || theirs.disagree()};
 }
 
 template <int Rank>
@@ -147,7 +135,8 @@ std::string as_text(const Engine& engine, const std::vector<Row>& rows) {
   }
   return text +
          "\nThe plain way writes out all L × L weights, with the same matrix products. tools/bench measures more, "
-         "longer, and beside others.\n";
+         "longer, and beside others.\n" +
+         note_of_busy(std::any_of(rows.begin(), rows.end(), [](const Row& row) { return row.timing.busy; }));
 }
 
 std::string as_json(const Engine& engine, const std::vector<Row>& rows) {

@@ -1,13 +1,12 @@
 #include "tools/headlight/studies/chunk.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
-#include <limits>
 #include <numeric>
 
 #include "headlight/analysis/attention_cost.h"
 #include "headlight/attention_backward.h"
+#include "tools/headlight/support/repeated_times.h"
 
 namespace headlight::program {
 namespace {
@@ -23,14 +22,12 @@ std::vector<std::int64_t> chunks_of(std::int64_t length) {
   return chunks;
 }
 
-double seconds_of(int runs, const auto& work) {
-  double best = std::numeric_limits<double>::infinity();
-  for (int run = 0; run < runs; ++run) {
-    const auto start = std::chrono::steady_clock::now();
-    work();
-    best = std::min(best, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
-  }
-  return best;
+// Adds the time of the fastest run; `busy` becomes true where they disagree.
+void add_seconds(int runs, const auto& work, double& seconds, bool& busy) {
+  RepeatedTimes times;
+  for (int run = 0; run < runs; ++run) times.run(work);
+  seconds += times.best();
+  busy = busy || times.disagree();
 }
 
 // Adds to each row of the study the mean mass outside its chunks, some rows of queries at a time.
@@ -73,14 +70,16 @@ void measure_layer(Engine& engine, const ChunkInputs& in, double share, int runs
   for (ChunkRow& row : rows) {
     const bool all = row.chunk >= in.query.shape()[1];
     AttentionOptions options{.chunk = all ? 0 : row.chunk, .log_sum_exp = log_sum_exp};
-    row.forward += seconds_of(runs, [&] { attention(engine, in.query, in.key, in.value, out, options); });
+    add_seconds(
+        runs, [&] { attention(engine, in.query, in.key, in.value, out, options); }, row.forward, row.busy);
     row.error += share * relative_error(out, full);
     options.log_sum_exp = {};
     // Of the sum of squares of the output: its gradient is the output.
-    row.backward += seconds_of(runs, [&] {
+    const auto backward = [&] {
       attention_backward(engine, in.query, in.key, in.value, out, log_sum_exp, out,
                          {query_gradient, key_gradient, value_gradient}, options);
-    });
+    };
+    add_seconds(runs, backward, row.backward, row.busy);
   }
 }
 

@@ -39,6 +39,7 @@ struct ChunkRow {
   // by chunk.
   double recomputing_bytes = 0;
   double unfused_bytes = 0;
+  bool busy = false;  // runs of one of the times disagree
 };
 
 // The last row is full attention.

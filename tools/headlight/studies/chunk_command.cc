@@ -1,4 +1,5 @@
 // headlight study chunk: attention inside chunks of C, against full attention.
+#include <algorithm>
 #include <filesystem>
 #include <memory>
 
@@ -9,6 +10,7 @@
 #include "tools/headlight/support/json.h"
 #include "tools/headlight/support/number_text.h"
 #include "tools/headlight/support/process.h"
+#include "tools/headlight/support/repeated_times.h"
 #include "tools/headlight/support/validators.h"
 
 namespace headlight::program {
@@ -45,7 +47,8 @@ std::string table_of(const ChunkSource& source, const std::vector<ChunkRow>& row
          "written out, chunk by chunk.\nLost mass: the share of its attention that a row gives, in full attention, to "
          "keys outside its chunk. Error:\n|out - full| / |full| of a layer's heads. Means over layers, heads and rows; "
          "times are the best of some runs, all layers\ntogether. Who needs the rest of the mass at bounded memory "
-         "streams the keys instead (AttentionStream): all L x L pairs,\nno more than a block of them held.\n";
+         "streams the keys instead (AttentionStream): all L x L pairs,\nno more than a block of them held.\n" +
+         note_of_busy(std::any_of(rows.begin(), rows.end(), [](const ChunkRow& row) { return row.busy; }));
 }
 
 std::string json_of(const ChunkSource& source, const std::vector<ChunkRow>& rows, bool quick) {

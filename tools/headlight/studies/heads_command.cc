@@ -1,7 +1,5 @@
 // headlight study heads: what changes, and what does not, when a layer of one width is split into more heads.
 #include <algorithm>
-#include <chrono>
-#include <limits>
 #include <memory>
 #include <random>
 #include <string>
@@ -14,6 +12,7 @@
 #include "tools/headlight/support/json.h"
 #include "tools/headlight/support/number_text.h"
 #include "tools/headlight/support/progress.h"
+#include "tools/headlight/support/repeated_times.h"
 #include "tools/headlight/support/validators.h"
 
 namespace headlight::program {
@@ -69,6 +68,7 @@ struct Row {
   Spread variance{}, unscaled{};              // of the output; with scores that are not divided by √D
   Spread forward{}, backward{};               // seconds
   double kept = 0, scratch = 0, weights = 0;  // bytes: for backward; while computing; of weights written out
+  bool busy = false;                          // runs of one of the times disagree
 };
 
 double variance_of(const Tensor<float, 3>& x) {
@@ -81,15 +81,13 @@ double variance_of(const Tensor<float, 3>& x) {
   return squares / count - sum / count * (sum / count);
 }
 
+// Of the fastest run; `busy` becomes true where they disagree.
 template <class Work>
-double seconds_of(Work work) {
-  double best = std::numeric_limits<double>::infinity();
-  for (int run = 0; run < kRuns; ++run) {
-    const auto start = std::chrono::steady_clock::now();
-    work();
-    best = std::min(best, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
-  }
-  return best;
+double seconds_of(Work work, bool& busy) {
+  RepeatedTimes times;
+  for (int run = 0; run < kRuns; ++run) times.run(work);
+  busy = busy || times.disagree();
+  return times.best();
 }
 
 Row try_out(Engine& engine, const Plan& plan, std::int64_t heads) {
@@ -114,8 +112,9 @@ Row try_out(Engine& engine, const Plan& plan, std::int64_t heads) {
     layer.set_training(true);
     layer.forward(engine, x, x, x, y, saved, {});  // warm
     layer.backward(engine, x, x, x, saved, gradient, {.query = x_gradient});
-    forward.push_back(seconds_of([&] { layer.forward(engine, x, x, x, y, saved, {}); }));
-    backward.push_back(seconds_of([&] { layer.backward(engine, x, x, x, saved, gradient, {.query = x_gradient}); }));
+    forward.push_back(seconds_of([&] { layer.forward(engine, x, x, x, y, saved, {}); }, row.busy));
+    backward.push_back(
+        seconds_of([&] { layer.backward(engine, x, x, x, saved, gradient, {.query = x_gradient}); }, row.busy));
   }
   row.variance = spread_of(scaled);
   row.unscaled = spread_of(unscaled);
@@ -158,7 +157,8 @@ std::string as_text(const Plan& plan, const std::vector<Row>& rows) {
   return text +
          "Memory: what is kept for backward is L numbers for every column and, for every head, one more; weights "
          "written "
-         "out\nwould be H · L².\n";
+         "out\nwould be H · L².\n" +
+         note_of_busy(std::any_of(rows.begin(), rows.end(), [](const Row& row) { return row.busy; }));
 }
 
 std::string as_json(const Plan& plan, const std::vector<Row>& rows) {
