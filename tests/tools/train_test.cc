@@ -61,6 +61,15 @@ class Train : public testing::Test {
   ScratchFolder folder_;
 };
 
+TEST_F(Train, AFullDiskLeavesNoFolder) {
+  expect_error(train("x", {"--steps", "1"}, {.file_size = 1000}), {"x/checkpoint.safetensors"});
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "x"));
+  // One that was there stays.
+  std::filesystem::create_directory(folder_ / "x");
+  expect_error(train("x", {"--steps", "1"}, {.file_size = 1000}), {"x/checkpoint.safetensors"});
+  EXPECT_TRUE(std::filesystem::is_empty(folder_ / "x"));
+}
+
 TEST_F(Train, WritesAModelAndSaysHowGoodItIs) {
   const Finished finished = train("m", {"--steps", "3"});
   EXPECT_EQ(finished.code, 0) << finished.error;

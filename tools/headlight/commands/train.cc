@@ -117,6 +117,21 @@ void make_folder(const std::string& folder) {
   if (error) throw models::FileError(folder, "cannot make the folder: " + error.message());
 }
 
+// A new run's folder and its first checkpoint: in place of that of a run that is overwritten, which nobody shall
+// resume; and whatever ends this run, even before its first step, it can be resumed. Where that cannot be written, a
+// folder that was not there before does not stay.
+void begin(const std::string& folder, Trainer& trainer, const std::string& command) {
+  const bool was_there = std::filesystem::exists(folder);
+  make_folder(folder);
+  try {
+    demonstration::save_checkpoint(checkpoint_of(folder), trainer, command);
+  } catch (...) {
+    std::error_code ignored;
+    if (!was_there) std::filesystem::remove(folder, ignored);
+    throw;
+  }
+}
+
 // All steps, or as many as there are before somebody asks to stop. Returns whether all are done.
 bool run(Engine& engine, const Arguments& arguments, Trainer& trainer, const std::string& command) {
   const std::string path = checkpoint_of(arguments.out);
@@ -183,10 +198,7 @@ void train(const Command& app, Arguments& arguments) {
   if (arguments.resume) {
     demonstration::restore_checkpoint(path, trainer);
   } else {
-    // In place of that of a run that is overwritten, which nobody shall resume; and whatever ends this run, even before
-    // its first step, it can be resumed.
-    make_folder(arguments.out);
-    demonstration::save_checkpoint(path, trainer, command);
+    begin(arguments.out, trainer, command);
   }
   if (!run(engine, arguments, trainer, command)) {
     print(models::printable(path) + ": stopped after " + std::to_string(trainer.steps_taken()) + " of " +
