@@ -6,10 +6,9 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstring>
 
-#include "headlight/models/errors.h"
 #include "tools/headlight/support/json.h"
+#include "tools/headlight/support/text_errors.h"
 
 namespace headlight::program {
 
@@ -22,7 +21,7 @@ bool is_stream(const std::string& path) noexcept {
 LineStream::LineStream(const std::string& path)
     : name_(path == "-" ? "standard input" : path),
       descriptor_(path == "-" ? STDIN_FILENO : ::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
-  if (descriptor_ < 0) throw models::FileError(name_, std::string("cannot be read: ") + std::strerror(errno));
+  if (descriptor_ < 0) fail_to_read(name_);
 }
 
 LineStream::~LineStream() {
@@ -45,7 +44,7 @@ void LineStream::read_more() {
   do {
     count = ::read(descriptor_, read_.data() + before, kPart);
   } while (count < 0 && errno == EINTR);
-  if (count < 0) throw models::FileError(name_, std::string("cannot be read: ") + std::strerror(errno));
+  if (count < 0) fail_to_read(name_);
   read_.resize(before + static_cast<std::size_t>(count));
   is_at_end_ = count == 0;
 }
@@ -73,8 +72,7 @@ std::vector<std::string> LineStream::next(std::size_t most) {
           taken_ = searched_ = at;
           break;
         }
-        throw models::FileError(name_,
-                                "line " + std::to_string(lines_ + 1) + " is not UTF-8: " + models::printable(line));
+        fail_by_encoding(name_, lines_ + 1, line);
       }
       lines.push_back(line);
       ++lines_;
@@ -84,7 +82,7 @@ std::vector<std::string> LineStream::next(std::size_t most) {
       read_more();
     }
   }
-  if (lines_ == 0) throw models::FileError(name_, "is empty, expected one text a line");
+  if (lines_ == 0) fail_as_empty(name_);
   return lines;
 }
 

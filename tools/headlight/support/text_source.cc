@@ -5,18 +5,14 @@
 #include <array>
 #include <cerrno>
 #include <cstdlib>
-#include <cstring>
 #include <utility>
 
 #include "headlight/models/errors.h"
 #include "tools/headlight/support/json.h"
+#include "tools/headlight/support/text_errors.h"
 
 namespace headlight::program {
 namespace {
-
-[[noreturn]] void fail(const std::string& name) {
-  throw models::FileError(name, std::string("cannot be read: ") + std::strerror(errno));
-}
 
 bool is_regular(std::FILE* file) noexcept {
   struct stat status {};
@@ -26,9 +22,9 @@ bool is_regular(std::FILE* file) noexcept {
 void copy(std::FILE* from, std::FILE* to, const std::string& name) {
   std::array<char, 1 << 16> part;
   while (const std::size_t count = std::fread(part.data(), 1, part.size(), from)) {
-    if (std::fwrite(part.data(), 1, count, to) != count) fail(name);
+    if (std::fwrite(part.data(), 1, count, to) != count) fail_to_read(name);
   }
-  if (std::ferror(from) != 0 || std::fflush(to) != 0) fail(name);
+  if (std::ferror(from) != 0 || std::fflush(to) != 0) fail_to_read(name);
 }
 
 }  // namespace
@@ -37,12 +33,12 @@ TextSource::TextSource(std::vector<std::string> texts) : texts_(std::move(texts)
 
 TextSource::File TextSource::open(const std::string& path, const std::string& name) {
   File opened(path == "-" ? nullptr : std::fopen(path.c_str(), "rb"));
-  if (path != "-" && !opened) fail(name);
+  if (path != "-" && !opened) fail_to_read(name);
   std::FILE* const source = path == "-" ? stdin : opened.get();
   // A folder opens and fails only when it is read.
   if (opened && is_regular(source)) return opened;
   File kept(std::tmpfile());
-  if (!kept) fail(name);
+  if (!kept) fail_to_read(name);
   copy(source, kept.get(), name);
   std::rewind(kept.get());
   return kept;
@@ -57,11 +53,9 @@ TextSource TextSource::lines_of(const std::string& path) {
 TextSource::TextSource(std::string name, File file) : name_(std::move(name)), file_(std::move(file)) {
   for (std::string line; read_line(line);) {
     ++size_;
-    if (!is_utf8(line)) {
-      throw models::FileError(name_, "line " + std::to_string(size_) + " is not UTF-8: " + models::printable(line));
-    }
+    if (!is_utf8(line)) fail_by_encoding(name_, size_, line);
   }
-  if (size_ == 0) throw models::FileError(name_, "is empty, expected one text a line");
+  if (size_ == 0) fail_as_empty(name_);
   rewind();
 }
 
@@ -71,7 +65,7 @@ bool TextSource::read_line(std::string& text) {
   errno = 0;
   const ::ssize_t length = ::getline(&line, &capacity, file_.get());
   const std::unique_ptr<char, void (*)(void*)> owned(line, std::free);
-  if (length < 0 && errno != 0) fail(name_);
+  if (length < 0 && errno != 0) fail_to_read(name_);
   if (length <= 0) return false;
   text.assign(line, static_cast<std::size_t>(length));
   if (text.ends_with('\n')) text.pop_back();
