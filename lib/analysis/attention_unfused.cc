@@ -2,9 +2,7 @@
 #include "headlight/analysis/attention_unfused.h"
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
-#include <new>
 
 #include "analysis/attention_unfused_head.h"
 #include "ops/check.h"

@@ -21,12 +21,7 @@ headlight_status headlight_attention_unfused(headlight_engine* engine, const hea
                                              const headlight_tensor* key, const headlight_tensor* value,
                                              const headlight_tensor* out, const headlight_attention_options* options,
                                              headlight_error* error) {
-  return call(kForward, engine, error, [&](Engine& on) {
-    analysis::attention_unfused(on, view<const float, 4>(kForward, "query", query),
-                                view<const float, 4>(kForward, "key", key),
-                                view<const float, 4>(kForward, "value", value), view<float, 4>(kForward, "out", out),
-                                attention_options(kForward, options));
-  });
+  return attend(kForward, analysis::attention_unfused, engine, query, key, value, out, options, error);
 }
 
 headlight_status headlight_attention_unfused_backward(headlight_engine* engine, const headlight_tensor* query,

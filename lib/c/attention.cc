@@ -32,11 +32,7 @@ headlight_status headlight_attention(headlight_engine* engine, const headlight_t
                                      const headlight_tensor* key, const headlight_tensor* value,
                                      const headlight_tensor* out, const headlight_attention_options* options,
                                      headlight_error* error) {
-  return call(kName, engine, error, [&](Engine& on) {
-    attention(on, view<const float, 4>(kName, "query", query), view<const float, 4>(kName, "key", key),
-              view<const float, 4>(kName, "value", value), view<float, 4>(kName, "out", out),
-              attention_options(kName, options));
-  });
+  return attend(kName, attention, engine, query, key, value, out, options, error);
 }
 
 headlight_status headlight_attention_workspace_bytes(const headlight_engine* engine,

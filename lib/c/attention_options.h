@@ -1,6 +1,7 @@
 // The options of attention, which layers take too, and what layers show of it.
 #pragma once
 
+#include "c/handles.h"
 #include "headlight/attention_backward.h"
 #include "headlight/c/attention.h"
 #include "headlight/c/layers.h"
@@ -14,6 +15,19 @@ namespace headlight::c {
                                                                      const headlight_attention_options* given);
 [[nodiscard]] HEADLIGHT_INNER_API AttentionGradients attention_gradients(const char* operation,
                                                                          const headlight_attention_gradients* given);
+// attention(), or another function of its kind, over tensors of C. Errors name `operation`.
+template <class Function>
+headlight_status attend(const char* operation, const Function& function, headlight_engine* engine,
+                        const headlight_tensor* query, const headlight_tensor* key, const headlight_tensor* value,
+                        const headlight_tensor* out, const headlight_attention_options* options,
+                        headlight_error* error) noexcept {
+  return call(operation, engine, error, [&](Engine& on) {
+    function(on, view<const float, 4>(operation, "query", query), view<const float, 4>(operation, "key", key),
+             view<const float, 4>(operation, "value", value), view<float, 4>(operation, "out", out),
+             attention_options(operation, options));
+  });
+}
+
 // Those of a decoder layer's self-attention: causal, top-left, where nothing is given.
 [[nodiscard]] AttentionOptions decoder_self_options(const char* operation, const headlight_attention_options* given);
 [[nodiscard]] HeadAccess head_access(const char* operation, const headlight_head_access* given);

@@ -19,13 +19,6 @@ using analysis::TrainingBytes;
 // Sanitizers bring an allocator of their own.
 const bool kCounts = !under_sanitizer();
 
-analysis::AttentionMethod method_of(const Keeping& keeping) {
-  return keeping.unfused ? analysis::AttentionMethod::unfused : analysis::AttentionMethod::recomputing;
-}
-SavedState saved_state(const auto& plan, std::int64_t k = 0) {
-  return Keeping{plan.checkpoint, plan.attention == analysis::AttentionMethod::unfused}.saved(k);
-}
-
 std::int64_t allocated() {
   const struct mallinfo2 info = ::mallinfo2();
   return static_cast<std::int64_t>(info.uordblks + info.hblkhd);
@@ -70,7 +63,7 @@ TEST(TrainingCost, IsWhatAnEncoderThenHolds) {
       const analysis::TrainingBytes bytes = analysis::training_bytes(engine, {.encoder = encoder.options(),
                                                                               .lengths = lengths,
                                                                               .checkpoint = keeping.checkpoint,
-                                                                              .attention = method_of(keeping)});
+                                                                              .attention = keeping.method()});
       SavedState saved = keeping.saved();
       engine.release_scratch();
       for (int step = 0; step < 2; ++step) {
@@ -97,7 +90,7 @@ std::int64_t held_by(Engine& engine, const analysis::LayerTrainingPlan& plan) {
   layer.initialize(1);
   layer.set_training(true);
   AdamW adamw(layer.parameters());
-  SavedState saved = saved_state(plan);
+  SavedState saved = Keeping::of(plan).saved();
   for (int step = 0; step < 2; ++step) {
     layer.forward(engine, x, y, saved, {});
     layer.backward(engine, x, saved, y, gradient);
@@ -119,7 +112,7 @@ TEST(TrainingCost, IsWhatTheAllocatorCountsOfALayer) {
               .batch = length < 100 ? 8 : 1,
               .length = length,
               .checkpoint = keeping.checkpoint,
-              .attention = method_of(keeping)};
+              .attention = keeping.method()};
           Engine engine({.threads = threads});
           const TrainingBytes foretold = analysis::training_bytes(engine, plan);
           const std::int64_t held = held_by(engine, plan);
@@ -142,7 +135,7 @@ std::int64_t held_by(Engine& engine, const analysis::TrainingPlan& plan, const T
   encoder.initialize(1);
   encoder.set_training(true);
   AdamW adamw(encoder.parameters());
-  SavedState saved = saved_state(plan, plan.k);
+  SavedState saved = Keeping::of(plan).saved(plan.k);
   for (int step = 0; step < 2; ++step) {
     encoder.forward(engine, tokens.input(), hidden, saved, {});
     encoder.backward(engine, tokens.input(), saved, hidden);
@@ -171,7 +164,7 @@ TEST(TrainingCost, IsWhatTheAllocatorCountsOfAnEncoder) {
                                                .lengths = lengths,
                                                .checkpoint = keeping.checkpoint,
                                                .k = 3,
-                                               .attention = method_of(keeping)};
+                                               .attention = keeping.method()};
           Engine engine({.threads = threads});
           const TrainingBytes foretold = analysis::training_bytes(engine, plan);
           const std::int64_t held = held_by(engine, plan, tokens);

@@ -63,7 +63,7 @@ void train(const analysis::TrainingPlan& plan, const Tokens& tokens, int threads
   encoder.initialize(1);
   encoder.set_training(true);
   AdamW adamw(encoder.parameters());
-  SavedState saved = Keeping{plan.checkpoint, plan.attention == analysis::AttentionMethod::unfused}.saved();
+  SavedState saved = Keeping::of(plan).saved();
   for (int step = 0; step < 2; ++step) {
     encoder.forward(engine, tokens.input(), hidden, saved, {});
     encoder.backward(engine, tokens.input(), saved, hidden);

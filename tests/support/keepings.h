@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <ostream>
 
+#include "headlight/analysis/attention_cost.h"
 #include "headlight/analysis/attention_unfused.h"
 #include "headlight/layers/training.h"
 
@@ -13,6 +14,13 @@ struct Keeping {
   Checkpoint checkpoint = Checkpoint::keep_linear;
   bool unfused = false;
 
+  // That of a plan of headlight/analysis/training_cost.h, and the method that a plan names for it.
+  [[nodiscard]] static Keeping of(const auto& plan) {
+    return {plan.checkpoint, plan.attention == analysis::AttentionMethod::unfused};
+  }
+  [[nodiscard]] analysis::AttentionMethod method() const {
+    return unfused ? analysis::AttentionMethod::unfused : analysis::AttentionMethod::recomputing;
+  }
   [[nodiscard]] SavedState saved(std::int64_t k = 0) const {
     return SavedState(checkpoint, k, unfused ? analysis::unfused_attention() : fused_attention());
   }
