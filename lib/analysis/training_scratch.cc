@@ -25,7 +25,7 @@ struct Product {
   std::int64_t m = 0;
   std::int64_t n = 0;
   std::int64_t k = 0;
-  kernels::GemmLayout b = kernels::GemmLayout::rows;
+  kernels::OperandLayout b = kernels::OperandLayout::rows;
   bool a_is_transposed = false;
   float beta = 0;
   bool adds_to_itself = false;
@@ -47,7 +47,7 @@ void pass_product(const Engine& engine, const Product& product, ScratchAccount& 
 
 // y [rows, out] = x Wᵀ with weights that are open, as they are in training: packed as they are read.
 void pass_linear(const Engine& engine, std::int64_t rows, std::int64_t in, std::int64_t out, ScratchAccount& account) {
-  pass_product(engine, {.m = rows, .n = out, .k = in, .b = kernels::GemmLayout::columns}, account);
+  pass_product(engine, {.m = rows, .n = out, .k = in, .b = kernels::OperandLayout::columns}, account);
 }
 
 // dW += dyᵀ x, db += Σ dy, dx = dy W (+ residual).

@@ -52,7 +52,7 @@ inline void block_scores(const kernels::AttentionBlock& block, const BlockRange&
     const std::int64_t from = skipped * kLanes;
     const ScoreTile tile{
         {block.query.data, block.query.stride},
-        {block.keys.key.floats() + j * block.keys.key.stride + from, smaller(kKeyPanel, block.keys.count - j)},
+        {block.keys.key.floats() + j * block.query.head_dim + from, smaller(kKeyPanel, block.keys.count - j)},
         block.query.head_dim,
         {block.scores + j + from, block.scores_stride, whole ? maxima : nullptr}};
     score_panel(tile, block.query.count, vectors - skipped);
@@ -91,10 +91,15 @@ inline void find_maxima(const kernels::AttentionBlock& block, const BlockRange& 
   }
 }
 
-// Columns from `column` on, up to the end of their panel.
-HEADLIGHT_INLINE const float* values_from(const kernels::Operand& value, std::int64_t column) {
-  if (value.layout == kernels::OperandLayout::rows) return value.floats() + column;
-  return value.floats() + column / kValuePanel * value.panel_stride + column % kValuePanel;
+// The panel of values that begins with `column`: key j's at j · stride.
+struct ValuePanel {
+  const float* data;
+  std::int64_t stride;
+};
+HEADLIGHT_INLINE ValuePanel value_panel(const kernels::KeyValueBlock& keys, std::int64_t column) {
+  const float* const data = keys.value.floats();
+  if (keys.value.layout == kernels::OperandLayout::rows) return {data + column, keys.value.stride};
+  return {data + column * keys.count, smaller(kValuePanel, round_up(keys.value_dim, kLanes))};
 }
 
 // The keys that all of the rows r … r + rows − 1 see, or where there are none an empty range behind all that any of
@@ -127,15 +132,14 @@ void panel_values(const kernels::AttentionBlock& block, const RowFactors& factor
   const bool all_rows = !kPartial && block.query.count == kBlockRows && vectors == kNarrowVectors;
   const std::int64_t groups = all_rows ? 1 : divide_up(block.query.count, kValueRows);
   const std::int64_t group_rows = divide_up(block.query.count, groups);
-  const float* const value = values_from(block.keys.value, column);
-  const std::int64_t stride = block.keys.value.stride;
+  const ValuePanel value = value_panel(block.keys, column);
   for (std::int64_t r = 0; r < block.query.count; r += group_rows) {
     const std::int64_t rows = smaller(group_rows, block.query.count - r);
     const CommonKeys keys = common_keys(block.seen, r, rows);
-    const float* const at = value + keys.from * stride;
+    const float* const at = value.data + keys.from * value.stride;
     const Tile tile{
         .a = {block.scores + r * block.scores_stride + keys.from, block.scores_stride},
-        .b = {at, stride, at + kPrefetchRows * stride, last_lanes},
+        .b = {at, value.stride, at + kPrefetchRows * value.stride, last_lanes},
         .depth = keys.to - keys.from,
         .finish = {
             .seen_begin = block.seen.begin + r,
@@ -159,7 +163,7 @@ void panel_values(const kernels::AttentionBlock& block, const RowFactors& factor
 }
 
 inline void block_values(const kernels::AttentionBlock& block, const RowFactors& factors) {
-  const std::int64_t whole = block.keys.value.layout == kernels::OperandLayout::value_panels
+  const std::int64_t whole = block.keys.value.layout == kernels::OperandLayout::panels
                                  ? block.keys.value_dim
                                  : block.keys.value_dim / kLanes * kLanes;
   for (std::int64_t column = 0; column < whole; column += kValuePanel) {
@@ -173,9 +177,10 @@ inline void block_values_exactly(const kernels::AttentionBlock& block, const Row
   for (std::int64_t r = 0; r < block.query.count; ++r) {
     const std::uint8_t* mask = masks.mask[r] + block.steps.first_key * masks.mask_key_stride;
     for (std::int64_t column = 0; column < block.keys.value_dim; column += kLanes) {
-      const float* value = values_from(block.keys.value, column);
+      const std::int64_t in_panel = column % kValuePanel;
+      const ValuePanel value = value_panel(block.keys, column - in_panel);
       const int count = static_cast<int>(smaller(kLanes, block.keys.value_dim - column));
-      Vec sum = exact_values(block.scores + r * block.scores_stride, value, block.keys.value.stride, count,
+      Vec sum = exact_values(block.scores + r * block.scores_stride, value.data + in_panel, value.stride, count,
                              block.seen.begin[r], block.seen.end[r], mask, masks.mask_key_stride, masks.attend);
       float* out = block.state.out + r * block.state.out_stride + column;
       if (!block.state.first) sum = fma(sum, broadcast(factors.share[r]), mul(load(out), broadcast(factors.keep[r])));

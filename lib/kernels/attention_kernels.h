@@ -80,10 +80,10 @@ struct QueryRows {
   std::int64_t head_dim;
 };
 
-// Keys of one head, [count][head_dim], and their values, [count][value_dim].
+// Keys of one head and their values: rows, or panels as pack_keys() and pack_values() leave them.
 struct KeyValueBlock {
-  Operand key;
-  Operand value;
+  Operand key;    // K [count, head_dim]; panels are those of Kᵀ
+  Operand value;  // V [count, value_dim]
   std::int64_t count;
   std::int64_t value_dim;
   // Whether a masked value may be NaN or infinite, so that a weight of 0 does not silence it (boolean masks only).
@@ -113,7 +113,7 @@ struct RowEnds {
   float* sum;  // [rows], over all lanes
 };
 
-// At most `query_rows` rows against one block of at most `key_block` keys: packed as key_panels for attend_block, where
+// At most `query_rows` rows against one block of at most `key_block` keys: packed for attend_block, where
 // values may be packed too; rows for attend_sweep.
 struct AttentionBlock {
   QueryRows query;
@@ -223,10 +223,12 @@ struct AttentionKernels {
   float (*finish)(const AttentionState& state, std::int64_t value_dim, float* out) noexcept;
 
   // Rows [keys][head_dim] → panels [⌈keys/key_panel⌉][head_dim][key_panel], the last one only as wide as keys are left.
+  // One block of rows of Kᵀ.
   void (*pack_keys)(const Operand& key, std::int64_t keys, std::int64_t head_dim, float* panels) noexcept;
 
   // Rows [keys][value_dim] → [keys][width], once for each `value_panel` columns, panel_stride apart; width is
-  // value_dim rounded up to whole vectors, at most value_panel, and what lies past value_dim is zero.
+  // value_dim rounded up to whole vectors, at most value_panel, and what lies past value_dim is zero. As a block of
+  // rows of V where panel_stride is keys · width.
   void (*pack_values)(const Operand& value, std::int64_t keys, std::int64_t value_dim, float* panels,
                       std::int64_t panel_stride) noexcept;
 

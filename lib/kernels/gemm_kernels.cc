@@ -12,8 +12,8 @@ namespace {
 
 using kernels::GemmBlock;
 using kernels::GemmKernels;
-using kernels::GemmLayout;
-using kernels::GemmOperand;
+using kernels::Operand;
+using kernels::OperandLayout;
 
 // Longest block of K. A panel of it (144 KiB of 768 × 48 floats on AVX-512) stays with the rows of A in the
 // second-level cache, and the widths of BERT-family models need one block. 256–384 lost 1–2 %: the tile's sums travel
@@ -57,8 +57,8 @@ struct Plan {
 
   explicit Plan(const GemmBlock& block) noexcept
       : depth_step(depth_block(block.depth)), tiles(divide_up(block.rows, kGemmTileRows)) {
-    const bool is_packed = block.b.layout == GemmLayout::panels;
-    packs_all = block.b.layout == GemmLayout::columns || (!is_packed && tiles > kInPlaceTiles);
+    const bool is_packed = block.b.layout == OperandLayout::panels;
+    packs_all = block.b.layout == OperandLayout::columns || (!is_packed && tiles > kInPlaceTiles);
     panel = depth_step * kGemmPanelWidth;
     const bool needs_none = is_packed || (!packs_all && block.columns % kLanes == 0);
     if (needs_none || panel <= kStackPanel) panel = 0;
@@ -92,10 +92,10 @@ struct Plan {
 
 std::int64_t scratch_floats(const GemmBlock& block) noexcept { return Plan(block).scratch_floats(); }
 
-void pack_panel(const GemmOperand& b, std::int64_t first, std::int64_t depth, std::int64_t column, std::int64_t columns,
+void pack_panel(const Operand& b, std::int64_t first, std::int64_t depth, std::int64_t column, std::int64_t columns,
                 float* panel) noexcept {
   const float* from = b.floats_at(first, column);
-  if (b.layout == GemmLayout::rows) {
+  if (b.layout == OperandLayout::rows) {
     gemm_pack_rows(from, b.stride, depth, static_cast<int>(columns), panel);
   } else {
     gemm_pack_columns(from, b.stride, depth, static_cast<int>(columns), panel);
@@ -124,20 +124,19 @@ struct Step {
 void find_b(const GemmBlock& block, const Plan& plan, float* panel, Step& step) noexcept {
   step.b_depth_stride = smaller(step.width, kGemmPanelWidth);
   step.b_panel_stride = step.depth * kGemmPanelWidth;
-  if (block.b.layout == GemmLayout::panels) {
-    const std::int64_t all_columns = round_up(block.b.columns, kLanes);
-    const std::int64_t column = block.b.first_column + step.column;
+  const std::int64_t column = block.b_column + step.column;
+  if (block.b.layout == OperandLayout::panels) {
     const std::int64_t next = column + step.panels * kGemmPanelWidth;
-    step.b = block.b.floats() + step.first * all_columns + column * step.depth;
-    step.next_b = next < all_columns ? step.b + step.panels * step.b_panel_stride : step.b;
+    step.b = block.b.floats() + step.first * block.b.stride + column * step.depth;
+    step.next_b = next < block.b.stride ? step.b + step.panels * step.b_panel_stride : step.b;
     return;
   }
   if (!plan.packs_all && step.columns == step.width) {
-    step.b = block.b.floats_at(step.first, step.column);
+    step.b = block.b.floats_at(step.first, column);
     step.b_depth_stride = block.b.stride;
     step.b_panel_stride = kGemmPanelWidth;
   } else {
-    pack_panel(block.b, step.first, step.depth, step.column, step.columns, panel);
+    pack_panel(block.b, step.first, step.depth, column, step.columns, panel);
     step.b = panel;
   }
   step.next_b = step.b;

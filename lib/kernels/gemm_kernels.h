@@ -20,7 +20,7 @@
 #include <cstdint>
 
 #include "headlight/activation.h"
-#include "kernels/gemm_operand.h"
+#include "kernels/operand.h"
 
 namespace headlight::kernels {
 
@@ -42,8 +42,10 @@ struct GemmBlock {
   const float* a;
   std::int64_t a_row_stride;
   std::int64_t a_depth_stride;
-  // From the block's first column on; it may have more columns and, of shapes alone, no memory.
-  GemmOperand b;
+  // The whole matrix, of which the block's columns begin at b_column. Of shapes alone it has no memory. The stride of
+  // panels is N rounded up to whole vectors.
+  Operand b;
+  std::int64_t b_column;
   float* c;
   std::int64_t c_row_stride;
   GemmEpilogue epilogue;
@@ -63,7 +65,7 @@ struct GemmKernels {
 
   // Packs columns [column, column + columns) of rows [first, first + depth) of B, one panel: columns ≤ panel_width,
   // filled up to whole vectors. b is no panels.
-  void (*pack_panel)(const GemmOperand& b, std::int64_t first, std::int64_t depth, std::int64_t column,
+  void (*pack_panel)(const Operand& b, std::int64_t first, std::int64_t depth, std::int64_t column,
                      std::int64_t columns, float* panel) noexcept;
   // Length of the blocks of K; the last may be shorter.
   std::int64_t (*depth_block)(std::int64_t depth) noexcept;

@@ -227,15 +227,12 @@ AttentionPlan plan_attention(const Engine& engine, const kernels::AttentionKerne
   const bool packed = plan.route == AttentionRoute::packed_by_block || plan.route == AttentionRoute::packed_first;
   plan.pack_values = packed && values_want_packing(kernels, sizes, traits, plan.rows);
   plan.value_panel_width = std::min<std::int64_t>(kernels.value_panel, plan.padded_value_dim);
-  plan.packed_length =
+  plan.packed_value_dim = divide_up(sizes.value_dim, kernels.value_panel) * plan.value_panel_width;
+  const std::int64_t packed_keys =
       plan.route == AttentionRoute::packed_by_block ? std::min(plan.key_block, sizes.key_length) : sizes.key_length;
-  plan.value_panel_stride = plan.value_panel_width * plan.packed_length;
   // The last panel of a sequence is only as wide as keys are left, and the tiles read whole vectors of it.
-  if (packed) plan.packed_keys_size = round_up(plan.packed_length * sizes.head_dim + kernels.lanes, 32);
-  if (plan.pack_values) {
-    plan.packed_values_size =
-        round_up(sizes.value_dim, kernels.value_panel) / kernels.value_panel * plan.value_panel_stride;
-  }
+  if (packed) plan.packed_keys_size = round_up(packed_keys * sizes.head_dim + kernels.lanes, 32);
+  if (plan.pack_values) plan.packed_values_size = packed_keys * plan.packed_value_dim;
   lay_out_worker(kernels, sizes, traits, plan);
 
   runtime::ScratchLayout layout;

@@ -85,11 +85,10 @@ struct AttentionPlan {
   std::int64_t padded_value_dim;
 
   bool pack_values;
-  std::int64_t packed_length;     // keys that are packed together: all, or a block
-  std::int64_t packed_keys_size;  // floats for them
+  std::int64_t packed_keys_size;  // floats for the keys that a copy holds: all, or a block
   std::int64_t packed_values_size;
-  std::int64_t value_panel_width;  // of packed values
-  std::int64_t value_panel_stride;
+  std::int64_t packed_value_dim;  // floats of one key's packed values, in panels
+  std::int64_t value_panel_width;
 
   AttentionWorkerScratch worker;
 

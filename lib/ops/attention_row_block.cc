@@ -47,16 +47,17 @@ SinkState sink_state(const AttentionCall& call, std::int64_t head) noexcept {
 }
 
 // Of keys [first, last) of the block. Packed values are read instead of the tensor's, for they are in a cache.
-bool values_are_finite(const AttentionCall& call, const kernels::Operand& value, std::int64_t first,
-                       std::int64_t last) noexcept {
+bool values_are_finite(const AttentionCall& call, const kernels::KeyValueBlock& block, std::int64_t head,
+                       std::int64_t first, std::int64_t last) noexcept {
   const std::int64_t value_dim = call.sizes.value_dim;
-  const float* const rows = value.floats() + first * value.stride;
+  const kernels::Operand& value = block.value;
+  const float* const of_head = value.floats() + head * call.keys.value_head_step();
   if (value.layout == kernels::OperandLayout::rows) {
-    return call.kernels.all_finite(rows, value.stride, last - first, value_dim);
+    return call.kernels.all_finite(of_head + first * value.stride, value.stride, last - first, value_dim);
   }
-  const std::int64_t width = call.kernels.value_panel;
+  const std::int64_t width = call.plan.value_panel_width;
   for (std::int64_t column = 0; column < value_dim; column += width) {
-    if (!call.kernels.all_finite(rows + column / width * value.panel_stride, value.stride, last - first,
+    if (!call.kernels.all_finite(value.floats() + column * block.count + first * width, width, last - first,
                                  std::min(width, value_dim - column))) {
       return false;
     }
@@ -64,13 +65,8 @@ bool values_are_finite(const AttentionCall& call, const kernels::Operand& value,
   return true;
 }
 
-kernels::Operand key_panels(const float* panels, std::int64_t head_dim) noexcept {
-  return {panels, head_dim, 0, kernels::NumberType::float32, kernels::OperandLayout::key_panels};
-}
-
-kernels::Operand value_panels(const float* panels, const AttentionPlan& plan) noexcept {
-  return {panels, plan.value_panel_width, plan.value_panel_stride, kernels::NumberType::float32,
-          kernels::OperandLayout::value_panels};
+kernels::Operand panels(const float* packed) noexcept {
+  return {.layout = kernels::OperandLayout::panels, .data = packed};
 }
 
 }  // namespace
@@ -211,9 +207,8 @@ void RowBlock::attend(std::int64_t first_key, std::int64_t last_key, const RowSt
     block.steps.first_key = sequence_.first_key + key;
     block.dropout.first_key = key;
     for (std::int64_t head = 0; call_.options.mask && head < range_.heads; ++head) {
-      const kernels::Operand of_head = block.keys.value.from(head * call_.keys.value_head_step());
       block.keys.values_not_finite =
-          block.keys.values_not_finite || !values_are_finite(call_, of_head, first_seen, last_seen);
+          block.keys.values_not_finite || !values_are_finite(call_, block.keys, head, first_seen, last_seen);
     }
     attend_key_block(block, key, states, finish);
   }
@@ -226,8 +221,8 @@ kernels::KeyValueBlock RowBlock::key_block(std::int64_t first_key, std::int64_t 
   const std::int64_t tensor_key = sequence_.first_key + first_key;
   kernels::KeyValueBlock block = call_.keys.block(range_.sample, range_.key_value_head, tensor_key, count);
   const kernels::KeyValueBlock rows = block;
-  if (packed_.keys != nullptr) block.key = key_panels(packed_.keys + tensor_key * head_dim, head_dim);
-  if (packed_.values != nullptr) block.value = value_panels(packed_.values + tensor_key * plan.value_panel_width, plan);
+  if (packed_.keys != nullptr) block.key = panels(packed_.keys + tensor_key * head_dim);
+  if (packed_.values != nullptr) block.value = panels(packed_.values + tensor_key * plan.packed_value_dim);
   if (plan.route != AttentionRoute::packed_by_block) return block;
 
   const std::int64_t panel = call_.kernels.key_panel;
@@ -235,12 +230,12 @@ kernels::KeyValueBlock RowBlock::key_block(std::int64_t first_key, std::int64_t 
   const std::int64_t end = std::min(round_up(last_seen, panel), count);
   auto* keys = part_of(call_, worker_, plan.worker.packed_keys);
   call_.kernels.pack_keys(rows.key.from(begin * rows.key.stride), end - begin, head_dim, keys + begin * head_dim);
-  block.key = key_panels(keys, head_dim);
+  block.key = panels(keys);
   if (!plan.pack_values) return block;
   auto* values = part_of(call_, worker_, plan.worker.packed_values);
   call_.kernels.pack_values(rows.value.from(begin * rows.value.stride), end - begin, call_.sizes.value_dim,
-                            values + begin * plan.value_panel_width, plan.value_panel_stride);
-  block.value = value_panels(values, plan);
+                            values + begin * plan.value_panel_width, count * plan.value_panel_width);
+  block.value = panels(values);
   return block;
 }
 
@@ -283,7 +278,7 @@ void RowBlock::attend_key_block(kernels::AttentionBlock& block, std::int64_t fir
 }
 
 void RowBlock::attend_tile(const kernels::AttentionBlock& block, const RowStates& states) const noexcept {
-  if (block.keys.key.layout == kernels::OperandLayout::key_panels) return call_.kernels.attend_block(block);
+  if (block.keys.key.layout == kernels::OperandLayout::panels) return call_.kernels.attend_block(block);
   const std::int64_t row_floats = call_.sizes.head_dim + call_.sizes.value_dim;
   call_.kernels.attend_sweep({.block = block,
                               .heads = range_.heads,

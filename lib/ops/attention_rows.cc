@@ -68,24 +68,21 @@ void pack_head(const AttentionCall& call, std::int64_t sample, std::int64_t key_
                std::int64_t last, PackedHead packed) noexcept {
   const AttentionSizes& sizes = call.sizes;
   const AttentionPlan& plan = call.plan;
-  const std::int64_t panel = call.kernels.key_panel;
   std::int64_t s = call.sequences.of_key(first);
   for (; s < call.sequences.count(); ++s) {
     const AttentionSequence sequence = call.sequences(sample, s);
     if (sequence.first_key >= last) break;
-    // Panels lie on the sequence's own grid.
-    const auto on_grid = [&](std::int64_t key) {
-      const std::int64_t panels = divide_up(std::max<std::int64_t>(key - sequence.first_key, 0), panel);
-      return std::min(sequence.first_key + panels * panel, sequence.first_key + sequence.keys);
-    };
-    const std::int64_t begin = on_grid(first);
-    const std::int64_t end = on_grid(last);
-    if (begin >= end) continue;
-    const kernels::KeyValueBlock block = call.keys.block(sample, key_value_head, begin, end - begin);
-    call.kernels.pack_keys(block.key, block.count, sizes.head_dim, packed.keys + begin * sizes.head_dim);
-    if (packed.values != nullptr) {
-      call.kernels.pack_values(block.value, block.count, sizes.value_dim,
-                               packed.values + begin * plan.value_panel_width, plan.value_panel_stride);
+    // Key blocks lie on the sequence's own grid.
+    const std::int64_t blocks = divide_up(std::max<std::int64_t>(first - sequence.first_key, 0), plan.key_block);
+    const std::int64_t end = sequence.first_key + sequence.keys;
+    for (std::int64_t key = sequence.first_key + blocks * plan.key_block; key < std::min(last, end);
+         key += plan.key_block) {
+      const std::int64_t keys = std::min(plan.key_block, end - key);
+      const kernels::KeyValueBlock block = call.keys.block(sample, key_value_head, key, keys);
+      call.kernels.pack_keys(block.key, keys, sizes.head_dim, packed.keys + key * sizes.head_dim);
+      if (packed.values == nullptr) continue;
+      call.kernels.pack_values(block.value, keys, sizes.value_dim, packed.values + key * plan.packed_value_dim,
+                               keys * plan.value_panel_width);
     }
   }
 }

@@ -46,7 +46,8 @@ void begin_with_sink(const AttentionCall& call, std::int64_t head, const kernels
           runtime::dropout_scale(dropout.probability)};
 }
 
-// Keys and values of one (sample, key/value head), packed or null. Key j of the tensor begins at float j · head_dim.
+// Keys and values of one (sample, key/value head), packed or null. A key block that begins with
+// key j of the tensor begins at number j · head_dim, its values at j · packed_value_dim.
 struct PackedHead {
   float* keys = nullptr;
   float* values = nullptr;
@@ -61,7 +62,7 @@ struct RowRange {
   std::int64_t heads = 1;
 };
 
-// Packs the panels that begin among keys [first, last) of the tensor.
+// Packs the key blocks that begin among keys [first, last) of the tensor.
 void pack_head(const AttentionCall& call, std::int64_t sample, std::int64_t key_value_head, std::int64_t first,
                std::int64_t last, PackedHead packed) noexcept;
 

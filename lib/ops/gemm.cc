@@ -140,8 +140,7 @@ void gemm(Engine& engine, View<const float, 2> a, const PackedMatrix& b, View<fl
   const ops::Extent b_extent = ops::extent_of(std::span(b.data(), b.bytes() / sizeof(float)));
   GemmBatch product = check_product({.has_batch = false}, batched(a), b.rows(), b.columns(), b_extent, batched(c),
                                     options, batched(options.residual));
-  product.product.b = {
-      .layout = kernels::GemmLayout::panels, .depth = b.rows(), .columns = b.columns(), .data = b.data()};
+  product.product.b = ops::gemm_panels(kernels::gemm_kernels(b.isa()), b.rows(), b.columns(), b.data());
   ops::run_gemm_batch(engine, product);
 }
 
@@ -170,7 +169,7 @@ PackedMatrix::PackedMatrix(Engine& engine, View<const float, 2> b, Transpose tra
     throw OutOfMemory("PackedMatrix", bytes);
   }
 
-  ops::pack_matrix(engine, ops::gemm_operand(b, transpose_b), panels_.get());
+  ops::pack_matrix(engine, ops::gemm_operand(b, transpose_b), rows_, columns_, panels_.get());
 }
 
 namespace {
@@ -195,8 +194,9 @@ ops::GemmBytes bytes_of(const Engine& engine, const GemmShape& shape) {
     }
   }
   ops::GemmBytes most;
-  for (const auto layout : {kernels::GemmLayout::panels, kernels::GemmLayout::rows, kernels::GemmLayout::columns}) {
-    if ((layout == kernels::GemmLayout::panels) != shape.packed) continue;
+  for (const auto layout :
+       {kernels::OperandLayout::panels, kernels::OperandLayout::rows, kernels::OperandLayout::columns}) {
+    if ((layout == kernels::OperandLayout::panels) != shape.packed) continue;
     for (const bool transposed : {false, true}) {
       kernels::GemmBlock product{};
       product.rows = shape.m;

@@ -6,6 +6,7 @@
 #include "headlight/gemm.h"
 #include "kernels/kernels.h"
 #include "runtime/inner_api.h"
+#include "simd/integers.h"
 
 namespace headlight::ops {
 
@@ -27,18 +28,24 @@ inline void run_gemm_block(Isa isa, kernels::GemmBlock block, float* scratch) no
 }
 
 // op(B) as the kernels take it.
-[[nodiscard]] inline kernels::GemmOperand gemm_operand(const View<const float, 2>& b, Transpose transpose_b) noexcept {
-  const bool transposed = transpose_b == Transpose::yes;
-  return {.layout = transposed ? kernels::GemmLayout::columns : kernels::GemmLayout::rows,
-          .depth = b.extent(transposed ? 1 : 0),
-          .columns = b.extent(transposed ? 0 : 1),
+[[nodiscard]] inline kernels::Operand gemm_operand(const View<const float, 2>& b, Transpose transpose_b) noexcept {
+  return {.layout = transpose_b == Transpose::yes ? kernels::OperandLayout::columns : kernels::OperandLayout::rows,
           .stride = b.stride(0),
           .data = b.data};
 }
 
-// B, which is no panels yet, in panels of the engine's instruction set: `packed` has room for K rows of whole vectors
-// of columns. Returns the operand that they are.
-kernels::GemmOperand pack_matrix(Engine& engine, const kernels::GemmOperand& b, float* packed) noexcept;
+// A packed B [depth, columns]. Without rows its columns may be too many to round up.
+[[nodiscard]] inline kernels::Operand gemm_panels(const kernels::GemmKernels& kernels, std::int64_t depth,
+                                                  std::int64_t columns, const float* packed) noexcept {
+  return {.layout = kernels::OperandLayout::panels,
+          .stride = depth > 0 ? round_up(columns, kernels.lanes) : 0,
+          .data = packed};
+}
+
+// B [depth, columns], which is no panels yet, in panels of the engine's instruction set: `packed` has room for `depth`
+// rows of whole vectors. Returns the operand that they are.
+kernels::Operand pack_matrix(Engine& engine, const kernels::Operand& b, std::int64_t depth, std::int64_t columns,
+                             float* packed) noexcept;
 
 // Many products of one shape: item i begins i strides behind the first.
 struct GemmBatch {

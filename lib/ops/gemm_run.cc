@@ -11,7 +11,6 @@ namespace headlight::ops {
 namespace {
 
 using kernels::GemmBlock;
-using kernels::GemmLayout;
 
 // Rows [row, row + rows) and columns [column, column + columns) of a product.
 GemmBlock part(const GemmBlock& product, std::int64_t row, std::int64_t rows, std::int64_t column,
@@ -21,7 +20,7 @@ GemmBlock part(const GemmBlock& product, std::int64_t row, std::int64_t rows, st
   block.columns = columns;
   block.a += row * product.a_row_stride;
   block.c += row * product.c_row_stride + column;
-  block.b.begin_at_column(column);
+  block.b_column += column;
   if (product.epilogue.bias != nullptr) block.epilogue.bias += column;
   if (product.epilogue.residual != nullptr) {
     block.epilogue.residual += row * product.epilogue.residual_row_stride + column;
@@ -56,7 +55,7 @@ std::int64_t gemm_scratch_floats(Isa isa, std::int64_t m, std::int64_t n, std::i
   block.columns = n;
   block.depth = k;
   block.a_depth_stride = transpose_a == Transpose::yes ? 2 : 1;
-  block.b.layout = GemmLayout::columns;  // asks for the most, and so does β
+  block.b.layout = kernels::OperandLayout::columns;  // asks for the most, and so does β
   block.epilogue.beta = 1.0f;
   return kernels::gemm_kernels(isa).scratch_floats(block);
 }
@@ -72,22 +71,22 @@ GemmBytes gemm_batch_bytes(const Engine& engine, const GemmBatch& batch) noexcep
   return {bytes(PackB::once_where_it_pays), bytes(PackB::by_block)};
 }
 
-kernels::GemmOperand pack_matrix(Engine& engine, const kernels::GemmOperand& b, float* packed) noexcept {
-  const kernels::GemmOperand panels = {
-      .type = b.type, .layout = GemmLayout::panels, .depth = b.depth, .columns = b.columns, .data = packed};
-  if (b.depth == 0) return panels;  // the columns may be too many to count bytes
+kernels::Operand pack_matrix(Engine& engine, const kernels::Operand& b, std::int64_t depth, std::int64_t columns,
+                             float* packed) noexcept {
   const kernels::GemmKernels& kernels = kernels::gemm_kernels(engine.isa());
+  const kernels::Operand panels = gemm_panels(kernels, depth, columns, packed);
+  if (depth == 0) return panels;
   const std::int64_t width = kernels.panel_width;
-  const std::int64_t count = divide_up(b.columns, width);
-  const std::int64_t row = round_up(b.columns, kernels.lanes);
-  const std::int64_t depth_block = kernels.depth_block(b.depth);
-  const int workers = runtime::workers_for(engine, count, static_cast<double>(row) * static_cast<double>(b.depth));
+  const std::int64_t count = divide_up(columns, width);
+  const std::int64_t depth_block = kernels.depth_block(depth);
+  const int workers =
+      runtime::workers_for(engine, count, static_cast<double>(panels.stride) * static_cast<double>(depth));
   runtime::parallel_for(engine, count, workers, [&](std::int64_t panel, int) noexcept {
     const std::int64_t column = panel * width;
-    for (std::int64_t first = 0; first < b.depth; first += depth_block) {
-      const std::int64_t depth = std::min(depth_block, b.depth - first);
-      kernels.pack_panel(b, first, depth, column, std::min(width, b.columns - column),
-                         packed + first * row + column * depth);
+    for (std::int64_t first = 0; first < depth; first += depth_block) {
+      const std::int64_t rows = std::min(depth_block, depth - first);
+      kernels.pack_panel(b, first, rows, column, std::min(width, columns - column),
+                         packed + first * panels.stride + column * rows);
     }
   });
   return panels;
@@ -117,7 +116,7 @@ void run_split(Engine& engine, const GemmBatch& batch, const GemmSplit& split) {
     memory = reinterpret_cast<float*>(scratch->data());
   }
   if (split.packed_floats > 0) {
-    product.b = pack_matrix(engine, product.b, memory);
+    product.b = pack_matrix(engine, product.b, product.depth, product.columns, memory);
     memory += split.packed_floats;
   }
 
@@ -138,7 +137,7 @@ void run_split(Engine& engine, const GemmBatch& batch, const GemmSplit& split) {
       GemmBlock block = part(product, row, runtime::first_of_run(product.rows, split.row_blocks, row_block + 1) - row,
                              column, std::min(split.columns_each, product.columns - column));
       block.a += item * batch.a_stride;
-      block.b.data = block.b.floats() + item * batch.b_stride;
+      block.b = block.b.from(item * batch.b_stride);
       block.c += item * batch.c_stride;
       if (block.epilogue.residual != nullptr) block.epilogue.residual += item * batch.residual_stride;
       block.scratch = memory != nullptr ? memory + worker * split.scratch_floats : nullptr;

@@ -41,15 +41,15 @@ GemmSplit split_gemm(const kernels::GemmKernels& kernels, int threads, std::int6
   const std::int64_t k = product.depth;
   const std::int64_t panels = divide_up(n, kernels.panel_width);
   const std::int64_t tiles = divide_up(m, kernels.tile_rows);
-  bool packs = product.b.layout == kernels::GemmLayout::columns ||
-               (product.b.layout == kernels::GemmLayout::rows && tiles > kernels.in_place_tiles);
+  bool packs = product.b.layout == kernels::OperandLayout::columns ||
+               (product.b.layout == kernels::OperandLayout::rows && tiles > kernels.in_place_tiles);
   kernels::GemmBlock block = product;
   // Whether all of B is packed at once, asked without a product that a shape without memory behind it would overflow.
   const std::int64_t width = round_up(n, kernels.lanes);
   if (packs && pack_b == PackB::once_where_it_pays && batch == 1 && tiles > kTilesPerPackingBlock &&
       k <= kMostPackedFloats / std::max(width, std::int64_t{1})) {
     split.packed_floats = round_up(width * k, 32);
-    block.b.layout = kernels::GemmLayout::panels;
+    block.b.layout = kernels::OperandLayout::panels;
     packs = false;
   }
   split.row_blocks = divide_up(tiles, packs ? kTilesPerPackingBlock : kTilesPerBlock);

@@ -19,7 +19,7 @@ class KeySource {
         value_dim_(value.extent(3)),
         first_(first) {}
 
-  // Keys first … first + count − 1 of a head, all of one block, as rows.
+  // Keys first … first + count − 1 of a head, all of one key block, as rows.
   [[nodiscard]] kernels::KeyValueBlock block(std::int64_t sample, std::int64_t head, std::int64_t first,
                                              std::int64_t count) const noexcept {
     return {.key = key_.rows(sample, first - first_, head),
@@ -40,11 +40,7 @@ class KeySource {
     std::int64_t head_stride;
 
     [[nodiscard]] kernels::Operand rows(std::int64_t sample, std::int64_t row, std::int64_t head) const noexcept {
-      return {.data = data + sample * sample_stride + row * stride + head * head_stride,
-              .stride = stride,
-              .panel_stride = 0,
-              .type = kernels::NumberType::float32,
-              .layout = kernels::OperandLayout::rows};
+      return {.stride = stride, .data = data + sample * sample_stride + row * stride + head * head_stride};
     }
   };
 
