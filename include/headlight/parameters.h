@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -28,6 +29,9 @@ HEADLIGHT_API void zero_gradients(std::span<const Parameter> parameters) noexcep
 struct WeightView {
   std::vector<std::int64_t> shape;
   std::span<const float> values;  // C order
+  // Where given, it keeps the memory of `values`, which nobody changes: a layer may then read it there, and need no
+  // copy. (A std::shared_ptr without a deleter will do for memory that lives longer anyway.)
+  std::shared_ptr<const void> owner{};
 };
 
 using Weights = std::map<std::string, WeightView, std::less<>>;

@@ -34,15 +34,15 @@ struct Training {};
 struct headlight_layer {
   explicit headlight_layer(std::unique_ptr<headlight::Layer> own) : headlight_layer(*own) { owned = std::move(own); }
   // Of somebody who outlives the handle.
-  explicit headlight_layer(headlight::Layer& layer_) : layer(&layer_), parameters(layer_.parameters()) { settle(); }
+  explicit headlight_layer(headlight::Layer& layer_) : layer(&layer_), parameters(layer_.places()) {}
 
-  // Nobody but this interface writes through that list; it settles the layer after each time.
+  // Nobody but this interface holds spans of parameters; it settles the layer after each time.
   void settle() noexcept { layer->freeze(); }
 
   std::unique_ptr<headlight::Layer> owned;  // null: it belongs to somebody else
   headlight::Layer* layer;
   // Listed once, so that their names and shapes stay where they are.
-  std::vector<headlight::Parameter> parameters;
+  std::vector<headlight::layers::ParameterPlace> parameters;
   std::shared_ptr<headlight::c::Training> training;  // null: not in training
 };
 

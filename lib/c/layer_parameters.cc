@@ -1,10 +1,10 @@
 // What all layers share: their parameters.
 #include <algorithm>
-#include <cstring>
 #include <string>
 
 #include "c/handles.h"
 #include "c/parameters.h"
+#include "layers/parameter_list.h"
 
 namespace headlight::c {
 namespace {
@@ -46,11 +46,11 @@ WeightView weight_view(const char* operation, const std::string& name, const hea
 
 }  // namespace
 
-const Parameter& matching(const char* operation, std::span<const Parameter> list, const char* name,
-                          const headlight_tensor* values) {
+template <class Entry>
+const Entry& matching(const char* operation, const std::vector<Entry>& list, const char* name,
+                      const headlight_tensor* values) {
   const std::string wanted = &required(operation, "name", name);
-  const auto found =
-      std::find_if(list.begin(), list.end(), [&](const Parameter& parameter) { return parameter.name == wanted; });
+  const auto found = std::find_if(list.begin(), list.end(), [&](const Entry& entry) { return entry.name == wanted; });
   if (found == list.end()) refuse(operation, "there is nothing named '" + wanted + "'");
   // A wrong rank would read beyond the end of a shape.
   check_tensor(operation, wanted.c_str(), required(operation, wanted.c_str(), values), HEADLIGHT_FLOAT32,
@@ -62,17 +62,26 @@ const Parameter& matching(const char* operation, std::span<const Parameter> list
   return *found;
 }
 
-void tell(const char* operation, std::span<const Parameter> list, std::int64_t index, const char** name,
+template <class Entry>
+void tell(const char* operation, const std::vector<Entry>& list, std::int64_t index, const char** name,
           std::int32_t* rank, const std::int64_t** shape) {
   const auto count = static_cast<std::int64_t>(list.size());
   if (index < 0 || index >= count) {
     refuse(operation, "index is " + std::to_string(index) + ", expected 0 to " + std::to_string(count - 1));
   }
-  const Parameter& parameter = list[static_cast<std::size_t>(index)];
-  if (name != nullptr) *name = parameter.name.c_str();
-  if (rank != nullptr) *rank = static_cast<int32_t>(parameter.shape.size());
-  if (shape != nullptr) *shape = parameter.shape.data();
+  const Entry& entry = list[static_cast<std::size_t>(index)];
+  if (name != nullptr) *name = entry.name.c_str();
+  if (rank != nullptr) *rank = static_cast<int32_t>(entry.shape.size());
+  if (shape != nullptr) *shape = entry.shape.data();
 }
+
+template const Parameter& matching(const char*, const std::vector<Parameter>&, const char*, const headlight_tensor*);
+template const layers::ParameterPlace& matching(const char*, const std::vector<layers::ParameterPlace>&, const char*,
+                                                const headlight_tensor*);
+template void tell(const char*, const std::vector<Parameter>&, std::int64_t, const char**, std::int32_t*,
+                   const std::int64_t**);
+template void tell(const char*, const std::vector<layers::ParameterPlace>&, std::int64_t, const char**, std::int32_t*,
+                   const std::int64_t**);
 
 }  // namespace headlight::c
 
@@ -103,16 +112,16 @@ headlight_status headlight_layer_parameter(const headlight_layer* layer, int64_t
 headlight_status headlight_layer_get_parameter(const headlight_layer* layer, const char* name,
                                                const headlight_tensor* values, headlight_error* error) {
   return call(error, [&] {
-    const Parameter& parameter = matching(kName, required(kName, "layer", layer).parameters, name, values);
-    std::memcpy(values->data, parameter.values.data(), parameter.values.size_bytes());
+    const layers::ParameterPlace& place = matching(kName, required(kName, "layer", layer).parameters, name, values);
+    layers::read(place, static_cast<float*>(values->data));
   });
 }
 
 headlight_status headlight_layer_set_parameter(headlight_layer* layer, const char* name, const headlight_tensor* values,
                                                headlight_error* error) {
   return call(error, [&] {
-    const Parameter& parameter = matching(kName, required(kName, "layer", layer).parameters, name, values);
-    std::memcpy(parameter.values.data(), values->data, parameter.values.size_bytes());
+    const layers::ParameterPlace& place = matching(kName, required(kName, "layer", layer).parameters, name, values);
+    layers::write(place, static_cast<const float*>(values->data));
     layer->settle();
   });
 }

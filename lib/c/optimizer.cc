@@ -38,10 +38,12 @@ double given_or(const double* given, double otherwise) noexcept { return given =
 std::vector<Parameter> parameters_of(headlight_layer* const* layers, std::size_t count) {
   std::vector<Parameter> list;
   for (std::size_t number = 0; number < count; ++number) {
-    for (Parameter parameter : entry(kName, "layers", layers, number).parameters) {
+    headlight_layer& handle = entry(kName, "layers", layers, number);
+    for (Parameter& parameter : handle.layer->parameters()) {
       parameter.name = std::to_string(number) + "." + parameter.name;
       list.push_back(std::move(parameter));
     }
+    handle.settle();
   }
   return list;
 }

@@ -1,11 +1,13 @@
 // Training: gradients, what is kept for them, and the small layers; transformer_training.cc has the others.
 #include "c/training.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "c/parameters.h"
 #include "headlight/layers/feed_forward.h"
 #include "headlight/layers/linear.h"
+#include "layers/parameter_list.h"
 
 namespace headlight::c {
 namespace {
@@ -20,7 +22,6 @@ static_assert(static_cast<int>(Checkpoint::every_k_layers) == HEADLIGHT_CHECKPOI
 
 void stop_training(headlight_layer& layer) {
   layer.layer->set_training(false);
-  for (Parameter& parameter : layer.parameters) parameter.gradient = {};
   layer.training.reset();
   layer.settle();
 }
@@ -29,8 +30,6 @@ void start_training(headlight_layer& layer) {
   try {
     layer.training = std::make_shared<Training>();
     layer.layer->set_training(true);
-    const std::vector<Parameter> now = layer.layer->parameters();
-    for (std::size_t index = 0; index < now.size(); ++index) layer.parameters[index].gradient = now[index].gradient;
   } catch (...) {
     stop_training(layer);
     throw;
@@ -53,15 +52,20 @@ headlight_status headlight_layer_set_training(headlight_layer* layer, int32_t tr
 }
 
 void headlight_layer_zero_gradients(headlight_layer* layer) {
-  if (layer != nullptr) zero_gradients(layer->parameters);
+  if (layer == nullptr) return;
+  for (const layers::ParameterPlace& place : layer->parameters) {
+    const std::span<float> gradient = layers::gradient_of(place);
+    std::fill(gradient.begin(), gradient.end(), 0.0f);
+  }
 }
 
 headlight_status headlight_layer_get_gradient(const headlight_layer* layer, const char* name,
                                               const headlight_tensor* values, headlight_error* error) {
   return call(error, [&] {
-    const Parameter& parameter = matching(kName, required(kName, "layer", layer).parameters, name, values);
+    const layers::ParameterPlace& place = matching(kName, required(kName, "layer", layer).parameters, name, values);
     if (layer->training == nullptr) refuse(kName, "is not in training, expected headlight_layer_set_training before");
-    std::memcpy(values->data, parameter.gradient.data(), parameter.gradient.size_bytes());
+    const std::span<const float> gradient = layers::gradient_of(place);
+    std::memcpy(values->data, gradient.data(), gradient.size_bytes());
   });
 }
 

@@ -75,15 +75,15 @@ Encoder::Encoder(const EncoderOptions& options)
   if (options_.feed_forward_width == 0) options_.feed_forward_width = 4 * options_.width;
   if (options.token_types > 0)
     token_type_embeddings_ =
-        Tensor<float, 2>(layers::matrix_shape(kName, "token_type_embeddings", options.token_types, options.width));
+        WeightMatrix(layers::matrix_shape(kName, "token_type_embeddings", options.token_types, options.width));
   reserve_layers(layers_, options.layers);
   for (std::int64_t layer = 0; layer < options.layers; ++layer) layers_.emplace_back(layer_options(options));
 }
 
 void Encoder::embed_tokens(Engine& engine, const EncoderInput& input, View<float, 2> hidden) const {
-  const std::array<Embedding, 3> tables = {Embedding{word_embeddings_, input.ids},
-                                           Embedding{position_embeddings_, input.positions},
-                                           Embedding{token_type_embeddings_, input.token_types}};
+  const std::array<Embedding, 3> tables = {Embedding{word_embeddings_.plain(), input.ids},
+                                           Embedding{position_embeddings_.plain(), input.positions},
+                                           Embedding{token_type_embeddings_.plain(), input.token_types}};
   embed(engine, std::span(tables).first(options_.token_types > 0 ? 3 : 2), hidden);
 }
 
@@ -121,10 +121,11 @@ void Encoder::reserve(Engine& engine, std::int64_t tokens) const {
   for (const TransformerEncoderLayer& layer : layers_) layer.reserve(engine, 1, tokens);
 }
 
-void Encoder::append_parameters(const std::string& prefix, std::vector<Parameter>& list, const Weights* named) {
-  layers::append(list, prefix + "word_embeddings.weight", word_embeddings_, word_gradient_);
-  layers::append(list, prefix + "position_embeddings.weight", position_embeddings_, position_gradient_);
-  layers::append(list, prefix + "token_type_embeddings.weight", token_type_embeddings_, token_type_gradient_);
+void Encoder::append_parameters(const std::string& prefix, std::vector<layers::ParameterPlace>& list,
+                                const Weights* named) {
+  layers::append(list, prefix + "word_embeddings.weight", word_embeddings_, word_embeddings_.all());
+  layers::append(list, prefix + "position_embeddings.weight", position_embeddings_, position_embeddings_.all());
+  layers::append(list, prefix + "token_type_embeddings.weight", token_type_embeddings_, token_type_embeddings_.all());
   norm_.append_parameters(prefix + "norm.", list, named);
   for (std::size_t layer = 0; layer < layers_.size(); ++layer) {
     layers_[layer].append_parameters(prefix + "layers." + std::to_string(layer) + ".", list, named);
@@ -134,9 +135,9 @@ void Encoder::append_parameters(const std::string& prefix, std::vector<Parameter
 void Encoder::initialize_from(layers::Initializer& initializer) {
   // Standard deviation 0.02, as BERT's and GPT-2's tables begin; a uniform draw of bound b has b / √3.
   constexpr float kBound = 0.02f * 1.7320508f;
-  initializer.uniform(layers::values_of(word_embeddings_), kBound);
-  initializer.uniform(layers::values_of(position_embeddings_), kBound);
-  initializer.uniform(layers::values_of(token_type_embeddings_), kBound);
+  initializer.uniform(layers::values_of(word_embeddings_.own()), kBound);
+  initializer.uniform(layers::values_of(position_embeddings_.own()), kBound);
+  initializer.uniform(layers::values_of(token_type_embeddings_.own()), kBound);
   norm_.initialize_from(initializer);
   for (TransformerEncoderLayer& layer : layers_) layer.initialize_from(initializer);
 }
@@ -146,9 +147,9 @@ void Encoder::set_open(bool open) noexcept {
 }
 
 void Encoder::make_gradients(bool wanted) {
-  layers::make_gradient(wanted, word_embeddings_, word_gradient_);
-  layers::make_gradient(wanted, position_embeddings_, position_gradient_);
-  layers::make_gradient(wanted, token_type_embeddings_, token_type_gradient_);
+  word_embeddings_.make_gradient(wanted);
+  position_embeddings_.make_gradient(wanted);
+  token_type_embeddings_.make_gradient(wanted);
   norm_.make_gradients(wanted);
   for (TransformerEncoderLayer& layer : layers_) layer.make_gradients(wanted);
 }

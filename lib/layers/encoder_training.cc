@@ -133,16 +133,17 @@ void Encoder::forward(Engine& engine, const EncoderInput& input, View<float, 2> 
 
 void Encoder::backward(Engine& engine, const EncoderInput& input, const SavedState& saved,
                        View<const float, 2> hidden_gradient, HeadVisitor* visitor) {
-  layers::check_training(kName, word_gradient_);
+  layers::check_training(kName, word_embeddings_.gradient());
   const auto tokens = static_cast<std::int64_t>(input.ids.size());
   layers::check_saved(kName, saved, this, layers::made_with(options_), {1, tokens, 0});
   // What is kept is laid out by the sequences, and a wrong id would be found when the layers have learned already.
   if (!std::ranges::equal(saved.call().options[0].query_offsets, input.offsets)) {
     ops::fail(kName, "offsets are not those that forward() was given, expected the same");
   }
-  const std::array<EmbeddingGradient, 3> every_table = {EmbeddingGradient{word_gradient_, input.ids},
-                                                        EmbeddingGradient{position_gradient_, input.positions},
-                                                        EmbeddingGradient{token_type_gradient_, input.token_types}};
+  const std::array<EmbeddingGradient, 3> every_table = {
+      EmbeddingGradient{word_embeddings_.gradient(), input.ids},
+      EmbeddingGradient{position_embeddings_.gradient(), input.positions},
+      EmbeddingGradient{token_type_embeddings_.gradient(), input.token_types}};
   const auto tables = std::span(every_table).first(options_.token_types > 0 ? 3 : 2);
   for (std::size_t t = 0; t < tables.size(); ++t) {
     ops::check_embedding_ids(kName, "hidden", tables[t].ids, t, tokens, tables[t].table.extent(0));

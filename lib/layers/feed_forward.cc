@@ -71,7 +71,8 @@ void FeedForward::reserve(Engine& engine, std::int64_t batch, std::int64_t lengt
   linear2_.reserve(engine, at_once);
 }
 
-void FeedForward::append_parameters(const std::string& prefix, std::vector<Parameter>& list, const Weights* named) {
+void FeedForward::append_parameters(const std::string& prefix, std::vector<layers::ParameterPlace>& list,
+                                    const Weights* named) {
   linear1_.append_parameters(prefix + "linear1.", list, named);
   linear2_.append_parameters(prefix + "linear2.", list, named);
 }

@@ -5,19 +5,32 @@
 
 #include "layers/initializer.h"
 #include "layers/parameter_list.h"
+#include "layers/product.h"
 
 namespace headlight {
 
-std::vector<Parameter> Layer::list(const std::string& prefix, const Weights* named) {
-  std::vector<Parameter> list;
-  return layers::named_lack(type_name(), "list of parameters", sizeof(Parameter), [&] {
+std::vector<layers::ParameterPlace> Layer::places(const std::string& prefix, const Weights* named) {
+  std::vector<layers::ParameterPlace> list;
+  return layers::named_lack(type_name(), "list of parameters", sizeof(layers::ParameterPlace), [&] {
     append_parameters(prefix, list, named);
     return std::move(list);
   });
 }
 
+std::vector<layers::ParameterPlace> Layer::places() { return places("", nullptr); }
+
 std::vector<Parameter> Layer::parameters() {
-  std::vector<Parameter> parameters = list("", nullptr);
+  std::vector<layers::ParameterPlace> list = places();
+  auto parameters = layers::named_lack(type_name(), "list of parameters", list.size() * sizeof(Parameter), [&] {
+    std::vector<Parameter> made;
+    for (layers::ParameterPlace& place : list) {
+      const std::span<float> values = place.matrix == nullptr
+                                          ? layers::values_of(*place.vector)
+                                          : layers::values_of(layers::rows_of(place.matrix->hand_out(), place.rows));
+      made.push_back({std::move(place.name), std::move(place.shape), values, layers::gradient_of(place)});
+    }
+    return made;
+  });
   handed_out_ = true;
   settle();
   return parameters;
@@ -25,29 +38,34 @@ std::vector<Parameter> Layer::parameters() {
 
 Weights Layer::weights() const {
   // Listing changes nothing; what it hands out is made read-only below.
-  std::vector<Parameter> parameters = const_cast<Layer*>(this)->list("", nullptr);
-  return layers::named_lack(type_name(), "list of weights", parameters.size() * sizeof(Weights::value_type), [&] {
+  std::vector<layers::ParameterPlace> list = const_cast<Layer*>(this)->places();
+  return layers::named_lack(type_name(), "list of weights", list.size() * sizeof(Weights::value_type), [&] {
     Weights named;
-    for (Parameter& parameter : parameters) named[parameter.name] = {std::move(parameter.shape), parameter.values};
+    for (layers::ParameterPlace& place : list) {
+      const std::span<const float> values = place.matrix == nullptr
+                                                ? layers::values_of(*place.vector)
+                                                : layers::values_of(layers::rows_of(place.matrix->shown(), place.rows));
+      named[place.name] = {std::move(place.shape), values};
+    }
     return named;
   });
 }
 
 std::int64_t Layer::parameter_count() const {
   std::int64_t count = 0;
-  for (const auto& [name, weight] : weights()) count += static_cast<std::int64_t>(weight.values.size());
+  for (const layers::ParameterPlace& place : const_cast<Layer*>(this)->places()) {
+    count += layers::count_of(place);
+  }
   return count;
 }
 
 void Layer::load(const Weights& weights, const LoadOptions& options) {
-  const std::vector<Parameter> parameters = list(options.prefix, &weights);
-  layers::load_parameters(type_name(), parameters, weights, options);
+  layers::load_parameters(type_name(), places(options.prefix, &weights), weights, options);
   settle();
 }
 
 void Layer::initialize(std::uint64_t seed) {
   layers::Initializer initializer(seed);
-  set_open(true);  // should memory end on the way, no packed copy of the weights before is used
   initialize_from(initializer);
   settle();
 }

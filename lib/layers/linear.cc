@@ -20,13 +20,13 @@ void Linear::forward(Engine& engine, View<const float, 2> x, View<float, 2> y, c
   const std::array<std::int64_t, 2> expected = {-1, in_features()};
   ops::check_shape("Linear", "x", x.shape, expected, "[N, in_features]");
   layers::multiply(
-      engine, x, weight_, packed_, y,
+      engine, x, weight_, weight_.all(), y,
       {.bias = layers::values_of(bias_), .activation = epilogue.activation, .residual = epilogue.residual});
 }
 
 void Linear::backward(Engine& engine, View<const float, 2> x, View<const float, 2> y_gradient,
                       View<float, 2> x_gradient, View<const float, 2> residual) {
-  layers::check_training("Linear", weight_gradient_);
+  layers::check_training("Linear", weight_.gradient());
   const std::array<std::int64_t, 2> expected = {-1, in_features()};
   ops::check_shape("Linear", "x", x.shape, expected, "[N, in_features]");
   const std::array<std::int64_t, 2> y_expected = {x.extent(0), out_features()};
@@ -37,32 +37,32 @@ void Linear::backward(Engine& engine, View<const float, 2> x, View<const float, 
       .apart_from("x", x)
       .apart_from("y_gradient", y_gradient)
       .same_as_or_apart_from("residual", residual);
-  layers::multiply_backward(engine, x, weight_, y_gradient, weight_gradient_, layers::values_of(bias_gradient_),
+  layers::multiply_backward(engine, x, weight_, weight_.all(), y_gradient, layers::values_of(bias_gradient_),
                             x_gradient, residual);
 }
 
 std::size_t Linear::workspace_bytes(const Engine& engine, std::int64_t rows) const {
-  return layers::product_bytes(engine, rows, weight_, packed_);
+  return layers::product_bytes(engine, rows, weight_, weight_.all());
 }
 
 void Linear::reserve(Engine& engine, std::int64_t rows) const {
-  layers::reserve_product(engine, rows, weight_, packed_);
+  layers::reserve_product(engine, rows, weight_, weight_.all());
 }
 
-void Linear::append_parameters(const std::string& prefix, std::vector<Parameter>& list, const Weights*) {
-  layers::append(list, prefix + "weight", weight_, weight_gradient_);
+void Linear::append_parameters(const std::string& prefix, std::vector<layers::ParameterPlace>& list, const Weights*) {
+  layers::append(list, prefix + "weight", weight_, weight_.all());
   layers::append(list, prefix + "bias", bias_, bias_gradient_);
 }
 
 void Linear::initialize_from(layers::Initializer& initializer) {
-  initializer.xavier(layers::values_of(weight_), in_features(), out_features());
+  initializer.xavier(layers::values_of(weight_.own()), in_features(), out_features());
   initializer.constant(layers::values_of(bias_), 0.0f);
 }
 
-void Linear::set_open(bool open) noexcept { packed_.set_open(open); }
+void Linear::set_open(bool open) noexcept { weight_.set_open(open); }
 
 void Linear::make_gradients(bool wanted) {
-  layers::make_gradient(wanted, weight_, weight_gradient_);
+  weight_.make_gradient(wanted);
   layers::make_gradient(wanted, bias_, bias_gradient_);
 }
 
@@ -80,7 +80,7 @@ void LayerNorm::forward(Engine& engine, View<const float, 2> x, View<float, 2> y
 
 void LayerNorm::backward(Engine& engine, View<const float, 2> x, View<const float, 2> y_gradient,
                          View<float, 2> x_gradient, View<const float, 2> residual) {
-  layers::check_training("LayerNorm", weight_gradient_);
+  layers::check_training("LayerNorm", weight_gradient_.view());
   layer_norm_backward(engine, x, y_gradient,
                       {.x = x_gradient,
                        .residual = residual,
@@ -89,7 +89,8 @@ void LayerNorm::backward(Engine& engine, View<const float, 2> x, View<const floa
                       {.weight = layers::values_of(weight_), .epsilon = epsilon_});
 }
 
-void LayerNorm::append_parameters(const std::string& prefix, std::vector<Parameter>& list, const Weights*) {
+void LayerNorm::append_parameters(const std::string& prefix, std::vector<layers::ParameterPlace>& list,
+                                  const Weights*) {
   layers::append(list, prefix + "weight", weight_, weight_gradient_);
   layers::append(list, prefix + "bias", bias_, bias_gradient_);
 }

@@ -2,6 +2,7 @@
 
 #include "layers/initializer.h"
 #include "layers/parameter_list.h"
+#include "layers/product.h"
 #include "layers/sizes.h"
 #include "ops/check.h"
 
@@ -46,60 +47,53 @@ MultiHeadAttentionOptions checked(MultiHeadAttentionOptions options) {
 }  // namespace
 
 MultiHeadAttention::MultiHeadAttention(const MultiHeadAttentionOptions& options)
-    : options_(checked(options)),
-      projections_(
-          {options_.width * options_.width + key_value_columns() * (options_.key_width + options_.value_width)}),
-      output_({options_.width, merged_columns()}) {
+    : options_(checked(options)), output_(merged_columns(), options_.width, options_.bias) {
+  for (const Group group : matrices()) {
+    const bool is_keys = group == kKey || group == kKeyValue;
+    const std::int64_t columns = is_keys ? options_.key_width : group == kValue ? options_.value_width : options_.width;
+    projections_[place_of(group).matrix] = WeightMatrix({rows_of(group).count, columns});
+  }
   if (options_.merge == Merge::weighted) merge_logits_ = Tensor<float, 1>({options_.heads});
-  if (mixing_columns() > 0) merge_projection_ = Tensor<float, 2>({mixing_columns(), options_.width});
-  if (!options_.bias) return;
-  projection_bias_ = Tensor<float, 1>({options_.width + 2 * key_value_columns()});
-  output_bias_ = Tensor<float, 1>({options_.width});
+  if (mixing_columns() > 0) merge_projection_ = WeightMatrix({mixing_columns(), options_.width});
+  if (options_.bias) projection_bias_ = Tensor<float, 1>({rows_of(kAll).count});
 }
 
 std::int64_t MultiHeadAttention::key_value_columns() const noexcept {
   return options_.width / options_.heads * options_.key_value_heads;
 }
 
-View<const float, 2> MultiHeadAttention::weight_of(Group group) const noexcept {
-  const std::int64_t columns = key_value_columns();
-  const float* query = projections_.data();
-  const float* key = query + options_.width * options_.width;
-  const float* value = key + columns * options_.key_width;
+std::span<const MultiHeadAttention::Group> MultiHeadAttention::matrices() const noexcept {
+  static constexpr std::array<Group, 1> kOne = {kAll};
+  static constexpr std::array<Group, 2> kTwo = {kQuery, kKeyValue};
+  static constexpr std::array<Group, 3> kThree = {kQuery, kKey, kValue};
+  if (options_.key_width != options_.value_width) return kThree;
+  return options_.key_width == options_.width ? std::span<const Group>(kOne) : kTwo;
+}
+
+WeightMatrix::Rows MultiHeadAttention::rows_of(Group group) const noexcept {
+  const std::int64_t query = options_.width, one = key_value_columns();
   switch (group) {
     case kQuery:
-      return {query, {options_.width, options_.width}};
+      return {0, query};
     case kKey:
-      return {key, {columns, options_.key_width}};
+      return {query, one};
     case kValue:
-      return {value, {columns, options_.value_width}};
+      return {query + one, one};
     case kKeyValue:
-      return {key, {2 * columns, options_.key_width}};
+      return {query, 2 * one};
     default:
-      return {query, {options_.width + 2 * columns, options_.width}};
+      return {0, query + 2 * one};
   }
 }
 
-std::span<const float> MultiHeadAttention::bias_of(Group group) const noexcept {
-  if (!options_.bias) return {};
-  const std::span<const float> all = layers::values_of(projection_bias_);
-  const auto width = static_cast<std::size_t>(options_.width);
-  const auto columns = static_cast<std::size_t>(key_value_columns());
-  switch (group) {
-    case kQuery:
-      return all.first(width);
-    case kKey:
-      return all.subspan(width, columns);
-    case kValue:
-      return all.last(columns);
-    case kKeyValue:
-      return all.last(2 * columns);
-    default:
-      return all;
-  }
+MultiHeadAttention::Place MultiHeadAttention::place_of(Group group) const noexcept {
+  const WeightMatrix::Rows rows = rows_of(group);
+  std::size_t matrix = matrices().size() - 1;
+  while (rows_of(matrices()[matrix]).first > rows.first) --matrix;
+  return {matrix, {rows.first - rows_of(matrices()[matrix]).first, rows.count}};
 }
 
-void MultiHeadAttention::append_parameters(const std::string& prefix, std::vector<Parameter>& list,
+void MultiHeadAttention::append_parameters(const std::string& prefix, std::vector<layers::ParameterPlace>& list,
                                            const Weights* named) {
   for (const char* extra : {"bias_k", "bias_v"}) {
     if (named != nullptr && named->contains(prefix + extra)) {
@@ -110,14 +104,8 @@ void MultiHeadAttention::append_parameters(const std::string& prefix, std::vecto
   bool packed = options_.packed_projection;
   if (named != nullptr && one_width) packed = !named->contains(prefix + "q_proj_weight");
   const auto append_group = [&](const char* name, Group group) {
-    const View<const float, 2> weight = weight_of(group);
-    float* values = projections_.data() + (weight.data - projections_.data());
-    const auto count = static_cast<std::size_t>(weight.size());
-    std::span<float> gradient;
-    if (projections_gradient_.data() != nullptr) {
-      gradient = {projections_gradient_.data() + (values - projections_.data()), count};
-    }
-    list.push_back({prefix + name, {weight.extent(0), weight.extent(1)}, {values, count}, gradient});
+    const auto [matrix, rows] = place_of(group);
+    layers::append(list, prefix + name, projections_[matrix], rows);
   };
   if (packed) {
     append_group("in_proj_weight", kAll);
@@ -127,12 +115,11 @@ void MultiHeadAttention::append_parameters(const std::string& prefix, std::vecto
     append_group("v_proj_weight", kValue);
   }
   layers::append(list, prefix + "in_proj_bias", projection_bias_, projection_bias_gradient_);
-  layers::append(list, prefix + "out_proj.weight", output_, output_gradient_);
-  layers::append(list, prefix + "out_proj.bias", output_bias_, output_bias_gradient_);
+  output_.append_parameters(prefix + "out_proj.", list, named);
   const bool weighs = options_.merge == Merge::weighted_by_input;
   layers::append(list, prefix + "merge_logits", merge_logits_, merge_logits_gradient_);
   layers::append(list, prefix + (weighs ? "merge_proj.weight" : "gate_proj.weight"), merge_projection_,
-                 merge_projection_gradient_);
+                 merge_projection_.all());
 }
 
 // Xavier's bound for a packed [3E, E] matrix is √(6/4E), for three [E, E] ones √(6/2E), a factor of √2 more. Here both
@@ -141,38 +128,35 @@ void MultiHeadAttention::append_parameters(const std::string& prefix, std::vecto
 // depends on no number of heads.
 void MultiHeadAttention::initialize_from(layers::Initializer& initializer) {
   for (const Group group : {kQuery, kKey, kValue}) {
-    const View<const float, 2> weight = weight_of(group);
-    float* values = projections_.data() + (weight.data - projections_.data());
-    const std::span<float> drawn(values, static_cast<std::size_t>(weight.size()));
+    const auto [matrix, rows] = place_of(group);
+    const View<float, 2> weight = layers::rows_of(projections_[matrix].own(), rows);
     if (options_.orthogonal && group != kValue) {
-      initializer.orthogonal(drawn, weight.extent(1), options_.width);
+      initializer.orthogonal(layers::values_of(weight), weight.extent(1), options_.width);
     } else {
-      initializer.xavier(drawn, weight.extent(1), options_.width);
+      initializer.xavier(layers::values_of(weight), weight.extent(1), options_.width);
     }
   }
   initializer.constant(layers::values_of(projection_bias_), 0.0f);
-  initializer.xavier(layers::values_of(output_), merged_columns(), options_.width);
-  initializer.constant(layers::values_of(output_bias_), 0.0f);
+  output_.initialize_from(initializer);
   // Logits of 0 weigh every head the same, as an average does. What is not there takes no stream.
   if (merge_logits_.size() > 0) initializer.constant(layers::values_of(merge_logits_), 0.0f);
-  if (merge_projection_.size() > 0) {
-    initializer.xavier(layers::values_of(merge_projection_), options_.width, mixing_columns());
+  if (merge_projection_) {
+    initializer.xavier(layers::values_of(merge_projection_.own()), options_.width, mixing_columns());
   }
 }
 
 void MultiHeadAttention::set_open(bool open) noexcept {
-  for (PackedCopies& copies : packed_) copies.set_open(open);
-  packed_output_.set_open(open);
-  packed_merge_.set_open(open);
+  for (WeightMatrix& projection : projections_) projection.set_open(open);
+  output_.set_open(open);
+  merge_projection_.set_open(open);
 }
 
 void MultiHeadAttention::make_gradients(bool wanted) {
-  layers::make_gradient(wanted, projections_, projections_gradient_);
+  for (WeightMatrix& projection : projections_) projection.make_gradient(wanted);
   layers::make_gradient(wanted, projection_bias_, projection_bias_gradient_);
-  layers::make_gradient(wanted, output_, output_gradient_);
-  layers::make_gradient(wanted, output_bias_, output_bias_gradient_);
+  output_.make_gradients(wanted);
   layers::make_gradient(wanted, merge_logits_, merge_logits_gradient_);
-  layers::make_gradient(wanted, merge_projection_, merge_projection_gradient_);
+  merge_projection_.make_gradient(wanted);
 }
 
 }  // namespace headlight

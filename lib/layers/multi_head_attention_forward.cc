@@ -95,10 +95,12 @@ void MultiHeadAttention::check_output_places(const AttentionOptions& options, co
 }
 
 void MultiHeadAttention::project(Engine& engine, Group group, View<const float, 3> x, View<float, 3> projected) const {
+  const auto [matrix, rows] = place_of(group);
+  const std::span<const float> bias = layers::some_of(projection_bias_, rows_of(group));
   layers::for_each_matrix(
       x.extent(0),
-      [&](View<const float, 2> rows, View<float, 2> out) {
-        layers::multiply(engine, rows, weight_of(group), packed_[group], out, {.bias = bias_of(group)});
+      [&](View<const float, 2> from, View<float, 2> to) {
+        layers::multiply(engine, from, projections_[matrix], rows, to, {.bias = bias});
       },
       x, projected);
 }
@@ -124,8 +126,7 @@ void MultiHeadAttention::merge_heads(Engine& engine, View<const float, 3> heads,
   layers::for_each_matrix(
       out.extent(0),
       [&](View<const float, 2> rows, View<float, 2> to, View<const float, 2> added) {
-        layers::multiply(engine, rows, output_, packed_output_, to,
-                         {.bias = layers::values_of(output_bias_), .residual = added});
+        output_.forward(engine, rows, to, {.residual = added});
       },
       heads, out, residual);
 }
@@ -174,15 +175,16 @@ std::size_t MultiHeadAttention::workspace_bytes(const Engine& engine, const Mult
   const Buffers scratch(*this, shape);
   const std::int64_t query_rows = shape.batch * shape.query_length;
   std::size_t inner = headlight::workspace_bytes(engine, attention_shape(options_, shape));
-  inner = std::max(inner, layers::product_bytes(engine, query_rows, output_, packed_output_));
-  if (mixing_columns() > 0) {
-    inner = std::max(inner, layers::product_bytes(engine, query_rows, merge_projection_, packed_merge_));
+  inner = std::max(inner, output_.workspace_bytes(engine, query_rows));
+  if (merge_projection_) {
+    inner = std::max(inner, layers::product_bytes(engine, query_rows, merge_projection_, merge_projection_.all()));
   }
   for (const Group group : {kQuery, kKey, kValue, kKeyValue, kAll}) {
     const Buffers::Buffer& buffer = scratch.projected[group];
     if (buffer.columns == 0) continue;
     const std::int64_t rows = shape.batch * buffer.length;
-    inner = std::max(inner, layers::product_bytes(engine, rows, weight_of(group), packed_[group]));
+    const Place place = place_of(group);
+    inner = std::max(inner, layers::product_bytes(engine, rows, projections_[place.matrix], place.rows));
   }
   return scratch.layout.bytes() + inner;
 }
@@ -192,14 +194,14 @@ void MultiHeadAttention::reserve(Engine& engine, const MultiHeadAttentionShape& 
   // Held while the operations reserve theirs, as it is when they run.
   const runtime::Scratch memory(engine, scratch.layout.bytes(), kName);
   headlight::reserve(engine, attention_shape(options_, shape));
-  layers::reserve_product(engine, shape.batch * shape.query_length, output_, packed_output_);
-  if (mixing_columns() > 0) {
-    layers::reserve_product(engine, shape.batch * shape.query_length, merge_projection_, packed_merge_);
-  }
+  const std::int64_t query_rows = shape.batch * shape.query_length;
+  output_.reserve(engine, query_rows);
+  if (merge_projection_) layers::reserve_product(engine, query_rows, merge_projection_, merge_projection_.all());
   for (const Group group : {kQuery, kKey, kValue, kKeyValue, kAll}) {
     const Buffers::Buffer& buffer = scratch.projected[group];
     if (buffer.columns == 0) continue;
-    layers::reserve_product(engine, shape.batch * buffer.length, weight_of(group), packed_[group]);
+    const Place place = place_of(group);
+    layers::reserve_product(engine, shape.batch * buffer.length, projections_[place.matrix], place.rows);
   }
 }
 

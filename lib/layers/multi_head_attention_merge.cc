@@ -92,7 +92,7 @@ View<const float, 3> MultiHeadAttention::mix_heads(Engine& engine, View<const fl
   layers::for_each_matrix(
       batch,
       [&](View<const float, 2> x, View<float, 2> to) {
-        layers::multiply(engine, x, merge_projection_, packed_merge_, to, {});
+        layers::multiply(engine, x, merge_projection_, merge_projection_.all(), to, {});
         if (!gates()) softmax(engine, to, to);
       },
       query, mixing);
@@ -162,8 +162,7 @@ View<const float, 3> MultiHeadAttention::mix_heads_backward(Engine& engine, View
   layers::for_each_matrix(
       query.extent(0),
       [&](View<const float, 2> x, View<const float, 2> rows, View<float, 2> x_gradient, View<const float, 2> added) {
-        layers::multiply_backward(engine, x, merge_projection_, rows, merge_projection_gradient_, {}, x_gradient,
-                                  added);
+        layers::multiply_backward(engine, x, merge_projection_, merge_projection_.all(), rows, {}, x_gradient, added);
       },
       query, View<const float, 3>(mixing_gradient), query_gradient, residual);
   return query_gradient ? View<const float, 3>(query_gradient) : residual;

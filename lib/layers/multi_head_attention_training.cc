@@ -138,7 +138,7 @@ void MultiHeadAttention::forward_from(Engine& engine, View<const float, 3> query
 void MultiHeadAttention::backward(Engine& engine, View<const float, 3> query, View<const float, 3> key,
                                   View<const float, 3> value, const SavedState& saved,
                                   View<const float, 3> out_gradient, const MultiHeadAttentionGradients& gradients) {
-  layers::check_training(kName, output_gradient_);
+  layers::check_training(kName, projections_[0].gradient());
   layers::check_saved(kName, saved, this, layers::made_with(options_),
                       {query.extent(0), query.extent(1), key.extent(1)});
   check_inputs(query, key, value);
@@ -169,7 +169,7 @@ void MultiHeadAttention::backward(Engine& engine, View<const float, 3> query, Vi
 void MultiHeadAttention::backward_from(Engine& engine, View<const float, 3> query, View<const float, 3> key,
                                        View<const float, 3> value, const Kept& kept, View<const float, 3> out_gradient,
                                        const MultiHeadAttentionGradients& gradients) {
-  layers::check_training(kName, output_gradient_);
+  layers::check_training(kName, projections_[0].gradient());
   Buffers buffers(*this, {query.extent(0), query.extent(1), key.extent(1), inputs_of(query, key, value)});
   // The gradients of what lies in kept.memory; that of weights is one a query even where all share them.
   Buffers made = buffers;
@@ -185,8 +185,7 @@ void MultiHeadAttention::backward_from(Engine& engine, View<const float, 3> quer
   layers::for_each_matrix(
       query.extent(0),
       [&](View<const float, 2> rows, View<const float, 2> from, View<float, 2> to) {
-        layers::multiply_backward(engine, rows, output_, from, output_gradient_,
-                                  layers::values_of(output_bias_gradient_), to, {});
+        output_.backward(engine, rows, from, to);
       },
       mixed, out_gradient, mixed_gradient);
   View<const float, 3> query_residual = gradients.residual;
@@ -236,18 +235,12 @@ void MultiHeadAttention::backward_from(Engine& engine, View<const float, 3> quer
 void MultiHeadAttention::project_backward(Engine& engine, Group group, View<const float, 3> x,
                                           View<const float, 3> projected_gradient, View<float, 3> x_gradient,
                                           View<const float, 3> residual) {
-  const View<const float, 2> weight = weight_of(group);
-  const View<float, 2> weight_gradient(projections_gradient_.data() + (weight.data - projections_.data()),
-                                       weight.shape);
-  std::span<float> bias_gradient;
-  if (options_.bias) {
-    const std::span<const float> bias = bias_of(group);
-    bias_gradient = {projection_bias_gradient_.data() + (bias.data() - projection_bias_.data()), bias.size()};
-  }
+  const auto [matrix, rows] = place_of(group);
+  const std::span<float> bias_gradient = layers::some_of(projection_bias_gradient_, rows_of(group));
   layers::for_each_matrix(
       x.extent(0),
-      [&](View<const float, 2> rows, View<const float, 2> from, View<float, 2> to, View<const float, 2> added) {
-        layers::multiply_backward(engine, rows, weight, from, weight_gradient, bias_gradient, to, added);
+      [&](View<const float, 2> in, View<const float, 2> from, View<float, 2> to, View<const float, 2> added) {
+        layers::multiply_backward(engine, in, projections_[matrix], rows, from, bias_gradient, to, added);
       },
       x, projected_gradient, x_gradient, residual);
 }

@@ -2,29 +2,31 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
+#include "layers/product.h"
 #include "ops/check.h"
 
 namespace headlight::layers {
 
 namespace {
 
-void check_weight(std::string_view layer, const Parameter& parameter, const WeightView& weight) {
+void check_weight(std::string_view layer, const ParameterPlace& parameter, const WeightView& weight) {
   if (weight.shape != parameter.shape) {
     ops::fail(layer, "weight " + parameter.name + " has shape " + ops::describe(weight.shape) + ", expected " +
                          ops::describe(parameter.shape));
   }
-  if (weight.values.size() != parameter.values.size()) {
+  const std::int64_t count = count_of(parameter);
+  if (static_cast<std::int64_t>(weight.values.size()) != count) {
     ops::fail(layer, "weight " + parameter.name + " of shape " + ops::describe(weight.shape) + " holds " +
-                         std::to_string(weight.values.size()) + " values, expected " +
-                         std::to_string(parameter.values.size()));
+                         std::to_string(weight.values.size()) + " values, expected " + std::to_string(count));
   }
 }
 
-void check_no_extra(std::string_view layer, std::span<const Parameter> parameters, const Weights& weights,
+void check_no_extra(std::string_view layer, std::span<const ParameterPlace> parameters, const Weights& weights,
                     std::string_view prefix) {
   std::set<std::string_view> known;
-  for (const Parameter& parameter : parameters) known.insert(parameter.name);
+  for (const ParameterPlace& parameter : parameters) known.insert(parameter.name);
   for (auto at = weights.lower_bound(prefix); at != weights.end() && at->first.starts_with(prefix); ++at) {
     if (!known.contains(at->first)) {
       ops::fail(layer, "weight " + at->first + " of shape " + ops::describe(at->second.shape) +
@@ -33,25 +35,79 @@ void check_no_extra(std::string_view layer, std::span<const Parameter> parameter
   }
 }
 
+// Parts of one matrix that is read where its weights lie from now on.
+struct Borrowed {
+  WeightMatrix* matrix;
+  std::vector<WeightMatrix::Lent> parts;
+};
+
+// The matrices that can be, and own memory for those that cannot.
+std::vector<Borrowed> find_borrowed(std::span<const ParameterPlace> places, const Weights& weights) {
+  std::vector<Borrowed> borrowed;
+  for (std::size_t first = 0, end = 0; first < places.size(); first = end) {
+    WeightMatrix* const matrix = places[first].matrix;
+    end = first + 1;
+    if (matrix == nullptr) continue;
+    while (end < places.size() && places[end].matrix == matrix) ++end;
+    Borrowed found = {matrix, {}};
+    for (const ParameterPlace& place : places.subspan(first, end - first)) {
+      const WeightView& weight = weights.find(place.name)->second;
+      if (weight.owner == nullptr || !matrix->may_move()) break;
+      found.parts.push_back({place.rows, weight.values.data(), weight.owner});
+    }
+    if (found.parts.size() == end - first) {
+      borrowed.push_back(std::move(found));
+    } else {
+      (void)matrix->own();
+    }
+  }
+  return borrowed;
+}
+
 }  // namespace
 
-void load_parameters(std::string_view layer, std::span<const Parameter> parameters, const Weights& weights,
+std::int64_t count_of(const ParameterPlace& place) noexcept {
+  std::int64_t count = 1;
+  for (const std::int64_t extent : place.shape) count *= extent;
+  return count;
+}
+
+void read(const ParameterPlace& place, float* to) noexcept {
+  if (place.matrix != nullptr) return place.matrix->read(place.rows, to);
+  std::copy_n(place.vector->data(), place.vector->size(), to);
+}
+
+void write(const ParameterPlace& place, const float* from) {
+  float* const to = place.matrix != nullptr ? rows_of(place.matrix->own(), place.rows).data : place.vector->data();
+  std::copy_n(from, count_of(place), to);
+}
+
+std::span<float> gradient_of(const ParameterPlace& place) noexcept {
+  if (place.matrix == nullptr) return values_of(*place.vector_gradient);
+  const View<float, 2> gradient = place.matrix->gradient();
+  return gradient ? values_of(rows_of(gradient, place.rows)) : std::span<float>();
+}
+
+void load_parameters(std::string_view layer, std::span<const ParameterPlace> places, const Weights& weights,
                      const LoadOptions& options) {
-  for (const Parameter& parameter : parameters) {
-    const auto found = weights.find(parameter.name);
+  for (const ParameterPlace& place : places) {
+    const auto found = weights.find(place.name);
     if (found == weights.end()) {
-      ops::fail(layer,
-                "weight " + parameter.name + " is missing, expected one of shape " + ops::describe(parameter.shape));
+      ops::fail(layer, "weight " + place.name + " is missing, expected one of shape " + ops::describe(place.shape));
     }
-    check_weight(layer, parameter, found->second);
+    check_weight(layer, place, found->second);
   }
   if (!options.ignore_extra) {
-    named_lack(layer, "list of parameters", parameters.size() * sizeof(std::string_view),
-               [&] { check_no_extra(layer, parameters, weights, options.prefix); });
+    named_lack(layer, "list of parameters", places.size() * sizeof(std::string_view),
+               [&] { check_no_extra(layer, places, weights, options.prefix); });
   }
-  for (const Parameter& parameter : parameters) {
-    const std::span<const float> from = weights.find(parameter.name)->second.values;
-    std::copy(from.begin(), from.end(), parameter.values.begin());
+  std::vector<Borrowed> borrowed = named_lack(layer, "list of weights", places.size() * sizeof(WeightMatrix::Lent),
+                                              [&] { return find_borrowed(places, weights); });
+  // Nothing is refused from here on.
+  for (Borrowed& found : borrowed) found.matrix->borrow(std::move(found.parts));
+  for (const ParameterPlace& place : places) {
+    if (place.matrix != nullptr && place.matrix->is_borrowed()) continue;
+    write(place, weights.find(place.name)->second.values.data());
   }
 }
 

@@ -1,46 +1,52 @@
-// The product with a weight matrix, packed where it may be.
+// The product with rows of a weight matrix, packed where it may be.
 #pragma once
 
-#include "headlight/layers/layer.h"
+#include <span>
+
+#include "headlight/gemm.h"
+#include "headlight/layers/weight_matrix.h"
 
 namespace headlight::layers {
 
-// y = activation(x weightᵀ + bias) + residual; x [M, K], weight [N, K], y [M, N].
-inline void multiply(Engine& engine, View<const float, 2> x, View<const float, 2> weight, const PackedCopies& copies,
+template <class T>
+View<T, 2> rows_of(const View<T, 2>& matrix, const WeightMatrix::Rows& rows) noexcept {
+  return {matrix.data + rows.first * matrix.stride(0), {rows.count, matrix.extent(1)}, matrix.strides};
+}
+
+// y = activation(x Wᵀ + bias) + residual; x [M, K], W those rows of weight [N, K], y [M, rows.count].
+inline void multiply(Engine& engine, View<const float, 2> x, const WeightMatrix& weight, WeightMatrix::Rows rows,
                      View<float, 2> y, GemmOptions options) {
-  if (const PackedMatrix* packed = copies.get(engine, weight)) {
+  if (const PackedMatrix* packed = weight.packed(engine, rows)) {
     gemm(engine, x, *packed, y, options);
     return;
   }
   options.transpose_b = Transpose::yes;
-  gemm(engine, x, weight, y, options);
+  gemm(engine, x, rows_of(weight.plain(), rows), y, options);
 }
 
-// Its gradients: weight_gradient += y_gradientᵀ x, bias_gradient += Σ_rows y_gradient (where there is one), x_gradient
-// = y_gradient weight + residual where given.
-inline void multiply_backward(Engine& engine, View<const float, 2> x, View<const float, 2> weight,
-                              View<const float, 2> y_gradient, View<float, 2> weight_gradient,
-                              std::span<float> bias_gradient, View<float, 2> x_gradient,
-                              View<const float, 2> residual) {
-  gemm(engine, y_gradient, x, weight_gradient, {.transpose_a = Transpose::yes, .beta = 1.0f});
+// Its gradients: W's gradient += y_gradientᵀ x, bias_gradient += Σ_rows y_gradient (where there is one), x_gradient
+// = y_gradient W + residual where given.
+inline void multiply_backward(Engine& engine, View<const float, 2> x, WeightMatrix& weight, WeightMatrix::Rows rows,
+                              View<const float, 2> y_gradient, std::span<float> bias_gradient,
+                              View<float, 2> x_gradient, View<const float, 2> residual) {
+  gemm(engine, y_gradient, x, rows_of(weight.gradient(), rows), {.transpose_a = Transpose::yes, .beta = 1.0f});
   if (!bias_gradient.empty()) bias_backward(engine, y_gradient, bias_gradient);
-  if (x_gradient) gemm(engine, y_gradient, weight, x_gradient, {.residual = residual});
+  if (x_gradient) gemm(engine, y_gradient, rows_of(weight.plain(), rows), x_gradient, {.residual = residual});
 }
 
-// What multiply() takes from the engine for so many rows.
-inline GemmShape product_shape(std::int64_t rows, View<const float, 2> weight, bool packed) noexcept {
-  return {.m = rows, .n = weight.extent(0), .k = weight.extent(1), .packed = packed};
+// What multiply() takes from the engine for so many rows of x.
+inline GemmShape product_shape(std::int64_t m, const WeightMatrix& weight, WeightMatrix::Rows rows) noexcept {
+  return {.m = m, .n = rows.count, .k = weight.columns(), .packed = !weight.is_open()};
 }
 
-inline std::size_t product_bytes(const Engine& engine, std::int64_t rows, View<const float, 2> weight,
-                                 const PackedCopies& copies) {
-  return workspace_bytes(engine, product_shape(rows, weight, !copies.is_open()));
+inline std::size_t product_bytes(const Engine& engine, std::int64_t m, const WeightMatrix& weight,
+                                 WeightMatrix::Rows rows) {
+  return workspace_bytes(engine, product_shape(m, weight, rows));
 }
 
-inline void reserve_product(Engine& engine, std::int64_t rows, View<const float, 2> weight,
-                            const PackedCopies& copies) {
-  (void)copies.get(engine, weight);
-  reserve(engine, product_shape(rows, weight, !copies.is_open()));
+inline void reserve_product(Engine& engine, std::int64_t m, const WeightMatrix& weight, WeightMatrix::Rows rows) {
+  (void)weight.packed(engine, rows);
+  reserve(engine, product_shape(m, weight, rows));
 }
 
 }  // namespace headlight::layers

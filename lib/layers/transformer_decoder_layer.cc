@@ -62,7 +62,7 @@ void TransformerDecoderLayer::reserve(Engine& engine, std::int64_t batch, std::i
   feed_forward_.reserve(engine, batch, length);
 }
 
-void TransformerDecoderLayer::append_parameters(const std::string& prefix, std::vector<Parameter>& list,
+void TransformerDecoderLayer::append_parameters(const std::string& prefix, std::vector<layers::ParameterPlace>& list,
                                                 const Weights* named) {
   self_attention_.append_parameters(prefix + "self_attn.", list, named);
   memory_attention_.append_parameters(prefix + "multihead_attn.", list, named);

@@ -52,7 +52,7 @@ void TransformerEncoderLayer::reserve(Engine& engine, std::int64_t batch, std::i
   feed_forward_.reserve(engine, batch, length);
 }
 
-void TransformerEncoderLayer::append_parameters(const std::string& prefix, std::vector<Parameter>& list,
+void TransformerEncoderLayer::append_parameters(const std::string& prefix, std::vector<layers::ParameterPlace>& list,
                                                 const Weights* named) {
   self_attention_.append_parameters(prefix + "self_attn.", list, named);
   feed_forward_.append_parameters(prefix, list, named);

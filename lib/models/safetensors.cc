@@ -4,8 +4,8 @@
 #include <cstring>
 #include <limits>
 #include <map>
+#include <memory>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <stdexcept>
 #include <utility>
 
@@ -52,7 +52,7 @@ bool is_convertible(std::string_view dtype) { return dtype == "F32" || dtype == 
 
 struct SafetensorsFile::State {
   std::string path;
-  std::optional<InputFile> file;  // none where the bytes are somebody else's
+  std::shared_ptr<InputFile> file;  // none where the bytes are somebody else's
   std::vector<SafetensorsEntry> entries;
   std::map<std::string_view, std::size_t> by_name;  // keys lie in `entries`; no hash, for names are anybody's
   std::map<std::string, std::string> metadata;
@@ -61,7 +61,8 @@ struct SafetensorsFile::State {
 
 SafetensorsFile::SafetensorsFile(const std::string& path) : state_(std::make_unique<State>()) {
   state_->path = path;
-  parse(state_->file.emplace(path).map());
+  state_->file = std::make_shared<InputFile>(path);
+  parse(state_->file->map());
 }
 
 SafetensorsFile::SafetensorsFile(std::string_view name, std::span<const std::byte> bytes)
@@ -120,7 +121,7 @@ WeightView SafetensorsFile::float32(std::string_view name) {
   }
   const auto address = reinterpret_cast<std::uintptr_t>(entry->bytes.data());
   if (entry->dtype == "F32" && address % alignof(float) == 0) {
-    return {entry->shape, {reinterpret_cast<const float*>(entry->bytes.data()), element_count(*entry)}};
+    return {entry->shape, {reinterpret_cast<const float*>(entry->bytes.data()), element_count(*entry)}, state_->file};
   }
   auto found = state_->converted.find(entry->name);
   if (found == state_->converted.end()) found = state_->converted.emplace(entry->name, widened(*entry)).first;

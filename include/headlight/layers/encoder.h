@@ -92,7 +92,8 @@ class HEADLIGHT_API Encoder : public Layer {
   [[nodiscard]] std::size_t workspace_bytes(const Engine& engine, std::int64_t tokens) const;
   void reserve(Engine& engine, std::int64_t tokens) const;
 
-  void append_parameters(const std::string& prefix, std::vector<Parameter>& list, const Weights* named) override;
+  void append_parameters(const std::string& prefix, std::vector<layers::ParameterPlace>& list,
+                         const Weights* named) override;
   void initialize_from(layers::Initializer& initializer) override;
   void set_open(bool open) noexcept override;
   void make_gradients(bool wanted) override;
@@ -112,12 +113,9 @@ class HEADLIGHT_API Encoder : public Layer {
   void embed_tokens(Engine& engine, const EncoderInput& input, View<float, 2> hidden) const;
 
   EncoderOptions options_;
-  Tensor<float, 2> word_embeddings_;
-  Tensor<float, 2> position_embeddings_;
-  Tensor<float, 2> token_type_embeddings_;
-  Tensor<float, 2> word_gradient_;
-  Tensor<float, 2> position_gradient_;
-  Tensor<float, 2> token_type_gradient_;
+  WeightMatrix word_embeddings_;
+  WeightMatrix position_embeddings_;
+  WeightMatrix token_type_embeddings_;
   LayerNorm norm_;
   std::vector<TransformerEncoderLayer> layers_;
 };

@@ -1,33 +1,45 @@
 // What all layers share: parameters with names.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "headlight/engine.h"
 #include "headlight/export.h"
-#include "headlight/gemm.h"
 #include "headlight/layers/training.h"
+#include "headlight/layers/weight_matrix.h"
 #include "headlight/parameters.h"
 #include "headlight/tensor.h"
 
 namespace headlight {
 
 namespace layers {
+
 class Initializer;
-}
+
+// Where a parameter is, before anybody asks for its numbers: some rows of a matrix, or a vector.
+struct ParameterPlace {
+  std::string name;
+  std::vector<std::int64_t> shape;
+  WeightMatrix* matrix = nullptr;
+  WeightMatrix::Rows rows{};
+  Tensor<float, 1>* vector = nullptr;
+  Tensor<float, 1>* vector_gradient = nullptr;
+};
+
+}  // namespace layers
 
 // A layer owns its parameters: normalisation weights are 1 at first, all others 0. Computing (`forward`) is const, and
 // any number of threads may do it at once, on any engines; changing parameters is not const and needs the layer to
 // itself.
 //
-// A layer keeps its weights a second time in the panels that products read, made on first use. While
-// it trains, or somebody holds spans of parameters(), its weights may change at any time: it is *open*, and every
-// product packs its weights anew, with the same bits, somewhat slower for few rows. set_training(false) and freeze()
-// end that.
+// Products read weights in panels, which a layer makes of a matrix on first use and then keeps in place of its rows;
+// see WeightMatrix. While it trains, or somebody holds spans of parameters(), its weights may change at any time: it is
+// *open*, and every product packs its weights anew, with the same bits, somewhat slower for few rows.
+// set_training(false) and freeze() end that. Rows that parameters() or weights() have shown stay beside the panels.
 //
 // Scratch memory comes from the engine, which keeps it: a repeated forward() or backward() of the same shape allocates
 // nothing, and after a layer's reserve() of that shape the first forward() does not either. Without it memory may end
@@ -48,9 +60,10 @@ class HEADLIGHT_API Layer {
   // The number of values in all parameters.
   [[nodiscard]] std::int64_t parameter_count() const;
 
-  // Copies every parameter from the weight of its name; an open layer stays open. All or nothing: throws
-  // std::invalid_argument naming the tensor and both shapes if one is missing, has another shape, or (unless options
-  // allow it) belongs to no parameter.
+  // Takes every parameter from the weight of its name: a copy, or, of a matrix whose weight has an owner, nothing but
+  // the place, which is read from then on (unless parameters() or weights() have shown the matrix, or the layer
+  // trains). An open layer stays open. All or nothing: throws std::invalid_argument naming the tensor and both shapes
+  // if one is missing, has another shape, or (unless options allow it) belongs to no parameter.
   void load(const Weights& weights, const LoadOptions& options = {});
 
   // Xavier-uniform weights, biases 0, normalisation weights 1; an open layer stays open. The same on every machine.
@@ -65,12 +78,16 @@ class HEADLIGHT_API Layer {
   // trains.
   void freeze() noexcept;
 
+  // Names, shapes and places of all parameters, valid as long as the layer stays where it is. For the C interface.
+  [[nodiscard]] std::vector<layers::ParameterPlace> places();
+
   // For layers made of layers. The parameters, their names behind `prefix`; a layer that knows them under more than one
   // set of names takes the one found in `named`.
-  virtual void append_parameters(const std::string& prefix, std::vector<Parameter>& list, const Weights* named) = 0;
+  virtual void append_parameters(const std::string& prefix, std::vector<layers::ParameterPlace>& list,
+                                 const Weights* named) = 0;
   virtual void initialize_from(layers::Initializer& initializer) = 0;
   virtual void make_gradients(bool wanted) = 0;
-  // Forgets what was packed of the weights; an open layer packs nothing until it is closed.
+  // An open layer packs nothing until it is closed, and forgets what it had packed.
   virtual void set_open(bool open) noexcept = 0;
 
  protected:
@@ -78,35 +95,12 @@ class HEADLIGHT_API Layer {
   [[nodiscard]] virtual std::string_view type_name() const noexcept = 0;
 
  private:
-  [[nodiscard]] std::vector<Parameter> list(const std::string& prefix, const Weights* named);
+  [[nodiscard]] std::vector<layers::ParameterPlace> places(const std::string& prefix, const Weights* named);
   // After whatever may have changed the weights, or who may change them.
   void settle() noexcept { set_open(trains_ || handed_out_); }
 
   bool trains_ = false;
   bool handed_out_ = false;
-};
-
-// The packed copies of one weight matrix [N, K], one for each instruction set that was used with it.
-class HEADLIGHT_API PackedCopies {
- public:
-  PackedCopies() = default;
-  PackedCopies(PackedCopies&& other) noexcept;
-  PackedCopies& operator=(PackedCopies&& other) noexcept;
-  ~PackedCopies();
-
-  // The copy for the engine's instruction set, made now if there is none. Null when open.
-  [[nodiscard]] const PackedMatrix* get(Engine& engine, View<const float, 2> weight) const;
-  // Forgets all copies. Open: makes none until closed.
-  void set_open(bool open) noexcept;
-  [[nodiscard]] bool is_open() const noexcept { return open_; }
-
- private:
-  struct Copy;
-
-  // The first of a list, a copy for each instruction set. Threads that find none each make one; who comes first wins,
-  // the others throw theirs away. So there is no lock.
-  mutable std::atomic<Copy*> first_{nullptr};
-  bool open_ = false;
 };
 
 }  // namespace headlight

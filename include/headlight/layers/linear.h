@@ -20,8 +20,8 @@ class HEADLIGHT_API Linear : public Layer {
   // Throws std::invalid_argument for features < 1.
   Linear(std::int64_t in_features, std::int64_t out_features, bool bias = true);
 
-  [[nodiscard]] std::int64_t in_features() const noexcept { return weight_.shape()[1]; }
-  [[nodiscard]] std::int64_t out_features() const noexcept { return weight_.shape()[0]; }
+  [[nodiscard]] std::int64_t in_features() const noexcept { return weight_.columns(); }
+  [[nodiscard]] std::int64_t out_features() const noexcept { return weight_.rows(); }
 
   // x [N, in_features] → y [N, out_features] = activation(x Wᵀ + b) + residual. y must not overlap x.
   void forward(Engine& engine, View<const float, 2> x, View<float, 2> y, const LinearEpilogue& epilogue = {}) const;
@@ -36,7 +36,8 @@ class HEADLIGHT_API Linear : public Layer {
   [[nodiscard]] std::size_t workspace_bytes(const Engine& engine, std::int64_t rows) const;
   void reserve(Engine& engine, std::int64_t rows) const;
 
-  void append_parameters(const std::string& prefix, std::vector<Parameter>& list, const Weights* named) override;
+  void append_parameters(const std::string& prefix, std::vector<layers::ParameterPlace>& list,
+                         const Weights* named) override;
   void initialize_from(layers::Initializer& initializer) override;
   void set_open(bool open) noexcept override;
   void make_gradients(bool wanted) override;
@@ -44,11 +45,9 @@ class HEADLIGHT_API Linear : public Layer {
  private:
   [[nodiscard]] std::string_view type_name() const noexcept override { return "Linear"; }
 
-  Tensor<float, 2> weight_;
+  WeightMatrix weight_;
   Tensor<float, 1> bias_;  // without memory: none
-  Tensor<float, 2> weight_gradient_;
   Tensor<float, 1> bias_gradient_;
-  PackedCopies packed_;
 };
 
 // nn.LayerNorm: weight and bias [width].
@@ -63,7 +62,8 @@ class HEADLIGHT_API LayerNorm : public Layer {
   void backward(Engine& engine, View<const float, 2> x, View<const float, 2> y_gradient, View<float, 2> x_gradient,
                 View<const float, 2> residual = {});
 
-  void append_parameters(const std::string& prefix, std::vector<Parameter>& list, const Weights* named) override;
+  void append_parameters(const std::string& prefix, std::vector<layers::ParameterPlace>& list,
+                         const Weights* named) override;
   void initialize_from(layers::Initializer& initializer) override;
   void set_open(bool) noexcept override {}
   void make_gradients(bool wanted) override;

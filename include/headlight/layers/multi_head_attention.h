@@ -1,6 +1,8 @@
 // Multi-head attention as a layer: project, attend with every head, put the heads together again.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -8,6 +10,7 @@
 
 #include "headlight/attention.h"
 #include "headlight/layers/layer.h"
+#include "headlight/layers/linear.h"
 
 namespace headlight {
 
@@ -136,7 +139,8 @@ class HEADLIGHT_API MultiHeadAttention : public Layer {
   [[nodiscard]] std::size_t workspace_bytes(const Engine& engine, const MultiHeadAttentionShape& shape) const;
   void reserve(Engine& engine, const MultiHeadAttentionShape& shape) const;
 
-  void append_parameters(const std::string& prefix, std::vector<Parameter>& list, const Weights* named) override;
+  void append_parameters(const std::string& prefix, std::vector<layers::ParameterPlace>& list,
+                         const Weights* named) override;
   void initialize_from(layers::Initializer& initializer) override;
   void set_open(bool open) noexcept override;
   void make_gradients(bool wanted) override;
@@ -156,14 +160,21 @@ class HEADLIGHT_API MultiHeadAttention : public Layer {
                      const Kept& kept, View<const float, 3> out_gradient, const MultiHeadAttentionGradients& gradients);
 
  private:
-  // A run of projections that share an input: rows [begin, begin + rows) of the projected width.
+  // A run of projections that share an input, and where its weights are.
   enum Group : std::uint8_t { kQuery, kKey, kValue, kKeyValue, kAll, kGroups };
   struct Buffers;
+  struct Place {
+    std::size_t matrix;  // of projections_
+    WeightMatrix::Rows rows;
+  };
 
   [[nodiscard]] std::string_view type_name() const noexcept override { return "MultiHeadAttention"; }
   [[nodiscard]] std::int64_t key_value_columns() const noexcept;
-  [[nodiscard]] View<const float, 2> weight_of(Group group) const noexcept;
-  [[nodiscard]] std::span<const float> bias_of(Group group) const noexcept;
+  // What each matrix of projections_ holds, in order.
+  [[nodiscard]] std::span<const Group> matrices() const noexcept;
+  // A group's rows in [W_Q; W_K; W_V], and so its part of the bias.
+  [[nodiscard]] WeightMatrix::Rows rows_of(Group group) const noexcept;
+  [[nodiscard]] Place place_of(Group group) const noexcept;
   [[nodiscard]] SharedInputs inputs_of(const View<const float, 3>& query, const View<const float, 3>& key,
                                        const View<const float, 3>& value) const noexcept;
   void check_inputs(const View<const float, 3>& query, const View<const float, 3>& key,
@@ -206,23 +217,16 @@ class HEADLIGHT_API MultiHeadAttention : public Layer {
                         View<float, 3> x_gradient, View<const float, 3> residual);
 
   MultiHeadAttentionOptions options_;
-  // W_Q, W_K and W_V one after another, so that each run of them that has one width is a matrix.
-  Tensor<float, 1> projections_;
+  // W_Q, W_K and W_V. Those of one width lie in one matrix, for inputs that are the same share a product: all three, or
+  // W_K and W_V. They are no Linears since their biases are one parameter.
+  std::array<WeightMatrix, 3> projections_;
   Tensor<float, 1> projection_bias_;
-  Tensor<float, 2> output_;
-  Tensor<float, 1> output_bias_;
-  Tensor<float, 1> projections_gradient_;
   Tensor<float, 1> projection_bias_gradient_;
-  Tensor<float, 2> output_gradient_;
-  Tensor<float, 1> output_bias_gradient_;
-  std::array<PackedCopies, kGroups> packed_;
-  PackedCopies packed_output_;
+  Linear output_;
   // What a merge has beside; without memory where it has none.
   Tensor<float, 1> merge_logits_;
-  Tensor<float, 2> merge_projection_;
   Tensor<float, 1> merge_logits_gradient_;
-  Tensor<float, 2> merge_projection_gradient_;
-  PackedCopies packed_merge_;
+  WeightMatrix merge_projection_;
 };
 
 }  // namespace headlight

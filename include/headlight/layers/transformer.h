@@ -60,7 +60,8 @@ class HEADLIGHT_API TransformerEncoderLayer : public Layer {
   [[nodiscard]] std::size_t workspace_bytes(const Engine& engine, std::int64_t batch, std::int64_t length) const;
   void reserve(Engine& engine, std::int64_t batch, std::int64_t length) const;
 
-  void append_parameters(const std::string& prefix, std::vector<Parameter>& list, const Weights* named) override;
+  void append_parameters(const std::string& prefix, std::vector<layers::ParameterPlace>& list,
+                         const Weights* named) override;
   void initialize_from(layers::Initializer& initializer) override;
   void set_open(bool open) noexcept override;
   void make_gradients(bool wanted) override;
@@ -117,7 +118,8 @@ class HEADLIGHT_API TransformerDecoderLayer : public Layer {
                                             std::int64_t memory_length) const;
   void reserve(Engine& engine, std::int64_t batch, std::int64_t length, std::int64_t memory_length) const;
 
-  void append_parameters(const std::string& prefix, std::vector<Parameter>& list, const Weights* named) override;
+  void append_parameters(const std::string& prefix, std::vector<layers::ParameterPlace>& list,
+                         const Weights* named) override;
   void initialize_from(layers::Initializer& initializer) override;
   void set_open(bool open) noexcept override;
   void make_gradients(bool wanted) override;

@@ -1,0 +1,86 @@
+// The weights of a product: wherever they came from, in the form that products read.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "headlight/engine.h"
+#include "headlight/export.h"
+#include "headlight/gemm.h"
+#include "headlight/view.h"
+
+namespace headlight {
+
+// A matrix [N, K] of parameters, as nn.Linear has them: y = x Wᵀ. Its numbers lie in one of three places:
+//
+//   rows of its own   where somebody writes them, or has asked to see them;
+//   rows elsewhere    that were lent to it: a mapped file. They are read there and never copied as a whole;
+//   panels            what products read, made on first use for an engine's instruction set. Once panels hold all of
+//                     the matrix its own rows go, unless somebody was shown them: whoever asks again gets them anew.
+//
+// So a model that only computes has its weights in memory once. Any number of threads may compute with a matrix at the
+// same time (the const functions); all others need it to themselves.
+class HEADLIGHT_API WeightMatrix {
+ public:
+  // Rows first … first + count − 1.
+  struct Rows {
+    std::int64_t first = 0;
+    std::int64_t count = 0;
+  };
+  // Rows that lie elsewhere, side by side; `owner` keeps their memory.
+  struct Lent {
+    Rows rows;
+    const float* values = nullptr;
+    std::shared_ptr<const void> owner;
+  };
+
+  // No matrix, of size 0.
+  WeightMatrix() noexcept;
+  // [N, K] zeros, in rows of its own. Throws OutOfMemory.
+  explicit WeightMatrix(const std::array<std::int64_t, 2>& shape);
+  WeightMatrix(WeightMatrix&&) noexcept;
+  WeightMatrix& operator=(WeightMatrix&&) noexcept;
+  ~WeightMatrix();
+
+  [[nodiscard]] std::int64_t rows() const noexcept;
+  [[nodiscard]] std::int64_t columns() const noexcept;
+  [[nodiscard]] Rows all() const noexcept { return {0, rows()}; }
+  [[nodiscard]] explicit operator bool() const noexcept { return state_ != nullptr; }
+
+  // The panels of those rows for the engine's instruction set, made now if there are none. Null for an open matrix,
+  // whose own rows may change at any time. Throws OutOfMemory.
+  [[nodiscard]] const PackedMatrix* packed(Engine& engine, Rows rows) const;
+  // Whether packed() is null.
+  [[nodiscard]] bool is_open() const noexcept;
+  // The rows of a matrix that is open or was never packed, such as a table of embeddings.
+  [[nodiscard]] View<const float, 2> plain() const noexcept;
+  // The same of any matrix, for good: it keeps these rows as long as it lives. Throws OutOfMemory.
+  [[nodiscard]] View<const float, 2> shown() const;
+
+  // The same to write, in rows of its own; forgets the panels. Throws OutOfMemory, and then nothing has changed.
+  View<float, 2> own();
+  // And for good.
+  View<float, 2> hand_out();
+  // Whether its rows may lie anywhere: nobody was shown them, and it has no gradient.
+  [[nodiscard]] bool may_move() const noexcept;
+  // Reads these parts, which cover the matrix, where they lie from now on. Only where it may move.
+  void borrow(std::vector<Lent> parts) noexcept;
+  // Whether its rows lie elsewhere.
+  [[nodiscard]] bool is_borrowed() const noexcept;
+  // Copies some rows out, wherever they are.
+  void read(Rows rows, float* to) const noexcept;
+  // Open: whoever holds what own() gave may write there, so that no panels are made.
+  void set_open(bool open) noexcept;
+
+  // [N, K], zeros at first; or none. Own rows come with it. Throws OutOfMemory.
+  void make_gradient(bool wanted);
+  [[nodiscard]] View<float, 2> gradient() noexcept;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace headlight
