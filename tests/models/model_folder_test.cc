@@ -1,7 +1,9 @@
 // Folders as they are found, and folders that do not fit together.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
+#include <filesystem>
 
 #include "headlight/models/encoder.h"
 #include "models/tiny_bert.h"
@@ -45,6 +47,21 @@ TEST(ModelFolder, TensorsUnderAllTheirNames) {
   full["cls.predictions.bias"] = {{3}, std::span(numbers).first(3)};
   full["classifier.weight"] = {{2, 24}, numbers};
   check(full);
+}
+
+// The weights are read where the file is mapped, which outlives its name.
+TEST(ModelFolder, MayBeRemovedOrReplacedOnceItIsLoaded) {
+  const ScratchFolder folder;
+  const std::string path = TinyBert().write(folder);
+  const std::vector<float> expected = hidden_of(path);
+  const Encoder encoder = load(path);
+  const Encoder again = load(path);
+  again.save(path);
+  std::filesystem::remove_all(path);
+  Engine engine({.threads = 1});
+  const std::vector<std::string> texts{"a b c", "q"};
+  const HiddenStates states = encoder.encode(engine, texts);
+  EXPECT_TRUE(std::ranges::equal(states.hidden, expected));
 }
 
 TEST(ModelFolder, FromMemoryItIsTheSame) {

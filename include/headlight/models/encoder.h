@@ -123,6 +123,9 @@ class HEADLIGHT_API Encoder {
 // the files say, nothing is allocated that the weight file does not back. Throws FileError naming the file and the key,
 // tensor or line: files that are missing or malformed, a family, activation or kind of position other than BERT's,
 // weights that disagree with the configuration, a vocabulary larger than its table.
+//
+// Matrices in float32 are read where the file is mapped, as long as the model lives: the file may be removed or
+// replaced, but nobody may change or shorten it in place. A call of network().parameters() copies them all.
 [[nodiscard]] HEADLIGHT_API Encoder load(const std::string& folder);
 
 // A file of such a folder that is in memory already: a program's own model, somebody's archive.

@@ -49,7 +49,8 @@ class HEADLIGHT_API SafetensorsFile {
   [[nodiscard]] const std::map<std::string, std::string>& metadata() const noexcept;
 
   // The tensor as float32, valid as long as this object: the mapped bytes themselves for F32 (copied where they are not
-  // aligned), whose owner keeps the mapping even longer, widened exactly and once for F16 and BF16. FileError for another dtype or a name that is not there.
+  // aligned), whose owner keeps the mapping even longer, widened exactly and once for F16 and BF16. FileError for
+  // another dtype or a name that is not there.
   [[nodiscard]] WeightView float32(std::string_view name);
 
   // Every F32, F16 and BF16 tensor; others (such as the I64 position ids of old BERT files) are left out.

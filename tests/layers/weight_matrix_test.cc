@@ -1,0 +1,249 @@
+// Weights are in memory once, wherever they came from, and have the same bits wherever they lie.
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "headlight/layers.h"
+#include "layers/twins.h"
+#include "ops/gemm_unpack.h"
+#include "support/compare.h"
+#include "support/isas.h"
+#include "support/random.h"
+
+namespace headlight::test::weight_matrix_test {
+
+using Rows = WeightMatrix::Rows;
+
+// Ragged in every way: columns of a lane, a panel, more; depths of one block of K and of several.
+constexpr std::array<std::array<std::int64_t, 2>, 6> kShapes = {
+    {{1, 1}, {3, 5}, {48, 16}, {50, 33}, {97, 768}, {70, 1700}}};
+
+bool same(const View<const float, 2>& a, const View<const float, 2>& b) { return same_bits(a, b); }
+
+WeightMatrix with_values(const Tensor<float, 2>& values) {
+  WeightMatrix matrix(values.shape());
+  std::copy(values.begin(), values.end(), matrix.own().data);
+  return matrix;
+}
+
+using WeightMatrixOnEachIsa = EachIsa;
+HEADLIGHT_ON_EVERY_ISA(WeightMatrixOnEachIsa);
+
+TEST_P(WeightMatrixOnEachIsa, IsReadBackFromPanelsToTheBit) {
+  Engine engine(options());
+  Random random(1);
+  for (const auto& shape : kShapes) {
+    const auto values = random.normal_tensor<2>(shape);
+    const PackedMatrix packed(engine, values, Transpose::yes);
+    for (std::int64_t first = 0; first < shape[0]; first += 7) {
+      const std::int64_t count = std::min<std::int64_t>(9, shape[0] - first);
+      Tensor<float, 2> rows({count, shape[1]});
+      ops::unpack_columns(packed, first, count, rows.data());
+      const View<const float, 2> expected(&values(first, 0), rows.shape());
+      EXPECT_TRUE(same(rows, expected)) << shape[0] << " x " << shape[1] << ", rows from " << first;
+    }
+  }
+}
+
+TEST_P(WeightMatrixOnEachIsa, KeepsPanelsAloneUntilItsRowsAreAskedFor) {
+  Engine engine(options());
+  Random random(2);
+  for (const auto& shape : kShapes) {
+    const auto values = random.normal_tensor<2>(shape);
+    WeightMatrix matrix = with_values(values);
+    ASSERT_NE(matrix.plain().data, nullptr);
+    const PackedMatrix* const packed = matrix.packed(engine, matrix.all());
+    ASSERT_NE(packed, nullptr);
+    EXPECT_EQ(matrix.packed(engine, matrix.all()), packed);
+    EXPECT_EQ(matrix.plain().data, nullptr);
+    Tensor<float, 2> read(shape);
+    matrix.read(matrix.all(), read.data());
+    EXPECT_TRUE(same(read, values));
+    EXPECT_EQ(matrix.plain().data, nullptr);
+    EXPECT_TRUE(same(matrix.shown(), values));
+    EXPECT_EQ(matrix.plain().data, matrix.shown().data) << "what was shown stays";
+  }
+}
+
+TEST_P(WeightMatrixOnEachIsa, KeepsItsRowsUntilPanelsHoldAllOfThem) {
+  Engine engine(options());
+  Random random(3);
+  const auto values = random.normal_tensor<2>({50, 33});
+  WeightMatrix matrix = with_values(values);
+  (void)matrix.packed(engine, {0, 20});
+  EXPECT_NE(matrix.plain().data, nullptr);
+  (void)matrix.packed(engine, {20, 30});
+  EXPECT_EQ(matrix.plain().data, nullptr);
+  // Rows of both, for another product.
+  const PackedMatrix* const across = matrix.packed(engine, {13, 17});
+  Tensor<float, 2> rows({17, 33});
+  ops::unpack_columns(*across, 0, 17, rows.data());
+  EXPECT_TRUE(same(rows, View<const float, 2>(&values(13, 0), rows.shape())));
+  EXPECT_TRUE(same(matrix.own(), values));
+}
+
+TEST(WeightMatrix, PacksOneInstructionSetFromThePanelsOfAnother) {
+  Random random(4);
+  const auto values = random.normal_tensor<2>({70, 1700});
+  WeightMatrix matrix = with_values(values);
+  for (const Isa isa : available_isas()) {
+    Engine engine({.threads = 1, .isa = isa});
+    Tensor<float, 2> rows(values.shape());
+    ops::unpack_columns(*matrix.packed(engine, matrix.all()), 0, 70, rows.data());
+    EXPECT_TRUE(same(rows, values)) << name(isa);
+    EXPECT_EQ(matrix.plain().data, nullptr);
+  }
+}
+
+TEST(WeightMatrix, WithAGradientKeepsItsRows) {
+  Engine engine({.threads = 1});
+  WeightMatrix matrix({4, 3});
+  matrix.make_gradient(true);
+  (void)matrix.packed(engine, matrix.all());
+  EXPECT_NE(matrix.plain().data, nullptr);
+  EXPECT_FALSE(matrix.may_move());
+  matrix.make_gradient(false);
+  matrix.set_open(true);
+  EXPECT_EQ(matrix.packed(engine, matrix.all()), nullptr);
+}
+
+// Parts lent by three owners, as a file has query, key and value.
+TEST(WeightMatrix, ReadsPartsWhereTheyLie) {
+  Engine engine({.threads = 1});
+  Random random(5);
+  const auto values = random.normal_tensor<2>({30, 17});
+  WeightMatrix matrix(values.shape());
+  std::vector<std::shared_ptr<std::vector<float>>> owners;
+  std::vector<WeightMatrix::Lent> parts;
+  for (const Rows rows : {Rows{0, 8}, Rows{8, 3}, Rows{11, 19}}) {
+    const float* const begin = &values(rows.first, 0);
+    owners.push_back(std::make_shared<std::vector<float>>(begin, begin + rows.count * 17));
+    parts.push_back({rows, owners.back()->data(), owners.back()});
+  }
+  matrix.borrow(std::move(parts));
+  EXPECT_TRUE(matrix.is_borrowed());
+  for (const Rows rows : {Rows{0, 30}, Rows{8, 3}, Rows{5, 20}}) {
+    Tensor<float, 2> read({rows.count, 17});
+    ops::unpack_columns(*matrix.packed(engine, rows), 0, rows.count, read.data());
+    EXPECT_TRUE(same(read, View<const float, 2>(&values(rows.first, 0), read.shape())));
+  }
+  EXPECT_EQ(owners[1].use_count(), 2) << "they are kept, though panels hold them all";
+  EXPECT_TRUE(same(matrix.own(), values));
+  EXPECT_FALSE(matrix.is_borrowed());
+  EXPECT_EQ(owners[1].use_count(), 1);
+}
+
+// Whoever comes first packs, whatever the others ask for meanwhile.
+TEST(WeightMatrix, SameBitsForThreadsThatComeAtOnce) {
+  Random random(6);
+  const auto x = random.normal_tensor<2>({3, 65});
+  const auto values = random.normal_tensor<2>({70, 65});
+  for (int round = 0; round < 20; ++round) {
+    Linear layer(65, 70, false);
+    layer.load({{"weight", {{70, 65}, {values.data(), static_cast<std::size_t>(values.size())}}}});
+    const std::vector<Isa> isas = available_isas();
+    std::vector<Tensor<float, 2>> results;
+    for (std::size_t thread = 0; thread < 6; ++thread) results.emplace_back(Tensor<float, 2>::Shape{3, 70});
+    std::vector<std::thread> threads;
+    for (std::size_t thread = 0; thread < results.size(); ++thread) {
+      threads.emplace_back([&, thread] {
+        Engine engine({.threads = 1, .isa = isas[thread % isas.size()]});
+        layer.forward(engine, x, results[thread]);
+        if (thread == 5) (void)layer.weights();
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    for (std::size_t thread = 0; thread < results.size(); ++thread) {
+      Engine engine({.threads = 1, .isa = isas[thread % isas.size()]});
+      Tensor<float, 2> expected({3, 70});
+      gemm(engine, x, values, expected, {.transpose_b = Transpose::yes});
+      EXPECT_TRUE(same(results[thread], expected)) << "thread " << thread;
+    }
+    EXPECT_TRUE(same(View<const float, 2>(layer.weights().at("weight").values.data(), {70, 65}), values));
+  }
+}
+
+struct Owned {
+  explicit Owned(const Layer& layer) {
+    for (const auto& [name, weight] : layer.weights()) {
+      auto values = std::make_shared<std::vector<float>>(weight.values.begin(), weight.values.end());
+      weights[name] = {weight.shape, *values, values};
+      owners.emplace(name, std::move(values));
+    }
+  }
+  Weights weights;
+  std::map<std::string, std::shared_ptr<std::vector<float>>> owners;
+};
+
+TEST(BorrowedWeights, GiveALayerTheBitsOfACopy) {
+  Engine engine({.threads = 1});
+  Random random(7);
+  const auto x = random.normal_tensor<3>({2, 5, 12}), memory = random.normal_tensor<3>({2, 4, 12});
+  TransformerDecoderLayer copied({.width = 12, .heads = 3}), borrowed({.width = 12, .heads = 3});
+  randomize(copied, random);
+  const Owned source(copied);
+  borrowed.load(source.weights);
+  Tensor<float, 3> expected(x.shape()), y(x.shape());
+  copied.forward(engine, x, memory, expected);
+  borrowed.forward(engine, x, memory, y);
+  EXPECT_TRUE(same_bits(y, expected));
+  for (const auto& [name, weight] : borrowed.weights()) {
+    EXPECT_TRUE(std::ranges::equal(weight.values, *source.owners.at(name))) << name;
+    const bool is_matrix = weight.shape.size() == 2;
+    EXPECT_EQ(weight.values.data() == source.owners.at(name)->data(), is_matrix) << name << " lies where it lay";
+  }
+}
+
+TEST(BorrowedWeights, AreCopiedByWhoeverMayWrite) {
+  Random random(8);
+  Encoder from({.vocabulary = 11, .max_positions = 6, .width = 8, .heads = 2, .layers = 1});
+  randomize(from, random);
+  const Owned source(from);
+  Encoder encoder(from.options());
+  encoder.load(source.weights);
+  const auto& table = source.owners.at("word_embeddings.weight");
+  EXPECT_EQ(table.use_count(), 3) << "the list, the weights, the layer";
+  for (const Parameter& parameter : encoder.parameters()) {
+    EXPECT_TRUE(std::ranges::equal(parameter.values, *source.owners.at(parameter.name))) << parameter.name;
+    parameter.values.front() += 1.0f;
+  }
+  EXPECT_EQ(table.use_count(), 2);
+  EXPECT_EQ(source.owners.at("norm.weight")->front() + 1.0f, encoder.weights().at("norm.weight").values.front());
+  // What somebody holds stays where it is: now a load copies.
+  const float* const held = encoder.parameters().front().values.data();
+  encoder.load(source.weights);
+  EXPECT_EQ(encoder.parameters().front().values.data(), held);
+  EXPECT_EQ(table.use_count(), 2);
+}
+
+TEST(BorrowedWeights, OfALayerInTrainingAreCopied) {
+  Random random(9);
+  Linear from(4, 3), to(4, 3);
+  randomize(from, random);
+  const Owned source(from);
+  to.set_training(true);
+  to.load(source.weights);
+  EXPECT_EQ(source.owners.at("weight").use_count(), 2);
+  EXPECT_TRUE(std::ranges::equal(to.weights().at("weight").values, *source.owners.at("weight")));
+}
+
+// weights() of a layer that borrowed, given back to it.
+TEST(BorrowedWeights, LoadFromThemselves) {
+  Random random(10);
+  Linear from(4, 3), to(4, 3);
+  randomize(from, random);
+  const std::vector<float> expected(from.weights().at("weight").values.begin(),
+                                    from.weights().at("weight").values.end());
+  to.load(Owned(from).weights);
+  to.load(to.weights());
+  EXPECT_TRUE(std::ranges::equal(to.weights().at("weight").values, expected));
+}
+
+}  // namespace headlight::test::weight_matrix_test
