@@ -95,12 +95,12 @@ void MultiHeadAttention::check_output_places(const AttentionOptions& options, co
 }
 
 void MultiHeadAttention::project(Engine& engine, Group group, View<const float, 3> x, View<float, 3> projected) const {
-  const auto [matrix, rows] = place_of(group);
+  const Place place = place_of(group);
   const std::span<const float> bias = layers::some_of(projection_bias_, rows_of(group));
   layers::for_each_matrix(
       x.extent(0),
       [&](View<const float, 2> from, View<float, 2> to) {
-        layers::multiply(engine, from, projections_[matrix], rows, to, {.bias = bias});
+        layers::multiply(engine, from, projections_[place.matrix], place.rows, to, {.bias = bias});
       },
       x, projected);
 }

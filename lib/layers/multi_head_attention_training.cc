@@ -235,12 +235,12 @@ void MultiHeadAttention::backward_from(Engine& engine, View<const float, 3> quer
 void MultiHeadAttention::project_backward(Engine& engine, Group group, View<const float, 3> x,
                                           View<const float, 3> projected_gradient, View<float, 3> x_gradient,
                                           View<const float, 3> residual) {
-  const auto [matrix, rows] = place_of(group);
+  const Place place = place_of(group);
   const std::span<float> bias_gradient = layers::some_of(projection_bias_gradient_, rows_of(group));
   layers::for_each_matrix(
       x.extent(0),
       [&](View<const float, 2> in, View<const float, 2> from, View<float, 2> to, View<const float, 2> added) {
-        layers::multiply_backward(engine, in, projections_[matrix], rows, from, bias_gradient, to, added);
+        layers::multiply_backward(engine, in, projections_[place.matrix], place.rows, from, bias_gradient, to, added);
       },
       x, projected_gradient, x_gradient, residual);
 }
