@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "analysis/attention_unfused_head.h"
+#include "ops/call_plan.h"
 #include "ops/check.h"
 #include "ops/gemm_internal.h"
 #include "runtime/costs.h"
@@ -17,12 +18,9 @@ using ops::AttentionSequence;
 using ops::AttentionSequences;
 
 // Where a worker of a call finds its memory.
-struct Plan {
-  int workers;
-  runtime::ScratchPart<float> scores;
-  runtime::ScratchPart<float> gemm;
-  std::size_t worker_bytes;
-  [[nodiscard]] std::size_t bytes() const noexcept { return worker_bytes * static_cast<std::size_t>(workers); }
+struct Plan : ops::CallPlan {
+  ops::WorkerPart<float> scores;
+  ops::WorkerPart<float> gemm;
 };
 
 Plan plan_of(const Engine& engine, const UnfusedCall& call, const AttentionSequences& sequences, std::int64_t tasks) {
@@ -42,12 +40,10 @@ Plan plan_of(const Engine& engine, const UnfusedCall& call, const AttentionSeque
   const double nanoseconds = all_unfused_scores(call) *
                              (static_cast<double>(sizes.head_dim + sizes.value_dim) / runtime::costs::kUnfusedProducts +
                               runtime::costs::kUnfusedScore);
-  runtime::ScratchLayout layout;
   Plan plan{};
   plan.workers = runtime::workers_for(engine, tasks, nanoseconds);
-  plan.scores = layout.add<float>(scores);
-  plan.gemm = layout.add<float>(gemm);
-  plan.worker_bytes = layout.bytes();
+  plan.scores = plan.for_worker<float>(scores);
+  plan.gemm = plan.for_worker<float>(gemm);
   return plan;
 }
 
@@ -142,8 +138,8 @@ void attention_unfused(Engine& engine, View<const float, 4> query, View<const fl
   const Plan plan = plan_of(engine, call, sequences, tasks);
   const runtime::Scratch memory(engine, plan.bytes(), "attention_unfused");
   runtime::parallel_for(engine, tasks, plan.workers, [&](std::int64_t task, int worker) {
-    std::byte* const own = memory.data() + plan.worker_bytes * static_cast<std::size_t>(worker);
-    const UnfusedScratch scratch{plan.scores.in(own), plan.gemm.in(own)};
+    const UnfusedScratch scratch{plan.in(memory.data(), worker, plan.scores),
+                                 plan.in(memory.data(), worker, plan.gemm)};
     const std::int64_t b = average ? task : task / sizes.query_heads;
     const std::int64_t first_head = average ? 0 : task % sizes.query_heads;
     if (average) clear_sample(options.probabilities.averaged, b, 0);

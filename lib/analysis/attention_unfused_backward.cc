@@ -12,6 +12,7 @@
 #include "ops/attention_check.h"
 #include "ops/attention_row_scores.h"
 #include "ops/attention_steps.h"
+#include "ops/call_plan.h"
 #include "ops/check.h"
 #include "ops/gemm_internal.h"
 #include "runtime/costs.h"
@@ -226,14 +227,11 @@ void clear_head(const View<float, 4>& x, std::int64_t b, std::int64_t h) noexcep
 }
 
 // Where a worker of a call finds its memory.
-struct Plan {
-  int workers;
-  runtime::ScratchPart<float> probabilities;
-  runtime::ScratchPart<float> gradients;
-  runtime::ScratchPart<float> raw_scores;
-  runtime::ScratchPart<float> gemm;
-  std::size_t worker_bytes;
-  [[nodiscard]] std::size_t bytes() const noexcept { return worker_bytes * static_cast<std::size_t>(workers); }
+struct Plan : ops::CallPlan {
+  ops::WorkerPart<float> probabilities;
+  ops::WorkerPart<float> gradients;
+  ops::WorkerPart<float> raw_scores;
+  ops::WorkerPart<float> gemm;
 };
 
 std::int64_t gemm_floats(const UnfusedCall& call, const ops::AttentionSequences& sequences) noexcept {
@@ -258,15 +256,13 @@ Plan plan_of(const Engine& engine, const UnfusedCall& call, const ops::Attention
   const std::int64_t scores = most_unfused_scores(kName, call);
   const double nanoseconds = all_unfused_scores(call) * static_cast<double>(3 * sizes.head_dim + 2 * sizes.value_dim) /
                              runtime::costs::kUnfusedProducts;
-  runtime::ScratchLayout layout;
   Plan plan{};
   plan.workers =
       adds_to_shared_sums ? 1 : runtime::workers_for(engine, sizes.batch * sizes.key_value_heads, nanoseconds);
-  plan.probabilities = layout.add<float>(keeps_probabilities ? 0 : scores);
-  plan.gradients = layout.add<float>(scores);
-  plan.raw_scores = layout.add<float>(call.options.soft_cap == 0 ? 0 : (kCappedRows + 1) * sizes.key_length);
-  plan.gemm = layout.add<float>(gemm_floats(call, sequences));
-  plan.worker_bytes = layout.bytes();
+  plan.probabilities = plan.for_worker<float>(keeps_probabilities ? 0 : scores);
+  plan.gradients = plan.for_worker<float>(scores);
+  plan.raw_scores = plan.for_worker<float>(call.options.soft_cap == 0 ? 0 : (kCappedRows + 1) * sizes.key_length);
+  plan.gemm = plan.for_worker<float>(gemm_floats(call, sequences));
   return plan;
 }
 
@@ -324,9 +320,8 @@ void attention_unfused_backward(Engine& engine, View<const float, 4> query, View
     gradients.sinks(h) = 0;
   }
   runtime::parallel_for(engine, tasks, plan.workers, [&](std::int64_t task, int worker) {
-    std::byte* const own = memory.data() + plan.worker_bytes * static_cast<std::size_t>(worker);
-    const BackwardScratch scratch{plan.probabilities.in(own), plan.gradients.in(own), plan.raw_scores.in(own),
-                                  plan.gemm.in(own)};
+    const auto own = [&](const ops::WorkerPart<float>& part) { return plan.in(memory.data(), worker, part); };
+    const BackwardScratch scratch{own(plan.probabilities), own(plan.gradients), own(plan.raw_scores), own(plan.gemm)};
     const std::int64_t b = task / sizes.key_value_heads;
     const std::int64_t key_head = task % sizes.key_value_heads;
     if (!gradients.accumulate) {

@@ -222,7 +222,7 @@ void attention(Engine& engine, View<const float, 4> query, View<const float, 4> 
     run(engine, call, stack);
     return;
   }
-  const runtime::Scratch scratch(engine, call.plan.bytes, kName);
+  const runtime::Scratch scratch(engine, call.plan.bytes(), kName);
   run(engine, call, scratch.data());
 }
 

@@ -96,8 +96,8 @@ void differentiate_unit(const BackwardCall& call, int worker, const Unit& unit) 
   const std::int64_t keys = std::min(plan.key_block, unit.sequence.keys - unit.first_key);
   BackwardBlock block(call, worker, unit.sample, unit.head, unit.sequence, unit.first_key, keys);
   kernels::BackwardTile& tile = block.tile();
-  if (gradients.key) tile.key_gradient = part_of(call, worker, plan.worker.key_gradient);
-  if (gradients.value) tile.value_gradient = part_of(call, worker, plan.worker.value_gradient);
+  if (gradients.key) tile.key_gradient = part_of(call, worker, plan.key_gradient);
+  if (gradients.value) tile.value_gradient = part_of(call, worker, plan.value_gradient);
   if (gradients.key) std::fill_n(tile.key_gradient, keys * plan.padded_head_dim, 0.0f);
   if (gradients.value) std::fill_n(tile.value_gradient, keys * plan.padded_value_dim, 0.0f);
 
@@ -255,7 +255,7 @@ void attention_backward(Engine& engine, View<const float, 4> query, View<const f
                     .dropout = ops::dropout_of(options),
                     .scratch = nullptr};
   set_scale(call);
-  const runtime::Scratch scratch(engine, call.plan.bytes, kName);
+  const runtime::Scratch scratch(engine, call.plan.bytes(), kName);
   call.scratch = scratch.data();
   std::fill_n(part_of(call, call.plan.progress), sizes.batch * sizes.key_value_heads * call.plan.key_blocks, 0);
   begin_rows(engine, call);
@@ -268,7 +268,7 @@ void attention_backward(Engine& engine, View<const float, 4> query, View<const f
 
 std::size_t backward_workspace_bytes(const Engine& engine, const AttentionShape& shape) {
   const ops::AttentionSizes sizes = ops::check_attention_shape(kName, shape);
-  return ops::plan_attention_backward(engine, kernels::attention_kernels(engine.isa()), sizes).bytes;
+  return ops::plan_attention_backward(engine, kernels::attention_kernels(engine.isa()), sizes).bytes();
 }
 
 void reserve_backward(Engine& engine, const AttentionShape& shape) {

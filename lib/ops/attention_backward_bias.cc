@@ -99,7 +99,7 @@ void differentiate_bias(Engine& engine, const BackwardCall& call) noexcept {
                         part_of(shape[1] != 1, head, 1, sizes.query_heads),
                         part_of(full_rows, row_part, plan.query_block, sizes.query_length),
                         part_of(full_keys, key_part, plan.key_block, sizes.key_length),
-                        part_of(call, worker, plan.worker.bias_sums),
+                        part_of(call, worker, plan.bias_sums),
                         full_rows ? plan.key_block : 0,
                         full_keys ? 1 : 0};
     std::fill_n(unit.sums, plan.query_block * plan.key_block, 0.0f);

@@ -18,35 +18,35 @@ BackwardBlock::BackwardBlock(const BackwardCall& call, int worker, std::int64_t 
       first_key_(first_key),
       rule_(call.options, sequence) {
   const BackwardPlan& plan = call.plan;
-  const auto part = [&](const runtime::ScratchPart<float>& of_worker) { return part_of(call, worker, of_worker); };
+  const auto part = [&](const auto& of_worker) { return part_of(call, worker, of_worker); };
   const std::int64_t tensor_key = sequence.first_key + first_key;
   tile_.keys = keys;
   tile_.head_dim = call.sizes.head_dim;
   tile_.value_dim = call.sizes.value_dim;
   tile_.padded_head_dim = plan.padded_head_dim;
   tile_.padded_value_dim = plan.padded_value_dim;
-  tile_.query = part(plan.worker.query);
-  tile_.out_gradient = part(plan.worker.out_gradient);
-  tile_.minus_log_sum_exp = part(plan.worker.minus_log_sum_exp);
-  tile_.key_panels = part(plan.worker.key_panels);
-  tile_.value_panels = part(plan.worker.value_panels);
-  tile_.key = part(plan.worker.key);
-  tile_.begin = part_of(call, worker, plan.worker.begin);
-  tile_.end = part_of(call, worker, plan.worker.end);
+  tile_.query = part(plan.query);
+  tile_.out_gradient = part(plan.out_gradient);
+  tile_.minus_log_sum_exp = part(plan.minus_log_sum_exp);
+  tile_.key_panels = part(plan.key_panels);
+  tile_.value_panels = part(plan.value_panels);
+  tile_.key = part(plan.key);
+  tile_.begin = part(plan.begin);
+  tile_.end = part(plan.end);
   tile_.steps = call.steps;
   tile_.steps.first_key = tensor_key;
-  if (call.options.soft_cap != 0) tile_.cap_derivatives = part(plan.worker.cap_derivatives);
+  if (call.options.soft_cap != 0) tile_.cap_derivatives = part(plan.cap_derivatives);
   tile_.scale = call.scale;
   tile_.dropout = call.options.dropout.probability == 0 ? nullptr : &call.dropout;
   tile_.sequence_key = first_key;
-  tile_.weights = part(plan.worker.weights);
-  tile_.score_gradients = part(plan.worker.score_gradients);
+  tile_.weights = part(plan.weights);
+  tile_.score_gradients = part(plan.score_gradients);
   tile_.stride = plan.stride;
 
   const kernels::KeyValueBlock block = call.keys.block(sample, key_value_head, tensor_key, keys);
-  call.kernels.pack_keys(block.key, keys, tile_.head_dim, part(plan.worker.key_panels));
-  call.kernels.pack_keys(block.value, keys, tile_.value_dim, part(plan.worker.value_panels));
-  call.backward.pad_rows(block.key.floats(), block.key.stride, keys, tile_.head_dim, part(plan.worker.key),
+  call.kernels.pack_keys(block.key, keys, tile_.head_dim, part(plan.key_panels));
+  call.kernels.pack_keys(block.value, keys, tile_.value_dim, part(plan.value_panels));
+  call.backward.pad_rows(block.key.floats(), block.key.stride, keys, tile_.head_dim, part(plan.key),
                          plan.padded_head_dim);
 }
 
@@ -60,8 +60,8 @@ bool BackwardBlock::find_intervals(std::int64_t first_row, std::int64_t rows) no
   const std::int64_t last_key = first_key_ + tile_.keys;
   tile_.whole = std::max(first.begin, last.begin) <= first_key_ && last_key <= std::min(first.end, last.end);
   if (tile_.whole) return true;
-  auto* const begin = part_of(call_, worker_, call_.plan.worker.begin);
-  auto* const end = part_of(call_, worker_, call_.plan.worker.end);
+  auto* const begin = part_of(call_, worker_, call_.plan.begin);
+  auto* const end = part_of(call_, worker_, call_.plan.end);
   bool sees_any = false;
   for (std::int64_t r = 0; r < rows; ++r) {
     const KeyInterval interval = rule_(first_row + r);
@@ -94,8 +94,8 @@ bool BackwardBlock::all_finite() noexcept {
 
 void BackwardBlock::take_log_sum_exp(std::int64_t head, std::int64_t first_row) noexcept {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
-  auto* const minus_log_sum_exp = part_of(call_, worker_, call_.plan.worker.minus_log_sum_exp);
-  auto* const large_maximum = part_of(call_, worker_, call_.plan.worker.large_maximum);
+  auto* const minus_log_sum_exp = part_of(call_, worker_, call_.plan.minus_log_sum_exp);
+  auto* const large_maximum = part_of(call_, worker_, call_.plan.large_maximum);
   tile_.large_maximum = nullptr;
   for (std::int64_t r = 0; r < tile_.rows; ++r) {
     const float log_sum_exp = call_.log_sum_exp(sample_, head, sequence_.first_query + first_row + r);
@@ -121,9 +121,9 @@ bool BackwardBlock::take_rows(std::int64_t head, std::int64_t first_row, std::in
   tile_.first_row = {static_cast<std::uint32_t>(first_row),
                      static_cast<std::uint32_t>(sample_ * call_.sizes.query_heads + head)};
   call_.backward.pad_rows(&call_.query(sample_, query, head, 0), call_.query.stride(1), rows, tile_.head_dim,
-                          part_of(call_, worker_, plan.worker.query), plan.padded_head_dim);
+                          part_of(call_, worker_, plan.query), plan.padded_head_dim);
   call_.backward.pad_rows(&call_.out_gradient(sample_, query, head, 0), call_.out_gradient.stride(1), rows,
-                          tile_.value_dim, part_of(call_, worker_, plan.worker.out_gradient), plan.padded_value_dim);
+                          tile_.value_dim, part_of(call_, worker_, plan.out_gradient), plan.padded_value_dim);
   const std::int64_t next = std::min(first_row + rows, sequence_.queries - 1) + sequence_.first_query;
   tile_.next_query = &call_.query(sample_, next, head, 0);
   tile_.next_query_stride = call_.query.stride(1);

@@ -9,7 +9,7 @@
 #include "ops/attention_backward_plan.h"
 #include "ops/attention_masks.h"
 #include "ops/attention_steps.h"
-#include "ops/call_scratch.h"
+#include "ops/call_plan.h"
 #include "ops/key_source.h"
 
 namespace headlight::ops {

@@ -19,30 +19,25 @@ double estimated_nanoseconds(const kernels::AttentionKernels& kernels, const Att
 
 void lay_out_worker(const kernels::AttentionKernels& kernels, const AttentionSizes& sizes,
                     BackwardPlan& plan) noexcept {
-  runtime::ScratchLayout layout;
-  BackwardWorkerScratch& worker = plan.worker;
   const std::int64_t rows = plan.query_block;
   const std::int64_t keys = plan.key_block;
-  worker.query = layout.add<float>(rows * plan.padded_head_dim);
-  worker.out_gradient = layout.add<float>(rows * plan.padded_value_dim);
-  worker.minus_log_sum_exp = layout.add<float>(rows);
-  worker.large_maximum = layout.add<float>(rows);
-  worker.begin = layout.add<std::int32_t>(rows);
-  worker.end = layout.add<std::int32_t>(rows);
-  worker.row_masks = layout.add<const std::uint8_t*>(rows);
-  worker.row_biases = layout.add<const float*>(rows);
-  worker.row_slopes = layout.add<kernels::RowSlope>(rows);
-  worker.cap_derivatives = layout.add<float>(plan.stride);
-  worker.weights = layout.add<float>(rows * plan.stride);
-  worker.score_gradients = layout.add<float>(rows * plan.stride);
+  plan.query = plan.for_worker<float>(rows * plan.padded_head_dim);
+  plan.out_gradient = plan.for_worker<float>(rows * plan.padded_value_dim);
+  plan.minus_log_sum_exp = plan.for_worker<float>(rows);
+  plan.large_maximum = plan.for_worker<float>(rows);
+  plan.begin = plan.for_worker<std::int32_t>(rows);
+  plan.end = plan.for_worker<std::int32_t>(rows);
+  plan.step_rows = room_for_steps(plan, rows, rows, rows);
+  plan.cap_derivatives = plan.for_worker<float>(plan.stride);
+  plan.weights = plan.for_worker<float>(rows * plan.stride);
+  plan.score_gradients = plan.for_worker<float>(rows * plan.stride);
   // Tiles read whole vectors of the last panel.
-  worker.key_panels = layout.add<float>(keys * sizes.head_dim + kernels.key_panel);
-  worker.value_panels = layout.add<float>(keys * sizes.value_dim + kernels.key_panel);
-  worker.key = layout.add<float>(keys * plan.padded_head_dim);
-  worker.key_gradient = layout.add<float>(keys * plan.padded_head_dim);
-  worker.value_gradient = layout.add<float>(keys * plan.padded_value_dim);
-  worker.bias_sums = layout.add<float>(rows * keys);
-  worker.bytes = layout.bytes();
+  plan.key_panels = plan.for_worker<float>(keys * sizes.head_dim + kernels.key_panel);
+  plan.value_panels = plan.for_worker<float>(keys * sizes.value_dim + kernels.key_panel);
+  plan.key = plan.for_worker<float>(keys * plan.padded_head_dim);
+  plan.key_gradient = plan.for_worker<float>(keys * plan.padded_head_dim);
+  plan.value_gradient = plan.for_worker<float>(keys * plan.padded_value_dim);
+  plan.bias_sums = plan.for_worker<float>(rows * keys);
 }
 
 }  // namespace
@@ -64,12 +59,8 @@ BackwardPlan plan_attention_backward(const Engine& engine, const kernels::Attent
   const std::int64_t units = sizes.batch * sizes.key_value_heads * plan.key_blocks;
   plan.workers = runtime::workers_for(engine, units, estimated_nanoseconds(kernels, sizes));
   lay_out_worker(kernels, sizes, plan);
-
-  runtime::ScratchLayout layout;
-  plan.workers_begin = layout.add<std::byte>(static_cast<std::int64_t>(plan.worker.bytes) * plan.workers);
-  plan.delta = layout.add<float>(sizes.batch * sizes.query_heads * sizes.query_length);
-  plan.progress = layout.add<std::int64_t>(units);
-  plan.bytes = layout.bytes();
+  plan.delta = plan.for_call<float>(sizes.batch * sizes.query_heads * sizes.query_length);
+  plan.progress = plan.for_call<std::int64_t>(units);
   return plan;
 }
 

@@ -3,6 +3,7 @@
 #include <array>
 
 #include "kernels/kernels.h"
+#include "ops/call_plan.h"
 #include "ops/check.h"
 #include "ops/entry_name.h"
 #include "ops/in_place.h"
@@ -64,25 +65,23 @@ void merge_attention(Engine& engine, std::span<const AttentionPart> parts, View<
   const double nanoseconds = static_cast<double>(rows) *
                              (runtime::costs::kMergedRow + runtime::costs::kMergedElement * static_cast<double>(count) *
                                                                static_cast<double>(out.extent(3)));
-  const int workers = runtime::workers_for(engine, rows, nanoseconds);
-  runtime::ScratchLayout layout;
-  const auto places = layout.add<const float*>(count);
-  const auto sums = layout.add<float>(count);
-  const auto weights = layout.add<float>(count);
-  const std::size_t bytes = layout.bytes();
-  const runtime::Scratch memory(engine, bytes * static_cast<std::size_t>(workers), kName);
-  runtime::parallel_for(engine, workers, workers, [&](std::int64_t run, int worker) {
-    std::byte* const own = memory.data() + bytes * static_cast<std::size_t>(worker);
-    auto* const part_rows = places.in(own);
-    auto* const part_sums = sums.in(own);
+  ops::CallPlan plan;
+  plan.workers = runtime::workers_for(engine, rows, nanoseconds);
+  const auto places = plan.for_worker<const float*>(count);
+  const auto sums = plan.for_worker<float>(count);
+  const auto weights = plan.for_worker<float>(count);
+  const runtime::Scratch memory(engine, plan.bytes(), kName);
+  runtime::parallel_for(engine, plan.workers, plan.workers, [&](std::int64_t run, int worker) {
+    const float** const part_rows = plan.in(memory.data(), worker, places);
+    float* const part_sums = plan.in(memory.data(), worker, sums);
     kernels::MergePartsArguments arguments{.parts = part_rows,
                                            .log_sum_exps = part_sums,
-                                           .weights = weights.in(own),
+                                           .weights = plan.in(memory.data(), worker, weights),
                                            .count = count,
                                            .columns = out.extent(3),
                                            .out = nullptr};
-    const std::int64_t end = runtime::first_of_run(rows, workers, run + 1);
-    for (std::int64_t row = runtime::first_of_run(rows, workers, run); row < end; ++row) {
+    const std::int64_t end = runtime::first_of_run(rows, plan.workers, run + 1);
+    for (std::int64_t row = runtime::first_of_run(rows, plan.workers, run); row < end; ++row) {
       const std::int64_t h = row % heads, i = row / heads % queries, b = row / heads / queries;
       for (std::size_t p = 0; p < parts.size(); ++p) {
         const auto& from = parts[p].out;

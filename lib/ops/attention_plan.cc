@@ -143,44 +143,39 @@ std::int64_t scores_stride(std::int64_t scores, const kernels::AttentionKernels&
 
 void lay_out_worker(const kernels::AttentionKernels& kernels, const AttentionSizes& sizes,
                     const AttentionTraits& traits, AttentionPlan& plan) noexcept {
-  runtime::ScratchLayout layout;
-  AttentionWorkerScratch& worker = plan.worker;
   const std::int64_t rows = plan.row_block * plan.unit_heads;
   const std::int64_t tile_rows = std::min<std::int64_t>(kernels.query_rows, plan.row_block) * plan.unit_heads;
-  worker.scores = layout.add<float>(tile_rows * plan.scores_stride);
+  plan.scores = plan.for_worker<float>(tile_rows * plan.scores_stride);
   const bool shows_rows = traits.with_probabilities || traits.with_scores;
-  worker.panel = layout.add<float>(shows_rows ? kernels.key_panel * sizes.head_dim + kernels.lanes : 0);
-  worker.query = layout.add<float>(traits.copies_queries || shows_rows ? rows * sizes.head_dim : 0);
-  worker.state_maximum = layout.add<float>(rows);
-  worker.state_sums = layout.add<float>(rows * kernels.lanes);
-  worker.state_out = layout.add<float>(rows * plan.padded_value_dim);
-  worker.final_sum = layout.add<float>(rows);
-  worker.value_sums =
-      layout.add<float>(plan.key_blocks > 1 || traits.with_sinks ? tile_rows * plan.padded_value_dim : 0);
-  worker.intervals = layout.add<KeyInterval>(plan.row_block);
-  worker.row_masks = layout.add<const std::uint8_t*>(traits.with_mask ? rows : 0);
-  worker.row_biases = layout.add<const float*>(traits.with_bias ? rows : 0);
-  worker.row_slopes = layout.add<kernels::RowSlope>(traits.with_slopes ? rows : 0);
-  worker.dropout_places = layout.add<kernels::DropoutPlace>(traits.with_dropout ? rows : 0);
-  worker.tiles = layout.add<TileState>(divide_up(plan.row_block, even_share(plan.row_block, kernels.query_rows)));
+  plan.panel = plan.for_worker<float>(shows_rows ? kernels.key_panel * sizes.head_dim + kernels.lanes : 0);
+  plan.query = plan.for_worker<float>(traits.copies_queries || shows_rows ? rows * sizes.head_dim : 0);
+  plan.state_maximum = plan.for_worker<float>(rows);
+  plan.state_sums = plan.for_worker<float>(rows * kernels.lanes);
+  plan.state_out = plan.for_worker<float>(rows * plan.padded_value_dim);
+  plan.final_sum = plan.for_worker<float>(rows);
+  plan.value_sums =
+      plan.for_worker<float>(plan.key_blocks > 1 || traits.with_sinks ? tile_rows * plan.padded_value_dim : 0);
+  plan.intervals = plan.for_worker<KeyInterval>(plan.row_block);
+  plan.step_rows =
+      room_for_steps(plan, traits.with_mask ? rows : 0, traits.with_bias ? rows : 0, traits.with_slopes ? rows : 0);
+  plan.dropout_places = plan.for_worker<kernels::DropoutPlace>(traits.with_dropout ? rows : 0);
+  plan.tiles = plan.for_worker<TileState>(divide_up(plan.row_block, even_share(plan.row_block, kernels.query_rows)));
   const bool packs = plan.route == AttentionRoute::packed_by_block;
-  worker.packed_keys = layout.add<float>(packs ? plan.packed_keys_size : 0);
-  worker.packed_values = layout.add<float>(packs ? plan.packed_values_size : 0);
-  worker.bytes = layout.bytes();
+  plan.packed_keys = plan.for_worker<float>(packs ? plan.packed_keys_size : 0);
+  plan.packed_values = plan.for_worker<float>(packs ? plan.packed_values_size : 0);
 }
 
 // Two numbers of a row and head, from which its probabilities follow, and the numbers of the rows asked for.
-void lay_out_saved_rows(const AttentionSizes& sizes, const AttentionTraits& traits, AttentionPlan& plan,
-                        runtime::ScratchLayout& layout) noexcept {
+void lay_out_saved_rows(const AttentionSizes& sizes, const AttentionTraits& traits, AttentionPlan& plan) noexcept {
   constexpr double kPadding = 256;  // bytes
   const auto heads = static_cast<double>(sizes.batch * sizes.query_heads);
   const double of_asked = static_cast<double>(traits.probability_rows) * (8 * heads + 8) + kPadding;
   plan.saves_all_rows = 4 * of_asked >= 3 * static_cast<double>(sizes.query_length) * 8 * heads;
   plan.saved_rows = plan.saves_all_rows ? sizes.query_length : traits.probability_rows;
   const std::int64_t saved = traits.with_probabilities ? sizes.batch * sizes.query_heads * plan.saved_rows : 0;
-  plan.asked_rows = layout.add<std::int64_t>(plan.saves_all_rows ? 0 : traits.probability_rows);
-  plan.row_maximum = layout.add<float>(saved);
-  plan.row_sum = layout.add<float>(saved);
+  plan.asked_rows = plan.for_call<std::int64_t>(plan.saves_all_rows ? 0 : traits.probability_rows);
+  plan.row_maximum = plan.for_call<float>(saved);
+  plan.row_sum = plan.for_call<float>(saved);
 }
 
 }  // namespace
@@ -234,18 +229,14 @@ AttentionPlan plan_attention(const Engine& engine, const kernels::AttentionKerne
   if (packed) plan.packed_keys_size = round_up(packed_keys * sizes.head_dim + kernels.lanes, 32);
   if (plan.pack_values) plan.packed_values_size = packed_keys * plan.packed_value_dim;
   lay_out_worker(kernels, sizes, traits, plan);
-
-  runtime::ScratchLayout layout;
-  plan.workers_begin = layout.add<std::byte>(static_cast<std::int64_t>(plan.worker.bytes) * plan.workers);
   const bool all = plan.route == AttentionRoute::packed_first;
-  plan.all_packed_keys = layout.add<float>(all ? heads * plan.packed_keys_size : 0);
-  plan.all_packed_values = layout.add<float>(all ? heads * plan.packed_values_size : 0);
+  plan.all_packed_keys = plan.for_call<float>(all ? heads * plan.packed_keys_size : 0);
+  plan.all_packed_values = plan.for_call<float>(all ? heads * plan.packed_values_size : 0);
   const std::int64_t partials = plan.route == AttentionRoute::split_keys ? heads * plan.key_blocks * plan.rows : 0;
-  plan.partial_maximum = layout.add<float>(partials);
-  plan.partial_sums = layout.add<float>(partials * kernels.lanes);
-  plan.partial_out = layout.add<float>(partials * plan.padded_value_dim);
-  lay_out_saved_rows(sizes, traits, plan, layout);
-  plan.bytes = layout.bytes();
+  plan.partial_maximum = plan.for_call<float>(partials);
+  plan.partial_sums = plan.for_call<float>(partials * kernels.lanes);
+  plan.partial_out = plan.for_call<float>(partials * plan.padded_value_dim);
+  lay_out_saved_rows(sizes, traits, plan);
   return plan;
 }
 
@@ -271,9 +262,9 @@ std::size_t attention_plan_bytes(const Engine& engine, const kernels::AttentionK
                          .with_scores = true,
                          .with_dropout = true,
                          .values_aligned = false};
-  const std::size_t side_by_side = plan_attention(engine, kernels, sizes, traits).bytes;
+  const std::size_t side_by_side = plan_attention(engine, kernels, sizes, traits).bytes();
   traits.heads_apart = true;
-  return std::max(side_by_side, plan_attention(engine, kernels, sizes, traits).bytes);
+  return std::max(side_by_side, plan_attention(engine, kernels, sizes, traits).bytes());
 }
 
 }  // namespace headlight::ops

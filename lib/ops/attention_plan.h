@@ -10,8 +10,9 @@
 #include "ops/attention_check.h"
 #include "ops/attention_masks.h"
 #include "ops/attention_scale.h"
+#include "ops/attention_steps.h"
+#include "ops/call_plan.h"
 #include "runtime/inner_api.h"
-#include "runtime/parallel.h"
 #include "simd/integers.h"
 
 namespace headlight::ops {
@@ -52,30 +53,8 @@ struct AttentionTraits {
 // What has become of the rows of a tile.
 enum class TileState : std::uint8_t { empty, kept, finished };
 
-// Of one worker's scratch memory. What the call does not use takes no room.
-struct AttentionWorkerScratch {
-  runtime::ScratchPart<float> scores;
-  runtime::ScratchPart<float> panel;  // for probabilities and scores asked for
-  runtime::ScratchPart<float> query;
-  runtime::ScratchPart<float> state_maximum;
-  runtime::ScratchPart<float> state_sums;
-  runtime::ScratchPart<float> state_out;
-  runtime::ScratchPart<float> final_sum;
-  runtime::ScratchPart<float> value_sums;
-  runtime::ScratchPart<KeyInterval> intervals;
-  runtime::ScratchPart<const std::uint8_t*> row_masks;
-  runtime::ScratchPart<const float*> row_biases;
-  runtime::ScratchPart<kernels::RowSlope> row_slopes;
-  runtime::ScratchPart<kernels::DropoutPlace> dropout_places;
-  runtime::ScratchPart<TileState> tiles;
-  runtime::ScratchPart<float> packed_keys;
-  runtime::ScratchPart<float> packed_values;
-  std::size_t bytes;
-};
-
-struct AttentionPlan {
+struct AttentionPlan : CallPlan {
   AttentionRoute route;
-  int workers;
   std::int64_t rows;        // for each (sample, key/value head): Lq · group
   std::int64_t row_block;   // rows that one pass over the keys serves
   std::int64_t unit_heads;  // key/value heads of a unit, the last one of a sample may have fewer
@@ -90,10 +69,22 @@ struct AttentionPlan {
   std::int64_t packed_value_dim;  // floats of one key's packed values, in panels
   std::int64_t value_panel_width;
 
-  AttentionWorkerScratch worker;
+  // What the call does not use takes no room.
+  WorkerPart<float> scores;
+  WorkerPart<float> panel;  // for probabilities and scores asked for
+  WorkerPart<float> query;
+  WorkerPart<float> state_maximum;
+  WorkerPart<float> state_sums;
+  WorkerPart<float> state_out;
+  WorkerPart<float> final_sum;
+  WorkerPart<float> value_sums;
+  WorkerPart<KeyInterval> intervals;
+  StepParts step_rows;
+  WorkerPart<kernels::DropoutPlace> dropout_places;
+  WorkerPart<TileState> tiles;
+  WorkerPart<float> packed_keys;
+  WorkerPart<float> packed_values;
 
-  // Of the call's scratch memory.
-  runtime::ScratchPart<std::byte> workers_begin;
   runtime::ScratchPart<float> all_packed_keys;
   runtime::ScratchPart<float> all_packed_values;
   runtime::ScratchPart<float> partial_maximum;  // [B · Hkv · key_blocks · rows]
@@ -106,12 +97,11 @@ struct AttentionPlan {
   runtime::ScratchPart<std::int64_t> asked_rows;  // [R] ascending, where not all are saved
   runtime::ScratchPart<float> row_maximum;        // [B · Hq · saved_rows]
   runtime::ScratchPart<float> row_sum;
-  std::size_t bytes;
 
   // Small calls keep their scratch memory on the stack: borrowing a block would cost as much as they do.
   static constexpr std::size_t kStackBytes = 32 << 10;
   // Of them from the engine.
-  [[nodiscard]] std::size_t borrowed() const noexcept { return workers == 1 && bytes <= kStackBytes ? 0 : bytes; }
+  [[nodiscard]] std::size_t borrowed() const noexcept { return workers == 1 && bytes() <= kStackBytes ? 0 : bytes(); }
 };
 
 // n in as few parts of at most `most` as can be, and those as even as can be: the largest.

@@ -16,7 +16,7 @@ class Tile {
       : call_(call), worker_(worker), rows_(rows), head_(head) {
     tile_.query.stride = tile_.query.head_dim = call.sizes.head_dim;
     tile_.steps = call.steps;
-    tile_.panel = part_of(call, worker, call.plan.worker.panel);
+    tile_.panel = part_of(call, worker, call.plan.panel);
     tile_.seen = {begin_, end_, false};
     tile_.maximum = maximum_;
     tile_.sum = sum_;
@@ -30,8 +30,8 @@ class Tile {
   // `column`: where the first of the keys stands in what is written.
   void run(std::int64_t r, std::int64_t count, std::int64_t key, std::int64_t keys, std::int64_t column) noexcept {
     const Probabilities& probabilities = call_.options.probabilities;
-    const KeyInterval* intervals = part_of(call_, worker_, call_.plan.worker.intervals) + r;
-    tile_.query.data = part_of(call_, worker_, call_.plan.worker.query) + r * call_.sizes.head_dim;
+    const KeyInterval* intervals = part_of(call_, worker_, call_.plan.intervals) + r;
+    tile_.query.data = part_of(call_, worker_, call_.plan.query) + r * call_.sizes.head_dim;
     tile_.query.count = count;
     tile_.keys = keys;
     tile_.steps.first_key = key;
@@ -115,7 +115,7 @@ void write_run(const AttentionCall& call, Tile& tile, const ShownRows& rows, std
 void write_rows(const AttentionCall& call, int worker, const ShownRows& rows, std::int64_t first_key,
                 std::int64_t last_key) noexcept {
   find_intervals(call, worker, rows);
-  auto* panel = part_of(call, worker, call.plan.worker.panel);
+  auto* panel = part_of(call, worker, call.plan.panel);
   const std::int64_t count = rows.count();
   for (std::int64_t head = 0; head < call.sizes.query_heads; ++head) {
     take_head(call, worker, rows, head);

@@ -103,11 +103,11 @@ RowBlock::RowBlock(const AttentionCall& call, int worker, const RowRange& range,
       range_(range),
       sequence_(sequence),
       packed_(packed),
-      intervals_(part_of(call, worker, call.plan.worker.intervals)),
+      intervals_(part_of(call, worker, call.plan.intervals)),
       count_(range.last - range.first),
       tile_rows_(even_share(count_, call.kernels.query_rows)),
       even_rows_(call.sizes.group == 1 || range.first / call.sizes.group == (range.last - 1) / call.sizes.group),
-      tiles_(part_of(call, worker, call.plan.worker.tiles)) {
+      tiles_(part_of(call, worker, call.plan.tiles)) {
   for (std::int64_t r = 0, tile = 0; r < count_; r += tile_rows_) tiles_[tile++] = TileState::empty;
   find_intervals();
 }
@@ -145,7 +145,7 @@ void RowBlock::prepare() noexcept {
     query_stride_ = query.stride(row_axis);
     query_head_step_ = call_.sizes.group * query.stride(2);
   } else {
-    float* copy = part_of(call_, worker_, call_.plan.worker.query);
+    float* copy = part_of(call_, worker_, call_.plan.query);
     query_ = copy;
     query_stride_ = call_.sizes.head_dim;
     query_head_step_ = count_ * query_stride_;
@@ -162,7 +162,7 @@ void RowBlock::prepare() noexcept {
 }
 
 void RowBlock::prepare_dropout() noexcept {
-  auto* place_of_row = part_of(call_, worker_, call_.plan.worker.dropout_places);
+  auto* place_of_row = part_of(call_, worker_, call_.plan.dropout_places);
   for (std::int64_t head = 0; head < range_.heads; ++head) {
     for (std::int64_t r = 0; r < count_; ++r) {
       const RowPlace place = place_of(call_, range_.key_value_head + head, range_.first + r);
@@ -194,7 +194,7 @@ void RowBlock::attend(std::int64_t first_key, std::int64_t last_key, const RowSt
   block.seen = {begin_, end_, same_intervals_};
   block.steps = call_.steps;
   block.dropout.numbers = call_.options.dropout.probability != 0 ? &call_.dropout : nullptr;
-  block.scores = part_of(call_, worker_, plan.worker.scores);
+  block.scores = part_of(call_, worker_, plan.scores);
   block.scores_stride = plan.scores_stride;
   block.state.out_stride = plan.padded_value_dim;
   block.ends.out_stride = out_stride_;
@@ -228,11 +228,11 @@ kernels::KeyValueBlock RowBlock::key_block(std::int64_t first_key, std::int64_t 
   const std::int64_t panel = call_.kernels.key_panel;
   const std::int64_t begin = first_seen / panel * panel;
   const std::int64_t end = std::min(round_up(last_seen, panel), count);
-  auto* keys = part_of(call_, worker_, plan.worker.packed_keys);
+  auto* keys = part_of(call_, worker_, plan.packed_keys);
   call_.kernels.pack_keys(rows.key.from(begin * rows.key.stride), end - begin, head_dim, keys + begin * head_dim);
   block.key = panels(keys);
   if (!plan.pack_values) return block;
-  auto* values = part_of(call_, worker_, plan.worker.packed_values);
+  auto* values = part_of(call_, worker_, plan.packed_values);
   call_.kernels.pack_values(rows.value.from(begin * rows.value.stride), end - begin, call_.sizes.value_dim,
                             values + begin * plan.value_panel_width, count * plan.value_panel_width);
   block.value = panels(values);
@@ -261,7 +261,7 @@ void RowBlock::attend_key_block(kernels::AttentionBlock& block, std::int64_t fir
     block.query.data = query_ + r * query_stride_;
     step_rows(call_, worker_).give(call_.options, r, block.steps);
     if (block.dropout.numbers != nullptr) {
-      block.dropout.places = part_of(call_, worker_, plan.worker.dropout_places) + r;
+      block.dropout.places = part_of(call_, worker_, plan.dropout_places) + r;
     }
     const kernels::AttentionState state = states.row(call_, r);
     block.state.maximum = state.maximum;
@@ -271,7 +271,7 @@ void RowBlock::attend_key_block(kernels::AttentionBlock& block, std::int64_t fir
     block.state.first = tile == TileState::empty;
     const bool last = finish && out_ != nullptr && last_of_tile <= first_key + block.keys.count;
     block.ends.out = last ? out_ + r * out_stride_ : nullptr;
-    block.ends.sum = part_of(call_, worker_, plan.worker.final_sum) + r;
+    block.ends.sum = part_of(call_, worker_, plan.final_sum) + r;
     tile = last ? TileState::finished : TileState::kept;
     attend_tile(block, states);
   }
@@ -288,7 +288,7 @@ void RowBlock::attend_tile(const kernels::AttentionBlock& block, const RowStates
                               .out_step = call_.sizes.group * call_.out.stride(2),
                               .state_step = states.head_step,
                               .mask_step = count_,
-                              .value_sums = part_of(call_, worker_, call_.plan.worker.value_sums),
+                              .value_sums = part_of(call_, worker_, call_.plan.value_sums),
                               .from_memory = block.keys.count * range_.heads * row_floats > kSmallFloats});
 }
 
@@ -304,7 +304,7 @@ void RowBlock::finish(const RowStates& states) const noexcept {
 
 void RowBlock::finish_tile(TileState tile, std::int64_t first, std::int64_t last, std::int64_t head,
                            const RowStates& states) const noexcept {
-  const float* sums = part_of(call_, worker_, call_.plan.worker.final_sum) + head * count_;
+  const float* sums = part_of(call_, worker_, call_.plan.final_sum) + head * count_;
   for (std::int64_t r = first; r < last; ++r) {
     const RowPlace place = place_of(call_, range_.key_value_head + head, range_.first + r);
     const std::int64_t state = head * states.head_step + r;

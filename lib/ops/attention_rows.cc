@@ -9,8 +9,8 @@ namespace headlight::ops {
 namespace {
 
 RowStates worker_states(const AttentionCall& call, int worker) noexcept {
-  return {part_of(call, worker, call.plan.worker.state_maximum), part_of(call, worker, call.plan.worker.state_sums),
-          part_of(call, worker, call.plan.worker.state_out), call.plan.rows};
+  return {part_of(call, worker, call.plan.state_maximum), part_of(call, worker, call.plan.state_sums),
+          part_of(call, worker, call.plan.state_out), call.plan.rows};
 }
 
 RowStates partial_states(const AttentionCall& call, std::int64_t head, std::int64_t block) noexcept {

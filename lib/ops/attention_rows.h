@@ -11,7 +11,7 @@
 #include "ops/attention_plan.h"
 #include "ops/attention_scale.h"
 #include "ops/attention_steps.h"
-#include "ops/call_scratch.h"
+#include "ops/call_plan.h"
 #include "ops/key_source.h"
 #include "runtime/dropout.h"
 

@@ -28,9 +28,9 @@ void write_panel(const AttentionCall& call, int worker, const ShownRows& rows, s
   std::int32_t end[kMaxRowsOfTile];
   float* to[kMaxRowsOfTile];
   const bool hides = call.options.scores_at == ScoreStage::masked;
-  const auto* intervals = part_of(call, worker, call.plan.worker.intervals);
+  const auto* intervals = part_of(call, worker, call.plan.intervals);
   kernels::ScoreTile tile{};
-  tile.panel = part_of(call, worker, call.plan.worker.panel);
+  tile.panel = part_of(call, worker, call.plan.panel);
   tile.keys = keys;
   tile.seen = {begin, end, false};
   tile.steps = steps;
@@ -39,8 +39,8 @@ void write_panel(const AttentionCall& call, int worker, const ShownRows& rows, s
   tile.rows = to;
   for (std::int64_t first = 0; first < rows.count(); first += call.kernels.query_rows) {
     const std::int64_t count = std::min<std::int64_t>(call.kernels.query_rows, rows.count() - first);
-    tile.query = {part_of(call, worker, call.plan.worker.query) + first * call.sizes.head_dim, call.sizes.head_dim,
-                  count, call.sizes.head_dim};
+    tile.query = {part_of(call, worker, call.plan.query) + first * call.sizes.head_dim, call.sizes.head_dim, count,
+                  call.sizes.head_dim};
     step_rows(call, worker).give(call.options, first, tile.steps);
     for (std::int64_t r = 0; r < count; ++r) {
       const KeyInterval seen = hides ? intervals[first + r] : KeyInterval{key, key + keys};
@@ -63,7 +63,7 @@ void write_scores(Engine& engine, const AttentionCall& call) noexcept {
       for (std::int64_t key = first_key; key < last_key; key += call.kernels.key_panel) {
         const std::int64_t keys = std::min<std::int64_t>(call.kernels.key_panel, last_key - key);
         call.kernels.pack_keys(call.keys.block(rows.sample, head / call.sizes.group, key, keys).key, keys,
-                               call.sizes.head_dim, part_of(call, worker, call.plan.worker.panel));
+                               call.sizes.head_dim, part_of(call, worker, call.plan.panel));
         write_panel(call, worker, rows, head, key, keys, steps);
       }
     }

@@ -3,7 +3,7 @@
 namespace headlight::ops {
 
 void find_intervals(const AttentionCall& call, int worker, const ShownRows& rows) noexcept {
-  auto* intervals = part_of(call, worker, call.plan.worker.intervals);
+  auto* intervals = part_of(call, worker, call.plan.intervals);
   for (std::int64_t r = 0; r < rows.count(); ++r) {
     const std::int64_t query = rows.query(r);
     const AttentionSequence sequence = call.sequences(rows.sample, call.sequences.of_query(query));
@@ -17,7 +17,7 @@ void find_intervals(const AttentionCall& call, int worker, const ShownRows& rows
 
 void take_head(const AttentionCall& call, int worker, const ShownRows& rows, std::int64_t head) noexcept {
   const std::int64_t head_dim = call.sizes.head_dim;
-  auto* queries = part_of(call, worker, call.plan.worker.query);
+  auto* queries = part_of(call, worker, call.plan.query);
   const StepRows steps = step_rows(call, worker);
   for (std::int64_t r = 0; r < rows.count(); ++r) {
     const std::int64_t query = rows.query(r);

@@ -5,6 +5,7 @@
 
 #include "headlight/attention.h"
 #include "kernels/attention_kernels.h"
+#include "ops/call_plan.h"
 #include "runtime/inner_api.h"
 
 namespace headlight::ops {
@@ -28,6 +29,23 @@ struct StepRows {
   // Row 0 of `steps` is row n.
   void give(const AttentionOptions& options, std::int64_t n, kernels::ScoreSteps& steps) const noexcept;
 };
+
+// Where each worker keeps them: room for so many of each, and they themselves.
+struct StepParts {
+  WorkerPart<const std::uint8_t*> masks;
+  WorkerPart<const float*> biases;
+  WorkerPart<kernels::RowSlope> slopes;
+};
+[[nodiscard]] inline StepParts room_for_steps(CallPlan& plan, std::int64_t masks, std::int64_t biases,
+                                              std::int64_t slopes) noexcept {
+  return {plan.for_worker<const std::uint8_t*>(masks), plan.for_worker<const float*>(biases),
+          plan.for_worker<kernels::RowSlope>(slopes)};
+}
+template <class Call>
+[[nodiscard]] StepRows step_rows(const Call& call, int worker) noexcept {
+  const StepParts& parts = call.plan.step_rows;
+  return {part_of(call, worker, parts.masks), part_of(call, worker, parts.biases), part_of(call, worker, parts.slopes)};
+}
 
 // Whether rows have anything of their own.
 [[nodiscard]] inline bool has_row_steps(const AttentionOptions& options) noexcept {

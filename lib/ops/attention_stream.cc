@@ -142,9 +142,9 @@ struct AttentionStream::State {
       ops::RowBlock block(call, worker, range, sequence, {});
       const std::int64_t first_seen = std::max(first, block.first_key());
       if (first_seen >= block.last_key()) return;
-      const ops::RowStates states = {part_of(call, worker, call.plan.worker.state_maximum),
-                                     part_of(call, worker, call.plan.worker.state_sums),
-                                     part_of(call, worker, call.plan.worker.state_out), call.plan.rows};
+      const ops::RowStates states = {part_of(call, worker, call.plan.state_maximum),
+                                     part_of(call, worker, call.plan.state_sums),
+                                     part_of(call, worker, call.plan.state_out), call.plan.rows};
       block.run_partially(first_seen, block.last_key(), states);
       for (std::int64_t r = 0; r < range.last - range.first; ++r) {
         const ops::KeyInterval& interval = block.interval(r);
@@ -158,8 +158,7 @@ struct AttentionStream::State {
   }
 
   void attend(const View<const float, 4>& some_keys, const View<const float, 4>& some_values) {
-    const runtime::Scratch scratch(*engine, call.plan.worker.bytes * static_cast<std::size_t>(call.plan.workers),
-                                   kName);
+    const runtime::Scratch scratch(*engine, call.plan.bytes(), kName);
     attend(some_keys, some_values, scratch.data());
   }
   void attend(const View<const float, 4>& some_keys, const View<const float, 4>& some_values,
@@ -293,8 +292,7 @@ void AttentionStream::State::take_in(const View<const float, 4>& some_keys, cons
                                      std::int64_t count) {
   const std::int64_t block = call.plan.key_block;
   const bool fills_a_block = waiting + count >= block;
-  const runtime::Scratch scratch(
-      *engine, fills_a_block ? call.plan.worker.bytes * static_cast<std::size_t>(call.plan.workers) : 0, kName);
+  const runtime::Scratch scratch(*engine, fills_a_block ? call.plan.bytes() : 0, kName);
   for (std::int64_t taken = 0; taken < count;) {
     if (waiting == 0 && count - taken >= block) {
       attend(some_of(some_keys, taken, block), some_of(some_values, taken, block), scratch.data());

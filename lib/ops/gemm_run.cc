@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <optional>
 
 #include "headlight/out_of_memory.h"
 #include "ops/gemm_internal.h"
@@ -62,13 +61,8 @@ std::int64_t gemm_scratch_floats(Isa isa, std::int64_t m, std::int64_t n, std::i
 
 GemmBytes gemm_batch_bytes(const Engine& engine, const GemmBatch& batch) noexcept {
   if (batch.count == 0 || batch.product.rows == 0 || batch.product.columns == 0) return {};
-  const auto bytes = [&](PackB pack_b) {
-    const GemmSplit split =
-        split_gemm(kernels::gemm_kernels(engine.isa()), engine.threads(), batch.count, batch.product, pack_b);
-    const int workers = runtime::workers_for(engine, split.tasks, split.nanoseconds);
-    return static_cast<std::size_t>(split.packed_floats + split.scratch_floats * workers) * sizeof(float);
-  };
-  return {bytes(PackB::once_where_it_pays), bytes(PackB::by_block)};
+  return {split_gemm(engine, batch.count, batch.product).bytes(),
+          split_gemm(engine, batch.count, batch.product, PackB::by_block).bytes()};
 }
 
 kernels::Operand pack_matrix(Engine& engine, const kernels::Operand& b, std::int64_t depth, std::int64_t columns,
@@ -106,24 +100,16 @@ void run_split(Engine& engine, const GemmBatch& batch, const GemmSplit& split) {
   // An operand without elements may have no memory: arithmetic on its pointer must be harmless.
   if (product.depth == 0) product.b.data = product.a = product.c;
 
-  const kernels::GemmKernels& kernels = kernels::gemm_kernels(engine.isa());
-  const int workers = runtime::workers_for(engine, split.tasks, split.nanoseconds);
-  std::optional<runtime::Scratch> scratch;
-  float* memory = nullptr;
-  const std::int64_t floats = split.packed_floats + split.scratch_floats * workers;
-  if (floats > 0) {
-    scratch.emplace(engine, static_cast<std::size_t>(floats) * sizeof(float), "gemm");
-    memory = reinterpret_cast<float*>(scratch->data());
-  }
-  if (split.packed_floats > 0) {
-    product.b = pack_matrix(engine, product.b, product.depth, product.columns, memory);
-    memory += split.packed_floats;
+  const runtime::Scratch scratch(engine, split.bytes(), "gemm");
+  if (split.packs_first) {
+    product.b = pack_matrix(engine, product.b, product.depth, product.columns, split.in(scratch.data(), split.packed));
   }
 
+  const kernels::GemmKernels& kernels = kernels::gemm_kernels(engine.isa());
   const std::int64_t blocks_each = split.row_blocks * split.column_blocks;
   const std::int64_t rows_of_group = split.row_blocks / split.row_groups;
   const std::int64_t blocks = batch.count * blocks_each;
-  runtime::parallel_for(engine, split.tasks, workers, [&](std::int64_t task, int worker) noexcept {
+  runtime::parallel_for(engine, split.tasks, split.workers, [&](std::int64_t task, int worker) noexcept {
     const std::int64_t end = std::min((task + 1) * split.grain, blocks);
     for (std::int64_t index = task * split.grain; index < end; ++index) {
       const std::int64_t item = index / blocks_each;
@@ -140,7 +126,7 @@ void run_split(Engine& engine, const GemmBatch& batch, const GemmSplit& split) {
       block.b = block.b.from(item * batch.b_stride);
       block.c += item * batch.c_stride;
       if (block.epilogue.residual != nullptr) block.epilogue.residual += item * batch.residual_stride;
-      block.scratch = memory != nullptr ? memory + worker * split.scratch_floats : nullptr;
+      block.scratch = split.in(scratch.data(), worker, split.scratch);
       kernels.block(block);
     }
   });
@@ -153,14 +139,14 @@ void run_gemm_batch(Engine& engine, const GemmBatch& batch) {
   if (batch.count == 0 || product.rows == 0 || product.columns == 0) return;
   const kernels::GemmKernels& kernels = kernels::gemm_kernels(engine.isa());
   if (batch.count == 1 && is_small(product) && kernels.scratch_floats(product) == 0) return kernels.block(product);
-  const GemmSplit split = split_gemm(kernels, engine.threads(), batch.count, product);
+  const GemmSplit split = split_gemm(engine, batch.count, product);
   try {
     return run_split(engine, batch, split);
   } catch (const OutOfMemory&) {
-    if (split.packed_floats == 0) throw;
+    if (!split.packs_first) throw;
   }
   // There is no room for all of B, 64 MiB at most; for a panel of it there may be.
-  run_split(engine, batch, split_gemm(kernels, engine.threads(), batch.count, product, PackB::by_block));
+  run_split(engine, batch, split_gemm(engine, batch.count, product, PackB::by_block));
 }
 
 }  // namespace headlight::ops

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "kernels/kernels.h"
 #include "runtime/costs.h"
 #include "simd/integers.h"
 
@@ -33,8 +34,10 @@ constexpr std::int64_t kRowsPerWorker = 48;
 
 }  // namespace
 
-GemmSplit split_gemm(const kernels::GemmKernels& kernels, int threads, std::int64_t batch,
-                     const kernels::GemmBlock& product, PackB pack_b) noexcept {
+GemmSplit split_gemm(const Engine& engine, std::int64_t batch, const kernels::GemmBlock& product,
+                     PackB pack_b) noexcept {
+  const kernels::GemmKernels& kernels = kernels::gemm_kernels(engine.isa());
+  const int threads = engine.threads();
   GemmSplit split{};
   const std::int64_t m = product.rows;
   const std::int64_t n = product.columns;
@@ -48,7 +51,8 @@ GemmSplit split_gemm(const kernels::GemmKernels& kernels, int threads, std::int6
   const std::int64_t width = round_up(n, kernels.lanes);
   if (packs && pack_b == PackB::once_where_it_pays && batch == 1 && tiles > kTilesPerPackingBlock &&
       k <= kMostPackedFloats / std::max(width, std::int64_t{1})) {
-    split.packed_floats = round_up(width * k, 32);
+    split.packs_first = true;
+    split.packed = split.for_call<float>(width, k);
     block.b.layout = kernels::OperandLayout::panels;
     packs = false;
   }
@@ -80,11 +84,12 @@ GemmSplit split_gemm(const kernels::GemmKernels& kernels, int threads, std::int6
     block.columns = columns;
     floats = std::max(floats, kernels.scratch_floats(block));
   }
-  split.scratch_floats = round_up(floats, 32);
+  split.scratch = split.for_worker<float>(floats);
 
-  split.nanoseconds =
+  const double nanoseconds =
       work * static_cast<double>(blocks) / (runtime::costs::kVectorProducts * kernels.lanes) +
       static_cast<double>(batch) * static_cast<double>(n) * static_cast<double>(k) * runtime::costs::kGemmReading;
+  split.workers = runtime::workers_for(engine, split.tasks, nanoseconds);
   return split;
 }
 

@@ -1,15 +1,17 @@
-// How a product is cut into tasks. No cut touches the order of summation.
+// How products are cut into tasks, and how much scratch memory they take. No cut touches the order of summation.
 #pragma once
 
 #include <cstdint>
 
+#include "headlight/engine.h"
 #include "kernels/gemm_kernels.h"
+#include "ops/call_plan.h"
 
 namespace headlight::ops {
 
 // One product is row_blocks × column_blocks blocks; the blocks of all products of the batch are handed out in order,
 // `grain` at a time.
-struct GemmSplit {
+struct GemmSplit : CallPlan {
   std::int64_t row_blocks;
   std::int64_t row_groups;  // divides row_blocks: all blocks of a group of rows are handed out before those of the next
   std::int64_t column_blocks;
@@ -17,9 +19,9 @@ struct GemmSplit {
   bool rows_fastest;          // neighbouring blocks of a group share their columns of B, otherwise their rows of A
   std::int64_t grain;
   std::int64_t tasks;
-  std::int64_t packed_floats;   // of B where it is packed for all blocks of rows at once, a multiple of 32; else 0
-  std::int64_t scratch_floats;  // for one worker, a multiple of 32
-  double nanoseconds;           // rough time of everything on one thread
+  bool packs_first;  // all of B, for all blocks of rows
+  runtime::ScratchPart<float> packed;
+  WorkerPart<float> scratch;  // of the kernel
 };
 
 enum class PackB : std::uint8_t {
@@ -28,8 +30,7 @@ enum class PackB : std::uint8_t {
 };
 
 // Of `product` the sizes and the layout of B count; no pointer is looked at.
-[[nodiscard]] GemmSplit split_gemm(const kernels::GemmKernels& kernels, int threads, std::int64_t batch,
-                                   const kernels::GemmBlock& product,
+[[nodiscard]] GemmSplit split_gemm(const Engine& engine, std::int64_t batch, const kernels::GemmBlock& product,
                                    PackB pack_b = PackB::once_where_it_pays) noexcept;
 
 }  // namespace headlight::ops
