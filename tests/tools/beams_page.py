@@ -180,6 +180,16 @@ def change_light(page, path):
         expect(os.path.getsize(os.path.join(folder, "x.pdf")) > 20000, "nothing was printed")
 
 
+def show_whole_lines_of_the_heading(page, path):
+    """A heading of several lines: the letters of the last one shown are whole, also where more lines are left out."""
+    for width in (1280, 500):
+        page.open(path, width=width)
+        below = page.run("(() => { const h = document.querySelector('h1').getBoundingClientRect();"
+                         "const lines = [...document.querySelector('h1 bdi').getClientRects()].filter(r => r.top + r.bottom < 2 * h.bottom);"
+                         "return [lines.length, Math.max(...lines.map(r => r.bottom)) - h.bottom, h.top - lines[0].top]; })()")
+        expect(below[0] > 1 and below[1] <= 0 and below[2] <= 0, f"the heading of {below[0]} lines is cut at width {width}: {below}")
+
+
 def stay_usable(page, path):
     page.open(path)
     rows = "[...document.querySelectorAll('#from li')].filter(e => !e.hidden).length"
@@ -256,6 +266,7 @@ def main():
         for part in (look_around, choose_by_keys, use_keys, use_fingers, change_light):
             part(page, path)
         long_path = make(program, folder, " ".join(f"w{n}" for n in range(512)), 1, 2)
+        show_whole_lines_of_the_heading(page, long_path)
         stay_usable(page, long_path)
         ends_path = make(program, folder, " ".join(["[CLS]", *(f"w{n}" for n in range(300)), "[SEP]"]), 1, 4)
         fold_around_the_ends(page, ends_path)

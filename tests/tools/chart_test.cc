@@ -125,6 +125,22 @@ TEST(Chart, BarsBeginAtZeroOrAreDots) {
   EXPECT_EQ(count_of(svg, "rx=\"1.5\""), 2u);
 }
 
+// Whatever is wider than the sheet goes on in the next line, and what stands below moves down.
+TEST(Chart, LongWordsHaveAsManyLinesAsTheyNeed) {
+  const auto height_of = [](const std::string& svg) { return std::stod(svg.substr(svg.find("height=\"") + 8)); };
+  Chart chart{.title = "Norms", .subtitle = "short", .panels = {{}}, .note = "short"};
+  const double usual = height_of(chart_svg(chart));
+  std::string words = "begin";
+  for (int n = 0; n < 30; ++n) words += " longer";
+  chart.subtitle = chart.note = words + " end";
+  const std::string svg = chart_svg(chart);
+  EXPECT_TRUE(is_well_formed(svg)) << svg;
+  EXPECT_EQ(count_of(svg, ">begin longer"), 2u);
+  EXPECT_EQ(count_of(svg, "longer end</text>"), 2u) << "the end of the words is there, in a line that begins anew";
+  EXPECT_EQ(count_of(svg, words + " end"), 0u) << "no line holds them all";
+  EXPECT_EQ(height_of(svg), usual + 2 * 17);
+}
+
 TEST(Chart, HoldsNothingToo) {
   EXPECT_TRUE(is_well_formed(chart_svg({})));
   EXPECT_TRUE(is_well_formed(chart_svg({.title = "empty", .panels = {{}, {}, {}}, .columns = 0})));

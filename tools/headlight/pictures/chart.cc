@@ -66,8 +66,16 @@ double panel_height(const ChartPanel& panel, std::size_t columns) {
   return columns == 1 ? 400 : columns == 2 ? 320 : 300;
 }
 
-std::string remark(const std::string& words, double y) {
-  return words.empty() ? "" : svg_text(kEdge, y, 12.5, "start", kSoft, words);
+// Words over the whole width, on as many lines as they need: the first at y, which moves to the last.
+std::string remark(const std::string& words, double& y) {
+  constexpr double kSize = 12.5, kLine = 17;
+  const std::vector<std::string> lines = lines_of(words, kSize, kWidth - 2 * kEdge);
+  std::string text;
+  for (std::size_t n = 0; n < lines.size(); ++n) {
+    if (n > 0) y += kLine;
+    text += svg_text(kEdge, y, kSize, "start", kSoft, lines[n]);
+  }
+  return text;
 }
 
 }  // namespace
@@ -101,7 +109,10 @@ std::string chart_svg(const Chart& chart) {
                                 [](const ChartPanel& panel) { return !panel.bars.empty(); });
   double y = kEdge + 14;
   std::string text = svg_text(kEdge, y, 18, "start", std::string(kInk) + " font-weight=\"650\"", chart.title);
-  if (!chart.subtitle.empty()) text += remark(chart.subtitle, y += 21);
+  if (!chart.subtitle.empty()) {
+    y += 21;
+    text += remark(chart.subtitle, y);
+  }
   y += 26;
   if (!labelled || bars) text += legend(legend_entries(chart), series, y);
   const double width = (kWidth - 2 * kEdge - kGap * static_cast<double>(columns - 1)) / static_cast<double>(columns);

@@ -71,7 +71,7 @@ struct ChartPanel {
 
 struct Chart {
   std::string title;
-  std::string subtitle{};  // one line: what to see
+  std::string subtitle{};  // what to see
   std::vector<ChartPanel> panels{};
   std::size_t columns = 2;  // panels side by side
   std::string note{};       // below, where the numbers come from
