@@ -43,7 +43,7 @@ void ModelArguments::add_to(Command& command, Inputs accepted) {
 void ModelArguments::check() const {
   const int sources = (texts.empty() ? 0 : 1) + (input.empty() ? 0 : 1) + (ids.empty() ? 0 : 1);
   if (sources != 1) {
-    throw UsageError(inputs == Inputs::texts ? "with --model, exactly one of --text and --input is needed"
+    throw UsageError(inputs == Inputs::texts ? "exactly one of --text and --input can be given"
                                              : "with --model, exactly one of --text, --input and --ids is needed");
   }
   if (!attention_mask.empty() && ids.empty()) throw UsageError("--attention-mask goes with --ids");
