@@ -81,7 +81,8 @@ TextSource texts_of(const ModelArguments& arguments, const demonstration::Loaded
   constexpr std::uint64_t kSeed = 1, kSentences = 400;
   if (has_texts(arguments)) return open_texts(arguments);
   if (!loaded.readout) {
-    print_warning("no texts are given: heads are measured on " + counted(std::ssize(kExampleTexts), "English sentence") +
+    print_warning("no texts are given: heads are measured on " +
+                  counted(std::ssize(kExampleTexts), "English sentence") +
                   " that come with the program; --text and --input take others");
     return TextSource({std::begin(kExampleTexts), std::end(kExampleTexts)});
   }
