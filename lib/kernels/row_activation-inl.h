@@ -11,9 +11,7 @@ template <class Function>
 HEADLIGHT_INLINE void map_rows(Function function, const float* x, std::int64_t x_stride, float* y,
                                std::int64_t y_stride, std::int64_t rows, std::int64_t columns) {
   for (std::int64_t row = 0; row < rows; ++row, x += x_stride, y += y_stride) {
-    sweep_row(
-        columns, [&](int, std::int64_t at) { store(function(load(x + at)), y + at); },
-        [&](std::int64_t at, int count) { store_partial(function(load_partial(x + at, count)), y + at, count); });
+    sweep_row(columns, [&](auto some, int, std::int64_t at) { some.put(function(some.get(x + at)), y + at); });
   }
 }
 
@@ -37,11 +35,8 @@ HEADLIGHT_INLINE void map_row_pairs(Function function, const float* x, std::int6
                                     std::int64_t z_stride, float* y, std::int64_t y_stride, std::int64_t rows,
                                     std::int64_t columns) {
   for (std::int64_t row = 0; row < rows; ++row, x += x_stride, z += z_stride, y += y_stride) {
-    sweep_row(
-        columns, [&](int, std::int64_t at) { store(function(load(x + at), load(z + at)), y + at); },
-        [&](std::int64_t at, int count) {
-          store_partial(function(load_partial(x + at, count), load_partial(z + at, count)), y + at, count);
-        });
+    sweep_row(columns,
+              [&](auto some, int, std::int64_t at) { some.put(function(some.get(x + at), some.get(z + at)), y + at); });
   }
 }
 

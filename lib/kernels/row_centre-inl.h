@@ -13,27 +13,18 @@ HEADLIGHT_INLINE const float* chosen_row(const kernels::ChosenRows& rows, std::i
 }
 
 // Some columns that a walk over the rows takes along: whole vectors, or part of one.
-template <int kCount>
-struct WholeVectors {
+template <int kCount, class Vector>
+struct Columns : Vector {
   static constexpr int kVectors = kCount;
-  static constexpr int count = kLanes;  // of the last vector
-  HEADLIGHT_INLINE Vec get(const float* from) const { return load(from); }
-  HEADLIGHT_INLINE void put(Vec v, float* to) const { store(v, to); }
-};
-struct PartOfVector {
-  static constexpr int kVectors = 1;
-  int count;
-  HEADLIGHT_INLINE Vec get(const float* from) const { return load_partial(from, count); }
-  HEADLIGHT_INLINE void put(Vec v, float* to) const { store_partial(v, to, count); }
 };
 
 // walk(some, at) for all columns of a row; `at` is the first of some.
 template <class Walk>
 HEADLIGHT_INLINE void walk_columns(std::int64_t columns, Walk walk) {
   std::int64_t at = 0;
-  for (; at + 2 * kLanes <= columns; at += 2 * kLanes) walk(WholeVectors<2>{}, at);
-  for (; at + kLanes <= columns; at += kLanes) walk(WholeVectors<1>{}, at);
-  if (at < columns) walk(PartOfVector{static_cast<int>(columns - at)}, at);
+  for (; at + 2 * kLanes <= columns; at += 2 * kLanes) walk(Columns<2, WholeVector>{}, at);
+  for (; at + kLanes <= columns; at += kLanes) walk(Columns<1, WholeVector>{}, at);
+  if (at < columns) walk(Columns<1, PartOfVector>{{static_cast<int>(columns - at)}}, at);
 }
 
 // Goes over some columns of all rows: sum[v] ← take(v, x, i, sum[v]) for row i, x its first column of vector v, from

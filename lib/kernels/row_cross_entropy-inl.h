@@ -23,7 +23,7 @@ inline void cross_entropy(const kernels::CrossEntropyArguments& a) noexcept {
     if (gradient == nullptr) continue;
     // (p − 1) · scale rather than p · scale − scale: exact where p is close to 1.
     const float of_label = (gradient[a.labels[n]] / sum - 1.0f) * a.scale;
-    scale_row(gradient, a.columns, a.scale / sum);
+    scaled_row(gradient, a.scale / sum, gradient, a.columns);
     gradient[a.labels[n]] = of_label;
   }
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "kernels/row_kernels.h"
+#include "kernels/row_sweep-inl.h"
 #include "simd/philox-inl.h"
 
 namespace headlight::HEADLIGHT_TARGET {
@@ -10,6 +11,11 @@ template <bool kResidual>
 HEADLIGHT_INLINE void dropout_row(const kernels::DropoutArguments& a, const DropoutRow& place, const float* x,
                                   const float* residual, float* y) {
   const Vec scale = broadcast(a.scale);
+  const auto keep = [&](auto some, IntVec words, std::int64_t from) {
+    Vec kept = keep_where_at_least(words, a.threshold, mul(some.get(x + from), scale));
+    if constexpr (kResidual) kept = add(kept, some.get(residual + from));
+    some.put(kept, y + from);
+  };
   for (std::int64_t at = 0; at < a.columns; at += 4 * kLanes) {
     IntVec words[4];
     dropout_words(place, static_cast<std::uint32_t>(at / 4), words);
@@ -18,14 +24,9 @@ HEADLIGHT_INLINE void dropout_row(const kernels::DropoutArguments& a, const Drop
       const std::int64_t from = at + k * kLanes;
       const std::int64_t left = a.columns - from;
       if (left >= kLanes) {
-        Vec kept = keep_where_at_least(words[k], a.threshold, mul(load(x + from), scale));
-        if constexpr (kResidual) kept = add(kept, load(residual + from));
-        store(kept, y + from);
+        keep(WholeVector{}, words[k], from);
       } else if (left > 0) {
-        const int count = static_cast<int>(left);
-        Vec kept = keep_where_at_least(words[k], a.threshold, mul(load_partial(x + from, count), scale));
-        if constexpr (kResidual) kept = add(kept, load_partial(residual + from, count));
-        store_partial(kept, y + from, count);
+        keep(PartOfVector{static_cast<int>(left)}, words[k], from);
       }
     }
   }

@@ -12,18 +12,11 @@ inline void embed(const kernels::EmbeddingTable* tables, int count, float* out, 
     return table.rows + table.ids[n] * table.stride;
   };
   for (std::int64_t n = 0; n < rows; ++n, out += out_stride) {
-    sweep_row(
-        columns,
-        [&](int, std::int64_t at) {
-          Vec sum = load(row_of(tables[0], n) + at);
-          for (int t = 1; t < count; ++t) sum = add(sum, load(row_of(tables[t], n) + at));
-          store(sum, out + at);
-        },
-        [&](std::int64_t at, int left) {
-          Vec sum = load_partial(row_of(tables[0], n) + at, left);
-          for (int t = 1; t < count; ++t) sum = add(sum, load_partial(row_of(tables[t], n) + at, left));
-          store_partial(sum, out + at, left);
-        });
+    sweep_row(columns, [&](auto some, int, std::int64_t at) {
+      Vec sum = some.get(row_of(tables[0], n) + at);
+      for (int t = 1; t < count; ++t) sum = add(sum, some.get(row_of(tables[t], n) + at));
+      some.put(sum, out + at);
+    });
   }
 }
 
@@ -51,18 +44,10 @@ HEADLIGHT_INLINE void mean_of_last_columns(const float* x, std::int64_t x_stride
 
 // Divides the row by max(‖row‖₂, 1e-12). NaN stays NaN: it is not below the floor.
 HEADLIGHT_INLINE void l2_normalize_row(float* row, std::int64_t columns) {
-  const float squares = sum_along_row(
-      columns, [&](Vec& sum, std::int64_t at) { sum = fma(load(row + at), load(row + at), sum); },
-      [&](Vec& sum, std::int64_t at, int count) {
-        const Vec v = load_partial(row + at, count);
-        sum = fma(v, v, sum);
-      });
-  const Vec norm = sqrt(broadcast(squares));
+  const Vec norm = sqrt(broadcast(dot_of_rows(row, row, columns)));
   const Vec least = broadcast(1e-12f);
   const Vec by = select(less(norm, least), least, norm);
-  sweep_row(
-      columns, [&](int, std::int64_t at) { store(div(load(row + at), by), row + at); },
-      [&](std::int64_t at, int count) { store_partial(div(load_partial(row + at, count), by), row + at, count); });
+  sweep_row(columns, [&](auto some, int, std::int64_t at) { some.put(div(some.get(row + at), by), row + at); });
 }
 
 inline void mean_pool(const float* x, std::int64_t x_stride, std::int64_t rows, std::int64_t columns, float* out,

@@ -4,7 +4,6 @@
 
 #include "kernels/row_gather-inl.h"
 #include "kernels/row_gradient_kernels.h"
-#include "kernels/row_softmax-inl.h"
 
 namespace headlight::HEADLIGHT_TARGET {
 
@@ -37,11 +36,9 @@ inline void scatter_add(float* table, std::int64_t table_stride, const std::int6
                         std::int64_t gradient_stride, std::int64_t rows, std::int64_t columns) noexcept {
   for (std::int64_t n = 0; n < rows; ++n, gradient += gradient_stride) {
     float* row = table + ids[n] * table_stride;
-    sweep_row(
-        columns, [&](int, std::int64_t at) { store(add(load(row + at), load(gradient + at)), row + at); },
-        [&](std::int64_t at, int count) {
-          store_partial(add(load_partial(row + at, count), load_partial(gradient + at, count)), row + at, count);
-        });
+    sweep_row(columns, [&](auto some, int, std::int64_t at) {
+      some.put(add(some.get(row + at), some.get(gradient + at)), row + at);
+    });
   }
 }
 
@@ -50,21 +47,9 @@ HEADLIGHT_INLINE void take_out_direction(const float* gradient, float along_it, 
                                          std::int64_t columns) {
   const Vec along = broadcast(along_it);
   const Vec by = broadcast(factor);
-  sweep_row(
-      columns,
-      [&](int, std::int64_t at) { store(mul(fnma(load(row + at), along, load(gradient + at)), by), row + at); },
-      [&](std::int64_t at, int count) {
-        const Vec across = fnma(load_partial(row + at, count), along, load_partial(gradient + at, count));
-        store_partial(mul(across, by), row + at, count);
-      });
-}
-
-// to = from · factor
-HEADLIGHT_INLINE void scaled_row(const float* from, float factor, float* to, std::int64_t columns) {
-  const Vec by = broadcast(factor);
-  sweep_row(
-      columns, [&](int, std::int64_t at) { store(mul(load(from + at), by), to + at); },
-      [&](std::int64_t at, int count) { store_partial(mul(load_partial(from + at, count), by), to + at, count); });
+  sweep_row(columns, [&](auto some, int, std::int64_t at) {
+    some.put(mul(fnma(some.get(row + at), along, some.get(gradient + at)), by), row + at);
+  });
 }
 
 // The gradient of one row's share where the mean is divided by its norm. The mean m lies in `row` until the gradient

@@ -18,22 +18,13 @@ inline void weigh_heads(const kernels::MergeArguments& a) noexcept {
     const float* const x = a.x + row * a.x_stride;
     const float* const weight = a.by + row * a.by_stride;
     float* const y = a.y + row * a.y_stride;
-    sweep_row(
-        a.head_dim,
-        [&](int, std::int64_t at) {
-          Vec sum = zero();
-          for (std::int64_t head = 0; head < a.heads; ++head) {
-            sum = fma(broadcast(weight[head]), load(x + head * a.head_dim + at), sum);
-          }
-          store(sum, y + at);
-        },
-        [&](std::int64_t at, int count) {
-          Vec sum = zero();
-          for (std::int64_t head = 0; head < a.heads; ++head) {
-            sum = fma(broadcast(weight[head]), load_partial(x + head * a.head_dim + at, count), sum);
-          }
-          store_partial(sum, y + at, count);
-        });
+    sweep_row(a.head_dim, [&](auto some, int, std::int64_t at) {
+      Vec sum = zero();
+      for (std::int64_t head = 0; head < a.heads; ++head) {
+        sum = fma(broadcast(weight[head]), some.get(x + head * a.head_dim + at), sum);
+      }
+      some.put(sum, y + at);
+    });
   }
 }
 
@@ -43,9 +34,7 @@ inline void gate_heads(const kernels::MergeArguments& a) noexcept {
       const float* const x = a.x + row * a.x_stride + head * a.head_dim;
       float* const y = a.y + row * a.y_stride + head * a.head_dim;
       const Vec gate = sigmoid(broadcast(a.by[row * a.by_stride + head]));
-      sweep_row(
-          a.head_dim, [&](int, std::int64_t at) { store(mul(load(x + at), gate), y + at); },
-          [&](std::int64_t at, int count) { store_partial(mul(load_partial(x + at, count), gate), y + at, count); });
+      sweep_row(a.head_dim, [&](auto some, int, std::int64_t at) { some.put(mul(some.get(x + at), gate), y + at); });
     }
   }
 }
@@ -55,11 +44,9 @@ inline void gate_elements(const kernels::MergeArguments& a) noexcept {
     const float* const x = a.x + row * a.x_stride;
     const float* const by = a.by + row * a.by_stride;
     float* const y = a.y + row * a.y_stride;
-    sweep_row(
-        a.heads * a.head_dim, [&](int, std::int64_t at) { store(mul(load(x + at), sigmoid(load(by + at))), y + at); },
-        [&](std::int64_t at, int count) {
-          store_partial(mul(load_partial(x + at, count), sigmoid(load_partial(by + at, count))), y + at, count);
-        });
+    sweep_row(a.heads * a.head_dim, [&](auto some, int, std::int64_t at) {
+      some.put(mul(some.get(x + at), sigmoid(some.get(by + at))), y + at);
+    });
   }
 }
 

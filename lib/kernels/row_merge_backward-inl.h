@@ -23,18 +23,11 @@ struct Sigmoid {
 // to = factor · gradient over one head, and Σ x · gradient, which is read before `to` is written: `to` may be x.
 HEADLIGHT_INLINE float scale_head_backward(const float* x, const float* gradient, float* to, std::int64_t head_dim,
                                            Vec factor) {
-  return sum_along_row(
-      head_dim,
-      [&](Vec& sum, std::int64_t at) {
-        const Vec g = load(gradient + at);
-        sum = fma(load(x + at), g, sum);
-        store(mul(factor, g), to + at);
-      },
-      [&](Vec& sum, std::int64_t at, int count) {
-        const Vec g = load_partial(gradient + at, count);
-        sum = fma(load_partial(x + at, count), g, sum);
-        store_partial(mul(factor, g), to + at, count);
-      });
+  return sum_along_row(head_dim, [&](auto some, Vec& sum, std::int64_t at) {
+    const Vec g = some.get(gradient + at);
+    sum = fma(some.get(x + at), g, sum);
+    some.put(mul(factor, g), to + at);
+  });
 }
 
 inline void weigh_heads_backward(const kernels::MergeBackwardArguments& a) noexcept {
@@ -72,20 +65,12 @@ inline void gate_elements_backward(const kernels::MergeBackwardArguments& a) noe
     const float* const gradient = a.y_gradient + row * a.y_gradient_stride;
     float* const to = a.x_gradient + row * a.x_gradient_stride;
     float* const by_to = a.by_gradient + row * a.by_gradient_stride;
-    sweep_row(
-        a.heads * a.head_dim,
-        [&](int, std::int64_t at) {
-          const Sigmoid gate(load(by + at));
-          const Vec g = load(gradient + at);
-          store(mul(gate.slope, mul(load(x + at), g)), by_to + at);
-          store(mul(gate.value, g), to + at);
-        },
-        [&](std::int64_t at, int count) {
-          const Sigmoid gate(load_partial(by + at, count));
-          const Vec g = load_partial(gradient + at, count);
-          store_partial(mul(gate.slope, mul(load_partial(x + at, count), g)), by_to + at, count);
-          store_partial(mul(gate.value, g), to + at, count);
-        });
+    sweep_row(a.heads * a.head_dim, [&](auto some, int, std::int64_t at) {
+      const Sigmoid gate(some.get(by + at));
+      const Vec g = some.get(gradient + at);
+      some.put(mul(gate.slope, mul(some.get(x + at), g)), by_to + at);
+      some.put(mul(gate.value, g), to + at);
+    });
   }
 }
 

@@ -12,11 +12,9 @@ HEADLIGHT_INLINE float largest_of_row(const float* x, std::int64_t columns) {
   Vec largest[kRowAccumulators];
 #pragma GCC unroll 4
   for (Vec& one : largest) one = broadcast(-kInfinity);
-  sweep_row(
-      columns, [&](int index, std::int64_t at) { largest[index] = max(largest[index], load(x + at)); },
-      [&](std::int64_t at, int count) {
-        largest[0] = max(largest[0], select(mask_first(count), load_partial(x + at, count), broadcast(-kInfinity)));
-      });
+  sweep_row(columns, [&](auto some, int index, std::int64_t at) {
+    largest[index] = max(largest[index], some.ended_by(some.get(x + at), broadcast(-kInfinity)));
+  });
   return max_of_lanes(max(max(largest[0], largest[1]), max(largest[2], largest[3])));
 }
 
@@ -26,25 +24,11 @@ HEADLIGHT_INLINE float largest_of_row(const float* x, std::int64_t columns) {
 template <bool kKeeps>
 HEADLIGHT_INLINE float exponentials_of_row(const float* x, float* y, std::int64_t columns, float largest) {
   const Vec origin = broadcast(largest);
-  return sum_along_row(
-      columns,
-      [&](Vec& sum, std::int64_t at) {
-        const Vec weight = exp2_nonpositive(mul(sub(load(x + at), origin), broadcast(kLog2E)));
-        if constexpr (kKeeps) store(weight, y + at);
-        sum = add(sum, weight);
-      },
-      [&](Vec& sum, std::int64_t at, int count) {
-        const Vec weight = exp2_nonpositive(mul(sub(load_partial(x + at, count), origin), broadcast(kLog2E)));
-        if constexpr (kKeeps) store_partial(weight, y + at, count);
-        sum = add(sum, select(mask_first(count), weight, zero()));
-      });
-}
-
-HEADLIGHT_INLINE void scale_row(float* y, std::int64_t columns, float factor) {
-  const Vec by = broadcast(factor);
-  sweep_row(
-      columns, [&](int, std::int64_t at) { store(mul(load(y + at), by), y + at); },
-      [&](std::int64_t at, int count) { store_partial(mul(load_partial(y + at, count), by), y + at, count); });
+  return sum_along_row(columns, [&](auto some, Vec& sum, std::int64_t at) {
+    const Vec weight = exp2_nonpositive(mul(sub(some.get(x + at), origin), broadcast(kLog2E)));
+    if constexpr (kKeeps) some.put(weight, y + at);
+    sum = add(sum, some.ended_by(weight, zero()));
+  });
 }
 
 // No element is above −inf: zeros, unless there is a NaN among them.
@@ -63,17 +47,8 @@ inline void softmax(const float* x, std::int64_t x_stride, float* y, std::int64_
       continue;
     }
     const float sum = exponentials_of_row<true>(x, y, columns, largest);
-    scale_row(y, columns, 1.0f / sum);
+    scaled_row(y, 1.0f / sum, y, columns);
   }
-}
-
-// Σ a_j b_j
-HEADLIGHT_INLINE float dot_of_rows(const float* a, const float* b, std::int64_t columns) {
-  return sum_along_row(
-      columns, [&](Vec& sum, std::int64_t at) { sum = fma(load(a + at), load(b + at), sum); },
-      [&](Vec& sum, std::int64_t at, int count) {
-        sum = fma(load_partial(a + at, count), load_partial(b + at, count), sum);
-      });
 }
 
 inline void softmax_backward(const float* y, std::int64_t y_stride, const float* y_gradient,
@@ -81,13 +56,9 @@ inline void softmax_backward(const float* y, std::int64_t y_stride, const float*
                              std::int64_t rows, std::int64_t columns) noexcept {
   for (std::int64_t row = 0; row < rows; ++row) {
     const Vec mean = broadcast(dot_of_rows(y, y_gradient, columns));
-    sweep_row(
-        columns,
-        [&](int, std::int64_t at) { store(mul(load(y + at), sub(load(y_gradient + at), mean)), x_gradient + at); },
-        [&](std::int64_t at, int count) {
-          const Vec centred = sub(load_partial(y_gradient + at, count), mean);
-          store_partial(mul(load_partial(y + at, count), centred), x_gradient + at, count);
-        });
+    sweep_row(columns, [&](auto some, int, std::int64_t at) {
+      some.put(mul(some.get(y + at), sub(some.get(y_gradient + at), mean)), x_gradient + at);
+    });
     y += y_stride;
     y_gradient += y_gradient_stride;
     x_gradient += x_gradient_stride;

@@ -15,19 +15,33 @@ inline constexpr int kRowAccumulators = 4;
 // Where sums of any length are to keep their digits, a lane adds so many float32 terms before float64 takes over.
 inline constexpr std::int64_t kTermsOfLane = 64;
 
-// Calls whole(index, offset) for each whole vector of a row, and part(offset, count) for the count < kLanes elements
-// that may be left. `index` is the accumulator to use, in [0, kRowAccumulators), and depends on `columns` and the
-// offset alone; the part belongs to accumulator 0.
-template <class Whole, class Part>
-HEADLIGHT_INLINE void sweep_row(std::int64_t columns, Whole whole, Part part) {
-  constexpr std::int64_t kStep = kRowAccumulators * kLanes;
+// What a walk along a row takes at a time: a whole vector, or the `count` < kLanes elements that are left.
+struct WholeVector {
+  static constexpr int count = kLanes;
+  HEADLIGHT_INLINE Vec get(const float* from) const { return load(from); }
+  HEADLIGHT_INLINE void put(Vec v, float* to) const { store(v, to); }
+  // v where the row has elements, and `behind` where it has ended.
+  HEADLIGHT_INLINE Vec ended_by(Vec v, Vec) const { return v; }
+};
+struct PartOfVector {
+  int count;
+  HEADLIGHT_INLINE Vec get(const float* from) const { return load_partial(from, count); }
+  HEADLIGHT_INLINE void put(Vec v, float* to) const { store_partial(v, to, count); }
+  HEADLIGHT_INLINE Vec ended_by(Vec v, Vec behind) const { return select(mask_first(count), v, behind); }
+};
+
+// Calls step(some, index, offset) for all of a row. `index` is the accumulator to use, in [0, kRowAccumulators), and
+// depends on `columns` and the offset alone; the part belongs to accumulator 0.
+template <class Step>
+HEADLIGHT_INLINE void sweep_row(std::int64_t columns, Step step) {
+  constexpr std::int64_t kTogether = kRowAccumulators * kLanes;
   std::int64_t at = 0;
-  for (; at + kStep <= columns; at += kStep) {
+  for (; at + kTogether <= columns; at += kTogether) {
 #pragma GCC unroll 4
-    for (int index = 0; index < kRowAccumulators; ++index) whole(index, at + index * kLanes);
+    for (int index = 0; index < kRowAccumulators; ++index) step(WholeVector{}, index, at + index * kLanes);
   }
-  for (; at + kLanes <= columns; at += kLanes) whole(0, at);
-  if (at < columns) part(at, static_cast<int>(columns - at));
+  for (; at + kLanes <= columns; at += kLanes) step(WholeVector{}, 0, at);
+  if (at < columns) step(PartOfVector{static_cast<int>(columns - at)}, 0, at);
 }
 
 // (a0 + a1) + (a2 + a3), then the lanes.
@@ -36,16 +50,26 @@ HEADLIGHT_INLINE float sum_of_accumulators(const Vec* sums) {
   return sum_of_lanes(add(add(sums[0], sums[1]), add(sums[2], sums[3])));
 }
 
-// A sum over a row: whole(sum, offset) and part(sum, offset, count) add to the accumulator that they are given.
-template <class Whole, class Part>
-HEADLIGHT_INLINE float sum_along_row(std::int64_t columns, Whole whole, Part part) {
+// A sum over a row: step(some, sum, offset) adds to the accumulator that it is given.
+template <class Step>
+HEADLIGHT_INLINE float sum_along_row(std::int64_t columns, Step step) {
   Vec sums[kRowAccumulators];
 #pragma GCC unroll 4
   for (Vec& one : sums) one = zero();
-  sweep_row(
-      columns, [&](int index, std::int64_t at) { whole(sums[index], at); },
-      [&](std::int64_t at, int count) { part(sums[0], at, count); });
+  sweep_row(columns, [&](auto some, int index, std::int64_t at) { step(some, sums[index], at); });
   return sum_of_accumulators(sums);
+}
+
+// Σ a_j b_j
+HEADLIGHT_INLINE float dot_of_rows(const float* a, const float* b, std::int64_t columns) {
+  return sum_along_row(
+      columns, [&](auto some, Vec& sum, std::int64_t at) { sum = fma(some.get(a + at), some.get(b + at), sum); });
+}
+
+// to = from · factor
+HEADLIGHT_INLINE void scaled_row(const float* from, float factor, float* to, std::int64_t columns) {
+  const Vec by = broadcast(factor);
+  sweep_row(columns, [&](auto some, int, std::int64_t at) { some.put(mul(some.get(from + at), by), to + at); });
 }
 
 }  // namespace headlight::HEADLIGHT_TARGET
