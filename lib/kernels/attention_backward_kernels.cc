@@ -7,14 +7,8 @@
 namespace headlight::HEADLIGHT_TARGET {
 namespace {
 
-void score_gradients_entry(const kernels::BackwardTile& tile) noexcept { score_gradients(tile); }
-
-void key_value_gradients_entry(const kernels::BackwardTile& tile) noexcept { key_value_gradients(tile); }
-
-void query_gradient_entry(const kernels::BackwardTile& tile) noexcept { query_gradient(tile); }
-
-void pad_rows_entry(const float* from, std::int64_t stride, std::int64_t rows, std::int64_t dim, float* to,
-                    std::int64_t padded) noexcept {
+void pad_rows(const float* from, std::int64_t stride, std::int64_t rows, std::int64_t dim, float* to,
+              std::int64_t padded) noexcept {
   for (std::int64_t r = 0; r < rows; ++r, from += stride, to += padded) {
     for (std::int64_t d = 0; d < dim; d += kLanes) {
       store(load_lanes(from + d, static_cast<int>(smaller(kLanes, dim - d))), to + d);
@@ -22,8 +16,8 @@ void pad_rows_entry(const float* from, std::int64_t stride, std::int64_t rows, s
   }
 }
 
-void give_rows_entry(const float* from, std::int64_t padded, std::int64_t rows, std::int64_t dim, float factor,
-                     bool add_to, float* to, std::int64_t stride) noexcept {
+void give_rows(const float* from, std::int64_t padded, std::int64_t rows, std::int64_t dim, float factor, bool add_to,
+               float* to, std::int64_t stride) noexcept {
   for (std::int64_t r = 0; r < rows; ++r, from += padded, to += stride) {
     for (std::int64_t d = 0; d < dim; d += kFloatsOfLine) __builtin_prefetch(to + kPrefetchRows * stride + d, 1);
     for (std::int64_t d = 0; d < dim; d += kLanes) {
@@ -34,7 +28,7 @@ void give_rows_entry(const float* from, std::int64_t padded, std::int64_t rows, 
   }
 }
 
-float dot_entry(const float* a, const float* b, std::int64_t dim) noexcept {
+float dot(const float* a, const float* b, std::int64_t dim) noexcept {
   Vec sum = zero();
   for (std::int64_t d = 0; d < dim; d += kLanes) {
     const int lanes = static_cast<int>(smaller(kLanes, dim - d));
@@ -47,12 +41,12 @@ float dot_entry(const float* a, const float* b, std::int64_t dim) noexcept {
 
 extern const kernels::AttentionBackwardKernels attention_backward_kernels;
 const kernels::AttentionBackwardKernels attention_backward_kernels = {
-    .score_gradients = score_gradients_entry,
-    .key_value_gradients = key_value_gradients_entry,
-    .query_gradient = query_gradient_entry,
-    .pad_rows = pad_rows_entry,
-    .give_rows = give_rows_entry,
-    .dot = dot_entry,
+    .score_gradients = score_gradients,
+    .key_value_gradients = key_value_gradients,
+    .query_gradient = query_gradient,
+    .pad_rows = pad_rows,
+    .give_rows = give_rows,
+    .dot = dot,
 };
 
 }  // namespace headlight::HEADLIGHT_TARGET

@@ -15,10 +15,6 @@ struct AddScaled {
   int lanes;
 
   template <class A, class B, int kRows, int kVectors>
-  HEADLIGHT_INLINE void start(const A&, const B&, Vec (&sums)[kRows][kVectors]) const {
-    clear_sums(sums);
-  }
-  template <class A, class B, int kRows, int kVectors>
   HEADLIGHT_INLINE void end(const A&, const B&, const Vec (&sums)[kRows][kVectors]) const {
     const Vec scale = broadcast(factor);
 #pragma GCC unroll 8
@@ -131,7 +127,7 @@ inline void sum_over_rows(const kernels::BackwardTile& tile, const float* x, con
   }
 }
 
-inline void key_value_gradients(const kernels::BackwardTile& tile) {
+inline void key_value_gradients(const kernels::BackwardTile& tile) noexcept {
   if (tile.value_gradient != nullptr) {
     sum_over_rows(tile, tile.weights, tile.out_gradient, tile.padded_value_dim, tile.value_gradient,
                   {tile.next_out_gradient, tile.next_out_gradient_stride, tile.next_rows, tile.value_dim});
@@ -142,7 +138,7 @@ inline void key_value_gradients(const kernels::BackwardTile& tile) {
   }
 }
 
-inline void query_gradient(const kernels::BackwardTile& tile) {
+inline void query_gradient(const kernels::BackwardTile& tile) noexcept {
   const std::int64_t groups = divide_up(tile.rows, kValueRows);
   const std::int64_t group_rows = divide_up(tile.rows, groups);
   for (std::int64_t r = 0; r < tile.rows; r += group_rows) {

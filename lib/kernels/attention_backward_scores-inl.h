@@ -187,7 +187,7 @@ inline void score_products(const kernels::BackwardTile& tile, std::int64_t r, st
   }
 }
 
-inline void score_gradients(const kernels::BackwardTile& tile) {
+inline void score_gradients(const kernels::BackwardTile& tile) noexcept {
   const std::int64_t all = round_up(tile.keys, kLanes);
   for (std::int64_t r = 0; r < tile.rows; r += kBlockRows) {
     const std::int64_t rows = smaller(kBlockRows, tile.rows - r);

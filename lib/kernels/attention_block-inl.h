@@ -254,7 +254,7 @@ inline void drop_block(const kernels::AttentionBlock& block) {
   }
 }
 
-inline void attend_block(const kernels::AttentionBlock& block) {
+inline void attend_block(const kernels::AttentionBlock& block) noexcept {
   if (!block.state.first) prefetch_state(block);
   float maxima[kBlockRows * kLanes];
   clear_maxima(maxima);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "kernels/attention_tile-inl.h"
+#include "kernels/operand.h"
 #include "kernels/square-inl.h"
 
 namespace headlight::HEADLIGHT_TARGET {
@@ -33,23 +34,22 @@ inline void pack_panel(const float* key, std::int64_t key_stride, std::int64_t k
   }
 }
 
-inline void pack_keys(const float* key, std::int64_t key_stride, std::int64_t keys, std::int64_t head_dim,
-                      float* panels) {
+inline void pack_keys(const kernels::Operand& key, std::int64_t keys, std::int64_t head_dim, float* panels) noexcept {
   for (std::int64_t j = 0; j < keys; j += kKeyPanel) {
     const std::int64_t width = smaller(kKeyPanel, keys - j);
-    pack_panel(key + j * key_stride, key_stride, width, head_dim, panels + j * head_dim, width);
+    pack_panel(key.floats() + j * key.stride, key.stride, width, head_dim, panels + j * head_dim, width);
   }
 }
 
 // A key at a time, all its panels: a panel at a time would read a line of each key, which lie a power of two apart
 // where heads lie side by side and then share one set of the first cache level.
-inline void pack_values(const float* value, std::int64_t value_stride, std::int64_t keys, std::int64_t value_dim,
-                        float* panels, std::int64_t panel_stride) {
+inline void pack_values(const kernels::Operand& value, std::int64_t keys, std::int64_t value_dim, float* panels,
+                        std::int64_t panel_stride) noexcept {
   const std::int64_t width = smaller(kValuePanel, round_up(value_dim, kLanes));
   for (std::int64_t j = 0; j < keys; ++j) {
-    const float* from = value + j * value_stride;
+    const float* from = value.floats() + j * value.stride;
     for (std::int64_t d = 0; d < value_dim; d += kFloatsOfLine)
-      __builtin_prefetch(from + kPrefetchRows * value_stride + d);
+      __builtin_prefetch(from + kPrefetchRows * value.stride + d);
     float* panel = panels + j * width;
     for (std::int64_t column = 0; column < value_dim; column += kValuePanel, panel += panel_stride) {
       const std::int64_t columns = smaller(width, value_dim - column);
@@ -64,7 +64,7 @@ inline void pack_values(const float* value, std::int64_t value_stride, std::int6
   }
 }
 
-inline void copy_row(const float* from, std::int64_t count, float factor, float* to) {
+inline void copy_row(const float* from, std::int64_t count, float factor, float* to) noexcept {
   const Vec scale = broadcast(factor);
   std::int64_t d = 0;
   for (; d + kLanes <= count; d += kLanes) store(mul(load(from + d), scale), to + d);
@@ -75,7 +75,7 @@ inline void copy_row(const float* from, std::int64_t count, float factor, float*
 }
 
 // x · 0 is 0 for every finite x, and NaN for the others. Four sums, or the latency of each addition would show.
-inline bool all_finite(const float* from, std::int64_t stride, std::int64_t rows, std::int64_t columns) {
+inline bool all_finite(const float* from, std::int64_t stride, std::int64_t rows, std::int64_t columns) noexcept {
   Vec sums[4] = {zero(), zero(), zero(), zero()};
   for (std::int64_t r = 0; r < rows; ++r) {
     const float* row = from + r * stride;

@@ -8,7 +8,7 @@
 
 namespace headlight::HEADLIGHT_TARGET {
 
-inline void write_scores(const kernels::ScoreTile& tile) {
+inline void score_tile(const kernels::ScoreTile& tile) noexcept {
   float scores[kBlockRows * kKeyPanel];
   float maxima[kBlockRows * kLanes] = {};
   score_panel(
@@ -31,7 +31,7 @@ inline void write_scores(const kernels::ScoreTile& tile) {
   }
 }
 
-inline void probability_tile(const kernels::ProbabilityTile& tile) {
+inline void probability_tile(const kernels::ProbabilityTile& tile) noexcept {
   float scores[kBlockRows * kKeyPanel];
   bool sees_any = false;
   for (std::int64_t r = 0; r < tile.query.count; ++r) sees_any = sees_any || tile.seen.begin[r] < tile.seen.end[r];

@@ -14,10 +14,6 @@ struct StoreScores {
   float* maxima;
 
   template <class A, class B, int kRows, int kVectors>
-  HEADLIGHT_INLINE void start(const A&, const B&, Vec (&sums)[kRows][kVectors]) const {
-    clear_sums(sums);
-  }
-  template <class A, class B, int kRows, int kVectors>
   HEADLIGHT_INLINE void end(const A&, const B&, const Vec (&sums)[kRows][kVectors]) const {
     float* row = scores;
     const std::int64_t step = stride;

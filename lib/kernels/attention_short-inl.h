@@ -171,10 +171,6 @@ struct EndValues {
   int lanes;
 
   template <class A, class B, int kRows, int kVectors>
-  HEADLIGHT_INLINE void start(const A&, const B&, Vec (&sums)[kRows][kVectors]) const {
-    clear_sums(sums);
-  }
-  template <class A, class B, int kRows, int kVectors>
   HEADLIGHT_INLINE void end(const A&, const B&, const Vec (&sums)[kRows][kVectors]) const {
 #pragma GCC unroll 8
     for (int r = 0; r < kRows; ++r) {
@@ -260,7 +256,7 @@ void attend_short_rows(const kernels::AttentionShort& head) {
   for (int r = 0; r < kWidth; r += kLanes) seen_short_values<kWidth>(head, r, scores + r);
 }
 
-inline void attend_short(const kernels::AttentionShort& head) {
+inline void attend_short(const kernels::AttentionShort& head) noexcept {
   if (head.query.count <= kLanes) {
     attend_short_rows<1>(head);
   } else {

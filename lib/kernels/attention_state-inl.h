@@ -20,7 +20,8 @@ HEADLIGHT_INLINE MergeWeights merge_weights(Vec running, Vec block) {
   return {maximum, exp2_nonpositive(sub(running, finite)), exp2_nonpositive(sub(block, finite))};
 }
 
-inline void merge(const kernels::AttentionState& to, const kernels::AttentionState& from, std::int64_t value_dim) {
+inline void merge(const kernels::AttentionState& to, const kernels::AttentionState& from,
+                  std::int64_t value_dim) noexcept {
   const MergeWeights weights = merge_weights(broadcast(*to.maximum), broadcast(*from.maximum));
   store_partial(weights.maximum, to.maximum, 1);
   store(fma(load(from.sums), weights.share, mul(load(to.sums), weights.keep)), to.sums);
@@ -29,7 +30,7 @@ inline void merge(const kernels::AttentionState& to, const kernels::AttentionSta
   }
 }
 
-inline float finish(const kernels::AttentionState& state, std::int64_t value_dim, float* out) {
+inline float finish(const kernels::AttentionState& state, std::int64_t value_dim, float* out) noexcept {
   const float sum = sum_of_lanes(load(state.sums));
   const RowEnd end = row_end(sum);
   for (std::int64_t d = 0; d < value_dim; d += kLanes) {

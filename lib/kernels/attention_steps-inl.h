@@ -19,6 +19,7 @@ float apply_steps(const kernels::ScoreSteps& steps, std::int64_t r, std::int64_t
 void cap_scores(float cap_scale, std::int64_t count, float* scores);
 
 // See AttentionKernels::step_row.
-void step_row(kernels::ScoreSteps steps, std::int64_t keys, float factor, float* scores, float* cap_derivatives);
+void step_row(const kernels::ScoreSteps& of_row, std::int64_t keys, float factor, float* scores,
+              float* cap_derivatives) noexcept;
 
 }  // namespace headlight::HEADLIGHT_TARGET

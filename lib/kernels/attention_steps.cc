@@ -186,7 +186,9 @@ float apply_steps(const kernels::ScoreSteps& steps, std::int64_t r, std::int64_t
   return max_of_lanes(step_vectors(row, steps.asked, begin, end, scores));
 }
 
-void step_row(kernels::ScoreSteps steps, std::int64_t keys, float factor, float* scores, float* cap_derivatives) {
+void step_row(const kernels::ScoreSteps& of_row, std::int64_t keys, float factor, float* scores,
+              float* cap_derivatives) noexcept {
+  kernels::ScoreSteps steps = of_row;
   constexpr int kKeys = 16 * kLanes;
   float some[kKeys];
   for (std::int64_t j = 0; j < keys; j += kKeys, steps.first_key += kKeys) {

@@ -160,7 +160,7 @@ inline void weigh_short_block(const kernels::AttentionBlock& block) {
   }
 }
 
-inline void attend_sweep(const kernels::AttentionSweep& sweep) {
+inline void attend_sweep(const kernels::AttentionSweep& sweep) noexcept {
   BlockRange range = range_of(sweep.block);
   range.whole_first = range.whole_last = range.first;
   sweep_scores(sweep, range);

@@ -84,10 +84,6 @@ struct GemmSums {
   bool accumulate;
 
   template <class A, class B, int kRows, int kVectors>
-  HEADLIGHT_INLINE void start(const A&, const B&, Vec (&sums)[kRows][kVectors]) const {
-    clear_sums(sums);
-  }
-  template <class A, class B, int kRows, int kVectors>
   HEADLIGHT_INLINE void end(const A&, const B&, const Vec (&sums)[kRows][kVectors]) const {
     const Vec factor = broadcast(alpha);
     float* row = out;

@@ -9,7 +9,8 @@
 //   A       a(r, k), the same in all lanes. Reader<kRows>: reader(r, k).
 //   B       b(k, ·) by vectors. b.load<kRows>(vectors, step), once for each step of k in ascending order, gives its
 //           vectors and goes on to the next step; `step` is k mod B::kSteps, and the compiler knows it.
-//   Finish  what the sums start from, and what becomes of them: finish.start(a, b, sums), finish.end(a, b, sums).
+//   Finish  what becomes of the sums: finish.end(a, b, sums); and, unless from zeros, what they start from:
+//           finish.start(a, b, sums).
 //
 // Only A and B know what a step is; here it is one float of k. Operands that multiply two or four elements of k at once
 // count steps of so many and overload fma(); those that are stored narrow are widened by load().
@@ -158,7 +159,11 @@ struct RegisterTile {
   template <int kRows, int kVectors>
   static void run(const RegisterTile& tile) noexcept {
     Vec sums[kRows][kVectors];
-    tile.finish.start(tile.a, tile.b, sums);
+    if constexpr (requires { tile.finish.start(tile.a, tile.b, sums); }) {
+      tile.finish.start(tile.a, tile.b, sums);
+    } else {
+      clear_sums(sums);
+    }
     const typename A::template Reader<kRows> a(tile.a);
     B b = tile.b;
     const std::int64_t depth = tile.depth;
