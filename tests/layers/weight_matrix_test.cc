@@ -170,6 +170,37 @@ TEST(WeightMatrix, SameBitsForThreadsThatComeAtOnce) {
   }
 }
 
+// The same of one instruction set: parts are packed, read and shown while the rows they come from go.
+TEST(WeightMatrix, SameBitsForThreadsThatAskForDifferentRows) {
+  Random random(11);
+  const auto values = random.normal_tensor<2>({70, 65});
+  for (int round = 0; round < 20; ++round) {
+    WeightMatrix matrix = with_values(values);
+    const std::array<Rows, 4> asked = {Rows{0, 70}, Rows{0, 20}, Rows{20, 50}, Rows{11, 30}};
+    std::vector<Tensor<float, 2>> results;
+    for (const Rows rows : asked) results.emplace_back(Tensor<float, 2>::Shape{rows.count, 65});
+    Tensor<float, 2> read(values.shape());
+    View<const float, 2> shown;
+    std::vector<std::thread> threads;
+    for (std::size_t thread = 0; thread < asked.size(); ++thread) {
+      threads.emplace_back([&, thread] {
+        Engine engine({.threads = 1});
+        const PackedMatrix* const packed = matrix.packed(engine, asked[thread]);
+        ops::unpack_columns(*packed, 0, asked[thread].count, results[thread].data());
+      });
+    }
+    threads.emplace_back([&] { matrix.read(matrix.all(), read.data()); });
+    threads.emplace_back([&] { shown = matrix.shown(); });
+    for (std::thread& thread : threads) thread.join();
+    for (std::size_t thread = 0; thread < asked.size(); ++thread) {
+      const View<const float, 2> expected(&values(asked[thread].first, 0), results[thread].shape());
+      EXPECT_TRUE(same(results[thread], expected)) << "thread " << thread;
+    }
+    EXPECT_TRUE(same(read, values));
+    EXPECT_TRUE(same(shown, values));
+  }
+}
+
 struct Owned {
   explicit Owned(const Layer& layer) {
     for (const auto& [name, weight] : layer.weights()) {
