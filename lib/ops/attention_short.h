@@ -1,4 +1,4 @@
-// Attention over so few keys that they fit into four vectors: no plan, no scratch memory, no state.
+// Attention over so few keys that the scores of a few rows fit on the stack: no plan, no scratch memory, no state.
 #pragma once
 
 #include "headlight/attention.h"
