@@ -62,7 +62,10 @@ GemmSplit split_gemm(const Engine& engine, std::int64_t batch, const kernels::Ge
   split.row_blocks = round_up(split.row_blocks, split.row_groups);
   const std::int64_t enough = batch * split.row_blocks * panels / (kTasksPerWorker * threads);
   std::int64_t panels_each = std::clamp(enough, std::int64_t{1}, kMaxPanels);
-  if (product.a_depth_stride != 1) panels_each = std::clamp(enough, kLeastPanelsPerTurn, kMostPanelsPerTurn);
+  if (product.a_depth_stride != 1) {
+    const std::int64_t for_all = divide_up(batch * split.row_blocks * panels, threads);  // else some have nothing to do
+    panels_each = std::clamp(enough, std::min(kLeastPanelsPerTurn, for_all), kMostPanelsPerTurn);
+  }
   if (m < kernels.tile_rows) panels_each = round_up(panels_each, 4);  // few rows go over four panels at once
   split.columns_each = panels_each * kernels.panel_width;
   split.column_blocks = divide_up(panels, panels_each);
