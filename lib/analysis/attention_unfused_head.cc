@@ -78,7 +78,7 @@ void make_probabilities(const UnfusedHead& head) noexcept {
     float* const values = &scores(row, 0);
     const std::int64_t largest = std::max_element(values, values + scores.extent(1)) - values;
     const float maximum = values[largest];
-    softmax(values, scores.stride(0), values, scores.stride(0), 1, scores.extent(1));
+    softmax({values, scores.stride(0)}, {values, scores.stride(0)}, 1, scores.extent(1));
     float share = values[largest];
     // A row of −inf has become zeros, and −inf − log 0 would be NaN.
     float log_sum_exp = share == 0 ? kNothing : maximum - std::log(share);

@@ -1,22 +1,20 @@
 // How heads are put together before the last product, weighed or gated; and attention over some keys each. One thread,
 // no allocation.
 //
-// A matrix is a pointer to its first element and the distance between rows in elements; rows are contiguous. Every
-// row's bits depend on that row alone. y may be x itself with the same row distance.
+// Every row's bits depend on that row alone. y may be x itself with the same row distance.
 #pragma once
 
 #include <cstdint>
+
+#include "kernels/rows.h"
 
 namespace headlight::kernels {
 
 // x holds heads side by side, [rows, heads · head_dim].
 struct MergeArguments {
-  const float* x;
-  std::int64_t x_stride;
-  const float* by;         // what weighs or gates
-  std::int64_t by_stride;  // 0: the same for every row
-  float* y;
-  std::int64_t y_stride;
+  Rows<const float> x;
+  Rows<const float> by;  // what weighs or gates; with a stride of 0 the same for every row
+  Rows<float> y;
   std::int64_t rows;
   std::int64_t heads;
   std::int64_t head_dim;
@@ -24,16 +22,11 @@ struct MergeArguments {
 
 // The way back: from the gradient of y those of x and of `by`. x_gradient may be x itself with the same row distance.
 struct MergeBackwardArguments {
-  const float* x;
-  std::int64_t x_stride;
-  const float* by;
-  std::int64_t by_stride;  // 0: the same for every row
-  const float* y_gradient;
-  std::int64_t y_gradient_stride;
-  float* x_gradient;
-  std::int64_t x_gradient_stride;
-  float* by_gradient;  // a row for each row of x; weigh_heads_backward alone takes null: not wanted
-  std::int64_t by_gradient_stride;
+  Rows<const float> x;
+  Rows<const float> by;  // 0: the same for every row
+  Rows<const float> y_gradient;
+  Rows<float> x_gradient;
+  Rows<float> by_gradient;  // a row for each row of x; weigh_heads_backward alone takes null: not wanted
   std::int64_t rows;
   std::int64_t heads;
   std::int64_t head_dim;

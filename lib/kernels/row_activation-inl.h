@@ -3,21 +3,26 @@
 
 #include "headlight/activation.h"
 #include "kernels/row_sweep-inl.h"
+#include "kernels/rows.h"
 #include "simd/math-inl.h"
 
 namespace headlight::HEADLIGHT_TARGET {
 
-template <class Function>
-HEADLIGHT_INLINE void map_rows(Function function, const float* x, std::int64_t x_stride, float* y,
-                               std::int64_t y_stride, std::int64_t rows, std::int64_t columns) {
-  for (std::int64_t row = 0; row < rows; ++row, x += x_stride, y += y_stride) {
-    sweep_row(columns, [&](auto some, int, std::int64_t at) { some.put(function(some.get(x + at)), y + at); });
+// y = function(x…), element by element.
+template <class Function, class... X>
+HEADLIGHT_INLINE void map_rows(Function function, kernels::Rows<float> y, std::int64_t rows, std::int64_t columns,
+                               X... x) {
+  for (std::int64_t row = 0; row < rows; ++row) {
+    const auto map_row = [&](float* to, auto... from) {
+      sweep_row(columns, [&](auto some, int, std::int64_t at) { some.put(function(some.get(from + at)...), to + at); });
+    };
+    map_row(y.row(row), x.row(row)...);
   }
 }
 
-inline void activate(Activation activation, const float* x, std::int64_t x_stride, float* y, std::int64_t y_stride,
-                     std::int64_t rows, std::int64_t columns) noexcept {
-  const auto with = [&](auto function) { map_rows(function, x, x_stride, y, y_stride, rows, columns); };
+inline void activate(Activation activation, kernels::Rows<const float> x, kernels::Rows<float> y, std::int64_t rows,
+                     std::int64_t columns) noexcept {
+  const auto with = [&](auto function) { map_rows(function, y, rows, columns, x); };
   switch (activation) {
     case Activation::none:
       return with([](Vec v) { return v; });
@@ -30,22 +35,10 @@ inline void activate(Activation activation, const float* x, std::int64_t x_strid
   }
 }
 
-template <class Function>
-HEADLIGHT_INLINE void map_row_pairs(Function function, const float* x, std::int64_t x_stride, const float* z,
-                                    std::int64_t z_stride, float* y, std::int64_t y_stride, std::int64_t rows,
-                                    std::int64_t columns) {
-  for (std::int64_t row = 0; row < rows; ++row, x += x_stride, z += z_stride, y += y_stride) {
-    sweep_row(columns,
-              [&](auto some, int, std::int64_t at) { some.put(function(some.get(x + at), some.get(z + at)), y + at); });
-  }
-}
-
-inline void activate_backward(Activation activation, const float* x, std::int64_t x_stride, const float* y_gradient,
-                              std::int64_t y_gradient_stride, float* x_gradient, std::int64_t x_gradient_stride,
-                              std::int64_t rows, std::int64_t columns) noexcept {
-  const auto with = [&](auto function) {
-    map_row_pairs(function, x, x_stride, y_gradient, y_gradient_stride, x_gradient, x_gradient_stride, rows, columns);
-  };
+inline void activate_backward(Activation activation, kernels::Rows<const float> x,
+                              kernels::Rows<const float> y_gradient, kernels::Rows<float> x_gradient, std::int64_t rows,
+                              std::int64_t columns) noexcept {
+  const auto with = [&](auto function) { map_rows(function, x_gradient, rows, columns, x, y_gradient); };
   switch (activation) {
     case Activation::none:
       return with([](Vec, Vec gradient) { return gradient; });

@@ -8,8 +8,8 @@ namespace headlight::HEADLIGHT_TARGET {
 
 inline void cross_entropy(const kernels::CrossEntropyArguments& a) noexcept {
   for (std::int64_t n = 0; n < a.rows; ++n) {
-    const float* logits = a.logits + n * a.logits_stride;
-    float* gradient = a.gradient == nullptr ? nullptr : a.gradient + n * a.gradient_stride;
+    const float* logits = a.logits.row(n);
+    float* gradient = a.gradient.data == nullptr ? nullptr : a.gradient.row(n);
     if (a.labels[n] == a.ignore_label) {
       a.losses[n] = 0.0f;
       for (std::int64_t j = 0; gradient != nullptr && j < a.columns; ++j) gradient[j] = 0.0f;

@@ -37,10 +37,10 @@ inline void dropout(const kernels::DropoutArguments& a) noexcept {
     const auto row = static_cast<std::uint64_t>(a.first_row + n);
     const DropoutRow place = {static_cast<std::uint32_t>(a.seed), static_cast<std::uint32_t>(a.seed >> 32),
                               static_cast<std::uint32_t>(row), static_cast<std::uint32_t>(row >> 32), a.stream};
-    const float* x = a.x + n * a.x_stride;
-    float* y = a.y + n * a.y_stride;
-    if (a.residual != nullptr) {
-      dropout_row<true>(a, place, x, a.residual + n * a.residual_stride, y);
+    const float* x = a.x.row(n);
+    float* y = a.y.row(n);
+    if (a.residual.data != nullptr) {
+      dropout_row<true>(a, place, x, a.residual.row(n), y);
     } else {
       dropout_row<false>(a, place, x, nullptr, y);
     }

@@ -1,21 +1,18 @@
-// The gradients of the row-wise kernels, and the loss. One thread, no allocation; matrices as in row_kernels.h.
+// The gradients of the row-wise kernels, and the loss. One thread, no allocation.
 #pragma once
 
 #include <cstdint>
 
 #include "headlight/activation.h"
+#include "kernels/rows.h"
 
 namespace headlight::kernels {
 
 struct LayerNormBackwardArguments {
-  const float* x;
-  std::int64_t x_stride;
-  const float* y_gradient;
-  std::int64_t y_gradient_stride;
-  const float* residual;  // null: none
-  std::int64_t residual_stride;
-  float* x_gradient;  // null: not wanted
-  std::int64_t x_gradient_stride;
+  Rows<const float> x;
+  Rows<const float> y_gradient;
+  Rows<const float> residual;  // null: none
+  Rows<float> x_gradient;      // null: not wanted
   std::int64_t rows;
   std::int64_t columns;
   const float* weight;  // null: 1
@@ -26,10 +23,8 @@ struct LayerNormBackwardArguments {
 };
 
 struct CrossEntropyArguments {
-  const float* logits;
-  std::int64_t logits_stride;
-  float* gradient;  // null: not wanted; may be logits
-  std::int64_t gradient_stride;
+  Rows<const float> logits;
+  Rows<float> gradient;  // null: not wanted; may be logits
   const std::int64_t* labels;
   std::int64_t ignore_label;
   std::int64_t rows;
@@ -40,12 +35,11 @@ struct CrossEntropyArguments {
 
 struct RowGradientKernels {
   // x_gradient = y_gradient · activation′(x); all [rows, columns]. x_gradient may be either input.
-  void (*activate)(Activation activation, const float* x, std::int64_t x_stride, const float* y_gradient,
-                   std::int64_t y_gradient_stride, float* x_gradient, std::int64_t x_gradient_stride, std::int64_t rows,
-                   std::int64_t columns) noexcept;
+  void (*activate)(Activation activation, Rows<const float> x, Rows<const float> y_gradient, Rows<float> x_gradient,
+                   std::int64_t rows, std::int64_t columns) noexcept;
   // x_gradient = y · (y_gradient − Σ y · y_gradient) along each row. x_gradient may be either input.
-  void (*softmax)(const float* y, std::int64_t y_stride, const float* y_gradient, std::int64_t y_gradient_stride,
-                  float* x_gradient, std::int64_t x_gradient_stride, std::int64_t rows, std::int64_t columns) noexcept;
+  void (*softmax)(Rows<const float> y, Rows<const float> y_gradient, Rows<float> x_gradient, std::int64_t rows,
+                  std::int64_t columns) noexcept;
   // x_gradient may be x, y_gradient or residual.
   void (*layer_norm)(const LayerNormBackwardArguments& arguments) noexcept;
   // sums[j] += Σ_i x[i, j], i ascending.

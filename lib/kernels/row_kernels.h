@@ -1,24 +1,21 @@
 // Row-wise kernels: softmax, layer normalisation, activations, embedding lookup, pooling, dropout, and what is measured
 // on heads. One thread, no allocation.
 //
-// A matrix is a pointer to its first element and the distance between rows in elements; rows are contiguous. Every
-// row's bits depend on that row alone. In each kernel but shift_rows the output may be the same memory as an input with
-// the same row distance.
+// Every row's bits depend on that row alone. In each kernel but shift_rows the output may be the same memory as an
+// input with the same row distance.
 #pragma once
 
 #include <cstdint>
 
 #include "headlight/activation.h"
+#include "kernels/rows.h"
 
 namespace headlight::kernels {
 
 struct LayerNormArguments {
-  const float* x;
-  std::int64_t x_stride;
-  const float* residual;  // null: none
-  std::int64_t residual_stride;
-  float* y;
-  std::int64_t y_stride;
+  Rows<const float> x;
+  Rows<const float> residual;  // null: none
+  Rows<float> y;
   std::int64_t rows;
   std::int64_t columns;
   const float* weight;  // null: 1
@@ -35,12 +32,9 @@ struct EmbeddingTable {
 
 // Rows [first_row, first_row + rows) of a tensor; see headlight/dropout.h.
 struct DropoutArguments {
-  const float* x;
-  std::int64_t x_stride;
-  const float* residual;  // null: none
-  std::int64_t residual_stride;
-  float* y;
-  std::int64_t y_stride;
+  Rows<const float> x;
+  Rows<const float> residual;  // null: none
+  Rows<float> y;
   std::int64_t rows;
   std::int64_t columns;
   std::int64_t first_row;
@@ -94,13 +88,12 @@ struct ChosenRows {
 
 struct RowKernels {
   // y = softmax(x) along each of `rows` rows; x, y [rows, columns].
-  void (*softmax)(const float* x, std::int64_t x_stride, float* y, std::int64_t y_stride, std::int64_t rows,
-                  std::int64_t columns) noexcept;
+  void (*softmax)(Rows<const float> x, Rows<float> y, std::int64_t rows, std::int64_t columns) noexcept;
   // y = (z − mean(z)) / sqrt(var(z) + epsilon) · weight + bias, z = x + residual.
   void (*layer_norm)(const LayerNormArguments& arguments) noexcept;
   // y = activation(x); x, y [rows, columns].
-  void (*activate)(Activation activation, const float* x, std::int64_t x_stride, float* y, std::int64_t y_stride,
-                   std::int64_t rows, std::int64_t columns) noexcept;
+  void (*activate)(Activation activation, Rows<const float> x, Rows<float> y, std::int64_t rows,
+                   std::int64_t columns) noexcept;
   // out[n, :] = Σ_t tables[t].rows[tables[t].ids[n], :] for n in [0, rows), t ascending; out [rows, columns], count
   // ≥ 1.
   void (*embed)(const EmbeddingTable* tables, int count, float* out, std::int64_t out_stride, std::int64_t rows,

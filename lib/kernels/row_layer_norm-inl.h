@@ -84,9 +84,9 @@ template <bool kResidual, bool kWeight, bool kBias>
 inline void layer_norm_rows(const kernels::LayerNormArguments& a) {
   const std::int64_t columns = a.columns;
   for (std::int64_t row = 0; row < a.rows; ++row) {
-    const float* x = a.x + row * a.x_stride;
-    float* y = a.y + row * a.y_stride;
-    const float* residual = kResidual ? a.residual + row * a.residual_stride : nullptr;
+    const float* x = a.x.row(row);
+    float* y = a.y.row(row);
+    const float* residual = kResidual ? a.residual.row(row) : nullptr;
     const float sum = sum_of_row<kResidual>(x, residual, y, columns);
     const float* z = kResidual ? y : x;
     const Normal normal = normal_of_row(z, columns, sum, a.epsilon);
@@ -104,7 +104,7 @@ inline void layer_norm_with(const kernels::LayerNormArguments& a) {
 }
 
 inline void layer_norm(const kernels::LayerNormArguments& arguments) noexcept {
-  arguments.residual != nullptr ? layer_norm_with<true>(arguments) : layer_norm_with<false>(arguments);
+  arguments.residual.data != nullptr ? layer_norm_with<true>(arguments) : layer_norm_with<false>(arguments);
 }
 
 }  // namespace headlight::HEADLIGHT_TARGET

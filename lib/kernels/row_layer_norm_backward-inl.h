@@ -70,21 +70,21 @@ HEADLIGHT_INLINE void gradient_row(const kernels::LayerNormBackwardArguments& a,
 template <bool kWeight, bool kResidual>
 inline void layer_norm_backward_rows(const kernels::LayerNormBackwardArguments& a) {
   for (std::int64_t row = 0; row < a.rows; ++row) {
-    const float* x = a.x + row * a.x_stride;
-    const float* y_gradient = a.y_gradient + row * a.y_gradient_stride;
+    const float* x = a.x.row(row);
+    const float* y_gradient = a.y_gradient.row(row);
     const Normal normal = normal_of_row(x, a.columns, sum_of_row<false>(x, nullptr, nullptr, a.columns), a.epsilon);
     add_parameter_gradients(a, x, y_gradient, normal);
-    if (a.x_gradient == nullptr) continue;
-    const float* residual = kResidual ? a.residual + row * a.residual_stride : nullptr;
-    gradient_row<kWeight, kResidual>(a, x, y_gradient, residual, a.x_gradient + row * a.x_gradient_stride, normal);
+    if (a.x_gradient.data == nullptr) continue;
+    const float* residual = kResidual ? a.residual.row(row) : nullptr;
+    gradient_row<kWeight, kResidual>(a, x, y_gradient, residual, a.x_gradient.row(row), normal);
   }
 }
 
 inline void layer_norm_backward(const kernels::LayerNormBackwardArguments& a) noexcept {
   if (a.weight != nullptr) {
-    a.residual != nullptr ? layer_norm_backward_rows<true, true>(a) : layer_norm_backward_rows<true, false>(a);
+    a.residual.data != nullptr ? layer_norm_backward_rows<true, true>(a) : layer_norm_backward_rows<true, false>(a);
   } else {
-    a.residual != nullptr ? layer_norm_backward_rows<false, true>(a) : layer_norm_backward_rows<false, false>(a);
+    a.residual.data != nullptr ? layer_norm_backward_rows<false, true>(a) : layer_norm_backward_rows<false, false>(a);
   }
 }
 

@@ -15,9 +15,9 @@ HEADLIGHT_INLINE Vec sigmoid(Vec z) {
 
 inline void weigh_heads(const kernels::MergeArguments& a) noexcept {
   for (std::int64_t row = 0; row < a.rows; ++row) {
-    const float* const x = a.x + row * a.x_stride;
-    const float* const weight = a.by + row * a.by_stride;
-    float* const y = a.y + row * a.y_stride;
+    const float* const x = a.x.row(row);
+    const float* const weight = a.by.row(row);
+    float* const y = a.y.row(row);
     sweep_row(a.head_dim, [&](auto some, int, std::int64_t at) {
       Vec sum = zero();
       for (std::int64_t head = 0; head < a.heads; ++head) {
@@ -31,9 +31,9 @@ inline void weigh_heads(const kernels::MergeArguments& a) noexcept {
 inline void gate_heads(const kernels::MergeArguments& a) noexcept {
   for (std::int64_t row = 0; row < a.rows; ++row) {
     for (std::int64_t head = 0; head < a.heads; ++head) {
-      const float* const x = a.x + row * a.x_stride + head * a.head_dim;
-      float* const y = a.y + row * a.y_stride + head * a.head_dim;
-      const Vec gate = sigmoid(broadcast(a.by[row * a.by_stride + head]));
+      const float* const x = a.x.row(row) + head * a.head_dim;
+      float* const y = a.y.row(row) + head * a.head_dim;
+      const Vec gate = sigmoid(broadcast(a.by.row(row)[head]));
       sweep_row(a.head_dim, [&](auto some, int, std::int64_t at) { some.put(mul(some.get(x + at), gate), y + at); });
     }
   }
@@ -41,9 +41,9 @@ inline void gate_heads(const kernels::MergeArguments& a) noexcept {
 
 inline void gate_elements(const kernels::MergeArguments& a) noexcept {
   for (std::int64_t row = 0; row < a.rows; ++row) {
-    const float* const x = a.x + row * a.x_stride;
-    const float* const by = a.by + row * a.by_stride;
-    float* const y = a.y + row * a.y_stride;
+    const float* const x = a.x.row(row);
+    const float* const by = a.by.row(row);
+    float* const y = a.y.row(row);
     sweep_row(a.heads * a.head_dim, [&](auto some, int, std::int64_t at) {
       some.put(mul(some.get(x + at), sigmoid(some.get(by + at))), y + at);
     });

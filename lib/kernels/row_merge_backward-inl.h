@@ -32,39 +32,39 @@ HEADLIGHT_INLINE float scale_head_backward(const float* x, const float* gradient
 
 inline void weigh_heads_backward(const kernels::MergeBackwardArguments& a) noexcept {
   for (std::int64_t row = 0; row < a.rows; ++row) {
-    const float* const x = a.x + row * a.x_stride;
-    const float* const weight = a.by + row * a.by_stride;
-    const float* const gradient = a.y_gradient + row * a.y_gradient_stride;
-    float* const to = a.x_gradient + row * a.x_gradient_stride;
+    const float* const x = a.x.row(row);
+    const float* const weight = a.by.row(row);
+    const float* const gradient = a.y_gradient.row(row);
+    float* const to = a.x_gradient.row(row);
     for (std::int64_t head = 0; head < a.heads; ++head) {
       const std::int64_t at = head * a.head_dim;
       const float sum = scale_head_backward(x + at, gradient, to + at, a.head_dim, broadcast(weight[head]));
-      if (a.by_gradient != nullptr) a.by_gradient[row * a.by_gradient_stride + head] = sum;
+      if (a.by_gradient.data != nullptr) a.by_gradient.row(row)[head] = sum;
     }
   }
 }
 
 inline void gate_heads_backward(const kernels::MergeBackwardArguments& a) noexcept {
   for (std::int64_t row = 0; row < a.rows; ++row) {
-    const float* const x = a.x + row * a.x_stride;
-    const float* const gradient = a.y_gradient + row * a.y_gradient_stride;
-    float* const to = a.x_gradient + row * a.x_gradient_stride;
+    const float* const x = a.x.row(row);
+    const float* const gradient = a.y_gradient.row(row);
+    float* const to = a.x_gradient.row(row);
     for (std::int64_t head = 0; head < a.heads; ++head) {
       const std::int64_t at = head * a.head_dim;
-      const Sigmoid gate(broadcast(a.by[row * a.by_stride + head]));
+      const Sigmoid gate(broadcast(a.by.row(row)[head]));
       const float sum = scale_head_backward(x + at, gradient + at, to + at, a.head_dim, gate.value);
-      store_partial(mul(gate.slope, broadcast(sum)), a.by_gradient + row * a.by_gradient_stride + head, 1);
+      store_partial(mul(gate.slope, broadcast(sum)), a.by_gradient.row(row) + head, 1);
     }
   }
 }
 
 inline void gate_elements_backward(const kernels::MergeBackwardArguments& a) noexcept {
   for (std::int64_t row = 0; row < a.rows; ++row) {
-    const float* const x = a.x + row * a.x_stride;
-    const float* const by = a.by + row * a.by_stride;
-    const float* const gradient = a.y_gradient + row * a.y_gradient_stride;
-    float* const to = a.x_gradient + row * a.x_gradient_stride;
-    float* const by_to = a.by_gradient + row * a.by_gradient_stride;
+    const float* const x = a.x.row(row);
+    const float* const by = a.by.row(row);
+    const float* const gradient = a.y_gradient.row(row);
+    float* const to = a.x_gradient.row(row);
+    float* const by_to = a.by_gradient.row(row);
     sweep_row(a.heads * a.head_dim, [&](auto some, int, std::int64_t at) {
       const Sigmoid gate(some.get(by + at));
       const Vec g = some.get(gradient + at);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "kernels/row_sweep-inl.h"
+#include "kernels/rows.h"
 #include "simd/math-inl.h"
 
 namespace headlight::HEADLIGHT_TARGET {
@@ -38,9 +39,11 @@ inline void softmax_of_nothing(const float* x, float* y, std::int64_t columns) {
   for (std::int64_t j = 0; j < columns; ++j) y[j] = has_nan ? __builtin_nanf("") : 0.0f;
 }
 
-inline void softmax(const float* x, std::int64_t x_stride, float* y, std::int64_t y_stride, std::int64_t rows,
+inline void softmax(kernels::Rows<const float> all_x, kernels::Rows<float> all_y, std::int64_t rows,
                     std::int64_t columns) noexcept {
-  for (std::int64_t row = 0; row < rows; ++row, x += x_stride, y += y_stride) {
+  const float* x = all_x.data;
+  float* y = all_y.data;
+  for (std::int64_t row = 0; row < rows; ++row, x += all_x.stride, y += all_y.stride) {
     const float largest = largest_of_row(x, columns);
     if (largest == -kInfinity) {
       softmax_of_nothing(x, y, columns);
@@ -51,17 +54,19 @@ inline void softmax(const float* x, std::int64_t x_stride, float* y, std::int64_
   }
 }
 
-inline void softmax_backward(const float* y, std::int64_t y_stride, const float* y_gradient,
-                             std::int64_t y_gradient_stride, float* x_gradient, std::int64_t x_gradient_stride,
-                             std::int64_t rows, std::int64_t columns) noexcept {
+inline void softmax_backward(kernels::Rows<const float> all_y, kernels::Rows<const float> y_gradient,
+                             kernels::Rows<float> x_gradient, std::int64_t rows, std::int64_t columns) noexcept {
+  const float* y = all_y.data;
+  const float* gradient = y_gradient.data;
+  float* to = x_gradient.data;
   for (std::int64_t row = 0; row < rows; ++row) {
-    const Vec mean = broadcast(dot_of_rows(y, y_gradient, columns));
+    const Vec mean = broadcast(dot_of_rows(y, gradient, columns));
     sweep_row(columns, [&](auto some, int, std::int64_t at) {
-      some.put(mul(some.get(y + at), sub(some.get(y_gradient + at), mean)), x_gradient + at);
+      some.put(mul(some.get(y + at), sub(some.get(gradient + at), mean)), to + at);
     });
-    y += y_stride;
-    y_gradient += y_gradient_stride;
-    x_gradient += x_gradient_stride;
+    y += all_y.stride;
+    gradient += y_gradient.stride;
+    to += x_gradient.stride;
   }
 }
 

@@ -25,8 +25,7 @@ void activate(Engine& engine, Activation activation, View<const float, 2> x, Vie
   const auto kernel = kernels::row_kernels(engine.isa()).activate;
   ops::for_row_blocks(engine, x.extent(0), x.extent(1), runtime::costs::kActivation,
                       [&](std::int64_t first, std::int64_t rows) {
-                        kernel(activation, x.data + first * x.stride(0), x.stride(0), y.data + first * y.stride(0),
-                               y.stride(0), rows, x.extent(1));
+                        kernel(activation, ops::rows_from(x, first), ops::rows_from(y, first), rows, x.extent(1));
                       });
 }
 
@@ -40,9 +39,8 @@ void activate_backward(Engine& engine, Activation activation, View<const float, 
   const auto kernel = kernels::row_gradient_kernels(engine.isa()).activate;
   ops::for_row_blocks(engine, x.extent(0), x.extent(1), runtime::costs::kActivationBackward,
                       [&](std::int64_t first, std::int64_t rows) {
-                        kernel(activation, x.data + first * x.stride(0), x.stride(0),
-                               y_gradient.data + first * y_gradient.stride(0), y_gradient.stride(0),
-                               x_gradient.data + first * x_gradient.stride(0), x_gradient.stride(0), rows, x.extent(1));
+                        kernel(activation, ops::rows_from(x, first), ops::rows_from(y_gradient, first),
+                               ops::rows_from(x_gradient, first), rows, x.extent(1));
                       });
 }
 

@@ -57,10 +57,8 @@ CrossEntropy cross_entropy(Engine& engine, View<const float, 2> logits, std::spa
   const auto kernel = kernels::row_gradient_kernels(engine.isa()).cross_entropy;
   ops::for_row_blocks(engine, rows, logits.extent(1), runtime::costs::kCrossEntropy,
                       [&](std::int64_t first, std::int64_t block) {
-                        kernel({.logits = logits.data + first * logits.stride(0),
-                                .logits_stride = logits.stride(0),
-                                .gradient = gradient ? gradient.data + first * gradient.stride(0) : nullptr,
-                                .gradient_stride = gradient.stride(0),
+                        kernel({.logits = ops::rows_from(logits, first),
+                                .gradient = ops::rows_from(gradient, first),
                                 .labels = labels.data() + first,
                                 .ignore_label = options.ignore_label,
                                 .rows = block,

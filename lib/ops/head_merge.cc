@@ -7,20 +7,17 @@
 namespace headlight::ops {
 namespace {
 
-// `by` has one row for all, or one for each.
-std::int64_t stride_of(View<const float, 2> by, View<const float, 2> x) noexcept {
-  return by.extent(0) == 1 && x.extent(0) != 1 ? 0 : by.stride(0);
+// `by` has one row for all, or one for each of x.
+kernels::Rows<const float> weights_from(View<const float, 2> by, std::int64_t first, View<const float, 2> x) noexcept {
+  const std::int64_t stride = by.extent(0) == 1 && x.extent(0) != 1 ? 0 : by.stride(0);
+  return {by.data + first * stride, stride};
 }
 
-kernels::MergeArguments rows_from(std::int64_t first, std::int64_t rows, View<const float, 2> x,
-                                  View<const float, 2> by, View<float, 2> y, std::int64_t heads) {
-  const std::int64_t by_stride = stride_of(by, x);
-  return {.x = x.data + first * x.stride(0),
-          .x_stride = x.stride(0),
-          .by = by.data + first * by_stride,
-          .by_stride = by_stride,
-          .y = y.data + first * y.stride(0),
-          .y_stride = y.stride(0),
+kernels::MergeArguments arguments_from(std::int64_t first, std::int64_t rows, View<const float, 2> x,
+                                       View<const float, 2> by, View<float, 2> y, std::int64_t heads) {
+  return {.x = rows_from(x, first),
+          .by = weights_from(by, first, x),
+          .y = rows_from(y, first),
           .rows = rows,
           .heads = heads,
           .head_dim = x.extent(1) / heads};
@@ -34,18 +31,12 @@ struct Backward {
   View<float, 2> by_gradient;
   std::int64_t heads;
 
-  [[nodiscard]] kernels::MergeBackwardArguments rows_from(std::int64_t first, std::int64_t rows) const noexcept {
-    const std::int64_t by_stride = stride_of(by, x);
-    return {.x = x.data + first * x.stride(0),
-            .x_stride = x.stride(0),
-            .by = by.data + first * by_stride,
-            .by_stride = by_stride,
-            .y_gradient = y_gradient.data + first * y_gradient.stride(0),
-            .y_gradient_stride = y_gradient.stride(0),
-            .x_gradient = x_gradient.data + first * x_gradient.stride(0),
-            .x_gradient_stride = x_gradient.stride(0),
-            .by_gradient = by_gradient ? by_gradient.data + first * by_gradient.stride(0) : nullptr,
-            .by_gradient_stride = by_gradient.stride(0),
+  [[nodiscard]] kernels::MergeBackwardArguments arguments_from(std::int64_t first, std::int64_t rows) const noexcept {
+    return {.x = rows_from(x, first),
+            .by = weights_from(by, first, x),
+            .y_gradient = rows_from(y_gradient, first),
+            .x_gradient = rows_from(x_gradient, first),
+            .by_gradient = rows_from(by_gradient, first),
             .rows = rows,
             .heads = heads,
             .head_dim = x.extent(1) / heads};
@@ -55,7 +46,7 @@ struct Backward {
            double nanoseconds_per_element) const {
     if (x.size() == 0) return;
     for_row_blocks(engine, x.extent(0), x.extent(1), nanoseconds_per_element,
-                   [&](std::int64_t first, std::int64_t rows) { kernel(rows_from(first, rows)); });
+                   [&](std::int64_t first, std::int64_t rows) { kernel(arguments_from(first, rows)); });
   }
 };
 
@@ -64,9 +55,10 @@ struct Backward {
 void weigh_heads(Engine& engine, View<const float, 2> x, View<const float, 2> weights, View<float, 2> y) {
   if (x.size() == 0) return;
   const auto kernel = kernels::merge_kernels(engine.isa()).weigh_heads;
-  for_row_blocks(
-      engine, x.extent(0), x.extent(1), runtime::costs::kWeighHeads,
-      [&](std::int64_t first, std::int64_t rows) { kernel(rows_from(first, rows, x, weights, y, weights.extent(1))); });
+  for_row_blocks(engine, x.extent(0), x.extent(1), runtime::costs::kWeighHeads,
+                 [&](std::int64_t first, std::int64_t rows) {
+                   kernel(arguments_from(first, rows, x, weights, y, weights.extent(1)));
+                 });
 }
 
 void gate_heads(Engine& engine, View<const float, 2> x, View<const float, 2> gates, std::int64_t heads,
@@ -76,8 +68,9 @@ void gate_heads(Engine& engine, View<const float, 2> x, View<const float, 2> gat
   const double nanoseconds_per_element = by_head ? runtime::costs::kWeighHeads : runtime::costs::kGateElements;
   const kernels::MergeKernels& table = kernels::merge_kernels(engine.isa());
   const auto kernel = by_head ? table.gate_heads : table.gate_elements;
-  for_row_blocks(engine, x.extent(0), x.extent(1), nanoseconds_per_element,
-                 [&](std::int64_t first, std::int64_t rows) { kernel(rows_from(first, rows, x, gates, y, heads)); });
+  for_row_blocks(engine, x.extent(0), x.extent(1), nanoseconds_per_element, [&](std::int64_t first, std::int64_t rows) {
+    kernel(arguments_from(first, rows, x, gates, y, heads));
+  });
 }
 
 void weigh_heads_backward(Engine& engine, View<const float, 2> x, View<const float, 2> weights,

@@ -42,12 +42,9 @@ void layer_norm(Engine& engine, View<const float, 2> x, View<float, 2> y, const 
   const auto kernel = kernels::row_kernels(engine.isa()).layer_norm;
   ops::for_row_blocks(engine, x.extent(0), x.extent(1), runtime::costs::kLayerNorm,
                       [&](std::int64_t first, std::int64_t rows) {
-                        kernel({.x = x.data + first * x.stride(0),
-                                .x_stride = x.stride(0),
-                                .residual = residual ? residual.data + first * residual.stride(0) : nullptr,
-                                .residual_stride = residual.stride(0),
-                                .y = y.data + first * y.stride(0),
-                                .y_stride = y.stride(0),
+                        kernel({.x = ops::rows_from(x, first),
+                                .residual = ops::rows_from(residual, first),
+                                .y = ops::rows_from(y, first),
                                 .rows = rows,
                                 .columns = x.extent(1),
                                 .weight = options.weight.empty() ? nullptr : options.weight.data(),

@@ -4,11 +4,19 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "headlight/view.h"
+#include "kernels/rows.h"
 #include "runtime/costs.h"
 #include "runtime/parallel.h"
 #include "simd/integers.h"
 
 namespace headlight::ops {
+
+// Its rows from `first` on; null where it is not given.
+template <class T>
+[[nodiscard]] kernels::Rows<T> rows_from(const View<T, 2>& matrix, std::int64_t first) noexcept {
+  return {matrix ? matrix.data + first * matrix.stride(0) : nullptr, matrix.stride(0)};
+}
 
 // Calls f(first row, count) for blocks that together are all rows, on as many workers as the work is worth.
 // `nanoseconds_per_element` is one of runtime/costs.h. As many blocks as workers divide evenly, so that each worker has

@@ -13,10 +13,10 @@ void softmax(Engine& engine, View<const float, 2> x, View<float, 2> y) {
 
   // Three sweeps in cache with one exponential an element.
   const auto kernel = kernels::row_kernels(engine.isa()).softmax;
-  ops::for_row_blocks(
-      engine, x.extent(0), x.extent(1), runtime::costs::kSoftmax, [&](std::int64_t first, std::int64_t rows) {
-        kernel(x.data + first * x.stride(0), x.stride(0), y.data + first * y.stride(0), y.stride(0), rows, x.extent(1));
-      });
+  ops::for_row_blocks(engine, x.extent(0), x.extent(1), runtime::costs::kSoftmax,
+                      [&](std::int64_t first, std::int64_t rows) {
+                        kernel(ops::rows_from(x, first), ops::rows_from(y, first), rows, x.extent(1));
+                      });
 }
 
 void softmax_backward(Engine& engine, View<const float, 2> y, View<const float, 2> y_gradient,
@@ -27,9 +27,8 @@ void softmax_backward(Engine& engine, View<const float, 2> y, View<const float, 
   const auto kernel = kernels::row_gradient_kernels(engine.isa()).softmax;
   ops::for_row_blocks(engine, y.extent(0), y.extent(1), runtime::costs::kSoftmaxBackward,
                       [&](std::int64_t first, std::int64_t rows) {
-                        kernel(y.data + first * y.stride(0), y.stride(0),
-                               y_gradient.data + first * y_gradient.stride(0), y_gradient.stride(0),
-                               x_gradient.data + first * x_gradient.stride(0), x_gradient.stride(0), rows, y.extent(1));
+                        kernel(ops::rows_from(y, first), ops::rows_from(y_gradient, first),
+                               ops::rows_from(x_gradient, first), rows, y.extent(1));
                       });
 }
 
