@@ -76,15 +76,15 @@ TEST_F(Train, WritesAModelAndSaysHowGoodItIs) {
   EXPECT_EQ(finished.error, "");
   for (const char* word :
        {"3 steps\n", "coreference", "neighbour", "%", "layer",
-        "train anew with more --steps and --overwrite (a finished run cannot be lengthened); 2,000 steps are usual"}) {
+        "--resume with more --steps trains on; 2,000 steps are usual", "learning rate then follows the new total"}) {
     EXPECT_NE(finished.out.find(word), std::string::npos) << finished.out;
   }
   std::set<std::string> names;
   for (const auto& entry : std::filesystem::directory_iterator(folder_ / "m")) {
     names.insert(entry.path().filename().string());
   }
-  EXPECT_EQ(names, (std::set<std::string>{"config.json", "model.safetensors", "sentence_bert_config.json",
-                                          "tokenizer_config.json", "vocab.txt"}));
+  EXPECT_EQ(names, (std::set<std::string>{"checkpoint.safetensors", "config.json", "model.safetensors",
+                                          "sentence_bert_config.json", "tokenizer_config.json", "vocab.txt"}));
   const models::SafetensorsFile file(folder_ / "m/model.safetensors");
   EXPECT_EQ(file.metadata().at("command"), "headlight train --steps 3 --seed 1");
   const Finished beams = run_program({"beams", "--model", folder_ / "m", "--text", "它很轻", "-o", folder_ / "b.svg"});
@@ -106,10 +106,51 @@ TEST_F(Train, GoesOnToTheSameBits) {
   ASSERT_EQ(train("parts", {"--resume", "--stop-at", "5", "-t", "2"}).code, 0);
   const Finished last = train("parts", {"--resume", "-t", "3"});
   ASSERT_EQ(last.code, 0) << last.error;
-  EXPECT_FALSE(std::filesystem::exists(checkpoint("parts")));
   EXPECT_EQ(weights("whole"), weights("parts"));
+  EXPECT_EQ(bytes_of(checkpoint("whole")), bytes_of(checkpoint("parts")));
   ASSERT_EQ(train("other", {"--steps", "6", "--seed", "2"}).code, 0);
   EXPECT_NE(weights("whole"), weights("other"));
+}
+
+// What a lengthened run gives depends on its two totals alone: not on threads, nor on where it was stopped.
+TEST_F(Train, AnEndedRunIsLengthenedToTheSameBits) {
+  ASSERT_EQ(train("ended", {"--steps", "4"}).code, 0);
+  for (const char* name : {"one", "three", "parts"}) {
+    std::filesystem::copy(folder_ / "ended", folder_ / name, std::filesystem::copy_options::recursive);
+  }
+  const Finished one = train("one", {"--resume", "--steps", "9", "-t", "1"});
+  ASSERT_EQ(one.code, 0) << one.error;
+  EXPECT_NE(one.out.find("9 steps\n"), std::string::npos) << one.out;
+  ASSERT_EQ(train("three", {"--resume", "--steps", "9", "-t", "3"}).code, 0);
+  // Stopped at once, the run has its new total already.
+  ASSERT_EQ(train("parts", {"--resume", "--steps", "9", "--stop-at", "4"}).code, 0);
+  EXPECT_EQ(weights("parts"), weights("ended"));
+  expect_error(train("parts", {"--steps", "9"}), {"checkpoint.safetensors", "is a run that was stopped"});
+  ASSERT_EQ(train("parts", {"--resume", "--stop-at", "7"}).code, 0);
+  ASSERT_EQ(train("parts", {"--resume"}).code, 0);
+  EXPECT_NE(weights("one"), weights("ended"));
+  EXPECT_EQ(weights("one"), weights("three"));
+  EXPECT_EQ(weights("one"), weights("parts"));
+  EXPECT_EQ(models::SafetensorsFile(folder_ / "one/model.safetensors").metadata().at("command"),
+            "headlight train --steps 4 --seed 1 && headlight train --resume --steps 9");
+  // The rate of its first four steps followed another total.
+  ASSERT_EQ(train("whole", {"--steps", "9"}).code, 0);
+  EXPECT_NE(weights("one"), weights("whole"));
+  // And once more.
+  ASSERT_EQ(train("one", {"--resume", "--steps", "10"}).code, 0);
+  EXPECT_NE(weights("one"), weights("three"));
+}
+
+TEST_F(Train, AnEndedRunIsNotMadeShorter) {
+  ASSERT_EQ(train("m", {"--steps", "3"}).code, 0);
+  const std::string model = weights("m"), state = bytes_of(checkpoint("m"));
+  const std::string expected = ", expected more than the 3 after which the run to resume has ended";
+  expect_error(train("m", {"--resume", "--steps", "2"}), {"--steps is 2" + expected}, 2);
+  expect_error(train("m", {"--resume", "--steps", "3"}), {"--steps is 3" + expected}, 2);
+  expect_error(train("m", {"--resume"}), {"--steps is not given" + expected}, 2);
+  expect_error(train("m", {"--resume", "--steps", "5", "--seed", "2"}), {"--seed differs"}, 2);
+  EXPECT_EQ(weights("m"), model);
+  EXPECT_EQ(bytes_of(checkpoint("m")), state);
 }
 
 TEST_F(Train, StopsCleanlyOnASignal) {
@@ -140,9 +181,8 @@ TEST_F(Train, AModelIsReplacedOnlyWhenAskedFor) {
   ASSERT_EQ(train("m", {"--steps", "2"}).code, 0);
   const std::string first = weights("m");
   const Finished refused = train("m", {"--steps", "3"});
-  expect_error(refused, {"m: holds a trained model (model.safetensors): give another folder, or --overwrite"});
+  expect_error(refused, {"m: holds a trained model and its run: give another folder, --overwrite", "--resume"});
   EXPECT_EQ(weights("m"), first);
-  expect_error(train("m", {"--resume"}), {"checkpoint.safetensors", "is not there"});
   ASSERT_EQ(train("m", {"--steps", "3", "--overwrite"}).code, 0);
   EXPECT_NE(weights("m"), first);
 
@@ -155,7 +195,7 @@ TEST_F(Train, AModelIsReplacedOnlyWhenAskedFor) {
   make_stopped("m", {"--overwrite"});
   ASSERT_EQ(train("m", {"--steps", "2", "--overwrite"}).code, 0);
   EXPECT_EQ(weights("m"), first);
-  EXPECT_FALSE(std::filesystem::exists(checkpoint("m"))) << "of a run that nobody can want";
+  expect_error(train("m", {"--resume"}), {"more than the 2 after"}, 2);
   expect_error(train("m", {"--resume", "--overwrite"}), {"--resume", "--overwrite", "one of them"}, 2);
 
   // Other people's folders are models too.

@@ -23,6 +23,7 @@ namespace headlight::program {
 namespace train_command {
 namespace {
 
+using demonstration::CheckpointedRun;
 using demonstration::Relation;
 using demonstration::Trainer;
 using demonstration::TrainingOptions;
@@ -77,32 +78,50 @@ std::string command_of(const TrainingOptions& options) {
   return command;
 }
 
-// The options of the run that lies in the folder; what the command line says has to be the same.
-TrainingOptions resumed(const Command& command, const Arguments& arguments) {
+// The run that lies in the folder; what the command line says has to be the same, but that one which has come to its
+// end is given more steps: its command then tells of both.
+CheckpointedRun resumed(const Command& command, const Arguments& arguments) {
   const std::string path = checkpoint_of(arguments.out);
   if (!std::filesystem::exists(path)) {
-    throw models::FileError(path, "is not there: no run was stopped in this folder, or it has come to its end");
+    throw models::FileError(path, "is not there: no run of headlight train was stopped, or ended, in this folder");
   }
-  const TrainingOptions options = demonstration::read_checkpoint_options(path);
+  CheckpointedRun run = demonstration::read_checkpoint(path);
+  TrainingOptions& options = run.options;
   const TrainingOptions& asked = arguments.training;
   const auto check = [&](const char* option, bool same) {
     if (command.given(option) && !same) {
-      throw UsageError(std::string(option) + " differs from that of the run to resume, " + command_of(options));
+      throw UsageError(std::string(option) + " differs from that of the run to resume, " + run.command);
     }
   };
-  check("--steps", asked.steps == options.steps);
   check("--heads", asked.encoder.heads == options.encoder.heads);
   check("--merge", asked.encoder.merge == options.encoder.merge);
   check("--seed", asked.seed == options.seed);
   check("--learning-rate", asked.learning_rate == options.learning_rate);
-  return options;
+  if (!run.ended()) {
+    check("--steps", asked.steps == options.steps);
+    return run;
+  }
+  if (!command.given("--steps") || asked.steps <= run.steps_taken) {
+    const std::string given = command.given("--steps") ? std::to_string(asked.steps) : "not given";
+    throw UsageError("--steps is " + given + ", expected more than the " + std::to_string(run.steps_taken) +
+                     " after which the run to resume has ended");
+  }
+  options.steps = asked.steps;
+  run.command += " && headlight train --resume --steps " + std::to_string(asked.steps);
+  return run;
 }
 
 // A folder holds one run or one model: neither is lost by a name that was taken.
 void check_free(const std::string& folder) {
   const std::string path = checkpoint_of(folder);
-  if (std::filesystem::exists(path)) {
+  const bool has_run = std::filesystem::exists(path);
+  if (has_run && !demonstration::read_checkpoint(path).ended()) {
     throw models::FileError(path, "is a run that was stopped: go on with --resume, or begin anew with --overwrite");
+  }
+  if (has_run) {
+    throw models::FileError(folder,
+                            "holds a trained model and its run: give another folder, --overwrite to replace them, or "
+                            "--resume with more --steps to train on");
   }
   for (const char* name : {models::kWeightsFile, models::kConfigFile, models::kVocabularyFile}) {
     if (!std::filesystem::exists(models::path_in(folder, name))) continue;
@@ -117,9 +136,9 @@ void make_folder(const std::string& folder) {
   if (error) throw models::FileError(folder, "cannot make the folder: " + error.message());
 }
 
-// A new run's folder and its first checkpoint: in place of that of a run that is overwritten, which nobody shall
-// resume; and whatever ends this run, even before its first step, it can be resumed. Where that cannot be written, a
-// folder that was not there before does not stay.
+// The run's folder and its first checkpoint: in place of that of a run that is overwritten, which nobody shall resume,
+// or that is lengthened; and whatever ends this run, even before its first step, it can be resumed. Where that cannot
+// be written, a folder that was not there before does not stay.
 void begin(const std::string& folder, Trainer& trainer, const std::string& command) {
   const bool was_there = std::filesystem::exists(folder);
   make_folder(folder);
@@ -149,7 +168,8 @@ bool run(Engine& engine, const Arguments& arguments, Trainer& trainer, const std
                                std::string(report.step.non_finite) +
                                " is not finite; a lower --learning-rate may help");
     }
-    if (trainer.steps_taken() % kStepsBetweenCheckpoints == 0) {
+    // That of the last step is written behind the model.
+    if (trainer.steps_taken() % kStepsBetweenCheckpoints == 0 && !trainer.done()) {
       demonstration::save_checkpoint(path, trainer, command);
     }
     progress.advance(1);
@@ -174,9 +194,11 @@ std::string summary(Engine& engine, const demonstration::Model& model) {
   }
   const double worst = *std::min_element(evaluation.accuracy.begin(), evaluation.accuracy.end());
   if (worst < kLearned) {
-    text += "not all is learned yet (under " + percent_text(kLearned) +
-            "): train anew with more --steps and --overwrite (a finished run cannot be lengthened); " +
-            counted(TrainingOptions().steps, "step") + " are usual\n";
+    text +=
+        "not all is learned yet (under " + percent_text(kLearned) + "): --resume with more --steps trains on; " +
+        counted(TrainingOptions().steps, "step") +
+        " are usual.\nThe learning rate then follows the new total: the weights will not be those of a run that had it "
+        "from the start\n";
   }
   return text;
 }
@@ -186,7 +208,10 @@ void train(const Command& app, Arguments& arguments) {
     throw UsageError("--resume goes on and --overwrite begins anew, expected one of them");
   }
   const std::string path = checkpoint_of(arguments.out);
-  const TrainingOptions options = arguments.resume ? resumed(app, arguments) : arguments.training;
+  const CheckpointedRun planned = arguments.resume
+                                      ? resumed(app, arguments)
+                                      : CheckpointedRun{arguments.training, 0, command_of(arguments.training)};
+  const TrainingOptions& options = planned.options;
   if (options.encoder.width % options.encoder.heads != 0) {
     throw UsageError("--heads is " + std::to_string(options.encoder.heads) + ", expected a divisor of the width " +
                      std::to_string(options.encoder.width));
@@ -194,21 +219,18 @@ void train(const Command& app, Arguments& arguments) {
   if (!arguments.resume && !arguments.overwrite) check_free(arguments.out);
   Engine engine(arguments.engine.options());
   Trainer trainer(options);
-  const std::string command = command_of(options);
-  if (arguments.resume) {
-    demonstration::restore_checkpoint(path, trainer);
-  } else {
-    begin(arguments.out, trainer, command);
-  }
-  if (!run(engine, arguments, trainer, command)) {
+  if (arguments.resume) demonstration::restore_checkpoint(path, trainer);
+  // Resumed, --steps may be a new total, which is to be known from now on.
+  if (!arguments.resume || app.given("--steps")) begin(arguments.out, trainer, planned.command);
+  if (!run(engine, arguments, trainer, planned.command)) {
     print(models::printable(path) + ": stopped after " + std::to_string(trainer.steps_taken()) + " of " +
           std::to_string(options.steps) + " steps; --resume goes on\n");
     return;
   }
+  // The checkpoint that says that the run has ended comes last: who finds it finds the model of the same step.
+  trainer.model().save(arguments.out, {{"command", planned.command}, {"seed", std::to_string(options.seed)}});
+  demonstration::save_checkpoint(path, trainer, planned.command);
   const demonstration::Model model = std::move(trainer).finish();
-  model.save(arguments.out, {{"command", command}, {"seed", std::to_string(options.seed)}});
-  std::error_code ignored;
-  std::filesystem::remove(path, ignored);
   const std::string what = std::to_string(options.encoder.layers) + " layers of " +
                            counted(options.encoder.heads, "head") + ", " + std::to_string(model.parameter_count()) +
                            " parameters, " + counted(options.steps, "step");
@@ -224,7 +246,7 @@ void add_train(Command& program) {
       program.add_subcommand("train", "Train the small demonstration model, which finds out what `it` stands for");
   const auto arguments = std::make_shared<Arguments>();
   TrainingOptions& training = arguments->training;
-  command.add_option("-o,--output", arguments->out, "The folder for the model; checkpoints lie there meanwhile")
+  command.add_option("-o,--output", arguments->out, "The folder for the model and the checkpoint to go on from")
       .type_name("DIR")
       .check(file_name())
       .required();
@@ -251,9 +273,9 @@ void add_train(Command& program) {
       .add_option("--seed", training.seed,
                   "Of the first weights, the sentences and dropout (default: " + std::to_string(training.seed) + ")")
       .type_name("N");
-  command.add_flag("--resume", arguments->resume, "Go on with the run that was stopped in this folder");
-  command.add_flag("--overwrite", arguments->overwrite,
-                   "Replace the model, or the stopped run, that lies in this folder");
+  command.add_flag("--resume", arguments->resume,
+                   "Go on with the run that was stopped in this folder; or, with more --steps, that ended");
+  command.add_flag("--overwrite", arguments->overwrite, "Replace the model, or the run, that lies in this folder");
   command.add_option("--stop-at", arguments->stop_at, "Stop at this step, as SIGINT and SIGTERM do")
       .type_name("N")
       .check(at_least(1));
@@ -262,7 +284,8 @@ void add_train(Command& program) {
       "--steps 300 -o my-model",
       "The same options give the same weights to the bit, on any number of threads, stopped and resumed or "
       "not. Stopped by SIGINT\nor SIGTERM it finishes the step, writes DIR/checkpoint.safetensors and exits "
-      "with 0.");
+      "with 0.\nA run that ended is lengthened by --resume with more --steps: the learning rate then follows the new "
+      "total, and the\nweights will not be those of a run that had it from the start.");
   command.callback([command, arguments] {
     if (!arguments->merge.empty()) arguments->training.encoder.merge = *parse_merge(arguments->merge);
     train(command, *arguments);

@@ -83,6 +83,15 @@ TrainingOptions options_of(const SafetensorsFile& file) {
   return options;
 }
 
+std::int64_t steps_taken(const SafetensorsFile& file, std::int64_t most) {
+  const std::optional<Json> parsed = Json::parse(metadata(file, "steps_taken"));
+  const std::int64_t steps = parsed ? parsed->number<std::int64_t>().value_or(-1) : -1;
+  if (steps < 0 || steps > most) {
+    throw FileError(file.path(), "the entry 'steps_taken' is no number of steps of this run");
+  }
+  return steps;
+}
+
 void check_kind(const SafetensorsFile& file) {
   const auto kind = file.metadata().find("kind");
   if (kind == file.metadata().end() || kind->second != kKind) {
@@ -106,20 +115,18 @@ void save_checkpoint(const std::string& path, Trainer& trainer, const std::strin
                              {"vocabulary", vocabulary_text()}});
 }
 
-TrainingOptions read_checkpoint_options(const std::string& path) {
+CheckpointedRun read_checkpoint(const std::string& path) {
   const SafetensorsFile file(path);
   check_kind(file);
-  return options_of(file);
+  CheckpointedRun run{options_of(file), 0, metadata(file, "command")};
+  run.steps_taken = steps_taken(file, run.options.steps);
+  return run;
 }
 
 void restore_checkpoint(const std::string& path, Trainer& trainer) {
   SafetensorsFile file(path);
   check_kind(file);
-  const std::optional<Json> parsed = Json::parse(metadata(file, "steps_taken"));
-  const std::int64_t steps = parsed ? parsed->number<std::int64_t>().value_or(-1) : -1;
-  if (steps < 0 || steps > trainer.options().steps) {
-    throw FileError(path, "the entry 'steps_taken' is no number of steps of this run");
-  }
+  const std::int64_t steps = steps_taken(file, trainer.options().steps);
   const std::vector<Parameter> state = trainer.state();
   if (file.tensors().size() != state.size()) {
     throw FileError(
