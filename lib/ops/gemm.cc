@@ -194,6 +194,8 @@ ops::GemmBytes bytes_of(const Engine& engine, const GemmShape& shape) {
     }
   }
   ops::GemmBytes most;
+  // One column may be computed as one row (gemm_run.cc).
+  if (shape.n == 1 && shape.m > 1 && !shape.packed) most = bytes_of(engine, {shape.batch, 1, shape.m, shape.k, false});
   for (const auto layout :
        {kernels::OperandLayout::panels, kernels::OperandLayout::rows, kernels::OperandLayout::columns}) {
     if ((layout == kernels::OperandLayout::panels) != shape.packed) continue;

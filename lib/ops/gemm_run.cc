@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <utility>
 
 #include "headlight/out_of_memory.h"
 #include "ops/gemm_internal.h"
@@ -10,6 +11,7 @@ namespace headlight::ops {
 namespace {
 
 using kernels::GemmBlock;
+using kernels::OperandLayout;
 
 // Rows [row, row + rows) and columns [column, column + columns) of a product.
 GemmBlock part(const GemmBlock& product, std::int64_t row, std::int64_t rows, std::int64_t column,
@@ -59,7 +61,40 @@ std::int64_t gemm_scratch_floats(Isa isa, std::int64_t m, std::int64_t n, std::i
   return kernels::gemm_kernels(isa).scratch_floats(block);
 }
 
+namespace {
+
+// Whether a product has one column, which lies side by side as what it is multiplied by does.
+bool is_column(const GemmBlock& product) noexcept {
+  const kernels::GemmEpilogue& epilogue = product.epilogue;
+  return product.columns == 1 && product.rows > 1 && product.c_row_stride == 1 &&
+         (product.b.layout == OperandLayout::columns ||
+          (product.b.layout == OperandLayout::rows && product.b.stride == 1)) &&
+         epilogue.bias == nullptr && (epilogue.residual == nullptr || epilogue.residual_row_stride == 1);
+}
+
+// Such products as ones with one row, (A x)ᵀ = xᵀ Aᵀ: Aᵀ is read where it lies, and an element's chain of multiply-adds
+// is the same. One Zen 4 core, 768 × 768: 166 µs and, with a transposed A, 225 µs as columns, 70 and 32 µs as rows.
+GemmBatch as_rows(const GemmBatch& batch) noexcept {
+  const GemmBlock& product = batch.product;
+  GemmBatch turned = batch;
+  std::swap(turned.a_stride, turned.b_stride);
+  std::swap(turned.product.rows, turned.product.columns);
+  turned.product.a = product.b.floats();
+  turned.product.a_row_stride = product.depth;
+  turned.product.a_depth_stride = 1;
+  turned.product.b.data = product.a;
+  const bool by_rows = product.a_depth_stride == 1;
+  turned.product.b.layout = by_rows ? OperandLayout::columns : OperandLayout::rows;
+  turned.product.b.stride = by_rows ? product.a_row_stride : product.a_depth_stride;
+  turned.product.c_row_stride = product.rows;
+  turned.product.epilogue.residual_row_stride = product.rows;
+  return turned;
+}
+
+}  // namespace
+
 GemmBytes gemm_batch_bytes(const Engine& engine, const GemmBatch& batch) noexcept {
+  if (is_column(batch.product)) return gemm_batch_bytes(engine, as_rows(batch));
   if (batch.count == 0 || batch.product.rows == 0 || batch.product.columns == 0) return {};
   return {split_gemm(engine, batch.count, batch.product).bytes(),
           split_gemm(engine, batch.count, batch.product, PackB::by_block).bytes()};
@@ -136,6 +171,7 @@ void run_split(Engine& engine, const GemmBatch& batch, const GemmSplit& split) {
 
 void run_gemm_batch(Engine& engine, const GemmBatch& batch) {
   const GemmBlock& product = batch.product;
+  if (is_column(product)) return run_gemm_batch(engine, as_rows(batch));
   if (batch.count == 0 || product.rows == 0 || product.columns == 0) return;
   const kernels::GemmKernels& kernels = kernels::gemm_kernels(engine.isa());
   if (batch.count == 1 && is_small(product) && kernels.scratch_floats(product) == 0) return kernels.block(product);

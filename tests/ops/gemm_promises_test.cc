@@ -2,6 +2,7 @@
 // no allocation once it has run, and a clear word for every bad argument.
 #include <algorithm>
 #include <cstring>
+#include <utility>
 #include <vector>
 
 #include "gtest/gtest.h"
@@ -94,6 +95,41 @@ TEST_P(GemmPromises, SameBitsForAnyPartOfTheProduct) {
     auto* aligned = reinterpret_cast<float*>((reinterpret_cast<std::uintptr_t>(scratch.data()) + 127) / 128 * 128);
     ops::run_gemm_block(engine.isa(), ops::gemm_block(left, right, c), aligned);
     EXPECT_TRUE(same_bits(c.view(), expected));
+  }
+}
+
+// A column of a product, which is computed as a row where it lies side by side, and as a column where it does not.
+TEST_P(GemmPromises, SameBitsForOneColumn) {
+  Random random(7);
+  for (const auto& [m, k] : {std::pair<std::int64_t, std::int64_t>{2, 5}, {37, 64}, {300, 1700}, {5, 1}}) {
+    const Tensor<float, 2> a = random.uniform_tensor<2>({m, k}), b = random.uniform_tensor<2>({k, 3});
+    const Tensor<float, 2> before = random.uniform_tensor<2>({m, 3}), added = random.uniform_tensor<2>({m, 3});
+    const Tensor<float, 2> a_transposed = transposed(a), b_transposed = transposed(b);
+    Tensor<float, 2> all = random.uniform_tensor<2>({m, 3});
+    std::copy(before.begin(), before.end(), all.begin());
+    const GemmOptions plain = {.alpha = 0.5f, .beta = 2.0f, .activation = Activation::gelu};
+    GemmOptions whole = plain;
+    whole.residual = added;
+    Engine engine(options(3));
+    gemm(engine, a, b, all, whole);
+    for (const bool a_is_transposed : {false, true}) {
+      for (const bool b_is_transposed : {false, true}) {
+        for (const std::int64_t stride : {1, 3}) {
+          Tensor<float, 2> x({k, 1}), c({m, stride}), residual({m, stride});
+          for (std::int64_t i = 0; i < k; ++i) x(i, 0) = b(i, 1);
+          for (std::int64_t i = 0; i < m; ++i) c(i, 0) = before(i, 1), residual(i, 0) = added(i, 1);
+          GemmOptions one = plain;
+          one.transpose_a = a_is_transposed ? Transpose::yes : Transpose::no;
+          one.transpose_b = b_is_transposed ? Transpose::yes : Transpose::no;
+          one.residual = {residual.data(), {m, 1}, {stride, 1}};
+          const View<float, 2> to(c.data(), {m, 1}, {stride, 1});
+          gemm(engine, a_is_transposed ? a_transposed : a,
+               b_is_transposed ? View<const float, 2>(x.data(), {1, k}) : View<const float, 2>(x), to, one);
+          EXPECT_TRUE(same_bits(View<const float, 2>(to), View<const float, 2>(&all(0, 1), {m, 1}, {3, 1})))
+              << m << " x " << k << ", stride " << stride;
+        }
+      }
+    }
   }
 }
 
@@ -196,11 +232,11 @@ TEST_P(GemmPromises, AllocatesNothingTheSecondTime) {
 
 TEST_P(GemmPromises, AllocatesNothingAfterReserve) {
   Random random(6);
-  const std::int64_t m = 200, n = 300, k = 1700, batch = 3;
-  const Tensor<float, 3> a = random.uniform_tensor<3>({batch, m, k});
-  const Tensor<float, 3> b = random.uniform_tensor<3>({batch, n, k});
-  Tensor<float, 3> c({batch, m, n});
-  for (const int threads : {1, 3}) {
+  for (const auto& [n, threads] : {std::pair<std::int64_t, int>{300, 1}, {300, 3}, {1, 1}, {1, 3}}) {
+    const std::int64_t m = 200, k = 1700, batch = 3;
+    const Tensor<float, 3> a = random.uniform_tensor<3>({batch, m, k});
+    const Tensor<float, 3> b = random.uniform_tensor<3>({batch, n, k});
+    Tensor<float, 3> c({batch, m, n});
     Engine engine(options(threads));
     wait_for_workers(engine);
     const GemmShape shape{.batch = batch, .m = m, .n = n, .k = k};
