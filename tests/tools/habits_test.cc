@@ -8,6 +8,7 @@
 
 #include "headlight/models/encoder.h"
 #include "support/quick.h"
+#include "support/sanitizer.h"
 #include "tools/program.h"
 
 namespace headlight::test::habits_test {
@@ -281,6 +282,30 @@ TEST(Habits, StandardOutputThatFailsIsAnError) {
   expect_error(run_program({"info"}, {.output = "/dev/full"}), {"standard output", "No space left"});
   expect_error(run_program({"info", "--json"}, {.output = "closed"}), {"standard output"});
   expect_error(run_program({"--help"}, {.output = "/dev/full"}), {"standard output"});
+}
+
+// In steps of 4 KiB over what the loader takes, as memory ends while globals are made, options are added, threads
+// start.
+TEST(Habits, MemoryThatEndsEarlyIsAnError) {
+  if (under_sanitizer()) GTEST_SKIP() << "a sanitizer's own memory is address space too";
+  constexpr std::size_t kPage = 4096;
+  const auto with = [&](std::size_t pages) { return run_program({"info", "-t", "1"}, {.memory = pages * kPage}); };
+  const auto is_loaded = [](const Finished& finished) {
+    return finished.code == 0 || finished.error.starts_with("headlight: ");
+  };
+  std::size_t few = 0, enough = (std::size_t{256} << 20) / kPage;
+  ASSERT_TRUE(is_loaded(with(enough)));
+  while (enough - few > 1) {
+    const std::size_t pages = (few + enough) / 2;
+    (is_loaded(with(pages)) ? enough : few) = pages;
+  }
+  // Below that, the loader itself says so.
+  EXPECT_EQ(with(few).code, 127) << "the program ended by a signal: " << with(few).error;
+  expect_error(with(enough), {"out of memory"});
+  for (std::size_t pages = enough; pages < enough + 200; ++pages) {
+    const Finished finished = with(pages);
+    if (finished.code != 0) expect_error(finished, {});
+  }
 }
 
 // As of `headlight … | head -1`. What was to be written besides is there.

@@ -8,6 +8,8 @@
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <exception>
+#include <new>
 
 #include "headlight/models/errors.h"
 
@@ -31,6 +33,28 @@ void print_line(std::string_view kind, std::string_view message) noexcept {
   line[length++] = '\n';
   [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, line, length);
 }
+
+bool is_out_of_memory(const std::exception_ptr& exception) {
+  if (!exception) return true;  // there was not even memory for an exception
+  try {
+    std::rethrow_exception(exception);
+  } catch (const std::bad_alloc&) {
+    return true;
+  } catch (...) {
+    return false;
+  }
+}
+
+// Where memory ends outside main()'s try block: while globals are made, or for the exception that was to tell of it.
+// What else ends here is a defect of the program, and is left to end it as usual.
+[[noreturn]] void end_without_memory() noexcept {
+  if (!is_out_of_memory(std::current_exception())) std::abort();
+  print_error("out of memory");
+  ::_exit(1);
+}
+
+// Before all globals that C++ makes, those of libraries included: 101 is the first priority that programs may have.
+[[gnu::constructor(101)]] void watch_memory() noexcept { std::set_terminate(end_without_memory); }
 
 std::string& called_as() {
   static std::string name = "headlight";
