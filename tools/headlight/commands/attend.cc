@@ -15,10 +15,10 @@
 #include "headlight/models/errors.h"
 #include "ops/attention_check.h"
 #include "reference/attention.h"
+#include "tools/headlight/commands/attend_arrays.h"
 #include "tools/headlight/commands/attend_gradients.h"
 #include "tools/headlight/commands/attend_scores.h"
 #include "tools/headlight/commands/commands.h"
-#include "tools/headlight/support/arrays.h"
 #include "tools/headlight/support/engine_arguments.h"
 #include "tools/headlight/support/number_parse.h"
 #include "tools/headlight/support/process.h"
@@ -102,24 +102,15 @@ void check_usage(const Arguments& arguments) {
   }
 }
 
-// The array in `path`, if one is named. An array without entries would pass for one that is not given; so it may have
-// none only when `least` is 0.
-models::Array<std::int64_t> read_numbers(const std::string& path, const std::string& meaning, std::int64_t least) {
-  if (path.empty()) return {};
-  models::Array<std::int64_t> numbers = read_array<std::int64_t>(path, 1, meaning);
-  if (numbers.values.empty() && least > 0) throw models::FileError(path, "has shape [0], expected " + meaning);
-  return numbers;
-}
-
 Inputs read_inputs(const Arguments& arguments) {
   Inputs inputs;
   inputs.query = read_array<float>(arguments.query, 4, "[B, Lq, Hq, D]");
   inputs.key = read_array<float>(arguments.key, 4, "[B, Lk, Hkv, D]");
   inputs.value = read_array<float>(arguments.value, 4, "[B, Lk, Hkv, Dv]");
   const std::int64_t batch = inputs.query.shape[0];
-  inputs.query_lengths = read_numbers(arguments.query_lengths, "[B]", batch);
-  inputs.key_lengths = read_numbers(arguments.key_lengths, "[B]", batch);
-  inputs.cu_seqlens = read_numbers(arguments.cu_seqlens, "[n + 1]", 1);
+  inputs.query_lengths = read_numbers<std::int64_t>(arguments.query_lengths, "[B]", batch);
+  inputs.key_lengths = read_numbers<std::int64_t>(arguments.key_lengths, "[B]", batch);
+  inputs.cu_seqlens = read_numbers<std::int64_t>(arguments.cu_seqlens, "[n + 1]");
   if (!arguments.mask.empty()) inputs.mask = read_broadcast<std::uint8_t>(arguments.mask, 4, kScores);
   if (!arguments.bias.empty()) inputs.bias = read_broadcast<float>(arguments.bias, 4, kScores);
   inputs.scores = read_score_inputs(arguments.scores);
@@ -166,60 +157,27 @@ Outputs make_outputs(const Arguments& arguments, const Inputs& inputs) {
   return outputs;
 }
 
-Tensor<double, 4> widen(const models::Array<float>& array) {
-  Tensor<double, 4> wide(array.view<4>().shape);
-  std::copy(array.values.begin(), array.values.end(), wide.begin());
-  return wide;
-}
-
-template <int Rank>
-void round_to(Tensor<float, Rank>& narrow, const Tensor<double, Rank>& wide) {
-  std::transform(wide.begin(), wide.end(), narrow.begin(), [](double x) { return static_cast<float>(x); });
-}
-
+// With float64 between, for the twin trusts its arguments and knows no other type.
 void compute_reference(const Inputs& inputs, const AttentionOptions& options, Outputs& outputs) {
-  const Tensor<double, 4> query = widen(inputs.query);
-  const Tensor<double, 4> key = widen(inputs.key);
-  const Tensor<double, 4> value = widen(inputs.value);
-  Tensor<double, 4> out(outputs.out.shape());
-  Tensor<double, 3> log_sum_exp;
-  Tensor<double, 4> probabilities, scores;
-  reference::AttentionRows<double> rows;
-  if (outputs.log_sum_exp.data() != nullptr) {
-    log_sum_exp = Tensor<double, 3>(outputs.log_sum_exp.shape());
-    rows.log_sum_exp = log_sum_exp;
-  }
-  if (outputs.probabilities.data() != nullptr) {
-    probabilities = Tensor<double, 4>(outputs.probabilities.shape());
-    rows.probabilities = probabilities;
-  }
-  if (outputs.scores.data() != nullptr) {
-    scores = Tensor<double, 4>(outputs.scores.shape());
-    rows.scores = scores;
-  }
-  reference::attention<double>(query.view(), key.view(), value.view(), out.view(), options, rows);
-  round_to(outputs.out, out);
-  round_to(outputs.log_sum_exp, log_sum_exp);
-  round_to(outputs.probabilities, probabilities);
-  round_to(outputs.scores, scores);
+  const View<const float, 4> query = inputs.query.view<4>(), key = inputs.key.view<4>(), value = inputs.value.view<4>();
+  ops::check_attention("attention", query, key, value, outputs.out, options);
+  WideResult out(outputs.out), probabilities(outputs.probabilities), scores(outputs.scores);
+  WideResult log_sum_exp(outputs.log_sum_exp);
+  reference::attention<double>(
+      widen(query), widen(key), widen(value), out.view(), options,
+      {.log_sum_exp = log_sum_exp.view(), .probabilities = probabilities.view(), .scores = scores.view()});
+  for (WideResult<4>* const result : {&out, &probabilities, &scores}) result->round();
+  log_sum_exp.round();
 }
 
 void compute(Engine& engine, const Arguments& arguments, const Inputs& inputs, Outputs& outputs) {
   AttentionOptions options = make_options(arguments, inputs);
-  const View<const float, 4> query = inputs.query.view<4>();
-  const View<const float, 4> key = inputs.key.view<4>();
-  const View<const float, 4> value = inputs.value.view<4>();
   if (outputs.log_sum_exp.data() != nullptr) options.log_sum_exp = outputs.log_sum_exp;
   if (outputs.probabilities.data() != nullptr) options.probabilities.per_head = outputs.probabilities;
   if (outputs.scores.data() != nullptr) options.scores = outputs.scores;
-  if (arguments.method == "reference") {
-    // The twin trusts its arguments.
-    ops::check_attention("attention", query, key, value, outputs.out, options);
-    compute_reference(inputs, options, outputs);
-    return;
-  }
+  if (arguments.method == "reference") return compute_reference(inputs, options, outputs);
   const auto method = arguments.method == "unfused" ? analysis::attention_unfused : attention;
-  method(engine, query, key, value, outputs.out, options);
+  method(engine, inputs.query.view<4>(), inputs.key.view<4>(), inputs.value.view<4>(), outputs.out, options);
 }
 
 void warn_of_rounded(const Arguments& arguments, const Inputs& inputs) {

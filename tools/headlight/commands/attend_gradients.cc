@@ -1,11 +1,9 @@
 #include "tools/headlight/commands/attend_gradients.h"
 
-#include <algorithm>
-
 #include "headlight/analysis/attention_unfused.h"
 #include "ops/attention_backward_check.h"
 #include "reference/attention_backward.h"
-#include "tools/headlight/support/arrays.h"
+#include "tools/headlight/commands/attend_arrays.h"
 #include "tools/headlight/support/process.h"
 #include "tools/headlight/support/validators.h"
 
@@ -20,26 +18,6 @@ template <int Rank>
 View<float, Rank> asked(Tensor<float, Rank>& tensor) {
   return tensor.data() == nullptr ? View<float, Rank>() : tensor.view();
 }
-
-Tensor<double, 4> widen(const View<const float, 4>& narrow) {
-  Tensor<double, 4> wide(narrow.shape);
-  std::copy_n(narrow.data, wide.size(), wide.data());
-  return wide;
-}
-
-// A gradient in float64, rounded into its place at the end.
-template <int Rank>
-struct WideGradient {
-  explicit WideGradient(Tensor<float, Rank>& narrow_) : narrow(narrow_) {
-    if (narrow.data() != nullptr) wide = Tensor<double, Rank>(narrow.shape());
-  }
-  [[nodiscard]] View<double, Rank> view() { return wide.data() == nullptr ? View<double, Rank>() : wide.view(); }
-  void round() {
-    std::transform(wide.begin(), wide.end(), narrow.begin(), [](double x) { return static_cast<float>(x); });
-  }
-  Tensor<float, Rank>& narrow;
-  Tensor<double, Rank> wide;
-};
 
 }  // namespace
 
@@ -100,12 +78,12 @@ void Gradients::compute(Engine& engine, const std::string& method, const Attenti
   // The twin trusts its arguments.
   ops::check_attention_backward("attention_backward", query, key, value, out, log_sum_exp, out_gradient, gradients,
                                 options);
-  WideGradient<4> wide[] = {WideGradient(query_), WideGradient(key_), WideGradient(value_), WideGradient(bias_)};
-  WideGradient sinks(sinks_);
+  WideResult<4> wide[] = {WideResult(query_), WideResult(key_), WideResult(value_), WideResult(bias_)};
+  WideResult sinks(sinks_);
   reference::attention_backward<double>(widen(query), widen(key), widen(value), widen(out_gradient),
                                         {wide[0].view(), wide[1].view(), wide[2].view(), wide[3].view(), sinks.view()},
                                         options);
-  for (WideGradient<4>& gradient : wide) gradient.round();
+  for (WideResult<4>& gradient : wide) gradient.round();
   sinks.round();
 }
 

@@ -1,7 +1,6 @@
 #include "tools/headlight/commands/attend_scores.h"
 
-#include "headlight/models/errors.h"
-#include "tools/headlight/support/arrays.h"
+#include "tools/headlight/commands/attend_arrays.h"
 #include "tools/headlight/support/number_parse.h"
 #include "tools/headlight/support/process.h"
 #include "tools/headlight/support/validators.h"
@@ -14,15 +13,12 @@ StartInput read_start(const std::string& text) {
   if (text.empty()) return start;
   start.number = parse_number<std::int64_t>(text);
   if (start.number) return start;
-  start.numbers = read_array<std::int64_t>(text, 1, "[B]");
-  if (start.numbers.values.empty()) throw models::FileError(text, "has shape [0], expected [B]");
+  start.numbers = read_numbers<std::int64_t>(text, "[B]");
   return start;
 }
 
 models::Array<float> read_heads(const std::string& path) {
-  if (path.empty()) return {};
-  models::Array<float> numbers = read_array<float>(path, 1, "[Hq]");
-  if (numbers.values.empty()) throw models::FileError(path, "has shape [0], expected [Hq]");
+  models::Array<float> numbers = read_numbers<float>(path, "[Hq]");
   warn_if_rounded(path, numbers);
   return numbers;
 }
