@@ -8,6 +8,12 @@
 namespace headlight::program {
 namespace {
 
+// What is a number is no name, even where no number of ours can be so large or so small.
+std::string expected_start(const std::string& text) {
+  const bool negative = text.starts_with('-');
+  return is_too_large<std::int64_t>(negative ? text.substr(1) : text) ? "0 to 2^60, or the name of a file" : "";
+}
+
 StartInput read_start(const std::string& text) {
   StartInput start;
   if (text.empty()) return start;
@@ -30,10 +36,12 @@ void ScoreArguments::add_to(Command& command) {
       .add_option("--query-start", query_start,
                   "Row i stands at N + i, whatever --causal and --align name; int64 [B]: each sample's")
       .type_name("N|NPY")
-      .check(file_name());
+      .check(file_name())
+      .check(expected_start);
   command.add_option("--key-start", key_start, "Key j stands at N + j (default: 0); int64 [B]: each sample's")
       .type_name("N|NPY")
-      .check(file_name());
+      .check(file_name())
+      .check(expected_start);
   command.add_option("--softcap", soft_cap, "Scores become S*tanh(score/S), before bias and slopes").type_name("S");
   command.add_option("--alibi", slopes, "float32 [Hq]: slope*|p - position of the key| is taken from the scores")
       .type_name("NPY")

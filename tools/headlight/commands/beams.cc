@@ -79,7 +79,7 @@ std::optional<std::vector<std::int64_t>> parse_heads(const std::string& list) {
 }
 
 std::string expected_heads(const std::string& list) {
-  return parse_heads(list) ? "" : "numbers from 0 on such as 0,3,7";
+  return parse_heads(list) ? "" : "numbers from 0 on such as 0,3,7" + limit_of_parts(list, ",");
 }
 
 // Ascending numbers of heads, all where none are given. Throws UsageError for a head that there is not.

@@ -46,7 +46,7 @@ std::optional<HeadName> parse_head(const std::string& text) {
 
 // `text` is one element of the list.
 std::string expected_head(const std::string& text) {
-  return parse_head(text) ? "" : "heads as LAYER.HEAD, such as 3.2,3.7";
+  return parse_head(text) ? "" : "heads as LAYER.HEAD, such as 3.2,3.7" + limit_of_parts(text, ".");
 }
 
 std::vector<HeadName> heads_of(const std::vector<std::string>& mask, const EncoderOptions& model) {

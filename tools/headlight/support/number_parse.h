@@ -1,8 +1,11 @@
 // Numbers in what was typed.
 #pragma once
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 #include <system_error>
@@ -30,6 +33,18 @@ template <class T>
   const char* const end = text.data() + text.size();
   const auto [stop, error] = std::from_chars(text.data(), end, value);
   return error == std::errc::result_out_of_range && stop == end && !text.starts_with('-');
+}
+
+// ", each at most 9223372036854775807" where one of the whole numbers between separators is larger; else nothing.
+[[nodiscard]] inline std::string limit_of_parts(const std::string& text, const char* separators) {
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = std::min(text.find_first_of(separators, begin), text.size());
+    if (is_too_large<std::int64_t>(text.substr(begin, end - begin))) {
+      return ", each at most " + std::to_string(std::numeric_limits<std::int64_t>::max());
+    }
+    begin = end + 1;
+  }
+  return "";
 }
 
 }  // namespace headlight::program
