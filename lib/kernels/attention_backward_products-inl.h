@@ -54,6 +54,22 @@ inline bool sees(const kernels::BackwardTile& tile, std::int64_t r, std::int64_t
          tile.steps.masks.attend;
 }
 
+// Some of the rows r … r + rows − 1 see keys of [first, last), none sees others.
+struct TileKeys {
+  std::int64_t first;
+  std::int64_t last;
+};
+inline TileKeys keys_that_are_seen(const kernels::BackwardTile& tile, std::int64_t r, std::int64_t rows) {
+  if (tile.whole) return {0, tile.keys};
+  TileKeys seen{tile.keys, 0};
+  for (std::int64_t row = r; row < r + rows; ++row) {
+    if (tile.begin[row] >= tile.end[row]) continue;
+    seen.first = smaller(seen.first, tile.begin[row]);
+    seen.last = larger(seen.last, tile.end[row]);
+  }
+  return seen.first < seen.last ? seen : TileKeys{0, 0};
+}
+
 // One row of c by the same chain, which leaves out the pairs that are not seen: 0 · NaN is NaN. seen(k): whether to
 // take the k-th.
 template <class A, class Seen>
@@ -143,13 +159,7 @@ inline void query_gradient(const kernels::BackwardTile& tile) noexcept {
   const std::int64_t group_rows = divide_up(tile.rows, groups);
   for (std::int64_t r = 0; r < tile.rows; r += group_rows) {
     const std::int64_t rows = smaller(group_rows, tile.rows - r);
-    std::int64_t first = tile.whole ? 0 : tile.keys;
-    std::int64_t last = tile.whole ? tile.keys : 0;
-    for (std::int64_t row = r; !tile.whole && row < r + rows; ++row) {
-      if (tile.begin[row] >= tile.end[row]) continue;
-      first = smaller(first, tile.begin[row]);
-      last = larger(last, tile.end[row]);
-    }
+    const auto [first, last] = keys_that_are_seen(tile, r, rows);
     if (first >= last) continue;
     GradientProduct<TileRows> product{
         {tile.score_gradients + r * tile.stride + first, tile.stride},
@@ -161,7 +171,8 @@ inline void query_gradient(const kernels::BackwardTile& tile) noexcept {
       continue;
     }
     for (std::int64_t row = r; row < r + rows; ++row) {
-      gradient_row_exactly(product, 1, tile.head_dim, [&](std::int64_t k) { return sees(tile, row, first + k); });
+      gradient_row_exactly(product, 1, tile.head_dim,
+                           [&, begin = first](std::int64_t k) { return sees(tile, row, begin + k); });
       product.a.at += product.a.stride;
       product.finish.c += product.finish.stride;
     }

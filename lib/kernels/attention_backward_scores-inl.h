@@ -142,26 +142,8 @@ inline void clear_vectors(const kernels::BackwardTile& tile, std::int64_t r, std
   }
 }
 
-// Some of those rows see keys within [first, last), whole vectors; none sees others.
-struct SeenVectors {
-  std::int64_t first;
-  std::int64_t last;
-};
-inline SeenVectors vectors_that_are_seen(const kernels::BackwardTile& tile, std::int64_t r, std::int64_t rows) {
-  const std::int64_t all = round_up(tile.keys, kLanes);
-  if (tile.whole) return {0, all};
-  SeenVectors seen{all, 0};
-  for (std::int64_t row = r; row < r + rows; ++row) {
-    if (tile.begin[row] >= tile.end[row]) continue;
-    seen.first = smaller(seen.first, tile.begin[row] / kLanes * kLanes);
-    seen.last = larger(seen.last, round_up(tile.end[row], kLanes));
-  }
-  return seen.first < seen.last ? seen : SeenVectors{0, 0};
-}
-
 // Both products of a block of rows: scores Q Kᵀ, where the weights will be, and dO Vᵀ, where their gradients will be.
-inline void score_products(const kernels::BackwardTile& tile, std::int64_t r, std::int64_t rows,
-                           const SeenVectors& seen) {
+inline void score_products(const kernels::BackwardTile& tile, std::int64_t r, std::int64_t rows, const TileKeys& seen) {
   const std::int64_t panels = divide_up(seen.last, kKeyPanel) - seen.first / kKeyPanel;
   std::int64_t panel = 0;
   for (std::int64_t j = seen.first / kKeyPanel * kKeyPanel; j < seen.last; j += kKeyPanel) {
@@ -191,7 +173,8 @@ inline void score_gradients(const kernels::BackwardTile& tile) noexcept {
   const std::int64_t all = round_up(tile.keys, kLanes);
   for (std::int64_t r = 0; r < tile.rows; r += kBlockRows) {
     const std::int64_t rows = smaller(kBlockRows, tile.rows - r);
-    const SeenVectors seen = vectors_that_are_seen(tile, r, rows);
+    const TileKeys keys = keys_that_are_seen(tile, r, rows);
+    const TileKeys seen{keys.first / kLanes * kLanes, round_up(keys.last, kLanes)};
     score_products(tile, r, rows, seen);
     for (std::int64_t row = r; row < r + rows; ++row) {
       if (seen.first < seen.last) differentiate(tile, row, seen.first, seen.last);

@@ -16,20 +16,7 @@ namespace headlight::HEADLIGHT_TARGET {
 inline constexpr int kShortRows = 2 * kLanes;
 inline constexpr int kShortKeys = kLanes == 1 ? 4 : kLanes == 4 ? 48 : kLanes == 8 ? 96 : 64;
 
-// to[d][r] = from[r][d] for d < count ≤ kMost ≤ kLanes and r < rows ≤ kLanes, and zeros in the lanes behind. What the
-// columns behind kMost would cost, the compiler leaves out.
-template <int kMost>
-HEADLIGHT_INLINE void turn_square(const float* from, std::int64_t stride, std::int64_t rows, int count, float* to,
-                                  std::int64_t to_stride) {
-  Vec square[kLanes];
-  load_turned(from, stride, rows, count, square);
-#pragma GCC unroll 16
-  for (int i = 0; i < kMost; ++i) {
-    if (i < count) store(square[i], to + i * to_stride);
-  }
-}
-
-// to[d][r] = from[r][d] for d < dims, as above, for kVectors vectors of rows.
+// to[d][r] = from[r][d] for d < dims, for kVectors vectors of rows; zeros in the lanes behind.
 template <int kVectors>
 HEADLIGHT_INLINE void turn_rows(const float* from, std::int64_t stride, std::int64_t rows, std::int64_t dims,
                                 float* to) {

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "kernels/gemm_kernels.h"
+#include "kernels/row_sweep-inl.h"
 #include "simd/math-inl.h"
 #include "simd/vector-inl.h"
 
@@ -28,21 +29,11 @@ struct GemmFinish {
 };
 
 template <Activation kActivation>
-HEADLIGHT_INLINE Vec gemm_finish_vector(Vec sum, Vec alpha, Vec bias, bool reads_c, Vec beta, Vec c, Vec residual,
-                                        bool has_bias, bool has_residual) {
-  Vec value = reads_c ? fma(alpha, sum, mul(beta, c)) : mul(alpha, sum);
-  if (has_bias) value = add(value, bias);
-  value = gemm_activate<kActivation>(value);
-  return has_residual ? add(value, residual) : value;
-}
-
-template <Activation kActivation>
 void gemm_finish(const GemmFinish& tile) noexcept {
   const kernels::GemmEpilogue& epilogue = tile.epilogue;
   const Vec alpha = broadcast(epilogue.alpha);
   const Vec beta = broadcast(epilogue.beta);
   const bool reads_c = epilogue.beta != 0.0f;
-  const bool has_bias = epilogue.bias != nullptr;
   const bool has_residual = epilogue.residual != nullptr;
   const std::int64_t whole = tile.columns - tile.columns % kLanes;
   const int rest = static_cast<int>(tile.columns - whole);
@@ -50,19 +41,16 @@ void gemm_finish(const GemmFinish& tile) noexcept {
     const float* sums = tile.sums + row * tile.sums_stride;
     float* c = tile.c + row * tile.c_stride;
     const float* residual = has_residual ? epilogue.residual + row * epilogue.residual_row_stride : nullptr;
-    for (std::int64_t column = 0; column < whole; column += kLanes) {
-      store(
-          gemm_finish_vector<kActivation>(load(sums + column), alpha, has_bias ? load(epilogue.bias + column) : zero(),
-                                          reads_c, beta, reads_c ? load(c + column) : zero(),
-                                          has_residual ? load(residual + column) : zero(), has_bias, has_residual),
-          c + column);
-    }
-    if (rest == 0) continue;
-    store_partial(gemm_finish_vector<kActivation>(
-                      load(sums + whole), alpha, has_bias ? load_partial(epilogue.bias + whole, rest) : zero(), reads_c,
-                      beta, reads_c ? load_partial(c + whole, rest) : zero(),
-                      has_residual ? load_partial(residual + whole, rest) : zero(), has_bias, has_residual),
-                  c + whole, rest);
+    const auto finish = [&](auto some, std::int64_t column) {
+      const Vec sum = load(sums + column);
+      Vec value = reads_c ? fma(alpha, sum, mul(beta, some.get(c + column))) : mul(alpha, sum);
+      if (epilogue.bias != nullptr) value = add(value, some.get(epilogue.bias + column));
+      value = gemm_activate<kActivation>(value);
+      if (has_residual) value = add(value, some.get(residual + column));
+      some.put(value, c + column);
+    };
+    for (std::int64_t column = 0; column < whole; column += kLanes) finish(WholeVector{}, column);
+    if (rest > 0) finish(PartOfVector{rest}, whole);
   }
 }
 

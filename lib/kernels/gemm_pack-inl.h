@@ -39,13 +39,7 @@ inline void gemm_pack_rows(const float* b, std::int64_t stride, std::int64_t dep
 inline void transpose_strip(const float* from, std::int64_t stride, int count, std::int64_t length, float* to,
                             std::int64_t to_stride) noexcept {
   for (std::int64_t j = 0; j < length; j += kLanes, from += kLanes, to += kLanes * to_stride) {
-    const int width = static_cast<int>(smaller(kLanes, length - j));
-    Vec square[kLanes];
-    load_turned(from, stride, count, width, square);
-#pragma GCC unroll 16
-    for (int row = 0; row < kLanes; ++row) {
-      if (row < width) store(square[row], to + row * to_stride);
-    }
+    turn_square<kLanes>(from, stride, count, static_cast<int>(smaller(kLanes, length - j)), to, to_stride);
   }
 }
 

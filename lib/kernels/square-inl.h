@@ -22,4 +22,17 @@ HEADLIGHT_INLINE void load_turned(const float* from, std::int64_t stride, std::i
   transpose(square);
 }
 
+// to[d][r] = from[r][d] for d < count ≤ kMost ≤ kLanes and r < rows ≤ kLanes, and zeros in the lanes behind. What the
+// columns behind kMost would cost, the compiler leaves out.
+template <int kMost>
+HEADLIGHT_INLINE void turn_square(const float* from, std::int64_t stride, std::int64_t rows, int count, float* to,
+                                  std::int64_t to_stride) {
+  Vec square[kLanes];
+  load_turned(from, stride, rows, count, square);
+#pragma GCC unroll 16
+  for (int i = 0; i < kMost; ++i) {
+    if (i < count) store(square[i], to + i * to_stride);
+  }
+}
+
 }  // namespace headlight::HEADLIGHT_TARGET

@@ -20,9 +20,7 @@ void check_sinks_gradient(std::string_view operation, const AttentionSizes& size
   constexpr std::string_view kSinks = "gradients.sinks";
   if (options.sinks.empty() && sizes.query_heads > 0) fail(operation, "gradients.sinks given without options.sinks");
   const std::array<std::int64_t, 1> heads = {sizes.query_heads};
-  check_shape(operation, kSinks, gradients.sinks.shape, heads, "[Hq]");
-  const Extent extent = check_view(operation, kSinks, gradients.sinks);
-  check_no_self_overlap(operation, kSinks, gradients.sinks.shape, gradients.sinks.strides);
+  const Extent extent = check_output(operation, kSinks, gradients.sinks, heads, "[Hq]");
   const auto check = [&](const NamedExtent& other) {
     check_disjoint(operation, kSinks, extent, other.name, other.extent);
   };
@@ -66,9 +64,8 @@ void check_gradients(std::string_view operation, const AttentionSizes& sizes, co
   for (std::size_t g = 0; g < list.size(); ++g) {
     const Gradient& gradient = list[g];
     if (!gradient.view) continue;
-    check_shape(operation, gradient.name, gradient.view.shape, gradient.shape, gradient.meaning);
-    outputs[g] = {gradient.name, check_view(operation, gradient.name, gradient.view)};
-    check_no_self_overlap(operation, gradient.name, gradient.view.shape, gradient.view.strides);
+    outputs[g] = {gradient.name,
+                  check_output(operation, gradient.name, gradient.view, gradient.shape, gradient.meaning)};
     for (std::size_t other = 0; other < g; ++other) {
       check_disjoint(operation, gradient.name, outputs[g].extent, outputs[other].name, outputs[other].extent);
     }

@@ -129,13 +129,6 @@ void check_broadcast(std::string_view operation, std::string_view name, std::spa
   }
 }
 
-template <class T, int Rank>
-Extent check_output(std::string_view operation, std::string_view name, const View<T, Rank>& view) {
-  const Extent extent = check_view(operation, name, view);
-  check_no_self_overlap(operation, name, view.shape, view.strides);
-  return extent;
-}
-
 // Columns of the probabilities.
 std::int64_t probability_columns(std::string_view operation, const AttentionOptions& options,
                                  const AttentionSizes& sizes) {
@@ -235,16 +228,14 @@ void check_other_places(std::string_view operation, const Inputs& inputs, const 
       {{"out", out}, {"log_sum_exp", {}}, {names.per_head, {}}, {names.averaged, {}}, {"scores", {}}}};
   if (options.log_sum_exp) {
     const std::array<std::int64_t, 3> rows = {sizes.batch, sizes.query_heads, sizes.query_length};
-    check_shape(operation, "log_sum_exp", options.log_sum_exp.shape, rows, "[B, Hq, Lq]");
-    outputs[1].extent = check_output(operation, "log_sum_exp", options.log_sum_exp);
+    outputs[1].extent = check_output(operation, "log_sum_exp", options.log_sum_exp, rows, "[B, Hq, Lq]");
   }
   check_probability_shapes(operation, names, options, sizes);
   if (probabilities.per_head) outputs[2].extent = check_output(operation, names.per_head, probabilities.per_head);
   if (probabilities.averaged) outputs[3].extent = check_output(operation, names.averaged, probabilities.averaged);
   if (options.scores) {
     const std::array<std::int64_t, 4> all = {sizes.batch, sizes.query_heads, sizes.query_length, sizes.key_length};
-    check_shape(operation, "scores", options.scores.shape, all, "[B, Hq, Lq, Lk]");
-    outputs[4].extent = check_output(operation, "scores", options.scores);
+    outputs[4].extent = check_output(operation, "scores", options.scores, all, "[B, Hq, Lq, Lk]");
   }
   std::array<NamedExtent, 5> read = {
       {{"query", inputs.query}, {"key", inputs.key}, {"value", inputs.value}, {"mask", {}}, {"bias", {}}}};
@@ -271,8 +262,7 @@ AttentionSizes check_attention(std::string_view operation, const View<const floa
   const Inputs inputs = check_inputs(operation, query, key, value, options);
   const AttentionSizes& sizes = inputs.sizes;
   const std::array<std::int64_t, 4> shape = {sizes.batch, sizes.query_length, sizes.query_heads, sizes.value_dim};
-  check_shape(operation, "out", out.shape, shape, "[B, Lq, Hq, Dv]");
-  const Extent extent = check_output(operation, "out", out);
+  const Extent extent = check_output(operation, "out", out, shape, "[B, Lq, Hq, Dv]");
   check_disjoint(operation, "out", extent, "query", inputs.query);
   check_disjoint(operation, "out", extent, "key", inputs.key);
   check_disjoint(operation, "out", extent, "value", inputs.value);

@@ -41,12 +41,9 @@ void check_part(const AttentionPart& part, std::size_t index, const View<float, 
 
 void check(std::span<const AttentionPart> parts, const View<float, 4>& out, const View<float, 3>& log_sum_exp) {
   if (parts.empty()) ops::fail(kName, "parts is empty, expected at least one");
-  Extents extents{ops::check_view(kName, "out", out), {}};
-  ops::check_no_self_overlap(kName, "out", out.shape, out.strides);
+  Extents extents{ops::check_output(kName, "out", out), {}};
   if (log_sum_exp) {
-    extents.log_sum_exp = ops::check_view(kName, "log_sum_exp", log_sum_exp);
-    ops::check_shape(kName, "log_sum_exp", log_sum_exp.shape, rows_of(out), "[B, Hq, Lq]");
-    ops::check_no_self_overlap(kName, "log_sum_exp", log_sum_exp.shape, log_sum_exp.strides);
+    extents.log_sum_exp = ops::check_output(kName, "log_sum_exp", log_sum_exp, rows_of(out), "[B, Hq, Lq]");
     ops::check_disjoint(kName, "log_sum_exp", extents.log_sum_exp, "out", extents.out);
   }
   for (std::size_t p = 0; p < parts.size(); ++p) check_part(parts[p], p, out, log_sum_exp, extents);

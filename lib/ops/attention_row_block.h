@@ -33,6 +33,12 @@ struct RowStates {
   }
 };
 
+// Those of a worker's row block.
+[[nodiscard]] inline RowStates worker_states(const AttentionCall& call, int worker) noexcept {
+  return {part_of(call, worker, call.plan.state_maximum), part_of(call, worker, call.plan.state_sums),
+          part_of(call, worker, call.plan.state_out), call.plan.rows};
+}
+
 // Divides a row's state into its place in `out` and records its log-sum-exp and what probabilities need.
 void finish_row(const AttentionCall& call, std::int64_t sample, const RowPlace& place,
                 const kernels::AttentionState& state) noexcept;

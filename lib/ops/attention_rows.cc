@@ -8,11 +8,6 @@
 namespace headlight::ops {
 namespace {
 
-RowStates worker_states(const AttentionCall& call, int worker) noexcept {
-  return {part_of(call, worker, call.plan.state_maximum), part_of(call, worker, call.plan.state_sums),
-          part_of(call, worker, call.plan.state_out), call.plan.rows};
-}
-
 RowStates partial_states(const AttentionCall& call, std::int64_t head, std::int64_t block) noexcept {
   const std::int64_t row = (head * call.plan.key_blocks + block) * call.plan.rows;
   return {

@@ -142,9 +142,7 @@ struct AttentionStream::State {
       ops::RowBlock block(call, worker, range, sequence, {});
       const std::int64_t first_seen = std::max(first, block.first_key());
       if (first_seen >= block.last_key()) return;
-      const ops::RowStates states = {part_of(call, worker, call.plan.state_maximum),
-                                     part_of(call, worker, call.plan.state_sums),
-                                     part_of(call, worker, call.plan.state_out), call.plan.rows};
+      const ops::RowStates states = ops::worker_states(call, worker);
       block.run_partially(first_seen, block.last_key(), states);
       for (std::int64_t r = 0; r < range.last - range.first; ++r) {
         const ops::KeyInterval& interval = block.interval(r);
@@ -314,15 +312,11 @@ void AttentionStream::finish(View<float, 4> out, View<float, 3> log_sum_exp) {
   State& state = state_to(state_.get(), "finish()");
   const ops::AttentionSizes& sizes = state.call.sizes;
   const std::array<std::int64_t, 4> shape = {sizes.batch, sizes.query_length, sizes.query_heads, sizes.value_dim};
-  const ops::Extent extent = ops::check_view(kName, "out", out);
+  const ops::Extent extent = ops::check_output(kName, "out", out, shape, "[B, Lq, Hq, Dv]");
   const ops::Extent query_extent = ops::check_view(kName, "query", state.call.query);
-  ops::check_shape(kName, "out", out.shape, shape, "[B, Lq, Hq, Dv]");
-  ops::check_no_self_overlap(kName, "out", out.shape, out.strides);
   if (log_sum_exp) {
     const std::array<std::int64_t, 3> rows = {sizes.batch, sizes.query_heads, sizes.query_length};
-    const ops::Extent rows_extent = ops::check_view(kName, "log_sum_exp", log_sum_exp);
-    ops::check_shape(kName, "log_sum_exp", log_sum_exp.shape, rows, "[B, Hq, Lq]");
-    ops::check_no_self_overlap(kName, "log_sum_exp", log_sum_exp.shape, log_sum_exp.strides);
+    const ops::Extent rows_extent = ops::check_output(kName, "log_sum_exp", log_sum_exp, rows, "[B, Hq, Lq]");
     ops::check_disjoint(kName, "log_sum_exp", rows_extent, "out", extent);
     ops::check_disjoint(kName, "log_sum_exp", rows_extent, "query", query_extent);
   }

@@ -115,6 +115,28 @@ inline void check_disjoint(std::string_view operation, std::string_view output, 
 void check_no_self_overlap(std::string_view operation, std::string_view output, std::span<const std::int64_t> shape,
                            std::span<const std::int64_t> strides);
 
+// An output: what every view must be, no two elements at one address, and of that shape.
+template <class T, int Rank>
+Extent check_output(std::string_view operation, std::string_view argument, const View<T, Rank>& view) {
+  const Extent extent = check_view(operation, argument, view);
+  check_no_self_overlap(operation, argument, view.shape, view.strides);
+  return extent;
+}
+template <class T, int Rank>
+Extent check_output(std::string_view operation, std::string_view argument, const View<T, Rank>& view,
+                    std::span<const std::int64_t> expected, std::string_view meaning) {
+  check_shape(operation, argument, view.shape, expected, meaning);
+  return check_output(operation, argument, view);
+}
+
+// Checks the length of a list, which may be empty.
+inline void check_length(std::string_view operation, std::string_view argument, std::size_t length,
+                         std::int64_t expected, std::string_view meaning) {
+  if (length == 0) return;
+  const auto of_list = static_cast<std::int64_t>(length);
+  check_shape(operation, argument, {&of_list, 1}, {&expected, 1}, meaning);
+}
+
 // Checks that it is in [0, 1), the range of dropout.
 HEADLIGHT_INNER_API void check_probability(std::string_view operation, std::string_view argument, float probability);
 

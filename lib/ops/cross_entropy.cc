@@ -40,9 +40,8 @@ CrossEntropy cross_entropy(Engine& engine, View<const float, 2> logits, std::spa
   const ops::Extent extent = ops::check_view(kName, "logits", logits);
   const View<float, 2>& gradient = options.logits_gradient;
   if (gradient) {
-    const ops::Extent gradient_extent = ops::check_view(kName, "logits_gradient", gradient);
-    ops::check_shape(kName, "logits_gradient", gradient.shape, logits.shape, "the shape of logits");
-    ops::check_no_self_overlap(kName, "logits_gradient", gradient.shape, gradient.strides);
+    const ops::Extent gradient_extent =
+        ops::check_output(kName, "logits_gradient", gradient, logits.shape, "the shape of logits");
     ops::check_same_or_disjoint(kName, "logits_gradient", gradient, gradient_extent, "logits", logits, extent);
     ops::check_disjoint(kName, "logits_gradient", gradient_extent, "labels", ops::extent_of(labels));
   }

@@ -63,8 +63,7 @@ void check_embedding(std::string_view operation, std::string_view rows_name, con
 }  // namespace
 
 void embed(Engine& engine, std::span<const Embedding> embeddings, View<float, 2> out) {
-  const ops::Extent out_extent = ops::check_view(kName, "out", out);
-  ops::check_no_self_overlap(kName, "out", out.shape, out.strides);
+  const ops::Extent out_extent = ops::check_output(kName, "out", out);
   check_count(kName, embeddings.size());
   std::array<kernels::EmbeddingTable, kMaxTables> tables{};
   for (std::size_t t = 0; t < embeddings.size(); ++t) {
@@ -91,8 +90,7 @@ void embed_backward(Engine& engine, View<const float, 2> out_gradient, std::span
   for (std::size_t t = 0; t < embeddings.size(); ++t) {
     const EmbeddingGradient& one = embeddings[t];
     check_embedding(kBackward, "out_gradient", one.table, one.ids, t, out_gradient, extent);
-    ops::check_no_self_overlap(kBackward, kTableNames[t], one.table.shape, one.table.strides);
-    const ops::Extent table = ops::check_view(kBackward, kTableNames[t], one.table);
+    const ops::Extent table = ops::check_output(kBackward, kTableNames[t], one.table);
     for (std::size_t other = 0; other < t; ++other) {
       ops::check_disjoint(kBackward, kTableNames[t], table, kTableNames[other],
                           ops::check_view(kBackward, kTableNames[other], embeddings[other].table));

@@ -1,4 +1,3 @@
-#include <array>
 #include <cmath>
 
 #include "headlight/normalization.h"
@@ -17,9 +16,7 @@ constexpr std::string_view kName = "layer_norm";
 void check_vector(std::string_view argument, std::span<const float> values, const View<const float, 2>& x,
                   const View<float, 2>& y, const ops::Extent& y_extent) {
   if (values.empty()) return;
-  const std::array<std::int64_t, 1> shape = {static_cast<std::int64_t>(values.size())};
-  const std::array<std::int64_t, 1> expected = {x.extent(1)};
-  ops::check_shape(kName, argument, shape, expected, "[E], or empty");
+  ops::check_length(kName, argument, values.size(), x.extent(1), "[E], or empty");
   if (y.size() != 0) {
     ops::check_disjoint(kName, "y", y_extent, argument, ops::extent_of(values));
   }

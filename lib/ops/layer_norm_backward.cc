@@ -14,21 +14,14 @@ namespace {
 
 constexpr std::string_view kName = "layer_norm_backward";
 
-void check_length(std::string_view argument, std::size_t length, std::int64_t columns) {
-  if (length == 0) return;
-  const std::array<std::int64_t, 1> shape = {static_cast<std::int64_t>(length)};
-  const std::array<std::int64_t, 1> expected = {columns};
-  ops::check_shape(kName, argument, shape, expected, "[E], or empty");
-}
-
 void check(const View<const float, 2>& x, const View<const float, 2>& y_gradient, const LayerNormGradients& gradients,
            const LayerNormOptions& options) {
   const ops::Extent x_extent = ops::check_view(kName, "x", x);
   const ops::Extent y_extent = ops::check_view(kName, "y_gradient", y_gradient);
   ops::check_shape(kName, "y_gradient", y_gradient.shape, x.shape, "the shape of x");
-  check_length("weight", options.weight.size(), x.extent(1));
-  check_length("weight's gradient", gradients.weight.size(), x.extent(1));
-  check_length("bias's gradient", gradients.bias.size(), x.extent(1));
+  ops::check_length(kName, "weight", options.weight.size(), x.extent(1), "[E], or empty");
+  ops::check_length(kName, "weight's gradient", gradients.weight.size(), x.extent(1), "[E], or empty");
+  ops::check_length(kName, "bias's gradient", gradients.bias.size(), x.extent(1), "[E], or empty");
   if (options.residual) ops::fail(kName, "residual is given, expected none: x is the sum that was normalised");
   if (!(options.epsilon >= 0) || !std::isfinite(options.epsilon)) {
     ops::fail(kName, "epsilon is " + std::to_string(options.epsilon) + ", expected a finite number ≥ 0");
@@ -45,9 +38,7 @@ void check(const View<const float, 2>& x, const View<const float, 2>& y_gradient
   check_sums_apart("weight", weight_extent);
   ops::check_disjoint(kName, "weight's gradient", weight_gradient, "bias's gradient", bias_gradient);
   if (!gradients.x) return;
-  const ops::Extent out_extent = ops::check_view(kName, "x's gradient", gradients.x);
-  ops::check_shape(kName, "x's gradient", gradients.x.shape, x.shape, "the shape of x");
-  ops::check_no_self_overlap(kName, "x's gradient", gradients.x.shape, gradients.x.strides);
+  const ops::Extent out_extent = ops::check_output(kName, "x's gradient", gradients.x, x.shape, "the shape of x");
   ops::check_same_or_disjoint(kName, "x's gradient", gradients.x, out_extent, "x", x, x_extent);
   ops::check_same_or_disjoint(kName, "x's gradient", gradients.x, out_extent, "y_gradient", y_gradient, y_extent);
   ops::check_disjoint(kName, "x's gradient", out_extent, "weight", weight_extent);
