@@ -3,6 +3,7 @@
 
 #include <array>
 #include <filesystem>
+#include <fstream>
 
 #include "headlight/models/npy.h"
 #include "support/sanitizer.h"
@@ -224,6 +225,21 @@ TEST(Attend, MemoryThatRunsOutIsAnError) {
   const Finished finished =
       run_program(c.arguments({"-t", "1", "--probabilities", c.folder / "p.npy"}), {.memory = std::size_t{1} << 30});
   expect_error(finished, {"out of memory"});
+}
+
+// A file that is larger than memory, though it takes no room on the disk.
+TEST(Attend, AnArrayLargerThanMemoryIsNamed) {
+  if (under_sanitizer()) GTEST_SKIP() << "a sanitizer's own memory is address space too";
+  const ScratchFolder folder;
+  const std::string path = folder / "large.npy";
+  std::string header = "{'descr': '<f4', 'fortran_order': False, 'shape': (1, 1048576, 1, 64), }";
+  header.resize(117, ' ');
+  std::ofstream(path, std::ios::binary) << std::string("\x93NUMPY\x01\x00\x76\x00", 10) << header << '\n';
+  std::filesystem::resize_file(path, (std::uintmax_t{256} << 20) + 128);
+  expect_error(
+      run_program({"attend", "-t", "1", "--query", path, "--key", path, "--value", path, "-o", folder / "o.npy"},
+                  {.memory = std::size_t{128} << 20}),
+      {"large.npy: memory for this array cannot be had"});
 }
 
 }  // namespace headlight::test::attend_errors_test

@@ -1,10 +1,24 @@
 #include "tools/headlight/support/arrays.h"
 
+#include <new>
+
 #include "headlight/models/errors.h"
 #include "tools/headlight/support/number_text.h"
 #include "tools/headlight/support/process.h"
 
 namespace headlight::program {
+namespace {
+
+template <class T>
+models::Array<T> read_named(const std::string& path) {
+  try {
+    return models::read_npy<T>(path);
+  } catch (const std::bad_alloc&) {
+    throw models::FileError(path, "memory for this array cannot be had");
+  }
+}
+
+}  // namespace
 
 std::string describe(std::span<const std::int64_t> shape) {
   std::string text = "[";
@@ -22,7 +36,7 @@ void warn_if_rounded(const std::string& path, const models::Array<float>& array)
 
 template <class T>
 models::Array<T> read_array(const std::string& path, std::size_t axes, const std::string& meaning) {
-  models::Array<T> array = models::read_npy<T>(path);
+  models::Array<T> array = read_named<T>(path);
   if (array.shape.size() != axes)
     throw models::FileError(path, "has shape " + describe(array.shape) + ", expected " + meaning);
   return array;
@@ -30,7 +44,7 @@ models::Array<T> read_array(const std::string& path, std::size_t axes, const std
 
 template <class T>
 Broadcast<T> read_broadcast(const std::string& path, std::size_t axes, const std::string& meaning) {
-  Broadcast<T> array{models::read_npy<T>(path), {}};
+  Broadcast<T> array{read_named<T>(path), {}};
   if (array.shape.size() > axes) {
     throw models::FileError(path,
                             "has shape " + describe(array.shape) + ", expected one that broadcasts against " + meaning);
