@@ -10,6 +10,7 @@
 #include <cstdint>
 
 #include "kernels/attention_kernels.h"
+#include "kernels/rows.h"
 
 namespace headlight::kernels {
 
@@ -31,10 +32,8 @@ struct BackwardTile {
   const float* large_maximum;
 
   // Where the rows that are worked on next lie in the tensors, as a hint.
-  const float* next_query;
-  std::int64_t next_query_stride;
-  const float* next_out_gradient;
-  std::int64_t next_out_gradient_stride;
+  Rows<const float> next_query;
+  Rows<const float> next_out_gradient;
   std::int64_t next_rows;
 
   // The block's keys and values, packed as AttentionKernels::pack_keys() does, and its keys as rows.
@@ -66,10 +65,9 @@ struct BackwardTile {
   std::int64_t stride;
 
   // Sums that the products are added to; each may be null.
-  float* key_gradient;    // [keys][padded head_dim]
-  float* value_gradient;  // [keys][padded value_dim]
-  float* query_gradient;  // [rows][head_dim]
-  std::int64_t query_gradient_stride;
+  float* key_gradient;         // [keys][padded head_dim]
+  float* value_gradient;       // [keys][padded value_dim]
+  Rows<float> query_gradient;  // [rows][head_dim]
 };
 
 struct AttentionBackwardKernels {

@@ -100,8 +100,7 @@ struct SeenRows {
 
 // Rows that lie in the tensors.
 struct DistantRows {
-  const float* from;
-  std::int64_t stride;
+  kernels::Rows<const float> from;
   std::int64_t rows;
   std::int64_t dim;
 };
@@ -113,7 +112,7 @@ template <int kWrite>
 HEADLIGHT_INLINE void prefetch_share(const DistantRows& rows, std::int64_t share, std::int64_t shares) {
   for (std::int64_t r = rows.rows * share / shares; r < rows.rows * (share + 1) / shares; ++r) {
     for (std::int64_t d = 0; d < rows.dim; d += kFloatsOfLine) {
-      __builtin_prefetch(rows.from + r * rows.stride + d, kWrite);
+      __builtin_prefetch(rows.from.row(r) + d, kWrite);
     }
   }
 }
@@ -146,11 +145,11 @@ inline void sum_over_rows(const kernels::BackwardTile& tile, const float* x, con
 inline void key_value_gradients(const kernels::BackwardTile& tile) noexcept {
   if (tile.value_gradient != nullptr) {
     sum_over_rows(tile, tile.weights, tile.out_gradient, tile.padded_value_dim, tile.value_gradient,
-                  {tile.next_out_gradient, tile.next_out_gradient_stride, tile.next_rows, tile.value_dim});
+                  {tile.next_out_gradient, tile.next_rows, tile.value_dim});
   }
   if (tile.key_gradient != nullptr) {
     sum_over_rows(tile, tile.score_gradients, tile.query, tile.padded_head_dim, tile.key_gradient,
-                  {tile.next_query, tile.next_query_stride, tile.next_rows, tile.head_dim});
+                  {tile.next_query, tile.next_rows, tile.head_dim});
   }
 }
 
@@ -161,11 +160,10 @@ inline void query_gradient(const kernels::BackwardTile& tile) noexcept {
     const std::int64_t rows = smaller(group_rows, tile.rows - r);
     const auto [first, last] = keys_that_are_seen(tile, r, rows);
     if (first >= last) continue;
-    GradientProduct<TileRows> product{
-        {tile.score_gradients + r * tile.stride + first, tile.stride},
-        {tile.key + first * tile.padded_head_dim, tile.padded_head_dim},
-        last - first,
-        {tile.query_gradient + r * tile.query_gradient_stride, tile.query_gradient_stride, tile.scale, kLanes}};
+    GradientProduct<TileRows> product{{tile.score_gradients + r * tile.stride + first, tile.stride},
+                                      {tile.key + first * tile.padded_head_dim, tile.padded_head_dim},
+                                      last - first,
+                                      {tile.query_gradient.row(r), tile.query_gradient.stride, tile.scale, kLanes}};
     if (!tile.exactly) {
       gradient_rows(product, rows, tile.head_dim);
       continue;

@@ -151,10 +151,9 @@ inline void score_products(const kernels::BackwardTile& tile, std::int64_t r, st
     const std::int64_t vectors = divide_up(smaller(j + kKeyPanel, seen.last) - from, kLanes);
     const std::int64_t width = smaller(kKeyPanel, tile.keys - j);
     const std::int64_t at = r * tile.stride + from;
-    if (tile.query_gradient != nullptr) {
-      prefetch_share<1>(
-          {tile.query_gradient + r * tile.query_gradient_stride, tile.query_gradient_stride, rows, tile.head_dim},
-          panel++, panels);
+    if (tile.query_gradient.data != nullptr) {
+      prefetch_share<1>({{tile.query_gradient.row(r), tile.query_gradient.stride}, rows, tile.head_dim}, panel++,
+                        panels);
     }
     score_panel({{tile.query + r * tile.padded_head_dim, tile.padded_head_dim},
                  {tile.key_panels + j * tile.head_dim + from - j, width},

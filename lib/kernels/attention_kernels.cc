@@ -5,6 +5,7 @@
 #include "kernels/attention_probabilities-inl.h"
 #include "kernels/attention_short-inl.h"
 #include "kernels/attention_sweep-inl.h"
+#include "kernels/row_sweep-inl.h"
 
 namespace headlight::HEADLIGHT_TARGET {
 namespace {
@@ -34,7 +35,7 @@ const kernels::AttentionKernels attention_kernels = {
     .finish = finish,
     .pack_keys = pack_keys,
     .pack_values = pack_values,
-    .copy_row = copy_row,
+    .copy_row = scaled_row,
     .drop_weights = drop_weights_of_sequence,
     .all_finite = all_finite,
 };

@@ -233,7 +233,7 @@ struct AttentionKernels {
                       std::int64_t panel_stride) noexcept;
 
   // to[d] = from[d] · factor
-  void (*copy_row)(const float* from, std::int64_t count, float factor, float* to) noexcept;
+  void (*copy_row)(const float* from, float factor, float* to, std::int64_t count) noexcept;
 
   // weights[j] ← weights[j] · (0 or 1 / (1 − probability)), j < keys the keys of a sequence.
   void (*drop_weights)(const AttentionDropout& dropout, const DropoutPlace& place, std::int64_t keys,

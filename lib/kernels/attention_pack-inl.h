@@ -64,16 +64,6 @@ inline void pack_values(const kernels::Operand& value, std::int64_t keys, std::i
   }
 }
 
-inline void copy_row(const float* from, std::int64_t count, float factor, float* to) noexcept {
-  const Vec scale = broadcast(factor);
-  std::int64_t d = 0;
-  for (; d + kLanes <= count; d += kLanes) store(mul(load(from + d), scale), to + d);
-  if (d < count) {
-    const int left = static_cast<int>(count - d);
-    store_partial(mul(load_partial(from + d, left), scale), to + d, left);
-  }
-}
-
 // x · 0 is 0 for every finite x, and NaN for the others. Four sums, or the latency of each addition would show.
 inline bool all_finite(const float* from, std::int64_t stride, std::int64_t rows, std::int64_t columns) noexcept {
   Vec sums[4] = {zero(), zero(), zero(), zero()};

@@ -12,21 +12,6 @@ HEADLIGHT_INLINE const float* chosen_row(const kernels::ChosenRows& rows, std::i
   return rows.x + (rows.numbers == nullptr ? at : rows.numbers[at]) * rows.x_stride;
 }
 
-// Some columns that a walk over the rows takes along: whole vectors, or part of one.
-template <int kCount, class Vector>
-struct Columns : Vector {
-  static constexpr int kVectors = kCount;
-};
-
-// walk(some, at) for all columns of a row; `at` is the first of some.
-template <class Walk>
-HEADLIGHT_INLINE void walk_columns(std::int64_t columns, Walk walk) {
-  std::int64_t at = 0;
-  for (; at + 2 * kLanes <= columns; at += 2 * kLanes) walk(Columns<2, WholeVector>{}, at);
-  for (; at + kLanes <= columns; at += kLanes) walk(Columns<1, WholeVector>{}, at);
-  if (at < columns) walk(Columns<1, PartOfVector>{{static_cast<int>(columns - at)}}, at);
-}
-
 // Goes over some columns of all rows: sum[v] ← take(v, x, i, sum[v]) for row i, x its first column of vector v, from
 // zeros on again every kTermsOfLane rows; end(sum, begin) takes what came together since row `begin`.
 template <class Some, class Take, class End>
@@ -68,7 +53,7 @@ HEADLIGHT_INLINE void near_mean_of(const kernels::ChosenRows& rows, Some some, s
 }
 
 inline void near_mean(const kernels::ChosenRows& rows, float* mean) noexcept {
-  walk_columns(rows.columns, [&](auto some, std::int64_t at) { near_mean_of(rows, some, at, mean); });
+  walk_columns<2>(rows.columns, [&](auto some, std::int64_t at) { near_mean_of(rows, some, at, mean); });
 }
 
 // y and sums begin at the first of these columns.
@@ -100,7 +85,7 @@ HEADLIGHT_INLINE Vec shift_columns(const kernels::ChosenRows& rows, Some some, s
 inline float shift_rows(const kernels::ChosenRows& rows, const float* origin, float factor, float* y,
                         std::int64_t y_stride, double* sums) noexcept {
   Vec largest = zero();
-  walk_columns(rows.columns, [&](auto some, std::int64_t at) {
+  walk_columns<2>(rows.columns, [&](auto some, std::int64_t at) {
     largest = shift_columns(rows, some, at, origin + at, factor, y + at, y_stride,
                             sums == nullptr ? nullptr : sums + at, largest);
   });

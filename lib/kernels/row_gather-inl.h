@@ -20,26 +20,19 @@ inline void embed(const kernels::EmbeddingTable* tables, int count, float* out, 
   }
 }
 
-// out[at …] = mean over rows of kVectors vectors side by side, each column in ascending order of rows.
-template <int kVectors>
-HEADLIGHT_INLINE void mean_of_columns(const float* x, std::int64_t x_stride, std::int64_t rows, float* out) {
-  Vec sums[kVectors];
+// out = mean over rows of some columns, each in ascending order of rows.
+template <class Some>
+HEADLIGHT_INLINE void mean_of_columns(Some some, const float* x, std::int64_t x_stride, std::int64_t rows, float* out) {
+  Vec sums[Some::kVectors];
 #pragma GCC unroll 4
   for (Vec& one : sums) one = zero();
   for (std::int64_t row = 0; row < rows; ++row, x += x_stride) {
 #pragma GCC unroll 4
-    for (int v = 0; v < kVectors; ++v) sums[v] = add(sums[v], load(x + v * kLanes));
+    for (int v = 0; v < Some::kVectors; ++v) sums[v] = add(sums[v], some.get(x + v * kLanes));
   }
   const Vec by = broadcast(static_cast<float>(rows));
 #pragma GCC unroll 4
-  for (int v = 0; v < kVectors; ++v) store(div(sums[v], by), out + v * kLanes);
-}
-
-HEADLIGHT_INLINE void mean_of_last_columns(const float* x, std::int64_t x_stride, std::int64_t rows, float* out,
-                                           int count) {
-  Vec sum = zero();
-  for (std::int64_t row = 0; row < rows; ++row, x += x_stride) sum = add(sum, load_partial(x, count));
-  store_partial(div(sum, broadcast(static_cast<float>(rows))), out, count);
+  for (int v = 0; v < Some::kVectors; ++v) some.put(div(sums[v], by), out + v * kLanes);
 }
 
 // Divides the row by max(‖row‖₂, 1e-12). NaN stays NaN: it is not below the floor.
@@ -56,10 +49,8 @@ inline void mean_pool(const float* x, std::int64_t x_stride, std::int64_t rows, 
     for (std::int64_t e = 0; e < columns; ++e) out[e] = 0.0f;
     return;
   }
-  std::int64_t at = 0;
-  for (; at + 4 * kLanes <= columns; at += 4 * kLanes) mean_of_columns<4>(x + at, x_stride, rows, out + at);
-  for (; at + kLanes <= columns; at += kLanes) mean_of_columns<1>(x + at, x_stride, rows, out + at);
-  if (at < columns) mean_of_last_columns(x + at, x_stride, rows, out + at, static_cast<int>(columns - at));
+  walk_columns<4>(columns,
+                  [&](auto some, std::int64_t at) { mean_of_columns(some, x + at, x_stride, rows, out + at); });
   if (l2_normalize) l2_normalize_row(out, columns);
 }
 

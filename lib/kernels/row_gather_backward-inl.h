@@ -7,29 +7,22 @@
 
 namespace headlight::HEADLIGHT_TARGET {
 
-template <int kVectors>
-HEADLIGHT_INLINE void sum_columns(const float* x, std::int64_t x_stride, std::int64_t rows, float* sums) {
-  Vec totals[kVectors];
+template <class Some>
+HEADLIGHT_INLINE void sum_columns(Some some, const float* x, std::int64_t x_stride, std::int64_t rows, float* sums) {
+  Vec totals[Some::kVectors];
 #pragma GCC unroll 8
-  for (int v = 0; v < kVectors; ++v) totals[v] = load(sums + v * kLanes);
+  for (int v = 0; v < Some::kVectors; ++v) totals[v] = some.get(sums + v * kLanes);
   for (std::int64_t row = 0; row < rows; ++row, x += x_stride) {
 #pragma GCC unroll 8
-    for (int v = 0; v < kVectors; ++v) totals[v] = add(totals[v], load(x + v * kLanes));
+    for (int v = 0; v < Some::kVectors; ++v) totals[v] = add(totals[v], some.get(x + v * kLanes));
   }
 #pragma GCC unroll 8
-  for (int v = 0; v < kVectors; ++v) store(totals[v], sums + v * kLanes);
+  for (int v = 0; v < Some::kVectors; ++v) some.put(totals[v], sums + v * kLanes);
 }
 
 inline void sum_rows(const float* x, std::int64_t x_stride, std::int64_t rows, std::int64_t columns,
                      float* sums) noexcept {
-  std::int64_t at = 0;
-  for (; at + 8 * kLanes <= columns; at += 8 * kLanes) sum_columns<8>(x + at, x_stride, rows, sums + at);
-  for (; at + kLanes <= columns; at += kLanes) sum_columns<1>(x + at, x_stride, rows, sums + at);
-  if (at == columns) return;
-  const int count = static_cast<int>(columns - at);
-  Vec total = load_partial(sums + at, count);
-  for (std::int64_t row = 0; row < rows; ++row) total = add(total, load_partial(x + row * x_stride + at, count));
-  store_partial(total, sums + at, count);
+  walk_columns<8>(columns, [&](auto some, std::int64_t at) { sum_columns(some, x + at, x_stride, rows, sums + at); });
 }
 
 inline void scatter_add(float* table, std::int64_t table_stride, const std::int64_t* ids, const float* gradient,

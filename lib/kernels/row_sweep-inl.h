@@ -30,6 +30,21 @@ struct PartOfVector {
   HEADLIGHT_INLINE Vec ended_by(Vec v, Vec behind) const { return select(mask_first(count), v, behind); }
 };
 
+// Some columns that a walk over many rows takes along: whole vectors, or part of one.
+template <int kCount, class Vector>
+struct Columns : Vector {
+  static constexpr int kVectors = kCount;
+};
+
+// walk(some, at) for all columns of a row, so many vectors at a time; `at` is the first of some.
+template <int kTogether, class Walk>
+HEADLIGHT_INLINE void walk_columns(std::int64_t columns, Walk walk) {
+  std::int64_t at = 0;
+  for (; at + kTogether * kLanes <= columns; at += kTogether * kLanes) walk(Columns<kTogether, WholeVector>{}, at);
+  for (; at + kLanes <= columns; at += kLanes) walk(Columns<1, WholeVector>{}, at);
+  if (at < columns) walk(Columns<1, PartOfVector>{{static_cast<int>(columns - at)}}, at);
+}
+
 // Calls step(some, index, offset) for all of a row. `index` is the accumulator to use, in [0, kRowAccumulators), and
 // depends on `columns` and the offset alone; the part belongs to accumulator 0.
 template <class Step>
@@ -67,7 +82,7 @@ HEADLIGHT_INLINE float dot_of_rows(const float* a, const float* b, std::int64_t 
 }
 
 // to = from · factor
-HEADLIGHT_INLINE void scaled_row(const float* from, float factor, float* to, std::int64_t columns) {
+HEADLIGHT_INLINE void scaled_row(const float* from, float factor, float* to, std::int64_t columns) noexcept {
   const Vec by = broadcast(factor);
   sweep_row(columns, [&](auto some, int, std::int64_t at) { some.put(mul(some.get(from + at), by), to + at); });
 }

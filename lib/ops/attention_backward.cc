@@ -110,8 +110,8 @@ void differentiate_unit(const BackwardCall& call, int worker, const Unit& unit) 
       const std::int64_t row = n * plan.query_block;
       if (!block.take_rows(head, row, std::min(plan.query_block, unit.sequence.queries - row))) continue;
       if (gradients.query) {
-        tile.query_gradient = &gradients.query(unit.sample, unit.sequence.first_query + row, head, 0);
-        tile.query_gradient_stride = gradients.query.stride(1);
+        tile.query_gradient = {&gradients.query(unit.sample, unit.sequence.first_query + row, head, 0),
+                               gradients.query.stride(1)};
       }
       call.backward.score_gradients(tile);
       call.backward.key_value_gradients(tile);

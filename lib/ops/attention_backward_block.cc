@@ -125,10 +125,8 @@ bool BackwardBlock::take_rows(std::int64_t head, std::int64_t first_row, std::in
   call_.backward.pad_rows(&call_.out_gradient(sample_, query, head, 0), call_.out_gradient.stride(1), rows,
                           tile_.value_dim, part_of(call_, worker_, plan.out_gradient), plan.padded_value_dim);
   const std::int64_t next = std::min(first_row + rows, sequence_.queries - 1) + sequence_.first_query;
-  tile_.next_query = &call_.query(sample_, next, head, 0);
-  tile_.next_query_stride = call_.query.stride(1);
-  tile_.next_out_gradient = &call_.out_gradient(sample_, next, head, 0);
-  tile_.next_out_gradient_stride = call_.out_gradient.stride(1);
+  tile_.next_query = {&call_.query(sample_, next, head, 0), call_.query.stride(1)};
+  tile_.next_out_gradient = {&call_.out_gradient(sample_, next, head, 0), call_.out_gradient.stride(1)};
   tile_.next_rows = std::min(rows, sequence_.queries - first_row - rows);
   take_log_sum_exp(head, first_row);
   if (has_row_steps(call_.options)) take_steps(head, first_row);

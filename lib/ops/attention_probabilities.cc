@@ -88,13 +88,11 @@ void clear_behind(const Probabilities& probabilities, const ShownRows& rows, std
   const std::int64_t keys = run.last_key - run.first_key;
   for (std::int64_t asked = rows.first + run.first; asked < rows.first + run.last; ++asked) {
     if (probabilities.per_head) {
-      float* const row = probabilities.per_head.data + rows.sample * probabilities.per_head.stride(0) +
-                         head * probabilities.per_head.stride(1) + asked * probabilities.per_head.stride(2);
+      float* const row = &probabilities.per_head(rows.sample, head, asked, 0);
       std::fill(row + keys, row + probabilities.per_head.extent(3), 0.0f);
     }
     if (probabilities.averaged) {
-      float* const row = probabilities.averaged.data + rows.sample * probabilities.averaged.stride(0) +
-                         asked * probabilities.averaged.stride(1);
+      float* const row = &probabilities.averaged(rows.sample, asked, 0);
       std::fill(row + keys, row + probabilities.averaged.extent(2), 0.0f);
     }
   }

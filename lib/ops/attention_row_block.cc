@@ -152,8 +152,8 @@ void RowBlock::prepare() noexcept {
     for (std::int64_t head = 0; head < range_.heads; ++head) {
       for (std::int64_t r = 0; r < count_; ++r, copy += query_stride_) {
         const RowPlace place = place_of(call_, range_.key_value_head + head, range_.first + r);
-        call_.kernels.copy_row(&query(range_.sample, place.query, place.head, 0), call_.sizes.head_dim,
-                               call_.scale.query_factor, copy);
+        call_.kernels.copy_row(&query(range_.sample, place.query, place.head, 0), call_.scale.query_factor, copy,
+                               call_.sizes.head_dim);
       }
     }
   }
