@@ -23,21 +23,28 @@ bool contains(const Rows& outer, const Rows& inner) noexcept {
   return outer.first <= inner.first && inner.first + inner.count <= outer.first + outer.count;
 }
 
-// Zeros at first: pages of a large matrix take no memory before somebody writes there, and a layer that is made only to
-// be loaded from a mapped file never does.
-struct Free {
-  void operator()(float*) const noexcept { std::free(base); }
-  void* base = nullptr;
-};
-using OwnRows = std::unique_ptr<float[], Free>;
+// Rows of a matrix's own, shared with whoever packs them while others let them go. Zeros at first: pages of a large
+// matrix take no memory before somebody writes there, and a layer that is made only to be loaded from a mapped file
+// never does.
+using OwnRows = std::shared_ptr<float[]>;
 
-OwnRows zeroed(std::size_t bytes) noexcept {
+OwnRows zeros(const std::array<std::int64_t, 2>& shape) {
   constexpr std::size_t kLine = 64;
-  if (bytes > PTRDIFF_MAX) return {nullptr, Free{nullptr}};
+  std::int64_t count = 0;
+  if (shape[0] < 0 || shape[1] < 0 || __builtin_mul_overflow(shape[0], shape[1], &count) || count > INT64_MAX / 8) {
+    throw OutOfMemory(shape, SIZE_MAX);
+  }
+  const std::size_t bytes = static_cast<std::size_t>(count) * sizeof(float);
   std::size_t space = bytes + kLine;
   void* const base = std::calloc(space, 1);
-  void* aligned = base;
-  return {static_cast<float*>(base == nullptr ? nullptr : std::align(kLine, bytes, aligned, space)), Free{base}};
+  if (base == nullptr) throw OutOfMemory(shape, bytes);
+  void* rows = base;
+  std::align(kLine, bytes, rows, space);
+  try {
+    return {static_cast<float*>(rows), [base](float*) { std::free(base); }};
+  } catch (const std::bad_alloc&) {  // and base is free again
+    throw OutOfMemory(shape, bytes);
+  }
 }
 
 // The panels of some rows for one instruction set.
@@ -57,7 +64,7 @@ struct Copy {
 }  // namespace
 
 struct WeightMatrix::State {
-  explicit State(const std::array<std::int64_t, 2>& shape) : rows(shape[0]), columns(shape[1]) { own = zeros(); }
+  explicit State(const std::array<std::int64_t, 2>& shape) : rows(shape[0]), columns(shape[1]), own(zeros(shape)) {}
   ~State() { forget_copies(); }
 
   // Copies are only ever added while others compute, each behind its memory: whoever finds one needs no lock.
@@ -93,9 +100,19 @@ struct WeightMatrix::State {
     return true;
   }
 
+  // Where numbers lie at this moment, and stay for as long as somebody holds it.
+  struct Source {
+    OwnRows own;
+    Isa covered_by;
+  };
+  [[nodiscard]] Source source() const {
+    const std::scoped_lock lock(mutex);
+    return {own, covered_by};
+  }
+
   // Those rows where they lie side by side already, or null.
-  [[nodiscard]] const float* find_plain(const Rows& which) const noexcept {
-    if (own != nullptr) return own.get() + which.first * columns;
+  [[nodiscard]] const float* find_plain(const OwnRows& from, const Rows& which) const noexcept {
+    if (from != nullptr) return from.get() + which.first * columns;
     for (const Lent& part : lent) {
       if (contains(part.rows, which)) return part.values + (which.first - part.rows.first) * columns;
     }
@@ -103,17 +120,17 @@ struct WeightMatrix::State {
   }
 
   // Those rows one after another, wherever they lie.
-  void copy_rows(const Rows& which, float* to) const noexcept {
+  void copy_rows(const Source& from, const Rows& which, float* to) const noexcept {
     const std::int64_t end = which.first + which.count;
     for (std::int64_t row = which.first; row < end;) {
       const Rows one = {row, 1};
       const auto part = std::ranges::find_if(lent, [&](const Lent& some) { return contains(some.rows, one); });
       Rows found = {row, end - row};
-      if (own != nullptr || part != lent.end()) {
-        if (own == nullptr) found.count = std::min(found.count, part->rows.first + part->rows.count - row);
-        std::copy_n(find_plain(found), found.count * columns, to);
+      if (from.own != nullptr || part != lent.end()) {
+        if (from.own == nullptr) found.count = std::min(found.count, part->rows.first + part->rows.count - row);
+        std::copy_n(find_plain(from.own, found), found.count * columns, to);
       } else {
-        const Copy* copy = copy_of_row(covered_by, row);
+        const Copy* copy = copy_of_row(from.covered_by, row);
         found.count = std::min(found.count, copy->rows.first + copy->rows.count - row);
         ops::unpack_columns(copy->matrix, row - copy->rows.first, found.count, to);
       }
@@ -122,18 +139,11 @@ struct WeightMatrix::State {
     }
   }
 
-  [[nodiscard]] OwnRows zeros() const {
-    const std::size_t bytes = static_cast<std::size_t>(rows * columns) * sizeof(float);
-    OwnRows made = zeroed(bytes);
-    if (made == nullptr) throw OutOfMemory(std::array{rows, columns}, bytes);
-    return made;
-  }
-
-  // All rows in memory of the matrix's own.
+  // All rows in memory of the matrix's own. Nobody else computes, or the mutex is held.
   void make_own() {
     if (own != nullptr) return;
-    OwnRows made = zeros();
-    copy_rows({0, rows}, made.get());
+    OwnRows made = zeros({rows, columns});
+    copy_rows({nullptr, covered_by}, {0, rows}, made.get());
     own = std::move(made);
   }
 
@@ -145,10 +155,11 @@ struct WeightMatrix::State {
   std::atomic<Copy*> first{nullptr};
   Isa covered_by = Isa::scalar;  // the instruction set whose copies hold every row, where nothing else does
   bool is_shown = false;
-  bool is_open = false;
+  bool is_open = false;  // and so with rows of its own
   Tensor<float, 2> gradient;
-  // Held while const functions change anything.
-  std::mutex mutex;
+  // Held while const functions change anything, but never while they compute: an executor may run another call on the
+  // thread that waits for it.
+  mutable std::mutex mutex;
 };
 
 WeightMatrix::WeightMatrix() noexcept = default;
@@ -163,7 +174,7 @@ WeightMatrix::WeightMatrix(const std::array<std::int64_t, 2>& shape) : state_(ne
 std::int64_t WeightMatrix::rows() const noexcept { return state_ == nullptr ? 0 : state_->rows; }
 std::int64_t WeightMatrix::columns() const noexcept { return state_ == nullptr ? 0 : state_->columns; }
 
-bool WeightMatrix::is_open() const noexcept { return state_->is_open && state_->own != nullptr; }
+bool WeightMatrix::is_open() const noexcept { return state_ == nullptr || state_->is_open; }
 
 const PackedMatrix* WeightMatrix::packed(Engine& engine, Rows which) const {
   if (is_open()) return nullptr;
@@ -171,34 +182,36 @@ const PackedMatrix* WeightMatrix::packed(Engine& engine, Rows which) const {
   const Isa isa = engine.isa();
   if (const Copy* found = state.find(isa, which)) return &found->matrix;
 
-  const std::scoped_lock lock(state.mutex);
-  if (const Copy* found = state.find(isa, which)) return &found->matrix;
-  const float* values = state.find_plain(which);
+  const State::Source source = state.source();
+  const float* values = state.find_plain(source.own, which);
   Tensor<float, 2> gathered;
   if (values == nullptr) {
     gathered = Tensor<float, 2>({which.count, columns()});
-    state.copy_rows(which, gathered.data());
+    state.copy_rows(source, which, gathered.data());
     values = gathered.data();
   }
-  Copy* made = new (std::nothrow) Copy(engine, which, {values, {which.count, columns()}});
+  std::unique_ptr<Copy> made(new (std::nothrow) Copy(engine, which, {values, {which.count, columns()}}));
   if (made == nullptr) throw OutOfMemory("PackedMatrix", sizeof(Copy));
+
+  const std::scoped_lock lock(state.mutex);
+  if (const Copy* found = state.find(isa, which)) return &found->matrix;  // another thread was faster
   made->next = state.first.load(std::memory_order_relaxed);
-  state.first.store(made, std::memory_order_release);
+  state.first.store(made.get(), std::memory_order_release);
   if (state.own != nullptr && may_move() && state.is_covered(isa)) {
     state.covered_by = isa;
-    state.own.reset();
+    state.own = nullptr;
   }
-  return &made->matrix;
+  return &made.release()->matrix;
 }
 
 View<const float, 2> WeightMatrix::plain() const noexcept {
   if (state_ == nullptr) return {};
-  return {state_->find_plain(all()), {rows(), columns()}};
+  return {state_->find_plain(state_->own, all()), {rows(), columns()}};
 }
 
 View<const float, 2> WeightMatrix::shown() const {
   const std::scoped_lock lock(state_->mutex);
-  if (state_->find_plain(all()) == nullptr) state_->make_own();
+  if (state_->find_plain(state_->own, all()) == nullptr) state_->make_own();
   state_->is_shown = true;
   return plain();
 }
@@ -220,23 +233,21 @@ View<float, 2> WeightMatrix::hand_out() {
 
 void WeightMatrix::borrow(std::vector<Lent> parts) noexcept {
   state_->lent = std::move(parts);
-  state_->own.reset();
+  state_->own = nullptr;
   state_->forget_copies();
 }
 
 bool WeightMatrix::is_borrowed() const noexcept { return state_->own == nullptr && !state_->lent.empty(); }
 
-void WeightMatrix::read(Rows some, float* to) const noexcept {
-  const std::scoped_lock lock(state_->mutex);
-  state_->copy_rows(some, to);
-}
+void WeightMatrix::read(Rows some, float* to) const noexcept { state_->copy_rows(state_->source(), some, to); }
 
 bool WeightMatrix::may_move() const noexcept { return !state_->is_shown && state_->gradient.data() == nullptr; }
 
 void WeightMatrix::set_open(bool open) noexcept {
   if (state_ == nullptr) return;
-  state_->is_open = open;
-  if (is_open()) state_->forget_copies();
+  // Nobody holds rows that are not its own.
+  state_->is_open = open && state_->own != nullptr;
+  if (state_->is_open) state_->forget_copies();
 }
 
 void WeightMatrix::make_gradient(bool wanted) {

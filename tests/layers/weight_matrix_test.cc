@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -199,6 +200,37 @@ TEST(WeightMatrix, SameBitsForThreadsThatAskForDifferentRows) {
     EXPECT_TRUE(same(read, values));
     EXPECT_TRUE(same(shown, values));
   }
+}
+
+// A pool of one thread that does something else before the tasks it is given, as pools do while they wait.
+struct DistractedPool {
+  std::function<void()> something_else;
+
+  static int worker_count(void*) { return 2; }
+  static bool inside_worker(void*) { return false; }
+  static void* run(void* context, int count, void (*task)(void*, int), void* argument) {
+    const auto first = std::exchange(static_cast<DistractedPool*>(context)->something_else, nullptr);
+    if (first) first();
+    for (int index = 0; index < count; ++index) task(argument, index);
+    return nullptr;
+  }
+  static void wait(void*, void*) {}
+};
+
+TEST(WeightMatrix, IsPackedByAPoolThatComputesWithItMeanwhile) {
+  Random random(12);
+  const auto values = random.normal_tensor<2>({512, 512});
+  WeightMatrix matrix = with_values(values);
+  Engine other({.threads = 1});
+  const PackedMatrix* meanwhile = nullptr;
+  DistractedPool pool{[&] { meanwhile = matrix.packed(other, matrix.all()); }};
+  const Executor executor = {&pool, DistractedPool::worker_count, DistractedPool::inside_worker, DistractedPool::run,
+                             DistractedPool::wait};
+  Engine engine({.threads = 2, .executor = &executor});
+  const PackedMatrix* const packed = matrix.packed(engine, matrix.all());
+  ASSERT_NE(meanwhile, nullptr) << "packing was no work for two workers";
+  EXPECT_EQ(packed, meanwhile) << "who comes first wins";
+  EXPECT_TRUE(same(matrix.shown(), values));
 }
 
 struct Owned {

@@ -52,7 +52,7 @@ class HEADLIGHT_API WeightMatrix {
   // The panels of those rows for the engine's instruction set, made now if there are none. Null for an open matrix,
   // whose own rows may change at any time. Throws OutOfMemory.
   [[nodiscard]] const PackedMatrix* packed(Engine& engine, Rows rows) const;
-  // Whether packed() is null.
+  // Whether packed() is null, as that of no matrix is.
   [[nodiscard]] bool is_open() const noexcept;
   // The rows of a matrix that is open or was never packed, such as a table of embeddings.
   [[nodiscard]] View<const float, 2> plain() const noexcept;
