@@ -11,7 +11,7 @@
 
 #include "headlight/out_of_memory.h"
 #include "headlight/tensor.h"
-#include "ops/gemm_unpack.h"
+#include "ops/gemm_internal.h"
 
 namespace headlight {
 
