@@ -1,5 +1,3 @@
-#include "ops/attention_probabilities.h"
-
 #include <algorithm>
 
 #include "ops/attention_shown_rows.h"

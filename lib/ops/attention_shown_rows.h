@@ -11,6 +11,13 @@
 
 namespace headlight::ops {
 
+// options.scores, of a call whose options ask for them.
+void write_scores(Engine& engine, const AttentionCall& call) noexcept;
+
+// options.probabilities, from the final row states that the first pass has left behind: exactly exp(score −
+// log_sum_exp), zeros where a key is masked. Scores are worked out again; no memory beyond the call's scratch.
+void write_probabilities(Engine& engine, const AttentionCall& call) noexcept;
+
 inline constexpr int kMaxRowsOfTile = 16;
 
 // Rows [first, last) of a sample, in the order asked; none named: in their own.
