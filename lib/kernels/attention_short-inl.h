@@ -129,9 +129,9 @@ HEADLIGHT_INLINE Vec sum_of_columns(const float* weights, std::int64_t keys) {
   return sums[0];
 }
 
-// scores[j][r] ← weights; the rows' maxima and sums go to `greatest` and `sum`.
+// scores[j][r] ← weights; the rows' maxima and sums go to `greatest` and `sum`. Returns the sums.
 template <int kWidth>
-HEADLIGHT_INLINE void weigh_columns(const kernels::AttentionShort& head, float* scores, float* greatest, float* sum) {
+HEADLIGHT_INLINE Vec weigh_columns(const kernels::AttentionShort& head, float* scores, float* greatest, float* sum) {
   const Vec scale = broadcast(head.exponent_scale);
   const Vec maximum = scaled(greatest_of_columns<kWidth>(scores, head.keys.count), scale);
   const Vec minus_maximum = select(equal(maximum, broadcast(-kInfinity)), zero(), neg(maximum));
@@ -145,7 +145,9 @@ HEADLIGHT_INLINE void weigh_columns(const kernels::AttentionShort& head, float* 
     if (any_large) distance = select(small, distance, add(scaled(score, scale), minus_maximum));
     store(exp2_nonpositive(distance), scores + j * kWidth);
   }
-  store(sum_of_columns<kWidth>(scores, head.keys.count), sum);
+  const Vec sums = sum_of_columns<kWidth>(scores, head.keys.count);
+  store(sums, sum);
+  return sums;
 }
 
 // out[r] ← sum · inverse[r]: the end of MergeValues, where no row is empty. kPartial: the last vector ends after
@@ -236,8 +238,8 @@ void attend_short_rows(const kernels::AttentionShort& head) {
   bool any_empty = false;
   for (int r = 0; r < kWidth; r += kLanes) {
     if (!head.all_seen) hide_columns<kWidth>(head, r, scores + r);
-    weigh_columns<kWidth>(head, scores + r, head.maximum + r, head.sum + r);
-    any_empty = any_empty || any_of(equal(load(head.sum + r), zero()));
+    const Vec sums = weigh_columns<kWidth>(head, scores + r, head.maximum + r, head.sum + r);
+    any_empty = any_empty || any_of(equal(sums, zero()));
   }
   if (head.all_seen && !any_empty) return all_short_values<kVectors>(head, scores);
   for (int r = 0; r < kWidth; r += kLanes) seen_short_values<kWidth>(head, r, scores + r);

@@ -46,7 +46,8 @@ void attend_head(const ShortAttention& call, const RowGroup& group, std::int64_t
   alignas(64) float columns[kMaxHeadDim * kMaxRows];
   float maximum[kMaxRows];
   float sum[kMaxRows];
-  const std::int64_t key_value_head = head / call.sizes.group;
+  // A division takes as long as a tenth of a small head.
+  const std::int64_t key_value_head = call.sizes.group == 1 ? head : head / call.sizes.group;
   call.kernels.attend_short({.query = {.data = &call.query(group.sample, group.first, head, 0),
                                        .stride = call.query.stride(1),
                                        .count = group.rows,
@@ -130,7 +131,9 @@ void attend_short(Engine& engine, const ShortAttention& call) noexcept {
   const int workers =
       engine.threads() == 1 ? 1 : runtime::workers_for(engine, all * heads, estimated_nanoseconds(call, sequences));
   if (workers == 1) {
-    for (std::int64_t n = 0; n < all; ++n) attend_sequence(call, n / sequences, n % sequences, 0, heads);
+    for (std::int64_t b = 0; b < sizes.batch; ++b) {
+      for (std::int64_t s = 0; s < sequences; ++s) attend_sequence(call, b, s, 0, heads);
+    }
     return;
   }
   runtime::parallel_for(engine, all * heads, workers, [&](std::int64_t task, int) {
