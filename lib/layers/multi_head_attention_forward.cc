@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <array>
+#include <string>
 
 #include "headlight/layers/multi_head_attention.h"
 #include "layers/multi_head_attention_buffers.h"
@@ -169,9 +170,26 @@ AttentionShape attention_shape(const MultiHeadAttentionOptions& options, const M
           .value_dim = head_dim};
 }
 
+// Inputs of different widths cannot be one tensor, and have no product to share.
+void check_shared_inputs(const MultiHeadAttentionOptions& options, SharedInputs inputs) {
+  const bool key_and_value = options.key_width == options.value_width;
+  const bool all = key_and_value && options.key_width == options.width;
+  if (inputs == SharedInputs::none || (inputs == SharedInputs::key_and_value && key_and_value) ||
+      (inputs == SharedInputs::all && all)) {
+    return;
+  }
+  ops::fail(kName, "shape.inputs is " + std::to_string(static_cast<int>(inputs)) + ", expected " +
+                       (all             ? "all (0), key_and_value (1) or none (2)"
+                        : key_and_value ? "key_and_value (1) or none (2)"
+                                        : "none (2)") +
+                       " of query, key and value of widths " + std::to_string(options.width) + ", " +
+                       std::to_string(options.key_width) + " and " + std::to_string(options.value_width));
+}
+
 }  // namespace
 
 std::size_t MultiHeadAttention::workspace_bytes(const Engine& engine, const MultiHeadAttentionShape& shape) const {
+  check_shared_inputs(options_, shape.inputs);
   const Buffers scratch(*this, shape);
   const std::int64_t query_rows = shape.batch * shape.query_length;
   std::size_t inner = headlight::workspace_bytes(engine, attention_shape(options_, shape));
@@ -190,6 +208,7 @@ std::size_t MultiHeadAttention::workspace_bytes(const Engine& engine, const Mult
 }
 
 void MultiHeadAttention::reserve(Engine& engine, const MultiHeadAttentionShape& shape) const {
+  check_shared_inputs(options_, shape.inputs);
   const Buffers scratch(*this, shape);
   // Held while the operations reserve theirs, as it is when they run.
   const runtime::Scratch memory(engine, scratch.layout.bytes(), kName);

@@ -233,6 +233,34 @@ TEST(MultiHeadAttentionArguments, AreNamedWhenTheyAreWrong) {
             "MultiHeadAttention: value has shape [1, 5, 4], expected [1, 3, 4] ([B, Lk, value_width])");
 }
 
+TEST(MultiHeadAttentionArguments, OfOneWidthAloneAreOneInput) {
+  Engine engine({.threads = 1});
+  const auto refused = [&](const MultiHeadAttentionOptions& options, SharedInputs inputs) {
+    const MultiHeadAttention layer(options);
+    const MultiHeadAttentionShape shape{1, 8, 8, inputs};
+    const std::string reserved = refusal([&] { layer.reserve(engine, shape); });
+    EXPECT_EQ(reserved, refusal([&] { static_cast<void>(layer.workspace_bytes(engine, shape)); }));
+    return reserved;
+  };
+  const MultiHeadAttentionOptions one = {.width = 64, .heads = 4};
+  const MultiHeadAttentionOptions two = {.width = 64, .heads = 4, .key_width = 48, .value_width = 48};
+  const MultiHeadAttentionOptions three = {.width = 64, .heads = 4, .key_width = 64, .value_width = 48};
+  for (const SharedInputs inputs : {SharedInputs::all, SharedInputs::key_and_value, SharedInputs::none}) {
+    EXPECT_EQ(refused(one, inputs), "");
+  }
+  EXPECT_EQ(refused(two, SharedInputs::all),
+            "MultiHeadAttention: shape.inputs is 0, expected key_and_value (1) or none (2) of query, key and value of "
+            "widths 64, 48 and 48");
+  EXPECT_EQ(refused(two, SharedInputs::key_and_value), "");
+  EXPECT_EQ(refused(two, SharedInputs::none), "");
+  for (const SharedInputs inputs : {SharedInputs::all, SharedInputs::key_and_value}) {
+    EXPECT_NE(refused(three, inputs).find("expected none (2) of query, key and value of widths 64, 64 and 48"),
+              std::string::npos);
+  }
+  EXPECT_EQ(refused(three, SharedInputs::none), "");
+  EXPECT_NE(refused(one, static_cast<SharedInputs>(7)).find("shape.inputs is 7, expected all (0)"), std::string::npos);
+}
+
 // Samples are written one after another: what one writes must be neither another's output nor its residual.
 TEST(MultiHeadAttentionArguments, SamplesOfTheOutputLieApart) {
   Engine engine;

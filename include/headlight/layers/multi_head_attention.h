@@ -136,6 +136,7 @@ class HEADLIGHT_API MultiHeadAttention : public Layer {
 
   [[nodiscard]] const MultiHeadAttentionOptions& options() const noexcept { return options_; }
   // What forward() takes from the engine for that many; and taking it now, so that not even the first call allocates.
+  // Throws std::invalid_argument where shape.inputs names as one what has different widths here.
   [[nodiscard]] std::size_t workspace_bytes(const Engine& engine, const MultiHeadAttentionShape& shape) const;
   void reserve(Engine& engine, const MultiHeadAttentionShape& shape) const;
 
