@@ -39,6 +39,8 @@ void pass_product(const Engine& engine, const Product& product, ScratchAccount& 
   block.depth = product.k;
   block.a_depth_stride = product.a_is_transposed ? 2 : 1;
   block.b.layout = product.b;
+  // Rows of activations lie lines apart, so that no product of one column is computed as one of one row.
+  block.b.stride = block.c_row_stride = layers::row_distance(product.n);
   block.c = &c;
   block.epilogue.beta = product.beta;
   if (product.adds_to_itself) block.epilogue.residual = &c;

@@ -24,9 +24,9 @@ std::vector<Parameter> Layer::parameters() {
   auto parameters = layers::named_lack(type_name(), "list of parameters", list.size() * sizeof(Parameter), [&] {
     std::vector<Parameter> made;
     for (layers::ParameterPlace& place : list) {
-      const std::span<float> values = place.matrix == nullptr
-                                          ? layers::values_of(*place.vector)
-                                          : layers::values_of(layers::rows_of(place.matrix->hand_out(), place.rows));
+      const std::span<float> values =
+          place.matrix == nullptr ? layers::values_of(*place.vector)
+                                  : layers::values_of(layers::rows_of(place.matrix->own_for_good(), place.rows));
       made.push_back({std::move(place.name), std::move(place.shape), values, layers::gradient_of(place)});
     }
     return made;

@@ -62,12 +62,23 @@ std::int64_t MultiHeadAttention::key_value_columns() const noexcept {
   return options_.width / options_.heads * options_.key_value_heads;
 }
 
+SharedInputs MultiHeadAttention::most_shared() const noexcept {
+  if (options_.key_width != options_.value_width) return SharedInputs::none;
+  return options_.key_width == options_.width ? SharedInputs::all : SharedInputs::key_and_value;
+}
+
 std::span<const MultiHeadAttention::Group> MultiHeadAttention::matrices() const noexcept {
   static constexpr std::array<Group, 1> kOne = {kAll};
   static constexpr std::array<Group, 2> kTwo = {kQuery, kKeyValue};
   static constexpr std::array<Group, 3> kThree = {kQuery, kKey, kValue};
-  if (options_.key_width != options_.value_width) return kThree;
-  return options_.key_width == options_.width ? std::span<const Group>(kOne) : kTwo;
+  switch (most_shared()) {
+    case SharedInputs::all:
+      return kOne;
+    case SharedInputs::key_and_value:
+      return kTwo;
+    default:
+      return kThree;
+  }
 }
 
 WeightMatrix::Rows MultiHeadAttention::rows_of(Group group) const noexcept {

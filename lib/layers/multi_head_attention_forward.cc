@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <array>
 #include <string>
+#include <string_view>
 
 #include "headlight/layers/multi_head_attention.h"
 #include "layers/multi_head_attention_buffers.h"
@@ -35,9 +36,10 @@ void silence(std::span<const std::int64_t> silenced, const View<float, 3>& heads
 
 SharedInputs MultiHeadAttention::inputs_of(const View<const float, 3>& query, const View<const float, 3>& key,
                                            const View<const float, 3>& value) const noexcept {
-  if (options_.key_width != options_.value_width || !same_view(key, value)) return SharedInputs::none;
-  return options_.key_width == options_.width && same_view(query, key) ? SharedInputs::all
-                                                                       : SharedInputs::key_and_value;
+  SharedInputs found = SharedInputs::none;
+  if (same_view(key, value)) found = same_view(query, key) ? SharedInputs::all : SharedInputs::key_and_value;
+  // Without rows, views of different widths may have everything else in common.
+  return std::max(found, most_shared());
 }
 
 void MultiHeadAttention::check_inputs(const View<const float, 3>& query, const View<const float, 3>& key,
@@ -170,26 +172,22 @@ AttentionShape attention_shape(const MultiHeadAttentionOptions& options, const M
           .value_dim = head_dim};
 }
 
-// Inputs of different widths cannot be one tensor, and have no product to share.
-void check_shared_inputs(const MultiHeadAttentionOptions& options, SharedInputs inputs) {
-  const bool key_and_value = options.key_width == options.value_width;
-  const bool all = key_and_value && options.key_width == options.width;
-  if (inputs == SharedInputs::none || (inputs == SharedInputs::key_and_value && key_and_value) ||
-      (inputs == SharedInputs::all && all)) {
-    return;
-  }
-  ops::fail(kName, "shape.inputs is " + std::to_string(static_cast<int>(inputs)) + ", expected " +
-                       (all             ? "all (0), key_and_value (1) or none (2)"
-                        : key_and_value ? "key_and_value (1) or none (2)"
-                                        : "none (2)") +
-                       " of query, key and value of widths " + std::to_string(options.width) + ", " +
-                       std::to_string(options.key_width) + " and " + std::to_string(options.value_width));
-}
-
 }  // namespace
 
+// Inputs of different widths cannot be one tensor, and have no product to share.
+void MultiHeadAttention::check_shared_inputs(const MultiHeadAttentionShape& shape) const {
+  static constexpr std::array<std::string_view, 3> kPossible = {"all (0), key_and_value (1) or none (2)",
+                                                                "key_and_value (1) or none (2)", "none (2)"};
+  const SharedInputs most = most_shared();
+  if (shape.inputs >= most && shape.inputs <= SharedInputs::none) return;
+  ops::fail(kName, "shape.inputs is " + std::to_string(static_cast<int>(shape.inputs)) + ", expected " +
+                       std::string(kPossible[static_cast<std::size_t>(most)]) + " of query, key and value of widths " +
+                       std::to_string(options_.width) + ", " + std::to_string(options_.key_width) + " and " +
+                       std::to_string(options_.value_width));
+}
+
 std::size_t MultiHeadAttention::workspace_bytes(const Engine& engine, const MultiHeadAttentionShape& shape) const {
-  check_shared_inputs(options_, shape.inputs);
+  check_shared_inputs(shape);
   const Buffers scratch(*this, shape);
   const std::int64_t query_rows = shape.batch * shape.query_length;
   std::size_t inner = headlight::workspace_bytes(engine, attention_shape(options_, shape));
@@ -208,7 +206,7 @@ std::size_t MultiHeadAttention::workspace_bytes(const Engine& engine, const Mult
 }
 
 void MultiHeadAttention::reserve(Engine& engine, const MultiHeadAttentionShape& shape) const {
-  check_shared_inputs(options_, shape.inputs);
+  check_shared_inputs(shape);
   const Buffers scratch(*this, shape);
   // Held while the operations reserve theirs, as it is when they run.
   const runtime::Scratch memory(engine, scratch.layout.bytes(), kName);

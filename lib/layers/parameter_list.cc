@@ -41,7 +41,8 @@ struct Borrowed {
   std::vector<WeightMatrix::Lent> parts;
 };
 
-// The matrices that can be, and own memory for those that cannot.
+// The matrices that can be, and own memory for those that cannot: with what they hold, which is theirs again if there
+// is no memory for a later one.
 std::vector<Borrowed> find_borrowed(std::span<const ParameterPlace> places, const Weights& weights) {
   std::vector<Borrowed> borrowed;
   for (std::size_t first = 0, end = 0; first < places.size(); first = end) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <cassert>
 #include <cstdlib>
 #include <mutex>
 #include <new>
@@ -139,12 +140,12 @@ struct WeightMatrix::State {
     }
   }
 
-  // All rows in memory of the matrix's own. Nobody else computes, or the mutex is held.
-  void make_own() {
-    if (own != nullptr) return;
+  // All rows in memory of the matrix's own: those that it has, or a copy of what lies elsewhere.
+  [[nodiscard]] OwnRows own_or_copy(const Source& from) const {
+    if (from.own != nullptr) return from.own;
     OwnRows made = zeros({rows, columns});
-    copy_rows({nullptr, covered_by}, {0, rows}, made.get());
-    own = std::move(made);
+    copy_rows(from, {0, rows}, made.get());
+    return made;
   }
 
   std::int64_t rows;
@@ -157,8 +158,8 @@ struct WeightMatrix::State {
   bool is_shown = false;
   bool is_open = false;  // and so with rows of its own
   Tensor<float, 2> gradient;
-  // Held while const functions change anything, but never while they compute: an executor may run another call on the
-  // thread that waits for it.
+  // Held while const functions look at or change where numbers lie, but never while they copy or pack any: an executor
+  // may run another call on the thread that waits for it.
   mutable std::mutex mutex;
 };
 
@@ -178,6 +179,7 @@ bool WeightMatrix::is_open() const noexcept { return state_ == nullptr || state_
 
 const PackedMatrix* WeightMatrix::packed(Engine& engine, Rows which) const {
   if (is_open()) return nullptr;
+  assert(contains(all(), which));
   State& state = *state_;
   const Isa isa = engine.isa();
   if (const Copy* found = state.find(isa, which)) return &found->matrix;
@@ -210,38 +212,51 @@ View<const float, 2> WeightMatrix::plain() const noexcept {
 }
 
 View<const float, 2> WeightMatrix::shown() const {
+  if (state_ == nullptr) return {};
+  const State::Source from = state_->source();
+  OwnRows rows;
+  if (state_->find_plain(nullptr, all()) == nullptr) rows = state_->own_or_copy(from);
+
   const std::scoped_lock lock(state_->mutex);
-  if (state_->find_plain(state_->own, all()) == nullptr) state_->make_own();
   state_->is_shown = true;
+  // Meanwhile another thread may have let go of what `from` holds, or have made a copy as well.
+  if (state_->own == nullptr) state_->own = std::move(rows);
   return plain();
 }
 
 View<float, 2> WeightMatrix::own() {
   if (state_ == nullptr) return {};
-  state_->make_own();
+  state_->own = state_->own_or_copy({state_->own, state_->covered_by});
   // What was shown may lie where lent rows do.
   if (!state_->is_shown) state_->lent.clear();
   state_->forget_copies();
   return {state_->own.get(), {rows(), columns()}};
 }
 
-View<float, 2> WeightMatrix::hand_out() {
+View<float, 2> WeightMatrix::own_for_good() {
   const View<float, 2> rows = own();
-  state_->is_shown = true;
+  if (state_ != nullptr) state_->is_shown = true;
   return rows;
 }
 
 void WeightMatrix::borrow(std::vector<Lent> parts) noexcept {
+  if (state_ == nullptr) return;
   state_->lent = std::move(parts);
   state_->own = nullptr;
   state_->forget_copies();
 }
 
-bool WeightMatrix::is_borrowed() const noexcept { return state_->own == nullptr && !state_->lent.empty(); }
+bool WeightMatrix::is_borrowed() const noexcept {
+  return state_ != nullptr && state_->own == nullptr && !state_->lent.empty();
+}
 
-void WeightMatrix::read(Rows some, float* to) const noexcept { state_->copy_rows(state_->source(), some, to); }
+void WeightMatrix::read(Rows some, float* to) const noexcept {
+  if (state_ != nullptr) state_->copy_rows(state_->source(), some, to);
+}
 
-bool WeightMatrix::may_move() const noexcept { return !state_->is_shown && state_->gradient.data() == nullptr; }
+bool WeightMatrix::may_move() const noexcept {
+  return state_ == nullptr || (!state_->is_shown && state_->gradient.data() == nullptr);
+}
 
 void WeightMatrix::set_open(bool open) noexcept {
   if (state_ == nullptr) return;

@@ -60,8 +60,8 @@ struct GemmBatch {
   std::int64_t residual_stride = 0;
 };
 
-// Bytes of scratch that they take from the engine, and the least that they go on with. Sizes, layouts and β count, and
-// whether C is its own residual.
+// Bytes of scratch that they take from the engine, and the least that they go on with. Sizes, layouts and β count,
+// whether C is its own residual and, of products of one column, strides and the bias; no pointer is followed.
 struct GemmBytes {
   std::size_t wanted = 0;
   std::size_t least = 0;

@@ -297,6 +297,60 @@ TEST(BorrowedWeights, OfALayerInTrainingAreCopied) {
   EXPECT_TRUE(std::ranges::equal(to.weights().at("weight").values, *source.owners.at("weight")));
 }
 
+// What weights() showed stays readable, and holds the numbers until these change: wherever they lay, and whatever
+// changed them.
+TEST(BorrowedWeights, ShownBeforeAChangeStayReadable) {
+  Random random(13);
+  Linear first(4, 3), second(4, 3);
+  randomize(first, random);
+  randomize(second, random);
+  const auto numbers = [](const WeightView& view) {
+    return std::vector<float>(view.values.begin(), view.values.end());
+  };
+  const std::vector<float> old = numbers(first.weights().at("weight")), next = numbers(second.weights().at("weight"));
+  const std::map<std::string, std::function<void(Linear&)>> changes = {
+      {"load", [&](Linear& layer) { layer.load(second.weights()); }},
+      {"initialize", [](Linear& layer) { layer.initialize(3); }},
+      {"training", [](Linear& layer) { layer.set_training(true), layer.parameters().front().values.front() += 1; }}};
+  for (const auto& [name, change] : changes) {
+    Linear layer(4, 3);
+    std::map<std::string, std::weak_ptr<std::vector<float>>> owners;
+    {
+      const Owned source(first);
+      layer.load(source.weights);
+      for (const auto& [parameter, owner] : source.owners) owners[parameter] = owner;
+    }
+    const WeightView shown = layer.weights().at("weight");
+    EXPECT_EQ(numbers(shown), old) << name;
+    change(layer);
+    EXPECT_FALSE(owners.at("weight").expired()) << name;
+    EXPECT_EQ(numbers(shown), old) << name << ": read where they were lent";
+    EXPECT_NE(numbers(layer.weights().at("weight")), old) << name << ": asked again";
+    if (name == "load") {
+      EXPECT_EQ(numbers(layer.weights().at("weight")), next);
+    }
+  }
+}
+
+TEST(WeightMatrix, ThatIsNoneTakesEveryCall) {
+  Engine engine({.threads = 1});
+  WeightMatrix none;
+  EXPECT_FALSE(none);
+  EXPECT_EQ(none.rows() + none.columns(), 0);
+  EXPECT_EQ(none.packed(engine, none.all()), nullptr);
+  EXPECT_EQ(none.plain().data, nullptr);
+  EXPECT_EQ(none.shown().data, nullptr);
+  EXPECT_EQ(none.own().data, nullptr);
+  EXPECT_EQ(none.own_for_good().data, nullptr);
+  EXPECT_TRUE(none.may_move());
+  none.borrow({});
+  EXPECT_FALSE(none.is_borrowed());
+  none.read(none.all(), nullptr);
+  none.set_open(true);
+  none.make_gradient(true);
+  EXPECT_EQ(none.gradient().data, nullptr);
+}
+
 // weights() of a layer that borrowed, given back to it.
 TEST(BorrowedWeights, LoadFromThemselves) {
   Random random(10);

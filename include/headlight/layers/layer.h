@@ -55,7 +55,8 @@ class HEADLIGHT_API Layer {
 
   // Names, shapes and memory of all parameters, to write to. Opens the layer until freeze().
   [[nodiscard]] std::vector<Parameter> parameters();
-  // The same to read: what a file of weights is written from. Valid until the layer goes.
+  // The same to read: what a file of weights is written from. Readable as long as the layer lives; they are its weights
+  // until these change (load(), initialize(), parameters(), training): ask again then.
   [[nodiscard]] Weights weights() const;
   // The number of values in all parameters.
   [[nodiscard]] std::int64_t parameter_count() const;

@@ -48,7 +48,7 @@ struct MultiHeadAttentionOptions {
   bool orthogonal = false;
 };
 
-// Which of query, key and value are the same tensor, and so share a product.
+// Which of query, key and value are the same tensor, and so share a product; the most first.
 enum class SharedInputs : std::uint8_t {
   all,            // self-attention: forward(engine, x, x, x, y)
   key_and_value,  // cross-attention: forward(engine, x, memory, memory, y)
@@ -176,6 +176,10 @@ class HEADLIGHT_API MultiHeadAttention : public Layer {
   // A group's rows in [W_Q; W_K; W_V], and so its part of the bias.
   [[nodiscard]] WeightMatrix::Rows rows_of(Group group) const noexcept;
   [[nodiscard]] Place place_of(Group group) const noexcept;
+  // The most that inputs of these widths can share.
+  [[nodiscard]] SharedInputs most_shared() const noexcept;
+  // That shape.inputs is no more than that.
+  void check_shared_inputs(const MultiHeadAttentionShape& shape) const;
   [[nodiscard]] SharedInputs inputs_of(const View<const float, 3>& query, const View<const float, 3>& key,
                                        const View<const float, 3>& value) const noexcept;
   void check_inputs(const View<const float, 3>& query, const View<const float, 3>& key,

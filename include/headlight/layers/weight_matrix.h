@@ -49,27 +49,31 @@ class HEADLIGHT_API WeightMatrix {
   [[nodiscard]] Rows all() const noexcept { return {0, rows()}; }
   [[nodiscard]] explicit operator bool() const noexcept { return state_ != nullptr; }
 
-  // The panels of those rows for the engine's instruction set, made now if there are none. Null for an open matrix,
-  // whose own rows may change at any time. Throws OutOfMemory.
+  // The panels of those rows for the engine's instruction set, made now if there are none. Threads that find none at
+  // the same time each make them, and all but one throw theirs away: a program that starts many threads on one layer
+  // calls its reserve() first. A matrix that is read by different groups of rows keeps the panels of each. Null for an
+  // open matrix, whose own rows may change at any time. Throws OutOfMemory.
   [[nodiscard]] const PackedMatrix* packed(Engine& engine, Rows rows) const;
   // Whether packed() is null, as that of no matrix is.
   [[nodiscard]] bool is_open() const noexcept;
-  // The rows of a matrix that is open or was never packed, such as a table of embeddings.
+  // All rows of a matrix that is open or was never packed, such as a table of embeddings.
   [[nodiscard]] View<const float, 2> plain() const noexcept;
-  // The same of any matrix, for good: it keeps these rows as long as it lives. Throws OutOfMemory.
+  // All rows of any matrix. Their memory stays readable as long as the matrix lives, and holds its numbers until these
+  // change: whoever needs the new ones asks again. Throws OutOfMemory.
   [[nodiscard]] View<const float, 2> shown() const;
 
-  // The same to write, in rows of its own; forgets the panels. Throws OutOfMemory, and then nothing has changed.
+  // All rows to write, in memory of its own; forgets the panels. They stay where they are until the matrix is packed.
+  // Throws OutOfMemory, and then nothing has changed.
   View<float, 2> own();
-  // And for good.
-  View<float, 2> hand_out();
+  // All rows to write, as own() gives them, but they stay where they are as long as the matrix lives.
+  View<float, 2> own_for_good();
   // Whether its rows may lie anywhere: nobody was shown them, and it has no gradient.
   [[nodiscard]] bool may_move() const noexcept;
-  // Reads these parts, which cover the matrix, where they lie from now on. Only where it may move.
+  // From now on reads these parts, which cover the matrix, where they lie. Only where it may move.
   void borrow(std::vector<Lent> parts) noexcept;
   // Whether its rows lie elsewhere.
   [[nodiscard]] bool is_borrowed() const noexcept;
-  // Copies some rows out, wherever they are.
+  // Copies some rows out, wherever they lie.
   void read(Rows rows, float* to) const noexcept;
   // Open: whoever holds what own() gave may write there, so that no panels are made.
   void set_open(bool open) noexcept;
