@@ -1,5 +1,5 @@
-// Matrix products: weights packed once, B as it lies, all four transpositions; beside OpenBLAS, BLIS and oneDNN.
-// Sizes are MxNxK: A [M, K] · B [K, N].
+// Matrix products: weights packed once, as float32 or bfloat16, B as it lies, all four transpositions; beside OpenBLAS,
+// BLIS and oneDNN. Sizes are MxNxK: A [M, K] · B [K, N].
 #include "headlight/gemm.h"
 
 #include <algorithm>
@@ -21,6 +21,7 @@ struct Product {
   Transpose transpose_a = Transpose::no;
   Transpose transpose_b = Transpose::no;
   Activation activation = Activation::none;
+  NumberType type = NumberType::float32;  // of a packed B
 };
 
 struct Operands {
@@ -29,7 +30,7 @@ struct Operands {
         a(shape.transpose_a == Transpose::yes ? filled<2>({shape.k, shape.m}, 1) : filled<2>({shape.m, shape.k}, 1)),
         b(shape.transpose_b == Transpose::yes ? filled<2>({shape.n, shape.k}, 2) : filled<2>({shape.k, shape.n}, 2)),
         c({shape.m, shape.n}) {
-    if (shape.packed) packed = PackedMatrix(engine, b, shape.transpose_b);
+    if (shape.packed) packed = PackedMatrix(engine, b, shape.transpose_b, shape.type);
     options.transpose_a = shape.transpose_a;
     options.transpose_b = shape.transpose_b;
     options.activation = shape.activation;
@@ -58,7 +59,9 @@ bool is_right(const Operands& operands) {
       size += std::abs(left * right);
     }
     if (shape.activation == Activation::gelu) sum *= std::erfc(-sum / std::sqrt(2.0)) / 2;
-    if (!(std::abs(operands.c(m, n) - sum) <= 1e-5 * size + 1e-6)) return false;
+    // Each of two rounded operands is off by at most 2⁻⁹ of itself.
+    const double rounding = shape.type == NumberType::bfloat16 ? 0x1p-8 : 0;
+    if (!(std::abs(operands.c(m, n) - sum) <= (1e-5 + rounding) * size + 1e-6)) return false;
   }
   return true;
 }
@@ -91,12 +94,17 @@ Work product_work(const Product& shape, const CaseContext& context) {
   work.is_right = [operands] { return is_right(*operands); };
   work.operations = 2.0 * static_cast<double>(shape.m * shape.n) * static_cast<double>(shape.k);
   work.reads = shape.packed ? reads_of(operands->a) : reads_of(operands->a, operands->b);
-  if (shape.packed) work.reads.emplace_back(operands->packed.data(), operands->packed.bytes() / sizeof(float));
+  if (shape.packed) {
+    work.reads.emplace_back(static_cast<const float*>(operands->packed.data()),
+                            operands->packed.bytes() / sizeof(float));
+  }
+  work.type = shape.type;
   work.writes = writes_of(operands->c);
   // One row reads every weight once for two operations.
   work.bound_by_reading = shape.m == 1;
-  // No other library has the activation, so such a row stands alone.
-  if (!context.options.peers || shape.activation != Activation::none) return work;
+  // No library here has the activation or multiplies float32 by bfloat16, so such rows stand alone.
+  const bool is_plain = shape.activation == Activation::none && shape.type == NumberType::float32;
+  if (!context.options.peers || !is_plain) return work;
   for (const auto& peer : sgemm_peers()) {
     SgemmPeer* const other = peer.get();
     const int threads = engine->threads();
@@ -114,7 +122,7 @@ Work product_work(const Product& shape, const CaseContext& context) {
 std::string name_of(const Product& shape) {
   const auto letter = [](Transpose transpose) { return transpose == Transpose::yes ? 't' : 'n'; };
   const bool plain = shape.transpose_a == Transpose::no && shape.transpose_b == Transpose::no;
-  return case_name(shape.packed ? "packed" : "unpacked",
+  return case_name(shape.packed ? "packed" : "unpacked", shape.type == NumberType::bfloat16 ? "_bfloat16" : "",
                    shape.packed && plain ? "" : case_name("_", letter(shape.transpose_a), letter(shape.transpose_b)),
                    shape.activation == Activation::gelu ? "_gelu/" : "/", shape.m, "x", shape.n, "x", shape.k);
 }
@@ -123,7 +131,7 @@ std::vector<Case> cases() {
   std::vector<Case> all;
   const auto add = [&](const Product& shape, bool quick) {
     all.push_back({name_of(shape), [shape](const CaseContext& context) { return product_work(shape, context); }, quick,
-                   shape.m == 16});
+                   shape.m == 16 && shape.type == NumberType::float32});
   };
   for (const std::int64_t size : {256, 512, 1024, 2048}) add({size, size, size}, true);
   add({128, 768, 768}, true);
@@ -131,6 +139,13 @@ std::vector<Case> cases() {
   add({128, 768, 3072}, true);
   add({16, 768, 768}, true);
   add({1, 768, 768}, true);
+  const auto add_bfloat16 = [&](std::int64_t m, std::int64_t n, std::int64_t k, bool quick) {
+    add({.m = m, .n = n, .k = k, .type = NumberType::bfloat16}, quick);
+  };
+  for (const std::int64_t size : {512, 1024, 2048}) add_bfloat16(size, size, size, size == 512);
+  add_bfloat16(128, 768, 3072, true);
+  add_bfloat16(16, 768, 768, false);
+  add_bfloat16(1, 4096, 4096, false);
   // MiniLM's projections and feed-forward.
   add({128, 384, 384}, false);
   add({128, 1536, 384}, false);

@@ -1,4 +1,5 @@
-// The yardsticks themselves: the multiply-add peak, and the read bandwidth of each level of memory.
+// The yardsticks themselves: the multiply-add peak, of float32 and of bfloat16, and the read bandwidth of each level of
+// memory.
 #include "harness/fma_peak.h"
 #include "harness/read_bandwidth.h"
 #include "harness/statistics.h"
@@ -7,8 +8,8 @@
 namespace headlight::bench {
 namespace {
 
-Work peak(const CaseContext& context) {
-  FmaMeter meter(context.engine.isa(), context.engine.threads());
+Work peak(const CaseContext& context, NumberType type) {
+  FmaMeter meter(context.engine, type);
   std::vector<double> bursts;
   for (int burst = 0; burst < (context.options.smoke ? 2 : 300); ++burst) bursts.push_back(meter.burst());
   Work work;
@@ -25,7 +26,11 @@ Work read(const CaseContext& context, const std::string& level) {
 }
 
 std::vector<Case> cases() {
-  std::vector<Case> all = {{"fma_peak", peak, true, true}};
+  const auto peak_of = [](NumberType type) {
+    return [type](const CaseContext& context) { return peak(context, type); };
+  };
+  std::vector<Case> all = {{"fma_peak", peak_of(NumberType::float32), true, true},
+                           {"bfloat16_peak", peak_of(NumberType::bfloat16), true, true}};
   for (const char* level : {"L1", "L2", "L3", "memory"}) {
     all.push_back({std::string("read/") + level, [level](const CaseContext& context) { return read(context, level); },
                    true, std::string(level) == "L1"});

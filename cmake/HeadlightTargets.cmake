@@ -58,12 +58,23 @@ foreach(isa IN LISTS headlight_known_isas)
     string(APPEND headlight_isa_calls " X(${isa})")
   endif()
 endforeach()
+# Instructions that some CPUs have beyond a set: the set, and the flags. Kernels that gain by one are compiled with it once more.
+set(headlight_set_of_avx512_bf16 avx512)
+set(headlight_features "")
+set(headlight_feature_calls "")
+foreach(feature avx512_bf16)
+  if(headlight_set_of_${feature} IN_LIST HEADLIGHT_ISAS)
+    list(APPEND headlight_features ${feature})
+    string(APPEND headlight_feature_calls " X(${feature})")
+  endif()
+endforeach()
 configure_file(${PROJECT_SOURCE_DIR}/cmake/isa_list.h.in ${PROJECT_BINARY_DIR}/generated/runtime/isa_list.h @ONLY)
 
 set(headlight_flags_scalar -fno-tree-vectorize -DHEADLIGHT_SIMD_SCALAR_TARGET)
 set(headlight_flags_sse4 -msse4.2)
 set(headlight_flags_avx2 -mavx2 -mfma -mbmi -mbmi2 -mf16c)
 set(headlight_flags_avx512 ${headlight_flags_avx2} -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx512cd)
+set(headlight_flags_avx512_bf16 ${headlight_flags_avx512} -mavx512bf16)
 set(headlight_flags_neon -march=armv8-a+crypto)
 
 # How each SIMD library is used: header-only, for the one target that the flags name.
@@ -97,6 +108,13 @@ endfunction()
 function(headlight_add_isa_objects name)
   foreach(isa IN LISTS HEADLIGHT_ISAS)
     headlight_add_isa_object(${name}_${isa} ${isa} ${HEADLIGHT_SIMD} ${ARGN})
+  endforeach()
+endfunction()
+
+# headlight_add_feature_objects(NAME SOURCES…): NAME_avx512_bf16 …, likewise.
+function(headlight_add_feature_objects name)
+  foreach(feature IN LISTS headlight_features)
+    headlight_add_isa_object(${name}_${feature} ${feature} ${HEADLIGHT_SIMD} ${ARGN})
   endforeach()
 endfunction()
 

@@ -9,6 +9,7 @@
 
 #include "harness/options.h"
 #include "headlight/engine.h"
+#include "headlight/number_type.h"
 
 namespace headlight::bench {
 
@@ -27,6 +28,8 @@ struct Work {
   std::function<bool()> is_right;
   // Arithmetic of a call, two for each multiply-add, over visible pairs only; 0: the case is not about that.
   double operations = 0;
+  // What is multiplied: the peak that they are held against is that of its instructions.
+  NumberType type = NumberType::float32;
   // Elements that a call makes, where operations mean little.
   double elements = 0;
   // Operations of the multiply-add units for an element, so that their peak limits elements too; 0: not known.

@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "harness/clock.h"
-#include "harness/fma_peak_kernel.h"
 #include "runtime/isa_list.h"
 
 #define HEADLIGHT_DECLARE(isa)     \
@@ -13,13 +12,20 @@
   extern const FmaBurst fma_burst; \
   }
 HEADLIGHT_FOR_EACH_ISA(HEADLIGHT_DECLARE)
+HEADLIGHT_FOR_EACH_FEATURE(HEADLIGHT_DECLARE)
 #undef HEADLIGHT_DECLARE
 
 namespace headlight::bench {
 namespace {
 
-const FmaBurst& burst_of(Isa isa) {
-  switch (isa) {
+const FmaBurst& burst_of(const Engine& engine, NumberType type) {
+  if (type == NumberType::bfloat16) {
+#define HEADLIGHT_CASE(name) \
+  if (engine.features().has(InstructionFeature::name)) return headlight::name::fma_burst;
+    HEADLIGHT_FOR_EACH_FEATURE(HEADLIGHT_CASE)
+#undef HEADLIGHT_CASE
+  }
+  switch (engine.isa()) {
 #define HEADLIGHT_CASE(name) \
   case Isa::name:            \
     return headlight::name::fma_burst;
@@ -33,12 +39,13 @@ const FmaBurst& burst_of(Isa isa) {
 
 }  // namespace
 
+FmaMeter::FmaMeter(const Engine& engine, NumberType type) : burst_(burst_of(engine, type)), crew_(engine.threads()) {}
+
 double FmaMeter::burst() {
   // The four fastest of five pieces of some 25 µs: an interruption does not pass for a slow clock, and yet it is the
   // clock of the whole time that counts, as it does for the work beside it.
   constexpr std::size_t kPieces = 5;
   constexpr std::int64_t kSteps = 14'000;
-  const FmaBurst& kernel = burst_of(isa_);
   volatile float one = 1.0f;  // hides the value from the compiler
   volatile float small = 0x1p-20f;
   std::vector<double> rates(static_cast<std::size_t>(crew_.threads()));
@@ -48,14 +55,14 @@ double FmaMeter::burst() {
     for (std::size_t piece = 0; piece < kPieces; ++piece) {
       float result = 0;
       const auto start = Clock::now();
-      kernel.run(kSteps, one, small, &result);
+      burst_.run(kSteps, one, small, &result);
       const double seconds = seconds_since(start);
       volatile float sink = result;
       static_cast<void>(sink);
       all += seconds;
       slowest = std::max(slowest, seconds);
     }
-    const double operations = 2.0 * kernel.lanes * kernel.chains * static_cast<double>(kSteps * (kPieces - 1));
+    const double operations = 2.0 * burst_.products * burst_.chains * static_cast<double>(kSteps * (kPieces - 1));
     rates[static_cast<std::size_t>(thread)] = operations / (all - slowest);
   });
   return std::accumulate(rates.begin(), rates.end(), 0.0) * 1e-9;

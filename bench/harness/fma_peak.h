@@ -2,7 +2,9 @@
 #pragma once
 
 #include "harness/crew.h"
+#include "harness/fma_peak_kernel.h"
 #include "headlight/engine.h"
+#include "headlight/number_type.h"
 
 namespace headlight::bench {
 
@@ -10,15 +12,16 @@ namespace headlight::bench {
 // short bursts just before and after the work that it is held against, never once and for all.
 class FmaMeter {
  public:
-  // Only for instruction sets that available_isas() lists.
-  FmaMeter(Isa isa, int threads) : isa_(isa), crew_(threads) {}
+  // Of products of numbers of that type, with the engine's instructions on its number of threads.
+  explicit FmaMeter(const Engine& engine, NumberType type = NumberType::float32);
 
   // GFLOP/s (two operations a fused multiply-add, all lanes) of register-only chains on all threads at once, now; about
-  // a tenth of a millisecond. On sets without the instruction (scalar, sse4) a multiply and an add count as one.
+  // a tenth of a millisecond. On sets without the instruction (scalar, sse4) a multiply and an add count as one;
+  // numbers that no instruction multiplies as they are, are widened and multiplied as float32.
   [[nodiscard]] double burst();
 
  private:
-  Isa isa_;
+  const FmaBurst& burst_;
   Crew crew_;
 };
 

@@ -7,9 +7,10 @@ namespace headlight {
 inline constexpr int kFmaChains = 12;
 
 struct FmaBurst {
-  int lanes;
+  int products;  // of a vector
   int chains;
-  // `steps` times `chains` independent vector FMAs on the calling thread: 2 · lanes · chains · steps operations.
+  // `steps` times `chains` independent vectors of multiply-adds on the calling thread: 2 · products · chains · steps
+  // operations.
   void (*run)(std::int64_t steps, float one, float small, float* result) noexcept;
 };
 

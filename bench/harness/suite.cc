@@ -27,20 +27,20 @@ struct Setting {
 };
 
 // The warm-ups and the check come first; then rounds.
-Counters measure(const Work& work, const Setting& setting, const Options& options) {
+Counters measure(const Work& work, const Engine& engine, const Options& options) {
   if (!work.run) return counters_of(work, {}, {});
   Sampling sampling;
   sampling.seconds = options.smoke ? 0 : options.seconds;
   sampling.least_rounds = options.smoke ? 1 : options.quick ? 3 : 5;
   // Calls of seconds need no five rounds to be sure of.
   sampling.most_seconds = options.quick ? 1 : 5;
-  sampling.settle_seconds = setting.threads > 1 && !options.smoke ? 1e-3 : 0;
+  sampling.settle_seconds = engine.threads() > 1 && !options.smoke ? 1e-3 : 0;
 
-  FmaMeter peak(setting.isa, setting.threads);
+  FmaMeter peak(engine, work.type);
   std::vector<std::function<double()>> yardsticks = {[&] { return peak.burst(); }};
   std::optional<ReadMeter> read;
   if (!work.reads.empty()) {
-    read.emplace(setting.isa, setting.threads, work.reads);
+    read.emplace(engine.isa(), engine.threads(), work.reads);
     if (work.bound_by_reading) {
       yardsticks.emplace_back([&] { return read->burst(); });
     } else {
@@ -84,7 +84,7 @@ void run_case(benchmark::State& state, const Case& one, const Setting& setting, 
   });
   for (auto step : state) {
     static_cast<void>(step);
-    const Counters counters = measure(work, setting, options);
+    const Counters counters = measure(work, engine, options);
     for (const auto& [name, value] : counters) state.counters[name] = value;
     const auto seconds = counters.find("seconds_median");
     state.SetIterationTime(seconds == counters.end() ? 0 : seconds->second);

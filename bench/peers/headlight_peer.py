@@ -81,7 +81,8 @@ def packed_gemm(problem):
     out = np.empty((problem.case.m, problem.case.n), np.float32)
     packed = Handle(engine_library.headlight_packed_matrix_destroy)
     create = engine_library.headlight_packed_matrix_create
-    checked(create(engine, ctypes.byref(tensor(problem.weights)), ctypes.byref(packed), ctypes.byref(error)))
+    weights = tensor(problem.weights)
+    checked(create(engine, ctypes.byref(weights), weights.type, ctypes.byref(packed), ctypes.byref(error)))
     return call(engine_library.headlight_gemm_packed, engine, tensor(problem.a), packed, tensor(out), None, out=out)
 
 

@@ -22,6 +22,7 @@ class EngineOptions(ctypes.Structure):
     _fields_ = [
         ("struct_size", ctypes.c_size_t), ("threads", ctypes.c_int32), ("isa", ctypes.c_int32),
         ("spin_microseconds", ctypes.c_void_p), ("executor", ctypes.c_void_p),
+        ("features", ctypes.c_void_p),
     ]  # fmt: skip
 
 

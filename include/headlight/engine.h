@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <memory>
 #include <optional>
 #include <string_view>
@@ -20,6 +21,48 @@ enum class Isa : std::uint8_t { scalar, sse4, avx2, avx512, neon };
 [[nodiscard]] HEADLIGHT_API std::optional<Isa> parse_isa(std::string_view name) noexcept;
 // The sets that this build holds and this CPU runs, worst first.
 [[nodiscard]] HEADLIGHT_API std::vector<Isa> available_isas();
+// Instructions that some CPUs have beyond a set's own. Kernels that gain by one are compiled with it once more, and
+// take the place of the set's where the CPU has it.
+enum class InstructionFeature : std::uint8_t {
+  // AVX512-BF16, of avx512: products of pairs of bfloat16 numbers. Numbers and sums below 2⁻¹²⁶ count as 0 in them; but
+  // for that the bits are those of the set.
+  avx512_bf16
+};
+
+// Any number of them.
+class InstructionFeatures {
+ public:
+  constexpr InstructionFeatures() noexcept = default;
+  constexpr InstructionFeatures(std::initializer_list<InstructionFeature> list) noexcept {
+    for (const InstructionFeature feature : list) bits_ |= bit(feature);
+  }
+  [[nodiscard]] constexpr bool has(InstructionFeature feature) const noexcept { return (bits_ & bit(feature)) != 0; }
+  [[nodiscard]] constexpr bool has(InstructionFeatures all) const noexcept { return (bits_ & all.bits_) == all.bits_; }
+  [[nodiscard]] constexpr InstructionFeatures operator|(InstructionFeature feature) const noexcept {
+    return of_bits(bits_ | bit(feature));
+  }
+  [[nodiscard]] constexpr bool operator==(const InstructionFeatures&) const noexcept = default;
+  // Bit i is number i of the enumeration; and back.
+  [[nodiscard]] constexpr std::uint32_t bits() const noexcept { return bits_; }
+  [[nodiscard]] static constexpr InstructionFeatures of_bits(std::uint32_t bits) noexcept {
+    InstructionFeatures features;
+    features.bits_ = bits;
+    return features;
+  }
+  // In the order of the enumeration.
+  [[nodiscard]] HEADLIGHT_API std::vector<InstructionFeature> list() const;
+
+ private:
+  static constexpr std::uint32_t bit(InstructionFeature feature) noexcept {
+    return std::uint32_t{1} << static_cast<unsigned>(feature);
+  }
+  std::uint32_t bits_ = 0;
+};
+
+// "avx512_bf16"; "" for what is none.
+[[nodiscard]] HEADLIGHT_API std::string_view name(InstructionFeature feature) noexcept;
+// Those beyond an instruction set that this build holds and this CPU has.
+[[nodiscard]] HEADLIGHT_API InstructionFeatures available_features(Isa isa) noexcept;
 // "highway" or "xsimd": the library behind the kernels of this build.
 [[nodiscard]] HEADLIGHT_API std::string_view simd_library() noexcept;
 
@@ -45,6 +88,9 @@ struct EngineOptions {
   // Unset: HEADLIGHT_ISA if set, else the best that the CPU has. std::invalid_argument if the CPU or the build lacks
   // it.
   std::optional<Isa> isa{};
+  // Unset: all that the CPU has beyond that set. Else these and no others; std::invalid_argument if the CPU, the build
+  // or the set lacks one.
+  std::optional<InstructionFeatures> features{};
   // How long an idle worker spins before it sleeps, and the caller before it does while others finish; ≥ 0. After 10 µs
   // it yields to other threads.
   int spin_microseconds = 50;
@@ -74,6 +120,7 @@ class HEADLIGHT_API Engine {
 
   [[nodiscard]] int threads() const noexcept;
   [[nodiscard]] Isa isa() const noexcept;
+  [[nodiscard]] InstructionFeatures features() const noexcept;
   // Bytes of scratch memory held now; released with the engine or by release_scratch().
   [[nodiscard]] std::size_t scratch_bytes() const noexcept;
   // Gives idle scratch memory back to the system.

@@ -9,6 +9,7 @@
 #include "headlight/activation.h"
 #include "headlight/engine.h"
 #include "headlight/export.h"
+#include "headlight/number_type.h"
 #include "headlight/tensor.h"
 
 namespace headlight {
@@ -52,29 +53,38 @@ HEADLIGHT_API void gemm(Engine& engine, View<const float, 3> a, View<const float
 
 // op(B) laid out once in the panels of the engine's instruction set, to be used with any number of products
 // (weights). Immutable; may be shared between threads and between engines of the same instruction set.
+//
+// As bfloat16 it takes half the memory, and products multiply bfloat16 numbers: both B, here, and A, in each product,
+// are rounded to the nearest one (ties to even), and all else is float32. A product of two such numbers is exact there,
+// so that C has the error of float32 sums over the rounded operands; those themselves are off by 2⁻⁹ of each number at
+// most. An element's chain over K takes the second number of each pair (k, k + 1) before the first; its bits are those
+// of every instruction set, unless numbers or sums are below 2⁻¹²⁶ (InstructionFeature::avx512_bf16).
 class HEADLIGHT_API PackedMatrix {
  public:
   PackedMatrix() = default;
   // b is [K, N], or [N, K] with Transpose::yes (the layout of nn.Linear weights).
-  PackedMatrix(Engine& engine, View<const float, 2> b, Transpose transpose_b = Transpose::no);
+  PackedMatrix(Engine& engine, View<const float, 2> b, Transpose transpose_b = Transpose::no,
+               NumberType type = NumberType::float32);
 
   [[nodiscard]] std::int64_t rows() const noexcept { return rows_; }        // K
   [[nodiscard]] std::int64_t columns() const noexcept { return columns_; }  // N
   [[nodiscard]] Isa isa() const noexcept { return isa_; }
+  [[nodiscard]] NumberType type() const noexcept { return type_; }
   [[nodiscard]] std::size_t bytes() const noexcept { return panels_ ? panels_.get_deleter().bytes : 0; }
-  [[nodiscard]] const float* data() const noexcept { return panels_.get(); }
+  [[nodiscard]] const void* data() const noexcept { return panels_.get(); }
   [[nodiscard]] explicit operator bool() const noexcept { return panels_ != nullptr; }
 
  private:
   struct HEADLIGHT_API Free {
-    void operator()(float* panels) const noexcept;
+    void operator()(std::byte* panels) const noexcept;
     std::size_t bytes;
   };
 
-  std::unique_ptr<float[], Free> panels_{nullptr, Free{0}};
+  std::unique_ptr<std::byte[], Free> panels_{nullptr, Free{0}};
   std::int64_t rows_ = 0;
   std::int64_t columns_ = 0;
   Isa isa_ = Isa::scalar;
+  NumberType type_ = NumberType::float32;
 };
 
 // op(A) [M, K] · B [K, N] → C [M, N]; options.transpose_b is ignored (it was settled when B was packed).
@@ -91,13 +101,15 @@ struct GemmShape {
   std::int64_t m = 0;
   std::int64_t n = 0;
   std::int64_t k = 0;
-  // Whether B is a PackedMatrix.
+  // Whether B is a PackedMatrix, and of which type.
   bool packed = false;
+  NumberType type = NumberType::float32;
 };
 
 // Scratch bytes that products of that shape take from the engine; and taking them now, so that the first call allocates
 // nothing. Where there is no room for them all, reserve() takes the least that the call goes on with, as the call does.
-// Throw std::invalid_argument for a shape that 64 bits do not count; reserve() OutOfMemory.
+// Throw std::invalid_argument for a shape that 64 bits do not count or a type that only a PackedMatrix has; reserve()
+// OutOfMemory.
 [[nodiscard]] HEADLIGHT_API std::size_t workspace_bytes(const Engine& engine, const GemmShape& shape);
 HEADLIGHT_API void reserve(Engine& engine, const GemmShape& shape);
 

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstring>
+#include <string>
 #include <string_view>
 
 #include "c/handles.h"
@@ -17,6 +19,9 @@ namespace {
 static_assert(isa_in_c(Isa::scalar) == HEADLIGHT_ISA_SCALAR && isa_in_c(Isa::sse4) == HEADLIGHT_ISA_SSE4 &&
               isa_in_c(Isa::avx2) == HEADLIGHT_ISA_AVX2 && isa_in_c(Isa::avx512) == HEADLIGHT_ISA_AVX512 &&
               isa_in_c(Isa::neon) == HEADLIGHT_ISA_NEON);
+
+static_assert(InstructionFeatures{InstructionFeature::avx512_bf16}.bits() == HEADLIGHT_FEATURE_AVX512_BF16);
+constexpr headlight_features kKnownFeatures = HEADLIGHT_FEATURE_AVX512_BF16;
 
 // `text`, cut where it is too long, and zeros.
 template <std::size_t Size>
@@ -38,6 +43,13 @@ EngineOptions engine_options(const char* operation, const headlight_engine_optio
     const Fields pool(operation, "executor", fields->executor);
     executor = {pool->context, pool->worker_count, pool->inside_worker, pool->run, pool->wait};
     options.executor = &executor;
+  }
+  if (fields->features != nullptr) {
+    if ((*fields->features & ~kKnownFeatures) != 0) {
+      refuse(operation, "features is " + std::to_string(*fields->features) + ", expected bits of " +
+                            std::to_string(kKnownFeatures));
+    }
+    options.features = InstructionFeatures::of_bits(*fields->features);
   }
   return options;
 }
@@ -85,6 +97,16 @@ headlight_status headlight_available_isas(headlight_isa* isas, size_t capacity, 
   });
 }
 
+const char* headlight_feature_name(headlight_features feature) {
+  if (!std::has_single_bit(feature)) return "";
+  return name(static_cast<InstructionFeature>(std::countr_zero(feature))).data();
+}
+
+headlight_features headlight_available_features(headlight_isa isa) {
+  if (isa < HEADLIGHT_ISA_SCALAR || isa > HEADLIGHT_ISA_NEON) return 0;
+  return available_features(static_cast<Isa>(isa - HEADLIGHT_ISA_SCALAR)).bits();
+}
+
 headlight_status headlight_system_info(headlight_system* system, headlight_error* error) {
   constexpr const char* kName = "system_info";
   return call(error, [&] {
@@ -119,6 +141,10 @@ int32_t headlight_engine_threads(const headlight_engine* engine) {
 
 headlight_isa headlight_engine_isa(const headlight_engine* engine) {
   return engine == nullptr ? HEADLIGHT_ISA_BEST : isa_in_c(engine->engine.isa());
+}
+
+headlight_features headlight_engine_features(const headlight_engine* engine) {
+  return engine == nullptr ? 0 : engine->engine.features().bits();
 }
 
 size_t headlight_engine_scratch_bytes(const headlight_engine* engine) {

@@ -1,5 +1,7 @@
 #include "headlight/gemm.h"
 
+#include <string>
+
 #include "c/handles.h"
 
 namespace headlight::c {
@@ -32,10 +34,17 @@ void multiply(Engine& engine, const headlight_tensor* a, const headlight_tensor*
   gemm(engine, left.view, right.view, view<float, Rank>(kName, "c", c), options);
 }
 
+NumberType number_type(const char* operation, headlight_type type) {
+  if (type == HEADLIGHT_BFLOAT16) return NumberType::bfloat16;
+  if (type == HEADLIGHT_FLOAT32) return NumberType::float32;
+  refuse(operation, "type is " + std::to_string(type) + ", expected HEADLIGHT_FLOAT32 or HEADLIGHT_BFLOAT16");
+}
+
 GemmShape gemm_shape(const headlight_gemm_shape* given) {
   required(kName, "shape", given);
-  const Fields fields(kName, "shape", given, HEADLIGHT_C_FIELDS(headlight_gemm_shape));
-  return {fields->batch == 0 ? 1 : fields->batch, fields->m, fields->n, fields->k, fields->packed != 0};
+  const Fields fields(kName, "shape", given);
+  return {fields->batch == 0 ? 1 : fields->batch, fields->m, fields->n, fields->k, fields->packed != 0,
+          number_type(kName, fields->type)};
 }
 
 }  // namespace
@@ -57,13 +66,14 @@ headlight_status headlight_gemm(headlight_engine* engine, const headlight_tensor
 }
 
 headlight_status headlight_packed_matrix_create(headlight_engine* engine, const headlight_tensor* b,
-                                                headlight_packed_matrix** packed, headlight_error* error) {
+                                                headlight_type type, headlight_packed_matrix** packed,
+                                                headlight_error* error) {
   constexpr const char* kPacked = "packed_matrix";
   return create(kPacked, packed, error, [&] {
     Engine& on = engine_of(kPacked, engine);
     const Stored<2> matrix = stored<2>(kPacked, "b", b);
     return std::make_unique<headlight_packed_matrix>(
-        headlight_packed_matrix{PackedMatrix(on, matrix.view, matrix.transpose)});
+        headlight_packed_matrix{PackedMatrix(on, matrix.view, matrix.transpose, number_type(kPacked, type))});
   });
 }
 
@@ -83,6 +93,10 @@ size_t headlight_packed_matrix_bytes(const headlight_packed_matrix* packed) {
 
 headlight_isa headlight_packed_matrix_isa(const headlight_packed_matrix* packed) {
   return packed == nullptr ? HEADLIGHT_ISA_BEST : isa_in_c(packed->matrix.isa());
+}
+
+headlight_type headlight_packed_matrix_type(const headlight_packed_matrix* packed) {
+  return packed != nullptr && packed->matrix.type() == NumberType::bfloat16 ? HEADLIGHT_BFLOAT16 : HEADLIGHT_FLOAT32;
 }
 
 headlight_status headlight_gemm_packed(headlight_engine* engine, const headlight_tensor* a,

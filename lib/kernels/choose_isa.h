@@ -1,5 +1,6 @@
 // Defines `const HEADLIGHT_TYPE& HEADLIGHT_FAMILY(Isa)` of kernels.h from the tables that the objects of each
-// instruction set hold. One file includes it for each family.
+// instruction set hold. One file includes it for each family. With HEADLIGHT_WITH_FEATURES the family is compiled for
+// features, too, and the function takes those in use: the table of one stands in for that of its set.
 #include "kernels/kernels.h"
 #include "runtime/isa_list.h"
 
@@ -8,10 +9,20 @@
   extern const kernels::HEADLIGHT_TYPE HEADLIGHT_FAMILY; \
   }
 HEADLIGHT_FOR_EACH_ISA(HEADLIGHT_DECLARE)
+#if defined(HEADLIGHT_WITH_FEATURES)
+HEADLIGHT_FOR_EACH_FEATURE(HEADLIGHT_DECLARE)
+#endif
 
 namespace headlight::kernels {
 
+#if defined(HEADLIGHT_WITH_FEATURES)
+const HEADLIGHT_TYPE& HEADLIGHT_FAMILY(Isa isa, [[maybe_unused]] InstructionFeatures features) noexcept {
+#define HEADLIGHT_OVERRIDE(name) \
+  if (features.has(InstructionFeature::name)) return headlight::name::HEADLIGHT_FAMILY;
+  HEADLIGHT_FOR_EACH_FEATURE(HEADLIGHT_OVERRIDE)
+#else
 const HEADLIGHT_TYPE& HEADLIGHT_FAMILY(Isa isa) noexcept {
+#endif
   switch (isa) {
 #define HEADLIGHT_CASE(name) \
   case Isa::name:            \

@@ -1,270 +1,32 @@
-// Compiled once per instruction set: a block of C from tiles.
+// Compiled once per instruction set: products whose B is float32.
 #include "kernels/gemm_kernels.h"
 
-#include "kernels/gemm_epilogue-inl.h"
-#include "kernels/gemm_pack-inl.h"
-#include "kernels/gemm_tile-inl.h"
-#include "simd/integers.h"
-#include "simd/vector-inl.h"
+#include "kernels/gemm_block-inl.h"
 
 namespace headlight::HEADLIGHT_TARGET {
 namespace {
 
-using kernels::GemmBlock;
-using kernels::GemmKernels;
-using kernels::Operand;
-using kernels::OperandLayout;
+struct Float32 {
+  using Tile = RegisterTile<TileRows, GemmPanels, GemmSums>;
+  static constexpr std::int64_t kOfWord = 1;
+  static constexpr std::int64_t kStepsOfWord = 1;
 
-// Longest block of K. A panel of it (144 KiB of 768 × 48 floats on AVX-512) stays with the rows of A in the
-// second-level cache, and the widths of BERT-family models need one block. 256–384 lost 1–2 %: the tile's sums travel
-// more often.
-constexpr std::int64_t kMaxDepth = 768;
-// A panel that small is packed on the stack, and so is a transposed A: short products need no scratch memory. 16 KiB
-// each.
-constexpr std::int64_t kStackPanel = 4096;
-// With at most so many tiles of rows, B is read where it lies: packing reads it once as well, and writes it. On AVX-512
-// with K = 768, in place won by 10–20 % of the peak at 25 to 48 rows, packing by 10 % from 128 rows on and N ≥ 2048.
-// Asking early for the next panel's rows gained nothing for either.
-constexpr int kInPlaceTiles = 5;
-// One tile of rows takes B as fast as it comes: it asks so many steps of k (6 KiB of a packed panel on AVX-512) ahead.
-// GFLOP/s with 10, 16 and 32 steps: 9 × 768 × 768, B from memory, 39, 44, 60; 8 × 384 × 1536 in L2 109, 123, 119.
-constexpr std::int64_t kStreamSteps = 32;
-
-// Equal blocks, so that K = 800 is not 768 + 32 with a tile's overhead on a 32-step chain.
-std::int64_t depth_block(std::int64_t depth) noexcept {
-  if (depth <= kMaxDepth) return depth;
-  const std::int64_t blocks = divide_up(depth, kMaxDepth);
-  return round_up(divide_up(depth, blocks), 8);
-}
-
-struct Rows {
-  std::int64_t first;
-  std::int64_t count;
-};
-
-// How a block is worked through.
-struct Plan {
-  std::int64_t depth_step;
-  std::int64_t tiles;
-  bool packs_all;  // every panel of B, not only one with part of a vector
-  bool packs_a;    // a transposed one
-  bool sums_in_c;  // C holds the sums of the first blocks of K, where a tile may write whole vectors to it
-  // Floats of scratch: one packed panel, 0 where the stack or B itself serves; sums that C does not hold; rows of A, 0
-  // likewise.
-  std::int64_t panel;
-  std::int64_t sums;
-  std::int64_t rows_of_a;
-
-  explicit Plan(const GemmBlock& block) noexcept
-      : depth_step(depth_block(block.depth)), tiles(divide_up(block.rows, kGemmTileRows)) {
-    const bool is_packed = block.b.layout == OperandLayout::panels;
-    packs_all = block.b.layout == OperandLayout::columns || (!is_packed && tiles > kInPlaceTiles);
-    panel = depth_step * kGemmPanelWidth;
-    const bool needs_none = is_packed || (!packs_all && block.columns % kLanes == 0);
-    if (needs_none || panel <= kStackPanel) panel = 0;
-    sums_in_c = block.epilogue.beta == 0.0f && block.epilogue.residual != block.c;
-    sums = block.depth > kMaxDepth ? block.rows * sums_stride(block) : 0;
-    packs_a = block.a_depth_stride != 1;
-    rows_of_a = packs_a ? block.rows * gemm_packed_row(depth_step) : 0;
-    if (rows_of_a <= kStackPanel) rows_of_a = 0;
-  }
-
-  [[nodiscard]] std::int64_t scratch_floats() const noexcept { return panel + sums + rows_of_a; }
-
-  // Columns of scratch for sums: those of a panel with part of a vector, or all.
-  [[nodiscard]] std::int64_t sums_stride(const GemmBlock& block) const noexcept {
-    const std::int64_t columns = round_up(block.columns, kLanes);
-    if (!sums_in_c) return columns;
-    return block.columns % kLanes != 0 ? smaller(columns, kGemmPanelWidth) : 0;
-  }
-
-  // Whole tiles, but the last two share what is left, so that there is no sliver of rows: 13 rows are 7 + 6. (All
-  // tiles alike, eleven of 11 and 12 for 128 rows: 2 % slower.)
-  [[nodiscard]] Rows rows(const GemmBlock& block, std::int64_t tile) const noexcept {
-    const std::int64_t first = tile * kGemmTileRows;
-    if (tile + 2 < tiles) return {first, kGemmTileRows};
-    const std::int64_t begin = tiles > 1 ? (tiles - 2) * kGemmTileRows : 0;
-    const std::int64_t left = block.rows - begin;
-    const std::int64_t half = tiles > 1 ? divide_up(left, 2) : left;
-    return tile + 1 < tiles || tiles == 1 ? Rows{begin, half} : Rows{begin + half, left - half};
-  }
-};
-
-std::int64_t scratch_floats(const GemmBlock& block) noexcept { return Plan(block).scratch_floats(); }
-
-void pack_panel(const Operand& b, std::int64_t first, std::int64_t depth, std::int64_t column, std::int64_t columns,
-                float* panel) noexcept {
-  const float* from = b.floats_at(first, column);
-  if (b.layout == OperandLayout::rows) {
-    gemm_pack_rows(from, b.stride, depth, static_cast<int>(columns), panel);
-  } else {
-    gemm_pack_columns(from, b.stride, depth, static_cast<int>(columns), panel);
-  }
-}
-
-// One step of the block: one block of K, some panels, all rows.
-struct Step {
-  std::int64_t first;  // of K
-  std::int64_t depth;
-  std::int64_t column;
-  std::int64_t columns;  // valid ones
-  std::int64_t width;    // those filled up to whole vectors
-  int panels;
-  const float* a;
-  std::int64_t a_stride;
-  const float* b;
-  std::int64_t b_depth_stride;
-  std::int64_t b_panel_stride;
-  const float* next_b;  // to be read soon, or b
-  float* sums;          // of all rows, or null: a tile keeps its own on the stack
-  std::int64_t sums_stride;
-};
-
-// A panel (or several) of B for this step: where it lies, or packed.
-void find_b(const GemmBlock& block, const Plan& plan, float* panel, Step& step) noexcept {
-  step.b_depth_stride = smaller(step.width, kGemmPanelWidth);
-  step.b_panel_stride = step.depth * kGemmPanelWidth;
-  const std::int64_t column = block.b_column + step.column;
-  if (block.b.layout == OperandLayout::panels) {
-    const std::int64_t next = column + step.panels * kGemmPanelWidth;
-    step.b = block.b.floats() + step.first * block.b.stride + column * step.depth;
-    step.next_b = next < block.b.stride ? step.b + step.panels * step.b_panel_stride : step.b;
-    return;
-  }
-  if (!plan.packs_all && step.columns == step.width) {
-    step.b = block.b.floats_at(step.first, column);
-    step.b_depth_stride = block.b.stride;
-    step.b_panel_stride = kGemmPanelWidth;
-  } else {
-    pack_panel(block.b, step.first, step.depth, column, step.columns, panel);
-    step.b = panel;
-  }
-  step.next_b = step.b;
-}
-
-// What the tiles of a step fetch while they multiply: each its share of the next panel, bytes that come from the
-// third-level cache or memory. 96 × 4096 × 4096 went from 80 % of the peak to 91 %, 48 × 768 × 768 from 90 % to 98 %. A
-// single tile looks ahead in its own panels.
-void look_ahead(const Plan& plan, const Step& step, std::int64_t index, GemmTile& tile) noexcept {
-  if (plan.tiles == 1) {
-    tile.b.next = step.b + kStreamSteps * step.b_depth_stride;
-    tile.b.next_step = 2 * step.b_depth_stride;
-    return;
-  }
-  const bool has_next = step.next_b != step.b;
-  tile.b.next = has_next ? step.next_b + index * (step.depth * step.width / plan.tiles) : step.b;
-  tile.b.next_step = has_next ? divide_up(2 * step.width, plan.tiles) : 0;
-}
-
-// Where the tiles of this step leave their sums: in C, in scratch or, if that is all of K, on the stack.
-void find_sums(const GemmBlock& block, const Plan& plan, float* sums, Step& step) noexcept {
-  if (plan.sums_in_c && step.columns == step.width) {
-    step.sums = block.c + step.column;
-    step.sums_stride = block.c_row_stride;
-  } else {
-    step.sums = plan.sums == 0 ? nullptr : plan.sums_in_c ? sums : sums + step.column;
-    step.sums_stride = plan.sums == 0 ? step.width : plan.sums_stride(block);
-  }
-}
-
-bool is_plain(const kernels::GemmEpilogue& epilogue) noexcept {
-  return epilogue.bias == nullptr && epilogue.activation == Activation::none && epilogue.residual == nullptr;
-}
-
-// What the epilogue reads comes while the tile multiplies: its rows lie too far apart for the hardware to foresee.
-// (768 × 3072 × 682, β = 1: 81 % of the peak without, 84 % with.) Inline, or g++ finds a function without effects and
-// leaves its calls out.
-HEADLIGHT_INLINE void ask_for(const float* from, std::int64_t stride, std::int64_t rows,
-                              std::int64_t columns) noexcept {
-  for (std::int64_t row = 0; row < rows; ++row, from += stride) {
-    for (std::int64_t column = 0; column < columns; column += kFloatsOfLine) __builtin_prefetch(from + column);
-  }
-}
-
-HEADLIGHT_INLINE void ask_for_epilogue(const GemmBlock& block, const Step& step, const Rows& rows) noexcept {
-  const kernels::GemmEpilogue& epilogue = block.epilogue;
-  if (epilogue.beta != 0.0f) {
-    ask_for(block.c + rows.first * block.c_row_stride + step.column, block.c_row_stride, rows.count, step.columns);
-  }
-  if (epilogue.residual != nullptr) {
-    ask_for(epilogue.residual + rows.first * epilogue.residual_row_stride + step.column, epilogue.residual_row_stride,
-            rows.count, step.columns);
-  }
-}
-
-void run_rows(const GemmBlock& block, const Plan& plan, const Step& step) noexcept {
-  alignas(64) float buffer[kGemmTileRows * kGemmPanelWidth];
-  const bool is_last = step.first + step.depth >= block.depth;
-  const bool is_done = step.sums == block.c + step.column && is_plain(block.epilogue);
-  const float alpha = is_last && is_done ? block.epilogue.alpha : 1.0f;
-  GemmTile tile{{step.a, step.a_stride},
-                {step.b, step.b_depth_stride, step.b_panel_stride, nullptr, 0},
-                step.depth,
-                {buffer, step.sums_stride, alpha, step.first > 0}};
-  for (std::int64_t index = 0; index < plan.tiles; ++index) {
-    const Rows rows = plan.rows(block, index);
-    tile.a.at = step.a + rows.first * step.a_stride;
-    if (step.sums != nullptr) tile.finish.out = step.sums + rows.first * step.sums_stride;
-    look_ahead(plan, step, index, tile);
-    if (is_last && !is_done) ask_for_epilogue(block, step, rows);
-    gemm_tile_of(rows.count, step.width / kLanes)(tile);
-    if (!is_last || is_done) continue;
-    GemmFinish finish{tile.finish.out,
-                      tile.finish.stride,
-                      rows.count,
-                      step.columns,
-                      block.c + rows.first * block.c_row_stride + step.column,
-                      block.c_row_stride,
-                      block.epilogue};
-    if (block.epilogue.bias != nullptr) finish.epilogue.bias += step.column;
-    if (block.epilogue.residual != nullptr) {
-      finish.epilogue.residual += rows.first * block.epilogue.residual_row_stride + step.column;
+  static void pack_panel(const Operand& b, std::int64_t first, std::int64_t depth, std::int64_t column,
+                         std::int64_t columns, float* panel) noexcept {
+    const float* from = b.floats_at(first, column);
+    if (b.layout == OperandLayout::rows) {
+      gemm_pack_rows(from, b.stride, depth, static_cast<int>(columns), panel);
+    } else {
+      gemm_pack_columns(from, b.stride, depth, static_cast<int>(columns), panel);
     }
-    gemm_finish(finish);
   }
-}
-
-// A for this step: where it lies, or turned over.
-void find_a(const GemmBlock& block, const Plan& plan, float* packed, Step& step) noexcept {
-  step.a = block.a + step.first * block.a_depth_stride;
-  step.a_stride = block.a_row_stride;
-  if (!plan.packs_a) return;
-  gemm_pack_transposed_a(step.a, block.a_depth_stride, step.depth, block.rows, packed);
-  step.a = packed;
-  step.a_stride = gemm_packed_row(step.depth);
-}
-
-void block(const GemmBlock& block) noexcept {
-  alignas(64) float stack_panel[kStackPanel];
-  alignas(64) float stack_rows[kStackPanel];
-  if (block.rows <= 0 || block.columns <= 0) return;
-  const Plan plan(block);
-  float* const panel = plan.panel > 0 ? block.scratch : stack_panel;
-  float* const rows_of_a = plan.rows_of_a > 0 ? block.scratch + plan.panel : stack_rows;
-  float* const sums = block.scratch + plan.panel + plan.rows_of_a;
-  const int at_once = plan.packs_all ? 1 : gemm_panels_at_once(block.rows);
-
-  Step step{};
-  do {  // once for K = 0 too
-    step.depth = smaller(plan.depth_step, block.depth - step.first);
-    find_a(block, plan, rows_of_a, step);
-    for (step.column = 0; step.column < block.columns; step.column += step.panels * kGemmPanelWidth) {
-      const std::int64_t left = block.columns - step.column;
-      step.panels = left >= at_once * kGemmPanelWidth ? at_once : 1;
-      step.columns = smaller(left, step.panels * kGemmPanelWidth);
-      step.width = round_up(step.columns, kLanes);
-      find_b(block, plan, panel, step);
-      find_sums(block, plan, sums, step);
-      run_rows(block, plan, step);
-    }
-    step.first += step.depth;
-  } while (step.first < block.depth);
-}
+};
 
 }  // namespace
 
 extern const GemmKernels gemm_kernels;
-const GemmKernels gemm_kernels = {kLanes,         kGemmTileRows, kGemmPanelWidth, kInPlaceTiles,
-                                  scratch_floats, block,         pack_panel,      depth_block};
+const GemmKernels gemm_kernels = {
+    kLanes,         kGemmTileRows,       kGemmPanelWidth, kInPlaceTiles, scratch_floats<Float32>,
+    block<Float32>, Float32::pack_panel, depth_block};
 
 }  // namespace headlight::HEADLIGHT_TARGET

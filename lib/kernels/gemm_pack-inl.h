@@ -59,12 +59,12 @@ constexpr std::int64_t gemm_packed_row(std::int64_t depth) {
   return (divide_up(depth, kFloatsOfLine) | 1) * kFloatsOfLine;
 }
 
-// a [depth, rows], a transposed A, to rows of gemm_packed_row(depth).
+// a [depth, rows], a transposed A, to rows that are so far apart.
 inline void gemm_pack_transposed_a(const float* a, std::int64_t stride, std::int64_t depth, std::int64_t rows,
-                                   float* packed) noexcept {
+                                   float* packed, std::int64_t packed_stride) noexcept {
   for (std::int64_t k = 0; k < depth; k += kLanes) {
     transpose_strip(a + k * stride, stride, depth - k < kLanes ? static_cast<int>(depth - k) : kLanes, rows, packed + k,
-                    gemm_packed_row(depth));
+                    packed_stride);
   }
 }
 

@@ -104,14 +104,13 @@ struct GemmSums {
   }
 };
 
-using GemmTile = RegisterTile<TileRows, GemmPanels, GemmSums>;
-
 // The tile of so many vectors of one panel (the last may have fewer), or of gemm_panels_at_once(rows) panels.
-HEADLIGHT_INLINE TileFunction<GemmTile> gemm_tile_of(std::int64_t rows, std::int64_t vectors) {
-  if (vectors <= kGemmPanelVectors) return tile_of<kGemmTileRows, kGemmPanelVectors, GemmTile>(rows, vectors);
-  if (rows == 1) return &GemmTile::run<1, gemm_panels_at_once(1) * kGemmPanelVectors>;
-  if (rows == 2) return &GemmTile::run<2, gemm_panels_at_once(2) * kGemmPanelVectors>;
-  return &GemmTile::run<3, gemm_panels_at_once(3) * kGemmPanelVectors>;
+template <class Tile>
+HEADLIGHT_INLINE TileFunction<Tile> gemm_tile_of(std::int64_t rows, std::int64_t vectors) {
+  if (vectors <= kGemmPanelVectors) return tile_of<kGemmTileRows, kGemmPanelVectors, Tile>(rows, vectors);
+  if (rows == 1) return &Tile::template run<1, gemm_panels_at_once(1) * kGemmPanelVectors>;
+  if (rows == 2) return &Tile::template run<2, gemm_panels_at_once(2) * kGemmPanelVectors>;
+  return &Tile::template run<3, gemm_panels_at_once(3) * kGemmPanelVectors>;
 }
 
 }  // namespace headlight::HEADLIGHT_TARGET

@@ -2,19 +2,20 @@
 // product, and keys and values of attention.
 #pragma once
 
+#include <cassert>
 #include <cstdint>
 
-namespace headlight::kernels {
+#include "headlight/number_type.h"
 
-// What an operand is stored in. Products are summed in float32 whatever it is.
-enum class NumberType : std::uint8_t { float32 };
+namespace headlight::kernels {
 
 // Where number (k, j) of a matrix [K, N] lies.
 enum class OperandLayout : std::uint8_t {
   rows,     // at k · stride + j
   columns,  // at j · stride + k: the matrix is transposed
   // Packed for a tile: rows in blocks, of which the one that begins with row k begins at k · stride; in a block of n
-  // rows the panel that begins with column j begins at j · n and is [n][columns of the panel].
+  // rows the panel that begins with column j begins at j · n and is [n][columns of the panel]. Of 16-bit numbers two
+  // rows, one behind the other in each column, count as one: [⌈n / 2⌉][columns of the panel][2], zeros at the end.
   panels,
 };
 
@@ -27,7 +28,22 @@ struct Operand {
   const void* data = nullptr;
 
   // Inlined always: see simd/integers.h.
-  [[nodiscard]] [[gnu::always_inline]] const float* floats() const noexcept { return static_cast<const float*>(data); }
+  [[nodiscard]] [[gnu::always_inline]] const float* floats() const noexcept {
+    assert(type == NumberType::float32);
+    return static_cast<const float*>(data);
+  }
+
+  // Panels of any type, read four bytes at a time.
+  [[nodiscard]] [[gnu::always_inline]] const float* words() const noexcept { return static_cast<const float*>(data); }
+  // Rows of panels that hold so many rows of the matrix.
+  [[nodiscard]] [[gnu::always_inline]] std::int64_t panel_rows(std::int64_t count) const noexcept {
+    return type == NumberType::bfloat16 ? (count + 1) / 2 : count;
+  }
+  // Where the panel of `column` begins in the block of `count` rows from row `first` on, counted in words.
+  [[nodiscard]] [[gnu::always_inline]] std::int64_t panel_at(std::int64_t first, std::int64_t count,
+                                                             std::int64_t column) const noexcept {
+    return panel_rows(first) * stride + column * panel_rows(count);
+  }
 
   // Number (k, j) of rows or columns.
   [[nodiscard]] [[gnu::always_inline]] const float* floats_at(std::int64_t k, std::int64_t j) const noexcept {

@@ -12,8 +12,9 @@
 //   Finish  what becomes of the sums: finish.end(a, b, sums); and, unless from zeros, what they start from:
 //           finish.start(a, b, sums).
 //
-// Only A and B know what a step is; here it is one float of k. Operands that multiply two or four elements of k at once
-// count steps of so many and overload fma(); those that are stored narrow are widened by load().
+// Only A and B know what a step is; here it is one float of k. A B whose steps multiply several numbers of k at once
+// has a multiply_add() of its own for them; one whose numbers are narrow widens them in load(), and may take the second
+// number of two first: B::kSecondFirst, with two steps.
 #pragma once
 
 #include <cstdint>
@@ -134,16 +135,27 @@ HEADLIGHT_INLINE void keep_in_register(Vec& sum) {
 #endif
 }
 
+// sum + left · right, in what a step of B multiplies.
+template <class B>
+HEADLIGHT_INLINE Vec step_product(Vec left, Vec right, Vec sum) {
+  if constexpr (requires { B::multiply_add(left, right, sum); }) {
+    return B::multiply_add(left, right, sum);
+  } else {
+    return fma(left, right, sum);
+  }
+}
+
 template <class A, class B, int kRows, int kVectors>
 HEADLIGHT_INLINE void tile_step(const A& a, B& b, std::int64_t k, int step, Vec (&sums)[kRows][kVectors]) {
   Vec right[kVectors];
   b.template load<kRows>(right, step);
+  if constexpr (requires { B::kSecondFirst; }) step = 1 - step;
 #pragma GCC unroll 16
   for (int r = 0; r < kRows; ++r) {
     const Vec left = a(r, k + step);
 #pragma GCC unroll 12
     for (int v = 0; v < kVectors; ++v) {
-      sums[r][v] = fma(left, right[v], sums[r][v]);
+      sums[r][v] = step_product<B>(left, right[v], sums[r][v]);
       if constexpr (B::kSteps > 1) keep_in_register(sums[r][v]);
     }
   }

@@ -137,39 +137,50 @@ void gemm(Engine& engine, View<const float, 2> a, const PackedMatrix& b, View<fl
     ops::fail("gemm", "b was packed for the instruction set " + std::string(name(b.isa())) + ", expected " +
                           std::string(name(engine.isa())) + ", that of the engine");
   }
-  const ops::Extent b_extent = ops::extent_of(std::span(b.data(), b.bytes() / sizeof(float)));
+  const ops::Extent b_extent = ops::extent_of(std::span(static_cast<const std::byte*>(b.data()), b.bytes()));
   GemmBatch product = check_product({.has_batch = false}, batched(a), b.rows(), b.columns(), b_extent, batched(c),
                                     options, batched(options.residual));
-  product.product.b = ops::gemm_panels(kernels::gemm_kernels(b.isa()), b.rows(), b.columns(), b.data());
+  product.product.b = ops::gemm_panels(ops::gemm_kernels(engine, b.type()), b.type(), b.rows(), b.columns(), b.data());
   ops::run_gemm_batch(engine, product);
 }
 
-void PackedMatrix::Free::operator()(float* panels) const noexcept {
-  runtime::release_large(reinterpret_cast<std::byte*>(panels), bytes);
+void PackedMatrix::Free::operator()(std::byte* panels) const noexcept { runtime::release_large(panels, bytes); }
+
+namespace {
+
+void check_type(const char* operation, NumberType type) {
+  if (name(type).empty()) {
+    ops::fail(operation, "type is " + std::to_string(static_cast<int>(type)) + ", expected one of the enumeration");
+  }
 }
 
-PackedMatrix::PackedMatrix(Engine& engine, View<const float, 2> b, Transpose transpose_b) {
+}  // namespace
+
+PackedMatrix::PackedMatrix(Engine& engine, View<const float, 2> b, Transpose transpose_b, NumberType type)
+    : isa_(engine.isa()), type_(type) {
   ops::check_view("PackedMatrix", "b", b);
-  const kernels::GemmKernels& kernels = kernels::gemm_kernels(engine.isa());
+  check_type("PackedMatrix", type);
+  const kernels::GemmKernels& kernels = ops::gemm_kernels(engine, type);
   const bool transposed = is_transposed(transpose_b);
   rows_ = b.extent(transposed ? 1 : 0);
   columns_ = b.extent(transposed ? 0 : 1);
-  isa_ = engine.isa();
+  const kernels::Operand panels = {.type = type, .layout = kernels::OperandLayout::panels};
   const std::int64_t vectors = columns_ / kernels.lanes + (columns_ % kernels.lanes != 0 ? 1 : 0);
   const std::int64_t row = vectors * kernels.lanes;
-  std::int64_t floats = 0;
+  std::int64_t words = 0;
   // Of a matrix without elements no size was checked.
-  if (b.size() != 0 && (__builtin_mul_overflow(row, rows_, &floats) || floats > INT64_MAX / 8)) {
+  if (b.size() != 0 && (__builtin_mul_overflow(row, panels.panel_rows(rows_), &words) || words > INT64_MAX / 8)) {
     ops::fail("PackedMatrix", "b of shape " + ops::describe(b.shape) + " has more bytes than 64 bits address");
   }
-  const std::size_t bytes = static_cast<std::size_t>(floats) * sizeof(float);
+  const std::size_t bytes = static_cast<std::size_t>(words) * sizeof(float);
   try {
-    panels_ = {reinterpret_cast<float*>(runtime::allocate_large(bytes)), Free{bytes}};
+    panels_ = {runtime::allocate_large(bytes), Free{bytes}};
   } catch (const std::bad_alloc&) {
     throw OutOfMemory("PackedMatrix", bytes);
   }
 
-  ops::pack_matrix(engine, ops::gemm_operand(b, transpose_b), rows_, columns_, panels_.get());
+  ops::pack_matrix(engine, ops::gemm_operand(b, transpose_b), type, rows_, columns_,
+                   reinterpret_cast<float*>(panels_.get()));
 }
 
 namespace {
@@ -184,6 +195,10 @@ ops::GemmBytes bytes_of(const Engine& engine, const GemmShape& shape) {
   for (const std::int64_t extent : extents) {
     if (extent < 0) refuse("has a negative extent");
   }
+  check_type("gemm", shape.type);
+  if (!shape.packed && shape.type != NumberType::float32) {
+    refuse(("has a B of " + std::string(name(shape.type)) + " that is not packed, expected float32").c_str());
+  }
   if (shape.batch == 0 || shape.m == 0 || shape.n == 0) return {};
   const std::int64_t matrices[][2] = {{shape.m, shape.k}, {shape.k, shape.n}, {shape.m, shape.n}};
   for (const auto& [rows, columns] : matrices) {
@@ -195,7 +210,8 @@ ops::GemmBytes bytes_of(const Engine& engine, const GemmShape& shape) {
   }
   ops::GemmBytes most;
   // One column may be computed as one row (gemm_run.cc).
-  if (shape.n == 1 && shape.m > 1 && !shape.packed) most = bytes_of(engine, {shape.batch, 1, shape.m, shape.k, false});
+  if (shape.n == 1 && shape.m > 1 && !shape.packed)
+    most = bytes_of(engine, {shape.batch, 1, shape.m, shape.k, false, NumberType::float32});
   for (const auto layout :
        {kernels::OperandLayout::panels, kernels::OperandLayout::rows, kernels::OperandLayout::columns}) {
     if ((layout == kernels::OperandLayout::panels) != shape.packed) continue;
@@ -205,6 +221,7 @@ ops::GemmBytes bytes_of(const Engine& engine, const GemmShape& shape) {
       product.columns = shape.n;
       product.depth = shape.k;
       product.a_depth_stride = transposed ? 2 : 1;
+      product.b.type = shape.type;
       product.b.layout = layout;
       product.epilogue.beta = 1.0f;
       const ops::GemmBytes bytes = ops::gemm_batch_bytes(engine, {.product = product, .count = shape.batch});

@@ -21,7 +21,13 @@ namespace headlight::ops {
                                                                    std::int64_t k,
                                                                    Transpose transpose_a = Transpose::no) noexcept;
 
-// Computes it here and now, with the bits of gemm().
+// Those for a B of that type.
+[[nodiscard]] inline const kernels::GemmKernels& gemm_kernels(const Engine& engine, NumberType type) noexcept {
+  if (type == NumberType::bfloat16) return kernels::gemm_bfloat16_kernels(engine.isa(), engine.features());
+  return kernels::gemm_kernels(engine.isa());
+}
+
+// Computes it here and now, with the bits of gemm(). B is float32.
 inline void run_gemm_block(Isa isa, kernels::GemmBlock block, float* scratch) noexcept {
   block.scratch = scratch;
   kernels::gemm_kernels(isa).block(block);
@@ -35,19 +41,22 @@ inline void run_gemm_block(Isa isa, kernels::GemmBlock block, float* scratch) no
 }
 
 // A packed B [depth, columns]. Without rows its columns may be too many to round up.
-[[nodiscard]] inline kernels::Operand gemm_panels(const kernels::GemmKernels& kernels, std::int64_t depth,
-                                                  std::int64_t columns, const float* packed) noexcept {
-  return {.layout = kernels::OperandLayout::panels,
+[[nodiscard]] inline kernels::Operand gemm_panels(const kernels::GemmKernels& kernels, NumberType type,
+                                                  std::int64_t depth, std::int64_t columns,
+                                                  const void* packed) noexcept {
+  return {.type = type,
+          .layout = kernels::OperandLayout::panels,
           .stride = depth > 0 ? round_up(columns, kernels.lanes) : 0,
           .data = packed};
 }
 
-// B [depth, columns], which is no panels yet, in panels of the engine's instruction set: `packed` has room for `depth`
-// rows of whole vectors. Returns the operand that they are.
-kernels::Operand pack_matrix(Engine& engine, const kernels::Operand& b, std::int64_t depth, std::int64_t columns,
-                             float* packed) noexcept;
+// B [depth, columns], which is no panels yet, in panels of the engine's instruction set and that type: `packed` has
+// room for panel_rows(depth) rows of whole vectors. Returns the operand that they are.
+kernels::Operand pack_matrix(Engine& engine, const kernels::Operand& b, NumberType type, std::int64_t depth,
+                             std::int64_t columns, float* packed) noexcept;
 
-// The way back: columns first … first + count − 1 of B [K, N], one after another, rows[j · K + k] = B[k, first + j].
+// The way back from float32: columns first … first + count − 1 of B [K, N], one after another, rows[j · K + k] =
+// B[k, first + j].
 void unpack_columns(const PackedMatrix& b, std::int64_t first, std::int64_t count, float* rows) noexcept;
 
 // Many products of one shape: item i begins i strides behind the first.

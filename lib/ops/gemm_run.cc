@@ -100,10 +100,10 @@ GemmBytes gemm_batch_bytes(const Engine& engine, const GemmBatch& batch) noexcep
           split_gemm(engine, batch.count, batch.product, PackB::by_block).bytes()};
 }
 
-kernels::Operand pack_matrix(Engine& engine, const kernels::Operand& b, std::int64_t depth, std::int64_t columns,
-                             float* packed) noexcept {
-  const kernels::GemmKernels& kernels = kernels::gemm_kernels(engine.isa());
-  const kernels::Operand panels = gemm_panels(kernels, depth, columns, packed);
+kernels::Operand pack_matrix(Engine& engine, const kernels::Operand& b, NumberType type, std::int64_t depth,
+                             std::int64_t columns, float* packed) noexcept {
+  const kernels::GemmKernels& kernels = gemm_kernels(engine, type);
+  const kernels::Operand panels = gemm_panels(kernels, type, depth, columns, packed);
   if (depth == 0) return panels;
   const std::int64_t width = kernels.panel_width;
   const std::int64_t count = divide_up(columns, width);
@@ -115,7 +115,7 @@ kernels::Operand pack_matrix(Engine& engine, const kernels::Operand& b, std::int
     for (std::int64_t first = 0; first < depth; first += depth_block) {
       const std::int64_t rows = std::min(depth_block, depth - first);
       kernels.pack_panel(b, first, rows, column, std::min(width, columns - column),
-                         packed + first * panels.stride + column * rows);
+                         packed + panels.panel_at(first, rows, column));
     }
   });
   return panels;
@@ -123,15 +123,15 @@ kernels::Operand pack_matrix(Engine& engine, const kernels::Operand& b, std::int
 
 void unpack_columns(const PackedMatrix& b, std::int64_t first, std::int64_t count, float* rows) noexcept {
   const kernels::GemmKernels& kernels = kernels::gemm_kernels(b.isa());
-  const std::int64_t depth = b.rows(), columns = b.columns(), width = kernels.panel_width;
-  const std::int64_t row = round_up(columns, kernels.lanes);
+  const std::int64_t depth = b.rows(), width = kernels.panel_width;
+  const kernels::Operand panels = gemm_panels(kernels, b.type(), depth, b.columns(), b.data());
   const std::int64_t depth_block = kernels.depth_block(depth);
   for (std::int64_t begin = 0; begin < depth; begin += depth_block) {
     const std::int64_t length = std::min(depth_block, depth - begin);
     for (std::int64_t column = first; column < first + count; ++column) {
       const std::int64_t panel = column / width * width;
-      const std::int64_t panel_row = std::min(width, row - panel);
-      const float* from = b.data() + begin * row + panel * length + (column - panel);
+      const std::int64_t panel_row = std::min(width, panels.stride - panel);
+      const float* from = panels.floats() + panels.panel_at(begin, length, panel) + (column - panel);
       float* to = rows + (column - first) * depth + begin;
       for (std::int64_t k = 0; k < length; ++k) to[k] = from[k * panel_row];
     }
@@ -154,10 +154,11 @@ void run_split(Engine& engine, const GemmBatch& batch, const GemmSplit& split) {
 
   const runtime::Scratch scratch(engine, split.bytes(), "gemm");
   if (split.packs_first) {
-    product.b = pack_matrix(engine, product.b, product.depth, product.columns, split.in(scratch.data(), split.packed));
+    product.b = pack_matrix(engine, product.b, NumberType::float32, product.depth, product.columns,
+                            split.in(scratch.data(), split.packed));
   }
 
-  const kernels::GemmKernels& kernels = kernels::gemm_kernels(engine.isa());
+  const kernels::GemmKernels& kernels = gemm_kernels(engine, product.b.type);
   const std::int64_t blocks_each = split.row_blocks * split.column_blocks;
   const std::int64_t rows_of_group = split.row_blocks / split.row_groups;
   const std::int64_t blocks = batch.count * blocks_each;
@@ -175,7 +176,7 @@ void run_split(Engine& engine, const GemmBatch& batch, const GemmSplit& split) {
       GemmBlock block = part(product, row, runtime::first_of_run(product.rows, split.row_blocks, row_block + 1) - row,
                              column, std::min(split.columns_each, product.columns - column));
       block.a += item * batch.a_stride;
-      block.b = block.b.from(item * batch.b_stride);
+      if (batch.b_stride != 0) block.b = block.b.from(item * batch.b_stride);
       block.c += item * batch.c_stride;
       if (block.epilogue.residual != nullptr) block.epilogue.residual += item * batch.residual_stride;
       block.scratch = split.in(scratch.data(), worker, split.scratch);
@@ -190,7 +191,7 @@ void run_gemm_batch(Engine& engine, const GemmBatch& batch) {
   const GemmBlock& product = batch.product;
   if (is_column(product)) return run_gemm_batch(engine, as_rows(batch));
   if (batch.count == 0 || product.rows == 0 || product.columns == 0) return;
-  const kernels::GemmKernels& kernels = kernels::gemm_kernels(engine.isa());
+  const kernels::GemmKernels& kernels = gemm_kernels(engine, product.b.type);
   if (batch.count == 1 && is_small(product) && kernels.scratch_floats(product) == 0) return kernels.block(product);
   const GemmSplit split = split_gemm(engine, batch.count, product);
   try {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "kernels/kernels.h"
+#include "ops/gemm_internal.h"
 #include "runtime/costs.h"
 #include "simd/integers.h"
 
@@ -17,8 +17,9 @@ constexpr std::int64_t kTilesPerBlock = 16;
 constexpr std::int64_t kTilesPerPackingBlock = 42;
 // Of a larger B no copy is made: 64 MiB.
 constexpr std::int64_t kMostPackedFloats = std::int64_t{16} << 20;
-// A block that turns a transposed A over does it for all its columns: as many as leave the workers enough tasks. Eight
-// panels make that some 5 % of the work, 64 less than 1 %. (768 × 3072 × 682: 83 % of the peak with 32, 84 % with 64.)
+// A block that turns a transposed A over, or rounds A, does it for all its columns: as many as leave the workers enough
+// tasks. Eight panels make that some 5 % of the work, 64 less than 1 %. (768 × 3072 × 682: 83 % of the peak with 32, 84
+// % with 64.)
 constexpr std::int64_t kLeastPanelsPerTurn = 8;
 constexpr std::int64_t kMostPanelsPerTurn = 64;
 // So many tasks a worker that all end together, and no more: a task whose panels lie side by side fetches the next one
@@ -36,7 +37,7 @@ constexpr std::int64_t kRowsPerWorker = 48;
 
 GemmSplit split_gemm(const Engine& engine, std::int64_t batch, const kernels::GemmBlock& product,
                      PackB pack_b) noexcept {
-  const kernels::GemmKernels& kernels = kernels::gemm_kernels(engine.isa());
+  const kernels::GemmKernels& kernels = gemm_kernels(engine, product.b.type);
   const int threads = engine.threads();
   GemmSplit split{};
   const std::int64_t m = product.rows;
@@ -62,7 +63,7 @@ GemmSplit split_gemm(const Engine& engine, std::int64_t batch, const kernels::Ge
   split.row_blocks = round_up(split.row_blocks, split.row_groups);
   const std::int64_t enough = batch * split.row_blocks * panels / (kTasksPerWorker * threads);
   std::int64_t panels_each = std::clamp(enough, std::int64_t{1}, kMaxPanels);
-  if (product.a_depth_stride != 1) {
+  if (product.a_depth_stride != 1 || product.b.type != NumberType::float32) {
     const std::int64_t for_all = divide_up(batch * split.row_blocks * panels, threads);  // else some have nothing to do
     panels_each = std::clamp(enough, std::min(kLeastPanelsPerTurn, for_all), kMostPanelsPerTurn);
   }

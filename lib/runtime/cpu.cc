@@ -36,6 +36,21 @@ std::vector<Isa> available_isas() {
   return found;
 }
 
+std::string_view name(InstructionFeature feature) noexcept {
+  const auto row = static_cast<std::size_t>(feature);
+  return row < runtime::kFeatures.size() ? runtime::kFeatures[row].name : "";
+}
+
+InstructionFeatures available_features(Isa isa) noexcept { return runtime::features_of(runtime::cpu_features(), isa); }
+
+std::vector<InstructionFeature> InstructionFeatures::list() const {
+  std::vector<InstructionFeature> found;
+  for (const runtime::FeatureOfSet& row : runtime::kFeatures) {
+    if (has(row.feature)) found.push_back(row.feature);
+  }
+  return found;
+}
+
 std::string_view simd_library() noexcept { return HEADLIGHT_SIMD_NAME; }
 
 }  // namespace headlight
@@ -58,6 +73,19 @@ bool is_built(Isa isa) noexcept {
   }
 }
 
+InstructionFeatures features_of(const CpuFeatures& features, Isa isa) noexcept {
+  constexpr InstructionFeatures kBuilt = {
+#define HEADLIGHT_ITEM(name) InstructionFeature::name,
+      HEADLIGHT_FOR_EACH_FEATURE(HEADLIGHT_ITEM)
+#undef HEADLIGHT_ITEM
+  };
+  InstructionFeatures found;
+  for (const FeatureOfSet& row : kFeatures) {
+    if (row.isa == isa && kBuilt.has(row.feature) && features.has(row.needs)) found = found | row.feature;
+  }
+  return found;
+}
+
 bool is_available(Isa isa) noexcept { return is_built(isa) && supports(cpu_features(), isa); }
 
 #if defined(__x86_64__)
@@ -67,7 +95,11 @@ CpuFeatures cpu_features() noexcept {
   unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
   if (__get_cpuid(1, &eax, &ebx, &ecx, &edx) == 0) return features;
   features.leaf1_ecx = ecx;
-  if (__get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) != 0) features.leaf7_ebx = ebx;
+  // Leaf 7 names its last sub-leaf in eax.
+  if (__get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) != 0) {
+    features.leaf7_ebx = ebx;
+    if (eax >= 1 && __get_cpuid_count(7, 1, &eax, &ebx, &ecx, &edx) != 0) features.leaf7_1_eax = eax;
+  }
   if ((features.leaf1_ecx & bit_OSXSAVE) != 0) {
     // xgetbv by hand: the intrinsic wants -mxsave for the whole file.
     std::uint32_t low = 0, high = 0;
@@ -110,6 +142,13 @@ std::string list_of_available_isas() {
   std::string text;
   for (const Isa isa : available_isas()) text += (text.empty() ? "" : ", ") + std::string(name(isa));
   return text;
+}
+
+std::string list_of(InstructionFeatures features) {
+  std::string text;
+  for (const InstructionFeature feature : features.list())
+    text += (text.empty() ? "" : ", ") + std::string(name(feature));
+  return text.empty() ? "none" : text;
 }
 
 }  // namespace headlight::runtime

@@ -18,8 +18,12 @@ namespace headlight::runtime {
 [[nodiscard]] bool is_built(Isa isa) noexcept;
 [[nodiscard]] bool is_available(Isa isa) noexcept;
 
-// "scalar, sse4, avx2", for messages.
+// Those features of a set that this build holds and such a CPU has.
+[[nodiscard]] InstructionFeatures features_of(const CpuFeatures& features, Isa isa) noexcept;
+
+// "scalar, sse4, avx2", for messages; and "avx512_bf16" or "none".
 [[nodiscard]] std::string list_of_available_isas();
+[[nodiscard]] std::string list_of(InstructionFeatures features);
 
 // The name that the CPU gives itself ("AMD EPYC 9654 96-Core Processor"), or the architecture when it has none.
 [[nodiscard]] std::string cpu_name();

@@ -32,6 +32,17 @@ Isa choose_isa(const EngineOptions& options) {
   return available_isas().back();
 }
 
+InstructionFeatures choose_features(const EngineOptions& options, Isa isa) {
+  const InstructionFeatures available = available_features(isa);
+  if (!options.features) return available;
+  if (!available.has(*options.features)) {
+    refuse("features", runtime::list_of(*options.features),
+           "some of those that this build and CPU have for " + std::string(name(isa)) + ": " +
+               runtime::list_of(available));
+  }
+  return *options.features;
+}
+
 Executor checked_executor(const Executor& executor) {
   const auto require = [](bool given, const char* function) {
     if (!given) refuse(function, "null", "all four functions of an executor");
@@ -71,6 +82,7 @@ Engine::Engine(const EngineOptions& options) : state_(std::make_unique<runtime::
     refuse("spin_microseconds", std::to_string(options.spin_microseconds), "0 or more");
   }
   state_->isa = choose_isa(options);
+  state_->features = choose_features(options, state_->isa);
   state_->threads = choose_threads(options);
   state_->process = getpid();
   if (state_->threads == 1) return;
@@ -87,6 +99,8 @@ Engine::~Engine() = default;
 int Engine::threads() const noexcept { return state_->threads; }
 
 Isa Engine::isa() const noexcept { return state_->isa; }
+
+InstructionFeatures Engine::features() const noexcept { return state_->features; }
 
 std::size_t Engine::scratch_bytes() const noexcept { return state_->scratch.bytes(); }
 

@@ -1,6 +1,6 @@
-// The instruction sets that kernels are written for: one row each says what it is called and what it needs of a CPU.
-// Their compiler flags are a row of the same name in cmake/HeadlightTargets.cmake, and which of them a build holds is
-// isa_list.h.
+// The instruction sets that kernels are written for, and the features beyond them: one row each says what it is called
+// and what it needs of a CPU. Their compiler flags are a row of the same name in cmake/HeadlightTargets.cmake, and
+// which of them a build holds is isa_list.h.
 #pragma once
 
 #include <array>
@@ -15,20 +15,22 @@
 
 namespace headlight::runtime {
 
-// What decides which instructions a CPU runs. On x86-64 registers of CPUID (leaf 1, leaf 7 sub-leaf 0), and XCR0, in
-// which the operating system says which registers it saves on a context switch (0 when it does not use XSAVE): AMD's
-// and Intel's manuals agree on every bit used. On other CPUs nothing is asked: ARMv8-A always has NEON.
+// What decides which instructions a CPU runs. On x86-64 registers of CPUID (leaf 1, leaf 7 sub-leaves 0 and 1), and
+// XCR0, in which the operating system says which registers it saves on a context switch (0 when it does not use XSAVE):
+// AMD's and Intel's manuals agree on every bit used. On other CPUs nothing is asked: ARMv8-A always has NEON.
 struct CpuFeatures {
   std::uint32_t leaf1_ecx = 0;
   std::uint32_t leaf7_ebx = 0;
+  std::uint32_t leaf7_1_eax = 0;
   std::uint64_t xcr0 = 0;
 
   [[nodiscard]] constexpr bool has(const CpuFeatures& needed) const noexcept {
     return (leaf1_ecx & needed.leaf1_ecx) == needed.leaf1_ecx && (leaf7_ebx & needed.leaf7_ebx) == needed.leaf7_ebx &&
-           (xcr0 & needed.xcr0) == needed.xcr0;
+           (leaf7_1_eax & needed.leaf7_1_eax) == needed.leaf7_1_eax && (xcr0 & needed.xcr0) == needed.xcr0;
   }
   [[nodiscard]] constexpr CpuFeatures operator|(const CpuFeatures& other) const noexcept {
-    return {leaf1_ecx | other.leaf1_ecx, leaf7_ebx | other.leaf7_ebx, xcr0 | other.xcr0};
+    return {leaf1_ecx | other.leaf1_ecx, leaf7_ebx | other.leaf7_ebx, leaf7_1_eax | other.leaf7_1_eax,
+            xcr0 | other.xcr0};
   }
 };
 
@@ -50,9 +52,10 @@ inline constexpr CpuFeatures kAvx2Needs =
 inline constexpr CpuFeatures kAvx512Needs =
     kAvx2Needs | CpuFeatures{.leaf7_ebx = bit_AVX512F | bit_AVX512BW | bit_AVX512DQ | bit_AVX512VL | bit_AVX512CD,
                              .xcr0 = 0xE0};  // k0–k7, upper half of ZMM0–15, ZMM16–31
+inline constexpr CpuFeatures kAvx512Bf16Needs = kAvx512Needs | CpuFeatures{.leaf7_1_eax = bit_AVX512BF16};
 #else
 inline constexpr bool kIsX86 = false;
-inline constexpr CpuFeatures kSse4Needs, kAvx2Needs, kAvx512Needs;
+inline constexpr CpuFeatures kSse4Needs, kAvx2Needs, kAvx512Needs, kAvx512Bf16Needs;
 #endif
 #if defined(__aarch64__)
 inline constexpr bool kIsArm = true;
@@ -84,5 +87,18 @@ static_assert(
       return true;
     }(),
     "the rows are in the order of Isa");
+
+// What a set's own kernels do without.
+struct FeatureOfSet {
+  InstructionFeature feature;
+  std::string_view name;
+  Isa isa;
+  CpuFeatures needs;
+};
+
+// In the order of InstructionFeature.
+inline constexpr std::array<FeatureOfSet, 1> kFeatures = {{
+    {InstructionFeature::avx512_bf16, "avx512_bf16", Isa::avx512, kAvx512Bf16Needs},
+}};
 
 }  // namespace headlight::runtime

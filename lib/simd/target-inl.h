@@ -17,7 +17,8 @@
 
 namespace headlight::HEADLIGHT_TARGET {
 
-enum class Target { scalar, sse4, avx2, avx512, neon };
+// A feature is compiled as its set is.
+enum class Target { scalar, sse4, avx2, avx512, neon, avx512_bf16 = avx512 };
 
 inline constexpr Target kTarget = Target::HEADLIGHT_TARGET;
 

@@ -31,6 +31,16 @@ HEADLIGHT_INLINE Mask bytes_not_zero(const std::uint8_t* from) {
 }
 #endif
 
+// Half of the last bit that stays, less one where that bit is even, is added to the bits. A NaN is made quiet, so that
+// it stays one.
+inline constexpr std::int32_t kUpperHalf = -0x10000;
+HEADLIGHT_INLINE Vec round_to_bf16(Vec v) {
+  const IntVec bits = as_int(v);
+  const IntVec is_odd = and_int(shift_right<16>(bits), broadcast_int(1));
+  const IntVec rounded = add_int(bits, add_int(is_odd, broadcast_int(0x7fff)));
+  return as_float(and_int(as_int(select(is_nan(v), add(v, v), as_float(rounded))), broadcast_int(kUpperHalf)));
+}
+
 HEADLIGHT_INLINE Vec load_bf16(const std::uint16_t* from) { return as_float(shift_left<16>(load_u16(from))); }
 
 #if !defined(__F16C__) && !defined(__aarch64__) || defined(HEADLIGHT_SIMD_SCALAR_TARGET)

@@ -49,6 +49,17 @@ HEADLIGHT_INLINE Vec scale_by_power_of_two_where(LaneBits chosen, Vec v, Vec n) 
   return from_native(_mm512_maskz_scalef_ps(chosen, to_native(v), to_native(n)));
 }
 
+#if defined(__AVX512BF16__)
+// The two bfloat16 numbers in each lane.
+HEADLIGHT_INLINE __m512bh as_pairs(Vec v) { return (__m512bh)_mm512_castps_si512(to_native(v)); }
+HEADLIGHT_INLINE Vec dot_bf16(Vec a, Vec b, Vec sum) {
+  return from_native(_mm512_dpbf16_ps(to_native(sum), as_pairs(a), as_pairs(b)));
+}
+HEADLIGHT_INLINE Vec narrow_to_bf16(Vec first, Vec second) {
+  return from_native(_mm512_castsi512_ps((__m512i)_mm512_cvtne2ps_pbh(to_native(second), to_native(first))));
+}
+#endif
+
 HEADLIGHT_INLINE Mask bytes_not_zero(const std::uint8_t* from) {
   const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from));
   return from_native_mask(_mm_test_epi8_mask(bytes, bytes));

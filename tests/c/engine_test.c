@@ -85,6 +85,20 @@ static void options(void) {
   given.threads = 4097;
   REFUSED("threads is 4097", headlight_engine_create(&given, &engine, &error));
   given.threads = 1;
+  const headlight_features unknown = 1u << 30, none = 0;
+  given.features = &unknown;
+  REFUSED("features is 1073741824", headlight_engine_create(&given, &engine, &error));
+  given.features = &none;
+  WORKS(headlight_engine_create(&given, &engine, &error));
+  CHECK(headlight_engine_features(engine) == 0 && headlight_engine_features(NULL) == 0);
+  headlight_engine_destroy(engine);
+  given.features = NULL;
+  WORKS(headlight_engine_create(&given, &engine, &error));
+  CHECK(headlight_engine_features(engine) == headlight_available_features(headlight_engine_isa(engine)));
+  headlight_engine_destroy(engine);
+  CHECK(headlight_available_features(HEADLIGHT_ISA_SCALAR) == 0 && headlight_available_features(99) == 0);
+  CHECK(strcmp(headlight_feature_name(HEADLIGHT_FEATURE_AVX512_BF16), "avx512_bf16") == 0);
+  CHECK(strcmp(headlight_feature_name(0), "") == 0 && strcmp(headlight_feature_name(unknown), "") == 0);
   given.isa = 6;
   REFUSED("isa is 6", headlight_engine_create(&given, &engine, &error));
   given.isa = -1;
@@ -146,10 +160,11 @@ static void sizes(void) {
   REFUSED("struct_size", headlight_engine_create(&given.known, &engine, &error));
 
   // A reserved field is one of a later version.
-  headlight_gemm_shape shape = {.struct_size = sizeof shape, .m = 1, .n = 1, .k = 1, .reserved = 1};
-  size_t bytes = 0;
+  const headlight_gemm_options options = {.struct_size = sizeof options, .reserved = 1};
+  float number = 1, result = 0;
+  const headlight_tensor in = TENSOR(&number, 1, 1), out = TENSOR(&result, 1, 1);
   engine = make_engine(1);
-  REFUSED("shape has a value at byte", headlight_gemm_workspace_bytes(engine, &shape, &bytes, &error));
+  REFUSED("options has a value at byte", headlight_gemm(engine, &in, &in, &out, &options, &error));
   headlight_engine_destroy(engine);
 }
 

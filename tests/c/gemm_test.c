@@ -62,7 +62,7 @@ static void products(void) {
     WORKS(headlight_gemm(engine, &lefts[way / 2], &rights[way % 2], &out, NULL, &error));
     CHECK(memcmp(c, plain, sizeof plain) == 0);
     headlight_packed_matrix* packed = NULL;
-    WORKS(headlight_packed_matrix_create(engine, &rights[way % 2], &packed, &error));
+    WORKS(headlight_packed_matrix_create(engine, &rights[way % 2], HEADLIGHT_FLOAT32, &packed, &error));
     CHECK(headlight_packed_matrix_rows(packed) == kK && headlight_packed_matrix_columns(packed) == kN);
     CHECK(headlight_packed_matrix_bytes(packed) >= sizeof b_stored);
     CHECK(headlight_packed_matrix_isa(packed) == headlight_engine_isa(engine));
@@ -131,9 +131,10 @@ static void refusals(void) {
   REFUSED("options", headlight_gemm(engine, &left, &right, &out, &options, &error));
 
   headlight_packed_matrix* packed = NULL;
-  REFUSED("packed_matrix: engine", headlight_packed_matrix_create(NULL, &right, &packed, &error));
-  REFUSED("b has rank 1", headlight_packed_matrix_create(engine, &TENSOR(b, kK), &packed, &error));
-  REFUSED("result", headlight_packed_matrix_create(engine, &right, NULL, &error));
+  REFUSED("packed_matrix: engine", headlight_packed_matrix_create(NULL, &right, HEADLIGHT_FLOAT32, &packed, &error));
+  REFUSED("b has rank 1", headlight_packed_matrix_create(engine, &TENSOR(b, kK), HEADLIGHT_FLOAT32, &packed, &error));
+  REFUSED("result", headlight_packed_matrix_create(engine, &right, HEADLIGHT_FLOAT32, NULL, &error));
+  REFUSED("type is 1", headlight_packed_matrix_create(engine, &right, HEADLIGHT_INT64, &packed, &error));
   REFUSED("b is a null pointer", headlight_gemm_packed(engine, &left, NULL, &out, NULL, &error));
   headlight_packed_matrix_destroy(NULL);
   CHECK(headlight_packed_matrix_rows(NULL) == 0 && headlight_packed_matrix_columns(NULL) == 0);
@@ -146,11 +147,29 @@ static void refusals(void) {
     headlight_engine_options other = {.struct_size = sizeof other, .threads = 1, .isa = isas[0]};
     headlight_engine* scalar = NULL;
     WORKS(headlight_engine_create(&other, &scalar, &error));
-    WORKS(headlight_packed_matrix_create(scalar, &right, &packed, &error));
+    WORKS(headlight_packed_matrix_create(scalar, &right, HEADLIGHT_FLOAT32, &packed, &error));
     REFUSED("was packed for", headlight_gemm_packed(engine, &left, packed, &out, NULL, &error));
     headlight_packed_matrix_destroy(packed);
     headlight_engine_destroy(scalar);
   }
+}
+
+// Small whole numbers are bfloat16 numbers: nothing is rounded.
+static void halves(void) {
+  float left_values[6] = {1, -2, 3, 4, 0, 5}, right_values[6] = {2, 1, -1, 7, 3, -8}, out_values[4];
+  const headlight_tensor left = TENSOR(left_values, 2, 3), right = TENSOR(right_values, 3, 2);
+  const headlight_tensor out = TENSOR(out_values, 2, 2);
+  headlight_packed_matrix* packed = NULL;
+  WORKS(headlight_packed_matrix_create(engine, &right, HEADLIGHT_BFLOAT16, &packed, &error));
+  CHECK(headlight_packed_matrix_type(packed) == HEADLIGHT_BFLOAT16);
+  CHECK(headlight_packed_matrix_type(NULL) == HEADLIGHT_FLOAT32);
+  WORKS(headlight_gemm_packed(engine, &left, packed, &out, NULL, &error));
+  CHECK(out_values[0] == 13 && out_values[1] == -37 && out_values[2] == 23 && out_values[3] == -36);
+  headlight_packed_matrix_destroy(packed);
+  headlight_gemm_shape shape = {.struct_size = sizeof shape, .m = 2, .n = 2, .k = 3, .type = HEADLIGHT_BFLOAT16};
+  REFUSED("not packed", headlight_gemm_reserve(engine, &shape, &error));
+  shape.packed = 1;
+  WORKS(headlight_gemm_reserve(engine, &shape, &error));
 }
 
 static void workspace(void) {
@@ -188,6 +207,7 @@ int main(void) {
   products();
   batches();
   refusals();
+  halves();
   workspace();
   headlight_engine_destroy(engine);
   return check_result();

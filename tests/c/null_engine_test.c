@@ -49,7 +49,7 @@ static void network(void) {
 static void operations(void) {
   headlight_packed_matrix* packed = NULL;
   NAMES_THE_ENGINE(headlight_gemm(NULL, NULL, NULL, NULL, NULL, &error));
-  NAMES_THE_ENGINE(headlight_packed_matrix_create(NULL, NULL, &packed, &error));
+  NAMES_THE_ENGINE(headlight_packed_matrix_create(NULL, NULL, HEADLIGHT_FLOAT32, &packed, &error));
   NAMES_THE_ENGINE(headlight_gemm_packed(NULL, NULL, NULL, NULL, NULL, &error));
   NAMES_THE_ENGINE(headlight_gemm_workspace_bytes(NULL, NULL, NULL, &error));
   NAMES_THE_ENGINE(headlight_gemm_reserve(NULL, NULL, &error));

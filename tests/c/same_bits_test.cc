@@ -30,7 +30,8 @@ TEST_F(CInterface, Gemm) {
   EXPECT_TRUE(same_bits(c, c_c));
 
   headlight_packed_matrix* packed = nullptr;
-  ASSERT_EQ(headlight_packed_matrix_create(engine_, &right, &packed, &error_), HEADLIGHT_OK) << error_.message;
+  ASSERT_EQ(headlight_packed_matrix_create(engine_, &right, HEADLIGHT_FLOAT32, &packed, &error_), HEADLIGHT_OK)
+      << error_.message;
   c_c = Tensor<float, 2>({50, 80});
   const headlight_tensor again = in_c(c_c);
   EXPECT_EQ(allocations([&] { return headlight_gemm_packed(engine_, &left, packed, &again, &given, &error_); }), 0);

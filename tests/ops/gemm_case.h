@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "gtest/gtest.h"
 #include "headlight/gemm.h"
 #include "reference/gemm.h"
 #include "support/random.h"
@@ -160,5 +161,36 @@ struct GemmTruth {
     return made;
   }
 };
+
+// Around every vector width, panel width and tile height.
+inline const std::vector<std::int64_t> kGemmSizes = {0,  1,  2,  3,  4,  5,  6,  7,  8,  11, 12, 13, 15,
+                                                     16, 17, 24, 25, 31, 32, 33, 47, 64, 65, 97, 129};
+
+[[nodiscard]] inline testing::AssertionResult agrees(View<const float, 2> c, const GemmTruth& truth) {
+  for (std::int64_t i = 0; i < c.extent(0); ++i) {
+    for (std::int64_t j = 0; j < c.extent(1); ++j) {
+      const double error = std::abs(static_cast<double>(c(i, j)) - truth.value(i, j));
+      if (!(error <= truth.allowed(i, j))) {
+        return testing::AssertionFailure() << "c(" << i << ", " << j << ") = " << c(i, j) << ", expected "
+                                           << truth.value(i, j) << " within " << truth.allowed(i, j);
+      }
+    }
+  }
+  return testing::AssertionSuccess();
+}
+
+// Nothing but C's elements may have changed in its memory: the gaps still hold NaN.
+[[nodiscard]] inline testing::AssertionResult gaps_are_untouched(Matrix& c) {
+  const std::vector<float>& memory = c.memory();
+  const View<float, 2> view = c.view();
+  for (std::int64_t i = 0; i < view.extent(0); ++i) {
+    for (std::int64_t j = view.extent(1); j < view.stride(0); ++j) {
+      if (!std::isnan(memory[static_cast<std::size_t>(i * view.stride(0) + j)])) {
+        return testing::AssertionFailure() << "written behind row " << i << " at column " << j;
+      }
+    }
+  }
+  return testing::AssertionSuccess();
+}
 
 }  // namespace headlight::test

@@ -15,37 +15,6 @@ namespace headlight::test::gemm_test {
 using GemmTest = EachIsa;
 HEADLIGHT_ON_EVERY_ISA(GemmTest);
 
-// Around every vector width, panel width and tile height.
-const std::vector<std::int64_t> kSizes = {0,  1,  2,  3,  4,  5,  6,  7,  8,  11, 12, 13, 15,
-                                          16, 17, 24, 25, 31, 32, 33, 47, 64, 65, 97, 129};
-
-testing::AssertionResult agrees(View<const float, 2> c, const GemmTruth& truth) {
-  for (std::int64_t i = 0; i < c.extent(0); ++i) {
-    for (std::int64_t j = 0; j < c.extent(1); ++j) {
-      const double error = std::abs(static_cast<double>(c(i, j)) - truth.value(i, j));
-      if (!(error <= truth.allowed(i, j))) {
-        return testing::AssertionFailure() << "c(" << i << ", " << j << ") = " << c(i, j) << ", expected "
-                                           << truth.value(i, j) << " within " << truth.allowed(i, j);
-      }
-    }
-  }
-  return testing::AssertionSuccess();
-}
-
-// Nothing but C's elements may have changed in its memory: the gaps still hold NaN.
-testing::AssertionResult gaps_are_untouched(Matrix& c) {
-  const std::vector<float>& memory = c.memory();
-  const View<float, 2> view = c.view();
-  for (std::int64_t i = 0; i < view.extent(0); ++i) {
-    for (std::int64_t j = view.extent(1); j < view.stride(0); ++j) {
-      if (!std::isnan(memory[static_cast<std::size_t>(i * view.stride(0) + j)])) {
-        return testing::AssertionFailure() << "written behind row " << i << " at column " << j;
-      }
-    }
-  }
-  return testing::AssertionSuccess();
-}
-
 void check(Engine& engine, Random& random, const GemmCase& made) {
   SCOPED_TRACE(made.text());
   GemmOperands operands(random, made);
@@ -67,7 +36,7 @@ TEST_P(GemmTest, AgreesWithTheTwinOnRaggedSizes) {
   Engine engine(options());
   Random random(1);
   for (int repeat = 0; repeat < count(1200, 150); ++repeat) {
-    check(engine, random, GemmCase::random(random, kSizes));
+    check(engine, random, GemmCase::random(random, kGemmSizes));
     if (HasFailure()) return;
   }
 }

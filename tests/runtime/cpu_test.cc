@@ -41,6 +41,23 @@ TEST(Isa, ScalarIsAvailableAndComesFirst) {
   for (const Isa isa : isas) EXPECT_NE(list_of_available_isas().find(name(isa)), std::string::npos);
 }
 
+TEST(InstructionFeature, NamesAndListsFollowTheTable) {
+  InstructionFeatures all;
+  for (std::size_t row = 0; row < kFeatures.size(); ++row) {
+    EXPECT_EQ(static_cast<std::size_t>(kFeatures[row].feature), row) << "the rows are in the order of the enumeration";
+    EXPECT_EQ(name(kFeatures[row].feature), kFeatures[row].name);
+    EXPECT_FALSE(all.has(kFeatures[row].feature));
+    all = all | kFeatures[row].feature;
+    EXPECT_TRUE(all.has(kFeatures[row].feature));
+    EXPECT_EQ(all.list().size(), row + 1);
+  }
+  EXPECT_EQ(name(static_cast<InstructionFeature>(31)), "");
+  EXPECT_EQ(list_of({}), "none");
+  EXPECT_EQ(list_of({InstructionFeature::avx512_bf16}), "avx512_bf16");
+  EXPECT_TRUE(all.has(InstructionFeatures{}));
+  EXPECT_FALSE(InstructionFeatures{}.has(all));
+}
+
 TEST(Cpu, HasAName) {
   const std::string cpu = cpu_name();
   ASSERT_FALSE(cpu.empty());
@@ -59,6 +76,7 @@ CpuFeatures everything() {
       bit_SSE3 | bit_SSSE3 | bit_SSE4_1 | bit_SSE4_2 | bit_POPCNT | bit_OSXSAVE | bit_AVX | bit_FMA | bit_F16C;
   features.leaf7_ebx =
       bit_AVX2 | bit_BMI | bit_BMI2 | bit_AVX512F | bit_AVX512BW | bit_AVX512DQ | bit_AVX512VL | bit_AVX512CD;
+  features.leaf7_1_eax = bit_AVX512BF16;
   features.xcr0 = 0xE7;
   return features;
 }
@@ -104,6 +122,24 @@ TEST(Cpu, EveryMissingBitTakesItsSetAway) {
   }
 }
 
+TEST(Cpu, AFeatureNeedsItsBitAndItsSet) {
+  constexpr InstructionFeatures kBf16 = {InstructionFeature::avx512_bf16};
+  const InstructionFeatures built = is_built(Isa::avx512) ? kBf16 : InstructionFeatures{};
+  EXPECT_EQ(features_of(everything(), Isa::avx512), built);
+  for (const Isa isa : {Isa::scalar, Isa::sse4, Isa::avx2, Isa::neon}) {
+    EXPECT_EQ(features_of(everything(), isa), InstructionFeatures{}) << name(isa);
+  }
+  CpuFeatures features = everything();
+  features.leaf7_1_eax = 0;
+  EXPECT_EQ(features_of(features, Isa::avx512), InstructionFeatures{});
+  features = everything();
+  features.leaf7_ebx &= ~static_cast<std::uint32_t>(bit_AVX512BW);
+  EXPECT_EQ(features_of(features, Isa::avx512), InstructionFeatures{});
+  features = everything();
+  features.xcr0 = 0x07;
+  EXPECT_EQ(features_of(features, Isa::avx512), InstructionFeatures{});
+}
+
 TEST(Cpu, TheOperatingSystemMustSaveTheRegisters) {
   CpuFeatures features = everything();
   for (const std::uint64_t bit : {0x20U, 0x40U, 0x80U}) {
@@ -125,6 +161,8 @@ TEST(Cpu, AgreesWithTheCompilersOwnDetection) {
   EXPECT_EQ(supports(features, Isa::avx512), __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
                                                  __builtin_cpu_supports("avx512vl") &&
                                                  __builtin_cpu_supports("avx512cd"));
+  EXPECT_EQ(features_of(features, Isa::avx512).has(InstructionFeature::avx512_bf16),
+            is_built(Isa::avx512) && __builtin_cpu_supports("avx512bf16") != 0);
   EXPECT_FALSE(is_available(Isa::neon));
 }
 

@@ -135,6 +135,22 @@ TEST(EngineOptions, EveryAvailableInstructionSetCanBeChosen) {
   }
 }
 
+TEST(EngineOptions, FeaturesCanBeSwitchedOff) {
+  for (const Isa isa : available_isas()) {
+    EngineOptions options = with_threads(1);
+    options.isa = isa;
+    EXPECT_EQ(Engine(options).features(), available_features(isa)) << "unset: all";
+    options.features = InstructionFeatures{};
+    EXPECT_EQ(Engine(options).features(), InstructionFeatures{});
+    options.features = available_features(isa);
+    EXPECT_EQ(Engine(options).features(), available_features(isa));
+  }
+  EngineOptions options = with_threads(1);
+  options.isa = Isa::scalar;
+  options.features = InstructionFeatures{InstructionFeature::avx512_bf16};
+  expect_words(message_of([&] { Engine engine(options); }), {"features", "avx512_bf16", "scalar: none"});
+}
+
 TEST(Environment, GivesTheThreadsUnlessTheOptionsDo) {
   const ScopedVariable variable("HEADLIGHT_NUM_THREADS", "3");
   EXPECT_EQ(Engine().threads(), 3);

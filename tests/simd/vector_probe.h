@@ -10,6 +10,7 @@
   X(sqrt)                  \
   X(round)                 \
   X(is_nan)                \
+  X(round_to_bf16)         \
   X(exp2_nonpositive)      \
   X(exp2)                  \
   X(exp)                   \

@@ -3,6 +3,7 @@
 #include <functional>
 #include <string>
 
+#include "reference/number_types.h"
 #include "simd/probe_fixture.h"
 #include "support/guarded.h"
 
@@ -205,6 +206,26 @@ TEST_F(VectorTest, WidensEverySixteenBitNumber) {
       wrong += same(f16[static_cast<std::size_t>(i)], widen_f16(bits)) ? 0 : 1;
     }
   }
+  EXPECT_EQ(wrong, 0);
+}
+
+TEST_F(VectorTest, RoundsToBFloat16) {
+  const auto expected = [](float x, float, float) {
+    return static_cast<float>(reference::rounded_to_bfloat16(static_cast<double>(x)));
+  };
+  check("round_to_bf16", probe().round_to_bf16, expected);
+  // Every number of 16 bits, what lies half way to the next, and their neighbours.
+  std::vector<float> values, got;
+  for (std::uint32_t upper = 0; upper < 65536; ++upper) {
+    for (const std::uint32_t lower : {0x0000u, 0x0001u, 0x7fffu, 0x8000u, 0x8001u, 0xffffu}) {
+      values.push_back(from_bits(upper << 16 | lower));
+    }
+  }
+  fill_up(values);
+  got.resize(values.size());
+  probe().round_to_bf16(values.data(), got.data(), static_cast<std::int64_t>(values.size()));
+  int wrong = 0;
+  for (std::size_t i = 0; i < values.size(); ++i) wrong += same(got[i], expected(values[i], 0, 0)) ? 0 : 1;
   EXPECT_EQ(wrong, 0);
 }
 

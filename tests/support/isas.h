@@ -5,7 +5,9 @@
 //   HEADLIGHT_ON_EVERY_ISA(AttentionTest);
 #pragma once
 
+#include <ostream>
 #include <string>
+#include <vector>
 
 #include "gtest/gtest.h"
 #include "headlight/engine.h"
@@ -23,8 +25,48 @@ class EachIsa : public testing::TestWithParam<Isa> {
   }
 };
 
+// An instruction set with all or none of what this CPU has beyond it.
+struct Instructions {
+  Isa isa;
+  InstructionFeatures features;
+};
+
+[[nodiscard]] inline std::vector<Instructions> available_instructions() {
+  std::vector<Instructions> found;
+  for (const Isa isa : available_isas()) {
+    found.push_back({isa, {}});
+    const InstructionFeatures features = available_features(isa);
+    if (features != InstructionFeatures{}) found.push_back({isa, features});
+  }
+  return found;
+}
+
+[[nodiscard]] inline std::string name(const Instructions& instructions) {
+  std::string text(name(instructions.isa));
+  for (const InstructionFeature feature : instructions.features.list()) text.append("_with_").append(name(feature));
+  return text;
+}
+
+// For messages of the test.
+inline void PrintTo(const Instructions& instructions, std::ostream* to) { *to << name(instructions); }
+
+// For kernels that features override.
+class EachIsaAndFeature : public testing::TestWithParam<Instructions> {
+ protected:
+  [[nodiscard]] static EngineOptions options(int threads = 1) {
+    EngineOptions options;
+    options.isa = GetParam().isa;
+    options.features = GetParam().features;
+    options.threads = threads;
+    return options;
+  }
+};
+
 }  // namespace headlight::test
 
+#define HEADLIGHT_ON_EVERY_FEATURE(suite)                                                           \
+  INSTANTIATE_TEST_SUITE_P(On, suite, testing::ValuesIn(headlight::test::available_instructions()), \
+                           [](const auto& on) { return headlight::test::name(on.param); })
 #define HEADLIGHT_ON_EVERY_ISA(suite)                                                 \
   INSTANTIATE_TEST_SUITE_P(On, suite, testing::ValuesIn(headlight::available_isas()), \
                            [](const auto& isa) { return std::string(headlight::name(isa.param)); })

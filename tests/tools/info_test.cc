@@ -25,10 +25,24 @@ TEST(Info, SaysWhatTheEngineSays) {
   EXPECT_EQ(found.at("threads"), engine.threads());
   EXPECT_EQ(found.at("simd"), simd_library());
   EXPECT_EQ(found.at("available_isas").size(), available_isas().size());
+  std::vector<std::string> features;
+  for (const InstructionFeature feature : engine.features().list()) features.emplace_back(name(feature));
+  EXPECT_EQ(found.at("features").get<std::vector<std::string>>(), features);
   EXPECT_EQ(found.at("compiler"), system_info().compiler);
   EXPECT_EQ(found.at("version"), system_info().version);
   EXPECT_EQ(found.at("cores"), system_info().cores);
   EXPECT_EQ(found.at("caches").at("l1d"), system_info().l1_data_bytes);
+}
+
+TEST(Info, NamesFeaturesBesideTheirInstructionSet) {
+  for (const Isa isa : available_isas()) {
+    std::string expected = "instruction set   " + std::string(name(isa));
+    for (const InstructionFeature feature : available_features(isa).list()) {
+      expected.append(" with ").append(name(feature));
+    }
+    const Finished finished = run_program({"info", "--isa", std::string(name(isa))});
+    EXPECT_NE(finished.out.find(expected + " (available: "), std::string::npos) << finished.out;
+  }
 }
 
 TEST(Info, EveryAvailableInstructionSetCanBeForced) {

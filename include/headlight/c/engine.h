@@ -46,7 +46,12 @@ HEADLIGHT_API const char* headlight_status_name(headlight_status status);
 #endif
 
 typedef int32_t headlight_type;
-enum { HEADLIGHT_FLOAT32 = 0, HEADLIGHT_INT64 = 1, HEADLIGHT_UINT8 = 2 };
+enum {
+  HEADLIGHT_FLOAT32 = 0,
+  HEADLIGHT_INT64 = 1,
+  HEADLIGHT_UINT8 = 2,
+  HEADLIGHT_BFLOAT16 = 3  // so far of packed matrices alone
+};
 
 // A tensor in the caller's memory: element (i0, i1, …) lies at data[i0·strides[0] + i1·strides[1] + …]. Strides count
 // elements, not bytes; NULL: contiguous, C order. The last must be 1 unless said otherwise; inputs may have strides of
@@ -88,6 +93,17 @@ HEADLIGHT_API headlight_isa headlight_isa_from_name(const char* name);
 // are written to isas (NULL with a capacity of 0).
 HEADLIGHT_API headlight_status headlight_available_isas(headlight_isa* isas, size_t capacity, size_t* count,
                                                         headlight_error* error);
+
+// Instructions that some CPUs have beyond a set's own, as bits. Kernels that gain by one take the place of the set's.
+typedef uint32_t headlight_features;
+enum {
+  // AVX512-BF16, of avx512: products of bfloat16 numbers. What is below 2⁻¹²⁶ counts as 0 in them.
+  HEADLIGHT_FEATURE_AVX512_BF16 = 1
+};
+// "avx512_bf16" of a single bit; "" for what is none.
+HEADLIGHT_API const char* headlight_feature_name(headlight_features feature);
+// Those beyond a set that this build holds and this CPU has; 0 for what is no instruction set.
+HEADLIGHT_API headlight_features headlight_available_features(headlight_isa isa);
 
 // For people who report figures. Set struct_size; the rest is written, as much of it as that holds.
 typedef struct headlight_system {
@@ -132,6 +148,8 @@ typedef struct headlight_engine_options {
   // Borrow this pool instead of starting workers (`threads` then only lowers its worker count). Copied; its context
   // must outlive the engine. NULL: none.
   const headlight_executor* executor;
+  // These features and no others. NULL: all that the CPU has beyond the instruction set.
+  const headlight_features* features;
 } headlight_engine_options;
 
 // Every function that makes an object writes it to its last argument but one, or NULL there when it fails. The object
@@ -141,6 +159,7 @@ HEADLIGHT_API headlight_status headlight_engine_create(const headlight_engine_op
 HEADLIGHT_API void headlight_engine_destroy(headlight_engine* engine);
 HEADLIGHT_API int32_t headlight_engine_threads(const headlight_engine* engine);
 HEADLIGHT_API headlight_isa headlight_engine_isa(const headlight_engine* engine);
+HEADLIGHT_API headlight_features headlight_engine_features(const headlight_engine* engine);
 // Bytes of scratch memory held now, and how to give back what is idle.
 HEADLIGHT_API size_t headlight_engine_scratch_bytes(const headlight_engine* engine);
 HEADLIGHT_API void headlight_engine_release_scratch(headlight_engine* engine);

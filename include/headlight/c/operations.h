@@ -34,16 +34,20 @@ HEADLIGHT_API headlight_status headlight_gemm(headlight_engine* engine, const he
                                               const headlight_tensor* b, const headlight_tensor* c,
                                               const headlight_gemm_options* options, headlight_error* error);
 
-// b [K, N] (strides as above) laid out once in the panels of the engine's instruction set, for use with any
-// number of products. Never changes; may be used with every engine of that instruction set.
+// b [K, N] of float32 (strides as above) laid out once in the panels of the engine's instruction set, for use with any
+// number of products. Never changes; may be used with every engine of that instruction set. As HEADLIGHT_BFLOAT16 it is
+// rounded and takes half the memory, and products round a, too, and sum in float32: PackedMatrix in headlight/gemm.h
+// gives the order and the error. Else the type is HEADLIGHT_FLOAT32.
 typedef struct headlight_packed_matrix headlight_packed_matrix;
 HEADLIGHT_API headlight_status headlight_packed_matrix_create(headlight_engine* engine, const headlight_tensor* b,
-                                                              headlight_packed_matrix** packed, headlight_error* error);
+                                                              headlight_type type, headlight_packed_matrix** packed,
+                                                              headlight_error* error);
 HEADLIGHT_API void headlight_packed_matrix_destroy(headlight_packed_matrix* packed);
 HEADLIGHT_API int64_t headlight_packed_matrix_rows(const headlight_packed_matrix* packed);
 HEADLIGHT_API int64_t headlight_packed_matrix_columns(const headlight_packed_matrix* packed);
 HEADLIGHT_API size_t headlight_packed_matrix_bytes(const headlight_packed_matrix* packed);
 HEADLIGHT_API headlight_isa headlight_packed_matrix_isa(const headlight_packed_matrix* packed);
+HEADLIGHT_API headlight_type headlight_packed_matrix_type(const headlight_packed_matrix* packed);
 
 // The same product, a and c of rank 2.
 HEADLIGHT_API headlight_status headlight_gemm_packed(headlight_engine* engine, const headlight_tensor* a,
@@ -54,8 +58,8 @@ typedef struct headlight_gemm_shape {
   size_t struct_size;
   int64_t batch;  // 0: 1
   int64_t m, n, k;
-  int32_t packed;    // not 0: b is a headlight_packed_matrix
-  int32_t reserved;  // 0
+  int32_t packed;       // not 0: b is a headlight_packed_matrix
+  headlight_type type;  // of b: float32 unless it is packed
 } headlight_gemm_shape;
 
 // Every pair of this kind: the scratch bytes that a call of that shape takes from the engine, whatever its options; and

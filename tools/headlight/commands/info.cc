@@ -24,6 +24,9 @@ std::string as_json(const Engine& engine, const SystemInfo& system, const std::v
   info["isa"] = name(engine.isa());
   info["available_isas"] = Json::list();
   for (const Isa isa : available_isas()) info["available_isas"].push_back(name(isa));
+  // Instructions beyond the set's own that kernels use here.
+  info["features"] = Json::list();
+  for (const InstructionFeature feature : engine.features().list()) info["features"].push_back(name(feature));
   info["simd"] = simd_library();
   info["threads"] = engine.threads();
   info["compiler"] = system.compiler;
@@ -36,11 +39,12 @@ std::string as_json(const Engine& engine, const SystemInfo& system, const std::v
 std::string kibibytes(std::int64_t bytes) { return bytes == 0 ? "none" : std::to_string(bytes / 1024) + " KiB"; }
 
 std::string as_text(const Engine& engine, const SystemInfo& system) {
-  std::string sets;
+  std::string sets, features;
   for (const Isa isa : available_isas()) sets.append(sets.empty() ? "" : ", ").append(name(isa));
+  for (const InstructionFeature feature : engine.features().list()) features.append(" with ").append(name(feature));
   std::string text = "headlight " + system.version + ", " + std::string(simd_library()) + ", " + system.compiler;
   text += "\nCPU               " + (system.cpu_name.empty() ? "unknown" : system.cpu_name);
-  text += "\ninstruction set   " + std::string(name(engine.isa())) + " (available: " + sets + ")";
+  text += "\ninstruction set   " + std::string(name(engine.isa())) + features + " (available: " + sets + ")";
   text += "\nthreads           " + std::to_string(engine.threads()) +
           " (cores granted: " + std::to_string(system.cores) + ")";
   text += "\ncaches            L1d " + kibibytes(system.l1_data_bytes) + ", L2 " + kibibytes(system.l2_bytes) +

@@ -1,0 +1,128 @@
+// Products of bfloat16 numbers: two of a column of B in each word, the first in its lower half.
+//
+// A is rounded to bfloat16 as it comes in. A product of two such numbers is exact in float32, and a sum takes the
+// second of a pair before the first: that is what vdpbf16ps does, so every instruction set has its bits. But vdpbf16ps
+// takes numbers and sums below 2⁻¹²⁶ for 0. (Intel's manual, volume 2, VDPBF16PS; the order of Zen 4 was found by
+// trying.)
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/gemm_pack-inl.h"
+#include "kernels/gemm_tile-inl.h"
+#include "simd/integers.h"
+#include "simd/vector-inl.h"
+
+namespace headlight::HEADLIGHT_TARGET {
+
+// One bfloat16 number of each of two vectors, side by side: even's in the lower half.
+HEADLIGHT_INLINE Vec pairs_of(Vec even, Vec odd) {
+  const IntVec low = and_int(shift_right<16>(as_int(round_to_bf16(even))), broadcast_int(0xffff));
+  return as_float(add_int(low, as_int(round_to_bf16(odd))));
+}
+
+// b [depth, columns], float32 with columns next to each other, as a panel.
+inline void gemm_pack_bfloat16_rows(const float* b, std::int64_t stride, std::int64_t depth, int columns,
+                                    float* panel) noexcept {
+  for (std::int64_t k = 0; k < depth; k += 2, b += 2 * stride) {
+    for (int column = 0; column < columns; column += kLanes, panel += kLanes) {
+      const int count = columns - column < kLanes ? columns - column : kLanes;
+      const Vec odd = k + 1 < depth ? load_partial(b + stride + column, count) : zero();
+      store(pairs_of(load_partial(b + column, count), odd), panel);
+    }
+  }
+}
+
+// b [columns, depth], a transposed B of float32, as a panel.
+inline void gemm_pack_bfloat16_columns(const float* b, std::int64_t stride, std::int64_t depth, int columns,
+                                       float* panel) noexcept {
+  constexpr std::int64_t kRows = 2 * kLanes;
+  alignas(64) float turned[kRows * kLanes];
+  const std::int64_t width = round_up(columns, kLanes);
+  for (int first = 0; first < columns; first += kLanes) {
+    const int count = columns - first < kLanes ? columns - first : kLanes;
+    float* to = panel + first;
+    for (std::int64_t k = 0; k < depth; k += kRows) {
+      const std::int64_t rows = smaller(kRows, depth - k);
+      transpose_strip(b + first * stride + k, stride, count, rows, turned, kLanes);
+      for (std::int64_t row = 0; row < rows; row += 2, to += width) {
+        const Vec odd = row + 1 < rows ? load(turned + (row + 1) * kLanes) : zero();
+        store(pairs_of(load(turned + row * kLanes), odd), to);
+      }
+    }
+  }
+}
+
+#if defined(__AVX512BF16__)
+
+// Panels of pairs, multiplied as they are.
+struct GemmBFloat16Panels : GemmPanels {
+  static HEADLIGHT_INLINE Vec multiply_add(Vec left, Vec right, Vec sum) { return dot_bf16(left, right, sum); }
+};
+
+struct BFloat16 {
+  using Tile = RegisterTile<TileRows, GemmBFloat16Panels, GemmSums>;
+  static constexpr std::int64_t kOfWord = 2;
+  static constexpr std::int64_t kStepsOfWord = 1;
+  static constexpr std::int64_t kFloatsOfWord = 1;
+
+  // Pairs; whole vectors of them, of which those behind the row's end are of no use.
+  static void round_row(const float* from, std::int64_t count, float* to) noexcept {
+    constexpr std::int64_t kNumbers = 2 * kLanes;
+    for (; count >= kNumbers; count -= kNumbers, from += kNumbers, to += kLanes) {
+      store(narrow_to_bf16(load(from), load(from + kLanes)), to);
+    }
+    if (count == 0) return;
+    const int first = static_cast<int>(smaller(count, kLanes));
+    const Vec second = count > kLanes ? load_partial(from + kLanes, static_cast<int>(count) - kLanes) : zero();
+    store(narrow_to_bf16(load_partial(from, first), second), to);
+  }
+#else
+
+// Panels of pairs, widened a number at a time.
+struct GemmBFloat16Panels : GemmPanels {
+  static constexpr bool kSecondFirst = true;
+
+  template <int kRows, int kVectors>
+  HEADLIGHT_INLINE void load(Vec (&to)[kVectors], int step) {
+    constexpr int kPanels = divide_up(kVectors, kGemmPanelVectors);
+#pragma GCC unroll 12
+    for (int v = 0; v < kVectors; ++v) {
+      const float* panel = at + v / kGemmPanelVectors * panel_stride;
+      const IntVec pairs = as_int(headlight::HEADLIGHT_TARGET::load(panel + v % kGemmPanelVectors * kLanes));
+      to[v] = as_float(step == 0 ? and_int(pairs, broadcast_int(kUpperHalf)) : shift_left<16>(pairs));
+    }
+    ask_for_line<kPanels>(step);
+    if (step == 0) return;
+    at += depth_stride;
+    next += next_step;
+  }
+};
+
+struct BFloat16 {
+  using Tile = RegisterTile<TileRows, GemmBFloat16Panels, GemmSums>;
+  static constexpr std::int64_t kOfWord = 2;
+  static constexpr std::int64_t kStepsOfWord = 2;
+  static constexpr std::int64_t kFloatsOfWord = 2;
+
+  // Rounded, and still a float each; after an odd number of them 0.
+  static void round_row(const float* from, std::int64_t count, float* to) noexcept {
+    std::int64_t k = 0;
+    for (; k + kLanes <= count; k += kLanes) store(round_to_bf16(load(from + k)), to + k);
+    if (k < count) store(round_to_bf16(load_partial(from + k, static_cast<int>(count - k))), to + k);
+    if (count % 2 != 0) to[count] = 0.0f;
+  }
+#endif
+
+  static void pack_panel(const kernels::Operand& b, std::int64_t first, std::int64_t depth, std::int64_t column,
+                         std::int64_t columns, float* panel) noexcept {
+    const float* from = b.floats_at(first, column);
+    if (b.layout == kernels::OperandLayout::rows) {
+      gemm_pack_bfloat16_rows(from, b.stride, depth, static_cast<int>(columns), panel);
+    } else {
+      gemm_pack_bfloat16_columns(from, b.stride, depth, static_cast<int>(columns), panel);
+    }
+  }
+};
+
+}  // namespace headlight::HEADLIGHT_TARGET

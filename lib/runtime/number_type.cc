@@ -1,0 +1,13 @@
+#include "headlight/number_type.h"
+
+#include <array>
+
+namespace headlight {
+
+std::string_view name(NumberType type) noexcept {
+  static constexpr std::array<std::string_view, 2> kNames = {"float32", "bfloat16"};
+  const auto index = static_cast<std::size_t>(type);
+  return index < kNames.size() ? kNames[index] : "";
+}
+
+}  // namespace headlight

@@ -1,0 +1,273 @@
+// Products whose B is packed as bfloat16: against the twin on rounded operands, and bit by bit against the documented
+// chain, with and without the instructions that some CPUs have for it.
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "headlight/gemm.h"
+#include "ops/gemm_case.h"
+#include "reference/number_types.h"
+#include "support/allocation_counter.h"
+#include "support/compare.h"
+#include "support/guarded.h"
+#include "support/isas.h"
+#include "support/quick.h"
+#include "support/refusal.h"
+#include "support/workers.h"
+
+namespace headlight::test::gemm_bfloat16_test {
+
+using GemmBFloat16 = EachIsaAndFeature;
+HEADLIGHT_ON_EVERY_FEATURE(GemmBFloat16);
+
+float rounded(float x) { return static_cast<float>(reference::rounded_to_bfloat16(static_cast<double>(x))); }
+
+void round(const View<float, 2>& matrix) {
+  for (std::int64_t i = 0; i < matrix.extent(0); ++i) {
+    for (std::int64_t j = 0; j < matrix.extent(1); ++j) matrix(i, j) = rounded(matrix(i, j));
+  }
+}
+
+PackedMatrix packed(Engine& engine, const View<const float, 2>& b, Transpose transpose_b = Transpose::no) {
+  return {engine, b, transpose_b, NumberType::bfloat16};
+}
+
+// Of operands that are rounded, the truth is that of float32: a chain has as many roundings.
+void check(Engine& engine, Random& random, const GemmCase& made) {
+  SCOPED_TRACE(made.text());
+  GemmOperands operands(random, made);
+  Matrix a = operands.a, b = operands.b;
+  round(operands.a.view());
+  round(operands.b.view());
+  const GemmTruth truth(operands);
+  gemm(engine, a.view(), packed(engine, b.view(), made.transpose_b), operands.c.view(), operands.options);
+  EXPECT_TRUE(agrees(operands.c.view(), truth));
+  EXPECT_TRUE(gaps_are_untouched(operands.c));
+}
+
+TEST_P(GemmBFloat16, AgreesWithTheTwinOnRaggedSizes) {
+  Engine engine(options());
+  Random random(1);
+  for (int repeat = 0; repeat < count(600, 100); ++repeat) {
+    check(engine, random, GemmCase::random(random, kGemmSizes));
+    if (HasFailure()) return;
+  }
+}
+
+TEST_P(GemmBFloat16, AgreesWithTheTwinForEveryTile) {
+  Engine engine(options());
+  Random random(2);
+  for (std::int64_t m = 1; m <= 20; ++m) {
+    for (std::int64_t n = 1; n <= count(70, 20); ++n) {
+      GemmCase made = GemmCase::random(random, {5, 6});
+      made.m = m;
+      made.n = n;
+      check(engine, random, made);
+      if (HasFailure()) return;
+    }
+  }
+}
+
+// Blocks of K of one length, at most 768 and a multiple of 8; in a block the second number of each pair first.
+float chain(const float* a, const float* b, std::int64_t depth) {
+  const std::int64_t blocks = std::max<std::int64_t>((depth + 767) / 768, 1);
+  const std::int64_t length = blocks == 1 ? depth : ((depth + blocks - 1) / blocks + 7) / 8 * 8;
+  float total = 0;
+  for (std::int64_t first = 0; first < depth; first += length) {
+    const std::int64_t end = std::min(depth, first + length);
+    float sum = 0;
+    for (std::int64_t k = first; k < end; k += 2) {
+      if (k + 1 < end) sum = std::fma(a[k + 1], b[k + 1], sum);
+      sum = std::fma(a[k], b[k], sum);
+    }
+    total = first == 0 ? sum : total + sum;
+  }
+  return total;
+}
+
+TEST_P(GemmBFloat16, HasTheBitsOfTheDocumentedChain) {
+  Engine engine(options(2));
+  Random random(3);
+  for (const std::int64_t k : {1, 2, 31, 64, 767, 768, 769, 1601}) {
+    const std::int64_t m = 11, n = 67;
+    Tensor<float, 2> a = random.normal_tensor<2>({m, k}), b = random.normal_tensor<2>({n, k});
+    Tensor<float, 2> c({m, n}), expected({m, n});
+    gemm(engine, a, packed(engine, b, Transpose::yes), c);
+    round(a.view());
+    round(b.view());
+    for (std::int64_t i = 0; i < m; ++i) {
+      for (std::int64_t j = 0; j < n; ++j) expected(i, j) = chain(&a(i, 0), &b(j, 0), k);
+    }
+    EXPECT_TRUE(same_bits(c.view(), expected.view())) << "K = " << k;
+  }
+}
+
+TEST_P(GemmBFloat16, HasTheSameBitsForEveryThreadCountAndLayout) {
+  Random random(4);
+  const std::int64_t shapes[][3] = {{130, 300, 200}, {1, 900, 1600}, {3, 700, 33}, {1000, 40, 20}};
+  for (const auto& [m, n, k] : shapes) {
+    SCOPED_TRACE(std::to_string(m) + "x" + std::to_string(n) + "x" + std::to_string(k));
+    const Tensor<float, 2> a = random.uniform_tensor<2>({m, k}), b = random.uniform_tensor<2>({k, n});
+    Tensor<float, 2> a_transposed({k, m}), b_transposed({n, k});
+    for (std::int64_t i = 0; i < m; ++i) {
+      for (std::int64_t j = 0; j < k; ++j) a_transposed(j, i) = a(i, j);
+    }
+    for (std::int64_t i = 0; i < k; ++i) {
+      for (std::int64_t j = 0; j < n; ++j) b_transposed(j, i) = b(i, j);
+    }
+    Tensor<float, 2> expected({m, n}), c({m, n});
+    Engine one(options());
+    const GemmOptions asked{.alpha = 0.75f, .activation = Activation::gelu};
+    gemm(one, a, packed(one, b), expected, asked);
+    for (const int threads : count(std::vector{1, 2, 3, 5, 8}, std::vector{3})) {
+      Engine engine(options(threads));
+      GemmOptions turned = asked;
+      gemm(engine, a, packed(engine, b_transposed, Transpose::yes), c, turned);
+      EXPECT_TRUE(same_bits(c.view(), expected.view())) << threads << " threads, transposed b";
+      turned.transpose_a = Transpose::yes;
+      gemm(engine, a_transposed, packed(engine, b), c, turned);
+      EXPECT_TRUE(same_bits(c.view(), expected.view())) << threads << " threads, transposed a";
+    }
+    // One row alone is that row of all.
+    const std::int64_t row = m / 2;
+    Tensor<float, 2> alone({1, n});
+    gemm(one, View<const float, 2>(&a(row, 0), {1, k}), packed(one, b), alone, asked);
+    EXPECT_TRUE(same_bits(alone.view(), View<float, 2>(&expected(row, 0), {1, n})));
+  }
+}
+
+// x · 1 and 1 · x are what is left of x.
+TEST_P(GemmBFloat16, RoundsBothOperandsToNearestEven) {
+  Engine engine(options());
+  Random random(5);
+  std::vector<float> values = {0.0f, 1.0f, 0x1.01p0f, 0x1.03p0f, -0x1.01p0f, 0x1.010002p0f, 0x1.00fffep0f, 0x1p-126f};
+  for (const float large : {0x1.fep127f, 0x1.fefffep127f, 0x1.ffp127f, std::numeric_limits<float>::max()}) {
+    values.insert(values.end(), {large, -large});
+  }
+  for (int repeat = 0; repeat < 5000; ++repeat) {
+    const float x = std::bit_cast<float>(static_cast<std::uint32_t>(random.next() >> 32));
+    if (std::isfinite(x) && std::abs(x) >= 0x1p-126f) values.push_back(x);
+  }
+  const auto size = static_cast<std::int64_t>(values.size());
+  const float one = 1;
+  const View<const float, 2> x(values.data(), {size, 1}), unit(&one, {1, 1});
+  Tensor<float, 2> of_a({size, 1}), of_b({1, size});
+  gemm(engine, x, packed(engine, unit), of_a);
+  gemm(engine, unit, packed(engine, x, Transpose::yes), of_b);
+  for (std::int64_t i = 0; i < size; ++i) {
+    EXPECT_EQ(of_a(i, 0), rounded(x(i, 0))) << x(i, 0);
+    EXPECT_EQ(of_b(0, i), rounded(x(i, 0))) << x(i, 0);
+  }
+}
+
+// vdpbf16ps takes them for 0, and says so.
+TEST_P(GemmBFloat16, KeepsSubnormalNumbersWhereTheInstructionDoes) {
+  Engine engine(options());
+  const bool flushes = engine.features().has(InstructionFeature::avx512_bf16);
+  const std::array<float, 4> x = {0x1p-127f, -0x1.8p-130f, 0x1p-133f, 0x1.8p-133f};
+  const float one = 1;
+  Tensor<float, 2> of_a({4, 1}), of_b({1, 4});
+  gemm(engine, View<const float, 2>(x.data(), {4, 1}), packed(engine, View<const float, 2>(&one, {1, 1})), of_a);
+  gemm(engine, View<const float, 2>(&one, {1, 1}), packed(engine, View<const float, 2>(x.data(), {1, 4})), of_b);
+  for (std::int64_t i = 0; i < 4; ++i) {
+    const float expected = flushes ? 0.0f : rounded(x[static_cast<std::size_t>(i)]);
+    EXPECT_EQ(of_a(i, 0), expected);
+    EXPECT_EQ(of_b(0, i), expected);
+  }
+}
+
+TEST_P(GemmBFloat16, NotANumberAndInfinityReachTheirRowAndColumnAlone) {
+  Engine engine(options());
+  Random random(6);
+  // A NaN whose payload lies in the half that is cut off.
+  for (const float bad :
+       {std::bit_cast<float>(0x7f800001u), std::bit_cast<float>(0x7fffffffu), std::numeric_limits<float>::infinity()}) {
+    Matrix a(random, 14, 9, 0), b(random, 9, 35, 0), c(random, 14, 35, 0);
+    a.view()(3, 4) = bad;
+    b.view()(8, 33) = bad;
+    gemm(engine, a.view(), packed(engine, b.view()), c.view());
+    for (std::int64_t i = 0; i < 14; ++i) {
+      for (std::int64_t j = 0; j < 35; ++j) {
+        EXPECT_EQ(std::isfinite(c.view()(i, j)), i != 3 && j != 33) << i << ", " << j;
+        // Where the two meet, infinities of both signs may.
+        if (i == 3 && j == 33) continue;
+        EXPECT_EQ(std::isnan(c.view()(i, j)), std::isnan(bad) && (i == 3 || j == 33)) << i << ", " << j;
+      }
+    }
+  }
+}
+
+TEST_P(GemmBFloat16, TouchesNothingOutsideItsOperands) {
+  Engine engine(options());
+  Random random(7);
+  for (int repeat = 0; repeat < count(80, 20); ++repeat) {
+    const std::int64_t m = random.integer(1, 30), n = random.integer(1, 140);
+    const std::int64_t k = repeat % 10 == 0 ? random.integer(700, 1600) : random.integer(1, 70);
+    const Transpose transpose_a = random.once_in(2) ? Transpose::yes : Transpose::no;
+    const Transpose transpose_b = random.once_in(2) ? Transpose::yes : Transpose::no;
+    for (const Against side : kBothSides) {
+      const Guarded<float> a(m * k, side), b(k * n, side), c(m * n, side);
+      for (std::int64_t i = 0; i < m * k; ++i) a.data()[i] = random.uniform();
+      for (std::int64_t i = 0; i < k * n; ++i) b.data()[i] = random.uniform();
+      const bool ta = transpose_a == Transpose::yes, tb = transpose_b == Transpose::yes;
+      gemm(engine, a.view<2>({ta ? k : m, ta ? m : k}),
+           packed(engine, b.view<2>({tb ? n : k, tb ? k : n}), transpose_b), c.view<2>({m, n}),
+           {.transpose_a = transpose_a});
+    }
+  }
+}
+
+TEST_P(GemmBFloat16, AllocatesNothingAfterReserve) {
+  Random random(8);
+  for (const int threads : {1, 3}) {
+    for (const auto& [m, n, k] : {std::array<std::int64_t, 3>{200, 300, 1700}, {1, 900, 1600}, {400, 70, 201}}) {
+      const Tensor<float, 2> a = random.uniform_tensor<2>({m, k}), b = random.uniform_tensor<2>({n, k});
+      Tensor<float, 2> a_transposed({k, m}), c({m, n});
+      Engine engine(options(threads));
+      wait_for_workers(engine);
+      const PackedMatrix matrix = packed(engine, b, Transpose::yes);
+      engine.release_scratch();
+      reserve(engine, {.m = m, .n = n, .k = k, .packed = true, .type = NumberType::bfloat16});
+      const AllocationCounter counter;
+      gemm(engine, a, matrix, c);
+      gemm(engine, a_transposed, matrix, c, {.transpose_a = Transpose::yes});
+      const std::int64_t allocations = counter.count();
+      EXPECT_EQ(allocations, 0) << m << "x" << n << "x" << k << " on " << threads;
+    }
+  }
+}
+
+TEST_P(GemmBFloat16, TakesHalfTheMemory) {
+  Engine engine(options());
+  const Tensor<float, 2> b({96, 192});
+  const PackedMatrix whole(engine, b), half = packed(engine, b);
+  EXPECT_EQ(half.type(), NumberType::bfloat16);
+  EXPECT_EQ(whole.type(), NumberType::float32);
+  EXPECT_EQ(2 * half.bytes(), whole.bytes());
+}
+
+TEST_P(GemmBFloat16, HasNoRowsOrNoDepth) {
+  Engine engine(options());
+  float c[4] = {1, 2, 3, 4};
+  const View<const float, 2> nothing(nullptr, {0, 2});
+  gemm(engine, View<const float, 2>(nullptr, {2, 0}), packed(engine, nothing), View<float, 2>(c, {2, 2}));
+  EXPECT_TRUE(std::ranges::all_of(c, [](float x) { return x == 0; }));
+  gemm(engine, nothing, packed(engine, View<const float, 2>(c, {2, 2})), View<float, 2>(nullptr, {0, 2}));
+}
+
+TEST(GemmBFloat16Arguments, AreNamedWhenTheyAreBad) {
+  Engine engine(EngineOptions{.threads = 1});
+  const Tensor<float, 2> b({2, 2});
+  EXPECT_EQ(refusal([&] { PackedMatrix(engine, b, Transpose::no, static_cast<NumberType>(9)); }),
+            "PackedMatrix: type is 9, expected one of the enumeration");
+  EXPECT_EQ(refusal([&] { reserve(engine, {.m = 2, .n = 2, .k = 2, .type = NumberType::bfloat16}); }),
+            "gemm: shape [1, 2, 2, 2] ([batch, M, N, K]) has a B of bfloat16 that is not packed, expected float32");
+}
+
+}  // namespace headlight::test::gemm_bfloat16_test
