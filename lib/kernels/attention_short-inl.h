@@ -99,34 +99,25 @@ HEADLIGHT_INLINE Vec greatest_of_columns(const float* scores, std::int64_t keys)
   return max(max(greatest[0], greatest[1]), max(greatest[2], greatest[3]));
 }
 
-// Σ_j weights[j][r], in the order of weigh() and sum_of_lanes(): even and odd vectors of keys apart, then by halves.
-template <int kWidth>
+// Σ_j weights[j][r] over the keys kFirst, kFirst + kStep …, in the order of weigh() and sum_of_lanes(): of each lane
+// even and odd vectors of keys apart, then the lanes by halves. What lies behind the last key would be zeros, and is
+// left out.
+template <int kWidth, int kFirst = 0, int kStep = 1>
 HEADLIGHT_INLINE Vec sum_of_columns(const float* weights, std::int64_t keys) {
-  Vec sums[kLanes];
-#pragma GCC unroll 16
-  for (int j = 0; j < kLanes; ++j) sums[j] = j < keys ? load(weights + j * kWidth) : zero();
-  for (std::int64_t first = 2 * kLanes; first < keys; first += 2 * kLanes) {
-#pragma GCC unroll 16
-    for (int j = 0; j < kLanes; ++j) {
-      if (j < keys - first) sums[j] = add(sums[j], load(weights + (first + j) * kWidth));
+  if constexpr (kStep < kLanes) {
+    const Vec sum = sum_of_columns<kWidth, kFirst, 2 * kStep>(weights, keys);
+    if (kFirst + kStep >= keys) return sum;
+    return add(sum, sum_of_columns<kWidth, kFirst + kStep, 2 * kStep>(weights, keys));
+  } else {
+    Vec even = load(weights + kFirst * kWidth);
+    if (kFirst + kLanes >= keys) return even;
+    Vec odd = load(weights + (kFirst + kLanes) * kWidth);
+    for (std::int64_t key = kFirst + 2 * kLanes; key < keys; key += 2 * kLanes) {
+      even = add(even, load(weights + key * kWidth));
+      if (key + kLanes < keys) odd = add(odd, load(weights + (key + kLanes) * kWidth));
     }
+    return add(even, odd);
   }
-  if (keys > kLanes) {
-#pragma GCC unroll 16
-    for (int j = 0; j < kLanes; ++j) {
-      if (j >= keys - kLanes) break;
-      Vec sum = load(weights + (kLanes + j) * kWidth);
-      for (std::int64_t key = 3 * kLanes + j; key < keys; key += 2 * kLanes)
-        sum = add(sum, load(weights + key * kWidth));
-      sums[j] = add(sums[j], sum);
-    }
-  }
-#pragma GCC unroll 4
-  for (int half = kLanes / 2; half > 0; half /= 2) {
-#pragma GCC unroll 8
-    for (int j = 0; j < half; ++j) sums[j] = add(sums[j], sums[j + half]);
-  }
-  return sums[0];
 }
 
 // scores[j][r] ← weights; the rows' maxima and sums go to `greatest` and `sum`. Returns the sums.
@@ -197,10 +188,12 @@ void short_panel(const kernels::AttentionShort& head, const float* weights, std:
 
 // out where all rows see all keys, and none has a sum of 0.
 template <int kVectors>
-HEADLIGHT_INLINE void all_short_values(const kernels::AttentionShort& head, const float* weights) {
+HEADLIGHT_INLINE void all_short_values(const kernels::AttentionShort& head, const float* weights,
+                                       const Vec (&sums)[kVectors]) {
   constexpr int kWidth = kVectors * kLanes;
   float inverse[kWidth];
-  for (int r = 0; r < kWidth; r += kLanes) store(div(broadcast(1.0f), load(head.sum + r)), inverse + r);
+#pragma GCC unroll 2
+  for (int v = 0; v < kVectors; ++v) store(div(broadcast(1.0f), sums[v]), inverse + v * kLanes);
   const std::int64_t whole = head.keys.value_dim / kLanes * kLanes;
   for (std::int64_t column = 0; column < whole; column += kValuePanel) {
     short_panel<false>(head, weights, kWidth, inverse, column, smaller(kValuePanel, whole - column));
@@ -235,13 +228,15 @@ void attend_short_rows(const kernels::AttentionShort& head) {
   float scores[kShortKeys * kWidth];
   turn_rows<kVectors>(head.query.data, head.query.stride, head.query.count, head.query.head_dim, head.columns);
   score_keys<kVectors>(head, scores);
+  Vec sums[kVectors];
   bool any_empty = false;
   for (int r = 0; r < kWidth; r += kLanes) {
     if (!head.all_seen) hide_columns<kWidth>(head, r, scores + r);
-    const Vec sums = weigh_columns<kWidth>(head, scores + r, head.maximum + r, head.sum + r);
-    any_empty = any_empty || any_of(equal(sums, zero()));
+    Vec& sum = sums[r / kLanes];
+    sum = weigh_columns<kWidth>(head, scores + r, head.maximum + r, head.sum + r);
+    any_empty = any_empty || any_of(equal(sum, zero()));
   }
-  if (head.all_seen && !any_empty) return all_short_values<kVectors>(head, scores);
+  if (head.all_seen && !any_empty) return all_short_values<kVectors>(head, scores, sums);
   for (int r = 0; r < kWidth; r += kLanes) seen_short_values<kWidth>(head, r, scores + r);
 }
 
