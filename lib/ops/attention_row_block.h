@@ -46,6 +46,7 @@ void finish_row(const AttentionCall& call, std::int64_t sample, const RowPlace& 
 void finish_empty_row(const AttentionCall& call, std::int64_t sample, const RowPlace& place) noexcept;
 void finish_padding(const AttentionCall& call, std::int64_t sample, const RowPlace& place) noexcept;
 
+// For less time than the call, the range and the sequence that it is made of.
 class RowBlock {
  public:
   RowBlock(const AttentionCall& call, int worker, const RowRange& range, const AttentionSequence& sequence,
@@ -75,10 +76,8 @@ class RowBlock {
   // [first_seen, last_seen) where the plan wants it.
   [[nodiscard]] kernels::KeyValueBlock key_block(std::int64_t first_key, std::int64_t count, std::int64_t first_seen,
                                                  std::int64_t last_seen) const noexcept;
-  void attend_key_block(kernels::AttentionBlock& block, std::int64_t first_key, const RowStates& states,
+  void attend_key_block(kernels::AttentionSweep& sweep, std::int64_t first_key, const RowStates& states,
                         bool finish) noexcept;
-  // Tile `block`, of all heads.
-  void attend_tile(const kernels::AttentionBlock& block, const RowStates& states) const noexcept;
   void begin_with_sinks(const RowStates& states) noexcept;
   void finish(const RowStates& states) const noexcept;
   void finish_tile(TileState tile, std::int64_t first, std::int64_t last, std::int64_t head,
@@ -86,8 +85,8 @@ class RowBlock {
 
   const AttentionCall& call_;
   int worker_;
-  RowRange range_;
-  AttentionSequence sequence_;
+  const RowRange& range_;
+  const AttentionSequence& sequence_;
   PackedHead packed_;
   KeyInterval* intervals_;
   std::int64_t count_;

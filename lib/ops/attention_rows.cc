@@ -17,21 +17,23 @@ RowStates partial_states(const AttentionCall& call, std::int64_t head, std::int6
 
 // Calls f(rows of one sequence, sequence), and f(rows, nullptr) for padding rows that belong to none.
 template <class Function>
-void for_each_sequence(const AttentionCall& call, const RowRange& range, Function f) noexcept {
+void for_each_sequence(const AttentionCall& call, const RowRange& range, const Function& f) noexcept {
   const std::int64_t group = call.sizes.group;
   const std::int64_t count = call.sequences.count();
-  RowRange rest = range;
-  std::int64_t s = rest.first < rest.last ? call.sequences.of_query(rest.first / group) : 0;
-  for (; rest.first < rest.last; ++s) {
+  const auto rows = [&](std::int64_t first, std::int64_t last) -> RowRange {
+    return {range.sample, range.key_value_head, first, last, range.heads};
+  };
+  std::int64_t first = range.first;
+  std::int64_t s = first < range.last ? call.sequences.of_query(first / group) : 0;
+  for (; first < range.last; ++s) {
     const AttentionSequence sequence = call.sequences(range.sample, s);
-    RowRange rows = rest;
-    rows.last = std::min(rest.last, (sequence.first_query + sequence.queries) * group);
-    if (rows.first < rows.last) {
-      f(rows, &sequence);
-      rest.first = rows.last;
+    const std::int64_t last = std::min(range.last, (sequence.first_query + sequence.queries) * group);
+    if (first < last) {
+      f(rows(first, last), &sequence);
+      first = last;
     }
     if (s + 1 == count) {
-      if (rest.first < rest.last) f(rest, static_cast<const AttentionSequence*>(nullptr));
+      if (first < range.last) f(rows(first, range.last), static_cast<const AttentionSequence*>(nullptr));
       return;
     }
   }
