@@ -18,8 +18,7 @@ namespace headlight::kernels {
 [[nodiscard]] HEADLIGHT_INNER_API const GemmKernels& gemm_kernels(Isa isa) noexcept;
 // The same with a B of bfloat16 in panels, which pack_panel() makes of one of float32. `features`: of an engine with
 // that instruction set.
-[[nodiscard]] HEADLIGHT_INNER_API const GemmKernels& gemm_bfloat16_kernels(Isa isa,
-                                                                           InstructionFeatures features) noexcept;
+[[nodiscard]] const GemmKernels& gemm_bfloat16_kernels(Isa isa, InstructionFeatures features) noexcept;
 [[nodiscard]] HEADLIGHT_INNER_API const AttentionKernels& attention_kernels(Isa isa) noexcept;
 [[nodiscard]] HEADLIGHT_INNER_API const AttentionBackwardKernels& attention_backward_kernels(Isa isa) noexcept;
 [[nodiscard]] const MergeKernels& merge_kernels(Isa isa) noexcept;

@@ -189,9 +189,10 @@ Inputs check_inputs(std::string_view operation, const View<const float, 4>& quer
   AttentionSizes& sizes = inputs.sizes;
   using Shape = std::array<std::int64_t, 4>;
   check_given(operation, "query", query, key.extent(0) == sizes.batch && key.extent(3) == sizes.head_dim);
-  check_shape(operation, "key", key.shape, Shape{sizes.batch, -1, -1, sizes.head_dim}, "[B, Lk, Hkv, Dqk]");
+  check_shape(operation, "key", key.shape, Shape{sizes.batch, -1, -1, sizes.head_dim},
+              "[B, Lk, Hkv, Dqk], B and Dqk those of query");
   check_shape(operation, "value", value.shape, Shape{sizes.batch, sizes.key_length, sizes.key_value_heads, -1},
-              "[B, Lk, Hkv, Dv]");
+              "[B, Lk, Hkv, Dv], all but Dv those of key");
   check_sizes(operation, sizes);
 
   check_rule(operation, options);

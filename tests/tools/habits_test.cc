@@ -55,11 +55,13 @@ TEST(Habits, StudiesSayTheirDefaults) {
   EXPECT_NE(relations.find("1 to 12 (default: 1)"), std::string::npos) << relations;
 }
 
-TEST(Habits, AMistypedSubcommandIsGuessed) {
+TEST(Habits, AMistypedSubcommandOrOptionIsGuessed) {
   const Surroundings found{.name = "headlight"};
   expect_error(run_program({"stduy", "memory"}, found),
                {"'stduy' was not expected (did you mean study?); see headlight --help"}, 2);
   expect_error(run_program({"beam"}, found), {"(did you mean beams?)"}, 2);
+  expect_error(run_program({"attend", "--casual", "top-left"}, found), {"'--casual'", "(did you mean --causal?)"}, 2);
+  expect_error(run_program({"speed", "--thread=1"}, found), {"'--thread=1'", "(did you mean --threads?)"}, 2);
   expect_error(run_program({"study", "memroy", "--quick"}, found),
                {"'memroy' was not expected (did you mean memory?); see headlight study --help"}, 2);
   for (const char* far : {"dome", "illuminate", ""}) {

@@ -261,7 +261,7 @@ void add_attend(Command& program) {
   using namespace attend_command;
   Command command = program.add_subcommand("attend", "Attention on .npy arrays");
   const auto arguments = std::make_shared<Arguments>();
-  command.add_option("--query", arguments->query, "float32 [B, Lq, Hq, D]")
+  command.add_option("--query", arguments->query, "float32 (float16 and float64 are converted) [B, Lq, Hq, D]")
       .type_name("NPY")
       .check(file_name())
       .reads()

@@ -37,9 +37,11 @@ void GradientArguments::add_to(Command& command) {
 }
 
 void GradientArguments::check_usage(bool has_bias, bool has_sinks) const {
-  if (out_gradient.empty() != outputs().empty()) {
-    throw UsageError(
-        "--grad-out goes together with --grad-query, --grad-key, --grad-value, --grad-bias or --grad-sinks");
+  if (out_gradient.empty() && !outputs().empty()) {
+    throw UsageError("--grad-query, --grad-key, --grad-value, --grad-bias and --grad-sinks need --grad-out");
+  }
+  if (!out_gradient.empty() && outputs().empty()) {
+    throw UsageError("--grad-out needs --grad-query, --grad-key, --grad-value, --grad-bias or --grad-sinks");
   }
   if (!bias.empty() && !has_bias) throw UsageError("--grad-bias needs --bias");
   if (!sinks.empty() && !has_sinks) throw UsageError("--grad-sinks needs --sinks");

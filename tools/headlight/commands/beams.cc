@@ -222,10 +222,13 @@ void add_beams(Command& program) {
       .required();
   add("--format", arguments->format, "html|svg", "What the picture is where its name has no ending; default: html")
       .check(one_of({"html", "svg"}));
-  command.add_option("--layer", arguments->layer, "The layer shown (first); default: where words look at words most")
+  command
+      .add_option("--layer", arguments->layer,
+                  "The layer that is shown, in HTML at first; default: where words look at words most")
       .type_name("N")
       .check(at_least(0));
-  add("--heads", arguments->heads, "0,3,7", "The heads shown (first); default: all").check(expected_heads);
+  add("--heads", arguments->heads, "0,3,7", "The heads that are shown, in HTML at first; default: all")
+      .check(expected_heads);
   add("--from", arguments->from, "WORD", "Only what this word looks at; WORD#2 is the second of several");
   add("--to", arguments->to, "WORD", "Only what looks at this word");
   command

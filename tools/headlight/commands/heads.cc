@@ -151,7 +151,7 @@ void add_heads(Command& program) {
       .check(ends_in(".html", "a page in HTML"))
       .writes();
   command.add_option("--mask", arguments->mask, "Heads to silence, 3.2,3.7: what does the output lose without them?")
-      .type_name("LAYER.HEAD,…")
+      .type_name("LAYER.HEAD,...")
       .one_at_a_time()
       .delimiter(',')
       .check(expected_head);

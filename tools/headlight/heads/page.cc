@@ -54,7 +54,8 @@ std::string shaded_cells(std::int64_t rows, std::int64_t columns, Shade shade) {
 int shade_of(double share) { return std::clamp(static_cast<int>(share * kShades), 0, kShades - 1); }
 
 std::string heading(const std::string& model, const HeadsReport& report) {
-  std::string text = "<h1>What the heads of " + escaped(models::printable(model)) + " do</h1>\n<p class=\"quiet\">";
+  std::string text =
+      "<h1>What the heads of the model “" + escaped(models::printable(model)) + "” do</h1>\n<p class=\"quiet\">";
   text += counted(report.layers, "layer") + " of " + counted(report.heads, "head") + ", " +
           counted(report.head_dim, "number") + " wide each; measured on " + counted(report.rows, "word piece") +
           " in " + counted(report.texts, "text") + ".";
@@ -72,7 +73,8 @@ std::string findings(const HeadsReport& report, const PruningReport* pruning) {
   }
   if (pairs.size() > 12) text += "<li>and " + std::to_string(pairs.size() - 12) + " more pairs</li>\n";
   if (pairs.empty())
-    text += format("<li>no two heads of a layer are redundant (CKA of %.1f or more)</li>\n", kRedundant);
+    text +=
+        format("<li>no two heads of a layer are redundant (that would be a CKA of %.1f or more)</li>\n", kRedundant);
   if (pruning != nullptr) {
     std::vector<std::string> names;
     for (const HeadName& name : pruning->silenced) names.push_back(name.text());
@@ -187,10 +189,11 @@ std::string pictures(const HeadsReport& report) {
     sentence.append(sentence.empty() ? "" : " ").append(escaped(label(token, kTokenColumns)));
   }
   std::string text =
-      "<h2 id=\"pictures\">What they look at</h2>\n<p class=\"quiet\">Above, where the words of one text (rows) "
+      "<h2 id=\"pictures\">What they look at</h2>\n<p class=\"quiet\">In each card, above: where the words of one text "
+      "(rows) "
       "look in it (columns): <span lang=\"\">" +
       sentence +
-      "</span>. Below, over all texts, the weight on the tokens up to eight before and eight after; the "
+      "</span>. Below: over all texts, the weight on the tokens up to eight before and eight after; the "
       "coloured bar is the token itself.</p>\n";
   for (std::int64_t layer = 0; layer < report.layers; ++layer) {
     text +=

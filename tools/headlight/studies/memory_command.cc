@@ -97,7 +97,7 @@ void add_study_memory(Command& study) {
   command.add_flag("--measure", arguments->options.measure,
                    "Run it, each pass in a process of its own, and read what was resident at most");
   command.add_flag("--over-out", arguments->options.over_out,
-                   "Recomputing once more with the query gradient where the output was");
+                   "Also measure recomputing with the query's gradient written over the output");
   arguments->study.add_to(command);
   add_hidden(command, *arguments);
   command.example("--quick --measure --svg memory.svg",

@@ -86,6 +86,15 @@ std::vector<std::string> subcommands_of(const CLI::App& app) {
   return names;
 }
 
+// Those that --help shows: "--causal".
+std::vector<std::string> options_of(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : app.get_options()) {
+    if (!option->get_group().empty() && !option->get_lnames().empty()) names.push_back("--" + option->get_lnames()[0]);
+  }
+  return names;
+}
+
 bool asks_for_help(int count, char** arguments) { return count > 1 && std::string_view(arguments[1]) == "help"; }
 
 // The arguments behind the program's name, the last one first, as CLI11 takes them; "help study" as "study --help".
@@ -99,13 +108,33 @@ std::vector<std::string> arguments_of(int count, char** arguments) {
   return list;
 }
 
+// Words in lines of a terminal's width; lines that the text has stay.
+std::string wrapped(const std::string& text) {
+  constexpr std::size_t kColumns = 110;
+  std::string lines;
+  std::size_t begin = 0, column = 0;
+  while (begin < text.size()) {
+    const std::size_t end = std::min(text.find_first_of(" \n", begin), text.size());
+    if (column > 0 && column + 1 + (end - begin) > kColumns) lines += "\n", column = 0;
+    if (column > 0) lines += " ", ++column;
+    lines.append(text, begin, end - begin);
+    column += end - begin;
+    if (end < text.size() && text[end] == '\n') lines += "\n", column = 0;
+    begin = end + 1;
+  }
+  return lines;
+}
+
 // What is there and unknown is more likely the mistake than what is not there.
 std::string what_is_wrong(const CLI::App& program, const CLI::ParseError& error) {
   const std::vector<std::string> unknown = program.remaining(true);
   if (!unknown.empty()) {
-    const std::string meant = near_name(unknown.front(), subcommands_of(*asked_for(program).app));
-    return models::in_quotes(unknown.front()) + " was not expected" +
-           (meant.empty() ? "" : " (did you mean " + meant + "?)");
+    const CLI::App& app = *asked_for(program).app;
+    const std::string& typed = unknown.front();
+    const bool is_option = typed.starts_with("--");
+    const std::string meant = near_name(std::string_view(typed).substr(0, is_option ? typed.find('=') : typed.npos),
+                                        is_option ? options_of(app) : subcommands_of(app));
+    return models::in_quotes(typed) + " was not expected" + (meant.empty() ? "" : " (did you mean " + meant + "?)");
   }
   const std::string words = error.what();
   // "--threads: 1 required N missing": of values too many, command.cc has said so.
@@ -204,7 +233,7 @@ Option Command::add_flag(const std::string& name, bool& value, const std::string
 void Command::require_subcommand() { app_->require_subcommand(1); }
 
 void Command::example(const std::string& arguments, const std::string& remarks) {
-  app_->footer(remarks + (remarks.empty() ? "" : "\n\n") + "Example:\n  " + path_of(*app_) +
+  app_->footer(wrapped(remarks) + (remarks.empty() ? "" : "\n\n") + "Example:\n  " + path_of(*app_) +
                (arguments.empty() ? "" : " ") + arguments);
 }
 
@@ -234,7 +263,10 @@ void Program::run(int count, char** arguments) {
   } catch (const CLI::CallForHelp& help) {
     if (asks_for_help(count, arguments) && !app_->remaining(true).empty())
       throw UsageError(what_is_wrong(*app_, help) + "; see " + asked_for(*app_).path + " --help");
-    print(app_->help());
+    // A group of options that are hidden leaves an empty line behind.
+    std::string text = app_->help();
+    for (std::size_t at = 0; (at = text.find("\n\n\n", at)) != text.npos;) text.erase(at, 1);
+    print(text);
   } catch (const CLI::CallForVersion&) {
     print(version_ + "\n");
   } catch (const CLI::ParseError& error) {

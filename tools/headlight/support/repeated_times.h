@@ -37,8 +37,8 @@ class RepeatedTimes {
 // What a table says of it, or nothing.
 [[nodiscard]] inline std::string note_of_busy(bool busy) {
   if (!busy) return "";
-  return "\nThe machine was busy: half of the runs of one figure or more took half as long again as its fastest. On a "
-         "quiet one the figures are better.\n";
+  return "\nThe machine was busy: for at least one figure, every second run took 1.5 times as long as the fastest, or "
+         "longer. On a quiet one the figures are better.\n";
 }
 
 }  // namespace headlight::program
