@@ -172,6 +172,22 @@ void check_sizes(std::string_view operation, AttentionSizes& sizes) {
   }
 }
 
+// All that counts sequences, samples or heads. Most calls have none of it, and do not pay for looking at each.
+[[gnu::noinline]] void check_lists(std::string_view operation, const AttentionOptions& options,
+                                   const AttentionSizes& sizes) {
+  check_lengths(operation, "query_lengths", options.query_lengths, sizes.batch, sizes.query_length);
+  check_lengths(operation, "key_lengths", options.key_lengths, sizes.batch, sizes.key_length);
+  check_packed(operation, options, sizes);
+  if (options.key_start || options.query_start) {
+    const auto packed = static_cast<std::int64_t>(options.query_offsets.size()) - 1;
+    const std::int64_t sequences = options.query_offsets.empty() ? sizes.batch : packed;
+    check_start(operation, "key_start", options.key_start, sequences);
+    check_start(operation, "query_start", options.query_start, sequences);
+  }
+  check_slopes(operation, options, sizes);
+  check_heads(operation, "sinks", options.sinks, sizes);
+}
+
 struct Inputs {
   AttentionSizes sizes;
   Extent query;
@@ -196,17 +212,7 @@ Inputs check_inputs(std::string_view operation, const View<const float, 4>& quer
   check_sizes(operation, sizes);
 
   check_rule(operation, options);
-  check_lengths(operation, "query_lengths", options.query_lengths, sizes.batch, sizes.query_length);
-  check_lengths(operation, "key_lengths", options.key_lengths, sizes.batch, sizes.key_length);
-  check_packed(operation, options, sizes);
-  if (options.key_start || options.query_start) {
-    const auto packed = static_cast<std::int64_t>(options.query_offsets.size()) - 1;
-    const std::int64_t sequences = options.query_offsets.empty() ? sizes.batch : packed;
-    check_start(operation, "key_start", options.key_start, sequences);
-    check_start(operation, "query_start", options.query_start, sequences);
-  }
-  check_slopes(operation, options, sizes);
-  check_heads(operation, "sinks", options.sinks, sizes);
+  if (has_lists(options) || options.key_start || options.query_start) check_lists(operation, options, sizes);
   if (options.mask) {
     check_broadcast(operation, "mask", options.mask->entries.shape, sizes);
     check_view(operation, "mask", options.mask->entries);

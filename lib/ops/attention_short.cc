@@ -29,17 +29,20 @@ struct RowGroup {
 
 void find_intervals(const ShortAttention& call, const AttentionSequence& sequence, RowGroup& group) noexcept {
   const IntervalRule rule(call.options, sequence);
-  group.keys = std::max<std::int64_t>(sequence.keys, 1);
-  group.all_seen = true;
   const bool same = rule.same_for_all_rows();
   const KeyInterval all{0, sequence.keys};
-  for (std::int64_t r = 0; r < group.rows; ++r) {
-    const std::int64_t row = group.first - sequence.first_query + r;
-    const KeyInterval seen = row >= sequence.queries ? KeyInterval{} : same ? all : rule(row);
+  const std::int64_t keys = std::max<std::int64_t>(sequence.keys, 1);
+  const std::int64_t first = group.first - sequence.first_query;
+  const std::int64_t rows = group.rows;
+  bool all_seen = true;
+  for (std::int64_t r = 0; r < rows; ++r) {
+    const KeyInterval seen = first + r >= sequence.queries ? KeyInterval{} : same ? all : rule(first + r);
     group.begin[r] = static_cast<std::int32_t>(seen.begin);
     group.end[r] = static_cast<std::int32_t>(seen.end);
-    group.all_seen = group.all_seen && seen.begin == 0 && seen.end == group.keys;
+    all_seen = all_seen && seen.begin == 0 && seen.end == keys;
   }
+  group.keys = keys;
+  group.all_seen = all_seen;
 }
 
 void attend_head(const ShortAttention& call, const RowGroup& group, std::int64_t head) noexcept {
@@ -47,8 +50,8 @@ void attend_head(const ShortAttention& call, const RowGroup& group, std::int64_t
   float maximum[kMaxRows];
   float sum[kMaxRows];
   // Most calls have one head of keys for each of queries, and need no division: 1 % of a call of two heads of five
-  // rows.
-  const std::int64_t key_value_head = call.sizes.group == 1 ? head : head / call.sizes.group;
+  // rows. (Of `group == 1` g++ makes a division again.)
+  const std::int64_t key_value_head = call.sizes.group > 1 ? head / call.sizes.group : head;
   call.kernels.attend_short({.query = {.data = &call.query(group.sample, group.first, head, 0),
                                        .stride = call.query.stride(1),
                                        .count = group.rows,
