@@ -13,10 +13,9 @@ bool is_same_view(const View<float, 4>& a, const View<const float, 4>& b) noexce
 }
 
 // [Hq], apart from all else.
-template <std::size_t kLists>
 void check_sinks_gradient(std::string_view operation, const AttentionSizes& sizes, const AttentionGradients& gradients,
                           const AttentionOptions& options, const std::array<NamedExtent, 8>& inputs,
-                          const std::array<NamedExtent, 4>& outputs, const std::array<NamedExtent, kLists>& lists) {
+                          const std::array<NamedExtent, 4>& outputs) {
   constexpr std::string_view kSinks = "gradients.sinks";
   if (options.sinks.empty() && sizes.query_heads > 0) fail(operation, "gradients.sinks given without options.sinks");
   const std::array<std::int64_t, 1> heads = {sizes.query_heads};
@@ -26,7 +25,7 @@ void check_sinks_gradient(std::string_view operation, const AttentionSizes& size
   };
   std::for_each(inputs.begin(), inputs.end(), check);
   std::for_each(outputs.begin(), outputs.end(), check);
-  std::for_each(lists.begin(), lists.end(), check);
+  for (const NamedExtent& list : lists_of(options)) check(list);
 }
 
 // What both ways back have. `out` and `log_sum_exp` are null where there is none.
@@ -48,7 +47,7 @@ void check_gradients(std::string_view operation, const AttentionSizes& sizes, co
                                         {},
                                         {"out", check_view(operation, "out", out)}}};
   if (options.mask) inputs[6] = {"mask", check_view(operation, "mask", options.mask->entries)};
-  const auto lists = lists_of(options);
+  const bool with_lists = has_lists(options);
   const View<const float, 4> bias = options.bias;
   struct Gradient {
     std::string_view name;
@@ -73,11 +72,12 @@ void check_gradients(std::string_view operation, const AttentionSizes& sizes, co
       const bool allowed = g == 0 && input.name == "out" && is_same_view(gradient.view, out);
       if (!allowed) check_disjoint(operation, gradient.name, outputs[g].extent, input.name, input.extent);
     }
-    for (const NamedExtent& numbers : lists) {
+    if (!with_lists) continue;
+    for (const NamedExtent& numbers : lists_of(options)) {
       check_disjoint(operation, gradient.name, outputs[g].extent, numbers.name, numbers.extent);
     }
   }
-  if (gradients.sinks) check_sinks_gradient(operation, sizes, gradients, options, inputs, outputs, lists);
+  if (gradients.sinks) check_sinks_gradient(operation, sizes, gradients, options, inputs, outputs);
   if (gradients.accumulate && gradients.query && out && is_same_view(gradients.query, out)) {
     fail(operation, "gradients.query is out, and accumulate is set");
   }
@@ -91,7 +91,9 @@ AttentionSizes check_attention_backward(std::string_view operation, View<const f
                                         const AttentionGradients& gradients, const AttentionOptions& options) {
   // `out` is checked as the output that it once was; nothing is written to it.
   const View<float, 4> once_written(const_cast<float*>(out.data), out.shape, out.strides);
-  const AttentionSizes sizes = check_attention(operation, query, key, value, once_written, without_outputs(options));
+  const AttentionSizes sizes =
+      has_outputs(options) ? check_attention(operation, query, key, value, once_written, without_outputs(options))
+                           : check_attention(operation, query, key, value, once_written, options);
   const std::array<std::int64_t, 3> rows = {sizes.batch, sizes.query_heads, sizes.query_length};
   check_shape(operation, "log_sum_exp", log_sum_exp.shape, rows, "[B, Hq, Lq]");
   check_gradients(operation, sizes, query, key, value, out, log_sum_exp, out_gradient, gradients, options);

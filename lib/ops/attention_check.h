@@ -31,6 +31,13 @@ struct AttentionSizes {
   return options;
 }
 
+// Most of them have nothing to leave out, and need no copy.
+[[nodiscard]] inline bool has_outputs(const AttentionOptions& options) noexcept {
+  const Probabilities& probabilities = options.probabilities;
+  return options.log_sum_exp || options.scores || probabilities.per_head || probabilities.averaged ||
+         probabilities.own_keys || !probabilities.rows.empty();
+}
+
 struct NamedExtent {
   std::string_view name;
   Extent extent;
