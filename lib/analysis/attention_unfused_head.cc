@@ -176,7 +176,7 @@ void give_unfused_products(const UnfusedCall& call, std::int64_t b, std::int64_t
   kernels::ScoreSteps steps = call.steps;
   steps.asked = static_cast<unsigned>(kernels::ScoreStep::soft_cap);
   for (std::int64_t row = 0; row < scores.extent(0); ++row) {
-    kernels::attention_kernels(call.isa).step_row(steps, scores.extent(1), steps.soft_cap, &scores(row, 0), nullptr);
+    kernels::attention_kernels(call.isa).step_row(steps, scores.extent(1), 1.0f, &scores(row, 0), nullptr);
   }
 }
 

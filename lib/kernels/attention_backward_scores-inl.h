@@ -78,14 +78,10 @@ void differentiate_row(const kernels::BackwardTile& tile, std::int64_t r, const 
 // Raw scores of keys first … last − 1, whole vectors, through the cap, and its derivatives. Returns what is left to do.
 inline kernels::ScoreSteps cap_row(const kernels::BackwardTile& tile, float* scores, std::int64_t first,
                                    std::int64_t last) {
-  cap_scores(tile.steps.cap_scale, last - first, scores + first);
-  for (std::int64_t j = first; j < last; j += kLanes) {
-    const Vec capped = load(scores + j);
-    store(fnma(capped, capped, broadcast(1.0f)), tile.cap_derivatives + j);
-  }
+  cap_scores(tile.steps, last - first, scores + first, tile.cap_derivatives + first);
   kernels::ScoreSteps behind = tile.steps;
   behind.asked -= static_cast<unsigned>(kernels::ScoreStep::soft_cap);
-  behind.product_scale = behind.soft_cap;
+  behind.product_scale = 1.0f;
   return behind;
 }
 

@@ -45,7 +45,7 @@ inline constexpr int kScoreSteps = 16;  // combinations of them
 struct ScoreSteps {
   unsigned asked;  // 0: products are scores
   // exp(s) = exp2(exponent_scale · score); > 0 and normal. A score is the product, or what the last step that is asked
-  // for makes of it: the cap leaves it in units of itself, bias and slope in units of e, the mask as it is.
+  // for makes of it: cap, bias and slope leave it in units of e, the mask as it is.
   float exponent_scale;
   float product_scale;  // s = product_scale · q·k
   float soft_cap;

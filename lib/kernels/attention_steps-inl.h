@@ -15,8 +15,8 @@ HEADLIGHT_INLINE bool caps(const kernels::ScoreSteps& steps) {
 float apply_steps(const kernels::ScoreSteps& steps, std::int64_t r, std::int64_t begin, std::int64_t end,
                   float* scores);
 
-// The cap alone: scores ← tanh(cap_scale · scores), whole vectors of them.
-void cap_scores(float cap_scale, std::int64_t count, float* scores);
+// The cap alone, of whole vectors, and its derivatives by what was capped, over the scale: 1 − (score / cap)².
+void cap_scores(const kernels::ScoreSteps& steps, std::int64_t count, float* scores, float* derivatives);
 
 // See AttentionKernels::step_row.
 void step_row(const kernels::ScoreSteps& of_row, std::int64_t keys, float factor, float* scores,

@@ -11,12 +11,34 @@ using kernels::asks_for;
 using kernels::ScoreStep;
 
 // Vectors of a row that take a step together: enough to hide how long its chains are.
-constexpr int kVectors = kTileVectors;
+constexpr int kVectors = 4;
 
-// x ← tanh(scale · x). By one short polynomial where that serves all vectors, which is to say nearly always: an
+// What a cap computes with.
+struct Cap {
+  float scale;
+  float cap;
+  // cap · tanh x = x (cap + x² (…)) in x² for |x| < ½, relative error 1.5e-8 + that of cap · each coefficient.
+  static constexpr int kCoefficients = 4;
+  float coefficients[kCoefficients];
+
+  Cap() = default;
+  explicit Cap(const kernels::ScoreSteps& steps) : scale(steps.cap_scale), cap(steps.soft_cap) {
+    constexpr float kOfTanh[kCoefficients] = {-0x1.5554d6p-2f, 0x1.10e9f4p-3f, -0x1.b28bbap-5f, 0x1.1a7954p-6f};
+    for (int i = 0; i < kCoefficients; ++i) coefficients[i] = cap * kOfTanh[i];
+  }
+
+  // cap · tanh x from x and its square, which is less than ¼.
+  HEADLIGHT_INLINE Vec below_half(Vec x, Vec square) const {
+    return mul(x, fma(square, polynomial(square, coefficients), broadcast(cap)));
+  }
+  HEADLIGHT_INLINE Vec from_half(Vec x) const { return mul(copysign(tanh_from_half(abs(x)), x), broadcast(cap)); }
+};
+
+// x ← cap · tanh(scale · x). By one short polynomial where that serves all vectors, which is to say nearly always: an
 // element's bits are the same either way.
 template <int kCount>
-HEADLIGHT_INLINE void cap_vectors(Vec scale, Vec (&x)[kCount]) {
+HEADLIGHT_INLINE void cap_vectors(const Cap& cap, Vec (&x)[kCount]) {
+  const Vec scale = broadcast(cap.scale);
   Vec squares[kCount];
   Vec largest = zero();
 #pragma GCC unroll 4
@@ -29,13 +51,12 @@ HEADLIGHT_INLINE void cap_vectors(Vec scale, Vec (&x)[kCount]) {
   if (__builtin_expect(any_of(less_equal(bound, largest)), 0)) {
 #pragma GCC unroll 4
     for (int v = 0; v < kCount; ++v) {
-      const Vec large = copysign(tanh_from_half(abs(x[v])), x[v]);
-      x[v] = select(less(squares[v], bound), tanh_below_half(x[v], squares[v]), large);
+      x[v] = select(less(squares[v], bound), cap.below_half(x[v], squares[v]), cap.from_half(x[v]));
     }
     return;
   }
 #pragma GCC unroll 4
-  for (int v = 0; v < kCount; ++v) x[v] = tanh_below_half(x[v], squares[v]);
+  for (int v = 0; v < kCount; ++v) x[v] = cap.below_half(x[v], squares[v]);
 }
 
 template <int kCount>
@@ -44,117 +65,145 @@ HEADLIGHT_INLINE void load_vectors(const float* from, Vec (&to)[kCount]) {
   for (int v = 0; v < kCount; ++v) to[v] = load(from + v * kLanes);
 }
 
+// What masks and biases have for some keys that lie side by side. Strides are 0 or 1.
+struct StepKeys {
+  const float* bias;
+  std::int64_t bias_stride;
+  const std::uint8_t* mask;
+  std::int64_t mask_stride;
+
+  [[nodiscard]] HEADLIGHT_INLINE StepKeys from(std::int64_t j) const {
+    return {bias + j * bias_stride, bias_stride, mask + j * mask_stride, mask_stride};
+  }
+};
+
 // One row's steps as its keys see them.
 struct StepRow {
-  float cap_scale;
-  float factor;  // of what is added to
-  float slope;
-  float position;     // from the block's first key on
-  const float* bias;  // of the block's first key
-  std::int64_t bias_stride;
-  const std::uint8_t* mask;  // likewise
-  std::int64_t mask_stride;
+  Cap cap;
+  float factor;    // of products without a cap that something is added to
+  float slope;     // where all keys lie behind the row, its negative
+  bool between;    // whether keys lie on both sides of the row
+  float position;  // from the block's first key on
+  StepKeys keys;   // from there, too
   bool attend;
 };
 
 // From the keys of the block's first vector to the row; the next vector's are kLanes less.
 HEADLIGHT_INLINE Vec first_distance(const StepRow& row) { return sub(broadcast(row.position), lane_index()); }
 
-// What follows the cap, for kCount vectors of keys from j on, all of which the row sees. `distance` is of key 0.
+// What follows the cap, for kCount vectors of keys from j on, all of which the row sees; `keys` begins with key j,
+// `distance` is of key 0.
 template <int kCount>
-HEADLIGHT_INLINE void step_few(const StepRow& row, unsigned steps, std::int64_t j, Vec distance, Vec (&score)[kCount]) {
+HEADLIGHT_INLINE void step_few(const StepRow& row, unsigned steps, const StepKeys& keys, std::int64_t j, Vec distance,
+                               Vec (&score)[kCount]) {
   if (asks_for(steps, ScoreStep::bias)) {
 #pragma GCC unroll 4
     for (int v = 0; v < kCount; ++v) {
-      const Vec bias = row.bias_stride == 0 ? broadcast(*row.bias) : load(row.bias + j + v * kLanes);
+      const Vec bias = keys.bias_stride == 0 ? broadcast(*keys.bias) : load(keys.bias + v * kLanes);
       score[v] = fma(score[v], broadcast(row.factor), bias);
     }
-  } else if (asks_for(steps, ScoreStep::slope)) {
+  } else if (asks_for(steps, ScoreStep::slope) && !asks_for(steps, ScoreStep::soft_cap)) {
 #pragma GCC unroll 4
     for (int v = 0; v < kCount; ++v) score[v] = mul(score[v], broadcast(row.factor));
   }
   if (asks_for(steps, ScoreStep::slope)) {
+    const Vec first = broadcast(static_cast<float>(j));
 #pragma GCC unroll 4
     for (int v = 0; v < kCount; ++v) {
-      const Vec from_row = sub(distance, broadcast(static_cast<float>(j + v * kLanes)));
-      score[v] = fnma(broadcast(row.slope), abs(from_row), score[v]);
+      Vec from_row = sub(distance, add(first, broadcast(static_cast<float>(v * kLanes))));
+      if (row.between) from_row = abs(from_row);
+      score[v] = fnma(broadcast(row.slope), from_row, score[v]);
     }
   }
   if (!asks_for(steps, ScoreStep::mask)) return;
   const Vec nothing = broadcast(-kInfinity);
 #pragma GCC unroll 4
   for (int v = 0; v < kCount; ++v) {
-    if (row.mask_stride == 0) {
-      if ((*row.mask != 0) != row.attend) score[v] = nothing;
+    if (keys.mask_stride == 0) {
+      if ((*keys.mask != 0) != row.attend) score[v] = nothing;
       continue;
     }
-    const Mask set = bytes_not_zero(row.mask + j + v * kLanes);
+    const Mask set = bytes_not_zero(keys.mask + v * kLanes);
     score[v] = row.attend ? select(set, score[v], nothing) : select(set, nothing, score[v]);
   }
 }
 
-// The same for one vector of which the row sees only the keys [begin, end): masks and biases of the others may not be
-// read, and their scores become −inf.
-[[gnu::noinline]] Vec step_edge(const StepRow& row, unsigned steps, std::int64_t j, std::int64_t begin,
-                                std::int64_t end, Vec score) {
-  std::uint8_t mask[kLanes] = {};
-  float bias[kLanes] = {};
-  for (std::int64_t key = begin; key < end; ++key) {
-    if (asks_for(steps, ScoreStep::mask)) mask[key - j] = row.mask[key * row.mask_stride];
-    if (asks_for(steps, ScoreStep::bias)) bias[key - j] = row.bias[key * row.bias_stride];
+// A vector of keys of which the row sees only some: what masks and biases have for others may not be read.
+struct EdgeKeys {
+  float bias[kLanes];
+  std::uint8_t mask[kLanes];
+};
+
+// Keys [begin, end) of the vector that begins with `keys`; what others have is 0.
+[[gnu::noinline]] void copy_edge(const StepKeys& keys, unsigned steps, std::int64_t begin, std::int64_t end,
+                                 EdgeKeys& edge) {
+  for (std::int64_t key = 0; key < kLanes; ++key) {
+    const bool is_seen = begin <= key && key < end;
+    edge.mask[key] = is_seen && asks_for(steps, ScoreStep::mask) ? keys.mask[key * keys.mask_stride] : 0;
+    edge.bias[key] = is_seen && asks_for(steps, ScoreStep::bias) ? keys.bias[key * keys.bias_stride] : 0.0f;
   }
-  StepRow copy = row;
-  copy.mask = mask;
-  copy.bias = bias;
-  copy.mask_stride = copy.bias_stride = 1;
+}
+
+// The scores of one vector of keys from j on of which the row sees [begin, end); the others' are −inf.
+HEADLIGHT_INLINE Vec step_edge(const StepRow& row, unsigned steps, std::int64_t j, std::int64_t begin, std::int64_t end,
+                               Vec distance, Vec score) {
+  const std::int64_t first = larger(begin - j, 0), last = smaller(end - j, kLanes);
+  StepKeys keys = row.keys.from(j);
+  EdgeKeys edge;
+  const bool reads_keys = asks_for(steps, ScoreStep::mask) || asks_for(steps, ScoreStep::bias);
+  if (reads_keys && last - first < kLanes) {
+    copy_edge(StepKeys(keys), steps, first, last, edge);
+    keys = {edge.bias, 1, edge.mask, 1};
+  }
   Vec scores[1] = {score};
-  if (asks_for(steps, ScoreStep::soft_cap)) cap_vectors(broadcast(row.cap_scale), scores);
+  if (asks_for(steps, ScoreStep::soft_cap)) cap_vectors(row.cap, scores);
+  step_few(row, steps, keys, j, distance, scores);
   const Vec nothing = broadcast(-kInfinity);
-  step_few(copy, steps, 0, sub(first_distance(row), broadcast(static_cast<float>(j))), scores);
-  return select(mask_first(static_cast<int>(begin - j)), nothing,
-                select(mask_first(static_cast<int>(end - j)), scores[0], nothing));
+  return select(mask_first(static_cast<int>(first)), nothing,
+                select(mask_first(static_cast<int>(last)), scores[0], nothing));
 }
 
 // Returns the greatest score of each lane. Which steps are asked for is looked up for every few vectors: the branches
-// go the same way along a row, and a copy of the loop for each choice would make the library a tenth larger.
-[[gnu::noinline]] Vec step_vectors(const StepRow& given, unsigned steps, std::int64_t begin, std::int64_t end,
-                                   float* scores) {
-  const StepRow row = given;  // which no score can lie over
+// go the same way along a row, and a copy of the loop for each choice would make the library a tenth larger. The row is
+// the caller's own and its address goes nowhere: the compiler then knows that no score lies over it.
+HEADLIGHT_INLINE Vec step_vectors(const StepRow& row, unsigned steps, std::int64_t begin, std::int64_t end,
+                                  float* scores) {
   Vec maximum = broadcast(-kInfinity);
   const Vec distance = first_distance(row);
-  const VectorRange range = vectors_of(begin, end);
   const auto give = [&](std::int64_t j, Vec score) __attribute__((always_inline)) {
     store(score, scores + j);
     maximum = max(score, maximum);
   };
-  std::int64_t j = range.begin * kLanes;
-  if (j < begin) {
-    give(j, step_edge(row, steps, j, begin, smaller(end, j + kLanes), load(scores + j)));
-    j += kLanes;
-  }
-  for (; j + kVectors * kLanes <= end; j += kVectors * kLanes) {
+  std::int64_t j = vectors_of(begin, end).begin * kLanes;
+  while (j < end) {
+    if (j < begin || j + kVectors * kLanes > end) {
+      give(j, step_edge(row, steps, j, begin, end, distance, load(scores + j)));
+      j += kLanes;
+      continue;
+    }
     Vec of_keys[kVectors];
     load_vectors(scores + j, of_keys);
-    if (asks_for(steps, ScoreStep::soft_cap)) cap_vectors(broadcast(row.cap_scale), of_keys);
-    step_few(row, steps, j, distance, of_keys);
+    if (asks_for(steps, ScoreStep::soft_cap)) cap_vectors(row.cap, of_keys);
+    step_few(row, steps, row.keys.from(j), j, distance, of_keys);
 #pragma GCC unroll 4
     for (int v = 0; v < kVectors; ++v) give(j + v * kLanes, of_keys[v]);
-  }
-  for (; j < end; j += kLanes) {
-    give(j, step_edge(row, steps, j, j, smaller(end, j + kLanes), load(scores + j)));
+    j += kVectors * kLanes;
   }
   return maximum;
 }
 
 }  // namespace
 
-void cap_scores(float cap_scale, std::int64_t count, float* scores) {
-  const Vec scale = broadcast(cap_scale);
+void cap_scores(const kernels::ScoreSteps& steps, std::int64_t count, float* scores, float* derivatives) {
+  const Cap row(steps);
+  const Vec inverse = broadcast(1.0f / row.cap);
   const auto cap = [&](auto& x, std::int64_t j) __attribute__((always_inline)) {
     load_vectors(scores + j, x);
-    cap_vectors(scale, x);
+    cap_vectors(row, x);
     for (const Vec& capped : x) {
+      const Vec part = mul(capped, inverse);
       store(capped, scores + j);
+      store(fnma(part, part, broadcast(1.0f)), derivatives + j);
       j += kLanes;
     }
   };
@@ -168,19 +217,21 @@ void cap_scores(float cap_scale, std::int64_t count, float* scores) {
 float apply_steps(const kernels::ScoreSteps& steps, std::int64_t r, std::int64_t begin, std::int64_t end,
                   float* scores) {
   StepRow row{};
-  row.cap_scale = steps.cap_scale;
-  row.factor = caps(steps) ? steps.soft_cap : steps.product_scale;
+  if (caps(steps)) row.cap = Cap(steps);
+  row.factor = caps(steps) ? 1.0f : steps.product_scale;
   if (asks_for(steps.asked, ScoreStep::slope)) {
-    row.slope = steps.slopes[r].slope;
-    row.position = static_cast<float>(steps.slopes[r].position - steps.first_key);
+    const std::int64_t position = steps.slopes[r].position - steps.first_key;
+    row.slope = position <= begin ? -steps.slopes[r].slope : steps.slopes[r].slope;
+    row.between = begin < position && position < end - 1;
+    row.position = static_cast<float>(position);
   }
   if (asks_for(steps.asked, ScoreStep::bias)) {
-    row.bias_stride = steps.masks.bias_key_stride;
-    row.bias = steps.masks.bias[r] + steps.first_key * row.bias_stride;
+    row.keys.bias_stride = steps.masks.bias_key_stride;
+    row.keys.bias = steps.masks.bias[r] + steps.first_key * row.keys.bias_stride;
   }
   if (asks_for(steps.asked, ScoreStep::mask)) {
-    row.mask_stride = steps.masks.mask_key_stride;
-    row.mask = steps.masks.mask[r] + steps.first_key * row.mask_stride;
+    row.keys.mask_stride = steps.masks.mask_key_stride;
+    row.keys.mask = steps.masks.mask[r] + steps.first_key * row.keys.mask_stride;
     row.attend = steps.masks.attend;
   }
   return max_of_lanes(step_vectors(row, steps.asked, begin, end, scores));
@@ -190,16 +241,15 @@ void step_row(const kernels::ScoreSteps& of_row, std::int64_t keys, float factor
               float* cap_derivatives) noexcept {
   kernels::ScoreSteps steps = of_row;
   constexpr int kKeys = 16 * kLanes;
-  float some[kKeys];
+  float some[kKeys], derivatives[kKeys];
   for (std::int64_t j = 0; j < keys; j += kKeys, steps.first_key += kKeys) {
     const std::int64_t count = smaller(kKeys, keys - j);
     const auto lanes_at = [&](std::int64_t at) { return static_cast<int>(smaller(kLanes, count - at)); };
     for (std::int64_t at = 0; at < count; at += kLanes) store(load_lanes(scores + j + at, lanes_at(at)), some + at);
     if (cap_derivatives != nullptr) {
-      cap_scores(steps.cap_scale, round_up(count, kLanes), some);
+      cap_scores(steps, round_up(count, kLanes), some, derivatives);
       for (std::int64_t at = 0; at < count; at += kLanes) {
-        const Vec capped = load(some + at);
-        store_lanes(fnma(capped, capped, broadcast(1.0f)), cap_derivatives + j + at, lanes_at(at));
+        store_lanes(load(derivatives + at), cap_derivatives + j + at, lanes_at(at));
       }
       continue;
     }

@@ -28,13 +28,12 @@ float RowScores::operator()(std::int64_t key) const noexcept {
   for (std::int64_t d = 0; d < row_.head_dim; ++d) {
     score += static_cast<double>(row_.query[d]) * static_cast<double>(numbers[d]);
   }
-  auto factor = static_cast<double>(static_cast<float>(softmax_scale(options_, row_.head_dim)));
-  if (options_.soft_cap != 0) {
-    score = std::tanh(score * static_cast<double>(steps_.cap_scale));
-    factor = static_cast<double>(steps_.soft_cap);
-  }
   const bool adds = bias_ != nullptr || !options_.slopes.empty();
-  if (adds) score *= factor;
+  if (options_.soft_cap != 0) {
+    score = std::tanh(score * static_cast<double>(steps_.cap_scale)) * static_cast<double>(steps_.soft_cap);
+  } else if (adds) {
+    score *= static_cast<double>(static_cast<float>(softmax_scale(options_, row_.head_dim)));
+  }
   if (bias_ != nullptr) score += static_cast<double>(bias_[key * steps_.masks.bias_key_stride]);
   if (!options_.slopes.empty()) {
     score -= static_cast<double>(options_.slopes[static_cast<std::size_t>(row_.head)]) *

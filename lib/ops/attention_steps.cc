@@ -16,6 +16,12 @@ float bounded(double factor) noexcept {
   return static_cast<float>(std::clamp(factor, -kLargest, kLargest));
 }
 
+// Whether the steps leave scores in units of e.
+bool is_natural(const kernels::ScoreSteps& steps) noexcept {
+  return asks_for(steps.asked, ScoreStep::soft_cap) || asks_for(steps.asked, ScoreStep::bias) ||
+         asks_for(steps.asked, ScoreStep::slope);
+}
+
 }  // namespace
 
 kernels::ScoreSteps score_steps(const AttentionOptions& options, float exponent_scale) noexcept {
@@ -32,13 +38,10 @@ kernels::ScoreSteps score_steps(const AttentionOptions& options, float exponent_
     const auto cap = static_cast<double>(options.soft_cap);
     steps.soft_cap = options.soft_cap;
     steps.cap_scale = bounded(static_cast<double>(steps.product_scale) / cap);
-    steps.exponent_scale = bounded(cap * std::numbers::log2e);
   }
   // What is added is in units of e, and so is the sum: of a change of unit nothing can become infinite (a row whose
   // every key carries −FLT_MAX still sees them all), and it is one multiply-add.
-  if (asks_for(steps.asked, ScoreStep::bias) || asks_for(steps.asked, ScoreStep::slope)) {
-    steps.exponent_scale = static_cast<float>(std::numbers::log2e);
-  }
+  if (is_natural(steps)) steps.exponent_scale = static_cast<float>(std::numbers::log2e);
   if (options.mask) {
     steps.masks.mask_key_stride = options.mask->entries.extent(3) == 1 ? 0 : 1;
     steps.masks.attend = options.mask->means == MaskMeans::attend;
@@ -48,8 +51,7 @@ kernels::ScoreSteps score_steps(const AttentionOptions& options, float exponent_
 }
 
 float natural_factor(const kernels::ScoreSteps& steps) noexcept {
-  if (asks_for(steps.asked, ScoreStep::bias) || asks_for(steps.asked, ScoreStep::slope)) return 1.0f;
-  return asks_for(steps.asked, ScoreStep::soft_cap) ? steps.soft_cap : steps.product_scale;
+  return is_natural(steps) ? 1.0f : steps.product_scale;
 }
 
 void StepRows::set(const AttentionOptions& options, std::int64_t n, std::int64_t sample, std::int64_t head,

@@ -122,13 +122,6 @@ HEADLIGHT_INLINE Vec tanh_from_half(Vec a) {
   return sub(one, div(add(t, t), add(one, t)));
 }
 
-// tanh x for |x| < ½, from x and its square: at most 1.5 ULP; +0 for ±0.
-HEADLIGHT_INLINE Vec tanh_below_half(Vec x, Vec square) {
-  // x + x³ (…) in x², relative error 1.5e-8.
-  constexpr float kCoefficients[] = {-0x1.5554d6p-2f, 0x1.10e9f4p-3f, -0x1.b28bbap-5f, 0x1.1a7954p-6f};
-  return fma(mul(x, square), polynomial(square, kCoefficients), x);
-}
-
 // tanh x: at most 2.5 ULP for any x; odd, −0 for −0, ±1 from |x| = 9.02 on.
 HEADLIGHT_INLINE Vec tanh(Vec x) {
   // tanh a = a + a³ (…) in a² for a < 0.625, relative error 4.5e-9.

@@ -36,6 +36,8 @@ static_assert(kTarget == Target::neon, "the flags of this file are those of neon
 #error "these compiler flags name no instruction set that the kernels are written for"
 #endif
 
+alignas(64) inline constexpr float kLaneIndices[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+
 // Whether fma() and fnma() round once. Elsewhere the product is rounded before the sum: an emulation of the single
 // rounding would cost more than it is worth.
 inline constexpr bool kHasFma = kTarget == Target::avx2 || kTarget == Target::avx512 || kTarget == Target::neon;

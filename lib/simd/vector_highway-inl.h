@@ -45,7 +45,8 @@ HEADLIGHT_INLINE Mask from_native_mask(__mmask16 bits) { return Mask{bits}; }
 
 HEADLIGHT_INLINE Vec zero() { return hn::Zero(kFloat); }
 HEADLIGHT_INLINE Vec broadcast(float value) { return hn::Set(kFloat, value); }
-HEADLIGHT_INLINE Vec lane_index() { return hn::Iota(kFloat, 0.0f); }
+// Highway 1.0 makes them one by one each time, and reads them back before they are all stored.
+HEADLIGHT_INLINE Vec lane_index() { return hn::Load(kFloat, kLaneIndices); }
 HEADLIGHT_INLINE Vec load(const float* from) { return hn::LoadU(kFloat, from); }
 HEADLIGHT_INLINE void store(Vec v, float* to) { hn::StoreU(v, kFloat, to); }
 

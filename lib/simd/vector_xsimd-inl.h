@@ -29,8 +29,6 @@ HEADLIGHT_INLINE IntVec from_native_int(IntVec::register_type v) { return IntVec
 HEADLIGHT_INLINE Mask from_native_mask(__mmask16 bits) { return Mask(bits); }
 #endif
 
-alignas(64) inline constexpr float kLaneIndices[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
-
 HEADLIGHT_INLINE Vec zero() { return Vec(0.0f); }
 HEADLIGHT_INLINE Vec broadcast(float value) { return Vec(value); }
 HEADLIGHT_INLINE Vec lane_index() { return Vec::load_aligned(kLaneIndices); }
