@@ -42,14 +42,23 @@ inline constexpr int kScoreSteps = 16;  // combinations of them
   return (steps & static_cast<unsigned>(step)) != 0;
 }
 
+// cap · tanh(scale · q) of a product q; for q² < bound, that is |scale · q| < ½, it is q (c₀ + c₁ q² + …). The bound is
+// 0 where a coefficient would not be a normal number (for a scale of 2⁻¹⁶ or 2¹⁷, say).
+struct ScoreCap {
+  static constexpr int kCoefficients = 5;
+  float cap;
+  float scale;
+  float bound;
+  float coefficients[kCoefficients];
+};
+
 struct ScoreSteps {
   unsigned asked;  // 0: products are scores
   // exp(s) = exp2(exponent_scale · score); > 0 and normal. A score is the product, or what the last step that is asked
   // for makes of it: cap, bias and slope leave it in units of e, the mask as it is.
   float exponent_scale;
   float product_scale;  // s = product_scale · q·k
-  float soft_cap;
-  float cap_scale;  // product_scale / soft_cap
+  ScoreCap cap;         // its scale is product_scale / cap
   const RowSlope* slopes;
   AttentionRowMasks masks;
   std::int64_t first_key;  // of the block, in the masks' rows, and its position

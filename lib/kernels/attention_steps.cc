@@ -8,55 +8,50 @@ namespace headlight::HEADLIGHT_TARGET {
 namespace {
 
 using kernels::asks_for;
+using kernels::ScoreCap;
 using kernels::ScoreStep;
 
 // Vectors of a row that take a step together: enough to hide how long its chains are.
 constexpr int kVectors = 4;
 
-// What a cap computes with.
-struct Cap {
-  float scale;
-  float cap;
-  // cap · tanh x = x (cap + x² (…)) in x² for |x| < ½, relative error 1.5e-8 + that of cap · each coefficient.
-  static constexpr int kCoefficients = 4;
-  float coefficients[kCoefficients];
+// The cap of products whose squares are below its bound.
+HEADLIGHT_INLINE Vec cap_near(const ScoreCap& cap, Vec q, Vec square) {
+  return mul(q, polynomial(square, cap.coefficients));
+}
 
-  Cap() = default;
-  explicit Cap(const kernels::ScoreSteps& steps) : scale(steps.cap_scale), cap(steps.soft_cap) {
-    constexpr float kOfTanh[kCoefficients] = {-0x1.5554d6p-2f, 0x1.10e9f4p-3f, -0x1.b28bbap-5f, 0x1.1a7954p-6f};
-    for (int i = 0; i < kCoefficients; ++i) coefficients[i] = cap * kOfTanh[i];
+// The cap of any products, where there is a bound.
+HEADLIGHT_INLINE Vec cap_any(const ScoreCap& cap, Vec q, Vec square) {
+  const Vec x = mul(q, broadcast(cap.scale));
+  const Vec far = mul(copysign(tanh_from_half(abs(x)), x), broadcast(cap.cap));
+  return select(less(square, broadcast(cap.bound)), cap_near(cap, q, square), far);
+}
+
+// The cap of a row's vectors where there is none.
+[[gnu::noinline]] void cap_without_bound(const ScoreCap& cap, std::int64_t begin, std::int64_t end, float* scores) {
+  const Vec scale = broadcast(cap.scale), factor = broadcast(cap.cap);
+  for (std::int64_t j = vectors_of(begin, end).begin * kLanes; j < end; j += kLanes) {
+    store(mul(tanh(mul(load(scores + j), scale)), factor), scores + j);
   }
+}
 
-  // cap · tanh x from x and its square, which is less than ¼.
-  HEADLIGHT_INLINE Vec below_half(Vec x, Vec square) const {
-    return mul(x, fma(square, polynomial(square, coefficients), broadcast(cap)));
-  }
-  HEADLIGHT_INLINE Vec from_half(Vec x) const { return mul(copysign(tanh_from_half(abs(x)), x), broadcast(cap)); }
-};
-
-// x ← cap · tanh(scale · x). By one short polynomial where that serves all vectors, which is to say nearly always: an
-// element's bits are the same either way.
+// q ← cap · tanh(scale · q), where there is a bound. By one short polynomial where that serves all vectors, which is to
+// say nearly always: an element's bits are the same either way.
 template <int kCount>
-HEADLIGHT_INLINE void cap_vectors(const Cap& cap, Vec (&x)[kCount]) {
-  const Vec scale = broadcast(cap.scale);
+HEADLIGHT_INLINE void cap_vectors(const ScoreCap& cap, Vec (&q)[kCount]) {
   Vec squares[kCount];
   Vec largest = zero();
 #pragma GCC unroll 4
   for (int v = 0; v < kCount; ++v) {
-    x[v] = mul(x[v], scale);
-    squares[v] = mul(x[v], x[v]);
+    squares[v] = mul(q[v], q[v]);
     largest = max(squares[v], largest);
   }
-  const Vec bound = broadcast(0.25f);
-  if (__builtin_expect(any_of(less_equal(bound, largest)), 0)) {
+  if (__builtin_expect(any_of(less_equal(broadcast(cap.bound), largest)), 0)) {
 #pragma GCC unroll 4
-    for (int v = 0; v < kCount; ++v) {
-      x[v] = select(less(squares[v], bound), cap.below_half(x[v], squares[v]), cap.from_half(x[v]));
-    }
+    for (int v = 0; v < kCount; ++v) q[v] = cap_any(cap, q[v], squares[v]);
     return;
   }
 #pragma GCC unroll 4
-  for (int v = 0; v < kCount; ++v) x[v] = cap.below_half(x[v], squares[v]);
+  for (int v = 0; v < kCount; ++v) q[v] = cap_near(cap, q[v], squares[v]);
 }
 
 template <int kCount>
@@ -79,7 +74,7 @@ struct StepKeys {
 
 // One row's steps as its keys see them.
 struct StepRow {
-  Cap cap;
+  ScoreCap cap;
   float factor;    // of products without a cap that something is added to
   float slope;     // where all keys lie behind the row, its negative
   bool between;    // whether keys lie on both sides of the row
@@ -107,13 +102,16 @@ HEADLIGHT_INLINE void step_few(const StepRow& row, unsigned steps, const StepKey
     for (int v = 0; v < kCount; ++v) score[v] = mul(score[v], broadcast(row.factor));
   }
   if (asks_for(steps, ScoreStep::slope)) {
-    const Vec first = broadcast(static_cast<float>(j));
+    const Vec first = sub(distance, broadcast(static_cast<float>(j)));
+    Vec from_row[kCount];
 #pragma GCC unroll 4
-    for (int v = 0; v < kCount; ++v) {
-      Vec from_row = sub(distance, add(first, broadcast(static_cast<float>(v * kLanes))));
-      if (row.between) from_row = abs(from_row);
-      score[v] = fnma(broadcast(row.slope), from_row, score[v]);
+    for (int v = 0; v < kCount; ++v) from_row[v] = sub(first, broadcast(static_cast<float>(v * kLanes)));
+    if (row.between) {
+#pragma GCC unroll 4
+      for (int v = 0; v < kCount; ++v) from_row[v] = abs(from_row[v]);
     }
+#pragma GCC unroll 4
+    for (int v = 0; v < kCount; ++v) score[v] = fnma(broadcast(row.slope), from_row[v], score[v]);
   }
   if (!asks_for(steps, ScoreStep::mask)) return;
   const Vec nothing = broadcast(-kInfinity);
@@ -150,8 +148,7 @@ HEADLIGHT_INLINE Vec step_edge(const StepRow& row, unsigned steps, std::int64_t 
   const std::int64_t first = larger(begin - j, 0), last = smaller(end - j, kLanes);
   StepKeys keys = row.keys.from(j);
   EdgeKeys edge;
-  const bool reads_keys = asks_for(steps, ScoreStep::mask) || asks_for(steps, ScoreStep::bias);
-  if (reads_keys && last - first < kLanes) {
+  if (asks_for(steps, ScoreStep::mask) || asks_for(steps, ScoreStep::bias)) {
     copy_edge(StepKeys(keys), steps, first, last, edge);
     keys = {edge.bias, 1, edge.mask, 1};
   }
@@ -170,24 +167,31 @@ HEADLIGHT_INLINE Vec step_vectors(const StepRow& row, unsigned steps, std::int64
                                   float* scores) {
   Vec maximum = broadcast(-kInfinity);
   const Vec distance = first_distance(row);
-  const auto give = [&](std::int64_t j, Vec score) __attribute__((always_inline)) {
-    store(score, scores + j);
-    maximum = max(score, maximum);
-  };
   std::int64_t j = vectors_of(begin, end).begin * kLanes;
-  while (j < end) {
-    if (j < begin || j + kVectors * kLanes > end) {
-      give(j, step_edge(row, steps, j, begin, end, distance, load(scores + j)));
+  const auto give = [&](const auto& of_keys) __attribute__((always_inline)) {
+#pragma GCC unroll 4
+    for (const Vec& score : of_keys) {
+      store(score, scores + j);
+      maximum = max(score, maximum);
       j += kLanes;
-      continue;
     }
-    Vec of_keys[kVectors];
+  };
+  const auto step_whole = [&](auto& of_keys) __attribute__((always_inline)) {
     load_vectors(scores + j, of_keys);
     if (asks_for(steps, ScoreStep::soft_cap)) cap_vectors(row.cap, of_keys);
     step_few(row, steps, row.keys.from(j), j, distance, of_keys);
-#pragma GCC unroll 4
-    for (int v = 0; v < kVectors; ++v) give(j + v * kLanes, of_keys[v]);
-    j += kVectors * kLanes;
+    give(of_keys);
+  };
+  while (j < end) {
+    Vec several[kVectors], one[1];
+    if (j < begin || j + kLanes > end) {
+      one[0] = step_edge(row, steps, j, begin, end, distance, load(scores + j));
+      give(one);
+    } else if (j + kVectors * kLanes > end) {
+      step_whole(one);
+    } else {
+      step_whole(several);
+    }
   }
   return maximum;
 }
@@ -195,11 +199,13 @@ HEADLIGHT_INLINE Vec step_vectors(const StepRow& row, unsigned steps, std::int64
 }  // namespace
 
 void cap_scores(const kernels::ScoreSteps& steps, std::int64_t count, float* scores, float* derivatives) {
-  const Cap row(steps);
+  const ScoreCap row = steps.cap;
   const Vec inverse = broadcast(1.0f / row.cap);
+  const bool has_bound = row.bound != 0.0f;
+  if (!has_bound) cap_without_bound(steps.cap, 0, count, scores);
   const auto cap = [&](auto& x, std::int64_t j) __attribute__((always_inline)) {
     load_vectors(scores + j, x);
-    cap_vectors(row, x);
+    if (has_bound) cap_vectors(row, x);
     for (const Vec& capped : x) {
       const Vec part = mul(capped, inverse);
       store(capped, scores + j);
@@ -217,7 +223,14 @@ void cap_scores(const kernels::ScoreSteps& steps, std::int64_t count, float* sco
 float apply_steps(const kernels::ScoreSteps& steps, std::int64_t r, std::int64_t begin, std::int64_t end,
                   float* scores) {
   StepRow row{};
-  if (caps(steps)) row.cap = Cap(steps);
+  unsigned asked = steps.asked;
+  if (caps(steps)) {
+    row.cap = steps.cap;
+    if (row.cap.bound == 0.0f) {
+      cap_without_bound(steps.cap, begin, end, scores);
+      asked -= static_cast<unsigned>(ScoreStep::soft_cap);
+    }
+  }
   row.factor = caps(steps) ? 1.0f : steps.product_scale;
   if (asks_for(steps.asked, ScoreStep::slope)) {
     const std::int64_t position = steps.slopes[r].position - steps.first_key;
@@ -234,7 +247,7 @@ float apply_steps(const kernels::ScoreSteps& steps, std::int64_t r, std::int64_t
     row.keys.mask = steps.masks.mask[r] + steps.first_key * row.keys.mask_stride;
     row.attend = steps.masks.attend;
   }
-  return max_of_lanes(step_vectors(row, steps.asked, begin, end, scores));
+  return max_of_lanes(step_vectors(row, asked, begin, end, scores));
 }
 
 void step_row(const kernels::ScoreSteps& of_row, std::int64_t keys, float factor, float* scores,

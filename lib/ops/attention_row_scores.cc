@@ -30,7 +30,7 @@ float RowScores::operator()(std::int64_t key) const noexcept {
   }
   const bool adds = bias_ != nullptr || !options_.slopes.empty();
   if (options_.soft_cap != 0) {
-    score = std::tanh(score * static_cast<double>(steps_.cap_scale)) * static_cast<double>(steps_.soft_cap);
+    score = std::tanh(score * static_cast<double>(steps_.cap.scale)) * static_cast<double>(steps_.cap.cap);
   } else if (adds) {
     score *= static_cast<double>(static_cast<float>(softmax_scale(options_, row_.head_dim)));
   }

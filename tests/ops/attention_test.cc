@@ -91,6 +91,35 @@ TEST_P(AttentionTest, EveryHeadDim) {
   }
 }
 
+// From caps so small that they leave nothing of a score to caps so large that they leave it as it is: scores that are a
+// thousandth to ten times the cap.
+TEST_P(AttentionTest, CapsOfEverySize) {
+  Engine engine(options());
+  constexpr std::int64_t kKeys = 150;
+  Tensor<float, 4> query({1, 1, 1, 1}), key({1, kKeys, 1, 1}), value({1, kKeys, 1, 1}), out({1, 1, 1, 1});
+  Tensor<float, 4> scores({1, 1, 1, kKeys});
+  query(0, 0, 0, 0) = 1;
+  AttentionOptions options;
+  options.scale = 1.0f;
+  options.scores = scores;
+  options.scores_at = ScoreStage::capped;
+  for (const float cap : {1e-30f, 1e-6f, 3e-5f, 0.3f, 1.0f, 30.0f, 2e4f, 4e4f, 3e5f, 1e12f, 1e30f}) {
+    for (std::int64_t j = 0; j < kKeys; ++j) {
+      const double ratio = std::pow(10.0, 4 * static_cast<double>(j) / static_cast<double>(kKeys - 1) - 3);
+      key(0, j, 0, 0) = static_cast<float>((j % 2 == 0 ? ratio : -ratio) * static_cast<double>(cap));
+    }
+    options.soft_cap = cap;
+    attention(engine, query, key, value, out, options);
+    for (std::int64_t j = 0; j < kKeys; ++j) {
+      const double truth =
+          static_cast<double>(cap) * std::tanh(static_cast<double>(key(0, j, 0, 0)) / static_cast<double>(cap));
+      // The scale, the scaled product, 2.5 ULP of tanh and the product with the cap round.
+      EXPECT_NEAR(static_cast<double>(scores(0, 0, 0, j)), truth, 8 * test::kUnitRoundoff * std::abs(truth))
+          << "cap " << cap << ", score " << key(0, j, 0, 0);
+    }
+  }
+}
+
 HEADLIGHT_ON_EVERY_ISA(AttentionTest);
 
 }  // namespace headlight::attention_test
