@@ -1,5 +1,6 @@
 #include "headlight/gemm.h"
 
+#include <array>
 #include <string>
 
 #include "c/handles.h"
@@ -34,11 +35,23 @@ void multiply(Engine& engine, const headlight_tensor* a, const headlight_tensor*
   gemm(engine, left.view, right.view, view<float, Rank>(kName, "c", c), options);
 }
 
+struct TypeInC {
+  NumberType type;
+  headlight_type in_c;
+};
+constexpr std::array kTypes = {TypeInC{NumberType::float32, HEADLIGHT_FLOAT32},
+                               TypeInC{NumberType::bfloat16, HEADLIGHT_BFLOAT16},
+                               TypeInC{NumberType::int8, HEADLIGHT_INT8}};
+
 NumberType number_type(const char* operation, headlight_type type) {
-  if (type == HEADLIGHT_BFLOAT16) return NumberType::bfloat16;
-  if (type == HEADLIGHT_FLOAT32) return NumberType::float32;
-  refuse(operation, "type is " + std::to_string(type) + ", expected HEADLIGHT_FLOAT32 or HEADLIGHT_BFLOAT16");
+  for (const TypeInC& row : kTypes) {
+    if (row.in_c == type) return row.type;
+  }
+  refuse(operation,
+         "type is " + std::to_string(type) + ", expected HEADLIGHT_FLOAT32, HEADLIGHT_BFLOAT16 or HEADLIGHT_INT8");
 }
+
+headlight_type type_in_c(NumberType type) { return kTypes[static_cast<std::size_t>(type)].in_c; }
 
 GemmShape gemm_shape(const headlight_gemm_shape* given) {
   required(kName, "shape", given);
@@ -96,7 +109,7 @@ headlight_isa headlight_packed_matrix_isa(const headlight_packed_matrix* packed)
 }
 
 headlight_type headlight_packed_matrix_type(const headlight_packed_matrix* packed) {
-  return packed != nullptr && packed->matrix.type() == NumberType::bfloat16 ? HEADLIGHT_BFLOAT16 : HEADLIGHT_FLOAT32;
+  return packed == nullptr ? HEADLIGHT_FLOAT32 : type_in_c(packed->matrix.type());
 }
 
 headlight_status headlight_gemm_packed(headlight_engine* engine, const headlight_tensor* a,

@@ -170,7 +170,7 @@ PackedMatrix::PackedMatrix(Engine& engine, View<const float, 2> b, Transpose tra
   if (b.size() != 0) {
     const std::int64_t vectors = columns_ / kernels.lanes + (columns_ % kernels.lanes != 0 ? 1 : 0);
     if (__builtin_mul_overflow(vectors, kernels.lanes, &words) ||
-        __builtin_mul_overflow(words, panels.panel_rows(rows_), &words) || words > INT64_MAX / 8) {
+        __builtin_mul_overflow(words, panels.packed_rows(rows_), &words) || words > INT64_MAX / 8) {
       ops::fail("PackedMatrix", "b of shape " + ops::describe(b.shape) + " has more bytes than 64 bits address");
     }
   }
