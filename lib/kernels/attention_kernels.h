@@ -36,7 +36,6 @@ struct RowSlope {
 // What may lie between a product q·k and its score; as bits of one number. With s = scale · q·k, in this order:
 //   s ← cap · tanh(s / cap),  s ← s + bias,  s ← s − slope · distance,  s ← −∞ where the mask hides the key.
 enum class ScoreStep : unsigned { soft_cap = 1, bias = 2, slope = 4, mask = 8 };
-inline constexpr int kScoreSteps = 16;  // combinations of them
 // Inlined always: see simd/integers.h.
 [[gnu::always_inline]] constexpr bool asks_for(unsigned steps, ScoreStep step) noexcept {
   return (steps & static_cast<unsigned>(step)) != 0;

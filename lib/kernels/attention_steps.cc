@@ -275,14 +275,14 @@ void step_together(const kernels::ScoreSteps& steps, const ScoreRows& rows) {
 
 void cap_scores(const kernels::ScoreSteps& steps, std::int64_t count, float* scores, float* derivatives) {
   const ScoreCap row = steps.cap;
-  const Vec inverse = broadcast(1.0f / row.cap);
   const bool has_bound = row.bound != 0.0f;
   if (!has_bound) cap_without_bound(steps.cap, 0, count, scores);
   const auto cap = [&](auto& x, std::int64_t j) __attribute__((always_inline)) {
     load_vectors(scores + j, x);
     if (has_bound) cap_vectors(row, x);
     for (const Vec& capped : x) {
-      const Vec part = mul(capped, inverse);
+      // Not times 1 / cap: what has reached the cap must be exactly 1, and its derivative 0.
+      const Vec part = div(capped, broadcast(row.cap));
       store(capped, scores + j);
       store(fnma(part, part, broadcast(1.0f)), derivatives + j);
       j += kLanes;
