@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -13,6 +14,7 @@
 #include "headlight/gemm.h"
 #include "headlight/layers/layer.h"
 #include "headlight/layers/multi_head_attention.h"
+#include "headlight/number_type.h"
 
 struct headlight_engine {
   explicit headlight_engine(const headlight::EngineOptions& options) : engine(options) {}
@@ -82,6 +84,18 @@ std::unique_ptr<headlight_layer> make_layer(const Arguments&... arguments) {
 
 // In C an instruction set's number is one more, for 0 says "the best".
 constexpr headlight_isa isa_in_c(Isa isa) noexcept { return static_cast<headlight_isa>(isa) + 1; }
+
+// What weights may be multiplied in.
+inline NumberType number_type(const char* operation, const char* argument, headlight_type type) {
+  if (type == HEADLIGHT_BFLOAT16) return NumberType::bfloat16;
+  if (type == HEADLIGHT_FLOAT32) return NumberType::float32;
+  refuse(operation,
+         std::string(argument) + " is " + std::to_string(type) + ", expected HEADLIGHT_FLOAT32 or HEADLIGHT_BFLOAT16");
+}
+
+constexpr headlight_type type_in_c(NumberType type) noexcept {
+  return type == NumberType::bfloat16 ? HEADLIGHT_BFLOAT16 : HEADLIGHT_FLOAT32;
+}
 
 inline Merge merge_of(const char* operation, headlight_merge value) {
   return enumerated<Merge>(operation, "merge", value, HEADLIGHT_MERGE_CONCATENATE, HEADLIGHT_MERGE_GATED_BY_ELEMENT);

@@ -50,7 +50,7 @@ enum {
   HEADLIGHT_FLOAT32 = 0,
   HEADLIGHT_INT64 = 1,
   HEADLIGHT_UINT8 = 2,
-  HEADLIGHT_BFLOAT16 = 3  // so far of packed matrices alone
+  HEADLIGHT_BFLOAT16 = 3  // so far of packed matrices alone, and of the products of layers
 };
 
 // A tensor in the caller's memory: element (i0, i1, …) lies at data[i0·strides[0] + i1·strides[1] + …]. Strides count
