@@ -59,6 +59,13 @@ TEST(Presets, TheFormulaCountsWhatTheLayersHave) {
                            .feed_forward_width = shape.feed_forward_width,
                            .layers = shape.layers});
     EXPECT_EQ(analysis::parameter_count(shape), encoder.parameter_count());
+    EXPECT_EQ(analysis::weight_bytes(shape, NumberType::float32), 4 * encoder.parameter_count());
+    std::int64_t halves = 0;
+    for (const auto& [name, weight] : encoder.weights()) {
+      const bool is_multiplied = name.starts_with("layers.") && weight.shape.size() == 2;
+      halves += (is_multiplied ? 1 : 2) * static_cast<std::int64_t>(weight.values.size());
+    }
+    EXPECT_EQ(analysis::weight_bytes(shape, NumberType::bfloat16), 2 * halves);
   }
 }
 

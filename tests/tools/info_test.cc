@@ -45,6 +45,19 @@ TEST(Info, NamesFeaturesBesideTheirInstructionSet) {
   }
 }
 
+TEST(Info, SaysWhatEachTypeIsMultipliedWith) {
+  for (const Isa isa : available_isas()) {
+    const std::string set(name(isa));
+    const bool has_pairs = available_features(isa).has(InstructionFeature::avx512_bf16);
+    const std::string bfloat16 = has_pairs ? "avx512_bf16" : "widened to float32 on " + set;
+    const nlohmann::json products = info({"--isa", set}).at("products");
+    EXPECT_EQ(products.at("float32"), set);
+    EXPECT_EQ(products.at("bfloat16"), bfloat16);
+    const std::string line = "products          float32: " + set + "; bfloat16: " + bfloat16;
+    EXPECT_NE(run_program({"info", "--isa", set}).out.find(line), std::string::npos);
+  }
+}
+
 TEST(Info, EveryAvailableInstructionSetCanBeForced) {
   for (const Isa isa : available_isas()) {
     const std::string wanted(name(isa));
