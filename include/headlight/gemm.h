@@ -59,6 +59,19 @@ HEADLIGHT_API void gemm(Engine& engine, View<const float, 3> a, View<const float
 // so that C has the error of float32 sums over the rounded operands; those themselves are off by 2⁻⁹ of each number at
 // most. An element's chain over K takes the second number of each pair (k, k + 1) before the first; its bits are those
 // of every instruction set, unless numbers or sums are below 2⁻¹²⁶ (InstructionFeature::avx512_bf16).
+//
+// As int8 it takes a quarter of the memory and eight bytes a column, and products multiply 8-bit integers: each column
+// of B has a scale, and in each product each row of A a scale and a zero point. With every operation a float32 one,
+// rounded to nearest even,
+//   t_j = max(max_k |b_kj| / 127, 2⁻¹²⁶)                         q_kj = round(b_kj · (1 / t_j))
+//   l_i = min(0, min_k a_ik), h_i = max(0, max_k a_ik)           z_i = round(−l_i · (1 / s_i))
+//   s_i = max(h_i / 255 − l_i / 255, 2⁻¹²⁶)                      p_ik = min(round(a_ik · (1 / s_i) + z_i), 255)
+// where the sum within p_ik is exact and rounded once, to an integer. For each of ⌈K / 16384⌉ blocks of K, cut as those
+// of gemm() are, D_ij = Σ_k (p_ik − z_i) q_kj, exact in int32 in any order; the block's sum is ((float)D_ij · t_j) ·
+// s_i, and then everything is as above. So the bits are those of every instruction set, and C is off by
+//   |C_ij − Σ_k a_ik b_kj| ≤ (½ + 2⁻¹⁴) (s_i Σ_k |t_j q_kj| + t_j Σ_k |a_ik|)
+// and three roundings of a float, where nothing overflows. A row of A or a column of B with a NaN or infinity makes all
+// of its row or column of C NaN.
 class HEADLIGHT_API PackedMatrix {
  public:
   PackedMatrix() = default;

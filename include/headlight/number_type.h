@@ -1,4 +1,4 @@
-// What the numbers of a matrix are stored as. Sums are float32 whatever it is.
+// What the numbers of a matrix are stored as. Results are float32 whatever it is.
 #pragma once
 
 #include <cstddef>
@@ -11,8 +11,9 @@
 namespace headlight {
 
 enum class NumberType : std::uint8_t {
-  float32,  // IEEE 754 binary32
-  bfloat16  // its upper half: a sign, 8 bits of exponent and 7 of fraction
+  float32,   // IEEE 754 binary32
+  bfloat16,  // its upper half: a sign, 8 bits of exponent and 7 of fraction
+  int8       // integers of 8 bits, each times a scale that many share
 };
 
 // "float32"; "" for what is no type.
@@ -20,6 +21,9 @@ enum class NumberType : std::uint8_t {
 // And back.
 [[nodiscard]] HEADLIGHT_API std::optional<NumberType> parse_number_type(std::string_view name) noexcept;
 
-[[nodiscard]] constexpr std::size_t bytes_of(NumberType type) noexcept { return type == NumberType::bfloat16 ? 2 : 4; }
+// Of a number; scales are beside them.
+[[nodiscard]] constexpr std::size_t bytes_of(NumberType type) noexcept {
+  return type == NumberType::int8 ? 1 : type == NumberType::bfloat16 ? 2 : 4;
+}
 
 }  // namespace headlight

@@ -169,7 +169,7 @@ PackedMatrix::PackedMatrix(Engine& engine, View<const float, 2> b, Transpose tra
   const std::int64_t row = vectors * kernels.lanes;
   std::int64_t words = 0;
   // Of a matrix without elements no size was checked.
-  if (b.size() != 0 && (__builtin_mul_overflow(row, panels.panel_rows(rows_), &words) || words > INT64_MAX / 8)) {
+  if (b.size() != 0 && (__builtin_mul_overflow(row, panels.packed_rows(rows_), &words) || words > INT64_MAX / 8)) {
     ops::fail("PackedMatrix", "b of shape " + ops::describe(b.shape) + " has more bytes than 64 bits address");
   }
   const std::size_t bytes = static_cast<std::size_t>(words) * sizeof(float);

@@ -23,7 +23,14 @@ namespace headlight::ops {
 
 // Those for a B of that type.
 [[nodiscard]] inline const kernels::GemmKernels& gemm_kernels(const Engine& engine, NumberType type) noexcept {
-  if (type == NumberType::bfloat16) return kernels::gemm_bfloat16_kernels(engine.isa(), engine.features());
+  switch (type) {
+    case NumberType::bfloat16:
+      return kernels::gemm_bfloat16_kernels(engine.isa(), engine.features());
+    case NumberType::int8:
+      return kernels::gemm_int8_kernels(engine.isa(), engine.features());
+    case NumberType::float32:
+      break;
+  }
   return kernels::gemm_kernels(engine.isa());
 }
 
@@ -51,7 +58,7 @@ inline void run_gemm_block(Isa isa, kernels::GemmBlock block, float* scratch) no
 }
 
 // B [depth, columns], which is no panels yet, in panels of the engine's instruction set and that type: `packed` has
-// room for panel_rows(depth) rows of whole vectors. Returns the operand that they are.
+// room for packed_rows(depth) rows of whole vectors. Returns the operand that they are.
 kernels::Operand pack_matrix(Engine& engine, const kernels::Operand& b, NumberType type, std::int64_t depth,
                              std::int64_t columns, float* packed) noexcept;
 

@@ -7,7 +7,7 @@ namespace headlight {
 
 namespace {
 
-constexpr std::array<std::string_view, 2> kNames = {"float32", "bfloat16"};
+constexpr std::array<std::string_view, 3> kNames = {"float32", "bfloat16", "int8"};
 
 }  // namespace
 

@@ -29,7 +29,7 @@ namespace headlight::test::precision_test {
 using Rows = WeightMatrix::Rows;
 
 // All that weights may be packed as beside float32.
-constexpr std::array kNarrow = {NumberType::bfloat16};
+constexpr std::array kNarrow = {NumberType::bfloat16, NumberType::int8};
 
 using Precision = EachIsaAndFeature;
 HEADLIGHT_ON_EVERY_FEATURE(Precision);
@@ -325,12 +325,15 @@ TEST(WeightMatrixType, RowsThatAreLentStayWhereTheyLie) {
   }
 }
 
-TEST(WeightMatrixType, HalvesThePanels) {
+TEST(WeightMatrixType, IsWhatPanelsTake) {
   Engine engine({.threads = 1});
   WeightMatrix matrix({70, 1700});
   const std::size_t bytes = matrix.packed(engine, matrix.all())->bytes();
   matrix.set_type(NumberType::bfloat16);
   EXPECT_EQ(matrix.packed(engine, matrix.all())->bytes(), bytes / 2);
+  // A quarter, and eight bytes a column.
+  matrix.set_type(NumberType::int8);
+  EXPECT_EQ(matrix.packed(engine, matrix.all())->bytes(), bytes / 4 + bytes / (1700 * sizeof(float)) * 8);
   EXPECT_GE(bytes, 70 * 1700 * sizeof(float));
 }
 

@@ -88,6 +88,18 @@ void probe_integers(const float* a, const float* b, float* sum, float* differenc
   store(as_float(broadcast_int(-1)), minus_one);
 }
 
+void probe_small_integers(const float* a, const float* b, const float* c, float* product, float* even, float* odd,
+                          float* dot, float* number) {
+  const IntVec first = as_int(load(a));
+  const IntVec second = as_int(load(b));
+  store(as_float(mul_int(first, second)), product);
+  store(as_float(even_bytes(first)), even);
+  store(as_float(odd_bytes(first)), odd);
+  store(as_float(dot_i16(first, second, as_int(load(c)))), dot);
+  store(to_float(first), number);
+}
+void probe_store_u16(const float* from, std::uint16_t* to) { store_u16(as_int(load(from)), to); }
+
 #define HEADLIGHT_TEXT_OF(name) #name
 #define HEADLIGHT_TEXT(name) HEADLIGHT_TEXT_OF(name)
 
@@ -118,6 +130,8 @@ const VectorProbe vector_probe = {
     .max_of_lanes = probe_max_of_lanes,
     .transpose = probe_transpose,
     .integers = probe_integers,
+    .small_integers = probe_small_integers,
+    .store_u16 = probe_store_u16,
 };
 
 }  // namespace headlight::HEADLIGHT_TARGET

@@ -42,10 +42,11 @@ struct ParameterPlace {
 // *open*, and every product packs its weights anew, with the same bits (of float32), somewhat slower for few rows.
 // set_training(false) and freeze() end that. Rows that parameters() or weights() have shown stay beside the panels.
 //
-// set_precision() chooses the type that products multiply in. With NumberType::bfloat16 panels take half the memory,
-// and what goes into a product is rounded, weights and activations (PackedMatrix); sums, biases, normalisations,
-// attention between its projections and all else stay float32, and so do tables of embeddings and the parameters
-// themselves. It is for inference: an open layer multiplies in float32 whatever was chosen.
+// set_precision() chooses the type that products multiply in. Of bfloat16 panels take half the memory, of int8 a
+// quarter, and what goes into a product is rounded: weights, with a scale for each output feature in int8, and
+// activations, with one for each row (PackedMatrix). Sums, biases, normalisations, attention between its projections
+// and all else stay float32, and so do tables of embeddings and the parameters themselves. It is for inference: an open
+// layer multiplies in float32 whatever was chosen.
 //
 // Scratch memory comes from the engine, which keeps it: a repeated forward() or backward() of the same shape allocates
 // nothing, and after a layer's reserve() of that shape the first forward() does not either. Without it memory may end

@@ -13,8 +13,8 @@ namespace headlight::program {
 [[nodiscard]] std::vector<NumberType> product_types();
 [[nodiscard]] std::vector<std::string> product_type_names();
 
-// What an engine multiplies numbers of that type with: "avx512_bf16", where its instruction set has a feature for that,
-// else the set itself, in which they are "widened to float32 on avx2".
+// What an engine multiplies numbers of that type with: the feature "avx512_bf16", where it has one for that, else its
+// instruction set, for which they are "widened to float32 on avx2".
 [[nodiscard]] std::string instructions_of(const Engine& engine, NumberType type);
 
 }  // namespace headlight::program
