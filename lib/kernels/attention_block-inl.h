@@ -18,10 +18,11 @@ struct BlockRange {
   std::int64_t last;
   std::int64_t whole_first;
   std::int64_t whole_last;
+  bool steps_together;  // of all rows, before their edges are hidden; else each row's with its edges
 };
 
 inline BlockRange range_of(const kernels::AttentionBlock& block) {
-  BlockRange range{block.keys.count, 0, 0, block.keys.count};
+  BlockRange range{block.keys.count, 0, 0, block.keys.count, can_step_together(block.steps)};
   const std::int64_t rows = block.seen.same_for_all ? 1 : block.query.count;
   for (std::int64_t r = 0; r < rows; ++r) {
     const std::int64_t begin = block.seen.begin[r];
@@ -33,7 +34,7 @@ inline BlockRange range_of(const kernels::AttentionBlock& block) {
   }
   range.whole_first = round_up(range.whole_first, kKeyPanel);
   range.whole_last = range.whole_last / kKeyPanel * kKeyPanel;
-  if (block.steps.asked != 0 || range.whole_first > range.whole_last)
+  if ((block.steps.asked != 0 && !range.steps_together) || range.whole_first > range.whole_last)
     range.whole_first = range.whole_last = range.first;
   return range;
 }
@@ -41,6 +42,23 @@ inline BlockRange range_of(const kernels::AttentionBlock& block) {
 // The maxima of rows without scores, [kBlockRows][kLanes].
 HEADLIGHT_INLINE void clear_maxima(float* maxima) {
   for (int r = 0; r < kBlockRows; ++r) store(broadcast(-kInfinity), maxima + r * kLanes);
+}
+
+// All rows' products become their scores: of the keys before the whole panels, in them, and behind. Maxima as below.
+inline void step_range(const kernels::AttentionBlock& block, const BlockRange& range, float* maxima) {
+  ScoreRows rows{block.scores, block.scores_stride, block.query.count, range.first / kLanes * kLanes, range.first,
+                 nullptr};
+  const auto step_until = [&](std::int64_t end, float* into) {
+    rows.end = end;
+    rows.maxima = into;
+    if (rows.begin < end) step_together(block.steps, rows);
+    rows.begin = end;
+  };
+  if (range.whole_first < range.whole_last) {
+    step_until(range.whole_first, nullptr);
+    step_until(range.whole_last, maxima);
+  }
+  step_until(round_up(range.last, kLanes), nullptr);
 }
 
 // Scores of all panels in the range; maxima [rows][kLanes] follows those of whole panels.
@@ -54,9 +72,10 @@ inline void block_scores(const kernels::AttentionBlock& block, const BlockRange&
         {block.query.data, block.query.stride},
         {block.keys.key.floats() + j * block.query.head_dim + from, smaller(kKeyPanel, block.keys.count - j)},
         block.query.head_dim,
-        {block.scores + j + from, block.scores_stride, whole ? maxima : nullptr}};
+        {block.scores + j + from, block.scores_stride, whole && !range.steps_together ? maxima : nullptr}};
     score_panel(tile, block.query.count, vectors - skipped);
   }
+  if (range.steps_together) step_range(block, range, maxima);
 }
 
 // The rows' scores, ready to be weighed: where they lie, and the largest one (−inf where there are none).
@@ -72,7 +91,7 @@ inline void find_maxima(const kernels::AttentionBlock& block, const BlockRange& 
     rows.vectors[r] = {};
     if (block.seen.begin[r] >= block.seen.end[r]) continue;
     float* scores = block.scores + r * block.scores_stride;
-    if (block.steps.asked != 0) {
+    if (block.steps.asked != 0 && !range.steps_together) {
       rows.vectors[r] = vectors_of(block.seen.begin[r], block.seen.end[r]);
       rows.maximum[r] = apply_steps(block.steps, r, block.seen.begin[r], block.seen.end[r], scores);
       continue;
@@ -148,6 +167,7 @@ void panel_values(const kernels::AttentionBlock& block, const RowFactors& factor
             .to = keys.to,
             .same_keys = keys.same_for_all,
             .first = block.state.first,
+            .kept = kept_values(block.state, r, column),
             .out = block.state.out + r * block.state.out_stride + column,
             .out_stride = block.state.out_stride,
             .keep = factors.keep + r,
@@ -183,7 +203,10 @@ inline void block_values_exactly(const kernels::AttentionBlock& block, const Row
       Vec sum = exact_values(block.scores + r * block.scores_stride, value.data + in_panel, value.stride, count,
                              block.seen.begin[r], block.seen.end[r], mask, masks.mask_key_stride, masks.attend);
       float* out = block.state.out + r * block.state.out_stride + column;
-      if (!block.state.first) sum = fma(sum, broadcast(factors.share[r]), mul(load(out), broadcast(factors.keep[r])));
+      if (!block.state.first) {
+        const Vec kept = load(kept_values(block.state, r, column).at);
+        sum = fma(sum, broadcast(factors.share[r]), mul(kept, broadcast(factors.keep[r])));
+      }
       if (block.ends.out == nullptr) {
         store(sum, out);
       } else {
@@ -216,6 +239,7 @@ HEADLIGHT_INLINE void prefetch_state(const kernels::AttentionBlock& block) {
 // `ahead`: what follows is asked for on the way.
 inline RowFactors weigh_block(const kernels::AttentionBlock& block, const BlockRows& rows, bool ahead) {
   const Vec scale = broadcast(block.steps.exponent_scale);
+  const Vec of_sink = select(mask_first(1), broadcast(1.0f), zero());
   float running[kRowSlots];
   for (int r = 0; r < kRowSlots; ++r)
     running[r] = block.state.first || r >= block.query.count ? -kInfinity : block.state.maximum[r];
@@ -236,7 +260,10 @@ inline RowFactors weigh_block(const kernels::AttentionBlock& block, const BlockR
     if (large) scale_scores(scores, rows.vectors[r], scale);
     Vec sum = weigh(scores, rows.vectors[r], large ? broadcast(1.0f) : scale, broadcast(minus_maximum[r]));
     float* sums = block.state.sums + r * kLanes;
-    if (!block.state.first) sum = fma(sum, broadcast(factors.share[r]), mul(load(sums), broadcast(factors.keep[r])));
+    if (!block.state.first) {
+      const Vec kept = block.state.sink_only ? of_sink : load(sums);
+      sum = fma(sum, broadcast(factors.share[r]), mul(kept, broadcast(factors.keep[r])));
+    }
     if (block.ends.out != nullptr) {
       block.ends.sum[r] = sum_of_lanes(sum);
     } else {
@@ -255,7 +282,7 @@ inline void drop_block(const kernels::AttentionBlock& block) {
 }
 
 inline void attend_block(const kernels::AttentionBlock& block) noexcept {
-  if (!block.state.first) prefetch_state(block);
+  if (!block.state.first && !block.state.sink_only) prefetch_state(block);
   float maxima[kBlockRows * kLanes];
   clear_maxima(maxima);
   const BlockRange range = range_of(block);

@@ -109,6 +109,7 @@ struct SeenKeys {
 // The running state of a block's rows.
 struct RowStates {
   bool first;      // nothing is in it yet
+  bool sink_only;  // a sink's maximum is, and nothing else: its sum is 1, its values are zeros
   float* maximum;  // [rows]
   float* sums;     // [rows][lanes]
   float* out;      // [rows][padded value_dim]

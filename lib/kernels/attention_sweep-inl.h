@@ -84,8 +84,10 @@ inline void merge_values(const kernels::AttentionBlock& block, const RowFactors&
     float* out = block.state.out + r * block.state.out_stride;
     for (std::int64_t d = 0; d < block.keys.value_dim; d += kLanes) {
       Vec sum = load(sums + r * block.state.out_stride + d);
-      if (!block.state.first)
-        sum = fma(sum, broadcast(factors.share[r]), mul(load(out + d), broadcast(factors.keep[r])));
+      if (!block.state.first) {
+        const Vec kept = load(kept_values(block.state, r, d).at);
+        sum = fma(sum, broadcast(factors.share[r]), mul(kept, broadcast(factors.keep[r])));
+      }
       if (block.ends.out == nullptr) {
         store(sum, out + d);
       } else {
@@ -163,6 +165,7 @@ inline void weigh_short_block(const kernels::AttentionBlock& block) {
 inline void attend_sweep(const kernels::AttentionSweep& sweep) noexcept {
   BlockRange range = range_of(sweep.block);
   range.whole_first = range.whole_last = range.first;
+  range.steps_together = false;
   sweep_scores(sweep, range);
   const bool exactly = sweep.block.keys.values_not_finite && sweep.block.steps.masks.mask != nullptr;
   RowFactors factors[kernels::kMaxSweepHeads];

@@ -51,7 +51,7 @@ struct AttentionTraits {
 };
 
 // What has become of the rows of a tile.
-enum class TileState : std::uint8_t { empty, kept, finished };
+enum class TileState : std::uint8_t { empty, sink, kept, finished };
 
 struct AttentionPlan : CallPlan {
   AttentionRoute route;

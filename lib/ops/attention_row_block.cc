@@ -161,27 +161,33 @@ void RowBlock::prepare() noexcept {
   if (call_.options.dropout.probability != 0) prepare_dropout();
 }
 
-void RowBlock::prepare_dropout() noexcept {
-  auto* place_of_row = part_of(call_, worker_, call_.plan.dropout_places);
+// function(head, r, place) for row r of each head: rows of one query head after another, in the order of their queries.
+template <class Function>
+void RowBlock::for_each_row(const Function& function) const noexcept {
+  const std::int64_t group = call_.sizes.group;
   for (std::int64_t head = 0; head < range_.heads; ++head) {
-    for (std::int64_t r = 0; r < count_; ++r) {
-      const RowPlace place = place_of(call_, range_.key_value_head + head, range_.first + r);
-      *place_of_row++ = {static_cast<std::uint32_t>(place.query - sequence_.first_query),
-                         static_cast<std::uint32_t>(range_.sample * call_.sizes.query_heads + place.head)};
+    for (std::int64_t first = 0; first < std::min(group, count_); ++first) {
+      RowPlace place = place_of(call_, range_.key_value_head + head, range_.first + first);
+      for (std::int64_t r = first; r < count_; r += group, ++place.query) function(head, r, place);
     }
   }
+}
+
+void RowBlock::prepare_dropout() noexcept {
+  auto* const places = part_of(call_, worker_, call_.plan.dropout_places);
+  for_each_row([&](std::int64_t head, std::int64_t r, const RowPlace& place) {
+    places[head * count_ + r] = {static_cast<std::uint32_t>(place.query - sequence_.first_query),
+                                 static_cast<std::uint32_t>(range_.sample * call_.sizes.query_heads + place.head)};
+  });
 }
 
 void RowBlock::prepare_steps() noexcept {
   const IntervalRule rule(call_.options, sequence_);
   const StepRows rows = step_rows(call_, worker_);
-  for (std::int64_t head = 0, n = 0; head < range_.heads; ++head) {
-    for (std::int64_t r = 0; r < count_; ++r, ++n) {
-      const RowPlace place = place_of(call_, range_.key_value_head + head, range_.first + r);
-      rows.set(call_.options, n, range_.sample, place.head, place.query,
-               sequence_.first_key + rule.position(place.query - sequence_.first_query));
-    }
-  }
+  const std::int64_t position = sequence_.first_key + rule.position(-sequence_.first_query);
+  for_each_row([&](std::int64_t head, std::int64_t r, const RowPlace& place) {
+    rows.set(call_.options, head * count_ + r, range_.sample, place.head, place.query, position + place.query);
+  });
 }
 
 // Keys [first_key, last_key) of the sequence, block by block.
@@ -205,6 +211,7 @@ void RowBlock::attend(std::int64_t first_key, std::int64_t last_key, const RowSt
                   .scores = part_of(call_, worker_, plan.scores),
                   .scores_stride = plan.scores_stride,
                   .state = {.first = true,
+                            .sink_only = false,
                             .maximum = nullptr,
                             .sums = nullptr,
                             .out = nullptr,
@@ -286,6 +293,7 @@ void RowBlock::attend_key_block(kernels::AttentionSweep& sweep, std::int64_t fir
     block.state.sums = state.sums;
     block.state.out = state.out;
     block.state.first = tile == TileState::empty;
+    block.state.sink_only = tile == TileState::sink;
     const bool last = finish && out_ != nullptr && last_of_tile <= first_key + block.keys.count;
     block.ends.out = last ? out_ + r * out_stride_ : nullptr;
     block.ends.sum = part_of(call_, worker_, plan.final_sum) + r;
@@ -315,7 +323,7 @@ void RowBlock::finish_tile(TileState tile, std::int64_t first, std::int64_t last
   for (std::int64_t r = first; r < last; ++r) {
     const RowPlace place = place_of(call_, range_.key_value_head + head, range_.first + r);
     const std::int64_t state = head * states.head_step + r;
-    if (tile == TileState::empty) {
+    if (tile == TileState::empty || tile == TileState::sink) {
       finish_empty_row(call_, range_.sample, place);
     } else if (tile == TileState::kept) {
       finish_row(call_, range_.sample, place, states.row(call_, state));
@@ -326,13 +334,14 @@ void RowBlock::finish_tile(TileState tile, std::int64_t first, std::int64_t last
 }
 
 void RowBlock::begin_with_sinks(const RowStates& states) noexcept {
-  for (std::int64_t r = 0; r < count_; r += tile_rows_) tiles_[r / tile_rows_] = TileState::kept;
-  for (std::int64_t head = 0; head < range_.heads; ++head) {
-    for (std::int64_t r = 0; r < count_; ++r) {
-      const RowPlace place = place_of(call_, range_.key_value_head + head, range_.first + r);
-      begin_with_sink(call_, place.head, states.row(call_, head * states.head_step + r));
-    }
-  }
+  for (std::int64_t r = 0; r < count_; r += tile_rows_) tiles_[r / tile_rows_] = TileState::sink;
+  std::int64_t of_head = -1;
+  SinkState sink;
+  for_each_row([&](std::int64_t head, std::int64_t r, const RowPlace& place) {
+    if (place.head != of_head) sink = sink_state(call_, place.head);
+    of_head = place.head;
+    states.maximum[head * states.head_step + r] = sink.maximum;
+  });
 }
 
 void RowBlock::run(const RowStates& states) noexcept {

@@ -67,6 +67,8 @@ class RowBlock {
  private:
   static constexpr int kMaxRowsOfTile = 16;
 
+  template <class Function>
+  void for_each_row(const Function& function) const noexcept;
   void find_intervals() noexcept;
   void prepare() noexcept;
   void prepare_steps() noexcept;
