@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
 #include "headlight/export.h"
@@ -17,6 +18,8 @@ enum class NumberType : std::uint8_t {
 
 // "float32"; "" for what is no type.
 [[nodiscard]] HEADLIGHT_API std::string_view name(NumberType type) noexcept;
+// And back.
+[[nodiscard]] HEADLIGHT_API std::optional<NumberType> parse_number_type(std::string_view name) noexcept;
 
 // Of a number; scales are beside them.
 [[nodiscard]] constexpr std::size_t bytes_of(NumberType type) noexcept {

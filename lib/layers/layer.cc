@@ -1,6 +1,7 @@
 #include "headlight/layers/layer.h"
 
 #include <algorithm>
+#include <string>
 #include <utility>
 
 #include "layers/initializer.h"
@@ -86,6 +87,27 @@ void Layer::set_training(bool training) {
 void Layer::freeze() noexcept {
   handed_out_ = false;
   settle();
+}
+
+// Tables of embeddings are never packed, so that the type of their panels means nothing.
+void Layer::set_precision(NumberType precision) {
+  if (name(precision).empty()) {
+    ops::fail(type_name(),
+              "precision is " + std::to_string(static_cast<int>(precision)) + ", expected one of the enumeration");
+  }
+  const std::vector<layers::ParameterPlace> list = places();
+  const auto set = [&list](NumberType type) {
+    for (const layers::ParameterPlace& place : list) {
+      if (place.matrix != nullptr) place.matrix->set_type(type);
+    }
+  };
+  try {
+    set(precision);
+  } catch (const OutOfMemory&) {
+    set(precision_);  // of those that have rows now: which takes no memory
+    throw;
+  }
+  precision_ = precision;
 }
 
 void zero_gradients(std::span<const Parameter> parameters) noexcept {

@@ -50,7 +50,7 @@ enum {
   HEADLIGHT_FLOAT32 = 0,
   HEADLIGHT_INT64 = 1,
   HEADLIGHT_UINT8 = 2,
-  HEADLIGHT_BFLOAT16 = 3,  // so far of packed matrices alone, as is
+  HEADLIGHT_BFLOAT16 = 3,  // so far of packed matrices and of the products of layers alone, as is
   HEADLIGHT_INT8 = 4
 };
 
