@@ -20,6 +20,7 @@ namespace headlight::kernels {
 // that instruction set.
 [[nodiscard]] const GemmKernels& gemm_bfloat16_kernels(Isa isa, InstructionFeatures features) noexcept;
 [[nodiscard]] HEADLIGHT_INNER_API const AttentionKernels& attention_kernels(Isa isa) noexcept;
+[[nodiscard]] const TypedAttentionKernels& typed_attention_kernels(Isa isa) noexcept;
 [[nodiscard]] HEADLIGHT_INNER_API const AttentionBackwardKernels& attention_backward_kernels(Isa isa) noexcept;
 [[nodiscard]] const MergeKernels& merge_kernels(Isa isa) noexcept;
 [[nodiscard]] HEADLIGHT_INNER_API const RowKernels& row_kernels(Isa isa) noexcept;

@@ -152,6 +152,7 @@ void check_type(const char* operation, NumberType type) {
   if (name(type).empty()) {
     ops::fail(operation, "type is " + std::to_string(static_cast<int>(type)) + ", expected one of the enumeration");
   }
+  if (type == NumberType::float16) ops::fail(operation, "type is float16, expected float32 or bfloat16");
 }
 
 }  // namespace

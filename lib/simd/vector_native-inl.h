@@ -76,6 +76,22 @@ HEADLIGHT_INLINE IntVec load_u16(const std::uint16_t* from) {
 HEADLIGHT_INLINE Vec load_f16(const std::uint16_t* from) {
   return from_native(_mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(from))));
 }
+HEADLIGHT_INLINE __m256i first_numbers(const std::uint16_t* from, int count) {
+  return _mm256_maskz_loadu_epi16(first_bits(count), from);
+}
+HEADLIGHT_INLINE Vec load_bf16_partial(const std::uint16_t* from, int count) {
+  return from_native(_mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(first_numbers(from, count)), 16)));
+}
+HEADLIGHT_INLINE Vec load_f16_partial(const std::uint16_t* from, int count) {
+  return from_native(_mm512_cvtph_ps(first_numbers(from, count)));
+}
+HEADLIGHT_INLINE void store_u16(IntVec v, std::uint16_t* to) {
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), _mm512_cvtepi32_epi16(to_native_int(v)));
+}
+HEADLIGHT_INLINE void store_f16(Vec v, std::uint16_t* to) {
+  const __m256i narrow = _mm512_cvtps_ph(to_native(v), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), narrow);
+}
 
 #elif defined(__AVX2__)
 
@@ -97,6 +113,15 @@ HEADLIGHT_INLINE IntVec load_u16(const std::uint16_t* from) {
 }
 HEADLIGHT_INLINE Vec load_f16(const std::uint16_t* from) {
   return from_native(_mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from))));
+}
+HEADLIGHT_INLINE void store_u16(IntVec v, std::uint16_t* to) {
+  const __m256i native = to_native_int(v);
+  const __m128i narrow = _mm_packus_epi32(_mm256_castsi256_si128(native), _mm256_extracti128_si256(native, 1));
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(to), narrow);
+}
+HEADLIGHT_INLINE void store_f16(Vec v, std::uint16_t* to) {
+  const __m128i narrow = _mm256_cvtps_ph(to_native(v), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(to), narrow);
 }
 
 #else  // 128 bits: no masked loads or stores, the lanes go one by one or in pairs
@@ -132,6 +157,12 @@ HEADLIGHT_INLINE IntVec load_u16(const std::uint16_t* from) {
 HEADLIGHT_INLINE Vec load_f16(const std::uint16_t* from) {
   return from_native(vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16(from))));
 }
+HEADLIGHT_INLINE void store_u16(IntVec v, std::uint16_t* to) {
+  vst1_u16(to, vmovn_u32(vreinterpretq_u32_s32(to_native_int(v))));
+}
+HEADLIGHT_INLINE void store_f16(Vec v, std::uint16_t* to) {
+  vst1_u16(to, vreinterpret_u16_f16(vcvt_f16_f32(to_native(v))));
+}
 #else
 HEADLIGHT_INLINE IntVec load_u8(const std::uint8_t* from) {
   return from_native_int(_mm_cvtepu8_epi32(_mm_cvtsi32_si128(four_bytes(from))));
@@ -153,6 +184,10 @@ HEADLIGHT_INLINE void store_partial(Vec v, float* to, int count) {
 }
 HEADLIGHT_INLINE IntVec load_u16(const std::uint16_t* from) {
   return from_native_int(_mm_cvtepu16_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(from))));
+}
+HEADLIGHT_INLINE void store_u16(IntVec v, std::uint16_t* to) {
+  const __m128i native = to_native_int(v);
+  _mm_storel_epi64(reinterpret_cast<__m128i*>(to), _mm_packus_epi32(native, native));
 }
 #endif
 

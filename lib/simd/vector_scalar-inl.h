@@ -44,6 +44,7 @@ HEADLIGHT_INLINE IntVec shift_right(IntVec v) {
 }
 HEADLIGHT_INLINE Mask bytes_not_zero(const std::uint8_t* from) { return *from != 0; }
 HEADLIGHT_INLINE IntVec load_u16(const std::uint16_t* from) { return *from; }
+HEADLIGHT_INLINE void store_u16(IntVec v, std::uint16_t* to) { *to = static_cast<std::uint16_t>(v); }
 
 HEADLIGHT_INLINE Vec add(Vec a, Vec b) { return a + b; }
 HEADLIGHT_INLINE Vec sub(Vec a, Vec b) { return a - b; }

@@ -50,7 +50,10 @@ enum {
   HEADLIGHT_FLOAT32 = 0,
   HEADLIGHT_INT64 = 1,
   HEADLIGHT_UINT8 = 2,
-  HEADLIGHT_BFLOAT16 = 3  // so far of packed matrices alone
+  // float32's upper half, and IEEE 754 binary16: of what headlight_attention() reads and writes, and the first of
+  // packed matrices. A number is a uint16_t with its bits.
+  HEADLIGHT_BFLOAT16 = 3,
+  HEADLIGHT_FLOAT16 = 5
 };
 
 // A tensor in the caller's memory: element (i0, i1, …) lies at data[i0·strides[0] + i1·strides[1] + …]. Strides count
