@@ -89,11 +89,12 @@ std::unique_ptr<headlight_layer> make_layer(const Arguments&... arguments) {
 constexpr headlight_isa isa_in_c(Isa isa) noexcept { return static_cast<headlight_isa>(isa) + 1; }
 
 // What weights may be multiplied in: by number of NumberType.
-inline constexpr std::array<headlight_type, 3> kTypesInC = {HEADLIGHT_FLOAT32, HEADLIGHT_BFLOAT16, HEADLIGHT_INT8};
+inline constexpr std::array<headlight_type, 4> kTypesInC = {HEADLIGHT_FLOAT32, HEADLIGHT_BFLOAT16, HEADLIGHT_FLOAT16,
+                                                            HEADLIGHT_INT8};
 
 inline NumberType number_type(const char* operation, const char* argument, headlight_type type) {
   const auto found = std::ranges::find(kTypesInC, type);
-  if (found == kTypesInC.end()) {
+  if (found == kTypesInC.end() || type == HEADLIGHT_FLOAT16) {
     refuse(operation, std::string(argument) + " is " + std::to_string(type) +
                           ", expected HEADLIGHT_FLOAT32, HEADLIGHT_BFLOAT16 or HEADLIGHT_INT8");
   }

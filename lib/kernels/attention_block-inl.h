@@ -111,12 +111,14 @@ inline void find_maxima(const kernels::AttentionBlock& block, const BlockRange& 
 }
 
 // The panel of values that begins with `column`: key j's at j · stride.
+template <class Numbers>
 struct ValuePanel {
-  const float* data;
+  const typename Numbers::Storage* data;
   std::int64_t stride;
 };
-HEADLIGHT_INLINE ValuePanel value_panel(const kernels::KeyValueBlock& keys, std::int64_t column) {
-  const float* const data = keys.value.floats();
+template <class Numbers>
+HEADLIGHT_INLINE ValuePanel<Numbers> value_panel(const kernels::KeyValueBlock& keys, std::int64_t column) {
+  const auto* const data = keys.value.numbers<typename Numbers::Storage>();
   if (keys.value.layout == kernels::OperandLayout::rows) return {data + column, keys.value.stride};
   return {data + column * keys.count, smaller(kValuePanel, round_up(keys.value_dim, kLanes))};
 }
@@ -151,7 +153,7 @@ void panel_values(const kernels::AttentionBlock& block, const RowFactors& factor
   const bool all_rows = !kPartial && block.query.count == kBlockRows && vectors == kNarrowVectors;
   const std::int64_t groups = all_rows ? 1 : divide_up(block.query.count, kValueRows);
   const std::int64_t group_rows = divide_up(block.query.count, groups);
-  const ValuePanel value = value_panel(block.keys, column);
+  const auto value = value_panel<StoredFloat32>(block.keys, column);
   for (std::int64_t r = 0; r < block.query.count; r += group_rows) {
     const std::int64_t rows = smaller(group_rows, block.query.count - r);
     const CommonKeys keys = common_keys(block.seen, r, rows);
@@ -192,16 +194,18 @@ inline void block_values(const kernels::AttentionBlock& block, const RowFactors&
   if (whole < block.keys.value_dim) panel_values<true>(block, factors, whole, block.keys.value_dim - whole);
 }
 
-inline void block_values_exactly(const kernels::AttentionBlock& block, const RowFactors& factors) {
+template <class Numbers>
+void block_values_exactly(const kernels::AttentionBlock& block, const RowFactors& factors) {
   const kernels::AttentionRowMasks& masks = block.steps.masks;
   for (std::int64_t r = 0; r < block.query.count; ++r) {
     const std::uint8_t* mask = masks.mask[r] + block.steps.first_key * masks.mask_key_stride;
     for (std::int64_t column = 0; column < block.keys.value_dim; column += kLanes) {
       const std::int64_t in_panel = column % kValuePanel;
-      const ValuePanel value = value_panel(block.keys, column - in_panel);
+      const auto value = value_panel<Numbers>(block.keys, column - in_panel);
       const int count = static_cast<int>(smaller(kLanes, block.keys.value_dim - column));
-      Vec sum = exact_values(block.scores + r * block.scores_stride, value.data + in_panel, value.stride, count,
-                             block.seen.begin[r], block.seen.end[r], mask, masks.mask_key_stride, masks.attend);
+      Vec sum =
+          exact_values<Numbers>(block.scores + r * block.scores_stride, value.data + in_panel, value.stride, count,
+                                block.seen.begin[r], block.seen.end[r], mask, masks.mask_key_stride, masks.attend);
       float* out = block.state.out + r * block.state.out_stride + column;
       if (!block.state.first) {
         const Vec kept = load(kept_values(block.state, r, column).at);
@@ -292,7 +296,7 @@ inline void attend_block(const kernels::AttentionBlock& block) noexcept {
   const RowFactors factors = weigh_block(block, rows, true);
   if (block.dropout.numbers != nullptr) drop_block(block);
   if (block.keys.values_not_finite && block.steps.masks.mask != nullptr) {
-    block_values_exactly(block, factors);
+    block_values_exactly<StoredFloat32>(block, factors);
   } else {
     block_values(block, factors);
   }

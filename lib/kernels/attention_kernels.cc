@@ -15,6 +15,14 @@ void drop_weights_of_sequence(const kernels::AttentionDropout& dropout, const ke
   drop_weights(dropout, place, 0, 0, keys, weights);
 }
 
+float finish_float32(const kernels::AttentionState& state, std::int64_t value_dim, NumberType, void* out) noexcept {
+  return finish<StoredFloat32>(state, value_dim, static_cast<float*>(out));
+}
+
+void copy_row(const kernels::Operand& from, float factor, float* to, std::int64_t count) noexcept {
+  scaled_row(from.floats(), factor, to, count);
+}
+
 }  // namespace
 
 extern const kernels::AttentionKernels attention_kernels;
@@ -32,12 +40,12 @@ const kernels::AttentionKernels attention_kernels = {
     .score_tile = score_tile,
     .step_row = step_row,
     .merge = merge,
-    .finish = finish,
-    .pack_keys = pack_keys,
-    .pack_values = pack_values,
-    .copy_row = scaled_row,
+    .finish = finish_float32,
+    .pack_keys = pack_keys<StoredFloat32>,
+    .pack_values = pack_values<StoredFloat32>,
+    .copy_row = copy_row,
     .drop_weights = drop_weights_of_sequence,
-    .all_finite = all_finite,
+    .all_finite = all_finite<StoredFloat32>,
 };
 
 }  // namespace headlight::HEADLIGHT_TARGET

@@ -228,8 +228,8 @@ struct AttentionKernels {
   // One row's state `from` into `to`, both of value_dim rounded up to whole vectors.
   void (*merge)(const AttentionState& to, const AttentionState& from, std::int64_t value_dim) noexcept;
 
-  // out[d] = state.out[d] / Σ sums, zeros where the sum is 0; returns the sum.
-  float (*finish)(const AttentionState& state, std::int64_t value_dim, float* out) noexcept;
+  // out[d] = state.out[d] / Σ sums, zeros where the sum is 0, as numbers of that type; returns the sum.
+  float (*finish)(const AttentionState& state, std::int64_t value_dim, NumberType type, void* out) noexcept;
 
   // Rows [keys][head_dim] → panels [⌈keys/key_panel⌉][head_dim][key_panel], the last one only as wide as keys are left.
   // One block of rows of Kᵀ.
@@ -241,15 +241,33 @@ struct AttentionKernels {
   void (*pack_values)(const Operand& value, std::int64_t keys, std::int64_t value_dim, float* panels,
                       std::int64_t panel_stride) noexcept;
 
-  // to[d] = from[d] · factor
-  void (*copy_row)(const float* from, float factor, float* to, std::int64_t count) noexcept;
+  // to[d] = from[d] · factor, from the first row of an operand
+  void (*copy_row)(const Operand& from, float factor, float* to, std::int64_t count) noexcept;
 
   // weights[j] ← weights[j] · (0 or 1 / (1 − probability)), j < keys the keys of a sequence.
   void (*drop_weights)(const AttentionDropout& dropout, const DropoutPlace& place, std::int64_t keys,
                        float* weights) noexcept;
 
   // Whether every one of rows · columns numbers is finite.
-  bool (*all_finite)(const float* from, std::int64_t stride, std::int64_t rows, std::int64_t columns) noexcept;
+  bool (*all_finite)(const Operand& from, std::int64_t rows, std::int64_t columns) noexcept;
+};
+
+// Those of them that read or write what a caller handed in, for operands of any type that says itself what it is, where
+// AttentionKernels knows float32 alone. Sums, and what is between the operands, are the same: a number of 16 bits is
+// widened as it is read, which is exact, and out is rounded as it is written.
+struct TypedAttentionKernels {
+  void (*attend_sweep)(const AttentionSweep& sweep) noexcept;
+  float (*finish)(const AttentionState& state, std::int64_t value_dim, NumberType type, void* out) noexcept;
+  void (*pack_keys)(const Operand& key, std::int64_t keys, std::int64_t head_dim, float* panels) noexcept;
+  void (*pack_values)(const Operand& value, std::int64_t keys, std::int64_t value_dim, float* panels,
+                      std::int64_t panel_stride) noexcept;
+  void (*copy_row)(const Operand& from, float factor, float* to, std::int64_t count) noexcept;
+  bool (*all_finite)(const Operand& from, std::int64_t rows, std::int64_t columns) noexcept;
+
+  // Rows of an operand as floats, [rows][columns]; and back, to rows so many numbers apart.
+  void (*widen_rows)(const Operand& from, std::int64_t rows, std::int64_t columns, float* to) noexcept;
+  void (*narrow_rows)(const float* from, std::int64_t rows, std::int64_t columns, NumberType type, void* to,
+                      std::int64_t stride) noexcept;
 };
 
 }  // namespace headlight::kernels

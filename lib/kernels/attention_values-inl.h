@@ -121,14 +121,15 @@ HEADLIGHT_INLINE TileFunction<Tile<kPartial>> value_tile_of(std::int64_t rows, s
 }
 
 // The same sum for one row and one vector, key by key, where hidden values may be NaN or infinite.
-inline Vec exact_values(const float* weights, const float* value, std::int64_t value_stride, int count,
-                        std::int64_t begin, std::int64_t end, const std::uint8_t* mask, std::int64_t mask_stride,
-                        bool attend) {
+template <class Numbers>
+Vec exact_values(const float* weights, const typename Numbers::Storage* value, std::int64_t value_stride, int count,
+                 std::int64_t begin, std::int64_t end, const std::uint8_t* mask, std::int64_t mask_stride,
+                 bool attend) {
   Vec sum = zero();
   for (std::int64_t j = begin; j < end; ++j) {
     if ((mask[j * mask_stride] != 0) != attend) continue;
-    const float* at = value + j * value_stride;
-    sum = fma(broadcast(weights[j]), count == kLanes ? load(at) : load_partial(at, count), sum);
+    const auto* at = value + j * value_stride;
+    sum = fma(broadcast(weights[j]), count == kLanes ? Numbers::load(at) : Numbers::load_partial(at, count), sum);
   }
   return sum;
 }

@@ -20,12 +20,11 @@
 #include <cstdint>
 #include <utility>
 
+#include "kernels/numbers-inl.h"
 #include "simd/integers.h"
 #include "simd/vector-inl.h"
 
 namespace headlight::HEADLIGHT_TARGET {
-
-inline constexpr std::int64_t kFloatsOfLine = 16;  // of a cache line
 
 // One pointer serves three rows: row, stride and twice the stride are addressing modes, a pointer for each row is too
 // many registers (clang spills).
@@ -80,11 +79,12 @@ struct TileVectors {
 
 // The same where B lies, out of every cache perhaps: tiles of at most kAskingRows rows ask at each step for a row of
 // memory from `soon` on, which goes on by `stride`, too. kPartial: the last vector ends after `lanes`.
-template <bool kPartial, int kAskingRows>
+template <bool kPartial, int kAskingRows, class Numbers = StoredFloat32>
 struct TileMemory {
-  const float* at;
+  using Storage = typename Numbers::Storage;
+  const Storage* at;
   std::int64_t stride;
-  const float* soon;
+  const Storage* soon;
   int lanes;
 
   static constexpr int kSteps = 1;
@@ -94,8 +94,8 @@ struct TileMemory {
   HEADLIGHT_INLINE void row(std::int64_t k, Vec (&to)[kVectors]) const {
 #pragma GCC unroll 8
     for (int v = 0; v < kVectors; ++v) {
-      const float* from = at + k * stride + v * kLanes;
-      to[v] = kPartial && v == kVectors - 1 ? load_partial(from, lanes) : headlight::HEADLIGHT_TARGET::load(from);
+      const Storage* from = at + k * stride + v * kLanes;
+      to[v] = kPartial && v == kVectors - 1 ? Numbers::load_partial(from, lanes) : Numbers::load(from);
     }
   }
 
@@ -107,7 +107,7 @@ struct TileMemory {
       // What this step reads goes before what is asked for. Mixed, as g++ would have them, decoding loses 3 %.
       asm volatile("" ::: "memory");
 #pragma GCC unroll 8
-      for (int v = 0; v < kVectors * kLanes; v += kFloatsOfLine) __builtin_prefetch(soon + v);
+      for (int v = 0; v < kVectors * kLanes; v += Numbers::kOfLine) __builtin_prefetch(soon + v);
       soon += stride;
     }
   }

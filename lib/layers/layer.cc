@@ -7,6 +7,7 @@
 #include "layers/initializer.h"
 #include "layers/parameter_list.h"
 #include "layers/product.h"
+#include "ops/gemm_internal.h"
 
 namespace headlight {
 
@@ -91,10 +92,7 @@ void Layer::freeze() noexcept {
 
 // Tables of embeddings are never packed, so that the type of their panels means nothing.
 void Layer::set_precision(NumberType precision) {
-  if (name(precision).empty()) {
-    ops::fail(type_name(),
-              "precision is " + std::to_string(static_cast<int>(precision)) + ", expected one of the enumeration");
-  }
+  ops::check_product_type(type_name(), "precision", precision);
   const std::vector<layers::ParameterPlace> list = places();
   const auto set = [&list](NumberType type) {
     for (const layers::ParameterPlace& place : list) {

@@ -11,6 +11,7 @@
 
 #include "ops/attention_masks.h"
 #include "ops/check.h"
+#include "ops/typed_check.h"
 
 namespace headlight::ops {
 namespace {
@@ -209,8 +210,9 @@ struct Inputs {
   Extent value;
 };
 
-Inputs check_inputs(std::string_view operation, const View<const float, 4>& query, const View<const float, 4>& key,
-                    const View<const float, 4>& value, const AttentionOptions& options) {
+template <class Input>
+Inputs check_inputs(std::string_view operation, const Input& query, const Input& key, const Input& value,
+                    const AttentionOptions& options) {
   Inputs inputs{{query.extent(0), query.extent(1), key.extent(1), query.extent(2), key.extent(2), 1, query.extent(3),
                  value.extent(3)},
                 check_view(operation, "query", query),
@@ -275,11 +277,9 @@ void check_other_places(std::string_view operation, const Inputs& inputs, const 
   }
 }
 
-}  // namespace
-
-AttentionSizes check_attention(std::string_view operation, const View<const float, 4>& query,
-                               const View<const float, 4>& key, const View<const float, 4>& value,
-                               const View<float, 4>& out, const AttentionOptions& options) {
+template <class Input, class Output>
+AttentionSizes check_call(std::string_view operation, const Input& query, const Input& key, const Input& value,
+                          const Output& out, const AttentionOptions& options) {
   const Inputs inputs = check_inputs(operation, query, key, value, options);
   const AttentionSizes& sizes = inputs.sizes;
   const std::array<std::int64_t, 4> shape = {sizes.batch, sizes.query_length, sizes.query_heads, sizes.value_dim};
@@ -291,6 +291,23 @@ AttentionSizes check_attention(std::string_view operation, const View<const floa
     check_other_places(operation, inputs, extent, options);
   }
   return sizes;
+}
+
+}  // namespace
+
+AttentionSizes check_attention(std::string_view operation, const View<const float, 4>& query,
+                               const View<const float, 4>& key, const View<const float, 4>& value,
+                               const View<float, 4>& out, const AttentionOptions& options) {
+  return check_call(operation, query, key, value, out, options);
+}
+
+AttentionSizes check_attention(std::string_view operation, const AttentionOperands& operands,
+                               const AttentionOptions& options) {
+  check_stored_type(operation, "query", operands.query.type);
+  check_stored_type(operation, "key", operands.key.type);
+  check_stored_type(operation, "value", operands.value.type);
+  check_stored_type(operation, "out", operands.out.type);
+  return check_call(operation, operands.query, operands.key, operands.value, operands.out, options);
 }
 
 AttentionSizes check_attention_inputs(std::string_view operation, const View<const float, 4>& query,

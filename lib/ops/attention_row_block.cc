@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <numbers>
 
@@ -51,14 +52,14 @@ bool values_are_finite(const AttentionCall& call, const kernels::KeyValueBlock& 
                        std::int64_t first, std::int64_t last) noexcept {
   const std::int64_t value_dim = call.sizes.value_dim;
   const kernels::Operand& value = block.value;
-  const float* const of_head = value.floats() + head * call.keys.value_head_step();
   if (value.layout == kernels::OperandLayout::rows) {
-    return call.kernels.all_finite(of_head + first * value.stride, value.stride, last - first, value_dim);
+    return call.kernels.all_finite(value.from(head * call.keys.value_head_step() + first * value.stride), last - first,
+                                   value_dim);
   }
   const std::int64_t width = call.plan.value_panel_width;
   for (std::int64_t column = 0; column < value_dim; column += width) {
-    if (!call.kernels.all_finite(value.floats() + column * block.count + first * width, width, last - first,
-                                 std::min(width, value_dim - column))) {
+    const float* const panel = value.floats() + column * block.count + first * width;
+    if (!call.kernels.all_finite({.stride = width, .data = panel}, last - first, std::min(width, value_dim - column))) {
       return false;
     }
   }
@@ -73,18 +74,29 @@ kernels::Operand panels(const float* packed) noexcept {
 
 void finish_row(const AttentionCall& call, std::int64_t sample, const RowPlace& place,
                 const kernels::AttentionState& state) noexcept {
-  const float sum = call.kernels.finish(state, call.sizes.value_dim, &call.out(sample, place.query, place.head, 0));
+  const float sum = call.kernels.finish(state, call.sizes.value_dim, call.out.type,
+                                        row_at(call.out, sample, place.query, place.head));
   record_row(call, sample, place, *state.maximum, sum);
 }
 
+namespace {
+
+// Zeros are the same bits in every type.
+void clear_row(const AttentionCall& call, std::int64_t sample, const RowPlace& place) noexcept {
+  std::memset(row_at(call.out, sample, place.query, place.head), 0,
+              static_cast<std::size_t>(call.sizes.value_dim) * bytes_of(call.out.type));
+}
+
+}  // namespace
+
 void finish_empty_row(const AttentionCall& call, std::int64_t sample, const RowPlace& place) noexcept {
-  std::fill_n(&call.out(sample, place.query, place.head, 0), call.sizes.value_dim, 0.0f);
+  clear_row(call, sample, place);
   const SinkState sink = sink_state(call, place.head);
   record_row(call, sample, place, sink.maximum, sink.sum);
 }
 
 void finish_padding(const AttentionCall& call, std::int64_t sample, const RowPlace& place) noexcept {
-  std::fill_n(&call.out(sample, place.query, place.head, 0), call.sizes.value_dim, 0.0f);
+  clear_row(call, sample, place);
   record_row(call, sample, place, 0.0f, 0.0f);
 }
 
@@ -131,17 +143,18 @@ void RowBlock::find_intervals() noexcept {
   }
 }
 
-// Query rows in place where one stride leads from row to row, else copied; and where each row's mask and bias lie.
+// Query rows in place where they are floats that one stride leads through, else copied; and where each row's mask and
+// bias lie.
 void RowBlock::prepare() noexcept {
-  const View<const float, 4>& query = call_.query;
+  const TypedView<4>& query = call_.query;
   const RowPlace first = place_of(call_, range_.key_value_head, range_.first);
   const int row_axis = call_.sizes.group == 1 ? 1 : 2;
-  if (even_rows_) {
-    out_ = &call_.out(range_.sample, first.query, first.head, 0);
+  if (even_rows_ && call_.out.type == NumberType::float32) {
+    out_ = static_cast<float*>(row_at(call_.out, range_.sample, first.query, first.head));
     out_stride_ = call_.out.stride(row_axis);
   }
-  if (even_rows_ && call_.scale.query_factor == 1.0f) {
-    query_ = &query(range_.sample, first.query, first.head, 0);
+  if (even_rows_ && call_.scale.query_factor == 1.0f && query.type == NumberType::float32) {
+    query_ = operand_at(query, range_.sample, first.query, first.head).floats();
     query_stride_ = query.stride(row_axis);
     query_head_step_ = call_.sizes.group * query.stride(2);
   } else {
@@ -152,8 +165,8 @@ void RowBlock::prepare() noexcept {
     for (std::int64_t head = 0; head < range_.heads; ++head) {
       for (std::int64_t r = 0; r < count_; ++r, copy += query_stride_) {
         const RowPlace place = place_of(call_, range_.key_value_head + head, range_.first + r);
-        call_.kernels.copy_row(&query(range_.sample, place.query, place.head, 0), call_.scale.query_factor, copy,
-                               call_.sizes.head_dim);
+        call_.kernels.copy_row(operand_at(query, range_.sample, place.query, place.head), call_.scale.query_factor,
+                               copy, call_.sizes.head_dim);
       }
     }
   }

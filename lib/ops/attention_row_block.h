@@ -101,7 +101,7 @@ class RowBlock {
   const float* query_ = nullptr;
   std::int64_t query_stride_ = 0;
   std::int64_t query_head_step_ = 0;
-  float* out_ = nullptr;  // null: rows lie unevenly
+  float* out_ = nullptr;  // null: rows lie unevenly, or are no floats
   std::int64_t out_stride_ = 0;
   // Of the tile in work, in the key block in work.
   std::int32_t begin_[kMaxRowsOfTile];

@@ -10,6 +10,7 @@
 #include "ops/attention_row_block.h"
 #include "ops/attention_rows.h"
 #include "ops/check.h"
+#include "ops/typed_check.h"
 #include "runtime/parallel.h"
 #include "simd/integers.h"
 
@@ -86,7 +87,7 @@ struct AttentionStream::State {
     key = Tensor<float, 4>({sizes.batch, call.plan.key_block, sizes.key_value_heads, sizes.head_dim});
     value = Tensor<float, 4>({sizes.batch, call.plan.key_block, sizes.key_value_heads, sizes.value_dim});
     // Nothing is written to it before finish(), but addresses are worked out.
-    call.out = {out.data(), {sizes.batch, sizes.query_length, sizes.query_heads, sizes.value_dim}};
+    call.out = View<float, 4>(out.data(), {sizes.batch, sizes.query_length, sizes.query_heads, sizes.value_dim});
     if (options.sinks.empty()) return;
     for (std::int64_t b = 0; b < sizes.batch; ++b) {
       for (std::int64_t head = 0; head < sizes.key_value_heads; ++head) {

@@ -203,7 +203,7 @@ TEST(LayerPrecision, LeavesWeightsAsTheyWerePutIn) {
 TEST(LayerPrecision, RefusesWhatIsNoType) {
   Linear layer(2, 3);
   EXPECT_EQ(refusal([&] { layer.set_precision(static_cast<NumberType>(9)); }),
-            "Linear: precision is 9, expected one of the enumeration");
+            "Linear: precision is 9, expected float32, bfloat16 or int8");
   EXPECT_EQ(layer.precision(), NumberType::float32);
 }
 

@@ -1,0 +1,43 @@
+// A file of its own: a program that calls attention() over float32 alone links none of it, nor its kernels.
+#include "headlight/typed_attention.h"
+#include "kernels/kernels.h"
+#include "ops/attention_check.h"
+#include "ops/attention_routes.h"
+#include "ops/attention_short.h"
+#include "ops/attention_typed_short.h"
+
+namespace headlight {
+namespace {
+
+constexpr std::string_view kName = "attention";
+
+// Those of float32, but for what touches the operands.
+kernels::AttentionKernels with_types(kernels::AttentionKernels kernels,
+                                     const kernels::TypedAttentionKernels& typed) noexcept {
+  kernels.attend_sweep = typed.attend_sweep;
+  kernels.finish = typed.finish;
+  kernels.pack_keys = typed.pack_keys;
+  kernels.pack_values = typed.pack_values;
+  kernels.copy_row = typed.copy_row;
+  kernels.all_finite = typed.all_finite;
+  return kernels;
+}
+
+}  // namespace
+
+void attention(Engine& engine, const AttentionOperands& operands, const AttentionOptions& options) {
+  const ops::AttentionSizes sizes = ops::check_attention(kName, operands, options);
+  if (ops::writes_nothing(operands.out, options)) return;
+  if (sizes.query_heads == 0) return ops::clear_average(options.probabilities.averaged);
+  const kernels::TypedAttentionKernels& typed = kernels::typed_attention_kernels(engine.isa());
+  const kernels::AttentionKernels kernels = with_types(kernels::attention_kernels(engine.isa()), typed);
+  const ops::AttentionScale scale = ops::scale_of(options, sizes.head_dim);
+  if (ops::is_short(kernels, sizes, options, scale) && ops::fits_on_stack(kernels, sizes)) {
+    return ops::attend_short_rows(
+        engine, ops::TypedShortAttention{
+                    operands, {operands.key, operands.value}, options, sizes, kernels, typed, scale.exponent_scale});
+  }
+  ops::attend(engine, kName, operands, options, sizes, kernels, scale);
+}
+
+}  // namespace headlight
