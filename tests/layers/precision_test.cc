@@ -204,6 +204,8 @@ TEST(LayerPrecision, RefusesWhatIsNoType) {
   Linear layer(2, 3);
   EXPECT_EQ(refusal([&] { layer.set_precision(static_cast<NumberType>(9)); }),
             "Linear: precision is 9, expected float32, bfloat16 or int8");
+  EXPECT_EQ(refusal([&] { layer.set_precision(NumberType::float16); }),
+            "Linear: precision is float16, expected float32, bfloat16 or int8");
   EXPECT_EQ(layer.precision(), NumberType::float32);
 }
 
