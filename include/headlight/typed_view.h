@@ -53,6 +53,8 @@ struct AnyTypedView {
 
   [[nodiscard]] std::int64_t extent(int axis) const noexcept { return shape[static_cast<std::size_t>(axis)]; }
   [[nodiscard]] std::int64_t stride(int axis) const noexcept { return strides[static_cast<std::size_t>(axis)]; }
+  // Numbers; 0 when an extent is negative.
+  [[nodiscard]] std::int64_t size() const noexcept { return View<const float, Rank>(nullptr, shape, strides).size(); }
   [[nodiscard]] explicit operator bool() const noexcept { return data != nullptr; }
 };
 

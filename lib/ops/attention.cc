@@ -7,6 +7,7 @@
 #include "ops/attention_plan.h"
 #include "ops/attention_routes.h"
 #include "ops/attention_short.h"
+#include "ops/empty_views.h"
 #include "runtime/parallel.h"
 
 namespace headlight {
@@ -21,6 +22,9 @@ void attention(Engine& engine, View<const float, 4> query, View<const float, 4> 
   const ops::AttentionSizes sizes = ops::check_attention(kName, query, key, value, out, options);
   if (ops::writes_nothing(out, options)) return;
   if (sizes.query_heads == 0) return ops::clear_average(options.probabilities.averaged);
+  float anywhere;
+  if (ops::has_empty_views(sizes)) [[unlikely]]
+    ops::lay_empty_views(anywhere, query, key, value, out);
   const kernels::AttentionKernels& kernels = kernels::attention_kernels(engine.isa());
   const ops::AttentionScale scale = ops::scale_of(options, sizes.head_dim);
   if (ops::is_short(kernels, sizes, options, scale)) {

@@ -5,6 +5,7 @@
 #include "ops/attention_routes.h"
 #include "ops/attention_short.h"
 #include "ops/attention_typed_short.h"
+#include "ops/empty_views.h"
 
 namespace headlight {
 namespace {
@@ -23,12 +24,9 @@ kernels::AttentionKernels with_types(kernels::AttentionKernels kernels,
   return kernels;
 }
 
-}  // namespace
-
-void attention(Engine& engine, const AttentionOperands& operands, const AttentionOptions& options) {
-  const ops::AttentionSizes sizes = ops::check_attention(kName, operands, options);
-  if (ops::writes_nothing(operands.out, options)) return;
-  if (sizes.query_heads == 0) return ops::clear_average(options.probabilities.averaged);
+// What has been checked, and has memory.
+void attend(Engine& engine, const AttentionOperands& operands, const AttentionOptions& options,
+            const ops::AttentionSizes& sizes) {
   const kernels::TypedAttentionKernels& typed = kernels::typed_attention_kernels(engine.isa());
   const kernels::AttentionKernels kernels = with_types(kernels::attention_kernels(engine.isa()), typed);
   const ops::AttentionScale scale = ops::scale_of(options, sizes.head_dim);
@@ -38,6 +36,19 @@ void attention(Engine& engine, const AttentionOperands& operands, const Attentio
                     operands, {operands.key, operands.value}, options, sizes, kernels, typed, scale.exponent_scale});
   }
   ops::attend(engine, kName, operands, options, sizes, kernels, scale);
+}
+
+}  // namespace
+
+void attention(Engine& engine, const AttentionOperands& operands, const AttentionOptions& options) {
+  const ops::AttentionSizes sizes = ops::check_attention(kName, operands, options);
+  if (ops::writes_nothing(operands.out, options)) return;
+  if (sizes.query_heads == 0) return ops::clear_average(options.probabilities.averaged);
+  if (!ops::has_empty_views(sizes)) return attend(engine, operands, options, sizes);
+  float anywhere;
+  AttentionOperands laid = operands;
+  ops::lay_empty_views(anywhere, laid.query, laid.key, laid.value, laid.out);
+  attend(engine, laid, options, sizes);
 }
 
 }  // namespace headlight
