@@ -19,8 +19,9 @@ float finish_float32(const kernels::AttentionState& state, std::int64_t value_di
   return finish<StoredFloat32>(state, value_dim, static_cast<float*>(out));
 }
 
-void copy_row(const kernels::Operand& from, float factor, float* to, std::int64_t count) noexcept {
-  scaled_row(from.floats(), factor, to, count);
+void copy_float32_rows(const kernels::Operand& from, float factor, std::int64_t rows, std::int64_t columns,
+                       float* to) noexcept {
+  scaled_rows<StoredFloat32>(from, factor, rows, columns, to);
 }
 
 }  // namespace
@@ -43,9 +44,10 @@ const kernels::AttentionKernels attention_kernels = {
     .finish = finish_float32,
     .pack_keys = pack_keys<StoredFloat32>,
     .pack_values = pack_values<StoredFloat32>,
-    .copy_row = copy_row,
+    .copy_rows = copy_float32_rows,
     .drop_weights = drop_weights_of_sequence,
     .all_finite = all_finite<StoredFloat32>,
+    .narrow_rows = nullptr,
 };
 
 }  // namespace headlight::HEADLIGHT_TARGET

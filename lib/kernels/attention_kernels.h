@@ -241,8 +241,8 @@ struct AttentionKernels {
   void (*pack_values)(const Operand& value, std::int64_t keys, std::int64_t value_dim, float* panels,
                       std::int64_t panel_stride) noexcept;
 
-  // to[d] = from[d] · factor, from the first row of an operand
-  void (*copy_row)(const Operand& from, float factor, float* to, std::int64_t count) noexcept;
+  // to[r][d] = from[r][d] · factor, [rows][columns]
+  void (*copy_rows)(const Operand& from, float factor, std::int64_t rows, std::int64_t columns, float* to) noexcept;
 
   // weights[j] ← weights[j] · (0 or 1 / (1 − probability)), j < keys the keys of a sequence.
   void (*drop_weights)(const AttentionDropout& dropout, const DropoutPlace& place, std::int64_t keys,
@@ -250,6 +250,10 @@ struct AttentionKernels {
 
   // Whether every one of rows · columns numbers is finite.
   bool (*all_finite)(const Operand& from, std::int64_t rows, std::int64_t columns) noexcept;
+
+  // Rows of floats become rows of another type, rounded. Null where out is float32: nobody asks.
+  void (*narrow_rows)(const float* from, std::int64_t from_stride, std::int64_t rows, std::int64_t columns,
+                      NumberType type, void* to, std::int64_t stride) noexcept;
 };
 
 // Those of them that read or write what a caller handed in, for operands of any type that says itself what it is, where
@@ -261,13 +265,10 @@ struct TypedAttentionKernels {
   void (*pack_keys)(const Operand& key, std::int64_t keys, std::int64_t head_dim, float* panels) noexcept;
   void (*pack_values)(const Operand& value, std::int64_t keys, std::int64_t value_dim, float* panels,
                       std::int64_t panel_stride) noexcept;
-  void (*copy_row)(const Operand& from, float factor, float* to, std::int64_t count) noexcept;
+  void (*copy_rows)(const Operand& from, float factor, std::int64_t rows, std::int64_t columns, float* to) noexcept;
   bool (*all_finite)(const Operand& from, std::int64_t rows, std::int64_t columns) noexcept;
-
-  // Rows of an operand as floats, [rows][columns]; and back, to rows so many numbers apart.
-  void (*widen_rows)(const Operand& from, std::int64_t rows, std::int64_t columns, float* to) noexcept;
-  void (*narrow_rows)(const float* from, std::int64_t rows, std::int64_t columns, NumberType type, void* to,
-                      std::int64_t stride) noexcept;
+  void (*narrow_rows)(const float* from, std::int64_t from_stride, std::int64_t rows, std::int64_t columns,
+                      NumberType type, void* to, std::int64_t stride) noexcept;
 };
 
 }  // namespace headlight::kernels

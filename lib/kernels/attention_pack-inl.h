@@ -3,6 +3,7 @@
 
 #include "kernels/attention_tile-inl.h"
 #include "kernels/operand.h"
+#include "kernels/row_sweep-inl.h"
 #include "kernels/square-inl.h"
 
 namespace headlight::HEADLIGHT_TARGET {
@@ -66,6 +67,15 @@ void pack_values(const kernels::Operand& value, std::int64_t keys, std::int64_t 
       }
       for (; d < width; d += kLanes) store(zero(), panel + d);
     }
+  }
+}
+
+// to[r] = from[r] · factor, contiguous.
+template <class Numbers>
+void scaled_rows(const kernels::Operand& from, float factor, std::int64_t rows, std::int64_t columns, float* to) {
+  const auto* row = from.numbers<typename Numbers::Storage>();
+  for (std::int64_t r = 0; r < rows; ++r, row += from.stride, to += columns) {
+    scaled_row<Numbers>(row, factor, to, columns);
   }
 }
 

@@ -40,6 +40,22 @@ HEADLIGHT_INLINE void add_square(const TileRows& query, std::int64_t d, int dims
   }
 }
 
+// The same of kLanes pairs: twice as many numbers for as many shuffles.
+template <class Numbers, int kRows>
+HEADLIGHT_INLINE void add_pairs(const TileRows& query, std::int64_t d, const Vec (&square)[kLanes],
+                                Vec (&sums)[kRows]) {
+#pragma GCC unroll 16
+  for (int i = 0; i < kLanes; ++i) {
+    const Vec first = Numbers::first_of(square[i]);
+    const Vec second = Numbers::second_of(square[i]);
+#pragma GCC unroll 16
+    for (int r = 0; r < kRows; ++r) {
+      const float* const numbers = query.at + r * query.stride + d + 2 * i;
+      sums[r] = fma(broadcast(numbers[1]), second, fma(broadcast(numbers[0]), first, sums[r]));
+    }
+  }
+}
+
 template <class Numbers>
 template <int kRows, int kVectors>
 void SweepScores<Numbers>::run(const SweepScores& tile) noexcept {
@@ -60,19 +76,30 @@ void SweepScores<Numbers>::run(const SweepScores& tile) noexcept {
     const Storage* rows[kPointers];
 #pragma GCC unroll 6
     for (int p = 0; p < kPointers; ++p) rows[p] = tile.key + kRowsOfPointer * p * key_stride;
-    for (; d + kLanes <= head_dim; d += kLanes) {
+    constexpr int kStep = Numbers::kPairs ? 2 * kLanes : kLanes;
+    for (; d + kStep <= head_dim; d += kStep) {
       Vec square[kLanes];
 #pragma GCC unroll 16
-      for (int j = 0; j < kLanes; ++j)
-        square[j] = Numbers::load(rows[j / kRowsOfPointer] + j % kRowsOfPointer * key_stride);
+      for (int j = 0; j < kLanes; ++j) {
+        const Storage* const from = rows[j / kRowsOfPointer] + j % kRowsOfPointer * key_stride;
+        if constexpr (Numbers::kPairs) {
+          square[j] = Numbers::load_pairs(from);
+        } else {
+          square[j] = Numbers::load(from);
+        }
+      }
 #pragma GCC unroll 6
-      for (int p = 0; p < kPointers; ++p) rows[p] += kLanes;
-      for (; numbers_asked < kLanes * (d + kLanes); numbers_asked += head_dim) {
+      for (int p = 0; p < kPointers; ++p) rows[p] += kStep;
+      for (; numbers_asked < kLanes * (d + kStep); numbers_asked += head_dim) {
         for (std::int64_t at = 0; at < head_dim; at += Numbers::kOfLine) __builtin_prefetch(next + at);
         next += key_stride;
       }
       transpose(square);
-      add_square(query, d, kLanes, square, sums);
+      if constexpr (Numbers::kPairs) {
+        add_pairs<Numbers>(query, d, square, sums);
+      } else {
+        add_square(query, d, kLanes, square, sums);
+      }
     }
   }
   for (; d < head_dim; d += kLanes) {

@@ -2,7 +2,6 @@
 #include "kernels/attention_kernels.h"
 #include "kernels/attention_sweep-inl.h"
 #include "kernels/numbers-inl.h"
-#include "kernels/row_sweep-inl.h"
 
 namespace headlight::HEADLIGHT_TARGET {
 namespace {
@@ -48,38 +47,21 @@ void pack_typed_values(const kernels::Operand& value, std::int64_t keys, std::in
                [&](auto numbers) { pack_values<decltype(numbers)>(value, keys, value_dim, panels, panel_stride); });
 }
 
-void copy_typed_row(const kernels::Operand& from, float factor, float* to, std::int64_t count) noexcept {
-  with_numbers(from.type, [&](auto numbers) {
-    using Numbers = decltype(numbers);
-    scaled_row<Numbers>(from.numbers<typename Numbers::Storage>(), factor, to, count);
-  });
+void copy_typed_rows(const kernels::Operand& from, float factor, std::int64_t rows, std::int64_t columns,
+                     float* to) noexcept {
+  with_numbers(from.type, [&](auto numbers) { scaled_rows<decltype(numbers)>(from, factor, rows, columns, to); });
 }
 
 bool all_typed_finite(const kernels::Operand& from, std::int64_t rows, std::int64_t columns) noexcept {
   return with_numbers(from.type, [&](auto numbers) { return all_finite<decltype(numbers)>(from, rows, columns); });
 }
 
-void widen_rows(const kernels::Operand& from, std::int64_t rows, std::int64_t columns, float* to) noexcept {
-  with_numbers(from.type, [&](auto numbers) {
-    using Numbers = decltype(numbers);
-    const auto* row = from.numbers<typename Numbers::Storage>();
-    for (std::int64_t r = 0; r < rows; ++r, row += from.stride, to += columns) {
-      std::int64_t d = 0;
-      for (; d + kLanes <= columns; d += kLanes) store(Numbers::load(row + d), to + d);
-      if (d < columns) {
-        const int count = static_cast<int>(columns - d);
-        store_partial(Numbers::load_partial(row + d, count), to + d, count);
-      }
-    }
-  });
-}
-
-void narrow_rows(const float* from, std::int64_t rows, std::int64_t columns, NumberType type, void* to,
-                 std::int64_t stride) noexcept {
+void narrow_rows(const float* from, std::int64_t from_stride, std::int64_t rows, std::int64_t columns, NumberType type,
+                 void* to, std::int64_t stride) noexcept {
   with_numbers(type, [&](auto numbers) {
     using Numbers = decltype(numbers);
     auto* row = static_cast<typename Numbers::Storage*>(to);
-    for (std::int64_t r = 0; r < rows; ++r, row += stride, from += columns) {
+    for (std::int64_t r = 0; r < rows; ++r, row += stride, from += from_stride) {
       for (std::int64_t d = 0; d < columns; d += kLanes) {
         const int count = static_cast<int>(smaller(kLanes, columns - d));
         store_numbers<Numbers>(load_lanes(from + d, count), row + d, count);
@@ -96,9 +78,8 @@ const kernels::TypedAttentionKernels typed_attention_kernels = {
     .finish = finish_typed,
     .pack_keys = pack_typed_keys,
     .pack_values = pack_typed_values,
-    .copy_row = copy_typed_row,
+    .copy_rows = copy_typed_rows,
     .all_finite = all_typed_finite,
-    .widen_rows = widen_rows,
     .narrow_rows = narrow_rows,
 };
 

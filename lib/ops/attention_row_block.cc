@@ -145,13 +145,18 @@ void RowBlock::find_intervals() noexcept {
 
 // Query rows in place where they are floats that one stride leads through, else copied; and where each row's mask and
 // bias lie.
-void RowBlock::prepare() noexcept {
+void RowBlock::prepare(const RowStates& states) noexcept {
   const TypedView<4>& query = call_.query;
   const RowPlace first = place_of(call_, range_.key_value_head, range_.first);
   const int row_axis = call_.sizes.group == 1 ? 1 : 2;
-  if (even_rows_ && call_.out.type == NumberType::float32) {
+  if (call_.out.type != NumberType::float32) {
+    out_ = states.out;
+    out_stride_ = call_.plan.padded_value_dim;
+    out_head_step_ = states.head_step * out_stride_;
+  } else if (even_rows_) {
     out_ = static_cast<float*>(row_at(call_.out, range_.sample, first.query, first.head));
     out_stride_ = call_.out.stride(row_axis);
+    out_head_step_ = call_.sizes.group * call_.out.stride(2);
   }
   if (even_rows_ && call_.scale.query_factor == 1.0f && query.type == NumberType::float32) {
     query_ = operand_at(query, range_.sample, first.query, first.head).floats();
@@ -163,10 +168,16 @@ void RowBlock::prepare() noexcept {
     query_stride_ = call_.sizes.head_dim;
     query_head_step_ = count_ * query_stride_;
     for (std::int64_t head = 0; head < range_.heads; ++head) {
-      for (std::int64_t r = 0; r < count_; ++r, copy += query_stride_) {
+      for (std::int64_t r = 0; r < count_;) {
+        // Those that one stride leads through: all of a head, or those of a group.
         const RowPlace place = place_of(call_, range_.key_value_head + head, range_.first + r);
-        call_.kernels.copy_row(operand_at(query, range_.sample, place.query, place.head), call_.scale.query_factor,
-                               copy, call_.sizes.head_dim);
+        const std::int64_t group = call_.sizes.group;
+        const std::int64_t rows = group == 1 ? count_ : std::min(group - place.head % group, count_ - r);
+        kernels::Operand from = operand_at(query, range_.sample, place.query, place.head);
+        from.stride = query.stride(row_axis);
+        call_.kernels.copy_rows(from, call_.scale.query_factor, rows, call_.sizes.head_dim, copy);
+        r += rows;
+        copy += rows * query_stride_;
       }
     }
   }
@@ -205,7 +216,7 @@ void RowBlock::prepare_steps() noexcept {
 
 // Keys [first_key, last_key) of the sequence, block by block.
 void RowBlock::attend(std::int64_t first_key, std::int64_t last_key, const RowStates& states, bool finish) noexcept {
-  prepare();
+  prepare(states);
   const AttentionPlan& plan = call_.plan;
   const AttentionSizes& sizes = call_.sizes;
   const bool drops = call_.options.dropout.probability != 0;
@@ -234,7 +245,7 @@ void RowBlock::attend(std::int64_t first_key, std::int64_t last_key, const RowSt
         .query_step = query_head_step_,
         .key_step = call_.keys.key_head_step(),
         .value_step = call_.keys.value_head_step(),
-        .out_step = sizes.group * call_.out.stride(2),
+        .out_step = out_head_step_,
         .state_step = states.head_step,
         .mask_step = count_,
         .value_sums = part_of(call_, worker_, plan.value_sums),
@@ -323,7 +334,8 @@ void RowBlock::finish(const RowStates& states) const noexcept {
   const TileState* next_tile = tiles_;
   for (std::int64_t first = 0; first < count_; first += tile_rows_) {
     const TileState tile = *next_tile++;
-    if (tile == TileState::finished && !wants_row_sums(call_)) continue;
+    const bool narrows = call_.out.type != NumberType::float32;
+    if (tile == TileState::finished && !narrows && !wants_row_sums(call_)) continue;
     for (std::int64_t head = 0; head < range_.heads; ++head) {
       finish_tile(tile, first, std::min(first + tile_rows_, count_), head, states);
     }
@@ -333,6 +345,7 @@ void RowBlock::finish(const RowStates& states) const noexcept {
 void RowBlock::finish_tile(TileState tile, std::int64_t first, std::int64_t last, std::int64_t head,
                            const RowStates& states) const noexcept {
   const float* sums = part_of(call_, worker_, call_.plan.final_sum) + head * count_;
+  if (tile == TileState::finished && call_.out.type != NumberType::float32) narrow_tile(first, last, head, states);
   for (std::int64_t r = first; r < last; ++r) {
     const RowPlace place = place_of(call_, range_.key_value_head + head, range_.first + r);
     const std::int64_t state = head * states.head_step + r;
@@ -343,6 +356,21 @@ void RowBlock::finish_tile(TileState tile, std::int64_t first, std::int64_t last
     } else {
       record_row(call_, range_.sample, place, states.maximum[state], sums[r]);
     }
+  }
+}
+
+// Finished rows from their states to where they belong, those at once that one stride leads through.
+void RowBlock::narrow_tile(std::int64_t first, std::int64_t last, std::int64_t head,
+                           const RowStates& states) const noexcept {
+  const std::int64_t group = call_.sizes.group;
+  const std::int64_t stride = call_.plan.padded_value_dim;
+  for (std::int64_t r = first; r < last;) {
+    const RowPlace place = place_of(call_, range_.key_value_head + head, range_.first + r);
+    const std::int64_t rows = group == 1 ? last - r : std::min(group - place.head % group, last - r);
+    call_.kernels.narrow_rows(states.out + (head * states.head_step + r) * stride, stride, rows, call_.sizes.value_dim,
+                              call_.out.type, row_at(call_.out, range_.sample, place.query, place.head),
+                              call_.out.stride(group == 1 ? 1 : 2));
+    r += rows;
   }
 }
 

@@ -13,27 +13,28 @@ namespace {
 constexpr std::string_view kName = "attention";
 
 // Those of float32, but for what touches the operands.
-kernels::AttentionKernels with_types(kernels::AttentionKernels kernels,
-                                     const kernels::TypedAttentionKernels& typed) noexcept {
+kernels::AttentionKernels kernels_of_types(Isa isa) noexcept {
+  kernels::AttentionKernels kernels = kernels::attention_kernels(isa);
+  const kernels::TypedAttentionKernels& typed = kernels::typed_attention_kernels(isa);
   kernels.attend_sweep = typed.attend_sweep;
   kernels.finish = typed.finish;
   kernels.pack_keys = typed.pack_keys;
   kernels.pack_values = typed.pack_values;
-  kernels.copy_row = typed.copy_row;
+  kernels.copy_rows = typed.copy_rows;
   kernels.all_finite = typed.all_finite;
+  kernels.narrow_rows = typed.narrow_rows;
   return kernels;
 }
 
 // What has been checked, and has memory.
 void attend(Engine& engine, const AttentionOperands& operands, const AttentionOptions& options,
             const ops::AttentionSizes& sizes) {
-  const kernels::TypedAttentionKernels& typed = kernels::typed_attention_kernels(engine.isa());
-  const kernels::AttentionKernels kernels = with_types(kernels::attention_kernels(engine.isa()), typed);
+  const kernels::AttentionKernels kernels = kernels_of_types(engine.isa());
   const ops::AttentionScale scale = ops::scale_of(options, sizes.head_dim);
   if (ops::is_short(kernels, sizes, options, scale) && ops::fits_on_stack(kernels, sizes)) {
     return ops::attend_short_rows(
         engine, ops::TypedShortAttention{
-                    operands, {operands.key, operands.value}, options, sizes, kernels, typed, scale.exponent_scale});
+                    operands, {operands.key, operands.value}, options, sizes, kernels, scale.exponent_scale});
   }
   ops::attend(engine, kName, operands, options, sizes, kernels, scale);
 }

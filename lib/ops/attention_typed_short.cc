@@ -12,10 +12,10 @@ namespace {
 constexpr std::int64_t kMostFloats = 8 << 10;
 
 // The floats that an operand's rows hold: where they lie, or widened at `room`, which goes on behind them.
-kernels::Operand floats_of(const kernels::TypedAttentionKernels& typed, const kernels::Operand& rows,
-                           std::int64_t count, std::int64_t dim, float*& room) noexcept {
+kernels::Operand floats_of(const kernels::AttentionKernels& kernels, const kernels::Operand& rows, std::int64_t count,
+                           std::int64_t dim, float*& room) noexcept {
   if (rows.type == NumberType::float32) return rows;
-  typed.widen_rows(rows, count, dim, room);
+  kernels.copy_rows(rows, 1.0f, count, dim, room);
   const kernels::Operand widened{.stride = dim, .data = room};
   room += count * dim;
   return widened;
@@ -39,10 +39,10 @@ void TypedShortAttention::attend(const ShortRows& group, std::int64_t head) cons
   const std::int64_t key_value_head = sizes.group > 1 ? head / sizes.group : head;
   kernels::Operand rows = operand_at(query, group.sample, group.first, head);
   rows.stride = query.stride(1);
-  rows = floats_of(typed, rows, group.rows, sizes.head_dim, room);
+  rows = floats_of(kernels, rows, group.rows, sizes.head_dim, room);
   kernels::KeyValueBlock block = keys.block(group.sample, key_value_head, group.first_key, group.keys);
-  block.key = floats_of(typed, block.key, group.keys, sizes.head_dim, room);
-  block.value = floats_of(typed, block.value, group.keys, sizes.value_dim, room);
+  block.key = floats_of(kernels, block.key, group.keys, sizes.head_dim, room);
+  block.value = floats_of(kernels, block.value, group.keys, sizes.value_dim, room);
   void* const to = row_at(out, group.sample, group.first, head);
   const bool narrows = out.type != NumberType::float32;
   float* const result = narrows ? room : static_cast<float*>(to);
@@ -57,7 +57,7 @@ void TypedShortAttention::attend(const ShortRows& group, std::int64_t head) cons
        .columns = columns,
        .maximum = maximum,
        .sum = sum});
-  if (narrows) typed.narrow_rows(result, group.rows, sizes.value_dim, out.type, to, out.stride(1));
+  if (narrows) kernels.narrow_rows(result, sizes.value_dim, group.rows, sizes.value_dim, out.type, to, out.stride(1));
   if (!options.log_sum_exp) return;
   for (std::int64_t r = 0; r < group.rows; ++r) {
     options.log_sum_exp(group.sample, head, group.first + r) = log_sum_exp_of(maximum[r], sum[r]);

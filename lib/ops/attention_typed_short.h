@@ -18,7 +18,6 @@ struct TypedShortAttention {
   const AttentionOptions& options;
   const AttentionSizes& sizes;
   const kernels::AttentionKernels& kernels;
-  const kernels::TypedAttentionKernels& typed;
   float exponent_scale;
 
   // One head of some rows.
