@@ -143,6 +143,15 @@ TEST(HostileShapes, RowsWithoutColumnsLieNowhere) {
   }
 }
 
+// Rows without end of an empty batch are no work to plan: it took for ever.
+TEST(HostileShapes, AnEmptyBatchIsPlannedAtOnce) {
+  const Engine engine({.threads = 3});
+  constexpr std::int64_t kEndless = std::int64_t{1} << 38;
+  const AttentionShape shape{
+      .batch = 0, .query_length = kEndless, .key_length = kEndless, .head_dim = 8, .value_dim = 8};
+  EXPECT_NO_THROW(static_cast<void>(workspace_bytes(engine, shape)));
+}
+
 TEST(HostileShapes, GemmRefusesThem) {
   Engine engine({.threads = 1});
   std::array<float, 64> memory{};
