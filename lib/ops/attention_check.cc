@@ -273,9 +273,7 @@ AttentionSizes check_attention(std::string_view operation, const View<const floa
   check_disjoint(operation, "out", extent, "query", inputs.query);
   check_disjoint(operation, "out", extent, "key", inputs.key);
   check_disjoint(operation, "out", extent, "value", inputs.value);
-  const Probabilities& probabilities = options.probabilities;
-  if (options.log_sum_exp || probabilities.own_keys || probabilities.per_head || probabilities.averaged ||
-      options.mask || options.bias || has_lists(options)) {
+  if (has_outputs(options) || options.mask || options.bias || has_lists(options)) {
     check_other_places(operation, inputs, extent, options);
   }
   return sizes;

@@ -165,12 +165,12 @@ PackedMatrix::PackedMatrix(Engine& engine, View<const float, 2> b, Transpose tra
   rows_ = b.extent(transposed ? 1 : 0);
   columns_ = b.extent(transposed ? 0 : 1);
   const kernels::Operand panels = {.type = type, .layout = kernels::OperandLayout::panels};
-  const std::int64_t vectors = columns_ / kernels.lanes + (columns_ % kernels.lanes != 0 ? 1 : 0);
-  const std::int64_t row = vectors * kernels.lanes;
   std::int64_t words = 0;
-  // Of a matrix without elements no size was checked.
-  if (b.size() != 0 && (__builtin_mul_overflow(row, panels.panel_rows(rows_), &words) || words > INT64_MAX / 8)) {
-    ops::fail("PackedMatrix", "b of shape " + ops::describe(b.shape) + " has more bytes than 64 bits address");
+  if (b.size() != 0) {  // of a matrix without elements no size was checked
+    const std::int64_t row = round_up(columns_, kernels.lanes);
+    if (__builtin_mul_overflow(row, panels.panel_rows(rows_), &words) || words > INT64_MAX / 8) {
+      ops::fail("PackedMatrix", "b of shape " + ops::describe(b.shape) + " has more bytes than 64 bits address");
+    }
   }
   const std::size_t bytes = static_cast<std::size_t>(words) * sizeof(float);
   try {

@@ -167,6 +167,16 @@ TEST(HostileShapes, GemmRefusesThem) {
   EXPECT_NE(test::refusal([&] { PackedMatrix(engine, bad); }).find("b of shape"), std::string::npos);
 }
 
+// What has no elements may have any number of rows, or of columns.
+TEST(HostileShapes, NothingIsPacked) {
+  Engine engine({.threads = 1});
+  const PackedMatrix rows(engine, {nullptr, {kMost, 0}});
+  EXPECT_EQ(rows.rows(), kMost);
+  const PackedMatrix columns(engine, {nullptr, {0, kMost}});
+  EXPECT_EQ(columns.columns(), kMost);
+  EXPECT_EQ(rows.bytes() + columns.bytes(), 0u);
+}
+
 TEST(HostileShapes, SoftmaxRefusesThem) {
   Engine engine({.threads = 1});
   std::array<float, 8> memory{};
@@ -174,6 +184,11 @@ TEST(HostileShapes, SoftmaxRefusesThem) {
   EXPECT_NE(test::refusal([&] {
               softmax(engine, bad, {memory.data(), {2, 2}});
             }).find("x of shape"),
+            std::string::npos);
+  const View<const float, 2> last(memory.data(), {2, 1}, {kMost, 1});  // whose second row begins at the last number
+  EXPECT_NE(test::refusal([&] {
+              softmax(engine, last, {memory.data(), {2, 1}});
+            }).find("more bytes than 64 bits"),
             std::string::npos);
 }
 
