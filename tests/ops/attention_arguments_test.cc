@@ -49,14 +49,14 @@ TEST(AttentionArguments, EveryMistakeIsNamed) {
 
   // Each output by itself, for nothing else then asks for a look at it.
   static Tensor<float, 4> scores({2, 4, 5, 6});
-  static Tensor<float, 3> rows({2, 4, 4});
+  static Tensor<float, 3> few_rows({2, 4, 4});
   expect(complaint([](auto& c) { c.options.scores = scores; }), "scores has shape [2, 4, 5, 6], expected [2, 4, 5, 7]");
   expect(complaint([](auto& c) {
            c.options.scores = {scores.data(), {2, 4, 5, 7}, {28, 7, 1, 4}};
          }),
          "scores has the last stride 4, expected 1");
-  expect(complaint([](auto& c) { c.options.log_sum_exp = rows; }), "log_sum_exp has shape");
-  expect(complaint([](auto& c) { c.options.probabilities.averaged = rows; }), "averaged has shape");
+  expect(complaint([](auto& c) { c.options.log_sum_exp = few_rows; }), "log_sum_exp has shape");
+  expect(complaint([](auto& c) { c.options.probabilities.averaged = few_rows; }), "averaged has shape");
   expect(complaint([](auto& c) { c.options.probabilities.per_head = scores; }), "per_head has shape");
 
   static const std::vector<std::int64_t> kThree = {1, 2, 3};
