@@ -108,7 +108,7 @@ kernels::Operand pack_matrix(Engine& engine, const kernels::Operand& b, NumberTy
                              std::int64_t columns, float* packed) noexcept {
   const kernels::GemmKernels& kernels = gemm_kernels(engine, type);
   const kernels::Operand panels = gemm_panels(kernels, type, depth, columns, packed);
-  if (depth == 0) return panels;
+  if (depth == 0 || columns == 0) return panels;
   const std::int64_t width = kernels.panel_width;
   const std::int64_t count = divide_up(columns, width);
   const int workers =

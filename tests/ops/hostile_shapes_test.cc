@@ -143,6 +143,15 @@ TEST(HostileShapes, RowsWithoutColumnsLieNowhere) {
   }
 }
 
+// Rows without end of an empty batch are no work to plan: it took for ever.
+TEST(HostileShapes, AnEmptyBatchIsPlannedAtOnce) {
+  const Engine engine({.threads = 3});
+  constexpr std::int64_t kEndless = std::int64_t{1} << 38;
+  const AttentionShape shape{
+      .batch = 0, .query_length = kEndless, .key_length = kEndless, .head_dim = 8, .value_dim = 8};
+  EXPECT_NO_THROW(static_cast<void>(workspace_bytes(engine, shape)));
+}
+
 TEST(HostileShapes, GemmRefusesThem) {
   Engine engine({.threads = 1});
   std::array<float, 64> memory{};
@@ -158,6 +167,16 @@ TEST(HostileShapes, GemmRefusesThem) {
   EXPECT_NE(test::refusal([&] { PackedMatrix(engine, bad); }).find("b of shape"), std::string::npos);
 }
 
+// What has no elements may have any number of rows, or of columns.
+TEST(HostileShapes, NothingIsPacked) {
+  Engine engine({.threads = 1});
+  const PackedMatrix rows(engine, {nullptr, {kMost, 0}});
+  EXPECT_EQ(rows.rows(), kMost);
+  const PackedMatrix columns(engine, {nullptr, {0, kMost}});
+  EXPECT_EQ(columns.columns(), kMost);
+  EXPECT_EQ(rows.bytes() + columns.bytes(), 0u);
+}
+
 TEST(HostileShapes, SoftmaxRefusesThem) {
   Engine engine({.threads = 1});
   std::array<float, 8> memory{};
@@ -165,6 +184,11 @@ TEST(HostileShapes, SoftmaxRefusesThem) {
   EXPECT_NE(test::refusal([&] {
               softmax(engine, bad, {memory.data(), {2, 2}});
             }).find("x of shape"),
+            std::string::npos);
+  const View<const float, 2> last(memory.data(), {2, 1}, {kMost, 1});  // whose second row begins at the last number
+  EXPECT_NE(test::refusal([&] {
+              softmax(engine, last, {memory.data(), {2, 1}});
+            }).find("more bytes than 64 bits"),
             std::string::npos);
 }
 
