@@ -1,5 +1,5 @@
-// Matrix products: weights packed once, as float32 or bfloat16, B as it lies, all four transpositions; beside OpenBLAS,
-// BLIS and oneDNN. Sizes are MxNxK: A [M, K] · B [K, N].
+// Matrix products: weights packed once, as float32, bfloat16 or int8, B as it lies, all four transpositions; beside
+// OpenBLAS, BLIS and oneDNN. Sizes are MxNxK: A [M, K] · B [K, N].
 #include "headlight/gemm.h"
 
 #include <algorithm>
@@ -59,9 +59,11 @@ bool is_right(const Operands& operands) {
       size += std::abs(left * right);
     }
     if (shape.activation == Activation::gelu) sum *= std::erfc(-sum / std::sqrt(2.0)) / 2;
-    // Each of two rounded operands is off by at most 2⁻⁹ of itself.
-    const double rounding = shape.type == NumberType::bfloat16 ? 0x1p-8 : 0;
-    if (!(std::abs(operands.c(m, n) - sum) <= (1e-5 + rounding) * size + 1e-6)) return false;
+    // Each of two rounded operands is off by at most 2⁻⁸ of itself, or by half of a scale: those of numbers of −1 … 1
+    // are 2 / 255 and 1 / 127 at most.
+    const double rounding = shape.type == NumberType::bfloat16 ? 0x1p-7 * size : 0;
+    const double half_scales = shape.type == NumberType::int8 ? static_cast<double>(shape.k) / 127 : 0;
+    if (!(std::abs(operands.c(m, n) - sum) <= 1e-5 * size + rounding + half_scales + 1e-6)) return false;
   }
   return true;
 }
@@ -102,7 +104,7 @@ Work product_work(const Product& shape, const CaseContext& context) {
   work.writes = writes_of(operands->c);
   // One row reads every weight once for two operations.
   work.bound_by_reading = shape.m == 1;
-  // No library here has the activation or multiplies float32 by bfloat16, so such rows stand alone.
+  // No library here has the activation or multiplies float32 by a narrower type, so such rows stand alone.
   const bool is_plain = shape.activation == Activation::none && shape.type == NumberType::float32;
   if (!context.options.peers || !is_plain) return work;
   for (const auto& peer : sgemm_peers()) {
@@ -122,7 +124,8 @@ Work product_work(const Product& shape, const CaseContext& context) {
 std::string name_of(const Product& shape) {
   const auto letter = [](Transpose transpose) { return transpose == Transpose::yes ? 't' : 'n'; };
   const bool plain = shape.transpose_a == Transpose::no && shape.transpose_b == Transpose::no;
-  return case_name(shape.packed ? "packed" : "unpacked", shape.type == NumberType::bfloat16 ? "_bfloat16" : "",
+  return case_name(shape.packed ? "packed" : "unpacked", shape.type == NumberType::float32 ? "" : "_",
+                   shape.type == NumberType::float32 ? "" : name(shape.type),
                    shape.packed && plain ? "" : case_name("_", letter(shape.transpose_a), letter(shape.transpose_b)),
                    shape.activation == Activation::gelu ? "_gelu/" : "/", shape.m, "x", shape.n, "x", shape.k);
 }
@@ -139,13 +142,17 @@ std::vector<Case> cases() {
   add({128, 768, 3072}, true);
   add({16, 768, 768}, true);
   add({1, 768, 768}, true);
-  const auto add_bfloat16 = [&](std::int64_t m, std::int64_t n, std::int64_t k, bool quick) {
-    add({.m = m, .n = n, .k = k, .type = NumberType::bfloat16}, quick);
-  };
-  for (const std::int64_t size : {512, 1024, 2048}) add_bfloat16(size, size, size, size == 512);
-  add_bfloat16(128, 768, 3072, true);
-  add_bfloat16(16, 768, 768, false);
-  add_bfloat16(1, 4096, 4096, false);
+  for (const NumberType type : {NumberType::bfloat16, NumberType::int8}) {
+    const auto add_typed = [&](std::int64_t m, std::int64_t n, std::int64_t k, bool quick) {
+      add({.m = m, .n = n, .k = k, .type = type}, quick);
+    };
+    for (const std::int64_t size : {512, 1024, 2048}) add_typed(size, size, size, size == 512);
+    add_typed(128, 768, 768, false);
+    add_typed(128, 3072, 768, false);
+    add_typed(128, 768, 3072, true);
+    add_typed(16, 768, 768, false);
+    add_typed(1, 4096, 4096, false);
+  }
   // MiniLM's projections and feed-forward.
   add({128, 384, 384}, false);
   add({128, 1536, 384}, false);

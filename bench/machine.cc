@@ -1,5 +1,5 @@
-// The yardsticks themselves: the multiply-add peak, of float32 and of bfloat16, and the read bandwidth of each level of
-// memory.
+// The yardsticks themselves: the multiply-add peak, of float32, bfloat16 and int8, and the read bandwidth of each level
+// of memory.
 #include "harness/fma_peak.h"
 #include "harness/read_bandwidth.h"
 #include "harness/statistics.h"
@@ -30,7 +30,8 @@ std::vector<Case> cases() {
     return [type](const CaseContext& context) { return peak(context, type); };
   };
   std::vector<Case> all = {{"fma_peak", peak_of(NumberType::float32), true, true},
-                           {"bfloat16_peak", peak_of(NumberType::bfloat16), true, true}};
+                           {"bfloat16_peak", peak_of(NumberType::bfloat16), true, true},
+                           {"int8_peak", peak_of(NumberType::int8), true, true}};
   for (const char* level : {"L1", "L2", "L3", "memory"}) {
     all.push_back({std::string("read/") + level, [level](const CaseContext& context) { return read(context, level); },
                    true, std::string(level) == "L1"});

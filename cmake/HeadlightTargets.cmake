@@ -22,6 +22,10 @@ if(HEADLIGHT_SANITIZE)
   set(headlight_unless_release 1)
   set(headlight_sanitizer_options
     -fsanitize=${HEADLIGHT_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer -g1 -O0 -D_GLIBCXX_ASSERTIONS)
+  if(HEADLIGHT_FUZZ)
+    # -O1: executions are what counts. Kernels are not watched for what they reach: libFuzzer would go by the numbers in their loops.
+    list(APPEND headlight_sanitizer_options -fsanitize=fuzzer-no-link -O1)
+  endif()
   add_link_options(-fsanitize=${HEADLIGHT_SANITIZE})
   if(HEADLIGHT_SANITIZE MATCHES thread)
     add_compile_options(${headlight_sanitizer_options})
@@ -58,15 +62,24 @@ foreach(isa IN LISTS headlight_known_isas)
     string(APPEND headlight_isa_calls " X(${isa})")
   endif()
 endforeach()
-# Instructions that some CPUs have beyond a set: the set, and the flags. Kernels that gain by one are compiled with it once more.
+# Instructions that some CPUs have beyond a set: the type of number that gains by them, the set, and the flags. Kernels of that
+# type are compiled with them once more.
 set(headlight_set_of_avx512_bf16 avx512)
+set(headlight_set_of_avx512_vnni avx512)
+set(headlight_set_of_avx_vnni avx2)
+set(headlight_features_of_bfloat16 avx512_bf16)
+set(headlight_features_of_int8 avx512_vnni avx_vnni)
 set(headlight_features "")
-set(headlight_feature_calls "")
-foreach(feature avx512_bf16)
-  if(headlight_set_of_${feature} IN_LIST HEADLIGHT_ISAS)
-    list(APPEND headlight_features ${feature})
-    string(APPEND headlight_feature_calls " X(${feature})")
-  endif()
+foreach(type bfloat16 int8)
+  set(headlight_feature_calls_of_${type} "")
+  foreach(feature IN LISTS headlight_features_of_${type})
+    if(headlight_set_of_${feature} IN_LIST HEADLIGHT_ISAS)
+      list(APPEND headlight_features ${feature})
+      string(APPEND headlight_feature_calls_of_${type} " X(${feature})")
+    else()
+      list(REMOVE_ITEM headlight_features_of_${type} ${feature})
+    endif()
+  endforeach()
 endforeach()
 configure_file(${PROJECT_SOURCE_DIR}/cmake/isa_list.h.in ${PROJECT_BINARY_DIR}/generated/runtime/isa_list.h @ONLY)
 
@@ -75,6 +88,8 @@ set(headlight_flags_sse4 -msse4.2)
 set(headlight_flags_avx2 -mavx2 -mfma -mbmi -mbmi2 -mf16c)
 set(headlight_flags_avx512 ${headlight_flags_avx2} -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx512cd)
 set(headlight_flags_avx512_bf16 ${headlight_flags_avx512} -mavx512bf16)
+set(headlight_flags_avx512_vnni ${headlight_flags_avx512} -mavx512vnni)
+set(headlight_flags_avx_vnni ${headlight_flags_avx2} -mavxvnni)
 set(headlight_flags_neon -march=armv8-a+crypto)
 
 # How each SIMD library is used: header-only, for the one target that the flags name.
@@ -98,7 +113,7 @@ function(headlight_add_isa_object name isa library)
     # A check of each address in an unrolled tile makes the compiler take minutes; the address sanitizer and the tests'
     # guard pages see the same mistakes. And accumulators whose end of scope is watched stay out of registers: five times slower.
     target_compile_options(${name} PRIVATE -fno-sanitize=null,alignment,object-size,pointer-overflow
-      -fno-sanitize-address-use-after-scope)
+      -fno-sanitize-address-use-after-scope $<$<BOOL:${HEADLIGHT_FUZZ}>:-fno-sanitize=fuzzer-no-link>)
   endif()
   target_compile_definitions(${name} PRIVATE HEADLIGHT_TARGET=${isa} ${headlight_definitions_${library}})
   set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE ON INTERPROCEDURAL_OPTIMIZATION OFF)
@@ -111,9 +126,9 @@ function(headlight_add_isa_objects name)
   endforeach()
 endfunction()
 
-# headlight_add_feature_objects(NAME SOURCES…): NAME_avx512_bf16 …, likewise.
-function(headlight_add_feature_objects name)
-  foreach(feature IN LISTS headlight_features)
+# headlight_add_feature_objects(NAME TYPE SOURCES…): NAME_avx512_bf16 …, likewise, for the features of a type of number.
+function(headlight_add_feature_objects name type)
+  foreach(feature IN LISTS headlight_features_of_${type})
     headlight_add_isa_object(${name}_${feature} ${feature} ${HEADLIGHT_SIMD} ${ARGN})
   endforeach()
 endfunction()

@@ -19,12 +19,15 @@ namespace headlight::bench {
 namespace {
 
 const FmaBurst& burst_of(const Engine& engine, NumberType type) {
-  if (type == NumberType::bfloat16) {
 #define HEADLIGHT_CASE(name) \
   if (engine.features().has(InstructionFeature::name)) return headlight::name::fma_burst;
-    HEADLIGHT_FOR_EACH_FEATURE(HEADLIGHT_CASE)
-#undef HEADLIGHT_CASE
+  if (type == NumberType::bfloat16) {
+    HEADLIGHT_FOR_EACH_BFLOAT16_FEATURE(HEADLIGHT_CASE)
   }
+  if (type == NumberType::int8) {
+    HEADLIGHT_FOR_EACH_INT8_FEATURE(HEADLIGHT_CASE)
+  }
+#undef HEADLIGHT_CASE
   switch (engine.isa()) {
 #define HEADLIGHT_CASE(name) \
   case Isa::name:            \

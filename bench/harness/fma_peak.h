@@ -17,7 +17,8 @@ class FmaMeter {
 
   // GFLOP/s (two operations a fused multiply-add, all lanes) of register-only chains on all threads at once, now; about
   // a tenth of a millisecond. On sets without the instruction (scalar, sse4) a multiply and an add count as one;
-  // numbers that no instruction multiplies as they are, are widened and multiplied as float32.
+  // held against
+  // multiply-adds of float32, too, are numbers that no instruction multiplies as they are.
   [[nodiscard]] double burst();
 
  private:

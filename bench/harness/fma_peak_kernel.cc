@@ -1,5 +1,5 @@
-// Compiled once per instruction set: the fastest that its fused multiply-adds can go. And with AVX512-BF16: the fastest
-// that products of pairs of bfloat16 numbers can.
+// Compiled once per instruction set: the fastest that its fused multiply-adds can go. And with AVX512-BF16 and with
+// VNNI: the fastest that products of pairs of bfloat16 numbers, and of fours of 8-bit integers, can.
 #include "harness/fma_peak_kernel.h"
 
 #include "simd/vector-inl.h"
@@ -11,6 +11,11 @@ namespace {
 constexpr int kProducts = 2 * kLanes;
 // chain + factor · factor, of pairs: all of one kind, and no result of use.
 HEADLIGHT_INLINE Vec step_of(Vec chain, Vec factor, Vec) { return dot_bf16(factor, factor, chain); }
+#elif defined(__AVX512VNNI__) || defined(__AVXVNNI__)
+constexpr int kProducts = 4 * kLanes;
+HEADLIGHT_INLINE Vec step_of(Vec chain, Vec factor, Vec) {
+  return as_float(dot_u8_i8(as_int(factor), as_int(factor), as_int(chain)));
+}
 #else
 constexpr int kProducts = kLanes;
 HEADLIGHT_INLINE Vec step_of(Vec chain, Vec factor, Vec addend) { return fma(chain, factor, addend); }

@@ -26,7 +26,10 @@ enum class Isa : std::uint8_t { scalar, sse4, avx2, avx512, neon };
 enum class InstructionFeature : std::uint8_t {
   // AVX512-BF16, of avx512: products of pairs of bfloat16 numbers. Numbers and sums below 2⁻¹²⁶ count as 0 in them; but
   // for that the bits are those of the set.
-  avx512_bf16
+  avx512_bf16,
+  // AVX512-VNNI, of avx512, and AVX-VNNI, of avx2: products of fours of 8-bit integers, exactly.
+  avx512_vnni,
+  avx_vnni
 };
 
 // Any number of them.

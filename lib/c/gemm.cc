@@ -34,17 +34,11 @@ void multiply(Engine& engine, const headlight_tensor* a, const headlight_tensor*
   gemm(engine, left.view, right.view, view<float, Rank>(kName, "c", c), options);
 }
 
-NumberType number_type(const char* operation, headlight_type type) {
-  if (type == HEADLIGHT_BFLOAT16) return NumberType::bfloat16;
-  if (type == HEADLIGHT_FLOAT32) return NumberType::float32;
-  refuse(operation, "type is " + std::to_string(type) + ", expected HEADLIGHT_FLOAT32 or HEADLIGHT_BFLOAT16");
-}
-
 GemmShape gemm_shape(const headlight_gemm_shape* given) {
   required(kName, "shape", given);
   const Fields fields(kName, "shape", given);
-  return {fields->batch == 0 ? 1 : fields->batch, fields->m, fields->n, fields->k, fields->packed != 0,
-          number_type(kName, fields->type)};
+  return {fields->batch == 0 ? 1 : fields->batch,  fields->m, fields->n, fields->k, fields->packed != 0,
+          number_type(kName, "type", fields->type)};
 }
 
 }  // namespace
@@ -73,7 +67,7 @@ headlight_status headlight_packed_matrix_create(headlight_engine* engine, const 
     Engine& on = engine_of(kPacked, engine);
     const Stored<2> matrix = stored<2>(kPacked, "b", b);
     return std::make_unique<headlight_packed_matrix>(
-        headlight_packed_matrix{PackedMatrix(on, matrix.view, matrix.transpose, number_type(kPacked, type))});
+        headlight_packed_matrix{PackedMatrix(on, matrix.view, matrix.transpose, number_type(kPacked, "type", type))});
   });
 }
 
@@ -96,7 +90,7 @@ headlight_isa headlight_packed_matrix_isa(const headlight_packed_matrix* packed)
 }
 
 headlight_type headlight_packed_matrix_type(const headlight_packed_matrix* packed) {
-  return packed != nullptr && packed->matrix.type() == NumberType::bfloat16 ? HEADLIGHT_BFLOAT16 : HEADLIGHT_FLOAT32;
+  return packed == nullptr ? HEADLIGHT_FLOAT32 : type_in_c(packed->matrix.type());
 }
 
 headlight_status headlight_gemm_packed(headlight_engine* engine, const headlight_tensor* a,

@@ -1,6 +1,7 @@
 // Defines `const HEADLIGHT_TYPE& HEADLIGHT_FAMILY(Isa)` of kernels.h from the tables that the objects of each
-// instruction set hold. One file includes it for each family. With HEADLIGHT_WITH_FEATURES the family is compiled for
-// features, too, and the function takes those in use: the table of one stands in for that of its set.
+// instruction set hold. One file includes it for each family. With HEADLIGHT_FEATURES, a list of isa_list.h, the family
+// is compiled for those features, too, and the function takes those in use: the table of one stands in for that of its
+// set.
 #include "kernels/kernels.h"
 #include "runtime/isa_list.h"
 
@@ -9,17 +10,17 @@
   extern const kernels::HEADLIGHT_TYPE HEADLIGHT_FAMILY; \
   }
 HEADLIGHT_FOR_EACH_ISA(HEADLIGHT_DECLARE)
-#if defined(HEADLIGHT_WITH_FEATURES)
-HEADLIGHT_FOR_EACH_FEATURE(HEADLIGHT_DECLARE)
+#if defined(HEADLIGHT_FEATURES)
+HEADLIGHT_FEATURES(HEADLIGHT_DECLARE)
 #endif
 
 namespace headlight::kernels {
 
-#if defined(HEADLIGHT_WITH_FEATURES)
+#if defined(HEADLIGHT_FEATURES)
 const HEADLIGHT_TYPE& HEADLIGHT_FAMILY(Isa isa, [[maybe_unused]] InstructionFeatures features) noexcept {
 #define HEADLIGHT_OVERRIDE(name) \
   if (features.has(InstructionFeature::name)) return headlight::name::HEADLIGHT_FAMILY;
-  HEADLIGHT_FOR_EACH_FEATURE(HEADLIGHT_OVERRIDE)
+  HEADLIGHT_FEATURES(HEADLIGHT_OVERRIDE)
 #else
 const HEADLIGHT_TYPE& HEADLIGHT_FAMILY(Isa isa) noexcept {
 #endif

@@ -9,6 +9,7 @@
 #include <cstdint>
 
 #include "kernels/gemm_pack-inl.h"
+#include "kernels/gemm_round-inl.h"
 #include "kernels/gemm_tile-inl.h"
 #include "simd/integers.h"
 #include "simd/vector-inl.h"
@@ -60,23 +61,27 @@ struct GemmBFloat16Panels : GemmPanels {
   static HEADLIGHT_INLINE Vec multiply_add(Vec left, Vec right, Vec sum) { return dot_bf16(left, right, sum); }
 };
 
-struct BFloat16 {
-  using Tile = RegisterTile<TileRows, GemmBFloat16Panels, GemmSums>;
-  static constexpr std::int64_t kOfWord = 2;
-  static constexpr std::int64_t kStepsOfWord = 1;
-  static constexpr std::int64_t kFloatsOfWord = 1;
+inline constexpr int kBFloat16WordsOfA = 1;
 
-  // Pairs; whole vectors of them, of which those behind the row's end are of no use.
-  static void round_row(const float* from, std::int64_t count, float* to) noexcept {
-    constexpr std::int64_t kNumbers = 2 * kLanes;
-    for (; count >= kNumbers; count -= kNumbers, from += kNumbers, to += kLanes) {
-      store(narrow_to_bf16(load(from), load(from + kLanes)), to);
-    }
-    if (count == 0) return;
-    const int first = static_cast<int>(smaller(count, kLanes));
-    const Vec second = count > kLanes ? load_partial(from + kLanes, static_cast<int>(count) - kLanes) : zero();
-    store(narrow_to_bf16(load_partial(from, first), second), to);
+// A row of A as pairs; whole vectors of them, of which those behind the row's end are of no use.
+inline void round_bfloat16_row(const float* from, std::int64_t count, float* to) noexcept {
+  constexpr std::int64_t kNumbers = 2 * kLanes;
+  for (; count >= kNumbers; count -= kNumbers, from += kNumbers, to += kLanes) {
+    store(narrow_to_bf16(load(from), load(from + kLanes)), to);
   }
+  if (count == 0) return;
+  const int first = static_cast<int>(smaller(count, kLanes));
+  const Vec second = count > kLanes ? load_partial(from + kLanes, static_cast<int>(count) - kLanes) : zero();
+  store(narrow_to_bf16(load_partial(from, first), second), to);
+}
+
+// A word of A from numbers(k): as narrow_to_bf16() would have it, subnormal numbers are 0 before they are rounded.
+template <class Numbers>
+HEADLIGHT_INLINE Vec bfloat16_word(std::int64_t word, Numbers numbers) {
+  const auto normal = [](Vec v) { return select(less(abs(v), broadcast(0x1p-126f)), zero(), v); };
+  return pairs_of(normal(numbers(2 * word)), normal(numbers(2 * word + 1)));
+}
+
 #else
 
 // Panels of pairs, widened a number at a time.
@@ -99,20 +104,42 @@ struct GemmBFloat16Panels : GemmPanels {
   }
 };
 
+inline constexpr int kBFloat16WordsOfA = 2;
+
+// A row of A rounded, and still a float each; after an odd number of them 0.
+inline void round_bfloat16_row(const float* from, std::int64_t count, float* to) noexcept {
+  std::int64_t k = 0;
+  for (; k + kLanes <= count; k += kLanes) store(round_to_bf16(load(from + k)), to + k);
+  if (k < count) store(round_to_bf16(load_partial(from + k, static_cast<int>(count - k))), to + k);
+  if (count % 2 != 0) to[count] = 0.0f;
+}
+
+template <class Numbers>
+HEADLIGHT_INLINE Vec bfloat16_word(std::int64_t word, Numbers numbers) {
+  return round_to_bf16(numbers(word));
+}
+
+#endif
+
 struct BFloat16 {
   using Tile = RegisterTile<TileRows, GemmBFloat16Panels, GemmSums>;
   static constexpr std::int64_t kOfWord = 2;
-  static constexpr std::int64_t kStepsOfWord = 2;
-  static constexpr std::int64_t kFloatsOfWord = 2;
+  static constexpr std::int64_t kStepsOfWord = kBFloat16WordsOfA;
+  static constexpr std::int64_t kMaxDepth = kGemmFloatDepth;
+  static constexpr bool kRoundsA = true;
 
-  // Rounded, and still a float each; after an odd number of them 0.
-  static void round_row(const float* from, std::int64_t count, float* to) noexcept {
-    std::int64_t k = 0;
-    for (; k + kLanes <= count; k += kLanes) store(round_to_bf16(load(from + k)), to + k);
-    if (k < count) store(round_to_bf16(load_partial(from + k, static_cast<int>(count - k))), to + k);
-    if (count % 2 != 0) to[count] = 0.0f;
+  static std::int64_t words_of_row(std::int64_t depth) noexcept { return divide_up(depth, 2) * kStepsOfWord; }
+  static std::int64_t rounded_row(std::int64_t depth) noexcept { return gemm_packed_row(words_of_row(depth)); }
+  static void round_rows(const kernels::GemmBlock& block, float* to) noexcept {
+    const std::int64_t depth = block.depth, stride = rounded_row(depth);
+    round_all_rows(
+        block, to, stride, [&](const float* from, float* row) { round_bfloat16_row(from, depth, row); },
+        [&](const float* from, int rows, float* first) {
+          const TurnedRows turned{from, block.a_depth_stride, depth, rows};
+          store_turned_words(words_of_row(depth), rows, first, stride,
+                             [&](std::int64_t word) { return bfloat16_word(word, turned); });
+        });
   }
-#endif
 
   static void pack_panel(const kernels::Operand& b, std::int64_t first, std::int64_t depth, std::int64_t column,
                          std::int64_t columns, float* panel) noexcept {

@@ -6,8 +6,6 @@
 namespace headlight::HEADLIGHT_TARGET {
 
 extern const GemmKernels gemm_bfloat16_kernels;
-const GemmKernels gemm_bfloat16_kernels = {
-    kLanes,          kGemmTileRows,        kGemmPanelWidth, 0, scratch_floats<BFloat16>,
-    block<BFloat16>, BFloat16::pack_panel, depth_block};
+constinit const GemmKernels gemm_bfloat16_kernels = gemm_table<BFloat16>(0, BFloat16::kStepsOfWord == 1 ? 2 : 1);
 
 }  // namespace headlight::HEADLIGHT_TARGET

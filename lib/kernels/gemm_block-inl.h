@@ -4,7 +4,11 @@
 //
 //   kOfWord       numbers of a column of B in a word
 //   Tile          the tile that multiplies them, and kStepsOfWord, how many of its steps of K a word is
-//   round_row()   where the tile reads another A than the caller's: a row of it, rounded to kFloatsOfWord floats a word
+//   kMaxDepth     numbers of the longest block of K
+//   kRoundsA      whether the tile reads rows of A that rounded_row() and round_rows() made, kStepsOfWord floats a
+//   word,
+//                 and B only as panels
+//   find_scales() where a tile's finish needs to know what lies beside A and B
 #pragma once
 
 #include <cstdint>
@@ -24,10 +28,6 @@ using kernels::GemmKernels;
 using kernels::Operand;
 using kernels::OperandLayout;
 
-// Longest block of K. A panel of it (144 KiB of 768 × 48 floats on AVX-512) stays with the rows of A in the
-// second-level cache, and the widths of BERT-family models need one block. 256–384 lost 1–2 %: the tile's sums travel
-// more often.
-constexpr std::int64_t kMaxDepth = 768;
 // A panel that small is packed on the stack, and so is a transposed A: short products need no scratch memory. 16 KiB
 // each.
 constexpr std::int64_t kStackPanel = 4096;
@@ -40,16 +40,12 @@ constexpr int kInPlaceTiles = 5;
 constexpr std::int64_t kStreamSteps = 32;
 
 // Equal blocks, so that K = 800 is not 768 + 32 with a tile's overhead on a 32-step chain.
+template <class Numbers>
 std::int64_t depth_block(std::int64_t depth) noexcept {
-  if (depth <= kMaxDepth) return depth;
-  const std::int64_t blocks = divide_up(depth, kMaxDepth);
+  if (depth <= Numbers::kMaxDepth) return depth;
+  const std::int64_t blocks = divide_up(depth, Numbers::kMaxDepth);
   return round_up(divide_up(depth, blocks), 8);
 }
-
-template <class Numbers>
-concept RoundsA = requires {
-  Numbers::kFloatsOfWord;
-};
 
 struct Rows {
   std::int64_t first;
@@ -63,7 +59,7 @@ struct Plan {
   std::int64_t depth_step;
   std::int64_t tiles;
   bool packs_all;  // every panel of B, not only one with part of a vector
-  bool packs_a;    // a transposed one, or one that is rounded
+  bool packs_a;    // a transposed one
   bool sums_in_c;  // C holds the sums of the first blocks of K, where a tile may write whole vectors to it
   // Floats of scratch: one packed panel, 0 where the stack or B itself serves; sums that C does not hold; rows of A, 0
   // likewise.
@@ -73,7 +69,7 @@ struct Plan {
 
   explicit Plan(const GemmBlock& block) noexcept
       : depth(divide_up(block.depth, Numbers::kOfWord)),
-        depth_step(divide_up(depth_block(block.depth), Numbers::kOfWord)),
+        depth_step(divide_up(depth_block<Numbers>(block.depth), Numbers::kOfWord)),
         tiles(divide_up(block.rows, kGemmTileRows)) {
     const bool is_packed = block.b.layout == OperandLayout::panels;
     packs_all = block.b.layout == OperandLayout::columns || (!is_packed && tiles > kInPlaceTiles);
@@ -81,18 +77,10 @@ struct Plan {
     const bool needs_none = is_packed || (!packs_all && block.columns % kLanes == 0);
     if (needs_none || panel <= kStackPanel) panel = 0;
     sums_in_c = block.epilogue.beta == 0.0f && block.epilogue.residual != block.c;
-    sums = block.depth > kMaxDepth ? block.rows * sums_stride(block) : 0;
-    packs_a = RoundsA<Numbers> || block.a_depth_stride != 1;
-    rows_of_a = packs_a ? block.rows * row_of_a(block, depth_step) : 0;
+    sums = block.depth > Numbers::kMaxDepth ? block.rows * sums_stride(block) : 0;
+    packs_a = block.a_depth_stride != 1;
+    rows_of_a = packs_a ? block.rows * gemm_packed_row(depth_step) : 0;
     if (rows_of_a <= kStackPanel) rows_of_a = 0;
-  }
-
-  // Distance between packed rows of A. What is turned over first has its numbers there before they are rounded.
-  [[nodiscard]] static std::int64_t row_of_a(const GemmBlock& block, std::int64_t words) noexcept {
-    if constexpr (RoundsA<Numbers>) {
-      return gemm_packed_row(words * (block.a_depth_stride != 1 ? Numbers::kOfWord : Numbers::kFloatsOfWord));
-    }
-    return gemm_packed_row(words);
   }
 
   [[nodiscard]] std::int64_t scratch_floats() const noexcept { return panel + sums + rows_of_a; }
@@ -151,15 +139,17 @@ void find_b(const GemmBlock& block, const Plan<Numbers>& plan, float* panel, Ste
     step.next_b = next < block.b.stride ? step.b + step.panels * step.b_panel_stride : step.b;
     return;
   }
-  if (!plan.packs_all && step.columns == step.width) {
-    step.b = block.b.floats_at(step.first, column);
-    step.b_depth_stride = block.b.stride;
-    step.b_panel_stride = kGemmPanelWidth;
-  } else {
-    Numbers::pack_panel(block.b, step.first, step.depth, column, step.columns, panel);
-    step.b = panel;
+  if constexpr (!Numbers::kRoundsA) {
+    if (!plan.packs_all && step.columns == step.width) {
+      step.b = block.b.floats_at(step.first, column);
+      step.b_depth_stride = block.b.stride;
+      step.b_panel_stride = kGemmPanelWidth;
+    } else {
+      Numbers::pack_panel(block.b, step.first, step.depth, column, step.columns, panel);
+      step.b = panel;
+    }
+    step.next_b = step.b;
   }
-  step.next_b = step.b;
 }
 
 // What the tiles of a step fetch while they multiply: each its share of the next panel, bytes that come from the
@@ -224,10 +214,11 @@ void run_rows(const GemmBlock& block, const Plan<Numbers>& plan, const Step& ste
   const bool is_done = step.sums == block.c + step.column && is_plain(block.epilogue);
   const float alpha = is_last && is_done ? block.epilogue.alpha : 1.0f;
   const GemmPanels panels{step.b, step.b_depth_stride, step.b_panel_stride, nullptr, 0};
-  Tile tile{{step.a, step.a_stride},
-            {panels},
-            step.depth * Numbers::kStepsOfWord,
-            {buffer, step.sums_stride, alpha, step.first > 0}};
+  Tile tile{{step.a, step.a_stride}, {panels}, step.depth * Numbers::kStepsOfWord, {}};
+  static_cast<GemmSums&>(tile.finish) = {buffer, step.sums_stride, alpha, step.first > 0};
+  if constexpr (requires { &Numbers::find_scales; }) {
+    Numbers::find_scales(block, step.first, step.first / plan.depth_step, step.column, tile.finish);
+  }
   for (std::int64_t index = 0; index < plan.tiles; ++index) {
     const Rows rows = plan.rows(block, index);
     tile.a.at = step.a + rows.first * step.a_stride;
@@ -254,21 +245,12 @@ void run_rows(const GemmBlock& block, const Plan<Numbers>& plan, const Step& ste
 // A for this step: where it lies, or packed.
 template <class Numbers>
 void find_a(const GemmBlock& block, const Plan<Numbers>& plan, float* packed, Step& step) noexcept {
-  const std::int64_t first = step.first * Numbers::kOfWord;
-  const std::int64_t depth = smaller(step.depth * Numbers::kOfWord, block.depth - first);
-  step.a = block.a + first * block.a_depth_stride;
+  step.a = block.a + step.first * Numbers::kStepsOfWord * block.a_depth_stride;
   step.a_stride = block.a_row_stride;
-  if (!plan.packs_a) return;
-  const std::int64_t row = Plan<Numbers>::row_of_a(block, step.depth);
-  if (block.a_depth_stride != 1) {
-    gemm_pack_transposed_a(step.a, block.a_depth_stride, depth, block.rows, packed, row);
-    step.a = packed;
-    step.a_stride = row;
-  }
-  if constexpr (RoundsA<Numbers>) {
-    for (std::int64_t i = 0; i < block.rows; ++i) {
-      Numbers::round_row(step.a + i * step.a_stride, depth, packed + i * row);
-    }
+  if constexpr (!Numbers::kRoundsA) {
+    if (!plan.packs_a) return;
+    const std::int64_t row = gemm_packed_row(step.depth);
+    gemm_pack_transposed_a(step.a, block.a_depth_stride, step.depth, block.rows, packed, row);
     step.a = packed;
     step.a_stride = row;
   }
@@ -300,6 +282,33 @@ void block(const GemmBlock& block) noexcept {
     }
     step.first += step.depth;
   } while (step.first < plan.depth);
+}
+
+// Columns of B as panels, a block of K at a time.
+template <class Numbers>
+void pack_columns(const Operand& b, std::int64_t depth, std::int64_t column, std::int64_t columns,
+                  const Operand& panels, float* packed) noexcept {
+  const std::int64_t longest = depth_block<Numbers>(depth);
+  if constexpr (requires { &Numbers::pack_columns; }) {
+    Numbers::pack_columns(b, depth, column, columns, panels, packed, longest);
+  } else {
+    for (std::int64_t first = 0; first < depth; first += longest) {
+      const std::int64_t rows = smaller(longest, depth - first);
+      Numbers::pack_panel(b, first, rows, column, columns, packed + panels.panel_at(first, rows, column));
+    }
+  }
+}
+
+template <class Numbers>
+constexpr GemmKernels gemm_table(int in_place_tiles, int products) {
+  GemmKernels table{kLanes,   kGemmTileRows,           kGemmPanelWidth,     in_place_tiles,
+                    products, scratch_floats<Numbers>, block<Numbers>,      nullptr,
+                    nullptr,  pack_columns<Numbers>,   depth_block<Numbers>};
+  if constexpr (Numbers::kRoundsA) {
+    table.rounded_row = Numbers::rounded_row;
+    table.round_rows = Numbers::round_rows;
+  }
+  return table;
 }
 
 }  // namespace

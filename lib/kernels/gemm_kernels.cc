@@ -10,6 +10,8 @@ struct Float32 {
   using Tile = RegisterTile<TileRows, GemmPanels, GemmSums>;
   static constexpr std::int64_t kOfWord = 1;
   static constexpr std::int64_t kStepsOfWord = 1;
+  static constexpr std::int64_t kMaxDepth = kGemmFloatDepth;
+  static constexpr bool kRoundsA = false;
 
   static void pack_panel(const Operand& b, std::int64_t first, std::int64_t depth, std::int64_t column,
                          std::int64_t columns, float* panel) noexcept {
@@ -25,8 +27,6 @@ struct Float32 {
 }  // namespace
 
 extern const GemmKernels gemm_kernels;
-const GemmKernels gemm_kernels = {
-    kLanes,         kGemmTileRows,       kGemmPanelWidth, kInPlaceTiles, scratch_floats<Float32>,
-    block<Float32>, Float32::pack_panel, depth_block};
+constinit const GemmKernels gemm_kernels = gemm_table<Float32>(kInPlaceTiles, 1);
 
 }  // namespace headlight::HEADLIGHT_TARGET

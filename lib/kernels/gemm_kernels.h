@@ -3,10 +3,12 @@
 //
 //   C = activation(α · A · B + β · C + bias) + residual
 //
-// Order of summation, the same for every path: K is cut into n = ⌈K / kMaxDepth⌉ blocks (depth_block below). Within a
+// Order of summation, the same for every path: K is cut into n = ⌈K / longest⌉ blocks (depth_block below). Within a
 // block an element is one chain of fused multiply-adds over ascending k that starts from +0; the sums of the blocks are
 // added in ascending order. So the bits depend on K and the instruction set alone, not on how many rows or columns are
 // computed together.
+//
+// (Of int8 the sum of a block is an integer, exact in any order: gemm_int8-inl.h.)
 //
 // A packed B, "panels": for each block of K, for each panel of `panel_width` columns, [k][panel_width]; the last panel
 // has the vectors that it needs, the last of them filled up with zeros:
@@ -38,7 +40,8 @@ struct GemmBlock {
   std::int64_t rows;
   std::int64_t columns;
   std::int64_t depth;
-  // A's element (i, k) lies at a[i · a_row_stride + k · a_depth_stride].
+  // A's element (i, k) lies at a[i · a_row_stride + k · a_depth_stride]. Where GemmKernels::round_rows() is given, a
+  // block takes the rows that it made, with a_depth_stride 1.
   const float* a;
   std::int64_t a_row_stride;
   std::int64_t a_depth_stride;
@@ -57,16 +60,22 @@ struct GemmKernels {
   int tile_rows;       // rows of the largest tile
   int panel_width;     // its columns
   int in_place_tiles;  // with at most so many tiles of rows, B [K, N] is read where it lies
+  int products;        // multiply-adds of a lane in the time that one takes in float32
 
   // Floats of scratch that such a block asks for: a place to pack one panel where B is not packed, and block sums where
   // K has several blocks.
   std::int64_t (*scratch_floats)(const GemmBlock& block) noexcept;
   void (*block)(const GemmBlock& block) noexcept;
 
-  // Packs columns [column, column + columns) of rows [first, first + depth) of B, one panel: columns ≤ panel_width,
-  // filled up to whole vectors. b is no panels.
-  void (*pack_panel)(const Operand& b, std::int64_t first, std::int64_t depth, std::int64_t column,
-                     std::int64_t columns, float* panel) noexcept;
+  // Where tiles read A rounded: floats of a row of it; and the rows of a block's A, 64-byte aligned and that far apart.
+  // Else null.
+  std::int64_t (*rounded_row)(std::int64_t depth) noexcept;
+  void (*round_rows)(const GemmBlock& block, float* rounded) noexcept;
+
+  // Packs columns [column, column + columns) of B [depth, …], one panel of each block of K: columns ≤ panel_width,
+  // filled up to whole vectors. b is no panels; `panels` describes those at `packed`.
+  void (*pack_columns)(const Operand& b, std::int64_t depth, std::int64_t column, std::int64_t columns,
+                       const Operand& panels, float* packed) noexcept;
   // Length of the blocks of K; the last may be shorter.
   std::int64_t (*depth_block)(std::int64_t depth) noexcept;
 };

@@ -19,7 +19,10 @@ namespace headlight::kernels {
 // The same with a B of bfloat16 in panels, which pack_panel() makes of one of float32. `features`: of an engine with
 // that instruction set.
 [[nodiscard]] const GemmKernels& gemm_bfloat16_kernels(Isa isa, InstructionFeatures features) noexcept;
+// Likewise, of int8.
+[[nodiscard]] const GemmKernels& gemm_int8_kernels(Isa isa, InstructionFeatures features) noexcept;
 [[nodiscard]] HEADLIGHT_INNER_API const AttentionKernels& attention_kernels(Isa isa) noexcept;
+[[nodiscard]] const TypedAttentionKernels& typed_attention_kernels(Isa isa) noexcept;
 [[nodiscard]] HEADLIGHT_INNER_API const AttentionBackwardKernels& attention_backward_kernels(Isa isa) noexcept;
 [[nodiscard]] const MergeKernels& merge_kernels(Isa isa) noexcept;
 [[nodiscard]] HEADLIGHT_INNER_API const RowKernels& row_kernels(Isa isa) noexcept;

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "headlight/number_type.h"
+#include "simd/integers.h"
 
 namespace headlight::kernels {
 
@@ -15,9 +16,20 @@ enum class OperandLayout : std::uint8_t {
   columns,  // at j · stride + k: the matrix is transposed
   // Packed for a tile: rows in blocks, of which the one that begins with row k begins at k · stride; in a block of n
   // rows the panel that begins with column j begins at j · n and is [n][columns of the panel]. Of 16-bit numbers two
-  // rows, one behind the other in each column, count as one: [⌈n / 2⌉][columns of the panel][2], zeros at the end.
+  // rows, one behind the other in each column, count as one: [⌈n / 2⌉][columns of the panel][2], zeros at the end; of
+  // 8-bit numbers four, in the order 0, 2, 1, 3. Behind those panels lie for each column, in floats, its scale and, in
+  // int32, the sum of its numbers in each block.
   panels,
 };
+
+// A block of int8 has no more rows than that. Its sums are exact in int32 and would be up to four times as many. A
+// matrix of one block, as nearly all are, has no sum that is added as a float.
+inline constexpr std::int64_t kInt8Depth = 16384;
+
+// bytes_of() of the public header. Inlined always: see simd/integers.h.
+[[gnu::always_inline]] constexpr std::int64_t bytes_of_number(NumberType type) noexcept {
+  return type == NumberType::float32 ? 4 : type == NumberType::int8 ? 1 : 2;
+}
 
 // Made where a matrix is packed, loaded or handed in; understood where a tile reads it. Between the two it is passed on
 // as it is.
@@ -33,11 +45,26 @@ struct Operand {
     return static_cast<const float*>(data);
   }
 
+  // Numbers of another type, as they lie.
+  template <class Storage>
+  [[nodiscard]] [[gnu::always_inline]] const Storage* numbers() const noexcept {
+    assert(sizeof(Storage) == static_cast<std::size_t>(bytes_of_number(type)));
+    return static_cast<const Storage*>(data);
+  }
+
   // Panels of any type, read four bytes at a time.
   [[nodiscard]] [[gnu::always_inline]] const float* words() const noexcept { return static_cast<const float*>(data); }
   // Rows of panels that hold so many rows of the matrix.
   [[nodiscard]] [[gnu::always_inline]] std::int64_t panel_rows(std::int64_t count) const noexcept {
-    return type == NumberType::bfloat16 ? (count + 1) / 2 : count;
+    return type == NumberType::bfloat16 ? divide_up(count, 2) : type == NumberType::int8 ? divide_up(count, 4) : count;
+  }
+  // Those of a matrix of so many rows, with what lies behind the panels.
+  [[nodiscard]] [[gnu::always_inline]] std::int64_t packed_rows(std::int64_t depth) const noexcept {
+    return panel_rows(depth) + (type == NumberType::int8 ? 1 + divide_up(depth, kInt8Depth) : 0);
+  }
+  // That of column j at [j], and the sums of block i at [(1 + i) · stride + j].
+  [[nodiscard]] [[gnu::always_inline]] const float* column_scales(std::int64_t depth) const noexcept {
+    return words() + panel_rows(depth) * stride;
   }
   // Where the panel of `column` begins in the block of `count` rows from row `first` on, counted in words.
   [[nodiscard]] [[gnu::always_inline]] std::int64_t panel_at(std::int64_t first, std::int64_t count,
@@ -53,7 +80,7 @@ struct Operand {
   // The same operand so many numbers further on.
   [[nodiscard]] [[gnu::always_inline]] Operand from(std::int64_t numbers) const noexcept {
     Operand moved = *this;
-    moved.data = floats() + numbers;
+    moved.data = static_cast<const char*>(data) + numbers * bytes_of_number(type);
     return moved;
   }
 };

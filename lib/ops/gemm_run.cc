@@ -1,9 +1,13 @@
 #include <algorithm>
+#include <bit>
+#include <cstdint>
 #include <utility>
 
 #include "headlight/out_of_memory.h"
 #include "ops/gemm_internal.h"
 #include "ops/gemm_split.h"
+#include "ops/row_blocks.h"
+#include "runtime/costs.h"
 #include "runtime/parallel.h"
 #include "simd/integers.h"
 
@@ -104,24 +108,31 @@ kernels::Operand pack_matrix(Engine& engine, const kernels::Operand& b, NumberTy
                              std::int64_t columns, float* packed) noexcept {
   const kernels::GemmKernels& kernels = gemm_kernels(engine, type);
   const kernels::Operand panels = gemm_panels(kernels, type, depth, columns, packed);
-  if (depth == 0) return panels;
+  if (depth == 0 || columns == 0) return panels;
   const std::int64_t width = kernels.panel_width;
   const std::int64_t count = divide_up(columns, width);
-  const std::int64_t depth_block = kernels.depth_block(depth);
   const int workers =
       runtime::workers_for(engine, count, static_cast<double>(panels.stride) * static_cast<double>(depth));
   runtime::parallel_for(engine, count, workers, [&](std::int64_t panel, int) noexcept {
     const std::int64_t column = panel * width;
-    for (std::int64_t first = 0; first < depth; first += depth_block) {
-      const std::int64_t rows = std::min(depth_block, depth - first);
-      kernels.pack_panel(b, first, rows, column, std::min(width, columns - column),
-                         packed + panels.panel_at(first, rows, column));
-    }
+    kernels.pack_columns(b, depth, column, std::min(width, columns - column), panels, packed);
   });
   return panels;
 }
 
+namespace {
+
+// Number k of a column of panels, whose words lie `stride` apart.
+float number_at(const float* column, std::int64_t stride, std::int64_t k, NumberType type) noexcept {
+  if (type == NumberType::float32) return column[k * stride];
+  const auto pair = std::bit_cast<std::uint32_t>(column[k / 2 * stride]);
+  return std::bit_cast<float>(k % 2 == 0 ? pair << 16 : pair & 0xffff0000);
+}
+
+}  // namespace
+
 void unpack_columns(const PackedMatrix& b, std::int64_t first, std::int64_t count, float* rows) noexcept {
+  // What features change is how panels are multiplied, not how they lie.
   const kernels::GemmKernels& kernels = kernels::gemm_kernels(b.isa());
   const std::int64_t depth = b.rows(), width = kernels.panel_width;
   const kernels::Operand panels = gemm_panels(kernels, b.type(), depth, b.columns(), b.data());
@@ -131,9 +142,9 @@ void unpack_columns(const PackedMatrix& b, std::int64_t first, std::int64_t coun
     for (std::int64_t column = first; column < first + count; ++column) {
       const std::int64_t panel = column / width * width;
       const std::int64_t panel_row = std::min(width, panels.stride - panel);
-      const float* from = panels.floats() + panels.panel_at(begin, length, panel) + (column - panel);
+      const float* from = panels.words() + panels.panel_at(begin, length, panel) + (column - panel);
       float* to = rows + (column - first) * depth + begin;
-      for (std::int64_t k = 0; k < length; ++k) to[k] = from[k * panel_row];
+      for (std::int64_t k = 0; k < length; ++k) to[k] = number_at(from, panel_row, k, b.type());
     }
   }
 }
@@ -144,6 +155,23 @@ namespace {
 bool is_small(const GemmBlock& product) noexcept {
   constexpr std::int64_t kExtent = 16;
   return product.rows <= kExtent && product.columns <= kExtent && product.depth > 0 && product.depth <= kExtent;
+}
+
+// Rows of A as the kernels read them, from `rounded` on.
+void read_rounded(GemmBlock& block, const kernels::GemmKernels& kernels, const float* rounded) noexcept {
+  block.a = rounded;
+  block.a_row_stride = kernels.rounded_row(block.depth);
+  block.a_depth_stride = 1;
+}
+
+// All of A rounded once, by all workers.
+void round_ahead(Engine& engine, const kernels::GemmKernels& kernels, GemmBlock& product, float* rounded) noexcept {
+  const std::int64_t stride = kernels.rounded_row(product.depth);
+  for_row_blocks(engine, product.rows, product.depth, runtime::costs::kGemmRounding,
+                 [&](std::int64_t first, std::int64_t count) noexcept {
+                   kernels.round_rows(part(product, first, count, 0, product.columns), rounded + first * stride);
+                 });
+  read_rounded(product, kernels, rounded);
 }
 
 // The products, cut so. Throws OutOfMemory before anything is written.
@@ -159,6 +187,9 @@ void run_split(Engine& engine, const GemmBatch& batch, const GemmSplit& split) {
   }
 
   const kernels::GemmKernels& kernels = gemm_kernels(engine, product.b.type);
+  if (split.rounding == RoundA::ahead) {
+    round_ahead(engine, kernels, product, split.in(scratch.data(), split.rounded));
+  }
   const std::int64_t blocks_each = split.row_blocks * split.column_blocks;
   const std::int64_t rows_of_group = split.row_blocks / split.row_groups;
   const std::int64_t blocks = batch.count * blocks_each;
@@ -180,6 +211,11 @@ void run_split(Engine& engine, const GemmBatch& batch, const GemmSplit& split) {
       block.c += item * batch.c_stride;
       if (block.epilogue.residual != nullptr) block.epilogue.residual += item * batch.residual_stride;
       block.scratch = split.in(scratch.data(), worker, split.scratch);
+      if (split.rounding == RoundA::by_block) {
+        float* const rounded = split.in(scratch.data(), worker, split.rounded_block);
+        kernels.round_rows(block, rounded);
+        read_rounded(block, kernels, rounded);
+      }
       kernels.block(block);
     }
   });
@@ -191,8 +227,16 @@ void run_gemm_batch(Engine& engine, const GemmBatch& batch) {
   const GemmBlock& product = batch.product;
   if (is_column(product)) return run_gemm_batch(engine, as_rows(batch));
   if (batch.count == 0 || product.rows == 0 || product.columns == 0) return;
+  if (product.depth == 0 && product.b.type != NumberType::float32) {
+    // Of nothing every type makes the same, and here no number of A or B is looked for.
+    GemmBatch of_floats = batch;
+    of_floats.product.b.type = NumberType::float32;
+    return run_gemm_batch(engine, of_floats);
+  }
   const kernels::GemmKernels& kernels = gemm_kernels(engine, product.b.type);
-  if (batch.count == 1 && is_small(product) && kernels.scratch_floats(product) == 0) return kernels.block(product);
+  if (batch.count == 1 && is_small(product) && kernels.round_rows == nullptr && kernels.scratch_floats(product) == 0) {
+    return kernels.block(product);
+  }
   const GemmSplit split = split_gemm(engine, batch.count, product);
   try {
     return run_split(engine, batch, split);

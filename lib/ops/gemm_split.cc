@@ -17,7 +17,7 @@ constexpr std::int64_t kTilesPerBlock = 16;
 constexpr std::int64_t kTilesPerPackingBlock = 42;
 // Of a larger B no copy is made: 64 MiB.
 constexpr std::int64_t kMostPackedFloats = std::int64_t{16} << 20;
-// A block that turns a transposed A over, or rounds A, does it for all its columns: as many as leave the workers enough
+// A block that turns a transposed A over does it for all its columns: as many as leave the workers enough
 // tasks. Eight panels make that some 5 % of the work, 64 less than 1 %. (768 × 3072 × 682: 83 % of the peak with 32, 84
 // % with 64.)
 constexpr std::int64_t kLeastPanelsPerTurn = 8;
@@ -63,7 +63,13 @@ GemmSplit split_gemm(const Engine& engine, std::int64_t batch, const kernels::Ge
   split.row_blocks = round_up(split.row_blocks, split.row_groups);
   const std::int64_t enough = batch * split.row_blocks * panels / (kTasksPerWorker * threads);
   std::int64_t panels_each = std::clamp(enough, std::int64_t{1}, kMaxPanels);
-  if (product.a_depth_stride != 1 || product.b.type != NumberType::float32) {
+  if (kernels.round_rows != nullptr) {
+    // Rows that are many stay in the second-level cache of who rounded them; of few, all are rounded before any task.
+    const bool is_enough = split.row_blocks >= kTasksPerWorker * threads;
+    split.rounding = is_enough || threads == 1 ? RoundA::by_block : RoundA::ahead;
+    if (split.rounding == RoundA::by_block) panels_each = panels;
+    block.a_depth_stride = 1;
+  } else if (product.a_depth_stride != 1) {
     const std::int64_t for_all = divide_up(batch * split.row_blocks * panels, threads);  // else some have nothing to do
     panels_each = std::clamp(enough, std::min(kLeastPanelsPerTurn, for_all), kMostPanelsPerTurn);
   }
@@ -77,8 +83,8 @@ GemmSplit split_gemm(const Engine& engine, std::int64_t batch, const kernels::Ge
   const std::int64_t rows = divide_up(m, split.row_blocks);
   const double work = static_cast<double>(rows) * static_cast<double>(std::min(n, split.columns_each)) *
                       static_cast<double>(std::max(k, std::int64_t{1}));
-  split.grain = std::clamp(static_cast<std::int64_t>(runtime::costs::kGemmTask / work), std::int64_t{1},
-                           std::max(blocks, std::int64_t{1}));
+  split.grain = std::clamp(static_cast<std::int64_t>(runtime::costs::kGemmTask * kernels.products / work),
+                           std::int64_t{1}, std::max(blocks, std::int64_t{1}));
   split.tasks = divide_up(blocks, split.grain);
 
   block.rows = rows;
@@ -89,10 +95,13 @@ GemmSplit split_gemm(const Engine& engine, std::int64_t batch, const kernels::Ge
     floats = std::max(floats, kernels.scratch_floats(block));
   }
   split.scratch = split.for_worker<float>(floats);
+  if (split.rounding == RoundA::ahead) split.rounded = split.for_call<float>(m, kernels.rounded_row(k));
+  if (split.rounding == RoundA::by_block) split.rounded_block = split.for_worker<float>(rows, kernels.rounded_row(k));
 
+  const double bytes = static_cast<double>(n) * static_cast<double>(k) * static_cast<double>(bytes_of(product.b.type));
   const double nanoseconds =
-      work * static_cast<double>(blocks) / (runtime::costs::kVectorProducts * kernels.lanes) +
-      static_cast<double>(batch) * static_cast<double>(n) * static_cast<double>(k) * runtime::costs::kGemmReading;
+      work * static_cast<double>(blocks) / (runtime::costs::kVectorProducts * kernels.lanes * kernels.products) +
+      static_cast<double>(batch) * bytes * runtime::costs::kGemmReading;
   split.workers = runtime::workers_for(engine, split.tasks, nanoseconds);
   return split;
 }

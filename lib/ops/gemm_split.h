@@ -9,6 +9,13 @@
 
 namespace headlight::ops {
 
+// Who rounds A, where the kernels read it so: each row once.
+enum class RoundA : std::uint8_t {
+  no,
+  ahead,    // all workers, all rows, before the products
+  by_block  // who computes a block of rows, which then is one of all columns
+};
+
 // One product is row_blocks × column_blocks blocks; the blocks of all products of the batch are handed out in order,
 // `grain` at a time.
 struct GemmSplit : CallPlan {
@@ -21,7 +28,10 @@ struct GemmSplit : CallPlan {
   std::int64_t tasks;
   bool packs_first;  // all of B, for all blocks of rows
   runtime::ScratchPart<float> packed;
-  WorkerPart<float> scratch;  // of the kernel
+  RoundA rounding;
+  runtime::ScratchPart<float> rounded;  // ahead
+  WorkerPart<float> rounded_block;      // by block
+  WorkerPart<float> scratch;            // of the kernel
 };
 
 enum class PackB : std::uint8_t {

@@ -17,8 +17,10 @@ inline constexpr double kRowTask = 20000;
 // Products. Two pipes at 4 GHz: vectors multiplied and added a nanosecond, in full tiles and beside a softmax.
 inline constexpr double kVectorProducts = 8;
 inline constexpr double kVectorProductsOfAttention = 6;
-// A float of B in gemm(), read once at 20 bytes a nanosecond.
-inline constexpr double kGemmReading = 0.2;
+// A byte of B in gemm(), read once.
+inline constexpr double kGemmReading = 0.05;
+// A number of A that is rounded to a narrower type.
+inline constexpr double kGemmRounding = 0.1;
 // Multiply-adds of a task of gemm(): a microsecond or two.
 inline constexpr double kGemmTask = 2e5;
 

@@ -98,6 +98,7 @@ CpuFeatures cpu_features() noexcept {
   // Leaf 7 names its last sub-leaf in eax.
   if (__get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) != 0) {
     features.leaf7_ebx = ebx;
+    features.leaf7_ecx = ecx;
     if (eax >= 1 && __get_cpuid_count(7, 1, &eax, &ebx, &ecx, &edx) != 0) features.leaf7_1_eax = eax;
   }
   if ((features.leaf1_ecx & bit_OSXSAVE) != 0) {

@@ -21,16 +21,18 @@ namespace headlight::runtime {
 struct CpuFeatures {
   std::uint32_t leaf1_ecx = 0;
   std::uint32_t leaf7_ebx = 0;
+  std::uint32_t leaf7_ecx = 0;
   std::uint32_t leaf7_1_eax = 0;
   std::uint64_t xcr0 = 0;
 
   [[nodiscard]] constexpr bool has(const CpuFeatures& needed) const noexcept {
     return (leaf1_ecx & needed.leaf1_ecx) == needed.leaf1_ecx && (leaf7_ebx & needed.leaf7_ebx) == needed.leaf7_ebx &&
+           (leaf7_ecx & needed.leaf7_ecx) == needed.leaf7_ecx &&
            (leaf7_1_eax & needed.leaf7_1_eax) == needed.leaf7_1_eax && (xcr0 & needed.xcr0) == needed.xcr0;
   }
   [[nodiscard]] constexpr CpuFeatures operator|(const CpuFeatures& other) const noexcept {
-    return {leaf1_ecx | other.leaf1_ecx, leaf7_ebx | other.leaf7_ebx, leaf7_1_eax | other.leaf7_1_eax,
-            xcr0 | other.xcr0};
+    return {leaf1_ecx | other.leaf1_ecx, leaf7_ebx | other.leaf7_ebx, leaf7_ecx | other.leaf7_ecx,
+            leaf7_1_eax | other.leaf7_1_eax, xcr0 | other.xcr0};
   }
 };
 
@@ -53,9 +55,11 @@ inline constexpr CpuFeatures kAvx512Needs =
     kAvx2Needs | CpuFeatures{.leaf7_ebx = bit_AVX512F | bit_AVX512BW | bit_AVX512DQ | bit_AVX512VL | bit_AVX512CD,
                              .xcr0 = 0xE0};  // k0–k7, upper half of ZMM0–15, ZMM16–31
 inline constexpr CpuFeatures kAvx512Bf16Needs = kAvx512Needs | CpuFeatures{.leaf7_1_eax = bit_AVX512BF16};
+inline constexpr CpuFeatures kAvx512VnniNeeds = kAvx512Needs | CpuFeatures{.leaf7_ecx = bit_AVX512VNNI};
+inline constexpr CpuFeatures kAvxVnniNeeds = kAvx2Needs | CpuFeatures{.leaf7_1_eax = bit_AVXVNNI};
 #else
 inline constexpr bool kIsX86 = false;
-inline constexpr CpuFeatures kSse4Needs, kAvx2Needs, kAvx512Needs, kAvx512Bf16Needs;
+inline constexpr CpuFeatures kSse4Needs, kAvx2Needs, kAvx512Needs, kAvx512Bf16Needs, kAvx512VnniNeeds, kAvxVnniNeeds;
 #endif
 #if defined(__aarch64__)
 inline constexpr bool kIsArm = true;
@@ -97,8 +101,10 @@ struct FeatureOfSet {
 };
 
 // In the order of InstructionFeature.
-inline constexpr std::array<FeatureOfSet, 1> kFeatures = {{
+inline constexpr std::array<FeatureOfSet, 3> kFeatures = {{
     {InstructionFeature::avx512_bf16, "avx512_bf16", Isa::avx512, kAvx512Bf16Needs},
+    {InstructionFeature::avx512_vnni, "avx512_vnni", Isa::avx512, kAvx512VnniNeeds},
+    {InstructionFeature::avx_vnni, "avx_vnni", Isa::avx2, kAvxVnniNeeds},
 }};
 
 }  // namespace headlight::runtime

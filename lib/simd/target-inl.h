@@ -18,7 +18,7 @@
 namespace headlight::HEADLIGHT_TARGET {
 
 // A feature is compiled as its set is.
-enum class Target { scalar, sse4, avx2, avx512, neon, avx512_bf16 = avx512 };
+enum class Target { scalar, sse4, avx2, avx512, neon, avx512_bf16 = avx512, avx512_vnni = avx512, avx_vnni = avx2 };
 
 inline constexpr Target kTarget = Target::HEADLIGHT_TARGET;
 

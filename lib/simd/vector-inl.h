@@ -11,6 +11,9 @@
 //   load_partial(p, n)          the first n lanes, 0 ≤ n ≤ kLanes, the rest +0; never touches bytes past p[n − 1]
 //   store_partial(v, p, n)      the same for stores
 //   load_bf16(p) load_f16(p)    kLanes bfloat16 or binary16 numbers, given as uint16, widened exactly; …_partial(p, n)
+//   store_bf16(v, p) store_f16(v, p)   kLanes floats rounded to the nearest such number, ties to even, subnormal
+//   numbers
+//                               included; a NaN stays one; …_partial(v, p, n)
 //   round_to_bf16(v)            to the nearest bfloat16, ties to even; still a float. Subnormal numbers as all others
 //   dot_bf16(a, b, sum)         with AVX512-BF16, of lanes that hold two bfloat16 numbers each: sum + a₁·b₁ + a₀·b₀, a
 //                               rounding each; what is below 2⁻¹²⁶ counts as 0
@@ -32,8 +35,15 @@
 //                               the maximum of lanes follows the x86 rule in the same order
 //   transpose(rows)             Vec (&)[kLanes] as a matrix, in place
 //   as_int(v) as_float(i)       the same bits
-//   broadcast_int add_int sub_int and_int shift_left<k> shift_right<k>   int32, wrapping; the right shift keeps the
-//   sign
+//   broadcast_int add_int sub_int mul_int and_int shift_left<k> shift_right<k>
+//                               int32, wrapping; the right shift keeps the sign
+//   to_float(i)                 int32 to the nearest float, ties to even
+//   store_u16(i, p)             the lower halves of the lanes
+//   even_bytes(i) odd_bytes(i)  of lanes that hold four int8: numbers 0 and 2, or 1 and 3, as two int16
+//   dot_i16(a, b, sum)          of lanes that hold two int16: sum + a₀·b₀ + a₁·b₁ in int32, wrapping; not all of them
+//                               −2¹⁵
+//   dot_u8_i8(a, b, sum)        with VNNI, of lanes that hold four uint8 or four int8: sum + Σ aᵢ·bᵢ in int32, wrapping
+//   store_u8_crossed(i, p)      with VNNI: the lowest bytes of lanes 0, 2, 1, 3, 4, 6, 5, 7, …
 //
 // Code that works on both 1 and 16 lanes needs no case of its own: for kLanes = 1 the folds and the transpose are
 // empty.

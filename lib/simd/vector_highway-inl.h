@@ -95,6 +95,8 @@ HEADLIGHT_INLINE IntVec as_int(Vec v) { return hn::BitCast(kInt, v); }
 HEADLIGHT_INLINE Vec as_float(IntVec v) { return hn::BitCast(kFloat, v); }
 HEADLIGHT_INLINE IntVec add_int(IntVec a, IntVec b) { return hn::Add(a, b); }
 HEADLIGHT_INLINE IntVec sub_int(IntVec a, IntVec b) { return hn::Sub(a, b); }
+HEADLIGHT_INLINE IntVec mul_int(IntVec a, IntVec b) { return hn::Mul(a, b); }
+HEADLIGHT_INLINE Vec to_float(IntVec v) { return hn::ConvertTo(kFloat, v); }
 HEADLIGHT_INLINE IntVec and_int(IntVec a, IntVec b) { return hn::And(a, b); }
 template <int kBits>
 HEADLIGHT_INLINE IntVec shift_left(IntVec v) {

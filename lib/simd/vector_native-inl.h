@@ -76,6 +76,39 @@ HEADLIGHT_INLINE IntVec load_u16(const std::uint16_t* from) {
 HEADLIGHT_INLINE Vec load_f16(const std::uint16_t* from) {
   return from_native(_mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(from))));
 }
+HEADLIGHT_INLINE __m256i first_numbers(const std::uint16_t* from, int count) {
+  return _mm256_maskz_loadu_epi16(first_bits(count), from);
+}
+HEADLIGHT_INLINE Vec load_bf16_partial(const std::uint16_t* from, int count) {
+  return from_native(_mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(first_numbers(from, count)), 16)));
+}
+HEADLIGHT_INLINE Vec load_f16_partial(const std::uint16_t* from, int count) {
+  return from_native(_mm512_cvtph_ps(first_numbers(from, count)));
+}
+HEADLIGHT_INLINE void store_f16(Vec v, std::uint16_t* to) {
+  const __m256i narrow = _mm512_cvtps_ph(to_native(v), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), narrow);
+}
+
+HEADLIGHT_INLINE void store_u16(IntVec v, std::uint16_t* to) {
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), _mm512_cvtepi32_epi16(to_native_int(v)));
+}
+HEADLIGHT_INLINE IntVec odd_bytes(IntVec v) { return from_native_int(_mm512_srai_epi16(to_native_int(v), 8)); }
+HEADLIGHT_INLINE IntVec even_bytes(IntVec v) {
+  return odd_bytes(from_native_int(_mm512_slli_epi16(to_native_int(v), 8)));
+}
+HEADLIGHT_INLINE IntVec dot_i16(IntVec a, IntVec b, IntVec sum) {
+  return from_native_int(_mm512_add_epi32(to_native_int(sum), _mm512_madd_epi16(to_native_int(a), to_native_int(b))));
+}
+#if defined(__AVX512VNNI__)
+HEADLIGHT_INLINE IntVec dot_u8_i8(IntVec a, IntVec b, IntVec sum) {
+  return from_native_int(_mm512_dpbusd_epi32(to_native_int(sum), to_native_int(a), to_native_int(b)));
+}
+HEADLIGHT_INLINE void store_u8_crossed(IntVec v, std::uint8_t* to) {
+  const __m128i order = _mm_setr_epi8(0, 2, 1, 3, 4, 6, 5, 7, 8, 10, 9, 11, 12, 14, 13, 15);
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(to), _mm_shuffle_epi8(_mm512_cvtepi32_epi8(to_native_int(v)), order));
+}
+#endif
 
 #elif defined(__AVX2__)
 
@@ -98,6 +131,36 @@ HEADLIGHT_INLINE IntVec load_u16(const std::uint16_t* from) {
 HEADLIGHT_INLINE Vec load_f16(const std::uint16_t* from) {
   return from_native(_mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from))));
 }
+HEADLIGHT_INLINE void store_f16(Vec v, std::uint16_t* to) {
+  const __m128i narrow = _mm256_cvtps_ph(to_native(v), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(to), narrow);
+}
+
+// The same choice of bytes from each half.
+HEADLIGHT_INLINE __m256i pick_bytes(IntVec v, __m128i order) {
+  return _mm256_shuffle_epi8(to_native_int(v), _mm256_broadcastsi128_si256(order));
+}
+HEADLIGHT_INLINE void store_u16(IntVec v, std::uint16_t* to) {
+  const __m256i picked = pick_bytes(v, _mm_setr_epi8(0, 1, 4, 5, 8, 9, 12, 13, -1, -1, -1, -1, -1, -1, -1, -1));
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(to), _mm256_castsi256_si128(_mm256_permute4x64_epi64(picked, 0x08)));
+}
+HEADLIGHT_INLINE IntVec odd_bytes(IntVec v) { return from_native_int(_mm256_srai_epi16(to_native_int(v), 8)); }
+HEADLIGHT_INLINE IntVec even_bytes(IntVec v) {
+  return odd_bytes(from_native_int(_mm256_slli_epi16(to_native_int(v), 8)));
+}
+HEADLIGHT_INLINE IntVec dot_i16(IntVec a, IntVec b, IntVec sum) {
+  return from_native_int(_mm256_add_epi32(to_native_int(sum), _mm256_madd_epi16(to_native_int(a), to_native_int(b))));
+}
+#if defined(__AVXVNNI__)
+HEADLIGHT_INLINE IntVec dot_u8_i8(IntVec a, IntVec b, IntVec sum) {
+  return from_native_int(_mm256_dpbusd_avx_epi32(to_native_int(sum), to_native_int(a), to_native_int(b)));
+}
+HEADLIGHT_INLINE void store_u8_crossed(IntVec v, std::uint8_t* to) {
+  const __m256i picked = pick_bytes(v, _mm_setr_epi8(0, 8, 4, 12, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1));
+  const __m128i both = _mm_unpacklo_epi32(_mm256_castsi256_si128(picked), _mm256_extracti128_si256(picked, 1));
+  _mm_storel_epi64(reinterpret_cast<__m128i*>(to), both);
+}
+#endif
 
 #else  // 128 bits: no masked loads or stores, the lanes go one by one or in pairs
 
@@ -132,6 +195,22 @@ HEADLIGHT_INLINE IntVec load_u16(const std::uint16_t* from) {
 HEADLIGHT_INLINE Vec load_f16(const std::uint16_t* from) {
   return from_native(vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16(from))));
 }
+
+HEADLIGHT_INLINE void store_u16(IntVec v, std::uint16_t* to) {
+  vst1_u16(to, vmovn_u32(vreinterpretq_u32_s32(to_native_int(v))));
+}
+HEADLIGHT_INLINE int16x8_t as_halves(IntVec v) { return vreinterpretq_s16_s32(to_native_int(v)); }
+HEADLIGHT_INLINE IntVec from_halves(int16x8_t v) { return from_native_int(vreinterpretq_s32_s16(v)); }
+HEADLIGHT_INLINE IntVec odd_bytes(IntVec v) { return from_halves(vshrq_n_s16(as_halves(v), 8)); }
+HEADLIGHT_INLINE IntVec even_bytes(IntVec v) { return odd_bytes(from_halves(vshlq_n_s16(as_halves(v), 8))); }
+HEADLIGHT_INLINE IntVec dot_i16(IntVec a, IntVec b, IntVec sum) {
+  const int32x4_t lower = vmull_s16(vget_low_s16(as_halves(a)), vget_low_s16(as_halves(b)));
+  const int32x4_t upper = vmull_high_s16(as_halves(a), as_halves(b));
+  return from_native_int(vaddq_s32(to_native_int(sum), vpaddq_s32(lower, upper)));
+}
+HEADLIGHT_INLINE void store_f16(Vec v, std::uint16_t* to) {
+  vst1_u16(to, vreinterpret_u16_f16(vcvt_f16_f32(to_native(v))));
+}
 #else
 HEADLIGHT_INLINE IntVec load_u8(const std::uint8_t* from) {
   return from_native_int(_mm_cvtepu8_epi32(_mm_cvtsi32_si128(four_bytes(from))));
@@ -153,6 +232,16 @@ HEADLIGHT_INLINE void store_partial(Vec v, float* to, int count) {
 }
 HEADLIGHT_INLINE IntVec load_u16(const std::uint16_t* from) {
   return from_native_int(_mm_cvtepu16_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(from))));
+}
+
+HEADLIGHT_INLINE void store_u16(IntVec v, std::uint16_t* to) {
+  const __m128i order = _mm_setr_epi8(0, 1, 4, 5, 8, 9, 12, 13, -1, -1, -1, -1, -1, -1, -1, -1);
+  _mm_storel_epi64(reinterpret_cast<__m128i*>(to), _mm_shuffle_epi8(to_native_int(v), order));
+}
+HEADLIGHT_INLINE IntVec odd_bytes(IntVec v) { return from_native_int(_mm_srai_epi16(to_native_int(v), 8)); }
+HEADLIGHT_INLINE IntVec even_bytes(IntVec v) { return odd_bytes(from_native_int(_mm_slli_epi16(to_native_int(v), 8))); }
+HEADLIGHT_INLINE IntVec dot_i16(IntVec a, IntVec b, IntVec sum) {
+  return from_native_int(_mm_add_epi32(to_native_int(sum), _mm_madd_epi16(to_native_int(a), to_native_int(b))));
 }
 #endif
 

@@ -33,6 +33,10 @@ HEADLIGHT_INLINE IntVec add_int(IntVec a, IntVec b) {
 HEADLIGHT_INLINE IntVec sub_int(IntVec a, IntVec b) {
   return static_cast<IntVec>(static_cast<std::uint32_t>(a) - static_cast<std::uint32_t>(b));
 }
+HEADLIGHT_INLINE IntVec mul_int(IntVec a, IntVec b) {
+  return static_cast<IntVec>(static_cast<std::uint32_t>(a) * static_cast<std::uint32_t>(b));
+}
+HEADLIGHT_INLINE Vec to_float(IntVec v) { return static_cast<float>(v); }
 HEADLIGHT_INLINE IntVec and_int(IntVec a, IntVec b) { return a & b; }
 template <int kBits>
 HEADLIGHT_INLINE IntVec shift_left(IntVec v) {
@@ -44,6 +48,23 @@ HEADLIGHT_INLINE IntVec shift_right(IntVec v) {
 }
 HEADLIGHT_INLINE Mask bytes_not_zero(const std::uint8_t* from) { return *from != 0; }
 HEADLIGHT_INLINE IntVec load_u16(const std::uint16_t* from) { return *from; }
+HEADLIGHT_INLINE void store_u16(IntVec v, std::uint16_t* to) {
+  const auto half = static_cast<std::uint16_t>(v);
+  __builtin_memcpy(to, &half, sizeof half);
+}
+// Two int16 in one lane.
+HEADLIGHT_INLINE std::int32_t lower_half(IntVec v) { return static_cast<std::int16_t>(v); }
+HEADLIGHT_INLINE std::int32_t upper_half(IntVec v) { return v >> 16; }
+HEADLIGHT_INLINE IntVec halves(std::int32_t lower, std::int32_t upper) {
+  return add_int(shift_left<16>(upper), lower & 0xffff);
+}
+HEADLIGHT_INLINE IntVec even_bytes(IntVec v) {
+  return halves(static_cast<std::int8_t>(v), static_cast<std::int8_t>(v >> 16));
+}
+HEADLIGHT_INLINE IntVec odd_bytes(IntVec v) { return even_bytes(v >> 8); }
+HEADLIGHT_INLINE IntVec dot_i16(IntVec a, IntVec b, IntVec sum) {
+  return add_int(sum, lower_half(a) * lower_half(b) + upper_half(a) * upper_half(b));
+}
 
 HEADLIGHT_INLINE Vec add(Vec a, Vec b) { return a + b; }
 HEADLIGHT_INLINE Vec sub(Vec a, Vec b) { return a - b; }

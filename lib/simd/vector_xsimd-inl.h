@@ -40,6 +40,8 @@ HEADLIGHT_INLINE IntVec as_int(Vec v) { return xsimd::bitwise_cast<IntVec>(v); }
 HEADLIGHT_INLINE Vec as_float(IntVec v) { return xsimd::bitwise_cast<Vec>(v); }
 HEADLIGHT_INLINE IntVec add_int(IntVec a, IntVec b) { return a + b; }
 HEADLIGHT_INLINE IntVec sub_int(IntVec a, IntVec b) { return a - b; }
+HEADLIGHT_INLINE IntVec mul_int(IntVec a, IntVec b) { return a * b; }
+HEADLIGHT_INLINE Vec to_float(IntVec v) { return xsimd::to_float(v); }
 HEADLIGHT_INLINE IntVec and_int(IntVec a, IntVec b) { return a & b; }
 template <int kBits>
 HEADLIGHT_INLINE IntVec shift_left(IntVec v) {

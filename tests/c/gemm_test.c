@@ -155,7 +155,7 @@ static void refusals(void) {
 }
 
 // Small whole numbers are bfloat16 numbers: nothing is rounded.
-static void halves(void) {
+static void narrow_types(void) {
   float left_values[6] = {1, -2, 3, 4, 0, 5}, right_values[6] = {2, 1, -1, 7, 3, -8}, out_values[4];
   const headlight_tensor left = TENSOR(left_values, 2, 3), right = TENSOR(right_values, 3, 2);
   const headlight_tensor out = TENSOR(out_values, 2, 2);
@@ -166,10 +166,22 @@ static void halves(void) {
   WORKS(headlight_gemm_packed(engine, &left, packed, &out, NULL, &error));
   CHECK(out_values[0] == 13 && out_values[1] == -37 && out_values[2] == 23 && out_values[3] == -36);
   headlight_packed_matrix_destroy(packed);
-  headlight_gemm_shape shape = {.struct_size = sizeof shape, .m = 2, .n = 2, .k = 3, .type = HEADLIGHT_BFLOAT16};
-  REFUSED("not packed", headlight_gemm_reserve(engine, &shape, &error));
-  shape.packed = 1;
-  WORKS(headlight_gemm_reserve(engine, &shape, &error));
+  // Quantized without error: a row from 0 to 255, columns whose largest number is 127.
+  float bytes[6] = {255, 0, 3, 17, 255, 0}, weights[6] = {127, 1, -1, -127, 3, 8};
+  const headlight_tensor rows = TENSOR(bytes, 2, 3), columns = TENSOR(weights, 3, 2);
+  WORKS(headlight_packed_matrix_create(engine, &columns, HEADLIGHT_INT8, &packed, &error));
+  CHECK(headlight_packed_matrix_type(packed) == HEADLIGHT_INT8);
+  WORKS(headlight_gemm_packed(engine, &rows, packed, &out, NULL, &error));
+  CHECK(out_values[0] == 32394 && out_values[1] == 279 && out_values[2] == 1904 && out_values[3] == -32368);
+  headlight_packed_matrix_destroy(packed);
+  REFUSED("HEADLIGHT_INT8", headlight_packed_matrix_create(engine, &right, 99, &packed, &error));
+  const headlight_type types[] = {HEADLIGHT_BFLOAT16, HEADLIGHT_INT8};
+  for (int type = 0; type < 2; ++type) {
+    headlight_gemm_shape shape = {.struct_size = sizeof shape, .m = 2, .n = 2, .k = 3, .type = types[type]};
+    REFUSED("not packed", headlight_gemm_reserve(engine, &shape, &error));
+    shape.packed = 1;
+    WORKS(headlight_gemm_reserve(engine, &shape, &error));
+  }
 }
 
 static void workspace(void) {
@@ -207,7 +219,7 @@ int main(void) {
   products();
   batches();
   refusals();
-  halves();
+  narrow_types();
   workspace();
   headlight_engine_destroy(engine);
   return check_result();

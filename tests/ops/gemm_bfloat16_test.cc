@@ -13,13 +13,9 @@
 #include "headlight/gemm.h"
 #include "ops/gemm_case.h"
 #include "reference/number_types.h"
-#include "support/allocation_counter.h"
 #include "support/compare.h"
-#include "support/guarded.h"
 #include "support/isas.h"
 #include "support/quick.h"
-#include "support/refusal.h"
-#include "support/workers.h"
 
 namespace headlight::test::gemm_bfloat16_test {
 
@@ -108,40 +104,6 @@ TEST_P(GemmBFloat16, HasTheBitsOfTheDocumentedChain) {
   }
 }
 
-TEST_P(GemmBFloat16, HasTheSameBitsForEveryThreadCountAndLayout) {
-  Random random(4);
-  const std::int64_t shapes[][3] = {{130, 300, 200}, {1, 900, 1600}, {3, 700, 33}, {1000, 40, 20}};
-  for (const auto& [m, n, k] : shapes) {
-    SCOPED_TRACE(std::to_string(m) + "x" + std::to_string(n) + "x" + std::to_string(k));
-    const Tensor<float, 2> a = random.uniform_tensor<2>({m, k}), b = random.uniform_tensor<2>({k, n});
-    Tensor<float, 2> a_transposed({k, m}), b_transposed({n, k});
-    for (std::int64_t i = 0; i < m; ++i) {
-      for (std::int64_t j = 0; j < k; ++j) a_transposed(j, i) = a(i, j);
-    }
-    for (std::int64_t i = 0; i < k; ++i) {
-      for (std::int64_t j = 0; j < n; ++j) b_transposed(j, i) = b(i, j);
-    }
-    Tensor<float, 2> expected({m, n}), c({m, n});
-    Engine one(options());
-    const GemmOptions asked{.alpha = 0.75f, .activation = Activation::gelu};
-    gemm(one, a, packed(one, b), expected, asked);
-    for (const int threads : count(std::vector{1, 2, 3, 5, 8}, std::vector{3})) {
-      Engine engine(options(threads));
-      GemmOptions turned = asked;
-      gemm(engine, a, packed(engine, b_transposed, Transpose::yes), c, turned);
-      EXPECT_TRUE(same_bits(c.view(), expected.view())) << threads << " threads, transposed b";
-      turned.transpose_a = Transpose::yes;
-      gemm(engine, a_transposed, packed(engine, b), c, turned);
-      EXPECT_TRUE(same_bits(c.view(), expected.view())) << threads << " threads, transposed a";
-    }
-    // One row alone is that row of all.
-    const std::int64_t row = m / 2;
-    Tensor<float, 2> alone({1, n});
-    gemm(one, View<const float, 2>(&a(row, 0), {1, k}), packed(one, b), alone, asked);
-    EXPECT_TRUE(same_bits(alone.view(), View<float, 2>(&expected(row, 0), {1, n})));
-  }
-}
-
 // x · 1 and 1 · x are what is left of x.
 TEST_P(GemmBFloat16, RoundsBothOperandsToNearestEven) {
   Engine engine(options());
@@ -203,46 +165,6 @@ TEST_P(GemmBFloat16, NotANumberAndInfinityReachTheirRowAndColumnAlone) {
   }
 }
 
-TEST_P(GemmBFloat16, TouchesNothingOutsideItsOperands) {
-  Engine engine(options());
-  Random random(7);
-  for (int repeat = 0; repeat < count(80, 20); ++repeat) {
-    const std::int64_t m = random.integer(1, 30), n = random.integer(1, 140);
-    const std::int64_t k = repeat % 10 == 0 ? random.integer(700, 1600) : random.integer(1, 70);
-    const Transpose transpose_a = random.once_in(2) ? Transpose::yes : Transpose::no;
-    const Transpose transpose_b = random.once_in(2) ? Transpose::yes : Transpose::no;
-    for (const Against side : kBothSides) {
-      const Guarded<float> a(m * k, side), b(k * n, side), c(m * n, side);
-      for (std::int64_t i = 0; i < m * k; ++i) a.data()[i] = random.uniform();
-      for (std::int64_t i = 0; i < k * n; ++i) b.data()[i] = random.uniform();
-      const bool ta = transpose_a == Transpose::yes, tb = transpose_b == Transpose::yes;
-      gemm(engine, a.view<2>({ta ? k : m, ta ? m : k}),
-           packed(engine, b.view<2>({tb ? n : k, tb ? k : n}), transpose_b), c.view<2>({m, n}),
-           {.transpose_a = transpose_a});
-    }
-  }
-}
-
-TEST_P(GemmBFloat16, AllocatesNothingAfterReserve) {
-  Random random(8);
-  for (const int threads : {1, 3}) {
-    for (const auto& [m, n, k] : {std::array<std::int64_t, 3>{200, 300, 1700}, {1, 900, 1600}, {400, 70, 201}}) {
-      const Tensor<float, 2> a = random.uniform_tensor<2>({m, k}), b = random.uniform_tensor<2>({n, k});
-      Tensor<float, 2> a_transposed({k, m}), c({m, n});
-      Engine engine(options(threads));
-      wait_for_workers(engine);
-      const PackedMatrix matrix = packed(engine, b, Transpose::yes);
-      engine.release_scratch();
-      reserve(engine, {.m = m, .n = n, .k = k, .packed = true, .type = NumberType::bfloat16});
-      const AllocationCounter counter;
-      gemm(engine, a, matrix, c);
-      gemm(engine, a_transposed, matrix, c, {.transpose_a = Transpose::yes});
-      const std::int64_t allocations = counter.count();
-      EXPECT_EQ(allocations, 0) << m << "x" << n << "x" << k << " on " << threads;
-    }
-  }
-}
-
 TEST_P(GemmBFloat16, TakesHalfTheMemory) {
   Engine engine(options());
   const Tensor<float, 2> b({96, 192});
@@ -250,24 +172,6 @@ TEST_P(GemmBFloat16, TakesHalfTheMemory) {
   EXPECT_EQ(half.type(), NumberType::bfloat16);
   EXPECT_EQ(whole.type(), NumberType::float32);
   EXPECT_EQ(2 * half.bytes(), whole.bytes());
-}
-
-TEST_P(GemmBFloat16, HasNoRowsOrNoDepth) {
-  Engine engine(options());
-  float c[4] = {1, 2, 3, 4};
-  const View<const float, 2> nothing(nullptr, {0, 2});
-  gemm(engine, View<const float, 2>(nullptr, {2, 0}), packed(engine, nothing), View<float, 2>(c, {2, 2}));
-  EXPECT_TRUE(std::ranges::all_of(c, [](float x) { return x == 0; }));
-  gemm(engine, nothing, packed(engine, View<const float, 2>(c, {2, 2})), View<float, 2>(nullptr, {0, 2}));
-}
-
-TEST(GemmBFloat16Arguments, AreNamedWhenTheyAreBad) {
-  Engine engine(EngineOptions{.threads = 1});
-  const Tensor<float, 2> b({2, 2});
-  EXPECT_EQ(refusal([&] { PackedMatrix(engine, b, Transpose::no, static_cast<NumberType>(9)); }),
-            "PackedMatrix: type is 9, expected one of the enumeration");
-  EXPECT_EQ(refusal([&] { reserve(engine, {.m = 2, .n = 2, .k = 2, .type = NumberType::bfloat16}); }),
-            "gemm: shape [1, 2, 2, 2] ([batch, M, N, K]) has a B of bfloat16 that is not packed, expected float32");
 }
 
 }  // namespace headlight::test::gemm_bfloat16_test

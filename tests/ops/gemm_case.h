@@ -113,13 +113,16 @@ struct GemmTruth {
   Tensor<double, 2> value;
   Tensor<double, 2> allowed;
 
-  explicit GemmTruth(GemmOperands& operands) {
+  explicit GemmTruth(GemmOperands& operands)
+      : GemmTruth(operands, doubles(operands.a.view()), doubles(operands.b.view()),
+                  operands.a.view().extent(operands.options.transpose_a == Transpose::yes ? 0 : 1)) {}
+
+  // Of other numbers than those of a and b, stored as they are, and sums that are rounded so often.
+  GemmTruth(GemmOperands& operands, Tensor<double, 2> a, Tensor<double, 2> b, std::int64_t roundings) {
     const View<float, 2> c = operands.c.view();
     value = doubles(c);
     allowed = doubles(c);
     for (double& element : allowed) element = std::abs(element);
-    Tensor<double, 2> a = doubles(operands.a.view());
-    Tensor<double, 2> b = doubles(operands.b.view());
     Tensor<double, 2> residual = operands.options.residual ? doubles(operands.residual.view()) : Tensor<double, 2>();
     Tensor<double, 1> bias({static_cast<std::int64_t>(operands.options.bias.size())});
     std::copy(operands.options.bias.begin(), operands.options.bias.end(), bias.begin());
@@ -142,12 +145,10 @@ struct GemmTruth {
     options.activation = Activation::none;
     options.residual = {};
     reference::gemm<double>(a, b, allowed, options);
-    const double depth =
-        static_cast<double>(operands.options.transpose_a == Transpose::yes ? a.shape()[0] : a.shape()[1]);
     const double unit = 0x1p-24;
     for (std::int64_t n = 0; n < allowed.size(); ++n) {
       double& element = allowed.data()[n];
-      element = 1.13 * (depth + 8) * unit * element + 8 * unit * (1 + std::abs(value.data()[n]));
+      element = 1.13 * static_cast<double>(roundings + 8) * unit * element + 8 * unit * (1 + std::abs(value.data()[n]));
     }
     for (std::int64_t n = 0; n < residual.size(); ++n) allowed.data()[n] += 8 * unit * std::abs(residual.data()[n]);
   }

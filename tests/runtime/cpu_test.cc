@@ -76,7 +76,8 @@ CpuFeatures everything() {
       bit_SSE3 | bit_SSSE3 | bit_SSE4_1 | bit_SSE4_2 | bit_POPCNT | bit_OSXSAVE | bit_AVX | bit_FMA | bit_F16C;
   features.leaf7_ebx =
       bit_AVX2 | bit_BMI | bit_BMI2 | bit_AVX512F | bit_AVX512BW | bit_AVX512DQ | bit_AVX512VL | bit_AVX512CD;
-  features.leaf7_1_eax = bit_AVX512BF16;
+  features.leaf7_ecx = bit_AVX512VNNI;
+  features.leaf7_1_eax = bit_AVX512BF16 | bit_AVXVNNI;
   features.xcr0 = 0xE7;
   return features;
 }
@@ -123,18 +124,26 @@ TEST(Cpu, EveryMissingBitTakesItsSetAway) {
 }
 
 TEST(Cpu, AFeatureNeedsItsBitAndItsSet) {
-  constexpr InstructionFeatures kBf16 = {InstructionFeature::avx512_bf16};
-  const InstructionFeatures built = is_built(Isa::avx512) ? kBf16 : InstructionFeatures{};
-  EXPECT_EQ(features_of(everything(), Isa::avx512), built);
-  for (const Isa isa : {Isa::scalar, Isa::sse4, Isa::avx2, Isa::neon}) {
+  using enum InstructionFeature;
+  const auto built = [](Isa isa, InstructionFeatures features) {
+    return is_built(isa) ? features : InstructionFeatures{};
+  };
+  EXPECT_EQ(features_of(everything(), Isa::avx512), built(Isa::avx512, {avx512_bf16, avx512_vnni}));
+  EXPECT_EQ(features_of(everything(), Isa::avx2), built(Isa::avx2, {avx_vnni}));
+  for (const Isa isa : {Isa::scalar, Isa::sse4, Isa::neon}) {
     EXPECT_EQ(features_of(everything(), isa), InstructionFeatures{}) << name(isa);
   }
   CpuFeatures features = everything();
   features.leaf7_1_eax = 0;
-  EXPECT_EQ(features_of(features, Isa::avx512), InstructionFeatures{});
+  EXPECT_EQ(features_of(features, Isa::avx512), built(Isa::avx512, {avx512_vnni}));
+  EXPECT_EQ(features_of(features, Isa::avx2), InstructionFeatures{});
+  features = everything();
+  features.leaf7_ecx = 0;
+  EXPECT_EQ(features_of(features, Isa::avx512), built(Isa::avx512, {avx512_bf16}));
   features = everything();
   features.leaf7_ebx &= ~static_cast<std::uint32_t>(bit_AVX512BW);
   EXPECT_EQ(features_of(features, Isa::avx512), InstructionFeatures{});
+  EXPECT_EQ(features_of(features, Isa::avx2), built(Isa::avx2, {avx_vnni}));
   features = everything();
   features.xcr0 = 0x07;
   EXPECT_EQ(features_of(features, Isa::avx512), InstructionFeatures{});
@@ -163,6 +172,8 @@ TEST(Cpu, AgreesWithTheCompilersOwnDetection) {
                                                  __builtin_cpu_supports("avx512cd"));
   EXPECT_EQ(features_of(features, Isa::avx512).has(InstructionFeature::avx512_bf16),
             is_built(Isa::avx512) && __builtin_cpu_supports("avx512bf16") != 0);
+  EXPECT_EQ(features_of(features, Isa::avx512).has(InstructionFeature::avx512_vnni),
+            is_built(Isa::avx512) && __builtin_cpu_supports("avx512vnni") != 0);
   EXPECT_FALSE(is_available(Isa::neon));
 }
 

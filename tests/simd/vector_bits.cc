@@ -89,6 +89,13 @@ void write_whole_vectors(Output& output) {
     folded.push_back(probe().max_of_lanes(a.data() + i));
   }
   output.write(folded);
+  const std::vector<float> b = numbers(16), c = numbers(17);
+  std::vector<float> product(16), even(16), odd(16), dot(16), number(16);
+  for (std::size_t i = 0; i + lanes <= a.size(); i += lanes) {
+    probe().small_integers(a.data() + i, b.data() + i, c.data() + i, product.data(), even.data(), odd.data(),
+                           dot.data(), number.data());
+    for (const std::vector<float>& out : {product, even, odd, dot, number}) output.write(out);
+  }
   std::vector<std::uint16_t> halves(16);
   std::vector<float> wide(16);
   for (std::uint32_t first = 0; first < 65536; first += static_cast<std::uint32_t>(lanes)) {
@@ -97,6 +104,13 @@ void write_whole_vectors(Output& output) {
     output.write(wide);
     probe().load_bf16(halves.data(), wide.data());
     output.write(wide);
+  }
+  for (std::size_t i = 0; i + lanes <= a.size(); i += lanes) {
+    for (const auto& store : {probe().store_bf16, probe().store_f16}) {
+      store(a.data() + i, halves.data());
+      for (std::size_t lane = 0; lane < lanes; ++lane) wide[lane] = static_cast<float>(halves[lane]);
+      output.write(wide);
+    }
   }
 }
 

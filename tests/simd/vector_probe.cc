@@ -59,6 +59,14 @@ void probe_load_bf16_partial(const std::uint16_t* from, int count, float* out) {
 void probe_load_f16_partial(const std::uint16_t* from, int count, float* out) {
   store(load_f16_partial(from, count), out);
 }
+void probe_store_bf16(const float* from, std::uint16_t* to) { store_bf16(load(from), to); }
+void probe_store_f16(const float* from, std::uint16_t* to) { store_f16(load(from), to); }
+void probe_store_bf16_partial(const float* from, int count, std::uint16_t* to) {
+  store_bf16_partial(load(from), to, count);
+}
+void probe_store_f16_partial(const float* from, int count, std::uint16_t* to) {
+  store_f16_partial(load(from), to, count);
+}
 void probe_lane_index(float* out) { store(lane_index(), out); }
 void probe_bytes_not_zero(const std::uint8_t* from, float* out) { store(as_vector(bytes_not_zero(from)), out); }
 void probe_mask_first(int count, float* out) { store(as_vector(mask_first(count)), out); }
@@ -88,6 +96,18 @@ void probe_integers(const float* a, const float* b, float* sum, float* differenc
   store(as_float(broadcast_int(-1)), minus_one);
 }
 
+void probe_small_integers(const float* a, const float* b, const float* c, float* product, float* even, float* odd,
+                          float* dot, float* number) {
+  const IntVec first = as_int(load(a));
+  const IntVec second = as_int(load(b));
+  store(as_float(mul_int(first, second)), product);
+  store(as_float(even_bytes(first)), even);
+  store(as_float(odd_bytes(first)), odd);
+  store(as_float(dot_i16(first, second, as_int(load(c)))), dot);
+  store(to_float(first), number);
+}
+void probe_store_u16(const float* from, std::uint16_t* to) { store_u16(as_int(load(from)), to); }
+
 #define HEADLIGHT_TEXT_OF(name) #name
 #define HEADLIGHT_TEXT(name) HEADLIGHT_TEXT_OF(name)
 
@@ -109,6 +129,10 @@ const VectorProbe vector_probe = {
     .load_f16 = probe_load_f16,
     .load_bf16_partial = probe_load_bf16_partial,
     .load_f16_partial = probe_load_f16_partial,
+    .store_bf16 = probe_store_bf16,
+    .store_f16 = probe_store_f16,
+    .store_bf16_partial = probe_store_bf16_partial,
+    .store_f16_partial = probe_store_f16_partial,
     .lane_index = probe_lane_index,
     .mask_first = probe_mask_first,
     .bytes_not_zero = probe_bytes_not_zero,
@@ -118,6 +142,8 @@ const VectorProbe vector_probe = {
     .max_of_lanes = probe_max_of_lanes,
     .transpose = probe_transpose,
     .integers = probe_integers,
+    .small_integers = probe_small_integers,
+    .store_u16 = probe_store_u16,
 };
 
 }  // namespace headlight::HEADLIGHT_TARGET

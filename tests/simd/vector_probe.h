@@ -68,6 +68,10 @@ struct VectorProbe {
   void (*load_f16)(const std::uint16_t* from, float* out);
   void (*load_bf16_partial)(const std::uint16_t* from, int count, float* out);
   void (*load_f16_partial)(const std::uint16_t* from, int count, float* out);
+  void (*store_bf16)(const float* from, std::uint16_t* to);
+  void (*store_f16)(const float* from, std::uint16_t* to);
+  void (*store_bf16_partial)(const float* from, int count, std::uint16_t* to);
+  void (*store_f16_partial)(const float* from, int count, std::uint16_t* to);
   void (*lane_index)(float* out);
   void (*mask_first)(int count, float* out);
   void (*bytes_not_zero)(const std::uint8_t* from, float* out);
@@ -80,6 +84,10 @@ struct VectorProbe {
   // By vectors of int32, carried as the bits of floats: a + b, a − b, a & b, a << 5, a >> 5, all ones (−1).
   void (*integers)(const float* a, const float* b, float* sum, float* difference, float* conjunction, float* left,
                    float* right, float* minus_one);
+  // Likewise: a · b, the lanes' even and odd bytes as pairs of int16, dot_i16(a, b, c); and a as a float.
+  void (*small_integers)(const float* a, const float* b, const float* c, float* product, float* even, float* odd,
+                         float* dot, float* number);
+  void (*store_u16)(const float* from, std::uint16_t* to);
 };
 
 }  // namespace headlight::test

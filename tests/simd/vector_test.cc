@@ -3,6 +3,7 @@
 #include <functional>
 #include <string>
 
+#include "headlight/storage_types.h"
 #include "reference/number_types.h"
 #include "simd/probe_fixture.h"
 #include "support/guarded.h"
@@ -229,6 +230,59 @@ TEST_F(VectorTest, RoundsToBFloat16) {
   EXPECT_EQ(wrong, 0);
 }
 
+// The bits that the plain conversions of storage_types.h give; of a NaN, that it stays one.
+template <class Stored>
+void expect_stored(const char* name, void (*store)(const float*, std::uint16_t*)) {
+  const auto lanes = static_cast<std::size_t>(probe().lanes);
+  std::vector<float> values = arguments().a;
+  for (std::uint32_t upper = 0; upper < 65536; ++upper) {
+    for (const std::uint32_t lower :
+         {0x0000u, 0x0001u, 0x0fffu, 0x1000u, 0x1001u, 0x7fffu, 0x8000u, 0x8001u, 0xffffu}) {
+      values.push_back(from_bits(upper << 16 | lower));
+    }
+  }
+  for (std::uint32_t bits = 0; bits < 65536; ++bits) {
+    // Half way between two numbers, and its neighbours.
+    const auto value = static_cast<float>(Stored::from_bits(static_cast<std::uint16_t>(bits)));
+    const auto next = static_cast<float>(Stored::from_bits(static_cast<std::uint16_t>(bits + 1)));
+    const float half = value + (next - value) / 2;
+    for (const float x : {half, std::nextafter(half, value), std::nextafter(half, next)}) values.push_back(x);
+  }
+  fill_up(values);
+  const Guarded<std::uint16_t> to(static_cast<std::int64_t>(lanes), Against::back);
+  int wrong = 0;
+  for (std::size_t first = 0; first + lanes <= values.size(); first += lanes) {
+    store(values.data() + first, to.data());
+    for (std::size_t i = 0; i < lanes; ++i) {
+      const Stored expected(values[first + i]);
+      const auto got = Stored::from_bits(to.data()[i]);
+      const bool is_same =
+          std::isnan(values[first + i]) ? std::isnan(static_cast<float>(got)) : got.bits == expected.bits;
+      wrong += is_same ? 0 : 1;
+    }
+  }
+  EXPECT_EQ(wrong, 0) << name;
+}
+
+TEST_F(VectorTest, StoresSixteenBitNumbersRounded) {
+  expect_stored<BFloat16>("bfloat16", probe().store_bf16);
+  expect_stored<Float16>("float16", probe().store_f16);
+}
+
+TEST_F(VectorTest, PartialSixteenBitStoresStayInside) {
+  std::array<float, 16> from{};
+  for (std::size_t i = 0; i < from.size(); ++i) from[i] = 1.0f + static_cast<float>(i) / 8;
+  for (const Against side : kBothSides) {
+    for (int count = 0; count <= probe().lanes; ++count) {
+      const Guarded<std::uint16_t> buffer(count, side);
+      probe().store_bf16_partial(from.data(), count, buffer.data());
+      for (int i = 0; i < count; ++i) EXPECT_EQ(buffer.data()[i], BFloat16(from[static_cast<std::size_t>(i)]).bits);
+      probe().store_f16_partial(from.data(), count, buffer.data());
+      for (int i = 0; i < count; ++i) EXPECT_EQ(buffer.data()[i], Float16(from[static_cast<std::size_t>(i)]).bits);
+    }
+  }
+}
+
 TEST_F(VectorTest, PartialSixteenBitLoadsStayInside) {
   const int lanes = probe().lanes;
   for (const Against side : kBothSides) {
@@ -337,6 +391,56 @@ TEST_F(VectorTest, IntegersWrapAround) {
       EXPECT_EQ(bits_of(left[i]), x << 5);
       EXPECT_EQ(bits_of(right[i]), static_cast<std::uint32_t>(static_cast<std::int32_t>(x) >> 5));
       EXPECT_EQ(bits_of(minus_one[i]), 0xffffffffu);
+    }
+  }
+}
+
+// Two int16 in the 32 bits of a lane, and their products.
+std::uint32_t halves(std::int32_t lower, std::int32_t upper) {
+  return (static_cast<std::uint32_t>(upper) << 16) | (static_cast<std::uint32_t>(lower) & 0xffffu);
+}
+std::uint32_t product_of_halves(std::uint32_t x, std::uint32_t y) {
+  const auto half = [](std::uint32_t bits) { return static_cast<std::int32_t>(static_cast<std::int16_t>(bits)); };
+  return static_cast<std::uint32_t>(half(x) * half(y));
+}
+
+TEST_F(VectorTest, MultipliesSmallIntegersExactly) {
+  const auto lanes = static_cast<std::size_t>(probe().lanes);
+  Random random(5);
+  for (int n = 0; n < 1000; ++n) {
+    std::array<float, 16> a{}, b{}, c{}, product{}, even{}, odd{}, dot{}, number{};
+    for (std::size_t i = 0; i < lanes; ++i) {
+      a[i] = random_bits(random);
+      b[i] = random_bits(random);
+      c[i] = random_bits(random);
+    }
+    // Limits, and an integer half way between two floats.
+    const std::uint32_t limits[] = {0x80808080u, 0x7f7f7f7fu, 0x7fff8001u, 0xffffffffu, 0x01000001u, 0x80000000u};
+    if (n < 6) a[0] = from_bits(limits[n]);
+    probe().small_integers(a.data(), b.data(), c.data(), product.data(), even.data(), odd.data(), dot.data(),
+                           number.data());
+    for (std::size_t i = 0; i < lanes; ++i) {
+      const std::uint32_t x = bits_of(a[i]), y = bits_of(b[i]);
+      const auto byte = [&](int index) { return static_cast<std::int32_t>(static_cast<std::int8_t>(x >> 8 * index)); };
+      EXPECT_EQ(bits_of(product[i]), x * y);
+      EXPECT_EQ(bits_of(even[i]), halves(byte(0), byte(2)));
+      EXPECT_EQ(bits_of(odd[i]), halves(byte(1), byte(3)));
+      EXPECT_EQ(bits_of(dot[i]), bits_of(c[i]) + product_of_halves(x, y) + product_of_halves(x >> 16, y >> 16));
+      EXPECT_EQ(number[i], static_cast<float>(static_cast<std::int32_t>(x)));
+    }
+  }
+}
+
+TEST_F(VectorTest, StoresTheLowerHalves) {
+  const int lanes = probe().lanes;
+  Random random(6);
+  for (const Against side : kBothSides) {
+    const Guarded<std::uint16_t> buffer(lanes, side);
+    std::array<float, 16> values{};
+    for (float& x : values) x = random_bits(random);
+    probe().store_u16(values.data(), buffer.data());
+    for (int i = 0; i < lanes; ++i) {
+      EXPECT_EQ(buffer.data()[i], bits_of(values[static_cast<std::size_t>(i)]) & 0xffffu);
     }
   }
 }

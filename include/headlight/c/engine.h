@@ -50,7 +50,11 @@ enum {
   HEADLIGHT_FLOAT32 = 0,
   HEADLIGHT_INT64 = 1,
   HEADLIGHT_UINT8 = 2,
-  HEADLIGHT_BFLOAT16 = 3  // so far of packed matrices alone
+  // float32's upper half: of packed matrices, of the products of layers, and of what headlight_attention() reads and
+  // writes, as is float16, IEEE 754 binary16. A number is a uint16_t with its bits.
+  HEADLIGHT_BFLOAT16 = 3,
+  HEADLIGHT_INT8 = 4,  // of packed matrices and of the products of layers
+  HEADLIGHT_FLOAT16 = 5
 };
 
 // A tensor in the caller's memory: element (i0, i1, …) lies at data[i0·strides[0] + i1·strides[1] + …]. Strides count
@@ -98,7 +102,10 @@ HEADLIGHT_API headlight_status headlight_available_isas(headlight_isa* isas, siz
 typedef uint32_t headlight_features;
 enum {
   // AVX512-BF16, of avx512: products of bfloat16 numbers. What is below 2⁻¹²⁶ counts as 0 in them.
-  HEADLIGHT_FEATURE_AVX512_BF16 = 1
+  HEADLIGHT_FEATURE_AVX512_BF16 = 1,
+  // AVX512-VNNI, of avx512, and AVX-VNNI, of avx2: products of 8-bit integers, exactly.
+  HEADLIGHT_FEATURE_AVX512_VNNI = 2,
+  HEADLIGHT_FEATURE_AVX_VNNI = 4
 };
 // "avx512_bf16" of a single bit; "" for what is none.
 HEADLIGHT_API const char* headlight_feature_name(headlight_features feature);

@@ -1,0 +1,11 @@
+// Compiled once per instruction set, and once more with AVX512-VNNI and AVX-VNNI: products whose B is int8.
+#include "kernels/gemm_block-inl.h"
+#include "kernels/gemm_int8-inl.h"
+#include "kernels/gemm_kernels.h"
+
+namespace headlight::HEADLIGHT_TARGET {
+
+extern const GemmKernels gemm_int8_kernels;
+constinit const GemmKernels gemm_int8_kernels = gemm_table<Int8>(0, kInt8WordsOfA == 1 ? 4 : 1);
+
+}  // namespace headlight::HEADLIGHT_TARGET

@@ -1,0 +1,56 @@
+// A as tiles read it where that is not as it lies: rounded to narrower numbers, several of them in a word of four
+// bytes, row by row.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/gemm_kernels.h"
+#include "kernels/gemm_pack-inl.h"
+#include "simd/vector-inl.h"
+
+namespace headlight::HEADLIGHT_TARGET {
+
+// Numbers k of some rows of a transposed A, one row in each lane; 0 beyond the last.
+struct TurnedRows {
+  const float* from;
+  std::int64_t stride;
+  std::int64_t depth;
+  int rows;
+
+  HEADLIGHT_INLINE Vec operator()(std::int64_t k) const {
+    if (k >= depth) return zero();
+    return rows == kLanes ? load(from + k * stride) : load_partial(from + k * stride, rows);
+  }
+};
+
+// Words of a transposed A: lane r of word(w) is word w of row r. They are turned over to rows that are so far apart, of
+// whole vectors; of the last one what lies behind `words` is 0.
+template <class Word>
+HEADLIGHT_INLINE void store_turned_words(std::int64_t words, int rows, float* to, std::int64_t stride, Word word) {
+  for (std::int64_t first = 0; first < words; first += kLanes) {
+    Vec square[kLanes];
+#pragma GCC unroll 16
+    for (int i = 0; i < kLanes; ++i) square[i] = first + i < words ? word(first + i) : zero();
+    transpose(square);
+#pragma GCC unroll 16
+    for (int r = 0; r < kLanes; ++r) {
+      if (r < rows) store(square[r], to + r * stride + first);
+    }
+  }
+}
+
+// All rows of a block's A: row(a, to) where a row lies side by side, rows(a, count, to) where as many as a vector has
+// lanes do.
+template <class Row, class TurnedRows>
+HEADLIGHT_INLINE void round_all_rows(const kernels::GemmBlock& block, float* to, std::int64_t stride, Row row,
+                                     TurnedRows turned_rows) {
+  if (block.a_depth_stride == 1) {
+    for (std::int64_t i = 0; i < block.rows; ++i) row(block.a + i * block.a_row_stride, to + i * stride);
+    return;
+  }
+  for (std::int64_t i = 0; i < block.rows; i += kLanes) {
+    turned_rows(block.a + i, static_cast<int>(smaller(kLanes, block.rows - i)), to + i * stride);
+  }
+}
+
+}  // namespace headlight::HEADLIGHT_TARGET

@@ -1,0 +1,293 @@
+// Products whose B is packed as int8: against the twin on quantized operands, within the documented bound of the exact
+// product, and bit by bit by the documented formula, on every instruction set.
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "headlight/gemm.h"
+#include "ops/gemm_case.h"
+#include "reference/number_types.h"
+#include "support/compare.h"
+#include "support/isas.h"
+#include "support/quick.h"
+
+namespace headlight::test::gemm_int8_test {
+
+using reference::Int8Numbers;
+using GemmInt8 = EachIsaAndFeature;
+HEADLIGHT_ON_EVERY_FEATURE(GemmInt8);
+
+constexpr std::int64_t kLongestBlock = 16384;
+
+PackedMatrix packed(Engine& engine, const View<const float, 2>& b, Transpose transpose_b = Transpose::no) {
+  return {engine, b, transpose_b, NumberType::int8};
+}
+
+// Row i of a matrix, or column i.
+std::vector<float> line(const View<const float, 2>& matrix, std::int64_t i, bool is_column) {
+  std::vector<float> numbers;
+  for (std::int64_t k = 0; k < matrix.extent(is_column ? 0 : 1); ++k) {
+    numbers.push_back(is_column ? matrix(k, i) : matrix(i, k));
+  }
+  return numbers;
+}
+
+std::vector<Int8Numbers> quantized_a(const View<const float, 2>& a, Transpose transpose = Transpose::no) {
+  const bool turned = transpose == Transpose::yes;
+  std::vector<Int8Numbers> rows;
+  for (std::int64_t i = 0; i < a.extent(turned ? 1 : 0); ++i)
+    rows.push_back(reference::asymmetric_int8(line(a, i, turned)));
+  return rows;
+}
+
+std::vector<Int8Numbers> quantized_b(const View<const float, 2>& b, Transpose transpose = Transpose::no) {
+  const bool turned = transpose == Transpose::yes;
+  std::vector<Int8Numbers> columns;
+  for (std::int64_t j = 0; j < b.extent(turned ? 0 : 1); ++j)
+    columns.push_back(reference::symmetric_int8(line(b, j, !turned)));
+  return columns;
+}
+
+// The numbers that they stand for, stored as the matrix was.
+Tensor<double, 2> values(const View<const float, 2>& matrix, const std::vector<Int8Numbers>& lines, bool by_columns) {
+  Tensor<double, 2> made(matrix.shape);
+  for (std::int64_t i = 0; i < matrix.extent(0); ++i) {
+    for (std::int64_t j = 0; j < matrix.extent(1); ++j) {
+      made(i, j) =
+          lines[static_cast<std::size_t>(by_columns ? j : i)].value(static_cast<std::size_t>(by_columns ? i : j));
+    }
+  }
+  return made;
+}
+
+// A sum is rounded three times: to a float, and by each scale.
+void check(Engine& engine, Random& random, const GemmCase& made) {
+  SCOPED_TRACE(made.text());
+  GemmOperands operands(random, made);
+  const View<const float, 2> a = operands.a.view(), b = operands.b.view();
+  const bool ta = made.transpose_a == Transpose::yes, tb = made.transpose_b == Transpose::yes;
+  const GemmTruth truth(operands, values(a, quantized_a(a, made.transpose_a), ta),
+                        values(b, quantized_b(b, made.transpose_b), !tb), 3);
+  gemm(engine, a, packed(engine, b, made.transpose_b), operands.c.view(), operands.options);
+  EXPECT_TRUE(agrees(operands.c.view(), truth));
+  EXPECT_TRUE(gaps_are_untouched(operands.c));
+}
+
+TEST_P(GemmInt8, AgreesWithTheTwinOnRaggedSizes) {
+  Engine engine(options());
+  Random random(1);
+  for (int repeat = 0; repeat < count(600, 100); ++repeat) {
+    check(engine, random, GemmCase::random(random, kGemmSizes));
+    if (HasFailure()) return;
+  }
+}
+
+TEST_P(GemmInt8, AgreesWithTheTwinForEveryTile) {
+  Engine engine(options());
+  Random random(2);
+  for (std::int64_t m = 1; m <= 20; ++m) {
+    for (std::int64_t n = 1; n <= count(70, 20); ++n) {
+      GemmCase made = GemmCase::random(random, {5, 6});
+      made.m = m;
+      made.n = n;
+      check(engine, random, made);
+      if (HasFailure()) return;
+    }
+  }
+}
+
+// ((float)D · t) · s for each block of K, blocks added in ascending order.
+float by_the_formula(const Int8Numbers& a, const Int8Numbers& b) {
+  const auto depth = static_cast<std::int64_t>(a.integers.size());
+  const std::int64_t blocks = std::max<std::int64_t>((depth + kLongestBlock - 1) / kLongestBlock, 1);
+  const std::int64_t length = blocks == 1 ? depth : ((depth + blocks - 1) / blocks + 7) / 8 * 8;
+  float total = 0;
+  for (std::int64_t first = 0; first < depth; first += length) {
+    std::int32_t sum = 0;
+    for (std::int64_t k = first; k < std::min(depth, first + length); ++k) {
+      const auto at = static_cast<std::size_t>(k);
+      sum += (a.integers[at] - a.zero_point) * b.integers[at];
+    }
+    const float of_block = static_cast<float>(sum) * b.scale * a.scale;
+    total = first == 0 ? of_block : total + of_block;
+  }
+  return total;
+}
+
+void expect_formula(const View<const float, 2>& c, const View<const float, 2>& a, const View<const float, 2>& b) {
+  const std::vector<Int8Numbers> rows = quantized_a(a), columns = quantized_b(b);
+  Tensor<float, 2> expected(c.shape);
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    for (std::size_t j = 0; j < columns.size(); ++j) {
+      expected(static_cast<std::int64_t>(i), static_cast<std::int64_t>(j)) = by_the_formula(rows[i], columns[j]);
+    }
+  }
+  EXPECT_TRUE(same_bits(c, expected.view()));
+}
+
+TEST_P(GemmInt8, HasTheBitsOfTheDocumentedFormula) {
+  Engine engine(options(2));
+  Random random(3);
+  for (const std::int64_t k : {1, 2, 3, 4, 5, 31, 64, 767, 768, 769, 3073}) {
+    SCOPED_TRACE("K = " + std::to_string(k));
+    const Tensor<float, 2> a = random.normal_tensor<2>({11, k}), b = random.normal_tensor<2>({k, 67});
+    Tensor<float, 2> c({11, 67});
+    gemm(engine, a, packed(engine, b), c);
+    expect_formula(c.view(), a.view(), b.view());
+  }
+}
+
+TEST_P(GemmInt8, AddsBlocksOfALongDepthInOrder) {
+  Engine engine(options());
+  Random random(4);
+  for (const std::int64_t k : {kLongestBlock, kLongestBlock + 1, 3 * kLongestBlock - 5}) {
+    SCOPED_TRACE("K = " + std::to_string(k));
+    const Tensor<float, 2> a = random.normal_tensor<2>({2, k}), b = random.normal_tensor<2>({k, 3});
+    Tensor<float, 2> c({2, 3});
+    gemm(engine, a, packed(engine, b), c);
+    expect_formula(c.view(), a.view(), b.view());
+  }
+}
+
+// The largest sums that there are, of one sign: 255 · 127 for every k.
+TEST_P(GemmInt8, HoldsTheLargestSums) {
+  Engine engine(options());
+  for (const std::int64_t k : {kLongestBlock, 5 * kLongestBlock}) {
+    const std::vector<float> ones(static_cast<std::size_t>(k), 1.0f), minus(static_cast<std::size_t>(k), -1.0f);
+    std::vector<float> a_values = ones;
+    a_values.insert(a_values.end(), minus.begin(), minus.end());
+    std::vector<float> b_values = a_values;
+    Tensor<float, 2> c({2, 2});
+    const View<const float, 2> a(a_values.data(), {2, k}), b(b_values.data(), {2, k});
+    gemm(engine, a, packed(engine, b, Transpose::yes), c);
+    const auto size = static_cast<float>(k);
+    EXPECT_NEAR(c(0, 0), size, 1e-6f * size);
+    EXPECT_NEAR(c(0, 1), -size, 1e-6f * size);
+    EXPECT_NEAR(c(1, 0), -size, 1e-6f * size);
+    EXPECT_NEAR(c(1, 1), size, 1e-6f * size);
+  }
+}
+
+// Whole numbers that fill their ranges, and those of all ones, are quantized without error.
+TEST_P(GemmInt8, IsExactWhereScalesAreOne) {
+  Engine engine(options());
+  Random random(5);
+  Tensor<float, 2> a({7, 93}), b({93, 50}), c({7, 50});
+  for (float& x : a) x = static_cast<float>(random.integer(-100, 155));
+  for (float& x : b) x = static_cast<float>(random.integer(-127, 127));
+  for (std::int64_t i = 0; i < 7; ++i) {
+    a(i, 3) = -100;
+    a(i, 90) = 155;
+  }
+  for (std::int64_t j = 0; j < 50; ++j) b(j, j) = j % 2 == 0 ? 127.0f : -127.0f;
+  gemm(engine, a, packed(engine, b), c);
+  for (std::int64_t i = 0; i < 7; ++i) {
+    for (std::int64_t j = 0; j < 50; ++j) {
+      float sum = 0;
+      for (std::int64_t k = 0; k < 93; ++k) sum += a(i, k) * b(k, j);
+      EXPECT_EQ(c(i, j), sum) << i << ", " << j;
+    }
+  }
+}
+
+// |C − exact| ≤ Σ_k (½ s_i |b̂_kj| + ½ t_j |a_ik|), a little more for the inverses' rounding, and that of the result.
+void expect_bound(const View<const float, 2>& c, const View<const float, 2>& a, const View<const float, 2>& b) {
+  const std::vector<Int8Numbers> rows = quantized_a(a), columns = quantized_b(b);
+  const double half = 0.5 + 0x1p-14;
+  for (std::int64_t i = 0; i < c.extent(0); ++i) {
+    for (std::int64_t j = 0; j < c.extent(1); ++j) {
+      const Int8Numbers& row = rows[static_cast<std::size_t>(i)];
+      const Int8Numbers& column = columns[static_cast<std::size_t>(j)];
+      double exact = 0, of_a = 0, of_b = 0;
+      for (std::int64_t k = 0; k < a.extent(1); ++k) {
+        exact += static_cast<double>(a(i, k)) * static_cast<double>(b(k, j));
+        of_a += std::abs(static_cast<double>(a(i, k)));
+        of_b += std::abs(column.value(static_cast<std::size_t>(k)));
+      }
+      const double quantizing = half * (row.scale * of_b + column.scale * of_a);
+      // Below 2⁻¹²⁶ a rounding is 2⁻¹⁵⁰ at most.
+      const double rounding = 4 * 0x1p-24 * (std::abs(exact) + quantizing) + 0x1p-149;
+      EXPECT_LE(std::abs(static_cast<double>(c(i, j)) - exact), quantizing + rounding) << i << ", " << j;
+    }
+  }
+}
+
+Tensor<float, 2> times(const Tensor<float, 2>& matrix, float factor) {
+  Tensor<float, 2> made(matrix.shape());
+  std::transform(matrix.begin(), matrix.end(), made.begin(), [&](float x) { return x * factor; });
+  return made;
+}
+
+TEST_P(GemmInt8, KeepsToItsErrorBoundWithOutliersAndTinyNumbers) {
+  Engine engine(options());
+  Random random(6);
+  const auto product = [&](const Tensor<float, 2>& a, const Tensor<float, 2>& b) {
+    Tensor<float, 2> c({a.shape()[0], b.shape()[1]});
+    gemm(engine, a, packed(engine, b), c);
+    expect_bound(c.view(), a.view(), b.view());
+    expect_formula(c.view(), a.view(), b.view());
+  };
+  Tensor<float, 2> a = random.normal_tensor<2>({20, 120}), b = random.normal_tensor<2>({120, 40});
+  product(a, b);
+  // Rows of one sign, constant rows, a huge number in one row and in one column, rows and columns of zeros.
+  for (std::int64_t k = 0; k < 120; ++k) {
+    a(1, k) = std::abs(a(1, k)) + 3;
+    a(2, k) = -std::abs(a(2, k)) - 3;
+    a(3, k) = 0.1f;
+    a(4, k) = k == 7 ? -0.0f : 0.0f;
+    b(k, 5) = 0;
+  }
+  a(5, 17) = 1e6f;
+  a(6, 18) = -1e30f;
+  b(19, 6) = -1e7f;
+  product(a, b);
+  for (const float size : {0x1p-100f, 0x1p-126f, 0x1p-133f, 0x1p-148f}) {
+    SCOPED_TRACE(size);
+    const Tensor<float, 2> tiny = times(a, size), small = times(b, size);
+    product(tiny, b);
+    product(a, small);
+    product(tiny, small);
+  }
+  // Ranges that float32 does not hold.
+  const float greatest = std::numeric_limits<float>::max();
+  for (std::int64_t k = 0; k < 120; ++k) a(8, k) = k % 3 == 0 ? greatest : -greatest;
+  product(a, times(b, 1e-13f));
+}
+
+TEST_P(GemmInt8, NotANumberAndInfinityMakeTheirRowAndColumnNotANumber) {
+  Engine engine(options());
+  Random random(7);
+  const float infinity = std::numeric_limits<float>::infinity();
+  for (const float bad :
+       {std::bit_cast<float>(0x7f800001u), std::numeric_limits<float>::quiet_NaN(), infinity, -infinity}) {
+    for (const Transpose transpose : {Transpose::no, Transpose::yes}) {
+      Matrix a(random, 40, 40, 0), b(random, 40, 40, 0), c(random, 40, 40, 0);
+      const GemmOptions asked{.transpose_a = transpose, .alpha = 0};
+      a.view()(3, 3) = bad;
+      b.view()(33, 33) = bad;
+      gemm(engine, a.view(), packed(engine, b.view(), transpose), c.view(), asked);
+      for (std::int64_t i = 0; i < 40; ++i) {
+        for (std::int64_t j = 0; j < 40; ++j) {
+          EXPECT_EQ(std::isnan(c.view()(i, j)), i == 3 || j == 33) << i << ", " << j;
+        }
+      }
+    }
+  }
+}
+
+TEST_P(GemmInt8, TakesAQuarterOfTheMemoryAndTwoNumbersAColumn) {
+  Engine engine(options());
+  const Tensor<float, 2> b({96, 192});
+  const PackedMatrix whole(engine, b), quarter = packed(engine, b);
+  EXPECT_EQ(quarter.type(), NumberType::int8);
+  EXPECT_EQ(4 * quarter.bytes(), whole.bytes() + 4 * 192 * 2 * sizeof(float));
+}
+
+}  // namespace headlight::test::gemm_int8_test
