@@ -6,11 +6,6 @@ Suites and names are those of the programs beside this folder: the report of too
 from dataclasses import dataclass
 
 
-def suffix(type):
-    """What names say of a number type other than float32."""
-    return "" if type == "float32" else f"_{type}"
-
-
 @dataclass(frozen=True)
 class Gemm:
     """a [m, k] · weights [k, n]; the weights are constant, so a peer may pack them ahead. `type`: what is multiplied."""
@@ -24,7 +19,8 @@ class Gemm:
 
     @property
     def name(self):
-        return f"packed{suffix(self.type)}/{self.m}x{self.n}x{self.k}"
+        kind = "packed" if self.type == "float32" else f"packed_{self.type}"
+        return f"{kind}/{self.m}x{self.n}x{self.k}"
 
     @property
     def operations(self):
@@ -94,7 +90,8 @@ class Encoder:
 
     @property
     def name(self):
-        return f"{self.batch}x{self.tokens}{suffix(self.type)}"
+        shape = f"{self.batch}x{self.tokens}"
+        return shape if self.type == "float32" else f"{self.type}/{shape}"
 
     @property
     def operations(self):
@@ -198,9 +195,9 @@ def all_cases():
         yield self_attention(f"window{keys}/H12/L4096/D64", 4096, window=keys, suite="masks")
     yield self_attention("boolean/H12/L512/D64", 512, boolean=True, suite="masks")
     for length in (512, 1024, 4096):
-        yield self_attention(f"full_bfloat16/H12/L{length}/D64", length, type="bfloat16")
-    yield self_attention("full_bfloat16/H8/L2048/D128", 2048, heads=8, head_dim=128, type="bfloat16")
-    yield self_attention("causal_bfloat16/H12/L4096/D64", 4096, causal=True, type="bfloat16")
+        yield self_attention(f"bfloat16/H12/L{length}/D64", length, type="bfloat16")
+    yield self_attention("bfloat16/H8/L2048/D128", 2048, heads=8, head_dim=128, type="bfloat16")
+    yield self_attention("bfloat16_causal/H12/L4096/D64", 4096, causal=True, type="bfloat16")
     for length in (512, 2048):
         yield self_attention(f"slopes/H12/L{length}/D64", length, slopes=True, suite="masks")
     yield packed(64, 20, 500)
@@ -208,7 +205,7 @@ def all_cases():
 
     yield decode("by_head/1x8192/H32/D128", contiguous=True)
     yield decode("strided/1x8192/H32/D128")
-    yield decode("by_head_bfloat16/1x8192/H32/D128", contiguous=True, type="bfloat16")
+    yield decode("by_head/1x8192/H32/D128/bfloat16", contiguous=True, type="bfloat16")
     yield decode("by_head/1x8192/H32_8/D128", key_value_heads=8, contiguous=True, quick=True)
 
     yield self_attention("full/H2/L5/D4", 5, heads=2, head_dim=4, quick=True)

@@ -7,7 +7,7 @@ import pathlib
 import ml_dtypes
 import numpy as np
 
-from headlight_types import AttentionGradients, AttentionOptions, Dropout, EngineOptions, Error, Indices, Tensor
+from headlight_types import AttentionGradients, AttentionOptions, Dropout, EngineOptions, Error, Indices, LoadModelOptions, Tensor
 
 NAME = "headlight"
 
@@ -186,7 +186,8 @@ def encoder(problem):
 def encoder_call(problem):
     loaded = Handle(models_library.headlight_encoder_destroy)
     folder_name = str(problem.model.folder).encode()
-    checked(models_library.headlight_encoder_load(folder_name, ctypes.byref(loaded), ctypes.byref(error)))
+    options = LoadModelOptions(ctypes.sizeof(LoadModelOptions), TYPES[problem.case.type])
+    checked(models_library.headlight_encoder_load_with(folder_name, ctypes.byref(options), ctypes.byref(loaded), ctypes.byref(error)))
     out = np.empty((*problem.ids.shape, problem.model.config["hidden_size"]), np.float32)
     encode = models_library.headlight_encoder_encode_ids
     return call(encode, loaded, engine, tensor(problem.ids), None, tensor(out), out=out)
