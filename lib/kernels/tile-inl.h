@@ -13,8 +13,8 @@
 //           finish.start(a, b, sums).
 //
 // Only A and B know what a step is; here it is one float of k. A B whose steps multiply several numbers of k at once
-// has a multiply_add() of its own for them; one whose numbers are narrow widens them in load(), and may take the second
-// number of two first: B::kSecondFirst, with two steps.
+// has a multiply_add() of its own for them; one whose numbers are narrow widens them in load(), B::kWidens, and may
+// take the second number of two first: B::kSecondFirst, with two steps.
 #pragma once
 
 #include <cstdint>
@@ -124,11 +124,19 @@ HEADLIGHT_INLINE void clear_sums(Vec (&sums)[kRows][kVectors]) {
 
 // A sum stays in its register, and steps are done in the order in which they are written. Of the 9 × 3 sums of a
 // product of matrices g++ 12 would otherwise put some where an operand was and spill others: 147 GFLOP/s instead of
-// 182.
+// 182. With sixteen registers that is so where B is widened on the way (AVX2: bfloat16 81 -> 114 GFLOP/s, int8 139 ->
+// 168; SSE4 2 and 8 %), while float32 loses a third by it.
+template <class B>
+inline constexpr bool kKeepsSums = B::kSteps > 1 && (kTarget == Target::avx512 || requires { B::kWidens; });
+
 HEADLIGHT_INLINE void keep_in_register(Vec& sum) {
 #if defined(__AVX512F__)
   auto native = to_native(sum);
   asm volatile("" : "+v"(native));
+  sum = from_native(native);
+#elif defined(__x86_64__) && !defined(HEADLIGHT_SIMD_SCALAR_TARGET)
+  auto native = to_native(sum);
+  asm volatile("" : "+x"(native));
   sum = from_native(native);
 #else
   static_cast<void>(sum);
@@ -156,7 +164,7 @@ HEADLIGHT_INLINE void tile_step(const A& a, B& b, std::int64_t k, int step, Vec 
 #pragma GCC unroll 12
     for (int v = 0; v < kVectors; ++v) {
       sums[r][v] = step_product<B>(left, right[v], sums[r][v]);
-      if constexpr (B::kSteps > 1) keep_in_register(sums[r][v]);
+      if constexpr (kKeepsSums<B>) keep_in_register(sums[r][v]);
     }
   }
 }
