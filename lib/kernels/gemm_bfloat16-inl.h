@@ -86,6 +86,7 @@ HEADLIGHT_INLINE Vec bfloat16_word(std::int64_t word, Numbers numbers) {
 
 // Panels of pairs, widened a number at a time.
 struct GemmBFloat16Panels : GemmPanels {
+  static constexpr bool kWidens = true;
   static constexpr bool kSecondFirst = true;
 
   template <int kRows, int kVectors>
@@ -132,13 +133,16 @@ struct BFloat16 {
   static std::int64_t rounded_row(std::int64_t depth) noexcept { return gemm_packed_row(words_of_row(depth)); }
   static void round_rows(const kernels::GemmBlock& block, float* to) noexcept {
     const std::int64_t depth = block.depth, stride = rounded_row(depth);
-    round_all_rows(
-        block, to, stride, [&](const float* from, float* row) { round_bfloat16_row(from, depth, row); },
-        [&](const float* from, int rows, float* first) {
-          const TurnedRows turned{from, block.a_depth_stride, depth, rows};
-          store_turned_words(words_of_row(depth), rows, first, stride,
-                             [&](std::int64_t word) { return bfloat16_word(word, turned); });
-        });
+    if (block.a_depth_stride == 1) {
+      for (std::int64_t i = 0; i < block.rows; ++i) {
+        round_bfloat16_row(block.a + i * block.a_row_stride, depth, to + i * stride);
+      }
+      return;
+    }
+    walk_turned_rows(block, [&](const TurnedRows& numbers, std::int64_t first) {
+      store_turned_words(words_of_row(depth), numbers.rows, to + first * stride, stride,
+                         [&](std::int64_t word) { return bfloat16_word(word, numbers); });
+    });
   }
 
   static void pack_panel(const kernels::Operand& b, std::int64_t first, std::int64_t depth, std::int64_t column,

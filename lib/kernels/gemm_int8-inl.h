@@ -30,6 +30,8 @@ struct GemmInt8Panels : GemmPanels {
 
 // Words of B widened to pairs, first the even bytes.
 struct GemmInt8Panels : GemmPanels {
+  static constexpr bool kWidens = true;
+
   template <int kRows, int kVectors>
   HEADLIGHT_INLINE void load(Vec (&to)[kVectors], int step) {
     constexpr int kPanels = divide_up(kVectors, kGemmPanelVectors);
@@ -87,11 +89,10 @@ struct Int8 {
   static std::int64_t rounded_row(std::int64_t depth) noexcept { return gemm_packed_row(int8_row_scale(depth) + 2); }
   static void round_rows(const kernels::GemmBlock& block, float* to) noexcept {
     const std::int64_t stride = rounded_row(block.depth);
-    round_all_rows(
-        block, to, stride, [&](const float* from, float* row) { round_int8_row(from, block.depth, row); },
-        [&](const float* from, int rows, float* first) {
-          round_int8_turned_rows({from, block.a_depth_stride, block.depth, rows}, first, stride);
-        });
+    if (block.a_depth_stride == 1) return round_int8_rows(block, to, stride);
+    walk_turned_rows(block, [&](const TurnedRows& numbers, std::int64_t first) {
+      round_int8_turned_rows(numbers, to + first * stride, stride);
+    });
   }
 
   // What a step's tiles need beside the words: where it begins, and in which block of K.

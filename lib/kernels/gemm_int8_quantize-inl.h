@@ -109,8 +109,7 @@ HEADLIGHT_INLINE Vec int8_word_of_a(const IntVec (&k)[kInt8OfWordOfA]) {
 }
 #endif
 
-// A row, read twice: for its range, and to be written. What lies behind its end is multiplied by zeros of B.
-inline void round_int8_row(const float* from, std::int64_t depth, float* to) noexcept {
+inline Int8Rows int8_row(const float* from, std::int64_t depth) noexcept {
   Int8Range ranges[kRowAccumulators];
   sweep_row(depth, [&](auto some, int index, std::int64_t k) { ranges[index].include(some.get(from + k)); });
   Int8Range range = ranges[0];
@@ -123,13 +122,33 @@ inline void round_int8_row(const float* from, std::int64_t depth, float* to) noe
   range.low = neg(broadcast(max_of_lanes(neg(range.low))));
   range.high = broadcast(max_of_lanes(range.high));
   range.finite = broadcast(sum_of_lanes(range.finite));
-  const Int8Rows row(range);
+  return Int8Rows(range);
+}
+
+// What lies behind the row's end is multiplied by zeros of B.
+inline void store_int8_row(const Int8Rows& row, const float* from, std::int64_t depth, float* to) noexcept {
   sweep_row(depth, [&](auto some, int, std::int64_t k) { store_int8_words(row.quantized(some.get(from + k)), to, k); });
   float* const scale = to + int8_row_scale(depth);
   store_partial(row.scale, scale, 1);
   store_partial(row.zero_point(), scale + 1, 1);
 }
 
+// Each row is read twice, for its range and to be stored. Its scale is known only some 75 cycles of folds and divisions
+// after its range: meanwhile the row before it is stored.
+inline void round_int8_rows(const kernels::GemmBlock& block, float* to, std::int64_t stride) noexcept {
+  const float* from = block.a;
+  Int8Rows row = int8_row(from, block.depth);
+  for (std::int64_t i = 1; i < block.rows; ++i, to += stride) {
+    const float* const next = from + block.a_row_stride;
+    const Int8Rows row_of_next = int8_row(next, block.depth);
+    store_int8_row(row, from, block.depth, to);
+    from = next;
+    row = row_of_next;
+  }
+  store_int8_row(row, from, block.depth, to);
+}
+
+// A vector of rows of a transposed A.
 inline void round_int8_turned_rows(const TurnedRows& numbers, float* to, std::int64_t stride) noexcept {
   Int8Range range;
   for (std::int64_t k = 0; k < numbers.depth; ++k) range.include(numbers(k));

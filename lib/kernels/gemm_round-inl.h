@@ -39,17 +39,12 @@ HEADLIGHT_INLINE void store_turned_words(std::int64_t words, int rows, float* to
   }
 }
 
-// All rows of a block's A: row(a, to) where a row lies side by side, rows(a, count, to) where as many as a vector has
-// lanes do.
-template <class Row, class TurnedRows>
-HEADLIGHT_INLINE void round_all_rows(const kernels::GemmBlock& block, float* to, std::int64_t stride, Row row,
-                                     TurnedRows turned_rows) {
-  if (block.a_depth_stride == 1) {
-    for (std::int64_t i = 0; i < block.rows; ++i) row(block.a + i * block.a_row_stride, to + i * stride);
-    return;
-  }
-  for (std::int64_t i = 0; i < block.rows; i += kLanes) {
-    turned_rows(block.a + i, static_cast<int>(smaller(kLanes, block.rows - i)), to + i * stride);
+// All rows of a transposed A: rows(numbers, first) for as many at a time as a vector has lanes.
+template <class Rows>
+HEADLIGHT_INLINE void walk_turned_rows(const kernels::GemmBlock& block, Rows rows) {
+  for (std::int64_t first = 0; first < block.rows; first += kLanes) {
+    const int count = static_cast<int>(smaller(kLanes, block.rows - first));
+    rows(TurnedRows{block.a + first, block.a_depth_stride, block.depth, count}, first);
   }
 }
 

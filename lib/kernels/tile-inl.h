@@ -13,8 +13,8 @@
 //           finish.start(a, b, sums).
 //
 // Only A and B know what a step is; here it is one float of k. A B whose steps multiply several numbers of k at once
-// has a multiply_add() of its own for them; one whose numbers are narrow widens them in load(), and may take the second
-// number of two first: B::kSecondFirst, with two steps.
+// has a multiply_add() of its own for them; one whose numbers are narrow widens them in load(), B::kWidens, and may
+// take the second number of two first: B::kSecondFirst, with two steps.
 #pragma once
 
 #include <cstdint>
@@ -122,31 +122,23 @@ HEADLIGHT_INLINE void clear_sums(Vec (&sums)[kRows][kVectors]) {
   }
 }
 
-// Whether sums are told to stay in their registers: where compilers would put some where an operand was, and spill
-// others. GFLOP/s without and with it: AVX-512, 9 × 3 sums of a product of matrices, 147 and 182. AVX2, 6 × 2 sums of
-// bfloat16 numbers that are widened, 73 and 108; float32 there 108 and 71.
-#if defined(__AVX512F__)
+// A sum stays in its register, and steps are done in the order in which they are written. Of the 9 × 3 sums of a
+// product of matrices g++ 12 would otherwise put some where an operand was and spill others: 147 GFLOP/s instead of
+// 182. With sixteen registers that is so where B is widened on the way (AVX2: bfloat16 81 -> 114 GFLOP/s, int8 139 ->
+// 168; SSE4 2 and 8 %), while float32 loses a third by it, and one row with clang a sixth.
 template <class B, int kRows>
-inline constexpr bool kKeepsSums = B::kSteps > 1;
-#elif defined(__AVX2__)
-template <class B, int kRows>
-inline constexpr bool kKeepsSums = kRows > 1 && requires {
-  B::kSecondFirst;
-};
-#else
-template <class B, int kRows>
-inline constexpr bool kKeepsSums = false;
-#endif
+inline constexpr bool kKeepsSums = B::kSteps > 1 &&
+                                   (kTarget == Target::avx512 || (kRows > 1 && requires { B::kWidens; }));
 
-// A sum stays in its register, and steps are done in the order in which they are written.
-template <class B, int kRows>
 HEADLIGHT_INLINE void keep_in_register(Vec& sum) {
-#if defined(__AVX2__)
-  if constexpr (kKeepsSums<B, kRows>) {
-    auto native = to_native(sum);
-    asm volatile("" : "+v"(native));
-    sum = from_native(native);
-  }
+#if defined(__AVX512F__)
+  auto native = to_native(sum);
+  asm volatile("" : "+v"(native));
+  sum = from_native(native);
+#elif defined(__x86_64__) && !defined(HEADLIGHT_SIMD_SCALAR_TARGET)
+  auto native = to_native(sum);
+  asm volatile("" : "+x"(native));
+  sum = from_native(native);
 #else
   static_cast<void>(sum);
 #endif
@@ -173,7 +165,7 @@ HEADLIGHT_INLINE void tile_step(const A& a, B& b, std::int64_t k, int step, Vec 
 #pragma GCC unroll 12
     for (int v = 0; v < kVectors; ++v) {
       sums[r][v] = step_product<B>(left, right[v], sums[r][v]);
-      keep_in_register<B, kRows>(sums[r][v]);
+      if constexpr (kKeepsSums<B, kRows>) keep_in_register(sums[r][v]);
     }
   }
 }

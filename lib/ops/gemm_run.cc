@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <bit>
+#include <cassert>
 #include <cstdint>
 #include <utility>
 
@@ -152,9 +153,10 @@ void unpack_columns(const PackedMatrix& b, std::int64_t first, std::int64_t coun
 namespace {
 
 // Whether it is over before it would be known how to cut it: a tenth of a microsecond.
+constexpr std::int64_t kSmallExtent = 16;
 bool is_small(const GemmBlock& product) noexcept {
-  constexpr std::int64_t kExtent = 16;
-  return product.rows <= kExtent && product.columns <= kExtent && product.depth > 0 && product.depth <= kExtent;
+  return product.rows <= kSmallExtent && product.columns <= kSmallExtent && product.depth > 0 &&
+         product.depth <= kSmallExtent;
 }
 
 // Rows of A as the kernels read them, from `rounded` on.
@@ -162,6 +164,18 @@ void read_rounded(GemmBlock& block, const kernels::GemmKernels& kernels, const f
   block.a = rounded;
   block.a_row_stride = kernels.rounded_row(block.depth);
   block.a_depth_stride = 1;
+}
+
+// Of 16 numbers a rounded row is three cache lines at most.
+void run_small(const kernels::GemmKernels& kernels, GemmBlock product) noexcept {
+  constexpr std::int64_t kRoundedRow = 48;
+  alignas(64) float rounded[kSmallExtent * kRoundedRow];
+  if (kernels.round_rows != nullptr) {
+    assert(kernels.rounded_row(product.depth) <= kRoundedRow);
+    kernels.round_rows(product, rounded);
+    read_rounded(product, kernels, rounded);
+  }
+  kernels.block(product);
 }
 
 // All of A rounded once, by all workers.
@@ -234,9 +248,7 @@ void run_gemm_batch(Engine& engine, const GemmBatch& batch) {
     return run_gemm_batch(engine, of_floats);
   }
   const kernels::GemmKernels& kernels = gemm_kernels(engine, product.b.type);
-  if (batch.count == 1 && is_small(product) && kernels.round_rows == nullptr && kernels.scratch_floats(product) == 0) {
-    return kernels.block(product);
-  }
+  if (batch.count == 1 && is_small(product) && kernels.scratch_floats(product) == 0) return run_small(kernels, product);
   const GemmSplit split = split_gemm(engine, batch.count, product);
   try {
     return run_split(engine, batch, split);
