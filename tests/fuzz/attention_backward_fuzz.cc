@@ -26,7 +26,7 @@ struct Gradients {
     draw(bias, call.bias, list.bias);
     draw(sinks, call.sinks, list.sinks);
     list.accumulate = bytes.once_in(6) ? 1 : 0;
-    if (bytes.byte() == 255) list.struct_size = static_cast<std::size_t>(bytes.wild(12));
+    list.struct_size = struct_size(bytes, list.struct_size);
     out.draw(bytes, {call.batch, call.query_length, call.query_heads, call.value_dim}, Floats::Kind::input, call.random,
              call.numbers);
   }
@@ -132,7 +132,8 @@ void check(AttentionCall& call, Gradients& gradients) {
     gradients.for_each([&](const auto& tensor) { must(tensor.holds(before[n++]), "a refused call writes nothing"); });
     return;
   }
-  const bool is_twinned = has_small_scores(call) && gradients.value.is_given() && gradients.list.accumulate == 0;
+  const bool is_twinned = call.has_sane_shapes() && has_small_scores(call) && gradients.out.is_sane() &&
+                          gradients.value.is_sane() && gradients.list.accumulate == 0;
   const std::unique_ptr<Truth> truth = is_twinned ? std::make_unique<Truth>(call, options, gradients) : nullptr;
   for (const auto& pair : engines.pairs) {
     must(accepted(differentiate(pair->one.get(), call, options, gradients, before, error), error),

@@ -32,7 +32,7 @@ struct AttentionCall {
     draw_steps(bytes);
     draw_outputs(bytes);
     const std::uint8_t twist = bytes.byte();
-    if (twist == 255) options.struct_size = static_cast<std::size_t>(bytes.wild(12));
+    if (twist == 255) options.struct_size = struct_size(bytes, options.struct_size);
     if (twist == 254) out.tensor() = query.tensor();
     if (twist == 253) out.tensor() = value.tensor();
     options.query_lengths = indices(query_lengths);
@@ -50,6 +50,11 @@ struct AttentionCall {
   template <class Function>
   void for_each_output(Function f) {
     for (Floats* each : {&out, &log_sum_exp, &per_head, &averaged, &scores}) f(*each);
+  }
+
+  // Whether the operands have the sizes below.
+  [[nodiscard]] bool has_sane_shapes() const noexcept {
+    return query.is_sane() && key.is_sane() && value.is_sane() && out.is_sane();
   }
 
   test::Random random;

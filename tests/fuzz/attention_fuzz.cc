@@ -154,7 +154,7 @@ void check(AttentionCall& call) {
     must(memory_of(call) == before, "a refused call writes nothing");
     return;
   }
-  const bool is_twinned = call.numbers == Numbers::tame && std::isfinite(call.soft_cap) && call.out.is_given();
+  const bool is_twinned = call.numbers == Numbers::tame && std::isfinite(call.soft_cap) && call.has_sane_shapes();
   const std::unique_ptr<Truth> truth = is_twinned ? std::make_unique<Truth>(call) : nullptr;
   for (const auto& pair : engines.pairs) {
     must(accepted(attend(pair->one.get(), call, before, error), error), "all instruction sets take the same calls");

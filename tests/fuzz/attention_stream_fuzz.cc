@@ -61,7 +61,7 @@ struct Sequence {
       dropout = {0.25f, 1, bytes.byte()};
       options.dropout = &dropout;
     }
-    if (bytes.byte() == 255) options.struct_size = static_cast<std::size_t>(bytes.wild(12));
+    options.struct_size = struct_size(bytes, options.struct_size);
   }
 
   test::Random random;
