@@ -88,19 +88,6 @@ class Truth {
   }
 
  private:
-  static Tensor<double, 4> doubles(const Floats& tensor) {
-    const auto given = c::view<const float, 4>("fuzz", "tensor", tensor.get());
-    Tensor<double, 4> made(given.shape);
-    for (std::int64_t b = 0; b < given.extent(0); ++b) {
-      for (std::int64_t i = 0; i < given.extent(1); ++i) {
-        for (std::int64_t h = 0; h < given.extent(2); ++h) {
-          for (std::int64_t d = 0; d < given.extent(3); ++d) made(b, i, h, d) = static_cast<double>(given(b, i, h, d));
-        }
-      }
-    }
-    return made;
-  }
-
   Tensor<double, 4> value_;
   Tensor<double, 4> size_;  // Σ_i p_ij z_ij |dO_i|
   double error_ = 0;

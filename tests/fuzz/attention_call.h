@@ -3,7 +3,9 @@
 
 #include <vector>
 
+#include "c/arguments.h"
 #include "fuzz/c_tensor.h"
+#include "headlight/tensor.h"
 
 namespace headlight::fuzz {
 
@@ -179,5 +181,21 @@ struct AttentionCall {
     options.probabilities = &probabilities;
   }
 };
+
+// For the twins.
+inline Tensor<double, 4> doubles(const View<const float, 4>& view) {
+  Tensor<double, 4> made(view.shape);
+  for (std::int64_t b = 0; b < view.extent(0); ++b) {
+    for (std::int64_t i = 0; i < view.extent(1); ++i) {
+      for (std::int64_t h = 0; h < view.extent(2); ++h) {
+        for (std::int64_t d = 0; d < view.extent(3); ++d) made(b, i, h, d) = static_cast<double>(view(b, i, h, d));
+      }
+    }
+  }
+  return made;
+}
+inline Tensor<double, 4> doubles(const CTensor<float>& tensor) {
+  return doubles(c::view<const float, 4>("fuzz", "tensor", tensor.get()));
+}
 
 }  // namespace headlight::fuzz

@@ -61,7 +61,6 @@ struct Sequence {
       dropout = {0.25f, 1, bytes.byte()};
       options.dropout = &dropout;
     }
-    options.struct_size = struct_size(bytes, options.struct_size);
   }
 
   test::Random random;
