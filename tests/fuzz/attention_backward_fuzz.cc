@@ -120,7 +120,7 @@ void check(AttentionCall& call, Gradients& gradients) {
     return;
   }
   const bool is_twinned = call.has_sane_shapes() && has_small_scores(call) && gradients.out.is_sane() &&
-                          gradients.value.is_sane() && gradients.list.accumulate == 0;
+                          gradients.value.is_sane() && gradients.value.is_given() && gradients.list.accumulate == 0;
   const std::unique_ptr<Truth> truth = is_twinned ? std::make_unique<Truth>(call, options, gradients) : nullptr;
   for (const auto& pair : engines.pairs) {
     must(accepted(differentiate(pair->one.get(), call, options, gradients, before, error), error),
