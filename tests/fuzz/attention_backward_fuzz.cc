@@ -26,7 +26,7 @@ struct Gradients {
     draw(bias, call.bias, list.bias);
     draw(sinks, call.sinks, list.sinks);
     list.accumulate = bytes.once_in(6) ? 1 : 0;
-    if (bytes.byte() == 255) list.struct_size = static_cast<std::size_t>(bytes.wild(12));
+    list.struct_size = struct_size(bytes, list.struct_size);
     out.draw(bytes, {call.batch, call.query_length, call.query_heads, call.value_dim}, Floats::Kind::input, call.random,
              call.numbers);
   }
@@ -88,19 +88,6 @@ class Truth {
   }
 
  private:
-  static Tensor<double, 4> doubles(const Floats& tensor) {
-    const auto given = c::view<const float, 4>("fuzz", "tensor", tensor.get());
-    Tensor<double, 4> made(given.shape);
-    for (std::int64_t b = 0; b < given.extent(0); ++b) {
-      for (std::int64_t i = 0; i < given.extent(1); ++i) {
-        for (std::int64_t h = 0; h < given.extent(2); ++h) {
-          for (std::int64_t d = 0; d < given.extent(3); ++d) made(b, i, h, d) = static_cast<double>(given(b, i, h, d));
-        }
-      }
-    }
-    return made;
-  }
-
   Tensor<double, 4> value_;
   Tensor<double, 4> size_;  // Σ_i p_ij z_ij |dO_i|
   double error_ = 0;
@@ -132,7 +119,8 @@ void check(AttentionCall& call, Gradients& gradients) {
     gradients.for_each([&](const auto& tensor) { must(tensor.holds(before[n++]), "a refused call writes nothing"); });
     return;
   }
-  const bool is_twinned = has_small_scores(call) && gradients.value.is_given() && gradients.list.accumulate == 0;
+  const bool is_twinned = call.has_sane_shapes() && has_small_scores(call) && gradients.out.is_sane() &&
+                          gradients.value.is_sane() && gradients.value.is_given() && gradients.list.accumulate == 0;
   const std::unique_ptr<Truth> truth = is_twinned ? std::make_unique<Truth>(call, options, gradients) : nullptr;
   for (const auto& pair : engines.pairs) {
     must(accepted(differentiate(pair->one.get(), call, options, gradients, before, error), error),

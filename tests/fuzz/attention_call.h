@@ -3,7 +3,9 @@
 
 #include <vector>
 
+#include "c/arguments.h"
 #include "fuzz/c_tensor.h"
+#include "headlight/tensor.h"
 
 namespace headlight::fuzz {
 
@@ -32,7 +34,7 @@ struct AttentionCall {
     draw_steps(bytes);
     draw_outputs(bytes);
     const std::uint8_t twist = bytes.byte();
-    if (twist == 255) options.struct_size = static_cast<std::size_t>(bytes.wild(12));
+    if (twist == 255) options.struct_size = struct_size(bytes, options.struct_size);
     if (twist == 254) out.tensor() = query.tensor();
     if (twist == 253) out.tensor() = value.tensor();
     options.query_lengths = indices(query_lengths);
@@ -50,6 +52,11 @@ struct AttentionCall {
   template <class Function>
   void for_each_output(Function f) {
     for (Floats* each : {&out, &log_sum_exp, &per_head, &averaged, &scores}) f(*each);
+  }
+
+  // Whether the operands have the sizes below.
+  [[nodiscard]] bool has_sane_shapes() const noexcept {
+    return query.is_sane() && key.is_sane() && value.is_sane() && out.is_sane();
   }
 
   test::Random random;
@@ -174,5 +181,21 @@ struct AttentionCall {
     options.probabilities = &probabilities;
   }
 };
+
+// For the twins.
+inline Tensor<double, 4> doubles(const View<const float, 4>& view) {
+  Tensor<double, 4> made(view.shape);
+  for (std::int64_t b = 0; b < view.extent(0); ++b) {
+    for (std::int64_t i = 0; i < view.extent(1); ++i) {
+      for (std::int64_t h = 0; h < view.extent(2); ++h) {
+        for (std::int64_t d = 0; d < view.extent(3); ++d) made(b, i, h, d) = static_cast<double>(view(b, i, h, d));
+      }
+    }
+  }
+  return made;
+}
+inline Tensor<double, 4> doubles(const CTensor<float>& tensor) {
+  return doubles(c::view<const float, 4>("fuzz", "tensor", tensor.get()));
+}
 
 }  // namespace headlight::fuzz

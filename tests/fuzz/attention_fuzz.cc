@@ -32,19 +32,6 @@ View<const float, Rank> view(const AttentionCall::Floats& tensor) {
   return c::view<const float, Rank>("fuzz", "tensor", tensor.get());
 }
 
-template <class Function>
-Tensor<double, 4> doubles(const View<const float, 4>& view, Function f) {
-  Tensor<double, 4> made(view.shape);
-  for (std::int64_t b = 0; b < view.extent(0); ++b) {
-    for (std::int64_t i = 0; i < view.extent(1); ++i) {
-      for (std::int64_t h = 0; h < view.extent(2); ++h) {
-        for (std::int64_t d = 0; d < view.extent(3); ++d) made(b, i, h, d) = f(static_cast<double>(view(b, i, h, d)));
-      }
-    }
-  }
-  return made;
-}
-
 // The twin's results, and what float32 may be off by.
 class Truth {
  public:
@@ -53,13 +40,12 @@ class Truth {
         out_({call.batch, call.query_length, call.query_heads, call.value_dim}),
         sizes_(out_.shape()),
         log_sum_exp_({call.batch, call.query_heads, call.query_length}) {
-    const auto same = [](double x) { return x; };
-    const Tensor<double, 4> query = doubles(view<4>(call.query), same);
-    const Tensor<double, 4> key = doubles(view<4>(call.key), same);
-    reference::attention<double>(query, key, doubles(view<4>(call.value), same), out_, options_,
-                                 {.log_sum_exp = log_sum_exp_.view()});
-    const auto size = [](double x) { return std::abs(x); };
-    reference::attention<double>(query, key, doubles(view<4>(call.value), size), sizes_, options_);
+    const Tensor<double, 4> query = doubles(call.query);
+    const Tensor<double, 4> key = doubles(call.key);
+    Tensor<double, 4> value = doubles(call.value);
+    reference::attention<double>(query, key, value, out_, options_, {.log_sum_exp = log_sum_exp_.view()});
+    for (double& each : value) each = std::abs(each);
+    reference::attention<double>(query, key, value, sizes_, options_);
     largest_ = largest_score(call, query, key);
     // A score of size S is a sum of D products and a few steps, each of which rounds once; e to the score is off by as
     // much, relatively, and so are the sums of Lk of them.
@@ -110,7 +96,7 @@ class Truth {
     };
     double largest =
         std::abs(reference::attention_scale<double>(options_, call.head_dim)) * longest(query) * longest(key);
-    for (const double each : doubles(options_.bias, [](double x) { return std::abs(x); })) largest += each;
+    for (const double each : doubles(options_.bias)) largest += std::abs(each);
     double slope = 0;
     for (const float each : options_.slopes) slope = std::max(slope, std::abs(static_cast<double>(each)));
     double distance = 0;
@@ -154,7 +140,7 @@ void check(AttentionCall& call) {
     must(memory_of(call) == before, "a refused call writes nothing");
     return;
   }
-  const bool is_twinned = call.numbers == Numbers::tame && std::isfinite(call.soft_cap) && call.out.is_given();
+  const bool is_twinned = call.numbers == Numbers::tame && std::isfinite(call.soft_cap) && call.has_sane_shapes();
   const std::unique_ptr<Truth> truth = is_twinned ? std::make_unique<Truth>(call) : nullptr;
   for (const auto& pair : engines.pairs) {
     must(accepted(attend(pair->one.get(), call, before, error), error), "all instruction sets take the same calls");

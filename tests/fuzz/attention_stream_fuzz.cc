@@ -61,7 +61,6 @@ struct Sequence {
       dropout = {0.25f, 1, bytes.byte()};
       options.dropout = &dropout;
     }
-    if (bytes.byte() == 255) options.struct_size = static_cast<std::size_t>(bytes.wild(12));
   }
 
   test::Random random;

@@ -58,9 +58,6 @@ class CLayer {
     const std::int64_t drawn = bytes.wild(sane);
     return drawn > 64 && drawn < std::int64_t{1} << 50 ? 64 : drawn;
   }
-  static std::size_t struct_size(Bytes& bytes, std::size_t size) {
-    return bytes.byte() == 255 ? static_cast<std::size_t>(bytes.wild(12)) : size;
-  }
 
   headlight_status create(Bytes& bytes, headlight_error& error) {
     dropout_ = static_cast<float>(bytes.integer(0, 8)) / 8;

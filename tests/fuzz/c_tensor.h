@@ -36,9 +36,10 @@ class CTensor {
   enum class Kind { input, output };
 
   // An output's memory begins as a pattern that no call writes.
-  void draw(Bytes& bytes, std::vector<std::int64_t> sane, Kind kind, test::Random& random, Numbers numbers) {
-    shape_ = std::move(sane);
+  void draw(Bytes& bytes, const std::vector<std::int64_t>& sane, Kind kind, test::Random& random, Numbers numbers) {
+    shape_ = sane;
     for (std::int64_t& extent : shape_) extent = bytes.wild(extent);
+    has_sane_shape_ = shape_ == sane;
     draw_strides(bytes, kind);
     std::int64_t count = 1;
     std::int64_t reach = 1;
@@ -69,6 +70,8 @@ class CTensor {
   [[nodiscard]] const headlight_tensor* get() const noexcept { return shape_.empty() ? nullptr : &tensor_; }
   [[nodiscard]] headlight_tensor& tensor() noexcept { return tensor_; }
   [[nodiscard]] bool is_given() const noexcept { return !shape_.empty() && tensor_.data != nullptr; }
+  // Has the shape that was asked for: a call may be taken with another that fits as well.
+  [[nodiscard]] bool is_sane() const noexcept { return !shape_.empty() && has_sane_shape_; }
   [[nodiscard]] std::vector<T> copy() const { return {memory_.get(), memory_.get() + size_}; }
   void put_back(const std::vector<T>& numbers) { std::copy(numbers.begin(), numbers.end(), memory_.get()); }
   [[nodiscard]] bool holds(const std::vector<T>& numbers) const {
@@ -119,10 +122,18 @@ class CTensor {
   std::vector<std::int64_t> told_shape_;
   std::vector<std::int64_t> told_strides_;
   bool has_strides_ = false;
+  bool has_sane_shape_ = false;
   std::unique_ptr<T[]> memory_;
   std::size_t size_ = 0;
   headlight_tensor tensor_{};
 };
+
+// The size of an option struct, seldom another; never one that is more than there is and would be believed.
+inline std::size_t struct_size(Bytes& bytes, std::size_t size) {
+  if (bytes.byte() != 255) return size;
+  const auto told = static_cast<std::size_t>(bytes.wild(12));
+  return told > size && told <= 4096 ? 12 : told;
+}
 
 // A pool without threads, which runs tasks one after another, from the last to the first: what workers share is cut as
 // for threads, and each run of an input is the same.

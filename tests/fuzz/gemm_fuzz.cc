@@ -54,7 +54,7 @@ struct Product {
     }
     options.activation = static_cast<headlight_activation>(bytes.wild(bytes.integer(0, 4)));
     const std::uint8_t twist = bytes.byte();
-    if (twist == 255) options.struct_size = static_cast<std::size_t>(bytes.wild(12));
+    if (twist == 255) options.struct_size = struct_size(bytes, options.struct_size);
     if (twist == 254) c.tensor() = a.tensor();
     if (twist == 253) options.reserved = 1;
   }
@@ -183,7 +183,8 @@ void check(Product& product) {
     must(product.c.holds(before), "a refused call writes nothing");
     return;
   }
-  const bool is_twinned = product.numbers == Numbers::tame && product.c.is_given();
+  const bool is_twinned =
+      product.numbers == Numbers::tame && product.a.is_sane() && product.b.is_sane() && product.c.is_sane();
   const std::unique_ptr<Truth> truth = is_twinned ? std::make_unique<Truth>(product) : nullptr;
   for (const auto& pair : engines.pairs) {
     must(accepted(multiply(pair->one.get(), product, before, error), error),

@@ -63,7 +63,7 @@ void load(Bytes& bytes, CLayer& layer, const std::vector<CLayer::Named>& paramet
   headlight_load_options options = HEADLIGHT_OPTIONS(headlight_load_options);
   options.prefix = bytes.once_in(6) ? nullptr : prefix.c_str();
   options.ignore_extra = bytes.once_in(3) ? 1 : 0;
-  if (bytes.byte() == 255) options.struct_size = static_cast<std::size_t>(bytes.wild(12));
+  options.struct_size = struct_size(bytes, options.struct_size);
   headlight_error error{};
   static_cast<void>(
       accepted(headlight_layer_load(layer.get(), weights.data(), weights.size(), &options, &error), error));

@@ -27,7 +27,7 @@ class Training {
     headlight_saved_state_options options = HEADLIGHT_OPTIONS(headlight_saved_state_options);
     options.checkpoint = static_cast<headlight_checkpoint>(bytes.wild(bytes.integer(0, 2)));
     options.k = bytes.wild(bytes.integer(0, 3));
-    if (bytes.byte() == 255) options.struct_size = static_cast<std::size_t>(bytes.wild(12));
+    options.struct_size = struct_size(bytes, options.struct_size);
     static_cast<void>(accepted(headlight_saved_state_create(&options, &saved_, &error), error));
     step_.layer = static_cast<std::uint32_t>(bytes.integer(0, 2));
     step_.layers = static_cast<std::uint32_t>(bytes.integer(0, 4));
@@ -210,7 +210,7 @@ class Training {
   void learn() {
     headlight_error error{};
     headlight_step_report report = HEADLIGHT_OPTIONS(headlight_step_report);
-    if (bytes_.byte() == 255) report.struct_size = static_cast<std::size_t>(bytes_.wild(12));
+    report.struct_size = struct_size(bytes_, report.struct_size);
     static_cast<void>(
         accepted(headlight_optimizer_step(optimizer_, engines().three.get(), nullptr, &report, &error), error));
     headlight_optimizer_zero_gradients(optimizer_);

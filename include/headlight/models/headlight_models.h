@@ -14,9 +14,9 @@ extern "C" {
 typedef struct headlight_encoder headlight_encoder;
 
 // Reads a published folder: config.json, model.safetensors, vocab.txt, and where they are there tokenizer_config.json
-// and sentence_bert_config.json. HEADLIGHT_FILE_ERROR names the file and the key, tensor or line. As long as the encoder
-// lives model.safetensors may be removed or replaced, but not changed in place: who shortens it ends the process, where
-// a page that is gone is read.
+// and sentence_bert_config.json. HEADLIGHT_FILE_ERROR names the file and the key, tensor or line. As long as the
+// encoder lives model.safetensors may be removed or replaced, but not changed in place: who shortens it ends the
+// process, where a page that is gone is read.
 HEADLIGHT_API headlight_status headlight_encoder_load(const char* folder, headlight_encoder** encoder,
                                                       headlight_error* error);
 typedef struct headlight_load_model_options {
