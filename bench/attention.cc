@@ -7,6 +7,7 @@
 #include "harness/inputs.h"
 #include "harness/spans.h"
 #include "harness/suite.h"
+#include "harness/typed_attention.h"
 #include "headlight/attention_stream.h"
 
 namespace headlight::bench {
@@ -96,6 +97,14 @@ std::vector<Case> cases() {
   add({1, 2048, 64}, false);
   add({8, 100, 64, Causal::none, 32}, false);
   add({32, 1024, 64, Causal::none, 1, 8}, false);
+  for (const NumberType type : {NumberType::bfloat16, NumberType::float16}) {
+    for (const std::int64_t length : {16, 128, 1024}) {
+      const TypedAttention shape{length, length, 12, 12, 64};
+      all.push_back({case_name(name(type), "/H", shape.heads, "/L", length, "/D", shape.head_dim),
+                     [shape, type](const CaseContext& context) { return typed_attention_work(shape, type, context); },
+                     false});
+    }
+  }
   all.push_back(
       {"stream/H12/L4096/D64", [](const CaseContext& context) { return stream_work(12, 4096, 64, context); }, false});
   return all;

@@ -2,6 +2,7 @@
 #include "harness/attention_case.h"
 #include "harness/case_name.h"
 #include "harness/suite.h"
+#include "harness/typed_attention.h"
 
 namespace headlight::bench {
 namespace {
@@ -41,6 +42,15 @@ std::vector<Case> cases() {
   add({1, 1024, 12, 12, 64}, false);
   add({1, 1024, 12, 12, 64, Memory::by_position}, false);
   add({1, 128, 4, 2, 32}, false, true);
+  for (const NumberType type : {NumberType::bfloat16, NumberType::float16}) {
+    for (const bool by_head : {true, false}) {
+      const TypedAttention shape{1, 8192, 32, 32, 128, by_head, true};
+      const Step step{1, 8192, 32, 32, 128, by_head ? Memory::by_head : Memory::by_position};
+      all.push_back({case_name(name_of(step), "/", name(type)),
+                     [shape, type](const CaseContext& context) { return typed_attention_work(shape, type, context); },
+                     by_head});
+    }
+  }
   return all;
 }
 

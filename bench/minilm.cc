@@ -17,6 +17,10 @@ std::vector<Case> cases() {
                    [batch](const CaseContext& context) { return minilm_work(batch, context); }, quick,
                    batch.tokens == 8});
   }
+  for (const TokenBatch batch : {TokenBatch{1, 8}, {1, 16}, {1, 128}, {1, 512}, {32, 128}}) {
+    all.push_back({case_name("bfloat16/", batch.sequences, "x", batch.tokens),
+                   [batch](const CaseContext& context) { return minilm_work(batch, context, NumberType::bfloat16); }});
+  }
 #if defined(HEADLIGHT_BENCH_HEADS)
   for (const std::size_t sentences : {100u, 1000u}) {
     all.push_back({case_name("heads/", sentences),

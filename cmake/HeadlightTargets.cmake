@@ -22,6 +22,10 @@ if(HEADLIGHT_SANITIZE)
   set(headlight_unless_release 1)
   set(headlight_sanitizer_options
     -fsanitize=${HEADLIGHT_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer -g1 -O0 -D_GLIBCXX_ASSERTIONS)
+  if(HEADLIGHT_FUZZ)
+    # -O1: executions are what counts. Kernels are not watched for what they reach: libFuzzer would go by the numbers in their loops.
+    list(APPEND headlight_sanitizer_options -fsanitize=fuzzer-no-link -O1)
+  endif()
   add_link_options(-fsanitize=${HEADLIGHT_SANITIZE})
   if(HEADLIGHT_SANITIZE MATCHES thread)
     add_compile_options(${headlight_sanitizer_options})
@@ -109,7 +113,7 @@ function(headlight_add_isa_object name isa library)
     # A check of each address in an unrolled tile makes the compiler take minutes; the address sanitizer and the tests'
     # guard pages see the same mistakes. And accumulators whose end of scope is watched stay out of registers: five times slower.
     target_compile_options(${name} PRIVATE -fno-sanitize=null,alignment,object-size,pointer-overflow
-      -fno-sanitize-address-use-after-scope)
+      -fno-sanitize-address-use-after-scope $<$<BOOL:${HEADLIGHT_FUZZ}>:-fno-sanitize=fuzzer-no-link>)
   endif()
   target_compile_definitions(${name} PRIVATE HEADLIGHT_TARGET=${isa} ${headlight_definitions_${library}})
   set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE ON INTERPROCEDURAL_OPTIMIZATION OFF)

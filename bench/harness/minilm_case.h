@@ -12,6 +12,8 @@ struct TokenBatch {
   std::int64_t sequences, tokens;
 };
 
-[[nodiscard]] Work minilm_work(const TokenBatch& batch, const CaseContext& context);
+// Products in that type; in a narrower one than float32, beside the same in float32.
+[[nodiscard]] Work minilm_work(const TokenBatch& batch, const CaseContext& context,
+                               NumberType precision = NumberType::float32);
 
 }  // namespace headlight::bench

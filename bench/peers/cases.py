@@ -8,17 +8,19 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Gemm:
-    """a [m, k] · weights [k, n]; the weights are constant, so a peer may pack them ahead."""
+    """a [m, k] · weights [k, n]; the weights are constant, so a peer may pack them ahead. `type`: what is multiplied."""
 
     m: int
     n: int
     k: int
     quick: bool = False
+    type: str = "float32"
     suite = "gemm"
 
     @property
     def name(self):
-        return f"packed/{self.m}x{self.n}x{self.k}"
+        kind = "packed" if self.type == "float32" else f"packed_{self.type}"
+        return f"{kind}/{self.m}x{self.n}x{self.k}"
 
     @property
     def operations(self):
@@ -45,6 +47,7 @@ class Attention:
     contiguous: bool = False
     suite: str = "attention"
     quick: bool = False
+    type: str = "float32"  # of query, key, value and output
 
     @property
     def kv_heads(self):
@@ -77,16 +80,18 @@ class Attention:
 
 @dataclass(frozen=True)
 class Encoder:
-    """The hidden states of all-MiniLM-L6-v2, or of seeded weights of its shape."""
+    """The hidden states of all-MiniLM-L6-v2, or of seeded weights of its shape. `type`: in which its products are computed."""
 
     batch: int
     tokens: int
     quick: bool = False
+    type: str = "float32"
     suite = "minilm"
 
     @property
     def name(self):
-        return f"{self.batch}x{self.tokens}"
+        shape = f"{self.batch}x{self.tokens}"
+        return shape if self.type == "float32" else f"{self.type}/{shape}"
 
     @property
     def operations(self):
@@ -169,6 +174,14 @@ def all_cases():
     yield Gemm(16, 768, 768, quick=True)
     yield Gemm(1, 768, 768, quick=True)
 
+    for type in ("bfloat16", "int8"):
+        for size in (512, 1024, 2048):
+            yield Gemm(size, size, size, type=type)
+        yield Gemm(128, 3072, 768, type=type)
+        yield Gemm(128, 768, 3072, type=type)
+        yield Gemm(16, 768, 768, quick=True, type=type)
+        yield Gemm(1, 4096, 4096, type=type)
+
     yield self_attention("full/H12/L128/D64", 128, quick=True)
     yield self_attention("full/H12/L512/D64", 512, quick=True)
     yield self_attention("full/H12/L1024/D64", 1024)
@@ -181,6 +194,10 @@ def all_cases():
     for keys in (64, 256, 1024):
         yield self_attention(f"window{keys}/H12/L4096/D64", 4096, window=keys, suite="masks")
     yield self_attention("boolean/H12/L512/D64", 512, boolean=True, suite="masks")
+    for length in (512, 1024, 4096):
+        yield self_attention(f"bfloat16/H12/L{length}/D64", length, type="bfloat16")
+    yield self_attention("bfloat16/H8/L2048/D128", 2048, heads=8, head_dim=128, type="bfloat16")
+    yield self_attention("bfloat16_causal/H12/L4096/D64", 4096, causal=True, type="bfloat16")
     for length in (512, 2048):
         yield self_attention(f"slopes/H12/L{length}/D64", length, slopes=True, suite="masks")
     yield packed(64, 20, 500)
@@ -188,6 +205,7 @@ def all_cases():
 
     yield decode("by_head/1x8192/H32/D128", contiguous=True)
     yield decode("strided/1x8192/H32/D128")
+    yield decode("by_head/1x8192/H32/D128/bfloat16", contiguous=True, type="bfloat16")
     yield decode("by_head/1x8192/H32_8/D128", key_value_heads=8, contiguous=True, quick=True)
 
     yield self_attention("full/H2/L5/D4", 5, heads=2, head_dim=4, quick=True)
@@ -196,6 +214,9 @@ def all_cases():
     for tokens in (8, 16, 32, 128, 512):
         yield Encoder(1, tokens, quick=tokens in (16, 128))
     yield Encoder(32, 128)
+    for type in ("bfloat16", "int8"):
+        for batch, tokens in ((1, 8), (1, 16), (1, 128), (1, 512), (32, 128)):
+            yield Encoder(batch, tokens, type=type)
 
     yield AttentionTraining(1024, quick=True)
     yield AttentionTraining(4096)

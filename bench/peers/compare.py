@@ -17,7 +17,9 @@ import warnings
 import cases
 
 PEERS = {"pytorch": "pytorch_peer", "onnxruntime": "onnxruntime_peer", "openvino": "openvino_peer"}
-ERROR_LIMIT = 1e-5  # float32 stays ten times below, bfloat16 is ten times above
+# Of an element over its row's norm. float32 stays ten times below its limit, bfloat16 is ten times above. Of bfloat16 two units of roundoff.
+# int8 only has to bear a likeness, for peers differ in what they lose: each row says how much.
+ERROR_LIMITS = {"float32": 1e-5, "bfloat16": 2.0**-7, "int8": 0.1}
 DISTURBING_CORES = 0.05
 # About 100 µs. By default a thread of PyTorch spins for 13 ms, and where its partner waits for the same core every call takes 4 ms.
 OPENMP_SPINS = "2000"
@@ -71,7 +73,7 @@ def right_variants(peer, problem, tell):
         except Exception as refusal:  # of whatever type a peer's library throws
             tell(f"  {peer.NAME}, {variant}: refused: {str(refusal).splitlines()[0][:150]}")
             continue
-        if error < ERROR_LIMIT:
+        if error < ERROR_LIMITS[getattr(problem.case, "type", "float32")]:
             yield timing.Contestant(peer.NAME, variant, run, result, error)
         else:
             tell(f"  {peer.NAME}, {variant}: left out, error {error:.1e}")
@@ -111,6 +113,8 @@ def print_case(case, threads, rows, names):
     line = f"{case.suite + '/' + case.name:<56}{threads:>2}{ours * 1e6:12.1f}{case.operations / ours * 1e-9:9.1f}"
     line += "".join(f"{best[name] * 1e6:14.1f}" if name in best else f"{'-':>14}" for name in names[1:])
     line += f"{min(best.values()) / ours:11.2f}" if best else ""
+    if getattr(case, "type", "float32") != "float32":
+        line += "  errors " + ", ".join(f"{name} {row['worst_error']:.1e}" for name, row in found.items())
     others = rows[0]["others_cores"]
     line += f"  disturbed: others used {others:.2f} cores" if others > DISTURBING_CORES else ""
     print(line, flush=True)

@@ -4,9 +4,10 @@ import ctypes
 import os
 import pathlib
 
+import ml_dtypes
 import numpy as np
 
-from headlight_types import AttentionGradients, AttentionOptions, Dropout, EngineOptions, Error, Indices, Tensor
+from headlight_types import AttentionGradients, AttentionOptions, Dropout, EngineOptions, Error, Indices, LoadModelOptions, Tensor
 
 NAME = "headlight"
 
@@ -16,7 +17,7 @@ models_library = ctypes.CDLL(str(folder / "libheadlight_models.so"))
 training_library = ctypes.CDLL(str(folder / "libheadlight_training_step.so"))
 
 CAUSAL_TOP_LEFT = 1
-TYPES = {"float32": 0, "int64": 1, "bool": 2}
+TYPES = {"float32": 0, "int64": 1, "bool": 2, "bfloat16": 3, "int8": 4}
 MASK_MEANS_ATTEND = 1
 error = Error()
 engine = ctypes.c_void_p()
@@ -82,7 +83,7 @@ def packed_gemm(problem):
     packed = Handle(engine_library.headlight_packed_matrix_destroy)
     create = engine_library.headlight_packed_matrix_create
     weights = tensor(problem.weights)
-    checked(create(engine, ctypes.byref(weights), weights.type, ctypes.byref(packed), ctypes.byref(error)))
+    checked(create(engine, ctypes.byref(weights), TYPES[problem.case.type], ctypes.byref(packed), ctypes.byref(error)))
     return call(engine_library.headlight_gemm_packed, engine, tensor(problem.a), packed, tensor(out), None, out=out)
 
 
@@ -105,9 +106,11 @@ def attention_call(problem):
         options.mask, options.mask_means = ctypes.pointer(tensor(problem.mask())), MASK_MEANS_ATTEND
     if case.slopes:
         options.slopes = ctypes.pointer(tensor(problem.slopes()))
-    out = np.empty(problem.query.shape, np.float32)
-    tensors = map(tensor, (problem.query, problem.key, problem.value, out))
-    return call(engine_library.headlight_attention, engine, *tensors, options, out=out)
+    dtype = np.dtype(ml_dtypes.bfloat16 if case.type == "bfloat16" else np.float32)
+    held = [array.astype(dtype, order="K", copy=False) for array in (problem.query, problem.key, problem.value)]
+    out = np.empty(problem.query.shape, dtype)
+    run, _ = call(engine_library.headlight_attention, engine, *map(tensor, (*held, out)), options, out=None)
+    return run, lambda: out.astype(np.float32)
 
 
 def attention_training(problem):
@@ -183,7 +186,8 @@ def encoder(problem):
 def encoder_call(problem):
     loaded = Handle(models_library.headlight_encoder_destroy)
     folder_name = str(problem.model.folder).encode()
-    checked(models_library.headlight_encoder_load(folder_name, ctypes.byref(loaded), ctypes.byref(error)))
+    options = LoadModelOptions(ctypes.sizeof(LoadModelOptions), TYPES[problem.case.type])
+    checked(models_library.headlight_encoder_load_with(folder_name, ctypes.byref(options), ctypes.byref(loaded), ctypes.byref(error)))
     out = np.empty((*problem.ids.shape, problem.model.config["hidden_size"]), np.float32)
     encode = models_library.headlight_encoder_encode_ids
     return call(encode, loaded, engine, tensor(problem.ids), None, tensor(out), out=out)

@@ -39,6 +39,10 @@ class AttentionOptions(ctypes.Structure):
     ]  # fmt: skip
 
 
+class LoadModelOptions(ctypes.Structure):
+    _fields_ = [("struct_size", ctypes.c_size_t), ("precision", ctypes.c_int32)]
+
+
 class Dropout(ctypes.Structure):
     _fields_ = [("probability", ctypes.c_float), ("stream", ctypes.c_uint32), ("seed", ctypes.c_uint64)]
 
@@ -53,4 +57,5 @@ class AttentionGradients(ctypes.Structure):
 STRUCTS = {
     "headlight_tensor": Tensor, "headlight_indices": Indices, "headlight_error": Error, "headlight_engine_options": EngineOptions,
     "headlight_attention_options": AttentionOptions, "headlight_dropout": Dropout, "headlight_attention_gradients": AttentionGradients,
+    "headlight_load_model_options": LoadModelOptions,
 }  # fmt: skip

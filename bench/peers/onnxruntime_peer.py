@@ -1,8 +1,14 @@
 """ONNX Runtime on the CPU: MatMul with packed weights, its own attention operators, BERT as exported and fused by hand."""
 
+import logging
+import pathlib
+import tempfile
+
 import numpy as np
+import onnx
 import onnxruntime
 from onnx import TensorProto
+from onnxruntime.quantization import QuantType, quantize_dynamic
 
 import onnx_graphs
 
@@ -59,8 +65,22 @@ def single(model, inputs, **options):
     return bound.run, bound.result
 
 
+def quantized(model, **options):
+    """With weights of int8, a scale for each output channel, and what they are multiplied by quantised in each call."""
+    logging.disable(logging.WARNING)  # it advises to optimise the graph first, which the session does
+    with tempfile.TemporaryDirectory() as folder:
+        file = pathlib.Path(folder) / "quantized.onnx"
+        quantize_dynamic(onnx.load_model_from_string(model), file, per_channel=True, weight_type=QuantType.QInt8, **options)
+        return file.read_bytes()
+
+
+def of_type(model, type):
+    return quantized(model) if type == "int8" else model
+
+
 def gemm(problem):
-    yield "MatMul", lambda: single(onnx_graphs.gemm(problem), {"a": problem.a})
+    if problem.case.type != "bfloat16":
+        yield "MatMul", lambda: single(of_type(onnx_graphs.gemm(problem), problem.case.type), {"a": problem.a})
 
 
 def entries(inputs):
@@ -71,6 +91,8 @@ def entries(inputs):
 
 def attention(problem):
     case = problem.case
+    if case.type != "float32":
+        return
     if case.sequences:
         yield "one by one", lambda: one_by_one(problem)
         yield "padded", lambda: padded(problem)
@@ -203,6 +225,8 @@ def padded(problem):
 
 
 def encoder(problem):
+    if problem.case.type == "bfloat16":
+        return
     for fused in (None, "MultiHeadAttention", "Attention"):
-        graph = lambda fused=fused: onnx_graphs.encoder(problem, fused)
+        graph = lambda fused=fused: of_type(onnx_graphs.encoder(problem, fused), problem.case.type)
         yield f"fused {fused}" if fused else "plain", lambda graph=graph: single(graph(), {"ids": problem.ids})

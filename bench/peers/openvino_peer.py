@@ -1,4 +1,4 @@
-"""OpenVINO on the CPU, with the latency hint and float32 asked for: by itself it computes in bfloat16 where there are such units."""
+"""OpenVINO on the CPU, with the latency hint and the case's type asked for: by itself it computes in bfloat16 where there are such units."""
 
 import numpy as np
 import openvino
@@ -9,6 +9,7 @@ import onnx_graphs
 NAME = "OpenVINO"
 core = openvino.Core()
 config = {}
+PRECISIONS = {"float32": "f32", "bfloat16": "bf16"}  # int8 takes a model that was quantised with data
 
 
 def version():
@@ -17,8 +18,7 @@ def version():
 
 def start(threads):
     config.update(
-        PERFORMANCE_HINT="LATENCY", INFERENCE_NUM_THREADS=threads, NUM_STREAMS=1, INFERENCE_PRECISION_HINT="f32",
-        KV_CACHE_PRECISION="f32", ENABLE_CPU_PINNING=False,
+        PERFORMANCE_HINT="LATENCY", INFERENCE_NUM_THREADS=threads, NUM_STREAMS=1, KV_CACHE_PRECISION="f32", ENABLE_CPU_PINNING=False,
     )  # fmt: skip
 
 
@@ -38,16 +38,22 @@ class Request:
         return self.request.get_output_tensor(0).data
 
 
-def single(model, inputs):
-    """run, result of a model with one set of inputs."""
-    asked = Request(core.compile_model(model, "CPU", config), inputs)
+def compile_model(model, type="float32"):
+    return core.compile_model(model, "CPU", config | {"INFERENCE_PRECISION_HINT": PRECISIONS[type]})
+
+
+def single(model, inputs, type="float32"):
+    """run, result of a model with one set of inputs, which are float32 whatever it computes in."""
+    asked = Request(compile_model(model, type), inputs)
     return asked.run, asked.result
 
 
 def gemm(problem):
+    if problem.case.type not in PRECISIONS:
+        return
     a = ops.parameter(problem.a.shape, np.float32)
     model = openvino.Model([ops.matmul(a, ops.constant(problem.weights), False, False)], [a])
-    yield "matmul", lambda: single(model, [problem.a])
+    yield "matmul", lambda: single(model, [problem.a], problem.case.type)
 
 
 def swap(node):
@@ -106,7 +112,7 @@ def whole(problem, heads_first, way):
     mask = additive(problem.mask()) if problem.masked or case.causal != causal else None
     if case.slopes:
         mask = ops.constant(problem.bias())
-    run, result = single(attention_model([tensor.shape for tensor in tensors], heads_first, way, mask, causal), tensors)
+    run, result = single(attention_model([tensor.shape for tensor in tensors], heads_first, way, mask, causal), tensors, case.type)
     return run, lambda: result().transpose(0, 2, 1, 3) if heads_first else result()
 
 
@@ -119,7 +125,7 @@ def grouped(problem, way):
 def one_by_one(problem, way):
     case = problem.case
     any_length = openvino.PartialShape([1, -1, case.heads, case.head_dim])
-    compiled = core.compile_model(attention_model([any_length] * 3, False, way), "CPU", config)
+    compiled = compile_model(attention_model([any_length] * 3, False, way))
     requests = [Request(compiled, piece) for piece in zip(*map(problem.pieces, (problem.query, problem.key, problem.value)))]
 
     def run():
@@ -138,4 +144,5 @@ def padded(problem, way):
 
 
 def encoder(problem):
-    yield "from ONNX", lambda: single(core.read_model(onnx_graphs.encoder(problem)), [problem.ids])
+    if problem.case.type in PRECISIONS:
+        yield "from ONNX", lambda: single(core.read_model(onnx_graphs.encoder(problem)), [problem.ids], problem.case.type)

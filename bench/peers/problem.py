@@ -2,6 +2,7 @@
 
 import functools
 
+import ml_dtypes
 import numpy as np
 
 import bert
@@ -32,11 +33,12 @@ class AttentionProblem:
         self.value = self.draw(case.key_length, case.kv_heads, case.contiguous)
 
     def draw(self, length, heads, contiguous):
+        """float32; of a case in bfloat16, numbers that it holds exactly."""
         batch, head_dim = self.case.batch, self.case.head_dim
-        if contiguous:
-            memory = self.random.standard_normal((batch, heads, length, head_dim), np.float32)
-            return memory.transpose(0, 2, 1, 3)
-        return self.random.standard_normal((batch, length, heads, head_dim), np.float32)
+        memory = self.random.standard_normal((batch, heads, length, head_dim) if contiguous else (batch, length, heads, head_dim), np.float32)
+        if self.case.type == "bfloat16":
+            memory = memory.astype(ml_dtypes.bfloat16).astype(np.float32)
+        return memory.transpose(0, 2, 1, 3) if contiguous else memory
 
     def mask(self):
         """[B or 1, 1, Lq or 1, Lk], true where seen, for those who know no intervals."""

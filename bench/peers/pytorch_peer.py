@@ -32,20 +32,34 @@ def call(step, canonical=lambda out: out):
             last.clear()
             last.append(step())
 
-        return run, lambda: canonical(last[0]).numpy()
+        return run, lambda: canonical(last[0]).float().numpy()
 
     return make
 
 
 def gemm(problem):
-    a = torch.from_numpy(problem.a)
-    weights = torch.from_numpy(problem.weights)
+    if problem.case.type == "int8":
+        yield "dynamic", lambda: dynamic_linear(problem)
+        return
+    dtype = getattr(torch, problem.case.type)
+    a = torch.from_numpy(problem.a).to(dtype)
+    weights = torch.from_numpy(problem.weights).to(dtype)
     rows = weights.t().contiguous()
-    out = torch.empty(a.shape[0], weights.shape[1])
+    out = torch.empty(a.shape[0], weights.shape[1], dtype=dtype)
     yield "mm", call(lambda: torch.mm(a, weights, out=out))
     yield "linear", call(lambda: F.linear(a, rows))
-    yield "MKL packed", lambda: packed_by_mkl(a, rows)
+    if dtype is torch.float32:
+        yield "MKL packed", lambda: packed_by_mkl(a, rows)
     yield "oneDNN packed", lambda: packed_by_onednn(a, rows)
+
+
+def dynamic_linear(problem):
+    """Weights of int8, and of a row's numbers as many as it takes: a scale and a zero point for all of `a` together."""
+    linear = torch.nn.Linear(problem.case.k, problem.case.n, bias=False).eval()
+    linear.weight.copy_(torch.from_numpy(problem.weights).t())
+    quantized = torch.ao.quantization.quantize_dynamic(torch.nn.Sequential(linear), {torch.nn.Linear}, dtype=torch.qint8)
+    a = torch.from_numpy(problem.a)
+    return call(lambda: quantized(a))()
 
 
 def packed_by_mkl(a, rows):
@@ -66,7 +80,8 @@ def swap(tensor):
 
 def attention(problem):
     case = problem.case
-    views = [swap(torch.from_numpy(tensor)) for tensor in (problem.query, problem.key, problem.value)]
+    dtype = getattr(torch, case.type)
+    views = [swap(torch.from_numpy(tensor).to(dtype)) for tensor in (problem.query, problem.key, problem.value)]
     if case.sequences:
         yield from packed(problem, views)
         return
@@ -204,14 +219,15 @@ class Bert(torch.nn.Module):
     def __init__(self, model, length):
         super().__init__()
         tensor = lambda name: torch.from_numpy(model.tensors[f"embeddings.{name}"].copy())
-        self.words = tensor("word_embeddings.weight")
-        self.embedded = torch.from_numpy(model.embedded(length))
-        self.norm = tensor("LayerNorm.weight"), tensor("LayerNorm.bias"), model.epsilon
+        self.register_buffer("words", tensor("word_embeddings.weight"))
+        self.register_buffer("embedded", torch.from_numpy(model.embedded(length)))
+        self.norm = torch.nn.LayerNorm(self.words.shape[1], model.epsilon)
+        self.norm.load_state_dict({"weight": tensor("LayerNorm.weight"), "bias": tensor("LayerNorm.bias")})
         self.layers = torch.nn.ModuleList(transformer_layer(model, number) for number in model.layers)
 
     def forward(self, ids):
         x = F.embedding(ids, self.words) + self.embedded
-        x = F.layer_norm(x, x.shape[-1:], *self.norm)
+        x = self.norm(x)
         for layer in self.layers:
             x = layer(x)
         return x
@@ -220,6 +236,11 @@ class Bert(torch.nn.Module):
 def encoder(problem):
     network = Bert(problem.model, problem.case.tokens).eval()
     ids = torch.from_numpy(problem.ids)
+    if problem.case.type == "int8":
+        quantized = torch.ao.quantization.quantize_dynamic(network, {torch.nn.Linear}, dtype=torch.qint8)
+        yield "nn.TransformerEncoderLayer, dynamic", call(lambda: quantized(ids))
+        return
+    network = network.to(getattr(torch, problem.case.type))
     yield "nn.TransformerEncoderLayer", call(lambda: network(ids))
     yield "compiled", lambda: compiled(network, ids)
 

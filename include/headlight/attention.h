@@ -1,4 +1,4 @@
-// Attention: out = softmax(scale · query · keyᵀ + bias) · value, block by block, never with an Lq × Lk buffer.
+// Attention: out = softmax(scale · query · keyᵀ + …) · value, block by block, never with an Lq × Lk buffer.
 #pragma once
 
 #include <concepts>
@@ -101,13 +101,14 @@ struct AttentionOptions {
   View<const float, 4> bias{};
   // Unset: 1 / sqrt(Dqk).
   std::optional<float> scale{};
-  // c > 0: scores become c · tanh(score / c), before bias and slopes. 0: none. (Gemma 2, 2024)
+  // c > 0, a normal number: scores become c · tanh(score / c), before bias and slopes. 0: none. (Gemma 2, 2024)
   float soft_cap = 0;
   // [Hq]: slope_h · |p − position of the key| is taken from the scores of head h. Empty: none. (ALiBi, Press et al.
   // 2021)
   std::span<const float> slopes{};
   // [Hq]: one more logit for each row of head h, which takes its share of the sum and adds no value; the log-sum-exp
-  // counts it. −inf is none. Empty: none. (Xiao et al. 2023, gpt-oss 2025)
+  // counts it. −inf is none; NaN and +inf make the head's rows NaN, as a score would. Empty: none. (Xiao et al. 2023,
+  // gpt-oss 2025)
   std::span<const float> sinks{};
   // Of the probabilities, after softmax: those kept are multiplied by 1 / (1 − probability), the others are 0. That of
   // (sample b, head h, row i, key j) is kept when the word ≥ ⌊probability · 2³²⌋, the word being number j mod 4 of

@@ -19,9 +19,9 @@ namespace headlight {
 // and head, and 512 keys and values at most.
 class HEADLIGHT_API AttentionStream {
  public:
-  // query [B, Lq, Hq, Dqk] must stay as it is until finish(). Of the options: causal top-left, windows and chunks that
-  // stand top-left, scale and dropout; what needs the whole length or has an axis of keys (bottom-right, lengths,
-  // packed sequences, mask, bias, probabilities) is refused, and log_sum_exp is finish()'s. Throws
+  // query [B, Lq, Hq, Dqk] and the options' lists (slopes, sinks, starts) must stay as they are until finish(). Refused
+  // are options that need the whole length or have an axis of keys: lengths, packed sequences, mask, bias,
+  // probabilities, scores, and bottom-right unless query_start says where rows stand; log_sum_exp is finish()'s. Throws
   // std::invalid_argument, OutOfMemory.
   AttentionStream(Engine& engine, View<const float, 4> query, std::int64_t key_value_heads, std::int64_t value_dim,
                   const AttentionOptions& options = {});

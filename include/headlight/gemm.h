@@ -36,9 +36,9 @@ struct GemmOptions {
 // Order of summation: K is cut into ⌈K / 768⌉ blocks of one length (rounded up to 8); within a block an element is one
 // chain of multiply-adds over ascending k from +0 (fused, where the instruction set has that), and the sums of blocks
 // are added in ascending order. Then α · sum, + β · C, + bias, activation, + residual. So the bits depend on K and the
-// instruction set, never on M, N, threads, strides, transposition, batch or whether B was packed: one row alone equals
-// that row of a large product. Nothing is skipped: K = 0 gives α · 0, and with α = 0 a NaN or infinity in A or B still
-// makes NaN.
+// instruction set, never on M, N, threads, strides, transposition, batch or whether B was packed (as float32): one row
+// equals that row of a large product. Nothing is skipped: K = 0 gives α · 0, and with α = 0 a NaN or infinity in A or B
+// still makes NaN.
 //
 // A B that serves several products (weights) is better packed once: up to five tiles of rows (45 on AVX-512) read it
 // where it lies, more rows pack a copy of it each time: many rows a whole one of at most 64 MiB, or panel by panel
@@ -56,9 +56,10 @@ HEADLIGHT_API void gemm(Engine& engine, View<const float, 3> a, View<const float
 //
 // As bfloat16 it takes half the memory, and products multiply bfloat16 numbers: both B, here, and A, in each product,
 // are rounded to the nearest one (ties to even), and all else is float32. A product of two such numbers is exact there,
-// so that C has the error of float32 sums over the rounded operands; those themselves are off by 2⁻⁹ of each number at
+// so that C has the error of float32 sums over the rounded operands; those themselves are off by 2⁻⁸ of each number at
 // most. An element's chain over K takes the second number of each pair (k, k + 1) before the first; its bits are those
-// of every instruction set, unless numbers or sums are below 2⁻¹²⁶ (InstructionFeature::avx512_bf16).
+// of every instruction set, unless a number, product or sum is below 2⁻¹²⁶ (InstructionFeature::avx512_bf16 takes it
+// for 0; without fused multiply-adds products are rounded there) or a product reaches 2¹²⁸.
 //
 // As int8 it takes a quarter of the memory and eight bytes a column, and products multiply 8-bit integers: each column
 // of B has a scale, and in each product each row of A a scale and a zero point. With every operation a float32 one,

@@ -1,8 +1,10 @@
-// What the numbers of a matrix are stored as. Results are float32 whatever it is.
+// What the numbers of a matrix or of a tensor are stored as. Arithmetic is float32's, but for the products of packed
+// matrices (headlight/gemm.h).
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
 #include "headlight/export.h"
@@ -12,15 +14,18 @@ namespace headlight {
 enum class NumberType : std::uint8_t {
   float32,   // IEEE 754 binary32
   bfloat16,  // its upper half: a sign, 8 bits of exponent and 7 of fraction
+  float16,   // IEEE 754 binary16
   int8       // integers of 8 bits, each times a scale that many share
 };
 
 // "float32"; "" for what is no type.
 [[nodiscard]] HEADLIGHT_API std::string_view name(NumberType type) noexcept;
+// And back.
+[[nodiscard]] HEADLIGHT_API std::optional<NumberType> parse_number_type(std::string_view name) noexcept;
 
 // Of a number; scales are beside them.
 [[nodiscard]] constexpr std::size_t bytes_of(NumberType type) noexcept {
-  return type == NumberType::int8 ? 1 : type == NumberType::bfloat16 ? 2 : 4;
+  return type == NumberType::float32 ? 4 : type == NumberType::int8 ? 1 : 2;
 }
 
 }  // namespace headlight

@@ -270,8 +270,8 @@ void mix_unfused(const UnfusedCall& call, const ops::AttentionSequence& sequence
   const UnfusedHead head = unfused_head(call, sequence, b, h, scratch);
   drop_unfused(head, head.scores.data);
   const auto values = rows_of(call.value, b, h / call.sizes.group, sequence.first_key, sequence.keys);
-  if (kernels::attention_kernels(call.isa).all_finite(values.data, values.stride(0), values.extent(0),
-                                                      values.extent(1))) {
+  if (kernels::attention_kernels(call.isa).all_finite({.stride = values.stride(0), .data = values.data},
+                                                      values.extent(0), values.extent(1))) {
     multiply_unfused(call.isa, head.scores, Transpose::no, values, Transpose::no, out, 1.0f, 0.0f, scratch.gemm);
   } else {
     mix_visible_values(head, values, out);

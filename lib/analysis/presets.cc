@@ -104,6 +104,17 @@ std::int64_t parameter_count(const ModelShape& shape) {
   return sum;
 }
 
+double weight_bytes(const ModelShape& shape, NumberType type) {
+  const std::int64_t all = parameter_count(shape);
+  const std::int64_t width = shape.width;
+  const std::int64_t layer = attention_parameters(width, shape.heads).weights + 2 * width * shape.feed_forward_width;
+  const std::int64_t columns = shape.layers * (5 * width + shape.feed_forward_width) + (shape.pooler ? width : 0);
+  const std::int64_t matrices = shape.layers * layer + (shape.pooler ? width * width : 0);
+  const double beside = type == NumberType::int8 ? 8 * static_cast<double>(columns) : 0;
+  return static_cast<double>(all - matrices) * sizeof(float) +
+         static_cast<double>(matrices) * static_cast<double>(bytes_of(type)) + beside;
+}
+
 ForwardFlops forward_flops(const ModelShape& shape, std::int64_t length) {
   check(shape, length);
   const auto rows = static_cast<double>(length);

@@ -16,6 +16,7 @@
 #include "headlight/c/operations.h"
 #include "headlight/dropout.h"
 #include "headlight/gemm.h"
+#include "headlight/typed_view.h"
 #include "headlight/view.h"
 
 namespace headlight::c {
@@ -128,6 +129,15 @@ inline void check_tensor(const char* operation, const char* argument, const head
   if (tensor.shape == nullptr) refuse(operation, std::string(argument) + " has no shape (a null pointer)");
 }
 
+inline NumberType stored_type(const char* operation, const char* argument, headlight_type type) {
+  if (type == HEADLIGHT_FLOAT32) return NumberType::float32;
+  if (type == HEADLIGHT_BFLOAT16) return NumberType::bfloat16;
+  if (type == HEADLIGHT_FLOAT16) return NumberType::float16;
+  refuse(operation, std::string(argument) + " has type " + std::to_string(type) + ", expected " +
+                        std::to_string(HEADLIGHT_FLOAT32) + ", " + std::to_string(HEADLIGHT_BFLOAT16) + " or " +
+                        std::to_string(HEADLIGHT_FLOAT16));
+}
+
 template <class T, int Rank>
 View<T, Rank> view(const char* operation, const char* argument, const headlight_tensor* tensor) {
   const headlight_tensor& given = required(operation, argument, tensor);
@@ -138,6 +148,20 @@ View<T, Rank> view(const char* operation, const char* argument, const headlight_
   typename View<T, Rank>::Shape strides{};
   std::copy_n(given.strides, Rank, strides.begin());
   return {static_cast<T*>(given.data), shape, strides};
+}
+
+// The same of any type that floats can be stored in.
+template <int Rank, class Pointer>
+AnyTypedView<Rank, Pointer> typed_view(const char* operation, const char* argument, const headlight_tensor* tensor) {
+  const headlight_tensor& given = required(operation, argument, tensor);
+  const NumberType type = stored_type(operation, argument, given.type);
+  check_tensor(operation, argument, given, given.type, Rank);
+  typename View<float, Rank>::Shape shape{};
+  std::copy_n(given.shape, Rank, shape.begin());
+  if (given.strides == nullptr) return {type, given.data, shape};
+  typename View<float, Rank>::Shape strides{};
+  std::copy_n(given.strides, Rank, strides.begin());
+  return {type, given.data, shape, strides};
 }
 
 // The same where "not given" is an answer.

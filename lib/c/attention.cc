@@ -1,6 +1,10 @@
+#include <algorithm>
+#include <initializer_list>
+
 #include "c/attention_options.h"
 #include "c/handles.h"
 #include "headlight/attention_backward.h"
+#include "headlight/typed_attention.h"
 
 namespace headlight::c {
 namespace {
@@ -20,6 +24,13 @@ AttentionShape attention_shape(const headlight_attention_shape* given) {
           .value_dim = fields->value_dim};
 }
 
+// Without operands, float32: what is missing is refused then.
+bool all_floats(std::initializer_list<const headlight_tensor*> tensors) noexcept {
+  return std::all_of(tensors.begin(), tensors.end(), [](const headlight_tensor* tensor) {
+    return tensor == nullptr || tensor->type == HEADLIGHT_FLOAT32;
+  });
+}
+
 constexpr const char* kBackward = "attention_backward";
 
 }  // namespace
@@ -32,7 +43,17 @@ headlight_status headlight_attention(headlight_engine* engine, const headlight_t
                                      const headlight_tensor* key, const headlight_tensor* value,
                                      const headlight_tensor* out, const headlight_attention_options* options,
                                      headlight_error* error) {
-  return attend(kName, attention, engine, query, key, value, out, options, error);
+  if (all_floats({query, key, value, out})) {
+    const auto of_floats = [](auto&&... arguments) { attention(arguments...); };
+    return attend(kName, of_floats, engine, query, key, value, out, options, error);
+  }
+  return call(kName, engine, error, [&](Engine& on) {
+    attention(on,
+              AttentionOperands{
+                  typed_view<4, const void*>(kName, "query", query), typed_view<4, const void*>(kName, "key", key),
+                  typed_view<4, const void*>(kName, "value", value), typed_view<4, void*>(kName, "out", out)},
+              attention_options(kName, options));
+  });
 }
 
 headlight_status headlight_attention_workspace_bytes(const headlight_engine* engine,

@@ -1,6 +1,5 @@
 #include "headlight/gemm.h"
 
-#include <array>
 #include <string>
 
 #include "c/handles.h"
@@ -35,29 +34,11 @@ void multiply(Engine& engine, const headlight_tensor* a, const headlight_tensor*
   gemm(engine, left.view, right.view, view<float, Rank>(kName, "c", c), options);
 }
 
-struct TypeInC {
-  NumberType type;
-  headlight_type in_c;
-};
-constexpr std::array kTypes = {TypeInC{NumberType::float32, HEADLIGHT_FLOAT32},
-                               TypeInC{NumberType::bfloat16, HEADLIGHT_BFLOAT16},
-                               TypeInC{NumberType::int8, HEADLIGHT_INT8}};
-
-NumberType number_type(const char* operation, headlight_type type) {
-  for (const TypeInC& row : kTypes) {
-    if (row.in_c == type) return row.type;
-  }
-  refuse(operation,
-         "type is " + std::to_string(type) + ", expected HEADLIGHT_FLOAT32, HEADLIGHT_BFLOAT16 or HEADLIGHT_INT8");
-}
-
-headlight_type type_in_c(NumberType type) { return kTypes[static_cast<std::size_t>(type)].in_c; }
-
 GemmShape gemm_shape(const headlight_gemm_shape* given) {
   required(kName, "shape", given);
   const Fields fields(kName, "shape", given);
-  return {fields->batch == 0 ? 1 : fields->batch, fields->m, fields->n, fields->k, fields->packed != 0,
-          number_type(kName, fields->type)};
+  return {fields->batch == 0 ? 1 : fields->batch,  fields->m, fields->n, fields->k, fields->packed != 0,
+          number_type(kName, "type", fields->type)};
 }
 
 }  // namespace
@@ -86,7 +67,7 @@ headlight_status headlight_packed_matrix_create(headlight_engine* engine, const 
     Engine& on = engine_of(kPacked, engine);
     const Stored<2> matrix = stored<2>(kPacked, "b", b);
     return std::make_unique<headlight_packed_matrix>(
-        headlight_packed_matrix{PackedMatrix(on, matrix.view, matrix.transpose, number_type(kPacked, type))});
+        headlight_packed_matrix{PackedMatrix(on, matrix.view, matrix.transpose, number_type(kPacked, "type", type))});
   });
 }
 

@@ -1,7 +1,11 @@
 // What the opaque types of the C interface are.
 #pragma once
 
+#include <algorithm>
+#include <array>
+#include <cstddef>
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -13,6 +17,7 @@
 #include "headlight/gemm.h"
 #include "headlight/layers/layer.h"
 #include "headlight/layers/multi_head_attention.h"
+#include "headlight/number_type.h"
 
 struct headlight_engine {
   explicit headlight_engine(const headlight::EngineOptions& options) : engine(options) {}
@@ -82,6 +87,21 @@ std::unique_ptr<headlight_layer> make_layer(const Arguments&... arguments) {
 
 // In C an instruction set's number is one more, for 0 says "the best".
 constexpr headlight_isa isa_in_c(Isa isa) noexcept { return static_cast<headlight_isa>(isa) + 1; }
+
+// What weights may be multiplied in: by number of NumberType.
+inline constexpr std::array<headlight_type, 4> kTypesInC = {HEADLIGHT_FLOAT32, HEADLIGHT_BFLOAT16, HEADLIGHT_FLOAT16,
+                                                            HEADLIGHT_INT8};
+
+inline NumberType number_type(const char* operation, const char* argument, headlight_type type) {
+  const auto found = std::ranges::find(kTypesInC, type);
+  if (found == kTypesInC.end() || type == HEADLIGHT_FLOAT16) {
+    refuse(operation, std::string(argument) + " is " + std::to_string(type) +
+                          ", expected HEADLIGHT_FLOAT32, HEADLIGHT_BFLOAT16 or HEADLIGHT_INT8");
+  }
+  return static_cast<NumberType>(found - kTypesInC.begin());
+}
+
+constexpr headlight_type type_in_c(NumberType type) noexcept { return kTypesInC[static_cast<std::size_t>(type)]; }
 
 inline Merge merge_of(const char* operation, headlight_merge value) {
   return enumerated<Merge>(operation, "merge", value, HEADLIGHT_MERGE_CONCATENATE, HEADLIGHT_MERGE_GATED_BY_ELEMENT);

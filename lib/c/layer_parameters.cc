@@ -143,3 +143,15 @@ headlight_status headlight_layer_load(headlight_layer* layer, const headlight_we
     layer->settle();
   });
 }
+
+headlight_status headlight_layer_set_precision(headlight_layer* layer, headlight_type precision,
+                                               headlight_error* error) {
+  return call(error, [&] {
+    Layer& target = *required(kName, "layer", layer).layer;
+    target.set_precision(number_type(kName, "precision", precision));
+  });
+}
+
+headlight_type headlight_layer_precision(const headlight_layer* layer) {
+  return layer == nullptr ? HEADLIGHT_FLOAT32 : type_in_c(layer->layer->precision());
+}

@@ -18,10 +18,11 @@ struct BlockRange {
   std::int64_t last;
   std::int64_t whole_first;
   std::int64_t whole_last;
+  bool steps_together;  // of all rows, before their edges are hidden; else each row's with its edges
 };
 
 inline BlockRange range_of(const kernels::AttentionBlock& block) {
-  BlockRange range{block.keys.count, 0, 0, block.keys.count};
+  BlockRange range{block.keys.count, 0, 0, block.keys.count, can_step_together(block.steps)};
   const std::int64_t rows = block.seen.same_for_all ? 1 : block.query.count;
   for (std::int64_t r = 0; r < rows; ++r) {
     const std::int64_t begin = block.seen.begin[r];
@@ -33,7 +34,7 @@ inline BlockRange range_of(const kernels::AttentionBlock& block) {
   }
   range.whole_first = round_up(range.whole_first, kKeyPanel);
   range.whole_last = range.whole_last / kKeyPanel * kKeyPanel;
-  if (block.steps.asked != 0 || range.whole_first > range.whole_last)
+  if ((block.steps.asked != 0 && !range.steps_together) || range.whole_first > range.whole_last)
     range.whole_first = range.whole_last = range.first;
   return range;
 }
@@ -41,6 +42,23 @@ inline BlockRange range_of(const kernels::AttentionBlock& block) {
 // The maxima of rows without scores, [kBlockRows][kLanes].
 HEADLIGHT_INLINE void clear_maxima(float* maxima) {
   for (int r = 0; r < kBlockRows; ++r) store(broadcast(-kInfinity), maxima + r * kLanes);
+}
+
+// All rows' products become their scores: of the keys before the whole panels, in them, and behind. Maxima as below.
+inline void step_range(const kernels::AttentionBlock& block, const BlockRange& range, float* maxima) {
+  ScoreRows rows{block.scores, block.scores_stride, block.query.count, range.first / kLanes * kLanes, range.first,
+                 nullptr};
+  const auto step_until = [&](std::int64_t end, float* into) {
+    rows.end = end;
+    rows.maxima = into;
+    if (rows.begin < end) step_together(block.steps, rows);
+    rows.begin = end;
+  };
+  if (range.whole_first < range.whole_last) {
+    step_until(range.whole_first, nullptr);
+    step_until(range.whole_last, maxima);
+  }
+  step_until(round_up(range.last, kLanes), nullptr);
 }
 
 // Scores of all panels in the range; maxima [rows][kLanes] follows those of whole panels.
@@ -54,9 +72,10 @@ inline void block_scores(const kernels::AttentionBlock& block, const BlockRange&
         {block.query.data, block.query.stride},
         {block.keys.key.floats() + j * block.query.head_dim + from, smaller(kKeyPanel, block.keys.count - j)},
         block.query.head_dim,
-        {block.scores + j + from, block.scores_stride, whole ? maxima : nullptr}};
+        {block.scores + j + from, block.scores_stride, whole && !range.steps_together ? maxima : nullptr}};
     score_panel(tile, block.query.count, vectors - skipped);
   }
+  if (range.steps_together) step_range(block, range, maxima);
 }
 
 // The rows' scores, ready to be weighed: where they lie, and the largest one (−inf where there are none).
@@ -72,7 +91,7 @@ inline void find_maxima(const kernels::AttentionBlock& block, const BlockRange& 
     rows.vectors[r] = {};
     if (block.seen.begin[r] >= block.seen.end[r]) continue;
     float* scores = block.scores + r * block.scores_stride;
-    if (block.steps.asked != 0) {
+    if (block.steps.asked != 0 && !range.steps_together) {
       rows.vectors[r] = vectors_of(block.seen.begin[r], block.seen.end[r]);
       rows.maximum[r] = apply_steps(block.steps, r, block.seen.begin[r], block.seen.end[r], scores);
       continue;
@@ -92,12 +111,14 @@ inline void find_maxima(const kernels::AttentionBlock& block, const BlockRange& 
 }
 
 // The panel of values that begins with `column`: key j's at j · stride.
+template <class Numbers>
 struct ValuePanel {
-  const float* data;
+  const typename Numbers::Storage* data;
   std::int64_t stride;
 };
-HEADLIGHT_INLINE ValuePanel value_panel(const kernels::KeyValueBlock& keys, std::int64_t column) {
-  const float* const data = keys.value.floats();
+template <class Numbers>
+HEADLIGHT_INLINE ValuePanel<Numbers> value_panel(const kernels::KeyValueBlock& keys, std::int64_t column) {
+  const auto* const data = keys.value.numbers<typename Numbers::Storage>();
   if (keys.value.layout == kernels::OperandLayout::rows) return {data + column, keys.value.stride};
   return {data + column * keys.count, smaller(kValuePanel, round_up(keys.value_dim, kLanes))};
 }
@@ -132,7 +153,7 @@ void panel_values(const kernels::AttentionBlock& block, const RowFactors& factor
   const bool all_rows = !kPartial && block.query.count == kBlockRows && vectors == kNarrowVectors;
   const std::int64_t groups = all_rows ? 1 : divide_up(block.query.count, kValueRows);
   const std::int64_t group_rows = divide_up(block.query.count, groups);
-  const ValuePanel value = value_panel(block.keys, column);
+  const auto value = value_panel<StoredFloat32>(block.keys, column);
   for (std::int64_t r = 0; r < block.query.count; r += group_rows) {
     const std::int64_t rows = smaller(group_rows, block.query.count - r);
     const CommonKeys keys = common_keys(block.seen, r, rows);
@@ -148,6 +169,7 @@ void panel_values(const kernels::AttentionBlock& block, const RowFactors& factor
             .to = keys.to,
             .same_keys = keys.same_for_all,
             .first = block.state.first,
+            .kept = kept_values(block.state, r, column),
             .out = block.state.out + r * block.state.out_stride + column,
             .out_stride = block.state.out_stride,
             .keep = factors.keep + r,
@@ -172,18 +194,23 @@ inline void block_values(const kernels::AttentionBlock& block, const RowFactors&
   if (whole < block.keys.value_dim) panel_values<true>(block, factors, whole, block.keys.value_dim - whole);
 }
 
-inline void block_values_exactly(const kernels::AttentionBlock& block, const RowFactors& factors) {
+template <class Numbers>
+void block_values_exactly(const kernels::AttentionBlock& block, const RowFactors& factors) {
   const kernels::AttentionRowMasks& masks = block.steps.masks;
   for (std::int64_t r = 0; r < block.query.count; ++r) {
     const std::uint8_t* mask = masks.mask[r] + block.steps.first_key * masks.mask_key_stride;
     for (std::int64_t column = 0; column < block.keys.value_dim; column += kLanes) {
       const std::int64_t in_panel = column % kValuePanel;
-      const ValuePanel value = value_panel(block.keys, column - in_panel);
+      const auto value = value_panel<Numbers>(block.keys, column - in_panel);
       const int count = static_cast<int>(smaller(kLanes, block.keys.value_dim - column));
-      Vec sum = exact_values(block.scores + r * block.scores_stride, value.data + in_panel, value.stride, count,
-                             block.seen.begin[r], block.seen.end[r], mask, masks.mask_key_stride, masks.attend);
+      Vec sum =
+          exact_values<Numbers>(block.scores + r * block.scores_stride, value.data + in_panel, value.stride, count,
+                                block.seen.begin[r], block.seen.end[r], mask, masks.mask_key_stride, masks.attend);
       float* out = block.state.out + r * block.state.out_stride + column;
-      if (!block.state.first) sum = fma(sum, broadcast(factors.share[r]), mul(load(out), broadcast(factors.keep[r])));
+      if (!block.state.first) {
+        const Vec kept = load(kept_values(block.state, r, column).at);
+        sum = fma(sum, broadcast(factors.share[r]), mul(kept, broadcast(factors.keep[r])));
+      }
       if (block.ends.out == nullptr) {
         store(sum, out);
       } else {
@@ -216,6 +243,7 @@ HEADLIGHT_INLINE void prefetch_state(const kernels::AttentionBlock& block) {
 // `ahead`: what follows is asked for on the way.
 inline RowFactors weigh_block(const kernels::AttentionBlock& block, const BlockRows& rows, bool ahead) {
   const Vec scale = broadcast(block.steps.exponent_scale);
+  const Vec of_sink = select(mask_first(1), broadcast(1.0f), zero());
   float running[kRowSlots];
   for (int r = 0; r < kRowSlots; ++r)
     running[r] = block.state.first || r >= block.query.count ? -kInfinity : block.state.maximum[r];
@@ -236,7 +264,10 @@ inline RowFactors weigh_block(const kernels::AttentionBlock& block, const BlockR
     if (large) scale_scores(scores, rows.vectors[r], scale);
     Vec sum = weigh(scores, rows.vectors[r], large ? broadcast(1.0f) : scale, broadcast(minus_maximum[r]));
     float* sums = block.state.sums + r * kLanes;
-    if (!block.state.first) sum = fma(sum, broadcast(factors.share[r]), mul(load(sums), broadcast(factors.keep[r])));
+    if (!block.state.first) {
+      const Vec kept = block.state.sink_only ? of_sink : load(sums);
+      sum = fma(sum, broadcast(factors.share[r]), mul(kept, broadcast(factors.keep[r])));
+    }
     if (block.ends.out != nullptr) {
       block.ends.sum[r] = sum_of_lanes(sum);
     } else {
@@ -255,7 +286,7 @@ inline void drop_block(const kernels::AttentionBlock& block) {
 }
 
 inline void attend_block(const kernels::AttentionBlock& block) noexcept {
-  if (!block.state.first) prefetch_state(block);
+  if (!block.state.first && !block.state.sink_only) prefetch_state(block);
   float maxima[kBlockRows * kLanes];
   clear_maxima(maxima);
   const BlockRange range = range_of(block);
@@ -265,7 +296,7 @@ inline void attend_block(const kernels::AttentionBlock& block) noexcept {
   const RowFactors factors = weigh_block(block, rows, true);
   if (block.dropout.numbers != nullptr) drop_block(block);
   if (block.keys.values_not_finite && block.steps.masks.mask != nullptr) {
-    block_values_exactly(block, factors);
+    block_values_exactly<StoredFloat32>(block, factors);
   } else {
     block_values(block, factors);
   }

@@ -15,6 +15,15 @@ void drop_weights_of_sequence(const kernels::AttentionDropout& dropout, const ke
   drop_weights(dropout, place, 0, 0, keys, weights);
 }
 
+float finish_float32(const kernels::AttentionState& state, std::int64_t value_dim, NumberType, void* out) noexcept {
+  return finish<StoredFloat32>(state, value_dim, static_cast<float*>(out));
+}
+
+void copy_float32_rows(const kernels::Operand& from, float factor, std::int64_t rows, std::int64_t columns,
+                       float* to) noexcept {
+  scaled_rows<StoredFloat32>(from, factor, rows, columns, to);
+}
+
 }  // namespace
 
 extern const kernels::AttentionKernels attention_kernels;
@@ -32,12 +41,13 @@ const kernels::AttentionKernels attention_kernels = {
     .score_tile = score_tile,
     .step_row = step_row,
     .merge = merge,
-    .finish = finish,
-    .pack_keys = pack_keys,
-    .pack_values = pack_values,
-    .copy_row = scaled_row,
+    .finish = finish_float32,
+    .pack_keys = pack_keys<StoredFloat32>,
+    .pack_values = pack_values<StoredFloat32>,
+    .copy_rows = copy_float32_rows,
     .drop_weights = drop_weights_of_sequence,
-    .all_finite = all_finite,
+    .all_finite = all_finite<StoredFloat32>,
+    .narrow_rows = nullptr,
 };
 
 }  // namespace headlight::HEADLIGHT_TARGET

@@ -36,7 +36,6 @@ struct RowSlope {
 // What may lie between a product q·k and its score; as bits of one number. With s = scale · q·k, in this order:
 //   s ← cap · tanh(s / cap),  s ← s + bias,  s ← s − slope · distance,  s ← −∞ where the mask hides the key.
 enum class ScoreStep : unsigned { soft_cap = 1, bias = 2, slope = 4, mask = 8 };
-inline constexpr int kScoreSteps = 16;  // combinations of them
 // Inlined always: see simd/integers.h.
 [[gnu::always_inline]] constexpr bool asks_for(unsigned steps, ScoreStep step) noexcept {
   return (steps & static_cast<unsigned>(step)) != 0;
@@ -109,6 +108,7 @@ struct SeenKeys {
 // The running state of a block's rows.
 struct RowStates {
   bool first;      // nothing is in it yet
+  bool sink_only;  // a sink's maximum is, and nothing else: its sum is 1, its values are zeros
   float* maximum;  // [rows]
   float* sums;     // [rows][lanes]
   float* out;      // [rows][padded value_dim]
@@ -228,8 +228,8 @@ struct AttentionKernels {
   // One row's state `from` into `to`, both of value_dim rounded up to whole vectors.
   void (*merge)(const AttentionState& to, const AttentionState& from, std::int64_t value_dim) noexcept;
 
-  // out[d] = state.out[d] / Σ sums, zeros where the sum is 0; returns the sum.
-  float (*finish)(const AttentionState& state, std::int64_t value_dim, float* out) noexcept;
+  // out[d] = state.out[d] / Σ sums, zeros where the sum is 0, as numbers of that type; returns the sum.
+  float (*finish)(const AttentionState& state, std::int64_t value_dim, NumberType type, void* out) noexcept;
 
   // Rows [keys][head_dim] → panels [⌈keys/key_panel⌉][head_dim][key_panel], the last one only as wide as keys are left.
   // One block of rows of Kᵀ.
@@ -241,15 +241,34 @@ struct AttentionKernels {
   void (*pack_values)(const Operand& value, std::int64_t keys, std::int64_t value_dim, float* panels,
                       std::int64_t panel_stride) noexcept;
 
-  // to[d] = from[d] · factor
-  void (*copy_row)(const float* from, float factor, float* to, std::int64_t count) noexcept;
+  // to[r][d] = from[r][d] · factor, [rows][columns]
+  void (*copy_rows)(const Operand& from, float factor, std::int64_t rows, std::int64_t columns, float* to) noexcept;
 
   // weights[j] ← weights[j] · (0 or 1 / (1 − probability)), j < keys the keys of a sequence.
   void (*drop_weights)(const AttentionDropout& dropout, const DropoutPlace& place, std::int64_t keys,
                        float* weights) noexcept;
 
   // Whether every one of rows · columns numbers is finite.
-  bool (*all_finite)(const float* from, std::int64_t stride, std::int64_t rows, std::int64_t columns) noexcept;
+  bool (*all_finite)(const Operand& from, std::int64_t rows, std::int64_t columns) noexcept;
+
+  // Rows of floats become rows of another type, rounded. Null where out is float32: nobody asks.
+  void (*narrow_rows)(const float* from, std::int64_t from_stride, std::int64_t rows, std::int64_t columns,
+                      NumberType type, void* to, std::int64_t stride) noexcept;
+};
+
+// Those of them that read or write what a caller handed in, for operands of any type that says itself what it is, where
+// AttentionKernels knows float32 alone. Sums, and what is between the operands, are the same: a number of 16 bits is
+// widened as it is read, which is exact, and out is rounded as it is written.
+struct TypedAttentionKernels {
+  void (*attend_sweep)(const AttentionSweep& sweep) noexcept;
+  float (*finish)(const AttentionState& state, std::int64_t value_dim, NumberType type, void* out) noexcept;
+  void (*pack_keys)(const Operand& key, std::int64_t keys, std::int64_t head_dim, float* panels) noexcept;
+  void (*pack_values)(const Operand& value, std::int64_t keys, std::int64_t value_dim, float* panels,
+                      std::int64_t panel_stride) noexcept;
+  void (*copy_rows)(const Operand& from, float factor, std::int64_t rows, std::int64_t columns, float* to) noexcept;
+  bool (*all_finite)(const Operand& from, std::int64_t rows, std::int64_t columns) noexcept;
+  void (*narrow_rows)(const float* from, std::int64_t from_stride, std::int64_t rows, std::int64_t columns,
+                      NumberType type, void* to, std::int64_t stride) noexcept;
 };
 
 }  // namespace headlight::kernels

@@ -3,15 +3,17 @@
 
 #include "kernels/attention_tile-inl.h"
 #include "kernels/operand.h"
+#include "kernels/row_sweep-inl.h"
 #include "kernels/square-inl.h"
 
 namespace headlight::HEADLIGHT_TARGET {
 
 // to[d][j] = from[j][d] for j < keys ≤ kLanes, d < dims ≤ kLanes.
-inline void pack_square(const float* from, std::int64_t from_stride, int keys, int dims, float* to,
-                        std::int64_t to_stride) {
+template <class Numbers>
+void pack_square(const typename Numbers::Storage* from, std::int64_t from_stride, int keys, int dims, float* to,
+                 std::int64_t to_stride) {
   Vec square[kLanes];
-  load_turned(from, from_stride, keys, dims, square);
+  load_turned<Numbers>(from, from_stride, keys, dims, square);
 #pragma GCC unroll 16
   for (int d = 0; d < kLanes; ++d) {
     if (d < dims) store_lanes(square[d], to + d * to_stride, keys);
@@ -19,44 +21,48 @@ inline void pack_square(const float* from, std::int64_t from_stride, int keys, i
 }
 
 // panel[d][j] = key[j][d] for j < keys ≤ kKeyPanel; rows of the panel panel_stride ≥ keys apart.
-inline void pack_panel(const float* key, std::int64_t key_stride, std::int64_t keys, std::int64_t head_dim,
-                       float* panel, std::int64_t panel_stride) {
+template <class Numbers>
+void pack_panel(const typename Numbers::Storage* key, std::int64_t key_stride, std::int64_t keys, std::int64_t head_dim,
+                float* panel, std::int64_t panel_stride) {
   for (std::int64_t j = 0; j < keys; j += kLanes) {
     // Squares visit sixteen rows at once, which no hardware prefetcher follows: ask for the next ones in memory order.
     for (std::int64_t ahead = j + kPrefetchRows; ahead < j + kPrefetchRows + kLanes; ++ahead) {
-      for (std::int64_t d = 0; d < head_dim; d += kFloatsOfLine) __builtin_prefetch(key + ahead * key_stride + d);
+      for (std::int64_t d = 0; d < head_dim; d += Numbers::kOfLine) __builtin_prefetch(key + ahead * key_stride + d);
     }
     const int key_count = static_cast<int>(smaller(kLanes, keys - j));
     for (std::int64_t d = 0; d < head_dim; d += kLanes) {
-      pack_square(key + j * key_stride + d, key_stride, key_count, static_cast<int>(smaller(kLanes, head_dim - d)),
-                  panel + d * panel_stride + j, panel_stride);
+      pack_square<Numbers>(key + j * key_stride + d, key_stride, key_count,
+                           static_cast<int>(smaller(kLanes, head_dim - d)), panel + d * panel_stride + j, panel_stride);
     }
   }
 }
 
-inline void pack_keys(const kernels::Operand& key, std::int64_t keys, std::int64_t head_dim, float* panels) noexcept {
+template <class Numbers>
+void pack_keys(const kernels::Operand& key, std::int64_t keys, std::int64_t head_dim, float* panels) noexcept {
   for (std::int64_t j = 0; j < keys; j += kKeyPanel) {
     const std::int64_t width = smaller(kKeyPanel, keys - j);
-    pack_panel(key.floats() + j * key.stride, key.stride, width, head_dim, panels + j * head_dim, width);
+    pack_panel<Numbers>(key.numbers<typename Numbers::Storage>() + j * key.stride, key.stride, width, head_dim,
+                        panels + j * head_dim, width);
   }
 }
 
 // A key at a time, all its panels: a panel at a time would read a line of each key, which lie a power of two apart
 // where heads lie side by side and then share one set of the first cache level.
-inline void pack_values(const kernels::Operand& value, std::int64_t keys, std::int64_t value_dim, float* panels,
-                        std::int64_t panel_stride) noexcept {
+template <class Numbers>
+void pack_values(const kernels::Operand& value, std::int64_t keys, std::int64_t value_dim, float* panels,
+                 std::int64_t panel_stride) noexcept {
   const std::int64_t width = smaller(kValuePanel, round_up(value_dim, kLanes));
   for (std::int64_t j = 0; j < keys; ++j) {
-    const float* from = value.floats() + j * value.stride;
-    for (std::int64_t d = 0; d < value_dim; d += kFloatsOfLine)
+    const auto* from = value.numbers<typename Numbers::Storage>() + j * value.stride;
+    for (std::int64_t d = 0; d < value_dim; d += Numbers::kOfLine)
       __builtin_prefetch(from + kPrefetchRows * value.stride + d);
     float* panel = panels + j * width;
     for (std::int64_t column = 0; column < value_dim; column += kValuePanel, panel += panel_stride) {
       const std::int64_t columns = smaller(width, value_dim - column);
       std::int64_t d = 0;
-      for (; d + kLanes <= columns; d += kLanes) store(load(from + column + d), panel + d);
+      for (; d + kLanes <= columns; d += kLanes) store(Numbers::load(from + column + d), panel + d);
       if (d < columns) {
-        store(load_partial(from + column + d, static_cast<int>(columns - d)), panel + d);
+        store(Numbers::load_partial(from + column + d, static_cast<int>(columns - d)), panel + d);
         d += kLanes;
       }
       for (; d < width; d += kLanes) store(zero(), panel + d);
@@ -64,18 +70,28 @@ inline void pack_values(const kernels::Operand& value, std::int64_t keys, std::i
   }
 }
 
+// to[r] = from[r] · factor, contiguous.
+template <class Numbers>
+void scaled_rows(const kernels::Operand& from, float factor, std::int64_t rows, std::int64_t columns, float* to) {
+  const auto* row = from.numbers<typename Numbers::Storage>();
+  for (std::int64_t r = 0; r < rows; ++r, row += from.stride, to += columns) {
+    scaled_row<Numbers>(row, factor, to, columns);
+  }
+}
+
 // x · 0 is 0 for every finite x, and NaN for the others. Four sums, or the latency of each addition would show.
-inline bool all_finite(const float* from, std::int64_t stride, std::int64_t rows, std::int64_t columns) noexcept {
+template <class Numbers>
+bool all_finite(const kernels::Operand& from, std::int64_t rows, std::int64_t columns) noexcept {
   Vec sums[4] = {zero(), zero(), zero(), zero()};
   for (std::int64_t r = 0; r < rows; ++r) {
-    const float* row = from + r * stride;
+    const auto* row = from.numbers<typename Numbers::Storage>() + r * from.stride;
     std::int64_t d = 0;
     for (; d + 4 * kLanes <= columns; d += 4 * kLanes) {
 #pragma GCC unroll 4
-      for (int i = 0; i < 4; ++i) sums[i] = fma(load(row + d + i * kLanes), zero(), sums[i]);
+      for (int i = 0; i < 4; ++i) sums[i] = fma(Numbers::load(row + d + i * kLanes), zero(), sums[i]);
     }
-    for (; d + kLanes <= columns; d += kLanes) sums[0] = fma(load(row + d), zero(), sums[0]);
-    if (d < columns) sums[1] = fma(load_partial(row + d, static_cast<int>(columns - d)), zero(), sums[1]);
+    for (; d + kLanes <= columns; d += kLanes) sums[0] = fma(Numbers::load(row + d), zero(), sums[0]);
+    if (d < columns) sums[1] = fma(Numbers::load_partial(row + d, static_cast<int>(columns - d)), zero(), sums[1]);
   }
   return sum_of_lanes(add(add(sums[0], sums[1]), add(sums[2], sums[3]))) == 0.0f;
 }

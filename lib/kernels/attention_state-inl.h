@@ -30,11 +30,12 @@ inline void merge(const kernels::AttentionState& to, const kernels::AttentionSta
   }
 }
 
-inline float finish(const kernels::AttentionState& state, std::int64_t value_dim, float* out) noexcept {
+template <class Numbers>
+float finish(const kernels::AttentionState& state, std::int64_t value_dim, typename Numbers::Storage* out) noexcept {
   const float sum = sum_of_lanes(load(state.sums));
   const RowEnd end = row_end(sum);
   for (std::int64_t d = 0; d < value_dim; d += kLanes) {
-    store_lanes(ended(load(state.out + d), end), out + d, static_cast<int>(smaller(kLanes, value_dim - d)));
+    store_numbers<Numbers>(ended(load(state.out + d), end), out + d, static_cast<int>(smaller(kLanes, value_dim - d)));
   }
   return sum;
 }

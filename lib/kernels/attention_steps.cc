@@ -34,18 +34,24 @@ HEADLIGHT_INLINE Vec cap_any(const ScoreCap& cap, Vec q, Vec square) {
   }
 }
 
-// q ← cap · tanh(scale · q), where there is a bound. By one short polynomial where that serves all vectors, which is to
-// say nearly always: an element's bits are the same either way.
+// The squares of some vectors, and whether the cap near 0 serves all of them. A NaN is passed over: it stays one.
 template <int kCount>
-HEADLIGHT_INLINE void cap_vectors(const ScoreCap& cap, Vec (&q)[kCount]) {
-  Vec squares[kCount];
+HEADLIGHT_INLINE bool are_near(const ScoreCap& cap, const Vec (&q)[kCount], Vec (&squares)[kCount]) {
   Vec largest = zero();
 #pragma GCC unroll 4
   for (int v = 0; v < kCount; ++v) {
     squares[v] = mul(q[v], q[v]);
     largest = max(squares[v], largest);
   }
-  if (__builtin_expect(any_of(less_equal(broadcast(cap.bound), largest)), 0)) {
+  return __builtin_expect(!any_of(less_equal(broadcast(cap.bound), largest)), 1);
+}
+
+// q ← cap · tanh(scale · q), where there is a bound. By one short polynomial where that serves all vectors, which is to
+// say nearly always: an element's bits are the same either way.
+template <int kCount>
+HEADLIGHT_INLINE void cap_vectors(const ScoreCap& cap, Vec (&q)[kCount]) {
+  Vec squares[kCount];
+  if (!are_near(cap, q, squares)) {
 #pragma GCC unroll 4
     for (int v = 0; v < kCount; ++v) q[v] = cap_any(cap, q[v], squares[v]);
     return;
@@ -74,22 +80,24 @@ struct StepKeys {
 
 // One row's steps as its keys see them.
 struct StepRow {
-  ScoreCap cap;
-  float factor;    // of products without a cap that something is added to
-  float slope;     // where all keys lie behind the row, its negative
-  bool between;    // whether keys lie on both sides of the row
-  float position;  // from the block's first key on
-  StepKeys keys;   // from there, too
+  ScoreCap cap;             // a copy, whose address goes nowhere: the compiler then knows that no score lies over it
+  const ScoreCap* far_cap;  // what it is a copy of
+  float factor;             // of products without a cap that something is added to
+  float slope;              // where all keys lie behind the row, its negative
+  bool between;             // whether keys may lie on both sides of the row
+  std::int64_t position;    // from the first key on
+  StepKeys keys;            // of that key
   bool attend;
 };
 
-// From the keys of the block's first vector to the row; the next vector's are kLanes less.
-HEADLIGHT_INLINE Vec first_distance(const StepRow& row) { return sub(broadcast(row.position), lane_index()); }
+// From a row to the keys of a vector that begins with key j.
+HEADLIGHT_INLINE Vec distance_of(const StepRow& row, std::int64_t j) {
+  return sub(broadcast(static_cast<float>(row.position - j)), lane_index());
+}
 
-// What follows the cap, for kCount vectors of keys from j on, all of which the row sees; `keys` begins with key j,
-// `distance` is of key 0.
+// What follows the cap, for kCount vectors of keys that the row sees. `keys` and `distance` are those of the first.
 template <int kCount>
-HEADLIGHT_INLINE void step_few(const StepRow& row, unsigned steps, const StepKeys& keys, std::int64_t j, Vec distance,
+HEADLIGHT_INLINE void step_few(const StepRow& row, unsigned steps, const StepKeys& keys, Vec distance,
                                Vec (&score)[kCount]) {
   if (asks_for(steps, ScoreStep::bias)) {
 #pragma GCC unroll 4
@@ -102,10 +110,9 @@ HEADLIGHT_INLINE void step_few(const StepRow& row, unsigned steps, const StepKey
     for (int v = 0; v < kCount; ++v) score[v] = mul(score[v], broadcast(row.factor));
   }
   if (asks_for(steps, ScoreStep::slope)) {
-    const Vec first = sub(distance, broadcast(static_cast<float>(j)));
     Vec from_row[kCount];
 #pragma GCC unroll 4
-    for (int v = 0; v < kCount; ++v) from_row[v] = sub(first, broadcast(static_cast<float>(v * kLanes)));
+    for (int v = 0; v < kCount; ++v) from_row[v] = sub(distance, broadcast(static_cast<float>(v * kLanes)));
     if (row.between) {
 #pragma GCC unroll 4
       for (int v = 0; v < kCount; ++v) from_row[v] = abs(from_row[v]);
@@ -142,72 +149,140 @@ struct EdgeKeys {
   }
 }
 
-// The scores of one vector of keys from j on of which the row sees [begin, end); the others' are −inf.
-HEADLIGHT_INLINE Vec step_edge(const StepRow& row, unsigned steps, std::int64_t j, std::int64_t begin, std::int64_t end,
-                               Vec distance, Vec score) {
-  const std::int64_t first = larger(begin - j, 0), last = smaller(end - j, kLanes);
-  StepKeys keys = row.keys.from(j);
+// A row's way through its vectors.
+struct RowPass {
+  std::int64_t j;       // the next key
+  std::int64_t capped;  // keys before this one are
+  Vec distance;         // from the row to that one and its neighbours
+  Vec maximum;          // of the scores before, lane by lane
+};
+
+// What follows the cap for the next kCount vectors of `scores`, and what they leave behind.
+template <int kCount>
+HEADLIGHT_INLINE void pass_vectors(const StepRow& row, unsigned steps, float* scores, Vec (&score)[kCount],
+                                   RowPass& pass) {
+  step_few(row, steps, row.keys.from(pass.j), pass.distance, score);
+#pragma GCC unroll 4
+  for (int v = 0; v < kCount; ++v) {
+    store(score[v], scores + pass.j + v * kLanes);
+    pass.maximum = max(score[v], pass.maximum);
+  }
+  pass.j += kCount * kLanes;
+  pass.distance = sub(pass.distance, broadcast(static_cast<float>(kCount * kLanes)));
+}
+
+// Caps whole vectors of `scores` from key j to key `end`, or as far as products beyond the bound go on; returns where
+// it stopped. Out of the loop of all others, whose results would have to wait in memory for a decision that nearly
+// always falls their way.
+[[gnu::noinline]] std::int64_t cap_far(const ScoreCap& cap, std::int64_t j, std::int64_t end, float* scores) {
+  for (; j + kVectors * kLanes <= end; j += kVectors * kLanes) {
+    Vec q[kVectors], squares[kVectors];
+    load_vectors(scores + j, q);
+    if (are_near(cap, q, squares)) return j;
+#pragma GCC unroll 4
+    for (int v = 0; v < kVectors; ++v) store(cap_any(cap, q[v], squares[v]), scores + j + v * kLanes);
+  }
+  for (; j + kLanes <= end; j += kLanes) {
+    const Vec q = load(scores + j);
+    store(cap_any(cap, q, mul(q, q)), scores + j);
+  }
+  return j;
+}
+
+// Whole vectors, kCount at a time, up to key `end`.
+template <int kCount>
+HEADLIGHT_INLINE void pass_whole(const StepRow& row, unsigned steps, std::int64_t end, float* scores, RowPass& pass) {
+  while (pass.j + kCount * kLanes <= end) {
+    Vec score[kCount];
+    load_vectors(scores + pass.j, score);
+    if (asks_for(steps, ScoreStep::soft_cap) && pass.capped <= pass.j) {
+      Vec squares[kCount];
+      if (!are_near(row.cap, score, squares)) {
+        pass.capped = cap_far(*row.far_cap, pass.j, end, scores);
+        continue;
+      }
+#pragma GCC unroll 4
+      for (int v = 0; v < kCount; ++v) score[v] = cap_near(row.cap, score[v], squares[v]);
+    }
+    pass_vectors(row, steps, scores, score, pass);
+  }
+}
+
+HEADLIGHT_INLINE void pass_all(const StepRow& row, unsigned steps, std::int64_t end, float* scores, RowPass& pass) {
+  pass_whole<kVectors>(row, steps, end, scores, pass);
+  pass_whole<1>(row, steps, end, scores, pass);
+}
+
+// One vector of keys of which the row sees those of [begin, end); the others' scores are −inf.
+HEADLIGHT_INLINE void pass_edge(StepRow row, unsigned steps, std::int64_t begin, std::int64_t end, float* scores,
+                                RowPass& pass) {
+  const std::int64_t first = larger(begin - pass.j, 0), last = smaller(end - pass.j, kLanes);
   EdgeKeys edge;
   if (asks_for(steps, ScoreStep::mask) || asks_for(steps, ScoreStep::bias)) {
-    copy_edge(StepKeys(keys), steps, first, last, edge);
-    keys = {edge.bias, 1, edge.mask, 1};
+    copy_edge(row.keys.from(pass.j), steps, first, last, edge);
+    row.keys = {edge.bias, 1, edge.mask, 1};
   }
-  Vec scores[1] = {score};
-  if (asks_for(steps, ScoreStep::soft_cap)) cap_vectors(row.cap, scores);
-  step_few(row, steps, keys, j, distance, scores);
+  Vec score[1] = {load(scores + pass.j)};
+  if (asks_for(steps, ScoreStep::soft_cap)) cap_vectors(row.cap, score);
+  step_few(row, steps, row.keys, pass.distance, score);
   const Vec nothing = broadcast(-kInfinity);
-  return select(mask_first(static_cast<int>(first)), nothing,
-                select(mask_first(static_cast<int>(last)), scores[0], nothing));
+  score[0] = select(mask_first(static_cast<int>(first)), nothing,
+                    select(mask_first(static_cast<int>(last)), score[0], nothing));
+  pass_vectors(row, 0, scores, score, pass);
 }
 
 // Returns the greatest score of each lane. Which steps are asked for is looked up for every few vectors: the branches
-// go the same way along a row, and a copy of the loop for each choice would make the library a tenth larger. The row is
-// the caller's own and its address goes nowhere: the compiler then knows that no score lies over it.
+// go the same way along a row, and a copy of the loop for each choice would make the library a tenth larger.
 HEADLIGHT_INLINE Vec step_vectors(const StepRow& row, unsigned steps, std::int64_t begin, std::int64_t end,
                                   float* scores) {
-  Vec maximum = broadcast(-kInfinity);
-  const Vec distance = first_distance(row);
-  std::int64_t j = vectors_of(begin, end).begin * kLanes;
-  const auto give = [&](const auto& of_keys) __attribute__((always_inline)) {
-#pragma GCC unroll 4
-    for (const Vec& score : of_keys) {
-      store(score, scores + j);
-      maximum = max(score, maximum);
-      j += kLanes;
+  const std::int64_t first = vectors_of(begin, end).begin * kLanes;
+  RowPass pass{first, 0, distance_of(row, first), broadcast(-kInfinity)};
+  if (first < begin || first + kLanes > end) pass_edge(row, steps, begin, end, scores, pass);
+  pass_all(row, steps, end, scores, pass);
+  if (pass.j < end) pass_edge(row, steps, begin, end, scores, pass);
+  return pass.maximum;
+}
+
+// Which steps are asked for is known to the compiler.
+template <unsigned kSteps>
+void step_rows(const kernels::ScoreSteps& steps, const ScoreRows& rows) {
+  StepRow row{};
+  row.cap = steps.cap;
+  row.far_cap = &steps.cap;
+  row.factor = steps.product_scale;
+  row.between = true;
+  for (std::int64_t r = 0; r < rows.count; ++r) {
+    if (asks_for(kSteps, ScoreStep::slope)) {
+      row.slope = steps.slopes[r].slope;
+      row.position = steps.slopes[r].position - steps.first_key;
     }
-  };
-  const auto step_whole = [&](auto& of_keys) __attribute__((always_inline)) {
-    load_vectors(scores + j, of_keys);
-    if (asks_for(steps, ScoreStep::soft_cap)) cap_vectors(row.cap, of_keys);
-    step_few(row, steps, row.keys.from(j), j, distance, of_keys);
-    give(of_keys);
-  };
-  while (j < end) {
-    Vec several[kVectors], one[1];
-    if (j < begin || j + kLanes > end) {
-      one[0] = step_edge(row, steps, j, begin, end, distance, load(scores + j));
-      give(one);
-    } else if (j + kVectors * kLanes > end) {
-      step_whole(one);
-    } else {
-      step_whole(several);
-    }
+    RowPass pass{rows.begin, 0, distance_of(row, rows.begin), broadcast(-kInfinity)};
+    pass_all(row, kSteps, rows.end, rows.scores + r * rows.stride, pass);
+    if (rows.maxima == nullptr) continue;
+    float* const maximum = rows.maxima + r * kLanes;
+    store(max(load(maximum), pass.maximum), maximum);
   }
-  return maximum;
 }
 
 }  // namespace
 
+void step_together(const kernels::ScoreSteps& steps, const ScoreRows& rows) {
+  constexpr auto kCap = static_cast<unsigned>(ScoreStep::soft_cap), kSlope = static_cast<unsigned>(ScoreStep::slope);
+  if (steps.asked == kCap) return step_rows<kCap>(steps, rows);
+  if (steps.asked == kSlope) return step_rows<kSlope>(steps, rows);
+  step_rows<kCap | kSlope>(steps, rows);
+}
+
 void cap_scores(const kernels::ScoreSteps& steps, std::int64_t count, float* scores, float* derivatives) {
   const ScoreCap row = steps.cap;
-  const Vec inverse = broadcast(1.0f / row.cap);
   const bool has_bound = row.bound != 0.0f;
   if (!has_bound) cap_without_bound(steps.cap, 0, count, scores);
   const auto cap = [&](auto& x, std::int64_t j) __attribute__((always_inline)) {
     load_vectors(scores + j, x);
     if (has_bound) cap_vectors(row, x);
     for (const Vec& capped : x) {
-      const Vec part = mul(capped, inverse);
+      // Not times 1 / cap: what has reached the cap must be exactly 1, and its derivative 0.
+      const Vec part = div(capped, broadcast(row.cap));
       store(capped, scores + j);
       store(fnma(part, part, broadcast(1.0f)), derivatives + j);
       j += kLanes;
@@ -226,6 +301,7 @@ float apply_steps(const kernels::ScoreSteps& steps, std::int64_t r, std::int64_t
   unsigned asked = steps.asked;
   if (caps(steps)) {
     row.cap = steps.cap;
+    row.far_cap = &steps.cap;
     if (row.cap.bound == 0.0f) {
       cap_without_bound(steps.cap, begin, end, scores);
       asked -= static_cast<unsigned>(ScoreStep::soft_cap);
@@ -236,7 +312,7 @@ float apply_steps(const kernels::ScoreSteps& steps, std::int64_t r, std::int64_t
     const std::int64_t position = steps.slopes[r].position - steps.first_key;
     row.slope = position <= begin ? -steps.slopes[r].slope : steps.slopes[r].slope;
     row.between = begin < position && position < end - 1;
-    row.position = static_cast<float>(position);
+    row.position = position;
   }
   if (asks_for(steps.asked, ScoreStep::bias)) {
     row.keys.bias_stride = steps.masks.bias_key_stride;

@@ -26,44 +26,59 @@ inline kernels::AttentionBlock block_of(const kernels::AttentionSweep& sweep, st
 }
 
 // Keys or values of all heads.
+template <class Numbers>
 struct SweepHalf {
-  const float* data;
+  using Storage = typename Numbers::Storage;
+  const Storage* data;
   std::int64_t stride;
   std::int64_t head_step;
 
-  [[nodiscard]] const float* at(std::int64_t key, std::int64_t head) const {
+  [[nodiscard]] const Storage* at(std::int64_t key, std::int64_t head) const {
     return data + key * stride + head * head_step;
   }
   // What comes after keys [key, key + kSweepKeys) of a head: those of the next head, or the next keys.
-  [[nodiscard]] const float* after(std::int64_t key, std::int64_t head, std::int64_t heads) const {
+  [[nodiscard]] const Storage* after(std::int64_t key, std::int64_t head, std::int64_t heads) const {
     return head + 1 == heads ? at(key + kSweepKeys, 0) : at(key, head + 1);
   }
 };
-inline SweepHalf keys_of(const kernels::AttentionSweep& sweep) {
-  return {sweep.block.keys.key.floats(), sweep.block.keys.key.stride, sweep.key_step};
+template <class Numbers>
+SweepHalf<Numbers> keys_of(const kernels::AttentionSweep& sweep) {
+  return {sweep.block.keys.key.numbers<typename Numbers::Storage>(), sweep.block.keys.key.stride, sweep.key_step};
 }
-inline SweepHalf values_of(const kernels::AttentionSweep& sweep) {
-  return {sweep.block.keys.value.floats(), sweep.block.keys.value.stride, sweep.value_step};
+template <class Numbers>
+SweepHalf<Numbers> values_of(const kernels::AttentionSweep& sweep) {
+  return {sweep.block.keys.value.numbers<typename Numbers::Storage>(), sweep.block.keys.value.stride, sweep.value_step};
 }
 
-inline void sweep_scores(const kernels::AttentionSweep& sweep, const BlockRange& range) {
+// Rows that are scored at once. Of 16 bits half as many: more would need as much code again, for calls between those
+// that wait for memory and those that pack their keys.
+template <class Numbers>
+inline constexpr int kSweptRows = sizeof(typename Numbers::Storage) == sizeof(float) ? kBlockRows : kScoreRows;
+
+template <class Numbers>
+void sweep_scores(const kernels::AttentionSweep& sweep, const BlockRange& range) {
   const kernels::AttentionBlock& block = sweep.block;
-  const SweepHalf keys = keys_of(sweep);
-  const auto run = tile_of<kBlockRows, 1, SweepScores>(block.query.count, 1);
+  const auto keys = keys_of<Numbers>(sweep);
+  constexpr int kMostRows = kSweptRows<Numbers>;
   for (std::int64_t j = range.first / kSweepKeys * kSweepKeys; j < range.last; j += kSweepKeys) {
     const std::int64_t last = smaller(j + kSweepKeys, block.keys.count);
     for (std::int64_t head = 0; head < sweep.heads; ++head) {
-      const float* next = sweep.from_memory ? keys.after(j, head, sweep.heads) : nullptr;
+      const auto* next = sweep.from_memory ? keys.after(j, head, sweep.heads) : nullptr;
       float* scores = block.scores + head * block.query.count * block.scores_stride;
       for (std::int64_t at = j; at < last; at += kLanes) {
-        run({{block.query.data + head * sweep.query_step, block.query.stride},
-             keys.at(at, head),
-             keys.stride,
-             static_cast<int>(smaller(kLanes, last - at)),
-             block.query.head_dim,
-             scores + at,
-             block.scores_stride,
-             next});
+        SweepScores<Numbers> tile{{block.query.data + head * sweep.query_step, block.query.stride},
+                                  keys.at(at, head),
+                                  keys.stride,
+                                  static_cast<int>(smaller(kLanes, last - at)),
+                                  block.query.head_dim,
+                                  scores + at,
+                                  block.scores_stride,
+                                  next};
+        for (std::int64_t rows = block.query.count; rows > 0; rows -= kMostRows) {
+          tile_of<kMostRows, 1, SweepScores<Numbers>>(smaller(rows, kMostRows), 1)(tile);
+          tile.query.at += kMostRows * block.query.stride;
+          tile.scores += kMostRows * block.scores_stride;
+        }
         if (next != nullptr) next += kLanes * keys.stride;
       }
     }
@@ -84,8 +99,10 @@ inline void merge_values(const kernels::AttentionBlock& block, const RowFactors&
     float* out = block.state.out + r * block.state.out_stride;
     for (std::int64_t d = 0; d < block.keys.value_dim; d += kLanes) {
       Vec sum = load(sums + r * block.state.out_stride + d);
-      if (!block.state.first)
-        sum = fma(sum, broadcast(factors.share[r]), mul(load(out + d), broadcast(factors.keep[r])));
+      if (!block.state.first) {
+        const Vec kept = load(kept_values(block.state, r, d).at);
+        sum = fma(sum, broadcast(factors.share[r]), mul(kept, broadcast(factors.keep[r])));
+      }
       if (block.ends.out == nullptr) {
         store(sum, out + d);
       } else {
@@ -96,9 +113,10 @@ inline void merge_values(const kernels::AttentionBlock& block, const RowFactors&
   }
 }
 
-inline void sweep_values(const kernels::AttentionSweep& sweep, const BlockRange& range, const RowFactors* factors) {
+template <class Numbers>
+void sweep_values(const kernels::AttentionSweep& sweep, const BlockRange& range, const RowFactors* factors) {
   const kernels::AttentionBlock& block = sweep.block;
-  const SweepHalf values = values_of(sweep);
+  const auto values = values_of<Numbers>(sweep);
   const std::int64_t row_floats = round_up(block.keys.value_dim, kLanes);
   for (std::int64_t head = 0; head < sweep.heads; ++head) {
     float* sums = value_sums_of(sweep, head);
@@ -112,8 +130,9 @@ inline void sweep_values(const kernels::AttentionSweep& sweep, const BlockRange&
   for (std::int64_t j = range.first / kSweepKeys * kSweepKeys; j < range.last; j += step) {
     const std::int64_t last = smaller(j + step, range.last);
     for (std::int64_t head = 0; head < sweep.heads; ++head) {
-      sweep_values_of_keys(block, block.scores + head * block.query.count * block.scores_stride, values.at(0, head), j,
-                           last, value_sums_of(sweep, head), values.after(j, head, sweep.heads));
+      sweep_values_of_keys<Numbers>(block, block.scores + head * block.query.count * block.scores_stride,
+                                    values.at(0, head), j, last, value_sums_of(sweep, head),
+                                    values.after(j, head, sweep.heads));
     }
   }
   for (std::int64_t head = 0; head < sweep.heads; ++head) {
@@ -160,12 +179,20 @@ inline void weigh_short_block(const kernels::AttentionBlock& block) {
   }
 }
 
-inline void attend_sweep(const kernels::AttentionSweep& sweep) noexcept {
+inline BlockRange range_of_sweep(const kernels::AttentionSweep& sweep) {
   BlockRange range = range_of(sweep.block);
   range.whole_first = range.whole_last = range.first;
-  sweep_scores(sweep, range);
-  const bool exactly = sweep.block.keys.values_not_finite && sweep.block.steps.masks.mask != nullptr;
-  RowFactors factors[kernels::kMaxSweepHeads];
+  range.steps_together = false;
+  return range;
+}
+
+// Whether hidden values must be left out one by one.
+inline bool wants_exact_values(const kernels::AttentionSweep& sweep) {
+  return sweep.block.keys.values_not_finite && sweep.block.steps.masks.mask != nullptr;
+}
+
+// Scores of all heads become weights.
+inline void weigh_heads(const kernels::AttentionSweep& sweep, const BlockRange& range, RowFactors* factors) {
   const bool is_short = sweep.block.state.first && sweep.block.keys.count <= kLanes && sweep.block.steps.asked == 0;
   for (std::int64_t head = 0; head < sweep.heads; ++head) {
     const kernels::AttentionBlock block = block_of(sweep, head);
@@ -178,9 +205,17 @@ inline void attend_sweep(const kernels::AttentionSweep& sweep) noexcept {
     }
     if (block.dropout.numbers != nullptr) drop_block(block);
   }
-  if (sweep.from_memory && !exactly) return sweep_values(sweep, range, factors);
+}
+
+inline void attend_sweep(const kernels::AttentionSweep& sweep) noexcept {
+  const BlockRange range = range_of_sweep(sweep);
+  sweep_scores<StoredFloat32>(sweep, range);
+  RowFactors factors[kernels::kMaxSweepHeads];
+  weigh_heads(sweep, range, factors);
+  const bool exactly = wants_exact_values(sweep);
+  if (sweep.from_memory && !exactly) return sweep_values<StoredFloat32>(sweep, range, factors);
   for (std::int64_t head = 0; head < sweep.heads; ++head) {
-    (exactly ? block_values_exactly : block_values)(block_of(sweep, head), factors[head]);
+    (exactly ? block_values_exactly<StoredFloat32> : block_values)(block_of(sweep, head), factors[head]);
   }
 }
 

@@ -13,15 +13,17 @@ inline constexpr std::int64_t kSweepKeys = 16;
 
 // Scores of a few rows and at most kLanes keys, one vector, whose squares are turned in registers. No RegisterTile:
 // what a step needs lies in the square of kLanes steps, of which the last may be smaller.
+template <class Numbers>
 struct SweepScores {
+  using Storage = typename Numbers::Storage;
   TileRows query;
-  const float* key;
+  const Storage* key;
   std::int64_t key_stride;
   int keys;
   std::int64_t head_dim;
   float* scores;
   std::int64_t scores_stride;
-  const float* next;  // keys that the sweep reads next; null: they need not be asked for
+  const Storage* next;  // keys that the sweep reads next; null: they need not be asked for
 
   template <int kRows, int kVectors>
   static void run(const SweepScores& tile) noexcept;
@@ -38,8 +40,25 @@ HEADLIGHT_INLINE void add_square(const TileRows& query, std::int64_t d, int dims
   }
 }
 
+// The same of kLanes pairs: twice as many numbers for as many shuffles.
+template <class Numbers, int kRows>
+HEADLIGHT_INLINE void add_pairs(const TileRows& query, std::int64_t d, const Vec (&square)[kLanes],
+                                Vec (&sums)[kRows]) {
+#pragma GCC unroll 16
+  for (int i = 0; i < kLanes; ++i) {
+    const Vec first = Numbers::first_of(square[i]);
+    const Vec second = Numbers::second_of(square[i]);
+#pragma GCC unroll 16
+    for (int r = 0; r < kRows; ++r) {
+      const float* const numbers = query.at + r * query.stride + d + 2 * i;
+      sums[r] = fma(broadcast(numbers[1]), second, fma(broadcast(numbers[0]), first, sums[r]));
+    }
+  }
+}
+
+template <class Numbers>
 template <int kRows, int kVectors>
-void SweepScores::run(const SweepScores& tile) noexcept {
+void SweepScores<Numbers>::run(const SweepScores& tile) noexcept {
   static_assert(kVectors == 1);
   const TileRows query = tile.query;
   const std::int64_t head_dim = tile.head_dim;
@@ -50,31 +69,43 @@ void SweepScores::run(const SweepScores& tile) noexcept {
   if (tile.keys == kLanes) {
     // Squares visit kLanes rows of memory at once; the next ones are asked for row by row, evenly spread over them.
     // Pointers that go on by themselves, and not load_turned(): on AVX2 that loses 2 %.
-    const float* next = tile.next;
+    const Storage* next = tile.next;
     const std::int64_t key_stride = tile.key_stride;
-    std::int64_t floats_asked = next != nullptr ? 0 : kLanes * head_dim;
+    std::int64_t numbers_asked = next != nullptr ? 0 : kLanes * head_dim;
     constexpr int kPointers = divide_up(kLanes, kRowsOfPointer);
-    const float* rows[kPointers];
+    const Storage* rows[kPointers];
 #pragma GCC unroll 6
     for (int p = 0; p < kPointers; ++p) rows[p] = tile.key + kRowsOfPointer * p * key_stride;
-    for (; d + kLanes <= head_dim; d += kLanes) {
+    constexpr int kStep = Numbers::kPairs ? 2 * kLanes : kLanes;
+    for (; d + kStep <= head_dim; d += kStep) {
       Vec square[kLanes];
 #pragma GCC unroll 16
-      for (int j = 0; j < kLanes; ++j) square[j] = load(rows[j / kRowsOfPointer] + j % kRowsOfPointer * key_stride);
+      for (int j = 0; j < kLanes; ++j) {
+        const Storage* const from = rows[j / kRowsOfPointer] + j % kRowsOfPointer * key_stride;
+        if constexpr (Numbers::kPairs) {
+          square[j] = Numbers::load_pairs(from);
+        } else {
+          square[j] = Numbers::load(from);
+        }
+      }
 #pragma GCC unroll 6
-      for (int p = 0; p < kPointers; ++p) rows[p] += kLanes;
-      for (; floats_asked < kLanes * (d + kLanes); floats_asked += head_dim) {
-        for (std::int64_t at = 0; at < head_dim; at += kFloatsOfLine) __builtin_prefetch(next + at);
+      for (int p = 0; p < kPointers; ++p) rows[p] += kStep;
+      for (; numbers_asked < kLanes * (d + kStep); numbers_asked += head_dim) {
+        for (std::int64_t at = 0; at < head_dim; at += Numbers::kOfLine) __builtin_prefetch(next + at);
         next += key_stride;
       }
       transpose(square);
-      add_square(query, d, kLanes, square, sums);
+      if constexpr (Numbers::kPairs) {
+        add_pairs<Numbers>(query, d, square, sums);
+      } else {
+        add_square(query, d, kLanes, square, sums);
+      }
     }
   }
   for (; d < head_dim; d += kLanes) {
     const int dims = static_cast<int>(smaller(kLanes, head_dim - d));
     Vec square[kLanes];
-    load_turned(tile.key + d, tile.key_stride, tile.keys, dims, square);
+    load_turned<Numbers>(tile.key + d, tile.key_stride, tile.keys, dims, square);
     add_square(query, d, dims, square, sums);
   }
 #pragma GCC unroll 16
@@ -105,8 +136,11 @@ struct GoOn {
 };
 
 // sums[r] += Σ_j weights[r][j] · value[j], each row and column a chain over ascending keys.
-template <bool kPartial>
-using SweepValues = RegisterTile<TileRows, TileMemory<kPartial, kValueRows>, GoOn>;
+template <class Numbers>
+struct SweepValues {
+  template <bool kPartial>
+  using Tile = RegisterTile<TileRows, TileMemory<kPartial, kValueRows, Numbers>, GoOn>;
+};
 
 // One or two rows have room for twice the columns, so that a row of memory of up to 128 floats is read in one go.
 inline constexpr int kWideRows = 2;
@@ -114,33 +148,39 @@ inline constexpr int kWideVectors = 2 * kValueVectors;
 constexpr std::int64_t sweep_vectors(std::int64_t rows) { return rows <= kWideRows ? kWideVectors : kValueVectors; }
 
 // Columns in panels of whole vectors, a partial vector by itself.
-inline void sweep_value_columns(SweepValues<false> tile, std::int64_t rows, std::int64_t value_dim) {
+template <class Numbers>
+void sweep_value_columns(typename SweepValues<Numbers>::template Tile<false> tile, std::int64_t rows,
+                         std::int64_t value_dim) {
+  using Tile = typename SweepValues<Numbers>::template Tile<false>;
   const std::int64_t most = sweep_vectors(rows);
   for (std::int64_t vectors = value_dim / kLanes; vectors > 0; vectors -= most) {
     const std::int64_t columns = smaller(vectors, most) * kLanes;
-    (rows <= kWideRows ? tile_of<kWideRows, kWideVectors, SweepValues<false>>(rows, columns / kLanes)
-                       : value_tile_of<SweepValues, false>(rows, columns))(tile);
+    (rows <= kWideRows ? tile_of<kWideRows, kWideVectors, Tile>(rows, columns / kLanes)
+                       : value_tile_of<SweepValues<Numbers>::template Tile, false>(rows, columns))(tile);
     tile.b.at += columns;
     tile.b.soon += columns;
     tile.finish.sums += columns;
   }
   const int lanes = static_cast<int>(value_dim % kLanes);
   if (lanes == 0) return;
-  value_tile_of<SweepValues, true>(
+  value_tile_of<SweepValues<Numbers>::template Tile, true>(
       rows, lanes)({tile.a, {tile.b.at, tile.b.stride, tile.b.soon, lanes}, tile.depth, tile.finish});
 }
 
 // The values of keys [first, last) of one head. Where rows see different parts of them, what all see is summed
 // together, what some see before and after it row by row.
-inline void sweep_values_of_keys(const kernels::AttentionBlock& block, const float* weights, const float* value,
-                                 std::int64_t first, std::int64_t last, float* sums, const float* next) {
+template <class Numbers>
+void sweep_values_of_keys(const kernels::AttentionBlock& block, const float* weights,
+                          const typename Numbers::Storage* value, std::int64_t first, std::int64_t last, float* sums,
+                          const typename Numbers::Storage* next) {
   const auto sum = [&](std::int64_t r, std::int64_t rows, std::int64_t from, std::int64_t to) {
     if (from >= to) return;
-    const SweepValues<false> tile{{weights + r * block.scores_stride + from, block.scores_stride},
-                                  {value + from * block.keys.value.stride, block.keys.value.stride, next, kLanes},
-                                  to - from,
-                                  {sums + r * block.state.out_stride, block.state.out_stride}};
-    sweep_value_columns(tile, rows, block.keys.value_dim);
+    const typename SweepValues<Numbers>::template Tile<false> tile{
+        {weights + r * block.scores_stride + from, block.scores_stride},
+        {value + from * block.keys.value.stride, block.keys.value.stride, next, kLanes},
+        to - from,
+        {sums + r * block.state.out_stride, block.state.out_stride}};
+    sweep_value_columns<Numbers>(tile, rows, block.keys.value_dim);
   };
   const std::int64_t groups = divide_up(block.query.count, kValueRows);
   const std::int64_t group_rows = divide_up(block.query.count, groups);

@@ -1,6 +1,7 @@
 // Weights times values of a tile.
 #pragma once
 
+#include "kernels/attention_kernels.h"
 #include "kernels/attention_tile-inl.h"
 #include "kernels/tile-inl.h"
 
@@ -21,7 +22,19 @@ struct RowFactors {
   float share[kRowSlots];
 };
 
-// out[r] ← out[r] · keep[r] + share[r] · Σ_j weights[r][j] · value[j], or with `first` the sum alone, over the keys
+// What the running state holds of row 0's values, and the way to the next row's.
+struct KeptValues {
+  const float* at;
+  std::int64_t stride;
+};
+// Of columns from `column` on, at most a panel of them. Those of a state that is a sink's are zeros.
+inline constexpr float kNoValues[kValuePanel] = {};
+HEADLIGHT_INLINE KeptValues kept_values(const kernels::RowStates& state, std::int64_t r, std::int64_t column) {
+  if (state.sink_only) return {kNoValues, 0};
+  return {state.out + r * state.out_stride + column, state.out_stride};
+}
+
+// out[r] ← kept[r] · keep[r] + share[r] · Σ_j weights[r][j] · value[j], or with `first` the sum alone, over the keys
 // j = seen_begin[r] … seen_end[r] − 1, in one ascending chain of fused multiply-adds from +0. Those that all rows see
 // are the tile's steps, keys `from` … `to` − 1; what only some see goes into the sums of their rows before and after.
 // So a key that a row does not see never reaches its chain: 0 · NaN is NaN.
@@ -32,6 +45,7 @@ struct MergeValues {
   std::int64_t to;
   bool same_keys;  // every row sees the tile's steps and nothing else
   bool first;
+  KeptValues kept;
   float* out;
   std::int64_t out_stride;
   const float* keep;
@@ -73,10 +87,11 @@ struct MergeValues {
     for (int r = 0; r < kRows; ++r) {
       float* row = out + r * out_stride;
       if (!first) {
-        const Vec kept = broadcast(keep[r]);
+        const float* held = kept.at + r * kept.stride;
+        const Vec weight = broadcast(keep[r]);
         const Vec shared = broadcast(share[r]);
 #pragma GCC unroll 4
-        for (int v = 0; v < kVectors; ++v) sums[r][v] = fma(sums[r][v], shared, mul(load(row + v * kLanes), kept));
+        for (int v = 0; v < kVectors; ++v) sums[r][v] = fma(sums[r][v], shared, mul(load(held + v * kLanes), weight));
       }
       if (final_out == nullptr) {
 #pragma GCC unroll 4
@@ -106,14 +121,15 @@ HEADLIGHT_INLINE TileFunction<Tile<kPartial>> value_tile_of(std::int64_t rows, s
 }
 
 // The same sum for one row and one vector, key by key, where hidden values may be NaN or infinite.
-inline Vec exact_values(const float* weights, const float* value, std::int64_t value_stride, int count,
-                        std::int64_t begin, std::int64_t end, const std::uint8_t* mask, std::int64_t mask_stride,
-                        bool attend) {
+template <class Numbers>
+Vec exact_values(const float* weights, const typename Numbers::Storage* value, std::int64_t value_stride, int count,
+                 std::int64_t begin, std::int64_t end, const std::uint8_t* mask, std::int64_t mask_stride,
+                 bool attend) {
   Vec sum = zero();
   for (std::int64_t j = begin; j < end; ++j) {
     if ((mask[j * mask_stride] != 0) != attend) continue;
-    const float* at = value + j * value_stride;
-    sum = fma(broadcast(weights[j]), count == kLanes ? load(at) : load_partial(at, count), sum);
+    const auto* at = value + j * value_stride;
+    sum = fma(broadcast(weights[j]), count == kLanes ? Numbers::load(at) : Numbers::load_partial(at, count), sum);
   }
   return sum;
 }

@@ -26,6 +26,11 @@ enum class OperandLayout : std::uint8_t {
 // matrix of one block, as nearly all are, has no sum that is added as a float.
 inline constexpr std::int64_t kInt8Depth = 16384;
 
+// bytes_of() of the public header. Inlined always: see simd/integers.h.
+[[gnu::always_inline]] constexpr std::int64_t bytes_of_number(NumberType type) noexcept {
+  return type == NumberType::float32 ? 4 : type == NumberType::int8 ? 1 : 2;
+}
+
 // Made where a matrix is packed, loaded or handed in; understood where a tile reads it. Between the two it is passed on
 // as it is.
 struct Operand {
@@ -38,6 +43,13 @@ struct Operand {
   [[nodiscard]] [[gnu::always_inline]] const float* floats() const noexcept {
     assert(type == NumberType::float32);
     return static_cast<const float*>(data);
+  }
+
+  // Numbers of another type, as they lie.
+  template <class Storage>
+  [[nodiscard]] [[gnu::always_inline]] const Storage* numbers() const noexcept {
+    assert(sizeof(Storage) == static_cast<std::size_t>(bytes_of_number(type)));
+    return static_cast<const Storage*>(data);
   }
 
   // Panels of any type, read four bytes at a time.
@@ -68,7 +80,7 @@ struct Operand {
   // The same operand so many numbers further on.
   [[nodiscard]] [[gnu::always_inline]] Operand from(std::int64_t numbers) const noexcept {
     Operand moved = *this;
-    moved.data = floats() + numbers;
+    moved.data = static_cast<const char*>(data) + numbers * bytes_of_number(type);
     return moved;
   }
 };

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "kernels/numbers-inl.h"
 #include "simd/vector-inl.h"
 
 namespace headlight::HEADLIGHT_TARGET {
@@ -18,14 +19,20 @@ inline constexpr std::int64_t kTermsOfLane = 64;
 // What a walk along a row takes at a time: a whole vector, or the `count` < kLanes elements that are left.
 struct WholeVector {
   static constexpr int count = kLanes;
-  HEADLIGHT_INLINE Vec get(const float* from) const { return load(from); }
+  template <class Numbers = StoredFloat32>
+  HEADLIGHT_INLINE Vec get(const typename Numbers::Storage* from) const {
+    return Numbers::load(from);
+  }
   HEADLIGHT_INLINE void put(Vec v, float* to) const { store(v, to); }
   // v where the row has elements, and `behind` where it has ended.
   HEADLIGHT_INLINE Vec ended_by(Vec v, Vec) const { return v; }
 };
 struct PartOfVector {
   int count;
-  HEADLIGHT_INLINE Vec get(const float* from) const { return load_partial(from, count); }
+  template <class Numbers = StoredFloat32>
+  HEADLIGHT_INLINE Vec get(const typename Numbers::Storage* from) const {
+    return Numbers::load_partial(from, count);
+  }
   HEADLIGHT_INLINE void put(Vec v, float* to) const { store_partial(v, to, count); }
   HEADLIGHT_INLINE Vec ended_by(Vec v, Vec behind) const { return select(mask_first(count), v, behind); }
 };
@@ -82,9 +89,13 @@ HEADLIGHT_INLINE float dot_of_rows(const float* a, const float* b, std::int64_t 
 }
 
 // to = from · factor
-HEADLIGHT_INLINE void scaled_row(const float* from, float factor, float* to, std::int64_t columns) noexcept {
+template <class Numbers = StoredFloat32>
+HEADLIGHT_INLINE void scaled_row(const typename Numbers::Storage* from, float factor, float* to,
+                                 std::int64_t columns) noexcept {
   const Vec by = broadcast(factor);
-  sweep_row(columns, [&](auto some, int, std::int64_t at) { some.put(mul(some.get(from + at), by), to + at); });
+  sweep_row(columns, [&](auto some, int, std::int64_t at) {
+    some.put(mul(some.template get<Numbers>(from + at), by), to + at);
+  });
 }
 
 }  // namespace headlight::HEADLIGHT_TARGET

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "kernels/numbers-inl.h"
 #include "simd/vector-inl.h"
 
 namespace headlight::HEADLIGHT_TARGET {
@@ -10,14 +11,15 @@ namespace headlight::HEADLIGHT_TARGET {
 // square[i][j] = from[j · stride + i] for i < columns and j < rows, both ≤ kLanes; zeros elsewhere. Inlined always:
 // what vectors that nobody uses would cost, the compiler leaves out. (One number at a time, packing took four times as
 // long.)
-HEADLIGHT_INLINE void load_turned(const float* from, std::int64_t stride, std::int64_t rows, int columns,
-                                  Vec (&square)[kLanes]) {
+template <class Numbers = StoredFloat32>
+HEADLIGHT_INLINE void load_turned(const typename Numbers::Storage* from, std::int64_t stride, std::int64_t rows,
+                                  int columns, Vec (&square)[kLanes]) {
   if (rows >= kLanes && columns == kLanes) {
 #pragma GCC unroll 16
-    for (int j = 0; j < kLanes; ++j) square[j] = load(from + j * stride);
+    for (int j = 0; j < kLanes; ++j) square[j] = Numbers::load(from + j * stride);
   } else {
 #pragma GCC unroll 16
-    for (int j = 0; j < kLanes; ++j) square[j] = j < rows ? load_partial(from + j * stride, columns) : zero();
+    for (int j = 0; j < kLanes; ++j) square[j] = j < rows ? Numbers::load_partial(from + j * stride, columns) : zero();
   }
   transpose(square);
 }

@@ -20,12 +20,11 @@
 #include <cstdint>
 #include <utility>
 
+#include "kernels/numbers-inl.h"
 #include "simd/integers.h"
 #include "simd/vector-inl.h"
 
 namespace headlight::HEADLIGHT_TARGET {
-
-inline constexpr std::int64_t kFloatsOfLine = 16;  // of a cache line
 
 // One pointer serves three rows: row, stride and twice the stride are addressing modes, a pointer for each row is too
 // many registers (clang spills).
@@ -80,11 +79,12 @@ struct TileVectors {
 
 // The same where B lies, out of every cache perhaps: tiles of at most kAskingRows rows ask at each step for a row of
 // memory from `soon` on, which goes on by `stride`, too. kPartial: the last vector ends after `lanes`.
-template <bool kPartial, int kAskingRows>
+template <bool kPartial, int kAskingRows, class Numbers = StoredFloat32>
 struct TileMemory {
-  const float* at;
+  using Storage = typename Numbers::Storage;
+  const Storage* at;
   std::int64_t stride;
-  const float* soon;
+  const Storage* soon;
   int lanes;
 
   static constexpr int kSteps = 1;
@@ -94,8 +94,8 @@ struct TileMemory {
   HEADLIGHT_INLINE void row(std::int64_t k, Vec (&to)[kVectors]) const {
 #pragma GCC unroll 8
     for (int v = 0; v < kVectors; ++v) {
-      const float* from = at + k * stride + v * kLanes;
-      to[v] = kPartial && v == kVectors - 1 ? load_partial(from, lanes) : headlight::HEADLIGHT_TARGET::load(from);
+      const Storage* from = at + k * stride + v * kLanes;
+      to[v] = kPartial && v == kVectors - 1 ? Numbers::load_partial(from, lanes) : Numbers::load(from);
     }
   }
 
@@ -107,7 +107,7 @@ struct TileMemory {
       // What this step reads goes before what is asked for. Mixed, as g++ would have them, decoding loses 3 %.
       asm volatile("" ::: "memory");
 #pragma GCC unroll 8
-      for (int v = 0; v < kVectors * kLanes; v += kFloatsOfLine) __builtin_prefetch(soon + v);
+      for (int v = 0; v < kVectors * kLanes; v += Numbers::kOfLine) __builtin_prefetch(soon + v);
       soon += stride;
     }
   }
@@ -122,22 +122,31 @@ HEADLIGHT_INLINE void clear_sums(Vec (&sums)[kRows][kVectors]) {
   }
 }
 
-// A sum stays in its register, and steps are done in the order in which they are written. Of the 9 × 3 sums of a
-// product of matrices g++ 12 would otherwise put some where an operand was and spill others: 147 GFLOP/s instead of
-// 182. With sixteen registers that is so where B is widened on the way (AVX2: bfloat16 81 -> 114 GFLOP/s, int8 139 ->
-// 168; SSE4 2 and 8 %), while float32 loses a third by it.
-template <class B>
-inline constexpr bool kKeepsSums = B::kSteps > 1 && (kTarget == Target::avx512 || requires { B::kWidens; });
-
-HEADLIGHT_INLINE void keep_in_register(Vec& sum) {
+// Whether sums are told to stay in their registers: where compilers would put some where an operand was, and spill
+// others. GFLOP/s without and with it: AVX-512, 9 × 3 sums of a product of matrices, 147 and 182. AVX2, 6 × 2 sums of
+// numbers that are widened, bfloat16 81 and 114, int8 139 and 168; float32 there 116 and 77. SSE4, widened, 2 and 8 %.
 #if defined(__AVX512F__)
-  auto native = to_native(sum);
-  asm volatile("" : "+v"(native));
-  sum = from_native(native);
-#elif defined(__x86_64__) && !defined(HEADLIGHT_SIMD_SCALAR_TARGET)
-  auto native = to_native(sum);
-  asm volatile("" : "+x"(native));
-  sum = from_native(native);
+template <class B, int kRows>
+inline constexpr bool kKeepsSums = B::kSteps > 1;
+#elif defined(__SSE4_2__)
+template <class B, int kRows>
+inline constexpr bool kKeepsSums = kRows > 1 && requires {
+  B::kWidens;
+};
+#else
+template <class B, int kRows>
+inline constexpr bool kKeepsSums = false;
+#endif
+
+// A sum stays in its register, and steps are done in the order in which they are written.
+template <class B, int kRows>
+HEADLIGHT_INLINE void keep_in_register(Vec& sum) {
+#if defined(__SSE4_2__)
+  if constexpr (kKeepsSums<B, kRows>) {
+    auto native = to_native(sum);
+    asm volatile("" : "+v"(native));
+    sum = from_native(native);
+  }
 #else
   static_cast<void>(sum);
 #endif
@@ -164,7 +173,7 @@ HEADLIGHT_INLINE void tile_step(const A& a, B& b, std::int64_t k, int step, Vec 
 #pragma GCC unroll 12
     for (int v = 0; v < kVectors; ++v) {
       sums[r][v] = step_product<B>(left, right[v], sums[r][v]);
-      if constexpr (kKeepsSums<B>) keep_in_register(sums[r][v]);
+      keep_in_register<B, kRows>(sums[r][v]);
     }
   }
 }

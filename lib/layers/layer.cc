@@ -1,11 +1,13 @@
 #include "headlight/layers/layer.h"
 
 #include <algorithm>
+#include <string>
 #include <utility>
 
 #include "layers/initializer.h"
 #include "layers/parameter_list.h"
 #include "layers/product.h"
+#include "ops/gemm_internal.h"
 
 namespace headlight {
 
@@ -86,6 +88,24 @@ void Layer::set_training(bool training) {
 void Layer::freeze() noexcept {
   handed_out_ = false;
   settle();
+}
+
+// Tables of embeddings are never packed, so that the type of their panels means nothing.
+void Layer::set_precision(NumberType precision) {
+  ops::check_product_type(type_name(), "precision", precision);
+  const std::vector<layers::ParameterPlace> list = places();
+  const auto set = [&list](NumberType type) {
+    for (const layers::ParameterPlace& place : list) {
+      if (place.matrix != nullptr) place.matrix->set_type(type);
+    }
+  };
+  try {
+    set(precision);
+  } catch (const OutOfMemory&) {
+    set(precision_);  // of those that have rows now: which takes no memory
+    throw;
+  }
+  precision_ = precision;
 }
 
 void zero_gradients(std::span<const Parameter> parameters) noexcept {

@@ -62,8 +62,7 @@ struct MultiHeadAttention::Buffers {
   }
 
   [[nodiscard]] View<float, 3> view(std::byte* base, const Buffer& buffer) const noexcept {
-    const std::int64_t distance = layers::row_distance(buffer.columns);
-    return {buffer.part.in(base), {batch, buffer.length, buffer.columns}, {buffer.length * distance, distance, 1}};
+    return layers::spaced_rows(buffer.part.in(base), {batch, buffer.length, buffer.columns});
   }
 
   [[nodiscard]] View<float, 3> view(std::byte* base, Group group) const noexcept {
@@ -79,7 +78,8 @@ struct MultiHeadAttention::Buffers {
   [[nodiscard]] Projected split(std::byte* base) const noexcept {
     const auto columns = [&](Group group, std::int64_t begin, std::int64_t count) {
       const View<float, 3> all = view(base, group);
-      return View<float, 3>(all.data + begin, {all.extent(0), all.extent(1), count}, all.strides);
+      float* const first = all.data == nullptr ? nullptr : all.data + begin;  // none of an empty batch
+      return View<float, 3>(first, {all.extent(0), all.extent(1), count}, all.strides);
     };
     switch (inputs) {
       case SharedInputs::all:

@@ -13,7 +13,8 @@ View<T, 2> rows_of(const View<T, 2>& matrix, const WeightMatrix::Rows& rows) noe
   return {matrix.data + rows.first * matrix.stride(0), {rows.count, matrix.extent(1)}, matrix.strides};
 }
 
-// y = activation(x Wᵀ + bias) + residual; x [M, K], W those rows of weight [N, K], y [M, rows.count].
+// y = activation(x Wᵀ + bias) + residual; x [M, K], W those rows of weight [N, K], y [M, rows.count]. In the type of
+// the weight's panels, x as W; in float32 where there are none.
 inline void multiply(Engine& engine, View<const float, 2> x, const WeightMatrix& weight, WeightMatrix::Rows rows,
                      View<float, 2> y, GemmOptions options) {
   if (const PackedMatrix* packed = weight.packed(engine, rows)) {
@@ -36,7 +37,9 @@ inline void multiply_backward(Engine& engine, View<const float, 2> x, WeightMatr
 
 // What multiply() takes from the engine for so many rows of x.
 inline GemmShape product_shape(std::int64_t m, const WeightMatrix& weight, WeightMatrix::Rows rows) noexcept {
-  return {.m = m, .n = rows.count, .k = weight.columns(), .packed = !weight.is_open()};
+  GemmShape shape = {.m = m, .n = rows.count, .k = weight.columns(), .packed = !weight.is_open()};
+  if (shape.packed) shape.type = weight.type();
+  return shape;
 }
 
 inline std::size_t product_bytes(const Engine& engine, std::int64_t m, const WeightMatrix& weight,

@@ -46,4 +46,13 @@ constexpr std::int64_t row_distance(std::int64_t columns) noexcept {
   return (lines | 1) * kLine;
 }
 
+// [B, L, columns], rows row_distance apart. An empty batch may be of any length, and sizes are asked for before there
+// is memory: a step between samples that 64 bits do not hold is one that nobody takes.
+inline View<float, 3> spaced_rows(float* data, const View<float, 3>::Shape& shape) noexcept {
+  const std::int64_t distance = row_distance(shape[2]);
+  std::int64_t between_samples = 0;
+  if (__builtin_mul_overflow(shape[1], distance, &between_samples)) between_samples = 0;
+  return {data, shape, {between_samples, distance, 1}};
+}
+
 }  // namespace headlight::layers

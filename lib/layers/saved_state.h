@@ -19,10 +19,8 @@ class Placement {
 
   // [B, L, columns], rows row_distance apart.
   View<float, 3> rows(std::int64_t batch, std::int64_t length, std::int64_t columns) noexcept {
-    const std::int64_t distance = row_distance(columns);
-    const auto part = layout_.add<float>(batch, length, distance);
-    return {
-        memory_ == nullptr ? nullptr : part.in(memory_), {batch, length, columns}, {length * distance, distance, 1}};
+    const auto part = layout_.add<float>(batch, length, row_distance(columns));
+    return spaced_rows(memory_ == nullptr ? nullptr : part.in(memory_), {batch, length, columns});
   }
   // So many bytes for whoever places in them on its own.
   std::byte* block(std::size_t bytes) noexcept {

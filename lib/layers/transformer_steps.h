@@ -101,8 +101,7 @@ void residual_step(Engine& engine, Norm norm, const LayerNorm& layer_norm, View<
 inline View<float, 3> normalized_view(Norm norm, const runtime::Scratch& memory,
                                       const View<const float, 3>& x) noexcept {
   if (norm == Norm::post) return {};
-  const std::int64_t distance = row_distance(x.extent(2));
-  return {reinterpret_cast<float*>(memory.data()), x.shape, {x.extent(1) * distance, distance, 1}};
+  return spaced_rows(reinterpret_cast<float*>(memory.data()), x.shape);
 }
 
 }  // namespace headlight::layers

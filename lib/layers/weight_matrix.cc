@@ -3,10 +3,13 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <bit>
 #include <cassert>
+#include <cmath>
 #include <cstdlib>
 #include <mutex>
 #include <new>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -48,10 +51,20 @@ OwnRows zeros(const std::array<std::int64_t, 2>& shape) {
   }
 }
 
+// Whether panels of that type hold those numbers to the bit. A NaN may be another one there.
+bool holds(NumberType type, std::span<const float> values) noexcept {
+  if (type == NumberType::float32) return true;
+  if (type != NumberType::bfloat16) return false;
+  return std::ranges::all_of(
+      values, [](float value) { return (std::bit_cast<std::uint32_t>(value) & 0xffff) == 0 && !std::isnan(value); });
+}
+
 // The panels of some rows for one instruction set.
 struct Copy {
-  Copy(Engine& engine, Rows which, View<const float, 2> weights)
-      : rows(which), matrix(engine, weights, Transpose::yes) {}
+  Copy(Engine& engine, Rows which, View<const float, 2> weights, NumberType type)
+      : rows(which),
+        matrix(engine, weights, Transpose::yes, type),
+        is_exact(holds(type, {weights.data, static_cast<std::size_t>(weights.size())})) {}
 
   [[nodiscard]] bool is(Isa isa, const Rows& which) const noexcept {
     return matrix.isa() == isa && rows.first == which.first && rows.count == which.count;
@@ -59,6 +72,7 @@ struct Copy {
 
   Rows rows;
   PackedMatrix matrix;
+  bool is_exact;  // and so rows can be read back from it
   Copy* next = nullptr;
 };
 
@@ -80,17 +94,17 @@ struct WeightMatrix::State {
     while (copy != nullptr) delete std::exchange(copy, copy->next);
   }
 
-  // A copy of one instruction set that holds that row, and goes on from it the furthest.
+  // An exact copy of one instruction set that holds that row, and goes on from it the furthest.
   [[nodiscard]] const Copy* copy_of_row(Isa isa, std::int64_t row) const noexcept {
     const Copy* best = nullptr;
     for (const Copy* copy = first.load(std::memory_order_acquire); copy != nullptr; copy = copy->next) {
-      if (copy->matrix.isa() != isa || !contains(copy->rows, {row, 1})) continue;
+      if (copy->matrix.isa() != isa || !copy->is_exact || !contains(copy->rows, {row, 1})) continue;
       if (best == nullptr || copy->rows.first + copy->rows.count > best->rows.first + best->rows.count) best = copy;
     }
     return best;
   }
 
-  // Whether the copies of one instruction set hold every row.
+  // Whether the copies of one instruction set hold every row to the bit.
   [[nodiscard]] bool is_covered(Isa isa) const noexcept {
     std::int64_t row = 0;
     while (row < rows) {
@@ -154,7 +168,8 @@ struct WeightMatrix::State {
   OwnRows own;
   std::vector<Lent> lent;
   std::atomic<Copy*> first{nullptr};
-  Isa covered_by = Isa::scalar;  // the instruction set whose copies hold every row, where nothing else does
+  Isa covered_by = Isa::scalar;           // the instruction set whose copies hold every row, where nothing else does
+  NumberType type = NumberType::float32;  // of all copies
   bool is_shown = false;
   bool is_open = false;  // and so with rows of its own
   Tensor<float, 2> gradient;
@@ -192,7 +207,7 @@ const PackedMatrix* WeightMatrix::packed(Engine& engine, Rows which) const {
     state.copy_rows(source, which, gathered.data());
     values = gathered.data();
   }
-  std::unique_ptr<Copy> made(new (std::nothrow) Copy(engine, which, {values, {which.count, columns()}}));
+  std::unique_ptr<Copy> made(new (std::nothrow) Copy(engine, which, {values, {which.count, columns()}}, state.type));
   if (made == nullptr) throw OutOfMemory("PackedMatrix", sizeof(Copy));
 
   const std::scoped_lock lock(state.mutex);
@@ -204,6 +219,15 @@ const PackedMatrix* WeightMatrix::packed(Engine& engine, Rows which) const {
     state.own = nullptr;
   }
   return &made.release()->matrix;
+}
+
+NumberType WeightMatrix::type() const noexcept { return state_ == nullptr ? NumberType::float32 : state_->type; }
+
+void WeightMatrix::set_type(NumberType type) {
+  if (state_ == nullptr || state_->type == type) return;
+  if (state_->lent.empty()) state_->own = state_->own_or_copy(state_->source());
+  state_->forget_copies();
+  state_->type = type;
 }
 
 View<const float, 2> WeightMatrix::plain() const noexcept {

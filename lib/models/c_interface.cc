@@ -77,9 +77,16 @@ using namespace headlight;
 using namespace headlight::models;
 
 headlight_status headlight_encoder_load(const char* folder, headlight_encoder** encoder, headlight_error* error) {
+  return headlight_encoder_load_with(folder, nullptr, encoder, error);
+}
+
+headlight_status headlight_encoder_load_with(const char* folder, const headlight_load_model_options* options,
+                                             headlight_encoder** encoder, headlight_error* error) {
   return models::call(error, [&] {
     required(kName, "the place for the result", encoder) = nullptr;
-    *encoder = new headlight_encoder(load(&required(kName, "folder", folder)));
+    const c::Fields fields(kName, "options", options, HEADLIGHT_C_FIELDS(headlight_load_model_options));
+    const NumberType precision = c::number_type(kName, "precision", fields->precision);
+    *encoder = new headlight_encoder(load(&required(kName, "folder", folder), {.precision = precision}));
   });
 }
 

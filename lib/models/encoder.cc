@@ -265,7 +265,7 @@ void write_model_folder(const std::string& folder, const ModelOptions& options, 
 
 namespace {
 
-Encoder load(const ModelFolder& folder) {
+Encoder load(const ModelFolder& folder, const LoadModelOptions& wanted) {
   const ModelOptions options = read_bert_config(folder);
   const std::string vocabulary_path = folder.path(kVocabularyFile);
   Tokenizer tokenizer(vocabulary_lines(folder.text(kVocabularyFile, kLargestVocabularyFile), vocabulary_path),
@@ -278,15 +278,18 @@ Encoder load(const ModelFolder& folder) {
   SafetensorsFile file = folder.safetensors(kWeightsFile);
   const EncoderWeights found = find_bert_weights(file, options.encoder);
   headlight::Encoder network(options.encoder);
+  network.set_precision(wanted.precision);
   network.load(found.weights);
   return {options, std::move(tokenizer), std::move(network)};
 }
 
 }  // namespace
 
-Encoder load(const std::string& folder) { return load(ModelFolder(folder)); }
+Encoder load(const std::string& folder, const LoadModelOptions& options) { return load(ModelFolder(folder), options); }
 
-Encoder load(std::string_view name, std::span<const FileInMemory> files) { return load(ModelFolder(name, files)); }
+Encoder load(std::string_view name, std::span<const FileInMemory> files, const LoadModelOptions& options) {
+  return load(ModelFolder(name, files), options);
+}
 
 Encoder make_random(const ModelOptions& options, Tokenizer tokenizer, std::uint64_t seed) {
   EncoderOptions encoder = options.encoder;

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 #include <numbers>
+#include <optional>
 #include <string_view>
 
 #include "ops/attention_backward_bias.h"
@@ -14,6 +15,7 @@
 #include "ops/attention_backward_large_rows.h"
 #include "ops/attention_rows.h"
 #include "ops/attention_scale.h"
+#include "ops/empty_views.h"
 #include "runtime/parallel.h"
 #include "runtime/spin.h"
 #include "simd/integers.h"
@@ -237,13 +239,22 @@ void attention_backward(Engine& engine, View<const float, 4> query, View<const f
   const ops::AttentionSizes sizes =
       ops::check_attention_backward(kName, query, key, value, out, log_sum_exp, out_gradient, gradients, options);
   if (ops::asks_for_nothing(gradients)) return;
+  float anywhere;
+  std::optional<AttentionGradients> laid;
+  if (ops::has_empty_views(sizes)) [[unlikely]] {
+    ops::lay_empty_views(anywhere, query, key, value, out, out_gradient);
+    laid = gradients;
+    for (View<float, 4>* const view : {&laid->query, &laid->key, &laid->value}) {
+      if (*view) ops::lay_empty_views(anywhere, *view);
+    }
+  }
   const kernels::AttentionKernels& kernels = kernels::attention_kernels(engine.isa());
   BackwardCall call{.query = query,
                     .keys = {key, value},
                     .out = out,
                     .log_sum_exp = log_sum_exp,
                     .out_gradient = out_gradient,
-                    .gradients = gradients,
+                    .gradients = laid ? *laid : gradients,
                     .options = options,
                     .sizes = sizes,
                     .sequences = {options, sizes.query_length, sizes.key_length},

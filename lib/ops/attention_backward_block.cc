@@ -83,7 +83,7 @@ void BackwardBlock::take_steps(std::int64_t head, std::int64_t first_row) noexce
 
 bool BackwardBlock::all_finite() noexcept {
   const auto finite = [&](const float* rows, std::int64_t count, std::int64_t padded, std::int64_t dim) {
-    return call_.kernels.all_finite(rows, padded, count, dim);
+    return call_.kernels.all_finite({.stride = padded, .data = rows}, count, dim);
   };
   if (keys_finite_ == Finite::unknown) {
     keys_finite_ = finite(tile_.key, tile_.keys, tile_.padded_head_dim, tile_.head_dim) ? Finite::yes : Finite::no;

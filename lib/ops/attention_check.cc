@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cmath>
 #include <limits>
 #include <span>
@@ -10,6 +11,7 @@
 
 #include "ops/attention_masks.h"
 #include "ops/check.h"
+#include "ops/typed_check.h"
 
 namespace headlight::ops {
 namespace {
@@ -61,9 +63,22 @@ void check_packed(std::string_view operation, const AttentionOptions& options, c
   check_offsets(operation, "key_offsets", options.key_offsets, sizes.key_length, "Lk");
 }
 
+// As short as it can be read back: a soft cap of 1e-40 is not "0.000000".
+std::string text_of(float number) {
+  std::array<char, 32> text{};
+  return {text.data(), std::to_chars(text.data(), text.data() + text.size(), number).ptr};
+}
+
 void check_rule(std::string_view operation, const AttentionOptions& options) {
   if (options.causal > Causal::bottom_right) {
     fail(operation, "causal is " + std::to_string(static_cast<int>(options.causal)) + ", expected one of the enum");
+  }
+  if (options.align && *options.align > Align::bottom_right) {
+    fail(operation, "align is " + std::to_string(static_cast<int>(*options.align)) + ", expected one of the enum");
+  }
+  if (options.mask && options.mask->means > MaskMeans::ignore) {
+    fail(operation,
+         "mask.means is " + std::to_string(static_cast<int>(options.mask->means)) + ", expected one of the enum");
   }
   if (options.window.left < -1 || options.window.right < -1) {
     fail(operation, "window is [" + std::to_string(options.window.left) + ", " + std::to_string(options.window.right) +
@@ -77,7 +92,7 @@ void check_rule(std::string_view operation, const AttentionOptions& options) {
     fail(operation, "scale is " + std::to_string(*options.scale) + ", expected a finite number");
   }
   if (options.soft_cap != 0 && (options.soft_cap < 0 || !std::isnormal(options.soft_cap))) {
-    fail(operation, "soft_cap is " + std::to_string(options.soft_cap) + ", expected 0 (none) or a finite number above");
+    fail(operation, "soft_cap is " + text_of(options.soft_cap) + ", expected 0 (none) or a normal number above");
   }
   if (options.scores_at > ScoreStage::masked) {
     fail(operation,
@@ -98,7 +113,7 @@ void check_slopes(std::string_view operation, const AttentionOptions& options, c
   for (std::size_t h = 0; h < options.slopes.size(); ++h) {
     if (std::isfinite(options.slopes[h])) continue;
     fail(operation,
-         "slopes[" + std::to_string(h) + "] is " + std::to_string(options.slopes[h]) + ", expected a finite number");
+         "slopes[" + std::to_string(h) + "] is " + text_of(options.slopes[h]) + ", expected a finite number");
   }
 }
 
@@ -195,8 +210,9 @@ struct Inputs {
   Extent value;
 };
 
-Inputs check_inputs(std::string_view operation, const View<const float, 4>& query, const View<const float, 4>& key,
-                    const View<const float, 4>& value, const AttentionOptions& options) {
+template <class Input>
+Inputs check_inputs(std::string_view operation, const Input& query, const Input& key, const Input& value,
+                    const AttentionOptions& options) {
   Inputs inputs{{query.extent(0), query.extent(1), key.extent(1), query.extent(2), key.extent(2), 1, query.extent(3),
                  value.extent(3)},
                 check_view(operation, "query", query),
@@ -261,11 +277,9 @@ void check_other_places(std::string_view operation, const Inputs& inputs, const 
   }
 }
 
-}  // namespace
-
-AttentionSizes check_attention(std::string_view operation, const View<const float, 4>& query,
-                               const View<const float, 4>& key, const View<const float, 4>& value,
-                               const View<float, 4>& out, const AttentionOptions& options) {
+template <class Input, class Output>
+AttentionSizes check_call(std::string_view operation, const Input& query, const Input& key, const Input& value,
+                          const Output& out, const AttentionOptions& options) {
   const Inputs inputs = check_inputs(operation, query, key, value, options);
   const AttentionSizes& sizes = inputs.sizes;
   const std::array<std::int64_t, 4> shape = {sizes.batch, sizes.query_length, sizes.query_heads, sizes.value_dim};
@@ -273,12 +287,27 @@ AttentionSizes check_attention(std::string_view operation, const View<const floa
   check_disjoint(operation, "out", extent, "query", inputs.query);
   check_disjoint(operation, "out", extent, "key", inputs.key);
   check_disjoint(operation, "out", extent, "value", inputs.value);
-  const Probabilities& probabilities = options.probabilities;
-  if (options.log_sum_exp || probabilities.own_keys || probabilities.per_head || probabilities.averaged ||
-      options.mask || options.bias || has_lists(options)) {
+  if (has_outputs(options) || options.mask || options.bias || has_lists(options)) {
     check_other_places(operation, inputs, extent, options);
   }
   return sizes;
+}
+
+}  // namespace
+
+AttentionSizes check_attention(std::string_view operation, const View<const float, 4>& query,
+                               const View<const float, 4>& key, const View<const float, 4>& value,
+                               const View<float, 4>& out, const AttentionOptions& options) {
+  return check_call(operation, query, key, value, out, options);
+}
+
+AttentionSizes check_attention(std::string_view operation, const AttentionOperands& operands,
+                               const AttentionOptions& options) {
+  check_stored_type(operation, "query", operands.query.type);
+  check_stored_type(operation, "key", operands.key.type);
+  check_stored_type(operation, "value", operands.value.type);
+  check_stored_type(operation, "out", operands.out.type);
+  return check_call(operation, operands.query, operands.key, operands.value, operands.out, options);
 }
 
 AttentionSizes check_attention_inputs(std::string_view operation, const View<const float, 4>& query,

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "headlight/attention.h"
+#include "headlight/typed_attention.h"
 #include "ops/check.h"
 #include "runtime/inner_api.h"
 
@@ -68,6 +69,9 @@ HEADLIGHT_INNER_API AttentionSizes check_attention(std::string_view operation, c
                                                    const View<const float, 4>& key, const View<const float, 4>& value,
                                                    const View<float, 4>& out, const AttentionOptions& options);
 
+AttentionSizes check_attention(std::string_view operation, const AttentionOperands& operands,
+                               const AttentionOptions& options);
+
 // The same where no output is written.
 AttentionSizes check_attention_inputs(std::string_view operation, const View<const float, 4>& query,
                                       const View<const float, 4>& key, const View<const float, 4>& value,
@@ -102,7 +106,8 @@ HEADLIGHT_INNER_API AttentionSizes check_attention_shape(std::string_view operat
 
 // Whether every output is left out or without elements. Sizes may then count 2^30 of nothing: there must be no loop
 // over them.
-[[nodiscard]] inline bool writes_nothing(const View<float, 4>& out, const AttentionOptions& options) noexcept {
+template <class Out>
+[[nodiscard]] bool writes_nothing(const Out& out, const AttentionOptions& options) noexcept {
   // Not by size(), whose bounds take a division for each axis: some 30 ns of a call that may take 300.
   const auto is_empty = [](const auto& view) noexcept {
     bool empty = !view;

@@ -87,7 +87,8 @@ CopyRows rows_of_copy(const kernels::AttentionKernels& kernels, const AttentionS
                       const AttentionPlan& plan) noexcept {
   const std::int64_t floats_of_row = sizes.head_dim + plan.padded_value_dim + kernels.lanes;
   const std::int64_t most = kRowBytes / (floats_of_row * static_cast<std::int64_t>(sizeof(float)));
-  const std::int64_t heads = sizes.batch * sizes.key_value_heads;
+  // An empty batch, of rows without end perhaps, never fills the workers.
+  const std::int64_t heads = std::max<std::int64_t>(sizes.batch * sizes.key_value_heads, 1);
   std::int64_t units = std::max<std::int64_t>(divide_up(plan.rows, std::max(most, kRowBlock)), 1);
   while (!fill_workers(heads, units, plan.workers) && units < divide_up(plan.rows, kRowBlock)) ++units;
   const bool workers_are_full = fill_workers(heads, units, plan.workers);

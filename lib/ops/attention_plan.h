@@ -34,7 +34,7 @@ struct AttentionTraits {
   bool with_probabilities = false;
   // Of them, R.
   std::int64_t probability_rows = 0;
-  // Rows of queries are copied: to multiply them, or since no one stride leads from row to row.
+  // Rows of queries are copied: to multiply or to widen them, or since no one stride leads from row to row.
   bool copies_queries = false;
   bool with_mask = false;
   bool with_bias = false;
@@ -42,7 +42,7 @@ struct AttentionTraits {
   bool with_sinks = false;
   bool with_scores = false;
   bool with_dropout = false;
-  // Every row of the values begins at a multiple of the vector size.
+  // Every row of the values begins at a multiple of the vector size; not so where they have to be widened.
   bool values_aligned = false;
   // Each head of keys and values lies by itself; else side by side at each position ([L, H, D] memory).
   bool heads_apart = false;
@@ -51,7 +51,7 @@ struct AttentionTraits {
 };
 
 // What has become of the rows of a tile.
-enum class TileState : std::uint8_t { empty, kept, finished };
+enum class TileState : std::uint8_t { empty, sink, kept, finished };
 
 struct AttentionPlan : CallPlan {
   AttentionRoute route;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <numbers>
 
@@ -51,14 +52,14 @@ bool values_are_finite(const AttentionCall& call, const kernels::KeyValueBlock& 
                        std::int64_t first, std::int64_t last) noexcept {
   const std::int64_t value_dim = call.sizes.value_dim;
   const kernels::Operand& value = block.value;
-  const float* const of_head = value.floats() + head * call.keys.value_head_step();
   if (value.layout == kernels::OperandLayout::rows) {
-    return call.kernels.all_finite(of_head + first * value.stride, value.stride, last - first, value_dim);
+    return call.kernels.all_finite(value.from(head * call.keys.value_head_step() + first * value.stride), last - first,
+                                   value_dim);
   }
   const std::int64_t width = call.plan.value_panel_width;
   for (std::int64_t column = 0; column < value_dim; column += width) {
-    if (!call.kernels.all_finite(value.floats() + column * block.count + first * width, width, last - first,
-                                 std::min(width, value_dim - column))) {
+    const float* const panel = value.floats() + column * block.count + first * width;
+    if (!call.kernels.all_finite({.stride = width, .data = panel}, last - first, std::min(width, value_dim - column))) {
       return false;
     }
   }
@@ -73,18 +74,29 @@ kernels::Operand panels(const float* packed) noexcept {
 
 void finish_row(const AttentionCall& call, std::int64_t sample, const RowPlace& place,
                 const kernels::AttentionState& state) noexcept {
-  const float sum = call.kernels.finish(state, call.sizes.value_dim, &call.out(sample, place.query, place.head, 0));
+  const float sum = call.kernels.finish(state, call.sizes.value_dim, call.out.type,
+                                        row_at(call.out, sample, place.query, place.head));
   record_row(call, sample, place, *state.maximum, sum);
 }
 
+namespace {
+
+// Zeros are the same bits in every type.
+void clear_row(const AttentionCall& call, std::int64_t sample, const RowPlace& place) noexcept {
+  std::memset(row_at(call.out, sample, place.query, place.head), 0,
+              static_cast<std::size_t>(call.sizes.value_dim) * bytes_of(call.out.type));
+}
+
+}  // namespace
+
 void finish_empty_row(const AttentionCall& call, std::int64_t sample, const RowPlace& place) noexcept {
-  std::fill_n(&call.out(sample, place.query, place.head, 0), call.sizes.value_dim, 0.0f);
+  clear_row(call, sample, place);
   const SinkState sink = sink_state(call, place.head);
   record_row(call, sample, place, sink.maximum, sink.sum);
 }
 
 void finish_padding(const AttentionCall& call, std::int64_t sample, const RowPlace& place) noexcept {
-  std::fill_n(&call.out(sample, place.query, place.head, 0), call.sizes.value_dim, 0.0f);
+  clear_row(call, sample, place);
   record_row(call, sample, place, 0.0f, 0.0f);
 }
 
@@ -131,17 +143,23 @@ void RowBlock::find_intervals() noexcept {
   }
 }
 
-// Query rows in place where one stride leads from row to row, else copied; and where each row's mask and bias lie.
-void RowBlock::prepare() noexcept {
-  const View<const float, 4>& query = call_.query;
+// Query rows in place where they are floats that one stride leads through, else copied; and where each row's mask and
+// bias lie.
+void RowBlock::prepare(const RowStates& states) noexcept {
+  const TypedView<4>& query = call_.query;
   const RowPlace first = place_of(call_, range_.key_value_head, range_.first);
   const int row_axis = call_.sizes.group == 1 ? 1 : 2;
-  if (even_rows_) {
-    out_ = &call_.out(range_.sample, first.query, first.head, 0);
+  if (call_.out.type != NumberType::float32) {
+    out_ = states.out;
+    out_stride_ = call_.plan.padded_value_dim;
+    out_head_step_ = states.head_step * out_stride_;
+  } else if (even_rows_) {
+    out_ = static_cast<float*>(row_at(call_.out, range_.sample, first.query, first.head));
     out_stride_ = call_.out.stride(row_axis);
+    out_head_step_ = call_.sizes.group * call_.out.stride(2);
   }
-  if (even_rows_ && call_.scale.query_factor == 1.0f) {
-    query_ = &query(range_.sample, first.query, first.head, 0);
+  if (even_rows_ && call_.scale.query_factor == 1.0f && query.type == NumberType::float32) {
+    query_ = operand_at(query, range_.sample, first.query, first.head).floats();
     query_stride_ = query.stride(row_axis);
     query_head_step_ = call_.sizes.group * query.stride(2);
   } else {
@@ -150,10 +168,16 @@ void RowBlock::prepare() noexcept {
     query_stride_ = call_.sizes.head_dim;
     query_head_step_ = count_ * query_stride_;
     for (std::int64_t head = 0; head < range_.heads; ++head) {
-      for (std::int64_t r = 0; r < count_; ++r, copy += query_stride_) {
+      for (std::int64_t r = 0; r < count_;) {
+        // Those that one stride leads through: all of a head, or those of a group.
         const RowPlace place = place_of(call_, range_.key_value_head + head, range_.first + r);
-        call_.kernels.copy_row(&query(range_.sample, place.query, place.head, 0), call_.scale.query_factor, copy,
-                               call_.sizes.head_dim);
+        const std::int64_t group = call_.sizes.group;
+        const std::int64_t rows = group == 1 ? count_ : std::min(group - place.head % group, count_ - r);
+        kernels::Operand from = operand_at(query, range_.sample, place.query, place.head);
+        from.stride = query.stride(row_axis);
+        call_.kernels.copy_rows(from, call_.scale.query_factor, rows, call_.sizes.head_dim, copy);
+        r += rows;
+        copy += rows * query_stride_;
       }
     }
   }
@@ -161,32 +185,38 @@ void RowBlock::prepare() noexcept {
   if (call_.options.dropout.probability != 0) prepare_dropout();
 }
 
-void RowBlock::prepare_dropout() noexcept {
-  auto* place_of_row = part_of(call_, worker_, call_.plan.dropout_places);
+// function(head, r, place) for row r of each head: rows of one query head after another, in the order of their queries.
+template <class Function>
+void RowBlock::for_each_row(const Function& function) const noexcept {
+  const std::int64_t group = call_.sizes.group;
   for (std::int64_t head = 0; head < range_.heads; ++head) {
-    for (std::int64_t r = 0; r < count_; ++r) {
-      const RowPlace place = place_of(call_, range_.key_value_head + head, range_.first + r);
-      *place_of_row++ = {static_cast<std::uint32_t>(place.query - sequence_.first_query),
-                         static_cast<std::uint32_t>(range_.sample * call_.sizes.query_heads + place.head)};
+    for (std::int64_t first = 0; first < std::min(group, count_); ++first) {
+      RowPlace place = place_of(call_, range_.key_value_head + head, range_.first + first);
+      for (std::int64_t r = first; r < count_; r += group, ++place.query) function(head, r, place);
     }
   }
+}
+
+void RowBlock::prepare_dropout() noexcept {
+  auto* const places = part_of(call_, worker_, call_.plan.dropout_places);
+  for_each_row([&](std::int64_t head, std::int64_t r, const RowPlace& place) {
+    places[head * count_ + r] = {static_cast<std::uint32_t>(place.query - sequence_.first_query),
+                                 static_cast<std::uint32_t>(range_.sample * call_.sizes.query_heads + place.head)};
+  });
 }
 
 void RowBlock::prepare_steps() noexcept {
   const IntervalRule rule(call_.options, sequence_);
   const StepRows rows = step_rows(call_, worker_);
-  for (std::int64_t head = 0, n = 0; head < range_.heads; ++head) {
-    for (std::int64_t r = 0; r < count_; ++r, ++n) {
-      const RowPlace place = place_of(call_, range_.key_value_head + head, range_.first + r);
-      rows.set(call_.options, n, range_.sample, place.head, place.query,
-               sequence_.first_key + rule.position(place.query - sequence_.first_query));
-    }
-  }
+  const std::int64_t position = sequence_.first_key + rule.position(-sequence_.first_query);
+  for_each_row([&](std::int64_t head, std::int64_t r, const RowPlace& place) {
+    rows.set(call_.options, head * count_ + r, range_.sample, place.head, place.query, position + place.query);
+  });
 }
 
 // Keys [first_key, last_key) of the sequence, block by block.
 void RowBlock::attend(std::int64_t first_key, std::int64_t last_key, const RowStates& states, bool finish) noexcept {
-  prepare();
+  prepare(states);
   const AttentionPlan& plan = call_.plan;
   const AttentionSizes& sizes = call_.sizes;
   const bool drops = call_.options.dropout.probability != 0;
@@ -205,6 +235,7 @@ void RowBlock::attend(std::int64_t first_key, std::int64_t last_key, const RowSt
                   .scores = part_of(call_, worker_, plan.scores),
                   .scores_stride = plan.scores_stride,
                   .state = {.first = true,
+                            .sink_only = false,
                             .maximum = nullptr,
                             .sums = nullptr,
                             .out = nullptr,
@@ -214,7 +245,7 @@ void RowBlock::attend(std::int64_t first_key, std::int64_t last_key, const RowSt
         .query_step = query_head_step_,
         .key_step = call_.keys.key_head_step(),
         .value_step = call_.keys.value_head_step(),
-        .out_step = sizes.group * call_.out.stride(2),
+        .out_step = out_head_step_,
         .state_step = states.head_step,
         .mask_step = count_,
         .value_sums = part_of(call_, worker_, plan.value_sums),
@@ -286,6 +317,7 @@ void RowBlock::attend_key_block(kernels::AttentionSweep& sweep, std::int64_t fir
     block.state.sums = state.sums;
     block.state.out = state.out;
     block.state.first = tile == TileState::empty;
+    block.state.sink_only = tile == TileState::sink;
     const bool last = finish && out_ != nullptr && last_of_tile <= first_key + block.keys.count;
     block.ends.out = last ? out_ + r * out_stride_ : nullptr;
     block.ends.sum = part_of(call_, worker_, plan.final_sum) + r;
@@ -302,7 +334,8 @@ void RowBlock::finish(const RowStates& states) const noexcept {
   const TileState* next_tile = tiles_;
   for (std::int64_t first = 0; first < count_; first += tile_rows_) {
     const TileState tile = *next_tile++;
-    if (tile == TileState::finished && !wants_row_sums(call_)) continue;
+    const bool narrows = call_.out.type != NumberType::float32;
+    if (tile == TileState::finished && !narrows && !wants_row_sums(call_)) continue;
     for (std::int64_t head = 0; head < range_.heads; ++head) {
       finish_tile(tile, first, std::min(first + tile_rows_, count_), head, states);
     }
@@ -312,10 +345,11 @@ void RowBlock::finish(const RowStates& states) const noexcept {
 void RowBlock::finish_tile(TileState tile, std::int64_t first, std::int64_t last, std::int64_t head,
                            const RowStates& states) const noexcept {
   const float* sums = part_of(call_, worker_, call_.plan.final_sum) + head * count_;
+  if (tile == TileState::finished && call_.out.type != NumberType::float32) narrow_tile(first, last, head, states);
   for (std::int64_t r = first; r < last; ++r) {
     const RowPlace place = place_of(call_, range_.key_value_head + head, range_.first + r);
     const std::int64_t state = head * states.head_step + r;
-    if (tile == TileState::empty) {
+    if (tile == TileState::empty || tile == TileState::sink) {
       finish_empty_row(call_, range_.sample, place);
     } else if (tile == TileState::kept) {
       finish_row(call_, range_.sample, place, states.row(call_, state));
@@ -325,14 +359,30 @@ void RowBlock::finish_tile(TileState tile, std::int64_t first, std::int64_t last
   }
 }
 
-void RowBlock::begin_with_sinks(const RowStates& states) noexcept {
-  for (std::int64_t r = 0; r < count_; r += tile_rows_) tiles_[r / tile_rows_] = TileState::kept;
-  for (std::int64_t head = 0; head < range_.heads; ++head) {
-    for (std::int64_t r = 0; r < count_; ++r) {
-      const RowPlace place = place_of(call_, range_.key_value_head + head, range_.first + r);
-      begin_with_sink(call_, place.head, states.row(call_, head * states.head_step + r));
-    }
+// Finished rows from their states to where they belong, those at once that one stride leads through.
+void RowBlock::narrow_tile(std::int64_t first, std::int64_t last, std::int64_t head,
+                           const RowStates& states) const noexcept {
+  const std::int64_t group = call_.sizes.group;
+  const std::int64_t stride = call_.plan.padded_value_dim;
+  for (std::int64_t r = first; r < last;) {
+    const RowPlace place = place_of(call_, range_.key_value_head + head, range_.first + r);
+    const std::int64_t rows = group == 1 ? last - r : std::min(group - place.head % group, last - r);
+    call_.kernels.narrow_rows(states.out + (head * states.head_step + r) * stride, stride, rows, call_.sizes.value_dim,
+                              call_.out.type, row_at(call_.out, range_.sample, place.query, place.head),
+                              call_.out.stride(group == 1 ? 1 : 2));
+    r += rows;
   }
+}
+
+void RowBlock::begin_with_sinks(const RowStates& states) noexcept {
+  for (std::int64_t r = 0; r < count_; r += tile_rows_) tiles_[r / tile_rows_] = TileState::sink;
+  std::int64_t of_head = -1;
+  SinkState sink;
+  for_each_row([&](std::int64_t head, std::int64_t r, const RowPlace& place) {
+    if (place.head != of_head) sink = sink_state(call_, place.head);
+    of_head = place.head;
+    states.maximum[head * states.head_step + r] = sink.maximum;
+  });
 }
 
 void RowBlock::run(const RowStates& states) noexcept {

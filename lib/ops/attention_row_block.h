@@ -67,8 +67,10 @@ class RowBlock {
  private:
   static constexpr int kMaxRowsOfTile = 16;
 
+  template <class Function>
+  void for_each_row(const Function& function) const noexcept;
   void find_intervals() noexcept;
-  void prepare() noexcept;
+  void prepare(const RowStates& states) noexcept;
   void prepare_steps() noexcept;
   void prepare_dropout() noexcept;
   void attend(std::int64_t first_key, std::int64_t last_key, const RowStates& states, bool finish) noexcept;
@@ -80,6 +82,7 @@ class RowBlock {
                         bool finish) noexcept;
   void begin_with_sinks(const RowStates& states) noexcept;
   void finish(const RowStates& states) const noexcept;
+  void narrow_tile(std::int64_t first, std::int64_t last, std::int64_t head, const RowStates& states) const noexcept;
   void finish_tile(TileState tile, std::int64_t first, std::int64_t last, std::int64_t head,
                    const RowStates& states) const noexcept;
 
@@ -99,8 +102,10 @@ class RowBlock {
   const float* query_ = nullptr;
   std::int64_t query_stride_ = 0;
   std::int64_t query_head_step_ = 0;
-  float* out_ = nullptr;  // null: rows lie unevenly
+  // Where rows end: in `out`; null where they lie unevenly there; in their states where they have to be narrowed.
+  float* out_ = nullptr;
   std::int64_t out_stride_ = 0;
+  std::int64_t out_head_step_ = 0;
   // Of the tile in work, in the key block in work.
   std::int32_t begin_[kMaxRowsOfTile];
   std::int32_t end_[kMaxRowsOfTile];

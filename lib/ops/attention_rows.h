@@ -19,9 +19,9 @@ namespace headlight::ops {
 
 // One checked call.
 struct AttentionCall {
-  View<const float, 4> query;
+  TypedView<4> query;
   KeySource keys;
-  View<float, 4> out;
+  MutableTypedView<4> out;
   const AttentionOptions& options;
   AttentionSizes sizes;
   AttentionSequences sequences;

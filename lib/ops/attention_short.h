@@ -13,6 +13,8 @@ namespace headlight::ops {
 [[nodiscard]] bool is_short(const kernels::AttentionKernels& kernels, const AttentionSizes& sizes,
                             const AttentionOptions& options, const AttentionScale& scale) noexcept;
 
+struct ShortRows;
+
 struct ShortAttention {
   const View<const float, 4>& query;
   KeySource keys;
@@ -21,6 +23,9 @@ struct ShortAttention {
   const AttentionSizes& sizes;
   const kernels::AttentionKernels& kernels;
   float exponent_scale;
+
+  // One head of some rows.
+  void attend(const ShortRows& group, std::int64_t head) const noexcept;
 };
 void attend_short(Engine& engine, const ShortAttention& call) noexcept;
 

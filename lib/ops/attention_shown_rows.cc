@@ -21,8 +21,8 @@ void take_head(const AttentionCall& call, int worker, const ShownRows& rows, std
   const StepRows steps = step_rows(call, worker);
   for (std::int64_t r = 0; r < rows.count(); ++r) {
     const std::int64_t query = rows.query(r);
-    call.kernels.copy_row(&call.query(rows.sample, query, head, 0), call.scale.query_factor, queries + r * head_dim,
-                          head_dim);
+    call.kernels.copy_rows(operand_at(call.query, rows.sample, query, head), call.scale.query_factor, 1, head_dim,
+                           queries + r * head_dim);
     const AttentionSequence sequence = call.sequences(rows.sample, call.sequences.of_query(query));
     steps.set(call.options, r, rows.sample, head, query, position_of(call.options, sequence, query));
   }

@@ -79,13 +79,6 @@ float natural_factor(const kernels::ScoreSteps& steps) noexcept {
   return is_natural(steps) ? 1.0f : steps.product_scale;
 }
 
-void StepRows::set(const AttentionOptions& options, std::int64_t n, std::int64_t sample, std::int64_t head,
-                   std::int64_t query, std::int64_t position) const noexcept {
-  if (options.mask) masks[n] = broadcast_row(options.mask->entries, sample, head, query);
-  if (options.bias) biases[n] = broadcast_row(options.bias, sample, head, query);
-  if (!options.slopes.empty()) slopes[n] = {options.slopes[static_cast<std::size_t>(head)], position};
-}
-
 void StepRows::give(const AttentionOptions& options, std::int64_t n, kernels::ScoreSteps& steps) const noexcept {
   if (options.mask) steps.masks.mask = masks + n;
   if (options.bias) steps.masks.bias = biases + n;

@@ -61,4 +61,11 @@ template <class T>
   return view.data + step(0, b) + step(1, h) + step(2, i);
 }
 
+inline void StepRows::set(const AttentionOptions& options, std::int64_t n, std::int64_t sample, std::int64_t head,
+                          std::int64_t query, std::int64_t position) const noexcept {
+  if (options.mask) masks[n] = broadcast_row(options.mask->entries, sample, head, query);
+  if (options.bias) biases[n] = broadcast_row(options.bias, sample, head, query);
+  if (!options.slopes.empty()) slopes[n] = {options.slopes[static_cast<std::size_t>(head)], position};
+}
+
 }  // namespace headlight::ops

@@ -10,6 +10,8 @@
 #include "ops/attention_row_block.h"
 #include "ops/attention_rows.h"
 #include "ops/check.h"
+#include "ops/empty_views.h"
+#include "ops/typed_check.h"
 #include "runtime/parallel.h"
 #include "simd/integers.h"
 
@@ -86,7 +88,8 @@ struct AttentionStream::State {
     key = Tensor<float, 4>({sizes.batch, call.plan.key_block, sizes.key_value_heads, sizes.head_dim});
     value = Tensor<float, 4>({sizes.batch, call.plan.key_block, sizes.key_value_heads, sizes.value_dim});
     // Nothing is written to it before finish(), but addresses are worked out.
-    call.out = {out.data(), {sizes.batch, sizes.query_length, sizes.query_heads, sizes.value_dim}};
+    call.out = View<float, 4>(out.data(), {sizes.batch, sizes.query_length, sizes.query_heads, sizes.value_dim});
+    ops::lay_empty_views(anywhere, call.query, call.out);
     if (options.sinks.empty()) return;
     for (std::int64_t b = 0; b < sizes.batch; ++b) {
       for (std::int64_t head = 0; head < sizes.key_value_heads; ++head) {
@@ -202,6 +205,7 @@ struct AttentionStream::State {
   }
 
   Engine* engine;
+  float anywhere = 0;
   AttentionOptions options;
   ops::AttentionCall call;
   // Of all blocks so far: [B · Hkv · rows], [… , lanes], [… , padded value_dim].
@@ -281,6 +285,7 @@ void AttentionStream::append(View<const float, 4> key, View<const float, 4> valu
   if (__builtin_add_overflow(state.keys(), count, &all)) all = std::numeric_limits<std::int64_t>::max();
   static_cast<void>(ops::check_attention_shape(kName, {sizes.batch, sizes.query_length, all, sizes.query_heads,
                                                        sizes.key_value_heads, sizes.head_dim, sizes.value_dim}));
+  ops::lay_empty_views(state.anywhere, key, value);
   const std::int64_t seen = std::clamp<std::int64_t>(state.end_of_seen() - state.keys(), 0, count);
   state.take_in(key, value, seen);
   state.unseen += count - seen;
@@ -325,6 +330,7 @@ void AttentionStream::finish(View<float, 4> out, View<float, 3> log_sum_exp) {
     state.attend(some_of(state.key, 0, state.waiting), some_of(state.value, 0, state.waiting));
     state.waiting = 0;
   }
+  ops::lay_empty_views(state.anywhere, out);
   state.call.out = out;
   state.options.log_sum_exp = log_sum_exp;
   state.ended = true;

@@ -101,8 +101,10 @@ Extent check_view(std::string_view operation, std::string_view argument, const v
              " has more elements than 64 bits address");
     }
   }
+  std::int64_t reached = 0;
   std::int64_t bytes = 0;
-  if (__builtin_mul_overflow(std::max(count, last + 1), static_cast<std::int64_t>(element_size), &bytes)) {
+  if (__builtin_add_overflow(last, 1, &reached) ||
+      __builtin_mul_overflow(std::max(count, reached), static_cast<std::int64_t>(element_size), &bytes)) {
     refuse(" of shape " + describe(shape) + " and strides " + describe(strides) +
            " has more bytes than 64 bits address");
   }
@@ -112,7 +114,7 @@ Extent check_view(std::string_view operation, std::string_view argument, const v
   }
   const std::uintptr_t begin = reinterpret_cast<std::uintptr_t>(data);
   std::uintptr_t end = 0;
-  if (__builtin_add_overflow(begin, static_cast<std::uintptr_t>(last + 1) * element_size, &end)) {
+  if (__builtin_add_overflow(begin, static_cast<std::uintptr_t>(reached) * element_size, &end)) {
     refuse(" of shape " + describe(shape) + " and strides " + describe(strides) + " reaches beyond the last address");
   }
   return {begin,

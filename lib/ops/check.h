@@ -86,9 +86,9 @@ Extent check_view(std::string_view operation, std::string_view argument, const V
 
 // Where another argument does not fit the shape of this one, which has neither memory nor a shape: it was not given,
 // and is to blame before what was.
-template <class T, int Rank>
-void check_given(std::string_view operation, std::string_view argument, const View<T, Rank>& view, bool other_fits) {
-  if (other_fits || view || view.shape != typename View<T, Rank>::Shape{}) return;
+template <class AnyView>
+void check_given(std::string_view operation, std::string_view argument, const AnyView& view, bool other_fits) {
+  if (other_fits || view || view.shape != typename AnyView::Shape{}) return;
   fail(operation, std::string(argument) + " is not given (a view without memory or shape)");
 }
 

@@ -146,31 +146,30 @@ void gemm(Engine& engine, View<const float, 2> a, const PackedMatrix& b, View<fl
 
 void PackedMatrix::Free::operator()(std::byte* panels) const noexcept { runtime::release_large(panels, bytes); }
 
-namespace {
-
-void check_type(const char* operation, NumberType type) {
-  if (name(type).empty()) {
-    ops::fail(operation, "type is " + std::to_string(static_cast<int>(type)) + ", expected one of the enumeration");
-  }
+void ops::check_product_type(std::string_view operation, std::string_view argument, NumberType type) {
+  if (type == NumberType::float32 || type == NumberType::bfloat16 || type == NumberType::int8) return;
+  const std::string_view known = name(type);
+  const std::string given = known.empty() ? std::to_string(static_cast<int>(type)) : std::string(known);
+  fail(operation, std::string(argument) + " is " + given + ", expected float32, bfloat16 or int8");
 }
-
-}  // namespace
 
 PackedMatrix::PackedMatrix(Engine& engine, View<const float, 2> b, Transpose transpose_b, NumberType type)
     : isa_(engine.isa()), type_(type) {
   ops::check_view("PackedMatrix", "b", b);
-  check_type("PackedMatrix", type);
+  ops::check_product_type("PackedMatrix", "type", type);
   const kernels::GemmKernels& kernels = ops::gemm_kernels(engine, type);
   const bool transposed = is_transposed(transpose_b);
   rows_ = b.extent(transposed ? 1 : 0);
   columns_ = b.extent(transposed ? 0 : 1);
   const kernels::Operand panels = {.type = type, .layout = kernels::OperandLayout::panels};
-  const std::int64_t vectors = columns_ / kernels.lanes + (columns_ % kernels.lanes != 0 ? 1 : 0);
-  const std::int64_t row = vectors * kernels.lanes;
   std::int64_t words = 0;
-  // Of a matrix without elements no size was checked.
-  if (b.size() != 0 && (__builtin_mul_overflow(row, panels.packed_rows(rows_), &words) || words > INT64_MAX / 8)) {
-    ops::fail("PackedMatrix", "b of shape " + ops::describe(b.shape) + " has more bytes than 64 bits address");
+  // Of a matrix without elements no size was checked, and its columns may be too many to round up.
+  if (b.size() != 0) {
+    const std::int64_t vectors = columns_ / kernels.lanes + (columns_ % kernels.lanes != 0 ? 1 : 0);
+    if (__builtin_mul_overflow(vectors, kernels.lanes, &words) ||
+        __builtin_mul_overflow(words, panels.packed_rows(rows_), &words) || words > INT64_MAX / 8) {
+      ops::fail("PackedMatrix", "b of shape " + ops::describe(b.shape) + " has more bytes than 64 bits address");
+    }
   }
   const std::size_t bytes = static_cast<std::size_t>(words) * sizeof(float);
   try {
@@ -195,7 +194,7 @@ ops::GemmBytes bytes_of(const Engine& engine, const GemmShape& shape) {
   for (const std::int64_t extent : extents) {
     if (extent < 0) refuse("has a negative extent");
   }
-  check_type("gemm", shape.type);
+  ops::check_product_type("gemm", "type", shape.type);
   if (!shape.packed && shape.type != NumberType::float32) {
     refuse(("has a B of " + std::string(name(shape.type)) + " that is not packed, expected float32").c_str());
   }

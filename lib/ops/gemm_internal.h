@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 
 #include "headlight/gemm.h"
 #include "kernels/kernels.h"
@@ -21,6 +22,9 @@ namespace headlight::ops {
                                                                    std::int64_t k,
                                                                    Transpose transpose_a = Transpose::no) noexcept;
 
+// Throws std::invalid_argument("operation: argument is …") for a type that no product multiplies in.
+void check_product_type(std::string_view operation, std::string_view argument, NumberType type);
+
 // Those for a B of that type.
 [[nodiscard]] inline const kernels::GemmKernels& gemm_kernels(const Engine& engine, NumberType type) noexcept {
   switch (type) {
@@ -29,6 +33,7 @@ namespace headlight::ops {
     case NumberType::int8:
       return kernels::gemm_int8_kernels(engine.isa(), engine.features());
     case NumberType::float32:
+    case NumberType::float16:  // check_product_type()
       break;
   }
   return kernels::gemm_kernels(engine.isa());
@@ -62,8 +67,8 @@ inline void run_gemm_block(Isa isa, kernels::GemmBlock block, float* scratch) no
 kernels::Operand pack_matrix(Engine& engine, const kernels::Operand& b, NumberType type, std::int64_t depth,
                              std::int64_t columns, float* packed) noexcept;
 
-// The way back from float32: columns first … first + count − 1 of B [K, N], one after another, rows[j · K + k] =
-// B[k, first + j].
+// The way back from panels of float32 or bfloat16: columns first … first + count − 1 of B [K, N], one after another,
+// rows[j · K + k] = B[k, first + j].
 void unpack_columns(const PackedMatrix& b, std::int64_t first, std::int64_t count, float* rows) noexcept;
 
 // Many products of one shape: item i begins i strides behind the first.

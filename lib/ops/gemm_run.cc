@@ -1,5 +1,7 @@
 #include <algorithm>
+#include <bit>
 #include <cassert>
+#include <cstdint>
 #include <utility>
 
 #include "headlight/out_of_memory.h"
@@ -107,7 +109,7 @@ kernels::Operand pack_matrix(Engine& engine, const kernels::Operand& b, NumberTy
                              std::int64_t columns, float* packed) noexcept {
   const kernels::GemmKernels& kernels = gemm_kernels(engine, type);
   const kernels::Operand panels = gemm_panels(kernels, type, depth, columns, packed);
-  if (depth == 0) return panels;
+  if (depth == 0 || columns == 0) return panels;
   const std::int64_t width = kernels.panel_width;
   const std::int64_t count = divide_up(columns, width);
   const int workers =
@@ -119,7 +121,19 @@ kernels::Operand pack_matrix(Engine& engine, const kernels::Operand& b, NumberTy
   return panels;
 }
 
+namespace {
+
+// Number k of a column of panels, whose words lie `stride` apart.
+float number_at(const float* column, std::int64_t stride, std::int64_t k, NumberType type) noexcept {
+  if (type == NumberType::float32) return column[k * stride];
+  const auto pair = std::bit_cast<std::uint32_t>(column[k / 2 * stride]);
+  return std::bit_cast<float>(k % 2 == 0 ? pair << 16 : pair & 0xffff0000);
+}
+
+}  // namespace
+
 void unpack_columns(const PackedMatrix& b, std::int64_t first, std::int64_t count, float* rows) noexcept {
+  // What features change is how panels are multiplied, not how they lie.
   const kernels::GemmKernels& kernels = kernels::gemm_kernels(b.isa());
   const std::int64_t depth = b.rows(), width = kernels.panel_width;
   const kernels::Operand panels = gemm_panels(kernels, b.type(), depth, b.columns(), b.data());
@@ -129,9 +143,9 @@ void unpack_columns(const PackedMatrix& b, std::int64_t first, std::int64_t coun
     for (std::int64_t column = first; column < first + count; ++column) {
       const std::int64_t panel = column / width * width;
       const std::int64_t panel_row = std::min(width, panels.stride - panel);
-      const float* from = panels.floats() + panels.panel_at(begin, length, panel) + (column - panel);
+      const float* from = panels.words() + panels.panel_at(begin, length, panel) + (column - panel);
       float* to = rows + (column - first) * depth + begin;
-      for (std::int64_t k = 0; k < length; ++k) to[k] = from[k * panel_row];
+      for (std::int64_t k = 0; k < length; ++k) to[k] = number_at(from, panel_row, k, b.type());
     }
   }
 }

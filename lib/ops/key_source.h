@@ -3,8 +3,10 @@
 
 #include <cstdint>
 
+#include "headlight/typed_view.h"
 #include "headlight/view.h"
 #include "kernels/attention_kernels.h"
+#include "ops/typed_rows.h"
 
 namespace headlight::ops {
 
@@ -14,10 +16,12 @@ class KeySource {
   // key [B, n, Hkv, Dqk] and value [B, n, Hkv, Dv] hold the keys first … first + n − 1: all there are of a tensor, or
   // those that have just come.
   KeySource(const View<const float, 4>& key, const View<const float, 4>& value, std::int64_t first = 0) noexcept
-      : key_{key.data, key.stride(0), key.stride(1), key.stride(2)},
-        value_{value.data, value.stride(0), value.stride(1), value.stride(2)},
+      : key_(rows_of(key, NumberType::float32)),
+        value_(rows_of(value, NumberType::float32)),
         value_dim_(value.extent(3)),
         first_(first) {}
+  KeySource(const TypedView<4>& key, const TypedView<4>& value) noexcept
+      : key_(rows_of(key, key.type)), value_(rows_of(value, value.type)), value_dim_(value.extent(3)) {}
 
   // Keys first … first + count − 1 of a head, all of one key block, as rows.
   [[nodiscard]] kernels::KeyValueBlock block(std::int64_t sample, std::int64_t head, std::int64_t first,
@@ -34,15 +38,21 @@ class KeySource {
 
  private:
   struct Rows {
-    const float* data;
+    NumberType type;
+    const void* data;
     std::int64_t sample_stride;
     std::int64_t stride;
     std::int64_t head_stride;
 
     [[nodiscard]] kernels::Operand rows(std::int64_t sample, std::int64_t row, std::int64_t head) const noexcept {
-      return {.stride = stride, .data = data + sample * sample_stride + row * stride + head * head_stride};
+      const std::int64_t at = sample * sample_stride + row * stride + head * head_stride;
+      return {.type = type, .stride = stride, .data = numbers_behind(data, at, type)};
     }
   };
+  template <class AnyView>
+  [[nodiscard]] static Rows rows_of(const AnyView& view, NumberType type) noexcept {
+    return {type, view.data, view.stride(0), view.stride(1), view.stride(2)};
+  }
 
   Rows key_{};
   Rows value_{};

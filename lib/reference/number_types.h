@@ -18,6 +18,14 @@ namespace headlight::reference {
   return std::abs(rounded) < 0x1p128 ? rounded : std::copysign(std::numeric_limits<double>::infinity(), x);
 }
 
+// The same for binary16: 11 significant bits, exponents from −14 on, and infinity in the place of 2¹⁶.
+[[nodiscard]] inline double rounded_to_float16(double x) {
+  if (x == 0 || !std::isfinite(x)) return x;
+  const double step = std::ldexp(1.0, std::max(std::ilogb(x), -14) - 10);
+  const double rounded = std::nearbyint(x / step) * step;
+  return std::abs(rounded) < 0x1p16 ? rounded : std::copysign(std::numeric_limits<double>::infinity(), x);
+}
+
 // Some numbers that share a scale: number k is scale · (integers[k] − zero_point).
 struct Int8Numbers {
   float scale = 0;

@@ -1,13 +1,25 @@
 #include "headlight/number_type.h"
 
+#include <algorithm>
 #include <array>
 
 namespace headlight {
 
+namespace {
+
+constexpr std::array<std::string_view, 4> kNames = {"float32", "bfloat16", "float16", "int8"};
+
+}  // namespace
+
 std::string_view name(NumberType type) noexcept {
-  static constexpr std::array<std::string_view, 3> kNames = {"float32", "bfloat16", "int8"};
   const auto index = static_cast<std::size_t>(type);
   return index < kNames.size() ? kNames[index] : "";
+}
+
+std::optional<NumberType> parse_number_type(std::string_view name) noexcept {
+  const auto found = std::ranges::find(kNames, name);
+  if (found == kNames.end()) return std::nullopt;
+  return static_cast<NumberType>(found - kNames.begin());
 }
 
 }  // namespace headlight

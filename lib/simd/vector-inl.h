@@ -11,6 +11,9 @@
 //   load_partial(p, n)          the first n lanes, 0 ≤ n ≤ kLanes, the rest +0; never touches bytes past p[n − 1]
 //   store_partial(v, p, n)      the same for stores
 //   load_bf16(p) load_f16(p)    kLanes bfloat16 or binary16 numbers, given as uint16, widened exactly; …_partial(p, n)
+//   store_bf16(v, p) store_f16(v, p)   kLanes floats rounded to the nearest such number, ties to even, subnormal
+//   numbers
+//                               included; a NaN stays one; …_partial(v, p, n)
 //   round_to_bf16(v)            to the nearest bfloat16, ties to even; still a float. Subnormal numbers as all others
 //   dot_bf16(a, b, sum)         with AVX512-BF16, of lanes that hold two bfloat16 numbers each: sum + a₁·b₁ + a₀·b₀, a
 //                               rounding each; what is below 2⁻¹²⁶ counts as 0

@@ -41,6 +41,10 @@ HEADLIGHT_INLINE Vec round_to_bf16(Vec v) {
   return as_float(and_int(as_int(select(is_nan(v), add(v, v), as_float(rounded))), broadcast_int(kUpperHalf)));
 }
 
+HEADLIGHT_INLINE void store_bf16(Vec v, std::uint16_t* to) {
+  store_u16(and_int(shift_right<16>(as_int(round_to_bf16(v))), broadcast_int(0xffff)), to);
+}
+
 HEADLIGHT_INLINE Vec load_bf16(const std::uint16_t* from) { return as_float(shift_left<16>(load_u16(from))); }
 
 #if !defined(__F16C__) && !defined(__aarch64__) || defined(HEADLIGHT_SIMD_SCALAR_TARGET)
@@ -54,19 +58,57 @@ HEADLIGHT_INLINE Vec load_f16(const std::uint16_t* from) {
   const Vec value = select(less(finite, broadcast(65536.0f)), finite, special);
   return copysign(value, as_float(shift_left<16>(bits)));
 }
+
+// Normal numbers as in round_to_bf16(), 13 bits further down and with the other bias. Below 2⁻¹⁴ the sum with one half
+// has steps of 2⁻²⁴, which are those of a subnormal number.
+HEADLIGHT_INLINE void store_f16(Vec v, std::uint16_t* to) {
+  const Vec magnitude = abs(v);
+  const IntVec bits = as_int(magnitude);
+  const IntVec is_odd = and_int(shift_right<13>(bits), broadcast_int(1));
+  const IntVec rounded = add_int(bits, add_int(is_odd, broadcast_int(0xfff - (112 << 23))));
+  const Vec normal = as_float(shift_right<13>(rounded));
+  const Vec half = broadcast(0.5f);
+  const Vec subnormal = as_float(sub_int(as_int(add(magnitude, half)), as_int(half)));
+  const Vec finite = select(less(magnitude, broadcast(0x1p-14f)), subnormal, normal);
+  const IntVec fraction = and_int(shift_right<13>(bits), broadcast_int(0x3ff));
+  const Vec quiet = as_float(add_int(and_int(fraction, broadcast_int(0x1ff)), broadcast_int(0x7e00)));
+  const Vec special = select(is_nan(v), quiet, as_float(broadcast_int(0x7c00)));
+  const IntVec number = as_int(select(less(magnitude, broadcast(65520.0f)), finite, special));
+  const IntVec sign = and_int(shift_right<16>(as_int(v)), broadcast_int(0x8000));
+  store_u16(add_int(number, sign), to);
+}
 #endif
 
-HEADLIGHT_INLINE Vec load_bf16_partial(const std::uint16_t* from, int count) {
-  std::uint16_t lanes[kLanes] = {};
+#if !defined(__AVX512F__) || defined(HEADLIGHT_SIMD_SCALAR_TARGET)
+// By itself: a square of keys has as many of them as a vector has lanes, and a loop in each place is most of a kernel.
+struct SixteenBitLanes {
+  std::uint16_t lanes[kLanes];
+};
+[[gnu::noinline]] inline SixteenBitLanes first_numbers(const std::uint16_t* from, int count) {
+  SixteenBitLanes numbers{};
 #pragma GCC unroll 1
-  for (int i = 0; i < count; ++i) lanes[i] = from[i];
-  return load_bf16(lanes);
+  for (int i = 0; i < count; ++i) numbers.lanes[i] = from[i];
+  return numbers;
+}
+HEADLIGHT_INLINE Vec load_bf16_partial(const std::uint16_t* from, int count) {
+  return load_bf16(first_numbers(from, count).lanes);
 }
 HEADLIGHT_INLINE Vec load_f16_partial(const std::uint16_t* from, int count) {
-  std::uint16_t lanes[kLanes] = {};
+  return load_f16(first_numbers(from, count).lanes);
+}
+#endif
+
+HEADLIGHT_INLINE void store_bf16_partial(Vec v, std::uint16_t* to, int count) {
+  std::uint16_t lanes[kLanes];
+  store_bf16(v, lanes);
 #pragma GCC unroll 1
-  for (int i = 0; i < count; ++i) lanes[i] = from[i];
-  return load_f16(lanes);
+  for (int i = 0; i < count; ++i) to[i] = lanes[i];
+}
+HEADLIGHT_INLINE void store_f16_partial(Vec v, std::uint16_t* to, int count) {
+  std::uint16_t lanes[kLanes];
+  store_f16(v, lanes);
+#pragma GCC unroll 1
+  for (int i = 0; i < count; ++i) to[i] = lanes[i];
 }
 
 }  // namespace headlight::HEADLIGHT_TARGET

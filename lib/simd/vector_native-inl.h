@@ -76,6 +76,19 @@ HEADLIGHT_INLINE IntVec load_u16(const std::uint16_t* from) {
 HEADLIGHT_INLINE Vec load_f16(const std::uint16_t* from) {
   return from_native(_mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(from))));
 }
+HEADLIGHT_INLINE __m256i first_numbers(const std::uint16_t* from, int count) {
+  return _mm256_maskz_loadu_epi16(first_bits(count), from);
+}
+HEADLIGHT_INLINE Vec load_bf16_partial(const std::uint16_t* from, int count) {
+  return from_native(_mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(first_numbers(from, count)), 16)));
+}
+HEADLIGHT_INLINE Vec load_f16_partial(const std::uint16_t* from, int count) {
+  return from_native(_mm512_cvtph_ps(first_numbers(from, count)));
+}
+HEADLIGHT_INLINE void store_f16(Vec v, std::uint16_t* to) {
+  const __m256i narrow = _mm512_cvtps_ph(to_native(v), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), narrow);
+}
 
 HEADLIGHT_INLINE void store_u16(IntVec v, std::uint16_t* to) {
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), _mm512_cvtepi32_epi16(to_native_int(v)));
@@ -117,6 +130,10 @@ HEADLIGHT_INLINE IntVec load_u16(const std::uint16_t* from) {
 }
 HEADLIGHT_INLINE Vec load_f16(const std::uint16_t* from) {
   return from_native(_mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from))));
+}
+HEADLIGHT_INLINE void store_f16(Vec v, std::uint16_t* to) {
+  const __m128i narrow = _mm256_cvtps_ph(to_native(v), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(to), narrow);
 }
 
 // The same choice of bytes from each half.
@@ -190,6 +207,9 @@ HEADLIGHT_INLINE IntVec dot_i16(IntVec a, IntVec b, IntVec sum) {
   const int32x4_t lower = vmull_s16(vget_low_s16(as_halves(a)), vget_low_s16(as_halves(b)));
   const int32x4_t upper = vmull_high_s16(as_halves(a), as_halves(b));
   return from_native_int(vaddq_s32(to_native_int(sum), vpaddq_s32(lower, upper)));
+}
+HEADLIGHT_INLINE void store_f16(Vec v, std::uint16_t* to) {
+  vst1_u16(to, vreinterpret_u16_f16(vcvt_f16_f32(to_native(v))));
 }
 #else
 HEADLIGHT_INLINE IntVec load_u8(const std::uint8_t* from) {

@@ -11,7 +11,7 @@ import headlight_types
 
 offsets = [(struct, name, getattr(ctype, name).offset) for struct, ctype in headlight_types.STRUCTS.items() for name, _ in ctype._fields_]
 lines = [f'  printf("%zu\\n", offsetof({struct}, {name}));' for struct, name, _ in offsets]
-source = "\n".join(["#include <headlight/headlight.h>", "#include <stddef.h>", "#include <stdio.h>", "int main(void) {", *lines, "}", ""])
+source = "\n".join(["#include <headlight/models/headlight_models.h>", "#include <stddef.h>", "#include <stdio.h>", "int main(void) {", *lines, "}", ""])
 with tempfile.TemporaryDirectory() as folder:
     file, program = pathlib.Path(folder) / "offsets.c", pathlib.Path(folder) / "offsets"
     file.write_text(source)

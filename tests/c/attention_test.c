@@ -283,6 +283,57 @@ static void own_keys(void) {
   REFUSED("probabilities.own_keys", headlight_attention(engine, &q, &k, &v, &o, &options, &error));
 }
 
+// Numbers of 16 bits: bfloat16 is the upper half of a float; of binary16 there are normal numbers here alone.
+static float wide_of(uint16_t bits, headlight_type type) {
+  const uint32_t upper = (uint32_t)bits << 16;
+  float number = 0;
+  memcpy(&number, &upper, sizeof number);
+  if (type == HEADLIGHT_BFLOAT16) return number;
+  const float magnitude = ldexpf((float)(1024 + bits % 1024), bits / 1024 % 32 - 25);
+  return bits >> 15 ? -magnitude : magnitude;
+}
+
+static void sixteen_bits(void) {
+  enum { kQuery = kLq * kHq * kD, kKey = kLk * kHkv * kD, kValue = kLk * kHkv * kDv, kOut = kLq * kHq * kDv };
+  uint16_t queries[kQuery], keys[kKey], values[kValue], outs[kOut];
+  float wide_query[kQuery], wide_key[kKey], wide_value[kValue], wide_out[kOut];
+  const headlight_type types[] = {HEADLIGHT_BFLOAT16, HEADLIGHT_FLOAT16};
+  for (int n = 0; n < 2; ++n) {
+    const headlight_type type = types[n], other = types[1 - n];
+    // Signs, fractions and a few exponents below 1.
+    const uint16_t base = type == HEADLIGHT_BFLOAT16 ? 0x3e00 : 0x3400;
+    const uint16_t other_base = type == HEADLIGHT_BFLOAT16 ? 0x3400 : 0x3e00;
+    for (int i = 0; i < kQuery; ++i) queries[i] = (uint16_t)(i % 3 << 15 | (base + i * 37 % 256));
+    for (int i = 0; i < kKey; ++i) keys[i] = (uint16_t)(i % 5 << 15 | (base + i * 91 % 256));
+    for (int i = 0; i < kValue; ++i) values[i] = (uint16_t)(i % 7 << 15 | (other_base + i * 53 % 256));
+    for (int i = 0; i < kQuery; ++i) wide_query[i] = wide_of(queries[i], type);
+    for (int i = 0; i < kKey; ++i) wide_key[i] = wide_of(keys[i], type);
+    for (int i = 0; i < kValue; ++i) wide_value[i] = wide_of(values[i], other);
+    headlight_tensor q = TENSOR(wide_query, 1, kLq, kHq, kD), k = TENSOR(wide_key, 1, kLk, kHkv, kD);
+    headlight_tensor v = TENSOR(wide_value, 1, kLk, kHkv, kDv), o = TENSOR(wide_out, 1, kLq, kHq, kDv);
+    WORKS(headlight_attention(engine, &q, &k, &v, &o, NULL, &error));
+    float expected[kOut];
+    memcpy(expected, wide_out, sizeof expected);
+    q.data = queries, k.data = keys, v.data = values;
+    q.type = k.type = type;
+    v.type = other;
+    WORKS(headlight_attention(engine, &q, &k, &v, &o, NULL, &error));
+    CHECK(memcmp(expected, wide_out, sizeof expected) == 0);
+    o.data = outs;
+    o.type = HEADLIGHT_BFLOAT16;
+    WORKS(headlight_attention(engine, &q, &k, &v, &o, NULL, &error));
+    for (int i = 0; i < kOut; ++i) {
+      const float got = wide_of(outs[i], HEADLIGHT_BFLOAT16);
+      CHECK(fabsf(got - expected[i]) <= fabsf(expected[i]) * 0x1p-8f);
+    }
+    o.type = HEADLIGHT_INT64;
+    REFUSED("out has type 1, expected 0, 3 or 5", headlight_attention(engine, &q, &k, &v, &o, NULL, &error));
+    REFUSED("value is a null pointer", headlight_attention(engine, &q, &k, NULL, &o, NULL, &error));
+    q.rank = 3;
+    REFUSED("query has rank 3, expected 4", headlight_attention(engine, &q, &k, &v, &o, NULL, &error));
+  }
+}
+
 static void refusals(void) {
   const headlight_tensor q = TENSOR(query, kB, kLq, kHq, kD), k = TENSOR(key, kB, kLk, kHkv, kD);
   const headlight_tensor v = TENSOR(value, kB, kLk, kHkv, kDv), o = TENSOR(out, kB, kLq, kHq, kDv);
@@ -364,6 +415,7 @@ int main(void) {
   score_steps();
   some_rows();
   own_keys();
+  sixteen_bits();
   refusals();
   headlight_engine_destroy(engine);
   return check_result();

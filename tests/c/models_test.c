@@ -24,6 +24,23 @@ static void files(const char* folder, const char* copy) {
   REFUSED("result", headlight_encoder_load(folder, NULL, &error));
   REFUSED("encoder is", headlight_encoder_save(NULL, copy, &error));
   REFUSED("folder", headlight_encoder_save(encoder, NULL, &error));
+  headlight_load_model_options options = HEADLIGHT_OPTIONS(headlight_load_model_options);
+  options.precision = HEADLIGHT_BFLOAT16;
+  WORKS(headlight_encoder_load_with(folder, &options, &none, &error));
+  headlight_layer* const network = headlight_encoder_network(none);
+  CHECK(headlight_layer_precision(network) == HEADLIGHT_BFLOAT16);
+  WORKS(headlight_layer_set_precision(network, HEADLIGHT_FLOAT32, &error));
+  CHECK(headlight_layer_precision(network) == HEADLIGHT_FLOAT32 && headlight_layer_precision(NULL) == 0);
+  REFUSED("precision is 1, expected HEADLIGHT_FLOAT32, HEADLIGHT_BFLOAT16 or HEADLIGHT_INT8",
+          headlight_layer_set_precision(network, HEADLIGHT_INT64, &error));
+  REFUSED("layer is", headlight_layer_set_precision(NULL, HEADLIGHT_FLOAT32, &error));
+  headlight_encoder_destroy(none);
+  options.precision = HEADLIGHT_UINT8;
+  REFUSED("precision is 2", headlight_encoder_load_with(folder, &options, &none, &error));
+  CHECK(none == NULL);
+  options.precision = HEADLIGHT_FLOAT32;
+  options.reserved = 1;
+  REFUSED("no field", headlight_encoder_load_with(folder, &options, &none, &error));
   FAILS(HEADLIGHT_FILE_ERROR, "/dev/null", headlight_encoder_save(encoder, "/dev/null/x", &error));
   headlight_encoder_destroy(NULL);
   CHECK(headlight_encoder_width(NULL) == 0 && headlight_encoder_layers(NULL) == 0 &&

@@ -202,6 +202,13 @@ TEST_F(CInterface, EncoderNetwork) {
       0);
   EXPECT_TRUE(same_bits(hidden, hidden_c));
   EXPECT_TRUE(same_bits(weights, weights_c));
+
+  network.set_precision(NumberType::bfloat16);
+  network.forward(engine_->engine, {.ids = ids, .positions = positions, .offsets = offsets}, hidden);
+  EXPECT_FALSE(same_bits(hidden, hidden_c));
+  ASSERT_EQ(headlight_layer_set_precision(layer, HEADLIGHT_BFLOAT16, &error_), HEADLIGHT_OK);
+  ASSERT_EQ(headlight_encoder_network_forward(layer, engine_, &input, &out, nullptr, 0, &error_), HEADLIGHT_OK);
+  EXPECT_TRUE(same_bits(hidden, hidden_c)) << "in bfloat16";
   headlight_layer_destroy(layer);
 }
 

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <filesystem>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -243,6 +244,42 @@ TEST(ModelMemory, ALackOfItNamesTheModel) {
     }
   }
   EXPECT_GT(failures, 5);
+}
+
+// Without its n-th piece of memory, whichever that is, a call says so: it neither ends the process nor leaves a part
+// behind.
+TEST(ModelMemory, EachSingleLackOfItIsAnError) {
+  if (!test::AllocationLimit::works()) GTEST_SKIP() << "a sanitizer allocates";
+  const ScratchFolder from;
+  const ScratchFolder to;
+  const std::string folder = TinyBert().write(from);
+  const std::string copy = to.path("copy");
+  for (const bool saves : {false, true}) {
+    headlight_encoder* encoder = nullptr;
+    if (saves) {
+      ASSERT_EQ(headlight_encoder_load(folder.c_str(), &encoder, nullptr), HEADLIGHT_OK);
+    }
+    headlight_status status = HEADLIGHT_OUT_OF_MEMORY;
+    std::int64_t refusals = 0;
+    for (std::int64_t granted = 0; status != HEADLIGHT_OK; granted += 1 + granted / 50) {
+      std::filesystem::remove_all(copy);
+      headlight_error error{};
+      {
+        const test::AllocationLimit limit(granted);
+        status = saves ? headlight_encoder_save(encoder, copy.c_str(), &error)
+                       : headlight_encoder_load(folder.c_str(), &encoder, &error);
+      }
+      if (status == HEADLIGHT_OK) break;
+      ASSERT_EQ(status, HEADLIGHT_OUT_OF_MEMORY) << granted << ": " << error.message;
+      ++refusals;
+      if (!std::filesystem::exists(copy)) continue;
+      for (const auto& entry : std::filesystem::directory_iterator(copy)) {
+        EXPECT_FALSE(entry.path().filename().string().starts_with('.')) << entry.path();
+      }
+    }
+    EXPECT_GT(refusals, 50);
+    headlight_encoder_destroy(encoder);
+  }
 }
 
 }  // namespace headlight::models::model_memory_test

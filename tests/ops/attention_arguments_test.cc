@@ -72,6 +72,8 @@ TEST(AttentionArguments, EveryMistakeIsNamed) {
 
   expect(complaint([](auto& c) { c.options.causal = static_cast<Causal>(3); }),
          "causal is 3, expected one of the enum");
+  expect(complaint([](auto& c) { c.options.align = static_cast<Align>(9); }), "align is 9, expected one of the enum");
+  expect(complaint([](auto& c) { c.options.soft_cap = 1e-40f; }), "soft_cap is 1e-40, expected 0 (none) or a normal");
   expect(complaint([](auto& c) { c.options.window.left = -2; }), "window is [-2, -1]");
   expect(complaint([](auto& c) { c.options.chunk = -1; }), "chunk is -1");
   expect(complaint([](auto& c) { c.options.scale = std::numeric_limits<float>::quiet_NaN(); }), "scale is");
@@ -79,6 +81,11 @@ TEST(AttentionArguments, EveryMistakeIsNamed) {
   static Tensor<std::uint8_t, 4> mask({1, 3, 5, 7});
   expect(complaint([](auto& c) { c.options.bias = bias; }), "bias has shape [1, 4, 5, 6], expected [2, 4, 5, 7]");
   expect(complaint([](auto& c) { c.options.mask = BooleanMask{mask.view(), MaskMeans::attend}; }), "mask has shape");
+  static Tensor<std::uint8_t, 4> visible({1, 1, 5, 7});
+  expect(complaint([](auto& c) {
+           c.options.mask = BooleanMask{visible.view(), static_cast<MaskMeans>(9)};
+         }),
+         "mask.means is 9, expected one of the enum");
 
   static Tensor<float, 3> rows({2, 4, 6});
   static Tensor<float, 4> per_head({2, 4, 5, 6});
@@ -90,6 +97,53 @@ TEST(AttentionArguments, EveryMistakeIsNamed) {
          "log_sum_exp overlaps out");
   expect(complaint([](auto& c) { c.options.probabilities.per_head = per_head; }), "probabilities.per_head has shape");
   expect(complaint([](auto& c) { c.options.probabilities.rows = kRows; }), "probabilities.rows[1] is 5, expected 0 to");
+}
+
+// No output is checked only because another option is given.
+TEST(AttentionArguments, EveryOutputIsCheckedAlone) {
+  static Tensor<float, 4> all({2, 4, 5, 7});
+  static Tensor<float, 3> rows({2, 4, 5}), average({2, 5, 7});
+  struct Output {
+    const char* name;
+    // The output at `data`; its extent along the last axis `more` too long, its first stride as given where it is not
+    // 0.
+    void (*give)(AttentionOptions& options, float* data, std::int64_t more, std::int64_t stride);
+  };
+  const auto change = [](auto view, float* data, std::int64_t more, std::int64_t stride) {
+    view.data = data;
+    view.shape.back() += more;
+    if (stride != 0) view.strides[0] = stride;
+    return view;
+  };
+  static const auto changed = change;
+  const Output outputs[] = {
+      {"log_sum_exp", [](auto& options, float* data, std::int64_t more,
+                         std::int64_t stride) { options.log_sum_exp = changed(rows.view(), data, more, stride); }},
+      {"probabilities.per_head",
+       [](auto& options, float* data, std::int64_t more, std::int64_t stride) {
+         options.probabilities.per_head = changed(all.view(), data, more, stride);
+       }},
+      {"probabilities.averaged",
+       [](auto& options, float* data, std::int64_t more, std::int64_t stride) {
+         options.probabilities.averaged = changed(average.view(), data, more, stride);
+       }},
+      {"scores", [](auto& options, float* data, std::int64_t more, std::int64_t stride) {
+         options.scores = changed(all.view(), data, more, stride);
+       }}};
+  const auto expect = [](const std::string& text, const std::string& beginning) {
+    EXPECT_EQ(text.rfind("attention: " + beginning, 0), 0u) << "'" << text << "', expected '" << beginning << "…'";
+  };
+  for (const Output& output : outputs) {
+    const std::string name = output.name;
+    EXPECT_EQ(complaint([&](auto& c) { output.give(c.options, all.data(), 0, 0); }), "") << name;
+    expect(complaint([&](auto& c) { output.give(c.options, all.data(), 1, 0); }), name + " has shape");
+    expect(complaint([&](auto& c) { output.give(c.options, all.data(), 0, 1); }), name + " of shape");
+    expect(complaint([&](auto& c) { output.give(c.options, c.out.data(), 0, 0); }), name + " overlaps out");
+    expect(complaint([&](auto& c) { output.give(c.options, c.query.data(), 0, 0); }), name + " overlaps query");
+    expect(complaint([&](auto& c) { output.give(c.options, c.key.data(), 0, 0); }), name + " overlaps key");
+    expect(complaint([&](auto& c) { output.give(c.options, c.value.data(), 0, 0); }),
+           name + " overlaps ");  // or what lies behind it
+  }
 }
 
 // Lengths, offsets and rows are checked once and then trusted: no output may be written over them.

@@ -118,6 +118,32 @@ TEST_P(AttentionBackwardTest, AgreesWithCentralDifferences) {
   EXPECT_TRUE(test::gradient_agrees(value, gradients.value, loss, {.tolerance = 2e-6}));
 }
 
+// A score that has reached its cap has no derivative, whatever the cap's reciprocal is rounded to.
+TEST_P(AttentionBackwardTest, ASaturatedCapGivesNoGradient) {
+  Engine engine(options());
+  constexpr std::int64_t kKeys = 32, kDim = 16;
+  Tensor<float, 4> query({1, 1, 1, kDim}), key({1, kKeys, 1, kDim}), value({1, kKeys, 1, kDim});
+  Tensor<float, 4> out(query.shape()), out_gradient(query.shape());
+  Tensor<float, 4> query_gradient(query.shape()), key_gradient(key.shape()), value_gradient(value.shape());
+  Tensor<float, 3> log_sum_exp({1, 1, 1});
+  query(0, 0, 0, 0) = 1024.0f;  // and so is every score
+  out_gradient(0, 0, 0, 0) = 1.0f;
+  for (std::int64_t j = 0; j < kKeys; ++j) {
+    key(0, j, 0, 0) = 1.0f;
+    value(0, j, 0, 0) = j % 2 == 0 ? 100.0f : -100.0f;
+  }
+  for (int cap = 1; cap <= 60; ++cap) {
+    AttentionOptions capped{.scale = 1.0f, .soft_cap = static_cast<float>(cap)};
+    capped.log_sum_exp = log_sum_exp;
+    attention(engine, query, key, value, out, capped);
+    capped.log_sum_exp = {};
+    attention_backward(engine, query, key, value, out, log_sum_exp, out_gradient,
+                       {.query = query_gradient, .key = key_gradient, .value = value_gradient}, capped);
+    for (const float gradient : query_gradient) EXPECT_EQ(gradient, 0.0f) << cap;
+    for (const float gradient : key_gradient) EXPECT_EQ(gradient, 0.0f) << cap;
+  }
+}
+
 TEST_P(AttentionBackwardTest, UnfusedAgrees) {
   Engine engine(options(2));
   const int cases = test::count(60, 15);

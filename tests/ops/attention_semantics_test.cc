@@ -132,6 +132,28 @@ TEST_P(AttentionSemanticsTest, NaNInAMaskedKeyOrValueDoesNotLeak) {
   }
 }
 
+// Vectors of keys are capped together, those that a row does not see among them.
+TEST_P(AttentionSemanticsTest, NaNInAHiddenKeyLeavesTheCapsBesideIt) {
+  constexpr std::int64_t kRows = 70, kPoisoned = 35, kLeft = 20;
+  std::vector<float> keys(kRows), values(kRows);
+  for (std::size_t j = 0; j < keys.size(); ++j) {
+    keys[j] = static_cast<float>(j % 7) - 3.0f;
+    values[j] = static_cast<float>(j % 5);
+  }
+  const AttentionOptions options{.window = {.left = kLeft, .right = 0}, .soft_cap = 1.0f};
+  const std::vector<float> clean = attend(keys, values, options, kRows);
+  keys[kPoisoned] = kNaN;
+  const std::vector<float> poisoned = attend(keys, values, options, kRows);
+  for (std::int64_t row = 0; row < kRows; ++row) {
+    const auto r = static_cast<std::size_t>(row);
+    if (row < kPoisoned || row > kPoisoned + kLeft) {
+      EXPECT_EQ(poisoned[r], clean[r]) << "row " << row;
+    } else {
+      EXPECT_TRUE(std::isnan(poisoned[r])) << "row " << row;
+    }
+  }
+}
+
 TEST_P(AttentionSemanticsTest, NaNInTheBiasOfAMaskedKeyDoesNotLeak) {
   const std::array<float, 2> bias{0, kNaN};
   EXPECT_EQ(attend({3, 3}, {5, 7}, {.causal = Causal::top_left, .bias = {bias.data(), {1, 1, 1, 2}}})[0], 5);

@@ -145,7 +145,9 @@ TEST(GemmTypesArguments, AreNamedWhenTheyAreBad) {
   Engine engine(EngineOptions{.threads = 1});
   const Tensor<float, 2> b({2, 2});
   EXPECT_EQ(refusal([&] { PackedMatrix(engine, b, Transpose::no, static_cast<NumberType>(9)); }),
-            "PackedMatrix: type is 9, expected one of the enumeration");
+            "PackedMatrix: type is 9, expected float32, bfloat16 or int8");
+  EXPECT_EQ(refusal([&] { PackedMatrix(engine, b, Transpose::no, NumberType::float16); }),
+            "PackedMatrix: type is float16, expected float32, bfloat16 or int8");
   for (const NumberType type : kTypes) {
     EXPECT_EQ(refusal([&] { reserve(engine, {.m = 2, .n = 2, .k = 2, .type = type}); }),
               "gemm: shape [1, 2, 2, 2] ([batch, M, N, K]) has a B of " + std::string(name(type)) +

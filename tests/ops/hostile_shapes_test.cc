@@ -1,6 +1,7 @@
 // Shapes whose sizes pass 64 bits, as a file or a caller's arithmetic may hand them over: refused in words, or by
 // std::bad_alloc where memory was asked for, and never wrapped around into something small.
 #include <array>
+#include <cmath>
 #include <limits>
 #include <new>
 #include <utility>
@@ -8,6 +9,8 @@
 #include "gtest/gtest.h"
 #include "headlight/analysis/attention_unfused.h"
 #include "headlight/attention.h"
+#include "headlight/attention_backward.h"
+#include "headlight/attention_stream.h"
 #include "headlight/gemm.h"
 #include "headlight/normalization.h"
 #include "support/refusal.h"
@@ -102,6 +105,53 @@ TEST(HostileShapes, AttentionThatWritesNothingCountsNothing) {
   EXPECT_EQ(engine.scratch_bytes(), 0);
 }
 
+// Rows that have no columns need no memory, and their strides, whatever they are, are not multiplied: where a row has
+// no columns of values there are a log-sum-exp and gradients all the same.
+TEST(HostileShapes, RowsWithoutColumnsLieNowhere) {
+  Engine engine({.threads = 1});
+  constexpr std::int64_t kStride = std::int64_t{1} << 62;
+  for (const std::int64_t head_dim : {0, 3}) {
+    for (const std::int64_t value_dim : {0, 3}) {
+      for (const std::int64_t length : {2, 40, 600}) {
+        const auto view = [&](Tensor<float, 4>& tensor) {
+          View<float, 4> shown = tensor;
+          if (tensor.size() == 0) shown = {nullptr, tensor.shape(), {kStride, kStride, kStride, 1}};
+          return shown;
+        };
+        Tensor<float, 4> query({1, length, 2, head_dim}), key({1, length, 2, head_dim});
+        Tensor<float, 4> value({1, length, 2, value_dim}), out({1, length, 2, value_dim});
+        Tensor<float, 3> rows({1, 2, length}), streamed({1, 2, length});
+        AttentionOptions options{.causal = Causal::top_left};
+        AttentionStream stream(engine, view(query), 2, value_dim, options);
+        stream.append(view(key), view(value));
+        stream.finish(view(out), streamed);
+        options.log_sum_exp = rows;
+        attention(engine, view(query), view(key), view(value), view(out), options);
+        for (std::int64_t i = 0; i < length; ++i) {  // row i sees i + 1 keys, whose scores are 0
+          EXPECT_NEAR(rows(0, 1, i), std::log(static_cast<double>(i + 1)), 1e-6 * static_cast<double>(i + 1));
+          EXPECT_EQ(rows(0, 1, i), streamed(0, 1, i));
+        }
+        options.log_sum_exp = {};
+        const AttentionGradients gradients{view(query), view(key), view(value)};
+        Tensor<float, 4> out_gradient({1, length, 2, value_dim});
+        Tensor<float, 4> query_again({1, length, 2, head_dim}), key_again({1, length, 2, head_dim});
+        Tensor<float, 4> value_again({1, length, 2, value_dim});
+        attention_backward(engine, view(query_again), view(key_again), view(value_again), view(out), rows,
+                           view(out_gradient), gradients, options);
+      }
+    }
+  }
+}
+
+// Rows without end of an empty batch are no work to plan: it took for ever.
+TEST(HostileShapes, AnEmptyBatchIsPlannedAtOnce) {
+  const Engine engine({.threads = 3});
+  constexpr std::int64_t kEndless = std::int64_t{1} << 38;
+  const AttentionShape shape{
+      .batch = 0, .query_length = kEndless, .key_length = kEndless, .head_dim = 8, .value_dim = 8};
+  EXPECT_NO_THROW(static_cast<void>(workspace_bytes(engine, shape)));
+}
+
 TEST(HostileShapes, GemmRefusesThem) {
   Engine engine({.threads = 1});
   std::array<float, 64> memory{};
@@ -117,6 +167,16 @@ TEST(HostileShapes, GemmRefusesThem) {
   EXPECT_NE(test::refusal([&] { PackedMatrix(engine, bad); }).find("b of shape"), std::string::npos);
 }
 
+// What has no elements may have any number of rows, or of columns.
+TEST(HostileShapes, NothingIsPacked) {
+  Engine engine({.threads = 1});
+  const PackedMatrix rows(engine, {nullptr, {kMost, 0}});
+  EXPECT_EQ(rows.rows(), kMost);
+  const PackedMatrix columns(engine, {nullptr, {0, kMost}});
+  EXPECT_EQ(columns.columns(), kMost);
+  EXPECT_EQ(rows.bytes() + columns.bytes(), 0u);
+}
+
 TEST(HostileShapes, SoftmaxRefusesThem) {
   Engine engine({.threads = 1});
   std::array<float, 8> memory{};
@@ -124,6 +184,11 @@ TEST(HostileShapes, SoftmaxRefusesThem) {
   EXPECT_NE(test::refusal([&] {
               softmax(engine, bad, {memory.data(), {2, 2}});
             }).find("x of shape"),
+            std::string::npos);
+  const View<const float, 2> last(memory.data(), {2, 1}, {kMost, 1});  // whose second row begins at the last number
+  EXPECT_NE(test::refusal([&] {
+              softmax(engine, last, {memory.data(), {2, 1}});
+            }).find("more bytes than 64 bits"),
             std::string::npos);
 }
 

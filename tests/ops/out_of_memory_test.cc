@@ -17,6 +17,7 @@
 #include "headlight/gemm.h"
 #include "headlight/layers.h"
 #include "headlight/optimizer.h"
+#include "headlight/typed_attention.h"
 #include "runtime/parallel.h"
 #include "support/compare.h"
 #include "support/memory_limit.h"
@@ -231,6 +232,26 @@ TEST(OutOfMemory, AProductTakesLessWhereLessIsThere) {
   EXPECT_LT(lacking->bytes(), kWhole);
   EXPECT_TRUE(std::string_view(lacking->what()).starts_with("gemm: ")) << lacking->what();
   EXPECT_TRUE(same_bits(found, before));
+}
+
+TEST(OutOfMemory, TypedAttentionWritesNothing) {
+  if (!kLimits) GTEST_SKIP() << "a sanitizer's allocator";
+  Engine engine({.threads = 1});
+  Tensor<BFloat16, 4> x({1, 3000, 2, 64}), out(x.shape());
+  for (BFloat16& number : out) number = BFloat16(2.0f);
+  std::optional<OutOfMemory> lacking;
+  {
+    const MemoryLimit limit(0);
+    const AllMemory all;
+    try {
+      attention(engine, x, x, x, out);
+    } catch (const OutOfMemory& error) {
+      lacking = error;
+    }
+  }
+  ASSERT_TRUE(lacking.has_value());
+  EXPECT_TRUE(std::string_view(lacking->what()).starts_with("attention: ")) << lacking->what();
+  for (const BFloat16 number : out) ASSERT_EQ(static_cast<float>(number), 2.0f);
 }
 
 // reserve() asks in the name of the call that it is for.

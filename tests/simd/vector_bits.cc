@@ -105,6 +105,13 @@ void write_whole_vectors(Output& output) {
     probe().load_bf16(halves.data(), wide.data());
     output.write(wide);
   }
+  for (std::size_t i = 0; i + lanes <= a.size(); i += lanes) {
+    for (const auto& store : {probe().store_bf16, probe().store_f16}) {
+      store(a.data() + i, halves.data());
+      for (std::size_t lane = 0; lane < lanes; ++lane) wide[lane] = static_cast<float>(halves[lane]);
+      output.write(wide);
+    }
+  }
 }
 
 }  // namespace

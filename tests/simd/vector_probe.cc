@@ -59,6 +59,14 @@ void probe_load_bf16_partial(const std::uint16_t* from, int count, float* out) {
 void probe_load_f16_partial(const std::uint16_t* from, int count, float* out) {
   store(load_f16_partial(from, count), out);
 }
+void probe_store_bf16(const float* from, std::uint16_t* to) { store_bf16(load(from), to); }
+void probe_store_f16(const float* from, std::uint16_t* to) { store_f16(load(from), to); }
+void probe_store_bf16_partial(const float* from, int count, std::uint16_t* to) {
+  store_bf16_partial(load(from), to, count);
+}
+void probe_store_f16_partial(const float* from, int count, std::uint16_t* to) {
+  store_f16_partial(load(from), to, count);
+}
 void probe_lane_index(float* out) { store(lane_index(), out); }
 void probe_bytes_not_zero(const std::uint8_t* from, float* out) { store(as_vector(bytes_not_zero(from)), out); }
 void probe_mask_first(int count, float* out) { store(as_vector(mask_first(count)), out); }
@@ -121,6 +129,10 @@ const VectorProbe vector_probe = {
     .load_f16 = probe_load_f16,
     .load_bf16_partial = probe_load_bf16_partial,
     .load_f16_partial = probe_load_f16_partial,
+    .store_bf16 = probe_store_bf16,
+    .store_f16 = probe_store_f16,
+    .store_bf16_partial = probe_store_bf16_partial,
+    .store_f16_partial = probe_store_f16_partial,
     .lane_index = probe_lane_index,
     .mask_first = probe_mask_first,
     .bytes_not_zero = probe_bytes_not_zero,

@@ -68,6 +68,10 @@ struct VectorProbe {
   void (*load_f16)(const std::uint16_t* from, float* out);
   void (*load_bf16_partial)(const std::uint16_t* from, int count, float* out);
   void (*load_f16_partial)(const std::uint16_t* from, int count, float* out);
+  void (*store_bf16)(const float* from, std::uint16_t* to);
+  void (*store_f16)(const float* from, std::uint16_t* to);
+  void (*store_bf16_partial)(const float* from, int count, std::uint16_t* to);
+  void (*store_f16_partial)(const float* from, int count, std::uint16_t* to);
   void (*lane_index)(float* out);
   void (*mask_first)(int count, float* out);
   void (*bytes_not_zero)(const std::uint8_t* from, float* out);

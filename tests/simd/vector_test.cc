@@ -3,6 +3,7 @@
 #include <functional>
 #include <string>
 
+#include "headlight/storage_types.h"
 #include "reference/number_types.h"
 #include "simd/probe_fixture.h"
 #include "support/guarded.h"
@@ -227,6 +228,59 @@ TEST_F(VectorTest, RoundsToBFloat16) {
   int wrong = 0;
   for (std::size_t i = 0; i < values.size(); ++i) wrong += same(got[i], expected(values[i], 0, 0)) ? 0 : 1;
   EXPECT_EQ(wrong, 0);
+}
+
+// The bits that the plain conversions of storage_types.h give; of a NaN, that it stays one.
+template <class Stored>
+void expect_stored(const char* name, void (*store)(const float*, std::uint16_t*)) {
+  const auto lanes = static_cast<std::size_t>(probe().lanes);
+  std::vector<float> values = arguments().a;
+  for (std::uint32_t upper = 0; upper < 65536; ++upper) {
+    for (const std::uint32_t lower :
+         {0x0000u, 0x0001u, 0x0fffu, 0x1000u, 0x1001u, 0x7fffu, 0x8000u, 0x8001u, 0xffffu}) {
+      values.push_back(from_bits(upper << 16 | lower));
+    }
+  }
+  for (std::uint32_t bits = 0; bits < 65536; ++bits) {
+    // Half way between two numbers, and its neighbours.
+    const auto value = static_cast<float>(Stored::from_bits(static_cast<std::uint16_t>(bits)));
+    const auto next = static_cast<float>(Stored::from_bits(static_cast<std::uint16_t>(bits + 1)));
+    const float half = value + (next - value) / 2;
+    for (const float x : {half, std::nextafter(half, value), std::nextafter(half, next)}) values.push_back(x);
+  }
+  fill_up(values);
+  const Guarded<std::uint16_t> to(static_cast<std::int64_t>(lanes), Against::back);
+  int wrong = 0;
+  for (std::size_t first = 0; first + lanes <= values.size(); first += lanes) {
+    store(values.data() + first, to.data());
+    for (std::size_t i = 0; i < lanes; ++i) {
+      const Stored expected(values[first + i]);
+      const auto got = Stored::from_bits(to.data()[i]);
+      const bool is_same =
+          std::isnan(values[first + i]) ? std::isnan(static_cast<float>(got)) : got.bits == expected.bits;
+      wrong += is_same ? 0 : 1;
+    }
+  }
+  EXPECT_EQ(wrong, 0) << name;
+}
+
+TEST_F(VectorTest, StoresSixteenBitNumbersRounded) {
+  expect_stored<BFloat16>("bfloat16", probe().store_bf16);
+  expect_stored<Float16>("float16", probe().store_f16);
+}
+
+TEST_F(VectorTest, PartialSixteenBitStoresStayInside) {
+  std::array<float, 16> from{};
+  for (std::size_t i = 0; i < from.size(); ++i) from[i] = 1.0f + static_cast<float>(i) / 8;
+  for (const Against side : kBothSides) {
+    for (int count = 0; count <= probe().lanes; ++count) {
+      const Guarded<std::uint16_t> buffer(count, side);
+      probe().store_bf16_partial(from.data(), count, buffer.data());
+      for (int i = 0; i < count; ++i) EXPECT_EQ(buffer.data()[i], BFloat16(from[static_cast<std::size_t>(i)]).bits);
+      probe().store_f16_partial(from.data(), count, buffer.data());
+      for (int i = 0; i < count; ++i) EXPECT_EQ(buffer.data()[i], Float16(from[static_cast<std::size_t>(i)]).bits);
+    }
+  }
 }
 
 TEST_F(VectorTest, PartialSixteenBitLoadsStayInside) {

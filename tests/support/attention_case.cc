@@ -35,6 +35,24 @@ std::string joined(const Numbers& numbers) {
   return text;
 }
 
+NumberType number_type(const std::string& text) {
+  for (const NumberType type : {NumberType::float32, NumberType::bfloat16, NumberType::float16}) {
+    if (text == name(type)) return type;
+  }
+  throw std::invalid_argument("expected a type, found '" + text + "'");
+}
+
+std::array<NumberType, 4> four_types(const std::string& text) {
+  std::array<NumberType, 4> types{};
+  std::stringstream stream(text);
+  std::string one;
+  for (NumberType& type : types) {
+    std::getline(stream, one, ',');
+    type = number_type(one);
+  }
+  return types;
+}
+
 using Number = std::int64_t AttentionCase::*;
 using List = std::vector<std::int64_t> AttentionCase::*;
 
@@ -68,6 +86,7 @@ void set(AttentionCase& c, const std::string& key, const std::string& value) {
   if (key == "soft_cap") c.soft_cap = std::stof(value);
   if (key == "slopes") c.slopes = value == "1";
   if (key == "sinks") c.sinks = value == "1";
+  if (key == "types") c.types = four_types(value);
   if (key == "dropout") c.dropout = std::stof(value);
 }
 
@@ -152,6 +171,17 @@ void draw_steps(std::uint64_t seed, AttentionCase& c) {
   if (random.once_in(4)) c.query_start = draw_start(first - c.query_length / 2, first + c.key_length);
 }
 
+// Types, which came later still: one for all four in most cases, else each by itself.
+void draw_types(std::uint64_t seed, AttentionCase& c) {
+  Random random(seed + 0x7F9E5);
+  const auto draw = [&] { return static_cast<NumberType>(random.integer(0, 2)); };
+  c.types.fill(static_cast<NumberType>(random.integer(1, 2)));
+  if (random.once_in(3)) return;
+  for (NumberType& type : c.types) {
+    if (random.once_in(2)) type = draw();
+  }
+}
+
 }  // namespace
 
 AttentionCase AttentionCase::parse(const std::string& line) {
@@ -188,6 +218,10 @@ std::string AttentionCase::line() const {
   if (soft_cap != 0) text << " soft_cap=" << soft_cap;
   if (slopes) text << " slopes=1";
   if (sinks) text << " sinks=1";
+  if (types != std::array<NumberType, 4>{}) {
+    text << " types=" << name(types[0]);
+    for (std::size_t n = 1; n < types.size(); ++n) text << "," << name(types[n]);
+  }
   if (dropout != 0) text << " dropout=" << dropout;
   return text.str();
 }
@@ -205,6 +239,7 @@ AttentionCase random_attention_case(std::uint64_t seed, std::int64_t longest) {
   c.value_dim = random.once_in(2) ? c.head_dim : random.integer(1, 70);
   draw_options(random, c);
   draw_steps(seed, c);
+  draw_types(seed, c);
   return c;
 }
 
@@ -231,6 +266,7 @@ AttentionCase random_case_of_several_blocks(std::uint64_t seed, const KeyBlock& 
     for (std::size_t s = 0; s + 1 < offsets->size(); ++s) (*offsets)[s] /= 8;
   }
   draw_steps(seed, c);
+  draw_types(seed, c);
   return c;
 }
 

@@ -8,6 +8,7 @@
 // tests/golden/attention.py reads the same lines.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -15,6 +16,7 @@
 #include <vector>
 
 #include "headlight/attention.h"
+#include "headlight/number_type.h"
 #include "support/random.h"
 
 namespace headlight::test {
@@ -50,6 +52,8 @@ struct AttentionCase {
   // None: not given; one: for all; else one for each sequence.
   std::vector<std::int64_t> key_start;
   std::vector<std::int64_t> query_start;
+  // What query, key, value and out are stored as, for those who look at it.
+  std::array<NumberType, 4> types{};
   // Probability of dropout; its seed and stream are functions of the case's seed.
   float dropout = 0;
 

@@ -35,7 +35,8 @@ struct Route {
     engine_options.threads = threads;
     engine_options.isa = isa;
     Engine engine(engine_options);
-    (method == Method::fused ? attention : analysis::attention_unfused)(engine, query, key, value, out, options);
+    if (method == Method::fused) return attention(engine, query, key, value, out, options);
+    analysis::attention_unfused(engine, query, key, value, out, options);
   }
 };
 

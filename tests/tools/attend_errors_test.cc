@@ -28,6 +28,9 @@ TEST(Attend, WrongUsage) {
   usage({"--dropout", "1"}, "--dropout");
   usage({"--dropout", "nan"}, "--dropout is 'nan', expected a number from 0 to less than 1");
   usage({"--grad-query", "dq.npy"}, "--grad-out");
+  usage({"--type", "bfloat16", "--grad-out", "do.npy", "--grad-query", "dq.npy"}, "float32 alone");
+  usage({"--type", "int8"}, "float32, bfloat16 or float16");
+  usage({"--cache-type", "half"}, "float32, bfloat16 or float16");
   usage({"--grad-out", "do.npy"}, "--grad-query");
   usage({"--grad-out", "do.npy", "--grad-bias", "db.npy"}, "--bias");
   usage({"--grad-out", "do.npy", "--grad-query", "d.npy", "--grad-key", "d.npy"}, "two outputs");

@@ -10,6 +10,7 @@
 #include "reference/attention.h"
 #include "reference/attention_backward.h"
 #include "support/compare.h"
+#include "support/stored.h"
 #include "tools/attend_case.h"
 #include "tools/expect_npy.h"
 #include "tools/program.h"
@@ -132,6 +133,52 @@ TEST(Attend, MasksAndBiasBroadcast) {
                      {"--mask", c.folder / "m.npy", "--mask-means", means == MaskMeans::attend ? "attend" : "ignore",
                       "--bias", c.folder / "b.npy"},
                      {.mask = BooleanMask{entries, means}, .bias = bias});
+  }
+}
+
+// Arrays in 16 bits: read rounded, computed on and written widened, by each method as its own twin has it.
+TEST(Attend, TypesOfArraysAndOfTheCache) {
+  const AttendCase c;
+  struct Given {
+    std::vector<std::string> options;
+    NumberType type, cache;
+  };
+  const std::vector<Given> all = {
+      {{"--type", "bfloat16"}, NumberType::bfloat16, NumberType::bfloat16},
+      {{"--type", "float16", "--cache-type", "bfloat16"}, NumberType::float16, NumberType::bfloat16},
+      {{"--cache-type", "float16"}, NumberType::float32, NumberType::float16},
+      {{"--type", "bfloat16", "--cache-type", "float32"}, NumberType::bfloat16, NumberType::float32},
+      {{"--type", "float32"}, NumberType::float32, NumberType::float32}};
+  for (const Given& given : all) {
+    AttendCase rounded;
+    rounded.query = rounded_to(given.type, c.query);
+    rounded.key = rounded_to(given.cache, c.key);
+    rounded.value = rounded_to(given.cache, c.value);
+    for (const std::string method : {"fused", "unfused", "reference"}) {
+      SCOPED_TRACE(given.options.back() + " " + method);
+      std::vector<std::string> more = given.options;
+      more.insert(more.end(), {"--method", method, "--causal", "bottom-right", "--log-sum-exp", c.folder / "l.npy"});
+      const Finished finished = run_program(c.arguments(more));
+      ASSERT_EQ(finished.code, 0) << finished.error;
+      EXPECT_EQ(finished.error, "");
+      const AttentionOptions options{.causal = Causal::bottom_right};
+      const Outputs expected =
+          method == "reference"
+              ? computed_by_reference(rounded, options)
+              : computed(rounded, method == "fused" ? &attention : &analysis::attention_unfused, options);
+      expect_npy(c.folder / "l.npy", expected.log_sum_exp);
+      // The twin's result is rounded once, from float64: by two roundings another number may be nearest.
+      if (method == "reference") {
+        const models::Array<float> found = models::read_npy<float>(c.folder / "o.npy");
+        for (std::size_t n = 0; n < found.values.size(); ++n) {
+          EXPECT_EQ(found.values[n], test::widened(test::stored_bits(found.values[n], given.type), given.type));
+          const float near = expected.out.data()[n];
+          EXPECT_NEAR(found.values[n], near, std::abs(near) * 0x1.01p-8f);
+        }
+      } else {
+        expect_npy(c.folder / "o.npy", rounded_to(given.type, expected.out));
+      }
+    }
   }
 }
 

@@ -45,6 +45,24 @@ TEST(Info, NamesFeaturesBesideTheirInstructionSet) {
   }
 }
 
+TEST(Info, SaysWhatEachTypeIsMultipliedWith) {
+  for (const Isa isa : available_isas()) {
+    const std::string set(name(isa));
+    const bool has_pairs = available_features(isa).has(InstructionFeature::avx512_bf16);
+    const std::string bfloat16 = has_pairs ? "avx512_bf16" : "widened to float32 on " + set;
+    const InstructionFeatures features = available_features(isa);
+    const std::string int8 = features.has(InstructionFeature::avx512_vnni) ? "avx512_vnni"
+                             : features.has(InstructionFeature::avx_vnni)  ? "avx_vnni"
+                                                                           : "widened to 16 bits on " + set;
+    const nlohmann::json products = info({"--isa", set}).at("products");
+    EXPECT_EQ(products.at("float32"), set);
+    EXPECT_EQ(products.at("bfloat16"), bfloat16);
+    EXPECT_EQ(products.at("int8"), int8);
+    const std::string line = "products          float32: " + set + "; bfloat16: " + bfloat16 + "; int8: " + int8 + "\n";
+    EXPECT_NE(run_program({"info", "--isa", set}).out.find(line), std::string::npos);
+  }
+}
+
 TEST(Info, EveryAvailableInstructionSetCanBeForced) {
   for (const Isa isa : available_isas()) {
     const std::string wanted(name(isa));

@@ -72,6 +72,20 @@ TEST_F(ModelCommands, EncodeGivesTheLibrarysBits) {
   expect_array("h.npy", model_.encode(engine_, kTexts).hidden);
 }
 
+TEST_F(ModelCommands, PrecisionIsThatOfTheLibrary) {
+  const models::Encoder narrow = models::load(folder_ / "model", {.precision = NumberType::bfloat16});
+  ASSERT_EQ(run("encode", {"--text", kTexts[0], "--precision", "bfloat16", "-o", folder_ / "h.npy"}).code, 0);
+  expect_array("h.npy", narrow.encode(engine_, std::span(kTexts).first(1)).hidden);
+  ASSERT_EQ(run("embed", {"--text", kTexts[0], "--precision", "bfloat16", "-o", folder_ / "e.npy"}).code, 0);
+  expect_array("e.npy", narrow.embed(engine_, std::span(kTexts).first(1)));
+  ASSERT_EQ(run("embed", {"--text", kTexts[0], "--precision", "float32", "-o", folder_ / "e.npy"}).code, 0);
+  expect_array("e.npy", model_.embed(engine_, std::span(kTexts).first(1)));
+  for (const std::string subcommand : {"encode", "embed"}) {
+    expect_error(run(subcommand, {"--text", "a", "--precision", "float64", "-o", folder_ / "x.npy"}),
+                 {"--precision is 'float64', expected float32", "bfloat16"}, 2);
+  }
+}
+
 // Texts go through block by block, and the longest may come last.
 TEST_F(ModelCommands, EncodeStreamsManyTexts) {
   std::vector<std::string> texts;

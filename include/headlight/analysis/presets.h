@@ -9,6 +9,7 @@
 
 #include "headlight/export.h"
 #include "headlight/layers/multi_head_attention.h"
+#include "headlight/number_type.h"
 
 namespace headlight::analysis {
 
@@ -60,6 +61,11 @@ struct ParameterPart {
 // once. Throw std::invalid_argument for sizes that are negative or so large that the sum might leave 63 bits.
 [[nodiscard]] HEADLIGHT_API std::vector<ParameterPart> parameters_by_part(const ModelShape& shape);
 [[nodiscard]] HEADLIGHT_API std::int64_t parameter_count(const ModelShape& shape);
+
+// Bytes of all parameters where products multiply in that type (Layer::set_precision()): the matrices of layers and
+// pooler in it, those of int8 with eight bytes a column beside them; tables, biases and normalisations in float32. What
+// fills panels up to whole vectors is not counted.
+[[nodiscard]] HEADLIGHT_API double weight_bytes(const ModelShape& shape, NumberType type);
 
 // One forward pass over one sequence. A multiply-add is two operations; row operations are not counted. Whole numbers,
 // exact below 2⁵³.

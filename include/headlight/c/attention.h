@@ -87,9 +87,10 @@ typedef struct headlight_attention_options {
 } headlight_attention_options;
 
 // out = softmax(scale · query · keyᵀ + bias) · value; query [B, Lq, Hq, Dqk], key [B, Lk, Hkv, Dqk], value [B, Lk, Hkv,
-// Dv], out [B, Lq, Hq, Dv] of float32, Hq a multiple of Hkv. Any strides with a last one of 1, so [B, H, L, D] memory
-// works as it is. out must not overlap an input. The bits of a row depend on the build, the instruction set and the
-// row's own inputs alone. When it fails nothing has been written.
+// Dv], out [B, Lq, Hq, Dv], each FLOAT32, BFLOAT16 or FLOAT16, Hq a multiple of Hkv. Numbers of 16 bits are widened,
+// all arithmetic is float32's, and out is rounded once, to nearest even. Any strides with a last one of 1, so [B, H, L,
+// D] memory works as it is. out must not overlap an input. The bits of a row depend on the build, the instruction set
+// and the row's own inputs alone. When it fails nothing has been written.
 HEADLIGHT_API headlight_status headlight_attention(headlight_engine* engine, const headlight_tensor* query,
                                                    const headlight_tensor* key, const headlight_tensor* value,
                                                    const headlight_tensor* out,

@@ -13,9 +13,10 @@ extern "C" {
 // values at most.
 typedef struct headlight_attention_stream headlight_attention_stream;
 
-// query [B, Lq, Hq, Dqk]. Its memory must stay as it is until the stream has ended, and the engine outlive the stream;
-// one thread at a time. Of the options: causal top-left, windows and chunks that stand top-left, scale and dropout.
-// What needs the whole length or has an axis of keys is refused, and log_sum_exp is given to finish.
+// query [B, Lq, Hq, Dqk]. Its memory and that of the options' lists (slopes, sinks, starts) must stay as it is until
+// the stream has ended, and the engine outlive the stream; one thread at a time. Refused are options that need the
+// whole length or have an axis of keys (lengths, packed sequences, mask, bias, probabilities, scores, and bottom-right
+// unless query_start says where rows stand); log_sum_exp is given to finish.
 HEADLIGHT_API headlight_status headlight_attention_stream_create(
     headlight_engine* engine, const headlight_tensor* query, int64_t key_value_heads, int64_t value_dim,
     const headlight_attention_options* options, headlight_attention_stream** stream, headlight_error* error);

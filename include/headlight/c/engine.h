@@ -50,8 +50,11 @@ enum {
   HEADLIGHT_FLOAT32 = 0,
   HEADLIGHT_INT64 = 1,
   HEADLIGHT_UINT8 = 2,
-  HEADLIGHT_BFLOAT16 = 3,  // so far of packed matrices alone, as is
-  HEADLIGHT_INT8 = 4
+  // float32's upper half: of packed matrices, of the products of layers, and of what headlight_attention() reads and
+  // writes, as is float16, IEEE 754 binary16. A number is a uint16_t with its bits.
+  HEADLIGHT_BFLOAT16 = 3,
+  HEADLIGHT_INT8 = 4,  // of packed matrices and of the products of layers
+  HEADLIGHT_FLOAT16 = 5
 };
 
 // A tensor in the caller's memory: element (i0, i1, …) lies at data[i0·strides[0] + i1·strides[1] + …]. Strides count

@@ -11,6 +11,7 @@
 #include "headlight/export.h"
 #include "headlight/layers/training.h"
 #include "headlight/layers/weight_matrix.h"
+#include "headlight/number_type.h"
 #include "headlight/parameters.h"
 #include "headlight/tensor.h"
 
@@ -38,8 +39,14 @@ struct ParameterPlace {
 //
 // Products read weights in panels, which a layer makes of a matrix on first use and then keeps in place of its rows;
 // see WeightMatrix. While it trains, or somebody holds spans of parameters(), its weights may change at any time: it is
-// *open*, and every product packs its weights anew, with the same bits, somewhat slower for few rows.
+// *open*, and every product packs its weights anew, with the same bits (of float32), somewhat slower for few rows.
 // set_training(false) and freeze() end that. Rows that parameters() or weights() have shown stay beside the panels.
+//
+// set_precision() chooses the type that products multiply in. Of bfloat16 panels take half the memory, of int8 a
+// quarter, and what goes into a product is rounded: weights, with a scale for each output feature in int8, and
+// activations, with one for each row (PackedMatrix). Sums, biases, normalisations, attention between its projections
+// and all else stay float32, and so do tables of embeddings and the parameters themselves. It is for inference: an open
+// layer multiplies in float32 whatever was chosen.
 //
 // Scratch memory comes from the engine, which keeps it: a repeated forward() or backward() of the same shape allocates
 // nothing, and after a layer's reserve() of that shape the first forward() does not either. Without it memory may end
@@ -79,6 +86,12 @@ class HEADLIGHT_API Layer {
   // trains.
   void freeze() noexcept;
 
+  // The type that products multiply in unless the layer is open: float32 at first. Stays through load(), initialize()
+  // and training; weights() and parameters() show the numbers that were put in, not rounded ones. Throws
+  // std::invalid_argument for what is no type, OutOfMemory as WeightMatrix::set_type() does; then nothing has changed.
+  void set_precision(NumberType precision);
+  [[nodiscard]] NumberType precision() const noexcept { return precision_; }
+
   // Names, shapes and places of all parameters, valid as long as the layer stays where it is. For the C interface.
   [[nodiscard]] std::vector<layers::ParameterPlace> places();
 
@@ -100,6 +113,7 @@ class HEADLIGHT_API Layer {
   // After whatever may have changed the weights, or who may change them.
   void settle() noexcept { set_open(trains_ || handed_out_); }
 
+  NumberType precision_ = NumberType::float32;
   bool trains_ = false;
   bool handed_out_ = false;
 };

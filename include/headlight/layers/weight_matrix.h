@@ -20,8 +20,11 @@ namespace headlight {
 //   panels            what products read, made on first use for an engine's instruction set. Once panels hold all of
 //                     the matrix its own rows go, unless somebody was shown them: whoever asks again gets them anew.
 //
-// So a model that only computes has its weights in memory once. Any number of threads may compute with a matrix at the
-// same time (the const functions); all others need it to themselves.
+// So a model that only computes has its weights in memory once. Panels may be of a narrower type than float32, whose
+// numbers are rounded: then rows of the matrix's own stay beside them, for whoever asks is given the numbers that were
+// put in. They go where rounding changed none of them, as with the weights of a file in that type; and rows elsewhere
+// are nobody's memory here. Any number of threads may compute with a matrix at the same time (the const functions); all
+// others need it to themselves.
 class HEADLIGHT_API WeightMatrix {
  public:
   // Rows first … first + count − 1.
@@ -54,6 +57,10 @@ class HEADLIGHT_API WeightMatrix {
   // calls its reserve() first. A matrix that is read by different groups of rows keeps the panels of each. Null for an
   // open matrix, whose own rows may change at any time. Throws OutOfMemory.
   [[nodiscard]] const PackedMatrix* packed(Engine& engine, Rows rows) const;
+  // The type of the panels, float32 at first. A new one forgets those of the old, and throws OutOfMemory where numbers
+  // lie in them alone and there is no memory for rows: then nothing has changed.
+  [[nodiscard]] NumberType type() const noexcept;
+  void set_type(NumberType type);
   // Whether packed() is null, as that of no matrix is.
   [[nodiscard]] bool is_open() const noexcept;
   // All rows of a matrix that is open or was never packed, such as a table of embeddings.

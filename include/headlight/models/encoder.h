@@ -117,6 +117,12 @@ class HEADLIGHT_API Encoder {
   std::shared_ptr<WorkspacePool> workspaces_;
 };
 
+struct LoadModelOptions {
+  // What products multiply in: Layer::set_precision() of the network. The types of the file are another matter: 16-bit
+  // numbers are widened to float32, and those of bfloat16 are rounded to themselves again.
+  NumberType precision = NumberType::float32;
+};
+
 // Reads a published BERT-family folder: config.json, model.safetensors and vocab.txt, and where they are there
 // tokenizer_config.json, sentence_bert_config.json and 1_Pooling/config.json. Tensor names with or without "bert.",
 // LayerNorm's weight and bias also as gamma and beta; the pooler, task heads and position ids are left aside. Whatever
@@ -125,8 +131,9 @@ class HEADLIGHT_API Encoder {
 // weights that disagree with the configuration, a vocabulary larger than its table.
 //
 // Matrices in float32 are read where the file is mapped, as long as the model lives: the file may be removed or
-// replaced, but nobody may change or shorten it in place. A call of network().parameters() copies them all.
-[[nodiscard]] HEADLIGHT_API Encoder load(const std::string& folder);
+// replaced, but nobody may change or shorten it in place, for reading a page that is gone ends the process (SIGBUS). A
+// call of network().parameters() copies them all. Whatever the precision, save() writes the numbers of the file.
+[[nodiscard]] HEADLIGHT_API Encoder load(const std::string& folder, const LoadModelOptions& options = {});
 
 // A file of such a folder that is in memory already: a program's own model, somebody's archive.
 struct FileInMemory {
@@ -134,7 +141,8 @@ struct FileInMemory {
   std::span<const std::byte> bytes;
 };
 // The same from memory, which need not outlive the call; `name` stands for the folder in errors.
-[[nodiscard]] HEADLIGHT_API Encoder load(std::string_view name, std::span<const FileInMemory> files);
+[[nodiscard]] HEADLIGHT_API Encoder load(std::string_view name, std::span<const FileInMemory> files,
+                                         const LoadModelOptions& options = {});
 
 // A model of that shape with weights drawn from the seed, the same on every machine. options.encoder.vocabulary = 0: as
 // many as the tokenizer has.

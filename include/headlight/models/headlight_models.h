@@ -14,9 +14,20 @@ extern "C" {
 typedef struct headlight_encoder headlight_encoder;
 
 // Reads a published folder: config.json, model.safetensors, vocab.txt, and where they are there tokenizer_config.json
-// and sentence_bert_config.json. HEADLIGHT_FILE_ERROR names the file and the key, tensor or line.
+// and sentence_bert_config.json. HEADLIGHT_FILE_ERROR names the file and the key, tensor or line. As long as the encoder
+// lives model.safetensors may be removed or replaced, but not changed in place: who shortens it ends the process, where
+// a page that is gone is read.
 HEADLIGHT_API headlight_status headlight_encoder_load(const char* folder, headlight_encoder** encoder,
                                                       headlight_error* error);
+typedef struct headlight_load_model_options {
+  size_t struct_size;
+  headlight_type precision;  // of its products: headlight_layer_set_precision
+  int32_t reserved;          // 0
+} headlight_load_model_options;
+// The same with options, which may be NULL.
+HEADLIGHT_API headlight_status headlight_encoder_load_with(const char* folder,
+                                                           const headlight_load_model_options* options,
+                                                           headlight_encoder** encoder, headlight_error* error);
 // Writes such a folder; each file appears whole or not at all.
 HEADLIGHT_API headlight_status headlight_encoder_save(const headlight_encoder* encoder, const char* folder,
                                                       headlight_error* error);

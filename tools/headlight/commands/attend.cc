@@ -18,6 +18,7 @@
 #include "tools/headlight/commands/attend_arrays.h"
 #include "tools/headlight/commands/attend_gradients.h"
 #include "tools/headlight/commands/attend_scores.h"
+#include "tools/headlight/commands/attend_types.h"
 #include "tools/headlight/commands/commands.h"
 #include "tools/headlight/support/engine_arguments.h"
 #include "tools/headlight/support/number_parse.h"
@@ -38,6 +39,7 @@ struct Arguments {
   std::optional<float> scale;
   float dropout = 0;
   std::uint64_t seed = 0;
+  TypeArguments types;
   ScoreArguments scores;
   GradientArguments gradients;
   std::string log_sum_exp, probabilities;
@@ -88,6 +90,9 @@ void check_usage(const Arguments& arguments) {
   if (!arguments.cu_seqlens.empty() && !(arguments.query_lengths.empty() && arguments.key_lengths.empty())) {
     throw UsageError("--cu-seqlens cannot go with --query-lengths or --key-lengths");
   }
+  if (!arguments.types.all_float32() && !arguments.gradients.out_gradient.empty()) {
+    throw UsageError("--grad-out goes with float32 alone, not with another --type or --cache-type");
+  }
   arguments.scores.check_usage();
   arguments.gradients.check_usage(!arguments.bias.empty(), !arguments.scores.sinks.empty());
   std::vector<std::filesystem::path> outputs{place_of(arguments.out)};
@@ -107,6 +112,9 @@ Inputs read_inputs(const Arguments& arguments) {
   inputs.query = read_array<float>(arguments.query, 4, "[B, Lq, Hq, D]");
   inputs.key = read_array<float>(arguments.key, 4, "[B, Lk, Hkv, D]");
   inputs.value = read_array<float>(arguments.value, 4, "[B, Lk, Hkv, Dv]");
+  round_to(arguments.types.of_query(), inputs.query.values);
+  round_to(arguments.types.of_cache(), inputs.key.values);
+  round_to(arguments.types.of_cache(), inputs.value.values);
   const std::int64_t batch = inputs.query.shape[0];
   inputs.query_lengths = read_numbers<std::int64_t>(arguments.query_lengths, "[B]", batch);
   inputs.key_lengths = read_numbers<std::int64_t>(arguments.key_lengths, "[B]", batch);
@@ -158,7 +166,7 @@ Outputs make_outputs(const Arguments& arguments, const Inputs& inputs) {
 }
 
 // With float64 between, for the twin trusts its arguments and knows no other type.
-void compute_reference(const Inputs& inputs, const AttentionOptions& options, Outputs& outputs) {
+void compute_reference(const Inputs& inputs, const AttentionOptions& options, NumberType type, Outputs& outputs) {
   const View<const float, 4> query = inputs.query.view<4>(), key = inputs.key.view<4>(), value = inputs.value.view<4>();
   ops::check_attention("attention", query, key, value, outputs.out, options);
   WideResult out(outputs.out), probabilities(outputs.probabilities), scores(outputs.scores);
@@ -166,7 +174,8 @@ void compute_reference(const Inputs& inputs, const AttentionOptions& options, Ou
   reference::attention<double>(
       widen(query), widen(key), widen(value), out.view(), options,
       {.log_sum_exp = log_sum_exp.view(), .probabilities = probabilities.view(), .scores = scores.view()});
-  for (WideResult<4>* const result : {&out, &probabilities, &scores}) result->round();
+  out.round(type);
+  for (WideResult<4>* const result : {&probabilities, &scores}) result->round();
   log_sum_exp.round();
 }
 
@@ -175,9 +184,16 @@ void compute(Engine& engine, const Arguments& arguments, const Inputs& inputs, O
   if (outputs.log_sum_exp.data() != nullptr) options.log_sum_exp = outputs.log_sum_exp;
   if (outputs.probabilities.data() != nullptr) options.probabilities.per_head = outputs.probabilities;
   if (outputs.scores.data() != nullptr) options.scores = outputs.scores;
-  if (arguments.method == "reference") return compute_reference(inputs, options, outputs);
-  const auto method = arguments.method == "unfused" ? analysis::attention_unfused : attention;
-  method(engine, inputs.query.view<4>(), inputs.key.view<4>(), inputs.value.view<4>(), outputs.out, options);
+  if (arguments.method == "reference") return compute_reference(inputs, options, arguments.types.of_query(), outputs);
+  const View<const float, 4> query = inputs.query.view<4>(), key = inputs.key.view<4>(), value = inputs.value.view<4>();
+  if (arguments.method == "unfused") {
+    analysis::attention_unfused(engine, query, key, value, outputs.out, options);
+    round_to(arguments.types.of_query(), {outputs.out.begin(), outputs.out.end()});
+  } else if (arguments.types.all_float32()) {
+    attention(engine, query, key, value, outputs.out, options);
+  } else {
+    attend_typed(engine, arguments.types, query, key, value, outputs.out, options);
+  }
 }
 
 void warn_of_rounded(const Arguments& arguments, const Inputs& inputs) {
@@ -295,6 +311,7 @@ void add_attend(Command& program) {
       .type_name("NPY")
       .check(output_name())
       .writes();
+  arguments->types.add_to(command);
   arguments->scores.add_to(command);
   arguments->gradients.add_to(command);
   command

@@ -6,7 +6,9 @@
 #include <string>
 
 #include "headlight/models/errors.h"
+#include "headlight/number_type.h"
 #include "headlight/tensor.h"
+#include "reference/number_types.h"
 #include "tools/headlight/support/arrays.h"
 
 namespace headlight::program {
@@ -36,8 +38,13 @@ class WideResult {
     if (narrow.data() != nullptr) wide_ = Tensor<double, Rank>(narrow.shape());
   }
   [[nodiscard]] View<double, Rank> view() { return wide_.data() == nullptr ? View<double, Rank>() : wide_.view(); }
-  void round() {
-    std::transform(wide_.begin(), wide_.end(), narrow_.begin(), [](double x) { return static_cast<float>(x); });
+  // Once, to numbers of that type.
+  void round(NumberType type = NumberType::float32) {
+    std::transform(wide_.begin(), wide_.end(), narrow_.begin(), [type](double x) {
+      if (type == NumberType::bfloat16) x = reference::rounded_to_bfloat16(x);
+      if (type == NumberType::float16) x = reference::rounded_to_float16(x);
+      return static_cast<float>(x);
+    });
   }
 
  private:

@@ -119,7 +119,7 @@ void embed(const Arguments& arguments) {
     throw UsageError("--json prints on standard output, where --output goes too: expected one of them");
   }
   Engine engine(arguments.model.engine.options());
-  const models::Encoder model = models::load(arguments.model.model);
+  const models::Encoder model = arguments.model.load();
   const std::int64_t width = model.options().encoder.width;
   if (!arguments.model.ids.empty()) {
     const TokenIds tokens = read_ids(arguments.model);

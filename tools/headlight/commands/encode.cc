@@ -59,7 +59,7 @@ void encode_texts(const Arguments& arguments, Engine& engine, const models::Enco
 void encode(const Arguments& arguments) {
   arguments.model.check();
   Engine engine(arguments.model.engine.options());
-  const models::Encoder model = models::load(arguments.model.model);
+  const models::Encoder model = arguments.model.load();
   if (arguments.model.ids.empty()) return encode_texts(arguments, engine, model);
   const TokenIds tokens = read_ids(arguments.model);
   const Tensor<float, 3> hidden = model.encode(engine, tokens.ids.view<2>(), tokens.mask_view());

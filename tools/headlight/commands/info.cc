@@ -10,6 +10,7 @@
 #include "tools/headlight/support/display_text.h"
 #include "tools/headlight/support/engine_arguments.h"
 #include "tools/headlight/support/json.h"
+#include "tools/headlight/support/number_types.h"
 #include "tools/headlight/support/process.h"
 
 namespace headlight::program {
@@ -27,6 +28,8 @@ std::string as_json(const Engine& engine, const SystemInfo& system, const std::v
   // Instructions beyond the set's own that kernels use here.
   info["features"] = Json::list();
   for (const InstructionFeature feature : engine.features().list()) info["features"].push_back(name(feature));
+  // What products multiply with, by the type of their numbers.
+  for (const NumberType type : product_types()) info["products"][name(type)] = instructions_of(engine, type);
   info["simd"] = simd_library();
   info["threads"] = engine.threads();
   info["compiler"] = system.compiler;
@@ -45,6 +48,12 @@ std::string as_text(const Engine& engine, const SystemInfo& system) {
   std::string text = "headlight " + system.version + ", " + std::string(simd_library()) + ", " + system.compiler;
   text += "\nCPU               " + (system.cpu_name.empty() ? "unknown" : system.cpu_name);
   text += "\ninstruction set   " + std::string(name(engine.isa())) + features + " (available: " + sets + ")";
+  std::string products;
+  for (const NumberType type : product_types()) {
+    products.append(products.empty() ? "" : "; ").append(name(type)).append(": ");
+    products.append(instructions_of(engine, type));
+  }
+  text += "\nproducts          " + products;
   text += "\nthreads           " + std::to_string(engine.threads()) +
           " (cores granted: " + std::to_string(system.cores) + ")";
   text += "\ncaches            L1d " + kibibytes(system.l1_data_bytes) + ", L2 " + kibibytes(system.l2_bytes) +

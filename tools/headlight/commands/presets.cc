@@ -12,6 +12,7 @@
 #include "tools/headlight/commands/commands.h"
 #include "tools/headlight/support/json.h"
 #include "tools/headlight/support/number_text.h"
+#include "tools/headlight/support/number_types.h"
 #include "tools/headlight/support/process.h"
 #include "tools/headlight/support/validators.h"
 
@@ -149,6 +150,14 @@ void add_parameters(Table& table) {
   table.line("published", [](const Preset& preset) { return grouped(preset.published_parameters); });
 }
 
+void add_bytes(Table& table) {
+  table.heading("Their bytes, by the type that products multiply in");
+  for (const NumberType type : product_types()) {
+    table.line(std::string(name(type)),
+               [type](const Preset& preset) { return bytes(analysis::weight_bytes(preset.shape, type)); });
+  }
+}
+
 void add_costs(Table& table, std::int64_t length) {
   const std::string tokens = grouped(length) + (length == 1 ? " token" : " tokens");
   table.heading("One forward pass over " + tokens + " (a multiply-add counts as 2)");
@@ -218,6 +227,7 @@ std::string as_text(std::int64_t length) {
   add_shapes(table);
   add_attention(table);
   add_parameters(table);
+  add_bytes(table);
   add_costs(table, length);
   add_merges(table, length);
   add_terms(table);
@@ -259,6 +269,9 @@ Json as_json(const Preset& preset, std::int64_t length) {
   }
   document["parameter_count"] = analysis::parameter_count(shape);
   document["published_parameter_count"] = preset.published_parameters;
+  for (const NumberType type : product_types()) {
+    document["weight_bytes"][name(type)] = number(analysis::weight_bytes(shape, type));
+  }
   document["flops"] = {{"projections", number(flops.projections)},
                        {"attention", number(flops.attention)},
                        {"feed_forward", number(flops.feed_forward)},

@@ -52,13 +52,6 @@ std::vector<std::string> merge_names() {
   return names;
 }
 
-// "concatenate|mean|…", as help lists what may be given.
-std::string in_one(const std::vector<std::string>& names) {
-  std::string text;
-  for (const std::string& name : names) text += (text.empty() ? "" : "|") + name;
-  return text;
-}
-
 std::string checkpoint_of(const std::string& folder) {
   return (std::filesystem::path(folder) / "checkpoint.safetensors").string();
 }
@@ -262,7 +255,7 @@ void add_train(Command& program) {
   command
       .add_option("--merge", arguments->merge,
                   "How heads are put together (default: " + std::string(name(training.encoder.merge)) + ")")
-      .type_name(in_one(merge_names()))
+      .type_name(alternatives(merge_names()))
       .check(one_of(merge_names()));
   command
       .add_option("--learning-rate", training.learning_rate,

@@ -5,8 +5,10 @@
 #include <vector>
 
 #include "headlight/models/errors.h"
+#include "headlight/number_type.h"
 #include "tools/headlight/support/arrays.h"
 #include "tools/headlight/support/json.h"
+#include "tools/headlight/support/number_types.h"
 #include "tools/headlight/support/process.h"
 #include "tools/headlight/support/validators.h"
 
@@ -36,6 +38,10 @@ void ModelArguments::add_to(Command& command, Inputs accepted) {
         .type_name("NPY")
         .check(file_name())
         .reads();
+    command
+        .add_option("--precision", precision, "What products multiply in, weights and activations (default: float32)")
+        .type_name(alternatives(product_type_names()))
+        .check(one_of(product_type_names()));
   }
   engine.add_to(command);
 }
@@ -47,6 +53,10 @@ void ModelArguments::check() const {
                                              : "with --model, exactly one of --text, --input and --ids is needed");
   }
   if (!attention_mask.empty() && ids.empty()) throw UsageError("--attention-mask goes with --ids");
+}
+
+models::Encoder ModelArguments::load() const {
+  return models::load(model, {.precision = *parse_number_type(precision)});
 }
 
 View<const std::int64_t, 2> TokenIds::mask_view() const {

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "headlight/models/encoder.h"
 #include "headlight/models/npy.h"
 #include "tools/headlight/support/command.h"
 #include "tools/headlight/support/engine_arguments.h"
@@ -27,11 +28,14 @@ struct ModelArguments {
   std::string input;
   std::string ids;
   std::string attention_mask;
+  std::string precision = "float32";  // where ids are accepted: of those that compute with a model and do no more
   Inputs inputs = Inputs::texts_or_ids;
 
   void add_to(Command& command, Inputs accepted = Inputs::texts_or_ids);
   // Throws UsageError unless there is exactly one of --text, --input and (where accepted) --ids.
   void check() const;
+  // What --model and --precision say.
+  [[nodiscard]] models::Encoder load() const;
 };
 
 // Token ids [B, L]; the mask has no axes where none was given.

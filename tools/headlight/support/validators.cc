@@ -67,6 +67,12 @@ Validator below_one() {
   };
 }
 
+std::string alternatives(const std::vector<std::string>& names) {
+  std::string text;
+  for (const std::string& name : names) text += (text.empty() ? "" : "|") + name;
+  return text;
+}
+
 Validator one_of(std::vector<std::string> names) {
   return [names = std::move(names)](const std::string& text) {
     return std::find(names.begin(), names.end(), text) != names.end() ? std::string() : in_one(names);

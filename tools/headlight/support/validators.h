@@ -19,6 +19,8 @@ using Validator = std::function<std::string(const std::string& text)>;
 // Numbers from 0 to below 1: weights that are dropped with probability 1 are none.
 [[nodiscard]] Validator below_one();
 [[nodiscard]] Validator one_of(std::vector<std::string> names);
+// "concatenate|average|…", as help lists those names.
+[[nodiscard]] std::string alternatives(const std::vector<std::string>& names);
 [[nodiscard]] Validator one_of_numbers(std::vector<std::int64_t> numbers);
 
 // Not empty: that comes from a variable that was not set, and must not pass for an option that was not given.

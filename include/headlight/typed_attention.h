@@ -1,0 +1,33 @@
+// Attention over memory of 16 bits a number: half the bytes to read, which is what decoding waits for.
+#pragma once
+
+#include "headlight/attention.h"
+#include "headlight/typed_view.h"
+
+namespace headlight {
+
+// As attention() takes them, each of a type of its own: float32, bfloat16 or float16.
+struct AttentionOperands {
+  TypedView<4> query;       // [B, Lq, Hq, Dqk]
+  TypedView<4> key;         // [B, Lk, Hkv, Dqk]
+  TypedView<4> value;       // [B, Lk, Hkv, Dv]
+  MutableTypedView<4> out;  // [B, Lq, Hq, Dv]
+};
+
+// out = softmax(scale · query · keyᵀ + bias) · value with every option, and all that attention() promises. Numbers of
+// 16 bits are storage: query, key and value are widened, which is exact, all arithmetic is float32's, and out is
+// rounded once, to the nearest number of its type, ties to even. So out has the bits of attention() over the widened
+// operands, rounded; log-sum-exp, probabilities and scores have its bits. Keys and values are read where they lie where
+// rows are few, as in decoding, and widened block by block where they are many. The scratch memory is that of
+// attention().
+HEADLIGHT_API void attention(Engine& engine, const AttentionOperands& operands, const AttentionOptions& options = {});
+
+// The same with each operand by itself, as soon as one of them is not float32. A template without parameters of its
+// own: where all are float32 both functions fit equally well, and then the one that is no template is called.
+template <int = 0>
+void attention(Engine& engine, const TypedView<4>& query, const TypedView<4>& key, const TypedView<4>& value,
+               const MutableTypedView<4>& out, const AttentionOptions& options = {}) {
+  attention(engine, AttentionOperands{query, key, value, out}, options);
+}
+
+}  // namespace headlight

@@ -1,0 +1,66 @@
+// Views whose numbers are of a type that the program learns as it runs.
+#pragma once
+
+#include <cstdint>
+#include <type_traits>
+
+#include "headlight/number_type.h"
+#include "headlight/storage_types.h"
+#include "headlight/tensor.h"
+#include "headlight/view.h"
+
+namespace headlight {
+
+// Whether memory of T has a NumberType, and which.
+template <class T>
+concept StoredNumber = std::is_same_v<T, float> || std::is_same_v<T, BFloat16> || std::is_same_v<T, Float16>;
+template <StoredNumber T>
+inline constexpr NumberType number_type_of = std::is_same_v<T, float>      ? NumberType::float32
+                                             : std::is_same_v<T, BFloat16> ? NumberType::bfloat16
+                                                                           : NumberType::float16;
+
+// A View with the type beside the pointer; strides count numbers, as there. Every view and tensor of float, BFloat16
+// or Float16 is one.
+template <int Rank, class Pointer>
+struct AnyTypedView {
+  using Shape = typename View<float, Rank>::Shape;
+
+  NumberType type = NumberType::float32;
+  Pointer data = nullptr;
+  Shape shape{};
+  Shape strides{};
+
+  AnyTypedView() = default;
+  AnyTypedView(NumberType type_, Pointer data_, const Shape& shape_)
+      : AnyTypedView(type_, data_, shape_, View<float, Rank>::contiguous_strides(shape_)) {}
+  AnyTypedView(NumberType type_, Pointer data_, const Shape& shape_, const Shape& strides_)
+      : type(type_), data(data_), shape(shape_), strides(strides_) {}
+
+  template <class T>
+  requires(StoredNumber<std::remove_const_t<T>>&& std::is_convertible_v<T*, Pointer>)
+      AnyTypedView(const View<T, Rank>& view)  // NOLINT(runtime/explicit)
+      : AnyTypedView(number_type_of<std::remove_const_t<T>>, view.data, view.shape, view.strides) {}
+  template <StoredNumber T>
+  AnyTypedView(Tensor<T, Rank>& tensor) : AnyTypedView(tensor.view()) {}  // NOLINT(runtime/explicit)
+  template <StoredNumber T>
+  requires std::is_same_v<Pointer, const void*> AnyTypedView(const Tensor<T, Rank>& tensor)
+      : AnyTypedView(tensor.view()) {}  // NOLINT(runtime/explicit)
+  // A view that writes is also one that only reads.
+  template <class Other>
+  requires(!std::is_same_v<Other, Pointer> && std::is_convertible_v<Other, Pointer>)
+      AnyTypedView(const AnyTypedView<Rank, Other>& other)  // NOLINT(runtime/explicit)
+      : AnyTypedView(other.type, other.data, other.shape, other.strides) {}
+
+  [[nodiscard]] std::int64_t extent(int axis) const noexcept { return shape[static_cast<std::size_t>(axis)]; }
+  [[nodiscard]] std::int64_t stride(int axis) const noexcept { return strides[static_cast<std::size_t>(axis)]; }
+  // Numbers; 0 when an extent is negative.
+  [[nodiscard]] std::int64_t size() const noexcept { return View<const float, Rank>(nullptr, shape, strides).size(); }
+  [[nodiscard]] explicit operator bool() const noexcept { return data != nullptr; }
+};
+
+template <int Rank>
+using TypedView = AnyTypedView<Rank, const void*>;
+template <int Rank>
+using MutableTypedView = AnyTypedView<Rank, void*>;
+
+}  // namespace headlight

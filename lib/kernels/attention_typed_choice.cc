@@ -1,0 +1,3 @@
+#define HEADLIGHT_FAMILY typed_attention_kernels
+#define HEADLIGHT_TYPE TypedAttentionKernels
+#include "kernels/choose_isa.h"

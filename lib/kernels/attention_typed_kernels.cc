@@ -1,0 +1,86 @@
+// Compiled once per instruction set: attention over operands of any type that floats can be stored in.
+#include "kernels/attention_kernels.h"
+#include "kernels/attention_sweep-inl.h"
+#include "kernels/numbers-inl.h"
+
+namespace headlight::HEADLIGHT_TARGET {
+namespace {
+
+// f(numbers of that type)
+template <class Function>
+HEADLIGHT_INLINE auto with_numbers(NumberType type, const Function& f) {
+  if (type == NumberType::bfloat16) return f(StoredBFloat16());
+  if (type == NumberType::float16) return f(StoredFloat16());
+  return f(StoredFloat32());
+}
+
+// Values go into sums of their own, from memory or not: the other way in which attend_sweep() has them would double the
+// code of this file.
+void attend_typed_sweep(const kernels::AttentionSweep& sweep) noexcept {
+  const BlockRange range = range_of_sweep(sweep);
+  with_numbers(sweep.block.keys.key.type, [&](auto numbers) { sweep_scores<decltype(numbers)>(sweep, range); });
+  RowFactors factors[kernels::kMaxSweepHeads];
+  weigh_heads(sweep, range, factors);
+  with_numbers(sweep.block.keys.value.type, [&](auto numbers) {
+    using Numbers = decltype(numbers);
+    if (!wants_exact_values(sweep)) return sweep_values<Numbers>(sweep, range, factors);
+    for (std::int64_t head = 0; head < sweep.heads; ++head) {
+      block_values_exactly<Numbers>(block_of(sweep, head), factors[head]);
+    }
+  });
+}
+
+float finish_typed(const kernels::AttentionState& state, std::int64_t value_dim, NumberType type, void* out) noexcept {
+  return with_numbers(type, [&](auto numbers) {
+    using Numbers = decltype(numbers);
+    return finish<Numbers>(state, value_dim, static_cast<typename Numbers::Storage*>(out));
+  });
+}
+
+void pack_typed_keys(const kernels::Operand& key, std::int64_t keys, std::int64_t head_dim, float* panels) noexcept {
+  with_numbers(key.type, [&](auto numbers) { pack_keys<decltype(numbers)>(key, keys, head_dim, panels); });
+}
+
+void pack_typed_values(const kernels::Operand& value, std::int64_t keys, std::int64_t value_dim, float* panels,
+                       std::int64_t panel_stride) noexcept {
+  with_numbers(value.type,
+               [&](auto numbers) { pack_values<decltype(numbers)>(value, keys, value_dim, panels, panel_stride); });
+}
+
+void copy_typed_rows(const kernels::Operand& from, float factor, std::int64_t rows, std::int64_t columns,
+                     float* to) noexcept {
+  with_numbers(from.type, [&](auto numbers) { scaled_rows<decltype(numbers)>(from, factor, rows, columns, to); });
+}
+
+bool all_typed_finite(const kernels::Operand& from, std::int64_t rows, std::int64_t columns) noexcept {
+  return with_numbers(from.type, [&](auto numbers) { return all_finite<decltype(numbers)>(from, rows, columns); });
+}
+
+void narrow_rows(const float* from, std::int64_t from_stride, std::int64_t rows, std::int64_t columns, NumberType type,
+                 void* to, std::int64_t stride) noexcept {
+  with_numbers(type, [&](auto numbers) {
+    using Numbers = decltype(numbers);
+    auto* row = static_cast<typename Numbers::Storage*>(to);
+    for (std::int64_t r = 0; r < rows; ++r, row += stride, from += from_stride) {
+      for (std::int64_t d = 0; d < columns; d += kLanes) {
+        const int count = static_cast<int>(smaller(kLanes, columns - d));
+        store_numbers<Numbers>(load_lanes(from + d, count), row + d, count);
+      }
+    }
+  });
+}
+
+}  // namespace
+
+extern const kernels::TypedAttentionKernels typed_attention_kernels;
+const kernels::TypedAttentionKernels typed_attention_kernels = {
+    .attend_sweep = attend_typed_sweep,
+    .finish = finish_typed,
+    .pack_keys = pack_typed_keys,
+    .pack_values = pack_typed_values,
+    .copy_rows = copy_typed_rows,
+    .all_finite = all_typed_finite,
+    .narrow_rows = narrow_rows,
+};
+
+}  // namespace headlight::HEADLIGHT_TARGET

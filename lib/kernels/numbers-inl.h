@@ -1,0 +1,74 @@
+// How numbers of a type lie in memory, and how they become floats and come from them: what kernels are told that read
+// or write more than one type.
+#pragma once
+
+#include <cstdint>
+
+#include "simd/vector-inl.h"
+
+namespace headlight::HEADLIGHT_TARGET {
+
+inline constexpr std::int64_t kFloatsOfLine = 16;  // of a cache line
+
+struct StoredFloat32 {
+  using Storage = float;
+  static constexpr bool kPairs = false;
+  static constexpr int kOfLine = kFloatsOfLine;
+
+  static HEADLIGHT_INLINE Vec load(const float* from) { return headlight::HEADLIGHT_TARGET::load(from); }
+  static HEADLIGHT_INLINE Vec load_partial(const float* from, int count) {
+    return headlight::HEADLIGHT_TARGET::load_partial(from, count);
+  }
+  static HEADLIGHT_INLINE void store(Vec v, float* to) { headlight::HEADLIGHT_TARGET::store(v, to); }
+  static HEADLIGHT_INLINE void store_partial(Vec v, float* to, int count) {
+    headlight::HEADLIGHT_TARGET::store_partial(v, to, count);
+  }
+};
+
+// Widened exactly; rounded once to nearest even.
+struct StoredBFloat16 {
+  using Storage = std::uint16_t;
+  // Two numbers of each lane are as quickly widened where they are as one: kLanes pairs from memory, of which the first
+  // lies in the lower half, and both.
+  static constexpr bool kPairs = kLanes > 1;
+  static HEADLIGHT_INLINE Vec load_pairs(const std::uint16_t* from) {
+    return headlight::HEADLIGHT_TARGET::load(reinterpret_cast<const float*>(from));
+  }
+  static HEADLIGHT_INLINE Vec first_of(Vec pairs) { return as_float(shift_left<16>(as_int(pairs))); }
+  static HEADLIGHT_INLINE Vec second_of(Vec pairs) {
+    return as_float(and_int(as_int(pairs), broadcast_int(kUpperHalf)));
+  }
+
+  static constexpr int kOfLine = 2 * kFloatsOfLine;
+
+  static HEADLIGHT_INLINE Vec load(const std::uint16_t* from) { return load_bf16(from); }
+  static HEADLIGHT_INLINE Vec load_partial(const std::uint16_t* from, int count) {
+    return load_bf16_partial(from, count);
+  }
+  static HEADLIGHT_INLINE void store(Vec v, std::uint16_t* to) { store_bf16(v, to); }
+  static HEADLIGHT_INLINE void store_partial(Vec v, std::uint16_t* to, int count) { store_bf16_partial(v, to, count); }
+};
+struct StoredFloat16 {
+  using Storage = std::uint16_t;
+  static constexpr bool kPairs = false;
+  static constexpr int kOfLine = 2 * kFloatsOfLine;
+
+  static HEADLIGHT_INLINE Vec load(const std::uint16_t* from) { return load_f16(from); }
+  static HEADLIGHT_INLINE Vec load_partial(const std::uint16_t* from, int count) {
+    return load_f16_partial(from, count);
+  }
+  static HEADLIGHT_INLINE void store(Vec v, std::uint16_t* to) { store_f16(v, to); }
+  static HEADLIGHT_INLINE void store_partial(Vec v, std::uint16_t* to, int count) { store_f16_partial(v, to, count); }
+};
+
+// A whole vector, or the `count` < kLanes that are left.
+template <class Numbers>
+HEADLIGHT_INLINE void store_numbers(Vec v, typename Numbers::Storage* to, int count) {
+  if (count == kLanes) {
+    Numbers::store(v, to);
+  } else {
+    Numbers::store_partial(v, to, count);
+  }
+}
+
+}  // namespace headlight::HEADLIGHT_TARGET

@@ -1,0 +1,55 @@
+// A file of its own: a program that calls attention() over float32 alone links none of it, nor its kernels.
+#include "headlight/typed_attention.h"
+#include "kernels/kernels.h"
+#include "ops/attention_check.h"
+#include "ops/attention_routes.h"
+#include "ops/attention_short.h"
+#include "ops/attention_typed_short.h"
+#include "ops/empty_views.h"
+
+namespace headlight {
+namespace {
+
+constexpr std::string_view kName = "attention";
+
+// Those of float32, but for what touches the operands.
+kernels::AttentionKernels kernels_of_types(Isa isa) noexcept {
+  kernels::AttentionKernels kernels = kernels::attention_kernels(isa);
+  const kernels::TypedAttentionKernels& typed = kernels::typed_attention_kernels(isa);
+  kernels.attend_sweep = typed.attend_sweep;
+  kernels.finish = typed.finish;
+  kernels.pack_keys = typed.pack_keys;
+  kernels.pack_values = typed.pack_values;
+  kernels.copy_rows = typed.copy_rows;
+  kernels.all_finite = typed.all_finite;
+  kernels.narrow_rows = typed.narrow_rows;
+  return kernels;
+}
+
+// What has been checked, and has memory.
+void attend(Engine& engine, const AttentionOperands& operands, const AttentionOptions& options,
+            const ops::AttentionSizes& sizes) {
+  const kernels::AttentionKernels kernels = kernels_of_types(engine.isa());
+  const ops::AttentionScale scale = ops::scale_of(options, sizes.head_dim);
+  if (ops::is_short(kernels, sizes, options, scale) && ops::fits_on_stack(kernels, sizes)) {
+    return ops::attend_short_rows(
+        engine, ops::TypedShortAttention{
+                    operands, {operands.key, operands.value}, options, sizes, kernels, scale.exponent_scale});
+  }
+  ops::attend(engine, kName, operands, options, sizes, kernels, scale);
+}
+
+}  // namespace
+
+void attention(Engine& engine, const AttentionOperands& operands, const AttentionOptions& options) {
+  const ops::AttentionSizes sizes = ops::check_attention(kName, operands, options);
+  if (ops::writes_nothing(operands.out, options)) return;
+  if (sizes.query_heads == 0) return ops::clear_average(options.probabilities.averaged);
+  if (!ops::has_empty_views(sizes)) return attend(engine, operands, options, sizes);
+  float anywhere;
+  AttentionOperands laid = operands;
+  ops::lay_empty_views(anywhere, laid.query, laid.key, laid.value, laid.out);
+  attend(engine, laid, options, sizes);
+}
+
+}  // namespace headlight

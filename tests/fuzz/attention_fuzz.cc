@@ -1,0 +1,178 @@
+// Attention through the C interface, on any shapes, strides, masks and options. It refuses and writes nothing; or it
+// gives the same bits with one worker and with three, leaves alone what lies between its rows, and is right on every
+// instruction set, as is the written-out attention.
+#include <cmath>
+
+#include "c/attention_options.h"
+#include "fuzz/attention_call.h"
+#include "headlight/analysis/headlight_analysis.h"
+#include "reference/attention.h"
+
+namespace headlight::fuzz {
+namespace {
+
+using Memory = std::vector<std::vector<float>>;
+
+Memory memory_of(AttentionCall& call) {
+  Memory memory;
+  call.for_each_output([&](const auto& tensor) { memory.push_back(tensor.copy()); });
+  return memory;
+}
+
+// Into memory that is as it was at first.
+headlight_status attend(headlight_engine* engine, AttentionCall& call, const Memory& before, headlight_error& error) {
+  std::size_t n = 0;
+  call.for_each_output([&](auto& tensor) { tensor.put_back(before[n++]); });
+  return headlight_attention(engine, call.query.get(), call.key.get(), call.value.get(), call.out.get(), &call.options,
+                             &error);
+}
+
+template <int Rank>
+View<const float, Rank> view(const AttentionCall::Floats& tensor) {
+  return c::view<const float, Rank>("fuzz", "tensor", tensor.get());
+}
+
+template <class Function>
+Tensor<double, 4> doubles(const View<const float, 4>& view, Function f) {
+  Tensor<double, 4> made(view.shape);
+  for (std::int64_t b = 0; b < view.extent(0); ++b) {
+    for (std::int64_t i = 0; i < view.extent(1); ++i) {
+      for (std::int64_t h = 0; h < view.extent(2); ++h) {
+        for (std::int64_t d = 0; d < view.extent(3); ++d) made(b, i, h, d) = f(static_cast<double>(view(b, i, h, d)));
+      }
+    }
+  }
+  return made;
+}
+
+// The twin's results, and what float32 may be off by.
+class Truth {
+ public:
+  explicit Truth(const AttentionCall& call)
+      : options_(c::attention_options("fuzz", &call.options)),
+        out_({call.batch, call.query_length, call.query_heads, call.value_dim}),
+        sizes_(out_.shape()),
+        log_sum_exp_({call.batch, call.query_heads, call.query_length}) {
+    const auto same = [](double x) { return x; };
+    const Tensor<double, 4> query = doubles(view<4>(call.query), same);
+    const Tensor<double, 4> key = doubles(view<4>(call.key), same);
+    reference::attention<double>(query, key, doubles(view<4>(call.value), same), out_, options_,
+                                 {.log_sum_exp = log_sum_exp_.view()});
+    const auto size = [](double x) { return std::abs(x); };
+    reference::attention<double>(query, key, doubles(view<4>(call.value), size), sizes_, options_);
+    largest_ = largest_score(call, query, key);
+    // A score of size S is a sum of D products and a few steps, each of which rounds once; e to the score is off by as
+    // much, relatively, and so are the sums of Lk of them.
+    error_ =
+        (2 * static_cast<double>(call.head_dim + 16) * largest_ + static_cast<double>(call.key_length + 64)) * 0x1p-24;
+  }
+
+  void check(const AttentionCall& call) const {
+    if (!(error_ < 0.25)) return;  // nothing is left of the scores
+    const View<const float, 4> out = view<4>(call.out);
+    for (std::int64_t b = 0; b < out_.shape()[0]; ++b) {
+      for (std::int64_t i = 0; i < out_.shape()[1]; ++i) {
+        for (std::int64_t h = 0; h < out_.shape()[2]; ++h) {
+          for (std::int64_t d = 0; d < out_.shape()[3]; ++d) {
+            must_be_near(static_cast<double>(out(b, i, h, d)), out_(b, i, h, d),
+                         3 * error_ * sizes_(b, i, h, d) + 1e-30, "out is right");
+          }
+        }
+      }
+    }
+    if (!call.log_sum_exp.is_given()) return;
+    const View<const float, 3> rows = view<3>(call.log_sum_exp);
+    for (std::int64_t b = 0; b < rows.extent(0); ++b) {
+      for (std::int64_t h = 0; h < rows.extent(1); ++h) {
+        for (std::int64_t i = 0; i < rows.extent(2); ++i) {
+          const double truth = log_sum_exp_(b, h, i);
+          must_be_near(static_cast<double>(rows(b, h, i)), truth, 2 * error_ * (1 + std::abs(truth)),
+                       "log_sum_exp is right");
+        }
+      }
+    }
+  }
+
+ private:
+  // Of what is added up in a score, at most: |scale| ‖q‖ ‖k‖ + |bias| + slope · distance, or a sink.
+  [[nodiscard]] double largest_score(const AttentionCall& call, const Tensor<double, 4>& query,
+                                     const Tensor<double, 4>& key) const {
+    const auto longest = [](const Tensor<double, 4>& rows) {
+      const std::int64_t columns = rows.shape()[3];
+      double most = 0;
+      for (std::int64_t n = 0; n < rows.size() / std::max<std::int64_t>(columns, 1); ++n) {
+        double squares = 0;
+        for (std::int64_t d = 0; d < columns; ++d)
+          squares += rows.data()[n * columns + d] * rows.data()[n * columns + d];
+        most = std::max(most, squares);
+      }
+      return std::sqrt(most);
+    };
+    double largest =
+        std::abs(reference::attention_scale<double>(options_, call.head_dim)) * longest(query) * longest(key);
+    for (const double each : doubles(options_.bias, [](double x) { return std::abs(x); })) largest += each;
+    double slope = 0;
+    for (const float each : options_.slopes) slope = std::max(slope, std::abs(static_cast<double>(each)));
+    double distance = 0;
+    for (std::int64_t b = 0; slope > 0 && b < call.batch; ++b) {
+      for (std::int64_t i = 0; i < call.query_length; ++i) {
+        for (std::int64_t j = 0; j < call.key_length; ++j) {
+          const auto place = reference::place_in_sequence(options_, call.query_length, call.key_length, b, i, j);
+          distance = std::max(distance, std::abs(static_cast<double>(place.distance)));
+        }
+      }
+    }
+    largest += slope * distance;
+    for (const float each : options_.sinks) largest = std::max(largest, std::abs(static_cast<double>(each)));
+    return largest;
+  }
+
+  AttentionOptions options_;
+  Tensor<double, 4> out_;
+  Tensor<double, 4> sizes_;  // Σ_j p_ij |v_j|
+  Tensor<double, 3> log_sum_exp_;
+  double largest_ = 0;
+  double error_ = 0;
+};
+
+void check_unfused(headlight_engine* engine, AttentionCall& call, const Memory& before, const Truth& truth) {
+  std::size_t n = 0;
+  call.for_each_output([&](auto& tensor) { tensor.put_back(before[n++]); });
+  headlight_error error{};
+  must(accepted(headlight_attention_unfused(engine, call.query.get(), call.key.get(), call.value.get(), call.out.get(),
+                                            &call.options, &error),
+                error),
+       "what attention takes, the written-out one takes");
+  truth.check(call);
+}
+
+void check(AttentionCall& call) {
+  static const Engines engines;
+  const Memory before = memory_of(call);
+  headlight_error error{};
+  if (!accepted(attend(engines.pairs.front()->one.get(), call, before, error), error)) {
+    must(memory_of(call) == before, "a refused call writes nothing");
+    return;
+  }
+  const bool is_twinned = call.numbers == Numbers::tame && std::isfinite(call.soft_cap) && call.out.is_given();
+  const std::unique_ptr<Truth> truth = is_twinned ? std::make_unique<Truth>(call) : nullptr;
+  for (const auto& pair : engines.pairs) {
+    must(accepted(attend(pair->one.get(), call, before, error), error), "all instruction sets take the same calls");
+    if (truth != nullptr) truth->check(call);
+    std::vector<std::vector<float>> by_one = memory_of(call);
+    must(accepted(attend(pair->three.get(), call, before, error), error), "any number of workers takes the same calls");
+    std::size_t n = 0;
+    call.for_each_output([&](const auto& tensor) { must(tensor.holds(by_one[n++]), "workers change no bit"); });
+  }
+  if (truth != nullptr) check_unfused(engines.pairs.back()->one.get(), call, before, *truth);
+}
+
+}  // namespace
+}  // namespace headlight::fuzz
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  headlight::fuzz::Bytes bytes(data, size);
+  headlight::fuzz::AttentionCall call(bytes);
+  headlight::fuzz::check(call);
+  return 0;
+}

@@ -1,0 +1,16 @@
+// A model's folder of any bytes: config.json, vocab.txt, tokenizer_config.json and the weights' file, a line of ===
+// between two. Refused by a FileError, or it computes.
+#include "fuzz/model_files.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace headlight::fuzz;
+  Bytes input(data, size);
+  std::vector<headlight::models::FileInMemory> files;
+  for (const char* name : {"config.json", "vocab.txt", "tokenizer_config.json"}) {
+    const std::string_view text = input.until_line("===");
+    if (!text.empty()) files.push_back({name, as_bytes(text)});
+  }
+  files.push_back({"model.safetensors", as_bytes(input.rest())});
+  load_and_embed(files);
+  return 0;
+}

@@ -1,0 +1,54 @@
+// A safetensors file of any bytes: refused by a FileError, or its tensors cover the data exactly, and what is written
+// of them is read back.
+#include <cstring>
+#include <string>
+
+#include "fuzz/bytes.h"
+#include "fuzz/memory_file.h"
+#include "headlight/models/errors.h"
+#include "headlight/models/safetensors.h"
+
+namespace headlight::fuzz {
+namespace {
+
+using models::SafetensorsFile;
+
+void check_entries(const SafetensorsFile& file, std::size_t size) {
+  const std::byte* end = nullptr;
+  for (const models::SafetensorsEntry& entry : file.tensors()) {
+    must(end == nullptr || entry.bytes.data() == end, "tensors lie one after another");
+    end = entry.bytes.data() + entry.bytes.size();
+    must(file.find(entry.name) == &entry, "a tensor is found by its name");
+  }
+  must(size >= 8, "a file has a header length");
+}
+
+void check_written(const Weights& weights, const std::map<std::string, std::string>& metadata) {
+  static MemoryFile written;
+  written.fill("");
+  models::write_safetensors(written.path(), weights, metadata);
+  SafetensorsFile again(written.path());
+  must(again.metadata() == metadata, "metadata is read as it was written");
+  must(again.tensors().size() == weights.size(), "all that is written is read");
+  for (const auto& [name, weight] : weights) {
+    const WeightView found = again.float32(name);
+    must(found.shape == weight.shape && found.values.size() == weight.values.size(), "shapes are read as written");
+    must(found.values.empty() || std::memcmp(found.values.data(), weight.values.data(), found.values.size_bytes()) == 0,
+         "numbers are read as written");
+  }
+}
+
+}  // namespace
+}  // namespace headlight::fuzz
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace headlight::fuzz;
+  const auto bytes = std::as_bytes(std::span(data, size));
+  try {
+    headlight::models::SafetensorsFile file("fuzz", bytes);
+    check_entries(file, size);
+    check_written(file.weights(), file.metadata());
+  } catch (const headlight::models::FileError&) {
+  }
+  return 0;
+}

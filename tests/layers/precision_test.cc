@@ -1,0 +1,348 @@
+// Layers whose products multiply in a narrower type than float32: what they compute, which numbers they keep, and how
+// much memory that takes.
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "headlight/layers.h"
+#include "headlight/normalization.h"
+#include "headlight/out_of_memory.h"
+#include "layers/encoder_twin.h"
+#include "layers/twins.h"
+#include "support/allocation_counter.h"
+#include "support/compare.h"
+#include "support/isas.h"
+#include "support/random.h"
+#include "support/refusal.h"
+#include "support/workers.h"
+
+namespace headlight::test::precision_test {
+
+using Rows = WeightMatrix::Rows;
+
+// All that weights may be packed as beside float32.
+constexpr std::array kNarrow = {NumberType::bfloat16, NumberType::int8};
+
+using Precision = EachIsaAndFeature;
+HEADLIGHT_ON_EVERY_FEATURE(Precision);
+
+View<const float, 2> matrix_of(const Weights& weights, const std::string& name) {
+  const WeightView& weight = weights.at(name);
+  return {weight.values.data(), {weight.shape[0], weight.shape[1]}};
+}
+
+std::span<const float> vector_of(const Weights& weights, const std::string& name) { return weights.at(name).values; }
+
+// The values of weights, wherever they lie later.
+std::map<std::string, std::vector<float>> copy_of(const Layer& layer) {
+  std::map<std::string, std::vector<float>> values;
+  for (const auto& [name, weight] : layer.weights()) values[name] = {weight.values.begin(), weight.values.end()};
+  return values;
+}
+
+// y = x Wᵀ + b as gemm() computes it in that type.
+Tensor<float, 2> product(Engine& engine, const View<const float, 2>& x, const Weights& weights, const std::string& name,
+                         NumberType type, GemmOptions options = {}) {
+  const bool is_projection = name.ends_with("in_proj_");
+  options.bias = vector_of(weights, name + (is_projection ? "bias" : ".bias"));
+  const PackedMatrix packed(engine, matrix_of(weights, name + (is_projection ? "weight" : ".weight")), Transpose::yes,
+                            type);
+  Tensor<float, 2> y({x.extent(0), packed.columns()});
+  gemm(engine, x, packed, y, options);
+  return y;
+}
+
+View<const float, 4> heads_of(const Tensor<float, 2>& projected, std::int64_t which, std::int64_t heads) {
+  const std::int64_t rows = projected.shape()[0], width = projected.shape()[1] / 3, columns = 3 * width;
+  return {
+      projected.data() + which * width, {1, rows, heads, width / heads}, {rows * columns, columns, width / heads, 1}};
+}
+
+// A layer of the original transformer, put together from its operations.
+Tensor<float, 2> layer_of_parts(Engine& engine, const View<const float, 2>& x, const Weights& weights,
+                                std::int64_t heads, NumberType type) {
+  const std::int64_t rows = x.extent(0), width = x.extent(1);
+  const Tensor<float, 2> projected = product(engine, x, weights, "self_attn.in_proj_", type);
+  Tensor<float, 2> attended({rows, width});
+  attention(engine, heads_of(projected, 0, heads), heads_of(projected, 1, heads), heads_of(projected, 2, heads),
+            View<float, 4>(attended.data(), {1, rows, heads, width / heads}));
+  const auto normalised = [&](Tensor<float, 2> of, const std::string& name) {
+    layer_norm(engine, of, of,
+               {.weight = vector_of(weights, name + ".weight"),
+                .bias = vector_of(weights, name + ".bias"),
+                .epsilon = TransformerLayerOptions().layer_norm_epsilon});
+    return of;
+  };
+  const Tensor<float, 2> middle =
+      normalised(product(engine, attended, weights, "self_attn.out_proj", type, {.residual = x}), "norm1");
+  const Tensor<float, 2> hidden = product(engine, middle, weights, "linear1", type, {.activation = Activation::gelu});
+  return normalised(product(engine, hidden, weights, "linear2", type, {.residual = middle}), "norm2");
+}
+
+TEST_P(Precision, ALayerIsItsPartsInThatType) {
+  Engine engine(options());
+  Random random(1);
+  const auto x = random.normal_tensor<3>({1, 19, 48});
+  TransformerEncoderLayer layer({.width = 48, .heads = 4, .activation = Activation::gelu});
+  randomize(layer, random);
+  Tensor<float, 3> y(x.shape()), narrow(x.shape());
+  for (const NumberType type : {NumberType::float32, kNarrow[0], NumberType::float32, kNarrow.back()}) {
+    layer.set_precision(type);
+    EXPECT_EQ(layer.precision(), type);
+    layer.forward(engine, x, y);
+    const Tensor<float, 2> expected = layer_of_parts(engine, {x.data(), {19, 48}}, layer.weights(), 4, type);
+    EXPECT_TRUE(same_bits(View<const float, 2>(y.data(), {19, 48}), expected.view())) << name(type);
+  }
+}
+
+TEST_P(Precision, SameBitsOverThreadsAndCompany) {
+  Random random(2);
+  Encoder encoder({.vocabulary = 50, .max_positions = 64, .token_types = 2, .width = 96, .heads = 4, .layers = 2});
+  randomize(encoder, random);
+  const Tokens tokens(random, 50, {1, 7, 64, 30, 2, 33});
+  for (const NumberType type : kNarrow) {
+    encoder.set_precision(type);
+    Engine one(options());
+    Tensor<float, 2> once({tokens.count(), 96}), again({tokens.count(), 96});
+    encoder.forward(one, tokens.input(), once);
+    for (const int threads : {1, 2, 3, 5, 8}) {
+      Engine engine(options(threads));
+      encoder.forward(engine, tokens.input(), again);
+      EXPECT_TRUE(same_bits(again, once)) << threads << " threads";
+      for (std::size_t s = 0; s + 1 < tokens.offsets.size(); ++s) {
+        const Tokens alone = tokens.only(s);
+        Tensor<float, 2> hidden({alone.count(), 96});
+        encoder.forward(engine, alone.input(), hidden);
+        EXPECT_TRUE(same_bits(hidden.view(), View<float, 2>(&once(tokens.offsets[s], 0), hidden.shape())))
+            << "sequence " << s << " alone, " << threads << " threads";
+      }
+    }
+  }
+}
+
+TEST_P(Precision, AllocatesNothingAfterReserve) {
+  Random random(3);
+  for (const NumberType type : kNarrow) {
+    for (const int threads : {1, 3}) {
+      Encoder encoder({.vocabulary = 50, .max_positions = 64, .token_types = 2, .width = 48, .heads = 4, .layers = 2});
+      randomize(encoder, random);
+      encoder.set_precision(type);
+      const Tokens tokens(random, 50, {40, 3, 25});
+      Tensor<float, 2> hidden({tokens.count(), 48});
+      const EncoderInput input = tokens.input();
+      Engine engine(options(threads));
+      wait_for_workers(engine);
+      encoder.reserve(engine, tokens.count());
+      EXPECT_GE(engine.scratch_bytes(), encoder.workspace_bytes(engine, tokens.count()));
+      const AllocationCounter counter;
+      encoder.forward(engine, input, hidden);
+      const std::int64_t allocations = counter.count();
+      EXPECT_EQ(allocations, 0) << name(type) << ", threads: " << threads;
+    }
+  }
+}
+
+// An open layer's weights may change at any time, and gradients are those of float32.
+TEST(LayerPrecision, IsFloat32WhileALayerIsOpen) {
+  Engine engine({.threads = 1});
+  Random random(4);
+  const auto x = random.normal_tensor<3>({2, 5, 16});
+  TransformerEncoderLayer layer({.width = 16, .heads = 2}), plain({.width = 16, .heads = 2});
+  randomize(layer, random);
+  plain.load(layer.weights());
+  layer.set_precision(NumberType::bfloat16);
+  Tensor<float, 3> narrow(x.shape()), wide(x.shape()), y(x.shape());
+  layer.forward(engine, x, narrow);
+  plain.forward(engine, x, wide);
+  EXPECT_FALSE(same_bits(narrow, wide));
+  const auto is = [&](const Tensor<float, 3>& expected) {
+    layer.forward(engine, x, y);
+    return same_bits(y, expected);
+  };
+  EXPECT_TRUE(is(narrow));
+  (void)layer.parameters();
+  EXPECT_TRUE(is(wide)) << "somebody may write";
+  layer.freeze();
+  EXPECT_TRUE(is(narrow));
+  layer.set_training(true);
+  EXPECT_TRUE(is(wide)) << "trains";
+  layer.set_training(false);
+  EXPECT_TRUE(is(narrow));
+  layer.load(plain.weights());
+  EXPECT_TRUE(is(narrow)) << "loaded anew";
+  EXPECT_EQ(layer.precision(), NumberType::bfloat16);
+  TransformerEncoderLayer moved = std::move(layer);
+  layer = std::move(moved);
+  EXPECT_TRUE(is(narrow)) << "moved";
+}
+
+TEST(LayerPrecision, LeavesWeightsAsTheyWerePutIn) {
+  Engine engine({.threads = 1});
+  Random random(5);
+  Encoder encoder({.vocabulary = 9, .max_positions = 6, .width = 8, .heads = 2, .layers = 1});
+  randomize(encoder, random);
+  const auto before = copy_of(encoder);
+  const Tokens tokens(random, 9, {4});
+  Tensor<float, 2> hidden({4, 8});
+  // Packed in one type, then the other: numbers lie in panels of float32 alone in between.
+  for (const NumberType type : {NumberType::bfloat16, NumberType::float32, NumberType::bfloat16}) {
+    encoder.set_precision(type);
+    encoder.forward(engine, {tokens.ids, tokens.positions, {}, tokens.offsets}, hidden);
+  }
+  EXPECT_EQ(copy_of(encoder), before);
+}
+
+TEST(LayerPrecision, RefusesWhatIsNoType) {
+  Linear layer(2, 3);
+  EXPECT_EQ(refusal([&] { layer.set_precision(static_cast<NumberType>(9)); }),
+            "Linear: precision is 9, expected float32, bfloat16 or int8");
+  EXPECT_EQ(refusal([&] { layer.set_precision(NumberType::float16); }),
+            "Linear: precision is float16, expected float32, bfloat16 or int8");
+  EXPECT_EQ(layer.precision(), NumberType::float32);
+}
+
+TEST(LayerPrecision, ThatCannotBeHadChangesNothing) {
+  if (!AllocationLimit::works()) GTEST_SKIP() << "a sanitizer's allocator";
+  Engine engine({.threads = 1});
+  Random random(6);
+  const auto x = random.normal_tensor<3>({1, 4, 8});
+  FeedForward layer({.width = 8});
+  randomize(layer, random);
+  Tensor<float, 3> expected(x.shape()), y(x.shape());
+  layer.forward(engine, x, expected);  // and the weights lie in panels alone
+  for (std::int64_t granted = 0;; ++granted) {
+    try {
+      const AllocationLimit limit(granted);
+      layer.set_precision(NumberType::bfloat16);
+      EXPECT_GE(granted, 2) << "rows of two matrices";
+      break;
+    } catch (const OutOfMemory&) {  // anything else ends the test
+    }
+    EXPECT_EQ(layer.precision(), NumberType::float32);
+    layer.forward(engine, x, y);
+    EXPECT_TRUE(same_bits(y, expected)) << granted << " requests granted";
+  }
+  EXPECT_EQ(layer.precision(), NumberType::bfloat16);
+  // Nor does a product that finds no room for panels.
+  layer.forward(engine, x, expected);
+  FeedForward again({.width = 8});
+  again.load(layer.weights());
+  again.set_precision(NumberType::bfloat16);
+  for (std::int64_t granted = 0;; ++granted) {
+    try {
+      const AllocationLimit limit(granted);
+      again.forward(engine, x, y);
+      break;
+    } catch (const OutOfMemory&) {
+    }
+  }
+  EXPECT_TRUE(same_bits(y, expected));
+}
+
+WeightMatrix with_values(const Tensor<float, 2>& values, NumberType type) {
+  WeightMatrix matrix(values.shape());
+  matrix.set_type(type);
+  std::copy(values.begin(), values.end(), matrix.own().data);
+  return matrix;
+}
+
+// As the upper half of a float32 says them: signs, subnormal numbers, infinities.
+Tensor<float, 2> bfloat16_values(Random& random, const std::array<std::int64_t, 2>& shape) {
+  auto values = random.normal_tensor<2>(shape);
+  for (float& value : values) value = std::bit_cast<float>(std::bit_cast<std::uint32_t>(value) & 0xffff0000);
+  constexpr std::array kEdges = {-0.0f, 0x1p-133f, -0x1.02p-126f, std::numeric_limits<float>::infinity()};
+  std::copy_n(kEdges.begin(), std::min<std::int64_t>(4, values.size()), values.data());
+  return values;
+}
+
+constexpr std::array<std::array<std::int64_t, 2>, 5> kShapes = {{{1, 1}, {3, 5}, {50, 33}, {97, 768}, {70, 1701}}};
+
+TEST_P(Precision, RowsStayBesidePanelsThatAreRounded) {
+  Engine engine(options());
+  Random random(7);
+  for (const auto& shape : kShapes) {
+    auto values = random.normal_tensor<2>(shape);
+    values.data()[values.size() - 1] = 0x1.01p0f;  // of no narrower type
+    for (const NumberType type : kNarrow) {
+      WeightMatrix matrix = with_values(values, type);
+      const PackedMatrix* const packed = matrix.packed(engine, matrix.all());
+      ASSERT_NE(packed, nullptr);
+      EXPECT_EQ(packed->type(), type);
+      EXPECT_EQ(matrix.packed(engine, matrix.all()), packed);
+      EXPECT_TRUE(same_bits(matrix.plain(), View<const float, 2>(values)));
+      EXPECT_TRUE(same_bits(matrix.shown(), View<const float, 2>(values)));
+    }
+  }
+}
+
+TEST_P(Precision, RowsGoWherePanelsHoldThemToTheBit) {
+  Engine engine(options());
+  Random random(8);
+  for (const auto& shape : kShapes) {
+    auto values = bfloat16_values(random, shape);
+    WeightMatrix matrix = with_values(values, NumberType::bfloat16);
+    ASSERT_NE(matrix.packed(engine, matrix.all()), nullptr);
+    EXPECT_EQ(matrix.plain().data, nullptr);
+    for (std::int64_t first = 0; first < shape[0]; first += 7) {
+      const Rows rows = {first, std::min<std::int64_t>(9, shape[0] - first)};
+      Tensor<float, 2> read({rows.count, shape[1]});
+      matrix.read(rows, read.data());
+      EXPECT_TRUE(same_bits(read.view(), View<float, 2>(&values(first, 0), read.shape())));
+    }
+    // On to float32 and back.
+    matrix.set_type(NumberType::float32);
+    EXPECT_NE(matrix.packed(engine, matrix.all()), nullptr);
+    EXPECT_EQ(matrix.plain().data, nullptr);
+    EXPECT_TRUE(same_bits(matrix.shown(), View<const float, 2>(values)));
+  }
+  // A NaN might be another one behind a rounding.
+  auto values = bfloat16_values(random, {3, 5});
+  values(1, 2) = std::numeric_limits<float>::quiet_NaN();
+  WeightMatrix matrix = with_values(values, NumberType::bfloat16);
+  (void)matrix.packed(engine, matrix.all());
+  EXPECT_NE(matrix.plain().data, nullptr);
+}
+
+TEST(WeightMatrixType, RowsThatAreLentStayWhereTheyLie) {
+  Engine engine({.threads = 1});
+  Random random(9);
+  const auto values = random.normal_tensor<2>({30, 17});
+  const auto owner = std::make_shared<std::vector<float>>(values.begin(), values.end());
+  WeightMatrix matrix(values.shape());
+  std::vector<WeightMatrix::Lent> parts = {{{0, 30}, owner->data(), owner}};
+  matrix.borrow(std::move(parts));
+  for (const NumberType type : kNarrow) {
+    matrix.set_type(type);
+    ASSERT_EQ(matrix.packed(engine, matrix.all())->type(), type);
+    EXPECT_TRUE(matrix.is_borrowed());
+    EXPECT_EQ(matrix.plain().data, owner->data());
+  }
+}
+
+TEST(WeightMatrixType, IsWhatPanelsTake) {
+  Engine engine({.threads = 1});
+  WeightMatrix matrix({70, 1700});
+  const std::size_t bytes = matrix.packed(engine, matrix.all())->bytes();
+  matrix.set_type(NumberType::bfloat16);
+  EXPECT_EQ(matrix.packed(engine, matrix.all())->bytes(), bytes / 2);
+  // A quarter, and eight bytes a column.
+  matrix.set_type(NumberType::int8);
+  EXPECT_EQ(matrix.packed(engine, matrix.all())->bytes(), bytes / 4 + bytes / (1700 * sizeof(float)) * 8);
+  EXPECT_GE(bytes, 70 * 1700 * sizeof(float));
+}
+
+TEST(WeightMatrixType, OfNoMatrixIsFloat32) {
+  WeightMatrix none;
+  none.set_type(NumberType::bfloat16);
+  EXPECT_EQ(none.type(), NumberType::float32);
+}
+
+}  // namespace headlight::test::precision_test

@@ -1,0 +1,32 @@
+#include "tools/headlight/support/number_types.h"
+
+namespace headlight::program {
+
+std::vector<NumberType> product_types() { return {NumberType::float32, NumberType::bfloat16, NumberType::int8}; }
+
+std::vector<std::string> product_type_names() {
+  std::vector<std::string> names;
+  for (const NumberType type : product_types()) names.emplace_back(name(type));
+  return names;
+}
+
+std::string instructions_of(const Engine& engine, NumberType type) {
+  const std::string set(name(engine.isa()));
+  const auto has_one = [&](InstructionFeatures all) {
+    for (const InstructionFeature feature : engine.features().list()) {
+      if (all.has(feature)) return std::string(name(feature));
+    }
+    return std::string();
+  };
+  std::string found = set;
+  if (type == NumberType::bfloat16) {
+    found = has_one({InstructionFeature::avx512_bf16});
+    if (found.empty()) found = "widened to float32 on " + set;
+  } else if (type == NumberType::int8) {
+    found = has_one({InstructionFeature::avx512_vnni, InstructionFeature::avx_vnni});
+    if (found.empty()) found = "widened to 16 bits on " + set;
+  }
+  return found;
+}
+
+}  // namespace headlight::program

@@ -1,0 +1,20 @@
+// The types of numbers that products multiply in, for options and for what is said of them.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "headlight/engine.h"
+#include "headlight/number_type.h"
+
+namespace headlight::program {
+
+// "float32" first.
+[[nodiscard]] std::vector<NumberType> product_types();
+[[nodiscard]] std::vector<std::string> product_type_names();
+
+// What an engine multiplies numbers of that type with: the feature "avx512_bf16", where it has one for that, else its
+// instruction set, for which they are "widened to float32 on avx2".
+[[nodiscard]] std::string instructions_of(const Engine& engine, NumberType type);
+
+}  // namespace headlight::program
