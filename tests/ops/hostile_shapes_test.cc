@@ -167,6 +167,18 @@ TEST(HostileShapes, GemmRefusesThem) {
   EXPECT_NE(test::refusal([&] { PackedMatrix(engine, bad); }).find("b of shape"), std::string::npos);
 }
 
+// The step from a single row to the next is taken by nobody, and may be any.
+TEST(HostileShapes, ASingleRowHasAnyStride) {
+  Engine engine({.threads = 1});
+  const float one = 2;
+  const View<const float, 2> row(&one, {1, 1}, {kMost, 1});
+  for (const NumberType type : {NumberType::float32, NumberType::bfloat16}) {
+    float product = 0;
+    gemm(engine, row, PackedMatrix(engine, row, Transpose::no, type), {&product, {1, 1}});
+    EXPECT_EQ(product, 4.0f);
+  }
+}
+
 // What has no elements may have any number of rows, or of columns.
 TEST(HostileShapes, NothingIsPacked) {
   Engine engine({.threads = 1});
