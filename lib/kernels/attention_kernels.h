@@ -152,6 +152,7 @@ struct AttentionSweep {
   std::int64_t mask_step;  // and of ends.sum and dropout.places; scores are [heads][rows] of this block
   float* value_sums;       // [heads][rows] as `state.out`: room for the block's own sums
   bool from_memory;        // more than the first cache levels hold: keys and values are asked for before they are read
+  bool from_far_memory;    // more than any cache holds
 };
 
 // One head's rows, at most `short_rows`, that see some of at most `short_keys` keys, from products to output; neither

@@ -73,7 +73,8 @@ void sweep_scores(const kernels::AttentionSweep& sweep, const BlockRange& range)
                                   block.query.head_dim,
                                   scores + at,
                                   block.scores_stride,
-                                  next};
+                                  next,
+                                  sweep.from_far_memory};
         for (std::int64_t rows = block.query.count; rows > 0; rows -= kMostRows) {
           tile_of<kMostRows, 1, SweepScores<Numbers>>(smaller(rows, kMostRows), 1)(tile);
           tile.query.at += kMostRows * block.query.stride;
@@ -132,7 +133,7 @@ void sweep_values(const kernels::AttentionSweep& sweep, const BlockRange& range,
     for (std::int64_t head = 0; head < sweep.heads; ++head) {
       sweep_values_of_keys<Numbers>(block, block.scores + head * block.query.count * block.scores_stride,
                                     values.at(0, head), j, last, value_sums_of(sweep, head),
-                                    values.after(j, head, sweep.heads));
+                                    values.after(j, head, sweep.heads), sweep.from_far_memory);
     }
   }
   for (std::int64_t head = 0; head < sweep.heads; ++head) {

@@ -24,6 +24,7 @@ struct SweepScores {
   float* scores;
   std::int64_t scores_stride;
   const Storage* next;  // keys that the sweep reads next; null: they need not be asked for
+  bool is_far;
 
   template <int kRows, int kVectors>
   static void run(const SweepScores& tile) noexcept;
@@ -70,6 +71,7 @@ void SweepScores<Numbers>::run(const SweepScores& tile) noexcept {
     // Squares visit kLanes rows of memory at once; the next ones are asked for row by row, evenly spread over them.
     // Pointers that go on by themselves, and not load_turned(): on AVX2 that loses 2 %.
     const Storage* next = tile.next;
+    const bool is_far = tile.is_far;
     const std::int64_t key_stride = tile.key_stride;
     std::int64_t numbers_asked = next != nullptr ? 0 : kLanes * head_dim;
     constexpr int kPointers = divide_up(kLanes, kRowsOfPointer);
@@ -91,7 +93,7 @@ void SweepScores<Numbers>::run(const SweepScores& tile) noexcept {
 #pragma GCC unroll 6
       for (int p = 0; p < kPointers; ++p) rows[p] += kStep;
       for (; numbers_asked < kLanes * (d + kStep); numbers_asked += head_dim) {
-        for (std::int64_t at = 0; at < head_dim; at += Numbers::kOfLine) __builtin_prefetch(next + at);
+        for (std::int64_t at = 0; at < head_dim; at += Numbers::kOfLine) ask_for(next + at, is_far);
         next += key_stride;
       }
       transpose(square);
@@ -164,7 +166,7 @@ void sweep_value_columns(typename SweepValues<Numbers>::template Tile<false> til
   const int lanes = static_cast<int>(value_dim % kLanes);
   if (lanes == 0) return;
   value_tile_of<SweepValues<Numbers>::template Tile, true>(
-      rows, lanes)({tile.a, {tile.b.at, tile.b.stride, tile.b.soon, lanes}, tile.depth, tile.finish});
+      rows, lanes)({tile.a, {tile.b.at, tile.b.stride, tile.b.soon, lanes, tile.b.is_far}, tile.depth, tile.finish});
 }
 
 // The values of keys [first, last) of one head. Where rows see different parts of them, what all see is summed
@@ -172,12 +174,12 @@ void sweep_value_columns(typename SweepValues<Numbers>::template Tile<false> til
 template <class Numbers>
 void sweep_values_of_keys(const kernels::AttentionBlock& block, const float* weights,
                           const typename Numbers::Storage* value, std::int64_t first, std::int64_t last, float* sums,
-                          const typename Numbers::Storage* next) {
+                          const typename Numbers::Storage* next, bool is_far) {
   const auto sum = [&](std::int64_t r, std::int64_t rows, std::int64_t from, std::int64_t to) {
     if (from >= to) return;
     const typename SweepValues<Numbers>::template Tile<false> tile{
         {weights + r * block.scores_stride + from, block.scores_stride},
-        {value + from * block.keys.value.stride, block.keys.value.stride, next, kLanes},
+        {value + from * block.keys.value.stride, block.keys.value.stride, next, kLanes, is_far},
         to - from,
         {sums + r * block.state.out_stride, block.state.out_stride}};
     sweep_value_columns<Numbers>(tile, rows, block.keys.value_dim);

@@ -38,6 +38,12 @@ constexpr std::int64_t kSweepRows = 64;
 constexpr std::int64_t kStreams = 2;
 constexpr std::int64_t kKeysTogether = 64;
 
+// Of all keys and values, as floats.
+double bytes_of_keys(const AttentionSizes& sizes) noexcept {
+  return 4.0 * static_cast<double>(sizes.batch) * static_cast<double>(sizes.key_value_heads) *
+         static_cast<double>(sizes.key_length) * static_cast<double>(sizes.head_dim + sizes.value_dim);
+}
+
 // One thread's time, from the products and what each row costs beside them, or from reading keys and values, whichever
 // is longer: an order of magnitude for deciding whether other workers are worth waking.
 double estimated_nanoseconds(const kernels::AttentionKernels& kernels, const AttentionSizes& sizes) noexcept {
@@ -45,8 +51,7 @@ double estimated_nanoseconds(const kernels::AttentionKernels& kernels, const Att
   const double pairs = heads * static_cast<double>(sizes.query_length) * static_cast<double>(sizes.key_length);
   const double width = static_cast<double>(sizes.head_dim + sizes.value_dim);
   const double products = pairs * width / (runtime::costs::kVectorProductsOfAttention * kernels.lanes);
-  const double bytes = 4.0 * static_cast<double>(sizes.batch) * static_cast<double>(sizes.key_value_heads) *
-                       static_cast<double>(sizes.key_length) * width;
+  const double bytes = bytes_of_keys(sizes);
   const double rows = heads * static_cast<double>(sizes.query_length) * runtime::costs::kAttentionRow;
   return std::max(products + rows,
                   bytes / (bytes < runtime::costs::kAttentionNearBytes ? runtime::costs::kAttentionReadingNear
@@ -216,6 +221,7 @@ AttentionPlan plan_attention(const Engine& engine, const kernels::AttentionKerne
   const std::int64_t most_units = heads * std::max(tiles, plan.key_blocks);
   plan.workers = runtime::workers_for(engine, most_units, estimated_nanoseconds(kernels, sizes));
   const std::int64_t most_rows_in_place = kInPlaceTiles * kernels.query_rows;
+  plan.from_far_memory = bytes_of_keys(sizes) > runtime::costs::kAttentionFarBytes;
   plan.unit_heads = plan.rows <= most_rows_in_place ? sweep_heads(sizes, traits, plan) : 1;
   const CopyRows copy = rows_of_copy(kernels, sizes, plan);
   plan.route = choose_route(most_rows_in_place, heads, sizes, traits, plan, copy);

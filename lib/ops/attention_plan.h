@@ -63,6 +63,7 @@ struct AttentionPlan : CallPlan {
   std::int64_t scores_stride;
   std::int64_t padded_value_dim;
 
+  bool from_far_memory;  // the keys and values of the call are more than caches hold
   bool pack_values;
   std::int64_t packed_keys_size;  // floats for the keys that a copy holds: all, or a block
   std::int64_t packed_values_size;

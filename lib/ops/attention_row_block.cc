@@ -249,7 +249,8 @@ void RowBlock::attend(std::int64_t first_key, std::int64_t last_key, const RowSt
         .state_step = states.head_step,
         .mask_step = count_,
         .value_sums = part_of(call_, worker_, plan.value_sums),
-        .from_memory = keys * range_.heads * (sizes.head_dim + sizes.value_dim) > kSmallFloats};
+        .from_memory = keys * range_.heads * (sizes.head_dim + sizes.value_dim) > kSmallFloats,
+        .from_far_memory = plan.from_far_memory};
     sweep.block.steps.first_key = sequence_.first_key + key;
     kernels::KeyValueBlock& block = sweep.block.keys;
     for (std::int64_t head = 0; call_.options.mask && head < range_.heads; ++head) {

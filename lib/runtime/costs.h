@@ -30,6 +30,8 @@ inline constexpr double kAttentionRow = 40;
 inline constexpr double kAttentionReadingNear = 60;
 inline constexpr double kAttentionReadingFar = 30;
 inline constexpr double kAttentionNearBytes = 1 << 20;
+// More keys and values than that are in no cache by the time they are read again: half of a common third-level cache.
+inline constexpr double kAttentionFarBytes = 16 << 20;
 // Short sequences: a head, a key and dim, and that for each vector of rows (one Intel core, 12 heads: 12 rows of 128
 // take 13 µs, 16 of 64 8.5, 20 of 128 26, 32 of 64 24: up to twice what the products alone would).
 inline constexpr double kShortHead = 40;

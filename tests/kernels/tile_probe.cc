@@ -30,9 +30,10 @@ bool multiply(const TileProduct& product) noexcept {
     case TileB::vectors:
       return multiply<A>(product, TileVectors{product.b, product.b_stride});
     case TileB::memory:
-      return multiply<A>(product, TileMemory<false, 2>{product.b, product.b_stride, product.b, kLanes});
+      return multiply<A>(product, TileMemory<false, 2>{product.b, product.b_stride, product.b, kLanes, false});
     case TileB::partial:
-      return multiply<A>(product, TileMemory<true, 2>{product.b, product.b_stride, product.b, product.last_lanes});
+      return multiply<A>(product,
+                         TileMemory<true, 2>{product.b, product.b_stride, product.b, product.last_lanes, true});
     case TileB::panels:
       break;
   }
