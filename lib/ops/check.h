@@ -54,26 +54,39 @@ HEADLIGHT_INNER_API Extent check_view(std::string_view operation, std::string_vi
 
 // A small attention takes half a microsecond, and looks at four views: those of plain sizes, whose products cannot
 // overflow, pass here. All others, and whatever must be refused, go the long way.
-template <class T, int Rank>
-Extent check_view(std::string_view operation, std::string_view argument, const View<T, Rank>& view) {
+template <std::size_t kAxes>
+[[gnu::always_inline]] inline Extent check_view(std::string_view operation, std::string_view argument, const void* data,
+                                                std::size_t element_size, const std::array<std::int64_t, kAxes>& shape,
+                                                const std::array<std::int64_t, kAxes>& of_strides) {
   constexpr int kExtentBits = 15;
   constexpr int kStrideBits = 40;
-  static_assert(Rank * kExtentBits <= 60 && kExtentBits + kStrideBits + 6 < 63);
+  static_assert(kAxes * kExtentBits <= 60 && kExtentBits + kStrideBits + 6 < 63);
   std::uint64_t extents = 0;
   std::uint64_t strides = 0;
   std::uint64_t last = 0;  // unsigned: of sizes that do not pass, it may wrap around
-  for (int axis = 0; axis < Rank; ++axis) {
-    const auto extent = static_cast<std::uint64_t>(view.extent(axis));
-    const auto stride = static_cast<std::uint64_t>(view.stride(axis));
+  for (std::size_t axis = 0; axis < kAxes; ++axis) {
+    const auto extent = static_cast<std::uint64_t>(shape[axis]);
+    const auto stride = static_cast<std::uint64_t>(of_strides[axis]);
     extents |= extent | (extent - 1);  // an extent of 0 is none of plain size
     strides |= stride;
     last += (extent - 1) * stride;
   }
-  const auto begin = reinterpret_cast<std::uintptr_t>(view.data);
-  const std::uintptr_t end = begin + (static_cast<std::uintptr_t>(last) + 1) * sizeof(T);
+  const auto begin = reinterpret_cast<std::uintptr_t>(data);
+  const std::uintptr_t end = begin + (static_cast<std::uintptr_t>(last) + 1) * element_size;
   const bool plain = (extents >> kExtentBits | strides >> kStrideBits) == 0 && begin != 0 && begin < end &&
-                     (view.extent(Rank - 1) == 1 || view.stride(Rank - 1) == 1);
-  if (plain) return {begin, end, view.shape.data(), view.strides.data(), Rank, sizeof(T)};
+                     (shape[kAxes - 1] == 1 || of_strides[kAxes - 1] == 1);
+  if (plain)
+    return {begin,
+            end,
+            shape.data(),
+            of_strides.data(),
+            static_cast<std::int32_t>(kAxes),
+            static_cast<std::int32_t>(element_size)};
+  return check_view(operation, argument, data, element_size, std::span<const std::int64_t>(shape),
+                    std::span<const std::int64_t>(of_strides));
+}
+template <class T, int Rank>
+Extent check_view(std::string_view operation, std::string_view argument, const View<T, Rank>& view) {
   return check_view(operation, argument, static_cast<const void*>(view.data), sizeof(T), view.shape, view.strides);
 }
 
