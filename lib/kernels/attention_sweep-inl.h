@@ -133,7 +133,7 @@ void sweep_values(const kernels::AttentionSweep& sweep, const BlockRange& range,
     for (std::int64_t head = 0; head < sweep.heads; ++head) {
       sweep_values_of_keys<Numbers>(block, block.scores + head * block.query.count * block.scores_stride,
                                     values.at(0, head), j, last, value_sums_of(sweep, head),
-                                    values.after(j, head, sweep.heads), sweep.from_far_memory);
+                                    values.after(j, head, sweep.heads));
     }
   }
   for (std::int64_t head = 0; head < sweep.heads; ++head) {

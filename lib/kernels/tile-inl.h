@@ -26,18 +26,6 @@
 
 namespace headlight::HEADLIGHT_TARGET {
 
-// Memory that a few rows will read soon is asked for: into the second-level cache where it is far, in none. Into the
-// first, which waits for few lines at a time, a Zen 4 core takes 19.4 ms for 32 heads of 8192 keys, D = 128, instead of
-// 12.7, and 20.0 without asking; further ahead changes nothing. From the third-level cache the first one wins: 12 heads
-// of 1024 keys, D = 64, 132 µs and 146.
-HEADLIGHT_INLINE void ask_for(const void* memory, bool is_far) {
-  if (is_far) {
-    __builtin_prefetch(memory, 0, 2);
-  } else {
-    __builtin_prefetch(memory);
-  }
-}
-
 // One pointer serves three rows: row, stride and twice the stride are addressing modes, a pointer for each row is too
 // many registers (clang spills).
 inline constexpr int kRowsOfPointer = 3;
@@ -98,7 +86,6 @@ struct TileMemory {
   std::int64_t stride;
   const Storage* soon;
   int lanes;
-  bool is_far;  // see ask_for()
 
   static constexpr int kSteps = 1;
 
@@ -120,7 +107,7 @@ struct TileMemory {
       // What this step reads goes before what is asked for. Mixed, as g++ would have them, decoding loses 3 %.
       asm volatile("" ::: "memory");
 #pragma GCC unroll 8
-      for (int v = 0; v < kVectors * kLanes; v += Numbers::kOfLine) ask_for(soon + v, is_far);
+      for (int v = 0; v < kVectors * kLanes; v += Numbers::kOfLine) __builtin_prefetch(soon + v);
       soon += stride;
     }
   }

@@ -30,10 +30,9 @@ bool multiply(const TileProduct& product) noexcept {
     case TileB::vectors:
       return multiply<A>(product, TileVectors{product.b, product.b_stride});
     case TileB::memory:
-      return multiply<A>(product, TileMemory<false, 2>{product.b, product.b_stride, product.b, kLanes, false});
+      return multiply<A>(product, TileMemory<false, 2>{product.b, product.b_stride, product.b, kLanes});
     case TileB::partial:
-      return multiply<A>(product,
-                         TileMemory<true, 2>{product.b, product.b_stride, product.b, product.last_lanes, true});
+      return multiply<A>(product, TileMemory<true, 2>{product.b, product.b_stride, product.b, product.last_lanes});
     case TileB::panels:
       break;
   }
