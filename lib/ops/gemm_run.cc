@@ -226,7 +226,9 @@ void run_split(Engine& engine, const GemmBatch& batch, const GemmSplit& split) {
       if (block.epilogue.residual != nullptr) block.epilogue.residual += item * batch.residual_stride;
       block.scratch = split.in(scratch.data(), worker, split.scratch);
       if (split.rounding == RoundA::by_block) {
-        float* const rounded = split.in(scratch.data(), worker, split.rounded_block);
+        const std::int64_t rows = divide_up(product.rows, split.row_blocks);
+        float* const rounded =
+            split.in(scratch.data(), split.rounded) + worker * rows * kernels.rounded_row(product.depth);
         kernels.round_rows(block, rounded);
         read_rounded(block, kernels, rounded);
       }

@@ -95,8 +95,11 @@ GemmSplit split_gemm(const Engine& engine, std::int64_t batch, const kernels::Ge
     floats = std::max(floats, kernels.scratch_floats(block));
   }
   split.scratch = split.for_worker<float>(floats);
-  if (split.rounding == RoundA::ahead) split.rounded = split.for_call<float>(m, kernels.rounded_row(k));
-  if (split.rounding == RoundA::by_block) split.rounded_block = split.for_worker<float>(rows, kernels.rounded_row(k));
+  if (kernels.round_rows != nullptr) {
+    // As many as may be rounded ahead, which is more than workers round by block: fewer rows never take more memory.
+    const std::int64_t most = kTasksPerWorker * threads * kTilesPerBlock * kernels.tile_rows;
+    split.rounded = split.for_call<float>(std::min(m, most), kernels.rounded_row(k));
+  }
 
   const double bytes = static_cast<double>(n) * static_cast<double>(k) * static_cast<double>(bytes_of(product.b.type));
   const double nanoseconds =

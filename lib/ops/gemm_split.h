@@ -29,8 +29,7 @@ struct GemmSplit : CallPlan {
   bool packs_first;  // all of B, for all blocks of rows
   runtime::ScratchPart<float> packed;
   RoundA rounding;
-  runtime::ScratchPart<float> rounded;  // ahead
-  WorkerPart<float> rounded_block;      // by block
+  runtime::ScratchPart<float> rounded;  // rows of A; by block, each worker's behind those of the one before
   WorkerPart<float> scratch;            // of the kernel
 };
 

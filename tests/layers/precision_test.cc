@@ -16,6 +16,7 @@
 #include "headlight/normalization.h"
 #include "headlight/out_of_memory.h"
 #include "layers/encoder_twin.h"
+#include "layers/feed_forward_rows.h"
 #include "layers/twins.h"
 #include "support/allocation_counter.h"
 #include "support/compare.h"
@@ -146,6 +147,29 @@ TEST_P(Precision, AllocatesNothingAfterReserve) {
       encoder.forward(engine, input, hidden);
       const std::int64_t allocations = counter.count();
       EXPECT_EQ(allocations, 0) << name(type) << ", threads: " << threads;
+    }
+  }
+}
+
+// Rows go through a feed-forward part some at a time: what is left over takes no more memory than the others.
+TEST(LayerPrecision, AllocatesNothingForTheRowsThatAreLeft) {
+  for (const NumberType type : {NumberType::float32, NumberType::bfloat16, NumberType::int8}) {
+    constexpr std::int64_t kHidden = 3072;
+    const std::int64_t at_once = layers::rows_at_once(INT64_MAX, kHidden);
+    FeedForward layer({.width = 16, .hidden_width = kHidden});
+    layer.set_precision(type);
+    for (const int threads : {1, 3}) {
+      for (const std::int64_t left : {1, 8, 48, 97, 144, 145, 190}) {
+        const Tensor<float, 3> x({1, at_once + left, 16});
+        Tensor<float, 3> y(x.shape());
+        Engine engine({.threads = threads});
+        wait_for_workers(engine);
+        layer.reserve(engine, 1, x.shape()[1]);
+        const AllocationCounter counter;
+        layer.forward(engine, x, y);
+        const std::int64_t allocations = counter.count();
+        EXPECT_EQ(allocations, 0) << name(type) << ", " << threads << " threads, " << left << " rows left";
+      }
     }
   }
 }

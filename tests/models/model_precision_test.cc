@@ -119,12 +119,16 @@ TEST(ModelPrecision, AllocatesNothingAfterReserve) {
     for (const int threads : {1, 3}) {
       Engine engine({.threads = threads});
       test::wait_for_workers(engine);
-      narrow.reserve(engine, 100);
-      Tensor<float, 2> out({static_cast<std::int64_t>(kTexts.size()), TinyBert::kWidth});
-      const test::AllocationCounter counter;
-      narrow.embed(engine, kTexts, out);
-      const std::int64_t allocations = counter.count();
-      EXPECT_EQ(allocations, 0) << name(type) << ", " << threads << " threads";
+      narrow.reserve(engine, 400 * 12);
+      // However few of the tokens come, and however their rows are cut.
+      for (const std::int64_t rows : {400, 150, 61, 40, 25, 13, 12, 8, 1}) {
+        const Tensor<std::int64_t, 2> ids({rows, 12});
+        Tensor<float, 2> out({rows, TinyBert::kWidth});
+        const test::AllocationCounter counter;
+        narrow.embed(engine, ids, {}, out);
+        const std::int64_t allocations = counter.count();
+        EXPECT_EQ(allocations, 0) << name(type) << ", " << threads << " threads, " << rows << " rows";
+      }
     }
   }
 }
