@@ -107,8 +107,7 @@ struct AttentionOptions {
   // 2021)
   std::span<const float> slopes{};
   // [Hq]: one more logit for each row of head h, which takes its share of the sum and adds no value; the log-sum-exp
-  // counts it. −inf is none; NaN and +inf make the head's rows NaN, as a score would. Empty: none. (Xiao et al. 2023,
-  // gpt-oss 2025)
+  // counts it. −inf is none. Empty: none. (Xiao et al. 2023, gpt-oss 2025)
   std::span<const float> sinks{};
   // Of the probabilities, after softmax: those kept are multiplied by 1 / (1 − probability), the others are 0. That of
   // (sample b, head h, row i, key j) is kept when the word ≥ ⌊probability · 2³²⌋, the word being number j mod 4 of

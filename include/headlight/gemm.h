@@ -69,7 +69,8 @@ HEADLIGHT_API void gemm(Engine& engine, View<const float, 3> a, View<const float
 //   s_i = max(h_i / 255 − l_i / 255, 2⁻¹²⁶)                      p_ik = min(round(a_ik · (1 / s_i) + z_i), 255)
 // where the sum within p_ik is exact and rounded once, to an integer. For each of ⌈K / 16384⌉ blocks of K, cut as those
 // of gemm() are, D_ij = Σ_k (p_ik − z_i) q_kj, exact in int32 in any order; the block's sum is ((float)D_ij · t_j) ·
-// s_i, and then everything is as above. So the bits are those of every instruction set, and C is off by
+// s_i, and then everything is as above. So those sums have the bits of every instruction set (activations, and α
+// together with β, those of one), and without them C is off by
 //   |C_ij − Σ_k a_ik b_kj| ≤ (½ + 2⁻¹⁴) (s_i Σ_k |t_j q_kj| + t_j Σ_k |a_ik|)
 // and three roundings of a float, where nothing overflows. A row of A or a column of B with a NaN or infinity makes all
 // of its row or column of C NaN.

@@ -193,7 +193,8 @@ void differentiate_head(const UnfusedBackward& call, const AttentionSequence& se
   const auto of_rows = [&](const auto& x) { return rows_of(x, b, h, sequence.first_query, sequence.queries); };
   const auto of_keys = [&](const auto& x) { return rows_of(x, b, key_head, sequence.first_key, sequence.keys); };
   const auto finite = [&](const View<const float, 2>& x) {
-    return kernels::attention_kernels(forward.isa).all_finite({.stride = x.stride(0), .data = x.data}, x.extent(0), x.extent(1));
+    return kernels::attention_kernels(forward.isa)
+        .all_finite({.stride = x.stride(0), .data = x.data}, x.extent(0), x.extent(1));
   };
   const auto query = of_rows(forward.query), out_gradient = of_rows(call.out_gradient);
   const auto key = of_keys(forward.key);

@@ -95,9 +95,11 @@ HEADLIGHT_INLINE Vec distance_of(const StepRow& row, std::int64_t j) {
   return sub(broadcast(static_cast<float>(row.position - j)), lane_index());
 }
 
-// What follows the cap, for kCount vectors of keys that the row sees. `keys` and `distance` are those of the first.
+// What follows the cap, for kCount vectors of keys from `first` on that the row sees; `keys` are those of the first.
+// Each distance comes from the positions themselves: counted on from wherever a walk begins, those that a float does
+// not hold would be rounded by the way to them.
 template <int kCount>
-HEADLIGHT_INLINE void step_few(const StepRow& row, unsigned steps, const StepKeys& keys, Vec distance,
+HEADLIGHT_INLINE void step_few(const StepRow& row, unsigned steps, const StepKeys& keys, std::int64_t first,
                                Vec (&score)[kCount]) {
   if (asks_for(steps, ScoreStep::bias)) {
 #pragma GCC unroll 4
@@ -112,7 +114,7 @@ HEADLIGHT_INLINE void step_few(const StepRow& row, unsigned steps, const StepKey
   if (asks_for(steps, ScoreStep::slope)) {
     Vec from_row[kCount];
 #pragma GCC unroll 4
-    for (int v = 0; v < kCount; ++v) from_row[v] = sub(distance, broadcast(static_cast<float>(v * kLanes)));
+    for (int v = 0; v < kCount; ++v) from_row[v] = distance_of(row, first + v * kLanes);
     if (row.between) {
 #pragma GCC unroll 4
       for (int v = 0; v < kCount; ++v) from_row[v] = abs(from_row[v]);
@@ -153,7 +155,6 @@ struct EdgeKeys {
 struct RowPass {
   std::int64_t j;       // the next key
   std::int64_t capped;  // keys before this one are
-  Vec distance;         // from the row to that one and its neighbours
   Vec maximum;          // of the scores before, lane by lane
 };
 
@@ -161,14 +162,13 @@ struct RowPass {
 template <int kCount>
 HEADLIGHT_INLINE void pass_vectors(const StepRow& row, unsigned steps, float* scores, Vec (&score)[kCount],
                                    RowPass& pass) {
-  step_few(row, steps, row.keys.from(pass.j), pass.distance, score);
+  step_few(row, steps, row.keys.from(pass.j), pass.j, score);
 #pragma GCC unroll 4
   for (int v = 0; v < kCount; ++v) {
     store(score[v], scores + pass.j + v * kLanes);
     pass.maximum = max(score[v], pass.maximum);
   }
   pass.j += kCount * kLanes;
-  pass.distance = sub(pass.distance, broadcast(static_cast<float>(kCount * kLanes)));
 }
 
 // Caps whole vectors of `scores` from key j to key `end`, or as far as products beyond the bound go on; returns where
@@ -224,7 +224,7 @@ HEADLIGHT_INLINE void pass_edge(StepRow row, unsigned steps, std::int64_t begin,
   }
   Vec score[1] = {load(scores + pass.j)};
   if (asks_for(steps, ScoreStep::soft_cap)) cap_vectors(row.cap, score);
-  step_few(row, steps, row.keys, pass.distance, score);
+  step_few(row, steps, row.keys, pass.j, score);
   const Vec nothing = broadcast(-kInfinity);
   score[0] = select(mask_first(static_cast<int>(first)), nothing,
                     select(mask_first(static_cast<int>(last)), score[0], nothing));
@@ -236,7 +236,7 @@ HEADLIGHT_INLINE void pass_edge(StepRow row, unsigned steps, std::int64_t begin,
 HEADLIGHT_INLINE Vec step_vectors(const StepRow& row, unsigned steps, std::int64_t begin, std::int64_t end,
                                   float* scores) {
   const std::int64_t first = vectors_of(begin, end).begin * kLanes;
-  RowPass pass{first, 0, distance_of(row, first), broadcast(-kInfinity)};
+  RowPass pass{first, 0, broadcast(-kInfinity)};
   if (first < begin || first + kLanes > end) pass_edge(row, steps, begin, end, scores, pass);
   pass_all(row, steps, end, scores, pass);
   if (pass.j < end) pass_edge(row, steps, begin, end, scores, pass);
@@ -256,7 +256,7 @@ void step_rows(const kernels::ScoreSteps& steps, const ScoreRows& rows) {
       row.slope = steps.slopes[r].slope;
       row.position = steps.slopes[r].position - steps.first_key;
     }
-    RowPass pass{rows.begin, 0, distance_of(row, rows.begin), broadcast(-kInfinity)};
+    RowPass pass{rows.begin, 0, broadcast(-kInfinity)};
     pass_all(row, kSteps, rows.end, rows.scores + r * rows.stride, pass);
     if (rows.maxima == nullptr) continue;
     float* const maximum = rows.maxima + r * kLanes;

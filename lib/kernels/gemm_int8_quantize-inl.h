@@ -127,6 +127,12 @@ inline Int8Rows int8_row(const float* from, std::int64_t depth) noexcept {
 
 // What lies behind the row's end is multiplied by zeros of B.
 inline void store_int8_row(const Int8Rows& row, const float* from, std::int64_t depth, float* to) noexcept {
+  if constexpr (kLanes < kInt8OfWordOfA) {
+    // Then a word is written a number at a time. What is left of the last one meets zeros of B, but is read.
+    for (std::int64_t word = depth / kInt8OfWordOfA; word < divide_up(depth, 4) * kInt8WordsOfA; ++word) {
+      store_partial(zero(), to + word, 1);
+    }
+  }
   sweep_row(depth, [&](auto some, int, std::int64_t k) { store_int8_words(row.quantized(some.get(from + k)), to, k); });
   float* const scale = to + int8_row_scale(depth);
   store_partial(row.scale, scale, 1);

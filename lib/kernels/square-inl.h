@@ -19,7 +19,10 @@ HEADLIGHT_INLINE void load_turned(const typename Numbers::Storage* from, std::in
     for (int j = 0; j < kLanes; ++j) square[j] = Numbers::load(from + j * stride);
   } else {
 #pragma GCC unroll 16
-    for (int j = 0; j < kLanes; ++j) square[j] = j < rows ? Numbers::load_partial(from + j * stride, columns) : zero();
+    for (int j = 0; j < kLanes; ++j) {
+      const auto* const row = from + j * stride;
+      square[j] = j >= rows ? zero() : columns == kLanes ? Numbers::load(row) : Numbers::load_partial(row, columns);
+    }
   }
   transpose(square);
 }

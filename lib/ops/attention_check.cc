@@ -201,6 +201,11 @@ void check_sizes(std::string_view operation, AttentionSizes& sizes) {
   }
   check_slopes(operation, options, sizes);
   check_heads(operation, "sinks", options.sinks, sizes);
+  for (std::size_t h = 0; h < options.sinks.size(); ++h) {
+    if (options.sinks[h] < std::numeric_limits<float>::infinity()) continue;
+    fail(operation,
+         "sinks[" + std::to_string(h) + "] is " + text_of(options.sinks[h]) + ", expected a number or -inf (none)");
+  }
 }
 
 struct Inputs {

@@ -1,6 +1,7 @@
 // What check.h asks of views, asked of those whose type the program learns as it runs.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -20,6 +21,10 @@ inline void check_stored_type(std::string_view operation, std::string_view argum
 
 template <int Rank, class Pointer>
 Extent check_view(std::string_view operation, std::string_view argument, const AnyTypedView<Rank, Pointer>& view) {
+  if (reinterpret_cast<std::uintptr_t>(view.data) % bytes_of(view.type) != 0) {
+    fail(operation, std::string(argument) + " lies at an address that is no multiple of a number's " +
+                        std::to_string(bytes_of(view.type)) + " bytes");
+  }
   return check_view(operation, argument, static_cast<const void*>(view.data), bytes_of(view.type), view.shape,
                     view.strides);
 }

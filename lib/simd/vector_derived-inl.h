@@ -79,7 +79,7 @@ HEADLIGHT_INLINE void store_f16(Vec v, std::uint16_t* to) {
 }
 #endif
 
-#if !defined(__AVX512F__) || defined(HEADLIGHT_SIMD_SCALAR_TARGET)
+#if !defined(__AVX2__) || defined(HEADLIGHT_SIMD_SCALAR_TARGET)
 // By itself: a square of keys has as many of them as a vector has lanes, and a loop in each place is most of a kernel.
 struct SixteenBitLanes {
   std::uint16_t lanes[kLanes];

@@ -131,6 +131,20 @@ HEADLIGHT_INLINE IntVec load_u16(const std::uint16_t* from) {
 HEADLIGHT_INLINE Vec load_f16(const std::uint16_t* from) {
   return from_native(_mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from))));
 }
+// Pairs by a masked load, the last of an odd count by itself: nothing behind it is touched.
+HEADLIGHT_INLINE __m128i first_numbers(const std::uint16_t* from, int count) {
+  const __m128i index = _mm_setr_epi32(0, 1, 2, 3), whole = _mm_set1_epi32(count / 2);
+  const __m128i pairs = _mm_maskload_epi32(reinterpret_cast<const int*>(from), _mm_cmpgt_epi32(whole, index));
+  if (count % 2 == 0) return pairs;
+  const __m128i last = _mm_set1_epi32(from[count - 1]);
+  return _mm_or_si128(pairs, _mm_and_si128(last, _mm_cmpeq_epi32(whole, index)));
+}
+HEADLIGHT_INLINE Vec load_bf16_partial(const std::uint16_t* from, int count) {
+  return from_native(_mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(first_numbers(from, count)), 16)));
+}
+HEADLIGHT_INLINE Vec load_f16_partial(const std::uint16_t* from, int count) {
+  return from_native(_mm256_cvtph_ps(first_numbers(from, count)));
+}
 HEADLIGHT_INLINE void store_f16(Vec v, std::uint16_t* to) {
   const __m128i narrow = _mm256_cvtps_ph(to_native(v), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
   _mm_storeu_si128(reinterpret_cast<__m128i*>(to), narrow);

@@ -74,6 +74,11 @@ TEST(AttentionArguments, EveryMistakeIsNamed) {
          "causal is 3, expected one of the enum");
   expect(complaint([](auto& c) { c.options.align = static_cast<Align>(9); }), "align is 9, expected one of the enum");
   expect(complaint([](auto& c) { c.options.soft_cap = 1e-40f; }), "soft_cap is 1e-40, expected 0 (none) or a normal");
+  static const std::vector<float> kSinks = {0, -std::numeric_limits<float>::infinity(), 1,
+                                            std::numeric_limits<float>::infinity()};
+  expect(complaint([](auto& c) { c.options.sinks = kSinks; }), "sinks[3] is inf, expected a number or -inf (none)");
+  static const std::vector<float> kNoNumber(4, std::numeric_limits<float>::quiet_NaN());
+  expect(complaint([](auto& c) { c.options.sinks = kNoNumber; }), "sinks[0] is nan");
   expect(complaint([](auto& c) { c.options.window.left = -2; }), "window is [-2, -1]");
   expect(complaint([](auto& c) { c.options.chunk = -1; }), "chunk is -1");
   expect(complaint([](auto& c) { c.options.scale = std::numeric_limits<float>::quiet_NaN(); }), "scale is");

@@ -234,6 +234,27 @@ TEST_P(AttentionPromises, AFewQueriesHaveTheSameBitsHoweverHeadsLie) {
 
 // A few dozen keys have a kernel of their own, which knows no masks: one that hides nothing takes the
 // other way. Lengths, large scores, rows that see nothing, shared keys.
+// Distances that a float does not hold are rounded alike, however many rows and keys are walked through together.
+TEST_P(AttentionPromises, SlopesOfRowsFarFromTheirKeysHaveTheSameBits) {
+  Engine engine(options(1));
+  for (const int exponent : {24, 27, 29}) {
+    AttentionCase c = square(1, 300, 2, 2, 16);
+    c.query_length = 40;
+    const AttentionInputs inputs(c);
+    const std::vector<float> slopes = {0x1p-22f, 0x1.8p-25f};
+    AttentionOptions far = inputs.options;
+    far.slopes = slopes;
+    const std::int64_t start = (std::int64_t{1} << exponent) + 101;
+    far.query_start = start;
+    const Tensor<float, 4> together = run(engine, inputs.query, inputs.key, inputs.value, far);
+    for (std::int64_t row = 0; row < c.query_length; ++row) {
+      far.query_start = start + row;
+      const Tensor<float, 4> alone = run(engine, part(inputs.query.view(), 1, row, 1), inputs.key, inputs.value, far);
+      EXPECT_TRUE(test::same_bits(alone.view(), part(together.view(), 1, row, 1))) << "row " << row << ", " << exponent;
+    }
+  }
+}
+
 TEST_P(AttentionPromises, SameBitsForShortSequencesByEitherWay) {
   test::Random random(5);
   Engine engine(options(2));

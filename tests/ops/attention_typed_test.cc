@@ -333,6 +333,11 @@ TEST_P(TypedAttention, RefusesWhatItCannotRead) {
       "attention: value has shape [0, 0, 0, 0], expected [1, 4, 2, any] ([B, Lk, Hkv, Dv], all but Dv those of key)");
   operands = {x, x, x, MutableTypedView<4>(NumberType::bfloat16, nullptr, x.shape())};
   EXPECT_EQ(message(operands), "attention: out of shape [1, 4, 2, 8] has no memory (a null pointer)");
+  const auto odd = reinterpret_cast<std::byte*>(out.data()) + 1;
+  EXPECT_EQ(message({x, x, x, MutableTypedView<4>(NumberType::bfloat16, odd, {1, 3, 2, 8})}),
+            "attention: out has shape [1, 3, 2, 8], expected [1, 4, 2, 8] ([B, Lq, Hq, Dv])");
+  EXPECT_EQ(message({TypedView<4>(NumberType::bfloat16, odd, {1, 3, 2, 8}), x, x, x}),
+            "attention: query lies at an address that is no multiple of a number's 2 bytes");
   // Where the bytes lie decides, not how many numbers there are: the second half of twice the numbers is apart, as
   // floats it would not be.
   Tensor<BFloat16, 4> both({1, 8, 2, 8});

@@ -38,7 +38,7 @@ TEST(Info, NamesFeaturesBesideTheirInstructionSet) {
   for (const Isa isa : available_isas()) {
     std::string expected = "instruction set   " + std::string(name(isa));
     for (const InstructionFeature feature : available_features(isa).list()) {
-      expected.append(" with ").append(name(feature));
+      expected.append(expected.find(" with ") == std::string::npos ? " with " : " and ").append(name(feature));
     }
     const Finished finished = run_program({"info", "--isa", std::string(name(isa))});
     EXPECT_NE(finished.out.find(expected + " (available: "), std::string::npos) << finished.out;

@@ -46,10 +46,15 @@ void with_stored(NumberType type, const View<const float, 4>& numbers, const Fun
 
 void TypeArguments::add_to(Command& command) {
   const auto types = one_of({"float32", "bfloat16", "float16"});
-  command.add_option("--type", type, "What query, key, value and the result are held in (default: float32)")
+  command
+      .add_option("--type", type,
+                  "Round query, key, value and the result to this type, as memory of 16 bits a number would hold them "
+                  "(default: float32). Arithmetic and files stay float32; float16 ends at 65504")
       .type_name(kTypes)
       .check(types);
-  command.add_option("--cache-type", cache_type, "What key and value are held in (default: as --type)")
+  command
+      .add_option("--cache-type", cache_type,
+                  "The same for key and value alone, as a cache would hold them (default: as --type)")
       .type_name(kTypes)
       .check(types);
 }

@@ -44,7 +44,9 @@ std::string kibibytes(std::int64_t bytes) { return bytes == 0 ? "none" : std::to
 std::string as_text(const Engine& engine, const SystemInfo& system) {
   std::string sets, features;
   for (const Isa isa : available_isas()) sets.append(sets.empty() ? "" : ", ").append(name(isa));
-  for (const InstructionFeature feature : engine.features().list()) features.append(" with ").append(name(feature));
+  for (const InstructionFeature feature : engine.features().list()) {
+    features.append(features.empty() ? " with " : " and ").append(name(feature));
+  }
   std::string text = "headlight " + system.version + ", " + std::string(simd_library()) + ", " + system.compiler;
   text += "\nCPU               " + (system.cpu_name.empty() ? "unknown" : system.cpu_name);
   text += "\ninstruction set   " + std::string(name(engine.isa())) + features + " (available: " + sets + ")";
