@@ -24,6 +24,12 @@ bool multiply(const TileProduct& product, const B& b) noexcept {
   return true;
 }
 
+template <class A, class Numbers>
+bool multiply_narrow(const TileProduct& product) noexcept {
+  return multiply<A>(product,
+                     TileMemory<false, 2, Numbers>{product.narrow_b, product.b_stride, product.narrow_b, kLanes});
+}
+
 template <class A>
 bool multiply(const TileProduct& product) noexcept {
   switch (product.of_b) {
@@ -33,6 +39,10 @@ bool multiply(const TileProduct& product) noexcept {
       return multiply<A>(product, TileMemory<false, 2>{product.b, product.b_stride, product.b, kLanes});
     case TileB::partial:
       return multiply<A>(product, TileMemory<true, 2>{product.b, product.b_stride, product.b, product.last_lanes});
+    case TileB::bfloat16:
+      return multiply_narrow<A, StoredBFloat16>(product);
+    case TileB::float16:
+      return multiply_narrow<A, StoredFloat16>(product);
     case TileB::panels:
       break;
   }

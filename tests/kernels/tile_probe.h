@@ -7,8 +7,9 @@
 
 namespace headlight::test {
 
-enum class TileA : std::uint8_t { rows, columns };                     // TileRows, TileColumns
-enum class TileB : std::uint8_t { vectors, memory, partial, panels };  // TileVectors, TileMemory twice, GemmPanels
+enum class TileA : std::uint8_t { rows, columns };  // TileRows, TileColumns
+// TileVectors, TileMemory twice, GemmPanels, and TileMemory of numbers of 16 bits.
+enum class TileB : std::uint8_t { vectors, memory, partial, panels, bfloat16, float16 };
 
 // sums[r · sums_stride + j] ← Σ_k a(r, k) · b(k, j) for r < rows and j < vectors · lanes.
 struct TileProduct {
@@ -20,6 +21,7 @@ struct TileProduct {
   const float* a;
   std::int64_t a_stride;
   const float* b;
+  const std::uint16_t* narrow_b;  // of 16 bits, in its place
   std::int64_t b_stride;
   std::int64_t panel_stride;  // of panels
   int last_lanes;             // of the last vector of `partial`

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "headlight/storage_types.h"
 #include "kernels/tile_probe.h"
 #include "runtime/isa_list.h"
 #include "support/compare.h"
@@ -45,10 +46,11 @@ struct Operands {
   TileA a;
   TileB b;
 };
-constexpr Operands kOperands[] = {{TileA::rows, TileB::vectors},    {TileA::rows, TileB::memory},
-                                  {TileA::rows, TileB::partial},    {TileA::rows, TileB::panels},
-                                  {TileA::columns, TileB::vectors}, {TileA::columns, TileB::memory},
-                                  {TileA::columns, TileB::partial}};
+constexpr Operands kOperands[] = {
+    {TileA::rows, TileB::vectors},     {TileA::rows, TileB::memory},     {TileA::rows, TileB::partial},
+    {TileA::rows, TileB::panels},      {TileA::columns, TileB::vectors}, {TileA::columns, TileB::memory},
+    {TileA::columns, TileB::partial},  {TileA::rows, TileB::bfloat16},   {TileA::rows, TileB::float16},
+    {TileA::columns, TileB::bfloat16}, {TileA::columns, TileB::float16}};
 
 // 0, an odd and an even number of steps, more than are written out at once, and some hundred.
 constexpr std::int64_t kDepths[] = {0, 1, 2, 3, 4, 5, 7, 16, 17, 131};
@@ -76,6 +78,18 @@ void fill(Random& random, std::int64_t count, float* to) {
   for (std::int64_t i = 0; i < count; ++i) to[i] = random.normal();
 }
 
+bool is_narrow(TileB b) { return b == TileB::bfloat16 || b == TileB::float16; }
+
+// The number nearest to x that B holds, and its bits where these are 16.
+float stored(TileB b, float x, std::uint16_t* bits) {
+  if (!is_narrow(b)) return x;
+  const auto keep = [bits](auto number) {
+    *bits = number.bits;
+    return static_cast<float>(number);
+  };
+  return b == TileB::bfloat16 ? keep(BFloat16(x)) : keep(Float16(x));
+}
+
 void check(Isa isa, Random& random, TileProduct product, Against side) {
   const TileProbe& probe = tile_probe(isa);
   const std::int64_t width = product.vectors * probe.lanes;
@@ -92,12 +106,17 @@ void check(Isa isa, Random& random, TileProduct product, Against side) {
   const std::int64_t b_count = is_empty ? 0 : at_b(probe, product, product.depth - 1, columns - 1) + 1;
   const Guarded<float> a(a_count, side);
   const Guarded<float> b(b_count, side);
+  const Guarded<std::uint16_t> narrow_b(is_narrow(product.of_b) ? b_count : 0, side);
   const Guarded<float> sums((product.rows - 1) * product.sums_stride + width, side);
   fill(random, a_count, a.data());
   fill(random, b_count, b.data());
+  for (std::int64_t i = 0; i < b_count; ++i) {
+    b.data()[i] = stored(product.of_b, b.data()[i], is_narrow(product.of_b) ? narrow_b.data() + i : nullptr);
+  }
   std::fill_n(sums.data(), (product.rows - 1) * product.sums_stride + width, std::nanf(""));
   product.a = a.data();
   product.b = b.data();
+  product.narrow_b = narrow_b.data();
   product.sums = sums.data();
   ASSERT_TRUE(probe.run(product));
   for (std::int64_t r = 0; r < product.rows; ++r) {
@@ -121,6 +140,7 @@ void check(Isa isa, Random& random, TileProduct product, Against side) {
   one.sums = alone.data();
   one.a += at_a(product, product.rows - 1, 0);
   one.b += at_b(probe, product, 0, width - probe.lanes);
+  one.narrow_b += is_narrow(product.of_b) ? at_b(probe, product, 0, width - probe.lanes) : 0;
   ASSERT_TRUE(probe.run(one));
   const float* const last = sums.data() + (product.rows - 1) * product.sums_stride + width - probe.lanes;
   for (std::int64_t j = 0; j < probe.lanes; ++j) EXPECT_EQ(alone[static_cast<std::size_t>(j)], last[j]) << j;
