@@ -85,7 +85,7 @@ TEST_P(GemmTypes, TouchNothingOutsideTheirOperands) {
   Engine engine(options());
   Random random(7);
   for (int repeat = 0; repeat < count(160, 40); ++repeat) {
-    const NumberType type = kTypes[repeat % std::size(kTypes)];
+    const NumberType type = kTypes[static_cast<std::size_t>(repeat) % std::size(kTypes)];
     const std::int64_t m = random.integer(1, 30), n = random.integer(1, 140);
     const std::int64_t k = repeat % 10 == 0 ? random.integer(700, 1600) : random.integer(1, 70);
     const bool ta = random.once_in(2), tb = random.once_in(2);
