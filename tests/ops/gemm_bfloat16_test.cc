@@ -49,25 +49,12 @@ void check(Engine& engine, Random& random, const GemmCase& made) {
 
 TEST_P(GemmBFloat16, AgreesWithTheTwinOnRaggedSizes) {
   Engine engine(options());
-  Random random(1);
-  for (int repeat = 0; repeat < count(600, 100); ++repeat) {
-    check(engine, random, GemmCase::random(random, kGemmSizes));
-    if (HasFailure()) return;
-  }
+  for_ragged_cases([&](Random& random, const GemmCase& made) { check(engine, random, made); });
 }
 
 TEST_P(GemmBFloat16, AgreesWithTheTwinForEveryTile) {
   Engine engine(options());
-  Random random(2);
-  for (std::int64_t m = 1; m <= 20; ++m) {
-    for (std::int64_t n = 1; n <= count(70, 20); ++n) {
-      GemmCase made = GemmCase::random(random, {5, 6});
-      made.m = m;
-      made.n = n;
-      check(engine, random, made);
-      if (HasFailure()) return;
-    }
-  }
+  for_cases_of_every_tile([&](Random& random, const GemmCase& made) { check(engine, random, made); });
 }
 
 // Blocks of K of one length, at most 768 and a multiple of 8; in a block the second number of each pair first.

@@ -10,6 +10,7 @@
 #include "gtest/gtest.h"
 #include "headlight/gemm.h"
 #include "reference/gemm.h"
+#include "support/quick.h"
 #include "support/random.h"
 
 namespace headlight::test {
@@ -192,6 +193,29 @@ inline const std::vector<std::int64_t> kGemmSizes = {0,  1,  2,  3,  4,  5,  6, 
     }
   }
   return testing::AssertionSuccess();
+}
+
+// Calls check(random, made) over ragged sizes, and over what fills a tile in part, until something has failed.
+template <class Check>
+void for_ragged_cases(Check check) {
+  Random random(1);
+  for (int repeat = 0; repeat < count(600, 100); ++repeat) {
+    check(random, GemmCase::random(random, kGemmSizes));
+    if (testing::Test::HasFailure()) return;
+  }
+}
+template <class Check>
+void for_cases_of_every_tile(Check check) {
+  Random random(2);
+  for (std::int64_t m = 1; m <= 20; ++m) {
+    for (std::int64_t n = 1; n <= count(70, 20); ++n) {
+      GemmCase made = GemmCase::random(random, {5, 6});
+      made.m = m;
+      made.n = n;
+      check(random, made);
+      if (testing::Test::HasFailure()) return;
+    }
+  }
 }
 
 }  // namespace headlight::test
