@@ -29,6 +29,7 @@ enum class Effect : int {
   fail,     // with `number` as errno
   shorten,  // a read or write of more than one byte moves a single one
   end,      // a read finds no more bytes
+  shrink,   // a file that was just mapped is cut to nothing
   signal    // the process gets signal `number` before the call, which is made
 };
 

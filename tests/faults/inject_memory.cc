@@ -1,5 +1,6 @@
 // Memory and threads: they can be refused, and what is live is counted.
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -8,6 +9,8 @@
 #include "faults/inject.h"
 
 using headlight::faults::board;
+using headlight::faults::Effect;
+using headlight::faults::effect_on;
 using headlight::faults::is_refused;
 using headlight::faults::Kind;
 using headlight::faults::next;
@@ -20,8 +23,17 @@ void* counted(void* block) noexcept {
 }
 
 void* mapped(void* address, size_t bytes, int protection, int flags, int descriptor, off_t offset) noexcept {
-  if (is_refused(Kind::map)) return MAP_FAILED;
+  const Effect effect = effect_on(Kind::map);
+  if (effect == Effect::fail) {
+    errno = board().number.load(std::memory_order_relaxed);
+    return MAP_FAILED;
+  }
   const long found = syscall(SYS_mmap, address, bytes, protection, flags, descriptor, offset);
+  if (effect == Effect::shrink) {  // by another descriptor of it, one that writes
+    char path[32];
+    snprintf(path, sizeof path, "/proc/self/fd/%d", descriptor);
+    [[maybe_unused]] const int cut = truncate(path, 0);
+  }
   if (found != -1) board().live_mappings.fetch_add(1, std::memory_order_relaxed);
   return reinterpret_cast<void*>(found);
 }
