@@ -36,6 +36,7 @@ std::span<const ProgramCommand> program_commands() {
        .arguments = {"train", "--steps", "1", "-o", "model"},
        .prints_the_same = false,
        .varying_file = "model/checkpoint.safetensors",
+       .replaces_files = true,
        .slow = 8},
       {.name = "demo", .arguments = {"demo", "--model", "@model"}, .prints_the_same = false, .slow = 16},
       {.name = "study depth",

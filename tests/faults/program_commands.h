@@ -15,6 +15,8 @@ struct ProgramCommand {
   bool prints_the_same = true;
   // A file whose bytes tell when the run was stopped, or of times.
   std::string varying_file{};
+  // Whether it writes a file more than once.
+  bool replaces_files = false;
   // How many times fewer faults it meets than others, for it takes so much longer.
   int slow = 1;
 };

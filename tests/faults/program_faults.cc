@@ -47,8 +47,8 @@ struct Reference {
   Files files;
 };
 
-// Whether the file system of scratch folders has files without names; on another one whoever is killed leaves a hidden
-// file behind, as AtomicFile says.
+// Whether the file system of scratch folders has files without names. On another one whoever is killed leaves a hidden
+// file behind, and on any who is about to replace a file, as AtomicFile says.
 bool has_nameless_files() {
   static const bool has = [] {
     const test::ScratchFolder folder;
@@ -63,7 +63,9 @@ bool has_nameless_files() {
 std::string partial(const ProgramCommand& command, const Reference& reference, const Finished& finished,
                     const Files& files) {
   for (const auto& [name, content] : files) {
-    if (finished.signal != 0 && !has_nameless_files() && name.find(".headlight-") != name.npos) continue;
+    if (finished.signal != 0 && name.find(".headlight-") != name.npos &&
+        (!has_nameless_files() || command.replaces_files))
+      continue;
     const auto whole = reference.files.find(name);
     if (whole == reference.files.end()) return "left " + name;
     if (content != whole->second && command.varying_file != name) return "left a part of " + name;

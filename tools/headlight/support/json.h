@@ -40,6 +40,13 @@ class Json {
   Json(const std::array<Value, count>& values) : value_(List(values.begin(), values.end())) {}
   // An object: {{"name", name}, {"count", 3}}.
   Json(std::initializer_list<Member> members);
+  // From null on, by assignment: where memory ends in the copy constructor of such a variant, libstdc++ 12 takes the
+  // new one for made and destroys what was never there.
+  Json(const Json& other) { value_ = other.value_; }
+  Json(Json&&) noexcept = default;
+  Json& operator=(const Json&) = default;
+  Json& operator=(Json&&) noexcept = default;
+  ~Json() = default;
 
   [[nodiscard]] static Json list() { return Json(std::vector<Json>()); }
 
