@@ -40,9 +40,7 @@ class Json {
   Json(const std::array<Value, count>& values) : value_(List(values.begin(), values.end())) {}
   // An object: {{"name", name}, {"count", 3}}.
   Json(std::initializer_list<Member> members);
-  // From null on, by assignment: where memory ends in the copy constructor of such a variant, libstdc++ 12 takes the
-  // new one for made and destroys what was never there.
-  Json(const Json& other) { value_ = other.value_; }
+  Json(const Json& other);
   Json(Json&&) noexcept = default;
   Json& operator=(const Json&) = default;
   Json& operator=(Json&&) noexcept = default;
@@ -89,6 +87,10 @@ struct Json::Member {
   std::string name;
   Json value;
 };
+
+// From null on, by assignment: where memory ends in the copy constructor of such a variant, libstdc++ 12 takes the new
+// one for made and destroys what was never there.
+inline Json::Json(const Json& other) { value_ = other.value_; }
 
 inline Json::Json(std::initializer_list<Member> members) : value_(Object(members)) {}
 
