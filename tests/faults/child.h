@@ -15,7 +15,7 @@ struct Finished {
   std::string out;  // standard output
   std::string error;
 };
-inline constexpr unsigned kPatience = 60;
+inline constexpr unsigned kPatience = 600;
 
 struct Child {
   std::string injector;                // path of the object

@@ -116,8 +116,11 @@ class Driver {
     prepare(data);
   }
 
-  bool run() {
-    for (const ProgramCommand& command : program_commands()) plan_runs(command);
+  // Every command, or the one of that name.
+  bool run(const std::string& name) {
+    for (const ProgramCommand& command : program_commands()) {
+      if (name.empty() || name == command.name) plan_runs(command);
+    }
     std::vector<std::thread> threads;
     for (unsigned n = 0; n < std::max(1u, std::thread::hardware_concurrency()); ++n)
       threads.emplace_back([this] { work(); });
@@ -198,10 +201,10 @@ class Driver {
 }  // namespace headlight::faults
 
 int main(int count, char** arguments) {
-  if (count != 5) {
-    std::fprintf(stderr, "usage: program_faults PROGRAM INJECTOR DATA MOST\n");
+  if (count != 5 && count != 6) {
+    std::fprintf(stderr, "usage: program_faults PROGRAM INJECTOR DATA MOST [NAME]\n");
     return 2;
   }
   headlight::faults::Driver driver(arguments[1], arguments[2], arguments[3], std::atoll(arguments[4]));
-  return driver.run() ? 0 : 1;
+  return driver.run(count == 6 ? arguments[5] : "") ? 0 : 1;
 }
