@@ -151,16 +151,16 @@ inline void score_products(const kernels::BackwardTile& tile, std::int64_t r, st
       prefetch_share<1>({{tile.query_gradient.row(r), tile.query_gradient.stride}, rows, tile.head_dim}, panel++,
                         panels);
     }
-    score_panel({{tile.query + r * tile.padded_head_dim, tile.padded_head_dim},
-                 {tile.key_panels + j * tile.head_dim + from - j, width},
-                 tile.head_dim,
-                 {tile.weights + at, tile.stride, nullptr}},
-                rows, vectors);
-    score_panel({{tile.out_gradient + r * tile.padded_value_dim, tile.padded_value_dim},
-                 {tile.value_panels + j * tile.value_dim + from - j, width},
-                 tile.value_dim,
-                 {tile.score_gradients + at, tile.stride, nullptr}},
-                rows, vectors);
+    score_panel<TileVectors>({{tile.query + r * tile.padded_head_dim, tile.padded_head_dim},
+                              {tile.key_panels + j * tile.head_dim + from - j, width},
+                              tile.head_dim,
+                              {tile.weights + at, tile.stride, nullptr}},
+                             rows, vectors);
+    score_panel<TileVectors>({{tile.out_gradient + r * tile.padded_value_dim, tile.padded_value_dim},
+                              {tile.value_panels + j * tile.value_dim + from - j, width},
+                              tile.value_dim,
+                              {tile.score_gradients + at, tile.stride, nullptr}},
+                             rows, vectors);
   }
 }
 

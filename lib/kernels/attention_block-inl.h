@@ -62,18 +62,19 @@ inline void step_range(const kernels::AttentionBlock& block, const BlockRange& r
 }
 
 // Scores of all panels in the range; maxima [rows][kLanes] follows those of whole panels.
-inline void block_scores(const kernels::AttentionBlock& block, const BlockRange& range, float* maxima) {
+template <class Keys>
+void block_scores(const kernels::AttentionBlock& block, const BlockRange& range, float* maxima) {
   for (std::int64_t j = range.first / kKeyPanel * kKeyPanel; j < range.last; j += kKeyPanel) {
     const bool whole = range.whole_first <= j && j < range.whole_last;
     const std::int64_t skipped = j < range.first ? (range.first - j) / kLanes : 0;
     const std::int64_t vectors = divide_up(smaller(kKeyPanel, range.last - j), kLanes);
     const std::int64_t from = skipped * kLanes;
-    const ScoreTile tile{
+    const ScoreTile<Keys> tile{
         {block.query.data, block.query.stride},
         {block.keys.key.floats() + j * block.query.head_dim + from, smaller(kKeyPanel, block.keys.count - j)},
         block.query.head_dim,
         {block.scores + j + from, block.scores_stride, whole && !range.steps_together ? maxima : nullptr}};
-    score_panel(tile, block.query.count, vectors - skipped);
+    score_panel<Keys>(tile, block.query.count, vectors - skipped);
   }
   if (range.steps_together) step_range(block, range, maxima);
 }
@@ -110,58 +111,66 @@ inline void find_maxima(const kernels::AttentionBlock& block, const BlockRange& 
   }
 }
 
-// The panel of values that begins with `column`: key j's at j · stride.
+// The panel of values that begins with `column`: those of step j, one key or two, at j · stride.
 template <class Numbers>
 struct ValuePanel {
   const typename Numbers::Storage* data;
   std::int64_t stride;
 };
-template <class Numbers>
+template <class Numbers, int kKeys = 1>
 HEADLIGHT_INLINE ValuePanel<Numbers> value_panel(const kernels::KeyValueBlock& keys, std::int64_t column) {
   const auto* const data = keys.value.numbers<typename Numbers::Storage>();
   if (keys.value.layout == kernels::OperandLayout::rows) return {data + column, keys.value.stride};
-  return {data + column * keys.count, smaller(kValuePanel, round_up(keys.value_dim, kLanes))};
+  return {data + column * divide_up(keys.count, kKeys), smaller(kValuePanel, round_up(keys.value_dim, kLanes))};
 }
 
-// The keys that all of the rows r … r + rows − 1 see, or where there are none an empty range behind all that any of
-// them sees.
+// The keys that all of the rows r … r + rows − 1 see, in whole steps of kKeys, or where there are none an empty range
+// behind all that any of them sees.
 struct CommonKeys {
   std::int64_t from;
   std::int64_t to;
   bool same_for_all;
 };
+template <int kKeys>
 HEADLIGHT_INLINE CommonKeys common_keys(const kernels::SeenKeys& seen, std::int64_t r, std::int64_t rows) {
   CommonKeys keys{seen.begin[r], seen.end[r], seen.same_for_all};
-  if (seen.same_for_all) return keys;
+  if (seen.same_for_all && (kKeys == 1 || (keys.from % kKeys == 0 && keys.to % kKeys == 0))) return keys;
+  keys.same_for_all = false;
   std::int64_t last = keys.to;
   for (std::int64_t row = r + 1; row < r + rows; ++row) {
     keys.from = larger(keys.from, seen.begin[row]);
     keys.to = smaller(keys.to, seen.end[row]);
     last = larger(last, seen.end[row]);
   }
+  if constexpr (kKeys > 1) {
+    keys.from = round_up(keys.from, kKeys);
+    keys.to = keys.to / kKeys * kKeys;
+    last = round_up(last, kKeys);
+  }
   if (keys.from >= keys.to) keys.from = keys.to = last;
   return keys;
 }
 
 // Columns [column, column + columns) of one value panel. kPartial: one vector, which ends where the values do.
-template <bool kPartial>
+template <class Values, bool kPartial>
 void panel_values(const kernels::AttentionBlock& block, const RowFactors& factors, std::int64_t column,
                   std::int64_t columns) {
-  using Tile = ValueTile<kPartial>;
+  using Tile = typename Values::template Tile<kPartial>;
+  constexpr int kKeys = Values::kKeys;
   const std::int64_t vectors = divide_up(columns, kLanes);
   const int last_lanes = static_cast<int>(columns - (vectors - 1) * kLanes);
   const bool all_rows = !kPartial && block.query.count == kBlockRows && vectors == kNarrowVectors;
   const std::int64_t groups = all_rows ? 1 : divide_up(block.query.count, kValueRows);
   const std::int64_t group_rows = divide_up(block.query.count, groups);
-  const auto value = value_panel<StoredFloat32>(block.keys, column);
+  const auto value = value_panel<StoredFloat32, kKeys>(block.keys, column);
   for (std::int64_t r = 0; r < block.query.count; r += group_rows) {
     const std::int64_t rows = smaller(group_rows, block.query.count - r);
-    const CommonKeys keys = common_keys(block.seen, r, rows);
-    const float* const at = value.data + keys.from * value.stride;
+    const CommonKeys keys = common_keys<kKeys>(block.seen, r, rows);
+    const float* const at = value.data + keys.from / kKeys * value.stride;
     const Tile tile{
-        .a = {block.scores + r * block.scores_stride + keys.from, block.scores_stride},
+        .a = {block.scores + r * block.scores_stride + keys.from / kKeys, block.scores_stride},
         .b = {at, value.stride, kPrefetchRows * value.stride * static_cast<std::intptr_t>(sizeof(float)), last_lanes},
-        .depth = keys.to - keys.from,
+        .depth = (keys.to - keys.from) / kKeys,
         .finish = {
             .seen_begin = block.seen.begin + r,
             .seen_end = block.seen.end + r,
@@ -179,19 +188,35 @@ void panel_values(const kernels::AttentionBlock& block, const RowFactors& factor
             .final_sum = block.ends.sum + r,
             .final_lanes = last_lanes}};
     const auto run = all_rows ? &Tile::template run<kBlockRows, kNarrowVectors>
-                              : value_tile_of<ValueTile, kPartial>(rows, vectors * kLanes);
+                              : value_tile_of<Values::template Tile, kPartial>(rows, vectors * kLanes);
     run(tile);
   }
 }
 
-inline void block_values(const kernels::AttentionBlock& block, const RowFactors& factors) {
+template <class Values = FloatValues>
+void block_values(const kernels::AttentionBlock& block, const RowFactors& factors) {
   const std::int64_t whole = block.keys.value.layout == kernels::OperandLayout::panels
                                  ? block.keys.value_dim
                                  : block.keys.value_dim / kLanes * kLanes;
   for (std::int64_t column = 0; column < whole; column += kValuePanel) {
-    panel_values<false>(block, factors, column, smaller(kValuePanel, whole - column));
+    panel_values<Values, false>(block, factors, column, smaller(kValuePanel, whole - column));
   }
-  if (whole < block.keys.value_dim) panel_values<true>(block, factors, whole, block.keys.value_dim - whole);
+  if constexpr (Values::kPanelsOnly) return;
+  if (whole < block.keys.value_dim) panel_values<Values, true>(block, factors, whole, block.keys.value_dim - whole);
+}
+
+// `count` sums of row r of the block, from `column` on, into the running state or to their end.
+inline void merge_vector(const kernels::AttentionBlock& block, const RowFactors& factors, std::int64_t r,
+                         std::int64_t column, int count, Vec sum) {
+  if (!block.state.first) {
+    const Vec kept = load(kept_values(block.state, r, column).at);
+    sum = fma(sum, broadcast(factors.share[r]), mul(kept, broadcast(factors.keep[r])));
+  }
+  if (block.ends.out == nullptr) {
+    store(sum, block.state.out + r * block.state.out_stride + column);
+  } else {
+    store_lanes(ended(sum, row_end(block.ends.sum[r])), block.ends.out + r * block.ends.out_stride + column, count);
+  }
 }
 
 template <class Numbers>
@@ -203,19 +228,10 @@ void block_values_exactly(const kernels::AttentionBlock& block, const RowFactors
       const std::int64_t in_panel = column % kValuePanel;
       const auto value = value_panel<Numbers>(block.keys, column - in_panel);
       const int count = static_cast<int>(smaller(kLanes, block.keys.value_dim - column));
-      Vec sum =
+      const Vec sum =
           exact_values<Numbers>(block.scores + r * block.scores_stride, value.data + in_panel, value.stride, count,
                                 block.seen.begin[r], block.seen.end[r], mask, masks.mask_key_stride, masks.attend);
-      float* out = block.state.out + r * block.state.out_stride + column;
-      if (!block.state.first) {
-        const Vec kept = load(kept_values(block.state, r, column).at);
-        sum = fma(sum, broadcast(factors.share[r]), mul(kept, broadcast(factors.keep[r])));
-      }
-      if (block.ends.out == nullptr) {
-        store(sum, out);
-      } else {
-        store_lanes(ended(sum, row_end(block.ends.sum[r])), block.ends.out + r * block.ends.out_stride + column, count);
-      }
+      merge_vector(block, factors, r, column, count, sum);
     }
   }
 }
@@ -285,21 +301,29 @@ inline void drop_block(const kernels::AttentionBlock& block) {
   }
 }
 
-inline void attend_block(const kernels::AttentionBlock& block) noexcept {
+// The weights of a block, and how its values must be weighed; `rows`: where each row's lie.
+template <class Keys>
+HEADLIGHT_INLINE RowFactors weigh_keys(const kernels::AttentionBlock& block, BlockRows& rows) {
   if (!block.state.first && !block.state.sink_only) prefetch_state(block);
   float maxima[kBlockRows * kLanes];
   clear_maxima(maxima);
   const BlockRange range = range_of(block);
-  block_scores(block, range, maxima);
-  BlockRows rows;
+  block_scores<Keys>(block, range, maxima);
   find_maxima(block, range, maxima, rows);
   const RowFactors factors = weigh_block(block, rows, true);
   if (block.dropout.numbers != nullptr) drop_block(block);
-  if (block.keys.values_not_finite && block.steps.masks.mask != nullptr) {
-    block_values_exactly<StoredFloat32>(block, factors);
-  } else {
-    block_values(block, factors);
-  }
+  return factors;
+}
+
+// Whether hidden values must be left out one by one.
+inline bool wants_exact_values(const kernels::AttentionBlock& block) {
+  return block.keys.values_not_finite && block.steps.masks.mask != nullptr;
+}
+
+inline void attend_block(const kernels::AttentionBlock& block) noexcept {
+  BlockRows rows;
+  const RowFactors factors = weigh_keys<TileVectors>(block, rows);
+  (wants_exact_values(block) ? block_values_exactly<StoredFloat32> : block_values<FloatValues>)(block, factors);
 }
 
 }  // namespace headlight::HEADLIGHT_TARGET

@@ -88,7 +88,8 @@ struct QueryRows {
   std::int64_t head_dim;
 };
 
-// Keys of one head and their values: rows, or panels as pack_keys() and pack_values() leave them.
+// Keys of one head and their values: rows, or panels as pack_keys() and pack_values() leave them. Panels of bfloat16
+// hold pairs: of neighbours of a key, and of values of two keys.
 struct KeyValueBlock {
   Operand key;    // K [count, head_dim]; panels are those of Kᵀ
   Operand value;  // V [count, value_dim]
@@ -214,6 +215,9 @@ struct AttentionKernels {
   int value_panel;  // columns of a value panel
   int short_rows;   // most rows of attend_short
   int short_keys;   // and most keys
+  // Neighbours of a query or key row that a product takes at once, and keys whose values it does: a query row is of
+  // head_dim / numbers_of_word floats, and panels lie as Operand says for their type.
+  int numbers_of_word;
 
   void (*attend_block)(const AttentionBlock& block) noexcept;
   void (*attend_sweep)(const AttentionSweep& sweep) noexcept;
@@ -270,6 +274,20 @@ struct TypedAttentionKernels {
   bool (*all_finite)(const Operand& from, std::int64_t rows, std::int64_t columns) noexcept;
   void (*narrow_rows)(const float* from, std::int64_t from_stride, std::int64_t rows, std::int64_t columns,
                       NumberType type, void* to, std::int64_t stride) noexcept;
+};
+
+// Those of them that multiply bfloat16 by bfloat16, for queries, keys and values that are, and an even head_dim: pairs
+// of neighbours, added as vdpbf16ps does, where a product was widened before. The weights are rounded once they are
+// summed. All else is float32's.
+struct PairAttentionKernels {
+  void (*attend_block)(const AttentionBlock& block) noexcept;
+  void (*attend_sweep)(const AttentionSweep& sweep) noexcept;
+  void (*probability_tile)(const ProbabilityTile& tile) noexcept;
+  void (*score_tile)(const ScoreTile& tile) noexcept;
+  void (*pack_keys)(const Operand& key, std::int64_t keys, std::int64_t head_dim, float* panels) noexcept;
+  void (*pack_values)(const Operand& value, std::int64_t keys, std::int64_t value_dim, float* panels,
+                      std::int64_t panel_stride) noexcept;
+  void (*copy_rows)(const Operand& from, float factor, std::int64_t rows, std::int64_t columns, float* to) noexcept;
 };
 
 }  // namespace headlight::kernels

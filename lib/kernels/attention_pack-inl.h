@@ -20,18 +20,21 @@ void pack_square(const typename Numbers::Storage* from, std::int64_t from_stride
   }
 }
 
-// panel[d][j] = key[j][d] for j < keys ≤ kKeyPanel; rows of the panel panel_stride ≥ keys apart.
+// panel[d][j] = key[j][d] for j < keys ≤ kKeyPanel and the columns d < head_dim; rows of the panel panel_stride ≥ keys
+// apart.
 template <class Numbers>
 void pack_panel(const typename Numbers::Storage* key, std::int64_t key_stride, std::int64_t keys, std::int64_t head_dim,
                 float* panel, std::int64_t panel_stride) {
   for (std::int64_t j = 0; j < keys; j += kLanes) {
     // Squares visit sixteen rows at once, which no hardware prefetcher follows: ask for the next ones in memory order.
     for (std::int64_t ahead = j + kPrefetchRows; ahead < j + kPrefetchRows + kLanes; ++ahead) {
-      for (std::int64_t d = 0; d < head_dim; d += Numbers::kOfLine) __builtin_prefetch(key + ahead * key_stride + d);
+      for (std::int64_t d = 0; d < head_dim * Numbers::kOfColumn; d += Numbers::kOfLine) {
+        __builtin_prefetch(key + ahead * key_stride + d);
+      }
     }
     const int key_count = static_cast<int>(smaller(kLanes, keys - j));
     for (std::int64_t d = 0; d < head_dim; d += kLanes) {
-      pack_square<Numbers>(key + j * key_stride + d, key_stride, key_count,
+      pack_square<Numbers>(key + j * key_stride + Numbers::kOfColumn * d, key_stride, key_count,
                            static_cast<int>(smaller(kLanes, head_dim - d)), panel + d * panel_stride + j, panel_stride);
     }
   }

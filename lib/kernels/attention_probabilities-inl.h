@@ -8,10 +8,11 @@
 
 namespace headlight::HEADLIGHT_TARGET {
 
-inline void score_tile(const kernels::ScoreTile& tile) noexcept {
+template <class Keys>
+void score_tile(const kernels::ScoreTile& tile) noexcept {
   float scores[kBlockRows * kKeyPanel];
   float maxima[kBlockRows * kLanes] = {};
-  score_panel(
+  score_panel<Keys>(
       {{tile.query.data, tile.query.stride}, {tile.panel, tile.keys}, tile.query.head_dim, {scores, kKeyPanel, maxima}},
       tile.query.count, divide_up(tile.keys, kLanes));
   const Vec factor = broadcast(tile.factor);
@@ -31,16 +32,17 @@ inline void score_tile(const kernels::ScoreTile& tile) noexcept {
   }
 }
 
-inline void probability_tile(const kernels::ProbabilityTile& tile) noexcept {
+template <class Keys>
+void probability_tile(const kernels::ProbabilityTile& tile) noexcept {
   float scores[kBlockRows * kKeyPanel];
   bool sees_any = false;
   for (std::int64_t r = 0; r < tile.query.count; ++r) sees_any = sees_any || tile.seen.begin[r] < tile.seen.end[r];
   if (sees_any) {
-    score_panel({{tile.query.data, tile.query.stride},
-                 {tile.panel, tile.keys},
-                 tile.query.head_dim,
-                 {scores, kKeyPanel, nullptr}},
-                tile.query.count, divide_up(tile.keys, kLanes));
+    score_panel<Keys>({{tile.query.data, tile.query.stride},
+                       {tile.panel, tile.keys},
+                       tile.query.head_dim,
+                       {scores, kKeyPanel, nullptr}},
+                      tile.query.count, divide_up(tile.keys, kLanes));
   }
   const Vec scale = broadcast(tile.steps.exponent_scale);
   const Vec average_factor = broadcast(tile.average_factor);

@@ -35,15 +35,17 @@ struct StoreScores {
 };
 
 // Queries times a panel of keys [head_dim][…].
-using ScoreTile = RegisterTile<TileRows, TileVectors, StoreScores>;
+template <class Keys = TileVectors>
+using ScoreTile = RegisterTile<TileRows, Keys, StoreScores>;
 
 // The scores of `rows` ≤ kBlockRows rows with 1 … kScoreVectors vectors of keys. The panel comes from the first cache
 // level for all groups of rows but the first.
-inline void score_panel(ScoreTile tile, std::int64_t rows, std::int64_t vectors) {
+template <class Keys>
+void score_panel(ScoreTile<Keys> tile, std::int64_t rows, std::int64_t vectors) {
   const std::int64_t groups = divide_up(rows, kScoreRows);
   const std::int64_t group_rows = divide_up(rows, groups);
   for (std::int64_t left = rows; left > 0; left -= group_rows) {
-    tile_of<kScoreRows, kScoreVectors, ScoreTile>(smaller(group_rows, left), vectors)(tile);
+    tile_of<kScoreRows, kScoreVectors, ScoreTile<Keys>>(smaller(group_rows, left), vectors)(tile);
     tile.a.at += group_rows * tile.a.stride;
     tile.finish.scores += group_rows * tile.finish.stride;
     if (tile.finish.maxima != nullptr) tile.finish.maxima += group_rows * kLanes;

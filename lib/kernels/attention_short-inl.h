@@ -53,11 +53,11 @@ HEADLIGHT_INLINE void score_keys(const kernels::AttentionShort& head, float* sco
   std::int64_t share = head.keys.count;
   if (share > kMost) share = divide_up(share, divide_up(share, kMost));
   for (std::int64_t j = 0; j < head.keys.count; j += share) {
-    const ScoreTile tile{{key.floats() + j * key.stride, key.stride},
-                         {head.columns, kWidth},
-                         head.query.head_dim,
-                         {scores + j * kWidth, kWidth, nullptr}};
-    tile_of<kMost, kVectors, ScoreTile>(smaller(share, head.keys.count - j), kVectors)(tile);
+    const ScoreTile<> tile{{key.floats() + j * key.stride, key.stride},
+                           {head.columns, kWidth},
+                           head.query.head_dim,
+                           {scores + j * kWidth, kWidth, nullptr}};
+    tile_of<kMost, kVectors, ScoreTile<>>(smaller(share, head.keys.count - j), kVectors)(tile);
   }
 }
 
@@ -219,7 +219,7 @@ void seen_short_values(const kernels::AttentionShort& head, std::int64_t first, 
   block.scores_stride = kShortKeys;
   block.state.first = true;
   block.ends = {head.out + first * head.out_stride, head.out_stride, head.sum + first};
-  block_values(block, {});
+  block_values<FloatValues>(block, {});
 }
 
 template <int kVectors>

@@ -50,10 +50,11 @@ SweepHalf<Numbers> values_of(const kernels::AttentionSweep& sweep) {
   return {sweep.block.keys.value.numbers<typename Numbers::Storage>(), sweep.block.keys.value.stride, sweep.value_step};
 }
 
-// Rows that are scored at once. Of 16 bits half as many: more would need as much code again, for calls between those
-// that wait for memory and those that pack their keys.
+// Rows that are scored at once. Of numbers that are widened half as many: more would need as much code again, for calls
+// between those that wait for memory and those that pack their keys.
 template <class Numbers>
-inline constexpr int kSweptRows = sizeof(typename Numbers::Storage) == sizeof(float) ? kBlockRows : kScoreRows;
+inline constexpr int kSweptRows = sizeof(typename Numbers::Storage) * Numbers::kOfColumn == sizeof(float) ? kBlockRows
+                                                                                                          : kScoreRows;
 
 template <class Numbers>
 void sweep_scores(const kernels::AttentionSweep& sweep, const BlockRange& range) {
@@ -191,11 +192,6 @@ inline BlockRange range_of_sweep(const kernels::AttentionSweep& sweep) {
   return range;
 }
 
-// Whether hidden values must be left out one by one.
-inline bool wants_exact_values(const kernels::AttentionSweep& sweep) {
-  return sweep.block.keys.values_not_finite && sweep.block.steps.masks.mask != nullptr;
-}
-
 // Scores of all heads become weights.
 inline void weigh_heads(const kernels::AttentionSweep& sweep, const BlockRange& range, RowFactors* factors) {
   const bool is_short = sweep.block.state.first && sweep.block.keys.count <= kLanes && sweep.block.steps.asked == 0;
@@ -217,10 +213,10 @@ inline void attend_sweep(const kernels::AttentionSweep& sweep) noexcept {
   sweep_scores<StoredFloat32>(sweep, range);
   RowFactors factors[kernels::kMaxSweepHeads];
   weigh_heads(sweep, range, factors);
-  const bool exactly = wants_exact_values(sweep);
+  const bool exactly = wants_exact_values(sweep.block);
   if (sweep.from_memory && !exactly) return sweep_values<StoredFloat32>(sweep, range, factors);
   for (std::int64_t head = 0; head < sweep.heads; ++head) {
-    (exactly ? block_values_exactly<StoredFloat32> : block_values)(block_of(sweep, head), factors[head]);
+    (exactly ? block_values_exactly<StoredFloat32> : block_values<FloatValues>)(block_of(sweep, head), factors[head]);
   }
 }
 

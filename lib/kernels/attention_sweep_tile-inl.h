@@ -43,14 +43,16 @@ struct SweepScores {
   static void run(const SweepScores& tile) noexcept;
 };
 
-template <int kRows>
+template <class Numbers, int kRows>
 HEADLIGHT_INLINE void add_square(const TileRows& query, std::int64_t d, int dims, const Vec (&square)[kLanes],
                                  Vec (&sums)[kRows]) {
 #pragma GCC unroll 16
   for (int i = 0; i < kLanes; ++i) {
     if (i >= dims) continue;
 #pragma GCC unroll 16
-    for (int r = 0; r < kRows; ++r) sums[r] = fma(broadcast(query.at[r * query.stride + d + i]), square[i], sums[r]);
+    for (int r = 0; r < kRows; ++r) {
+      sums[r] = step_product<Numbers>(broadcast(query.at[r * query.stride + d + i]), square[i], sums[r]);
+    }
   }
 }
 
@@ -64,7 +66,7 @@ HEADLIGHT_INLINE void add_four_columns(const TileRows& query, std::int64_t d, co
     for (int r = 0; r < kRows; ++r) {
       const float* const numbers = query.at + r * query.stride + d + Numbers::kOfWord * i;
       if constexpr (Numbers::kOfWord == 1) {
-        sums[r] = fma(broadcast(numbers[0]), words[i], sums[r]);
+        sums[r] = step_product<Numbers>(broadcast(numbers[0]), words[i], sums[r]);
       } else {
         sums[r] = fma(broadcast(numbers[0]), Numbers::first_of(words[i]), sums[r]);
         sums[r] = fma(broadcast(numbers[1]), Numbers::second_of(words[i]), sums[r]);
@@ -110,12 +112,12 @@ void SweepScores<Numbers>::run(const SweepScores& tile) noexcept {
 #pragma GCC unroll 16
         for (int j = 0; j < kLanes; ++j) square[j] = Numbers::load(row(j));
         transpose(square);
-        add_square(query, d, kLanes, square, sums);
+        add_square<Numbers>(query, d, kLanes, square, sums);
       }
 #pragma GCC unroll 6
-      for (int p = 0; p < kPointers; ++p) rows[p] += kStep;
+      for (int p = 0; p < kPointers; ++p) rows[p] += Numbers::kOfColumn * kStep;
       for (; numbers_asked < kLanes * (d + kStep); numbers_asked += head_dim) {
-        ask_for<Numbers>(next, head_dim, is_far);
+        ask_for<Numbers>(next, Numbers::kOfColumn * head_dim, is_far);
         next += key_stride;
       }
     }
@@ -123,8 +125,8 @@ void SweepScores<Numbers>::run(const SweepScores& tile) noexcept {
   for (; d < head_dim; d += kLanes) {
     const int dims = static_cast<int>(smaller(kLanes, head_dim - d));
     Vec square[kLanes];
-    load_turned<Numbers>(tile.key + d, tile.key_stride, tile.keys, dims, square);
-    add_square(query, d, dims, square, sums);
+    load_turned<Numbers>(tile.key + Numbers::kOfColumn * d, tile.key_stride, tile.keys, dims, square);
+    add_square<Numbers>(query, d, dims, square, sums);
   }
 #pragma GCC unroll 16
   for (int r = 0; r < kRows; ++r) store(sums[r], tile.scores + r * tile.scores_stride);

@@ -23,7 +23,7 @@ void attend_typed_sweep(const kernels::AttentionSweep& sweep) noexcept {
   weigh_heads(sweep, range, factors);
   with_numbers(sweep.block.keys.value.type, [&](auto numbers) {
     using Numbers = decltype(numbers);
-    if (!wants_exact_values(sweep)) return sweep_values<Numbers>(sweep, range, factors);
+    if (!wants_exact_values(sweep.block)) return sweep_values<Numbers>(sweep, range, factors);
     for (std::int64_t head = 0; head < sweep.heads; ++head) {
       block_values_exactly<Numbers>(block_of(sweep, head), factors[head]);
     }

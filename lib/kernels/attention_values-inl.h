@@ -34,10 +34,17 @@ HEADLIGHT_INLINE KeptValues kept_values(const kernels::RowStates& state, std::in
   return {state.out + r * state.out_stride + column, state.out_stride};
 }
 
+// Of a word of two keys the halves that are seen, the first key's the lower one.
+HEADLIGHT_INLINE std::int32_t seen_half(bool first, bool second) {
+  return (first ? 0xffff : 0) | (second ? kUpperHalf : 0);
+}
+
 // out[r] ← kept[r] · keep[r] + share[r] · Σ_j weights[r][j] · value[j], or with `first` the sum alone, over the keys
 // j = seen_begin[r] … seen_end[r] − 1, in one ascending chain of fused multiply-adds from +0. Those that all rows see
 // are the tile's steps, keys `from` … `to` − 1; what only some see goes into the sums of their rows before and after.
-// So a key that a row does not see never reaches its chain: 0 · NaN is NaN.
+// So a key that a row does not see never reaches its chain: 0 · NaN is NaN. kKeys = 2: a step is the words of two
+// keys, of which a row may see one: `from` and `to` are even, and the other one's value is put to 0, as its weight is.
+template <int kKeys = 1>
 struct MergeValues {
   const std::int32_t* seen_begin;
   const std::int32_t* seen_end;
@@ -60,12 +67,19 @@ struct MergeValues {
   template <class A, class B, int kVectors>
   HEADLIGHT_INLINE void add_keys(const A& a, const B& b, int r, std::int64_t key, std::int64_t last,
                                  Vec (&sums)[kVectors]) const {
-    for (std::int64_t k = key - from; k < last - from; ++k) {
+    if (key >= last) return;
+    for (std::int64_t k = key / kKeys - from / kKeys; kKeys * k < last - from; ++k) {
       Vec value[kVectors];
       b.row(k, value);
+      if constexpr (kKeys == 2) {
+        const std::int64_t even = from + 2 * k;
+        const IntVec seen = broadcast_int(seen_half(even >= seen_begin[r], even + 1 < seen_end[r]));
+#pragma GCC unroll 4
+        for (int v = 0; v < kVectors; ++v) value[v] = as_float(and_int(as_int(value[v]), seen));
+      }
       const Vec weight = broadcast(a.at[r * a.stride + k]);
 #pragma GCC unroll 4
-      for (int v = 0; v < kVectors; ++v) sums[v] = fma(weight, value[v], sums[v]);
+      for (int v = 0; v < kVectors; ++v) sums[v] = step_product<B>(weight, value[v], sums[v]);
     }
   }
 
@@ -109,8 +123,12 @@ struct MergeValues {
 };
 
 // With few rows the values come from memory as fast as it gives them; with many they are in a cache.
-template <bool kPartial>
-using ValueTile = RegisterTile<TileRows, TileMemory<kPartial, 2>, MergeValues>;
+struct FloatValues {
+  template <bool kPartial>
+  using Tile = RegisterTile<TileRows, TileMemory<kPartial, 2>, MergeValues<>>;
+  static constexpr int kKeys = 1;
+  static constexpr bool kPanelsOnly = false;
+};
 
 // For 1 … kValueRows rows and `columns` ≤ kValuePanel of whole vectors or, with kPartial, one that ends sooner: that
 // stands alone, since partial tiles of several vectors would be a third of all code here.

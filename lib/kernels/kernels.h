@@ -23,6 +23,8 @@ namespace headlight::kernels {
 [[nodiscard]] const GemmKernels& gemm_int8_kernels(Isa isa, InstructionFeatures features) noexcept;
 [[nodiscard]] HEADLIGHT_INNER_API const AttentionKernels& attention_kernels(Isa isa) noexcept;
 [[nodiscard]] const TypedAttentionKernels& typed_attention_kernels(Isa isa) noexcept;
+// Null without a feature that multiplies bfloat16.
+[[nodiscard]] const PairAttentionKernels* pair_attention_kernels(InstructionFeatures features) noexcept;
 [[nodiscard]] HEADLIGHT_INNER_API const AttentionBackwardKernels& attention_backward_kernels(Isa isa) noexcept;
 [[nodiscard]] const MergeKernels& merge_kernels(Isa isa) noexcept;
 [[nodiscard]] HEADLIGHT_INNER_API const RowKernels& row_kernels(Isa isa) noexcept;

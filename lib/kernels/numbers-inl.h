@@ -10,10 +10,11 @@ namespace headlight::HEADLIGHT_TARGET {
 
 inline constexpr std::int64_t kFloatsOfLine = 16;  // of a cache line
 
-// kOfWord: how many numbers lie in 32 bits, a lane, that may be moved about before they are widened. 0: they are
-// widened first.
+// kOfColumn: how many numbers of a row a kernel takes as one column, a lane. kOfWord: how many columns lie in 32 bits
+// that may be moved about before they are widened; 0: they are widened first.
 struct StoredFloat32 {
   using Storage = float;
+  static constexpr int kOfColumn = 1;
   static constexpr int kOfWord = 1;
   static constexpr int kOfLine = kFloatsOfLine;
 
@@ -30,6 +31,7 @@ struct StoredFloat32 {
 // Widened exactly; rounded once to nearest even.
 struct StoredBFloat16 {
   using Storage = std::uint16_t;
+  static constexpr int kOfColumn = 1;
   // Two numbers of each lane are as quickly widened where they are as one. The first lies in the lower half.
   static constexpr int kOfWord = kLanes > 1 ? 2 : 0;
   static HEADLIGHT_INLINE Vec first_of(Vec pairs) { return as_float(shift_left<16>(as_int(pairs))); }
@@ -48,6 +50,7 @@ struct StoredBFloat16 {
 };
 struct StoredFloat16 {
   using Storage = std::uint16_t;
+  static constexpr int kOfColumn = 1;
   static constexpr int kOfWord = 0;
   static constexpr int kOfLine = 2 * kFloatsOfLine;
 
@@ -58,6 +61,24 @@ struct StoredFloat16 {
   static HEADLIGHT_INLINE void store(Vec v, std::uint16_t* to) { store_f16(v, to); }
   static HEADLIGHT_INLINE void store_partial(Vec v, std::uint16_t* to, int count) { store_f16_partial(v, to, count); }
 };
+
+#if defined(__AVX512BF16__)
+// Never widened: a column is a pair of neighbours, multiplied by a pair of a row as vdpbf16ps does it (dot_bf16()).
+struct PairsOfBFloat16 {
+  using Storage = std::uint16_t;
+  static constexpr int kOfColumn = 2;
+  static constexpr int kOfWord = 1;
+  static constexpr int kOfLine = 2 * kFloatsOfLine;
+
+  static HEADLIGHT_INLINE Vec load(const std::uint16_t* from) {
+    return headlight::HEADLIGHT_TARGET::load(reinterpret_cast<const float*>(from));
+  }
+  static HEADLIGHT_INLINE Vec load_partial(const std::uint16_t* from, int count) {
+    return headlight::HEADLIGHT_TARGET::load_partial(reinterpret_cast<const float*>(from), count);
+  }
+  static HEADLIGHT_INLINE Vec multiply_add(Vec left, Vec right, Vec sum) { return dot_bf16(left, right, sum); }
+};
+#endif
 
 // A whole vector, or the `count` < kLanes that are left.
 template <class Numbers>

@@ -216,6 +216,7 @@ AttentionPlan plan_attention(const Engine& engine, const kernels::AttentionKerne
   plan.key_blocks = divide_up(sizes.key_length, plan.key_block);
   plan.scores_stride = scores_stride(std::min(plan.key_block, round_up(sizes.key_length, kernels.lanes)), kernels);
   plan.padded_value_dim = round_up(sizes.value_dim, kernels.lanes);
+  plan.key_words = sizes.head_dim / kernels.numbers_of_word;
 
   const std::int64_t tiles = divide_up(plan.rows, kernels.query_rows);
   const std::int64_t most_units = heads * std::max(tiles, plan.key_blocks);

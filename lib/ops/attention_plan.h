@@ -62,6 +62,7 @@ struct AttentionPlan : CallPlan {
   std::int64_t key_blocks;  // ⌈Lk / key_block⌉
   std::int64_t scores_stride;
   std::int64_t padded_value_dim;
+  std::int64_t key_words;  // floats of a query row and of a packed key: head_dim, or half of it where they are pairs
 
   bool from_far_memory;  // the keys and values of the call are more than caches hold
   bool pack_values;

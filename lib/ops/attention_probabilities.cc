@@ -12,7 +12,7 @@ class Tile {
  public:
   Tile(const AttentionCall& call, int worker, const ShownRows& rows, std::int64_t head) noexcept
       : call_(call), worker_(worker), rows_(rows), head_(head) {
-    tile_.query.stride = tile_.query.head_dim = call.sizes.head_dim;
+    tile_.query.stride = tile_.query.head_dim = call.plan.key_words;
     tile_.steps = call.steps;
     tile_.panel = part_of(call, worker, call.plan.panel);
     tile_.seen = {begin_, end_, false};
@@ -29,7 +29,7 @@ class Tile {
   void run(std::int64_t r, std::int64_t count, std::int64_t key, std::int64_t keys, std::int64_t column) noexcept {
     const Probabilities& probabilities = call_.options.probabilities;
     const KeyInterval* intervals = part_of(call_, worker_, call_.plan.intervals) + r;
-    tile_.query.data = part_of(call_, worker_, call_.plan.query) + r * call_.sizes.head_dim;
+    tile_.query.data = part_of(call_, worker_, call_.plan.query) + r * call_.plan.key_words;
     tile_.query.count = count;
     tile_.keys = keys;
     tile_.steps.first_key = key;

@@ -47,12 +47,14 @@ SinkState sink_state(const AttentionCall& call, std::int64_t head) noexcept {
   return {static_cast<float>(std::isnan(maximum) ? maximum : std::clamp(maximum, -kLargest, kLargest)), 1.0f};
 }
 
-// Of keys [first, last) of the block. Packed values are read instead of the tensor's, for they are in a cache.
-bool values_are_finite(const AttentionCall& call, const kernels::KeyValueBlock& block, std::int64_t head,
-                       std::int64_t first, std::int64_t last) noexcept {
+// Of keys [first, last) of the block, whose rows in the tensor are given, too. Packed values are read instead where
+// they are floats, for they are in a cache.
+bool values_are_finite(const AttentionCall& call, const kernels::KeyValueBlock& block, const kernels::Operand& rows,
+                       std::int64_t head, std::int64_t first, std::int64_t last) noexcept {
   const std::int64_t value_dim = call.sizes.value_dim;
-  const kernels::Operand& value = block.value;
-  if (value.layout == kernels::OperandLayout::rows) {
+  const bool packed = block.value.layout == kernels::OperandLayout::panels && call.kernels.numbers_of_word == 1;
+  const kernels::Operand& value = packed ? block.value : rows;
+  if (!packed) {
     return call.kernels.all_finite(value.from(head * call.keys.value_head_step() + first * value.stride), last - first,
                                    value_dim);
   }
@@ -64,10 +66,6 @@ bool values_are_finite(const AttentionCall& call, const kernels::KeyValueBlock& 
     }
   }
   return true;
-}
-
-kernels::Operand panels(const float* packed) noexcept {
-  return {.layout = kernels::OperandLayout::panels, .data = packed};
 }
 
 }  // namespace
@@ -165,7 +163,7 @@ void RowBlock::prepare(const RowStates& states) noexcept {
   } else {
     float* copy = part_of(call_, worker_, call_.plan.query);
     query_ = copy;
-    query_stride_ = call_.sizes.head_dim;
+    query_stride_ = call_.plan.key_words;
     query_head_step_ = count_ * query_stride_;
     for (std::int64_t head = 0; head < range_.heads; ++head) {
       for (std::int64_t r = 0; r < count_;) {
@@ -227,7 +225,7 @@ void RowBlock::attend(std::int64_t first_key, std::int64_t last_key, const RowSt
     // Made in one piece, every field named: cleared first and filled in, it costs 15 ns, as much again copied for each
     // tile. A call of four rows on 128 keys takes 1500.
     kernels::AttentionSweep sweep{
-        .block = {.query = {.data = query_, .stride = query_stride_, .count = count_, .head_dim = sizes.head_dim},
+        .block = {.query = {.data = query_, .stride = query_stride_, .count = count_, .head_dim = plan.key_words},
                   .keys = key_block(key, keys, first_seen, last_seen),
                   .seen = {.begin = begin_, .end = end_, .same_for_all = same_intervals_},
                   .steps = call_.steps,
@@ -252,10 +250,13 @@ void RowBlock::attend(std::int64_t first_key, std::int64_t last_key, const RowSt
         .from_memory = keys * range_.heads * (sizes.head_dim + sizes.value_dim) > kSmallFloats,
         .from_far_memory = plan.from_far_memory};
     sweep.block.steps.first_key = sequence_.first_key + key;
-    kernels::KeyValueBlock& block = sweep.block.keys;
-    for (std::int64_t head = 0; call_.options.mask && head < range_.heads; ++head) {
-      block.values_not_finite =
-          block.values_not_finite || !values_are_finite(call_, block, head, first_seen, last_seen);
+    if (call_.options.mask) {
+      kernels::KeyValueBlock& block = sweep.block.keys;
+      const kernels::Operand rows =
+          call_.keys.block(range_.sample, range_.key_value_head, sequence_.first_key + key, keys).value;
+      for (std::int64_t head = 0; head < range_.heads && !block.values_not_finite; ++head) {
+        block.values_not_finite = !values_are_finite(call_, block, rows, head, first_seen, last_seen);
+      }
     }
     attend_key_block(sweep, key, states, finish);
   }
@@ -264,10 +265,12 @@ void RowBlock::attend(std::int64_t first_key, std::int64_t last_key, const RowSt
 kernels::KeyValueBlock RowBlock::key_block(std::int64_t first_key, std::int64_t count, std::int64_t first_seen,
                                            std::int64_t last_seen) const noexcept {
   const AttentionPlan& plan = call_.plan;
-  const std::int64_t head_dim = call_.sizes.head_dim;
   const std::int64_t tensor_key = sequence_.first_key + first_key;
   kernels::KeyValueBlock block = call_.keys.block(range_.sample, range_.key_value_head, tensor_key, count);
-  if (packed_.keys != nullptr) block.key = panels(packed_.keys + tensor_key * head_dim);
+  const auto panels = [&](const float* packed) {
+    return kernels::Operand{.layout = kernels::OperandLayout::panels, .data = packed};
+  };
+  if (packed_.keys != nullptr) block.key = panels(packed_.keys + tensor_key * plan.key_words);
   if (packed_.values != nullptr) block.value = panels(packed_.values + tensor_key * plan.packed_value_dim);
   if (plan.route != AttentionRoute::packed_by_block) return block;
 
@@ -276,12 +279,15 @@ kernels::KeyValueBlock RowBlock::key_block(std::int64_t first_key, std::int64_t 
   const std::int64_t begin = first_seen / panel * panel;
   const std::int64_t end = std::min(round_up(last_seen, panel), count);
   auto* keys = part_of(call_, worker_, plan.packed_keys);
-  call_.kernels.pack_keys(rows.key.from(begin * rows.key.stride), end - begin, head_dim, keys + begin * head_dim);
+  call_.kernels.pack_keys(rows.key.from(begin * rows.key.stride), end - begin, call_.sizes.head_dim,
+                          keys + begin * plan.key_words);
   block.key = panels(keys);
   if (!plan.pack_values) return block;
   auto* values = part_of(call_, worker_, plan.packed_values);
+  const std::int64_t of_word = call_.kernels.numbers_of_word;
   call_.kernels.pack_values(rows.value.from(begin * rows.value.stride), end - begin, call_.sizes.value_dim,
-                            values + begin * plan.value_panel_width, count * plan.value_panel_width);
+                            values + begin / of_word * plan.value_panel_width,
+                            divide_up(count, of_word) * plan.value_panel_width);
   block.value = panels(values);
   return block;
 }

@@ -76,10 +76,10 @@ void pack_head(const AttentionCall& call, std::int64_t sample, std::int64_t key_
          key += plan.key_block) {
       const std::int64_t keys = std::min(plan.key_block, end - key);
       const kernels::KeyValueBlock block = call.keys.block(sample, key_value_head, key, keys);
-      call.kernels.pack_keys(block.key, keys, sizes.head_dim, packed.keys + key * sizes.head_dim);
+      call.kernels.pack_keys(block.key, keys, sizes.head_dim, packed.keys + key * plan.key_words);
       if (packed.values == nullptr) continue;
       call.kernels.pack_values(block.value, keys, sizes.value_dim, packed.values + key * plan.packed_value_dim,
-                               keys * plan.value_panel_width);
+                               divide_up(keys, call.kernels.numbers_of_word) * plan.value_panel_width);
     }
   }
 }

@@ -47,7 +47,7 @@ void begin_with_sink(const AttentionCall& call, std::int64_t head, const kernels
 }
 
 // Keys and values of one (sample, key/value head), packed or null. A key block that begins with
-// key j of the tensor begins at number j · head_dim, its values at j · packed_value_dim.
+// key j of the tensor begins at float j · key_words, its values at j · packed_value_dim.
 struct PackedHead {
   float* keys = nullptr;
   float* values = nullptr;

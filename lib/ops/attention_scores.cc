@@ -37,8 +37,8 @@ void write_panel(const AttentionCall& call, int worker, const ShownRows& rows, s
   tile.rows = to;
   for (std::int64_t first = 0; first < rows.count(); first += call.kernels.query_rows) {
     const std::int64_t count = std::min<std::int64_t>(call.kernels.query_rows, rows.count() - first);
-    tile.query = {part_of(call, worker, call.plan.query) + first * call.sizes.head_dim, call.sizes.head_dim, count,
-                  call.sizes.head_dim};
+    tile.query = {part_of(call, worker, call.plan.query) + first * call.plan.key_words, call.plan.key_words, count,
+                  call.plan.key_words};
     step_rows(call, worker).give(call.options, first, tile.steps);
     for (std::int64_t r = 0; r < count; ++r) {
       const KeyInterval seen = hides ? intervals[first + r] : KeyInterval{key, key + keys};

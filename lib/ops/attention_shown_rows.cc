@@ -22,7 +22,7 @@ void take_head(const AttentionCall& call, int worker, const ShownRows& rows, std
   for (std::int64_t r = 0; r < rows.count(); ++r) {
     const std::int64_t query = rows.query(r);
     call.kernels.copy_rows(operand_at(call.query, rows.sample, query, head), call.scale.query_factor, 1, head_dim,
-                           queries + r * head_dim);
+                           queries + r * call.plan.key_words);
     const AttentionSequence sequence = call.sequences(rows.sample, call.sequences.of_query(query));
     steps.set(call.options, r, rows.sample, head, query, position_of(call.options, sequence, query));
   }

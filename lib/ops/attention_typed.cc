@@ -26,12 +26,33 @@ kernels::AttentionKernels kernels_of_types(Isa isa) noexcept {
   return kernels;
 }
 
+// Those that multiply pairs of bfloat16 where the call is of such, or null.
+const kernels::PairAttentionKernels* pair_kernels(const Engine& engine, const AttentionOperands& operands,
+                                                  const ops::AttentionSizes& sizes) noexcept {
+  const bool pairs = operands.query.type == NumberType::bfloat16 && operands.key.type == NumberType::bfloat16 &&
+                     operands.value.type == NumberType::bfloat16 && sizes.head_dim % 2 == 0;
+  return pairs ? kernels::pair_attention_kernels(engine.features()) : nullptr;
+}
+
+void multiply_pairs(kernels::AttentionKernels& kernels, const kernels::PairAttentionKernels& pairs) noexcept {
+  kernels.numbers_of_word = 2;
+  kernels.attend_block = pairs.attend_block;
+  kernels.attend_sweep = pairs.attend_sweep;
+  kernels.probability_tile = pairs.probability_tile;
+  kernels.score_tile = pairs.score_tile;
+  kernels.pack_keys = pairs.pack_keys;
+  kernels.pack_values = pairs.pack_values;
+  kernels.copy_rows = pairs.copy_rows;
+}
+
 // What has been checked, and has memory.
 void attend(Engine& engine, const AttentionOperands& operands, const AttentionOptions& options,
             const ops::AttentionSizes& sizes) {
-  const kernels::AttentionKernels kernels = kernels_of_types(engine.isa());
+  kernels::AttentionKernels kernels = kernels_of_types(engine.isa());
   const ops::AttentionScale scale = ops::scale_of(options, sizes.head_dim);
-  if (ops::is_short(kernels, sizes, options, scale) && ops::fits_on_stack(kernels, sizes)) {
+  if (const auto* pairs = pair_kernels(engine, operands, sizes)) {
+    multiply_pairs(kernels, *pairs);
+  } else if (ops::is_short(kernels, sizes, options, scale) && ops::fits_on_stack(kernels, sizes)) {
     return ops::attend_short_rows(
         engine, ops::TypedShortAttention{
                     operands, {operands.key, operands.value}, options, sizes, kernels, scale.exponent_scale});

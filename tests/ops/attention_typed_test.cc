@@ -1,4 +1,5 @@
-// Attention over operands of 16 bits: float32's bits over the widened operands, rounded once, on every route.
+// Attention over operands of 16 bits: float32's bits over the widened operands, rounded once, on every route. Where
+// pairs of bfloat16 are multiplied instead, attention_bfloat16_test.cc says which.
 #include <array>
 #include <cmath>
 #include <cstdint>
@@ -18,6 +19,7 @@
 #include "support/quick.h"
 #include "support/refusal.h"
 #include "support/stored.h"
+#include "support/typed_operands.h"
 #include "support/workers.h"
 
 namespace headlight::attention_typed_test {
@@ -25,17 +27,11 @@ namespace headlight::attention_typed_test {
 using test::AttentionCase;
 using test::AttentionInputs;
 using test::Stored;
+using Operands = test::TypedOperands;
 
-class TypedAttention : public test::EachIsa {};
+class TypedAttention : public test::EachIsaAndFeature {};
 
 using Results = test::AttentionResults<float>;
-
-// The operands of a case in its types.
-struct Operands {
-  Operands(const AttentionCase& c, const AttentionInputs& in)
-      : query(c.types[0], in.query), key(c.types[1], in.key), value(c.types[2], in.value) {}
-  Stored query, key, value;
-};
 
 // By float32's attention() over the widened operands.
 Results of_floats(Engine& engine, const AttentionCase& c, const AttentionInputs& in, const Operands& operands) {
@@ -50,6 +46,7 @@ Results of_floats(Engine& engine, const AttentionCase& c, const AttentionInputs&
 }
 
 void expect_bits_of_floats(const AttentionCase& c, Engine& engine) {
+  if (test::multiplies_pairs(engine, c)) return;
   SCOPED_TRACE(c.line());
   const AttentionInputs in(c);
   Operands operands(c, in);
@@ -119,6 +116,7 @@ TEST_P(TypedAttention, ErrsByOneRoundingMoreThanFloat32) {
   Engine engine(options(2));
   for (std::uint64_t seed = 1; seed <= test::count<std::uint64_t>(60, 15) && !HasFailure(); ++seed) {
     const AttentionCase c = test::random_attention_case(seed, 60);
+    if (test::multiplies_pairs(engine, c)) continue;
     SCOPED_TRACE(c.line());
     AttentionInputs in(c);
     Operands operands(c, in);
@@ -139,14 +137,6 @@ TEST_P(TypedAttention, ErrsByOneRoundingMoreThanFloat32) {
     EXPECT_LE(of_ours.error, 2 * of_plain.error + 4 * test::kUnitRoundoff + rounding * (1 + 2 * of_plain.error))
         << of_ours.where;
   }
-}
-
-template <class AnyView>
-AnyView part(AnyView view, std::int64_t first, std::int64_t count) {
-  view.data =
-      static_cast<std::byte*>(view.data) + static_cast<std::size_t>(first * view.stride(1)) * bytes_of(view.type);
-  view.shape[1] = count;
-  return view;
 }
 
 // A decode step, a few rows, many: the same rows of a prefill.
@@ -171,9 +161,10 @@ TEST_P(TypedAttention, DecodingEqualsPrefill) {
       const std::int64_t first = c.query_length - rows;
       for (Engine* engine : {&one, &two}) {
         Stored few(type, {1, rows, c.query_heads, c.value_dim});
-        attention(*engine,
-                  {part(operands.query.view(), first, rows), operands.key.view(), operands.value.view(), few.view()},
-                  in.options);
+        attention(
+            *engine,
+            {test::part(operands.query.view(), first, rows), operands.key.view(), operands.value.view(), few.view()},
+            in.options);
         const Tensor<float, 4> got = few.floats();
         const View<const float, 4> expected(&prefill(0, first, 0, 0), got.shape());
         EXPECT_TRUE(test::same_bits(got.view(), expected)) << rows << " rows of " << name(type);
@@ -235,7 +226,10 @@ TEST_P(TypedAttention, TouchesNothingOutside) {
     const std::int64_t queries = random.integer(1, round % 3 == 0 ? 2 : 40);
     const std::int64_t keys = random.integer(1, round % 5 == 0 ? 600 : 70);
     const std::int64_t heads = random.integer(1, 3), dim = random.integer(1, 140), value_dim = random.integer(1, 140);
-    const auto type = [&] { return test::kStoredTypes[static_cast<std::size_t>(random.integer(0, 2))]; };
+    const bool pairs = round % 4 == 0;
+    const auto type = [&] {
+      return pairs ? NumberType::bfloat16 : test::kStoredTypes[static_cast<std::size_t>(random.integer(0, 2))];
+    };
     const GuardedRows query(type(), {1, queries, heads, dim}, side, random);
     const GuardedRows key(type(), {1, keys, heads, dim}, side, random);
     const GuardedRows value(type(), {1, keys, heads, value_dim}, side, random);
@@ -258,12 +252,14 @@ TEST_P(TypedAttention, AllocatesNothingAfterReserve) {
       Engine engine(options(threads));
       test::wait_for_workers(engine);
       Stored query(NumberType::float16, {s.batch, s.query_length, s.heads, s.dim});
+      Stored pairs(NumberType::bfloat16, {s.batch, s.query_length, s.heads, s.dim});
       Stored key(NumberType::bfloat16, {s.batch, s.key_length, s.heads, s.dim});
       Stored out(NumberType::float16, {s.batch, s.query_length, s.heads, s.dim});
       const AttentionShape shape{s.batch, s.query_length, s.key_length, s.heads, s.heads, s.dim, s.dim};
       reserve(engine, shape);
       const test::AllocationCounter counter;
       attention(engine, {query.view(), key.view(), key.view(), out.view()});
+      attention(engine, {pairs.view(), key.view(), key.view(), out.view()});
       EXPECT_EQ(counter.count(), 0) << "Lq = " << s.query_length << ", threads " << threads;
       EXPECT_LE(engine.scratch_bytes(), workspace_bytes(engine, shape) + 4096);
     }
@@ -347,6 +343,6 @@ TEST_P(TypedAttention, RefusesWhatItCannotRead) {
   EXPECT_NE(message({View<float, 4>(reinterpret_cast<float*>(both.data()), x.shape()), x, x, second}), "");
 }
 
-HEADLIGHT_ON_EVERY_ISA(TypedAttention);
+HEADLIGHT_ON_EVERY_FEATURE(TypedAttention);
 
 }  // namespace headlight::attention_typed_test

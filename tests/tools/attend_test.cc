@@ -7,6 +7,7 @@
 #include "headlight/analysis/attention_unfused.h"
 #include "headlight/attention_backward.h"
 #include "headlight/models/npy.h"
+#include "headlight/typed_attention.h"
 #include "reference/attention.h"
 #include "reference/attention_backward.h"
 #include "support/compare.h"
@@ -26,12 +27,26 @@ struct Outputs {
   Tensor<float, 3> log_sum_exp;
 };
 
-Outputs computed(const AttendCase& c, decltype(&attention) method, AttentionOptions options) {
+using Method = decltype(&analysis::attention_unfused);
+constexpr Method kFused = &attention;
+
+Outputs computed(const AttendCase& c, Method method, AttentionOptions options) {
   Engine engine;
   Outputs outputs(c);
   options.log_sum_exp = outputs.log_sum_exp;
   options.probabilities.per_head = outputs.probabilities;
   method(engine, c.query, c.key, c.value, outputs.out, options);
+  return outputs;
+}
+
+// Over operands that hold numbers of these types; out is rounded to `type`.
+Outputs computed_in(const AttendCase& c, NumberType type, NumberType cache, AttentionOptions options) {
+  Engine engine;
+  Outputs outputs(c);
+  options.log_sum_exp = outputs.log_sum_exp;
+  Stored query(type, c.query), key(cache, c.key), value(cache, c.value), out(type, outputs.out);
+  attention(engine, AttentionOperands{query.view(), key.view(), value.view(), out.view()}, options);
+  outputs.out = out.floats();
   return outputs;
 }
 
@@ -75,7 +90,7 @@ void expect_agreement(const AttendCase& c, const std::vector<std::string>& more,
     EXPECT_EQ(finished.error, "");
     const Outputs expected = method == "reference"
                                  ? computed_by_reference(c, options)
-                                 : computed(c, method == "fused" ? &attention : &analysis::attention_unfused, options);
+                                 : computed(c, method == "fused" ? kFused : &analysis::attention_unfused, options);
     expect_npy(c.folder / "o.npy", expected.out);
     expect_npy(c.folder / "l.npy", expected.log_sum_exp);
     expect_npy(c.folder / "p.npy", expected.probabilities);
@@ -162,10 +177,9 @@ TEST(Attend, TypesOfArraysAndOfTheCache) {
       ASSERT_EQ(finished.code, 0) << finished.error;
       EXPECT_EQ(finished.error, "");
       const AttentionOptions options{.causal = Causal::bottom_right};
-      const Outputs expected =
-          method == "reference"
-              ? computed_by_reference(rounded, options)
-              : computed(rounded, method == "fused" ? &attention : &analysis::attention_unfused, options);
+      const Outputs expected = method == "reference" ? computed_by_reference(rounded, options)
+                               : method == "fused"   ? computed_in(rounded, given.type, given.cache, options)
+                                                     : computed(rounded, &analysis::attention_unfused, options);
       expect_npy(c.folder / "l.npy", expected.log_sum_exp);
       // The twin's result is rounded once, from float64: by two roundings another number may be nearest.
       if (method == "reference") {
@@ -286,7 +300,7 @@ TEST(Attend, ScoresAtEachStage) {
         options.scores = scores;
       } else {
         Engine engine;
-        (method == "fused" ? attention : analysis::attention_unfused)(engine, c.query, c.key, c.value, out, options);
+        (method == "fused" ? kFused : &analysis::attention_unfused)(engine, c.query, c.key, c.value, out, options);
       }
       expect_npy(c.folder / "s.npy", scores);
     }

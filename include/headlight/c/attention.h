@@ -88,7 +88,9 @@ typedef struct headlight_attention_options {
 
 // out = softmax(scale · query · keyᵀ + bias) · value; query [B, Lq, Hq, Dqk], key [B, Lk, Hkv, Dqk], value [B, Lk, Hkv,
 // Dv], out [B, Lq, Hq, Dv], each FLOAT32, BFLOAT16 or FLOAT16, Hq a multiple of Hkv. Numbers of 16 bits are widened,
-// all arithmetic is float32's, and out is rounded once, to nearest even. Any strides with a last one of 1, so [B, H, L,
+// all arithmetic is float32's, and out is rounded once, to nearest even; but where query, key and value are BFLOAT16,
+// Dqk is even and the engine has the feature AVX512-BF16, pairs of such numbers are multiplied as typed_attention.h
+// says, which errs by a rounding of each weight more. Any strides with a last one of 1, so [B, H, L,
 // D] memory works as it is. out must not overlap an input. The bits of a row depend on the build, the instruction set
 // and the row's own inputs alone. When it fails nothing has been written.
 HEADLIGHT_API headlight_status headlight_attention(headlight_engine* engine, const headlight_tensor* query,

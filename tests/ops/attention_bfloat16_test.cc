@@ -1,0 +1,205 @@
+// Attention over queries, keys and values of bfloat16. Where the instruction set multiplies pairs of them, a score is
+// the documented chain, weights are rounded once, and all that attention() promises holds; where not, it holds too.
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "headlight/typed_attention.h"
+#include "ops/attention_plan.h"
+#include "support/attention_case.h"
+#include "support/attention_results.h"
+#include "support/isas.h"
+#include "support/quick.h"
+#include "support/stored.h"
+#include "support/typed_operands.h"
+
+namespace headlight::attention_bfloat16_test {
+
+using test::AttentionCase;
+using test::AttentionInputs;
+using test::Stored;
+using test::TypedOperands;
+
+class BFloat16Attention : public test::EachIsaAndFeature {};
+
+using Results = test::AttentionResults<float>;
+
+AttentionCase of_bfloat16(AttentionCase c) {
+  c.head_dim += c.head_dim % 2;
+  c.types.fill(NumberType::bfloat16);
+  c.types[3] = NumberType::float32;
+  return c;
+}
+
+// Σ_j p_ij |v_j|: what the rounding of a weight is an error of.
+Tensor<double, 4> added_up(const AttentionCase& c, const AttentionInputs& in) {
+  Tensor<double, 4> sizes = test::converted<double>(in.value),
+                    sums({c.batch, c.query_length, c.query_heads, c.value_dim});
+  for (double& number : sizes) number = std::abs(number);
+  reference::attention<double>(test::converted<double>(in.query), test::converted<double>(in.key), sizes, sums,
+                               in.options);
+  return sums;
+}
+
+// Twice the error of the plain float32 computation, and a rounding to bfloat16 of each weight.
+void expect_error_of_rounded_weights(const AttentionCase& c, Engine& engine) {
+  SCOPED_TRACE(c.line());
+  AttentionInputs in(c);
+  TypedOperands operands(c, in);
+  in.query = operands.query.floats();
+  in.key = operands.key.floats();
+  in.value = operands.value.floats();
+  const auto plain = test::plain_results<float>(c, in);
+  const auto truth = test::plain_results<double>(c, in);
+  const Tensor<double, 4> sizes = added_up(c, in);
+  Results ours(c);
+  AttentionOptions options = in.options;
+  options.log_sum_exp = ours.log_sum_exp;
+  options.probabilities.per_head = ours.probabilities;
+  attention(engine, {operands.query.view(), operands.key.view(), operands.value.view(), ours.out}, options);
+  const auto of_plain = test::worst_row_error(plain.out.view(), truth.out.view(), sizes.view());
+  const auto of_ours = test::worst_row_error(ours.out.view(), truth.out.view(), sizes.view());
+  EXPECT_LE(of_ours.error, 2 * of_plain.error + 4 * test::kUnitRoundoff + 0x1p-8) << of_ours.where;
+  // Neither of these is rounded: they are as near as float32's.
+  const test::AttentionYardsticks yardsticks(c, in, truth);
+  const auto lse_of_plain =
+      test::worst_row_error(plain.log_sum_exp.view(), truth.log_sum_exp.view(), yardsticks.log_sum_exp.view());
+  const auto lse_of_ours =
+      test::worst_row_error(ours.log_sum_exp.view(), truth.log_sum_exp.view(), yardsticks.log_sum_exp.view());
+  EXPECT_LE(lse_of_ours.error, 2 * lse_of_plain.error + 4 * test::kUnitRoundoff) << lse_of_ours.where;
+}
+
+TEST_P(BFloat16Attention, ErrsByTheRoundingOfItsWeights) {
+  Engine one(options(1)), three(options(3));
+  for (std::uint64_t seed = 1; seed <= test::count<std::uint64_t>(150, 40) && !HasFailure(); ++seed) {
+    expect_error_of_rounded_weights(of_bfloat16(test::random_attention_case(seed, 70)), seed % 2 == 0 ? one : three);
+  }
+}
+
+std::int64_t key_block(std::int64_t head_dim, std::int64_t value_dim) {
+  return ops::attention_key_block({1, 1, 1, 1, 1, 1, head_dim, value_dim});
+}
+
+TEST_P(BFloat16Attention, ErrsNoMoreOverSeveralBlocksOfKeys) {
+  Engine one(options(1)), three(options(3));
+  for (std::uint64_t seed = 1; seed <= test::count<std::uint64_t>(16, 4) && !HasFailure(); ++seed) {
+    expect_error_of_rounded_weights(of_bfloat16(test::random_case_of_several_blocks(seed, key_block)),
+                                    seed % 2 == 0 ? one : three);
+  }
+}
+
+// Pairs of neighbours, the second number of each first.
+float chain(const float* query, const float* key, std::int64_t head_dim) {
+  float sum = 0;
+  for (std::int64_t d = 0; d < head_dim; d += 2)
+    sum = std::fma(query[d], key[d], std::fma(query[d + 1], key[d + 1], sum));
+  return sum;
+}
+
+TEST_P(BFloat16Attention, ScoresAreTheDocumentedChain) {
+  Engine engine(options(2));
+  for (const std::int64_t dim : {2, 30, 64, 94, 256}) {
+    AttentionCase c;
+    c.query_length = 19;
+    c.key_length = 90;
+    c.query_heads = c.key_value_heads = 2;
+    c.head_dim = c.value_dim = dim;
+    c = of_bfloat16(c);
+    if (!test::multiplies_pairs(engine, c)) continue;
+    const AttentionInputs in(c);
+    TypedOperands operands(c, in);
+    Results results(c);
+    attention(engine, {operands.query.view(), operands.key.view(), operands.value.view(), results.out},
+              {.scale = 1.0f, .scores = results.scores});
+    const Tensor<float, 4> query = operands.query.floats(), key = operands.key.floats();
+    for (std::int64_t h = 0; h < 2; ++h) {
+      for (std::int64_t i = 0; i < c.query_length; ++i) {
+        for (std::int64_t j = 0; j < c.key_length; ++j) {
+          ASSERT_EQ(results.scores(0, h, i, j), chain(&query(0, i, h, 0), &key(0, j, h, 0), dim)) << dim;
+        }
+      }
+    }
+  }
+}
+
+// Rows one at a time, a few, many, with one thread or three: the bits of all rows in one call, with every option.
+TEST_P(BFloat16Attention, RowsByThemselvesHaveTheBitsOfAll) {
+  Engine one(options(1)), three(options(3));
+  for (const std::int64_t dim : {6, 64, 130}) {
+    for (const Causal causal : {Causal::none, Causal::bottom_right}) {
+      AttentionCase c;
+      c.seed = static_cast<std::uint64_t>(dim);
+      c.query_length = c.key_length = test::count<std::int64_t>(1101, 601);
+      c.query_heads = 4;
+      c.key_value_heads = 2;
+      c.head_dim = dim;
+      c.value_dim = dim / 2 + 1;
+      c.causal = causal;
+      c = of_bfloat16(c);
+      const AttentionInputs in(c);
+      TypedOperands operands(c, in);
+      Results all(c);
+      attention(three, {operands.query.view(), operands.key.view(), operands.value.view(), all.out}, in.options);
+      for (const std::int64_t rows : {1, 2, 5, 13, 100}) {
+        const std::int64_t first = c.query_length - rows;
+        for (Engine* engine : {&one, &three}) {
+          Tensor<float, 4> few({1, rows, c.query_heads, c.value_dim});
+          attention(*engine,
+                    {test::part(operands.query.view(), first, rows), operands.key.view(), operands.value.view(), few},
+                    in.options);
+          const View<const float, 4> expected(&all.out(0, first, 0, 0), few.shape());
+          EXPECT_TRUE(test::same_bits(few.view(), expected)) << rows << " rows, D = " << dim;
+        }
+      }
+      // Fewer keys than all, an odd number of them too: what the rows in the middle of a causal call see.
+      if (causal == Causal::none) continue;
+      for (const std::int64_t keys : {1, 2, 15, 17, 64, 512, 513}) {
+        Tensor<float, 4> row({1, 1, c.query_heads, c.value_dim});
+        attention(one, {test::part(operands.query.view(), keys - 1, 1), test::part(operands.key.view(), 0, keys),
+                        test::part(operands.value.view(), 0, keys), row});
+        const View<const float, 4> expected(&all.out(0, keys - 1, 0, 0), row.shape());
+        EXPECT_TRUE(test::same_bits(row.view(), expected)) << keys << " keys, D = " << dim;
+      }
+    }
+  }
+}
+
+// A key that a row does not see shares its word with one that it sees: its value may be NaN.
+TEST_P(BFloat16Attention, HiddenHalvesOfPairsDoNotShow) {
+  constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+  Engine engine(options(1));
+  for (const std::int64_t rows : {1, 30}) {
+    for (const std::int64_t hidden : {0, 1, 16, 38, 39}) {
+      constexpr std::int64_t kKeys = 40;
+      for (const std::int64_t value_dim : {20, 64, 70}) {
+        Tensor<float, 4> number({1, kKeys, 1, value_dim});
+        for (float& element : number) element = 1.5f;
+        for (std::int64_t d = 0; d < value_dim; ++d) number(0, hidden, 0, d) = kNan;
+        Stored query(NumberType::bfloat16, {1, rows, 1, 8}), key(NumberType::bfloat16, {1, kKeys, 1, 8}),
+            value(NumberType::bfloat16, number);
+        Tensor<float, 4> out({1, rows, 1, value_dim});
+        Tensor<std::uint8_t, 4> mask({1, 1, 1, kKeys});
+        for (std::int64_t j = 0; j < kKeys; ++j) mask(0, 0, 0, j) = j != hidden;
+        attention(engine, {query.view(), key.view(), value.view(), out},
+                  {.mask = BooleanMask{mask.view(), MaskMeans::attend}});
+        for (const float element : out) ASSERT_EQ(element, 1.5f) << "mask, " << rows << " rows, key " << hidden;
+        // By the edges of what a row sees: a length, or for the last row a window.
+        if (hidden == 0 && rows == 1) {
+          attention(engine, {query.view(), key.view(), value.view(), out},
+                    {.align = Align::bottom_right, .window = {kKeys - 2, -1}});
+          for (const float element : out) ASSERT_EQ(element, 1.5f) << "window";
+        } else if (hidden != 0) {
+          const std::vector<std::int64_t> lengths = {hidden};
+          attention(engine, {query.view(), key.view(), value.view(), out}, {.key_lengths = lengths});
+          for (const float element : out) ASSERT_EQ(element, 1.5f) << "length " << hidden << ", " << rows << " rows";
+        }
+      }
+    }
+  }
+}
+
+HEADLIGHT_ON_EVERY_FEATURE(BFloat16Attention);
+
+}  // namespace headlight::attention_bfloat16_test
