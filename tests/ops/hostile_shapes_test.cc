@@ -179,6 +179,16 @@ TEST(HostileShapes, ASingleRowHasAnyStride) {
   }
 }
 
+// Also where it lies between the rows of another: whether they share a byte is asked of steps that somebody takes.
+TEST(HostileShapes, ASingleRowLiesBetweenOthers) {
+  Engine engine({.threads = 1});
+  std::array<float, 12> memory{};
+  const View<const float, 2> row(memory.data() + 4, {1, 4}, {kMost, 1});
+  const View<float, 2> rows(memory.data(), {2, 4}, {8, 1});
+  const std::array<std::int64_t, 2> offsets = {0, 2};
+  EXPECT_EQ(test::refusal([&] { mean_pool_backward(engine, rows, offsets, row, rows, false); }), "");
+}
+
 // So may that from a single key, by every route: asking for the memory ahead of it passed 64 bits.
 TEST(HostileShapes, ASingleKeyHasAnyStride) {
   Engine engine({.threads = 1});
