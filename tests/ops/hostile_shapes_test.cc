@@ -177,6 +177,12 @@ TEST(HostileShapes, ASingleRowHasAnyStride) {
     gemm(engine, row, PackedMatrix(engine, row, Transpose::no, type), {&product, {1, 1}});
     EXPECT_EQ(product, 4.0f);
   }
+  // A product of one column is computed as one of a row.
+  const std::array<float, 5> across = {1, 2, 3, 4, 5};
+  std::array<float, 5> column{};
+  gemm(engine, View<const float, 2>(across.data(), {1, 5}, {kMost / 2, 1}), row, View<float, 2>(column.data(), {5, 1}),
+       {.transpose_a = Transpose::yes});
+  EXPECT_EQ(column[4], 10.0f);
 }
 
 // Also where it lies between the rows of another: whether they share a byte is asked of steps that somebody takes.
@@ -203,7 +209,8 @@ TEST(HostileShapes, ASingleKeyHasAnyStride) {
     const View<float, 3> sums(log_sum_exp.data(), {1, 1, rows});
     EXPECT_NO_THROW(attention(engine, some, far, far, to, {.log_sum_exp = sums}));
     EXPECT_NO_THROW(attention_backward(engine, some, far, far, to, sums, some,
-                                       {.query = {query_gradient.data(), some.shape}, .key = key_gradient}));
+                                       {.query = {query_gradient.data(), some.shape},
+                                        .key = {key_gradient.data(), key.shape(), {kMost, kMost, kMost, 1}}}));
   }
 }
 
