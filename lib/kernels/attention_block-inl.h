@@ -160,7 +160,7 @@ void panel_values(const kernels::AttentionBlock& block, const RowFactors& factor
     const float* const at = value.data + keys.from * value.stride;
     const Tile tile{
         .a = {block.scores + r * block.scores_stride + keys.from, block.scores_stride},
-        .b = {at, value.stride, at + kPrefetchRows * value.stride, last_lanes},
+        .b = {at, value.stride, kPrefetchRows * value.stride * static_cast<std::intptr_t>(sizeof(float)), last_lanes},
         .depth = keys.to - keys.from,
         .finish = {
             .seen_begin = block.seen.begin + r,

@@ -179,7 +179,7 @@ void short_panel(const kernels::AttentionShort& head, const float* weights, std:
   for (std::int64_t r = 0; r < head.query.count; r += group_rows) {
     const std::int64_t rows = smaller(group_rows, head.query.count - r);
     const ShortValues<kPartial> tile{{weights + r, width},
-                                     {head.keys.value.floats() + column, head.keys.value.stride, nullptr, lanes},
+                                     {head.keys.value.floats() + column, head.keys.value.stride, 0, lanes},
                                      head.keys.count,
                                      {head.out + r * head.out_stride + column, head.out_stride, inverse + r, lanes}};
     value_tile_of<ShortValues, kPartial>(rows, columns)(tile);

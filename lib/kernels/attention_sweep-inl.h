@@ -60,6 +60,7 @@ void sweep_scores(const kernels::AttentionSweep& sweep, const BlockRange& range)
   const kernels::AttentionBlock& block = sweep.block;
   const auto keys = keys_of<Numbers>(sweep);
   constexpr int kMostRows = kSweptRows<Numbers>;
+  const auto run = tile_of<kMostRows, 1, SweepScores<Numbers>>(smaller(block.query.count, kMostRows), 1);
   for (std::int64_t j = range.first / kSweepKeys * kSweepKeys; j < range.last; j += kSweepKeys) {
     const std::int64_t last = smaller(j + kSweepKeys, block.keys.count);
     for (std::int64_t head = 0; head < sweep.heads; ++head) {
@@ -75,10 +76,13 @@ void sweep_scores(const kernels::AttentionSweep& sweep, const BlockRange& range)
                                   block.scores_stride,
                                   next,
                                   sweep.from_far_memory};
-        for (std::int64_t rows = block.query.count; rows > 0; rows -= kMostRows) {
-          tile_of<kMostRows, 1, SweepScores<Numbers>>(smaller(rows, kMostRows), 1)(tile);
-          tile.query.at += kMostRows * block.query.stride;
-          tile.scores += kMostRows * block.scores_stride;
+        run(tile);
+        if constexpr (kMostRows < kBlockRows) {
+          for (std::int64_t rows = block.query.count - kMostRows; rows > 0; rows -= kMostRows) {
+            tile.query.at += kMostRows * block.query.stride;
+            tile.scores += kMostRows * block.scores_stride;
+            tile_of<kMostRows, 1, SweepScores<Numbers>>(smaller(rows, kMostRows), 1)(tile);
+          }
         }
         if (next != nullptr) next += kLanes * keys.stride;
       }

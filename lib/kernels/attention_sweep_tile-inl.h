@@ -15,16 +15,17 @@ inline constexpr std::int64_t kSweepKeys = 16;
 // waits for few lines at a time, a Zen 4 core takes 24 ms for 32 heads of 8192 keys, D = 128, instead of 17, and as
 // long without asking; further ahead changes nothing. From the third-level cache the first one wins: 12 heads of 1024
 // keys, D = 64, 132 µs and 137. (Values asked for in the same way would take 15 ms, but two kinds of every tile.)
-HEADLIGHT_INLINE void ask_for(const void* memory, bool is_far) {
+template <class Numbers>
+HEADLIGHT_INLINE void ask_for(const typename Numbers::Storage* row, std::int64_t count, bool is_far) {
   if (is_far) {
-    __builtin_prefetch(memory, 0, 2);
+    for (std::int64_t at = 0; at < count; at += Numbers::kOfLine) __builtin_prefetch(row + at, 0, 2);
   } else {
-    __builtin_prefetch(memory);
+    for (std::int64_t at = 0; at < count; at += Numbers::kOfLine) __builtin_prefetch(row + at);
   }
 }
 
-// Scores of a few rows and at most kLanes keys, one vector, whose squares are turned in registers. No RegisterTile:
-// what a step needs lies in the square of kLanes steps, of which the last may be smaller.
+// Scores of a few rows and at most kLanes keys, one vector, turned in registers. No RegisterTile: what a step needs
+// lies in four columns of kLanes keys, or in the square of as many steps, of which the last may be smaller.
 template <class Numbers>
 struct SweepScores {
   using Storage = typename Numbers::Storage;
@@ -53,18 +54,21 @@ HEADLIGHT_INLINE void add_square(const TileRows& query, std::int64_t d, int dims
   }
 }
 
-// The same of kLanes pairs: twice as many numbers for as many shuffles.
+// The same of four columns of words, each of one number or two: twice as many numbers for as many shuffles.
 template <class Numbers, int kRows>
-HEADLIGHT_INLINE void add_pairs(const TileRows& query, std::int64_t d, const Vec (&square)[kLanes],
-                                Vec (&sums)[kRows]) {
-#pragma GCC unroll 16
-  for (int i = 0; i < kLanes; ++i) {
-    const Vec first = Numbers::first_of(square[i]);
-    const Vec second = Numbers::second_of(square[i]);
+HEADLIGHT_INLINE void add_four_columns(const TileRows& query, std::int64_t d, const Vec (&words)[4],
+                                       Vec (&sums)[kRows]) {
+#pragma GCC unroll 4
+  for (int i = 0; i < 4; ++i) {
 #pragma GCC unroll 16
     for (int r = 0; r < kRows; ++r) {
-      const float* const numbers = query.at + r * query.stride + d + 2 * i;
-      sums[r] = fma(broadcast(numbers[1]), second, fma(broadcast(numbers[0]), first, sums[r]));
+      const float* const numbers = query.at + r * query.stride + d + Numbers::kOfWord * i;
+      if constexpr (Numbers::kOfWord == 1) {
+        sums[r] = fma(broadcast(numbers[0]), words[i], sums[r]);
+      } else {
+        sums[r] = fma(broadcast(numbers[0]), Numbers::first_of(words[i]), sums[r]);
+        sums[r] = fma(broadcast(numbers[1]), Numbers::second_of(words[i]), sums[r]);
+      }
     }
   }
 }
@@ -80,7 +84,7 @@ void SweepScores<Numbers>::run(const SweepScores& tile) noexcept {
   for (int r = 0; r < kRows; ++r) sums[r] = zero();
   std::int64_t d = 0;
   if (tile.keys == kLanes) {
-    // Squares visit kLanes rows of memory at once; the next ones are asked for row by row, evenly spread over them.
+    // Each step visits kLanes rows of memory; the next ones are asked for row by row, evenly spread over the steps.
     // Pointers that go on by themselves, and not load_turned(): on AVX2 that loses 2 %.
     const Storage* next = tile.next;
     const bool is_far = tile.is_far;
@@ -90,29 +94,29 @@ void SweepScores<Numbers>::run(const SweepScores& tile) noexcept {
     const Storage* rows[kPointers];
 #pragma GCC unroll 6
     for (int p = 0; p < kPointers; ++p) rows[p] = tile.key + kRowsOfPointer * p * key_stride;
-    constexpr int kStep = Numbers::kPairs ? 2 * kLanes : kLanes;
+    const auto row = [&](int j) { return rows[j / kRowsOfPointer] + j % kRowsOfPointer * key_stride; };
+    constexpr int kWords = kLanes > 4 ? kLanes : 4;
+    constexpr int kStep = Numbers::kOfWord > 0 ? Numbers::kOfWord * kWords : kLanes;
     for (; d + kStep <= head_dim; d += kStep) {
-      Vec square[kLanes];
-#pragma GCC unroll 16
-      for (int j = 0; j < kLanes; ++j) {
-        const Storage* const from = rows[j / kRowsOfPointer] + j % kRowsOfPointer * key_stride;
-        if constexpr (Numbers::kPairs) {
-          square[j] = Numbers::load_pairs(from);
-        } else {
-          square[j] = Numbers::load(from);
+      if constexpr (Numbers::kOfWord > 0) {
+#pragma GCC unroll 4
+        for (int word = 0; word < kWords; word += 4) {
+          Vec words[4];
+          load_four_columns([&](int j) { return reinterpret_cast<const float*>(row(j)) + word; }, words);
+          add_four_columns<Numbers>(query, d + Numbers::kOfWord * word, words, sums);
         }
+      } else {
+        Vec square[kLanes];
+#pragma GCC unroll 16
+        for (int j = 0; j < kLanes; ++j) square[j] = Numbers::load(row(j));
+        transpose(square);
+        add_square(query, d, kLanes, square, sums);
       }
 #pragma GCC unroll 6
       for (int p = 0; p < kPointers; ++p) rows[p] += kStep;
       for (; numbers_asked < kLanes * (d + kStep); numbers_asked += head_dim) {
-        for (std::int64_t at = 0; at < head_dim; at += Numbers::kOfLine) ask_for(next + at, is_far);
+        ask_for<Numbers>(next, head_dim, is_far);
         next += key_stride;
-      }
-      transpose(square);
-      if constexpr (Numbers::kPairs) {
-        add_pairs<Numbers>(query, d, square, sums);
-      } else {
-        add_square(query, d, kLanes, square, sums);
       }
     }
   }
@@ -172,26 +176,27 @@ void sweep_value_columns(typename SweepValues<Numbers>::template Tile<false> til
     (rows <= kWideRows ? tile_of<kWideRows, kWideVectors, Tile>(rows, columns / kLanes)
                        : value_tile_of<SweepValues<Numbers>::template Tile, false>(rows, columns))(tile);
     tile.b.at += columns;
-    tile.b.soon += columns;
     tile.finish.sums += columns;
   }
   const int lanes = static_cast<int>(value_dim % kLanes);
   if (lanes == 0) return;
   value_tile_of<SweepValues<Numbers>::template Tile, true>(
-      rows, lanes)({tile.a, {tile.b.at, tile.b.stride, tile.b.soon, lanes}, tile.depth, tile.finish});
+      rows, lanes)({tile.a, {tile.b.at, tile.b.stride, tile.b.ahead, lanes}, tile.depth, tile.finish});
 }
 
 // The values of keys [first, last) of one head. Where rows see different parts of them, what all see is summed
 // together, what some see before and after it row by row.
 template <class Numbers>
-void sweep_values_of_keys(const kernels::AttentionBlock& block, const float* weights,
-                          const typename Numbers::Storage* value, std::int64_t first, std::int64_t last, float* sums,
-                          const typename Numbers::Storage* next) {
+HEADLIGHT_INLINE void sweep_values_of_keys(const kernels::AttentionBlock& block, const float* weights,
+                                           const typename Numbers::Storage* value, std::int64_t first,
+                                           std::int64_t last, float* sums, const typename Numbers::Storage* next) {
   const auto sum = [&](std::int64_t r, std::int64_t rows, std::int64_t from, std::int64_t to) {
     if (from >= to) return;
+    const auto* const at = value + from * block.keys.value.stride;
+    const std::intptr_t ahead = reinterpret_cast<std::intptr_t>(next) - reinterpret_cast<std::intptr_t>(at);
     const typename SweepValues<Numbers>::template Tile<false> tile{
         {weights + r * block.scores_stride + from, block.scores_stride},
-        {value + from * block.keys.value.stride, block.keys.value.stride, next, kLanes},
+        {at, block.keys.value.stride, ahead, kLanes},
         to - from,
         {sums + r * block.state.out_stride, block.state.out_stride}};
     sweep_value_columns<Numbers>(tile, rows, block.keys.value_dim);

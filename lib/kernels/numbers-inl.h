@@ -10,9 +10,11 @@ namespace headlight::HEADLIGHT_TARGET {
 
 inline constexpr std::int64_t kFloatsOfLine = 16;  // of a cache line
 
+// kOfWord: how many numbers lie in 32 bits, a lane, that may be moved about before they are widened. 0: they are
+// widened first.
 struct StoredFloat32 {
   using Storage = float;
-  static constexpr bool kPairs = false;
+  static constexpr int kOfWord = 1;
   static constexpr int kOfLine = kFloatsOfLine;
 
   static HEADLIGHT_INLINE Vec load(const float* from) { return headlight::HEADLIGHT_TARGET::load(from); }
@@ -28,12 +30,8 @@ struct StoredFloat32 {
 // Widened exactly; rounded once to nearest even.
 struct StoredBFloat16 {
   using Storage = std::uint16_t;
-  // Two numbers of each lane are as quickly widened where they are as one: kLanes pairs from memory, of which the first
-  // lies in the lower half, and both.
-  static constexpr bool kPairs = kLanes > 1;
-  static HEADLIGHT_INLINE Vec load_pairs(const std::uint16_t* from) {
-    return headlight::HEADLIGHT_TARGET::load(reinterpret_cast<const float*>(from));
-  }
+  // Two numbers of each lane are as quickly widened where they are as one. The first lies in the lower half.
+  static constexpr int kOfWord = kLanes > 1 ? 2 : 0;
   static HEADLIGHT_INLINE Vec first_of(Vec pairs) { return as_float(shift_left<16>(as_int(pairs))); }
   static HEADLIGHT_INLINE Vec second_of(Vec pairs) {
     return as_float(and_int(as_int(pairs), broadcast_int(kUpperHalf)));
@@ -50,7 +48,7 @@ struct StoredBFloat16 {
 };
 struct StoredFloat16 {
   using Storage = std::uint16_t;
-  static constexpr bool kPairs = false;
+  static constexpr int kOfWord = 0;
   static constexpr int kOfLine = 2 * kFloatsOfLine;
 
   static HEADLIGHT_INLINE Vec load(const std::uint16_t* from) { return load_f16(from); }

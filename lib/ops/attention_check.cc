@@ -269,7 +269,9 @@ void check_other_places(std::string_view operation, const Inputs& inputs, const 
       {{"query", inputs.query}, {"key", inputs.key}, {"value", inputs.value}, {"mask", {}}, {"bias", {}}}};
   if (options.mask) read[3].extent = check_view(operation, "mask", options.mask->entries);
   if (options.bias) read[4].extent = check_view(operation, "bias", options.bias);
+  const bool any_list = has_lists(options);
   for (const NamedExtent& output : outputs) {
+    if (output.extent.begin == output.extent.end) continue;
     const auto check_apart = [&](const NamedExtent& from) {
       check_disjoint(operation, output.name, output.extent, from.name, from.extent);
     };
@@ -278,6 +280,7 @@ void check_other_places(std::string_view operation, const Inputs& inputs, const 
       check_apart(other);
     }
     for (const NamedExtent& input : read) check_apart(input);
+    if (!any_list) continue;
     for (const NamedExtent& list : lists_of(options)) check_apart(list);
   }
 }

@@ -26,8 +26,7 @@ bool multiply(const TileProduct& product, const B& b) noexcept {
 
 template <class A, class Numbers>
 bool multiply_narrow(const TileProduct& product) noexcept {
-  return multiply<A>(product,
-                     TileMemory<false, 2, Numbers>{product.narrow_b, product.b_stride, product.narrow_b, kLanes});
+  return multiply<A>(product, TileMemory<false, 2, Numbers>{product.narrow_b, product.b_stride, 0, kLanes});
 }
 
 template <class A>
@@ -36,9 +35,9 @@ bool multiply(const TileProduct& product) noexcept {
     case TileB::vectors:
       return multiply<A>(product, TileVectors{product.b, product.b_stride});
     case TileB::memory:
-      return multiply<A>(product, TileMemory<false, 2>{product.b, product.b_stride, product.b, kLanes});
+      return multiply<A>(product, TileMemory<false, 2>{product.b, product.b_stride, 0, kLanes});
     case TileB::partial:
-      return multiply<A>(product, TileMemory<true, 2>{product.b, product.b_stride, product.b, product.last_lanes});
+      return multiply<A>(product, TileMemory<true, 2>{product.b, product.b_stride, 0, product.last_lanes});
     case TileB::bfloat16:
       return multiply_narrow<A, StoredBFloat16>(product);
     case TileB::float16:
