@@ -183,6 +183,12 @@ TEST(HostileShapes, ASingleRowHasAnyStride) {
   gemm(engine, View<const float, 2>(across.data(), {1, 5}, {kMost / 2, 1}), row, View<float, 2>(column.data(), {5, 1}),
        {.transpose_a = Transpose::yes});
   EXPECT_EQ(column[4], 10.0f);
+  // Rows without elements, of either operand.
+  const View<const float, 2> nothing(nullptr, {5, 0}, {kMost / 2, 1}), none(nullptr, {0, 1});
+  gemm(engine, nothing, none, View<float, 2>(column.data(), {5, 1}));
+  EXPECT_EQ(column[4], 0.0f);
+  gemm(engine, View<const float, 2>(nullptr, {1, 0}), nothing, View<float, 2>(column.data(), {1, 5}),
+       {.transpose_b = Transpose::yes});
 }
 
 // Also where it lies between the rows of another: whether they share a byte is asked of steps that somebody takes.
