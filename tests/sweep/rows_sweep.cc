@@ -43,8 +43,8 @@ struct Truth {
   static std::vector<double> errors_of_seed(const RowsCase& c, std::uint64_t seed) {
     const std::unique_ptr<RowsCase> again = c.with_seed(seed);
     const Truth drawn(*again, RowsInput(*again, 0));
-    const auto error = [](const auto& plain, const auto& truth, const auto& sizes) {
-      return test::worst_row_error(plain.view(), truth.view(), sizes.view()).error;
+    const auto error = [](const auto& of_floats, const auto& of_doubles, const auto& measured_by) {
+      return test::worst_row_error(of_floats.view(), of_doubles.view(), measured_by.view()).error;
     };
     return {error(drawn.plain.y, drawn.truth.y, drawn.sizes.y),
             error(drawn.plain.of_weight, drawn.truth.of_weight, drawn.sizes.of_weight),
