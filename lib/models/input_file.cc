@@ -27,8 +27,10 @@ InputFile::InputFile(const std::string& path) : path_(path) {
   descriptor_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (descriptor_ < 0) fail(path, "cannot open", errno);
   struct stat status {};
-  if (::fstat(descriptor_, &status) != 0 || !S_ISREG(status.st_mode)) {
+  const int error = ::fstat(descriptor_, &status) == 0 ? 0 : errno;
+  if (error != 0 || !S_ISREG(status.st_mode)) {
     ::close(descriptor_);
+    if (error != 0) fail(path, "cannot be looked at", error);
     throw FileError(path, S_ISDIR(status.st_mode) ? "is a folder, expected a file" : "is no regular file");
   }
   size_ = static_cast<std::uint64_t>(status.st_size);

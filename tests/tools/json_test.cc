@@ -5,10 +5,13 @@
 
 #include <cstdint>
 #include <limits>
+#include <new>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 #include <string>
 #include <vector>
+
+#include "support/allocation_counter.h"
 
 namespace headlight::program {
 namespace json_test {
@@ -95,6 +98,26 @@ TEST(Json, RefusesTextThatIsNoneOrDeeperThanAStack) {
   for (const char* text : {"", "{", "[1,]", "{} x", "nul", "{\"a\":1,}"}) EXPECT_FALSE(Json::parse(text)) << text;
   EXPECT_TRUE(Json::parse(std::string(60, '[') + std::string(60, ']')));
   EXPECT_FALSE(Json::parse(std::string(1'000'000, '[') + std::string(1'000'000, ']')));
+}
+
+TEST(Json, ACopyForWhichThereIsNoMemoryLeavesNothing) {
+  if (!test::AllocationLimit::works()) GTEST_SKIP() << "a sanitizer's allocator";
+  const Json all = document();
+  const test::AllocationCounter counter;
+  const Json whole = all;
+  const std::int64_t allocations = counter.count();
+  int refused = 0;
+  for (std::int64_t granted = 0; granted < allocations; ++granted) {
+    const test::AllocationLimit limit(granted);
+    try {
+      const Json copy = all;
+    } catch (const std::bad_alloc&) {
+      ++refused;
+    }
+  }
+  EXPECT_GE(allocations, 5);
+  EXPECT_EQ(refused, allocations);
+  EXPECT_EQ(all.dump(), whole.dump());
 }
 
 }  // namespace json_test

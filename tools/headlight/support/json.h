@@ -47,6 +47,11 @@ class Json {
   Json(const std::array<Value, count>& values) : value_(List(values.begin(), values.end())) {}
   // An object: {{"name", name}, {"count", 3}}.
   Json(std::initializer_list<Member> members);
+  Json(const Json& other);
+  Json(Json&&) noexcept = default;
+  Json& operator=(const Json&) = default;
+  Json& operator=(Json&&) noexcept = default;
+  ~Json() = default;
 
   [[nodiscard]] static Json list() { return Json(std::vector<Json>()); }
 
@@ -84,6 +89,10 @@ class Json {
 
   std::variant<std::nullptr_t, bool, std::int64_t, std::uint64_t, double, std::string, List, Object> value_ = nullptr;
 };
+
+// From null on, by assignment: where memory ends in the copy constructor of such a variant, libstdc++ 12 takes the new
+// one for made and destroys what was never there.
+inline Json::Json(const Json& other) { value_ = other.value_; }
 
 inline Json::Json(std::initializer_list<Member> members) : value_(Object(members)) {}
 

@@ -56,6 +56,17 @@ bool is_out_of_memory(const std::exception_ptr& exception) {
 // Before all globals that C++ makes, those of libraries included: 101 is the first priority that programs may have.
 [[gnu::constructor(101)]] void watch_memory() noexcept { std::set_terminate(end_without_memory); }
 
+// Somebody shortens a file that is mapped here, and a page that is gone is read: there is nothing to go on with. Other
+// causes of the signal end the program as usual.
+void end_without_page(int number, siginfo_t* information, void*) {
+  if (information->si_code != BUS_ADRERR) {
+    std::signal(number, SIG_DFL);
+    return;
+  }
+  print_error("a file was shortened while it was read");
+  ::_exit(1);
+}
+
 std::string& called_as() {
   static std::string name = "headlight";
   return name;
@@ -78,6 +89,10 @@ const std::string& program_name() noexcept { return called_as(); }
 void prepare_process() {
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGXFSZ, SIG_IGN);
+  struct sigaction page_is_gone {};
+  page_is_gone.sa_sigaction = end_without_page;
+  page_is_gone.sa_flags = SA_SIGINFO;
+  ::sigaction(SIGBUS, &page_is_gone, nullptr);
   for (const int descriptor : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
     // open() takes the lowest free number, which is this one. Read-only, so that writing still fails.
     if (::fcntl(descriptor, F_GETFD) == -1 && errno == EBADF) {

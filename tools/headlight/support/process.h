@@ -14,8 +14,8 @@ class UsageError : public std::runtime_error {
 };
 
 // To be called first: a reader that goes away and a file that meets its size limit (ulimit -f) become errors of write()
-// instead of signals, and file descriptors 0, 1 and 2 are taken if they were closed, so that no output file can become
-// one of them.
+// instead of signals, a mapped file that somebody shortens is an error too, and file descriptors 0, 1 and 2 are taken
+// if they were closed, so that no output file can become one of them.
 void prepare_process();
 
 // All of `text` to standard output now. Throws models::NobodyReads, and std::runtime_error when it is closed or full.
