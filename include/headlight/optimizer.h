@@ -50,7 +50,7 @@ class HEADLIGHT_API Optimizer {
   // parameter and moment, "momentum.NAME" or "first_moment.NAME" and "second_moment.NAME", to read and to write. Throws
   // OutOfMemory.
   [[nodiscard]] std::vector<Parameter> state();
-  // Steps taken.
+  // Steps taken, 0 to 2⁶².
   [[nodiscard]] std::int64_t steps() const noexcept { return steps_; }
   void set_steps(std::int64_t steps);
 

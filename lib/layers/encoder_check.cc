@@ -105,6 +105,8 @@ void check_layers(std::string_view list, std::span<const Entry> entries, std::in
 
 void check_probabilities(std::span<const LayerProbabilities> probabilities, const EncoderInput& input,
                          std::int64_t tokens, const EncoderOptions& encoder) {
+  // Without layers nobody may ask for them, and there may be no heads.
+  if (probabilities.empty()) return;
   const std::int64_t head_dim = encoder.width / encoder.heads;
   const ops::AttentionSizes sizes = {1, tokens, tokens, encoder.heads, encoder.heads, 1, head_dim, head_dim};
   for (std::size_t i = 0; i < probabilities.size(); ++i) {

@@ -163,7 +163,9 @@ std::vector<Parameter> Optimizer::state() try {
 }
 
 void Optimizer::set_steps(std::int64_t steps) {
-  if (steps < 0) ops::fail(name_, "steps is " + std::to_string(steps) + ", expected at least 0");
+  // More than anybody takes, and room to count on.
+  constexpr std::int64_t kMost = std::int64_t{1} << 62;
+  if (steps < 0 || steps > kMost) ops::fail(name_, "steps is " + std::to_string(steps) + ", expected 0 to 2^62");
   steps_ = steps;
 }
 

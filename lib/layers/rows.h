@@ -8,10 +8,10 @@
 
 namespace headlight::layers {
 
-// Whether the rows of x [B, L, E] are evenly spaced, so that it is a matrix [B·L, E].
+// Whether the rows of x [B, L, E] are evenly spaced, so that it is a matrix [B·L, E]. None are, however many samples.
 template <class T>
 bool is_one_matrix(const View<T, 3>& x) noexcept {
-  return x.extent(0) <= 1 || x.extent(1) == 1 || x.stride(0) == x.extent(1) * x.stride(1);
+  return x.extent(0) <= 1 || x.extent(1) <= 1 || x.stride(0) == x.extent(1) * x.stride(1);
 }
 
 template <class T>

@@ -129,15 +129,17 @@ void differentiate_unit(const BackwardCall& call, int worker, const Unit& unit) 
   }
 
   const std::int64_t key = unit.sequence.first_key + unit.first_key;
+  // From a single row no stride leads to another: any is allowed, and asking for the memory ahead would multiply it.
+  const auto stride = [keys](const View<float, 4>& gradient) { return keys > 1 ? gradient.stride(1) : 0; };
   if (gradients.key) {
     call.backward.give_rows(tile.key_gradient, plan.padded_head_dim, keys, tile.head_dim, call.scale,
                             gradients.accumulate, &gradients.key(unit.sample, key, unit.head, 0),
-                            gradients.key.stride(1));
+                            stride(gradients.key));
   }
   if (gradients.value) {
     call.backward.give_rows(tile.value_gradient, plan.padded_value_dim, keys, tile.value_dim, 1.0f,
                             gradients.accumulate, &gradients.value(unit.sample, key, unit.head, 0),
-                            gradients.value.stride(1));
+                            stride(gradients.value));
   }
 }
 

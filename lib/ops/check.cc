@@ -39,8 +39,9 @@ std::int64_t bytes_within(const Extent& extent, std::int64_t period) noexcept {
   if (extent.rank == 0) return static_cast<std::int64_t>(extent.end - extent.begin);
   std::int64_t bytes = extent.element_size;
   for (std::int32_t axis = 0; axis < extent.rank; ++axis) {
+    if (extent.shape[axis] == 1) continue;  // a step that nobody takes may be any
     const std::int64_t step = extent.strides[axis] * extent.element_size;
-    if (extent.shape[axis] > 1 && step % period != 0) bytes += (extent.shape[axis] - 1) * step;
+    if (step % period != 0) bytes += (extent.shape[axis] - 1) * step;
   }
   return bytes;
 }
@@ -58,8 +59,9 @@ bool lie_apart(const Extent& a, const Extent& b, std::int64_t period) noexcept {
 bool share_a_byte(const Extent& a, const Extent& b) noexcept {
   for (const Extent& of : {a, b}) {
     for (std::int32_t axis = 0; axis < of.rank; ++axis) {
+      if (of.shape[axis] == 1) continue;
       const std::int64_t step = of.strides[axis] * of.element_size;
-      if (of.shape[axis] > 1 && step > 0 && lie_apart(a, b, step)) return false;
+      if (step > 0 && lie_apart(a, b, step)) return false;
     }
   }
   return true;

@@ -48,7 +48,8 @@ inline void run_gemm_block(Isa isa, kernels::GemmBlock block, float* scratch) no
 // op(B) as the kernels take it.
 [[nodiscard]] inline kernels::Operand gemm_operand(const View<const float, 2>& b, Transpose transpose_b) noexcept {
   return {.layout = transpose_b == Transpose::yes ? kernels::OperandLayout::columns : kernels::OperandLayout::rows,
-          .stride = b.extent(0) > 1 ? b.stride(0) : 0,  // a single row's may be any number
+          // That of a single row, or of rows without elements, may be any number.
+          .stride = b.extent(0) > 1 && b.extent(1) > 0 ? b.stride(0) : 0,
           .data = b.data};
 }
 

@@ -90,7 +90,9 @@ GemmBatch as_rows(const GemmBatch& batch) noexcept {
   turned.product.b.data = product.a;
   const bool by_rows = product.a_depth_stride == 1;
   turned.product.b.layout = by_rows ? OperandLayout::columns : OperandLayout::rows;
+  // That of a single row, or of rows without elements, may be any number.
   turned.product.b.stride = by_rows ? product.a_row_stride : product.a_depth_stride;
+  if (product.depth < (by_rows ? 1 : 2)) turned.product.b.stride = 0;
   turned.product.c_row_stride = product.rows;
   turned.product.epilogue.residual_row_stride = product.rows;
   return turned;

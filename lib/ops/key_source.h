@@ -49,9 +49,11 @@ class KeySource {
       return {.type = type, .stride = stride, .data = numbers_behind(data, at, type)};
     }
   };
+  // From a single key no stride leads to another: any is allowed, and kernels that ask for memory ahead would multiply
+  // it.
   template <class AnyView>
   [[nodiscard]] static Rows rows_of(const AnyView& view, NumberType type) noexcept {
-    return {type, view.data, view.stride(0), view.stride(1), view.stride(2)};
+    return {type, view.data, view.stride(0), view.extent(1) > 1 ? view.stride(1) : 0, view.stride(2)};
   }
 
   Rows key_{};

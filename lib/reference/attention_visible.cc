@@ -28,7 +28,7 @@ Sequence sequence_of(const AttentionOptions& options, std::int64_t query_length,
           options.key_lengths.empty() ? key_length : options.key_lengths[sample]};
 }
 
-std::int64_t floor_divide(std::int64_t a, std::int64_t b) { return a >= 0 ? a / b : -((-a + b - 1) / b); }
+std::int64_t floor_divide(std::int64_t a, std::int64_t b) { return a >= 0 ? a / b : -1 - (-1 - a) / b; }
 
 bool allows(const BooleanMask& mask, std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t j) {
   const auto& shape = mask.entries.shape;

@@ -9,7 +9,7 @@
 
 #include "gtest/gtest.h"
 #include "kernels/kernels.h"
-#include "ops/guarded_rows.h"
+#include "support/guarded_rows.h"
 #include "support/isas.h"
 #include "support/quick.h"
 

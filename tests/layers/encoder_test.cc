@@ -128,6 +128,18 @@ TEST_P(EncoderTest, WritesTheProbabilitiesOfChosenLayers) {
   }
 }
 
+// No layers, no heads: what it embeds is all it gives.
+TEST(EncoderArguments, MayHaveNeitherLayersNorHeads) {
+  Engine engine;
+  const Encoder encoder({.vocabulary = 3, .max_positions = 2, .width = 4, .heads = 0, .layers = 0});
+  const std::vector<std::int64_t> ids = {2, 0}, positions = {0, 1}, offsets = {0, 2};
+  const EncoderInput input = {.ids = ids, .positions = positions, .offsets = offsets};
+  Tensor<float, 2> hidden({2, 4});
+  EXPECT_NO_THROW(encoder.forward(engine, input, hidden.view()));
+  const std::vector<LayerProbabilities> asked(1);
+  EXPECT_NE(refusal([&] { encoder.forward(engine, input, hidden.view(), asked); }), "");
+}
+
 TEST(EncoderArguments, AreNamedWhenTheyAreWrong) {
   Engine engine;
   Random random(5);

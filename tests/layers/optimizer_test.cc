@@ -1,6 +1,7 @@
 #include "headlight/optimizer.h"
 
 #include <cmath>
+#include <limits>
 
 #include "headlight/layers.h"
 #include "reference/optimizer.h"
@@ -194,7 +195,9 @@ TEST(OptimizerArguments, AreNamedWhenTheyAreWrong) {
   Sgd sgd(linear.parameters());
   EXPECT_EQ(refusal([&] { (void)sgd.step(engine, {.learning_rate = NAN}); }),
             "Sgd: learning_rate is nan, expected a finite number ≥ 0");
-  EXPECT_EQ(refusal([&] { sgd.set_steps(-1); }), "Sgd: steps is -1, expected at least 0");
+  EXPECT_EQ(refusal([&] { sgd.set_steps(-1); }), "Sgd: steps is -1, expected 0 to 2^62");
+  EXPECT_EQ(refusal([&] { sgd.set_steps(std::numeric_limits<std::int64_t>::max()); }),
+            "Sgd: steps is 9223372036854775807, expected 0 to 2^62");
 }
 
 // Otherwise workers would write to one place at once, and the bits would depend on threads.

@@ -79,6 +79,15 @@ TEST_P(TransformerTest, DecoderLayerAgreesWithTheTwin) {
 }
 
 // More rows than go through the two products at once, and samples that do not lie one after another.
+// Samples without rows are no work, wherever they would lie: there may be more of them than anybody counts.
+TEST(EmptyBatches, OfFeedForwardAreOverAtOnce) {
+  Engine engine(EngineOptions{.threads = 1});
+  const FeedForward layer({.width = 8, .hidden_width = 16});
+  constexpr std::int64_t kEndless = std::int64_t{1} << 50;
+  const View<const float, 3> x(nullptr, {kEndless, 0, 8}, {3, 8, 1});
+  EXPECT_NO_THROW(layer.forward(engine, x, View<float, 3>(nullptr, {kEndless, 0, 8}, {5, 8, 1})));
+}
+
 TEST_P(TransformerTest, FeedForwardTakesRowsInPortionsAndSamplesApart) {
   Engine engine(options());
   Random random(3);

@@ -84,6 +84,7 @@ TEST(ModelFolder, FromMemoryItIsTheSame) {
   refuses(0, "{", "mine/config.json");
   refuses(1, "none", "mine/model.safetensors");
   refuses(2, "none", "mine/vocab.txt");
+  refuses(0, std::string((16u << 20) + 1, ' '), "has 16777217 bytes, expected at most 16777216");
   EXPECT_TRUE(contains(file_error([&] { (void)load("mine", std::span(files).first(2)); }), "mine/vocab.txt"));
 }
 

@@ -1,9 +1,10 @@
 #include "headlight/activation.h"
 
-#include "ops/guarded_rows.h"
 #include "reference/activation.h"
+#include "support/guarded_rows.h"
 #include "support/isas.h"
 #include "support/quick.h"
+#include "support/row_yardsticks.h"
 
 namespace headlight::test::activation_test {
 
@@ -12,13 +13,6 @@ HEADLIGHT_ON_EVERY_ISA(ActivationTest);
 
 constexpr std::array<Activation, 4> kActivations = {Activation::none, Activation::relu, Activation::gelu,
                                                     Activation::gelu_tanh};
-
-// What simd/math-inl.h promises of an element, the widest of its ranges. Rows do not matter here: far below 0 an
-// element alone in its row is its own norm.
-double allowed(Activation activation, double truth) {
-  if (activation == Activation::none || activation == Activation::relu) return 0;
-  return std::max(4e-6 * std::abs(truth), 1e-9);
-}
 
 TEST_P(ActivationTest, AgreesWithTheTwinOnRaggedRows) {
   Engine engine(options());
@@ -34,7 +28,7 @@ TEST_P(ActivationTest, AgreesWithTheTwinOnRaggedRows) {
         for (std::int64_t n = 0; n < 3; ++n) {
           for (std::int64_t e = 0; e < columns; ++e) {
             const double truth = reference::activate(activation, static_cast<double>(x.view()(n, e)));
-            EXPECT_NEAR(y.view()(n, e), truth, allowed(activation, truth)) << "x = " << x.view()(n, e);
+            EXPECT_NEAR(y.view()(n, e), truth, activation_error(activation, truth)) << "x = " << x.view()(n, e);
           }
         }
         EXPECT_TRUE(y.gaps_are_untouched());

@@ -10,10 +10,10 @@
 #include <vector>
 
 #include "headlight/attention.h"
-#include "ops/guarded_rows.h"
 #include "reference/attention.h"
 #include "reference/attention_merge.h"
 #include "support/allocation_counter.h"
+#include "support/guarded_rows.h"
 #include "support/isas.h"
 #include "support/workers.h"
 

@@ -1,8 +1,8 @@
 #include "headlight/dropout.h"
 
-#include "ops/guarded_rows.h"
 #include "reference/dropout.h"
 #include "runtime/philox.h"
+#include "support/guarded_rows.h"
 #include "support/isas.h"
 
 namespace headlight::test::dropout_test {

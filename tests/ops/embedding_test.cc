@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "headlight/normalization.h"
-#include "ops/guarded_rows.h"
+#include "support/guarded_rows.h"
 #include "support/isas.h"
 #include "support/quick.h"
 

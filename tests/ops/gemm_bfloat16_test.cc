@@ -11,9 +11,9 @@
 
 #include "gtest/gtest.h"
 #include "headlight/gemm.h"
-#include "ops/gemm_case.h"
-#include "reference/number_types.h"
 #include "support/compare.h"
+#include "support/gemm_case.h"
+#include "support/gemm_types.h"
 #include "support/isas.h"
 #include "support/quick.h"
 
@@ -22,27 +22,16 @@ namespace headlight::test::gemm_bfloat16_test {
 using GemmBFloat16 = EachIsaAndFeature;
 HEADLIGHT_ON_EVERY_FEATURE(GemmBFloat16);
 
-float rounded(float x) { return static_cast<float>(reference::rounded_to_bfloat16(static_cast<double>(x))); }
-
-void round(const View<float, 2>& matrix) {
-  for (std::int64_t i = 0; i < matrix.extent(0); ++i) {
-    for (std::int64_t j = 0; j < matrix.extent(1); ++j) matrix(i, j) = rounded(matrix(i, j));
-  }
-}
-
 PackedMatrix packed(Engine& engine, const View<const float, 2>& b, Transpose transpose_b = Transpose::no) {
   return {engine, b, transpose_b, NumberType::bfloat16};
 }
 
-// Of operands that are rounded, the truth is that of float32: a chain has as many roundings.
 void check(Engine& engine, Random& random, const GemmCase& made) {
   SCOPED_TRACE(made.text());
   GemmOperands operands(random, made);
-  Matrix a = operands.a, b = operands.b;
-  round(operands.a.view());
-  round(operands.b.view());
-  const GemmTruth truth(operands);
-  gemm(engine, a.view(), packed(engine, b.view(), made.transpose_b), operands.c.view(), operands.options);
+  const GemmTruth truth = gemm_truth(operands, NumberType::bfloat16);
+  gemm(engine, operands.a.view(), packed(engine, operands.b.view(), made.transpose_b), operands.c.view(),
+       operands.options);
   EXPECT_TRUE(agrees(operands.c.view(), truth));
   EXPECT_TRUE(gaps_are_untouched(operands.c));
 }
@@ -82,8 +71,8 @@ TEST_P(GemmBFloat16, HasTheBitsOfTheDocumentedChain) {
     Tensor<float, 2> a = random.normal_tensor<2>({m, k}), b = random.normal_tensor<2>({n, k});
     Tensor<float, 2> c({m, n}), expected({m, n});
     gemm(engine, a, packed(engine, b, Transpose::yes), c);
-    round(a.view());
-    round(b.view());
+    round_to_bfloat16(a.view());
+    round_to_bfloat16(b.view());
     for (std::int64_t i = 0; i < m; ++i) {
       for (std::int64_t j = 0; j < n; ++j) expected(i, j) = chain(&a(i, 0), &b(j, 0), k);
     }
@@ -110,8 +99,8 @@ TEST_P(GemmBFloat16, RoundsBothOperandsToNearestEven) {
   gemm(engine, x, packed(engine, unit), of_a);
   gemm(engine, unit, packed(engine, x, Transpose::yes), of_b);
   for (std::int64_t i = 0; i < size; ++i) {
-    EXPECT_EQ(of_a(i, 0), rounded(x(i, 0))) << x(i, 0);
-    EXPECT_EQ(of_b(0, i), rounded(x(i, 0))) << x(i, 0);
+    EXPECT_EQ(of_a(i, 0), rounded_to_bfloat16(x(i, 0))) << x(i, 0);
+    EXPECT_EQ(of_b(0, i), rounded_to_bfloat16(x(i, 0))) << x(i, 0);
   }
 }
 
@@ -125,7 +114,7 @@ TEST_P(GemmBFloat16, KeepsSubnormalNumbersWhereTheInstructionDoes) {
   gemm(engine, View<const float, 2>(x.data(), {4, 1}), packed(engine, View<const float, 2>(&one, {1, 1})), of_a);
   gemm(engine, View<const float, 2>(&one, {1, 1}), packed(engine, View<const float, 2>(x.data(), {1, 4})), of_b);
   for (std::int64_t i = 0; i < 4; ++i) {
-    const float expected = flushes ? 0.0f : rounded(x[static_cast<std::size_t>(i)]);
+    const float expected = flushes ? 0.0f : rounded_to_bfloat16(x[static_cast<std::size_t>(i)]);
     EXPECT_EQ(of_a(i, 0), expected);
     EXPECT_EQ(of_b(0, i), expected);
   }

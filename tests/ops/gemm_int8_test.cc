@@ -12,9 +12,10 @@
 
 #include "gtest/gtest.h"
 #include "headlight/gemm.h"
-#include "ops/gemm_case.h"
 #include "reference/number_types.h"
 #include "support/compare.h"
+#include "support/gemm_case.h"
+#include "support/gemm_types.h"
 #include "support/isas.h"
 #include "support/quick.h"
 
@@ -30,52 +31,12 @@ PackedMatrix packed(Engine& engine, const View<const float, 2>& b, Transpose tra
   return {engine, b, transpose_b, NumberType::int8};
 }
 
-// Row i of a matrix, or column i.
-std::vector<float> line(const View<const float, 2>& matrix, std::int64_t i, bool is_column) {
-  std::vector<float> numbers;
-  for (std::int64_t k = 0; k < matrix.extent(is_column ? 0 : 1); ++k) {
-    numbers.push_back(is_column ? matrix(k, i) : matrix(i, k));
-  }
-  return numbers;
-}
-
-std::vector<Int8Numbers> quantized_a(const View<const float, 2>& a, Transpose transpose = Transpose::no) {
-  const bool turned = transpose == Transpose::yes;
-  std::vector<Int8Numbers> rows;
-  for (std::int64_t i = 0; i < a.extent(turned ? 1 : 0); ++i)
-    rows.push_back(reference::asymmetric_int8(line(a, i, turned)));
-  return rows;
-}
-
-std::vector<Int8Numbers> quantized_b(const View<const float, 2>& b, Transpose transpose = Transpose::no) {
-  const bool turned = transpose == Transpose::yes;
-  std::vector<Int8Numbers> columns;
-  for (std::int64_t j = 0; j < b.extent(turned ? 0 : 1); ++j)
-    columns.push_back(reference::symmetric_int8(line(b, j, !turned)));
-  return columns;
-}
-
-// The numbers that they stand for, stored as the matrix was.
-Tensor<double, 2> values(const View<const float, 2>& matrix, const std::vector<Int8Numbers>& lines, bool by_columns) {
-  Tensor<double, 2> made(matrix.shape);
-  for (std::int64_t i = 0; i < matrix.extent(0); ++i) {
-    for (std::int64_t j = 0; j < matrix.extent(1); ++j) {
-      made(i, j) =
-          lines[static_cast<std::size_t>(by_columns ? j : i)].value(static_cast<std::size_t>(by_columns ? i : j));
-    }
-  }
-  return made;
-}
-
-// A sum is rounded three times: to a float, and by each scale.
 void check(Engine& engine, Random& random, const GemmCase& made) {
   SCOPED_TRACE(made.text());
   GemmOperands operands(random, made);
-  const View<const float, 2> a = operands.a.view(), b = operands.b.view();
-  const bool ta = made.transpose_a == Transpose::yes, tb = made.transpose_b == Transpose::yes;
-  const GemmTruth truth(operands, values(a, quantized_a(a, made.transpose_a), ta),
-                        values(b, quantized_b(b, made.transpose_b), !tb), 3);
-  gemm(engine, a, packed(engine, b, made.transpose_b), operands.c.view(), operands.options);
+  const GemmTruth truth = gemm_truth(operands, NumberType::int8);
+  gemm(engine, operands.a.view(), packed(engine, operands.b.view(), made.transpose_b), operands.c.view(),
+       operands.options);
   EXPECT_TRUE(agrees(operands.c.view(), truth));
   EXPECT_TRUE(gaps_are_untouched(operands.c));
 }

@@ -7,10 +7,10 @@
 
 #include "gtest/gtest.h"
 #include "headlight/gemm.h"
-#include "ops/gemm_case.h"
 #include "ops/gemm_internal.h"
 #include "support/allocation_counter.h"
 #include "support/compare.h"
+#include "support/gemm_case.h"
 #include "support/guarded.h"
 #include "support/isas.h"
 #include "support/quick.h"

@@ -5,8 +5,8 @@
 #include <limits>
 
 #include "gtest/gtest.h"
-#include "ops/gemm_case.h"
 #include "support/compare.h"
+#include "support/gemm_case.h"
 #include "support/isas.h"
 #include "support/quick.h"
 

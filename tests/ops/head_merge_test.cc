@@ -4,7 +4,7 @@
 
 #include <limits>
 
-#include "ops/guarded_rows.h"
+#include "support/guarded_rows.h"
 #include "support/isas.h"
 
 namespace headlight::test::head_merge_test {

@@ -177,6 +177,47 @@ TEST(HostileShapes, ASingleRowHasAnyStride) {
     gemm(engine, row, PackedMatrix(engine, row, Transpose::no, type), {&product, {1, 1}});
     EXPECT_EQ(product, 4.0f);
   }
+  // A product of one column is computed as one of a row.
+  const std::array<float, 5> across = {1, 2, 3, 4, 5};
+  std::array<float, 5> column{};
+  gemm(engine, View<const float, 2>(across.data(), {1, 5}, {kMost / 2, 1}), row, View<float, 2>(column.data(), {5, 1}),
+       {.transpose_a = Transpose::yes});
+  EXPECT_EQ(column[4], 10.0f);
+  // Rows without elements, of either operand.
+  const View<const float, 2> nothing(nullptr, {5, 0}, {kMost / 2, 1}), none(nullptr, {0, 1});
+  gemm(engine, nothing, none, View<float, 2>(column.data(), {5, 1}));
+  EXPECT_EQ(column[4], 0.0f);
+  gemm(engine, View<const float, 2>(nullptr, {1, 0}), nothing, View<float, 2>(column.data(), {1, 5}),
+       {.transpose_b = Transpose::yes});
+}
+
+// Also where it lies between the rows of another: whether they share a byte is asked of steps that somebody takes.
+TEST(HostileShapes, ASingleRowLiesBetweenOthers) {
+  Engine engine({.threads = 1});
+  std::array<float, 12> memory{};
+  const View<const float, 2> row(memory.data() + 4, {1, 4}, {kMost, 1});
+  const View<float, 2> rows(memory.data(), {2, 4}, {8, 1});
+  const std::array<std::int64_t, 2> offsets = {0, 2};
+  EXPECT_EQ(test::refusal([&] { mean_pool_backward(engine, rows, offsets, row, rows, false); }), "");
+}
+
+// So may that from a single key, by every route: asking for the memory ahead of it passed 64 bits.
+TEST(HostileShapes, ASingleKeyHasAnyStride) {
+  Engine engine({.threads = 1});
+  constexpr std::int64_t kWidth = 4, kRows = 40;
+  const Tensor<float, 4> query({1, kRows, 1, kWidth}), key({1, 1, 1, kWidth});
+  const View<const float, 4> far(key.data(), key.shape(), {kMost, kMost, kMost, 1});
+  Tensor<float, 4> out(query.shape()), query_gradient(query.shape()), key_gradient(key.shape());
+  Tensor<float, 3> log_sum_exp({1, 1, kRows});
+  for (const std::int64_t rows : {std::int64_t{1}, kRows}) {
+    const View<const float, 4> some(query.data(), {1, rows, 1, kWidth});
+    const View<float, 4> to(out.data(), some.shape);
+    const View<float, 3> sums(log_sum_exp.data(), {1, 1, rows});
+    EXPECT_NO_THROW(attention(engine, some, far, far, to, {.log_sum_exp = sums}));
+    EXPECT_NO_THROW(attention_backward(engine, some, far, far, to, sums, some,
+                                       {.query = {query_gradient.data(), some.shape},
+                                        .key = {key_gradient.data(), key.shape(), {kMost, kMost, kMost, 1}}}));
+  }
 }
 
 // What has no elements may have any number of rows, or of columns.

@@ -1,7 +1,7 @@
 
 #include "headlight/normalization.h"
-#include "ops/guarded_rows.h"
 #include "reference/normalization.h"
+#include "support/guarded_rows.h"
 #include "support/isas.h"
 #include "support/quick.h"
 

@@ -1,8 +1,8 @@
 #include <vector>
 
 #include "headlight/normalization.h"
-#include "ops/guarded_rows.h"
 #include "reference/embedding.h"
+#include "support/guarded_rows.h"
 #include "support/isas.h"
 #include "support/quick.h"
 

@@ -4,12 +4,13 @@
 #include "headlight/gemm.h"
 #include "headlight/loss.h"
 #include "headlight/normalization.h"
-#include "ops/guarded_rows.h"
 #include "reference/activation.h"
 #include "reference/embedding.h"
 #include "reference/loss.h"
 #include "reference/normalization.h"
+#include "support/guarded_rows.h"
 #include "support/isas.h"
+#include "support/row_yardsticks.h"
 
 namespace headlight::test::row_gradients_test {
 
@@ -57,7 +58,7 @@ TEST_P(RowGradientsTest, ActivationsAgreeWithTheTwin) {
         for (std::int64_t e = 0; e < columns; ++e) {
           const double by = reference::activation_derivative(activation, static_cast<double>(rows.first.view()(n, e)));
           const auto gradient = static_cast<double>(rows.second.view()(n, e));
-          EXPECT_NEAR(rows.out.view()(n, e), by * gradient, 4e-7 * std::abs(gradient));
+          EXPECT_NEAR(rows.out.view()(n, e), by * gradient, activation_gradient_error(gradient));
         }
       }
       EXPECT_TRUE(rows.out.gaps_are_untouched());

@@ -66,30 +66,6 @@ constexpr std::pair<const char*, List> kLists[] = {
     {"query_offsets", &AttentionCase::query_offsets}, {"key_offsets", &AttentionCase::key_offsets},
     {"key_start", &AttentionCase::key_start},         {"query_start", &AttentionCase::query_start}};
 
-void set(AttentionCase& c, const std::string& key, const std::string& value) {
-  for (const auto& [name, number] : kNumbers) {
-    if (key == name) c.*number = std::stoll(value);
-  }
-  for (const auto& [name, list] : kLists) {
-    if (key == name) c.*list = integers(value);
-  }
-  if (key == "seed") c.seed = std::stoull(value);
-  if (key == "causal") c.causal = value == "top-left" ? Causal::top_left : Causal::bottom_right;
-  if (key == "align") c.align = value == "top-left" ? Align::top_left : Align::bottom_right;
-  if (key == "window") c.window = {integers(value).at(0), integers(value).at(1)};
-  if (key == "chunk") c.chunk = std::stoll(value);
-  if (key == "mask") c.mask = shape(value);
-  if (key == "mask_means") c.mask_means = value == "attend" ? MaskMeans::attend : MaskMeans::ignore;
-  if (key == "bias") c.bias = shape(value);
-  if (key == "bias_has_infinities") c.bias_has_infinities = value == "1";
-  if (key == "scale") c.scale = std::stof(value);
-  if (key == "soft_cap") c.soft_cap = std::stof(value);
-  if (key == "slopes") c.slopes = value == "1";
-  if (key == "sinks") c.sinks = value == "1";
-  if (key == "types") c.types = four_types(value);
-  if (key == "dropout") c.dropout = std::stof(value);
-}
-
 // n numbers that add up to `total`, some of them 0, as the offsets at which they start and end.
 std::vector<std::int64_t> random_offsets(Random& random, std::int64_t n, std::int64_t total) {
   std::vector<std::int64_t> offsets(static_cast<std::size_t>(n) + 1);
@@ -184,13 +160,38 @@ void draw_types(std::uint64_t seed, AttentionCase& c) {
 
 }  // namespace
 
+bool AttentionCase::set(const std::string& name, const std::string& value) {
+  for (const auto& [number_name, number] : kNumbers) {
+    if (name == number_name) return this->*number = std::stoll(value), true;
+  }
+  for (const auto& [list_name, list] : kLists) {
+    if (name == list_name) return this->*list = integers(value), true;
+  }
+  if (name == "seed") return seed = std::stoull(value), true;
+  if (name == "causal") return causal = value == "top-left" ? Causal::top_left : Causal::bottom_right, true;
+  if (name == "align") return align = value == "top-left" ? Align::top_left : Align::bottom_right, true;
+  if (name == "window") return window = {integers(value).at(0), integers(value).at(1)}, true;
+  if (name == "chunk") return chunk = std::stoll(value), true;
+  if (name == "mask") return mask = shape(value), true;
+  if (name == "mask_means") return mask_means = value == "attend" ? MaskMeans::attend : MaskMeans::ignore, true;
+  if (name == "bias") return bias = shape(value), true;
+  if (name == "bias_has_infinities") return bias_has_infinities = value == "1", true;
+  if (name == "scale") return scale = std::stof(value), true;
+  if (name == "soft_cap") return soft_cap = std::stof(value), true;
+  if (name == "slopes") return slopes = value == "1", true;
+  if (name == "sinks") return sinks = value == "1", true;
+  if (name == "types") return types = four_types(value), true;
+  if (name == "dropout") return dropout = std::stof(value), true;
+  return false;
+}
+
 AttentionCase AttentionCase::parse(const std::string& line) {
   AttentionCase parsed;
   std::stringstream words(line);
   for (std::string word; words >> word;) {
     const std::size_t equals = word.find('=');
     if (equals == std::string::npos) throw std::invalid_argument("cannot read '" + word + "' in '" + line + "'");
-    set(parsed, word.substr(0, equals), word.substr(equals + 1));
+    (void)parsed.set(word.substr(0, equals), word.substr(equals + 1));
   }
   // Whatever set() did not know would be missing now.
   if (parsed.line() != line) throw std::invalid_argument("'" + line + "' was read as '" + parsed.line() + "'");
@@ -224,6 +225,12 @@ std::string AttentionCase::line() const {
   }
   if (dropout != 0) text << " dropout=" << dropout;
   return text.str();
+}
+
+void draw_attention_options(Random& random, AttentionCase& c) {
+  draw_options(random, c);
+  draw_steps(random.next(), c);
+  if (random.once_in(2)) draw_types(random.next(), c);
 }
 
 AttentionCase random_attention_case(std::uint64_t seed, std::int64_t longest) {

@@ -60,7 +60,14 @@ struct AttentionCase {
   // Throws std::invalid_argument for a line it cannot read.
   [[nodiscard]] static AttentionCase parse(const std::string& line);
   [[nodiscard]] std::string line() const;
+  // One word of a line, cut at its equals sign; false where there is none of that name.
+  bool set(const std::string& name, const std::string& value);
+  // Becomes the nearest case that attention() takes: masks as large as the call or 1, as many lengths as samples.
+  void make_valid();
 };
+
+// Every option but the sizes, which are there: alone and in any combination.
+void draw_attention_options(Random& random, AttentionCase& c);
 
 // A case with any of the options in any combination: lengths from 0 to `longest`, grouped heads, Dv ≠ Dqk.
 [[nodiscard]] AttentionCase random_attention_case(std::uint64_t seed, std::int64_t longest);

@@ -17,4 +17,8 @@ void add_train(Command& program);
 void add_study(Command& program);
 void add_speed(Command& program);
 
+// The program with all of them: does what the arguments ask for, its own name first, says on standard error what went
+// wrong, and returns the exit code.
+[[nodiscard]] int run(int count, char** arguments);
+
 }  // namespace headlight::program

@@ -17,10 +17,17 @@
 
 namespace headlight::program {
 
+// A member of an object. A template, so that it becomes complete where a Json is.
+template <class Value>
+struct NamedValue {
+  std::string name;
+  Value value;
+};
+
 // A value of any kind; null at first. Members of an object keep the order in which they came.
 class Json {
  public:
-  struct Member;
+  using Member = NamedValue<Json>;
 
   Json() noexcept = default;
   Json(std::nullptr_t) noexcept {}
@@ -81,11 +88,6 @@ class Json {
   void write(std::string& out, const Layout& layout, std::size_t level) const;
 
   std::variant<std::nullptr_t, bool, std::int64_t, std::uint64_t, double, std::string, List, Object> value_ = nullptr;
-};
-
-struct Json::Member {
-  std::string name;
-  Json value;
 };
 
 // From null on, by assignment: where memory ends in the copy constructor of such a variant, libstdc++ 12 takes the new

@@ -1,0 +1,65 @@
+#include <exception>
+#include <new>
+#include <stdexcept>
+
+#include "headlight/models/errors.h"
+#include "headlight/out_of_memory.h"
+#include "headlight/version.h"
+#include "tools/headlight/commands/commands.h"
+#include "tools/headlight/support/number_text.h"
+#include "tools/headlight/support/process.h"
+
+namespace headlight::program {
+namespace {
+
+constexpr int kDone = 0;
+constexpr int kFailed = 1;
+constexpr int kWrongUsage = 2;
+
+#define HEADLIGHT_TEXT_OF(x) #x
+#define HEADLIGHT_TEXT(x) HEADLIGHT_TEXT_OF(x)
+constexpr const char* kVersion = "headlight " HEADLIGHT_TEXT(HEADLIGHT_VERSION_MAJOR) "." HEADLIGHT_TEXT(
+    HEADLIGHT_VERSION_MINOR) "." HEADLIGHT_TEXT(HEADLIGHT_VERSION_PATCH);
+
+void run_one(int count, char** arguments) {
+  set_program_name(count > 0 ? arguments[0] : "");
+  Program program("Multi-head attention for CPUs", kVersion);
+  Command& commands = program.commands();
+  add_info(commands);
+  add_attend(commands);
+  add_encode(commands);
+  add_embed(commands);
+  add_demo(commands);
+  add_beams(commands);
+  add_heads(commands);
+  add_presets(commands);
+  add_train(commands);
+  add_study(commands);
+  add_speed(commands);
+  program.run(count, arguments);
+}
+
+}  // namespace
+
+int run(int count, char** arguments) {
+  try {
+    run_one(count, arguments);
+    return kDone;
+  } catch (const models::NobodyReads&) {
+    return kDone;  // as after `headlight … | head -1`: nothing is left to do
+  } catch (const UsageError& error) {
+    print_error(error.what());
+    return kWrongUsage;
+  } catch (const OutOfMemory& error) {
+    print_error(format("out of memory: %s", error.what()));
+  } catch (const std::bad_alloc&) {
+    print_error("out of memory");
+  } catch (const std::length_error&) {  // what containers throw for sizes that no memory has
+    print_error("out of memory");
+  } catch (const std::exception& error) {
+    print_error(error.what());
+  }
+  return kFailed;
+}
+
+}  // namespace headlight::program
