@@ -33,16 +33,6 @@ AttentionCase of_bfloat16(AttentionCase c) {
   return c;
 }
 
-// Σ_j p_ij |v_j|: what the rounding of a weight is an error of.
-Tensor<double, 4> added_up(const AttentionCase& c, const AttentionInputs& in) {
-  Tensor<double, 4> sizes = test::converted<double>(in.value),
-                    sums({c.batch, c.query_length, c.query_heads, c.value_dim});
-  for (double& number : sizes) number = std::abs(number);
-  reference::attention<double>(test::converted<double>(in.query), test::converted<double>(in.key), sizes, sums,
-                               in.options);
-  return sums;
-}
-
 // Twice the error of the plain float32 computation, and a rounding to bfloat16 of each weight.
 void expect_error_of_rounded_weights(const AttentionCase& c, Engine& engine) {
   SCOPED_TRACE(c.line());
@@ -53,7 +43,7 @@ void expect_error_of_rounded_weights(const AttentionCase& c, Engine& engine) {
   in.value = operands.value.floats();
   const auto plain = test::plain_results<float>(c, in);
   const auto truth = test::plain_results<double>(c, in);
-  const Tensor<double, 4> sizes = added_up(c, in);
+  const Tensor<double, 4> sizes = test::added_up(c, in);
   Results ours(c);
   AttentionOptions options = in.options;
   options.log_sum_exp = ours.log_sum_exp;

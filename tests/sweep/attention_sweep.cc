@@ -4,6 +4,7 @@
 #include "reference/attention.h"
 #include "support/attention_results.h"
 #include "support/compare.h"
+#include "support/typed_operands.h"
 #include "sweep/attention_alone.h"
 #include "sweep/attention_call.h"
 #include "sweep/plain_errors.h"
@@ -103,9 +104,10 @@ class Check {
   [[nodiscard]] Results by_one(Report& report, Engine& engine) const {
     return call(report, engine, float_types(), test::Layout::contiguous, asked_);
   }
-  void expect_near_the_truth(Report& report, const Results& results, const std::string& by) {
+  void expect_near_the_truth(Report& report, const Results& results, const std::string& by, bool out = true) {
     truth_.for_each_result(results, [&](std::size_t n, const auto& actual, const auto& plain, const auto& truth,
                                         const auto& yardstick, const std::string& name) {
+      if (name == "out" && !out) return;
       if ((name == "scores" && !asked_.scores) || (name == "probabilities" && !asked_.probabilities)) return;
       report.expect(plain_errors_.hold(n, actual, plain, truth, yardstick), by + name);
     });
@@ -126,6 +128,21 @@ class Check {
       expect_same_rows(report, typed, expected, asked_, "typed");
     }
     expect_rows_alone(report, machine.engine(1), expected);
+  }
+  // Where pairs of bfloat16 are multiplied: as near as float32's but for the rounding of each weight, by every way.
+  void expect_pairs(Report& report, Machine& machine, std::int64_t threads) {
+    Types types = c_.types;
+    types[3] = NumberType::float32;
+    if (!test::multiplies_pairs(machine.engine(1), c_)) return;
+    const Results one = call(report, machine.engine(1), types, test::Layout::contiguous, asked_);
+    expect_same(report, call(report, machine.engine(threads), types, layout_, asked_), one, asked_,
+                "pairs, several workers");
+    const Tensor<double, 4> sizes = test::added_up(c_, in_);
+    const double of_plain = test::worst_row_error(truth_.plain.out.view(), truth_.truth.out.view(), sizes.view()).error;
+    report.expect(test::within(one.out.view(), truth_.truth.out.view(), 2 * of_plain + 8 * test::kUnitRoundoff + 0x1p-8,
+                               sizes.view()),
+                  "pairs: out");
+    expect_near_the_truth(report, one, "pairs: ", false);
   }
   void expect_the_written_out_to_be_near(Report& report, Engine& engine) {
     Results results(c_);
@@ -204,6 +221,7 @@ void AttentionSweep::run(Report& report) const {
     if (has_features) {
       // They are for products of numbers of 16 and 8 bits.
       report.expect(test::same_bits(results.out, before->out), "out without features");
+      check.expect_pairs(report, machine, threads);
       return;
     }
     check.expect_near_the_truth(report, results, "");
