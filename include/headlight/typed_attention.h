@@ -14,22 +14,24 @@ struct AttentionOperands {
   MutableTypedView<4> out;  // [B, Lq, Hq, Dv]
 };
 
-// out = softmax(scale · query · keyᵀ + bias) · value with every option, and all that attention() promises. Numbers of
-// 16 bits are storage: query, key and value are widened, which is exact, all arithmetic is float32's, and out is
-// rounded once, to the nearest number of its type, ties to even. So out has the bits of attention() over the widened
-// operands, rounded; log-sum-exp, probabilities and scores have its bits. Keys and values are read where they lie where
-// rows are few, as in decoding, and widened block by block where they are many. The scratch memory is that of
-// attention().
+// out = softmax(scale · query · keyᵀ + bias) · value with every option, and all that attention() promises. Unless pairs
+// are multiplied, as below, numbers of 16 bits are storage: query, key and value are widened, which is exact, all
+// arithmetic is float32's, and out is rounded once, to the nearest number of its type, ties to even. So out has the
+// bits of attention() over the widened operands, rounded; log-sum-exp, probabilities and scores have its bits. Keys and
+// values are read where they lie where rows are few, as in decoding, and widened block by block where they are many.
+// The scratch memory is that of attention().
 //
 // Where query, key and value are all bfloat16, Dqk is even and engine.features() holds avx512_bf16, products are taken
 // of bfloat16 numbers, twice as many at a time. They are exact, and sums are float32's:
-//   a score is the sum over the pairs (d, d + 1), d even and ascending, of query[d] · key[d] behind query[d + 1] ·
-//   key[d + 1]; a weight exp(score − maximum) is added up as it is and then rounded to bfloat16; and out is Σ weight ·
-//   value over the pairs of keys (j, j + 1) in the same way.
-// Numbers below 2⁻¹²⁶ count as 0 in these products. An element of out errs by 2⁻⁸ · Σ weight · |value| / Σ weight more
-// than float32's, and log-sum-exp, probabilities and scores by as little as float32's. The bits depend neither on
-// threads, batch and route nor on who else is in the call: decoding equals prefill. `EngineOptions::features` without
-// avx512_bf16 has float32's bits, and its speed.
+//   query · key is the sum over the pairs (d, d + 1), d even and ascending, of query[d + 1] · key[d + 1] and then
+//   query[d] · key[d];
+//   a weight exp(score − m), m the largest score of its block of keys, is added up as it is and then, after dropout,
+//   rounded to bfloat16; and Σ weight · value runs over the pairs of keys (j, j + 1) in the same way.
+// Numbers and sums below 2⁻¹²⁶ count as 0 in these products, so that a weight that small silences an infinite value to
+// NaN. But for that an element of out errs by at most 2⁻⁸ · Σ weight · |value| / Σ weight more than float32's, and
+// log-sum-exp, probabilities and scores by as little as float32's. The bits depend on the row's own inputs, the
+// instruction set and its features alone: decoding equals prefill. Without avx512_bf16 in `EngineOptions::features`
+// they are float32's, and so is the speed.
 HEADLIGHT_API void attention(Engine& engine, const AttentionOperands& operands, const AttentionOptions& options = {});
 
 // The same with each operand by itself, as soon as one of them is not float32. A template without parameters of its

@@ -11,7 +11,11 @@ void attend_pairs(const kernels::AttentionBlock& block) noexcept {
   BlockRows rows;
   const RowFactors factors = weigh_keys<KeyPairs>(block, rows);
   pair_weights(block);
-  (wants_exact_values(block) ? pair_values_exactly : block_values<PairValues>)(block, factors);
+  if (wants_exact_values(block)) {
+    pair_values_exactly(block, factors);
+  } else {
+    block_values<PairValues>(block, factors);
+  }
 }
 
 void sweep_pairs(const kernels::AttentionSweep& sweep) noexcept {

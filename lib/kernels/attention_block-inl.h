@@ -132,8 +132,11 @@ struct CommonKeys {
   bool same_for_all;
 };
 template <int kKeys>
-HEADLIGHT_INLINE CommonKeys common_keys(const kernels::SeenKeys& seen, std::int64_t r, std::int64_t rows) {
+HEADLIGHT_INLINE CommonKeys common_keys(const kernels::AttentionBlock& block, std::int64_t r, std::int64_t rows) {
+  const kernels::SeenKeys& seen = block.seen;
   CommonKeys keys{seen.begin[r], seen.end[r], seen.same_for_all};
+  // The last step of an odd number of keys is whole: what stands for the next key are zeros, and so is its weight.
+  if (kKeys > 1 && keys.same_for_all && keys.to == block.keys.count) keys.to = round_up(keys.to, kKeys);
   if (seen.same_for_all && (kKeys == 1 || (keys.from % kKeys == 0 && keys.to % kKeys == 0))) return keys;
   keys.same_for_all = false;
   std::int64_t last = keys.to;
@@ -165,7 +168,7 @@ void panel_values(const kernels::AttentionBlock& block, const RowFactors& factor
   const auto value = value_panel<StoredFloat32, kKeys>(block.keys, column);
   for (std::int64_t r = 0; r < block.query.count; r += group_rows) {
     const std::int64_t rows = smaller(group_rows, block.query.count - r);
-    const CommonKeys keys = common_keys<kKeys>(block.seen, r, rows);
+    const CommonKeys keys = common_keys<kKeys>(block, r, rows);
     const float* const at = value.data + keys.from / kKeys * value.stride;
     const Tile tile{
         .a = {block.scores + r * block.scores_stride + keys.from / kKeys, block.scores_stride},
@@ -193,7 +196,7 @@ void panel_values(const kernels::AttentionBlock& block, const RowFactors& factor
   }
 }
 
-template <class Values = FloatValues>
+template <class Values>
 void block_values(const kernels::AttentionBlock& block, const RowFactors& factors) {
   const std::int64_t whole = block.keys.value.layout == kernels::OperandLayout::panels
                                  ? block.keys.value_dim
@@ -201,8 +204,9 @@ void block_values(const kernels::AttentionBlock& block, const RowFactors& factor
   for (std::int64_t column = 0; column < whole; column += kValuePanel) {
     panel_values<Values, false>(block, factors, column, smaller(kValuePanel, whole - column));
   }
-  if constexpr (Values::kPanelsOnly) return;
-  if (whole < block.keys.value_dim) panel_values<Values, true>(block, factors, whole, block.keys.value_dim - whole);
+  if constexpr (!Values::kPanelsOnly) {
+    if (whole < block.keys.value_dim) panel_values<Values, true>(block, factors, whole, block.keys.value_dim - whole);
+  }
 }
 
 // `count` sums of row r of the block, from `column` on, into the running state or to their end.
@@ -323,7 +327,11 @@ inline bool wants_exact_values(const kernels::AttentionBlock& block) {
 inline void attend_block(const kernels::AttentionBlock& block) noexcept {
   BlockRows rows;
   const RowFactors factors = weigh_keys<TileVectors>(block, rows);
-  (wants_exact_values(block) ? block_values_exactly<StoredFloat32> : block_values<FloatValues>)(block, factors);
+  if (wants_exact_values(block)) {
+    block_values_exactly<StoredFloat32>(block, factors);
+  } else {
+    block_values<FloatValues>(block, factors);
+  }
 }
 
 }  // namespace headlight::HEADLIGHT_TARGET

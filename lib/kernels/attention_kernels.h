@@ -88,8 +88,7 @@ struct QueryRows {
   std::int64_t head_dim;
 };
 
-// Keys of one head and their values: rows, or panels as pack_keys() and pack_values() leave them. Panels of bfloat16
-// hold pairs: of neighbours of a key, and of values of two keys.
+// Keys of one head and their values: rows, or panels as pack_keys() and pack_values() leave them.
 struct KeyValueBlock {
   Operand key;    // K [count, head_dim]; panels are those of Kᵀ
   Operand value;  // V [count, value_dim]
@@ -215,8 +214,9 @@ struct AttentionKernels {
   int value_panel;  // columns of a value panel
   int short_rows;   // most rows of attend_short
   int short_keys;   // and most keys
-  // Neighbours of a query or key row that a product takes at once, and keys whose values it does: a query row is of
-  // head_dim / numbers_of_word floats, and panels lie as Operand says for their type.
+  // Neighbours of a query or key row that a product takes at once, and keys whose values it does. Where it is 2, they
+  // lie in one float, a word: rows of queries and panels are of words, head_dim / 2 of a row, and of the values of
+  // ⌈keys / 2⌉ pairs of keys, and head_dim counts words wherever a tile is given one. For the operand they are floats.
   int numbers_of_word;
 
   void (*attend_block)(const AttentionBlock& block) noexcept;
@@ -278,7 +278,9 @@ struct TypedAttentionKernels {
 
 // Those of them that multiply bfloat16 by bfloat16, for queries, keys and values that are, and an even head_dim: pairs
 // of neighbours, added as vdpbf16ps does, where a product was widened before. The weights are rounded once they are
-// summed. All else is float32's.
+// summed. All else is that of TypedAttentionKernels. pack_keys(): [⌈keys / key_panel⌉][head_dim / 2][key_panel] words;
+// pack_values(): [⌈keys / 2⌉][width] words a panel, zeros for a key that is not there; copy_rows(): [rows][columns / 2]
+// words, for a factor of ±1 or 0.
 struct PairAttentionKernels {
   void (*attend_block)(const AttentionBlock& block) noexcept;
   void (*attend_sweep)(const AttentionSweep& sweep) noexcept;

@@ -141,15 +141,16 @@ inline void sweep_values_of_keys<PairsOfBFloat16>(const kernels::AttentionBlock&
     sweep_value_columns<PairsOfBFloat16>(tile, rows, value_dim);
   };
   const auto sum_row = [&](std::int64_t r, std::int64_t from, std::int64_t to) {
+    if (from >= to) return;
     const auto half = [&](std::int64_t pair) {
-      if (from >= to) return;
       add_half_pair(weights[r * block.scores_stride + pair / 2], value + pair * stride, stride, pair >= from,
                     pair + 1 < to, value_dim, sums + r * block.state.out_stride);
     };
-    if (from % 2 != 0) half(from - 1), from = from + 1;
-    const std::int64_t whole = to / 2 * 2;
-    sum_pairs(r, 1, from, whole);
-    if (to % 2 != 0) from = larger(from, whole), half(whole);
+    // The pair of a first key that is odd, whole pairs, and that of a last key that is even, unless it was the first.
+    if (from % 2 != 0) half(from - 1);
+    const std::int64_t first_whole = round_up(from, 2), end_whole = to / 2 * 2;
+    sum_pairs(r, 1, first_whole, end_whole);
+    if (to % 2 != 0 && end_whole >= first_whole) half(end_whole);
   };
   const std::int64_t groups = divide_up(block.query.count, kValueRows);
   const std::int64_t group_rows = divide_up(block.query.count, groups);
@@ -200,7 +201,7 @@ inline void pair_values_exactly(const kernels::AttentionBlock& block, const RowF
           const std::int64_t in_panel = column % kValuePanel;
           const auto panel = value_panel<StoredFloat32, 2>(block.keys, column - in_panel);
           const Vec word = load(panel.data + in_panel + key / 2 * panel.stride);
-          pair[0] = as_float(and_int(as_int(word), broadcast_int(seen_half(first, second))));
+          pair[0] = as_float(and_int(as_int(word), broadcast_int(seen_halves(first, second))));
         }
         sum = dot_bf16(broadcast(weights[key / 2]), pair[0], sum);
       }

@@ -35,15 +35,15 @@ HEADLIGHT_INLINE KeptValues kept_values(const kernels::RowStates& state, std::in
 }
 
 // Of a word of two keys the halves that are seen, the first key's the lower one.
-HEADLIGHT_INLINE std::int32_t seen_half(bool first, bool second) {
+HEADLIGHT_INLINE std::int32_t seen_halves(bool first, bool second) {
   return (first ? 0xffff : 0) | (second ? kUpperHalf : 0);
 }
 
 // out[r] ← kept[r] · keep[r] + share[r] · Σ_j weights[r][j] · value[j], or with `first` the sum alone, over the keys
 // j = seen_begin[r] … seen_end[r] − 1, in one ascending chain of fused multiply-adds from +0. Those that all rows see
 // are the tile's steps, keys `from` … `to` − 1; what only some see goes into the sums of their rows before and after.
-// So a key that a row does not see never reaches its chain: 0 · NaN is NaN. kKeys = 2: a step is the words of two
-// keys, of which a row may see one: `from` and `to` are even, and the other one's value is put to 0, as its weight is.
+// So a key that a row does not see never reaches its chain: 0 · NaN is NaN. kKeys = 2: a step is two keys' words;
+// `from` and `to` are even; of a pair that a row sees half of, the other value is put to 0, as its weight is.
 template <int kKeys = 1>
 struct MergeValues {
   const std::int32_t* seen_begin;
@@ -73,7 +73,7 @@ struct MergeValues {
       b.row(k, value);
       if constexpr (kKeys == 2) {
         const std::int64_t even = from + 2 * k;
-        const IntVec seen = broadcast_int(seen_half(even >= seen_begin[r], even + 1 < seen_end[r]));
+        const IntVec seen = broadcast_int(seen_halves(even >= seen_begin[r], even + 1 < seen_end[r]));
 #pragma GCC unroll 4
         for (int v = 0; v < kVectors; ++v) value[v] = as_float(and_int(as_int(value[v]), seen));
       }

@@ -228,7 +228,8 @@ AttentionPlan plan_attention(const Engine& engine, const kernels::AttentionKerne
   plan.route = choose_route(most_rows_in_place, heads, sizes, traits, plan, copy);
   plan.row_block = std::min(plan.rows, rows_of_unit(plan, heads, kernels.query_rows, copy));
   const bool packed = plan.route == AttentionRoute::packed_by_block || plan.route == AttentionRoute::packed_first;
-  plan.pack_values = packed && values_want_packing(kernels, sizes, traits, plan.rows);
+  // Pairs of keys share words in panels alone.
+  plan.pack_values = packed && (kernels.numbers_of_word > 1 || values_want_packing(kernels, sizes, traits, plan.rows));
   plan.value_panel_width = std::min<std::int64_t>(kernels.value_panel, plan.padded_value_dim);
   plan.packed_value_dim = divide_up(sizes.value_dim, kernels.value_panel) * plan.value_panel_width;
   const std::int64_t packed_keys =

@@ -68,6 +68,10 @@ bool values_are_finite(const AttentionCall& call, const kernels::KeyValueBlock& 
   return true;
 }
 
+kernels::Operand panels(const float* packed) noexcept {
+  return {.layout = kernels::OperandLayout::panels, .data = packed};
+}
+
 }  // namespace
 
 void finish_row(const AttentionCall& call, std::int64_t sample, const RowPlace& place,
@@ -267,9 +271,6 @@ kernels::KeyValueBlock RowBlock::key_block(std::int64_t first_key, std::int64_t 
   const AttentionPlan& plan = call_.plan;
   const std::int64_t tensor_key = sequence_.first_key + first_key;
   kernels::KeyValueBlock block = call_.keys.block(range_.sample, range_.key_value_head, tensor_key, count);
-  const auto panels = [&](const float* packed) {
-    return kernels::Operand{.layout = kernels::OperandLayout::panels, .data = packed};
-  };
   if (packed_.keys != nullptr) block.key = panels(packed_.keys + tensor_key * plan.key_words);
   if (packed_.values != nullptr) block.value = panels(packed_.values + tensor_key * plan.packed_value_dim);
   if (plan.route != AttentionRoute::packed_by_block) return block;

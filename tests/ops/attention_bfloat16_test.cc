@@ -190,6 +190,38 @@ TEST_P(BFloat16Attention, HiddenHalvesOfPairsDoNotShow) {
   }
 }
 
+// The same where rows see different keys, packed and where they lie: of causal rows those before the key, of rows with
+// a window those that it has left.
+TEST_P(BFloat16Attention, HiddenHalvesOfPairsDoNotShowInRowsThatDiffer) {
+  constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+  constexpr std::int64_t kKeys = 41, kWindow = 6, kDim = 70;
+  Engine engine(options(1));
+  for (const std::int64_t rows : {5, 30}) {
+    for (std::int64_t hidden = 0; hidden < rows; ++hidden) {
+      Tensor<float, 4> number({1, kKeys, 1, kDim});
+      for (float& element : number) element = 1.5f;
+      for (std::int64_t d = 0; d < kDim; ++d) number(0, hidden, 0, d) = kNan;
+      Stored query(NumberType::bfloat16, {1, rows, 1, 8}), key(NumberType::bfloat16, {1, kKeys, 1, 8}),
+          value(NumberType::bfloat16, number);
+      Tensor<float, 4> out({1, rows, 1, kDim});
+      const auto expect = [&](const AttentionOptions& of, std::int64_t first, std::int64_t last) {
+        attention(engine, {query.view(), key.view(), value.view(), out}, of);
+        for (std::int64_t i = 0; i < rows; ++i) {
+          for (std::int64_t d = 0; d < kDim; ++d) {
+            if (i >= first && i < last) {
+              ASSERT_EQ(out(0, i, 0, d), 1.5f) << "row " << i << " of " << rows << ", key " << hidden;
+            } else {
+              ASSERT_TRUE(std::isnan(out(0, i, 0, d))) << "row " << i << " of " << rows << ", key " << hidden;
+            }
+          }
+        }
+      };
+      expect({.causal = Causal::top_left}, 0, hidden);
+      expect({.window = {kWindow, -1}}, hidden + kWindow + 1, rows);
+    }
+  }
+}
+
 HEADLIGHT_ON_EVERY_FEATURE(BFloat16Attention);
 
 }  // namespace headlight::attention_bfloat16_test

@@ -15,7 +15,7 @@ struct TypedOperands {
 
 // Whether the engine multiplies pairs of bfloat16 in such a call.
 [[nodiscard]] inline bool multiplies_pairs(const Engine& engine, const AttentionCase& c) {
-  for (const std::size_t operand : {0, 1, 2}) {
+  for (std::size_t operand = 0; operand < 3; ++operand) {
     if (c.types[operand] != NumberType::bfloat16) return false;
   }
   return engine.features().has(InstructionFeature::avx512_bf16) && c.head_dim % 2 == 0;

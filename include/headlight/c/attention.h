@@ -92,7 +92,7 @@ typedef struct headlight_attention_options {
 // Dqk is even and the engine has the feature AVX512-BF16, pairs of such numbers are multiplied as typed_attention.h
 // says, which errs by a rounding of each weight more. Any strides with a last one of 1, so [B, H, L,
 // D] memory works as it is. out must not overlap an input. The bits of a row depend on the build, the instruction set
-// and the row's own inputs alone. When it fails nothing has been written.
+// with its features, and the row's own inputs alone. When it fails nothing has been written.
 HEADLIGHT_API headlight_status headlight_attention(headlight_engine* engine, const headlight_tensor* query,
                                                    const headlight_tensor* key, const headlight_tensor* value,
                                                    const headlight_tensor* out,
