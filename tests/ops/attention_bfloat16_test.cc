@@ -209,7 +209,7 @@ TEST_P(BFloat16Attention, HiddenHalvesOfPairsDoNotShowInRowsThatDiffer) {
         for (std::int64_t i = 0; i < rows; ++i) {
           for (std::int64_t d = 0; d < kDim; ++d) {
             if (i >= first && i < last) {
-              ASSERT_EQ(out(0, i, 0, d), 1.5f) << "row " << i << " of " << rows << ", key " << hidden;
+              ASSERT_FLOAT_EQ(out(0, i, 0, d), 1.5f) << "row " << i << " of " << rows << ", key " << hidden;
             } else {
               ASSERT_TRUE(std::isnan(out(0, i, 0, d))) << "row " << i << " of " << rows << ", key " << hidden;
             }
