@@ -44,7 +44,8 @@ GemmBlock gemm_block(View<const float, 2> a, View<const float, 2> b, View<float,
   block.columns = c.extent(1);
   block.depth = a.extent(a_is_transposed ? 0 : 1);
   block.a = a.data;
-  block.a_row_stride = a_is_transposed ? 1 : a.stride(0);
+  // Rows without elements may lie any number apart.
+  block.a_row_stride = a_is_transposed ? 1 : block.depth == 0 ? 0 : a.stride(0);
   block.a_depth_stride = a_is_transposed ? a.stride(0) : 1;
   block.b = gemm_operand(b, transpose_b);
   block.c = c.data;
