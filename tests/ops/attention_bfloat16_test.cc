@@ -156,19 +156,23 @@ TEST_P(BFloat16Attention, RowsByThemselvesHaveTheBitsOfAll) {
   }
 }
 
+// Values of 1.5, but for one key's, which are NaN.
+Tensor<float, 4> all_but_one(std::int64_t keys, std::int64_t hidden, std::int64_t value_dim) {
+  Tensor<float, 4> values({1, keys, 1, value_dim});
+  for (float& element : values) element = 1.5f;
+  for (std::int64_t d = 0; d < value_dim; ++d) values(0, hidden, 0, d) = std::numeric_limits<float>::quiet_NaN();
+  return values;
+}
+
 // A key that a row does not see shares its word with one that it sees: its value may be NaN.
 TEST_P(BFloat16Attention, HiddenHalvesOfPairsDoNotShow) {
-  constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
   Engine engine(options(1));
   for (const std::int64_t rows : {1, 30}) {
     for (const std::int64_t hidden : {0, 1, 16, 38, 39}) {
       constexpr std::int64_t kKeys = 40;
       for (const std::int64_t value_dim : {20, 64, 70}) {
-        Tensor<float, 4> number({1, kKeys, 1, value_dim});
-        for (float& element : number) element = 1.5f;
-        for (std::int64_t d = 0; d < value_dim; ++d) number(0, hidden, 0, d) = kNan;
         Stored query(NumberType::bfloat16, {1, rows, 1, 8}), key(NumberType::bfloat16, {1, kKeys, 1, 8}),
-            value(NumberType::bfloat16, number);
+            value(NumberType::bfloat16, all_but_one(kKeys, hidden, value_dim));
         Tensor<float, 4> out({1, rows, 1, value_dim});
         Tensor<std::uint8_t, 4> mask({1, 1, 1, kKeys});
         for (std::int64_t j = 0; j < kKeys; ++j) mask(0, 0, 0, j) = j != hidden;
@@ -193,16 +197,12 @@ TEST_P(BFloat16Attention, HiddenHalvesOfPairsDoNotShow) {
 // The same where rows see different keys, packed and where they lie: of causal rows those before the key, of rows with
 // a window those that it has left.
 TEST_P(BFloat16Attention, HiddenHalvesOfPairsDoNotShowInRowsThatDiffer) {
-  constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
   constexpr std::int64_t kKeys = 41, kWindow = 6, kDim = 70;
   Engine engine(options(1));
   for (const std::int64_t rows : {5, 30}) {
     for (std::int64_t hidden = 0; hidden < rows; ++hidden) {
-      Tensor<float, 4> number({1, kKeys, 1, kDim});
-      for (float& element : number) element = 1.5f;
-      for (std::int64_t d = 0; d < kDim; ++d) number(0, hidden, 0, d) = kNan;
       Stored query(NumberType::bfloat16, {1, rows, 1, 8}), key(NumberType::bfloat16, {1, kKeys, 1, 8}),
-          value(NumberType::bfloat16, number);
+          value(NumberType::bfloat16, all_but_one(kKeys, hidden, kDim));
       Tensor<float, 4> out({1, rows, 1, kDim});
       const auto expect = [&](const AttentionOptions& of, std::int64_t first, std::int64_t last) {
         attention(engine, {query.view(), key.view(), value.view(), out}, of);
