@@ -152,27 +152,7 @@ inline void sweep_values_of_keys<PairsOfBFloat16>(const kernels::AttentionBlock&
     sum_pairs(r, 1, first_whole, end_whole);
     if (to % 2 != 0 && end_whole >= first_whole) half(end_whole);
   };
-  const std::int64_t groups = divide_up(block.query.count, kValueRows);
-  const std::int64_t group_rows = divide_up(block.query.count, groups);
-  for (std::int64_t group = 0; group < block.query.count; group += group_rows) {
-    const std::int64_t end = smaller(group + group_rows, block.query.count);
-    std::int64_t all_first = first;
-    std::int64_t all_last = last;
-    for (std::int64_t r = group; r < end; ++r) {
-      all_first = larger(all_first, block.seen.begin[r]);
-      all_last = smaller(all_last, block.seen.end[r]);
-    }
-    all_first = round_up(all_first, 2);
-    all_last = all_last / 2 * 2;
-    if (all_first >= all_last) all_first = all_last = round_up(last, 2);
-    for (std::int64_t r = group; r < end; ++r) {
-      sum_row(r, larger(first, block.seen.begin[r]), smaller(block.seen.end[r], smaller(all_first, last)));
-    }
-    sum_pairs(group, end - group, all_first, all_last);
-    for (std::int64_t r = group; r < end; ++r) {
-      sum_row(r, larger(all_last, block.seen.begin[r]), smaller(block.seen.end[r], last));
-    }
-  }
+  for_seen_keys<2>(block, first, last, sum_row, sum_pairs);
 }
 
 // block_values_exactly() of pairs, in panels or where they lie: what the mask hides is 0, too.

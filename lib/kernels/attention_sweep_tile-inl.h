@@ -186,8 +186,35 @@ void sweep_value_columns(typename SweepValues<Numbers>::template Tile<false> til
       rows, lanes)({tile.a, {tile.b.at, tile.b.stride, tile.b.ahead, lanes}, tile.depth, tile.finish});
 }
 
-// The values of keys [first, last) of one head. Where rows see different parts of them, what all see is summed
-// together, what some see before and after it row by row.
+// Of the keys [first, last), tile of rows by tile: together(r, rows, from, to) for those that all of its rows see, in
+// whole steps of kKeys, and alone(r, from, to) for what row r sees before and after them, in ascending order of keys.
+template <int kKeys, class Alone, class Together>
+HEADLIGHT_INLINE void for_seen_keys(const kernels::AttentionBlock& block, std::int64_t first, std::int64_t last,
+                                    const Alone& alone, const Together& together) {
+  const std::int64_t groups = divide_up(block.query.count, kValueRows);
+  const std::int64_t group_rows = divide_up(block.query.count, groups);
+  for (std::int64_t group = 0; group < block.query.count; group += group_rows) {
+    const std::int64_t end = smaller(group + group_rows, block.query.count);
+    std::int64_t all_first = first;
+    std::int64_t all_last = last;
+    for (std::int64_t r = group; r < end; ++r) {
+      all_first = larger(all_first, block.seen.begin[r]);
+      all_last = smaller(all_last, block.seen.end[r]);
+    }
+    if constexpr (kKeys > 1) {
+      all_first = round_up(all_first, kKeys);
+      all_last = all_last / kKeys * kKeys;
+    }
+    if (all_first >= all_last) all_first = all_last = last;
+    for (std::int64_t r = group; r < end; ++r) {
+      alone(r, larger(first, block.seen.begin[r]), smaller(block.seen.end[r], all_first));
+    }
+    together(group, end - group, all_first, all_last);
+    for (std::int64_t r = group; r < end; ++r) alone(r, all_last, smaller(block.seen.end[r], last));
+  }
+}
+
+// The values of keys [first, last) of one head.
 template <class Numbers>
 HEADLIGHT_INLINE void sweep_values_of_keys(const kernels::AttentionBlock& block, const float* weights,
                                            const typename Numbers::Storage* value, std::int64_t first,
@@ -203,23 +230,8 @@ HEADLIGHT_INLINE void sweep_values_of_keys(const kernels::AttentionBlock& block,
         {sums + r * block.state.out_stride, block.state.out_stride}};
     sweep_value_columns<Numbers>(tile, rows, block.keys.value_dim);
   };
-  const std::int64_t groups = divide_up(block.query.count, kValueRows);
-  const std::int64_t group_rows = divide_up(block.query.count, groups);
-  for (std::int64_t group = 0; group < block.query.count; group += group_rows) {
-    const std::int64_t end = smaller(group + group_rows, block.query.count);
-    std::int64_t all_first = first;
-    std::int64_t all_last = last;
-    for (std::int64_t r = group; r < end; ++r) {
-      all_first = larger(all_first, block.seen.begin[r]);
-      all_last = smaller(all_last, block.seen.end[r]);
-    }
-    if (all_first >= all_last) all_first = all_last = last;
-    for (std::int64_t r = group; r < end; ++r) {
-      sum(r, 1, larger(first, block.seen.begin[r]), smaller(block.seen.end[r], all_first));
-    }
-    sum(group, end - group, all_first, all_last);
-    for (std::int64_t r = group; r < end; ++r) sum(r, 1, all_last, smaller(block.seen.end[r], last));
-  }
+  for_seen_keys<1>(
+      block, first, last, [&](std::int64_t r, std::int64_t from, std::int64_t to) { sum(r, 1, from, to); }, sum);
 }
 
 }  // namespace headlight::HEADLIGHT_TARGET
