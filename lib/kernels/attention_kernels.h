@@ -212,8 +212,11 @@ struct AttentionKernels {
   int query_rows;   // rows of a tile
   int key_panel;    // keys of a panel
   int value_panel;  // columns of a value panel
-  int short_rows;   // most rows of attend_short
-  int short_keys;   // and most keys
+  // A sweep over one head keeps the sums of so many rows and columns of values in registers from key to key.
+  int wide_rows;
+  int wide_columns;
+  int short_rows;  // most rows of attend_short
+  int short_keys;  // and most keys
   // Neighbours of a query or key row that a product takes at once, and keys whose values it does. Where it is 2, they
   // lie in one float, a word: rows of queries and panels are of words, head_dim / 2 of a row, and of the values of
   // ⌈keys / 2⌉ pairs of keys, and head_dim counts words wherever a tile is given one. For the operand they are floats.

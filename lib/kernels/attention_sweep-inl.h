@@ -56,36 +56,42 @@ template <class Numbers>
 inline constexpr int kSweptRows = sizeof(typename Numbers::Storage) * Numbers::kOfColumn == sizeof(float) ? kBlockRows
                                                                                                           : kScoreRows;
 
+// Scores of all rows of a head and the keys that the tile stands at; `at` is the first of these.
+template <class Numbers>
+HEADLIGHT_INLINE void score_rows(const kernels::AttentionSweep& sweep, std::int64_t head, std::int64_t at,
+                                 SweepScores<Numbers>& tile) {
+  constexpr int kMost = kSweptRows<Numbers>;
+  const kernels::AttentionBlock& block = sweep.block;
+  for (std::int64_t r = 0; r < block.query.count; r += kMost) {
+    tile.query.at = block.query.data + head * sweep.query_step + r * block.query.stride;
+    tile.scores = block.scores + (head * block.query.count + r) * block.scores_stride + at;
+    tile_of<kMost, 1, SweepScores<Numbers>>(smaller(block.query.count - r, kMost), 1)(tile);
+  }
+}
+
 template <class Numbers>
 void sweep_scores(const kernels::AttentionSweep& sweep, const BlockRange& range) {
   const kernels::AttentionBlock& block = sweep.block;
   const auto keys = keys_of<Numbers>(sweep);
-  constexpr int kMostRows = kSweptRows<Numbers>;
-  const auto run = tile_of<kMostRows, 1, SweepScores<Numbers>>(smaller(block.query.count, kMostRows), 1);
+  // Of near memory only keys that follow one another are asked for. Between them lie other heads' else, and the core's
+  // own prefetching does better: 12 heads of 1024 keys side by side, D = 64, on AVX-512 119 µs and 123.
+  const bool in_one_piece = keys.stride <= Numbers::kOfColumn * block.query.head_dim;
+  const bool asks = sweep.from_far_memory || (sweep.from_memory && in_one_piece);
+  SweepScores<Numbers> tile{};
+  tile.query.stride = block.query.stride;
+  tile.key_stride = keys.stride;
+  tile.head_dim = block.query.head_dim;
+  tile.scores_stride = block.scores_stride;
+  tile.is_far = sweep.from_far_memory;
   for (std::int64_t j = range.first / kSweepKeys * kSweepKeys; j < range.last; j += kSweepKeys) {
     const std::int64_t last = smaller(j + kSweepKeys, block.keys.count);
     for (std::int64_t head = 0; head < sweep.heads; ++head) {
-      const auto* next = sweep.from_memory ? keys.after(j, head, sweep.heads) : nullptr;
-      float* scores = block.scores + head * block.query.count * block.scores_stride;
+      tile.next = asks ? keys.after(j, head, sweep.heads) : nullptr;
       for (std::int64_t at = j; at < last; at += kLanes) {
-        SweepScores<Numbers> tile{{block.query.data + head * sweep.query_step, block.query.stride},
-                                  keys.at(at, head),
-                                  keys.stride,
-                                  static_cast<int>(smaller(kLanes, last - at)),
-                                  block.query.head_dim,
-                                  scores + at,
-                                  block.scores_stride,
-                                  next,
-                                  sweep.from_far_memory};
-        run(tile);
-        if constexpr (kMostRows < kBlockRows) {
-          for (std::int64_t rows = block.query.count - kMostRows; rows > 0; rows -= kMostRows) {
-            tile.query.at += kMostRows * block.query.stride;
-            tile.scores += kMostRows * block.scores_stride;
-            tile_of<kMostRows, 1, SweepScores<Numbers>>(smaller(rows, kMostRows), 1)(tile);
-          }
-        }
-        if (next != nullptr) next += kLanes * keys.stride;
+        tile.key = keys.at(at, head);
+        tile.keys = static_cast<int>(smaller(kLanes, last - at));
+        score_rows(sweep, head, at, tile);
+        if (asks) tile.next += kLanes * keys.stride;
       }
     }
   }

@@ -34,7 +34,9 @@ constexpr std::int64_t kSweepRows = 64;
 // Heads that lie apart are swept two at a time: as two streams memory is read a fifth faster than as one (Intel, 32
 // heads of 8192 keys, D = 128: one 8.2, two 10.2, four 9.8 GB/s, where a plain sum reads 10.0; more lose again). Asking
 // for the values of one head while its keys are read, and the other way round, gives as much with one head, but costs
-// where keys and values come from the third-level cache. Up to so many keys it is the number of calls that counts.
+// where keys and values come from the third-level cache. There a head by itself is better if the sums of its values
+// stay in registers (AVX-512, 12 heads of 1024 keys, D = 64, 116 µs and 126). Up to so many keys it is the number of
+// calls that counts.
 constexpr std::int64_t kStreams = 2;
 constexpr std::int64_t kKeysTogether = 64;
 
@@ -59,11 +61,16 @@ double estimated_nanoseconds(const kernels::AttentionKernels& kernels, const Att
 }
 
 // Key/value heads that a unit of the routes in place sweeps together: all units of a sample about as many.
-std::int64_t sweep_heads(const AttentionSizes& sizes, const AttentionTraits& traits,
-                         const AttentionPlan& plan) noexcept {
+std::int64_t sweep_heads(const kernels::AttentionKernels& kernels, const AttentionSizes& sizes,
+                         const AttentionTraits& traits, const AttentionPlan& plan) noexcept {
   std::int64_t most =
       std::min<std::int64_t>(kernels::kMaxSweepHeads, kSweepRows / std::max<std::int64_t>(plan.rows, 1));
-  if (traits.heads_apart && sizes.key_length > kKeysTogether) most = std::min(most, kStreams);
+  if (traits.heads_apart && sizes.key_length > kKeysTogether) {
+    const bool stay_in_registers = plan.rows <= kernels.wide_rows && sizes.value_dim <= kernels.wide_columns;
+    const bool from_near =
+        !plan.from_far_memory && reads_memory(sizes, std::min(sizes.key_length, plan.key_block), kStreams);
+    most = std::min(most, stay_in_registers && from_near ? 1 : kStreams);
+  }
   // One block of keys cannot be split, nor can keys that come block by block: the heads must give every worker some
   // units.
   if ((plan.key_blocks == 1 || traits.by_block) && plan.workers > 1) {
@@ -223,7 +230,7 @@ AttentionPlan plan_attention(const Engine& engine, const kernels::AttentionKerne
   plan.workers = runtime::workers_for(engine, most_units, estimated_nanoseconds(kernels, sizes));
   const std::int64_t most_rows_in_place = kInPlaceTiles * kernels.query_rows;
   plan.from_far_memory = bytes_of_keys(sizes) > runtime::costs::kAttentionFarBytes;
-  plan.unit_heads = plan.rows <= most_rows_in_place ? sweep_heads(sizes, traits, plan) : 1;
+  plan.unit_heads = plan.rows <= most_rows_in_place ? sweep_heads(kernels, sizes, traits, plan) : 1;
   const CopyRows copy = rows_of_copy(kernels, sizes, plan);
   plan.route = choose_route(most_rows_in_place, heads, sizes, traits, plan, copy);
   plan.row_block = std::min(plan.rows, rows_of_unit(plan, heads, kernels.query_rows, copy));

@@ -116,6 +116,12 @@ struct AttentionPlan : CallPlan {
 [[nodiscard]] AttentionTraits traits_of(const AttentionOptions& options, const AttentionSizes& sizes,
                                         const AttentionScale& scale) noexcept;
 
+// Whether the keys and values of some heads are more than the second-level cache holds beside all else, and the
+// prefetchers of the hardware bring in time.
+[[nodiscard]] constexpr bool reads_memory(const AttentionSizes& sizes, std::int64_t keys, std::int64_t heads) noexcept {
+  return keys * heads * (sizes.head_dim + sizes.value_dim) > 32 << 10;
+}
+
 // Keys of a block for these head dims.
 [[nodiscard]] std::int64_t attention_key_block(const AttentionSizes& sizes) noexcept;
 

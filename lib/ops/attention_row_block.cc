@@ -11,9 +11,6 @@
 namespace headlight::ops {
 namespace {
 
-// Keys and values of a tile that the second-level cache holds and the prefetchers of the hardware bring in time.
-constexpr std::int64_t kSmallFloats = 32 << 10;
-
 bool wants_row_sums(const AttentionCall& call) noexcept {
   const Probabilities& probabilities = call.options.probabilities;
   return call.options.log_sum_exp || probabilities.per_head || probabilities.averaged;
@@ -251,7 +248,7 @@ void RowBlock::attend(std::int64_t first_key, std::int64_t last_key, const RowSt
         .state_step = states.head_step,
         .mask_step = count_,
         .value_sums = part_of(call_, worker_, plan.value_sums),
-        .from_memory = keys * range_.heads * (sizes.head_dim + sizes.value_dim) > kSmallFloats,
+        .from_memory = reads_memory(sizes, keys, range_.heads),
         .from_far_memory = plan.from_far_memory};
     sweep.block.steps.first_key = sequence_.first_key + key;
     if (call_.options.mask) {
