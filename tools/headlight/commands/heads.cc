@@ -2,7 +2,6 @@
 #include "tools/headlight/heads/heads.h"
 
 #include <algorithm>
-#include <iterator>
 #include <memory>
 #include <optional>
 #include <string>
@@ -11,8 +10,7 @@
 
 #include "headlight/models/errors.h"
 #include "tools/headlight/commands/commands.h"
-#include "tools/headlight/demonstration/grammar.h"
-#include "tools/headlight/heads/example_texts.h"
+#include "tools/headlight/heads/texts.h"
 #include "tools/headlight/support/model_arguments.h"
 #include "tools/headlight/support/number_parse.h"
 #include "tools/headlight/support/number_text.h"
@@ -76,21 +74,16 @@ void give(const Arguments& arguments, const std::string& model, const HeadsRepor
 bool has_texts(const ModelArguments& arguments) { return !arguments.texts.empty() || !arguments.input.empty(); }
 
 // The texts given. Where none are, a model of the demonstration's language, be it the program's own or one that
-// `headlight train` made, gets sentences in it that it was not trained on, and any other model the example texts.
+// `headlight train` made, gets sentences in it, and any other model the example texts.
 TextSource texts_of(const ModelArguments& arguments, const demonstration::LoadedModel& loaded) {
-  constexpr std::uint64_t kSeed = 1, kSentences = 400;
   if (has_texts(arguments)) return open_texts(arguments);
+  TextSource texts = usual_texts(loaded.readout.has_value());
   if (!loaded.readout) {
     print_warning("no texts are given: heads are measured on " +
-                  counted(std::ssize(kExampleTexts), "English sentence") +
+                  counted(static_cast<std::int64_t>(texts.size()), "English sentence") +
                   " that come with the program; --text and --input take others");
-    return TextSource({std::begin(kExampleTexts), std::end(kExampleTexts)});
   }
-  std::vector<std::string> texts{"The animal didn't cross the street because it was too tired."};
-  for (std::uint64_t number = 0; texts.size() < kSentences; ++number) {
-    texts.push_back(text_of(demonstration::Grammar::sentence(kSeed, number, demonstration::Part::held_out)));
-  }
-  return TextSource(std::move(texts));
+  return texts;
 }
 
 void heads(const Arguments& arguments) {
@@ -163,7 +156,8 @@ void add_heads(Command& program) {
                   "Layers and heads count from 0. A thousand sentences say more than ten. Without texts: 400 "
                   "sentences in the language of the demonstration model, for it and for models that `headlight train` "
                   "made, and " +
-                      counted(std::ssize(kExampleTexts), "English sentence") + " for any other.");
+                      counted(static_cast<std::int64_t>(usual_texts(false).size()), "English sentence") +
+                      " for any other.");
   command.callback([arguments] { heads(*arguments); });
 }
 

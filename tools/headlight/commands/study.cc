@@ -15,6 +15,7 @@ void add_study(Command& program) {
   add_study_merge(command);
   add_study_diversity(command);
   add_study_relations(command);
+  add_study_precision(command);
 }
 
 }  // namespace headlight::program

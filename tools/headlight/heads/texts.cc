@@ -1,7 +1,11 @@
 #include "tools/headlight/heads/texts.h"
 
 #include <algorithm>
+#include <iterator>
+#include <utility>
 
+#include "tools/headlight/demonstration/grammar.h"
+#include "tools/headlight/heads/example_texts.h"
 #include "tools/headlight/support/text_tokens.h"
 
 namespace headlight::program {
@@ -11,6 +15,16 @@ constexpr std::int64_t kTokens = 1024;
 constexpr std::int64_t kWeights = (std::int64_t{16} << 20) / static_cast<std::int64_t>(sizeof(float));
 
 }  // namespace
+
+TextSource usual_texts(bool is_demonstration) {
+  constexpr std::uint64_t kSeed = 1, kSentences = 400;
+  if (!is_demonstration) return TextSource({std::begin(kExampleTexts), std::end(kExampleTexts)});
+  std::vector<std::string> texts{"The animal didn't cross the street because it was too tired."};
+  for (std::uint64_t number = 0; texts.size() < kSentences; ++number) {
+    texts.push_back(text_of(demonstration::Grammar::sentence(kSeed, number, demonstration::Part::held_out)));
+  }
+  return TextSource(std::move(texts));
+}
 
 const models::Sequence* TextBatches::sequence() {
   if (!waiting_.empty()) return &waiting_;

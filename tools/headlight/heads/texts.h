@@ -11,6 +11,10 @@
 
 namespace headlight::program {
 
+// For whoever gives no texts: sentences of the demonstration's language, which its model was not trained on, or the
+// example texts.
+[[nodiscard]] TextSource usual_texts(bool is_demonstration);
+
 // Some texts in a row, as tokens laid end to end.
 struct TextBatch {
   std::size_t first = 0;                // number of the first text

@@ -29,5 +29,6 @@ void add_study_depth(Command& study);
 void add_study_heads(Command& study);
 void add_study_merge(Command& study);
 void add_study_relations(Command& study);
+void add_study_precision(Command& study);
 
 }  // namespace headlight::program

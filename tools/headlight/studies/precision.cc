@@ -1,0 +1,195 @@
+#include "tools/headlight/studies/precision.h"
+
+#include <cmath>
+#include <memory>
+
+#include "tools/headlight/support/number_types.h"
+#include "tools/headlight/support/repeated_times.h"
+
+namespace headlight::program {
+namespace {
+
+// The network, or its first layers, over weights that live longer than it and are read where they lie.
+headlight::Encoder network_of(EncoderOptions options, std::int64_t layers, Weights weights, NumberType type) {
+  for (auto& [name, weight] : weights) {
+    weight.owner = std::shared_ptr<const void>(std::shared_ptr<const void>(), weight.values.data());
+  }
+  options.layers = layers;
+  headlight::Encoder network(options);
+  network.load(weights, {.ignore_extra = true});
+  network.set_precision(type);
+  return network;
+}
+
+Tensor<float, 2> hidden_of(Engine& engine, const headlight::Encoder& network, const TextBatch& batch) {
+  Tensor<float, 2> hidden({batch.tokens, network.options().width});
+  network.forward(engine, batch.packed().input(network.options().token_types > 0), hidden);
+  return hidden;
+}
+
+double relative_difference(const Tensor<float, 2>& some, const Tensor<float, 2>& exact) {
+  double difference = 0, size = 0;
+  for (std::int64_t n = 0; n < exact.size(); ++n) {
+    const double value = static_cast<double>(exact.data()[n]);
+    difference += std::pow(static_cast<double>(some.data()[n]) - value, 2);
+    size += value * value;
+  }
+  return size > 0 ? std::sqrt(difference / size) : 0;
+}
+
+// One row a text, of length 1: the mean of its hidden states.
+struct TextVectors {
+  std::int64_t width = 0;
+  std::vector<double> numbers{};
+
+  [[nodiscard]] std::size_t size() const { return numbers.size() / static_cast<std::size_t>(width); }
+  [[nodiscard]] double cosine(std::size_t text, const TextVectors& others, std::size_t other) const {
+    const auto count = static_cast<std::size_t>(width);
+    double sum = 0;
+    for (std::size_t e = 0; e < count; ++e) sum += numbers[text * count + e] * others.numbers[other * count + e];
+    return sum;
+  }
+  [[nodiscard]] std::size_t nearest(std::size_t text) const {
+    std::size_t best = text == 0 ? 1 : 0;
+    double most = -2;
+    for (std::size_t other = 0; other < size(); ++other) {
+      const double cosine_of = other == text ? -2 : cosine(text, *this, other);
+      if (cosine_of <= most) continue;
+      most = cosine_of;
+      best = other;
+    }
+    return best;
+  }
+};
+
+void append_vectors(const TextBatch& batch, const Tensor<float, 2>& hidden, TextVectors& vectors) {
+  const auto width = static_cast<std::size_t>(vectors.width);
+  const float* row = hidden.data();
+  for (const models::Sequence& text : batch.texts) {
+    std::vector<double> mean(width);
+    for (std::size_t token = 0; token < text.size(); ++token, row += width) {
+      for (std::size_t e = 0; e < width; ++e) mean[e] += static_cast<double>(row[e]);
+    }
+    double length = 0;
+    for (const double number : mean) length += number * number;
+    for (double& number : mean) number /= length > 0 ? std::sqrt(length) : 1;
+    vectors.numbers.insert(vectors.numbers.end(), mean.begin(), mean.end());
+  }
+}
+
+TextVectors vectors_of(Engine& engine, const headlight::Encoder& network, const std::vector<TextBatch>& texts) {
+  TextVectors vectors{.width = network.options().width};
+  for (const TextBatch& batch : texts) append_vectors(batch, hidden_of(engine, network, batch), vectors);
+  return vectors;
+}
+
+// What others are compared with.
+struct Exact {
+  EncoderOptions options;
+  std::vector<Tensor<float, 2>> hidden;  // after 1, 2, … layers, of the first batch
+  TextVectors vectors;
+  std::vector<std::size_t> nearest;
+
+  Exact(Engine& engine, const EncoderOptions& of, const Weights& weights, const std::vector<TextBatch>& texts)
+      : options(of) {
+    for (std::int64_t layers = 1; layers <= options.layers; ++layers) {
+      const auto network = network_of(options, layers, weights, NumberType::float32);
+      hidden.push_back(hidden_of(engine, network, texts.front()));
+      if (layers == options.layers) vectors = vectors_of(engine, network, texts);
+    }
+    for (std::size_t text = 0; text < vectors.size(); ++text) nearest.push_back(vectors.nearest(text));
+  }
+};
+
+PrecisionLoss loss_of(Engine& engine, const Exact& exact, const Weights& weights, NumberType type,
+                      const std::vector<TextBatch>& texts) {
+  PrecisionLoss loss;
+  for (std::int64_t layers = 1; layers <= exact.options.layers; ++layers) {
+    const auto network = network_of(exact.options, layers, weights, type);
+    loss.by_layer.push_back(relative_difference(hidden_of(engine, network, texts.front()),
+                                                exact.hidden[static_cast<std::size_t>(layers) - 1]));
+    if (layers < exact.options.layers) continue;
+    const TextVectors vectors = vectors_of(engine, network, texts);
+    double sum = 0, kept = 0;
+    for (std::size_t text = 0; text < vectors.size(); ++text) {
+      const double cosine = vectors.cosine(text, exact.vectors, text);
+      loss.least_cosine = std::min(loss.least_cosine, cosine);
+      sum += cosine;
+      kept += vectors.nearest(text) == exact.nearest[text] ? 1 : 0;
+    }
+    loss.mean_cosine = sum / static_cast<double>(vectors.size());
+    loss.neighbours_kept = kept / static_cast<double>(vectors.size());
+  }
+  return loss;
+}
+
+double packed_bytes(Engine& engine, const Weights& weights, NumberType type) {
+  double bytes = 0;
+  for (const auto& [name, weight] : weights) {
+    if (!is_multiplied(name, weight)) continue;
+    const View<const float, 2> matrix(weight.values.data(), {weight.shape[0], weight.shape[1]});
+    bytes += static_cast<double>(PackedMatrix(engine, matrix, Transpose::yes, type).bytes());
+  }
+  return bytes;
+}
+
+// All types in turn, so that what else the machine does disturbs them alike.
+void time_types(Engine& engine, const EncoderOptions& options, const Weights& weights,
+                const std::vector<TextBatch>& texts, int runs, const Advance& advance,
+                std::vector<TypeResult>& results) {
+  std::vector<headlight::Encoder> networks;
+  for (const TypeResult& result : results) {
+    networks.push_back(network_of(options, options.layers, weights, result.type));
+    static_cast<void>(hidden_of(engine, networks.back(), texts.front()));  // packs
+  }
+  std::vector<RepeatedTimes> times(results.size());
+  for (int run = 0; run < runs; ++run) {
+    for (std::size_t n = 0; n < results.size(); ++n) {
+      times[n].run([&] {
+        for (const TextBatch& batch : texts) static_cast<void>(hidden_of(engine, networks[n], batch));
+      });
+    }
+    advance(1);
+  }
+  for (std::size_t n = 0; n < results.size(); ++n) {
+    results[n].seconds = times[n].best();
+    results[n].busy = times[n].disagree();
+  }
+}
+
+}  // namespace
+
+std::size_t precision_steps(int runs) {
+  return 1 + product_types().size() + std::size(kSharedScales) + static_cast<std::size_t>(runs);
+}
+
+PrecisionReport measure_precision(Engine& engine, const headlight::Encoder& network,
+                                  const std::vector<TextBatch>& texts, int runs, const Advance& advance) {
+  PrecisionReport report{.batch_texts = texts.front().texts.size()};
+  for (const TextBatch& batch : texts) {
+    report.texts += batch.texts.size();
+    report.tokens += batch.tokens;
+  }
+  const Weights weights = network.weights();
+  const Exact exact(engine, network.options(), weights, texts);
+  advance(1);
+  for (const NumberType type : product_types()) {
+    report.types.push_back({.type = type,
+                            .loss = loss_of(engine, exact, weights, type, texts),
+                            .bytes = packed_bytes(engine, weights, type)});
+    advance(1);
+  }
+  for (const SharedScale scale : kSharedScales) {
+    const RoundedWeights narrow = rounded(weights, scale);
+    report.scales.push_back({.scale = scale,
+                             .loss = loss_of(engine, exact, narrow.weights, NumberType::float32, texts),
+                             .weight_error = narrow.error,
+                             .worst_matrix = narrow.worst,
+                             .worst_error = narrow.worst_error});
+    advance(1);
+  }
+  time_types(engine, network.options(), weights, texts, runs, advance, report.types);
+  return report;
+}
+
+}  // namespace headlight::program
