@@ -6,6 +6,7 @@
 
 #include "headlight/models/errors.h"
 #include "models/describe.h"
+#include "models/stored_weight.h"
 
 namespace headlight::models {
 namespace {
@@ -107,7 +108,7 @@ std::string name_in_file(const SafetensorsFile& file, const std::string& prefix,
 // What belongs to the encoder but to none of its tensors: a sign that configuration and weights are of two models.
 void check_no_extra(const SafetensorsFile& file, const std::string& prefix, const std::set<std::string>& used) {
   for (const SafetensorsEntry& entry : file.tensors()) {
-    if (!entry.name.starts_with(prefix) || used.contains(entry.name)) continue;
+    if (!entry.name.starts_with(prefix) || used.contains(entry.name) || are_scales(file, entry)) continue;
     const std::string name = entry.name.substr(prefix.size());
     const bool is_buffer = name == "embeddings.position_ids" || name == "embeddings.token_type_ids";
     if (!is_buffer && (name.starts_with("embeddings.") || name.starts_with("encoder."))) {

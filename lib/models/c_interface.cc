@@ -91,7 +91,17 @@ headlight_status headlight_encoder_load_with(const char* folder, const headlight
 }
 
 headlight_status headlight_encoder_save(const headlight_encoder* encoder, const char* folder, headlight_error* error) {
-  return models::call(error, [&] { encoder_of(encoder).save(&required(kName, "folder", folder)); });
+  return headlight_encoder_save_with(encoder, folder, nullptr, error);
+}
+
+headlight_status headlight_encoder_save_with(const headlight_encoder* encoder, const char* folder,
+                                             const headlight_save_model_options* options, headlight_error* error) {
+  return models::call(error, [&] {
+    const auto& saved = encoder_of(encoder);
+    const std::string path = &required(kName, "folder", folder);
+    const c::Fields fields(kName, "options", options, HEADLIGHT_C_FIELDS(headlight_save_model_options));
+    saved.save(path, c::number_type(kName, "type", fields->type));
+  });
 }
 
 void headlight_encoder_destroy(headlight_encoder* encoder) { delete encoder; }

@@ -240,23 +240,23 @@ void Encoder::probabilities(Engine& engine, std::span<const std::int64_t> ids, s
   workspaces_->take()->look(engine, network_, rows_of(row, {}), wanted);
 }
 
-void Encoder::save(const std::string& folder) const {
+void Encoder::save(const std::string& folder, NumberType type) const {
   if (options_.encoder.norm != Norm::post)
     fail("save: the network normalises before its halves, which a BERT folder cannot say");
   if (!options_.unread_pooling.empty()) fail("save: what is not read would be lost, " + options_.unread_pooling);
   std::vector<std::string> vocabulary;
   for (std::int64_t id = 0; id < tokenizer_.size(); ++id) vocabulary.push_back(tokenizer_.token(id));
-  write_model_folder(folder, options_, vocabulary, name_as_bert(network_), {});
+  write_model_folder(folder, options_, vocabulary, name_as_bert(network_), {}, type);
 }
 
 void write_model_folder(const std::string& folder, const ModelOptions& options, std::span<const std::string> vocabulary,
-                        const Weights& weights, std::map<std::string, std::string> metadata) {
+                        const Weights& weights, std::map<std::string, std::string> metadata, NumberType type) {
   const std::string lines = vocabulary_text(vocabulary, path_in(folder, kVocabularyFile));
   std::error_code error;
   std::filesystem::create_directories(folder, error);
   if (error) throw FileError(folder, "cannot make the folder: " + error.message());
   metadata.emplace("format", "pt");
-  write_safetensors(path_in(folder, kWeightsFile), weights, metadata);
+  write_safetensors(path_in(folder, kWeightsFile), weights, metadata, type);
   AtomicFile file(path_in(folder, kVocabularyFile));
   file.write(lines.data(), lines.size());
   file.commit();

@@ -49,6 +49,7 @@ class ModelFolder {
 // Writes all five; `metadata` goes into the weights' file. Makes the folder; each file appears whole or not at all.
 // Throws FileError.
 void write_model_folder(const std::string& folder, const ModelOptions& options, std::span<const std::string> vocabulary,
-                        const Weights& weights, std::map<std::string, std::string> metadata);
+                        const Weights& weights, std::map<std::string, std::string> metadata,
+                        NumberType type = NumberType::float32);
 
 }  // namespace headlight::models

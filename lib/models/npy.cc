@@ -12,7 +12,7 @@
 
 #include "headlight/models/atomic_file.h"
 #include "headlight/models/errors.h"
-#include "models/half.h"
+#include "headlight/storage_types.h"
 #include "models/input_file.h"
 #include "models/npy_header.h"
 
@@ -182,7 +182,8 @@ bool read_values(const InputFile& file, const Opened& opened, Array<T>& array) {
   const int size = header.element_size;
   if constexpr (std::is_same_v<T, float>) {
     if (header.kind != 'f') return false;
-    if (size == 2) read_elements<T, std::uint16_t>(file, opened, values, float16_to_float);
+    if (size == 2)
+      read_elements<T, Float16>(file, opened, values, [](Float16 stored) { return static_cast<float>(stored); });
     if (size == 4) read_elements<T, float>(file, opened, values, kAsStored);
     if (size == 8) {
       read_elements<T, double>(file, opened, values, [&](double stored) {

@@ -11,10 +11,10 @@
 
 #include "headlight/models/atomic_file.h"
 #include "headlight/models/errors.h"
-#include "models/half.h"
 #include "models/input_file.h"
 #include "models/json_text.h"
 #include "models/safetensors_header.h"
+#include "models/stored_weight.h"
 
 namespace headlight::models {
 namespace {
@@ -30,23 +30,6 @@ constexpr std::size_t kDataAlignment = 64;
 std::size_t element_count(const SafetensorsEntry& entry) {
   return entry.bytes.size() / safetensors_element_size(entry.dtype);
 }
-
-std::vector<float> widened(const SafetensorsEntry& entry) {
-  std::vector<float> values(element_count(entry));
-  if (entry.dtype == "F32") {
-    if (!values.empty()) std::memcpy(values.data(), entry.bytes.data(), entry.bytes.size());
-    return values;
-  }
-  const bool is_float16 = entry.dtype == "F16";
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    std::uint16_t bits = 0;
-    std::memcpy(&bits, entry.bytes.data() + i * sizeof bits, sizeof bits);
-    values[i] = is_float16 ? float16_to_float(bits) : bfloat16_to_float(bits);
-  }
-  return values;
-}
-
-bool is_convertible(std::string_view dtype) { return dtype == "F32" || dtype == "F16" || dtype == "BF16"; }
 
 }  // namespace
 
@@ -116,22 +99,24 @@ const SafetensorsEntry* SafetensorsFile::find(std::string_view name) const noexc
 WeightView SafetensorsFile::float32(std::string_view name) {
   const SafetensorsEntry* entry = find(name);
   if (entry == nullptr) throw FileError(path(), "lacks the tensor " + in_quotes(name));
-  if (!is_convertible(entry->dtype)) {
-    throw FileError(path(), "tensor " + in_quotes(name) + " has dtype " + entry->dtype + ", expected F32, F16 or BF16");
+  if (!is_readable(*this, *entry)) {
+    throw FileError(path(), "tensor " + in_quotes(name) + " has dtype " + entry->dtype +
+                                ", expected F32, F16, BF16, or I8 with a scale for each row in a tensor " +
+                                in_quotes(entry->name + std::string(kScaleSuffix)));
   }
   const auto address = reinterpret_cast<std::uintptr_t>(entry->bytes.data());
   if (entry->dtype == "F32" && address % alignof(float) == 0) {
     return {entry->shape, {reinterpret_cast<const float*>(entry->bytes.data()), element_count(*entry)}, state_->file};
   }
   auto found = state_->converted.find(entry->name);
-  if (found == state_->converted.end()) found = state_->converted.emplace(entry->name, widened(*entry)).first;
+  if (found == state_->converted.end()) found = state_->converted.emplace(entry->name, widened(*this, *entry)).first;
   return {entry->shape, found->second};
 }
 
 Weights SafetensorsFile::weights() {
   Weights all;
   for (const auto& entry : state_->entries) {
-    if (is_convertible(entry.dtype)) all.emplace(entry.name, float32(entry.name));
+    if (is_readable(*this, entry) && !are_scales(*this, entry)) all.emplace(entry.name, float32(entry.name));
   }
   return all;
 }
@@ -145,43 +130,28 @@ std::string metadata_text(const std::map<std::string, std::string>& metadata) {
 }
 
 // {"dtype":"F32","shape":[2,3],"data_offsets":[0,24]}
-std::string entry_text(std::span<const std::int64_t> shape, std::uint64_t begin, std::uint64_t end) {
-  std::string text = R"({"dtype":"F32","shape":[)";
+std::string entry_text(const StoredWeight::Part& part, std::uint64_t begin) {
+  std::string text = std::string(R"({"dtype":")").append(part.dtype).append(R"(","shape":[)");
   const char* comma = "";
-  for (const std::int64_t extent : shape) {
+  for (const std::int64_t extent : part.shape) {
     text.append(comma).append(std::to_string(extent));
     comma = ",";
   }
   text.append(R"(],"data_offsets":[)").append(std::to_string(begin)).append(",");
-  return text.append(std::to_string(end)).append("]}");
+  return text.append(std::to_string(begin + part.bytes)).append("]}");
 }
 
-std::uint64_t checked_bytes(const std::string& name, const WeightView& weight) {
-  std::uint64_t count = 1;
-  bool fits = true;
-  for (const std::int64_t extent : weight.shape) {
-    fits = fits && extent >= 0 && !__builtin_mul_overflow(count, static_cast<std::uint64_t>(extent), &count);
-  }
-  if (name == "__metadata__" || !fits || count != weight.values.size()) {
-    throw std::invalid_argument("write_safetensors: tensor " + in_quotes(name) + " has " +
-                                std::to_string(weight.values.size()) +
-                                " values, which its shape does not say, or a reserved name");
-  }
-  return weight.values.size_bytes();
-}
-
-}  // namespace
-
-void write_safetensors(const std::string& path, const Weights& weights,
-                       const std::map<std::string, std::string>& metadata) {
+// The whole header: names, types and places of all tensors.
+std::string header_text(std::span<const StoredWeight> weights, const std::map<std::string, std::string>& metadata) {
   JsonObject header(":", ",");
   std::uint64_t offset = 0;
   try {
     if (!metadata.empty()) header.add_text("__metadata__", metadata_text(metadata));
-    for (const auto& [name, weight] : weights) {
-      const std::uint64_t end = offset + checked_bytes(name, weight);
-      header.add_text(name, entry_text(weight.shape, offset, end));
-      offset = end;
+    for (const StoredWeight& weight : weights) {
+      for (const StoredWeight::Part& part : weight.parts()) {
+        header.add_text(part.name, entry_text(part, offset));
+        offset += part.bytes;
+      }
     }
   } catch (const nlohmann::json::exception&) {
     throw std::invalid_argument("write_safetensors: a name or a metadata entry is not UTF-8");
@@ -189,6 +159,22 @@ void write_safetensors(const std::string& path, const Weights& weights,
   std::string text = "{";
   text.append(header.members()).append("}");
   text.append((kDataAlignment - (kLengthBytes + text.size()) % kDataAlignment) % kDataAlignment, ' ');
+  return text;
+}
+
+}  // namespace
+
+void write_safetensors(const std::string& path, const Weights& weights,
+                       const std::map<std::string, std::string>& metadata, NumberType type) {
+  std::vector<StoredWeight> stored;
+  for (const auto& [name, weight] : weights) {
+    stored.emplace_back(name, weight, type);
+    if (stored.back().parts().size() > 1 && weights.contains(stored.back().parts()[1].name)) {
+      throw std::invalid_argument("write_safetensors: tensor " + in_quotes(stored.back().parts()[1].name) +
+                                  " has the name of the scales of another");
+    }
+  }
+  const std::string text = header_text(stored, metadata);
   const std::uint64_t length = text.size();
   if (length > kLongestHeader) {
     throw std::invalid_argument("write_safetensors: the header has " + std::to_string(length) +
@@ -197,7 +183,7 @@ void write_safetensors(const std::string& path, const Weights& weights,
   AtomicFile file(path);
   file.write(&length, sizeof length);
   file.write(text.data(), text.size());
-  for (const auto& [name, weight] : weights) file.write(weight.values.data(), weight.values.size_bytes());
+  for (const StoredWeight& weight : stored) weight.write(file);
   file.commit();
 }
 

@@ -42,6 +42,16 @@ static void files(const char* folder, const char* copy) {
   options.reserved = 1;
   REFUSED("no field", headlight_encoder_load_with(folder, &options, &none, &error));
   FAILS(HEADLIGHT_FILE_ERROR, "/dev/null", headlight_encoder_save(encoder, "/dev/null/x", &error));
+  headlight_save_model_options narrow = HEADLIGHT_OPTIONS(headlight_save_model_options);
+  narrow.type = HEADLIGHT_INT8;
+  WORKS(headlight_encoder_save_with(encoder, copy, &narrow, &error));
+  WORKS(headlight_encoder_load(copy, &none, &error));
+  CHECK(headlight_encoder_width(none) == 24);
+  headlight_encoder_destroy(none);
+  narrow.type = HEADLIGHT_INT64;
+  REFUSED("type is 1", headlight_encoder_save_with(encoder, copy, &narrow, &error));
+  REFUSED("encoder is", headlight_encoder_save_with(NULL, copy, NULL, &error));
+  WORKS(headlight_encoder_save_with(encoder, copy, NULL, &error));
   headlight_encoder_destroy(NULL);
   CHECK(headlight_encoder_width(NULL) == 0 && headlight_encoder_layers(NULL) == 0 &&
         headlight_encoder_heads(NULL) == 0);

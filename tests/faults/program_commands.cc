@@ -19,6 +19,7 @@ std::span<const ProgramCommand> program_commands() {
       {.name = "embed in bfloat16",
        .arguments = {"embed", "--model", "@model", "--text", kSentence, "--precision", "bfloat16"}},
       {.name = "encode", .arguments = {"encode", "--model", "@model", "--text", kSentence, "-o", "hidden.npy"}},
+      {.name = "convert", .arguments = {"convert", "--model", "@model", "--type", "int8", "-o", "small"}},
       {.name = "beams", .arguments = {"beams", "--text", kSentence, "-o", "beams.svg"}},
       {.name = "beams of a model",
        .arguments = {"beams", "--model", "@model", "--text", kSentence, "-o", "beams.html"}},

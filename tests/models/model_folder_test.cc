@@ -249,7 +249,7 @@ TEST(ModelFolder, WeightsOfAnotherType) {
   std::size_t at = 0;
   while ((at = bytes.find("\"F32\"", at)) != std::string::npos) bytes.replace(at, 5, "\"I32\"");
   folder.write("bert/model.safetensors", bytes);
-  EXPECT_TRUE(contains(file_error([&] { (void)load(path); }), "has dtype I32, expected F32, F16 or BF16"));
+  EXPECT_TRUE(contains(file_error([&] { (void)load(path); }), "has dtype I32, expected F32, F16, BF16, or I8"));
 }
 
 TEST(ModelFolder, EveryMutationOfTheConfigurationIsReadOrRefused) {

@@ -111,6 +111,38 @@ TEST(ModelPrecision, SavesTheNumbersThatWereLoaded) {
   }
 }
 
+// A folder in a narrower type is a model of its own, near the one that was saved, and saved again the same file.
+TEST(ModelPrecision, SavesNarrowWeights) {
+  const ScratchFolder folder;
+  const std::string path = TinyBert().write(folder);
+  Engine engine({.threads = 1});
+  const Encoder plain = load(path);
+  const auto expected = plain.embed(engine, kTexts);
+  const auto bytes = [&](const std::string& model) {
+    std::ifstream file(folder.path(model) + "/model.safetensors", std::ios::binary);
+    return std::string(std::istreambuf_iterator<char>(file), {});
+  };
+  plain.save(folder.path("float32"));
+  for (const NumberType type : {NumberType::bfloat16, NumberType::float16, NumberType::int8}) {
+    SCOPED_TRACE(name(type));
+    plain.save(folder.path("once"), type);
+    const Encoder narrow = load(folder.path("once"));
+    EXPECT_EQ(narrow.network().precision(), NumberType::float32);
+    const auto found = narrow.embed(engine, kTexts);
+    EXPECT_FALSE(same_bits(found, expected));
+    EXPECT_GE(least_cosine(found, expected), tiny_floor(type == NumberType::int8 ? type : NumberType::bfloat16));
+    narrow.save(folder.path("twice"), type);
+    EXPECT_EQ(bytes("twice"), bytes("once"));
+    EXPECT_LT(bytes("once").size(), bytes("float32").size());
+  }
+  // Weights that are of 16 bits become the same panels, and tables stay as they are.
+  plain.save(folder.path("once"), NumberType::bfloat16);
+  const Encoder halves = load(folder.path("once"));
+  halves.save(folder.path("widened"));
+  EXPECT_TRUE(same_bits(load(folder.path("widened"), {.precision = NumberType::bfloat16}).embed(engine, kTexts),
+                        load(folder.path("once"), {.precision = NumberType::bfloat16}).embed(engine, kTexts)));
+}
+
 TEST(ModelPrecision, AllocatesNothingAfterReserve) {
   const ScratchFolder folder;
   const std::string path = TinyBert().write(folder);

@@ -75,8 +75,10 @@ TEST(Safetensors, HalvesAreWidenedAndOthersListed) {
   EXPECT_EQ(file.find("ids")->dtype, "I64");
   EXPECT_EQ(file.find("odd")->bytes.size(), 1u);
   EXPECT_EQ(file.weights().size(), 3u);
-  EXPECT_TRUE(test::contains(file_error([&] { (void)file.float32("ids"); }),
-                             "tensor 'ids' has dtype I64, expected F32, F16 or BF16"));
+  EXPECT_TRUE(
+      test::contains(file_error([&] { (void)file.float32("ids"); }),
+                     "tensor 'ids' has dtype I64, expected F32, F16, BF16, or I8 with a scale for each row in a "
+                     "tensor 'ids_scale'"));
   EXPECT_TRUE(test::contains(file_error([&] { (void)file.float32("nobody"); }), "lacks the tensor 'nobody'"));
 }
 

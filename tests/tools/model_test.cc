@@ -1,4 +1,4 @@
-// headlight encode, embed and demo on a small random model that the test writes itself.
+// headlight encode, embed, convert and demo on a small random model that the test writes itself.
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
@@ -84,6 +84,29 @@ TEST_F(ModelCommands, PrecisionIsThatOfTheLibrary) {
     expect_error(run(subcommand, {"--text", "a", "--precision", "float64", "-o", folder_ / "x.npy"}),
                  {"--precision is 'float64', expected float32", "bfloat16"}, 2);
   }
+}
+
+TEST_F(ModelCommands, ConvertWritesTheModelInAnotherType) {
+  for (const char* type : {"float32", "bfloat16", "float16", "int8"}) {
+    SCOPED_TRACE(type);
+    const Finished finished = run("convert", {"--type", type, "-o", folder_ / "small", "--overwrite"});
+    ASSERT_EQ(finished.code, 0) << finished.error;
+    EXPECT_TRUE(finished.out.starts_with((folder_ / "small") + ": the model in " + type + ", its weights "))
+        << finished.out;
+    model_.save(folder_ / "expected", *parse_number_type(type));
+    EXPECT_EQ(read("small/model.safetensors"), read("expected/model.safetensors"));
+    EXPECT_EQ(read("small/vocab.txt"), read("model/vocab.txt"));
+  }
+  expect_error(run("convert", {"--type", "int8", "-o", folder_ / "small"}),
+               {"small: holds a model (model.safetensors): give another folder, or --overwrite to replace it"});
+  // Onto itself: it is read where the file is mapped while the new one is written beside.
+  ASSERT_EQ(run("convert", {"--type", "bfloat16", "-o", folder_ / "model", "--overwrite"}).code, 0);
+  model_.save(folder_ / "expected", NumberType::bfloat16);
+  EXPECT_EQ(read("model/model.safetensors"), read("expected/model.safetensors"));
+  expect_error(run("convert", {"--type", "int4", "-o", folder_ / "x"}), {"--type is 'int4', expected float32"}, 2);
+  expect_error(run_program({"convert", "--model", "none", "--type", "int8", "-o", folder_ / "x"}),
+               {"none/config.json"});
+  expect_error(run("convert", {"--type", "int8", "-o", "/dev/null/x"}), {"/dev/null/x"});
 }
 
 // Texts go through block by block, and the longest may come last.

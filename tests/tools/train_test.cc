@@ -201,7 +201,7 @@ TEST_F(Train, AModelIsReplacedOnlyWhenAskedFor) {
   // Other people's folders are models too.
   std::filesystem::create_directory(folder_ / "theirs");
   std::ofstream(folder_ / "theirs/config.json") << "{}";
-  expect_error(train("theirs", {"--steps", "1"}), {"theirs: holds a trained model (config.json)"});
+  expect_error(train("theirs", {"--steps", "1"}), {"theirs: holds a model (config.json)"});
 }
 
 TEST_F(Train, DoesNotMixRuns) {

@@ -93,11 +93,15 @@ class HEADLIGHT_API Encoder {
                                                std::int64_t layer) const;
   void probabilities(Engine& engine, std::span<const std::int64_t> ids, std::int64_t layer, View<float, 3> out) const;
 
-  // Writes a folder that load() and other tools read: config.json, model.safetensors (float32), vocab.txt,
-  // tokenizer_config.json, sentence_bert_config.json. Makes the folder; each file appears whole or not at all. Throws
-  // FileError; and where load() would read another model than this one, before anything is written: a token that does
-  // not fit into a line, a network that normalises before its halves, a folder's pooling that is not built.
-  void save(const std::string& folder) const;
+  // Writes a folder that load() and other tools read: config.json, model.safetensors, vocab.txt, tokenizer_config.json,
+  // sentence_bert_config.json. Makes the folder; each file appears whole or not at all. `type` is that of matrices and
+  // tables in the file: float32, or rounded as write_safetensors() does, bfloat16, float16 (which other tools read too)
+  // or int8 (which load() reads). A model loaded from it again with that type as its precision has the panels of this
+  // one at that precision, but for the scales of int8 (write_safetensors()) and the tables of embeddings, which are
+  // rounded too. Throws FileError; std::invalid_argument for another type, and where load() would read another model
+  // than this one, before anything is written: a token that does not fit into a line, a network that normalises before
+  // its halves, a folder's pooling that is not built.
+  void save(const std::string& folder, NumberType type = NumberType::float32) const;
 
   // With every length set.
   [[nodiscard]] const ModelOptions& options() const noexcept { return options_; }

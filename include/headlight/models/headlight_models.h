@@ -31,6 +31,15 @@ HEADLIGHT_API headlight_status headlight_encoder_load_with(const char* folder,
 // Writes such a folder; each file appears whole or not at all.
 HEADLIGHT_API headlight_status headlight_encoder_save(const headlight_encoder* encoder, const char* folder,
                                                       headlight_error* error);
+typedef struct headlight_save_model_options {
+  size_t struct_size;
+  headlight_type type;  // of matrices and tables in the file: HEADLIGHT_INT8 for a quarter of its bytes
+  int32_t reserved;     // 0
+} headlight_save_model_options;
+// The same with options, which may be NULL.
+HEADLIGHT_API headlight_status headlight_encoder_save_with(const headlight_encoder* encoder, const char* folder,
+                                                           const headlight_save_model_options* options,
+                                                           headlight_error* error);
 HEADLIGHT_API void headlight_encoder_destroy(headlight_encoder* encoder);
 
 // The network inside, as headlight_encoder_network_create makes one: for its parameters, its heads, its training. It is

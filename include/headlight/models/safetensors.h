@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "headlight/export.h"
+#include "headlight/number_type.h"
 #include "headlight/parameters.h"
 
 namespace headlight::models {
@@ -49,11 +50,13 @@ class HEADLIGHT_API SafetensorsFile {
   [[nodiscard]] const std::map<std::string, std::string>& metadata() const noexcept;
 
   // The tensor as float32, valid as long as this object: the mapped bytes themselves for F32 (copied where they are not
-  // aligned), whose owner keeps the mapping even longer, widened exactly and once for F16 and BF16. FileError for
-  // another dtype or a name that is not there.
+  // aligned), whose owner keeps the mapping even longer, widened exactly and once for F16 and BF16; for I8 each integer
+  // times the scale of its row, rounded once, as write_safetensors() makes them. FileError for another dtype, or I8
+  // without scales, or a name that is not there.
   [[nodiscard]] WeightView float32(std::string_view name);
 
-  // Every F32, F16 and BF16 tensor; others (such as the I64 position ids of old BERT files) are left out.
+  // Every tensor that float32() reads, without those that are scales of others; all else (such as the I64 position ids
+  // of old BERT files) is left out.
   [[nodiscard]] Weights weights();
 
  private:
@@ -63,10 +66,19 @@ class HEADLIGHT_API SafetensorsFile {
   std::unique_ptr<State> state_;
 };
 
-// Writes all of `weights` as F32, names in ascending order, and `metadata`; the file appears whole or not at all.
-// Throws FileError when it cannot be written, std::invalid_argument for a shape that does not match its values or a
-// name that is not UTF-8 or is "__metadata__".
+// Writes all of `weights`, names in ascending order, and `metadata`; the file appears whole or not at all. Vectors are
+// F32, and so are matrices and what has more axes, unless another type is asked for: F16 or BF16, the nearest numbers,
+// ties to even; or int8, for a quarter of the bytes. Then a weight [.., K] becomes "name", I8 of the same shape, and
+// "name_scale", F32 [.., 1]: with t = max_k |w_k| / 127 of a row, at least 2⁻¹²⁶, the integers q_k = round(w_k · (1 /
+// t)), ties to even, and (127 · t) / 127, every operation a float32 one. The number that float32() reads is q_k times
+// that. Rounded to int8 by PackedMatrix they give the integers of the file and its scales, which are those that
+// `weights` themselves give, but for one unit in the last place of one scale in 129.
+//
+// Throws FileError when it cannot be written, std::invalid_argument for a type that is none of these, a shape that does
+// not match its values, a name that is not UTF-8 or is "__metadata__", and for int8 numbers that are not finite, or a
+// name that is that of another tensor's scales.
 HEADLIGHT_API void write_safetensors(const std::string& path, const Weights& weights,
-                                     const std::map<std::string, std::string>& metadata = {});
+                                     const std::map<std::string, std::string>& metadata = {},
+                                     NumberType type = NumberType::float32);
 
 }  // namespace headlight::models

@@ -9,6 +9,7 @@ void add_info(Command& program);
 void add_attend(Command& program);
 void add_encode(Command& program);
 void add_embed(Command& program);
+void add_convert(Command& program);
 void add_demo(Command& program);
 void add_beams(Command& program);
 void add_heads(Command& program);

@@ -29,6 +29,7 @@ void run_one(int count, char** arguments) {
   add_attend(commands);
   add_encode(commands);
   add_embed(commands);
+  add_convert(commands);
   add_demo(commands);
   add_beams(commands);
   add_heads(commands);

@@ -11,6 +11,7 @@
 #include "tools/headlight/demonstration/checkpoint.h"
 #include "tools/headlight/demonstration/evaluation.h"
 #include "tools/headlight/support/engine_arguments.h"
+#include "tools/headlight/support/model_arguments.h"
 #include "tools/headlight/support/number_text.h"
 #include "tools/headlight/support/output.h"
 #include "tools/headlight/support/process.h"
@@ -116,11 +117,7 @@ void check_free(const std::string& folder) {
                             "holds a trained model and its run: give another folder, --overwrite to replace them, or "
                             "--resume with more --steps to train on");
   }
-  for (const char* name : {models::kWeightsFile, models::kConfigFile, models::kVocabularyFile}) {
-    if (!std::filesystem::exists(models::path_in(folder, name))) continue;
-    throw models::FileError(
-        folder, std::string("holds a trained model (") + name + "): give another folder, or --overwrite to replace it");
-  }
+  check_no_model(folder);
 }
 
 void make_folder(const std::string& folder) {

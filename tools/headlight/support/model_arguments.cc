@@ -1,11 +1,13 @@
 #include "tools/headlight/support/model_arguments.h"
 
+#include <filesystem>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "headlight/models/errors.h"
 #include "headlight/number_type.h"
+#include "models/model_folder.h"
 #include "tools/headlight/support/arrays.h"
 #include "tools/headlight/support/json.h"
 #include "tools/headlight/support/number_types.h"
@@ -71,6 +73,14 @@ TextSource open_texts(const ModelArguments& arguments) {
                                 " is not UTF-8: " + models::printable(arguments.texts[n]));
   }
   return TextSource(arguments.texts);
+}
+
+void check_no_model(const std::string& folder) {
+  for (const char* name : {models::kWeightsFile, models::kConfigFile, models::kVocabularyFile}) {
+    if (!std::filesystem::exists(models::path_in(folder, name))) continue;
+    throw models::FileError(
+        folder, std::string("holds a model (") + name + "): give another folder, or --overwrite to replace it");
+  }
 }
 
 TokenIds read_ids(const ModelArguments& arguments) {

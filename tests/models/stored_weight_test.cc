@@ -1,0 +1,185 @@
+// Weights in files in narrower types: rounded by the documented rule, and read back.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <fstream>
+#include <limits>
+#include <sstream>
+
+#include "headlight/gemm.h"
+#include "headlight/models/safetensors.h"
+#include "headlight/storage_types.h"
+#include "models/scratch_folder.h"
+#include "support/compare.h"
+#include "support/random.h"
+
+namespace headlight::models::stored_weight_test {
+
+using test::file_error;
+using test::Random;
+using test::ScratchFolder;
+
+std::string refusal(const Weights& weights, NumberType type) {
+  const ScratchFolder folder;
+  try {
+    write_safetensors(folder.path("w"), weights, {}, type);
+  } catch (const std::invalid_argument& error) {
+    EXPECT_EQ(folder.count(), 0);
+    return error.what();
+  }
+  return "";
+}
+
+std::string bytes_of_file(const std::string& path) {
+  return (std::ostringstream() << std::ifstream(path, std::ios::binary).rdbuf()).str();
+}
+
+WeightView view_of(const Tensor<float, 2>& tensor) {
+  return {{tensor.shape()[0], tensor.shape()[1]}, {tensor.data(), static_cast<std::size_t>(tensor.size())}, {}};
+}
+
+template <class Stored>
+void expect_rounded(NumberType type, const char* dtype) {
+  const ScratchFolder folder;
+  Tensor<float, 2> matrix = Random(1).normal_tensor<2>({70, 131});  // more numbers than are written at a time
+  matrix(0, 0) = std::numeric_limits<float>::quiet_NaN();
+  matrix(0, 1) = -std::numeric_limits<float>::infinity();
+  matrix(0, 2) = 1e-6f;
+  matrix(0, 3) = 70000.0f;
+  const std::vector<float> vector{1.0f + 0x1p-20f, -3};
+  write_safetensors(folder.path("w"), {{"matrix", view_of(matrix)}, {"vector", {{2}, vector, {}}}}, {}, type);
+  SafetensorsFile file(folder.path("w"));
+  EXPECT_EQ(file.find("matrix")->dtype, dtype);
+  EXPECT_EQ(file.find("matrix")->bytes.size(), 2u * 70 * 131);
+  EXPECT_EQ(file.find("vector")->dtype, "F32");
+  EXPECT_TRUE(test::holds(file.float32("vector").values, {vector[0], vector[1]}));
+  const std::span<const float> got = file.float32("matrix").values;
+  for (std::int64_t n = 0; n < matrix.size(); ++n) {
+    const auto expected = static_cast<float>(Stored(matrix.data()[n]));
+    EXPECT_EQ(std::memcmp(&got[static_cast<std::size_t>(n)], &expected, sizeof expected), 0) << n;
+  }
+}
+
+TEST(StoredWeight, HalvesAreTheNearestNumbers) {
+  expect_rounded<BFloat16>(NumberType::bfloat16, "BF16");
+  expect_rounded<Float16>(NumberType::float16, "F16");
+}
+
+Tensor<float, 2> rows_of_all_kinds() {
+  Tensor<float, 2> matrix = Random(2).normal_tensor<2>({300, 37});
+  for (std::int64_t k = 0; k < 37; ++k) {
+    matrix(0, k) = 0;
+    matrix(1, k) *= 0x1p-140f;                                                 // below the least scale
+    matrix(2, k) = k == 5 ? std::numeric_limits<float>::max() : matrix(2, k);  // all others become 0
+    matrix(3, k) *= 1e30f;
+  }
+  return matrix;
+}
+
+// q = round(w · (1 / t)) with t = max |w| / 127, and what is read is q · ((127 t) / 127).
+TEST(StoredWeight, IntegersFollowTheDocumentedRule) {
+  const ScratchFolder folder;
+  const Tensor<float, 2> matrix = rows_of_all_kinds();
+  write_safetensors(folder.path("w"), {{"m", view_of(matrix)}}, {}, NumberType::int8);
+  SafetensorsFile file(folder.path("w"));
+  const SafetensorsEntry& integers = *file.find("m");
+  const SafetensorsEntry& scales = *file.find("m_scale");
+  EXPECT_EQ(integers.dtype, "I8");
+  EXPECT_TRUE(test::holds(integers.shape, {300, 37}));
+  EXPECT_EQ(scales.dtype, "F32");
+  EXPECT_TRUE(test::holds(scales.shape, {300, 1}));
+  EXPECT_EQ(file.weights().size(), 1u) << "scales are no weight";
+  const std::span<const float> got = file.float32("m").values;
+  for (std::int64_t row = 0; row < 300; ++row) {
+    float most = 0, scale = 0;
+    for (std::int64_t k = 0; k < 37; ++k) most = std::max(most, std::abs(matrix(row, k)));
+    const float once = std::max(most / 127.0f, 0x1p-126f);
+    std::memcpy(&scale, scales.bytes.data() + static_cast<std::size_t>(row) * sizeof scale, sizeof scale);
+    if (row != 2) {
+      EXPECT_EQ(scale, once * 127.0f / 127.0f) << row;
+    }
+    EXPECT_TRUE(scale == once || scale == std::nextafter(once, 0.0f) || scale == std::nextafter(once, INFINITY)) << row;
+    for (std::int64_t k = 0; k < 37; ++k) {
+      const auto at = static_cast<std::size_t>(row * 37 + k);
+      const float integer = std::nearbyint(matrix(row, k) * (1 / once));
+      EXPECT_EQ(static_cast<float>(static_cast<std::int8_t>(integers.bytes[at])), integer) << row << ", " << k;
+      EXPECT_EQ(got[at], integer * scale) << row << ", " << k;
+      EXPECT_TRUE(std::isfinite(got[at]));
+    }
+  }
+}
+
+// Written again, and packed, they are the same integers with the same scales.
+TEST(StoredWeight, IntegersAreThoseOfThePanelsAndStay) {
+  const ScratchFolder folder;
+  Engine engine({.threads = 1});
+  const Tensor<float, 2> matrix = Random(3).normal_tensor<2>({600, 40});
+  write_safetensors(folder.path("w"), {{"m", view_of(matrix)}}, {}, NumberType::int8);
+  SafetensorsFile file(folder.path("w"));
+  write_safetensors(folder.path("again"), file.weights(), {}, NumberType::int8);
+  EXPECT_EQ(bytes_of_file(folder.path("again")), bytes_of_file(folder.path("w")));
+
+  const Tensor<float, 2> a = Random(4).normal_tensor<2>({3, 40});
+  Tensor<float, 2> of_matrix({3, 600}), of_file({3, 600}), of_copy({3, 600});
+  const auto product = [&](const float* weights, Tensor<float, 2>& c) {
+    gemm(engine, a, PackedMatrix(engine, {weights, {600, 40}}, Transpose::yes, NumberType::int8), c);
+  };
+  product(matrix.data(), of_matrix);
+  product(file.float32("m").values.data(), of_file);
+  SafetensorsFile again(folder.path("again"));
+  product(again.float32("m").values.data(), of_copy);
+  EXPECT_TRUE(test::same_bits(of_copy, of_file));
+  std::int64_t other_scales = 0;
+  for (std::int64_t n = 0; n < of_file.size(); ++n) {
+    const float x = of_matrix.data()[n], y = of_file.data()[n];
+    other_scales += x != y ? 1 : 0;
+    EXPECT_LE(std::abs(x - y), 0x1p-22f * std::abs(x)) << n;  // a unit of the scale, and one of the rounding after it
+  }
+  EXPECT_LE(other_scales, 3 * 600 / 20);
+}
+
+TEST(StoredWeight, WhatHasNoRowsOrNoNumbers) {
+  const ScratchFolder folder;
+  write_safetensors(folder.path("w"), {{"a", {{0, 4}, {}, {}}}, {"b", {{3, 0}, {}, {}}}}, {}, NumberType::int8);
+  SafetensorsFile file(folder.path("w"));
+  EXPECT_TRUE(test::holds(file.find("a_scale")->shape, {0, 1}));
+  EXPECT_TRUE(test::holds(file.find("b_scale")->shape, {3, 1}));
+  EXPECT_TRUE(file.float32("a").values.empty());
+  EXPECT_TRUE(file.float32("b").values.empty());
+}
+
+TEST(StoredWeight, RefusalsNameTheTensor) {
+  Tensor<float, 2> matrix({2, 3});
+  const std::vector<float> one{1};
+  matrix(1, 2) = std::numeric_limits<float>::quiet_NaN();
+  EXPECT_EQ(refusal({{"m", view_of(matrix)}}, NumberType::int8),
+            "write_safetensors: tensor 'm' holds a NaN or an infinity in row 1, which int8 has not");
+  matrix(1, 2) = 0;
+  EXPECT_EQ(refusal({{"m", view_of(matrix)}, {"m_scale", {{1}, one, {}}}}, NumberType::int8),
+            "write_safetensors: tensor 'm_scale' has the name of the scales of another");
+  EXPECT_EQ(refusal({{"m", view_of(matrix)}}, static_cast<NumberType>(99)),
+            "write_safetensors: weights are of type , expected float32, bfloat16, float16 or int8");
+}
+
+// I8 without scales, or with ones of another shape or type.
+TEST(StoredWeight, IntegersWithoutScalesAreRefused) {
+  const ScratchFolder folder;
+  for (const char* scales : {R"("m_scales":{"dtype":"F32","shape":[2,1],"data_offsets":[6,14]})",
+                             R"("m_scale":{"dtype":"F32","shape":[2],"data_offsets":[6,14]})",
+                             R"("m_scale":{"dtype":"F32","shape":[1,2],"data_offsets":[6,14]})",
+                             R"("m_scale":{"dtype":"I32","shape":[2,1],"data_offsets":[6,14]})"}) {
+    const std::string header = std::string(R"({"m":{"dtype":"I8","shape":[2,3],"data_offsets":[0,6]},)") + scales + "}";
+    std::string bytes(8, '\0');
+    const std::uint64_t length = header.size();
+    std::memcpy(bytes.data(), &length, 8);
+    bytes += header + std::string(14, '\1');
+    SafetensorsFile file("memory", std::as_bytes(std::span(bytes)));
+    EXPECT_EQ(file_error([&] { (void)file.float32("m"); }),
+              "memory: tensor 'm' has dtype I8, expected F32, F16, BF16, or I8 with a scale for each row in a tensor "
+              "'m_scale'");
+    EXPECT_EQ(file.weights().size(), std::string(scales).find("F32") != std::string::npos ? 1u : 0u);
+  }
+}
+
+}  // namespace headlight::models::stored_weight_test

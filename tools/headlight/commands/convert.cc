@@ -1,0 +1,67 @@
+// headlight convert: a model's folder again, with its weights in another type.
+#include <filesystem>
+#include <memory>
+#include <string>
+
+#include "headlight/models/encoder.h"
+#include "headlight/number_type.h"
+#include "models/model_folder.h"
+#include "tools/headlight/commands/commands.h"
+#include "tools/headlight/support/model_arguments.h"
+#include "tools/headlight/support/output.h"
+#include "tools/headlight/support/quantity_text.h"
+#include "tools/headlight/support/validators.h"
+
+namespace headlight::program {
+namespace convert_command {
+namespace {
+
+struct Arguments {
+  std::string model;
+  std::string type;
+  std::string out;
+  bool overwrite = false;
+};
+
+double weight_bytes(const std::string& folder) {
+  return static_cast<double>(std::filesystem::file_size(models::path_in(folder, models::kWeightsFile)));
+}
+
+void convert(const Arguments& arguments) {
+  const models::Encoder model = models::load(arguments.model);
+  if (!arguments.overwrite) check_no_model(arguments.out);
+  const double before = weight_bytes(arguments.model);
+  model.save(arguments.out, *parse_number_type(arguments.type));
+  print_report(std::vector<WrittenFile>{{arguments.out, "the model in " + arguments.type + ", its weights " +
+                                                            bytes_text(weight_bytes(arguments.out)) + " after " +
+                                                            bytes_text(before)}});
+}
+
+}  // namespace
+}  // namespace convert_command
+
+void add_convert(Command& program) {
+  using namespace convert_command;
+  const std::vector<std::string> types = {"float32", "bfloat16", "float16", "int8"};
+  Command command = program.add_subcommand("convert", "A published model with its weights in another type");
+  const auto arguments = std::make_shared<Arguments>();
+  command.add_option("--model", arguments->model, "Folder with config.json, model.safetensors, vocab.txt")
+      .type_name("DIR")
+      .check(file_name())
+      .required();
+  command.add_option("--type", arguments->type, "Of matrices and tables in the new file; vectors stay float32")
+      .type_name(alternatives(types))
+      .check(one_of(types))
+      .required();
+  command.add_option("-o,--output", arguments->out, "The new folder, which is made")
+      .type_name("DIR")
+      .check(output_name())
+      .required();
+  command.add_flag("--overwrite", arguments->overwrite, "Replace the model that lies in this folder");
+  command.example("--model downloads/all-MiniLM-L6-v2 --type int8 -o small",
+                  "int8 has a scale for each row, and a quarter of the bytes; only headlight reads it. What narrower "
+                  "weights cost: `headlight study precision`.");
+  command.callback([arguments] { convert(*arguments); });
+}
+
+}  // namespace headlight::program
