@@ -1,6 +1,7 @@
 // Compiled once per feature that multiplies bfloat16: attention over pairs of such numbers.
 #include "kernels/attention_kernels.h"
 #include "kernels/attention_pairs-inl.h"
+#include "kernels/attention_pairs_short-inl.h"
 #include "kernels/attention_probabilities-inl.h"
 #include "kernels/attention_sweep-inl.h"
 
@@ -34,6 +35,7 @@ extern const kernels::PairAttentionKernels pair_attention_kernels;
 const kernels::PairAttentionKernels pair_attention_kernels = {
     .attend_block = attend_pairs,
     .attend_sweep = sweep_pairs,
+    .attend_short = attend_short_of<ShortPairs>,
     .probability_tile = probability_tile<KeyPairs>,
     .score_tile = score_tile<KeyPairs>,
     .pack_keys = pack_key_pairs,

@@ -283,10 +283,11 @@ struct TypedAttentionKernels {
 // of neighbours, added as vdpbf16ps does, where a product was widened before. The weights are rounded once they are
 // summed. All else is that of TypedAttentionKernels. pack_keys(): [⌈keys / key_panel⌉][head_dim / 2][key_panel] words;
 // pack_values(): [⌈keys / 2⌉][width] words a panel, zeros for a key that is not there; copy_rows(): [rows][columns / 2]
-// words, for a factor of ±1 or 0.
+// words, for a factor of ±1 or 0. attend_short() takes rows of queries and keys and panels of values as they make them.
 struct PairAttentionKernels {
   void (*attend_block)(const AttentionBlock& block) noexcept;
   void (*attend_sweep)(const AttentionSweep& sweep) noexcept;
+  void (*attend_short)(const AttentionShort& head) noexcept;
   void (*probability_tile)(const ProbabilityTile& tile) noexcept;
   void (*score_tile)(const ScoreTile& tile) noexcept;
   void (*pack_keys)(const Operand& key, std::int64_t keys, std::int64_t head_dim, float* panels) noexcept;

@@ -45,7 +45,7 @@ inline constexpr int kScoredKeys = kVectors == 1  ? larger(kLanes, 8)
 
 // scores[j][r] = Σ_d key[j][d] · columns[d][r] for all keys of a head, in equal shares: few chains wait for themselves.
 // The tile's rows are keys here, and its vectors rows.
-template <int kVectors>
+template <class Keys, int kVectors>
 HEADLIGHT_INLINE void score_keys(const kernels::AttentionShort& head, float* scores) {
   constexpr int kMost = kScoredKeys<kVectors>;
   constexpr int kWidth = kVectors * kLanes;
@@ -53,11 +53,11 @@ HEADLIGHT_INLINE void score_keys(const kernels::AttentionShort& head, float* sco
   std::int64_t share = head.keys.count;
   if (share > kMost) share = divide_up(share, divide_up(share, kMost));
   for (std::int64_t j = 0; j < head.keys.count; j += share) {
-    const ScoreTile<> tile{{key.floats() + j * key.stride, key.stride},
-                           {head.columns, kWidth},
-                           head.query.head_dim,
-                           {scores + j * kWidth, kWidth, nullptr}};
-    tile_of<kMost, kVectors, ScoreTile<>>(smaller(share, head.keys.count - j), kVectors)(tile);
+    const ScoreTile<Keys> tile{{key.floats() + j * key.stride, key.stride},
+                               {head.columns, kWidth},
+                               head.query.head_dim,
+                               {scores + j * kWidth, kWidth, nullptr}};
+    tile_of<kMost, kVectors, ScoreTile<Keys>>(smaller(share, head.keys.count - j), kVectors)(tile);
   }
 }
 
@@ -164,48 +164,60 @@ struct EndValues {
   }
 };
 
-// The weights lie as they were made, [keys][rows].
-template <bool kPartial>
-using ShortValues = RegisterTile<TileColumns, TileMemory<kPartial, 0>, EndValues<kPartial>>;
-
-// Columns [column, column + columns) of out. kPartial: one vector, which ends where the values do.
-template <bool kPartial>
+// Columns [column, column + columns) of out, of one value panel. kPartial: one vector, which ends where the values do.
+template <class Numbers, bool kPartial>
 void short_panel(const kernels::AttentionShort& head, const float* weights, std::int64_t width, const float* inverse,
                  std::int64_t column, std::int64_t columns) {
+  using Tile = typename Numbers::template Tile<kPartial>;
   const std::int64_t groups = divide_up(head.query.count, kValueRows);
   // A division by what is not constant takes 4 ns: with few rows, a tenth of a head.
   const std::int64_t group_rows = groups == 1 ? head.query.count : divide_up(head.query.count, groups);
   const int lanes = static_cast<int>(columns);
+  const auto value = Numbers::values(head.keys, column);
   for (std::int64_t r = 0; r < head.query.count; r += group_rows) {
     const std::int64_t rows = smaller(group_rows, head.query.count - r);
-    const ShortValues<kPartial> tile{{weights + r, width},
-                                     {head.keys.value.floats() + column, head.keys.value.stride, 0, lanes},
-                                     head.keys.count,
-                                     {head.out + r * head.out_stride + column, head.out_stride, inverse + r, lanes}};
-    value_tile_of<ShortValues, kPartial>(rows, columns)(tile);
+    const Tile tile{{weights + r, width},
+                    {value.data, value.stride, 0, lanes},
+                    divide_up(head.keys.count, Numbers::kKeys),
+                    {head.out + r * head.out_stride + column, head.out_stride, inverse + r, lanes}};
+    value_tile_of<Numbers::template Tile, kPartial>(rows, columns)(tile);
   }
 }
 
-// out where all rows see all keys, and none has a sum of 0.
-template <int kVectors>
-HEADLIGHT_INLINE void all_short_values(const kernels::AttentionShort& head, const float* weights,
-                                       const Vec (&sums)[kVectors]) {
-  constexpr int kWidth = kVectors * kLanes;
-  float inverse[kWidth];
-#pragma GCC unroll 2
-  for (int v = 0; v < kVectors; ++v) store(div(broadcast(1.0f), sums[v]), inverse + v * kLanes);
+// out where all rows see all keys, and none has a sum of 0. The weights lie as they were made, [keys][rows].
+template <class Numbers>
+HEADLIGHT_INLINE void short_values(const kernels::AttentionShort& head, const float* weights, std::int64_t width,
+                                   const float* inverse) {
   const std::int64_t whole = head.keys.value_dim / kLanes * kLanes;
   for (std::int64_t column = 0; column < whole; column += kValuePanel) {
-    short_panel<false>(head, weights, kWidth, inverse, column, smaller(kValuePanel, whole - column));
+    short_panel<Numbers, false>(head, weights, width, inverse, column, smaller(kValuePanel, whole - column));
   }
   if (whole == head.keys.value_dim) return;
-  short_panel<true>(head, weights, kWidth, inverse, whole, head.keys.value_dim - whole);
+  short_panel<Numbers, true>(head, weights, width, inverse, whole, head.keys.value_dim - whole);
 }
 
 static_assert(kRowSlots >= kLanes, "RowFactors has room for fewer rows than block_values() is handed here");
 
+// Keys and values that are floats.
+struct ShortFloats {
+  using Keys = TileVectors;
+  using Values = FloatValues;
+  template <bool kPartial>
+  using Tile = RegisterTile<TileColumns, TileMemory<kPartial, 0>, EndValues<kPartial>>;
+  static constexpr int kKeys = 1;
+
+  // From `column` on.
+  static HEADLIGHT_INLINE ValuePanel<StoredFloat32> values(const kernels::KeyValueBlock& keys, std::int64_t column) {
+    return {keys.value.floats() + column, keys.value.stride};
+  }
+  // Weights [keys][width] as the tile takes them.
+  static HEADLIGHT_INLINE const float* weights_of(float* weights, std::int64_t, std::int64_t) { return weights; }
+  // One row's after the other, as block_values() takes them.
+  static HEADLIGHT_INLINE void give_weights(const kernels::AttentionBlock&) {}
+};
+
 // out where some row does not see some key, for one vector of rows: those from `first` on.
-template <int kWidth>
+template <class Numbers, int kWidth>
 void seen_short_values(const kernels::AttentionShort& head, std::int64_t first, const float* columns) {
   float weights[kLanes * kShortKeys];
   for (std::int64_t j = 0; j < head.keys.count; j += kLanes) {
@@ -219,32 +231,36 @@ void seen_short_values(const kernels::AttentionShort& head, std::int64_t first, 
   block.scores_stride = kShortKeys;
   block.state.first = true;
   block.ends = {head.out + first * head.out_stride, head.out_stride, head.sum + first};
-  block_values<FloatValues>(block, {});
+  Numbers::give_weights(block);
+  block_values<typename Numbers::Values>(block, {});
 }
 
-template <int kVectors>
+template <class Numbers, int kVectors>
 void attend_short_rows(const kernels::AttentionShort& head) {
   constexpr int kWidth = kVectors * kLanes;
   float scores[kShortKeys * kWidth];
   turn_rows<kVectors>(head.query.data, head.query.stride, head.query.count, head.query.head_dim, head.columns);
-  score_keys<kVectors>(head, scores);
-  Vec sums[kVectors];
+  score_keys<typename Numbers::Keys, kVectors>(head, scores);
+  float inverse[kWidth];
   bool any_empty = false;
   for (int r = 0; r < kWidth; r += kLanes) {
     if (!head.all_seen) hide_columns<kWidth>(head, r, scores + r);
-    Vec& sum = sums[r / kLanes];
-    sum = weigh_columns<kWidth>(head, scores + r, head.maximum + r, head.sum + r);
+    const Vec sum = weigh_columns<kWidth>(head, scores + r, head.maximum + r, head.sum + r);
+    store(div(broadcast(1.0f), sum), inverse + r);
     any_empty = any_empty || any_of(equal(sum, zero()));
   }
-  if (head.all_seen && !any_empty) return all_short_values<kVectors>(head, scores, sums);
-  for (int r = 0; r < kWidth; r += kLanes) seen_short_values<kWidth>(head, r, scores + r);
+  if (head.all_seen && !any_empty) {
+    return short_values<Numbers>(head, Numbers::weights_of(scores, head.keys.count, kWidth), kWidth, inverse);
+  }
+  for (int r = 0; r < kWidth; r += kLanes) seen_short_values<Numbers, kWidth>(head, r, scores + r);
 }
 
-inline void attend_short(const kernels::AttentionShort& head) noexcept {
+template <class Numbers>
+void attend_short_of(const kernels::AttentionShort& head) noexcept {
   if (head.query.count <= kLanes) {
-    attend_short_rows<1>(head);
+    attend_short_rows<Numbers, 1>(head);
   } else {
-    attend_short_rows<2>(head);
+    attend_short_rows<Numbers, 2>(head);
   }
 }
 

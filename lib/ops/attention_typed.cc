@@ -38,6 +38,7 @@ void multiply_pairs(kernels::AttentionKernels& kernels, const kernels::PairAtten
   kernels.numbers_of_word = 2;
   kernels.attend_block = pairs.attend_block;
   kernels.attend_sweep = pairs.attend_sweep;
+  kernels.attend_short = pairs.attend_short;
   kernels.probability_tile = pairs.probability_tile;
   kernels.score_tile = pairs.score_tile;
   kernels.pack_keys = pairs.pack_keys;
@@ -50,9 +51,8 @@ void attend(Engine& engine, const AttentionOperands& operands, const AttentionOp
             const ops::AttentionSizes& sizes) {
   kernels::AttentionKernels kernels = kernels_of_types(engine.isa());
   const ops::AttentionScale scale = ops::scale_of(options, sizes.head_dim);
-  if (const auto* pairs = pair_kernels(engine, operands, sizes)) {
-    multiply_pairs(kernels, *pairs);
-  } else if (ops::is_short(kernels, sizes, options, scale) && ops::fits_on_stack(kernels, sizes)) {
+  if (const auto* pairs = pair_kernels(engine, operands, sizes)) multiply_pairs(kernels, *pairs);
+  if (ops::is_short(kernels, sizes, options, scale) && ops::fits_on_stack(kernels, sizes)) {
     return ops::attend_short_rows(
         engine, ops::TypedShortAttention{
                     operands, {operands.key, operands.value}, options, sizes, kernels, scale.exponent_scale});

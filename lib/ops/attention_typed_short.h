@@ -1,4 +1,4 @@
-// Short calls over operands of 16 bits: each head is widened on the stack, and takes the way of float32.
+// Short calls over operands of 16 bits: each head is widened on the stack, or becomes words of pairs and their panels.
 #pragma once
 
 #include "headlight/typed_attention.h"

@@ -12,6 +12,7 @@
 #include "support/attention_results.h"
 #include "support/isas.h"
 #include "support/quick.h"
+#include "support/random.h"
 #include "support/stored.h"
 #include "support/typed_operands.h"
 
@@ -153,6 +154,40 @@ TEST_P(BFloat16Attention, RowsByThemselvesHaveTheBitsOfAll) {
         EXPECT_TRUE(test::same_bits(row.view(), expected)) << keys << " keys, D = " << dim;
       }
     }
+  }
+}
+
+// A call of a few keys has a way of its own, but not where its scores are asked for.
+TEST_P(BFloat16Attention, ShortCallsHaveTheBitsOfOthers) {
+  Engine one(options(1)), three(options(3));
+  test::Random random(8);
+  for (int round = 0; round < test::count(200, 50); ++round) {
+    AttentionCase c;
+    c.seed = static_cast<std::uint64_t>(round);
+    c.batch = random.integer(1, 2);
+    c.key_length = random.integer(1, round % 2 == 0 ? 18 : 64);
+    c.query_length = random.integer((c.key_length + 1) / 2, 40);
+    c.query_heads = c.key_value_heads = 2;
+    c.head_dim = 2 * random.integer(1, 64);
+    c.value_dim = random.integer(1, 130);
+    if (round % 3 == 0) c.causal = Causal::top_left;
+    if (round % 5 == 0) c.key_lengths.assign(static_cast<std::size_t>(c.batch), random.integer(0, c.key_length));
+    c.types.fill(NumberType::bfloat16);
+    if (round % 4 == 0) c.types[3] = NumberType::float32;
+    SCOPED_TRACE(c.line());
+    const AttentionInputs in(c);
+    TypedOperands operands(c, in);
+    Results alone(c), others(c);
+    Stored out(c.types[3], alone.out), expected(c.types[3], others.out);
+    Engine& engine = round % 7 == 0 ? three : one;
+    AttentionOptions options = in.options;
+    options.log_sum_exp = alone.log_sum_exp;
+    attention(engine, {operands.query.view(), operands.key.view(), operands.value.view(), out.view()}, options);
+    options.log_sum_exp = others.log_sum_exp;
+    options.scores = others.scores;
+    attention(engine, {operands.query.view(), operands.key.view(), operands.value.view(), expected.view()}, options);
+    ASSERT_TRUE(test::same_bits(out.floats(), expected.floats()));
+    ASSERT_TRUE(test::same_bits(alone.log_sum_exp, others.log_sum_exp));
   }
 }
 
