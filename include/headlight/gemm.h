@@ -11,6 +11,7 @@
 #include "headlight/export.h"
 #include "headlight/number_type.h"
 #include "headlight/tensor.h"
+#include "headlight/typed_view.h"
 
 namespace headlight {
 
@@ -106,6 +107,28 @@ class HEADLIGHT_API PackedMatrix {
 HEADLIGHT_API void gemm(Engine& engine, View<const float, 2> a, const PackedMatrix& b, View<float, 2> c,
                         const GemmOptions& options = {});
 
+// A and C of that product, each float32 or bfloat16.
+struct GemmMatrices {
+  TypedView<2> a;
+  MutableTypedView<2> c;
+};
+
+// The same product with the bits that float32 would give, where numbers are stored in half the memory. An A of bfloat16
+// is widened, which is exact, before it is rounded or quantized, and a B of bfloat16 multiplies it as it is; B is not
+// float32 then. A C of bfloat16 is what the whole epilogue makes, rounded once to the nearest such number (ties to
+// even, subnormal numbers included); with β it is widened and read. The residual is float32, and not in C's memory
+// unless C is float32.
+HEADLIGHT_API void gemm(Engine& engine, const GemmMatrices& matrices, const PackedMatrix& b,
+                        const GemmOptions& options = {});
+
+// The same with each matrix by itself, as soon as one of them is not float32. A template without parameters of its own:
+// where both are float32 both functions fit equally well, and then the one that is no template is called.
+template <int = 0>
+void gemm(Engine& engine, const TypedView<2>& a, const PackedMatrix& b, const MutableTypedView<2>& c,
+          const GemmOptions& options = {}) {
+  gemm(engine, GemmMatrices{a, c}, b, options);
+}
+
 // The gradients of C = op(A) · op(B) are products again: dA = dC · op(B)ᵀ and dB = op(A)ᵀ · dC, with beta = 1 to add to
 // what is there. That of the bias is a sum over rows: bias_gradient[j] += Σ_i c_gradient[i, j], c_gradient [M, N],
 // bias_gradient [N]. Rows are added in ascending order within at most 64 runs fixed by M alone, then the runs.
@@ -121,10 +144,10 @@ struct GemmShape {
   NumberType type = NumberType::float32;
 };
 
-// Scratch bytes that products of that shape take from the engine; and taking them now, so that the first call allocates
-// nothing. Where there is no room for them all, reserve() takes the least that the call goes on with, as the call does.
-// Throw std::invalid_argument for a shape that 64 bits do not count or a type that only a PackedMatrix has; reserve()
-// OutOfMemory.
+// Scratch bytes that products of that shape take from the engine, of whatever type A and C may be; and taking them now,
+// so that the first call allocates nothing. Where there is no room for them all, reserve() takes the least that the
+// call goes on with, as the call does. Throw std::invalid_argument for a shape that 64 bits do not count or a type that
+// only a PackedMatrix has; reserve() OutOfMemory.
 [[nodiscard]] HEADLIGHT_API std::size_t workspace_bytes(const Engine& engine, const GemmShape& shape);
 HEADLIGHT_API void reserve(Engine& engine, const GemmShape& shape);
 

@@ -1,9 +1,9 @@
 // Products of bfloat16 numbers: two of a column of B in each word, the first in its lower half.
 //
-// A is rounded to bfloat16 as it comes in. A product of two such numbers is exact in float32, and a sum takes the
-// second of a pair before the first: that is what vdpbf16ps does, so every instruction set has its bits. But vdpbf16ps
-// takes numbers and sums below 2⁻¹²⁶ for 0. (Intel's manual, volume 2, VDPBF16PS; the order of Zen 4 was found by
-// trying.)
+// A is rounded to bfloat16 as it comes in, unless it is bfloat16 already. A product of two such numbers is exact in
+// float32, and a sum takes the second of a pair before the first: that is what vdpbf16ps does, so every instruction set
+// has its bits. But vdpbf16ps takes numbers and sums below 2⁻¹²⁶ for 0. (Intel's manual, volume 2, VDPBF16PS; the order
+// of Zen 4 was found by trying.)
 #pragma once
 
 #include <cstdint>
@@ -64,15 +64,16 @@ struct GemmBFloat16Panels : GemmPanels {
 inline constexpr int kBFloat16WordsOfA = 1;
 
 // A row of A as pairs; whole vectors of them, of which those behind the row's end are of no use.
-inline void round_bfloat16_row(const float* from, std::int64_t count, float* to) noexcept {
+template <class Numbers>
+void round_bfloat16_row(const typename Numbers::Storage* from, std::int64_t count, float* to) noexcept {
   constexpr std::int64_t kNumbers = 2 * kLanes;
   for (; count >= kNumbers; count -= kNumbers, from += kNumbers, to += kLanes) {
-    store(narrow_to_bf16(load(from), load(from + kLanes)), to);
+    store(narrow_to_bf16(Numbers::load(from), Numbers::load(from + kLanes)), to);
   }
   if (count == 0) return;
   const int first = static_cast<int>(smaller(count, kLanes));
-  const Vec second = count > kLanes ? load_partial(from + kLanes, static_cast<int>(count) - kLanes) : zero();
-  store(narrow_to_bf16(load_partial(from, first), second), to);
+  const Vec second = count > kLanes ? Numbers::load_partial(from + kLanes, static_cast<int>(count) - kLanes) : zero();
+  store(narrow_to_bf16(Numbers::load_partial(from, first), second), to);
 }
 
 // A word of A from numbers(k): as narrow_to_bf16() would have it, subnormal numbers are 0 before they are rounded.
@@ -108,10 +109,11 @@ struct GemmBFloat16Panels : GemmPanels {
 inline constexpr int kBFloat16WordsOfA = 2;
 
 // A row of A rounded, and still a float each; after an odd number of them 0.
-inline void round_bfloat16_row(const float* from, std::int64_t count, float* to) noexcept {
+template <class Numbers>
+void round_bfloat16_row(const typename Numbers::Storage* from, std::int64_t count, float* to) noexcept {
   std::int64_t k = 0;
-  for (; k + kLanes <= count; k += kLanes) store(round_to_bf16(load(from + k)), to + k);
-  if (k < count) store(round_to_bf16(load_partial(from + k, static_cast<int>(count - k))), to + k);
+  for (; k + kLanes <= count; k += kLanes) store(round_to_bf16(Numbers::load(from + k)), to + k);
+  if (k < count) store(round_to_bf16(Numbers::load_partial(from + k, static_cast<int>(count - k))), to + k);
   if (count % 2 != 0) to[count] = 0.0f;
 }
 
@@ -128,18 +130,24 @@ struct BFloat16 {
   static constexpr std::int64_t kStepsOfWord = kBFloat16WordsOfA;
   static constexpr std::int64_t kMaxDepth = kGemmFloatDepth;
   static constexpr bool kRoundsA = true;
+  static constexpr bool kReadsBFloat16 = kStepsOfWord == 1;
 
   static std::int64_t words_of_row(std::int64_t depth) noexcept { return divide_up(depth, 2) * kStepsOfWord; }
   static std::int64_t rounded_row(std::int64_t depth) noexcept { return gemm_packed_row(words_of_row(depth)); }
   static void round_rows(const kernels::GemmBlock& block, float* to) noexcept {
+    with_floats_or_bfloat16(block.a_type, [&](auto numbers) { round_rows_of<decltype(numbers)>(block, to); });
+  }
+  template <class Numbers>
+  static void round_rows_of(const kernels::GemmBlock& block, float* to) noexcept {
     const std::int64_t depth = block.depth, stride = rounded_row(depth);
     if (block.a_depth_stride == 1) {
+      const auto* a = static_cast<const typename Numbers::Storage*>(block.a);
       for (std::int64_t i = 0; i < block.rows; ++i) {
-        round_bfloat16_row(block.a + i * block.a_row_stride, depth, to + i * stride);
+        round_bfloat16_row<Numbers>(a + i * block.a_row_stride, depth, to + i * stride);
       }
       return;
     }
-    walk_turned_rows(block, [&](const TurnedRows& numbers, std::int64_t first) {
+    walk_turned_rows<Numbers>(block, [&](const TurnedRows<Numbers>& numbers, std::int64_t first) {
       store_turned_words(words_of_row(depth), numbers.rows, to + first * stride, stride,
                          [&](std::int64_t word) { return bfloat16_word(word, numbers); });
     });

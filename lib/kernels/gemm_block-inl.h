@@ -6,8 +6,7 @@
 //   Tile          the tile that multiplies them, and kStepsOfWord, how many of its steps of K a word is
 //   kMaxDepth     numbers of the longest block of K
 //   kRoundsA      whether the tile reads rows of A that rounded_row() and round_rows() made, kStepsOfWord floats a
-//   word,
-//                 and B only as panels
+//                 word, and B only as panels; then kReadsBFloat16 as in GemmKernels
 //   find_scales() where a tile's finish needs to know what lies beside A and B
 #pragma once
 
@@ -60,7 +59,7 @@ struct Plan {
   std::int64_t tiles;
   bool packs_all;  // every panel of B, not only one with part of a vector
   bool packs_a;    // a transposed one
-  bool sums_in_c;  // C holds the sums of the first blocks of K, where a tile may write whole vectors to it
+  bool sums_in_c;  // C holds the sums of a tile, or of the first blocks of K, where it may write whole vectors to it
   // Floats of scratch: one packed panel, 0 where the stack or B itself serves; sums that C does not hold; rows of A, 0
   // likewise.
   std::int64_t panel;
@@ -76,7 +75,8 @@ struct Plan {
     panel = depth_step * kGemmPanelWidth;
     const bool needs_none = is_packed || (!packs_all && block.columns % kLanes == 0);
     if (needs_none || panel <= kStackPanel) panel = 0;
-    sums_in_c = block.epilogue.beta == 0.0f && block.epilogue.residual != block.c;
+    sums_in_c =
+        block.c_type == NumberType::float32 && block.epilogue.beta == 0.0f && block.epilogue.residual != block.c;
     sums = block.depth > Numbers::kMaxDepth ? block.rows * sums_stride(block) : 0;
     packs_a = block.a_depth_stride != 1;
     rows_of_a = packs_a ? block.rows * gemm_packed_row(depth_step) : 0;
@@ -125,6 +125,7 @@ struct Step {
   const float* next_b;  // to be read soon, or b
   float* sums;          // of all rows, or null: a tile keeps its own on the stack
   std::int64_t sums_stride;
+  bool sums_in_c;
 };
 
 // A panel (or several) of B for this step: where it lies, or packed.
@@ -172,8 +173,9 @@ void look_ahead(const Plan<Numbers>& plan, const Step& step, std::int64_t index,
 // Where the tiles of this step leave their sums: in C, in scratch or, if that is all of K, on the stack.
 template <class Numbers>
 void find_sums(const GemmBlock& block, const Plan<Numbers>& plan, float* sums, Step& step) noexcept {
-  if (plan.sums_in_c && step.columns == step.width) {
-    step.sums = block.c + step.column;
+  step.sums_in_c = plan.sums_in_c && step.columns == step.width;
+  if (step.sums_in_c) {
+    step.sums = static_cast<float*>(block.c) + step.column;
     step.sums_stride = block.c_row_stride;
   } else {
     step.sums = plan.sums == 0 ? nullptr : plan.sums_in_c ? sums : sums + step.column;
@@ -185,20 +187,28 @@ bool is_plain(const kernels::GemmEpilogue& epilogue) noexcept {
   return epilogue.bias == nullptr && epilogue.activation == Activation::none && epilogue.residual == nullptr;
 }
 
-// What the epilogue reads comes while the tile multiplies: its rows lie too far apart for the hardware to foresee.
-// (768 × 3072 × 682, β = 1: 81 % of the peak without, 84 % with.) Inline, or g++ finds a function without effects and
-// leaves its calls out.
-HEADLIGHT_INLINE void ask_for(const float* from, std::int64_t stride, std::int64_t rows,
+// What the epilogue reads, or is the first to touch, comes while the tile multiplies: its rows lie too far apart for
+// the hardware to foresee. (768 × 3072 × 682, β = 1: 81 % of the peak without, 84 % with.) Inline, or g++ finds a
+// function without effects and leaves its calls out.
+template <class Storage>
+HEADLIGHT_INLINE void ask_for(const Storage* from, std::int64_t stride, std::int64_t rows,
                               std::int64_t columns) noexcept {
+  constexpr auto kOfLine = static_cast<std::int64_t>(64 / sizeof(Storage));
   for (std::int64_t row = 0; row < rows; ++row, from += stride) {
-    for (std::int64_t column = 0; column < columns; column += kFloatsOfLine) __builtin_prefetch(from + column);
+    for (std::int64_t column = 0; column < columns; column += kOfLine) __builtin_prefetch(from + column);
   }
 }
 
 HEADLIGHT_INLINE void ask_for_epilogue(const GemmBlock& block, const Step& step, const Rows& rows) noexcept {
   const kernels::GemmEpilogue& epilogue = block.epilogue;
-  if (epilogue.beta != 0.0f) {
-    ask_for(block.c + rows.first * block.c_row_stride + step.column, block.c_row_stride, rows.count, step.columns);
+  if (epilogue.beta != 0.0f && block.c_type == NumberType::float32) {
+    const auto* c = static_cast<const float*>(block.c);
+    ask_for(c + rows.first * block.c_row_stride + step.column, block.c_row_stride, rows.count, step.columns);
+  }
+  // Its sums are never there: lines of C come for the epilogue alone.
+  if (block.c_type == NumberType::bfloat16) {
+    const auto* c = static_cast<const std::uint16_t*>(block.c);
+    ask_for(c + rows.first * block.c_row_stride + step.column, block.c_row_stride, rows.count, step.columns);
   }
   if (epilogue.residual != nullptr) {
     ask_for(epilogue.residual + rows.first * epilogue.residual_row_stride + step.column, epilogue.residual_row_stride,
@@ -211,7 +221,7 @@ void run_rows(const GemmBlock& block, const Plan<Numbers>& plan, const Step& ste
   using Tile = typename Numbers::Tile;
   alignas(64) float buffer[kGemmTileRows * kGemmPanelWidth];
   const bool is_last = step.first + step.depth >= plan.depth;
-  const bool is_done = step.sums == block.c + step.column && is_plain(block.epilogue);
+  const bool is_done = step.sums_in_c && is_plain(block.epilogue);
   const float alpha = is_last && is_done ? block.epilogue.alpha : 1.0f;
   const GemmPanels panels{step.b, step.b_depth_stride, step.b_panel_stride, nullptr, 0};
   Tile tile{{step.a, step.a_stride}, {panels}, step.depth * Numbers::kStepsOfWord, {}};
@@ -231,7 +241,8 @@ void run_rows(const GemmBlock& block, const Plan<Numbers>& plan, const Step& ste
                       tile.finish.stride,
                       rows.count,
                       step.columns,
-                      block.c + rows.first * block.c_row_stride + step.column,
+                      kernels::numbers_behind(block.c, rows.first * block.c_row_stride + step.column, block.c_type),
+                      block.c_type,
                       block.c_row_stride,
                       block.epilogue};
     if (block.epilogue.bias != nullptr) finish.epilogue.bias += step.column;
@@ -245,7 +256,7 @@ void run_rows(const GemmBlock& block, const Plan<Numbers>& plan, const Step& ste
 // A for this step: where it lies, or packed.
 template <class Numbers>
 void find_a(const GemmBlock& block, const Plan<Numbers>& plan, float* packed, Step& step) noexcept {
-  step.a = block.a + step.first * Numbers::kStepsOfWord * block.a_depth_stride;
+  step.a = static_cast<const float*>(block.a) + step.first * Numbers::kStepsOfWord * block.a_depth_stride;
   step.a_stride = block.a_row_stride;
   if constexpr (!Numbers::kRoundsA) {
     if (!plan.packs_a) return;
@@ -301,12 +312,22 @@ void pack_columns(const Operand& b, std::int64_t depth, std::int64_t column, std
 
 template <class Numbers>
 constexpr GemmKernels gemm_table(int in_place_tiles, int products) {
-  GemmKernels table{kLanes,   kGemmTileRows,           kGemmPanelWidth,     in_place_tiles,
-                    products, scratch_floats<Numbers>, block<Numbers>,      nullptr,
-                    nullptr,  pack_columns<Numbers>,   depth_block<Numbers>};
+  GemmKernels table{kLanes,
+                    kGemmTileRows,
+                    kGemmPanelWidth,
+                    in_place_tiles,
+                    products,
+                    scratch_floats<Numbers>,
+                    block<Numbers>,
+                    nullptr,
+                    nullptr,
+                    false,
+                    pack_columns<Numbers>,
+                    depth_block<Numbers>};
   if constexpr (Numbers::kRoundsA) {
     table.rounded_row = Numbers::rounded_row;
     table.round_rows = Numbers::round_rows;
+    table.reads_bfloat16 = Numbers::kReadsBFloat16;
   }
   return table;
 }

@@ -85,12 +85,17 @@ struct Int8 {
   static constexpr std::int64_t kStepsOfWord = kInt8WordsOfA;
   static constexpr std::int64_t kMaxDepth = kernels::kInt8Depth;
   static constexpr bool kRoundsA = true;
+  static constexpr bool kReadsBFloat16 = false;
 
   static std::int64_t rounded_row(std::int64_t depth) noexcept { return gemm_packed_row(int8_row_scale(depth) + 2); }
   static void round_rows(const kernels::GemmBlock& block, float* to) noexcept {
+    with_floats_or_bfloat16(block.a_type, [&](auto numbers) { round_rows_of<decltype(numbers)>(block, to); });
+  }
+  template <class Numbers>
+  static void round_rows_of(const kernels::GemmBlock& block, float* to) noexcept {
     const std::int64_t stride = rounded_row(block.depth);
-    if (block.a_depth_stride == 1) return round_int8_rows(block, to, stride);
-    walk_turned_rows(block, [&](const TurnedRows& numbers, std::int64_t first) {
+    if (block.a_depth_stride == 1) return round_int8_rows<Numbers>(block, to, stride);
+    walk_turned_rows<Numbers>(block, [&](const TurnedRows<Numbers>& numbers, std::int64_t first) {
       round_int8_turned_rows(numbers, to + first * stride, stride);
     });
   }

@@ -109,9 +109,11 @@ HEADLIGHT_INLINE Vec int8_word_of_a(const IntVec (&k)[kInt8OfWordOfA]) {
 }
 #endif
 
-inline Int8Rows int8_row(const float* from, std::int64_t depth) noexcept {
+template <class Numbers>
+Int8Rows int8_row(const typename Numbers::Storage* from, std::int64_t depth) noexcept {
   Int8Range ranges[kRowAccumulators];
-  sweep_row(depth, [&](auto some, int index, std::int64_t k) { ranges[index].include(some.get(from + k)); });
+  sweep_row(depth,
+            [&](auto some, int index, std::int64_t k) { ranges[index].include(some.template get<Numbers>(from + k)); });
   Int8Range range = ranges[0];
 #pragma GCC unroll 4
   for (int index = 1; index < kRowAccumulators; ++index) {
@@ -126,14 +128,18 @@ inline Int8Rows int8_row(const float* from, std::int64_t depth) noexcept {
 }
 
 // What lies behind the row's end is multiplied by zeros of B.
-inline void store_int8_row(const Int8Rows& row, const float* from, std::int64_t depth, float* to) noexcept {
+template <class Numbers>
+void store_int8_row(const Int8Rows& row, const typename Numbers::Storage* from, std::int64_t depth,
+                    float* to) noexcept {
   if constexpr (kLanes < kInt8OfWordOfA) {
     // Then a word is written a number at a time. What is left of the last one meets zeros of B, but is read.
     for (std::int64_t word = depth / kInt8OfWordOfA; word < divide_up(depth, 4) * kInt8WordsOfA; ++word) {
       store_partial(zero(), to + word, 1);
     }
   }
-  sweep_row(depth, [&](auto some, int, std::int64_t k) { store_int8_words(row.quantized(some.get(from + k)), to, k); });
+  sweep_row(depth, [&](auto some, int, std::int64_t k) {
+    store_int8_words(row.quantized(some.template get<Numbers>(from + k)), to, k);
+  });
   float* const scale = to + int8_row_scale(depth);
   store_partial(row.scale, scale, 1);
   store_partial(row.zero_point(), scale + 1, 1);
@@ -141,21 +147,23 @@ inline void store_int8_row(const Int8Rows& row, const float* from, std::int64_t 
 
 // Each row is read twice, for its range and to be stored. Its scale is known only some 75 cycles of folds and divisions
 // after its range: meanwhile the row before it is stored.
-inline void round_int8_rows(const kernels::GemmBlock& block, float* to, std::int64_t stride) noexcept {
-  const float* from = block.a;
-  Int8Rows row = int8_row(from, block.depth);
+template <class Numbers>
+void round_int8_rows(const kernels::GemmBlock& block, float* to, std::int64_t stride) noexcept {
+  const auto* from = static_cast<const typename Numbers::Storage*>(block.a);
+  Int8Rows row = int8_row<Numbers>(from, block.depth);
   for (std::int64_t i = 1; i < block.rows; ++i, to += stride) {
-    const float* const next = from + block.a_row_stride;
-    const Int8Rows row_of_next = int8_row(next, block.depth);
-    store_int8_row(row, from, block.depth, to);
+    const auto* const next = from + block.a_row_stride;
+    const Int8Rows row_of_next = int8_row<Numbers>(next, block.depth);
+    store_int8_row<Numbers>(row, from, block.depth, to);
     from = next;
     row = row_of_next;
   }
-  store_int8_row(row, from, block.depth, to);
+  store_int8_row<Numbers>(row, from, block.depth, to);
 }
 
 // A vector of rows of a transposed A.
-inline void round_int8_turned_rows(const TurnedRows& numbers, float* to, std::int64_t stride) noexcept {
+template <class Numbers>
+void round_int8_turned_rows(const TurnedRows<Numbers>& numbers, float* to, std::int64_t stride) noexcept {
   Int8Range range;
   for (std::int64_t k = 0; k < numbers.depth; ++k) range.include(numbers(k));
   const Int8Rows all(range);

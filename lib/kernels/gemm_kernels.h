@@ -40,16 +40,18 @@ struct GemmBlock {
   std::int64_t rows;
   std::int64_t columns;
   std::int64_t depth;
-  // A's element (i, k) lies at a[i · a_row_stride + k · a_depth_stride]. Where GemmKernels::round_rows() is given, a
-  // block takes the rows that it made, with a_depth_stride 1.
-  const float* a;
+  // A's element (i, k) lies i · a_row_stride + k · a_depth_stride numbers behind a. They are bfloat16 only where
+  // GemmKernels::round_rows() is given. There a block takes the rows that it made, as floats with a_depth_stride 1.
+  const void* a;
+  NumberType a_type;
   std::int64_t a_row_stride;
   std::int64_t a_depth_stride;
   // The whole matrix, of which the block's columns begin at b_column. Of shapes alone it has no memory. The stride of
   // panels is N rounded up to whole vectors.
   Operand b;
   std::int64_t b_column;
-  float* c;
+  void* c;
+  NumberType c_type;  // float32 or bfloat16, to which the epilogue's result is rounded
   std::int64_t c_row_stride;
   GemmEpilogue epilogue;
   float* scratch;  // as many floats as GemmKernels::scratch_floats says, 64-byte aligned; may be null when that is 0
@@ -71,6 +73,8 @@ struct GemmKernels {
   // Else null.
   std::int64_t (*rounded_row)(std::int64_t depth) noexcept;
   void (*round_rows)(const GemmBlock& block, float* rounded) noexcept;
+  // Whether those rows hold bfloat16 numbers one behind the other, as memory of them does.
+  bool reads_bfloat16;
 
   // Packs columns [column, column + columns) of B [depth, …], one panel of each block of K: columns ≤ panel_width,
   // filled up to whole vectors. b is no panels; `panels` describes those at `packed`.

@@ -6,20 +6,22 @@
 
 #include "kernels/gemm_kernels.h"
 #include "kernels/gemm_pack-inl.h"
+#include "kernels/numbers-inl.h"
 #include "simd/vector-inl.h"
 
 namespace headlight::HEADLIGHT_TARGET {
 
 // Numbers k of some rows of a transposed A, one row in each lane; 0 beyond the last.
+template <class Numbers>
 struct TurnedRows {
-  const float* from;
+  const typename Numbers::Storage* from;
   std::int64_t stride;
   std::int64_t depth;
   int rows;
 
   HEADLIGHT_INLINE Vec operator()(std::int64_t k) const {
     if (k >= depth) return zero();
-    return rows == kLanes ? load(from + k * stride) : load_partial(from + k * stride, rows);
+    return rows == kLanes ? Numbers::load(from + k * stride) : Numbers::load_partial(from + k * stride, rows);
   }
 };
 
@@ -40,11 +42,12 @@ HEADLIGHT_INLINE void store_turned_words(std::int64_t words, int rows, float* to
 }
 
 // All rows of a transposed A: rows(numbers, first) for as many at a time as a vector has lanes.
-template <class Rows>
+template <class Numbers, class Rows>
 HEADLIGHT_INLINE void walk_turned_rows(const kernels::GemmBlock& block, Rows rows) {
+  const auto* a = static_cast<const typename Numbers::Storage*>(block.a);
   for (std::int64_t first = 0; first < block.rows; first += kLanes) {
     const int count = static_cast<int>(smaller(kLanes, block.rows - first));
-    rows(TurnedRows{block.a + first, block.a_depth_stride, block.depth, count}, first);
+    rows(TurnedRows<Numbers>{a + first, block.a_depth_stride, block.depth, count}, first);
   }
 }
 

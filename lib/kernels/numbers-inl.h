@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "headlight/number_type.h"
 #include "simd/vector-inl.h"
 
 namespace headlight::HEADLIGHT_TARGET {
@@ -79,6 +80,13 @@ struct PairsOfBFloat16 {
   static HEADLIGHT_INLINE Vec multiply_add(Vec left, Vec right, Vec sum) { return dot_bf16(left, right, sum); }
 };
 #endif
+
+// f(numbers of that type), of what products read and write beside weights.
+template <class Function>
+HEADLIGHT_INLINE auto with_floats_or_bfloat16(NumberType type, const Function& f) {
+  if (type == NumberType::bfloat16) return f(StoredBFloat16());
+  return f(StoredFloat32());
+}
 
 // A whole vector, or the `count` < kLanes that are left.
 template <class Numbers>

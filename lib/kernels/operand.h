@@ -31,6 +31,16 @@ inline constexpr std::int64_t kInt8Depth = 16384;
   return type == NumberType::float32 ? 4 : type == NumberType::int8 ? 1 : 2;
 }
 
+// So many numbers further on. Inlined always: see simd/integers.h.
+[[nodiscard]] [[gnu::always_inline]] inline const void* numbers_behind(const void* data, std::int64_t numbers,
+                                                                       NumberType type) noexcept {
+  return static_cast<const char*>(data) + numbers * bytes_of_number(type);
+}
+[[nodiscard]] [[gnu::always_inline]] inline void* numbers_behind(void* data, std::int64_t numbers,
+                                                                 NumberType type) noexcept {
+  return static_cast<char*>(data) + numbers * bytes_of_number(type);
+}
+
 // Made where a matrix is packed, loaded or handed in; understood where a tile reads it. Between the two it is passed on
 // as it is.
 struct Operand {
@@ -80,7 +90,7 @@ struct Operand {
   // The same operand so many numbers further on.
   [[nodiscard]] [[gnu::always_inline]] Operand from(std::int64_t numbers) const noexcept {
     Operand moved = *this;
-    moved.data = static_cast<const char*>(data) + numbers * bytes_of_number(type);
+    moved.data = numbers_behind(data, numbers, type);
     return moved;
   }
 };

@@ -23,7 +23,10 @@ struct WholeVector {
   HEADLIGHT_INLINE Vec get(const typename Numbers::Storage* from) const {
     return Numbers::load(from);
   }
-  HEADLIGHT_INLINE void put(Vec v, float* to) const { store(v, to); }
+  template <class Numbers = StoredFloat32>
+  HEADLIGHT_INLINE void put(Vec v, typename Numbers::Storage* to) const {
+    Numbers::store(v, to);
+  }
   // v where the row has elements, and `behind` where it has ended.
   HEADLIGHT_INLINE Vec ended_by(Vec v, Vec) const { return v; }
 };
@@ -33,7 +36,10 @@ struct PartOfVector {
   HEADLIGHT_INLINE Vec get(const typename Numbers::Storage* from) const {
     return Numbers::load_partial(from, count);
   }
-  HEADLIGHT_INLINE void put(Vec v, float* to) const { store_partial(v, to, count); }
+  template <class Numbers = StoredFloat32>
+  HEADLIGHT_INLINE void put(Vec v, typename Numbers::Storage* to) const {
+    Numbers::store_partial(v, to, count);
+  }
   HEADLIGHT_INLINE Vec ended_by(Vec v, Vec behind) const { return select(mask_first(count), v, behind); }
 };
 

@@ -5,6 +5,7 @@
 
 #include "headlight/out_of_memory.h"
 #include "layers/feed_forward_rows.h"
+#include "layers/handed_on.h"
 #include "layers/hidden_states.h"
 #include "layers/rows.h"
 #include "layers/sizes.h"
@@ -39,34 +40,43 @@ void FeedForward::forward(Engine& engine, View<const float, 3> x, View<float, 3>
   layers::check_hidden_states(kName, x, y, linear1_.in_features(), residual);
 
   const std::int64_t hidden_width = linear1_.out_features();
-  const std::int64_t distance = layers::row_distance(hidden_width);
   const std::int64_t at_once = layers::rows_at_once(layers::row_count(kName, x.extent(0), x.extent(1)), hidden_width);
-  const runtime::Scratch memory(engine, static_cast<std::size_t>(at_once * distance) * sizeof(float), kName);
+  const NumberType type = hidden_type(engine);
+  const runtime::Scratch memory(engine, hidden_bytes(engine, at_once), kName);
   layers::for_each_matrix(
       x.extent(0),
       [&](View<const float, 2> in, View<float, 2> out, View<const float, 2> added) {
         for (std::int64_t first = 0; first < in.extent(0); first += at_once) {
           const std::int64_t count = std::min(at_once, in.extent(0) - first);
-          const View<float, 2> hidden(reinterpret_cast<float*>(memory.data()), {count, hidden_width}, {distance, 1});
-          linear1_.forward(engine, layers::some_rows(in, first, count), hidden, {.activation = options_.activation});
-          linear2_.forward(engine, hidden, layers::some_rows(out, first, count),
-                           {.residual = layers::some_rows(added, first, count)});
+          const MutableTypedView<2> hidden(type, memory.data(), {count, hidden_width},
+                                           {layers::row_distance(hidden_width, type), 1});
+          linear1_.forward_typed(engine, layers::some_rows(in, first, count), hidden,
+                                 {.activation = options_.activation});
+          linear2_.forward_typed(engine, hidden, layers::some_rows(out, first, count),
+                                 {.residual = layers::some_rows(added, first, count)});
         }
       },
       x, y, residual);
 }
 
+NumberType FeedForward::hidden_type(const Engine& engine) const noexcept {
+  return layers::handed_to_product(engine, linear1_.product_type(), linear2_.product_type());
+}
+
+std::size_t FeedForward::hidden_bytes(const Engine& engine, std::int64_t rows) const noexcept {
+  return static_cast<std::size_t>(rows * layers::row_floats(linear1_.out_features(), hidden_type(engine))) *
+         sizeof(float);
+}
+
 std::size_t FeedForward::workspace_bytes(const Engine& engine, std::int64_t batch, std::int64_t length) const {
   const std::int64_t at_once = layers::rows_at_once(layers::row_count(kName, batch, length), linear1_.out_features());
-  const std::int64_t distance = layers::row_distance(linear1_.out_features());
-  return static_cast<std::size_t>(at_once * distance) * sizeof(float) +
+  return hidden_bytes(engine, at_once) +
          std::max(linear1_.workspace_bytes(engine, at_once), linear2_.workspace_bytes(engine, at_once));
 }
 
 void FeedForward::reserve(Engine& engine, std::int64_t batch, std::int64_t length) const {
   const std::int64_t at_once = layers::rows_at_once(layers::row_count(kName, batch, length), linear1_.out_features());
-  const std::int64_t distance = layers::row_distance(linear1_.out_features());
-  const runtime::Scratch memory(engine, static_cast<std::size_t>(at_once * distance) * sizeof(float), kName);
+  const runtime::Scratch memory(engine, hidden_bytes(engine, at_once), kName);
   linear1_.reserve(engine, at_once);
   linear2_.reserve(engine, at_once);
 }

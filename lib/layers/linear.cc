@@ -16,7 +16,14 @@ Linear::Linear(std::int64_t in_features, std::int64_t out_features, bool bias)
   if (bias) bias_ = Tensor<float, 1>({out_features});
 }
 
+NumberType Linear::product_type() const noexcept { return layers::product_type(weight_); }
+
 void Linear::forward(Engine& engine, View<const float, 2> x, View<float, 2> y, const LinearEpilogue& epilogue) const {
+  forward_typed(engine, x, y, epilogue);
+}
+
+void Linear::forward_typed(Engine& engine, const TypedView<2>& x, const MutableTypedView<2>& y,
+                           const LinearEpilogue& epilogue) const {
   const std::array<std::int64_t, 2> expected = {-1, in_features()};
   ops::check_shape("Linear", "x", x.shape, expected, "[N, in_features]");
   layers::multiply(

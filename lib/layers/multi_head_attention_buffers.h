@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <cassert>
 
 #include "headlight/layers/multi_head_attention.h"
 #include "layers/rows.h"
@@ -19,6 +20,12 @@ View<T, 4> split_heads(const View<T, 3>& x, std::int64_t heads) noexcept {
   return {x.data, {x.extent(0), x.extent(1), heads, head_dim}, {x.stride(0), x.stride(1), head_dim, 1}};
 }
 
+template <class Pointer>
+AnyTypedView<4, Pointer> split_heads(const AnyTypedView<3, Pointer>& x, std::int64_t heads) noexcept {
+  const View<const float, 4> laid = split_heads(View<const float, 3>(nullptr, x.shape, x.strides), heads);
+  return {x.type, x.data, laid.shape, laid.strides};
+}
+
 }  // namespace layers
 
 // What a call works in: the projected inputs, as many buffers as there are products, and the heads' outputs. In scratch
@@ -28,28 +35,40 @@ struct MultiHeadAttention::Buffers {
     runtime::ScratchPart<float> part{};
     std::int64_t columns = 0;
     std::int64_t length = 0;
+    NumberType type = NumberType::float32;
   };
 
-  Buffers(const MultiHeadAttention& layer, const MultiHeadAttentionShape& shape)
-      : batch(shape.batch), width(layer.options_.width), key_value(layer.key_value_columns()), inputs(shape.inputs) {
+  // Of what projections and attention write.
+  struct Types {
+    NumberType projected = NumberType::float32;
+    NumberType heads = NumberType::float32;
+  };
+
+  Buffers(const MultiHeadAttention& layer, const MultiHeadAttentionShape& shape) : Buffers(layer, shape, Types()) {}
+  Buffers(const MultiHeadAttention& layer, const MultiHeadAttentionShape& shape, const Types& given)
+      : batch(shape.batch),
+        width(layer.options_.width),
+        key_value(layer.key_value_columns()),
+        inputs(shape.inputs),
+        types(given) {
     for (const std::int64_t length : {shape.query_length, shape.key_length}) {
       static_cast<void>(layers::row_count("MultiHeadAttention", batch, length));
     }
     switch (shape.inputs) {
       case SharedInputs::all:
-        projected[kAll] = add(shape.query_length, width + 2 * key_value);
+        projected[kAll] = add(shape.query_length, width + 2 * key_value, types.projected);
         break;
       case SharedInputs::key_and_value:
-        projected[kQuery] = add(shape.query_length, width);
-        projected[kKeyValue] = add(shape.key_length, 2 * key_value);
+        projected[kQuery] = add(shape.query_length, width, types.projected);
+        projected[kKeyValue] = add(shape.key_length, 2 * key_value, types.projected);
         break;
       case SharedInputs::none:
-        projected[kQuery] = add(shape.query_length, width);
-        projected[kKey] = add(shape.key_length, key_value);
-        projected[kValue] = add(shape.key_length, key_value);
+        projected[kQuery] = add(shape.query_length, width, types.projected);
+        projected[kKey] = add(shape.key_length, key_value, types.projected);
+        projected[kValue] = add(shape.key_length, key_value, types.projected);
         break;
     }
-    heads = add(shape.query_length, width);
+    heads = add(shape.query_length, width, types.heads);
     if (layer.options_.merge == Merge::concatenate) return;
     const std::int64_t columns = layer.mixing_columns();
     // Without a projection all queries share one row.
@@ -57,37 +76,44 @@ struct MultiHeadAttention::Buffers {
     mixed = add(shape.query_length, layer.merged_columns());
   }
 
-  Buffer add(std::int64_t length, std::int64_t columns) noexcept {
-    return {layout.add<float>(batch, length, layers::row_distance(columns)), columns, length};
+  Buffer add(std::int64_t length, std::int64_t columns, NumberType type = NumberType::float32) noexcept {
+    return {layout.add<float>(batch, length, layers::row_floats(columns, type)), columns, length, type};
   }
 
+  [[nodiscard]] MutableTypedView<3> typed(std::byte* base, const Buffer& buffer) const noexcept {
+    return layers::spaced_rows(buffer.type, buffer.part.in(base), {batch, buffer.length, buffer.columns});
+  }
+  // Of float32.
   [[nodiscard]] View<float, 3> view(std::byte* base, const Buffer& buffer) const noexcept {
-    return layers::spaced_rows(buffer.part.in(base), {batch, buffer.length, buffer.columns});
+    return layers::floats_of(typed(base, buffer));
   }
 
   [[nodiscard]] View<float, 3> view(std::byte* base, Group group) const noexcept {
     return view(base, projected[group]);
   }
 
-  // Query, key and value as they come out of the projections, wherever they lie.
+  // Query, key and value as they come out of the projections, wherever they lie, of float32 or BFloat16.
+  template <class T>
   struct Projected {
-    View<float, 3> query;
-    View<float, 3> key;
-    View<float, 3> value;
+    View<T, 3> query;
+    View<T, 3> key;
+    View<T, 3> value;
   };
-  [[nodiscard]] Projected split(std::byte* base) const noexcept {
+  template <class T = float>
+  [[nodiscard]] Projected<T> split(std::byte* base) const noexcept {
     const auto columns = [&](Group group, std::int64_t begin, std::int64_t count) {
-      const View<float, 3> all = view(base, group);
-      float* const first = all.data == nullptr ? nullptr : all.data + begin;  // none of an empty batch
-      return View<float, 3>(first, {all.extent(0), all.extent(1), count}, all.strides);
+      const MutableTypedView<3> all = typed(base, projected[group]);
+      assert(all.type == number_type_of<T>);
+      T* const first = all.data == nullptr ? nullptr : static_cast<T*>(all.data) + begin;  // none of an empty batch
+      return View<T, 3>(first, {all.extent(0), all.extent(1), count}, all.strides);
     };
     switch (inputs) {
       case SharedInputs::all:
         return {columns(kAll, 0, width), columns(kAll, width, key_value), columns(kAll, width + key_value, key_value)};
       case SharedInputs::key_and_value:
-        return {view(base, kQuery), columns(kKeyValue, 0, key_value), columns(kKeyValue, key_value, key_value)};
+        return {columns(kQuery, 0, width), columns(kKeyValue, 0, key_value), columns(kKeyValue, key_value, key_value)};
       default:
-        return {view(base, kQuery), view(base, kKey), view(base, kValue)};
+        return {columns(kQuery, 0, width), columns(kKey, 0, key_value), columns(kValue, 0, key_value)};
     }
   }
 
@@ -95,6 +121,7 @@ struct MultiHeadAttention::Buffers {
   std::int64_t width;
   std::int64_t key_value;
   SharedInputs inputs;
+  Types types;
   runtime::ScratchLayout layout;
   std::array<Buffer, kGroups> projected{};
   Buffer heads;

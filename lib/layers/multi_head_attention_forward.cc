@@ -1,9 +1,12 @@
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <string>
 #include <string_view>
 
 #include "headlight/layers/multi_head_attention.h"
+#include "headlight/typed_attention.h"
+#include "layers/handed_on.h"
 #include "layers/multi_head_attention_buffers.h"
 #include "layers/output_places.h"
 #include "layers/parameter_list.h"
@@ -24,10 +27,15 @@ bool same_view(const View<const float, 3>& a, const View<const float, 3>& b) noe
   return a.data == b.data && a.shape == b.shape && a.strides == b.strides;
 }
 
-void silence(std::span<const std::int64_t> silenced, const View<float, 3>& heads, std::int64_t head_dim) noexcept {
+// Zeros of any type are zero bytes.
+void silence(std::span<const std::int64_t> silenced, const MutableTypedView<3>& heads, std::int64_t head_dim) noexcept {
+  const std::size_t bytes = static_cast<std::size_t>(head_dim) * bytes_of(heads.type);
   for (const std::int64_t head : silenced) {
     for (std::int64_t b = 0; b < heads.extent(0); ++b) {
-      for (std::int64_t i = 0; i < heads.extent(1); ++i) std::fill_n(&heads(b, i, head * head_dim), head_dim, 0.0f);
+      for (std::int64_t i = 0; i < heads.extent(1); ++i) {
+        const std::int64_t first = b * heads.stride(0) + i * heads.stride(1) + head * head_dim;
+        std::memset(kernels::numbers_behind(heads.data, first, heads.type), 0, bytes);
+      }
     }
   }
 }
@@ -97,12 +105,13 @@ void MultiHeadAttention::check_output_places(const AttentionOptions& options, co
       .apart_from("residual", residual);
 }
 
-void MultiHeadAttention::project(Engine& engine, Group group, View<const float, 3> x, View<float, 3> projected) const {
+void MultiHeadAttention::project(Engine& engine, Group group, View<const float, 3> x,
+                                 const MutableTypedView<3>& projected) const {
   const Place place = place_of(group);
   const std::span<const float> bias = layers::some_of(projection_bias_, rows_of(group));
   layers::for_each_matrix(
       x.extent(0),
-      [&](View<const float, 2> from, View<float, 2> to) {
+      [&](const View<const float, 2>& from, const MutableTypedView<2>& to) {
         layers::multiply(engine, from, projections_[place.matrix], place.rows, to, {.bias = bias});
       },
       x, projected);
@@ -111,25 +120,57 @@ void MultiHeadAttention::project(Engine& engine, Group group, View<const float, 
 void MultiHeadAttention::project_all(Engine& engine, const Buffers& buffers, std::byte* memory,
                                      View<const float, 3> query, View<const float, 3> key,
                                      View<const float, 3> value) const {
+  const auto into = [&](Group group) { return buffers.typed(memory, buffers.projected[group]); };
   switch (buffers.inputs) {
     case SharedInputs::all:
-      return project(engine, kAll, query, buffers.view(memory, kAll));
+      return project(engine, kAll, query, into(kAll));
     case SharedInputs::key_and_value:
-      project(engine, kQuery, query, buffers.view(memory, kQuery));
-      return project(engine, kKeyValue, key, buffers.view(memory, kKeyValue));
+      project(engine, kQuery, query, into(kQuery));
+      return project(engine, kKeyValue, key, into(kKeyValue));
     case SharedInputs::none:
-      project(engine, kQuery, query, buffers.view(memory, kQuery));
-      project(engine, kKey, key, buffers.view(memory, kKey));
-      return project(engine, kValue, value, buffers.view(memory, kValue));
+      project(engine, kQuery, query, into(kQuery));
+      project(engine, kKey, key, into(kKey));
+      return project(engine, kValue, value, into(kValue));
   }
 }
 
-void MultiHeadAttention::merge_heads(Engine& engine, View<const float, 3> heads, View<float, 3> out,
+MultiHeadAttention::Buffers MultiHeadAttention::inference_buffers(const Engine& engine,
+                                                                  const MultiHeadAttentionShape& shape) const {
+  NumberType product = layers::product_type(projections_[0]);
+  for (const WeightMatrix& matrix : std::span(projections_).first(matrices().size())) {
+    if (matrix.is_open()) product = NumberType::float32;
+  }
+  Buffers::Types types;
+  // An odd number in a row is in no pair.
+  if (options_.width / options_.heads % 2 == 0) types.projected = layers::handed_to_attention(engine, product);
+  // Other merges compute with the heads.
+  if (types.projected == NumberType::bfloat16 && options_.merge == Merge::concatenate) {
+    types.heads = layers::handed_to_product(engine, product, output_.product_type());
+  }
+  return {*this, shape, types};
+}
+
+void MultiHeadAttention::attend(Engine& engine, const Buffers& buffers, std::byte* memory,
+                                const MutableTypedView<3>& heads, const AttentionOptions& options) const {
+  const std::int64_t of_query = options_.heads, of_key = options_.key_value_heads;
+  if (buffers.types.projected == NumberType::bfloat16) {
+    const auto [q, k, v] = buffers.split<BFloat16>(memory);
+    attention(engine, layers::split_heads(q, of_query), layers::split_heads(k, of_key), layers::split_heads(v, of_key),
+              layers::split_heads(heads, of_query), options);
+  } else {
+    const auto [q, k, v] = buffers.split<float>(memory);
+    attention(engine, layers::split_heads<const float>(q, of_query), layers::split_heads<const float>(k, of_key),
+              layers::split_heads<const float>(v, of_key), layers::split_heads(layers::floats_of(heads), of_query),
+              options);
+  }
+}
+
+void MultiHeadAttention::merge_heads(Engine& engine, const TypedView<3>& heads, View<float, 3> out,
                                      View<const float, 3> residual) const {
   layers::for_each_matrix(
       out.extent(0),
-      [&](View<const float, 2> rows, View<float, 2> to, View<const float, 2> added) {
-        output_.forward(engine, rows, to, {.residual = added});
+      [&](const TypedView<2>& rows, View<float, 2> to, View<const float, 2> added) {
+        output_.forward_typed(engine, rows, to, {.residual = added});
       },
       heads, out, residual);
 }
@@ -140,22 +181,27 @@ void MultiHeadAttention::forward(Engine& engine, View<const float, 3> query, Vie
   check_inputs_and_out(query, key, value, out, residual);
   check_head_access(access, query);
   check_output_places(options, access, query, key, value, out, residual);
-  const Buffers buffers(*this, {query.extent(0), query.extent(1), key.extent(1), inputs_of(query, key, value)});
+  const Buffers buffers =
+      inference_buffers(engine, {query.extent(0), query.extent(1), key.extent(1), inputs_of(query, key, value)});
   const runtime::Scratch memory(engine, buffers.layout.bytes(), kName);
   project_all(engine, buffers, memory.data(), query, key, value);
-  const auto [q, k, v] = buffers.split(memory.data());
-  const View<float, 3> heads = access.outputs ? access.outputs : buffers.view(memory.data(), buffers.heads);
-  attention(engine, layers::split_heads<const float>(q, options_.heads),
-            layers::split_heads<const float>(k, options_.key_value_heads),
-            layers::split_heads<const float>(v, options_.key_value_heads), layers::split_heads(heads, options_.heads),
-            options);
-  silence(access.silenced, heads, options_.width / options_.heads);
+  // Whoever asks for the heads has them in float32. The last product rounds those, to the same bits.
+  const bool concatenates = options_.merge == Merge::concatenate;
+  const View<float, 3> asked = access.outputs ? access.outputs
+                               : concatenates ? access.scaled_outputs
+                                              : View<float, 3>();
+  const MutableTypedView<3> stored = asked ? MutableTypedView<3>(asked) : buffers.typed(memory.data(), buffers.heads);
+  attend(engine, buffers, memory.data(), stored, options);
+  silence(access.silenced, stored, options_.width / options_.heads);
+  if (stored.type != NumberType::float32) return merge_heads(engine, stored, out, residual);
+  const View<float, 3> heads = layers::floats_of(stored);
   const View<float, 3> mixing = buffers.view(memory.data(), buffers.mixing);
   // Behind a gate heads still lie side by side.
   const bool takes_mixed = access.scaled_outputs && gates();
   const View<const float, 3> mixed = mix_heads(
       engine, query, heads, mixing, takes_mixed ? access.scaled_outputs : buffers.view(memory.data(), buffers.mixed));
-  if (access.scaled_outputs && !takes_mixed) scale_heads(engine, heads, mixing, access.scaled_outputs);
+  const bool has_scaled = takes_mixed || heads.data == access.scaled_outputs.data;
+  if (access.scaled_outputs && !has_scaled) scale_heads(engine, heads, mixing, access.scaled_outputs);
   merge_heads(engine, mixed, out, residual);
 }
 
@@ -188,7 +234,7 @@ void MultiHeadAttention::check_shared_inputs(const MultiHeadAttentionShape& shap
 
 std::size_t MultiHeadAttention::workspace_bytes(const Engine& engine, const MultiHeadAttentionShape& shape) const {
   check_shared_inputs(shape);
-  const Buffers scratch(*this, shape);
+  const Buffers scratch = inference_buffers(engine, shape);
   const std::int64_t query_rows = shape.batch * shape.query_length;
   std::size_t inner = headlight::workspace_bytes(engine, attention_shape(options_, shape));
   inner = std::max(inner, output_.workspace_bytes(engine, query_rows));
@@ -207,7 +253,7 @@ std::size_t MultiHeadAttention::workspace_bytes(const Engine& engine, const Mult
 
 void MultiHeadAttention::reserve(Engine& engine, const MultiHeadAttentionShape& shape) const {
   check_shared_inputs(shape);
-  const Buffers scratch(*this, shape);
+  const Buffers scratch = inference_buffers(engine, shape);
   // Held while the operations reserve theirs, as it is when they run.
   const runtime::Scratch memory(engine, scratch.layout.bytes(), kName);
   headlight::reserve(engine, attention_shape(options_, shape));

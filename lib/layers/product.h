@@ -5,6 +5,7 @@
 
 #include "headlight/gemm.h"
 #include "headlight/layers/weight_matrix.h"
+#include "layers/rows.h"
 
 namespace headlight::layers {
 
@@ -13,16 +14,21 @@ View<T, 2> rows_of(const View<T, 2>& matrix, const WeightMatrix::Rows& rows) noe
   return {matrix.data + rows.first * matrix.stride(0), {rows.count, matrix.extent(1)}, matrix.strides};
 }
 
+// The type that products with a weight multiply in.
+inline NumberType product_type(const WeightMatrix& weight) noexcept {
+  return weight.is_open() ? NumberType::float32 : weight.type();
+}
+
 // y = activation(x Wᵀ + bias) + residual; x [M, K], W those rows of weight [N, K], y [M, rows.count]. In the type of
-// the weight's panels, x as W; in float32 where there are none.
-inline void multiply(Engine& engine, View<const float, 2> x, const WeightMatrix& weight, WeightMatrix::Rows rows,
-                     View<float, 2> y, GemmOptions options) {
+// the weight's panels, x as W; in float32 where there are none, and then x and y are that.
+inline void multiply(Engine& engine, const TypedView<2>& x, const WeightMatrix& weight, WeightMatrix::Rows rows,
+                     const MutableTypedView<2>& y, GemmOptions options) {
   if (const PackedMatrix* packed = weight.packed(engine, rows)) {
-    gemm(engine, x, *packed, y, options);
+    gemm(engine, GemmMatrices{x, y}, *packed, options);
     return;
   }
   options.transpose_b = Transpose::yes;
-  gemm(engine, x, rows_of(weight.plain(), rows), y, options);
+  gemm(engine, floats_of(x), rows_of(weight.plain(), rows), floats_of(y), options);
 }
 
 // Its gradients: W's gradient += y_gradientᵀ x, bias_gradient += Σ_rows y_gradient (where there is one), x_gradient
@@ -37,9 +43,7 @@ inline void multiply_backward(Engine& engine, View<const float, 2> x, WeightMatr
 
 // What multiply() takes from the engine for so many rows of x.
 inline GemmShape product_shape(std::int64_t m, const WeightMatrix& weight, WeightMatrix::Rows rows) noexcept {
-  GemmShape shape = {.m = m, .n = rows.count, .k = weight.columns(), .packed = !weight.is_open()};
-  if (shape.packed) shape.type = weight.type();
-  return shape;
+  return {.m = m, .n = rows.count, .k = weight.columns(), .packed = !weight.is_open(), .type = product_type(weight)};
 }
 
 inline std::size_t product_bytes(const Engine& engine, std::int64_t m, const WeightMatrix& weight,

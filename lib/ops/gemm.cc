@@ -7,6 +7,7 @@
 #include "headlight/out_of_memory.h"
 #include "ops/check.h"
 #include "ops/gemm_internal.h"
+#include "ops/typed_check.h"
 #include "runtime/large_memory.h"
 #include "runtime/parallel.h"
 
@@ -20,6 +21,10 @@ template <class T>
 View<T, 3> batched(View<T, 2> view) {
   return {view.data, {1, view.extent(0), view.extent(1)}, {0, view.stride(0), view.stride(1)}};
 }
+template <class Pointer>
+AnyTypedView<3, Pointer> batched(const AnyTypedView<2, Pointer>& view) {
+  return {view.type, view.data, {1, view.extent(0), view.extent(1)}, {0, view.stride(0), view.stride(1)}};
+}
 
 // Speaks of shapes as the caller wrote them: without the batch axis in a single product.
 struct Names {
@@ -32,6 +37,11 @@ struct Names {
   ops::Extent check_view(std::string_view argument, const View<T, 3>& view) const {
     return ops::check_view("gemm", argument, view.data, sizeof(T), named(view.shape), named(view.strides));
   }
+  template <class Pointer>
+  ops::Extent check_view(std::string_view argument, const AnyTypedView<3, Pointer>& view) const {
+    ops::check_number_address("gemm", argument, view.data, view.type);
+    return ops::check_view("gemm", argument, view.data, bytes_of(view.type), named(view.shape), named(view.strides));
+  }
 
   void check(std::string_view argument, const std::array<std::int64_t, 3>& shape,
              const std::array<std::int64_t, 3>& expected, std::string_view single, std::string_view many) const {
@@ -42,8 +52,8 @@ struct Names {
 bool is_transposed(Transpose transpose) { return transpose == Transpose::yes; }
 
 // Checks everything but B, whose columns N and extent are given, and returns the product without B.
-GemmBatch check_product(Names names, const View<const float, 3>& a, std::int64_t k, std::int64_t n,
-                        const ops::Extent& b_extent, const View<float, 3>& c, const GemmOptions& options,
+GemmBatch check_product(Names names, const TypedView<3>& a, std::int64_t k, std::int64_t n, const ops::Extent& b_extent,
+                        const MutableTypedView<3>& c, const GemmOptions& options,
                         const View<const float, 3>& residual) {
   const ops::Extent a_extent = names.check_view("a", a);
   const ops::Extent c_extent = names.check_view("c", c);
@@ -62,9 +72,9 @@ GemmBatch check_product(Names names, const View<const float, 3>& a, std::int64_t
   ops::check_disjoint("gemm", "c", c_extent, "b", b_extent);
 
   GemmBatch product;
-  product.product = ops::gemm_block({a.data, {a.extent(1), a.extent(2)}, {a.stride(1), a.stride(2)}}, {},
-                                    {c.data, {m, n}, {c.stride(1), c.stride(2)}}, options.transpose_a, Transpose::no,
-                                    options.alpha, options.beta);
+  product.product = ops::gemm_block({a.type, a.data, {a.extent(1), a.extent(2)}, {a.stride(1), a.stride(2)}}, {},
+                                    {c.type, c.data, {m, n}, {c.stride(1), c.stride(2)}}, options.transpose_a,
+                                    Transpose::no, options.alpha, options.beta);
   product.count = batch;
   product.a_stride = a.stride(0);
   product.c_stride = c.stride(0);
@@ -81,7 +91,7 @@ GemmBatch check_product(Names names, const View<const float, 3>& a, std::int64_t
   if (residual) {
     const ops::Extent residual_extent = names.check_view("residual", residual);
     names.check("residual", residual.shape, c.shape, "[M, N]", "[batch, M, N]");
-    const bool is_c = residual.data == c.data && residual.strides == c.strides;
+    const bool is_c = c.type == NumberType::float32 && residual.data == c.data && residual.strides == c.strides;
     if (!is_c) ops::check_disjoint("gemm", "c", c_extent, "residual", residual_extent);
     epilogue.residual = residual.data;
     epilogue.residual_row_stride = residual.stride(1);
@@ -104,6 +114,12 @@ void multiply(Engine& engine, Names names, const View<const float, 3>& a, const 
       ops::gemm_operand({b.data, {b.extent(1), b.extent(2)}, {b.stride(1), b.stride(2)}}, options.transpose_b);
   product.b_stride = b.stride(0);
   ops::run_gemm_batch(engine, product);
+}
+
+// Of A and C beside a packed B.
+void check_matrix_type(std::string_view argument, NumberType type) {
+  if (type == NumberType::float32 || type == NumberType::bfloat16) return;
+  ops::fail("gemm", std::string(argument) + " has type " + ops::type_name(type) + ", expected float32 or bfloat16");
 }
 
 // K and N are those of b.
@@ -131,15 +147,24 @@ void gemm(Engine& engine, View<const float, 3> a, View<const float, 3> b, View<f
 }
 
 void gemm(Engine& engine, View<const float, 2> a, const PackedMatrix& b, View<float, 2> c, const GemmOptions& options) {
+  gemm(engine, GemmMatrices{a, c}, b, options);
+}
+
+void gemm(Engine& engine, const GemmMatrices& matrices, const PackedMatrix& b, const GemmOptions& options) {
   if (options.batched_residual) ops::fail("gemm", "batched_residual is given for a single product, expected residual");
   if (!b) ops::fail("gemm", "b is an empty PackedMatrix, expected one made from a matrix");
   if (b.isa() != engine.isa()) {
     ops::fail("gemm", "b was packed for the instruction set " + std::string(name(b.isa())) + ", expected " +
                           std::string(name(engine.isa())) + ", that of the engine");
   }
+  check_matrix_type("a", matrices.a.type);
+  check_matrix_type("c", matrices.c.type);
+  if (matrices.a.type != NumberType::float32 && b.type() == NumberType::float32) {
+    ops::fail("gemm", "a has type bfloat16 and b float32, expected an a of float32 or a b of bfloat16 or int8");
+  }
   const ops::Extent b_extent = ops::extent_of(std::span(static_cast<const std::byte*>(b.data()), b.bytes()));
-  GemmBatch product = check_product({.has_batch = false}, batched(a), b.rows(), b.columns(), b_extent, batched(c),
-                                    options, batched(options.residual));
+  GemmBatch product = check_product({.has_batch = false}, batched(matrices.a), b.rows(), b.columns(), b_extent,
+                                    batched(matrices.c), options, batched(options.residual));
   product.product.b = ops::gemm_panels(ops::gemm_kernels(engine, b.type()), b.type(), b.rows(), b.columns(), b.data());
   ops::run_gemm_batch(engine, product);
 }
@@ -148,9 +173,7 @@ void PackedMatrix::Free::operator()(std::byte* panels) const noexcept { runtime:
 
 void ops::check_product_type(std::string_view operation, std::string_view argument, NumberType type) {
   if (type == NumberType::float32 || type == NumberType::bfloat16 || type == NumberType::int8) return;
-  const std::string_view known = name(type);
-  const std::string given = known.empty() ? std::to_string(static_cast<int>(type)) : std::string(known);
-  fail(operation, std::string(argument) + " is " + given + ", expected float32, bfloat16 or int8");
+  fail(operation, std::string(argument) + " is " + type_name(type) + ", expected float32, bfloat16 or int8");
 }
 
 PackedMatrix::PackedMatrix(Engine& engine, View<const float, 2> b, Transpose transpose_b, NumberType type)
@@ -184,6 +207,13 @@ PackedMatrix::PackedMatrix(Engine& engine, View<const float, 2> b, Transpose tra
 
 namespace {
 
+// As A may be, but for a transposed one of bfloat16, which is rounded as one of float32.
+struct OfA {
+  NumberType type;
+  bool transposed;
+};
+constexpr OfA kOfA[] = {{NumberType::float32, false}, {NumberType::float32, true}, {NumberType::bfloat16, false}};
+
 // The largest of all products of that shape: A may lie either way, and so may a B that is not packed. A β asks for the
 // most.
 ops::GemmBytes bytes_of(const Engine& engine, const GemmShape& shape) {
@@ -214,8 +244,10 @@ ops::GemmBytes bytes_of(const Engine& engine, const GemmShape& shape) {
   for (const auto layout :
        {kernels::OperandLayout::panels, kernels::OperandLayout::rows, kernels::OperandLayout::columns}) {
     if ((layout == kernels::OperandLayout::panels) != shape.packed) continue;
-    for (const bool transposed : {false, true}) {
+    for (const auto& [a_type, transposed] : kOfA) {
+      if (a_type != NumberType::float32 && shape.type == NumberType::float32) continue;
       kernels::GemmBlock product{};
+      product.a_type = a_type;
       product.rows = shape.m;
       product.columns = shape.n;
       product.depth = shape.k;

@@ -12,8 +12,9 @@
 namespace headlight::ops {
 
 // C [M, N] = α · op(A) [M, K] · op(B) [K, N] + β · C as the kernels take it. No pointer is looked at.
-[[nodiscard]] HEADLIGHT_INNER_API kernels::GemmBlock gemm_block(View<const float, 2> a, View<const float, 2> b,
-                                                                View<float, 2> c, Transpose transpose_a = Transpose::no,
+[[nodiscard]] HEADLIGHT_INNER_API kernels::GemmBlock gemm_block(const TypedView<2>& a, View<const float, 2> b,
+                                                                const MutableTypedView<2>& c,
+                                                                Transpose transpose_a = Transpose::no,
                                                                 Transpose transpose_b = Transpose::no,
                                                                 float alpha = 1.0f, float beta = 0.0f) noexcept;
 

@@ -24,8 +24,8 @@ GemmBlock part(const GemmBlock& product, std::int64_t row, std::int64_t rows, st
   GemmBlock block = product;
   block.rows = rows;
   block.columns = columns;
-  block.a += row * product.a_row_stride;
-  block.c += row * product.c_row_stride + column;
+  block.a = kernels::numbers_behind(block.a, row * product.a_row_stride, block.a_type);
+  block.c = kernels::numbers_behind(block.c, row * product.c_row_stride + column, block.c_type);
   block.b_column += column;
   if (product.epilogue.bias != nullptr) block.epilogue.bias += column;
   if (product.epilogue.residual != nullptr) {
@@ -36,7 +36,7 @@ GemmBlock part(const GemmBlock& product, std::int64_t row, std::int64_t rows, st
 
 }  // namespace
 
-GemmBlock gemm_block(View<const float, 2> a, View<const float, 2> b, View<float, 2> c, Transpose transpose_a,
+GemmBlock gemm_block(const TypedView<2>& a, View<const float, 2> b, const MutableTypedView<2>& c, Transpose transpose_a,
                      Transpose transpose_b, float alpha, float beta) noexcept {
   const bool a_is_transposed = transpose_a == Transpose::yes;
   GemmBlock block{};
@@ -44,11 +44,13 @@ GemmBlock gemm_block(View<const float, 2> a, View<const float, 2> b, View<float,
   block.columns = c.extent(1);
   block.depth = a.extent(a_is_transposed ? 0 : 1);
   block.a = a.data;
+  block.a_type = a.type;
   // Rows without elements may lie any number apart.
   block.a_row_stride = a_is_transposed ? 1 : block.depth == 0 ? 0 : a.stride(0);
   block.a_depth_stride = a_is_transposed ? a.stride(0) : 1;
   block.b = gemm_operand(b, transpose_b);
   block.c = c.data;
+  block.c_type = c.type;
   block.c_row_stride = c.stride(0);
   block.epilogue.alpha = alpha;
   block.epilogue.beta = beta;
@@ -166,15 +168,24 @@ bool is_small(const GemmBlock& product) noexcept {
 // Rows of A as the kernels read them, from `rounded` on.
 void read_rounded(GemmBlock& block, const kernels::GemmKernels& kernels, const float* rounded) noexcept {
   block.a = rounded;
+  block.a_type = NumberType::float32;
   block.a_row_stride = kernels.rounded_row(block.depth);
   block.a_depth_stride = 1;
+}
+
+// The same where they lie already, in words of two numbers.
+void read_in_place(GemmBlock& block) noexcept {
+  block.a_type = NumberType::float32;
+  block.a_row_stride /= 2;
 }
 
 // Of 32 numbers a rounded row is three cache lines at most.
 void run_small(const kernels::GemmKernels& kernels, GemmBlock product) noexcept {
   constexpr std::int64_t kRoundedRow = 48;
   alignas(64) float rounded[kSmallExtent * kRoundedRow];
-  if (kernels.round_rows != nullptr) {
+  if (lies_rounded(kernels, product)) {
+    read_in_place(product);
+  } else if (kernels.round_rows != nullptr) {
     assert(kernels.rounded_row(product.depth) <= kRoundedRow);
     kernels.round_rows(product, rounded);
     read_rounded(product, kernels, rounded);
@@ -205,6 +216,7 @@ void run_split(Engine& engine, const GemmBatch& batch, const GemmSplit& split) {
   }
 
   const kernels::GemmKernels& kernels = gemm_kernels(engine, product.b.type);
+  if (lies_rounded(kernels, product)) read_in_place(product);
   if (split.rounding == RoundA::ahead) {
     round_ahead(engine, kernels, product, split.in(scratch.data(), split.rounded));
   }
@@ -224,9 +236,9 @@ void run_split(Engine& engine, const GemmBatch& batch, const GemmSplit& split) {
       const std::int64_t column = column_block * split.columns_each;
       GemmBlock block = part(product, row, runtime::first_of_run(product.rows, split.row_blocks, row_block + 1) - row,
                              column, std::min(split.columns_each, product.columns - column));
-      block.a += item * batch.a_stride;
+      block.a = kernels::numbers_behind(block.a, item * batch.a_stride, block.a_type);
       if (batch.b_stride != 0) block.b = block.b.from(item * batch.b_stride);
-      block.c += item * batch.c_stride;
+      block.c = kernels::numbers_behind(block.c, item * batch.c_stride, block.c_type);
       if (block.epilogue.residual != nullptr) block.epilogue.residual += item * batch.residual_stride;
       block.scratch = split.in(scratch.data(), worker, split.scratch);
       if (split.rounding == RoundA::by_block) {
@@ -250,7 +262,7 @@ void run_gemm_batch(Engine& engine, const GemmBatch& batch) {
   if (product.depth == 0 && product.b.type != NumberType::float32) {
     // Of nothing every type makes the same, and here no number of A or B is looked for.
     GemmBatch of_floats = batch;
-    of_floats.product.b.type = NumberType::float32;
+    of_floats.product.a_type = of_floats.product.b.type = NumberType::float32;
     return run_gemm_batch(engine, of_floats);
   }
   const kernels::GemmKernels& kernels = gemm_kernels(engine, product.b.type);

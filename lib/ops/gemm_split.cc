@@ -35,6 +35,12 @@ constexpr std::int64_t kRowsPerWorker = 48;
 
 }  // namespace
 
+bool lies_rounded(const kernels::GemmKernels& kernels, const kernels::GemmBlock& product) noexcept {
+  const bool in_words = product.depth % 2 == 0 && product.a_row_stride % 2 == 0 &&
+                        reinterpret_cast<std::uintptr_t>(product.a) % sizeof(float) == 0;
+  return kernels.reads_bfloat16 && product.a_type == NumberType::bfloat16 && product.a_depth_stride == 1 && in_words;
+}
+
 GemmSplit split_gemm(const Engine& engine, std::int64_t batch, const kernels::GemmBlock& product,
                      PackB pack_b) noexcept {
   const kernels::GemmKernels& kernels = gemm_kernels(engine, product.b.type);
@@ -63,7 +69,8 @@ GemmSplit split_gemm(const Engine& engine, std::int64_t batch, const kernels::Ge
   split.row_blocks = round_up(split.row_blocks, split.row_groups);
   const std::int64_t enough = batch * split.row_blocks * panels / (kTasksPerWorker * threads);
   std::int64_t panels_each = std::clamp(enough, std::int64_t{1}, kMaxPanels);
-  if (kernels.round_rows != nullptr) {
+  const bool rounds = kernels.round_rows != nullptr && !lies_rounded(kernels, product);
+  if (rounds) {
     // Rows that are many stay in the second-level cache of who rounded them; of few, all are rounded before any task.
     const bool is_enough = split.row_blocks >= kTasksPerWorker * threads;
     split.rounding = is_enough || threads == 1 ? RoundA::by_block : RoundA::ahead;
@@ -95,7 +102,7 @@ GemmSplit split_gemm(const Engine& engine, std::int64_t batch, const kernels::Ge
     floats = std::max(floats, kernels.scratch_floats(block));
   }
   split.scratch = split.for_worker<float>(floats);
-  if (kernels.round_rows != nullptr) {
+  if (rounds) {
     // As many as may be rounded ahead, which is more than workers round by block: fewer rows never take more memory.
     const std::int64_t most = kTasksPerWorker * threads * kTilesPerBlock * kernels.tile_rows;
     split.rounded = split.for_call<float>(std::min(m, most), kernels.rounded_row(k));

@@ -16,6 +16,9 @@ enum class RoundA : std::uint8_t {
   by_block  // who computes a block of rows, which then is one of all columns
 };
 
+// Whether A, bfloat16 where the kernels read such, lies as they would round it: in whole words of two numbers.
+[[nodiscard]] bool lies_rounded(const kernels::GemmKernels& kernels, const kernels::GemmBlock& product) noexcept;
+
 // One product is row_blocks × column_blocks blocks; the blocks of all products of the batch are handed out in order,
 // `grain` at a time.
 struct GemmSplit : CallPlan {

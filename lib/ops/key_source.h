@@ -46,7 +46,7 @@ class KeySource {
 
     [[nodiscard]] kernels::Operand rows(std::int64_t sample, std::int64_t row, std::int64_t head) const noexcept {
       const std::int64_t at = sample * sample_stride + row * stride + head * head_stride;
-      return {.type = type, .stride = stride, .data = numbers_behind(data, at, type)};
+      return {.type = type, .stride = stride, .data = kernels::numbers_behind(data, at, type)};
     }
   };
   // From a single key no stride leads to another: any is allowed, and kernels that ask for memory ahead would multiply

@@ -10,21 +10,28 @@
 
 namespace headlight::ops {
 
+// As messages name a type, or what is none.
+inline std::string type_name(NumberType type) {
+  const std::string_view named = name(type);
+  return named.empty() ? std::to_string(static_cast<int>(type)) : std::string(named);
+}
+
 // Checks that numbers of that type can be widened to float32 by themselves.
 inline void check_stored_type(std::string_view operation, std::string_view argument, NumberType type) {
   if (type == NumberType::float32 || type == NumberType::bfloat16 || type == NumberType::float16) return;
-  const std::string_view named = name(type);
-  fail(operation, std::string(argument) + " has type " +
-                      (named.empty() ? std::to_string(static_cast<int>(type)) : std::string(named)) +
-                      ", expected float32, bfloat16 or float16");
+  fail(operation, std::string(argument) + " has type " + type_name(type) + ", expected float32, bfloat16 or float16");
+}
+
+inline void check_number_address(std::string_view operation, std::string_view argument, const void* data,
+                                 NumberType type) {
+  if (reinterpret_cast<std::uintptr_t>(data) % bytes_of(type) == 0) return;
+  fail(operation, std::string(argument) + " lies at an address that is no multiple of a number's " +
+                      std::to_string(bytes_of(type)) + " bytes");
 }
 
 template <int Rank, class Pointer>
 Extent check_view(std::string_view operation, std::string_view argument, const AnyTypedView<Rank, Pointer>& view) {
-  if (reinterpret_cast<std::uintptr_t>(view.data) % bytes_of(view.type) != 0) {
-    fail(operation, std::string(argument) + " lies at an address that is no multiple of a number's " +
-                        std::to_string(bytes_of(view.type)) + " bytes");
-  }
+  check_number_address(operation, argument, view.data, view.type);
   return check_view(operation, argument, static_cast<const void*>(view.data), bytes_of(view.type), view.shape,
                     view.strides);
 }

@@ -8,19 +8,11 @@
 
 namespace headlight::ops {
 
-// So many numbers further on.
-[[nodiscard]] inline const void* numbers_behind(const void* data, std::int64_t numbers, NumberType type) noexcept {
-  return static_cast<const std::byte*>(data) + numbers * kernels::bytes_of_number(type);
-}
-[[nodiscard]] inline void* numbers_behind(void* data, std::int64_t numbers, NumberType type) noexcept {
-  return static_cast<std::byte*>(data) + numbers * kernels::bytes_of_number(type);
-}
-
 // Element (b, l, h, 0) of a tensor [B, L, H, D].
 template <class Pointer>
 [[nodiscard]] Pointer row_at(const AnyTypedView<4, Pointer>& view, std::int64_t b, std::int64_t l,
                              std::int64_t h) noexcept {
-  return numbers_behind(view.data, b * view.strides[0] + l * view.strides[1] + h * view.strides[2], view.type);
+  return kernels::numbers_behind(view.data, b * view.strides[0] + l * view.strides[1] + h * view.strides[2], view.type);
 }
 
 // That row by itself.

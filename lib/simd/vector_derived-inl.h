@@ -42,6 +42,9 @@ HEADLIGHT_INLINE Vec round_to_bf16(Vec v) {
 }
 
 HEADLIGHT_INLINE void store_bf16(Vec v, std::uint16_t* to) {
+#if defined(__AVX512BF16__)
+  if (store_normal_bf16(v, to)) return;
+#endif
   store_u16(and_int(shift_right<16>(as_int(round_to_bf16(v))), broadcast_int(0xffff)), to);
 }
 

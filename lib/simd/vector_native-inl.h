@@ -58,6 +58,14 @@ HEADLIGHT_INLINE Vec dot_bf16(Vec a, Vec b, Vec sum) {
 HEADLIGHT_INLINE Vec narrow_to_bf16(Vec first, Vec second) {
   return from_native(_mm512_castsi512_ps((__m512i)_mm512_cvtne2ps_pbh(to_native(second), to_native(first))));
 }
+// Stores v rounded and returns true, unless it has subnormal numbers, which the instruction would take for 0.
+HEADLIGHT_INLINE bool store_normal_bf16(Vec v, std::uint16_t* to) {
+  constexpr int kSubnormal = 0x20;
+  if (_mm512_fpclass_ps_mask(to_native(v), kSubnormal) != 0) [[unlikely]]
+    return false;
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), (__m256i)_mm512_cvtneps_pbh(to_native(v)));
+  return true;
+}
 #endif
 
 HEADLIGHT_INLINE Mask bytes_not_zero(const std::uint8_t* from) {

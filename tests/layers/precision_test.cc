@@ -15,6 +15,7 @@
 #include "headlight/layers.h"
 #include "headlight/normalization.h"
 #include "headlight/out_of_memory.h"
+#include "headlight/typed_attention.h"
 #include "layers/encoder_twin.h"
 #include "layers/feed_forward_rows.h"
 #include "layers/twins.h"
@@ -61,20 +62,40 @@ Tensor<float, 2> product(Engine& engine, const View<const float, 2>& x, const We
   return y;
 }
 
-View<const float, 4> heads_of(const Tensor<float, 2>& projected, std::int64_t which, std::int64_t heads) {
+template <class T>
+View<const T, 4> heads_of(const Tensor<T, 2>& projected, std::int64_t which, std::int64_t heads) {
   const std::int64_t rows = projected.shape()[0], width = projected.shape()[1] / 3, columns = 3 * width;
   return {
       projected.data() + which * width, {1, rows, heads, width / heads}, {rows * columns, columns, width / heads, 1}};
 }
 
-// A layer of the original transformer, put together from its operations.
+Tensor<BFloat16, 2> rounded(const Tensor<float, 2>& from) {
+  Tensor<BFloat16, 2> to(from.shape());
+  std::transform(from.begin(), from.end(), to.begin(), [](float x) { return BFloat16(x); });
+  return to;
+}
+
+// Whether attention between products in that type is over bfloat16.
+bool attends_in_pairs(const Engine& engine, std::int64_t head_dim, NumberType type) {
+  return type != NumberType::float32 && engine.features().has(InstructionFeature::avx512_bf16) && head_dim % 2 == 0;
+}
+
+// A layer of the original transformer, put together from its operations. What is rounded for a product alone is left in
+// float32 here, for the product rounds it as well.
 Tensor<float, 2> layer_of_parts(Engine& engine, const View<const float, 2>& x, const Weights& weights,
                                 std::int64_t heads, NumberType type) {
   const std::int64_t rows = x.extent(0), width = x.extent(1);
   const Tensor<float, 2> projected = product(engine, x, weights, "self_attn.in_proj_", type);
   Tensor<float, 2> attended({rows, width});
-  attention(engine, heads_of(projected, 0, heads), heads_of(projected, 1, heads), heads_of(projected, 2, heads),
-            View<float, 4>(attended.data(), {1, rows, heads, width / heads}));
+  const View<float, 4> out(attended.data(), {1, rows, heads, width / heads});
+  const auto attend = [&](const auto& of) {
+    attention(engine, heads_of(of, 0, heads), heads_of(of, 1, heads), heads_of(of, 2, heads), out);
+  };
+  if (attends_in_pairs(engine, width / heads, type)) {
+    attend(rounded(projected));
+  } else {
+    attend(projected);
+  }
   const auto normalised = [&](Tensor<float, 2> of, const std::string& name) {
     layer_norm(engine, of, of,
                {.weight = vector_of(weights, name + ".weight"),
@@ -92,15 +113,66 @@ TEST_P(Precision, ALayerIsItsPartsInThatType) {
   Engine engine(options());
   Random random(1);
   const auto x = random.normal_tensor<3>({1, 19, 48});
-  TransformerEncoderLayer layer({.width = 48, .heads = 4, .activation = Activation::gelu});
+  // Heads of 12 numbers, and of 3.
+  for (const std::int64_t heads : {4, 16}) {
+    TransformerEncoderLayer layer({.width = 48, .heads = heads, .activation = Activation::gelu});
+    randomize(layer, random);
+    Tensor<float, 3> y(x.shape());
+    for (const NumberType type : {NumberType::float32, kNarrow[0], NumberType::float32, kNarrow.back()}) {
+      layer.set_precision(type);
+      EXPECT_EQ(layer.precision(), type);
+      layer.forward(engine, x, y);
+      const Tensor<float, 2> expected = layer_of_parts(engine, {x.data(), {19, 48}}, layer.weights(), heads, type);
+      EXPECT_TRUE(same_bits(View<const float, 2>(y.data(), {19, 48}), expected.view())) << name(type);
+    }
+  }
+}
+
+// Heads that somebody looks at are float32, whatever type they have else.
+TEST_P(Precision, LookingAtHeadsChangesNoBit) {
+  Engine engine(options());
+  Random random(10);
+  constexpr std::int64_t kSilenced[] = {1};
+  const auto x = random.normal_tensor<3>({2, 9, 32});
+  for (const Merge merge : {Merge::concatenate, Merge::average, Merge::weighted_by_input, Merge::gated_by_element}) {
+    MultiHeadAttention layer({.width = 32, .heads = 4, .merge = merge});
+    randomize(layer, random);
+    for (const NumberType type : kNarrow) {
+      SCOPED_TRACE(std::string(name(merge)) + " in " + std::string(name(type)));
+      layer.set_precision(type);
+      for (const std::span<const std::int64_t> silenced : {std::span<const std::int64_t>(), {kSilenced}}) {
+        Tensor<float, 3> expected(x.shape()), y(x.shape()), outputs(x.shape()), scaled(x.shape()), again(x.shape());
+        layer.forward(engine, x, x, x, expected, {}, {}, {.silenced = silenced});
+        layer.forward(engine, x, x, x, y, {}, {}, {.outputs = outputs, .silenced = silenced});
+        EXPECT_TRUE(same_bits(y, expected)) << "outputs";
+        layer.forward(engine, x, x, x, y, {}, {}, {.silenced = silenced, .scaled_outputs = scaled});
+        EXPECT_TRUE(same_bits(y, expected)) << "scaled outputs";
+        layer.forward(engine, x, x, x, y, {}, {}, {outputs, silenced, again});
+        EXPECT_TRUE(same_bits(y, expected)) << "both";
+        EXPECT_TRUE(same_bits(again, scaled));
+        EXPECT_TRUE(merge != Merge::concatenate || same_bits(outputs, scaled));
+      }
+    }
+  }
+}
+
+// Keys and values of another tensor, of fewer heads, and views whose rows are no matrix.
+TEST_P(Precision, AttendsToAnotherTensorSampleBySample) {
+  Engine engine(options());
+  Random random(11);
+  const auto all = random.normal_tensor<3>({2, 9, 32}), memory = random.normal_tensor<3>({2, 14, 32});
+  const View<const float, 3> x(all.data(), {2, 5, 32}, all.view().strides), y = memory;
+  MultiHeadAttention layer({.width = 32, .heads = 4, .key_value_heads = 2});
   randomize(layer, random);
-  Tensor<float, 3> y(x.shape()), narrow(x.shape());
-  for (const NumberType type : {NumberType::float32, kNarrow[0], NumberType::float32, kNarrow.back()}) {
+  for (const NumberType type : kNarrow) {
     layer.set_precision(type);
-    EXPECT_EQ(layer.precision(), type);
-    layer.forward(engine, x, y);
-    const Tensor<float, 2> expected = layer_of_parts(engine, {x.data(), {19, 48}}, layer.weights(), 4, type);
-    EXPECT_TRUE(same_bits(View<const float, 2>(y.data(), {19, 48}), expected.view())) << name(type);
+    Tensor<float, 3> together({2, 5, 32}), alone({1, 5, 32});
+    layer.forward(engine, x, y, y, together);
+    for (std::int64_t b = 0; b < 2; ++b) {
+      const View<const float, 3> one(&x(b, 0, 0), {1, 5, 32}), keys(&y(b, 0, 0), {1, 14, 32});
+      layer.forward(engine, one, keys, keys, alone);
+      EXPECT_TRUE(same_bits(alone.view(), View<float, 3>(&together(b, 0, 0), {1, 5, 32}))) << name(type);
+    }
   }
 }
 

@@ -104,11 +104,17 @@ TEST_P(GemmTypes, AllocateNothingAfterReserve) {
   Random random(8);
   for (const NumberType type : kTypes) {
     for (const int threads : {1, 3}) {
-      for (const auto& [m, n, k] :
-           {std::array<std::int64_t, 3>{200, 300, 1700}, {1, 900, 1600}, {400, 70, 201}, {2500, 40, 60}, {5, 5, 5}}) {
+      for (const auto& [m, n, k] : {std::array<std::int64_t, 3>{200, 300, 1700},
+                                    {1, 900, 1600},
+                                    {400, 70, 201},
+                                    {2500, 40, 60},
+                                    {5, 5, 5},
+                                    {30, 700, 1601}}) {
         const Tensor<float, 2> a = random.uniform_tensor<2>({m, k}), b = random.uniform_tensor<2>({n, k});
         const Tensor<float, 2> a_transposed = transposed(a);
+        const Tensor<BFloat16, 2> narrow_a({m, k});
         Tensor<float, 2> c({m, n});
+        Tensor<BFloat16, 2> narrow_c({m, n});
         Engine engine(options(threads));
         wait_for_workers(engine);
         const PackedMatrix matrix(engine, b, Transpose::yes, type);
@@ -117,6 +123,8 @@ TEST_P(GemmTypes, AllocateNothingAfterReserve) {
         const AllocationCounter counter;
         gemm(engine, a, matrix, c);
         gemm(engine, a_transposed, matrix, c, {.transpose_a = Transpose::yes});
+        gemm(engine, a, matrix, narrow_c);
+        gemm(engine, narrow_a, matrix, narrow_c);
         const std::int64_t allocations = counter.count();
         EXPECT_EQ(allocations, 0) << name(type) << " " << m << "x" << n << "x" << k << " on " << threads;
       }

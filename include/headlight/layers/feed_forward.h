@@ -56,6 +56,9 @@ class HEADLIGHT_API FeedForward : public Layer {
 
  private:
   [[nodiscard]] std::string_view type_name() const noexcept override { return "FeedForward"; }
+  // Of what inference keeps between the products, and the memory that so many rows of it take.
+  [[nodiscard]] NumberType hidden_type(const Engine& engine) const noexcept;
+  [[nodiscard]] std::size_t hidden_bytes(const Engine& engine, std::int64_t rows) const noexcept;
 
   FeedForwardOptions options_;
   Linear linear1_;

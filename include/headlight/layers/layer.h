@@ -44,9 +44,11 @@ struct ParameterPlace {
 //
 // set_precision() chooses the type that products multiply in. Of bfloat16 panels take half the memory, of int8 a
 // quarter, and what goes into a product is rounded: weights, with a scale for each output feature in int8, and
-// activations, with one for each row (PackedMatrix). Sums, biases, normalisations, attention between its projections
-// and all else stay float32, and so do tables of embeddings and the parameters themselves. It is for inference: an open
-// layer multiplies in float32 whatever was chosen.
+// activations, with one for each row (PackedMatrix). Sums, biases, normalisations and all else stay float32, and so do
+// tables of embeddings and the parameters themselves. So does attention between its projections, unless the engine
+// multiplies pairs of bfloat16 (InstructionFeature::avx512_bf16): there queries, keys and values are rounded to that as
+// they leave their product (headlight/typed_attention.h). It is for inference: an open layer multiplies in float32
+// whatever was chosen.
 //
 // Scratch memory comes from the engine, which keeps it: a repeated forward() or backward() of the same shape allocates
 // nothing, and after a layer's reserve() of that shape the first forward() does not either. Without it memory may end

@@ -5,6 +5,7 @@
 
 #include "headlight/activation.h"
 #include "headlight/layers/layer.h"
+#include "headlight/typed_view.h"
 
 namespace headlight {
 
@@ -41,6 +42,12 @@ class HEADLIGHT_API Linear : public Layer {
   void initialize_from(layers::Initializer& initializer) override;
   void set_open(bool open) noexcept override;
   void make_gradients(bool wanted) override;
+
+  // Internal, for layers made of layers: the type that forward() multiplies in now; and the same where x or y may be
+  // bfloat16, as they may unless that is float32.
+  [[nodiscard]] NumberType product_type() const noexcept;
+  void forward_typed(Engine& engine, const TypedView<2>& x, const MutableTypedView<2>& y,
+                     const LinearEpilogue& epilogue) const;
 
  private:
   [[nodiscard]] std::string_view type_name() const noexcept override { return "Linear"; }

@@ -11,6 +11,7 @@
 #include "headlight/attention.h"
 #include "headlight/layers/layer.h"
 #include "headlight/layers/linear.h"
+#include "headlight/typed_view.h"
 
 namespace headlight {
 
@@ -193,9 +194,14 @@ class HEADLIGHT_API MultiHeadAttention : public Layer {
                                   const View<const float, 3>& query, const View<const float, 3>& key,
                                   const View<const float, 3>& value, const View<float, 3>& out,
                                   const View<const float, 3>& residual);
-  void project(Engine& engine, Group group, View<const float, 3> x, View<float, 3> projected) const;
+  void project(Engine& engine, Group group, View<const float, 3> x, const MutableTypedView<3>& projected) const;
   void project_all(Engine& engine, const Buffers& buffers, std::byte* memory, View<const float, 3> query,
                    View<const float, 3> key, View<const float, 3> value) const;
+  // Those of inference, in the types that its products hand on.
+  [[nodiscard]] Buffers inference_buffers(const Engine& engine, const MultiHeadAttentionShape& shape) const;
+  // From what project_all() left in the buffers to the heads, wherever they go.
+  void attend(Engine& engine, const Buffers& buffers, std::byte* memory, const MutableTypedView<3>& heads,
+              const AttentionOptions& options) const;
   // The columns that the last product takes, those of what weighs or gates each query (0 where nothing does), and the
   // same of what has a gradient.
   [[nodiscard]] std::int64_t merged_columns() const noexcept;
@@ -217,7 +223,7 @@ class HEADLIGHT_API MultiHeadAttention : public Layer {
                                           View<const float, 3> mixed_gradient, View<float, 3> mixing_gradient,
                                           View<float, 3> heads_gradient, View<float, 3> query_gradient,
                                           View<const float, 3> residual);
-  void merge_heads(Engine& engine, View<const float, 3> heads, View<float, 3> out, View<const float, 3> residual) const;
+  void merge_heads(Engine& engine, const TypedView<3>& heads, View<float, 3> out, View<const float, 3> residual) const;
   void project_backward(Engine& engine, Group group, View<const float, 3> x, View<const float, 3> projected_gradient,
                         View<float, 3> x_gradient, View<const float, 3> residual);
 
