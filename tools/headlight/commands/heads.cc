@@ -2,6 +2,7 @@
 #include "tools/headlight/heads/heads.h"
 
 #include <algorithm>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <string>
@@ -10,6 +11,7 @@
 
 #include "headlight/models/errors.h"
 #include "tools/headlight/commands/commands.h"
+#include "tools/headlight/heads/example_texts.h"
 #include "tools/headlight/heads/texts.h"
 #include "tools/headlight/support/model_arguments.h"
 #include "tools/headlight/support/number_parse.h"
@@ -156,8 +158,7 @@ void add_heads(Command& program) {
                   "Layers and heads count from 0. A thousand sentences say more than ten. Without texts: 400 "
                   "sentences in the language of the demonstration model, for it and for models that `headlight train` "
                   "made, and " +
-                      counted(static_cast<std::int64_t>(usual_texts(false).size()), "English sentence") +
-                      " for any other.");
+                      counted(std::ssize(kExampleTexts), "English sentence") + " for any other.");
   command.callback([arguments] { heads(*arguments); });
 }
 

@@ -6,6 +6,7 @@
 
 #include "headlight/analysis/attention_cost.h"
 #include "headlight/attention_backward.h"
+#include "tools/headlight/studies/deviation.h"
 #include "tools/headlight/support/repeated_times.h"
 
 namespace headlight::program {
@@ -52,16 +53,6 @@ void add_outside(Engine& engine, const ChunkInputs& in, double share, std::vecto
   }
 }
 
-double relative_error(const Tensor<float, 4>& out, const Tensor<float, 4>& full) {
-  double difference = 0, size = 0;
-  for (std::int64_t n = 0; n < out.size(); ++n) {
-    const auto truth = static_cast<double>(full.data()[n]);
-    difference += std::pow(static_cast<double>(out.data()[n]) - truth, 2);
-    size += truth * truth;
-  }
-  return size == 0 ? 0 : std::sqrt(difference / size);
-}
-
 void measure_layer(Engine& engine, const ChunkInputs& in, double share, int runs, std::vector<ChunkRow>& rows) {
   Tensor<float, 4> full(in.query.shape()), out(in.query.shape());
   Tensor<float, 4> query_gradient(in.query.shape()), key_gradient(in.query.shape()), value_gradient(in.query.shape());
@@ -72,7 +63,7 @@ void measure_layer(Engine& engine, const ChunkInputs& in, double share, int runs
     AttentionOptions options{.chunk = all ? 0 : row.chunk, .log_sum_exp = log_sum_exp};
     add_seconds(
         runs, [&] { attention(engine, in.query, in.key, in.value, out, options); }, row.forward, row.busy);
-    row.error += share * relative_error(out, full);
+    row.error += share * relative_deviation(out, full);
     options.log_sum_exp = {};
     // Of the sum of squares of the output: its gradient is the output.
     const auto backward = [&] {

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <memory>
 
+#include "tools/headlight/studies/deviation.h"
 #include "tools/headlight/support/number_types.h"
 #include "tools/headlight/support/repeated_times.h"
 
@@ -25,16 +26,6 @@ Tensor<float, 2> hidden_of(Engine& engine, const headlight::Encoder& network, co
   Tensor<float, 2> hidden({batch.tokens, network.options().width});
   network.forward(engine, batch.packed().input(network.options().token_types > 0), hidden);
   return hidden;
-}
-
-double relative_difference(const Tensor<float, 2>& some, const Tensor<float, 2>& exact) {
-  double difference = 0, size = 0;
-  for (std::int64_t n = 0; n < exact.size(); ++n) {
-    const double value = static_cast<double>(exact.data()[n]);
-    difference += std::pow(static_cast<double>(some.data()[n]) - value, 2);
-    size += value * value;
-  }
-  return size > 0 ? std::sqrt(difference / size) : 0;
 }
 
 // One row a text, of length 1: the mean of its hidden states.
@@ -106,8 +97,8 @@ PrecisionLoss loss_of(Engine& engine, const Exact& exact, const Weights& weights
   PrecisionLoss loss;
   for (std::int64_t layers = 1; layers <= exact.options.layers; ++layers) {
     const auto network = network_of(exact.options, layers, weights, type);
-    loss.by_layer.push_back(relative_difference(hidden_of(engine, network, texts.front()),
-                                                exact.hidden[static_cast<std::size_t>(layers) - 1]));
+    loss.by_layer.push_back(relative_deviation(hidden_of(engine, network, texts.front()),
+                                               exact.hidden[static_cast<std::size_t>(layers) - 1]));
     if (layers < exact.options.layers) continue;
     const TextVectors vectors = vectors_of(engine, network, texts);
     double sum = 0, kept = 0;

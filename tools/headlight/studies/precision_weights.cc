@@ -3,6 +3,7 @@
 #include <cmath>
 #include <functional>
 
+#include "tools/headlight/studies/deviation.h"
 #include "tools/headlight/studies/precision.h"
 
 namespace headlight::program {
@@ -64,26 +65,21 @@ bool is_multiplied(const std::string& name, const WeightView& weight) noexcept {
 
 RoundedWeights rounded(const Weights& weights, SharedScale scale) {
   RoundedWeights result{.weights = weights};
-  double difference = 0, size = 0;
+  Deviation of_all;
   for (auto& [name, weight] : result.weights) {
     if (!is_multiplied(name, weight)) continue;
     const Tensor<float, 2>& matrix = result.matrices.emplace_back(rounded_matrix(weight, scale));
-    double of_difference = 0, of_size = 0;
-    for (std::size_t n = 0; n < weight.values.size(); ++n) {
-      const double exact = static_cast<double>(weight.values[n]);
-      of_difference += std::pow(static_cast<double>(matrix.data()[n]) - exact, 2);
-      of_size += std::pow(exact, 2);
-    }
-    const double error = of_size > 0 ? std::sqrt(of_difference / of_size) : 0;
-    if (error >= result.worst_error) {
-      result.worst_error = error;
+    const std::span<const float> values(matrix.data(), weight.values.size());
+    Deviation of_matrix;
+    of_matrix.add(values, weight.values);
+    of_all.add(of_matrix);
+    if (of_matrix.relative() >= result.worst_error) {
+      result.worst_error = of_matrix.relative();
       result.worst = name;
     }
-    difference += of_difference;
-    size += of_size;
-    weight.values = {matrix.data(), weight.values.size()};
+    weight.values = values;
   }
-  result.error = size > 0 ? std::sqrt(difference / size) : 0;
+  result.error = of_all.relative();
   return result;
 }
 
