@@ -1,12 +1,8 @@
-// Layers whose products multiply in a narrower type than float32: what they compute, which numbers they keep, and how
-// much memory that takes.
+// Layers whose products multiply in a narrower type than float32: what they compute, and which numbers they keep.
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cstdint>
-#include <limits>
 #include <map>
-#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -22,16 +18,12 @@
 #include "support/allocation_counter.h"
 #include "support/compare.h"
 #include "support/isas.h"
+#include "support/narrow_types.h"
 #include "support/random.h"
 #include "support/refusal.h"
 #include "support/workers.h"
 
 namespace headlight::test::precision_test {
-
-using Rows = WeightMatrix::Rows;
-
-// All that weights may be packed as beside float32.
-constexpr std::array kNarrow = {NumberType::bfloat16, NumberType::int8};
 
 using Precision = EachIsaAndFeature;
 HEADLIGHT_ON_EVERY_FEATURE(Precision);
@@ -341,104 +333,6 @@ TEST(LayerPrecision, ThatCannotBeHadChangesNothing) {
     }
   }
   EXPECT_TRUE(same_bits(y, expected));
-}
-
-WeightMatrix with_values(const Tensor<float, 2>& values, NumberType type) {
-  WeightMatrix matrix(values.shape());
-  matrix.set_type(type);
-  std::copy(values.begin(), values.end(), matrix.own().data);
-  return matrix;
-}
-
-// As the upper half of a float32 says them: signs, subnormal numbers, infinities.
-Tensor<float, 2> bfloat16_values(Random& random, const std::array<std::int64_t, 2>& shape) {
-  auto values = random.normal_tensor<2>(shape);
-  for (float& value : values) value = std::bit_cast<float>(std::bit_cast<std::uint32_t>(value) & 0xffff0000);
-  constexpr std::array kEdges = {-0.0f, 0x1p-133f, -0x1.02p-126f, std::numeric_limits<float>::infinity()};
-  std::copy_n(kEdges.begin(), std::min<std::int64_t>(4, values.size()), values.data());
-  return values;
-}
-
-constexpr std::array<std::array<std::int64_t, 2>, 5> kShapes = {{{1, 1}, {3, 5}, {50, 33}, {97, 768}, {70, 1701}}};
-
-TEST_P(Precision, RowsStayBesidePanelsThatAreRounded) {
-  Engine engine(options());
-  Random random(7);
-  for (const auto& shape : kShapes) {
-    auto values = random.normal_tensor<2>(shape);
-    values.data()[values.size() - 1] = 0x1.01p0f;  // of no narrower type
-    for (const NumberType type : kNarrow) {
-      WeightMatrix matrix = with_values(values, type);
-      const PackedMatrix* const packed = matrix.packed(engine, matrix.all());
-      ASSERT_NE(packed, nullptr);
-      EXPECT_EQ(packed->type(), type);
-      EXPECT_EQ(matrix.packed(engine, matrix.all()), packed);
-      EXPECT_TRUE(same_bits(matrix.plain(), View<const float, 2>(values)));
-      EXPECT_TRUE(same_bits(matrix.shown(), View<const float, 2>(values)));
-    }
-  }
-}
-
-TEST_P(Precision, RowsGoWherePanelsHoldThemToTheBit) {
-  Engine engine(options());
-  Random random(8);
-  for (const auto& shape : kShapes) {
-    auto values = bfloat16_values(random, shape);
-    WeightMatrix matrix = with_values(values, NumberType::bfloat16);
-    ASSERT_NE(matrix.packed(engine, matrix.all()), nullptr);
-    EXPECT_EQ(matrix.plain().data, nullptr);
-    for (std::int64_t first = 0; first < shape[0]; first += 7) {
-      const Rows rows = {first, std::min<std::int64_t>(9, shape[0] - first)};
-      Tensor<float, 2> read({rows.count, shape[1]});
-      matrix.read(rows, read.data());
-      EXPECT_TRUE(same_bits(read.view(), View<float, 2>(&values(first, 0), read.shape())));
-    }
-    // On to float32 and back.
-    matrix.set_type(NumberType::float32);
-    EXPECT_NE(matrix.packed(engine, matrix.all()), nullptr);
-    EXPECT_EQ(matrix.plain().data, nullptr);
-    EXPECT_TRUE(same_bits(matrix.shown(), View<const float, 2>(values)));
-  }
-  // A NaN might be another one behind a rounding.
-  auto values = bfloat16_values(random, {3, 5});
-  values(1, 2) = std::numeric_limits<float>::quiet_NaN();
-  WeightMatrix matrix = with_values(values, NumberType::bfloat16);
-  (void)matrix.packed(engine, matrix.all());
-  EXPECT_NE(matrix.plain().data, nullptr);
-}
-
-TEST(WeightMatrixType, RowsThatAreLentStayWhereTheyLie) {
-  Engine engine({.threads = 1});
-  Random random(9);
-  const auto values = random.normal_tensor<2>({30, 17});
-  const auto owner = std::make_shared<std::vector<float>>(values.begin(), values.end());
-  WeightMatrix matrix(values.shape());
-  std::vector<WeightMatrix::Lent> parts = {{{0, 30}, owner->data(), owner}};
-  matrix.borrow(std::move(parts));
-  for (const NumberType type : kNarrow) {
-    matrix.set_type(type);
-    ASSERT_EQ(matrix.packed(engine, matrix.all())->type(), type);
-    EXPECT_TRUE(matrix.is_borrowed());
-    EXPECT_EQ(matrix.plain().data, owner->data());
-  }
-}
-
-TEST(WeightMatrixType, IsWhatPanelsTake) {
-  Engine engine({.threads = 1});
-  WeightMatrix matrix({70, 1700});
-  const std::size_t bytes = matrix.packed(engine, matrix.all())->bytes();
-  matrix.set_type(NumberType::bfloat16);
-  EXPECT_EQ(matrix.packed(engine, matrix.all())->bytes(), bytes / 2);
-  // A quarter, and eight bytes a column.
-  matrix.set_type(NumberType::int8);
-  EXPECT_EQ(matrix.packed(engine, matrix.all())->bytes(), bytes / 4 + bytes / (1700 * sizeof(float)) * 8);
-  EXPECT_GE(bytes, 70 * 1700 * sizeof(float));
-}
-
-TEST(WeightMatrixType, OfNoMatrixIsFloat32) {
-  WeightMatrix none;
-  none.set_type(NumberType::bfloat16);
-  EXPECT_EQ(none.type(), NumberType::float32);
 }
 
 }  // namespace headlight::test::precision_test

@@ -21,11 +21,13 @@
 #include "support/compare.h"
 #include "support/golden.h"
 #include "support/isas.h"
+#include "support/narrow_types.h"
 #include "support/quick.h"
 #include "support/workers.h"
 
 namespace headlight::models::model_precision_test {
 
+using test::kNarrow;
 using test::same_bits;
 using test::ScratchFolder;
 using test::TinyBert;
@@ -52,8 +54,6 @@ double least_cosine(const Tensor<float, 2>& a, const Tensor<float, 2>& b) {
   }
   return least;
 }
-
-constexpr std::array kNarrow = {NumberType::bfloat16, NumberType::int8};
 
 // By how much rounding turns a row a of the widest product, K = 40 numbers: each off by 2⁻⁹ of itself at most in
 // bfloat16. In int8 by half a scale: of activations 1/255 of max a − min a ≤ √2 |a|, of weights 1/127 of max |a| ≤ |a|.
