@@ -39,9 +39,9 @@ template <class Keys = TileVectors>
 using ScoreTile = RegisterTile<TileRows, Keys, StoreScores>;
 
 // The scores of `rows` ≤ kBlockRows rows with 1 … kScoreVectors vectors of keys. The panel comes from the first cache
-// level for all groups of rows but the first.
+// level for all groups of rows but the first. (A call of its own for each panel: 1 % of L = 512, D = 64 on Zen 5.)
 template <class Keys>
-void score_panel(ScoreTile<Keys> tile, std::int64_t rows, std::int64_t vectors) {
+HEADLIGHT_INLINE void score_panel(ScoreTile<Keys> tile, std::int64_t rows, std::int64_t vectors) {
   const std::int64_t groups = divide_up(rows, kScoreRows);
   const std::int64_t group_rows = divide_up(rows, groups);
   for (std::int64_t left = rows; left > 0; left -= group_rows) {
