@@ -172,7 +172,7 @@ void panel_values(const kernels::AttentionBlock& block, const RowFactors& factor
     const float* const at = value.data + keys.from / kKeys * value.stride;
     const Tile tile{
         .a = {block.scores + r * block.scores_stride + keys.from / kKeys, block.scores_stride},
-        .b = {at, value.stride, kPrefetchRows * value.stride * static_cast<std::intptr_t>(sizeof(float)), last_lanes},
+        .b = {at, value.stride, 0, last_lanes},
         .depth = (keys.to - keys.from) / kKeys,
         .finish = {
             .seen_begin = block.seen.begin + r,

@@ -17,7 +17,7 @@ struct KeyPairs : TileVectors {
 };
 
 // Panels of values of two keys.
-struct ValuePairs : TileMemory<false, 2> {
+struct ValuePairs : TileMemory<false, false> {
   static HEADLIGHT_INLINE Vec multiply_add(Vec left, Vec right, Vec sum) { return dot_bf16(left, right, sum); }
 };
 

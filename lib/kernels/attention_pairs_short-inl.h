@@ -9,7 +9,7 @@ namespace headlight::HEADLIGHT_TARGET {
 struct ShortPairs {
   using Keys = KeyPairs;
   using Values = PairValues;
-  struct PanelPairs : TileMemory<false, 0> {
+  struct PanelPairs : TileMemory<false, false> {
     static HEADLIGHT_INLINE Vec multiply_add(Vec left, Vec right, Vec sum) { return dot_bf16(left, right, sum); }
   };
   template <bool kPartial>

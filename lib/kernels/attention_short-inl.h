@@ -203,7 +203,7 @@ struct ShortFloats {
   using Keys = TileVectors;
   using Values = FloatValues;
   template <bool kPartial>
-  using Tile = RegisterTile<TileColumns, TileMemory<kPartial, 0>, EndValues<kPartial>>;
+  using Tile = RegisterTile<TileColumns, TileMemory<kPartial, false>, EndValues<kPartial>>;
   static constexpr int kKeys = 1;
 
   // From `column` on.

@@ -11,21 +11,19 @@ namespace headlight::HEADLIGHT_TARGET {
 // so the sweep follows it.
 inline constexpr std::int64_t kSweepKeys = 16;
 
-// Keys that are read soon are asked for: into the second-level cache where they are far, in none. Into the first, which
-// waits for few lines at a time, a Zen 4 core takes 24 ms for 32 heads of 8192 keys, D = 128, instead of 17, and as
-// long without asking; further ahead changes nothing. From the third-level cache the first one wins: 12 heads of 1024
-// keys, D = 64, 132 µs and 137. (Values asked for in the same way would take 15 ms, but two kinds of every tile.)
+// Keys that are read soon are asked for; where they come from far, those `further` on too, for the second-level cache:
+// the first one waits for few lines at a time, and a Zen 4 core that asks for the first alone takes 24 ms for 32 heads
+// of 8192 keys, D = 128, instead of 17. For the second alone, Zen 5 takes 7 % more than for the first.
 template <class Numbers>
-HEADLIGHT_INLINE void ask_for(const typename Numbers::Storage* row, std::int64_t count, bool is_far) {
-  if (is_far) {
-    for (std::int64_t at = 0; at < count; at += Numbers::kOfLine) __builtin_prefetch(row + at, 0, 2);
-  } else {
-    for (std::int64_t at = 0; at < count; at += Numbers::kOfLine) __builtin_prefetch(row + at);
+HEADLIGHT_INLINE void ask_for(const typename Numbers::Storage* row, std::int64_t count, std::int64_t further) {
+  if (further != 0) {
+    for (std::int64_t at = 0; at < count; at += Numbers::kOfLine) __builtin_prefetch(row + further + at, 0, 2);
   }
+  for (std::int64_t at = 0; at < count; at += Numbers::kOfLine) __builtin_prefetch(row + at);
 }
 
 // Scores of a few rows and at most kLanes keys, one vector, turned in registers. No RegisterTile: what a step needs
-// lies in four columns of kLanes keys, or in the square of as many steps, of which the last may be smaller.
+// lies in the square of as many steps, of which the last may be smaller.
 template <class Numbers>
 struct SweepScores {
   using Storage = typename Numbers::Storage;
@@ -36,8 +34,8 @@ struct SweepScores {
   std::int64_t head_dim;
   float* scores;
   std::int64_t scores_stride;
-  const Storage* next;  // keys that the sweep reads next; null: they need not be asked for
-  bool is_far;
+  const Storage* next;   // keys that the sweep reads next; null: they need not be asked for
+  std::int64_t further;  // from there to the keys after those, where they come from far; else 0
 
   template <int kRows, int kVectors>
   static void run(const SweepScores& tile) noexcept;
@@ -56,30 +54,31 @@ HEADLIGHT_INLINE void add_square(const TileRows& query, std::int64_t d, int dims
   }
 }
 
-// The same of four columns of words, each of one number or two: twice as many numbers for as many shuffles.
+// The same of whole words, each of one number or two: twice as many numbers for as many shuffles.
+template <class Numbers>
+HEADLIGHT_INLINE Vec load_words(const typename Numbers::Storage* from) {
+  if constexpr (Numbers::kOfWord == 1) {
+    return Numbers::load(from);
+  } else {
+    return load(reinterpret_cast<const float*>(from));
+  }
+}
 template <class Numbers, int kRows>
-HEADLIGHT_INLINE void add_four_columns(const TileRows& query, std::int64_t d, const Vec (&words)[4],
-                                       Vec (&sums)[kRows]) {
-#pragma GCC unroll 4
-  for (int i = 0; i < 4; ++i) {
+HEADLIGHT_INLINE void add_words(const TileRows& query, std::int64_t d, const Vec (&words)[kLanes], Vec (&sums)[kRows]) {
+  if constexpr (Numbers::kOfWord == 1) {
+    add_square<Numbers>(query, d, kLanes, words, sums);
+  } else {
 #pragma GCC unroll 16
-    for (int r = 0; r < kRows; ++r) {
-      const float* const numbers = query.at + r * query.stride + d + Numbers::kOfWord * i;
-      if constexpr (Numbers::kOfWord == 1) {
-        sums[r] = step_product<Numbers>(broadcast(numbers[0]), words[i], sums[r]);
-      } else {
+    for (int i = 0; i < kLanes; ++i) {
+#pragma GCC unroll 16
+      for (int r = 0; r < kRows; ++r) {
+        const float* const numbers = query.at + r * query.stride + d + 2 * i;
         sums[r] = fma(broadcast(numbers[0]), Numbers::first_of(words[i]), sums[r]);
         sums[r] = fma(broadcast(numbers[1]), Numbers::second_of(words[i]), sums[r]);
       }
     }
   }
 }
-
-// Whether words are loaded four columns at a time, or rows in whole vectors, which are turned then. On AVX2 the
-// shuffles are as many, and whole vectors read each cache line half as often: of 12 heads of 1024 keys, D = 64, from
-// the third-level cache, 2 % of the time.
-template <class Numbers>
-inline constexpr bool kByFourColumns = Numbers::kOfWord > 0 && (Numbers::kOfWord > 1 || kLanes != 8);
 
 template <class Numbers>
 template <int kRows, int kVectors>
@@ -95,7 +94,7 @@ void SweepScores<Numbers>::run(const SweepScores& tile) noexcept {
     // Each step visits kLanes rows of memory; the next ones are asked for row by row, evenly spread over the steps.
     // Pointers that go on by themselves, and not load_turned(): on AVX2 that loses 2 %.
     const Storage* next = tile.next;
-    const bool is_far = tile.is_far;
+    const std::int64_t further = tile.further;
     const std::int64_t key_stride = tile.key_stride;
     std::int64_t numbers_asked = next != nullptr ? 0 : kLanes * head_dim;
     constexpr int kPointers = divide_up(kLanes, kRowsOfPointer);
@@ -103,33 +102,19 @@ void SweepScores<Numbers>::run(const SweepScores& tile) noexcept {
 #pragma GCC unroll 6
     for (int p = 0; p < kPointers; ++p) rows[p] = tile.key + kRowsOfPointer * p * key_stride;
     const auto row = [&](int j) { return rows[j / kRowsOfPointer] + j % kRowsOfPointer * key_stride; };
-    constexpr int kWords = kLanes > 4 ? kLanes : 4;
-    constexpr int kStep = Numbers::kOfWord > 0 ? Numbers::kOfWord * kWords : kLanes;
-    const auto go_on = [&] {
+    constexpr int kStep = Numbers::kOfWord * kLanes;
+    for (; d + kStep <= head_dim; d += kStep) {
+      Vec words[kLanes];
+#pragma GCC unroll 16
+      for (int j = 0; j < kLanes; ++j) words[j] = load_words<Numbers>(row(j));
 #pragma GCC unroll 6
       for (int p = 0; p < kPointers; ++p) rows[p] += Numbers::kOfColumn * kStep;
       for (; numbers_asked < kLanes * (d + kStep); numbers_asked += head_dim) {
-        ask_for<Numbers>(next, Numbers::kOfColumn * head_dim, is_far);
+        ask_for<Numbers>(next, Numbers::kOfColumn * head_dim, further);
         next += key_stride;
       }
-    };
-    for (; d + kStep <= head_dim; d += kStep) {
-      if constexpr (kByFourColumns<Numbers>) {
-#pragma GCC unroll 4
-        for (int word = 0; word < kWords; word += 4) {
-          Vec words[4];
-          load_four_columns([&](int j) { return reinterpret_cast<const float*>(row(j)) + word; }, words);
-          add_four_columns<Numbers>(query, d + Numbers::kOfWord * word, words, sums);
-        }
-        go_on();
-      } else {
-        Vec square[kLanes];
-#pragma GCC unroll 16
-        for (int j = 0; j < kLanes; ++j) square[j] = Numbers::load(row(j));
-        go_on();
-        transpose(square);
-        add_square<Numbers>(query, d, kLanes, square, sums);
-      }
+      transpose(words);
+      add_words<Numbers>(query, d, words, sums);
     }
   }
   for (; d < head_dim; d += kLanes) {
@@ -169,7 +154,7 @@ struct GoOn {
 template <class Numbers>
 struct SweepValues {
   template <bool kPartial>
-  using Tile = RegisterTile<TileRows, TileMemory<kPartial, kValueRows, Numbers>, GoOn>;
+  using Tile = RegisterTile<TileRows, TileMemory<kPartial, true, Numbers>, GoOn>;
 };
 
 // One or two rows have room for twice the columns, so that a row of memory of up to 128 floats is read in one go.

@@ -122,10 +122,10 @@ struct MergeValues {
   }
 };
 
-// With few rows the values come from memory as fast as it gives them; with many they are in a cache.
+// Nothing is asked for: what comes from memory is packed on the way, or swept.
 struct FloatValues {
   template <bool kPartial>
-  using Tile = RegisterTile<TileRows, TileMemory<kPartial, 2>, MergeValues<>>;
+  using Tile = RegisterTile<TileRows, TileMemory<kPartial, false>, MergeValues<>>;
   static constexpr int kKeys = 1;
   static constexpr bool kPanelsOnly = false;
 };

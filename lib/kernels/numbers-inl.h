@@ -11,8 +11,8 @@ namespace headlight::HEADLIGHT_TARGET {
 
 inline constexpr std::int64_t kFloatsOfLine = 16;  // of a cache line
 
-// kOfColumn: how many numbers of a row a kernel takes as one column, a lane. kOfWord: how many columns lie in 32 bits
-// that may be moved about before they are widened; 0: they are widened first.
+// kOfColumn: how many numbers of a row a kernel takes as one column, a lane. kOfWord: how many columns lie in what
+// a lane holds while it is moved about; 2: two numbers that are widened afterwards, first_of() and second_of().
 struct StoredFloat32 {
   using Storage = float;
   static constexpr int kOfColumn = 1;
@@ -34,7 +34,7 @@ struct StoredBFloat16 {
   using Storage = std::uint16_t;
   static constexpr int kOfColumn = 1;
   // Two numbers of each lane are as quickly widened where they are as one. The first lies in the lower half.
-  static constexpr int kOfWord = kLanes > 1 ? 2 : 0;
+  static constexpr int kOfWord = kLanes > 1 ? 2 : 1;
   static HEADLIGHT_INLINE Vec first_of(Vec pairs) { return as_float(shift_left<16>(as_int(pairs))); }
   static HEADLIGHT_INLINE Vec second_of(Vec pairs) {
     return as_float(and_int(as_int(pairs), broadcast_int(kUpperHalf)));
@@ -52,7 +52,7 @@ struct StoredBFloat16 {
 struct StoredFloat16 {
   using Storage = std::uint16_t;
   static constexpr int kOfColumn = 1;
-  static constexpr int kOfWord = 0;
+  static constexpr int kOfWord = 1;
   static constexpr int kOfLine = 2 * kFloatsOfLine;
 
   static HEADLIGHT_INLINE Vec load(const std::uint16_t* from) { return load_f16(from); }

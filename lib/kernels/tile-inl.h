@@ -77,9 +77,9 @@ struct TileVectors {
   }
 };
 
-// The same where B lies, out of every cache perhaps: tiles of at most kAskingRows rows ask at each step for what lies
-// `ahead` bytes behind it. kPartial: the last vector ends after `lanes`.
-template <bool kPartial, int kAskingRows, class Numbers = StoredFloat32>
+// The same where B lies, out of every cache perhaps: with kAsks each step asks for what lies `ahead` bytes behind it.
+// kPartial: the last vector ends after `lanes`.
+template <bool kPartial, bool kAsks, class Numbers = StoredFloat32>
 struct TileMemory {
   using Storage = typename Numbers::Storage;
   const Storage* at;
@@ -104,7 +104,7 @@ struct TileMemory {
     row(0, to);
     const auto here = reinterpret_cast<std::intptr_t>(at);
     at += stride;
-    if constexpr (kRows <= kAskingRows) {
+    if constexpr (kAsks) {
       // What this step reads goes before what is asked for. Mixed, as g++ would have them, decoding loses 3 %.
       asm volatile("" ::: "memory");
 #pragma GCC unroll 8
@@ -202,10 +202,10 @@ struct RegisterTile {
           if (k + step < depth) tile_step(a, b, k, step, sums);
         }
       }
-    } else if constexpr (kRows * kVectors > 8 && kRows * kVectors <= 12) {
+    } else if constexpr ((kRows * kVectors > 8 && kRows * kVectors <= 12) || kRows * kVectors == 24) {
       // The pragma has the loop unrolled late. Steps written out one after another are taken for one expression: g++ 12
-      // puts multiply-adds off, and spills (scores on AVX2: 1 %). Of many sums, two steps hide what the loop itself
-      // takes, and tiles of few are often short.
+      // puts multiply-adds off, and spills (scores on AVX2: 1 %; 24 sums on Zen 5: 2 %). Of other many sums, two steps
+      // hide what the loop itself takes, and tiles of few are often short.
 #pragma GCC unroll 4
       for (; k < depth; ++k) tile_step(a, b, k, 0, sums);
     } else {

@@ -1,5 +1,4 @@
-// transpose() and load_four_columns() for the native registers: 4×4 blocks within each 128-bit part, and the parts
-// among themselves.
+// transpose() for the native registers: 4×4 blocks within each 128-bit part, and the parts among themselves.
 #pragma once
 
 namespace headlight::HEADLIGHT_TARGET {
@@ -21,28 +20,6 @@ HEADLIGHT_INLINE void transpose(Vec (&rows)[kLanes]) {
 }
 
 #elif defined(__AVX512F__)
-
-// Parts take their places by masks as they are loaded, where transpose() shuffles: half of its shuffles are left, and
-// four registers are in use at a time. One row of decoding, 32 query heads to 8 of 8192 keys, D = 128: 16 % less time.
-template <class Row>
-HEADLIGHT_INLINE void load_four_columns(const Row& row, Vec (&columns)[4]) {
-  __m512 rows[4];
-#pragma GCC unroll 4
-  for (int i = 0; i < 4; ++i) {
-    rows[i] = _mm512_zextps128_ps512(_mm_loadu_ps(row(i)));
-    rows[i] = _mm512_mask_broadcast_f32x4(rows[i], 0x00F0, _mm_loadu_ps(row(4 + i)));
-    rows[i] = _mm512_mask_broadcast_f32x4(rows[i], 0x0F00, _mm_loadu_ps(row(8 + i)));
-    rows[i] = _mm512_mask_broadcast_f32x4(rows[i], 0xF000, _mm_loadu_ps(row(12 + i)));
-  }
-#pragma GCC unroll 2
-  for (int h = 0; h < 2; ++h) {
-    const __m512 upper = h == 0 ? _mm512_unpacklo_ps(rows[0], rows[1]) : _mm512_unpackhi_ps(rows[0], rows[1]);
-    const __m512 lower = h == 0 ? _mm512_unpacklo_ps(rows[2], rows[3]) : _mm512_unpackhi_ps(rows[2], rows[3]);
-    const __m512d upper_pairs = _mm512_castps_pd(upper), lower_pairs = _mm512_castps_pd(lower);
-    columns[2 * h] = from_native(_mm512_castpd_ps(_mm512_unpacklo_pd(upper_pairs, lower_pairs)));
-    columns[2 * h + 1] = from_native(_mm512_castpd_ps(_mm512_unpackhi_pd(upper_pairs, lower_pairs)));
-  }
-}
 
 HEADLIGHT_INLINE void transpose(Vec (&rows)[kLanes]) {
   __m512 pairs[16];
@@ -77,23 +54,6 @@ HEADLIGHT_INLINE void transpose(Vec (&rows)[kLanes]) {
 }
 
 #elif defined(__AVX2__)
-
-template <class Row>
-HEADLIGHT_INLINE void load_four_columns(const Row& row, Vec (&columns)[4]) {
-  __m256 rows[4];
-#pragma GCC unroll 4
-  for (int i = 0; i < 4; ++i) {
-    rows[i] = _mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(row(i))), _mm_loadu_ps(row(4 + i)), 1);
-  }
-#pragma GCC unroll 2
-  for (int h = 0; h < 2; ++h) {
-    const __m256 upper = h == 0 ? _mm256_unpacklo_ps(rows[0], rows[1]) : _mm256_unpackhi_ps(rows[0], rows[1]);
-    const __m256 lower = h == 0 ? _mm256_unpacklo_ps(rows[2], rows[3]) : _mm256_unpackhi_ps(rows[2], rows[3]);
-    const __m256d upper_pairs = _mm256_castps_pd(upper), lower_pairs = _mm256_castps_pd(lower);
-    columns[2 * h] = from_native(_mm256_castpd_ps(_mm256_unpacklo_pd(upper_pairs, lower_pairs)));
-    columns[2 * h + 1] = from_native(_mm256_castpd_ps(_mm256_unpackhi_pd(upper_pairs, lower_pairs)));
-  }
-}
 
 HEADLIGHT_INLINE void transpose(Vec (&rows)[kLanes]) {
   __m256 pairs[8];
@@ -132,15 +92,6 @@ HEADLIGHT_INLINE void transpose(Vec (&rows)[kLanes]) {
   rows[3] = from_native(r3);
 }
 
-#endif
-
-#if !defined(__AVX512F__) && !defined(__AVX2__)
-template <class Row>
-HEADLIGHT_INLINE void load_four_columns(const Row& row, Vec (&columns)[4]) {
-#pragma GCC unroll 4
-  for (int i = 0; i < 4; ++i) columns[i] = load(row(i));
-  transpose(columns);
-}
 #endif
 
 }  // namespace headlight::HEADLIGHT_TARGET

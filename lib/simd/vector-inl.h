@@ -34,7 +34,6 @@
 //   …;
 //                               the maximum of lanes follows the x86 rule in the same order
 //   transpose(rows)             Vec (&)[kLanes] as a matrix, in place
-//   load_four_columns(row, v)   v[i], i < 4: the i-th of the floats at row(0), row(1), … row(kLanes − 1)
 //   as_int(v) as_float(i)       the same bits
 //   broadcast_int add_int sub_int mul_int and_int shift_left<k> shift_right<k>
 //                               int32, wrapping; the right shift keeps the sign

@@ -99,9 +99,5 @@ HEADLIGHT_INLINE Vec select(Mask mask, Vec yes, Vec no) { return mask ? yes : no
 HEADLIGHT_INLINE float sum_of_lanes(Vec v) { return v; }
 HEADLIGHT_INLINE float max_of_lanes(Vec v) { return v; }
 HEADLIGHT_INLINE void transpose(Vec (&)[kLanes]) {}
-template <class Row>
-HEADLIGHT_INLINE void load_four_columns(const Row& row, Vec (&columns)[4]) {
-  for (int i = 0; i < 4; ++i) columns[i] = row(0)[i];
-}
 
 }  // namespace headlight::HEADLIGHT_TARGET

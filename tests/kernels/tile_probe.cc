@@ -26,7 +26,7 @@ bool multiply(const TileProduct& product, const B& b) noexcept {
 
 template <class A, class Numbers>
 bool multiply_narrow(const TileProduct& product) noexcept {
-  return multiply<A>(product, TileMemory<false, 2, Numbers>{product.narrow_b, product.b_stride, 0, kLanes});
+  return multiply<A>(product, TileMemory<false, true, Numbers>{product.narrow_b, product.b_stride, 0, kLanes});
 }
 
 template <class A>
@@ -35,9 +35,9 @@ bool multiply(const TileProduct& product) noexcept {
     case TileB::vectors:
       return multiply<A>(product, TileVectors{product.b, product.b_stride});
     case TileB::memory:
-      return multiply<A>(product, TileMemory<false, 2>{product.b, product.b_stride, 0, kLanes});
+      return multiply<A>(product, TileMemory<false, true>{product.b, product.b_stride, 0, kLanes});
     case TileB::partial:
-      return multiply<A>(product, TileMemory<true, 2>{product.b, product.b_stride, 0, product.last_lanes});
+      return multiply<A>(product, TileMemory<true, true>{product.b, product.b_stride, 0, product.last_lanes});
     case TileB::bfloat16:
       return multiply_narrow<A, StoredBFloat16>(product);
     case TileB::float16:

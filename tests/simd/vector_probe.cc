@@ -84,11 +84,6 @@ void probe_transpose(const float* from, float* out) {
   transpose(rows);
   for (int i = 0; i < kLanes; ++i) store(rows[i], out + i * kLanes);
 }
-void probe_load_four_columns(const float* from, int stride, float* out) {
-  Vec columns[4];
-  load_four_columns([&](int row) { return from + row * stride; }, columns);
-  for (int i = 0; i < 4; ++i) store(columns[i], out + i * kLanes);
-}
 void probe_integers(const float* a, const float* b, float* sum, float* difference, float* conjunction, float* left,
                     float* right, float* minus_one) {
   const IntVec first = as_int(load(a));
@@ -146,7 +141,6 @@ const VectorProbe vector_probe = {
     .sum_of_lanes = probe_sum_of_lanes,
     .max_of_lanes = probe_max_of_lanes,
     .transpose = probe_transpose,
-    .load_four_columns = probe_load_four_columns,
     .integers = probe_integers,
     .small_integers = probe_small_integers,
     .store_u16 = probe_store_u16,

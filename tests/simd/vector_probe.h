@@ -81,7 +81,6 @@ struct VectorProbe {
   float (*sum_of_lanes)(const float* from);
   float (*max_of_lanes)(const float* from);
   void (*transpose)(const float* from, float* out);
-  void (*load_four_columns)(const float* from, int stride, float* out);
   // By vectors of int32, carried as the bits of floats: a + b, a − b, a & b, a << 5, a >> 5, all ones (−1).
   void (*integers)(const float* a, const float* b, float* sum, float* difference, float* conjunction, float* left,
                    float* right, float* minus_one);

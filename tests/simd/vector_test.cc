@@ -371,23 +371,6 @@ TEST_F(VectorTest, Transposes) {
   }
 }
 
-TEST_F(VectorTest, LoadsFourColumns) {
-  const int lanes = probe().lanes;
-  for (const int stride : {4, 5, 17}) {
-    // To the last float that belongs to a row, and not one further.
-    const auto count = static_cast<std::size_t>((lanes - 1) * stride + 4);
-    std::vector<float> in(count);
-    for (std::size_t i = 0; i < count; ++i) in[i] = static_cast<float>(i);
-    std::vector<float> out(static_cast<std::size_t>(4 * lanes));
-    probe().load_four_columns(in.data(), stride, out.data());
-    for (int i = 0; i < 4; ++i) {
-      for (int row = 0; row < lanes; ++row) {
-        EXPECT_EQ(out[static_cast<std::size_t>(i * lanes + row)], static_cast<float>(row * stride + i)) << stride;
-      }
-    }
-  }
-}
-
 TEST_F(VectorTest, IntegersWrapAround) {
   const auto lanes = static_cast<std::size_t>(probe().lanes);
   Random random(4);
