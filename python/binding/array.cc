@@ -1,0 +1,240 @@
+#include "array.h"
+
+#include <algorithm>
+#include <string_view>
+
+namespace headlight::python {
+namespace {
+
+constexpr const char* kExpected =
+    ", expected an array on the CPU that speaks the buffer protocol or DLPack (numpy.ndarray, torch.Tensor)";
+
+// An array without elements may come without memory, which to the engine would be one that is not given.
+alignas(64) float nowhere[16];
+
+// What a format of the buffer protocol says (the module struct).
+ElementType element_type(const char* format, Py_ssize_t bytes) noexcept {
+  if (format == nullptr) format = "B";
+  if (*format == '@' || *format == '=' || *format == '<') ++format;  // little-endian machines alone are supported
+  if (*format == '\0' || format[1] != '\0') return {};
+  const std::string_view kinds[] = {"f:efd", "i:bhilqn", "u:BHILQN", "?:?"};
+  for (const std::string_view kind : kinds) {
+    if (kind.substr(2).find(*format) != std::string_view::npos) return {kind.front(), static_cast<int>(bytes) * 8};
+  }
+  return {};
+}
+
+ElementType element_type(nb::dlpack::dtype type) noexcept {
+  if (type.lanes != 1) return {};
+  switch (static_cast<nb::dlpack::dtype_code>(type.code)) {
+    case nb::dlpack::dtype_code::Int:
+      return {'i', type.bits};
+    case nb::dlpack::dtype_code::UInt:
+      return {'u', type.bits};
+    case nb::dlpack::dtype_code::Float:
+      return {'f', type.bits};
+    case nb::dlpack::dtype_code::Bfloat:
+      return {'b', type.bits};
+    case nb::dlpack::dtype_code::Complex:
+      return {'c', type.bits};
+    case nb::dlpack::dtype_code::Bool:
+      return {'?', type.bits};
+    default:
+      return {};
+  }
+}
+
+// Whether it is an array of NumPy whose elements are ml_dtypes.bfloat16: NumPy has no name for them in a buffer.
+bool holds_bfloat16(nb::handle object) {
+  const nb::object type = nb::getattr(object, "dtype", nb::none());
+  const nb::object name = nb::getattr(type, "name", nb::none());
+  return nb::isinstance<nb::str>(name) && std::string_view(nb::borrow<nb::str>(name).c_str()) == "bfloat16" &&
+         nb::hasattr(object, "view");
+}
+
+// Memory that the CPU reads: its own, and what a GPU's driver has pinned in it.
+bool on_the_cpu(int device) noexcept {
+  return device == nb::device::cpu::value || device == nb::device::cuda_host::value ||
+         device == nb::device::rocm_host::value;
+}
+
+}  // namespace
+
+std::string ElementType::name() const {
+  const char* const word = kind == 'f'   ? "float"
+                           : kind == 'b' ? "bfloat"
+                           : kind == 'i' ? "int"
+                           : kind == 'u' ? "uint"
+                           : kind == 'c' ? "complex"
+                                         : nullptr;
+  if (kind == '?') return "bool";
+  return word == nullptr ? "another one" : word + std::to_string(bits);
+}
+
+Array::Array(const char* operation, const char* argument, nb::handle object, Access access)
+    : operation_(operation), argument_(argument), object_(nb::borrow(object)) {
+  if (!take_buffer(object, access)) take_dlpack(access);
+  const bool empty = std::any_of(shape_.begin(), shape_.begin() + std::min<int>(rank_, kMostAxes),
+                                 [](std::int64_t extent) { return extent == 0; });
+  if (empty && data_ == nullptr) data_ = nowhere;
+  check_place();
+}
+
+// False when the object has no buffer to give.
+bool Array::take_buffer(nb::handle object, Access access) {
+  if (PyObject_CheckBuffer(object.ptr()) == 0) return false;
+  Py_buffer& view = buffer_.view;
+  if (PyObject_GetBuffer(object.ptr(), &view, access == Access::write ? PyBUF_RECORDS : PyBUF_RECORDS_RO) != 0) {
+    if (!PyErr_ExceptionMatches(PyExc_BufferError) && !PyErr_ExceptionMatches(PyExc_ValueError)) {
+      throw nb::python_error();
+    }
+    const nb::python_error why;  // takes it
+    if (object.is(object_) && holds_bfloat16(object)) {
+      const nb::object bits = object.attr("view")("uint16");
+      if (!take_buffer(bits, access)) return false;
+      type_ = kBFloat16;
+      return true;
+    }
+    if (access == Access::write && PyObject_GetBuffer(object.ptr(), &view, PyBUF_RECORDS_RO) == 0) {
+      PyBuffer_Release(&view);
+      refuse_type(operation_, std::string(argument_) + " is read-only");
+    }
+    PyErr_Clear();
+    if (nb::hasattr(object, "__dlpack__")) return false;
+    refuse_type(operation_, std::string(argument_) + ": " + nb::str(why.value()).c_str());
+  }
+  buffer_.held = true;
+  data_ = view.buf;
+  type_ = element_type(view.format, view.itemsize);
+  rank_ = view.ndim;
+  if (rank_ > kMostAxes) return true;  // check_place() refuses it
+  std::int64_t contiguous = view.itemsize;
+  for (int axis = rank_ - 1; axis >= 0; --axis) {
+    const auto at = static_cast<std::size_t>(axis);
+    const std::int64_t step = view.strides == nullptr ? contiguous : view.strides[axis];
+    shape_[at] = view.shape[axis];
+    strides_[at] = step / view.itemsize;
+    contiguous *= shape_[at];
+    if (step % view.itemsize != 0 && shape_[at] > 1) {  // a step that nobody takes may be any
+      refuse_value(operation_, std::string(argument_) + " has strides that are no multiples of its elements' size");
+    }
+  }
+  return true;
+}
+
+void Array::take_dlpack(Access access) {
+  const nb::object method = nb::getattr(object_, "__dlpack__", nb::none());
+  if (method.is_none()) refuse_type(operation_, std::string(argument_) + " is " + kind_of(object_) + kExpected);
+  nb::object capsule;
+  // Only the newer form says whether the memory may be written, and not everybody knows it.
+  const auto ask = [&](bool newer) {
+    capsule = newer ? method(nb::arg("max_version") = nb::make_tuple(1, 1)) : method();
+  };
+  const bool newer = access == Access::write;
+  try {
+    ask(newer);
+  } catch (nb::python_error& first) {
+    if (!first.matches(PyExc_TypeError) && !first.matches(PyExc_BufferError)) throw;
+    try {
+      ask(!newer);
+    } catch (nb::python_error& second) {
+      if (!second.matches(PyExc_Exception) || second.matches(PyExc_MemoryError)) throw;
+      // What the owner says: a tensor that wants gradients, one on no device.
+      refuse_type(operation_, std::string(argument_) + ": " + nb::str(first.value()).c_str());
+    }
+  }
+  nb::ndarray<nb::ro> read;
+  nb::ndarray<> written;
+  if (access == Access::write && nb::try_cast(capsule, written)) {
+    imported_.emplace(written);
+  } else if (nb::try_cast(capsule, read)) {
+    if (access == Access::write) refuse_type(operation_, std::string(argument_) + " is read-only");
+    imported_.emplace(std::move(read));
+  } else {
+    refuse_type(operation_, std::string(argument_) + " is " + kind_of(object_) + kExpected);
+  }
+  if (!on_the_cpu(imported_->device_type())) {
+    refuse_type(operation_, std::string(argument_) + " is on the device " + std::to_string(imported_->device_type()) +
+                                ":" + std::to_string(imported_->device_id()) + " of DLPack, expected the CPU (1:0)");
+  }
+  data_ = const_cast<void*>(imported_->data());
+  type_ = element_type(imported_->dtype());
+  rank_ = static_cast<int>(imported_->ndim());
+  if (rank_ > kMostAxes) return;  // check_place() refuses it
+  std::copy_n(imported_->shape_ptr(), rank_, shape_.begin());
+  std::copy_n(imported_->stride_ptr(), rank_, strides_.begin());
+}
+
+void Array::check_place() const {
+  if (rank_ > kMostAxes) {
+    refuse_value(operation_, std::string(argument_) + " has " + std::to_string(rank_) + " axes, expected at most 4");
+  }
+  const auto bytes = static_cast<std::uintptr_t>(type_.bits / 8);
+  if (bytes > 1 && reinterpret_cast<std::uintptr_t>(data_) % bytes != 0) {
+    refuse_value(operation_, std::string(argument_) + " lies at an address that is no multiple of its elements' size");
+  }
+}
+
+NumberType Array::number_type() const {
+  if (type_ == kFloat32) return NumberType::float32;
+  if (type_ == kBFloat16) return NumberType::bfloat16;
+  if (type_ == kFloat16) return NumberType::float16;
+  refuse_element_type("float32, bfloat16 or float16");
+}
+
+View<float, 4> Array::broadcast_floats() const {
+  if (type_ != kFloat32) refuse_element_type("float32");
+  return aligned_right<float>();
+}
+
+View<const std::uint8_t, 4> Array::broadcast_booleans() const {
+  if (type_ != kBool && type_ != kUInt8) refuse_element_type("bool or uint8");
+  return aligned_right<std::uint8_t>();
+}
+
+template <class T>
+View<T, 4> Array::aligned_right() const {
+  if (rank_ < 1 || rank_ > 4) {
+    refuse_value(operation_, std::string(argument_) + " has shape " + describe_shape() + ", expected 1 to 4 axes");
+  }
+  View<T, 4> view;
+  view.data = static_cast<T*>(data_);
+  const std::size_t missing = 4 - static_cast<std::size_t>(rank_);
+  for (std::size_t axis = 0; axis < 4; ++axis) {
+    view.shape[axis] = axis < missing ? 1 : shape_[axis - missing];
+    view.strides[axis] = axis < missing ? 0 : strides_[axis - missing];
+  }
+  return view;
+}
+
+std::span<const float> Array::vector() const {
+  const View<const float, 1> view = floats<1>();
+  if (view.extent(0) > 1 && view.stride(0) != 1) {
+    refuse_value(operation_,
+                 std::string(argument_) + " has the stride " + std::to_string(view.stride(0)) + ", expected 1");
+  }
+  return {view.data, static_cast<std::size_t>(view.extent(0))};
+}
+
+void Array::expect(ElementType type, int rank) const {
+  if (type_ != type) refuse_element_type(type.name().c_str());
+  expect_axes(rank);
+}
+
+void Array::expect_axes(int rank) const {
+  if (rank_ == rank) return;
+  refuse_value(operation_, std::string(argument_) + " has shape " + describe_shape() + ", expected " +
+                               std::to_string(rank) + (rank == 1 ? " axis" : " axes"));
+}
+
+void Array::refuse_element_type(const char* expected) const {
+  refuse_type(operation_, std::string(argument_) + " has numbers of type " + type_.name() + ", expected " + expected);
+}
+
+std::string Array::describe_shape() const {
+  std::string list = "[";
+  for (int axis = 0; axis < rank_; ++axis) list += (axis == 0 ? "" : ", ") + std::to_string(extent(axis));
+  return list + "]";
+}
+
+}  // namespace headlight::python

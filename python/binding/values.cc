@@ -1,0 +1,83 @@
+#include "values.h"
+
+#include <cstddef>
+
+namespace headlight::python {
+namespace {
+
+// Says what was wanted where Python says that the object is none; other exceptions pass.
+[[noreturn]] void not_that(const char* operation, const char* argument, nb::handle object, const char* expected) {
+  if (!PyErr_ExceptionMatches(PyExc_TypeError)) throw nb::python_error();
+  PyErr_Clear();
+  refuse_type(operation, std::string(argument) + " is " + kind_of(object) + ", expected " + expected);
+}
+
+[[noreturn]] void out_of_range(const char* operation, const char* argument, const char* expected) {
+  if (!PyErr_ExceptionMatches(PyExc_OverflowError)) throw nb::python_error();
+  PyErr_Clear();
+  refuse_value(operation, std::string(argument) + " is out of range, expected " + expected);
+}
+
+nb::object index(const char* operation, const char* argument, nb::handle object) {
+  nb::object whole = nb::steal(PyNumber_Index(object.ptr()));
+  if (!whole.is_valid()) not_that(operation, argument, object, "an integer");
+  return whole;
+}
+
+}  // namespace
+
+std::int64_t integer(const char* operation, const char* argument, nb::handle object) {
+  const nb::object whole = index(operation, argument, object);
+  const long long value = PyLong_AsLongLong(whole.ptr());
+  if (value == -1 && PyErr_Occurred() != nullptr) out_of_range(operation, argument, "an integer of 64 bits");
+  return value;
+}
+
+std::uint64_t seed_of(const char* operation, const char* argument, nb::handle object) {
+  const nb::object whole = index(operation, argument, object);
+  const unsigned long long value = PyLong_AsUnsignedLongLong(whole.ptr());
+  if (PyErr_Occurred() != nullptr) out_of_range(operation, argument, "0 to 2**64 - 1");
+  return value;
+}
+
+float number(const char* operation, const char* argument, nb::handle object) {
+  const double value = PyFloat_AsDouble(object.ptr());
+  if (value == -1 && PyErr_Occurred() != nullptr) {
+    if (PyErr_ExceptionMatches(PyExc_OverflowError)) out_of_range(operation, argument, "a float");
+    not_that(operation, argument, object, "a number");
+  }
+  return static_cast<float>(value);
+}
+
+bool truth(const char* operation, const char* argument, nb::handle object) {
+  if (object.ptr() == Py_True) return true;
+  if (object.ptr() == Py_False) return false;
+  refuse_type(operation, std::string(argument) + " is " + kind_of(object) + ", expected True or False");
+}
+
+std::string_view text(const char* operation, const char* argument, nb::handle object) {
+  if (PyUnicode_Check(object.ptr()) == 0) {
+    refuse_type(operation, std::string(argument) + " is " + kind_of(object) + ", expected a str");
+  }
+  Py_ssize_t length = 0;
+  const char* const bytes = PyUnicode_AsUTF8AndSize(object.ptr(), &length);
+  if (bytes == nullptr) {  // a lone surrogate
+    PyErr_Clear();
+    refuse_value(operation, std::string(argument) + " is a str that cannot be written as UTF-8");
+  }
+  return {bytes, static_cast<std::size_t>(length)};
+}
+
+std::vector<std::int64_t> integers(const char* operation, const char* argument, nb::handle object) {
+  const nb::object iterator = nb::steal(PyObject_GetIter(object.ptr()));
+  if (!iterator.is_valid()) not_that(operation, argument, object, "a list of integers");
+  std::vector<std::int64_t> list;
+  while (PyObject* const next = PyIter_Next(iterator.ptr())) {
+    const nb::object item = nb::steal(next);
+    list.push_back(integer(operation, (std::string(argument) + "[" + std::to_string(list.size()) + "]").c_str(), item));
+  }
+  if (PyErr_Occurred() != nullptr) throw nb::python_error();
+  return list;
+}
+
+}  // namespace headlight::python

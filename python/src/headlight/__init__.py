@@ -1,0 +1,33 @@
+"""Multi-head attention for CPUs: forward and backward, exact, in memory that grows with the length and not its square.
+
+Arrays are NumPy's, PyTorch's, or whatever else lies on the CPU and speaks DLPack or the buffer protocol; nothing is
+copied. docs/python.md shows what there is.
+"""
+
+from headlight._core import (
+    Engine,
+    FileError,
+    PackedMatrix,
+    __version__,
+    attention,
+    attention_backward,
+    available_isas,
+    default_engine,
+    matmul,
+    merge_attention,
+    pack,
+)
+
+__all__ = [
+    "Engine",
+    "FileError",
+    "PackedMatrix",
+    "__version__",
+    "attention",
+    "attention_backward",
+    "available_isas",
+    "default_engine",
+    "matmul",
+    "merge_attention",
+    "pack",
+]
