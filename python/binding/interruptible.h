@@ -25,10 +25,11 @@ struct Work {
 inline constexpr double kFirstOperations = 4e8;
 inline constexpr bool is_long(double operations) noexcept { return operations > 2 * kFirstOperations; }
 
-// step(first, count) for ranges that cover the items in ascending order. Throws what it throws, and whatever a handler
-// of signals raises (KeyboardInterrupt): nothing more is computed then.
-template <class Step>
-void compute(const Work& work, const Step& step) {
+// step(first, count), without the GIL, for ranges that cover the items in ascending order; after each, with the GIL,
+// report(items done). Throws what they throw, and whatever a handler of signals raises (KeyboardInterrupt): nothing
+// more is computed then.
+template <class Step, class Report>
+void compute(const Work& work, const Step& step, const Report& report) {
   constexpr double kSecondsOfSlice = 0.03;
   using Clock = std::chrono::steady_clock;
   const auto whole_groups = [&](double items) {
@@ -45,11 +46,17 @@ void compute(const Work& work, const Step& step) {
       step(first, count);
     }
     first += count;
+    report(first);
     if (first >= work.items) return;
     if (PyErr_CheckSignals() != 0) throw nb::python_error();
     const double seconds = std::max(1e-6, std::chrono::duration<double>(Clock::now() - begin).count());
     wanted = static_cast<double>(count) * std::clamp(kSecondsOfSlice / seconds, 0.25, 4.0);
   }
+}
+
+template <class Step>
+void compute(const Work& work, const Step& step) {
+  compute(work, step, [](std::int64_t) {});
 }
 
 }  // namespace headlight::python

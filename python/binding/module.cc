@@ -4,6 +4,7 @@
 #include "attention.h"
 #include "engine.h"
 #include "errors.h"
+#include "models.h"
 #include "products.h"
 #include "results.h"
 
@@ -20,4 +21,5 @@ NB_MODULE(_core, module) {
   headlight::python::define_engine(module);
   headlight::python::define_attention(module);
   headlight::python::define_products(module);
+  headlight::python::define_models(module);
 }

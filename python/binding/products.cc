@@ -92,38 +92,56 @@ double operations(std::int64_t m, std::int64_t n, std::int64_t k) {
   return 2 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
 }
 
-// One product of each sample; long ones are cut where neither bits nor packed panels of B change: along the columns of
-// C, or, where there are few, along its rows.
+// Where a long product is cut: into blocks of C large enough that packing B for each costs little, and that what is
+// written lies close together. Its bits depend on neither.
+constexpr std::int64_t kBlockRows = 512, kFewestBlockColumns = 512;
+constexpr double kBlockOperations = 8e9;
+
+struct Blocks {
+  Blocks(std::int64_t m, std::int64_t n, std::int64_t k) {
+    const double columns = kBlockOperations / operations(std::min(m, kBlockRows), 1, k);
+    width =
+        std::max(kFewestBlockColumns, static_cast<std::int64_t>(std::min(columns, static_cast<double>(n))) / 64 * 64);
+    across = (n + width - 1) / width;
+    count = across * ((m + kBlockRows - 1) / kBlockRows);
+  }
+  std::int64_t width, across, count;
+};
+
+// One product of each sample.
 void multiply(Engine& engine, const Matrix<View<const float, 3>>& a, const Matrix<View<const float, 3>>& b,
               const View<float, 3>& c, const GemmOptions& options) {
-  const double cost = operations(c.shape[1], c.shape[2], a.columns);
-  const bool fit = a.columns == b.rows && a.rows == c.shape[1] && b.columns == c.shape[2] &&
-                   (options.bias.empty() || static_cast<std::int64_t>(options.bias.size()) == c.shape[2]);
-  if (!is_long(cost) || !fit) {
-    const Work work{.items = fit ? c.shape[0] : 1, .operations = fit ? cost * static_cast<double>(c.shape[0]) : 0};
-    return compute(work, [&](std::int64_t first, std::int64_t count) {
-      if (!fit || count == 0) return gemm(engine, a.view, b.view, c, options);
+  const auto [batch, m, n] = c.shape;
+  const double cost = operations(m, n, a.columns);
+  const bool fit = a.view.shape[0] == batch && b.view.shape[0] == batch && a.columns == b.rows && a.rows == m &&
+                   b.columns == n && (options.bias.empty() || static_cast<std::int64_t>(options.bias.size()) == n);
+  if (!fit || batch == 0 || !is_long(cost * static_cast<double>(batch))) {
+    return compute({}, [&](std::int64_t, std::int64_t) { gemm(engine, a.view, b.view, c, options); });
+  }
+  if (!is_long(cost)) {
+    return compute({.items = batch, .operations = cost * static_cast<double>(batch)}, [&](std::int64_t first,
+                                                                                          std::int64_t count) {
       gemm(engine, along(a.view, 0, first, count), along(b.view, 0, first, count), along(c, 0, first, count), options);
     });
   }
-  const bool by_columns = c.shape[2] >= 256;
+  const Blocks blocks(m, n, a.columns);
   const std::size_t a_rows = a.transpose == Transpose::yes ? 2 : 1, b_columns = b.transpose == Transpose::yes ? 1 : 2;
-  for (std::int64_t sample = 0; sample < c.shape[0]; ++sample) {
-    const auto of = [&](auto view) { return along(view, 0, sample, 1); };
-    const Work work{
-        .items = by_columns ? c.shape[2] : c.shape[1], .operations = cost, .together = by_columns ? 64 : 512};
-    compute(work, [&](std::int64_t first, std::int64_t count) {
-      if (!by_columns) {
-        return gemm(engine, along(of(a.view), a_rows, first, count), of(b.view), along(of(c), 1, first, count),
-                    options);
-      }
-      GemmOptions part = options;
-      if (!part.bias.empty()) {
-        part.bias = part.bias.subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(count));
-      }
-      gemm(engine, of(a.view), along(of(b.view), b_columns, first, count), along(of(c), 2, first, count), part);
-    });
-  }
+  const auto block = [&, rows = m, columns = n](std::int64_t number) {
+    const std::int64_t sample = number / blocks.count, place = number % blocks.count;
+    const std::int64_t row = place / blocks.across * kBlockRows, column = place % blocks.across * blocks.width;
+    const std::int64_t height = std::min(kBlockRows, rows - row), width = std::min(blocks.width, columns - column);
+    GemmOptions part = options;
+    if (!part.bias.empty()) {
+      part.bias = part.bias.subspan(static_cast<std::size_t>(column), static_cast<std::size_t>(width));
+    }
+    gemm(engine, along(along(a.view, 0, sample, 1), a_rows, row, height),
+         along(along(b.view, 0, sample, 1), b_columns, column, width),
+         along(along(along(c, 0, sample, 1), 1, row, height), 2, column, width), part);
+  };
+  compute({.items = batch * blocks.count, .operations = cost * static_cast<double>(batch)},
+          [&](std::int64_t first, std::int64_t count) {
+            for (std::int64_t number = first; number < first + count; ++number) block(number);
+          });
 }
 
 // All samples as rows of one matrix, where they lie so.
@@ -207,15 +225,6 @@ nb::object matmul(nb::handle a, nb::handle b, nb::handle bias, nb::handle activa
   return result.object();
 }
 
-NumberType precision_of(nb::handle precision) {
-  const std::string_view given = text(kPack, "precision", precision);
-  const std::optional<NumberType> type = parse_number_type(given);
-  if (!type) {
-    refuse_value(kPack, "precision is '" + std::string(given) + "', expected 'float32', 'bfloat16' or 'int8'");
-  }
-  return *type;
-}
-
 PackedMatrix pack(nb::handle b, nb::handle precision, nb::handle engine) {
   const Array array(kPack, "b", b);
   Engine& on = engine_of(kPack, engine);
@@ -224,7 +233,7 @@ PackedMatrix pack(nb::handle b, nb::handle precision, nb::handle engine) {
       View<const float, 3>(view.data, {1, view.shape[0], view.shape[1]}, {0, view.strides[0], view.strides[1]}));
   const View<const float, 2> stored{
       view.data, {matrix.view.shape[1], matrix.view.shape[2]}, {matrix.view.strides[1], matrix.view.strides[2]}};
-  const NumberType type = precision_of(precision);
+  const NumberType type = precision_of(kPack, precision);
   const nb::gil_scoped_release released;
   return PackedMatrix(on, stored, matrix.transpose, type);
 }

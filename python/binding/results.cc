@@ -35,6 +35,17 @@ nb::object numpy_type(const char* operation, const Array& like, ResultType type)
   }
 }
 
+nb::object tuple_of(std::span<const std::int64_t> shape) {
+  nb::object extents = nb::steal(PyTuple_New(static_cast<Py_ssize_t>(shape.size())));
+  if (!extents.is_valid()) throw nb::python_error();
+  for (std::size_t axis = 0; axis < shape.size(); ++axis) {
+    PyObject* const extent = PyLong_FromLongLong(shape[axis]);
+    if (extent == nullptr) throw nb::python_error();
+    PyTuple_SetItem(extents.ptr(), static_cast<Py_ssize_t>(axis), extent);
+  }
+  return extents;
+}
+
 }  // namespace
 
 void define_results() {
@@ -45,13 +56,7 @@ void define_results() {
 }
 
 nb::object new_array(const char* operation, const Array& like, std::span<const std::int64_t> shape, ResultType type) {
-  nb::object extents = nb::steal(PyTuple_New(static_cast<Py_ssize_t>(shape.size())));
-  if (!extents.is_valid()) throw nb::python_error();
-  for (std::size_t axis = 0; axis < shape.size(); ++axis) {
-    PyObject* const extent = PyLong_FromLongLong(shape[axis]);
-    if (extent == nullptr) throw nb::python_error();
-    PyTuple_SetItem(extents.ptr(), static_cast<Py_ssize_t>(axis), extent);
-  }
+  const nb::object extents = tuple_of(shape);
   const nb::object torch = torch_of(like.object());
   if (!torch.is_valid()) return nb::handle(numpy_empty)(extents, numpy_type(operation, like, type));
   try {
@@ -63,6 +68,10 @@ nb::object new_array(const char* operation, const Array& like, std::span<const s
     PyErr_SetString(PyExc_MemoryError, (std::string(operation) + ": " + nb::str(error.value()).c_str()).c_str());
     throw nb::python_error();
   }
+}
+
+nb::object new_array(std::span<const std::int64_t> shape) {
+  return nb::handle(numpy_empty)(tuple_of(shape), nb::handle(numpy_float32));
 }
 
 Result::Result(const char* operation, const char* argument, nb::handle out, const Array& like,

@@ -19,6 +19,9 @@ enum class ResultType : bool { as_given, float32 };
 [[nodiscard]] nb::object new_array(const char* operation, const Array& like, std::span<const std::int64_t> shape,
                                    ResultType type = ResultType::float32);
 
+// The same without a query to go by: NumPy's, of float32.
+[[nodiscard]] nb::object new_array(std::span<const std::int64_t> shape);
+
 // Where a result goes: into `out` where one is given, else into a new array of that shape and type.
 class Result {
  public:

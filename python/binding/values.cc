@@ -1,6 +1,7 @@
 #include "values.h"
 
 #include <cstddef>
+#include <optional>
 
 namespace headlight::python {
 namespace {
@@ -66,6 +67,15 @@ std::string_view text(const char* operation, const char* argument, nb::handle ob
     refuse_value(operation, std::string(argument) + " is a str that cannot be written as UTF-8");
   }
   return {bytes, static_cast<std::size_t>(length)};
+}
+
+NumberType precision_of(const char* operation, nb::handle precision) {
+  const std::string_view given = text(operation, "precision", precision);
+  const std::optional<NumberType> type = parse_number_type(given);
+  if (!type) {
+    refuse_value(operation, "precision is '" + std::string(given) + "', expected 'float32', 'bfloat16' or 'int8'");
+  }
+  return *type;
 }
 
 std::vector<std::int64_t> integers(const char* operation, const char* argument, nb::handle object) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "errors.h"
+#include "headlight/number_type.h"
 
 namespace headlight::python {
 
@@ -25,6 +26,9 @@ namespace headlight::python {
 [[nodiscard]] std::string_view text(const char* operation, const char* argument, nb::handle object);
 // Any iterable of integers: a list, a range, an array.
 [[nodiscard]] std::vector<std::int64_t> integers(const char* operation, const char* argument, nb::handle object);
+
+// A type of number by its name: what products multiply in.
+[[nodiscard]] NumberType precision_of(const char* operation, nb::handle precision);
 
 template <class Enum>
 struct Name {

@@ -5,6 +5,7 @@ copied. docs/python.md shows what there is.
 """
 
 from headlight._core import (
+    Encoder,
     Engine,
     FileError,
     PackedMatrix,
@@ -13,12 +14,14 @@ from headlight._core import (
     attention_backward,
     available_isas,
     default_engine,
+    load,
     matmul,
     merge_attention,
     pack,
 )
 
 __all__ = [
+    "Encoder",
     "Engine",
     "FileError",
     "PackedMatrix",
@@ -27,6 +30,7 @@ __all__ = [
     "attention_backward",
     "available_isas",
     "default_engine",
+    "load",
     "matmul",
     "merge_attention",
     "pack",
