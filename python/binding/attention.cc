@@ -132,17 +132,16 @@ nb::object merge(nb::handle parts, nb::handle engine) {
   Engine& on = engine_of(kMerge, engine);
   std::deque<Part> given;
   std::vector<AttentionPart> views;
-  const nb::object all = nb::steal(PySequence_Fast(parts.ptr(), "merge_attention: parts is not a list"));
-  if (!all.is_valid()) throw nb::python_error();
-  for (const nb::handle part : all) {
-    if (PySequence_Check(part.ptr()) == 0 || nb::len(part) != 2) {
+  Items items(kMerge, "parts", parts, "a list of pairs (out, log_sum_exp)");
+  while (const nb::object part = items.next()) {
+    if (!is_pair_like(part) || nb::len(part) != 2) {
       refuse_type(kMerge, "a part is " + kind_of(part) + ", expected a pair (out, log_sum_exp)");
     }
     const nb::object out = part[0], log_sum_exp = part[1];
     given.emplace_back(out, log_sum_exp);
     views.push_back({given.back().out.floats<4>(), given.back().log_sum_exp.floats<3>()});
   }
-  if (views.empty()) refuse_value(kMerge, "parts is empty, expected at least one pair (out, log_sum_exp)");
+  if (views.empty()) refuse_value(kMerge, "parts is empty, expected at least one pair");
   const Part& first = given.front();
   const Result out(kMerge, "out", nb::none(), first.out, first.out.shape());
   const Result log_sum_exp(kMerge, "log_sum_exp", nb::none(), first.out, first.log_sum_exp.shape());

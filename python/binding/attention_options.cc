@@ -17,7 +17,7 @@ bool given(nb::handle keyword) noexcept { return !keyword.is_none(); }
 
 // A pair, either of which may be None: unbounded.
 Window window_of(const char* operation, nb::handle pair) {
-  if (PySequence_Check(pair.ptr()) == 0) {
+  if (!is_pair_like(pair)) {
     refuse_type(operation, "window is " + kind_of(pair) + ", expected a pair (left, right)");
   }
   if (nb::len(pair) != 2) {

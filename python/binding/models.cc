@@ -31,17 +31,11 @@ constexpr const char* kEncode = "encode";
 // One str is one text; else any iterable of them.
 std::vector<std::string> texts_of(const char* operation, nb::handle given) {
   if (PyUnicode_Check(given.ptr()) != 0) return {std::string(text(operation, "texts", given))};
-  const nb::object iterator = nb::steal(PyObject_GetIter(given.ptr()));
-  if (!iterator.is_valid()) {
-    PyErr_Clear();
-    refuse_type(operation, "texts is " + kind_of(given) + ", expected a str or a list of them");
-  }
   std::vector<std::string> texts;
-  while (PyObject* const next = PyIter_Next(iterator.ptr())) {
-    const nb::object one = nb::steal(next);
+  Items items(operation, "texts", given, "a str or a list of them");
+  while (const nb::object one = items.next()) {
     texts.emplace_back(text(operation, ("texts[" + std::to_string(texts.size()) + "]").c_str(), one));
   }
-  if (PyErr_Occurred() != nullptr) throw nb::python_error();
   return texts;
 }
 

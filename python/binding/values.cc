@@ -6,9 +6,12 @@
 namespace headlight::python {
 namespace {
 
-// Says what was wanted where Python says that the object is none; other exceptions pass.
+// Says what was wanted where Python says that the object is none, as a memoryview of several axes does of its items;
+// other exceptions pass.
 [[noreturn]] void not_that(const char* operation, const char* argument, nb::handle object, const char* expected) {
-  if (!PyErr_ExceptionMatches(PyExc_TypeError)) throw nb::python_error();
+  if (!PyErr_ExceptionMatches(PyExc_TypeError) && !PyErr_ExceptionMatches(PyExc_NotImplementedError)) {
+    throw nb::python_error();
+  }
   PyErr_Clear();
   refuse_type(operation, std::string(argument) + " is " + kind_of(object) + ", expected " + expected);
 }
@@ -78,15 +81,28 @@ NumberType precision_of(const char* operation, nb::handle precision) {
   return *type;
 }
 
+bool is_pair_like(nb::handle object) noexcept {
+  return PyTuple_Check(object.ptr()) != 0 || PyList_Check(object.ptr()) != 0;
+}
+
+Items::Items(const char* operation, const char* argument, nb::handle object, const char* expected)
+    : operation_(operation), argument_(argument), object_(object), expected_(expected) {
+  iterator_ = nb::steal(PyObject_GetIter(object.ptr()));
+  if (!iterator_.is_valid()) not_that(operation, argument, object, expected);
+}
+
+nb::object Items::next() {
+  nb::object item = nb::steal(PyIter_Next(iterator_.ptr()));
+  if (item.is_valid() || PyErr_Occurred() == nullptr) return item;
+  not_that(operation_, argument_, object_, expected_);
+}
+
 std::vector<std::int64_t> integers(const char* operation, const char* argument, nb::handle object) {
-  const nb::object iterator = nb::steal(PyObject_GetIter(object.ptr()));
-  if (!iterator.is_valid()) not_that(operation, argument, object, "a list of integers");
   std::vector<std::int64_t> list;
-  while (PyObject* const next = PyIter_Next(iterator.ptr())) {
-    const nb::object item = nb::steal(next);
+  Items items(operation, argument, object, "a list of integers");
+  while (const nb::object item = items.next()) {
     list.push_back(integer(operation, (std::string(argument) + "[" + std::to_string(list.size()) + "]").c_str(), item));
   }
-  if (PyErr_Occurred() != nullptr) throw nb::python_error();
   return list;
 }
 

@@ -24,9 +24,26 @@ namespace headlight::python {
 [[nodiscard]] bool truth(const char* operation, const char* argument, nb::handle object);
 // str. The bytes live as long as the object.
 [[nodiscard]] std::string_view text(const char* operation, const char* argument, nb::handle object);
+// What an iterable holds, one by one; TypeError for what is none.
+class Items {
+ public:
+  Items(const char* operation, const char* argument, nb::handle object, const char* expected);
+  // No object behind the last one.
+  [[nodiscard]] nb::object next();
+
+ private:
+  const char* operation_;
+  const char* argument_;
+  nb::handle object_;
+  const char* expected_;
+  nb::object iterator_;
+};
+
 // Any iterable of integers: a list, a range, an array.
 [[nodiscard]] std::vector<std::int64_t> integers(const char* operation, const char* argument, nb::handle object);
 
+// Whether it is a tuple or a list, as pairs are given.
+[[nodiscard]] bool is_pair_like(nb::handle object) noexcept;
 // A type of number by its name: what products multiply in.
 [[nodiscard]] NumberType precision_of(const char* operation, nb::handle precision);
 

@@ -4,6 +4,7 @@ Arrays are NumPy's, PyTorch's, or whatever else lies on the CPU and speaks DLPac
 copied. docs/python.md shows what there is.
 """
 
+from headlight import typing
 from headlight._core import (
     Encoder,
     Engine,
@@ -34,4 +35,5 @@ __all__ = [
     "matmul",
     "merge_attention",
     "pack",
+    "typing",
 ]

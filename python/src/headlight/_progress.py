@@ -45,7 +45,7 @@ class Bar:
 
     def _show(self) -> None:
         if _notebook():
-            from IPython.display import display
+            from IPython.display import display  # type: ignore[import-not-found,unused-ignore]
 
             if self._shown is None:
                 self._shown = display(self, display_id=True)
