@@ -1,6 +1,8 @@
 #include "array.h"
 
 #include <algorithm>
+#include <atomic>
+#include <cstddef>
 #include <string_view>
 
 namespace headlight::python {
@@ -8,6 +10,8 @@ namespace {
 
 constexpr const char* kExpected =
     ", expected an array on the CPU that speaks the buffer protocol or DLPack (numpy.ndarray, torch.Tensor)";
+
+constexpr const char* kReadOnly = " is read-only";
 
 // An array without elements may come without memory, which to the engine would be one that is not given.
 alignas(64) float nowhere[16];
@@ -44,12 +48,44 @@ ElementType element_type(nb::dlpack::dtype type) noexcept {
   }
 }
 
-// Whether it is an array of NumPy whose elements are ml_dtypes.bfloat16: NumPy has no name for them in a buffer.
-bool holds_bfloat16(nb::handle object) {
-  const nb::object type = nb::getattr(object, "dtype", nb::none());
+// Of NumPy, kept as long as the process runs.
+PyObject* numpy_array = nullptr;
+struct NumpyType {
+  const char* name;
+  ElementType type;
+  PyObject* dtype = nullptr;
+};
+std::array numpy_types{NumpyType{"float32", kFloat32}, NumpyType{"float16", kFloat16}, NumpyType{"bool", kBool},
+                       NumpyType{"uint8", kUInt8}};
+// ml_dtypes.bfloat16 as a dtype, once somebody has come with it.
+std::atomic<PyObject*> numpy_bfloat16{nullptr};
+
+// "float64" → 'f', 64; of what is in another order of bytes, nothing.
+ElementType named_type(nb::handle type) {
+  if (nb::getattr(type, "isnative", nb::none()).ptr() != Py_True) return {};
   const nb::object name = nb::getattr(type, "name", nb::none());
-  return nb::isinstance<nb::str>(name) && std::string_view(nb::borrow<nb::str>(name).c_str()) == "bfloat16" &&
-         nb::hasattr(object, "view");
+  if (PyUnicode_Check(name.ptr()) == 0) return {};
+  const std::string text = nb::borrow<nb::str>(name).c_str();
+  for (const char kind : {'f', 'b', 'i', 'u', 'c', '?'}) {
+    for (const int bits : {8, 16, 32, 64, 128}) {
+      if (ElementType{kind, bits}.name() == text) return {kind, bits};
+    }
+  }
+  return {};
+}
+
+ElementType element_type_of_numpy(nb::handle array) {
+  const nb::object type = array.attr("dtype");
+  for (const NumpyType& known : numpy_types) {
+    if (type.ptr() == known.dtype) return known.type;
+  }
+  if (type.ptr() == numpy_bfloat16.load(std::memory_order_relaxed)) return kBFloat16;
+  const ElementType found = named_type(type);
+  if (found == kBFloat16) {
+    PyObject* none = nullptr;
+    if (numpy_bfloat16.compare_exchange_strong(none, type.ptr())) type.inc_ref();
+  }
+  return found;
 }
 
 // Memory that the CPU reads: its own, and what a GPU's driver has pinned in it.
@@ -59,6 +95,12 @@ bool on_the_cpu(int device) noexcept {
 }
 
 }  // namespace
+
+void define_arrays() {
+  const nb::module_ numpy = nb::module_::import_("numpy");
+  numpy_array = numpy.attr("ndarray").inc_ref().ptr();
+  for (NumpyType& known : numpy_types) known.dtype = numpy.attr("dtype")(known.name).release().ptr();
+}
 
 std::string ElementType::name() const {
   const char* const word = kind == 'f'   ? "float"
@@ -84,20 +126,17 @@ Array::Array(const char* operation, const char* argument, nb::handle object, Acc
 bool Array::take_buffer(nb::handle object, Access access) {
   if (PyObject_CheckBuffer(object.ptr()) == 0) return false;
   Py_buffer& view = buffer_.view;
-  if (PyObject_GetBuffer(object.ptr(), &view, access == Access::write ? PyBUF_RECORDS : PyBUF_RECORDS_RO) != 0) {
+  // NumPy writes a format anew each time, and has none for bfloat16; its dtype says as much.
+  const bool numpys = PyObject_TypeCheck(object.ptr(), reinterpret_cast<PyTypeObject*>(numpy_array)) != 0;
+  const int wanted = numpys ? PyBUF_STRIDED_RO : PyBUF_RECORDS_RO;
+  if (PyObject_GetBuffer(object.ptr(), &view, access == Access::write ? wanted | PyBUF_WRITABLE : wanted) != 0) {
     if (!PyErr_ExceptionMatches(PyExc_BufferError) && !PyErr_ExceptionMatches(PyExc_ValueError)) {
       throw nb::python_error();
     }
     const nb::python_error why;  // takes it
-    if (object.is(object_) && holds_bfloat16(object)) {
-      const nb::object bits = object.attr("view")("uint16");
-      if (!take_buffer(bits, access)) return false;
-      type_ = kBFloat16;
-      return true;
-    }
-    if (access == Access::write && PyObject_GetBuffer(object.ptr(), &view, PyBUF_RECORDS_RO) == 0) {
+    if (access == Access::write && PyObject_GetBuffer(object.ptr(), &view, wanted) == 0) {
       PyBuffer_Release(&view);
-      refuse_type(operation_, std::string(argument_) + " is read-only");
+      refuse_type(operation_, std::string(argument_) + kReadOnly);
     }
     PyErr_Clear();
     if (nb::hasattr(object, "__dlpack__")) return false;
@@ -105,7 +144,8 @@ bool Array::take_buffer(nb::handle object, Access access) {
   }
   buffer_.held = true;
   data_ = view.buf;
-  type_ = element_type(view.format, view.itemsize);
+  type_ = numpys ? element_type_of_numpy(object) : element_type(view.format, view.itemsize);
+  if (type_.bits != view.itemsize * 8) type_ = {};  // a subclass that says what is not so
   rank_ = view.ndim;
   if (rank_ > kMostAxes) return true;  // check_place() refuses it
   std::int64_t contiguous = view.itemsize;
@@ -123,46 +163,31 @@ bool Array::take_buffer(nb::handle object, Access access) {
 }
 
 void Array::take_dlpack(Access access) {
-  const nb::object method = nb::getattr(object_, "__dlpack__", nb::none());
-  if (method.is_none()) refuse_type(operation_, std::string(argument_) + " is " + kind_of(object_) + kExpected);
-  nb::object capsule;
-  // Only the newer form says whether the memory may be written, and not everybody knows it.
-  const auto ask = [&](bool newer) {
-    capsule = newer ? method(nb::arg("max_version") = nb::make_tuple(1, 1)) : method();
-  };
-  const bool newer = access == Access::write;
   try {
-    ask(newer);
-  } catch (nb::python_error& first) {
-    if (!first.matches(PyExc_TypeError) && !first.matches(PyExc_BufferError)) throw;
-    try {
-      ask(!newer);
-    } catch (nb::python_error& second) {
-      if (!second.matches(PyExc_Exception) || second.matches(PyExc_MemoryError)) throw;
-      // What the owner says: a tensor that wants gradients, one on no device.
-      refuse_type(operation_, std::string(argument_) + ": " + nb::str(first.value()).c_str());
+    if (!imported_.ask(object_, access == Access::write)) {
+      refuse_type(operation_, std::string(argument_) + " is " + kind_of(object_) + kExpected);
     }
+  } catch (nb::python_error& error) {
+    if (!error.matches(PyExc_Exception) || error.matches(PyExc_MemoryError)) throw;
+    refuse_type(operation_, std::string(argument_) + ": " + nb::str(error.value()).c_str());
   }
-  nb::ndarray<nb::ro> read;
-  nb::ndarray<> written;
-  if (access == Access::write && nb::try_cast(capsule, written)) {
-    imported_.emplace(written);
-  } else if (nb::try_cast(capsule, read)) {
-    if (access == Access::write) refuse_type(operation_, std::string(argument_) + " is read-only");
-    imported_.emplace(std::move(read));
-  } else {
-    refuse_type(operation_, std::string(argument_) + " is " + kind_of(object_) + kExpected);
+  const nb::dlpack::dltensor& tensor = imported_.tensor();
+  if (access == Access::write && imported_.read_only()) refuse_type(operation_, std::string(argument_) + kReadOnly);
+  if (!on_the_cpu(tensor.device.device_type)) {
+    refuse_type(operation_, std::string(argument_) + " is on the device " + std::to_string(tensor.device.device_type) +
+                                ":" + std::to_string(tensor.device.device_id) + " of DLPack, expected the CPU (1:0)");
   }
-  if (!on_the_cpu(imported_->device_type())) {
-    refuse_type(operation_, std::string(argument_) + " is on the device " + std::to_string(imported_->device_type()) +
-                                ":" + std::to_string(imported_->device_id()) + " of DLPack, expected the CPU (1:0)");
-  }
-  data_ = const_cast<void*>(imported_->data());
-  type_ = element_type(imported_->dtype());
-  rank_ = static_cast<int>(imported_->ndim());
+  data_ = tensor.data == nullptr ? nullptr : static_cast<std::byte*>(tensor.data) + tensor.byte_offset;
+  type_ = element_type(tensor.dtype);
+  rank_ = tensor.ndim;
   if (rank_ > kMostAxes) return;  // check_place() refuses it
-  std::copy_n(imported_->shape_ptr(), rank_, shape_.begin());
-  std::copy_n(imported_->stride_ptr(), rank_, strides_.begin());
+  std::int64_t contiguous = 1;
+  for (int axis = rank_ - 1; axis >= 0; --axis) {
+    const auto at = static_cast<std::size_t>(axis);
+    shape_[at] = tensor.shape[axis];
+    strides_[at] = tensor.strides == nullptr ? contiguous : tensor.strides[axis];
+    contiguous *= shape_[at];
+  }
 }
 
 void Array::check_place() const {

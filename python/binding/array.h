@@ -3,15 +3,14 @@
 #pragma once
 
 #include <nanobind/nanobind.h>
-#include <nanobind/ndarray.h>
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <span>
 #include <string>
 
+#include "dlpack.h"
 #include "errors.h"
 #include "headlight/number_type.h"
 #include "headlight/typed_view.h"
@@ -31,6 +30,9 @@ struct ElementType {
 };
 
 inline constexpr ElementType kFloat32{'f', 32}, kFloat16{'f', 16}, kBFloat16{'b', 16}, kBool{'?', 8}, kUInt8{'u', 8};
+
+// Keeps what arrays of NumPy are told by; NumPy is there.
+void define_arrays();
 
 // An argument for as long as a call lasts: the memory stays where it is and is not given back before this ends.
 class Array {
@@ -117,7 +119,7 @@ class Array {
     bool held = false;
   };
   Buffer buffer_;
-  std::optional<nb::ndarray<nb::ro>> imported_;
+  DLPackMemory imported_;
 };
 
 }  // namespace headlight::python

@@ -1,6 +1,7 @@
 // The module headlight._core: what the package headlight shows, beside its Python sources.
 #include <nanobind/nanobind.h>
 
+#include "array.h"
 #include "attention.h"
 #include "engine.h"
 #include "errors.h"
@@ -16,6 +17,7 @@ NB_MODULE(_core, module) {
   // Whoever ends with an engine still in a global has done nothing wrong.
   nb::set_leak_warnings(false);
   module.attr("__version__") = HEADLIGHT_PYTHON_VERSION;
+  headlight::python::define_arrays();
   headlight::python::define_results();
   headlight::python::define_errors(module);
   headlight::python::define_engine(module);

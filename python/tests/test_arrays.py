@@ -130,6 +130,42 @@ def test_dlpack(operands, expected, newer):
     np.testing.assert_array_equal(out.x, expected)
 
 
+def test_subclass_that_lies_about_its_type(draw):
+    class Liar(np.ndarray):
+        dtype = np.dtype("float32")
+
+    small = np.zeros((1, 4, 2, 8), np.uint8).view(Liar)
+    with pytest.raises(TypeError, match="query has numbers of type"):
+        hl.attention(small, small, small)
+
+
+def test_tensors_without_the_table_of_functions(operands, expected, torch):
+    """Owners whose type shows no table, or one of another version, are asked by their method."""
+
+    class Plain:
+        def __init__(self, x):
+            self.x = x
+
+        def __dlpack__(self, **given):
+            return self.x.__dlpack__(**given)
+
+    class Future(Plain):
+        __dlpack_c_exchange_api__ = 3
+
+    for kind in (Plain, Future):
+        np.testing.assert_array_equal(hl.attention(*(kind(torch.from_numpy(x)) for x in operands)), expected)
+
+
+def test_negated_views_of_pytorch_are_refused(operands, torch):
+    query, key, value = (torch.from_numpy(x) for x in operands)
+    negated = torch._neg_view(query)
+    with pytest.raises(TypeError, match="attention: query"):
+        hl.attention(negated, key, value)
+    np.testing.assert_array_equal(
+        hl.attention(negated.resolve_neg(), key, value).numpy(), hl.attention(-query, key, value).numpy()
+    )
+
+
 def test_read_only_out_is_refused(operands):
     for out in (read_only(np.zeros(SHAPE, np.float32)), OnlyDLPack(read_only(np.zeros(SHAPE, np.float32)), True)):
         with pytest.raises(TypeError, match="out is read-only"):
