@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstddef>
 #include <string_view>
+#include <utility>
 
 namespace headlight::python {
 namespace {
@@ -88,6 +89,19 @@ ElementType element_type_of_numpy(nb::handle array) {
   return found;
 }
 
+// The steps of an array without gaps, from its last axis on; of sizes that pass 64 bits any, for the engine refuses
+// them.
+class StepsOfContiguous {
+ public:
+  explicit StepsOfContiguous(std::int64_t first) : step_(static_cast<std::uint64_t>(first)) {}
+  std::int64_t next(std::int64_t extent) noexcept {
+    return static_cast<std::int64_t>(std::exchange(step_, step_ * static_cast<std::uint64_t>(extent)));
+  }
+
+ private:
+  std::uint64_t step_;
+};
+
 // Memory that the CPU reads: its own, and what a GPU's driver has pinned in it.
 bool on_the_cpu(int device) noexcept {
   return device == nb::device::cpu::value || device == nb::device::cuda_host::value ||
@@ -148,13 +162,13 @@ bool Array::take_buffer(nb::handle object, Access access) {
   if (type_.bits != view.itemsize * 8) type_ = {};  // a subclass that says what is not so
   rank_ = view.ndim;
   if (rank_ > kMostAxes) return true;  // check_place() refuses it
-  std::int64_t contiguous = view.itemsize;
+  StepsOfContiguous contiguous(view.itemsize);
   for (int axis = rank_ - 1; axis >= 0; --axis) {
     const auto at = static_cast<std::size_t>(axis);
-    const std::int64_t step = view.strides == nullptr ? contiguous : view.strides[axis];
+    const std::int64_t own = contiguous.next(view.shape[axis]);
+    const std::int64_t step = view.strides == nullptr ? own : view.strides[axis];
     shape_[at] = view.shape[axis];
     strides_[at] = step / view.itemsize;
-    contiguous *= shape_[at];
     if (step % view.itemsize != 0 && shape_[at] > 1) {  // a step that nobody takes may be any
       refuse_value(operation_, std::string(argument_) + " has strides that are no multiples of its elements' size");
     }
@@ -181,12 +195,12 @@ void Array::take_dlpack(Access access) {
   type_ = element_type(tensor.dtype);
   rank_ = tensor.ndim;
   if (rank_ > kMostAxes) return;  // check_place() refuses it
-  std::int64_t contiguous = 1;
+  StepsOfContiguous contiguous(1);
   for (int axis = rank_ - 1; axis >= 0; --axis) {
     const auto at = static_cast<std::size_t>(axis);
+    const std::int64_t own = contiguous.next(tensor.shape[axis]);
     shape_[at] = tensor.shape[axis];
-    strides_[at] = tensor.strides == nullptr ? contiguous : tensor.strides[axis];
-    contiguous *= shape_[at];
+    strides_[at] = tensor.strides == nullptr ? own : tensor.strides[axis];
   }
 }
 

@@ -28,7 +28,8 @@ EngineOptions engine_options(nb::handle threads, nb::handle isa) {
   EngineOptions options;
   if (!threads.is_none()) {
     const std::int64_t given = integer(kName, "threads", threads);
-    if (given != static_cast<int>(given)) refuse_value(kName, "threads is " + std::to_string(given));
+    if (given != static_cast<int>(given))
+      refuse_value(kName, "threads is " + std::to_string(given) + ", expected 0 to 4096");
     options.threads = static_cast<int>(given);
   }
   if (!isa.is_none()) {

@@ -94,12 +94,15 @@ def long_operands(rng):
     return draw(LONG["rows"]), draw(LONG["keys"]), draw(LONG["keys"])
 
 
+@pytest.mark.parametrize("kind", ["float32", "bfloat16"])
 @pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS.keys())
-def test_slices_have_the_bits_of_single_heads(rng, options):
+def test_slices_have_the_bits_of_single_heads(rng, options, kind):
     query, key, value = long_operands(rng)
-    out, log_sum_exp, probabilities = hl.attention(
-        query, key, value, **options, log_sum_exp=True, probabilities=True
-    )
+    if kind == "bfloat16":
+        ml_dtypes = pytest.importorskip("ml_dtypes")
+        query, key, value = (x.astype(ml_dtypes.bfloat16) for x in (query, key, value))
+    key, value = key[:, :, :2], value[:, :, 2:]  # each for two heads of the query
+    out, lse, probabilities = hl.attention(query, key, value, **options, log_sum_exp=True, probabilities=True)
     for head in range(LONG["heads"]):
         for sample in range(LONG["batch"]):
             own = {
@@ -108,11 +111,12 @@ def test_slices_have_the_bits_of_single_heads(rng, options):
             }
             own.update({name: options[name][head : head + 1] for name in ("alibi", "sinks") if name in options})
             place = np.s_[sample : sample + 1, :, head : head + 1]
+            shared = np.s_[sample : sample + 1, :, head // 2 : head // 2 + 1]
             alone = hl.attention(
-                query[place], key[place], value[place], **own, log_sum_exp=True, probabilities=True
-            )
+                query[place], key[shared], value[shared], **own, log_sum_exp=True, probabilities=True
+            )  # fmt: skip
             np.testing.assert_array_equal(out[place], alone[0])
-            np.testing.assert_array_equal(log_sum_exp[sample, head], alone[1][0, 0])
+            np.testing.assert_array_equal(lse[sample, head], alone[1][0, 0])
             np.testing.assert_array_equal(probabilities[sample, head], alone[2][0, 0])
 
 
