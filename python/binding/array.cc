@@ -89,6 +89,20 @@ ElementType element_type_of_numpy(nb::handle array) {
   return found;
 }
 
+// Whether it is an array of numpy.ma, whose mask nobody here would look at.
+bool is_masked(nb::handle array) {
+  if (array.type().is(numpy_array)) return false;
+  const nb::str name("numpy.ma");
+  const nb::object masked = nb::steal(PyImport_GetModule(name.ptr()));
+  if (!masked.is_valid()) {
+    PyErr_Clear();
+    return false;
+  }
+  const int is_one = PyObject_IsInstance(array.ptr(), masked.attr("MaskedArray").ptr());
+  if (is_one < 0) throw nb::python_error();
+  return is_one == 1;
+}
+
 // The steps of an array without gaps, from its last axis on; of sizes that pass 64 bits any, for the engine refuses
 // them.
 class StepsOfContiguous {
@@ -142,6 +156,10 @@ bool Array::take_buffer(nb::handle object, Access access) {
   Py_buffer& view = buffer_.view;
   // NumPy writes a format anew each time, and has none for bfloat16; its dtype says as much.
   const bool numpys = PyObject_TypeCheck(object.ptr(), reinterpret_cast<PyTypeObject*>(numpy_array)) != 0;
+  if (numpys && is_masked(object)) {
+    refuse_type(operation_,
+                std::string(argument_) + " is a MaskedArray, whose mask would not be seen; hand in .filled()");
+  }
   const int wanted = numpys ? PyBUF_STRIDED_RO : PyBUF_RECORDS_RO;
   if (PyObject_GetBuffer(object.ptr(), &view, access == Access::write ? wanted | PyBUF_WRITABLE : wanted) != 0) {
     if (!PyErr_ExceptionMatches(PyExc_BufferError) && !PyErr_ExceptionMatches(PyExc_ValueError)) {

@@ -22,6 +22,7 @@ def operands(draw):
         (dict(query=np.zeros((9, 4, 8), np.float32)), ValueError, "attention: query has shape [9, 4, 8], expected 4 axes"),
         (dict(key=np.zeros(SHAPE)), TypeError, "attention: key has numbers of type float64, expected float32, bfloat16 or float16"),
         (dict(key=np.zeros(SHAPE, ">f4")), TypeError, "attention: key has numbers of type another one"),
+        (dict(key=np.ma.masked_array(np.zeros(SHAPE, np.float32))), TypeError, "attention: key is a MaskedArray"),
         (dict(key=[1.0]), TypeError, "attention: key is a list, expected an array on the CPU"),
         (dict(value=np.zeros((2, 9, 4, 32), np.float32)[..., ::2]), ValueError, "attention: value has the last stride 2, expected 1"),
         (dict(out=np.zeros((2, 9, 4, 8), np.float32)), ValueError, "attention: out has shape [2, 9, 4, 8], expected [2, 9, 4, 16]"),

@@ -1,6 +1,8 @@
 """The demonstration model of the repository, loaded as any published folder is."""
 
 import pathlib
+import sys
+import types
 
 import numpy as np
 import pytest
@@ -110,6 +112,36 @@ def test_bar_waits_a_second(monkeypatch):
     bar.close()
     assert " 95 %" in terminal.text and " 96 %" not in terminal.text and terminal.text.endswith("\n")
     assert " 95 %" in repr(bar) and 'value="0.9500"' in bar._repr_html_()
+
+
+def test_bar_of_a_notebook(monkeypatch):
+    """Behind a notebook the bar is an object that is shown once and then changed."""
+    from headlight import _progress
+
+    shown = []
+
+    class Handle:
+        def update(self, bar):
+            shown.append(bar._repr_html_())
+
+    def display(bar, display_id):
+        assert display_id
+        shown.append(bar._repr_html_())
+        return Handle()
+
+    ipython = types.ModuleType("IPython")
+    ipython.get_ipython = lambda: types.SimpleNamespace(kernel=None)
+    ipython.display = types.ModuleType("IPython.display")
+    ipython.display.display = display
+    monkeypatch.setitem(sys.modules, "IPython", ipython)
+    monkeypatch.setitem(sys.modules, "IPython.display", ipython.display)
+    terminal = Terminal()
+    monkeypatch.setattr(_progress.sys, "stderr", terminal)
+    bar = _progress.Bar(at_once=True)
+    bar(1, 2)
+    bar(2, 2)
+    bar.close()
+    assert len(shown) == 2 and "1 of 2" in shown[0] and 'value="1.0000"' in shown[1] and terminal.text == ""
 
 
 def test_files_that_cannot_be_read(tmp_path):

@@ -14,7 +14,8 @@ _CELLS = 30
 def _notebook() -> bool:
     """Whether this is a kernel behind a notebook, which IPython knows once it is imported."""
     ipython = sys.modules.get("IPython")
-    shell = ipython.get_ipython() if ipython is not None else None
+    get_shell = getattr(ipython, "get_ipython", None)
+    shell = get_shell() if get_shell is not None else None
     return shell is not None and hasattr(shell, "kernel")
 
 
