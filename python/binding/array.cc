@@ -138,16 +138,15 @@ std::string ElementType::name() const {
                            : kind == 'c' ? "complex"
                                          : nullptr;
   if (kind == '?') return "bool";
-  return word == nullptr ? "another one" : word + std::to_string(bits);
+  return word == nullptr ? "unknown" : word + std::to_string(bits);
 }
 
 Array::Array(const char* operation, const char* argument, nb::handle object, Access access)
     : operation_(operation), argument_(argument), object_(nb::borrow(object)) {
   if (!take_buffer(object, access)) take_dlpack(access);
-  const bool empty = std::any_of(shape_.begin(), shape_.begin() + std::min<int>(rank_, kMostAxes),
-                                 [](std::int64_t extent) { return extent == 0; });
-  if (empty && data_ == nullptr) data_ = nowhere;
   check_place();
+  const bool empty = std::any_of(shape_.begin(), shape_.begin() + rank_, [](auto extent) { return extent == 0; });
+  if (empty && data_ == nullptr) data_ = nowhere;
 }
 
 // False when the object has no buffer to give.
@@ -179,15 +178,16 @@ bool Array::take_buffer(nb::handle object, Access access) {
   type_ = numpys ? element_type_of_numpy(object) : element_type(view.format, view.itemsize);
   if (type_.bits != view.itemsize * 8) type_ = {};  // a subclass that says what is not so
   rank_ = view.ndim;
-  if (rank_ > kMostAxes) return true;  // check_place() refuses it
-  StepsOfContiguous contiguous(view.itemsize);
+  if (rank_ > kMostAxes) return true;                                   // check_place() refuses it
+  const std::int64_t bytes = std::max<std::int64_t>(1, view.itemsize);  // there are types of none
+  StepsOfContiguous contiguous(bytes);
   for (int axis = rank_ - 1; axis >= 0; --axis) {
     const auto at = static_cast<std::size_t>(axis);
     const std::int64_t own = contiguous.next(view.shape[axis]);
     const std::int64_t step = view.strides == nullptr ? own : view.strides[axis];
     shape_[at] = view.shape[axis];
-    strides_[at] = step / view.itemsize;
-    if (step % view.itemsize != 0 && shape_[at] > 1) {  // a step that nobody takes may be any
+    strides_[at] = step / bytes;
+    if (step % bytes != 0 && shape_[at] > 1) {  // a step that nobody takes may be any
       refuse_value(operation_, std::string(argument_) + " has strides that are no multiples of its elements' size");
     }
   }
@@ -223,7 +223,7 @@ void Array::take_dlpack(Access access) {
 }
 
 void Array::check_place() const {
-  if (rank_ > kMostAxes) {
+  if (rank_ < 0 || rank_ > kMostAxes) {
     refuse_value(operation_, std::string(argument_) + " has " + std::to_string(rank_) + " axes, expected at most 4");
   }
   const auto bytes = static_cast<std::uintptr_t>(type_.bits / 8);

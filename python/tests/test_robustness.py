@@ -31,7 +31,7 @@ def odd_array(rng, good_shape=SHAPE):
         lambda: good[..., ::2],
         lambda: good[:, ::-1],
         lambda: good.swapaxes(1, -1),
-        lambda: good.astype(rng.choice(["f2", "f8", "i4", "u1", "?", "c8", ">f4", "M8[s]", "O", "V3", "S4"])),
+        lambda: good.astype(rng.choice(["f2", "f8", "i4", "u1", "?", "c8", ">f4", "M8[s]", "O", "V0", "V3", "S4"])),
         lambda: np.frombuffer(bytes(4 * good.size + 1), np.float32, offset=1, count=good.size).reshape(good_shape)
         if rng.random() < 0.5
         else np.zeros(good.size * 6 + 8, np.uint8)[: good.size * 6].view([("x", "<f4"), ("y", "<i2")])["x"].reshape(good_shape),
