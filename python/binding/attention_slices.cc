@@ -11,7 +11,7 @@
 namespace headlight::python {
 namespace {
 
-// Rows that are computed together at least: fewer would pack keys too often.
+// Rows of a head that are computed together at least: fewer would pack its keys too often.
 constexpr std::int64_t kFewestRows = 192;
 
 struct Range {
@@ -61,6 +61,13 @@ AttentionOptions of_samples(AttentionOptions options, Range samples) {
   return options;
 }
 
+AttentionOptions of_heads(AttentionOptions options, Range query_heads) {
+  take_part(options, 1, query_heads);
+  options.slopes = part(options.slopes, query_heads);
+  options.sinks = part(options.sinks, query_heads);
+  return options;
+}
+
 bool broadcasts(const std::array<std::int64_t, 4>& shape, const std::array<std::int64_t, 4>& scores) noexcept {
   for (std::size_t axis = 0; axis < 4; ++axis) {
     if (shape[axis] != 1 && shape[axis] != scores[axis]) return false;
@@ -71,6 +78,10 @@ bool broadcasts(const std::array<std::int64_t, 4>& shape, const std::array<std::
 bool one_each(std::span<const std::int64_t> list, std::int64_t batch, std::int64_t most) noexcept {
   return list.empty() || (static_cast<std::int64_t>(list.size()) == batch &&
                           std::all_of(list.begin(), list.end(), [&](auto one) { return one >= 0 && one <= most; }));
+}
+
+bool one_for_each_head(std::span<const float> list, std::int64_t heads) noexcept {
+  return list.empty() || static_cast<std::int64_t>(list.size()) == heads;
 }
 
 constexpr std::int64_t kFurthest = std::int64_t{1} << 59;  // of positions that may be moved without leaving 2⁶⁰
@@ -86,7 +97,8 @@ bool can_cut(const AttentionOptions& options, const std::array<std::int64_t, 4>&
   const auto [batch, heads, rows, keys] = scores;
   return options.dropout.probability == 0 && options.query_offsets.empty() && options.key_offsets.empty() &&
          (!options.mask || broadcasts(options.mask->entries.shape, scores)) &&
-         (!options.bias || broadcasts(options.bias.shape, scores)) && one_each(options.query_lengths, batch, rows) &&
+         (!options.bias || broadcasts(options.bias.shape, scores)) && one_for_each_head(options.slopes, heads) &&
+         one_for_each_head(options.sinks, heads) && one_each(options.query_lengths, batch, rows) &&
          one_each(options.key_lengths, batch, keys) && can_move(options.query_start, batch) &&
          can_move(options.key_start, batch) && rows <= kFurthest && keys <= kFurthest && options.chunk >= 0;
 }
@@ -118,11 +130,11 @@ bool apart(const MutableTypedView<4>& out, const AttentionOptions& options) {
   return apart(out, TypedView<4>(NumberType::int8, entries.data, entries.shape, entries.strides));
 }
 
-// The rows of one sample, which move along: where they stand is said by number.
+// Options of some rows of one sample, which are those of that sample: the rows move along, and where they stand is said
+// by number.
 class Rows {
  public:
-  Rows(const AttentionOptions& options, std::int64_t sample, Range range, std::int64_t rows, std::int64_t keys)
-      : options_(of_samples(options, {sample, 1})) {
+  Rows(const AttentionOptions& options, Range range, std::int64_t rows, std::int64_t keys) : options_(options) {
     const auto only = [](std::span<const std::int64_t> list, std::int64_t otherwise) {
       return list.empty() ? otherwise : list.front();
     };
@@ -180,9 +192,9 @@ bool can_cut(const AttentionOperands& of, const AttentionOptions& options) {
   const bool two_places = options.causal != Causal::none && options.align &&
                           (options.causal == Causal::bottom_right) != (*options.align == Align::bottom_right);
   return key[0] == query[0] && value[0] == query[0] && key[3] == query[3] && value[1] == key[1] && value[2] == key[2] &&
-         of.out.shape == out && of.out.size() > 0 && !two_places && options.probabilities.rows.empty() &&
-         can_cut(options, scores) && apart(of.out, of.query) && apart(of.out, of.key) && apart(of.out, of.value) &&
-         apart(of.out, options);
+         key[2] > 0 && query[2] % key[2] == 0 && of.out.shape == out && of.out.size() > 0 && !two_places &&
+         options.probabilities.rows.empty() && can_cut(options, scores) && apart(of.out, of.query) &&
+         apart(of.out, of.key) && apart(of.out, of.value) && apart(of.out, options);
 }
 
 double operations(const std::array<std::int64_t, 4>& query, const std::array<std::int64_t, 4>& value) {
@@ -200,33 +212,40 @@ void attend_in_slices(Engine& engine, const AttentionOperands& of, const Attenti
   if (!is_long(cost) || !can_cut(of, options)) {
     return compute({}, [&](std::int64_t, std::int64_t) { attend(engine, of, options); });
   }
-  const std::int64_t batch = of.query.extent(0), rows = of.query.extent(1), keys = of.key.extent(1);
-  // Samples one after another, each row by row: what a slice holds of whole samples is one call.
+  const std::int64_t rows = of.query.extent(1), heads = of.key.extent(2), group = of.query.extent(2) / heads;
+  // Samples one after another, each key/value head by head, each row by row: as many whole samples or heads as a slice
+  // holds are one call, and so are rows of one head. More rows a head rather than some of all heads: their keys are
+  // packed for each call.
+  const auto some = [&](Range samples, Range some_heads, Range some_rows) {
+    const Range query_heads{some_heads.first * group, some_heads.count * group};
+    const auto keys = [&](auto view) { return part(part(view, 0, samples), 2, some_heads); };
+    const auto queries = [&](auto view) { return part(part(part(view, 0, samples), 2, query_heads), 1, some_rows); };
+    const AttentionOperands inner{queries(of.query), keys(of.key), keys(of.value), queries(of.out)};
+    const AttentionOptions own = of_heads(of_samples(options, samples), query_heads);
+    if (some_rows.count == rows) return attend(engine, inner, own);
+    attend(engine, inner, Rows(own, some_rows, rows, of.key.extent(1)).options());
+  };
   const auto step = [&](std::int64_t first, std::int64_t count) {
+    const std::int64_t sample = heads * rows;
     while (count > 0) {
-      const Range samples{first / rows, std::max<std::int64_t>(1, count / rows)};
-      const auto sample_part = [&](auto view) { return part(view, 0, samples); };
-      const AttentionOperands inner{sample_part(of.query), sample_part(of.key), sample_part(of.value),
-                                    sample_part(of.out)};
-      if (first % rows == 0 && count >= rows) {
-        attend(engine, inner, of_samples(options, samples));
-        first += samples.count * rows;
-        count -= samples.count * rows;
-        continue;
+      const std::int64_t in_sample = first % sample, row = first % rows;
+      std::int64_t done = std::min(count, rows - row);
+      if (in_sample == 0 && count >= sample) {
+        done = count / sample * sample;
+        some({first / sample, done / sample}, {0, heads}, {0, rows});
+      } else if (row == 0 && count >= rows) {
+        done = std::min(count / rows * rows, sample - in_sample);
+        some({first / sample, 1}, {in_sample / rows, done / rows}, {0, rows});
+      } else {
+        some({first / sample, 1}, {in_sample / rows, 1}, {row, done});
       }
-      const Range some{first % rows, std::min(count, rows - first % rows)};
-      const Rows moved(options, samples.first, some, rows, keys);
-      const auto rows_of_one = [&](auto view) { return part(part(view, 0, {0, 1}), 1, some); };
-      attend(
-          engine,
-          {rows_of_one(inner.query), part(inner.key, 0, {0, 1}), part(inner.value, 0, {0, 1}), rows_of_one(inner.out)},
-          moved.options());
-      first += some.count;
-      count -= some.count;
+      first += done;
+      count -= done;
     }
   };
-  const bool long_samples = is_long(cost / static_cast<double>(batch));
-  compute({.items = batch * rows, .operations = cost, .together = long_samples ? std::min(kFewestRows, rows) : rows},
+  const std::int64_t all_heads = of.query.extent(0) * heads;
+  const bool long_heads = is_long(cost / static_cast<double>(all_heads));
+  compute({.items = all_heads * rows, .operations = cost, .together = long_heads ? std::min(kFewestRows, rows) : rows},
           step);
 }
 
@@ -243,9 +262,7 @@ bool can_cut(const BackwardOperands& of, const AttentionGradients& gradients, co
   return key[0] == query[0] && value[0] == query[0] && key[3] == query[3] && value[1] == key[1] && value[2] == key[2] &&
          key[2] > 0 && query[2] % key[2] == 0 && of.out.shape == out && of.out_gradient.shape == out && own_bias &&
          of.log_sum_exp.shape == std::array{scores[0], scores[1], scores[2]} && !gradients.sinks && of.out.size() > 0 &&
-         can_cut(options, scores) &&
-         (options.slopes.empty() || static_cast<std::int64_t>(options.slopes.size()) == scores[1]) &&
-         (options.sinks.empty() || static_cast<std::int64_t>(options.sinks.size()) == scores[1]);
+         can_cut(options, scores);
 }
 
 // The part of everything along batch (axis 0), or along heads, of which `group` query heads share a key/value head.
@@ -253,10 +270,7 @@ void attend_backward_part(Engine& engine, BackwardOperands of, AttentionGradient
                           Range samples, Range heads) {
   const std::int64_t group = of.query.extent(2) / of.key.extent(2);
   const Range query_heads{heads.first * group, heads.count * group};
-  options = of_samples(options, samples);
-  take_part(options, 1, query_heads);
-  options.slopes = part(options.slopes, query_heads);
-  options.sinks = part(options.sinks, query_heads);
+  options = of_heads(of_samples(options, samples), query_heads);
   const auto rows = [&](auto view) { return part(part(view, 0, samples), 2, query_heads); };
   const auto keys = [&](auto view) { return part(part(view, 0, samples), 2, heads); };
   gradients.query = rows(gradients.query);

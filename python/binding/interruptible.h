@@ -22,7 +22,7 @@ struct Work {
 };
 
 // Operations of a first slice, and whether so many are too many for one.
-inline constexpr double kFirstOperations = 4e8;
+inline constexpr double kFirstOperations = 2e8;
 inline constexpr bool is_long(double operations) noexcept { return operations > 2 * kFirstOperations; }
 
 // step(first, count), without the GIL, for ranges that cover the items in ascending order; after each, with the GIL,
@@ -30,7 +30,7 @@ inline constexpr bool is_long(double operations) noexcept { return operations > 
 // more is computed then.
 template <class Step, class Report>
 void compute(const Work& work, const Step& step, const Report& report) {
-  constexpr double kSecondsOfSlice = 0.03;
+  constexpr double kSecondsOfSlice = 0.04;
   using Clock = std::chrono::steady_clock;
   const auto whole_groups = [&](double items) {
     const auto groups = static_cast<std::int64_t>(std::max(1.0, items / static_cast<double>(work.together)));
