@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import headlight as hl
+from conftest import WHOLE
 
 # Seconds of this process's threads, so that what else the machine does counts little; a call that is not ended takes
 # many.
@@ -118,6 +119,44 @@ def test_slices_have_the_bits_of_single_heads(rng, options, kind):
             np.testing.assert_array_equal(out[place], alone[0])
             np.testing.assert_array_equal(lse[sample, head], alone[1][0, 0])
             np.testing.assert_array_equal(probabilities[sample, head], alone[2][0, 0])
+
+
+def draw_options(rng, batch, rows, keys, heads):
+    """Any of the options that speak of positions and heads, together."""
+
+    def maybe(**options):
+        return options if rng.random() < 0.35 else {}
+
+    def start():
+        return int(rng.integers(3000)) if rng.random() < 0.5 else rng.integers(0, 3000, batch)
+
+    place = str(rng.choice(["top_left", "bottom_right"]))
+    return {
+        **({"causal": place} if rng.random() < 0.5 else {"align": place}),
+        **maybe(window=(int(rng.integers(-1, 800)), int(rng.integers(-1, 800)))),
+        **maybe(chunk=int(rng.integers(1, 700))),
+        **maybe(query_lengths=rng.integers(0, rows + 1, batch)),
+        **maybe(key_lengths=rng.integers(0, keys + 1, batch)),
+        **maybe(query_start=start()),
+        **maybe(key_start=start()),
+        **maybe(alibi=rng.random(heads, np.float32)),
+        **maybe(sinks=rng.standard_normal(heads, np.float32)),
+        **maybe(softcap=5.0),
+    }
+
+
+def test_slices_have_the_bits_of_the_whole(rng):
+    for _ in range(1000 if WHOLE else 40):
+        batch, shared, group = (int(x) for x in rng.integers(1, 4, 3))
+        rows, keys = (int(x) for x in rng.integers(900, 2500, 2))
+        query = rng.standard_normal((batch, rows, shared * group, 32), np.float32)
+        key, value = rng.standard_normal((2, batch, keys, shared, 32), np.float32)
+        options = draw_options(rng, batch, rows, keys, shared * group)
+        out, lse = hl.attention(query, key, value, **options, log_sum_exp=True)
+        # A call with a list of rows is never cut.
+        whole = hl.attention(query, key, value, **options, log_sum_exp=True, probabilities=[0])
+        np.testing.assert_array_equal(out, whole[0], err_msg=str(options))
+        np.testing.assert_array_equal(lse, whole[1], err_msg=str(options))
 
 
 def test_slices_take_their_part_of_masks_and_biases(rng):
