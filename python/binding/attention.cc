@@ -1,0 +1,199 @@
+#include "attention.h"
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "attention_options.h"
+#include "attention_slices.h"
+#include "attention_text.h"
+#include "engine.h"
+#include "headlight/attention_backward.h"
+#include "headlight/attention_merge.h"
+#include "interruptible.h"
+#include "results.h"
+#include "values.h"
+
+namespace headlight::python {
+namespace {
+
+constexpr const char* kName = "attention";
+constexpr const char* kBackward = "attention_backward";
+constexpr const char* kMerge = "merge_attention";
+
+// What a call asks for beside the keywords that forward and backward share.
+struct Wanted {
+  nb::handle log_sum_exp, probabilities, out, engine;
+};
+
+// The rows whose probabilities are asked for, as `probabilities=` says: False, True or a list of them.
+struct WantedRows {
+  explicit WantedRows(nb::handle given) {
+    if (given.is_none() || given.ptr() == Py_False) return;
+    wanted = true;
+    if (given.ptr() != Py_True) {
+      rows = integers(kName, "probabilities", given);
+      if (rows.empty())
+        refuse_value(kName, "probabilities is an empty list of rows, expected some rows, True or False");
+    }
+  }
+  bool wanted = false;
+  std::vector<std::int64_t> rows;  // none: all
+};
+
+nb::object attend(nb::handle query, nb::handle key, nb::handle value, const AttentionKeywords& keywords,
+                  const Wanted& wanted) {
+  const Array queries(kName, "query", query), keys(kName, "key", key), values(kName, "value", value);
+  Engine& engine = engine_of(kName, wanted.engine);
+  queries.expect_axes(4);
+  keys.expect_axes(4);
+  values.expect_axes(4);
+  ReadAttentionOptions read(kName, keywords);
+  AttentionOptions& options = read.options();
+  const std::int64_t batch = queries.extent(0), rows = queries.extent(1), heads = queries.extent(2);
+  AttentionOperands operands{queries.numbers<4>(), keys.numbers<4>(), values.numbers<4>(), {}};
+
+  const Result out(kName, "out", wanted.out, queries, std::array{batch, rows, heads, values.extent(3)},
+                   ResultType::as_given);
+  operands.out = out.array().numbers<4>();
+  std::optional<Result> log_sum_exp, probabilities;
+  if (!wanted.log_sum_exp.is_none() && truth(kName, "log_sum_exp", wanted.log_sum_exp)) {
+    log_sum_exp.emplace(kName, "log_sum_exp", nb::none(), queries, std::array{batch, heads, rows});
+    options.log_sum_exp = log_sum_exp->array().floats<3>();
+  }
+  const WantedRows shown(wanted.probabilities);
+  if (shown.wanted) {
+    const std::int64_t shown_rows = shown.rows.empty() ? rows : static_cast<std::int64_t>(shown.rows.size());
+    probabilities.emplace(kName, "probabilities", nb::none(), queries,
+                          std::array{batch, heads, shown_rows, keys.extent(1)});
+    options.probabilities = {.per_head = probabilities->array().floats<4>(), .rows = shown.rows};
+  }
+  attend_in_slices(engine, operands, options);
+
+  if (log_sum_exp && probabilities) {
+    return nb::make_tuple(out.object(), log_sum_exp->object(), probabilities->object());
+  }
+  if (log_sum_exp) return nb::make_tuple(out.object(), log_sum_exp->object());
+  if (probabilities) return nb::make_tuple(out.object(), probabilities->object());
+  return out.object();
+}
+
+// What attention gave, and the gradient by it.
+struct Forward {
+  nb::handle out, log_sum_exp, out_gradient;
+};
+
+nb::object attend_backward(nb::handle query, nb::handle key, nb::handle value, const Forward& forward,
+                           const AttentionKeywords& keywords, nb::handle sinks_gradient, nb::handle engine) {
+  const Array queries(kBackward, "query", query), keys(kBackward, "key", key), values(kBackward, "value", value),
+      out(kBackward, "out", forward.out), log_sum_exp(kBackward, "log_sum_exp", forward.log_sum_exp),
+      out_gradient(kBackward, "out_gradient", forward.out_gradient);
+  Engine& on = engine_of(kBackward, engine);
+  ReadAttentionOptions read(kBackward, keywords);
+  const AttentionOptions& options = read.options();
+  const BackwardOperands operands{queries.floats<4>(), keys.floats<4>(),        values.floats<4>(),
+                                  out.floats<4>(),     log_sum_exp.floats<3>(), out_gradient.floats<4>()};
+
+  const auto beside = [&](const Array& input) {
+    return Result(kBackward, "a gradient", nb::none(), queries, input.shape());
+  };
+  const Result by_query = beside(queries), by_key = beside(keys), by_value = beside(values);
+  AttentionGradients gradients{by_query.array().floats<4>(), by_key.array().floats<4>(), by_value.array().floats<4>()};
+  nb::list results;
+  for (const Result* one : {&by_query, &by_key, &by_value}) results.append(one->object());
+  std::optional<Result> by_bias, by_sinks;
+  if (read.bias() != nullptr) {
+    by_bias.emplace(kBackward, "a gradient", nb::none(), queries, read.bias()->shape());
+    gradients.bias = by_bias->array().broadcast_floats();
+    results.append(by_bias->object());
+  }
+  if (truth(kBackward, "sinks_gradient", sinks_gradient)) {
+    by_sinks.emplace(kBackward, "a gradient", nb::none(), queries, std::array{queries.extent(2)});
+    gradients.sinks = by_sinks->array().floats<1>();
+    results.append(by_sinks->object());
+  }
+  attend_backward_in_slices(on, operands, gradients, options);
+  return nb::tuple(results);
+}
+
+// A result over some of the keys.
+struct Part {
+  Part(nb::handle out_, nb::handle log_sum_exp_)
+      : out(kMerge, "out of a part", out_), log_sum_exp(kMerge, "log_sum_exp of a part", log_sum_exp_) {}
+  Array out, log_sum_exp;
+};
+
+nb::object merge(nb::handle parts, nb::handle engine) {
+  Engine& on = engine_of(kMerge, engine);
+  std::deque<Part> given;
+  std::vector<AttentionPart> views;
+  Items items(kMerge, "parts", parts, "a list of pairs (out, log_sum_exp)");
+  while (const nb::object part = items.next()) {
+    if (!is_pair_like(part) || nb::len(part) != 2) {
+      refuse_type(kMerge, "a part is " + kind_of(part) + ", expected a pair (out, log_sum_exp)");
+    }
+    const nb::object out = part[0], log_sum_exp = part[1];
+    given.emplace_back(out, log_sum_exp);
+    views.push_back({given.back().out.floats<4>(), given.back().log_sum_exp.floats<3>()});
+  }
+  if (views.empty()) refuse_value(kMerge, "parts is empty, expected at least one pair");
+  const Part& first = given.front();
+  const Result out(kMerge, "out", nb::none(), first.out, first.out.shape());
+  const Result log_sum_exp(kMerge, "log_sum_exp", nb::none(), first.out, first.log_sum_exp.shape());
+  compute({}, [&](std::int64_t, std::int64_t) {
+    merge_attention(on, views, out.array().floats<4>(), log_sum_exp.array().floats<3>());
+  });
+  return nb::make_tuple(out.object(), log_sum_exp.object());
+}
+
+// One handle for each keyword.
+template <std::size_t>
+using Keyword = nb::handle;
+
+template <std::size_t... Number>
+void define_with_keywords(nb::module_& module, std::index_sequence<Number...>) {
+  module.def(
+      "attention",
+      [](nb::handle query, nb::handle key, nb::handle value, Keyword<Number>... keywords, nb::handle log_sum_exp,
+         nb::handle probabilities, nb::handle out, nb::handle engine) {
+        return attend(query, key, value, AttentionKeywords{keywords...}, {log_sum_exp, probabilities, out, engine});
+      },
+      nb::arg("query"), nb::arg("key"), nb::arg("value"), nb::kw_only(),
+      nb::arg(kAttentionKeywords[Number]) = nb::none()..., nb::arg("log_sum_exp") = false,
+      nb::arg("probabilities") = false, nb::arg("out") = nb::none(), nb::arg("engine") = nb::none(),
+      nb::sig("def attention(query: A, key: Array, value: Array, *, " HEADLIGHT_ATTENTION_KEYWORDS
+              ", log_sum_exp: bool = False, probabilities: bool | Integers = False, out: Array | None = None, "
+              "engine: Engine | None = None) -> A | tuple[A, ...]"),
+      kAttentionText);
+  module.def(
+      "attention_backward",
+      [](nb::handle query, nb::handle key, nb::handle value, nb::handle out, nb::handle log_sum_exp,
+         nb::handle out_gradient, Keyword<Number>... keywords, nb::handle sinks_gradient, nb::handle engine) {
+        return attend_backward(query, key, value, {out, log_sum_exp, out_gradient}, AttentionKeywords{keywords...},
+                               sinks_gradient, engine);
+      },
+      nb::arg("query"), nb::arg("key"), nb::arg("value"), nb::arg("out"), nb::arg("log_sum_exp"),
+      nb::arg("out_gradient"), nb::kw_only(), nb::arg(kAttentionKeywords[Number]) = nb::none()...,
+      nb::arg("sinks_gradient") = false, nb::arg("engine") = nb::none(),
+      nb::sig("def attention_backward(query: A, key: Array, value: Array, out: Array, log_sum_exp: Array, "
+              "out_gradient: Array, *, " HEADLIGHT_ATTENTION_KEYWORDS
+              ", sinks_gradient: bool = False, engine: Engine | None = None) -> tuple[A, ...]"),
+      kBackwardText);
+}
+
+}  // namespace
+
+void define_attention(nb::module_& module) {
+  define_with_keywords(module, std::make_index_sequence<kAttentionKeywords.size()>());
+  module.def("merge_attention", &merge, nb::arg("parts"), nb::kw_only(), nb::arg("engine") = nb::none(),
+             nb::sig("def merge_attention(parts: Iterable[tuple[A, Array]], *, engine: Engine | None = None) -> "
+                     "tuple[A, A]"),
+             kMergeText);
+}
+
+}  // namespace headlight::python

@@ -1,0 +1,309 @@
+#include "attention_slices.h"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "interruptible.h"
+
+namespace headlight::python {
+namespace {
+
+// Rows of a head that are computed together at least: fewer would pack its keys too often.
+constexpr std::int64_t kFewestRows = 192;
+
+struct Range {
+  std::int64_t first, count;
+};
+
+// The part of an axis; nothing of a view that is not given, and all of an axis that is broadcast.
+template <class T, int Rank>
+View<T, Rank> part(View<T, Rank> view, int axis, Range range) {
+  const auto at = static_cast<std::size_t>(axis);
+  if (!view || (view.shape[at] == 1 && range.count != 1)) return view;
+  if (view.shape[at] > 1) view.data += range.first * view.strides[at];
+  view.shape[at] = std::min(view.shape[at], range.count);
+  return view;
+}
+
+template <class Pointer>
+AnyTypedView<4, Pointer> part(AnyTypedView<4, Pointer> view, int axis, Range range) {
+  using Byte = std::conditional_t<std::is_const_v<std::remove_pointer_t<Pointer>>, const std::byte, std::byte>;
+  const auto at = static_cast<std::size_t>(axis);
+  view.data =
+      static_cast<Byte*>(view.data) + range.first * view.strides[at] * static_cast<std::int64_t>(bytes_of(view.type));
+  view.shape[at] = range.count;
+  return view;
+}
+
+template <class T>
+std::span<T> part(std::span<T> list, Range range) {
+  return list.empty() ? list
+                      : list.subspan(static_cast<std::size_t>(range.first), static_cast<std::size_t>(range.count));
+}
+
+// Of mask, bias and all outputs the part along one of the axes [B, Hq, Lq, Lk].
+void take_part(AttentionOptions& options, int axis, Range range) {
+  if (options.mask) options.mask->entries = part(options.mask->entries, axis, range);
+  options.bias = part(options.bias, axis, range);
+  options.log_sum_exp = part(options.log_sum_exp, axis, range);
+  options.probabilities.per_head = part(options.probabilities.per_head, axis, range);
+}
+
+AttentionOptions of_samples(AttentionOptions options, Range samples) {
+  take_part(options, 0, samples);
+  options.query_lengths = part(options.query_lengths, samples);
+  options.key_lengths = part(options.key_lengths, samples);
+  options.query_start.of_each = part(options.query_start.of_each, samples);
+  options.key_start.of_each = part(options.key_start.of_each, samples);
+  return options;
+}
+
+AttentionOptions of_heads(AttentionOptions options, Range query_heads) {
+  take_part(options, 1, query_heads);
+  options.slopes = part(options.slopes, query_heads);
+  options.sinks = part(options.sinks, query_heads);
+  return options;
+}
+
+bool broadcasts(const std::array<std::int64_t, 4>& shape, const std::array<std::int64_t, 4>& scores) noexcept {
+  for (std::size_t axis = 0; axis < 4; ++axis) {
+    if (shape[axis] != 1 && shape[axis] != scores[axis]) return false;
+  }
+  return true;
+}
+
+bool one_each(std::span<const std::int64_t> list, std::int64_t batch, std::int64_t most) noexcept {
+  return list.empty() || (static_cast<std::int64_t>(list.size()) == batch &&
+                          std::all_of(list.begin(), list.end(), [&](auto one) { return one >= 0 && one <= most; }));
+}
+
+bool one_for_each_head(std::span<const float> list, std::int64_t heads) noexcept {
+  return list.empty() || static_cast<std::int64_t>(list.size()) == heads;
+}
+
+constexpr std::int64_t kFurthest = std::int64_t{1} << 59;  // of positions that may be moved without leaving 2⁶⁰
+
+bool can_move(const Start& start, std::int64_t batch) noexcept {
+  return (!start.of_all || (*start.of_all >= 0 && *start.of_all <= kFurthest)) &&
+         one_each(start.of_each, batch, kFurthest);
+}
+
+// Whether options speak of each sample and row by itself, and are such as the engine takes: what it would refuse is
+// handed to it whole, so that its sentence speaks of the whole.
+bool can_cut(const AttentionOptions& options, const std::array<std::int64_t, 4>& scores) {
+  const auto [batch, heads, rows, keys] = scores;
+  return options.dropout.probability == 0 && options.query_offsets.empty() && options.key_offsets.empty() &&
+         (!options.mask || broadcasts(options.mask->entries.shape, scores)) &&
+         (!options.bias || broadcasts(options.bias.shape, scores)) && one_for_each_head(options.slopes, heads) &&
+         one_for_each_head(options.sinks, heads) && one_each(options.query_lengths, batch, rows) &&
+         one_each(options.key_lengths, batch, keys) && can_move(options.query_start, batch) &&
+         can_move(options.key_start, batch) && rows <= kFurthest && keys <= kFurthest && options.chunk >= 0;
+}
+
+// Bytes between the first and the last number of a view.
+struct Reach {
+  explicit Reach(const TypedView<4>& view) : begin(static_cast<const std::byte*>(view.data)), end(begin) {
+    if (view.size() == 0) return;
+    for (int axis = 0; axis < 4; ++axis) {
+      const std::int64_t step =
+          (view.extent(axis) - 1) * view.stride(axis) * static_cast<std::int64_t>(bytes_of(view.type));
+      (step < 0 ? begin : end) += step;
+    }
+    end += bytes_of(view.type);
+  }
+  const std::byte *begin, *end;
+};
+
+bool apart(const MutableTypedView<4>& out, const TypedView<4>& input) {
+  const Reach a(out), b(input);
+  return a.end <= b.begin || b.end <= a.begin;
+}
+
+bool apart(const MutableTypedView<4>& out, const AttentionOptions& options) {
+  if (options.bias && !apart(out, options.bias)) return false;
+  if (!options.mask) return true;
+  // Bytes, seen as numbers of one byte.
+  const View<const std::uint8_t, 4>& entries = options.mask->entries;
+  return apart(out, TypedView<4>(NumberType::int8, entries.data, entries.shape, entries.strides));
+}
+
+// Options of some rows of one sample, which are those of that sample: the rows move along, and where they stand is said
+// by number.
+class Rows {
+ public:
+  Rows(const AttentionOptions& options, Range range, std::int64_t rows, std::int64_t keys) : options_(options) {
+    const auto only = [](std::span<const std::int64_t> list, std::int64_t otherwise) {
+      return list.empty() ? otherwise : list.front();
+    };
+    const auto place = [&](const Start& start) { return start.of_all ? *start.of_all : only(start.of_each, 0); };
+    const std::int64_t query_length = only(options_.query_lengths, rows);
+    std::int64_t keys_stand = place(options_.key_start);
+    std::int64_t rows_stand = keys_stand;
+    if (options_.query_start) {
+      rows_stand = place(options_.query_start);
+    } else if (options_.causal == Causal::bottom_right || options_.align == Align::bottom_right) {
+      rows_stand += only(options_.key_lengths, keys) - query_length;
+    }
+    rows_stand += range.first;
+    // Chunks are counted from position 0: all moves on by whole ones where rows would stand before that.
+    const std::int64_t step = std::max<std::int64_t>(1, options_.chunk);
+    const std::int64_t on = rows_stand < 0 ? (-rows_stand + step - 1) / step * step : 0;
+    options_.query_start = Start(rows_stand + on);
+    options_.key_start = Start(keys_stand + on);
+    options_.align.reset();
+    take_part(options_, 2, range);
+    if (!options_.query_lengths.empty()) {
+      query_length_ = std::clamp<std::int64_t>(query_length - range.first, 0, range.count);
+      options_.query_lengths = {&query_length_, 1};
+    }
+  }
+  Rows(const Rows&) = delete;
+  Rows& operator=(const Rows&) = delete;
+
+  [[nodiscard]] const AttentionOptions& options() const noexcept { return options_; }
+
+ private:
+  AttentionOptions options_;
+  std::int64_t query_length_ = 0;
+};
+
+// The function for what is all float32 is the faster one.
+void attend(Engine& engine, const AttentionOperands& of, const AttentionOptions& options) {
+  const auto floats = [](const auto& view) { return view.type == NumberType::float32; };
+  if (!floats(of.query) || !floats(of.key) || !floats(of.value) || !floats(of.out)) {
+    return attention(engine, of, options);
+  }
+  const auto input = [](const TypedView<4>& view) {
+    return View<const float, 4>(static_cast<const float*>(view.data), view.shape, view.strides);
+  };
+  attention(engine, input(of.query), input(of.key), input(of.value),
+            View<float, 4>(static_cast<float*>(of.out.data), of.out.shape, of.out.strides), options);
+}
+
+bool can_cut(const AttentionOperands& of, const AttentionOptions& options) {
+  const auto& query = of.query.shape;
+  const auto& key = of.key.shape;
+  const auto& value = of.value.shape;
+  const std::array<std::int64_t, 4> scores{query[0], query[2], query[1], key[1]},
+      out{query[0], query[1], query[2], value[3]};
+  const bool two_places = options.causal != Causal::none && options.align &&
+                          (options.causal == Causal::bottom_right) != (*options.align == Align::bottom_right);
+  return key[0] == query[0] && value[0] == query[0] && key[3] == query[3] && value[1] == key[1] && value[2] == key[2] &&
+         key[2] > 0 && query[2] % key[2] == 0 && of.out.shape == out && of.out.size() > 0 && !two_places &&
+         options.probabilities.rows.empty() && can_cut(options, scores) && apart(of.out, of.query) &&
+         apart(of.out, of.key) && apart(of.out, of.value) && apart(of.out, options);
+}
+
+double operations(const std::array<std::int64_t, 4>& query, const std::array<std::int64_t, 4>& value) {
+  double product = 2;
+  for (const std::int64_t extent : {query[0], query[1], query[2], value[1], query[3] + value[3]}) {
+    product *= static_cast<double>(extent);
+  }
+  return product;
+}
+
+}  // namespace
+
+void attend_in_slices(Engine& engine, const AttentionOperands& of, const AttentionOptions& options) {
+  const double cost = operations(of.query.shape, of.value.shape);
+  if (!is_long(cost) || !can_cut(of, options)) {
+    return compute({}, [&](std::int64_t, std::int64_t) { attend(engine, of, options); });
+  }
+  const std::int64_t rows = of.query.extent(1), heads = of.key.extent(2), group = of.query.extent(2) / heads;
+  // Samples one after another, each key/value head by head, each row by row: as many whole samples or heads as a slice
+  // holds are one call, and so are rows of one head. More rows a head rather than some of all heads: their keys are
+  // packed for each call.
+  const auto some = [&](Range samples, Range some_heads, Range some_rows) {
+    const Range query_heads{some_heads.first * group, some_heads.count * group};
+    const auto keys = [&](auto view) { return part(part(view, 0, samples), 2, some_heads); };
+    const auto queries = [&](auto view) { return part(part(part(view, 0, samples), 2, query_heads), 1, some_rows); };
+    const AttentionOperands inner{queries(of.query), keys(of.key), keys(of.value), queries(of.out)};
+    const AttentionOptions own = of_heads(of_samples(options, samples), query_heads);
+    if (some_rows.count == rows) return attend(engine, inner, own);
+    attend(engine, inner, Rows(own, some_rows, rows, of.key.extent(1)).options());
+  };
+  const auto step = [&](std::int64_t first, std::int64_t count) {
+    const std::int64_t sample = heads * rows;
+    while (count > 0) {
+      const std::int64_t in_sample = first % sample, row = first % rows;
+      std::int64_t done = std::min(count, rows - row);
+      if (in_sample == 0 && count >= sample) {
+        done = count / sample * sample;
+        some({first / sample, done / sample}, {0, heads}, {0, rows});
+      } else if (row == 0 && count >= rows) {
+        done = std::min(count / rows * rows, sample - in_sample);
+        some({first / sample, 1}, {in_sample / rows, done / rows}, {0, rows});
+      } else {
+        some({first / sample, 1}, {in_sample / rows, 1}, {row, done});
+      }
+      first += done;
+      count -= done;
+    }
+  };
+  const std::int64_t all_heads = of.query.extent(0) * heads;
+  const bool long_heads = is_long(cost / static_cast<double>(all_heads));
+  compute({.items = all_heads * rows, .operations = cost, .together = long_heads ? std::min(kFewestRows, rows) : rows},
+          step);
+}
+
+namespace {
+
+bool can_cut(const BackwardOperands& of, const AttentionGradients& gradients, const AttentionOptions& options) {
+  const auto& query = of.query.shape;
+  const auto& key = of.key.shape;
+  const auto& value = of.value.shape;
+  const std::array<std::int64_t, 4> scores{query[0], query[2], query[1], key[1]},
+      out{query[0], query[1], query[2], value[3]};
+  const bool own_bias =
+      !gradients.bias || (gradients.bias.extent(0) == scores[0] && gradients.bias.extent(1) == scores[1]);
+  return key[0] == query[0] && value[0] == query[0] && key[3] == query[3] && value[1] == key[1] && value[2] == key[2] &&
+         key[2] > 0 && query[2] % key[2] == 0 && of.out.shape == out && of.out_gradient.shape == out && own_bias &&
+         of.log_sum_exp.shape == std::array{scores[0], scores[1], scores[2]} && !gradients.sinks && of.out.size() > 0 &&
+         can_cut(options, scores);
+}
+
+// The part of everything along batch (axis 0), or along heads, of which `group` query heads share a key/value head.
+void attend_backward_part(Engine& engine, BackwardOperands of, AttentionGradients gradients, AttentionOptions options,
+                          Range samples, Range heads) {
+  const std::int64_t group = of.query.extent(2) / of.key.extent(2);
+  const Range query_heads{heads.first * group, heads.count * group};
+  options = of_heads(of_samples(options, samples), query_heads);
+  const auto rows = [&](auto view) { return part(part(view, 0, samples), 2, query_heads); };
+  const auto keys = [&](auto view) { return part(part(view, 0, samples), 2, heads); };
+  gradients.query = rows(gradients.query);
+  gradients.key = keys(gradients.key);
+  gradients.value = keys(gradients.value);
+  gradients.bias = part(part(gradients.bias, 0, samples), 1, query_heads);
+  attention_backward(engine, rows(of.query), keys(of.key), keys(of.value), rows(of.out),
+                     part(part(of.log_sum_exp, 0, samples), 1, query_heads), rows(of.out_gradient), gradients, options);
+}
+
+}  // namespace
+
+void attend_backward_in_slices(Engine& engine, const BackwardOperands& of, const AttentionGradients& gradients,
+                               const AttentionOptions& options) {
+  const double cost = 2.5 * operations(of.query.shape, of.value.shape);
+  if (!is_long(cost) || !can_cut(of, gradients, options)) {
+    return compute({}, [&](std::int64_t, std::int64_t) {
+      attention_backward(engine, of.query, of.key, of.value, of.out, of.log_sum_exp, of.out_gradient, gradients,
+                         options);
+    });
+  }
+  const std::int64_t heads = of.key.extent(2);
+  const auto step = [&](std::int64_t first, std::int64_t count) {
+    while (count > 0) {
+      const bool whole = first % heads == 0 && count >= heads;
+      const Range samples{first / heads, whole ? count / heads : 1};
+      const Range some{first % heads, whole ? heads : std::min(count, heads - first % heads)};
+      attend_backward_part(engine, of, gradients, options, samples, some);
+      first += samples.count * some.count;
+      count -= samples.count * some.count;
+    }
+  };
+  compute({.items = of.key.extent(0) * heads, .operations = cost}, step);
+}
+
+}  // namespace headlight::python

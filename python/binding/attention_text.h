@@ -1,0 +1,51 @@
+// What help() says of the functions of attention.
+#pragma once
+
+namespace headlight::python {
+
+inline constexpr const char* kAttentionText =
+    R"(out = softmax(scale * query @ key.T + ...) @ value, block by block: no Lq x Lk matrix is ever made.
+
+query [B, Lq, Hq, D], key [B, Lk, Hkv, D], value [B, Lk, Hkv, Dv] -> out [B, Lq, Hq, Dv]; Hq is a multiple of Hkv.
+float32, bfloat16 or float16, any strides with a last one of 1; nothing is copied. The result is a torch.Tensor where
+query is one, else a numpy.ndarray, of query's type.
+
+causal        'top_left' or 'bottom_right': a row sees the keys that stand no further on than itself. top_left: row 0
+              stands where key 0 does; bottom_right: the last row where the last key does.
+align         the same two, for window, chunk and alibi without causal (top_left).
+window        (left, right): keys at most so far before and behind; None or -1 is unbounded.
+chunk         a row sees the keys of its own chunk of so many positions; 0: all.
+query_lengths, key_lengths    [B]: what lies behind them is padding, which is not seen and gives zeros.
+query_offsets, key_offsets    [n + 1], from 0 to Lq (Lk): n sequences one after another in one sample.
+query_start, key_start        positions of the first row and the first key, one number or [B].
+mask          bool or uint8, broadcast to [B, Hq, Lq, Lk]; mask_means says what True does: 'attend' or 'ignore'.
+bias          float32, broadcast to [B, Hq, Lq, Lk]: added to the scores.
+scale         1 / sqrt(D) unless given.
+softcap       c > 0 (soft_cap in C++): scores become c * tanh(score / c), before bias and alibi.
+alibi         slopes, float32 [Hq]: slope * distance is taken off the scores of each head.
+sinks         float32 [Hq]: one more logit in the sum of each row, which adds no value.
+dropout, seed of the probabilities: which ones go is a function of seed and place alone.
+out           an array to write into, which is returned.
+engine        a headlight.Engine; None: headlight.default_engine().
+
+log_sum_exp=True gives (out, log_sum_exp [B, Hq, Lq]); probabilities=True gives (out, p [B, Hq, Lq, Lk]), a list of R
+rows (out, p [B, Hq, R, Lk]); both: (out, log_sum_exp, p). These are float32. Rows that see nothing are zeros, with a
+log_sum_exp of -inf.
+
+Raises ValueError for shapes and values, TypeError for types and devices, MemoryError.)";
+
+inline constexpr const char* kBackwardText =
+    R"(The gradients of a sum whose gradient by attention(query, key, value) is out_gradient.
+
+query [B, Lq, Hq, D], key [B, Lk, Hkv, D], value [B, Lk, Hkv, Dv], all float32; out [B, Lq, Hq, Dv] and log_sum_exp
+[B, Hq, Lq] as attention(..., log_sum_exp=True) gave them with the same options; out_gradient [B, Lq, Hq, Dv].
+-> (by query, by key, by value), of their shapes; with bias the gradient by it behind them, of its shape, and with
+sinks_gradient=True the one by sinks [Hq] at the end. Raises as attention() does.)";
+
+inline constexpr const char* kMergeText =
+    R"(Attention over the keys of all parts, from attention over the keys of each.
+
+parts: pairs (out [B, Lq, Hq, Dv], log_sum_exp [B, Hq, Lq]) of float32, as attention(..., log_sum_exp=True) gives them
+-> (out, log_sum_exp) of the same shapes. The sums are taken in the order of the parts.)";
+
+}  // namespace headlight::python

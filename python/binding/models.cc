@@ -1,0 +1,256 @@
+#include "models.h"
+
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/string_view.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine.h"
+#include "headlight/models/encoder.h"
+#include "interruptible.h"
+#include "progress.h"
+#include "results.h"
+#include "values.h"
+
+namespace headlight::python {
+namespace {
+
+using models::Encoder;
+
+constexpr const char* kLoad = "load";
+constexpr const char* kEmbed = "embed";
+constexpr const char* kEncode = "encode";
+
+// One str is one text; else any iterable of them.
+std::vector<std::string> texts_of(const char* operation, nb::handle given) {
+  if (PyUnicode_Check(given.ptr()) != 0) return {std::string(text(operation, "texts", given))};
+  std::vector<std::string> texts;
+  Items items(operation, "texts", given, "a str or a list of them");
+  while (const nb::object one = items.next()) {
+    texts.emplace_back(text(operation, ("texts[" + std::to_string(texts.size()) + "]").c_str(), one));
+  }
+  return texts;
+}
+
+// How texts are cut into slices: text by text, or in groups of at most so many tokens.
+class Slices {
+ public:
+  Slices(const char* operation, const Encoder& model, const std::vector<std::string>& texts, nb::handle batch_tokens)
+      : texts_(texts) {
+    const EncoderOptions& network = model.options().encoder;
+    const auto width = static_cast<double>(network.width);
+    const double of_token = static_cast<double>(network.layers) * 2 * width *
+                            (4 * width + 2 * static_cast<double>(network.feed_forward_width));
+    // Some four bytes are a token, and two more stand around each text.
+    double tokens = 0;
+    for (const std::string& one : texts) {
+      tokens += std::min(static_cast<double>(one.size()) / 4 + 2, static_cast<double>(model.options().max_length));
+    }
+    work_ = {.items = static_cast<std::int64_t>(texts.size()), .operations = tokens * of_token};
+    if (!batch_tokens.is_none()) group(operation, model, integer(operation, "batch_tokens", batch_tokens));
+  }
+
+  [[nodiscard]] const Work& work() const noexcept { return work_; }
+  // The texts of items first … first + count − 1, and the number of the first.
+  [[nodiscard]] std::size_t begin(std::int64_t first) const {
+    return groups_.empty() ? static_cast<std::size_t>(first) : groups_[static_cast<std::size_t>(first)];
+  }
+  [[nodiscard]] std::span<const std::string> texts(std::int64_t first, std::int64_t count) const {
+    return std::span(texts_).subspan(begin(first), begin(first + count) - begin(first));
+  }
+  // step(first, count) of one group at a time, where there are groups.
+  template <class Step>
+  void each(std::int64_t first, std::int64_t count, const Step& step) const {
+    if (groups_.empty()) return step(first, count);
+    for (std::int64_t one = first; one < first + count; ++one) step(one, 1);
+  }
+
+ private:
+  void group(const char* operation, const Encoder& model, std::int64_t most) {
+    if (most < 1) refuse_value(operation, "batch_tokens is " + std::to_string(most) + ", expected at least 1");
+    groups_.push_back(0);
+    std::int64_t tokens = 0;
+    for (std::size_t number = 0; number < texts_.size(); ++number) {
+      const auto own =
+          static_cast<std::int64_t>(model.tokenizer().encode(texts_[number], model.options().max_length).size());
+      if (tokens > 0 && tokens + own > most) {
+        groups_.push_back(number);
+        tokens = 0;
+      }
+      tokens += own;
+    }
+    groups_.push_back(texts_.size());
+    work_.items = static_cast<std::int64_t>(groups_.size()) - 1;
+  }
+
+  const std::vector<std::string>& texts_;
+  Work work_;
+  std::vector<std::size_t> groups_;  // where each begins, and the end; none where each text is an item
+};
+
+// Calls step(number of the first, texts) for all of them, and says how far it is.
+template <class Step>
+void for_texts(const Slices& slices, const Progress& progress, const Step& step) {
+  compute(
+      slices.work(),
+      [&](std::int64_t first, std::int64_t count) {
+        slices.each(first, count,
+                    [&](std::int64_t one, std::int64_t of) { step(slices.begin(one), slices.texts(one, of)); });
+      },
+      [&](std::int64_t done) { progress(slices.begin(done)); });
+}
+
+nb::object embed(const Encoder& model, nb::handle texts, nb::handle batch_tokens, nb::handle progress,
+                 nb::handle engine) {
+  Engine& on = engine_of(kEmbed, engine);
+  const std::vector<std::string> list = texts_of(kEmbed, texts);
+  const std::int64_t width = model.options().encoder.width;
+  const nb::object result = new_array(std::array{static_cast<std::int64_t>(list.size()), width});
+  const Array array(kEmbed, "out", result, Array::Access::write);
+  const View<float, 2> out = array.floats<2>();
+  const Slices slices(kEmbed, model, list, batch_tokens);
+  for_texts(slices, Progress(progress, list.size()), [&](std::size_t first, std::span<const std::string> some) {
+    View<float, 2> rows = out;
+    rows.data += static_cast<std::int64_t>(first) * rows.strides[0];
+    rows.shape[0] = static_cast<std::int64_t>(some.size());
+    model.embed(on, some, rows);
+  });
+  return result;
+}
+
+nb::object encode(const Encoder& model, nb::handle texts, nb::handle batch_tokens, nb::handle progress,
+                  nb::handle engine) {
+  Engine& on = engine_of(kEncode, engine);
+  const std::vector<std::string> list = texts_of(kEncode, texts);
+  const std::int64_t width = model.options().encoder.width;
+  const Slices slices(kEncode, model, list, batch_tokens);
+  nb::list results;
+  for_texts(slices, Progress(progress, list.size()), [&](std::size_t, std::span<const std::string> some) {
+    const models::HiddenStates states = model.encode(on, some);
+    const nb::gil_scoped_acquire held;
+    for (std::size_t number = 0; number < states.ids.size(); ++number) {
+      const auto tokens = static_cast<std::int64_t>(states.ids[number].size());
+      const nb::object result = new_array(std::array{tokens, width});
+      const Array array(kEncode, "out", result, Array::Access::write);
+      const float* const from = &states.hidden(static_cast<std::int64_t>(number), 0, 0);
+      std::copy_n(from, tokens * width, array.floats<2>().data);
+      results.append(result);
+    }
+  });
+  return results;
+}
+
+nb::list tokenize(const Encoder& model, nb::handle given) {
+  nb::list ids;
+  for (const std::int64_t id : model.tokenizer().encode(text("tokenize", "text", given), model.options().max_length)) {
+    ids.append(id);
+  }
+  return ids;
+}
+
+// Pieces put together again: a space before each, but for those that begin with "##" in the vocabulary.
+std::string decode(const Encoder& model, nb::handle ids) {
+  const models::Tokenizer& tokenizer = model.tokenizer();
+  std::string words;
+  for (const std::int64_t id : integers("decode", "ids", ids)) {
+    if (id < 0 || id >= tokenizer.size()) {
+      refuse_value("decode",
+                   "ids has " + std::to_string(id) + ", expected 0 to " + std::to_string(tokenizer.size() - 1));
+    }
+    std::string_view token = tokenizer.token(id);
+    if (token.starts_with("##") && token.size() > 2) {
+      token.remove_prefix(2);
+    } else if (!words.empty()) {
+      words += ' ';
+    }
+    words += token;
+  }
+  return words;
+}
+
+Encoder* load(nb::handle folder, nb::handle precision) {
+  PyObject* encoded = nullptr;
+  if (PyUnicode_FSConverter(folder.ptr(), &encoded) == 0) {
+    if (!PyErr_ExceptionMatches(PyExc_TypeError)) throw nb::python_error();
+    PyErr_Clear();
+    refuse_type(kLoad, "folder is " + kind_of(folder) + ", expected a str or a path");
+  }
+  const auto path = nb::steal<nb::bytes>(encoded);
+  const std::string name(path.c_str(), path.size());
+  const NumberType type = precision_of(kLoad, precision);
+  const nb::gil_scoped_release released;
+  return new Encoder(models::load(name, {.precision = type}));
+}
+
+const EncoderOptions& network_of(const Encoder& model) { return model.options().encoder; }
+
+}  // namespace
+
+void define_models(nb::module_& module) {
+  nb::class_<Encoder>(module, "Encoder",
+                      "A published model of the BERT family: text in, hidden states or vectors out. load() makes it.")
+      .def(
+          "embed", &embed, nb::arg("texts"), nb::arg("batch_tokens") = nb::none(), nb::arg("progress") = nb::none(),
+          nb::arg("engine") = nb::none(),
+          nb::sig(
+              "def embed(self, texts: str | Iterable[str], batch_tokens: int | None = None, progress: Progress = None, "
+              "engine: Engine | None = None) -> Floats"),
+          "Vectors of texts, [n, E] float32: the mean of the hidden states of each, divided by its length, so that a "
+          "dot\n"
+          "product of two is their cosine. A str is one text.\n\n"
+          "batch_tokens: how many tokens go through the network at a time at most (a text is never cut for it); None\n"
+          "leaves it to the engine. A text's bits do not depend on it, nor on the texts beside.\n"
+          "progress: None shows a bar on a terminal or in a notebook when the work takes more than a second, False "
+          "never,\n"
+          "True at once; a function is called with (texts done, of all).\n\n"
+          "Raises ValueError for a model whose folder asks for another pooling than the mean.")
+      .def("encode", &encode, nb::arg("texts"), nb::arg("batch_tokens") = nb::none(), nb::arg("progress") = nb::none(),
+           nb::arg("engine") = nb::none(),
+           nb::sig("def encode(self, texts: str | Iterable[str], batch_tokens: int | None = None, progress: Progress = "
+                   "None, "
+                   "engine: Engine | None = None) -> list[Floats]"),
+           "The last hidden states of texts: for each an array [tokens, E] of float32, [CLS] and [SEP] included. A str "
+           "is\n"
+           "one text. batch_tokens and progress as embed() takes them.")
+      .def("tokenize", &tokenize, nb::arg("text"), nb::sig("def tokenize(self, text: str) -> list[int]"),
+           "The ids of a text's tokens, [CLS] and [SEP] included, cut at max_length.")
+      .def("decode", &decode, nb::arg("ids"), nb::sig("def decode(self, ids: Integers) -> str"),
+           "The tokens of ids as text: pieces of a word together, words with spaces between, special tokens as they "
+           "are.")
+      .def_prop_ro(
+          "width", [](const Encoder& model) { return network_of(model).width; }, "E, the numbers of a vector.")
+      .def_prop_ro(
+          "layers", [](const Encoder& model) { return network_of(model).layers; }, "Layers of the network.")
+      .def_prop_ro(
+          "heads", [](const Encoder& model) { return network_of(model).heads; }, "Heads of each layer.")
+      .def_prop_ro(
+          "vocabulary", [](const Encoder& model) { return model.tokenizer().size(); },
+          "Tokens that the tokenizer knows.")
+      .def_prop_ro(
+          "max_length", [](const Encoder& model) { return model.options().max_length; },
+          "Tokens after which a text is cut, [CLS] and [SEP] included.")
+      .def_prop_ro(
+          "precision", [](const Encoder& model) { return name(model.network().precision()); },
+          "What products multiply in: 'float32', 'bfloat16' or 'int8'.")
+      .def("__repr__", [](const Encoder& model) {
+        const EncoderOptions& network = network_of(model);
+        return "<headlight.Encoder of " + std::to_string(network.layers) + " layers, " + std::to_string(network.heads) +
+               " heads, width " + std::to_string(network.width) + ", in " +
+               std::string(name(model.network().precision())) + ">";
+      });
+  module.def(
+      "load", &load, nb::arg("folder"), nb::arg("precision") = "float32",
+      nb::sig("def load(folder: str | os.PathLike[str], precision: Precision = 'float32') -> Encoder"),
+      "A model from a published folder of the BERT family: config.json, model.safetensors, vocab.txt.\n\n"
+      "precision: what products multiply in: 'float32', 'bfloat16' or 'int8'. In float32 matrices are read where the\n"
+      "file is mapped: nobody may change it in place as long as the model lives. Raises FileError.");
+}
+
+}  // namespace headlight::python

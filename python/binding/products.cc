@@ -1,0 +1,274 @@
+#include "products.h"
+
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/string_view.h>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "array.h"
+#include "engine.h"
+#include "headlight/gemm.h"
+#include "interruptible.h"
+#include "results.h"
+#include "values.h"
+
+namespace headlight::python {
+namespace {
+
+constexpr const char* kName = "matmul";
+constexpr const char* kPack = "pack";
+
+constexpr std::array kActivations{Name<Activation>{"relu", Activation::relu},
+                                  Name<Activation>{"gelu", Activation::gelu},
+                                  Name<Activation>{"gelu_tanh", Activation::gelu_tanh}};
+
+// Products, one of each sample, of matrices as they are stored.
+template <class View>
+struct Matrix {
+  View view;  // [batch, rows, columns], or [batch, columns, rows]
+  Transpose transpose = Transpose::no;
+  std::int64_t rows = 0, columns = 0;
+};
+
+// Two axes are one sample. Matrices whose columns lie close and whose rows do not are stored the other way round.
+template <class View>
+Matrix<View> matrix_of(View view) {
+  auto& shape = view.shape;
+  auto& strides = view.strides;
+  Matrix<View> matrix{view, Transpose::no, shape[1], shape[2]};
+  if (shape[2] > 1 && strides[2] != 1 && (strides[1] == 1 || shape[1] <= 1)) {
+    std::swap(matrix.view.shape[1], matrix.view.shape[2]);
+    std::swap(matrix.view.strides[1], matrix.view.strides[2]);
+    matrix.transpose = Transpose::yes;
+  }
+  return matrix;
+}
+
+void expect_matrix(const char* argument, const Array& array) {
+  if (array.rank() != 2 && array.rank() != 3) {
+    refuse_value(kName, std::string(argument) + " has shape " + array.describe_shape() + ", expected 2 or 3 axes");
+  }
+}
+
+View<float, 3> with_batch(const char* argument, const Array& array) {
+  expect_matrix(argument, array);
+  if (array.rank() == 3) return array.floats<3>();
+  const View<float, 2> view = array.floats<2>();
+  return {view.data, {1, view.shape[0], view.shape[1]}, {0, view.strides[0], view.strides[1]}};
+}
+
+MutableTypedView<3> typed_with_batch(const char* argument, const Array& array) {
+  expect_matrix(argument, array);
+  if (array.rank() == 3) return array.numbers<3>();
+  const MutableTypedView<2> view = array.numbers<2>();
+  return {view.type, view.data, {1, view.shape[0], view.shape[1]}, {0, view.strides[0], view.strides[1]}};
+}
+
+template <class View>
+View along(View view, std::size_t axis, std::int64_t first, std::int64_t count) {
+  view.data += first * view.strides[axis];
+  view.shape[axis] = count;
+  return view;
+}
+
+template <class Pointer>
+AnyTypedView<2, Pointer> along(AnyTypedView<2, Pointer> view, std::size_t axis, std::int64_t first,
+                               std::int64_t count) {
+  using Byte = std::conditional_t<std::is_const_v<std::remove_pointer_t<Pointer>>, const std::byte, std::byte>;
+  view.data =
+      static_cast<Byte*>(view.data) + first * view.strides[axis] * static_cast<std::int64_t>(bytes_of(view.type));
+  view.shape[axis] = count;
+  return view;
+}
+
+double operations(std::int64_t m, std::int64_t n, std::int64_t k) {
+  return 2 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
+}
+
+// Where a long product is cut: into blocks of C large enough that packing B for each costs little, and that what is
+// written lies close together. Its bits depend on neither.
+constexpr std::int64_t kBlockRows = 512, kFewestBlockColumns = 512;
+constexpr double kBlockOperations = 8e9;
+
+struct Blocks {
+  Blocks(std::int64_t m, std::int64_t n, std::int64_t k) {
+    const double columns = kBlockOperations / operations(std::min(m, kBlockRows), 1, k);
+    width =
+        std::max(kFewestBlockColumns, static_cast<std::int64_t>(std::min(columns, static_cast<double>(n))) / 64 * 64);
+    across = (n + width - 1) / width;
+    count = across * ((m + kBlockRows - 1) / kBlockRows);
+  }
+  std::int64_t width, across, count;
+};
+
+// One product of each sample.
+void multiply(Engine& engine, const Matrix<View<const float, 3>>& a, const Matrix<View<const float, 3>>& b,
+              const View<float, 3>& c, const GemmOptions& options) {
+  const auto [batch, m, n] = c.shape;
+  const double cost = operations(m, n, a.columns);
+  const bool fit = a.view.shape[0] == batch && b.view.shape[0] == batch && a.columns == b.rows && a.rows == m &&
+                   b.columns == n && (options.bias.empty() || static_cast<std::int64_t>(options.bias.size()) == n);
+  if (!fit || batch == 0 || !is_long(cost * static_cast<double>(batch))) {
+    return compute({}, [&](std::int64_t, std::int64_t) { gemm(engine, a.view, b.view, c, options); });
+  }
+  if (!is_long(cost)) {
+    return compute({.items = batch, .operations = cost * static_cast<double>(batch)}, [&](std::int64_t first,
+                                                                                          std::int64_t count) {
+      gemm(engine, along(a.view, 0, first, count), along(b.view, 0, first, count), along(c, 0, first, count), options);
+    });
+  }
+  const Blocks blocks(m, n, a.columns);
+  const std::size_t a_rows = a.transpose == Transpose::yes ? 2 : 1, b_columns = b.transpose == Transpose::yes ? 1 : 2;
+  const auto block = [&, rows = m, columns = n](std::int64_t number) {
+    const std::int64_t sample = number / blocks.count, place = number % blocks.count;
+    const std::int64_t row = place / blocks.across * kBlockRows, column = place % blocks.across * blocks.width;
+    const std::int64_t height = std::min(kBlockRows, rows - row), width = std::min(blocks.width, columns - column);
+    GemmOptions part = options;
+    if (!part.bias.empty()) {
+      part.bias = part.bias.subspan(static_cast<std::size_t>(column), static_cast<std::size_t>(width));
+    }
+    gemm(engine, along(along(a.view, 0, sample, 1), a_rows, row, height),
+         along(along(b.view, 0, sample, 1), b_columns, column, width),
+         along(along(along(c, 0, sample, 1), 1, row, height), 2, column, width), part);
+  };
+  compute({.items = batch * blocks.count, .operations = cost * static_cast<double>(batch)},
+          [&](std::int64_t first, std::int64_t count) {
+            for (std::int64_t number = first; number < first + count; ++number) block(number);
+          });
+}
+
+// All samples as rows of one matrix, where they lie so.
+template <class Pointer>
+std::optional<AnyTypedView<2, Pointer>> flat(const AnyTypedView<3, Pointer>& view) {
+  const auto [batch, rows, columns] = view.shape;
+  if (batch != 1 && view.strides[0] != rows * view.strides[1]) return std::nullopt;
+  return AnyTypedView<2, Pointer>{view.type, view.data, {batch * rows, columns}, {view.strides[1], view.strides[2]}};
+}
+
+void multiply_packed(Engine& engine, const Matrix<MutableTypedView<3>>& a, const PackedMatrix& b,
+                     const MutableTypedView<3>& c, const GemmOptions& options) {
+  const auto rows_of = [&](const MutableTypedView<2>& left, const MutableTypedView<2>& out) {
+    const std::size_t a_rows = a.transpose == Transpose::yes ? 1 : 0;
+    const bool fit = left.shape[a_rows] == out.shape[0];
+    const double cost = operations(out.shape[0], b.columns(), b.rows());
+    const Work work{.items = fit ? out.shape[0] : 1, .operations = fit ? cost : 0, .together = 48};
+    compute(work, [&](std::int64_t first, std::int64_t count) {
+      if (!fit) return gemm(engine, GemmMatrices{left, out}, b, options);
+      gemm(engine, GemmMatrices{along(left, a_rows, first, count), along(out, 0, first, count)}, b, options);
+    });
+  };
+  if (a.transpose == Transpose::no || c.shape[0] == 1) {
+    const auto left = flat(a.view), out = flat(c);
+    if (left && out) return rows_of(*left, *out);
+  }
+  for (std::int64_t sample = 0; sample < c.shape[0]; ++sample) {
+    const auto of = [&](const MutableTypedView<3>& view) {
+      auto* const data = static_cast<std::byte*>(view.data) +
+                         sample * view.strides[0] * static_cast<std::int64_t>(bytes_of(view.type));
+      return MutableTypedView<2>{view.type, data, {view.shape[1], view.shape[2]}, {view.strides[1], view.strides[2]}};
+    };
+    rows_of(of(a.view), of(c));
+  }
+}
+
+// The sizes of the result; of samples there is one where a and b have two axes each.
+struct ResultShape {
+  ResultShape(bool batched, std::int64_t batch, std::int64_t rows, std::int64_t columns)
+      : extents{batch, rows, columns}, first(batched ? 0 : 1) {}
+  [[nodiscard]] std::span<const std::int64_t> span() const { return std::span(extents).subspan(first); }
+  std::array<std::int64_t, 3> extents;
+  std::size_t first;
+};
+
+nb::object matmul(nb::handle a, nb::handle b, nb::handle bias, nb::handle activation, nb::handle out,
+                  nb::handle engine) {
+  const Array left(kName, "a", a);
+  Engine& on = engine_of(kName, engine);
+  GemmOptions options;
+  std::optional<Array> added;
+  if (!bias.is_none()) options.bias = added.emplace(kName, "bias", bias).vector();
+  if (!activation.is_none()) options.activation = one_of(kName, "activation", activation, kActivations);
+
+  const PackedMatrix* packed = nullptr;
+  if (nb::try_cast(b, packed, false) && packed != nullptr) {
+    const Matrix rows = matrix_of(typed_with_batch("a", left));
+    options.transpose_a = rows.transpose;
+    const ResultShape shape(left.rank() == 3, rows.view.shape[0], rows.rows, packed->columns());
+    const Result result(kName, "out", out, left, shape.span(), ResultType::as_given);
+    const MutableTypedView<3> c = typed_with_batch("out", result.array());
+    if (c.shape[0] != rows.view.shape[0])
+      refuse_value(kName,
+                   "out has shape " + result.array().describe_shape() + " for a of shape " + left.describe_shape());
+    multiply_packed(on, rows, *packed, c, options);
+    return result.object();
+  }
+  const Array right(kName, "b", b);
+  Matrix<View<const float, 3>> rows = matrix_of(View<const float, 3>(with_batch("a", left)));
+  Matrix<View<const float, 3>> columns = matrix_of(View<const float, 3>(with_batch("b", right)));
+  // A matrix for all samples, as in NumPy.
+  const std::int64_t batch = std::max(rows.view.shape[0], columns.view.shape[0]);
+  for (View<const float, 3>* view : {&rows.view, &columns.view}) {
+    if (view->shape[0] == 1 && batch > 1) view->shape[0] = batch, view->strides[0] = 0;
+  }
+  options.transpose_a = rows.transpose;
+  options.transpose_b = columns.transpose;
+  const ResultShape shape(left.rank() == 3 || right.rank() == 3, batch, rows.rows, columns.columns);
+  const Result result(kName, "out", out, left, shape.span());
+  multiply(on, rows, columns, with_batch("out", result.array()), options);
+  return result.object();
+}
+
+PackedMatrix pack(nb::handle b, nb::handle precision, nb::handle engine) {
+  const Array array(kPack, "b", b);
+  Engine& on = engine_of(kPack, engine);
+  const View<const float, 2> view = array.floats<2>();
+  const Matrix matrix = matrix_of(
+      View<const float, 3>(view.data, {1, view.shape[0], view.shape[1]}, {0, view.strides[0], view.strides[1]}));
+  const View<const float, 2> stored{
+      view.data, {matrix.view.shape[1], matrix.view.shape[2]}, {matrix.view.strides[1], matrix.view.strides[2]}};
+  const NumberType type = precision_of(kPack, precision);
+  const nb::gil_scoped_release released;
+  return PackedMatrix(on, stored, matrix.transpose, type);
+}
+
+}  // namespace
+
+void define_products(nb::module_& module) {
+  nb::class_<PackedMatrix>(module, "PackedMatrix",
+                           "What pack() makes: a matrix laid out once, for any number of products.")
+      .def_prop_ro(
+          "shape", [](const PackedMatrix& matrix) { return nb::make_tuple(matrix.rows(), matrix.columns()); }, "(K, N)")
+      .def_prop_ro(
+          "precision", [](const PackedMatrix& matrix) { return name(matrix.type()); },
+          "'float32', 'bfloat16' or 'int8'")
+      .def_prop_ro("nbytes", &PackedMatrix::bytes, "Bytes of memory that it takes.")
+      .def("__repr__", [](const PackedMatrix& matrix) {
+        return "<headlight.PackedMatrix [" + std::to_string(matrix.rows()) + ", " + std::to_string(matrix.columns()) +
+               "] of " + std::string(name(matrix.type())) + ">";
+      });
+  module.def(
+      "pack", &pack, nb::arg("b"), nb::arg("precision") = "float32", nb::kw_only(), nb::arg("engine") = nb::none(),
+      nb::sig("def pack(b: Array, precision: Precision = 'float32', *, engine: Engine | None = None) -> PackedMatrix"),
+      "b [K, N] of float32, laid out once for matmul(a, pack(b)): weights.\n\n"
+      "precision: 'float32'; 'bfloat16' and 'int8' take a half and a quarter of the memory, and round b here and\n"
+      "a in each product. b may be the transpose of a matrix (weight.T). Nothing of b is kept.");
+  module.def(
+      "matmul", &matmul, nb::arg("a"), nb::arg("b"), nb::kw_only(), nb::arg("bias") = nb::none(),
+      nb::arg("activation") = nb::none(), nb::arg("out") = nb::none(), nb::arg("engine") = nb::none(),
+      nb::sig("def matmul(a: A, b: Array | PackedMatrix, *, bias: Array | None = None, activation: Activation | None = "
+              "None, out: Array | None = None, engine: Engine | None = None) -> A"),
+      "activation(a @ b + bias).\n\n"
+      "a [M, K] or [B, M, K]; b [K, N], [B, K, N] or what pack() made; bias [N] -> [M, N] or [B, M, N]. float32; with\n"
+      "a packed b of another precision a and out may be bfloat16, too. Either matrix may be a transpose (x.T).\n"
+      "activation: None, 'relu', 'gelu' (with erf) or 'gelu_tanh'. A row's bits depend on the row alone, not on M,\n"
+      "threads or the batch.");
+}
+
+}  // namespace headlight::python

@@ -1,0 +1,109 @@
+#include "values.h"
+
+#include <cstddef>
+#include <optional>
+
+namespace headlight::python {
+namespace {
+
+// Says what was wanted where Python says that the object is none, as a memoryview of several axes does of its items;
+// other exceptions pass.
+[[noreturn]] void not_that(const char* operation, const char* argument, nb::handle object, const char* expected) {
+  if (!PyErr_ExceptionMatches(PyExc_TypeError) && !PyErr_ExceptionMatches(PyExc_NotImplementedError)) {
+    throw nb::python_error();
+  }
+  PyErr_Clear();
+  refuse_type(operation, std::string(argument) + " is " + kind_of(object) + ", expected " + expected);
+}
+
+[[noreturn]] void out_of_range(const char* operation, const char* argument, const char* expected) {
+  if (!PyErr_ExceptionMatches(PyExc_OverflowError)) throw nb::python_error();
+  PyErr_Clear();
+  refuse_value(operation, std::string(argument) + " is out of range, expected " + expected);
+}
+
+nb::object index(const char* operation, const char* argument, nb::handle object) {
+  nb::object whole = nb::steal(PyNumber_Index(object.ptr()));
+  if (!whole.is_valid()) not_that(operation, argument, object, "an integer");
+  return whole;
+}
+
+}  // namespace
+
+std::int64_t integer(const char* operation, const char* argument, nb::handle object) {
+  const nb::object whole = index(operation, argument, object);
+  const long long value = PyLong_AsLongLong(whole.ptr());
+  if (value == -1 && PyErr_Occurred() != nullptr) out_of_range(operation, argument, "an integer of 64 bits");
+  return value;
+}
+
+std::uint64_t seed_of(const char* operation, const char* argument, nb::handle object) {
+  const nb::object whole = index(operation, argument, object);
+  const unsigned long long value = PyLong_AsUnsignedLongLong(whole.ptr());
+  if (PyErr_Occurred() != nullptr) out_of_range(operation, argument, "0 to 2**64 - 1");
+  return value;
+}
+
+float number(const char* operation, const char* argument, nb::handle object) {
+  const double value = PyFloat_AsDouble(object.ptr());
+  if (value == -1 && PyErr_Occurred() != nullptr) {
+    if (PyErr_ExceptionMatches(PyExc_OverflowError)) out_of_range(operation, argument, "a float");
+    not_that(operation, argument, object, "a number");
+  }
+  return static_cast<float>(value);
+}
+
+bool truth(const char* operation, const char* argument, nb::handle object) {
+  if (object.ptr() == Py_True) return true;
+  if (object.ptr() == Py_False) return false;
+  refuse_type(operation, std::string(argument) + " is " + kind_of(object) + ", expected True or False");
+}
+
+std::string_view text(const char* operation, const char* argument, nb::handle object) {
+  if (PyUnicode_Check(object.ptr()) == 0) {
+    refuse_type(operation, std::string(argument) + " is " + kind_of(object) + ", expected a str");
+  }
+  Py_ssize_t length = 0;
+  const char* const bytes = PyUnicode_AsUTF8AndSize(object.ptr(), &length);
+  if (bytes == nullptr) {  // a lone surrogate
+    PyErr_Clear();
+    refuse_value(operation, std::string(argument) + " is a str that cannot be written as UTF-8");
+  }
+  return {bytes, static_cast<std::size_t>(length)};
+}
+
+NumberType precision_of(const char* operation, nb::handle precision) {
+  const std::string_view given = text(operation, "precision", precision);
+  const std::optional<NumberType> type = parse_number_type(given);
+  if (!type) {
+    refuse_value(operation, "precision is '" + std::string(given) + "', expected 'float32', 'bfloat16' or 'int8'");
+  }
+  return *type;
+}
+
+bool is_pair_like(nb::handle object) noexcept {
+  return PyTuple_Check(object.ptr()) != 0 || PyList_Check(object.ptr()) != 0;
+}
+
+Items::Items(const char* operation, const char* argument, nb::handle object, const char* expected)
+    : operation_(operation), argument_(argument), object_(object), expected_(expected) {
+  iterator_ = nb::steal(PyObject_GetIter(object.ptr()));
+  if (!iterator_.is_valid()) not_that(operation, argument, object, expected);
+}
+
+nb::object Items::next() {
+  nb::object item = nb::steal(PyIter_Next(iterator_.ptr()));
+  if (item.is_valid() || PyErr_Occurred() == nullptr) return item;
+  not_that(operation_, argument_, object_, expected_);
+}
+
+std::vector<std::int64_t> integers(const char* operation, const char* argument, nb::handle object) {
+  std::vector<std::int64_t> list;
+  Items items(operation, argument, object, "a list of integers");
+  while (const nb::object item = items.next()) {
+    list.push_back(integer(operation, (std::string(argument) + "[" + std::to_string(list.size()) + "]").c_str(), item));
+  }
+  return list;
+}
+
+}  // namespace headlight::python

@@ -1,0 +1,68 @@
+// Numbers, words and lists of them from Python. Each says what it wanted where it gets something else.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "errors.h"
+#include "headlight/number_type.h"
+
+namespace headlight::python {
+
+// int, and whatever else has __index__ (numpy.int64).
+[[nodiscard]] std::int64_t integer(const char* operation, const char* argument, nb::handle object);
+// The same from 0 to 2⁶⁴ − 1.
+[[nodiscard]] std::uint64_t seed_of(const char* operation, const char* argument, nb::handle object);
+// float, and whatever else is a real number.
+[[nodiscard]] float number(const char* operation, const char* argument, nb::handle object);
+// True, False, and numpy's.
+[[nodiscard]] bool truth(const char* operation, const char* argument, nb::handle object);
+// str. The bytes live as long as the object.
+[[nodiscard]] std::string_view text(const char* operation, const char* argument, nb::handle object);
+// What an iterable holds, one by one; TypeError for what is none.
+class Items {
+ public:
+  Items(const char* operation, const char* argument, nb::handle object, const char* expected);
+  // No object behind the last one.
+  [[nodiscard]] nb::object next();
+
+ private:
+  const char* operation_;
+  const char* argument_;
+  nb::handle object_;
+  const char* expected_;
+  nb::object iterator_;
+};
+
+// Any iterable of integers: a list, a range, an array.
+[[nodiscard]] std::vector<std::int64_t> integers(const char* operation, const char* argument, nb::handle object);
+
+// Whether it is a tuple or a list, as pairs are given.
+[[nodiscard]] bool is_pair_like(nb::handle object) noexcept;
+// A type of number by its name: what products multiply in.
+[[nodiscard]] NumberType precision_of(const char* operation, nb::handle precision);
+
+template <class Enum>
+struct Name {
+  std::string_view name;
+  Enum value;
+};
+
+// The one whose name the object is.
+template <class Enum, std::size_t N>
+Enum one_of(const char* operation, const char* argument, nb::handle object, const std::array<Name<Enum>, N>& names) {
+  const std::string_view given = text(operation, argument, object);
+  std::string expected;
+  for (std::size_t i = 0; i < N; ++i) {
+    if (names[i].name == given) return names[i].value;
+    expected += (i == 0 ? "'" : i + 1 == N ? " or '" : ", '") + std::string(names[i].name) + "'";
+  }
+  refuse_value(operation, std::string(argument) + " is '" + std::string(given) + "', expected " + expected);
+}
+
+}  // namespace headlight::python

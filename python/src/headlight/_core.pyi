@@ -1,0 +1,174 @@
+import os
+from collections.abc import Iterable
+from typing import Any, Literal, TypeVar, Unpack, overload
+
+from headlight.typing import (
+    Activation,
+    Array,
+    AttentionOptions,
+    Floats,
+    Integers,
+    Precision,
+    Progress,
+    SupportsDLPack,
+)
+
+# Results are of the kind of the first array.
+A = TypeVar("A", bound=SupportsDLPack)
+
+__version__: str
+
+class FileError(OSError, ValueError): ...
+
+class Engine:
+    def __init__(self, threads: int | None = None, isa: str | None = None) -> None: ...
+    @property
+    def threads(self) -> int: ...
+    @property
+    def isa(self) -> str: ...
+    @property
+    def features(self) -> list[str]: ...
+    @property
+    def scratch_bytes(self) -> int: ...
+    def release_scratch(self) -> None: ...
+
+class PackedMatrix:
+    @property
+    def shape(self) -> tuple[int, int]: ...
+    @property
+    def precision(self) -> Precision: ...
+    @property
+    def nbytes(self) -> int: ...
+
+class Encoder:
+    def embed(
+        self,
+        texts: str | Iterable[str],
+        batch_tokens: int | None = None,
+        progress: Progress = None,
+        engine: Engine | None = None,
+    ) -> Floats: ...
+    def encode(
+        self,
+        texts: str | Iterable[str],
+        batch_tokens: int | None = None,
+        progress: Progress = None,
+        engine: Engine | None = None,
+    ) -> list[Floats]: ...
+    def tokenize(self, text: str) -> list[int]: ...
+    def decode(self, ids: Integers) -> str: ...
+    @property
+    def width(self) -> int: ...
+    @property
+    def layers(self) -> int: ...
+    @property
+    def heads(self) -> int: ...
+    @property
+    def vocabulary(self) -> int: ...
+    @property
+    def max_length(self) -> int: ...
+    @property
+    def precision(self) -> Precision: ...
+
+def default_engine() -> Engine: ...
+def available_isas() -> list[str]: ...
+@overload
+def attention(
+    query: A,
+    key: Array,
+    value: Array,
+    *,
+    log_sum_exp: Literal[False] = False,
+    probabilities: Literal[False] = False,
+    out: Array | None = None,
+    engine: Engine | None = None,
+    **options: Unpack[AttentionOptions],
+) -> A: ...
+@overload
+def attention(
+    query: A,
+    key: Array,
+    value: Array,
+    *,
+    log_sum_exp: Literal[True],
+    probabilities: Literal[False] = False,
+    out: Array | None = None,
+    engine: Engine | None = None,
+    **options: Unpack[AttentionOptions],
+) -> tuple[A, A]: ...
+@overload
+def attention(
+    query: A,
+    key: Array,
+    value: Array,
+    *,
+    log_sum_exp: Literal[False] = False,
+    probabilities: Literal[True] | Integers,
+    out: Array | None = None,
+    engine: Engine | None = None,
+    **options: Unpack[AttentionOptions],
+) -> tuple[A, A]: ...
+@overload
+def attention(
+    query: A,
+    key: Array,
+    value: Array,
+    *,
+    log_sum_exp: Literal[True],
+    probabilities: Literal[True] | Integers,
+    out: Array | None = None,
+    engine: Engine | None = None,
+    **options: Unpack[AttentionOptions],
+) -> tuple[A, A, A]: ...
+@overload
+def attention(
+    query: memoryview,
+    key: Array,
+    value: Array,
+    *,
+    log_sum_exp: bool = False,
+    probabilities: bool | Integers = False,
+    out: Array | None = None,
+    engine: Engine | None = None,
+    **options: Unpack[AttentionOptions],
+) -> Any: ...
+@overload
+def attention(
+    query: A,
+    key: Array,
+    value: Array,
+    *,
+    log_sum_exp: bool = False,
+    probabilities: bool | Integers = False,
+    out: Array | None = None,
+    engine: Engine | None = None,
+    **options: Unpack[AttentionOptions],
+) -> Any: ...
+def attention_backward(
+    query: A,
+    key: Array,
+    value: Array,
+    out: Array,
+    log_sum_exp: Array,
+    out_gradient: Array,
+    *,
+    sinks_gradient: bool = False,
+    engine: Engine | None = None,
+    **options: Unpack[AttentionOptions],
+) -> tuple[A, ...]: ...
+def merge_attention(
+    parts: Iterable[tuple[A, Array]], *, engine: Engine | None = None
+) -> tuple[A, A]: ...
+def matmul(
+    a: A,
+    b: Array | PackedMatrix,
+    *,
+    bias: Array | None = None,
+    activation: Activation | None = None,
+    out: Array | None = None,
+    engine: Engine | None = None,
+) -> A: ...
+def pack(
+    b: Array, precision: Precision = "float32", *, engine: Engine | None = None
+) -> PackedMatrix: ...
+def load(folder: str | os.PathLike[str], precision: Precision = "float32") -> Encoder: ...

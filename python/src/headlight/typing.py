@@ -1,0 +1,51 @@
+"""What the signatures of headlight speak of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, Literal, Protocol, TypeAlias, TypedDict
+
+import numpy as np
+import numpy.typing as npt
+
+
+class SupportsDLPack(Protocol):
+    """numpy.ndarray, torch.Tensor, jax.Array, and whatever else hands its memory on by DLPack."""
+
+    def __dlpack__(self, *args: Any, **kwargs: Any) -> Any: ...
+
+
+Array: TypeAlias = SupportsDLPack | memoryview
+Floats: TypeAlias = npt.NDArray[np.float32]
+# A list, a tuple, an array of whole numbers.
+Integers: TypeAlias = Iterable[int] | npt.NDArray[np.integer[Any]]
+Alignment: TypeAlias = Literal["top_left", "bottom_right"]
+MaskMeans: TypeAlias = Literal["attend", "ignore"]
+Window: TypeAlias = tuple[int | None, int | None]
+Activation: TypeAlias = Literal["relu", "gelu", "gelu_tanh"]
+Precision: TypeAlias = Literal["float32", "bfloat16", "int8"]
+Progress: TypeAlias = bool | Callable[[int, int], object] | None
+
+
+class AttentionOptions(TypedDict, total=False):
+    """The keywords that attention() and attention_backward() share."""
+
+    causal: Alignment | None
+    align: Alignment | None
+    window: Window | None
+    chunk: int
+    query_lengths: Integers | None
+    key_lengths: Integers | None
+    query_offsets: Integers | None
+    key_offsets: Integers | None
+    query_start: int | Integers | None
+    key_start: int | Integers
+    mask: Array | None
+    mask_means: MaskMeans | None
+    bias: Array | None
+    scale: float | None
+    softcap: float | None
+    alibi: Array | None
+    sinks: Array | None
+    dropout: float
+    seed: int

@@ -1,0 +1,26 @@
+"""What the tests share: random numbers that are the same on each run, and the engines of this machine."""
+
+import os
+
+import numpy as np
+import pytest
+
+import headlight as hl
+
+WHOLE = os.environ.get("HEADLIGHT_TEST_WHOLE") == "1"
+
+
+@pytest.fixture
+def rng(request):
+    return np.random.default_rng(sum(request.node.name.encode()))
+
+
+@pytest.fixture(params=hl.available_isas())
+def engine(request):
+    return hl.Engine(threads=2, isa=request.param)
+
+
+@pytest.fixture
+def draw(rng):
+    """draw(shape): float32, normally distributed."""
+    return lambda *shape: rng.standard_normal(shape, dtype=np.float32)

@@ -1,0 +1,93 @@
+"""What is wrong with a call is said in one sentence, that of the engine where it is the engine's to say."""
+
+import re
+
+import numpy as np
+import pytest
+
+import headlight as hl
+
+SHAPE = (2, 9, 4, 16)
+
+
+@pytest.fixture
+def operands(draw):
+    return draw(*SHAPE), draw(*SHAPE), draw(*SHAPE)
+
+
+@pytest.mark.parametrize(
+    "change, error, sentence",
+    [
+        (dict(query=np.zeros((2, 9, 4, 8), np.float32)), ValueError, "attention: key has shape [2, 9, 4, 16], expected [2, any, any, 8]"),
+        (dict(query=np.zeros((9, 4, 8), np.float32)), ValueError, "attention: query has shape [9, 4, 8], expected 4 axes"),
+        (dict(key=np.zeros(SHAPE)), TypeError, "attention: key has numbers of type float64, expected float32, bfloat16 or float16"),
+        (dict(key=np.zeros(SHAPE, ">f4")), TypeError, "attention: key has numbers of type unknown, expected float32"),
+        (dict(key=np.zeros(SHAPE, "V0")), TypeError, "attention: key has numbers of type unknown, expected float32"),
+        (dict(key=np.ma.masked_array(np.zeros(SHAPE, np.float32))), TypeError, "attention: key is a MaskedArray"),
+        (dict(key=[1.0]), TypeError, "attention: key is a list, expected an array on the CPU"),
+        (dict(value=np.zeros((2, 9, 4, 32), np.float32)[..., ::2]), ValueError, "attention: value has the last stride 2, expected 1"),
+        (dict(out=np.zeros((2, 9, 4, 8), np.float32)), ValueError, "attention: out has shape [2, 9, 4, 8], expected [2, 9, 4, 16]"),
+        (dict(out=3), TypeError, "attention: out is an int"),
+        (dict(causal=True), TypeError, "attention: causal is a bool, expected a str"),
+        (dict(causal="left"), ValueError, "attention: causal is 'left', expected 'top_left' or 'bottom_right'"),
+        (dict(window=3), TypeError, "attention: window is an int, expected a pair (left, right)"),
+        (dict(window=(1, 2, 3)), ValueError, "attention: window has 3 entries"),
+        (dict(window=(1, "2")), TypeError, "attention: window[1] is a str, expected an integer"),
+        (dict(chunk=2**70), ValueError, "attention: chunk is out of range"),
+        (dict(chunk=-1), ValueError, "attention: chunk is -1, expected 0"),
+        (dict(key_lengths=[1, 2.5]), TypeError, "attention: key_lengths[1] is a float, expected an integer"),
+        (dict(key_lengths=[1, 10]), ValueError, "attention: key_lengths[1] is 10, expected 0 to 9"),
+        (dict(mask=np.ones((9, 9), bool)), ValueError, "attention: mask given without mask_means"),
+        (dict(mask=np.ones((9, 9), np.float32), mask_means="attend"), TypeError, "attention: mask has numbers of type float32, expected bool or uint8"),
+        (dict(mask=np.ones((9, 8), bool), mask_means="attend"), ValueError, "mask"),
+        (dict(bias=np.ones((9, 9))), TypeError, "attention: bias has numbers of type float64, expected float32"),
+        (dict(alibi=np.ones(8, np.float32)[::2]), ValueError, "attention: alibi has the stride 2, expected 1"),
+        (dict(softcap=-1), ValueError, "attention: soft_cap is -1, expected 0"),
+        (dict(scale="1"), TypeError, "attention: scale is a str, expected a number"),
+        (dict(dropout=1.0), ValueError, "dropout"),
+        (dict(seed=-1), ValueError, "attention: seed is out of range, expected 0 to 2**64 - 1"),
+        (dict(log_sum_exp=1), TypeError, "attention: log_sum_exp is an int, expected True or False"),
+        (dict(probabilities=[9]), ValueError, "probabilities"),
+        (dict(probabilities=[]), ValueError, "attention: probabilities is an empty list"),
+        (dict(engine="avx2"), TypeError, "attention: engine is a str, expected a headlight.Engine or None"),
+        (dict(nothing=1), TypeError, "incompatible function arguments"),
+    ],
+)  # fmt: skip
+def test_sentence(operands, change, error, sentence):
+    given = dict(zip(("query", "key", "value"), operands, strict=True)) | change
+    with pytest.raises(error, match=re.escape(sentence)):
+        hl.attention(**given)
+
+
+def test_memory_that_cannot_be_had():
+    rows = np.broadcast_to(np.ones((1, 1, 1, 64), np.float32), (2**10, 2**20, 64, 64))
+    with pytest.raises(MemoryError):
+        hl.attention(rows, rows, rows)
+    with pytest.raises(MemoryError):
+        hl.matmul(rows[:, 0, 0].repeat(2**10, 0), np.broadcast_to(np.ones((64, 1), np.float32), (64, 2**22)))
+
+
+@pytest.mark.parametrize(
+    "options, error, sentence",
+    [
+        (dict(isa="avx"), ValueError, "Engine: isa is 'avx', expected one of 'scalar'"),
+        (dict(isa=2), TypeError, "Engine: isa is an int, expected a str"),
+        (dict(threads=-1), ValueError, "engine: option threads is -1, expected 0 to 4096"),
+        (dict(threads=2**40), ValueError, f"Engine: threads is {2**40}, expected 0 to 4096"),
+        (dict(threads=1.5), TypeError, "Engine: threads is a float, expected an integer"),
+    ],
+)
+def test_engines(options, error, sentence):
+    with pytest.raises(error, match=re.escape(sentence)):
+        hl.Engine(**options)
+
+
+def test_engine_says_what_it_is(engine):
+    assert engine.isa in hl.available_isas() and engine.threads == 2
+    assert repr(engine) == f"headlight.Engine(threads=2, isa='{engine.isa}')"
+    assert all(isinstance(one, str) for one in engine.features)
+    x = np.ones((1, 500, 2, 16), np.float32)
+    hl.attention(x, x, x, engine=engine)
+    assert engine.scratch_bytes > 0
+    engine.release_scratch()
+    assert engine.scratch_bytes == 0

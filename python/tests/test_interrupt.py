@@ -1,0 +1,235 @@
+"""Ctrl-C ends long calls, and slices have the bits of the whole."""
+
+import os
+import signal
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import headlight as hl
+from conftest import WHOLE
+
+# Seconds of this process's threads, so that what else the machine does counts little; a call that is not ended takes
+# many.
+PATIENCE = 1.0
+
+
+def seconds_until_interrupted(call):
+    """How long the process worked after the signal until `call` ended, which it had to."""
+    sent = []
+
+    def send():
+        sent.append(time.process_time())
+        os.kill(os.getpid(), signal.SIGINT)
+
+    timer = threading.Timer(0.2, send)
+    ended = False
+    timer.start()
+    try:
+        call()
+        ended = True  # before the signal came: too short to say anything
+        time.sleep(10)
+    except KeyboardInterrupt:
+        assert not ended
+        return time.process_time() - sent[0]
+    finally:
+        timer.cancel()
+    raise AssertionError("the signal was lost")
+
+
+def repeated(rng, length, heads, head_dim):
+    """[1, length, heads, head_dim] with one row of memory: long without taking any."""
+    return np.broadcast_to(rng.standard_normal((1, 1, heads, head_dim), dtype=np.float32), (1, length, heads, head_dim))
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(1)
+
+
+def test_attention_can_be_interrupted(rng):
+    query, key, value = (repeated(rng, 200_000, 8, 64) for _ in range(3))
+    small = rng.standard_normal((1, 4, 8, 64), dtype=np.float32)
+    before = hl.attention(small, small, small)
+    for options in ({}, dict(causal="bottom_right")):
+        assert seconds_until_interrupted(lambda: hl.attention(query, key, value, **options)) < PATIENCE
+    np.testing.assert_array_equal(hl.attention(small, small, small), before)
+
+
+def test_product_can_be_interrupted():
+    a = np.broadcast_to(np.ones((1, 4096), np.float32), (100_000, 4096))
+    b = np.ones((4096, 8192), np.float32)
+    packed = hl.pack(b)
+    assert seconds_until_interrupted(lambda: hl.matmul(a, b)) < PATIENCE
+    assert seconds_until_interrupted(lambda: hl.matmul(a, packed)) < PATIENCE
+
+
+def test_backward_can_be_interrupted_between_heads(rng):
+    query, key, value = (repeated(rng, 1024, 512, 64) for _ in range(3))
+    out, lse = np.zeros(query.shape, np.float32), np.zeros((1, 512, 1024), np.float32)
+    assert seconds_until_interrupted(lambda: hl.attention_backward(query, key, value, out, lse, query)) < PATIENCE
+
+
+# A call of each is long enough to be cut; that it was is what the plain engine of one call does not show, so rows and
+# samples are compared with calls of their own, which are not.
+LONG = dict(batch=2, rows=1500, heads=4, keys=1700, head_dim=32)
+OPTIONS = {
+    "plain": {},
+    "causal_bottom_right": dict(causal="bottom_right"),
+    "causal_top_left": dict(causal="top_left"),
+    "chunk": dict(chunk=100, causal="bottom_right"),
+    "chunk_bottom_right": dict(chunk=64, align="bottom_right", window=(30, 5)),
+    "lengths": dict(query_lengths=[1500, 300], key_lengths=[900, 1700], causal="bottom_right"),
+    "starts": dict(query_start=[7, 1000], key_start=[0, 3], causal="top_left", window=(500, None)),
+    "alibi": dict(alibi=np.array([1, 0.1, 0.01, 0.001], np.float32), align="bottom_right"),
+    "sinks_softcap": dict(sinks=np.arange(4, dtype=np.float32), softcap=3.0),
+}
+
+
+def long_operands(rng):
+    def draw(length):
+        return rng.standard_normal((LONG["batch"], length, LONG["heads"], LONG["head_dim"]), dtype=np.float32)
+
+    return draw(LONG["rows"]), draw(LONG["keys"]), draw(LONG["keys"])
+
+
+@pytest.mark.parametrize("kind", ["float32", "bfloat16"])
+@pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS.keys())
+def test_slices_have_the_bits_of_single_heads(rng, options, kind):
+    query, key, value = long_operands(rng)
+    if kind == "bfloat16":
+        ml_dtypes = pytest.importorskip("ml_dtypes")
+        query, key, value = (x.astype(ml_dtypes.bfloat16) for x in (query, key, value))
+    key, value = key[:, :, :2], value[:, :, 2:]  # each for two heads of the query
+    out, lse, probabilities = hl.attention(query, key, value, **options, log_sum_exp=True, probabilities=True)
+    for head in range(LONG["heads"]):
+        for sample in range(LONG["batch"]):
+            own = {
+                name: given[sample : sample + 1] if name.endswith(("lengths", "start")) else given
+                for name, given in options.items()
+            }
+            own.update({name: options[name][head : head + 1] for name in ("alibi", "sinks") if name in options})
+            place = np.s_[sample : sample + 1, :, head : head + 1]
+            shared = np.s_[sample : sample + 1, :, head // 2 : head // 2 + 1]
+            alone = hl.attention(
+                query[place], key[shared], value[shared], **own, log_sum_exp=True, probabilities=True
+            )  # fmt: skip
+            np.testing.assert_array_equal(out[place], alone[0])
+            np.testing.assert_array_equal(lse[sample, head], alone[1][0, 0])
+            np.testing.assert_array_equal(probabilities[sample, head], alone[2][0, 0])
+
+
+def draw_options(rng, batch, rows, keys, heads):
+    """Any of the options that speak of positions and heads, together."""
+
+    def maybe(**options):
+        return options if rng.random() < 0.35 else {}
+
+    def start():
+        return int(rng.integers(3000)) if rng.random() < 0.5 else rng.integers(0, 3000, batch)
+
+    place = str(rng.choice(["top_left", "bottom_right"]))
+    return {
+        **({"causal": place} if rng.random() < 0.5 else {"align": place}),
+        **maybe(window=(int(rng.integers(-1, 800)), int(rng.integers(-1, 800)))),
+        **maybe(chunk=int(rng.integers(1, 700))),
+        **maybe(query_lengths=rng.integers(0, rows + 1, batch)),
+        **maybe(key_lengths=rng.integers(0, keys + 1, batch)),
+        **maybe(query_start=start()),
+        **maybe(key_start=start()),
+        **maybe(alibi=rng.random(heads, np.float32)),
+        **maybe(sinks=rng.standard_normal(heads, np.float32)),
+        **maybe(softcap=5.0),
+    }
+
+
+def test_slices_have_the_bits_of_the_whole(rng):
+    for _ in range(1000 if WHOLE else 40):
+        batch, shared, group = (int(x) for x in rng.integers(1, 4, 3))
+        rows, keys = (int(x) for x in rng.integers(900, 2500, 2))
+        query = rng.standard_normal((batch, rows, shared * group, 32), np.float32)
+        key, value = rng.standard_normal((2, batch, keys, shared, 32), np.float32)
+        options = draw_options(rng, batch, rows, keys, shared * group)
+        out, lse = hl.attention(query, key, value, **options, log_sum_exp=True)
+        # A call with a list of rows is never cut.
+        whole = hl.attention(query, key, value, **options, log_sum_exp=True, probabilities=[0])
+        np.testing.assert_array_equal(out, whole[0], err_msg=str(options))
+        np.testing.assert_array_equal(lse, whole[1], err_msg=str(options))
+
+
+def test_slices_take_their_part_of_masks_and_biases(rng):
+    query, key, value = long_operands(rng)
+    scores = (LONG["batch"], LONG["heads"], LONG["rows"], LONG["keys"])
+    for shape in (scores, scores[2:], (scores[0], 1, 1, scores[3]), (1, scores[1], scores[2], 1)):
+        mask = rng.random(shape) < 0.7
+        bias = rng.standard_normal(shape, dtype=np.float32)
+        wide_mask, wide_bias = np.broadcast_to(mask, scores), np.broadcast_to(bias, scores)
+        out = hl.attention(query, key, value, mask=mask, mask_means="attend", bias=bias)
+        for sample, head in ((0, 0), (1, 3)):
+            place = np.s_[sample : sample + 1, :, head : head + 1]
+            rows = np.s_[sample : sample + 1, head : head + 1]
+            alone = hl.attention(
+                query[place], key[place], value[place], mask=np.ascontiguousarray(wide_mask[rows]),
+                mask_means="attend", bias=np.ascontiguousarray(wide_bias[rows]),
+            )
+            np.testing.assert_array_equal(out[place], alone)
+
+
+def test_gradients_in_slices_have_the_bits_of_single_heads(rng):
+    query, key, value = long_operands(rng)
+    out_gradient = rng.standard_normal(query.shape, dtype=np.float32)
+    bias = rng.standard_normal((LONG["batch"], LONG["heads"], LONG["rows"], LONG["keys"]), dtype=np.float32)
+    slopes = np.array([1, 0.1, 0.01, 0.001], np.float32)
+    options = dict(causal="bottom_right", key_lengths=[1700, 800])
+    out, lse = hl.attention(query, key, value, bias=bias, alibi=slopes, **options, log_sum_exp=True)
+    gradients = hl.attention_backward(query, key, value, out, lse, out_gradient, bias=bias, alibi=slopes, **options)
+    for sample in range(LONG["batch"]):
+        for head in range(LONG["heads"]):
+            place, rows = np.s_[sample : sample + 1, :, head : head + 1], np.s_[sample : sample + 1, head : head + 1]
+            alone = hl.attention_backward(
+                query[place], key[place], value[place], out[place], lse[rows], out_gradient[place], bias=bias[rows],
+                alibi=slopes[head : head + 1], causal="bottom_right", key_lengths=options["key_lengths"][sample : sample + 1],
+            )
+            for whole, part in zip(gradients[:3], alone[:3], strict=True):
+                np.testing.assert_array_equal(whole[place], part)
+            np.testing.assert_array_equal(gradients[3][rows], alone[3])
+
+
+@pytest.mark.parametrize("transposed", [False, True])
+def test_products_in_blocks_have_the_bits_of_rows(rng, transposed):
+    a, b = rng.standard_normal((1100, 900), dtype=np.float32), rng.standard_normal((900, 1300), dtype=np.float32)
+    bias = rng.standard_normal(1300, dtype=np.float32)
+    if transposed:
+        a, b = np.asfortranarray(a), np.asfortranarray(b)
+    c = hl.matmul(a, b, bias=bias, activation="relu")
+    for first in range(0, 1100, 100):
+        rows = np.ascontiguousarray(a[first : first + 100])
+        np.testing.assert_array_equal(hl.matmul(rows, b, bias=bias, activation="relu"), c[first : first + 100])
+    np.testing.assert_array_equal(hl.matmul(a, hl.pack(b), bias=bias, activation="relu"), c)
+    samples = hl.matmul(np.stack([np.ascontiguousarray(a)] * 2), b, bias=bias, activation="relu")
+    np.testing.assert_array_equal(samples, np.stack([c, c]))
+
+
+@pytest.mark.parametrize(
+    "change, named",
+    [
+        (dict(mask=np.ones((1499, 1700), bool), mask_means="attend"), "mask"),
+        (dict(bias=np.ones((3, 1, 1, 1), np.float32)), "bias"),
+        (dict(query_lengths=[1, 1501]), "query_lengths"),
+        (dict(key_lengths=[1]), "key_lengths"),
+        (dict(query_start=[1, -1]), "query_start"),
+        (dict(alibi=np.ones(3, np.float32)), "slopes"),
+    ],
+)
+def test_long_calls_are_refused_as_a_whole(rng, change, named):
+    query, key, value = long_operands(rng)
+    out = np.full(query.shape, 7, np.float32)
+    with pytest.raises(ValueError, match=named) as long:
+        hl.attention(query, key, value, **change, out=out)
+    assert (out == 7).all()
+    few = query[:, :10]
+    with pytest.raises(ValueError, match=named):
+        hl.attention(few, key[:, :10], value[:, :10], **change)
+    assert "192" not in str(long.value)

@@ -1,0 +1,176 @@
+"""The demonstration model of the repository, loaded as any published folder is."""
+
+import pathlib
+import sys
+import types
+
+import numpy as np
+import pytest
+
+import headlight as hl
+
+FOLDER = pathlib.Path(__file__).parents[2] / "models" / "demonstration"
+TEXTS = ["The animal didn't cross the street because it was too tired.", "the robot", "机器人拿起红色的积木,因为它很轻"]
+
+
+@pytest.fixture(scope="module")
+def model():
+    return hl.load(FOLDER)
+
+
+def test_vectors_are_normalised_means_of_hidden_states(model):
+    vectors, hidden = model.embed(TEXTS), model.encode(TEXTS)
+    assert vectors.shape == (3, model.width) and vectors.dtype == np.float32
+    for text, vector, states in zip(TEXTS, vectors, hidden, strict=True):
+        assert states.shape == (len(model.tokenize(text)), model.width) and states.dtype == np.float32
+        mean = np.float64(states).mean(0)
+        np.testing.assert_allclose(vector, mean / np.linalg.norm(mean), atol=1e-6)
+
+
+def test_texts_have_the_bits_of_texts_alone(model, engine):
+    texts = TEXTS * 40
+    whole = model.embed(texts, engine=engine)
+    for options in (dict(batch_tokens=1), dict(batch_tokens=100), dict(batch_tokens=10**12)):
+        np.testing.assert_array_equal(model.embed(texts, **options, engine=engine), whole)
+        for one, other in zip(model.encode(texts, **options), model.encode(texts), strict=True):
+            np.testing.assert_array_equal(one, other)
+    np.testing.assert_array_equal(model.embed(iter(texts), engine=engine), whole)
+
+
+def test_a_str_is_one_text(model):
+    np.testing.assert_array_equal(model.embed(TEXTS[0]), model.embed([TEXTS[0]]))
+    assert len(model.encode(TEXTS[0])) == 1
+    assert model.embed([]).shape == (0, model.width)
+    assert model.encode([]) == []
+
+
+def test_tokens_there_and_back(model):
+    ids = model.tokenize("the tired animal")
+    assert all(isinstance(one, int) and 0 <= one < model.vocabulary for one in ids)
+    assert model.decode(ids) == "[CLS] the tired animal [SEP]"
+    assert model.decode(np.array(ids[1:-1])) == "the tired animal"
+    assert len(model.tokenize("the " * 1000)) == model.max_length
+
+
+@pytest.mark.parametrize("precision", ["float32", "bfloat16", "int8"])
+def test_precision(model, precision):
+    loaded = hl.load(str(FOLDER), precision=precision)
+    assert loaded.precision == precision
+    assert ((model.embed(TEXTS) * loaded.embed(TEXTS)).sum(1) > 0.99).all()
+
+
+def test_progress_is_told_to_a_function(model):
+    calls = []
+    model.embed(TEXTS, batch_tokens=1, progress=lambda done, total: calls.append((done, total)))
+    assert calls[-1] == (3, 3) and calls == sorted(calls)
+    with pytest.raises(ZeroDivisionError):
+        model.embed(TEXTS, progress=lambda done, total: 1 / 0)
+    with pytest.raises(TypeError, match="progress"):
+        model.embed(TEXTS, progress=3)
+
+
+def test_bar_is_drawn_at_once_where_it_is_asked_for(model, capsys):
+    model.embed(TEXTS, progress=True)
+    assert "100 %  3 of 3" in capsys.readouterr().err
+    model.embed(TEXTS)
+    model.encode(TEXTS, progress=False)
+    assert capsys.readouterr().err == ""
+
+
+class Terminal:
+    """A standard error that says that it is a terminal."""
+
+    def __init__(self):
+        self.text = ""
+
+    def isatty(self):
+        return True
+
+    def write(self, text):
+        self.text += text
+
+    def flush(self):
+        pass
+
+
+def test_bar_waits_a_second(monkeypatch):
+    from headlight import _progress
+
+    now = [100.0]
+    monkeypatch.setattr(_progress.time, "monotonic", lambda: now[0])
+    terminal = Terminal()
+    monkeypatch.setattr(_progress.sys, "stderr", terminal)
+    bar = _progress.Bar()
+    now[0] += 0.9
+    bar(90, 100)
+    bar.close()
+    assert terminal.text == ""
+    now[0] += 0.2
+    bar(95, 100)
+    now[0] += 0.05
+    bar(96, 100)
+    bar.close()
+    assert " 95 %" in terminal.text and " 96 %" not in terminal.text and terminal.text.endswith("\n")
+    assert " 95 %" in repr(bar) and 'value="0.9500"' in bar._repr_html_()
+
+
+def test_bar_of_a_notebook(monkeypatch):
+    """Behind a notebook the bar is an object that is shown once and then changed."""
+    from headlight import _progress
+
+    shown = []
+
+    class Handle:
+        def update(self, bar):
+            shown.append(bar._repr_html_())
+
+    def display(bar, display_id):
+        assert display_id
+        shown.append(bar._repr_html_())
+        return Handle()
+
+    ipython = types.ModuleType("IPython")
+    ipython.get_ipython = lambda: types.SimpleNamespace(kernel=None)
+    ipython.display = types.ModuleType("IPython.display")
+    ipython.display.display = display
+    monkeypatch.setitem(sys.modules, "IPython", ipython)
+    monkeypatch.setitem(sys.modules, "IPython.display", ipython.display)
+    terminal = Terminal()
+    monkeypatch.setattr(_progress.sys, "stderr", terminal)
+    bar = _progress.Bar(at_once=True)
+    bar(1, 2)
+    bar(2, 2)
+    bar.close()
+    assert len(shown) == 2 and "1 of 2" in shown[0] and 'value="1.0000"' in shown[1] and terminal.text == ""
+
+
+def test_files_that_cannot_be_read(tmp_path):
+    with pytest.raises(hl.FileError, match="config.json") as caught:
+        hl.load(tmp_path)
+    assert isinstance(caught.value, OSError) and isinstance(caught.value, ValueError)
+    (tmp_path / "config.json").write_text("{")
+    with pytest.raises(hl.FileError, match="config.json"):
+        hl.load(tmp_path)
+
+
+@pytest.mark.filterwarnings("ignore:nanobind. attempted to access an uninitialized instance")
+@pytest.mark.parametrize(
+    "call, error",
+    [
+        (lambda model: hl.load(3), TypeError),
+        (lambda model: hl.load(FOLDER, precision="int4"), ValueError),
+        (lambda model: hl.load(FOLDER, precision=8), TypeError),
+        (lambda model: model.embed([b"bytes"]), TypeError),
+        (lambda model: model.embed(3), TypeError),
+        (lambda model: model.embed("\ud800"), ValueError),
+        (lambda model: model.embed("a", batch_tokens=0), ValueError),
+        (lambda model: model.decode([10**6]), ValueError),
+        (lambda model: model.decode("ids"), TypeError),
+        (lambda model: model.tokenize(["a"]), TypeError),
+        (lambda model: hl.Encoder(), TypeError),
+        (lambda model: hl.Encoder.__new__(hl.Encoder).embed("a"), TypeError),
+    ],
+)
+def test_bad_calls(model, call, error):
+    with pytest.raises(error):
+        call(model)

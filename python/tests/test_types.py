@@ -1,0 +1,79 @@
+"""Stubs and docstrings say what the module has."""
+
+import ast
+import inspect
+import pathlib
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+import headlight as hl
+
+STUB = pathlib.Path(hl.__file__).with_name("_core.pyi")
+
+
+def parameters(function):
+    """Name → default of each parameter, as source text."""
+    given = function.args
+    plain = given.posonlyargs + given.args
+    defaults = [None] * (len(plain) - len(given.defaults)) + given.defaults
+    pairs = list(zip(plain, defaults, strict=True)) + list(zip(given.kwonlyargs, given.kw_defaults, strict=True))
+    return {name.arg: default and ast.unparse(default) for name, default in pairs}
+
+
+def stubbed():
+    """"Class.function" or "function" → the last of its definitions in the stub."""
+    found = {}
+    for node in ast.parse(STUB.read_text()).body:
+        for one in node.body if isinstance(node, ast.ClassDef) else [node]:
+            if isinstance(one, ast.FunctionDef):
+                found[f"{node.name}.{one.name}" if isinstance(node, ast.ClassDef) else one.name] = one
+    return found
+
+
+def shown():
+    """The same of what there is, members that begin with an underscore left out."""
+    for name in hl.__all__:
+        one = getattr(hl, name)
+        if inspect.isclass(one) and not issubclass(one, Exception):
+            for member in vars(one):
+                if not member.startswith("_"):
+                    yield f"{name}.{member}", getattr(one, member)
+        elif callable(one) and not inspect.isclass(one):
+            yield name, one
+
+
+def test_stub_has_what_there_is():
+    assert {name for name in stubbed() if "__" not in name} == {name for name, _ in shown()}
+
+
+@pytest.mark.parametrize("name, function", [pair for pair in shown() if hasattr(pair[1], "__nb_signature__")])
+def test_stub_and_signature_agree(name, function):
+    text = function.__nb_signature__[0][0]
+    own = parameters(ast.parse(text + ": ..." if not text.endswith("...") else text).body[0])
+    said = parameters(stubbed()[name])
+    if stubbed()[name].args.kwarg:
+        options = hl.typing.AttentionOptions.__annotations__
+        said |= {key: own.get(key) for key in options}
+        assert all(own[key] in ("None", "0", "0.0") for key in options)
+    assert said == own
+
+
+@pytest.mark.parametrize("name, function", list(shown()))
+def test_everything_has_a_docstring(name, function):
+    text = function.__doc__ if not isinstance(function, property) else function.fget.__doc__ or function.__doc__
+    assert text and len(text.strip()) > 10, name
+
+
+def test_mypy_is_content(tmp_path):
+    pytest.importorskip("mypy")
+    # A copy, for mypy does not look at sources of installed packages.
+    package = shutil.copytree(STUB.parent, tmp_path / "headlight", ignore=shutil.ignore_patterns("*.so", "__pycache__"))
+    use = shutil.copy(pathlib.Path(__file__).with_name("typed_use.py"), tmp_path)
+    result = subprocess.run(
+        [sys.executable, "-m", "mypy", "--strict", "--no-error-summary", "--cache-dir", tmp_path / "cache", package, use],
+        capture_output=True, text=True, cwd=tmp_path,
+    )  # fmt: skip
+    assert result.returncode == 0, result.stdout + result.stderr

@@ -1,0 +1,26 @@
+"""What mypy --strict must accept, and find the types of."""
+
+from typing import assert_type
+
+import numpy as np
+import numpy.typing as npt
+
+import headlight as hl
+
+Floats = npt.NDArray[np.float32]
+
+
+def use(query: Floats, key: Floats, weight: Floats, engine: hl.Engine, options: hl.typing.AttentionOptions) -> None:
+    assert_type(hl.attention(query, key, key, causal="bottom_right", window=(8, None)), Floats)
+    assert_type(hl.attention(query, key, key, log_sum_exp=True, engine=engine), tuple[Floats, Floats])
+    assert_type(hl.attention(query, key, key, probabilities=[0, 1]), tuple[Floats, Floats])
+    assert_type(hl.attention(query, key, key, log_sum_exp=True, probabilities=True), tuple[Floats, Floats, Floats])
+    out, lse = hl.attention(query, key, key, log_sum_exp=True, **options)
+    assert_type(hl.attention_backward(query, key, key, out, lse, out, **options), tuple[Floats, ...])
+    assert_type(hl.merge_attention([(out, lse), (out, lse)]), tuple[Floats, Floats])
+    assert_type(hl.matmul(query, hl.pack(weight.T, precision="int8"), activation="gelu"), Floats)
+    hl.attention(memoryview(b""), memoryview(b""), key, key_lengths=np.array([3]), key_start=4)
+    model = hl.load("folder", precision="bfloat16")
+    assert_type(model.embed(["a", "b"], progress=lambda done, total: None), Floats)
+    assert_type(model.encode("a"), list[Floats])
+    assert_type(model.decode(model.tokenize("a")), str)
