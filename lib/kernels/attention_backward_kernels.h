@@ -32,8 +32,8 @@ struct BackwardTile {
   const float* large_maximum;
 
   // Where the rows that are worked on next lie in the tensors, as a hint.
-  Rows<const float> next_query;
-  Rows<const float> next_out_gradient;
+  Operand next_query;
+  Operand next_out_gradient;
   std::int64_t next_rows;
 
   // The block's keys and values, packed as AttentionKernels::pack_keys() does, and its keys as rows.
@@ -70,6 +70,19 @@ struct BackwardTile {
   Rows<float> query_gradient;  // [rows][head_dim]
 };
 
+// What of a tile is read from the tensors and given back to them. Those of an instruction set's
+// AttentionBackwardKernels know float32 alone; those of typed_backward_row_kernels() any type that floats can be stored
+// in: numbers of 16 bits are widened as they are read, which is exact, and rounded once as they are given.
+struct BackwardRowKernels {
+  // to [rows][padded], zeros past dim.
+  void (*pad_rows)(const Operand& from, std::int64_t rows, std::int64_t dim, float* to, std::int64_t padded) noexcept;
+  // to[r] ← factor · from[r] (+ to[r]), a sum in float32; from [rows][padded], to [rows][dim].
+  void (*give_rows)(const float* from, std::int64_t padded, std::int64_t rows, std::int64_t dim, float factor, bool add,
+                    NumberType type, void* to, std::int64_t stride) noexcept;
+  // Σ_d a[d] · b[d] of one row each, each lane's own sum first.
+  float (*dot)(const Operand& a, const Operand& b, std::int64_t dim) noexcept;
+};
+
 struct AttentionBackwardKernels {
   // weights and score_gradients; zeros where a row does not see a key.
   void (*score_gradients)(const BackwardTile& tile) noexcept;
@@ -78,14 +91,7 @@ struct AttentionBackwardKernels {
   // query_gradient.
   void (*query_gradient)(const BackwardTile& tile) noexcept;
 
-  // to [rows][padded], zeros past dim.
-  void (*pad_rows)(const float* from, std::int64_t stride, std::int64_t rows, std::int64_t dim, float* to,
-                   std::int64_t padded) noexcept;
-  // to[r] (+)= factor · from[r]; from [rows][padded], to [rows][dim].
-  void (*give_rows)(const float* from, std::int64_t padded, std::int64_t rows, std::int64_t dim, float factor, bool add,
-                    float* to, std::int64_t stride) noexcept;
-  // Σ_d a[d] · b[d], each lane's own sum first.
-  float (*dot)(const float* a, const float* b, std::int64_t dim) noexcept;
+  BackwardRowKernels rows;
 };
 
 }  // namespace headlight::kernels

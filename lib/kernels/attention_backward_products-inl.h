@@ -98,12 +98,17 @@ struct SeenRows {
   }
 };
 
-// Rows that lie in the tensors.
+// Rows that lie in the tensors, in bytes.
 struct DistantRows {
-  kernels::Rows<const float> from;
+  const char* data;
+  std::int64_t stride;
   std::int64_t rows;
-  std::int64_t dim;
+  std::int64_t length;
 };
+inline DistantRows distant_rows(const kernels::Operand& from, std::int64_t rows, std::int64_t dim) {
+  const std::int64_t size = kernels::bytes_of_number(from.type);
+  return {static_cast<const char*>(from.data), from.stride * size, rows, dim * size};
+}
 
 // Asks for one of so many shares of the rows: they come while products are worked out. With heads side by side each
 // lies in a page of its own, which no hardware prefetcher follows. A few at a time, for a core that waits for sixteen
@@ -111,8 +116,8 @@ struct DistantRows {
 template <int kWrite>
 HEADLIGHT_INLINE void prefetch_share(const DistantRows& rows, std::int64_t share, std::int64_t shares) {
   for (std::int64_t r = rows.rows * share / shares; r < rows.rows * (share + 1) / shares; ++r) {
-    for (std::int64_t d = 0; d < rows.dim; d += kFloatsOfLine) {
-      __builtin_prefetch(rows.from.row(r) + d, kWrite);
+    for (std::int64_t at = 0; at < rows.length; at += kBytesOfLine) {
+      __builtin_prefetch(rows.data + r * rows.stride + at, kWrite);
     }
   }
 }
@@ -145,11 +150,11 @@ inline void sum_over_rows(const kernels::BackwardTile& tile, const float* x, con
 inline void key_value_gradients(const kernels::BackwardTile& tile) noexcept {
   if (tile.value_gradient != nullptr) {
     sum_over_rows(tile, tile.weights, tile.out_gradient, tile.padded_value_dim, tile.value_gradient,
-                  {tile.next_out_gradient, tile.next_rows, tile.value_dim});
+                  distant_rows(tile.next_out_gradient, tile.next_rows, tile.value_dim));
   }
   if (tile.key_gradient != nullptr) {
     sum_over_rows(tile, tile.score_gradients, tile.query, tile.padded_head_dim, tile.key_gradient,
-                  {tile.next_query, tile.next_rows, tile.head_dim});
+                  distant_rows(tile.next_query, tile.next_rows, tile.head_dim));
   }
 }
 

@@ -148,8 +148,8 @@ inline void score_products(const kernels::BackwardTile& tile, std::int64_t r, st
     const std::int64_t width = smaller(kKeyPanel, tile.keys - j);
     const std::int64_t at = r * tile.stride + from;
     if (tile.query_gradient.data != nullptr) {
-      prefetch_share<1>({{tile.query_gradient.row(r), tile.query_gradient.stride}, rows, tile.head_dim}, panel++,
-                        panels);
+      const kernels::Operand gradient{.stride = tile.query_gradient.stride, .data = tile.query_gradient.row(r)};
+      prefetch_share<1>(distant_rows(gradient, rows, tile.head_dim), panel++, panels);
     }
     score_panel<TileVectors>({{tile.query + r * tile.padded_head_dim, tile.padded_head_dim},
                               {tile.key_panels + j * tile.head_dim + from - j, width},

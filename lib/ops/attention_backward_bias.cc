@@ -68,7 +68,7 @@ void add_head(const BackwardCall& call, int worker, const BiasSums& unit, std::i
 
 void give_sums(const BackwardCall& call, const BiasSums& unit, std::int64_t sample, std::int64_t head, bool full_rows,
                bool full_keys) noexcept {
-  const AttentionGradients& gradients = call.gradients;
+  const TypedAttentionGradients& gradients = call.gradients;
   const Range rows = full_rows ? unit.rows : Range{0, 1};
   const Range keys = full_keys ? unit.keys : Range{0, 1};
   for (std::int64_t i = rows.first; i < rows.last; ++i) {

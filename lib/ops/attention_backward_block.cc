@@ -46,8 +46,7 @@ BackwardBlock::BackwardBlock(const BackwardCall& call, int worker, std::int64_t 
   const kernels::KeyValueBlock block = call.keys.block(sample, key_value_head, tensor_key, keys);
   call.kernels.pack_keys(block.key, keys, tile_.head_dim, part(plan.key_panels));
   call.kernels.pack_keys(block.value, keys, tile_.value_dim, part(plan.value_panels));
-  call.backward.pad_rows(block.key.floats(), block.key.stride, keys, tile_.head_dim, part(plan.key),
-                         plan.padded_head_dim);
+  call.backward.rows.pad_rows(block.key, keys, tile_.head_dim, part(plan.key), plan.padded_head_dim);
 }
 
 bool BackwardBlock::find_intervals(std::int64_t first_row, std::int64_t rows) noexcept {
@@ -98,7 +97,7 @@ void BackwardBlock::take_log_sum_exp(std::int64_t head, std::int64_t first_row) 
   auto* const large_maximum = part_of(call_, worker_, call_.plan.large_maximum);
   tile_.large_maximum = nullptr;
   for (std::int64_t r = 0; r < tile_.rows; ++r) {
-    const float log_sum_exp = call_.log_sum_exp(sample_, head, sequence_.first_query + first_row + r);
+    const float log_sum_exp = call_.operands.log_sum_exp(sample_, head, sequence_.first_query + first_row + r);
     minus_log_sum_exp[r] = static_cast<float>(-std::numbers::log2e * static_cast<double>(log_sum_exp));
     if (log_sum_exp == -kInfinity) {
       minus_log_sum_exp[r] = -kInfinity;
@@ -120,13 +119,15 @@ bool BackwardBlock::take_rows(std::int64_t head, std::int64_t first_row, std::in
   tile_.delta = call_.delta(sample_, head) + query;
   tile_.first_row = {static_cast<std::uint32_t>(first_row),
                      static_cast<std::uint32_t>(sample_ * call_.sizes.query_heads + head)};
-  call_.backward.pad_rows(&call_.query(sample_, query, head, 0), call_.query.stride(1), rows, tile_.head_dim,
-                          part_of(call_, worker_, plan.query), plan.padded_head_dim);
-  call_.backward.pad_rows(&call_.out_gradient(sample_, query, head, 0), call_.out_gradient.stride(1), rows,
-                          tile_.value_dim, part_of(call_, worker_, plan.out_gradient), plan.padded_value_dim);
+  const TypedView<4>& queries = call_.operands.query;
+  const TypedView<4>& out_gradients = call_.operands.out_gradient;
+  call_.backward.rows.pad_rows(rows_at(queries, sample_, query, head), rows, tile_.head_dim,
+                               part_of(call_, worker_, plan.query), plan.padded_head_dim);
+  call_.backward.rows.pad_rows(rows_at(out_gradients, sample_, query, head), rows, tile_.value_dim,
+                               part_of(call_, worker_, plan.out_gradient), plan.padded_value_dim);
   const std::int64_t next = std::min(first_row + rows, sequence_.queries - 1) + sequence_.first_query;
-  tile_.next_query = {&call_.query(sample_, next, head, 0), call_.query.stride(1)};
-  tile_.next_out_gradient = {&call_.out_gradient(sample_, next, head, 0), call_.out_gradient.stride(1)};
+  tile_.next_query = rows_at(queries, sample_, next, head);
+  tile_.next_out_gradient = rows_at(out_gradients, sample_, next, head);
   tile_.next_rows = std::min(rows, sequence_.queries - first_row - rows);
   take_log_sum_exp(head, first_row);
   if (has_row_steps(call_.options)) take_steps(head, first_row);
