@@ -31,6 +31,8 @@ struct BackwardCall {
   kernels::AttentionDropout dropout;
   std::byte* scratch;
 
+  [[nodiscard]] bool multiplies_pairs() const noexcept { return kernels.numbers_of_word == 2; }
+
   // Where a row's query gradient is added up, and the distance to the next row's: in place where that is of floats.
   [[nodiscard]] kernels::Rows<float> query_sums(std::int64_t sample, std::int64_t head,
                                                 std::int64_t query) const noexcept {
@@ -65,6 +67,9 @@ class BackwardBlock {
   bool find_intervals(std::int64_t first_row, std::int64_t rows) noexcept;
   void take_log_sum_exp(std::int64_t head, std::int64_t first_row) noexcept;
   void take_steps(std::int64_t head, std::int64_t first_row) noexcept;
+  // The tile's rows of a tensor, as both kinds of products take them.
+  void bring_rows(const kernels::Operand& from, std::int64_t dim, std::int64_t padded, float* to,
+                  const float*& of_scores, const float*& of_sums) noexcept;
   [[nodiscard]] bool all_finite() noexcept;
 
   const BackwardCall& call_;

@@ -1,6 +1,7 @@
 #include "ops/attention_backward_plan.h"
 
 #include <algorithm>
+#include <cassert>
 
 #include "runtime/costs.h"
 #include "runtime/parallel.h"
@@ -29,6 +30,9 @@ void lay_out_worker(const kernels::AttentionKernels& kernels, const AttentionSiz
   plan.end = plan.for_worker<std::int32_t>(rows);
   plan.step_rows = room_for_steps(plan, rows, rows, rows);
   plan.cap_derivatives = plan.for_worker<float>(plan.stride);
+  // Words of two rows take half of it. Behind those of weights is room for floats of 2 · query_rows rows, behind those
+  // of score gradients for words of two keys.
+  assert(4 * kernels.query_rows <= rows);
   plan.weights = plan.for_worker<float>(rows * plan.stride);
   plan.score_gradients = plan.for_worker<float>(rows * plan.stride);
   // Tiles read whole vectors of the last panel.

@@ -12,15 +12,38 @@ namespace {
 
 constexpr std::string_view kName = "attention_backward";
 
+// Those that multiply pairs of bfloat16 where the call is of such, or null.
+const kernels::PairBackwardKernels* pair_kernels(const Engine& engine, const AttentionBackwardOperands& operands,
+                                                 const ops::AttentionSizes& sizes) noexcept {
+  const auto is_bfloat16 = [](const TypedView<4>& view) { return view.type == NumberType::bfloat16; };
+  const bool pairs = is_bfloat16(operands.query) && is_bfloat16(operands.key) && is_bfloat16(operands.value) &&
+                     is_bfloat16(operands.out_gradient) && sizes.head_dim % 2 == 0 && sizes.value_dim % 2 == 0;
+  return pairs ? kernels::pair_backward_kernels(engine.features()) : nullptr;
+}
+
+void multiply_pairs(const Engine& engine, const kernels::PairBackwardKernels& pairs, kernels::AttentionKernels& kernels,
+                    kernels::AttentionBackwardKernels& backward) noexcept {
+  const kernels::PairAttentionKernels& forward = *kernels::pair_attention_kernels(engine.features());
+  kernels.numbers_of_word = 2;
+  kernels.pack_keys = forward.pack_keys;
+  kernels.copy_rows = forward.copy_rows;
+  backward.score_gradients = pairs.score_gradients;
+  backward.float_score_gradients = pairs.float_score_gradients;
+  backward.key_value_gradients = pairs.key_value_gradients;
+  backward.query_gradient = pairs.query_gradient;
+  backward.rows.pad_rows = pairs.pad_rows;
+}
+
 }  // namespace
 
 void attention_backward(Engine& engine, const AttentionBackwardOperands& operands,
                         const TypedAttentionGradients& gradients, const AttentionOptions& options) {
   const ops::AttentionSizes sizes = ops::check_attention_backward(kName, operands, gradients, options);
   if (ops::asks_for_nothing(gradients)) return;
-  const kernels::AttentionKernels kernels = ops::kernels_of_types(engine.isa());
+  kernels::AttentionKernels kernels = ops::kernels_of_types(engine.isa());
   kernels::AttentionBackwardKernels backward = kernels::attention_backward_kernels(engine.isa());
   backward.rows = kernels::typed_backward_row_kernels(engine.isa());
+  if (const auto* pairs = pair_kernels(engine, operands, sizes)) multiply_pairs(engine, *pairs, kernels, backward);
   ops::differentiate(engine, kName, operands, gradients, options, sizes, kernels, backward);
 }
 

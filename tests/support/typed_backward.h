@@ -8,6 +8,7 @@
 #include "headlight/typed_attention_backward.h"
 #include "support/backward_problem.h"
 #include "support/stored.h"
+#include "support/typed_operands.h"
 
 namespace headlight::test {
 
@@ -58,25 +59,35 @@ struct TypedBackward {
     return gradients;
   }
 
-  // By the operands as they are stored; widened.
-  [[nodiscard]] GradientTensors<float> of_types(Engine& engine) {
+  // By the operands as they are stored.
+  void backward(Engine& engine, const TypedAttentionGradients& gradients) {
     const AttentionCase& c = problem.c;
     Stored query(c.types[0], problem.in.query), key(c.types[1], problem.in.key), value(c.types[2], problem.in.value);
     Stored out(c.types[3], problem.out), out_gradient(types_.out_gradient, problem.out_gradient);
+    attention_backward(engine,
+                       {query.view(), key.view(), value.view(), out.view(), problem.log_sum_exp, out_gradient.view()},
+                       gradients, problem.in.options);
+  }
+  // All of them, widened.
+  [[nodiscard]] GradientTensors<float> of_types(Engine& engine) {
     GradientTensors<float> gradients = before();
-    Stored of_query(types_.gradients[0], gradients.query), of_key(types_.gradients[1], gradients.key);
-    Stored of_value(types_.gradients[2], gradients.value);
-    TypedAttentionGradients asked{of_query.view(), of_key.view(), of_value.view()};
+    Stored query(types_.gradients[0], gradients.query), key(types_.gradients[1], gradients.key);
+    Stored value(types_.gradients[2], gradients.value);
+    TypedAttentionGradients asked{query.view(), key.view(), value.view()};
     if (gradients.bias.size() != 0) asked.bias = gradients.bias;
     if (gradients.sinks.size() != 0) asked.sinks = gradients.sinks;
     asked.accumulate = accumulates_;
-    attention_backward(engine,
-                       {query.view(), key.view(), value.view(), out.view(), problem.log_sum_exp, out_gradient.view()},
-                       asked, problem.in.options);
-    gradients.query = of_query.floats();
-    gradients.key = of_key.floats();
-    gradients.value = of_value.floats();
+    backward(engine, asked);
+    gradients.query = query.floats();
+    gradients.key = key.floats();
+    gradients.value = value.floats();
     return gradients;
+  }
+
+  // Whether the engine multiplies pairs of bfloat16 in this call.
+  [[nodiscard]] bool multiplies_pairs(const Engine& engine) const {
+    return test::multiplies_pairs(engine, problem.c) && types_.out_gradient == NumberType::bfloat16 &&
+           problem.c.value_dim % 2 == 0;
   }
 
   [[nodiscard]] GradientTensors<float> rounded(GradientTensors<float> gradients) const {

@@ -125,7 +125,10 @@ typedef struct headlight_attention_gradients {
 // The gradients of a sum whose gradient by out is out_gradient [B, Lq, Hq, Dv]; out and log_sum_exp [B, Hq, Lq] are
 // what headlight_attention gave for the same arguments and options. query, key, value, out and out_gradient are
 // FLOAT32, BFLOAT16 or FLOAT16 each: numbers of 16 bits are widened, all arithmetic and all sums are float32's, and
-// gradients of 16 bits are rounded once, to nearest even. Formulas are in headlight/attention_backward.h.
+// gradients of 16 bits are rounded once, to nearest even. But where query, key, value and out_gradient are BFLOAT16,
+// Dqk and Dv are even and the engine has the feature AVX512-BF16, pairs of such numbers are multiplied as
+// typed_attention_backward.h says, which errs by a rounding of each weight and score gradient more. Formulas are in
+// headlight/attention_backward.h.
 HEADLIGHT_API headlight_status headlight_attention_backward(
     headlight_engine* engine, const headlight_tensor* query, const headlight_tensor* key, const headlight_tensor* value,
     const headlight_tensor* out, const headlight_tensor* log_sum_exp, const headlight_tensor* out_gradient,
