@@ -33,7 +33,8 @@ struct AttentionGradients {
 // (columns of one matrix do not).
 // Time 10·B·Hq·(visible pairs)·D FLOP, and 4 more for a bias gradient; memory beyond the arguments 4 bytes a query row
 // and head, and half a MiB for each thread at D = 64. The bits depend on the build and the instruction set alone,
-// not on threads or on the batch beside. Throws as attention() does. Source: Dao et al. 2022, algorithm 4.
+// not on threads or on the batch beside. Throws as attention() does. Source: Dao et al. 2022, algorithm 4. Over numbers
+// of 16 bits: headlight/typed_attention_backward.h.
 HEADLIGHT_API void attention_backward(Engine& engine, View<const float, 4> query, View<const float, 4> key,
                                       View<const float, 4> value, View<const float, 4> out,
                                       View<const float, 3> log_sum_exp, View<const float, 4> out_gradient,

@@ -15,6 +15,7 @@
 #include "ops/call_plan.h"
 #include "ops/check.h"
 #include "ops/gemm_internal.h"
+#include "ops/typed_rows.h"
 #include "runtime/costs.h"
 #include "runtime/parallel.h"
 
@@ -89,7 +90,7 @@ class SinkSum {
     if (probabilities[j] == 0) return;  // and δ is 0
     const std::int64_t query = head_.sequence.first_query + row;
     const ops::RowScores scores(call.options, steps_, keys_,
-                                {.query = &call.query(head_.b, query, head_.h, 0),
+                                {.query = ops::operand_at(call.query, head_.b, query, head_.h),
                                  .head_dim = call.sizes.head_dim,
                                  .sample = head_.b,
                                  .head = head_.h,
@@ -112,13 +113,13 @@ class SinkSum {
 
 // gradients dP ← dS = P∘(dP − δ), δ = Σ_j P dP; zeros where a row must not see, as in P.
 void make_score_gradients(const UnfusedHead& head, const View<float, 2>& gradients, SinkSum& sinks) noexcept {
-  const auto dot = kernels::attention_backward_kernels(head.call.isa).dot;
+  const auto dot = kernels::attention_backward_kernels(head.call.isa).rows.dot;
   const std::int64_t keys = head.sequence.keys;
   for (std::int64_t row = 0; row < head.sequence.queries; ++row) {
     const float* const probabilities = &head.scores(row, 0);
     float* const of_row = &gradients(row, 0);
     head.for_each_hidden(row, [&](std::int64_t key) { of_row[key] = 0; });
-    const float delta = dot(probabilities, of_row, keys);
+    const float delta = dot({.data = probabilities}, {.data = of_row}, keys);
     sinks.add(row, delta);
     for (std::int64_t key = 0; key < keys; ++key) of_row[key] = probabilities[key] * (of_row[key] - delta);
     if (std::isnan(delta)) head.for_each_hidden(row, [&](std::int64_t key) { of_row[key] = 0; });

@@ -171,6 +171,13 @@ View<T, Rank> optional_view(const char* operation, const char* argument, const h
   return view<T, Rank>(operation, argument, tensor);
 }
 
+template <int Rank, class Pointer>
+AnyTypedView<Rank, Pointer> optional_typed_view(const char* operation, const char* argument,
+                                                const headlight_tensor* tensor) {
+  if (tensor == nullptr || tensor->data == nullptr) return {};
+  return typed_view<Rank, Pointer>(operation, argument, tensor);
+}
+
 // A matrix that lies one way or the other (the last two axes): as stored, and whether that is transposed.
 template <int Rank>
 struct Stored {

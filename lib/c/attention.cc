@@ -3,17 +3,18 @@
 
 #include "c/attention_options.h"
 #include "c/handles.h"
-#include "headlight/attention_backward.h"
 #include "headlight/typed_attention.h"
+#include "headlight/typed_attention_backward.h"
 
 namespace headlight::c {
 namespace {
 
 constexpr const char* kName = "attention";
+constexpr const char* kBackward = "attention_backward";
 
 AttentionShape attention_shape(const headlight_attention_shape* given) {
   required(kName, "shape", given);
-  const Fields fields(kName, "shape", given);
+  const Fields fields(kName, "shape", given, HEADLIGHT_C_FIELDS(headlight_attention_shape));
   const auto or_one = [](std::int64_t extent) { return extent == 0 ? 1 : extent; };
   return {.batch = or_one(fields->batch),
           .query_length = fields->query_length,
@@ -24,14 +25,18 @@ AttentionShape attention_shape(const headlight_attention_shape* given) {
           .value_dim = fields->value_dim};
 }
 
+// Of a shape that attention_shape() has read.
+NumberType query_gradient_type(const headlight_attention_shape& given) {
+  const Fields fields(kBackward, "shape", &given, HEADLIGHT_C_FIELDS(headlight_attention_shape));
+  return stored_type(kBackward, "shape.query_gradient", fields->query_gradient);
+}
+
 // Without operands, float32: what is missing is refused then.
 bool all_floats(std::initializer_list<const headlight_tensor*> tensors) noexcept {
   return std::all_of(tensors.begin(), tensors.end(), [](const headlight_tensor* tensor) {
     return tensor == nullptr || tensor->type == HEADLIGHT_FLOAT32;
   });
 }
-
-constexpr const char* kBackward = "attention_backward";
 
 }  // namespace
 }  // namespace headlight::c
@@ -75,11 +80,14 @@ headlight_status headlight_attention_backward(headlight_engine* engine, const he
                                               const headlight_attention_gradients* gradients,
                                               const headlight_attention_options* options, headlight_error* error) {
   return call(kBackward, engine, error, [&](Engine& on) {
-    attention_backward(on, view<const float, 4>(kBackward, "query", query), view<const float, 4>(kBackward, "key", key),
-                       view<const float, 4>(kBackward, "value", value), view<const float, 4>(kBackward, "out", out),
-                       view<const float, 3>(kBackward, "log_sum_exp", log_sum_exp),
-                       view<const float, 4>(kBackward, "out_gradient", out_gradient),
-                       attention_gradients(kBackward, gradients), attention_options(kBackward, options));
+    attention_backward(on,
+                       AttentionBackwardOperands{typed_view<4, const void*>(kBackward, "query", query),
+                                                 typed_view<4, const void*>(kBackward, "key", key),
+                                                 typed_view<4, const void*>(kBackward, "value", value),
+                                                 typed_view<4, const void*>(kBackward, "out", out),
+                                                 view<const float, 3>(kBackward, "log_sum_exp", log_sum_exp),
+                                                 typed_view<4, const void*>(kBackward, "out_gradient", out_gradient)},
+                       typed_attention_gradients(kBackward, gradients), attention_options(kBackward, options));
   });
 }
 
@@ -87,11 +95,13 @@ headlight_status headlight_attention_backward_workspace_bytes(const headlight_en
                                                               const headlight_attention_shape* shape, size_t* bytes,
                                                               headlight_error* error) {
   return call(kBackward, engine, error, [&](const Engine& on) {
-    required(kBackward, "bytes", bytes) = backward_workspace_bytes(on, attention_shape(shape));
+    required(kBackward, "bytes", bytes) =
+        backward_workspace_bytes(on, attention_shape(shape), query_gradient_type(*shape));
   });
 }
 
 headlight_status headlight_attention_backward_reserve(headlight_engine* engine, const headlight_attention_shape* shape,
                                                       headlight_error* error) {
-  return call(kBackward, engine, error, [&](Engine& on) { reserve_backward(on, attention_shape(shape)); });
+  return call(kBackward, engine, error,
+              [&](Engine& on) { reserve_backward(on, attention_shape(shape), query_gradient_type(*shape)); });
 }

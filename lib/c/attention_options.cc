@@ -83,6 +83,17 @@ AttentionGradients attention_gradients(const char* operation, const headlight_at
           .accumulate = fields->accumulate != 0};
 }
 
+TypedAttentionGradients typed_attention_gradients(const char* operation, const headlight_attention_gradients* given) {
+  required(operation, "gradients", given);
+  const Fields fields(operation, "gradients", given, HEADLIGHT_C_FIELDS(headlight_attention_gradients));
+  return {.query = optional_typed_view<4, void*>(operation, "gradients.query", fields->query),
+          .key = optional_typed_view<4, void*>(operation, "gradients.key", fields->key),
+          .value = optional_typed_view<4, void*>(operation, "gradients.value", fields->value),
+          .bias = optional_view<float, 4>(operation, "gradients.bias", fields->bias),
+          .sinks = optional_view<float, 1>(operation, "gradients.sinks", fields->sinks),
+          .accumulate = fields->accumulate != 0};
+}
+
 AttentionOptions decoder_self_options(const char* operation, const headlight_attention_options* given) {
   AttentionOptions options = attention_options(operation, given);
   if (given == nullptr) options.causal = Causal::top_left;

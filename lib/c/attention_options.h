@@ -2,10 +2,10 @@
 #pragma once
 
 #include "c/handles.h"
-#include "headlight/attention_backward.h"
 #include "headlight/c/attention.h"
 #include "headlight/c/layers.h"
 #include "headlight/layers/multi_head_attention.h"
+#include "headlight/typed_attention_backward.h"
 #include "runtime/inner_api.h"
 
 namespace headlight::c {
@@ -15,6 +15,9 @@ namespace headlight::c {
                                                                      const headlight_attention_options* given);
 [[nodiscard]] HEADLIGHT_INNER_API AttentionGradients attention_gradients(const char* operation,
                                                                          const headlight_attention_gradients* given);
+// The same of any types.
+[[nodiscard]] TypedAttentionGradients typed_attention_gradients(const char* operation,
+                                                                const headlight_attention_gradients* given);
 // attention(), or another function of its kind, over tensors of C. Errors name `operation`.
 template <class Function>
 headlight_status attend(const char* operation, const Function& function, headlight_engine* engine,

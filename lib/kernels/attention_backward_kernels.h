@@ -5,6 +5,11 @@
 //   dV += weightsᵀ dO,  dK += scale · dSᵀ Q,  dQ += scale · dS K.
 // Every element of a product is one chain of fused multiply-adds from +0, over ascending rows or keys of the block, and
 // then added to what the blocks before have left: its bits do not depend on how a block is cut into tiles.
+//
+// Where a feature multiplies pairs of bfloat16, a float of a product's operands is a word of two such numbers: of the
+// scores two neighbours of a row, of dV and dK two rows, 2n and 2n + 1 of the block, and of dQ two keys of the block
+// likewise. A step of the chain takes both, the second first, and numbers below 2⁻¹²⁶ for 0. Weights and score
+// gradients are rounded to bfloat16 once they are whole.
 #pragma once
 
 #include <cstdint>
@@ -23,8 +28,13 @@ struct BackwardTile {
   std::int64_t padded_head_dim;
   std::int64_t padded_value_dim;
 
-  const float* query;              // [rows][padded head_dim]
-  const float* out_gradient;       // [rows][padded value_dim]
+  // As the products with keys and values take them: [rows][padded head_dim] and [rows][padded value_dim] floats, or
+  // [rows][head_dim / 2] and [rows][value_dim / 2] words.
+  const float* query;
+  const float* out_gradient;
+  // As the sums over rows take them: the same floats, or [⌈rows / 2⌉][padded …] words.
+  const float* query_of_sums;
+  const float* out_gradient_of_sums;
   const float* minus_log_sum_exp;  // [rows], in units of log 2; −inf: a row of zeros
   const float* delta;              // [rows]
   // Null, or for rows whose scores are beyond 2²⁴ units of log 2 their greatest one, which then is taken from each
@@ -32,14 +42,14 @@ struct BackwardTile {
   const float* large_maximum;
 
   // Where the rows that are worked on next lie in the tensors, as a hint.
-  Rows<const float> next_query;
-  Rows<const float> next_out_gradient;
+  Operand next_query;
+  Operand next_out_gradient;
   std::int64_t next_rows;
 
-  // The block's keys and values, packed as AttentionKernels::pack_keys() does, and its keys as rows.
+  // The block's keys and values, packed as AttentionKernels::pack_keys() does, and its keys as rows, or pairs of rows.
   const float* key_panels;
   const float* value_panels;
-  const float* key;  // [keys][padded head_dim]
+  const float* key;  // [keys][padded head_dim], or [⌈keys / 2⌉] of words
 
   // Whether every row sees every key. Else row r sees begin[r] ≤ j < end[r], and of those what the masks let through.
   bool whole;
@@ -59,10 +69,14 @@ struct BackwardTile {
   DropoutPlace first_row;           // the next rows follow it
   std::int64_t sequence_key;        // the block's first key, within its sequence
 
-  // [rows][stride], stride ≥ keys rounded up to whole vectors.
+  // [rows][stride], stride even and ≥ keys rounded up to whole vectors; in words [⌈rows / 2⌉][stride].
   float* weights;
   float* score_gradients;
   std::int64_t stride;
+  // Of words alone: the score gradients in pairs of keys, [rows][stride / 2]; and room for floats, 2 · query_rows ·
+  // stride.
+  float* key_pair_gradients;
+  float* room;
 
   // Sums that the products are added to; each may be null.
   float* key_gradient;         // [keys][padded head_dim]
@@ -70,22 +84,40 @@ struct BackwardTile {
   Rows<float> query_gradient;  // [rows][head_dim]
 };
 
+// What of a tile is read from the tensors and given back to them. Those of an instruction set's
+// AttentionBackwardKernels know float32 alone; those of typed_backward_row_kernels() any type that floats can be stored
+// in: numbers of 16 bits are widened as they are read, which is exact, and rounded once as they are given.
+struct BackwardRowKernels {
+  // to [rows][padded], zeros past dim; or words of two rows each, [⌈rows / 2⌉][padded], zeros for a row that is not
+  // there.
+  void (*pad_rows)(const Operand& from, std::int64_t rows, std::int64_t dim, float* to, std::int64_t padded) noexcept;
+  // to[r] ← factor · from[r] (+ to[r]), a sum in float32; from [rows][padded], to [rows][dim].
+  void (*give_rows)(const float* from, std::int64_t padded, std::int64_t rows, std::int64_t dim, float factor, bool add,
+                    NumberType type, void* to, std::int64_t stride) noexcept;
+  // Σ_d a[d] · b[d] of one row each, each lane's own sum first.
+  float (*dot)(const Operand& a, const Operand& b, std::int64_t dim) noexcept;
+};
+
 struct AttentionBackwardKernels {
-  // weights and score_gradients; zeros where a row does not see a key.
+  // weights and score_gradients, as the next two take them; zeros where a row does not see a key.
   void (*score_gradients)(const BackwardTile& tile) noexcept;
+  // The same as floats, always.
+  void (*float_score_gradients)(const BackwardTile& tile) noexcept;
   // key_gradient (still without the scale) and value_gradient.
   void (*key_value_gradients)(const BackwardTile& tile) noexcept;
   // query_gradient.
   void (*query_gradient)(const BackwardTile& tile) noexcept;
 
-  // to [rows][padded], zeros past dim.
-  void (*pad_rows)(const float* from, std::int64_t stride, std::int64_t rows, std::int64_t dim, float* to,
-                   std::int64_t padded) noexcept;
-  // to[r] (+)= factor · from[r]; from [rows][padded], to [rows][dim].
-  void (*give_rows)(const float* from, std::int64_t padded, std::int64_t rows, std::int64_t dim, float factor, bool add,
-                    float* to, std::int64_t stride) noexcept;
-  // Σ_d a[d] · b[d], each lane's own sum first.
-  float (*dot)(const float* a, const float* b, std::int64_t dim) noexcept;
+  BackwardRowKernels rows;
+};
+
+// Those of them that multiply pairs, for queries, keys, values and output gradients of bfloat16 and even dims.
+struct PairBackwardKernels {
+  void (*score_gradients)(const BackwardTile& tile) noexcept;
+  void (*float_score_gradients)(const BackwardTile& tile) noexcept;
+  void (*key_value_gradients)(const BackwardTile& tile) noexcept;
+  void (*query_gradient)(const BackwardTile& tile) noexcept;
+  void (*pad_rows)(const Operand& from, std::int64_t rows, std::int64_t dim, float* to, std::int64_t padded) noexcept;
 };
 
 }  // namespace headlight::kernels

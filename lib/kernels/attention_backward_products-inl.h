@@ -30,17 +30,29 @@ struct AddScaled {
 };
 
 // A of rows for dQ, of columns for dK and dV; B are rows of whole vectors.
-template <class A>
-using GradientProduct = RegisterTile<A, TileVectors, AddScaled>;
+template <class A, class B>
+using GradientProduct = RegisterTile<A, B, AddScaled>;
+
+// What products are made of: floats, of which one step of a sum takes kOfWord.
+struct BackwardFloats {
+  using Right = TileVectors;
+  static constexpr int kOfWord = 1;
+
+  // sum + a · b where the number is seen.
+  template <class Seen>
+  static HEADLIGHT_INLINE Vec add_seen(float a, const float* b, Vec sum, std::int64_t number, const Seen& seen) {
+    return seen(number) ? fma(broadcast(a), load(b), sum) : sum;
+  }
+};
 
 // All columns of at most kValueRows rows of c.
-template <class A>
-void gradient_rows(GradientProduct<A> product, std::int64_t rows, std::int64_t dim) {
+template <class A, class B>
+void gradient_rows(GradientProduct<A, B> product, std::int64_t rows, std::int64_t dim) {
   for (std::int64_t column = 0; column < dim; column += kValuePanel) {
     const std::int64_t columns = smaller(kValuePanel, dim - column);
     const std::int64_t vectors = divide_up(columns, kLanes);
     product.finish.lanes = static_cast<int>(columns - (vectors - 1) * kLanes);
-    tile_of<kValueRows, kValueVectors, GradientProduct<A>>(rows, vectors)(product);
+    tile_of<kValueRows, kValueVectors, GradientProduct<A, B>>(rows, vectors)(product);
     product.b.at += kValuePanel;
     product.finish.c += kValuePanel;
   }
@@ -70,15 +82,16 @@ inline TileKeys keys_that_are_seen(const kernels::BackwardTile& tile, std::int64
   return seen.first < seen.last ? seen : TileKeys{0, 0};
 }
 
-// One row of c by the same chain, which leaves out the pairs that are not seen: 0 · NaN is NaN. seen(k): whether to
-// take the k-th.
-template <class A, class Seen>
-void gradient_row_exactly(const GradientProduct<A>& product, std::int64_t a_step, std::int64_t dim, Seen seen) {
+// One row of c by the same chain, which leaves out what is not seen: 0 · NaN is NaN. seen(number): whether to take the
+// row or key of that number, of which the product begins with `first`.
+template <class Numbers, class A, class Seen>
+void gradient_row_exactly(const GradientProduct<A, typename Numbers::Right>& product, std::int64_t a_step,
+                          std::int64_t dim, std::int64_t first, const Seen& seen) {
   for (std::int64_t column = 0; column < dim; column += kLanes) {
     Vec sum = zero();
     for (std::int64_t k = 0; k < product.depth; ++k) {
-      if (seen(k))
-        sum = fma(broadcast(product.a.at[k * a_step]), load(product.b.at + k * product.b.stride + column), sum);
+      sum = Numbers::add_seen(product.a.at[k * a_step], product.b.at + k * product.b.stride + column, sum,
+                              first + k * Numbers::kOfWord, seen);
     }
     float* c = product.finish.c + column;
     const int lanes = static_cast<int>(smaller(kLanes, dim - column));
@@ -98,12 +111,17 @@ struct SeenRows {
   }
 };
 
-// Rows that lie in the tensors.
+// Rows that lie in the tensors, in bytes.
 struct DistantRows {
-  kernels::Rows<const float> from;
+  const char* data;
+  std::int64_t stride;
   std::int64_t rows;
-  std::int64_t dim;
+  std::int64_t length;
 };
+inline DistantRows distant_rows(const kernels::Operand& from, std::int64_t rows, std::int64_t dim) {
+  const std::int64_t size = kernels::bytes_of_number(from.type);
+  return {static_cast<const char*>(from.data), from.stride * size, rows, dim * size};
+}
 
 // Asks for one of so many shares of the rows: they come while products are worked out. With heads side by side each
 // lies in a page of its own, which no hardware prefetcher follows. A few at a time, for a core that waits for sixteen
@@ -111,15 +129,16 @@ struct DistantRows {
 template <int kWrite>
 HEADLIGHT_INLINE void prefetch_share(const DistantRows& rows, std::int64_t share, std::int64_t shares) {
   for (std::int64_t r = rows.rows * share / shares; r < rows.rows * (share + 1) / shares; ++r) {
-    for (std::int64_t d = 0; d < rows.dim; d += kFloatsOfLine) {
-      __builtin_prefetch(rows.from.row(r) + d, kWrite);
+    for (std::int64_t at = 0; at < rows.length; at += kBytesOfLine) {
+      __builtin_prefetch(rows.data + r * rows.stride + at, kWrite);
     }
   }
 }
 
 // c[j] += Σ_r x[r][j] · y[r] for all keys j: with x the weights and y = dO, or x the score gradients and y the queries.
-inline void sum_over_rows(const kernels::BackwardTile& tile, const float* x, const float* y, std::int64_t padded,
-                          float* c, const DistantRows& next) {
+template <class Numbers>
+void sum_over_rows(const kernels::BackwardTile& tile, const float* x, const float* y, std::int64_t padded, float* c,
+                   const DistantRows& next) {
   const std::int64_t groups = divide_up(tile.keys, kValueRows);
   SeenRows rows{0, tile.whole ? tile.rows : 0};
   for (std::int64_t j = 0; j < tile.keys; j += kValueRows) {
@@ -127,50 +146,57 @@ inline void sum_over_rows(const kernels::BackwardTile& tile, const float* x, con
     prefetch_share<0>(next, j / kValueRows, groups);
     if (!tile.whole) rows.go_to(tile, j, keys);
     if (rows.first >= rows.last) continue;
-    GradientProduct<TileColumns> product{{x + rows.first * tile.stride + j, tile.stride},
-                                         {y + rows.first * padded, padded},
-                                         rows.last - rows.first,
-                                         {c + j * padded, padded, 1.0f, kLanes}};
+    const std::int64_t first = rows.first / Numbers::kOfWord;
+    GradientProduct<TileColumns, typename Numbers::Right> product{{x + first * tile.stride + j, tile.stride},
+                                                                  {y + first * padded, padded},
+                                                                  divide_up(rows.last, Numbers::kOfWord) - first,
+                                                                  {c + j * padded, padded, 1.0f, kLanes}};
     if (!tile.exactly) {
       gradient_rows(product, keys, padded);
       continue;
     }
     for (std::int64_t key = j; key < j + keys; ++key, ++product.a.at, product.finish.c += padded) {
-      gradient_row_exactly(product, tile.stride, padded,
-                           [&](std::int64_t k) { return sees(tile, rows.first + k, key); });
+      gradient_row_exactly<Numbers>(product, tile.stride, padded, first * Numbers::kOfWord,
+                                    [&](std::int64_t row) { return row < tile.rows && sees(tile, row, key); });
     }
   }
 }
 
-inline void key_value_gradients(const kernels::BackwardTile& tile) noexcept {
+template <class Numbers>
+void key_value_gradients(const kernels::BackwardTile& tile) noexcept {
   if (tile.value_gradient != nullptr) {
-    sum_over_rows(tile, tile.weights, tile.out_gradient, tile.padded_value_dim, tile.value_gradient,
-                  {tile.next_out_gradient, tile.next_rows, tile.value_dim});
+    sum_over_rows<Numbers>(tile, tile.weights, tile.out_gradient_of_sums, tile.padded_value_dim, tile.value_gradient,
+                           distant_rows(tile.next_out_gradient, tile.next_rows, tile.value_dim));
   }
   if (tile.key_gradient != nullptr) {
-    sum_over_rows(tile, tile.score_gradients, tile.query, tile.padded_head_dim, tile.key_gradient,
-                  {tile.next_query, tile.next_rows, tile.head_dim});
+    sum_over_rows<Numbers>(tile, tile.score_gradients, tile.query_of_sums, tile.padded_head_dim, tile.key_gradient,
+                           distant_rows(tile.next_query, tile.next_rows, tile.head_dim));
   }
 }
 
-inline void query_gradient(const kernels::BackwardTile& tile) noexcept {
+template <class Numbers>
+void query_gradient(const kernels::BackwardTile& tile) noexcept {
+  const float* const gradients = Numbers::kOfWord == 1 ? tile.score_gradients : tile.key_pair_gradients;
+  const std::int64_t stride = tile.stride / Numbers::kOfWord;
   const std::int64_t groups = divide_up(tile.rows, kValueRows);
   const std::int64_t group_rows = divide_up(tile.rows, groups);
   for (std::int64_t r = 0; r < tile.rows; r += group_rows) {
     const std::int64_t rows = smaller(group_rows, tile.rows - r);
-    const auto [first, last] = keys_that_are_seen(tile, r, rows);
-    if (first >= last) continue;
-    GradientProduct<TileRows> product{{tile.score_gradients + r * tile.stride + first, tile.stride},
-                                      {tile.key + first * tile.padded_head_dim, tile.padded_head_dim},
-                                      last - first,
-                                      {tile.query_gradient.row(r), tile.query_gradient.stride, tile.scale, kLanes}};
+    const TileKeys seen = keys_that_are_seen(tile, r, rows);
+    if (seen.first >= seen.last) continue;
+    const std::int64_t first = seen.first / Numbers::kOfWord;
+    GradientProduct<TileRows, typename Numbers::Right> product{
+        {gradients + r * stride + first, stride},
+        {tile.key + first * tile.padded_head_dim, tile.padded_head_dim},
+        divide_up(seen.last, Numbers::kOfWord) - first,
+        {tile.query_gradient.row(r), tile.query_gradient.stride, tile.scale, kLanes}};
     if (!tile.exactly) {
       gradient_rows(product, rows, tile.head_dim);
       continue;
     }
     for (std::int64_t row = r; row < r + rows; ++row) {
-      gradient_row_exactly(product, 1, tile.head_dim,
-                           [&, begin = first](std::int64_t k) { return sees(tile, row, begin + k); });
+      gradient_row_exactly<Numbers>(product, 1, tile.head_dim, first * Numbers::kOfWord,
+                                    [&](std::int64_t key) { return key < tile.keys && sees(tile, row, key); });
       product.a.at += product.a.stride;
       product.finish.c += product.finish.stride;
     }

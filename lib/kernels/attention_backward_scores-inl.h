@@ -106,9 +106,20 @@ inline void differentiate_cap(const kernels::BackwardTile& tile, float* gradient
   }
 }
 
-inline void differentiate(const kernels::BackwardTile& tile, std::int64_t r, std::int64_t first, std::int64_t last) {
-  BackwardRow row{tile.weights + r * tile.stride,
-                  tile.score_gradients + r * tile.stride,
+// Where the scores of rows are, which become weights, and their gradients; `stride` of the tile apart.
+struct WeightRows {
+  float* weights;
+  float* gradients;
+
+  [[nodiscard]] HEADLIGHT_INLINE WeightRows behind(std::int64_t floats) const {
+    return {weights + floats, gradients + floats};
+  }
+};
+
+inline void differentiate(const kernels::BackwardTile& tile, std::int64_t r, const WeightRows& at, std::int64_t first,
+                          std::int64_t last) {
+  BackwardRow row{at.weights,
+                  at.gradients,
                   broadcast(tile.steps.exponent_scale),
                   broadcast(tile.minus_log_sum_exp[r]),
                   broadcast(tile.delta[r]),
@@ -131,50 +142,66 @@ inline void differentiate(const kernels::BackwardTile& tile, std::int64_t r, std
   if (tile.cap_derivatives != nullptr) differentiate_cap(tile, row.gradients, first, last);
 }
 
-inline void clear_vectors(const kernels::BackwardTile& tile, std::int64_t r, std::int64_t first, std::int64_t last) {
+inline void clear_vectors(const WeightRows& at, std::int64_t first, std::int64_t last) {
   for (std::int64_t j = first; j < last; j += kLanes) {
-    store(zero(), tile.weights + r * tile.stride + j);
-    store(zero(), tile.score_gradients + r * tile.stride + j);
+    store(zero(), at.weights + j);
+    store(zero(), at.gradients + j);
   }
 }
 
 // Both products of a block of rows: scores Q Kᵀ, where the weights will be, and dO Vᵀ, where their gradients will be.
-inline void score_products(const kernels::BackwardTile& tile, std::int64_t r, std::int64_t rows, const TileKeys& seen) {
+template <class Numbers>
+void score_products(const kernels::BackwardTile& tile, std::int64_t r, std::int64_t rows, const TileKeys& seen,
+                    const WeightRows& to) {
+  using Right = typename Numbers::Right;
+  const std::int64_t head_words = tile.head_dim / Numbers::kOfWord, value_words = tile.value_dim / Numbers::kOfWord;
+  const std::int64_t query_stride = Numbers::kOfWord == 1 ? tile.padded_head_dim : head_words;
+  const std::int64_t gradient_stride = Numbers::kOfWord == 1 ? tile.padded_value_dim : value_words;
   const std::int64_t panels = divide_up(seen.last, kKeyPanel) - seen.first / kKeyPanel;
   std::int64_t panel = 0;
   for (std::int64_t j = seen.first / kKeyPanel * kKeyPanel; j < seen.last; j += kKeyPanel) {
     const std::int64_t from = larger(j, seen.first);
     const std::int64_t vectors = divide_up(smaller(j + kKeyPanel, seen.last) - from, kLanes);
     const std::int64_t width = smaller(kKeyPanel, tile.keys - j);
-    const std::int64_t at = r * tile.stride + from;
     if (tile.query_gradient.data != nullptr) {
-      prefetch_share<1>({{tile.query_gradient.row(r), tile.query_gradient.stride}, rows, tile.head_dim}, panel++,
-                        panels);
+      const kernels::Operand gradient{.stride = tile.query_gradient.stride, .data = tile.query_gradient.row(r)};
+      prefetch_share<1>(distant_rows(gradient, rows, tile.head_dim), panel++, panels);
     }
-    score_panel<TileVectors>({{tile.query + r * tile.padded_head_dim, tile.padded_head_dim},
-                              {tile.key_panels + j * tile.head_dim + from - j, width},
-                              tile.head_dim,
-                              {tile.weights + at, tile.stride, nullptr}},
-                             rows, vectors);
-    score_panel<TileVectors>({{tile.out_gradient + r * tile.padded_value_dim, tile.padded_value_dim},
-                              {tile.value_panels + j * tile.value_dim + from - j, width},
-                              tile.value_dim,
-                              {tile.score_gradients + at, tile.stride, nullptr}},
-                             rows, vectors);
+    score_panel<Right>({{tile.query + r * query_stride, query_stride},
+                        {tile.key_panels + j * head_words + from - j, width},
+                        head_words,
+                        {to.weights + from, tile.stride, nullptr}},
+                       rows, vectors);
+    score_panel<Right>({{tile.out_gradient + r * gradient_stride, gradient_stride},
+                        {tile.value_panels + j * value_words + from - j, width},
+                        value_words,
+                        {to.gradients + from, tile.stride, nullptr}},
+                       rows, vectors);
   }
 }
 
-inline void score_gradients(const kernels::BackwardTile& tile) noexcept {
+// Weights and score gradients of at most kBlockRows rows from r on, of the keys that are returned, whole vectors.
+template <class Numbers>
+TileKeys differentiate_rows(const kernels::BackwardTile& tile, std::int64_t r, std::int64_t rows,
+                            const WeightRows& to) {
+  const TileKeys keys = keys_that_are_seen(tile, r, rows);
+  const TileKeys seen{keys.first / kLanes * kLanes, round_up(keys.last, kLanes)};
+  score_products<Numbers>(tile, r, rows, seen, to);
+  if (seen.first >= seen.last) return seen;
+  for (std::int64_t n = 0; n < rows; ++n) differentiate(tile, r + n, to.behind(n * tile.stride), seen.first, seen.last);
+  return seen;
+}
+
+template <class Numbers>
+void score_gradients(const kernels::BackwardTile& tile) noexcept {
   const std::int64_t all = round_up(tile.keys, kLanes);
   for (std::int64_t r = 0; r < tile.rows; r += kBlockRows) {
     const std::int64_t rows = smaller(kBlockRows, tile.rows - r);
-    const TileKeys keys = keys_that_are_seen(tile, r, rows);
-    const TileKeys seen{keys.first / kLanes * kLanes, round_up(keys.last, kLanes)};
-    score_products(tile, r, rows, seen);
-    for (std::int64_t row = r; row < r + rows; ++row) {
-      if (seen.first < seen.last) differentiate(tile, row, seen.first, seen.last);
-      clear_vectors(tile, row, 0, seen.first);
-      clear_vectors(tile, row, seen.last, all);
+    const WeightRows to = WeightRows{tile.weights, tile.score_gradients}.behind(r * tile.stride);
+    const TileKeys seen = differentiate_rows<Numbers>(tile, r, rows, to);
+    for (std::int64_t n = 0; n < rows; ++n) {
+      clear_vectors(to.behind(n * tile.stride), 0, seen.first);
+      clear_vectors(to.behind(n * tile.stride), seen.last, all);
     }
   }
 }

@@ -6,14 +6,6 @@
 namespace headlight::HEADLIGHT_TARGET {
 namespace {
 
-// f(numbers of that type)
-template <class Function>
-HEADLIGHT_INLINE auto with_numbers(NumberType type, const Function& f) {
-  if (type == NumberType::bfloat16) return f(StoredBFloat16());
-  if (type == NumberType::float16) return f(StoredFloat16());
-  return f(StoredFloat32());
-}
-
 // Values go into sums of their own, from memory or not: the other way in which attend_sweep() has them would double the
 // code of this file.
 void attend_typed_sweep(const kernels::AttentionSweep& sweep) noexcept {

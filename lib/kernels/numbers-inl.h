@@ -9,7 +9,8 @@
 
 namespace headlight::HEADLIGHT_TARGET {
 
-inline constexpr std::int64_t kFloatsOfLine = 16;  // of a cache line
+inline constexpr std::int64_t kBytesOfLine = 64;  // of a cache line
+inline constexpr std::int64_t kFloatsOfLine = kBytesOfLine / 4;
 
 // kOfColumn: how many numbers of a row a kernel takes as one column, a lane. kOfWord: how many columns lie in what
 // a lane holds while it is moved about; 2: two numbers that are widened afterwards, first_of() and second_of().
@@ -81,6 +82,14 @@ struct PairsOfBFloat16 {
 };
 #endif
 
+// f(numbers of that type), of all that floats can be stored in.
+template <class Function>
+HEADLIGHT_INLINE auto with_numbers(NumberType type, const Function& f) {
+  if (type == NumberType::bfloat16) return f(StoredBFloat16());
+  if (type == NumberType::float16) return f(StoredFloat16());
+  return f(StoredFloat32());
+}
+
 // f(numbers of that type), of what products read and write beside weights.
 template <class Function>
 HEADLIGHT_INLINE auto with_floats_or_bfloat16(NumberType type, const Function& f) {
@@ -89,6 +98,10 @@ HEADLIGHT_INLINE auto with_floats_or_bfloat16(NumberType type, const Function& f
 }
 
 // A whole vector, or the `count` < kLanes that are left.
+template <class Numbers>
+HEADLIGHT_INLINE Vec load_numbers(const typename Numbers::Storage* from, int count) {
+  return count == kLanes ? Numbers::load(from) : Numbers::load_partial(from, count);
+}
 template <class Numbers>
 HEADLIGHT_INLINE void store_numbers(Vec v, typename Numbers::Storage* to, int count) {
   if (count == kLanes) {

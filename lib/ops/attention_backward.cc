@@ -1,236 +1,14 @@
 #include "headlight/attention_backward.h"
 
-#include <algorithm>
-#include <atomic>
-#include <chrono>
-#include <cmath>
-#include <limits>
-#include <numbers>
-#include <optional>
-#include <string_view>
-
-#include "ops/attention_backward_bias.h"
-#include "ops/attention_backward_block.h"
 #include "ops/attention_backward_check.h"
-#include "ops/attention_backward_large_rows.h"
-#include "ops/attention_rows.h"
-#include "ops/attention_scale.h"
-#include "ops/empty_views.h"
+#include "ops/attention_backward_plan.h"
+#include "ops/attention_backward_run.h"
 #include "runtime/parallel.h"
-#include "runtime/spin.h"
-#include "simd/integers.h"
 
 namespace headlight {
 namespace {
 
-using ops::AttentionSequence;
-using ops::BackwardBlock;
-using ops::BackwardCall;
-
 constexpr std::string_view kName = "attention_backward";
-
-// Query rows that one task of the first pass takes, all heads of them.
-constexpr std::int64_t kRowsOfTask = 64;
-
-// δ of every row; and zeros in the query gradient, which may lie where `out` does: a row is read before it is cleared.
-void begin_rows(Engine& engine, const BackwardCall& call) noexcept {
-  const ops::AttentionSizes& sizes = call.sizes;
-  const View<float, 4>& gradient = call.gradients.query;
-  const bool clears = gradient && !call.gradients.accumulate;
-  const std::int64_t blocks = divide_up(sizes.query_length, kRowsOfTask);
-  runtime::parallel_for(engine, sizes.batch * blocks, call.plan.workers, [&](std::int64_t task, int) {
-    const std::int64_t b = task / blocks;
-    const std::int64_t first = task % blocks * kRowsOfTask;
-    for (std::int64_t i = first; i < std::min(first + kRowsOfTask, sizes.query_length); ++i) {
-      for (std::int64_t h = 0; h < sizes.query_heads; ++h) {
-        call.delta(b, h)[i] = call.backward.dot(&call.out_gradient(b, i, h, 0), &call.out(b, i, h, 0), sizes.value_dim);
-        if (clears) std::fill_n(&gradient(b, i, h, 0), sizes.head_dim, 0.0f);
-      }
-    }
-  });
-}
-
-// Blocks of keys add to the query gradients in ascending order, row block by row block: block j adds to one when block
-// j − 1 has passed it. Units are handed out in order, so the one that is waited for is being worked on, or done.
-class Turn {
- public:
-  // `here` is null for the last block of a sequence, `before` for the first.
-  Turn(std::int64_t* before, std::int64_t* here) noexcept : before_(before), here_(here) {}
-
-  void wait_for(std::int64_t step) const noexcept {
-    if (before_ == nullptr) return;
-    const std::atomic_ref<std::int64_t> passed(*before_);
-    while (!runtime::spin_until(std::chrono::microseconds(1000),
-                                [&] { return passed.load(std::memory_order_acquire) >= step; })) {
-    }
-  }
-  void pass(std::int64_t step) const noexcept {
-    if (here_ != nullptr) std::atomic_ref<std::int64_t>(*here_).store(step, std::memory_order_release);
-  }
-
- private:
-  std::int64_t* before_;
-  std::int64_t* here_;
-};
-
-struct Unit {
-  std::int64_t sample;
-  std::int64_t head;  // of keys and values
-  AttentionSequence sequence;
-  std::int64_t first_key;  // within the sequence
-};
-
-Turn turn_of(const BackwardCall& call, const Unit& unit) noexcept {
-  // A block that another one of its sequence follows is a whole one, so no two of them begin in the same key_block keys
-  // of the tensor, whatever sequence they belong to.
-  const std::int64_t key_block = call.plan.key_block;
-  std::int64_t* const here = part_of(call, call.plan.progress) +
-                             (unit.sample * call.sizes.key_value_heads + unit.head) * call.plan.key_blocks +
-                             (unit.sequence.first_key + unit.first_key) / key_block;
-  const bool is_last = unit.first_key + key_block >= unit.sequence.keys;
-  return {unit.first_key == 0 ? nullptr : here - 1, is_last ? nullptr : here};
-}
-
-// Gradients of a block's keys and values, and its share of the query gradients.
-void differentiate_unit(const BackwardCall& call, int worker, const Unit& unit) noexcept {
-  const ops::BackwardPlan& plan = call.plan;
-  const AttentionGradients& gradients = call.gradients;
-  const std::int64_t keys = std::min(plan.key_block, unit.sequence.keys - unit.first_key);
-  BackwardBlock block(call, worker, unit.sample, unit.head, unit.sequence, unit.first_key, keys);
-  kernels::BackwardTile& tile = block.tile();
-  if (gradients.key) tile.key_gradient = part_of(call, worker, plan.key_gradient);
-  if (gradients.value) tile.value_gradient = part_of(call, worker, plan.value_gradient);
-  if (gradients.key) std::fill_n(tile.key_gradient, keys * plan.padded_head_dim, 0.0f);
-  if (gradients.value) std::fill_n(tile.value_gradient, keys * plan.padded_value_dim, 0.0f);
-
-  const ops::RowInterval rows = block.rows();
-  const std::int64_t row_blocks = divide_up(unit.sequence.queries, plan.query_block);
-  const Turn turn = turn_of(call, unit);
-  for (std::int64_t g = 0; g < call.sizes.group; ++g) {
-    const std::int64_t head = unit.head * call.sizes.group + g;
-    for (std::int64_t n = rows.first / plan.query_block; n * plan.query_block < rows.last; ++n) {
-      const std::int64_t row = n * plan.query_block;
-      if (!block.take_rows(head, row, std::min(plan.query_block, unit.sequence.queries - row))) continue;
-      if (gradients.query) {
-        tile.query_gradient = {&gradients.query(unit.sample, unit.sequence.first_query + row, head, 0),
-                               gradients.query.stride(1)};
-      }
-      call.backward.score_gradients(tile);
-      call.backward.key_value_gradients(tile);
-      if (!gradients.query) continue;
-      turn.wait_for(g * row_blocks + n + 1);
-      call.backward.query_gradient(tile);
-      turn.pass(g * row_blocks + n + 1);
-    }
-  }
-  if (gradients.query) {
-    turn.wait_for(call.sizes.group * row_blocks);
-    turn.pass(call.sizes.group * row_blocks);
-  }
-
-  const std::int64_t key = unit.sequence.first_key + unit.first_key;
-  // From a single row no stride leads to another: any is allowed, and asking for the memory ahead would multiply it.
-  const auto stride = [keys](const View<float, 4>& gradient) { return keys > 1 ? gradient.stride(1) : 0; };
-  if (gradients.key) {
-    call.backward.give_rows(tile.key_gradient, plan.padded_head_dim, keys, tile.head_dim, call.scale,
-                            gradients.accumulate, &gradients.key(unit.sample, key, unit.head, 0),
-                            stride(gradients.key));
-  }
-  if (gradients.value) {
-    call.backward.give_rows(tile.value_gradient, plan.padded_value_dim, keys, tile.value_dim, 1.0f,
-                            gradients.accumulate, &gradients.value(unit.sample, key, unit.head, 0),
-                            stride(gradients.value));
-  }
-}
-
-// Padding has no gradients.
-void clear_keys(const BackwardCall& call, std::int64_t sample, std::int64_t head, std::int64_t first,
-                std::int64_t last) noexcept {
-  const AttentionGradients& gradients = call.gradients;
-  if (gradients.accumulate) return;
-  for (std::int64_t j = first; j < last; ++j) {
-    if (gradients.key) std::fill_n(&gradients.key(sample, j, head, 0), call.sizes.head_dim, 0.0f);
-    if (gradients.value) std::fill_n(&gradients.value(sample, j, head, 0), call.sizes.value_dim, 0.0f);
-  }
-}
-
-void differentiate_samples(Engine& engine, const BackwardCall& call) noexcept {
-  const std::int64_t blocks = call.plan.key_blocks;
-  const std::int64_t heads = call.sizes.key_value_heads;
-  // All heads of a block of keys before the next block: workers then have several heads, and none waits for the rows
-  // of another's. (Twelve causal heads of 64, L = 512, two threads: 32 % of the peak with all blocks of a head in turn,
-  // 60 % so.)
-  auto differentiate = [&](std::int64_t task, int worker) {
-    const std::int64_t head = task % heads;
-    const std::int64_t sample = task / heads / blocks;
-    const AttentionSequence sequence = call.sequences(sample, 0);
-    const std::int64_t first = task / heads % blocks * call.plan.key_block;
-    const std::int64_t last = std::min(first + call.plan.key_block, call.sizes.key_length);
-    if (first < sequence.keys) differentiate_unit(call, worker, {sample, head, sequence, first});
-    clear_keys(call, sample, head, std::max(first, sequence.keys), last);
-  };
-  runtime::parallel_for(engine, call.sizes.batch * heads * blocks, call.plan.workers, differentiate,
-                        runtime::HandOut::in_order);
-}
-
-// Blocks of sequence s begin at slot ⌊first key / key_block⌋ + s, which leaves room for all of them before the next
-// sequence's: no list is needed to find a block.
-void differentiate_packed(Engine& engine, const BackwardCall& call) noexcept {
-  const std::int64_t key_block = call.plan.key_block;
-  const std::int64_t sequences = call.sequences.count();
-  const auto first_slot = [&](std::int64_t s) { return call.sequences(0, s).first_key / key_block + s; };
-  const std::int64_t slots = call.sizes.key_length / key_block + sequences + 1;
-  const std::int64_t heads = call.sizes.key_value_heads;
-  auto differentiate = [&](std::int64_t task, int worker) {
-    const std::int64_t slot = task / heads;  // all heads of a block first, as above
-    std::int64_t s = 0;
-    for (std::int64_t count = sequences; count > 1;) {  // the last sequence that begins at or before the slot
-      const std::int64_t half = count / 2;
-      if (first_slot(s + half) <= slot) s += half;
-      count -= half;
-    }
-    const AttentionSequence sequence = call.sequences(0, s);
-    const std::int64_t first = (slot - first_slot(s)) * key_block;
-    if (first >= 0 && first < sequence.keys) differentiate_unit(call, worker, {0, task % heads, sequence, first});
-  };
-  runtime::parallel_for(engine, heads * slots, call.plan.workers, differentiate, runtime::HandOut::in_order);
-}
-
-void set_scale(BackwardCall& call) noexcept {
-  constexpr auto kLargest = static_cast<double>(std::numeric_limits<float>::max());
-  const double scale = ops::softmax_scale(call.options, call.sizes.head_dim);
-  call.scale = static_cast<float>(scale);
-  call.steps =
-      ops::score_steps(call.options, static_cast<float>(std::clamp(scale * std::numbers::log2e, -kLargest, kLargest)));
-}
-
-// The sink's share of a row: exp(sink − log-sum-exp).
-double sink_probability(const BackwardCall& call, std::int64_t sample, std::int64_t head, std::int64_t query) noexcept {
-  const float log_sum_exp = call.log_sum_exp(sample, head, query);
-  // A row that is padding has no sink, and one without a sink nothing for it.
-  if (log_sum_exp == -std::numeric_limits<float>::infinity()) return 0;
-  const auto sink = static_cast<double>(call.options.sinks[static_cast<std::size_t>(head)]);
-  const double in_log2 = static_cast<double>(log_sum_exp) * std::numbers::log2e;
-  if (!ops::is_large_row(static_cast<float>(in_log2))) return std::exp(sink - static_cast<double>(log_sum_exp));
-  const AttentionSequence sequence = call.sequences(sample, call.sequences.of_query(query));
-  const ops::LargeRow row = ops::large_row(call, sequence, sample, head, query - sequence.first_query);
-  return std::exp2(sink * std::numbers::log2e - static_cast<double>(row.maximum) - static_cast<double>(row.log_sum));
-}
-
-// A unit is a head: its sum in float64, over samples and rows in ascending order.
-void differentiate_sinks(Engine& engine, const BackwardCall& call) noexcept {
-  const ops::AttentionSizes& sizes = call.sizes;
-  runtime::parallel_for(engine, sizes.query_heads, call.plan.workers, [&](std::int64_t h, int) {
-    double sum = 0;
-    for (std::int64_t b = 0; b < sizes.batch; ++b) {
-      for (std::int64_t i = 0; i < sizes.query_length; ++i) {
-        sum += sink_probability(call, b, h, i) * static_cast<double>(call.delta(b, h)[i]);
-      }
-    }
-    float& gradient = call.gradients.sinks(h);
-    gradient = (call.gradients.accumulate ? gradient : 0.0f) - static_cast<float>(sum);
-  });
-}
 
 }  // namespace
 
@@ -238,50 +16,16 @@ void attention_backward(Engine& engine, View<const float, 4> query, View<const f
                         View<const float, 4> value, View<const float, 4> out, View<const float, 3> log_sum_exp,
                         View<const float, 4> out_gradient, const AttentionGradients& gradients,
                         const AttentionOptions& options) {
-  const ops::AttentionSizes sizes =
-      ops::check_attention_backward(kName, query, key, value, out, log_sum_exp, out_gradient, gradients, options);
-  if (ops::asks_for_nothing(gradients)) return;
-  float anywhere;
-  std::optional<AttentionGradients> laid;
-  if (ops::has_empty_views(sizes)) [[unlikely]] {
-    ops::lay_empty_views(anywhere, query, key, value, out, out_gradient);
-    laid = gradients;
-    for (View<float, 4>* const view : {&laid->query, &laid->key, &laid->value}) {
-      if (*view) ops::lay_empty_views(anywhere, *view);
-    }
-  }
-  const kernels::AttentionKernels& kernels = kernels::attention_kernels(engine.isa());
-  BackwardCall call{.query = query,
-                    .keys = {key, value},
-                    .out = out,
-                    .log_sum_exp = log_sum_exp,
-                    .out_gradient = out_gradient,
-                    .gradients = laid ? *laid : gradients,
-                    .options = options,
-                    .sizes = sizes,
-                    .sequences = {options, sizes.query_length, sizes.key_length},
-                    .kernels = kernels,
-                    .backward = kernels::attention_backward_kernels(engine.isa()),
-                    .plan = ops::plan_attention_backward(engine, kernels, sizes),
-                    .scale = 0.0f,
-                    .steps = {},
-                    .dropout = ops::dropout_of(options),
-                    .scratch = nullptr};
-  set_scale(call);
-  const runtime::Scratch scratch(engine, call.plan.bytes(), kName);
-  call.scratch = scratch.data();
-  std::fill_n(part_of(call, call.plan.progress), sizes.batch * sizes.key_value_heads * call.plan.key_blocks, 0);
-  begin_rows(engine, call);
-  if (gradients.query || gradients.key || gradients.value) {
-    (options.query_offsets.empty() ? differentiate_samples : differentiate_packed)(engine, call);
-  }
-  if (gradients.bias) ops::differentiate_bias(engine, call);
-  if (gradients.sinks) differentiate_sinks(engine, call);
+  const AttentionBackwardOperands operands = {query, key, value, out, log_sum_exp, out_gradient};
+  const TypedAttentionGradients typed = ops::with_types(gradients);
+  const ops::AttentionSizes sizes = ops::check_attention_backward(kName, operands, typed, options);
+  if (ops::asks_for_nothing(typed)) return;
+  ops::differentiate(engine, kName, operands, typed, options, sizes, kernels::attention_kernels(engine.isa()),
+                     kernels::attention_backward_kernels(engine.isa()));
 }
 
 std::size_t backward_workspace_bytes(const Engine& engine, const AttentionShape& shape) {
-  const ops::AttentionSizes sizes = ops::check_attention_shape(kName, shape);
-  return ops::plan_attention_backward(engine, kernels::attention_kernels(engine.isa()), sizes).bytes();
+  return ops::backward_scratch_bytes(engine, kName, shape, NumberType::float32);
 }
 
 void reserve_backward(Engine& engine, const AttentionShape& shape) {

@@ -60,7 +60,7 @@ void add_head(const BackwardCall& call, int worker, const BiasSums& unit, std::i
     const std::int64_t last = std::min(rows.last, seen.last);
     for (std::int64_t row = std::max(rows.first, seen.first); row < last; row += plan.query_block) {
       if (!block.take_rows(head, row, std::min(plan.query_block, last - row))) continue;
-      call.backward.score_gradients(block.tile());
+      call.backward.float_score_gradients(block.tile());
       unit.add(block.tile(), sequence.first_query + row, sequence.first_key + key);
     }
   }
@@ -68,7 +68,7 @@ void add_head(const BackwardCall& call, int worker, const BiasSums& unit, std::i
 
 void give_sums(const BackwardCall& call, const BiasSums& unit, std::int64_t sample, std::int64_t head, bool full_rows,
                bool full_keys) noexcept {
-  const AttentionGradients& gradients = call.gradients;
+  const TypedAttentionGradients& gradients = call.gradients;
   const Range rows = full_rows ? unit.rows : Range{0, 1};
   const Range keys = full_keys ? unit.keys : Range{0, 1};
   for (std::int64_t i = rows.first; i < rows.last; ++i) {

@@ -6,6 +6,7 @@
 
 #include "ops/attention_backward_large_rows.h"
 #include "ops/attention_rows.h"
+#include "simd/integers.h"
 
 namespace headlight::ops {
 
@@ -25,8 +26,6 @@ BackwardBlock::BackwardBlock(const BackwardCall& call, int worker, std::int64_t 
   tile_.value_dim = call.sizes.value_dim;
   tile_.padded_head_dim = plan.padded_head_dim;
   tile_.padded_value_dim = plan.padded_value_dim;
-  tile_.query = part(plan.query);
-  tile_.out_gradient = part(plan.out_gradient);
   tile_.minus_log_sum_exp = part(plan.minus_log_sum_exp);
   tile_.key_panels = part(plan.key_panels);
   tile_.value_panels = part(plan.value_panels);
@@ -42,12 +41,15 @@ BackwardBlock::BackwardBlock(const BackwardCall& call, int worker, std::int64_t 
   tile_.weights = part(plan.weights);
   tile_.score_gradients = part(plan.score_gradients);
   tile_.stride = plan.stride;
+  if (call.multiplies_pairs()) {
+    tile_.key_pair_gradients = tile_.score_gradients + plan.query_block / 2 * plan.stride;
+    tile_.room = tile_.weights + plan.query_block / 2 * plan.stride;
+  }
 
   const kernels::KeyValueBlock block = call.keys.block(sample, key_value_head, tensor_key, keys);
   call.kernels.pack_keys(block.key, keys, tile_.head_dim, part(plan.key_panels));
   call.kernels.pack_keys(block.value, keys, tile_.value_dim, part(plan.value_panels));
-  call.backward.pad_rows(block.key.floats(), block.key.stride, keys, tile_.head_dim, part(plan.key),
-                         plan.padded_head_dim);
+  call.backward.rows.pad_rows(block.key, keys, tile_.head_dim, part(plan.key), plan.padded_head_dim);
 }
 
 bool BackwardBlock::find_intervals(std::int64_t first_row, std::int64_t rows) noexcept {
@@ -81,15 +83,29 @@ void BackwardBlock::take_steps(std::int64_t head, std::int64_t first_row) noexce
   rows.give(call_.options, 0, tile_.steps);
 }
 
+void BackwardBlock::bring_rows(const kernels::Operand& from, std::int64_t dim, std::int64_t padded, float* to,
+                               const float*& of_scores, const float*& of_sums) noexcept {
+  call_.backward.rows.pad_rows(from, tile_.rows, dim, to, padded);
+  of_scores = of_sums = to;
+  if (!call_.multiplies_pairs()) return;
+  float* const words = to + divide_up(tile_.rows, 2) * padded;
+  call_.kernels.copy_rows(from, 1.0f, tile_.rows, dim, words);
+  of_scores = words;
+}
+
 bool BackwardBlock::all_finite() noexcept {
+  // As the sums over rows or keys take them: floats, or two numbers of bfloat16 to a word.
   const auto finite = [&](const float* rows, std::int64_t count, std::int64_t padded, std::int64_t dim) {
-    return call_.kernels.all_finite({.stride = padded, .data = rows}, count, dim);
+    if (!call_.multiplies_pairs()) return call_.kernels.all_finite({.stride = padded, .data = rows}, count, dim);
+    const kernels::Operand words{.type = NumberType::bfloat16, .stride = 2 * padded, .data = rows};
+    return call_.kernels.all_finite(words, divide_up(count, 2), 2 * dim);
   };
   if (keys_finite_ == Finite::unknown) {
     keys_finite_ = finite(tile_.key, tile_.keys, tile_.padded_head_dim, tile_.head_dim) ? Finite::yes : Finite::no;
   }
-  return keys_finite_ == Finite::yes && finite(tile_.query, tile_.rows, tile_.padded_head_dim, tile_.head_dim) &&
-         finite(tile_.out_gradient, tile_.rows, tile_.padded_value_dim, tile_.value_dim);
+  return keys_finite_ == Finite::yes &&
+         finite(tile_.query_of_sums, tile_.rows, tile_.padded_head_dim, tile_.head_dim) &&
+         finite(tile_.out_gradient_of_sums, tile_.rows, tile_.padded_value_dim, tile_.value_dim);
 }
 
 void BackwardBlock::take_log_sum_exp(std::int64_t head, std::int64_t first_row) noexcept {
@@ -98,7 +114,7 @@ void BackwardBlock::take_log_sum_exp(std::int64_t head, std::int64_t first_row) 
   auto* const large_maximum = part_of(call_, worker_, call_.plan.large_maximum);
   tile_.large_maximum = nullptr;
   for (std::int64_t r = 0; r < tile_.rows; ++r) {
-    const float log_sum_exp = call_.log_sum_exp(sample_, head, sequence_.first_query + first_row + r);
+    const float log_sum_exp = call_.operands.log_sum_exp(sample_, head, sequence_.first_query + first_row + r);
     minus_log_sum_exp[r] = static_cast<float>(-std::numbers::log2e * static_cast<double>(log_sum_exp));
     if (log_sum_exp == -kInfinity) {
       minus_log_sum_exp[r] = -kInfinity;
@@ -120,13 +136,15 @@ bool BackwardBlock::take_rows(std::int64_t head, std::int64_t first_row, std::in
   tile_.delta = call_.delta(sample_, head) + query;
   tile_.first_row = {static_cast<std::uint32_t>(first_row),
                      static_cast<std::uint32_t>(sample_ * call_.sizes.query_heads + head)};
-  call_.backward.pad_rows(&call_.query(sample_, query, head, 0), call_.query.stride(1), rows, tile_.head_dim,
-                          part_of(call_, worker_, plan.query), plan.padded_head_dim);
-  call_.backward.pad_rows(&call_.out_gradient(sample_, query, head, 0), call_.out_gradient.stride(1), rows,
-                          tile_.value_dim, part_of(call_, worker_, plan.out_gradient), plan.padded_value_dim);
+  const TypedView<4>& queries = call_.operands.query;
+  const TypedView<4>& out_gradients = call_.operands.out_gradient;
+  bring_rows(rows_at(queries, sample_, query, head), tile_.head_dim, plan.padded_head_dim,
+             part_of(call_, worker_, plan.query), tile_.query, tile_.query_of_sums);
+  bring_rows(rows_at(out_gradients, sample_, query, head), tile_.value_dim, plan.padded_value_dim,
+             part_of(call_, worker_, plan.out_gradient), tile_.out_gradient, tile_.out_gradient_of_sums);
   const std::int64_t next = std::min(first_row + rows, sequence_.queries - 1) + sequence_.first_query;
-  tile_.next_query = {&call_.query(sample_, next, head, 0), call_.query.stride(1)};
-  tile_.next_out_gradient = {&call_.out_gradient(sample_, next, head, 0), call_.out_gradient.stride(1)};
+  tile_.next_query = rows_at(queries, sample_, next, head);
+  tile_.next_out_gradient = rows_at(out_gradients, sample_, next, head);
   tile_.next_rows = std::min(rows, sequence_.queries - first_row - rows);
   take_log_sum_exp(head, first_row);
   if (has_row_steps(call_.options)) take_steps(head, first_row);

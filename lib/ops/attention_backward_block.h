@@ -4,24 +4,22 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "headlight/attention_backward.h"
+#include "headlight/typed_attention_backward.h"
 #include "kernels/kernels.h"
 #include "ops/attention_backward_plan.h"
 #include "ops/attention_masks.h"
 #include "ops/attention_steps.h"
 #include "ops/call_plan.h"
 #include "ops/key_source.h"
+#include "ops/typed_rows.h"
 
 namespace headlight::ops {
 
 // One checked call.
 struct BackwardCall {
-  View<const float, 4> query;
+  const AttentionBackwardOperands& operands;
   KeySource keys;
-  View<const float, 4> out;
-  View<const float, 3> log_sum_exp;
-  View<const float, 4> out_gradient;
-  const AttentionGradients& gradients;
+  const TypedAttentionGradients& gradients;
   const AttentionOptions& options;
   AttentionSizes sizes;
   AttentionSequences sequences;
@@ -32,6 +30,18 @@ struct BackwardCall {
   kernels::ScoreSteps steps;
   kernels::AttentionDropout dropout;
   std::byte* scratch;
+
+  [[nodiscard]] bool multiplies_pairs() const noexcept { return kernels.numbers_of_word == 2; }
+
+  // Where a row's query gradient is added up, and the distance to the next row's: in place where that is of floats.
+  [[nodiscard]] kernels::Rows<float> query_sums(std::int64_t sample, std::int64_t head,
+                                                std::int64_t query) const noexcept {
+    if (plan.narrow_query_gradient) {
+      const std::int64_t row = (sample * sizes.query_heads + head) * sizes.query_length + query;
+      return {part_of(*this, plan.query_sums) + row * plan.padded_head_dim, plan.padded_head_dim};
+    }
+    return {static_cast<float*>(row_at(gradients.query, sample, query, head)), gradients.query.stride(1)};
+  }
 
   [[nodiscard]] float* delta(std::int64_t sample, std::int64_t head) const noexcept {
     return part_of(*this, plan.delta) + (sample * sizes.query_heads + head) * sizes.query_length;
@@ -57,6 +67,9 @@ class BackwardBlock {
   bool find_intervals(std::int64_t first_row, std::int64_t rows) noexcept;
   void take_log_sum_exp(std::int64_t head, std::int64_t first_row) noexcept;
   void take_steps(std::int64_t head, std::int64_t first_row) noexcept;
+  // The tile's rows of a tensor, as both kinds of products take them.
+  void bring_rows(const kernels::Operand& from, std::int64_t dim, std::int64_t padded, float* to,
+                  const float*& of_scores, const float*& of_sums) noexcept;
   [[nodiscard]] bool all_finite() noexcept;
 
   const BackwardCall& call_;

@@ -6,6 +6,7 @@
 #include <numbers>
 
 #include "ops/attention_row_scores.h"
+#include "ops/typed_rows.h"
 
 namespace headlight::ops {
 
@@ -14,7 +15,7 @@ LargeRow large_row(const BackwardCall& call, const AttentionSequence& sequence, 
   const IntervalRule rule(call.options, sequence);
   const std::int64_t query = sequence.first_query + row;
   const RowScores scores(call.options, call.steps, call.keys,
-                         {.query = &call.query(sample, query, head, 0),
+                         {.query = operand_at(call.operands.query, sample, query, head),
                           .head_dim = call.sizes.head_dim,
                           .sample = sample,
                           .head = head,

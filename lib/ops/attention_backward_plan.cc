@@ -1,6 +1,7 @@
 #include "ops/attention_backward_plan.h"
 
 #include <algorithm>
+#include <cassert>
 
 #include "runtime/costs.h"
 #include "runtime/parallel.h"
@@ -29,6 +30,9 @@ void lay_out_worker(const kernels::AttentionKernels& kernels, const AttentionSiz
   plan.end = plan.for_worker<std::int32_t>(rows);
   plan.step_rows = room_for_steps(plan, rows, rows, rows);
   plan.cap_derivatives = plan.for_worker<float>(plan.stride);
+  // Words of two rows take half of it. Behind those of weights is room for floats of 2 · query_rows rows, behind those
+  // of score gradients for words of two keys.
+  assert(4 * kernels.query_rows <= rows);
   plan.weights = plan.for_worker<float>(rows * plan.stride);
   plan.score_gradients = plan.for_worker<float>(rows * plan.stride);
   // Tiles read whole vectors of the last panel.
@@ -43,7 +47,7 @@ void lay_out_worker(const kernels::AttentionKernels& kernels, const AttentionSiz
 }  // namespace
 
 BackwardPlan plan_attention_backward(const Engine& engine, const kernels::AttentionKernels& kernels,
-                                     const AttentionSizes& sizes) noexcept {
+                                     const AttentionSizes& sizes, bool narrow_query_gradient) noexcept {
   BackwardPlan plan{};
   // Whole groups of six rows and whole panels of keys. Each block of keys fetches all rows that see it and adds to
   // their query gradients, from beyond the second cache level where heads lie side by side: so blocks of keys are as
@@ -59,9 +63,19 @@ BackwardPlan plan_attention_backward(const Engine& engine, const kernels::Attent
   const std::int64_t units = sizes.batch * sizes.key_value_heads * plan.key_blocks;
   plan.workers = runtime::workers_for(engine, units, estimated_nanoseconds(kernels, sizes));
   lay_out_worker(kernels, sizes, plan);
-  plan.delta = plan.for_call<float>(sizes.batch * sizes.query_heads * sizes.query_length);
+  const std::int64_t rows = sizes.batch * sizes.query_heads * sizes.query_length;
+  plan.narrow_query_gradient = narrow_query_gradient;
+  plan.query_sums = plan.for_call<float>(narrow_query_gradient ? rows * plan.padded_head_dim : 0);
+  plan.delta = plan.for_call<float>(rows);
   plan.progress = plan.for_call<std::int64_t>(units);
   return plan;
+}
+
+std::size_t backward_scratch_bytes(const Engine& engine, std::string_view operation, const AttentionShape& shape,
+                                   NumberType query_gradient) {
+  const AttentionSizes sizes = check_attention_shape(operation, shape);
+  const kernels::AttentionKernels& kernels = kernels::attention_kernels(engine.isa());
+  return plan_attention_backward(engine, kernels, sizes, query_gradient != NumberType::float32).bytes();
 }
 
 }  // namespace headlight::ops

@@ -1,7 +1,9 @@
 // How a call of attention_backward() is cut into units, and how much scratch memory they take.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <string_view>
 
 #include "headlight/engine.h"
 #include "kernels/kernels.h"
@@ -39,11 +41,17 @@ struct BackwardPlan : CallPlan {
   WorkerPart<float> value_gradient;
   WorkerPart<float> bias_sums;
 
+  bool narrow_query_gradient;                   // it is of 16 bits, and query_sums holds its sums
+  runtime::ScratchPart<float> query_sums;       // [B · Hq · Lq][padded head_dim], or nothing
   runtime::ScratchPart<float> delta;            // [B · Hq · Lq]
   runtime::ScratchPart<std::int64_t> progress;  // [B · Hkv · key_blocks]
 };
 
 [[nodiscard]] BackwardPlan plan_attention_backward(const Engine& engine, const kernels::AttentionKernels& kernels,
-                                                   const AttentionSizes& sizes) noexcept;
+                                                   const AttentionSizes& sizes, bool narrow_query_gradient) noexcept;
+
+// Throws as the operation does for a shape that cannot be.
+[[nodiscard]] std::size_t backward_scratch_bytes(const Engine& engine, std::string_view operation,
+                                                 const AttentionShape& shape, NumberType query_gradient);
 
 }  // namespace headlight::ops

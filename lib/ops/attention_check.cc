@@ -309,13 +309,14 @@ AttentionSizes check_attention(std::string_view operation, const View<const floa
   return check_call(operation, query, key, value, out, options);
 }
 
-AttentionSizes check_attention(std::string_view operation, const AttentionOperands& operands,
+AttentionSizes check_attention(std::string_view operation, const TypedView<4>& query, const TypedView<4>& key,
+                               const TypedView<4>& value, const MutableTypedView<4>& out,
                                const AttentionOptions& options) {
-  check_stored_type(operation, "query", operands.query.type);
-  check_stored_type(operation, "key", operands.key.type);
-  check_stored_type(operation, "value", operands.value.type);
-  check_stored_type(operation, "out", operands.out.type);
-  return check_call(operation, operands.query, operands.key, operands.value, operands.out, options);
+  check_stored_type(operation, "query", query.type);
+  check_stored_type(operation, "key", key.type);
+  check_stored_type(operation, "value", value.type);
+  check_stored_type(operation, "out", out.type);
+  return check_call(operation, query, key, value, out, options);
 }
 
 AttentionSizes check_attention_inputs(std::string_view operation, const View<const float, 4>& query,

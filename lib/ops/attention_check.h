@@ -69,7 +69,8 @@ HEADLIGHT_INNER_API AttentionSizes check_attention(std::string_view operation, c
                                                    const View<const float, 4>& key, const View<const float, 4>& value,
                                                    const View<float, 4>& out, const AttentionOptions& options);
 
-AttentionSizes check_attention(std::string_view operation, const AttentionOperands& operands,
+AttentionSizes check_attention(std::string_view operation, const TypedView<4>& query, const TypedView<4>& key,
+                               const TypedView<4>& value, const MutableTypedView<4>& out,
                                const AttentionOptions& options);
 
 // The same where no output is written.
@@ -104,16 +105,19 @@ HEADLIGHT_INNER_API AttentionSizes check_attention_shape(std::string_view operat
   return probabilities.rows.empty() ? query_length : static_cast<std::int64_t>(probabilities.rows.size());
 }
 
+// Whether an output is left out or without elements. Not by size(), whose bounds take a division for each axis: some
+// 30 ns of a call that may take 300.
+template <class AnyView>
+[[nodiscard]] bool is_empty(const AnyView& view) noexcept {
+  bool empty = !view;
+  for (const std::int64_t extent : view.shape) empty = empty || extent == 0;
+  return empty;
+}
+
 // Whether every output is left out or without elements. Sizes may then count 2^30 of nothing: there must be no loop
 // over them.
 template <class Out>
 [[nodiscard]] bool writes_nothing(const Out& out, const AttentionOptions& options) noexcept {
-  // Not by size(), whose bounds take a division for each axis: some 30 ns of a call that may take 300.
-  const auto is_empty = [](const auto& view) noexcept {
-    bool empty = !view;
-    for (const std::int64_t extent : view.shape) empty = empty || extent == 0;
-    return empty;
-  };
   const Probabilities& probabilities = options.probabilities;
   return is_empty(out) && is_empty(options.log_sum_exp) && is_empty(probabilities.per_head) &&
          is_empty(probabilities.averaged) && is_empty(options.scores);

@@ -8,6 +8,7 @@
 
 #include "ops/attention_scale.h"
 #include "ops/attention_steps.h"
+#include "ops/typed_rows.h"
 
 namespace headlight::ops {
 
@@ -23,10 +24,10 @@ bool RowScores::sees(std::int64_t key) const noexcept {
 }
 
 float RowScores::operator()(std::int64_t key) const noexcept {
-  const float* const numbers = keys_.block(row_.sample, row_.key_value_head, key, 1).key.floats();
+  const kernels::Operand numbers = keys_.block(row_.sample, row_.key_value_head, key, 1).key;
   double score = 0;
   for (std::int64_t d = 0; d < row_.head_dim; ++d) {
-    score += static_cast<double>(row_.query[d]) * static_cast<double>(numbers[d]);
+    score += static_cast<double>(number_of(row_.query, d)) * static_cast<double>(number_of(numbers, d));
   }
   const bool adds = bias_ != nullptr || !options_.slopes.empty();
   if (options_.soft_cap != 0) {

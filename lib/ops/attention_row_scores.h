@@ -12,7 +12,7 @@ namespace headlight::ops {
 
 // A query row of the tensors.
 struct RowOfQueries {
-  const float* query;  // [head_dim]
+  kernels::Operand query;  // [head_dim]
   std::int64_t head_dim;
   std::int64_t sample;
   std::int64_t head;

@@ -6,25 +6,12 @@
 #include "ops/attention_short.h"
 #include "ops/attention_typed_short.h"
 #include "ops/empty_views.h"
+#include "ops/typed_kernels.h"
 
 namespace headlight {
 namespace {
 
 constexpr std::string_view kName = "attention";
-
-// Those of float32, but for what touches the operands.
-kernels::AttentionKernels kernels_of_types(Isa isa) noexcept {
-  kernels::AttentionKernels kernels = kernels::attention_kernels(isa);
-  const kernels::TypedAttentionKernels& typed = kernels::typed_attention_kernels(isa);
-  kernels.attend_sweep = typed.attend_sweep;
-  kernels.finish = typed.finish;
-  kernels.pack_keys = typed.pack_keys;
-  kernels.pack_values = typed.pack_values;
-  kernels.copy_rows = typed.copy_rows;
-  kernels.all_finite = typed.all_finite;
-  kernels.narrow_rows = typed.narrow_rows;
-  return kernels;
-}
 
 // Those that multiply pairs of bfloat16 where the call is of such, or null.
 const kernels::PairAttentionKernels* pair_kernels(const Engine& engine, const AttentionOperands& operands,
@@ -49,7 +36,7 @@ void multiply_pairs(kernels::AttentionKernels& kernels, const kernels::PairAtten
 // What has been checked, and has memory.
 void attend(Engine& engine, const AttentionOperands& operands, const AttentionOptions& options,
             const ops::AttentionSizes& sizes) {
-  kernels::AttentionKernels kernels = kernels_of_types(engine.isa());
+  kernels::AttentionKernels kernels = ops::kernels_of_types(engine.isa());
   const ops::AttentionScale scale = ops::scale_of(options, sizes.head_dim);
   if (const auto* pairs = pair_kernels(engine, operands, sizes)) multiply_pairs(kernels, *pairs);
   if (ops::is_short(kernels, sizes, options, scale) && ops::fits_on_stack(kernels, sizes)) {
@@ -63,7 +50,8 @@ void attend(Engine& engine, const AttentionOperands& operands, const AttentionOp
 }  // namespace
 
 void attention(Engine& engine, const AttentionOperands& operands, const AttentionOptions& options) {
-  const ops::AttentionSizes sizes = ops::check_attention(kName, operands, options);
+  const ops::AttentionSizes sizes =
+      ops::check_attention(kName, operands.query, operands.key, operands.value, operands.out, options);
   if (ops::writes_nothing(operands.out, options)) return;
   if (sizes.query_heads == 0) return ops::clear_average(options.probabilities.averaged);
   if (!ops::has_empty_views(sizes)) return attend(engine, operands, options, sizes);

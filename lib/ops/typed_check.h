@@ -24,7 +24,7 @@ inline void check_stored_type(std::string_view operation, std::string_view argum
 
 inline void check_number_address(std::string_view operation, std::string_view argument, const void* data,
                                  NumberType type) {
-  if (reinterpret_cast<std::uintptr_t>(data) % bytes_of(type) == 0) return;
+  if ((reinterpret_cast<std::uintptr_t>(data) & (bytes_of(type) - 1)) == 0) return;  // a power of two
   fail(operation, std::string(argument) + " lies at an address that is no multiple of a number's " +
                       std::to_string(bytes_of(type)) + " bytes");
 }

@@ -18,6 +18,7 @@
 //   dot_bf16(a, b, sum)         with AVX512-BF16, of lanes that hold two bfloat16 numbers each: sum + a₁·b₁ + a₀·b₀, a
 //                               rounding each; what is below 2⁻¹²⁶ counts as 0
 //   narrow_to_bf16(a, b)        with AVX512-BF16: a and then b, rounded, two numbers to a lane; subnormal numbers to 0
+//   pair_to_bf16(a, b)          the same, a in the lower halves of the lanes and b in the upper ones
 //   add sub mul div sqrt        IEEE, round to nearest
 //   fma(a, b, c)                a·b + c, one rounding where kHasFma, else two
 //   fnma(a, b, c)               c − a·b, likewise

@@ -4,7 +4,7 @@
 enum { kB = 2, kLq = 6, kLk = 9, kHq = 4, kHkv = 2, kD = 8, kDv = 5 };
 
 static void workspace(void) {
-  headlight_attention_shape shape = {sizeof shape, 0, 100, 100, 0, 0, 64, 64};
+  headlight_attention_shape shape = {sizeof shape, 0, 100, 100, 0, 0, 64, 64, 0, 0};
   size_t bytes = 0, one = 0;
   headlight_engine* fresh = make_engine(1);
   WORKS(headlight_attention_workspace_bytes(fresh, &shape, &bytes, &error));
@@ -24,7 +24,7 @@ static void workspace(void) {
 
 // Once the scratch memory of the backward pass is there, the pass takes no more.
 static void backward_workspace(void) {
-  headlight_attention_shape shape = {sizeof shape, kB, kLq, kLk, kHq, kHkv, kD, kDv};
+  headlight_attention_shape shape = {sizeof shape, kB, kLq, kLk, kHq, kHkv, kD, kDv, 0, 0};
   size_t bytes = 0;
   headlight_engine* fresh = make_engine(1);
   WORKS(headlight_attention_backward_workspace_bytes(fresh, &shape, &bytes, &error));

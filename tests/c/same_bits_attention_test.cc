@@ -2,7 +2,9 @@
 #include "c/c_interface.h"
 #include "headlight/analysis/attention_unfused.h"
 #include "headlight/analysis/headlight_analysis.h"
-#include "headlight/attention_backward.h"
+#include "headlight/typed_attention.h"
+#include "headlight/typed_attention_backward.h"
+#include "support/stored.h"
 
 namespace headlight::same_bits_test {
 
@@ -163,6 +165,72 @@ TEST_F(CInterface, AttentionBackward) {
   asked.query = &k;
   EXPECT_EQ(headlight_attention_backward(engine_, &q, &k, &v, &o, &l, &g, &asked, &given, &error_),
             HEADLIGHT_INVALID_ARGUMENT);
+}
+
+// Tensors of 16 bits, forward and backward.
+TEST_F(CInterface, AttentionBackwardOfTypes) {
+  const auto stored = [&](NumberType type, const View<float, 4>::Shape& shape) {
+    return test::Stored(type, random_.normal_tensor<4>(shape));
+  };
+  const auto of_types = [](test::Stored& tensor) {
+    const MutableTypedView<4> view = tensor.view();
+    const headlight_type type = view.type == NumberType::bfloat16  ? HEADLIGHT_BFLOAT16
+                                : view.type == NumberType::float16 ? HEADLIGHT_FLOAT16
+                                                                   : HEADLIGHT_FLOAT32;
+    return headlight_tensor{view.data, type, 4, tensor.shape().data(), nullptr};
+  };
+  const NumberType bfloat16 = NumberType::bfloat16, float16 = NumberType::float16;
+  test::Stored query = stored(bfloat16, {2, 70, 6, 32}), key = stored(float16, {2, 90, 3, 32});
+  test::Stored value = stored(bfloat16, {2, 90, 3, 40}), out = stored(float16, {2, 70, 6, 40});
+  test::Stored out_gradient = stored(bfloat16, {2, 70, 6, 40});
+  test::Stored to_query = stored(bfloat16, {2, 70, 6, 32}), to_key = stored(float16, {2, 90, 3, 32});
+  test::Stored to_value = stored(NumberType::float32, {2, 90, 3, 40});
+  test::Stored to_query_c = to_query, to_key_c = to_key, to_value_c = to_value;
+  Tensor<float, 3> lse({2, 6, 70});
+  AttentionOptions options{.causal = Causal::bottom_right};
+  options.log_sum_exp = lse;
+  attention(engine_->engine, {query.view(), key.view(), value.view(), out.view()}, options);
+  for (int time = 0; time < 2; ++time) {
+    attention_backward(engine_->engine,
+                       {query.view(), key.view(), value.view(), out.view(), lse.view(), out_gradient.view()},
+                       {to_query.view(), to_key.view(), to_value.view(), {}, {}, true}, options);
+  }
+
+  const headlight_tensor q = of_types(query), k = of_types(key), v = of_types(value), o = of_types(out);
+  const headlight_tensor g = of_types(out_gradient), dq = of_types(to_query_c), dv = of_types(to_value_c);
+  headlight_tensor dk = of_types(to_key_c);
+  const headlight_tensor l = in_c(lse);
+  headlight_attention_options given = HEADLIGHT_OPTIONS(headlight_attention_options);
+  given.causal = HEADLIGHT_CAUSAL_BOTTOM_RIGHT;
+  headlight_attention_gradients asked = HEADLIGHT_OPTIONS(headlight_attention_gradients);
+  asked.query = &dq;
+  asked.key = &dk;
+  asked.value = &dv;
+  asked.accumulate = 1;
+  EXPECT_EQ(allocations(
+                [&] { return headlight_attention_backward(engine_, &q, &k, &v, &o, &l, &g, &asked, &given, &error_); }),
+            0);
+  EXPECT_TRUE(same_bits(to_query.floats(), to_query_c.floats()));
+  EXPECT_TRUE(same_bits(to_key.floats(), to_key_c.floats()));
+  EXPECT_TRUE(same_bits(to_value.floats(), to_value_c.floats()));
+  dk.type = HEADLIGHT_INT8;
+  EXPECT_EQ(headlight_attention_backward(engine_, &q, &k, &v, &o, &l, &g, &asked, &given, &error_),
+            HEADLIGHT_INVALID_ARGUMENT);
+
+  headlight_attention_shape shape = HEADLIGHT_OPTIONS(headlight_attention_shape);
+  shape.query_length = shape.key_length = 70;
+  shape.head_dim = shape.value_dim = 32;
+  shape.query_gradient = HEADLIGHT_BFLOAT16;
+  std::size_t bytes = 0;
+  ASSERT_EQ(headlight_attention_backward_workspace_bytes(engine_, &shape, &bytes, &error_), HEADLIGHT_OK);
+  EXPECT_EQ(bytes, backward_workspace_bytes(engine_->engine, {1, 70, 70, 1, 1, 32, 32}, bfloat16));
+  EXPECT_GT(bytes, backward_workspace_bytes(engine_->engine, {1, 70, 70, 1, 1, 32, 32}));
+  EXPECT_EQ(headlight_attention_backward_reserve(engine_, &shape, &error_), HEADLIGHT_OK);
+  shape.query_gradient = HEADLIGHT_INT8;
+  EXPECT_EQ(headlight_attention_backward_reserve(engine_, &shape, &error_), HEADLIGHT_INVALID_ARGUMENT);
+  shape.query_gradient = HEADLIGHT_FLOAT32;
+  shape.reserved = 1;
+  EXPECT_EQ(headlight_attention_backward_reserve(engine_, &shape, &error_), HEADLIGHT_INVALID_ARGUMENT);
 }
 
 }  // namespace headlight::same_bits_test

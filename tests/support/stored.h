@@ -46,6 +46,7 @@ class Stored {
   }
 
   [[nodiscard]] MutableTypedView<4> view() { return {type_, memory_.data(), shape_}; }
+  [[nodiscard]] const View<float, 4>::Shape& shape() const noexcept { return shape_; }
   [[nodiscard]] Tensor<float, 4> floats() const {
     Tensor<float, 4> tensor(shape_);
     for (std::int64_t n = 0; n < tensor.size(); ++n) tensor.data()[n] = get(memory_.data(), n, type_);

@@ -28,7 +28,6 @@ TEST(Attend, WrongUsage) {
   usage({"--dropout", "1"}, "--dropout");
   usage({"--dropout", "nan"}, "--dropout is 'nan', expected a number from 0 to less than 1");
   usage({"--grad-query", "dq.npy"}, "--grad-out");
-  usage({"--type", "bfloat16", "--grad-out", "do.npy", "--grad-query", "dq.npy"}, "float32 alone");
   usage({"--type", "int8"}, "float32, bfloat16 or float16");
   usage({"--cache-type", "half"}, "float32, bfloat16 or float16");
   usage({"--grad-out", "do.npy"}, "--grad-query");

@@ -1,6 +1,8 @@
 // headlight attend: every option reaches the engine.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <fstream>
 #include <sstream>
 
@@ -8,6 +10,7 @@
 #include "headlight/attention_backward.h"
 #include "headlight/models/npy.h"
 #include "headlight/typed_attention.h"
+#include "headlight/typed_attention_backward.h"
 #include "reference/attention.h"
 #include "reference/attention_backward.h"
 #include "support/compare.h"
@@ -359,6 +362,56 @@ TEST(Attend, Gradients) {
 }
 
 // Rounding is said where it changed something, in the file that it changed, by how much.
+// In 16 bits: fused as attention_backward() over operands of those types, the others by their own arithmetic; each
+// gradient has the type of what it is a gradient of.
+TEST(Attend, GradientsOfTypes) {
+  const AttendCase c;
+  Random random(12);
+  const auto out_gradient = random.normal_tensor<4>({kBatch, kQueryLength, kQueryHeads, kValueDim});
+  c.write("do.npy", out_gradient);
+  const AttentionOptions options{.causal = Causal::bottom_right};
+  struct Given {
+    NumberType type, cache;
+  };
+  for (const Given& given : {Given{NumberType::bfloat16, NumberType::bfloat16},
+                             {NumberType::float16, NumberType::bfloat16},
+                             {NumberType::float32, NumberType::float16}}) {
+    Engine engine;
+    Stored query(given.type, c.query), key(given.cache, c.key), value(given.cache, c.value);
+    Stored out(given.type, out_gradient.shape()), of_out(given.type, out_gradient);
+    Stored of_query(given.type, c.query.shape()), of_key(given.cache, c.key.shape());
+    Stored of_value(given.cache, c.value.shape());
+    Tensor<float, 3> log_sum_exp({kBatch, kQueryHeads, kQueryLength});
+    AttentionOptions forward = options;
+    forward.log_sum_exp = log_sum_exp;
+    attention(engine, {query.view(), key.view(), value.view(), out.view()}, forward);
+    attention_backward(engine, {query.view(), key.view(), value.view(), out.view(), log_sum_exp.view(), of_out.view()},
+                       {of_query.view(), of_key.view(), of_value.view()}, options);
+    for (const std::string method : {"fused", "unfused", "reference"}) {
+      SCOPED_TRACE(std::string(name(given.type)) + " " + std::string(name(given.cache)) + " " + method);
+      const Finished finished = run_program(c.arguments(
+          {"--type", std::string(name(given.type)), "--cache-type", std::string(name(given.cache)), "--causal",
+           "bottom-right", "--method", method, "--grad-out", c.folder / "do.npy", "--grad-query", c.folder / "dq.npy",
+           "--grad-key", c.folder / "dk.npy", "--grad-value", c.folder / "dv.npy"}));
+      ASSERT_EQ(finished.code, 0) << finished.error;
+      const auto expect = [&](const char* file, const Tensor<float, 4>& expected, NumberType type) {
+        if (method == "fused") return expect_npy(c.folder / file, expected);
+        const models::Array<float> found = models::read_npy<float>(c.folder / file);
+        double largest = 0;
+        for (const float number : expected) largest = std::max(largest, static_cast<double>(std::abs(number)));
+        for (std::size_t n = 0; n < found.values.size(); ++n) {
+          EXPECT_EQ(found.values[n], rounded_to(type, found.values[n]));
+          // δ of the fused method comes from a result of 16 bits, and each element is rounded by itself.
+          EXPECT_NEAR(found.values[n], expected.data()[n], largest * 0x1p-6);
+        }
+      };
+      expect("dq.npy", of_query.floats(), given.type);
+      expect("dk.npy", of_key.floats(), given.cache);
+      expect("dv.npy", of_value.floats(), given.cache);
+    }
+  }
+}
+
 TEST(Attend, Float64ThatFloat32DoesNotHoldIsSaid) {
   AttendCase c;
   const auto write_wide = [&](const std::string& name, const Tensor<float, 4>& values, double added) {

@@ -109,7 +109,8 @@ HEADLIGHT_API headlight_status headlight_merge_attention(headlight_engine* engin
 
 // Where the gradients go; those not given are not computed. query [B, Lq, Hq, Dqk], key [B, Lk, Hkv, Dqk], value [B,
 // Lk, Hkv, Dv], bias of the shape of the options' bias, summed over the axes on which that is broadcast, sinks [Hq].
-// With accumulate they are added to what is there. query may be the same tensor as out.
+// With accumulate they are added to what is there. query may be the same tensor as out. query, key and value are
+// FLOAT32, BFLOAT16 or FLOAT16 each, bias and sinks FLOAT32.
 typedef struct headlight_attention_gradients {
   size_t struct_size;
   const headlight_tensor* query;
@@ -122,7 +123,12 @@ typedef struct headlight_attention_gradients {
 } headlight_attention_gradients;
 
 // The gradients of a sum whose gradient by out is out_gradient [B, Lq, Hq, Dv]; out and log_sum_exp [B, Hq, Lq] are
-// what headlight_attention gave for the same arguments and options.
+// what headlight_attention gave for the same arguments and options. query, key, value, out and out_gradient are
+// FLOAT32, BFLOAT16 or FLOAT16 each: numbers of 16 bits are widened, all arithmetic and all sums are float32's, and
+// gradients of 16 bits are rounded once, to nearest even. But where query, key, value and out_gradient are BFLOAT16,
+// Dqk and Dv are even and the engine has the feature AVX512-BF16, pairs of such numbers are multiplied as
+// typed_attention_backward.h says, which errs by a rounding of each weight and score gradient more. Formulas are in
+// headlight/attention_backward.h.
 HEADLIGHT_API headlight_status headlight_attention_backward(
     headlight_engine* engine, const headlight_tensor* query, const headlight_tensor* key, const headlight_tensor* value,
     const headlight_tensor* out, const headlight_tensor* log_sum_exp, const headlight_tensor* out_gradient,
@@ -137,6 +143,10 @@ typedef struct headlight_attention_shape {
   int64_t key_value_heads;  // 0: 1
   int64_t head_dim;
   int64_t value_dim;
+  // The type of the gradient of the queries, whose sums are scratch memory where it is of 16 bits. attention itself has
+  // none.
+  headlight_type query_gradient;  // 0: FLOAT32
+  int32_t reserved;               // 0
 } headlight_attention_shape;
 
 HEADLIGHT_API headlight_status headlight_attention_workspace_bytes(const headlight_engine* engine,

@@ -90,9 +90,6 @@ void check_usage(const Arguments& arguments) {
   if (!arguments.cu_seqlens.empty() && !(arguments.query_lengths.empty() && arguments.key_lengths.empty())) {
     throw UsageError("--cu-seqlens cannot go with --query-lengths or --key-lengths");
   }
-  if (!arguments.types.all_float32() && !arguments.gradients.out_gradient.empty()) {
-    throw UsageError("--grad-out goes with float32 alone, not with another --type or --cache-type");
-  }
   arguments.scores.check_usage();
   arguments.gradients.check_usage(!arguments.bias.empty(), !arguments.scores.sinks.empty());
   std::vector<std::filesystem::path> outputs{place_of(arguments.out)};
@@ -211,7 +208,7 @@ void attend(const Arguments& arguments) {
   std::optional<Gradients> gradients;
   if (!arguments.gradients.out_gradient.empty()) {
     gradients.emplace(
-        arguments.gradients,
+        arguments.gradients, arguments.types,
         GradientInputs{inputs.query.view<4>(), inputs.key.view<4>(), inputs.value.view<4>(), outputs.out,
                        outputs.log_sum_exp, arguments.bias.empty() ? View<const float, 4>() : inputs.bias.view<4>(),
                        inputs.bias.own_shape});

@@ -55,8 +55,9 @@ std::vector<std::string> GradientArguments::outputs() const {
   return files;
 }
 
-Gradients::Gradients(const GradientArguments& arguments, const GradientInputs& inputs)
+Gradients::Gradients(const GradientArguments& arguments, const TypeArguments& types, const GradientInputs& inputs)
     : arguments_(arguments),
+      types_(types),
       inputs_(inputs),
       out_gradient_(read_array<float>(arguments.out_gradient, 4, "[B, Lq, Hq, Dv]")),
       query_(tensor_for(arguments.query, inputs.query)),
@@ -65,27 +66,39 @@ Gradients::Gradients(const GradientArguments& arguments, const GradientInputs& i
       bias_(tensor_for(arguments.bias, inputs.bias)),
       sinks_(arguments.sinks.empty() ? Tensor<float, 1>() : Tensor<float, 1>({inputs.query.extent(2)})) {
   warn_if_rounded(arguments.out_gradient, out_gradient_);
+  round_to(types.of_query(), out_gradient_.values);
 }
 
 void Gradients::compute(Engine& engine, const std::string& method, const AttentionOptions& options) {
   const auto& [query, key, value, out, log_sum_exp, bias, bias_shape] = inputs_;
   const View<const float, 4> out_gradient = out_gradient_.view<4>();
   const AttentionGradients gradients{asked(query_), asked(key_), asked(value_), asked(bias_), asked(sinks_)};
-  if (method == "fused") {
+  if (method == "fused" && types_.all_float32()) {
     return attention_backward(engine, query, key, value, out, log_sum_exp, out_gradient, gradients, options);
   }
+  if (method == "fused") {
+    return differentiate_typed(engine, types_, {query, key, value, out, log_sum_exp, out_gradient}, gradients, options);
+  }
   if (method == "unfused") {
-    return analysis::attention_unfused_backward(engine, query, key, value, out_gradient, gradients, options);
+    analysis::attention_unfused_backward(engine, query, key, value, out_gradient, gradients, options);
+    round_to(types_.of_query(), {query_.begin(), query_.end()});
+    for (Tensor<float, 4>* const gradient : {&key_, &value_}) {
+      round_to(types_.of_cache(), {gradient->begin(), gradient->end()});
+    }
+    return;
   }
   // The twin trusts its arguments.
-  ops::check_attention_backward("attention_backward", query, key, value, out, log_sum_exp, out_gradient, gradients,
-                                options);
+  ops::check_attention_backward("attention_backward", {query, key, value, out, log_sum_exp, out_gradient},
+                                ops::with_types(gradients), options);
   WideResult<4> wide[] = {WideResult(query_), WideResult(key_), WideResult(value_), WideResult(bias_)};
   WideResult sinks(sinks_);
   reference::attention_backward<double>(widen(query), widen(key), widen(value), widen(out_gradient),
                                         {wide[0].view(), wide[1].view(), wide[2].view(), wide[3].view(), sinks.view()},
                                         options);
-  for (WideResult<4>& gradient : wide) gradient.round();
+  wide[0].round(types_.of_query());
+  wide[1].round(types_.of_cache());
+  wide[2].round(types_.of_cache());
+  wide[3].round();
   sinks.round();
 }
 

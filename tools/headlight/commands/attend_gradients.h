@@ -6,6 +6,7 @@
 
 #include "headlight/attention_backward.h"
 #include "headlight/models/npy.h"
+#include "tools/headlight/commands/attend_types.h"
 #include "tools/headlight/support/command.h"
 #include "tools/headlight/support/output.h"
 
@@ -32,8 +33,8 @@ struct GradientInputs {
 // The gradients asked for, computed and then written.
 class Gradients {
  public:
-  // Reads --grad-out.
-  Gradients(const GradientArguments& arguments, const GradientInputs& inputs);
+  // Reads --grad-out, which has the type of the result; gradients have those of what they are gradients of.
+  Gradients(const GradientArguments& arguments, const TypeArguments& types, const GradientInputs& inputs);
   // method: fused, unfused or reference.
   void compute(Engine& engine, const std::string& method, const AttentionOptions& options);
   // Adds what it has written.
@@ -41,6 +42,7 @@ class Gradients {
 
  private:
   const GradientArguments& arguments_;
+  const TypeArguments& types_;
   GradientInputs inputs_;
   models::Array<float> out_gradient_;
   Tensor<float, 4> query_, key_, value_, bias_;

@@ -1,9 +1,12 @@
 #include "tools/headlight/commands/attend_types.h"
 
 #include <cstddef>
-#include <vector>
+#include <cstdint>
+#include <cstring>
+#include <memory>
 
 #include "headlight/typed_attention.h"
+#include "headlight/typed_attention_backward.h"
 #include "tools/headlight/support/validators.h"
 
 namespace headlight::program {
@@ -18,38 +21,54 @@ NumberType type_named(const std::string& text) {
   return NumberType::float32;
 }
 
-// A contiguous array of numbers of one type.
-template <class Stored>
+// A contiguous array of numbers of one type, made of floats and read back as such; none, of a view without memory.
 class StoredArray {
  public:
-  explicit StoredArray(const View<const float, 4>& from) : tensor_(from.shape) {
-    for (std::int64_t n = 0; n < tensor_.size(); ++n) tensor_.data()[n] = Stored(from.data[n]);
+  StoredArray(NumberType type, const View<const float, 4>& from) : view_(type, nullptr, from.shape) {
+    if (!from) return;
+    memory_ = std::make_unique<std::byte[]>(static_cast<std::size_t>(from.size()) * bytes_of(type));
+    view_.data = memory_.get();
+    for (std::int64_t n = 0; n < from.size(); ++n) {
+      if (type == NumberType::bfloat16) put(n, BFloat16(from.data[n]));
+      if (type == NumberType::float16) put(n, Float16(from.data[n]));
+      if (type == NumberType::float32) put(n, from.data[n]);
+    }
   }
   void widen_into(const View<float, 4>& to) const {
-    for (std::int64_t n = 0; n < tensor_.size(); ++n) to.data[n] = static_cast<float>(tensor_.data()[n]);
+    for (std::int64_t n = 0; n < to.size(); ++n) {
+      if (view_.type == NumberType::bfloat16) to.data[n] = static_cast<float>(get<BFloat16>(n));
+      if (view_.type == NumberType::float16) to.data[n] = static_cast<float>(get<Float16>(n));
+      if (view_.type == NumberType::float32) to.data[n] = get<float>(n);
+    }
   }
-  [[nodiscard]] MutableTypedView<4> view() { return tensor_; }
+  [[nodiscard]] const MutableTypedView<4>& view() { return view_; }
 
  private:
-  Tensor<Stored, 4> tensor_;
-};
+  template <class T>
+  void put(std::int64_t n, T number) {
+    std::memcpy(memory_.get() + static_cast<std::size_t>(n) * sizeof(T), &number, sizeof(T));
+  }
+  template <class T>
+  [[nodiscard]] T get(std::int64_t n) const {
+    T number;
+    std::memcpy(&number, memory_.get() + static_cast<std::size_t>(n) * sizeof(T), sizeof(T));
+    return number;
+  }
 
-// f(array) of that type with those numbers.
-template <class Function>
-void with_stored(NumberType type, const View<const float, 4>& numbers, const Function& f) {
-  if (type == NumberType::bfloat16) return f(StoredArray<BFloat16>(numbers));
-  if (type == NumberType::float16) return f(StoredArray<Float16>(numbers));
-  f(StoredArray<float>(numbers));
-}
+  MutableTypedView<4> view_;
+  std::unique_ptr<std::byte[]> memory_;
+};
 
 }  // namespace
 
 void TypeArguments::add_to(Command& command) {
   const auto types = one_of({"float32", "bfloat16", "float16"});
   command
-      .add_option("--type", type,
-                  "Round query, key, value and the result to this type, as memory of 16 bits a number would hold them "
-                  "(default: float32). Arithmetic and files stay float32; float16 ends at 65504")
+      .add_option(
+          "--type", type,
+          "Round query, key, value and the result, and the gradients of these, to this type, as memory of 16 bits "
+          "a number would hold them (default: float32). Arithmetic and files stay float32; float16 ends at "
+          "65504")
       .type_name(kTypes)
       .check(types);
   command
@@ -72,16 +91,28 @@ void round_to(NumberType type, std::span<float> numbers) {
 void attend_typed(Engine& engine, const TypeArguments& types, const View<const float, 4>& query,
                   const View<const float, 4>& key, const View<const float, 4>& value, const View<float, 4>& out,
                   const AttentionOptions& options) {
-  with_stored(types.of_query(), query, [&](auto&& of_query) {
-    with_stored(types.of_cache(), key, [&](auto&& of_key) {
-      with_stored(types.of_cache(), value, [&](auto&& of_value) {
-        with_stored(types.of_query(), out, [&](auto&& of_out) {
-          attention(engine, AttentionOperands{of_query.view(), of_key.view(), of_value.view(), of_out.view()}, options);
-          of_out.widen_into(out);
-        });
-      });
-    });
-  });
+  StoredArray of_query(types.of_query(), query), of_key(types.of_cache(), key), of_value(types.of_cache(), value);
+  StoredArray of_out(types.of_query(), out);
+  attention(engine, AttentionOperands{of_query.view(), of_key.view(), of_value.view(), of_out.view()}, options);
+  of_out.widen_into(out);
+}
+
+void differentiate_typed(Engine& engine, const TypeArguments& types, const FloatOperands& operands,
+                         const AttentionGradients& gradients, const AttentionOptions& options) {
+  StoredArray query(types.of_query(), operands.query), key(types.of_cache(), operands.key);
+  StoredArray value(types.of_cache(), operands.value), out(types.of_query(), operands.out);
+  StoredArray out_gradient(types.of_query(), operands.out_gradient);
+  StoredArray of_query(types.of_query(), gradients.query), of_key(types.of_cache(), gradients.key);
+  StoredArray of_value(types.of_cache(), gradients.value);
+  attention_backward(engine,
+                     AttentionBackwardOperands{query.view(), key.view(), value.view(), out.view(), operands.log_sum_exp,
+                                               out_gradient.view()},
+                     TypedAttentionGradients{of_query.view(), of_key.view(), of_value.view(), gradients.bias,
+                                             gradients.sinks, gradients.accumulate},
+                     options);
+  of_query.widen_into(gradients.query);
+  of_key.widen_into(gradients.key);
+  of_value.widen_into(gradients.value);
 }
 
 }  // namespace headlight::program

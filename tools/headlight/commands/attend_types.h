@@ -4,7 +4,7 @@
 #include <span>
 #include <string>
 
-#include "headlight/attention.h"
+#include "headlight/attention_backward.h"
 #include "headlight/typed_view.h"
 #include "tools/headlight/support/command.h"
 
@@ -29,5 +29,15 @@ void round_to(NumberType type, std::span<float> numbers);
 void attend_typed(Engine& engine, const TypeArguments& types, const View<const float, 4>& query,
                   const View<const float, 4>& key, const View<const float, 4>& value, const View<float, 4>& out,
                   const AttentionOptions& options);
+
+// What attention_backward() takes.
+struct FloatOperands {
+  View<const float, 4> query, key, value, out;
+  View<const float, 3> log_sum_exp;
+  View<const float, 4> out_gradient;
+};
+// attention_backward() likewise. Each gradient is of the type of what it is a gradient of, and is widened.
+void differentiate_typed(Engine& engine, const TypeArguments& types, const FloatOperands& operands,
+                         const AttentionGradients& gradients, const AttentionOptions& options);
 
 }  // namespace headlight::program

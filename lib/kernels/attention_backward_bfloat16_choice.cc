@@ -1,0 +1,3 @@
+#define HEADLIGHT_FAMILY pair_backward_kernels
+#define HEADLIGHT_TYPE PairBackwardKernels
+#include "kernels/choose_bfloat16.h"

@@ -1,0 +1,18 @@
+// What both ways into attention_backward() share: from checked operands, whose types the kernels know, to gradients.
+#pragma once
+
+#include <string_view>
+
+#include "headlight/typed_attention_backward.h"
+#include "kernels/kernels.h"
+#include "ops/attention_check.h"
+
+namespace headlight::ops {
+
+// `operation` is who asks for the scratch memory.
+void differentiate(Engine& engine, std::string_view operation, const AttentionBackwardOperands& operands,
+                   const TypedAttentionGradients& gradients, const AttentionOptions& options,
+                   const AttentionSizes& sizes, const kernels::AttentionKernels& kernels,
+                   const kernels::AttentionBackwardKernels& backward);
+
+}  // namespace headlight::ops

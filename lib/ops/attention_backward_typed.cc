@@ -1,0 +1,60 @@
+// A file of its own: a program that calls attention_backward() over float32 alone links none of it, nor its kernels.
+#include "headlight/typed_attention_backward.h"
+#include "ops/attention_backward_check.h"
+#include "ops/attention_backward_plan.h"
+#include "ops/attention_backward_run.h"
+#include "ops/typed_check.h"
+#include "ops/typed_kernels.h"
+#include "runtime/parallel.h"
+
+namespace headlight {
+namespace {
+
+constexpr std::string_view kName = "attention_backward";
+
+// Those that multiply pairs of bfloat16 where the call is of such, or null.
+const kernels::PairBackwardKernels* pair_kernels(const Engine& engine, const AttentionBackwardOperands& operands,
+                                                 const ops::AttentionSizes& sizes) noexcept {
+  const auto is_bfloat16 = [](const TypedView<4>& view) { return view.type == NumberType::bfloat16; };
+  const bool pairs = is_bfloat16(operands.query) && is_bfloat16(operands.key) && is_bfloat16(operands.value) &&
+                     is_bfloat16(operands.out_gradient) && sizes.head_dim % 2 == 0 && sizes.value_dim % 2 == 0;
+  return pairs ? kernels::pair_backward_kernels(engine.features()) : nullptr;
+}
+
+void multiply_pairs(const Engine& engine, const kernels::PairBackwardKernels& pairs, kernels::AttentionKernels& kernels,
+                    kernels::AttentionBackwardKernels& backward) noexcept {
+  const kernels::PairAttentionKernels& forward = *kernels::pair_attention_kernels(engine.features());
+  kernels.numbers_of_word = 2;
+  kernels.pack_keys = forward.pack_keys;
+  kernels.copy_rows = forward.copy_rows;
+  backward.score_gradients = pairs.score_gradients;
+  backward.float_score_gradients = pairs.float_score_gradients;
+  backward.key_value_gradients = pairs.key_value_gradients;
+  backward.query_gradient = pairs.query_gradient;
+  backward.rows.pad_rows = pairs.pad_rows;
+}
+
+}  // namespace
+
+void attention_backward(Engine& engine, const AttentionBackwardOperands& operands,
+                        const TypedAttentionGradients& gradients, const AttentionOptions& options) {
+  const ops::AttentionSizes sizes = ops::check_attention_backward(kName, operands, gradients, options);
+  if (ops::asks_for_nothing(gradients)) return;
+  kernels::AttentionKernels kernels = ops::kernels_of_types(engine.isa());
+  kernels::AttentionBackwardKernels backward = kernels::attention_backward_kernels(engine.isa());
+  backward.rows = kernels::typed_backward_row_kernels(engine.isa());
+  if (const auto* pairs = pair_kernels(engine, operands, sizes)) multiply_pairs(engine, *pairs, kernels, backward);
+  ops::differentiate(engine, kName, operands, gradients, options, sizes, kernels, backward);
+}
+
+std::size_t backward_workspace_bytes(const Engine& engine, const AttentionShape& shape, NumberType query_gradient) {
+  ops::check_stored_type(kName, "query_gradient", query_gradient);
+  return ops::backward_scratch_bytes(engine, kName, shape, query_gradient);
+}
+
+void reserve_backward(Engine& engine, const AttentionShape& shape, NumberType query_gradient) {
+  const std::size_t bytes = backward_workspace_bytes(engine, shape, query_gradient);
+  runtime::reserve_scratch(engine, &bytes, 1, kName);
+}
+
+}  // namespace headlight

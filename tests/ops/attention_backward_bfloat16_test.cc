@@ -1,0 +1,205 @@
+// Gradients of attention over operands of bfloat16. Where the instruction set multiplies pairs of them, sums are the
+// documented chains over weights and score gradients that are rounded once, and all that attention_backward() promises
+// holds.
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "headlight/typed_attention.h"
+#include "kernels/kernels.h"
+#include "ops/attention_backward_plan.h"
+#include "support/isas.h"
+#include "support/quick.h"
+#include "support/random.h"
+#include "support/typed_backward.h"
+
+namespace headlight::attention_backward_bfloat16_test {
+
+using test::AttentionCase;
+using test::BackwardTypes;
+using test::GradientTensors;
+using test::Stored;
+using test::TypedBackward;
+
+class BFloat16AttentionBackward : public test::EachIsaAndFeature {};
+
+// Operands of bfloat16, but for `out`, and gradients as they are summed.
+AttentionCase of_bfloat16(AttentionCase c) {
+  c.head_dim += c.head_dim % 2;
+  c.value_dim += c.value_dim % 2;
+  c.types.fill(NumberType::bfloat16);
+  c.types[3] = NumberType::float32;
+  return c;
+}
+constexpr BackwardTypes kSums{NumberType::bfloat16, {}};
+
+// Twice the error of the plain float32 computation; and a rounding to bfloat16 of each weight, or score gradient, of
+// which the yardsticks hold the sizes. Gradients of bias and sinks have none of that.
+void expect_error_of_roundings(const AttentionCase& c, Engine& engine) {
+  SCOPED_TRACE(c.line());
+  TypedBackward call(engine, c, kSums, false);
+  const test::BackwardProblem& problem = call.problem;
+  const GradientTensors<float> ours = call.of_types(engine);
+  const auto plain = test::plain_gradients<float>(problem.in, problem.out_gradient);
+  const auto truth = test::plain_gradients<double>(problem.in, problem.out_gradient);
+  const auto sizes = test::gradient_yardsticks(problem.in, problem.out_gradient);
+  const double rounding = call.multiplies_pairs(engine) ? 0x1p-8 : 0;
+  const auto expect_close = [&](const auto& a, const auto& p, const auto& t, const auto& y, double more) {
+    const double of_plain = test::worst_row_error(p.view(), t.view(), y.view()).error;
+    EXPECT_TRUE(
+        test::within(a.view(), t.view(), (2 * of_plain + 8 * test::kUnitRoundoff) * (1 + more) + more, y.view()));
+  };
+  expect_close(ours.query, plain.query, truth.query, sizes.query, rounding);
+  expect_close(ours.key, plain.key, truth.key, sizes.key, rounding);
+  expect_close(ours.value, plain.value, truth.value, sizes.value, rounding);
+  expect_close(ours.bias, plain.bias, truth.bias, sizes.bias, 0);
+  expect_close(ours.sinks, plain.sinks, truth.sinks, sizes.sinks, 0);
+}
+
+TEST_P(BFloat16AttentionBackward, ErrsByTheRoundingOfWeightsAndScoreGradients) {
+  Engine one(options(1)), three(options(3));
+  for (std::uint64_t seed = 1; seed <= test::count<std::uint64_t>(150, 40) && !HasFailure(); ++seed) {
+    expect_error_of_roundings(of_bfloat16(test::random_attention_case(seed, 110)), seed % 2 == 0 ? one : three);
+  }
+}
+
+TEST_P(BFloat16AttentionBackward, ErrsNoMoreOverSeveralBlocksOfKeys) {
+  Engine one(options(1)), three(options(3));
+  const auto key_block = [&](std::int64_t head_dim, std::int64_t value_dim) {
+    const ops::AttentionSizes sizes{1, 64, 64, 1, 1, 1, head_dim, value_dim};
+    return ops::plan_attention_backward(one, kernels::attention_kernels(one.isa()), sizes, false).key_block;
+  };
+  for (std::uint64_t seed = 1; seed <= test::count<std::uint64_t>(24, 5) && !HasFailure(); ++seed) {
+    expect_error_of_roundings(of_bfloat16(test::random_case_of_several_blocks(seed, key_block)),
+                              seed % 2 == 0 ? one : three);
+  }
+}
+
+// Σ_n rounded[n] · x[n] over pairs of neighbours, the second number of each first.
+template <class Left, class Right>
+float chain(std::int64_t count, const Left& left, const Right& right) {
+  float sum = 0;
+  const auto add = [&](std::int64_t n) {
+    if (n < count) sum = std::fma(test::rounded_to(NumberType::bfloat16, left(n)), right(n), sum);
+  };
+  for (std::int64_t n = 0; n < count; n += 2) {
+    add(n + 1);
+    add(n);
+  }
+  return sum;
+}
+
+// Score gradients dS are what the gradient of a bias is made of. With values of 0, and δ = −1 in every row by an `out`
+// made for it, they are the weights P.
+TEST_P(BFloat16AttentionBackward, SumsAreTheDocumentedChains) {
+  Engine engine(options(2));
+  for (const std::int64_t dim : {2, 30, 64, 94, 130}) {
+    for (const std::int64_t rows : {1, 37, 48}) {
+      AttentionCase c = AttentionCase::parse("seed=3 B=1 Lq=1 Lk=1 Hq=1 Hkv=1 D=2 Dv=2 bias=1,1,1,1");
+      c.query_length = rows;
+      c.key_length = 2 * rows + 5;
+      c.head_dim = c.value_dim = dim;
+      c.bias = {1, 1, rows, c.key_length};
+      c.scale = 0.25f;
+      c = of_bfloat16(c);
+      TypedBackward call(engine, c, kSums, false);
+      if (!call.multiplies_pairs(engine)) continue;
+      test::BackwardProblem& problem = call.problem;
+      for (std::int64_t i = 0; i < rows; ++i) problem.out_gradient(0, i, 0, 0) = 1;
+      const GradientTensors<float> ours = call.of_types(engine);
+      const auto score_gradient = [&](std::int64_t i, std::int64_t j) { return ours.bias(0, 0, i, j); };
+      for (std::int64_t j = 0; j < c.key_length; ++j) {
+        for (std::int64_t d = 0; d < dim; ++d) {
+          const float sum = chain(
+              rows, [&](std::int64_t i) { return score_gradient(i, j); },
+              [&](std::int64_t i) { return problem.in.query(0, i, 0, d); });
+          ASSERT_EQ(ours.key(0, j, 0, d), 0.25f * sum) << dim << ", " << rows;
+        }
+      }
+      for (std::int64_t i = 0; i < rows; ++i) {
+        for (std::int64_t d = 0; d < dim; ++d) {
+          const float sum = chain(
+              c.key_length, [&](std::int64_t j) { return score_gradient(i, j); },
+              [&](std::int64_t j) { return problem.in.key(0, j, 0, d); });
+          ASSERT_EQ(ours.query(0, i, 0, d), 0.25f * sum) << dim << ", " << rows;
+        }
+      }
+      for (float& number : problem.in.value) number = 0;
+      for (float& number : problem.out) number = 0;
+      for (std::int64_t i = 0; i < rows; ++i) problem.out(0, i, 0, 0) = -1;
+      const GradientTensors<float> weights = call.of_types(engine);
+      for (std::int64_t j = 0; j < c.key_length; ++j) {
+        for (std::int64_t d = 0; d < dim; ++d) {
+          const float sum = chain(
+              rows, [&](std::int64_t i) { return weights.bias(0, 0, i, j); },
+              [&](std::int64_t i) { return problem.out_gradient(0, i, 0, d); });
+          ASSERT_EQ(ours.value(0, j, 0, d), sum) << dim << ", " << rows;
+        }
+      }
+    }
+  }
+}
+
+// On any number of threads, beside other samples or alone, with all gradients or one.
+TEST_P(BFloat16AttentionBackward, BitsDependOnTheCallAlone) {
+  const AttentionCase c = of_bfloat16(AttentionCase::parse(
+      "seed=2 B=2 Lq=501 Lk=901 Hq=4 Hkv=2 D=16 Dv=24 causal=bottom-right bias=2,4,1,901 dropout=0.25"));
+  Engine one(options(1));
+  TypedBackward call(one, c, kSums, false);
+  const GradientTensors<float> expected = call.of_types(one);
+  for (const int threads : {2, 3, 5, 8}) {
+    Engine engine(options(threads));
+    for (int run = 0; run < 2; ++run) test::expect_same_gradients(call.of_types(engine), expected);
+    Tensor<float, 4> query(expected.query.shape()), key(expected.key.shape()), value(expected.value.shape());
+    call.backward(engine, {.query = query});
+    call.backward(engine, {.key = key});
+    call.backward(engine, {.value = value});
+    EXPECT_TRUE(test::same_bits(query, expected.query));
+    EXPECT_TRUE(test::same_bits(key, expected.key));
+    EXPECT_TRUE(test::same_bits(value, expected.value));
+  }
+}
+
+TEST_P(BFloat16AttentionBackward, ASampleHasTheBitsThatItHasAlone) {
+  Engine one(options(1)), three(options(3));
+  for (const std::int64_t sample : {0, 1}) {
+    AttentionCase both =
+        of_bfloat16(AttentionCase::parse("seed=8 B=2 Lq=150 Lk=420 Hq=2 Hkv=1 D=34 Dv=64 window=200,20"));
+    AttentionCase alone = both;
+    alone.batch = 1;
+    TypedBackward of_both(one, both, kSums, false), of_one(one, alone, kSums, false);
+    const auto take = [&](const Tensor<float, 4>& from, Tensor<float, 4>& to) {
+      std::copy_n(from.data() + sample * to.size(), to.size(), to.data());
+    };
+    take(of_both.problem.in.query, of_one.problem.in.query);
+    take(of_both.problem.in.key, of_one.problem.in.key);
+    take(of_both.problem.in.value, of_one.problem.in.value);
+    take(of_both.problem.out_gradient, of_one.problem.out_gradient);
+    of_one.problem.forward(one);
+    const GradientTensors<float> all = of_both.of_types(three), single = of_one.of_types(one);
+    Tensor<float, 4> query(single.query.shape()), key(single.key.shape()), value(single.value.shape());
+    take(all.query, query);
+    take(all.key, key);
+    take(all.value, value);
+    EXPECT_TRUE(test::same_bits(query, single.query));
+    EXPECT_TRUE(test::same_bits(key, single.key));
+    EXPECT_TRUE(test::same_bits(value, single.value));
+  }
+}
+
+// Without the feature they are float32's, which is another number somewhere.
+TEST_P(BFloat16AttentionBackward, FeaturesDecideTheBits) {
+  const AttentionCase c = of_bfloat16(AttentionCase::parse("seed=4 B=1 Lq=70 Lk=70 Hq=1 Hkv=1 D=16 Dv=16"));
+  Engine engine(options(1));
+  TypedBackward call(engine, c, kSums, false);
+  const GradientTensors<float> ours = call.of_types(engine), floats = call.of_floats(engine);
+  const bool same = static_cast<bool>(test::same_bits(ours.key, floats.key));
+  EXPECT_EQ(same, !call.multiplies_pairs(engine));
+}
+
+HEADLIGHT_ON_EVERY_FEATURE(BFloat16AttentionBackward);
+
+}  // namespace headlight::attention_backward_bfloat16_test

@@ -1,0 +1,115 @@
+// A case of attention_backward() whose operands and gradients are stored in types of their own.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <utility>
+
+#include "headlight/typed_attention_backward.h"
+#include "support/backward_problem.h"
+#include "support/stored.h"
+#include "support/typed_operands.h"
+
+namespace headlight::test {
+
+// What of a call has a type beside the four operands that the case has types for.
+struct BackwardTypes {
+  NumberType out_gradient = NumberType::float32;
+  std::array<NumberType, 3> gradients{};  // of query, key, value
+
+  [[nodiscard]] static BackwardTypes all(NumberType type) { return {type, {type, type, type}}; }
+  [[nodiscard]] static BackwardTypes random(std::uint64_t seed) {
+    Random numbers(seed + 0x16B175);
+    const auto type = [&] { return kStoredTypes[static_cast<std::size_t>(numbers.integer(0, 2))]; };
+    return {type(), {type(), type(), type()}};
+  }
+};
+
+// The operands, each rounded to its type, and `out` and log_sum_exp by float32's attention() over those.
+struct TypedBackward {
+  TypedBackward(Engine& engine, const AttentionCase& c, const BackwardTypes& types, bool accumulate)
+      : problem(c), types_(types), accumulates_(accumulate) {
+    problem.in.query = rounded_to(c.types[0], problem.in.query);
+    problem.in.key = rounded_to(c.types[1], problem.in.key);
+    problem.in.value = rounded_to(c.types[2], problem.in.value);
+    problem.out_gradient = rounded_to(types.out_gradient, problem.out_gradient);
+    problem.forward(engine);
+    problem.out = rounded_to(c.types[3], problem.out);
+  }
+
+  // What the gradients hold before the call.
+  [[nodiscard]] GradientTensors<float> before() const {
+    GradientTensors<float> gradients(problem.in);
+    gradients.fill(1e30f);
+    if (!accumulates_) return gradients;
+    Random random(problem.c.seed + 0xACC);
+    for (Tensor<float, 4>* tensor : {&gradients.query, &gradients.key, &gradients.value, &gradients.bias}) {
+      for (float& number : *tensor) number = random.normal();
+    }
+    for (float& number : gradients.sinks) number = random.normal();
+    return rounded(std::move(gradients));
+  }
+
+  // By float32's attention_backward() over the widened operands.
+  [[nodiscard]] GradientTensors<float> of_floats(Engine& engine) {
+    GradientTensors<float> gradients = before();
+    auto asked = gradients.asked<AttentionGradients>();
+    asked.accumulate = accumulates_;
+    problem.backward(engine, asked);
+    return gradients;
+  }
+
+  // By the operands as they are stored.
+  void backward(Engine& engine, const TypedAttentionGradients& gradients) {
+    const AttentionCase& c = problem.c;
+    Stored query(c.types[0], problem.in.query), key(c.types[1], problem.in.key), value(c.types[2], problem.in.value);
+    Stored out(c.types[3], problem.out), out_gradient(types_.out_gradient, problem.out_gradient);
+    attention_backward(engine,
+                       {query.view(), key.view(), value.view(), out.view(), problem.log_sum_exp, out_gradient.view()},
+                       gradients, problem.in.options);
+  }
+  // All of them, widened.
+  [[nodiscard]] GradientTensors<float> of_types(Engine& engine) {
+    GradientTensors<float> gradients = before();
+    Stored query(types_.gradients[0], gradients.query), key(types_.gradients[1], gradients.key);
+    Stored value(types_.gradients[2], gradients.value);
+    TypedAttentionGradients asked{query.view(), key.view(), value.view()};
+    if (gradients.bias.size() != 0) asked.bias = gradients.bias;
+    if (gradients.sinks.size() != 0) asked.sinks = gradients.sinks;
+    asked.accumulate = accumulates_;
+    backward(engine, asked);
+    gradients.query = query.floats();
+    gradients.key = key.floats();
+    gradients.value = value.floats();
+    return gradients;
+  }
+
+  // Whether the engine multiplies pairs of bfloat16 in this call.
+  [[nodiscard]] bool multiplies_pairs(const Engine& engine) const {
+    return test::multiplies_pairs(engine, problem.c) && types_.out_gradient == NumberType::bfloat16 &&
+           problem.c.value_dim % 2 == 0;
+  }
+
+  [[nodiscard]] GradientTensors<float> rounded(GradientTensors<float> gradients) const {
+    gradients.query = rounded_to(types_.gradients[0], gradients.query);
+    gradients.key = rounded_to(types_.gradients[1], gradients.key);
+    gradients.value = rounded_to(types_.gradients[2], gradients.value);
+    return gradients;
+  }
+
+  BackwardProblem problem;
+
+ private:
+  BackwardTypes types_;
+  bool accumulates_;
+};
+
+inline void expect_same_gradients(const GradientTensors<float>& a, const GradientTensors<float>& b) {
+  EXPECT_TRUE(same_bits(a.query, b.query)) << "query";
+  EXPECT_TRUE(same_bits(a.key, b.key)) << "key";
+  EXPECT_TRUE(same_bits(a.value, b.value)) << "value";
+  EXPECT_TRUE(same_bits(a.bias, b.bias)) << "bias";
+  EXPECT_TRUE(same_bits(a.sinks, b.sinks)) << "sinks";
+}
+
+}  // namespace headlight::test
