@@ -9,6 +9,7 @@
 #include "harness/inputs.h"
 #include "harness/spans.h"
 #include "harness/suite.h"
+#include "harness/typed_attention.h"
 #include "headlight/analysis/attention_unfused.h"
 #include "reference/attention.h"
 #include "reference/dropout.h"
@@ -163,6 +164,18 @@ std::vector<Case> cases() {
     add({.heads = 12, .length = 4096, .head_dim = 64, .with_forward = true, .chunk = chunk}, false);
   }
   add({12, 16, 64}, false);
+  for (const NumberType type : {NumberType::bfloat16, NumberType::float16}) {
+    for (const std::int64_t length : {128, 512, 1024}) {
+      for (const bool with_forward : {false, true}) {
+        const TypedAttention shape{length, length, 12, 12, 64};
+        all.push_back(
+            {case_name(name(type), with_forward ? "_with_forward" : "", "/H", shape.heads, "/L", length, "/D",
+                       shape.head_dim),
+             [=](const CaseContext& context) { return typed_backward_work(shape, type, with_forward, context); },
+             false});
+      }
+    }
+  }
   return all;
 }
 

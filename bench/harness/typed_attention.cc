@@ -9,6 +9,7 @@
 #include "harness/inputs.h"
 #include "harness/spans.h"
 #include "headlight/typed_attention.h"
+#include "headlight/typed_attention_backward.h"
 
 namespace headlight::bench {
 namespace {
@@ -87,10 +88,95 @@ Work work_of(const TypedAttention& shape, const CaseContext& context) {
   return work;
 }
 
+// The operands of a way back, and its gradients. `out` of either kind is what the forward pass of that kind gives.
+template <class Stored>
+struct BackwardOperands : Operands<Stored> {
+  BackwardOperands(const TypedAttention& shape, bool with_forward_)
+      : Operands<Stored>(shape),
+        with_forward(with_forward_),
+        out_gradient(shape.query_length, shape.heads, shape, 5),
+        query_gradient(shape.query_length, shape.heads, shape, 6),
+        key_gradient(shape.key_length, shape.key_value_heads, shape, 7),
+        value_gradient(shape.key_length, shape.key_value_heads, shape, 8),
+        log_sum_exp({1, shape.heads, shape.query_length}) {}
+
+  void forward(Engine& engine) {
+    attention(engine,
+              AttentionOperands{this->query.stored(), this->key.stored(), this->value.stored(), this->out.stored()},
+              {.log_sum_exp = log_sum_exp});
+  }
+  void run_back(Engine& engine) {
+    if (with_forward) forward(engine);
+    attention_backward(engine,
+                       AttentionBackwardOperands{this->query.stored(), this->key.stored(), this->value.stored(),
+                                                 this->out.stored(), log_sum_exp, out_gradient.stored()},
+                       {query_gradient.stored(), key_gradient.stored(), value_gradient.stored()});
+  }
+  void forward_in_float32(Engine& engine) {
+    attention(engine, this->query.wide(), this->key.wide(), this->value.wide(), this->out.wide(),
+              {.log_sum_exp = log_sum_exp});
+  }
+  void run_back_in_float32(Engine& engine) {
+    if (with_forward) forward_in_float32(engine);
+    attention_backward(engine, this->query.wide(), this->key.wide(), this->value.wide(), this->out.wide(), log_sum_exp,
+                       out_gradient.wide(), {query_gradient.wide(), key_gradient.wide(), value_gradient.wide()});
+  }
+
+  bool with_forward;
+  Rows<Stored> out_gradient, query_gradient, key_gradient, value_gradient;
+  Tensor<float, 3> log_sum_exp;
+};
+
+// Whether a gradient is float32's: as it is, or stored, as near as the roundings of `out`, of weights and of the result
+// leave it. What ran last wrote one of the two.
+template <class Stored>
+bool is_expected(const std::vector<float>& expected, Rows<Stored>& gradient) {
+  if (std::equal(expected.begin(), expected.end(), gradient.floats.begin())) return true;
+  float largest = 0;
+  for (const float number : expected) largest = std::max(largest, std::abs(number));
+  return std::equal(expected.begin(), expected.end(), gradient.numbers(),
+                    [largest](float a, Stored b) { return std::abs(a - static_cast<float>(b)) <= 0x1p-6f * largest; });
+}
+
+template <class Stored>
+Work backward_work_of(const TypedAttention& shape, bool with_forward, const CaseContext& context) {
+  const auto operands = std::make_shared<BackwardOperands<Stored>>(shape, with_forward);
+  Engine* engine = &context.engine;
+  operands->forward_in_float32(*engine);
+  operands->run_back_in_float32(*engine);
+  operands->forward(*engine);
+  const auto numbers_of = [](const Rows<Stored>& rows) {
+    return std::vector<float>(rows.floats.begin(), rows.floats.end());
+  };
+  Work work;
+  work.run = [operands, engine] { operands->run_back(*engine); };
+  work.is_right = [operands, query = numbers_of(operands->query_gradient), key = numbers_of(operands->key_gradient),
+                   value = numbers_of(operands->value_gradient)] {
+    return is_expected(query, operands->query_gradient) && is_expected(key, operands->key_gradient) &&
+           is_expected(value, operands->value_gradient);
+  };
+  work.operations = (with_forward ? 14 : 10) * static_cast<double>(shape.heads * shape.query_length) *
+                    static_cast<double>(shape.key_length * shape.head_dim);
+  work.reads = reads_of(operands->query.memory, operands->key.memory, operands->value.memory,
+                        operands->out_gradient.memory, operands->out.memory, operands->log_sum_exp);
+  work.writes =
+      writes_of(operands->query_gradient.memory, operands->key_gradient.memory, operands->value_gradient.memory,
+                operands->query_gradient.floats, operands->key_gradient.floats, operands->value_gradient.floats);
+  if (context.options.peers) {
+    work.peers.push_back({"headlight in float32", "", [operands, engine] { operands->run_back_in_float32(*engine); }});
+  }
+  return work;
+}
+
 }  // namespace
 
 Work typed_attention_work(const TypedAttention& shape, NumberType type, const CaseContext& context) {
   return type == NumberType::bfloat16 ? work_of<BFloat16>(shape, context) : work_of<Float16>(shape, context);
+}
+
+Work typed_backward_work(const TypedAttention& shape, NumberType type, bool with_forward, const CaseContext& context) {
+  return type == NumberType::bfloat16 ? backward_work_of<BFloat16>(shape, with_forward, context)
+                                      : backward_work_of<Float16>(shape, with_forward, context);
 }
 
 }  // namespace headlight::bench

@@ -20,4 +20,9 @@ struct TypedAttention {
 // All four operands of that type, bfloat16 or float16. Peer: headlight over float32.
 [[nodiscard]] Work typed_attention_work(const TypedAttention& shape, NumberType type, const CaseContext& context);
 
+// The gradients of such a call, of all operands, and the call before where it is asked for. Peer: the same over
+// float32.
+[[nodiscard]] Work typed_backward_work(const TypedAttention& shape, NumberType type, bool with_forward,
+                                       const CaseContext& context);
+
 }  // namespace headlight::bench
