@@ -32,7 +32,8 @@ struct TypedAttentionGradients {
 // attention_backward() with every option, and all that it promises. Unless pairs are multiplied, as below, numbers of
 // 16 bits are storage: operands are widened, which is exact, all arithmetic and all sums are float32's, and each
 // element of a gradient of 16 bits is rounded once, to the nearest number of its type, ties to even, when its sum is
-// whole; with `accumulate` what is there is widened and is the first term of that sum. So gradients have the bits of
+// whole; with `accumulate` what is there is widened and is a term of that sum, the first of the query gradient's, the
+// last of the others'. So gradients have the bits of
 // attention_backward() over the widened operands, rounded. δ is that of `out` as it is stored: with its numbers rounded
 // to bfloat16 (float16), δ_i errs by up to 2⁻⁸ (2⁻¹¹) · Σ_d |dO_id · out_id|, and dS_ij by P_ij times that.
 //
@@ -45,11 +46,12 @@ struct TypedAttentionGradients {
 //   weights P∘Z and score gradients dS are worked out of these in float32, and then rounded to bfloat16;
 //   dV = (P∘Z)ᵀ dO and dK = scale · dSᵀ Q are sums over pairs of rows, dQ = scale · dS K is one over pairs of keys, in
 //   blocks as float32's are. A pair is (n, n + 1), n even in the sequence, and its second number is taken first.
-// Numbers and sums below 2⁻¹²⁶ count as 0 in these products, so that a weight or score gradient that small silences an
-// infinite number to NaN. But for that gradients err by that rounding more than float32's: dV by at most 2⁻⁸ · Σ_i P_ij
-// Z_ij |dO_i|, dK by 2⁻⁸ · |scale| · Σ_i |dS_ij Q_i| and dQ by 2⁻⁸ · |scale| · Σ_j |dS_ij K_j|; those of bias and sinks
-// by as little as float32's. The bits depend on the call, the instruction set and its features alone, not on threads or
-// on the batch beside. Without avx512_bf16 in `EngineOptions::features` they are float32's, and so is the speed.
+// Numbers and sums below 2⁻¹²⁶ count as 0 in these products; so an infinite number times a weight or score gradient
+// that small is NaN, where float32 has infinity. Else gradients err by that rounding more than float32's: dV by at most
+// 2⁻⁸ · Σ_i P_ij Z_ij |dO_i|, dK by 2⁻⁸ · |scale| · Σ_i |dS_ij Q_i| and dQ by 2⁻⁸ · |scale| · Σ_j |dS_ij K_j|; those of
+// bias and sinks by as little as float32's. The bits depend on the call, the instruction set and its features alone,
+// not on threads or on the batch beside. Without avx512_bf16 in `EngineOptions::features` they are float32's, and so is
+// the speed.
 HEADLIGHT_API void attention_backward(Engine& engine, const AttentionBackwardOperands& operands,
                                       const TypedAttentionGradients& gradients, const AttentionOptions& options = {});
 

@@ -95,13 +95,15 @@ headlight_status headlight_attention_backward_workspace_bytes(const headlight_en
                                                               const headlight_attention_shape* shape, size_t* bytes,
                                                               headlight_error* error) {
   return call(kBackward, engine, error, [&](const Engine& on) {
-    required(kBackward, "bytes", bytes) =
-        backward_workspace_bytes(on, attention_shape(shape), query_gradient_type(*shape));
+    const AttentionShape of_call = attention_shape(shape);
+    required(kBackward, "bytes", bytes) = backward_workspace_bytes(on, of_call, query_gradient_type(*shape));
   });
 }
 
 headlight_status headlight_attention_backward_reserve(headlight_engine* engine, const headlight_attention_shape* shape,
                                                       headlight_error* error) {
-  return call(kBackward, engine, error,
-              [&](Engine& on) { reserve_backward(on, attention_shape(shape), query_gradient_type(*shape)); });
+  return call(kBackward, engine, error, [&](Engine& on) {
+    const AttentionShape of_call = attention_shape(shape);
+    reserve_backward(on, of_call, query_gradient_type(*shape));
+  });
 }

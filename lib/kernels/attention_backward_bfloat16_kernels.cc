@@ -10,7 +10,7 @@ const kernels::PairBackwardKernels pair_backward_kernels = {
     .float_score_gradients = score_gradients<BackwardPairs>,
     .key_value_gradients = key_value_gradients<BackwardPairs>,
     .query_gradient = query_gradient<BackwardPairs>,
-    .pad_rows = pad_row_pairs,
+    .take_rows = pad_row_pairs,
 };
 
 }  // namespace headlight::HEADLIGHT_TARGET

@@ -88,8 +88,7 @@ struct BackwardTile {
 // AttentionBackwardKernels know float32 alone; those of typed_backward_row_kernels() any type that floats can be stored
 // in: numbers of 16 bits are widened as they are read, which is exact, and rounded once as they are given.
 struct BackwardRowKernels {
-  // to [rows][padded], zeros past dim; or words of two rows each, [⌈rows / 2⌉][padded], zeros for a row that is not
-  // there.
+  // to [rows][padded], zeros past dim.
   void (*pad_rows)(const Operand& from, std::int64_t rows, std::int64_t dim, float* to, std::int64_t padded) noexcept;
   // to[r] ← factor · from[r] (+ to[r]), a sum in float32; from [rows][padded], to [rows][dim].
   void (*give_rows)(const float* from, std::int64_t padded, std::int64_t rows, std::int64_t dim, float factor, bool add,
@@ -107,6 +106,9 @@ struct AttentionBackwardKernels {
   void (*key_value_gradients)(const BackwardTile& tile) noexcept;
   // query_gradient.
   void (*query_gradient)(const BackwardTile& tile) noexcept;
+  // Rows as the sums over rows or keys take them: as rows.pad_rows() gives them, or words of two rows each, [⌈rows /
+  // 2⌉][padded], zeros for a row that is not there.
+  void (*take_rows)(const Operand& from, std::int64_t rows, std::int64_t dim, float* to, std::int64_t padded) noexcept;
 
   BackwardRowKernels rows;
 };
@@ -117,7 +119,7 @@ struct PairBackwardKernels {
   void (*float_score_gradients)(const BackwardTile& tile) noexcept;
   void (*key_value_gradients)(const BackwardTile& tile) noexcept;
   void (*query_gradient)(const BackwardTile& tile) noexcept;
-  void (*pad_rows)(const Operand& from, std::int64_t rows, std::int64_t dim, float* to, std::int64_t padded) noexcept;
+  void (*take_rows)(const Operand& from, std::int64_t rows, std::int64_t dim, float* to, std::int64_t padded) noexcept;
 };
 
 }  // namespace headlight::kernels

@@ -31,7 +31,7 @@ void multiply_pairs(const Engine& engine, const kernels::PairBackwardKernels& pa
   backward.float_score_gradients = pairs.float_score_gradients;
   backward.key_value_gradients = pairs.key_value_gradients;
   backward.query_gradient = pairs.query_gradient;
-  backward.rows.pad_rows = pairs.pad_rows;
+  backward.take_rows = pairs.take_rows;
 }
 
 }  // namespace
@@ -43,6 +43,7 @@ void attention_backward(Engine& engine, const AttentionBackwardOperands& operand
   kernels::AttentionKernels kernels = ops::kernels_of_types(engine.isa());
   kernels::AttentionBackwardKernels backward = kernels::attention_backward_kernels(engine.isa());
   backward.rows = kernels::typed_backward_row_kernels(engine.isa());
+  backward.take_rows = backward.rows.pad_rows;
   if (const auto* pairs = pair_kernels(engine, operands, sizes)) multiply_pairs(engine, *pairs, kernels, backward);
   ops::differentiate(engine, kName, operands, gradients, options, sizes, kernels, backward);
 }

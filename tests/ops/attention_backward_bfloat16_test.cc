@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdint>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "gtest/gtest.h"
@@ -139,6 +140,27 @@ TEST_P(BFloat16AttentionBackward, SumsAreTheDocumentedChains) {
           ASSERT_EQ(ours.value(0, j, 0, d), sum) << dim << ", " << rows;
         }
       }
+    }
+  }
+}
+
+// Whatever the gradients' types: the sums of floats, rounded once, from what was there.
+TEST_P(BFloat16AttentionBackward, GradientsOfTypesAreTheSumsRounded) {
+  Engine one(options(1)), three(options(3));
+  for (std::uint64_t seed = 1; seed <= test::count<std::uint64_t>(100, 30) && !HasFailure(); ++seed) {
+    const AttentionCase c = of_bfloat16(test::random_attention_case(seed, 70));
+    SCOPED_TRACE(c.line());
+    Engine& engine = seed % 2 == 0 ? one : three;
+    const BackwardTypes types{NumberType::bfloat16, BackwardTypes::random(seed).gradients};
+    for (const bool accumulate : {false, true}) {
+      TypedBackward call(engine, c, types, accumulate);
+      GradientTensors<float> sums = call.before();
+      TypedAttentionGradients asked{sums.query, sums.key, sums.value};
+      if (sums.bias.size() != 0) asked.bias = sums.bias;
+      if (sums.sinks.size() != 0) asked.sinks = sums.sinks;
+      asked.accumulate = accumulate;
+      call.backward(engine, asked);
+      test::expect_same_gradients(call.of_types(engine), call.rounded(std::move(sums)));
     }
   }
 }
