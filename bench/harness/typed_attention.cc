@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <memory>
 #include <type_traits>
 #include <vector>
@@ -67,6 +68,7 @@ Work work_of(const TypedAttention& shape, const CaseContext& context) {
   // of bfloat16 are multiplied, weights were rounded, too: an error of 2⁻⁸ of the largest value at most.
   operands->run_in_float32(*engine);
   const auto expected = std::make_shared<std::vector<float>>(operands->out.floats.begin(), operands->out.floats.end());
+  std::ranges::fill(operands->out.floats, std::numeric_limits<float>::quiet_NaN());
   work.is_right = [operands, expected] {
     const std::vector<float>& wide = *expected;
     if (std::equal(wide.begin(), wide.end(), operands->out.floats.begin())) return true;
@@ -132,10 +134,11 @@ struct BackwardOperands : Operands<Stored> {
 template <class Stored>
 bool is_expected(const std::vector<float>& expected, Rows<Stored>& gradient) {
   if (std::equal(expected.begin(), expected.end(), gradient.floats.begin())) return true;
+  constexpr float kError = std::is_same_v<Stored, BFloat16> ? 0x1p-6f : 0x1p-9f;
   float largest = 0;
   for (const float number : expected) largest = std::max(largest, std::abs(number));
   return std::equal(expected.begin(), expected.end(), gradient.numbers(),
-                    [largest](float a, Stored b) { return std::abs(a - static_cast<float>(b)) <= 0x1p-6f * largest; });
+                    [largest](float a, Stored b) { return std::abs(a - static_cast<float>(b)) <= kError * largest; });
 }
 
 template <class Stored>
@@ -155,6 +158,9 @@ Work backward_work_of(const TypedAttention& shape, bool with_forward, const Case
     return is_expected(query, operands->query_gradient) && is_expected(key, operands->key_gradient) &&
            is_expected(value, operands->value_gradient);
   };
+  for (Rows<Stored>* rows : {&operands->query_gradient, &operands->key_gradient, &operands->value_gradient}) {
+    std::ranges::fill(rows->floats, std::numeric_limits<float>::quiet_NaN());
+  }
   work.operations = (with_forward ? 14 : 10) * static_cast<double>(shape.heads * shape.query_length) *
                     static_cast<double>(shape.key_length * shape.head_dim);
   work.reads = reads_of(operands->query.memory, operands->key.memory, operands->value.memory,

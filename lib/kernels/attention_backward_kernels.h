@@ -69,7 +69,7 @@ struct BackwardTile {
   DropoutPlace first_row;           // the next rows follow it
   std::int64_t sequence_key;        // the block's first key, within its sequence
 
-  // [rows][stride], stride even and ≥ keys rounded up to whole vectors; in words [⌈rows / 2⌉][stride].
+  // [rows][stride], stride ≥ keys rounded up to whole vectors; in words [⌈rows / 2⌉][stride], stride even.
   float* weights;
   float* score_gradients;
   std::int64_t stride;

@@ -151,7 +151,8 @@ void sweep_values(const kernels::AttentionSweep& sweep, const BlockRange& range,
     }
   }
   const bool in_one_piece = values.stride <= Numbers::kOfColumn * block.keys.value_dim;
-  const bool sums_in_registers = row_floats <= sweep_vectors(block.query.count) * kLanes;
+  const bool sums_in_registers =
+      block.query.count <= kValueRows && row_floats <= sweep_vectors(block.query.count) * kLanes;
   const std::int64_t step = sums_in_registers ? block.keys.count : in_one_piece ? kValueKeys : kSweepKeys;
   for (std::int64_t j = first; j < range.last; j += step) {
     const std::int64_t last = smaller(j + step, range.last);

@@ -40,7 +40,8 @@ struct BackwardCall {
       const std::int64_t row = (sample * sizes.query_heads + head) * sizes.query_length + query;
       return {part_of(*this, plan.query_sums) + row * plan.padded_head_dim, plan.padded_head_dim};
     }
-    return {static_cast<float*>(row_at(gradients.query, sample, query, head)), gradients.query.stride(1)};
+    return {static_cast<float*>(row_at(gradients.query, sample, query, head)),
+            sizes.query_length > 1 ? gradients.query.stride(1) : 0};
   }
 
   [[nodiscard]] float* delta(std::int64_t sample, std::int64_t head) const noexcept {

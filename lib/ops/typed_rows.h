@@ -30,10 +30,11 @@ template <class Pointer>
   return {.type = view.type, .data = row_at(view, b, l, h)};
 }
 
-// That row and those behind it of the same head.
+// That row and those behind it of the same head. From a single row no stride leads to another: any is allowed, and is
+// not multiplied.
 [[nodiscard]] inline kernels::Operand rows_at(const TypedView<4>& view, std::int64_t b, std::int64_t l,
                                               std::int64_t h) noexcept {
-  return {.type = view.type, .stride = view.stride(1), .data = row_at(view, b, l, h)};
+  return {.type = view.type, .stride = view.extent(1) > 1 ? view.stride(1) : 0, .data = row_at(view, b, l, h)};
 }
 
 }  // namespace headlight::ops

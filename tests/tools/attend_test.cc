@@ -361,7 +361,6 @@ TEST(Attend, Gradients) {
   expect_gradients(c, {"--bias", c.folder / "b.npy"}, {.bias = bias}, {1, kQueryHeads, 1, kKeyLength});
 }
 
-// Rounding is said where it changed something, in the file that it changed, by how much.
 // In 16 bits: fused as attention_backward() over operands of those types, the others by their own arithmetic; each
 // gradient has the type of what it is a gradient of.
 TEST(Attend, GradientsOfTypes) {
@@ -412,6 +411,7 @@ TEST(Attend, GradientsOfTypes) {
   }
 }
 
+// Rounding is said where it changed something, in the file that it changed, by how much.
 TEST(Attend, Float64ThatFloat32DoesNotHoldIsSaid) {
   AttendCase c;
   const auto write_wide = [&](const std::string& name, const Tensor<float, 4>& values, double added) {
