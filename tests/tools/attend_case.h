@@ -55,4 +55,16 @@ struct AttendCase {
   Tensor<float, 4> query, key, value;
 };
 
+// What is said of a file that was written.
+inline std::string line_of(const AttendCase& c, const std::string& name, std::span<const std::int64_t> extents) {
+  std::string shape;
+  for (const std::int64_t extent : extents) shape += (shape.empty() ? "" : ", ") + std::to_string(extent);
+  return (c.folder / name) + ": [" + shape + "] float32\n";
+}
+
+template <int Rank>
+std::string line_of(const AttendCase& c, const std::string& name, const Tensor<float, Rank>& tensor) {
+  return line_of(c, name, tensor.shape());
+}
+
 }  // namespace headlight::test
