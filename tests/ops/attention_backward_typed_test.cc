@@ -13,7 +13,7 @@
 #include "kernels/kernels.h"
 #include "ops/attention_backward_plan.h"
 #include "support/allocation_counter.h"
-#include "support/guarded.h"
+#include "support/guarded_operand.h"
 #include "support/isas.h"
 #include "support/quick.h"
 #include "support/refusal.h"
@@ -143,38 +143,6 @@ TEST_P(TypedAttentionBackward, TheQueryGradientMayLieWhereOutDoes) {
   }
 }
 
-// Memory between guard pages, with gaps between rows that nobody may write to.
-class GuardedRows {
- public:
-  GuardedRows(NumberType type, const View<float, 4>::Shape& shape, test::Against side, test::Random& random)
-      : view_(type, nullptr, shape) {
-    const std::int64_t gap = random.integer(0, 5);
-    view_.strides = {shape[1] * shape[2] * (shape[3] + gap), shape[2] * (shape[3] + gap), shape[3] + gap, 1};
-    numbers_ = shape[0] * view_.strides[0] - gap;
-    memory_ = std::make_unique<test::Guarded<std::byte>>(numbers_ * static_cast<std::int64_t>(bytes_of(type)), side);
-    view_.data = memory_->data();
-    for (std::int64_t n = 0; n < numbers_; ++n) test::put(view_.data, n, random.uniform(), type);
-  }
-  [[nodiscard]] const MutableTypedView<4>& view() const { return view_; }
-  void mark_gaps() {
-    for_each_gap([&](std::int64_t n) { test::put(view_.data, n, 5.0f, view_.type); });
-  }
-  void expect_gaps() const {
-    for_each_gap([&](std::int64_t n) { ASSERT_EQ(test::get(view_.data, n, view_.type), 5.0f); });
-  }
-
- private:
-  template <class Function>
-  void for_each_gap(const Function& f) const {
-    for (std::int64_t n = 0; n < numbers_; ++n) {
-      if (n % view_.strides[2] >= view_.shape[3]) f(n);
-    }
-  }
-  MutableTypedView<4> view_;
-  std::int64_t numbers_ = 0;
-  std::unique_ptr<test::Guarded<std::byte>> memory_;
-};
-
 TEST_P(TypedAttentionBackward, TouchesNothingOutside) {
   test::Random random(3);
   for (int round = 0; round < test::count(90, 20) && !HasFatalFailure(); ++round) {
@@ -187,14 +155,14 @@ TEST_P(TypedAttentionBackward, TouchesNothingOutside) {
       return pairs ? NumberType::bfloat16 : test::kStoredTypes[static_cast<std::size_t>(random.integer(0, 2))];
     };
     const auto rows = [&](std::int64_t length, std::int64_t width) {
-      return GuardedRows(type(), {1, length, heads, width}, side, random);
+      return test::GuardedOperand(type(), {1, length, heads, width}, side, random);
     };
-    GuardedRows query = rows(queries, dim), key = rows(keys, dim), value = rows(keys, value_dim);
-    GuardedRows out = rows(queries, value_dim), out_gradient = rows(queries, value_dim);
-    GuardedRows query_gradient = rows(queries, dim), key_gradient = rows(keys, dim);
-    GuardedRows value_gradient = rows(keys, value_dim);
+    test::GuardedOperand query = rows(queries, dim), key = rows(keys, dim), value = rows(keys, value_dim);
+    test::GuardedOperand out = rows(queries, value_dim), out_gradient = rows(queries, value_dim);
+    test::GuardedOperand query_gradient = rows(queries, dim), key_gradient = rows(keys, dim);
+    test::GuardedOperand value_gradient = rows(keys, value_dim);
     const test::Guarded<float> log_sum_exp(heads * queries, side);
-    for (GuardedRows* const written : {&query_gradient, &key_gradient, &value_gradient}) written->mark_gaps();
+    for (test::GuardedOperand* const written : {&query_gradient, &key_gradient, &value_gradient}) written->mark_gaps();
     AttentionOptions options;
     if (round % 4 == 1) options.causal = Causal::bottom_right;
     options.log_sum_exp = log_sum_exp.view<3>({1, heads, queries});
@@ -203,7 +171,8 @@ TEST_P(TypedAttentionBackward, TouchesNothingOutside) {
     attention_backward(
         on, {query.view(), key.view(), value.view(), out.view(), options.log_sum_exp, out_gradient.view()},
         {query_gradient.view(), key_gradient.view(), value_gradient.view(), {}, {}, round % 3 == 0}, options);
-    for (const GuardedRows* const written : {&query_gradient, &key_gradient, &value_gradient}) written->expect_gaps();
+    for (const test::GuardedOperand* const written : {&query_gradient, &key_gradient, &value_gradient})
+      written->expect_gaps();
   }
 }
 

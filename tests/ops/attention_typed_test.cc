@@ -4,7 +4,6 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
-#include <memory>
 #include <vector>
 
 #include "gtest/gtest.h"
@@ -14,7 +13,7 @@
 #include "support/allocation_counter.h"
 #include "support/attention_case.h"
 #include "support/attention_results.h"
-#include "support/guarded.h"
+#include "support/guarded_operand.h"
 #include "support/isas.h"
 #include "support/quick.h"
 #include "support/refusal.h"
@@ -199,25 +198,6 @@ TEST_P(TypedAttention, SameBitsForAnyNumberOfThreads) {
   }
 }
 
-// Memory between guard pages, with gaps between rows that nobody may write to.
-class GuardedRows {
- public:
-  GuardedRows(NumberType type, const View<float, 4>::Shape& shape, test::Against side, test::Random& random)
-      : view_(type, nullptr, shape) {
-    const std::int64_t gap = random.integer(0, 5);
-    view_.strides = {shape[1] * shape[2] * (shape[3] + gap), shape[2] * (shape[3] + gap), shape[3] + gap, 1};
-    const std::int64_t last = shape[0] * view_.strides[0] - gap;
-    memory_ = std::make_unique<test::Guarded<std::byte>>(last * static_cast<std::int64_t>(bytes_of(type)), side);
-    view_.data = memory_->data();
-    for (std::int64_t n = 0; n < last; ++n) test::put(view_.data, n, random.uniform(), type);
-  }
-  [[nodiscard]] const MutableTypedView<4>& view() const { return view_; }
-
- private:
-  MutableTypedView<4> view_;
-  std::unique_ptr<test::Guarded<std::byte>> memory_;
-};
-
 TEST_P(TypedAttention, TouchesNothingOutside) {
   Engine engine(options(1));
   test::Random random(3);
@@ -230,10 +210,10 @@ TEST_P(TypedAttention, TouchesNothingOutside) {
     const auto type = [&] {
       return pairs ? NumberType::bfloat16 : test::kStoredTypes[static_cast<std::size_t>(random.integer(0, 2))];
     };
-    const GuardedRows query(type(), {1, queries, heads, dim}, side, random);
-    const GuardedRows key(type(), {1, keys, heads, dim}, side, random);
-    const GuardedRows value(type(), {1, keys, heads, value_dim}, side, random);
-    const GuardedRows out(type(), {1, queries, heads, value_dim}, side, random);
+    const test::GuardedOperand query(type(), {1, queries, heads, dim}, side, random);
+    const test::GuardedOperand key(type(), {1, keys, heads, dim}, side, random);
+    const test::GuardedOperand value(type(), {1, keys, heads, value_dim}, side, random);
+    const test::GuardedOperand out(type(), {1, queries, heads, value_dim}, side, random);
     const test::Guarded<std::uint8_t> mask(heads * keys, side);
     for (std::int64_t n = 0; n < heads * keys; ++n) mask.data()[n] = n % 5 != 0;
     AttentionOptions options;
