@@ -33,9 +33,9 @@ struct TypedAttentionGradients {
 // 16 bits are storage: operands are widened, which is exact, all arithmetic and all sums are float32's, and each
 // element of a gradient of 16 bits is rounded once, to the nearest number of its type, ties to even, when its sum is
 // whole; with `accumulate` what is there is widened and is a term of that sum, the first of the query gradient's, the
-// last of the others'. So gradients have the bits of
-// attention_backward() over the widened operands, rounded. δ is that of `out` as it is stored: with its numbers rounded
-// to bfloat16 (float16), δ_i errs by up to 2⁻⁸ (2⁻¹¹) · Σ_d |dO_id · out_id|, and dS_ij by P_ij times that.
+// last of the others'. So gradients have the bits of attention_backward() over the widened operands, rounded. δ is that
+// of `out` as it is stored: with its numbers rounded to bfloat16 (float16), δ_i errs by up to 2⁻⁸ (2⁻¹¹) · Σ_d |dO_id ·
+// out_id|, and dS_ij by P_ij times that.
 //
 // gradients.query may be the same view as `out`, of the same type. Where it is of 16 bits its sums are scratch memory:
 // 4 · B · Lq · Hq · Dqk bytes (Dqk rounded up to whole vectors) beyond those of attention_backward().

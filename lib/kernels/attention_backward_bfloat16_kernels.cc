@@ -4,8 +4,8 @@
 
 namespace headlight::HEADLIGHT_TARGET {
 
-extern const kernels::PairBackwardKernels pair_backward_kernels;
-const kernels::PairBackwardKernels pair_backward_kernels = {
+extern const kernels::BackwardProductKernels pair_backward_kernels;
+const kernels::BackwardProductKernels pair_backward_kernels = {
     .score_gradients = pair_score_gradients,
     .float_score_gradients = score_gradients<BackwardPairs>,
     .key_value_gradients = key_value_gradients<BackwardPairs>,

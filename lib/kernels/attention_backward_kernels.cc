@@ -26,11 +26,11 @@ float dot_of_floats(const kernels::Operand& a, const kernels::Operand& b, std::i
 
 extern const kernels::AttentionBackwardKernels attention_backward_kernels;
 const kernels::AttentionBackwardKernels attention_backward_kernels = {
-    .score_gradients = score_gradients<BackwardFloats>,
-    .float_score_gradients = score_gradients<BackwardFloats>,
-    .key_value_gradients = key_value_gradients<BackwardFloats>,
-    .query_gradient = query_gradient<BackwardFloats>,
-    .take_rows = pad_float_rows,
+    .products = {.score_gradients = score_gradients<BackwardFloats>,
+                 .float_score_gradients = score_gradients<BackwardFloats>,
+                 .key_value_gradients = key_value_gradients<BackwardFloats>,
+                 .query_gradient = query_gradient<BackwardFloats>,
+                 .take_rows = pad_float_rows},
     .rows = {.pad_rows = pad_float_rows, .give_rows = give_float_rows, .dot = dot_of_floats},
 };
 

@@ -97,7 +97,8 @@ struct BackwardRowKernels {
   float (*dot)(const Operand& a, const Operand& b, std::int64_t dim) noexcept;
 };
 
-struct AttentionBackwardKernels {
+// What multiplies; of pairs of bfloat16 where queries, keys, values and output gradients are such and dims are even.
+struct BackwardProductKernels {
   // weights and score_gradients, as the next two take them; zeros where a row does not see a key.
   void (*score_gradients)(const BackwardTile& tile) noexcept;
   // The same as floats, always.
@@ -106,20 +107,14 @@ struct AttentionBackwardKernels {
   void (*key_value_gradients)(const BackwardTile& tile) noexcept;
   // query_gradient.
   void (*query_gradient)(const BackwardTile& tile) noexcept;
-  // Rows as the sums over rows or keys take them: as rows.pad_rows() gives them, or words of two rows each, [⌈rows /
+  // Rows as the sums over rows or keys take them: [rows][padded], zeros past dim; or words of two rows each, [⌈rows /
   // 2⌉][padded], zeros for a row that is not there.
   void (*take_rows)(const Operand& from, std::int64_t rows, std::int64_t dim, float* to, std::int64_t padded) noexcept;
-
-  BackwardRowKernels rows;
 };
 
-// Those of them that multiply pairs, for queries, keys, values and output gradients of bfloat16 and even dims.
-struct PairBackwardKernels {
-  void (*score_gradients)(const BackwardTile& tile) noexcept;
-  void (*float_score_gradients)(const BackwardTile& tile) noexcept;
-  void (*key_value_gradients)(const BackwardTile& tile) noexcept;
-  void (*query_gradient)(const BackwardTile& tile) noexcept;
-  void (*take_rows)(const Operand& from, std::int64_t rows, std::int64_t dim, float* to, std::int64_t padded) noexcept;
+struct AttentionBackwardKernels {
+  BackwardProductKernels products;
+  BackwardRowKernels rows;
 };
 
 }  // namespace headlight::kernels

@@ -47,6 +47,8 @@ struct SweepHalf {
     return place.key * stride + place.head * head_step;
   }
   [[nodiscard]] const Storage* at(std::int64_t key, std::int64_t head) const { return data + offset({key, head}); }
+  // Whether rows of so many columns follow one another.
+  [[nodiscard]] bool in_one_piece(std::int64_t columns) const { return stride <= Numbers::kOfColumn * columns; }
 };
 template <class Numbers>
 SweepHalf<Numbers> keys_of(const kernels::AttentionSweep& sweep) {
@@ -82,8 +84,7 @@ void sweep_scores(const kernels::AttentionSweep& sweep, const BlockRange& range)
   const auto keys = keys_of<Numbers>(sweep);
   // Of near memory only keys that follow one another are asked for. Between them lie other heads' else, and the core's
   // own prefetching does better: 12 heads of 1024 keys side by side, D = 64, on AVX-512 119 µs and 123.
-  const bool in_one_piece = keys.stride <= Numbers::kOfColumn * block.query.head_dim;
-  const bool asks = sweep.from_far_memory || (sweep.from_memory && in_one_piece);
+  const bool asks = sweep.from_far_memory || (sweep.from_memory && keys.in_one_piece(block.query.head_dim));
   SweepScores<Numbers> tile{};
   tile.query.stride = block.query.stride;
   tile.key_stride = keys.stride;
@@ -150,10 +151,10 @@ void sweep_values(const kernels::AttentionSweep& sweep, const BlockRange& range,
       for (std::int64_t d = 0; d < row_floats; d += kLanes) store(zero(), sums + r * block.state.out_stride + d);
     }
   }
-  const bool in_one_piece = values.stride <= Numbers::kOfColumn * block.keys.value_dim;
   const bool sums_in_registers =
       block.query.count <= kValueRows && row_floats <= sweep_vectors(block.query.count) * kLanes;
-  const std::int64_t step = sums_in_registers ? block.keys.count : in_one_piece ? kValueKeys : kSweepKeys;
+  const std::int64_t of_more_sums = values.in_one_piece(block.keys.value_dim) ? kValueKeys : kSweepKeys;
+  const std::int64_t step = sums_in_registers ? block.keys.count : of_more_sums;
   for (std::int64_t j = first; j < range.last; j += step) {
     const std::int64_t last = smaller(j + step, range.last);
     for (std::int64_t head = 0; head < sweep.heads; ++head) {

@@ -7,7 +7,7 @@
 
 namespace headlight::HEADLIGHT_TARGET {
 
-// Keys that a sweep visits of one head before it goes on to the next: heads lie side by side in [L, H, D] memory, and
+// Keys that a sweep scores of one head before it goes on to the next: heads lie side by side in [L, H, D] memory, and
 // so the sweep follows it.
 inline constexpr std::int64_t kSweepKeys = 16;
 

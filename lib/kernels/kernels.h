@@ -28,7 +28,7 @@ namespace headlight::kernels {
 [[nodiscard]] HEADLIGHT_INNER_API const AttentionBackwardKernels& attention_backward_kernels(Isa isa) noexcept;
 [[nodiscard]] const BackwardRowKernels& typed_backward_row_kernels(Isa isa) noexcept;
 // As pair_attention_kernels().
-[[nodiscard]] const PairBackwardKernels* pair_backward_kernels(InstructionFeatures features) noexcept;
+[[nodiscard]] const BackwardProductKernels* pair_backward_kernels(InstructionFeatures features) noexcept;
 [[nodiscard]] const MergeKernels& merge_kernels(Isa isa) noexcept;
 [[nodiscard]] HEADLIGHT_INNER_API const RowKernels& row_kernels(Isa isa) noexcept;
 [[nodiscard]] const OptimizerKernels& optimizer_kernels(Isa isa) noexcept;

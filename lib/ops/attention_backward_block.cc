@@ -49,7 +49,7 @@ BackwardBlock::BackwardBlock(const BackwardCall& call, int worker, std::int64_t 
   const kernels::KeyValueBlock block = call.keys.block(sample, key_value_head, tensor_key, keys);
   call.kernels.pack_keys(block.key, keys, tile_.head_dim, part(plan.key_panels));
   call.kernels.pack_keys(block.value, keys, tile_.value_dim, part(plan.value_panels));
-  call.backward.take_rows(block.key, keys, tile_.head_dim, part(plan.key), plan.padded_head_dim);
+  call.backward.products.take_rows(block.key, keys, tile_.head_dim, part(plan.key), plan.padded_head_dim);
 }
 
 bool BackwardBlock::find_intervals(std::int64_t first_row, std::int64_t rows) noexcept {
@@ -85,7 +85,7 @@ void BackwardBlock::take_steps(std::int64_t head, std::int64_t first_row) noexce
 
 void BackwardBlock::bring_rows(const kernels::Operand& from, std::int64_t dim, std::int64_t padded, float* to,
                                const float*& of_scores, const float*& of_sums) noexcept {
-  call_.backward.take_rows(from, tile_.rows, dim, to, padded);
+  call_.backward.products.take_rows(from, tile_.rows, dim, to, padded);
   of_scores = of_sums = to;
   if (!call_.multiplies_pairs()) return;
   float* const words = to + divide_up(tile_.rows, 2) * padded;

@@ -137,11 +137,11 @@ void differentiate_unit(const BackwardCall& call, int worker, const Unit& unit) 
       if (gradients.query) {
         tile.query_gradient = call.query_sums(unit.sample, head, unit.sequence.first_query + row);
       }
-      call.backward.score_gradients(tile);
-      call.backward.key_value_gradients(tile);
+      call.backward.products.score_gradients(tile);
+      call.backward.products.key_value_gradients(tile);
       if (!gradients.query) continue;
       turn.wait_for(g * row_blocks + n + 1);
-      call.backward.query_gradient(tile);
+      call.backward.products.query_gradient(tile);
       turn.pass(g * row_blocks + n + 1);
     }
   }

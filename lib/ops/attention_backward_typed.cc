@@ -13,25 +13,20 @@ namespace {
 constexpr std::string_view kName = "attention_backward";
 
 // Those that multiply pairs of bfloat16 where the call is of such, or null.
-const kernels::PairBackwardKernels* pair_kernels(const Engine& engine, const AttentionBackwardOperands& operands,
-                                                 const ops::AttentionSizes& sizes) noexcept {
-  const auto is_bfloat16 = [](const TypedView<4>& view) { return view.type == NumberType::bfloat16; };
-  const bool pairs = is_bfloat16(operands.query) && is_bfloat16(operands.key) && is_bfloat16(operands.value) &&
-                     is_bfloat16(operands.out_gradient) && sizes.head_dim % 2 == 0 && sizes.value_dim % 2 == 0;
+const kernels::BackwardProductKernels* pair_products(const Engine& engine, const AttentionBackwardOperands& operands,
+                                                     const ops::AttentionSizes& sizes) noexcept {
+  const bool pairs = ops::are_pairs_of_bfloat16(operands.query, operands.key, operands.value) &&
+                     operands.out_gradient.type == NumberType::bfloat16 && sizes.value_dim % 2 == 0;
   return pairs ? kernels::pair_backward_kernels(engine.features()) : nullptr;
 }
 
-void multiply_pairs(const Engine& engine, const kernels::PairBackwardKernels& pairs, kernels::AttentionKernels& kernels,
-                    kernels::AttentionBackwardKernels& backward) noexcept {
+void multiply_pairs(const Engine& engine, const kernels::BackwardProductKernels& pairs,
+                    kernels::AttentionKernels& kernels, kernels::AttentionBackwardKernels& backward) noexcept {
   const kernels::PairAttentionKernels& forward = *kernels::pair_attention_kernels(engine.features());
   kernels.numbers_of_word = 2;
   kernels.pack_keys = forward.pack_keys;
   kernels.copy_rows = forward.copy_rows;
-  backward.score_gradients = pairs.score_gradients;
-  backward.float_score_gradients = pairs.float_score_gradients;
-  backward.key_value_gradients = pairs.key_value_gradients;
-  backward.query_gradient = pairs.query_gradient;
-  backward.take_rows = pairs.take_rows;
+  backward.products = pairs;
 }
 
 }  // namespace
@@ -43,8 +38,8 @@ void attention_backward(Engine& engine, const AttentionBackwardOperands& operand
   kernels::AttentionKernels kernels = ops::kernels_of_types(engine.isa());
   kernels::AttentionBackwardKernels backward = kernels::attention_backward_kernels(engine.isa());
   backward.rows = kernels::typed_backward_row_kernels(engine.isa());
-  backward.take_rows = backward.rows.pad_rows;
-  if (const auto* pairs = pair_kernels(engine, operands, sizes)) multiply_pairs(engine, *pairs, kernels, backward);
+  backward.products.take_rows = backward.rows.pad_rows;
+  if (const auto* pairs = pair_products(engine, operands, sizes)) multiply_pairs(engine, *pairs, kernels, backward);
   ops::differentiate(engine, kName, operands, gradients, options, sizes, kernels, backward);
 }
 

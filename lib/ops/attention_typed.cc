@@ -14,11 +14,10 @@ namespace {
 constexpr std::string_view kName = "attention";
 
 // Those that multiply pairs of bfloat16 where the call is of such, or null.
-const kernels::PairAttentionKernels* pair_kernels(const Engine& engine, const AttentionOperands& operands,
-                                                  const ops::AttentionSizes& sizes) noexcept {
-  const bool pairs = operands.query.type == NumberType::bfloat16 && operands.key.type == NumberType::bfloat16 &&
-                     operands.value.type == NumberType::bfloat16 && sizes.head_dim % 2 == 0;
-  return pairs ? kernels::pair_attention_kernels(engine.features()) : nullptr;
+const kernels::PairAttentionKernels* pair_kernels(const Engine& engine, const AttentionOperands& operands) noexcept {
+  return ops::are_pairs_of_bfloat16(operands.query, operands.key, operands.value)
+             ? kernels::pair_attention_kernels(engine.features())
+             : nullptr;
 }
 
 void multiply_pairs(kernels::AttentionKernels& kernels, const kernels::PairAttentionKernels& pairs) noexcept {
@@ -38,7 +37,7 @@ void attend(Engine& engine, const AttentionOperands& operands, const AttentionOp
             const ops::AttentionSizes& sizes) {
   kernels::AttentionKernels kernels = ops::kernels_of_types(engine.isa());
   const ops::AttentionScale scale = ops::scale_of(options, sizes.head_dim);
-  if (const auto* pairs = pair_kernels(engine, operands, sizes)) multiply_pairs(kernels, *pairs);
+  if (const auto* pairs = pair_kernels(engine, operands)) multiply_pairs(kernels, *pairs);
   if (ops::is_short(kernels, sizes, options, scale) && ops::fits_on_stack(kernels, sizes)) {
     return ops::attend_short_rows(
         engine, ops::TypedShortAttention{

@@ -1,6 +1,7 @@
 // Kernels for operands whose type the program learns as it runs.
 #pragma once
 
+#include "headlight/typed_view.h"
 #include "kernels/kernels.h"
 
 namespace headlight::ops {
@@ -17,6 +18,13 @@ namespace headlight::ops {
   kernels.all_finite = typed.all_finite;
   kernels.narrow_rows = typed.narrow_rows;
   return kernels;
+}
+
+// Whether rows of queries and keys, and values, can be multiplied as pairs of bfloat16.
+[[nodiscard]] inline bool are_pairs_of_bfloat16(const TypedView<4>& query, const TypedView<4>& key,
+                                                const TypedView<4>& value) noexcept {
+  return query.type == NumberType::bfloat16 && key.type == NumberType::bfloat16 && value.type == NumberType::bfloat16 &&
+         query.extent(3) % 2 == 0;
 }
 
 }  // namespace headlight::ops
