@@ -57,7 +57,7 @@ sys.exit(sys.version_info < (3, 11) or not os.path.exists(sysconfig.get_path("in
     echo "The Python package is left out: python3 (3.11 or later) with its headers and venv is not here (python3-dev python3-venv)."
     return
   fi
-  if ! build/python/bin/python -c 'import nanobind, numpy, pytest' 2>/dev/null; then
+  if ! build/python/bin/python -c 'import ml_dtypes, mypy, nanobind, numpy, pytest' 2>/dev/null; then
     say "Fetching nanobind, NumPy and pytest into build/python"
     rm -rf build/python
     if ! python3 -m venv build/python || ! timeout 300 build/python/bin/python -m pip --quiet --disable-pip-version-check \

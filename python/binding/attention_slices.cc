@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <span>
 
 #include "interruptible.h"
+#include "view_parts.h"
 
 namespace headlight::python {
 namespace {
@@ -29,13 +31,8 @@ View<T, Rank> part(View<T, Rank> view, int axis, Range range) {
 }
 
 template <class Pointer>
-AnyTypedView<4, Pointer> part(AnyTypedView<4, Pointer> view, int axis, Range range) {
-  using Byte = std::conditional_t<std::is_const_v<std::remove_pointer_t<Pointer>>, const std::byte, std::byte>;
-  const auto at = static_cast<std::size_t>(axis);
-  view.data =
-      static_cast<Byte*>(view.data) + range.first * view.strides[at] * static_cast<std::int64_t>(bytes_of(view.type));
-  view.shape[at] = range.count;
-  return view;
+AnyTypedView<4, Pointer> part(const AnyTypedView<4, Pointer>& view, int axis, Range range) {
+  return along(view, static_cast<std::size_t>(axis), range.first, range.count);
 }
 
 template <class T>
@@ -84,6 +81,11 @@ bool one_for_each_head(std::span<const float> list, std::int64_t heads) noexcept
   return list.empty() || static_cast<std::int64_t>(list.size()) == heads;
 }
 
+bool are_allowed(std::span<const float> slopes, std::span<const float> sinks) noexcept {
+  return std::all_of(slopes.begin(), slopes.end(), [](float slope) { return std::isfinite(slope); }) &&
+         std::all_of(sinks.begin(), sinks.end(), [](float sink) { return sink < HUGE_VALF; });
+}
+
 constexpr std::int64_t kFurthest = std::int64_t{1} << 59;  // of positions that may be moved without leaving 2⁶⁰
 
 bool can_move(const Start& start, std::int64_t batch) noexcept {
@@ -98,36 +100,24 @@ bool can_cut(const AttentionOptions& options, const std::array<std::int64_t, 4>&
   return options.dropout.probability == 0 && options.query_offsets.empty() && options.key_offsets.empty() &&
          (!options.mask || broadcasts(options.mask->entries.shape, scores)) &&
          (!options.bias || broadcasts(options.bias.shape, scores)) && one_for_each_head(options.slopes, heads) &&
-         one_for_each_head(options.sinks, heads) && one_each(options.query_lengths, batch, rows) &&
-         one_each(options.key_lengths, batch, keys) && can_move(options.query_start, batch) &&
-         can_move(options.key_start, batch) && rows <= kFurthest && keys <= kFurthest && options.chunk >= 0;
+         one_for_each_head(options.sinks, heads) && are_allowed(options.slopes, options.sinks) &&
+         one_each(options.query_lengths, batch, rows) && one_each(options.key_lengths, batch, keys) &&
+         can_move(options.query_start, batch) && can_move(options.key_start, batch) && rows <= kFurthest &&
+         keys <= kFurthest && options.chunk >= 0;
 }
 
-// Bytes between the first and the last number of a view.
-struct Reach {
-  explicit Reach(const TypedView<4>& view) : begin(static_cast<const std::byte*>(view.data)), end(begin) {
-    if (view.size() == 0) return;
-    for (int axis = 0; axis < 4; ++axis) {
-      const std::int64_t step =
-          (view.extent(axis) - 1) * view.stride(axis) * static_cast<std::int64_t>(bytes_of(view.type));
-      (step < 0 ? begin : end) += step;
-    }
-    end += bytes_of(view.type);
-  }
-  const std::byte *begin, *end;
-};
-
-bool apart(const MutableTypedView<4>& out, const TypedView<4>& input) {
-  const Reach a(out), b(input);
-  return a.end <= b.begin || b.end <= a.begin;
-}
-
-bool apart(const MutableTypedView<4>& out, const AttentionOptions& options) {
-  if (options.bias && !apart(out, options.bias)) return false;
+// Whether the rows of out that are written first leave alone what is read for the others.
+bool may_be_written_in_parts(const MutableTypedView<4>& out, const AttentionOperands& of,
+                             const AttentionOptions& options) {
+  const Reach written(out);
+  const auto is_apart = [&](const auto& input) { return apart(written, Reach(input)); };
+  if (!is_separate(out) || !is_apart(of.query) || !is_apart(of.key) || !is_apart(of.value)) return false;
+  if (options.bias && !is_apart(TypedView<4>(options.bias))) return false;
+  if (!is_apart(options.slopes) || !is_apart(options.sinks)) return false;
   if (!options.mask) return true;
   // Bytes, seen as numbers of one byte.
   const View<const std::uint8_t, 4>& entries = options.mask->entries;
-  return apart(out, TypedView<4>(NumberType::int8, entries.data, entries.shape, entries.strides));
+  return is_apart(TypedView<4>(NumberType::int8, entries.data, entries.shape, entries.strides));
 }
 
 // Options of some rows of one sample, which are those of that sample: the rows move along, and where they stand is said
@@ -193,8 +183,7 @@ bool can_cut(const AttentionOperands& of, const AttentionOptions& options) {
                           (options.causal == Causal::bottom_right) != (*options.align == Align::bottom_right);
   return key[0] == query[0] && value[0] == query[0] && key[3] == query[3] && value[1] == key[1] && value[2] == key[2] &&
          key[2] > 0 && query[2] % key[2] == 0 && of.out.shape == out && of.out.size() > 0 && !two_places &&
-         options.probabilities.rows.empty() && can_cut(options, scores) && apart(of.out, of.query) &&
-         apart(of.out, of.key) && apart(of.out, of.value) && apart(of.out, options);
+         options.probabilities.rows.empty() && can_cut(options, scores) && may_be_written_in_parts(of.out, of, options);
 }
 
 double operations(const std::array<std::int64_t, 4>& query, const std::array<std::int64_t, 4>& value) {

@@ -40,16 +40,17 @@ void compute(const Work& work, const Step& step, const Report& report) {
   if (is_long(work.operations)) wanted *= kFirstOperations / work.operations;
   for (std::int64_t first = 0; first < work.items || first == 0;) {
     const std::int64_t count = std::min(whole_groups(wanted), work.items - first);
-    const Clock::time_point begin = Clock::now();
+    double seconds = 0;  // of the step alone: what others do with the GIL makes no slice smaller
     {
       const nb::gil_scoped_release released;
+      const Clock::time_point begin = Clock::now();
       step(first, count);
+      seconds = std::max(1e-6, std::chrono::duration<double>(Clock::now() - begin).count());
     }
     first += count;
     report(first);
     if (first >= work.items) return;
     if (PyErr_CheckSignals() != 0) throw nb::python_error();
-    const double seconds = std::max(1e-6, std::chrono::duration<double>(Clock::now() - begin).count());
     wanted = static_cast<double>(count) * std::clamp(kSecondsOfSlice / seconds, 0.25, 4.0);
   }
 }

@@ -18,6 +18,7 @@
 #include "interruptible.h"
 #include "results.h"
 #include "values.h"
+#include "view_parts.h"
 
 namespace headlight::python {
 namespace {
@@ -71,23 +72,6 @@ MutableTypedView<3> typed_with_batch(const char* argument, const Array& array) {
   return {view.type, view.data, {1, view.shape[0], view.shape[1]}, {0, view.strides[0], view.strides[1]}};
 }
 
-template <class View>
-View along(View view, std::size_t axis, std::int64_t first, std::int64_t count) {
-  view.data += first * view.strides[axis];
-  view.shape[axis] = count;
-  return view;
-}
-
-template <class Pointer>
-AnyTypedView<2, Pointer> along(AnyTypedView<2, Pointer> view, std::size_t axis, std::int64_t first,
-                               std::int64_t count) {
-  using Byte = std::conditional_t<std::is_const_v<std::remove_pointer_t<Pointer>>, const std::byte, std::byte>;
-  view.data =
-      static_cast<Byte*>(view.data) + first * view.strides[axis] * static_cast<std::int64_t>(bytes_of(view.type));
-  view.shape[axis] = count;
-  return view;
-}
-
 double operations(std::int64_t m, std::int64_t n, std::int64_t k) {
   return 2 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
 }
@@ -108,6 +92,12 @@ struct Blocks {
   std::int64_t width, across, count;
 };
 
+// Whether the part of C that is written first leaves alone what is read for the others.
+template <int Rank>
+bool may_be_written_in_parts(const MutableTypedView<Rank>& c, const TypedView<Rank>& a, const GemmOptions& options) {
+  return is_separate(c) && apart(Reach(c), Reach(a)) && apart(Reach(c), Reach(options.bias));
+}
+
 // One product of each sample.
 void multiply(Engine& engine, const Matrix<View<const float, 3>>& a, const Matrix<View<const float, 3>>& b,
               const View<float, 3>& c, const GemmOptions& options) {
@@ -115,7 +105,9 @@ void multiply(Engine& engine, const Matrix<View<const float, 3>>& a, const Matri
   const double cost = operations(m, n, a.columns);
   const bool fit = a.view.shape[0] == batch && b.view.shape[0] == batch && a.columns == b.rows && a.rows == m &&
                    b.columns == n && (options.bias.empty() || static_cast<std::int64_t>(options.bias.size()) == n);
-  if (!fit || batch == 0 || !is_long(cost * static_cast<double>(batch))) {
+  if (!fit || !may_be_written_in_parts<3>(c, a.view, options) ||
+      !apart(Reach(TypedView<3>(c)), Reach(TypedView<3>(b.view))) || batch == 0 ||
+      !is_long(cost * static_cast<double>(batch))) {
     return compute({}, [&](std::int64_t, std::int64_t) { gemm(engine, a.view, b.view, c, options); });
   }
   if (!is_long(cost)) {
@@ -152,11 +144,20 @@ std::optional<AnyTypedView<2, Pointer>> flat(const AnyTypedView<3, Pointer>& vie
   return AnyTypedView<2, Pointer>{view.type, view.data, {batch * rows, columns}, {view.strides[1], view.strides[2]}};
 }
 
+// Whether one of the samples of C, which lie a stride above 0 apart, reaches into A.
+bool writes_over(const MutableTypedView<3>& c, const MutableTypedView<3>& a) {
+  const Reach whole(a), first(along(c, 0, 0, 1));
+  const std::int64_t step = c.strides[0] * static_cast<std::int64_t>(bytes_of(c.type));
+  // The first sample that ends behind the beginning of A.
+  const std::int64_t sample = whole.begin < first.end ? 0 : (whole.begin - first.end) / step + 1;
+  return sample < c.shape[0] && first.begin + sample * step < whole.end;
+}
+
 void multiply_packed(Engine& engine, const Matrix<MutableTypedView<3>>& a, const PackedMatrix& b,
                      const MutableTypedView<3>& c, const GemmOptions& options) {
   const auto rows_of = [&](const MutableTypedView<2>& left, const MutableTypedView<2>& out) {
     const std::size_t a_rows = a.transpose == Transpose::yes ? 1 : 0;
-    const bool fit = left.shape[a_rows] == out.shape[0];
+    const bool fit = left.shape[a_rows] == out.shape[0] && may_be_written_in_parts<2>(out, left, options);
     const double cost = operations(out.shape[0], b.columns(), b.rows());
     const Work work{.items = fit ? out.shape[0] : 1, .operations = fit ? cost : 0, .together = 48};
     compute(work, [&](std::int64_t first, std::int64_t count) {
@@ -168,13 +169,21 @@ void multiply_packed(Engine& engine, const Matrix<MutableTypedView<3>>& a, const
     const auto left = flat(a.view), out = flat(c);
     if (left && out) return rows_of(*left, *out);
   }
-  for (std::int64_t sample = 0; sample < c.shape[0]; ++sample) {
-    const auto of = [&](const MutableTypedView<3>& view) {
-      auto* const data = static_cast<std::byte*>(view.data) +
-                         sample * view.strides[0] * static_cast<std::int64_t>(bytes_of(view.type));
-      return MutableTypedView<2>{view.type, data, {view.shape[1], view.shape[2]}, {view.strides[1], view.strides[2]}};
-    };
-    rows_of(of(a.view), of(c));
+  const auto matrix_of_sample = [](const MutableTypedView<3>& view, std::int64_t sample) {
+    const MutableTypedView<3> one = along(view, 0, sample, 1);
+    return MutableTypedView<2>{one.type, one.data, {one.shape[1], one.shape[2]}, {one.strides[1], one.strides[2]}};
+  };
+  const std::int64_t samples = c.shape[0];
+  if (samples > 1 && c.size() > 0) {
+    if (!is_separate(c)) refuse_value(kName, "out overlaps itself in memory");
+    for (std::int64_t sample = 1; sample < samples; ++sample) {
+      if (writes_over(along(c, 0, 0, sample), along(a.view, 0, sample, 1))) {
+        refuse_value(kName, "out overlaps a in memory");
+      }
+    }
+  }
+  for (std::int64_t sample = 0; sample < samples; ++sample) {
+    rows_of(matrix_of_sample(a.view, sample), matrix_of_sample(c, sample));
   }
 }
 

@@ -233,3 +233,44 @@ def test_long_calls_are_refused_as_a_whole(rng, change, named):
     with pytest.raises(ValueError, match=named):
         hl.attention(few, key[:, :10], value[:, :10], **change)
     assert "192" not in str(long.value)
+
+
+def test_long_calls_are_held_against_all_that_they_write(rng):
+    x, b = rng.standard_normal((4608, 1024), dtype=np.float32), rng.standard_normal((1024, 1024), dtype=np.float32)
+    given = x.copy()
+    for right in (b, hl.pack(b)):
+        with pytest.raises(ValueError, match="overlaps"):
+            hl.matmul(x[:4096], right, out=x[512:])
+    np.testing.assert_array_equal(x, given)
+    bias = x[4000]
+    with pytest.raises(ValueError, match="overlaps"):
+        hl.matmul(x[:2048], b, bias=bias, out=x[2048:4096])
+    with pytest.raises(ValueError, match="overlaps"):
+        hl.matmul(x[:2048], x[3072:4096], out=x[2048:4096])
+    np.testing.assert_array_equal(x, given)
+
+    query, key, value = long_operands(rng)
+    heads = query.shape[2]
+    out = np.full(query.shape, 7, np.float32)
+    with pytest.raises(ValueError, match="overlaps"):
+        hl.attention(query, key, value, sinks=out.reshape(-1)[-heads:], out=out)
+    with pytest.raises(ValueError, match=r"sinks\[" + str(heads - 1)):
+        hl.attention(query, key, value, sinks=np.float32([0] * (heads - 1) + [np.nan]), out=out)
+    assert (out == 7).all()
+
+
+def test_long_results_share_no_memory_with_themselves(rng):
+    def repeated(shape, axis):
+        strides = list(np.empty(shape, np.float32).strides)
+        strides[axis] = 0
+        return np.lib.stride_tricks.as_strided(np.full(shape, 7, np.float32), shape, strides, writeable=True)
+
+    query, key, value = long_operands(rng)
+    for axis in (0, 2):
+        with pytest.raises(ValueError, match="overlaps"):
+            hl.attention(query, key, value, out=repeated(query.shape, axis))
+    for rows in (5, 900):
+        a, b = rng.standard_normal((3, rows, 900), dtype=np.float32), rng.standard_normal((900, 700), dtype=np.float32)
+        for right in (b, hl.pack(b)):
+            with pytest.raises(ValueError, match="overlaps"):
+                hl.matmul(a, right, out=repeated((3, rows, 700), 0))

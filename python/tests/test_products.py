@@ -67,3 +67,13 @@ def test_precisions(draw, engine, precision):
 def test_other_precisions_are_refused(draw, precision):
     with pytest.raises(ValueError, match=precision):
         hl.pack(draw(4, 4), precision=precision)
+
+
+def test_samples_of_one_array_are_read_before_they_are_written(draw, engine):
+    b = hl.pack(draw(8, 8), engine=engine)
+    x = draw(4, 10, 8)
+    expected = hl.matmul(x[:, :5].copy(), b, engine=engine)
+    with pytest.raises(ValueError, match="out overlaps a"):
+        hl.matmul(x[:3, :5], b, out=x[1:, :5], engine=engine)
+    # Between the rows of A, where nothing is read, they may go.
+    np.testing.assert_array_equal(hl.matmul(x[:, :5], b, out=x[:, 5:], engine=engine), expected)
