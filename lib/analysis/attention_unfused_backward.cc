@@ -113,13 +113,14 @@ class SinkSum {
 
 // gradients dP ← dS = P∘(dP − δ), δ = Σ_j P dP; zeros where a row must not see, as in P.
 void make_score_gradients(const UnfusedHead& head, const View<float, 2>& gradients, SinkSum& sinks) noexcept {
-  const auto dot = kernels::attention_backward_kernels(head.call.isa).rows.dot;
+  const auto row_dots = kernels::attention_backward_kernels(head.call.isa).rows.row_dots;
   const std::int64_t keys = head.sequence.keys;
   for (std::int64_t row = 0; row < head.sequence.queries; ++row) {
     const float* const probabilities = &head.scores(row, 0);
     float* const of_row = &gradients(row, 0);
     head.for_each_hidden(row, [&](std::int64_t key) { of_row[key] = 0; });
-    const float delta = dot({.data = probabilities}, {.data = of_row}, keys);
+    float delta;
+    row_dots({.data = probabilities}, {.data = of_row}, 1, keys, &delta);
     sinks.add(row, delta);
     for (std::int64_t key = 0; key < keys; ++key) of_row[key] = probabilities[key] * (of_row[key] - delta);
     if (std::isnan(delta)) head.for_each_hidden(row, [&](std::int64_t key) { of_row[key] = 0; });

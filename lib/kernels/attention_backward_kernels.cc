@@ -18,8 +18,9 @@ void give_float_rows(const float* from, std::int64_t padded, std::int64_t rows, 
   give_rows<StoredFloat32>(from, padded, rows, dim, factor, add_to, static_cast<float*>(to), stride);
 }
 
-float dot_of_floats(const kernels::Operand& a, const kernels::Operand& b, std::int64_t dim) noexcept {
-  return dot<StoredFloat32, StoredFloat32>(a, b, dim);
+void float_row_dots(const kernels::Operand& a, const kernels::Operand& b, std::int64_t rows, std::int64_t dim,
+                    float* to) noexcept {
+  row_dots<StoredFloat32, StoredFloat32>(a, b, rows, dim, to);
 }
 
 }  // namespace
@@ -31,7 +32,7 @@ const kernels::AttentionBackwardKernels attention_backward_kernels = {
                  .key_value_gradients = key_value_gradients<BackwardFloats>,
                  .query_gradient = query_gradient<BackwardFloats>,
                  .take_rows = pad_float_rows},
-    .rows = {.pad_rows = pad_float_rows, .give_rows = give_float_rows, .dot = dot_of_floats},
+    .rows = {.pad_rows = pad_float_rows, .give_rows = give_float_rows, .row_dots = float_row_dots},
 };
 
 }  // namespace headlight::HEADLIGHT_TARGET

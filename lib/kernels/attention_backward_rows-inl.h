@@ -31,15 +31,17 @@ void give_rows(const float* from, std::int64_t padded, std::int64_t rows, std::i
 }
 
 template <class NumbersA, class NumbersB>
-float dot(const kernels::Operand& a, const kernels::Operand& b, std::int64_t dim) {
-  const auto* const of_a = a.numbers<typename NumbersA::Storage>();
-  const auto* const of_b = b.numbers<typename NumbersB::Storage>();
-  Vec sum = zero();
-  for (std::int64_t d = 0; d < dim; d += kLanes) {
-    const int lanes = static_cast<int>(smaller(kLanes, dim - d));
-    sum = fma(load_numbers<NumbersA>(of_a + d, lanes), load_numbers<NumbersB>(of_b + d, lanes), sum);
+void row_dots(const kernels::Operand& a, const kernels::Operand& b, std::int64_t rows, std::int64_t dim, float* to) {
+  const auto* of_a = a.numbers<typename NumbersA::Storage>();
+  const auto* of_b = b.numbers<typename NumbersB::Storage>();
+  for (std::int64_t r = 0; r < rows; ++r, of_a += a.stride, of_b += b.stride) {
+    Vec sum = zero();
+    for (std::int64_t d = 0; d < dim; d += kLanes) {
+      const int lanes = static_cast<int>(smaller(kLanes, dim - d));
+      sum = fma(load_numbers<NumbersA>(of_a + d, lanes), load_numbers<NumbersB>(of_b + d, lanes), sum);
+    }
+    to[r] = sum_of_lanes(sum);
   }
-  return sum_of_lanes(sum);
 }
 
 }  // namespace headlight::HEADLIGHT_TARGET

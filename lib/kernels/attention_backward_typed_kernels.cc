@@ -19,9 +19,10 @@ void give_typed_rows(const float* from, std::int64_t padded, std::int64_t rows, 
   });
 }
 
-float dot_of_any(const kernels::Operand& a, const kernels::Operand& b, std::int64_t dim) noexcept {
-  return with_numbers(a.type, [&](auto of_a) {
-    return with_numbers(b.type, [&](auto of_b) { return dot<decltype(of_a), decltype(of_b)>(a, b, dim); });
+void typed_row_dots(const kernels::Operand& a, const kernels::Operand& b, std::int64_t rows, std::int64_t dim,
+                    float* to) noexcept {
+  with_numbers(a.type, [&](auto of_a) {
+    with_numbers(b.type, [&](auto of_b) { row_dots<decltype(of_a), decltype(of_b)>(a, b, rows, dim, to); });
   });
 }
 
@@ -29,6 +30,6 @@ float dot_of_any(const kernels::Operand& a, const kernels::Operand& b, std::int6
 
 extern const kernels::BackwardRowKernels typed_backward_row_kernels;
 const kernels::BackwardRowKernels typed_backward_row_kernels = {
-    .pad_rows = pad_typed_rows, .give_rows = give_typed_rows, .dot = dot_of_any};
+    .pad_rows = pad_typed_rows, .give_rows = give_typed_rows, .row_dots = typed_row_dots};
 
 }  // namespace headlight::HEADLIGHT_TARGET

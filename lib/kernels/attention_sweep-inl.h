@@ -214,31 +214,36 @@ inline BlockRange range_of_sweep(const kernels::AttentionSweep& sweep) {
   return range;
 }
 
-// Scores of all heads become weights.
-inline void weigh_heads(const kernels::AttentionSweep& sweep, const BlockRange& range, RowFactors* factors) {
-  const bool is_short = sweep.block.state.first && sweep.block.keys.count <= kLanes && sweep.block.steps.asked == 0;
-  for (std::int64_t head = 0; head < sweep.heads; ++head) {
-    const kernels::AttentionBlock block = block_of(sweep, head);
-    if (is_short) {
-      weigh_short_block(block);
-    } else {
-      BlockRows rows;
-      find_maxima(block, range, nullptr, rows);
-      factors[head] = weigh_block(block, rows, false);
-    }
-    if (block.dropout.numbers != nullptr) drop_block(block);
+// A head's scores become weights.
+inline RowFactors weigh_head(const kernels::AttentionBlock& block, const BlockRange& range) {
+  RowFactors factors;
+  if (block.state.first && block.keys.count <= kLanes && block.steps.asked == 0) {
+    weigh_short_block(block);
+  } else {
+    BlockRows rows;
+    find_maxima(block, range, nullptr, rows);
+    factors = weigh_block(block, rows, false);
   }
+  if (block.dropout.numbers != nullptr) drop_block(block);
+  return factors;
+}
+
+inline void weigh_heads(const kernels::AttentionSweep& sweep, const BlockRange& range, RowFactors* factors) {
+  for (std::int64_t head = 0; head < sweep.heads; ++head) factors[head] = weigh_head(block_of(sweep, head), range);
 }
 
 inline void attend_sweep(const kernels::AttentionSweep& sweep) noexcept {
   const BlockRange range = range_of_sweep(sweep);
   sweep_scores<StoredFloat32>(sweep, range);
-  RowFactors factors[kernels::kMaxSweepHeads];
-  weigh_heads(sweep, range, factors);
   const bool exactly = wants_exact_values(sweep.block);
-  if (sweep.from_memory && !exactly) return sweep_values<StoredFloat32>(sweep, range, factors);
+  if (sweep.from_memory && !exactly) {
+    RowFactors factors[kernels::kMaxSweepHeads];
+    weigh_heads(sweep, range, factors);
+    return sweep_values<StoredFloat32>(sweep, range, factors);
+  }
   for (std::int64_t head = 0; head < sweep.heads; ++head) {
-    (exactly ? block_values_exactly<StoredFloat32> : block_values<FloatValues>)(block_of(sweep, head), factors[head]);
+    const kernels::AttentionBlock block = block_of(sweep, head);
+    (exactly ? block_values_exactly<StoredFloat32> : block_values<FloatValues>)(block, weigh_head(block, range));
   }
 }
 

@@ -30,46 +30,50 @@ bool is_narrow(const MutableTypedView<4>& gradient) noexcept {
   return gradient && gradient.type != NumberType::float32;
 }
 
-// f(sample, row) for all rows of queries.
+// Of these as many as are taken head by head: few enough that the next head's still come from the same pages.
+constexpr std::int64_t kRowsOfHead = 16;
+
+// f(sample, head, first row, rows) for all rows of queries.
 template <class Function>
-void for_each_row(Engine& engine, const BackwardCall& call, const Function& f) noexcept {
+void for_each_rows(Engine& engine, const BackwardCall& call, const Function& f) noexcept {
   const AttentionSizes& sizes = call.sizes;
   const std::int64_t blocks = divide_up(sizes.query_length, kRowsOfTask);
   runtime::parallel_for(engine, sizes.batch * blocks, call.plan.workers, [&](std::int64_t task, int) {
     const std::int64_t first = task % blocks * kRowsOfTask;
-    for (std::int64_t i = first; i < std::min(first + kRowsOfTask, sizes.query_length); ++i) f(task / blocks, i);
+    const std::int64_t last = std::min(first + kRowsOfTask, sizes.query_length);
+    for (std::int64_t i = first; i < last; i += kRowsOfHead) {
+      const std::int64_t rows = std::min(kRowsOfHead, last - i);
+      for (std::int64_t h = 0; h < sizes.query_heads; ++h) f(task / blocks, h, i, rows);
+    }
   });
 }
 
-// δ of every row; and what the sums of the query gradient begin with. They may lie where `out` does: a row is read
-// before it is cleared.
+// δ of every row; and what the sums of the query gradient begin with. They may lie where `out` does: rows are read
+// before they are cleared.
 void begin_rows(Engine& engine, const BackwardCall& call) noexcept {
   const AttentionSizes& sizes = call.sizes;
   const AttentionBackwardOperands& operands = call.operands;
   const MutableTypedView<4>& gradient = call.gradients.query;
-  for_each_row(engine, call, [&](std::int64_t b, std::int64_t i) {
-    for (std::int64_t h = 0; h < sizes.query_heads; ++h) {
-      call.delta(b, h)[i] = call.backward.rows.dot(operand_at(operands.out_gradient, b, i, h),
-                                                   operand_at(operands.out, b, i, h), sizes.value_dim);
-      if (!gradient) continue;
-      if (!call.gradients.accumulate) {
-        std::fill_n(call.query_sums(b, h, i).data, sizes.head_dim, 0.0f);
-      } else if (call.plan.narrow_query_gradient) {
-        call.backward.rows.pad_rows(operand_at(gradient, b, i, h), 1, sizes.head_dim, call.query_sums(b, h, i).data,
-                                    call.plan.padded_head_dim);
-      }
+  for_each_rows(engine, call, [&](std::int64_t b, std::int64_t h, std::int64_t first, std::int64_t rows) {
+    call.backward.rows.row_dots(rows_at(operands.out_gradient, b, first, h), rows_at(operands.out, b, first, h), rows,
+                                sizes.value_dim, call.delta(b, h) + first);
+    if (!gradient) return;
+    const kernels::Rows<float> sums = call.query_sums(b, h, first);
+    if (!call.gradients.accumulate) {
+      for (std::int64_t r = 0; r < rows; ++r) std::fill_n(sums.row(r), sizes.head_dim, 0.0f);
+    } else if (call.plan.narrow_query_gradient) {
+      call.backward.rows.pad_rows(rows_at(gradient, b, first, h), rows, sizes.head_dim, sums.data,
+                                  call.plan.padded_head_dim);
     }
   });
 }
 
 void round_query_gradient(Engine& engine, const BackwardCall& call) noexcept {
   const MutableTypedView<4>& gradient = call.gradients.query;
-  for_each_row(engine, call, [&](std::int64_t b, std::int64_t i) {
-    for (std::int64_t h = 0; h < call.sizes.query_heads; ++h) {
-      const kernels::Rows<float> sums = call.query_sums(b, h, i);
-      call.kernels.narrow_rows(sums.data, sums.stride, 1, call.sizes.head_dim, gradient.type, row_at(gradient, b, i, h),
-                               gradient.stride(1));
-    }
+  for_each_rows(engine, call, [&](std::int64_t b, std::int64_t h, std::int64_t first, std::int64_t rows) {
+    const kernels::Rows<float> sums = call.query_sums(b, h, first);
+    call.kernels.narrow_rows(sums.data, sums.stride, rows, call.sizes.head_dim, gradient.type,
+                             row_at(gradient, b, first, h), gradient.stride(1));
   });
 }
 

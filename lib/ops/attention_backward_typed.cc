@@ -20,6 +20,14 @@ const kernels::BackwardProductKernels* pair_products(const Engine& engine, const
   return pairs ? kernels::pair_backward_kernels(engine.features()) : nullptr;
 }
 
+// Whether nothing is of another type: then what knows float32 alone has less to ask.
+bool are_floats(const AttentionBackwardOperands& operands, const TypedAttentionGradients& gradients) noexcept {
+  const auto is_float = [](const auto& view) { return !view || view.type == NumberType::float32; };
+  return is_float(operands.query) && is_float(operands.key) && is_float(operands.value) && is_float(operands.out) &&
+         is_float(operands.out_gradient) && is_float(gradients.query) && is_float(gradients.key) &&
+         is_float(gradients.value);
+}
+
 void multiply_pairs(const Engine& engine, const kernels::BackwardProductKernels& pairs,
                     kernels::AttentionKernels& kernels, kernels::AttentionBackwardKernels& backward) noexcept {
   const kernels::PairAttentionKernels& forward = *kernels::pair_attention_kernels(engine.features());
@@ -35,8 +43,12 @@ void attention_backward(Engine& engine, const AttentionBackwardOperands& operand
                         const TypedAttentionGradients& gradients, const AttentionOptions& options) {
   const ops::AttentionSizes sizes = ops::check_attention_backward(kName, operands, gradients, options);
   if (ops::asks_for_nothing(gradients)) return;
-  kernels::AttentionKernels kernels = ops::kernels_of_types(engine.isa());
   kernels::AttentionBackwardKernels backward = kernels::attention_backward_kernels(engine.isa());
+  if (are_floats(operands, gradients)) {
+    return ops::differentiate(engine, kName, operands, gradients, options, sizes,
+                              kernels::attention_kernels(engine.isa()), backward);
+  }
+  kernels::AttentionKernels kernels = ops::kernels_of_types(engine.isa());
   backward.rows = kernels::typed_backward_row_kernels(engine.isa());
   backward.products.take_rows = backward.rows.pad_rows;
   if (const auto* pairs = pair_products(engine, operands, sizes)) multiply_pairs(engine, *pairs, kernels, backward);
