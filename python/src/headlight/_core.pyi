@@ -149,7 +149,7 @@ def attention_backward(
     key: Array,
     value: Array,
     out: Array,
-    log_sum_exp: Array,
+    lse: Array,
     out_gradient: Array,
     *,
     sinks_gradient: bool = False,
