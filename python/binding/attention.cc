@@ -89,8 +89,13 @@ struct Forward {
   nb::handle out, log_sum_exp, out_gradient;
 };
 
+// Whether those beside the three are wanted; that of a bias only where there is one.
+struct FurtherGradients {
+  nb::handle bias, sinks;
+};
+
 nb::object attend_backward(nb::handle query, nb::handle key, nb::handle value, const Forward& forward,
-                           const AttentionKeywords& keywords, nb::handle sinks_gradient, nb::handle engine) {
+                           const AttentionKeywords& keywords, const FurtherGradients& further, nb::handle engine) {
   const Array queries(kBackward, "query", query), keys(kBackward, "key", key), values(kBackward, "value", value),
       out(kBackward, "out", forward.out), log_sum_exp(kBackward, "lse", forward.log_sum_exp),
       out_gradient(kBackward, "out_gradient", forward.out_gradient);
@@ -110,12 +115,12 @@ nb::object attend_backward(nb::handle query, nb::handle key, nb::handle value, c
   nb::list results;
   for (const Result* one : {&by_query, &by_key, &by_value}) results.append(one->object());
   std::optional<Result> by_bias, by_sinks;
-  if (read.bias() != nullptr) {
+  if (truth(kBackward, "bias_gradient", further.bias) && read.bias() != nullptr) {
     by_bias.emplace(kBackward, "a gradient", nb::none(), queries, read.bias()->shape());
     gradients.bias = by_bias->array().broadcast_floats();
     results.append(by_bias->object());
   }
-  if (truth(kBackward, "sinks_gradient", sinks_gradient)) {
+  if (truth(kBackward, "sinks_gradient", further.sinks)) {
     by_sinks.emplace(kBackward, "a gradient", nb::none(), queries, std::array{queries.extent(2)});
     gradients.sinks = by_sinks->array().floats<1>();
     results.append(by_sinks->object());
@@ -176,16 +181,18 @@ void define_with_keywords(nb::module_& module, std::index_sequence<Number...>) {
   module.def(
       "attention_backward",
       [](nb::handle query, nb::handle key, nb::handle value, nb::handle out, nb::handle log_sum_exp,
-         nb::handle out_gradient, Keyword<Number>... keywords, nb::handle sinks_gradient, nb::handle engine) {
+         nb::handle out_gradient, Keyword<Number>... keywords, nb::handle bias_gradient, nb::handle sinks_gradient,
+         nb::handle engine) {
         return attend_backward(query, key, value, {out, log_sum_exp, out_gradient}, AttentionKeywords{keywords...},
-                               sinks_gradient, engine);
+                               {bias_gradient, sinks_gradient}, engine);
       },
       nb::arg("query"), nb::arg("key"), nb::arg("value"), nb::arg("out"), nb::arg("lse"), nb::arg("out_gradient"),
-      nb::kw_only(), nb::arg(kAttentionKeywords[Number]) = nb::none()..., nb::arg("sinks_gradient") = false,
-      nb::arg("engine") = nb::none(),
-      nb::sig("def attention_backward(query: A, key: Array, value: Array, out: Array, lse: Array, "
-              "out_gradient: Array, *, " HEADLIGHT_ATTENTION_KEYWORDS
-              ", sinks_gradient: bool = False, engine: Engine | None = None) -> tuple[A, ...]"),
+      nb::kw_only(), nb::arg(kAttentionKeywords[Number]) = nb::none()..., nb::arg("bias_gradient") = true,
+      nb::arg("sinks_gradient") = false, nb::arg("engine") = nb::none(),
+      nb::sig(
+          "def attention_backward(query: A, key: Array, value: Array, out: Array, lse: Array, "
+          "out_gradient: Array, *, " HEADLIGHT_ATTENTION_KEYWORDS
+          ", bias_gradient: bool = True, sinks_gradient: bool = False, engine: Engine | None = None) -> tuple[A, ...]"),
       kBackwardText);
 }
 

@@ -159,6 +159,9 @@ def test_gradient_of_a_bias_has_its_shape(operands, engine, draw, shape):
     summed = tuple(axis for axis in range(4) if wide[axis] != expected.shape[axis])
     assert len(gradients) == 4
     formulas.assert_close(gradients[3], expected.sum(summed, keepdims=True).reshape(shape), spare=64)
+    alone = hl.attention_backward(*operands, out, log_sum_exp, out_gradient, bias=bias, bias_gradient=False, engine=engine)
+    for one, other in zip(alone, gradients[:3], strict=True):
+        np.testing.assert_array_equal(one, other)
 
 
 def test_gradient_of_sinks(operands, engine, draw):

@@ -152,6 +152,7 @@ def attention_backward(
     lse: Array,
     out_gradient: Array,
     *,
+    bias_gradient: bool = True,
     sinks_gradient: bool = False,
     engine: Engine | None = None,
     **options: Unpack[AttentionOptions],
