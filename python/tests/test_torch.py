@@ -257,6 +257,12 @@ def test_second_gradients_are_refused():
         gradient.sum().backward()
 
 
+def test_transforms_of_gradients_are_refused():
+    query = draw(1, 2, 5, 8)
+    with pytest.raises(NotImplementedError, match="torch.func"):
+        torch.func.grad(lambda query: own(query, query, query).sum())(query)
+
+
 @pytest.mark.filterwarnings("ignore:There is a performance drop")
 def test_vmap_goes_sample_by_sample():
     query, key = draw(3, 1, 2, 5, 8), draw(3, 1, 2, 7, 8)

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import torch
 
-from headlight.torch._operator import Options, attend
+from headlight.torch._operator import Options, attend, seed_for
 
 Tensor = torch.Tensor
-
-_LARGEST_SEED = 2**63 - 1
 
 
 def scaled_dot_product_attention(
@@ -49,13 +47,13 @@ def scaled_dot_product_attention(
         query, key, value, attn_mask, lead = _in_four_axes(query, key, value, attn_mask)
     if not query.shape[1] == key.shape[1] == value.shape[1]:
         query, key, value = _with_shared_heads(query, key, value, enable_gqa)
-    mask, bias = _mask_and_bias(query, attn_mask)
+    mask, bias = mask_and_bias(query, attn_mask)
     # With all weights gone torch gives zeros, and zero gradients; no probability of 1 is left for what is kept.
     dropout = dropout_p if dropout_p < 1 else 0.0
     if mask is bias is None and not dropout and not is_causal and scale is None:
         out: Tensor = attend(query, key, value)[0]
     else:
-        seed = torch.randint(_LARGEST_SEED, ()) if dropout else None
+        seed = seed_for(dropout)
         causal = "top_left" if is_causal else ""
         out = attend(
             query, key, value, *Options(mask=mask, bias=bias, seed=seed, causal=causal, scale=scale, dropout=dropout)
@@ -91,7 +89,9 @@ def _in_four_axes(
         if x.dim() < 2:
             raise ValueError(f"scaled_dot_product_attention: {name} has shape {list(x.shape)}, expected 2 axes or more")
     # The axis of heads is broadcast where there is no grouping of heads, which is looked at later.
-    batch = torch.broadcast_shapes(query.shape[:-3], key.shape[:-3], value.shape[:-3])
+    batch: torch.Size = torch.broadcast_shapes(  # type: ignore[no-untyped-call]
+        query.shape[:-3], key.shape[:-3], value.shape[:-3]
+    )
     heads = [x.shape[-3] if x.dim() > 2 else 1 for x in (query, key, value)]
 
     def four(x: Tensor, own_heads: int) -> Tensor:
@@ -127,7 +127,7 @@ def _with_shared_heads(query: Tensor, key: Tensor, value: Tensor, enable_gqa: bo
     return query, key, value
 
 
-def _mask_and_bias(query: Tensor, mask: Tensor | None) -> tuple[Tensor | None, Tensor | None]:
+def mask_and_bias(query: Tensor, mask: Tensor | None) -> tuple[Tensor | None, Tensor | None]:
     """What of the two the mask is, in the type that the operator takes."""
     if mask is None:
         return None, None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch.nn import functional
 
-from headlight.torch._operator import Options, attend
+from headlight.torch._operator import Options, attend, seed_for
 from headlight.torch._padding import lengths_of
 
 Tensor = torch.Tensor
@@ -53,7 +53,7 @@ class MultiheadAttention(torch.nn.MultiheadAttention):
         options = options._replace(
             causal="top_left" if causal else "",
             dropout=dropout,
-            seed=torch.randint(2**63 - 1, ()) if dropout else None,
+            seed=seed_for(dropout),
         )
         heads, _, weights = attend(rows, keys, values, *options, need_weights)
         out = self.out_proj(heads.transpose(1, 2).flatten(2))
@@ -86,7 +86,8 @@ class MultiheadAttention(torch.nn.MultiheadAttention):
         if self.add_zero_attn:
             keys, values = functional.pad(keys, (0, 0, 0, 1)), functional.pad(values, (0, 0, 0, 1))
         shape = (self.num_heads, self.head_dim)
-        return tuple(x.unflatten(-1, shape).transpose(1, 2) for x in (rows, keys, values))  # type: ignore[return-value]
+        rows, keys, values = (x.view(*x.shape[:2], *shape).transpose(1, 2) for x in (rows, keys, values))
+        return rows, keys, values
 
     def _masks(self, batch: int, keys: int, padding: Tensor | None, attn_mask: Tensor | None) -> Options:
         """Both masks as the operator takes them: lengths, what is seen, what is added."""
@@ -95,7 +96,7 @@ class MultiheadAttention(torch.nn.MultiheadAttention):
         masks: list[Tensor] = []
         if attn_mask is not None:
             if attn_mask.dim() == 3:
-                attn_mask = attn_mask.unflatten(0, (batch, self.num_heads))
+                attn_mask = attn_mask.reshape(batch, self.num_heads, *attn_mask.shape[1:])
             masks.append(attn_mask)
         if padding is not None:
             if padding.shape != (batch, keys):

@@ -28,7 +28,7 @@ _OPTIONS = (
 )
 _TYPES = (torch.float32, torch.bfloat16, torch.float16)
 
-_library = torch.library.Library("headlight", "DEF")
+_library: Any = torch.library.Library("headlight", "DEF")  # type: ignore[no-untyped-call]
 _library.define(
     f"attention(Tensor query, Tensor key, Tensor value, {_OPTIONS}, bool weights=False) -> (Tensor, Tensor, Tensor)",
     tags=(torch.Tag.pt2_compliant_tag,),
@@ -62,6 +62,11 @@ class Options(NamedTuple):
     scale: float | None = None
     softcap: float = 0.0
     dropout: float = 0.0
+
+
+def seed_for(dropout: float) -> Tensor | None:
+    """One of torch's default generator where there is dropout: torch.manual_seed() repeats it."""
+    return torch.randint(2**63 - 1, ()) if dropout else None
 
 
 def _close(x: Tensor) -> Tensor:
@@ -142,7 +147,8 @@ def _backward(
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
     options, (by_bias, by_sinks) = Options(*rest[:_COUNT]), (*rest[_COUNT:], False, False)[:2]
     results: Any = attention_backward(
-        *(_heads_inside(x) for x in (query, key, value, out)), _close(log_sum_exp), _heads_inside(out_gradient),
+        _heads_inside(query), _heads_inside(key), _heads_inside(value),
+        _heads_inside(out), _close(log_sum_exp), _heads_inside(out_gradient),
         bias_gradient=by_bias, sinks_gradient=by_sinks, engine=engine(), **_keywords(options),
     )  # fmt: skip
     none = query.new_empty(0, dtype=torch.float32)
@@ -167,52 +173,68 @@ def _backward_shapes(
     return by_query, by_key, by_value, vector(options.bias, by_bias), vector(options.sinks, by_sinks)
 
 
-def _keep(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor, Tensor]) -> None:
-    ctx.set_materialize_grads(False)
-    options, weights = Options(*inputs[3 : 3 + _COUNT]), inputs[3 + _COUNT]
-    ctx.mark_non_differentiable(*(output[1:2] if weights else output[1:]))
-    ctx.numbers = options[_TENSORS:]
-    ctx.save_for_backward(*inputs[:3], *output, *options[:_TENSORS])
+class _Differentiable(torch.autograd.Function):
+    """Attention as autograd sees it. torch.library.register_autograd would do, at five times the cost of a call."""
+
+    @staticmethod
+    def forward(ctx: Any, *given: Any) -> tuple[Tensor, Tensor, Tensor]:
+        options = Options(*given[3 : 3 + _COUNT])
+        with torch._C._AutoDispatchBelowAutograd():
+            out, log_sum_exp, weights = attend(*given)
+        ctx.set_materialize_grads(False)
+        ctx.mark_non_differentiable(log_sum_exp, *(() if given[3 + _COUNT :] == (True,) else (weights,)))
+        ctx.numbers = options[_TENSORS:]
+        ctx.save_for_backward(*given[:3], out, log_sum_exp, weights, *options[:_TENSORS])
+        return out, log_sum_exp, weights
+
+    @staticmethod
+    def backward(ctx: Any, by_out: Tensor | None, _: None, by_weights: Tensor | None) -> Any:
+        query, key, value, out, log_sum_exp, weights, *tensors = ctx.saved_tensors
+        options = Options(*tensors, *ctx.numbers)
+        by_bias, by_sinks = (*ctx.needs_input_grad[4:6], False, False)[:2]
+        found: list[Tensor | None] = [None] * 5
+        if by_out is not None:
+            found = list(_attend_backward(query, key, value, out, log_sum_exp, by_out, *options, by_bias, by_sinks))
+        by_query, by_key, by_value, bias_gradient, sinks_gradient = found
+        if by_weights is not None:
+            more = gradients_by_weights(query, key, weights, by_weights, options.scale, options.softcap)
+            by_query, by_key = _sum(by_query, more[0]), _sum(by_key, more[1])
+            if by_bias and options.bias is not None:
+                bias_gradient = _sum(bias_gradient, more[2].sum_to_size(options.bias.shape))
+            if by_sinks and options.sinks is not None:
+                # A sink adds nothing to the weights shown but its share of their sum.
+                share = torch.exp(options.sinks[:, None] - log_sum_exp) * (by_weights * weights).sum(-1)
+                sinks_gradient = _sum(sinks_gradient, -share.sum((0, 2)))
+        further = (None, bias_gradient if by_bias else None, sinks_gradient if by_sinks else None)
+        # Behind them nothing has a gradient, however much of it was given.
+        return (by_query, by_key, by_value, *further, *(None,) * (_COUNT - 2))
 
 
-def _gradients(ctx: Any, by_out: Tensor | None, _: None, by_weights: Tensor | None) -> Any:
-    query, key, value, out, log_sum_exp, weights, *tensors = ctx.saved_tensors
-    options = Options(*tensors, *ctx.numbers)
-    # One for each argument up to the last that was given.
-    by_bias, by_sinks = (*ctx.needs_input_grad[4:6], False, False)[:2]
-    found: list[Tensor | None] = [None] * 5
-    if by_out is not None:
-        found = list(_attend_backward(query, key, value, out, log_sum_exp, by_out, *options, by_bias, by_sinks))
-    by_query, by_key, by_value, bias_gradient, sinks_gradient = found
-    if by_weights is not None:
-        more = gradients_by_weights(query, key, weights, by_weights, options.scale, options.softcap)
-        by_query, by_key = _sum(by_query, more[0]), _sum(by_key, more[1])
-        if by_bias and options.bias is not None:
-            bias_gradient = _sum(bias_gradient, more[2].sum_to_size(options.bias.shape))
-        if by_sinks and options.sinks is not None:
-            # A sink adds nothing to the weights shown but its share of their sum.
-            share = torch.exp(options.sinks[:, None] - log_sum_exp) * (by_weights * weights).sum(-1)
-            sinks_gradient = _sum(sinks_gradient, -share.sum((0, 2)))
-    return (
-        by_query, by_key, by_value, None, bias_gradient if by_bias else None, sinks_gradient if by_sinks else None,
-        *(None,) * (_COUNT - 3), None,
-    )  # fmt: skip
-
-
-def _no_second_gradients(ctx: Any, *gradients: Tensor | None) -> Any:
-    raise NotImplementedError("headlight::attention has no second gradients (create_graph=True)")
+def _autograd(*given: Any) -> Any:
+    if torch.is_grad_enabled() and torch._C._any_requires_grad(*given):
+        if torch._C._are_functorch_transforms_active():
+            raise NotImplementedError(
+                "headlight::attention has no gradients within torch.func (grad, vjp, jacrev); torch.autograd.grad() has"
+            )
+        return _Differentiable.apply(*given)  # type: ignore[no-untyped-call]
+    with torch._C._AutoDispatchBelowAutograd():
+        return attend(*given)
 
 
 def _sum(a: Tensor | None, b: Tensor) -> Tensor:
     return b if a is None else a + b
 
 
+def _no_second_gradients(ctx: Any, *gradients: Tensor | None) -> Any:
+    raise NotImplementedError("headlight::attention has no second gradients (create_graph=True)")
+
+
 _COUNT = len(Options._fields)
 _TENSORS = Options._fields.index("causal")
 
 _library.impl("attention", _forward, "CPU")
+_library.impl("attention", _autograd, "Autograd")
 _library.impl("attention_backward", _backward, "CPU")
 torch.library.register_fake("headlight::attention", _forward_shapes, lib=_library)
 torch.library.register_fake("headlight::attention_backward", _backward_shapes, lib=_library)
-torch.library.register_autograd("headlight::attention", _gradients, setup_context=_keep, lib=_library)
 torch.library.register_autograd("headlight::attention_backward", _no_second_gradients, lib=_library)

@@ -27,5 +27,5 @@ def gradients_by_weights(
         by_products = by_scores * (1 - torch.tanh(wide_query @ wide_key.mT * (scale / softcap)) ** 2)
     by_query = scale * (by_products @ wide_key)
     by_key = scale * (by_products.mT @ wide_query)
-    by_key = by_key.unflatten(1, (shared, groups)).sum(2)
+    by_key = by_key.reshape(len(by_key), shared, groups, *by_key.shape[2:]).sum(2)
     return by_query.to(query.dtype), by_key.to(key.dtype), by_scores
