@@ -32,7 +32,7 @@ def cover_model_classes(name: str) -> None:
         return checked(self, attn_implementation, *given, **options)
 
     check.covers_classes = True  # type: ignore[attr-defined]
-    PreTrainedModel._check_and_adjust_attn_implementation = check
+    PreTrainedModel._check_and_adjust_attn_implementation = check  # type: ignore[method-assign]
 
 
 def _cover(module: ModuleType, name: str) -> None:
@@ -55,7 +55,7 @@ class _Redirected(torch.nn.Module):
 
     def forward(self, *given: Any, **options: Any) -> Any:
         with _Redirection(_takes_padding_alone(type(self).__mro__[2].__name__)):
-            return super().forward(*given, **options)  # type: ignore[misc]
+            return super().forward(*given, **options)
 
 
 def _takes_padding_alone(name: str) -> bool:
@@ -67,7 +67,7 @@ class _Redirection(TorchFunctionMode):
     """Within it, on this thread, torch's scaled_dot_product_attention is headlight's."""
 
     def __init__(self, padding_alone: bool) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
+        super().__init__()
         self.padding_alone = padding_alone
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:

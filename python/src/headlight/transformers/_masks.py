@@ -27,7 +27,7 @@ class IntervalMask(torch.Tensor):
 
     @staticmethod
     def __new__(cls, shape: tuple[int, ...], options: Options, make: Callable[[], Tensor]) -> IntervalMask:
-        mask: IntervalMask = torch.Tensor._make_wrapper_subclass(cls, shape, dtype=torch.bool)  # type: ignore[attr-defined]
+        mask: IntervalMask = torch.Tensor._make_wrapper_subclass(cls, shape, dtype=torch.bool)
         mask.options, mask.make = options, make
         return mask
 
@@ -45,10 +45,10 @@ class IntervalMask(torch.Tensor):
         return func(*tree_map(dense, args), **tree_map(dense, kwargs or {}))
 
     @classmethod
-    def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:  # type: ignore[override]
         raise NotImplementedError(f"{func} of a mask that headlight has not made")
 
-    def __repr__(self, **_: Any) -> str:
+    def __repr__(self, *, tensor_contents: Any = None) -> str:  # type: ignore[override]
         return f"IntervalMask(shape={list(self.shape)}, {self.options})"
 
 
@@ -57,8 +57,8 @@ def make_mask(batch_size: int, kv_length: int, kv_offset: int = 0, **given: Any)
     given = {**given, "allow_is_causal_skip": False, "allow_is_bidirectional_skip": False}
 
     def make() -> Tensor:
-        mask: Tensor = sdpa_mask(batch_size=batch_size, kv_length=kv_length, kv_offset=kv_offset, **given)
-        return mask
+        mask: Any = sdpa_mask(batch_size=batch_size, kv_length=kv_length, kv_offset=kv_offset, **given)
+        return mask  # type: ignore[no-any-return]
 
     function, padding = given.get("mask_function", causal_mask_function), given.get("attention_mask")
     if torch.compiler.is_compiling():
@@ -85,7 +85,8 @@ def _options(
     rule: Rule, batch: int, rows: int, row_start: int, keys: int, key_start: int, padding: Tensor | None
 ) -> Options | None:
     options = Options(
-        causal="top_left" if rule.causal else "", left=rule.left, right=rule.right, chunk=rule.chunk or 0,
+        causal="top_left" if rule.causal else "", left=-1 if rule.left is None else rule.left,
+        right=-1 if rule.right is None else rule.right, chunk=rule.chunk or 0,
         query_start=torch.tensor([row_start]) if row_start else None,
         key_start=torch.tensor([key_start]) if key_start else None,
     )  # fmt: skip

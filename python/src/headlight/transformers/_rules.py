@@ -12,11 +12,11 @@ Tensor = torch.Tensor
 
 
 class Rule(NamedTuple):
-    """Which keys a row sees: those that all of these allow."""
+    """Which keys a row sees: those that all of these allow. None says nothing."""
 
-    causal: bool = False
-    left: int = -1
-    right: int = -1
+    causal: bool | None = None
+    left: int | None = None  # how far before and behind the row
+    right: int | None = None
     chunk: int | None = None
     left_padding: Tensor | None = None  # [B]: keys before the first chunk
     packed: Tensor | None = None  # [B, L]: the sequence that each row and key belongs to
@@ -37,18 +37,21 @@ def rule_of(function: Callable[..., Any]) -> Rule | None:
 
 
 def _all_of(parts: dict[str, Any]) -> Rule | None:
-    together = Rule()
+    together: dict[str, Any] = {}
     for function in parts["mask_functions"]:
         rule = rule_of(function)
         if rule is None:
             return None
-        for name, value in rule._asdict().items():
-            if value == getattr(Rule(), name) if not isinstance(value, Tensor) else False:
-                continue
-            if getattr(together, name) is not getattr(Rule(), name):
-                return None  # twice the same, which no model of Transformers asks for
-            together = together._replace(**{name: value})
-    return together
+        said = {name: value for name, value in rule._asdict().items() if value is not None}
+        if said.keys() & together.keys():
+            return None  # twice the same, which no model of Transformers asks for
+        together |= said
+    return Rule(**together)
+
+
+def _sliding(parts: dict[str, Any]) -> Rule | None:
+    size = parts["sliding_window"]
+    return Rule(left=size - 1) if size > 0 else None
 
 
 def _positions_of_each_sequence(parts: dict[str, Any]) -> Rule | None:
@@ -59,7 +62,7 @@ def _positions_of_each_sequence(parts: dict[str, Any]) -> Rule | None:
 
 _READERS: dict[str, Callable[[dict[str, Any]], Rule | None]] = {
     "and_masks": _all_of,
-    "sliding_window_overlay": lambda parts: Rule(left=parts["sliding_window"] - 1),
+    "sliding_window_overlay": _sliding,
     "sliding_window_bidirectional_overlay": lambda parts: Rule(
         left=parts["sliding_window"], right=parts["sliding_window"]
     ),
