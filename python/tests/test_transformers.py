@@ -52,6 +52,15 @@ def assert_close(result, expected, spare):
     formulas.assert_close(result.detach().double(), expected.detach().double(), spare=spare)
 
 
+def assert_gradients_are_close(eager, own):
+    """Within roundings of the largest of all: those of key biases are 0 but for them."""
+    largest = max(x.grad.abs().max() for x in eager.parameters() if x.grad is not None)
+    for (name, theirs), ours in zip(eager.named_parameters(), own.parameters(), strict=True):
+        assert (theirs.grad is None) == (ours.grad is None), name
+        if theirs.grad is not None:
+            assert_close(ours.grad / largest, theirs.grad / largest, spare=512)
+
+
 def ids(batch=3, rows=ROWS):
     return torch.randint(2, 97, (batch, rows), generator=torch.Generator().manual_seed(batch * rows))
 
@@ -121,20 +130,14 @@ def test_gradients(make):
         loss.backward()
         losses.append(loss)
     assert_close(losses[1], losses[0], spare=128)
-    for (name, theirs), ours in zip(eager.named_parameters(), own.parameters(), strict=True):
-        assert (theirs.grad is None) == (ours.grad is None), name
-        if theirs.grad is not None:
-            scale = theirs.grad.abs().max().clamp(min=1e-3)
-            assert_close(ours.grad / scale, theirs.grad / scale, spare=4096)
+    assert_gradients_are_close(eager, own)
 
 
 def test_gradients_of_bert():
     eager, own = both(ENCODERS["bert"](), transformers.AutoModelForMaskedLM)
     for model in (eager, own):
         model(input_ids=ids(), attention_mask=PADDING["right"], labels=ids()).loss.backward()
-    for theirs, ours in zip(eager.parameters(), own.parameters(), strict=True):
-        scale = theirs.grad.abs().max().clamp(min=1e-3)
-        assert_close(ours.grad / scale, theirs.grad / scale, spare=4096)
+    assert_gradients_are_close(eager, own)
 
 
 @pytest.mark.parametrize("cache", ["dynamic", "static"])
@@ -190,35 +193,91 @@ def test_masks_of_the_callers_own(seen):
     assert seen[0].mask is not None and seen[-1].bias is not None
 
 
-def test_a_mask_function_nobody_knows_is_a_mask(seen):
-    from transformers.masking_utils import and_masks, causal_mask_function
+def mask_functions():
+    from transformers import masking_utils as masks
 
-    def every_second(batch, head, row, key):
-        return (row - key) % 2 == 0
-
-    own = both(DECODERS["llama"](), transformers.AutoModelForCausalLM)[1]
-    given = dict(batch_size=2, kv_length=5, mask_function=and_masks(every_second, causal_mask_function), attention_mask=None)
-    rows = dict(q_length=5, q_offset=0) if hasattr(transformers.masking_utils, "bidirectional_mask_function") else dict(cache_position=torch.arange(5))
-    mask = _masks.make_mask(**given, **rows)
-    assert type(mask) is torch.Tensor
-    place = torch.arange(5)
-    assert torch.equal(mask[1, 0], (place[:, None] >= place) & ((place[:, None] - place) % 2 == 0))
-    assert own is not None
+    yield "causal", masks.causal_mask_function, True
+    yield "sliding", masks.sliding_window_causal_mask_function(3), True
+    yield "chunks", masks.chunked_causal_mask_function(4, torch.zeros(2, dtype=torch.int64)), True
+    yield "chunks_behind_padding", masks.chunked_causal_mask_function(4, torch.tensor([0, 2])), False
+    yield "or", masks.or_masks(masks.causal_mask_function, masks.sliding_window_overlay(2)), False
+    yield "unknown", masks.and_masks(lambda batch, head, row, key: (row - key) % 2 == 0, masks.causal_mask_function), False
+    if NEW:
+        yield "everything", masks.bidirectional_mask_function, True
+        yield "sliding_both_ways", masks.sliding_window_bidirectional_mask_function(2), True
 
 
-def test_an_interval_mask_is_a_mask_to_whoever_looks():
-    from transformers.masking_utils import sliding_window_causal_mask_function
+NEW = hasattr(transformers.masking_utils, "bidirectional_mask_function")
+KEY_PADDING = {
+    "none": None,
+    "behind": torch.arange(9) < torch.tensor([[9], [5]]),
+    "in_front": torch.arange(9) >= torch.tensor([[0], [2]]),
+    "between": torch.arange(9) != torch.tensor([[9], [4]]),
+    "shorter": torch.ones(2, 7, dtype=torch.bool),
+}
 
-    rows = dict(q_length=4, q_offset=3) if hasattr(transformers.masking_utils, "bidirectional_mask_function") else dict(cache_position=torch.arange(3, 7))
-    mask = _masks.make_mask(
-        batch_size=2, kv_length=7, mask_function=sliding_window_causal_mask_function(3),
-        attention_mask=torch.arange(7) < torch.tensor([[7], [5]]), **rows,
-    )  # fmt: skip
-    assert isinstance(mask, _masks.IntervalMask) and mask.shape == (2, 1, 4, 7) and mask.dtype == torch.bool
-    row, key = torch.arange(3, 7)[:, None], torch.arange(7)
-    expected = (key <= row) & (key > row - 3) & (key < torch.tensor([7, 5])[:, None, None, None])
-    assert torch.equal(mask[..., :], expected) and torch.equal(~mask, ~expected) and bool(mask.any())
+
+@pytest.mark.parametrize("padding", KEY_PADDING.values(), ids=KEY_PADDING.keys())
+@pytest.mark.parametrize("name, function, known", [pytest.param(*one, id=one[0]) for one in mask_functions()])
+@pytest.mark.parametrize("rows, row_start, keys, key_start", [(9, 0, 9, 0), (4, 5, 9, 0), (1, 8, 9, 0), (4, 3, 9, 0), (3, 6, 6, 3)])
+def test_intervals_hide_what_the_mask_hides(padding, name, function, known, rows, row_start, keys, key_start):
+    if padding is not None and padding.shape[1] < 9 and key_start:
+        pytest.skip("a mask that is shorter than the cache comes with a cache that begins at 0")
+    place = dict(q_length=rows, q_offset=row_start) if NEW else dict(cache_position=torch.arange(row_start, row_start + rows))
+    given = dict(batch_size=2, kv_length=keys, kv_offset=key_start, mask_function=function, attention_mask=padding, **place)
+    if not NEW or name == "unknown":
+        given["use_vmap"] = True
+    mask = _masks.make_mask(**given)
+    assert isinstance(mask, _masks.IntervalMask)
+    if known:
+        assert mask.options.mask is None or mask.options.mask.shape == (2, 1, 1, keys)
+    expected = transformers.masking_utils.sdpa_mask(**given, allow_is_causal_skip=False).expand(2, 1, rows, keys)
+    query, key = torch.zeros(2, 1, rows, 8), torch.zeros(2, 1, keys, 8)
+    seen = _attention.attend(query, key, key, *mask.options, True)[2] > 0
+    assert torch.equal(seen, expected)
+    # To whoever looks it is what "eager" makes.
+    assert mask.shape == (2, 1, rows, keys) and mask.dtype == torch.float32
+    assert torch.equal(mask == 0, expected) and torch.equal(torch.zeros(1) + mask, torch.where(expected, 0, torch.finfo(torch.float32).min))
     assert "IntervalMask" in repr(mask)
+
+
+OTHERS = {
+    "mpnet": lambda: transformers.MPNetConfig(**SMALL),
+    "albert": lambda: transformers.AlbertConfig(**SMALL, embedding_size=32),
+    "bloom": lambda: transformers.BloomConfig(vocab_size=97, hidden_size=64, n_layer=2, n_head=4),
+    "falcon": lambda: transformers.FalconConfig(vocab_size=97, hidden_size=64, num_hidden_layers=2, num_attention_heads=4),
+    "modernbert": lambda: transformers.ModernBertConfig(**dict(SMALL, pad_token_id=0), local_attention=4, cls_token_id=1, sep_token_id=2, bos_token_id=1, eos_token_id=2),
+    "llama4": lambda: transformers.Llama4TextConfig(**GROUPED, head_dim=16, attention_chunk_size=4, num_local_experts=2, intermediate_size_mlp=96),
+}
+
+
+@pytest.mark.filterwarnings("ignore:headlight")
+@pytest.mark.parametrize("padding", ["none", "right"])
+@pytest.mark.parametrize("make", OTHERS.values(), ids=OTHERS.keys())
+def test_other_families(make, padding):
+    """Those that ask in other ways, or compute attention themselves from the mask that was made for headlight."""
+    eager, own = both(make())
+    given = dict(input_ids=ids(), attention_mask=PADDING[padding])
+    rows = slice(None) if padding == "none" else PADDING[padding].bool()
+    assert_close(own(**given).last_hidden_state[rows], eager(**given).last_hidden_state[rows], spare=512)
+
+
+@pytest.mark.filterwarnings("ignore:headlight")
+def test_encoder_and_decoder():
+    """T5, whose scores have a bias that is learned; and BART, which attends to another sequence."""
+    sizes = dict(vocab_size=97, d_model=64, decoder_start_token_id=0)
+    heads = dict(encoder_attention_heads=4, decoder_attention_heads=4, encoder_layers=2, decoder_layers=2, encoder_ffn_dim=96, decoder_ffn_dim=96)
+    for config in (
+        transformers.T5Config(**sizes, d_kv=16, d_ff=96, num_layers=2, num_heads=4),
+        transformers.BartConfig(**sizes, **heads, max_position_embeddings=64),
+    ):
+        eager, own = both(config)
+        given = dict(input_ids=ids(), attention_mask=PADDING["right"], decoder_input_ids=ids(3, 8))
+        outs = [model(**given).last_hidden_state for model in (eager, own)]
+        assert_close(outs[1], outs[0], spare=512)
+        for model, out in zip((eager, own), outs, strict=True):
+            out.square().sum().backward()
+        assert_gradients_are_close(eager, own)
 
 
 @pytest.mark.parametrize("name", ["llama", "gemma2", "bert"])

@@ -28,10 +28,14 @@ def attention(
 
     query [B, Hq, Lq, D], key [B, Hkv, Lk, D], value [B, Hkv, Lk, Dv]. attention_mask is what make_mask() gave, or a
     mask [B, 1 or Hq, Lq, Lk]: bool, where True is seen, or float, added to the scores; None is no mask, or the causal
-    one where the model says that it is causal. options: softcap, s_aux (sinks [Hq]), head_mask, sliding_window,
-    cu_seq_lens_q and cu_seq_lens_k, output_attentions; others are the model's own and say nothing here.
+    one where the model says that it is causal. options: softcap, s_aux (sinks [Hq]), position_bias (added to the
+    scores, [1 or B, Hq, Lq, Lk]), head_mask, sliding_window, cu_seq_lens_q and cu_seq_lens_k, output_attentions; others are the model's own and say nothing here.
     """
     given = _masks(module, query, key, attention_mask, is_causal, options)
+    position_bias = options.get("position_bias")
+    if position_bias is not None:
+        position_bias = position_bias.float()
+        given = given._replace(bias=position_bias if given.bias is None else given.bias + position_bias)
     sinks = options.get("s_aux")
     given = given._replace(
         sinks=None if sinks is None else sinks.float(),
@@ -54,7 +58,7 @@ def _masks(
     if isinstance(mask, IntervalMask):
         given = mask.options
         if mask.shape[-1] > key.shape[2]:  # of a cache that gives fewer keys than it holds
-            return Options(mask=mask.dense()[..., : key.shape[2]])
+            return Options(bias=mask.dense()[..., : key.shape[2]].float())
         offsets = options.get("cu_seq_lens_q") if len(query) == 1 and given.query_offsets is None else None
         if offsets is None or given.query_start is not None:
             return given

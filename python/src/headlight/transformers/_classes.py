@@ -36,22 +36,36 @@ def cover_model_classes(name: str) -> None:
 
 
 def _cover(module: ModuleType, name: str) -> None:
-    for variable, classes in vars(module).items():
-        if not variable.endswith("_ATTENTION_CLASSES") or not isinstance(classes, dict) or name in classes:
+    for variable, choice in vars(module).items():
+        if not variable.endswith(("_ATTENTION_CLASSES", "_ATTENTION_FUNCTION")) or not isinstance(choice, dict):
             continue
-        if "sdpa" in classes:
-            theirs = classes["sdpa"]
-            classes[name] = type(f"Headlight{theirs.__name__}", (_Redirected, theirs), {"__module__": __name__})
-        elif "eager" in classes:
-            classes[name] = classes["eager"]
+        if name in choice:
+            continue
+        if "sdpa" in choice:
+            choice[name] = _redirected(choice["sdpa"])
+        elif "eager" in choice:
+            choice[name] = choice["eager"]
             warnings.warn(
-                f"headlight: {module.__name__} has no attention but {classes['eager'].__name__}, which runs as it is",
+                f"headlight: {module.__name__} has no attention but {choice['eager'].__name__}, which runs as it is",
                 stacklevel=2,
             )
 
 
+def _redirected(theirs: Any) -> Any:
+    """The same class or function, with torch's attention replaced."""
+    if isinstance(theirs, type):
+        return type(f"Headlight{theirs.__name__}", (_Redirected, theirs), {"__module__": __name__})
+
+    @functools.wraps(theirs)
+    def call(*given: Any, **options: Any) -> Any:
+        with _Redirection(padding_alone=False):
+            return theirs(*given, **options)
+
+    return call
+
+
 class _Redirected(torch.nn.Module):
-    """In front of a class for "sdpa": the same, with torch's attention replaced."""
+    """In front of a class for "sdpa"."""
 
     def forward(self, *given: Any, **options: Any) -> Any:
         with _Redirection(_takes_padding_alone(type(self).__mro__[2].__name__)):

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 from torch.utils._pytree import tree_map
-from transformers.masking_utils import causal_mask_function, sdpa_mask
+from transformers.masking_utils import causal_mask_function, eager_mask, sdpa_mask
 
 from headlight.torch._operator import Options
 from headlight.torch._padding import lengths_of
@@ -17,17 +17,20 @@ Tensor = torch.Tensor
 
 
 class IntervalMask(torch.Tensor):
-    """A boolean mask [B, 1, Lq, Lk] (True is seen) that is not made: it holds what headlight's operator takes instead.
+    """A mask [B, 1, Lq, Lk] that is not made: it holds what headlight's operator takes instead.
 
-    Whoever else looks at its numbers gets the mask after all.
+    Whoever else looks at its numbers, such as a model that computes attention itself, gets what "eager" makes: 0 where a
+    key is seen, and the lowest number where it is not.
     """
 
     options: Options
     make: Callable[[], Tensor]
 
     @staticmethod
-    def __new__(cls, shape: tuple[int, ...], options: Options, make: Callable[[], Tensor]) -> IntervalMask:
-        mask: IntervalMask = torch.Tensor._make_wrapper_subclass(cls, shape, dtype=torch.bool)
+    def __new__(
+        cls, shape: tuple[int, ...], dtype: torch.dtype, options: Options, make: Callable[[], Tensor]
+    ) -> IntervalMask:
+        mask: IntervalMask = torch.Tensor._make_wrapper_subclass(cls, shape, dtype=dtype)
         mask.options, mask.make = options, make
         return mask
 
@@ -53,11 +56,12 @@ class IntervalMask(torch.Tensor):
 
 
 def make_mask(batch_size: int, kv_length: int, kv_offset: int = 0, **given: Any) -> Tensor | None:
-    """As transformers.masking_utils.sdpa_mask, whose arguments it takes (those of Transformers 4 and of 5)."""
+    """As transformers.masking_utils.eager_mask, whose arguments it takes (those of Transformers 4 and of 5)."""
+    sizes = dict(batch_size=batch_size, kv_length=kv_length, kv_offset=kv_offset)
     given = {**given, "allow_is_causal_skip": False, "allow_is_bidirectional_skip": False}
 
     def make() -> Tensor:
-        mask: Any = sdpa_mask(batch_size=batch_size, kv_length=kv_length, kv_offset=kv_offset, **given)
+        mask: Any = eager_mask(**sizes, **given)
         return mask  # type: ignore[no-any-return]
 
     function, padding = given.get("mask_function", causal_mask_function), given.get("attention_mask")
@@ -65,19 +69,21 @@ def make_mask(batch_size: int, kv_length: int, kv_offset: int = 0, **given: Any)
         # A program cannot look at numbers; without any, what the model's attention does without a mask is right.
         rows = given["cache_position"].shape[0] if "cache_position" in given else given["q_length"]
         return None if function is causal_mask_function and padding is None and rows == kv_length else make()
-    rule, place = rule_of(function), rows_of(given)
-    if rule is None or place is None:
-        return make()
-    options = _options(rule, batch_size, *place, kv_length, kv_offset, padding)
-    return make() if options is None else IntervalMask((batch_size, 1, place[0], kv_length), options, make)
+    rule, (rows, first) = rule_of(function), rows_of(given)
+    options = None
+    if rule is not None and first is not None:
+        options = _options(rule, batch_size, rows, first, kv_length, kv_offset, padding)
+    if options is None:
+        options = Options(mask=sdpa_mask(**sizes, **given))
+    return IntervalMask((batch_size, 1, rows, kv_length), given.get("dtype", torch.float32), options, make)
 
 
-def rows_of(given: dict[str, Any]) -> tuple[int, int] | None:
-    """How many rows there are and where the first stands, or None where they do not follow one another."""
+def rows_of(given: dict[str, Any]) -> tuple[int, int | None]:
+    """How many rows there are, and where the first stands, or None where they do not follow one another."""
     if "cache_position" in given:  # Transformers 4
         positions = given["cache_position"]
         rows, first = positions.shape[0], int(positions[0]) if positions.shape[0] else 0
-        return (rows, first) if torch.equal(positions, torch.arange(first, first + rows)) else None
+        return rows, first if torch.equal(positions, torch.arange(first, first + rows)) else None
     return int(given["q_length"]), int(given.get("q_offset", 0))
 
 
