@@ -57,7 +57,7 @@ class IntervalMask(torch.Tensor):
 
 def make_mask(batch_size: int, kv_length: int, kv_offset: int = 0, **given: Any) -> Tensor | None:
     """As transformers.masking_utils.eager_mask, whose arguments it takes (those of Transformers 4 and of 5)."""
-    sizes = dict(batch_size=batch_size, kv_length=kv_length, kv_offset=kv_offset)
+    sizes: dict[str, Any] = dict(batch_size=batch_size, kv_length=kv_length, kv_offset=kv_offset)
     given = {**given, "allow_is_causal_skip": False, "allow_is_bidirectional_skip": False}
 
     def make() -> Tensor:
