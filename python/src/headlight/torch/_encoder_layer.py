@@ -17,8 +17,8 @@ class TransformerEncoderLayer(torch.nn.TransformerEncoderLayer):
     torch.nn.TransformerEncoder takes it as a layer.
     """
 
-    def __init__(self, d_model: int, nhead: int, dim_feedforward: int = 2048, dropout: float = 0.1, **options: Any) -> None:
-        super().__init__(d_model, nhead, dim_feedforward, dropout, **options)
+    def __init__(self, d_model: int, nhead: int, *arguments: Any, **options: Any) -> None:
+        super().__init__(d_model, nhead, *arguments, **options)
         self.self_attn.__class__ = MultiheadAttention  # which adds no state to torch's
         # Says to torch.nn.TransformerEncoder that inference is not to pass this layer by, as it does with its own.
         self.activation_relu_or_gelu = 0

@@ -65,9 +65,12 @@ def scaled_dot_product_attention(
 
 def _check_place(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> None:
     """All on the CPU, or all without memory (meta), and with strides."""
-    if query.is_cpu and key.is_cpu and value.is_cpu and (mask is None or mask.is_cpu):
-        if query.layout is key.layout is value.layout is torch.strided:
+    try:
+        on_the_cpu = query.is_cpu and key.is_cpu and value.is_cpu and (mask is None or mask.is_cpu)
+        if on_the_cpu and query.layout is key.layout is value.layout is torch.strided:
             return
+    except AttributeError:
+        pass  # somebody is no tensor
     for name, x in (("query", query), ("key", key), ("value", value), ("attn_mask", mask)):
         if x is None:
             continue
