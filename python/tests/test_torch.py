@@ -10,6 +10,7 @@ torch = pytest.importorskip("torch", reason="torch is not installed")
 
 import formulas  # noqa: E402
 from test_interrupt import PATIENCE, seconds_until_interrupted  # noqa: E402
+import headlight as hl  # noqa: E402
 import headlight.torch as hl_torch  # noqa: E402
 from headlight.torch._operator import attend  # noqa: E402
 
@@ -194,6 +195,24 @@ def test_dropout_of_everything():
     query = draw(1, 2, 5, 8).requires_grad_()
     out = own(query, query, query, dropout_p=1.0)
     assert not out.any() and not torch.autograd.grad(out.sum(), query)[0].any()
+
+
+@pytest.mark.parametrize("dtype", UNIT, ids=str)
+def test_the_bits_are_those_of_headlight_at_any_number_of_threads(dtype):
+    query, key, value, by_out = (draw(2, 300, 4, 32, dtype=dtype) for _ in range(4))
+    expected, lse = hl.attention(query, key, value, causal="top_left", log_sum_exp=True, engine=hl.Engine(threads=2))
+    gradients = hl.attention_backward(query, key, value, expected, lse, by_out, causal="top_left")
+    before = torch.get_num_threads()
+    try:
+        for threads in (1, 2):
+            torch.set_num_threads(threads)
+            leaves = [x.transpose(1, 2).requires_grad_() for x in (query, key, value)]
+            out = own(*leaves, is_causal=True)
+            assert torch.equal(out.transpose(1, 2), expected)
+            found = torch.autograd.grad(out, leaves, by_out.transpose(1, 2))
+            assert all(torch.equal(one.transpose(1, 2), other) for one, other in zip(found, gradients, strict=True))
+    finally:
+        torch.set_num_threads(before)
 
 
 def test_threads_follow_torch():
