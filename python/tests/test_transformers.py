@@ -320,6 +320,27 @@ def test_compile(name):
     torch.compiler.reset()
 
 
+@pytest.mark.parametrize("padding", ["none", "left"])
+def test_compiled_generation_over_a_static_cache(padding):
+    eager, own = both(DECODERS["mistral"](), transformers.AutoModelForCausalLM)
+    own.forward = torch.compile(own.forward, backend="aot_eager", fullgraph=True)
+    mask = torch.ones(3, ROWS, dtype=torch.int64) if padding == "none" else PADDING["left"]
+    given = dict(attention_mask=mask, max_new_tokens=6, do_sample=False, cache_implementation="static")
+    assert torch.equal(own.generate(ids(), **given), eager.generate(ids(), **given))
+    torch.compiler.reset()
+
+
+def test_dropout_follows_manual_seed():
+    model = transformers.AutoModelForCausalLM.from_config(
+        transformers.LlamaConfig(**GROUPED, attention_dropout=0.3), attn_implementation="headlight"
+    ).train()
+    logits = []
+    for seed in (1, 1, 2):
+        torch.manual_seed(seed)
+        logits.append(model(ids()).logits)
+    assert torch.equal(logits[0], logits[1]) and not torch.equal(logits[0], logits[2])
+
+
 def test_models_with_attention_of_their_own_still_run():
     if not hasattr(transformers.models.electra.modeling_electra, "ELECTRA_SELF_ATTENTION_CLASSES"):
         pytest.skip("in this Transformers Electra asks the attention interface")
