@@ -48,7 +48,6 @@ class Array {
   [[nodiscard]] int rank() const noexcept { return rank_; }
   [[nodiscard]] std::int64_t extent(int axis) const noexcept { return shape_[static_cast<std::size_t>(axis)]; }
   [[nodiscard]] bool is(ElementType type) const noexcept { return type_ == type; }
-  [[nodiscard]] bool is_float32() const noexcept { return is(kFloat32); }
 
   // As the C++ interface takes it. Throw TypeError for another type, ValueError for another number of axes.
   // Whoever only reads takes them as views of const.

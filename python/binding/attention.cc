@@ -13,7 +13,6 @@
 #include "attention_slices.h"
 #include "attention_text.h"
 #include "engine.h"
-#include "headlight/attention_backward.h"
 #include "headlight/attention_merge.h"
 #include "interruptible.h"
 #include "results.h"
@@ -34,13 +33,14 @@ struct Wanted {
 // The rows whose probabilities are asked for, as `probabilities=` says: False, True or a list of them.
 struct WantedRows {
   explicit WantedRows(nb::handle given) {
-    if (given.is_none() || given.ptr() == Py_False) return;
-    wanted = true;
-    if (given.ptr() != Py_True) {
-      rows = integers(kName, "probabilities", given);
-      if (rows.empty())
-        refuse_value(kName, "probabilities is an empty list of rows, expected some rows, True or False");
+    if (given.is_none()) return;
+    if (const std::optional<bool> all = boolean(given)) {
+      wanted = *all;
+      return;
     }
+    wanted = true;
+    rows = integers(kName, "probabilities", given);
+    if (rows.empty()) refuse_value(kName, "probabilities is an empty list of rows, expected some rows, True or False");
   }
   bool wanted = false;
   std::vector<std::int64_t> rows;  // none: all
@@ -55,11 +55,12 @@ nb::object attend(nb::handle query, nb::handle key, nb::handle value, const Atte
   values.expect_axes(4);
   ReadAttentionOptions read(kName, keywords);
   AttentionOptions& options = read.options();
+  read.check_lists(queries.extent(0));
   const std::int64_t batch = queries.extent(0), rows = queries.extent(1), heads = queries.extent(2);
   AttentionOperands operands{queries.numbers<4>(), keys.numbers<4>(), values.numbers<4>(), {}};
 
   const Result out(kName, "out", wanted.out, queries, std::array{batch, rows, heads, values.extent(3)},
-                   ResultType::as_given);
+                   queries.number_type());
   operands.out = out.array().numbers<4>();
   std::optional<Result> log_sum_exp, probabilities;
   if (!wanted.log_sum_exp.is_none() && truth(kName, "log_sum_exp", wanted.log_sum_exp)) {
@@ -88,31 +89,38 @@ struct Forward {
   nb::handle out, log_sum_exp, out_gradient;
 };
 
+// Whether those beside the three are wanted; that of a bias only where there is one.
+struct FurtherGradients {
+  nb::handle bias, sinks;
+};
+
 nb::object attend_backward(nb::handle query, nb::handle key, nb::handle value, const Forward& forward,
-                           const AttentionKeywords& keywords, nb::handle sinks_gradient, nb::handle engine) {
+                           const AttentionKeywords& keywords, const FurtherGradients& further, nb::handle engine) {
   const Array queries(kBackward, "query", query), keys(kBackward, "key", key), values(kBackward, "value", value),
-      out(kBackward, "out", forward.out), log_sum_exp(kBackward, "log_sum_exp", forward.log_sum_exp),
+      out(kBackward, "out", forward.out), log_sum_exp(kBackward, "lse", forward.log_sum_exp),
       out_gradient(kBackward, "out_gradient", forward.out_gradient);
   Engine& on = engine_of(kBackward, engine);
   ReadAttentionOptions read(kBackward, keywords);
   const AttentionOptions& options = read.options();
-  const BackwardOperands operands{queries.floats<4>(), keys.floats<4>(),        values.floats<4>(),
-                                  out.floats<4>(),     log_sum_exp.floats<3>(), out_gradient.floats<4>()};
+  const AttentionBackwardOperands operands{queries.numbers<4>(), keys.numbers<4>(),       values.numbers<4>(),
+                                           out.numbers<4>(),     log_sum_exp.floats<3>(), out_gradient.numbers<4>()};
+  read.check_lists(queries.extent(0));
 
   const auto beside = [&](const Array& input) {
-    return Result(kBackward, "a gradient", nb::none(), queries, input.shape());
+    return Result(kBackward, "a gradient", nb::none(), queries, input.shape(), input.number_type());
   };
   const Result by_query = beside(queries), by_key = beside(keys), by_value = beside(values);
-  AttentionGradients gradients{by_query.array().floats<4>(), by_key.array().floats<4>(), by_value.array().floats<4>()};
+  TypedAttentionGradients gradients{by_query.array().numbers<4>(), by_key.array().numbers<4>(),
+                                    by_value.array().numbers<4>()};
   nb::list results;
   for (const Result* one : {&by_query, &by_key, &by_value}) results.append(one->object());
   std::optional<Result> by_bias, by_sinks;
-  if (read.bias() != nullptr) {
+  if (truth(kBackward, "bias_gradient", further.bias) && read.bias() != nullptr) {
     by_bias.emplace(kBackward, "a gradient", nb::none(), queries, read.bias()->shape());
     gradients.bias = by_bias->array().broadcast_floats();
     results.append(by_bias->object());
   }
-  if (truth(kBackward, "sinks_gradient", sinks_gradient)) {
+  if (truth(kBackward, "sinks_gradient", further.sinks)) {
     by_sinks.emplace(kBackward, "a gradient", nb::none(), queries, std::array{queries.extent(2)});
     gradients.sinks = by_sinks->array().floats<1>();
     results.append(by_sinks->object());
@@ -173,16 +181,18 @@ void define_with_keywords(nb::module_& module, std::index_sequence<Number...>) {
   module.def(
       "attention_backward",
       [](nb::handle query, nb::handle key, nb::handle value, nb::handle out, nb::handle log_sum_exp,
-         nb::handle out_gradient, Keyword<Number>... keywords, nb::handle sinks_gradient, nb::handle engine) {
+         nb::handle out_gradient, Keyword<Number>... keywords, nb::handle bias_gradient, nb::handle sinks_gradient,
+         nb::handle engine) {
         return attend_backward(query, key, value, {out, log_sum_exp, out_gradient}, AttentionKeywords{keywords...},
-                               sinks_gradient, engine);
+                               {bias_gradient, sinks_gradient}, engine);
       },
-      nb::arg("query"), nb::arg("key"), nb::arg("value"), nb::arg("out"), nb::arg("log_sum_exp"),
-      nb::arg("out_gradient"), nb::kw_only(), nb::arg(kAttentionKeywords[Number]) = nb::none()...,
+      nb::arg("query"), nb::arg("key"), nb::arg("value"), nb::arg("out"), nb::arg("lse"), nb::arg("out_gradient"),
+      nb::kw_only(), nb::arg(kAttentionKeywords[Number]) = nb::none()..., nb::arg("bias_gradient") = true,
       nb::arg("sinks_gradient") = false, nb::arg("engine") = nb::none(),
-      nb::sig("def attention_backward(query: A, key: Array, value: Array, out: Array, log_sum_exp: Array, "
-              "out_gradient: Array, *, " HEADLIGHT_ATTENTION_KEYWORDS
-              ", sinks_gradient: bool = False, engine: Engine | None = None) -> tuple[A, ...]"),
+      nb::sig(
+          "def attention_backward(query: A, key: Array, value: Array, out: Array, lse: Array, "
+          "out_gradient: Array, *, " HEADLIGHT_ATTENTION_KEYWORDS
+          ", bias_gradient: bool = True, sinks_gradient: bool = False, engine: Engine | None = None) -> tuple[A, ...]"),
       kBackwardText);
 }
 

@@ -41,12 +41,25 @@ ReadAttentionOptions::ReadAttentionOptions(const char* operation, const Attentio
   read_scores(keywords);
 }
 
-Start ReadAttentionOptions::read_start(const char* argument, nb::handle keyword, Integers& storage) const {
+const ReadAttentionOptions::Integers& ReadAttentionOptions::read_list(const char* argument, nb::handle keyword,
+                                                                      Integers& storage) {
+  storage = integers(operation_, argument, keyword);
+  if (storage.empty() && empty_list_ == nullptr) empty_list_ = argument;
+  return storage;
+}
+
+void ReadAttentionOptions::check_lists(std::int64_t batch) const {
+  const auto packed = static_cast<std::int64_t>(query_offsets_.size()) - 1;
+  const std::int64_t sequences = query_offsets_.empty() ? batch : packed;
+  if (empty_list_ == nullptr || sequences == 0) return;
+  refuse_value(operation_, std::string(empty_list_) + " has 0 entries, expected " + std::to_string(sequences));
+}
+
+Start ReadAttentionOptions::read_start(const char* argument, nb::handle keyword, Integers& storage) {
   if (PyIndex_Check(keyword.ptr()) != 0 && PySequence_Check(keyword.ptr()) == 0) {
     return Start(integer(operation_, argument, keyword));
   }
-  storage = integers(operation_, argument, keyword);
-  return Start(storage);
+  return Start(read_list(argument, keyword, storage));
 }
 
 void ReadAttentionOptions::read_positions(const AttentionKeywords& keywords) {
@@ -61,15 +74,23 @@ void ReadAttentionOptions::read_positions(const AttentionKeywords& keywords) {
 }
 
 void ReadAttentionOptions::read_lengths(const AttentionKeywords& keywords) {
-  const auto read = [&](const char* argument, nb::handle keyword, Integers& storage) -> std::span<const std::int64_t> {
-    if (!given(keyword)) return {};
+  const auto offsets = [&](const char* argument, nb::handle keyword, Integers& storage) {
     storage = integers(operation_, argument, keyword);
-    return storage;
+    if (storage.empty()) refuse_value(operation_, std::string(argument) + " has 0 entries, expected at least [0]");
+    return std::span<const std::int64_t>(storage);
   };
-  options_.query_lengths = read("query_lengths", keywords.query_lengths, query_lengths_);
-  options_.key_lengths = read("key_lengths", keywords.key_lengths, key_lengths_);
-  options_.query_offsets = read("query_offsets", keywords.query_offsets, query_offsets_);
-  options_.key_offsets = read("key_offsets", keywords.key_offsets, key_offsets_);
+  if (given(keywords.query_lengths)) {
+    options_.query_lengths = read_list("query_lengths", keywords.query_lengths, query_lengths_);
+  }
+  if (given(keywords.key_lengths)) {
+    options_.key_lengths = read_list("key_lengths", keywords.key_lengths, key_lengths_);
+  }
+  if (given(keywords.query_offsets)) {
+    options_.query_offsets = offsets("query_offsets", keywords.query_offsets, query_offsets_);
+  }
+  if (given(keywords.key_offsets)) {
+    options_.key_offsets = offsets("key_offsets", keywords.key_offsets, key_offsets_);
+  }
 }
 
 void ReadAttentionOptions::read_mask(const AttentionKeywords& keywords) {

@@ -46,19 +46,25 @@ class ReadAttentionOptions {
   ReadAttentionOptions& operator=(const ReadAttentionOptions&) = delete;
 
   [[nodiscard]] AttentionOptions& options() noexcept { return options_; }
+  // Throws ValueError for a list that was given and is empty though there are sequences: to the engine it is not given.
+  void check_lists(std::int64_t batch) const;
   // The array behind options().bias, or null.
   [[nodiscard]] const Array* bias() const noexcept { return bias_ ? &*bias_ : nullptr; }
 
  private:
   using Integers = std::vector<std::int64_t>;
 
-  Start read_start(const char* argument, nb::handle given, Integers& storage) const;
+  Start read_start(const char* argument, nb::handle given, Integers& storage);
   void read_positions(const AttentionKeywords& given);
   void read_lengths(const AttentionKeywords& given);
   void read_mask(const AttentionKeywords& given);
   void read_scores(const AttentionKeywords& given);
 
+  // One entry for each sequence.
+  const Integers& read_list(const char* argument, nb::handle given, Integers& storage);
+
   const char* operation_;
+  const char* empty_list_ = nullptr;  // the name of one without entries
   AttentionOptions options_;
   Integers query_lengths_, key_lengths_, query_offsets_, key_offsets_, query_start_, key_start_;
   std::optional<Array> mask_, bias_, slopes_, sinks_;

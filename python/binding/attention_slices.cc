@@ -86,7 +86,9 @@ bool are_allowed(std::span<const float> slopes, std::span<const float> sinks) no
          std::all_of(sinks.begin(), sinks.end(), [](float sink) { return sink < HUGE_VALF; });
 }
 
-constexpr std::int64_t kFurthest = std::int64_t{1} << 59;  // of positions that may be moved without leaving 2⁶⁰
+// Where rows and keys may start, and how many there may be, so that they stand before kLongestChunk: a longer chunk is
+// no other to them, and by one of that many positions they may be moved without leaving 2⁶⁰.
+constexpr std::int64_t kFurthest = std::int64_t{1} << 58, kLongestChunk = std::int64_t{1} << 59;
 
 bool can_move(const Start& start, std::int64_t batch) noexcept {
   return (!start.of_all || (*start.of_all >= 0 && *start.of_all <= kFurthest)) &&
@@ -138,6 +140,7 @@ class Rows {
       rows_stand += only(options_.key_lengths, keys) - query_length;
     }
     rows_stand += range.first;
+    options_.chunk = std::min(options_.chunk, kLongestChunk);
     // Chunks are counted from position 0: all moves on by whole ones where rows would stand before that.
     const std::int64_t step = std::max<std::int64_t>(1, options_.chunk);
     const std::int64_t on = rows_stand < 0 ? (-rows_stand + step - 1) / step * step : 0;
@@ -160,17 +163,22 @@ class Rows {
   std::int64_t query_length_ = 0;
 };
 
+template <class... Views>
+bool are_floats(const Views&... views) noexcept {
+  return ((views.type == NumberType::float32) && ...);
+}
+
+View<const float, 4> floats(const TypedView<4>& view) noexcept {
+  return {static_cast<const float*>(view.data), view.shape, view.strides};
+}
+View<float, 4> floats(const MutableTypedView<4>& view) noexcept {
+  return {static_cast<float*>(view.data), view.shape, view.strides};
+}
+
 // The function for what is all float32 is the faster one.
 void attend(Engine& engine, const AttentionOperands& of, const AttentionOptions& options) {
-  const auto floats = [](const auto& view) { return view.type == NumberType::float32; };
-  if (!floats(of.query) || !floats(of.key) || !floats(of.value) || !floats(of.out)) {
-    return attention(engine, of, options);
-  }
-  const auto input = [](const TypedView<4>& view) {
-    return View<const float, 4>(static_cast<const float*>(view.data), view.shape, view.strides);
-  };
-  attention(engine, input(of.query), input(of.key), input(of.value),
-            View<float, 4>(static_cast<float*>(of.out.data), of.out.shape, of.out.strides), options);
+  if (!are_floats(of.query, of.key, of.value, of.out)) return attention(engine, of, options);
+  attention(engine, floats(of.query), floats(of.key), floats(of.value), floats(of.out), options);
 }
 
 bool can_cut(const AttentionOperands& of, const AttentionOptions& options) {
@@ -240,7 +248,8 @@ void attend_in_slices(Engine& engine, const AttentionOperands& of, const Attenti
 
 namespace {
 
-bool can_cut(const BackwardOperands& of, const AttentionGradients& gradients, const AttentionOptions& options) {
+bool can_cut(const AttentionBackwardOperands& of, const TypedAttentionGradients& gradients,
+             const AttentionOptions& options) {
   const auto& query = of.query.shape;
   const auto& key = of.key.shape;
   const auto& value = of.value.shape;
@@ -254,9 +263,25 @@ bool can_cut(const BackwardOperands& of, const AttentionGradients& gradients, co
          can_cut(options, scores);
 }
 
+void attend_backward(Engine& engine, const AttentionBackwardOperands& of, const TypedAttentionGradients& gradients,
+                     const AttentionOptions& options) {
+  if (!are_floats(of.query, of.key, of.value, of.out, of.out_gradient, gradients.query, gradients.key,
+                  gradients.value)) {
+    return attention_backward(engine, of, gradients, options);
+  }
+  attention_backward(engine, floats(of.query), floats(of.key), floats(of.value), floats(of.out), of.log_sum_exp,
+                     floats(of.out_gradient),
+                     {.query = floats(gradients.query),
+                      .key = floats(gradients.key),
+                      .value = floats(gradients.value),
+                      .bias = gradients.bias,
+                      .sinks = gradients.sinks},
+                     options);
+}
+
 // The part of everything along batch (axis 0), or along heads, of which `group` query heads share a key/value head.
-void attend_backward_part(Engine& engine, BackwardOperands of, AttentionGradients gradients, AttentionOptions options,
-                          Range samples, Range heads) {
+void attend_backward_part(Engine& engine, const AttentionBackwardOperands& of, TypedAttentionGradients gradients,
+                          AttentionOptions options, Range samples, Range heads) {
   const std::int64_t group = of.query.extent(2) / of.key.extent(2);
   const Range query_heads{heads.first * group, heads.count * group};
   options = of_heads(of_samples(options, samples), query_heads);
@@ -266,20 +291,22 @@ void attend_backward_part(Engine& engine, BackwardOperands of, AttentionGradient
   gradients.key = keys(gradients.key);
   gradients.value = keys(gradients.value);
   gradients.bias = part(part(gradients.bias, 0, samples), 1, query_heads);
-  attention_backward(engine, rows(of.query), keys(of.key), keys(of.value), rows(of.out),
-                     part(part(of.log_sum_exp, 0, samples), 1, query_heads), rows(of.out_gradient), gradients, options);
+  const AttentionBackwardOperands inner{rows(of.query),
+                                        keys(of.key),
+                                        keys(of.value),
+                                        rows(of.out),
+                                        part(part(of.log_sum_exp, 0, samples), 1, query_heads),
+                                        rows(of.out_gradient)};
+  attend_backward(engine, inner, gradients, options);
 }
 
 }  // namespace
 
-void attend_backward_in_slices(Engine& engine, const BackwardOperands& of, const AttentionGradients& gradients,
-                               const AttentionOptions& options) {
+void attend_backward_in_slices(Engine& engine, const AttentionBackwardOperands& of,
+                               const TypedAttentionGradients& gradients, const AttentionOptions& options) {
   const double cost = 2.5 * operations(of.query.shape, of.value.shape);
   if (!is_long(cost) || !can_cut(of, gradients, options)) {
-    return compute({}, [&](std::int64_t, std::int64_t) {
-      attention_backward(engine, of.query, of.key, of.value, of.out, of.log_sum_exp, of.out_gradient, gradients,
-                         options);
-    });
+    return compute({}, [&](std::int64_t, std::int64_t) { attend_backward(engine, of, gradients, options); });
   }
   const std::int64_t heads = of.key.extent(2);
   const auto step = [&](std::int64_t first, std::int64_t count) {

@@ -2,8 +2,8 @@
 // bits of the whole call.
 #pragma once
 
-#include "headlight/attention_backward.h"
 #include "headlight/typed_attention.h"
+#include "headlight/typed_attention_backward.h"
 
 namespace headlight::python {
 
@@ -11,15 +11,9 @@ namespace headlight::python {
 // number of row and head, packed sequences, and lists of rows whose probabilities are asked for.
 void attend_in_slices(Engine& engine, const AttentionOperands& operands, const AttentionOptions& options);
 
-struct BackwardOperands {
-  View<const float, 4> query, key, value, out;
-  View<const float, 3> log_sum_exp;
-  View<const float, 4> out_gradient;
-};
-
 // attention_backward(), cut between samples and between key/value heads alone, for the gradients of a head's keys are
 // sums over all of its rows. Not cut either where a bias or sinks sum over samples or heads.
-void attend_backward_in_slices(Engine& engine, const BackwardOperands& operands, const AttentionGradients& gradients,
-                               const AttentionOptions& options);
+void attend_backward_in_slices(Engine& engine, const AttentionBackwardOperands& operands,
+                               const TypedAttentionGradients& gradients, const AttentionOptions& options);
 
 }  // namespace headlight::python

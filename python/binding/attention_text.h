@@ -37,10 +37,12 @@ Raises ValueError for shapes and values, TypeError for types and devices, Memory
 inline constexpr const char* kBackwardText =
     R"(The gradients of a sum whose gradient by attention(query, key, value) is out_gradient.
 
-query [B, Lq, Hq, D], key [B, Lk, Hkv, D], value [B, Lk, Hkv, Dv], all float32; out [B, Lq, Hq, Dv] and log_sum_exp
-[B, Hq, Lq] as attention(..., log_sum_exp=True) gave them with the same options; out_gradient [B, Lq, Hq, Dv].
--> (by query, by key, by value), of their shapes; with bias the gradient by it behind them, of its shape, and with
-sinks_gradient=True the one by sinks [Hq] at the end. Raises as attention() does.)";
+query [B, Lq, Hq, D], key [B, Lk, Hkv, D], value [B, Lk, Hkv, Dv]; out [B, Lq, Hq, Dv] and lse [B, Hq, Lq] as
+attention(..., log_sum_exp=True) gave them with the same options; out_gradient [B, Lq, Hq, Dv]. Each but lse, which is
+float32, is float32, bfloat16 or float16.
+-> (by query, by key, by value), of their shapes and types, all sums in float32 and rounded once; with bias the gradient
+by it behind them, of its shape, unless bias_gradient=False, and with sinks_gradient=True the one by sinks [Hq] at the
+end, both float32. Raises as attention() does.)";
 
 inline constexpr const char* kMergeText =
     R"(Attention over the keys of all parts, from attention over the keys of each.

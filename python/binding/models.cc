@@ -75,6 +75,7 @@ class Slices {
  private:
   void group(const char* operation, const Encoder& model, std::int64_t most) {
     if (most < 1) refuse_value(operation, "batch_tokens is " + std::to_string(most) + ", expected at least 1");
+    const nb::gil_scoped_release released;
     groups_.push_back(0);
     std::int64_t tokens = 0;
     for (std::size_t number = 0; number < texts_.size(); ++number) {
@@ -148,10 +149,14 @@ nb::object encode(const Encoder& model, nb::handle texts, nb::handle batch_token
 }
 
 nb::list tokenize(const Encoder& model, nb::handle given) {
-  nb::list ids;
-  for (const std::int64_t id : model.tokenizer().encode(text("tokenize", "text", given), model.options().max_length)) {
-    ids.append(id);
+  const std::string_view words = text("tokenize", "text", given);
+  std::vector<std::int64_t> found;
+  {
+    const nb::gil_scoped_release released;  // `given` keeps the words, for as long as its caller waits
+    found = model.tokenizer().encode(words, model.options().max_length);
   }
+  nb::list ids;
+  for (const std::int64_t id : found) ids.append(id);
   return ids;
 }
 

@@ -8,6 +8,7 @@
 #include "models.h"
 #include "products.h"
 #include "results.h"
+#include "values.h"
 
 NB_MODULE(_core, module) {
   // Engines, and the arrays that results are made with, belong to one interpreter.
@@ -19,6 +20,7 @@ NB_MODULE(_core, module) {
   module.attr("__version__") = HEADLIGHT_PYTHON_VERSION;
   headlight::python::define_arrays();
   headlight::python::define_results();
+  headlight::python::define_values();
   headlight::python::define_errors(module);
   headlight::python::define_engine(module);
   headlight::python::define_attention(module);

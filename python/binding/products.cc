@@ -210,7 +210,7 @@ nb::object matmul(nb::handle a, nb::handle b, nb::handle bias, nb::handle activa
     const Matrix rows = matrix_of(typed_with_batch("a", left));
     options.transpose_a = rows.transpose;
     const ResultShape shape(left.rank() == 3, rows.view.shape[0], rows.rows, packed->columns());
-    const Result result(kName, "out", out, left, shape.span(), ResultType::as_given);
+    const Result result(kName, "out", out, left, shape.span(), left.number_type());
     const MutableTypedView<3> c = typed_with_batch("out", result.array());
     if (c.shape[0] != rows.view.shape[0])
       refuse_value(kName,
@@ -222,9 +222,9 @@ nb::object matmul(nb::handle a, nb::handle b, nb::handle bias, nb::handle activa
   Matrix<View<const float, 3>> rows = matrix_of(View<const float, 3>(with_batch("a", left)));
   Matrix<View<const float, 3>> columns = matrix_of(View<const float, 3>(with_batch("b", right)));
   // A matrix for all samples, as in NumPy.
-  const std::int64_t batch = std::max(rows.view.shape[0], columns.view.shape[0]);
+  const std::int64_t batch = rows.view.shape[0] == 1 ? columns.view.shape[0] : rows.view.shape[0];
   for (View<const float, 3>* view : {&rows.view, &columns.view}) {
-    if (view->shape[0] == 1 && batch > 1) view->shape[0] = batch, view->strides[0] = 0;
+    if (view->shape[0] == 1) view->shape[0] = batch, view->strides[0] = 0;
   }
   options.transpose_a = rows.transpose;
   options.transpose_b = columns.transpose;

@@ -1,13 +1,17 @@
 #include "progress.h"
 
+#include <optional>
+
 #include "errors.h"
+#include "values.h"
 
 namespace headlight::python {
 
 Progress::Progress(nb::handle progress, std::size_t total) : report_(nb::none()), total_(total) {
-  if (progress.ptr() == Py_False) return;
-  if (progress.is_none() || progress.ptr() == Py_True) {
-    report_ = bar_ = nb::module_::import_("headlight._progress").attr("Bar")(progress.ptr() == Py_True);
+  const std::optional<bool> wanted = boolean(progress);
+  if (wanted == false) return;
+  if (progress.is_none() || wanted) {
+    report_ = bar_ = nb::module_::import_("headlight._progress").attr("Bar")(wanted.has_value());
   } else if (PyCallable_Check(progress.ptr()) != 0) {
     report_ = nb::borrow(progress);
   } else {

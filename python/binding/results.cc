@@ -24,9 +24,9 @@ nb::object torch_of(nb::handle object) {
   return is_tensor == 1 ? torch : nb::object();
 }
 
-nb::object numpy_type(const char* operation, const Array& like, ResultType type) {
-  if (type == ResultType::float32 || like.is_float32()) return nb::borrow(numpy_float32);
-  if (like.is(kFloat16)) return nb::borrow(numpy_float16);
+nb::object numpy_type(const char* operation, NumberType type) {
+  if (type == NumberType::float32) return nb::borrow(numpy_float32);
+  if (type == NumberType::float16) return nb::borrow(numpy_float16);
   try {
     return nb::module_::import_("ml_dtypes").attr("bfloat16");
   } catch (nb::python_error& error) {
@@ -55,13 +55,12 @@ void define_results() {
   numpy_float16 = numpy.attr("dtype")("float16").release().ptr();
 }
 
-nb::object new_array(const char* operation, const Array& like, std::span<const std::int64_t> shape, ResultType type) {
+nb::object new_array(const char* operation, const Array& like, std::span<const std::int64_t> shape, NumberType type) {
   const nb::object extents = tuple_of(shape);
   const nb::object torch = torch_of(like.object());
-  if (!torch.is_valid()) return nb::handle(numpy_empty)(extents, numpy_type(operation, like, type));
+  if (!torch.is_valid()) return nb::handle(numpy_empty)(extents, numpy_type(operation, type));
   try {
-    const nb::object element =
-        type == ResultType::float32 ? nb::object(torch.attr("float32")) : nb::object(like.object().attr("dtype"));
+    const nb::object element = torch.attr(std::string(name(type)).c_str());
     return torch.attr("empty")(extents, nb::arg("dtype") = element, nb::arg("device") = "cpu");
   } catch (nb::python_error& error) {
     if (!error.matches(PyExc_RuntimeError)) throw;  // how PyTorch says that there is no memory
@@ -75,7 +74,7 @@ nb::object new_array(std::span<const std::int64_t> shape) {
 }
 
 Result::Result(const char* operation, const char* argument, nb::handle out, const Array& like,
-               std::span<const std::int64_t> shape, ResultType type)
+               std::span<const std::int64_t> shape, NumberType type)
     : object_(out.is_none() ? new_array(operation, like, shape, type) : nb::borrow(out)),
       array_(operation, argument, object_, Array::Access::write) {}
 

@@ -13,11 +13,9 @@ namespace headlight::python {
 // Keeps what makes arrays; NumPy is there.
 void define_results();
 
-// A new array of that shape beside `like`, whose elements are not set: of its type, or of float32. MemoryError when it
-// cannot be had.
-enum class ResultType : bool { as_given, float32 };
+// A new array of that shape and type beside `like`, whose elements are not set. MemoryError when it cannot be had.
 [[nodiscard]] nb::object new_array(const char* operation, const Array& like, std::span<const std::int64_t> shape,
-                                   ResultType type = ResultType::float32);
+                                   NumberType type = NumberType::float32);
 
 // The same without a query to go by: NumPy's, of float32.
 [[nodiscard]] nb::object new_array(std::span<const std::int64_t> shape);
@@ -26,7 +24,7 @@ enum class ResultType : bool { as_given, float32 };
 class Result {
  public:
   Result(const char* operation, const char* argument, nb::handle out, const Array& like,
-         std::span<const std::int64_t> shape, ResultType type = ResultType::float32);
+         std::span<const std::int64_t> shape, NumberType type = NumberType::float32);
   // The array, to hand back.
   [[nodiscard]] nb::object object() const { return object_; }
   [[nodiscard]] const Array& array() const noexcept { return array_; }

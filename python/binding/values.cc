@@ -1,10 +1,12 @@
 #include "values.h"
 
 #include <cstddef>
-#include <optional>
 
 namespace headlight::python {
 namespace {
+
+// The type of numpy.True_, kept as long as the process runs.
+PyObject* numpy_bool = nullptr;
 
 // Says what was wanted where Python says that the object is none, as a memoryview of several axes does of its items;
 // other exceptions pass.
@@ -30,6 +32,8 @@ nb::object index(const char* operation, const char* argument, nb::handle object)
 
 }  // namespace
 
+void define_values() { numpy_bool = nb::module_::import_("numpy").attr("bool_").inc_ref().ptr(); }
+
 std::int64_t integer(const char* operation, const char* argument, nb::handle object) {
   const nb::object whole = index(operation, argument, object);
   const long long value = PyLong_AsLongLong(whole.ptr());
@@ -53,9 +57,17 @@ float number(const char* operation, const char* argument, nb::handle object) {
   return static_cast<float>(value);
 }
 
-bool truth(const char* operation, const char* argument, nb::handle object) {
+std::optional<bool> boolean(nb::handle object) {
   if (object.ptr() == Py_True) return true;
   if (object.ptr() == Py_False) return false;
+  if (PyObject_TypeCheck(object.ptr(), reinterpret_cast<PyTypeObject*>(numpy_bool)) == 0) return std::nullopt;
+  const int value = PyObject_IsTrue(object.ptr());
+  if (value < 0) throw nb::python_error();
+  return value == 1;
+}
+
+bool truth(const char* operation, const char* argument, nb::handle object) {
+  if (const std::optional<bool> value = boolean(object)) return *value;
   refuse_type(operation, std::string(argument) + " is " + kind_of(object) + ", expected True or False");
 }
 

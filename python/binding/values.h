@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,13 +15,18 @@
 
 namespace headlight::python {
 
+// Keeps what numbers of NumPy are told by; NumPy is there.
+void define_values();
+
 // int, and whatever else has __index__ (numpy.int64).
 [[nodiscard]] std::int64_t integer(const char* operation, const char* argument, nb::handle object);
 // The same from 0 to 2⁶⁴ − 1.
 [[nodiscard]] std::uint64_t seed_of(const char* operation, const char* argument, nb::handle object);
 // float, and whatever else is a real number.
 [[nodiscard]] float number(const char* operation, const char* argument, nb::handle object);
-// True, False, and numpy's.
+// True, False, and NumPy's; nothing for what is neither.
+[[nodiscard]] std::optional<bool> boolean(nb::handle object);
+// The same, where nothing else may be given.
 [[nodiscard]] bool truth(const char* operation, const char* argument, nb::handle object);
 // str. The bytes live as long as the object.
 [[nodiscard]] std::string_view text(const char* operation, const char* argument, nb::handle object);

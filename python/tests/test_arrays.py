@@ -100,6 +100,11 @@ def test_without_elements(draw):
     assert not out.any() and (lse == -np.inf).all()
     assert hl.matmul(draw(0, 3), draw(3, 4)).shape == (0, 4)
     assert not hl.matmul(draw(2, 0), draw(0, 4)).any()
+    assert hl.matmul(draw(0, 2, 3), draw(3, 4)).shape == (0, 2, 4)
+    assert hl.matmul(draw(2, 3), draw(0, 3, 4)).shape == (0, 2, 4)
+    assert hl.matmul(draw(0, 2, 3), draw(1, 3, 4)).shape == (0, 2, 4)
+    with pytest.raises(ValueError):
+        hl.matmul(draw(0, 2, 3), draw(2, 3, 4))
 
 
 class OnlyDLPack:

@@ -91,6 +91,16 @@ def test_dropout_keeps_the_expectation_and_depends_on_the_seed(draw, engine):
     assert abs(first.mean() - 1) < 6 * np.sqrt(0.25 / 0.75 / 512) / np.sqrt(128) * 4
 
 
+def test_booleans_may_be_of_numpy(operands):
+    expected = hl.attention(*operands, log_sum_exp=True, probabilities=True)
+    given = hl.attention(*operands, log_sum_exp=np.True_, probabilities=np.True_)
+    for one, other in zip(given, expected, strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert isinstance(hl.attention(*operands, log_sum_exp=np.False_, probabilities=np.False_), np.ndarray)
+    out, lse, _ = expected
+    assert len(hl.attention_backward(*operands, out, lse, out, sinks=np.ones(4, np.float32), sinks_gradient=np.True_)) == 4
+
+
 def test_out_is_written_and_returned(operands, engine):
     out = np.full((2, 19, 4, 24), np.nan, np.float32)
     assert hl.attention(*operands, out=out, engine=engine) is out
@@ -112,6 +122,33 @@ def test_backward(operands, engine, draw, options):
         formulas.assert_close(gradient, formula, spare=64)
 
 
+@pytest.mark.parametrize("options", [{}, dict(causal="bottom_right", key_lengths=[31, 12])], ids=["plain", "lengths"])
+@pytest.mark.parametrize("kind", ["float16", "bfloat16"])
+def test_backward_over_16_bits(operands, engine, draw, kind, options):
+    dtype = np.float16 if kind == "float16" else pytest.importorskip("ml_dtypes").bfloat16
+    unit = 2.0**-11 if kind == "float16" else 2.0**-8
+    query, key, value = (x.astype(dtype) for x in operands)
+    out_gradient = draw(2, 19, 4, 24).astype(dtype)
+    out, lse = hl.attention(query, key, value, **options, log_sum_exp=True, engine=engine)
+    gradients = hl.attention_backward(query, key, value, out, lse=lse, out_gradient=out_gradient, **options, engine=engine)
+    expected = formulas.attention_backward(query, key, value, out_gradient, **options)[:3]
+    for gradient, formula in zip(gradients, expected, strict=True):
+        assert gradient.dtype == dtype
+        formulas.assert_close(gradient, formula, unit=unit, spare=6)
+
+
+def test_gradients_are_of_the_types_of_operands(operands, draw):
+    query, key, value = operands
+    out_gradient = draw(2, 19, 4, 24)
+    out, lse = hl.attention(query, key.astype(np.float16), value, log_sum_exp=True)
+    by_query, by_key, by_value = hl.attention_backward(query, key.astype(np.float16), value, out, lse, out_gradient)
+    assert by_query.dtype == by_value.dtype == np.float32 and by_key.dtype == np.float16
+    # Widened operands have the same bits, rounded once.
+    wide = hl.attention_backward(query, key.astype(np.float16).astype(np.float32), value, out, lse, out_gradient)
+    np.testing.assert_array_equal(by_query, wide[0])
+    np.testing.assert_array_equal(by_key, wide[1].astype(np.float16))
+
+
 @pytest.mark.parametrize("shape", [(2, 4, 19, 31), (19, 31), (4, 1, 31)])
 def test_gradient_of_a_bias_has_its_shape(operands, engine, draw, shape):
     bias, out_gradient = draw(*shape), draw(2, 19, 4, 24)
@@ -122,6 +159,9 @@ def test_gradient_of_a_bias_has_its_shape(operands, engine, draw, shape):
     summed = tuple(axis for axis in range(4) if wide[axis] != expected.shape[axis])
     assert len(gradients) == 4
     formulas.assert_close(gradients[3], expected.sum(summed, keepdims=True).reshape(shape), spare=64)
+    alone = hl.attention_backward(*operands, out, log_sum_exp, out_gradient, bias=bias, bias_gradient=False, engine=engine)
+    for one, other in zip(alone, gradients[:3], strict=True):
+        np.testing.assert_array_equal(one, other)
 
 
 def test_gradient_of_sinks(operands, engine, draw):

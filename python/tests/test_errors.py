@@ -36,6 +36,12 @@ def operands(draw):
         (dict(chunk=2**70), ValueError, "attention: chunk is out of range"),
         (dict(chunk=-1), ValueError, "attention: chunk is -1, expected 0"),
         (dict(key_lengths=[1, 2.5]), TypeError, "attention: key_lengths[1] is a float, expected an integer"),
+        (dict(key_lengths=[]), ValueError, "attention: key_lengths has 0 entries, expected 2"),
+        (dict(query_lengths=np.zeros(0, int)), ValueError, "attention: query_lengths has 0 entries, expected 2"),
+        (dict(query_start=[]), ValueError, "attention: query_start has 0 entries, expected 2"),
+        (dict(key_start=()), ValueError, "attention: key_start has 0 entries, expected 2"),
+        (dict(query_offsets=[]), ValueError, "attention: query_offsets has 0 entries, expected at least [0]"),
+        (dict(key_offsets=[], query_offsets=[0, 9]), ValueError, "attention: key_offsets has 0 entries, expected at least [0]"),
         (dict(key_lengths=[1, 10]), ValueError, "attention: key_lengths[1] is 10, expected 0 to 9"),
         (dict(mask=np.ones((9, 9), bool)), ValueError, "attention: mask given without mask_means"),
         (dict(mask=np.ones((9, 9), np.float32), mask_means="attend"), TypeError, "attention: mask has numbers of type float32, expected bool or uint8"),
@@ -57,6 +63,15 @@ def test_sentence(operands, change, error, sentence):
     given = dict(zip(("query", "key", "value"), operands, strict=True)) | change
     with pytest.raises(error, match=re.escape(sentence)):
         hl.attention(**given)
+
+
+def test_empty_lists_of_empty_batches(draw):
+    none = draw(0, 9, 4, 16)
+    assert hl.attention(none, none, none, key_lengths=[], query_lengths=[], query_start=[], key_start=[]).shape == none.shape
+    rows = draw(1, 0, 4, 16)
+    assert hl.attention(rows, rows, rows, query_offsets=[0], query_start=[], key_start=[]).shape == rows.shape
+    with pytest.raises(ValueError, match="attention_backward: key_lengths has 0 entries, expected 1"):
+        hl.attention_backward(rows, rows, rows, rows, draw(1, 4, 0), rows, key_lengths=[])
 
 
 def test_memory_that_cannot_be_had():

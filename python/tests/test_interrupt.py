@@ -81,6 +81,7 @@ OPTIONS = {
     "causal_top_left": dict(causal="top_left"),
     "chunk": dict(chunk=100, causal="bottom_right"),
     "chunk_bottom_right": dict(chunk=64, align="bottom_right", window=(30, 5)),
+    "longest_chunk": dict(chunk=2**63 - 1, query_lengths=[1500, 300], key_lengths=[900, 1700], align="bottom_right"),
     "lengths": dict(query_lengths=[1500, 300], key_lengths=[900, 1700], causal="bottom_right"),
     "starts": dict(query_start=[7, 1000], key_start=[0, 3], causal="top_left", window=(500, None)),
     "alibi": dict(alibi=np.array([1, 0.1, 0.01, 0.001], np.float32), align="bottom_right"),

@@ -2,6 +2,8 @@
 
 import pathlib
 import sys
+import threading
+import time
 import types
 
 import numpy as np
@@ -142,6 +144,26 @@ def test_bar_of_a_notebook(monkeypatch):
     bar(2, 2)
     bar.close()
     assert len(shown) == 2 and "1 of 2" in shown[0] and 'value="1.0000"' in shown[1] and terminal.text == ""
+
+
+def test_others_run_while_a_text_is_tokenized(model):
+    text = "The animal did not cross the street because it was too tired. " * 40_000
+    longest = taken = 0.0
+
+    def tokenize():
+        nonlocal taken
+        begin = time.monotonic()
+        model.tokenize(text)
+        taken = time.monotonic() - begin
+
+    worker = threading.Thread(target=tokenize)
+    last = time.monotonic()
+    worker.start()
+    while worker.is_alive():
+        now = time.monotonic()
+        longest, last = max(longest, now - last), now
+        time.sleep(0)
+    assert longest < taken / 2
 
 
 def test_files_that_cannot_be_read(tmp_path):

@@ -1,0 +1,240 @@
+"""The operator headlight::attention: what torch.compile, torch.export and autograd see of attention.
+
+query [B, Hq, Lq, D], key [B, Hkv, Lk, D], value [B, Hkv, Lk, Dv]
+    -> out [B, Hq, Lq, Dv], of query's type; log_sum_exp [B, Hq, Lq]; weights [B, Hq, Lq, Lk], or [0] unless wanted
+
+log_sum_exp has no gradient. The options are those of headlight.attention(). Numbers that a program may compute are tensors, so that a compiled one
+need not look at them: seed [], key_lengths [B], query_start and key_start [1] or [B], query_offsets and key_offsets
+[n + 1]. True in mask means that a key is seen; mask and bias are broadcast to [B, Hq, Lq, Lk]. left and right are the
+window's, -1 unbounded. softcap, chunk and dropout are off at 0, causal at "".
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, TypeAlias
+
+import torch
+
+from headlight._core import attention, attention_backward
+from headlight.torch._engine import engine
+from headlight.torch._weights import gradients_by_weights
+
+Tensor: TypeAlias = torch.Tensor
+
+_OPTIONS = (
+    "Tensor? mask=None, Tensor? bias=None, Tensor? sinks=None, Tensor? seed=None, Tensor? key_lengths=None, "
+    "Tensor? query_offsets=None, Tensor? key_offsets=None, Tensor? query_start=None, Tensor? key_start=None, "
+    "str causal='', int left=-1, int right=-1, int chunk=0, float? scale=None, float softcap=0.0, float dropout=0.0"
+)
+_TYPES = (torch.float32, torch.bfloat16, torch.float16)
+
+_library: Any = torch.library.Library("headlight", "DEF")  # type: ignore[no-untyped-call]
+_library.define(
+    f"attention(Tensor query, Tensor key, Tensor value, {_OPTIONS}, bool weights=False) -> (Tensor, Tensor, Tensor)",
+    tags=(torch.Tag.pt2_compliant_tag,),
+)
+_library.define(
+    "attention_backward(Tensor query, Tensor key, Tensor value, Tensor out, Tensor log_sum_exp, Tensor out_gradient, "
+    f"{_OPTIONS}, bool bias_gradient=False, bool sinks_gradient=False) -> (Tensor, Tensor, Tensor, Tensor, Tensor)",
+    tags=(torch.Tag.pt2_compliant_tag,),
+)
+
+attend = torch.ops.headlight.attention.default
+_attend_backward = torch.ops.headlight.attention_backward.default
+
+
+class Options(NamedTuple):
+    """The options of both operators, in their order."""
+
+    mask: Tensor | None = None
+    bias: Tensor | None = None
+    sinks: Tensor | None = None
+    seed: Tensor | None = None
+    key_lengths: Tensor | None = None
+    query_offsets: Tensor | None = None
+    key_offsets: Tensor | None = None
+    query_start: Tensor | None = None
+    key_start: Tensor | None = None
+    causal: str = ""
+    left: int = -1
+    right: int = -1
+    chunk: int = 0
+    scale: float | None = None
+    softcap: float = 0.0
+    dropout: float = 0.0
+
+
+def seed_for(dropout: float) -> Tensor | None:
+    """One of torch's default generator where there is dropout: torch.manual_seed() repeats it."""
+    return torch.randint(2**63 - 1, ()) if dropout else None
+
+
+def _close(x: Tensor) -> Tensor:
+    """The same numbers with a last stride of 1; a copy only where it is another."""
+    x = x.detach()
+    if x.is_neg():
+        x = x.resolve_neg()
+    return x if x.stride(-1) == 1 or x.shape[-1] == 1 else x.contiguous()
+
+
+def _heads_inside(x: Tensor) -> Tensor:
+    """[B, H, L, D] as the engine takes it, [B, L, H, D]."""
+    return _close(x).transpose(1, 2)
+
+
+def _keywords(options: Options) -> dict[str, Any]:
+    """Those that are set, as headlight.attention() takes them."""
+    given: dict[str, Any] = {}
+    if options.mask is not None:
+        given["mask"], given["mask_means"] = _close(options.mask), "attend"
+    if options.bias is not None:
+        given["bias"] = _close(options.bias)
+    if options.sinks is not None:
+        given["sinks"] = _close(options.sinks)
+    if options.key_lengths is not None:
+        given["key_lengths"] = options.key_lengths.tolist()
+    if options.query_offsets is not None:
+        given["query_offsets"] = options.query_offsets.tolist()
+    if options.key_offsets is not None:
+        given["key_offsets"] = options.key_offsets.tolist()
+    if options.query_start is not None:
+        given["query_start"] = _start(options.query_start)
+    if options.key_start is not None:
+        given["key_start"] = _start(options.key_start)
+    if options.causal:
+        given["causal"] = options.causal
+    if options.left != -1 or options.right != -1:
+        given["window"] = (options.left, options.right)
+    if options.chunk:
+        given["chunk"] = options.chunk
+    if options.scale is not None:
+        given["scale"] = options.scale
+    if options.softcap:
+        given["softcap"] = options.softcap
+    if options.dropout:
+        given["dropout"] = options.dropout
+        if options.seed is not None:
+            given["seed"] = options.seed.item()
+    return given
+
+
+def _start(positions: Tensor) -> Any:
+    """One number for all samples, or one for each."""
+    return positions.item() if positions.numel() == 1 else positions.tolist()
+
+
+def _forward(query: Tensor, key: Tensor, value: Tensor, *rest: Any) -> tuple[Tensor, Tensor, Tensor]:
+    options, weights = Options(*rest[:_COUNT]), rest[_COUNT:] == (True,)
+    results: Any = attention(
+        _heads_inside(query), _heads_inside(key), _heads_inside(value),
+        log_sum_exp=True, probabilities=weights, engine=engine(), **_keywords(options),
+    )  # fmt: skip
+    return results[0].transpose(1, 2), results[1], results[2] if weights else query.new_empty(0, dtype=torch.float32)
+
+
+def _forward_shapes(query: Tensor, key: Tensor, value: Tensor, *rest: Any) -> tuple[Tensor, Tensor, Tensor]:
+    for name, x in (("query", query), ("key", key), ("value", value)):
+        if x.dtype not in _TYPES:
+            raise TypeError(f"attention: {name} has numbers of type {x.dtype}, expected float32, bfloat16 or float16")
+    batch, heads, rows, _ = query.shape
+    out = query.new_empty(batch, rows, heads, value.shape[3]).transpose(1, 2)
+    shape = (batch, heads, rows, key.shape[2]) if rest[_COUNT:] == (True,) else (0,)
+    return out, query.new_empty(batch, heads, rows, dtype=torch.float32), query.new_empty(shape, dtype=torch.float32)
+
+
+def _backward(
+    query: Tensor, key: Tensor, value: Tensor, out: Tensor, log_sum_exp: Tensor, out_gradient: Tensor, *rest: Any
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+    options, (by_bias, by_sinks) = Options(*rest[:_COUNT]), (*rest[_COUNT:], False, False)[:2]
+    results: Any = attention_backward(
+        _heads_inside(query), _heads_inside(key), _heads_inside(value),
+        _heads_inside(out), _close(log_sum_exp), _heads_inside(out_gradient),
+        bias_gradient=by_bias, sinks_gradient=by_sinks, engine=engine(), **_keywords(options),
+    )  # fmt: skip
+    none = query.new_empty(0, dtype=torch.float32)
+    further = iter(results[3:])
+    by_query, by_key, by_value = (x.transpose(1, 2) for x in results[:3])
+    return by_query, by_key, by_value, next(further) if by_bias else none, next(further) if by_sinks else none.clone()
+
+
+def _backward_shapes(
+    query: Tensor, key: Tensor, value: Tensor, out: Tensor, log_sum_exp: Tensor, out_gradient: Tensor, *rest: Any
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+    options, (by_bias, by_sinks) = Options(*rest[:_COUNT]), (*rest[_COUNT:], False, False)[:2]
+
+    def heads_inside(x: Tensor) -> Tensor:
+        batch, heads, rows, dim = x.shape
+        return x.new_empty(batch, rows, heads, dim).transpose(1, 2)
+
+    def vector(x: Tensor | None, wanted: bool) -> Tensor:
+        return query.new_empty(x.shape if wanted and x is not None else 0, dtype=torch.float32)
+
+    by_query, by_key, by_value = (heads_inside(x) for x in (query, key, value))
+    return by_query, by_key, by_value, vector(options.bias, by_bias), vector(options.sinks, by_sinks)
+
+
+class _Differentiable(torch.autograd.Function):
+    """Attention as autograd sees it. torch.library.register_autograd would do, at five times the cost of a call."""
+
+    @staticmethod
+    def forward(ctx: Any, *given: Any) -> tuple[Tensor, Tensor, Tensor]:
+        options = Options(*given[3 : 3 + _COUNT])
+        with torch._C._AutoDispatchBelowAutograd():
+            out, log_sum_exp, weights = attend(*given)
+        ctx.set_materialize_grads(False)
+        ctx.mark_non_differentiable(log_sum_exp, *(() if given[3 + _COUNT :] == (True,) else (weights,)))
+        ctx.numbers = options[_TENSORS:]
+        ctx.save_for_backward(*given[:3], out, log_sum_exp, weights, *options[:_TENSORS])
+        return out, log_sum_exp, weights
+
+    @staticmethod
+    def backward(ctx: Any, by_out: Tensor | None, _: None, by_weights: Tensor | None) -> Any:
+        query, key, value, out, log_sum_exp, weights, *tensors = ctx.saved_tensors
+        options = Options(*tensors, *ctx.numbers)
+        by_bias, by_sinks = (*ctx.needs_input_grad[4:6], False, False)[:2]
+        found: list[Tensor | None] = [None] * 5
+        if by_out is not None:
+            found = list(_attend_backward(query, key, value, out, log_sum_exp, by_out, *options, by_bias, by_sinks))
+        by_query, by_key, by_value, bias_gradient, sinks_gradient = found
+        if by_weights is not None:
+            more = gradients_by_weights(query, key, weights, by_weights, options.scale, options.softcap)
+            by_query, by_key = _sum(by_query, more[0]), _sum(by_key, more[1])
+            if by_bias and options.bias is not None:
+                bias_gradient = _sum(bias_gradient, more[2].sum_to_size(options.bias.shape))
+            if by_sinks and options.sinks is not None:
+                # A sink adds nothing to the weights shown but its share of their sum.
+                share = torch.exp(options.sinks[:, None] - log_sum_exp) * (by_weights * weights).sum(-1)
+                sinks_gradient = _sum(sinks_gradient, -share.sum((0, 2)))
+        further = (None, bias_gradient if by_bias else None, sinks_gradient if by_sinks else None)
+        # Behind them nothing has a gradient, however much of it was given.
+        return (by_query, by_key, by_value, *further, *(None,) * (_COUNT - 2))
+
+
+def _autograd(*given: Any) -> Any:
+    if torch.is_grad_enabled() and torch._C._any_requires_grad(*given):
+        if torch._C._are_functorch_transforms_active():
+            raise NotImplementedError(
+                "headlight::attention has no gradients within torch.func (grad, vjp, jacrev); torch.autograd.grad() has"
+            )
+        return _Differentiable.apply(*given)  # type: ignore[no-untyped-call]
+    with torch._C._AutoDispatchBelowAutograd():
+        return attend(*given)
+
+
+def _sum(a: Tensor | None, b: Tensor) -> Tensor:
+    return b if a is None else a + b
+
+
+def _no_second_gradients(ctx: Any, *gradients: Tensor | None) -> Any:
+    raise NotImplementedError("headlight::attention has no second gradients (create_graph=True)")
+
+
+_COUNT = len(Options._fields)
+_TENSORS = Options._fields.index("causal")
+
+_library.impl("attention", _forward, "CPU")
+_library.impl("attention", _autograd, "Autograd")
+_library.impl("attention_backward", _backward, "CPU")
+torch.library.register_fake("headlight::attention", _forward_shapes, lib=_library)
+torch.library.register_fake("headlight::attention_backward", _backward_shapes, lib=_library)
+torch.library.register_autograd("headlight::attention_backward", _no_second_gradients, lib=_library)

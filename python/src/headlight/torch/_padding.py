@@ -1,0 +1,17 @@
+"""Padding masks that are lengths."""
+
+from __future__ import annotations
+
+import torch
+
+
+def lengths_of(seen: torch.Tensor) -> torch.Tensor | None:
+    """[B] of int64 where each row of `seen` [B, L] is True up to some length and False behind it; else None.
+
+    None, too, in a program that is being compiled, which cannot look at numbers.
+    """
+    if torch.compiler.is_compiling() or seen.is_meta:
+        return None
+    lengths = seen.sum(1)
+    as_lengths = torch.arange(seen.shape[1]) < lengths[:, None]
+    return lengths if torch.equal(as_lengths, seen) else None

@@ -1,0 +1,407 @@
+"""headlight.torch beside torch.nn.functional: the same meanings, gradients, and what compiles and exports programs."""
+
+import re
+import subprocess
+import sys
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="torch is not installed")
+
+import formulas  # noqa: E402
+from test_interrupt import PATIENCE, seconds_until_interrupted  # noqa: E402
+import headlight as hl  # noqa: E402
+import headlight.torch as hl_torch  # noqa: E402
+from headlight.torch._operator import attend  # noqa: E402
+
+UNIT = {torch.float32: 2.0**-24, torch.bfloat16: 2.0**-8, torch.float16: 2.0**-11}
+peer = torch.nn.functional.scaled_dot_product_attention
+own = hl_torch.scaled_dot_product_attention
+
+
+@pytest.fixture(autouse=True)
+def seeded(request):
+    torch.manual_seed(sum(request.node.name.encode()))
+    yield
+    torch.compiler.reset()
+
+
+def draw(*shape, dtype=torch.float32):
+    return torch.randn(*shape).to(dtype)
+
+
+def assert_close(result, expected, spare=32.0):
+    formulas.assert_close(result.detach().double(), expected.detach().double(), unit=UNIT[result.dtype], spare=spare)
+
+
+def assert_as_torch(tensors, spare=64.0, **options):
+    """Forward and gradients as those of torch in float64; tensors are query, key, value, and a float mask or None."""
+    leaves = [None if x is None else x.detach().requires_grad_(x.is_floating_point()) for x in tensors]
+    wide = [None if x is None else x.detach().double().requires_grad_() if x.is_floating_point() else x for x in tensors]
+    out, expected = own(*leaves, **options), peer(*wide, **options)
+    assert out.dtype == leaves[0].dtype
+    assert_close(out, expected, spare)
+    by_out = torch.randn_like(out)
+    wanted = [x is not None and x.requires_grad for x in leaves]
+    gradients = torch.autograd.grad(out, [x for x, one in zip(leaves, wanted, strict=True) if one], by_out)
+    exact = torch.autograd.grad(expected, [x for x, one in zip(wide, wanted, strict=True) if one], by_out.double())
+    for gradient, formula in zip(gradients, exact, strict=True):
+        assert_close(gradient, formula, spare)
+
+
+SHAPES = {
+    "four_axes": [(2, 4, 9, 16), (2, 4, 13, 16), (2, 4, 13, 24)],
+    "three_axes": [(3, 9, 16), (3, 13, 16), (3, 13, 16)],
+    "two_axes": [(9, 16), (13, 16), (13, 8)],
+    "five_axes": [(2, 3, 4, 9, 16), (2, 3, 4, 13, 16), (2, 3, 4, 13, 16)],
+    "broadcast_batch": [(2, 4, 9, 16), (1, 4, 13, 16), (4, 13, 16)],
+    "broadcast_heads": [(2, 4, 9, 16), (2, 1, 13, 16), (2, 1, 13, 16)],
+    "broadcast_query": [(1, 1, 9, 16), (2, 4, 13, 16), (2, 4, 13, 16)],
+    "values_of_fewer_heads": [(2, 4, 9, 16), (2, 4, 13, 16), (2, 1, 13, 16)],
+    "broadcast_five": [(2, 3, 4, 9, 16), (3, 4, 13, 16), (1, 1, 1, 13, 16)],
+    "one_row": [(2, 4, 1, 16), (2, 4, 13, 16), (2, 4, 13, 16)],
+    "no_keys": [(2, 4, 3, 16), (2, 4, 0, 16), (2, 4, 0, 16)],
+}
+
+
+@pytest.mark.parametrize("options", [{}, dict(is_causal=True), dict(scale=0.4), dict(scale=0.0)], ids=str)
+@pytest.mark.parametrize("shapes", SHAPES.values(), ids=SHAPES.keys())
+def test_shapes(shapes, options):
+    assert_as_torch([draw(*shape) for shape in shapes] + [None], **options)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=str)
+@pytest.mark.parametrize("options", [{}, dict(is_causal=True)], ids=str)
+def test_16_bits(dtype, options):
+    assert_as_torch([draw(*shape, dtype=dtype) for shape in SHAPES["four_axes"]] + [None], spare=8, **options)
+
+
+@pytest.mark.parametrize("heads", [(8, 2, 2), (8, 1, 1), (8, 2, 4), (6, 6, 3)], ids=str)
+def test_heads_that_share(heads):
+    query, key, value = (draw(2, own_heads, 9, 16) for own_heads in heads)
+    assert_as_torch([query, key, value, None], enable_gqa=True)
+
+
+MASKS = [(9, 13), (4, 9, 13), (2, 4, 9, 13), (2, 1, 1, 13), (1, 4, 9, 1), (9, 1)]
+
+
+@pytest.mark.parametrize("shape", MASKS, ids=str)
+@pytest.mark.parametrize("kind", [torch.bool, torch.float32], ids=str)
+def test_masks(shape, kind):
+    operands = [draw(*one) for one in SHAPES["four_axes"]]
+    mask = draw(*shape) > -0.5 if kind == torch.bool else draw(*shape)
+    assert_as_torch([*operands, mask])
+
+
+@pytest.mark.parametrize("shapes, mask", [("three_axes", (3, 9, 13)), ("two_axes", (9, 13)), ("five_axes", (2, 1, 4, 9, 13))])
+@pytest.mark.parametrize("kind", [torch.bool, torch.float32], ids=str)
+def test_masks_of_other_axes(shapes, mask, kind):
+    operands = [draw(*one) for one in SHAPES[shapes]]
+    assert_as_torch([*operands, draw(*mask) > -0.5 if kind == torch.bool else draw(*mask)])
+
+
+def test_mask_of_the_querys_type():
+    operands = [draw(*shape, dtype=torch.bfloat16) for shape in SHAPES["four_axes"]]
+    assert_as_torch([*operands, draw(2, 1, 9, 13, dtype=torch.bfloat16)], spare=8)
+    assert torch.equal(own(*operands, torch.ones(9, 13)), own(*operands, torch.ones(9, 13, dtype=torch.bfloat16)))
+
+
+def test_rows_that_see_nothing_are_zeros_as_torchs():
+    query = draw(1, 2, 3, 8).requires_grad_()
+    for mask in (torch.tensor([True, False, True])[:, None], torch.tensor([0, -torch.inf, 0])[:, None]):
+        out = own(query, query, query, mask.expand(3, 3))
+        assert torch.equal(out[:, :, 1], torch.zeros(1, 2, 8)) and torch.equal(out[:, :, 1], peer(query, query, query, mask.expand(3, 3))[:, :, 1])
+        assert torch.autograd.grad(out.sum(), query)[0].isfinite().all()
+
+
+def layouts(x):
+    yield x.transpose(1, 2).contiguous().transpose(1, 2)
+    yield x.mT.contiguous().mT  # a last stride other than 1
+    yield torch.stack([x, x], dim=-1)[..., 0]
+    yield torch.cat([x, x], dim=-1)[..., : x.shape[-1]]
+    yield torch._neg_view(-x)
+    yield torch.nn.Parameter(x)
+
+
+def test_layouts():
+    operands = [draw(*shape) for shape in SHAPES["four_axes"]]
+    expected = own(*operands)
+    for laid in zip(*(layouts(x) for x in operands), strict=True):
+        assert torch.equal(own(*laid), expected)
+    mask = torch.rand(13, 9) > 0.3
+    assert torch.equal(own(*operands, mask.T), own(*operands, mask.T.contiguous()))
+    assert torch.equal(own(*operands, mask.float().T), own(*operands, mask.float().T.contiguous()))
+
+
+def test_nothing_is_copied_but_what_must_be(monkeypatch):
+    from headlight.torch import _operator
+
+    seen = []
+    monkeypatch.setattr(_operator, "attention", lambda *given, **options: seen.append(given) or attention(*given, **options))
+    from headlight import attention
+
+    query, key, value = draw(2, 4, 9, 16), draw(2, 4, 13, 16), draw(2, 2, 13, 16).repeat_interleave(2, 1).mT.contiguous().mT
+    own(query, key[:, :, 3:], value[:, :, 3:])
+    (given,) = seen
+    assert given[0].data_ptr() == query.data_ptr() and given[1].data_ptr() == key[:, :, 3:].data_ptr()
+    assert given[2].data_ptr() != value[:, :, 3:].data_ptr()
+
+
+def test_gradients_that_are_expanded():
+    query = draw(2, 4, 9, 16).requires_grad_()
+    by_sum = torch.autograd.grad(own(query, query, query).sum(), query)[0]
+    by_ones = torch.autograd.grad(own(query, query, query), query, torch.ones(2, 4, 9, 16))[0]
+    assert torch.equal(by_sum, by_ones)
+
+
+def test_gradcheck():
+    """Central differences in float32: with a step h they err by about h^2 + u / h, which h = u^(1/3) balances."""
+    step = UNIT[torch.float32] ** (1 / 3)
+    operands = [(0.5 * draw(*shape)).requires_grad_() for shape in ((1, 2, 3, 4), (1, 1, 5, 4), (1, 1, 5, 4), (2, 3, 5))]
+
+    def call(query, key, value, mask):
+        return own(query, key, value, mask, scale=0.7, enable_gqa=True)
+
+    # The precision of the inputs is what gradcheck warns of.
+    with pytest.warns(UserWarning, match="double precision"):
+        assert torch.autograd.gradcheck(call, operands, eps=step, atol=20 * step**2, rtol=20 * step**2)
+
+
+def test_dropout_follows_manual_seed():
+    query = draw(2, 4, 64, 16).requires_grad_()
+    results = []
+    for seed in (3, 3, 4):
+        torch.manual_seed(seed)
+        out = own(query, query, query, dropout_p=0.25)
+        results.append((out.detach(), torch.autograd.grad(out.square().sum(), query)[0]))
+    assert all(torch.equal(a, b) for a, b in zip(results[0], results[1], strict=True))
+    assert not torch.equal(results[0][0], results[2][0])
+    torch.manual_seed(3)
+    assert not torch.equal(own(query, query, query, dropout_p=0.25), own(query, query, query, dropout_p=0.25))
+
+
+def test_dropout_is_linear_in_the_values():
+    """Forward and backward drop the same weights: out is linear in value, so <dO, out(value)> = <dV, value>."""
+    query, key, value, by_out = (draw(1, 2, 40, 8) for _ in range(4))
+    value.requires_grad_()
+    out = own(query, key, value, dropout_p=0.4)
+    by_value = torch.autograd.grad(out, value, by_out)[0]
+    assert_close((by_value * value).sum() / 100, (by_out * out).sum() / 100)
+    kept = own(torch.zeros(1, 1, 512, 8), torch.zeros(1, 1, 512, 8), torch.ones(1, 1, 512, 8), dropout_p=0.4)
+    assert abs(kept.mean() - 1) < 6 * (0.4 / 0.6 / 512**2) ** 0.5
+
+
+def test_dropout_of_everything():
+    query = draw(1, 2, 5, 8).requires_grad_()
+    out = own(query, query, query, dropout_p=1.0)
+    assert not out.any() and not torch.autograd.grad(out.sum(), query)[0].any()
+
+
+@pytest.mark.parametrize("dtype", UNIT, ids=str)
+def test_the_bits_are_those_of_headlight_at_any_number_of_threads(dtype):
+    query, key, value, by_out = (draw(2, 300, 4, 32, dtype=dtype) for _ in range(4))
+    expected, lse = hl.attention(query, key, value, causal="top_left", log_sum_exp=True, engine=hl.Engine(threads=2))
+    gradients = hl.attention_backward(query, key, value, expected, lse, by_out, causal="top_left")
+    before = torch.get_num_threads()
+    try:
+        for threads in (1, 2):
+            torch.set_num_threads(threads)
+            leaves = [x.transpose(1, 2).requires_grad_() for x in (query, key, value)]
+            out = own(*leaves, is_causal=True)
+            assert torch.equal(out.transpose(1, 2), expected)
+            found = torch.autograd.grad(out, leaves, by_out.transpose(1, 2))
+            assert all(torch.equal(one.transpose(1, 2), other) for one, other in zip(found, gradients, strict=True))
+    finally:
+        torch.set_num_threads(before)
+
+
+def test_threads_follow_torch():
+    from headlight.torch._engine import engine
+
+    before = torch.get_num_threads()
+    try:
+        torch.set_num_threads(1)
+        assert engine().threads == 1
+        torch.set_num_threads(2)
+        assert engine().threads == 2 and engine() is engine()
+    finally:
+        torch.set_num_threads(before)
+
+
+def test_autocast():
+    query = draw(2, 4, 9, 16)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert own(query, query, query).dtype == torch.bfloat16
+
+
+def test_meta_tensors_have_shapes():
+    query, key = (torch.empty(2, 4, length, 16, device="meta") for length in (9, 13))
+    out = own(query, key, key)
+    assert out.is_meta and out.shape == (2, 4, 9, 16) and out.stride() == own(draw(2, 4, 9, 16), *[draw(2, 4, 13, 16)] * 2).stride()
+
+
+Q = torch.zeros(2, 4, 9, 16)
+
+
+@pytest.mark.parametrize(
+    "call, error, sentence",
+    [
+        (lambda: own(Q.double(), Q, Q), TypeError, "query has numbers of type float64, expected float32, bfloat16 or float16"),
+        (lambda: own(Q.int(), Q, Q), TypeError, "query has numbers of type int32"),
+        (lambda: own(Q, Q.to(torch.complex64), Q), TypeError, "key has numbers of type complex64"),
+        (lambda: own(Q.to("meta"), Q, Q), TypeError, "key is on cpu, query on meta"),
+        (lambda: own(Q, Q, Q.to_sparse()), TypeError, "value has the layout torch.sparse_coo"),
+        (lambda: own(Q, Q, Q.numpy()), TypeError, "value is a ndarray, expected a torch.Tensor"),
+        (lambda: own(Q, Q, Q, torch.zeros(9, 9, dtype=torch.int)), TypeError, "attn_mask has numbers of type torch.int32"),
+        (lambda: own(Q, Q, Q, torch.zeros(9, 9, dtype=torch.float64)), TypeError, "attn_mask has numbers of type torch.float64"),
+        (lambda: own(Q, Q, Q, torch.zeros(9, 8)), ValueError, "bias has shape [1, 1, 9, 8]"),
+        (lambda: own(Q, Q, Q, torch.zeros(9, 9), is_causal=True), ValueError, "attn_mask given together with is_causal=True"),
+        (lambda: own(Q, Q, Q, dropout_p=1.5), ValueError, "dropout_p is 1.5, expected 0 to 1"),
+        (lambda: own(Q, Q[:, :2], Q[:, :2]), ValueError, "enable_gqa=True"),
+        (lambda: own(Q, Q[:, :3], Q[:, :3], enable_gqa=True), ValueError, "expected a multiple of the 3 of key"),
+        (lambda: own(Q, Q[..., :8], Q), ValueError, "key has shape"),
+        (lambda: own(Q, Q[:, :, :8], Q), ValueError, "value has shape"),
+        (lambda: own(Q[0, 0, 0], Q, Q), ValueError, "query has shape [16], expected 2 axes or more"),
+        (lambda: torch.compile(own, backend="eager")(Q.double(), Q, Q), Exception, "expected float32, bfloat16 or float16"),
+    ],
+)
+def test_sentences(call, error, sentence):
+    with pytest.raises(error, match=re.escape(sentence)):
+        call()
+
+
+def test_second_gradients_are_refused():
+    query = draw(1, 2, 5, 8).requires_grad_()
+    gradient = torch.autograd.grad(own(query, query, query).sum(), query, create_graph=True)[0]
+    with pytest.raises(NotImplementedError, match="no second gradients"):
+        gradient.sum().backward()
+
+
+def test_transforms_of_gradients_are_refused():
+    query = draw(1, 2, 5, 8)
+    with pytest.raises(NotImplementedError, match="torch.func"):
+        torch.func.grad(lambda query: own(query, query, query).sum())(query)
+
+
+@pytest.mark.filterwarnings("ignore:There is a performance drop")
+def test_vmap_goes_sample_by_sample():
+    query, key = draw(3, 1, 2, 5, 8), draw(3, 1, 2, 7, 8)
+    expected = torch.stack([own(*pair, pair[1]) for pair in zip(query, key, strict=True)])
+    assert torch.equal(torch.vmap(own)(query, key, key), expected)
+
+
+OPERATOR = {
+    "plain": {},
+    "mask": dict(mask=torch.arange(13).remainder(3) > 0, causal="bottom_right"),
+    "bias": dict(bias=torch.linspace(-1, 1, 9 * 13).reshape(9, 13).requires_grad_(), scale=0.3),
+    "sinks": dict(sinks=torch.linspace(-1, 1, 4).requires_grad_(), softcap=3.0, left=4, right=2),
+    "lengths": dict(key_lengths=torch.tensor([13, 4]), query_start=torch.tensor([4, 0]), causal="top_left", chunk=8),
+    "dropout": dict(dropout=0.3, seed=torch.tensor(5)),
+    "weights": dict(weights=True, bias=torch.linspace(-1, 1, 13).requires_grad_(), sinks=torch.zeros(4).requires_grad_()),
+}
+
+
+@pytest.mark.parametrize("options", OPERATOR.values(), ids=OPERATOR.keys())
+def test_opcheck(options):
+    operands = [draw(2, heads, length, 16).requires_grad_() for heads, length in ((4, 9), (2, 13), (2, 13))]
+    torch.library.opcheck(attend, operands, options)
+    torch.library.opcheck(attend, [x.detach().bfloat16() for x in operands], options)
+
+
+def test_gradients_by_weights():
+    """Those who use the weights in a loss get the gradients that torch gives."""
+    query, key, value = (draw(2, heads, length, 8) for heads, length in ((4, 5), (2, 7), (2, 7)))
+    bias, sinks = draw(1, 4, 5, 7), draw(4)
+    by_out, by_weights = draw(2, 4, 5, 8), draw(2, 4, 5, 7)
+    leaves = [x.clone().requires_grad_() for x in (query, key, value, bias, sinks)]
+    out, _, weights = attend(*leaves[:3], bias=leaves[3], sinks=leaves[4], softcap=2.0, weights=True)
+    found = torch.autograd.grad([out, weights], leaves, [by_out, by_weights])
+
+    wide = [x.double().requires_grad_() for x in (query, key, value, bias, sinks)]
+    keys, values = (x.repeat_interleave(2, 1) for x in wide[1:3])
+    scores = 2.0 * torch.tanh(wide[0] @ keys.mT / 8**0.5 / 2.0) + wide[3]
+    logits = torch.cat([scores, wide[4][None, :, None, None].expand(2, 4, 5, 1)], dim=-1)
+    expected = logits.softmax(-1)[..., :-1]
+    assert_close(weights, expected)
+    exact = torch.autograd.grad([expected @ values, expected], wide, [by_out.double(), by_weights.double()])
+    for gradient, formula in zip(found, exact, strict=True):
+        assert_close(gradient, formula, spare=64)
+
+
+class Block(torch.nn.Module):
+    """Some of everything around attention."""
+
+    def __init__(self, **options):
+        super().__init__()
+        self.linear = torch.nn.Linear(32, 96)
+        self.options = options
+
+    def forward(self, x):
+        query, key, value = self.linear(x).unflatten(-1, (3, 4, 8)).unbind(-3)
+        return own(*(part.transpose(1, 2) for part in (query, key, value)), **self.options).transpose(1, 2).flatten(2)
+
+
+@pytest.mark.parametrize("backend", ["aot_eager", "inductor"])
+@pytest.mark.parametrize("options", [{}, dict(is_causal=True, scale=0.3)], ids=str)
+def test_compile(backend, options, tmp_path, monkeypatch):
+    if backend == "inductor":
+        monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
+        try:
+            torch.compile(lambda x: x + 1)(torch.ones(3))
+        except Exception as error:
+            pytest.skip(f"inductor has no compiler here: {error}")
+    block, x = Block(**options), draw(2, 9, 32)
+    compiled = torch.compile(block, fullgraph=True, backend=backend)
+    expected, out = block(x), compiled(x)
+    assert_close(out, expected)
+    for one, other in zip(*(torch.autograd.grad(y.sum(), block.parameters()) for y in (out, expected)), strict=True):
+        assert_close(one, other, spare=128)
+    with torch.no_grad():
+        longer = draw(2, 17, 32)
+        assert_close(compiled(longer), block(longer))
+
+
+def test_compiled_dropout_is_drawn_anew_and_follows_manual_seed():
+    compiled = torch.compile(Block(dropout_p=0.5), fullgraph=True, backend="aot_eager")
+    x = draw(2, 9, 32)
+    results = []
+    for seed in (1, 1, 2):
+        torch.manual_seed(seed)
+        results.append(compiled(x))
+    assert torch.equal(results[0], results[1]) and not torch.equal(results[0], results[2])
+    assert not torch.equal(compiled(x), compiled(x))
+
+
+def test_export():
+    block, x = Block(is_causal=True).eval(), draw(2, 9, 32)
+    length = torch.export.Dim("length", min=2, max=100)
+    program = torch.export.export(block, (x,), dynamic_shapes={"x": {1: length}})
+    assert any("headlight.attention" in str(node.target) for node in program.graph.nodes)
+    for x in (x, draw(2, 17, 32)):
+        assert torch.equal(program.module()(x), block(x))
+
+
+def test_checkpointing_draws_the_same_numbers_again():
+    x = draw(1, 2, 16, 8).requires_grad_()
+
+    def call(x):
+        return own(x, x, x, dropout_p=0.5)
+
+    gradients = []
+    for function in (call, lambda x: torch.utils.checkpoint.checkpoint(call, x, use_reentrant=False)):
+        torch.manual_seed(7)
+        gradients.append(torch.autograd.grad(function(x).square().sum(), x)[0])
+    assert torch.equal(*gradients)
+
+
+def test_long_calls_can_be_interrupted():
+    query = torch.randn(1, 8, 1, 64).expand(1, 8, 60_000, 64)
+    leaf = torch.randn(1, 512, 1024, 64).requires_grad_()
+    assert seconds_until_interrupted(lambda: own(query, query, query)) < PATIENCE
+    out = own(leaf, leaf, leaf)
+    assert seconds_until_interrupted(lambda: [out.sum().backward(retain_graph=True) for _ in range(100)]) < PATIENCE
+
+
+def test_headlight_alone_does_not_import_torch():
+    program = "import sys, headlight; assert 'torch' not in sys.modules and 'transformers' not in sys.modules"
+    subprocess.run([sys.executable, "-c", program], check=True)
