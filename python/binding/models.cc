@@ -6,10 +6,12 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "engine.h"
@@ -22,7 +24,16 @@
 namespace headlight::python {
 namespace {
 
-using models::Encoder;
+// An encoder that knows where it came from.
+class Encoder : public models::Encoder {
+ public:
+  Encoder(models::Encoder encoder, std::filesystem::path folder)
+      : models::Encoder(std::move(encoder)), folder_(std::move(folder)) {}
+  [[nodiscard]] const std::filesystem::path& folder() const noexcept { return folder_; }
+
+ private:
+  std::filesystem::path folder_;
+};
 
 constexpr const char* kLoad = "load";
 constexpr const char* kEmbed = "embed";
@@ -191,7 +202,7 @@ Encoder* load(nb::handle folder, nb::handle precision) {
   const std::string name(path.c_str(), path.size());
   const NumberType type = precision_of(kLoad, precision);
   const nb::gil_scoped_release released;
-  return new Encoder(models::load(name, {.precision = type}));
+  return new Encoder(models::load(name, {.precision = type}), std::filesystem::absolute(name));
 }
 
 const EncoderOptions& network_of(const Encoder& model) { return model.options().encoder; }
@@ -244,6 +255,9 @@ void define_models(nb::module_& module) {
       .def_prop_ro(
           "precision", [](const Encoder& model) { return name(model.network().precision()); },
           "What products multiply in: 'float32', 'bfloat16' or 'int8'.")
+      .def_prop_ro(
+          "folder", [](const Encoder& model) { return nb::steal(PyUnicode_DecodeFSDefault(model.folder().c_str())); },
+          nb::sig("def folder(self) -> str"), "The folder that it was loaded from, absolute.")
       .def("__repr__", [](const Encoder& model) {
         const EncoderOptions& network = network_of(model);
         return "<headlight.Encoder of " + std::to_string(network.layers) + " layers, " + std::to_string(network.heads) +

@@ -28,7 +28,8 @@ def test_module_runs_the_program():
 
 def test_what_is_missing_is_said(monkeypatch, tmp_path):
     from headlight import __main__ as module
+    from headlight import _program
 
-    monkeypatch.setattr(module, "__file__", str(tmp_path / "__main__.py"))
+    monkeypatch.setattr(_program, "__file__", str(tmp_path / "_program.py"))
     with pytest.raises(SystemExit, match="without the command line"):
         module.main()

@@ -24,3 +24,8 @@ def use(query: Floats, key: Floats, weight: Floats, engine: hl.Engine, options: 
     assert_type(model.embed(["a", "b"], progress=lambda done, total: None), Floats)
     assert_type(model.encode("a"), list[Floats])
     assert_type(model.decode(model.tokenize("a")), str)
+    assert_type(hl.beams(model, "a b", heads=[0, 1]).plot(), hl.Picture)
+    hl.beams(words=["a", "b"], attention=query, engine=engine).save("beams.svg")
+    assert_type(hl.heads(model, ["a", "b"], mask=[(0, 1)]).cka, npt.NDArray[np.float64])
+    assert_type(hl.study.memory("1GiB", measure=True), hl.study.Study)
+    assert_type(hl.study.precision(model, ["a", "b"], quick=True).summary, str)

@@ -72,6 +72,31 @@ TEST_F(BeamsOfModel, LightIsNeitherLostNorMade) {
   }
 }
 
+// The weights are those of a model that multiplies in the type asked for; 16 bits of a weight are in the page.
+TEST_F(BeamsOfModel, TheWeightsAreThoseOfThePrecision) {
+  const auto largest_difference = [&](const nlohmann::json& data, NumberType precision) {
+    const models::Encoder model = models::load(folder_ / "model", {.precision = precision});
+    Engine engine;
+    const std::vector<std::int64_t> ids = model.tokenizer().encode("the streets didn", 24);
+    const Tensor<float, 3> expected = model.probabilities(engine, ids, 1), found = beams_of(data, 1);
+    EXPECT_EQ(found.shape(), expected.shape());
+    float most = 0;
+    for (std::int64_t n = 0; n < expected.size(); ++n) {
+      most = std::max(most, std::abs(found.data()[n] - expected.data()[n]));
+    }
+    return most;
+  };
+  const nlohmann::json narrow = data("the streets didn", {"--precision", "int8", "--pieces"});
+  const nlohmann::json wide = data("the streets didn", {"--pieces"});
+  EXPECT_LT(largest_difference(narrow, NumberType::int8), 2e-5f);
+  EXPECT_GT(largest_difference(narrow, NumberType::float32), 1e-4f);
+  EXPECT_LT(largest_difference(wide, NumberType::float32), 2e-5f);
+  expect_error(text("the", {"--precision", "float64"}), {"--precision is 'float64', expected float32"}, 2);
+  expect_error(
+      run_program({"beams", "--words", "a b", "--attention", "a.npy", "--precision", "int8", "-o", folder_ / "x.html"}),
+      {"--precision goes with --text"}, 2);
+}
+
 TEST_F(BeamsOfModel, EveryMergeTellsWhatComesBack) {
   for (int number = 0; number < 6; ++number) {
     models::ModelOptions options;

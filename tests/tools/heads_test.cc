@@ -50,6 +50,30 @@ class Heads : public testing::Test {
   models::Encoder model_;
 };
 
+TEST_F(Heads, NumbersAreThoseOfThePrecision) {
+  const std::vector<std::string> text{"--text", "the cat sat on the mat"};
+  const auto entropy_of = [&](NumberType precision) {  // of head 0 of the last layer
+    const models::Encoder model = models::load(folder_ / "model", {.precision = precision});
+    const std::vector<std::int64_t> ids = model.tokenizer().encode(text[1], 16);
+    const Tensor<float, 3> weights = model.probabilities(engine_, ids, 1);
+    double entropy = 0;
+    for (std::int64_t i = 1; i < 7; ++i) {
+      for (std::int64_t j = 0; j < 8; ++j) {
+        const auto p = static_cast<double>(weights(0, i, j));
+        entropy -= p * std::log(p) / 6;
+      }
+    }
+    return entropy;
+  };
+  const auto found = [&](const std::string& precision) {
+    return json({text[0], text[1], "--precision", precision}).at("heads")[3].at("entropy").get<double>();
+  };
+  EXPECT_NEAR(found("float32"), entropy_of(NumberType::float32), 1e-6);
+  EXPECT_NEAR(found("int8"), entropy_of(NumberType::int8), 1e-6);
+  EXPECT_GT(std::abs(found("int8") - found("float32")), 1e-5);
+  expect_error(run({text[0], text[1], "--precision", "half"}), {"--precision is 'half', expected float32"}, 2);
+}
+
 const std::string kTexts = "the cat sat on the mat\nmat on cat the\n\ncat\nthe the sat sat on on the mat cat\n";
 
 TEST_F(Heads, NumbersAreThoseOfTheLibrary) {

@@ -4,7 +4,8 @@ Arrays are NumPy's, PyTorch's, or whatever else lies on the CPU and speaks DLPac
 copied. docs/python.md shows what there is.
 """
 
-from headlight import typing
+from headlight import study, typing
+from headlight._beams import Beams, beams
 from headlight._core import (
     Encoder,
     Engine,
@@ -20,20 +21,28 @@ from headlight._core import (
     merge_attention,
     pack,
 )
+from headlight._heads import Heads, heads
+from headlight._pictures import Picture
 
 __all__ = [
+    "Beams",
     "Encoder",
     "Engine",
     "FileError",
+    "Heads",
     "PackedMatrix",
+    "Picture",
     "__version__",
     "attention",
     "attention_backward",
     "available_isas",
+    "beams",
     "default_engine",
+    "heads",
     "load",
     "matmul",
     "merge_attention",
     "pack",
+    "study",
     "typing",
 ]

@@ -13,10 +13,12 @@
 #include <vector>
 
 #include "headlight/models/errors.h"
+#include "headlight/number_type.h"
 #include "tools/headlight/beams/relations.h"
 #include "tools/headlight/commands/commands.h"
 #include "tools/headlight/demonstration/default_model.h"
 #include "tools/headlight/support/engine_arguments.h"
+#include "tools/headlight/support/model_arguments.h"
 #include "tools/headlight/support/number_parse.h"
 #include "tools/headlight/support/number_text.h"
 #include "tools/headlight/support/output.h"
@@ -35,7 +37,7 @@ struct Arguments {
   std::string model, text, words, attention, out;
   bool has_text = false, pieces = false;
   std::int64_t layer = kAll;
-  std::string heads, from, to, format;
+  std::string heads, from, to, format, precision;
   std::int64_t top = 0;  // 0: as many as a picture of so many words bears
 };
 
@@ -60,6 +62,7 @@ void check(const Arguments& arguments) {
   const bool by_words = !arguments.words.empty() || !arguments.attention.empty();
   if (arguments.has_text == by_words) throw UsageError("either --text, or --words with --attention, is needed");
   if (by_words && !arguments.model.empty()) throw UsageError("--model goes with --text");
+  if (by_words && !arguments.precision.empty()) throw UsageError("--precision goes with --text");
   if (by_words && (arguments.words.empty() || arguments.attention.empty())) {
     throw UsageError("--words and --attention go together");
   }
@@ -141,7 +144,8 @@ void check_text(const models::Encoder& model, const Arguments& arguments, Beams&
 Beams read_beams(const Arguments& arguments, std::vector<FoundRelation>& relations) {
   if (!arguments.has_text) return beams_of_arrays(arguments.words, arguments.attention);
   Engine engine(arguments.engine.options());
-  const demonstration::LoadedModel loaded = demonstration::load(arguments.model);
+  const demonstration::LoadedModel loaded = demonstration::load(
+      arguments.model, arguments.precision.empty() ? NumberType::float32 : *parse_number_type(arguments.precision));
   const models::Encoder& model = loaded.encoder;
   if (model.options().encoder.layers < 1)
     throw models::FileError(arguments.model, "has no layers, expected at least 1");
@@ -211,6 +215,7 @@ void add_beams(Command& program) {
   add("--model", arguments->model, "DIR",
       "Folder with config.json, model.safetensors, vocab.txt; default: the demonstration model")
       .check(file_name());
+  add_precision(command, arguments->precision);
   const Option text = add("--text", arguments->text, "TEXT", "The sentence");
   add("--words", arguments->words, "WORDS", "Instead of a model: words, with spaces between them");
   add("--attention", arguments->attention, "NPY", "float32 [layers, heads, L, L]: the weights for --words")

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "headlight/models/errors.h"
+#include "headlight/number_type.h"
 #include "tools/headlight/commands/commands.h"
 #include "tools/headlight/heads/example_texts.h"
 #include "tools/headlight/heads/texts.h"
@@ -91,7 +92,8 @@ TextSource texts_of(const ModelArguments& arguments, const demonstration::Loaded
 void heads(const Arguments& arguments) {
   if (has_texts(arguments.model)) arguments.model.check();
   Engine engine(arguments.model.engine.options());
-  const demonstration::LoadedModel loaded = demonstration::load(arguments.model.model);
+  const demonstration::LoadedModel loaded =
+      demonstration::load(arguments.model.model, *parse_number_type(arguments.model.precision));
   TextSource texts = texts_of(arguments.model, loaded);
   const models::Encoder& model = loaded.encoder;
   const std::string name = arguments.model.model.empty() ? demonstration::kDefaultModel : arguments.model.model;
@@ -150,8 +152,9 @@ void add_heads(Command& program) {
       .one_at_a_time()
       .delimiter(',')
       .check(expected_head);
-  command.add_flag("--importance", arguments->importance,
-                   "How much sentence vectors would miss each head, by gradient: takes some four times as long");
+  command.add_flag(
+      "--importance", arguments->importance,
+      "How much sentence vectors would miss each head, by gradient, in float32: takes some four times as long");
   command.add_option("--seed", arguments->seed, "Of the directions in which --importance looks (default: 1)")
       .type_name("N");
   command.example("--html heads.html",

@@ -5,10 +5,12 @@
 
 namespace headlight::demonstration {
 
-LoadedModel load(const std::string& folder) {
+LoadedModel load(const std::string& folder, NumberType precision) {
+  const models::LoadModelOptions options{.precision = precision};
   const models::ModelFolder files =
       folder.empty() ? models::ModelFolder(kDefaultModel, default_model_files()) : models::ModelFolder(folder);
-  models::Encoder encoder = folder.empty() ? models::load(kDefaultModel, default_model_files()) : models::load(folder);
+  models::Encoder encoder =
+      folder.empty() ? models::load(kDefaultModel, default_model_files(), options) : models::load(folder, options);
   models::SafetensorsFile weights = files.safetensors(models::kWeightsFile);
   std::optional<Readout> readout = find_readout(encoder, weights);
   return {std::move(encoder), std::move(readout)};

@@ -4,6 +4,7 @@
 #include <span>
 
 #include "headlight/models/encoder.h"
+#include "headlight/number_type.h"
 #include "tools/headlight/demonstration/model.h"
 
 namespace headlight::demonstration {
@@ -18,7 +19,7 @@ struct LoadedModel {
   models::Encoder encoder;
   std::optional<Readout> readout;  // none for other people's models
 };
-// Throws models::FileError.
-[[nodiscard]] LoadedModel load(const std::string& folder);
+// `precision` is what its products multiply in. Throws models::FileError.
+[[nodiscard]] LoadedModel load(const std::string& folder, NumberType precision = NumberType::float32);
 
 }  // namespace headlight::demonstration

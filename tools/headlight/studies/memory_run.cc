@@ -1,4 +1,5 @@
 // One forward and backward pass in a process of its own: what it held at most, and how long it took.
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -6,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <fstream>
@@ -126,7 +128,10 @@ std::vector<std::string> arguments_of(const analysis::AttentionStep& step, const
   return arguments;
 }
 
-[[noreturn]] void become(const std::vector<std::string>& arguments, int output, std::int64_t most_bytes) {
+[[noreturn]] void become(const std::vector<std::string>& arguments, int output, std::int64_t most_bytes, pid_t parent) {
+  // Whoever ends the study ends its measurement too, which may have minutes to go.
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (::getppid() != parent) ::_exit(126);
   if (::dup2(output, STDOUT_FILENO) < 0) ::_exit(126);
   const auto most = static_cast<rlim_t>(most_bytes + kNotResident);
   const rlimit limit{most, most};
@@ -166,10 +171,11 @@ std::optional<MemoryRun> measure_memory_step(const analysis::AttentionStep& step
   const std::vector<std::string> arguments = arguments_of(step, engine);
   int ends[2];
   if (::pipe(ends) != 0) throw std::runtime_error(std::string("a pipe to a child process: ") + std::strerror(errno));
+  const pid_t parent = ::getpid();
   const pid_t child = ::fork();
   if (child == 0) {
     ::close(ends[0]);
-    become(arguments, ends[1], most_bytes);
+    become(arguments, ends[1], most_bytes, parent);
   }
   const int error = errno;
   ::close(ends[1]);

@@ -40,12 +40,15 @@ void ModelArguments::add_to(Command& command, Inputs accepted) {
         .type_name("NPY")
         .check(file_name())
         .reads();
-    command
-        .add_option("--precision", precision, "What products multiply in, weights and activations (default: float32)")
-        .type_name(alternatives(product_type_names()))
-        .check(one_of(product_type_names()));
   }
+  add_precision(command, precision);
   engine.add_to(command);
+}
+
+void add_precision(Command& command, std::string& precision) {
+  command.add_option("--precision", precision, "What products multiply in, weights and activations (default: float32)")
+      .type_name(alternatives(product_type_names()))
+      .check(one_of(product_type_names()));
 }
 
 void ModelArguments::check() const {

@@ -28,7 +28,7 @@ struct ModelArguments {
   std::string input;
   std::string ids;
   std::string attention_mask;
-  std::string precision = "float32";  // where ids are accepted: of those that compute with a model and do no more
+  std::string precision = "float32";
   Inputs inputs = Inputs::texts_or_ids;
 
   void add_to(Command& command, Inputs accepted = Inputs::texts_or_ids);
@@ -37,6 +37,9 @@ struct ModelArguments {
   // What --model and --precision say.
   [[nodiscard]] models::Encoder load() const;
 };
+
+// --precision of a command that computes with a model: its value is a name of product_type_names().
+void add_precision(Command& command, std::string& precision);
 
 // Token ids [B, L]; the mask has no axes where none was given.
 struct TokenIds {
