@@ -1,5 +1,6 @@
 // One query, or a few, on many keys: bytes of keys and values a second, beside what reading the same memory reaches.
 #include "harness/attention_case.h"
+#include "harness/cached_attention.h"
 #include "harness/case_name.h"
 #include "harness/suite.h"
 #include "harness/typed_attention.h"
@@ -50,6 +51,12 @@ std::vector<Case> cases() {
                      [shape, type](const CaseContext& context) { return typed_attention_work(shape, type, context); },
                      by_head});
     }
+  }
+  for (const bool by_head : {true, false}) {
+    const TypedAttention shape{1, 8192, 32, 32, 128, by_head, true};
+    const Step step{1, 8192, 32, 32, 128, by_head ? Memory::by_head : Memory::by_position};
+    all.push_back({name_of(step) + "/int8_cache",
+                   [shape](const CaseContext& context) { return cached_attention_work(shape, context); }, by_head});
   }
   return all;
 }

@@ -13,14 +13,16 @@ namespace headlight {
 
 // Whether memory of T has a NumberType, and which.
 template <class T>
-concept StoredNumber = std::is_same_v<T, float> || std::is_same_v<T, BFloat16> || std::is_same_v<T, Float16>;
+concept StoredNumber = std::is_same_v<T, float> || std::is_same_v<T, BFloat16> || std::is_same_v<T, Float16> ||
+    std::is_same_v<T, std::int8_t>;
 template <StoredNumber T>
 inline constexpr NumberType number_type_of = std::is_same_v<T, float>      ? NumberType::float32
                                              : std::is_same_v<T, BFloat16> ? NumberType::bfloat16
-                                                                           : NumberType::float16;
+                                             : std::is_same_v<T, Float16>  ? NumberType::float16
+                                                                           : NumberType::int8;
 
-// A View with the type beside the pointer; strides count numbers, as there. Every view and tensor of float, BFloat16
-// or Float16 is one.
+// A View with the type beside the pointer; strides count numbers, as there. Every view and tensor of float,
+// BFloat16, Float16 or std::int8_t is one.
 template <int Rank, class Pointer>
 struct AnyTypedView {
   using Shape = typename View<float, Rank>::Shape;

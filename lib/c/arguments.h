@@ -108,6 +108,8 @@ constexpr headlight_type type_of() noexcept {
   using Element = std::remove_const_t<T>;
   if constexpr (std::is_same_v<Element, float>) {
     return HEADLIGHT_FLOAT32;
+  } else if constexpr (std::is_same_v<Element, std::int8_t>) {
+    return HEADLIGHT_INT8;
   } else if constexpr (std::is_same_v<Element, std::int64_t>) {
     return HEADLIGHT_INT64;
   } else {
@@ -150,11 +152,13 @@ View<T, Rank> view(const char* operation, const char* argument, const headlight_
   return {static_cast<T*>(given.data), shape, strides};
 }
 
-// The same of any type that floats can be stored in.
+// The same of any type that floats can be stored in; with `cached`, of int8, too.
 template <int Rank, class Pointer>
-AnyTypedView<Rank, Pointer> typed_view(const char* operation, const char* argument, const headlight_tensor* tensor) {
+AnyTypedView<Rank, Pointer> typed_view(const char* operation, const char* argument, const headlight_tensor* tensor,
+                                       bool cached = false) {
   const headlight_tensor& given = required(operation, argument, tensor);
-  const NumberType type = stored_type(operation, argument, given.type);
+  const bool is_int8 = cached && given.type == HEADLIGHT_INT8;
+  const NumberType type = is_int8 ? NumberType::int8 : stored_type(operation, argument, given.type);
   check_tensor(operation, argument, given, given.type, Rank);
   typename View<float, Rank>::Shape shape{};
   std::copy_n(given.shape, Rank, shape.begin());

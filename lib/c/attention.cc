@@ -53,11 +53,24 @@ headlight_status headlight_attention(headlight_engine* engine, const headlight_t
     return attend(kName, of_floats, engine, query, key, value, out, options, error);
   }
   return call(kName, engine, error, [&](Engine& on) {
-    attention(on,
-              AttentionOperands{
-                  typed_view<4, const void*>(kName, "query", query), typed_view<4, const void*>(kName, "key", key),
-                  typed_view<4, const void*>(kName, "value", value), typed_view<4, void*>(kName, "out", out)},
-              attention_options(kName, options));
+    attention(
+        on,
+        AttentionOperands{
+            typed_view<4, const void*>(kName, "query", query), typed_view<4, const void*>(kName, "key", key, true),
+            typed_view<4, const void*>(kName, "value", value, true), typed_view<4, void*>(kName, "out", out),
+            attention_scales(kName, "key_scales", options, &headlight_attention_options::key_scales),
+            attention_scales(kName, "value_scales", options, &headlight_attention_options::value_scales)},
+        attention_options_beside_scales(kName, options));
+  });
+}
+
+headlight_status headlight_quantize_rows(headlight_engine* engine, const headlight_tensor* x,
+                                         const headlight_tensor* numbers, const headlight_tensor* scales,
+                                         headlight_error* error) {
+  constexpr const char* kQuantize = "quantize_rows";
+  return call(kQuantize, engine, error, [&](Engine& on) {
+    quantize_rows(on, typed_view<4, const void*>(kQuantize, "x", x),
+                  view<std::int8_t, 4>(kQuantize, "numbers", numbers), view<float, 3>(kQuantize, "scales", scales));
   });
 }
 

@@ -40,7 +40,25 @@ Probabilities probabilities(const char* operation, const headlight_probabilities
           .own_keys = fields->own_keys != 0};
 }
 
+View<const float, 3> attention_scales(const char* operation, const char* argument,
+                                      const headlight_attention_options* given,
+                                      const headlight_tensor* headlight_attention_options::*scales) {
+  const Fields fields(operation, "options", given);
+  return optional_view<const float, 3>(operation, argument, fields.operator->()->*scales);
+}
+
 AttentionOptions attention_options(const char* operation, const headlight_attention_options* given) {
+  for (const bool of_keys : {true, false}) {
+    const char* const name = of_keys ? "key_scales" : "value_scales";
+    const auto scales = of_keys ? &headlight_attention_options::key_scales : &headlight_attention_options::value_scales;
+    if (attention_scales(operation, name, given, scales)) {
+      refuse(operation, std::string("options.") + name + " is given, expected none: no operand may be HEADLIGHT_INT8");
+    }
+  }
+  return attention_options_beside_scales(operation, given);
+}
+
+AttentionOptions attention_options_beside_scales(const char* operation, const headlight_attention_options* given) {
   AttentionOptions options;
   if (given == nullptr) return options;
   const Fields fields(operation, "options", given);

@@ -11,8 +11,15 @@
 namespace headlight::c {
 
 [[nodiscard]] Probabilities probabilities(const char* operation, const headlight_probabilities* given);
+// Refuses scales of keys and values, which attention() alone takes.
 [[nodiscard]] HEADLIGHT_INNER_API AttentionOptions attention_options(const char* operation,
                                                                      const headlight_attention_options* given);
+[[nodiscard]] AttentionOptions attention_options_beside_scales(const char* operation,
+                                                               const headlight_attention_options* given);
+// Those of keys or values, which stand beside the options of C++.
+[[nodiscard]] View<const float, 3> attention_scales(const char* operation, const char* argument,
+                                                    const headlight_attention_options* given,
+                                                    const headlight_tensor* headlight_attention_options::*scales);
 [[nodiscard]] HEADLIGHT_INNER_API AttentionGradients attention_gradients(const char* operation,
                                                                          const headlight_attention_gradients* given);
 // The same of any types.

@@ -233,8 +233,9 @@ void block_values_exactly(const kernels::AttentionBlock& block, const RowFactors
       const auto value = value_panel<Numbers>(block.keys, column - in_panel);
       const int count = static_cast<int>(smaller(kLanes, block.keys.value_dim - column));
       const Vec sum =
-          exact_values<Numbers>(block.scores + r * block.scores_stride, value.data + in_panel, value.stride, count,
-                                block.seen.begin[r], block.seen.end[r], mask, masks.mask_key_stride, masks.attend);
+          exact_values<Numbers>(block.scores + r * block.scores_stride, value.data + in_panel, value.stride,
+                                block.keys.value.scales, block.keys.value.scale_stride, count, block.seen.begin[r],
+                                block.seen.end[r], mask, masks.mask_key_stride, masks.attend);
       merge_vector(block, factors, r, column, count, sum);
     }
   }

@@ -147,6 +147,8 @@ struct AttentionSweep {
   std::int64_t query_step;
   std::int64_t key_step;
   std::int64_t value_step;
+  std::int64_t key_scale_step;  // of the scales of int8, else 0
+  std::int64_t value_scale_step;
   std::int64_t out_step;  // of the ends
   std::int64_t state_step;
   std::int64_t mask_step;  // and of ends.sum and dropout.places; scores are [heads][rows] of this block
@@ -266,7 +268,7 @@ struct AttentionKernels {
 
 // Those of them that read or write what a caller handed in, for operands of any type that says itself what it is, where
 // AttentionKernels knows float32 alone. Sums, and what is between the operands, are the same: a number of 16 bits is
-// widened as it is read, which is exact, and out is rounded as it is written.
+// widened as it is read, which is exact, one of 8 multiplied by its row's scale, and out is rounded as it is written.
 struct TypedAttentionKernels {
   void (*attend_sweep)(const AttentionSweep& sweep) noexcept;
   float (*finish)(const AttentionState& state, std::int64_t value_dim, NumberType type, void* out) noexcept;
@@ -277,6 +279,10 @@ struct TypedAttentionKernels {
   bool (*all_finite)(const Operand& from, std::int64_t rows, std::int64_t columns) noexcept;
   void (*narrow_rows)(const float* from, std::int64_t from_stride, std::int64_t rows, std::int64_t columns,
                       NumberType type, void* to, std::int64_t stride) noexcept;
+  // scales[r] = max_d |from[r][d]| / 127, at least 2⁻¹²⁶, NaN where a number is infinite or NaN; to[r][d] = from[r][d]
+  // · (1 / scales[r]) to nearest even, 0 where that is NaN.
+  void (*quantize_rows)(const Operand& from, std::int64_t rows, std::int64_t columns, std::int8_t* to,
+                        std::int64_t stride, float* scales, std::int64_t scale_stride) noexcept;
 };
 
 // Those of them that multiply bfloat16 by bfloat16, for queries, keys and values that are, and an even head_dim: pairs

@@ -103,7 +103,9 @@ struct ValueRowPairs {
 template <>
 struct SweepValues<PairsOfBFloat16> {
   template <bool kPartial>
-  using Tile = RegisterTile<TileRows, ValueRowPairs<kPartial>, GoOn>;
+  using Memory = ValueRowPairs<kPartial>;
+  template <bool kPartial>
+  using Tile = RegisterTile<TileRows, Memory<kPartial>, GoOn>;
 };
 
 // One row's step with one key alone.
@@ -125,8 +127,8 @@ inline void add_half_pair(float weights, const std::uint16_t* at, std::int64_t s
 // sweep_values_of_keys() of pairs: keys of the block, `first` even.
 template <>
 inline void sweep_values_of_keys<PairsOfBFloat16>(const kernels::AttentionBlock& block, const float* weights,
-                                                  const std::uint16_t* value, std::int64_t first, std::int64_t last,
-                                                  float* sums, const std::uint16_t* next) {
+                                                  const std::uint16_t* value, const float*, std::int64_t first,
+                                                  std::int64_t last, float* sums, const std::uint16_t* next) {
   const std::int64_t stride = block.keys.value.stride, value_dim = block.keys.value_dim;
   const auto sum_pairs = [&](std::int64_t r, std::int64_t rows, std::int64_t from, std::int64_t to) {
     if (from >= to) return;

@@ -1,6 +1,7 @@
 // A few rows of several heads against one block of keys, all in one sweep over memory.
 #pragma once
 
+#include "kernels/attention_sweep_int8-inl.h"
 #include "kernels/attention_sweep_tile-inl.h"
 
 namespace headlight::HEADLIGHT_TARGET {
@@ -10,8 +11,8 @@ inline kernels::AttentionBlock block_of(const kernels::AttentionSweep& sweep, st
   const std::int64_t rows = head * block.query.count;
   const std::int64_t states = head * sweep.state_step;
   block.query.data += head * sweep.query_step;
-  block.keys.key = block.keys.key.from(head * sweep.key_step);
-  block.keys.value = block.keys.value.from(head * sweep.value_step);
+  block.keys.key = block.keys.key.from(head * sweep.key_step, head * sweep.key_scale_step);
+  block.keys.value = block.keys.value.from(head * sweep.value_step, head * sweep.value_scale_step);
   if (block.steps.masks.mask != nullptr) block.steps.masks.mask += head * sweep.mask_step;
   if (block.steps.masks.bias != nullptr) block.steps.masks.bias += head * sweep.mask_step;
   if (block.steps.slopes != nullptr) block.steps.slopes += head * sweep.mask_step;
@@ -25,13 +26,20 @@ inline kernels::AttentionBlock block_of(const kernels::AttentionSweep& sweep, st
   return block;
 }
 
-// Keys [key, key + kSweepKeys) of a head. Heads lie side by side in [L, H, D] memory: the next one's keys come next.
+// Keys that a sweep scores of one head before it goes on to the next.
+template <class Numbers>
+inline constexpr int kSweptKeys = kSweepKeys;
+template <>
+inline constexpr int kSweptKeys<StoredInt8> = larger(kSweepKeys, kKeysTogether);
+
+// Keys [key, key + kKeys) of a head. Heads lie side by side in [L, H, D] memory: the next one's keys come next.
+template <int kKeys>
 struct SweepPlace {
   std::int64_t key;
   std::int64_t head;
 
   [[nodiscard]] SweepPlace next(std::int64_t heads) const {
-    return head + 1 == heads ? SweepPlace{key + kSweepKeys, 0} : SweepPlace{key, head + 1};
+    return head + 1 == heads ? SweepPlace{key + kKeys, 0} : SweepPlace{key, head + 1};
   }
 };
 
@@ -39,14 +47,13 @@ struct SweepPlace {
 template <class Numbers>
 struct SweepHalf {
   using Storage = typename Numbers::Storage;
+  using Place = SweepPlace<kSweptKeys<Numbers>>;
   const Storage* data;
   std::int64_t stride;
   std::int64_t head_step;
 
-  [[nodiscard]] std::int64_t offset(const SweepPlace& place) const {
-    return place.key * stride + place.head * head_step;
-  }
-  [[nodiscard]] const Storage* at(std::int64_t key, std::int64_t head) const { return data + offset({key, head}); }
+  [[nodiscard]] std::int64_t offset(const Place& place) const { return place.key * stride + place.head * head_step; }
+  [[nodiscard]] const Storage* at(std::int64_t key, std::int64_t head) const { return data + offset(Place{key, head}); }
   // Whether rows of so many columns follow one another.
   [[nodiscard]] bool in_one_piece(std::int64_t columns) const { return stride <= Numbers::kOfColumn * columns; }
 };
@@ -78,6 +85,15 @@ HEADLIGHT_INLINE void score_rows(const kernels::AttentionSweep& sweep, std::int6
   }
 }
 
+// The same of kKeysTogether keys and at most kRowsOfKeyVectors rows.
+HEADLIGHT_INLINE void score_keys_together(const kernels::AttentionSweep& sweep, std::int64_t head, std::int64_t at,
+                                          SweepScores<StoredInt8>& tile) {
+  const kernels::AttentionBlock& block = sweep.block;
+  tile.query.at = block.query.data + head * sweep.query_step;
+  tile.scores = block.scores + head * block.query.count * block.scores_stride + at;
+  block.query.count == 1 ? score_keys_together<1>(tile) : score_keys_together<2>(tile);
+}
+
 template <class Numbers>
 void sweep_scores(const kernels::AttentionSweep& sweep, const BlockRange& range) {
   const kernels::AttentionBlock& block = sweep.block;
@@ -90,15 +106,25 @@ void sweep_scores(const kernels::AttentionSweep& sweep, const BlockRange& range)
   tile.key_stride = keys.stride;
   tile.head_dim = block.query.head_dim;
   tile.scores_stride = block.scores_stride;
-  for (SweepPlace place{range.first / kSweepKeys * kSweepKeys, 0}; place.key < range.last;
-       place = place.next(sweep.heads)) {
-    const SweepPlace next = place.next(sweep.heads);
+  using Place = typename SweepHalf<Numbers>::Place;
+  constexpr std::int64_t kKeys = kSweptKeys<Numbers>;
+  for (Place place{range.first / kSweepKeys * kSweepKeys, 0}; place.key < range.last; place = place.next(sweep.heads)) {
+    const Place next = place.next(sweep.heads);
     tile.next = asks ? keys.data + keys.offset(next) : nullptr;
     tile.further = sweep.from_far_memory ? keys.offset(next.next(sweep.heads)) - keys.offset(next) : 0;
-    const std::int64_t last = smaller(place.key + kSweepKeys, block.keys.count);
+    const std::int64_t last = smaller(place.key + kKeys, block.keys.count);
     for (std::int64_t at = place.key; at < last; at += kLanes) {
       tile.key = keys.at(at, place.head);
       tile.keys = static_cast<int>(smaller(kLanes, last - at));
+      if constexpr (kHasScales<Numbers>) {
+        const kernels::Operand& key = block.keys.key;
+        tile.scales = key.scales + at * key.scale_stride + place.head * sweep.key_scale_step;
+        tile.scale_stride = key.scale_stride;
+        if (kLanes > 1 && last - at == kKeysTogether && block.query.count <= kRowsOfKeyVectors) {
+          score_keys_together(sweep, place.head, at, tile);
+          break;
+        }
+      }
       score_rows(sweep, place.head, at, tile);
       if (asks) tile.next += kLanes * keys.stride;
     }
@@ -159,7 +185,8 @@ void sweep_values(const kernels::AttentionSweep& sweep, const BlockRange& range,
     const std::int64_t last = smaller(j + step, range.last);
     for (std::int64_t head = 0; head < sweep.heads; ++head) {
       sweep_values_of_keys<Numbers>(block, block.scores + head * block.query.count * block.scores_stride,
-                                    values.at(0, head), j, last, value_sums_of(sweep, head),
+                                    values.at(0, head), block.keys.value.scales + head * sweep.value_scale_step, j,
+                                    last, value_sums_of(sweep, head),
                                     head + 1 == sweep.heads ? values.at(last, 0) : values.at(j, head + 1));
     }
   }

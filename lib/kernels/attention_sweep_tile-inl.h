@@ -34,6 +34,8 @@ struct SweepScores {
   std::int64_t head_dim;
   float* scores;
   std::int64_t scores_stride;
+  const float* scales;  // of the keys, where they have any
+  std::int64_t scale_stride;
   const Storage* next;   // keys that the sweep reads next; null: they need not be asked for
   std::int64_t further;  // from there to the keys after those, where they come from far; else 0
 
@@ -43,13 +45,14 @@ struct SweepScores {
 
 template <class Numbers, int kRows>
 HEADLIGHT_INLINE void add_square(const TileRows& query, std::int64_t d, int dims, const Vec (&square)[kLanes],
-                                 Vec (&sums)[kRows]) {
+                                 Vec scales, Vec (&sums)[kRows]) {
 #pragma GCC unroll 16
   for (int i = 0; i < kLanes; ++i) {
     if (i >= dims) continue;
+    const Vec numbers = scaled_by<Numbers>(square[i], scales);
 #pragma GCC unroll 16
     for (int r = 0; r < kRows; ++r) {
-      sums[r] = step_product<Numbers>(broadcast(query.at[r * query.stride + d + i]), square[i], sums[r]);
+      sums[r] = step_product<Numbers>(broadcast(query.at[r * query.stride + d + i]), numbers, sums[r]);
     }
   }
 }
@@ -64,9 +67,10 @@ HEADLIGHT_INLINE Vec load_words(const typename Numbers::Storage* from) {
   }
 }
 template <class Numbers, int kRows>
-HEADLIGHT_INLINE void add_words(const TileRows& query, std::int64_t d, const Vec (&words)[kLanes], Vec (&sums)[kRows]) {
+HEADLIGHT_INLINE void add_words(const TileRows& query, std::int64_t d, const Vec (&words)[kLanes], Vec scales,
+                                Vec (&sums)[kRows]) {
   if constexpr (Numbers::kOfWord == 1) {
-    add_square<Numbers>(query, d, kLanes, words, sums);
+    add_square<Numbers>(query, d, kLanes, words, scales, sums);
   } else {
 #pragma GCC unroll 16
     for (int i = 0; i < kLanes; ++i) {
@@ -86,6 +90,7 @@ void SweepScores<Numbers>::run(const SweepScores& tile) noexcept {
   static_assert(kVectors == 1);
   const TileRows query = tile.query;
   const std::int64_t head_dim = tile.head_dim;
+  const Vec scales = scales_of_rows<Numbers>(tile.scales, tile.scale_stride, tile.keys);
   Vec sums[kRows];
 #pragma GCC unroll 16
   for (int r = 0; r < kRows; ++r) sums[r] = zero();
@@ -114,14 +119,14 @@ void SweepScores<Numbers>::run(const SweepScores& tile) noexcept {
         next += key_stride;
       }
       transpose(words);
-      add_words<Numbers>(query, d, words, sums);
+      add_words<Numbers>(query, d, words, scales, sums);
     }
   }
   for (; d < head_dim; d += kLanes) {
     const int dims = static_cast<int>(smaller(kLanes, head_dim - d));
     Vec square[kLanes];
     load_turned<Numbers>(tile.key + Numbers::kOfColumn * d, tile.key_stride, tile.keys, dims, square);
-    add_square<Numbers>(query, d, dims, square, sums);
+    add_square<Numbers>(query, d, dims, square, scales, sums);
   }
 #pragma GCC unroll 16
   for (int r = 0; r < kRows; ++r) store(sums[r], tile.scores + r * tile.scores_stride);
@@ -150,12 +155,47 @@ struct GoOn {
   }
 };
 
+// TileMemory of rows with scales.
+template <bool kPartial, class Numbers>
+struct ScaledMemory : TileMemory<kPartial, true, Numbers> {
+  const float* scales;
+  std::int64_t scale_stride;
+
+  template <int kRows, int kVectors>
+  HEADLIGHT_INLINE void load(Vec (&to)[kVectors], int step) {
+    TileMemory<kPartial, true, Numbers>::template load<kRows>(to, step);
+    const Vec scale = broadcast(*scales);
+    scales += scale_stride;
+#pragma GCC unroll 8
+    for (int v = 0; v < kVectors; ++v) to[v] = mul(to[v], scale);
+  }
+};
+
 // sums[r] += Σ_j weights[r][j] · value[j], each row and column a chain over ascending keys.
 template <class Numbers>
 struct SweepValues {
   template <bool kPartial>
-  using Tile = RegisterTile<TileRows, TileMemory<kPartial, true, Numbers>, GoOn>;
+  using Memory = TileMemory<kPartial, true, Numbers>;
+  template <bool kPartial>
+  using Tile = RegisterTile<TileRows, Memory<kPartial>, GoOn>;
 };
+template <>
+struct SweepValues<StoredInt8> {
+  template <bool kPartial>
+  using Memory = ScaledMemory<kPartial, StoredInt8>;
+  template <bool kPartial>
+  using Tile = RegisterTile<TileRows, Memory<kPartial>, GoOn>;
+};
+
+// Columns that end after `lanes`.
+template <class To, class From>
+HEADLIGHT_INLINE To ended_after(const From& b, int lanes) {
+  if constexpr (requires { b.scales; }) {
+    return {{b.at, b.stride, b.ahead, lanes}, b.scales, b.scale_stride};
+  } else {
+    return {b.at, b.stride, b.ahead, lanes};
+  }
+}
 
 // One or two rows have room for twice the columns, so that a row of memory of up to 128 floats is read in one go.
 inline constexpr int kWideRows = 2;
@@ -178,7 +218,8 @@ void sweep_value_columns(typename SweepValues<Numbers>::template Tile<false> til
   const int lanes = static_cast<int>(value_dim % kLanes);
   if (lanes == 0) return;
   value_tile_of<SweepValues<Numbers>::template Tile, true>(
-      rows, lanes)({tile.a, {tile.b.at, tile.b.stride, tile.b.ahead, lanes}, tile.depth, tile.finish});
+      rows, lanes)({tile.a, ended_after<typename SweepValues<Numbers>::template Memory<true>>(tile.b, lanes),
+                    tile.depth, tile.finish});
 }
 
 // Of the keys [first, last), tile of rows by tile: together(r, rows, from, to) for those that all of its rows see, in
@@ -209,18 +250,27 @@ HEADLIGHT_INLINE void for_seen_keys(const kernels::AttentionBlock& block, std::i
   }
 }
 
-// The values of keys [first, last) of one head.
+// The values of keys [first, last) of one head; the scales are those of its keys.
 template <class Numbers>
 HEADLIGHT_INLINE void sweep_values_of_keys(const kernels::AttentionBlock& block, const float* weights,
-                                           const typename Numbers::Storage* value, std::int64_t first,
-                                           std::int64_t last, float* sums, const typename Numbers::Storage* next) {
+                                           const typename Numbers::Storage* value, const float* scales,
+                                           std::int64_t first, std::int64_t last, float* sums,
+                                           const typename Numbers::Storage* next) {
   const auto sum = [&](std::int64_t r, std::int64_t rows, std::int64_t from, std::int64_t to) {
     if (from >= to) return;
     const auto* const at = value + from * block.keys.value.stride;
     const std::intptr_t ahead = reinterpret_cast<std::intptr_t>(next) - reinterpret_cast<std::intptr_t>(at);
+    const auto memory = [&]() -> typename SweepValues<Numbers>::template Memory<false> {
+      const kernels::Operand& values = block.keys.value;
+      if constexpr (kHasScales<Numbers>) {
+        return {{at, values.stride, ahead, kLanes}, scales + from * values.scale_stride, values.scale_stride};
+      } else {
+        return {at, values.stride, ahead, kLanes};
+      }
+    };
     const typename SweepValues<Numbers>::template Tile<false> tile{
         {weights + r * block.scores_stride + from, block.scores_stride},
-        {at, block.keys.value.stride, ahead, kLanes},
+        memory(),
         to - from,
         {sums + r * block.state.out_stride, block.state.out_stride}};
     sweep_value_columns<Numbers>(tile, rows, block.keys.value_dim);

@@ -140,14 +140,15 @@ HEADLIGHT_INLINE TileFunction<Tile<kPartial>> value_tile_of(std::int64_t rows, s
 
 // The same sum for one row and one vector, key by key, where hidden values may be NaN or infinite.
 template <class Numbers>
-Vec exact_values(const float* weights, const typename Numbers::Storage* value, std::int64_t value_stride, int count,
-                 std::int64_t begin, std::int64_t end, const std::uint8_t* mask, std::int64_t mask_stride,
-                 bool attend) {
+Vec exact_values(const float* weights, const typename Numbers::Storage* value, std::int64_t value_stride,
+                 const float* scales, std::int64_t scale_stride, int count, std::int64_t begin, std::int64_t end,
+                 const std::uint8_t* mask, std::int64_t mask_stride, bool attend) {
   Vec sum = zero();
   for (std::int64_t j = begin; j < end; ++j) {
     if ((mask[j * mask_stride] != 0) != attend) continue;
     const auto* at = value + j * value_stride;
-    sum = fma(broadcast(weights[j]), count == kLanes ? Numbers::load(at) : Numbers::load_partial(at, count), sum);
+    const Vec numbers = scaled_by_row<Numbers>(load_numbers<Numbers>(at, count), scales + j * scale_stride);
+    sum = fma(broadcast(weights[j]), numbers, sum);
   }
   return sum;
 }

@@ -16,8 +16,6 @@
 
 namespace headlight::HEADLIGHT_TARGET {
 
-// Smaller ones would be subnormal, and lose digits; and the inverse of 0 is none.
-inline constexpr float kLeastScale = 0x1p-126f;
 inline constexpr float kUnsignedSteps = 255;  // from 0 to the largest
 inline constexpr float kSignedSteps = 127;
 

@@ -64,6 +64,21 @@ struct StoredFloat16 {
   static HEADLIGHT_INLINE void store_partial(Vec v, std::uint16_t* to, int count) { store_f16_partial(v, to, count); }
 };
 
+// Smaller scales would be subnormal, and lose digits; and the inverse of 0 is none.
+inline constexpr float kLeastScale = 0x1p-126f;
+
+// Integers; a row's scale, which is beside them, makes floats of them: see scaled().
+struct StoredInt8 {
+  using Storage = std::int8_t;
+  static constexpr int kOfColumn = 1;
+  static constexpr int kOfWord = 1;
+  static constexpr int kOfLine = 4 * kFloatsOfLine;
+  static constexpr bool kScaled = true;
+
+  static HEADLIGHT_INLINE Vec load(const std::int8_t* from) { return load_i8(from); }
+  static HEADLIGHT_INLINE Vec load_partial(const std::int8_t* from, int count) { return load_i8_partial(from, count); }
+};
+
 #if defined(__AVX512BF16__)
 // Never widened: a column is a pair of neighbours, multiplied by a pair of a row as vdpbf16ps does it (dot_bf16()).
 struct PairsOfBFloat16 {
@@ -88,6 +103,40 @@ HEADLIGHT_INLINE auto with_numbers(NumberType type, const Function& f) {
   if (type == NumberType::bfloat16) return f(StoredBFloat16());
   if (type == NumberType::float16) return f(StoredFloat16());
   return f(StoredFloat32());
+}
+
+// The same of rows that may have scales.
+template <class Function>
+HEADLIGHT_INLINE auto with_rows(NumberType type, const Function& f) {
+  if (type == NumberType::int8) return f(StoredInt8());
+  return with_numbers(type, f);
+}
+
+// Numbers of a row as they are, or times the scale that it has.
+template <class Numbers>
+inline constexpr bool kHasScales = requires {
+  Numbers::kScaled;
+};
+template <class Numbers>
+HEADLIGHT_INLINE Vec scaled_by(Vec v, Vec scales) {
+  if constexpr (kHasScales<Numbers>) return mul(v, scales);
+  return v;
+}
+template <class Numbers>
+HEADLIGHT_INLINE Vec scaled_by_row(Vec v, const float* scale) {
+  if constexpr (kHasScales<Numbers>) return mul(v, broadcast(*scale));
+  return v;
+}
+// Those of `count` ≤ kLanes rows, one to a lane; zeros behind.
+template <class Numbers>
+HEADLIGHT_INLINE Vec scales_of_rows(const float* scales, std::int64_t stride, int count) {
+  if constexpr (!kHasScales<Numbers>) return zero();
+  if (stride == 1)
+    return count == kLanes ? headlight::HEADLIGHT_TARGET::load(scales)
+                           : headlight::HEADLIGHT_TARGET::load_partial(scales, count);
+  alignas(64) float of_rows[kLanes] = {};
+  for (int j = 0; j < count; ++j) of_rows[j] = scales[j * stride];
+  return headlight::HEADLIGHT_TARGET::load(of_rows);
 }
 
 // f(numbers of that type), of what products read and write beside weights.

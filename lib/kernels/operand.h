@@ -48,6 +48,9 @@ struct Operand {
   OperandLayout layout = OperandLayout::rows;
   std::int64_t stride = 0;  // in numbers; of panels with a single block of rows, 0
   const void* data = nullptr;
+  // Of rows of int8: number (k, j) is scales[k · scale_stride] times what is stored, rounded to a float.
+  const float* scales = nullptr;
+  std::int64_t scale_stride = 0;
 
   // Inlined always: see simd/integers.h.
   [[nodiscard]] [[gnu::always_inline]] const float* floats() const noexcept {
@@ -87,11 +90,17 @@ struct Operand {
     return floats() + (layout == OperandLayout::columns ? j * stride + k : k * stride + j);
   }
 
-  // The same operand so many numbers further on.
-  [[nodiscard]] [[gnu::always_inline]] Operand from(std::int64_t numbers) const noexcept {
+  // The same operand so many numbers further on, and so many scales where it has any.
+  [[nodiscard]] [[gnu::always_inline]] Operand from(std::int64_t numbers,
+                                                    std::int64_t scales_further = 0) const noexcept {
     Operand moved = *this;
     moved.data = numbers_behind(data, numbers, type);
+    if (scales != nullptr) moved.scales += scales_further;
     return moved;
+  }
+  // From row k on.
+  [[nodiscard]] [[gnu::always_inline]] Operand from_row(std::int64_t k) const noexcept {
+    return from(k * stride, k * scale_stride);
   }
 };
 

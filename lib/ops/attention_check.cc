@@ -301,12 +301,48 @@ AttentionSizes check_call(std::string_view operation, const Input& query, const 
   return sizes;
 }
 
+// Scales of keys or values: given where `rows` are int8 and nowhere else, and apart from all that is written.
+void check_scales(std::string_view operation, std::string_view name, std::string_view of, const TypedView<4>& rows,
+                  const View<const float, 3>& scales, const MutableTypedView<4>& out, const AttentionOptions& options) {
+  if (rows.type != NumberType::int8) {
+    if (!scales && scales.shape == View<const float, 3>::Shape{}) return;
+    fail(operation,
+         std::string(name) + " is given with a " + std::string(of) + " of " + type_name(rows.type) + ", expected int8");
+  }
+  const std::array<std::int64_t, 3> shape = {rows.extent(0), rows.extent(1), rows.extent(2)};
+  check_shape(operation, name, scales.shape, shape, "[B, Lk, Hkv], one for each row and head");
+  const View<const float, 4> each = each_scale(scales);
+  const Extent extent = check_view(operation, name, each);
+  check_disjoint(operation, "out", check_view(operation, "out", out), name, extent);
+  const auto check_output_apart = [&](std::string_view output, const auto& view) {
+    if (view) check_disjoint(operation, output, check_view(operation, output, view), name, extent);
+  };
+  const ProbabilityNames names;
+  check_output_apart("log_sum_exp", options.log_sum_exp);
+  check_output_apart(names.per_head, options.probabilities.per_head);
+  check_output_apart(names.averaged, options.probabilities.averaged);
+  check_output_apart("scores", options.scores);
+}
+
 }  // namespace
 
 AttentionSizes check_attention(std::string_view operation, const View<const float, 4>& query,
                                const View<const float, 4>& key, const View<const float, 4>& value,
                                const View<float, 4>& out, const AttentionOptions& options) {
   return check_call(operation, query, key, value, out, options);
+}
+
+AttentionSizes check_attention(std::string_view operation, const AttentionOperands& operands,
+                               const AttentionOptions& options) {
+  const auto& [query, key, value, out, key_scales, value_scales] = operands;
+  check_stored_type(operation, "query", query.type);
+  check_cached_type(operation, "key", key.type);
+  check_cached_type(operation, "value", value.type);
+  check_stored_type(operation, "out", out.type);
+  const AttentionSizes sizes = check_call(operation, query, key, value, out, options);
+  check_scales(operation, "key_scales", "key", key, key_scales, out, options);
+  check_scales(operation, "value_scales", "value", value, value_scales, out, options);
+  return sizes;
 }
 
 AttentionSizes check_attention(std::string_view operation, const TypedView<4>& query, const TypedView<4>& key,

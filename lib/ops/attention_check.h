@@ -69,6 +69,10 @@ HEADLIGHT_INNER_API AttentionSizes check_attention(std::string_view operation, c
                                                    const View<const float, 4>& key, const View<const float, 4>& value,
                                                    const View<float, 4>& out, const AttentionOptions& options);
 
+AttentionSizes check_attention(std::string_view operation, const AttentionOperands& operands,
+                               const AttentionOptions& options);
+
+// The same where no operand may be int8.
 AttentionSizes check_attention(std::string_view operation, const TypedView<4>& query, const TypedView<4>& key,
                                const TypedView<4>& value, const MutableTypedView<4>& out,
                                const AttentionOptions& options);

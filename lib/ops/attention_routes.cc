@@ -179,13 +179,13 @@ void clear_average(const View<float, 3>& averaged) noexcept {
 
 void attend(Engine& engine, std::string_view name, const AttentionOperands& operands, const AttentionOptions& options,
             const AttentionSizes& sizes, const kernels::AttentionKernels& kernels, const AttentionScale& scale) {
-  const auto& [query, key, value, out] = operands;
+  const auto& [query, key, value, out, key_scales, value_scales] = operands;
   const AttentionSequences sequences{options, sizes.query_length, sizes.key_length};
   AttentionTraits traits = traits_of(options, sizes, scale);
   traits.copies_queries = traits.copies_queries || query.type != NumberType::float32;
   set_layout(kernels, key, value, traits);
   AttentionCall call{.query = query,
-                     .keys = {key, value},
+                     .keys = {key, value, key_scales, value_scales},
                      .out = out,
                      .options = options,
                      .sizes = sizes,

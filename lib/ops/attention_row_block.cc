@@ -52,8 +52,9 @@ bool values_are_finite(const AttentionCall& call, const kernels::KeyValueBlock& 
   const bool packed = block.value.layout == kernels::OperandLayout::panels && call.kernels.numbers_of_word == 1;
   const kernels::Operand& value = packed ? block.value : rows;
   if (!packed) {
-    return call.kernels.all_finite(value.from(head * call.keys.value_head_step() + first * value.stride), last - first,
-                                   value_dim);
+    const kernels::Operand of_head =
+        value.from(head * call.keys.value_head_step(), head * call.keys.value_scale_step());
+    return call.kernels.all_finite(of_head.from_row(first), last - first, value_dim);
   }
   const std::int64_t width = call.plan.value_panel_width;
   for (std::int64_t column = 0; column < value_dim; column += width) {
@@ -244,6 +245,8 @@ void RowBlock::attend(std::int64_t first_key, std::int64_t last_key, const RowSt
         .query_step = query_head_step_,
         .key_step = call_.keys.key_head_step(),
         .value_step = call_.keys.value_head_step(),
+        .key_scale_step = call_.keys.key_scale_step(),
+        .value_scale_step = call_.keys.value_scale_step(),
         .out_step = out_head_step_,
         .state_step = states.head_step,
         .mask_step = count_,
@@ -277,13 +280,12 @@ kernels::KeyValueBlock RowBlock::key_block(std::int64_t first_key, std::int64_t 
   const std::int64_t begin = first_seen / panel * panel;
   const std::int64_t end = std::min(round_up(last_seen, panel), count);
   auto* keys = part_of(call_, worker_, plan.packed_keys);
-  call_.kernels.pack_keys(rows.key.from(begin * rows.key.stride), end - begin, call_.sizes.head_dim,
-                          keys + begin * plan.key_words);
+  call_.kernels.pack_keys(rows.key.from_row(begin), end - begin, call_.sizes.head_dim, keys + begin * plan.key_words);
   block.key = panels(keys);
   if (!plan.pack_values) return block;
   auto* values = part_of(call_, worker_, plan.packed_values);
   const std::int64_t of_word = call_.kernels.numbers_of_word;
-  call_.kernels.pack_values(rows.value.from(begin * rows.value.stride), end - begin, call_.sizes.value_dim,
+  call_.kernels.pack_values(rows.value.from_row(begin), end - begin, call_.sizes.value_dim,
                             values + begin / of_word * plan.value_panel_width,
                             divide_up(count, of_word) * plan.value_panel_width);
   block.value = panels(values);

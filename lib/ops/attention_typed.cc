@@ -40,8 +40,12 @@ void attend(Engine& engine, const AttentionOperands& operands, const AttentionOp
   if (const auto* pairs = pair_kernels(engine, operands)) multiply_pairs(kernels, *pairs);
   if (ops::is_short(kernels, sizes, options, scale) && ops::fits_on_stack(kernels, sizes)) {
     return ops::attend_short_rows(
-        engine, ops::TypedShortAttention{
-                    operands, {operands.key, operands.value}, options, sizes, kernels, scale.exponent_scale});
+        engine, ops::TypedShortAttention{operands,
+                                         {operands.key, operands.value, operands.key_scales, operands.value_scales},
+                                         options,
+                                         sizes,
+                                         kernels,
+                                         scale.exponent_scale});
   }
   ops::attend(engine, kName, operands, options, sizes, kernels, scale);
 }
@@ -49,8 +53,7 @@ void attend(Engine& engine, const AttentionOperands& operands, const AttentionOp
 }  // namespace
 
 void attention(Engine& engine, const AttentionOperands& operands, const AttentionOptions& options) {
-  const ops::AttentionSizes sizes =
-      ops::check_attention(kName, operands.query, operands.key, operands.value, operands.out, options);
+  const ops::AttentionSizes sizes = ops::check_attention(kName, operands, options);
   if (ops::writes_nothing(operands.out, options)) return;
   if (sizes.query_heads == 0) return ops::clear_average(options.probabilities.averaged);
   if (!ops::has_empty_views(sizes)) return attend(engine, operands, options, sizes);

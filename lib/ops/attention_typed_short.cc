@@ -56,7 +56,8 @@ void TypedShortAttention::attend(const ShortRows& group, std::int64_t head) cons
   float maximum[kMaxShortRows];
   float sum[kMaxShortRows];
   float* room = widened;
-  const auto& [query, key, value, out] = operands;
+  const TypedView<4>& query = operands.query;
+  const MutableTypedView<4>& out = operands.out;
   const std::int64_t key_value_head = sizes.group > 1 ? head / sizes.group : head;
   kernels::Operand rows = operand_at(query, group.sample, group.first, head);
   rows.stride = query.stride(1);

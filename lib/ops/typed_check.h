@@ -22,6 +22,21 @@ inline void check_stored_type(std::string_view operation, std::string_view argum
   fail(operation, std::string(argument) + " has type " + type_name(type) + ", expected float32, bfloat16 or float16");
 }
 
+// The same where rows of int8 may stand for floats, with their scales.
+inline void check_cached_type(std::string_view operation, std::string_view argument, NumberType type) {
+  if (type <= NumberType::int8) return;
+  fail(operation,
+       std::string(argument) + " has type " + type_name(type) + ", expected float32, bfloat16, float16 or int8");
+}
+
+// Scales of rows, as a view whose last stride is 1.
+template <class T>
+[[nodiscard]] View<T, 4> each_scale(const View<T, 3>& scales) noexcept {
+  const auto& [batch, length, heads] = scales.shape;
+  const auto& [of_batch, of_length, of_head] = scales.strides;
+  return {scales.data, {batch, length, heads, 1}, {of_batch, of_length, of_head, 1}};
+}
+
 inline void check_number_address(std::string_view operation, std::string_view argument, const void* data,
                                  NumberType type) {
   if ((reinterpret_cast<std::uintptr_t>(data) & (bytes_of(type) - 1)) == 0) return;  // a power of two

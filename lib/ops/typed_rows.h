@@ -19,6 +19,7 @@ template <class Pointer>
 // Number d of a row, for those who look at few.
 [[nodiscard]] inline float number_of(const kernels::Operand& row, std::int64_t d) noexcept {
   if (row.type == NumberType::float32) return row.floats()[d];
+  if (row.type == NumberType::int8) return *row.scales * static_cast<float>(row.numbers<std::int8_t>()[d]);
   const std::uint16_t bits = row.numbers<std::uint16_t>()[d];
   return row.type == NumberType::bfloat16 ? static_cast<float>(BFloat16::from_bits(bits))
                                           : static_cast<float>(Float16::from_bits(bits));

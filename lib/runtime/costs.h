@@ -52,6 +52,7 @@ inline constexpr double kLayerNorm = 0.25;
 inline constexpr double kLayerNormBackward = 0.25;  // five sweeps over rows in the first cache level
 inline constexpr double kActivation = 0.2;
 inline constexpr double kActivationBackward = 0.3;
+inline constexpr double kQuantizedNumber = 0.5;
 inline constexpr double kCrossEntropy = 0.2;
 inline constexpr double kMeanPool = 0.1;
 inline constexpr double kMeanPoolBackward = 0.2;

@@ -14,6 +14,7 @@
 //   store_bf16(v, p) store_f16(v, p)   kLanes floats rounded to the nearest such number, ties to even, subnormal
 //   numbers
 //                               included; a NaN stays one; …_partial(v, p, n)
+//   load_i8(p)                  kLanes int8, exactly; load_i8_partial(p, n)
 //   round_to_bf16(v)            to the nearest bfloat16, ties to even; still a float. Subnormal numbers as all others
 //   dot_bf16(a, b, sum)         with AVX512-BF16, of lanes that hold two bfloat16 numbers each: sum + a₁·b₁ + a₀·b₀, a
 //                               rounding each; what is below 2⁻¹²⁶ counts as 0
@@ -40,6 +41,8 @@
 //                               int32, wrapping; the right shift keeps the sign
 //   to_float(i)                 int32 to the nearest float, ties to even
 //   store_u16(i, p)             the lower halves of the lanes
+//   interleave_lower_bytes(a, b) interleave_upper_bytes(a, b)   of every 16 bytes the first or the last 8, a byte of a
+//                               and a byte of b in turns; not in the scalar back end
 //   even_bytes(i) odd_bytes(i)  of lanes that hold four int8: numbers 0 and 2, or 1 and 3, as two int16
 //   dot_i16(a, b, sum)          of lanes that hold two int16: sum + a₀·b₀ + a₁·b₁ in int32, wrapping; not all of them
 //                               −2¹⁵

@@ -24,6 +24,29 @@ HEADLIGHT_INLINE Vec scale_by_power_of_two(Vec v, Vec n) {
 }
 #endif
 
+#if !defined(__AVX512F__)
+#if defined(HEADLIGHT_SIMD_SCALAR_TARGET)
+HEADLIGHT_INLINE Vec load_i8(const std::int8_t* from) { return static_cast<float>(*from); }
+#else
+// The sign is moved to the top, and back.
+HEADLIGHT_INLINE Vec load_i8(const std::int8_t* from) {
+  return to_float(shift_right<24>(shift_left<24>(load_u8(reinterpret_cast<const std::uint8_t*>(from)))));
+}
+#endif
+struct EightBitLanes {
+  std::int8_t lanes[kLanes];
+};
+[[gnu::noinline]] inline EightBitLanes first_bytes(const std::int8_t* from, int count) {
+  EightBitLanes numbers{};
+#pragma GCC unroll 1
+  for (int i = 0; i < count; ++i) numbers.lanes[i] = from[i];
+  return numbers;
+}
+HEADLIGHT_INLINE Vec load_i8_partial(const std::int8_t* from, int count) {
+  return load_i8(first_bytes(from, count).lanes);
+}
+#endif
+
 #if !defined(__AVX512F__) && !defined(HEADLIGHT_SIMD_SCALAR_TARGET)
 // A byte in the place of the exponent: no subnormal number and no NaN.
 HEADLIGHT_INLINE Mask bytes_not_zero(const std::uint8_t* from) {

@@ -105,8 +105,22 @@ HEADLIGHT_INLINE void store_f16(Vec v, std::uint16_t* to) {
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), narrow);
 }
 
+HEADLIGHT_INLINE Vec load_i8(const std::int8_t* from) {
+  const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from));
+  return from_native(_mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(bytes)));
+}
+HEADLIGHT_INLINE Vec load_i8_partial(const std::int8_t* from, int count) {
+  return from_native(_mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_maskz_loadu_epi8(first_bits(count), from))));
+}
+
 HEADLIGHT_INLINE void store_u16(IntVec v, std::uint16_t* to) {
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), _mm512_cvtepi32_epi16(to_native_int(v)));
+}
+HEADLIGHT_INLINE IntVec interleave_lower_bytes(IntVec a, IntVec b) {
+  return from_native_int(_mm512_unpacklo_epi8(to_native_int(a), to_native_int(b)));
+}
+HEADLIGHT_INLINE IntVec interleave_upper_bytes(IntVec a, IntVec b) {
+  return from_native_int(_mm512_unpackhi_epi8(to_native_int(a), to_native_int(b)));
 }
 HEADLIGHT_INLINE IntVec odd_bytes(IntVec v) { return from_native_int(_mm512_srai_epi16(to_native_int(v), 8)); }
 HEADLIGHT_INLINE IntVec even_bytes(IntVec v) {
@@ -173,6 +187,12 @@ HEADLIGHT_INLINE void store_u16(IntVec v, std::uint16_t* to) {
   const __m256i picked = pick_bytes(v, _mm_setr_epi8(0, 1, 4, 5, 8, 9, 12, 13, -1, -1, -1, -1, -1, -1, -1, -1));
   _mm_storeu_si128(reinterpret_cast<__m128i*>(to), _mm256_castsi256_si128(_mm256_permute4x64_epi64(picked, 0x08)));
 }
+HEADLIGHT_INLINE IntVec interleave_lower_bytes(IntVec a, IntVec b) {
+  return from_native_int(_mm256_unpacklo_epi8(to_native_int(a), to_native_int(b)));
+}
+HEADLIGHT_INLINE IntVec interleave_upper_bytes(IntVec a, IntVec b) {
+  return from_native_int(_mm256_unpackhi_epi8(to_native_int(a), to_native_int(b)));
+}
 HEADLIGHT_INLINE IntVec odd_bytes(IntVec v) { return from_native_int(_mm256_srai_epi16(to_native_int(v), 8)); }
 HEADLIGHT_INLINE IntVec even_bytes(IntVec v) {
   return odd_bytes(from_native_int(_mm256_slli_epi16(to_native_int(v), 8)));
@@ -228,6 +248,13 @@ HEADLIGHT_INLINE Vec load_f16(const std::uint16_t* from) {
 HEADLIGHT_INLINE void store_u16(IntVec v, std::uint16_t* to) {
   vst1_u16(to, vmovn_u32(vreinterpretq_u32_s32(to_native_int(v))));
 }
+HEADLIGHT_INLINE int8x16_t as_bytes(IntVec v) { return vreinterpretq_s8_s32(to_native_int(v)); }
+HEADLIGHT_INLINE IntVec interleave_lower_bytes(IntVec a, IntVec b) {
+  return from_native_int(vreinterpretq_s32_s8(vzip1q_s8(as_bytes(a), as_bytes(b))));
+}
+HEADLIGHT_INLINE IntVec interleave_upper_bytes(IntVec a, IntVec b) {
+  return from_native_int(vreinterpretq_s32_s8(vzip2q_s8(as_bytes(a), as_bytes(b))));
+}
 HEADLIGHT_INLINE int16x8_t as_halves(IntVec v) { return vreinterpretq_s16_s32(to_native_int(v)); }
 HEADLIGHT_INLINE IntVec from_halves(int16x8_t v) { return from_native_int(vreinterpretq_s32_s16(v)); }
 HEADLIGHT_INLINE IntVec odd_bytes(IntVec v) { return from_halves(vshrq_n_s16(as_halves(v), 8)); }
@@ -266,6 +293,12 @@ HEADLIGHT_INLINE IntVec load_u16(const std::uint16_t* from) {
 HEADLIGHT_INLINE void store_u16(IntVec v, std::uint16_t* to) {
   const __m128i order = _mm_setr_epi8(0, 1, 4, 5, 8, 9, 12, 13, -1, -1, -1, -1, -1, -1, -1, -1);
   _mm_storel_epi64(reinterpret_cast<__m128i*>(to), _mm_shuffle_epi8(to_native_int(v), order));
+}
+HEADLIGHT_INLINE IntVec interleave_lower_bytes(IntVec a, IntVec b) {
+  return from_native_int(_mm_unpacklo_epi8(to_native_int(a), to_native_int(b)));
+}
+HEADLIGHT_INLINE IntVec interleave_upper_bytes(IntVec a, IntVec b) {
+  return from_native_int(_mm_unpackhi_epi8(to_native_int(a), to_native_int(b)));
 }
 HEADLIGHT_INLINE IntVec odd_bytes(IntVec v) { return from_native_int(_mm_srai_epi16(to_native_int(v), 8)); }
 HEADLIGHT_INLINE IntVec even_bytes(IntVec v) { return odd_bytes(from_native_int(_mm_slli_epi16(to_native_int(v), 8))); }

@@ -233,4 +233,31 @@ TEST_F(CInterface, AttentionBackwardOfTypes) {
   EXPECT_EQ(headlight_attention_backward_reserve(engine_, &shape, &error_), HEADLIGHT_INVALID_ARGUMENT);
 }
 
+// Keys and values of int8, made in C, and read with their scales.
+TEST_F(CInterface, AttentionOverInt8) {
+  Tensor<float, 4> query = random_.normal_tensor<4>({2, 70, 6, 32}), key = random_.normal_tensor<4>({2, 90, 3, 32});
+  Tensor<float, 4> out({2, 70, 6, 32}), out_c(out.shape());
+  Tensor<std::int8_t, 4> numbers(key.shape()), numbers_c(key.shape());
+  Tensor<float, 3> scales({2, 90, 3}), scales_c(scales.shape());
+  quantize_rows(engine_->engine, key, numbers, scales);
+  attention(engine_->engine, {query, numbers, numbers, out, scales, scales}, {.causal = Causal::bottom_right});
+
+  const headlight_tensor q = in_c(query), k = in_c(key), o = in_c(out_c), s = in_c(scales_c);
+  const headlight_tensor n{numbers_c.data(), HEADLIGHT_INT8, 4, numbers_c.shape().data(), nullptr};
+  headlight_attention_options given = HEADLIGHT_OPTIONS(headlight_attention_options);
+  given.causal = HEADLIGHT_CAUSAL_BOTTOM_RIGHT;
+  EXPECT_EQ(allocations([&] { return headlight_quantize_rows(engine_, &k, &n, &s, &error_); }), 0);
+  EXPECT_TRUE(std::equal(numbers.begin(), numbers.end(), numbers_c.begin()));
+  EXPECT_TRUE(same_bits(scales, scales_c));
+  EXPECT_EQ(headlight_attention(engine_, &q, &n, &n, &o, &given, &error_), HEADLIGHT_INVALID_ARGUMENT);
+  given.key_scales = given.value_scales = &s;
+  EXPECT_EQ(allocations([&] { return headlight_attention(engine_, &q, &n, &n, &o, &given, &error_); }), 0);
+  EXPECT_TRUE(same_bits(out, out_c));
+  // Nobody reads them beside floats.
+  EXPECT_EQ(headlight_attention(engine_, &q, &k, &k, &o, &given, &error_), HEADLIGHT_INVALID_ARGUMENT);
+  EXPECT_STREQ(error_.message,
+               "attention: options.key_scales is given, expected none: no operand may be HEADLIGHT_INT8");
+  EXPECT_EQ(headlight_attention(engine_, &n, &k, &k, &o, &given, &error_), HEADLIGHT_INVALID_ARGUMENT);
+}
+
 }  // namespace headlight::same_bits_test

@@ -302,7 +302,7 @@ TEST_P(TypedAttention, RefusesWhatItCannotRead) {
   };
   AttentionOperands operands{x, x, x, out};
   operands.key.type = static_cast<NumberType>(77);
-  EXPECT_EQ(message(operands), "attention: key has type 77, expected float32, bfloat16 or float16");
+  EXPECT_EQ(message(operands), "attention: key has type 77, expected float32, bfloat16, float16 or int8");
   operands = {x, x, {}, out};
   EXPECT_EQ(
       message(operands),

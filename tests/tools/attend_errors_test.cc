@@ -29,7 +29,7 @@ TEST(Attend, WrongUsage) {
   usage({"--dropout", "nan"}, "--dropout is 'nan', expected a number from 0 to less than 1");
   usage({"--grad-query", "dq.npy"}, "--grad-out");
   usage({"--type", "int8"}, "float32, bfloat16 or float16");
-  usage({"--cache-type", "half"}, "float32, bfloat16 or float16");
+  usage({"--cache-type", "half"}, "float32, bfloat16, float16 or int8");
   usage({"--grad-out", "do.npy"}, "--grad-query");
   usage({"--grad-out", "do.npy", "--grad-bias", "db.npy"}, "--bias");
   usage({"--grad-out", "do.npy", "--grad-query", "d.npy", "--grad-key", "d.npy"}, "two outputs");

@@ -10,6 +10,7 @@
 #include "headlight/models/npy.h"
 #include "headlight/typed_attention.h"
 #include "reference/attention.h"
+#include "support/cached_rows.h"
 #include "support/compare.h"
 #include "support/stored.h"
 #include "tools/attend_case.h"
@@ -44,8 +45,16 @@ Outputs computed_in(const AttendCase& c, NumberType type, NumberType cache, Atte
   Engine engine;
   Outputs outputs(c);
   options.log_sum_exp = outputs.log_sum_exp;
-  Stored query(type, c.query), key(cache, c.key), value(cache, c.value), out(type, outputs.out);
-  attention(engine, AttentionOperands{query.view(), key.view(), value.view(), out.view()}, options);
+  Stored query(type, c.query), out(type, outputs.out);
+  if (cache == NumberType::int8) {
+    const test::CachedRows key(c.key), value(c.value);
+    attention(engine,
+              AttentionOperands{query.view(), key.numbers(), value.numbers(), out.view(), key.scales(), value.scales()},
+              options);
+  } else {
+    Stored key(cache, c.key), value(cache, c.value);
+    attention(engine, AttentionOperands{query.view(), key.view(), value.view(), out.view()}, options);
+  }
   outputs.out = out.floats();
   return outputs;
 }
@@ -151,12 +160,15 @@ TEST(Attend, TypesOfArraysAndOfTheCache) {
       {{"--type", "float16", "--cache-type", "bfloat16"}, NumberType::float16, NumberType::bfloat16},
       {{"--cache-type", "float16"}, NumberType::float32, NumberType::float16},
       {{"--type", "bfloat16", "--cache-type", "float32"}, NumberType::bfloat16, NumberType::float32},
+      {{"--cache-type", "int8"}, NumberType::float32, NumberType::int8},
+      {{"--type", "bfloat16", "--cache-type", "int8"}, NumberType::bfloat16, NumberType::int8},
       {{"--type", "float32"}, NumberType::float32, NumberType::float32}};
   for (const Given& given : all) {
     AttendCase rounded;
     rounded.query = rounded_to(given.type, c.query);
-    rounded.key = rounded_to(given.cache, c.key);
-    rounded.value = rounded_to(given.cache, c.value);
+    const bool is_int8 = given.cache == NumberType::int8;
+    rounded.key = is_int8 ? test::CachedRows(c.key).floats() : rounded_to(given.cache, c.key);
+    rounded.value = is_int8 ? test::CachedRows(c.value).floats() : rounded_to(given.cache, c.value);
     for (const std::string method : {"fused", "unfused", "reference"}) {
       SCOPED_TRACE(given.options.back() + " " + method);
       std::vector<std::string> more = given.options;
@@ -166,8 +178,9 @@ TEST(Attend, TypesOfArraysAndOfTheCache) {
       EXPECT_EQ(finished.error, "");
       const AttentionOptions options{.causal = Causal::bottom_right};
       const Outputs expected = method == "reference" ? computed_by_reference(rounded, options)
-                               : method == "fused"   ? computed_in(rounded, given.type, given.cache, options)
-                                                     : computed(rounded, &analysis::attention_unfused, options);
+                               : method == "fused"
+                                   ? computed_in(is_int8 ? c : rounded, given.type, given.cache, options)
+                                   : computed(rounded, &analysis::attention_unfused, options);
       expect_npy(c.folder / "l.npy", expected.log_sum_exp);
       // The twin's result is rounded once, from float64: by two roundings another number may be nearest.
       if (method == "reference") {

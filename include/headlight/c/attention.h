@@ -84,10 +84,14 @@ typedef struct headlight_attention_options {
   const headlight_tensor* scores;  // [B, Hq, Lq, Lk], written where given: the scores as they are at scores_at
   headlight_mask_means mask_means;
   headlight_score_stage scores_at;
+  // FLOAT32 [B, Lk, Hkv] with any strides, where headlight_attention() is given a key or value of INT8.
+  const headlight_tensor* key_scales;
+  const headlight_tensor* value_scales;
 } headlight_attention_options;
 
 // out = softmax(scale · query · keyᵀ + bias) · value; query [B, Lq, Hq, Dqk], key [B, Lk, Hkv, Dqk], value [B, Lk, Hkv,
-// Dv], out [B, Lq, Hq, Dv], each FLOAT32, BFLOAT16 or FLOAT16, Hq a multiple of Hkv. Numbers of 16 bits are widened,
+// Dv], out [B, Lq, Hq, Dv], each FLOAT32, BFLOAT16 or FLOAT16, Hq a multiple of Hkv; key and value may be INT8, with
+// options.key_scales and value_scales, and stand for scale · number of their row. Numbers of 16 bits are widened,
 // all arithmetic is float32's, and out is rounded once, to nearest even; but where query, key and value are BFLOAT16,
 // Dqk is even and the engine has the feature AVX512-BF16, pairs of such numbers are multiplied as typed_attention.h
 // says, which errs by a rounding of each weight more. Any strides with a last one of 1, so [B, H, L,
@@ -97,6 +101,13 @@ HEADLIGHT_API headlight_status headlight_attention(headlight_engine* engine, con
                                                    const headlight_tensor* key, const headlight_tensor* value,
                                                    const headlight_tensor* out,
                                                    const headlight_attention_options* options, headlight_error* error);
+
+// Rows of x [B, L, H, D], FLOAT32, BFLOAT16 or FLOAT16, as numbers INT8 of that shape and a scale for each row and
+// head, scales FLOAT32 [B, L, H] with any strides: scale = max |x| / 127 of the row, at least 2⁻¹²⁶, and number = x ·
+// (1 / scale) to nearest even. A row that holds an infinity or a NaN has the scale NaN.
+HEADLIGHT_API headlight_status headlight_quantize_rows(headlight_engine* engine, const headlight_tensor* x,
+                                                       const headlight_tensor* numbers, const headlight_tensor* scales,
+                                                       headlight_error* error);
 
 // Attention over the keys of all parts, which share none: outs and log_sum_exps are lists of `count` tensors, [B, Lq,
 // Hq, Dv] and [B, Hq, Lq], that headlight_attention gave for keys of its own each. log_sum_exp = log of the sum of

@@ -53,7 +53,7 @@ enum {
   // float32's upper half: of packed matrices, of the products of layers, and of what headlight_attention() reads and
   // writes, as is float16, IEEE 754 binary16. A number is a uint16_t with its bits.
   HEADLIGHT_BFLOAT16 = 3,
-  HEADLIGHT_INT8 = 4,  // of packed matrices and of the products of layers
+  HEADLIGHT_INT8 = 4,  // of packed matrices, of the products of layers, and of keys and values with their scales
   HEADLIGHT_FLOAT16 = 5
 };
 

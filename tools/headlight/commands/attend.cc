@@ -49,6 +49,7 @@ struct Arguments {
 // The arrays that the options point into.
 struct Inputs {
   models::Array<float> query, key, value;
+  Int8Cache cache;
   Broadcast<float> bias;
   models::Array<std::int64_t> query_lengths, key_lengths, cu_seqlens;
   Broadcast<std::uint8_t> mask;
@@ -110,8 +111,13 @@ Inputs read_inputs(const Arguments& arguments) {
   inputs.key = read_array<float>(arguments.key, 4, "[B, Lk, Hkv, D]");
   inputs.value = read_array<float>(arguments.value, 4, "[B, Lk, Hkv, Dv]");
   round_to(arguments.types.of_query(), inputs.query.values);
-  round_to(arguments.types.of_cache(), inputs.key.values);
-  round_to(arguments.types.of_cache(), inputs.value.values);
+  if (arguments.types.of_cache() == NumberType::int8) {
+    inputs.cache.key.emplace(View<float, 4>(inputs.key.values.data(), inputs.key.view<4>().shape));
+    inputs.cache.value.emplace(View<float, 4>(inputs.value.values.data(), inputs.value.view<4>().shape));
+  } else {
+    round_to(arguments.types.of_cache(), inputs.key.values);
+    round_to(arguments.types.of_cache(), inputs.value.values);
+  }
   const std::int64_t batch = inputs.query.shape[0];
   inputs.query_lengths = read_numbers<std::int64_t>(arguments.query_lengths, "[B]", batch);
   inputs.key_lengths = read_numbers<std::int64_t>(arguments.key_lengths, "[B]", batch);
@@ -189,7 +195,7 @@ void compute(Engine& engine, const Arguments& arguments, const Inputs& inputs, O
   } else if (arguments.types.all_float32()) {
     attention(engine, query, key, value, outputs.out, options);
   } else {
-    attend_typed(engine, arguments.types, query, key, value, outputs.out, options);
+    attend_typed(engine, arguments.types, query, key, value, inputs.cache, outputs.out, options);
   }
 }
 

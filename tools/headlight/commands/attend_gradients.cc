@@ -83,7 +83,7 @@ void Gradients::compute(Engine& engine, const std::string& method, const Attenti
     analysis::attention_unfused_backward(engine, query, key, value, out_gradient, gradients, options);
     round_to(types_.of_query(), {query_.begin(), query_.end()});
     for (Tensor<float, 4>* const gradient : {&key_, &value_}) {
-      round_to(types_.of_cache(), {gradient->begin(), gradient->end()});
+      round_to(types_.of_cache_backward(), {gradient->begin(), gradient->end()});
     }
     return;
   }
@@ -96,8 +96,8 @@ void Gradients::compute(Engine& engine, const std::string& method, const Attenti
                                         {wide[0].view(), wide[1].view(), wide[2].view(), wide[3].view(), sinks.view()},
                                         options);
   wide[0].round(types_.of_query());
-  wide[1].round(types_.of_cache());
-  wide[2].round(types_.of_cache());
+  wide[1].round(types_.of_cache_backward());
+  wide[2].round(types_.of_cache_backward());
   wide[3].round();
   sinks.round();
 }

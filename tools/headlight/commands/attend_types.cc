@@ -15,7 +15,7 @@ namespace {
 constexpr const char* kTypes = "float32|bfloat16|float16";
 
 NumberType type_named(const std::string& text) {
-  for (const NumberType type : {NumberType::bfloat16, NumberType::float16}) {
+  for (const NumberType type : {NumberType::bfloat16, NumberType::float16, NumberType::int8}) {
     if (text == name(type)) return type;
   }
   return NumberType::float32;
@@ -73,13 +73,29 @@ void TypeArguments::add_to(Command& command) {
       .check(types);
   command
       .add_option("--cache-type", cache_type,
-                  "The same for key and value alone, as a cache would hold them (default: as --type)")
-      .type_name(kTypes)
-      .check(types);
+                  "The same for key and value alone, as a cache would hold them (default: as --type); int8: with a "
+                  "scale for each row and head, and gradients in float32")
+      .type_name("float32|bfloat16|float16|int8")
+      .check(one_of({"float32", "bfloat16", "float16", "int8"}));
 }
 
 NumberType TypeArguments::of_query() const { return type_named(type); }
 NumberType TypeArguments::of_cache() const { return type_named(cache_type.empty() ? type : cache_type); }
+
+NumberType TypeArguments::of_cache_backward() const {
+  return of_cache() == NumberType::int8 ? NumberType::float32 : of_cache();
+}
+
+Int8Rows::Int8Rows(const View<float, 4>& rows)
+    : numbers(rows.shape), scales({rows.extent(0), rows.extent(1), rows.extent(2)}) {
+  EngineOptions options;
+  options.threads = 1;
+  Engine engine(options);
+  quantize_rows(engine, rows, numbers, scales);
+  for (std::int64_t n = 0; n < numbers.size(); ++n) {
+    rows.data[n] = scales.data()[n / rows.extent(3)] * static_cast<float>(numbers.data()[n]);
+  }
+}
 
 void round_to(NumberType type, std::span<float> numbers) {
   for (float& number : numbers) {
@@ -89,21 +105,28 @@ void round_to(NumberType type, std::span<float> numbers) {
 }
 
 void attend_typed(Engine& engine, const TypeArguments& types, const View<const float, 4>& query,
-                  const View<const float, 4>& key, const View<const float, 4>& value, const View<float, 4>& out,
-                  const AttentionOptions& options) {
-  StoredArray of_query(types.of_query(), query), of_key(types.of_cache(), key), of_value(types.of_cache(), value);
-  StoredArray of_out(types.of_query(), out);
-  attention(engine, AttentionOperands{of_query.view(), of_key.view(), of_value.view(), of_out.view()}, options);
+                  const View<const float, 4>& key, const View<const float, 4>& value, const Int8Cache& cache,
+                  const View<float, 4>& out, const AttentionOptions& options) {
+  StoredArray of_query(types.of_query(), query), of_out(types.of_query(), out);
+  if (cache.key) {
+    attention(engine,
+              AttentionOperands{of_query.view(), cache.key->numbers, cache.value->numbers, of_out.view(),
+                                cache.key->scales, cache.value->scales},
+              options);
+  } else {
+    StoredArray of_key(types.of_cache(), key), of_value(types.of_cache(), value);
+    attention(engine, AttentionOperands{of_query.view(), of_key.view(), of_value.view(), of_out.view()}, options);
+  }
   of_out.widen_into(out);
 }
 
 void differentiate_typed(Engine& engine, const TypeArguments& types, const FloatOperands& operands,
                          const AttentionGradients& gradients, const AttentionOptions& options) {
-  StoredArray query(types.of_query(), operands.query), key(types.of_cache(), operands.key);
-  StoredArray value(types.of_cache(), operands.value), out(types.of_query(), operands.out);
+  StoredArray query(types.of_query(), operands.query), key(types.of_cache_backward(), operands.key);
+  StoredArray value(types.of_cache_backward(), operands.value), out(types.of_query(), operands.out);
   StoredArray out_gradient(types.of_query(), operands.out_gradient);
-  StoredArray of_query(types.of_query(), gradients.query), of_key(types.of_cache(), gradients.key);
-  StoredArray of_value(types.of_cache(), gradients.value);
+  StoredArray of_query(types.of_query(), gradients.query), of_key(types.of_cache_backward(), gradients.key);
+  StoredArray of_value(types.of_cache_backward(), gradients.value);
   attention_backward(engine,
                      AttentionBackwardOperands{query.view(), key.view(), value.view(), out.view(), operands.log_sum_exp,
                                                out_gradient.view()},
