@@ -69,6 +69,41 @@ TEST_F(VectorTest, MultipliesSmallIntegersExactly) {
   }
 }
 
+TEST_F(VectorTest, WidensBytesAndTouchesNoOther) {
+  const int lanes = probe().lanes;
+  Random random(7);
+  for (const Against side : kBothSides) {
+    for (int count = 0; count <= lanes; ++count) {
+      const Guarded<std::int8_t> bytes(count, side);
+      for (int i = 0; i < count; ++i) bytes.data()[i] = static_cast<std::int8_t>(random.integer(-128, 127));
+      if (count > 0) bytes.data()[0] = -128;
+      std::array<float, 16> out{};
+      probe().load_i8_partial(bytes.data(), count, out.data());
+      for (int i = 0; i < lanes; ++i) {
+        EXPECT_EQ(out[static_cast<std::size_t>(i)], i < count ? static_cast<float>(bytes.data()[i]) : 0.0f);
+      }
+      if (count < lanes) continue;
+      probe().load_i8(bytes.data(), out.data());
+      for (int i = 0; i < lanes; ++i) EXPECT_EQ(out[static_cast<std::size_t>(i)], static_cast<float>(bytes.data()[i]));
+    }
+  }
+}
+
+TEST_F(VectorTest, InterleavesBytesOfEverySixteen) {
+  if (probe().interleave_bytes == nullptr) GTEST_SKIP() << "one lane has no sixteen bytes";
+  std::array<std::uint8_t, 64> a{}, b{}, lower{}, upper{};
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    a[i] = static_cast<std::uint8_t>(i);
+    b[i] = static_cast<std::uint8_t>(128 + i);
+  }
+  probe().interleave_bytes(a.data(), b.data(), lower.data(), upper.data());
+  for (std::size_t i = 0; i < 4 * static_cast<std::size_t>(probe().lanes); ++i) {
+    const std::size_t from = i / 16 * 16 + i % 16 / 2;
+    EXPECT_EQ(lower[i], (i % 2 == 0 ? a : b)[from]);
+    EXPECT_EQ(upper[i], (i % 2 == 0 ? a : b)[from + 8]);
+  }
+}
+
 TEST_F(VectorTest, StoresTheLowerHalves) {
   const int lanes = probe().lanes;
   Random random(6);

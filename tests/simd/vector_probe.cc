@@ -107,6 +107,18 @@ void probe_small_integers(const float* a, const float* b, const float* c, float*
   store(to_float(first), number);
 }
 void probe_store_u16(const float* from, std::uint16_t* to) { store_u16(as_int(load(from)), to); }
+void probe_load_i8(const std::int8_t* from, float* out) { store(load_i8(from), out); }
+void probe_load_i8_partial(const std::int8_t* from, int count, float* out) { store(load_i8_partial(from, count), out); }
+#if !defined(HEADLIGHT_SIMD_SCALAR_TARGET)
+void probe_interleave_bytes(const std::uint8_t* a, const std::uint8_t* b, std::uint8_t* lower, std::uint8_t* upper) {
+  const IntVec first = as_int(load(reinterpret_cast<const float*>(a)));
+  const IntVec second = as_int(load(reinterpret_cast<const float*>(b)));
+  store(as_float(interleave_lower_bytes(first, second)), reinterpret_cast<float*>(lower));
+  store(as_float(interleave_upper_bytes(first, second)), reinterpret_cast<float*>(upper));
+}
+#else
+constexpr decltype(VectorProbe::interleave_bytes) probe_interleave_bytes = nullptr;
+#endif
 
 #define HEADLIGHT_TEXT_OF(name) #name
 #define HEADLIGHT_TEXT(name) HEADLIGHT_TEXT_OF(name)
@@ -144,6 +156,9 @@ const VectorProbe vector_probe = {
     .integers = probe_integers,
     .small_integers = probe_small_integers,
     .store_u16 = probe_store_u16,
+    .load_i8 = probe_load_i8,
+    .load_i8_partial = probe_load_i8_partial,
+    .interleave_bytes = probe_interleave_bytes,
 };
 
 }  // namespace headlight::HEADLIGHT_TARGET

@@ -88,6 +88,11 @@ struct VectorProbe {
   void (*small_integers)(const float* a, const float* b, const float* c, float* product, float* even, float* odd,
                          float* dot, float* number);
   void (*store_u16)(const float* from, std::uint16_t* to);
+  // kLanes int8 as floats, and the first `count` of them.
+  void (*load_i8)(const std::int8_t* from, float* out);
+  void (*load_i8_partial)(const std::int8_t* from, int count, float* out);
+  // Of every 16 bytes of a and b, [4 · kLanes]; null in the scalar back end.
+  void (*interleave_bytes)(const std::uint8_t* a, const std::uint8_t* b, std::uint8_t* lower, std::uint8_t* upper);
 };
 
 }  // namespace headlight::test
