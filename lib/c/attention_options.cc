@@ -48,12 +48,11 @@ View<const float, 3> attention_scales(const char* operation, const char* argumen
 }
 
 AttentionOptions attention_options(const char* operation, const headlight_attention_options* given) {
-  for (const bool of_keys : {true, false}) {
-    const char* const name = of_keys ? "key_scales" : "value_scales";
-    const auto scales = of_keys ? &headlight_attention_options::key_scales : &headlight_attention_options::value_scales;
-    if (attention_scales(operation, name, given, scales)) {
-      refuse(operation, std::string("options.") + name + " is given, expected none: no operand may be HEADLIGHT_INT8");
-    }
+  if (given == nullptr) return {};
+  const Fields fields(operation, "options", given);
+  if (fields->key_scales != nullptr || fields->value_scales != nullptr) {
+    refuse(operation, std::string("options.") + (fields->key_scales != nullptr ? "key_scales" : "value_scales") +
+                          " is given, expected none: no operand may be HEADLIGHT_INT8");
   }
   return attention_options_beside_scales(operation, given);
 }
