@@ -17,13 +17,16 @@ namespace headlight {
 // Where the first query row (the first key) of a sequence stands: one number for all of them, or one for each sample,
 // or for each of the packed sequences. From 0 to 2⁶⁰. Without a number it is not given.
 struct Start {
-  Start() = default;
+  Start() = default;  // not given
+  // One number for all, or one for each.
   Start(std::int64_t all) : of_all(all) {}  // NOLINT(runtime/explicit)
   template <std::convertible_to<std::span<const std::int64_t>> Numbers>
   Start(const Numbers& each) : of_each(each) {}  // NOLINT(runtime/explicit)
 
+  // Whether it is given.
   [[nodiscard]] explicit operator bool() const noexcept { return of_all.has_value() || !of_each.empty(); }
 
+  // What was given, one or the other.
   std::optional<std::int64_t> of_all{};
   std::span<const std::int64_t> of_each{};
 };
@@ -38,6 +41,7 @@ enum class Causal : std::uint8_t { none, top_left, bottom_right };
 
 // A row at position p sees the keys at positions p − left to p + right; −1 means unbounded.
 struct Window {
+  // How many keys before p, and how many behind it.
   std::int64_t left = -1;
   std::int64_t right = -1;
 };
@@ -47,8 +51,10 @@ enum class MaskMeans : std::uint8_t { attend, ignore };
 
 // One byte an entry (0 or not 0), shape broadcast against [B, Hq, Lq, Lk]: each axis equal or 1.
 struct BooleanMask {
+  // Both are needed.
   BooleanMask(View<const std::uint8_t, 4> entries_, MaskMeans means_) : entries(entries_), means(means_) {}
 
+  // The bytes, and what one that is not 0 says.
   View<const std::uint8_t, 4> entries;
   MaskMeans means;
 };
@@ -77,7 +83,7 @@ enum class ScoreStage : std::uint8_t { raw, capped, masked };
 // Several masks together mean: visible only where all allow. A row that sees nothing gives zeros and a log-sum-exp of
 // −inf, or of its sink.
 struct AttentionOptions {
-  Causal causal = Causal::none;
+  Causal causal = Causal::none;  // which keys a row sees, by position
   // Where rows stand for window, chunk and slopes; unset: as `causal` says, else top-left.
   std::optional<Align> align{};
   // Not given: 0.
@@ -124,6 +130,7 @@ struct AttentionOptions {
 
 // The sizes of a call, for reserve() and workspace_bytes().
 struct AttentionShape {
+  // B, Lq, Lk, Hq, Hkv, Dqk and Dv.
   std::int64_t batch = 1;
   std::int64_t query_length = 0;
   std::int64_t key_length = 0;

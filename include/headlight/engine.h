@@ -16,6 +16,7 @@ namespace headlight {
 // An instruction set that the kernels are compiled for. `scalar` runs everywhere.
 enum class Isa : std::uint8_t { scalar, sse4, avx2, avx512, neon };
 
+// "avx2"
 [[nodiscard]] HEADLIGHT_API std::string_view name(Isa isa) noexcept;
 // The set of that name ("avx2", "AVX2"), or nothing.
 [[nodiscard]] HEADLIGHT_API std::optional<Isa> parse_isa(std::string_view name) noexcept;
@@ -37,9 +38,11 @@ enum class InstructionFeature : std::uint8_t {
 class InstructionFeatures {
  public:
   constexpr InstructionFeatures() noexcept = default;
+  // Those of the list.
   constexpr InstructionFeatures(std::initializer_list<InstructionFeature> list) noexcept {
     for (const InstructionFeature feature : list) bits_ |= bit(feature);
   }
+  // Whether it is among them, and whether all are; and these with one more.
   [[nodiscard]] constexpr bool has(InstructionFeature feature) const noexcept { return (bits_ & bit(feature)) != 0; }
   [[nodiscard]] constexpr bool has(InstructionFeatures all) const noexcept { return (bits_ & all.bits_) == all.bits_; }
   [[nodiscard]] constexpr InstructionFeatures operator|(InstructionFeature feature) const noexcept {
@@ -73,7 +76,7 @@ class InstructionFeatures {
 // The caller's own thread pool, for programs that must not get a second one. All four functions are needed, must not
 // throw, and may be called from several threads at once when the engine is.
 struct Executor {
-  void* context = nullptr;
+  void* context = nullptr;  // the first argument of each
   // How many tasks can make progress at once (≥ 1), the calling thread included.
   int (*worker_count)(void* context) = nullptr;
   // Whether the calling thread is one of the pool's workers: the engine then computes inline.
@@ -85,6 +88,7 @@ struct Executor {
   void (*wait)(void* context, void* ticket) = nullptr;
 };
 
+// What an engine may be told.
 struct EngineOptions {
   // Threads that compute, the caller included: 0 … 4096. 0: HEADLIGHT_NUM_THREADS if set and not empty, else what the
   // affinity mask and the cgroup quota grant.
@@ -117,11 +121,13 @@ struct EngineState;
 // std::bad_alloc when memory cannot be had; nothing is left behind then.
 class HEADLIGHT_API Engine {
  public:
+  // Starts the workers, and ends them.
   explicit Engine(const EngineOptions& options = {});
   ~Engine();
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
+  // What it computes with: threads, the caller included; instruction set; instructions beyond that set.
   [[nodiscard]] int threads() const noexcept;
   [[nodiscard]] Isa isa() const noexcept;
   [[nodiscard]] InstructionFeatures features() const noexcept;

@@ -15,9 +15,12 @@
 
 namespace headlight {
 
+// How an operand is stored: as it is multiplied, or transposed.
 enum class Transpose : bool { no, yes };
 
+// What a product may do beside multiplying.
 struct GemmOptions {
+  // How A and B are stored, and what their product is multiplied by.
   Transpose transpose_a = Transpose::no;
   Transpose transpose_b = Transpose::no;
   float alpha = 1.0f;
@@ -25,7 +28,7 @@ struct GemmOptions {
   float beta = 0.0f;
   // [N] or empty, added to every row.
   std::span<const float> bias{};
-  Activation activation = Activation::none;
+  Activation activation = Activation::none;  // of the sum, before the residual is added
   // [M, N] (for batched products [batch, M, N] with `batched_residual`), added after the activation. May be C itself.
   View<const float, 2> residual{};
   View<const float, 3> batched_residual{};
@@ -84,6 +87,7 @@ class HEADLIGHT_API PackedMatrix {
 
   [[nodiscard]] std::int64_t rows() const noexcept { return rows_; }        // K
   [[nodiscard]] std::int64_t columns() const noexcept { return columns_; }  // N
+  // What it was packed for, as what, into how many bytes that lie where; and whether it was.
   [[nodiscard]] Isa isa() const noexcept { return isa_; }
   [[nodiscard]] NumberType type() const noexcept { return type_; }
   [[nodiscard]] std::size_t bytes() const noexcept { return panels_ ? panels_.get_deleter().bytes : 0; }
@@ -109,6 +113,7 @@ HEADLIGHT_API void gemm(Engine& engine, View<const float, 2> a, const PackedMatr
 
 // A and C of that product, each float32 or bfloat16.
 struct GemmMatrices {
+  // Each of a type of its own.
   TypedView<2> a;
   MutableTypedView<2> c;
 };
@@ -134,7 +139,9 @@ void gemm(Engine& engine, const TypedView<2>& a, const PackedMatrix& b, const Mu
 // bias_gradient [N]. Rows are added in ascending order within at most 64 runs fixed by M alone, then the runs.
 HEADLIGHT_API void bias_backward(Engine& engine, View<const float, 2> c_gradient, std::span<float> bias_gradient);
 
+// How large products are.
 struct GemmShape {
+  // [M, K] · [K, N] → [M, N], `batch` times.
   std::int64_t batch = 1;
   std::int64_t m = 0;
   std::int64_t n = 0;

@@ -10,6 +10,7 @@
 
 namespace headlight {
 
+// What does not count, and where the gradient goes.
 struct CrossEntropyOptions {
   // Rows with this label count for nothing.
   std::int64_t ignore_label = -100;
@@ -17,6 +18,7 @@ struct CrossEntropyOptions {
   View<float, 2> logits_gradient{};
 };
 
+// What cross_entropy() finds.
 struct CrossEntropy {
   // The mean over the rows that count; 0 where there are none.
   double loss = 0;

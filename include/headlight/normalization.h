@@ -25,7 +25,7 @@ HEADLIGHT_API void softmax_backward(Engine& engine, View<const float, 2> y, View
 struct LayerNormOptions {
   std::span<const float> weight{};
   std::span<const float> bias{};
-  float epsilon = 1e-5f;
+  float epsilon = 1e-5f;  // keeps the root above 0
   View<const float, 2> residual{};
 };
 HEADLIGHT_API void layer_norm(Engine& engine, View<const float, 2> x, View<float, 2> y,

@@ -11,6 +11,7 @@
 
 namespace headlight {
 
+// What a number is stored as.
 enum class NumberType : std::uint8_t {
   float32,   // IEEE 754 binary32
   bfloat16,  // its upper half: a sign, 8 bits of exponent and 7 of fraction

@@ -12,6 +12,7 @@
 
 namespace headlight {
 
+// Of one step.
 struct StepOptions {
   // γ, each step's own; see WarmupCosine.
   double learning_rate = 1e-3;
@@ -20,6 +21,7 @@ struct StepOptions {
   double max_norm = 0;
 };
 
+// What a step found.
 struct StepReport {
   // Of all gradients together, before clipping.
   double gradient_norm = 0;
@@ -28,6 +30,7 @@ struct StepReport {
   bool all_finite = true;
   std::string_view non_finite{};
 
+  // Whether the parameters have changed.
   [[nodiscard]] bool taken() const noexcept { return all_finite; }
 };
 
@@ -45,6 +48,7 @@ class HEADLIGHT_API Optimizer {
   StepReport step(Engine& engine, const StepOptions& options);
   void zero_gradients() noexcept { headlight::zero_gradients(parameters_); }
 
+  // Those that it was made with.
   [[nodiscard]] std::span<const Parameter> parameters() const noexcept { return parameters_; }
   // What has to be saved, beside the parameters and the number of steps, to go on with the same bits: a tensor for each
   // parameter and moment, "momentum.NAME" or "first_moment.NAME" and "second_moment.NAME", to read and to write. Throws
@@ -81,7 +85,9 @@ class HEADLIGHT_API Optimizer {
   std::int64_t steps_ = 0;
 };
 
+// Of Sgd, below.
 struct SgdOptions {
+  // μ and λ.
   double momentum = 0;
   double weight_decay = 0;
 };
@@ -99,7 +105,9 @@ class HEADLIGHT_API Sgd final : public Optimizer {
   SgdOptions options_;
 };
 
+// Of AdamW, below.
 struct AdamWOptions {
+  // β₁, β₂, ε and λ.
   double beta1 = 0.9;
   double beta2 = 0.999;
   double epsilon = 1e-8;
@@ -123,11 +131,13 @@ class HEADLIGHT_API AdamW final : public Optimizer {
 // The learning rate of step t = 0, 1, …: rises in a line to `peak` over `warmup` steps, then falls along half a cosine
 // to `least` at step `total`, and stays (Loshchilov & Hutter 2017).
 struct WarmupCosine {
+  // The highest and the last learning rate, and the steps to either.
   double peak = 1e-3;
   double least = 0;
   std::int64_t warmup = 0;
   std::int64_t total = 1;
 
+  // The learning rate of that step.
   [[nodiscard]] HEADLIGHT_API double operator()(std::int64_t step) const noexcept;
 };
 

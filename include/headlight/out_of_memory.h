@@ -16,6 +16,7 @@ namespace headlight {
 // part of its outputs by then; see Layer. It holds its words itself and needs no memory.
 class HEADLIGHT_API OutOfMemory : public std::bad_alloc {
  public:
+  // "attention: 1073741824 bytes of memory cannot be had"
   OutOfMemory(std::string_view who, std::size_t bytes) noexcept;
   // "Tensor [8, 1024, 768]: 25165824 bytes of memory cannot be had"
   OutOfMemory(std::span<const std::int64_t> tensor_shape, std::size_t bytes) noexcept;

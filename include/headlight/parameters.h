@@ -15,9 +15,9 @@ namespace headlight {
 
 // One parameter of a layer, in the layer's own memory.
 struct Parameter {
-  std::string name;  // "self_attn.in_proj_weight"
-  std::vector<std::int64_t> shape;
-  std::span<float> values;  // C order
+  std::string name;                 // "self_attn.in_proj_weight"
+  std::vector<std::int64_t> shape;  // [rows, columns] of a matrix
+  std::span<float> values;          // C order
   // Of the same shape; empty unless the layer is in training. Backward passes add to it.
   std::span<float> gradient{};
 };
@@ -27,15 +27,17 @@ HEADLIGHT_API void zero_gradients(std::span<const Parameter> parameters) noexcep
 
 // One tensor that somebody else holds: a mapped file, another library's memory.
 struct WeightView {
-  std::vector<std::int64_t> shape;
-  std::span<const float> values;  // C order
+  std::vector<std::int64_t> shape;  // [rows, columns] of a matrix
+  std::span<const float> values;    // C order
   // Where given, it keeps the memory of `values`, which nobody changes: a layer may then read it there, and need no
   // copy. (A std::shared_ptr without a deleter will do for memory that lives longer anyway.)
   std::shared_ptr<const void> owner{};
 };
 
+// Tensors by their names, as layer.load() takes them.
 using Weights = std::map<std::string, WeightView, std::less<>>;
 
+// Which weights layer.load() takes.
 struct LoadOptions {
   // In front of every name: "encoder." loads "encoder.linear1.weight" into "linear1.weight".
   std::string prefix{};

@@ -13,11 +13,14 @@ struct BFloat16 {
   std::uint16_t bits;
 
   BFloat16() = default;
+  // Rounds.
   constexpr explicit BFloat16(float value) noexcept : bits(rounded(std::bit_cast<std::uint32_t>(value))) {}
 
+  // The number itself, exactly.
   [[nodiscard]] constexpr explicit operator float() const noexcept {
     return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
   }
+  // The number of those bits.
   [[nodiscard]] static constexpr BFloat16 from_bits(std::uint16_t bits) noexcept {
     BFloat16 number(0.0f);
     number.bits = bits;
@@ -39,8 +42,10 @@ struct Float16 {
   std::uint16_t bits;
 
   Float16() = default;
+  // Rounds.
   constexpr explicit Float16(float value) noexcept : bits(rounded(std::bit_cast<std::uint32_t>(value))) {}
 
+  // The number itself, exactly.
   [[nodiscard]] constexpr explicit operator float() const noexcept {
     const std::uint32_t sign = static_cast<std::uint32_t>(bits & 0x8000) << 16;
     const std::uint32_t magnitude = bits & 0x7fff;
@@ -50,6 +55,7 @@ struct Float16 {
     const float subnormal = static_cast<float>(magnitude) * 0x1p-24f;
     return std::bit_cast<float>(sign | std::bit_cast<std::uint32_t>(subnormal));
   }
+  // The number of those bits.
   [[nodiscard]] static constexpr Float16 from_bits(std::uint16_t bits) noexcept {
     Float16 number(0.0f);
     number.bits = bits;

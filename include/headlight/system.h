@@ -8,6 +8,7 @@
 
 namespace headlight {
 
+// The library that runs, and the machine.
 struct SystemInfo {
   std::string version;   // of the library: "0.1.0"
   std::string compiler;  // that built it: "g++ 12.2.0"
@@ -20,6 +21,7 @@ struct SystemInfo {
   int cores = 1;
 };
 
+// Of this process.
 [[nodiscard]] HEADLIGHT_API SystemInfo system_info();
 
 }  // namespace headlight

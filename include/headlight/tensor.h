@@ -20,9 +20,10 @@ class Tensor {
   static_assert(std::is_trivially_copyable_v<T>, "a tensor holds plain numbers");
 
  public:
+  // The extent of each axis.
   using Shape = typename View<T, Rank>::Shape;
 
-  Tensor() = default;
+  Tensor() = default;  // without memory
   // Throws OutOfMemory, which names the shape and the bytes, when the memory cannot be had; std::bad_array_new_length
   // (a std::bad_alloc as well) for a negative extent or more bytes than memory has addresses.
   explicit Tensor(const Shape& shape) : view_(nullptr, shape) {
@@ -46,6 +47,7 @@ class Tensor {
     return *this;
   }
 
+  // The elements, one after another in C order: where they begin and end, and how many there are.
   [[nodiscard]] T* data() noexcept { return storage_.get(); }
   [[nodiscard]] const T* data() const noexcept { return storage_.get(); }
   [[nodiscard]] const Shape& shape() const noexcept { return view_.shape; }
@@ -55,12 +57,14 @@ class Tensor {
   [[nodiscard]] const T* begin() const noexcept { return data(); }
   [[nodiscard]] const T* end() const noexcept { return data() + size(); }
 
+  // The view that operations take.
   [[nodiscard]] View<T, Rank> view() noexcept { return view_; }
   [[nodiscard]] View<const T, Rank> view() const noexcept { return view_; }
   operator View<T, Rank>() noexcept { return view_; }              // NOLINT(runtime/explicit)
   operator View<const T, Rank>() const noexcept { return view_; }  // NOLINT(runtime/explicit)
   operator View<const T, Rank>() noexcept { return view_; }        // NOLINT(runtime/explicit)
 
+  // The element at (i0, i1, …); as many indices as axes, unchecked.
   template <class... Index>
   [[nodiscard]] T& operator()(Index... index) noexcept {
     return view_(index...);

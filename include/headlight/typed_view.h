@@ -25,19 +25,23 @@ inline constexpr NumberType number_type_of = std::is_same_v<T, float>      ? Num
 // BFloat16, Float16 or std::int8_t is one.
 template <int Rank, class Pointer>
 struct AnyTypedView {
+  // A number for each axis.
   using Shape = typename View<float, Rank>::Shape;
 
+  // What the numbers are, and where: as in View.
   NumberType type = NumberType::float32;
   Pointer data = nullptr;
   Shape shape{};
   Shape strides{};
 
   AnyTypedView() = default;
+  // Contiguous, C order, unless strides are given.
   AnyTypedView(NumberType type_, Pointer data_, const Shape& shape_)
       : AnyTypedView(type_, data_, shape_, View<float, Rank>::contiguous_strides(shape_)) {}
   AnyTypedView(NumberType type_, Pointer data_, const Shape& shape_, const Shape& strides_)
       : type(type_), data(data_), shape(shape_), strides(strides_) {}
 
+  // Of a view or a tensor whose type the compiler knows.
   template <class T>
   requires(StoredNumber<std::remove_const_t<T>>&& std::is_convertible_v<T*, Pointer>)
       AnyTypedView(const View<T, Rank>& view)  // NOLINT(runtime/explicit)
@@ -53,6 +57,7 @@ struct AnyTypedView {
       AnyTypedView(const AnyTypedView<Rank, Other>& other)  // NOLINT(runtime/explicit)
       : AnyTypedView(other.type, other.data, other.shape, other.strides) {}
 
+  // Of that axis, from 0.
   [[nodiscard]] std::int64_t extent(int axis) const noexcept { return shape[static_cast<std::size_t>(axis)]; }
   [[nodiscard]] std::int64_t stride(int axis) const noexcept { return strides[static_cast<std::size_t>(axis)]; }
   // Numbers; 0 when an extent is negative.
@@ -60,6 +65,7 @@ struct AnyTypedView {
   [[nodiscard]] explicit operator bool() const noexcept { return data != nullptr; }
 };
 
+// To read, and to write.
 template <int Rank>
 using TypedView = AnyTypedView<Rank, const void*>;
 template <int Rank>

@@ -19,8 +19,10 @@ namespace headlight {
 // unless they say otherwise. A view with a null pointer means "not given" wherever an operand is optional.
 template <class T, int Rank>
 struct View {
+  // A number for each axis.
   using Shape = std::array<std::int64_t, static_cast<std::size_t>(Rank)>;
 
+  // The first element, the extent of each axis, and how many elements lie between two neighbours along it.
   T* data = nullptr;
   Shape shape{};
   Shape strides{};
@@ -30,6 +32,7 @@ struct View {
   // Contiguous, C order: the last axis is the fastest.
   View(T* data_, const Shape& shape_) : data(data_), shape(shape_), strides(contiguous_strides(shape_)) {}
 
+  // With any strides.
   View(T* data_, const Shape& shape_, const Shape& strides_) : data(data_), shape(shape_), strides(strides_) {}
 
   // A view that writes is also one that only reads.
@@ -37,6 +40,7 @@ struct View {
   View(const View<U, Rank>& other)
       : data(other.data), shape(other.shape), strides(other.strides) {}  // NOLINT(runtime/explicit)
 
+  // Those of C order.
   [[nodiscard]] static Shape contiguous_strides(const Shape& shape) noexcept {
     Shape strides{};
     std::int64_t step = 1;
@@ -47,6 +51,7 @@ struct View {
     return strides;
   }
 
+  // Of that axis, from 0; and whether the view is given.
   [[nodiscard]] std::int64_t extent(int axis) const noexcept { return shape[static_cast<std::size_t>(axis)]; }
   [[nodiscard]] std::int64_t stride(int axis) const noexcept { return strides[static_cast<std::size_t>(axis)]; }
   [[nodiscard]] explicit operator bool() const noexcept { return data != nullptr; }

@@ -32,17 +32,19 @@ struct KindThresholds {
   double local = 0.8;       // weight within kLocalReach tokens
   double no_op = 0.8;       // weight on the first token and the separators, where a head looks that finds nothing to do
                             // (Clark et al. 2019)
-  double times_even = 1.5;
+  double times_even = 1.5;  // see above
   std::int64_t fewest_rows = 10;  // with fewer, nine rows of ten cannot be told from all
 };
 
 // The largest weight of a row is at the token before, after, at the text's first, or at a separator, in that share of
 // the rows; the weight lies within a few tokens; the weight lies on tokens that mean nothing.
 struct HeadKinds {
+  // Where the largest weight is.
   bool previous_token = false;
   bool next_token = false;
   bool first_token = false;
   bool separator = false;
+  // Where the weight lies.
   bool local = false;
   bool no_op = false;
   // Why nothing can be said: too_few_rows, or what its measures are undefined for.
@@ -52,6 +54,7 @@ struct HeadKinds {
 // Means over the rows that were added and see something; α_ij is the weight of token j in the row of token i. All
 // undefined: no_rows, zero (every row is of zeros), not_weights and not_finite (one row was).
 struct HeadAttention {
+  // How many tokens away is local, and how far the profile goes.
   static constexpr std::int64_t kLocalReach = 2;
   static constexpr std::int64_t kProfileReach = 8;
 
@@ -71,6 +74,7 @@ struct HeadAttention {
   // Weight at j − i = −kProfileReach … kProfileReach; 0 for tokens that a text does not have.
   std::array<double, 2 * kProfileReach + 1> profile{};
 
+  // What the head may be called.
   [[nodiscard]] HEADLIGHT_API HeadKinds kinds(const KindThresholds& thresholds = {}) const noexcept;
 };
 
@@ -90,6 +94,7 @@ class HEADLIGHT_API AttentionMeasures {
   // undefined, and of no other.
   void add(Engine& engine, std::span<const AttentionText> texts);
 
+  // As many as the constructor was told.
   [[nodiscard]] std::int64_t heads() const noexcept { return heads_; }
   // Rows that were added, whatever is in them.
   [[nodiscard]] std::int64_t rows() const noexcept { return rows_; }

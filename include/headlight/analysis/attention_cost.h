@@ -9,6 +9,7 @@
 
 namespace headlight::analysis {
 
+// How attention that trains may go about its weights P.
 enum class AttentionMethod : std::uint8_t {
   unfused,      // scores written out: attention_unfused() keeps P, attention_unfused_backward() makes dP, then dS of it
   recomputing,  // attention() keeps a log-sum-exp a row, attention_backward() works P out again
@@ -16,10 +17,12 @@ enum class AttentionMethod : std::uint8_t {
 
 // One pass forward and one back over float32 tensors of their own: self-attention of `length` positions.
 struct AttentionStep {
+  // How, for how many samples of how many positions.
   AttentionMethod method = AttentionMethod::recomputing;
   std::int64_t batch = 1;
   std::int64_t length = 0;
   std::int64_t heads = 1;  // of queries, keys and values alike
+  // D, and which keys a row sees.
   std::int64_t head_dim = 64;
   Causal causal = Causal::none;
   // The query gradient lies where `out` was. Of `recomputing` alone.
@@ -33,6 +36,7 @@ struct AttentionStepBytes {
   std::int64_t gradients = 0;      // of out, q, k, v
   std::int64_t probabilities = 0;  // unfused: P, 4 · B · H · L²
   std::int64_t scratch = 0;        // the engine's, of either pass; unfused: dP of one head for each thread at work
+  // Their sum.
   [[nodiscard]] std::int64_t all() const noexcept { return inputs + outputs + gradients + probabilities + scratch; }
 };
 
@@ -40,6 +44,7 @@ struct AttentionStepBytes {
 struct AttentionStepFlops {
   double forward = 0;   // 4 · pairs · D a head
   double backward = 0;  // 10 · pairs · D, S = q · kᵀ once more; unfused: 8
+  // Their sum.
   [[nodiscard]] double all() const noexcept { return forward + backward; }
 };
 

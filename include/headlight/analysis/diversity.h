@@ -31,7 +31,7 @@ namespace headlight::analysis {
 template <int Rank>
 struct PenaltyGradient {
   View<float, Rank> into{};
-  double scale = 1;
+  double scale = 1;  // what the gradient is multiplied by
 };
 
 // ‖Ŵ Ŵᵀ − I‖²_F, where row h of Ŵ is the head's part [D, E] of `weight` [H·D, E], flattened and divided by its norm: 0
@@ -104,7 +104,9 @@ class HEADLIGHT_API HeadImportance {
   // (empty: one sample). Samples without rows count. Throws std::invalid_argument for other shapes or offsets.
   void add(View<const float, 3> outputs, View<const float, 3> gradients, std::span<const std::int64_t> offsets = {});
 
+  // How many were added.
   [[nodiscard]] std::int64_t samples() const noexcept { return samples_; }
+  // Undefined: no_rows, not_finite. Throws std::invalid_argument for a head that there is not.
   [[nodiscard]] Measure importance(std::int64_t head) const;
 
  private:

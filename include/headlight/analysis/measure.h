@@ -27,9 +27,11 @@ enum class Undefined : std::uint8_t {
 class HEADLIGHT_API Measure {
  public:
   Measure() = default;
+  // From a value, and from a reason; without either there are no rows.
   Measure(double value) noexcept;                 // NOLINT(runtime/explicit)
   Measure(Undefined why) noexcept : why_(why) {}  // NOLINT(runtime/explicit)
 
+  // Whether there is a value, and why not.
   [[nodiscard]] bool has_value() const noexcept { return why_ == Undefined::none; }
   [[nodiscard]] explicit operator bool() const noexcept { return has_value(); }
   [[nodiscard]] Undefined why() const noexcept { return why_; }

@@ -16,18 +16,21 @@ namespace headlight::analysis {
 // The shape of a transformer of one kind of layer: BERT's (embeddings normalised, a pooler behind the first token) or
 // GPT-2's (causal, one normalisation at the end, the word table once more as output).
 struct ModelShape {
-  std::int64_t width = 0;  // E
-  std::int64_t heads = 1;
+  std::int64_t width = 0;               // E
+  std::int64_t heads = 1;               // of each layer
   std::int64_t feed_forward_width = 0;  // F
+  // How many there are, and the rows of the tables of words and of positions.
   std::int64_t layers = 0;
   std::int64_t vocabulary = 0;
   std::int64_t positions = 0;
   std::int64_t token_types = 0;  // 0: no such table
   bool pooler = false;           // tanh(x W + b), [E, E]
-  bool causal = false;
+  bool causal = false;           // GPT-2's: a word sees those before it alone
 };
 
+// A classic model.
 struct Preset {
+  // "BERT-base", and what it is made of.
   std::string_view name;
   ModelShape shape;
   std::int64_t published_parameters = 0;  // of the checkpoint, as its authors published it
@@ -52,7 +55,9 @@ struct AttentionParameters {
 // Throws std::invalid_argument unless 1 ≤ width < 2²⁰ and heads divide it.
 [[nodiscard]] HEADLIGHT_API AttentionParameters attention_parameters(std::int64_t width, std::int64_t heads);
 
+// Parameters of one purpose.
 struct ParameterPart {
+  // "attention W_O", and how many numbers it has.
   std::string name;
   std::int64_t count = 0;
 };
@@ -73,6 +78,7 @@ struct ForwardFlops {
   double projections = 0;   // 8 · L · E² a layer: to queries, keys, values and back
   double attention = 0;     // 4 · pairs · E a layer; pairs = L², causal L (L + 1) / 2
   double feed_forward = 0;  // 4 · L · E · F a layer
+  // Their sum.
   [[nodiscard]] double all() const noexcept { return projections + attention + feed_forward; }
 };
 
@@ -89,8 +95,8 @@ struct AttentionBytes {
 
 // What one way to put heads together takes behind them, in one layer.
 struct MergeCost {
-  Merge merge = Merge::concatenate;
-  std::int64_t weights = 0;  // W_O or W_up, and what weighs or gates; without the bias
+  Merge merge = Merge::concatenate;  // which way
+  std::int64_t weights = 0;          // W_O or W_up, and what weighs or gates; without the bias
   // For `length` tokens: of its products with matrices, and of what it does beside them, element by element: weighted
   // sums of heads, softmaxes and gates, each exponential, addition, product and quotient one operation.
   double flops = 0;

@@ -33,6 +33,7 @@ class HEADLIGHT_API MinibatchCka {
   // them, and for rows outside; OutOfMemory.
   void add(Engine& engine, std::span<const View<const float, 2>> outputs, std::span<const std::int64_t> rows = {});
 
+  // As many as the constructor was told.
   [[nodiscard]] std::int64_t heads() const noexcept { return heads_; }
   // Rows that counted.
   [[nodiscard]] std::int64_t rows() const noexcept { return rows_; }
@@ -57,6 +58,7 @@ class HEADLIGHT_API HeadCovariance {
   // width or rows outside; OutOfMemory, and then no row counts.
   void add(Engine& engine, View<const float, 2> outputs, std::span<const std::int64_t> rows = {});
 
+  // Rows that counted.
   [[nodiscard]] std::int64_t rows() const noexcept { return rows_; }
   // Linear CKA over all rows at once, ‖YᵀX‖²_F / (‖XᵀX‖_F ‖YᵀY‖_F) of centred outputs (Kornblith et al. 2019): 0 to 1,
   // biased upwards for few rows. Undefined: too_few_rows (under two), constant, not_finite.

@@ -14,10 +14,12 @@
 
 namespace headlight::analysis {
 
+// What is to be trained, on what, and what is kept for the way back.
 struct TrainingPlan {
-  EncoderOptions encoder{};
+  EncoderOptions encoder{};  // the network
   // Of the sequences of a batch.
   std::span<const std::int64_t> lengths{};
+  // What a SavedState keeps.
   Checkpoint checkpoint = Checkpoint::keep_linear;
   // Of every_k_layers; 0: √n, rounded.
   std::int64_t k = 0;
@@ -29,9 +31,11 @@ struct TrainingPlan {
 
 // The same of a TransformerEncoderLayer alone, whose input and gradients are the caller's, rows evenly spaced.
 struct LayerTrainingPlan {
+  // The layer, and how many sequences of what length it gets.
   TransformerLayerOptions layer{};
   std::int64_t batch = 1;
   std::int64_t length = 0;
+  // As in TrainingPlan.
   Checkpoint checkpoint = Checkpoint::keep_linear;
   std::int64_t moments = 2;
   AttentionMethod attention = AttentionMethod::recomputing;
@@ -40,6 +44,7 @@ struct LayerTrainingPlan {
 // Float32, in bytes. Beside these a step has the caller's own tensors (token ids, hidden states and their gradients)
 // and tables of names, some 300 bytes a parameter.
 struct TrainingBytes {
+  // The parameters, their gradients, and the optimiser's moments.
   std::int64_t parameters = 0;
   std::int64_t gradients = 0;
   std::int64_t optimizer = 0;
@@ -47,6 +52,7 @@ struct TrainingBytes {
   std::int64_t scratch = 0;  // Engine::scratch_bytes() after two steps on an engine that did nothing else before
   // Of that scratch, what the backward pass of a segment, or of a layer, takes for what was not kept.
   std::int64_t computed_again = 0;
+  // Their sum, in which computed_again is a part of the scratch memory.
   [[nodiscard]] std::int64_t all() const noexcept { return parameters + gradients + optimizer + saved + scratch; }
 };
 
@@ -55,6 +61,7 @@ struct TrainingFlops {
   double forward = 0;  // a layer: tokens · (8 E² + 4 E F) + 4 · pairs · E
   double backward = 0;  // a layer: 2 · tokens · (8 E² + 4 E F) + 10 · pairs · E; unfused, which keeps P, 8 · pairs · E
   double again = 0;  // forward passes within the backward pass
+  // Their sum.
   [[nodiscard]] double all() const noexcept { return forward + backward + again; }
 };
 

@@ -19,6 +19,7 @@ enum { HEADLIGHT_CAUSAL_NONE = 0, HEADLIGHT_CAUSAL_TOP_LEFT = 1, HEADLIGHT_CAUSA
 
 // A row at position p sees the keys at p − left to p + right; −1 means unbounded.
 typedef struct headlight_window {
+  // How many keys before p, and how many behind it.
   int64_t left;
   int64_t right;
 } headlight_window;
@@ -50,7 +51,7 @@ enum { HEADLIGHT_SCORES_MASKED = 0, HEADLIGHT_SCORES_RAW = 1, HEADLIGHT_SCORES_C
 // −inf, or of its sink.
 typedef struct headlight_attention_options {
   size_t struct_size;
-  headlight_causal causal;
+  headlight_causal causal;  // which keys a row sees, by position
   // Where rows stand for window, chunk and slopes. 0: as `causal` says, else top-left.
   headlight_align align;
   const headlight_window* window;  // NULL: none
@@ -145,21 +146,23 @@ HEADLIGHT_API headlight_status headlight_attention_backward(
     const headlight_tensor* out, const headlight_tensor* log_sum_exp, const headlight_tensor* out_gradient,
     const headlight_attention_gradients* gradients, const headlight_attention_options* options, headlight_error* error);
 
+// How large a call is.
 typedef struct headlight_attention_shape {
   size_t struct_size;
-  int64_t batch;  // 0: 1
-  int64_t query_length;
-  int64_t key_length;
-  int64_t query_heads;      // 0: 1
-  int64_t key_value_heads;  // 0: 1
-  int64_t head_dim;
-  int64_t value_dim;
+  int64_t batch;            // B; 0: 1
+  int64_t query_length;     // Lq
+  int64_t key_length;       // Lk
+  int64_t query_heads;      // Hq; 0: 1
+  int64_t key_value_heads;  // Hkv; 0: 1
+  int64_t head_dim;         // Dqk
+  int64_t value_dim;        // Dv
   // The type of the gradient of the queries, whose sums are scratch memory where it is of 16 bits. attention itself has
   // none.
   headlight_type query_gradient;  // 0: FLOAT32
   int32_t reserved;               // 0
 } headlight_attention_shape;
 
+// The scratch bytes that headlight_attention of that shape takes from the engine; and taking them now.
 HEADLIGHT_API headlight_status headlight_attention_workspace_bytes(const headlight_engine* engine,
                                                                    const headlight_attention_shape* shape,
                                                                    size_t* bytes, headlight_error* error);

@@ -12,6 +12,7 @@
 extern "C" {
 #endif
 
+// What a call returns: HEADLIGHT_OK, or what went wrong.
 typedef int32_t headlight_status;
 enum {
   HEADLIGHT_OK = 0,
@@ -25,9 +26,9 @@ enum {
 // Written by every call that gets one: HEADLIGHT_OK, "" and 0 after success. A message is UTF-8 and ends in a zero
 // byte; a longer one is cut and ends in "…".
 typedef struct headlight_error {
-  headlight_status status;
-  char message[1012];
-  uint64_t bytes;  // HEADLIGHT_OUT_OF_MEMORY: how many could not be had; 0 where that is not known
+  headlight_status status;  // what the call returned
+  char message[1012];       // one sentence
+  uint64_t bytes;           // HEADLIGHT_OUT_OF_MEMORY: how many could not be had; 0 where that is not known
 } headlight_error;
 
 // "invalid argument"; "" for a number that is no status. Like all names that functions return, it is never freed.
@@ -45,6 +46,7 @@ HEADLIGHT_API const char* headlight_status_name(headlight_status status);
 #define HEADLIGHT_OPTIONS(type) ((type){.struct_size = sizeof(type)})
 #endif
 
+// What the numbers of a tensor are stored as.
 typedef int32_t headlight_type;
 enum {
   HEADLIGHT_FLOAT32 = 0,
@@ -62,6 +64,7 @@ enum {
 // 0 (broadcast). Inputs are never written to, though the pointer cannot say so. Where a tensor is optional, NULL in its
 // place or as its data means "not given". Shape and strides are those of a DLPack tensor.
 typedef struct headlight_tensor {
+  // The first element, what it is stored as, and the number of axes.
   void* data;
   headlight_type type;
   int32_t rank;
@@ -71,6 +74,7 @@ typedef struct headlight_tensor {
 
 // Lengths, offsets, row numbers, ids. All zero: not given.
 typedef struct headlight_indices {
+  // The numbers, and how many there are.
   const int64_t* data;
   int64_t count;
 } headlight_indices;
@@ -80,6 +84,7 @@ HEADLIGHT_API const char* headlight_version(void);
 // "highway" or "xsimd": the library behind the kernels.
 HEADLIGHT_API const char* headlight_simd_library(void);
 
+// An instruction set that the kernels are compiled for. HEADLIGHT_ISA_SCALAR runs everywhere.
 typedef int32_t headlight_isa;
 enum {
   HEADLIGHT_ISA_BEST = 0,  // in options: HEADLIGHT_ISA of the environment if set, else the best that the CPU has
@@ -116,6 +121,7 @@ HEADLIGHT_API headlight_features headlight_available_features(headlight_isa isa)
 typedef struct headlight_system {
   size_t struct_size;
   int64_t l1_data_bytes;  // of one instance of each data cache; 0: none
+  // The same.
   int64_t l2_bytes;
   int64_t l3_bytes;
   int64_t cores;       // that this process may use: affinity mask and control-group quota
@@ -132,7 +138,7 @@ typedef struct headlight_engine headlight_engine;
 // threads at once when the engine is.
 typedef struct headlight_executor {
   size_t struct_size;
-  void* context;
+  void* context;  // the first argument of each
   // How many tasks can make progress at once (≥ 1), the calling thread included.
   int (*worker_count)(void* context);
   // Whether the calling thread is one of the pool's workers: the engine then computes inline.
@@ -144,12 +150,13 @@ typedef struct headlight_executor {
   void (*wait)(void* context, void* ticket);
 } headlight_executor;
 
+// What headlight_engine_create may be told; all zero but the size is the default.
 typedef struct headlight_engine_options {
   size_t struct_size;
   // Threads that compute, the caller included: 1 … 4096. 0: HEADLIGHT_NUM_THREADS of the environment if set, else what
   // affinity mask and control-group quota grant.
   int32_t threads;
-  headlight_isa isa;
+  headlight_isa isa;  // which instruction set; HEADLIGHT_ISA_BEST: the best
   // How long an idle worker, or a caller who waits for workers, spins before it sleeps, in microseconds. NULL: 50.
   const int32_t* spin_microseconds;
   // Borrow this pool instead of starting workers (`threads` then only lowers its worker count). Copied; its context

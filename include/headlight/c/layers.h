@@ -31,11 +31,13 @@ HEADLIGHT_API headlight_status headlight_layer_get_parameter(const headlight_lay
 HEADLIGHT_API headlight_status headlight_layer_set_parameter(headlight_layer* layer, const char* name,
                                                              const headlight_tensor* values, headlight_error* error);
 
+// A parameter by its name.
 typedef struct headlight_weight {
-  const char* name;
+  const char* name;         // "linear1.weight"
   headlight_tensor values;  // contiguous
 } headlight_weight;
 
+// Which weights headlight_layer_load takes.
 typedef struct headlight_load_options {
   size_t struct_size;
   // In front of every name: "encoder." loads "encoder.linear1.weight" into "linear1.weight". NULL: none.
@@ -64,10 +66,11 @@ typedef struct headlight_linear_options {
   size_t struct_size;
   int64_t in_features;   // needed
   int64_t out_features;  // needed
-  int32_t without_bias;
-  int32_t reserved;  // 0
+  int32_t without_bias;  // not 0: there is none
+  int32_t reserved;      // 0
 } headlight_linear_options;
 
+// Makes such a layer, its parameters 0.
 HEADLIGHT_API headlight_status headlight_linear_create(const headlight_linear_options* options, headlight_layer** layer,
                                                        headlight_error* error);
 
@@ -88,10 +91,11 @@ typedef struct headlight_layer_norm_layer_options {
   size_t struct_size;
   int64_t width;         // needed
   const float* epsilon;  // NULL: 1e-5
-  int32_t without_bias;
-  int32_t reserved;  // 0
+  int32_t without_bias;  // not 0: there is none
+  int32_t reserved;      // 0
 } headlight_layer_norm_layer_options;
 
+// Makes such a layer, its weights 1 and its bias 0.
 HEADLIGHT_API headlight_status headlight_layer_norm_layer_create(const headlight_layer_norm_layer_options* options,
                                                                  headlight_layer** layer, headlight_error* error);
 
@@ -107,10 +111,11 @@ typedef struct headlight_feed_forward_options {
   int64_t width;                    // E, needed
   int64_t hidden_width;             // F; 0: 4 · width
   headlight_activation activation;  // default: gelu
-  int32_t without_bias;
-  const float* dropout;  // of the activations, in training: in [0, 1). NULL: 0
+  int32_t without_bias;             // not 0: there is none
+  const float* dropout;             // of the activations, in training: in [0, 1). NULL: 0
 } headlight_feed_forward_options;
 
+// Makes such a layer, its parameters 0.
 HEADLIGHT_API headlight_status headlight_feed_forward_create(const headlight_feed_forward_options* options,
                                                              headlight_layer** layer, headlight_error* error);
 
@@ -164,6 +169,7 @@ typedef struct headlight_multi_head_attention_options {
   const float* dropout;  // of the probabilities, in training: in [0, 1). NULL: 0
 } headlight_multi_head_attention_options;
 
+// Makes such a layer, its parameters 0.
 HEADLIGHT_API headlight_status headlight_multi_head_attention_create(
     const headlight_multi_head_attention_options* options, headlight_layer** layer, headlight_error* error);
 
@@ -191,15 +197,18 @@ HEADLIGHT_API headlight_status headlight_multi_head_attention_forward(
 typedef int32_t headlight_shared_inputs;
 enum { HEADLIGHT_SHARED_ALL = 0, HEADLIGHT_SHARED_KEY_AND_VALUE = 1, HEADLIGHT_SHARED_NONE = 2 };
 
+// How much one call gets.
 typedef struct headlight_multi_head_attention_shape {
   size_t struct_size;
   int64_t batch;  // 0: 1
+  // Lq, Lk, and which inputs are the same tensor.
   int64_t query_length;
   int64_t key_length;
   headlight_shared_inputs inputs;
   int32_t reserved;  // 0
 } headlight_multi_head_attention_shape;
 
+// The scratch bytes that a call of that shape takes from the engine; and taking them now.
 HEADLIGHT_API headlight_status headlight_multi_head_attention_workspace_bytes(
     const headlight_layer* layer, const headlight_engine* engine, const headlight_multi_head_attention_shape* shape,
     size_t* bytes, headlight_error* error);
@@ -215,16 +224,17 @@ enum {
   HEADLIGHT_NORM_PRE = 1    // x ← x + F(LN(x)): GPT-2
 };
 
+// What a transformer layer is made of.
 typedef struct headlight_transformer_layer_options {
   size_t struct_size;
   int64_t width;                    // E, needed
   int64_t heads;                    // needed
   int64_t feed_forward_width;       // F; 0: 4 · width
   const float* layer_norm_epsilon;  // NULL: 1e-5
-  headlight_norm norm;
-  headlight_activation activation;
-  int32_t without_bias;   // of products and normalisations
-  headlight_merge merge;  // of each attention
+  headlight_norm norm;              // default: HEADLIGHT_NORM_POST
+  headlight_activation activation;  // of the feed-forward part; default: gelu
+  int32_t without_bias;             // of products and normalisations
+  headlight_merge merge;            // of each attention
   // Of the probabilities, of each part's output and of the feed-forward activations, in training: in [0, 1). NULL: 0.1.
   const float* dropout;
   int32_t orthogonal;  // not 0: as in headlight_multi_head_attention_options

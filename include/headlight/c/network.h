@@ -28,6 +28,7 @@ typedef struct headlight_encoder_network_options {
   const float* dropout;             // in training, in [0, 1). NULL: 0.1
 } headlight_encoder_network_options;
 
+// Makes such a network: normalisation weights are 1, all else is 0.
 HEADLIGHT_API headlight_status headlight_encoder_network_create(const headlight_encoder_network_options* options,
                                                                 headlight_layer** network, headlight_error* error);
 

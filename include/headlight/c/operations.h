@@ -7,6 +7,7 @@
 extern "C" {
 #endif
 
+// What is done to each number of a product, or of a tensor.
 typedef int32_t headlight_activation;
 enum {
   HEADLIGHT_ACTIVATION_DEFAULT = 0,  // none in a product, gelu in a transformer layer
@@ -16,14 +17,15 @@ enum {
   HEADLIGHT_ACTIVATION_GELU_TANH = 4,  // x/2 · (1 + tanh(√(2/π) · (x + 0.044715·x³)))
 };
 
+// What a product may do beside multiplying.
 typedef struct headlight_gemm_options {
   size_t struct_size;
   const float* alpha;                // NULL: 1
   const float* beta;                 // NULL: 0; with 0, c is written and never read
   const headlight_tensor* bias;      // [N], added to every row
   const headlight_tensor* residual;  // shaped as c, added after the activation; may be c itself
-  headlight_activation activation;
-  int32_t reserved;  // 0
+  headlight_activation activation;   // of the sum, before the residual is added
+  int32_t reserved;                  // 0
 } headlight_gemm_options;
 
 // c = activation(α · a · b + β · c + bias) + residual, a [M, K], b [K, N], c [M, N] of float32; or a batch of products,
@@ -55,10 +57,11 @@ HEADLIGHT_API headlight_status headlight_gemm_packed(headlight_engine* engine, c
                                                      const headlight_packed_matrix* b, const headlight_tensor* c,
                                                      const headlight_gemm_options* options, headlight_error* error);
 
+// How large one product is.
 typedef struct headlight_gemm_shape {
   size_t struct_size;
-  int64_t batch;  // 0: 1
-  int64_t m, n, k;
+  int64_t batch;        // 0: 1
+  int64_t m, n, k;      // [m, k] · [k, n] → [m, n]
   int32_t packed;       // not 0: b is a headlight_packed_matrix
   headlight_type type;  // of b: float32 unless it is packed
 } headlight_gemm_shape;
@@ -99,6 +102,7 @@ HEADLIGHT_API headlight_status headlight_softmax_backward(headlight_engine* engi
                                                           const headlight_tensor* y_gradient,
                                                           const headlight_tensor* x_gradient, headlight_error* error);
 
+// What headlight_layer_norm may be told.
 typedef struct headlight_layer_norm_options {
   size_t struct_size;
   const headlight_tensor* weight;    // [E]; not given: 1
@@ -170,6 +174,7 @@ HEADLIGHT_API headlight_status headlight_mean_pool_backward(headlight_engine* en
                                                             const headlight_tensor* x_gradient, int32_t l2_normalize,
                                                             headlight_error* error);
 
+// What does not count, and where the gradient goes.
 typedef struct headlight_cross_entropy_options {
   size_t struct_size;
   const int64_t* ignore_label;              // rows with this label count for nothing. NULL: −100

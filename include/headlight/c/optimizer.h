@@ -13,6 +13,7 @@ extern "C" {
 // headlight_optimizer_zero_gradients does nothing.
 typedef struct headlight_optimizer headlight_optimizer;
 
+// μ and λ of headlight_sgd_create.
 typedef struct headlight_sgd_options {
   size_t struct_size;
   const double* momentum;      // NULL: 0
@@ -24,6 +25,7 @@ HEADLIGHT_API headlight_status headlight_sgd_create(headlight_layer* const* laye
                                                     const headlight_sgd_options* options,
                                                     headlight_optimizer** optimizer, headlight_error* error);
 
+// β₁, β₂, ε and λ of headlight_adamw_create.
 typedef struct headlight_adamw_options {
   size_t struct_size;
   const double* beta1;         // NULL: 0.9
@@ -39,6 +41,7 @@ HEADLIGHT_API headlight_status headlight_adamw_create(headlight_layer* const* la
                                                       headlight_optimizer** optimizer, headlight_error* error);
 HEADLIGHT_API void headlight_optimizer_destroy(headlight_optimizer* optimizer);
 
+// Of one step.
 typedef struct headlight_step_options {
   size_t struct_size;
   const double* learning_rate;  // γ. NULL: 1e-3

@@ -36,13 +36,15 @@ enum {
 // inputs and options show must stay as it is until then.
 typedef struct headlight_saved_state headlight_saved_state;
 
+// How much a saved state keeps.
 typedef struct headlight_saved_state_options {
   size_t struct_size;
-  int64_t k;  // of EVERY_K_LAYERS; 0: √layers, rounded
-  headlight_checkpoint checkpoint;
-  int32_t reserved;  // 0
+  int64_t k;                        // of EVERY_K_LAYERS; 0: √layers, rounded
+  headlight_checkpoint checkpoint;  // what it keeps
+  int32_t reserved;                 // 0
 } headlight_saved_state_options;
 
+// Makes one that holds nothing yet, and frees it.
 HEADLIGHT_API headlight_status headlight_saved_state_create(const headlight_saved_state_options* options,
                                                             headlight_saved_state** saved, headlight_error* error);
 HEADLIGHT_API void headlight_saved_state_destroy(headlight_saved_state* saved);
@@ -73,6 +75,7 @@ HEADLIGHT_API headlight_status headlight_layer_norm_layer_backward(
     headlight_layer* layer, headlight_engine* engine, const headlight_tensor* x, const headlight_tensor* y_gradient,
     const headlight_tensor* x_gradient, const headlight_tensor* residual, headlight_error* error);
 
+// headlight_feed_forward_forward in training, and its way back.
 HEADLIGHT_API headlight_status headlight_feed_forward_training_forward(
     const headlight_layer* layer, headlight_engine* engine, const headlight_tensor* x, const headlight_tensor* y,
     headlight_saved_state* saved, const headlight_training_step* step, const headlight_tensor* residual,
@@ -82,6 +85,7 @@ HEADLIGHT_API headlight_status headlight_feed_forward_backward(
     const headlight_tensor* y_gradient, const headlight_tensor* x_gradient, const headlight_tensor* residual,
     headlight_error* error);
 
+// headlight_multi_head_attention_forward in training, and its way back.
 HEADLIGHT_API headlight_status headlight_multi_head_attention_training_forward(
     const headlight_layer* layer, headlight_engine* engine, const headlight_tensor* query, const headlight_tensor* key,
     const headlight_tensor* value, const headlight_tensor* out, headlight_saved_state* saved,
@@ -100,11 +104,13 @@ typedef struct headlight_multi_head_attention_gradients {
   const headlight_tensor* bias;      // of the options' bias, of its shape, summed where that is broadcast. Overwritten
 } headlight_multi_head_attention_gradients;
 
+// The way back of headlight_multi_head_attention_training_forward.
 HEADLIGHT_API headlight_status headlight_multi_head_attention_backward(
     headlight_layer* layer, headlight_engine* engine, const headlight_tensor* query, const headlight_tensor* key,
     const headlight_tensor* value, const headlight_saved_state* saved, const headlight_tensor* out_gradient,
     const headlight_multi_head_attention_gradients* gradients, headlight_error* error);
 
+// headlight_transformer_encoder_layer_forward in training, and its way back.
 HEADLIGHT_API headlight_status headlight_transformer_encoder_layer_training_forward(
     const headlight_layer* layer, headlight_engine* engine, const headlight_tensor* x, const headlight_tensor* y,
     headlight_saved_state* saved, const headlight_training_step* step, const headlight_attention_options* options,
@@ -113,6 +119,7 @@ HEADLIGHT_API headlight_status headlight_transformer_encoder_layer_backward(
     headlight_layer* layer, headlight_engine* engine, const headlight_tensor* x, const headlight_saved_state* saved,
     const headlight_tensor* y_gradient, const headlight_tensor* x_gradient, headlight_error* error);
 
+// headlight_transformer_decoder_layer_forward in training, and its way back.
 HEADLIGHT_API headlight_status headlight_transformer_decoder_layer_training_forward(
     const headlight_layer* layer, headlight_engine* engine, const headlight_tensor* x, const headlight_tensor* memory,
     const headlight_tensor* y, headlight_saved_state* saved, const headlight_training_step* step,
@@ -124,6 +131,7 @@ HEADLIGHT_API headlight_status headlight_transformer_decoder_layer_backward(
     const headlight_saved_state* saved, const headlight_tensor* y_gradient, const headlight_tensor* x_gradient,
     const headlight_tensor* memory_gradient, headlight_error* error);
 
+// headlight_encoder_network_forward in training, and its way back.
 HEADLIGHT_API headlight_status headlight_encoder_network_training_forward(
     const headlight_layer* network, headlight_engine* engine, const headlight_encoder_network_input* input,
     const headlight_tensor* hidden, headlight_saved_state* saved, const headlight_training_step* step,

@@ -10,6 +10,7 @@
 
 namespace headlight {
 
+// What an Encoder is made of.
 struct EncoderOptions {
   // Rows of the word, position and token-type tables; token_types = 0: there is no such table.
   std::int64_t vocabulary = 0;
@@ -69,6 +70,7 @@ struct LayerHeads {
 // layers.N.* of TransformerEncoderLayer.
 class HEADLIGHT_API Encoder : public Layer {
  public:
+  // Throws std::invalid_argument for sizes that do not fit together, OutOfMemory.
   explicit Encoder(const EncoderOptions& options);
 
   // hidden [N, E]. The rows of a sequence have the same bits whatever stands beside it. Each of the two lists names a
@@ -87,6 +89,7 @@ class HEADLIGHT_API Encoder : public Layer {
   void backward(Engine& engine, const EncoderInput& input, const SavedState& saved,
                 View<const float, 2> hidden_gradient, HeadVisitor* visitor = nullptr);
 
+  // Those that it was made with, every size set.
   [[nodiscard]] const EncoderOptions& options() const noexcept { return options_; }
   // What forward() takes from the engine for that many; and taking it now, so that not even the first call allocates.
   [[nodiscard]] std::size_t workspace_bytes(const Engine& engine, std::int64_t tokens) const;

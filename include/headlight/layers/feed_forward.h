@@ -8,6 +8,7 @@
 
 namespace headlight {
 
+// What a FeedForward is made of.
 struct FeedForwardOptions {
   // E
   std::int64_t width = 0;
@@ -23,6 +24,7 @@ struct FeedForwardOptions {
 // linear2.weight [E, F], linear2.bias [E].
 class HEADLIGHT_API FeedForward : public Layer {
  public:
+  // Throws std::invalid_argument for sizes < 1 and dropout outside [0, 1), OutOfMemory.
   explicit FeedForward(const FeedForwardOptions& options);
 
   // x [B, L, E] → y [B, L, E]; y may be x, and residual may be either.

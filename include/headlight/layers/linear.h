@@ -9,8 +9,9 @@
 
 namespace headlight {
 
+// What is done to a product on its way out.
 struct LinearEpilogue {
-  Activation activation = Activation::none;
+  Activation activation = Activation::none;  // of x Wᵀ + b
   // [N, out_features], added after the activation; may be y itself.
   View<const float, 2> residual{};
 };
@@ -21,6 +22,7 @@ class HEADLIGHT_API Linear : public Layer {
   // Throws std::invalid_argument for features < 1.
   Linear(std::int64_t in_features, std::int64_t out_features, bool bias = true);
 
+  // Columns of x, and of y.
   [[nodiscard]] std::int64_t in_features() const noexcept { return weight_.columns(); }
   [[nodiscard]] std::int64_t out_features() const noexcept { return weight_.rows(); }
 
@@ -60,6 +62,7 @@ class HEADLIGHT_API Linear : public Layer {
 // nn.LayerNorm: weight and bias [width].
 class HEADLIGHT_API LayerNorm : public Layer {
  public:
+  // Throws std::invalid_argument for width < 1, OutOfMemory.
   explicit LayerNorm(std::int64_t width, float epsilon = 1e-5f, bool bias = true);
 
   // x [N, width] → y [N, width]; y may be x.

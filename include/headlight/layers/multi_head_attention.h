@@ -29,6 +29,7 @@ enum class Merge : std::uint8_t {
 [[nodiscard]] HEADLIGHT_API std::string_view name(Merge merge) noexcept;
 [[nodiscard]] HEADLIGHT_API std::optional<Merge> parse_merge(std::string_view name) noexcept;
 
+// What a MultiHeadAttention is made of.
 struct MultiHeadAttentionOptions {
   // E: width of queries and outputs. D = E / heads is the width of a head.
   std::int64_t width = 0;
@@ -56,7 +57,9 @@ enum class SharedInputs : std::uint8_t {
   none
 };
 
+// How much one call gets.
 struct MultiHeadAttentionShape {
+  // B, Lq, Lk, and which inputs are the same tensor.
   std::int64_t batch = 1;
   std::int64_t query_length = 0;
   std::int64_t key_length = 0;
@@ -84,6 +87,7 @@ class HEADLIGHT_API HeadVisitor {
   virtual void visit(Engine& engine, std::int64_t layer, View<const float, 3> outputs, View<float, 3> gradient) = 0;
 };
 
+// Who looks at the heads of a layer on the way back.
 struct HeadVisit {
   HeadVisitor* visitor = nullptr;  // none
   // What the visitor is told; an Encoder, which goes from its last layer to its first, counts for itself.
@@ -135,6 +139,7 @@ class HEADLIGHT_API MultiHeadAttention : public Layer {
                 const SavedState& saved, View<const float, 3> out_gradient,
                 const MultiHeadAttentionGradients& gradients);
 
+  // Those that it was made with, every size set.
   [[nodiscard]] const MultiHeadAttentionOptions& options() const noexcept { return options_; }
   // What forward() takes from the engine for that many; and taking it now, so that not even the first call allocates.
   // Throws std::invalid_argument where shape.inputs names as one what has different widths here.

@@ -56,6 +56,7 @@ class HEADLIGHT_API SavedState {
   explicit SavedState(Checkpoint checkpoint = Checkpoint::keep_linear, std::int64_t k = 0,
                       const TrainingAttention& attention = fused_attention());
 
+  // What it was made with.
   [[nodiscard]] Checkpoint checkpoint() const noexcept { return checkpoint_; }
   [[nodiscard]] std::int64_t k() const noexcept { return k_; }
   [[nodiscard]] const TrainingAttention& attention() const noexcept { return *attention_; }

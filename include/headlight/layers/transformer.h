@@ -15,6 +15,7 @@ enum class Norm : std::uint8_t {
   pre    // x ← x + F(LN(x)): GPT-2
 };
 
+// What a transformer layer is made of.
 struct TransformerLayerOptions {
   // E
   std::int64_t width = 0;
@@ -39,6 +40,7 @@ struct TransformerLayerOptions {
 // norm1.*, norm2.*.
 class HEADLIGHT_API TransformerEncoderLayer : public Layer {
  public:
+  // Throws std::invalid_argument for sizes that do not fit together, OutOfMemory.
   explicit TransformerEncoderLayer(const TransformerLayerOptions& options);
 
   // x [B, L, E] → y [B, L, E]; y may be x. `options` are those of the self-attention: masks, lengths, packed sequences,
@@ -94,6 +96,7 @@ class HEADLIGHT_API TransformerEncoderLayer : public Layer {
 // self_attn.*, multihead_attn.*, linear1.*, linear2.*, norm1.*, norm2.*, norm3.*.
 class HEADLIGHT_API TransformerDecoderLayer : public Layer {
  public:
+  // Throws std::invalid_argument for sizes that do not fit together, OutOfMemory.
   explicit TransformerDecoderLayer(const TransformerLayerOptions& options);
 
   // x [B, L, E], memory [B, Lm, E] → y [B, L, E]; y may be x. Position i of x sees the positions up to i and the whole

@@ -47,6 +47,7 @@ class HEADLIGHT_API WeightMatrix {
   WeightMatrix& operator=(WeightMatrix&&) noexcept;
   ~WeightMatrix();
 
+  // N, K, all rows, and whether there is a matrix.
   [[nodiscard]] std::int64_t rows() const noexcept;
   [[nodiscard]] std::int64_t columns() const noexcept;
   [[nodiscard]] Rows all() const noexcept { return {0, rows()}; }

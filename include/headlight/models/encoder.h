@@ -17,9 +17,10 @@
 
 namespace headlight::models {
 
+// What a model is made of.
 struct ModelOptions {
-  EncoderOptions encoder;
-  TokenizerOptions tokenizer;
+  EncoderOptions encoder;      // the network
+  TokenizerOptions tokenizer;  // how texts become tokens
   // Tokens after which a text is cut, [CLS] and [SEP] included: at most encoder.max_positions. 0: that many.
   std::int64_t max_length = 0;
   // The same for embed(), at most max_length. 0: that many. (max_seq_length of sentence_bert_config.json)
@@ -121,6 +122,7 @@ class HEADLIGHT_API Encoder {
   std::shared_ptr<WorkspacePool> workspaces_;
 };
 
+// How a model is to compute.
 struct LoadModelOptions {
   // What products multiply in: Layer::set_precision() of the network. The types of the file are another matter: 16-bit
   // numbers are widened to float32, and those of bfloat16 are rounded to themselves again.
@@ -141,8 +143,8 @@ struct LoadModelOptions {
 
 // A file of such a folder that is in memory already: a program's own model, somebody's archive.
 struct FileInMemory {
-  std::string_view name;  // "config.json"
-  std::span<const std::byte> bytes;
+  std::string_view name;             // "config.json"
+  std::span<const std::byte> bytes;  // the whole file
 };
 // The same from memory, which need not outlive the call; `name` stands for the folder in errors.
 [[nodiscard]] HEADLIGHT_API Encoder load(std::string_view name, std::span<const FileInMemory> files,

@@ -58,6 +58,7 @@ struct Array {
 template <class T>
 [[nodiscard]] HEADLIGHT_API Array<T> read_npy(const std::string& path);
 
+// The types that there are.
 extern template HEADLIGHT_API Array<float> read_npy<float>(const std::string& path);
 extern template HEADLIGHT_API Array<std::int64_t> read_npy<std::int64_t>(const std::string& path);
 extern template HEADLIGHT_API Array<std::uint8_t> read_npy<std::uint8_t>(const std::string& path);

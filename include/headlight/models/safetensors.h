@@ -21,9 +21,9 @@ namespace headlight::models {
 
 // One tensor of a file, as it lies there.
 struct SafetensorsEntry {
-  std::string name;
-  std::string dtype;  // as the format spells it: "F32", "BF16", "I64" …
-  std::vector<std::int64_t> shape;
+  std::string name;                  // "embeddings.word_embeddings.weight"
+  std::string dtype;                 // as the format spells it: "F32", "BF16", "I64" …
+  std::vector<std::int64_t> shape;   // empty: a single number
   std::span<const std::byte> bytes;  // little-endian, C order
 };
 
@@ -43,6 +43,7 @@ class HEADLIGHT_API SafetensorsFile {
   SafetensorsFile(SafetensorsFile&&) noexcept;
   SafetensorsFile& operator=(SafetensorsFile&&) noexcept;
 
+  // As the constructor was told.
   [[nodiscard]] const std::string& path() const noexcept;
   // In the order of their bytes; valid as long as this object.
   [[nodiscard]] std::span<const SafetensorsEntry> tensors() const noexcept;

@@ -14,7 +14,7 @@ namespace headlight::models {
 
 // As tokenizer_config.json names them: do_lower_case, strip_accents, tokenize_chinese_chars.
 struct TokenizerOptions {
-  bool lower_case = true;
+  bool lower_case = true;  // letters become lower-case ones
   // Unset: as lower_case.
   std::optional<bool> strip_accents;
   bool split_ideographs = true;
