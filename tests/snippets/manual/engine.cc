@@ -51,7 +51,7 @@ int main() {
                               .value_dim = 64});
   const std::size_t reserved = engine.scratch_bytes();
   headlight::attention(engine, query, key, value, out);
-  if (engine.scratch_bytes() != reserved) return 1;  // the call took no more memory
+  if (engine.scratch_bytes() != reserved) return 1;  // it took no more
 
   const headlight::Executor pool = {nullptr, worker_count, inside_worker, run, wait};
   headlight::Engine borrowing({.executor = &pool});

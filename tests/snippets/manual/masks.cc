@@ -1,5 +1,5 @@
-// What each option hides, or weighs differently. All scores are 0 here, so a row spreads its weight evenly over what it
-// sees.
+// What each option hides, or weighs differently. Scores are all alike here, 0 unless said otherwise, so a row spreads
+// its weight evenly over what it sees.
 #include <headlight/attention.h>
 
 #include <cmath>
@@ -12,11 +12,12 @@ int main() {
   headlight::Tensor<float, 4> weights({kBatch, kHeads, kLength, kLength});
   bool good = true;
 
-  // Runs attention over `batch` samples.
-  const auto run = [&](std::int64_t batch, headlight::AttentionOptions options) {
-    headlight::Tensor<float, 4> zeros({batch, kLength, kHeads, 8}), out({batch, kLength, kHeads, 8});
+  // Runs attention over `batch` samples whose queries and keys hold that number: scores are number² · 8 / √8.
+  const auto run = [&](std::int64_t batch, headlight::AttentionOptions options, float number = 0) {
+    headlight::Tensor<float, 4> x({batch, kLength, kHeads, 8}), out({batch, kLength, kHeads, 8});
+    for (float& element : x) element = number;
     options.probabilities.per_head = {weights.data(), {batch, kHeads, kLength, kLength}};
-    headlight::attention(engine, zeros, zeros, zeros, out, options);
+    headlight::attention(engine, x, x, x, out, options);
   };
   // Compares what a row of head 0 sees with a text: # is a key that it sees.
   const auto sees = [&](std::int64_t sample, std::int64_t row, const std::string& expected) {
@@ -59,9 +60,9 @@ int main() {
   run(kBatch, {.mask = headlight::BooleanMask(mask, headlight::MaskMeans::attend)});
   sees(1, 5, "#.#.#.");
 
-  // A bias is added to the scores: log(3) triples a weight, −inf hides a key. Here the cap is on what it is added to.
+  // A bias is added to the scores: log(3) triples a weight, −inf hides a key.
   const float biases[] = {std::log(3.0f), 0, 0, 0, 0, -INFINITY};
-  run(kBatch, {.bias = headlight::View<const float, 4>(biases, {1, 1, 1, kLength}), .soft_cap = 30.0f});
+  run(kBatch, {.bias = headlight::View<const float, 4>(biases, {1, 1, 1, kLength})});
   sees(0, 0, "#####.");
   weighs(0, 0, 0, 3.0 / 7);
 
@@ -76,5 +77,10 @@ int main() {
   run(kBatch, {.sinks = sinks});
   weighs(0, 0, 0, 1.0 / 7);
   weighs(1, 0, 0, 1.0 / 6);
+
+  // A soft cap of 2: scores of √8 become 2 · tanh(√8 / 2). The sink, which is not capped, shows it.
+  run(kBatch, {.soft_cap = 2.0f, .sinks = sinks}, 1.0f);
+  const double capped = std::exp(2 * std::tanh(std::sqrt(8.0) / 2));
+  weighs(0, 0, 0, capped / (6 * capped + 1));
   return good ? 0 : 1;
 }
