@@ -158,16 +158,20 @@ TEST(Habits, TheHelpsExampleWorksAsPasted) {
   }
 }
 
-TEST(Habits, TheReadmesCommandsWorkAsPasted) {
-  std::ifstream readme(HEADLIGHT_SOURCE "/README.md");
+void expect_commands_run(const std::string& page) {
+  std::ifstream file(HEADLIGHT_SOURCE "/" + page);
   int commands = 0;
-  for (std::string line; std::getline(readme, line);) {
+  for (std::string line; std::getline(file, line);) {
     if (!line.starts_with("build/release/headlight ")) continue;
     expect_runs(line);
     ++commands;
   }
   EXPECT_GE(commands, 5);
 }
+
+TEST(Habits, TheReadmesCommandsWorkAsPasted) { expect_commands_run("README.md"); }
+
+TEST(Habits, TheManualsCommandsWorkAsPasted) { expect_commands_run("docs/manual.md"); }
 
 TEST(Habits, TheVersionIsKnown) { EXPECT_EQ(run_program({"--version"}).out, "headlight 0.1.0\n"); }
 
