@@ -14,8 +14,8 @@ struct Float32 {
   static constexpr bool kRoundsA = false;
 
   // A call of its own: among the block's variables g++ 12 keeps this loop's in memory (64³ 1 % slower).
-  [[gnu::noinline]] static void pack_panel(const Operand& b, std::int64_t first, std::int64_t depth, std::int64_t column,
-                         std::int64_t columns, float* panel) noexcept {
+  [[gnu::noinline]] static void pack_panel(const Operand& b, std::int64_t first, std::int64_t depth,
+                                           std::int64_t column, std::int64_t columns, float* panel) noexcept {
     const float* from = b.floats_at(first, column);
     if (b.layout == OperandLayout::rows) {
       gemm_pack_rows(from, b.stride, depth, static_cast<int>(columns), panel);
