@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
 import time
 from typing import Any
@@ -46,8 +47,8 @@ class Bar:
 
     def _show(self) -> None:
         if _notebook():
-            from IPython.display import display  # type: ignore[import-not-found,unused-ignore]
-
+            # Whatever types it has where it is installed.
+            display: Any = importlib.import_module("IPython.display").display
             if self._shown is None:
                 self._shown = display(self, display_id=True)
             else:
