@@ -148,22 +148,22 @@ def test_bar_of_a_notebook(monkeypatch):
 
 def test_others_run_while_a_text_is_tokenized(model):
     text = "The animal did not cross the street because it was too tired. " * 40_000
-    longest = taken = 0.0
+    begun = ended = False
 
     def tokenize():
-        nonlocal taken
-        begin = time.monotonic()
+        nonlocal begun, ended
+        begun = True
         model.tokenize(text)
-        taken = time.monotonic() - begin
+        ended = True
 
     worker = threading.Thread(target=tokenize)
-    last = time.monotonic()
     worker.start()
-    while worker.is_alive():
-        now = time.monotonic()
-        longest, last = max(longest, now - last), now
+    turns = 0
+    while not ended and worker.is_alive():
+        turns += begun
         time.sleep(0)
-    assert longest < taken / 2
+    # Who holds the GIL leaves one turn or two, before and behind.
+    assert ended and turns >= 10
 
 
 def test_files_that_cannot_be_read(tmp_path):

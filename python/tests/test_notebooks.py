@@ -67,8 +67,9 @@ def shown(cell):
 
 
 def kinds(cell):
-    """Of each output what it is: a stream, or the types that it comes in."""
-    return [output.get("name") or sorted(output["data"]) for output in cell["outputs"]]
+    """Of each output what it is: a stream, or the types that it comes in. Warnings, as of a busy machine, are none."""
+    outputs = (output for output in cell["outputs"] if output.get("name") != "stderr")
+    return [output.get("name") or sorted(output["data"]) for output in outputs]
 
 
 NUMBER = re.compile(r"\d+(?:\.\d*)?")
