@@ -2,9 +2,7 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
-#include <limits>
 #include <span>
 #include <string>
 #include <tuple>
@@ -21,53 +19,6 @@ namespace {
 // 64 bits. No machine holds 2⁵⁰ floats; only axes without elements, or repeated by a stride of 0, could ask for more.
 constexpr double kMostElements = 0x1p50;
 constexpr double kSpare = 512;
-
-void check_lengths(std::string_view operation, std::string_view name, std::span<const std::int64_t> lengths,
-                   std::int64_t batch, std::int64_t limit) {
-  if (lengths.empty()) return;
-  if (static_cast<std::int64_t>(lengths.size()) != batch) {
-    fail(operation, std::string(name) + " has " + std::to_string(lengths.size()) +
-                        " entries, expected B = " + std::to_string(batch));
-  }
-  for (std::size_t b = 0; b < lengths.size(); ++b) {
-    if (lengths[b] < 0 || lengths[b] > limit) {
-      fail(operation, std::string(name) + "[" + std::to_string(b) + "] is " + std::to_string(lengths[b]) +
-                          ", expected 0 to " + std::to_string(limit));
-    }
-  }
-}
-
-void check_packed(std::string_view operation, const AttentionOptions& options, const AttentionSizes& sizes) {
-  if (options.query_offsets.empty()) {
-    if (!options.key_offsets.empty()) fail(operation, "key_offsets given without query_offsets");
-    return;
-  }
-  if (!options.query_lengths.empty() || !options.key_lengths.empty()) {
-    fail(operation, "query_offsets given together with query_lengths or key_lengths; packed sequences have no padding");
-  }
-  if (sizes.batch != 1) {
-    fail(operation, "query_offsets given with B = " + std::to_string(sizes.batch) + ", expected B = 1");
-  }
-  check_offsets(operation, "query_offsets", options.query_offsets, sizes.query_length, "Lq");
-  if (options.key_offsets.empty()) {
-    if (sizes.key_length != sizes.query_length) {
-      fail(operation, "query_offsets given without key_offsets, but Lq = " + std::to_string(sizes.query_length) +
-                          " and Lk = " + std::to_string(sizes.key_length));
-    }
-    return;
-  }
-  if (options.key_offsets.size() != options.query_offsets.size()) {
-    fail(operation, "key_offsets has " + std::to_string(options.key_offsets.size()) + " entries, query_offsets " +
-                        std::to_string(options.query_offsets.size()));
-  }
-  check_offsets(operation, "key_offsets", options.key_offsets, sizes.key_length, "Lk");
-}
-
-// As short as it can be read back: a soft cap of 1e-40 is not "0.000000".
-std::string text_of(float number) {
-  std::array<char, 32> text{};
-  return {text.data(), std::to_chars(text.data(), text.data() + text.size(), number).ptr};
-}
 
 void check_rule(std::string_view operation, const AttentionOptions& options) {
   if (options.causal > Causal::bottom_right) {
@@ -98,38 +49,6 @@ void check_rule(std::string_view operation, const AttentionOptions& options) {
     fail(operation,
          "scores_at is " + std::to_string(static_cast<int>(options.scores_at)) + ", expected one of the enum");
   }
-}
-
-// One number for each query head, or none.
-void check_heads(std::string_view operation, std::string_view name, std::span<const float> numbers,
-                 const AttentionSizes& sizes) {
-  if (numbers.empty() || static_cast<std::int64_t>(numbers.size()) == sizes.query_heads) return;
-  fail(operation, std::string(name) + " has " + std::to_string(numbers.size()) +
-                      " entries, expected Hq = " + std::to_string(sizes.query_heads));
-}
-
-void check_slopes(std::string_view operation, const AttentionOptions& options, const AttentionSizes& sizes) {
-  check_heads(operation, "slopes", options.slopes, sizes);
-  for (std::size_t h = 0; h < options.slopes.size(); ++h) {
-    if (std::isfinite(options.slopes[h])) continue;
-    fail(operation,
-         "slopes[" + std::to_string(h) + "] is " + text_of(options.slopes[h]) + ", expected a finite number");
-  }
-}
-
-void check_start(std::string_view operation, std::string_view name, const Start& start, std::int64_t sequences) {
-  constexpr std::int64_t kFurthest = std::int64_t{1} << 60;
-  const auto check = [&](const std::string& entry, std::int64_t position) {
-    if (position >= 0 && position <= kFurthest) return;
-    fail(operation, entry + " is " + std::to_string(position) + ", expected 0 to 2^60");
-  };
-  if (start.of_all) return check(std::string(name), *start.of_all);
-  const std::span<const std::int64_t> each = start.of_each;
-  if (!each.empty() && static_cast<std::int64_t>(each.size()) != sequences) {
-    fail(operation, std::string(name) + " has " + std::to_string(each.size()) + " entries, expected " +
-                        std::to_string(sequences) + ", one for each sequence");
-  }
-  for (std::size_t s = 0; s < each.size(); ++s) check(std::string(name) + "[" + std::to_string(s) + "]", each[s]);
 }
 
 // Each axis the full extent or 1.
@@ -187,27 +106,6 @@ void check_sizes(std::string_view operation, AttentionSizes& sizes) {
   }
 }
 
-// All that counts sequences, samples or heads. Most calls have none of it, and do not pay for looking at each.
-[[gnu::noinline]] void check_lists(std::string_view operation, const AttentionOptions& options,
-                                   const AttentionSizes& sizes) {
-  check_lengths(operation, "query_lengths", options.query_lengths, sizes.batch, sizes.query_length);
-  check_lengths(operation, "key_lengths", options.key_lengths, sizes.batch, sizes.key_length);
-  check_packed(operation, options, sizes);
-  if (options.key_start || options.query_start) {
-    const auto packed = static_cast<std::int64_t>(options.query_offsets.size()) - 1;
-    const std::int64_t sequences = options.query_offsets.empty() ? sizes.batch : packed;
-    check_start(operation, "key_start", options.key_start, sequences);
-    check_start(operation, "query_start", options.query_start, sequences);
-  }
-  check_slopes(operation, options, sizes);
-  check_heads(operation, "sinks", options.sinks, sizes);
-  for (std::size_t h = 0; h < options.sinks.size(); ++h) {
-    if (options.sinks[h] < std::numeric_limits<float>::infinity()) continue;
-    fail(operation,
-         "sinks[" + std::to_string(h) + "] is " + text_of(options.sinks[h]) + ", expected a number or -inf (none)");
-  }
-}
-
 struct Inputs {
   AttentionSizes sizes;
   Extent query;
@@ -245,9 +143,9 @@ Inputs check_inputs(std::string_view operation, const Input& query, const Input&
   return inputs;
 }
 
-// What options add to the operands: the other outputs, and that every output lies apart from all else.
+// What options and scales add to the operands: the other outputs, and that every output lies apart from all else.
 void check_other_places(std::string_view operation, const Inputs& inputs, const Extent& out,
-                        const AttentionOptions& options) {
+                        const AttentionOptions& options, std::span<const NamedExtent> scales) {
   const AttentionSizes& sizes = inputs.sizes;
   const Probabilities& probabilities = options.probabilities;
   const ProbabilityNames names;
@@ -280,6 +178,7 @@ void check_other_places(std::string_view operation, const Inputs& inputs, const 
       check_apart(other);
     }
     for (const NamedExtent& input : read) check_apart(input);
+    for (const NamedExtent& of_rows : scales) check_apart(of_rows);
     if (!any_list) continue;
     for (const NamedExtent& list : lists_of(options)) check_apart(list);
   }
@@ -287,7 +186,8 @@ void check_other_places(std::string_view operation, const Inputs& inputs, const 
 
 template <class Input, class Output>
 AttentionSizes check_call(std::string_view operation, const Input& query, const Input& key, const Input& value,
-                          const Output& out, const AttentionOptions& options) {
+                          const Output& out, const AttentionOptions& options,
+                          std::span<const NamedExtent> scales = {}) {
   const Inputs inputs = check_inputs(operation, query, key, value, options);
   const AttentionSizes& sizes = inputs.sizes;
   const std::array<std::int64_t, 4> shape = {sizes.batch, sizes.query_length, sizes.query_heads, sizes.value_dim};
@@ -295,33 +195,23 @@ AttentionSizes check_call(std::string_view operation, const Input& query, const 
   check_disjoint(operation, "out", extent, "query", inputs.query);
   check_disjoint(operation, "out", extent, "key", inputs.key);
   check_disjoint(operation, "out", extent, "value", inputs.value);
-  if (has_outputs(options) || options.mask || options.bias || has_lists(options)) {
-    check_other_places(operation, inputs, extent, options);
+  if (has_outputs(options) || options.mask || options.bias || has_lists(options) || !scales.empty()) {
+    check_other_places(operation, inputs, extent, options, scales);
   }
   return sizes;
 }
 
-// Scales of keys or values: given where `rows` are int8 and nowhere else, and apart from all that is written.
-void check_scales(std::string_view operation, std::string_view name, std::string_view of, const TypedView<4>& rows,
-                  const View<const float, 3>& scales, const MutableTypedView<4>& out, const AttentionOptions& options) {
+// Scales of keys or values, as each_scale() has them: given where `rows` are int8 and nowhere else.
+Extent check_scales(std::string_view operation, std::string_view name, std::string_view of, const TypedView<4>& rows,
+                    const View<const float, 3>& scales, const View<const float, 4>& each) {
   if (rows.type != NumberType::int8) {
-    if (!scales && scales.shape == View<const float, 3>::Shape{}) return;
+    if (!scales && scales.shape == View<const float, 3>::Shape{}) return {};
     fail(operation,
          std::string(name) + " is given with a " + std::string(of) + " of " + type_name(rows.type) + ", expected int8");
   }
   const std::array<std::int64_t, 3> shape = {rows.extent(0), rows.extent(1), rows.extent(2)};
   check_shape(operation, name, scales.shape, shape, "[B, Lk, Hkv], one for each row and head");
-  const View<const float, 4> each = each_scale(scales);
-  const Extent extent = check_view(operation, name, each);
-  check_disjoint(operation, "out", check_view(operation, "out", out), name, extent);
-  const auto check_output_apart = [&](std::string_view output, const auto& view) {
-    if (view) check_disjoint(operation, output, check_view(operation, output, view), name, extent);
-  };
-  const ProbabilityNames names;
-  check_output_apart("log_sum_exp", options.log_sum_exp);
-  check_output_apart(names.per_head, options.probabilities.per_head);
-  check_output_apart(names.averaged, options.probabilities.averaged);
-  check_output_apart("scores", options.scores);
+  return check_view(operation, name, each);
 }
 
 }  // namespace
@@ -339,10 +229,13 @@ AttentionSizes check_attention(std::string_view operation, const AttentionOperan
   check_cached_type(operation, "key", key.type);
   check_cached_type(operation, "value", value.type);
   check_stored_type(operation, "out", out.type);
-  const AttentionSizes sizes = check_call(operation, query, key, value, out, options);
-  check_scales(operation, "key_scales", "key", key, key_scales, out, options);
-  check_scales(operation, "value_scales", "value", value, value_scales, out, options);
-  return sizes;
+  const View<const float, 4> of_keys = each_scale(key_scales), of_values = each_scale(value_scales);
+  const std::array<NamedExtent, 2> scales = {
+      {{"key_scales", check_scales(operation, "key_scales", "key", key, key_scales, of_keys)},
+       {"value_scales", check_scales(operation, "value_scales", "value", value, value_scales, of_values)}}};
+  const bool has_scales = key.type == NumberType::int8 || value.type == NumberType::int8;
+  return check_call(operation, query, key, value, out, options,
+                    has_scales ? std::span<const NamedExtent>(scales) : std::span<const NamedExtent>());
 }
 
 AttentionSizes check_attention(std::string_view operation, const TypedView<4>& query, const TypedView<4>& key,
@@ -369,22 +262,6 @@ Extent check_kept_probabilities(std::string_view operation, const AttentionOptio
   check_shape(operation, "probabilities.per_head", probabilities.per_head.shape, shape,
               per_head_meaning(probabilities));
   return check_view(operation, "probabilities.per_head", probabilities.per_head);
-}
-
-void check_offsets(std::string_view operation, std::string_view name, std::span<const std::int64_t> offsets,
-                   std::int64_t length, std::string_view axis) {
-  const std::string named(name);
-  if (offsets.front() != 0) fail(operation, named + "[0] is " + std::to_string(offsets.front()) + ", expected 0");
-  for (std::size_t s = 1; s < offsets.size(); ++s) {
-    if (offsets[s] < offsets[s - 1]) {
-      fail(operation, named + "[" + std::to_string(s) + "] is " + std::to_string(offsets[s]) + ", less than the " +
-                          std::to_string(offsets[s - 1]) + " before it");
-    }
-  }
-  if (offsets.back() != length) {
-    fail(operation, named + " ends with " + std::to_string(offsets.back()) + ", expected " + std::string(axis) + " = " +
-                        std::to_string(length));
-  }
 }
 
 void check_probability_shapes(std::string_view operation, const ProbabilityNames& names,

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <stdexcept>
 #include <utility>
 
@@ -65,6 +66,11 @@ bool share_a_byte(const Extent& a, const Extent& b) noexcept {
     }
   }
   return true;
+}
+
+std::string text_of(float number) {
+  std::array<char, 32> text{};
+  return {text.data(), std::to_chars(text.data(), text.data() + text.size(), number).ptr};
 }
 
 void fail(std::string_view operation, const std::string& message) {

@@ -18,6 +18,9 @@ namespace headlight::ops {
 // "[2, 5, 3, 64]"
 [[nodiscard]] HEADLIGHT_INNER_API std::string describe(std::span<const std::int64_t> shape);
 
+// As short as it can be read back: a soft cap of 1e-40 is not "0.000000".
+[[nodiscard]] std::string text_of(float number);
+
 // What a view touches: a half-open range of addresses – as numbers, empty for a view without elements; and which of
 // them, by the shape and strides of the view, which it must not outlive. Without axes: all of them.
 struct Extent {
