@@ -163,22 +163,17 @@ class Rows {
   std::int64_t query_length_ = 0;
 };
 
-template <class... Views>
-bool are_floats(const Views&... views) noexcept {
-  return ((views.type == NumberType::float32) && ...);
-}
-
-View<const float, 4> floats(const TypedView<4>& view) noexcept {
-  return {static_cast<const float*>(view.data), view.shape, view.strides};
-}
-View<float, 4> floats(const MutableTypedView<4>& view) noexcept {
-  return {static_cast<float*>(view.data), view.shape, view.strides};
-}
-
 // The function for what is all float32 is the faster one.
 void attend(Engine& engine, const AttentionOperands& of, const AttentionOptions& options) {
-  if (!are_floats(of.query, of.key, of.value, of.out)) return attention(engine, of, options);
-  attention(engine, floats(of.query), floats(of.key), floats(of.value), floats(of.out), options);
+  const auto floats = [](const auto& view) { return view.type == NumberType::float32; };
+  if (!floats(of.query) || !floats(of.key) || !floats(of.value) || !floats(of.out)) {
+    return attention(engine, of, options);
+  }
+  const auto input = [](const TypedView<4>& view) {
+    return View<const float, 4>(static_cast<const float*>(view.data), view.shape, view.strides);
+  };
+  attention(engine, input(of.query), input(of.key), input(of.value),
+            View<float, 4>(static_cast<float*>(of.out.data), of.out.shape, of.out.strides), options);
 }
 
 bool can_cut(const AttentionOperands& of, const AttentionOptions& options) {
@@ -263,22 +258,6 @@ bool can_cut(const AttentionBackwardOperands& of, const TypedAttentionGradients&
          can_cut(options, scores);
 }
 
-void attend_backward(Engine& engine, const AttentionBackwardOperands& of, const TypedAttentionGradients& gradients,
-                     const AttentionOptions& options) {
-  if (!are_floats(of.query, of.key, of.value, of.out, of.out_gradient, gradients.query, gradients.key,
-                  gradients.value)) {
-    return attention_backward(engine, of, gradients, options);
-  }
-  attention_backward(engine, floats(of.query), floats(of.key), floats(of.value), floats(of.out), of.log_sum_exp,
-                     floats(of.out_gradient),
-                     {.query = floats(gradients.query),
-                      .key = floats(gradients.key),
-                      .value = floats(gradients.value),
-                      .bias = gradients.bias,
-                      .sinks = gradients.sinks},
-                     options);
-}
-
 // The part of everything along batch (axis 0), or along heads, of which `group` query heads share a key/value head.
 void attend_backward_part(Engine& engine, const AttentionBackwardOperands& of, TypedAttentionGradients gradients,
                           AttentionOptions options, Range samples, Range heads) {
@@ -297,7 +276,7 @@ void attend_backward_part(Engine& engine, const AttentionBackwardOperands& of, T
                                         rows(of.out),
                                         part(part(of.log_sum_exp, 0, samples), 1, query_heads),
                                         rows(of.out_gradient)};
-  attend_backward(engine, inner, gradients, options);
+  attention_backward(engine, inner, gradients, options);
 }
 
 }  // namespace
@@ -306,7 +285,7 @@ void attend_backward_in_slices(Engine& engine, const AttentionBackwardOperands& 
                                const TypedAttentionGradients& gradients, const AttentionOptions& options) {
   const double cost = 2.5 * operations(of.query.shape, of.value.shape);
   if (!is_long(cost) || !can_cut(of, gradients, options)) {
-    return compute({}, [&](std::int64_t, std::int64_t) { attend_backward(engine, of, gradients, options); });
+    return compute({}, [&](std::int64_t, std::int64_t) { attention_backward(engine, of, gradients, options); });
   }
   const std::int64_t heads = of.key.extent(2);
   const auto step = [&](std::int64_t first, std::int64_t count) {
