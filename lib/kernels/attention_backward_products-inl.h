@@ -178,8 +178,7 @@ template <class Numbers>
 void query_gradient(const kernels::BackwardTile& tile) noexcept {
   const float* const gradients = Numbers::kOfWord == 1 ? tile.score_gradients : tile.key_pair_gradients;
   const std::int64_t stride = tile.stride / Numbers::kOfWord;
-  const std::int64_t groups = divide_up(tile.rows, kValueRows);
-  const std::int64_t group_rows = divide_up(tile.rows, groups);
+  const std::int64_t group_rows = rows_of_group<kValueRows>(tile.rows);
   for (std::int64_t r = 0; r < tile.rows; r += group_rows) {
     const std::int64_t rows = smaller(group_rows, tile.rows - r);
     const TileKeys seen = keys_that_are_seen(tile, r, rows);

@@ -163,8 +163,7 @@ void panel_values(const kernels::AttentionBlock& block, const RowFactors& factor
   const std::int64_t vectors = divide_up(columns, kLanes);
   const int last_lanes = static_cast<int>(columns - (vectors - 1) * kLanes);
   const bool all_rows = !kPartial && block.query.count == kBlockRows && vectors == kNarrowVectors;
-  const std::int64_t groups = all_rows ? 1 : divide_up(block.query.count, kValueRows);
-  const std::int64_t group_rows = divide_up(block.query.count, groups);
+  const std::int64_t group_rows = all_rows ? kBlockRows : rows_of_group<kValueRows>(block.query.count);
   const auto value = value_panel<StoredFloat32, kKeys>(block.keys, column);
   for (std::int64_t r = 0; r < block.query.count; r += group_rows) {
     const std::int64_t rows = smaller(group_rows, block.query.count - r);

@@ -42,8 +42,7 @@ using ScoreTile = RegisterTile<TileRows, Keys, StoreScores>;
 // level for all groups of rows but the first. (A call of its own for each panel: 1 % of L = 512, D = 64 on Zen 5.)
 template <class Keys>
 HEADLIGHT_INLINE void score_panel(ScoreTile<Keys> tile, std::int64_t rows, std::int64_t vectors) {
-  const std::int64_t groups = divide_up(rows, kScoreRows);
-  const std::int64_t group_rows = divide_up(rows, groups);
+  const std::int64_t group_rows = rows_of_group<kScoreRows>(rows);
   for (std::int64_t left = rows; left > 0; left -= group_rows) {
     tile_of<kScoreRows, kScoreVectors, ScoreTile<Keys>>(smaller(group_rows, left), vectors)(tile);
     tile.a.at += group_rows * tile.a.stride;

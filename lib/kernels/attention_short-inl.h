@@ -169,9 +169,7 @@ template <class Numbers, bool kPartial>
 void short_panel(const kernels::AttentionShort& head, const float* weights, std::int64_t width, const float* inverse,
                  std::int64_t column, std::int64_t columns) {
   using Tile = typename Numbers::template Tile<kPartial>;
-  const std::int64_t groups = divide_up(head.query.count, kValueRows);
-  // A division by what is not constant takes 4 ns: with few rows, a tenth of a head.
-  const std::int64_t group_rows = groups == 1 ? head.query.count : divide_up(head.query.count, groups);
+  const std::int64_t group_rows = rows_of_group<kValueRows>(head.query.count);
   const int lanes = static_cast<int>(columns);
   const auto value = Numbers::values(head.keys, column);
   for (std::int64_t r = 0; r < head.query.count; r += group_rows) {

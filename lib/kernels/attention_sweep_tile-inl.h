@@ -227,8 +227,7 @@ void sweep_value_columns(typename SweepValues<Numbers>::template Tile<false> til
 template <int kKeys, class Alone, class Together>
 HEADLIGHT_INLINE void for_seen_keys(const kernels::AttentionBlock& block, std::int64_t first, std::int64_t last,
                                     const Alone& alone, const Together& together) {
-  const std::int64_t groups = divide_up(block.query.count, kValueRows);
-  const std::int64_t group_rows = divide_up(block.query.count, groups);
+  const std::int64_t group_rows = rows_of_group<kValueRows>(block.query.count);
   for (std::int64_t group = 0; group < block.query.count; group += group_rows) {
     const std::int64_t end = smaller(group + group_rows, block.query.count);
     std::int64_t all_first = first;
