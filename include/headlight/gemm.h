@@ -65,6 +65,10 @@ HEADLIGHT_API void gemm(Engine& engine, View<const float, 3> a, View<const float
 // of every instruction set, unless a number, product or sum is below 2⁻¹²⁶ (InstructionFeature::avx512_bf16 takes it
 // for 0; without fused multiply-adds products are rounded there) or a product reaches 2¹²⁸.
 //
+// As float16 it takes half the memory, too, and A stays float32: B is rounded to the nearest float16 number (ties to
+// even, from 65520 on infinite) and widened again as it is multiplied. C has the bits of gemm() over that B; rounding
+// is off by 2⁻¹¹ of each number at most, or by 2⁻²⁵ below 2⁻¹⁴.
+//
 // As int8 it takes a quarter of the memory and eight bytes a column, and products multiply 8-bit integers: each column
 // of B has a scale, and in each product each row of A a scale and a zero point. With every operation a float32 one,
 // rounded to nearest even,
@@ -119,8 +123,8 @@ struct GemmMatrices {
 };
 
 // The same product with the bits that float32 would give, where numbers are stored in half the memory. An A of bfloat16
-// is widened, which is exact, before it is rounded or quantized, and a B of bfloat16 multiplies it as it is; B is not
-// float32 then. A C of bfloat16 is what the whole epilogue makes, rounded once to the nearest such number (ties to
+// is widened, which is exact, before it is rounded or quantized, and a B of bfloat16 multiplies it as it is; B is
+// bfloat16 or int8 then. A C of bfloat16 is what the whole epilogue makes, rounded once to the nearest such number (ties to
 // even, subnormal numbers included); with β it is widened and read. The residual is float32, and not in C's memory
 // unless C is float32.
 HEADLIGHT_API void gemm(Engine& engine, const GemmMatrices& matrices, const PackedMatrix& b,

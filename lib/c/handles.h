@@ -88,17 +88,27 @@ std::unique_ptr<headlight_layer> make_layer(const Arguments&... arguments) {
 // In C an instruction set's number is one more, for 0 says "the best".
 constexpr headlight_isa isa_in_c(Isa isa) noexcept { return static_cast<headlight_isa>(isa) + 1; }
 
-// What weights may be multiplied in: by number of NumberType.
+// By number of NumberType.
 inline constexpr std::array<headlight_type, 4> kTypesInC = {HEADLIGHT_FLOAT32, HEADLIGHT_BFLOAT16, HEADLIGHT_FLOAT16,
                                                             HEADLIGHT_INT8};
 
-inline NumberType number_type(const char* operation, const char* argument, headlight_type type) {
+// What matrices may be packed as.
+inline NumberType packed_type(const char* operation, const char* argument, headlight_type type) {
   const auto found = std::ranges::find(kTypesInC, type);
-  if (found == kTypesInC.end() || type == HEADLIGHT_FLOAT16) {
+  if (found == kTypesInC.end()) {
+    refuse(operation, std::string(argument) + " is " + std::to_string(type) +
+                          ", expected HEADLIGHT_FLOAT32, HEADLIGHT_BFLOAT16, HEADLIGHT_FLOAT16 or HEADLIGHT_INT8");
+  }
+  return static_cast<NumberType>(found - kTypesInC.begin());
+}
+
+// What layers may multiply in.
+inline NumberType number_type(const char* operation, const char* argument, headlight_type type) {
+  if (type != HEADLIGHT_FLOAT32 && type != HEADLIGHT_BFLOAT16 && type != HEADLIGHT_INT8) {
     refuse(operation, std::string(argument) + " is " + std::to_string(type) +
                           ", expected HEADLIGHT_FLOAT32, HEADLIGHT_BFLOAT16 or HEADLIGHT_INT8");
   }
-  return static_cast<NumberType>(found - kTypesInC.begin());
+  return packed_type(operation, argument, type);
 }
 
 constexpr headlight_type type_in_c(NumberType type) noexcept { return kTypesInC[static_cast<std::size_t>(type)]; }

@@ -11,6 +11,7 @@
 #include "kernels/gemm_pack-inl.h"
 #include "kernels/gemm_round-inl.h"
 #include "kernels/gemm_tile-inl.h"
+#include "kernels/gemm_words-inl.h"
 #include "simd/integers.h"
 #include "simd/vector-inl.h"
 
@@ -20,38 +21,6 @@ namespace headlight::HEADLIGHT_TARGET {
 HEADLIGHT_INLINE Vec pairs_of(Vec even, Vec odd) {
   const IntVec low = and_int(shift_right<16>(as_int(round_to_bf16(even))), broadcast_int(0xffff));
   return as_float(add_int(low, as_int(round_to_bf16(odd))));
-}
-
-// b [depth, columns], float32 with columns next to each other, as a panel.
-inline void gemm_pack_bfloat16_rows(const float* b, std::int64_t stride, std::int64_t depth, int columns,
-                                    float* panel) noexcept {
-  for (std::int64_t k = 0; k < depth; k += 2, b += 2 * stride) {
-    for (int column = 0; column < columns; column += kLanes, panel += kLanes) {
-      const int count = columns - column < kLanes ? columns - column : kLanes;
-      const Vec odd = k + 1 < depth ? load_partial(b + stride + column, count) : zero();
-      store(pairs_of(load_partial(b + column, count), odd), panel);
-    }
-  }
-}
-
-// b [columns, depth], a transposed B of float32, as a panel.
-inline void gemm_pack_bfloat16_columns(const float* b, std::int64_t stride, std::int64_t depth, int columns,
-                                       float* panel) noexcept {
-  constexpr std::int64_t kRows = 2 * kLanes;
-  alignas(64) float turned[kRows * kLanes];
-  const std::int64_t width = round_up(columns, kLanes);
-  for (int first = 0; first < columns; first += kLanes) {
-    const int count = columns - first < kLanes ? columns - first : kLanes;
-    float* to = panel + first;
-    for (std::int64_t k = 0; k < depth; k += kRows) {
-      const std::int64_t rows = smaller(kRows, depth - k);
-      transpose_strip(b + first * stride + k, stride, count, rows, turned, kLanes);
-      for (std::int64_t row = 0; row < rows; row += 2, to += width) {
-        const Vec odd = row + 1 < rows ? load(turned + (row + 1) * kLanes) : zero();
-        store(pairs_of(load(turned + row * kLanes), odd), to);
-      }
-    }
-  }
 }
 
 #if defined(__AVX512BF16__)
@@ -86,23 +55,12 @@ HEADLIGHT_INLINE Vec bfloat16_word(std::int64_t word, Numbers numbers) {
 #else
 
 // Panels of pairs, widened a number at a time.
-struct GemmBFloat16Panels : GemmPanels {
-  static constexpr bool kWidens = true;
+struct GemmBFloat16Panels : GemmWordPanels<GemmBFloat16Panels> {
   static constexpr bool kSecondFirst = true;
 
-  template <int kRows, int kVectors>
-  HEADLIGHT_INLINE void load(Vec (&to)[kVectors], int step) {
-    constexpr int kPanels = divide_up(kVectors, kGemmPanelVectors);
-#pragma GCC unroll 12
-    for (int v = 0; v < kVectors; ++v) {
-      const float* panel = at + v / kGemmPanelVectors * panel_stride;
-      const IntVec pairs = as_int(headlight::HEADLIGHT_TARGET::load(panel + v % kGemmPanelVectors * kLanes));
-      to[v] = as_float(step == 0 ? and_int(pairs, broadcast_int(kUpperHalf)) : shift_left<16>(pairs));
-    }
-    ask_for_line<kPanels>(step);
-    if (step == 0) return;
-    at += depth_stride;
-    next += next_step;
+  static HEADLIGHT_INLINE Vec widened(const float* from, int step) {
+    const IntVec pairs = as_int(headlight::HEADLIGHT_TARGET::load(from));
+    return as_float(step == 0 ? and_int(pairs, broadcast_int(kUpperHalf)) : shift_left<16>(pairs));
   }
 };
 
@@ -155,12 +113,10 @@ struct BFloat16 {
 
   static void pack_panel(const kernels::Operand& b, std::int64_t first, std::int64_t depth, std::int64_t column,
                          std::int64_t columns, float* panel) noexcept {
-    const float* from = b.floats_at(first, column);
-    if (b.layout == kernels::OperandLayout::rows) {
-      gemm_pack_bfloat16_rows(from, b.stride, depth, static_cast<int>(columns), panel);
-    } else {
-      gemm_pack_bfloat16_columns(from, b.stride, depth, static_cast<int>(columns), panel);
-    }
+    const std::int64_t width = round_up(columns, kLanes);
+    walk_matrix<2>(b, first, depth, column, columns, [&](std::int64_t k, std::int64_t offset, const Vec(&rows)[2]) {
+      store(pairs_of(rows[0], rows[1]), panel + k / 2 * width + offset);
+    });
   }
 };
 

@@ -79,7 +79,7 @@ struct Plan {
         block.c_type == NumberType::float32 && block.epilogue.beta == 0.0f && block.epilogue.residual != block.c;
     sums = block.depth > Numbers::kMaxDepth ? block.rows * sums_stride(block) : 0;
     packs_a = block.a_depth_stride != 1;
-    rows_of_a = packs_a ? block.rows * gemm_packed_row(depth_step) : 0;
+    rows_of_a = packs_a ? block.rows * gemm_packed_row(depth_step * Numbers::kStepsOfWord) : 0;
     if (rows_of_a <= kStackPanel) rows_of_a = 0;
   }
 
@@ -113,6 +113,7 @@ std::int64_t scratch_floats(const GemmBlock& block) noexcept {
 struct Step {
   std::int64_t first;  // of K
   std::int64_t depth;
+  std::int64_t steps;  // of a tile, in that depth
   std::int64_t column;
   std::int64_t columns;  // valid ones
   std::int64_t width;    // those filled up to whole vectors
@@ -140,7 +141,7 @@ void find_b(const GemmBlock& block, const Plan<Numbers>& plan, float* panel, Ste
     step.next_b = next < block.b.stride ? step.b + step.panels * step.b_panel_stride : step.b;
     return;
   }
-  if constexpr (!Numbers::kRoundsA) {
+  if constexpr (Numbers::kOfWord == 1) {
     if (!plan.packs_all && step.columns == step.width) {
       step.b = block.b.floats_at(step.first, column);
       step.b_depth_stride = block.b.stride;
@@ -224,7 +225,7 @@ void run_rows(const GemmBlock& block, const Plan<Numbers>& plan, const Step& ste
   const bool is_done = step.sums_in_c && is_plain(block.epilogue);
   const float alpha = is_last && is_done ? block.epilogue.alpha : 1.0f;
   const GemmPanels panels{step.b, step.b_depth_stride, step.b_panel_stride, nullptr, 0};
-  Tile tile{{step.a, step.a_stride}, {panels}, step.depth * Numbers::kStepsOfWord, {}};
+  Tile tile{{step.a, step.a_stride}, {panels}, step.steps, {}};
   static_cast<GemmSums&>(tile.finish) = {buffer, step.sums_stride, alpha, step.first > 0};
   if constexpr (requires { &Numbers::find_scales; }) {
     Numbers::find_scales(block, step.first, step.first / plan.depth_step, step.column, tile.finish);
@@ -260,8 +261,8 @@ void find_a(const GemmBlock& block, const Plan<Numbers>& plan, float* packed, St
   step.a_stride = block.a_row_stride;
   if constexpr (!Numbers::kRoundsA) {
     if (!plan.packs_a) return;
-    const std::int64_t row = gemm_packed_row(step.depth);
-    gemm_pack_transposed_a(step.a, block.a_depth_stride, step.depth, block.rows, packed, row);
+    const std::int64_t row = gemm_packed_row(step.steps);
+    gemm_pack_transposed_a(step.a, block.a_depth_stride, step.steps, block.rows, packed, row);
     step.a = packed;
     step.a_stride = row;
   }
@@ -281,6 +282,11 @@ void block(const GemmBlock& block) noexcept {
   Step step{};
   do {  // once for K = 0 too
     step.depth = smaller(plan.depth_step, plan.depth - step.first);
+    step.steps = step.depth * Numbers::kStepsOfWord;
+    // Rows that were not made for this end where K does.
+    if constexpr (!Numbers::kRoundsA) {
+      step.steps = smaller(step.steps, block.depth - step.first * Numbers::kStepsOfWord);
+    }
     find_a(block, plan, rows_of_a, step);
     for (step.column = 0; step.column < block.columns; step.column += step.panels * kGemmPanelWidth) {
       const std::int64_t left = block.columns - step.column;

@@ -13,6 +13,7 @@
 
 #include "kernels/gemm_int8_quantize-inl.h"
 #include "kernels/gemm_tile-inl.h"
+#include "kernels/gemm_words-inl.h"
 #include "simd/integers.h"
 #include "simd/vector-inl.h"
 
@@ -29,22 +30,10 @@ struct GemmInt8Panels : GemmPanels {
 #else
 
 // Words of B widened to pairs, first the even bytes.
-struct GemmInt8Panels : GemmPanels {
-  static constexpr bool kWidens = true;
-
-  template <int kRows, int kVectors>
-  HEADLIGHT_INLINE void load(Vec (&to)[kVectors], int step) {
-    constexpr int kPanels = divide_up(kVectors, kGemmPanelVectors);
-#pragma GCC unroll 12
-    for (int v = 0; v < kVectors; ++v) {
-      const float* panel = at + v / kGemmPanelVectors * panel_stride;
-      const IntVec word = as_int(headlight::HEADLIGHT_TARGET::load(panel + v % kGemmPanelVectors * kLanes));
-      to[v] = as_float(step == 0 ? even_bytes(word) : odd_bytes(word));
-    }
-    ask_for_line<kPanels>(step);
-    if (step == 0) return;
-    at += depth_stride;
-    next += next_step;
+struct GemmInt8Panels : GemmWordPanels<GemmInt8Panels> {
+  static HEADLIGHT_INLINE Vec widened(const float* from, int step) {
+    const IntVec words = as_int(headlight::HEADLIGHT_TARGET::load(from));
+    return as_float(step == 0 ? even_bytes(words) : odd_bytes(words));
   }
   static HEADLIGHT_INLINE Vec multiply_add(Vec left, Vec right, Vec sum) {
     return as_float(dot_i16(as_int(left), as_int(right), as_int(sum)));
@@ -122,12 +111,12 @@ struct Int8 {
         const std::int64_t rows = smaller(depth_block, depth - first);
         float* const to = packed + panels.panel_at(first, rows, column) + offset;
         Int8Columns of_block(range);
-        const float* const from = b.floats_at(first, at);
-        if (b.layout == kernels::OperandLayout::rows) {
-          pack_int8_rows(from, b.stride, rows, count, of_block, to, width);
-        } else {
-          pack_int8_columns(from, b.stride, rows, count, of_block, to, width);
-        }
+        walk_matrix<4>(b, first, rows, at, count, [&](std::int64_t k, std::int64_t, const Vec(&of_word)[4]) {
+          IntVec quantized[4];
+#pragma GCC unroll 4
+          for (int i = 0; i < 4; ++i) quantized[i] = of_block.quantized(of_word[i]);
+          store(int8_word(quantized), to + k / 4 * width);
+        });
         numbers += panels.stride;
         store(as_float(of_block.sum), numbers);
       }

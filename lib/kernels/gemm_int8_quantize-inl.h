@@ -198,53 +198,12 @@ struct Int8Columns {
   }
 };
 
-// At most kLanes columns of B as it is packed: numbers(k) are those of row k, 0 beyond the last.
-template <class Numbers>
-HEADLIGHT_INLINE void pack_int8_words(std::int64_t depth, Int8Columns& columns, float* to, std::int64_t width,
-                                      Numbers numbers) {
-  for (std::int64_t k = 0; k < depth; k += 4, to += width) {
-    IntVec quantized[4];
-#pragma GCC unroll 4
-    for (int i = 0; i < 4; ++i) quantized[i] = columns.quantized(numbers(k + i));
-    store(int8_word(quantized), to);
-  }
-}
-
-// Rows first … first + depth − 1 of columns that lie side by side in memory.
-inline void pack_int8_rows(const float* b, std::int64_t stride, std::int64_t depth, int count, Int8Columns& columns,
-                           float* to, std::int64_t width) noexcept {
-  pack_int8_words(depth, columns, to, width,
-                  [&](std::int64_t k) { return k < depth ? load_partial(b + k * stride, count) : zero(); });
-}
-
-// The same of a transposed B, [columns, depth].
-inline void pack_int8_columns(const float* b, std::int64_t stride, std::int64_t depth, int count, Int8Columns& columns,
-                              float* to, std::int64_t width) noexcept {
-  constexpr std::int64_t kRows = 4 * kLanes;
-  alignas(64) float turned[kRows * kLanes];
-  for (std::int64_t k = 0; k < depth; k += kRows) {
-    const std::int64_t rows = smaller(kRows, depth - k);
-    transpose_strip(b + k, stride, count, rows, turned, kLanes);
-    pack_int8_words(rows, columns, to, width,
-                    [&](std::int64_t row) { return row < rows ? load(turned + row * kLanes) : zero(); });
-    to += kLanes * width;
-  }
-}
-
 // The range of each of at most kLanes columns.
 inline Int8Range int8_range_of_columns(const kernels::Operand& b, std::int64_t depth, std::int64_t column,
                                        int count) noexcept {
   Int8Range range;
-  if (b.layout == kernels::OperandLayout::rows) {
-    for (std::int64_t k = 0; k < depth; ++k) range.include(load_partial(b.floats_at(k, column), count));
-    return range;
-  }
-  alignas(64) float turned[kLanes * kLanes];
-  for (std::int64_t k = 0; k < depth; k += kLanes) {
-    const std::int64_t rows = smaller(kLanes, depth - k);
-    transpose_strip(b.floats_at(k, column), b.stride, count, rows, turned, kLanes);
-    for (std::int64_t row = 0; row < rows; ++row) range.include(load(turned + row * kLanes));
-  }
+  walk_matrix<1>(b, 0, depth, column, count,
+                 [&](std::int64_t, std::int64_t, const Vec(&row)[1]) { range.include(row[0]); });
   return range;
 }
 

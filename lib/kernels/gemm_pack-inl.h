@@ -53,6 +53,43 @@ inline void gemm_pack_columns(const float* b, std::int64_t stride, std::int64_t 
   }
 }
 
+// Columns [column, column + columns) of B's rows [first, first + depth), a vector of columns of kRows rows at a time:
+// f(k, offset, rows), where row r has columns column + offset … of row first + k + r, and zeros behind the last column
+// and the last row. Of each vector of columns k ascends. kRows is a power of two.
+template <int kRows, class Function>
+HEADLIGHT_INLINE void walk_matrix(const kernels::Operand& b, std::int64_t first, std::int64_t depth,
+                                  std::int64_t column, std::int64_t columns, const Function& f) {
+  const float* const from = b.floats_at(first, column);
+  Vec rows[kRows];
+  if (b.layout == kernels::OperandLayout::rows) {
+    for (std::int64_t k = 0; k < depth; k += kRows) {
+      for (std::int64_t offset = 0; offset < columns; offset += kLanes) {
+        const int count = static_cast<int>(smaller(kLanes, columns - offset));
+#pragma GCC unroll 4
+        for (int r = 0; r < kRows; ++r) {
+          rows[r] = k + r < depth ? load_partial(from + (k + r) * b.stride + offset, count) : zero();
+        }
+        f(k, offset, rows);
+      }
+    }
+    return;
+  }
+  constexpr std::int64_t kTurned = kRows * kLanes;
+  alignas(64) float turned[kTurned * kLanes];
+  for (std::int64_t offset = 0; offset < columns; offset += kLanes) {
+    const int count = static_cast<int>(smaller(kLanes, columns - offset));
+    for (std::int64_t begin = 0; begin < depth; begin += kTurned) {
+      const std::int64_t left = smaller(kTurned, depth - begin);
+      transpose_strip(from + offset * b.stride + begin, b.stride, count, left, turned, kLanes);
+      for (std::int64_t k = 0; k < left; k += kRows) {
+#pragma GCC unroll 4
+        for (int r = 0; r < kRows; ++r) rows[r] = k + r < left ? load(turned + (k + r) * kLanes) : zero();
+        f(begin + k, offset, rows);
+      }
+    }
+  }
+}
+
 // Distance between the rows of a packed A: whole vectors, and an odd number of cache lines, so that the rows of a tile
 // lie in different sets of the first-level cache.
 constexpr std::int64_t gemm_packed_row(std::int64_t depth) {

@@ -19,6 +19,8 @@ namespace headlight::kernels {
 // The same with a B of bfloat16 in panels, which pack_panel() makes of one of float32. `features`: of an engine with
 // that instruction set.
 [[nodiscard]] const GemmKernels& gemm_bfloat16_kernels(Isa isa, InstructionFeatures features) noexcept;
+// Likewise, of float16, which no feature multiplies.
+[[nodiscard]] const GemmKernels& gemm_float16_kernels(Isa isa) noexcept;
 // Likewise, of int8.
 [[nodiscard]] const GemmKernels& gemm_int8_kernels(Isa isa, InstructionFeatures features) noexcept;
 [[nodiscard]] HEADLIGHT_INNER_API const AttentionKernels& attention_kernels(Isa isa) noexcept;

@@ -16,7 +16,8 @@ enum class OperandLayout : std::uint8_t {
   columns,  // at j · stride + k: the matrix is transposed
   // Packed for a tile: rows in blocks, of which the one that begins with row k begins at k · stride; in a block of n
   // rows the panel that begins with column j begins at j · n and is [n][columns of the panel]. Of 16-bit numbers two
-  // rows, one behind the other in each column, count as one: [⌈n / 2⌉][columns of the panel][2], zeros at the end; of
+  // rows, one behind the other in each column, count as one: [⌈n / 2⌉][columns of the panel][2], zeros at the end (of
+  // float16 one behind the other in each vector of columns: [⌈n / 2⌉][vectors of the panel][2][columns of a vector]); of
   // 8-bit numbers four, in the order 0, 2, 1, 3. Behind those panels lie for each column, in floats, its scale and, in
   // int32, the sum of its numbers in each block.
   panels,
@@ -69,7 +70,8 @@ struct Operand {
   [[nodiscard]] [[gnu::always_inline]] const float* words() const noexcept { return static_cast<const float*>(data); }
   // Rows of panels that hold so many rows of the matrix.
   [[nodiscard]] [[gnu::always_inline]] std::int64_t panel_rows(std::int64_t count) const noexcept {
-    return type == NumberType::bfloat16 ? divide_up(count, 2) : type == NumberType::int8 ? divide_up(count, 4) : count;
+    const std::int64_t bytes = bytes_of_number(type);
+    return bytes == 2 ? divide_up(count, 2) : bytes == 1 ? divide_up(count, 4) : count;
   }
   // Those of a matrix of so many rows, with what lies behind the panels.
   [[nodiscard]] [[gnu::always_inline]] std::int64_t packed_rows(std::int64_t depth) const noexcept {

@@ -159,8 +159,9 @@ void gemm(Engine& engine, const GemmMatrices& matrices, const PackedMatrix& b, c
   }
   check_matrix_type("a", matrices.a.type);
   check_matrix_type("c", matrices.c.type);
-  if (matrices.a.type != NumberType::float32 && b.type() == NumberType::float32) {
-    ops::fail("gemm", "a has type bfloat16 and b float32, expected an a of float32 or a b of bfloat16 or int8");
+  if (matrices.a.type != NumberType::float32 && !ops::takes_narrow_a(b.type())) {
+    ops::fail("gemm", "a has type bfloat16 and b " + ops::type_name(b.type()) +
+                          ", expected an a of float32 or a b of bfloat16 or int8");
   }
   const ops::Extent b_extent = ops::extent_of(std::span(static_cast<const std::byte*>(b.data()), b.bytes()));
   GemmBatch product = check_product({.has_batch = false}, batched(matrices.a), b.rows(), b.columns(), b_extent,
@@ -172,8 +173,8 @@ void gemm(Engine& engine, const GemmMatrices& matrices, const PackedMatrix& b, c
 void PackedMatrix::Free::operator()(std::byte* panels) const noexcept { runtime::release_large(panels, bytes); }
 
 void ops::check_product_type(std::string_view operation, std::string_view argument, NumberType type) {
-  if (type == NumberType::float32 || type == NumberType::bfloat16 || type == NumberType::int8) return;
-  fail(operation, std::string(argument) + " is " + type_name(type) + ", expected float32, bfloat16 or int8");
+  if (type <= NumberType::int8) return;
+  fail(operation, std::string(argument) + " is " + type_name(type) + ", expected float32, bfloat16, float16 or int8");
 }
 
 PackedMatrix::PackedMatrix(Engine& engine, View<const float, 2> b, Transpose transpose_b, NumberType type)
@@ -245,7 +246,7 @@ ops::GemmBytes bytes_of(const Engine& engine, const GemmShape& shape) {
        {kernels::OperandLayout::panels, kernels::OperandLayout::rows, kernels::OperandLayout::columns}) {
     if ((layout == kernels::OperandLayout::panels) != shape.packed) continue;
     for (const auto& [a_type, transposed] : kOfA) {
-      if (a_type != NumberType::float32 && shape.type == NumberType::float32) continue;
+      if (a_type != NumberType::float32 && !ops::takes_narrow_a(shape.type)) continue;
       kernels::GemmBlock product{};
       product.a_type = a_type;
       product.rows = shape.m;

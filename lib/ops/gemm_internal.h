@@ -26,15 +26,21 @@ namespace headlight::ops {
 // Throws std::invalid_argument("operation: argument is …") for a type that no product multiplies in.
 void check_product_type(std::string_view operation, std::string_view argument, NumberType type);
 
+// Whether a B of that type is multiplied by an A that is rounded or quantized, and so may be bfloat16 as it comes.
+[[nodiscard]] constexpr bool takes_narrow_a(NumberType type) noexcept {
+  return type == NumberType::bfloat16 || type == NumberType::int8;
+}
+
 // Those for a B of that type.
 [[nodiscard]] inline const kernels::GemmKernels& gemm_kernels(const Engine& engine, NumberType type) noexcept {
   switch (type) {
     case NumberType::bfloat16:
       return kernels::gemm_bfloat16_kernels(engine.isa(), engine.features());
+    case NumberType::float16:
+      return kernels::gemm_float16_kernels(engine.isa());
     case NumberType::int8:
       return kernels::gemm_int8_kernels(engine.isa(), engine.features());
     case NumberType::float32:
-    case NumberType::float16:  // check_product_type()
       break;
   }
   return kernels::gemm_kernels(engine.isa());

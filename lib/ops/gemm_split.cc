@@ -108,7 +108,8 @@ GemmSplit split_gemm(const Engine& engine, std::int64_t batch, const kernels::Ge
     split.rounded = split.for_call<float>(std::min(m, most), kernels.rounded_row(k));
   }
 
-  const double bytes = static_cast<double>(n) * static_cast<double>(k) * static_cast<double>(bytes_of(product.b.type));
+  const double bytes =
+      static_cast<double>(n) * static_cast<double>(product.b.panel_rows(k)) * static_cast<double>(sizeof(float));
   const double nanoseconds =
       work * static_cast<double>(blocks) / (runtime::costs::kVectorProducts * kernels.lanes * kernels.products) +
       static_cast<double>(batch) * bytes * runtime::costs::kGemmReading;

@@ -200,7 +200,7 @@ Encoder* load(nb::handle folder, nb::handle precision) {
   }
   const auto path = nb::steal<nb::bytes>(encoded);
   const std::string name(path.c_str(), path.size());
-  const NumberType type = precision_of(kLoad, precision);
+  const NumberType type = precision_of(kLoad, precision, "'float32', 'bfloat16' or 'int8'");
   const nb::gil_scoped_release released;
   return new Encoder(models::load(name, {.precision = type}), std::filesystem::absolute(name));
 }

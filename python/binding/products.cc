@@ -25,6 +25,7 @@ namespace {
 
 constexpr const char* kName = "matmul";
 constexpr const char* kPack = "pack";
+constexpr const char* kPrecisions = "'float32', 'bfloat16', 'float16' or 'int8'";
 
 constexpr std::array kActivations{Name<Activation>{"relu", Activation::relu},
                                   Name<Activation>{"gelu", Activation::gelu},
@@ -242,7 +243,7 @@ PackedMatrix pack(nb::handle b, nb::handle precision, nb::handle engine) {
       View<const float, 3>(view.data, {1, view.shape[0], view.shape[1]}, {0, view.strides[0], view.strides[1]}));
   const View<const float, 2> stored{
       view.data, {matrix.view.shape[1], matrix.view.shape[2]}, {matrix.view.strides[1], matrix.view.strides[2]}};
-  const NumberType type = precision_of(kPack, precision);
+  const NumberType type = precision_of(kPack, precision, kPrecisions);
   const nb::gil_scoped_release released;
   return PackedMatrix(on, stored, matrix.transpose, type);
 }
@@ -255,8 +256,7 @@ void define_products(nb::module_& module) {
       .def_prop_ro(
           "shape", [](const PackedMatrix& matrix) { return nb::make_tuple(matrix.rows(), matrix.columns()); }, "(K, N)")
       .def_prop_ro(
-          "precision", [](const PackedMatrix& matrix) { return name(matrix.type()); },
-          "'float32', 'bfloat16' or 'int8'")
+          "precision", [](const PackedMatrix& matrix) { return name(matrix.type()); }, kPrecisions)
       .def_prop_ro("nbytes", &PackedMatrix::bytes, "Bytes of memory that it takes.")
       .def("__repr__", [](const PackedMatrix& matrix) {
         return "<headlight.PackedMatrix [" + std::to_string(matrix.rows()) + ", " + std::to_string(matrix.columns()) +
@@ -264,18 +264,20 @@ void define_products(nb::module_& module) {
       });
   module.def(
       "pack", &pack, nb::arg("b"), nb::arg("precision") = "float32", nb::kw_only(), nb::arg("engine") = nb::none(),
-      nb::sig("def pack(b: Array, precision: Precision = 'float32', *, engine: Engine | None = None) -> PackedMatrix"),
+      nb::sig("def pack(b: Array, precision: PackedPrecision = 'float32', *, engine: Engine | None = None) -> "
+              "PackedMatrix"),
       "b [K, N] of float32, laid out once for matmul(a, pack(b)): weights.\n\n"
-      "precision: 'float32'; 'bfloat16' and 'int8' take a half and a quarter of the memory, and round b here and\n"
-      "a in each product. b may be the transpose of a matrix (weight.T). Nothing of b is kept.");
+      "precision: 'float32'; 'float16' takes half of the memory and rounds b; 'bfloat16' and 'int8' take a half and a\n"
+      "quarter, and round b here and a in each product. b may be the transpose of a matrix (weight.T). Nothing of b is "
+      "kept.");
   module.def(
       "matmul", &matmul, nb::arg("a"), nb::arg("b"), nb::kw_only(), nb::arg("bias") = nb::none(),
       nb::arg("activation") = nb::none(), nb::arg("out") = nb::none(), nb::arg("engine") = nb::none(),
       nb::sig("def matmul(a: A, b: Array | PackedMatrix, *, bias: Array | None = None, activation: Activation | None = "
               "None, out: Array | None = None, engine: Engine | None = None) -> A"),
       "activation(a @ b + bias).\n\n"
-      "a [M, K] or [B, M, K]; b [K, N], [B, K, N] or what pack() made; bias [N] -> [M, N] or [B, M, N]. float32; with\n"
-      "a packed b of another precision a and out may be bfloat16, too. Either matrix may be a transpose (x.T).\n"
+      "a [M, K] or [B, M, K]; b [K, N], [B, K, N] or what pack() made; bias [N] -> [M, N] or [B, M, N]. float32; out\n"
+      "may be bfloat16, too, and a beside a packed b of bfloat16 or int8. Either matrix may be a transpose (x.T).\n"
       "activation: None, 'relu', 'gelu' (with erf) or 'gelu_tanh'. A row's bits depend on the row alone, not on M,\n"
       "threads or the batch.");
 }

@@ -51,7 +51,8 @@ class Items {
 // Whether it is a tuple or a list, as pairs are given.
 [[nodiscard]] bool is_pair_like(nb::handle object) noexcept;
 // A type of number by its name: what products multiply in.
-[[nodiscard]] NumberType precision_of(const char* operation, nb::handle precision);
+// `expected` lists names, for who gives none of them that there is; which of them fit is the engine's to say.
+[[nodiscard]] NumberType precision_of(const char* operation, nb::handle precision, const char* expected);
 
 template <class Enum>
 struct Name {

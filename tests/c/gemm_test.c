@@ -166,6 +166,11 @@ static void narrow_types(void) {
   WORKS(headlight_gemm_packed(engine, &left, packed, &out, NULL, &error));
   CHECK(out_values[0] == 13 && out_values[1] == -37 && out_values[2] == 23 && out_values[3] == -36);
   headlight_packed_matrix_destroy(packed);
+  WORKS(headlight_packed_matrix_create(engine, &right, HEADLIGHT_FLOAT16, &packed, &error));
+  CHECK(headlight_packed_matrix_type(packed) == HEADLIGHT_FLOAT16);
+  WORKS(headlight_gemm_packed(engine, &left, packed, &out, NULL, &error));
+  CHECK(out_values[0] == 13 && out_values[1] == -37 && out_values[2] == 23 && out_values[3] == -36);
+  headlight_packed_matrix_destroy(packed);
   // Quantized without error: a row from 0 to 255, columns whose largest number is 127.
   float bytes[6] = {255, 0, 3, 17, 255, 0}, weights[6] = {127, 1, -1, -127, 3, 8};
   const headlight_tensor rows = TENSOR(bytes, 2, 3), columns = TENSOR(weights, 3, 2);
@@ -175,8 +180,8 @@ static void narrow_types(void) {
   CHECK(out_values[0] == 32394 && out_values[1] == 279 && out_values[2] == 1904 && out_values[3] == -32368);
   headlight_packed_matrix_destroy(packed);
   REFUSED("HEADLIGHT_INT8", headlight_packed_matrix_create(engine, &right, 99, &packed, &error));
-  const headlight_type types[] = {HEADLIGHT_BFLOAT16, HEADLIGHT_INT8};
-  for (int type = 0; type < 2; ++type) {
+  const headlight_type types[] = {HEADLIGHT_BFLOAT16, HEADLIGHT_FLOAT16, HEADLIGHT_INT8};
+  for (int type = 0; type < 3; ++type) {
     headlight_gemm_shape shape = {.struct_size = sizeof shape, .m = 2, .n = 2, .k = 3, .type = types[type]};
     REFUSED("not packed", headlight_gemm_reserve(engine, &shape, &error));
     shape.packed = 1;

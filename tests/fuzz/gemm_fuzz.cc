@@ -17,13 +17,13 @@ using Floats = CTensor<float>;
 // What c begins with.
 const float kBefore = std::bit_cast<float>(0x5A5A5A5A);
 
-enum class Packing { none, float32, bfloat16 };
+enum class Packing { none, float32, bfloat16, float16 };
 
 struct Product {
   explicit Product(Bytes& bytes) : random(bytes.byte()) {
     const std::uint8_t choice = bytes.byte();
     numbers = choice % 8 == 7 ? Numbers::any : Numbers::tame;
-    packing = static_cast<Packing>(bytes.integer(0, 2));
+    packing = static_cast<Packing>(bytes.integer(0, 3));
     const bool is_large = choice % 8 == 6;
     m = bytes.integer(0, is_large ? 70 : 12);
     n = bytes.integer(0, is_large ? 140 : 40);
@@ -80,7 +80,8 @@ headlight_status multiply(headlight_engine* engine, Product& product, const std:
     return headlight_gemm(engine, product.a.get(), product.b.get(), product.c.get(), &product.options, &error);
   }
   headlight_packed_matrix* packed = nullptr;
-  const headlight_type type = product.packing == Packing::float32 ? HEADLIGHT_FLOAT32 : HEADLIGHT_BFLOAT16;
+  constexpr headlight_type kTypes[] = {HEADLIGHT_FLOAT32, HEADLIGHT_BFLOAT16, HEADLIGHT_FLOAT16};
+  const headlight_type type = kTypes[static_cast<int>(product.packing) - 1];
   headlight_status status = headlight_packed_matrix_create(engine, product.b.get(), type, &packed, &error);
   if (status != HEADLIGHT_OK) return status;
   must(headlight_packed_matrix_rows(packed) == product.k || product.b.get()->shape[0] != product.k, "rows of b");
@@ -127,6 +128,9 @@ class Truth {
       for (std::vector<double>* const operand : {&a, &b}) {
         for (double& each : *operand) each = reference::rounded_to_bfloat16(each);
       }
+    }
+    if (product.packing == Packing::float16) {
+      for (double& each : b) each = reference::rounded_to_float16(each);
     }
     const std::vector<double> bias = elements(product.bias);
     const std::vector<double> residual = elements(product.residual);

@@ -22,7 +22,8 @@
 
 namespace headlight::test::gemm_storage_test {
 
-constexpr NumberType kTypes[] = {NumberType::float32, NumberType::bfloat16, NumberType::int8};
+constexpr NumberType kTypes[] = {NumberType::float32, NumberType::bfloat16, NumberType::float16, NumberType::int8};
+bool takes_narrow_a(NumberType type) { return type == NumberType::bfloat16 || type == NumberType::int8; }
 
 using GemmStorage = EachIsaAndFeature;
 HEADLIGHT_ON_EVERY_FEATURE(GemmStorage);
@@ -67,7 +68,7 @@ void check(Engine& engine, Random& random, const GemmCase& made, NumberType type
   StoredMatrix narrow_c(operands.c.view(), random.integer(0, 1));
   gemm(engine, operands.a.view(), packed, narrow_c.view(), operands.options);
   EXPECT_TRUE(narrow_c.holds(expected.view())) << "c";
-  if (type == NumberType::float32) return;
+  if (!takes_narrow_a(type)) return;
   StoredMatrix narrow_a(operands.a.view(), random.integer(0, 1));
   gemm(engine, narrow_a.view(), packed, c.view(), operands.options);
   EXPECT_TRUE(same_bits(c.view(), expected.view())) << "a";
@@ -166,6 +167,8 @@ TEST(GemmStorageArguments, AreNamedWhenTheyAreBad) {
             "gemm: c has type float16, expected float32 or bfloat16");
   EXPECT_EQ(refusal([&] { gemm(engine, narrow, wide, floats); }),
             "gemm: a has type bfloat16 and b float32, expected an a of float32 or a b of bfloat16 or int8");
+  EXPECT_EQ(refusal([&] { gemm(engine, narrow, PackedMatrix(engine, b, Transpose::no, NumberType::float16), floats); }),
+            "gemm: a has type bfloat16 and b float16, expected an a of float32 or a b of bfloat16 or int8");
   const MutableTypedView<2> odd(NumberType::bfloat16, reinterpret_cast<std::byte*>(memory.data()) + 1, {2, 2});
   EXPECT_EQ(refusal([&] { gemm(engine, floats, packed, odd); }),
             "gemm: c lies at an address that is no multiple of a number's 2 bytes");

@@ -19,6 +19,14 @@ inline void round_to_bfloat16(const View<float, 2>& matrix) {
   }
 }
 
+inline void round_to_float16(const View<float, 2>& matrix) {
+  for (std::int64_t i = 0; i < matrix.extent(0); ++i) {
+    for (std::int64_t j = 0; j < matrix.extent(1); ++j) {
+      matrix(i, j) = static_cast<float>(reference::rounded_to_float16(static_cast<double>(matrix(i, j))));
+    }
+  }
+}
+
 // Row i of a matrix, or column i.
 [[nodiscard]] inline std::vector<float> matrix_line(const View<const float, 2>& matrix, std::int64_t i,
                                                     bool is_column) {
@@ -72,8 +80,13 @@ inline void round_to_bfloat16(const View<float, 2>& matrix) {
   }
   if (type == NumberType::float32) return GemmTruth(operands);
   const Matrix a = operands.a, b = operands.b;
-  round_to_bfloat16(operands.a.view());
-  round_to_bfloat16(operands.b.view());
+  // Beside float16 A stays as it is.
+  if (type == NumberType::bfloat16) {
+    round_to_bfloat16(operands.a.view());
+    round_to_bfloat16(operands.b.view());
+  } else {
+    round_to_float16(operands.b.view());
+  }
   GemmTruth truth(operands);
   operands.a = a;
   operands.b = b;

@@ -16,11 +16,21 @@ constexpr const char* kActivations[] = {"none", "relu", "gelu", "gelu_tanh"};
 constexpr const char* kTransposes[] = {"no", "yes"};
 
 // Of B, and whether it is packed.
-enum class Operand : std::uint8_t { plain, float32, bfloat16, int8 };
-constexpr const char* kOperands[] = {"plain", "float32", "bfloat16", "int8"};
+enum class Operand : std::uint8_t { plain, float32, bfloat16, float16, int8 };
+constexpr const char* kOperands[] = {"plain", "float32", "bfloat16", "float16", "int8"};
 NumberType type_of(Operand b) {
-  if (b == Operand::bfloat16) return NumberType::bfloat16;
-  return b == Operand::int8 ? NumberType::int8 : NumberType::float32;
+  switch (b) {
+    case Operand::plain:
+    case Operand::float32:
+      break;
+    case Operand::bfloat16:
+      return NumberType::bfloat16;
+    case Operand::float16:
+      return NumberType::float16;
+    case Operand::int8:
+      return NumberType::int8;
+  }
+  return NumberType::float32;
 }
 
 // What a product reads and writes, which can be copied and laid out anew; bias and residual stay where they were drawn.
@@ -69,7 +79,8 @@ class GemmSweep : public Case {
   // way.
   [[nodiscard]] bool has_the_bits_of_all() const {
     const bool exact_epilogue = call.activation == Activation::none || call.activation == Activation::relu;
-    return type_of(b) != NumberType::float32 && exact_epilogue && call.alpha == 1 && call.beta == 0;
+    const bool is_rounded = b == Operand::bfloat16 || b == Operand::int8;
+    return is_rounded && exact_epilogue && call.alpha == 1 && call.beta == 0;
   }
 };
 
@@ -180,7 +191,7 @@ std::unique_ptr<Case> draw_gemm(const char*, test::Random& random) {
     c.n = all.n;
     c.k = all.k;
   }
-  made->b = static_cast<Operand>(random.integer(0, 3));
+  made->b = static_cast<Operand>(random.integer(0, 4));
   if (random.once_in(3)) made->repeats = random.integer(1, 4);
   return made;
 }

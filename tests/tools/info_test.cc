@@ -57,8 +57,10 @@ TEST(Info, SaysWhatEachTypeIsMultipliedWith) {
     const nlohmann::json products = info({"--isa", set}).at("products");
     EXPECT_EQ(products.at("float32"), set);
     EXPECT_EQ(products.at("bfloat16"), bfloat16);
+    EXPECT_EQ(products.at("float16"), "widened to float32 on " + set);
     EXPECT_EQ(products.at("int8"), int8);
-    const std::string line = "products          float32: " + set + "; bfloat16: " + bfloat16 + "; int8: " + int8 + "\n";
+    const std::string line = "products          float32: " + set + "; bfloat16: " + bfloat16 +
+                             "; float16: widened to float32 on " + set + "; int8: " + int8 + "\n";
     EXPECT_NE(run_program({"info", "--isa", set}).out.find(line), std::string::npos);
   }
 }

@@ -53,9 +53,10 @@ enum {
   HEADLIGHT_INT64 = 1,
   HEADLIGHT_UINT8 = 2,
   // float32's upper half: of packed matrices, of the products of layers, and of what headlight_attention() reads and
-  // writes, as is float16, IEEE 754 binary16. A number is a uint16_t with its bits.
+  // writes. A number is a uint16_t with its bits.
   HEADLIGHT_BFLOAT16 = 3,
   HEADLIGHT_INT8 = 4,  // of packed matrices, of the products of layers, and of keys and values with their scales
+  // IEEE 754 binary16, likewise: of packed matrices, and of what headlight_attention() reads and writes.
   HEADLIGHT_FLOAT16 = 5
 };
 

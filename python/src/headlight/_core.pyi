@@ -8,6 +8,7 @@ from headlight.typing import (
     AttentionOptions,
     Floats,
     Integers,
+    PackedPrecision,
     Precision,
     Progress,
     SupportsDLPack,
@@ -36,7 +37,7 @@ class PackedMatrix:
     @property
     def shape(self) -> tuple[int, int]: ...
     @property
-    def precision(self) -> Precision: ...
+    def precision(self) -> PackedPrecision: ...
     @property
     def nbytes(self) -> int: ...
 
@@ -172,6 +173,6 @@ def matmul(
     engine: Engine | None = None,
 ) -> A: ...
 def pack(
-    b: Array, precision: Precision = "float32", *, engine: Engine | None = None
+    b: Array, precision: PackedPrecision = "float32", *, engine: Engine | None = None
 ) -> PackedMatrix: ...
 def load(folder: str | os.PathLike[str], precision: Precision = "float32") -> Encoder: ...

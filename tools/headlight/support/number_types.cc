@@ -2,11 +2,15 @@
 
 namespace headlight::program {
 
-std::vector<NumberType> product_types() { return {NumberType::float32, NumberType::bfloat16, NumberType::int8}; }
+std::vector<NumberType> product_types() {
+  return {NumberType::float32, NumberType::bfloat16, NumberType::float16, NumberType::int8};
+}
 
-std::vector<std::string> product_type_names() {
+std::vector<NumberType> layer_types() { return {NumberType::float32, NumberType::bfloat16, NumberType::int8}; }
+
+std::vector<std::string> layer_type_names() {
   std::vector<std::string> names;
-  for (const NumberType type : product_types()) names.emplace_back(name(type));
+  for (const NumberType type : layer_types()) names.emplace_back(name(type));
   return names;
 }
 
@@ -22,6 +26,8 @@ std::string instructions_of(const Engine& engine, NumberType type) {
   if (type == NumberType::bfloat16) {
     found = has_one({InstructionFeature::avx512_bf16});
     if (found.empty()) found = "widened to float32 on " + set;
+  } else if (type == NumberType::float16) {
+    found = "widened to float32 on " + set;
   } else if (type == NumberType::int8) {
     found = has_one({InstructionFeature::avx512_vnni, InstructionFeature::avx_vnni});
     if (found.empty()) found = "widened to 16 bits on " + set;

@@ -1,4 +1,4 @@
-// The types of numbers that products multiply in, for options and for what is said of them.
+// The types of numbers that products and layers multiply in, for options and for what is said of them.
 #pragma once
 
 #include <string>
@@ -9,12 +9,13 @@
 
 namespace headlight::program {
 
-// "float32" first.
+// What B of a product may be packed as, and what the products of layers and models multiply in. "float32" first.
 [[nodiscard]] std::vector<NumberType> product_types();
-[[nodiscard]] std::vector<std::string> product_type_names();
+[[nodiscard]] std::vector<NumberType> layer_types();
+[[nodiscard]] std::vector<std::string> layer_type_names();
 
-// What an engine multiplies numbers of that type with: the feature "avx512_bf16", where it has one for that, else its
-// instruction set, for which they are "widened to float32 on avx2".
+// What an engine multiplies a B of that type with: the feature "avx512_bf16", where it has one for that, else its
+// instruction set, for which it is "widened to float32 on avx2".
 [[nodiscard]] std::string instructions_of(const Engine& engine, NumberType type);
 
 }  // namespace headlight::program
