@@ -1,4 +1,4 @@
-// Matrix products: weights packed once, as float32, bfloat16 or int8, B as it lies, all four transpositions; beside
+// Matrix products: weights packed once, as float32 or narrower, B as it lies, all four transpositions; beside
 // OpenBLAS, BLIS and oneDNN. Sizes are MxNxK: A [M, K] · B [K, N].
 #include "headlight/gemm.h"
 
@@ -60,11 +60,13 @@ bool is_right(const Operands& operands) {
     }
     if (shape.activation == Activation::gelu) sum *= std::erfc(-sum / std::sqrt(2.0)) / 2;
     // Each of two rounded operands is off by at most 2⁻⁸ of itself, or by half of a scale: those of numbers of −1 … 1
-    // are 2 / 255 and 1 / 127 at most.
+    // are 2 / 255 and 1 / 127 at most, in groups of int4 1 / 127 and 1 / 7.
     const double rounding = shape.type == NumberType::bfloat16  ? 0x1p-7 * size
                             : shape.type == NumberType::float16 ? 0x1p-11 * size
                                                                 : 0;
-    const double half_scales = shape.type == NumberType::int8 ? static_cast<double>(shape.k) / 127 : 0;
+    const double half_scales = shape.type == NumberType::int8   ? static_cast<double>(shape.k) / 127
+                               : shape.type == NumberType::int4 ? static_cast<double>(shape.k) / 12
+                                                                : 0;
     if (!(std::abs(operands.c(m, n) - sum) <= 1e-5 * size + rounding + half_scales + 1e-6)) return false;
   }
   return true;
@@ -102,8 +104,10 @@ Work product_work(const Product& shape, const CaseContext& context) {
     work.reads.emplace_back(static_cast<const float*>(operands->packed.data()),
                             operands->packed.bytes() / sizeof(float));
   }
-  // The peak that is in reach: of a B that is widened, float32's.
-  work.type = shape.type == NumberType::float16 ? NumberType::float32 : shape.type;
+  // The peak that is in reach: of a B that is widened, that of what it is widened to.
+  work.type = shape.type == NumberType::float16 ? NumberType::float32
+              : shape.type == NumberType::int4  ? NumberType::int8
+                                                : shape.type;
   work.writes = writes_of(operands->c);
   // One row reads every weight once for two operations.
   work.bound_by_reading = shape.m == 1;
@@ -145,7 +149,7 @@ std::vector<Case> cases() {
   add({128, 768, 3072}, true);
   add({16, 768, 768}, true);
   add({1, 768, 768}, true);
-  for (const NumberType type : {NumberType::bfloat16, NumberType::float16, NumberType::int8}) {
+  for (const NumberType type : {NumberType::bfloat16, NumberType::float16, NumberType::int8, NumberType::int4}) {
     const auto add_typed = [&](std::int64_t m, std::int64_t n, std::int64_t k, bool quick) {
       add({.m = m, .n = n, .k = k, .type = type}, quick);
     };

@@ -82,6 +82,19 @@ HEADLIGHT_API void gemm(Engine& engine, View<const float, 3> a, View<const float
 //   |C_ij − Σ_k a_ik b_kj| ≤ (½ + 2⁻¹⁴) (s_i Σ_k |t_j q_kj| + t_j Σ_k |a_ik|)
 // and three roundings of a float, where nothing overflows. A row of A or a column of B with a NaN or infinity makes all
 // of its row or column of C NaN.
+//
+// As int4 it takes 4.5 bits a number, and products multiply integers of 4 bits by ones of 8. Both operands are cut
+// along K into groups of 32, counted from k = 0: group g of a column of B has a scale that is a bfloat16 number, and in
+// each product group g of a row of A one of float32. As above, round_bfloat16() to the nearest such number,
+//   t_gj = round_bfloat16(max(max_k |b_kj| / 7, 2⁻¹²⁶))   q_kj = round(b_kj · (1 / t_gj)), in −7 … 7 by the nearer
+//   s_ig = max(max_k |a_ik| / 127, 2⁻¹²⁶)                 p_ik = round(a_ik · (1 / s_ig))
+// with k in g. D_igj = Σ_k p_ik q_kj is exact, and so is (float)D_igj · t_gj; times s_ig, rounded, it is added to the
+// groups before it in ascending g from +0, rounded again. Longer than 16384, K is cut into ⌈K / 16384⌉ blocks of one
+// length (rounded up to 32), whose sums are added in order; then everything is as above. Those sums, too, have the bits
+// of every instruction set, C is off by
+//   |C_ij − Σ_k a_ik b_kj| ≤ (½ + 2⁻¹⁴) Σ_g (s_ig Σ_k |t_gj q_kj| + t_gj Σ_k |a_ik|)
+// and two roundings of a float for each group, and NaN and infinity do as with int8. (A scale of B may be 2⁻⁸ too small
+// for the group's largest number, which then loses 7 · 2⁻⁸ of a step, less than the half that any number may.)
 class HEADLIGHT_API PackedMatrix {
  public:
   PackedMatrix() = default;
@@ -124,9 +137,9 @@ struct GemmMatrices {
 
 // The same product with the bits that float32 would give, where numbers are stored in half the memory. An A of bfloat16
 // is widened, which is exact, before it is rounded or quantized, and a B of bfloat16 multiplies it as it is; B is
-// bfloat16 or int8 then. A C of bfloat16 is what the whole epilogue makes, rounded once to the nearest such number (ties to
-// even, subnormal numbers included); with β it is widened and read. The residual is float32, and not in C's memory
-// unless C is float32.
+// bfloat16, int8 or int4 then. A C of bfloat16 is what the whole epilogue makes, rounded once to the nearest such
+// number (ties to even, subnormal numbers included); with β it is widened and read. The residual is float32, and not in
+// C's memory unless C is float32.
 HEADLIGHT_API void gemm(Engine& engine, const GemmMatrices& matrices, const PackedMatrix& b,
                         const GemmOptions& options = {});
 

@@ -16,7 +16,8 @@ enum class NumberType : std::uint8_t {
   float32,   // IEEE 754 binary32
   bfloat16,  // its upper half: a sign, 8 bits of exponent and 7 of fraction
   float16,   // IEEE 754 binary16
-  int8       // integers of 8 bits, each times a scale that many share
+  int8,      // integers of 8 bits, each times a scale that many share
+  int4       // of 4 bits, two to a byte, likewise: of packed matrices alone
 };
 
 // "float32"; "" for what is no type.
@@ -24,9 +25,9 @@ enum class NumberType : std::uint8_t {
 // And back.
 [[nodiscard]] HEADLIGHT_API std::optional<NumberType> parse_number_type(std::string_view name) noexcept;
 
-// Of a number; scales are beside them.
+// Of a number, rounded up to whole ones; scales are beside them.
 [[nodiscard]] constexpr std::size_t bytes_of(NumberType type) noexcept {
-  return type == NumberType::float32 ? 4 : type == NumberType::int8 ? 1 : 2;
+  return type == NumberType::float32 ? 4 : type >= NumberType::int8 ? 1 : 2;
 }
 
 }  // namespace headlight

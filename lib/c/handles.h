@@ -89,15 +89,15 @@ std::unique_ptr<headlight_layer> make_layer(const Arguments&... arguments) {
 constexpr headlight_isa isa_in_c(Isa isa) noexcept { return static_cast<headlight_isa>(isa) + 1; }
 
 // By number of NumberType.
-inline constexpr std::array<headlight_type, 4> kTypesInC = {HEADLIGHT_FLOAT32, HEADLIGHT_BFLOAT16, HEADLIGHT_FLOAT16,
-                                                            HEADLIGHT_INT8};
+inline constexpr std::array<headlight_type, 5> kTypesInC = {HEADLIGHT_FLOAT32, HEADLIGHT_BFLOAT16, HEADLIGHT_FLOAT16,
+                                                            HEADLIGHT_INT8, HEADLIGHT_INT4};
 
 // What matrices may be packed as.
 inline NumberType packed_type(const char* operation, const char* argument, headlight_type type) {
   const auto found = std::ranges::find(kTypesInC, type);
   if (found == kTypesInC.end()) {
     refuse(operation, std::string(argument) + " is " + std::to_string(type) +
-                          ", expected HEADLIGHT_FLOAT32, HEADLIGHT_BFLOAT16, HEADLIGHT_FLOAT16 or HEADLIGHT_INT8");
+                          ", expected HEADLIGHT_FLOAT32, HEADLIGHT_BFLOAT16, HEADLIGHT_FLOAT16, HEADLIGHT_INT8 or HEADLIGHT_INT4");
   }
   return static_cast<NumberType>(found - kTypesInC.begin());
 }

@@ -4,7 +4,7 @@
 //
 //   kOfWord       numbers of a column of B in a word
 //   Tile          the tile that multiplies them, and kStepsOfWord, how many of its steps of K a word is
-//   kMaxDepth     numbers of the longest block of K
+//   kMaxDepth     numbers of the longest block of K; kDepthUnit: what all but the last are a multiple of, if not 8
 //   kRoundsA      whether the tile reads rows of A that rounded_row() and round_rows() made, kStepsOfWord floats a
 //                 word, and B only as panels; then kReadsBFloat16 as in GemmKernels
 //   find_scales() where a tile's finish needs to know what lies beside A and B
@@ -43,7 +43,11 @@ template <class Numbers>
 std::int64_t depth_block(std::int64_t depth) noexcept {
   if (depth <= Numbers::kMaxDepth) return depth;
   const std::int64_t blocks = divide_up(depth, Numbers::kMaxDepth);
-  return round_up(divide_up(depth, blocks), 8);
+  if constexpr (requires { Numbers::kDepthUnit; }) {
+    return round_up(divide_up(depth, blocks), Numbers::kDepthUnit);
+  } else {
+    return round_up(divide_up(depth, blocks), 8);
+  }
 }
 
 struct Rows {
@@ -160,7 +164,7 @@ void find_b(const GemmBlock& block, const Plan<Numbers>& plan, float* panel, Ste
 template <class Numbers>
 void look_ahead(const Plan<Numbers>& plan, const Step& step, std::int64_t index,
                 typename Numbers::Tile& tile) noexcept {
-  constexpr std::int64_t kRows = 2 / Numbers::kStepsOfWord;  // that two steps read
+  constexpr std::int64_t kRows = decltype(tile.b)::kSteps / Numbers::kStepsOfWord;  // that the next addition goes over
   if (plan.tiles == 1) {
     tile.b.next = step.b + kStreamSteps * step.b_depth_stride;
     tile.b.next_step = kRows * step.b_depth_stride;

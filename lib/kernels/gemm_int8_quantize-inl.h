@@ -103,7 +103,7 @@ HEADLIGHT_INLINE void store_int8_words(IntVec numbers, float* row, std::int64_t 
   store_u16(numbers, reinterpret_cast<std::uint16_t*>(row) + k);
 }
 HEADLIGHT_INLINE Vec int8_word_of_a(const IntVec (&k)[kInt8OfWordOfA]) {
-  return as_float(add_int(and_int(k[0], broadcast_int(0xff)), shift_left<16>(k[1])));
+  return as_float(add_int(and_int(k[0], broadcast_int(0xffff)), shift_left<16>(k[1])));
 }
 #endif
 

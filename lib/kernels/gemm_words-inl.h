@@ -1,4 +1,4 @@
-// Panels whose words of four bytes hold several numbers of a column each, which are widened in two steps of k.
+// Panels whose words of four bytes hold several numbers of a column each, which are widened in as many steps of k.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace headlight::HEADLIGHT_TARGET {
 
-// What is known to Words alone: what a step multiplies of the kLanes words at `from`, Words::widened(from, step).
+// What is known to Words alone: kSteps, and what a step multiplies of the kLanes words at `from`, widened(from, step).
 template <class Words>
 struct GemmWordPanels : GemmPanels {
   static constexpr bool kWidens = true;
@@ -23,8 +23,8 @@ struct GemmWordPanels : GemmPanels {
       const float* panel = at + v / kGemmPanelVectors * panel_stride;
       to[v] = Words::widened(panel + v % kGemmPanelVectors * kLanes, step);
     }
-    ask_for_line<kPanels>(step);
-    if (step == 0) return;
+    if (step < 2) ask_for_line<kPanels>(step);
+    if (step + 1 < Words::kSteps) return;
     at += depth_stride;
     next += next_step;
   }

@@ -21,8 +21,9 @@ namespace headlight::kernels {
 [[nodiscard]] const GemmKernels& gemm_bfloat16_kernels(Isa isa, InstructionFeatures features) noexcept;
 // Likewise, of float16, which no feature multiplies.
 [[nodiscard]] const GemmKernels& gemm_float16_kernels(Isa isa) noexcept;
-// Likewise, of int8.
+// Likewise, of int8 and of int4.
 [[nodiscard]] const GemmKernels& gemm_int8_kernels(Isa isa, InstructionFeatures features) noexcept;
+[[nodiscard]] const GemmKernels& gemm_int4_kernels(Isa isa, InstructionFeatures features) noexcept;
 [[nodiscard]] HEADLIGHT_INNER_API const AttentionKernels& attention_kernels(Isa isa) noexcept;
 [[nodiscard]] const TypedAttentionKernels& typed_attention_kernels(Isa isa) noexcept;
 // Null without a feature that multiplies bfloat16.

@@ -19,7 +19,9 @@ enum class OperandLayout : std::uint8_t {
   // rows, one behind the other in each column, count as one: [⌈n / 2⌉][columns of the panel][2], zeros at the end (of
   // float16 one behind the other in each vector of columns: [⌈n / 2⌉][vectors of the panel][2][columns of a vector]); of
   // 8-bit numbers four, in the order 0, 2, 1, 3. Behind those panels lie for each column, in floats, its scale and, in
-  // int32, the sum of its numbers in each block.
+  // int32, the sum of its numbers in each block. Of 4-bit numbers eight rows are one: gemm_int4_quantize-inl.h says how
+  // they lie in a word. Behind those panels lie, as bfloat16, the scales of their groups: those of the panel that begins
+  // with column j begin at j · groups and are [groups][columns of the panel].
   panels,
 };
 
@@ -27,9 +29,12 @@ enum class OperandLayout : std::uint8_t {
 // matrix of one block, as nearly all are, has no sum that is added as a float.
 inline constexpr std::int64_t kInt8Depth = 16384;
 
+// So many numbers of int4, along a column, share a scale. Blocks are as those of int8.
+inline constexpr int kInt4Group = 32;
+
 // bytes_of() of the public header. Inlined always: see simd/integers.h.
 [[gnu::always_inline]] constexpr std::int64_t bytes_of_number(NumberType type) noexcept {
-  return type == NumberType::float32 ? 4 : type == NumberType::int8 ? 1 : 2;
+  return type == NumberType::float32 ? 4 : type >= NumberType::int8 ? 1 : 2;
 }
 
 // So many numbers further on. Inlined always: see simd/integers.h.
@@ -71,15 +76,20 @@ struct Operand {
   // Rows of panels that hold so many rows of the matrix.
   [[nodiscard]] [[gnu::always_inline]] std::int64_t panel_rows(std::int64_t count) const noexcept {
     const std::int64_t bytes = bytes_of_number(type);
+    if (type == NumberType::int4) return divide_up(count, 8);
     return bytes == 2 ? divide_up(count, 2) : bytes == 1 ? divide_up(count, 4) : count;
   }
   // Those of a matrix of so many rows, with what lies behind the panels.
   [[nodiscard]] [[gnu::always_inline]] std::int64_t packed_rows(std::int64_t depth) const noexcept {
+    if (type == NumberType::int4) return panel_rows(depth) + divide_up(divide_up(depth, kInt4Group), 2);
     return panel_rows(depth) + (type == NumberType::int8 ? 1 + divide_up(depth, kInt8Depth) : 0);
   }
   // That of column j at [j], and the sums of block i at [(1 + i) · stride + j].
   [[nodiscard]] [[gnu::always_inline]] const float* column_scales(std::int64_t depth) const noexcept {
     return words() + panel_rows(depth) * stride;
+  }
+  [[nodiscard]] [[gnu::always_inline]] const std::uint16_t* group_scales(std::int64_t depth) const noexcept {
+    return reinterpret_cast<const std::uint16_t*>(words() + panel_rows(depth) * stride);
   }
   // Where the panel of `column` begins in the block of `count` rows from row `first` on, counted in words.
   [[nodiscard]] [[gnu::always_inline]] std::int64_t panel_at(std::int64_t first, std::int64_t count,

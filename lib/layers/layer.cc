@@ -97,7 +97,7 @@ namespace {
 
 // What layers hand on to one another is float32, or bfloat16 where the next one rounds its operands (handed_on.h).
 void check_precision(std::string_view layer, NumberType type) {
-  if (type == NumberType::float32 || ops::takes_narrow_a(type)) return;
+  if (type == NumberType::float32 || type == NumberType::bfloat16 || type == NumberType::int8) return;
   ops::fail(layer, "precision is " + ops::type_name(type) + ", expected float32, bfloat16 or int8");
 }
 

@@ -40,6 +40,8 @@ std::string_view dtype_of(NumberType type) {
       return "F16";
     case NumberType::int8:
       return "I8";
+    case NumberType::int4:
+      break;
   }
   throw std::invalid_argument("write_safetensors: weights are of type " + std::string(name(type)) +
                               ", expected float32, bfloat16, float16 or int8");

@@ -161,7 +161,7 @@ void gemm(Engine& engine, const GemmMatrices& matrices, const PackedMatrix& b, c
   check_matrix_type("c", matrices.c.type);
   if (matrices.a.type != NumberType::float32 && !ops::takes_narrow_a(b.type())) {
     ops::fail("gemm", "a has type bfloat16 and b " + ops::type_name(b.type()) +
-                          ", expected an a of float32 or a b of bfloat16 or int8");
+                          ", expected an a of float32 or a b of bfloat16, int8 or int4");
   }
   const ops::Extent b_extent = ops::extent_of(std::span(static_cast<const std::byte*>(b.data()), b.bytes()));
   GemmBatch product = check_product({.has_batch = false}, batched(matrices.a), b.rows(), b.columns(), b_extent,
@@ -173,8 +173,8 @@ void gemm(Engine& engine, const GemmMatrices& matrices, const PackedMatrix& b, c
 void PackedMatrix::Free::operator()(std::byte* panels) const noexcept { runtime::release_large(panels, bytes); }
 
 void ops::check_product_type(std::string_view operation, std::string_view argument, NumberType type) {
-  if (type <= NumberType::int8) return;
-  fail(operation, std::string(argument) + " is " + type_name(type) + ", expected float32, bfloat16, float16 or int8");
+  if (type <= NumberType::int4) return;
+  fail(operation, std::string(argument) + " is " + type_name(type) + ", expected float32, bfloat16, float16, int8 or int4");
 }
 
 PackedMatrix::PackedMatrix(Engine& engine, View<const float, 2> b, Transpose transpose_b, NumberType type)

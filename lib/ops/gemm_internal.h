@@ -28,7 +28,7 @@ void check_product_type(std::string_view operation, std::string_view argument, N
 
 // Whether a B of that type is multiplied by an A that is rounded or quantized, and so may be bfloat16 as it comes.
 [[nodiscard]] constexpr bool takes_narrow_a(NumberType type) noexcept {
-  return type == NumberType::bfloat16 || type == NumberType::int8;
+  return type == NumberType::bfloat16 || type == NumberType::int8 || type == NumberType::int4;
 }
 
 // Those for a B of that type.
@@ -40,6 +40,8 @@ void check_product_type(std::string_view operation, std::string_view argument, N
       return kernels::gemm_float16_kernels(engine.isa());
     case NumberType::int8:
       return kernels::gemm_int8_kernels(engine.isa(), engine.features());
+    case NumberType::int4:
+      return kernels::gemm_int4_kernels(engine.isa(), engine.features());
     case NumberType::float32:
       break;
   }

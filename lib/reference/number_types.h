@@ -73,4 +73,26 @@ struct Int8Numbers {
   return made;
 }
 
+// Numbers of int4 that share a scale, and those of the other operand beside them.
+inline constexpr std::size_t kInt4Group = 32;
+
+// As weights are stored in 4 bits: integers of −7 … 7, a scale that is a bfloat16 number. Likewise in float.
+[[nodiscard]] inline Int8Numbers symmetric_int4(std::span<const float> numbers) {
+  float greatest = 0;
+  bool finite = true;
+  for (const float x : numbers) {
+    greatest = std::max(greatest, std::abs(x));
+    finite = finite && std::isfinite(x);
+  }
+  Int8Numbers made;
+  made.scale = static_cast<float>(rounded_to_bfloat16(static_cast<double>(std::max(greatest / 7, 0x1p-126f))));
+  const float inverse = 1 / made.scale;
+  for (const float x : numbers) {
+    const float rounded = std::nearbyint(x * inverse);
+    made.integers.push_back(finite ? static_cast<int>(std::clamp(rounded, -7.0f, 7.0f)) : 0);
+  }
+  if (!finite) made.scale = std::numeric_limits<float>::quiet_NaN();
+  return made;
+}
+
 }  // namespace headlight::reference

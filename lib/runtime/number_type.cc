@@ -7,7 +7,7 @@ namespace headlight {
 
 namespace {
 
-constexpr std::array<std::string_view, 4> kNames = {"float32", "bfloat16", "float16", "int8"};
+constexpr std::array<std::string_view, 5> kNames = {"float32", "bfloat16", "float16", "int8", "int4"};
 
 }  // namespace
 

@@ -22,8 +22,10 @@
 
 namespace headlight::test::gemm_storage_test {
 
-constexpr NumberType kTypes[] = {NumberType::float32, NumberType::bfloat16, NumberType::float16, NumberType::int8};
-bool takes_narrow_a(NumberType type) { return type == NumberType::bfloat16 || type == NumberType::int8; }
+constexpr NumberType kTypes[] = {NumberType::float32, NumberType::bfloat16, NumberType::float16, NumberType::int8,
+                                 NumberType::int4};
+// Those that round A, and so take one of bfloat16.
+bool takes_narrow_a(NumberType type) { return type != NumberType::float32 && type != NumberType::float16; }
 
 using GemmStorage = EachIsaAndFeature;
 HEADLIGHT_ON_EVERY_FEATURE(GemmStorage);
@@ -137,7 +139,8 @@ TEST_P(GemmStorage, TouchesNothingOutsideItsOperands) {
   Engine engine(options());
   Random random(7);
   for (int repeat = 0; repeat < count(160, 40); ++repeat) {
-    const NumberType type = repeat % 2 == 0 ? NumberType::bfloat16 : NumberType::int8;
+    constexpr NumberType kOfNarrowA[] = {NumberType::bfloat16, NumberType::int8, NumberType::int4};
+    const NumberType type = kOfNarrowA[repeat % 3];
     const std::int64_t m = random.integer(1, 30), n = random.integer(1, 140);
     const std::int64_t k = repeat % 10 == 0 ? random.integer(700, 1600) : random.integer(1, 70);
     const Transpose turned = random.once_in(2) ? Transpose::yes : Transpose::no;
@@ -166,9 +169,9 @@ TEST(GemmStorageArguments, AreNamedWhenTheyAreBad) {
   EXPECT_EQ(refusal([&] { gemm(engine, floats, packed, half); }),
             "gemm: c has type float16, expected float32 or bfloat16");
   EXPECT_EQ(refusal([&] { gemm(engine, narrow, wide, floats); }),
-            "gemm: a has type bfloat16 and b float32, expected an a of float32 or a b of bfloat16 or int8");
+            "gemm: a has type bfloat16 and b float32, expected an a of float32 or a b of bfloat16, int8 or int4");
   EXPECT_EQ(refusal([&] { gemm(engine, narrow, PackedMatrix(engine, b, Transpose::no, NumberType::float16), floats); }),
-            "gemm: a has type bfloat16 and b float16, expected an a of float32 or a b of bfloat16 or int8");
+            "gemm: a has type bfloat16 and b float16, expected an a of float32 or a b of bfloat16, int8 or int4");
   const MutableTypedView<2> odd(NumberType::bfloat16, reinterpret_cast<std::byte*>(memory.data()) + 1, {2, 2});
   EXPECT_EQ(refusal([&] { gemm(engine, floats, packed, odd); }),
             "gemm: c lies at an address that is no multiple of a number's 2 bytes");

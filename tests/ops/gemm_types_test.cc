@@ -19,8 +19,9 @@
 
 namespace headlight::test::gemm_types_test {
 
-constexpr NumberType kTypes[] = {NumberType::bfloat16, NumberType::float16, NumberType::int8};
-bool takes_narrow_a(NumberType type) { return type == NumberType::bfloat16 || type == NumberType::int8; }
+constexpr NumberType kTypes[] = {NumberType::bfloat16, NumberType::float16, NumberType::int8, NumberType::int4};
+// Those that round A, and so take one of bfloat16.
+bool takes_narrow_a(NumberType type) { return type != NumberType::float32 && type != NumberType::float16; }
 
 using GemmTypes = EachIsaAndFeature;
 HEADLIGHT_ON_EVERY_FEATURE(GemmTypes);
@@ -154,7 +155,7 @@ TEST(GemmTypesArguments, AreNamedWhenTheyAreBad) {
   Engine engine(EngineOptions{.threads = 1});
   const Tensor<float, 2> b({2, 2});
   EXPECT_EQ(refusal([&] { PackedMatrix(engine, b, Transpose::no, static_cast<NumberType>(9)); }),
-            "PackedMatrix: type is 9, expected float32, bfloat16, float16 or int8");
+            "PackedMatrix: type is 9, expected float32, bfloat16, float16, int8 or int4");
   for (const NumberType type : kTypes) {
     EXPECT_EQ(refusal([&] { reserve(engine, {.m = 2, .n = 2, .k = 2, .type = type}); }),
               "gemm: shape [1, 2, 2, 2] ([batch, M, N, K]) has a B of " + std::string(name(type)) +

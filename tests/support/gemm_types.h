@@ -1,7 +1,9 @@
 // What the types of a packed B leave of a product's operands, and the truth of such products.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "headlight/number_type.h"
@@ -55,6 +57,32 @@ inline void round_to_float16(const View<float, 2>& matrix) {
   return columns;
 }
 
+// The same in groups along K, one after another: those of row i of A, or of column j of B.
+[[nodiscard]] inline std::vector<reference::Int8Numbers> grouped(
+    const std::vector<float>& numbers, reference::Int8Numbers (*quantize)(std::span<const float>)) {
+  std::vector<reference::Int8Numbers> groups;
+  for (std::size_t first = 0; first < numbers.size(); first += reference::kInt4Group) {
+    groups.push_back(
+        quantize(std::span(numbers).subspan(first, std::min(reference::kInt4Group, numbers.size() - first))));
+  }
+  return groups;
+}
+
+// The numbers that they stand for, each line of a matrix by itself.
+[[nodiscard]] inline Tensor<double, 2> grouped_values(const View<const float, 2>& matrix, bool by_columns,
+                                                      reference::Int8Numbers (*quantize)(std::span<const float>)) {
+  Tensor<double, 2> made(matrix.shape);
+  for (std::int64_t line = 0; line < matrix.extent(by_columns ? 1 : 0); ++line) {
+    const std::vector<reference::Int8Numbers> groups = grouped(matrix_line(matrix, line, by_columns), quantize);
+    for (std::int64_t n = 0; n < matrix.extent(by_columns ? 0 : 1); ++n) {
+      const auto at = static_cast<std::size_t>(n);
+      const double value = groups[at / reference::kInt4Group].value(at % reference::kInt4Group);
+      (by_columns ? made(n, line) : made(line, n)) = value;
+    }
+  }
+  return made;
+}
+
 // The numbers that they stand for, stored as the matrix was.
 [[nodiscard]] inline Tensor<double, 2> quantized_values(const View<const float, 2>& matrix,
                                                         const std::vector<reference::Int8Numbers>& lines,
@@ -70,13 +98,21 @@ inline void round_to_float16(const View<float, 2>& matrix) {
 }
 
 // Of a product whose B is packed as that type. A chain of rounded operands has as many roundings as float32's; a sum of
-// integers is rounded three times: to a float, and by each scale.
+// integers is rounded three times: to a float, and by each scale. Of int4 each group's is rounded twice, by a scale and
+// as it is added.
 [[nodiscard]] inline GemmTruth gemm_truth(GemmOperands& operands, NumberType type) {
   const GemmOptions& options = operands.options;
   if (type == NumberType::int8) {
     const View<float, 2> a = operands.a.view(), b = operands.b.view();
     return {operands, quantized_values(a, quantized_a(a, options.transpose_a), options.transpose_a == Transpose::yes),
             quantized_values(b, quantized_b(b, options.transpose_b), options.transpose_b == Transpose::no), 3};
+  }
+  if (type == NumberType::int4) {
+    const View<float, 2> a = operands.a.view(), b = operands.b.view();
+    const std::int64_t depth = a.extent(options.transpose_a == Transpose::yes ? 0 : 1);
+    const auto groups = (depth + 31) / 32;
+    return {operands, grouped_values(a, options.transpose_a == Transpose::yes, reference::symmetric_int8),
+            grouped_values(b, options.transpose_b == Transpose::no, reference::symmetric_int4), 2 * groups + 1};
   }
   if (type == NumberType::float32) return GemmTruth(operands);
   const Matrix a = operands.a, b = operands.b;

@@ -57,7 +57,8 @@ enum {
   HEADLIGHT_BFLOAT16 = 3,
   HEADLIGHT_INT8 = 4,  // of packed matrices, of the products of layers, and of keys and values with their scales
   // IEEE 754 binary16, likewise: of packed matrices, and of what headlight_attention() reads and writes.
-  HEADLIGHT_FLOAT16 = 5
+  HEADLIGHT_FLOAT16 = 5,
+  HEADLIGHT_INT4 = 6  // two to a byte: of packed matrices alone
 };
 
 // A tensor in the caller's memory: element (i0, i1, …) lies at data[i0·strides[0] + i1·strides[1] + …]. Strides count

@@ -39,8 +39,9 @@ HEADLIGHT_API headlight_status headlight_gemm(headlight_engine* engine, const he
 // b [K, N] of float32 (strides as above) laid out once in the panels of the engine's instruction set, for use with any
 // number of products. Never changes; may be used with every engine of that instruction set. As HEADLIGHT_BFLOAT16 it is
 // rounded and takes half the memory, and products round a, too, and sum in float32; as HEADLIGHT_FLOAT16 it is rounded
-// and takes half the memory, and a stays as it is; as HEADLIGHT_INT8 it is quantized and takes a quarter, and products quantize a, too, and sum exactly: PackedMatrix in headlight/gemm.h gives formulas
-// and errors. Else the type is HEADLIGHT_FLOAT32.
+// and takes half the memory, and a stays as it is; as HEADLIGHT_INT8 it is quantized and takes a quarter, and as
+// HEADLIGHT_INT4 4.5 bits a number, and products quantize a, too, and sum exactly: PackedMatrix in headlight/gemm.h
+// gives formulas and errors. Else the type is HEADLIGHT_FLOAT32.
 typedef struct headlight_packed_matrix headlight_packed_matrix;
 HEADLIGHT_API headlight_status headlight_packed_matrix_create(headlight_engine* engine, const headlight_tensor* b,
                                                               headlight_type type, headlight_packed_matrix** packed,

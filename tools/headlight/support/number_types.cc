@@ -3,7 +3,7 @@
 namespace headlight::program {
 
 std::vector<NumberType> product_types() {
-  return {NumberType::float32, NumberType::bfloat16, NumberType::float16, NumberType::int8};
+  return {NumberType::float32, NumberType::bfloat16, NumberType::float16, NumberType::int8, NumberType::int4};
 }
 
 std::vector<NumberType> layer_types() { return {NumberType::float32, NumberType::bfloat16, NumberType::int8}; }
@@ -28,7 +28,7 @@ std::string instructions_of(const Engine& engine, NumberType type) {
     if (found.empty()) found = "widened to float32 on " + set;
   } else if (type == NumberType::float16) {
     found = "widened to float32 on " + set;
-  } else if (type == NumberType::int8) {
+  } else if (type == NumberType::int8 || type == NumberType::int4) {
     found = has_one({InstructionFeature::avx512_vnni, InstructionFeature::avx_vnni});
     if (found.empty()) found = "widened to 16 bits on " + set;
   }

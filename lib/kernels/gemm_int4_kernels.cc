@@ -1,0 +1,11 @@
+// Compiled once per instruction set, and once more with AVX512-VNNI and AVX-VNNI: products whose B is int4.
+#include "kernels/gemm_block-inl.h"
+#include "kernels/gemm_int4-inl.h"
+#include "kernels/gemm_kernels.h"
+
+namespace headlight::HEADLIGHT_TARGET {
+
+extern const GemmKernels gemm_int4_kernels;
+constinit const GemmKernels gemm_int4_kernels = gemm_table<Int4>(0, kInt8WordsOfA == 1 ? 3 : 1);
+
+}  // namespace headlight::HEADLIGHT_TARGET
