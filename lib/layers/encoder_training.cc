@@ -136,8 +136,9 @@ void Encoder::backward(Engine& engine, const EncoderInput& input, const SavedSta
   layers::check_training(kName, word_embeddings_.gradient());
   const auto tokens = static_cast<std::int64_t>(input.ids.size());
   layers::check_saved(kName, saved, this, layers::made_with(options_), {1, tokens, 0});
+  const std::span<const std::int64_t> forward_offsets = saved.call().options[0].query_offsets;
   // What is kept is laid out by the sequences, and a wrong id would be found when the layers have learned already.
-  if (!std::ranges::equal(saved.call().options[0].query_offsets, input.offsets)) {
+  if (!std::equal(forward_offsets.begin(), forward_offsets.end(), input.offsets.begin(), input.offsets.end())) {
     ops::fail(kName, "offsets are not those that forward() was given, expected the same");
   }
   const std::array<EmbeddingGradient, 3> every_table = {

@@ -55,8 +55,9 @@ OwnRows zeros(const std::array<std::int64_t, 2>& shape) {
 bool holds(NumberType type, std::span<const float> values) noexcept {
   if (type == NumberType::float32) return true;
   if (type != NumberType::bfloat16) return false;
-  return std::ranges::all_of(
-      values, [](float value) { return (std::bit_cast<std::uint32_t>(value) & 0xffff) == 0 && !std::isnan(value); });
+  return std::all_of(values.begin(), values.end(), [](float value) {
+    return (std::bit_cast<std::uint32_t>(value) & 0xffff) == 0 && !std::isnan(value);
+  });
 }
 
 // The panels of some rows for one instruction set.
@@ -139,7 +140,8 @@ struct WeightMatrix::State {
     const std::int64_t end = which.first + which.count;
     for (std::int64_t row = which.first; row < end;) {
       const Rows one = {row, 1};
-      const auto part = std::ranges::find_if(lent, [&](const Lent& some) { return contains(some.rows, one); });
+      const auto part =
+          std::find_if(lent.begin(), lent.end(), [&](const Lent& some) { return contains(some.rows, one); });
       Rows found = {row, end - row};
       if (from.own != nullptr || part != lent.end()) {
         if (from.own == nullptr) found.count = std::min(found.count, part->rows.first + part->rows.count - row);

@@ -1,7 +1,6 @@
 #include "ops/attention_backward_run.h"
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <cmath>
 #include <cstring>
@@ -79,6 +78,7 @@ void round_query_gradient(Engine& engine, const BackwardCall& call) noexcept {
 
 // Blocks of keys add to the query gradients in ascending order, row block by row block: block j adds to one when block
 // j − 1 has passed it. Units are handed out in order, so the one that is waited for is being worked on, or done.
+// What std::atomic_ref does, which clang's library has from version 19 on.
 class Turn {
  public:
   // `here` is null for the last block of a sequence, `before` for the first.
@@ -86,13 +86,12 @@ class Turn {
 
   void wait_for(std::int64_t step) const noexcept {
     if (before_ == nullptr) return;
-    const std::atomic_ref<std::int64_t> passed(*before_);
     while (!runtime::spin_until(std::chrono::microseconds(1000),
-                                [&] { return passed.load(std::memory_order_acquire) >= step; })) {
+                                [&] { return __atomic_load_n(before_, __ATOMIC_ACQUIRE) >= step; })) {
     }
   }
   void pass(std::int64_t step) const noexcept {
-    if (here_ != nullptr) std::atomic_ref<std::int64_t>(*here_).store(step, std::memory_order_release);
+    if (here_ != nullptr) __atomic_store_n(here_, step, __ATOMIC_RELEASE);
   }
 
  private:

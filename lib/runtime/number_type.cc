@@ -17,7 +17,7 @@ std::string_view name(NumberType type) noexcept {
 }
 
 std::optional<NumberType> parse_number_type(std::string_view name) noexcept {
-  const auto found = std::ranges::find(kNames, name);
+  const auto found = std::find(kNames.begin(), kNames.end(), name);
   if (found == kNames.end()) return std::nullopt;
   return static_cast<NumberType>(found - kNames.begin());
 }

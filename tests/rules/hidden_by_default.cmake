@@ -1,5 +1,5 @@
 # The shared engine shows what the public headers mark with HEADLIGHT_API, and of its inside what the analysis library calls: no other
-# kernel, no other floor's inside. The analysis library shows nothing of its inside.
+# kernel, no other floor's inside. The analysis library shows nothing of its inside. And none of the libraries shows a name of anybody else.
 cmake_minimum_required(VERSION 3.25)
 
 # inside(VARIABLE FILE NM_OPTION): names that only our own libraries may know, of those that FILE shows or asks for.
@@ -25,4 +25,16 @@ endforeach()
 inside(shown ${ANALYSIS} --defined-only)
 foreach(symbol IN LISTS shown)
   message(SEND_ERROR "${ANALYSIS} shows ${symbol}")
+endforeach()
+
+foreach(library IN LISTS LIBRARIES)
+  execute_process(COMMAND ${NM} --dynamic --defined-only ${library} OUTPUT_VARIABLE listing COMMAND_ERROR_IS_FATAL ANY)
+  string(REGEX MATCHALL " [A-Za-z] [^\n]+" names "${listing}")
+  if(NOT names)
+    message(SEND_ERROR "${library} shows nothing at all, which cannot be")
+  endif()
+  list(FILTER names EXCLUDE REGEX "^ [A-Z] (headlight_|_ZT[VIS]N9headlight|_ZNK?9headlight)")
+  foreach(name IN LISTS names)
+    message(SEND_ERROR "${library} shows${name}")
+  endforeach()
 endforeach()

@@ -1,0 +1,27 @@
+# Runs two_copies on two files of other names with the same content, and reads what the loader of the GNU C library tells of each name that it
+# binds: none of either file may lead into the other.
+cmake_minimum_required(VERSION 3.25)
+
+file(REMOVE_RECURSE ${WORK})
+file(MAKE_DIRECTORY ${WORK})
+foreach(name first second)
+  file(COPY_FILE ${LIBRARY} ${WORK}/${name}.so)
+endforeach()
+execute_process(COMMAND ${CMAKE_COMMAND} -E env LD_DEBUG=bindings ${PROGRAM} ${WORK}/first.so ${WORK}/second.so
+  RESULT_VARIABLE result ERROR_VARIABLE bindings)
+if(NOT result EQUAL 0)
+  string(REGEX REPLACE "[^\n]*binding file[^\n]*\n" "" rest "${bindings}")
+  message(FATAL_ERROR "${PROGRAM} ended with ${result}: ${rest}")
+endif()
+foreach(pair "first second" "second first")
+  separate_arguments(pair)
+  list(GET pair 0 from)
+  list(GET pair 1 to)
+  if(NOT bindings MATCHES "binding file [^ ]*/${from}\\.so \\[0\\] to [^ ]*libstdc\\+\\+")
+    message(SEND_ERROR "the loader does not tell what ${from}.so is bound to")
+  endif()
+  string(REGEX MATCHALL "binding file [^ ]*/${from}\\.so \\[0\\] to [^ ]*/${to}\\.so[^\n]*" mixed "${bindings}")
+  foreach(line IN LISTS mixed)
+    message(SEND_ERROR "${line}")
+  endforeach()
+endforeach()
