@@ -99,6 +99,13 @@ set(headlight_flags_avx512_bf16 ${headlight_flags_avx512} -mavx512bf16)
 set(headlight_flags_avx512_vnni ${headlight_flags_avx512} -mavx512vnni)
 set(headlight_flags_avx_vnni ${headlight_flags_avx2} -mavxvnni)
 set(headlight_flags_neon -march=armv8-a+crypto)
+if(MINGW)
+  # g++ takes the stack for more aligned than Windows keeps it (its bug 54412), so that a vector of 32 bytes laid there ends the program:
+  # the assembler makes every move one that may be unaligned, which is as fast where the address is aligned after all.
+  foreach(isa avx2 avx512 avx512_bf16 avx512_vnni avx_vnni)
+    list(APPEND headlight_flags_${isa} -Wa,-muse-unaligned-vector-move)
+  endforeach()
+endif()
 
 # How each SIMD library is used: header-only, for the one target that the flags name.
 set(headlight_definitions_highway HWY_COMPILE_ONLY_STATIC HWY_DISABLE_PCLMUL_AES HEADLIGHT_SIMD_HIGHWAY)

@@ -6,5 +6,12 @@
 #error "headlight needs pointers and sizes of 64 bits"
 #endif
 
-// Marks what a shared library shows.
+// Marks what a shared library shows. On Windows that is said as the library is built; a program's linker finds it by
+// its name.
+#if !defined(_WIN32)
 #define HEADLIGHT_API __attribute__((visibility("default")))
+#elif defined(HEADLIGHT_IN_LIBRARY)
+#define HEADLIGHT_API __declspec(dllexport)
+#else
+#define HEADLIGHT_API
+#endif

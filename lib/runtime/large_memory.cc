@@ -1,9 +1,11 @@
 #include "runtime/large_memory.h"
 
-#include <sys/mman.h>
-
 #include <cstdint>
 #include <new>
+
+#if __has_include(<sys/mman.h>)
+#include <sys/mman.h>
+#endif
 
 namespace headlight::runtime {
 namespace {

@@ -1,39 +1,17 @@
 #include "runtime/thread_pool.h"
 
-#include <signal.h>
 #include <unistd.h>
 
 #include <span>
 #include <string>
 #include <system_error>
 
+#include "runtime/blocked_signals.h"
 #include "runtime/spin.h"
 
 namespace headlight::runtime {
 
 constinit thread_local bool inside_task = false;
-
-namespace {
-
-// Keeps the process's signals on the threads of the program while workers are started (they inherit the mask): only
-// what a thread causes itself, and a profiler's clock, may reach a worker.
-class BlockedSignals {
- public:
-  BlockedSignals() noexcept {
-    sigset_t blocked;
-    sigfillset(&blocked);
-    for (const int own : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS, SIGPROF}) sigdelset(&blocked, own);
-    pthread_sigmask(SIG_BLOCK, &blocked, &previous_);
-  }
-  ~BlockedSignals() { pthread_sigmask(SIG_SETMASK, &previous_, nullptr); }
-  BlockedSignals(const BlockedSignals&) = delete;
-  BlockedSignals& operator=(const BlockedSignals&) = delete;
-
- private:
-  sigset_t previous_;
-};
-
-}  // namespace
 
 ThreadPool::ThreadPool(int workers, std::chrono::microseconds spin)
     : workers_(std::make_unique<Worker[]>(static_cast<std::size_t>(workers))),

@@ -170,6 +170,7 @@ static void sizes(void) {
   headlight_engine_destroy(engine);
 }
 
+#if defined(__GLIBC__)
 static void no_threads(void) {
   // No machine has a stack of 2⁴⁶ bytes: not even the first worker starts.
   pthread_attr_t before, large;
@@ -182,6 +183,7 @@ static void no_threads(void) {
   pthread_attr_destroy(&before);
   pthread_attr_destroy(&large);
 }
+#endif
 
 // The smallest pool there is: it runs every task at once, on the caller's thread.
 struct pool {
@@ -234,6 +236,8 @@ int main(void) {
   options();
   sizes();
   executor();
+#if defined(__GLIBC__)
   no_threads();
+#endif
   return check_result();
 }

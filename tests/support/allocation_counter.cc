@@ -3,6 +3,8 @@
 #include <atomic>
 #include <cerrno>
 #include <cstddef>
+#include <cstdlib>
+#include <new>
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define HEADLIGHT_SANITIZER_ALLOCATES 1
@@ -44,6 +46,8 @@ bool is_refused() noexcept {
   return false;
 }
 }  // namespace
+
+#if defined(__GLIBC__)
 
 // Definitions in the program take precedence over those of the C library, for every library in the process; glibc keeps
 // its own under these names.
@@ -87,6 +91,40 @@ __attribute__((visibility("default"))) int posix_memalign(void** block, std::siz
   return 0;
 }
 }  // extern "C"
+
+#else  // Another C library: operator new alone, which is all that the libraries ask.
+
+namespace {
+void* allocate_or_throw(std::size_t size, std::size_t alignment) {
+  if (is_refused()) throw std::bad_alloc();
+#if defined(_WIN32)
+  void* const block = _aligned_malloc(size, alignment);
+#else
+  void* const block = std::aligned_alloc(alignment, (size + alignment - 1) / alignment * alignment);
+#endif
+  if (block == nullptr) throw std::bad_alloc();
+  return block;
+}
+
+void release(void* block) noexcept {
+#if defined(_WIN32)
+  _aligned_free(block);
+#else
+  std::free(block);
+#endif
+}
+}  // namespace
+
+void* operator new(std::size_t size) { return allocate_or_throw(size, alignof(std::max_align_t)); }
+void* operator new(std::size_t size, std::align_val_t alignment) {
+  return allocate_or_throw(size, static_cast<std::size_t>(alignment));
+}
+void operator delete(void* block) noexcept { release(block); }
+void operator delete(void* block, std::size_t) noexcept { release(block); }
+void operator delete(void* block, std::align_val_t) noexcept { release(block); }
+void operator delete(void* block, std::size_t, std::align_val_t) noexcept { release(block); }
+
+#endif
 
 #endif
 

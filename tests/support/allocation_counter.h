@@ -3,9 +3,9 @@
 //
 // A test program that links the object library `headlight_allocation_counter` has its malloc, calloc, realloc,
 // aligned_alloc, posix_memalign and memalign counted, and with them every form of operator new (libstdc++ builds those
-// on malloc). Under the address and thread sanitizers, which own those functions, their allocation hooks count instead
-// (the thread sanitizer has none for aligned_alloc and its kind; aligned operator new is counted there too), and
-// nothing can be refused.
+// on malloc); with another C library than glibc only operator new is. Under the address and thread sanitizers, which
+// own those functions, their allocation hooks count instead (the thread sanitizer has none for aligned_alloc and its
+// kind; aligned operator new is counted there too), and nothing can be refused.
 #pragma once
 
 #include <cstdint>

@@ -1,15 +1,12 @@
 // Buffers between two pages that nobody may touch: a read or write outside ends the test with a fault.
 #pragma once
 
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <new>
 
 #include "headlight/tensor.h"
+#include "support/guarded_pages.h"
 
 namespace headlight::test {
 
@@ -21,21 +18,10 @@ inline constexpr std::array<Against, 2> kBothSides = {Against::front, Against::b
 template <class T>
 class Guarded {
  public:
-  Guarded(std::int64_t count, Against side) {
-    const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
-    const std::size_t bytes = static_cast<std::size_t>(count) * sizeof(T);
-    const std::size_t inner = (bytes + page - 1) / page * page;
-    size_ = inner + 2 * page;
-    void* memory = mmap(nullptr, size_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED) throw std::bad_alloc();
-    base_ = static_cast<std::byte*>(memory);
-    if (inner != 0 && mprotect(base_ + page, inner, PROT_READ | PROT_WRITE) != 0) throw std::bad_alloc();
-    std::byte* begin = side == Against::front ? base_ + page : base_ + page + inner - bytes;
-    data_ = reinterpret_cast<T*>(begin);
-  }
-  ~Guarded() { munmap(base_, size_); }
-  Guarded(const Guarded&) = delete;
-  Guarded& operator=(const Guarded&) = delete;
+  Guarded(std::int64_t count, Against side)
+      : bytes_(static_cast<std::size_t>(count) * sizeof(T)),
+        pages_(bytes_),
+        data_(reinterpret_cast<T*>(side == Against::front ? pages_.begin() : pages_.end() - bytes_)) {}
 
   [[nodiscard]] T* data() const noexcept { return data_; }
   template <int Rank>
@@ -44,9 +30,9 @@ class Guarded {
   }
 
  private:
-  std::byte* base_ = nullptr;
-  std::size_t size_ = 0;
-  T* data_ = nullptr;
+  std::size_t bytes_;
+  GuardedPages pages_;
+  T* data_;
 };
 
 }  // namespace headlight::test
