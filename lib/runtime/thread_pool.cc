@@ -8,6 +8,7 @@
 
 #include "runtime/blocked_signals.h"
 #include "runtime/spin.h"
+#include "runtime/word_wait.h"
 
 namespace headlight::runtime {
 
@@ -44,7 +45,7 @@ ThreadPool::~ThreadPool() {
 void ThreadPool::stop(int workers) noexcept {
   for (int index = 0; index < workers; ++index) {
     std::atomic<int>& state = workers_[static_cast<std::size_t>(index)].state;
-    if (state.exchange(kStop, std::memory_order_acq_rel) == kAsleep) state.notify_one();
+    if (state.exchange(kStop, std::memory_order_acq_rel) == kAsleep) wake_one(state);
   }
   for (int index = 0; index < workers; ++index) pthread_join(workers_[static_cast<std::size_t>(index)].thread, nullptr);
 }
@@ -80,7 +81,7 @@ void ThreadPool::wake_two() noexcept {
     int expected = kCalled;
     if (!state.compare_exchange_strong(expected, kOffered, std::memory_order_acq_rel, std::memory_order_relaxed))
       continue;
-    state.notify_one();
+    wake_one(state);
     --left;
   }
 }
@@ -103,7 +104,7 @@ void ThreadPool::wait_until_ended(Worker& worker) noexcept {
   if (spin_until(spin_, ended)) return;
   int expected = kWorking;
   if (!worker.state.compare_exchange_strong(expected, kAwaited, std::memory_order_acquire)) return;
-  worker.state.wait(kAwaited, std::memory_order_acquire);
+  wait_while(worker.state, kAwaited);
 }
 
 void* ThreadPool::enter(void* argument) noexcept {
@@ -119,7 +120,7 @@ void ThreadPool::serve(Worker& worker) noexcept {
     spin_until(spin_, [&state] { return state.load(std::memory_order_relaxed) != kIdle; });
     int seen = kIdle;
     if (state.compare_exchange_strong(seen, kAsleep, std::memory_order_relaxed) || seen == kAsleep) {
-      state.wait(kAsleep, std::memory_order_relaxed);
+      wait_while(state, kAsleep);
       continue;
     }
     if (seen == kStop) return;
@@ -127,7 +128,7 @@ void ThreadPool::serve(Worker& worker) noexcept {
     if (!state.compare_exchange_strong(seen, kWorking, std::memory_order_acquire, std::memory_order_relaxed)) continue;
     wake_two();
     job_->work(worker.number);
-    if (state.exchange(kIdle, std::memory_order_acq_rel) == kAwaited) state.notify_one();
+    if (state.exchange(kIdle, std::memory_order_acq_rel) == kAwaited) wake_one(state);
   }
 }
 
