@@ -139,21 +139,22 @@ AttentionBytes attention_bytes(const ModelShape& shape, std::int64_t length) {
 std::vector<MergeCost> merge_costs(std::int64_t width, std::int64_t heads, std::int64_t length) {
   const std::int64_t head_dim = attention_parameters(width, heads).head_dim;
   check_size(kName, "length", length, 1, std::numeric_limits<std::int64_t>::max());
-  std::vector<MergeCost> costs;
-  const auto add = [&](Merge merge, std::int64_t matrices, std::int64_t vectors, std::int64_t of_row) {
+  const auto cost = [length](Merge merge, std::int64_t matrices, std::int64_t vectors, std::int64_t of_row) {
     const auto rows = static_cast<double>(length);
-    costs.push_back(
-        {merge, matrices + vectors, 2 * rows * static_cast<double>(matrices), rows * static_cast<double>(of_row)});
+    return MergeCost{merge, matrices + vectors, 2 * rows * static_cast<double>(matrices),
+                     rows * static_cast<double>(of_row)};
   };
   // A head's D numbers are added to those of the others and the sum divided, or each times its weight before; a softmax
   // over heads and a logistic gate are three operations a number.
   const std::int64_t mean = width, weighted = 2 * width - head_dim, softmax = 3 * heads;
-  add(Merge::concatenate, width * width, 0, 0);
-  add(Merge::average, width * head_dim, 0, mean);
-  add(Merge::weighted, width * head_dim, heads, weighted);
-  add(Merge::weighted_by_input, width * (head_dim + heads), 0, weighted + softmax);
-  add(Merge::gated_by_head, width * (width + heads), 0, 3 * heads + width);
-  add(Merge::gated_by_element, 2 * width * width, 0, 3 * width + width);
+  std::vector<MergeCost> costs = {
+      cost(Merge::concatenate, width * width, 0, 0),
+      cost(Merge::average, width * head_dim, 0, mean),
+      cost(Merge::weighted, width * head_dim, heads, weighted),
+      cost(Merge::weighted_by_input, width * (head_dim + heads), 0, weighted + softmax),
+      cost(Merge::gated_by_head, width * (width + heads), 0, 3 * heads + width),
+      cost(Merge::gated_by_element, 2 * width * width, 0, 3 * width + width),
+  };
   costs[static_cast<std::size_t>(Merge::weighted)].row_flops += static_cast<double>(softmax);  // once, not a token
   return costs;
 }
