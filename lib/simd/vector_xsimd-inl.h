@@ -6,6 +6,7 @@
 
 // Below the intrinsics of target-inl.h, so that their warnings stay off.
 #include <cstdint>
+#include <type_traits>
 #include <xsimd/xsimd.hpp>
 
 namespace headlight::HEADLIGHT_TARGET {
@@ -36,8 +37,18 @@ HEADLIGHT_INLINE Vec load(const float* from) { return Vec::load_unaligned(from);
 HEADLIGHT_INLINE void store(Vec v, float* to) { v.store_unaligned(to); }
 
 HEADLIGHT_INLINE IntVec broadcast_int(std::int32_t value) { return IntVec(value); }
-HEADLIGHT_INLINE IntVec as_int(Vec v) { return xsimd::bitwise_cast<IntVec>(v); }
-HEADLIGHT_INLINE Vec as_float(IntVec v) { return xsimd::bitwise_cast<Vec>(v); }
+// bitwise_cast names the type that a lane becomes (version 13, of Debian 13) or that the vector does (8, of Debian 12).
+template <class To, class From>
+HEADLIGHT_INLINE To with_bits_of(From v) {
+  using Lane = typename To::value_type;
+  if constexpr (std::is_same_v<decltype(xsimd::bitwise_cast<Lane>(v)), To>) {
+    return xsimd::bitwise_cast<Lane>(v);
+  } else {
+    return xsimd::bitwise_cast<To>(v);
+  }
+}
+HEADLIGHT_INLINE IntVec as_int(Vec v) { return with_bits_of<IntVec>(v); }
+HEADLIGHT_INLINE Vec as_float(IntVec v) { return with_bits_of<Vec>(v); }
 HEADLIGHT_INLINE IntVec add_int(IntVec a, IntVec b) { return a + b; }
 HEADLIGHT_INLINE IntVec sub_int(IntVec a, IntVec b) { return a - b; }
 HEADLIGHT_INLINE IntVec mul_int(IntVec a, IntVec b) { return a * b; }

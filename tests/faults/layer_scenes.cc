@@ -1,4 +1,5 @@
 // Layers: made, computed with, loaded, trained.
+#include <memory>
 #include <optional>
 
 #include "digests/digest.h"
@@ -34,8 +35,8 @@ Made initialised(const Options& options, std::uint64_t seed = 1) {
 class MakingScene : public Scene {
  public:
   void call() override {
-    encoder_.reset();
-    encoder_.emplace(kEncoder);
+    encoder_ = nullptr;
+    encoder_ = std::make_unique<Encoder>(kEncoder);
     encoder_->initialize(1);
   }
   std::uint64_t result() const override {
@@ -45,7 +46,7 @@ class MakingScene : public Scene {
   }
 
  private:
-  std::optional<Encoder> encoder_;
+  std::unique_ptr<Encoder> encoder_;
 };
 
 // A forward pass may have written a part of y; the layer is as it was.
