@@ -134,8 +134,7 @@ bool BackwardBlock::take_rows(std::int64_t head, std::int64_t first_row, std::in
   const std::int64_t query = sequence_.first_query + first_row;
   tile_.rows = rows;
   tile_.delta = call_.delta(sample_, head) + query;
-  tile_.first_row = {static_cast<std::uint32_t>(first_row),
-                     static_cast<std::uint32_t>(sample_ * call_.sizes.query_heads + head)};
+  tile_.first_row = {static_cast<std::uint32_t>(first_row), call_.heads(sample_, head)};
   const TypedView<4>& queries = call_.operands.query;
   const TypedView<4>& out_gradients = call_.operands.out_gradient;
   bring_rows(rows_at(queries, sample_, query, head), tile_.head_dim, plan.padded_head_dim,

@@ -10,6 +10,7 @@
 #include "ops/attention_masks.h"
 #include "ops/attention_steps.h"
 #include "ops/call_plan.h"
+#include "ops/head_numbers.h"
 #include "ops/key_source.h"
 #include "ops/typed_rows.h"
 
@@ -29,6 +30,7 @@ struct BackwardCall {
   float scale;
   kernels::ScoreSteps steps;
   kernels::AttentionDropout dropout;
+  HeadNumbers heads;
   std::byte* scratch;
 
   [[nodiscard]] bool multiplies_pairs() const noexcept { return kernels.numbers_of_word == 2; }

@@ -276,6 +276,7 @@ void differentiate_laid(Engine& engine, std::string_view operation, const Attent
                     .scale = 0.0f,
                     .steps = {},
                     .dropout = dropout_of(options),
+                    .heads = {.all = sizes.query_heads},
                     .scratch = nullptr};
   set_scale(call);
   const runtime::Scratch scratch(engine, call.plan.bytes(), operation);

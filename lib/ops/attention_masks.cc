@@ -19,8 +19,8 @@ std::int64_t start_of(const Start& start, std::size_t number) noexcept {
 // Made where it is wanted: a sequence that was filled in and then copied costs 30 ns, for the copy's wide loads wait
 // for its narrow stores. A call of one short head takes 190.
 AttentionSequence sequence_of(const AttentionOptions& options, std::size_t number, KeyInterval queries,
-                              KeyInterval keys) noexcept {
-  return {.first_query = queries.begin,
+                              KeyInterval keys, std::int64_t first_query) noexcept {
+  return {.first_query = queries.begin - first_query,
           .queries = queries.end - queries.begin,
           .first_key = keys.begin,
           .keys = keys.end - keys.begin,
@@ -40,29 +40,29 @@ std::int64_t longest_packed_keys(const AttentionOptions& options) noexcept {
 }
 
 std::int64_t AttentionSequences::count() const noexcept {
-  return options_.query_offsets.empty() ? 1 : static_cast<std::int64_t>(options_.query_offsets.size()) - 1;
+  return options_->query_offsets.empty() ? 1 : static_cast<std::int64_t>(options_->query_offsets.size()) - 1;
 }
 
 AttentionSequence AttentionSequences::operator()(std::int64_t b, std::int64_t s) const noexcept {
-  if (!options_.query_offsets.empty()) {
+  if (!options_->query_offsets.empty()) {
     const auto sequence = static_cast<std::size_t>(s);
-    const auto queries = options_.query_offsets;
-    const auto keys = packed_key_offsets(options_);
-    return sequence_of(options_, sequence, {queries[sequence], queries[sequence + 1]},
-                       {keys[sequence], keys[sequence + 1]});
+    const auto queries = options_->query_offsets;
+    const auto keys = packed_key_offsets(*options_);
+    return sequence_of(*options_, sequence, {queries[sequence], queries[sequence + 1]},
+                       {keys[sequence], keys[sequence + 1]}, first_query_);
   }
   const auto sample = static_cast<std::size_t>(b);
-  return sequence_of(options_, sample,
-                     {0, options_.query_lengths.empty() ? query_length_ : options_.query_lengths[sample]},
-                     {0, options_.key_lengths.empty() ? key_length_ : options_.key_lengths[sample]});
+  return sequence_of(*options_, sample,
+                     {0, options_->query_lengths.empty() ? query_length_ : options_->query_lengths[sample]},
+                     {0, options_->key_lengths.empty() ? key_length_ : options_->key_lengths[sample]}, first_query_);
 }
 
 std::int64_t AttentionSequences::of_query(std::int64_t row) const noexcept {
-  return options_.query_offsets.empty() ? 0 : last_at_or_before(options_.query_offsets, row);
+  return options_->query_offsets.empty() ? 0 : last_at_or_before(options_->query_offsets, row + first_query_);
 }
 
 std::int64_t AttentionSequences::of_key(std::int64_t key) const noexcept {
-  return options_.query_offsets.empty() ? 0 : last_at_or_before(packed_key_offsets(options_), key);
+  return options_->query_offsets.empty() ? 0 : last_at_or_before(packed_key_offsets(*options_), key);
 }
 
 IntervalRule::IntervalRule(const AttentionOptions& options, const AttentionSequence& sequence) noexcept

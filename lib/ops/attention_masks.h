@@ -42,7 +42,12 @@ struct AttentionSequence {
 class AttentionSequences {
  public:
   AttentionSequences(const AttentionOptions& options, std::int64_t query_length, std::int64_t key_length) noexcept
-      : options_(options), query_length_(query_length), key_length_(key_length) {}
+      : options_(&options), query_length_(query_length), key_length_(key_length) {}
+  // Of a tensor that holds the rows of queries from that one on alone. What is said of sequences stays as it is, but
+  // for the tensor's row where one begins: before the first, it is negative.
+  AttentionSequences(const AttentionOptions& options, std::int64_t query_length, std::int64_t key_length,
+                     std::int64_t first_query) noexcept
+      : options_(&options), query_length_(query_length), key_length_(key_length), first_query_(first_query) {}
 
   [[nodiscard]] HEADLIGHT_INNER_API std::int64_t count() const noexcept;
   [[nodiscard]] HEADLIGHT_INNER_API AttentionSequence operator()(std::int64_t b, std::int64_t s) const noexcept;
@@ -51,9 +56,10 @@ class AttentionSequences {
   [[nodiscard]] std::int64_t of_key(std::int64_t key) const noexcept;
 
  private:
-  const AttentionOptions& options_;
+  const AttentionOptions* options_;
   std::int64_t query_length_;
   std::int64_t key_length_;
+  std::int64_t first_query_ = 0;
 };
 
 // Causal, window, chunk and the sequence's end as one interval for each row; rows and keys, and the positions here,

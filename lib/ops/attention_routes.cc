@@ -195,6 +195,7 @@ void attend(Engine& engine, std::string_view name, const AttentionOperands& oper
                      .scale = scale,
                      .steps = score_steps(options, scale.exponent_scale),
                      .dropout = dropout_of(options),
+                     .heads = {.all = sizes.query_heads},
                      .scratch = nullptr};
   if (call.plan.borrowed() == 0) {
     alignas(128) std::byte stack[AttentionPlan::kStackBytes];

@@ -201,7 +201,7 @@ void RowBlock::prepare_dropout() noexcept {
   auto* const places = part_of(call_, worker_, call_.plan.dropout_places);
   for_each_row([&](std::int64_t head, std::int64_t r, const RowPlace& place) {
     places[head * count_ + r] = {static_cast<std::uint32_t>(place.query - sequence_.first_query),
-                                 static_cast<std::uint32_t>(range_.sample * call_.sizes.query_heads + place.head)};
+                                 call_.heads(range_.sample, place.head)};
   });
 }
 

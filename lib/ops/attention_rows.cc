@@ -15,30 +15,6 @@ RowStates partial_states(const AttentionCall& call, std::int64_t head, std::int6
       part_of(call, call.plan.partial_out) + row * call.plan.padded_value_dim, call.plan.key_blocks * call.plan.rows};
 }
 
-// Calls f(rows of one sequence, sequence), and f(rows, nullptr) for padding rows that belong to none.
-template <class Function>
-void for_each_sequence(const AttentionCall& call, const RowRange& range, const Function& f) noexcept {
-  const std::int64_t group = call.sizes.group;
-  const std::int64_t count = call.sequences.count();
-  const auto rows = [&](std::int64_t first, std::int64_t last) -> RowRange {
-    return {range.sample, range.key_value_head, first, last, range.heads};
-  };
-  std::int64_t first = range.first;
-  std::int64_t s = first < range.last ? call.sequences.of_query(first / group) : 0;
-  for (; first < range.last; ++s) {
-    const AttentionSequence sequence = call.sequences(range.sample, s);
-    const std::int64_t last = std::min(range.last, (sequence.first_query + sequence.queries) * group);
-    if (first < last) {
-      f(rows(first, last), &sequence);
-      first = last;
-    }
-    if (s + 1 == count) {
-      if (first < range.last) f(rows(first, range.last), static_cast<const AttentionSequence*>(nullptr));
-      return;
-    }
-  }
-}
-
 void write_padding(const AttentionCall& call, const RowRange& rows) noexcept {
   for (std::int64_t head = rows.key_value_head; head < rows.key_value_head + rows.heads; ++head) {
     for (std::int64_t row = rows.first; row < rows.last; ++row) {

@@ -1,6 +1,7 @@
 // Blocks of query rows against the keys that they see: from checked views to calls of the kernels.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
@@ -12,6 +13,7 @@
 #include "ops/attention_scale.h"
 #include "ops/attention_steps.h"
 #include "ops/call_plan.h"
+#include "ops/head_numbers.h"
 #include "ops/key_source.h"
 #include "runtime/dropout.h"
 
@@ -30,6 +32,7 @@ struct AttentionCall {
   AttentionScale scale;
   kernels::ScoreSteps steps;
   kernels::AttentionDropout dropout;
+  HeadNumbers heads;
   std::byte* scratch;
 };
 
@@ -61,6 +64,30 @@ struct RowRange {
   std::int64_t last;
   std::int64_t heads = 1;
 };
+
+// Calls f(rows of one sequence, sequence), and f(rows, nullptr) for padding rows that belong to none.
+template <class Function>
+void for_each_sequence(const AttentionCall& call, const RowRange& range, const Function& f) noexcept {
+  const std::int64_t group = call.sizes.group;
+  const std::int64_t count = call.sequences.count();
+  const auto rows = [&](std::int64_t first, std::int64_t last) -> RowRange {
+    return {range.sample, range.key_value_head, first, last, range.heads};
+  };
+  std::int64_t first = range.first;
+  std::int64_t s = first < range.last ? call.sequences.of_query(first / group) : 0;
+  for (; first < range.last; ++s) {
+    const AttentionSequence sequence = call.sequences(range.sample, s);
+    const std::int64_t last = std::min(range.last, (sequence.first_query + sequence.queries) * group);
+    if (first < last) {
+      f(rows(first, last), &sequence);
+      first = last;
+    }
+    if (s + 1 == count) {
+      if (first < range.last) f(rows(first, range.last), static_cast<const AttentionSequence*>(nullptr));
+      return;
+    }
+  }
+}
 
 // Packs the key blocks that begin among keys [first, last) of the tensor.
 void pack_head(const AttentionCall& call, std::int64_t sample, std::int64_t key_value_head, std::int64_t first,

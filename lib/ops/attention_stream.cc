@@ -3,12 +3,13 @@
 #include <algorithm>
 #include <array>
 #include <limits>
+#include <optional>
 #include <string>
 #include <utility>
 
 #include "kernels/kernels.h"
-#include "ops/attention_row_block.h"
 #include "ops/attention_rows.h"
+#include "ops/attention_running.h"
 #include "ops/check.h"
 #include "ops/empty_views.h"
 #include "ops/typed_check.h"
@@ -56,12 +57,6 @@ ops::AttentionSizes sizes_of(const View<const float, 4>& query, std::int64_t key
                                             sizes.key_value_heads, sizes.head_dim, sizes.value_dim});
 }
 
-ops::AttentionPlan plan_of(const Engine& engine, const ops::AttentionSizes& sizes, const AttentionOptions& options) {
-  ops::AttentionTraits traits = ops::traits_of(options, sizes, ops::scale_of(options, sizes.head_dim));
-  traits.by_block = true;
-  return ops::plan_attention(engine, kernels::attention_kernels(engine.isa()), sizes, traits);
-}
-
 }  // namespace
 
 struct AttentionStream::State {
@@ -76,33 +71,19 @@ struct AttentionStream::State {
              .sizes = sizes,
              .sequences = {options, sizes.query_length, sizes.key_length},
              .kernels = kernels::attention_kernels(engine_.isa()),
-             .plan = plan_of(engine_, sizes, options),
+             .plan = ops::plan_running_rows(engine_, sizes, sizes.key_length, options),
              .scale = ops::scale_of(options, sizes.head_dim),
              .steps = ops::score_steps(options, ops::scale_of(options, sizes.head_dim).exponent_scale),
              .dropout = ops::dropout_of(options),
+             .heads = {.all = sizes.query_heads},
              .scratch = nullptr} {
-    const std::int64_t rows = sizes.batch * sizes.key_value_heads * call.plan.rows;
-    maximum = Tensor<float, 1>({rows});
-    sums = Tensor<float, 2>({rows, call.kernels.lanes});
-    out = Tensor<float, 2>({rows, call.plan.padded_value_dim});
     key = Tensor<float, 4>({sizes.batch, call.plan.key_block, sizes.key_value_heads, sizes.head_dim});
     value = Tensor<float, 4>({sizes.batch, call.plan.key_block, sizes.key_value_heads, sizes.value_dim});
-    // Nothing is written to it before finish(), but addresses are worked out.
-    call.out = View<float, 4>(out.data(), {sizes.batch, sizes.query_length, sizes.query_heads, sizes.value_dim});
+    // Nothing is written to it before finish(), but addresses are worked out: all the same one.
+    call.out = View<float, 4>(&anywhere, {sizes.batch, sizes.query_length, sizes.query_heads, sizes.value_dim},
+                              {0, 0, 0, 1});
     ops::lay_empty_views(anywhere, call.query, call.out);
-    if (options.sinks.empty()) return;
-    for (std::int64_t b = 0; b < sizes.batch; ++b) {
-      for (std::int64_t head = 0; head < sizes.key_value_heads; ++head) {
-        for (std::int64_t r = 0; r < call.plan.rows; ++r) {
-          ops::begin_with_sink(call, ops::place_of(call, head, r).head, row(b, head, r));
-        }
-      }
-    }
-  }
-
-  [[nodiscard]] kernels::AttentionState row(std::int64_t sample, std::int64_t head, std::int64_t r) noexcept {
-    const std::int64_t n = (sample * call.sizes.key_value_heads + head) * call.plan.rows + r;
-    return {maximum.data() + n, sums.data() + n * call.kernels.lanes, out.data() + n * call.plan.padded_value_dim};
+    running.emplace(call, false);
   }
 
   // A sample with the first `count` keys.
@@ -110,52 +91,6 @@ struct AttentionStream::State {
     ops::AttentionSequence sequence = call.sequences(sample, 0);
     sequence.keys = count;
     return sequence;
-  }
-
-  // f(rows, worker) for every unit of rows.
-  template <class Function>
-  void for_each_unit(Function f) noexcept {
-    const ops::AttentionPlan& plan = call.plan;
-    const std::int64_t heads = call.sizes.key_value_heads;
-    if (call.sizes.batch * heads * plan.rows == 0) return;
-    const std::int64_t head_units = divide_up(heads, plan.unit_heads);
-    const std::int64_t row_units = divide_up(plan.rows, plan.row_block);
-    runtime::parallel_for(
-        *engine, call.sizes.batch * head_units * row_units, plan.workers, [&](std::int64_t task, int worker) {
-          const std::int64_t head = task / row_units % head_units * plan.unit_heads;
-          const std::int64_t first = task % row_units * plan.row_block;
-          f(ops::RowRange{task / row_units / head_units, head, first, std::min(first + plan.row_block, plan.rows),
-                          std::min(plan.unit_heads, heads - head)},
-            worker);
-        });
-  }
-
-  // One row's state of a block into that of all blocks before; the row's first block begins it.
-  void take(const kernels::AttentionState& to, const kernels::AttentionState& from, bool is_first) const noexcept {
-    if (!is_first) return call.kernels.merge(to, from, call.sizes.value_dim);
-    *to.maximum = *from.maximum;
-    std::copy_n(from.sums, call.kernels.lanes, to.sums);
-    std::copy_n(from.out, call.plan.padded_value_dim, to.out);
-  }
-
-  // The block of `count` keys that call.keys holds, from key `first` on.
-  void attend_block(std::int64_t first, std::int64_t count) noexcept {
-    for_each_unit([&](const ops::RowRange& range, int worker) {
-      const ops::AttentionSequence sequence = sequence_of(range.sample, first + count);
-      ops::RowBlock block(call, worker, range, sequence, {});
-      const std::int64_t first_seen = std::max(first, block.first_key());
-      if (first_seen >= block.last_key()) return;
-      const ops::RowStates states = ops::worker_states(call, worker);
-      block.run_partially(first_seen, block.last_key(), states);
-      for (std::int64_t r = 0; r < range.last - range.first; ++r) {
-        const ops::KeyInterval& interval = block.interval(r);
-        if (std::max(interval.begin, first) >= interval.end) continue;
-        for (std::int64_t head = 0; head < range.heads; ++head) {
-          take(row(range.sample, range.key_value_head + head, range.first + r),
-               states.row(call, head * states.head_step + r), interval.begin >= first && options.sinks.empty());
-        }
-      }
-    });
   }
 
   void attend(const View<const float, 4>& some_keys, const View<const float, 4>& some_values) {
@@ -166,8 +101,10 @@ struct AttentionStream::State {
               std::byte* scratch) noexcept {
     call.scratch = scratch;
     call.keys = {some_keys, some_values, done};
-    attend_block(done, some_keys.extent(1));
+    const std::int64_t before = done;
     done += some_keys.extent(1);
+    call.sequences = {options, call.sizes.query_length, done};
+    running->attend(*engine, before, done);
   }
 
   // The first `count` keys of a piece, which some rows may see.
@@ -187,31 +124,11 @@ struct AttentionStream::State {
     return end;
   }
 
-  void finish_rows() noexcept {
-    for_each_unit([&](const ops::RowRange& range, int) {
-      const ops::IntervalRule rule(options, sequence_of(range.sample, done));
-      for (std::int64_t head = range.key_value_head; head < range.key_value_head + range.heads; ++head) {
-        for (std::int64_t r = range.first; r < range.last; ++r) {
-          const ops::RowPlace place = ops::place_of(call, head, r);
-          const ops::KeyInterval interval = rule(place.query);
-          if (interval.begin >= interval.end) {
-            ops::finish_empty_row(call, range.sample, place);
-          } else {
-            ops::finish_row(call, range.sample, place, row(range.sample, head, r));
-          }
-        }
-      }
-    });
-  }
-
   Engine* engine;
   float anywhere = 0;
   AttentionOptions options;
   ops::AttentionCall call;
-  // Of all blocks so far: [B · Hkv · rows], [… , lanes], [… , padded value_dim].
-  Tensor<float, 1> maximum;
-  Tensor<float, 2> sums;
-  Tensor<float, 2> out;
+  std::optional<ops::RunningRows> running;
   // The block that is not full yet.
   Tensor<float, 4> key;
   Tensor<float, 4> value;
@@ -265,9 +182,7 @@ std::int64_t AttentionStream::keys() const noexcept { return state_ == nullptr ?
 
 std::size_t AttentionStream::bytes() const noexcept {
   if (state_ == nullptr) return 0;
-  const auto floats =
-      state_->maximum.size() + state_->sums.size() + state_->out.size() + state_->key.size() + state_->value.size();
-  return static_cast<std::size_t>(floats) * sizeof(float);
+  return state_->running->bytes() + static_cast<std::size_t>(state_->key.size() + state_->value.size()) * sizeof(float);
 }
 
 void AttentionStream::append(View<const float, 4> key, View<const float, 4> value) {
@@ -334,7 +249,8 @@ void AttentionStream::finish(View<float, 4> out, View<float, 3> log_sum_exp) {
   state.call.out = out;
   state.options.log_sum_exp = log_sum_exp;
   state.ended = true;
-  state.finish_rows();
+  state.call.sequences = {state.options, sizes.query_length, state.done};
+  state.running->finish(*state.engine);
 }
 
 }  // namespace headlight

@@ -20,6 +20,9 @@ class KeySource {
         value_(rows_of(value, NumberType::float32)),
         value_dim_(value.extent(3)),
         first_(first) {}
+  KeySource(const TypedView<4>& key, const TypedView<4>& value, std::int64_t first) noexcept : KeySource(key, value) {
+    first_ = first;
+  }
   // Rows of int8 have scales [B, n, Hkv].
   KeySource(const TypedView<4>& key, const TypedView<4>& value, const View<const float, 3>& key_scales = {},
             const View<const float, 3>& value_scales = {}) noexcept
