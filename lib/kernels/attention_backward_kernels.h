@@ -79,8 +79,8 @@ struct BackwardTile {
   float* room;
 
   // Sums that the products are added to; each may be null.
-  float* key_gradient;         // [keys][padded head_dim]
-  float* value_gradient;       // [keys][padded value_dim]
+  Rows<float> key_gradient;    // [keys][padded head_dim]
+  Rows<float> value_gradient;  // [keys][padded value_dim]
   Rows<float> query_gradient;  // [rows][head_dim]
 };
 

@@ -137,8 +137,8 @@ HEADLIGHT_INLINE void prefetch_share(const DistantRows& rows, std::int64_t share
 
 // c[j] += Σ_r x[r][j] · y[r] for all keys j: with x the weights and y = dO, or x the score gradients and y the queries.
 template <class Numbers>
-void sum_over_rows(const kernels::BackwardTile& tile, const float* x, const float* y, std::int64_t padded, float* c,
-                   const DistantRows& next) {
+void sum_over_rows(const kernels::BackwardTile& tile, const float* x, const float* y, std::int64_t padded,
+                   const kernels::Rows<float>& c, const DistantRows& next) {
   const std::int64_t groups = divide_up(tile.keys, kValueRows);
   SeenRows rows{0, tile.whole ? tile.rows : 0};
   for (std::int64_t j = 0; j < tile.keys; j += kValueRows) {
@@ -150,12 +150,12 @@ void sum_over_rows(const kernels::BackwardTile& tile, const float* x, const floa
     GradientProduct<TileColumns, typename Numbers::Right> product{{x + first * tile.stride + j, tile.stride},
                                                                   {y + first * padded, padded},
                                                                   divide_up(rows.last, Numbers::kOfWord) - first,
-                                                                  {c + j * padded, padded, 1.0f, kLanes}};
+                                                                  {c.row(j), c.stride, 1.0f, kLanes}};
     if (!tile.exactly) {
       gradient_rows(product, keys, padded);
       continue;
     }
-    for (std::int64_t key = j; key < j + keys; ++key, ++product.a.at, product.finish.c += padded) {
+    for (std::int64_t key = j; key < j + keys; ++key, ++product.a.at, product.finish.c += c.stride) {
       gradient_row_exactly<Numbers>(product, tile.stride, padded, first * Numbers::kOfWord,
                                     [&](std::int64_t row) { return row < tile.rows && sees(tile, row, key); });
     }
@@ -164,11 +164,11 @@ void sum_over_rows(const kernels::BackwardTile& tile, const float* x, const floa
 
 template <class Numbers>
 void key_value_gradients(const kernels::BackwardTile& tile) noexcept {
-  if (tile.value_gradient != nullptr) {
+  if (tile.value_gradient.data != nullptr) {
     sum_over_rows<Numbers>(tile, tile.weights, tile.out_gradient_of_sums, tile.padded_value_dim, tile.value_gradient,
                            distant_rows(tile.next_out_gradient, tile.next_rows, tile.value_dim));
   }
-  if (tile.key_gradient != nullptr) {
+  if (tile.key_gradient.data != nullptr) {
     sum_over_rows<Numbers>(tile, tile.score_gradients, tile.query_of_sums, tile.padded_head_dim, tile.key_gradient,
                            distant_rows(tile.next_query, tile.next_rows, tile.head_dim));
   }

@@ -6,9 +6,18 @@
 
 #include "ops/attention_backward_large_rows.h"
 #include "ops/attention_rows.h"
+#include "ops/attention_scale.h"
 #include "simd/integers.h"
 
 namespace headlight::ops {
+
+void set_scale(BackwardCall& call) noexcept {
+  constexpr auto kLargest = static_cast<double>(std::numeric_limits<float>::max());
+  const double scale = softmax_scale(call.options, call.sizes.head_dim);
+  call.scale = static_cast<float>(scale);
+  call.steps =
+      score_steps(call.options, static_cast<float>(std::clamp(scale * std::numbers::log2e, -kLargest, kLargest)));
+}
 
 BackwardBlock::BackwardBlock(const BackwardCall& call, int worker, std::int64_t sample, std::int64_t key_value_head,
                              const AttentionSequence& sequence, std::int64_t first_key, std::int64_t keys) noexcept

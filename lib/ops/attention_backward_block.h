@@ -32,6 +32,7 @@ struct BackwardCall {
   kernels::AttentionDropout dropout;
   HeadNumbers heads;
   std::byte* scratch;
+  float* deltas;  // [B · Hq · Lq]
 
   [[nodiscard]] bool multiplies_pairs() const noexcept { return kernels.numbers_of_word == 2; }
 
@@ -47,9 +48,12 @@ struct BackwardCall {
   }
 
   [[nodiscard]] float* delta(std::int64_t sample, std::int64_t head) const noexcept {
-    return part_of(*this, plan.delta) + (sample * sizes.query_heads + head) * sizes.query_length;
+    return deltas + (sample * sizes.query_heads + head) * sizes.query_length;
   }
 };
+
+// Its scale and steps, from its options.
+void set_scale(BackwardCall& call) noexcept;
 
 class BackwardBlock {
  public:

@@ -124,10 +124,10 @@ void differentiate_unit(const BackwardCall& call, int worker, const Unit& unit) 
   const std::int64_t keys = std::min(plan.key_block, unit.sequence.keys - unit.first_key);
   BackwardBlock block(call, worker, unit.sample, unit.head, unit.sequence, unit.first_key, keys);
   kernels::BackwardTile& tile = block.tile();
-  if (gradients.key) tile.key_gradient = part_of(call, worker, plan.key_gradient);
-  if (gradients.value) tile.value_gradient = part_of(call, worker, plan.value_gradient);
-  if (gradients.key) std::fill_n(tile.key_gradient, keys * plan.padded_head_dim, 0.0f);
-  if (gradients.value) std::fill_n(tile.value_gradient, keys * plan.padded_value_dim, 0.0f);
+  if (gradients.key) tile.key_gradient = {part_of(call, worker, plan.key_gradient), plan.padded_head_dim};
+  if (gradients.value) tile.value_gradient = {part_of(call, worker, plan.value_gradient), plan.padded_value_dim};
+  if (gradients.key) std::fill_n(tile.key_gradient.data, keys * plan.padded_head_dim, 0.0f);
+  if (gradients.value) std::fill_n(tile.value_gradient.data, keys * plan.padded_value_dim, 0.0f);
 
   const RowInterval rows = block.rows();
   const std::int64_t row_blocks = divide_up(unit.sequence.queries, plan.query_block);
@@ -154,14 +154,14 @@ void differentiate_unit(const BackwardCall& call, int worker, const Unit& unit) 
   }
 
   const std::int64_t key = unit.sequence.first_key + unit.first_key;
-  const auto give = [&](const float* sums, std::int64_t padded, std::int64_t dim, float factor,
+  const auto give = [&](const kernels::Rows<float>& sums, std::int64_t dim, float factor,
                         const MutableTypedView<4>& gradient) {
     // From a single row no stride leads to another: any is allowed, and asking for the memory ahead would multiply it.
-    call.backward.rows.give_rows(sums, padded, keys, dim, factor, gradients.accumulate, gradient.type,
+    call.backward.rows.give_rows(sums.data, sums.stride, keys, dim, factor, gradients.accumulate, gradient.type,
                                  row_at(gradient, unit.sample, key, unit.head), keys > 1 ? gradient.stride(1) : 0);
   };
-  if (gradients.key) give(tile.key_gradient, plan.padded_head_dim, tile.head_dim, call.scale, gradients.key);
-  if (gradients.value) give(tile.value_gradient, plan.padded_value_dim, tile.value_dim, 1.0f, gradients.value);
+  if (gradients.key) give(tile.key_gradient, tile.head_dim, call.scale, gradients.key);
+  if (gradients.value) give(tile.value_gradient, tile.value_dim, 1.0f, gradients.value);
 }
 
 // Zeros, which have the same bits in every type, in a row of a gradient.
@@ -223,14 +223,6 @@ void differentiate_packed(Engine& engine, const BackwardCall& call) noexcept {
   runtime::parallel_for(engine, heads * slots, call.plan.workers, differentiate, runtime::HandOut::in_order);
 }
 
-void set_scale(BackwardCall& call) noexcept {
-  constexpr auto kLargest = static_cast<double>(std::numeric_limits<float>::max());
-  const double scale = softmax_scale(call.options, call.sizes.head_dim);
-  call.scale = static_cast<float>(scale);
-  call.steps =
-      score_steps(call.options, static_cast<float>(std::clamp(scale * std::numbers::log2e, -kLargest, kLargest)));
-}
-
 // The sink's share of a row: exp(sink − log-sum-exp).
 double sink_probability(const BackwardCall& call, std::int64_t sample, std::int64_t head, std::int64_t query) noexcept {
   const float log_sum_exp = call.operands.log_sum_exp(sample, head, query);
@@ -277,10 +269,12 @@ void differentiate_laid(Engine& engine, std::string_view operation, const Attent
                     .steps = {},
                     .dropout = dropout_of(options),
                     .heads = {.all = sizes.query_heads},
-                    .scratch = nullptr};
+                    .scratch = nullptr,
+                    .deltas = nullptr};
   set_scale(call);
   const runtime::Scratch scratch(engine, call.plan.bytes(), operation);
   call.scratch = scratch.data();
+  call.deltas = part_of(call, call.plan.delta);
   std::fill_n(part_of(call, call.plan.progress), sizes.batch * sizes.key_value_heads * call.plan.key_blocks, 0);
   begin_rows(engine, call);
   if (gradients.query || gradients.key || gradients.value) {

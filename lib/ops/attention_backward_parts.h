@@ -1,0 +1,119 @@
+// The gradients of a call whose rows, or whose keys, come piece by piece. One process sums the query gradient over
+// blocks of keys, and the gradients of keys and values over blocks of rows, head of the group by head, each in
+// ascending order; whoever holds the rows, or the keys, and takes the others in that order has the same bits.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "headlight/tensor.h"
+#include "ops/attention_backward_block.h"
+
+namespace headlight::ops {
+
+// Whether a row's log-sum-exp does not tell its probabilities: then all of its keys would be needed at once.
+[[nodiscard]] bool has_large_rows(const View<const float, 3>& log_sum_exp) noexcept;
+
+// What both kinds of part are made of: a BackwardCall and what it looks into.
+class BackwardPart {
+ public:
+  // sizes: those of the whole call, but for the heads, which are those here. `heads` says which they are, `options`
+  // hold their slopes alone. Rows are those from first_query on.
+  struct Whole {
+    AttentionSizes sizes;
+    AttentionOptions options;
+    HeadNumbers heads;
+  };
+  BackwardPart(const Engine& engine, const Whole& whole, std::int64_t first_query, std::int64_t queries,
+               std::int64_t keys) noexcept;
+  BackwardPart(const BackwardPart&) = delete;
+  BackwardPart& operator=(const BackwardPart&) = delete;
+
+ protected:
+  ~BackwardPart() = default;
+  // How many workers so many tasks are for.
+  void plan_workers(const Engine& engine, std::int64_t tasks) noexcept;
+
+  Whole whole_;
+  AttentionBackwardOperands operands_{};
+  TypedAttentionGradients gradients_{};
+  BackwardCall call_;
+};
+
+// Some rows, whose keys come.
+class QueryGradientRows : public BackwardPart {
+ public:
+  // query, out, out_gradient, log_sum_exp and gradient hold `queries` rows, those from first_query on. Works out δ and
+  // clears the gradient, which may lie where `out` does. Throws OutOfMemory.
+  QueryGradientRows(Engine& engine, const Whole& whole, std::int64_t first_query, const View<const float, 4>& query,
+                    const View<const float, 4>& out, const View<const float, 3>& log_sum_exp,
+                    const View<const float, 4>& out_gradient, const View<float, 4>& gradient);
+
+  // Goes on with the blocks of keys, on each sequence's grid, that end behind key `from` and at or before key `to`; the
+  // views hold keys from first_key on.
+  void attend(Engine& engine, const View<const float, 4>& key, const View<const float, 4>& value,
+              std::int64_t first_key, std::int64_t from, std::int64_t to);
+
+  [[nodiscard]] const Tensor<float, 3>& delta() const noexcept { return delta_; }  // [B, Hq, n]
+
+ private:
+  void attend_rows(std::int64_t sample, std::int64_t head, std::int64_t first, std::int64_t last, int worker,
+                   std::int64_t from, std::int64_t to) noexcept;
+
+  std::int64_t rows_of_task_;
+  Tensor<float, 3> delta_;
+};
+
+// Some keys, whose rows come.
+class KeyGradientKeys : public BackwardPart {
+ public:
+  // key, value and the gradients, of which one may be missing, hold keys from first_key on, which is a multiple of 64
+  // within its sequence. Clears the gradients. Throws OutOfMemory.
+  KeyGradientKeys(Engine& engine, const Whole& whole, std::int64_t first_key, const View<const float, 4>& key,
+                  const View<const float, 4>& value, const View<float, 4>& key_gradient,
+                  const View<float, 4>& value_gradient);
+
+  // Rows of query heads g, g + group, …, in this order: [B, n, Hkv, D], of which the first is row first_query.
+  struct Rows {
+    std::int64_t group_head;  // g
+    std::int64_t first_query;
+    View<const float, 4> query;
+    View<const float, 4> out_gradient;
+    View<const float, 3> log_sum_exp;  // [B, Hkv, n]
+    float* delta;                      // [B, Hkv, n], contiguous
+  };
+  // Goes on with the blocks of rows, on each sequence's grid, that end behind row `from` and at or before row `to`: of
+  // head g of the group all of them, before those of head g + 1.
+  void attend(Engine& engine, const Rows& rows, std::int64_t from, std::int64_t to);
+  // The last factor, in the gradients' places.
+  void finish(Engine& engine) noexcept;
+
+ private:
+  // A gradient and where it is added up: in place, or where rows are no whole vectors in [B, Hkv, keys, padded dim].
+  struct Sums {
+    View<float, 4> gradient;
+    Tensor<float, 4> room;
+    Sums(const View<float, 4>& of, std::int64_t padded);
+    [[nodiscard]] kernels::Rows<float> from(std::int64_t sample, std::int64_t head, std::int64_t key) noexcept;
+  };
+  void find_tiles();
+  void attend_tile(std::int64_t sample, std::int64_t head, const KeyInterval& tile, int worker, std::int64_t from,
+                   std::int64_t to) noexcept;
+
+  std::int64_t first_key_;
+  std::int64_t first_query_ = 0;  // of the rows that are here
+  std::int64_t keys_;
+  HeadNumbers heads_;  // of the whole group
+  std::int64_t group_;
+  std::vector<float> all_slopes_;   // [Hq]
+  std::vector<float> slopes_;       // [Hkv], of one head of the group
+  std::vector<KeyInterval> tiles_;  // of one sequence each, counted from first_key
+  Sums key_;
+  Sums value_;
+};
+
+// Bytes of scratch memory that one of either kind takes from the engine, of so many rows and keys at a time.
+[[nodiscard]] std::size_t backward_part_bytes(const Engine& engine, const AttentionSizes& sizes);
+
+}  // namespace headlight::ops
