@@ -77,6 +77,7 @@ QueryGradientRows::QueryGradientRows(Engine& engine, const Whole& whole, std::in
                                      const View<const float, 3>& log_sum_exp, const View<const float, 4>& out_gradient,
                                      const View<float, 4>& gradient)
     : BackwardPart(engine, whole, first_query, query.extent(1), whole.sizes.key_length),
+      first_query_(first_query),
       delta_({query.extent(0), query.extent(2), query.extent(1)}) {
   operands_.query = query;
   operands_.out = out;
@@ -92,10 +93,15 @@ QueryGradientRows::QueryGradientRows(Engine& engine, const Whole& whole, std::in
                                         : round_up(divide_up(std::max<std::int64_t>(sizes.query_length, 1), parts),
                                                    call_.plan.query_block);
   plan_workers(engine, heads * divide_up(sizes.query_length, rows_of_task_));
+}
+
+void QueryGradientRows::begin(Engine& engine) noexcept {
+  const AttentionSizes& sizes = call_.sizes;
   runtime::parallel_for(engine, sizes.batch * sizes.query_heads, call_.plan.workers, [&](std::int64_t task, int) {
     const std::int64_t b = task / sizes.query_heads, h = task % sizes.query_heads;
     call_.backward.rows.row_dots(rows_at(operands_.out_gradient, b, 0, h), rows_at(operands_.out, b, 0, h),
                                  sizes.query_length, sizes.value_dim, call_.delta(b, h));
+    if (!gradients_.query) return;
     const kernels::Rows<float> sums = call_.query_sums(b, h, 0);
     for (std::int64_t r = 0; r < sizes.query_length; ++r) std::fill_n(sums.row(r), sizes.head_dim, 0.0f);
   });
@@ -133,7 +139,8 @@ void QueryGradientRows::attend_rows(std::int64_t sample, std::int64_t head, std:
       const std::int64_t end = std::min(key + size, sequence.keys);
       const RowInterval rows = rule.rows_that_see(key, end);
       const std::int64_t last_row = std::min(rows.last, here.last);
-      if (end > last_key || std::max(rows.first, here.first) >= last_row) continue;
+      if (end > last_key || end <= from - sequence.first_key) continue;
+      if (std::max(rows.first, here.first) >= last_row) continue;
       BackwardBlock block(call_, worker, sample, head, sequence, key, end - key);
       for (std::int64_t h = head * call_.sizes.group; h < (head + 1) * call_.sizes.group; ++h) {
         for (std::int64_t row = std::max(rows.first, here.first); row < last_row; row += call_.plan.query_block) {
@@ -174,8 +181,12 @@ KeyGradientKeys::KeyGradientKeys(Engine& engine, const Whole& whole, std::int64_
   call_.keys = {TypedView<4>(key), TypedView<4>(value), first_key};
   if (!all_slopes_.empty()) slopes_.resize(static_cast<std::size_t>(call_.sizes.key_value_heads));
   find_tiles();
+}
+
+void KeyGradientKeys::begin() noexcept {
   for (Sums* const sums : {&key_, &value_}) {
     if (!sums->gradient) continue;
+    std::fill(sums->room.begin(), sums->room.end(), 0.0f);
     for (std::int64_t b = 0; b < call_.sizes.batch; ++b) {
       for (std::int64_t j = 0; j < keys_; ++j) {
         for (std::int64_t h = 0; h < call_.sizes.key_value_heads; ++h) {
@@ -243,7 +254,7 @@ void KeyGradientKeys::attend_tile(std::int64_t sample, std::int64_t head, const 
   products.value_gradient = value_.from(sample, head, tile.begin);
   for (; row < last_row; row += size) {
     const std::int64_t end = std::min(row + size, sequence.queries);
-    if (end > to - begins || !block.take_rows(head, row, end - row)) continue;
+    if (end > to - begins || end <= from - begins || !block.take_rows(head, row, end - row)) continue;
     call_.backward.products.score_gradients(products);
     call_.backward.products.key_value_gradients(products);
   }
@@ -271,10 +282,9 @@ void KeyGradientKeys::finish(Engine& engine) noexcept {
   });
 }
 
-std::size_t backward_part_bytes(const Engine& engine, const AttentionSizes& sizes) {
-  BackwardPlan plan = plan_attention_backward(engine, kernels::attention_kernels(engine.isa()), sizes, false);
-  plan.workers = engine.threads();
-  return plan.bytes();
+BackwardBlocks backward_blocks(const Engine& engine, const AttentionSizes& sizes) noexcept {
+  const BackwardPlan plan = plan_attention_backward(engine, kernels::attention_kernels(engine.isa()), sizes, false);
+  return {plan.key_block, plan.query_block};
 }
 
 }  // namespace headlight::ops

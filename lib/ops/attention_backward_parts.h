@@ -44,23 +44,28 @@ class BackwardPart {
 // Some rows, whose keys come.
 class QueryGradientRows : public BackwardPart {
  public:
-  // query, out, out_gradient, log_sum_exp and gradient hold `queries` rows, those from first_query on. Works out δ and
-  // clears the gradient, which may lie where `out` does. Throws OutOfMemory.
+  // query, out, out_gradient, log_sum_exp and gradient hold the rows from first_query on; without a gradient δ is all
+  // that is wanted. Throws OutOfMemory.
   QueryGradientRows(Engine& engine, const Whole& whole, std::int64_t first_query, const View<const float, 4>& query,
                     const View<const float, 4>& out, const View<const float, 3>& log_sum_exp,
                     const View<const float, 4>& out_gradient, const View<float, 4>& gradient);
 
+  // Works out δ and clears the gradient, which may lie where `out` does.
+  void begin(Engine& engine) noexcept;
   // Goes on with the blocks of keys, on each sequence's grid, that end behind key `from` and at or before key `to`; the
   // views hold keys from first_key on.
   void attend(Engine& engine, const View<const float, 4>& key, const View<const float, 4>& value,
               std::int64_t first_key, std::int64_t from, std::int64_t to);
 
   [[nodiscard]] const Tensor<float, 3>& delta() const noexcept { return delta_; }  // [B, Hq, n]
+  [[nodiscard]] std::int64_t first_query() const noexcept { return first_query_; }
+  [[nodiscard]] std::size_t scratch_bytes() const noexcept { return call_.plan.bytes(); }
 
  private:
   void attend_rows(std::int64_t sample, std::int64_t head, std::int64_t first, std::int64_t last, int worker,
                    std::int64_t from, std::int64_t to) noexcept;
 
+  std::int64_t first_query_;
   std::int64_t rows_of_task_;
   Tensor<float, 3> delta_;
 };
@@ -69,11 +74,13 @@ class QueryGradientRows : public BackwardPart {
 class KeyGradientKeys : public BackwardPart {
  public:
   // key, value and the gradients, of which one may be missing, hold keys from first_key on, which is a multiple of 64
-  // within its sequence. Clears the gradients. Throws OutOfMemory.
+  // within its sequence. Throws OutOfMemory.
   KeyGradientKeys(Engine& engine, const Whole& whole, std::int64_t first_key, const View<const float, 4>& key,
                   const View<const float, 4>& value, const View<float, 4>& key_gradient,
                   const View<float, 4>& value_gradient);
 
+  // Clears the gradients, and their sums.
+  void begin() noexcept;
   // Rows of query heads g, g + group, …, in this order: [B, n, Hkv, D], of which the first is row first_query.
   struct Rows {
     std::int64_t group_head;  // g
@@ -113,7 +120,11 @@ class KeyGradientKeys : public BackwardPart {
   Sums value_;
 };
 
-// Bytes of scratch memory that one of either kind takes from the engine, of so many rows and keys at a time.
-[[nodiscard]] std::size_t backward_part_bytes(const Engine& engine, const AttentionSizes& sizes);
+// How many keys, and rows, of a sequence's grid the sums go by.
+struct BackwardBlocks {
+  std::int64_t keys;
+  std::int64_t rows;
+};
+[[nodiscard]] BackwardBlocks backward_blocks(const Engine& engine, const AttentionSizes& sizes) noexcept;
 
 }  // namespace headlight::ops

@@ -94,7 +94,7 @@ void RunningRows::attend(Engine& engine, std::int64_t from, std::int64_t to) noe
       std::int64_t key = std::max<std::int64_t>(from - sequence->first_key, 0) / size * size;
       for (; key < last; key += size) {
         const std::int64_t end = std::min(key + size, sequence->keys);
-        if (end <= last) attend_block(rows, *sequence, worker, {key, end});
+        if (end <= last && end > from - sequence->first_key) attend_block(rows, *sequence, worker, {key, end});
       }
     });
   });

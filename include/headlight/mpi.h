@@ -1,0 +1,162 @@
+// Attention over a sequence that is spread over the ranks of an MPI communicator, with the bits of one process. The
+// library headlight_mpi, built with -DHEADLIGHT_MPI=ON; docs/many-machines.md tells how it works.
+#pragma once
+
+#include <mpi.h>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "headlight/attention.h"
+#include "headlight/number_type.h"
+
+namespace headlight::mpi {
+
+// What a call ends with on every rank, when one of them could not go on: it was given a wrong argument or another one
+// than the rest, has no memory, or gave no sign of life for as long as the group's timeout. After the last, or where
+// MPI itself has lost a rank, the group can do nothing more, and all of its calls throw the same again.
+class HEADLIGHT_API Error : public std::runtime_error {
+ public:
+  // "rank 2: …"
+  Error(int rank, const std::string& reason);
+  ~Error() override;
+  // Whose fault it was.
+  [[nodiscard]] int rank() const noexcept { return rank_; }
+
+ private:
+  int rank_;
+};
+
+struct GroupOptions {
+  // For how long a rank that others wait for may give no sign of life. It gives one whenever it is asked within a call,
+  // between pieces of work that take milliseconds. More than 0.
+  std::chrono::milliseconds timeout = std::chrono::seconds(60);
+};
+
+// The ranks that compute together. MPI stays the caller's: it is initialised, for one thread at least
+// (MPI_THREAD_FUNNELED), before a group is made, and finalised after all groups are gone; a group makes two
+// communicators of its own from the one given. One call at a time, by the thread that called MPI_Init_thread().
+class HEADLIGHT_API Group {
+ public:
+  // Every rank of the communicator makes one, with the same options. Throws std::invalid_argument, and Error where a
+  // rank did not come in time.
+  explicit Group(MPI_Comm communicator, const GroupOptions& options = {});
+  // After an Error, what ranks that no longer answer might still write to is not given back.
+  ~Group();
+  Group(Group&& other) noexcept;
+  Group& operator=(Group&& other) noexcept;
+
+  // Those of the communicator.
+  [[nodiscard]] int rank() const noexcept;
+  [[nodiscard]] int size() const noexcept;
+
+  // What the library itself works with.
+  struct State;
+  [[nodiscard]] State& state() const noexcept { return *state_; }
+
+ private:
+  std::unique_ptr<State> state_;
+};
+
+// How a call is spread; all ranks give the same.
+struct Spread {
+  // Ranks are a grid of size / head_ranks by head_ranks: those of a row share out the heads among themselves, which
+  // takes two exchanges of all with all; between the rows, keys travel while the last ones are used. 1: ranks share the
+  // sequence alone (the ring). The size: heads alone. A divisor of the size and of Hkv. 0: what plan() thinks fastest.
+  int head_ranks = 0;
+  // Rows and keys that lie together on a rank, a multiple of 64. 0: chosen from the lengths, 512 at most.
+  std::int64_t block = 0;
+  // What plan() chooses by: operations that a rank does in a second, and bytes that it receives.
+  double flops_per_second = 1e11;
+  double bytes_per_second = 1e9;
+};
+
+// Rows (or keys) first … first + count − 1 of the whole sequence.
+struct Run {
+  std::int64_t first = 0;
+  std::int64_t count = 0;
+};
+
+// What a rank holds of a call, and what the call costs it.
+struct HEADLIGHT_API Plan {
+  // The grid: ring · head_ranks = size.
+  int ring = 1;
+  int head_ranks = 1;
+  std::int64_t block = 0;
+  // The rank's rows of queries, and its keys, in ascending order. A share [B, n, H, D] holds them one after another.
+  std::vector<Run> queries{};
+  std::vector<Run> keys{};
+  // n of both: the sums of the counts.
+  std::int64_t query_rows = 0;
+  std::int64_t key_rows = 0;
+  // Bytes that the rank receives: while it computes, and while it waits for them; of attention() and of
+  // attention_backward().
+  double hidden_bytes = 0;
+  double exchanged_bytes = 0;
+  double backward_hidden_bytes = 0;
+  double backward_exchanged_bytes = 0;
+  // How long that might take beside how long the products do, by the figures of Spread.
+  double product_seconds = 0;
+  double hidden_seconds = 0;
+  double exchanged_seconds = 0;
+
+  // "ring of 4: blocks of 512, …", a line for people.
+  [[nodiscard]] std::string text() const;
+};
+
+// What `rank` of `size` ranks holds of a call of that shape with those options: a function of its arguments alone, the
+// same on every machine. Sequences are cut into blocks, which are dealt out back and forth (0 1 2 2 1 0 0 1 …), so that
+// causal work is even; of packed sequences, short ones share a block. Throws std::invalid_argument.
+[[nodiscard]] HEADLIGHT_API Plan plan(const AttentionShape& whole, const AttentionOptions& options, int rank, int size,
+                                      const Spread& spread = {});
+
+// Copies a rank's rows out of a whole tensor [B, L, H, D], and back into one: for whoever has it in one place.
+HEADLIGHT_API void take_share(std::span<const Run> runs, View<const float, 4> whole, View<float, 4> share);
+HEADLIGHT_API void give_share(std::span<const Run> runs, View<const float, 4> share, View<float, 4> whole);
+
+// What a call has done on this rank.
+struct Statistics {
+  double seconds = 0;           // in all
+  double waiting_seconds = 0;   // of them, for keys (or rows) to come
+  double exchange_seconds = 0;  // of them, for the ranks to agree and for exchanges of heads
+  double bytes_received = 0;
+};
+
+// attention() of the whole: each rank gives its shares, query [B, n, Hq, Dqk], key [B, m, Hkv, Dqk], value [B, m, Hkv,
+// Dv] and out [B, n, Hq, Dv], n and m as plan() says. `whole` and `options` speak of the whole call;
+// options.log_sum_exp alone is a share, [B, Hq, n]. Every option that makes an interval of keys for each row, scale,
+// soft_cap, slopes, sinks and dropout; refused are mask, bias, probabilities and scores. The bits are those of
+// attention() in one process with the same instruction set, whatever the number of ranks and of threads.
+//
+// Memory beyond the shares: 17 floats or so for each row and head, two travelling blocks of keys and values, and the
+// engine's scratch memory; where heads are exchanged, a copy of the shares. Throws Error, on all ranks.
+HEADLIGHT_API Statistics attention(Group& group, Engine& engine, const AttentionShape& whole,
+                                   View<const float, 4> query, View<const float, 4> key, View<const float, 4> value,
+                                   View<float, 4> out, const AttentionOptions& options = {}, const Spread& spread = {});
+
+// Shares of the gradients; those left out, by all ranks alike, are not computed. They are overwritten.
+struct Gradients {
+  View<float, 4> query{};  // [B, n, Hq, Dqk]
+  View<float, 4> key{};    // [B, m, Hkv, Dqk]
+  View<float, 4> value{};  // [B, m, Hkv, Dv]
+};
+
+// attention_backward() of the whole, likewise: out and log_sum_exp are the shares that attention() gave, out_gradient
+// [B, n, Hq, Dv]. gradients.query may be `out`, which is then lost. First keys travel, and each rank works out the
+// query gradients of its rows; then rows do, and it works out the gradients of its keys: scores are computed twice, 14
+// operations instead of 10 for each visible pair and element, so that every sum runs in the order of one process.
+// Refused is also a row whose |log_sum_exp| is 2²⁴ · log 2 or more.
+HEADLIGHT_API Statistics attention_backward(Group& group, Engine& engine, const AttentionShape& whole,
+                                            View<const float, 4> query, View<const float, 4> key,
+                                            View<const float, 4> value, View<const float, 4> out,
+                                            View<const float, 3> log_sum_exp, View<const float, 4> out_gradient,
+                                            const Gradients& gradients, const AttentionOptions& options = {},
+                                            const Spread& spread = {});
+
+}  // namespace headlight::mpi

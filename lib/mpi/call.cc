@@ -1,0 +1,182 @@
+#include "mpi/call.h"
+
+#include <algorithm>
+#include <array>
+#include <span>
+
+#include "headlight/system.h"
+#include "mpi/estimate.h"
+#include "ops/attention_masks.h"
+#include "ops/check.h"
+#include "simd/integers.h"
+
+namespace headlight::mpi {
+namespace {
+
+constexpr std::int64_t kCut = 64;  // dropout draws so many numbers of a row at a time
+constexpr std::int64_t kLongestBlock = 512;
+
+// Options that have an axis of keys, or that one rank could not serve.
+void refuse_options(std::string_view operation, const AttentionOptions& options) {
+  const auto refuse = [&](bool given, const char* what) {
+    if (given) ops::fail(operation, std::string("options.") + what + " is given, expected none over ranks");
+  };
+  refuse(options.mask.has_value(), "mask");
+  refuse(static_cast<bool>(options.bias), "bias");
+  refuse(options.probabilities.per_head || options.probabilities.averaged, "probabilities");
+  refuse(!options.probabilities.rows.empty(), "probabilities.rows");
+  refuse(static_cast<bool>(options.scores), "scores");
+}
+
+ops::AttentionSizes check_whole(std::string_view operation, const AttentionShape& whole,
+                                const AttentionOptions& options) {
+  refuse_options(operation, options);
+  if (whole.head_dim < 1 || whole.value_dim < 1) {
+    ops::fail(operation, "head_dim is " + std::to_string(whole.head_dim) + " and value_dim " +
+                             std::to_string(whole.value_dim) + ", expected at least 1");
+  }
+  static_cast<void>(ops::check_attention_shape(operation, whole));
+  if (whole.key_value_heads < 1) ops::fail(operation, "key_value_heads is 0, expected at least 1");
+  // Views of all that there is, at one address: options are checked against their shapes.
+  static constexpr float kAnywhere = 0;
+  const std::array<std::int64_t, 4> nowhere = {0, 0, 0, 1};
+  const auto view = [&](std::int64_t length, std::int64_t heads) {
+    return View<const float, 4>(&kAnywhere, {whole.batch, length, heads, 1}, nowhere);
+  };
+  AttentionOptions of_whole = options;
+  of_whole.log_sum_exp = {};
+  static_cast<void>(ops::check_attention_inputs(operation, view(whole.query_length, whole.query_heads),
+                                                view(whole.key_length, whole.key_value_heads),
+                                                view(whole.key_length, whole.key_value_heads), of_whole));
+  return ops::check_attention_shape(operation, whole);
+}
+
+std::int64_t block_of(std::string_view operation, const ops::AttentionSizes& sizes, int ranks, const Spread& spread) {
+  if (spread.block < 0 || spread.block % kCut != 0) {
+    ops::fail(operation, "spread.block is " + std::to_string(spread.block) + ", expected 0 or a multiple of " +
+                             std::to_string(kCut));
+  }
+  if (spread.block > 0) return spread.block;
+  // Four blocks a rank at least, as far as that goes: two rounds each way.
+  const std::int64_t longer = std::max(sizes.query_length, sizes.key_length);
+  return std::clamp(round_up(divide_up(longer, 4 * std::int64_t{ranks}), kCut), kCut, kLongestBlock);
+}
+
+int head_ranks_of(std::string_view operation, const ops::AttentionSizes& sizes, const AttentionOptions& options,
+                  int ranks, const Spread& spread) {
+  if (!(spread.flops_per_second > 0) || !(spread.bytes_per_second > 0)) {
+    ops::fail(operation, "spread has no speed, expected flops_per_second and bytes_per_second above 0");
+  }
+  const int asked = spread.head_ranks;
+  if (asked == 0) return fastest_head_ranks(sizes, options, ranks, spread);
+  if (asked < 0 || ranks % asked != 0 || sizes.key_value_heads % asked != 0) {
+    ops::fail(operation, "spread.head_ranks is " + std::to_string(asked) + ", expected 0 or a divisor of the " +
+                             std::to_string(ranks) + " ranks and of the " + std::to_string(sizes.key_value_heads) +
+                             " heads of key and value");
+  }
+  return asked;
+}
+
+Holding holding_of(std::int64_t length, std::span<const std::int64_t> offsets, std::int64_t block, const Grid& grid) {
+  Holding holding;
+  holding.blocks = cut_into_blocks(length, offsets, block, grid.ring * grid.head_ranks);
+  holding.share = runs_of(holding.blocks, grid.rank_at(grid.row, grid.column), 1);
+  holding.of_row = runs_of(holding.blocks, grid.rank_at(grid.row, 0), grid.head_ranks);
+  return holding;
+}
+
+// How many, and a sum over their bits (FNV-1a).
+template <class T>
+std::string digest_of(std::span<const T> numbers) {
+  std::uint64_t sum = 0xcbf29ce484222325;
+  for (const std::byte byte : std::as_bytes(numbers)) sum = (sum ^ static_cast<std::uint64_t>(byte)) * 0x100000001b3;
+  return std::to_string(numbers.size()) + (numbers.empty() ? "" : " numbers, digest " + std::to_string(sum));
+}
+
+std::string text_of(const Start& start) {
+  if (start.of_all) return std::to_string(*start.of_all);
+  return start.of_each.empty() ? "not given" : digest_of(start.of_each);
+}
+
+}  // namespace
+
+std::vector<int> Grid::column_ranks() const {
+  std::vector<int> ranks;
+  for (int r = 0; r < ring; ++r) ranks.push_back(rank_at(r, column));
+  return ranks;
+}
+
+AttentionOptions Call::options_of(const AttentionOptions& options) const noexcept {
+  AttentionOptions here_options = options;
+  const auto first = static_cast<std::size_t>(first_head());
+  const auto count = static_cast<std::size_t>(here.query_heads);
+  if (!options.slopes.empty()) here_options.slopes = options.slopes.subspan(first, count);
+  if (!options.sinks.empty()) here_options.sinks = options.sinks.subspan(first, count);
+  here_options.log_sum_exp = {};
+  return here_options;
+}
+
+std::vector<Stop> Call::stops_of(const Holding& holding) const {
+  std::vector<Stop> stops;
+  for (const Block& of : holding.blocks) {
+    stops.push_back({of.first, of.count, grid.rank_at(of.owner / grid.head_ranks, grid.column), 0});
+  }
+  return stops;
+}
+
+Call make_call(std::string_view operation, const AttentionShape& whole, const AttentionOptions& options, int rank,
+               int size, const Spread& spread) {
+  if (size < 1 || rank < 0 || rank >= size) {
+    ops::fail(operation, "rank is " + std::to_string(rank) + " of " + std::to_string(size) + ", expected one of them");
+  }
+  Call call;
+  call.whole = check_whole(operation, whole, options);
+  call.grid.head_ranks = head_ranks_of(operation, call.whole, options, size, spread);
+  call.grid.ring = size / call.grid.head_ranks;
+  call.grid.row = rank / call.grid.head_ranks;
+  call.grid.column = rank % call.grid.head_ranks;
+  call.block = block_of(operation, call.whole, size, spread);
+  call.here = call.whole;
+  call.here.query_heads /= call.grid.head_ranks;
+  call.here.key_value_heads /= call.grid.head_ranks;
+  call.heads = {.all = call.whole.query_heads, .first = call.first_head(), .step = 1};
+  call.queries = holding_of(whole.query_length, options.query_offsets, call.block, call.grid);
+  call.keys = holding_of(whole.key_length, ops::packed_key_offsets(options), call.block, call.grid);
+  return call;
+}
+
+Record record_of(std::string_view operation, const Engine& engine, const AttentionShape& whole,
+                 const AttentionOptions& options, const Spread& spread) {
+  const auto number = [](auto value) { return std::to_string(value); };
+  const auto one_of = [](auto value) { return std::to_string(static_cast<int>(value)); };
+  const std::array<std::int64_t, 7> shape = {whole.batch,       whole.query_length,    whole.key_length,
+                                             whole.query_heads, whole.key_value_heads, whole.head_dim,
+                                             whole.value_dim};
+  return {{"headlight", system_info().version},
+          {"the call", std::string(operation)},
+          {"the instruction set", std::string(name(engine.isa()))},
+          {"whole", ops::describe(shape)},
+          {"spread.head_ranks", number(spread.head_ranks)},
+          {"spread.block", number(spread.block)},
+          {"spread.flops_per_second", number(spread.flops_per_second)},
+          {"spread.bytes_per_second", number(spread.bytes_per_second)},
+          {"options.causal", one_of(options.causal)},
+          {"options.align", options.align ? one_of(*options.align) : "unset"},
+          {"options.key_start", text_of(options.key_start)},
+          {"options.query_start", text_of(options.query_start)},
+          {"options.window", number(options.window.left) + ", " + number(options.window.right)},
+          {"options.chunk", number(options.chunk)},
+          {"options.query_lengths", digest_of(options.query_lengths)},
+          {"options.key_lengths", digest_of(options.key_lengths)},
+          {"options.query_offsets", digest_of(options.query_offsets)},
+          {"options.key_offsets", digest_of(options.key_offsets)},
+          {"options.scale", options.scale ? ops::text_of(*options.scale) : "unset"},
+          {"options.soft_cap", ops::text_of(options.soft_cap)},
+          {"options.slopes", digest_of(options.slopes)},
+          {"options.sinks", digest_of(options.sinks)},
+          {"options.dropout.probability", ops::text_of(options.dropout.probability)},
+          {"options.dropout.seed", number(options.dropout.seed)},
+          {"options.dropout.stream", number(options.dropout.stream)}};
+}
+
+}  // namespace headlight::mpi

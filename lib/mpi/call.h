@@ -1,0 +1,87 @@
+// One call over ranks, before anything is sent: checked sizes, the grid of ranks, who holds what, and what all ranks
+// must say alike.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "headlight/mpi.h"
+#include "mpi/shares.h"
+#include "mpi/stopwatch.h"
+#include "mpi/transport.h"
+#include "mpi/travelling.h"
+#include "ops/attention_check.h"
+#include "ops/head_numbers.h"
+
+namespace headlight::mpi {
+
+// Rank r is number r mod head_ranks of row ⌊r / head_ranks⌋. A row holds a part of the sequence; each of its ranks
+// works on its own heads of all of that part.
+struct Grid {
+  int ring = 1;
+  int head_ranks = 1;
+  int row = 0;
+  int column = 0;
+
+  [[nodiscard]] int rank_at(int of_row, int of_column) const noexcept { return of_row * head_ranks + of_column; }
+  // The ranks of this column, from the first row on.
+  [[nodiscard]] std::vector<int> column_ranks() const;
+};
+
+// Of one of the two lengths.
+struct Holding {
+  std::vector<Block> blocks;
+  std::vector<Run> share;   // what the rank holds
+  std::vector<Run> of_row;  // what its row of the grid does
+};
+
+struct Call {
+  ops::AttentionSizes whole{};
+  ops::AttentionSizes here{};  // with the heads that this rank works on
+  Grid grid;
+  std::int64_t block = 0;
+  Holding queries;
+  Holding keys;
+  ops::HeadNumbers heads;
+
+  // The options as this rank works with them: slopes and sinks of its heads.
+  [[nodiscard]] AttentionOptions options_of(const AttentionOptions& options) const noexcept;
+  [[nodiscard]] std::int64_t first_head() const noexcept { return grid.column * here.query_heads; }
+  // The blocks of a tensor in ascending order, each sent by the rank of this column that holds it.
+  [[nodiscard]] std::vector<Stop> stops_of(const Holding& holding) const;
+};
+
+// Throws std::invalid_argument("operation: …").
+[[nodiscard]] Call make_call(std::string_view operation, const AttentionShape& whole, const AttentionOptions& options,
+                             int rank, int size, const Spread& spread);
+
+[[nodiscard]] Record record_of(std::string_view operation, const Engine& engine, const AttentionShape& whole,
+                               const AttentionOptions& options, const Spread& spread);
+
+// Runs prepare() and lets all ranks know whether it could; then work(), whose failure ends the group on all of them.
+template <class Prepare, class Work>
+void together(Transport& transport, const Record& record, double& agreeing_seconds, const Prepare& prepare,
+              const Work& work) {
+  std::optional<std::string> problem;
+  try {
+    prepare();
+  } catch (const std::exception& error) {
+    problem = error.what();
+  }
+  {
+    const Stopwatch agreeing(agreeing_seconds);
+    transport.agree(record, problem);
+  }
+  try {
+    work();
+  } catch (const Error&) {
+    throw;
+  } catch (const std::exception& error) {
+    transport.fail(transport.rank(), error.what());
+  }
+}
+
+}  // namespace headlight::mpi

@@ -1,0 +1,92 @@
+#include "mpi/check_shares.h"
+
+#include <array>
+#include <vector>
+
+#include "mpi/records.h"
+#include "ops/attention_backward_parts.h"
+#include "ops/check.h"
+
+namespace headlight::mpi {
+namespace {
+
+using Shape = std::array<std::int64_t, 4>;
+
+struct Shapes {
+  explicit Shapes(const Call& call)
+      : rows(rows_of(call.queries.share)),
+        query{call.whole.batch, rows, call.whole.query_heads, call.whole.head_dim},
+        out{call.whole.batch, rows, call.whole.query_heads, call.whole.value_dim},
+        key{call.whole.batch, rows_of(call.keys.share), call.whole.key_value_heads, call.whole.head_dim},
+        value{call.whole.batch, key[1], call.whole.key_value_heads, call.whole.value_dim},
+        log_sum_exp{call.whole.batch, call.whole.query_heads, rows} {}
+  std::int64_t rows;
+  Shape query, out, key, value;
+  std::array<std::int64_t, 3> log_sum_exp;
+};
+constexpr std::string_view kOfQueries = "n rows as mpi::plan() says";
+constexpr std::string_view kOfKeys = "m keys as mpi::plan() says";
+
+template <class AnyView>
+ops::NamedExtent input(std::string_view operation, std::string_view name, const AnyView& view,
+                       std::span<const std::int64_t> shape, std::string_view meaning) {
+  ops::check_shape(operation, name, view.shape, shape, meaning);
+  return {name, ops::check_view(operation, name, view)};
+}
+
+template <class AnyView>
+void add_output(std::string_view operation, std::string_view name, const AnyView& view,
+                std::span<const std::int64_t> shape, std::string_view meaning, std::string_view may_share,
+                std::vector<ops::NamedExtent>& others) {
+  const ops::Extent extent = ops::check_output(operation, name, view, shape, meaning);
+  for (const ops::NamedExtent& other : others) {
+    if (other.name != may_share) ops::check_disjoint(operation, name, extent, other.name, other.extent);
+  }
+  others.push_back({name, extent});
+}
+
+void add_lists(const AttentionOptions& options, std::vector<ops::NamedExtent>& others) {
+  for (const ops::NamedExtent& list : ops::lists_of(options)) others.push_back(list);
+}
+
+}  // namespace
+
+void check_shares(std::string_view operation, const Call& call, const View<const float, 4>& query,
+                  const View<const float, 4>& key, const View<const float, 4>& value, const View<float, 4>& out,
+                  const AttentionOptions& options) {
+  const Shapes shapes(call);
+  std::vector<ops::NamedExtent> others = {input(operation, "query", query, shapes.query, kOfQueries),
+                                          input(operation, "key", key, shapes.key, kOfKeys),
+                                          input(operation, "value", value, shapes.value, kOfKeys)};
+  add_lists(options, others);
+  add_output(operation, "out", out, shapes.out, kOfQueries, "", others);
+  if (!is_given(options.log_sum_exp)) return;
+  add_output(operation, "log_sum_exp", options.log_sum_exp, shapes.log_sum_exp, "[B, Hq, n]", "", others);
+}
+
+void check_backward_shares(std::string_view operation, const Call& call, const BackwardShares& shares,
+                           const AttentionOptions& options) {
+  const Shapes shapes(call);
+  std::vector<ops::NamedExtent> others = {
+      input(operation, "query", shares.query, shapes.query, kOfQueries),
+      input(operation, "key", shares.key, shapes.key, kOfKeys),
+      input(operation, "value", shares.value, shapes.value, kOfKeys),
+      input(operation, "out", shares.out, shapes.out, kOfQueries),
+      input(operation, "log_sum_exp", shares.log_sum_exp, shapes.log_sum_exp, "[B, Hq, n]"),
+      input(operation, "out_gradient", shares.out_gradient, shapes.out, kOfQueries)};
+  add_lists(options, others);
+  const Gradients& gradients = shares.gradients;
+  if (is_given(gradients.query)) {
+    const bool in_place = gradients.query.data == shares.out.data && gradients.query.shape == shares.out.shape &&
+                          gradients.query.strides == shares.out.strides;
+    add_output(operation, "gradients.query", gradients.query, shapes.query, kOfQueries, in_place ? "out" : "", others);
+  }
+  if (is_given(gradients.key)) add_output(operation, "gradients.key", gradients.key, shapes.key, kOfKeys, "", others);
+  if (is_given(gradients.value))
+    add_output(operation, "gradients.value", gradients.value, shapes.value, kOfKeys, "", others);
+  if (ops::has_large_rows(shares.log_sum_exp)) {
+    ops::fail(operation, "log_sum_exp has a row of 2^24 log 2 or more, expected fewer over ranks");
+  }
+}
+
+}  // namespace headlight::mpi

@@ -1,0 +1,25 @@
+// What a call over ranks costs: bytes that come, and operations.
+#pragma once
+
+#include "headlight/mpi.h"
+#include "ops/attention_check.h"
+
+namespace headlight::mpi {
+
+// Of one rank.
+struct Cost {
+  double hidden_bytes;     // that travel while it computes
+  double exchanged_bytes;  // that it waits for
+  double flops;
+  [[nodiscard]] double seconds(const Spread& spread) const noexcept;
+};
+[[nodiscard]] Cost forward_cost(const ops::AttentionSizes& whole, const AttentionOptions& options, int ring,
+                                int head_ranks);
+[[nodiscard]] Cost backward_cost(const ops::AttentionSizes& whole, const AttentionOptions& options, int ring,
+                                 int head_ranks);
+
+// Of the divisors that may share out the heads; of equals the smallest, which waits for nothing.
+[[nodiscard]] int fastest_head_ranks(const ops::AttentionSizes& whole, const AttentionOptions& options, int ranks,
+                                     const Spread& spread);
+
+}  // namespace headlight::mpi

@@ -1,0 +1,66 @@
+// Keys and values on their way from rank to rank, for a pass over rows that stay.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "mpi/call.h"
+#include "mpi/records.h"
+#include "mpi/stopwatch.h"
+#include "mpi/travelling.h"
+
+namespace headlight::mpi {
+
+[[nodiscard]] inline std::int64_t longest_of(const std::vector<Block>& blocks) noexcept {
+  std::int64_t longest = 0;
+  for (const Block& block : blocks) longest = std::max(longest, block.count);
+  return longest;
+}
+
+// How many rows before a block are needed again where the sums go by blocks of `size` on the grid of a sequence: what a
+// piece holds of one that does not end in it is worked on with the next.
+[[nodiscard]] inline std::int64_t carry_of(const Call& call, std::int64_t size) noexcept {
+  return call.block % size == 0 ? 0 : size - 1;
+}
+
+class KeyTravel {
+ public:
+  // For sums over blocks of that many keys. Throws OutOfMemory.
+  KeyTravel(const Call& call, std::int64_t key_block)
+      : call_(call),
+        records_{call.here.batch, call.here.key_value_heads, {call.here.head_dim, call.here.value_dim}},
+        travelling_(call.stops_of(call.keys), call.grid.column_ranks(), records_.floats(), carry_of(call, key_block)) {}
+
+  // f(key, value, arrived, poll) for one block of keys after the other; f calls poll() between pieces of its work. key
+  // and value hold the rows of this rank's row of the grid.
+  template <class Function>
+  void run(Transport& transport, const View<const float, 4>& key, const View<const float, 4>& value,
+           Statistics& statistics, const Function& f) {
+    travelling_.begin(transport, [&](const Stop& stop, float* rows) {
+      const std::int64_t place = place_in(call_.keys.of_row, stop.first);
+      copy_rows(some_rows(key, place, stop.count), records_(rows, stop.count, 0));
+      copy_rows(some_rows(value, place, stop.count), records_(rows, stop.count, 1));
+    });
+    while (!travelling_.done()) {
+      const Arrived arrived = next(statistics);
+      const std::int64_t count = arrived.to - arrived.first;
+      f(View<const float, 4>(records_(arrived.rows, count, 0)), View<const float, 4>(records_(arrived.rows, count, 1)),
+        arrived, [&] { travelling_.poll(); });
+    }
+    const Stopwatch waiting(statistics.waiting_seconds);
+    travelling_.finish();
+    statistics.bytes_received += travelling_.bytes_received();
+  }
+
+ private:
+  Arrived next(Statistics& statistics) {
+    const Stopwatch waiting(statistics.waiting_seconds);
+    return travelling_.next();
+  }
+
+  const Call& call_;
+  Records<2> records_;
+  Travelling travelling_;
+};
+
+}  // namespace headlight::mpi

@@ -1,0 +1,106 @@
+#include "mpi/shares.h"
+
+#include <algorithm>
+#include <string>
+
+#include "ops/check.h"
+
+namespace headlight::mpi {
+namespace {
+
+// Back and forth: 0 1 2 2 1 0 0 1 … Under a causal mask rows see the more keys the later they come, and every two
+// rounds give each rank as many.
+int owner_of(std::int64_t number, int ranks) noexcept {
+  const std::int64_t round = number / ranks;
+  const auto at = static_cast<int>(number % ranks);
+  return round % 2 == 0 ? at : ranks - 1 - at;
+}
+
+template <class From, class To, class Copy>
+void for_each_row(std::span<const Run> runs, const From& whole, const To& share, const Copy& copy) {
+  std::int64_t at = 0;
+  for (const Run& run : runs) {
+    for (std::int64_t i = run.first; i < run.first + run.count; ++i, ++at) {
+      for (std::int64_t b = 0; b < whole.extent(0); ++b) {
+        for (std::int64_t h = 0; h < whole.extent(2); ++h) copy(&whole(b, i, h, 0), &share(b, at, h, 0));
+      }
+    }
+  }
+}
+
+void check_shapes(const char* name, std::span<const Run> runs, const View<const float, 4>& whole,
+                  const View<const float, 4>& share) {
+  ops::check_view(name, "whole", whole);
+  ops::check_view(name, "share", share);
+  for (const Run& run : runs) {
+    if (run.first < 0 || run.count < 0 || run.first > whole.extent(1) - run.count) {
+      ops::fail(name, "runs has " + std::to_string(run.count) + " rows from " + std::to_string(run.first) +
+                          " on, expected some of " + std::to_string(whole.extent(1)));
+    }
+  }
+  const std::array<std::int64_t, 4> shape = {whole.extent(0), rows_of(runs), whole.extent(2), whole.extent(3)};
+  ops::check_shape(name, "share", share.shape, shape, "[B, rows of the runs, H, D]");
+}
+
+}  // namespace
+
+std::vector<Block> cut_into_blocks(std::int64_t length, std::span<const std::int64_t> offsets, std::int64_t block,
+                                   int ranks) {
+  std::vector<Block> blocks;
+  const auto add = [&](std::int64_t first, std::int64_t count) {
+    const bool fits = !blocks.empty() && blocks.back().count + count <= block;
+    if (fits) {
+      blocks.back().count += count;
+    } else {
+      blocks.push_back({first, count, owner_of(static_cast<std::int64_t>(blocks.size()), ranks)});
+    }
+  };
+  const auto add_sequence = [&](std::int64_t first, std::int64_t last) {
+    for (std::int64_t row = first; row < last; row += block) add(row, std::min(block, last - row));
+  };
+  if (offsets.empty()) add_sequence(0, length);
+  for (std::size_t s = 1; s < offsets.size(); ++s) add_sequence(offsets[s - 1], offsets[s]);
+  return blocks;
+}
+
+std::vector<Run> runs_of(std::span<const Block> blocks, int first_rank, int ranks) {
+  std::vector<Run> runs;
+  for (const Block& block : blocks) {
+    if (block.owner < first_rank || block.owner >= first_rank + ranks) continue;
+    if (!runs.empty() && runs.back().first + runs.back().count == block.first) {
+      runs.back().count += block.count;
+    } else {
+      runs.push_back({block.first, block.count});
+    }
+  }
+  return runs;
+}
+
+std::int64_t rows_of(std::span<const Run> runs) noexcept {
+  std::int64_t rows = 0;
+  for (const Run& run : runs) rows += run.count;
+  return rows;
+}
+
+std::int64_t place_in(std::span<const Run> runs, std::int64_t row) noexcept {
+  std::int64_t place = 0;
+  for (const Run& run : runs) {
+    if (row < run.first + run.count) return place + row - run.first;
+    place += run.count;
+  }
+  return place;
+}
+
+void take_share(std::span<const Run> runs, View<const float, 4> whole, View<float, 4> share) {
+  check_shapes("take_share", runs, whole, share);
+  for_each_row(runs, whole, share,
+               [&](const float* from, float* to) { std::copy_n(from, static_cast<std::size_t>(whole.extent(3)), to); });
+}
+
+void give_share(std::span<const Run> runs, View<const float, 4> share, View<float, 4> whole) {
+  check_shapes("give_share", runs, whole, share);
+  for_each_row(runs, whole, share,
+               [&](float* to, const float* from) { std::copy_n(from, static_cast<std::size_t>(whole.extent(3)), to); });
+}
+
+}  // namespace headlight::mpi

@@ -1,0 +1,99 @@
+// Messages between the ranks of a group, and the watch over them: no wait is without end.
+#pragma once
+
+#include <mpi.h>
+
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <list>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "headlight/mpi.h"
+
+namespace headlight::mpi {
+
+// What is on its way: requests, and the rank at the other end of each.
+class Requests {
+ public:
+  [[nodiscard]] bool empty() const noexcept { return requests_.empty(); }
+
+ private:
+  friend class Transport;
+  std::vector<MPI_Request> requests_;
+  std::vector<int> peers_;
+};
+
+// What a rank is about to do, as names and values: what all must say alike.
+using Record = std::vector<std::pair<std::string, std::string>>;
+
+class Transport {
+ public:
+  Transport(MPI_Comm communicator, const GroupOptions& options);
+  // Not after a failure: what is still open may be waiting for a rank that is gone, and is left as it is.
+  ~Transport();
+  Transport(const Transport&) = delete;
+  Transport& operator=(const Transport&) = delete;
+
+  [[nodiscard]] int rank() const noexcept { return rank_; }
+  [[nodiscard]] int size() const noexcept { return size_; }
+
+  // Begins a message. Its memory stays as it is until it has come, and for ever where wait() throws: see keep().
+  void send(int to, const void* data, std::size_t bytes, Requests& requests);
+  void receive(int from, void* data, std::size_t bytes, Requests& requests);
+  // Whether all have come, without waiting.
+  bool test(Requests& requests);
+  // Until all have come. Asks a rank that has been silent for a quarter of the timeout for a sign of life; throws Error
+  // once one has been for all of it, and tells the others.
+  void wait(Requests& requests);
+  // Answers others, and throws what one of them has ended with.
+  void poll();
+
+  // Every rank's record, or what it could not go on for; throws Error on all where one could not, or where two differ,
+  // after which the group can be used as before.
+  void agree(const Record& record, const std::optional<std::string>& problem);
+
+  // Ends the group on all ranks.
+  [[noreturn]] void fail(int rank, const std::string& reason);
+  // Throws where it has ended.
+  void check() const;
+  [[nodiscard]] bool has_failed() const noexcept { return failure_.has_value(); }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  enum class Kind : int { failed, are_you_there, here };
+  struct Notice {
+    Kind kind;
+    int rank;
+    std::array<char, 504> text;
+  };
+
+  void duplicate(MPI_Comm from, MPI_Comm& to);
+  void check_call(int code, int peer);
+  void listen();
+  void notify(int to, Kind kind, int rank, std::string_view text);
+  void take_notice(const Notice& notice, int from);
+  // How long each of those ranks has been silent since `begin`; throws at the timeout.
+  void watch(const Requests& requests, Clock::time_point begin, Clock::time_point& asked);
+
+  int rank_ = 0;
+  int size_ = 0;
+  std::chrono::milliseconds timeout_;
+  MPI_Comm data_ = MPI_COMM_NULL;
+  MPI_Comm notices_ = MPI_COMM_NULL;
+  Notice incoming_{};
+  MPI_Request listening_ = MPI_REQUEST_NULL;
+  std::list<std::pair<MPI_Request, Notice>> outgoing_;
+  std::vector<Clock::time_point> heard_;
+  std::optional<std::pair<int, std::string>> failure_;
+};
+
+// Memory that messages may still read or write after the group has failed: whoever owns it hands it over, and it is
+// never freed.
+void keep_for_ever(std::vector<std::byte>&& memory);
+
+}  // namespace headlight::mpi

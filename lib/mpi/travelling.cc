@@ -1,0 +1,83 @@
+#include "mpi/travelling.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "headlight/out_of_memory.h"
+
+namespace headlight::mpi {
+
+Travelling::Travelling(std::vector<Stop> stops, std::vector<int> ranks, std::int64_t floats, std::int64_t carry)
+    : stops_(std::move(stops)), ranks_(std::move(ranks)), floats_(floats), carry_(carry) {
+  std::int64_t longest = 0;
+  for (const Stop& stop : stops_) longest = std::max(longest, stop.count);
+  const auto bytes = static_cast<std::size_t>((carry_ + longest) * floats_) * sizeof(float);
+  try {
+    for (std::vector<std::byte>& buffer : buffers_) buffer.resize(bytes);
+  } catch (const std::bad_alloc&) {
+    throw OutOfMemory("mpi: travelling blocks", 2 * bytes);
+  }
+}
+
+Travelling::~Travelling() {
+  for (std::size_t n = 0; n < buffers_.size(); ++n) {
+    if (!requests_[n].empty()) keep_for_ever(std::move(buffers_[n]));
+  }
+}
+
+float* Travelling::rows_of(std::size_t stop) noexcept {
+  return reinterpret_cast<float*>(buffers_[stop % 2].data()) + carry_ * floats_;
+}
+
+void Travelling::begin(Transport& transport, Fill fill) {
+  transport_ = &transport;
+  fill_ = std::move(fill);
+  if (!stops_.empty()) start(0);
+}
+
+// What the buffer held two stops ago has been used here, and once it has reached all others it is free.
+void Travelling::start(std::size_t stop) {
+  const std::size_t n = stop % 2;
+  transport_->wait(requests_[n]);
+  const Stop& here = stops_[stop];
+  const auto bytes = static_cast<std::size_t>(here.count * floats_) * sizeof(float);
+  if (here.sender != transport_->rank()) {
+    transport_->receive(here.sender, rows_of(stop), bytes, requests_[n]);
+    bytes_received_ += static_cast<double>(bytes);
+    return;
+  }
+  fill_(here, rows_of(stop));
+  for (const int rank : ranks_) {
+    if (rank != transport_->rank()) transport_->send(rank, rows_of(stop), bytes, requests_[n]);
+  }
+}
+
+Arrived Travelling::next() {
+  const std::size_t stop = next_++;
+  const std::size_t n = stop % 2;
+  const Stop& here = stops_[stop];
+  if (here.sender != transport_->rank()) transport_->wait(requests_[n]);
+  carried_[n] = 0;
+  if (stop > 0 && stops_[stop - 1].series == here.series) {
+    const Stop& before = stops_[stop - 1];
+    carried_[n] = std::min(carry_, carried_[1 - n] + before.count);
+    const float* const end = rows_of(stop - 1) + before.count * floats_;
+    std::memcpy(rows_of(stop) - carried_[n] * floats_, end - carried_[n] * floats_,
+                static_cast<std::size_t>(carried_[n] * floats_) * sizeof(float));
+  }
+  if (stop + 1 < stops_.size()) start(stop + 1);
+  return {rows_of(stop) - carried_[n] * floats_, here.first - carried_[n], here.first, here.first + here.count,
+          here.series};
+}
+
+void Travelling::finish() {
+  for (Requests& requests : requests_) transport_->wait(requests);
+}
+
+void Travelling::poll() {
+  transport_->poll();
+  for (Requests& requests : requests_) static_cast<void>(transport_->test(requests));
+}
+
+}  // namespace headlight::mpi

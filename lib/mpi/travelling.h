@@ -1,0 +1,75 @@
+// Rows that travel: blocks of a tensor in the order that all ranks agree on, each sent by who holds it to all others
+// while they work on the one before.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "mpi/transport.h"
+
+namespace headlight::mpi {
+
+// A block of rows, and who sends it. Rows of one series follow each other without a gap.
+struct Stop {
+  std::int64_t first;
+  std::int64_t count;
+  int sender;
+  std::int64_t series;
+};
+
+// Rows first … to − 1 of the tensor: those that have just come, from `from` on, and as many of the series before them
+// as were asked for or there are.
+struct Arrived {
+  float* rows;
+  std::int64_t first;
+  std::int64_t from;
+  std::int64_t to;
+  std::int64_t series;
+};
+
+class Travelling {
+ public:
+  // Writes a stop's own rows where they are to be sent from, `floats` a row.
+  using Fill = std::function<void(const Stop& stop, float* rows)>;
+
+  // `carry`: how many rows before a block its reader may still need. Throws OutOfMemory.
+  Travelling(std::vector<Stop> stops, std::vector<int> ranks, std::int64_t floats, std::int64_t carry);
+  ~Travelling();
+  Travelling(const Travelling&) = delete;
+  Travelling& operator=(const Travelling&) = delete;
+
+  void begin(Transport& transport, Fill fill);
+  [[nodiscard]] bool done() const noexcept { return next_ == stops_.size(); }
+  // Waits for the next block, and begins with the one behind it.
+  [[nodiscard]] Arrived next();
+  // Behind the last: waits until what this rank has sent is with the others.
+  void finish();
+  // Between pieces of work: messages move on when MPI is called.
+  void poll();
+
+  [[nodiscard]] double bytes_received() const noexcept { return bytes_received_; }
+  [[nodiscard]] std::size_t bytes() const noexcept { return buffers_[0].size() + buffers_[1].size(); }
+
+ private:
+  void start(std::size_t stop);
+  [[nodiscard]] float* rows_of(std::size_t stop) noexcept;
+
+  Transport* transport_ = nullptr;
+  std::vector<Stop> stops_;
+  std::vector<int> ranks_;
+  std::int64_t floats_;
+  std::int64_t carry_;
+  Fill fill_;
+  std::size_t next_ = 0;
+  // A buffer holds what is carried, which ends where the block begins.
+  std::array<std::vector<std::byte>, 2> buffers_;
+  std::array<std::int64_t, 2> carried_{};
+  std::array<Requests, 2> requests_;
+  double bytes_received_ = 0;
+};
+
+}  // namespace headlight::mpi

@@ -1,0 +1,201 @@
+// Attention over ranks has the bits of one process, forward and backward.
+#include <string>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "headlight/attention_backward.h"
+#include "headlight/mpi.h"
+#include "mpi/ranks.h"
+#include "support/attention_case.h"
+#include "support/compare.h"
+#include "support/quick.h"
+#include "support/random.h"
+
+namespace headlight::mpi_same_bits_test {
+
+using test::AttentionCase;
+using test::AttentionInputs;
+
+// What one process gives.
+struct Results {
+  explicit Results(const AttentionCase& c)
+      : out({c.batch, c.query_length, c.query_heads, c.value_dim}),
+        log_sum_exp({c.batch, c.query_heads, c.query_length}),
+        query_gradient({c.batch, c.query_length, c.query_heads, c.head_dim}),
+        key_gradient({c.batch, c.key_length, c.key_value_heads, c.head_dim}),
+        value_gradient({c.batch, c.key_length, c.key_value_heads, c.value_dim}) {}
+  Tensor<float, 4> out;
+  Tensor<float, 3> log_sum_exp;
+  Tensor<float, 4> query_gradient;
+  Tensor<float, 4> key_gradient;
+  Tensor<float, 4> value_gradient;
+};
+
+Tensor<float, 4> out_gradient_of(const AttentionCase& c) {
+  return test::Random(c.seed + 1000).normal_tensor<4>({c.batch, c.query_length, c.query_heads, c.value_dim});
+}
+
+Results in_one_process(Engine& engine, const AttentionCase& c, const AttentionInputs& in) {
+  Results results(c);
+  AttentionOptions options = in.options;
+  options.log_sum_exp = results.log_sum_exp;
+  attention(engine, in.query, in.key, in.value, results.out, options);
+  attention_backward(engine, in.query, in.key, in.value, results.out, results.log_sum_exp, out_gradient_of(c),
+                     {results.query_gradient, results.key_gradient, results.value_gradient}, in.options);
+  return results;
+}
+
+AttentionShape shape_of(const AttentionCase& c) {
+  return {c.batch, c.query_length, c.key_length, c.query_heads, c.key_value_heads, c.head_dim, c.value_dim};
+}
+
+Tensor<float, 4> share_of(const std::vector<mpi::Run>& runs, std::int64_t rows, const Tensor<float, 4>& whole) {
+  Tensor<float, 4> share({whole.shape()[0], rows, whole.shape()[2], whole.shape()[3]});
+  mpi::take_share(runs, whole, share);
+  return share;
+}
+
+// [B, Hq, L] likewise.
+Tensor<float, 3> share_of(const std::vector<mpi::Run>& runs, std::int64_t rows, const Tensor<float, 3>& whole) {
+  Tensor<float, 3> share({whole.shape()[0], whole.shape()[1], rows});
+  for (std::int64_t b = 0; b < share.shape()[0]; ++b) {
+    for (std::int64_t h = 0; h < share.shape()[1]; ++h) {
+      std::int64_t at = 0;
+      for (const mpi::Run& run : runs) {
+        for (std::int64_t i = run.first; i < run.first + run.count; ++i) share(b, h, at++) = whole(b, h, i);
+      }
+    }
+  }
+  return share;
+}
+
+void expect_bits_spread(mpi::Group& group, Engine& engine, const AttentionCase& c, const mpi::Spread& spread) {
+  SCOPED_TRACE(c.line() + ", head_ranks " + std::to_string(spread.head_ranks) + ", block " +
+               std::to_string(spread.block) + ", threads " + std::to_string(engine.threads()));
+  const AttentionInputs in(c);
+  const Results whole = in_one_process(engine, c, in);
+  const mpi::Plan plan = mpi::plan(shape_of(c), in.options, group.rank(), group.size(), spread);
+  const auto rows = [&](const auto& tensor) { return share_of(plan.queries, plan.query_rows, tensor); };
+  const auto keys = [&](const auto& tensor) { return share_of(plan.keys, plan.key_rows, tensor); };
+  const Tensor<float, 4> query = rows(in.query), key = keys(in.key), value = keys(in.value);
+  Tensor<float, 4> out({c.batch, plan.query_rows, c.query_heads, c.value_dim});
+  Tensor<float, 3> log_sum_exp({c.batch, c.query_heads, plan.query_rows});
+  AttentionOptions options = in.options;
+  options.log_sum_exp = log_sum_exp;
+  mpi::attention(group, engine, shape_of(c), query, key, value, out, options, spread);
+  EXPECT_TRUE(test::same_bits(out, rows(whole.out)));
+  EXPECT_TRUE(test::same_bits(log_sum_exp, rows(whole.log_sum_exp)));
+
+  Tensor<float, 4> query_gradient(query.shape()), key_gradient(key.shape()), value_gradient(value.shape());
+  mpi::attention_backward(group, engine, shape_of(c), query, key, value, out, log_sum_exp, rows(out_gradient_of(c)),
+                          {query_gradient, key_gradient, value_gradient}, in.options, spread);
+  EXPECT_TRUE(test::same_bits(query_gradient, rows(whole.query_gradient)));
+  EXPECT_TRUE(test::same_bits(key_gradient, keys(whole.key_gradient)));
+  EXPECT_TRUE(test::same_bits(value_gradient, keys(whole.value_gradient)));
+}
+
+// Every way to spread the case over the ranks.
+void expect_same_bits(mpi::Group& group, Engine& engine, const AttentionCase& c,
+                      const std::vector<std::int64_t>& blocks) {
+  for (int head_ranks = 1; head_ranks <= group.size(); ++head_ranks) {
+    if (group.size() % head_ranks != 0 || c.key_value_heads % head_ranks != 0) continue;
+    for (const std::int64_t block : blocks) {
+      expect_bits_spread(group, engine, c, {.head_ranks = head_ranks, .block = block});
+    }
+  }
+}
+
+TEST(MpiSameBits, EveryMaskThatIsAnInterval) {
+  const std::string masks[] = {
+      "",
+      "causal=top-left",
+      "causal=bottom-right",
+      "causal=top-left align=bottom-right window=200,-1",
+      "window=100,30",
+      "window=-1,0",
+      "chunk=150",
+      "causal=top-left window=90,-1 chunk=130",
+      "causal=bottom-right key_start=7 query_start=40",
+      "query_lengths=700,31 key_lengths=1100,500",
+      "causal=bottom-right query_lengths=650,610 key_lengths=640,1200",
+      "dropout=0.25",
+      "causal=top-left slopes=1 dropout=0.125",
+      "scale=0.75 soft_cap=2",
+      "causal=top-left sinks=1",
+  };
+  mpi::Group group(MPI_COMM_WORLD);
+  for (const int threads : {1, 2}) {
+    Engine engine({.threads = threads});
+    std::uint64_t seed = 1;
+    for (const std::string& mask : masks) {
+      const AttentionCase c =
+          AttentionCase::parse("seed=" + std::to_string(seed++) + " B=2 Lq=700 Lk=1200 Hq=8 Hkv=4 D=32 Dv=16" +
+                               (mask.empty() ? "" : " ") + mask);
+      expect_same_bits(group, engine, c,
+                       test::quick() ? std::vector<std::int64_t>{0} : std::vector<std::int64_t>{0, 192});
+    }
+  }
+}
+
+TEST(MpiSameBits, PackedSequences) {
+  const std::string sequences[] = {
+      "Lq=900 Lk=900 Hq=4 Hkv=2 D=24 Dv=40 causal=top-left query_offsets=0,100,163,800,800,900 dropout=0.25",
+      "Lq=900 Lk=1300 Hq=4 Hkv=2 D=24 Dv=40 causal=bottom-right query_offsets=0,300,310,900 key_offsets=0,10,900,1300",
+      "Lq=1000 Lk=1000 Hq=4 Hkv=2 D=24 Dv=40 window=70,0 query_offsets=0,3,9,14,500,999,1000 slopes=1 dropout=0.5",
+      "Lq=10 Lk=10 Hq=4 Hkv=2 D=24 Dv=40 query_offsets=0,1,2,3,10",
+  };
+  mpi::Group group(MPI_COMM_WORLD);
+  for (const int threads : {1, 2}) {
+    Engine engine({.threads = threads});
+    for (const std::string& of : sequences) {
+      const AttentionCase c = AttentionCase::parse("seed=5 B=1 " + of);
+      expect_same_bits(group, engine, c, {0, 64});
+    }
+  }
+}
+
+// Rows of one and of several panels, of whole vectors and ragged; few heads, many, groups.
+TEST(MpiSameBits, Shapes) {
+  const std::string shapes[] = {
+      "B=1 Lq=600 Lk=600 Hq=1 Hkv=1 D=64 Dv=64 causal=top-left",
+      "B=1 Lq=600 Lk=600 Hq=6 Hkv=1 D=80 Dv=72 dropout=0.125",
+      "B=3 Lq=70 Lk=130 Hq=8 Hkv=8 D=5 Dv=3 causal=bottom-right",
+      "B=1 Lq=1 Lk=900 Hq=4 Hkv=4 D=64 Dv=64",
+      "B=1 Lq=500 Lk=1 Hq=4 Hkv=2 D=16 Dv=16",
+      "B=1 Lq=130 Lk=0 Hq=4 Hkv=2 D=16 Dv=16 sinks=1",
+      "B=1 Lq=0 Lk=300 Hq=4 Hkv=2 D=16 Dv=16",
+      "B=1 Lq=700 Lk=700 Hq=2 Hkv=2 D=160 Dv=160 causal=top-left",
+      "B=1 Lq=300 Lk=300 Hq=3 Hkv=3 D=1 Dv=1 scale=-1",
+  };
+  mpi::Group group(MPI_COMM_WORLD);
+  for (const int threads : {1, 2}) {
+    Engine engine({.threads = threads});
+    for (const std::string& shape : shapes)
+      expect_same_bits(group, engine, AttentionCase::parse("seed=9 " + shape), {0, 128});
+  }
+}
+
+// Any options in any combination.
+TEST(MpiSameBits, RandomCases) {
+  mpi::Group group(MPI_COMM_WORLD);
+  Engine engine({.threads = 2});
+  for (std::uint64_t seed = 1; seed <= test::count<std::uint64_t>(60, 15); ++seed) {
+    AttentionCase c = test::random_attention_case(seed, 400);
+    c.mask.reset();
+    c.bias.reset();
+    c.make_valid();
+    expect_same_bits(group, engine, c, {0});
+  }
+}
+
+TEST(MpiSameBits, OnEveryInstructionSet) {
+  mpi::Group group(MPI_COMM_WORLD);
+  for (const Isa isa : available_isas()) {
+    Engine engine({.threads = 1, .isa = isa});
+    const AttentionCase c =
+        AttentionCase::parse("seed=3 B=1 Lq=600 Lk=600 Hq=4 Hkv=2 D=20 Dv=20 causal=top-left slopes=1 dropout=0.25");
+    expect_same_bits(group, engine, c, {0});
+  }
+}
+
+}  // namespace headlight::mpi_same_bits_test
