@@ -70,7 +70,7 @@ struct Spread {
   // takes two exchanges of all with all; between the rows, keys travel while the last ones are used. 1: ranks share the
   // sequence alone (the ring). The size: heads alone. A divisor of the size and of Hkv. 0: what plan() thinks fastest.
   int head_ranks = 0;
-  // Rows and keys that lie together on a rank, a multiple of 64. 0: chosen from the lengths, 512 at most.
+  // Rows and keys that lie together on a rank, a multiple of 64. 0: chosen from the lengths, 1024 at most.
   std::int64_t block = 0;
   // What plan() chooses by: operations that a rank does in a second, and bytes that it receives.
   double flops_per_second = 1e11;

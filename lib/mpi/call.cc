@@ -14,7 +14,7 @@ namespace headlight::mpi {
 namespace {
 
 constexpr std::int64_t kCut = 64;  // dropout draws so many numbers of a row at a time
-constexpr std::int64_t kLongestBlock = 512;
+constexpr std::int64_t kLongestBlock = 1024;
 
 // Options that have an axis of keys, or that one rank could not serve.
 void refuse_options(std::string_view operation, const AttentionOptions& options) {

@@ -1,0 +1,166 @@
+// Whatever keeps one rank from going on ends the call on all of them, in time, and is told by its name.
+#include <signal.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <functional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "headlight/mpi.h"
+#include "mpi/ranks.h"
+#include "support/memory_limit.h"
+
+namespace headlight::mpi_errors_test {
+
+using test::world_rank;
+using test::world_size;
+using Clock = std::chrono::steady_clock;
+
+constexpr AttentionShape kShape = {
+    .query_length = 640, .key_length = 640, .query_heads = 4, .key_value_heads = 4, .head_dim = 16, .value_dim = 20};
+
+// A call of that shape, everything as plan() says.
+struct Shares {
+  Shares(const AttentionShape& whole, int rank, int size) : Shares(whole, mpi::plan(whole, {}, rank, size)) {}
+  Shares(const AttentionShape& whole, const mpi::Plan& plan)
+      : query({whole.batch, plan.query_rows, whole.query_heads, whole.head_dim}),
+        key({whole.batch, plan.key_rows, whole.key_value_heads, whole.head_dim}),
+        value({whole.batch, plan.key_rows, whole.key_value_heads, whole.value_dim}),
+        out({whole.batch, plan.query_rows, whole.query_heads, whole.value_dim}) {}
+  Tensor<float, 4> query, key, value, out;
+};
+
+void call(mpi::Group& group, const AttentionShape& whole, const AttentionOptions& options = {}) {
+  Engine engine({.threads = 1});
+  Shares shares(whole, group.rank(), group.size());
+  mpi::attention(group, engine, whole, shares.query, shares.key, shares.value, shares.out, options);
+}
+
+void expect_error(const std::function<void()>& f, int rank, const std::string& words) {
+  try {
+    f();
+    FAIL() << "no error, expected one of rank " << rank << ": " << words;
+  } catch (const mpi::Error& error) {
+    EXPECT_EQ(error.rank(), rank) << error.what();
+    EXPECT_NE(std::string(error.what()).find(words), std::string::npos) << error.what();
+  }
+}
+
+// The rank that is to blame.
+int last_rank() { return world_size() - 1; }
+
+TEST(MpiErrors, OtherOptionsThanTheRest) {
+  if (last_rank() == 0) GTEST_SKIP() << "there is no rest";
+  mpi::Group group(MPI_COMM_WORLD);
+  const auto differ = [&](auto change, const std::string& words) {
+    AttentionOptions options;
+    if (group.rank() == last_rank()) change(options);
+    expect_error([&] { call(group, kShape, options); }, last_rank(), words);
+  };
+  differ(
+      [](AttentionOptions& options) {
+        options.window = {5, -1};
+      },
+      "options.window=5, -1, but options.window=-1, -1");
+  differ([](AttentionOptions& options) { options.causal = Causal::top_left; }, "options.causal");
+  differ([](AttentionOptions& options) { options.dropout.seed = 7; }, "options.dropout.seed");
+  differ([](AttentionOptions& options) { options.scale = 0.5f; }, "options.scale");
+  static const std::vector<float> slopes(4, 0.5f);
+  differ([](AttentionOptions& options) { options.slopes = slopes; }, "options.slopes");
+  AttentionShape shape = kShape;
+  if (group.rank() == last_rank()) shape.key_length += 64;
+  expect_error([&] { call(group, shape); }, last_rank(), "whole");
+  // And then it goes on.
+  call(group, kShape);
+}
+
+TEST(MpiErrors, WrongArguments) {
+  mpi::Group group(MPI_COMM_WORLD);
+  Engine engine({.threads = 1});
+  Shares shares(kShape, group.rank(), group.size());
+  Tensor<float, 4> small({1, 3, 4, 20});
+  const View<float, 4> out = group.rank() == last_rank() ? small.view() : shares.out.view();
+  expect_error([&] { mpi::attention(group, engine, kShape, shares.query, shares.key, shares.value, out); }, last_rank(),
+               "out has shape [1, 3, 4, 20]");
+  const Tensor<std::uint8_t, 4> mask({1, 1, 1, 1});
+  expect_error([&] { call(group, kShape, {.mask = BooleanMask(mask, MaskMeans::attend)}); }, 0,
+               "options.mask is given");
+  expect_error(
+      [&] {
+        mpi::attention(group, engine, kShape, shares.query, shares.key, shares.value, shares.out, {}, {.block = 100});
+      },
+      0, "spread.block is 100");
+  call(group, kShape);
+}
+
+TEST(MpiErrors, NoMemory) {
+  if (!test::kLimits) GTEST_SKIP() << "sanitizers reserve more addresses than any limit grants";
+  mpi::Group group(MPI_COMM_WORLD);
+  AttentionShape whole = kShape;
+  whole.batch = 64;
+  Engine engine({.threads = 1});
+  Shares shares(whole, group.rank(), group.size());
+  const auto run = [&] { mpi::attention(group, engine, whole, shares.query, shares.key, shares.value, shares.out); };
+  call(group, kShape);  // MPI has what it needs
+  if (group.rank() == last_rank()) {
+    const test::MemoryLimit limit(std::size_t{1} << 20);
+    expect_error(run, last_rank(), "bytes of memory cannot be had");
+  } else {
+    expect_error(run, last_rank(), "bytes of memory cannot be had");
+  }
+  run();
+}
+
+TEST(MpiErrors, ARankThatDoesNotCome) {
+  if (last_rank() == 0) GTEST_SKIP() << "nobody waits for it";
+  mpi::Group group(MPI_COMM_WORLD, {.timeout = std::chrono::milliseconds(400)});
+  if (group.rank() == last_rank()) std::this_thread::sleep_for(std::chrono::milliseconds(1500));
+  const Clock::time_point begin = Clock::now();
+  expect_error([&] { call(group, kShape); }, last_rank(), "no sign of life for 0.4 s");
+  EXPECT_LT(Clock::now() - begin, std::chrono::milliseconds(1200));
+  // The group has ended: at once, and with the same words.
+  expect_error([&] { call(group, kShape); }, last_rank(), "no sign of life for 0.4 s");
+  MPI_Barrier(MPI_COMM_WORLD);
+}
+
+// In the middle of its work, by a signal.
+TEST(MpiErrors, ARankThatHangs) {
+  if (last_rank() == 0) GTEST_SKIP() << "nobody waits for it";
+  mpi::Group group(MPI_COMM_WORLD, {.timeout = std::chrono::milliseconds(500)});
+  int last = static_cast<int>(::getpid());
+  MPI_Bcast(&last, 1, MPI_INT, last_rank(), MPI_COMM_WORLD);
+  std::thread signals;
+  if (group.rank() == 0) {
+    signals = std::thread([last] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(200));
+      ::kill(last, SIGSTOP);
+      std::this_thread::sleep_for(std::chrono::milliseconds(2500));
+      ::kill(last, SIGCONT);
+    });
+  }
+  AttentionShape whole = kShape;
+  whole.query_length = whole.key_length = 2048;
+  const Clock::time_point begin = Clock::now();
+  expect_error(
+      [&] {
+        while (Clock::now() - begin < std::chrono::seconds(20)) call(group, whole);
+      },
+      last_rank(), "no sign of life for 0.5 s");
+  if (group.rank() != last_rank()) {
+    EXPECT_LT(Clock::now() - begin, std::chrono::milliseconds(2500));
+  }
+  if (signals.joinable()) signals.join();
+  MPI_Barrier(MPI_COMM_WORLD);
+}
+
+TEST(MpiErrors, GroupsThatCannotBe) {
+  EXPECT_THROW(mpi::Group(MPI_COMM_NULL), std::invalid_argument);
+  EXPECT_THROW(mpi::Group(MPI_COMM_WORLD, {.timeout = std::chrono::milliseconds(0)}), std::invalid_argument);
+  EXPECT_THROW(static_cast<void>(mpi::plan(kShape, {}, 3, 3)), std::invalid_argument);
+  EXPECT_THROW(static_cast<void>(mpi::plan(kShape, {}, 0, 3, {.head_ranks = 3})), std::invalid_argument);
+}
+
+}  // namespace headlight::mpi_errors_test
