@@ -120,6 +120,16 @@ struct HEADLIGHT_API Plan {
 HEADLIGHT_API void take_share(std::span<const Run> runs, View<const float, 4> whole, View<float, 4> share);
 HEADLIGHT_API void give_share(std::span<const Run> runs, View<const float, 4> share, View<float, 4> whole);
 
+// Lets all ranks know whether each of them can go on, as before a call whose inputs each has read for itself: where one
+// has a problem, which is not empty then, all throw Error with its rank and its words, and the group can be used as
+// before.
+HEADLIGHT_API void agree(Group& group, const std::string& problem = {});
+
+// Brings the shares of all ranks together on one of them: `runs` and `share` [B, n, H, D] are each rank's own, `whole`
+// [B, L, H, D] is written on `root`, and need not be given elsewhere. Throws Error, on all ranks.
+HEADLIGHT_API void collect(Group& group, int root, std::span<const Run> runs, View<const float, 4> share,
+                           View<float, 4> whole);
+
 // What a call has done on this rank.
 struct Statistics {
   double seconds = 0;           // in all

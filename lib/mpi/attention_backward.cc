@@ -99,7 +99,7 @@ class Backward {
   void run_keys(Transport& transport, Statistics& statistics) {
     travelling_.begin(transport, [&](const Stop& stop, float* rows) { pack_rows(stop, rows); });
     while (!travelling_.done()) {
-      const Arrived arrived = next(statistics);
+      const Arrived arrived = travelling_.next();
       const std::int64_t count = arrived.to - arrived.first;
       const ops::KeyGradientKeys::Rows rows = {arrived.series,
                                                arrived.first,
@@ -114,14 +114,8 @@ class Backward {
       }
     }
     for (const auto& keys : kept_keys_) keys->finish(engine_);
-    const Stopwatch waiting(statistics.waiting_seconds);
     travelling_.finish();
-    statistics.bytes_received += travelling_.bytes_received();
-  }
-
-  Arrived next(Statistics& statistics) {
-    const Stopwatch waiting(statistics.waiting_seconds);
-    return travelling_.next();
+    travelling_.tell(statistics);
   }
 
   static void copy_numbers(const View<const float, 3>& from, float* to) noexcept {

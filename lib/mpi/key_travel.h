@@ -6,7 +6,6 @@
 
 #include "mpi/call.h"
 #include "mpi/records.h"
-#include "mpi/stopwatch.h"
 #include "mpi/travelling.h"
 
 namespace headlight::mpi {
@@ -42,22 +41,16 @@ class KeyTravel {
       copy_rows(some_rows(value, place, stop.count), records_(rows, stop.count, 1));
     });
     while (!travelling_.done()) {
-      const Arrived arrived = next(statistics);
+      const Arrived arrived = travelling_.next();
       const std::int64_t count = arrived.to - arrived.first;
       f(View<const float, 4>(records_(arrived.rows, count, 0)), View<const float, 4>(records_(arrived.rows, count, 1)),
         arrived, [&] { travelling_.poll(); });
     }
-    const Stopwatch waiting(statistics.waiting_seconds);
     travelling_.finish();
-    statistics.bytes_received += travelling_.bytes_received();
+    travelling_.tell(statistics);
   }
 
  private:
-  Arrived next(Statistics& statistics) {
-    const Stopwatch waiting(statistics.waiting_seconds);
-    return travelling_.next();
-  }
-
   const Call& call_;
   Records<2> records_;
   Travelling travelling_;

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "headlight/out_of_memory.h"
+#include "mpi/stopwatch.h"
 
 namespace headlight::mpi {
 
@@ -57,7 +58,10 @@ Arrived Travelling::next() {
   const std::size_t stop = next_++;
   const std::size_t n = stop % 2;
   const Stop& here = stops_[stop];
-  if (here.sender != transport_->rank()) transport_->wait(requests_[n]);
+  if (here.sender != transport_->rank()) {
+    const Stopwatch waiting(waiting_seconds_);
+    transport_->wait(requests_[n]);
+  }
   carried_[n] = 0;
   if (stop > 0 && stops_[stop - 1].series == here.series) {
     const Stop& before = stops_[stop - 1];

@@ -51,8 +51,11 @@ class Travelling {
   // Between pieces of work: messages move on when MPI is called.
   void poll();
 
-  [[nodiscard]] double bytes_received() const noexcept { return bytes_received_; }
-  [[nodiscard]] std::size_t bytes() const noexcept { return buffers_[0].size() + buffers_[1].size(); }
+  // Adds what has come, and how long it was waited for.
+  void tell(Statistics& statistics) const noexcept {
+    statistics.bytes_received += bytes_received_;
+    statistics.waiting_seconds += waiting_seconds_;
+  }
 
  private:
   void start(std::size_t stop);
@@ -70,6 +73,7 @@ class Travelling {
   std::array<std::int64_t, 2> carried_{};
   std::array<Requests, 2> requests_;
   double bytes_received_ = 0;
+  double waiting_seconds_ = 0;
 };
 
 }  // namespace headlight::mpi

@@ -44,6 +44,7 @@ struct Arguments {
   GradientArguments gradients;
   std::string log_sum_exp, probabilities;
   std::string method = "fused";
+  std::shared_ptr<AttentionCalls> calls;  // null: the method's
 };
 
 // The arrays that the options point into.
@@ -187,8 +188,9 @@ void compute(Engine& engine, const Arguments& arguments, const Inputs& inputs, O
   if (outputs.log_sum_exp.data() != nullptr) options.log_sum_exp = outputs.log_sum_exp;
   if (outputs.probabilities.data() != nullptr) options.probabilities.per_head = outputs.probabilities;
   if (outputs.scores.data() != nullptr) options.scores = outputs.scores;
-  if (arguments.method == "reference") return compute_reference(inputs, options, arguments.types.of_query(), outputs);
   const View<const float, 4> query = inputs.query.view<4>(), key = inputs.key.view<4>(), value = inputs.value.view<4>();
+  if (arguments.calls) return arguments.calls->attention(engine, query, key, value, outputs.out, options);
+  if (arguments.method == "reference") return compute_reference(inputs, options, arguments.types.of_query(), outputs);
   if (arguments.method == "unfused") {
     analysis::attention_unfused(engine, query, key, value, outputs.out, options);
     round_to(arguments.types.of_query(), {outputs.out.begin(), outputs.out.end()});
@@ -206,22 +208,48 @@ void warn_of_rounded(const Arguments& arguments, const Inputs& inputs) {
   warn_if_rounded(arguments.bias, inputs.bias);
 }
 
-void attend(const Arguments& arguments) {
-  check_usage(arguments);
-  const Inputs inputs = read_inputs(arguments);
-  warn_of_rounded(arguments, inputs);
-  Outputs outputs = make_outputs(arguments, inputs);
-  std::optional<Gradients> gradients;
-  if (!arguments.gradients.out_gradient.empty()) {
+// What a call needs, read and made.
+struct Prepared {
+  explicit Prepared(const Arguments& arguments) : inputs(read_inputs(arguments)) {
+    warn_of_rounded(arguments, inputs);
+    outputs = make_outputs(arguments, inputs);
+    if (arguments.gradients.out_gradient.empty()) return;
     gradients.emplace(
         arguments.gradients, arguments.types,
         GradientInputs{inputs.query.view<4>(), inputs.key.view<4>(), inputs.value.view<4>(), outputs.out,
                        outputs.log_sum_exp, arguments.bias.empty() ? View<const float, 4>() : inputs.bias.view<4>(),
                        inputs.bias.own_shape});
   }
+
+  Inputs inputs;
+  Outputs outputs;
+  std::optional<Gradients> gradients;
+};
+
+// Where others compute along, all hear of one that could not.
+std::unique_ptr<Prepared> prepare(const Arguments& arguments) {
+  if (!arguments.calls) return std::make_unique<Prepared>(arguments);
+  std::unique_ptr<Prepared> prepared;
+  std::string problem;
+  try {
+    prepared = std::make_unique<Prepared>(arguments);
+  } catch (const std::exception& error) {
+    problem = error.what();
+  }
+  arguments.calls->begin(problem);
+  return prepared;
+}
+
+void attend(const Arguments& arguments) {
+  check_usage(arguments);
+  const std::unique_ptr<Prepared> prepared = prepare(arguments);
+  auto& [inputs, outputs, gradients] = *prepared;
   Engine engine(arguments.engine.options());
   compute(engine, arguments, inputs, outputs);
-  if (gradients) gradients->compute(engine, arguments.method, make_options(arguments, inputs));
+  if (gradients) {
+    gradients->compute(engine, arguments.method, arguments.calls.get(), make_options(arguments, inputs));
+  }
+  if (arguments.calls && !arguments.calls->writes()) return;
   std::vector<WrittenFile> written;
   write_asked(arguments.log_sum_exp, outputs.log_sum_exp, written);
   write_asked(arguments.probabilities, outputs.probabilities, written);
@@ -276,10 +304,11 @@ void add_masks(Command& command, Arguments& arguments) {
 }  // namespace
 }  // namespace attend_command
 
-void add_attend(Command& program) {
+void add_attend(Command& program, const std::shared_ptr<AttentionCalls>& calls) {
   using namespace attend_command;
   Command command = program.add_subcommand("attend", "Attention on .npy arrays");
   const auto arguments = std::make_shared<Arguments>();
+  arguments->calls = calls;
   command.add_option("--query", arguments->query, "float32 (float16 and float64 are converted) [B, Lq, Hq, D]")
       .type_name("NPY")
       .check(file_name())
@@ -314,14 +343,18 @@ void add_attend(Command& program) {
       .type_name("NPY")
       .check(output_name())
       .writes();
-  arguments->types.add_to(command);
   arguments->scores.add_to(command);
   arguments->gradients.add_to(command);
-  command
-      .add_option("--method", arguments->method,
-                  "fused: tiled (default); unfused: scores written out; reference: float64")
-      .type_name("fused|unfused|reference")
-      .check(one_of({"fused", "unfused", "reference"}));
+  if (calls) {
+    calls->add_to(command);
+  } else {
+    arguments->types.add_to(command);
+    command
+        .add_option("--method", arguments->method,
+                    "fused: tiled (default); unfused: scores written out; reference: float64")
+        .type_name("fused|unfused|reference")
+        .check(one_of({"fused", "unfused", "reference"}));
+  }
   arguments->engine.add_to(command);
   command.example(
       "--query tests/tools/data/query.npy --key tests/tools/data/key.npy --value tests/tools/data/value.npy"

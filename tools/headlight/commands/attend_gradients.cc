@@ -69,10 +69,14 @@ Gradients::Gradients(const GradientArguments& arguments, const TypeArguments& ty
   round_to(types.of_query(), out_gradient_.values);
 }
 
-void Gradients::compute(Engine& engine, const std::string& method, const AttentionOptions& options) {
+void Gradients::compute(Engine& engine, const std::string& method, AttentionCalls* calls,
+                        const AttentionOptions& options) {
   const auto& [query, key, value, out, log_sum_exp, bias, bias_shape] = inputs_;
   const View<const float, 4> out_gradient = out_gradient_.view<4>();
   const AttentionGradients gradients{asked(query_), asked(key_), asked(value_), asked(bias_), asked(sinks_)};
+  if (calls != nullptr) {
+    return calls->attention_backward(engine, query, key, value, out, log_sum_exp, out_gradient, gradients, options);
+  }
   if (method == "fused" && types_.all_float32()) {
     return attention_backward(engine, query, key, value, out, log_sum_exp, out_gradient, gradients, options);
   }

@@ -7,6 +7,7 @@
 #include "headlight/attention_backward.h"
 #include "headlight/models/npy.h"
 #include "tools/headlight/commands/attend_types.h"
+#include "tools/headlight/commands/commands.h"
 #include "tools/headlight/support/command.h"
 #include "tools/headlight/support/output.h"
 
@@ -35,8 +36,8 @@ class Gradients {
  public:
   // Reads --grad-out, which has the type of the result; gradients have those of what they are gradients of.
   Gradients(const GradientArguments& arguments, const TypeArguments& types, const GradientInputs& inputs);
-  // method: fused, unfused or reference.
-  void compute(Engine& engine, const std::string& method, const AttentionOptions& options);
+  // method: fused, unfused or reference; or by `calls`, where there are some.
+  void compute(Engine& engine, const std::string& method, AttentionCalls* calls, const AttentionOptions& options);
   // Adds what it has written.
   void write(std::vector<WrittenFile>& written) const;
 

@@ -21,10 +21,7 @@ constexpr int kWrongUsage = 2;
 constexpr const char* kVersion = "headlight " HEADLIGHT_TEXT(HEADLIGHT_VERSION_MAJOR) "." HEADLIGHT_TEXT(
     HEADLIGHT_VERSION_MINOR) "." HEADLIGHT_TEXT(HEADLIGHT_VERSION_PATCH);
 
-void run_one(int count, char** arguments) {
-  set_program_name(count > 0 ? arguments[0] : "");
-  Program program("Multi-head attention for CPUs", kVersion);
-  Command& commands = program.commands();
+void add_all(Command& commands) {
   add_info(commands);
   add_attend(commands);
   add_encode(commands);
@@ -37,28 +34,38 @@ void run_one(int count, char** arguments) {
   add_train(commands);
   add_study(commands);
   add_speed(commands);
+}
+
+void run_one(const ProgramParts& parts, int count, char** arguments) {
+  set_program_name(count > 0 ? arguments[0] : "");
+  Program program(parts.description, kVersion);
+  parts.add_commands(program.commands());
   program.run(count, arguments);
 }
 
 }  // namespace
 
 int run(int count, char** arguments) {
+  return run({"Multi-head attention for CPUs", add_all, print_error}, count, arguments);
+}
+
+int run(const ProgramParts& parts, int count, char** arguments) {
   try {
-    run_one(count, arguments);
+    run_one(parts, count, arguments);
     return kDone;
   } catch (const models::NobodyReads&) {
     return kDone;  // as after `headlight … | head -1`: nothing is left to do
   } catch (const UsageError& error) {
-    print_error(error.what());
+    parts.tell(error.what());
     return kWrongUsage;
   } catch (const OutOfMemory& error) {
-    print_error(format("out of memory: %s", error.what()));
+    parts.tell(format("out of memory: %s", error.what()));
   } catch (const std::bad_alloc&) {
-    print_error("out of memory");
+    parts.tell("out of memory");
   } catch (const std::length_error&) {  // what containers throw for sizes that no memory has
-    print_error("out of memory");
+    parts.tell("out of memory");
   } catch (const std::exception& error) {
-    print_error(error.what());
+    parts.tell(error.what());
   }
   return kFailed;
 }
