@@ -135,7 +135,8 @@ struct Statistics {
   double seconds = 0;           // in all
   double waiting_seconds = 0;   // of them, for keys (or rows) to come
   double exchange_seconds = 0;  // of them, for the ranks to agree and for exchanges of heads
-  double bytes_received = 0;
+  double bytes_received = 0;    // of keys, or rows, that travelled
+  double bytes_late = 0;        // of them, what was not there yet when it was wanted
 };
 
 // attention() of the whole: each rank gives its shares, query [B, n, Hq, Dqk], key [B, m, Hkv, Dqk], value [B, m, Hkv,

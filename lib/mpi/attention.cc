@@ -43,7 +43,7 @@ struct RunOfRows {
             .sizes = sizes,
             .sequences = {options, call.whole.query_length, call.whole.key_length, run.first},
             .kernels = kernels::attention_kernels(engine.isa()),
-            .plan = ops::plan_running_rows(engine, sizes, longest_of(call.keys.blocks), options),
+            .plan = ops::plan_running_rows(engine, sizes, call.piece(), options),
             .scale = scale,
             .steps = ops::score_steps(options, scale.exponent_scale),
             .dropout = ops::dropout_of(options),

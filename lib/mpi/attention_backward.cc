@@ -41,9 +41,8 @@ class Backward {
         blocks_(ops::backward_blocks(engine, call.here)),
         keys_(call, blocks_.keys),
         records_{call.here.batch, call.here.key_value_heads, {call.here.head_dim, call.here.value_dim, 1, 1}},
-        travelling_(row_stops(call), call.grid.column_ranks(), records_.floats(), carry_of(call, blocks_.rows)),
-        delta_({call.here.batch * call.here.key_value_heads *
-                (longest_of(call.queries.blocks) + carry_of(call, blocks_.rows))}) {}
+        travelling_(row_stops(call), call.grid.column_ranks(), records_.floats(), call.carry(blocks_.rows)),
+        delta_({call.here.batch * call.here.key_value_heads * (call.piece() + call.carry(blocks_.rows))}) {}
 
   // What this rank's row of the grid holds, of the heads that the rank works on.
   void hold(const BackwardShares& of_row) {

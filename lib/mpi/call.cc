@@ -116,10 +116,22 @@ AttentionOptions Call::options_of(const AttentionOptions& options) const noexcep
   return here_options;
 }
 
+// The longer a piece, the more often is a row's state still in a cache when its next keys come: 1024 at a time are a
+// twelfth faster than 512 (four heads of 64, L = 16384, two ranks). But what travels takes memory twice: so pieces are
+// long where that is little beside the share.
+std::int64_t Call::piece() const noexcept {
+  constexpr std::int64_t kPiece = 512, kLongPiece = 1024, kPiecesOfShare = 16;
+  const std::int64_t share = std::max(whole.query_length, whole.key_length) / (grid.ring * grid.head_ranks);
+  return std::min(block, share >= kPiecesOfShare * kLongPiece ? kLongPiece : kPiece);
+}
+
 std::vector<Stop> Call::stops_of(const Holding& holding) const {
   std::vector<Stop> stops;
   for (const Block& of : holding.blocks) {
-    stops.push_back({of.first, of.count, grid.rank_at(of.owner / grid.head_ranks, grid.column), 0});
+    for (std::int64_t at = 0; at < of.count; at += piece()) {
+      stops.push_back(
+          {of.first + at, std::min(piece(), of.count - at), grid.rank_at(of.owner / grid.head_ranks, grid.column), 0});
+    }
   }
   return stops;
 }
@@ -136,6 +148,7 @@ Call make_call(std::string_view operation, const AttentionShape& whole, const At
   call.grid.row = rank / call.grid.head_ranks;
   call.grid.column = rank % call.grid.head_ranks;
   call.block = block_of(operation, call.whole, size, spread);
+  call.packed = !options.query_offsets.empty();
   call.here = call.whole;
   call.here.query_heads /= call.grid.head_ranks;
   call.here.key_value_heads /= call.grid.head_ranks;

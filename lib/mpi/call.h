@@ -43,6 +43,7 @@ struct Call {
   ops::AttentionSizes here{};  // with the heads that this rank works on
   Grid grid;
   std::int64_t block = 0;
+  bool packed = false;
   Holding queries;
   Holding keys;
   ops::HeadNumbers heads;
@@ -50,8 +51,15 @@ struct Call {
   // The options as this rank works with them: slopes and sinks of its heads.
   [[nodiscard]] AttentionOptions options_of(const AttentionOptions& options) const noexcept;
   [[nodiscard]] std::int64_t first_head() const noexcept { return grid.column * here.query_heads; }
-  // The blocks of a tensor in ascending order, each sent by the rank of this column that holds it.
+  // The blocks of a tensor in ascending order, in pieces, each sent by the rank of this column that holds it.
   [[nodiscard]] std::vector<Stop> stops_of(const Holding& holding) const;
+  // Rows of a piece, at most.
+  [[nodiscard]] std::int64_t piece() const noexcept;
+  // How many rows before a piece are needed again where sums go by blocks of `size` on the grid of a sequence: what a
+  // piece holds of one that does not end in it is worked on with the next.
+  [[nodiscard]] std::int64_t carry(std::int64_t size) const noexcept {
+    return packed || piece() % size != 0 ? size - 1 : 0;
+  }
 };
 
 // Throws std::invalid_argument("operation: …").

@@ -10,25 +10,13 @@
 
 namespace headlight::mpi {
 
-[[nodiscard]] inline std::int64_t longest_of(const std::vector<Block>& blocks) noexcept {
-  std::int64_t longest = 0;
-  for (const Block& block : blocks) longest = std::max(longest, block.count);
-  return longest;
-}
-
-// How many rows before a block are needed again where the sums go by blocks of `size` on the grid of a sequence: what a
-// piece holds of one that does not end in it is worked on with the next.
-[[nodiscard]] inline std::int64_t carry_of(const Call& call, std::int64_t size) noexcept {
-  return call.block % size == 0 ? 0 : size - 1;
-}
-
 class KeyTravel {
  public:
   // For sums over blocks of that many keys. Throws OutOfMemory.
   KeyTravel(const Call& call, std::int64_t key_block)
       : call_(call),
         records_{call.here.batch, call.here.key_value_heads, {call.here.head_dim, call.here.value_dim}},
-        travelling_(call.stops_of(call.keys), call.grid.column_ranks(), records_.floats(), carry_of(call, key_block)) {}
+        travelling_(call.stops_of(call.keys), call.grid.column_ranks(), records_.floats(), call.carry(key_block)) {}
 
   // f(key, value, arrived, poll) for one block of keys after the other; f calls poll() between pieces of its work. key
   // and value hold the rows of this rank's row of the grid.

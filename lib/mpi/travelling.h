@@ -54,6 +54,7 @@ class Travelling {
   // Adds what has come, and how long it was waited for.
   void tell(Statistics& statistics) const noexcept {
     statistics.bytes_received += bytes_received_;
+    statistics.bytes_late += bytes_late_;
     statistics.waiting_seconds += waiting_seconds_;
   }
 
@@ -73,6 +74,7 @@ class Travelling {
   std::array<std::int64_t, 2> carried_{};
   std::array<Requests, 2> requests_;
   double bytes_received_ = 0;
+  double bytes_late_ = 0;
   double waiting_seconds_ = 0;
 };
 

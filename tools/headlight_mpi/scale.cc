@@ -33,12 +33,12 @@ struct Arguments {
 // Of the slowest rank.
 struct Pass {
   double seconds = 0;
-  double waiting = 0;     // of them, for rows to come
-  double travelling = 0;  // the same call without its products: what travels, and nothing to hide it behind
+  double waiting = 0;  // of them, for rows to come
   double megabytes = 0;
+  double late = 0;        // of them, what was not there when it was wanted
+  double travelling = 0;  // the same call without its products: what travels, and nothing to hide it behind
 
-  // Of the time that travelling takes.
-  [[nodiscard]] double hidden() const { return travelling <= 0 ? 1 : std::clamp(1 - waiting / travelling, 0.0, 1.0); }
+  [[nodiscard]] double hidden() const { return megabytes <= 0 ? 1 : 1 - late / megabytes; }
 };
 
 struct Point {
@@ -93,11 +93,12 @@ Pass measure(MPI_Comm ranks, int repeats, const Call& call) {
   for (int n = 0; n < repeats; ++n) {
     MPI_Barrier(ranks);
     const mpi::Statistics done = call();
-    double numbers[] = {done.seconds, done.waiting_seconds, done.bytes_received / 1e6};
-    MPI_Allreduce(MPI_IN_PLACE, numbers, 3, MPI_DOUBLE, MPI_MAX, ranks);
-    if (n == 0 || numbers[0] < best.seconds) best.seconds = numbers[0];
-    if (n == 0 || numbers[1] < best.waiting) best.waiting = numbers[1];
-    best.megabytes = numbers[2];
+    double numbers[] = {done.seconds, done.waiting_seconds, done.bytes_late / 1e6, done.bytes_received / 1e6};
+    MPI_Allreduce(MPI_IN_PLACE, numbers, 4, MPI_DOUBLE, MPI_MAX, ranks);
+    if (n == 0) best = {.seconds = numbers[0], .waiting = numbers[1], .megabytes = numbers[3], .late = numbers[2]};
+    best.seconds = std::min(best.seconds, numbers[0]);
+    best.waiting = std::min(best.waiting, numbers[1]);
+    best.late = std::min(best.late, numbers[2]);
   }
   return best;
 }
@@ -158,13 +159,15 @@ std::string row(const std::string& name, double seconds, double one_process, con
          at_right(seconds_text(seconds), 12) + at_right(format("%.2f", one_process / seconds), 12) +
          at_right(pass == nullptr ? "-" : format("%.1f", pass->megabytes), 12) +
          at_right(pass == nullptr ? "-" : seconds_text(pass->travelling), 14) +
+         at_right(pass == nullptr ? "-" : seconds_text(pass->waiting), 12) +
          at_right(pass == nullptr ? "-" : format("%.0f %%", 100 * pass->hidden()), 10) + "\n";
 }
 
 std::string table(const Study& study, const char* title, double one_process, Pass Point::*pass) {
   std::string text = std::string("\n") + title + "\n" + std::string(18, ' ') + at_right("seconds", 12) +
                      at_right("x one", 12) + at_right("MB a rank", 12) + at_right("travel alone", 14) +
-                     at_right("hidden", 10) + "\n" + row("one process", one_process, one_process, nullptr);
+                     at_right("waiting", 12) + at_right("hidden", 10) + "\n" +
+                     row("one process", one_process, one_process, nullptr);
   for (const Point& point : study.points) {
     const std::string name = grouped(point.ranks) + (point.ranks == 1 ? " rank" : " ranks");
     text += row(name, (point.*pass).seconds, one_process, point.ranks == 1 ? nullptr : &(point.*pass));
@@ -177,7 +180,7 @@ std::string as_text(const Study& study) {
                      grouped(study.whole.query_heads) + " heads of " + grouped(study.whole.head_dim) + ", " +
                      grouped(study.threads) + (study.threads == 1 ? " thread" : " threads") + " a rank (" + study.isa +
                      ")\nThe best of " + std::to_string(study.arguments.repeats) +
-                     ". \"Hidden\": the part of the time of the transfers alone that a rank does not wait for them.\n";
+                     ". \"Hidden\": the part of what travels that is there by the time it is wanted.\n";
   text += table(study, "Forward", study.one_process_forward, &Point::forward);
   text += table(study, "Backward (scores are computed twice: 14 operations for 10)", study.one_process_backward,
                 &Point::backward);
