@@ -13,16 +13,7 @@ constexpr const char* kName = "attention";
 constexpr const char* kBackward = "attention_backward";
 
 AttentionShape attention_shape(const headlight_attention_shape* given) {
-  required(kName, "shape", given);
-  const Fields fields(kName, "shape", given, HEADLIGHT_C_FIELDS(headlight_attention_shape));
-  const auto or_one = [](std::int64_t extent) { return extent == 0 ? 1 : extent; };
-  return {.batch = or_one(fields->batch),
-          .query_length = fields->query_length,
-          .key_length = fields->key_length,
-          .query_heads = or_one(fields->query_heads),
-          .key_value_heads = or_one(fields->key_value_heads),
-          .head_dim = fields->head_dim,
-          .value_dim = fields->value_dim};
+  return c::attention_shape(kName, "shape", given);
 }
 
 // Of a shape that attention_shape() has read.

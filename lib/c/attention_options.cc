@@ -3,6 +3,19 @@
 #include "c/arguments.h"
 
 namespace headlight::c {
+
+AttentionShape attention_shape(const char* operation, const char* argument, const headlight_attention_shape* given) {
+  required(operation, argument, given);
+  const Fields fields(operation, argument, given, HEADLIGHT_C_FIELDS(headlight_attention_shape));
+  const auto or_one = [](std::int64_t extent) { return extent == 0 ? 1 : extent; };
+  return {.batch = or_one(fields->batch),
+          .query_length = fields->query_length,
+          .key_length = fields->key_length,
+          .query_heads = or_one(fields->query_heads),
+          .key_value_heads = or_one(fields->key_value_heads),
+          .head_dim = fields->head_dim,
+          .value_dim = fields->value_dim};
+}
 namespace {
 
 static_assert(static_cast<int>(Causal::bottom_right) == HEADLIGHT_CAUSAL_BOTTOM_RIGHT);

@@ -10,6 +10,8 @@
 
 namespace headlight::c {
 
+[[nodiscard]] AttentionShape attention_shape(const char* operation, const char* argument,
+                                             const headlight_attention_shape* given);
 [[nodiscard]] Probabilities probabilities(const char* operation, const headlight_probabilities* given);
 // Refuses scales of keys and values, which attention() alone takes.
 [[nodiscard]] HEADLIGHT_INNER_API AttentionOptions attention_options(const char* operation,

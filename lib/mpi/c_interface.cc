@@ -1,0 +1,139 @@
+#include <algorithm>
+#include <cstddef>
+#include <memory>
+#include <vector>
+
+#include "c/attention_options.h"
+#include "c/handles.h"
+#include "headlight/c/mpi.h"
+#include "headlight/mpi.h"
+
+struct headlight_mpi_group {
+  headlight::mpi::Group group;
+};
+
+namespace headlight::c {
+namespace {
+
+constexpr const char* kGroup = "mpi_group";
+constexpr const char* kPlan = "mpi_plan";
+constexpr const char* kName = "mpi_attention";
+constexpr const char* kBackward = "mpi_attention_backward";
+
+mpi::Spread spread_of(const char* operation, const headlight_mpi_spread* given) {
+  // Its doubles have no bytes but their own: a field of an older caller is 0, which is "chosen".
+  mpi::Spread spread;
+  if (given == nullptr) return spread;
+  headlight_mpi_spread fields{};
+  std::memcpy(&fields, given, std::min(size_of_struct(operation, "spread", *given), sizeof(fields)));
+  spread.head_ranks = fields.head_ranks;
+  spread.block = fields.block;
+  if (fields.flops_per_second != 0) spread.flops_per_second = fields.flops_per_second;
+  if (fields.bytes_per_second != 0) spread.bytes_per_second = fields.bytes_per_second;
+  return spread;
+}
+
+// What has failed on a rank fails on all.
+template <class Body>
+headlight_status call_of_group(headlight_error* error, const Body& body) noexcept {
+  return call(error, [&] {
+    try {
+      body();
+    } catch (const mpi::Error& failure) {
+      throw Failure(HEADLIGHT_SYSTEM_ERROR, failure.what());
+    }
+  });
+}
+
+mpi::Group& group_of(const char* operation, headlight_mpi_group* group) {
+  return required(operation, "group", group).group;
+}
+
+void fill_in(const std::vector<mpi::Run>& runs, headlight_mpi_run* to, std::int64_t room) {
+  if (to == nullptr) return;
+  for (std::size_t n = 0; n < runs.size() && static_cast<std::int64_t>(n) < room; ++n) {
+    to[n] = {runs[n].first, runs[n].count};
+  }
+}
+
+mpi::Gradients gradients_of(const headlight_attention_gradients* given) {
+  const AttentionGradients gradients = attention_gradients(kBackward, given);
+  if (gradients.accumulate) refuse(kBackward, "gradients.accumulate is set, expected 0 over ranks");
+  if (gradients.bias) refuse(kBackward, "gradients.bias is given, expected none over ranks");
+  if (gradients.sinks) refuse(kBackward, "gradients.sinks is given, expected none over ranks");
+  return {gradients.query, gradients.key, gradients.value};
+}
+
+}  // namespace
+}  // namespace headlight::c
+
+using namespace headlight;
+using namespace headlight::c;
+
+headlight_status headlight_mpi_group_create(MPI_Comm communicator, int64_t timeout_milliseconds,
+                                            headlight_mpi_group** group, headlight_error* error) {
+  mpi::GroupOptions options;
+  if (timeout_milliseconds != 0) options.timeout = std::chrono::milliseconds(timeout_milliseconds);
+  return create(kGroup, group, error, [&] {
+    try {
+      return std::make_unique<headlight_mpi_group>(headlight_mpi_group{mpi::Group(communicator, options)});
+    } catch (const mpi::Error& failure) {
+      throw Failure(HEADLIGHT_SYSTEM_ERROR, failure.what());
+    }
+  });
+}
+
+void headlight_mpi_group_destroy(headlight_mpi_group* group) { delete group; }
+
+headlight_status headlight_mpi_plan_call(const headlight_attention_shape* whole,
+                                         const headlight_attention_options* options, int32_t rank, int32_t size,
+                                         const headlight_mpi_spread* spread, headlight_mpi_plan* plan,
+                                         headlight_error* error) {
+  return call(error, [&] {
+    const mpi::Plan made = mpi::plan(attention_shape(kPlan, "whole", whole), attention_options(kPlan, options), rank,
+                                     size, spread_of(kPlan, spread));
+    headlight_mpi_plan& to = required(kPlan, "plan", plan);
+    if (size_of_struct(kPlan, "plan", to) < sizeof(to)) refuse(kPlan, "plan has a struct_size that is too small");
+    fill_in(made.queries, to.queries, to.query_room);
+    fill_in(made.keys, to.keys, to.key_room);
+    to.query_runs = static_cast<std::int64_t>(made.queries.size());
+    to.key_runs = static_cast<std::int64_t>(made.keys.size());
+    to.query_rows = made.query_rows;
+    to.key_rows = made.key_rows;
+    to.block = made.block;
+    to.ring = made.ring;
+    to.head_ranks = made.head_ranks;
+  });
+}
+
+headlight_status headlight_mpi_attention(headlight_mpi_group* group, headlight_engine* engine,
+                                         const headlight_attention_shape* whole, const headlight_tensor* query,
+                                         const headlight_tensor* key, const headlight_tensor* value,
+                                         const headlight_tensor* out, const headlight_attention_options* options,
+                                         const headlight_mpi_spread* spread, headlight_error* error) {
+  return call_of_group(error, [&] {
+    mpi::attention(group_of(kName, group), engine_of(kName, engine), attention_shape(kName, "whole", whole),
+                   view<const float, 4>(kName, "query", query), view<const float, 4>(kName, "key", key),
+                   view<const float, 4>(kName, "value", value), view<float, 4>(kName, "out", out),
+                   attention_options(kName, options), spread_of(kName, spread));
+  });
+}
+
+headlight_status headlight_mpi_attention_backward(headlight_mpi_group* group, headlight_engine* engine,
+                                                  const headlight_attention_shape* whole, const headlight_tensor* query,
+                                                  const headlight_tensor* key, const headlight_tensor* value,
+                                                  const headlight_tensor* out, const headlight_tensor* log_sum_exp,
+                                                  const headlight_tensor* out_gradient,
+                                                  const headlight_attention_gradients* gradients,
+                                                  const headlight_attention_options* options,
+                                                  const headlight_mpi_spread* spread, headlight_error* error) {
+  return call_of_group(error, [&] {
+    mpi::attention_backward(
+        group_of(kBackward, group), engine_of(kBackward, engine), attention_shape(kBackward, "whole", whole),
+        view<const float, 4>(kBackward, "query", query), view<const float, 4>(kBackward, "key", key),
+        view<const float, 4>(kBackward, "value", value), view<const float, 4>(kBackward, "out", out),
+        view<const float, 3>(kBackward, "log_sum_exp", log_sum_exp),
+        view<const float, 4>(kBackward, "out_gradient", out_gradient), gradients_of(gradients),
+        attention_options(kBackward, options), spread_of(kBackward, spread));
+  });
+}

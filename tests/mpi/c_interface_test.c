@@ -1,0 +1,154 @@
+/* C over ranks: the bits of headlight_attention and headlight_attention_backward in one process, and an error that all
+   ranks have. Ends with 0 when everything is as it should be. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "headlight/c/mpi.h"
+#include "headlight/headlight.h"
+
+enum { kLength = 500, kHeads = 4, kKeyHeads = 2, kDim = 16, kMostRuns = 64 };
+
+static int failures = 0;
+static void check(int holds, const char* what) {
+  if (holds) return;
+  fprintf(stderr, "failed: %s\n", what);
+  ++failures;
+}
+
+static float* numbers(int64_t count, unsigned seed) {
+  float* all = malloc((size_t)count * sizeof(float) + 1);
+  for (int64_t n = 0; n < count; ++n) {
+    seed = seed * 1664525u + 1013904223u;
+    all[n] = (float)(seed >> 8) * (1.0f / 8388608) - 1;
+  }
+  return all;
+}
+
+typedef struct array {
+  int64_t shape[4];
+  headlight_tensor tensor;
+} array;
+
+static void make(array* to, int64_t rows, int64_t heads, unsigned seed) {
+  const int64_t shape[4] = {1, rows, heads, kDim};
+  memcpy(to->shape, shape, sizeof shape);
+  to->tensor = (headlight_tensor){.data = numbers(rows * heads * kDim, seed), .type = HEADLIGHT_FLOAT32, .rank = 4};
+  to->tensor.shape = to->shape;
+}
+
+/* Rows of the runs, one after another. */
+static void take(array* share, const array* whole, const headlight_mpi_run* runs, int64_t count, int64_t rows) {
+  const int64_t row = whole->shape[2] * kDim;
+  make(share, rows, whole->shape[2], 1);
+  float* to = share->tensor.data;
+  for (int64_t n = 0; n < count; ++n, to += runs[n - 1].count * row) {
+    memcpy(to, (const float*)whole->tensor.data + runs[n].first * row, (size_t)(runs[n].count * row) * sizeof(float));
+  }
+}
+
+static int same(const array* share, const array* whole, const headlight_mpi_run* runs, int64_t count) {
+  array expected;
+  take(&expected, whole, runs, count, share->shape[1]);
+  return memcmp(expected.tensor.data, share->tensor.data,
+                (size_t)(share->shape[1] * share->shape[2] * kDim) * sizeof(float)) == 0;
+}
+
+int main(int argc, char** argv) {
+  int provided, rank, size;
+  MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &provided);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  headlight_error error;
+  headlight_engine* engine = NULL;
+  check(headlight_engine_create(NULL, &engine, &error) == HEADLIGHT_OK, error.message);
+
+  array query, key, value, out, out_gradient, query_gradient, key_gradient, value_gradient;
+  make(&query, kLength, kHeads, 1);
+  make(&key, kLength, kKeyHeads, 2);
+  make(&value, kLength, kKeyHeads, 3);
+  make(&out, kLength, kHeads, 4);
+  make(&out_gradient, kLength, kHeads, 5);
+  make(&query_gradient, kLength, kHeads, 6);
+  make(&key_gradient, kLength, kKeyHeads, 7);
+  make(&value_gradient, kLength, kKeyHeads, 8);
+  const int64_t sums_shape[3] = {1, kHeads, kLength};
+  headlight_tensor sums = {
+      .data = numbers(kHeads * kLength, 9), .type = HEADLIGHT_FLOAT32, .rank = 3, .shape = sums_shape};
+  headlight_attention_options options = {
+      .struct_size = sizeof options, .causal = HEADLIGHT_CAUSAL_TOP_LEFT, .log_sum_exp = &sums};
+  headlight_attention_gradients gradients = {.struct_size = sizeof gradients,
+                                             .query = &query_gradient.tensor,
+                                             .key = &key_gradient.tensor,
+                                             .value = &value_gradient.tensor};
+  check(headlight_attention(engine, &query.tensor, &key.tensor, &value.tensor, &out.tensor, &options, &error) ==
+            HEADLIGHT_OK,
+        error.message);
+  options.log_sum_exp = NULL;
+  check(headlight_attention_backward(engine, &query.tensor, &key.tensor, &value.tensor, &out.tensor, &sums,
+                                     &out_gradient.tensor, &gradients, &options, &error) == HEADLIGHT_OK,
+        error.message);
+
+  headlight_mpi_group* group = NULL;
+  check(headlight_mpi_group_create(MPI_COMM_WORLD, 10000, &group, &error) == HEADLIGHT_OK, error.message);
+  const headlight_attention_shape whole = {.struct_size = sizeof whole,
+                                           .query_length = kLength,
+                                           .key_length = kLength,
+                                           .query_heads = kHeads,
+                                           .key_value_heads = kKeyHeads,
+                                           .head_dim = kDim,
+                                           .value_dim = kDim};
+  headlight_mpi_run rows[kMostRuns], keys[kMostRuns];
+  headlight_mpi_plan plan = {.struct_size = sizeof plan};
+  check(headlight_mpi_plan_call(&whole, &options, rank, size, NULL, &plan, &error) == HEADLIGHT_OK, error.message);
+  check(plan.query_runs <= kMostRuns && plan.ring * plan.head_ranks == size, "the counts of a plan");
+  plan.queries = rows;
+  plan.keys = keys;
+  plan.query_room = plan.key_room = kMostRuns;
+  check(headlight_mpi_plan_call(&whole, &options, rank, size, NULL, &plan, &error) == HEADLIGHT_OK, error.message);
+
+  array own_query, own_key, own_value, own_out, own_out_gradient, own_query_gradient, own_key_gradient,
+      own_value_gradient;
+  take(&own_query, &query, rows, plan.query_runs, plan.query_rows);
+  take(&own_key, &key, keys, plan.key_runs, plan.key_rows);
+  take(&own_value, &value, keys, plan.key_runs, plan.key_rows);
+  take(&own_out_gradient, &out_gradient, rows, plan.query_runs, plan.query_rows);
+  make(&own_out, plan.query_rows, kHeads, 10);
+  make(&own_query_gradient, plan.query_rows, kHeads, 10);
+  make(&own_key_gradient, plan.key_rows, kKeyHeads, 10);
+  make(&own_value_gradient, plan.key_rows, kKeyHeads, 10);
+  const int64_t own_sums_shape[3] = {1, kHeads, plan.query_rows};
+  headlight_tensor own_sums = {
+      .data = numbers(kHeads * plan.query_rows, 9), .type = HEADLIGHT_FLOAT32, .rank = 3, .shape = own_sums_shape};
+  options.log_sum_exp = &own_sums;
+  check(headlight_mpi_attention(group, engine, &whole, &own_query.tensor, &own_key.tensor, &own_value.tensor,
+                                &own_out.tensor, &options, NULL, &error) == HEADLIGHT_OK,
+        error.message);
+  check(same(&own_out, &out, rows, plan.query_runs), "out has the bits of one process");
+  options.log_sum_exp = NULL;
+  headlight_attention_gradients own = {.struct_size = sizeof own,
+                                       .query = &own_query_gradient.tensor,
+                                       .key = &own_key_gradient.tensor,
+                                       .value = &own_value_gradient.tensor};
+  check(headlight_mpi_attention_backward(group, engine, &whole, &own_query.tensor, &own_key.tensor, &own_value.tensor,
+                                         &own_out.tensor, &own_sums, &own_out_gradient.tensor, &own, &options, NULL,
+                                         &error) == HEADLIGHT_OK,
+        error.message);
+  check(same(&own_query_gradient, &query_gradient, rows, plan.query_runs),
+        "the query gradient has the bits of one process");
+  check(same(&own_key_gradient, &key_gradient, keys, plan.key_runs), "the key gradient has the bits of one process");
+  check(same(&own_value_gradient, &value_gradient, keys, plan.key_runs),
+        "the value gradient has the bits of one process");
+
+  /* The last rank has other options: all fail, and then go on. */
+  options.chunk = rank == size - 1 && size > 1 ? 100 : 0;
+  const headlight_status status = headlight_mpi_attention(group, engine, &whole, &own_query.tensor, &own_key.tensor,
+                                                          &own_value.tensor, &own_out.tensor, &options, NULL, &error);
+  check(status == (size > 1 ? HEADLIGHT_SYSTEM_ERROR : HEADLIGHT_OK), "other options than the rest");
+  check(size == 1 || strstr(error.message, "options.chunk=100") != NULL, error.message);
+  headlight_mpi_group_destroy(group);
+  headlight_engine_destroy(engine);
+  if (failures > 0) MPI_Abort(MPI_COMM_WORLD, 1);
+  MPI_Finalize();
+  return 0;
+}
