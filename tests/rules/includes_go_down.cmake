@@ -33,6 +33,8 @@ foreach(floor IN LISTS floors)
   endif()
   check(lib/${floor} ${allowed})
 endforeach()
+# Over the engine, beside analysis and models.
+check(lib/mpi simd runtime kernels ops layers c mpi)
 check(lib/reference reference)
 check(include headlight/models)
 check(tools ${floors} headlight/models reference tools)

@@ -39,3 +39,11 @@ foreach(language IN LISTS languages)
     message(SEND_ERROR "docs/manual.md has a block that no test runs: ${language}")
   endif()
 endforeach()
+
+# docs/many-machines.md shows a program, which the tests run where they have MPI.
+file(READ ${SOURCE}/docs/many-machines.md text)
+file(READ ${SOURCE}/tests/mpi/first_program.cc program)
+string(FIND "${text}" "\n```cpp\n${program}```\n" at)
+if(at EQUAL -1)
+  message(SEND_ERROR "docs/many-machines.md does not show tests/mpi/first_program.cc as it is")
+endif()
