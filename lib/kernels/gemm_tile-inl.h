@@ -36,8 +36,8 @@ inline constexpr std::int64_t kGemmFloatDepth = 768;
 
 // One row has a chain of multiply-adds for each vector, but two pipes of four cycles need eight: few rows take several
 // panels at once. More chains by splitting k would change the order of summation.
-constexpr int gemm_panels_at_once(std::int64_t rows) {
-  if (rows == 1) return 4;
+constexpr int gemm_panels_at_once(std::int64_t rows, int of_one_row) {
+  if (rows == 1) return of_one_row;
   return rows == 2 || (rows == 3 && kGemmManyRegisters && kGemmPanelVectors == 2) ? 2 : 1;
 }
 
@@ -53,14 +53,24 @@ struct GemmPanels {
   std::int64_t panel_stride;
   const float* next;       // to be read soon: every two steps of k ask for two or three cache lines of it,
   std::int64_t next_step;  // and go so many floats on
+  const float* turn;       // where that has come to the end of panels that are read side by side
 
   static constexpr int kSteps = 2;
+  static constexpr int kOfOneRow = 4;
 
   template <int kPanels>
   HEADLIGHT_INLINE void ask_for_line(int line) const {
 #pragma GCC unroll 4
     for (int panel = 0; panel < kPanels; ++panel)
       __builtin_prefetch(next + panel * panel_stride + line * kFloatsOfLine);
+  }
+
+  // Behind the last of panels that are read side by side begin those that come after them; behind each of the others,
+  // one of themselves.
+  template <int kPanels>
+  HEADLIGHT_INLINE void go_on_asking() {
+    next += next_step;
+    if constexpr (kPanels > 1) next += at == turn ? (kPanels - 1) * panel_stride : 0;
   }
 
   template <int kRows, int kVectors>
@@ -77,7 +87,7 @@ struct GemmPanels {
     // With few rows, few tiles share the fetching of the next panel: two tiles three lines each. B from the third-level
     // cache: 8 × 384 × 1536 73 -> 86 GFLOP/s, 16 × 384 × 1536 110 -> 121.
     if constexpr (kRows < kGemmTileRows && kGemmPanelVectors == 3 && kVectors >= 3) ask_for_line<kPanels>(2);
-    next += next_step;
+    go_on_asking<kPanels>();
   }
 };
 
@@ -113,9 +123,10 @@ struct GemmSums {
 template <class Tile>
 HEADLIGHT_INLINE TileFunction<Tile> gemm_tile_of(std::int64_t rows, std::int64_t vectors) {
   if (vectors <= kGemmPanelVectors) return tile_of<kGemmTileRows, kGemmPanelVectors, Tile>(rows, vectors);
-  if (rows == 1) return &Tile::template run<1, gemm_panels_at_once(1) * kGemmPanelVectors>;
-  if (rows == 2) return &Tile::template run<2, gemm_panels_at_once(2) * kGemmPanelVectors>;
-  return &Tile::template run<3, gemm_panels_at_once(3) * kGemmPanelVectors>;
+  constexpr int kOfOneRow = decltype(Tile::b)::kOfOneRow;
+  if (rows == 1) return &Tile::template run<1, kOfOneRow * kGemmPanelVectors>;
+  if (rows == 2) return &Tile::template run<2, gemm_panels_at_once(2, kOfOneRow) * kGemmPanelVectors>;
+  return &Tile::template run<3, gemm_panels_at_once(3, kOfOneRow) * kGemmPanelVectors>;
 }
 
 }  // namespace headlight::HEADLIGHT_TARGET

@@ -26,7 +26,7 @@ struct GemmWordPanels : GemmPanels {
     if (step < 2) ask_for_line<kPanels>(step);
     if (step + 1 < Words::kSteps) return;
     at += depth_stride;
-    next += next_step;
+    this->template go_on_asking<kPanels>();
   }
 };
 

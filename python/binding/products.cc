@@ -25,7 +25,7 @@ namespace {
 
 constexpr const char* kName = "matmul";
 constexpr const char* kPack = "pack";
-constexpr const char* kPrecisions = "'float32', 'bfloat16', 'float16' or 'int8'";
+constexpr const char* kPrecisions = "'float32', 'bfloat16', 'float16', 'int8' or 'int4'";
 
 constexpr std::array kActivations{Name<Activation>{"relu", Activation::relu},
                                   Name<Activation>{"gelu", Activation::gelu},
@@ -262,14 +262,15 @@ void define_products(nb::module_& module) {
         return "<headlight.PackedMatrix [" + std::to_string(matrix.rows()) + ", " + std::to_string(matrix.columns()) +
                "] of " + std::string(name(matrix.type())) + ">";
       });
-  module.def(
-      "pack", &pack, nb::arg("b"), nb::arg("precision") = "float32", nb::kw_only(), nb::arg("engine") = nb::none(),
-      nb::sig("def pack(b: Array, precision: PackedPrecision = 'float32', *, engine: Engine | None = None) -> "
-              "PackedMatrix"),
-      "b [K, N] of float32, laid out once for matmul(a, pack(b)): weights.\n\n"
-      "precision: 'float32'; 'float16' takes half of the memory and rounds b; 'bfloat16' and 'int8' take a half and a\n"
-      "quarter, and round b here and a in each product. b may be the transpose of a matrix (weight.T). Nothing of b is "
-      "kept.");
+  module.def("pack", &pack, nb::arg("b"), nb::arg("precision") = "float32", nb::kw_only(),
+             nb::arg("engine") = nb::none(),
+             nb::sig("def pack(b: Array, precision: PackedPrecision = 'float32', *, engine: Engine | None = None) -> "
+                     "PackedMatrix"),
+             "b [K, N] of float32, laid out once for matmul(a, pack(b)): weights.\n\n"
+             "precision: 'float32'; 'float16' takes half of the memory and rounds b; 'bfloat16', 'int8' and\n"
+             "'int4' take a half, a quarter and a seventh, and round b here and a in each product. b may be the "
+             "transpose of a matrix (weight.T). Nothing of b is "
+             "kept.");
   module.def(
       "matmul", &matmul, nb::arg("a"), nb::arg("b"), nb::kw_only(), nb::arg("bias") = nb::none(),
       nb::arg("activation") = nb::none(), nb::arg("out") = nb::none(), nb::arg("engine") = nb::none(),
@@ -277,7 +278,8 @@ void define_products(nb::module_& module) {
               "None, out: Array | None = None, engine: Engine | None = None) -> A"),
       "activation(a @ b + bias).\n\n"
       "a [M, K] or [B, M, K]; b [K, N], [B, K, N] or what pack() made; bias [N] -> [M, N] or [B, M, N]. float32; out\n"
-      "may be bfloat16, too, and a beside a packed b of bfloat16 or int8. Either matrix may be a transpose (x.T).\n"
+      "may be bfloat16, too, and a beside a packed b of bfloat16, int8 or int4. Either matrix may be a transpose "
+      "(x.T).\n"
       "activation: None, 'relu', 'gelu' (with erf) or 'gelu_tanh'. A row's bits depend on the row alone, not on M,\n"
       "threads or the batch.");
 }

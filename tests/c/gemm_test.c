@@ -179,9 +179,17 @@ static void narrow_types(void) {
   WORKS(headlight_gemm_packed(engine, &rows, packed, &out, NULL, &error));
   CHECK(out_values[0] == 32394 && out_values[1] == 279 && out_values[2] == 1904 && out_values[3] == -32368);
   headlight_packed_matrix_destroy(packed);
-  REFUSED("HEADLIGHT_INT8", headlight_packed_matrix_create(engine, &right, 99, &packed, &error));
-  const headlight_type types[] = {HEADLIGHT_BFLOAT16, HEADLIGHT_FLOAT16, HEADLIGHT_INT8};
-  for (int type = 0; type < 3; ++type) {
+  // And here a row from −127 to 127, and columns whose largest number is 7.
+  float signed_bytes[6] = {-127, 0, 3, 17, 127, 0}, nibbles[6] = {7, 1, -1, -7, 3, 2};
+  const headlight_tensor signed_rows = TENSOR(signed_bytes, 2, 3), narrow_columns = TENSOR(nibbles, 3, 2);
+  WORKS(headlight_packed_matrix_create(engine, &narrow_columns, HEADLIGHT_INT4, &packed, &error));
+  CHECK(headlight_packed_matrix_type(packed) == HEADLIGHT_INT4);
+  WORKS(headlight_gemm_packed(engine, &signed_rows, packed, &out, NULL, &error));
+  CHECK(out_values[0] == -880 && out_values[1] == -121 && out_values[2] == -8 && out_values[3] == -872);
+  headlight_packed_matrix_destroy(packed);
+  REFUSED("HEADLIGHT_INT4", headlight_packed_matrix_create(engine, &right, 99, &packed, &error));
+  const headlight_type types[] = {HEADLIGHT_BFLOAT16, HEADLIGHT_FLOAT16, HEADLIGHT_INT8, HEADLIGHT_INT4};
+  for (int type = 0; type < 4; ++type) {
     headlight_gemm_shape shape = {.struct_size = sizeof shape, .m = 2, .n = 2, .k = 3, .type = types[type]};
     REFUSED("not packed", headlight_gemm_reserve(engine, &shape, &error));
     shape.packed = 1;

@@ -51,7 +51,8 @@ bool multiply(const TileProduct& product) noexcept {
 bool run(const TileProduct& product) noexcept {
   if (product.of_a == TileA::columns) return multiply<TileColumns>(product);
   if (product.of_b != TileB::panels) return multiply<TileRows>(product);
-  return multiply<TileRows>(product, GemmPanels{product.b, product.b_stride, product.panel_stride, product.b, 0});
+  return multiply<TileRows>(product,
+                            GemmPanels{product.b, product.b_stride, product.panel_stride, product.b, 0, nullptr});
 }
 
 }  // namespace

@@ -133,6 +133,9 @@ TEST(NumberTypes, HaveNamesAndSizes) {
   EXPECT_EQ(name(NumberType::float32), "float32");
   EXPECT_EQ(name(NumberType::bfloat16), "bfloat16");
   EXPECT_EQ(name(NumberType::float16), "float16");
+  EXPECT_EQ(name(NumberType::int8), "int8");
+  EXPECT_EQ(name(NumberType::int4), "int4");
+  EXPECT_EQ(parse_number_type("int4"), NumberType::int4);
   EXPECT_EQ(name(static_cast<NumberType>(99)), "");
   EXPECT_EQ(bytes_of(NumberType::float32), sizeof(float));
   EXPECT_EQ(bytes_of(NumberType::bfloat16), sizeof(BFloat16));

@@ -16,8 +16,8 @@ constexpr const char* kActivations[] = {"none", "relu", "gelu", "gelu_tanh"};
 constexpr const char* kTransposes[] = {"no", "yes"};
 
 // Of B, and whether it is packed.
-enum class Operand : std::uint8_t { plain, float32, bfloat16, float16, int8 };
-constexpr const char* kOperands[] = {"plain", "float32", "bfloat16", "float16", "int8"};
+enum class Operand : std::uint8_t { plain, float32, bfloat16, float16, int8, int4 };
+constexpr const char* kOperands[] = {"plain", "float32", "bfloat16", "float16", "int8", "int4"};
 NumberType type_of(Operand b) {
   switch (b) {
     case Operand::plain:
@@ -29,6 +29,8 @@ NumberType type_of(Operand b) {
       return NumberType::float16;
     case Operand::int8:
       return NumberType::int8;
+    case Operand::int4:
+      return NumberType::int4;
   }
   return NumberType::float32;
 }
@@ -79,7 +81,7 @@ class GemmSweep : public Case {
   // way.
   [[nodiscard]] bool has_the_bits_of_all() const {
     const bool exact_epilogue = call.activation == Activation::none || call.activation == Activation::relu;
-    const bool is_rounded = b == Operand::bfloat16 || b == Operand::int8;
+    const bool is_rounded = b == Operand::bfloat16 || b == Operand::int8 || b == Operand::int4;
     return is_rounded && exact_epilogue && call.alpha == 1 && call.beta == 0;
   }
 };
@@ -191,7 +193,7 @@ std::unique_ptr<Case> draw_gemm(const char*, test::Random& random) {
     c.n = all.n;
     c.k = all.k;
   }
-  made->b = static_cast<Operand>(random.integer(0, 4));
+  made->b = static_cast<Operand>(random.integer(0, 5));
   if (random.once_in(3)) made->repeats = random.integer(1, 4);
   return made;
 }

@@ -24,7 +24,7 @@ MaskMeans: TypeAlias = Literal["attend", "ignore"]
 Window: TypeAlias = tuple[int | None, int | None]
 Activation: TypeAlias = Literal["relu", "gelu", "gelu_tanh"]
 Precision: TypeAlias = Literal["float32", "bfloat16", "int8"]
-PackedPrecision: TypeAlias = Literal["float32", "bfloat16", "float16", "int8"]
+PackedPrecision: TypeAlias = Literal["float32", "bfloat16", "float16", "int8", "int4"]
 Progress: TypeAlias = bool | Callable[[int, int], object] | None
 
 
