@@ -68,7 +68,7 @@ struct GemmInt4Sums : GemmSums {
   HEADLIGHT_INLINE void end_group(const A& a, std::int64_t group, const Vec (&sums)[kRows][kVectors],
                                   Vec (&totals)[kRows][kVectors]) const {
     const std::uint16_t* const of_group = scales + group * scale_stride;
-    // A quarter of the time goes by without, with one row whose B comes from the third-level cache.
+    // One row whose B comes from the third-level cache takes it at 82 % of what reading alone does, without at 77 %.
     constexpr int kPanels = divide_up(kVectors, kGemmPanelVectors);
     for (int panel = 0; panel < kPanels; ++panel) {
       const std::uint16_t* const next = of_group + panel * panel_scales + kGroupsAhead * scale_stride;
