@@ -96,8 +96,9 @@ inline constexpr std::array<headlight_type, 5> kTypesInC = {HEADLIGHT_FLOAT32, H
 inline NumberType packed_type(const char* operation, const char* argument, headlight_type type) {
   const auto found = std::find(kTypesInC.begin(), kTypesInC.end(), type);
   if (found == kTypesInC.end()) {
-    refuse(operation, std::string(argument) + " is " + std::to_string(type) +
-                          ", expected HEADLIGHT_FLOAT32, HEADLIGHT_BFLOAT16, HEADLIGHT_FLOAT16, HEADLIGHT_INT8 or HEADLIGHT_INT4");
+    refuse(operation,
+           std::string(argument) + " is " + std::to_string(type) +
+               ", expected HEADLIGHT_FLOAT32, HEADLIGHT_BFLOAT16, HEADLIGHT_FLOAT16, HEADLIGHT_INT8 or HEADLIGHT_INT4");
   }
   return static_cast<NumberType>(found - kTypesInC.begin());
 }

@@ -174,7 +174,8 @@ void PackedMatrix::Free::operator()(std::byte* panels) const noexcept { runtime:
 
 void ops::check_product_type(std::string_view operation, std::string_view argument, NumberType type) {
   if (type <= NumberType::int4) return;
-  fail(operation, std::string(argument) + " is " + type_name(type) + ", expected float32, bfloat16, float16, int8 or int4");
+  fail(operation,
+       std::string(argument) + " is " + type_name(type) + ", expected float32, bfloat16, float16, int8 or int4");
 }
 
 PackedMatrix::PackedMatrix(Engine& engine, View<const float, 2> b, Transpose transpose_b, NumberType type)

@@ -28,7 +28,8 @@ TEST(SweepTest, SaysWhatItCannotRead) {
   const auto said = [](const char* line) { return test::refusal([&] { (void)parse(line); }); };
   EXPECT_EQ(said("gemm M=2 Q=3"), "gemm has no field 'Q'");
   EXPECT_EQ(said("gemm M=2x"), "M is '2x', expected a number");
-  EXPECT_EQ(said("gemm packed=float64"), "packed is 'float64', expected one of plain, float32, bfloat16, float16, int8, int4");
+  EXPECT_EQ(said("gemm packed=float64"),
+            "packed is 'float64', expected one of plain, float32, bfloat16, float16, int8, int4");
   EXPECT_EQ(said("gemm M"), "'M' is no name=value");
   EXPECT_EQ(said("product M=2").find("there is no operation 'product', expected one of attention, "), 0u);
   EXPECT_EQ(said("gemm M=2 packed=int8 repeats=3"),
