@@ -33,6 +33,7 @@ class HEADLIGHT_API Error : public std::runtime_error {
   int rank_;
 };
 
+// What a group is made with.
 struct GroupOptions {
   // For how long a rank that others wait for may give no sign of life. It gives one whenever it is asked within a call,
   // between pieces of work that take milliseconds. More than 0.
@@ -79,8 +80,8 @@ struct Spread {
 
 // Rows (or keys) first … first + count − 1 of the whole sequence.
 struct Run {
-  std::int64_t first = 0;
-  std::int64_t count = 0;
+  std::int64_t first = 0;  // the first of them
+  std::int64_t count = 0;  // how many
 };
 
 // What a rank holds of a call, and what the call costs it.

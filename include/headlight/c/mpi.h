@@ -31,8 +31,8 @@ typedef struct headlight_mpi_spread {
 
 // Rows (or keys) first … first + count − 1 of the whole sequence.
 typedef struct headlight_mpi_run {
-  int64_t first;
-  int64_t count;
+  int64_t first;  // the first of them
+  int64_t count;  // how many
 } headlight_mpi_run;
 
 // What a rank holds. Set struct_size, and where the runs are to be written with room for how many; then counts are
@@ -40,9 +40,9 @@ typedef struct headlight_mpi_run {
 typedef struct headlight_mpi_plan {
   size_t struct_size;
   headlight_mpi_run* queries;  // ascending; NULL: not wanted
-  headlight_mpi_run* keys;
-  int64_t query_room;
-  int64_t key_room;
+  headlight_mpi_run* keys;     // likewise
+  int64_t query_room;          // runs that there is room for
+  int64_t key_room;            // the same of keys
   // Filled in: how many runs there are, and rows in them.
   int64_t query_runs;
   int64_t key_runs;
