@@ -80,8 +80,8 @@ struct AttentionStream::State {
     key = Tensor<float, 4>({sizes.batch, call.plan.key_block, sizes.key_value_heads, sizes.head_dim});
     value = Tensor<float, 4>({sizes.batch, call.plan.key_block, sizes.key_value_heads, sizes.value_dim});
     // Nothing is written to it before finish(), but addresses are worked out: all the same one.
-    call.out = View<float, 4>(&anywhere, {sizes.batch, sizes.query_length, sizes.query_heads, sizes.value_dim},
-                              {0, 0, 0, 1});
+    call.out =
+        View<float, 4>(&anywhere, {sizes.batch, sizes.query_length, sizes.query_heads, sizes.value_dim}, {0, 0, 0, 1});
     ops::lay_empty_views(anywhere, call.query, call.out);
     running.emplace(call, false);
   }
