@@ -1,5 +1,5 @@
-// The last rank is killed in the middle of its work. The others end with an error that names it, within the timeout, and
-// say so; mpirun, which by default ends them all itself, is asked not to.
+// The last rank is killed in the middle of its work. The others end with an error that names it, within the timeout,
+// and say so; mpirun, which by default ends them all itself, is asked not to.
 #include <mpi.h>
 #include <signal.h>
 #include <unistd.h>
@@ -17,8 +17,12 @@ int main(int argc, char** argv) {
   MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &provided);
   headlight::mpi::Group group(MPI_COMM_WORLD, {.timeout = std::chrono::seconds(1)});
   headlight::Engine engine({.threads = 1});
-  constexpr headlight::AttentionShape kWhole = {
-      .query_length = 2048, .key_length = 2048, .query_heads = 4, .key_value_heads = 4, .head_dim = 32, .value_dim = 32};
+  constexpr headlight::AttentionShape kWhole = {.query_length = 2048,
+                                                .key_length = 2048,
+                                                .query_heads = 4,
+                                                .key_value_heads = 4,
+                                                .head_dim = 32,
+                                                .value_dim = 32};
   const headlight::mpi::Plan plan = headlight::mpi::plan(kWhole, {}, group.rank(), group.size());
   const Tensor<float, 4> share({1, plan.query_rows, 4, 32});
   Tensor<float, 4> out(share.shape());
@@ -37,8 +41,8 @@ int main(int argc, char** argv) {
     std::printf("rank %d: no error\n", group.rank());
   } catch (const headlight::mpi::Error& error) {
     const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
-    std::printf("rank %d ended after %s with an error of %s\n", group.rank(), seconds < 3 ? "less than 3 s" : "too long",
-                error.what());
+    std::printf("rank %d ended after %s with an error of %s\n", group.rank(),
+                seconds < 3 ? "less than 3 s" : "too long", error.what());
   }
   std::fflush(stdout);
   // Nobody waits for the one that is gone.
