@@ -162,7 +162,7 @@ void panel_values(const kernels::AttentionBlock& block, const RowFactors& factor
   constexpr int kKeys = Values::kKeys;
   const std::int64_t vectors = divide_up(columns, kLanes);
   const int last_lanes = static_cast<int>(columns - (vectors - 1) * kLanes);
-  const bool all_rows = !kPartial && block.query.count == kBlockRows && vectors == kNarrowVectors;
+  const bool all_rows = !kPartial && kNarrowVectors > 1 && block.query.count == kBlockRows && vectors == kNarrowVectors;
   const std::int64_t group_rows = all_rows ? kBlockRows : rows_of_group<kValueRows>(block.query.count);
   const auto value = value_panel<StoredFloat32, kKeys>(block.keys, column);
   for (std::int64_t r = 0; r < block.query.count; r += group_rows) {
@@ -269,7 +269,7 @@ inline RowFactors weigh_block(const kernels::AttentionBlock& block, const BlockR
     running[r] = block.state.first || r >= block.query.count ? -kInfinity : block.state.maximum[r];
   float minus_maximum[kRowSlots];
   RowFactors factors;
-  for (int r = 0; r < kRowSlots; r += kLanes) {
+  for (std::int64_t r = 0; r < block.query.count; r += kLanes) {
     const Vec of_block = scaled(load(rows.maximum + r), scale);
     const MergeWeights weights = merge_weights(load(running + r), of_block);
     store(select(equal(of_block, broadcast(-kInfinity)), zero(), neg(of_block)), minus_maximum + r);

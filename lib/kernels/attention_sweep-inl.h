@@ -66,11 +66,14 @@ SweepHalf<Numbers> values_of(const kernels::AttentionSweep& sweep) {
   return {sweep.block.keys.value.numbers<typename Numbers::Storage>(), sweep.block.keys.value.stride, sweep.value_step};
 }
 
-// Rows that are scored at once. Of numbers that are widened half as many: more would need as much code again, for calls
-// between those that wait for memory and those that pack their keys.
+// Rows that are scored at once: a sum for each, beside a vector of numbers of each lane's key. Sixteen registers have
+// no room for more. Of numbers that are widened half as many: more would need as much code again, for calls between
+// those that wait for memory and those that pack their keys.
 template <class Numbers>
-inline constexpr int kSweptRows = sizeof(typename Numbers::Storage) * Numbers::kOfColumn == sizeof(float) ? kBlockRows
-                                                                                                          : kScoreRows;
+inline constexpr int kSweptRows = kTileVectors == 4 &&
+                                          sizeof(typename Numbers::Storage) * Numbers::kOfColumn == sizeof(float)
+                                      ? kBlockRows
+                                      : kScoreRows;
 
 // Scores of all rows of a head and the keys that the tile stands at; `at` is the first of these.
 template <class Numbers>
@@ -215,7 +218,7 @@ inline void weigh_short_block(const kernels::AttentionBlock& block) {
     store(seen, scores);
     maximum[r] = max_of_lanes(max(seen, nothing));
   }
-  for (int r = 0; r < kRowSlots; r += kLanes) {
+  for (std::int64_t r = 0; r < block.query.count; r += kLanes) {
     const Vec of_rows = scaled(load(maximum + r), scale);
     store(of_rows, maximum + r);
     store(select(equal(of_rows, nothing), zero(), neg(of_rows)), minus_maximum + r);

@@ -26,8 +26,8 @@ inline constexpr int kValueRows = 6;
 inline constexpr int kScoreVectors = kTileVectors;
 inline constexpr int kValueVectors = kTileVectors;
 // Of so few vectors of values a whole block has its sums in registers at once: half as many passes over the values, in
-// a loop twice as long (D = 32: the whole 5 % faster at L = 128 to 1024, one Intel core; fewer still: 2 %, not worth 8
-// KB of code).
+// a loop twice as long (D = 32: the whole 5 % faster at L = 128 to 1024, one Intel core). Of a single vector that is 2
+// %, not worth 8 KB of code.
 inline constexpr int kNarrowVectors = kValueRows * kValueVectors / kBlockRows;
 inline constexpr int kKeyPanel = kScoreVectors * kLanes;
 inline constexpr int kValuePanel = kValueVectors * kLanes;
