@@ -15,8 +15,8 @@ struct AttentionOperands {
   TypedView<4> key;         // [B, Lk, Hkv, Dqk]
   TypedView<4> value;       // [B, Lk, Hkv, Dv]
   MutableTypedView<4> out;  // [B, Lq, Hq, Dv]
-  // [B, Lk, Hkv] with any strides, where key or value is int8, and not given elsewhere. A scale that is NaN or infinite
-  // makes its row NaN.
+  // [B, Lk, Hkv] with any strides, where key or value is int8, and not given elsewhere. A scale that is NaN makes its
+  // row NaN; an infinite one makes it infinite, and NaN where the integer is 0.
   View<const float, 3> key_scales = {};
   View<const float, 3> value_scales = {};
 };

@@ -111,12 +111,14 @@ bool all_finite(const kernels::Operand& from, std::int64_t rows, std::int64_t co
   return sum_of_lanes(add(add(sums[0], sums[1]), add(sums[2], sums[3]))) == 0.0f;
 }
 
-// The same of int8: the scales decide.
+// The same of int8: the scales decide. One whose product with the largest integer overflows counts as infinite.
 inline bool all_scales_finite(const kernels::Operand& from, std::int64_t rows) noexcept {
+  const Vec largest = broadcast(128.0f);
   Vec sum = zero();
   for (std::int64_t r = 0; r < rows; r += kLanes) {
     const int count = static_cast<int>(smaller(kLanes, rows - r));
-    sum = fma(scales_of_rows<StoredInt8>(from.scales + r * from.scale_stride, from.scale_stride, count), zero(), sum);
+    const Vec scales = scales_of_rows<StoredInt8>(from.scales + r * from.scale_stride, from.scale_stride, count);
+    sum = fma(mul(scales, largest), zero(), sum);
   }
   return sum_of_lanes(sum) == 0.0f;
 }

@@ -81,6 +81,9 @@ void score_keys_together(const SweepScores<StoredInt8>& tile) noexcept {
       }
     }
   }
+  for (; numbers_asked < kKeysTogether * head_dim; numbers_asked += head_dim, next += key_stride) {
+    ask_for<Numbers>(next, head_dim, tile.further);
+  }
   for (; d < head_dim; d += kLanes) {
     const int dims = static_cast<int>(smaller(kLanes, head_dim - d));
 #pragma GCC unroll 4

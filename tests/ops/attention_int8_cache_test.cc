@@ -272,12 +272,39 @@ TEST_P(Int8Cache, AllocatesNothingAfterReserve) {
   }
 }
 
+// A finite scale may overflow times its integer: that value is infinite, and as well hidden.
+TEST_P(Int8Cache, HidesScalesThatOverflow) {
+  Engine engine(options(1));
+  for (const std::int8_t integer : {std::int8_t{127}, std::int8_t{-128}}) {
+    for (const std::int64_t rows : {1, 2, 5, 30, 200}) {
+      constexpr std::int64_t kKeys = 80;
+      constexpr float kTolerance = 127.0f * kKeys * 0x1p-23f;  // a rounding of a product and a sum for each key
+      test::Random random(4);
+      const auto query = random.normal_tensor<4>({1, rows, 1, 8});
+      const CachedRows key(random.normal_tensor<4>({1, kKeys, 1, 8}));
+      Tensor<float, 4> ones({1, kKeys, 1, 20});
+      for (float& number : ones) number = 127.0f;
+      const CachedRows value(ones);
+      value.scales()(0, kKeys - 1, 0) = 3e36f;
+      for (std::int64_t d = 0; d < 20; ++d) value.numbers()(0, kKeys - 1, 0, d) = integer;
+      Tensor<std::uint8_t, 4> mask({1, 1, 1, kKeys});
+      for (std::uint8_t& seen : mask) seen = 1;
+      mask(0, 0, 0, kKeys - 1) = 0;
+      Tensor<float, 4> out({1, rows, 1, 20});
+      const AttentionOperands operands{query, key.numbers(), value.numbers(), out, key.scales(), value.scales()};
+      attention(engine, operands, {.mask = BooleanMask{mask.view(), MaskMeans::attend}});
+      for (const float number : out) EXPECT_NEAR(number, 127.0f, kTolerance) << rows << " rows, " << int{integer};
+    }
+  }
+}
+
 // A scale that is NaN makes its row NaN, which those see who see the row.
 TEST_P(Int8Cache, HidesScalesThatAreNotFinite) {
   Engine engine(options(1));
   for (const float broken : {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
     for (const std::int64_t rows : {1, 2, 30}) {
       constexpr std::int64_t kKeys = 80;
+      constexpr float kTolerance = 127.0f * kKeys * 0x1p-23f;  // a rounding of a product and a sum for each key
       test::Random random(4);
       const auto query = random.normal_tensor<4>({1, rows, 1, 8});
       const CachedRows key(random.normal_tensor<4>({1, kKeys, 1, 8}));
@@ -292,7 +319,7 @@ TEST_P(Int8Cache, HidesScalesThatAreNotFinite) {
       Tensor<float, 4> out({1, rows, 1, 20});
       const AttentionOperands operands{query, key.numbers(), value.numbers(), out, key.scales(), value.scales()};
       attention(engine, operands, {.mask = BooleanMask{mask.view(), MaskMeans::attend}});
-      for (const float number : out) EXPECT_NEAR(number, 127.0f, 0x1p-14f) << rows << " rows";
+      for (const float number : out) EXPECT_NEAR(number, 127.0f, kTolerance) << rows << " rows";
       key.scales()(0, kKeys - 1, 0) = 1;
       attention(engine, operands);
       for (const float number : out) EXPECT_TRUE(std::isnan(number)) << rows << " rows";
