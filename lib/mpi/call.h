@@ -56,9 +56,10 @@ struct Call {
   // Rows of a piece, at most.
   [[nodiscard]] std::int64_t piece() const noexcept;
   // How many rows before a piece are needed again where sums go by blocks of `size` on the grid of a sequence: what a
-  // piece holds of one that does not end in it is worked on with the next.
+  // piece holds of one that does not end in it is worked on with the next. None where every piece begins on that grid:
+  // pieces lie one behind another in a rank's block, and blocks in a sequence.
   [[nodiscard]] std::int64_t carry(std::int64_t size) const noexcept {
-    return packed || piece() % size != 0 ? size - 1 : 0;
+    return packed || block % size != 0 || piece() % size != 0 ? size - 1 : 0;
   }
 };
 

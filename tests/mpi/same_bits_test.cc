@@ -175,6 +175,33 @@ TEST(MpiSameBits, Shapes) {
   }
 }
 
+// Blocks that travel in several pieces, where a block of the sums' grid (384 or 512 keys, 96 rows, fewer in long rows)
+// begins in one and ends in the next: also where pieces are as long as such blocks, for they begin with the rank's.
+TEST(MpiSameBits, BlocksOfManyPieces) {
+  mpi::Group group(MPI_COMM_WORLD);
+  Engine engine({.threads = 1});
+  for (const std::string dim : {"64", "128", "160"}) {
+    const AttentionCase c =
+        AttentionCase::parse("seed=4 B=1 Lq=1300 Lk=1300 Hq=2 Hkv=1 D=" + dim + " Dv=" + dim + " causal=top-left");
+    for (const std::int64_t block : {576, 1088})
+      expect_bits_spread(group, engine, c, {.head_ranks = 1, .block = block});
+  }
+  expect_bits_spread(group, engine, AttentionCase::parse("seed=4 B=1 Lq=2500 Lk=2500 Hq=1 Hkv=1 D=64 Dv=64"),
+                     {.head_ranks = 1});
+}
+
+// Shares of 16,384 rows and more travel in longer pieces.
+TEST(MpiSameBits, LongShares) {
+  mpi::Group group(MPI_COMM_WORLD);
+  if (group.size() > 2) GTEST_SKIP() << "as at two ranks";
+  Engine engine({.threads = 1});
+  const std::string length = std::to_string(16384 * group.size() + 700);
+  expect_bits_spread(
+      group, engine,
+      AttentionCase::parse("seed=6 B=1 Lq=" + length + " Lk=" + length + " Hq=1 Hkv=1 D=1 Dv=1 window=700,300"),
+      {.head_ranks = 1});
+}
+
 // Any options in any combination.
 TEST(MpiSameBits, RandomCases) {
   mpi::Group group(MPI_COMM_WORLD);
