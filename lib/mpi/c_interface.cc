@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cstddef>
+#include <cstring>
 #include <memory>
 #include <vector>
 
@@ -33,20 +34,28 @@ mpi::Spread spread_of(const char* operation, const headlight_mpi_spread* given) 
   return spread;
 }
 
-// What has failed on a rank fails on all.
-template <class Body>
-headlight_status call_of_group(headlight_error* error, const Body& body) noexcept {
+// What has failed on a rank fails on all. prepare() reads the arguments and returns what is to be called with them.
+// Where it cannot, the other ranks, which wait for this one's word on the call, get its words instead; a rank without a
+// group has nobody to tell.
+template <class Prepare>
+headlight_status call_of_group(const char* operation, headlight_mpi_group* group, headlight_error* error,
+                               const Prepare& prepare) noexcept {
   return call(error, [&] {
+    mpi::Group& of_all = required(operation, "group", group).group;
     try {
-      body();
+      const auto prepared = [&] {
+        try {
+          return prepare();
+        } catch (const std::exception& problem) {
+          mpi::agree(of_all, problem.what());
+          throw;
+        }
+      }();
+      prepared(of_all);
     } catch (const mpi::Error& failure) {
       throw Failure(HEADLIGHT_SYSTEM_ERROR, failure.what());
     }
   });
-}
-
-mpi::Group& group_of(const char* operation, headlight_mpi_group* group) {
-  return required(operation, "group", group).group;
 }
 
 void fill_in(const std::vector<mpi::Run>& runs, headlight_mpi_run* to, std::int64_t room) {
@@ -111,11 +120,13 @@ headlight_status headlight_mpi_attention(headlight_mpi_group* group, headlight_e
                                          const headlight_tensor* key, const headlight_tensor* value,
                                          const headlight_tensor* out, const headlight_attention_options* options,
                                          const headlight_mpi_spread* spread, headlight_error* error) {
-  return call_of_group(error, [&] {
-    mpi::attention(group_of(kName, group), engine_of(kName, engine), attention_shape(kName, "whole", whole),
-                   view<const float, 4>(kName, "query", query), view<const float, 4>(kName, "key", key),
-                   view<const float, 4>(kName, "value", value), view<float, 4>(kName, "out", out),
-                   attention_options(kName, options), spread_of(kName, spread));
+  return call_of_group(kName, group, error, [&] {
+    return [&of = engine_of(kName, engine), shape = attention_shape(kName, "whole", whole),
+            queries = view<const float, 4>(kName, "query", query), keys = view<const float, 4>(kName, "key", key),
+            values = view<const float, 4>(kName, "value", value), outputs = view<float, 4>(kName, "out", out),
+            given = attention_options(kName, options), spread = spread_of(kName, spread)](mpi::Group& of_all) {
+      mpi::attention(of_all, of, shape, queries, keys, values, outputs, given, spread);
+    };
   });
 }
 
@@ -127,13 +138,16 @@ headlight_status headlight_mpi_attention_backward(headlight_mpi_group* group, he
                                                   const headlight_attention_gradients* gradients,
                                                   const headlight_attention_options* options,
                                                   const headlight_mpi_spread* spread, headlight_error* error) {
-  return call_of_group(error, [&] {
-    mpi::attention_backward(
-        group_of(kBackward, group), engine_of(kBackward, engine), attention_shape(kBackward, "whole", whole),
-        view<const float, 4>(kBackward, "query", query), view<const float, 4>(kBackward, "key", key),
-        view<const float, 4>(kBackward, "value", value), view<const float, 4>(kBackward, "out", out),
-        view<const float, 3>(kBackward, "log_sum_exp", log_sum_exp),
-        view<const float, 4>(kBackward, "out_gradient", out_gradient), gradients_of(gradients),
-        attention_options(kBackward, options), spread_of(kBackward, spread));
+  return call_of_group(kBackward, group, error, [&] {
+    return [&of = engine_of(kBackward, engine), shape = attention_shape(kBackward, "whole", whole),
+            queries = view<const float, 4>(kBackward, "query", query),
+            keys = view<const float, 4>(kBackward, "key", key),
+            values = view<const float, 4>(kBackward, "value", value),
+            outputs = view<const float, 4>(kBackward, "out", out),
+            sums = view<const float, 3>(kBackward, "log_sum_exp", log_sum_exp),
+            upstream = view<const float, 4>(kBackward, "out_gradient", out_gradient), wanted = gradients_of(gradients),
+            given = attention_options(kBackward, options), spread = spread_of(kBackward, spread)](mpi::Group& of_all) {
+      mpi::attention_backward(of_all, of, shape, queries, keys, values, outputs, sums, upstream, wanted, given, spread);
+    };
   });
 }

@@ -140,6 +140,53 @@ int main(int argc, char** argv) {
   check(same(&own_value_gradient, &value_gradient, keys, plan.key_runs),
         "the value gradient has the bits of one process");
 
+  /* The last rank has no value, or asks for what there is not over ranks: all are told so at once, well before the
+     timeout, and then go on. */
+  char blamed[32];
+  snprintf(blamed, sizeof blamed, "rank %d: ", size - 1);
+  const int is_last = rank == size - 1;
+  const double begin = MPI_Wtime();
+  check(headlight_mpi_attention(group, engine, &whole, &own_query.tensor, &own_key.tensor,
+                                is_last ? NULL : &own_value.tensor, &own_out.tensor, &options, NULL,
+                                &error) == HEADLIGHT_SYSTEM_ERROR,
+        "no value");
+  check(strncmp(error.message, blamed, strlen(blamed)) == 0 && strstr(error.message, "value is a null") != NULL,
+        error.message);
+  struct {
+    int accumulate;
+    headlight_tensor* bias;
+    headlight_tensor* sinks;
+    const char* message;
+  } refused[] = {{1, NULL, NULL, "gradients.accumulate is set"},
+                 {0, &own_out.tensor, NULL, "gradients.bias is given"},
+                 {0, NULL, &own_sums, "gradients.sinks"}};
+  own_sums.rank = 1; /* as sinks are, [Hq] */
+  for (size_t n = 0; n < sizeof refused / sizeof refused[0]; ++n) {
+    headlight_attention_gradients other = own;
+    headlight_tensor sums_of_rank_3 = own_sums;
+    sums_of_rank_3.rank = 3;
+    if (is_last) {
+      other.accumulate = refused[n].accumulate;
+      other.bias = refused[n].bias;
+      other.sinks = refused[n].sinks;
+    }
+    check(headlight_mpi_attention_backward(group, engine, &whole, &own_query.tensor, &own_key.tensor, &own_value.tensor,
+                                           &own_out.tensor, &sums_of_rank_3, &own_out_gradient.tensor, &other, &options,
+                                           NULL, &error) == HEADLIGHT_SYSTEM_ERROR,
+          refused[n].message);
+    check(strncmp(error.message, blamed, strlen(blamed)) == 0 && strstr(error.message, refused[n].message) != NULL,
+          error.message);
+  }
+  own_sums.rank = 3;
+  check(MPI_Wtime() - begin < 5, "nobody waits for a rank with wrong arguments");
+  check(headlight_mpi_attention(NULL, engine, &whole, &own_query.tensor, &own_key.tensor, &own_value.tensor,
+                                &own_out.tensor, &options, NULL, &error) == HEADLIGHT_INVALID_ARGUMENT,
+        "no group");
+  headlight_mpi_plan too_short = {.struct_size = sizeof(size_t) * 2};
+  check(headlight_mpi_plan_call(&whole, &options, rank, size, NULL, &too_short, &error) == HEADLIGHT_INVALID_ARGUMENT &&
+            strstr(error.message, "struct_size") != NULL,
+        "a plan of another version");
+
   /* The last rank has other options: all fail, and then go on. */
   options.chunk = rank == size - 1 && size > 1 ? 100 : 0;
   const headlight_status status = headlight_mpi_attention(group, engine, &whole, &own_query.tensor, &own_key.tensor,

@@ -10,10 +10,11 @@
 extern "C" {
 #endif
 
-// The ranks that compute together. All of them make one from the same communicator, after MPI_Init_thread() and destroy
-// it before MPI_Finalize(). A rank that gives no sign of life for so many milliseconds (0: 60 s) ends every call of the
-// group. Functions of a group fail on all ranks together, with HEADLIGHT_SYSTEM_ERROR and a message that begins with
-// "rank N: ", whose fault it was.
+// The ranks that compute together. All of them make one from the same communicator, after MPI_Init_thread(), and
+// destroy it before MPI_Finalize(). A rank that gives no sign of life for so many milliseconds (0: 60 s) ends every
+// call of the group. Functions of a group fail on all ranks together, wrong arguments of one rank included, with
+// HEADLIGHT_SYSTEM_ERROR and a message that begins with "rank N: ", whose fault it was. Only a rank that gives no group
+// (a null pointer) fails by itself, with HEADLIGHT_INVALID_ARGUMENT, and the others wait for it until the timeout.
 typedef struct headlight_mpi_group headlight_mpi_group;
 HEADLIGHT_API headlight_status headlight_mpi_group_create(MPI_Comm communicator, int64_t timeout_milliseconds,
                                                           headlight_mpi_group** group, headlight_error* error);
@@ -24,7 +25,7 @@ typedef struct headlight_mpi_spread {
   size_t struct_size;
   int64_t block;            // rows that lie together on a rank, a multiple of 64; 0: chosen
   double flops_per_second;  // of a rank, for what is chosen; 0: 1e11
-  double bytes_per_second;  // that it receives; 0: 1e9
+  double bytes_per_second;  // that leave it, or come; 0: 1e9
   int32_t head_ranks;       // ranks that share out the heads, 1: the sequence alone; 0: chosen
   int32_t reserved;         // 0
 } headlight_mpi_spread;
@@ -35,8 +36,8 @@ typedef struct headlight_mpi_run {
   int64_t count;  // how many
 } headlight_mpi_run;
 
-// What a rank holds. Set struct_size, and where the runs are to be written with room for how many; then counts are
-// filled in, and as many runs as there is room for: asked without room first, the counts say how much is needed.
+// What a rank holds. Set struct_size, queries, keys and their rooms; then counts are filled in, and as many runs as
+// there is room for: asked without room first, the counts say how much is needed.
 typedef struct headlight_mpi_plan {
   size_t struct_size;
   headlight_mpi_run* queries;  // ascending; NULL: not wanted
