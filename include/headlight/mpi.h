@@ -73,7 +73,7 @@ struct Spread {
   int head_ranks = 0;
   // Rows and keys that lie together on a rank, a multiple of 64. 0: chosen from the lengths, 1024 at most.
   std::int64_t block = 0;
-  // What plan() chooses by: operations that a rank does in a second, and bytes that it receives.
+  // What plan() chooses by: operations that a rank does in a second, and bytes that leave it, or come, in one.
   double flops_per_second = 1e11;
   double bytes_per_second = 1e9;
 };
@@ -96,16 +96,14 @@ struct HEADLIGHT_API Plan {
   // n of both: the sums of the counts.
   std::int64_t query_rows = 0;
   std::int64_t key_rows = 0;
-  // Bytes that the rank receives: while it computes, and while it waits for them; of attention() and of
-  // attention_backward().
-  double hidden_bytes = 0;
-  double exchanged_bytes = 0;
-  double backward_hidden_bytes = 0;
-  double backward_exchanged_bytes = 0;
-  // How long that might take beside how long the products do, by the figures of Spread.
-  double product_seconds = 0;
-  double hidden_seconds = 0;
-  double exchanged_seconds = 0;
+  double hidden_bytes = 0;              // that the rank receives in attention() while it computes
+  double exchanged_bytes = 0;           // that it receives there and waits for
+  double backward_hidden_bytes = 0;     // the same of attention_backward()
+  double backward_exchanged_bytes = 0;  // likewise
+  // How long parts of attention() might take by the figures of Spread.
+  double product_seconds = 0;    // the products
+  double hidden_seconds = 0;     // what travels meanwhile: each block leaves its holder ring − 1 times
+  double exchanged_seconds = 0;  // what is waited for
 
   // "ring of 4: blocks of 512, …", a line for people.
   [[nodiscard]] std::string text() const;

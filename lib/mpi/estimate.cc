@@ -35,17 +35,20 @@ double numbers(std::int64_t batch, std::int64_t length, std::int64_t heads, std:
 
 constexpr double share_of_others(int ranks) noexcept { return static_cast<double>(ranks - 1) / ranks; }
 
+// In each step one rank sends its block to all others of its column. So a step takes as long as ring − 1 copies take to
+// leave that rank, and all steps as long as ring − 1 copies of everything.
 Cost cost_of(double travelling, double exchanged, double flops, int ring, int head_ranks) noexcept {
   constexpr double kBytes = sizeof(float);
   const int ranks = ring * head_ranks;
-  return {kBytes * travelling / head_ranks * share_of_others(ring),
+  const double of_column = kBytes * travelling / head_ranks;
+  return {of_column * share_of_others(ring), of_column * (ring - 1),
           kBytes * exchanged / ranks * share_of_others(head_ranks), flops / ranks};
 }
 
 }  // namespace
 
 double Cost::seconds(const Spread& spread) const noexcept {
-  return std::max(flops / spread.flops_per_second, hidden_bytes / spread.bytes_per_second) +
+  return std::max(flops / spread.flops_per_second, sent_bytes / spread.bytes_per_second) +
          exchanged_bytes / spread.bytes_per_second;
 }
 

@@ -1,4 +1,4 @@
-// What a call over ranks costs: bytes that come, and operations.
+// What a call over ranks costs: bytes that come and leave, and operations.
 #pragma once
 
 #include "headlight/mpi.h"
@@ -8,7 +8,8 @@ namespace headlight::mpi {
 
 // Of one rank.
 struct Cost {
-  double hidden_bytes;     // that travel while it computes
+  double hidden_bytes;     // that come while it computes
+  double sent_bytes;       // that leave the holders of blocks meanwhile, one after the other: the time of all of them
   double exchanged_bytes;  // that it waits for
   double flops;
   [[nodiscard]] double seconds(const Spread& spread) const noexcept;

@@ -22,7 +22,7 @@ Plan plan(const AttentionShape& whole, const AttentionOptions& options, int rank
           .backward_hidden_bytes = backward.hidden_bytes,
           .backward_exchanged_bytes = backward.exchanged_bytes,
           .product_seconds = forward.flops / spread.flops_per_second,
-          .hidden_seconds = forward.hidden_bytes / spread.bytes_per_second,
+          .hidden_seconds = forward.sent_bytes / spread.bytes_per_second,
           .exchanged_seconds = forward.exchanged_bytes / spread.bytes_per_second};
 }
 

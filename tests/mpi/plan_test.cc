@@ -71,11 +71,19 @@ TEST(MpiPlan, PackedSequences) {
   EXPECT_EQ(second.queries[0].count, 256);
 }
 
-// Long sequences hide what travels. Short ones on many ranks do not: they share out heads, as many as pays.
+// Long sequences hide what travels, though each block leaves its holder once for every other rank. Short ones on many
+// ranks do not: they share out heads, as many as pays.
 TEST(MpiPlan, ChoosesByShapes) {
   const mpi::Spread slow{.bytes_per_second = 1e8};
   EXPECT_EQ(mpi::plan(square(65536), {}, 0, 8).head_ranks, 1);
-  EXPECT_EQ(mpi::plan(square(1024), {}, 0, 8).head_ranks, 2);
+  const mpi::Plan ring = mpi::plan(square(65536), {}, 0, 8);
+  EXPECT_DOUBLE_EQ(ring.hidden_seconds, 7 * 4 * 65536.0 * 8 * 128 / 1e9);
+  EXPECT_DOUBLE_EQ(ring.hidden_bytes, 7.0 / 8 * 4 * 65536 * 8 * 128);
+  // 512 rows a rank: the 7 copies of all keys take longer than the products.
+  EXPECT_GT(mpi::plan(square(4096), {}, 0, 8, {.head_ranks = 1}).hidden_seconds,
+            mpi::plan(square(4096), {}, 0, 8, {.head_ranks = 1}).product_seconds);
+  EXPECT_GT(mpi::plan(square(4096), {}, 0, 8).head_ranks, 1);
+  EXPECT_EQ(mpi::plan(square(1024), {}, 0, 8).head_ranks, 4);
   EXPECT_EQ(mpi::plan(square(1024), {}, 0, 8, slow).head_ranks, 8);
   EXPECT_EQ(mpi::plan(square(1024, 7), {}, 0, 8, slow).head_ranks, 1);
   const mpi::Plan grid = mpi::plan({1, 1024, 1024, 8, 2, 64, 64}, {}, 0, 8, slow);
