@@ -100,6 +100,13 @@ def test_masks_of_other_axes(shapes, mask, kind):
     assert_as_torch([*operands, draw(*mask) > -0.5 if kind == torch.bool else draw(*mask)])
 
 
+@pytest.mark.parametrize("mask", [(2, 1, 9, 13), (2, 4, 1, 13), (1, 4, 9, 13), (4, 9, 13), (9, 13), (3, 2, 1, 9, 1)], ids=str)
+@pytest.mark.parametrize("kind", [torch.bool, torch.float32], ids=str)
+def test_masks_over_several_axes_of_the_batch(mask, kind):
+    operands = draw(3, 1, 4, 9, 16), draw(1, 2, 4, 13, 16), draw(2, 4, 13, 8)
+    assert_as_torch([*operands, draw(*mask) > -0.5 if kind == torch.bool else draw(*mask)])
+
+
 def test_mask_of_the_querys_type():
     operands = [draw(*shape, dtype=torch.bfloat16) for shape in SHAPES["four_axes"]]
     assert_as_torch([*operands, draw(2, 1, 9, 13, dtype=torch.bfloat16)], spare=8)
@@ -232,6 +239,18 @@ def test_autocast():
     query = draw(2, 4, 9, 16)
     with torch.autocast("cpu", dtype=torch.bfloat16):
         assert own(query, query, query).dtype == torch.bfloat16
+        half = draw(9, 9, dtype=torch.float16)
+        assert_close(own(*[query.half()] * 3, half), peer(*[query.half()] * 3, half), spare=8)
+        single = draw(9, 9)  # which is added as it is
+        assert torch.equal(own(query, query, query, single), own(*[query.bfloat16()] * 3, single))
+        for other in (torch.float64, torch.int64):
+            with pytest.raises(TypeError, match=f"query has numbers of type {str(other)[6:]}"):
+                own(query.to(other), query, query)
+
+
+def test_types_may_be_mixed():
+    query, key, value = (draw(2, 4, 9, 16, dtype=dtype) for dtype in (torch.bfloat16, torch.float32, torch.float16))
+    assert_close(own(query, key, value), peer(query.double(), key.double(), value.double()), spare=8)
 
 
 def test_meta_tensors_have_shapes():
@@ -254,7 +273,10 @@ Q = torch.zeros(2, 4, 9, 16)
         (lambda: own(Q, Q, Q.numpy()), TypeError, "value is a ndarray, expected a torch.Tensor"),
         (lambda: own(Q, Q, Q, torch.zeros(9, 9, dtype=torch.int)), TypeError, "attn_mask has numbers of type torch.int32"),
         (lambda: own(Q, Q, Q, torch.zeros(9, 9, dtype=torch.float64)), TypeError, "attn_mask has numbers of type torch.float64"),
-        (lambda: own(Q, Q, Q, torch.zeros(9, 8)), ValueError, "bias has shape [1, 1, 9, 8]"),
+        (lambda: own(Q, Q, Q, torch.zeros(9, 8)), ValueError, "attn_mask has shape [9, 8], expected one that broadcasts to [2, 4, 9, 9]"),
+        # Not nine samples made of three and three.
+        (lambda: own(*[Q[0].expand(3, 1, 4, 9, 16)] * 3, torch.zeros(3, 1, 9, 9)), ValueError, "broadcasts to [3, 1, 4, 9, 9]"),
+        (lambda: own(Q, Q, Q, torch.zeros(1, 2, 4, 9, 9)), ValueError, "attn_mask has shape [1, 2, 4, 9, 9]"),
         (lambda: own(Q, Q, Q, torch.zeros(9, 9), is_causal=True), ValueError, "attn_mask given together with is_causal=True"),
         (lambda: own(Q, Q, Q, dropout_p=1.5), ValueError, "dropout_p is 1.5, expected 0 to 1"),
         (lambda: own(Q, Q[:, :2], Q[:, :2]), ValueError, "enable_gqa=True"),
@@ -281,6 +303,73 @@ def test_transforms_of_gradients_are_refused():
     query = draw(1, 2, 5, 8)
     with pytest.raises(NotImplementedError, match="torch.func"):
         torch.func.grad(lambda query: own(query, query, query).sum())(query)
+
+
+def test_forward_mode_is_refused():
+    from torch.autograd import forward_ad
+
+    query, key = draw(1, 2, 5, 8), draw(1, 2, 7, 8)
+    for transform in (torch.func.jacfwd, lambda function: lambda x: torch.func.jvp(function, (x,), (x,))):
+        with pytest.raises(NotImplementedError, match="no forward-mode derivatives.*torch.autograd.grad"):
+            transform(lambda query: own(query, key, key))(query)
+    operands = [query, key, key, draw(5, 7)]
+    expected = own(*operands)
+    with forward_ad.dual_level():
+        for number, x in enumerate(operands):
+            given = list(operands)
+            given[number] = forward_ad.make_dual(x, torch.ones_like(x))
+            with pytest.raises(NotImplementedError, match="no forward-mode derivatives"):
+                own(*given)
+        assert torch.equal(own(*operands), expected)  # without a tangent there is nothing to refuse
+
+
+def meta(*shape):
+    return torch.empty(*shape, device="meta")
+
+
+SCORES = dict(out=meta(2, 4, 5, 6), log_sum_exp=meta(2, 4, 5), out_gradient=meta(2, 4, 5, 6))
+
+
+@pytest.mark.parametrize(
+    "given, sentence",
+    [
+        (dict(query=meta(4, 5, 8)), "query has rank 3, expected 4"),
+        (dict(key=meta(2, 2, 7, 9)), "key has shape [2, 2, 7, 9], expected [2, any, any, 8]"),
+        (dict(key=meta(1, 2, 7, 8)), "key has shape [1, 2, 7, 8], expected [2, any, any, 8]"),
+        (dict(key=meta(2, 3, 7, 8)), "query has 4 heads, expected a multiple of the 3 of key"),
+        (dict(key=meta(2, 0, 7, 8)), "query has 4 heads, expected a multiple of the 0 of key"),
+        (dict(value=meta(2, 2, 8, 6)), "value has shape [2, 2, 8, 6], expected [2, 2, 7, any]"),
+        (dict(value=meta(2, 1, 7, 6)), "value has shape [2, 1, 7, 6], expected [2, 2, 7, any]"),
+        (dict(value=meta(1, 2, 7, 6)), "value has shape [1, 2, 7, 6], expected [2, 2, 7, any]"),
+        (dict(mask=meta(5, 6).bool()), "mask has shape [5, 6], expected [2, 4, 5, 7]"),
+        (dict(bias=meta(2, 2, 5, 7)), "bias has shape [2, 2, 5, 7], expected [2, 4, 5, 7]"),
+        (dict(bias=meta(1, 2, 4, 5, 7)), "bias has shape [1, 2, 4, 5, 7], expected [2, 4, 5, 7]"),
+        (dict(out=meta(2, 4, 5, 7)), "out has shape [2, 4, 5, 7], expected [2, 4, 5, 6]"),
+        (dict(log_sum_exp=meta(2, 5, 4)), "log_sum_exp has shape [2, 5, 4], expected [2, 4, 5]"),
+        (dict(out_gradient=meta(2, 4, 5)), "out_gradient has shape [2, 4, 5], expected [2, 4, 5, 6]"),
+    ],
+)
+def test_traced_calls_are_refused_as_those_with_numbers(given, sentence):
+    good = dict(query=meta(2, 4, 5, 8), key=meta(2, 2, 7, 8), value=meta(2, 2, 7, 6))
+    backward = torch.ops.headlight.attention_backward.default
+    attend(**good), backward(**good, **SCORES)
+    with pytest.raises(ValueError, match=re.escape("attention: " + sentence)):
+        backward(**{**good, **SCORES, **given})
+    numbers = {name: torch.zeros(x.shape, dtype=x.dtype) for name, x in {**good, **given}.items() if name not in SCORES}
+    if not given.keys() & SCORES.keys():
+        with pytest.raises(ValueError, match=re.escape("attention: " + sentence)):
+            attend(**{**good, **given})
+        with pytest.raises((ValueError, RuntimeError)):
+            attend(**numbers)
+
+
+def test_export_refuses_what_a_call_does():
+    class Model(torch.nn.Module):
+        def forward(self, query, key):
+            return own(query, key, key)
+
+    with pytest.raises(Exception, match="key has shape"):
+        torch.export.export(Model(), (draw(2, 4, 5, 8), draw(2, 4, 7, 9)))
 
 
 @pytest.mark.filterwarnings("ignore:There is a performance drop")

@@ -2,6 +2,7 @@
 
 import copy
 import itertools
+import re
 
 import pytest
 
@@ -133,8 +134,66 @@ def test_errors_name_the_argument():
         own(x, x, x, is_causal=True)
     with pytest.raises(ValueError, match=r"key_padding_mask has shape \[3, 8\], expected \[3, 9\]"):
         own(x, x, x, key_padding_mask=torch.zeros(BATCH, KEYS - 1, dtype=torch.bool))
+    for shape, expected in (((8, 9), [9, 9]), ((1, 9), [9, 9]), ((3, 9, 9), [12, 9, 9]), ((9,), [9, 9]), ((3, 4, 9, 9), [9, 9])):
+        with pytest.raises(ValueError, match=re.escape(f"attn_mask has shape {list(shape)}, expected {expected}")):
+            own(x, x, x, attn_mask=torch.zeros(shape))
+    # torch refuses numbers that might mean either kind of mask.
+    for dtype in (torch.uint8, torch.int64):
+        with pytest.raises(TypeError, match="MultiheadAttention: attn_mask has numbers of type"):
+            own(x, x, x, attn_mask=torch.ones(KEYS, KEYS, dtype=dtype))
+        with pytest.raises(TypeError, match="MultiheadAttention: key_padding_mask has numbers of type"):
+            own(x, x, x, key_padding_mask=torch.ones(BATCH, KEYS, dtype=dtype))
     with pytest.raises(TypeError, match="attention: query has numbers of type"):
         own.double()(x.double(), x.double(), x.double())
+
+
+def test_further_keys_are_seen_by_every_row():
+    """Of a causal mask, too: with and without weights alike, as torch has it with them."""
+    options = dict(add_bias_kv=True, add_zero_attn=True, batch_first=True)
+    own, theirs = pair(hl_torch.MultiheadAttention, torch.nn.MultiheadAttention, WIDTH, HEADS, **options)
+    (x,) = drawn(True, KEYS)
+    causal = torch.ones(KEYS, KEYS).triu(1).bool()
+    expected = theirs(*[x.double()] * 3, attn_mask=causal, is_causal=True)[0]
+    for need_weights in (False, True):
+        assert_close(own(x, x, x, attn_mask=causal, is_causal=True, need_weights=need_weights)[0], expected)
+
+
+class Padded(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = hl_torch.MultiheadAttention(WIDTH, HEADS, batch_first=True).requires_grad_(False)
+
+    def forward(self, x, padding):
+        return self.layer(x, x, x, key_padding_mask=padding, need_weights=False)[0]
+
+
+@pytest.mark.filterwarnings("ignore::torch.jit.TracerWarning", "ignore::DeprecationWarning")
+@pytest.mark.parametrize("tracer", ["jit", "make_fx"])
+def test_traced_programs_take_any_padding(tracer):
+    """What is traced with padding that is lengths gives the same with padding that is not."""
+    from torch.fx.experimental.proxy_tensor import make_fx
+
+    model, (x,) = Padded(), drawn(True, KEYS)
+    first = (x, PADDINGS["right"])
+    traced = torch.jit.trace(model, first) if tracer == "jit" else make_fx(model)(*first)
+    for padding in (PADDINGS["right"], PADDINGS["left"], torch.arange(KEYS).expand(BATCH, KEYS) % 3 == 1):
+        assert_close(traced(x, padding), model(x, padding))
+
+
+def test_fake_tensors_have_shapes():
+    from torch._subclasses import FakeTensorMode
+
+    with FakeTensorMode():
+        model = Padded()
+        assert model(torch.randn(BATCH, KEYS, WIDTH), torch.zeros(BATCH, KEYS, dtype=torch.bool)).shape == (BATCH, KEYS, WIDTH)
+
+
+@pytest.mark.filterwarnings("ignore:There is a performance drop")
+def test_vmap_over_padding():
+    model, x = Padded(), torch.randn(2, BATCH, KEYS, WIDTH)
+    paddings = torch.stack([PADDINGS["right"], PADDINGS["left"]])
+    expected = torch.stack([model(*one) for one in zip(x, paddings, strict=True)])
+    assert_close(torch.vmap(model)(x, paddings), expected)
 
 
 LAYERS = {

@@ -193,6 +193,19 @@ def test_masks_of_the_callers_own(seen):
     assert seen[0].mask is not None and seen[-1].bias is not None
 
 
+@pytest.mark.parametrize("rows", [1, 3])
+def test_a_window_without_a_mask(rows):
+    """A single row behind a cache, too, sees its window and no more."""
+    query, key = torch.randn(1, 2, rows, 8), torch.randn(1, 2, 10, 8)
+    module = torch.nn.Module()
+    distance = torch.arange(10 - rows, 10)[:, None] - torch.arange(10)
+    for window in (4, None):
+        allowed = (distance >= 0) & (distance < (window or 10))
+        out = _attention.attention(module, query, key, key, None, sliding_window=window)[0].transpose(1, 2)
+        wide = torch.nn.functional.scaled_dot_product_attention(query.double(), key.double(), key.double(), attn_mask=allowed)
+        assert_close(out, wide, spare=32)
+
+
 def mask_functions():
     from transformers import masking_utils as masks
 

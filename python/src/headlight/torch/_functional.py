@@ -22,8 +22,8 @@ def scaled_dot_product_attention(
     """softmax(scale * query @ key.mT + attn_mask) @ value, as torch.nn.functional.scaled_dot_product_attention().
 
     query [..., Hq, Lq, D], key [..., Hkv, Lk, D], value [..., Hkv, Lk, Dv] -> [..., Hq, Lq, Dv]; axes before the last
-    two may be missing, and are broadcast. float32, bfloat16 or float16, on the CPU; any strides. Differentiable by all
-    three and by a float mask, once.
+    two may be missing, and are broadcast. float32, bfloat16 or float16, each of the three its own, and the result query's;
+    on the CPU; any strides. Differentiable by all three and by a float mask, once, backward.
 
     attn_mask   broadcast to [..., Hq, Lq, Lk]. bool: True is seen. Else added to the scores, of query's type or float32.
     dropout_p   of the weights, always on, as in torch. What goes follows torch.manual_seed().
@@ -41,12 +41,16 @@ def scaled_dot_product_attention(
         raise ValueError(f"scaled_dot_product_attention: dropout_p is {dropout_p}, expected 0 to 1")
     if torch.is_autocast_enabled("cpu"):
         narrow = torch.get_autocast_dtype("cpu")
-        query, key, value = query.to(narrow), key.to(narrow), value.to(narrow)
+        query, key, value = (_autocast(x, narrow) for x in (query, key, value))
+        if attn_mask is not None and attn_mask.dtype != torch.float32:  # which is added as it is
+            attn_mask = _autocast(attn_mask, narrow)
     lead = None
     if not query.dim() == key.dim() == value.dim() == 4 or not query.shape[0] == key.shape[0] == value.shape[0]:
-        query, key, value, attn_mask, lead = _in_four_axes(query, key, value, attn_mask)
+        query, key, value, lead = _in_four_axes(query, key, value)
     if not query.shape[1] == key.shape[1] == value.shape[1]:
         query, key, value = _with_shared_heads(query, key, value, enable_gqa)
+    if attn_mask is not None:
+        attn_mask = _of_scores(attn_mask, query.shape[:2] if lead is None else lead, query.shape[2], key.shape[2])
     mask, bias = mask_and_bias(query, attn_mask)
     # With all weights gone torch gives zeros, and zero gradients; no probability of 1 is left for what is kept.
     dropout = dropout_p if dropout_p < 1 else 0.0
@@ -84,9 +88,12 @@ def _check_place(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None)
             )
 
 
-def _in_four_axes(
-    query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None
-) -> tuple[Tensor, Tensor, Tensor, Tensor | None, torch.Size]:
+def _autocast(x: Tensor, narrow: torch.dtype) -> Tensor:
+    """As torch's autocast has it, which leaves float64 and whole numbers alone."""
+    return x.to(narrow) if x.is_floating_point() and x.dtype != torch.float64 else x
+
+
+def _in_four_axes(query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor, Tensor, torch.Size]:
     """All of them as [B, H, L, D], and the axes before the last two of the result."""
     for name, x in (("query", query), ("key", key), ("value", value)):
         if x.dim() < 2:
@@ -101,12 +108,10 @@ def _in_four_axes(
         wide = x.expand(*batch, own_heads, *x.shape[-2:])
         return wide.reshape(-1, *wide.shape[-3:]) if wide.dim() > 4 else wide[(None,) * (4 - wide.dim())]
 
-    if mask is not None and mask.dim() > 4:
-        mask = mask.expand(*batch, *mask.shape[-3:]).reshape(-1, *mask.shape[-3:])
     has_heads = max(query.dim(), key.dim(), value.dim()) > 2
     lead = torch.Size((*batch, max(heads))) if has_heads else torch.Size(())
     query, key, value = (four(x, own) for x, own in zip((query, key, value), heads, strict=True))
-    return query, key, value, mask, lead
+    return query, key, value, lead
 
 
 def _with_shared_heads(query: Tensor, key: Tensor, value: Tensor, enable_gqa: bool) -> tuple[Tensor, Tensor, Tensor]:
@@ -128,6 +133,20 @@ def _with_shared_heads(query: Tensor, key: Tensor, value: Tensor, enable_gqa: bo
         shared = max(of_key, of_value) if 1 in (of_key, of_value) else most
         key, value = key.repeat_interleave(shared // of_key, 1), value.repeat_interleave(shared // of_value, 1)
     return query, key, value
+
+
+def _of_scores(mask: Tensor, lead: torch.Size, rows: int, keys: int) -> Tensor:
+    """A mask of scores [*lead, rows, keys] in four axes or fewer: the axes of the batch as one, as those of query are."""
+    scores = (*(1,) * (2 - len(lead)), *lead, rows, keys)
+    extents = zip(reversed(mask.shape), reversed(scores), strict=False)
+    if mask.dim() > len(scores) or not all(own == wanted or own == 1 for own, wanted in extents):
+        raise ValueError(
+            f"scaled_dot_product_attention: attn_mask has shape {list(mask.shape)}, "
+            f"expected one that broadcasts to {[*lead, rows, keys]}"
+        )
+    if len(scores) == 4 or mask.dim() < 4:
+        return mask
+    return mask.expand(*scores[:-3], *mask.shape[-3:]).reshape(-1, *mask.shape[-3:])
 
 
 def mask_and_bias(query: Tensor, mask: Tensor | None) -> tuple[Tensor | None, Tensor | None]:

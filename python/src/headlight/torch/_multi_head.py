@@ -14,8 +14,9 @@ Tensor = torch.Tensor
 class MultiheadAttention(torch.nn.MultiheadAttention):
     """As torch.nn.MultiheadAttention: its arguments, its parameters and their names, its masks and results.
 
-    Differs in three things: a row that sees no key gives zeros and not NaN; weights are those before dropout; and
-    without need_weights no matrix of L x S numbers is made. It trains with and without weights.
+    Differs in four things: a row that sees no key gives zeros and not NaN; weights are those before dropout; without
+    need_weights no matrix of L x S numbers is made; and every row sees the keys of add_bias_kv and add_zero_attn, which
+    torch hides from most rows where is_causal=True comes without need_weights. It trains with and without weights.
     """
 
     def forward(
@@ -48,7 +49,7 @@ class MultiheadAttention(torch.nn.MultiheadAttention):
 
         rows, keys, values = self._projections(query, key, value)
         causal = is_causal and self.bias_k is None and not self.add_zero_attn
-        options = self._masks(query.shape[0], key.shape[1], key_padding_mask, None if causal else attn_mask)
+        options = self._masks(query.shape[:2], key.shape[1], key_padding_mask, None if causal else attn_mask)
         dropout = self.dropout if self.training else 0.0
         options = options._replace(
             causal="top_left" if causal else "",
@@ -89,20 +90,18 @@ class MultiheadAttention(torch.nn.MultiheadAttention):
         rows, keys, values = (x.view(*x.shape[:2], *shape).transpose(1, 2) for x in (rows, keys, values))
         return rows, keys, values
 
-    def _masks(self, batch: int, keys: int, padding: Tensor | None, attn_mask: Tensor | None) -> Options:
-        """Both masks as the operator takes them: lengths, what is seen, what is added."""
+    def _masks(self, inputs: torch.Size, keys: int, padding: Tensor | None, attn_mask: Tensor | None) -> Options:
+        """Both masks as the operator takes them: lengths, what is seen, what is added. inputs are N and L."""
+        batch, rows = inputs
         further = (self.bias_k is not None) + self.add_zero_attn
         lengths: Tensor | None = None
         masks: list[Tensor] = []
         if attn_mask is not None:
-            if attn_mask.dim() == 3:
-                attn_mask = attn_mask.reshape(batch, self.num_heads, *attn_mask.shape[1:])
-            masks.append(attn_mask)
+            of_all = (batch * self.num_heads, rows, keys)
+            _check_mask("attn_mask", attn_mask, of_all if attn_mask.dim() == 3 else (rows, keys))
+            masks.append(attn_mask.reshape(batch, self.num_heads, rows, keys) if attn_mask.dim() == 3 else attn_mask)
         if padding is not None:
-            if padding.shape != (batch, keys):
-                raise ValueError(
-                    f"MultiheadAttention: key_padding_mask has shape {list(padding.shape)}, expected {[batch, keys]}"
-                )
+            _check_mask("key_padding_mask", padding, (batch, keys))
             if padding.dtype == torch.bool and not further:
                 lengths = lengths_of(~padding)
             if lengths is None:
@@ -116,3 +115,10 @@ class MultiheadAttention(torch.nn.MultiheadAttention):
             bias=(added[0] + added[1] if len(added) == 2 else added[0]).float() if added else None,
             key_lengths=lengths,
         )
+
+
+def _check_mask(name: str, mask: Tensor, shape: tuple[int, ...]) -> None:
+    if mask.dtype != torch.bool and not mask.is_floating_point():
+        raise TypeError(f"MultiheadAttention: {name} has numbers of type {mask.dtype}, expected torch.bool or floats")
+    if mask.shape != shape:
+        raise ValueError(f"MultiheadAttention: {name} has shape {list(mask.shape)}, expected {list(shape)}")

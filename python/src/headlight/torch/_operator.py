@@ -14,9 +14,11 @@ from __future__ import annotations
 from typing import Any, NamedTuple, TypeAlias
 
 import torch
+from torch.autograd import forward_ad
 
 from headlight._core import attention, attention_backward
 from headlight.torch._engine import engine
+from headlight.torch._shapes import check_results, check_shapes
 from headlight.torch._weights import gradients_by_weights
 
 Tensor: TypeAlias = torch.Tensor
@@ -136,6 +138,8 @@ def _forward_shapes(query: Tensor, key: Tensor, value: Tensor, *rest: Any) -> tu
     for name, x in (("query", query), ("key", key), ("value", value)):
         if x.dtype not in _TYPES:
             raise TypeError(f"attention: {name} has numbers of type {x.dtype}, expected float32, bfloat16 or float16")
+    options = Options(*rest[:_COUNT])
+    check_shapes(query, key, value, options.mask, options.bias)
     batch, heads, rows, _ = query.shape
     out = query.new_empty(batch, rows, heads, value.shape[3]).transpose(1, 2)
     shape = (batch, heads, rows, key.shape[2]) if rest[_COUNT:] == (True,) else (0,)
@@ -161,6 +165,8 @@ def _backward_shapes(
     query: Tensor, key: Tensor, value: Tensor, out: Tensor, log_sum_exp: Tensor, out_gradient: Tensor, *rest: Any
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
     options, (by_bias, by_sinks) = Options(*rest[:_COUNT]), (*rest[_COUNT:], False, False)[:2]
+    check_shapes(query, key, value, options.mask, options.bias)
+    check_results(query, value, out, log_sum_exp, out_gradient)
 
     def heads_inside(x: Tensor) -> Tensor:
         batch, heads, rows, dim = x.shape
@@ -211,6 +217,11 @@ class _Differentiable(torch.autograd.Function):
 
 
 def _autograd(*given: Any) -> Any:
+    if forward_ad._current_level >= 0 and any(isinstance(x, Tensor) and _has_tangent(x) for x in given):
+        raise NotImplementedError(
+            "headlight::attention has no forward-mode derivatives (torch.func.jvp, jacfwd, make_dual); "
+            "torch.autograd.grad() and torch.autograd.functional.jacobian() go backward"
+        )
     if torch.is_grad_enabled() and torch._C._any_requires_grad(*given):
         if torch._C._are_functorch_transforms_active():
             raise NotImplementedError(
@@ -219,6 +230,10 @@ def _autograd(*given: Any) -> Any:
         return _Differentiable.apply(*given)  # type: ignore[no-untyped-call]
     with torch._C._AutoDispatchBelowAutograd():
         return attend(*given)
+
+
+def _has_tangent(x: Tensor) -> bool:
+    return forward_ad.unpack_dual(x).tangent is not None  # type: ignore[no-untyped-call]
 
 
 def _sum(a: Tensor | None, b: Tensor) -> Tensor:

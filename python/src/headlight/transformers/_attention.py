@@ -67,7 +67,7 @@ def _masks(
         if is_causal is None:
             is_causal = getattr(module, "is_causal", True)
         window = options.get("sliding_window")
-        causal = is_causal and query.shape[2] > 1
+        causal = is_causal and (query.shape[2] > 1 or bool(window))  # a single row sees all keys, but for a window
         return Options(causal="bottom_right" if causal else "", left=window - 1 if window and is_causal else -1)
     if mask.dim() == 2:  # [B, Lk], of models that make no other
         return with_padding(Options(), mask, 0, key.shape[2])
