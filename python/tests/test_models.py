@@ -148,22 +148,28 @@ def test_bar_of_a_notebook(monkeypatch):
 
 def test_others_run_while_a_text_is_tokenized(model):
     text = "The animal did not cross the street because it was too tired. " * 40_000
-    begun = ended = False
+    most_turns = turns = 0
+    inside = False
 
     def tokenize():
-        nonlocal begun, ended
-        begun = True
-        model.tokenize(text)
-        ended = True
+        nonlocal most_turns, turns, inside
+        # Again where the system itself let nobody else run.
+        for _ in range(100):
+            turns = 0
+            inside = True
+            model.tokenize(text)
+            inside = False
+            most_turns = max(most_turns, turns)
+            if most_turns >= 10:
+                return
 
     worker = threading.Thread(target=tokenize)
     worker.start()
-    turns = 0
-    while not ended and worker.is_alive():
-        turns += begun
+    while worker.is_alive():
+        turns += inside
         time.sleep(0)
     # Who holds the GIL leaves one turn or two, before and behind.
-    assert ended and turns >= 10
+    assert most_turns >= 10
 
 
 def test_files_that_cannot_be_read(tmp_path):
