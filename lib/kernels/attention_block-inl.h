@@ -265,8 +265,11 @@ inline RowFactors weigh_block(const kernels::AttentionBlock& block, const BlockR
   const Vec scale = broadcast(block.steps.exponent_scale);
   const Vec of_sink = select(mask_first(1), broadcast(1.0f), zero());
   float running[kRowSlots];
-  for (int r = 0; r < kRowSlots; ++r)
-    running[r] = block.state.first || r >= block.query.count ? -kInfinity : block.state.maximum[r];
+  for (int r = 0; r < kRowSlots; r += kLanes) store(broadcast(-kInfinity), running + r);
+  if (!block.state.first) {
+#pragma GCC unroll 1
+    for (std::int64_t r = 0; r < block.query.count; ++r) running[r] = block.state.maximum[r];
+  }
   float minus_maximum[kRowSlots];
   RowFactors factors;
   for (std::int64_t r = 0; r < block.query.count; r += kLanes) {
