@@ -29,6 +29,12 @@ bool all_floats(std::initializer_list<const headlight_tensor*> tensors) noexcept
   });
 }
 
+// Whoever gives them beside floats is told, in the words of attention() over operands of any type, what they belong to.
+bool has_scales(const headlight_attention_options* given) {
+  const Fields fields(kName, "options", given);
+  return fields->key_scales != nullptr || fields->value_scales != nullptr;
+}
+
 }  // namespace
 }  // namespace headlight::c
 
@@ -39,11 +45,13 @@ headlight_status headlight_attention(headlight_engine* engine, const headlight_t
                                      const headlight_tensor* key, const headlight_tensor* value,
                                      const headlight_tensor* out, const headlight_attention_options* options,
                                      headlight_error* error) {
-  if (all_floats({query, key, value, out})) {
-    const auto of_floats = [](auto&&... arguments) { attention(arguments...); };
-    return attend(kName, of_floats, engine, query, key, value, out, options, error);
-  }
   return call(kName, engine, error, [&](Engine& on) {
+    if (all_floats({query, key, value, out}) && !has_scales(options)) {
+      attention(on, view<const float, 4>(kName, "query", query), view<const float, 4>(kName, "key", key),
+                view<const float, 4>(kName, "value", value), view<float, 4>(kName, "out", out),
+                attention_options(kName, options));
+      return;
+    }
     attention(
         on,
         AttentionOperands{

@@ -255,8 +255,10 @@ TEST_F(CInterface, AttentionOverInt8) {
   EXPECT_TRUE(same_bits(out, out_c));
   // Nobody reads them beside floats.
   EXPECT_EQ(headlight_attention(engine_, &q, &k, &k, &o, &given, &error_), HEADLIGHT_INVALID_ARGUMENT);
-  EXPECT_STREQ(error_.message,
-               "attention: options.key_scales is given, expected none: no operand may be HEADLIGHT_INT8");
+  EXPECT_STREQ(error_.message, "attention: key_scales is given with a key of float32, expected int8");
+  given.key_scales = nullptr;
+  EXPECT_EQ(headlight_attention(engine_, &q, &k, &k, &o, &given, &error_), HEADLIGHT_INVALID_ARGUMENT);
+  EXPECT_STREQ(error_.message, "attention: value_scales is given with a value of float32, expected int8");
   EXPECT_EQ(headlight_attention(engine_, &n, &k, &k, &o, &given, &error_), HEADLIGHT_INVALID_ARGUMENT);
 }
 
