@@ -1,4 +1,4 @@
-// Word by word over caches of float32, bfloat16 and int8, with the bits of one call over all words.
+// Word by word over caches of float32, bfloat16, float16 and int8, with the bits of one call over all words.
 #include <headlight/typed_attention.h>
 
 #include <algorithm>
@@ -92,6 +92,7 @@ int main() {
   }
   return decodes_as_it_prefills<float>(engine, query, key, value) &&
                  decodes_as_it_prefills<headlight::BFloat16>(engine, query, key, value) &&
+                 decodes_as_it_prefills<headlight::Float16>(engine, query, key, value) &&
                  decodes_int8(engine, query, key, value)
              ? 0
              : 1;
