@@ -36,7 +36,8 @@ class HEADLIGHT_API Error : public std::runtime_error {
 // What a group is made with.
 struct GroupOptions {
   // For how long a rank that others wait for may give no sign of life. It gives one whenever it is asked within a call,
-  // between pieces of work that take milliseconds. More than 0.
+  // between pieces of work of at most a tenth of a second, or of 64 rows of all heads where those take longer. A rank
+  // that comes to a call so much later than another has given none either. More than 0.
   std::chrono::milliseconds timeout = std::chrono::seconds(60);
 };
 

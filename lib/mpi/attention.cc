@@ -69,7 +69,9 @@ class Forward {
   void hold(const View<const float, 4>& query, const View<float, 4>& out, const View<float, 3>& log_sum_exp) {
     std::int64_t at = 0;
     std::size_t bytes = 0;
-    for (const Run& run : call_.queries.of_row) {
+    const std::int64_t most =
+        rows_at_once(engine_, call_, call_.here.query_heads, call_.here.head_dim + call_.here.value_dim);
+    for (const Run& run : cut_runs(call_.queries.of_row, options_.query_offsets, most)) {
       runs_.push_back(std::make_unique<RunOfRows>(engine_, call_, options_, run, some_rows(query, at, run.count),
                                                   some_rows(out, at, run.count),
                                                   some_rows(log_sum_exp, at, run.count)));
@@ -91,7 +93,10 @@ class Forward {
                   poll();
                 }
               });
-    for (const auto& rows : runs_) rows->rows->finish(engine_);
+    for (const auto& rows : runs_) {
+      rows->rows->finish(engine_);
+      transport.poll();
+    }
   }
 
  private:

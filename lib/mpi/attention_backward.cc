@@ -10,6 +10,7 @@
 #include "mpi/group.h"
 #include "mpi/key_travel.h"
 #include "ops/attention_backward_parts.h"
+#include "ops/attention_masks.h"
 #include "runtime/parallel.h"
 
 namespace headlight::mpi {
@@ -49,7 +50,10 @@ class Backward {
     shares_ = of_row;
     std::size_t bytes = 0;
     std::int64_t at = 0;
-    for (const Run& run : call_.queries.of_row) {
+    const std::int64_t head_dim = call_.here.head_dim, value_dim = call_.here.value_dim;
+    const AttentionOptions& options = whole_.options;
+    const std::int64_t most_rows = rows_at_once(engine_, call_, call_.here.query_heads, 2 * head_dim + value_dim);
+    for (const Run& run : cut_runs(call_.queries.of_row, options.query_offsets, most_rows)) {
       const auto some = [&](const auto& view) { return some_rows(view, at, run.count); };
       const View<float, 4> gradient =
           is_given(of_row.gradients.query) ? some(of_row.gradients.query) : View<float, 4>();
@@ -60,7 +64,9 @@ class Backward {
       at += run.count;
     }
     at = 0;
-    for (const Run& run : call_.keys.of_row) {
+    // Rows come with one head of each group.
+    const std::int64_t most_keys = rows_at_once(engine_, call_, call_.here.key_value_heads, 2 * (head_dim + value_dim));
+    for (const Run& run : cut_runs(call_.keys.of_row, ops::packed_key_offsets(options), most_keys)) {
       const auto some = [&](const View<float, 4>& view) {
         return is_given(view) ? some_rows(view, at, run.count) : View<float, 4>();
       };
@@ -74,8 +80,14 @@ class Backward {
   }
 
   void run(Transport& transport, Statistics& statistics) {
-    for (const auto& rows : rows_) rows->begin(engine_);
-    for (const auto& keys : kept_keys_) keys->begin();
+    for (const auto& rows : rows_) {
+      rows->begin(engine_);
+      transport.poll();
+    }
+    for (const auto& keys : kept_keys_) {
+      keys->begin();
+      transport.poll();
+    }
     const Gradients& gradients = shares_.gradients;
     if (is_given(gradients.query)) run_rows(transport, statistics);
     if (is_given(gradients.key) || is_given(gradients.value)) run_keys(transport, statistics);
@@ -112,7 +124,10 @@ class Backward {
         travelling_.poll();
       }
     }
-    for (const auto& keys : kept_keys_) keys->finish(engine_);
+    for (const auto& keys : kept_keys_) {
+      keys->finish(engine_);
+      travelling_.poll();
+    }
     travelling_.finish();
     travelling_.tell(statistics);
   }
@@ -134,10 +149,16 @@ class Backward {
     pack(shares_.query, place, 0);
     pack(shares_.out_gradient, place, 1);
     pack(as_rows(shares_.log_sum_exp), place, 2);
-    const auto after = std::upper_bound(rows_.begin(), rows_.end(), stop.first,
-                                        [](std::int64_t row, const auto& run) { return row < run->first_query(); });
-    const ops::QueryGradientRows& run = **(after - 1);
-    pack(as_rows(run.delta().view()), stop.first - run.first_query(), 3);
+    const View<float, 4> delta = records_(rows, stop.count, 3);
+    for (const auto& run : rows_) {
+      const std::int64_t begin = run->first_query();
+      const std::int64_t first = std::max(begin, stop.first);
+      const std::int64_t count = std::min(begin + run->delta().shape()[2], stop.first + stop.count) - first;
+      if (count <= 0) continue;
+      copy_rows(
+          some_heads(some_rows(as_rows(run->delta().view()), first - begin, count), stop.series, call_.here.group),
+          some_rows(delta, first - stop.first, count));
+    }
   }
 
   Engine& engine_;

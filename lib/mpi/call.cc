@@ -5,9 +5,11 @@
 #include <span>
 
 #include "headlight/system.h"
+#include "kernels/kernels.h"
 #include "mpi/estimate.h"
 #include "ops/attention_masks.h"
 #include "ops/check.h"
+#include "runtime/costs.h"
 #include "simd/integers.h"
 
 namespace headlight::mpi {
@@ -134,6 +136,16 @@ std::vector<Stop> Call::stops_of(const Holding& holding) const {
     }
   }
   return stops;
+}
+
+std::int64_t rows_at_once(const Engine& engine, const Call& call, std::int64_t heads, std::int64_t products) noexcept {
+  constexpr double kNanoseconds = 1e8;
+  constexpr double kMostRows = 1 << 30;
+  const double of_thread = runtime::costs::kVectorProductsOfAttention * kernels::attention_kernels(engine.isa()).lanes;
+  const double of_row = static_cast<double>(call.here.batch) * static_cast<double>(heads) *
+                        static_cast<double>(products) * static_cast<double>(call.piece());
+  const double rows = kNanoseconds * of_thread * engine.threads() / std::max(of_row, 1.0);
+  return std::max(static_cast<std::int64_t>(std::min(rows, kMostRows)) / kCut, std::int64_t{1}) * kCut;
 }
 
 Call make_call(std::string_view operation, const AttentionShape& whole, const AttentionOptions& options, int rank,

@@ -63,6 +63,12 @@ struct Call {
   }
 };
 
+// How many rows of so many heads, with `products` products for each row and each row of a piece, keep the engine's
+// threads for a tenth of a second at most, as far as costs can tell: between two calls of MPI there is no more work
+// than that, or than 64 rows.
+[[nodiscard]] std::int64_t rows_at_once(const Engine& engine, const Call& call, std::int64_t heads,
+                                        std::int64_t products) noexcept;
+
 // Throws std::invalid_argument("operation: …").
 [[nodiscard]] Call make_call(std::string_view operation, const AttentionShape& whole, const AttentionOptions& options,
                              int rank, int size, const Spread& spread);

@@ -76,6 +76,28 @@ std::vector<Run> runs_of(std::span<const Block> blocks, int first_rank, int rank
   return runs;
 }
 
+std::vector<Run> cut_runs(std::span<const Run> runs, std::span<const std::int64_t> offsets, std::int64_t most) {
+  std::vector<Run> cut;
+  for (const Run& run : runs) {
+    const std::int64_t last = run.first + run.count;
+    bool is_first = true;
+    for (std::int64_t row = run.first; row < last;) {
+      const auto next = std::upper_bound(offsets.begin(), offsets.end(), row);
+      const std::int64_t end = next == offsets.end() ? last : std::min(last, *next);
+      const std::int64_t count = std::min(most, end - row);
+      // Short sequences share a run.
+      if (!is_first && cut.back().count + count <= most) {
+        cut.back().count += count;
+      } else {
+        cut.push_back({row, count});
+      }
+      is_first = false;
+      row += count;
+    }
+  }
+  return cut;
+}
+
 std::int64_t rows_of(std::span<const Run> runs) noexcept {
   std::int64_t rows = 0;
   for (const Run& run : runs) rows += run.count;

@@ -25,6 +25,11 @@ struct Block {
 [[nodiscard]] std::vector<Run> runs_of(std::span<const Block> blocks, int first_rank, int ranks);
 [[nodiscard]] std::int64_t rows_of(std::span<const Run> runs) noexcept;
 
+// The same rows in runs of at most `most` rows, a multiple of 64. A cut within a sequence, which runs of runs_of()
+// begin at a multiple of 64 of, is again one.
+[[nodiscard]] std::vector<Run> cut_runs(std::span<const Run> runs, std::span<const std::int64_t> offsets,
+                                        std::int64_t most);
+
 // Where a row lies that the runs hold, counted from the first of them.
 [[nodiscard]] std::int64_t place_in(std::span<const Run> runs, std::int64_t row) noexcept;
 

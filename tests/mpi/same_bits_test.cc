@@ -190,6 +190,20 @@ TEST(MpiSameBits, BlocksOfManyPieces) {
                      {.head_ranks = 1});
 }
 
+// More work than a tenth of a second between two calls of MPI is cut further, within the runs that a rank holds; few
+// keys are seen, which what is between two calls does not count on.
+TEST(MpiSameBits, RunsOfMuchWork) {
+  mpi::Group group(MPI_COMM_WORLD);
+  Engine engine({.threads = 1, .isa = available_isas().front()});
+  for (const std::string of :
+       {"B=8 Lq=900 Lk=900 Hq=8 Hkv=4 D=96 Dv=96 window=50,0",
+        "B=1 Lq=900 Lk=900 Hq=64 Hkv=32 D=96 Dv=96 window=50,0 query_offsets=0,3,9,500,700,900"}) {
+    const AttentionCase c = AttentionCase::parse("seed=8 " + of + " dropout=0.25");
+    expect_bits_spread(group, engine, c, {.head_ranks = 1});
+    expect_bits_spread(group, engine, c, {.head_ranks = 1, .block = 576});
+  }
+}
+
 // Shares of 16,384 rows and more travel in longer pieces.
 TEST(MpiSameBits, LongShares) {
   mpi::Group group(MPI_COMM_WORLD);
