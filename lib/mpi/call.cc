@@ -58,9 +58,10 @@ std::int64_t block_of(std::string_view operation, const ops::AttentionSizes& siz
     ops::fail(operation, "spread.block is " + std::to_string(spread.block) + ", expected 0 or a multiple of " +
                              std::to_string(kCut));
   }
-  if (spread.block > 0) return spread.block;
-  // Four blocks a rank at least, as far as that goes: two rounds each way.
   const std::int64_t longer = std::max(sizes.query_length, sizes.key_length);
+  // A longer one than all rows is as good as one that holds them.
+  if (spread.block > 0) return std::min(spread.block, std::max(round_up(longer, kCut), kCut));
+  // Four blocks a rank at least, as far as that goes: two rounds each way.
   return std::clamp(round_up(divide_up(longer, 4 * std::int64_t{ranks}), kCut), kCut, kLongestBlock);
 }
 

@@ -85,7 +85,7 @@ void check_backward_shares(std::string_view operation, const Call& call, const B
   if (is_given(gradients.value))
     add_output(operation, "gradients.value", gradients.value, shapes.value, kOfKeys, "", others);
   if (ops::has_large_rows(shares.log_sum_exp)) {
-    ops::fail(operation, "log_sum_exp has a row of 2^24 log 2 or more, expected fewer over ranks");
+    ops::fail(operation, "log_sum_exp has a row of magnitude 2^24 log 2 or more, expected less over ranks");
   }
 }
 

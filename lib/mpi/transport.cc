@@ -224,7 +224,7 @@ void Transport::fail(int rank, const std::string& reason) {
 
 namespace {
 
-// "name=value" lines behind what could not be done, all of it a text with an end.
+// "name=value" lines behind what could not be done, NUL-terminated.
 std::vector<std::byte> packed(const Record& record, const std::optional<std::string>& problem) {
   std::string text = problem ? "!" + *problem : "=";
   for (const auto& [name, value] : record) text += '\n' + name + '=' + value;

@@ -68,8 +68,10 @@ Arrived Travelling::next() {
     const Stop& before = stops_[stop - 1];
     carried_[n] = std::min(carry_, carried_[1 - n] + before.count);
     const float* const end = rows_of(stop - 1) + before.count * floats_;
-    std::memcpy(rows_of(stop) - carried_[n] * floats_, end - carried_[n] * floats_,
-                static_cast<std::size_t>(carried_[n] * floats_) * sizeof(float));
+    if (carried_[n] > 0) {
+      std::memcpy(rows_of(stop) - carried_[n] * floats_, end - carried_[n] * floats_,
+                  static_cast<std::size_t>(carried_[n] * floats_) * sizeof(float));
+    }
   }
   if (stop + 1 < stops_.size()) start(stop + 1);
   return {rows_of(stop) - carried_[n] * floats_, here.first - carried_[n], here.first, here.first + here.count,
