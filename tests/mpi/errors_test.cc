@@ -156,19 +156,6 @@ TEST(MpiErrors, ARankThatHangs) {
   MPI_Barrier(MPI_COMM_WORLD);
 }
 
-// Much work between two pieces of keys does not count as silence: rank 0 is done, and waits for rank 1, whose 1024 rows
-// of all heads take longer than the timeout for each piece.
-TEST(MpiErrors, ARankThatWorksLong) {
-  if (world_size() != 2) GTEST_SKIP() << "of two ranks one waits for the other";
-  mpi::Group group(MPI_COMM_WORLD, {.timeout = std::chrono::milliseconds(500)});
-  Engine engine({.threads = 1, .isa = available_isas().front()});
-  const AttentionShape whole = {8, 2048, 2048, 16, 16, 64, 64};
-  const AttentionOptions options = {.causal = Causal::top_left};
-  const mpi::Spread spread = {.head_ranks = 1, .block = 1024};
-  Shares shares(whole, mpi::plan(whole, options, group.rank(), group.size(), spread));
-  mpi::attention(group, engine, whole, shares.query, shares.key, shares.value, shares.out, options, spread);
-}
-
 TEST(MpiErrors, GroupsThatCannotBe) {
   EXPECT_THROW(mpi::Group(MPI_COMM_NULL), std::invalid_argument);
   EXPECT_THROW(mpi::Group(MPI_COMM_WORLD, {.timeout = std::chrono::milliseconds(0)}), std::invalid_argument);
