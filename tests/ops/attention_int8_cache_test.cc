@@ -1,8 +1,9 @@
-// Attention over keys and values of int8: float32's bits over what they hold, on every route; and quantize_rows().
+// Attention over keys and values of int8: float32's bits over what they hold, on every route.
 #include <array>
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <string>
 #include <vector>
 
 #include "gtest/gtest.h"
@@ -272,28 +273,58 @@ TEST_P(Int8Cache, AllocatesNothingAfterReserve) {
   }
 }
 
+// Values that are all 127, but those of the last key, which a mask may hide.
+class LastKey {
+ public:
+  explicit LastKey(std::int64_t rows)
+      : query_(random_.normal_tensor<4>({1, rows, 1, 8})),
+        key_(random_.normal_tensor<4>({1, kKeys, 1, 8})),
+        value_(all_of(127.0f)),
+        out_({1, rows, 1, kDim}) {
+    for (std::uint8_t& seen : mask_) seen = 1;
+    mask_(0, 0, 0, kKeys - 1) = 0;
+  }
+
+  [[nodiscard]] float& key_scale() { return key_.scales()(0, kKeys - 1, 0); }
+  void set_value(float scale, std::int8_t integer) {
+    value_.scales()(0, kKeys - 1, 0) = scale;
+    for (std::int64_t d = 0; d < kDim; ++d) value_.numbers()(0, kKeys - 1, 0, d) = integer;
+  }
+  const Tensor<float, 4>& attend(Engine& engine, bool hidden) {
+    AttentionOptions options;
+    if (hidden) options.mask = BooleanMask{mask_.view(), MaskMeans::attend};
+    attention(engine, {query_, key_.numbers(), value_.numbers(), out_, key_.scales(), value_.scales()}, options);
+    return out_;
+  }
+  void expect_hidden(Engine& engine) {
+    constexpr float kTolerance = 127.0f * kKeys * 0x1p-23f;  // a rounding of a product and a sum for each key
+    for (const float number : attend(engine, true)) EXPECT_NEAR(number, 127.0f, kTolerance);
+  }
+
+ private:
+  static constexpr std::int64_t kKeys = 80, kDim = 20;
+  static Tensor<float, 4> all_of(float number) {
+    Tensor<float, 4> made({1, kKeys, 1, kDim});
+    for (float& x : made) x = number;
+    return made;
+  }
+
+  test::Random random_{4};
+  Tensor<float, 4> query_;
+  CachedRows key_, value_;
+  Tensor<std::uint8_t, 4> mask_{{1, 1, 1, kKeys}};
+  Tensor<float, 4> out_;
+};
+
 // A finite scale may overflow times its integer: that value is infinite, and as well hidden.
 TEST_P(Int8Cache, HidesScalesThatOverflow) {
   Engine engine(options(1));
   for (const std::int8_t integer : {std::int8_t{127}, std::int8_t{-128}}) {
     for (const std::int64_t rows : {1, 2, 5, 30, 200}) {
-      constexpr std::int64_t kKeys = 80;
-      constexpr float kTolerance = 127.0f * kKeys * 0x1p-23f;  // a rounding of a product and a sum for each key
-      test::Random random(4);
-      const auto query = random.normal_tensor<4>({1, rows, 1, 8});
-      const CachedRows key(random.normal_tensor<4>({1, kKeys, 1, 8}));
-      Tensor<float, 4> ones({1, kKeys, 1, 20});
-      for (float& number : ones) number = 127.0f;
-      const CachedRows value(ones);
-      value.scales()(0, kKeys - 1, 0) = 3e36f;
-      for (std::int64_t d = 0; d < 20; ++d) value.numbers()(0, kKeys - 1, 0, d) = integer;
-      Tensor<std::uint8_t, 4> mask({1, 1, 1, kKeys});
-      for (std::uint8_t& seen : mask) seen = 1;
-      mask(0, 0, 0, kKeys - 1) = 0;
-      Tensor<float, 4> out({1, rows, 1, 20});
-      const AttentionOperands operands{query, key.numbers(), value.numbers(), out, key.scales(), value.scales()};
-      attention(engine, operands, {.mask = BooleanMask{mask.view(), MaskMeans::attend}});
-      for (const float number : out) EXPECT_NEAR(number, 127.0f, kTolerance) << rows << " rows, " << int{integer};
+      SCOPED_TRACE(std::to_string(rows) + " rows, " + std::to_string(integer));
+      LastKey last(rows);
+      last.set_value(3e36f, integer);
+      last.expect_hidden(engine);
     }
   }
 }
@@ -303,59 +334,13 @@ TEST_P(Int8Cache, HidesScalesThatAreNotFinite) {
   Engine engine(options(1));
   for (const float broken : {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
     for (const std::int64_t rows : {1, 2, 30}) {
-      constexpr std::int64_t kKeys = 80;
-      constexpr float kTolerance = 127.0f * kKeys * 0x1p-23f;  // a rounding of a product and a sum for each key
-      test::Random random(4);
-      const auto query = random.normal_tensor<4>({1, rows, 1, 8});
-      const CachedRows key(random.normal_tensor<4>({1, kKeys, 1, 8}));
-      Tensor<float, 4> ones({1, kKeys, 1, 20});
-      for (float& number : ones) number = 127.0f;
-      const CachedRows value(ones);
-      Tensor<std::uint8_t, 4> mask({1, 1, 1, kKeys});
-      for (std::uint8_t& seen : mask) seen = 1;
-      mask(0, 0, 0, kKeys - 1) = 0;
-      key.scales()(0, kKeys - 1, 0) = value.scales()(0, kKeys - 1, 0) = broken;
-      for (std::int64_t d = 0; d < 20; ++d) value.numbers()(0, kKeys - 1, 0, d) = 0;
-      Tensor<float, 4> out({1, rows, 1, 20});
-      const AttentionOperands operands{query, key.numbers(), value.numbers(), out, key.scales(), value.scales()};
-      attention(engine, operands, {.mask = BooleanMask{mask.view(), MaskMeans::attend}});
-      for (const float number : out) EXPECT_NEAR(number, 127.0f, kTolerance) << rows << " rows";
-      key.scales()(0, kKeys - 1, 0) = 1;
-      attention(engine, operands);
-      for (const float number : out) EXPECT_TRUE(std::isnan(number)) << rows << " rows";
-    }
-  }
-}
-
-// Row by row the integers and scales of the twin, of any type, size and layout, and of what is hardly a number.
-TEST_P(Int8Cache, QuantizesAsTheTwinDoes) {
-  Engine one(options(1)), three(options(3));
-  test::Random random(6);
-  for (int round = 0; round < test::count(60, 20); ++round) {
-    const std::int64_t length = random.integer(0, round % 9 == 0 ? 900 : 9), heads = random.integer(1, 4);
-    const NumberType type = test::kStoredTypes[static_cast<std::size_t>(round % 3)];
-    Tensor<float, 4> x = random.normal_tensor<4>({random.integer(1, 2), length, heads, random.integer(0, 90)});
-    const float sizes[] = {1.0f, 0x1p-130f, 0x1p120f, 0x1p-149f, 0.0f};
-    for (float& number : x) number *= sizes[round % 5];
-    if (round % 4 == 3 && x.size() > 0) {
-      x.data()[x.size() / 2] =
-          round % 8 == 3 ? std::numeric_limits<float>::quiet_NaN() : -std::numeric_limits<float>::infinity();
-    }
-    Stored stored(type, x);
-    const CachedRows expected(stored.floats(), layout_of(static_cast<std::uint64_t>(round)));
-    const CachedRows made(Tensor<float, 4>(x.shape()), layout_of(static_cast<std::uint64_t>(round)),
-                          test::kBothSides[static_cast<std::size_t>(round % 2)]);
-    quantize_rows(round % 2 == 0 ? one : three, stored.view(), made.numbers(), made.scales());
-    for (std::int64_t b = 0; b < x.shape()[0]; ++b) {
-      for (std::int64_t l = 0; l < length; ++l) {
-        for (std::int64_t h = 0; h < heads; ++h) {
-          const float scale = made.scales()(b, l, h), of_twin = expected.scales()(b, l, h);
-          ASSERT_TRUE(scale == of_twin || (std::isnan(scale) && std::isnan(of_twin))) << scale << ", " << of_twin;
-          for (std::int64_t d = 0; d < x.shape()[3]; ++d) {
-            ASSERT_EQ(made.numbers()(b, l, h, d), expected.numbers()(b, l, h, d)) << round << ": " << l << ", " << d;
-          }
-        }
-      }
+      SCOPED_TRACE(std::to_string(rows) + " rows");
+      LastKey last(rows);
+      last.key_scale() = broken;
+      last.set_value(broken, 0);
+      last.expect_hidden(engine);
+      last.key_scale() = 1;
+      for (const float number : last.attend(engine, false)) EXPECT_TRUE(std::isnan(number));
     }
   }
 }
@@ -389,19 +374,6 @@ TEST_P(Int8Cache, RefusesWhatItCannotRead) {
               attention(engine, {x, numbers, numbers, out, shared, scales}, {.log_sum_exp = log_sum_exp});
             }),
             "attention: log_sum_exp overlaps key_scales in memory");
-  const auto of_quantize = [&](const TypedView<4>& from, const View<std::int8_t, 4>& to,
-                               const View<float, 3>& of_rows) {
-    return test::refusal([&] { quantize_rows(engine, from, to, of_rows); });
-  };
-  EXPECT_EQ(of_quantize(numbers, numbers, scales),
-            "quantize_rows: x has type int8, expected float32, bfloat16 or float16");
-  EXPECT_EQ(of_quantize(x, {numbers.data, {1, 4, 1, 8}}, scales),
-            "quantize_rows: numbers has shape [1, 4, 1, 8], expected [1, 4, 2, 8] (the shape of x)");
-  EXPECT_EQ(
-      of_quantize(x, numbers, {scales.data, {1, 4, 1}}),
-      "quantize_rows: scales has shape [1, 4, 1], expected [1, 4, 2] ([B, L, H], one for each row and head of x)");
-  EXPECT_EQ(of_quantize(x, numbers, {const_cast<float*>(x.data()), {1, 4, 2}}),
-            "quantize_rows: scales overlaps x in memory");
 }
 
 HEADLIGHT_ON_EVERY_FEATURE(Int8Cache);

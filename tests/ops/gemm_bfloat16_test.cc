@@ -13,6 +13,7 @@
 #include "headlight/gemm.h"
 #include "support/compare.h"
 #include "support/gemm_case.h"
+#include "support/gemm_packed.h"
 #include "support/gemm_types.h"
 #include "support/isas.h"
 #include "support/quick.h"
@@ -26,24 +27,16 @@ PackedMatrix packed(Engine& engine, const View<const float, 2>& b, Transpose tra
   return {engine, b, transpose_b, NumberType::bfloat16};
 }
 
-void check(Engine& engine, Random& random, const GemmCase& made) {
-  SCOPED_TRACE(made.text());
-  GemmOperands operands(random, made);
-  const GemmTruth truth = gemm_truth(operands, NumberType::bfloat16);
-  gemm(engine, operands.a.view(), packed(engine, operands.b.view(), made.transpose_b), operands.c.view(),
-       operands.options);
-  EXPECT_TRUE(agrees(operands.c.view(), truth));
-  EXPECT_TRUE(gaps_are_untouched(operands.c));
-}
-
 TEST_P(GemmBFloat16, AgreesWithTheTwinOnRaggedSizes) {
   Engine engine(options());
-  for_ragged_cases([&](Random& random, const GemmCase& made) { check(engine, random, made); });
+  for_ragged_cases(
+      [&](Random& random, const GemmCase& made) { expect_twin(engine, random, made, NumberType::bfloat16); });
 }
 
 TEST_P(GemmBFloat16, AgreesWithTheTwinForEveryTile) {
   Engine engine(options());
-  for_cases_of_every_tile([&](Random& random, const GemmCase& made) { check(engine, random, made); });
+  for_cases_of_every_tile(
+      [&](Random& random, const GemmCase& made) { expect_twin(engine, random, made, NumberType::bfloat16); });
 }
 
 // Blocks of K of one length, at most 768 and a multiple of 8; in a block the second number of each pair first.

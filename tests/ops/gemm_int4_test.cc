@@ -12,6 +12,7 @@
 #include "headlight/gemm.h"
 #include "support/compare.h"
 #include "support/gemm_case.h"
+#include "support/gemm_packed.h"
 #include "support/gemm_types.h"
 #include "support/isas.h"
 #include "support/quick.h"
@@ -30,24 +31,15 @@ PackedMatrix packed(Engine& engine, const View<const float, 2>& b, Transpose tra
   return {engine, b, transpose_b, NumberType::int4};
 }
 
-void check(Engine& engine, Random& random, const GemmCase& made) {
-  SCOPED_TRACE(made.text());
-  GemmOperands operands(random, made);
-  const GemmTruth truth = gemm_truth(operands, NumberType::int4);
-  gemm(engine, operands.a.view(), packed(engine, operands.b.view(), made.transpose_b), operands.c.view(),
-       operands.options);
-  EXPECT_TRUE(agrees(operands.c.view(), truth));
-  EXPECT_TRUE(gaps_are_untouched(operands.c));
-}
-
 TEST_P(GemmInt4, AgreesWithTheTwinOnRaggedSizes) {
   Engine engine(options());
-  for_ragged_cases([&](Random& random, const GemmCase& made) { check(engine, random, made); });
+  for_ragged_cases([&](Random& random, const GemmCase& made) { expect_twin(engine, random, made, NumberType::int4); });
 }
 
 TEST_P(GemmInt4, AgreesWithTheTwinForEveryTile) {
   Engine engine(options());
-  for_cases_of_every_tile([&](Random& random, const GemmCase& made) { check(engine, random, made); });
+  for_cases_of_every_tile(
+      [&](Random& random, const GemmCase& made) { expect_twin(engine, random, made, NumberType::int4); });
 }
 
 // ((float)D · t) · s of each group added in ascending order, in blocks that are whole groups.
@@ -155,67 +147,24 @@ void expect_bound(const View<const float, 2>& c, const View<const float, 2>& a, 
   }
 }
 
-Tensor<float, 2> times(const Tensor<float, 2>& matrix, float factor) {
-  Tensor<float, 2> made(matrix.shape());
-  std::transform(matrix.begin(), matrix.end(), made.begin(), [&](float x) { return x * factor; });
-  return made;
-}
-
 TEST_P(GemmInt4, KeepsToItsErrorBoundWithOutliersAndTinyNumbers) {
   Engine engine(options());
-  Random random(6);
   const auto product = [&](const Tensor<float, 2>& a, const Tensor<float, 2>& b) {
     Tensor<float, 2> c({a.shape()[0], b.shape()[1]});
     gemm(engine, a, packed(engine, b), c);
     expect_bound(c.view(), a.view(), b.view());
     expect_formula(c.view(), a.view(), b.view());
   };
-  Tensor<float, 2> a = random.normal_tensor<2>({20, 120}), b = random.normal_tensor<2>({120, 40});
-  product(a, b);
-  for (std::int64_t k = 0; k < 120; ++k) {
-    a(1, k) = std::abs(a(1, k)) + 3;
-    a(3, k) = 0.1f;
-    a(4, k) = k == 7 ? -0.0f : 0.0f;
-    b(k, 5) = 0;
-    // 7 · 2⁻⁸ of a scale beyond the largest integer's, the most that a rounded scale cuts off.
-    b(k, 7) = 7 * 0x1.01p0f;
-  }
-  a(5, 17) = 1e6f;
-  a(6, 18) = -1e30f;
-  b(19, 6) = -1e7f;
-  product(a, b);
-  for (const float size : {0x1p-100f, 0x1p-126f, 0x1p-133f, 0x1p-148f}) {
-    SCOPED_TRACE(size);
-    const Tensor<float, 2> tiny = times(a, size), small = times(b, size);
-    product(tiny, b);
-    product(a, small);
-    product(tiny, small);
-  }
-  // Ranges that float32 does not hold.
-  const float greatest = std::numeric_limits<float>::max();
-  for (std::int64_t k = 0; k < 120; ++k) a(8, k) = k % 3 == 0 ? greatest : -greatest;
-  product(a, times(b, 1e-13f));
+  // 7 · 2⁻⁸ of a scale beyond the largest integer's, the most that a rounded scale cuts off.
+  const auto add = [](Tensor<float, 2>&, Tensor<float, 2>& b) {
+    for (std::int64_t k = 0; k < 120; ++k) b(k, 7) = 7 * 0x1.01p0f;
+  };
+  for_outliers_and_tiny_numbers(product, add);
 }
 
 TEST_P(GemmInt4, NotANumberAndInfinityMakeTheirRowAndColumnNotANumber) {
   Engine engine(options());
-  Random random(7);
-  const float infinity = std::numeric_limits<float>::infinity();
-  for (const float bad :
-       {std::bit_cast<float>(0x7f800001u), std::numeric_limits<float>::quiet_NaN(), infinity, -infinity}) {
-    for (const Transpose transpose : {Transpose::no, Transpose::yes}) {
-      Matrix a(random, 40, 40, 0), b(random, 40, 40, 0), c(random, 40, 40, 0);
-      const GemmOptions asked{.transpose_a = transpose, .alpha = 0};
-      a.view()(3, 3) = bad;
-      b.view()(33, 33) = bad;
-      gemm(engine, a.view(), packed(engine, b.view(), transpose), c.view(), asked);
-      for (std::int64_t i = 0; i < 40; ++i) {
-        for (std::int64_t j = 0; j < 40; ++j) {
-          EXPECT_EQ(std::isnan(c.view()(i, j)), i == 3 || j == 33) << i << ", " << j;
-        }
-      }
-    }
-  }
+  expect_bad_rows_and_columns(engine, NumberType::int4);
 }
 
 TEST_P(GemmInt4, TakesFourBitsANumberAndTwoBytesAGroup) {
