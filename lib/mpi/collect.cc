@@ -1,10 +1,11 @@
 #include <algorithm>
+#include <cstring>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "mpi/call.h"
 #include "mpi/group.h"
+#include "mpi/messages.h"
 #include "mpi/records.h"
 #include "mpi/shares.h"
 #include "ops/check.h"
@@ -14,51 +15,43 @@ namespace {
 
 constexpr std::string_view kName = "mpi::collect";
 
-// The runs and the rows of one rank, on their way to the root.
-struct Parcel {
-  std::vector<std::byte> runs;
-  std::vector<std::byte> rows;
-  Requests requests;
+// What a rank sends to the root: how many runs, the runs, and their rows.
+enum Part : std::size_t { count_of_runs, runs_of_share, rows_of_share, parts };
 
-  Parcel() = default;
-  ~Parcel() {
-    if (requests.empty()) return;
-    keep_for_ever(std::move(runs));
-    keep_for_ever(std::move(rows));
-  }
-  Parcel(const Parcel&) = delete;
-  Parcel& operator=(const Parcel&) = delete;
-
-  [[nodiscard]] View<float, 4> share(const View<const float, 4>& like, std::int64_t count) noexcept {
-    return {reinterpret_cast<float*>(rows.data()), {like.extent(0), count, like.extent(2), like.extent(3)}};
-  }
-};
+View<float, 4> rows_in(const Messages& parcel, const View<const float, 4>& like, std::int64_t count) noexcept {
+  return {parcel.floats(rows_of_share), {like.extent(0), count, like.extent(2), like.extent(3)}};
+}
 
 void send(Transport& transport, int root, std::span<const Run> runs, const View<const float, 4>& share) {
-  Parcel parcel;
+  Messages parcel(parts);
+  const std::size_t count = runs.size();
+  std::memcpy(parcel.make(count_of_runs, sizeof(count)), &count, sizeof(count));
   const auto bytes = std::as_bytes(runs);
-  parcel.runs.assign(bytes.begin(), bytes.end());
-  parcel.rows.resize(static_cast<std::size_t>(share.size()) * sizeof(float));
-  copy_rows(share, parcel.share(share, share.extent(1)));
-  transport.send(root, parcel.runs.data(), parcel.runs.size(), parcel.requests);
-  transport.send(root, parcel.rows.data(), parcel.rows.size(), parcel.requests);
+  std::copy(bytes.begin(), bytes.end(), parcel.make(runs_of_share, bytes.size()));
+  parcel.make(rows_of_share, static_cast<std::size_t>(share.size()) * sizeof(float));
+  copy_rows(share, rows_in(parcel, share, share.extent(1)));
+  for (const Part part : {count_of_runs, runs_of_share, rows_of_share}) parcel.send(transport, root, part);
   transport.wait(parcel.requests);
 }
 
 // One rank after the other: memory is that of one share.
-void receive(Transport& transport, int from, std::size_t count, const View<float, 4>& whole) {
-  Parcel parcel;
-  parcel.runs.resize(count * sizeof(Run));
-  transport.receive(from, parcel.runs.data(), parcel.runs.size(), parcel.requests);
-  transport.wait(parcel.requests);
+void receive(Transport& transport, int from, const View<float, 4>& whole) {
+  Messages parcel(parts);
+  const auto receive_part = [&](Part part, std::size_t bytes) {
+    parcel.make(part, bytes);
+    parcel.receive(transport, from, part);
+    transport.wait(parcel.requests);
+  };
+  std::size_t count = 0;
+  receive_part(count_of_runs, sizeof(count));
+  std::memcpy(&count, parcel.data(count_of_runs), sizeof(count));
   std::vector<Run> runs(count);
-  std::copy_n(parcel.runs.data(), parcel.runs.size(), reinterpret_cast<std::byte*>(runs.data()));
+  receive_part(runs_of_share, count * sizeof(Run));
+  std::copy_n(parcel.data(runs_of_share), count * sizeof(Run), reinterpret_cast<std::byte*>(runs.data()));
   const std::int64_t rows = rows_of(runs);
-  parcel.rows.resize(static_cast<std::size_t>(rows * whole.extent(0) * whole.extent(2) * whole.extent(3)) *
-                     sizeof(float));
-  transport.receive(from, parcel.rows.data(), parcel.rows.size(), parcel.requests);
-  transport.wait(parcel.requests);
-  give_share(runs, parcel.share(whole, rows), whole);
+  receive_part(rows_of_share,
+               static_cast<std::size_t>(rows * whole.extent(0) * whole.extent(2) * whole.extent(3)) * sizeof(float));
+  give_share(runs, rows_in(parcel, whole, rows), whole);
 }
 
 }  // namespace
@@ -72,7 +65,6 @@ void collect(Group& group, int root, std::span<const Run> runs, View<const float
   Transport& transport = group.state().transport;
   const std::array<std::int64_t, 3> sizes = {share.extent(0), share.extent(2), share.extent(3)};
   double seconds = 0;
-  std::vector<std::size_t> counts(static_cast<std::size_t>(transport.size()));
   together(
       transport, {{"the call", std::string(kName)}, {"root", std::to_string(root)}, {"share", ops::describe(sizes)}},
       seconds,
@@ -88,21 +80,13 @@ void collect(Group& group, int root, std::span<const Run> runs, View<const float
         ops::check_output(kName, "whole", whole, of_all, "[B, L, H, D]");
       },
       [&] {
-        std::size_t count = runs.size();
-        Requests requests;
-        if (transport.rank() != root) {
-          transport.send(root, &count, sizeof(count), requests);
-          transport.wait(requests);
-          return send(transport, root, runs, share);
-        }
+        if (transport.rank() != root) return send(transport, root, runs, share);
         for (int rank = 0; rank < transport.size(); ++rank) {
           if (rank == root) {
             give_share(runs, share, whole);
-            continue;
+          } else {
+            receive(transport, rank, whole);
           }
-          transport.receive(rank, &counts[static_cast<std::size_t>(rank)], sizeof(count), requests);
-          transport.wait(requests);
-          receive(transport, rank, counts[static_cast<std::size_t>(rank)], whole);
         }
       });
 }

@@ -1,50 +1,11 @@
 #include "mpi/exchange.h"
 
 #include <algorithm>
-#include <utility>
+
+#include "mpi/messages.h"
 
 namespace headlight::mpi {
 namespace {
-
-// Messages in memory of their own, which outlives them even where they never end.
-class Messages {
- public:
-  explicit Messages(std::size_t count) : memory_(count) {}
-  ~Messages() {
-    if (requests.empty()) return;
-    for (std::vector<std::byte>& memory : memory_) keep_for_ever(std::move(memory));
-  }
-  Messages(const Messages&) = delete;
-  Messages& operator=(const Messages&) = delete;
-
-  float* make(std::size_t n, std::int64_t floats) {
-    memory_[n].resize(static_cast<std::size_t>(floats) * sizeof(float));
-    return reinterpret_cast<float*>(memory_[n].data());
-  }
-  [[nodiscard]] const std::vector<std::byte>& operator[](std::size_t n) const noexcept { return memory_[n]; }
-
-  Requests requests;
-
- private:
-  std::vector<std::vector<std::byte>> memory_;
-};
-
-// f(row of the share, row of all that the grid's row holds) for the rows of one rank.
-template <class Function>
-void for_each_row(const Holding& holding, int owner, const Function& f) {
-  std::int64_t of_share = 0;
-  for (const Block& block : holding.blocks) {
-    if (block.owner != owner) continue;
-    const std::int64_t place = place_in(holding.of_row, block.first);
-    for (std::int64_t r = 0; r < block.count; ++r) f(of_share++, place + r);
-  }
-}
-
-std::int64_t rows_of_rank(const Holding& holding, int owner) noexcept {
-  std::int64_t rows = 0;
-  for (const Block& block : holding.blocks) rows += block.owner == owner ? block.count : 0;
-  return rows;
-}
 
 // Heads first_head … first_head + heads − 1 of a row of all samples, to or from what lies one after another.
 template <class View4, class Copy>
@@ -54,72 +15,94 @@ void for_each_head(const View4& view, std::int64_t row, std::int64_t first_head,
   }
 }
 
+// What a rank of the grid's row and this one exchange, on the side of the share: that rank's heads of all its rows.
+template <class View4>
+struct HeadsOfShare {
+  View4 share;
+  std::int64_t heads;
+
+  [[nodiscard]] std::int64_t floats(int) const noexcept {
+    return share.extent(0) * share.extent(1) * heads * share.extent(3);
+  }
+  template <class Copy>
+  void for_each(int column, const Copy& copy) const {
+    for (std::int64_t i = 0; i < share.extent(1); ++i) for_each_head(share, i, column * heads, heads, copy);
+  }
+};
+
+// And on the side of the row: that rank's rows with the heads that this one works on.
+template <class View4>
+struct RowsOfRank {
+  const Grid& grid;
+  const Holding& holding;
+  View4 rows;
+
+  [[nodiscard]] std::int64_t floats(int column) const noexcept {
+    std::int64_t count = 0;
+    for_each_block(column, [&](const Block& block) { count += block.count; });
+    return rows.extent(0) * count * rows.extent(2) * rows.extent(3);
+  }
+  template <class Copy>
+  void for_each(int column, const Copy& copy) const {
+    for_each_block(column, [&](const Block& block) {
+      const std::int64_t place = place_in(holding.of_row, block.first);
+      for (std::int64_t r = 0; r < block.count; ++r) for_each_head(rows, place + r, 0, rows.extent(2), copy);
+    });
+  }
+
+ private:
+  template <class Function>
+  void for_each_block(int column, const Function& f) const {
+    for (const Block& block : holding.blocks) {
+      if (block.owner == grid.rank_at(grid.row, column)) f(block);
+    }
+  }
+};
+
+// Each rank of the grid's row gets what `from` has for it, and what it sends goes into `to`.
+template <class From, class To>
+void exchange(Transport& transport, const Grid& grid, const From& from, const To& to) {
+  const int ranks = grid.head_ranks;
+  const auto bytes = [](std::int64_t floats) { return static_cast<std::size_t>(floats) * sizeof(float); };
+  const auto going = [](int column) { return static_cast<std::size_t>(column); };
+  const auto coming = [&](int column) {
+    return static_cast<std::size_t>(column == grid.column ? column : ranks + column);
+  };
+  Messages messages(static_cast<std::size_t>(2 * ranks));
+  for (int column = 0; column < ranks; ++column) {
+    messages.make(going(column), bytes(from.floats(column)));
+    float* at = messages.floats(going(column));
+    from.for_each(column, [&](const float* row, std::int64_t count) { at = std::copy_n(row, count, at); });
+    if (column == grid.column) continue;
+    messages.make(coming(column), bytes(to.floats(column)));
+    messages.send(transport, grid.rank_at(grid.row, column), going(column));
+    messages.receive(transport, grid.rank_at(grid.row, column), coming(column));
+  }
+  transport.wait(messages.requests);
+  for (int column = 0; column < ranks; ++column) {
+    const float* at = messages.floats(coming(column));
+    to.for_each(column, [&](float* row, std::int64_t count) {
+      std::copy_n(at, count, row);
+      at += count;
+    });
+  }
+}
+
 }  // namespace
 
 Tensor<float, 4> gather_rows(Transport& transport, const Grid& grid, const Holding& holding,
                              const View<const float, 4>& share) {
   const std::int64_t heads = share.extent(2) / grid.head_ranks;
-  const std::int64_t of_row = share.extent(0) * heads * share.extent(3);
   Tensor<float, 4> rows({share.extent(0), rows_of(holding.of_row), heads, share.extent(3)});
-  const auto ranks = static_cast<std::size_t>(grid.head_ranks);
-  const int me = grid.rank_at(grid.row, grid.column);
-  Messages messages(2 * ranks);
-  for (std::size_t n = 0; n < ranks; ++n) {
-    const int peer = grid.rank_at(grid.row, static_cast<int>(n));
-    float* to = messages.make(n, share.extent(1) * of_row);
-    for (std::int64_t i = 0; i < share.extent(1); ++i) {
-      for_each_head(share, i, static_cast<std::int64_t>(n) * heads, heads,
-                    [&](const float* from, std::int64_t count) { to = std::copy_n(from, count, to); });
-    }
-    if (peer == me) continue;
-    float* const coming = messages.make(ranks + n, rows_of_rank(holding, peer) * of_row);
-    transport.send(peer, messages[n].data(), messages[n].size(), messages.requests);
-    transport.receive(peer, coming, messages[ranks + n].size(), messages.requests);
-  }
-  transport.wait(messages.requests);
-  for (std::size_t n = 0; n < ranks; ++n) {
-    const int peer = grid.rank_at(grid.row, static_cast<int>(n));
-    const auto* from = reinterpret_cast<const float*>(messages[peer == me ? n : ranks + n].data());
-    for_each_row(holding, peer, [&](std::int64_t, std::int64_t row) {
-      for_each_head(rows.view(), row, 0, heads, [&](float* to, std::int64_t count) {
-        std::copy_n(from, count, to);
-        from += count;
-      });
-    });
-  }
+  exchange(transport, grid, HeadsOfShare<View<const float, 4>>{share, heads},
+           RowsOfRank<View<float, 4>>{grid, holding, rows});
   return rows;
 }
 
 void scatter_rows(Transport& transport, const Grid& grid, const Holding& holding, const View<const float, 4>& rows,
                   const View<float, 4>& share) {
-  const std::int64_t heads = rows.extent(2);
-  const std::int64_t of_row = rows.extent(0) * heads * rows.extent(3);
-  const auto ranks = static_cast<std::size_t>(grid.head_ranks);
-  const int me = grid.rank_at(grid.row, grid.column);
-  Messages messages(2 * ranks);
-  for (std::size_t n = 0; n < ranks; ++n) {
-    const int peer = grid.rank_at(grid.row, static_cast<int>(n));
-    float* to = messages.make(n, rows_of_rank(holding, peer) * of_row);
-    for_each_row(holding, peer, [&](std::int64_t, std::int64_t row) {
-      for_each_head(rows, row, 0, heads,
-                    [&](const float* from, std::int64_t count) { to = std::copy_n(from, count, to); });
-    });
-    if (peer == me) continue;
-    float* const coming = messages.make(ranks + n, share.extent(1) * of_row);
-    transport.send(peer, messages[n].data(), messages[n].size(), messages.requests);
-    transport.receive(peer, coming, messages[ranks + n].size(), messages.requests);
-  }
-  transport.wait(messages.requests);
-  for (std::size_t n = 0; n < ranks; ++n) {
-    const int peer = grid.rank_at(grid.row, static_cast<int>(n));
-    const auto* from = reinterpret_cast<const float*>(messages[peer == me ? n : ranks + n].data());
-    for (std::int64_t i = 0; i < share.extent(1); ++i) {
-      for_each_head(share, i, static_cast<std::int64_t>(n) * heads, heads, [&](float* to, std::int64_t count) {
-        std::copy_n(from, count, to);
-        from += count;
-      });
-    }
-  }
+  exchange(transport, grid, RowsOfRank<View<const float, 4>>{grid, holding, rows},
+           HeadsOfShare<View<float, 4>>{share, rows.extent(2)});
 }
 
 }  // namespace headlight::mpi

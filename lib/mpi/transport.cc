@@ -6,7 +6,8 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
-#include <new>
+
+#include "mpi/messages.h"
 
 namespace headlight::mpi {
 namespace {
@@ -224,18 +225,16 @@ void Transport::fail(int rank, const std::string& reason) {
 
 namespace {
 
-// "name=value" lines behind what could not be done, NUL-terminated.
-std::vector<std::byte> packed(const Record& record, const std::optional<std::string>& problem) {
+// Writes "name=value" lines behind what could not be done, NUL-terminated.
+void pack(const Record& record, const std::optional<std::string>& problem, std::byte* to) {
   std::string text = problem ? "!" + *problem : "=";
   for (const auto& [name, value] : record) text += '\n' + name + '=' + value;
-  std::vector<std::byte> bytes(kRecordBytes);
-  std::memcpy(bytes.data(), text.data(), std::min(text.size(), kRecordBytes - 1));
-  return bytes;
+  std::memcpy(to, text.data(), std::min(text.size(), kRecordBytes - 1));
 }
 
-std::vector<std::string> lines_of(const std::vector<std::byte>& bytes) {
+std::vector<std::string> lines_of(const std::byte* bytes) {
   std::vector<std::string> lines(1);
-  for (const char* at = reinterpret_cast<const char*>(bytes.data()); *at != '\0'; ++at) {
+  for (const char* at = reinterpret_cast<const char*>(bytes); *at != '\0'; ++at) {
     if (*at == '\n') {
       lines.emplace_back();
     } else {
@@ -260,39 +259,26 @@ std::string difference(const std::vector<std::string>& here, const std::vector<s
 
 void Transport::agree(const Record& record, const std::optional<std::string>& problem) {
   check();
-  std::vector<std::vector<std::byte>> all(static_cast<std::size_t>(size_));
-  std::vector<std::byte> mine = packed(record, problem);
-  Requests requests;
-  try {
-    for (int peer = 0; peer < size_; ++peer) {
-      std::vector<std::byte>& theirs = all[static_cast<std::size_t>(peer)];
-      theirs = mine;
-      if (peer == rank_) continue;
-      receive(peer, theirs.data(), kRecordBytes, requests);
-      send(peer, mine.data(), kRecordBytes, requests);
-    }
-    wait(requests);
-  } catch (...) {
-    for (auto& memory : all) keep_for_ever(std::move(memory));
-    keep_for_ever(std::move(mine));
-    throw;
+  const auto ranks = static_cast<std::size_t>(size_), own = static_cast<std::size_t>(rank_);
+  Messages records(ranks);
+  pack(record, problem, records.make(own, kRecordBytes));
+  for (std::size_t peer = 0; peer < ranks; ++peer) {
+    if (peer == own) continue;
+    records.make(peer, kRecordBytes);
+    records.receive(*this, static_cast<int>(peer), peer);
+    records.send(*this, static_cast<int>(peer), own);
   }
+  wait(records.requests);
   // All ranks see the same records, and come to the same end without another word.
-  const std::vector<std::string> first = lines_of(all[0]);
-  for (std::size_t peer = 0; peer < all.size(); ++peer) {
-    const std::vector<std::string> lines = lines_of(all[peer]);
-    if (lines[0][0] != '!') continue;
-    throw Error(static_cast<int>(peer), lines[0].substr(1));
+  std::vector<std::vector<std::string>> lines;
+  for (std::size_t peer = 0; peer < ranks; ++peer) lines.push_back(lines_of(records.data(peer)));
+  for (std::size_t peer = 0; peer < ranks; ++peer) {
+    if (lines[peer][0][0] == '!') throw Error(static_cast<int>(peer), lines[peer][0].substr(1));
   }
-  for (std::size_t peer = 1; peer < all.size(); ++peer) {
-    const std::string differs = difference(lines_of(all[peer]), first);
+  for (std::size_t peer = 1; peer < ranks; ++peer) {
+    const std::string differs = difference(lines[peer], lines[0]);
     if (!differs.empty()) throw Error(static_cast<int>(peer), differs);
   }
-}
-
-void keep_for_ever(std::vector<std::byte>&& memory) {
-  // Reachable until the program ends, so that no one calls it lost; a list that only grows, after a failure.
-  static_cast<void>(new (std::nothrow) std::vector<std::byte>(std::move(memory)));
 }
 
 }  // namespace headlight::mpi

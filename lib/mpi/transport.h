@@ -42,7 +42,7 @@ class Transport {
   [[nodiscard]] int rank() const noexcept { return rank_; }
   [[nodiscard]] int size() const noexcept { return size_; }
 
-  // Begins a message. Its memory stays as it is until it has come, and for ever where wait() throws: see keep().
+  // Begins a message. Its memory stays as it is until it has come, and for ever where wait() throws: see Messages.
   void send(int to, const void* data, std::size_t bytes, Requests& requests);
   void receive(int from, void* data, std::size_t bytes, Requests& requests);
   // Whether all have come, without waiting.
@@ -91,9 +91,5 @@ class Transport {
   std::vector<Clock::time_point> heard_;
   std::optional<std::pair<int, std::string>> failure_;
 };
-
-// Memory that messages may still read or write after the group has failed: whoever owns it hands it over, and it is
-// never freed.
-void keep_for_ever(std::vector<std::byte>&& memory);
 
 }  // namespace headlight::mpi

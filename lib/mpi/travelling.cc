@@ -15,21 +15,13 @@ Travelling::Travelling(std::vector<Stop> stops, std::vector<int> ranks, std::int
   for (const Stop& stop : stops_) longest = std::max(longest, stop.count);
   const auto bytes = static_cast<std::size_t>((carry_ + longest) * floats_) * sizeof(float);
   try {
-    for (std::vector<std::byte>& buffer : buffers_) buffer.resize(bytes);
+    for (Messages& buffer : buffers_) buffer.make(0, bytes);
   } catch (const std::bad_alloc&) {
     throw OutOfMemory("mpi: travelling blocks", 2 * bytes);
   }
 }
 
-Travelling::~Travelling() {
-  for (std::size_t n = 0; n < buffers_.size(); ++n) {
-    if (!requests_[n].empty()) keep_for_ever(std::move(buffers_[n]));
-  }
-}
-
-float* Travelling::rows_of(std::size_t stop) noexcept {
-  return reinterpret_cast<float*>(buffers_[stop % 2].data()) + carry_ * floats_;
-}
+float* Travelling::rows_of(std::size_t stop) noexcept { return buffers_[stop % 2].floats(0) + carry_ * floats_; }
 
 void Travelling::begin(Transport& transport, Fill fill) {
   transport_ = &transport;
@@ -40,17 +32,17 @@ void Travelling::begin(Transport& transport, Fill fill) {
 // What the buffer held two stops ago has been used here, and once it has reached all others it is free.
 void Travelling::start(std::size_t stop) {
   const std::size_t n = stop % 2;
-  transport_->wait(requests_[n]);
+  transport_->wait(buffers_[n].requests);
   const Stop& here = stops_[stop];
   const auto bytes = static_cast<std::size_t>(here.count * floats_) * sizeof(float);
   if (here.sender != transport_->rank()) {
-    transport_->receive(here.sender, rows_of(stop), bytes, requests_[n]);
+    transport_->receive(here.sender, rows_of(stop), bytes, buffers_[n].requests);
     bytes_received_ += static_cast<double>(bytes);
     return;
   }
   fill_(here, rows_of(stop));
   for (const int rank : ranks_) {
-    if (rank != transport_->rank()) transport_->send(rank, rows_of(stop), bytes, requests_[n]);
+    if (rank != transport_->rank()) transport_->send(rank, rows_of(stop), bytes, buffers_[n].requests);
   }
 }
 
@@ -58,10 +50,10 @@ Arrived Travelling::next() {
   const std::size_t stop = next_++;
   const std::size_t n = stop % 2;
   const Stop& here = stops_[stop];
-  if (here.sender != transport_->rank() && !transport_->test(requests_[n])) {
+  if (here.sender != transport_->rank() && !transport_->test(buffers_[n].requests)) {
     bytes_late_ += static_cast<double>(here.count * floats_) * sizeof(float);
     const Stopwatch waiting(waiting_seconds_);
-    transport_->wait(requests_[n]);
+    transport_->wait(buffers_[n].requests);
   }
   carried_[n] = 0;
   if (stop > 0 && stops_[stop - 1].series == here.series) {
@@ -79,12 +71,12 @@ Arrived Travelling::next() {
 }
 
 void Travelling::finish() {
-  for (Requests& requests : requests_) transport_->wait(requests);
+  for (Messages& buffer : buffers_) transport_->wait(buffer.requests);
 }
 
 void Travelling::poll() {
   transport_->poll();
-  for (Requests& requests : requests_) static_cast<void>(transport_->test(requests));
+  for (Messages& buffer : buffers_) static_cast<void>(transport_->test(buffer.requests));
 }
 
 }  // namespace headlight::mpi

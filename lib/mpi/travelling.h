@@ -9,6 +9,7 @@
 #include <span>
 #include <vector>
 
+#include "mpi/messages.h"
 #include "mpi/transport.h"
 
 namespace headlight::mpi {
@@ -38,7 +39,6 @@ class Travelling {
 
   // `carry`: how many rows before a block its reader may still need. Throws OutOfMemory.
   Travelling(std::vector<Stop> stops, std::vector<int> ranks, std::int64_t floats, std::int64_t carry);
-  ~Travelling();
   Travelling(const Travelling&) = delete;
   Travelling& operator=(const Travelling&) = delete;
 
@@ -70,9 +70,8 @@ class Travelling {
   Fill fill_;
   std::size_t next_ = 0;
   // A buffer holds what is carried, which ends where the block begins.
-  std::array<std::vector<std::byte>, 2> buffers_;
+  std::array<Messages, 2> buffers_{Messages(1), Messages(1)};
   std::array<std::int64_t, 2> carried_{};
-  std::array<Requests, 2> requests_;
   double bytes_received_ = 0;
   double bytes_late_ = 0;
   double waiting_seconds_ = 0;
