@@ -7,15 +7,8 @@ set(CMAKE_C_COMPILER x86_64-w64-mingw32-gcc-posix)
 set(CMAKE_RC_COMPILER x86_64-w64-mingw32-windres)
 set(CMAKE_CROSSCOMPILING_EMULATOR env WINEDEBUG=-all wine)
 
-list(APPEND CMAKE_TRY_COMPILE_PLATFORM_VARIABLES HEADLIGHT_CROSS_PREFIX)
 set(CMAKE_FIND_ROOT_PATH /usr/x86_64-w64-mingw32 ${HEADLIGHT_CROSS_PREFIX})
-set(CMAKE_FIND_ROOT_PATH_MODE_PROGRAM NEVER)
-set(CMAKE_FIND_ROOT_PATH_MODE_LIBRARY ONLY)
-set(CMAKE_FIND_ROOT_PATH_MODE_INCLUDE ONLY)
-set(CMAKE_FIND_ROOT_PATH_MODE_PACKAGE ONLY)
-if(HEADLIGHT_CROSS_PREFIX)
-  set(CMAKE_CXX_FLAGS_INIT "-isystem ${HEADLIGHT_CROSS_PREFIX}/include")
-endif()
+include(${CMAKE_CURRENT_LIST_DIR}/cross_compiling.cmake)
 # The compiler's own libraries are a part of each program, so that it runs by itself; a program of shared libraries shares those, too, and asks
 # for it by -shared-libgcc and its like.
 set(CMAKE_EXE_LINKER_FLAGS_INIT -static)
