@@ -73,14 +73,18 @@ struct GemmPanels {
     if constexpr (kPanels > 1) next += at == turn ? (kPanels - 1) * panel_stride : 0;
   }
 
+  // What read(from) makes of the kLanes words of each vector, panel by panel.
+  template <int kVectors, class Read>
+  HEADLIGHT_INLINE void read_vectors(Vec (&to)[kVectors], const Read& read) const {
+#pragma GCC unroll 12
+    for (int v = 0; v < kVectors; ++v)
+      to[v] = read(at + v / kGemmPanelVectors * panel_stride + v % kGemmPanelVectors * kLanes);
+  }
+
   template <int kRows, int kVectors>
   HEADLIGHT_INLINE void load(Vec (&to)[kVectors], int step) {
     constexpr int kPanels = divide_up(kVectors, kGemmPanelVectors);
-#pragma GCC unroll 12
-    for (int v = 0; v < kVectors; ++v) {
-      const float* panel = at + v / kGemmPanelVectors * panel_stride;
-      to[v] = headlight::HEADLIGHT_TARGET::load(panel + v % kGemmPanelVectors * kLanes);
-    }
+    read_vectors(to, [](const float* from) { return headlight::HEADLIGHT_TARGET::load(from); });
     at += depth_stride;
     ask_for_line<kPanels>(step);
     if (step == 0) return;

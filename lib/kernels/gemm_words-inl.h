@@ -18,11 +18,7 @@ struct GemmWordPanels : GemmPanels {
   template <int kRows, int kVectors>
   HEADLIGHT_INLINE void load(Vec (&to)[kVectors], int step) {
     constexpr int kPanels = divide_up(kVectors, kGemmPanelVectors);
-#pragma GCC unroll 12
-    for (int v = 0; v < kVectors; ++v) {
-      const float* panel = at + v / kGemmPanelVectors * panel_stride;
-      to[v] = Words::widened(panel + v % kGemmPanelVectors * kLanes, step);
-    }
+    this->read_vectors(to, [&](const float* from) { return Words::widened(from, step); });
     if (step < 2) ask_for_line<kPanels>(step);
     if (step + 1 < Words::kSteps) return;
     at += depth_stride;
