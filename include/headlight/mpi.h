@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "headlight/attention.h"
-#include "headlight/number_type.h"
+#include "headlight/typed_attention.h"
 
 namespace headlight::mpi {
 
@@ -77,6 +77,8 @@ struct Spread {
   // What plan() chooses by: operations that a rank does in a second, and bytes that leave it, or come, in one.
   double flops_per_second = 1e11;
   double bytes_per_second = 1e9;
+  // Of a number that travels: 2 where keys and values are of 16 bits.
+  double bytes_per_number = 4;
 };
 
 // Rows (or keys) first … first + count − 1 of the whole sequence.
@@ -116,9 +118,10 @@ struct HEADLIGHT_API Plan {
 [[nodiscard]] HEADLIGHT_API Plan plan(const AttentionShape& whole, const AttentionOptions& options, int rank, int size,
                                       const Spread& spread = {});
 
-// Copies a rank's rows out of a whole tensor [B, L, H, D], and back into one: for whoever has it in one place.
-HEADLIGHT_API void take_share(std::span<const Run> runs, View<const float, 4> whole, View<float, 4> share);
-HEADLIGHT_API void give_share(std::span<const Run> runs, View<const float, 4> share, View<float, 4> whole);
+// Copies a rank's rows out of a whole tensor [B, L, H, D], and back into one of the same type: for whoever has it in
+// one place.
+HEADLIGHT_API void take_share(std::span<const Run> runs, const TypedView<4>& whole, const MutableTypedView<4>& share);
+HEADLIGHT_API void give_share(std::span<const Run> runs, const TypedView<4>& share, const MutableTypedView<4>& whole);
 
 // Lets all ranks know whether each of them can go on, as before a call whose inputs each has read for itself: where one
 // has a problem, which is not empty then, all throw Error with its rank and its words, and the group can be used as
@@ -126,9 +129,9 @@ HEADLIGHT_API void give_share(std::span<const Run> runs, View<const float, 4> sh
 HEADLIGHT_API void agree(Group& group, const std::string& problem = {});
 
 // Brings the shares of all ranks together on one of them: `runs` and `share` [B, n, H, D] are each rank's own, `whole`
-// [B, L, H, D] is written on `root`, and need not be given elsewhere. Throws Error, on all ranks.
-HEADLIGHT_API void collect(Group& group, int root, std::span<const Run> runs, View<const float, 4> share,
-                           View<float, 4> whole);
+// [B, L, H, D] is written on `root`, and need not be given elsewhere; both are of one type. Throws Error, on all ranks.
+HEADLIGHT_API void collect(Group& group, int root, std::span<const Run> runs, const TypedView<4>& share,
+                           const MutableTypedView<4>& whole);
 
 // What a call has done on this rank.
 struct Statistics {
@@ -150,6 +153,13 @@ struct Statistics {
 HEADLIGHT_API Statistics attention(Group& group, Engine& engine, const AttentionShape& whole,
                                    View<const float, 4> query, View<const float, 4> key, View<const float, 4> value,
                                    View<float, 4> out, const AttentionOptions& options = {}, const Spread& spread = {});
+
+// The same over shares of any type that attention() takes, the same types on all ranks: keys and values travel as they
+// are, in half or a quarter of the bytes. Beside an output of 16 bits a row's unnormalised output is kept in float32,
+// 4 · Dv bytes for each row and head.
+HEADLIGHT_API Statistics attention(Group& group, Engine& engine, const AttentionShape& whole,
+                                   const AttentionOperands& shares, const AttentionOptions& options = {},
+                                   const Spread& spread = {});
 
 // Shares of the gradients; those left out, by all ranks alike, are not computed. They are overwritten.
 struct Gradients {

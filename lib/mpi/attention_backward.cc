@@ -41,8 +41,10 @@ class Backward {
         whole_{call.here, call.options_of(options), call.heads},
         blocks_(ops::backward_blocks(engine, call.here)),
         keys_(call, blocks_.keys),
-        records_{call.here.batch, call.here.key_value_heads, {call.here.head_dim, call.here.value_dim, 1, 1}},
-        travelling_(row_stops(call), call.grid.column_ranks(), records_.floats(), call.carry(blocks_.rows)),
+        records_{call.here.batch,
+                 call.here.key_value_heads,
+                 {Field{call.here.head_dim}, Field{call.here.value_dim}, Field{1}, Field{1}}},
+        travelling_(row_stops(call), call.grid.column_ranks(), records_.bytes(), call.carry(blocks_.rows)),
         delta_({call.here.batch * call.here.key_value_heads * (call.piece() + call.carry(blocks_.rows))}) {}
 
   // What this rank's row of the grid holds, of the heads that the rank works on.
@@ -96,11 +98,11 @@ class Backward {
  private:
   // Query gradients, while keys travel.
   void run_rows(Transport& transport, Statistics& statistics) {
-    keys_.run(transport, shares_.key, shares_.value, statistics,
-              [&](const View<const float, 4>& key, const View<const float, 4>& value, const Arrived& arrived,
-                  const auto& poll) {
+    keys_.run(transport, {shares_.key, shares_.value}, statistics,
+              [&](const Keys& keys, const Arrived& arrived, const auto& poll) {
                 for (const auto& rows : rows_) {
-                  rows->attend(engine_, key, value, arrived.first, arrived.from, arrived.to);
+                  rows->attend(engine_, as_floats(keys.key), as_floats(keys.value), arrived.first, arrived.from,
+                               arrived.to);
                   poll();
                 }
               });
@@ -108,17 +110,17 @@ class Backward {
 
   // Gradients of keys and values, while rows travel.
   void run_keys(Transport& transport, Statistics& statistics) {
-    travelling_.begin(transport, [&](const Stop& stop, float* rows) { pack_rows(stop, rows); });
+    travelling_.begin(transport, [&](const Stop& stop, std::byte* rows) { pack_rows(stop, rows); });
     while (!travelling_.done()) {
       const Arrived arrived = travelling_.next();
       const std::int64_t count = arrived.to - arrived.first;
       const ops::KeyGradientKeys::Rows rows = {arrived.series,
                                                arrived.first,
-                                               records_(arrived.rows, count, 0),
-                                               records_(arrived.rows, count, 1),
-                                               as_numbers(records_(arrived.rows, count, 2)),
+                                               records_.floats(arrived.rows, count, 0),
+                                               records_.floats(arrived.rows, count, 1),
+                                               as_numbers(records_.floats(arrived.rows, count, 2)),
                                                delta_.data()};
-      copy_numbers(as_numbers(records_(arrived.rows, count, 3)), delta_.data());
+      copy_numbers(as_numbers(records_.floats(arrived.rows, count, 3)), delta_.data());
       for (const auto& keys : kept_keys_) {
         keys->attend(engine_, rows, arrived.from, arrived.to);
         travelling_.poll();
@@ -140,7 +142,7 @@ class Backward {
     }
   }
 
-  void pack_rows(const Stop& stop, float* rows) {
+  void pack_rows(const Stop& stop, std::byte* rows) {
     const std::int64_t place = place_in(call_.queries.of_row, stop.first);
     const auto pack = [&](const View<const float, 4>& tensor, std::int64_t first, std::size_t field) {
       copy_rows(some_heads(some_rows(tensor, first, stop.count), stop.series, call_.here.group),
@@ -149,7 +151,7 @@ class Backward {
     pack(shares_.query, place, 0);
     pack(shares_.out_gradient, place, 1);
     pack(as_rows(shares_.log_sum_exp), place, 2);
-    const View<float, 4> delta = records_(rows, stop.count, 3);
+    const View<float, 4> delta = records_.floats(rows, stop.count, 3);
     for (const auto& run : rows_) {
       const std::int64_t begin = run->first_query();
       const std::int64_t first = std::max(begin, stop.first);
@@ -179,7 +181,7 @@ void run_by_heads(Transport& transport, const Call& call, Backward& backward, co
                   Statistics& statistics) {
   const auto gather = [&](const Holding& holding, const View<const float, 4>& share) {
     const Stopwatch exchanging(statistics.exchange_seconds);
-    return gather_rows(transport, call.grid, holding, share);
+    return gather_floats(transport, call.grid, holding, share);
   };
   const auto scatter = [&](const Holding& holding, const Tensor<float, 4>& rows, const View<float, 4>& share) {
     const Stopwatch exchanging(statistics.exchange_seconds);

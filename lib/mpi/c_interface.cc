@@ -31,6 +31,7 @@ mpi::Spread spread_of(const char* operation, const headlight_mpi_spread* given) 
   spread.block = fields.block;
   if (fields.flops_per_second != 0) spread.flops_per_second = fields.flops_per_second;
   if (fields.bytes_per_second != 0) spread.bytes_per_second = fields.bytes_per_second;
+  if (fields.bytes_per_number != 0) spread.bytes_per_number = fields.bytes_per_number;
   return spread;
 }
 
@@ -121,12 +122,16 @@ headlight_status headlight_mpi_attention(headlight_mpi_group* group, headlight_e
                                          const headlight_tensor* out, const headlight_attention_options* options,
                                          const headlight_mpi_spread* spread, headlight_error* error) {
   return call_of_group(kName, group, error, [&] {
-    return [&of = engine_of(kName, engine), shape = attention_shape(kName, "whole", whole),
-            queries = view<const float, 4>(kName, "query", query), keys = view<const float, 4>(kName, "key", key),
-            values = view<const float, 4>(kName, "value", value), outputs = view<float, 4>(kName, "out", out),
-            given = attention_options(kName, options), spread = spread_of(kName, spread)](mpi::Group& of_all) {
-      mpi::attention(of_all, of, shape, queries, keys, values, outputs, given, spread);
-    };
+    const AttentionOperands shares = {
+        typed_view<4, const void*>(kName, "query", query),
+        typed_view<4, const void*>(kName, "key", key, true),
+        typed_view<4, const void*>(kName, "value", value, true),
+        typed_view<4, void*>(kName, "out", out),
+        attention_scales(kName, "key_scales", options, &headlight_attention_options::key_scales),
+        attention_scales(kName, "value_scales", options, &headlight_attention_options::value_scales)};
+    return [&of = engine_of(kName, engine), shape = attention_shape(kName, "whole", whole), shares,
+            given = attention_options_beside_scales(kName, options), spread = spread_of(kName, spread)](
+               mpi::Group& of_all) { mpi::attention(of_all, of, shape, shares, given, spread); };
   });
 }
 

@@ -67,8 +67,9 @@ std::int64_t block_of(std::string_view operation, const ops::AttentionSizes& siz
 
 int head_ranks_of(std::string_view operation, const ops::AttentionSizes& sizes, const AttentionOptions& options,
                   int ranks, const Spread& spread) {
-  if (!(spread.flops_per_second > 0) || !(spread.bytes_per_second > 0)) {
-    ops::fail(operation, "spread has no speed, expected flops_per_second and bytes_per_second above 0");
+  if (!(spread.flops_per_second > 0) || !(spread.bytes_per_second > 0) || !(spread.bytes_per_number > 0)) {
+    ops::fail(operation,
+              "spread has no speed, expected flops_per_second, bytes_per_second and bytes_per_number above 0");
   }
   const int asked = spread.head_ranks;
   if (asked == 0) return fastest_head_ranks(sizes, options, ranks, spread);
@@ -186,6 +187,7 @@ Record record_of(std::string_view operation, const Engine& engine, const Attenti
           {"spread.block", number(spread.block)},
           {"spread.flops_per_second", number(spread.flops_per_second)},
           {"spread.bytes_per_second", number(spread.bytes_per_second)},
+          {"spread.bytes_per_number", number(spread.bytes_per_number)},
           {"options.causal", one_of(options.causal)},
           {"options.align", options.align ? one_of(*options.align) : "unset"},
           {"options.key_start", text_of(options.key_start)},

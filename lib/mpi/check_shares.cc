@@ -6,6 +6,7 @@
 #include "mpi/records.h"
 #include "ops/attention_backward_parts.h"
 #include "ops/check.h"
+#include "ops/typed_check.h"
 
 namespace headlight::mpi {
 namespace {
@@ -51,13 +52,21 @@ void add_lists(const AttentionOptions& options, std::vector<ops::NamedExtent>& o
 
 }  // namespace
 
-void check_shares(std::string_view operation, const Call& call, const View<const float, 4>& query,
-                  const View<const float, 4>& key, const View<const float, 4>& value, const View<float, 4>& out,
+void check_shares(std::string_view operation, const Call& call, const AttentionOperands& shares,
                   const AttentionOptions& options) {
   const Shapes shapes(call);
-  std::vector<ops::NamedExtent> others = {input(operation, "query", query, shapes.query, kOfQueries),
-                                          input(operation, "key", key, shapes.key, kOfKeys),
-                                          input(operation, "value", value, shapes.value, kOfKeys)};
+  const auto& [query, key, value, out, key_scales, value_scales] = shares;
+  ops::check_stored_type(operation, "query", query.type);
+  ops::check_cached_type(operation, "key", key.type);
+  ops::check_cached_type(operation, "value", value.type);
+  ops::check_stored_type(operation, "out", out.type);
+  const View<const float, 4> of_keys = ops::each_scale(key_scales), of_values = ops::each_scale(value_scales);
+  std::vector<ops::NamedExtent> others = {
+      input(operation, "query", query, shapes.query, kOfQueries),
+      input(operation, "key", key, shapes.key, kOfKeys),
+      input(operation, "value", value, shapes.value, kOfKeys),
+      {"key_scales", ops::check_scales(operation, "key_scales", "key", key, key_scales, of_keys)},
+      {"value_scales", ops::check_scales(operation, "value_scales", "value", value, value_scales, of_values)}};
   add_lists(options, others);
   add_output(operation, "out", out, shapes.out, kOfQueries, "", others);
   if (!is_given(options.log_sum_exp)) return;

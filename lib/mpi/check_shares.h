@@ -7,8 +7,7 @@
 
 namespace headlight::mpi {
 
-void check_shares(std::string_view operation, const Call& call, const View<const float, 4>& query,
-                  const View<const float, 4>& key, const View<const float, 4>& value, const View<float, 4>& out,
+void check_shares(std::string_view operation, const Call& call, const AttentionOperands& shares,
                   const AttentionOptions& options);
 
 struct BackwardShares {

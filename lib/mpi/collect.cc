@@ -9,6 +9,7 @@
 #include "mpi/records.h"
 #include "mpi/shares.h"
 #include "ops/check.h"
+#include "ops/typed_check.h"
 
 namespace headlight::mpi {
 namespace {
@@ -18,24 +19,24 @@ constexpr std::string_view kName = "mpi::collect";
 // What a rank sends to the root: how many runs, the runs, and their rows.
 enum Part : std::size_t { count_of_runs, runs_of_share, rows_of_share, parts };
 
-View<float, 4> rows_in(const Messages& parcel, const View<const float, 4>& like, std::int64_t count) noexcept {
-  return {parcel.floats(rows_of_share), {like.extent(0), count, like.extent(2), like.extent(3)}};
+MutableTypedView<4> rows_in(const Messages& parcel, const TypedView<4>& like, std::int64_t count) noexcept {
+  return {like.type, parcel.data(rows_of_share), {like.extent(0), count, like.extent(2), like.extent(3)}};
 }
 
-void send(Transport& transport, int root, std::span<const Run> runs, const View<const float, 4>& share) {
+void send(Transport& transport, int root, std::span<const Run> runs, const TypedView<4>& share) {
   Messages parcel(parts);
   const std::size_t count = runs.size();
   std::memcpy(parcel.make(count_of_runs, sizeof(count)), &count, sizeof(count));
   const auto bytes = std::as_bytes(runs);
   std::copy(bytes.begin(), bytes.end(), parcel.make(runs_of_share, bytes.size()));
-  parcel.make(rows_of_share, static_cast<std::size_t>(share.size()) * sizeof(float));
+  parcel.make(rows_of_share, static_cast<std::size_t>(share.size()) * bytes_of(share.type));
   copy_rows(share, rows_in(parcel, share, share.extent(1)));
   for (const Part part : {count_of_runs, runs_of_share, rows_of_share}) parcel.send(transport, root, part);
   transport.wait(parcel.requests);
 }
 
 // One rank after the other: memory is that of one share.
-void receive(Transport& transport, int from, const View<float, 4>& whole) {
+void receive(Transport& transport, int from, const MutableTypedView<4>& whole) {
   Messages parcel(parts);
   const auto receive_part = [&](Part part, std::size_t bytes) {
     parcel.make(part, bytes);
@@ -49,8 +50,7 @@ void receive(Transport& transport, int from, const View<float, 4>& whole) {
   receive_part(runs_of_share, count * sizeof(Run));
   std::copy_n(parcel.data(runs_of_share), count * sizeof(Run), reinterpret_cast<std::byte*>(runs.data()));
   const std::int64_t rows = rows_of(runs);
-  receive_part(rows_of_share,
-               static_cast<std::size_t>(rows * whole.extent(0) * whole.extent(2) * whole.extent(3)) * sizeof(float));
+  receive_part(rows_of_share, static_cast<std::size_t>(rows * whole.extent(0) * whole.extent(2)) * bytes_of_row(whole));
   give_share(runs, rows_in(parcel, whole, rows), whole);
 }
 
@@ -61,12 +61,17 @@ void agree(Group& group, const std::string& problem) {
                                 problem.empty() ? std::nullopt : std::optional<std::string>(problem));
 }
 
-void collect(Group& group, int root, std::span<const Run> runs, View<const float, 4> share, View<float, 4> whole) {
+void collect(Group& group, int root, std::span<const Run> runs, const TypedView<4>& share,
+             const MutableTypedView<4>& whole) {
   Transport& transport = group.state().transport;
   const std::array<std::int64_t, 3> sizes = {share.extent(0), share.extent(2), share.extent(3)};
   double seconds = 0;
   together(
-      transport, {{"the call", std::string(kName)}, {"root", std::to_string(root)}, {"share", ops::describe(sizes)}},
+      transport,
+      {{"the call", std::string(kName)},
+       {"root", std::to_string(root)},
+       {"share", ops::describe(sizes)},
+       {"the type of share", ops::type_name(share.type)}},
       seconds,
       [&] {
         if (root < 0 || root >= transport.size()) {
@@ -78,6 +83,10 @@ void collect(Group& group, int root, std::span<const Run> runs, View<const float
         if (transport.rank() != root) return;
         const std::array<std::int64_t, 4> of_all = {share.extent(0), -1, share.extent(2), share.extent(3)};
         ops::check_output(kName, "whole", whole, of_all, "[B, L, H, D]");
+        if (whole.type != share.type) {
+          ops::fail(kName, "whole has type " + ops::type_name(whole.type) + ", expected " + ops::type_name(share.type) +
+                               ", the type of the shares");
+        }
       },
       [&] {
         if (transport.rank() != root) return send(transport, root, runs, share);

@@ -37,12 +37,11 @@ constexpr double share_of_others(int ranks) noexcept { return static_cast<double
 
 // In each step one rank sends its block to all others of its column. So a step takes as long as ring − 1 copies take to
 // leave that rank, and all steps as long as ring − 1 copies of everything.
-Cost cost_of(double travelling, double exchanged, double flops, int ring, int head_ranks) noexcept {
-  constexpr double kBytes = sizeof(float);
+Cost cost_of(double travelling, double exchanged, double flops, int ring, int head_ranks, double bytes) noexcept {
   const int ranks = ring * head_ranks;
-  const double of_column = kBytes * travelling / head_ranks;
+  const double of_column = bytes * travelling / head_ranks;
   return {of_column * share_of_others(ring), of_column * (ring - 1),
-          kBytes * exchanged / ranks * share_of_others(head_ranks), flops / ranks};
+          bytes * exchanged / ranks * share_of_others(head_ranks), flops / ranks};
 }
 
 }  // namespace
@@ -52,30 +51,32 @@ double Cost::seconds(const Spread& spread) const noexcept {
          exchanged_bytes / spread.bytes_per_second;
 }
 
-Cost forward_cost(const ops::AttentionSizes& whole, const AttentionOptions& options, int ring, int head_ranks) {
+Cost forward_cost(const ops::AttentionSizes& whole, const AttentionOptions& options, int ring, int head_ranks,
+                  const Spread& spread) {
   const std::int64_t dims = whole.head_dim + whole.value_dim;
   const double keys = numbers(whole.batch, whole.key_length, whole.key_value_heads, dims);
   const double rows = numbers(whole.batch, whole.query_length, whole.query_heads, dims + 1);
   const double flops = visible_pairs(whole, options) * static_cast<double>(whole.query_heads * 2 * dims);
-  return cost_of(keys, keys + rows, flops, ring, head_ranks);
+  return cost_of(keys, keys + rows, flops, ring, head_ranks, spread.bytes_per_number);
 }
 
-Cost backward_cost(const ops::AttentionSizes& whole, const AttentionOptions& options, int ring, int head_ranks) {
+Cost backward_cost(const ops::AttentionSizes& whole, const AttentionOptions& options, int ring, int head_ranks,
+                   const Spread& spread) {
   const std::int64_t dims = whole.head_dim + whole.value_dim;
   const double keys = numbers(whole.batch, whole.key_length, whole.key_value_heads, dims);
   const double rows = numbers(whole.batch, whole.query_length, whole.query_heads, dims + 2);
   const double flops = visible_pairs(whole, options) * static_cast<double>(whole.query_heads * 2) *
                        static_cast<double>(4 * whole.head_dim + 3 * whole.value_dim);
-  return cost_of(keys + rows, 2 * keys + 2 * rows, flops, ring, head_ranks);
+  return cost_of(keys + rows, 2 * keys + 2 * rows, flops, ring, head_ranks, spread.bytes_per_number);
 }
 
 int fastest_head_ranks(const ops::AttentionSizes& whole, const AttentionOptions& options, int ranks,
                        const Spread& spread) {
   int best = 1;
-  double best_seconds = forward_cost(whole, options, ranks, 1).seconds(spread);
+  double best_seconds = forward_cost(whole, options, ranks, 1, spread).seconds(spread);
   for (int n = 2; n <= ranks; ++n) {
     if (ranks % n != 0 || whole.key_value_heads % n != 0) continue;
-    const double seconds = forward_cost(whole, options, ranks / n, n).seconds(spread);
+    const double seconds = forward_cost(whole, options, ranks / n, n, spread).seconds(spread);
     if (seconds >= best_seconds) continue;
     best = n;
     best_seconds = seconds;

@@ -15,9 +15,9 @@ struct Cost {
   [[nodiscard]] double seconds(const Spread& spread) const noexcept;
 };
 [[nodiscard]] Cost forward_cost(const ops::AttentionSizes& whole, const AttentionOptions& options, int ring,
-                                int head_ranks);
+                                int head_ranks, const Spread& spread);
 [[nodiscard]] Cost backward_cost(const ops::AttentionSizes& whole, const AttentionOptions& options, int ring,
-                                 int head_ranks);
+                                 int head_ranks, const Spread& spread);
 
 // Of the divisors that may share out the heads; of equals the smallest, which waits for nothing.
 [[nodiscard]] int fastest_head_ranks(const ops::AttentionSizes& whole, const AttentionOptions& options, int ranks,

@@ -8,8 +8,8 @@ namespace headlight::mpi {
 
 Plan plan(const AttentionShape& whole, const AttentionOptions& options, int rank, int size, const Spread& spread) {
   const Call call = make_call("mpi::plan", whole, options, rank, size, spread);
-  const Cost forward = forward_cost(call.whole, options, call.grid.ring, call.grid.head_ranks);
-  const Cost backward = backward_cost(call.whole, options, call.grid.ring, call.grid.head_ranks);
+  const Cost forward = forward_cost(call.whole, options, call.grid.ring, call.grid.head_ranks, spread);
+  const Cost backward = backward_cost(call.whole, options, call.grid.ring, call.grid.head_ranks, spread);
   return {.ring = call.grid.ring,
           .head_ranks = call.grid.head_ranks,
           .block = call.block,

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <string>
 
+#include "mpi/records.h"
 #include "ops/check.h"
+#include "ops/typed_check.h"
 
 namespace headlight::mpi {
 namespace {
@@ -16,20 +18,17 @@ int owner_of(std::int64_t number, int ranks) noexcept {
   return round % 2 == 0 ? at : ranks - 1 - at;
 }
 
+// copy(some rows of the whole, the same of the share).
 template <class From, class To, class Copy>
-void for_each_row(std::span<const Run> runs, const From& whole, const To& share, const Copy& copy) {
+void for_each_run(std::span<const Run> runs, const From& whole, const To& share, const Copy& copy) {
   std::int64_t at = 0;
   for (const Run& run : runs) {
-    for (std::int64_t i = run.first; i < run.first + run.count; ++i, ++at) {
-      for (std::int64_t b = 0; b < whole.extent(0); ++b) {
-        for (std::int64_t h = 0; h < whole.extent(2); ++h) copy(&whole(b, i, h, 0), &share(b, at, h, 0));
-      }
-    }
+    copy(some_rows(whole, run.first, run.count), some_rows(share, at, run.count));
+    at += run.count;
   }
 }
 
-void check_shapes(const char* name, std::span<const Run> runs, const View<const float, 4>& whole,
-                  const View<const float, 4>& share) {
+void check_shapes(const char* name, std::span<const Run> runs, const TypedView<4>& whole, const TypedView<4>& share) {
   ops::check_view(name, "whole", whole);
   ops::check_view(name, "share", share);
   for (const Run& run : runs) {
@@ -40,6 +39,9 @@ void check_shapes(const char* name, std::span<const Run> runs, const View<const 
   }
   const std::array<std::int64_t, 4> shape = {whole.extent(0), rows_of(runs), whole.extent(2), whole.extent(3)};
   ops::check_shape(name, "share", share.shape, shape, "[B, rows of the runs, H, D]");
+  if (share.type == whole.type) return;
+  ops::fail(name, "share has type " + ops::type_name(share.type) + ", expected " + ops::type_name(whole.type) +
+                      ", the type of the whole");
 }
 
 }  // namespace
@@ -113,16 +115,14 @@ std::int64_t place_in(std::span<const Run> runs, std::int64_t row) noexcept {
   return place;
 }
 
-void take_share(std::span<const Run> runs, View<const float, 4> whole, View<float, 4> share) {
+void take_share(std::span<const Run> runs, const TypedView<4>& whole, const MutableTypedView<4>& share) {
   check_shapes("take_share", runs, whole, share);
-  for_each_row(runs, whole, share,
-               [&](const float* from, float* to) { std::copy_n(from, static_cast<std::size_t>(whole.extent(3)), to); });
+  for_each_run(runs, whole, share, [](const auto& of_whole, const auto& of_share) { copy_rows(of_whole, of_share); });
 }
 
-void give_share(std::span<const Run> runs, View<const float, 4> share, View<float, 4> whole) {
+void give_share(std::span<const Run> runs, const TypedView<4>& share, const MutableTypedView<4>& whole) {
   check_shapes("give_share", runs, whole, share);
-  for_each_row(runs, whole, share,
-               [&](float* to, const float* from) { std::copy_n(from, static_cast<std::size_t>(whole.extent(3)), to); });
+  for_each_run(runs, whole, share, [](const auto& of_whole, const auto& of_share) { copy_rows(of_share, of_whole); });
 }
 
 }  // namespace headlight::mpi

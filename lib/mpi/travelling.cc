@@ -9,11 +9,11 @@
 
 namespace headlight::mpi {
 
-Travelling::Travelling(std::vector<Stop> stops, std::vector<int> ranks, std::int64_t floats, std::int64_t carry)
-    : stops_(std::move(stops)), ranks_(std::move(ranks)), floats_(floats), carry_(carry) {
+Travelling::Travelling(std::vector<Stop> stops, std::vector<int> ranks, std::int64_t row_bytes, std::int64_t carry)
+    : stops_(std::move(stops)), ranks_(std::move(ranks)), row_bytes_(row_bytes), carry_(carry) {
   std::int64_t longest = 0;
   for (const Stop& stop : stops_) longest = std::max(longest, stop.count);
-  const auto bytes = static_cast<std::size_t>((carry_ + longest) * floats_) * sizeof(float);
+  const auto bytes = static_cast<std::size_t>((carry_ + longest) * row_bytes_);
   try {
     for (Messages& buffer : buffers_) buffer.make(0, bytes);
   } catch (const std::bad_alloc&) {
@@ -21,7 +21,7 @@ Travelling::Travelling(std::vector<Stop> stops, std::vector<int> ranks, std::int
   }
 }
 
-float* Travelling::rows_of(std::size_t stop) noexcept { return buffers_[stop % 2].floats(0) + carry_ * floats_; }
+std::byte* Travelling::rows_of(std::size_t stop) noexcept { return buffers_[stop % 2].data(0) + carry_ * row_bytes_; }
 
 void Travelling::begin(Transport& transport, Fill fill) {
   transport_ = &transport;
@@ -34,7 +34,7 @@ void Travelling::start(std::size_t stop) {
   const std::size_t n = stop % 2;
   transport_->wait(buffers_[n].requests);
   const Stop& here = stops_[stop];
-  const auto bytes = static_cast<std::size_t>(here.count * floats_) * sizeof(float);
+  const auto bytes = static_cast<std::size_t>(here.count * row_bytes_);
   if (here.sender != transport_->rank()) {
     transport_->receive(here.sender, rows_of(stop), bytes, buffers_[n].requests);
     bytes_received_ += static_cast<double>(bytes);
@@ -51,7 +51,7 @@ Arrived Travelling::next() {
   const std::size_t n = stop % 2;
   const Stop& here = stops_[stop];
   if (here.sender != transport_->rank() && !transport_->test(buffers_[n].requests)) {
-    bytes_late_ += static_cast<double>(here.count * floats_) * sizeof(float);
+    bytes_late_ += static_cast<double>(here.count * row_bytes_);
     const Stopwatch waiting(waiting_seconds_);
     transport_->wait(buffers_[n].requests);
   }
@@ -59,14 +59,14 @@ Arrived Travelling::next() {
   if (stop > 0 && stops_[stop - 1].series == here.series) {
     const Stop& before = stops_[stop - 1];
     carried_[n] = std::min(carry_, carried_[1 - n] + before.count);
-    const float* const end = rows_of(stop - 1) + before.count * floats_;
-    if (carried_[n] > 0) {
-      std::memcpy(rows_of(stop) - carried_[n] * floats_, end - carried_[n] * floats_,
-                  static_cast<std::size_t>(carried_[n] * floats_) * sizeof(float));
+    const std::int64_t bytes = carried_[n] * row_bytes_;
+    if (bytes > 0) {
+      const std::byte* const end = rows_of(stop - 1) + before.count * row_bytes_;
+      std::memcpy(rows_of(stop) - bytes, end - bytes, static_cast<std::size_t>(bytes));
     }
   }
   if (stop + 1 < stops_.size()) start(stop + 1);
-  return {rows_of(stop) - carried_[n] * floats_, here.first - carried_[n], here.first, here.first + here.count,
+  return {rows_of(stop) - carried_[n] * row_bytes_, here.first - carried_[n], here.first, here.first + here.count,
           here.series};
 }
 

@@ -25,7 +25,7 @@ struct Stop {
 // Rows first … to − 1 of the tensor: those that have just come, from `from` on, and as many of the series before them
 // as were asked for or there are.
 struct Arrived {
-  float* rows;
+  std::byte* rows;
   std::int64_t first;
   std::int64_t from;
   std::int64_t to;
@@ -34,11 +34,11 @@ struct Arrived {
 
 class Travelling {
  public:
-  // Writes a stop's own rows where they are to be sent from, `floats` a row.
-  using Fill = std::function<void(const Stop& stop, float* rows)>;
+  // Writes a stop's own rows where they are to be sent from.
+  using Fill = std::function<void(const Stop& stop, std::byte* rows)>;
 
-  // `carry`: how many rows before a block its reader may still need. Throws OutOfMemory.
-  Travelling(std::vector<Stop> stops, std::vector<int> ranks, std::int64_t floats, std::int64_t carry);
+  // Rows of so many bytes. `carry`: how many rows before a block its reader may still need. Throws OutOfMemory.
+  Travelling(std::vector<Stop> stops, std::vector<int> ranks, std::int64_t row_bytes, std::int64_t carry);
   Travelling(const Travelling&) = delete;
   Travelling& operator=(const Travelling&) = delete;
 
@@ -60,12 +60,12 @@ class Travelling {
 
  private:
   void start(std::size_t stop);
-  [[nodiscard]] float* rows_of(std::size_t stop) noexcept;
+  [[nodiscard]] std::byte* rows_of(std::size_t stop) noexcept;
 
   Transport* transport_ = nullptr;
   std::vector<Stop> stops_;
   std::vector<int> ranks_;
-  std::int64_t floats_;
+  std::int64_t row_bytes_;
   std::int64_t carry_;
   Fill fill_;
   std::size_t next_ = 0;

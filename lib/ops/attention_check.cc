@@ -201,7 +201,8 @@ AttentionSizes check_call(std::string_view operation, const Input& query, const 
   return sizes;
 }
 
-// Scales of keys or values, as each_scale() has them: given where `rows` are int8 and nowhere else.
+}  // namespace
+
 Extent check_scales(std::string_view operation, std::string_view name, std::string_view of, const TypedView<4>& rows,
                     const View<const float, 3>& scales, const View<const float, 4>& each) {
   if (rows.type != NumberType::int8) {
@@ -213,8 +214,6 @@ Extent check_scales(std::string_view operation, std::string_view name, std::stri
   check_shape(operation, name, scales.shape, shape, "[B, Lk, Hkv], one for each row and head");
   return check_view(operation, name, each);
 }
-
-}  // namespace
 
 AttentionSizes check_attention(std::string_view operation, const View<const float, 4>& query,
                                const View<const float, 4>& key, const View<const float, 4>& value,

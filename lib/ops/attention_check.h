@@ -72,6 +72,10 @@ HEADLIGHT_INNER_API AttentionSizes check_attention(std::string_view operation, c
 AttentionSizes check_attention(std::string_view operation, const AttentionOperands& operands,
                                const AttentionOptions& options);
 
+// Scales of keys or values, `each` as each_scale() has them: given where `rows` are int8 and nowhere else.
+Extent check_scales(std::string_view operation, std::string_view name, std::string_view of, const TypedView<4>& rows,
+                    const View<const float, 3>& scales, const View<const float, 4>& each);
+
 // The same where no operand may be int8.
 AttentionSizes check_attention(std::string_view operation, const TypedView<4>& query, const TypedView<4>& key,
                                const TypedView<4>& value, const MutableTypedView<4>& out,

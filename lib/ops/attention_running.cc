@@ -6,17 +6,20 @@
 
 namespace headlight::ops {
 
-AttentionPlan plan_running_rows(const Engine& engine, AttentionSizes sizes, std::int64_t keys,
-                                const AttentionOptions& options) noexcept {
+AttentionPlan plan_running_rows(const Engine& engine, const kernels::AttentionKernels& kernels, AttentionSizes sizes,
+                                std::int64_t keys, const AttentionOptions& options, NumberType query) noexcept {
   AttentionTraits traits = traits_of(options, sizes, scale_of(options, sizes.head_dim));
+  traits.copies_queries = traits.copies_queries || query != NumberType::float32;
   traits.by_block = true;
   // Two blocks at least, as plans distinguish one alone.
   sizes.key_length = std::max(keys, 2 * attention_key_block(sizes));
-  return plan_attention(engine, kernels::attention_kernels(engine.isa()), sizes, traits);
+  return plan_attention(engine, kernels, sizes, traits);
 }
 
 RunningRows::RunningRows(const AttentionCall& call, bool in_place)
-    : call_(call), in_place_(in_place && call.plan.padded_value_dim == call.sizes.value_dim) {
+    : call_(call),
+      in_place_(in_place && call.out.type == NumberType::float32 &&
+                call.plan.padded_value_dim == call.sizes.value_dim) {
   const AttentionSizes& sizes = call.sizes;
   const std::int64_t rows = sizes.batch * sizes.key_value_heads * call.plan.rows;
   maximum_ = Tensor<float, 1>({rows});

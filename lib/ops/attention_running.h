@@ -11,15 +11,16 @@
 
 namespace headlight::ops {
 
-// A plan for such rows: of `keys` keys, which need not be all there are.
-[[nodiscard]] AttentionPlan plan_running_rows(const Engine& engine, AttentionSizes sizes, std::int64_t keys,
-                                              const AttentionOptions& options) noexcept;
+// A plan for such rows: of `keys` keys, which need not be all there are, and queries of that type.
+[[nodiscard]] AttentionPlan plan_running_rows(const Engine& engine, const kernels::AttentionKernels& kernels,
+                                              AttentionSizes sizes, std::int64_t keys, const AttentionOptions& options,
+                                              NumberType query = NumberType::float32) noexcept;
 
 class RunningRows {
  public:
   // The states of all rows of a call, which has a plan of plan_running_rows() and must outlive them. `in_place`: their
-  // unnormalised outputs lie in call.out, which takes no memory of its own, where its rows are whole vectors. Throws
-  // OutOfMemory.
+  // unnormalised outputs lie in call.out, which takes no memory of its own, where its rows are whole vectors of
+  // float32. Throws OutOfMemory.
   RunningRows(const AttentionCall& call, bool in_place);
 
   // Goes on with the blocks of keys, on each sequence's grid, that end behind key `from` of the tensor, and at or

@@ -20,13 +20,12 @@ class KeySource {
         value_(rows_of(value, NumberType::float32)),
         value_dim_(value.extent(3)),
         first_(first) {}
-  KeySource(const TypedView<4>& key, const TypedView<4>& value, std::int64_t first) noexcept : KeySource(key, value) {
-    first_ = first;
-  }
+  KeySource(const TypedView<4>& key, const TypedView<4>& value, std::int64_t first) noexcept
+      : KeySource(key, value, {}, {}, first) {}
   // Rows of int8 have scales [B, n, Hkv].
   KeySource(const TypedView<4>& key, const TypedView<4>& value, const View<const float, 3>& key_scales = {},
-            const View<const float, 3>& value_scales = {}) noexcept
-      : key_(rows_of(key, key.type)), value_(rows_of(value, value.type)), value_dim_(value.extent(3)) {
+            const View<const float, 3>& value_scales = {}, std::int64_t first = 0) noexcept
+      : key_(rows_of(key, key.type)), value_(rows_of(value, value.type)), value_dim_(value.extent(3)), first_(first) {
     if (key.type == NumberType::int8) key_.set_scales(key_scales);
     if (value.type == NumberType::int8) value_.set_scales(value_scales);
   }

@@ -1,6 +1,7 @@
 // Kernels for operands whose type the program learns as it runs.
 #pragma once
 
+#include "headlight/engine.h"
 #include "headlight/typed_view.h"
 #include "kernels/kernels.h"
 
@@ -25,6 +26,27 @@ namespace headlight::ops {
                                                 const TypedView<4>& value) noexcept {
   return query.type == NumberType::bfloat16 && key.type == NumberType::bfloat16 && value.type == NumberType::bfloat16 &&
          query.extent(3) % 2 == 0;
+}
+
+// Those of operands of these types: where all are pairs of bfloat16, the kernels that multiply such, if the engine has
+// them.
+[[nodiscard]] inline kernels::AttentionKernels kernels_of_types(const Engine& engine, const TypedView<4>& query,
+                                                                const TypedView<4>& key,
+                                                                const TypedView<4>& value) noexcept {
+  kernels::AttentionKernels kernels = kernels_of_types(engine.isa());
+  const kernels::PairAttentionKernels* const pairs =
+      are_pairs_of_bfloat16(query, key, value) ? kernels::pair_attention_kernels(engine.features()) : nullptr;
+  if (pairs == nullptr) return kernels;
+  kernels.numbers_of_word = 2;
+  kernels.attend_block = pairs->attend_block;
+  kernels.attend_sweep = pairs->attend_sweep;
+  kernels.attend_short = pairs->attend_short;
+  kernels.probability_tile = pairs->probability_tile;
+  kernels.score_tile = pairs->score_tile;
+  kernels.pack_keys = pairs->pack_keys;
+  kernels.pack_values = pairs->pack_values;
+  kernels.copy_rows = pairs->copy_rows;
+  return kernels;
 }
 
 }  // namespace headlight::ops

@@ -1,5 +1,6 @@
 /* C over ranks: the bits of headlight_attention and headlight_attention_backward in one process, and an error that all
    ranks have. Ends with 0 when everything is as it should be. */
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -52,6 +53,21 @@ static int same(const array* share, const array* whole, const headlight_mpi_run*
   take(&expected, whole, runs, count, share->shape[1]);
   return memcmp(expected.tensor.data, share->tensor.data,
                 (size_t)(share->shape[1] * share->shape[2] * kDim) * sizeof(float)) == 0;
+}
+
+/* The upper halves of its floats. */
+static headlight_tensor in_bfloat16(const array* floats) {
+  headlight_tensor tensor = floats->tensor;
+  const int64_t count = floats->shape[1] * floats->shape[2] * kDim;
+  uint16_t* halves = malloc((size_t)count * sizeof *halves + 1);
+  for (int64_t n = 0; n < count; ++n) {
+    uint32_t bits;
+    memcpy(&bits, (const float*)tensor.data + n, sizeof bits);
+    halves[n] = (uint16_t)(bits >> 16);
+  }
+  tensor.data = halves;
+  tensor.type = HEADLIGHT_BFLOAT16;
+  return tensor;
 }
 
 int main(int argc, char** argv) {
@@ -139,6 +155,18 @@ int main(int argc, char** argv) {
   check(same(&own_key_gradient, &key_gradient, keys, plan.key_runs), "the key gradient has the bits of one process");
   check(same(&own_value_gradient, &value_gradient, keys, plan.key_runs),
         "the value gradient has the bits of one process");
+
+  /* Keys and values of 16 bits travel as such. */
+  const headlight_tensor narrow_key = in_bfloat16(&key), narrow_value = in_bfloat16(&value);
+  const headlight_tensor own_narrow_key = in_bfloat16(&own_key), own_narrow_value = in_bfloat16(&own_value);
+  const headlight_mpi_spread spread = {.struct_size = sizeof spread, .bytes_per_number = 2};
+  check(headlight_attention(engine, &query.tensor, &narrow_key, &narrow_value, &out.tensor, &options, &error) ==
+            HEADLIGHT_OK,
+        error.message);
+  check(headlight_mpi_attention(group, engine, &whole, &own_query.tensor, &own_narrow_key, &own_narrow_value,
+                                &own_out.tensor, &options, &spread, &error) == HEADLIGHT_OK,
+        error.message);
+  check(same(&own_out, &out, rows, plan.query_runs), "out over keys of 16 bits has the bits of one process");
 
   /* The last rank has no value, or asks for what there is not over ranks: all are told so at once, well before the
      timeout, and then go on. */

@@ -28,6 +28,7 @@ typedef struct headlight_mpi_spread {
   double bytes_per_second;  // that leave it, or come; 0: 1e9
   int32_t head_ranks;       // ranks that share out the heads, 1: the sequence alone; 0: chosen
   int32_t reserved;         // 0
+  double bytes_per_number;  // of keys and values that travel; 0: 4
 } headlight_mpi_spread;
 
 // Rows (or keys) first … first + count − 1 of the whole sequence.
@@ -60,8 +61,9 @@ HEADLIGHT_API headlight_status headlight_mpi_plan_call(const headlight_attention
                                                        int32_t size, const headlight_mpi_spread* spread,
                                                        headlight_mpi_plan* plan, headlight_error* error);
 
-// headlight_attention of the whole: tensors, FLOAT32, and options' log_sum_exp are the rank's shares, whole and all
-// other options speak of the whole call. The bits are those of one process.
+// headlight_attention of the whole: tensors, of any type that headlight_attention() takes, options' log_sum_exp,
+// key_scales and value_scales are the rank's shares, whole and all other options speak of the whole call. The bits are
+// those of one process.
 HEADLIGHT_API headlight_status headlight_mpi_attention(headlight_mpi_group* group, headlight_engine* engine,
                                                        const headlight_attention_shape* whole,
                                                        const headlight_tensor* query, const headlight_tensor* key,
