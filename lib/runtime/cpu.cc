@@ -31,7 +31,7 @@ std::vector<Isa> available_isas() {
   std::vector<Isa> found;
   const runtime::CpuFeatures features = runtime::cpu_features();
   for (const runtime::InstructionSet& row : runtime::kInstructionSets) {
-    if (runtime::is_built(row.isa) && runtime::supports(features, row.isa)) found.push_back(row.isa);
+    if (runtime::is_available(features, row.isa)) found.push_back(row.isa);
   }
   return found;
 }
@@ -73,6 +73,14 @@ bool is_built(Isa isa) noexcept {
   }
 }
 
+Isa best_isa(const CpuFeatures& features) noexcept {
+  Isa best = Isa::scalar;
+  for (const InstructionSet& row : kInstructionSets) {
+    if (is_available(features, row.isa)) best = row.isa;
+  }
+  return best;
+}
+
 InstructionFeatures features_of(const CpuFeatures& features, Isa isa) noexcept {
   constexpr InstructionFeatures kBuilt = {
 #define HEADLIGHT_ITEM(name) InstructionFeature::name,
@@ -86,20 +94,27 @@ InstructionFeatures features_of(const CpuFeatures& features, Isa isa) noexcept {
   return found;
 }
 
-bool is_available(Isa isa) noexcept { return is_built(isa) && supports(cpu_features(), isa); }
+bool is_available(const CpuFeatures& features, Isa isa) noexcept { return is_built(isa) && supports(features, isa); }
 
 #if defined(__x86_64__)
 
 CpuFeatures cpu_features() noexcept {
   CpuFeatures features;
+  // __get_cpuid() would ask for the last leaf each time.
+  const unsigned last_leaf = __get_cpuid_max(0, nullptr);
+  if (last_leaf < 1) return features;
   unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
-  if (__get_cpuid(1, &eax, &ebx, &ecx, &edx) == 0) return features;
+  __cpuid(1, eax, ebx, ecx, edx);
   features.leaf1_ecx = ecx;
-  // Leaf 7 names its last sub-leaf in eax.
-  if (__get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) != 0) {
+  if (last_leaf >= 7) {
+    __cpuid_count(7, 0, eax, ebx, ecx, edx);
     features.leaf7_ebx = ebx;
     features.leaf7_ecx = ecx;
-    if (eax >= 1 && __get_cpuid_count(7, 1, &eax, &ebx, &ecx, &edx) != 0) features.leaf7_1_eax = eax;
+    // Leaf 7 names its last sub-leaf in eax.
+    if (eax >= 1) {
+      __cpuid_count(7, 1, eax, ebx, ecx, edx);
+      features.leaf7_1_eax = eax;
+    }
   }
   if ((features.leaf1_ecx & bit_OSXSAVE) != 0) {
     // xgetbv by hand: the intrinsic wants -mxsave for the whole file.

@@ -8,15 +8,17 @@
 
 namespace headlight::runtime {
 
-// What this CPU has.
+// What this CPU has. Under a hypervisor each question takes microseconds: who needs it twice keeps it.
 [[nodiscard]] CpuFeatures cpu_features() noexcept;
 
 // Whether a CPU of this architecture that has them runs the set.
 [[nodiscard]] bool supports(const CpuFeatures& features, Isa isa) noexcept;
 
-// Whether this build holds the set; and whether this CPU runs it too.
+// Whether this build holds the set; and whether such a CPU runs it too.
 [[nodiscard]] bool is_built(Isa isa) noexcept;
-[[nodiscard]] bool is_available(Isa isa) noexcept;
+[[nodiscard]] bool is_available(const CpuFeatures& features, Isa isa) noexcept;
+// The last of those, in the order of available_isas().
+[[nodiscard]] Isa best_isa(const CpuFeatures& features) noexcept;
 
 // Those features of a set that this build holds and such a CPU has.
 [[nodiscard]] InstructionFeatures features_of(const CpuFeatures& features, Isa isa) noexcept;

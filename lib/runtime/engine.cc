@@ -19,21 +19,21 @@ namespace {
   throw std::invalid_argument("engine: option " + std::string(option) + " is " + value + ", expected " + expected);
 }
 
-Isa choose_isa(const EngineOptions& options) {
+Isa choose_isa(const EngineOptions& options, const runtime::CpuFeatures& cpu) {
   if (options.isa) {
-    if (!runtime::is_available(*options.isa)) {
+    if (!runtime::is_available(cpu, *options.isa)) {
       const std::string_view text = name(*options.isa);
       refuse("isa", text.empty() ? "unknown" : std::string(text),
              "one that this build and CPU have: " + runtime::list_of_available_isas());
     }
     return *options.isa;
   }
-  if (const std::optional<Isa> isa = runtime::isa_from_environment()) return *isa;
-  return available_isas().back();
+  if (const std::optional<Isa> isa = runtime::isa_from_environment(cpu)) return *isa;
+  return runtime::best_isa(cpu);
 }
 
-InstructionFeatures choose_features(const EngineOptions& options, Isa isa) {
-  const InstructionFeatures available = available_features(isa);
+InstructionFeatures choose_features(const EngineOptions& options, const runtime::CpuFeatures& cpu, Isa isa) {
+  const InstructionFeatures available = runtime::features_of(cpu, isa);
   if (!options.features) return available;
   if (!available.has(*options.features)) {
     refuse("features", runtime::list_of(*options.features),
@@ -81,8 +81,9 @@ Engine::Engine(const EngineOptions& options) : state_(std::make_unique<runtime::
   if (options.spin_microseconds < 0) {
     refuse("spin_microseconds", std::to_string(options.spin_microseconds), "0 or more");
   }
-  state_->isa = choose_isa(options);
-  state_->features = choose_features(options, state_->isa);
+  const runtime::CpuFeatures cpu = runtime::cpu_features();
+  state_->isa = choose_isa(options, cpu);
+  state_->features = choose_features(options, cpu, state_->isa);
   state_->threads = choose_threads(options);
   state_->process = getpid();
   if (state_->threads == 1) return;

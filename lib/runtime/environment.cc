@@ -35,12 +35,12 @@ std::optional<int> threads_from_environment() {
   return threads;
 }
 
-std::optional<Isa> isa_from_environment() {
+std::optional<Isa> isa_from_environment(const CpuFeatures& cpu) {
   static constexpr const char* kVariable = "HEADLIGHT_ISA";
   const std::string_view value = read(kVariable);
   if (value.empty()) return std::nullopt;
   const std::optional<Isa> isa = parse_isa(value);
-  if (!isa || !is_available(*isa))
+  if (!isa || !is_available(cpu, *isa))
     refuse(kVariable, value, "one that this build and CPU have: " + list_of_available_isas());
   return isa;
 }

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "headlight/engine.h"
+#include "runtime/instruction_sets.h"
 
 namespace headlight::runtime {
 
@@ -15,7 +16,7 @@ inline constexpr int kMaxThreads = 4096;
 [[nodiscard]] std::optional<int> threads_from_environment();
 
 // HEADLIGHT_ISA: the instruction set to use, by its name ("avx2"). Nothing when unset or empty. Throws likewise when
-// the name is unknown, or when the build or the CPU lacks that set.
-[[nodiscard]] std::optional<Isa> isa_from_environment();
+// the name is unknown, or when the build or such a CPU lacks that set.
+[[nodiscard]] std::optional<Isa> isa_from_environment(const CpuFeatures& cpu);
 
 }  // namespace headlight::runtime

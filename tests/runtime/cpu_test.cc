@@ -29,14 +29,16 @@ TEST(Isa, ScalarIsAvailableAndComesFirst) {
   const std::vector<Isa> isas = available_isas();
   ASSERT_FALSE(isas.empty());
   EXPECT_EQ(isas.front(), Isa::scalar);
-  EXPECT_FALSE(is_available(static_cast<Isa>(200)));
+  const CpuFeatures features = cpu_features();
+  EXPECT_FALSE(is_available(features, static_cast<Isa>(200)));
+  EXPECT_EQ(best_isa(features), isas.back());
   // A set that this build lacks is none, whatever the CPU could run.
   for (const InstructionSet& row : kInstructionSets) {
 #define HEADLIGHT_IS(name) || row.isa == Isa::name
     const bool is_listed = false HEADLIGHT_FOR_EACH_ISA(HEADLIGHT_IS);
 #undef HEADLIGHT_IS
-    EXPECT_EQ(is_available(row.isa), is_listed && supports(cpu_features(), row.isa)) << row.name;
-    EXPECT_EQ(is_available(row.isa), std::count(isas.begin(), isas.end(), row.isa) == 1) << row.name;
+    EXPECT_EQ(is_available(features, row.isa), is_listed && supports(features, row.isa)) << row.name;
+    EXPECT_EQ(is_available(features, row.isa), std::count(isas.begin(), isas.end(), row.isa) == 1) << row.name;
   }
   for (const Isa isa : isas) EXPECT_NE(list_of_available_isas().find(name(isa)), std::string::npos);
 }
@@ -174,7 +176,7 @@ TEST(Cpu, AgreesWithTheCompilersOwnDetection) {
             is_built(Isa::avx512) && __builtin_cpu_supports("avx512bf16") != 0);
   EXPECT_EQ(features_of(features, Isa::avx512).has(InstructionFeature::avx512_vnni),
             is_built(Isa::avx512) && __builtin_cpu_supports("avx512vnni") != 0);
-  EXPECT_FALSE(is_available(Isa::neon));
+  EXPECT_FALSE(is_available(cpu_features(), Isa::neon));
 }
 
 #endif
