@@ -38,9 +38,9 @@ class OneDnn : public SgemmPeer {
     sgemm_(call.transpose_a ? 'T' : 'N', call.transpose_b ? 'T' : 'N', call.m, call.n, call.k, call.alpha, call.a,
            call.lda, call.b, call.ldb, call.beta, call.c, call.ldc);
   }
-  [[nodiscard]] std::function<void()> packed(const SgemmCall& call, int threads) override {
+  [[nodiscard]] std::function<void()> packed(const SgemmCall& call, int threads, NumberType type) override {
     set_threads(threads);
-    const std::function<void()> product = onednn_packed_product(library_, call);
+    const std::function<void()> product = onednn_packed_product(library_, call, type);
     if (!product) return {};
     return [this, product, threads] {
       set_threads(threads);

@@ -10,7 +10,9 @@
 namespace headlight::bench {
 
 // The product of `call` on as many threads as OpenMP has now, B packed here and now; empty when the library is another
-// version or refuses. The memory of `call` must outlive the function.
-[[nodiscard]] std::function<void()> onednn_packed_product(const SharedLibrary& library, const SgemmCall& call);
+// version or refuses. With bfloat16 A and B are rounded here and now, too; with int8 each is 127 times its
+// numbers, of −1 to 1, rounded, and C has one scale. The memory of `call` must outlive the function.
+[[nodiscard]] std::function<void()> onednn_packed_product(const SharedLibrary& library, const SgemmCall& call,
+                                                          NumberType type);
 
 }  // namespace headlight::bench

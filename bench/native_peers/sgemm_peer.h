@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "headlight/number_type.h"
+
 namespace headlight::bench {
 
 // C [m, n] = α · op(A) · op(B) + β · C, row by row in memory; lda, ldb, ldc are the distances between rows.
@@ -36,9 +38,11 @@ class SgemmPeer {
   // For calls of the calling thread from now on, before each series of calls: it may cost something.
   virtual void set_threads(int threads) = 0;
   virtual void multiply(const SgemmCall& call) = 0;
-  // The same product with B packed ahead, on as many threads; empty where the library cannot. The memory of `call` must
-  // outlive the function.
-  [[nodiscard]] virtual std::function<void()> packed(const SgemmCall& /*call*/, int /*threads*/) { return {}; }
+  // The same product with B packed ahead, on as many threads; of bfloat16 or int8, A and B are made such ahead, too.
+  // Empty where the library cannot. The memory of `call` must outlive the function.
+  [[nodiscard]] virtual std::function<void()> packed(const SgemmCall& /*call*/, int /*threads*/, NumberType /*type*/) {
+    return {};
+  }
 };
 
 // What of OpenBLAS, BLIS and oneDNN this machine has, in this order, each loaded once in this process.
