@@ -1,0 +1,79 @@
+// headlight-mpi study scale: what is measured, what is foretold, and how it is told.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "headlight/mpi.h"
+#include "tools/headlight/studies/study.h"
+#include "tools/headlight_mpi/ranks.h"
+
+namespace headlight::program::scale_study {
+
+struct Arguments {
+  StudyArguments study;
+  RankArguments ranks;
+  std::int64_t length = 0;  // 0: by --quick
+  std::int64_t heads = 4;
+  std::int64_t head_dim = 64;
+  std::int64_t far_length = 1 << 20;  // of what is foretold
+  int repeats = 3;
+  bool all_ranks_alone = false;
+};
+
+// Of the slowest rank.
+struct Pass {
+  double seconds = 0;
+  double waiting = 0;  // of them, for rows to come
+  double megabytes = 0;
+  double late = 0;        // of them, what was not there when it was wanted
+  double travelling = 0;  // the same call without its products: what travels, and nothing to hide it behind
+  double memory = 0;      // megabytes: the most that was resident beyond what was before there were any tensors
+
+  [[nodiscard]] double hidden() const { return megabytes <= 0 ? 1 : 1 - late / megabytes; }
+};
+
+struct Point {
+  int ranks = 0;
+  Pass forward, backward;
+  std::string plan;
+};
+
+// So many ranks on a network, by what mpi::plan() reckons with.
+struct Forecast {
+  int ranks = 0;
+  double seconds = 0;
+  double products = 0;    // of them, if nothing travelled
+  double travelling = 0;  // and what of transfers is longer than the products, or waited for
+};
+struct Network {
+  double gigabits = 0;  // a second, into a rank and out of it
+  std::vector<Forecast> forecasts{};
+  // The number of ranks from which on more of them do not help: a tenth less time at most for twice as many.
+  [[nodiscard]] const Forecast& last_worthwhile() const;
+};
+
+struct Study {
+  Arguments arguments;
+  AttentionShape whole;
+  int threads = 1;
+  std::string isa;
+  std::optional<Pass> one_process_forward{}, one_process_backward{};
+  std::vector<Point> points{};
+  AttentionShape far{};              // what is foretold
+  double operations_per_second = 0;  // of a rank, as measured
+  std::vector<Network> networks{};
+};
+
+// Every number of ranks up to all of them, and one process.
+void measure(Study& study);
+// Causal attention of study.far over 1, 2, 4 … 1024 ranks that are as fast as those measured.
+void foretell(Study& study);
+
+[[nodiscard]] std::string as_text(const Study& study);
+[[nodiscard]] std::string as_json(const Study& study);
+[[nodiscard]] std::string as_svg(const Study& study);
+
+}  // namespace headlight::program::scale_study
