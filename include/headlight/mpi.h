@@ -104,8 +104,8 @@ struct HEADLIGHT_API Plan {
   double backward_hidden_bytes = 0;     // the same of attention_backward()
   double backward_exchanged_bytes = 0;  // likewise
   // How long parts of attention() might take by the figures of Spread.
-  double product_seconds = 0;    // the products
-  double hidden_seconds = 0;     // what travels meanwhile: each block leaves its holder ring − 1 times
+  double product_seconds = 0;  // the products
+  double hidden_seconds = 0;  // what travels meanwhile: each block is sent on ⌈log₂ ring⌉ times, one behind the other
   double exchanged_seconds = 0;  // what is waited for
 
   // "ring of 4: blocks of 512, …", a line for people.

@@ -120,7 +120,7 @@ void make_score_gradients(const UnfusedHead& head, const View<float, 2>& gradien
     float* const of_row = &gradients(row, 0);
     head.for_each_hidden(row, [&](std::int64_t key) { of_row[key] = 0; });
     float delta;
-    row_dots({.data = probabilities}, {.data = of_row}, 1, keys, &delta);
+    row_dots({.data = probabilities}, {.data = of_row}, 1, keys, &delta, 1);
     sinks.add(row, delta);
     for (std::int64_t key = 0; key < keys; ++key) of_row[key] = probabilities[key] * (of_row[key] - delta);
     if (std::isnan(delta)) head.for_each_hidden(row, [&](std::int64_t key) { of_row[key] = 0; });

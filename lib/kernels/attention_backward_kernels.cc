@@ -19,8 +19,8 @@ void give_float_rows(const float* from, std::int64_t padded, std::int64_t rows, 
 }
 
 void float_row_dots(const kernels::Operand& a, const kernels::Operand& b, std::int64_t rows, std::int64_t dim,
-                    float* to) noexcept {
-  row_dots<StoredFloat32, StoredFloat32>(a, b, rows, dim, to);
+                    float* to, std::int64_t stride) noexcept {
+  row_dots<StoredFloat32, StoredFloat32>(a, b, rows, dim, to, stride);
 }
 
 }  // namespace

@@ -93,8 +93,9 @@ struct BackwardRowKernels {
   // to[r] ← factor · from[r] (+ to[r]), a sum in float32; from [rows][padded], to [rows][dim].
   void (*give_rows)(const float* from, std::int64_t padded, std::int64_t rows, std::int64_t dim, float factor, bool add,
                     NumberType type, void* to, std::int64_t stride) noexcept;
-  // to[r] ← Σ_d a[r][d] · b[r][d], each lane's own sum first.
-  void (*row_dots)(const Operand& a, const Operand& b, std::int64_t rows, std::int64_t dim, float* to) noexcept;
+  // to[r · stride] ← Σ_d a[r][d] · b[r][d], each lane's own sum first.
+  void (*row_dots)(const Operand& a, const Operand& b, std::int64_t rows, std::int64_t dim, float* to,
+                   std::int64_t stride) noexcept;
 };
 
 // What multiplies; of pairs of bfloat16 where queries, keys, values and output gradients are such and dims are even.

@@ -31,7 +31,8 @@ void give_rows(const float* from, std::int64_t padded, std::int64_t rows, std::i
 }
 
 template <class NumbersA, class NumbersB>
-void row_dots(const kernels::Operand& a, const kernels::Operand& b, std::int64_t rows, std::int64_t dim, float* to) {
+void row_dots(const kernels::Operand& a, const kernels::Operand& b, std::int64_t rows, std::int64_t dim, float* to,
+              std::int64_t stride) {
   const auto* of_a = a.numbers<typename NumbersA::Storage>();
   const auto* of_b = b.numbers<typename NumbersB::Storage>();
   for (std::int64_t r = 0; r < rows; ++r, of_a += a.stride, of_b += b.stride) {
@@ -40,7 +41,7 @@ void row_dots(const kernels::Operand& a, const kernels::Operand& b, std::int64_t
       const int lanes = static_cast<int>(smaller(kLanes, dim - d));
       sum = fma(load_numbers<NumbersA>(of_a + d, lanes), load_numbers<NumbersB>(of_b + d, lanes), sum);
     }
-    to[r] = sum_of_lanes(sum);
+    to[r * stride] = sum_of_lanes(sum);
   }
 }
 

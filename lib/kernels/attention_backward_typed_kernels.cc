@@ -20,9 +20,9 @@ void give_typed_rows(const float* from, std::int64_t padded, std::int64_t rows, 
 }
 
 void typed_row_dots(const kernels::Operand& a, const kernels::Operand& b, std::int64_t rows, std::int64_t dim,
-                    float* to) noexcept {
+                    float* to, std::int64_t stride) noexcept {
   with_numbers(a.type, [&](auto of_a) {
-    with_numbers(b.type, [&](auto of_b) { row_dots<decltype(of_a), decltype(of_b)>(a, b, rows, dim, to); });
+    with_numbers(b.type, [&](auto of_b) { row_dots<decltype(of_a), decltype(of_b)>(a, b, rows, dim, to, stride); });
   });
 }
 

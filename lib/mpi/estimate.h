@@ -9,7 +9,7 @@ namespace headlight::mpi {
 // Of one rank.
 struct Cost {
   double hidden_bytes;     // that come while it computes
-  double sent_bytes;       // that leave the holders of blocks meanwhile, one after the other: the time of all of them
+  double sent_bytes;       // that are sent one behind the other meanwhile, down the trees of all blocks
   double exchanged_bytes;  // that it waits for
   double flops;
   [[nodiscard]] double seconds(const Spread& spread) const noexcept;

@@ -1,6 +1,7 @@
 #include "mpi/travelling.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <utility>
 
@@ -25,24 +26,51 @@ std::byte* Travelling::rows_of(std::size_t stop) noexcept { return buffers_[stop
 
 void Travelling::begin(Transport& transport, Fill fill) {
   transport_ = &transport;
+  own_ = static_cast<int>(std::find(ranks_.begin(), ranks_.end(), transport.rank()) - ranks_.begin());
   fill_ = std::move(fill);
   if (!stops_.empty()) start(0);
 }
 
-// What the buffer held two stops ago has been used here, and once it has reached all others it is free.
+int Travelling::place_in_tree(const Stop& stop) const noexcept {
+  const auto root = static_cast<int>(std::find(ranks_.begin(), ranks_.end(), stop.sender) - ranks_.begin());
+  const auto ranks = static_cast<int>(ranks_.size());
+  return (own_ - root + ranks) % ranks;
+}
+
+int Travelling::rank_at(const Stop& stop, int place) const noexcept {
+  const auto root = static_cast<std::size_t>(std::find(ranks_.begin(), ranks_.end(), stop.sender) - ranks_.begin());
+  return ranks_[(root + static_cast<std::size_t>(place)) % ranks_.size()];
+}
+
+// What the buffer held two stops ago has been used here, and once it has been sent on it is free.
 void Travelling::start(std::size_t stop) {
   const std::size_t n = stop % 2;
   transport_->wait(buffers_[n].requests);
   const Stop& here = stops_[stop];
-  const auto bytes = static_cast<std::size_t>(here.count * row_bytes_);
-  if (here.sender != transport_->rank()) {
-    transport_->receive(here.sender, rows_of(stop), bytes, buffers_[n].requests);
-    bytes_received_ += static_cast<double>(bytes);
-    return;
+  sent_on_ = false;
+  const int place = place_in_tree(here);
+  if (place == 0) {
+    fill_(here, rows_of(stop));
+    return send_on(stop);
   }
-  fill_(here, rows_of(stop));
-  for (const int rank : ranks_) {
-    if (rank != transport_->rank()) transport_->send(rank, rows_of(stop), bytes, buffers_[n].requests);
+  const auto bytes = static_cast<std::size_t>(here.count * row_bytes_);
+  transport_->receive(rank_at(here, place & (place - 1)), rows_of(stop), bytes, buffers_[n].requests);
+  bytes_received_ += static_cast<double>(bytes);
+}
+
+// Place p has the block from p without its lowest bit, and sends it to p + 2^k for every 2^k below that bit, the ones
+// with most places behind them first.
+void Travelling::send_on(std::size_t stop) {
+  sent_on_ = true;
+  const Stop& here = stops_[stop];
+  const int place = place_in_tree(here);
+  const auto ranks = static_cast<int>(ranks_.size());
+  const auto own_bit = static_cast<int>(place == 0 ? std::bit_ceil(static_cast<unsigned>(ranks))
+                                                   : static_cast<unsigned>(place & -place));
+  for (int bit = own_bit / 2; bit > 0; bit /= 2) {
+    if (place + bit >= ranks) continue;
+    transport_->send(rank_at(here, place + bit), rows_of(stop), static_cast<std::size_t>(here.count * row_bytes_),
+                     buffers_[stop % 2].requests);
   }
 }
 
@@ -50,10 +78,13 @@ Arrived Travelling::next() {
   const std::size_t stop = next_++;
   const std::size_t n = stop % 2;
   const Stop& here = stops_[stop];
-  if (here.sender != transport_->rank() && !transport_->test(buffers_[n].requests)) {
-    bytes_late_ += static_cast<double>(here.count * row_bytes_);
-    const Stopwatch waiting(waiting_seconds_);
-    transport_->wait(buffers_[n].requests);
+  if (!sent_on_) {
+    if (!transport_->test(buffers_[n].requests)) {
+      bytes_late_ += static_cast<double>(here.count * row_bytes_);
+      const Stopwatch waiting(waiting_seconds_);
+      transport_->wait(buffers_[n].requests);
+    }
+    send_on(stop);
   }
   carried_[n] = 0;
   if (stop > 0 && stops_[stop - 1].series == here.series) {
@@ -77,6 +108,7 @@ void Travelling::finish() {
 void Travelling::poll() {
   transport_->poll();
   for (Messages& buffer : buffers_) static_cast<void>(transport_->test(buffer.requests));
+  if (next_ < stops_.size() && !sent_on_ && transport_->test(buffers_[next_ % 2].requests)) send_on(next_);
 }
 
 }  // namespace headlight::mpi

@@ -1,5 +1,6 @@
-// Rows that travel: blocks of a tensor in the order that all ranks agree on, each sent by who holds it to all others
-// while they work on the one before.
+// Rows that travel: blocks of a tensor in the order that all ranks agree on, each on its way from who holds it to all
+// others while they work on the one before. A block goes down a binomial tree whose root holds it: whoever has it sends
+// it on, so that all have it after ⌈log₂ ranks⌉ messages one behind the other, and no rank sends more than that.
 #pragma once
 
 #include <array>
@@ -60,6 +61,10 @@ class Travelling {
 
  private:
   void start(std::size_t stop);
+  void send_on(std::size_t stop);
+  // This rank's number in the tree of a block, counted from its root.
+  [[nodiscard]] int place_in_tree(const Stop& stop) const noexcept;
+  [[nodiscard]] int rank_at(const Stop& stop, int place) const noexcept;
   [[nodiscard]] std::byte* rows_of(std::size_t stop) noexcept;
 
   Transport* transport_ = nullptr;
@@ -68,7 +73,9 @@ class Travelling {
   std::int64_t row_bytes_;
   std::int64_t carry_;
   Fill fill_;
+  int own_ = 0;  // this rank among ranks_
   std::size_t next_ = 0;
+  bool sent_on_ = false;  // the block that is on its way here
   // A buffer holds what is carried, which ends where the block begins.
   std::array<Messages, 2> buffers_{Messages(1), Messages(1)};
   std::array<std::int64_t, 2> carried_{};

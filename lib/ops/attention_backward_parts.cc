@@ -8,6 +8,7 @@
 
 #include "kernels/kernels.h"
 #include "ops/attention_backward_large_rows.h"
+#include "ops/attention_backward_run.h"
 #include "ops/attention_rows.h"
 #include "ops/check.h"
 #include "runtime/costs.h"
@@ -95,17 +96,7 @@ QueryGradientRows::QueryGradientRows(Engine& engine, const Whole& whole, std::in
   plan_workers(engine, heads * divide_up(sizes.query_length, rows_of_task_));
 }
 
-void QueryGradientRows::begin(Engine& engine) noexcept {
-  const AttentionSizes& sizes = call_.sizes;
-  runtime::parallel_for(engine, sizes.batch * sizes.query_heads, call_.plan.workers, [&](std::int64_t task, int) {
-    const std::int64_t b = task / sizes.query_heads, h = task % sizes.query_heads;
-    call_.backward.rows.row_dots(rows_at(operands_.out_gradient, b, 0, h), rows_at(operands_.out, b, 0, h),
-                                 sizes.query_length, sizes.value_dim, call_.delta(b, h));
-    if (!gradients_.query) return;
-    const kernels::Rows<float> sums = call_.query_sums(b, h, 0);
-    for (std::int64_t r = 0; r < sizes.query_length; ++r) std::fill_n(sums.row(r), sizes.head_dim, 0.0f);
-  });
-}
+void QueryGradientRows::begin(Engine& engine) noexcept { begin_rows(engine, call_); }
 
 void QueryGradientRows::attend(Engine& engine, const View<const float, 4>& key, const View<const float, 4>& value,
                                std::int64_t first_key, std::int64_t from, std::int64_t to) {

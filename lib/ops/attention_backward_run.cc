@@ -29,33 +29,58 @@ bool is_narrow(const MutableTypedView<4>& gradient) noexcept {
   return gradient && gradient.type != NumberType::float32;
 }
 
-// Of these as many as are taken head by head: few enough that the next head's still come from the same pages.
+// Of these as many as are taken head by head.
 constexpr std::int64_t kRowsOfHead = 16;
 
-// f(sample, head, first row, rows) for all rows of queries.
+// f(sample, first row, behind the last) for all rows of queries.
 template <class Function>
 void for_each_rows(Engine& engine, const BackwardCall& call, const Function& f) noexcept {
   const AttentionSizes& sizes = call.sizes;
   const std::int64_t blocks = divide_up(sizes.query_length, kRowsOfTask);
   runtime::parallel_for(engine, sizes.batch * blocks, call.plan.workers, [&](std::int64_t task, int) {
     const std::int64_t first = task % blocks * kRowsOfTask;
-    const std::int64_t last = std::min(first + kRowsOfTask, sizes.query_length);
+    f(task / blocks, first, std::min(first + kRowsOfTask, sizes.query_length));
+  });
+}
+template <class Function>
+void for_each_head_of_rows(Engine& engine, const BackwardCall& call, const Function& f) noexcept {
+  for_each_rows(engine, call, [&](std::int64_t b, std::int64_t first, std::int64_t last) {
     for (std::int64_t i = first; i < last; i += kRowsOfHead) {
-      const std::int64_t rows = std::min(kRowsOfHead, last - i);
-      for (std::int64_t h = 0; h < sizes.query_heads; ++h) f(task / blocks, h, i, rows);
+      for (std::int64_t h = 0; h < call.sizes.query_heads; ++h) f(b, h, i, std::min(kRowsOfHead, last - i));
     }
   });
 }
 
-// δ of every row; and what the sums of the query gradient begin with. They may lie where `out` does: rows are read
-// before they are cleared.
-void begin_rows(Engine& engine, const BackwardCall& call) noexcept {
+// A place's heads, as rows.
+kernels::Operand heads_at(const TypedView<4>& view, std::int64_t b, std::int64_t i) noexcept {
+  return {.type = view.type, .stride = view.extent(2) > 1 ? view.stride(2) : 0, .data = row_at(view, b, i, 0)};
+}
+
+// All heads of one row after the other, as they lie in memory: 12 heads of 64, L = 4096, take half the time that they
+// take head by head.
+void begin_rows_of_all_heads(Engine& engine, const BackwardCall& call) noexcept {
+  const AttentionSizes& sizes = call.sizes;
+  const AttentionBackwardOperands& operands = call.operands;
+  const bool clears = call.gradients.query && !call.gradients.accumulate;
+  for_each_rows(engine, call, [&](std::int64_t b, std::int64_t first, std::int64_t last) {
+    for (std::int64_t i = first; i < last; ++i) {
+      call.backward.rows.row_dots(heads_at(operands.out_gradient, b, i), heads_at(operands.out, b, i),
+                                  sizes.query_heads, sizes.value_dim, call.delta(b, 0) + i, sizes.query_length);
+      if (!clears) continue;
+      for (std::int64_t h = 0; h < sizes.query_heads; ++h)
+        std::fill_n(call.query_sums(b, h, i).data, sizes.head_dim, 0.0f);
+    }
+  });
+}
+
+// Where each head lies by itself, or its sums of a narrow gradient do.
+void begin_rows_of_each_head(Engine& engine, const BackwardCall& call) noexcept {
   const AttentionSizes& sizes = call.sizes;
   const AttentionBackwardOperands& operands = call.operands;
   const MutableTypedView<4>& gradient = call.gradients.query;
-  for_each_rows(engine, call, [&](std::int64_t b, std::int64_t h, std::int64_t first, std::int64_t rows) {
+  for_each_head_of_rows(engine, call, [&](std::int64_t b, std::int64_t h, std::int64_t first, std::int64_t rows) {
     call.backward.rows.row_dots(rows_at(operands.out_gradient, b, first, h), rows_at(operands.out, b, first, h), rows,
-                                sizes.value_dim, call.delta(b, h) + first);
+                                sizes.value_dim, call.delta(b, h) + first, 1);
     if (!gradient) return;
     const kernels::Rows<float> sums = call.query_sums(b, h, first);
     if (!call.gradients.accumulate) {
@@ -69,7 +94,7 @@ void begin_rows(Engine& engine, const BackwardCall& call) noexcept {
 
 void round_query_gradient(Engine& engine, const BackwardCall& call) noexcept {
   const MutableTypedView<4>& gradient = call.gradients.query;
-  for_each_rows(engine, call, [&](std::int64_t b, std::int64_t h, std::int64_t first, std::int64_t rows) {
+  for_each_head_of_rows(engine, call, [&](std::int64_t b, std::int64_t h, std::int64_t first, std::int64_t rows) {
     const kernels::Rows<float> sums = call.query_sums(b, h, first);
     call.kernels.narrow_rows(sums.data, sums.stride, rows, call.sizes.head_dim, gradient.type,
                              row_at(gradient, b, first, h), gradient.stride(1));
@@ -286,6 +311,12 @@ void differentiate_laid(Engine& engine, std::string_view operation, const Attent
 }
 
 }  // namespace
+
+void begin_rows(Engine& engine, const BackwardCall& call) noexcept {
+  const TypedView<4>& rows = call.operands.out_gradient;
+  const bool by_head = call.plan.narrow_query_gradient || rows.stride(2) > rows.stride(1);
+  (by_head ? begin_rows_of_each_head : begin_rows_of_all_heads)(engine, call);
+}
 
 void differentiate(Engine& engine, std::string_view operation, const AttentionBackwardOperands& operands,
                    const TypedAttentionGradients& gradients, const AttentionOptions& options,

@@ -5,6 +5,7 @@
 
 #include "headlight/typed_attention_backward.h"
 #include "kernels/kernels.h"
+#include "ops/attention_backward_block.h"
 #include "ops/attention_check.h"
 
 namespace headlight::ops {
@@ -14,5 +15,9 @@ void differentiate(Engine& engine, std::string_view operation, const AttentionBa
                    const TypedAttentionGradients& gradients, const AttentionOptions& options,
                    const AttentionSizes& sizes, const kernels::AttentionKernels& kernels,
                    const kernels::AttentionBackwardKernels& backward);
+
+// δ of every row; and what the sums of the query gradient begin with. They may lie where `out` does: rows are read
+// before they are cleared.
+void begin_rows(Engine& engine, const BackwardCall& call) noexcept;
 
 }  // namespace headlight::ops
