@@ -89,10 +89,12 @@ struct ValueRowPairs {
     const auto here = reinterpret_cast<std::intptr_t>(at);
     const std::int64_t bytes = stride * static_cast<std::int64_t>(sizeof(std::uint16_t));
     at += 2 * stride;
-    asm volatile("" ::: "memory");  // as in TileMemory
+    std::intptr_t first = here + ahead;
+#pragma GCC unroll 8
+    for (int v = 0; v < kVectors; ++v) first = behind_load(first, to[v]);
 #pragma GCC unroll 8
     for (int v = 0; v < kVectors * kLanes; v += PairsOfBFloat16::kOfLine) {
-      const std::intptr_t next = here + ahead + v * static_cast<int>(sizeof(std::uint16_t));
+      const std::intptr_t next = first + v * static_cast<int>(sizeof(std::uint16_t));
       __builtin_prefetch(reinterpret_cast<const void*>(next));
       __builtin_prefetch(reinterpret_cast<const void*>(next + bytes));
     }
