@@ -264,6 +264,14 @@ template <class T>
 Array<T> read_npy(const std::string& path) {
   const InputFile file(path);
   const Opened opened = open_npy(file);
+  // The header's elements may be smaller than a T. Axes of no extent do not excuse the others here either.
+  auto bytes = static_cast<std::int64_t>(sizeof(T));
+  for (const std::int64_t extent : opened.header.shape) {
+    if (extent != 0 && __builtin_mul_overflow(bytes, extent, &bytes)) {
+      throw FileError(path, "has the shape (" + tuple_of(opened.header.shape) + "), expected less than 2⁶³ bytes of " +
+                                std::to_string(sizeof(T)) + " for each number");
+    }
+  }
   Array<T> array{.shape = opened.header.shape, .values = {}};
   array.values.resize(static_cast<std::size_t>(opened.header.count));
   if (!read_values(file, opened, array)) {

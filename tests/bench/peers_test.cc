@@ -47,7 +47,7 @@ TEST(SgemmPeers, MultiplyInRowOrder) {
         reference::gemm<double>(wide_a, wide_b, expected, options);
         for (std::int64_t n = 0; n < c.size(); ++n) EXPECT_NEAR(c.data()[n], expected.data()[n], 1e-5);
 
-        if (const auto packed = peer->packed(call, 1)) {
+        if (const auto packed = peer->packed(call, 1, NumberType::float32)) {
           std::fill(c.begin(), c.end(), 0.0f);
           packed();
           for (std::int64_t n = 0; n < c.size(); ++n) EXPECT_NEAR(c.data()[n], 2 * expected.data()[n], 1e-5);
