@@ -20,6 +20,10 @@ enum class NumberType : std::uint8_t {
   int4       // of 4 bits, two to a byte, likewise: of packed matrices alone
 };
 
+// All of them, in that order: what a matrix may be packed as, and what products of layers and models multiply in.
+inline constexpr NumberType kNumberTypes[] = {NumberType::float32, NumberType::bfloat16, NumberType::float16,
+                                              NumberType::int8, NumberType::int4};
+
 // "float32"; "" for what is no type.
 [[nodiscard]] HEADLIGHT_API std::string_view name(NumberType type) noexcept;
 // And back.

@@ -1,6 +1,7 @@
 #include "headlight/analysis/presets.h"
 
 #include <array>
+#include <cmath>
 #include <limits>
 #include <string_view>
 #include <utility>
@@ -104,15 +105,30 @@ std::int64_t parameter_count(const ModelShape& shape) {
   return sum;
 }
 
+namespace {
+
+// Of so many weights of one output, with their scales.
+double column_bytes(std::int64_t inputs, NumberType type) {
+  const auto count = static_cast<double>(inputs);
+  if (type == NumberType::int4) return std::ceil(count / 2) + 2 * std::ceil(count / 32);
+  return count * static_cast<double>(bytes_of(type)) + (type == NumberType::int8 ? 8 : 0);
+}
+
+}  // namespace
+
 double weight_bytes(const ModelShape& shape, NumberType type) {
-  const std::int64_t all = parameter_count(shape);
-  const std::int64_t width = shape.width;
-  const std::int64_t layer = attention_parameters(width, shape.heads).weights + 2 * width * shape.feed_forward_width;
-  const std::int64_t columns = shape.layers * (5 * width + shape.feed_forward_width) + (shape.pooler ? width : 0);
-  const std::int64_t matrices = shape.layers * layer + (shape.pooler ? width * width : 0);
-  const double beside = type == NumberType::int8 ? 8 * static_cast<double>(columns) : 0;
-  return static_cast<double>(all - matrices) * sizeof(float) +
-         static_cast<double>(matrices) * static_cast<double>(bytes_of(type)) + beside;
+  const std::int64_t width = shape.width, inner = shape.feed_forward_width;
+  double bytes = static_cast<double>(parameter_count(shape)) * sizeof(float);
+  const auto narrow = [&](std::int64_t matrices, std::int64_t outputs, std::int64_t inputs) {
+    const auto count = static_cast<double>(matrices), columns = static_cast<double>(outputs);
+    bytes -= count * columns * static_cast<double>(inputs) * sizeof(float);
+    bytes += count * columns * column_bytes(inputs, type);
+  };
+  narrow(shape.layers, 4 * width, width);
+  narrow(shape.layers, inner, width);
+  narrow(shape.layers, width, inner);
+  if (shape.pooler) narrow(1, width, width);
+  return bytes;
 }
 
 ForwardFlops forward_flops(const ModelShape& shape, std::int64_t length) {

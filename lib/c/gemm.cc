@@ -38,7 +38,7 @@ GemmShape gemm_shape(const headlight_gemm_shape* given) {
   required(kName, "shape", given);
   const Fields fields(kName, "shape", given);
   return {fields->batch == 0 ? 1 : fields->batch,  fields->m, fields->n, fields->k, fields->packed != 0,
-          packed_type(kName, "type", fields->type)};
+          number_type(kName, "type", fields->type)};
 }
 
 }  // namespace
@@ -67,7 +67,7 @@ headlight_status headlight_packed_matrix_create(headlight_engine* engine, const 
     Engine& on = engine_of(kPacked, engine);
     const Stored<2> matrix = stored<2>(kPacked, "b", b);
     return std::make_unique<headlight_packed_matrix>(
-        headlight_packed_matrix{PackedMatrix(on, matrix.view, matrix.transpose, packed_type(kPacked, "type", type))});
+        headlight_packed_matrix{PackedMatrix(on, matrix.view, matrix.transpose, number_type(kPacked, "type", type))});
   });
 }
 

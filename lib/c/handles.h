@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <iterator>
 #include <memory>
 #include <string>
 #include <utility>
@@ -89,11 +90,11 @@ std::unique_ptr<headlight_layer> make_layer(const Arguments&... arguments) {
 constexpr headlight_isa isa_in_c(Isa isa) noexcept { return static_cast<headlight_isa>(isa) + 1; }
 
 // By number of NumberType.
-inline constexpr std::array<headlight_type, 5> kTypesInC = {HEADLIGHT_FLOAT32, HEADLIGHT_BFLOAT16, HEADLIGHT_FLOAT16,
-                                                            HEADLIGHT_INT8, HEADLIGHT_INT4};
+inline constexpr std::array<headlight_type, std::size(kNumberTypes)> kTypesInC = {
+    HEADLIGHT_FLOAT32, HEADLIGHT_BFLOAT16, HEADLIGHT_FLOAT16, HEADLIGHT_INT8, HEADLIGHT_INT4};
 
-// What matrices may be packed as.
-inline NumberType packed_type(const char* operation, const char* argument, headlight_type type) {
+// What matrices may be packed as, and layers multiply in.
+inline NumberType number_type(const char* operation, const char* argument, headlight_type type) {
   const auto found = std::find(kTypesInC.begin(), kTypesInC.end(), type);
   if (found == kTypesInC.end()) {
     refuse(operation,
@@ -101,15 +102,6 @@ inline NumberType packed_type(const char* operation, const char* argument, headl
                ", expected HEADLIGHT_FLOAT32, HEADLIGHT_BFLOAT16, HEADLIGHT_FLOAT16, HEADLIGHT_INT8 or HEADLIGHT_INT4");
   }
   return static_cast<NumberType>(found - kTypesInC.begin());
-}
-
-// What layers may multiply in.
-inline NumberType number_type(const char* operation, const char* argument, headlight_type type) {
-  if (type != HEADLIGHT_FLOAT32 && type != HEADLIGHT_BFLOAT16 && type != HEADLIGHT_INT8) {
-    refuse(operation, std::string(argument) + " is " + std::to_string(type) +
-                          ", expected HEADLIGHT_FLOAT32, HEADLIGHT_BFLOAT16 or HEADLIGHT_INT8");
-  }
-  return packed_type(operation, argument, type);
 }
 
 constexpr headlight_type type_in_c(NumberType type) noexcept { return kTypesInC[static_cast<std::size_t>(type)]; }

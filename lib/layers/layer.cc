@@ -10,7 +10,6 @@
 #include "layers/product.h"
 #include "ops/check.h"
 #include "ops/gemm_internal.h"
-#include "ops/typed_check.h"
 
 namespace headlight {
 
@@ -93,19 +92,9 @@ void Layer::freeze() noexcept {
   settle();
 }
 
-namespace {
-
-// What layers hand on to one another is float32, or bfloat16 where the next one rounds its operands (handed_on.h).
-void check_precision(std::string_view layer, NumberType type) {
-  if (type == NumberType::float32 || type == NumberType::bfloat16 || type == NumberType::int8) return;
-  ops::fail(layer, "precision is " + ops::type_name(type) + ", expected float32, bfloat16 or int8");
-}
-
-}  // namespace
-
 // Tables of embeddings are never packed, so that the type of their panels means nothing.
 void Layer::set_precision(NumberType precision) {
-  check_precision(type_name(), precision);
+  ops::check_product_type(type_name(), "precision", precision);
   const std::vector<layers::ParameterPlace> list = places();
   const auto set = [&list](NumberType type) {
     for (const layers::ParameterPlace& place : list) {

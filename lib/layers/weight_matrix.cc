@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "headlight/out_of_memory.h"
+#include "headlight/storage_types.h"
 #include "headlight/tensor.h"
 #include "ops/gemm_internal.h"
 
@@ -54,10 +55,15 @@ OwnRows zeros(const std::array<std::int64_t, 2>& shape) {
 // Whether panels of that type hold those numbers to the bit. A NaN may be another one there.
 bool holds(NumberType type, std::span<const float> values) noexcept {
   if (type == NumberType::float32) return true;
-  if (type != NumberType::bfloat16) return false;
-  return std::all_of(values.begin(), values.end(), [](float value) {
-    return (std::bit_cast<std::uint32_t>(value) & 0xffff) == 0 && !std::isnan(value);
-  });
+  const auto are_all = [&](auto stored) {
+    using Stored = decltype(stored);
+    return std::all_of(values.begin(), values.end(), [](float value) {
+      const auto again = static_cast<float>(Stored(value));
+      return std::bit_cast<std::uint32_t>(again) == std::bit_cast<std::uint32_t>(value) && !std::isnan(value);
+    });
+  };
+  if (type == NumberType::bfloat16) return are_all(BFloat16());
+  return type == NumberType::float16 && are_all(Float16());
 }
 
 // The panels of some rows for one instruction set.

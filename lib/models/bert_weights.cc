@@ -108,7 +108,7 @@ std::string name_in_file(const SafetensorsFile& file, const std::string& prefix,
 // What belongs to the encoder but to none of its tensors: a sign that configuration and weights are of two models.
 void check_no_extra(const SafetensorsFile& file, const std::string& prefix, const std::set<std::string>& used) {
   for (const SafetensorsEntry& entry : file.tensors()) {
-    if (!entry.name.starts_with(prefix) || used.contains(entry.name) || are_scales(file, entry)) continue;
+    if (!entry.name.starts_with(prefix) || used.contains(entry.name) || belongs_to_another(file, entry)) continue;
     const std::string name = entry.name.substr(prefix.size());
     const bool is_buffer = name == "embeddings.position_ids" || name == "embeddings.token_type_ids";
     if (!is_buffer && (name.starts_with("embeddings.") || name.starts_with("encoder."))) {
@@ -135,8 +135,9 @@ class Finder {
     for (const Pair& pair : pairs) {
       const std::string name = name_in_file(file_, prefix_, pair.bert);
       const SafetensorsEntry& entry = *file_.find(name);
-      if (entry.shape != pair.shape) {
-        throw FileError(file_.path(), "tensor " + in_quotes(name) + " has shape " + describe(entry.shape) +
+      const std::vector<std::int64_t> shape = shape_in(file_, entry);
+      if (shape != pair.shape) {
+        throw FileError(file_.path(), "tensor " + in_quotes(name) + " has shape " + describe(shape) +
                                           ", but config.json says " + describe(pair.shape));
       }
       used_.insert(name);

@@ -100,9 +100,11 @@ WeightView SafetensorsFile::float32(std::string_view name) {
   const SafetensorsEntry* entry = find(name);
   if (entry == nullptr) throw FileError(path(), "lacks the tensor " + in_quotes(name));
   if (!is_readable(*this, *entry)) {
-    throw FileError(path(), "tensor " + in_quotes(name) + " has dtype " + entry->dtype +
-                                ", expected F32, F16, BF16, or I8 with a scale for each row in a tensor " +
-                                in_quotes(entry->name + std::string(kScaleSuffix)));
+    throw FileError(path(),
+                    "tensor " + in_quotes(name) + " has dtype " + entry->dtype +
+                        ", expected F32, F16, BF16, or I8 or U8 with what write_safetensors() puts beside it, " +
+                        in_quotes(entry->name + std::string(kScaleSuffix)) + " (and of U8 " +
+                        in_quotes(entry->name + std::string(kShapeSuffix)) + ")");
   }
   const auto address = reinterpret_cast<std::uintptr_t>(entry->bytes.data());
   if (entry->dtype == "F32" && address % alignof(float) == 0) {
@@ -110,13 +112,13 @@ WeightView SafetensorsFile::float32(std::string_view name) {
   }
   auto found = state_->converted.find(entry->name);
   if (found == state_->converted.end()) found = state_->converted.emplace(entry->name, widened(*this, *entry)).first;
-  return {entry->shape, found->second};
+  return {shape_in(*this, *entry), found->second};
 }
 
 Weights SafetensorsFile::weights() {
   Weights all;
   for (const auto& entry : state_->entries) {
-    if (is_readable(*this, entry) && !are_scales(*this, entry)) all.emplace(entry.name, float32(entry.name));
+    if (is_readable(*this, entry) && !belongs_to_another(*this, entry)) all.emplace(entry.name, float32(entry.name));
   }
   return all;
 }
@@ -169,9 +171,10 @@ void write_safetensors(const std::string& path, const Weights& weights,
   std::vector<StoredWeight> stored;
   for (const auto& [name, weight] : weights) {
     stored.emplace_back(name, weight, type);
-    if (stored.back().parts().size() > 1 && weights.contains(stored.back().parts()[1].name)) {
-      throw std::invalid_argument("write_safetensors: tensor " + in_quotes(stored.back().parts()[1].name) +
-                                  " has the name of the scales of another");
+    for (const StoredWeight::Part& part : stored.back().parts().subspan(1)) {
+      if (!weights.contains(part.name)) continue;
+      throw std::invalid_argument("write_safetensors: tensor " + in_quotes(part.name) +
+                                  " has the name of the scales or the shape of another");
     }
   }
   const std::string text = header_text(stored, metadata);

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstddef>
 #include <cstring>
+#include <optional>
 #include <stdexcept>
 #include <utility>
 
@@ -13,7 +15,11 @@
 namespace headlight::models {
 namespace {
 
-constexpr float kLargestInteger = 127.0f;
+// The largest integers of int8 and of int4, and so many numbers of int4 share a scale.
+constexpr float kMost8 = 127.0f, kMost4 = 7.0f;
+constexpr std::int64_t kGroup = 32;
+constexpr int kZeroOf4 = 8;  // which a stored number of int4 is more than the integer that it stands for
+constexpr float kLeastScale = 0x1p-126f;
 
 [[noreturn]] void fail(const std::string& name, const std::string& what) {
   throw std::invalid_argument("write_safetensors: tensor " + in_quotes(name) + " " + what);
@@ -41,44 +47,99 @@ std::string_view dtype_of(NumberType type) {
     case NumberType::int8:
       return "I8";
     case NumberType::int4:
-      break;
+      return "U8";  // the format has no name for less
   }
   throw std::invalid_argument("write_safetensors: weights are of type " + std::string(name(type)) +
-                              ", expected float32, bfloat16, float16 or int8");
+                              ", expected float32, bfloat16, float16, int8 or int4");
 }
 
-// The scale of a row as PackedMatrix has it.
-float scale_of(std::span<const float> row) {
+constexpr std::int64_t divide_up(std::int64_t count, std::int64_t by) { return count / by + (count % by != 0 ? 1 : 0); }
+
+// With another last extent.
+std::vector<std::int64_t> with_last(std::vector<std::int64_t> shape, std::int64_t last) {
+  shape.back() = last;
+  return shape;
+}
+
+// Of numbers that share a scale: that scale, as PackedMatrix has it.
+float scale_of(std::span<const float> numbers, NumberType type) {
   float most = 0;
-  for (const float value : row) most = std::max(most, std::abs(value));
-  return std::max(most / kLargestInteger, 0x1p-126f);
+  for (const float value : numbers) most = std::max(most, std::abs(value));
+  if (type == NumberType::int8) return std::max(most / kMost8, kLeastScale);
+  return static_cast<float>(BFloat16(std::max(most / kMost4, kLeastScale)));
 }
 
 // As it is written. Of a row that is read again the largest number is 127 scales, and 127 scales / 127 are, rounded, in
 // one case of 129 the scale's neighbour (of all floats), which is what this gives; it gives that one itself again. So
 // the numbers of a file, rounded to integers again, have the integers and the scales of the file.
 float stable(float scale) {
-  const float most = scale * kLargestInteger;
-  return std::isfinite(most) ? most / kLargestInteger : std::nextafter(scale, 0.0f);
+  const float most = scale * kMost8;
+  return std::isfinite(most) ? most / kMost8 : std::nextafter(scale, 0.0f);
 }
 
-// Hands the numbers over in pieces, each made of some of the values.
+// Hands `count` of them over in pieces, each made of some of the values.
 template <class Stored, class Make>
-void write_in_pieces(AtomicFile& file, std::span<const float> values, Make make) {
+void write_in_pieces(AtomicFile& file, std::size_t count, Make make) {
   std::array<Stored, 4096> piece;
-  for (std::size_t at = 0; at < values.size(); at += piece.size()) {
-    const std::size_t count = std::min(piece.size(), values.size() - at);
-    for (std::size_t n = 0; n < count; ++n) piece[n] = make(at + n);
-    file.write(piece.data(), count * sizeof(Stored));
+  for (std::size_t at = 0; at < count; at += piece.size()) {
+    const std::size_t some = std::min(piece.size(), count - at);
+    for (std::size_t n = 0; n < some; ++n) piece[n] = make(at + n);
+    file.write(piece.data(), some * sizeof(Stored));
   }
 }
 
 template <class Stored>
+Stored stored_at(const SafetensorsEntry& entry, std::size_t n) {
+  Stored stored;
+  std::memcpy(&stored, entry.bytes.data() + n * sizeof stored, sizeof stored);
+  return stored;
+}
+
+template <class Stored>
 void widen_into(const SafetensorsEntry& entry, std::vector<float>& values) {
+  for (std::size_t n = 0; n < values.size(); ++n) values[n] = static_cast<float>(stored_at<Stored>(entry, n));
+}
+
+// A tensor beside another one.
+const SafetensorsEntry* beside(const SafetensorsFile& file, const SafetensorsEntry& entry, std::string_view suffix) {
+  return file.find(entry.name + std::string(suffix));
+}
+
+// Whether the tensor of scales has that type and shape.
+bool has_scales(const SafetensorsFile& file, const SafetensorsEntry& entry, std::string_view dtype,
+                const std::vector<std::int64_t>& shape) {
+  const SafetensorsEntry* const scales = beside(file, entry, kScaleSuffix);
+  return scales != nullptr && scales->dtype == dtype && scales->shape == shape;
+}
+
+// The shape of a weight of int4, as the tensor beside it says; none where that and the bytes do not agree.
+std::optional<std::vector<std::int64_t>> shape_of_int4(const SafetensorsFile& file, const SafetensorsEntry& entry) {
+  const SafetensorsEntry* const said = beside(file, entry, kShapeSuffix);
+  if (entry.dtype != "U8" || entry.shape.empty() || said == nullptr || said->dtype != "I64") return std::nullopt;
+  if (said->shape != std::vector<std::int64_t>{static_cast<std::int64_t>(entry.shape.size())}) return std::nullopt;
+  std::vector<std::int64_t> shape;
+  for (std::size_t axis = 0; axis < entry.shape.size(); ++axis) shape.push_back(stored_at<std::int64_t>(*said, axis));
+  if (shape.back() < 0 || with_last(shape, divide_up(shape.back(), 2)) != entry.shape) return std::nullopt;
+  if (!has_scales(file, entry, "BF16", with_last(shape, divide_up(shape.back(), kGroup)))) return std::nullopt;
+  return shape;
+}
+
+void widen_int8(const SafetensorsEntry& entry, const SafetensorsEntry& scales, std::vector<float>& values) {
+  widen_into<std::int8_t>(entry, values);
+  const auto columns = static_cast<std::size_t>(entry.shape.back());
+  for (std::size_t n = 0; n < values.size(); ++n) values[n] *= stored_at<float>(scales, n / columns);
+}
+
+void widen_int4(const SafetensorsEntry& entry, const SafetensorsEntry& scales, std::size_t columns,
+                std::vector<float>& values) {
+  const auto row_bytes = static_cast<std::size_t>(entry.shape.back());
+  const auto row_groups = static_cast<std::size_t>(scales.shape.back());
   for (std::size_t n = 0; n < values.size(); ++n) {
-    Stored stored;
-    std::memcpy(&stored, entry.bytes.data() + n * sizeof stored, sizeof stored);
-    values[n] = static_cast<float>(stored);
+    const std::size_t row = n / columns, k = n % columns;
+    const int byte = std::to_integer<int>(entry.bytes[row * row_bytes + k / 2]);
+    const int integer = (k % 2 == 0 ? byte & 15 : byte >> 4) - kZeroOf4;
+    const std::size_t group = row * row_groups + k / static_cast<std::size_t>(kGroup);
+    values[n] = static_cast<float>(integer) * static_cast<float>(stored_at<BFloat16>(scales, group));
   }
 }
 
@@ -87,25 +148,57 @@ void widen_into(const SafetensorsEntry& entry, std::vector<float>& values) {
 StoredWeight::StoredWeight(const std::string& name, const WeightView& weight, NumberType type)
     : weight_(weight), type_(weight.shape.size() < 2 ? NumberType::float32 : type) {
   check_shape(name, weight);
-  parts_.push_back({name, dtype_of(type_), weight.shape, weight.values.size() * bytes_of(type_)});
-  if (type_ != NumberType::int8) return;
+  const auto add = [&](std::string_view suffix, std::string_view dtype, std::vector<std::int64_t> shape,
+                       std::size_t bytes_of_number) {
+    std::uint64_t bytes = bytes_of_number;
+    for (const std::int64_t extent : shape) bytes *= static_cast<std::uint64_t>(extent);
+    parts_.push_back({name + std::string(suffix), dtype, std::move(shape), bytes});
+  };
+  if (type_ != NumberType::int8 && type_ != NumberType::int4) {
+    add("", dtype_of(type_), weight.shape, bytes_of(type_));
+    return;
+  }
+  columns_ = weight.shape.back();
+  if (type_ == NumberType::int8) {  // a row without numbers has a scale all the same
+    per_scale_ = std::max<std::int64_t>(columns_, 1);
+    scales_of_row_ = 1;
+    add("", dtype_of(type_), weight.shape, 1);
+    add(kScaleSuffix, "F32", with_last(weight.shape, 1), sizeof(float));
+  } else {
+    per_scale_ = kGroup;
+    scales_of_row_ = divide_up(columns_, kGroup);
+    add("", dtype_of(type_), with_last(weight.shape, divide_up(columns_, 2)), 1);
+    add(kScaleSuffix, "BF16", with_last(weight.shape, scales_of_row_), sizeof(BFloat16));
+    add(kShapeSuffix, "I64", {static_cast<std::int64_t>(weight.shape.size())}, sizeof(std::int64_t));
+  }
   find_scales();
-  std::vector<std::int64_t> shape = weight.shape;
-  shape.back() = 1;
-  parts_.push_back({name + std::string(kScaleSuffix), "F32", std::move(shape), scales_.size() * sizeof(float)});
 }
 
 void StoredWeight::find_scales() {
   std::int64_t rows = 1;
   for (std::size_t axis = 0; axis + 1 < weight_.shape.size(); ++axis) rows *= weight_.shape[axis];
-  const auto columns = static_cast<std::size_t>(weight_.shape.back());
   for (std::int64_t row = 0; row < rows; ++row) {
-    const auto values = weight_.values.subspan(static_cast<std::size_t>(row) * columns, columns);
+    const auto values =
+        weight_.values.subspan(static_cast<std::size_t>(row * columns_), static_cast<std::size_t>(columns_));
     if (!std::all_of(values.begin(), values.end(), [](float value) { return std::isfinite(value); })) {
-      fail(parts_.front().name, "holds a NaN or an infinity in row " + std::to_string(row) + ", which int8 has not");
+      fail(parts_.front().name, "holds a NaN or an infinity in row " + std::to_string(row) + ", which " +
+                                    std::string(name(type_)) + " has not");
     }
-    scales_.push_back(scale_of(values));
+    for (std::int64_t scale = 0; scale < scales_of_row_; ++scale) {
+      const auto first = static_cast<std::size_t>(scale * per_scale_);
+      const std::size_t count = std::min(static_cast<std::size_t>(per_scale_), values.size() - first);
+      scales_.push_back(scale_of(values.subspan(first, count), type_));
+    }
   }
+}
+
+// Number k of a row, in units of its scale.
+int StoredWeight::integer(std::size_t row, std::int64_t k) const {
+  const float scale =
+      scales_[row * static_cast<std::size_t>(scales_of_row_) + static_cast<std::size_t>(k / per_scale_)];
+  const float value = weight_.values[row * static_cast<std::size_t>(columns_) + static_cast<std::size_t>(k)];
+  const float integer = std::nearbyint(value * (1 / scale));
+  return static_cast<int>(type_ == NumberType::int4 ? std::clamp(integer, -kMost4, kMost4) : integer);
 }
 
 void StoredWeight::write(AtomicFile& file) const {
@@ -114,56 +207,68 @@ void StoredWeight::write(AtomicFile& file) const {
     case NumberType::float32:
       return file.write(values.data(), values.size_bytes());
     case NumberType::bfloat16:
-      return write_in_pieces<BFloat16>(file, values, [&](std::size_t n) { return BFloat16(values[n]); });
+      return write_in_pieces<BFloat16>(file, values.size(), [&](std::size_t n) { return BFloat16(values[n]); });
     case NumberType::float16:
-      return write_in_pieces<Float16>(file, values, [&](std::size_t n) { return Float16(values[n]); });
-    default:
+      return write_in_pieces<Float16>(file, values.size(), [&](std::size_t n) { return Float16(values[n]); });
+    case NumberType::int8:
+      write_in_pieces<std::int8_t>(file, values.size(), [&](std::size_t n) {
+        const auto columns = static_cast<std::size_t>(columns_);
+        return static_cast<std::int8_t>(integer(n / columns, static_cast<std::int64_t>(n % columns)));
+      });
+      return write_in_pieces<float>(file, scales_.size(), [&](std::size_t row) { return stable(scales_[row]); });
+    case NumberType::int4:
       break;
   }
-  const auto columns = static_cast<std::size_t>(weight_.shape.back());
-  write_in_pieces<std::int8_t>(file, values, [&](std::size_t n) {
-    return static_cast<std::int8_t>(std::nearbyint(values[n] * (1 / scales_[n / columns])));
+  write_in_pieces<std::uint8_t>(file, parts_[0].bytes, [&](std::size_t n) {
+    const auto row_bytes = static_cast<std::size_t>(parts_[0].shape.back());
+    const std::size_t row = n / row_bytes;
+    const auto k = static_cast<std::int64_t>(n % row_bytes * 2);
+    const int upper = k + 1 < columns_ ? integer(row, k + 1) : 0;
+    return static_cast<std::uint8_t>((integer(row, k) + kZeroOf4) | (upper + kZeroOf4) << 4);
   });
-  write_in_pieces<float>(file, scales_, [&](std::size_t row) { return stable(scales_[row]); });
+  write_in_pieces<BFloat16>(file, scales_.size(), [&](std::size_t n) { return BFloat16(scales_[n]); });
+  file.write(weight_.shape.data(), weight_.shape.size() * sizeof(std::int64_t));
 }
 
-const SafetensorsEntry* scales_of(const SafetensorsFile& file, const SafetensorsEntry& entry) {
-  if (entry.dtype != "I8" || entry.shape.empty()) return nullptr;
-  const SafetensorsEntry* const scales = file.find(entry.name + std::string(kScaleSuffix));
-  if (scales == nullptr || scales->dtype != "F32") return nullptr;
-  std::vector<std::int64_t> rows = entry.shape;
-  rows.back() = 1;
-  return scales->shape == rows ? scales : nullptr;
+std::vector<std::int64_t> shape_in(const SafetensorsFile& file, const SafetensorsEntry& entry) {
+  return shape_of_int4(file, entry).value_or(entry.shape);
 }
 
-bool are_scales(const SafetensorsFile& file, const SafetensorsEntry& entry) {
-  if (!entry.name.ends_with(kScaleSuffix)) return false;
-  const std::string name = entry.name.substr(0, entry.name.size() - kScaleSuffix.size());
-  const SafetensorsEntry* const scaled = file.find(name);
-  return scaled != nullptr && scales_of(file, *scaled) == &entry;
+namespace {
+
+bool is_int8(const SafetensorsFile& file, const SafetensorsEntry& entry) {
+  return entry.dtype == "I8" && !entry.shape.empty() && has_scales(file, entry, "F32", with_last(entry.shape, 1));
+}
+
+}  // namespace
+
+bool belongs_to_another(const SafetensorsFile& file, const SafetensorsEntry& entry) {
+  const auto belongs = [&](std::string_view suffix, bool to_int8) {
+    if (!entry.name.ends_with(suffix)) return false;
+    const SafetensorsEntry* const other = file.find(entry.name.substr(0, entry.name.size() - suffix.size()));
+    return other != nullptr && ((to_int8 && is_int8(file, *other)) || shape_of_int4(file, *other).has_value());
+  };
+  return belongs(kScaleSuffix, true) || belongs(kShapeSuffix, false);
 }
 
 bool is_readable(const SafetensorsFile& file, const SafetensorsEntry& entry) {
-  return entry.dtype == "F32" || entry.dtype == "F16" || entry.dtype == "BF16" || scales_of(file, entry) != nullptr;
+  return entry.dtype == "F32" || entry.dtype == "F16" || entry.dtype == "BF16" || is_int8(file, entry) ||
+         shape_of_int4(file, entry).has_value();
 }
 
 std::vector<float> widened(const SafetensorsFile& file, const SafetensorsEntry& entry) {
+  const std::vector<std::int64_t> shape = shape_in(file, entry);
   std::size_t count = 1;
-  for (const std::int64_t extent : entry.shape) count *= static_cast<std::size_t>(extent);
+  for (const std::int64_t extent : shape) count *= static_cast<std::size_t>(extent);
   std::vector<float> values(count);
   if (entry.dtype == "F16") {
     widen_into<Float16>(entry, values);
   } else if (entry.dtype == "BF16") {
     widen_into<BFloat16>(entry, values);
   } else if (entry.dtype == "I8") {
-    widen_into<std::int8_t>(entry, values);
-    const SafetensorsEntry& scales = *scales_of(file, entry);
-    const auto columns = static_cast<std::size_t>(entry.shape.back());
-    for (std::size_t n = 0; n < count; ++n) {
-      float scale = 0;
-      std::memcpy(&scale, scales.bytes.data() + n / columns * sizeof scale, sizeof scale);
-      values[n] *= scale;
-    }
+    widen_int8(entry, *beside(file, entry, kScaleSuffix), values);
+  } else if (entry.dtype == "U8") {
+    widen_int4(entry, *beside(file, entry, kScaleSuffix), static_cast<std::size_t>(shape.back()), values);
   } else {
     widen_into<float>(entry, values);
   }

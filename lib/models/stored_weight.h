@@ -1,4 +1,5 @@
-// A weight as it lies in a safetensors file: its numbers as they are, in 16 bits, or as 8-bit integers and scales.
+// A weight as it lies in a safetensors file: its numbers as they are, in 16 bits, or as integers of 8 or 4 bits and
+// scales.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +17,10 @@ namespace headlight::models {
 
 // Whose name a tensor of scales has: "layer.weight_scale" is that of "layer.weight".
 inline constexpr std::string_view kScaleSuffix = "_scale";
+// And the tensor that says of how many numbers those of int4 are.
+inline constexpr std::string_view kShapeSuffix = "_shape";
 
-// One weight on its way into a file, as one tensor or two. It reads the weight while it is written.
+// One weight on its way into a file, as one to three tensors. It reads the weight while it is written.
 class StoredWeight {
  public:
   // One tensor of the file.
@@ -38,20 +41,24 @@ class StoredWeight {
 
  private:
   void find_scales();
+  [[nodiscard]] int integer(std::size_t row, std::int64_t k) const;
 
   WeightView weight_;
   NumberType type_;
   std::vector<Part> parts_;
-  std::vector<float> scales_;  // of int8, one a row of the last axis
+  // Of integers: numbers of a row of the last axis, how many of them have a scale together, scales of a row; all
+  // scales.
+  std::int64_t columns_ = 0, per_scale_ = 1, scales_of_row_ = 0;
+  std::vector<float> scales_;
 };
 
-// Whether float32() reads it: F32, F16 and BF16, and I8 with the scales that write_safetensors() puts beside it.
+// Whether float32() reads it: F32, F16 and BF16, and I8 and U8 with what write_safetensors() puts beside them.
 [[nodiscard]] bool is_readable(const SafetensorsFile& file, const SafetensorsEntry& entry);
-// The scales of such an I8 tensor; null where they are missing, or not one for each row.
-[[nodiscard]] const SafetensorsEntry* scales_of(const SafetensorsFile& file, const SafetensorsEntry& entry);
-// Whether it is the tensor of scales of another one.
-[[nodiscard]] bool are_scales(const SafetensorsFile& file, const SafetensorsEntry& entry);
-// All numbers, exactly widened; those of I8 times the scale of their row, rounded once.
+// The shape of its numbers: the tensor's, but for int4.
+[[nodiscard]] std::vector<std::int64_t> shape_in(const SafetensorsFile& file, const SafetensorsEntry& entry);
+// Whether it holds the scales or the shape of another tensor.
+[[nodiscard]] bool belongs_to_another(const SafetensorsFile& file, const SafetensorsEntry& entry);
+// All numbers, exactly widened; integers times their scale, rounded once.
 [[nodiscard]] std::vector<float> widened(const SafetensorsFile& file, const SafetensorsEntry& entry);
 
 }  // namespace headlight::models

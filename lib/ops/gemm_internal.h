@@ -77,8 +77,8 @@ inline void run_gemm_block(Isa isa, kernels::GemmBlock block, float* scratch) no
 kernels::Operand pack_matrix(Engine& engine, const kernels::Operand& b, NumberType type, std::int64_t depth,
                              std::int64_t columns, float* packed) noexcept;
 
-// The way back from panels of float32 or bfloat16: columns first … first + count − 1 of B [K, N], one after another,
-// rows[j · K + k] = B[k, first + j].
+// The way back from panels of float32, bfloat16 or float16: columns first … first + count − 1 of B [K, N], one after
+// another, rows[j · K + k] = B[k, first + j].
 void unpack_columns(const PackedMatrix& b, std::int64_t first, std::int64_t count, float* rows) noexcept;
 
 // Many products of one shape: item i begins i strides behind the first.

@@ -2,9 +2,11 @@
 #include <bit>
 #include <cassert>
 #include <cstdint>
+#include <cstring>
 #include <utility>
 
 #include "headlight/out_of_memory.h"
+#include "headlight/storage_types.h"
 #include "ops/gemm_internal.h"
 #include "ops/gemm_split.h"
 #include "ops/row_blocks.h"
@@ -128,10 +130,19 @@ kernels::Operand pack_matrix(Engine& engine, const kernels::Operand& b, NumberTy
 
 namespace {
 
-// Number k of a column of panels, whose words lie `stride` apart.
-float number_at(const float* column, std::int64_t stride, std::int64_t k, NumberType type) noexcept {
-  if (type == NumberType::float32) return column[k * stride];
-  const auto pair = std::bit_cast<std::uint32_t>(column[k / 2 * stride]);
+// Number k of a column of a panel, whose rows of words lie `stride` apart.
+float number_at(const float* panel, std::int64_t column, std::int64_t stride, std::int64_t k, NumberType type,
+                std::int64_t lanes) noexcept {
+  if (type == NumberType::float32) return panel[k * stride + column];
+  const float* const words = panel + k / 2 * stride;
+  if (type == NumberType::float16) {  // the two rows of a vector of columns lie one behind the other
+    const std::int64_t lane = column % lanes;
+    std::uint16_t half = 0;
+    std::memcpy(&half, reinterpret_cast<const char*>(words) + 2 * (2 * (column - lane) + k % 2 * lanes + lane),
+                sizeof half);
+    return static_cast<float>(Float16::from_bits(half));
+  }
+  const auto pair = std::bit_cast<std::uint32_t>(words[column]);
   return std::bit_cast<float>(k % 2 == 0 ? pair << 16 : pair & 0xffff0000);
 }
 
@@ -148,9 +159,11 @@ void unpack_columns(const PackedMatrix& b, std::int64_t first, std::int64_t coun
     for (std::int64_t column = first; column < first + count; ++column) {
       const std::int64_t panel = column / width * width;
       const std::int64_t panel_row = std::min(width, panels.stride - panel);
-      const float* from = panels.words() + panels.panel_at(begin, length, panel) + (column - panel);
+      const float* from = panels.words() + panels.panel_at(begin, length, panel);
       float* to = rows + (column - first) * depth + begin;
-      for (std::int64_t k = 0; k < length; ++k) to[k] = number_at(from, panel_row, k, b.type());
+      for (std::int64_t k = 0; k < length; ++k) {
+        to[k] = number_at(from, column - panel, panel_row, k, b.type(), kernels.lanes);
+      }
     }
   }
 }

@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 
 namespace headlight {
 
 namespace {
 
-constexpr std::array<std::string_view, 5> kNames = {"float32", "bfloat16", "float16", "int8", "int4"};
+constexpr std::array<std::string_view, std::size(kNumberTypes)> kNames = {"float32", "bfloat16", "float16", "int8",
+                                                                          "int4"};
 
 }  // namespace
 

@@ -200,7 +200,7 @@ Encoder* load(nb::handle folder, nb::handle precision) {
   }
   const auto path = nb::steal<nb::bytes>(encoded);
   const std::string name(path.c_str(), path.size());
-  const NumberType type = precision_of(kLoad, precision, "'float32', 'bfloat16' or 'int8'");
+  const NumberType type = precision_of(kLoad, precision);
   const nb::gil_scoped_release released;
   return new Encoder(models::load(name, {.precision = type}), std::filesystem::absolute(name));
 }
@@ -254,7 +254,7 @@ void define_models(nb::module_& module) {
           "Tokens after which a text is cut, [CLS] and [SEP] included.")
       .def_prop_ro(
           "precision", [](const Encoder& model) { return name(model.network().precision()); },
-          "What products multiply in: 'float32', 'bfloat16' or 'int8'.")
+          "What products multiply in: 'float32', 'bfloat16', 'float16', 'int8' or 'int4'.")
       .def_prop_ro(
           "folder", [](const Encoder& model) { return nb::steal(PyUnicode_DecodeFSDefault(model.folder().c_str())); },
           nb::sig("def folder(self) -> str"), "The folder that it was loaded from, absolute.")
@@ -268,8 +268,9 @@ void define_models(nb::module_& module) {
       "load", &load, nb::arg("folder"), nb::arg("precision") = "float32",
       nb::sig("def load(folder: str | os.PathLike[str], precision: Precision = 'float32') -> Encoder"),
       "A model from a published folder of the BERT family: config.json, model.safetensors, vocab.txt.\n\n"
-      "precision: what products multiply in: 'float32', 'bfloat16' or 'int8'. In float32 matrices are read where the\n"
-      "file is mapped: nobody may change it in place as long as the model lives. Raises FileError.");
+      "precision: what products multiply in: 'float32', 'bfloat16', 'float16', 'int8' or 'int4'. In float32 matrices "
+      "are\n"
+      "read where the file is mapped: nobody may change it in place as long as the model lives. Raises FileError.");
 }
 
 }  // namespace headlight::python

@@ -25,7 +25,6 @@ namespace {
 
 constexpr const char* kName = "matmul";
 constexpr const char* kPack = "pack";
-constexpr const char* kPrecisions = "'float32', 'bfloat16', 'float16', 'int8' or 'int4'";
 
 constexpr std::array kActivations{Name<Activation>{"relu", Activation::relu},
                                   Name<Activation>{"gelu", Activation::gelu},
@@ -243,7 +242,7 @@ PackedMatrix pack(nb::handle b, nb::handle precision, nb::handle engine) {
       View<const float, 3>(view.data, {1, view.shape[0], view.shape[1]}, {0, view.strides[0], view.strides[1]}));
   const View<const float, 2> stored{
       view.data, {matrix.view.shape[1], matrix.view.shape[2]}, {matrix.view.strides[1], matrix.view.strides[2]}};
-  const NumberType type = precision_of(kPack, precision, kPrecisions);
+  const NumberType type = precision_of(kPack, precision);
   const nb::gil_scoped_release released;
   return PackedMatrix(on, stored, matrix.transpose, type);
 }

@@ -84,11 +84,11 @@ std::string_view text(const char* operation, const char* argument, nb::handle ob
   return {bytes, static_cast<std::size_t>(length)};
 }
 
-NumberType precision_of(const char* operation, nb::handle precision, const char* expected) {
+NumberType precision_of(const char* operation, nb::handle precision) {
   const std::string_view given = text(operation, "precision", precision);
   const std::optional<NumberType> type = parse_number_type(given);
   if (!type) {
-    refuse_value(operation, "precision is '" + std::string(given) + "', expected " + expected);
+    refuse_value(operation, "precision is '" + std::string(given) + "', expected " + kPrecisions);
   }
   return *type;
 }

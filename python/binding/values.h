@@ -50,9 +50,9 @@ class Items {
 
 // Whether it is a tuple or a list, as pairs are given.
 [[nodiscard]] bool is_pair_like(nb::handle object) noexcept;
-// A type of number by its name: what products multiply in.
-// `expected` lists names, for who gives none of them that there is; which of them fit is the engine's to say.
-[[nodiscard]] NumberType precision_of(const char* operation, nb::handle precision, const char* expected);
+// A type of number by its name, one of these: what products multiply in.
+inline constexpr const char* kPrecisions = "'float32', 'bfloat16', 'float16', 'int8' or 'int4'";
+[[nodiscard]] NumberType precision_of(const char* operation, nb::handle precision);
 
 template <class Enum>
 struct Name {

@@ -67,7 +67,7 @@ def test_attention_and_its_gradients(draw, tmp_path, isa, options, arguments):
         np.testing.assert_array_equal(own.ravel(), np.load(tmp_path / f"{name}.npy").ravel())
 
 
-@pytest.mark.parametrize("precision", ["float32", "bfloat16", "int8"])
+@pytest.mark.parametrize("precision", ["float32", "bfloat16", "float16", "int8", "int4"])
 def test_models(tmp_path, precision):
     folder, texts = ROOT / "models" / "demonstration", ["the animal was tired", "the robot picked up the brick"]
     isa = hl.available_isas()[-1]

@@ -32,7 +32,7 @@ STUDIES = {
     "relations": (TRAINED, ["name", "accuracy_mean", "seeds"], 4),
     "merge": (TRAINED, ["name", "accuracy_mean", "flops_per_token"], 6),
     "diversity": (TRAINED, ["name", "cka_mean", "subspace_overlap_mean"], 8),
-    "precision": (dict(model=FOLDER, texts=["The animal was tired.", "The street was wide."]), ["type", "seconds"], 3),
+    "precision": (dict(model=FOLDER, texts=["The animal was tired.", "The street was wide."]), ["type", "seconds"], 5),
 }
 
 

@@ -60,15 +60,19 @@ TEST(Presets, TheFormulaCountsWhatTheLayersHave) {
                            .layers = shape.layers});
     EXPECT_EQ(analysis::parameter_count(shape), encoder.parameter_count());
     EXPECT_EQ(analysis::weight_bytes(shape, NumberType::float32), 4 * encoder.parameter_count());
-    std::int64_t multiplied = 0, columns = 0;
+    std::int64_t multiplied = 0, columns = 0, groups = 0, bytes_of_halves = 0;
     for (const auto& [name, weight] : encoder.weights()) {
       if (!name.starts_with("layers.") || weight.shape.size() != 2) continue;
       multiplied += weight.shape[0] * weight.shape[1];
       columns += weight.shape[0];
+      groups += weight.shape[0] * ((weight.shape[1] + 31) / 32);
+      bytes_of_halves += weight.shape[0] * ((weight.shape[1] + 1) / 2);
     }
     const std::int64_t others = 4 * (encoder.parameter_count() - multiplied);
     EXPECT_EQ(analysis::weight_bytes(shape, NumberType::bfloat16), others + 2 * multiplied);
+    EXPECT_EQ(analysis::weight_bytes(shape, NumberType::float16), others + 2 * multiplied);
     EXPECT_EQ(analysis::weight_bytes(shape, NumberType::int8), others + multiplied + 8 * columns);
+    EXPECT_EQ(analysis::weight_bytes(shape, NumberType::int4), others + bytes_of_halves + 2 * groups);
   }
 }
 

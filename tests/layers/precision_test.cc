@@ -69,7 +69,8 @@ Tensor<BFloat16, 2> rounded(const Tensor<float, 2>& from) {
 
 // Whether attention between products in that type is over bfloat16.
 bool attends_in_pairs(const Engine& engine, std::int64_t head_dim, NumberType type) {
-  return type != NumberType::float32 && engine.features().has(InstructionFeature::avx512_bf16) && head_dim % 2 == 0;
+  const bool rounds_activations = type != NumberType::float32 && type != NumberType::float16;
+  return rounds_activations && engine.features().has(InstructionFeature::avx512_bf16) && head_dim % 2 == 0;
 }
 
 // A layer of the original transformer, put together from its operations. What is rounded for a product alone is left in
@@ -110,7 +111,8 @@ TEST_P(Precision, ALayerIsItsPartsInThatType) {
     TransformerEncoderLayer layer({.width = 48, .heads = heads, .activation = Activation::gelu});
     randomize(layer, random);
     Tensor<float, 3> y(x.shape());
-    for (const NumberType type : {NumberType::float32, kNarrow[0], NumberType::float32, kNarrow.back()}) {
+    for (const NumberType type :
+         {NumberType::float32, kNarrow[0], NumberType::float32, kNarrow[1], kNarrow[2], kNarrow[3]}) {
       layer.set_precision(type);
       EXPECT_EQ(layer.precision(), type);
       layer.forward(engine, x, y);
@@ -217,7 +219,7 @@ TEST_P(Precision, AllocatesNothingAfterReserve) {
 
 // Rows go through a feed-forward part some at a time: what is left over takes no more memory than the others.
 TEST(LayerPrecision, AllocatesNothingForTheRowsThatAreLeft) {
-  for (const NumberType type : {NumberType::float32, NumberType::bfloat16, NumberType::int8}) {
+  for (const NumberType type : kNumberTypes) {
     constexpr std::int64_t kHidden = 3072;
     const std::int64_t at_once = layers::rows_at_once(INT64_MAX, kHidden);
     FeedForward layer({.width = 16, .hidden_width = kHidden});
@@ -291,9 +293,7 @@ TEST(LayerPrecision, LeavesWeightsAsTheyWerePutIn) {
 TEST(LayerPrecision, RefusesWhatIsNoType) {
   Linear layer(2, 3);
   EXPECT_EQ(refusal([&] { layer.set_precision(static_cast<NumberType>(9)); }),
-            "Linear: precision is 9, expected float32, bfloat16 or int8");
-  EXPECT_EQ(refusal([&] { layer.set_precision(NumberType::float16); }),
-            "Linear: precision is float16, expected float32, bfloat16 or int8");
+            "Linear: precision is 9, expected float32, bfloat16, float16, int8 or int4");
   EXPECT_EQ(layer.precision(), NumberType::float32);
 }
 

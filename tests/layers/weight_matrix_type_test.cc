@@ -11,6 +11,7 @@
 
 #include "gtest/gtest.h"
 #include "headlight/layers/weight_matrix.h"
+#include "headlight/storage_types.h"
 #include "support/compare.h"
 #include "support/isas.h"
 #include "support/narrow_types.h"
@@ -30,12 +31,14 @@ WeightMatrix with_values(const Tensor<float, 2>& values, NumberType type) {
   return matrix;
 }
 
-// As the upper half of a float32 says them: signs, subnormal numbers, infinities.
-Tensor<float, 2> bfloat16_values(Random& random, const std::array<std::int64_t, 2>& shape) {
+// What a type of 16 bits holds: signs, the least subnormal number, infinities.
+template <class Stored>
+Tensor<float, 2> values_of(Random& random, const std::array<std::int64_t, 2>& shape) {
   auto values = random.normal_tensor<2>(shape);
-  for (float& value : values) value = std::bit_cast<float>(std::bit_cast<std::uint32_t>(value) & 0xffff0000);
-  constexpr std::array kEdges = {-0.0f, 0x1p-133f, -0x1.02p-126f, std::numeric_limits<float>::infinity()};
-  std::copy_n(kEdges.begin(), std::min<std::int64_t>(4, values.size()), values.data());
+  for (float& value : values) value = static_cast<float>(Stored(value));
+  const std::array edges = {-0.0f, static_cast<float>(Stored::from_bits(1)), -0x1.02p-14f,
+                            std::numeric_limits<float>::infinity()};
+  std::copy_n(edges.begin(), std::min<std::int64_t>(4, values.size()), values.data());
   return values;
 }
 
@@ -46,7 +49,7 @@ TEST_P(WeightMatrixPanels, RowsStayBesidePanelsThatAreRounded) {
   Random random(7);
   for (const auto& shape : kShapes) {
     auto values = random.normal_tensor<2>(shape);
-    values.data()[values.size() - 1] = 0x1.01p0f;  // of no narrower type
+    values.data()[values.size() - 1] = 0x1.0001p0f;  // of no narrower type
     for (const NumberType type : kNarrow) {
       WeightMatrix matrix = with_values(values, type);
       const PackedMatrix* const packed = matrix.packed(engine, matrix.all());
@@ -59,12 +62,12 @@ TEST_P(WeightMatrixPanels, RowsStayBesidePanelsThatAreRounded) {
   }
 }
 
-TEST_P(WeightMatrixPanels, RowsGoWherePanelsHoldThemToTheBit) {
-  Engine engine(options());
+template <class Stored>
+void expect_that_rows_go(Engine& engine, NumberType type) {
   Random random(8);
   for (const auto& shape : kShapes) {
-    auto values = bfloat16_values(random, shape);
-    WeightMatrix matrix = with_values(values, NumberType::bfloat16);
+    auto values = values_of<Stored>(random, shape);
+    WeightMatrix matrix = with_values(values, type);
     ASSERT_NE(matrix.packed(engine, matrix.all()), nullptr);
     EXPECT_EQ(matrix.plain().data, nullptr);
     for (std::int64_t first = 0; first < shape[0]; first += 7) {
@@ -80,11 +83,17 @@ TEST_P(WeightMatrixPanels, RowsGoWherePanelsHoldThemToTheBit) {
     EXPECT_TRUE(same_bits(matrix.shown(), View<const float, 2>(values)));
   }
   // A NaN might be another one behind a rounding.
-  auto values = bfloat16_values(random, {3, 5});
+  auto values = values_of<Stored>(random, {3, 5});
   values(1, 2) = std::numeric_limits<float>::quiet_NaN();
-  WeightMatrix matrix = with_values(values, NumberType::bfloat16);
+  WeightMatrix matrix = with_values(values, type);
   (void)matrix.packed(engine, matrix.all());
   EXPECT_NE(matrix.plain().data, nullptr);
+}
+
+TEST_P(WeightMatrixPanels, RowsGoWherePanelsHoldThemToTheBit) {
+  Engine engine(options());
+  expect_that_rows_go<BFloat16>(engine, NumberType::bfloat16);
+  expect_that_rows_go<Float16>(engine, NumberType::float16);
 }
 
 TEST(WeightMatrixType, RowsThatAreLentStayWhereTheyLie) {
@@ -109,9 +118,14 @@ TEST(WeightMatrixType, IsWhatPanelsTake) {
   const std::size_t bytes = matrix.packed(engine, matrix.all())->bytes();
   matrix.set_type(NumberType::bfloat16);
   EXPECT_EQ(matrix.packed(engine, matrix.all())->bytes(), bytes / 2);
+  matrix.set_type(NumberType::float16);
+  EXPECT_EQ(matrix.packed(engine, matrix.all())->bytes(), bytes / 2);
   // A quarter, and eight bytes a column.
   matrix.set_type(NumberType::int8);
   EXPECT_EQ(matrix.packed(engine, matrix.all())->bytes(), bytes / 4 + bytes / (1700 * sizeof(float)) * 8);
+  // Words of eight numbers, and a scale of two bytes for each 32.
+  matrix.set_type(NumberType::int4);
+  EXPECT_EQ(matrix.packed(engine, matrix.all())->bytes(), bytes / 1700 * ((1700 + 7) / 8 + (1700 / 32 + 2) / 2));
   EXPECT_GE(bytes, 70 * 1700 * sizeof(float));
 }
 

@@ -56,12 +56,17 @@ double least_cosine(const Tensor<float, 2>& a, const Tensor<float, 2>& b) {
 }
 
 // By how much rounding turns a row a of the widest product, K = 40 numbers: each off by 2⁻⁹ of itself at most in
-// bfloat16. In int8 by half a scale: of activations 1/255 of max a − min a ≤ √2 |a|, of weights 1/127 of max |a| ≤ |a|.
+// bfloat16, by 2⁻¹² in float16, where activations stay. In int8 by half a scale: of activations 1/255 of max a − min a
+// ≤ √2 |a|, of weights 1/127 of max |a| ≤ |a|. In int4 half a scale is as much as a weight of middle size; but errors
+// lie evenly within it, the square of one is scale²/12 on average, and the largest of 32 normal numbers is 2.07 times
+// their deviation (of more groups than one; Harter 1961): (2.07 / 7)² / 12 of the row's square. Of activations alike.
 struct Turned {
   double activations, weights;
 };
 Turned turned_by(NumberType type) {
   if (type == NumberType::bfloat16) return {0x1p-9, 0x1p-9};
+  if (type == NumberType::float16) return {0, 0x1p-12};
+  if (type == NumberType::int4) return {2.07 / 127 / std::sqrt(12.0), 2.07 / 7 / std::sqrt(12.0)};
   const double root = std::sqrt(static_cast<double>(TinyBert::kInner));
   return {root * std::sqrt(2.0) / (2 * 255), root / (2 * 127)};
 }
@@ -123,14 +128,14 @@ TEST(ModelPrecision, SavesNarrowWeights) {
     return std::string(std::istreambuf_iterator<char>(file), {});
   };
   plain.save(folder.path("float32"));
-  for (const NumberType type : {NumberType::bfloat16, NumberType::float16, NumberType::int8}) {
+  for (const NumberType type : kNarrow) {
     SCOPED_TRACE(name(type));
     plain.save(folder.path("once"), type);
     const Encoder narrow = load(folder.path("once"));
     EXPECT_EQ(narrow.network().precision(), NumberType::float32);
     const auto found = narrow.embed(engine, kTexts);
     EXPECT_FALSE(same_bits(found, expected));
-    EXPECT_GE(least_cosine(found, expected), tiny_floor(type == NumberType::int8 ? type : NumberType::bfloat16));
+    EXPECT_GE(least_cosine(found, expected), tiny_floor(type));
     narrow.save(folder.path("twice"), type);
     EXPECT_EQ(bytes("twice"), bytes("once"));
     EXPECT_LT(bytes("once").size(), bytes("float32").size());
@@ -268,7 +273,8 @@ TEST(ModelPrecision, MiniLmKeepsItsVectors) {
   ASSERT_EQ(texts.size(), wanted);
   Engine engine;
   const Tensor<float, 2> expected = load(folder).embed(engine, texts);
-  for (const auto& [type, floor] : {std::pair{NumberType::bfloat16, 0.9999}, {NumberType::int8, 0.985}}) {
+  for (const auto& [type, floor] :
+       {std::pair{NumberType::bfloat16, 0.9999}, {NumberType::float16, 0.9999}, {NumberType::int8, 0.985}}) {
     const double least = least_cosine(load(folder, {.precision = type}).embed(engine, texts), expected);
     EXPECT_GE(least, floor) << name(type);
     RecordProperty(std::string(name(type)), std::to_string(least));

@@ -139,6 +139,63 @@ TEST(StoredWeight, IntegersAreThoseOfThePanelsAndStay) {
   EXPECT_LE(other_scales, 3 * 600 / 20);
 }
 
+// Of int4: integers two to a byte, a scale for each 32 numbers, and the shape. What is read again is the same file,
+// and packs as the weights themselves do.
+TEST(StoredWeight, FourBitsFollowTheDocumentedRule) {
+  const ScratchFolder folder;
+  Engine engine({.threads = 1});
+  for (const std::int64_t columns : {1, 31, 32, 37, 64, 70}) {
+    SCOPED_TRACE(columns);
+    Tensor<float, 2> matrix = Random(5).normal_tensor<2>({9, columns});
+    for (std::int64_t k = 0; k < columns; ++k) {
+      matrix(0, k) = 0;
+      matrix(1, k) *= 0x1p-140f;  // below the least scale
+      matrix(2, k) *= 1e37f;
+    }
+    matrix(3, 0) = std::numeric_limits<float>::max();
+    write_safetensors(folder.path("w"), {{"m", view_of(matrix)}}, {}, NumberType::int4);
+    SafetensorsFile file(folder.path("w"));
+    const std::int64_t row_bytes = (columns + 1) / 2, groups = (columns + 31) / 32;
+    const SafetensorsEntry &integers = *file.find("m"), &scales = *file.find("m_scale");
+    EXPECT_EQ(integers.dtype, "U8");
+    EXPECT_TRUE(test::holds(integers.shape, {9, row_bytes}));
+    EXPECT_EQ(scales.dtype, "BF16");
+    EXPECT_TRUE(test::holds(scales.shape, {9, groups}));
+    EXPECT_EQ(file.find("m_shape")->dtype, "I64");
+    ASSERT_EQ(file.weights().size(), 1u) << "scales and shapes are no weights";
+    const WeightView got = file.float32("m");
+    ASSERT_TRUE(test::holds(got.shape, {9, columns}));
+    for (std::int64_t row = 0; row < 9; ++row) {
+      for (std::int64_t k = 0; k < columns; ++k) {
+        const std::int64_t group = k / 32;
+        float most = 0;
+        for (std::int64_t n = group * 32; n < std::min(columns, group * 32 + 32); ++n) {
+          most = std::max(most, std::abs(matrix(row, n)));
+        }
+        const auto scale = static_cast<float>(BFloat16(std::max(most / 7.0f, 0x1p-126f)));
+        BFloat16 stored;
+        std::memcpy(&stored, scales.bytes.data() + (row * groups + group) * 2, sizeof stored);
+        EXPECT_EQ(static_cast<float>(stored), scale) << row << ", " << group;
+        const int byte = std::to_integer<int>(integers.bytes[static_cast<std::size_t>(row * row_bytes + k / 2)]);
+        const float integer = std::clamp(std::nearbyint(matrix(row, k) * (1 / scale)), -7.0f, 7.0f);
+        EXPECT_EQ(static_cast<float>((k % 2 == 0 ? byte & 15 : byte >> 4) - 8), integer) << row << ", " << k;
+        EXPECT_EQ(got.values[static_cast<std::size_t>(row * columns + k)], integer * scale) << row << ", " << k;
+        if (k + 1 == columns && k % 2 == 0) {
+          EXPECT_EQ(byte >> 4, 8) << "behind the end";
+        }
+      }
+    }
+    write_safetensors(folder.path("again"), file.weights(), {}, NumberType::int4);
+    EXPECT_EQ(bytes_of_file(folder.path("again")), bytes_of_file(folder.path("w")));
+    const Tensor<float, 2> a = Random(6).normal_tensor<2>({3, columns});
+    Tensor<float, 2> of_matrix({3, 9}), of_file({3, 9});
+    gemm(engine, a, PackedMatrix(engine, matrix, Transpose::yes, NumberType::int4), of_matrix);
+    const View<const float, 2> read(got.values.data(), {9, columns});
+    gemm(engine, a, PackedMatrix(engine, read, Transpose::yes, NumberType::int4), of_file);
+    EXPECT_TRUE(test::same_bits(of_file, of_matrix));
+  }
+}
+
 TEST(StoredWeight, WhatHasNoRowsOrNoNumbers) {
   const ScratchFolder folder;
   write_safetensors(folder.path("w"), {{"a", {{0, 4}, {}, {}}}, {"b", {{3, 0}, {}, {}}}}, {}, NumberType::int8);
@@ -147,6 +204,10 @@ TEST(StoredWeight, WhatHasNoRowsOrNoNumbers) {
   EXPECT_TRUE(test::holds(file.find("b_scale")->shape, {3, 1}));
   EXPECT_TRUE(file.float32("a").values.empty());
   EXPECT_TRUE(file.float32("b").values.empty());
+  write_safetensors(folder.path("w"), {{"a", {{0, 5}, {}, {}}}, {"b", {{3, 0}, {}, {}}}}, {}, NumberType::int4);
+  SafetensorsFile halves(folder.path("w"));
+  EXPECT_TRUE(test::holds(halves.float32("a").shape, {0, 5}));
+  EXPECT_TRUE(test::holds(halves.float32("b").shape, {3, 0}));
 }
 
 TEST(StoredWeight, RefusalsNameTheTensor) {
@@ -155,11 +216,15 @@ TEST(StoredWeight, RefusalsNameTheTensor) {
   matrix(1, 2) = std::numeric_limits<float>::quiet_NaN();
   EXPECT_EQ(refusal({{"m", view_of(matrix)}}, NumberType::int8),
             "write_safetensors: tensor 'm' holds a NaN or an infinity in row 1, which int8 has not");
+  EXPECT_EQ(refusal({{"m", view_of(matrix)}}, NumberType::int4),
+            "write_safetensors: tensor 'm' holds a NaN or an infinity in row 1, which int4 has not");
   matrix(1, 2) = 0;
   EXPECT_EQ(refusal({{"m", view_of(matrix)}, {"m_scale", {{1}, one, {}}}}, NumberType::int8),
-            "write_safetensors: tensor 'm_scale' has the name of the scales of another");
+            "write_safetensors: tensor 'm_scale' has the name of the scales or the shape of another");
+  EXPECT_EQ(refusal({{"m", view_of(matrix)}, {"m_shape", {{1}, one, {}}}}, NumberType::int4),
+            "write_safetensors: tensor 'm_shape' has the name of the scales or the shape of another");
   EXPECT_EQ(refusal({{"m", view_of(matrix)}}, static_cast<NumberType>(99)),
-            "write_safetensors: weights are of type , expected float32, bfloat16, float16 or int8");
+            "write_safetensors: weights are of type , expected float32, bfloat16, float16, int8 or int4");
 }
 
 // I8 without scales, or with ones of another shape or type.
@@ -175,10 +240,54 @@ TEST(StoredWeight, IntegersWithoutScalesAreRefused) {
     std::memcpy(bytes.data(), &length, 8);
     bytes += header + std::string(14, '\1');
     SafetensorsFile file("memory", std::as_bytes(std::span(bytes)));
-    EXPECT_EQ(file_error([&] { (void)file.float32("m"); }),
-              "memory: tensor 'm' has dtype I8, expected F32, F16, BF16, or I8 with a scale for each row in a tensor "
-              "'m_scale'");
+    EXPECT_EQ(
+        file_error([&] { (void)file.float32("m"); }),
+        "memory: tensor 'm' has dtype I8, expected F32, F16, BF16, or I8 or U8 with what write_safetensors() puts "
+        "beside it, 'm_scale' (and of U8 'm_shape')");
     EXPECT_EQ(file.weights().size(), std::string(scales).find("F32") != std::string::npos ? 1u : 0u);
+  }
+}
+
+// The same of two rows of 5 numbers of four bits: 6 bytes, 4 of scales, 16 of the shape that is said.
+TEST(StoredWeight, FourBitsWithoutScalesOrShapeAreRefused) {
+  const std::string m = R"("m":{"dtype":"U8","shape":[2,3],"data_offsets":[0,6]},)";
+  const std::string scale = R"("m_scale":{"dtype":"BF16","shape":[2,1],"data_offsets":[6,10]},)";
+  const std::string shape = R"("m_shape":{"dtype":"I64","shape":[2],"data_offsets":[10,26]})";
+  const auto is_read = [](const std::string& entries, std::int64_t rows, std::int64_t columns) {
+    const std::string header = "{" + entries + "}";
+    std::string bytes(8, '\0');
+    const std::uint64_t length = header.size();
+    std::memcpy(bytes.data(), &length, 8);
+    bytes += header + std::string(10, '\1') + std::string(16, '\0');
+    std::memcpy(bytes.data() + bytes.size() - 16, &rows, 8);
+    std::memcpy(bytes.data() + bytes.size() - 8, &columns, 8);
+    SafetensorsFile file("memory", std::as_bytes(std::span(bytes)));
+    const bool read = file.weights().contains("m");
+    if (read) {
+      EXPECT_TRUE(test::holds(file.float32("m").shape, {rows, columns}));
+    } else {
+      EXPECT_NE(file_error([&] { (void)file.float32("m"); }).find("'m' has dtype U8, expected"), std::string::npos);
+    }
+    return read;
+  };
+  EXPECT_TRUE(is_read(m + scale + shape, 2, 5));
+  EXPECT_TRUE(is_read(m + scale + shape, 2, 6));
+  const std::int64_t most = std::numeric_limits<std::int64_t>::max();
+  for (const std::int64_t columns :
+       {std::int64_t{4}, std::int64_t{7}, std::int64_t{-5}, std::int64_t{0}, most, -most}) {
+    EXPECT_FALSE(is_read(m + scale + shape, 2, columns)) << columns;
+  }
+  for (const std::int64_t rows : {1, -2, 0, 3}) EXPECT_FALSE(is_read(m + scale + shape, rows, 5)) << rows;
+  const auto with = [](std::string text, const std::string& old, const std::string& now) {
+    return text.replace(text.find(old), old.size(), now);
+  };
+  for (const std::string& other :
+       {with(scale, "BF16", "F16"), with(scale, "[2,1]", "[1,2]"), with(scale, "m_scale", "n")}) {
+    EXPECT_FALSE(is_read(m + other + shape, 2, 5)) << other;
+  }
+  for (const std::string& other :
+       {with(shape, "I64", "U64"), with(shape, "[2]", "[1,2]"), with(shape, "m_shape", "n")}) {
+    EXPECT_FALSE(is_read(m + scale + other, 2, 5)) << other;
   }
 }
 

@@ -7,6 +7,6 @@
 
 namespace headlight::test {
 
-inline constexpr std::array kNarrow = {NumberType::bfloat16, NumberType::int8};
+inline constexpr std::array kNarrow = {NumberType::bfloat16, NumberType::float16, NumberType::int8, NumberType::int4};
 
 }  // namespace headlight::test

@@ -87,7 +87,7 @@ TEST_F(ModelCommands, PrecisionIsThatOfTheLibrary) {
 }
 
 TEST_F(ModelCommands, ConvertWritesTheModelInAnotherType) {
-  for (const char* type : {"float32", "bfloat16", "float16", "int8"}) {
+  for (const char* type : {"float32", "bfloat16", "float16", "int8", "int4"}) {
     SCOPED_TRACE(type);
     const Finished finished = run("convert", {"--type", type, "-o", folder_ / "small", "--overwrite"});
     ASSERT_EQ(finished.code, 0) << finished.error;
@@ -103,7 +103,7 @@ TEST_F(ModelCommands, ConvertWritesTheModelInAnotherType) {
   ASSERT_EQ(run("convert", {"--type", "bfloat16", "-o", folder_ / "model", "--overwrite"}).code, 0);
   model_.save(folder_ / "expected", NumberType::bfloat16);
   EXPECT_EQ(read("model/model.safetensors"), read("expected/model.safetensors"));
-  expect_error(run("convert", {"--type", "int4", "-o", folder_ / "x"}), {"--type is 'int4', expected float32"}, 2);
+  expect_error(run("convert", {"--type", "int2", "-o", folder_ / "x"}), {"--type is 'int2', expected float32"}, 2);
   expect_error(run_program({"convert", "--model", "none", "--type", "int8", "-o", folder_ / "x"}),
                {"none/config.json"});
   expect_error(run("convert", {"--type", "int8", "-o", "/dev/null/x"}), {"/dev/null/x"});

@@ -36,7 +36,9 @@ TEST(PresetsCommand, TheDocumentHoldsTheSame) {
     EXPECT_EQ(sum, preset.published_parameters);
     EXPECT_EQ(entry.at("parameter_count"), entry.at("published_parameter_count"));
     EXPECT_EQ(entry.at("weight_bytes").at("float32"), 4 * preset.published_parameters);
-    EXPECT_EQ(entry.at("weight_bytes").at("bfloat16"), analysis::weight_bytes(preset.shape, NumberType::bfloat16));
+    for (const NumberType type : kNumberTypes) {
+      EXPECT_EQ(entry.at("weight_bytes").at(std::string(name(type))), analysis::weight_bytes(preset.shape, type));
+    }
     EXPECT_EQ(entry.at("attention_weights").at("all"), entry.at("attention_weights").at("all_with_one_head"));
     EXPECT_EQ(entry.at("flops").at("all").get<double>(), analysis::forward_flops(preset.shape, 1000).all());
     ASSERT_EQ(entry.at("merges").size(), 6u);

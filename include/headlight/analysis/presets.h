@@ -68,8 +68,8 @@ struct ParameterPart {
 [[nodiscard]] HEADLIGHT_API std::int64_t parameter_count(const ModelShape& shape);
 
 // Bytes of all parameters where products multiply in that type (Layer::set_precision()): the matrices of layers and
-// pooler in it, those of int8 with eight bytes a column beside them; tables, biases and normalisations in float32. What
-// fills panels up to whole vectors is not counted.
+// pooler in it, those of int8 with eight bytes a column beside them, those of int4 with two for each 32 numbers of a
+// column; tables, biases and normalisations in float32. What fills panels up to whole vectors is not counted.
 [[nodiscard]] HEADLIGHT_API double weight_bytes(const ModelShape& shape, NumberType type);
 
 // One forward pass over one sequence. A multiply-add is two operations; row operations are not counted. Whole numbers,

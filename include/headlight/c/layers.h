@@ -53,10 +53,10 @@ HEADLIGHT_API headlight_status headlight_layer_load(headlight_layer* layer, cons
                                                     size_t count, const headlight_load_options* options,
                                                     headlight_error* error);
 
-// The type that the layer's products multiply in, HEADLIGHT_FLOAT32 at first. As HEADLIGHT_BFLOAT16 or HEADLIGHT_INT8
-// weights and what they are multiplied by are rounded, packed weights take a half or a quarter of the memory, and sums
-// and all else stay float32. It is for inference: a layer in training multiplies in float32. Parameters stay as they
-// were set.
+// The type that the layer's products multiply in, HEADLIGHT_FLOAT32 at first. As HEADLIGHT_BFLOAT16, HEADLIGHT_INT8 or
+// HEADLIGHT_INT4 weights and what they are multiplied by are rounded, as HEADLIGHT_FLOAT16 weights alone; packed
+// weights take a half, a quarter, a seventh or a half of the memory, and sums and all else stay float32. It is for
+// inference: a layer in training multiplies in float32. Parameters stay as they were set.
 HEADLIGHT_API headlight_status headlight_layer_set_precision(headlight_layer* layer, headlight_type precision,
                                                              headlight_error* error);
 HEADLIGHT_API headlight_type headlight_layer_precision(const headlight_layer* layer);

@@ -42,13 +42,14 @@ struct ParameterPlace {
 // *open*, and every product packs its weights anew, with the same bits (of float32), somewhat slower for few rows.
 // set_training(false) and freeze() end that. Rows that parameters() or weights() have shown stay beside the panels.
 //
-// set_precision() chooses the type that products multiply in. Of bfloat16 panels take half the memory, of int8 a
-// quarter, and what goes into a product is rounded: weights, with a scale for each output feature in int8, and
-// activations, with one for each row (PackedMatrix). Sums, biases, normalisations and all else stay float32, and so do
-// tables of embeddings and the parameters themselves. So does attention between its projections, unless the engine
-// multiplies pairs of bfloat16 (InstructionFeature::avx512_bf16): there queries, keys and values are rounded to that as
-// they leave their product (headlight/typed_attention.h). It is for inference: an open layer multiplies in float32
-// whatever was chosen.
+// set_precision() chooses the type that products multiply in. Of bfloat16 and float16 panels take half the memory, of
+// int8 a quarter, of int4 a seventh, and what goes into a product is rounded (PackedMatrix): weights, with a scale for
+// each output feature in int8 and for each 32 input features in int4, and, but for float16, activations, with a scale
+// for each row or for each 32 numbers of it. Sums, biases, normalisations and all else stay float32, and so do tables
+// of embeddings and the parameters themselves. So does attention between its projections, unless the engine multiplies
+// pairs of bfloat16 (InstructionFeature::avx512_bf16) and the type rounds activations: there queries, keys and values
+// are rounded to bfloat16 as they leave their product (headlight/typed_attention.h). It is for inference: an open layer
+// multiplies in float32 whatever was chosen.
 //
 // Scratch memory comes from the engine, which keeps it: a repeated forward() or backward() of the same shape allocates
 // nothing, and after a layer's reserve() of that shape the first forward() does not either. Without it memory may end

@@ -96,12 +96,12 @@ class HEADLIGHT_API Encoder {
 
   // Writes a folder that load() and other tools read: config.json, model.safetensors, vocab.txt, tokenizer_config.json,
   // sentence_bert_config.json. Makes the folder; each file appears whole or not at all. `type` is that of matrices and
-  // tables in the file: float32, or rounded as write_safetensors() does, bfloat16, float16 (which other tools read too)
-  // or int8 (which load() reads). A model loaded from it again with that type as its precision has the panels of this
-  // one at that precision, but for the scales of int8 (write_safetensors()) and the tables of embeddings, which are
-  // rounded too. Throws FileError; std::invalid_argument for another type, and where load() would read another model
-  // than this one, before anything is written: a token that does not fit into a line, a network that normalises before
-  // its halves, a folder's pooling that is not built.
+  // tables in the file: float32, or rounded as write_safetensors() does, bfloat16, float16 (which other tools read
+  // too), int8 or int4 (which load() reads). A model loaded from it again with that type as its precision has the
+  // panels of this one at that precision, but for the scales of int8 (write_safetensors()) and the tables of
+  // embeddings, which are rounded too. Throws FileError; std::invalid_argument for another type, and where load() would
+  // read another model than this one, before anything is written: a token that does not fit into a line, a network that
+  // normalises before its halves, a folder's pooling that is not built.
   void save(const std::string& folder, NumberType type = NumberType::float32) const;
 
   // With every length set.

@@ -33,8 +33,9 @@ HEADLIGHT_API headlight_status headlight_encoder_save(const headlight_encoder* e
                                                       headlight_error* error);
 typedef struct headlight_save_model_options {
   size_t struct_size;
-  headlight_type type;  // of matrices and tables in the file: HEADLIGHT_INT8 for a quarter of its bytes
-  int32_t reserved;     // 0
+  headlight_type
+      type;  // of matrices and tables in the file: HEADLIGHT_INT8 or _INT4 for a quarter or a seventh of its bytes
+  int32_t reserved;  // 0
 } headlight_save_model_options;
 // The same with options, which may be NULL.
 HEADLIGHT_API headlight_status headlight_encoder_save_with(const headlight_encoder* encoder, const char* folder,

@@ -51,13 +51,13 @@ class HEADLIGHT_API SafetensorsFile {
   [[nodiscard]] const std::map<std::string, std::string>& metadata() const noexcept;
 
   // The tensor as float32, valid as long as this object: the mapped bytes themselves for F32 (copied where they are not
-  // aligned), whose owner keeps the mapping even longer, widened exactly and once for F16 and BF16; for I8 each integer
-  // times the scale of its row, rounded once, as write_safetensors() makes them. FileError for another dtype, or I8
-  // without scales, or a name that is not there.
+  // aligned), whose owner keeps the mapping even longer, widened exactly and once for F16 and BF16; for I8 and U8, as
+  // write_safetensors() makes them, each integer times its scale, rounded once. FileError for another dtype, or
+  // integers without what is beside them there, or a name that is not there.
   [[nodiscard]] WeightView float32(std::string_view name);
 
-  // Every tensor that float32() reads, without those that are scales of others; all else (such as the I64 position ids
-  // of old BERT files) is left out.
+  // Every tensor that float32() reads, without those that hold scales or shapes of others; all else (such as the I64
+  // position ids of old BERT files) is left out.
   [[nodiscard]] Weights weights();
 
  private:
@@ -75,9 +75,15 @@ class HEADLIGHT_API SafetensorsFile {
 // that. Rounded to int8 by PackedMatrix they give the integers of the file and its scales, which are those that
 // `weights` themselves give, but for one unit in the last place of one scale in 129.
 //
+// Or int4, for a seventh of the bytes: "name", U8 [.., ⌈K / 2⌉], whose byte b of a row holds number 2b in its lower
+// four bits and number 2b + 1 in its upper ones, each as its integer plus 8 (behind the end: 8); "name_scale", BF16
+// [.., ⌈K / 32⌉]; and "name_shape", I64: the extents of the weight. With t = max_k |w_k| / 7 of the numbers k in 32 g …
+// 32 g + 31 of a row, at least 2⁻¹²⁶ and then rounded to bfloat16, the integers are q_k = round(w_k · (1 / t)), ties to
+// even, in −7 … 7 by the nearer. Rounded to int4 by PackedMatrix what float32() reads has the panels of `weights`.
+//
 // Throws FileError when it cannot be written, std::invalid_argument for a type that is none of these, a shape that does
-// not match its values, a name that is not UTF-8 or is "__metadata__", and for int8 numbers that are not finite, or a
-// name that is that of another tensor's scales.
+// not match its values, a name that is not UTF-8 or is "__metadata__", and for int8 and int4 numbers that are not
+// finite, or a name that is that of another tensor's scales or shape.
 HEADLIGHT_API void write_safetensors(const std::string& path, const Weights& weights,
                                      const std::map<std::string, std::string>& metadata = {},
                                      NumberType type = NumberType::float32);

@@ -23,8 +23,9 @@ Alignment: TypeAlias = Literal["top_left", "bottom_right"]
 MaskMeans: TypeAlias = Literal["attend", "ignore"]
 Window: TypeAlias = tuple[int | None, int | None]
 Activation: TypeAlias = Literal["relu", "gelu", "gelu_tanh"]
-Precision: TypeAlias = Literal["float32", "bfloat16", "int8"]
-PackedPrecision: TypeAlias = Literal["float32", "bfloat16", "float16", "int8", "int4"]
+Precision: TypeAlias = Literal["float32", "bfloat16", "float16", "int8", "int4"]
+# The same, under the name it had while models knew fewer.
+PackedPrecision: TypeAlias = Precision
 Progress: TypeAlias = bool | Callable[[int, int], object] | None
 
 

@@ -8,6 +8,7 @@
 #include "models/model_folder.h"
 #include "tools/headlight/commands/commands.h"
 #include "tools/headlight/support/model_arguments.h"
+#include "tools/headlight/support/number_types.h"
 #include "tools/headlight/support/output.h"
 #include "tools/headlight/support/quantity_text.h"
 #include "tools/headlight/support/validators.h"
@@ -42,7 +43,7 @@ void convert(const Arguments& arguments) {
 
 void add_convert(Command& program) {
   using namespace convert_command;
-  const std::vector<std::string> types = {"float32", "bfloat16", "float16", "int8"};
+  const std::vector<std::string> types = number_type_names();
   Command command = program.add_subcommand("convert", "A published model with its weights in another type");
   const auto arguments = std::make_shared<Arguments>();
   command.add_option("--model", arguments->model, "Folder with config.json, model.safetensors, vocab.txt")
@@ -58,9 +59,10 @@ void add_convert(Command& program) {
       .check(output_name())
       .required();
   command.add_flag("--overwrite", arguments->overwrite, "Replace the model that lies in this folder");
-  command.example("--model downloads/all-MiniLM-L6-v2 --type int8 -o small",
-                  "int8 has a scale for each row, and a quarter of the bytes; only headlight reads it. What narrower "
-                  "weights cost: `headlight study precision`.");
+  command.example(
+      "--model downloads/all-MiniLM-L6-v2 --type int8 -o small",
+      "int8 has a scale for each row, and a quarter of the bytes, int4 one for each 32 numbers, and a seventh; "
+      "only headlight reads these two. What narrower weights cost: `headlight study precision`.");
   command.callback([arguments] { convert(*arguments); });
 }
 

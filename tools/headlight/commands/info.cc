@@ -29,7 +29,7 @@ std::string as_json(const Engine& engine, const SystemInfo& system, const std::v
   info["features"] = Json::list();
   for (const InstructionFeature feature : engine.features().list()) info["features"].push_back(name(feature));
   // What products multiply with, by the type of their numbers.
-  for (const NumberType type : product_types()) info["products"][name(type)] = instructions_of(engine, type);
+  for (const NumberType type : kNumberTypes) info["products"][name(type)] = instructions_of(engine, type);
   info["simd"] = simd_library();
   info["threads"] = engine.threads();
   info["compiler"] = system.compiler;
@@ -51,7 +51,7 @@ std::string as_text(const Engine& engine, const SystemInfo& system) {
   text += "\nCPU               " + (system.cpu_name.empty() ? "unknown" : system.cpu_name);
   text += "\ninstruction set   " + std::string(name(engine.isa())) + features + " (available: " + sets + ")";
   std::string products;
-  for (const NumberType type : product_types()) {
+  for (const NumberType type : kNumberTypes) {
     products.append(products.empty() ? "" : "; ").append(name(type)).append(": ");
     products.append(instructions_of(engine, type));
   }

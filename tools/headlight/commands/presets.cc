@@ -152,7 +152,7 @@ void add_parameters(Table& table) {
 
 void add_bytes(Table& table) {
   table.heading("Their bytes, by the type that products multiply in");
-  for (const NumberType type : layer_types()) {
+  for (const NumberType type : kNumberTypes) {
     table.line(std::string(name(type)),
                [type](const Preset& preset) { return bytes(analysis::weight_bytes(preset.shape, type)); });
   }
@@ -269,7 +269,7 @@ Json as_json(const Preset& preset, std::int64_t length) {
   }
   document["parameter_count"] = analysis::parameter_count(shape);
   document["published_parameter_count"] = preset.published_parameters;
-  for (const NumberType type : layer_types()) {
+  for (const NumberType type : kNumberTypes) {
     document["weight_bytes"][name(type)] = number(analysis::weight_bytes(shape, type));
   }
   document["flops"] = {{"projections", number(flops.projections)},

@@ -1,6 +1,7 @@
 #include "tools/headlight/studies/precision.h"
 
 #include <cmath>
+#include <iterator>
 #include <memory>
 
 #include "tools/headlight/studies/deviation.h"
@@ -151,7 +152,7 @@ void time_types(Engine& engine, const EncoderOptions& options, const Weights& we
 }  // namespace
 
 std::size_t precision_steps(int runs) {
-  return 1 + layer_types().size() + std::size(kSharedScales) + static_cast<std::size_t>(runs);
+  return 1 + std::size(kNumberTypes) + std::size(kSharedScales) + static_cast<std::size_t>(runs);
 }
 
 PrecisionReport measure_precision(Engine& engine, const headlight::Encoder& network,
@@ -164,7 +165,7 @@ PrecisionReport measure_precision(Engine& engine, const headlight::Encoder& netw
   const Weights weights = network.weights();
   const Exact exact(engine, network.options(), weights, texts);
   advance(1);
-  for (const NumberType type : layer_types()) {
+  for (const NumberType type : kNumberTypes) {
     report.types.push_back({.type = type,
                             .loss = loss_of(engine, exact, weights, type, texts),
                             .bytes = packed_bytes(engine, weights, type)});

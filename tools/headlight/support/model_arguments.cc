@@ -47,8 +47,8 @@ void ModelArguments::add_to(Command& command, Inputs accepted) {
 
 void add_precision(Command& command, std::string& precision) {
   command.add_option("--precision", precision, "What products multiply in, weights and activations (default: float32)")
-      .type_name(alternatives(layer_type_names()))
-      .check(one_of(layer_type_names()));
+      .type_name(alternatives(number_type_names()))
+      .check(one_of(number_type_names()));
 }
 
 void ModelArguments::check() const {

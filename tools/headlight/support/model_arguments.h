@@ -38,7 +38,7 @@ struct ModelArguments {
   [[nodiscard]] models::Encoder load() const;
 };
 
-// --precision of a command that computes with a model: its value is a name of layer_type_names().
+// --precision of a command that computes with a model: its value is a name of number_type_names().
 void add_precision(Command& command, std::string& precision);
 
 // Token ids [B, L]; the mask has no axes where none was given.

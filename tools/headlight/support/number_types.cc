@@ -2,15 +2,9 @@
 
 namespace headlight::program {
 
-std::vector<NumberType> product_types() {
-  return {NumberType::float32, NumberType::bfloat16, NumberType::float16, NumberType::int8, NumberType::int4};
-}
-
-std::vector<NumberType> layer_types() { return {NumberType::float32, NumberType::bfloat16, NumberType::int8}; }
-
-std::vector<std::string> layer_type_names() {
+std::vector<std::string> number_type_names() {
   std::vector<std::string> names;
-  for (const NumberType type : layer_types()) names.emplace_back(name(type));
+  for (const NumberType type : kNumberTypes) names.emplace_back(name(type));
   return names;
 }
 

@@ -9,10 +9,8 @@
 
 namespace headlight::program {
 
-// What B of a product may be packed as, and what the products of layers and models multiply in. "float32" first.
-[[nodiscard]] std::vector<NumberType> product_types();
-[[nodiscard]] std::vector<NumberType> layer_types();
-[[nodiscard]] std::vector<std::string> layer_type_names();
+// Of kNumberTypes, "float32" first.
+[[nodiscard]] std::vector<std::string> number_type_names();
 
 // What an engine multiplies a B of that type with: the feature "avx512_bf16", where it has one for that, else its
 // instruction set, for which it is "widened to float32 on avx2".
