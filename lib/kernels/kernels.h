@@ -5,6 +5,7 @@
 #include "headlight/engine.h"
 #include "kernels/attention_backward_kernels.h"
 #include "kernels/attention_kernels.h"
+#include "kernels/convert_kernels.h"
 #include "kernels/gemm_kernels.h"
 #include "kernels/merge_kernels.h"
 #include "kernels/optimizer_kernels.h"
@@ -33,6 +34,7 @@ namespace headlight::kernels {
 // As pair_attention_kernels().
 [[nodiscard]] const BackwardProductKernels* pair_backward_kernels(InstructionFeatures features) noexcept;
 [[nodiscard]] const MergeKernels& merge_kernels(Isa isa) noexcept;
+[[nodiscard]] const ConvertKernels& convert_kernels(Isa isa) noexcept;
 [[nodiscard]] HEADLIGHT_INNER_API const RowKernels& row_kernels(Isa isa) noexcept;
 [[nodiscard]] const OptimizerKernels& optimizer_kernels(Isa isa) noexcept;
 [[nodiscard]] const RowGradientKernels& row_gradient_kernels(Isa isa) noexcept;

@@ -1,25 +1,16 @@
 #include "headlight/activation.h"
 
 #include "kernels/kernels.h"
-#include "ops/check.h"
 #include "ops/in_place.h"
 #include "ops/row_blocks.h"
+#include "ops/row_checks.h"
 #include "runtime/costs.h"
 
 namespace headlight {
 
-namespace {
-
-void check_activation(std::string_view operation, Activation activation) {
-  if (activation <= Activation::gelu_tanh) return;
-  ops::fail(operation, "activation is " + std::to_string(static_cast<int>(activation)) + ", expected one of the enum");
-}
-
-}  // namespace
-
 void activate(Engine& engine, Activation activation, View<const float, 2> x, View<float, 2> y) {
   ops::check_rows("activate", x, y);
-  check_activation("activate", activation);
+  ops::check_activation("activate", activation);
   if (x.size() == 0) return;
 
   const auto kernel = kernels::row_kernels(engine.isa()).activate;
@@ -33,7 +24,7 @@ void activate_backward(Engine& engine, Activation activation, View<const float, 
                        View<float, 2> x_gradient) {
   constexpr std::string_view kName = "activate_backward";
   ops::check_row_gradients(kName, "x", "the shape of x", x, y_gradient, x_gradient);
-  check_activation(kName, activation);
+  ops::check_activation(kName, activation);
   if (x.size() == 0) return;
 
   const auto kernel = kernels::row_gradient_kernels(engine.isa()).activate;

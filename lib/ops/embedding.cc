@@ -3,8 +3,7 @@
 
 #include "headlight/normalization.h"
 #include "kernels/kernels.h"
-#include "ops/check.h"
-#include "ops/embedding_ids.h"
+#include "ops/embedding_check.h"
 #include "ops/row_blocks.h"
 #include "runtime/costs.h"
 #include "runtime/parallel.h"
@@ -33,42 +32,16 @@ void check_embedding_ids(std::string_view operation, std::string_view rows_name,
 namespace {
 
 constexpr std::string_view kName = "embed";
-// Word, position and token-type tables are three; the rest is room.
-constexpr std::size_t kMaxTables = 8;
-// Names are made only where something is wrong: a call that passes allocates nothing.
-constexpr std::array<std::string_view, kMaxTables> kTableNames = {"table 0", "table 1", "table 2", "table 3",
-                                                                  "table 4", "table 5", "table 6", "table 7"};
-constexpr std::array<std::string_view, kMaxTables> kIdsNames = {"ids of table 0", "ids of table 1", "ids of table 2",
-                                                                "ids of table 3", "ids of table 4", "ids of table 5",
-                                                                "ids of table 6", "ids of table 7"};
-
-void check_count(std::string_view operation, std::size_t tables) {
-  if (tables >= 1 && tables <= kMaxTables) return;
-  ops::fail(operation, std::to_string(tables) + " tables given, expected 1 to " + std::to_string(kMaxTables));
-}
-
-// `rows` [N, E] is what the rows of the table go to, or its gradient.
-template <class T, class Rows>
-void check_embedding(std::string_view operation, std::string_view rows_name, const View<T, 2>& table,
-                     std::span<const std::int64_t> ids, std::size_t index, const View<Rows, 2>& rows,
-                     const ops::Extent& rows_extent) {
-  const std::string_view table_name = kTableNames[index];
-  const ops::Extent extent = ops::check_view(operation, table_name, table);
-  const std::array<std::int64_t, 2> expected = {-1, rows.extent(1)};
-  ops::check_shape(operation, table_name, table.shape, expected, "[V, E]");
-  ops::check_disjoint(operation, rows_name, rows_extent, table_name, extent);
-  ops::check_embedding_ids(operation, rows_name, ids, index, rows.extent(0), table.extent(0));
-}
 
 }  // namespace
 
 void embed(Engine& engine, std::span<const Embedding> embeddings, View<float, 2> out) {
   const ops::Extent out_extent = ops::check_output(kName, "out", out);
-  check_count(kName, embeddings.size());
-  std::array<kernels::EmbeddingTable, kMaxTables> tables{};
+  ops::check_table_count(kName, embeddings.size());
+  std::array<kernels::EmbeddingTable, ops::kMaxTables> tables{};
   for (std::size_t t = 0; t < embeddings.size(); ++t) {
-    check_embedding(kName, "out", embeddings[t].table, embeddings[t].ids, t, out, out_extent);
-    ops::check_disjoint(kName, "out", out_extent, kIdsNames[t], ops::extent_of(embeddings[t].ids));
+    ops::check_embedding(kName, "out", embeddings[t].table, embeddings[t].ids, t, out, out_extent);
+    ops::check_disjoint(kName, "out", out_extent, ops::kIdsNames[t], ops::extent_of(embeddings[t].ids));
     tables[t] = {embeddings[t].table.data, embeddings[t].table.stride(0), embeddings[t].ids.data()};
   }
   if (out.size() == 0) return;
@@ -77,7 +50,7 @@ void embed(Engine& engine, std::span<const Embedding> embeddings, View<float, 2>
   const int count = static_cast<int>(embeddings.size());
   ops::for_row_blocks(
       engine, out.extent(0), out.extent(1), runtime::costs::kEmbedding, [&](std::int64_t first, std::int64_t rows) {
-        std::array<kernels::EmbeddingTable, kMaxTables> block = tables;
+        std::array<kernels::EmbeddingTable, ops::kMaxTables> block = tables;
         for (kernels::EmbeddingTable& table : block) table.ids = table.ids == nullptr ? nullptr : table.ids + first;
         kernel(block.data(), count, out.data + first * out.stride(0), out.stride(0), rows, out.extent(1));
       });
@@ -85,24 +58,11 @@ void embed(Engine& engine, std::span<const Embedding> embeddings, View<float, 2>
 
 void embed_backward(Engine& engine, View<const float, 2> out_gradient, std::span<const EmbeddingGradient> embeddings) {
   constexpr std::string_view kBackward = "embed_backward";
-  const ops::Extent extent = ops::check_view(kBackward, "out_gradient", out_gradient);
-  check_count(kBackward, embeddings.size());
-  for (std::size_t t = 0; t < embeddings.size(); ++t) {
-    const EmbeddingGradient& one = embeddings[t];
-    check_embedding(kBackward, "out_gradient", one.table, one.ids, t, out_gradient, extent);
-    const ops::Extent table = ops::check_output(kBackward, kTableNames[t], one.table);
-    for (std::size_t other = 0; other < t; ++other) {
-      ops::check_disjoint(kBackward, kTableNames[t], table, kTableNames[other],
-                          ops::check_view(kBackward, kTableNames[other], embeddings[other].table));
-    }
-    for (std::size_t other = 0; other < embeddings.size(); ++other) {
-      ops::check_disjoint(kBackward, kTableNames[t], table, kIdsNames[other], ops::extent_of(embeddings[other].ids));
-    }
-  }
+  ops::check_embed_backward(kBackward, out_gradient, embeddings);
   if (out_gradient.size() == 0) return;
 
   // A task is some columns of one table, and walks every row: so rows are added in order, without a lock.
-  constexpr std::int64_t kColumns = 64;
+  constexpr std::int64_t kColumns = ops::kColumnsOfTask;
   const std::int64_t columns = out_gradient.extent(1);
   const std::int64_t blocks = divide_up(columns, kColumns);
   const std::int64_t tasks = blocks * static_cast<std::int64_t>(embeddings.size());

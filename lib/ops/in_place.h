@@ -2,20 +2,33 @@
 #pragma once
 
 #include "ops/check.h"
+#include "ops/typed_check.h"
 
 namespace headlight::ops {
 
-// An output may be the very same view as an input (element by element) or lie apart from it, nothing between.
-template <class Input, class Output, int Rank>
-void check_same_or_disjoint(std::string_view operation, std::string_view output, const View<Output, Rank>& y,
-                            const Extent& y_extent, std::string_view input, const View<Input, Rank>& x,
-                            const Extent& x_extent) {
-  const bool same = static_cast<const void*>(x.data) == static_cast<const void*>(y.data) && x.strides == y.strides;
+// What the numbers of a view are.
+template <class T, int Rank>
+[[nodiscard]] constexpr NumberType type_of(const View<T, Rank>&) noexcept {
+  return number_type_of<std::remove_const_t<T>>;
+}
+template <int Rank, class Pointer>
+[[nodiscard]] NumberType type_of(const AnyTypedView<Rank, Pointer>& view) noexcept {
+  return view.type;
+}
+
+// An output may be the very same view as an input (element by element) or lie apart from it, nothing between. Here and
+// below views are of floats, or of a type that the program learns as it runs.
+template <class Input, class Output>
+void check_same_or_disjoint(std::string_view operation, std::string_view output, const Output& y,
+                            const Extent& y_extent, std::string_view input, const Input& x, const Extent& x_extent) {
+  const bool same = static_cast<const void*>(x.data) == static_cast<const void*>(y.data) && x.strides == y.strides &&
+                    type_of(x) == type_of(y);
   if (!same) check_disjoint(operation, output, y_extent, input, x_extent);
 }
 
 // Checks x and a y of its shape, which may be x itself; returns the addresses of y.
-inline Extent check_rows(std::string_view operation, const View<const float, 2>& x, const View<float, 2>& y) {
+template <class Input, class Output>
+Extent check_rows(std::string_view operation, const Input& x, const Output& y) {
   const Extent x_extent = check_view(operation, "x", x);
   const Extent y_extent = check_view(operation, "y", y);
   check_given(operation, "x", x, y.shape == x.shape);
@@ -27,9 +40,9 @@ inline Extent check_rows(std::string_view operation, const View<const float, 2>&
 
 // Checks what a row-wise operation goes back from, the gradient of its output and that of its input, which may be
 // either of both. Errors call the first one `name`, and its shape `shape_of`.
-inline void check_row_gradients(std::string_view operation, std::string_view name, std::string_view shape_of,
-                                const View<const float, 2>& x, const View<const float, 2>& y_gradient,
-                                const View<float, 2>& x_gradient) {
+template <class Input, class Output>
+void check_row_gradients(std::string_view operation, std::string_view name, std::string_view shape_of, const Input& x,
+                         const Input& y_gradient, const Output& x_gradient) {
   const Extent x_extent = check_view(operation, name, x);
   const Extent y_extent = check_view(operation, "y_gradient", y_gradient);
   const Extent out_extent = check_view(operation, "x_gradient", x_gradient);
@@ -42,8 +55,9 @@ inline void check_row_gradients(std::string_view operation, std::string_view nam
 }
 
 // Checks what is added to x or y on the way, where it is given; y may be that itself.
-inline void check_residual(std::string_view operation, const View<const float, 2>& residual,
-                           const View<const float, 2>& x, const View<float, 2>& y, const Extent& y_extent) {
+template <class Input, class Output>
+void check_residual(std::string_view operation, const Input& residual, const Input& x, const Output& y,
+                    const Extent& y_extent) {
   if (!residual) return;
   const Extent residual_extent = check_view(operation, "residual", residual);
   check_shape(operation, "residual", residual.shape, x.shape, "the shape of x");

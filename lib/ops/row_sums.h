@@ -38,7 +38,7 @@ inline std::size_t row_sums_bytes(std::int64_t rows, std::int64_t columns, std::
 }
 
 // For each of several sums [columns], null where not wanted: sums[j] += Σ over runs, ascending, of the partial sums
-// that `sum_run(first row, rows, partials)` adds to zeros. Throws OutOfMemory in the name of `operation`.
+// that `sum_run(first row, rows, partials, worker)` adds to zeros. Throws OutOfMemory in the name of `operation`.
 template <std::size_t kSums, class Function>
 void add_sums_over_rows(Engine& engine, std::string_view operation, std::int64_t rows, std::int64_t columns,
                         double nanoseconds_per_element, const std::array<float*, kSums>& sums, Function sum_run) {
@@ -53,14 +53,14 @@ void add_sums_over_rows(Engine& engine, std::string_view operation, std::int64_t
   const auto partial_of = [&](std::size_t s, std::int64_t run) { return parts[s].in(scratch.data()) + run * distance; };
   const int workers = runtime::workers_for(
       engine, runs.count(), nanoseconds_per_element * static_cast<double>(rows) * static_cast<double>(columns));
-  runtime::parallel_for(engine, runs.count(), workers, [&](std::int64_t run, int) {
+  runtime::parallel_for(engine, runs.count(), workers, [&](std::int64_t run, int worker) {
     std::array<float*, kSums> partials{};
     for (std::size_t s = 0; s < kSums; ++s) {
       if (sums[s] == nullptr) continue;
       partials[s] = partial_of(s, run);
       std::fill_n(partials[s], columns, 0.0f);
     }
-    sum_run(runs.first(run), runs.size(run), partials);
+    sum_run(runs.first(run), runs.size(run), partials, worker);
   });
   const auto sum_rows = kernels::row_gradient_kernels(engine.isa()).sum_rows;
   for (std::size_t s = 0; s < kSums; ++s) {
