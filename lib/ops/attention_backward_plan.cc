@@ -15,7 +15,7 @@ double estimated_nanoseconds(const kernels::AttentionKernels& kernels, const Att
   const double pairs = static_cast<double>(sizes.batch) * static_cast<double>(sizes.query_heads) *
                        static_cast<double>(sizes.query_length) * static_cast<double>(sizes.key_length);
   const double width = 3.0 * static_cast<double>(sizes.head_dim) + 2.0 * static_cast<double>(sizes.value_dim);
-  return pairs * width / (runtime::costs::kVectorProductsOfAttention * kernels.lanes);
+  return pairs * width / (runtime::costs::kVectorProductsOfAttention * kernels.lanes * kernels.numbers_of_word);
 }
 
 void lay_out_worker(const kernels::AttentionKernels& kernels, const AttentionSizes& sizes,

@@ -52,7 +52,8 @@ double estimated_nanoseconds(const kernels::AttentionKernels& kernels, const Att
   const double heads = static_cast<double>(sizes.batch) * static_cast<double>(sizes.query_heads);
   const double pairs = heads * static_cast<double>(sizes.query_length) * static_cast<double>(sizes.key_length);
   const double width = static_cast<double>(sizes.head_dim + sizes.value_dim);
-  const double products = pairs * width / (runtime::costs::kVectorProductsOfAttention * kernels.lanes);
+  const double products =
+      pairs * width / (runtime::costs::kVectorProductsOfAttention * kernels.lanes * kernels.numbers_of_word);
   const double bytes = bytes_of_keys(sizes);
   const double rows = heads * static_cast<double>(sizes.query_length) * runtime::costs::kAttentionRow;
   return std::max(products + rows,

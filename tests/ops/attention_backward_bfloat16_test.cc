@@ -1,10 +1,12 @@
 // Gradients of attention over operands of bfloat16. Where the instruction set multiplies pairs of them, sums are the
 // documented chains over weights and score gradients that are rounded once, and all that attention_backward() promises
 // holds.
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -37,27 +39,13 @@ AttentionCase of_bfloat16(AttentionCase c) {
 }
 constexpr BackwardTypes kSums{NumberType::bfloat16, {}};
 
-// Twice the error of the plain float32 computation; and a rounding to bfloat16 of each weight, or score gradient, of
-// which the yardsticks hold the sizes. Gradients of bias and sinks have none of that.
 void expect_error_of_roundings(const AttentionCase& c, Engine& engine) {
   SCOPED_TRACE(c.line());
   TypedBackward call(engine, c, kSums, false);
-  const test::BackwardProblem& problem = call.problem;
-  const GradientTensors<float> ours = call.of_types(engine);
-  const auto plain = test::plain_gradients<float>(problem.in, problem.out_gradient);
-  const auto truth = test::plain_gradients<double>(problem.in, problem.out_gradient);
-  const auto sizes = test::gradient_yardsticks(problem.in, problem.out_gradient);
-  const double rounding = call.multiplies_pairs(engine) ? 0x1p-8 : 0;
-  const auto expect_close = [&](const auto& a, const auto& p, const auto& t, const auto& y, double more) {
-    const double of_plain = test::worst_row_error(p.view(), t.view(), y.view()).error;
-    EXPECT_TRUE(
-        test::within(a.view(), t.view(), (2 * of_plain + 8 * test::kUnitRoundoff) * (1 + more) + more, y.view()));
-  };
-  expect_close(ours.query, plain.query, truth.query, sizes.query, rounding);
-  expect_close(ours.key, plain.key, truth.key, sizes.key, rounding);
-  expect_close(ours.value, plain.value, truth.value, sizes.value, rounding);
-  expect_close(ours.bias, plain.bias, truth.bias, sizes.bias, 0);
-  expect_close(ours.sinks, plain.sinks, truth.sinks, sizes.sinks, 0);
+  test::for_each_error_of_roundings(
+      engine, call, 0, [](const char* name, const auto& actual, const auto& truth, double allowed, const auto& sizes) {
+        EXPECT_TRUE(test::within(actual, truth, allowed, sizes)) << name;
+      });
 }
 
 TEST_P(BFloat16AttentionBackward, ErrsByTheRoundingOfWeightsAndScoreGradients) {
@@ -95,52 +83,96 @@ float chain(std::int64_t count, const Left& left, const Right& right) {
 
 // Score gradients dS are what the gradient of a bias is made of. With values of 0, and δ = −1 in every row by an `out`
 // made for it, they are the weights P.
-TEST_P(BFloat16AttentionBackward, SumsAreTheDocumentedChains) {
-  Engine engine(options(2));
-  for (const std::int64_t dim : {2, 30, 64, 94, 130}) {
-    for (const std::int64_t rows : {1, 37, 48}) {
-      AttentionCase c = AttentionCase::parse("seed=3 B=1 Lq=1 Lk=1 Hq=1 Hkv=1 D=2 Dv=2 bias=1,1,1,1");
-      c.query_length = rows;
-      c.key_length = 2 * rows + 5;
-      c.head_dim = c.value_dim = dim;
-      c.bias = {1, 1, rows, c.key_length};
-      c.scale = 0.25f;
-      c = of_bfloat16(c);
-      TypedBackward call(engine, c, kSums, false);
-      if (!call.multiplies_pairs(engine)) continue;
-      test::BackwardProblem& problem = call.problem;
-      for (std::int64_t i = 0; i < rows; ++i) problem.out_gradient(0, i, 0, 0) = 1;
-      const GradientTensors<float> ours = call.of_types(engine);
-      const auto score_gradient = [&](std::int64_t i, std::int64_t j) { return ours.bias(0, 0, i, j); };
-      for (std::int64_t j = 0; j < c.key_length; ++j) {
-        for (std::int64_t d = 0; d < dim; ++d) {
-          const float sum = chain(
-              rows, [&](std::int64_t i) { return score_gradient(i, j); },
-              [&](std::int64_t i) { return problem.in.query(0, i, 0, d); });
-          ASSERT_EQ(ours.key(0, j, 0, d), 0.25f * sum) << dim << ", " << rows;
-        }
-      }
-      for (std::int64_t i = 0; i < rows; ++i) {
-        for (std::int64_t d = 0; d < dim; ++d) {
-          const float sum = chain(
-              c.key_length, [&](std::int64_t j) { return score_gradient(i, j); },
-              [&](std::int64_t j) { return problem.in.key(0, j, 0, d); });
-          ASSERT_EQ(ours.query(0, i, 0, d), 0.25f * sum) << dim << ", " << rows;
-        }
-      }
-      for (float& number : problem.in.value) number = 0;
-      for (float& number : problem.out) number = 0;
-      for (std::int64_t i = 0; i < rows; ++i) problem.out(0, i, 0, 0) = -1;
-      const GradientTensors<float> weights = call.of_types(engine);
-      for (std::int64_t j = 0; j < c.key_length; ++j) {
-        for (std::int64_t d = 0; d < dim; ++d) {
-          const float sum = chain(
-              rows, [&](std::int64_t i) { return weights.bias(0, 0, i, j); },
-              [&](std::int64_t i) { return problem.out_gradient(0, i, 0, d); });
-          ASSERT_EQ(ours.value(0, j, 0, d), sum) << dim << ", " << rows;
-        }
+class Chains {
+ public:
+  Chains(Engine& engine, const AttentionCase& c, std::int64_t key_block)
+      : engine_(engine), c_(c), key_block_(key_block), call_(engine, c, kSums, false) {}
+
+  void expect_documented() {
+    test::BackwardProblem& problem = call_.problem;
+    for (float& number : problem.out_gradient) number = 0;
+    for_each_row([&](std::int64_t i, std::int64_t h) { problem.out_gradient(0, i, h, 0) = 1; });
+    const GradientTensors<float> ours = call_.of_types(engine_);
+    for (std::int64_t j = 0; j < c_.key_length; ++j) {
+      for (std::int64_t d = 0; d < c_.head_dim; ++d) {
+        ASSERT_EQ(ours.key(0, j, 0, d), 0.25f * over_rows(ours.bias, problem.in.query, j, d)) << j << ", " << d;
       }
     }
+    for_each_row([&](std::int64_t i, std::int64_t h) {
+      for (std::int64_t d = 0; d < c_.head_dim; ++d) {
+        ASSERT_EQ(ours.query(0, i, h, d), 0.25f * over_keys(ours.bias, i, h, d)) << i << ", " << h << ", " << d;
+      }
+    });
+    for (float& number : problem.in.value) number = 0;
+    for (float& number : problem.out) number = 0;
+    for_each_row([&](std::int64_t i, std::int64_t h) { problem.out(0, i, h, 0) = -1; });
+    const GradientTensors<float> weights = call_.of_types(engine_);
+    for (std::int64_t j = 0; j < c_.key_length; ++j) {
+      for (std::int64_t d = 0; d < c_.value_dim; ++d) {
+        ASSERT_EQ(ours.value(0, j, 0, d), over_rows(weights.bias, problem.out_gradient, j, d)) << j << ", " << d;
+      }
+    }
+  }
+  [[nodiscard]] bool are_multiplied() const { return call_.multiplies_pairs(engine_); }
+
+ private:
+  template <class Function>
+  void for_each_row(const Function& f) const {
+    for (std::int64_t i = 0; i < c_.query_length; ++i) {
+      for (std::int64_t h = 0; h < c_.query_heads; ++h) f(i, h);
+    }
+  }
+  // The rows of each head that shares the key, which are one block, and then those of the next.
+  [[nodiscard]] float over_rows(const Tensor<float, 4>& scores, const Tensor<float, 4>& rows, std::int64_t j,
+                                std::int64_t d) const {
+    float sum = 0;
+    for (std::int64_t h = 0; h < c_.query_heads; ++h) {
+      sum += chain(
+          c_.query_length, [&](std::int64_t i) { return scores(0, h, i, j); },
+          [&](std::int64_t i) { return rows(0, i, h, d); });
+    }
+    return sum;
+  }
+  // Block after block.
+  [[nodiscard]] float over_keys(const Tensor<float, 4>& scores, std::int64_t i, std::int64_t h, std::int64_t d) const {
+    float sum = 0;
+    for (std::int64_t first = 0; first < c_.key_length; first += key_block_) {
+      sum += chain(
+          std::min(key_block_, c_.key_length - first), [&](std::int64_t j) { return scores(0, h, i, first + j); },
+          [&](std::int64_t j) { return call_.problem.in.key(0, first + j, 0, d); });
+    }
+    return sum;
+  }
+
+  Engine& engine_;
+  AttentionCase c_;
+  std::int64_t key_block_;
+  TypedBackward call_;
+};
+
+TEST_P(BFloat16AttentionBackward, SumsAreTheDocumentedChains) {
+  Engine engine(options(2));
+  const auto expect = [&](std::int64_t dim, std::int64_t rows, std::int64_t blocks, const std::string& heads,
+                          const std::string& mask) {
+    const ops::AttentionSizes sizes{1, 64, 64, 1, 1, 1, dim, dim};
+    const auto& kernels = kernels::attention_kernels(engine.isa());
+    const std::int64_t block = ops::plan_attention_backward(engine, kernels, sizes, false).key_block;
+    AttentionCase c = AttentionCase::parse("seed=3 B=1 Lq=1 Lk=1 Hq=" + heads + " Hkv=1 D=2 Dv=2" + mask);
+    c.scale = 0.25f;
+    c.query_length = rows;
+    c.key_length = (blocks - 1) * block + 2 * rows + 5;
+    c.head_dim = c.value_dim = dim;
+    c.bias = {1, c.query_heads, rows, c.key_length};
+    c = of_bfloat16(c);
+    SCOPED_TRACE(c.line());
+    Chains chains(engine, c, block);
+    if (chains.are_multiplied()) chains.expect_documented();
+  };
+  for (const std::int64_t dim : {2, 30, 64, 94, 130}) {
+    for (const std::int64_t rows : {1, 37, 48}) expect(dim, rows, 1, "1", "");
+    // Two blocks of keys, of which some rows see a part, and three heads that share them.
+    expect(dim, 37, 2, "3", " causal=bottom-right");
+    expect(dim, 48, 2, "1", " align=bottom-right window=30,7");
   }
 }
 

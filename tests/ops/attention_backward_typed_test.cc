@@ -200,24 +200,31 @@ TEST_P(TypedAttentionBackward, AllocatesNothingOnceReserved) {
   }
 }
 
-// A NaN that a row does not see stays unseen, and one that it sees does not.
+// A NaN that a row does not see stays unseen, and one that it sees does not. It is one number or the other of a pair of
+// neighbours, in one row or the other of a pair of rows, or in the last row, which is in none.
 TEST_P(TypedAttentionBackward, NothingPassesAMask) {
   constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
-  constexpr std::int64_t kLength = 40;
+  constexpr std::int64_t kLength = 41;
+  constexpr struct { std::int64_t row, column; } kPlaces[] = {{20, 3}, {21, 2}, {21, 3}, {40, 2}, {40, 3}};
   for (const NumberType type : kNarrowTypes) {
-    for (const char* line : {"seed=7 B=1 Lq=40 Lk=40 Hq=1 Hkv=1 D=20 Dv=12 causal=top-left",
-                             "seed=9 B=1 Lq=40 Lk=40 Hq=1 Hkv=1 D=20 Dv=12 query_lengths=20 key_lengths=20",
-                             "seed=8 B=1 Lq=40 Lk=40 Hq=1 Hkv=1 D=20 Dv=12 mask=1,1,40,40 mask_means=attend"}) {
+    for (int n = 0; n < 15; ++n) {
+      const char* const line =
+          std::array{"seed=7 B=1 Lq=41 Lk=41 Hq=1 Hkv=1 D=20 Dv=12 causal=top-left",
+                     "seed=9 B=1 Lq=41 Lk=41 Hq=1 Hkv=1 D=20 Dv=12 query_lengths=20 key_lengths=20",
+                     "seed=8 B=1 Lq=41 Lk=41 Hq=1 Hkv=1 D=20 Dv=12 mask=1,1,41,41 "
+                     "mask_means=attend"}[static_cast<std::size_t>(n % 3)];
+      const auto [at, column] = kPlaces[n / 3];
       AttentionCase c = AttentionCase::parse(line);
       c.types.fill(type);
       for (int which = 0; which < 4; ++which) {
-        SCOPED_TRACE(std::string(line) + ", " + std::to_string(which));
+        SCOPED_TRACE(std::string(line) + ", " + std::to_string(which) + ", at " + std::to_string(at) + ", " +
+                     std::to_string(column));
         TypedBackward clean(engine(0), c, BackwardTypes::all(type), false),
             spoiled(engine(0), c, BackwardTypes::all(type), false);
         test::BackwardProblem& problem = spoiled.problem;
         Tensor<float, 4>* const inputs[] = {&problem.in.query, &problem.in.key, &problem.in.value,
                                             &problem.out_gradient};
-        (*inputs[which])(0, 20, 0, 3) = kNan;
+        (*inputs[which])(0, at, 0, column) = kNan;
         problem.forward(engine(0));
         problem.out = test::rounded_to(type, problem.out);
         const GradientTensors<float> a = clean.of_types(engine(1)), b = spoiled.of_types(engine(1));
@@ -225,24 +232,26 @@ TEST_P(TypedAttentionBackward, NothingPassesAMask) {
           return reference::visible(problem.in.options, kLength, kLength, 0, 0, i, j);
         };
         const bool row = which == 0 || which == 3;
-        const auto spoils_row = [&](std::int64_t i) { return row ? i == 20 : sees(i, 20); };
+        const auto spoils_row = [&, spoiled_row = at](std::int64_t i) {
+          return row ? i == spoiled_row : sees(i, spoiled_row);
+        };
         int unspoiled = 0, seen = 0;
-        for (std::int64_t n = 0; n < kLength; ++n) {
+        for (std::int64_t k = 0; k < kLength; ++k) {
           bool spoils_key = false;
-          for (std::int64_t i = 0; i < kLength; ++i) spoils_key = spoils_key || (spoils_row(i) && sees(i, n));
-          if (!spoils_row(n)) {
+          for (std::int64_t i = 0; i < kLength; ++i) spoils_key = spoils_key || (spoils_row(i) && sees(i, k));
+          if (!spoils_row(k)) {
             ++unspoiled;
-            for (std::int64_t d = 0; d < c.head_dim; ++d) ASSERT_EQ(a.query(0, n, 0, d), b.query(0, n, 0, d)) << n;
+            for (std::int64_t d = 0; d < c.head_dim; ++d) ASSERT_EQ(a.query(0, k, 0, d), b.query(0, k, 0, d)) << k;
           }
           seen += spoils_key ? 1 : 0;
           // Where only the values are NaN, weights are not.
           if (spoils_key) {
-            ASSERT_TRUE(which == 2 || std::isnan(b.value(0, n, 0, 3))) << n;
-            ASSERT_TRUE(std::isnan(b.key(0, n, 0, 3))) << n;
+            ASSERT_TRUE(which == 2 || std::isnan(b.value(0, k, 0, column))) << k;
+            ASSERT_TRUE(std::isnan(b.key(0, k, 0, column))) << k;
             continue;
           }
-          for (std::int64_t d = 0; d < c.head_dim; ++d) ASSERT_EQ(a.key(0, n, 0, d), b.key(0, n, 0, d)) << n;
-          for (std::int64_t d = 0; d < c.value_dim; ++d) ASSERT_EQ(a.value(0, n, 0, d), b.value(0, n, 0, d)) << n;
+          for (std::int64_t d = 0; d < c.head_dim; ++d) ASSERT_EQ(a.key(0, k, 0, d), b.key(0, k, 0, d)) << k;
+          for (std::int64_t d = 0; d < c.value_dim; ++d) ASSERT_EQ(a.value(0, k, 0, d), b.value(0, k, 0, d)) << k;
         }
         EXPECT_GT(unspoiled, 0);
         EXPECT_EQ(seen > 0, c.key_lengths.empty());
@@ -264,6 +273,15 @@ TEST_P(TypedAttentionBackward, KnowsRowsOfLargeScores) {
     if (!call.multiplies_pairs(engine(0))) {
       test::expect_same_gradients(gradients, call.rounded(call.of_floats(engine(0))));
     }
+    // Every weight is 1/30. log_sum_exp, of which nothing can be seen in such numbers, would make it 1.
+    TypedBackward sums(engine(0), c, {type, {}}, false);
+    for (float& number : sums.problem.in.bias) number = -std::numeric_limits<float>::max();
+    sums.problem.forward(engine(0));
+    test::for_each_error_of_roundings(
+        engine(0), sums, 0,
+        [](const char* name, const auto& actual, const auto& truth, double allowed, const auto& sizes) {
+          EXPECT_TRUE(test::within(actual, truth, allowed, sizes)) << name;
+        });
     EXPECT_TRUE(std::any_of(gradients.value.begin(), gradients.value.end(), [](float x) { return x != 0; }));
   }
 }

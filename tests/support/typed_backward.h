@@ -104,6 +104,29 @@ struct TypedBackward {
   bool accumulates_;
 };
 
+// expect(name, gradient, truth, allowed error, yardstick) for each gradient of a call that sums it in float32: twice
+// the error of the plain float32 computation, and, where pairs of bfloat16 are multiplied, a rounding to bfloat16 of
+// each weight, or score gradient, of which the yardsticks hold the sizes. Gradients of bias and sinks have none of
+// that. `given`: what the forward pass left in log_sum_exp, a factor of every weight.
+template <class Expect>
+void for_each_error_of_roundings(Engine& engine, TypedBackward& call, double given, const Expect& expect) {
+  const BackwardProblem& problem = call.problem;
+  const GradientTensors<float> ours = call.of_types(engine);
+  const auto plain = plain_gradients<float>(problem.in, problem.out_gradient);
+  const auto truth = plain_gradients<double>(problem.in, problem.out_gradient);
+  const auto sizes = gradient_yardsticks(problem.in, problem.out_gradient);
+  const double rounding = call.multiplies_pairs(engine) ? 0x1p-8 : 0;
+  const auto each = [&](const char* name, const auto& a, const auto& p, const auto& t, const auto& y, double more) {
+    const double of_plain = worst_row_error(p.view(), t.view(), y.view()).error;
+    expect(name, a.view(), t.view(), (2 * of_plain + 8 * kUnitRoundoff + given) * (1 + more) + more, y.view());
+  };
+  each("query", ours.query, plain.query, truth.query, sizes.query, rounding);
+  each("key", ours.key, plain.key, truth.key, sizes.key, rounding);
+  each("value", ours.value, plain.value, truth.value, sizes.value, rounding);
+  each("bias", ours.bias, plain.bias, truth.bias, sizes.bias, 0);
+  each("sinks", ours.sinks, plain.sinks, truth.sinks, sizes.sinks, 0);
+}
+
 inline void expect_same_gradients(const GradientTensors<float>& a, const GradientTensors<float>& b) {
   EXPECT_TRUE(same_bits(a.query, b.query)) << "query";
   EXPECT_TRUE(same_bits(a.key, b.key)) << "key";
