@@ -1,4 +1,5 @@
-// Attention through the C interface, on any shapes, strides, masks and options. It refuses and writes nothing; or it
+// Attention through the C interface, on any shapes, strides, masks and options, over keys and values of float32 or of
+// int8 with scales. It refuses and writes nothing; or it
 // gives the same bits with one worker and with three, leaves alone what lies between its rows, and is right on every
 // instruction set, as is the written-out attention.
 #include <cmath>
@@ -13,6 +14,62 @@ namespace {
 
 using Memory = std::vector<std::vector<float>>;
 
+// Keys or values: those of the call, or integers with scales in their place.
+class Cache {
+ public:
+  using Floats = AttentionCall::Floats;
+
+  Cache(Bytes& bytes, AttentionCall& call, const Floats& floats, std::int64_t dim, const headlight_tensor*& scales)
+      : floats_(floats) {
+    is_int8_ = bytes.once_in(4);
+    if (!is_int8_) return;
+    const std::int64_t batch = call.batch, length = call.key_length, heads = call.key_value_heads;
+    integers_.draw(bytes, {batch, length, heads, dim}, CTensor<std::int8_t>::Kind::input, call.random, call.numbers);
+    scales_.draw(bytes, {batch, length, heads}, Floats::Kind::input, call.random, call.numbers);
+    // Numbers about as large as those of floats.
+    std::vector<float> smaller = scales_.copy();
+    for (float& scale : smaller) scale /= 127;
+    scales_.put_back(smaller);
+    if (bytes.byte() != 255) scales = scales_.get();
+  }
+  Cache(const Cache&) = delete;
+  Cache& operator=(const Cache&) = delete;
+
+  [[nodiscard]] bool is_int8() const { return is_int8_; }
+  [[nodiscard]] const headlight_tensor* get() const { return is_int8_ ? integers_.get() : floats_.get(); }
+  [[nodiscard]] bool is_sane() const { return is_int8_ ? integers_.is_sane() && scales_.is_sane() : floats_.is_sane(); }
+  // What attention() takes them for.
+  [[nodiscard]] Tensor<double, 4> values() const {
+    if (!is_int8_) return doubles(floats_);
+    const auto integers = c::view<const std::int8_t, 4>("fuzz", "integers", integers_.get());
+    const auto scales = c::view<const float, 3>("fuzz", "scales", scales_.get());
+    Tensor<double, 4> made(integers.shape);
+    for (std::int64_t b = 0; b < integers.extent(0); ++b) {
+      for (std::int64_t j = 0; j < integers.extent(1); ++j) {
+        for (std::int64_t h = 0; h < integers.extent(2); ++h) {
+          for (std::int64_t d = 0; d < integers.extent(3); ++d) {
+            made(b, j, h, d) = static_cast<double>(scales(b, j, h) * static_cast<float>(integers(b, j, h, d)));
+          }
+        }
+      }
+    }
+    return made;
+  }
+
+ private:
+  const Floats& floats_;
+  bool is_int8_ = false;
+  CTensor<std::int8_t> integers_;
+  Floats scales_;
+};
+
+struct Caches {
+  Caches(Bytes& bytes, AttentionCall& call)
+      : key(bytes, call, call.key, call.head_dim, call.options.key_scales),
+        value(bytes, call, call.value, call.value_dim, call.options.value_scales) {}
+  Cache key, value;
+};
+
 Memory memory_of(AttentionCall& call) {
   Memory memory;
   call.for_each_output([&](const auto& tensor) { memory.push_back(tensor.copy()); });
@@ -20,11 +77,12 @@ Memory memory_of(AttentionCall& call) {
 }
 
 // Into memory that is as it was at first.
-headlight_status attend(headlight_engine* engine, AttentionCall& call, const Memory& before, headlight_error& error) {
+headlight_status attend(headlight_engine* engine, AttentionCall& call, const Caches& caches, const Memory& before,
+                        headlight_error& error) {
   std::size_t n = 0;
   call.for_each_output([&](auto& tensor) { tensor.put_back(before[n++]); });
-  return headlight_attention(engine, call.query.get(), call.key.get(), call.value.get(), call.out.get(), &call.options,
-                             &error);
+  return headlight_attention(engine, call.query.get(), caches.key.get(), caches.value.get(), call.out.get(),
+                             &call.options, &error);
 }
 
 template <int Rank>
@@ -32,17 +90,24 @@ View<const float, Rank> view(const AttentionCall::Floats& tensor) {
   return c::view<const float, Rank>("fuzz", "tensor", tensor.get());
 }
 
+// The options that the twin takes, which knows no scales.
+AttentionOptions options_of(const AttentionCall& call) {
+  headlight_attention_options options = call.options;
+  options.key_scales = options.value_scales = nullptr;
+  return c::attention_options("fuzz", &options);
+}
+
 // The twin's results, and what float32 may be off by.
 class Truth {
  public:
-  explicit Truth(const AttentionCall& call)
-      : options_(c::attention_options("fuzz", &call.options)),
+  Truth(const AttentionCall& call, const Caches& caches)
+      : options_(options_of(call)),
         out_({call.batch, call.query_length, call.query_heads, call.value_dim}),
         sizes_(out_.shape()),
         log_sum_exp_({call.batch, call.query_heads, call.query_length}) {
     const Tensor<double, 4> query = doubles(call.query);
-    const Tensor<double, 4> key = doubles(call.key);
-    Tensor<double, 4> value = doubles(call.value);
+    const Tensor<double, 4> key = caches.key.values();
+    Tensor<double, 4> value = caches.value.values();
     reference::attention<double>(query, key, value, out_, options_, {.log_sum_exp = log_sum_exp_.view()});
     for (double& each : value) each = std::abs(each);
     reference::attention<double>(query, key, value, sizes_, options_);
@@ -132,25 +197,29 @@ void check_unfused(headlight_engine* engine, AttentionCall& call, const Memory& 
   truth.check(call);
 }
 
-void check(AttentionCall& call) {
+void check(AttentionCall& call, const Caches& caches) {
   static const Engines engines;
   const Memory before = memory_of(call);
   headlight_error error{};
-  if (!accepted(attend(engines.pairs.front()->one.get(), call, before, error), error)) {
+  if (!accepted(attend(engines.pairs.front()->one.get(), call, caches, before, error), error)) {
     must(memory_of(call) == before, "a refused call writes nothing");
     return;
   }
-  const bool is_twinned = call.numbers == Numbers::tame && std::isfinite(call.soft_cap) && call.has_sane_shapes();
-  const std::unique_ptr<Truth> truth = is_twinned ? std::make_unique<Truth>(call) : nullptr;
+  const bool is_twinned = call.numbers == Numbers::tame && std::isfinite(call.soft_cap) && call.query.is_sane() &&
+                          caches.key.is_sane() && caches.value.is_sane() && call.out.is_sane();
+  const std::unique_ptr<Truth> truth = is_twinned ? std::make_unique<Truth>(call, caches) : nullptr;
   for (const auto& pair : engines.pairs) {
-    must(accepted(attend(pair->one.get(), call, before, error), error), "all instruction sets take the same calls");
+    must(accepted(attend(pair->one.get(), call, caches, before, error), error),
+         "all instruction sets take the same calls");
     if (truth != nullptr) truth->check(call);
     std::vector<std::vector<float>> by_one = memory_of(call);
-    must(accepted(attend(pair->three.get(), call, before, error), error), "any number of workers takes the same calls");
+    must(accepted(attend(pair->three.get(), call, caches, before, error), error),
+         "any number of workers takes the same calls");
     std::size_t n = 0;
     call.for_each_output([&](const auto& tensor) { must(tensor.holds(by_one[n++]), "workers change no bit"); });
   }
-  if (truth != nullptr) check_unfused(engines.pairs.back()->one.get(), call, before, *truth);
+  const bool has_floats = !caches.key.is_int8() && !caches.value.is_int8();
+  if (truth != nullptr && has_floats) check_unfused(engines.pairs.back()->one.get(), call, before, *truth);
 }
 
 }  // namespace
@@ -159,6 +228,7 @@ void check(AttentionCall& call) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   headlight::fuzz::Bytes bytes(data, size);
   headlight::fuzz::AttentionCall call(bytes);
-  headlight::fuzz::check(call);
+  const headlight::fuzz::Caches caches(bytes, call);
+  headlight::fuzz::check(call, caches);
   return 0;
 }

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <limits>
 #include <memory>
+#include <type_traits>
 #include <vector>
 
 #include "fuzz/bytes.h"
@@ -88,6 +89,7 @@ class CTensor {
   static constexpr std::int64_t kMost = 1 << 18;
 
   static constexpr headlight_type type() {
+    if (std::is_same_v<T, std::int8_t>) return HEADLIGHT_INT8;
     return sizeof(T) == 1 ? HEADLIGHT_UINT8 : sizeof(T) == 8 ? HEADLIGHT_INT64 : HEADLIGHT_FLOAT32;
   }
 
@@ -118,6 +120,8 @@ class CTensor {
       std::memset(memory_.get(), 0x5A, size_ * sizeof(T));
     } else if constexpr (sizeof(T) == 4) {
       for (std::size_t n = 0; n < size_; ++n) memory_[n] = draw_number(random, numbers);
+    } else if constexpr (std::is_same_v<T, std::int8_t>) {
+      for (std::size_t n = 0; n < size_; ++n) memory_[n] = static_cast<T>(random.integer(-128, 127));
     } else {
       for (std::size_t n = 0; n < size_; ++n) memory_[n] = static_cast<T>(random.once_in(3) ? 0 : 1);
     }

@@ -1,8 +1,10 @@
-// Products through the C interface, of any shapes, strides and options; b as it lies, or packed as float32 or bfloat16.
-// A call refuses and writes nothing; or it gives the same bits with one worker and with three, leaves alone what lies
-// between its rows, and is right on every instruction set.
+// Products through the C interface, of any shapes, strides and options; b as it lies, or packed as any type. A call
+// refuses and writes nothing; or it gives the same bits with one worker and with three, leaves alone what lies between
+// its rows, and is right on every instruction set.
 #include <bit>
 #include <cmath>
+#include <span>
+#include <vector>
 
 #include "c/arguments.h"
 #include "fuzz/c_tensor.h"
@@ -17,13 +19,13 @@ using Floats = CTensor<float>;
 // What c begins with.
 const float kBefore = std::bit_cast<float>(0x5A5A5A5A);
 
-enum class Packing { none, float32, bfloat16, float16 };
+enum class Packing { none, float32, bfloat16, float16, int8, int4 };
 
 struct Product {
   explicit Product(Bytes& bytes) : random(bytes.byte()) {
     const std::uint8_t choice = bytes.byte();
     numbers = choice % 8 == 7 ? Numbers::any : Numbers::tame;
-    packing = static_cast<Packing>(bytes.integer(0, 3));
+    packing = static_cast<Packing>(bytes.integer(0, 5));
     const bool is_large = choice % 8 == 6;
     m = bytes.integer(0, is_large ? 70 : 12);
     n = bytes.integer(0, is_large ? 140 : 40);
@@ -80,7 +82,8 @@ headlight_status multiply(headlight_engine* engine, Product& product, const std:
     return headlight_gemm(engine, product.a.get(), product.b.get(), product.c.get(), &product.options, &error);
   }
   headlight_packed_matrix* packed = nullptr;
-  constexpr headlight_type kTypes[] = {HEADLIGHT_FLOAT32, HEADLIGHT_BFLOAT16, HEADLIGHT_FLOAT16};
+  constexpr headlight_type kTypes[] = {HEADLIGHT_FLOAT32, HEADLIGHT_BFLOAT16, HEADLIGHT_FLOAT16, HEADLIGHT_INT8,
+                                       HEADLIGHT_INT4};
   const headlight_type type = kTypes[static_cast<int>(product.packing) - 1];
   headlight_status status = headlight_packed_matrix_create(engine, product.b.get(), type, &packed, &error);
   if (status != HEADLIGHT_OK) return status;
@@ -116,6 +119,34 @@ std::vector<double> elements(const Floats& tensor) {
   return all;
 }
 
+// The numbers that a line of `depth` becomes where it is quantized `group` at a time, each `step` behind the one
+// before.
+void quantize(double* line, std::int64_t depth, std::int64_t step, std::int64_t group,
+              reference::Int8Numbers (*to_integers)(std::span<const float>)) {
+  for (std::int64_t first = 0; first < depth; first += group) {
+    std::vector<float> numbers;
+    for (std::int64_t k = first; k < std::min(depth, first + group); ++k) {
+      numbers.push_back(static_cast<float>(line[k * step]));
+    }
+    const reference::Int8Numbers made = to_integers(numbers);
+    for (std::size_t n = 0; n < numbers.size(); ++n)
+      line[(first + static_cast<std::int64_t>(n)) * step] = made.value(n);
+  }
+}
+
+// The operands of a product as that type leaves them: rows of A, columns of B.
+void quantize(const Product& product, std::vector<double>& a, std::vector<double>& b) {
+  const std::int64_t m = product.m, n = product.n, k = product.k;
+  const bool in_groups = product.packing == Packing::int4;
+  const auto group = in_groups ? static_cast<std::int64_t>(reference::kInt4Group) : std::max<std::int64_t>(k, 1);
+  for (std::int64_t row = 0; row < m && k > 0; ++row) {
+    quantize(a.data() + row * k, k, 1, group, in_groups ? reference::symmetric_int8 : reference::asymmetric_int8);
+  }
+  for (std::int64_t column = 0; column < n && k > 0; ++column) {
+    quantize(b.data() + column, k, n, group, in_groups ? reference::symmetric_int4 : reference::symmetric_int8);
+  }
+}
+
 // What a product must be, and what float32 may be off by. Each of the K steps of a sum and of the few behind it rounds
 // once, relative to the sizes of what is added; activations are nowhere steeper than 1.13, and err by less than 4u of
 // their value and 4u absolute.
@@ -131,6 +162,12 @@ class Truth {
     }
     if (product.packing == Packing::float16) {
       for (double& each : b) each = reference::rounded_to_float16(each);
+    }
+    // Sums of integers are exact, and have fewer roundings than float32's of as many numbers; of fewer numbers than
+    // there are scales, 3, and the sum of a group, 2, more are rounded (support/gemm_types.h).
+    if (product.packing == Packing::int8 || product.packing == Packing::int4) {
+      quantize(product, a, b);
+      k_ = std::max<std::int64_t>(k_, 3) + 2;
     }
     const std::vector<double> bias = elements(product.bias);
     const std::vector<double> residual = elements(product.residual);

@@ -36,9 +36,8 @@ std::string joined(const Numbers& numbers) {
 }
 
 NumberType number_type(const std::string& text) {
-  for (const NumberType type : {NumberType::float32, NumberType::bfloat16, NumberType::float16}) {
-    if (text == name(type)) return type;
-  }
+  const std::optional<NumberType> type = parse_number_type(text);
+  if (type && *type <= NumberType::int8) return *type;
   throw std::invalid_argument("expected a type, found '" + text + "'");
 }
 

@@ -4,6 +4,7 @@
 
 #include "support/backward_problem.h"
 #include "support/compare.h"
+#include "support/typed_backward.h"
 #include "sweep/attention_call.h"
 #include "sweep/plain_errors.h"
 
@@ -21,12 +22,12 @@ constexpr float kUnwritten = 1e30f;
 // Which gradients are asked for beside that of the query.
 enum class Asked : std::uint8_t { all, query, key, value, bias };
 constexpr const char* kAsked[] = {"all", "query", "key", "value", "bias"};
+constexpr const char* kTypes[] = {"float32", "bfloat16", "float16"};
 
 class AttentionBackwardSweep : public AttentionCall {
  public:
   [[nodiscard]] std::string operation() const override { return "attention_backward"; }
   void make_valid() override {
-    call.types = {};
     AttentionCall::make_valid();
     if (!call.bias && asked == Asked::bias) asked = Asked::all;
   }
@@ -34,17 +35,36 @@ class AttentionBackwardSweep : public AttentionCall {
 
   // In the second call of each machine; the first one asks for all.
   Asked asked = Asked::all;
+  // Of the third call, whose operands have the types of the case.
+  test::BackwardTypes types;
+  bool accumulate = false;
 
  protected:
   void visit(Fields& fields) override {
     AttentionCall::visit(fields);
     fields.choice("asked", asked, kAsked);
+    fields.choice("out_gradient", types.out_gradient, kTypes);
+    constexpr const char* kGradients[] = {"query_gradient", "key_gradient", "value_gradient"};
+    for (std::size_t n = 0; n < types.gradients.size(); ++n) fields.choice(kGradients[n], types.gradients[n], kTypes);
+    fields.flag("accumulate", accumulate);
   }
+  [[nodiscard]] NumberType narrowest_cache() const override { return NumberType::float16; }
 
  private:
+  void expect_typed(Report& report, Machine& machine) const;
   void expect_the_same_bits(Report& report, Engine& several, const BackwardProblem& problem,
                             const Gradients& expected) const;
 };
+
+// A weight is exp(score − log_sum_exp), and that is one float: rounded when it was written, and from units of log 2 and
+// back on the way, it is off by 3 u |log_sum_exp| and every weight by that factor. The twins keep it as it comes.
+double error_of(const Tensor<float, 3>& log_sum_exp) {
+  double largest = 0;
+  for (const float each : log_sum_exp) {
+    if (std::isfinite(each)) largest = std::max(largest, std::abs(static_cast<double>(each)));
+  }
+  return 3 * test::kUnitRoundoff * largest;
+}
 
 // What the gradients of a case are held against.
 class Truth {
@@ -61,14 +81,8 @@ class Truth {
             },
             problem.c.seed) {}
 
-  // A weight is exp(score − log_sum_exp), and that is one float: rounded when it was written, and from units of log 2
-  // and back on the way, it is off by 3 u |log_sum_exp| and every weight by that factor. The twins keep it as it comes.
   void expect_near(Report& report, const Gradients& gradients, const Tensor<float, 3>& log_sum_exp) {
-    double largest = 0;
-    for (const float each : log_sum_exp) {
-      if (std::isfinite(each)) largest = std::max(largest, std::abs(static_cast<double>(each)));
-    }
-    const double given = 3 * test::kUnitRoundoff * largest;
+    const double given = error_of(log_sum_exp);
     for_each_result(gradients,
                     [&](std::size_t n, const auto& a, const auto& p, const auto& t, const auto& y, const char* name) {
                       report.expect(plain_errors_.hold(n, a, p, t, y, given), name);
@@ -134,11 +148,40 @@ void AttentionBackwardSweep::expect_the_same_bits(Report& report, Engine& severa
   if (to.sinks) report.expect(test::same_bits(got.sinks, expected.sinks), "several workers: sinks");
 }
 
+void expect_same(Report& report, const Gradients& a, const Gradients& b, const std::string& way) {
+  report.expect(test::same_bits(a.query, b.query), way + "query");
+  report.expect(test::same_bits(a.key, b.key), way + "key");
+  report.expect(test::same_bits(a.value, b.value), way + "value");
+  report.expect(test::same_bits(a.bias, b.bias), way + "bias");
+  report.expect(test::same_bits(a.sinks, b.sinks), way + "sinks");
+}
+
+// Operands and gradients of the types of the case: float32's bits over the widened operands, rounded. Where pairs of
+// bfloat16 are multiplied, the same by any number of workers, and as near to the twin as roundings leave them.
+void AttentionBackwardSweep::expect_typed(Report& report, Machine& machine) const {
+  AttentionCase c = seeded();
+  Engine& one = machine.engine(1);
+  test::TypedBackward typed(one, c, types, accumulate);
+  const Gradients gradients = typed.of_types(machine.engine(threads));
+  if (!typed.multiplies_pairs(one)) {
+    return expect_same(report, gradients, typed.rounded(typed.of_floats(one)), "typed: ");
+  }
+  expect_same(report, gradients, typed.of_types(one), "pairs, several workers: ");
+  c.types[3] = NumberType::float32;
+  test::TypedBackward sums(one, c, {NumberType::bfloat16, {}}, false);
+  test::for_each_error_of_roundings(
+      one, sums, error_of(sums.problem.log_sum_exp),
+      [&](const char* name, const auto& actual, const auto& truth, double allowed, const auto& sizes) {
+        report.expect(test::within(actual, truth, allowed, sizes), std::string("pairs: ") + name);
+      });
+}
+
 void AttentionBackwardSweep::run(Report& report) const {
   BackwardProblem problem(seeded());
   Truth truth(problem);
   std::optional<Gradients> before;
   for_each_machine(report, [&](Machine& machine, bool has_features) {
+    expect_typed(report, machine);
     Gradients gradients = problem.both(machine.engine(1));
     if (has_features) {
       report.expect(test::same_bits(gradients.query, before->query), "query without features");
@@ -157,6 +200,11 @@ constexpr Operation kOperations[] = {
        auto made = std::make_unique<AttentionBackwardSweep>();
        draw_attention(*made, random, true);
        if (random.once_in(3)) made->asked = static_cast<Asked>(random.integer(0, 4));
+       if (random.once_in(2)) {
+         made->types = test::BackwardTypes::random(random.next());
+         if (random.once_in(3)) made->types.out_gradient = NumberType::bfloat16;  // as pairs need it
+         made->accumulate = random.once_in(3);
+       }
        return made;
      }}};
 

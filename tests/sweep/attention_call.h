@@ -11,13 +11,21 @@ namespace headlight::sweep {
 
 class AttentionCall : public Case {
  public:
-  void make_valid() override { call.make_valid(); }
+  void make_valid() override {
+    call.make_valid();
+    for (NumberType& type : call.types) {
+      const bool is_cache = &type == &call.types[1] || &type == &call.types[2];
+      if (type > (is_cache ? narrowest_cache() : NumberType::float16)) type = NumberType::float32;
+    }
+  }
 
   test::AttentionCase call;
   test::Layout layout = test::Layout::contiguous;
 
  protected:
   void visit(Fields& fields) override;
+  // The last type of the enumeration that keys and values may have.
+  [[nodiscard]] virtual NumberType narrowest_cache() const { return NumberType::int8; }
   // With the seed of the line.
   [[nodiscard]] test::AttentionCase seeded() const {
     test::AttentionCase c = call;

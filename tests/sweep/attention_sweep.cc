@@ -3,6 +3,7 @@
 #include "headlight/typed_attention.h"
 #include "reference/attention.h"
 #include "support/attention_results.h"
+#include "support/cached_rows.h"
 #include "support/compare.h"
 #include "support/typed_operands.h"
 #include "sweep/attention_alone.h"
@@ -45,9 +46,33 @@ class AttentionSweep : public AttentionCall {
 struct RoundedInputs : AttentionInputs {
   explicit RoundedInputs(const AttentionCase& c) : AttentionInputs(c) {
     query = test::rounded_to(c.types[0], query);
-    key = test::rounded_to(c.types[1], key);
-    value = test::rounded_to(c.types[2], value);
+    key = cached(c.types[1], key);
+    value = cached(c.types[2], value);
   }
+  static Tensor<float, 4> cached(NumberType type, const Tensor<float, 4>& from) {
+    return type == NumberType::int8 ? test::CachedRows(from).floats() : test::rounded_to(type, from);
+  }
+};
+
+// Keys or values as they lie: as they are placed, or of int8, with scales.
+class Cache {
+ public:
+  Cache(NumberType type, const Tensor<float, 4>& from, test::Layout layout, test::Against side) {
+    using Rows = test::CachedRows;
+    if (type == NumberType::int8) {
+      rows_.emplace(from, layout == test::Layout::by_head ? Rows::Layout::by_head : Rows::Layout::by_position, side);
+    } else {
+      placed_.emplace(type, from, layout, side);
+    }
+  }
+  [[nodiscard]] TypedView<4> view() const { return rows_ ? TypedView<4>(rows_->numbers()) : placed_->view(); }
+  [[nodiscard]] View<const float, 3> scales() const {
+    return rows_ ? View<const float, 3>(rows_->scales()) : View<const float, 3>();
+  }
+
+ private:
+  std::optional<Placed> placed_;
+  std::optional<test::CachedRows> rows_;
 };
 
 // And what they give.
@@ -166,9 +191,10 @@ class Check {
     Results results(c_);
     for (float& each : results.out) each = kUnwritten;
     for (float& each : results.log_sum_exp) each = kUnwritten;
-    const Placed query(types[0], in_.query, layout, side_), key(types[1], in_.key, layout, side_),
-        value(types[2], in_.value, layout, side_), out(types[3], results.out, layout, side_);
-    attention(engine, {query.view(), key.view(), value.view(), out.view()}, options(results, asked));
+    const Placed query(types[0], in_.query, layout, side_), out(types[3], results.out, layout, side_);
+    const Cache key(types[1], in_.key, layout, side_), value(types[2], in_.value, layout, side_);
+    attention(engine, {query.view(), key.view(), value.view(), out.view(), key.scales(), value.scales()},
+              options(results, asked));
     if (!out.gaps_are_untouched()) report.fail("something was written between the rows of out");
     results.out = out.floats();
     return results;
@@ -236,6 +262,9 @@ constexpr Operation kOperations[] = {
      [](const char*, test::Random& random) -> std::unique_ptr<Case> {
        auto made = std::make_unique<AttentionSweep>();
        draw_attention(*made, random, false);
+       for (const std::size_t cache : {std::size_t{1}, std::size_t{2}}) {
+         if (random.once_in(6)) made->call.types[cache] = NumberType::int8;
+       }
        made->probabilities = random.once_in(4);
        made->scores = random.once_in(4);
        return made;

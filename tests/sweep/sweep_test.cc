@@ -34,6 +34,13 @@ TEST(SweepTest, SaysWhatItCannotRead) {
   EXPECT_EQ(said("product M=2").find("there is no operation 'product', expected one of attention, "), 0u);
   EXPECT_EQ(said("gemm M=2 packed=int8 repeats=3"),
             "that call would be refused; the nearest that is not is\ngemm M=2 packed=int8");
+  const std::string sizes = "B=1 Lq=2 Lk=2 Hq=1 Hkv=1 D=2 Dv=2";
+  EXPECT_EQ(said(("attention " + sizes + " types=int8,int8,int8,float32").c_str()),
+            "that call would be refused; the nearest that is not is\nattention " + sizes +
+                " types=float32,int8,int8,float32");
+  EXPECT_EQ(said(("attention_backward " + sizes + " types=float32,int8,float16,float32").c_str()),
+            "that call would be refused; the nearest that is not is\nattention_backward " + sizes +
+                " types=float32,float32,float16,float32");
 }
 
 // Words of cases, but for numbers: which fields, and which of their values where those have names.
@@ -48,10 +55,13 @@ std::multiset<std::string> options_of(Case& of) {
 
 TEST(SweepTest, DrawsEveryOptionOfEveryOperation) {
   std::map<std::string, std::map<std::string, int>> drawn;
+  int caches = 0;
   for (std::uint64_t n = 0; n < kDrawn; ++n) {
     const auto made = draw(5, n);
     for (const std::string& option : options_of(*made)) ++drawn[made->operation()][option];
+    if (line_of(*made).find("int8") != std::string::npos && made->operation() == "attention") ++caches;
   }
+  EXPECT_GE(caches, 20) << "keys or values of int8";
   EXPECT_EQ(drawn.size(), 16u);
   for (const char* option : {"causal=top-left",
                              "causal=bottom-right",
@@ -83,12 +93,14 @@ TEST(SweepTest, DrawsEveryOptionOfEveryOperation) {
                              "threads"}) {
     EXPECT_GE(drawn["attention"][option], 20) << option;
   }
-  for (const char* option : {"asked=query", "asked=key", "asked=value", "causal=top-left", "bias", "sinks"}) {
+  for (const char* option : {"asked=query", "asked=key", "asked=value", "causal=top-left", "bias", "sinks", "types",
+                             "out_gradient=bfloat16", "out_gradient=float16", "query_gradient=bfloat16",
+                             "key_gradient=float16", "value_gradient=bfloat16", "accumulate"}) {
     EXPECT_GE(drawn["attention_backward"][option], 3) << option;
   }
-  for (const char* option :
-       {"packed=float32", "packed=bfloat16", "packed=int8", "transpose_a=yes", "transpose_b=yes", "alpha", "beta",
-        "bias", "residual", "activation=relu", "activation=gelu", "activation=gelu_tanh", "gap", "repeats"}) {
+  for (const char* option : {"packed=float32", "packed=bfloat16", "packed=float16", "packed=int8", "packed=int4",
+                             "transpose_a=yes", "transpose_b=yes", "alpha", "beta", "bias", "residual",
+                             "activation=relu", "activation=gelu", "activation=gelu_tanh", "gap", "repeats"}) {
     EXPECT_GE(drawn["gemm"][option], 20) << option;
   }
 }
