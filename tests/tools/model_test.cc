@@ -242,6 +242,30 @@ TEST_F(ModelCommands, WordsThatTheModelDoesNotKnowAreNamed) {
   EXPECT_EQ(run_program({"demo"}).error, "") << "the random network knows its own words";
 }
 
+TEST_F(ModelCommands, TheDemonstrationMultipliesInTheTypeAskedFor) {
+  const auto shown = [&](const std::string& type) {
+    const Finished finished = run("demo", {"--json", "--precision", type});
+    EXPECT_EQ(finished.code, 0) << finished.error;
+    return nlohmann::json::parse(finished.out);
+  };
+  const auto similarity = [](const nlohmann::json& document) {
+    return document.at("similarity").at(0).at(1).get<float>();
+  };
+  const nlohmann::json wide = shown("float32");
+  EXPECT_EQ(wide.at("precision"), "float32");
+  for (const NumberType type : {NumberType::bfloat16, NumberType::int4}) {
+    const nlohmann::json document = shown(std::string(name(type)));
+    EXPECT_EQ(document.at("precision"), name(type));
+    const auto sentences = document.at("sentences").get<std::vector<std::string>>();
+    const Tensor<float, 2> vectors = models::load(folder_ / "model", {.precision = type}).embed(engine_, sentences);
+    float cosine = 0;
+    for (std::int64_t e = 0; e < vectors.shape()[1]; ++e) cosine += vectors(0, e) * vectors(1, e);
+    EXPECT_NEAR(similarity(document), cosine, 1e-5f);
+    EXPECT_NE(similarity(document), similarity(wide));
+  }
+  EXPECT_NE(run("demo", {"--precision", "int8"}).out.find("; products in int8\n"), std::string::npos);
+}
+
 TEST_F(ModelCommands, TextsThatAreCutOrHoldNoWordsAreTold) {
   const std::vector<std::pair<std::string, int>> longest = {{"encode", 16}, {"embed", 8}};
   for (const auto& [subcommand, tokens] : longest) {

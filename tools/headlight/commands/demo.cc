@@ -11,6 +11,7 @@
 #include "tools/headlight/commands/demo_run.h"
 #include "tools/headlight/support/engine_arguments.h"
 #include "tools/headlight/support/json.h"
+#include "tools/headlight/support/model_arguments.h"
 #include "tools/headlight/support/number_text.h"
 #include "tools/headlight/support/process.h"
 #include "tools/headlight/support/repeated_times.h"
@@ -24,6 +25,7 @@ namespace {
 struct Arguments {
   EngineArguments engine;
   std::string model;
+  std::string precision = "float32";
   std::uint64_t seed = 1;
   bool json = false;
 };
@@ -47,7 +49,8 @@ std::string heading(const Arguments& arguments, const Engine& engine, const mode
                  static_cast<long long>(options.layers), static_cast<long long>(options.width),
                  static_cast<long long>(options.heads), static_cast<double>(model.network().parameter_count()) / 1e6);
   text += "; " + std::string(name(engine.isa())) + ", " + std::to_string(engine.threads()) +
-          (engine.threads() == 1 ? " thread" : " threads");
+          (engine.threads() == 1 ? " thread" : " threads") + "; products in " +
+          std::string(name(model.network().precision()));
   return text + "\n\n";
 }
 
@@ -152,6 +155,7 @@ Json as_json(const Arguments& arguments, const Engine& engine, const Demo& demo)
   document["model"] = arguments.model.empty() ? Json(nullptr) : Json(models::printable(arguments.model));
   document["isa"] = name(engine.isa());
   document["threads"] = engine.threads();
+  document["precision"] = arguments.precision;
   document["sentences"] = demo.sentences;
   for (std::size_t row = 0; row < demo.sentences.size(); ++row) {
     const float* const from = &demo.similarity(static_cast<std::int64_t>(row), 0);
@@ -170,8 +174,8 @@ Json as_json(const Arguments& arguments, const Engine& engine, const Demo& demo)
 
 void show(const Arguments& arguments) {
   Engine engine(arguments.engine.options());
-  const models::Encoder model =
-      arguments.model.empty() ? make_demo_model(arguments.seed) : models::load(arguments.model);
+  models::Encoder model = arguments.model.empty() ? make_demo_model(arguments.seed) : models::load(arguments.model);
+  model.network().set_precision(*parse_number_type(arguments.precision));
   if (model.options().encoder.layers < 1)
     throw models::FileError(arguments.model, "has no layers, expected at least 1");
   const Demo demo = run_demo(engine, model);
@@ -200,6 +204,7 @@ void add_demo(Command& program) {
   command.add_option("--model", arguments->model, "Folder of a published model (default: a small random network)")
       .type_name("DIR")
       .check(file_name());
+  add_precision(command, arguments->precision);
   command.add_option("--seed", arguments->seed, "Of the random network").type_name("N");
   command.add_flag("--json", arguments->json, "Print one JSON document");
   arguments->engine.add_to(command);

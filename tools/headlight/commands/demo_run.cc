@@ -91,6 +91,7 @@ std::vector<LayerTime> time_layers(Engine& engine, const models::Encoder& model,
   std::vector<LayerTime> times;
   for (std::int64_t index = 0; index < options.layers; ++index) {
     TransformerEncoderLayer layer(layer_options);
+    layer.set_precision(model.network().precision());
     layer.load(weights, {.prefix = "layers." + std::to_string(index) + "."});
     times.push_back(time_layer(engine, layer, sequences, x, y));
     std::swap(x, y);

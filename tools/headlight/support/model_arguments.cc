@@ -46,7 +46,9 @@ void ModelArguments::add_to(Command& command, Inputs accepted) {
 }
 
 void add_precision(Command& command, std::string& precision) {
-  command.add_option("--precision", precision, "What products multiply in, weights and activations (default: float32)")
+  command
+      .add_option("--precision", precision,
+                  "What products multiply in: weights and, but for float16, activations (default: float32)")
       .type_name(alternatives(number_type_names()))
       .check(one_of(number_type_names()));
 }
