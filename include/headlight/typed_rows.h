@@ -7,7 +7,7 @@
 // type, as with the operation in float32, whose shapes, meanings and errors are these, too.
 //
 // Rows lie widened in scratch memory of the engine, which stays in the first-level cache: at most four strips a thread,
-// of 8 KiB or one row each. A repeated call allocates nothing, nor does the first after reserve_typed_rows().
+// of 9 KiB or one row each. A repeated call allocates nothing, nor does the first after reserve_typed_rows().
 #pragma once
 
 #include <cstddef>

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <initializer_list>
 #include <span>
 #include <string>
 #include <type_traits>
@@ -166,6 +167,13 @@ AnyTypedView<Rank, Pointer> typed_view(const char* operation, const char* argume
   typename View<float, Rank>::Shape strides{};
   std::copy_n(given.strides, Rank, strides.begin());
   return {type, given.data, shape, strides};
+}
+
+// Whether none is of another type. What is missing is refused then, as a tensor of float32.
+inline bool all_floats(std::initializer_list<const headlight_tensor*> tensors) noexcept {
+  return std::all_of(tensors.begin(), tensors.end(), [](const headlight_tensor* tensor) {
+    return tensor == nullptr || tensor->type == HEADLIGHT_FLOAT32;
+  });
 }
 
 // The same where "not given" is an answer.

@@ -1,5 +1,3 @@
-#include <algorithm>
-#include <initializer_list>
 
 #include "c/attention_options.h"
 #include "c/handles.h"
@@ -20,13 +18,6 @@ AttentionShape attention_shape(const headlight_attention_shape* given) {
 NumberType query_gradient_type(const headlight_attention_shape& given) {
   const Fields fields(kBackward, "shape", &given, HEADLIGHT_C_FIELDS(headlight_attention_shape));
   return stored_type(kBackward, "shape.query_gradient", fields->query_gradient);
-}
-
-// Without operands, float32: what is missing is refused then.
-bool all_floats(std::initializer_list<const headlight_tensor*> tensors) noexcept {
-  return std::all_of(tensors.begin(), tensors.end(), [](const headlight_tensor* tensor) {
-    return tensor == nullptr || tensor->type == HEADLIGHT_FLOAT32;
-  });
 }
 
 // Whoever gives them beside floats is told, in the words of attention() over operands of any type, what they belong to.

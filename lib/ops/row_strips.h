@@ -19,13 +19,16 @@ namespace headlight::ops {
 // How the strips of one worker lie: those of its tensors, so many floats or one row each.
 struct StripSize {
   static constexpr std::int64_t kFloats = 2048;
+  // Between strips an odd number of cache lines: numbers of one column that lie a multiple of 4 KiB apart would share a
+  // set, and loads would wait for stores that are none of theirs.
+  static constexpr std::int64_t kApart = 13 * 16;
   static constexpr int kStrips = 4;  // of as many tensors: at most three that are read and one that is written
 
   // More columns than memory has room for are as many as they like.
   explicit StripSize(std::int64_t columns) noexcept
       : row(round_up(std::clamp<std::int64_t>(columns, 1, std::int64_t{1} << 60), 16)),
         rows(std::max<std::int64_t>(1, kFloats / row)),
-        floats(std::max(kFloats, row)) {}
+        floats(std::max(kFloats, row) + kApart) {}
 
   [[nodiscard]] std::size_t bytes(int workers) const noexcept {
     runtime::ScratchLayout layout;

@@ -1,6 +1,9 @@
 // A call from C gives the bits of the same call from C++, allocates nothing when it is repeated, and turns every
 // exception into a status.
+#include <array>
+#include <cstring>
 #include <new>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <system_error>
@@ -10,6 +13,7 @@
 #include "headlight/layers/feed_forward.h"
 #include "headlight/layers/transformer.h"
 #include "headlight/normalization.h"
+#include "headlight/typed_rows.h"
 
 namespace headlight::same_bits_test {
 
@@ -64,6 +68,63 @@ TEST_F(CInterface, Rows) {
   embed(engine_->engine, {&embedding, 1}, y);
   EXPECT_EQ(allocations([&] { return headlight_embed(engine_, &in, &words, 1, &out, &error_); }), 0);
   EXPECT_TRUE(same_bits(y, y_c));
+}
+
+// Rows of 16 bits: x of bfloat16, y of float16.
+TEST_F(CInterface, TypedRows) {
+  Tensor<BFloat16, 2> x({30, 50}), gradient({30, 50});
+  for (BFloat16& number : x) number = BFloat16(random_.normal());
+  for (BFloat16& number : gradient) number = BFloat16(random_.normal());
+  Tensor<Float16, 2> y({30, 50}), y_c({30, 50});
+  const std::int64_t shape[] = {30, 50}, columns[] = {50};
+  const headlight_tensor in{x.data(), HEADLIGHT_BFLOAT16, 2, shape, nullptr};
+  const headlight_tensor back{gradient.data(), HEADLIGHT_BFLOAT16, 2, shape, nullptr};
+  const headlight_tensor out{y_c.data(), HEADLIGHT_FLOAT16, 2, shape, nullptr};
+  const auto expect = [&](const auto& in_c_call, const char* name) {
+    EXPECT_EQ(in_c_call(), HEADLIGHT_OK) << name << ": " << error_.message;
+    EXPECT_EQ(allocations(in_c_call), 0) << name;
+    EXPECT_EQ(std::memcmp(y.data(), y_c.data(), 2 * 30 * 50), 0) << name;
+  };
+  Engine& engine = engine_->engine;
+  softmax(engine, x, y);
+  expect([&] { return headlight_softmax(engine_, &in, &out, &error_); }, "softmax");
+  softmax_backward(engine, RowGradients{x, gradient, y});
+  expect([&] { return headlight_softmax_backward(engine_, &in, &back, &out, &error_); }, "softmax_backward");
+  activate(engine, Activation::gelu, x, y);
+  expect([&] { return headlight_activate(engine_, HEADLIGHT_ACTIVATION_GELU, &in, &out, &error_); }, "activate");
+  activate_backward(engine, Activation::gelu, RowGradients{x, gradient, y});
+  expect([&] { return headlight_activate_backward(engine_, HEADLIGHT_ACTIVATION_GELU, &in, &back, &out, &error_); },
+         "activate_backward");
+  layer_norm(engine, x, y, {.residual = gradient});
+  headlight_layer_norm_options options = HEADLIGHT_OPTIONS(headlight_layer_norm_options);
+  options.residual = &back;
+  expect([&] { return headlight_layer_norm(engine_, &in, &out, &options, &error_); }, "layer_norm");
+  layer_norm_backward(engine, RowGradients{x, gradient, y}, {.residual = gradient});
+  headlight_layer_norm_gradients gradients = HEADLIGHT_OPTIONS(headlight_layer_norm_gradients);
+  gradients.x = &out;
+  gradients.residual = &back;
+  expect([&] { return headlight_layer_norm_backward(engine_, &in, &back, &gradients, nullptr, &error_); },
+         "layer_norm_backward");
+  const headlight_dropout drop{.probability = 0.25f, .stream = 1, .seed = 2};
+  dropout(engine, x, y, {.probability = 0.25f, .seed = 2, .stream = 1}, gradient);
+  expect([&] { return headlight_apply_dropout(engine_, &in, &out, &drop, &back, &error_); }, "apply_dropout");
+  const std::array<std::int64_t, 30> ids{3, 1, 29};
+  const headlight_indices words{ids.data(), 30};
+  embed(engine, TypedEmbeddings{std::array{TypedEmbedding{x, ids}}, y});
+  expect([&] { return headlight_embed(engine_, &in, &words, 1, &out, &error_); }, "embed");
+
+  Tensor<float, 2> table({30, 50}), table_c({30, 50});
+  Tensor<float, 1> sums({50}), sums_c({50});
+  const headlight_tensor to = in_c(table_c), sums_to{sums_c.data(), HEADLIGHT_FLOAT32, 1, columns, nullptr};
+  embed_backward(engine, TypedEmbeddingGradients{x, std::array{EmbeddingGradient{table, ids}}});
+  ASSERT_EQ(headlight_embed_backward(engine_, &in, &to, &words, 1, &error_), HEADLIGHT_OK) << error_.message;
+  EXPECT_TRUE(same_bits(table, table_c));
+  bias_backward(engine, TypedRowSums{x, std::span(sums.data(), 50)});
+  ASSERT_EQ(headlight_bias_backward(engine_, &in, &sums_to, &error_), HEADLIGHT_OK) << error_.message;
+  EXPECT_TRUE(same_bits(sums, sums_c));
+
+  const headlight_tensor bytes{x.data(), HEADLIGHT_INT8, 2, shape, nullptr};
+  EXPECT_EQ(headlight_softmax(engine_, &bytes, &out, &error_), HEADLIGHT_INVALID_ARGUMENT);
 }
 
 TEST_F(CInterface, Layers) {
