@@ -6,8 +6,8 @@
 // rows and weights stay float32 and have its bits. An output may be an input where both are the same view of the same
 // type, as with the operation in float32, whose shapes, meanings and errors are these, too.
 //
-// Rows lie widened in scratch memory of the engine, which stays in the first-level cache: at most four strips a thread,
-// of 9 KiB or one row each. A repeated call allocates nothing, nor does the first after reserve_typed_rows().
+// Rows lie widened in scratch memory of the engine, which stays in the first-level cache: at most four buffers a
+// thread, of 9 KiB or one row each. A repeated call allocates nothing, nor does the first after reserve_typed_rows().
 #pragma once
 
 #include <cstddef>

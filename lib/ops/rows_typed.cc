@@ -1,4 +1,4 @@
-// Row-wise operations on tensors of any type that floats can be stored in: strips of rows through the kernels of
+// Row-wise operations on tensors of any type that floats can be stored in: buffers of rows through the kernels of
 // float32.
 #include <array>
 #include <string>
@@ -8,8 +8,8 @@
 #include "ops/in_place.h"
 #include "ops/layer_norm_check.h"
 #include "ops/row_blocks.h"
+#include "ops/row_buffers.h"
 #include "ops/row_checks.h"
-#include "ops/row_strips.h"
 #include "ops/row_sums.h"
 #include "runtime/costs.h"
 #include "runtime/dropout.h"
@@ -38,14 +38,14 @@ void check_types(std::string_view operation, std::string_view name, const RowGra
   check_type(operation, "x_gradient", rows.x_gradient);
 }
 
-// compute(inputs, output, first row, rows) for all rows, a strip at a time, on as many workers as the work is worth.
+// compute(inputs, output, first row, rows) for all rows, a buffer at a time, on as many workers as the work is worth.
 template <std::size_t kInputs, class Compute>
-void for_strips(Engine& engine, std::string_view operation, double nanoseconds_per_element,
-                const std::array<TypedView<2>, kInputs>& inputs, const MutableTypedView<2>& output, Compute compute) {
-  const ops::RowStrips strips(engine, operation, output.extent(1));
+void for_buffers(Engine& engine, std::string_view operation, double nanoseconds_per_element,
+                 const std::array<TypedView<2>, kInputs>& inputs, const MutableTypedView<2>& output, Compute compute) {
+  const ops::RowBuffers buffers(engine, operation, output.extent(1));
   ops::for_row_blocks(engine, output.extent(0), output.extent(1), nanoseconds_per_element,
                       [&](std::int64_t first, std::int64_t count, int worker) {
-                        strips.compute(worker, inputs, output, first, count, compute);
+                        buffers.compute(worker, inputs, output, first, count, compute);
                       });
 }
 
@@ -60,10 +60,10 @@ void softmax(Engine& engine, const RowMatrices& rows) {
   if (rows.x.size() == 0) return;
   const auto kernel = kernels::row_kernels(engine.isa()).softmax;
   const std::int64_t columns = rows.x.extent(1);
-  for_strips<1>(engine, kName, runtime::costs::kSoftmax, {rows.x}, rows.y,
-                [&](const InputRows<1>& in, FloatRows out, std::int64_t, std::int64_t count) {
-                  kernel(in[0], out, count, columns);
-                });
+  for_buffers<1>(engine, kName, runtime::costs::kSoftmax, {rows.x}, rows.y,
+                 [&](const InputRows<1>& in, FloatRows out, std::int64_t, std::int64_t count) {
+                   kernel(in[0], out, count, columns);
+                 });
 }
 
 void softmax_backward(Engine& engine, const RowGradients& rows) {
@@ -73,10 +73,10 @@ void softmax_backward(Engine& engine, const RowGradients& rows) {
   if (rows.from.size() == 0) return;
   const auto kernel = kernels::row_gradient_kernels(engine.isa()).softmax;
   const std::int64_t columns = rows.from.extent(1);
-  for_strips<2>(engine, kName, runtime::costs::kSoftmaxBackward, {rows.from, rows.y_gradient}, rows.x_gradient,
-                [&](const InputRows<2>& in, FloatRows out, std::int64_t, std::int64_t count) {
-                  kernel(in[0], in[1], out, count, columns);
-                });
+  for_buffers<2>(engine, kName, runtime::costs::kSoftmaxBackward, {rows.from, rows.y_gradient}, rows.x_gradient,
+                 [&](const InputRows<2>& in, FloatRows out, std::int64_t, std::int64_t count) {
+                   kernel(in[0], in[1], out, count, columns);
+                 });
 }
 
 void activate(Engine& engine, Activation activation, const RowMatrices& rows) {
@@ -87,10 +87,10 @@ void activate(Engine& engine, Activation activation, const RowMatrices& rows) {
   if (rows.x.size() == 0) return;
   const auto kernel = kernels::row_kernels(engine.isa()).activate;
   const std::int64_t columns = rows.x.extent(1);
-  for_strips<1>(engine, kName, runtime::costs::kActivation, {rows.x}, rows.y,
-                [&](const InputRows<1>& in, FloatRows out, std::int64_t, std::int64_t count) {
-                  kernel(activation, in[0], out, count, columns);
-                });
+  for_buffers<1>(engine, kName, runtime::costs::kActivation, {rows.x}, rows.y,
+                 [&](const InputRows<1>& in, FloatRows out, std::int64_t, std::int64_t count) {
+                   kernel(activation, in[0], out, count, columns);
+                 });
 }
 
 void activate_backward(Engine& engine, Activation activation, const RowGradients& rows) {
@@ -101,10 +101,10 @@ void activate_backward(Engine& engine, Activation activation, const RowGradients
   if (rows.from.size() == 0) return;
   const auto kernel = kernels::row_gradient_kernels(engine.isa()).activate;
   const std::int64_t columns = rows.from.extent(1);
-  for_strips<2>(engine, kName, runtime::costs::kActivationBackward, {rows.from, rows.y_gradient}, rows.x_gradient,
-                [&](const InputRows<2>& in, FloatRows out, std::int64_t, std::int64_t count) {
-                  kernel(activation, in[0], in[1], out, count, columns);
-                });
+  for_buffers<2>(engine, kName, runtime::costs::kActivationBackward, {rows.from, rows.y_gradient}, rows.x_gradient,
+                 [&](const InputRows<2>& in, FloatRows out, std::int64_t, std::int64_t count) {
+                   kernel(activation, in[0], in[1], out, count, columns);
+                 });
 }
 
 void layer_norm(Engine& engine, const RowMatrices& rows, const TypedLayerNormOptions& options) {
@@ -114,17 +114,17 @@ void layer_norm(Engine& engine, const RowMatrices& rows, const TypedLayerNormOpt
   ops::check_layer_norm(rows.x, rows.y, options);
   if (rows.x.size() == 0) return;
   const auto kernel = kernels::row_kernels(engine.isa()).layer_norm;
-  for_strips<2>(engine, kName, runtime::costs::kLayerNorm, {rows.x, options.residual}, rows.y,
-                [&](const InputRows<2>& in, FloatRows out, std::int64_t, std::int64_t count) {
-                  kernel({.x = in[0],
-                          .residual = in[1],
-                          .y = out,
-                          .rows = count,
-                          .columns = rows.x.extent(1),
-                          .weight = data_of(options.weight),
-                          .bias = data_of(options.bias),
-                          .epsilon = options.epsilon});
-                });
+  for_buffers<2>(engine, kName, runtime::costs::kLayerNorm, {rows.x, options.residual}, rows.y,
+                 [&](const InputRows<2>& in, FloatRows out, std::int64_t, std::int64_t count) {
+                   kernel({.x = in[0],
+                           .residual = in[1],
+                           .y = out,
+                           .rows = count,
+                           .columns = rows.x.extent(1),
+                           .weight = data_of(options.weight),
+                           .bias = data_of(options.bias),
+                           .epsilon = options.epsilon});
+                 });
 }
 
 void layer_norm_backward(Engine& engine, const RowGradients& rows, const TypedLayerNormGradients& gradients,
@@ -137,22 +137,22 @@ void layer_norm_backward(Engine& engine, const RowGradients& rows, const TypedLa
   const TypedView<2>& x = rows.from;
   if (x.size() == 0) return;
   const std::int64_t columns = x.extent(1);
-  const ops::RowStrips strips(engine, kName, columns);
+  const ops::RowBuffers buffers(engine, kName, columns);
   const auto kernel = kernels::row_gradient_kernels(engine.isa()).layer_norm;
   const auto compute = [&](int worker, std::int64_t first, std::int64_t count, float* weight_sums, float* bias_sums) {
-    strips.compute<3>(worker, {x, rows.y_gradient, gradients.residual}, rows.x_gradient, first, count,
-                      [&](const InputRows<3>& in, FloatRows out, std::int64_t, std::int64_t some) {
-                        kernel({.x = in[0],
-                                .y_gradient = in[1],
-                                .residual = in[2],
-                                .x_gradient = out,
-                                .rows = some,
-                                .columns = columns,
-                                .weight = data_of(options.weight),
-                                .epsilon = options.epsilon,
-                                .weight_gradient = weight_sums,
-                                .bias_gradient = bias_sums});
-                      });
+    buffers.compute<3>(worker, {x, rows.y_gradient, gradients.residual}, rows.x_gradient, first, count,
+                       [&](const InputRows<3>& in, FloatRows out, std::int64_t, std::int64_t some) {
+                         kernel({.x = in[0],
+                                 .y_gradient = in[1],
+                                 .residual = in[2],
+                                 .x_gradient = out,
+                                 .rows = some,
+                                 .columns = columns,
+                                 .weight = data_of(options.weight),
+                                 .epsilon = options.epsilon,
+                                 .weight_gradient = weight_sums,
+                                 .bias_gradient = bias_sums});
+                       });
   };
   if (gradients.weight.empty() && gradients.bias.empty()) {
     ops::for_row_blocks(
@@ -176,19 +176,19 @@ void dropout(Engine& engine, const RowMatrices& rows, const Dropout& dropout, co
   ops::check_probability(kName, "probability", dropout.probability);
   if (rows.x.size() == 0) return;
   const auto kernel = kernels::row_kernels(engine.isa()).dropout;
-  for_strips<2>(engine, kName, runtime::costs::kDropout, {rows.x, residual}, rows.y,
-                [&](const InputRows<2>& in, FloatRows out, std::int64_t first, std::int64_t count) {
-                  kernel({.x = in[0],
-                          .residual = in[1],
-                          .y = out,
-                          .rows = count,
-                          .columns = rows.x.extent(1),
-                          .first_row = first,
-                          .threshold = runtime::dropout_threshold(dropout.probability),
-                          .scale = runtime::dropout_scale(dropout.probability),
-                          .seed = dropout.seed,
-                          .stream = dropout.stream});
-                });
+  for_buffers<2>(engine, kName, runtime::costs::kDropout, {rows.x, residual}, rows.y,
+                 [&](const InputRows<2>& in, FloatRows out, std::int64_t first, std::int64_t count) {
+                   kernel({.x = in[0],
+                           .residual = in[1],
+                           .y = out,
+                           .rows = count,
+                           .columns = rows.x.extent(1),
+                           .first_row = first,
+                           .threshold = runtime::dropout_threshold(dropout.probability),
+                           .scale = runtime::dropout_scale(dropout.probability),
+                           .seed = dropout.seed,
+                           .stream = dropout.stream});
+                 });
 }
 
 void bias_backward(Engine& engine, const TypedRowSums& sums) {
@@ -198,20 +198,20 @@ void bias_backward(Engine& engine, const TypedRowSums& sums) {
   ops::check_bias_backward(rows, sums.bias_gradient);
   if (rows.size() == 0) return;
   const std::int64_t columns = rows.extent(1);
-  const ops::RowStrips strips(engine, kName, columns);
+  const ops::RowBuffers buffers(engine, kName, columns);
   const auto kernel = kernels::row_gradient_kernels(engine.isa()).sum_rows;
   ops::add_sums_over_rows(
       engine, kName, rows.extent(0), columns, runtime::costs::kSumRows, std::array{sums.bias_gradient.data()},
       [&](std::int64_t first, std::int64_t count, const std::array<float*, 1>& partial, int worker) {
-        strips.compute<1>(worker, {rows}, {}, first, count,
-                          [&](const InputRows<1>& in, FloatRows, std::int64_t, std::int64_t some) {
-                            kernel(in[0].data, in[0].stride, some, columns, partial[0]);
-                          });
+        buffers.compute<1>(worker, {rows}, {}, first, count,
+                           [&](const InputRows<1>& in, FloatRows, std::int64_t, std::int64_t some) {
+                             kernel(in[0].data, in[0].stride, some, columns, partial[0]);
+                           });
       });
 }
 
 std::size_t typed_rows_bytes(const Engine& engine, std::int64_t columns) noexcept {
-  return ops::StripSize(columns).bytes(engine.threads());
+  return ops::BufferSize(columns).bytes(engine.threads());
 }
 
 void reserve_typed_rows(Engine& engine, std::int64_t columns) {

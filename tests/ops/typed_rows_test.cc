@@ -263,7 +263,7 @@ TEST_P(TypedRows, DropoutAndResiduals) {
     for (const std::int64_t columns : kRowLengths) {
       const Dropout drop = {.probability = random.once_in(2) ? 0.0f : 0.3f, .seed = 5, .stream = 7};
       SCOPED_TRACE(testing::Message() << columns << ", p = " << drop.probability);
-      // More rows than a strip, where rows are short.
+      // More rows than a buffer, where rows are short.
       Matrices m(random, columns, of_x, of_residual, of_y, columns < 33 ? 150 : 7);
       const Tensor<float, 2> x = m.x.to(), residual = m.other.to();
       Tensor<float, 2> expected(x.shape());
@@ -287,7 +287,7 @@ TEST_P(TypedRows, DropoutAndResiduals) {
 TEST_P(TypedRows, EmbeddingsFromTablesOfAnyTypes) {
   Engine engine(options());
   Random random(8);
-  constexpr std::int64_t kTokens = 140;  // more than a strip
+  constexpr std::int64_t kTokens = 140;  // more than a buffer
   for_types([&](NumberType first, NumberType second, NumberType of_out) {
     for (const std::int64_t columns : kRowLengths) {
       SCOPED_TRACE(columns);
