@@ -10,6 +10,7 @@
 #include "harness/suite.h"
 #include "headlight/activation.h"
 #include "headlight/normalization.h"
+#include "headlight/typed_rows.h"
 #include "reference/activation.h"
 #include "reference/normalization.h"
 
@@ -116,8 +117,81 @@ Work activation_work(Activation activation, std::int64_t rows, std::int64_t colu
   return work;
 }
 
+// The same rows in bfloat16, x, residual and y.
+struct NarrowOperands {
+  NarrowOperands(std::int64_t rows, std::int64_t columns)
+      : floats(rows, columns, true), x({rows, columns}), residual({rows, columns}), y({rows, columns}) {
+    const auto round = [](Tensor<float, 2>& from, Tensor<BFloat16, 2>& to) {
+      for (std::int64_t n = 0; n < from.size(); ++n) {
+        to.data()[n] = BFloat16(from.data()[n]);
+        from.data()[n] = static_cast<float>(to.data()[n]);
+      }
+    };
+    round(floats.x, x);
+    round(floats.residual, residual);
+  }
+  Operands floats;
+  Tensor<BFloat16, 2> x, residual, y;
+};
+
+// Two numbers each.
+std::span<float> words_of(Tensor<BFloat16, 2>& tensor) {
+  return {reinterpret_cast<float*>(tensor.data()), static_cast<std::size_t>(tensor.size() / 2)};
+}
+
+// operation(engine, x, residual, y, weight and bias), of floats and of bfloat16.
+template <class Operation>
+Case narrow_case(const char* name, std::int64_t rows, std::int64_t columns, double operations, Operation operation) {
+  return {case_name(name, "_bfloat16/", rows, "x", columns),
+          [=](const CaseContext& context) {
+            const auto operands = std::make_shared<NarrowOperands>(rows, columns);
+            Engine& engine = context.engine;
+            Work work;
+            work.reads = {words_of(operands->x), words_of(operands->residual)};
+            work.writes = {words_of(operands->y)};
+            work.elements = static_cast<double>(operands->x.size());
+            work.element_operations = operations;
+            work.bound_by_reading = true;
+            work.run = [=, &engine] {
+              operation(engine, operands->x, operands->residual, operands->y, operands->floats);
+            };
+            work.is_right = [=, &engine] {
+              Operands& floats = operands->floats;
+              operation(engine, floats.x, floats.residual, floats.y, floats);
+              for (std::int64_t n = 0; n < floats.y.size(); ++n) {
+                if (BFloat16(floats.y.data()[n]).bits != operands->y.data()[n].bits) return false;
+              }
+              return true;
+            };
+            return work;
+          },
+          false, rows == 16};
+}
+
+void append_narrow_cases(std::vector<Case>& all) {
+  for (const auto& [rows, columns] : {std::pair{16, 64}, {128, 768}, {1024, 768}, {16384, 768}}) {
+    all.push_back(
+        narrow_case("layer_norm_residual", rows, columns, kLayerNormOperations + 1,
+                    [](Engine& engine, const auto& x, const auto& residual, auto& y, const Operands& vectors) {
+                      layer_norm(engine, x, y,
+                                 {.weight = {vectors.weight.begin(), vectors.weight.end()},
+                                  .bias = {vectors.bias.begin(), vectors.bias.end()},
+                                  .residual = residual});
+                    }));
+    all.push_back(narrow_case("residual", rows, columns, 1,
+                              [](Engine& engine, const auto& x, const auto& residual, auto& y, const Operands&) {
+                                dropout(engine, x, y, {}, residual);
+                              }));
+    all.push_back(narrow_case("gelu", rows, columns, kGeluOperations,
+                              [](Engine& engine, const auto& x, const auto&, auto& y, const Operands&) {
+                                activate(engine, Activation::gelu, x, y);
+                              }));
+  }
+}
+
 std::vector<Case> cases() {
   std::vector<Case> all;
+  append_narrow_cases(all);
   for (const auto& [rows, columns, quick] :
        {std::tuple{16, 64, false}, {128, 128, false}, {512, 512, true}, {4096, 4096, false}}) {
     const bool smoke = rows == 16;

@@ -1,6 +1,7 @@
 // Compiled once per instruction set: attention over operands of any type that floats can be stored in.
 #include "kernels/attention_kernels.h"
 #include "kernels/attention_sweep-inl.h"
+#include "kernels/convert_rows-inl.h"
 #include "kernels/numbers-inl.h"
 
 namespace headlight::HEADLIGHT_TARGET {
@@ -47,20 +48,6 @@ void copy_typed_rows(const kernels::Operand& from, float factor, std::int64_t ro
 bool all_typed_finite(const kernels::Operand& from, std::int64_t rows, std::int64_t columns) noexcept {
   if (from.type == NumberType::int8) return all_scales_finite(from, rows);
   return with_numbers(from.type, [&](auto numbers) { return all_finite<decltype(numbers)>(from, rows, columns); });
-}
-
-void narrow_rows(const float* from, std::int64_t from_stride, std::int64_t rows, std::int64_t columns, NumberType type,
-                 void* to, std::int64_t stride) noexcept {
-  with_numbers(type, [&](auto numbers) {
-    using Numbers = decltype(numbers);
-    auto* row = static_cast<typename Numbers::Storage*>(to);
-    for (std::int64_t r = 0; r < rows; ++r, row += stride, from += from_stride) {
-      for (std::int64_t d = 0; d < columns; d += kLanes) {
-        const int count = static_cast<int>(smaller(kLanes, columns - d));
-        store_numbers<Numbers>(load_lanes(from + d, count), row + d, count);
-      }
-    }
-  });
 }
 
 // The largest magnitude of a row, and 0, or NaN where one of its numbers is not finite.
