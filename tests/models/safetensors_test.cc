@@ -77,8 +77,8 @@ TEST(Safetensors, HalvesAreWidenedAndOthersListed) {
   EXPECT_EQ(file.weights().size(), 3u);
   EXPECT_TRUE(
       test::contains(file_error([&] { (void)file.float32("ids"); }),
-                     "tensor 'ids' has dtype I64, expected F32, F16, BF16, or I8 with a scale for each row in a "
-                     "tensor 'ids_scale'"));
+                     "tensor 'ids' has dtype I64, expected F32, F16, BF16, or I8 or U8 with what write_safetensors() "
+                     "puts beside it, 'ids_scale' (and of U8 'ids_shape')"));
   EXPECT_TRUE(test::contains(file_error([&] { (void)file.float32("nobody"); }), "lacks the tensor 'nobody'"));
 }
 
