@@ -31,8 +31,13 @@ static void files(const char* folder, const char* copy) {
   CHECK(headlight_layer_precision(network) == HEADLIGHT_BFLOAT16);
   WORKS(headlight_layer_set_precision(network, HEADLIGHT_FLOAT32, &error));
   CHECK(headlight_layer_precision(network) == HEADLIGHT_FLOAT32 && headlight_layer_precision(NULL) == 0);
-  REFUSED("precision is 1, expected HEADLIGHT_FLOAT32, HEADLIGHT_BFLOAT16 or HEADLIGHT_INT8",
-          headlight_layer_set_precision(network, HEADLIGHT_INT64, &error));
+  WORKS(headlight_layer_set_precision(network, HEADLIGHT_INT4, &error));
+  CHECK(headlight_layer_precision(network) == HEADLIGHT_INT4);
+  WORKS(headlight_layer_set_precision(network, HEADLIGHT_FLOAT32, &error));
+  REFUSED(
+      "precision is 1, expected HEADLIGHT_FLOAT32, HEADLIGHT_BFLOAT16, HEADLIGHT_FLOAT16, HEADLIGHT_INT8 or "
+      "HEADLIGHT_INT4",
+      headlight_layer_set_precision(network, HEADLIGHT_INT64, &error));
   REFUSED("layer is", headlight_layer_set_precision(NULL, HEADLIGHT_FLOAT32, &error));
   headlight_encoder_destroy(none);
   options.precision = HEADLIGHT_UINT8;
