@@ -4,7 +4,7 @@ set(CPACK_PACKAGE_NAME headlight)
 set(CPACK_PACKAGE_VENDOR "The headlight authors")
 set(CPACK_PACKAGE_CONTACT "The headlight authors <headlight@localhost>")
 set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "Multi-head attention for CPUs: libraries, headers and command line")
-set(CPACK_PACKAGE_DESCRIPTION "An engine of exact, tiled attention, forward and backward, with layers, models of the BERT family, an interface for C and
+set(CPACK_PACKAGE_DESCRIPTION "An engine of exact, tiled attention, forward and backward, with layers, BERT models, an interface for C and
 measures of what heads do.")
 set(CPACK_PACKAGE_FILE_NAME headlight-${PROJECT_VERSION}-${CMAKE_SYSTEM_PROCESSOR})
 set(CPACK_PACKAGING_INSTALL_PREFIX ${CMAKE_INSTALL_PREFIX})

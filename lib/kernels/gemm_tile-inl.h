@@ -30,7 +30,7 @@ inline constexpr bool kGemmManyRegisters = false;
 inline constexpr int kGemmPanelWidth = kGemmPanelVectors * kLanes;
 
 // Longest block of K in sums of floats. A panel of it (144 KiB of 768 × 48 floats on AVX-512) stays with the rows of A
-// in the second-level cache, and the widths of BERT-family models need one block. 256–384 lost 1–2 %: the tile's sums
+// in the second-level cache, and the widths of BERT models need one block. 256–384 lost 1–2 %: the tile's sums
 // travel more often.
 inline constexpr std::int64_t kGemmFloatDepth = 768;
 

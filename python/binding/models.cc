@@ -211,7 +211,7 @@ const EncoderOptions& network_of(const Encoder& model) { return model.options().
 
 void define_models(nb::module_& module) {
   nb::class_<Encoder>(module, "Encoder",
-                      "A published model of the BERT family: text in, hidden states or vectors out. load() makes it.")
+                      "A published BERT model: text in, hidden states or vectors out. load() makes it.")
       .def(
           "embed", &embed, nb::arg("texts"), nb::arg("batch_tokens") = nb::none(), nb::arg("progress") = nb::none(),
           nb::arg("engine") = nb::none(),
@@ -267,7 +267,7 @@ void define_models(nb::module_& module) {
   module.def(
       "load", &load, nb::arg("folder"), nb::arg("precision") = "float32",
       nb::sig("def load(folder: str | os.PathLike[str], precision: Precision = 'float32') -> Encoder"),
-      "A model from a published folder of the BERT family: config.json, model.safetensors, vocab.txt.\n\n"
+      "A model from a published folder of a BERT model: config.json, model.safetensors, vocab.txt.\n\n"
       "precision: what products multiply in: 'float32', 'bfloat16', 'float16', 'int8' or 'int4'. In float32 matrices "
       "are\n"
       "read where the file is mapped: nobody may change it in place as long as the model lives. Raises FileError.");

@@ -1,4 +1,4 @@
-// A published model of the BERT family: text in, hidden states or sentence vectors out.
+// A published BERT model: text in, hidden states or sentence vectors out.
 #pragma once
 
 #include <cstddef>
@@ -129,7 +129,7 @@ struct LoadModelOptions {
   NumberType precision = NumberType::float32;
 };
 
-// Reads a published BERT-family folder: config.json, model.safetensors and vocab.txt, and where they are there
+// Reads a published folder of a BERT model: config.json, model.safetensors and vocab.txt, and where they are there
 // tokenizer_config.json, sentence_bert_config.json and 1_Pooling/config.json. Tensor names with or without "bert.",
 // LayerNorm's weight and bias also as gamma and beta; the pooler, task heads and position ids are left aside. Whatever
 // the files say, nothing is allocated that the weight file does not back. Throws FileError naming the file and the key,

@@ -1,4 +1,4 @@
-// The models library of headlight from C: a published model of the BERT family, text in, hidden states or sentence
+// The models library of headlight from C: a published BERT model, text in, hidden states or sentence
 // vectors out. The rules of headlight/headlight.h hold here too; hidden states of texts, whose size only the texts
 // tell, are allocated in each call.
 #pragma once

@@ -20,7 +20,7 @@ struct ChunkSource {
   std::vector<ChunkInputs> layers;
 };
 
-// Of a BERT-family model's layers, over the words of a file, or a text about a lighthouse where none is given; as many
+// Of a BERT model's layers, over the words of a file, or a text about a lighthouse where none is given; as many
 // tokens as the model takes.
 [[nodiscard]] ChunkSource inputs_of_model(Engine& engine, const std::string& model, const std::string& file);
 // Normal numbers: queries and keys of neighbours point the same way, which fades over some hundred positions.

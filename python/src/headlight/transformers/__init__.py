@@ -23,9 +23,9 @@ NAME = "headlight"
 def register() -> None:
     """Makes attn_implementation="headlight" known to Transformers, for every model of this process.
 
-    Models that ask the attention interface are served by it. Those that choose among classes of their own (BERT and its
-    family in Transformers 4) are covered as their module is used: their class for "sdpa" runs, and attention within it
-    is headlight's. Where there is no such class, the one for "eager" runs as it is, and a warning says so.
+    Models that ask the attention interface are served by it. Those that choose among classes of their own (BERT, RoBERTa
+    and others in Transformers 4) are covered as their module is used: their class for "sdpa" runs, and attention within
+    it is headlight's. Where there is no such class, the one for "eager" runs as it is, and a warning says so.
     """
     AttentionInterface.register(NAME, attention)
     AttentionMaskInterface.register(NAME, make_mask)
