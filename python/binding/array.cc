@@ -56,8 +56,8 @@ struct NumpyType {
   ElementType type;
   PyObject* dtype = nullptr;
 };
-std::array numpy_types{NumpyType{"float32", kFloat32}, NumpyType{"float16", kFloat16}, NumpyType{"bool", kBool},
-                       NumpyType{"uint8", kUInt8}};
+std::array numpy_types{NumpyType{"float32", kFloat32}, NumpyType{"float16", kFloat16}, NumpyType{"int8", kInt8},
+                       NumpyType{"bool", kBool}, NumpyType{"uint8", kUInt8}};
 // ml_dtypes.bfloat16 as a dtype, once somebody has come with it.
 std::atomic<PyObject*> numpy_bfloat16{nullptr};
 
@@ -232,11 +232,12 @@ void Array::check_place() const {
   }
 }
 
-NumberType Array::number_type() const {
+NumberType Array::number_type(bool or_int8) const {
   if (type_ == kFloat32) return NumberType::float32;
   if (type_ == kBFloat16) return NumberType::bfloat16;
   if (type_ == kFloat16) return NumberType::float16;
-  refuse_element_type("float32, bfloat16 or float16");
+  if (or_int8 && type_ == kInt8) return NumberType::int8;
+  refuse_element_type(or_int8 ? "float32, bfloat16, float16 or int8" : "float32, bfloat16 or float16");
 }
 
 View<float, 4> Array::broadcast_floats() const {
@@ -285,7 +286,24 @@ void Array::expect_axes(int rank) const {
 }
 
 void Array::refuse_element_type(const char* expected) const {
-  refuse_type(operation_, std::string(argument_) + " has numbers of type " + type_.name() + ", expected " + expected);
+  refuse_type(operation_,
+              std::string(argument_) + " has numbers of type " + describe_element_type() + ", expected " + expected);
+}
+
+// "float64"; of what has no name here its owner's words for it.
+std::string Array::describe_element_type() const {
+  if (type_.kind != 0) return type_.name();
+  std::string words = "'";
+  if (buffer_.held && buffer_.view.format != nullptr) return words.append(buffer_.view.format).append("'");
+  try {
+    const nb::object dtype = object_.attr("dtype");
+    words.append(nb::str(dtype).c_str()).append("'");
+    const bool said = buffer_.held && named_type(dtype).kind != 0;
+    return said ? words.append(" in ").append(std::to_string(buffer_.view.itemsize)).append(" bytes") : words;
+  } catch (nb::python_error& error) {
+    if (!error.matches(PyExc_Exception)) throw;
+    return "unknown";
+  }
 }
 
 std::string Array::describe_shape() const {

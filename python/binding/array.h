@@ -29,7 +29,8 @@ struct ElementType {
   [[nodiscard]] std::string name() const;
 };
 
-inline constexpr ElementType kFloat32{'f', 32}, kFloat16{'f', 16}, kBFloat16{'b', 16}, kBool{'?', 8}, kUInt8{'u', 8};
+inline constexpr ElementType kFloat32{'f', 32}, kFloat16{'f', 16}, kBFloat16{'b', 16}, kBool{'?', 8}, kInt8{'i', 8},
+    kUInt8{'u', 8};
 
 // Keeps what arrays of NumPy are told by; NumPy is there.
 void define_arrays();
@@ -59,11 +60,20 @@ class Array {
   // float32, bfloat16 or float16.
   template <int Rank>
   [[nodiscard]] MutableTypedView<Rank> numbers() const {
-    const NumberType type = number_type();
-    expect_axes(Rank);
-    return {type, data_, leading<Rank>(shape_), leading<Rank>(strides_)};
+    return typed<Rank>(number_type());
   }
-  [[nodiscard]] NumberType number_type() const;
+  [[nodiscard]] NumberType number_type(bool or_int8 = false) const;
+  // The same, and int8 as well: rows of integers, which scales go with.
+  template <int Rank>
+  [[nodiscard]] TypedView<Rank> stored_numbers() const {
+    return typed<Rank>(number_type(true));
+  }
+  // int8 alone.
+  template <int Rank>
+  [[nodiscard]] View<std::int8_t, Rank> integers() const {
+    expect(kInt8, Rank);
+    return {static_cast<std::int8_t*>(data_), leading<Rank>(shape_), leading<Rank>(strides_)};
+  }
   // Of one to four axes; those missing in front are 1, as in NumPy.
   [[nodiscard]] View<float, 4> broadcast_floats() const;
   [[nodiscard]] View<const std::uint8_t, 4> broadcast_booleans() const;
@@ -88,8 +98,14 @@ class Array {
   void check_place() const;
   void expect(ElementType type, int rank) const;
   [[noreturn]] void refuse_element_type(const char* expected) const;
+  [[nodiscard]] std::string describe_element_type() const;
   template <class T>
   [[nodiscard]] View<T, 4> aligned_right() const;
+  template <int Rank>
+  [[nodiscard]] MutableTypedView<Rank> typed(NumberType type) const {
+    expect_axes(Rank);
+    return {type, data_, leading<Rank>(shape_), leading<Rank>(strides_)};
+  }
 
   template <int Rank>
   [[nodiscard]] static std::array<std::int64_t, static_cast<std::size_t>(Rank)> leading(const Axes& axes) noexcept {

@@ -1,5 +1,6 @@
 #include "attention.h"
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -17,6 +18,7 @@
 #include "interruptible.h"
 #include "results.h"
 #include "values.h"
+#include "view_parts.h"
 
 namespace headlight::python {
 namespace {
@@ -24,10 +26,11 @@ namespace {
 constexpr const char* kName = "attention";
 constexpr const char* kBackward = "attention_backward";
 constexpr const char* kMerge = "merge_attention";
+constexpr const char* kQuantize = "quantize_rows";
 
-// What a call asks for beside the keywords that forward and backward share.
+// What a call may say beside the keywords that forward and backward share.
 struct Wanted {
-  nb::handle log_sum_exp, probabilities, out, engine;
+  nb::handle key_scales, value_scales, log_sum_exp, probabilities, out, engine;
 };
 
 // The rows whose probabilities are asked for, as `probabilities=` says: False, True or a list of them.
@@ -46,6 +49,14 @@ struct WantedRows {
   std::vector<std::int64_t> rows;  // none: all
 };
 
+// Scales that go with rows, which those of int8 need; `held` keeps them.
+View<const float, 3> scales_of(const char* name, const TypedView<4>& rows, const char* argument, nb::handle given,
+                               std::optional<Array>& held) {
+  if (!given.is_none()) return held.emplace(kName, argument, given).floats<3>();
+  if (rows.type != NumberType::int8) return {};
+  refuse_value(kName, std::string(name) + " has numbers of type int8 and is given without " + argument);
+}
+
 nb::object attend(nb::handle query, nb::handle key, nb::handle value, const AttentionKeywords& keywords,
                   const Wanted& wanted) {
   const Array queries(kName, "query", query), keys(kName, "key", key), values(kName, "value", value);
@@ -57,7 +68,10 @@ nb::object attend(nb::handle query, nb::handle key, nb::handle value, const Atte
   AttentionOptions& options = read.options();
   read.check_lists(queries.extent(0));
   const std::int64_t batch = queries.extent(0), rows = queries.extent(1), heads = queries.extent(2);
-  AttentionOperands operands{queries.numbers<4>(), keys.numbers<4>(), values.numbers<4>(), {}};
+  AttentionOperands operands{queries.numbers<4>(), keys.stored_numbers<4>(), values.stored_numbers<4>(), {}};
+  std::optional<Array> key_scales, value_scales;
+  operands.key_scales = scales_of("key", operands.key, "key_scales", wanted.key_scales, key_scales);
+  operands.value_scales = scales_of("value", operands.value, "value_scales", wanted.value_scales, value_scales);
 
   const Result out(kName, "out", wanted.out, queries, std::array{batch, rows, heads, values.extent(3)},
                    queries.number_type());
@@ -159,6 +173,40 @@ nb::object merge(nb::handle parts, nb::handle engine) {
   return nb::make_tuple(out.object(), log_sum_exp.object());
 }
 
+// [B, L, H, D] of x: rows of samples one after another.
+void quantize_in_slices(Engine& engine, const TypedView<4>& x, const View<std::int8_t, 4>& numbers,
+                        const View<float, 3>& scales) {
+  const std::int64_t length = x.extent(1);
+  const auto operations = static_cast<double>(8 * x.size());  // as a first slice counts them
+  const MutableTypedView<4> written(numbers);
+  const MutableTypedView<3> each(scales);
+  const bool fit = numbers.shape == x.shape && scales.shape == std::array{x.shape[0], x.shape[1], x.shape[2]} &&
+                   is_separate(written) && is_separate(each) && apart(Reach(written), Reach(x)) &&
+                   apart(Reach(each), Reach(x)) && apart(Reach(each), Reach(written));
+  if (!is_long(operations) || !fit) {
+    return compute({}, [&](std::int64_t, std::int64_t) { quantize_rows(engine, x, numbers, scales); });
+  }
+  compute({.items = x.extent(0) * length, .operations = operations}, [&](std::int64_t first, std::int64_t count) {
+    while (count > 0) {
+      const std::int64_t sample = first / length, row = first % length, some = std::min(count, length - row);
+      const auto rows = [&](const auto& view) { return along(along(view, 0, sample, 1), 1, row, some); };
+      quantize_rows(engine, rows(x), rows(numbers), rows(scales));
+      first += some;
+      count -= some;
+    }
+  });
+}
+
+nb::object quantize(nb::handle x, nb::handle numbers, nb::handle scales, nb::handle engine) {
+  const Array given(kQuantize, "x", x);
+  Engine& on = engine_of(kQuantize, engine);
+  const TypedView<4> rows = given.numbers<4>();
+  const Result integers(kQuantize, "numbers", numbers, given, given.shape(), NumberType::int8);
+  const Result of_rows(kQuantize, "scales", scales, given, given.shape().first(3));
+  quantize_in_slices(on, rows, integers.array().integers<4>(), of_rows.array().floats<3>());
+  return nb::make_tuple(integers.object(), of_rows.object());
+}
+
 // One handle for each keyword.
 template <std::size_t>
 using Keyword = nb::handle;
@@ -167,15 +215,18 @@ template <std::size_t... Number>
 void define_with_keywords(nb::module_& module, std::index_sequence<Number...>) {
   module.def(
       "attention",
-      [](nb::handle query, nb::handle key, nb::handle value, Keyword<Number>... keywords, nb::handle log_sum_exp,
-         nb::handle probabilities, nb::handle out, nb::handle engine) {
-        return attend(query, key, value, AttentionKeywords{keywords...}, {log_sum_exp, probabilities, out, engine});
+      [](nb::handle query, nb::handle key, nb::handle value, Keyword<Number>... keywords, nb::handle key_scales,
+         nb::handle value_scales, nb::handle log_sum_exp, nb::handle probabilities, nb::handle out, nb::handle engine) {
+        return attend(query, key, value, AttentionKeywords{keywords...},
+                      {key_scales, value_scales, log_sum_exp, probabilities, out, engine});
       },
       nb::arg("query"), nb::arg("key"), nb::arg("value"), nb::kw_only(),
-      nb::arg(kAttentionKeywords[Number]) = nb::none()..., nb::arg("log_sum_exp") = false,
-      nb::arg("probabilities") = false, nb::arg("out") = nb::none(), nb::arg("engine") = nb::none(),
+      nb::arg(kAttentionKeywords[Number]) = nb::none()..., nb::arg("key_scales") = nb::none(),
+      nb::arg("value_scales") = nb::none(), nb::arg("log_sum_exp") = false, nb::arg("probabilities") = false,
+      nb::arg("out") = nb::none(), nb::arg("engine") = nb::none(),
       nb::sig("def attention(query: A, key: Array, value: Array, *, " HEADLIGHT_ATTENTION_KEYWORDS
-              ", log_sum_exp: bool = False, probabilities: bool | Integers = False, out: Array | None = None, "
+              ", key_scales: Array | None = None, value_scales: Array | None = None, log_sum_exp: bool = False, "
+              "probabilities: bool | Integers = False, out: Array | None = None, "
               "engine: Engine | None = None) -> A | tuple[A, ...]"),
       kAttentionText);
   module.def(
@@ -204,6 +255,11 @@ void define_attention(nb::module_& module) {
              nb::sig("def merge_attention(parts: Iterable[tuple[A, Array]], *, engine: Engine | None = None) -> "
                      "tuple[A, A]"),
              kMergeText);
+  module.def("quantize_rows", &quantize, nb::arg("x"), nb::kw_only(), nb::arg("numbers") = nb::none(),
+             nb::arg("scales") = nb::none(), nb::arg("engine") = nb::none(),
+             nb::sig("def quantize_rows(x: A, *, numbers: Array | None = None, scales: Array | None = None, "
+                     "engine: Engine | None = None) -> tuple[A, A]"),
+             kQuantizeText);
 }
 
 }  // namespace headlight::python

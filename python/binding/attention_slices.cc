@@ -116,6 +116,8 @@ bool may_be_written_in_parts(const MutableTypedView<4>& out, const AttentionOper
   if (!is_separate(out) || !is_apart(of.query) || !is_apart(of.key) || !is_apart(of.value)) return false;
   if (options.bias && !is_apart(TypedView<4>(options.bias))) return false;
   if (!is_apart(options.slopes) || !is_apart(options.sinks)) return false;
+  if (of.key_scales && !is_apart(TypedView<3>(of.key_scales))) return false;
+  if (of.value_scales && !is_apart(TypedView<3>(of.value_scales))) return false;
   if (!options.mask) return true;
   // Bytes, seen as numbers of one byte.
   const View<const std::uint8_t, 4>& entries = options.mask->entries;
@@ -166,7 +168,8 @@ class Rows {
 // The function for what is all float32 is the faster one.
 void attend(Engine& engine, const AttentionOperands& of, const AttentionOptions& options) {
   const auto floats = [](const auto& view) { return view.type == NumberType::float32; };
-  if (!floats(of.query) || !floats(of.key) || !floats(of.value) || !floats(of.out)) {
+  const bool scaled = of.key_scales || of.value_scales;
+  if (scaled || !floats(of.query) || !floats(of.key) || !floats(of.value) || !floats(of.out)) {
     return attention(engine, of, options);
   }
   const auto input = [](const TypedView<4>& view) {
@@ -174,6 +177,12 @@ void attend(Engine& engine, const AttentionOperands& of, const AttentionOptions&
   };
   attention(engine, input(of.query), input(of.key), input(of.value),
             View<float, 4>(static_cast<float*>(of.out.data), of.out.shape, of.out.strides), options);
+}
+
+// Scales that are given where there is int8, one for each row.
+bool scales_fit(const TypedView<4>& rows, const View<const float, 3>& scales) {
+  if (rows.type != NumberType::int8) return !scales;
+  return scales.shape == std::array{rows.shape[0], rows.shape[1], rows.shape[2]};
 }
 
 bool can_cut(const AttentionOperands& of, const AttentionOptions& options) {
@@ -186,6 +195,7 @@ bool can_cut(const AttentionOperands& of, const AttentionOptions& options) {
                           (options.causal == Causal::bottom_right) != (*options.align == Align::bottom_right);
   return key[0] == query[0] && value[0] == query[0] && key[3] == query[3] && value[1] == key[1] && value[2] == key[2] &&
          key[2] > 0 && query[2] % key[2] == 0 && of.out.shape == out && of.out.size() > 0 && !two_places &&
+         scales_fit(of.key, of.key_scales) && scales_fit(of.value, of.value_scales) &&
          options.probabilities.rows.empty() && can_cut(options, scores) && may_be_written_in_parts(of.out, of, options);
 }
 
@@ -212,7 +222,8 @@ void attend_in_slices(Engine& engine, const AttentionOperands& of, const Attenti
     const Range query_heads{some_heads.first * group, some_heads.count * group};
     const auto keys = [&](auto view) { return part(part(view, 0, samples), 2, some_heads); };
     const auto queries = [&](auto view) { return part(part(part(view, 0, samples), 2, query_heads), 1, some_rows); };
-    const AttentionOperands inner{queries(of.query), keys(of.key), keys(of.value), queries(of.out)};
+    const AttentionOperands inner{queries(of.query), keys(of.key),        keys(of.value),
+                                  queries(of.out),   keys(of.key_scales), keys(of.value_scales)};
     const AttentionOptions own = of_heads(of_samples(options, samples), query_heads);
     if (some_rows.count == rows) return attend(engine, inner, own);
     attend(engine, inner, Rows(own, some_rows, rows, of.key.extent(1)).options());

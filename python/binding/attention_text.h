@@ -7,7 +7,8 @@ inline constexpr const char* kAttentionText =
     R"(out = softmax(scale * query @ key.T + ...) @ value, block by block: no Lq x Lk matrix is ever made.
 
 query [B, Lq, Hq, D], key [B, Lk, Hkv, D], value [B, Lk, Hkv, Dv] -> out [B, Lq, Hq, Dv]; Hq is a multiple of Hkv.
-float32, bfloat16 or float16, any strides with a last one of 1; nothing is copied. The result is a torch.Tensor where
+float32, bfloat16 or float16, key and value also int8, as quantize_rows() makes them, which takes their scales; any
+strides with a last one of 1; nothing is copied. The result is a torch.Tensor where
 query is one, else a numpy.ndarray, of query's type.
 
 causal        'top_left' or 'bottom_right': a row sees the keys that stand no further on than itself. top_left: row 0
@@ -25,6 +26,7 @@ softcap       c > 0 (soft_cap in C++): scores become c * tanh(score / c), before
 alibi         slopes, float32 [Hq]: slope * distance is taken off the scores of each head.
 sinks         float32 [Hq]: one more logit in the sum of each row, which adds no value.
 dropout, seed of the probabilities: which ones go is a function of seed and place alone.
+key_scales, value_scales      float32 [B, Lk, Hkv]: what the integers of a row of int8 are multiplied by.
 out           an array to write into, which is returned.
 engine        a headlight.Engine; None: headlight.default_engine().
 
@@ -49,5 +51,15 @@ inline constexpr const char* kMergeText =
 
 parts: pairs (out [B, Lq, Hq, Dv], log_sum_exp [B, Hq, Lq]) of float32, as attention(..., log_sum_exp=True) gives them
 -> (out, log_sum_exp) of the same shapes. The sums are taken in the order of the parts.)";
+
+inline constexpr const char* kQuantizeText =
+    R"(Rows as integers of 8 bits with a scale each: a cache of keys or values in a quarter of the memory.
+
+x [B, L, H, D] of float32, bfloat16 or float16 -> (numbers [B, L, H, D] int8, scales [B, L, H] float32), with
+scale = max(max |x| / 127, 2**-126) over a row and number = x / scale to the nearest integer, ties to even, so that
+scale * number is within half a scale of x. A row with a number that is infinite or NaN has the scale NaN.
+
+attention(query, numbers, values, key_scales=scales) takes them. numbers and scales may be given, to write into: the end
+of a cache, of which they are views.)";
 
 }  // namespace headlight::python

@@ -9,6 +9,7 @@ namespace {
 PyObject* numpy_empty = nullptr;
 PyObject* numpy_float32 = nullptr;
 PyObject* numpy_float16 = nullptr;
+PyObject* numpy_int8 = nullptr;
 
 // The module torch where somebody has imported it and the object is one of its tensors, else nothing.
 nb::object torch_of(nb::handle object) {
@@ -27,6 +28,7 @@ nb::object torch_of(nb::handle object) {
 nb::object numpy_type(const char* operation, NumberType type) {
   if (type == NumberType::float32) return nb::borrow(numpy_float32);
   if (type == NumberType::float16) return nb::borrow(numpy_float16);
+  if (type == NumberType::int8) return nb::borrow(numpy_int8);
   try {
     return nb::module_::import_("ml_dtypes").attr("bfloat16");
   } catch (nb::python_error& error) {
@@ -53,6 +55,7 @@ void define_results() {
   numpy_empty = numpy.attr("empty").inc_ref().ptr();
   numpy_float32 = numpy.attr("dtype")("float32").release().ptr();
   numpy_float16 = numpy.attr("dtype")("float16").release().ptr();
+  numpy_int8 = numpy.attr("dtype")("int8").release().ptr();
 }
 
 nb::object new_array(const char* operation, const Array& like, std::span<const std::int64_t> shape, NumberType type) {

@@ -10,6 +10,12 @@ import headlight as hl
 SHAPE = (2, 9, 4, 16)
 
 
+class Liar(np.ndarray):
+    """An array that says of its elements what they are not."""
+
+    dtype = property(lambda self: np.dtype("float32"))
+
+
 @pytest.fixture
 def operands(draw):
     return draw(*SHAPE), draw(*SHAPE), draw(*SHAPE)
@@ -20,9 +26,16 @@ def operands(draw):
     [
         (dict(query=np.zeros((2, 9, 4, 8), np.float32)), ValueError, "attention: key has shape [2, 9, 4, 16], expected [2, any, any, 8]"),
         (dict(query=np.zeros((9, 4, 8), np.float32)), ValueError, "attention: query has shape [9, 4, 8], expected 4 axes"),
-        (dict(key=np.zeros(SHAPE)), TypeError, "attention: key has numbers of type float64, expected float32, bfloat16 or float16"),
-        (dict(key=np.zeros(SHAPE, ">f4")), TypeError, "attention: key has numbers of type unknown, expected float32"),
-        (dict(key=np.zeros(SHAPE, "V0")), TypeError, "attention: key has numbers of type unknown, expected float32"),
+        (dict(key=np.zeros(SHAPE)), TypeError, "attention: key has numbers of type float64, expected float32, bfloat16, float16 or int8"),
+        (dict(key=np.zeros(SHAPE, ">f4")), TypeError, "attention: key has numbers of type '>f4', expected float32"),
+        (dict(key=memoryview(np.zeros(SHAPE, ">f4"))), TypeError, "attention: key has numbers of type '>f', expected float32"),
+        (dict(key=np.zeros(SHAPE, "M8[s]")), TypeError, "attention: key has numbers of type 'datetime64[s]', expected float32"),
+        (dict(key=np.zeros(SHAPE, "V0")), TypeError, "attention: key has numbers of type '|V"),
+        (dict(key=np.zeros(SHAPE, np.float64).view(Liar)), TypeError, "attention: key has numbers of type 'float32' in 8 bytes"),
+        (dict(query=np.zeros(SHAPE, np.int8)), TypeError, "attention: query has numbers of type int8, expected float32, bfloat16 or float16"),
+        (dict(key=np.zeros(SHAPE, np.int8)), ValueError, "attention: key has numbers of type int8 and is given without key_scales"),
+        (dict(key_scales=np.zeros(SHAPE[:3], np.float32)), ValueError, "attention: key_scales is given with a key of float32, expected int8"),
+        (dict(value=np.zeros(SHAPE, np.int8), value_scales=np.zeros((2, 9, 2), np.float32)), ValueError, "attention: value_scales has shape [2, 9, 2], expected [2, 9, 4]"),
         (dict(key=np.ma.masked_array(np.zeros(SHAPE, np.float32))), TypeError, "attention: key is a MaskedArray"),
         (dict(key=[1.0]), TypeError, "attention: key is a list, expected an array on the CPU"),
         (dict(value=np.zeros((2, 9, 4, 32), np.float32)[..., ::2]), ValueError, "attention: value has the last stride 2, expected 1"),

@@ -67,6 +67,23 @@ def test_attention_and_its_gradients(draw, tmp_path, isa, options, arguments):
         np.testing.assert_array_equal(own.ravel(), np.load(tmp_path / f"{name}.npy").ravel())
 
 
+@pytest.mark.parametrize("isa", hl.available_isas())
+def test_attention_over_a_cache_of_int8(draw, tmp_path, isa):
+    query, key, value = draw(2, 5, 4, 32), draw(2, 300, 2, 32), draw(2, 300, 2, 32)
+    files = []
+    for name, array in (("query", query), ("key", key), ("value", value)):
+        np.save(tmp_path / f"{name}.npy", array)
+        files += [f"--{name}", tmp_path / f"{name}.npy"]
+    run("attend", *files, "--cache-type", "int8", "--causal", "bottom-right", "-o", tmp_path / "out.npy", isa=isa)
+
+    engine = hl.Engine(threads=2, isa=isa)
+    (keys, of_keys), (values, of_values) = (hl.quantize_rows(x, engine=engine) for x in (key, value))
+    out = hl.attention(
+        query, keys, values, key_scales=of_keys, value_scales=of_values, causal="bottom_right", engine=engine
+    )
+    np.testing.assert_array_equal(out, np.load(tmp_path / "out.npy"))
+
+
 @pytest.mark.parametrize("precision", ["float32", "bfloat16", "float16", "int8", "int4"])
 def test_models(tmp_path, precision):
     folder, texts = ROOT / "models" / "demonstration", ["the animal was tired", "the robot picked up the brick"]

@@ -18,6 +18,8 @@ def use(query: Floats, key: Floats, weight: Floats, engine: hl.Engine, options: 
     out, lse = hl.attention(query, key, key, log_sum_exp=True, **options)
     assert_type(hl.attention_backward(query, key, key, out, lse, out, **options), tuple[Floats, ...])
     assert_type(hl.merge_attention([(out, lse), (out, lse)]), tuple[Floats, Floats])
+    numbers, scales = hl.quantize_rows(key)
+    assert_type(hl.attention(query, numbers, key, key_scales=scales), Floats)
     assert_type(hl.matmul(query, hl.pack(weight.T, precision="int8"), activation="gelu"), Floats)
     hl.attention(memoryview(b""), memoryview(b""), key, key_lengths=np.array([3]), key_start=4)
     model = hl.load("folder", precision="bfloat16")

@@ -62,7 +62,14 @@ TEST(Info, SaysWhatEachTypeIsMultipliedWith) {
     EXPECT_EQ(products.at("int4"), int8);
     const std::string line = "products          float32: " + set + "; bfloat16: " + bfloat16 +
                              "; float16: widened to float32 on " + set + "; int8: " + int8 + "; int4: " + int8 + "\n";
-    EXPECT_NE(run_program({"info", "--isa", set}).out.find(line), std::string::npos);
+    const nlohmann::json attention = info({"--isa", set}).at("attention");
+    EXPECT_EQ(attention.at("bfloat16"), bfloat16);
+    EXPECT_EQ(attention.at("int8"), "widened to float32 on " + set);
+    EXPECT_EQ(attention.size(), 4u);
+    const std::string of_attention = "attention         float32: " + set + "; bfloat16: " + bfloat16 +
+                                     "; float16: widened to float32 on " + set +
+                                     "; int8 (keys and values): widened to float32 on " + set + "\n";
+    EXPECT_NE(run_program({"info", "--isa", set}).out.find(line + of_attention), std::string::npos);
   }
 }
 

@@ -20,6 +20,7 @@ from headlight._core import (
     matmul,
     merge_attention,
     pack,
+    quantize_rows,
 )
 from headlight._heads import Heads, heads
 from headlight._pictures import Picture
@@ -43,6 +44,7 @@ __all__ = [
     "matmul",
     "merge_attention",
     "pack",
+    "quantize_rows",
     "study",
     "typing",
 ]

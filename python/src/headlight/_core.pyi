@@ -81,6 +81,8 @@ def attention(
     key: Array,
     value: Array,
     *,
+    key_scales: Array | None = None,
+    value_scales: Array | None = None,
     log_sum_exp: Literal[False] = False,
     probabilities: Literal[False] = False,
     out: Array | None = None,
@@ -93,6 +95,8 @@ def attention(
     key: Array,
     value: Array,
     *,
+    key_scales: Array | None = None,
+    value_scales: Array | None = None,
     log_sum_exp: Literal[True],
     probabilities: Literal[False] = False,
     out: Array | None = None,
@@ -105,6 +109,8 @@ def attention(
     key: Array,
     value: Array,
     *,
+    key_scales: Array | None = None,
+    value_scales: Array | None = None,
     log_sum_exp: Literal[False] = False,
     probabilities: Literal[True] | Integers,
     out: Array | None = None,
@@ -117,6 +123,8 @@ def attention(
     key: Array,
     value: Array,
     *,
+    key_scales: Array | None = None,
+    value_scales: Array | None = None,
     log_sum_exp: Literal[True],
     probabilities: Literal[True] | Integers,
     out: Array | None = None,
@@ -129,6 +137,8 @@ def attention(
     key: Array,
     value: Array,
     *,
+    key_scales: Array | None = None,
+    value_scales: Array | None = None,
     log_sum_exp: bool = False,
     probabilities: bool | Integers = False,
     out: Array | None = None,
@@ -141,6 +151,8 @@ def attention(
     key: Array,
     value: Array,
     *,
+    key_scales: Array | None = None,
+    value_scales: Array | None = None,
     log_sum_exp: bool = False,
     probabilities: bool | Integers = False,
     out: Array | None = None,
@@ -160,6 +172,13 @@ def attention_backward(
     engine: Engine | None = None,
     **options: Unpack[AttentionOptions],
 ) -> tuple[A, ...]: ...
+def quantize_rows(
+    x: A,
+    *,
+    numbers: Array | None = None,
+    scales: Array | None = None,
+    engine: Engine | None = None,
+) -> tuple[A, A]: ...
 def merge_attention(
     parts: Iterable[tuple[A, Array]], *, engine: Engine | None = None
 ) -> tuple[A, A]: ...

@@ -28,8 +28,9 @@ std::string as_json(const Engine& engine, const SystemInfo& system, const std::v
   // Instructions beyond the set's own that kernels use here.
   info["features"] = Json::list();
   for (const InstructionFeature feature : engine.features().list()) info["features"].push_back(name(feature));
-  // What products multiply with, by the type of their numbers.
+  // What products and attention multiply with, by the type of their numbers.
   for (const NumberType type : kNumberTypes) info["products"][name(type)] = instructions_of(engine, type);
+  for (const NumberType type : cache_types()) info["attention"][name(type)] = attention_instructions_of(engine, type);
   info["simd"] = simd_library();
   info["threads"] = engine.threads();
   info["compiler"] = system.compiler;
@@ -50,12 +51,18 @@ std::string as_text(const Engine& engine, const SystemInfo& system) {
   std::string text = "headlight " + system.version + ", " + std::string(simd_library()) + ", " + system.compiler;
   text += "\nCPU               " + (system.cpu_name.empty() ? "unknown" : system.cpu_name);
   text += "\ninstruction set   " + std::string(name(engine.isa())) + features + " (available: " + sets + ")";
-  std::string products;
+  std::string products, attention;
   for (const NumberType type : kNumberTypes) {
     products.append(products.empty() ? "" : "; ").append(name(type)).append(": ");
     products.append(instructions_of(engine, type));
   }
+  for (const NumberType type : cache_types()) {
+    attention.append(attention.empty() ? "" : "; ").append(name(type));
+    if (type == NumberType::int8) attention.append(" (keys and values)");
+    attention.append(": ").append(attention_instructions_of(engine, type));
+  }
   text += "\nproducts          " + products;
+  text += "\nattention         " + attention;
   text += "\nthreads           " + std::to_string(engine.threads()) +
           " (cores granted: " + std::to_string(system.cores) + ")";
   text += "\ncaches            L1d " + kibibytes(system.l1_data_bytes) + ", L2 " + kibibytes(system.l2_bytes) +

@@ -29,4 +29,12 @@ std::string instructions_of(const Engine& engine, NumberType type) {
   return found;
 }
 
+std::vector<NumberType> cache_types() {
+  return {NumberType::float32, NumberType::bfloat16, NumberType::float16, NumberType::int8};
+}
+
+std::string attention_instructions_of(const Engine& engine, NumberType type) {
+  return instructions_of(engine, type == NumberType::int8 ? NumberType::float16 : type);
+}
+
 }  // namespace headlight::program

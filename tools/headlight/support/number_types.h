@@ -16,4 +16,8 @@ namespace headlight::program {
 // instruction set, for which it is "widened to float32 on avx2".
 [[nodiscard]] std::string instructions_of(const Engine& engine, NumberType type);
 
+// What keys and values of attention may be, and what an engine multiplies them with; queries may be the same but int8.
+[[nodiscard]] std::vector<NumberType> cache_types();
+[[nodiscard]] std::string attention_instructions_of(const Engine& engine, NumberType type);
+
 }  // namespace headlight::program
