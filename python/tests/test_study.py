@@ -4,8 +4,10 @@ import contextlib
 import json
 import os
 import pathlib
+import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import threading
 import time
@@ -154,3 +156,70 @@ def test_ctrl_c_ends_everything(study, processes):
     while any(map(computes, at_work)) and time.monotonic() < deadline:
         time.sleep(0.05)
     assert not any(map(computes, at_work))
+
+
+MEASURED = [
+    ([sys.executable, "-c", "import headlight; headlight.study.memory('64GiB', measure=True)"], 2),
+    ([pathlib.Path(hl.__file__).with_name("headlight"), "study", "memory", "--budget", "64GiB", "--measure"], 1),
+]
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/task"), reason="processes are looked up in /proc")
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize("command, processes", MEASURED, ids=["Python", "the command line"])
+def test_what_ends_a_process_ends_those_that_it_began(command, processes, number):
+    environment = {**os.environ, "PYTHONPATH": str(pathlib.Path(hl.__file__).parents[1]), "TMPDIR": tempfile.tempdir}
+    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE) as begun:
+        at_work, deadline = [], time.monotonic() + 30
+        while len(at_work) < processes and time.monotonic() < deadline:
+            time.sleep(0.02)
+            at_work = children(begun.pid)
+        begun.send_signal(number)
+    assert len(at_work) == processes
+    deadline = time.monotonic() + 10
+    while any(map(computes, at_work)) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not any(map(computes, at_work))
+    for folder in pathlib.Path(tempfile.tempdir).iterdir():  # which nobody was left to take away
+        shutil.rmtree(folder)
+
+
+@pytest.mark.parametrize("name", sorted(set(STUDIES) - {"memory"}))
+def test_progress_is_told_to_a_function(name):
+    told = []
+    getattr(hl.study, name)(**STUDIES[name][0], quick=True, progress=lambda done, total: told.append((done, total)))
+    assert told and all(0 < done <= total for done, total in told) and told[-1][0] == told[-1][1]
+
+
+def test_progress_of_heads():
+    told = []
+    hl.heads(None, ["The animal was tired.", "The street was wide."], progress=lambda *one: told.append(one))
+    assert told[-1][0] == told[-1][1] >= 2
+
+
+def test_bar_and_exceptions_of_progress(capsys):
+    options = dict(steps=2, seeds=2, layers=1, width=8, quick=True)
+    hl.study.merge(**options, progress=True)
+    assert "100 %" in capsys.readouterr().err
+    hl.study.merge(**options, progress=False)
+    hl.study.merge(**options)
+    assert capsys.readouterr().err == ""
+    with pytest.raises(ZeroDivisionError):
+        hl.study.merge(**options, progress=lambda done, total: 1 / 0)
+    assert not children()
+    with pytest.raises(TypeError, match="progress is of type int"):
+        hl.study.merge(**options, progress=3)
+
+
+@pytest.mark.parametrize(
+    "variables, says",
+    [
+        ({"HEADLIGHT_PARENT": "me"}, "HEADLIGHT_PARENT is me, expected a number"),
+        ({"HEADLIGHT_PROGRESS": "77"}, "HEADLIGHT_PROGRESS is 77, which is no open descriptor"),
+    ],
+)
+def test_a_caller_who_asks_for_what_cannot_be(variables, says):
+    said = subprocess.run([_program.program(), "info"], capture_output=True, text=True, env={**os.environ, **variables})
+    assert said.returncode == 2 and says in said.stderr
+    gone = subprocess.run([_program.program(), "info"], capture_output=True, env={**os.environ, "HEADLIGHT_PARENT": "1"})
+    assert gone.returncode == 1 and gone.stdout == b"" or os.getpid() == 1

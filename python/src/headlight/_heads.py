@@ -14,6 +14,7 @@ from headlight import _program
 from headlight._core import Engine
 from headlight._documents import as_data, as_row
 from headlight._pictures import framed, write_whole
+from headlight.typing import Progress
 
 
 class Heads:
@@ -59,6 +60,7 @@ def heads(
     mask: Iterable[tuple[int, int]] | None = None,
     importance: bool = False,
     seed: int = 1,
+    progress: Progress = None,
     engine: Engine | None = None,
 ) -> Heads:
     """What each head of a model does over a set of texts: where it looks, which heads say the same, how they differ.
@@ -69,6 +71,7 @@ def heads(
     mask: (layer, head) of heads to silence: what does the output lose without them? In .data["mask"].
     importance: how much sentence vectors would miss each head, by gradient, in float32; takes some four times as long.
     seed: of the directions in which `importance` looks.
+    progress: as Encoder.embed() has it, of texts each time that one is read.
 
     Raises ValueError and headlight.FileError (which is one). Warns of words that the model does not know.
     """
@@ -81,7 +84,8 @@ def heads(
     if texts is not None:
         reads["input"] = ("texts.txt", _program.lines_of([texts] if isinstance(texts, str) else texts))
     finished = _program.run(
-        ["heads"], options, engine=engine, writes={"json": "heads.json", "html": "heads.html"}, reads=reads
-    )
+        ["heads"], options, engine=engine, writes={"json": "heads.json", "html": "heads.html"}, reads=reads,
+        progress=progress,
+    )  # fmt: skip
     _program.warn(finished.warned, stacklevel=2)
     return Heads(finished.text, finished.files["json"], finished.files["html"])

@@ -10,13 +10,16 @@ import operator
 import os
 import pathlib
 import re
+import selectors
 import subprocess
 import tempfile
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple, SupportsIndex
 
 from headlight._core import Encoder, Engine, FileError
+from headlight._progress import bar_of
+from headlight.typing import Progress
 
 _ERROR = "headlight: error: "
 _WARNING = "headlight: warning: "
@@ -80,29 +83,67 @@ def _in_words_of_python(message: str, names: Mapping[str, str]) -> str:
     return re.sub(r"--([a-z][a-z-]*)", lambda found: names.get(found[1], found[0]), message)
 
 
-def _wait(arguments: list[bytes], errors: int) -> tuple[str, int]:
-    """What a process prints, and its exit code. Whatever is raised meanwhile, KeyboardInterrupt too, ends it first."""
+def _wait(arguments: list[bytes], errors: int, tell: Callable[[int, int], object] | None) -> tuple[str, int]:
+    """What a process prints, and its exit code; `tell` is told how far it is. Whatever is raised meanwhile,
+    KeyboardInterrupt too, ends it first, and so does the end of this process."""
+    # What the program makes of these is told in tools/headlight/support/caller.h.
+    environment = {**os.environ, "HEADLIGHT_PARENT": str(os.getpid())}
+    progress, told = os.pipe() if tell else (-1, -1)
     process = None
     try:
+        if tell:
+            environment["HEADLIGHT_PROGRESS"] = str(told)
         process = subprocess.Popen(
             [b"headlight", *arguments],
             executable=program(),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=errors,
+            env=environment,
+            pass_fds=[told] if tell else [],
         )
         assert process.stdout is not None
-        printed = process.stdout.read()
+        if tell:
+            os.close(told)
+            told = -1
+        printed = _read(process.stdout.fileno(), progress, tell)
         return printed.decode(), process.wait()
     except BaseException:
         if process is not None:
             process.kill()
         raise
     finally:
+        for descriptor in (progress, told):
+            if descriptor >= 0:
+                os.close(descriptor)
         if process is not None:
             process.wait()
             assert process.stdout is not None
             process.stdout.close()
+
+
+def _read(output: int, progress: int, tell: Callable[[int, int], object] | None) -> bytes:
+    """All of the output; meanwhile `tell` gets the last line of each piece of progress that comes."""
+    printed, lines, ended = b"", b"", False
+    with selectors.DefaultSelector() as waiting:
+        waiting.register(output, selectors.EVENT_READ)
+        if tell:
+            waiting.register(progress, selectors.EVENT_READ)
+        while not ended:
+            for key, _ in waiting.select():
+                piece = os.read(key.fd, 1 << 16)
+                if key.fd == output:
+                    printed += piece
+                    ended = not piece
+                elif piece:
+                    lines += piece
+                else:
+                    waiting.unregister(progress)
+            *whole, lines = lines.split(b"\n")
+            if whole and tell:
+                done, total = whole[-1].split()
+                tell(int(done), int(total))
+    return printed
 
 
 def lines_of(texts: Iterable[str]) -> bytes:
@@ -117,9 +158,10 @@ def run(
     engine: Engine | None,
     writes: Mapping[str, str],
     reads: Mapping[str, tuple[str, bytes]] | None = None,
+    progress: Progress = False,
 ) -> Finished:
     """Runs a subcommand. `writes`: option → name of the file that it writes; `reads`: option → name and content of one
-    that it reads, which errors call by its name without the ending.
+    that it reads, which errors call by its name without the ending. `progress`: as Encoder.embed() has it.
 
     Raises ValueError for options that cannot be, FileError for what cannot be read or computed, MemoryError, OSError.
     """
@@ -135,8 +177,8 @@ def run(
             every[option] = folder / file
             names[option] = names[str(folder / file)] = pathlib.Path(file).stem
         every |= {option: folder / file for option, file in writes.items()}
-        with open(folder / "errors", "w+b") as errors:
-            text, code = _wait([*(word.encode() for word in command), *_arguments(every)], errors.fileno())
+        with open(folder / "errors", "w+b") as errors, bar_of(progress) as tell:
+            text, code = _wait([*(word.encode() for word in command), *_arguments(every)], errors.fileno(), tell)
             errors.seek(0)
             said = errors.read().decode(errors="replace")
         if code != 0:

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import sys
 import time
+from collections.abc import Callable, Iterator
 from typing import Any
+
+import numpy as np
+
+from headlight.typing import Progress
 
 _WAIT = 1.0
 _EVERY = 0.1
@@ -69,3 +75,20 @@ class Bar:
         if self._terminal:
             sys.stderr.write("\n")
             sys.stderr.flush()
+
+
+@contextlib.contextmanager
+def bar_of(progress: Progress) -> Iterator[Callable[[int, int], object] | None]:
+    """What to tell (done, of all), for `progress` as Encoder.embed() takes it; None where nobody wants to know."""
+    if isinstance(progress, (bool, np.bool_)) and not progress:
+        yield None
+    elif progress is None or isinstance(progress, (bool, np.bool_)):
+        bar = Bar(at_once=progress is not None)
+        try:
+            yield bar
+        finally:
+            bar.close()
+    elif callable(progress):
+        yield progress
+    else:
+        raise TypeError(f"progress is of type {type(progress).__name__}, expected None, True, False or a function")

@@ -5,8 +5,10 @@
     found.table                       # the same as a list of dicts, for pandas.DataFrame(found.table)
     found.plot().save("memory.svg")   # the chart, which shows itself in a notebook
 
-Every study takes quick=True: seconds instead of minutes, smaller sizes. They run in a process of their own, which Ctrl-C
-ends. Wrong values are a ValueError, files that cannot be read a headlight.FileError.
+Every study takes quick=True: seconds instead of minutes, smaller sizes; and progress, as Encoder.embed() has it: None
+shows a bar on a terminal or in a notebook when the work takes more than a second, False never, True at once, and a
+function is called with (done, of all). They run in a process of their own, which Ctrl-C ends. Wrong values are a
+ValueError, files that cannot be read a headlight.FileError.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ from headlight import _program
 from headlight._core import Engine
 from headlight._documents import as_data, as_row
 from headlight._pictures import Picture
+from headlight.typing import Progress
 
 __all__ = ["Study", "chunk", "depth", "diversity", "heads", "memory", "merge", "precision", "relations"]
 
@@ -73,10 +76,11 @@ def _run(
     rows: str,
     options: dict[str, _program.Value],
     engine: Engine | None,
+    progress: Progress,
     reads: dict[str, tuple[str, bytes]] | None = None,
 ) -> Study:
     writes = {"json": "study.json", "svg": "study.svg"}
-    finished = _program.run(["study", name], options, engine=engine, writes=writes, reads=reads)
+    finished = _program.run(["study", name], options, engine=engine, writes=writes, reads=reads, progress=progress)
     _program.warn(finished.warned, stacklevel=3)
     return Study(finished.text, finished.files["json"], finished.files["svg"], rows)
 
@@ -89,6 +93,7 @@ def memory(
     measure: bool = False,
     over_out: bool = False,
     quick: bool = False,
+    progress: Progress = None,
     engine: Engine | None = None,
 ) -> Study:
     """The longest sequence that trains in a given memory, with the weights written out and worked out again.
@@ -108,7 +113,7 @@ def memory(
         "over-out": over_out,
         "quick": quick,
     }
-    return _run("memory", "methods", options, engine)
+    return _run("memory", "methods", options, engine, progress)
 
 
 def chunk(
@@ -120,6 +125,7 @@ def chunk(
     head_dim: int | None = None,
     seed: int = 1,
     quick: bool = False,
+    progress: Progress = None,
     engine: Engine | None = None,
 ) -> Study:
     """What attention inside chunks saves, and what it loses.
@@ -138,11 +144,16 @@ def chunk(
         "quick": quick,
     }
     reads = None if text is None else {"input": ("text.txt", text.encode())}
-    return _run("chunk", "chunks", options, engine, reads)
+    return _run("chunk", "chunks", options, engine, progress, reads)
 
 
 def depth(
-    *, steps: int | None = None, seed: int = 1, quick: bool = False, engine: Engine | None = None
+    *,
+    steps: int | None = None,
+    seed: int = 1,
+    quick: bool = False,
+    progress: Progress = None,
+    engine: Engine | None = None,
 ) -> Study:
     """How much gradient reaches each layer of 6, 24 and 96, with Pre-LN, Post-LN and without residual connections.
 
@@ -151,7 +162,7 @@ def depth(
 
     The table has a row for each network: norms of gradients by layer, losses by step.
     """
-    return _run("depth", "runs", {"steps": steps, "seed": seed, "quick": quick}, engine)
+    return _run("depth", "runs", {"steps": steps, "seed": seed, "quick": quick}, engine, progress)
 
 
 def heads(
@@ -160,6 +171,7 @@ def heads(
     length: int | None = None,
     seed: int = 1,
     quick: bool = False,
+    progress: Progress = None,
     engine: Engine | None = None,
 ) -> Study:
     """Parameters, variance, time and memory against the number of heads at one width.
@@ -170,7 +182,7 @@ def heads(
     The table has a row for each number of heads; times and variances as median, least and most.
     """
     options: dict[str, _program.Value] = {"width": width, "length": length, "seed": seed, "quick": quick}
-    return _run("heads", "rows", options, engine)
+    return _run("heads", "rows", options, engine, progress)
 
 
 def relations(
@@ -181,6 +193,7 @@ def relations(
     layers: int | None = None,
     width: int | None = None,
     quick: bool = False,
+    progress: Progress = None,
     engine: Engine | None = None,
 ) -> Study:
     """What one head cannot hold and many can: models with 1, 2, 4 and 8 heads, trained alike.
@@ -191,7 +204,7 @@ def relations(
 
     The table has a row for each number of heads; "seeds" holds every model of it.
     """
-    return _run("relations", "heads", _training(steps, seeds, seed, layers, width, quick), engine)
+    return _run("relations", "heads", _training(steps, seeds, seed, layers, width, quick), engine, progress)
 
 
 def merge(
@@ -202,6 +215,7 @@ def merge(
     layers: int | None = None,
     width: int | None = None,
     quick: bool = False,
+    progress: Progress = None,
     engine: Engine | None = None,
 ) -> Study:
     """Six ways to put heads together, trained alike.
@@ -212,7 +226,7 @@ def merge(
 
     The table has a row for each way; "seeds" holds every model of it.
     """
-    return _run("merge", "merges", _training(steps, seeds, seed, layers, width, quick), engine)
+    return _run("merge", "merges", _training(steps, seeds, seed, layers, width, quick), engine, progress)
 
 
 def diversity(
@@ -223,6 +237,7 @@ def diversity(
     layers: int | None = None,
     width: int | None = None,
     quick: bool = False,
+    progress: Progress = None,
     engine: Engine | None = None,
 ) -> Study:
     """Heads that are asked to differ, and heads that are not.
@@ -233,7 +248,7 @@ def diversity(
 
     The table has a row for each thing asked for; "seeds" holds every model of it.
     """
-    return _run("diversity", "asked_for", _training(steps, seeds, seed, layers, width, quick), engine)
+    return _run("diversity", "asked_for", _training(steps, seeds, seed, layers, width, quick), engine, progress)
 
 
 def precision(
@@ -241,6 +256,7 @@ def precision(
     texts: Iterable[str] | None = None,
     *,
     quick: bool = False,
+    progress: Progress = None,
     engine: Engine | None = None,
 ) -> Study:
     """What narrower numbers in products cost and buy, layer by layer.
@@ -251,7 +267,7 @@ def precision(
     The table has a row for each type of numbers.
     """
     reads = None if texts is None else {"input": ("texts.txt", _program.lines_of(texts))}
-    return _run("precision", "types", _folder(model) | {"quick": quick}, engine, reads)
+    return _run("precision", "types", _folder(model) | {"quick": quick}, engine, progress, reads)
 
 
 def _folder(model: _program.Model) -> dict[str, _program.Value]:

@@ -6,6 +6,7 @@
 #include "headlight/out_of_memory.h"
 #include "headlight/version.h"
 #include "tools/headlight/commands/commands.h"
+#include "tools/headlight/support/caller.h"
 #include "tools/headlight/support/number_text.h"
 #include "tools/headlight/support/process.h"
 
@@ -38,6 +39,7 @@ void add_all(Command& commands) {
 
 void run_one(const ProgramParts& parts, int count, char** arguments) {
   set_program_name(count > 0 ? arguments[0] : "");
+  listen_to_caller();
   Program program(parts.description, kVersion);
   parts.add_commands(program.commands());
   program.run(count, arguments);

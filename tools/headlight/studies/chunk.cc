@@ -7,6 +7,7 @@
 #include "headlight/analysis/attention_cost.h"
 #include "headlight/attention_backward.h"
 #include "tools/headlight/studies/deviation.h"
+#include "tools/headlight/support/progress.h"
 #include "tools/headlight/support/repeated_times.h"
 
 namespace headlight::program {
@@ -53,7 +54,8 @@ void add_outside(Engine& engine, const ChunkInputs& in, double share, std::vecto
   }
 }
 
-void measure_layer(Engine& engine, const ChunkInputs& in, double share, int runs, std::vector<ChunkRow>& rows) {
+void measure_layer(Engine& engine, const ChunkInputs& in, double share, int runs, std::vector<ChunkRow>& rows,
+                   Progress& progress) {
   Tensor<float, 4> full(in.query.shape()), out(in.query.shape());
   Tensor<float, 4> query_gradient(in.query.shape()), key_gradient(in.query.shape()), value_gradient(in.query.shape());
   Tensor<float, 3> log_sum_exp({1, in.query.shape()[2], in.query.shape()[1]});
@@ -71,6 +73,7 @@ void measure_layer(Engine& engine, const ChunkInputs& in, double share, int runs
                          {query_gradient, key_gradient, value_gradient}, options);
     };
     add_seconds(runs, backward, row.backward, row.busy);
+    progress.advance(1);
   }
 }
 
@@ -103,9 +106,11 @@ std::vector<ChunkRow> measure_chunks(Engine& engine, const ChunkSource& source, 
     tell_bytes(engine, source.layers.front().query, rows.back());
   }
   const double share = 1 / static_cast<double>(source.layers.size());
+  Progress progress(source.layers.size() * (1 + rows.size()));
   for (const ChunkInputs& layer : source.layers) {
     add_outside(engine, layer, share, rows);
-    measure_layer(engine, layer, share, runs, rows);
+    progress.advance(1);
+    measure_layer(engine, layer, share, runs, rows, progress);
   }
   return rows;
 }

@@ -4,6 +4,8 @@
 
 #include <cstdio>
 
+#include "tools/headlight/support/caller.h"
+
 namespace headlight::program {
 namespace {
 
@@ -15,7 +17,12 @@ Progress::Progress(std::size_t total) : total_(total), terminal_(::isatty(STDERR
 
 void Progress::advance(std::size_t count) noexcept {
   done_ += count;
-  if (!terminal_ || std::chrono::steady_clock::now() - start_ < std::chrono::seconds(1)) return;
+  const auto now = std::chrono::steady_clock::now();
+  if (done_ >= total_ || now - told_ >= std::chrono::milliseconds(100)) {
+    tell_progress(done_, total_);
+    told_ = now;
+  }
+  if (!terminal_ || now - start_ < std::chrono::seconds(1)) return;
   drawn_ = true;
   const std::size_t filled = kWidth * done_ / total_;
   std::fprintf(stderr, "\r[%.*s%.*s] %zu of %zu", static_cast<int>(filled), "########################################",

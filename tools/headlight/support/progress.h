@@ -1,4 +1,5 @@
-// A bar on standard error, when that is a terminal and the work takes longer than a second.
+// How far work is: a bar on standard error, when that is a terminal and the work takes longer than a second, and
+// numbers for a caller who asked for them (caller.h).
 #pragma once
 
 #include <chrono>
@@ -23,6 +24,7 @@ class Progress {
   bool terminal_;
   bool drawn_ = false;
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+  std::chrono::steady_clock::time_point told_{};
 };
 
 }  // namespace headlight::program
