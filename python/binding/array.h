@@ -68,11 +68,11 @@ class Array {
   [[nodiscard]] TypedView<Rank> stored_numbers() const {
     return typed<Rank>(number_type(true));
   }
-  // int8 alone.
-  template <int Rank>
-  [[nodiscard]] View<std::int8_t, Rank> integers() const {
-    expect(kInt8, Rank);
-    return {static_cast<std::int8_t*>(data_), leading<Rank>(shape_), leading<Rank>(strides_)};
+  // Of that width alone: std::int8_t, std::int64_t.
+  template <class T, int Rank>
+  [[nodiscard]] View<T, Rank> integers() const {
+    expect({'i', 8 * static_cast<int>(sizeof(T))}, Rank);
+    return {static_cast<T*>(data_), leading<Rank>(shape_), leading<Rank>(strides_)};
   }
   // Of one to four axes; those missing in front are 1, as in NumPy.
   [[nodiscard]] View<float, 4> broadcast_floats() const;

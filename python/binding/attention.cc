@@ -203,7 +203,7 @@ nb::object quantize(nb::handle x, nb::handle numbers, nb::handle scales, nb::han
   const TypedView<4> rows = given.numbers<4>();
   const Result integers(kQuantize, "numbers", numbers, given, given.shape(), NumberType::int8);
   const Result of_rows(kQuantize, "scales", scales, given, given.shape().first(3));
-  quantize_in_slices(on, rows, integers.array().integers<4>(), of_rows.array().floats<3>());
+  quantize_in_slices(on, rows, integers.array().integers<std::int8_t, 4>(), of_rows.array().floats<3>());
   return nb::make_tuple(integers.object(), of_rows.object());
 }
 

@@ -4,6 +4,7 @@
 #include <nanobind/stl/string_view.h>
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -20,6 +21,7 @@
 #include "progress.h"
 #include "results.h"
 #include "values.h"
+#include "view_parts.h"
 
 namespace headlight::python {
 namespace {
@@ -38,6 +40,8 @@ class Encoder : public models::Encoder {
 constexpr const char* kLoad = "load";
 constexpr const char* kEmbed = "embed";
 constexpr const char* kEncode = "encode";
+constexpr const char* kEncodeIds = "encode_ids";
+constexpr const char* kEmbedIds = "embed_ids";
 
 // One str is one text; else any iterable of them.
 std::vector<std::string> texts_of(const char* operation, nb::handle given) {
@@ -50,21 +54,25 @@ std::vector<std::string> texts_of(const char* operation, nb::handle given) {
   return texts;
 }
 
+// Of products, an estimate.
+double operations_of_token(const Encoder& model) {
+  const EncoderOptions& network = model.options().encoder;
+  const auto width = static_cast<double>(network.width);
+  return static_cast<double>(network.layers) * 2 * width *
+         (4 * width + 2 * static_cast<double>(network.feed_forward_width));
+}
+
 // How texts are cut into slices: text by text, or in groups of at most so many tokens.
 class Slices {
  public:
   Slices(const char* operation, const Encoder& model, const std::vector<std::string>& texts, nb::handle batch_tokens)
       : texts_(texts) {
-    const EncoderOptions& network = model.options().encoder;
-    const auto width = static_cast<double>(network.width);
-    const double of_token = static_cast<double>(network.layers) * 2 * width *
-                            (4 * width + 2 * static_cast<double>(network.feed_forward_width));
     // Some four bytes are a token, and two more stand around each text.
     double tokens = 0;
     for (const std::string& one : texts) {
       tokens += std::min(static_cast<double>(one.size()) / 4 + 2, static_cast<double>(model.options().max_length));
     }
-    work_ = {.items = static_cast<std::int64_t>(texts.size()), .operations = tokens * of_token};
+    work_ = {.items = static_cast<std::int64_t>(texts.size()), .operations = tokens * operations_of_token(model)};
     if (!batch_tokens.is_none()) group(operation, model, integer(operation, "batch_tokens", batch_tokens));
   }
 
@@ -159,6 +167,55 @@ nb::object encode(const Encoder& model, nb::handle texts, nb::handle batch_token
   return results;
 }
 
+// Whether the network takes all of them: what it would refuse is handed to it whole, so that nothing is written.
+bool are_known(const Encoder& model, const View<const std::int64_t, 2>& ids) {
+  const EncoderOptions& network = model.options().encoder;
+  if (ids.shape[1] > network.max_positions) return false;
+  for (std::int64_t sample = 0; sample < ids.shape[0]; ++sample) {
+    for (std::int64_t place = 0; place < ids.shape[1]; ++place) {
+      if (ids(sample, place) < 0 || ids(sample, place) >= network.vocabulary) return false;
+    }
+  }
+  return true;
+}
+
+// Tokens as they are, [B, L]. Samples one after another where there are many: they do not see each other.
+template <int Rank>
+nb::object of_ids(const char* operation, const Encoder& model, nb::handle given, nb::handle given_mask, nb::handle out,
+                  nb::handle engine) {
+  using Ids = View<const std::int64_t, 2>;
+  const Array array(operation, "ids", given);
+  Engine& on = engine_of(operation, engine);
+  const Ids ids = array.integers<std::int64_t, 2>();
+  std::optional<Array> held;
+  Ids mask;
+  if (!given_mask.is_none()) mask = held.emplace(operation, "mask", given_mask).integers<std::int64_t, 2>();
+  std::array<std::int64_t, Rank> shape{ids.shape[0], ids.shape[1]};
+  shape.back() = model.options().encoder.width;
+  const Result result(operation, "out", out, array, shape);
+  const View<float, Rank> written = result.array().floats<Rank>();
+
+  const auto compute_some = [&](const Ids& some, const Ids& of_mask, const View<float, Rank>& into) {
+    if constexpr (Rank == 3) {
+      model.encode(on, some, of_mask, into);
+    } else {
+      model.embed(on, some, of_mask, into);
+    }
+  };
+  const double cost = static_cast<double>(ids.size()) * operations_of_token(model);
+  const bool fit = is_long(cost) && ids.shape[0] > 1 && written.shape == shape && (!mask || mask.shape == ids.shape) &&
+                   is_separate(MutableTypedView<Rank>(written)) && are_known(model, ids);
+  if (!fit) {
+    compute({}, [&](std::int64_t, std::int64_t) { compute_some(ids, mask, written); });
+  } else {
+    compute({.items = ids.shape[0], .operations = cost}, [&](std::int64_t first, std::int64_t count) {
+      compute_some(along(ids, 0, first, count), mask ? along(mask, 0, first, count) : mask,
+                   along(written, 0, first, count));
+    });
+  }
+  return result.object();
+}
+
 nb::list tokenize(const Encoder& model, nb::handle given) {
   const std::string_view words = text("tokenize", "text", given);
   std::vector<std::int64_t> found;
@@ -235,6 +292,30 @@ void define_models(nb::module_& module) {
            "The last hidden states of texts: for each an array [tokens, E] of float32, [CLS] and [SEP] included. A str "
            "is\n"
            "one text. batch_tokens and progress as embed() takes them.")
+      .def(
+          "encode_ids",
+          [](const Encoder& model, nb::handle ids, nb::handle mask, nb::handle out, nb::handle engine) {
+            return of_ids<3>(kEncodeIds, model, ids, mask, out, engine);
+          },
+          nb::arg("ids"), nb::arg("mask") = nb::none(), nb::kw_only(), nb::arg("out") = nb::none(),
+          nb::arg("engine") = nb::none(),
+          nb::sig("def encode_ids(self, ids: A, mask: Array | None = None, *, out: Array | None = None, "
+                  "engine: Engine | None = None) -> A"),
+          "The last hidden states of tokens: ids [B, L] of int64, as another tokenizer gives them, [CLS] and [SEP] "
+          "included\n"
+          "-> [B, L, E] float32. mask [B, L] of int64 is 0 for tokens to leave out, which nothing sees and whose rows "
+          "are zeros.\n\n"
+          "Raises ValueError for ids outside the vocabulary and more than max_length of them.")
+      .def(
+          "embed_ids",
+          [](const Encoder& model, nb::handle ids, nb::handle mask, nb::handle out, nb::handle engine) {
+            return of_ids<2>(kEmbedIds, model, ids, mask, out, engine);
+          },
+          nb::arg("ids"), nb::arg("mask") = nb::none(), nb::kw_only(), nb::arg("out") = nb::none(),
+          nb::arg("engine") = nb::none(),
+          nb::sig("def embed_ids(self, ids: A, mask: Array | None = None, *, out: Array | None = None, "
+                  "engine: Engine | None = None) -> A"),
+          "Vectors [B, E] of tokens, which encode_ids() takes, as embed() makes them of texts.")
       .def("tokenize", &tokenize, nb::arg("text"), nb::sig("def tokenize(self, text: str) -> list[int]"),
            "The ids of a text's tokens, [CLS] and [SEP] included, cut at max_length.")
       .def("decode", &decode, nb::arg("ids"), nb::sig("def decode(self, ids: Integers) -> str"),

@@ -54,6 +54,33 @@ def test_tokens_there_and_back(model):
     assert len(model.tokenize("the " * 1000)) == model.max_length
 
 
+def test_ids_of_another_tokenizer(model, engine):
+    ids, mask = np.zeros((2, 12), np.int64), np.zeros((2, 12), np.int64)
+    for row, text in enumerate(TEXTS[:2]):
+        own = model.tokenize(text)[:12]
+        ids[row, : len(own)], mask[row, : len(own)] = own, 1
+    hidden, vectors = model.encode_ids(ids, mask, engine=engine), model.embed_ids(ids, mask, engine=engine)
+    assert hidden.shape == (2, 12, model.width) and not hidden[mask == 0].any()
+    np.testing.assert_array_equal(hidden[1, mask[1] == 1], model.encode(TEXTS[1], engine=engine)[0])
+    np.testing.assert_array_equal(vectors[1], model.embed(TEXTS[1], engine=engine)[0])
+    out = np.full((2, 12, model.width), np.nan, np.float32)
+    assert model.encode_ids(ids, mask, out=out, engine=engine) is out
+    np.testing.assert_array_equal(out, hidden)
+
+
+def test_many_ids_have_the_bits_of_one(model):
+    ids = np.random.default_rng(1).integers(0, model.vocabulary, (1500, model.max_length))  # computed in slices
+    hidden, vectors = model.encode_ids(ids), model.embed_ids(ids)
+    for row in (0, 700, 1499):
+        np.testing.assert_array_equal(hidden[row], model.encode_ids(ids[row : row + 1])[0])
+        np.testing.assert_array_equal(vectors[row], model.embed_ids(ids[row : row + 1])[0])
+    out = np.full(hidden.shape, 7, np.float32)
+    ids[1400, 3] = model.vocabulary
+    with pytest.raises(ValueError, match="1400"):
+        model.encode_ids(ids, out=out)
+    assert (out == 7).all()
+
+
 @pytest.mark.parametrize("precision", ["float32", "bfloat16", "float16", "int8", "int4"])
 def test_precision(model, precision):
     loaded = hl.load(str(FOLDER), precision=precision)
@@ -148,14 +175,14 @@ def test_bar_of_a_notebook(monkeypatch):
 
 
 def test_others_run_while_a_text_is_tokenized(model):
-    text = "The animal did not cross the street because it was too tired. " * 40_000
+    text = "The animal did not cross the street because it was too tired. " * 400_000
     most_turns = turns = 0
     inside = False
 
     def tokenize():
         nonlocal most_turns, turns, inside
         # Again where the system itself let nobody else run.
-        for _ in range(100):
+        for _ in range(20):
             turns = 0
             inside = True
             model.tokenize(text)
@@ -196,6 +223,13 @@ def test_files_that_cannot_be_read(tmp_path):
         (lambda model: model.decode([10**6]), ValueError),
         (lambda model: model.decode("ids"), TypeError),
         (lambda model: model.tokenize(["a"]), TypeError),
+        (lambda model: model.encode_ids([[1, 2]]), TypeError),
+        (lambda model: model.encode_ids(np.ones((1, 2), np.int32)), TypeError),
+        (lambda model: model.encode_ids(np.ones(2, np.int64)), ValueError),
+        (lambda model: model.encode_ids(np.full((1, 2), -1)), ValueError),
+        (lambda model: model.encode_ids(np.ones((1, model.max_length + 1), np.int64)), ValueError),
+        (lambda model: model.embed_ids(np.ones((1, 2), np.int64), np.ones((1, 3), np.int64)), ValueError),
+        (lambda model: model.embed_ids(np.ones((1, 2), np.int64), out=np.ones((1, 2), np.float32)), ValueError),
         (lambda model: hl.Encoder(), TypeError),
         (lambda model: hl.Encoder.__new__(hl.Encoder).embed("a"), TypeError),
     ],
