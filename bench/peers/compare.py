@@ -32,7 +32,6 @@ def arguments():
     parser.add_argument("--filter", default="", help="regular expression on suite/case")
     parser.add_argument("--threads", default="1,2", help="thread counts (default 1,2)")
     parser.add_argument("--peers", default=",".join(PEERS), help=f"which of {','.join(PEERS)}")
-    parser.add_argument("--library", default="build/release/lib", help="folder of headlight's shared libraries")
     parser.add_argument("--rounds", type=int, default=5, help="turns that everybody gets in a case (default 5)")
     parser.add_argument("--output", default="build/peers/rows.jsonl", help="one JSON row a line, appended as they come")
     parser.add_argument("--verbose", action="store_true", help="tell every variant's time and error, and why one is left out")
@@ -49,7 +48,6 @@ def import_peers(options):
     """Those that are installed. OpenMP reads its settings when PyTorch is loaded, so they are set before."""
     os.environ["OMP_NUM_THREADS"] = str(max(map(int, options.threads.split(","))))
     os.environ["GOMP_SPINCOUNT"] = OPENMP_SPINS
-    os.environ["HEADLIGHT_LIBRARY"] = options.library
     found = [importlib.import_module("headlight_peer")]
     for name in filter(None, options.peers.split(",")):
         try:

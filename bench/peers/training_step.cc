@@ -1,75 +1,82 @@
-// A training step of one transformer encoder layer behind C functions, for the comparison: training whole layers is not
-// part of the C interface.
+// A training step of one transformer encoder layer as a module of Python, for the comparison: training whole layers is
+// not part of the Python package.
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/string.h>
+
+#include <array>
+#include <cstddef>
 #include <cstdint>
-#include <string>
+#include <span>
 #include <vector>
 
 #include "headlight/layers/transformer.h"
 
+namespace nb = nanobind;
+
 namespace {
 
-struct TrainingStep {
+class TrainingStep {
+ public:
   TrainingStep(int threads, std::int64_t batch, std::int64_t length, std::int64_t width, std::int64_t heads)
-      : engine({.threads = threads}),
-        layer({.width = width, .heads = heads, .dropout = 0}),
+      : engine_({.threads = threads}),
+        layer_({.width = width, .heads = heads, .dropout = 0}),
         x({batch, length, width}),
         y_gradient(x.shape()),
         y(x.shape()),
         x_gradient(x.shape()) {
-    layer.initialize(1);
-    layer.set_training(true);
-    parameters = layer.parameters();
+    layer_.initialize(1);
+    layer_.set_training(true);
+    parameters = layer_.parameters();
   }
   void run() {
+    const nb::gil_scoped_release released;
     headlight::zero_gradients(parameters);
-    layer.forward(engine, x, y, saved, {.seed = 1});
-    layer.backward(engine, x, saved, y_gradient, x_gradient);
+    layer_.forward(engine_, x, y, saved_, {.seed = 1});
+    layer_.backward(engine_, x, saved_, y_gradient, x_gradient);
   }
 
-  headlight::Engine engine;
-  headlight::TransformerEncoderLayer layer;
-  headlight::SavedState saved;
+ private:
+  headlight::Engine engine_;
+  headlight::TransformerEncoderLayer layer_;
+  headlight::SavedState saved_;
+
+ public:
   headlight::Tensor<float, 3> x, y_gradient, y, x_gradient;
   std::vector<headlight::Parameter> parameters;
 };
 
-// What C sees of a parameter.
-struct ParameterMemory {
-  const char* name;
-  float* values;
-  float* gradient;
-  std::int64_t rows;  // shape[0]
-  std::int64_t count;
-};
+// Memory of the step's as an array of NumPy, which keeps the step alive.
+nb::object array(std::span<float> numbers, std::span<const std::int64_t> shape, nb::handle step) {
+  const std::vector<std::size_t> extents(shape.begin(), shape.end());
+  return nb::cast(nb::ndarray<nb::numpy, float>(numbers.data(), extents.size(), extents.data(), step));
+}
+
+template <headlight::Tensor<float, 3> TrainingStep::*tensor>
+nb::object tensor_of(nb::handle step) {
+  auto& of = nb::cast<TrainingStep&>(step).*tensor;
+  return array({of.data(), static_cast<std::size_t>(of.size())}, of.shape(), step);
+}
+
+// [(name, values, gradient)]
+nb::list parameters_of(nb::handle step) {
+  nb::list list;
+  for (const headlight::Parameter& one : nb::cast<TrainingStep&>(step).parameters) {
+    list.append(nb::make_tuple(one.name, array(one.values, one.shape, step), array(one.gradient, one.shape, step)));
+  }
+  return list;
+}
 
 }  // namespace
 
-extern "C" {
-
-HEADLIGHT_API void* training_step_create(std::int32_t threads, std::int64_t batch, std::int64_t length,
-                                         std::int64_t width, std::int64_t heads) {
-  return new TrainingStep(threads, batch, length, width, heads);
+NB_MODULE(headlight_training_step, module) {
+  nb::class_<TrainingStep>(module, "TrainingStep")
+      .def(nb::init<int, std::int64_t, std::int64_t, std::int64_t, std::int64_t>(), nb::arg("threads"),
+           nb::arg("batch"), nb::arg("length"), nb::arg("width"), nb::arg("heads"))
+      .def("run", &TrainingStep::run)
+      .def("parameters", &parameters_of)
+      .def_prop_ro("x", &tensor_of<&TrainingStep::x>)
+      .def_prop_ro("y_gradient", &tensor_of<&TrainingStep::y_gradient>)
+      .def_prop_ro("y", &tensor_of<&TrainingStep::y>)
+      .def_prop_ro("x_gradient", &tensor_of<&TrainingStep::x_gradient>);
 }
-
-HEADLIGHT_API void training_step_destroy(void* step) { delete static_cast<TrainingStep*>(step); }
-
-// x, the gradient of y, y, the gradient of x: [batch, length, width] each.
-HEADLIGHT_API float* training_step_tensor(void* step, std::int32_t number) {
-  auto& of = *static_cast<TrainingStep*>(step);
-  headlight::Tensor<float, 3>* const tensors[] = {&of.x, &of.y_gradient, &of.y, &of.x_gradient};
-  return tensors[number]->data();
-}
-
-// The parameter of this number; 0 behind the last.
-HEADLIGHT_API std::int32_t training_step_parameter(void* step, std::int32_t number, ParameterMemory* memory) {
-  auto& parameters = static_cast<TrainingStep*>(step)->parameters;
-  if (static_cast<std::size_t>(number) >= parameters.size()) return 0;
-  const headlight::Parameter& of = parameters[static_cast<std::size_t>(number)];
-  *memory = {of.name.c_str(), of.values.data(), of.gradient.data(), of.shape[0],
-             static_cast<std::int64_t>(of.values.size())};
-  return 1;
-}
-
-HEADLIGHT_API void training_step_run(void* step) { static_cast<TrainingStep*>(step)->run(); }
-
-}  // extern "C"
