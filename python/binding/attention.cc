@@ -150,6 +150,27 @@ struct Part {
   Array out, log_sum_exp;
 };
 
+// Some rows of all samples and heads after others.
+void merge_in_slices(Engine& engine, const std::vector<AttentionPart>& parts, const View<float, 4>& out,
+                     const View<float, 3>& log_sum_exp) {
+  const auto fits = [&](const AttentionPart& part) {
+    return part.out.shape == out.shape && part.log_sum_exp.shape == log_sum_exp.shape;
+  };
+  const bool fit = log_sum_exp.shape == std::array{out.shape[0], out.shape[2], out.shape[1]} &&
+                   std::all_of(parts.begin(), parts.end(), fits);
+  const auto operations = static_cast<double>(out.size()) * 8 * static_cast<double>(parts.size());
+  if (!is_long(operations) || !fit) {
+    return compute({}, [&](std::int64_t, std::int64_t) { merge_attention(engine, parts, out, log_sum_exp); });
+  }
+  std::vector<AttentionPart> some(parts.size());
+  compute({.items = out.extent(1), .operations = operations}, [&](std::int64_t first, std::int64_t count) {
+    std::transform(parts.begin(), parts.end(), some.begin(), [&](const AttentionPart& part) {
+      return AttentionPart{along(part.out, 1, first, count), along(part.log_sum_exp, 2, first, count)};
+    });
+    merge_attention(engine, some, along(out, 1, first, count), along(log_sum_exp, 2, first, count));
+  });
+}
+
 nb::object merge(nb::handle parts, nb::handle engine) {
   Engine& on = engine_of(kMerge, engine);
   std::deque<Part> given;
@@ -167,9 +188,7 @@ nb::object merge(nb::handle parts, nb::handle engine) {
   const Part& first = given.front();
   const Result out(kMerge, "out", nb::none(), first.out, first.out.shape());
   const Result log_sum_exp(kMerge, "log_sum_exp", nb::none(), first.out, first.log_sum_exp.shape());
-  compute({}, [&](std::int64_t, std::int64_t) {
-    merge_attention(on, views, out.array().floats<4>(), log_sum_exp.array().floats<3>());
-  });
+  merge_in_slices(on, views, out.array().floats<4>(), log_sum_exp.array().floats<3>());
   return nb::make_tuple(out.object(), log_sum_exp.object());
 }
 

@@ -95,11 +95,15 @@ bool can_move(const Start& start, std::int64_t batch) noexcept {
          one_each(start.of_each, batch, kFurthest);
 }
 
-// Whether options speak of each sample and row by itself, and are such as the engine takes: what it would refuse is
+bool has_packed_sequences(const AttentionOptions& options) noexcept {
+  return !options.query_offsets.empty() || !options.key_offsets.empty();
+}
+
+// Whether options speak of each sample and head by itself, and are such as the engine takes: what it would refuse is
 // handed to it whole, so that its sentence speaks of the whole.
 bool can_cut(const AttentionOptions& options, const std::array<std::int64_t, 4>& scores) {
   const auto [batch, heads, rows, keys] = scores;
-  return options.dropout.probability == 0 && options.query_offsets.empty() && options.key_offsets.empty() &&
+  return options.dropout.probability == 0 && (batch == 1 || !has_packed_sequences(options)) &&
          (!options.mask || broadcasts(options.mask->entries.shape, scores)) &&
          (!options.bias || broadcasts(options.bias.shape, scores)) && one_for_each_head(options.slopes, heads) &&
          one_for_each_head(options.sinks, heads) && are_allowed(options.slopes, options.sinks) &&
@@ -195,8 +199,8 @@ bool can_cut(const AttentionOperands& of, const AttentionOptions& options) {
                           (options.causal == Causal::bottom_right) != (*options.align == Align::bottom_right);
   return key[0] == query[0] && value[0] == query[0] && key[3] == query[3] && value[1] == key[1] && value[2] == key[2] &&
          key[2] > 0 && query[2] % key[2] == 0 && of.out.shape == out && of.out.size() > 0 && !two_places &&
-         scales_fit(of.key, of.key_scales) && scales_fit(of.value, of.value_scales) &&
-         options.probabilities.rows.empty() && can_cut(options, scores) && may_be_written_in_parts(of.out, of, options);
+         scales_fit(of.key, of.key_scales) && scales_fit(of.value, of.value_scales) && can_cut(options, scores) &&
+         may_be_written_in_parts(of.out, of, options);
 }
 
 double operations(const std::array<std::int64_t, 4>& query, const std::array<std::int64_t, 4>& value) {
@@ -247,8 +251,10 @@ void attend_in_slices(Engine& engine, const AttentionOperands& of, const Attenti
     }
   };
   const std::int64_t all_heads = of.query.extent(0) * heads;
-  const bool long_heads = is_long(cost / static_cast<double>(all_heads));
-  compute({.items = all_heads * rows, .operations = cost, .together = long_heads ? std::min(kFewestRows, rows) : rows},
+  // Lists speak of rows by their numbers within a head.
+  const bool some_rows = is_long(cost / static_cast<double>(all_heads)) && !has_packed_sequences(options) &&
+                         options.probabilities.rows.empty();
+  compute({.items = all_heads * rows, .operations = cost, .together = some_rows ? std::min(kFewestRows, rows) : rows},
           step);
 }
 

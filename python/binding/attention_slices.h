@@ -8,7 +8,7 @@
 namespace headlight::python {
 
 // attention(), which must not hold a null pointer for an operand. Not cut are calls with dropout, which draws by the
-// number of row and head, packed sequences, and lists of rows whose probabilities are asked for.
+// number of row and head; packed sequences, and lists of rows whose probabilities are asked for, between heads alone.
 void attend_in_slices(Engine& engine, const AttentionOperands& operands, const AttentionOptions& options);
 
 // attention_backward(), cut between samples and between key/value heads alone, for the gradients of a head's keys are

@@ -1,6 +1,7 @@
 """Ctrl-C ends long calls, and slices have the bits of the whole."""
 
 import os
+import pathlib
 import signal
 import threading
 import time
@@ -70,6 +71,32 @@ def test_backward_can_be_interrupted_between_heads(rng):
     query, key, value = (repeated(rng, 1024, 512, 64) for _ in range(3))
     out, lse = np.zeros(query.shape, np.float32), np.zeros((1, 512, 1024), np.float32)
     assert seconds_until_interrupted(lambda: hl.attention_backward(query, key, value, out, lse, query)) < PATIENCE
+
+
+def test_packed_sequences_can_be_interrupted_between_heads(rng):
+    query, key, value = (repeated(rng, 4000, 256, 64) for _ in range(3))
+    assert seconds_until_interrupted(lambda: hl.attention(query, key, value, query_offsets=[0, 500, 4000])) < PATIENCE
+
+
+def test_probabilities_of_rows_can_be_interrupted_between_heads(rng):
+    query, key, value = (repeated(rng, 4000, 256, 64) for _ in range(3))
+    assert seconds_until_interrupted(lambda: hl.attention(query, key, value, probabilities=[7])) < PATIENCE
+
+
+def test_merging_can_be_interrupted(rng):
+    part = repeated(rng, 2_000_000, 16, 64), np.zeros((1, 16, 2_000_000), np.float32)
+
+    def call():
+        while True:
+            hl.merge_attention([part] * 16)
+
+    assert seconds_until_interrupted(call) < PATIENCE
+
+
+def test_splitting_texts_can_be_interrupted():
+    model = hl.load(pathlib.Path(__file__).parents[2] / "models" / "demonstration")
+    texts = ["The animal did not cross the street because it was too tired."] * 2_000_000
+    assert seconds_until_interrupted(lambda: model.embed(texts, batch_tokens=10**12)) < PATIENCE
 
 
 # A call of each is long enough to be cut; that it was is what the plain engine of one call does not show, so rows and
@@ -154,10 +181,49 @@ def test_slices_have_the_bits_of_the_whole(rng):
         key, value = rng.standard_normal((2, batch, keys, shared, 32), np.float32)
         options = draw_options(rng, batch, rows, keys, shared * group)
         out, lse = hl.attention(query, key, value, **options, log_sum_exp=True)
-        # A call with a list of rows is never cut.
+        # A call with a list of rows is cut between heads alone.
         whole = hl.attention(query, key, value, **options, log_sum_exp=True, probabilities=[0])
         np.testing.assert_array_equal(out, whole[0], err_msg=str(options))
         np.testing.assert_array_equal(lse, whole[1], err_msg=str(options))
+
+
+def test_packed_sequences_and_lists_of_rows_in_slices(rng):
+    query, key, value = (x[:1] for x in long_operands(rng))
+    key, value = key[:, :, :2], value[:, :, 2:]
+    out_gradient = rng.standard_normal(query.shape, dtype=np.float32)
+    options = dict(query_offsets=[0, 700, 700, 1500], key_offsets=[0, 20, 1000, 1700], causal="bottom_right")
+    out, lse, rows = hl.attention(query, key, value, **options, log_sum_exp=True, probabilities=[1, 1400])
+    gradients = hl.attention_backward(query, key, value, out, lse, out_gradient, **options)
+    for shared in range(2):
+        own, of_two = np.s_[:, :, shared : shared + 1], np.s_[:, :, 2 * shared : 2 * shared + 2]
+        few = query[of_two], key[own], value[own]
+        alone = hl.attention(*few, **options, log_sum_exp=True, probabilities=[1, 1400])
+        heads = np.s_[:, 2 * shared : 2 * shared + 2]
+        for whole, part in zip((out[of_two], lse[heads], rows[heads]), alone, strict=True):
+            np.testing.assert_array_equal(whole, part)
+        by_few = hl.attention_backward(*few, alone[0], alone[1], out_gradient[of_two], **options)
+        for whole, part, place in zip(gradients, by_few, (of_two, own, own), strict=True):
+            np.testing.assert_array_equal(whole[place], part)
+    for change in (dict(query_offsets=[0, 700, 1499]), dict(query_offsets=[0, 9, 3, 1500]), dict(key_offsets=[0, 1700])):
+        with pytest.raises(ValueError, match="offsets"):
+            hl.attention(query, key, value, **options | change)
+    two = np.concatenate([query, query]), np.concatenate([key, key]), np.concatenate([value, value])
+    with pytest.raises(ValueError, match="batch|sample|offsets"):
+        hl.attention(*two, **options)
+
+
+def test_merging_in_slices_has_the_bits_of_rows(rng):
+    parts = [
+        (rng.standard_normal((2, 26_000, 8, 64), dtype=np.float32), rng.standard_normal((2, 8, 26_000), dtype=np.float32))
+        for _ in range(2)
+    ]
+    out, lse = hl.merge_attention(parts)
+    for rows in (slice(0, 9), slice(12_990, 13_010), slice(25_999, 26_000)):
+        few = hl.merge_attention([(part[0][:, rows], part[1][:, :, rows]) for part in parts])
+        np.testing.assert_array_equal(out[:, rows], few[0])
+        np.testing.assert_array_equal(lse[:, :, rows], few[1])
+    with pytest.raises(ValueError, match="shape"):
+        hl.merge_attention([parts[0], (parts[1][0], parts[1][1][:1])])
 
 
 def test_slices_take_their_part_of_masks_and_biases(rng):
