@@ -12,8 +12,8 @@ import formulas  # noqa: E402
 from test_interrupt import PATIENCE, seconds_until_interrupted  # noqa: E402
 import headlight as hl  # noqa: E402
 import headlight.torch as hl_torch  # noqa: E402
-from headlight.torch._operator import attend  # noqa: E402
 
+attend = torch.ops.headlight.attention.default
 UNIT = {torch.float32: 2.0**-24, torch.bfloat16: 2.0**-8, torch.float16: 2.0**-11}
 peer = torch.nn.functional.scaled_dot_product_attention
 own = hl_torch.scaled_dot_product_attention
@@ -152,6 +152,43 @@ def test_nothing_is_copied_but_what_must_be(monkeypatch):
     (given,) = seen
     assert given[0].data_ptr() == query.data_ptr() and given[1].data_ptr() == key[:, :, 3:].data_ptr()
     assert given[2].data_ptr() != value[:, :, 3:].data_ptr()
+
+
+@pytest.mark.parametrize("kind", [torch.float32, torch.bfloat16])
+def test_plain_calls_have_the_bits_of_the_operator(kind):
+    """They pass it by: nobody would see it."""
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    calls = []
+
+    class Watch(TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            calls.append(str(func))
+            return func(*args, **(kwargs or {}))
+
+    operands = [draw(2, 4, 9, 16, dtype=kind).requires_grad_() for _ in range(3)]
+    bias = draw(4, 9, 9).requires_grad_()
+    for options in ({}, dict(is_causal=True, scale=0.3), dict(attn_mask=bias), dict(attn_mask=bias.detach() > 0, dropout_p=0.3)):
+        leaves = [*operands, *([bias] if options.get("attn_mask") is bias else [])]
+        torch.manual_seed(1)
+        out = own(*operands, **options)
+        plain = torch.autograd.grad(out.float().sum(), leaves)
+        with torch.no_grad():
+            torch.manual_seed(1)
+            assert torch.equal(own(*operands, **options), out)
+        assert not calls
+        with Watch():
+            torch.manual_seed(1)
+            seen = own(*operands, **options)
+            gradients = torch.autograd.grad(seen.float().sum(), leaves)
+        assert any("headlight.attention.default" in call for call in calls)
+        assert torch.equal(seen, out)
+        for one, other in zip(gradients, plain, strict=True):
+            assert torch.equal(one, other)
+        calls.clear()
+    with torch.profiler.profile() as profile:
+        own(*operands)
+    assert "headlight::attention" in [event.key for event in profile.key_averages()]
 
 
 def test_gradients_that_are_expanded():

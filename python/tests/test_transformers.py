@@ -76,13 +76,13 @@ PADDING = {
 @pytest.fixture
 def seen(monkeypatch):
     """What each call of the operator was given as options."""
-    options, attend = [], _attention.attend
+    options, attend = [], _attention.attend_with_weights
 
-    def watch(query, key, value, *given):
-        options.append(_attention.Options(*given[: len(_attention.Options._fields)]))
-        return attend(query, key, value, *given)
+    def watch(query, key, value, given, wanted):
+        options.append(given)
+        return attend(query, key, value, given, wanted)
 
-    monkeypatch.setattr(_attention, "attend", watch)
+    monkeypatch.setattr(_attention, "attend_with_weights", watch)
     return options
 
 
@@ -246,7 +246,7 @@ def test_intervals_hide_what_the_mask_hides(padding, name, function, known, rows
         assert mask.options.mask is None or mask.options.mask.shape == (2, 1, 1, keys)
     expected = transformers.masking_utils.sdpa_mask(**given, allow_is_causal_skip=False).expand(2, 1, rows, keys)
     query, key = torch.zeros(2, 1, rows, 8), torch.zeros(2, 1, keys, 8)
-    seen = _attention.attend(query, key, key, *mask.options, True)[2] > 0
+    seen = _attention.attend_with_weights(query, key, key, mask.options, True)[1] > 0
     assert torch.equal(seen, expected)
     # To whoever looks it is what "eager" makes.
     assert mask.shape == (2, 1, rows, keys) and mask.dtype == torch.float32

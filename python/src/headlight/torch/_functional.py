@@ -55,13 +55,12 @@ def scaled_dot_product_attention(
     # With all weights gone torch gives zeros, and zero gradients; no probability of 1 is left for what is kept.
     dropout = dropout_p if dropout_p < 1 else 0.0
     if mask is bias is None and not dropout and not is_causal and scale is None:
-        out: Tensor = attend(query, key, value)[0]
+        out = attend(query, key, value)
     else:
         seed = seed_for(dropout)
         causal = "top_left" if is_causal else ""
-        out = attend(
-            query, key, value, *Options(mask=mask, bias=bias, seed=seed, causal=causal, scale=scale, dropout=dropout)
-        )[0]
+        options = Options(mask=mask, bias=bias, seed=seed, causal=causal, scale=scale, dropout=dropout)
+        out = attend(query, key, value, options)
     if dropout_p == 1:
         out = out * 0.0
     return out if lead is None else out.reshape(*lead, *out.shape[-2:])

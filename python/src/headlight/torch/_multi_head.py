@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch.nn import functional
 
-from headlight.torch._operator import Options, attend, seed_for
+from headlight.torch._operator import Options, attend_with_weights, seed_for
 from headlight.torch._padding import lengths_of
 
 Tensor = torch.Tensor
@@ -56,11 +56,11 @@ class MultiheadAttention(torch.nn.MultiheadAttention):
             dropout=dropout,
             seed=seed_for(dropout),
         )
-        heads, _, weights = attend(rows, keys, values, *options, need_weights)
+        heads, weights = attend_with_weights(rows, keys, values, options, need_weights)
         out = self.out_proj(heads.transpose(1, 2).flatten(2))
 
         shown = None
-        if need_weights:
+        if weights is not None:
             shown = weights.mean(1) if average_attn_weights else weights
             shown = shown if batched else shown[0]
         if not batched:

@@ -14,6 +14,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple, TypeAlias
 
 import torch
+from torch._C._autograd import _profiler_enabled
 from torch.autograd import forward_ad
 
 from headlight._core import attention, attention_backward
@@ -41,7 +42,7 @@ _library.define(
     tags=(torch.Tag.pt2_compliant_tag,),
 )
 
-attend = torch.ops.headlight.attention.default
+_attend = torch.ops.headlight.attention.default
 _attend_backward = torch.ops.headlight.attention_backward.default
 
 
@@ -66,6 +67,59 @@ class Options(NamedTuple):
     dropout: float = 0.0
 
 
+def attend(query: Tensor, key: Tensor, value: Tensor, options: Options | None = None) -> Tensor:
+    """out of the operator, which is passed by where nobody would see it: it takes longer than small attention does."""
+    if not _is_plain(query, key, value, options):
+        out: Tensor = _attend(query, key, value, *(options or ()))[0]
+        return out
+    given = _NO_OPTIONS if options is None else options
+    if torch.is_grad_enabled() and _wants_gradients(query, key, value, given):
+        return _Differentiable.apply(query, key, value, *given)[0]  # type: ignore[no-any-return, no-untyped-call]
+    keywords = {} if options is None else _keywords(options)
+    result: Tensor = attention(
+        _heads_inside(query), _heads_inside(key), _heads_inside(value), engine=engine(), **keywords
+    )
+    return result.transpose(1, 2)
+
+
+def attend_with_weights(
+    query: Tensor, key: Tensor, value: Tensor, options: Options, wanted: bool
+) -> tuple[Tensor, Tensor | None]:
+    """out and the weights, where they are wanted."""
+    if not wanted:
+        return attend(query, key, value, options), None
+    out, _, weights = _attend(query, key, value, *options, True)
+    return out, weights
+
+
+def _is_plain(query: Tensor, key: Tensor, value: Tensor, options: Options | None) -> bool:
+    """Whether the tensors are memory of the CPU, and nobody traces, transforms, records or watches operators."""
+    return (
+        not torch.compiler.is_compiling()
+        and type(query) in _PLAIN
+        and type(key) in _PLAIN
+        and type(value) in _PLAIN
+        and (options is None or (type(options.mask) in _PLAIN_OR_NONE and type(options.bias) in _PLAIN_OR_NONE))
+        and torch._C._len_torch_dispatch_stack() == 0
+        and not torch._C._is_torch_function_mode_enabled()
+        and not torch._C._are_functorch_transforms_active()
+        and torch._C._get_tracing_state() is None
+        and not _profiler_enabled()
+        and forward_ad._current_level < 0
+        and query.is_cpu
+    )
+
+
+def _wants_gradients(query: Tensor, key: Tensor, value: Tensor, options: Options) -> bool:
+    return (
+        query.requires_grad
+        or key.requires_grad
+        or value.requires_grad
+        or (options.bias is not None and options.bias.requires_grad)
+        or (options.sinks is not None and options.sinks.requires_grad)
+    )
+
+
 def seed_for(dropout: float) -> Tensor | None:
     """One of torch's default generator where there is dropout: torch.manual_seed() repeats it."""
     return torch.randint(2**63 - 1, ()) if dropout else None
@@ -73,7 +127,8 @@ def seed_for(dropout: float) -> Tensor | None:
 
 def _close(x: Tensor) -> Tensor:
     """The same numbers with a last stride of 1; a copy only where it is another."""
-    x = x.detach()
+    if x.requires_grad:
+        x = x.detach()
     if x.is_neg():
         x = x.resolve_neg()
     return x if x.stride(-1) == 1 or x.shape[-1] == 1 else x.contiguous()
@@ -185,8 +240,8 @@ class _Differentiable(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, *given: Any) -> tuple[Tensor, Tensor, Tensor]:
         options = Options(*given[3 : 3 + _COUNT])
-        with torch._C._AutoDispatchBelowAutograd():
-            out, log_sum_exp, weights = attend(*given)
+        plain = _is_plain(given[0], given[1], given[2], options)
+        out, log_sum_exp, weights = _forward(*given) if plain else _below_autograd(*given)
         ctx.set_materialize_grads(False)
         ctx.mark_non_differentiable(log_sum_exp, *(() if given[3 + _COUNT :] == (True,) else (weights,)))
         ctx.numbers = options[_TENSORS:]
@@ -194,7 +249,8 @@ class _Differentiable(torch.autograd.Function):
         return out, log_sum_exp, weights
 
     @staticmethod
-    def backward(ctx: Any, by_out: Tensor | None, _: None, by_weights: Tensor | None) -> Any:
+    def backward(ctx: Any, *gradients: Tensor | None) -> Any:
+        by_out, _, by_weights = gradients
         query, key, value, out, log_sum_exp, weights, *tensors = ctx.saved_tensors
         options = Options(*tensors, *ctx.numbers)
         by_bias, by_sinks = (*ctx.needs_input_grad[4:6], False, False)[:2]
@@ -228,8 +284,12 @@ def _autograd(*given: Any) -> Any:
                 "headlight::attention has no gradients within torch.func (grad, vjp, jacrev); torch.autograd.grad() has"
             )
         return _Differentiable.apply(*given)  # type: ignore[no-untyped-call]
+    return _below_autograd(*given)
+
+
+def _below_autograd(*given: Any) -> Any:
     with torch._C._AutoDispatchBelowAutograd():
-        return attend(*given)
+        return _attend(*given)
 
 
 def _has_tangent(x: Tensor) -> bool:
@@ -244,6 +304,9 @@ def _no_second_gradients(ctx: Any, *gradients: Tensor | None) -> Any:
     raise NotImplementedError("headlight::attention has no second gradients (create_graph=True)")
 
 
+_PLAIN = (torch.Tensor, torch.nn.Parameter)
+_PLAIN_OR_NONE = (type(None), *_PLAIN)
+_NO_OPTIONS = Options()
 _COUNT = len(Options._fields)
 _TENSORS = Options._fields.index("causal")
 

@@ -15,7 +15,7 @@ def gradients_by_weights(
     dS = P * (dP - sum_j dP P): dQ = scale * dS K, dK = scale * dS^T Q; a soft cap c takes its own derivative,
     1 - tanh(score / c)^2, of the scores before it.
     """
-    scale = query.shape[-1] ** -0.5 if scale is None else scale
+    factor = query.shape[-1] ** -0.5 if scale is None else scale
     wide_query, wide_key = query.float(), key.float()
     shared = key.shape[1]
     groups = query.shape[1] // shared
@@ -24,8 +24,8 @@ def gradients_by_weights(
     by_scores = weights * (by_weights - (by_weights * weights).sum(-1, keepdim=True))
     by_products = by_scores
     if softcap:
-        by_products = by_scores * (1 - torch.tanh(wide_query @ wide_key.mT * (scale / softcap)) ** 2)
-    by_query = scale * (by_products @ wide_key)
-    by_key = scale * (by_products.mT @ wide_query)
+        by_products = by_scores * (1 - torch.tanh(wide_query @ wide_key.mT * (factor / softcap)) ** 2)
+    by_query = factor * (by_products @ wide_key)
+    by_key = factor * (by_products.mT @ wide_query)
     by_key = by_key.reshape(len(by_key), shared, groups, *by_key.shape[2:]).sum(2)
     return by_query.to(query.dtype), by_key.to(key.dtype), by_scores

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from headlight.torch._functional import mask_and_bias
-from headlight.torch._operator import Options, attend, seed_for
+from headlight.torch._operator import Options, attend_with_weights, seed_for
 from headlight.transformers._masks import IntervalMask, with_padding
 
 Tensor = torch.Tensor
@@ -45,11 +45,11 @@ def attention(
         dropout=dropout,
     )
     wanted = bool(options.get("output_attentions"))
-    out, _, weights = attend(query, key, value, *given, wanted)
+    out, weights = attend_with_weights(query, key, value, given, wanted)
     head_mask = options.get("head_mask")
     if head_mask is not None:
         out = out * head_mask  # [1, Hq, 1, 1]: what all weights of a head are multiplied with
-    return out.transpose(1, 2), weights if wanted else None
+    return out.transpose(1, 2), weights
 
 
 def _masks(
@@ -79,7 +79,8 @@ def _scale(module: torch.nn.Module, query: Tensor) -> float | None:
     """That of models which pass none: 1 / sqrt(D), but for the ways of GPT-2."""
     if getattr(module, "scale_attn_weights", True) and not getattr(module, "scale_attn_by_inverse_layer_idx", False):
         return None
-    scale = query.shape[-1] ** -0.5 if getattr(module, "scale_attn_weights", True) else 1.0
+    scale: float = query.shape[-1] ** -0.5 if getattr(module, "scale_attn_weights", True) else 1.0
     if getattr(module, "scale_attn_by_inverse_layer_idx", False):
-        scale /= module.layer_idx + 1.0  # type: ignore[operator]
+        layer: Any = module
+        scale /= layer.layer_idx + 1.0
     return scale

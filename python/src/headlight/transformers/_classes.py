@@ -104,8 +104,7 @@ def _attention(
             given = Options(
                 key_lengths=lengths, scale=options.get("scale"), dropout=dropout_p, seed=seed_for(dropout_p)
             )
-            out: Tensor = attend(query, key, value, *given)[0]
-            return out
+            return attend(query, key, value, given)
     return scaled_dot_product_attention(query, key, value, attn_mask, dropout_p, **options)
 
 
