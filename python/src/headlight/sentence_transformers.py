@@ -1,0 +1,226 @@
+"""The calls of sentence-transformers that people use, encode() and similarity(), without it and without PyTorch.
+
+    from headlight.sentence_transformers import SentenceTransformer   # instead of sentence_transformers
+    model = SentenceTransformer("all-MiniLM-L6-v2/")                  # a folder
+    vectors = model.encode(["a text", "another"])
+    model.similarity(vectors, vectors)
+
+Prompts, lengths, normalisation and the kind of similarity are what the folder's files say (config_sentence_transformers.json,
+sentence_bert_config.json, modules.json). Models are those of headlight.load(): BERT models that take the mean of tokens.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import pathlib
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Literal
+
+import numpy as np
+
+from headlight._core import Engine, FileError, load, matmul
+from headlight._progress import bar_of
+from headlight.typing import Floats, Precision, Progress
+
+__all__ = ["SentenceTransformer"]
+
+Similarity = Literal["cosine", "dot", "euclidean", "manhattan"]
+_SIMILARITIES = ("cosine", "dot", "euclidean", "manhattan")
+
+
+class SentenceTransformer:
+    """A model whose vectors stand for texts.
+
+    model_name_or_path: a folder; nothing is fetched. prompts, default_prompt_name, similarity_fn_name, truncate_dim: in
+    place of what the folder says. model_precision: what products multiply in, "float32", "bfloat16" or "int8".
+
+    Raises headlight.FileError for what cannot be read, ValueError for a model that pools otherwise or has further layers.
+    """
+
+    prompts: dict[str, str]
+    default_prompt_name: str | None
+    similarity_fn_name: Similarity
+    truncate_dim: int | None
+    max_seq_length: int  # tokens after which a text is cut, [CLS] and [SEP] included: may be set to fewer
+
+    def __init__(
+        self,
+        model_name_or_path: str | os.PathLike[str],
+        *,
+        device: str | None = None,
+        prompts: Mapping[str, str] | None = None,
+        default_prompt_name: str | None = None,
+        similarity_fn_name: Similarity | None = None,
+        truncate_dim: int | None = None,
+        model_precision: Precision = "float32",
+        engine: Engine | None = None,
+    ) -> None:
+        _check_device(device)
+        folder = pathlib.Path(model_name_or_path)
+        self._model = load(folder, model_precision)
+        self._engine = engine
+        said = _document(folder / "config_sentence_transformers.json", {})
+        self.prompts = dict(said.get("prompts") or {} if prompts is None else prompts)
+        self.default_prompt_name = default_prompt_name or said.get("default_prompt_name")
+        self.similarity_fn_name = similarity_fn_name or said.get("similarity_fn_name") or "cosine"
+        if self.similarity_fn_name not in _SIMILARITIES:
+            raise ValueError(f"similarity_fn_name is {self.similarity_fn_name!r}, expected one of {_SIMILARITIES}")
+        self.truncate_dim = truncate_dim
+        longest = _document(folder / "sentence_bert_config.json", {}).get("max_seq_length")
+        self.max_seq_length = min(longest or self._model.max_length, self._model.max_length)
+        self._prompt_counts = _document(folder / "1_Pooling" / "config.json", {}).get("include_prompt", True)
+        layers = [str(layer.get("type", "")).rpartition(".")[2] for layer in _document(folder / "modules.json", [])]
+        unknown = [layer for layer in layers if layer not in ("Transformer", "Pooling", "Normalize")]
+        if unknown:
+            raise ValueError(f"modules.json has the layer {unknown[0]}, expected Transformer, Pooling and Normalize")
+        self._normalizes = "Normalize" in layers
+
+    def get_sentence_embedding_dimension(self) -> int:
+        return self._model.width if self.truncate_dim is None else min(self.truncate_dim, self._model.width)
+
+    def encode(
+        self,
+        sentences: str | Sequence[str],
+        prompt_name: str | None = None,
+        prompt: str | None = None,
+        batch_size: int = 32,
+        show_progress_bar: Progress = None,
+        output_value: Literal["sentence_embedding", "token_embeddings"] = "sentence_embedding",
+        precision: Literal["float32"] = "float32",
+        convert_to_numpy: bool = True,
+        convert_to_tensor: bool = False,
+        device: str | None = None,
+        normalize_embeddings: bool = False,
+        truncate_dim: int | None = None,
+    ) -> Any:
+        """Vectors of texts, [n, E] float32; of a single str [E]. convert_to_tensor gives a tensor of PyTorch.
+
+        prompt, or the one that prompt_name names, or the model's own, stands in front of each text. batch_size: texts that
+        are computed at a time. output_value="token_embeddings" gives a list of the hidden states [tokens, E] of each.
+        truncate_dim: the first so many numbers alone; normalize_embeddings: divided by their length after that.
+
+        Raises ValueError for a prompt_name that there is none of, and for what is not made here (other types of numbers).
+        """
+        _check_device(device)
+        if precision != "float32" or output_value not in ("sentence_embedding", "token_embeddings"):
+            raise ValueError(f"encode: precision={precision!r} with output_value={output_value!r} is not made here")
+        if batch_size < 1:
+            raise ValueError(f"encode: batch_size is {batch_size}, expected at least 1")
+        single = isinstance(sentences, str)
+        before = self._prompt(prompt_name, prompt)
+        texts = [before + text for text in ([sentences] if isinstance(sentences, str) else sentences)]
+        found = self._hidden_states(texts, batch_size, show_progress_bar, output_value == "token_embeddings")
+        vectors: Any = found
+        if output_value == "sentence_embedding":
+            vectors = np.stack(found) if found else np.zeros((0, self._model.width), np.float32)
+            vectors = vectors[:, : self.truncate_dim if truncate_dim is None else truncate_dim]
+            vectors = np.ascontiguousarray(_normalized(vectors) if normalize_embeddings else vectors)
+        if convert_to_tensor or not convert_to_numpy:
+            torch: Any = importlib.import_module("torch")
+            vectors = [torch.from_numpy(one) for one in vectors]
+            if convert_to_tensor and output_value == "sentence_embedding":
+                vectors = torch.stack(vectors) if vectors else torch.zeros(0, self._model.width)
+        return vectors[0] if single else vectors
+
+    def similarity(self, embeddings1: Any, embeddings2: Any) -> Any:
+        """[n, m]: how alike each vector of the first [n, E] is to each of the second [m, E], by similarity_fn_name: their
+        cosine or dot product, or their Euclidean or Manhattan distance, negative. [E] is one vector. Arrays of NumPy give
+        one, tensors of PyTorch a tensor."""
+        first, second = (np.atleast_2d(np.asarray(one, dtype=np.float32)) for one in (embeddings1, embeddings2))
+        found: Any = _SCORES[self.similarity_fn_name](first, second)
+        if hasattr(embeddings1, "new_tensor"):
+            found = embeddings1.new_tensor(found)
+        return found
+
+    def _prompt(self, name: str | None, prompt: str | None) -> str:
+        if prompt is None:
+            name = name or self.default_prompt_name
+            if name is None:
+                return ""
+            if name not in self.prompts:
+                raise ValueError(f"encode: prompt_name is {name!r}, expected one of {list(self.prompts)}")
+            prompt = self.prompts[name]
+        if prompt and not self._prompt_counts:
+            raise ValueError("encode: the model leaves its prompt out of the mean, which is not made here")
+        return prompt
+
+    def _hidden_states(self, texts: list[str], batch_size: int, progress: Progress, of_tokens: bool) -> list[Floats]:
+        """Of each text, or their mean, which the model's last layer may normalise; texts of a like length together."""
+        ids = [self._cut(self._model.tokenize(text)) for text in texts]
+        order = sorted(range(len(ids)), key=lambda number: len(ids[number]))
+        found: list[Floats] = [np.zeros(0, np.float32)] * len(ids)
+        with bar_of(progress) as tell:
+            for begin in range(0, len(order), batch_size):
+                some = order[begin : begin + batch_size]
+                batch = np.zeros((len(some), len(ids[some[-1]])), np.int64)
+                mask = np.zeros_like(batch)
+                for row, number in enumerate(some):
+                    batch[row, : len(ids[number])], mask[row, : len(ids[number])] = ids[number], 1
+                if self._normalizes and not of_tokens:
+                    found_here: Iterable[Floats] = self._model.embed_ids(batch, mask, engine=self._engine)
+                else:
+                    hidden = self._model.encode_ids(batch, mask, engine=self._engine)
+                    pieces = [states[: len(ids[number])] for states, number in zip(hidden, some, strict=True)]
+                    found_here = [np.array(piece) if of_tokens else _mean(piece) for piece in pieces]
+                for number, one in zip(some, found_here, strict=True):
+                    found[number] = one
+                if tell:
+                    tell(begin + len(some), len(order))
+        return found
+
+    def _cut(self, ids: list[int]) -> list[int]:
+        most = self.max_seq_length
+        if most < 2:
+            raise ValueError(f"encode: max_seq_length is {most}, expected at least 2")
+        return ids if len(ids) <= most else [*ids[: most - 1], ids[-1]]
+
+
+def _document(path: pathlib.Path, otherwise: Any) -> Any:
+    """JSON of the kind of `otherwise`, which stands for a file that is not there."""
+    if not path.exists():
+        return otherwise
+    try:
+        read = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise FileError(f"{path}: {error}") from None
+    if type(read) is not type(otherwise):
+        raise FileError(f"{path}: the document is a {type(read).__name__}, expected a {type(otherwise).__name__}")
+    return read
+
+
+def _check_device(device: str | None) -> None:
+    if device not in (None, "cpu"):
+        raise ValueError(f"SentenceTransformer: device is {device!r}, expected 'cpu' or None")
+
+
+def _mean(states: Floats) -> Floats:
+    mean: Floats = np.asarray(states.mean(0, dtype=np.float64), np.float32)
+    return mean
+
+
+def _normalized(vectors: Floats) -> Floats:
+    lengths = np.asarray(np.linalg.norm(vectors, axis=1, keepdims=True), np.float32)
+    found: Floats = np.divide(vectors, np.maximum(lengths, np.float32(1e-12)))
+    return found
+
+
+def _dot(first: Floats, second: Floats) -> Floats:
+    return matmul(np.ascontiguousarray(first), np.ascontiguousarray(second).T)
+
+
+def _distance(order: int) -> Any:
+    def negative(first: Floats, second: Floats) -> Floats:
+        rows = [-np.linalg.norm(second - one, ord=order, axis=1) for one in first]
+        return np.array(rows, np.float32).reshape(len(first), len(second))
+
+    return negative
+
+
+_SCORES = {
+    "cosine": lambda first, second: _dot(_normalized(first), _normalized(second)),
+    "dot": _dot,
+    "euclidean": _distance(2),
+    "manhattan": _distance(1),
+}
