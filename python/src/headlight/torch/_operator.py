@@ -14,6 +14,12 @@ from __future__ import annotations
 from typing import Any, NamedTuple, TypeAlias
 
 import torch
+from torch._C import (
+    _are_functorch_transforms_active,
+    _get_tracing_state,
+    _is_torch_function_mode_enabled,
+    _len_torch_dispatch_stack,
+)
 from torch._C._autograd import _profiler_enabled
 from torch.autograd import forward_ad
 
@@ -100,10 +106,10 @@ def _is_plain(query: Tensor, key: Tensor, value: Tensor, options: Options | None
         and type(key) in _PLAIN
         and type(value) in _PLAIN
         and (options is None or (type(options.mask) in _PLAIN_OR_NONE and type(options.bias) in _PLAIN_OR_NONE))
-        and torch._C._len_torch_dispatch_stack() == 0
-        and not torch._C._is_torch_function_mode_enabled()
-        and not torch._C._are_functorch_transforms_active()
-        and torch._C._get_tracing_state() is None
+        and _len_torch_dispatch_stack() == 0
+        and not _is_torch_function_mode_enabled()
+        and not _are_functorch_transforms_active()
+        and _get_tracing_state() is None
         and not _profiler_enabled()
         and forward_ad._current_level < 0
         and query.is_cpu
@@ -243,7 +249,8 @@ class _Differentiable(torch.autograd.Function):
     def forward(ctx: Any, *given: Any) -> tuple[Tensor, Tensor, Tensor]:
         options = Options(*given[3 : 3 + _COUNT])
         plain = _is_plain(given[0], given[1], given[2], options)
-        out, log_sum_exp, weights = _forward(*given) if plain else _below_autograd(*given)
+        with torch._C._AutoDispatchBelowAutograd():
+            out, log_sum_exp, weights = (_forward if plain else _attend)(*given)
         ctx.set_materialize_grads(False)
         ctx.mark_non_differentiable(log_sum_exp, *(() if given[3 + _COUNT :] == (True,) else (weights,)))
         ctx.numbers = options[_TENSORS:]
@@ -281,15 +288,11 @@ def _autograd(*given: Any) -> Any:
             "torch.autograd.grad() and torch.autograd.functional.jacobian() go backward"
         )
     if torch.is_grad_enabled() and torch._C._any_requires_grad(*given):
-        if torch._C._are_functorch_transforms_active():
+        if _are_functorch_transforms_active():
             raise NotImplementedError(
                 "headlight::attention has no gradients within torch.func (grad, vjp, jacrev); torch.autograd.grad() has"
             )
         return _Differentiable.apply(*given)  # type: ignore[no-untyped-call]
-    return _below_autograd(*given)
-
-
-def _below_autograd(*given: Any) -> Any:
     with torch._C._AutoDispatchBelowAutograd():
         return _attend(*given)
 
