@@ -23,6 +23,13 @@ OPTIONS = {
     "plain": ({}, []),
     "causal": (dict(causal="bottom_right", window=(40, None)), ["--causal", "bottom-right", "--window", "40,-1"]),
     "softcap": (dict(scale=0.25, softcap=2.0, chunk=50), ["--scale", "0.25", "--softcap", "2", "--chunk", "50"]),
+    "lengths": (
+        dict(query_lengths=np.array([60, 7]), key_lengths=np.array([200, 31]), align="bottom_right", window=(50, 9)),
+        ["--align", "bottom-right", "--window", "50,9"],
+    ),
+    "starts": (
+        dict(query_start=np.array([5, 400]), key_start=np.array([0, 300]), causal="top_left"), ["--causal", "top-left"],
+    ),
     "dropout": (dict(dropout=0.25, seed=12345), ["--dropout", "0.25", "--seed", "12345"]),
     "arrays": (
         dict(
@@ -65,6 +72,28 @@ def test_attention_and_its_gradients(draw, tmp_path, isa, options, arguments):
     gradients = hl.attention_backward(query, key, value, out, lse, gradient, **options, engine=engine)
     for name, own in zip(results, gradients, strict=True):
         np.testing.assert_array_equal(own.ravel(), np.load(tmp_path / f"{name}.npy").ravel())
+
+
+@pytest.mark.parametrize("kind", ["float32", "bfloat16", "float16"])
+def test_packed_sequences_probabilities_and_types(draw, tmp_path, kind):
+    operands = {name: draw(1, 150, heads, 32) for name, heads in (("query", 4), ("key", 2), ("value", 2))}
+    offsets = np.array([0, 20, 20, 150])
+    files = []
+    for name, array in {**operands, "cu-seqlens": offsets}.items():
+        np.save(tmp_path / f"{name}.npy", array)
+        files += [f"--{name}", tmp_path / f"{name}.npy"]
+    isa = hl.available_isas()[-1]
+    run(
+        "attend", *files, "--type", kind, "--causal", "bottom-right", "--probabilities", tmp_path / "p.npy",
+        "-o", tmp_path / "out.npy", isa=isa,
+    )  # fmt: skip
+    dtype = pytest.importorskip("ml_dtypes").bfloat16 if kind == "bfloat16" else np.dtype(kind)
+    stored = (x.astype(dtype) for x in operands.values())
+    out, probabilities = hl.attention(
+        *stored, query_offsets=offsets, causal="bottom_right", probabilities=True, engine=hl.Engine(threads=2, isa=isa)
+    )
+    np.testing.assert_array_equal(out.astype(np.float32), np.load(tmp_path / "out.npy"))
+    np.testing.assert_array_equal(probabilities, np.load(tmp_path / "p.npy"))
 
 
 @pytest.mark.parametrize("isa", hl.available_isas())
