@@ -17,6 +17,7 @@ import headlight as hl
 from conftest import WHOLE
 
 SHAPE = (2, 5, 4, 8)
+MODEL = hl.load(pathlib.Path(__file__).parents[2] / "models" / "demonstration")
 
 
 def odd_array(rng, good_shape=SHAPE):
@@ -65,7 +66,7 @@ def odd_value(rng):
     return choices[rng.integers(len(choices))] if rng.random() < 0.7 else odd_array(rng)
 
 
-KEYWORDS = [*hl.typing.AttentionOptions.__annotations__, "log_sum_exp", "probabilities", "out", "engine", "bias_gradient", "sinks_gradient", "nothing"]
+KEYWORDS = [*hl.typing.AttentionOptions.__annotations__, "key_scales", "value_scales", "log_sum_exp", "probabilities", "out", "engine", "bias_gradient", "sinks_gradient", "nothing"]
 
 
 def odd_call(rng):
@@ -73,9 +74,19 @@ def odd_call(rng):
     query, key, value, out, gradient = (odd_array(rng) for _ in range(5))
     lse = odd_array(rng, (SHAPE[0], SHAPE[2], SHAPE[1]))
     options = {KEYWORDS[rng.integers(len(KEYWORDS))]: odd_value(rng) for _ in range(rng.integers(0, 4))}
-    function = rng.integers(8)
-    if function < 3:
+    function = rng.integers(11)
+    if function < 2:
         return hl.attention(query, key, value, **options)
+    if function == 2:
+        numbers = rng.integers(-127, 128, SHAPE, np.int8)
+        scales = {name: odd_array(rng, SHAPE[:3]) for name in ("key_scales", "value_scales") if rng.random() < 0.8}
+        return hl.attention(query, numbers if rng.random() < 0.8 else key, numbers, **{**scales, **options})
+    if function == 8:
+        return hl.quantize_rows(query, **{name: odd_value(rng) for name in ("numbers", "scales") if rng.random() < 0.2})
+    if function > 8:
+        ids = rng.integers(-1, 200, (3, 8)) if rng.random() < 0.8 else odd_array(rng, (3, 8))
+        given = {name: odd_value(rng) for name in ("mask", "out", "engine") if rng.random() < 0.2}
+        return (MODEL.encode_ids if function == 9 else MODEL.embed_ids)(ids, **given)
     if function == 3:
         return hl.attention_backward(query, key, value, out, lse, gradient, **options)
     if function == 4:
@@ -217,7 +228,7 @@ def resident_bytes():
 def test_calls_leave_nothing_behind(rng):
     calls = 100_000 if WHOLE else 5_000
     query, key, value = (rng.standard_normal((1, 4, 2, 8), dtype=np.float32) for _ in range(3))
-    mask, lengths = np.ones((4, 4), bool), [3]
+    mask, lengths, ids = np.ones((4, 4), bool), [3], np.ones((1, 3), np.int64)
     weight = hl.pack(np.ones((8, 8), np.float32))
     narrow = query.astype(np.float16)
     kinds = [query]
@@ -231,6 +242,9 @@ def test_calls_leave_nothing_behind(rng):
         hl.attention_backward(query, key, value, out, lse, out)
         hl.merge_attention([(out, lse)])
         hl.attention(narrow, narrow, narrow)
+        numbers, scales = hl.quantize_rows(key)
+        hl.attention(query, numbers, numbers, key_scales=scales, value_scales=scales)
+        MODEL.embed_ids(ids)
         hl.matmul(query[0, 0], weight)
         for bad in (dict(causal="x"), dict(out=3), dict(mask=mask), dict(key_lengths=[9])):
             try:
