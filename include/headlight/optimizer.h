@@ -54,6 +54,10 @@ class HEADLIGHT_API Optimizer {
   // parameter and moment, "momentum.NAME" or "first_moment.NAME" and "second_moment.NAME", to read and to write. Throws
   // OutOfMemory.
   [[nodiscard]] std::vector<Parameter> state();
+  // Internal: the two halves of step(), for who holds a part of the parameters and asks others about the rest. Σ g² of
+  // every run of at most 16384 elements of a parameter, in their order; and the update, where ‖all gradients‖₂ is that.
+  [[nodiscard]] std::span<const double> sums_of_squares(Engine& engine) noexcept;
+  void update_for_norm(Engine& engine, const StepOptions& options, double gradient_norm);
   // Steps taken, 0 to 2⁶².
   [[nodiscard]] std::int64_t steps() const noexcept { return steps_; }
   void set_steps(std::int64_t steps);

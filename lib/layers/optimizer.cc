@@ -8,6 +8,7 @@
 
 #include "headlight/out_of_memory.h"
 #include "kernels/kernels.h"
+#include "layers/optimizer_runs.h"
 #include "ops/check.h"
 #include "runtime/costs.h"
 #include "runtime/parallel.h"
@@ -17,8 +18,7 @@ namespace headlight {
 
 namespace {
 
-// Elements of a task: 64 KiB a tensor, some 10 µs.
-constexpr std::size_t kRun = 16384;
+using layers::kOptimizerRun;
 
 constexpr std::array<std::string_view, 1> kSgdMoments = {"momentum"};
 constexpr std::array<std::string_view, 2> kAdamWMoments = {"first_moment", "second_moment"};
@@ -36,11 +36,6 @@ double sum_of_squares(std::span<const float> gradient) noexcept {
   }
   for (; at < gradient.size(); ++at) sums[0] += static_cast<double>(gradient[at]) * static_cast<double>(gradient[at]);
   return ((sums[0] + sums[1]) + (sums[2] + sums[3])) + ((sums[4] + sums[5]) + (sums[6] + sums[7]));
-}
-
-void check_not_negative(std::string_view name, std::string_view option, double value) {
-  if (value >= 0 && std::isfinite(value)) return;
-  ops::fail(name, std::string(option) + " is " + std::to_string(value) + ", expected a finite number ≥ 0");
 }
 
 void check_below_one(std::string_view name, std::string_view option, double value) {
@@ -99,7 +94,7 @@ Optimizer::Optimizer(std::string_view name, std::vector<Parameter> parameters,
       ops::fail(name_, "parameter " + parameter.name + " has no gradient, expected those of a layer in training");
     }
     elements += parameter.values.size();
-    runs += divide_up(parameter.values.size(), kRun);
+    runs += divide_up(parameter.values.size(), kOptimizerRun);
   }
   try {
     check_apart(name_, parameters_);
@@ -112,8 +107,8 @@ Optimizer::Optimizer(std::string_view name, std::vector<Parameter> parameters,
   std::size_t before = 0;
   for (std::size_t p = 0; p < parameters_.size(); ++p) {
     const Parameter& parameter = parameters_[p];
-    for (std::size_t at = 0; at < parameter.values.size(); at += kRun) {
-      const std::size_t count = std::min(kRun, parameter.values.size() - at);
+    for (std::size_t at = 0; at < parameter.values.size(); at += kOptimizerRun) {
+      const std::size_t count = std::min(kOptimizerRun, parameter.values.size() - at);
       const auto moment = [&](std::size_t index) {
         if (index >= moments_.size()) return std::span<float>();
         return std::span<float>(memory_).subspan(index * elements + before + at, count);
@@ -126,23 +121,22 @@ Optimizer::Optimizer(std::string_view name, std::vector<Parameter> parameters,
 }
 
 StepReport Optimizer::step(Engine& engine, const StepOptions& options) {
-  check_not_negative(name_, "learning_rate", options.learning_rate);
-  check_not_negative(name_, "max_norm", options.max_norm);
-  for_each_run(engine, runs_, [&](std::size_t run) { sums_[run] = sum_of_squares(runs_[run].gradient); });
-  StepReport report;
-  double squares = 0;
-  for (std::size_t run = 0; run < runs_.size(); ++run) {
-    if (!std::isfinite(sums_[run]) && report.all_finite) {
-      report.all_finite = false;
-      report.non_finite = parameters_[runs_[run].parameter].name;
-    }
-    squares += sums_[run];
-  }
-  report.gradient_norm = std::sqrt(squares);
-  if (!report.taken()) return report;
-  const double scale = options.max_norm > 0 ? std::min(1.0, options.max_norm / (report.gradient_norm + 1e-6)) : 1.0;
-  update(engine, runs_, options.learning_rate, static_cast<float>(scale), ++steps_);
+  layers::check_step(name_, options);
+  const StepReport report = layers::report_of(sums_of_squares(engine), [&](std::size_t run) -> std::string_view {
+    return parameters_[runs_[run].parameter].name;
+  });
+  if (report.taken()) update_for_norm(engine, options, report.gradient_norm);
   return report;
+}
+
+std::span<const double> Optimizer::sums_of_squares(Engine& engine) noexcept {
+  for_each_run(engine, runs_, [&](std::size_t run) { sums_[run] = sum_of_squares(runs_[run].gradient); });
+  return sums_;
+}
+
+void Optimizer::update_for_norm(Engine& engine, const StepOptions& options, double gradient_norm) {
+  const double scale = options.max_norm > 0 ? std::min(1.0, options.max_norm / (gradient_norm + 1e-6)) : 1.0;
+  update(engine, runs_, options.learning_rate, static_cast<float>(scale), ++steps_);
 }
 
 std::vector<Parameter> Optimizer::state() try {
@@ -172,8 +166,8 @@ void Optimizer::set_steps(std::int64_t steps) {
 Sgd::Sgd(std::vector<Parameter> parameters, const SgdOptions& options)
     : Optimizer("Sgd", std::move(parameters), std::span(kSgdMoments).first(options.momentum != 0 ? 1 : 0)),
       options_(options) {
-  check_not_negative("Sgd", "momentum", options.momentum);
-  check_not_negative("Sgd", "weight_decay", options.weight_decay);
+  layers::check_not_negative("Sgd", "momentum", options.momentum);
+  layers::check_not_negative("Sgd", "weight_decay", options.weight_decay);
 }
 
 void Sgd::update(Engine& engine, std::span<const Run> runs, double learning_rate, float scale, std::int64_t) const {
@@ -195,8 +189,8 @@ AdamW::AdamW(std::vector<Parameter> parameters, const AdamWOptions& options)
     : Optimizer("AdamW", std::move(parameters), kAdamWMoments), options_(options) {
   check_below_one("AdamW", "beta1", options.beta1);
   check_below_one("AdamW", "beta2", options.beta2);
-  check_not_negative("AdamW", "epsilon", options.epsilon);
-  check_not_negative("AdamW", "weight_decay", options.weight_decay);
+  layers::check_not_negative("AdamW", "epsilon", options.epsilon);
+  layers::check_not_negative("AdamW", "weight_decay", options.weight_decay);
 }
 
 // The numbers of a step are worked out in float64 and rounded once, as PyTorch does.
