@@ -53,6 +53,7 @@ std::vector<float> values(Trainer& trainer) {
 TEST(Trainer, GivesTheSameBitsOnAnyNumberOfThreads) {
   TrainingOptions options = small(6);
   options.encoder.dropout = 0.1f;
+  options.shards = 4;
   std::vector<float> first;
   for (const int threads : {1, 2, 5}) {
     Engine engine(EngineOptions{.threads = threads});
@@ -63,6 +64,18 @@ TEST(Trainer, GivesTheSameBitsOnAnyNumberOfThreads) {
     ASSERT_EQ(first.size(), all.size());
     EXPECT_EQ(std::memcmp(first.data(), all.data(), all.size() * sizeof(float)), 0) << threads << " threads";
   }
+}
+
+// A batch in shards is the same batch: what differs is how sums are rounded.
+TEST(Trainer, ShardsAreTheBatch) {
+  Engine engine;
+  TrainingOptions in_shards = small(2);
+  in_shards.shards = 8;
+  Trainer at_once(small(2)), by_shards(in_shards);
+  const TrainingReport one = at_once.step(engine), other = by_shards.step(engine);
+  EXPECT_NEAR(other.losses.total, one.losses.total, 1e-6 * one.losses.total);
+  EXPECT_NEAR(other.step.gradient_norm, one.step.gradient_norm, 1e-5 * one.step.gradient_norm);
+  EXPECT_NE(values(by_shards), values(at_once));
 }
 
 TEST(Trainer, PenaltyIsPartOfTheGradient) {

@@ -112,6 +112,20 @@ TEST_F(Train, GoesOnToTheSameBits) {
   EXPECT_NE(weights("whole"), weights("other"));
 }
 
+// Earlier versions computed a batch at once, and their runs go on so.
+TEST_F(Train, ARunOfAnEarlierVersionHasOneShard) {
+  make_stopped("m");
+  std::string bytes = bytes_of(checkpoint("m"));
+  bytes.replace(bytes.find("training checkpoint 3"), 21, "training checkpoint 2");
+  std::filesystem::create_directory(folder_ / "earlier");
+  std::ofstream(checkpoint("earlier"), std::ios::binary) << bytes;
+  ASSERT_EQ(train("earlier", {"--resume", "--stop-at", "4"}).code, 0);
+  EXPECT_NE(bytes_of(checkpoint("earlier")).find("\\\"shards\\\":1,"), std::string::npos);
+  ASSERT_EQ(train("earlier", {"--resume"}).code, 0);
+  ASSERT_EQ(train("m", {"--resume"}).code, 0);
+  EXPECT_NE(weights("earlier"), weights("m"));
+}
+
 // What a lengthened run gives depends on its two totals alone: not on threads, nor on where it was stopped.
 TEST_F(Train, AnEndedRunIsLengthenedToTheSameBits) {
   ASSERT_EQ(train("ended", {"--steps", "4"}).code, 0);
@@ -232,12 +246,13 @@ TEST_F(Train, RefusesCheckpointsThatAreCutOrForeign) {
     EXPECT_EQ(from.size(), to.size());
     return bytes.replace(at, to.size(), to);
   };
-  refused(changed("training checkpoint 2", "training checkpoint 9"), {"no checkpoint of headlight train"});
+  refused(changed("training checkpoint 3", "training checkpoint 9"), {"no checkpoint of headlight train"});
   refused(changed("animal", "animol"), {"another vocabulary"});
   refused(changed("\\\"width\\\":64", "\\\"width\\\":99"), {"checkpoint.safetensors"});
   refused(changed("\\\"width\\\":64", "\\\"width\\\":-1"), {"width"});
   refused(changed("\\\"heads\\\":4", "\\\"heads\\\":0"), {"heads"});
   refused(changed("\"steps_taken\":\"2\"", "\"steps_taken\":\"9\""), {"steps_taken"});
+  refused(changed("\\\"shards\\\":8", "\\\"shards\\\":7"), {"'shards' does not divide 'batch'"});
   refused(changed("first_moment.norm.bias", "first_moment.norm.bios"), {"first_moment.norm.bias"});
   ASSERT_EQ(run_program({"train", "-o", folder_ / "n", "--steps", "1"}).code, 0);
   refused(weights("n"), {"no checkpoint of headlight train"});

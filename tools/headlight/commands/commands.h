@@ -5,9 +5,17 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "headlight/attention_backward.h"
+#include "headlight/parameters.h"
 #include "tools/headlight/support/command.h"
+
+namespace headlight::demonstration {
+class Steps;
+struct TrainingOptions;
+}  // namespace headlight::demonstration
 
 namespace headlight::program {
 
@@ -31,6 +39,24 @@ class AttentionCalls {
   [[nodiscard]] virtual bool writes() const = 0;
 };
 
+// Who trains together, where that is not this process alone: several, each of which runs the command.
+class TrainingRanks {
+ public:
+  virtual ~TrainingRanks() = default;
+  // Options of its own.
+  virtual void add_to(Command& command) = 0;
+  // All have come.
+  virtual void begin() = 0;
+  // All go on, and say the same: names and values. Where one has given up, all fail here, or wherever they wait.
+  virtual void agree(const std::vector<std::pair<std::string, std::string>>& record) = 0;
+  // This one cannot go on. Throws what all of them end with; returns where they know already.
+  virtual void give_up(const std::exception& problem) = 0;
+  // Whether any says so.
+  [[nodiscard]] virtual bool any(bool here) = 0;
+  [[nodiscard]] virtual std::unique_ptr<demonstration::Steps> make_steps(
+      std::vector<Parameter> parameters, const demonstration::TrainingOptions& options) = 0;
+};
+
 void add_info(Command& program);
 // Without `calls`: by the engine, or another method that is asked for.
 void add_attend(Command& program, const std::shared_ptr<AttentionCalls>& calls = nullptr);
@@ -41,7 +67,8 @@ void add_demo(Command& program);
 void add_beams(Command& program);
 void add_heads(Command& program);
 void add_presets(Command& program);
-void add_train(Command& program);
+// Without `ranks`: by this process.
+void add_train(Command& program, const std::shared_ptr<TrainingRanks>& ranks = nullptr);
 void add_study(Command& program);
 void add_speed(Command& program);
 

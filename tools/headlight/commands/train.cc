@@ -2,8 +2,11 @@
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
+#include <functional>
 #include <memory>
+#include <span>
 #include <string>
+#include <string_view>
 
 #include "headlight/models/errors.h"
 #include "models/model_folder.h"
@@ -30,6 +33,8 @@ using demonstration::Trainer;
 using demonstration::TrainingOptions;
 
 constexpr std::int64_t kStepsBetweenCheckpoints = 500;
+// Of every batch: the most processes that have something to do.
+constexpr std::int64_t kShards = 8;
 constexpr std::size_t kHeldOutSentences = 2000;
 constexpr std::uint64_t kHeldOutSeed = 20;
 // An accuracy from which a relation counts as learned.
@@ -42,6 +47,7 @@ struct Arguments {
   std::string merge;
   std::int64_t stop_at = -1;  // never
   bool resume = false, overwrite = false;
+  std::shared_ptr<TrainingRanks> ranks;  // null: this process alone
 };
 
 std::vector<std::string> merge_names() {
@@ -131,12 +137,12 @@ void make_folder(const std::string& folder) {
 // be written, a folder that was not there before does not stay.
 void begin(const std::string& folder, Trainer& trainer, const std::string& command) {
   const bool was_there = std::filesystem::exists(folder);
-  make_folder(folder);
+  if (trainer.writes()) make_folder(folder);
   try {
     demonstration::save_checkpoint(checkpoint_of(folder), trainer, command);
   } catch (...) {
     std::error_code ignored;
-    if (!was_there) std::filesystem::remove(folder, ignored);
+    if (!was_there && trainer.writes()) std::filesystem::remove(folder, ignored);
     throw;
   }
 }
@@ -148,7 +154,8 @@ bool run(Engine& engine, const Arguments& arguments, Trainer& trainer, const std
   Progress progress(static_cast<std::size_t>(trainer.options().steps));
   progress.advance(static_cast<std::size_t>(trainer.steps_taken()));
   while (!trainer.done()) {
-    if (stop.asked() || trainer.steps_taken() == arguments.stop_at) {
+    const bool asked = stop.asked() || trainer.steps_taken() == arguments.stop_at;
+    if (arguments.ranks ? arguments.ranks->any(asked) : asked) {
       demonstration::save_checkpoint(path, trainer, command);
       return false;
     }
@@ -193,33 +200,66 @@ std::string summary(Engine& engine, const demonstration::Model& model) {
   return text;
 }
 
-void train(const Command& app, Arguments& arguments) {
+CheckpointedRun planned_run(const Command& app, const Arguments& arguments) {
   if (arguments.resume && arguments.overwrite) {
     throw UsageError("--resume goes on and --overwrite begins anew, expected one of them");
   }
-  const std::string path = checkpoint_of(arguments.out);
-  const CheckpointedRun planned = arguments.resume
-                                      ? resumed(app, arguments)
-                                      : CheckpointedRun{arguments.training, 0, command_of(arguments.training)};
-  const TrainingOptions& options = planned.options;
-  if (options.encoder.width % options.encoder.heads != 0) {
-    throw UsageError("--heads is " + std::to_string(options.encoder.heads) + ", expected a divisor of the width " +
-                     std::to_string(options.encoder.width));
+  CheckpointedRun planned = arguments.resume ? resumed(app, arguments)
+                                             : CheckpointedRun{arguments.training, 0, command_of(arguments.training)};
+  const EncoderOptions& encoder = planned.options.encoder;
+  if (encoder.width % encoder.heads != 0) {
+    throw UsageError("--heads is " + std::to_string(encoder.heads) + ", expected a divisor of the width " +
+                     std::to_string(encoder.width));
   }
   if (!arguments.resume && !arguments.overwrite) check_free(arguments.out);
+  return planned;
+}
+
+Trainer make_trainer(const Arguments& arguments, const TrainingOptions& options) {
+  if (!arguments.ranks) return Trainer(options);
+  return Trainer(options, [&](std::vector<Parameter> parameters) {
+    return arguments.ranks->make_steps(std::move(parameters), options);
+  });
+}
+
+// Of the weights that each has read for itself.
+std::string digest_of(Trainer& trainer) {
+  std::size_t digest = 0;
+  for (const Parameter& parameter : trainer.model().parameters()) {
+    const auto bytes = std::as_bytes(std::span<const float>(parameter.values));
+    digest = digest * 31 + std::hash<std::string_view>()({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+  }
+  return std::to_string(digest);
+}
+
+void train(const Command& app, Arguments& arguments) {
+  const std::string path = checkpoint_of(arguments.out);
+  const CheckpointedRun planned = planned_run(app, arguments);
+  const TrainingOptions& options = planned.options;
+  if (arguments.ranks) arguments.ranks->agree({{"the run", planned.command}});
   Engine engine(arguments.engine.options());
-  Trainer trainer(options);
+  Trainer trainer = make_trainer(arguments, options);
   if (arguments.resume) demonstration::restore_checkpoint(path, trainer);
+  if (arguments.ranks) {
+    arguments.ranks->agree({{"steps taken", std::to_string(trainer.steps_taken())}, {"weights", digest_of(trainer)}});
+  }
   // Resumed, --steps may be a new total, which is to be known from now on.
   if (!arguments.resume || app.given("--steps")) begin(arguments.out, trainer, planned.command);
-  if (!run(engine, arguments, trainer, planned.command)) {
+  const bool ended = run(engine, arguments, trainer, planned.command);
+  if (ended) {
+    // The checkpoint that says that the run has ended comes last: who finds it finds the model of the same step.
+    if (trainer.writes()) {
+      trainer.model().save(arguments.out, {{"command", planned.command}, {"seed", std::to_string(options.seed)}});
+    }
+    demonstration::save_checkpoint(path, trainer, planned.command);
+  }
+  if (arguments.ranks) arguments.ranks->agree({});
+  if (!trainer.writes()) return;
+  if (!ended) {
     print(models::printable(path) + ": stopped after " + std::to_string(trainer.steps_taken()) + " of " +
           std::to_string(options.steps) + " steps; --resume goes on\n");
     return;
   }
-  // The checkpoint that says that the run has ended comes last: who finds it finds the model of the same step.
-  trainer.model().save(arguments.out, {{"command", planned.command}, {"seed", std::to_string(options.seed)}});
-  demonstration::save_checkpoint(path, trainer, planned.command);
   const demonstration::Model model = std::move(trainer).finish();
   const std::string what = std::to_string(options.encoder.layers) + " layers of " +
                            counted(options.encoder.heads, "head") + ", " + std::to_string(model.parameter_count()) +
@@ -227,15 +267,29 @@ void train(const Command& app, Arguments& arguments) {
   print_report(std::vector<WrittenFile>{{arguments.out, what}}, summary(engine, model));
 }
 
+// What one cannot do, all hear of.
+void train_together(const Command& app, Arguments& arguments) {
+  if (!arguments.ranks) return train(app, arguments);
+  arguments.ranks->begin();
+  try {
+    train(app, arguments);
+  } catch (const std::exception& error) {
+    arguments.ranks->give_up(error);
+    throw;
+  }
+}
+
 }  // namespace
 }  // namespace train_command
 
-void add_train(Command& program) {
+void add_train(Command& program, const std::shared_ptr<TrainingRanks>& ranks) {
   using namespace train_command;
   Command command =
       program.add_subcommand("train", "Train the small demonstration model, which finds out what `it` stands for");
   const auto arguments = std::make_shared<Arguments>();
+  arguments->ranks = ranks;
   TrainingOptions& training = arguments->training;
+  training.shards = kShards;
   command.add_option("-o,--output", arguments->out, "The folder for the model and the checkpoint to go on from")
       .type_name("DIR")
       .check(file_name())
@@ -270,6 +324,7 @@ void add_train(Command& program) {
       .type_name("N")
       .check(at_least(1));
   arguments->engine.add_to(command);
+  if (ranks) ranks->add_to(command);
   command.example(
       "--steps 300 -o my-model",
       "The same options give the same weights to the bit, on any number of threads, stopped and resumed or "
@@ -278,7 +333,7 @@ void add_train(Command& program) {
       "total, and the\nweights will not be those of a run that had it from the start.");
   command.callback([command, arguments] {
     if (!arguments->merge.empty()) arguments->training.encoder.merge = *parse_merge(arguments->merge);
-    train(command, *arguments);
+    train_together(command, *arguments);
   });
 }
 

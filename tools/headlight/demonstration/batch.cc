@@ -2,6 +2,14 @@
 
 namespace headlight::demonstration {
 
+QuestionCounts count_questions(std::span<const Sentence> sentences) {
+  QuestionCounts counts{};
+  for (const Sentence& sentence : sentences) {
+    for (const Link& link : sentence.links) ++counts[static_cast<std::size_t>(link.relation)];
+  }
+  return counts;
+}
+
 Batch::Batch(std::span<const Sentence> sentences) {
   offsets_.push_back(0);
   for (const Sentence& sentence : sentences) {

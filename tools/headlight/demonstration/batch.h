@@ -17,6 +17,10 @@ struct Questions {
   std::vector<std::int64_t> words;   // ids of the answers
 };
 
+// How many of them each relation has.
+using QuestionCounts = std::array<std::int64_t, kRelations>;
+[[nodiscard]] QuestionCounts count_questions(std::span<const Sentence> sentences);
+
 // Sentences one behind another, [CLS] before and [SEP] behind each.
 class Batch {
  public:

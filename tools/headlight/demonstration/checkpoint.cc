@@ -1,6 +1,7 @@
 #include "tools/headlight/demonstration/checkpoint.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <optional>
 
@@ -15,7 +16,9 @@ using models::FileError;
 using models::SafetensorsFile;
 using program::Json;
 
-constexpr const char* kKind = "headlight training checkpoint 2";
+constexpr const char* kKind = "headlight training checkpoint 3";
+// The batch of such a run had one shard, and says nothing of it.
+constexpr const char* kKindWithoutShards = "headlight training checkpoint 2";
 
 std::string vocabulary_text() {
   std::string text;
@@ -27,6 +30,7 @@ Json json_of(const TrainingOptions& options) {
   const EncoderOptions& encoder = options.encoder;
   return {{"steps", options.steps},
           {"batch", options.batch},
+          {"shards", options.shards},
           {"learning_rate", options.learning_rate},
           {"weight_decay", options.weight_decay},
           {"max_norm", options.max_norm},
@@ -56,6 +60,8 @@ Number number(const SafetensorsFile& file, const Json& options, const char* key,
   return *value;
 }
 
+bool is_without_shards(const SafetensorsFile& file) { return metadata(file, "kind") == kKindWithoutShards; }
+
 TrainingOptions options_of(const SafetensorsFile& file) {
   const std::optional<Json> parsed = Json::parse(metadata(file, "options"));
   if (!parsed || !parsed->is_object()) throw FileError(file.path(), "the entry 'options' is no JSON object");
@@ -64,6 +70,8 @@ TrainingOptions options_of(const SafetensorsFile& file) {
   TrainingOptions options;
   options.steps = number<std::int64_t>(file, json, "steps", 1, INT64_MAX);
   options.batch = number<std::int64_t>(file, json, "batch", 1, kMost);
+  if (!is_without_shards(file)) options.shards = number<std::int64_t>(file, json, "shards", 1, options.batch);
+  if (options.batch % options.shards != 0) throw FileError(file.path(), "option 'shards' does not divide 'batch'");
   options.learning_rate = number(file, json, "learning_rate", 0.0, 1e300);
   options.weight_decay = number(file, json, "weight_decay", 0.0, 1e300);
   options.max_norm = number(file, json, "max_norm", 0.0, 1e300);
@@ -94,7 +102,7 @@ std::int64_t steps_taken(const SafetensorsFile& file, std::int64_t most) {
 
 void check_kind(const SafetensorsFile& file) {
   const auto kind = file.metadata().find("kind");
-  if (kind == file.metadata().end() || kind->second != kKind) {
+  if (kind == file.metadata().end() || (kind->second != kKind && kind->second != kKindWithoutShards)) {
     throw FileError(file.path(), std::string("is no checkpoint of headlight train, expected '") + kKind + "'");
   }
   if (metadata(file, "vocabulary") != vocabulary_text()) {
@@ -102,11 +110,32 @@ void check_kind(const SafetensorsFile& file) {
   }
 }
 
+// Those of the parameters, and their moments.
+void check_tensors(const SafetensorsFile& file, std::span<const Parameter> parameters) {
+  constexpr std::array<const char*, 3> kPrefixes = {"", "first_moment.", "second_moment."};
+  if (file.tensors().size() != kPrefixes.size() * parameters.size()) {
+    throw FileError(file.path(), "has " + std::to_string(file.tensors().size()) + " tensors, expected " +
+                                     std::to_string(kPrefixes.size() * parameters.size()));
+  }
+  for (const char* const prefix : kPrefixes) {
+    for (const Parameter& parameter : parameters) {
+      const std::string name = prefix + parameter.name;
+      const models::SafetensorsEntry* const entry = file.find(name);
+      if (entry == nullptr || entry->shape != parameter.shape) {
+        throw FileError(file.path(),
+                        "lacks the tensor " + models::in_quotes(name) + " in the shape that the options say");
+      }
+    }
+  }
+}
+
 }  // namespace
 
 void save_checkpoint(const std::string& path, Trainer& trainer, const std::string& command) {
+  const std::vector<Parameter> state = trainer.state();
+  if (!trainer.writes()) return;
   Weights weights;
-  for (const Parameter& tensor : trainer.state()) weights.emplace(tensor.name, WeightView{tensor.shape, tensor.values});
+  for (const Parameter& tensor : state) weights.emplace(tensor.name, WeightView{tensor.shape, tensor.values});
   models::write_safetensors(path, weights,
                             {{"kind", kKind},
                              {"command", command},
@@ -127,19 +156,16 @@ void restore_checkpoint(const std::string& path, Trainer& trainer) {
   SafetensorsFile file(path);
   check_kind(file);
   const std::int64_t steps = steps_taken(file, trainer.options().steps);
-  const std::vector<Parameter> state = trainer.state();
-  if (file.tensors().size() != state.size()) {
-    throw FileError(
-        path, "has " + std::to_string(file.tensors().size()) + " tensors, expected " + std::to_string(state.size()));
-  }
-  for (const Parameter& tensor : state) {
-    const models::SafetensorsEntry* const entry = file.find(tensor.name);
-    if (entry == nullptr || entry->shape != tensor.shape) {
-      throw FileError(path,
-                      "lacks the tensor " + models::in_quotes(tensor.name) + " in the shape that the options say");
-    }
+  const std::vector<Parameter> parameters = trainer.model().parameters();
+  const std::vector<Steps::Moment> moments = trainer.own_moments();
+  check_tensors(file, parameters);
+  for (const Parameter& tensor : parameters) {
     const WeightView values = file.float32(tensor.name);
     std::copy(values.values.begin(), values.values.end(), tensor.values.begin());
+  }
+  for (const Steps::Moment& moment : moments) {
+    const WeightView values = file.float32(moment.name);
+    std::copy_n(values.values.begin() + moment.first, moment.values.size(), moment.values.begin());
   }
   trainer.set_steps_taken(steps);
 }

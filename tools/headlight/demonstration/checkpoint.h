@@ -9,7 +9,8 @@
 namespace headlight::demonstration {
 
 // One safetensors file: parameters and moments by their names; steps taken, options, vocabulary and command in its
-// metadata. It appears whole or not at all. Throws models::FileError.
+// metadata. It appears whole or not at all. Of several processes that train together all call it, and one writes.
+// Throws models::FileError.
 void save_checkpoint(const std::string& path, Trainer& trainer, const std::string& command);
 
 // What a checkpoint says of its run.

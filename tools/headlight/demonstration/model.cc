@@ -53,19 +53,26 @@ Tensor<float, 2> Model::hidden(Engine& engine, const Batch& batch) const {
   return hidden;
 }
 
-Losses Model::learn(Engine& engine, const Batch& batch, const TrainingStep& step, HeadVisitor* visitor) {
+Losses& Losses::operator+=(const Losses& other) noexcept {
+  total += other.total;
+  for (std::size_t n = 0; n < kRelations; ++n) relation[n] += other.relation[n];
+  return *this;
+}
+
+Losses Model::learn(Engine& engine, const Batch& shard, const QuestionCounts& of_batch, const TrainingStep& step,
+                    HeadVisitor* visitor) {
   const std::int64_t width = network_.options().width;
-  Tensor<float, 2> hidden({batch.tokens(), width}), hidden_gradient({batch.tokens(), width});
-  network_.forward(engine, batch.input(), hidden, saved_, step);
+  Tensor<float, 2> hidden({shard.tokens(), width}), hidden_gradient({shard.tokens(), width});
+  network_.forward(engine, shard.input(), hidden, saved_, step);
   Losses losses;
   for (std::size_t n = 0; n < kRelations; ++n) {
     const auto relation = static_cast<Relation>(n);
-    const Questions& questions = batch.questions(relation);
+    const Questions& questions = shard.questions(relation);
     if (questions.tokens.empty()) continue;
-    losses.relation[n] = readout_.learn(engine, questions, relation, hidden, hidden_gradient);
+    losses.relation[n] = readout_.learn(engine, questions, of_batch[n], relation, hidden, hidden_gradient);
     losses.total += losses.relation[n];
   }
-  network_.backward(engine, batch.input(), saved_, hidden_gradient, visitor);
+  network_.backward(engine, shard.input(), saved_, hidden_gradient, visitor);
   return losses;
 }
 

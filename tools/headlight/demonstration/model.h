@@ -26,6 +26,8 @@ namespace headlight::demonstration {
 struct Losses {
   double total = 0;
   std::array<double, kRelations> relation{};  // mean cross-entropy
+
+  Losses& operator+=(const Losses& other) noexcept;
 };
 
 class Model {
@@ -46,9 +48,11 @@ class Model {
   // The encoder's output [N, E].
   [[nodiscard]] Tensor<float, 2> hidden(Engine& engine, const Batch& batch) const;
 
-  // Forward and backward: adds the gradients of Σ_r mean cross-entropy of relation r to the parameters'.
-  // `visitor`, where given, looks at the heads on the way back.
-  Losses learn(Engine& engine, const Batch& batch, const TrainingStep& step, HeadVisitor* visitor = nullptr);
+  // Forward and backward of a shard of a batch: adds the gradients of its part of Σ_r mean cross-entropy of relation r
+  // over the questions of all of the batch, of_batch[r], to the parameters', and returns that part. `visitor`, where
+  // given, looks at the heads on the way back.
+  Losses learn(Engine& engine, const Batch& shard, const QuestionCounts& of_batch, const TrainingStep& step,
+               HeadVisitor* visitor = nullptr);
 
   // Writes a folder that models::load() and load() read; `metadata` goes into model.safetensors. Throws
   // models::FileError.

@@ -79,15 +79,19 @@ Tensor<float, 2> Readout::scores(Engine& engine, View<const float, 2> hidden, st
   return scores;
 }
 
-double Readout::learn(Engine& engine, const Questions& questions, Relation relation, View<const float, 2> hidden,
-                      View<float, 2> hidden_gradient) {
+double Readout::learn(Engine& engine, const Questions& questions, std::int64_t of_all, Relation relation,
+                      View<const float, 2> hidden, View<float, 2> hidden_gradient) {
   Linear& layer = relations_[static_cast<std::size_t>(relation)];
   const Tensor<float, 2> asked = rows_of(hidden, questions.tokens);
   const std::int64_t count = asked.shape()[0], width = hidden.extent(1);
   Tensor<float, 2> code({count, kCode}), scores({count, words_.out_features()});
   layer.forward(engine, asked, code);
   words_.forward(engine, code, scores);
-  const double loss = cross_entropy(engine, scores, questions.words, {.logits_gradient = scores}).loss;
+  const double part = static_cast<double>(count) / static_cast<double>(of_all);
+  const double loss = part * cross_entropy(engine, scores, questions.words, {.logits_gradient = scores}).loss;
+  if (count != of_all) {
+    for (float& score : scores) score *= static_cast<float>(part);
+  }
   Tensor<float, 2> code_gradient({count, kCode}), asked_gradient({count, width});
   words_.backward(engine, code, scores, code_gradient);
   layer.backward(engine, asked, code_gradient, asked_gradient);

@@ -36,10 +36,10 @@ class Readout {
   [[nodiscard]] Tensor<float, 2> scores(Engine& engine, View<const float, 2> hidden, std::span<const std::int64_t> rows,
                                         Relation relation) const;
 
-  // The mean cross-entropy of the answers to the relation's questions; its gradients are added to the parameters' and
-  // to hidden_gradient [N, E].
-  double learn(Engine& engine, const Questions& questions, Relation relation, View<const float, 2> hidden,
-               View<float, 2> hidden_gradient);
+  // The cross-entropy of the answers to the relation's questions, which are a part of `of_all`, added up and divided by
+  // that number; its gradients are added to the parameters' and to hidden_gradient [N, E].
+  double learn(Engine& engine, const Questions& questions, std::int64_t of_all, Relation relation,
+               View<const float, 2> hidden, View<float, 2> hidden_gradient);
 
  private:
   template <class Self, class Function>
