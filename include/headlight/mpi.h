@@ -1,5 +1,6 @@
-// Attention over a sequence that is spread over the ranks of an MPI communicator, with the bits of one process. The
-// library headlight_mpi, built with -DHEADLIGHT_MPI=ON; docs/many-machines.md tells how it works.
+// Attention over a sequence that is spread over the ranks of an MPI communicator, and training over shards of a batch
+// that are, with the bits of one process. The library headlight_mpi, built with -DHEADLIGHT_MPI=ON;
+// docs/many-machines.md tells how it works.
 #pragma once
 
 #include <mpi.h>
@@ -11,9 +12,12 @@
 #include <span>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "headlight/attention.h"
+#include "headlight/optimizer.h"
+#include "headlight/parameters.h"
 #include "headlight/typed_attention.h"
 
 namespace headlight::mpi {
@@ -123,10 +127,16 @@ struct HEADLIGHT_API Plan {
 HEADLIGHT_API void take_share(std::span<const Run> runs, const TypedView<4>& whole, const MutableTypedView<4>& share);
 HEADLIGHT_API void give_share(std::span<const Run> runs, const TypedView<4>& share, const MutableTypedView<4>& whole);
 
+// What all ranks must say alike, as names and values.
+using Record = std::vector<std::pair<std::string, std::string>>;
+
 // Lets all ranks know whether each of them can go on, as before a call whose inputs each has read for itself: where one
-// has a problem, which is not empty then, all throw Error with its rank and its words, and the group can be used as
-// before.
-HEADLIGHT_API void agree(Group& group, const std::string& problem = {});
+// has a problem, which is not empty then, or another record than rank 0, all throw Error with its rank and its words,
+// and the group can be used as before. Whatever call of the group the others are in: they hear of a problem there.
+HEADLIGHT_API void agree(Group& group, const std::string& problem = {}, const Record& record = {});
+
+// Whether any rank says so, told to all of them: that one was asked to stop, say. Throws Error, on all ranks.
+[[nodiscard]] HEADLIGHT_API bool any(Group& group, bool here);
 
 // Brings the shares of all ranks together on one of them: `runs` and `share` [B, n, H, D] are each rank's own, `whole`
 // [B, L, H, D] is written on `root`, and need not be given elsewhere; both are of one type. Throws Error, on all ranks.
@@ -179,5 +189,63 @@ HEADLIGHT_API Statistics attention_backward(Group& group, Engine& engine, const 
                                             View<const float, 3> log_sum_exp, View<const float, 4> out_gradient,
                                             const Gradients& gradients, const AttentionOptions& options = {},
                                             const Spread& spread = {});
+
+// Training on a batch whose shards are spread over the ranks: each computes the gradients of some shards with the whole
+// model, they are added as GradientTree adds them, each rank updates a part of the parameters, of which it alone keeps
+// the moments, and gives it to the others. Parameters and moments have the bits of a GradientTree and an AdamW in one
+// process, whatever the number of ranks and of threads.
+//
+//   mpi::ShardedAdamW optimizer(group, layer.parameters(), shards);
+//   for (shard = optimizer.shards().first; …) {  // each of this rank's
+//     layer.forward(…); layer.backward(…);
+//     optimizer.take(engine);
+//   }
+//   optimizer.step(engine, {.learning_rate = 1e-3});
+//
+// A rank that cannot compute a shard says so by agree(group, problem), and all throw.
+//
+// Memory beside parameters and gradients, P numbers each: 2 P / ranks for the moments, ⌊log₂(shards + 1)⌋ P or less for
+// the tree, and P to 2 P for what travels.
+class HEADLIGHT_API ShardedAdamW {
+ public:
+  // All ranks alike make one, of parameters with the same names, shapes and values. They come from layer.parameters()
+  // after set_training(true), and they, and the group, stay where they are while this lives. Throws Error, on all
+  // ranks.
+  ShardedAdamW(Group& group, std::vector<Parameter> parameters, std::int64_t shards, const AdamWOptions& options = {});
+  ~ShardedAdamW();
+  ShardedAdamW(ShardedAdamW&& other) noexcept;
+  ShardedAdamW& operator=(ShardedAdamW&& other) noexcept;
+
+  // Those of every batch that this rank computes: neighbours, as many as others do or one fewer, and none where there
+  // are more ranks than shards.
+  [[nodiscard]] Run shards() const noexcept;
+  // Forgets shards taken so far, and sets gradients to 0.
+  void zero_gradients() noexcept;
+  // As GradientTree::take(), for the next of shards(); this rank alone.
+  void take(Engine& engine);
+  // All ranks together, each with all of its shards taken: AdamW::step() for the sum of all shards' gradients. Every
+  // rank has the same report and parameters. Throws Error.
+  StepReport step(Engine& engine, const StepOptions& options);
+
+  [[nodiscard]] std::int64_t steps() const noexcept;
+  // Throws std::invalid_argument for less than 0 and more than 2⁶².
+  void set_steps(std::int64_t steps);
+
+  // Elements first … of the moment of that name ("first_moment.NAME", as Optimizer::state() says).
+  struct Moment {
+    std::string name;
+    std::int64_t first;
+    std::span<float> values;
+  };
+  // What this rank keeps, to read and to write: any number of ranks resumes from the whole of it.
+  [[nodiscard]] std::vector<Moment> moments();
+  // Brings the moments of all ranks together on one of them: `whole` is written there, a tensor for each of those that
+  // Optimizer::state() would list, in its order, and need not be given elsewhere. Throws Error, on all ranks.
+  void collect_moments(int root, std::span<const Parameter> whole);
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
 
 }  // namespace headlight::mpi

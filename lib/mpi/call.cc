@@ -6,6 +6,7 @@
 
 #include "headlight/system.h"
 #include "kernels/kernels.h"
+#include "mpi/digest.h"
 #include "mpi/estimate.h"
 #include "ops/attention_masks.h"
 #include "ops/check.h"
@@ -87,14 +88,6 @@ Holding holding_of(std::int64_t length, std::span<const std::int64_t> offsets, s
   holding.share = runs_of(holding.blocks, grid.rank_at(grid.row, grid.column), 1);
   holding.of_row = runs_of(holding.blocks, grid.rank_at(grid.row, 0), grid.head_ranks);
   return holding;
-}
-
-// How many, and a sum over their bits (FNV-1a).
-template <class T>
-std::string digest_of(std::span<const T> numbers) {
-  std::uint64_t sum = 0xcbf29ce484222325;
-  for (const std::byte byte : std::as_bytes(numbers)) sum = (sum ^ static_cast<std::uint64_t>(byte)) * 0x100000001b3;
-  return std::to_string(numbers.size()) + (numbers.empty() ? "" : " numbers, digest " + std::to_string(sum));
 }
 
 std::string text_of(const Start& start) {

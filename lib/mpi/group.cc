@@ -13,7 +13,7 @@ Group::Group(MPI_Comm communicator, const GroupOptions& options)
 
 Group::~Group() {
   // What MPI may still write to stays; see Transport.
-  if (state_ != nullptr && state_->transport.has_failed()) static_cast<void>(state_.release());
+  if (state_ != nullptr && !state_->transport.close()) static_cast<void>(state_.release());
 }
 
 Group::Group(Group&& other) noexcept = default;

@@ -64,17 +64,31 @@ Transport::Transport(MPI_Comm communicator, const GroupOptions& options) : timeo
   listen();
 }
 
-Transport::~Transport() {
+bool Transport::close() noexcept {
+  if (failure_) return false;
   int finalized = 0;
   MPI_Finalized(&finalized);
-  if (finalized != 0) return;
-  if (listening_ != MPI_REQUEST_NULL) {
-    MPI_Cancel(&listening_);
-    MPI_Wait(&listening_, MPI_STATUS_IGNORE);
+  if (finalized != 0) return true;
+  if (listening_ != MPI_REQUEST_NULL) MPI_Cancel(&listening_);
+  const Clock::time_point begin = Clock::now();
+  for (int turn = 0;; pause(turn++)) {
+    int done = 1;
+    if (listening_ != MPI_REQUEST_NULL) MPI_Test(&listening_, &done, MPI_STATUS_IGNORE);
+    forget_what_has_left();
+    if (done != 0 && outgoing_.empty()) break;
+    if (Clock::now() - begin > timeout_) return false;
   }
-  for (auto& [request, notice] : outgoing_) MPI_Wait(&request, MPI_STATUS_IGNORE);
   MPI_Comm_free(&notices_);
   MPI_Comm_free(&data_);
+  return true;
+}
+
+void Transport::forget_what_has_left() noexcept {
+  outgoing_.remove_if([](auto& message) {
+    int done = 0;
+    MPI_Test(&message.first, &done, MPI_STATUS_IGNORE);
+    return done != 0;
+  });
 }
 
 // Waits for all ranks, but not for ever.
@@ -196,11 +210,7 @@ void Transport::poll() {
     listen();
     take_notice(notice, status.MPI_SOURCE);
   }
-  outgoing_.remove_if([](auto& message) {
-    int done = 0;
-    MPI_Test(&message.first, &done, MPI_STATUS_IGNORE);
-    return done != 0;
-  });
+  forget_what_has_left();
 }
 
 void Transport::fail(int rank, const std::string& reason) {
@@ -212,11 +222,7 @@ void Transport::fail(int rank, const std::string& reason) {
       }
       // Small messages leave at once, or, to one that does not listen, never.
       for (int turn = 0; turn < 1000 && !outgoing_.empty(); pause(turn++)) {
-        outgoing_.remove_if([](auto& message) {
-          int done = 0;
-          MPI_Test(&message.first, &done, MPI_STATUS_IGNORE);
-          return done != 0;
-        });
+        forget_what_has_left();
       }
     }
   }
@@ -225,9 +231,12 @@ void Transport::fail(int rank, const std::string& reason) {
 
 namespace {
 
+// What a record begins with.
+constexpr char kProblem = '!', kVote = '+', kNoVote = '-';
+
 // Writes "name=value" lines behind what could not be done, NUL-terminated.
-void pack(const Record& record, const std::optional<std::string>& problem, std::byte* to) {
-  std::string text = problem ? "!" + *problem : "=";
+void pack(const Record& record, const std::optional<std::string>& problem, bool vote, std::byte* to) {
+  std::string text = problem ? kProblem + *problem : std::string(1, vote ? kVote : kNoVote);
   for (const auto& [name, value] : record) text += '\n' + name + '=' + value;
   std::memcpy(to, text.data(), std::min(text.size(), kRecordBytes - 1));
 }
@@ -257,11 +266,11 @@ std::string difference(const std::vector<std::string>& here, const std::vector<s
 
 }  // namespace
 
-void Transport::agree(const Record& record, const std::optional<std::string>& problem) {
+bool Transport::agree(const Record& record, const std::optional<std::string>& problem, bool vote) try {
   check();
   const auto ranks = static_cast<std::size_t>(size_), own = static_cast<std::size_t>(rank_);
   Messages records(ranks);
-  pack(record, problem, records.make(own, kRecordBytes));
+  pack(record, problem, vote, records.make(own, kRecordBytes));
   for (std::size_t peer = 0; peer < ranks; ++peer) {
     if (peer == own) continue;
     records.make(peer, kRecordBytes);
@@ -273,12 +282,16 @@ void Transport::agree(const Record& record, const std::optional<std::string>& pr
   std::vector<std::vector<std::string>> lines;
   for (std::size_t peer = 0; peer < ranks; ++peer) lines.push_back(lines_of(records.data(peer)));
   for (std::size_t peer = 0; peer < ranks; ++peer) {
-    if (lines[peer][0][0] == '!') throw Error(static_cast<int>(peer), lines[peer][0].substr(1));
+    if (lines[peer][0][0] == kProblem) throw Error(static_cast<int>(peer), lines[peer][0].substr(1));
   }
   for (std::size_t peer = 1; peer < ranks; ++peer) {
     const std::string differs = difference(lines[peer], lines[0]);
     if (!differs.empty()) throw Error(static_cast<int>(peer), differs);
   }
+  return std::any_of(lines.begin(), lines.end(), [](const auto& of_rank) { return of_rank[0][0] == kVote; });
+} catch (const std::bad_alloc&) {
+  // The others may have come to an end already.
+  fail(rank_, "no memory to agree with the other ranks");
 }
 
 }  // namespace headlight::mpi

@@ -28,14 +28,11 @@ class Requests {
   std::vector<int> peers_;
 };
 
-// What a rank is about to do, as names and values: what all must say alike.
-using Record = std::vector<std::pair<std::string, std::string>>;
-
 class Transport {
  public:
   Transport(MPI_Comm communicator, const GroupOptions& options);
-  // Not after a failure: what is still open may be waiting for a rank that is gone, and is left as it is.
-  ~Transport();
+  // After close() alone, and not where that was in vain.
+  ~Transport() = default;
   Transport(const Transport&) = delete;
   Transport& operator=(const Transport&) = delete;
 
@@ -54,8 +51,12 @@ class Transport {
   void poll();
 
   // Every rank's record, or what it could not go on for; throws Error on all where one could not, or where two differ,
-  // after which the group can be used as before.
-  void agree(const Record& record, const std::optional<std::string>& problem);
+  // after which the group can be used as before. Returns whether any rank votes for something.
+  bool agree(const Record& record, const std::optional<std::string>& problem, bool vote = false);
+
+  // Ends what is open, and gives the communicators back. Returns whether that could be done within the timeout, and the
+  // memory may go: after a failure it cannot, for what is open may be waiting for a rank that is gone.
+  [[nodiscard]] bool close() noexcept;
 
   // Ends the group on all ranks.
   [[noreturn]] void fail(int rank, const std::string& reason);
@@ -75,6 +76,7 @@ class Transport {
   void duplicate(MPI_Comm from, MPI_Comm& to);
   void check_call(int code, int peer);
   void listen();
+  void forget_what_has_left() noexcept;
   void notify(int to, Kind kind, int rank, std::string_view text);
   void take_notice(const Notice& notice, int from);
   // How long each of those ranks has been silent since `begin`; throws at the timeout.

@@ -1,4 +1,5 @@
-# headlight-mpi attend writes the bytes of headlight attend, gradients and log-sum-exp too. -DPROGRAM -DOVER_RANKS -DMPIRUN (a list) -DDATA -DFOLDER
+# headlight-mpi attend writes the bytes of headlight attend, gradients and log-sum-exp too. -DPROGRAM -DOVER_RANKS -DMPIRUN (words) -DDATA -DFOLDER
+separate_arguments(MPIRUN UNIX_COMMAND "${MPIRUN}")
 file(REMOVE_RECURSE ${FOLDER})
 file(MAKE_DIRECTORY ${FOLDER})
 set(inputs --query ${DATA}/query.npy --key ${DATA}/key.npy --value ${DATA}/value.npy --causal bottom-right --dropout 0.25 --seed 3)
@@ -22,8 +23,15 @@ foreach(output out sums query key value)
 endforeach()
 
 # What one rank cannot do is said once, and ends all.
-execute_process(COMMAND ${MPIRUN} ${OVER_RANKS} attend ${inputs} --grad-query ${FOLDER}/not.npy --key ${DATA}/none.npy -o ${FOLDER}/not.npy
+execute_process(COMMAND ${MPIRUN} ${OVER_RANKS} attend ${inputs} --grad-query ${FOLDER}/not.npy -o ${FOLDER}/not.npy
   RESULT_VARIABLE code ERROR_VARIABLE errors OUTPUT_QUIET)
-if(code EQUAL 0)
-  message(SEND_ERROR "headlight-mpi attend went on with wrong arguments")
+string(REGEX MATCHALL "headlight: error: [^\n]*" said "${errors}")
+if(NOT code EQUAL 2 OR NOT said MATCHES "^headlight: error: two outputs have the name[^;]*$")
+  message(SEND_ERROR "headlight-mpi attend with one name for two outputs: ${code}, '${said}' of ${errors}")
+endif()
+execute_process(COMMAND ${MPIRUN} ${OVER_RANKS} attend --query ${DATA}/query.npy --key ${DATA}/none.npy --value ${DATA}/value.npy -o ${FOLDER}/not.npy
+  RESULT_VARIABLE code ERROR_VARIABLE errors OUTPUT_QUIET)
+string(REGEX MATCHALL "headlight: error: [^\n]*" said "${errors}")
+if(NOT code EQUAL 1 OR NOT said MATCHES "^headlight: error: rank 0: [^;]*none.npy[^;]*$" OR EXISTS ${FOLDER}/not.npy)
+  message(SEND_ERROR "headlight-mpi attend without its keys: ${code}, '${said}' of ${errors}")
 endif()

@@ -3,20 +3,20 @@
 #include <unistd.h>
 
 #include <chrono>
-#include <functional>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "gtest/gtest.h"
 #include "headlight/mpi.h"
+#include "mpi/expect_error.h"
 #include "mpi/ranks.h"
 #include "support/memory_limit.h"
 
 namespace headlight::mpi_errors_test {
 
-using test::world_rank;
-using test::world_size;
+using test::expect_error;
+using test::last_rank;
 using Clock = std::chrono::steady_clock;
 
 constexpr AttentionShape kShape = {
@@ -38,19 +38,6 @@ void call(mpi::Group& group, const AttentionShape& whole, const AttentionOptions
   Shares shares(whole, group.rank(), group.size());
   mpi::attention(group, engine, whole, shares.query, shares.key, shares.value, shares.out, options);
 }
-
-void expect_error(const std::function<void()>& f, int rank, const std::string& words) {
-  try {
-    f();
-    FAIL() << "no error, expected one of rank " << rank << ": " << words;
-  } catch (const mpi::Error& error) {
-    EXPECT_EQ(error.rank(), rank) << error.what();
-    EXPECT_NE(std::string(error.what()).find(words), std::string::npos) << error.what();
-  }
-}
-
-// The rank that is to blame.
-int last_rank() { return world_size() - 1; }
 
 TEST(MpiErrors, OtherOptionsThanTheRest) {
   if (last_rank() == 0) GTEST_SKIP() << "there is no rest";
@@ -112,6 +99,44 @@ TEST(MpiErrors, NoMemory) {
     expect_error(run, last_rank(), "bytes of memory cannot be had");
   }
   run();
+}
+
+TEST(MpiErrors, WrongRuns) {
+  mpi::Group group(MPI_COMM_WORLD);
+  const std::int64_t rows = 2 * group.size();
+  Tensor<float, 4> share({1, 2, 1, 1}), whole({1, rows, 1, 1});
+  share(0, 0, 0, 0) = static_cast<float>(2 * group.rank() + 1);
+  share(0, 1, 0, 0) = static_cast<float>(2 * group.rank() + 2);
+  const auto collect = [&](const std::vector<mpi::Run>& runs, int root) {
+    const bool writes = group.rank() == root;
+    mpi::collect(group, root, runs, share, writes ? whole.view() : View<float, 4>());
+  };
+  const std::vector<mpi::Run> right = {{2 * group.rank(), 2}};
+  const auto differ = [&](const std::vector<mpi::Run>& wrong, int rank, const std::string& words) {
+    expect_error([&] { collect(group.rank() == last_rank() ? wrong : right, 0); }, rank, words);
+  };
+  differ({{-1, 2}}, last_rank(), "runs have one of 2 rows from row -1 on");
+  differ({{0, 3}, {0, -1}}, last_rank(), "runs have one of -1 rows");
+  differ({{0, 3}}, last_rank(), "share has shape [1, 2, 1, 1], expected [1, 3, 1, 1]");
+  // The root sees it.
+  differ({{rows - 1, 2}}, 0,
+         "runs of rank " + std::to_string(last_rank()) + " end with row " + std::to_string(rows + 1));
+  expect_error([&] { collect(right, group.size()); }, 0, "root is " + std::to_string(group.size()));
+  Tensor<float, 4> small({1, 2, 2, 1});
+  const View<float, 4> to = group.rank() == last_rank() ? small.view() : View<float, 4>();
+  expect_error([&] { mpi::collect(group, last_rank(), right, share, to); }, last_rank(), "whole has shape");
+  // And then it goes on.
+  collect(right, last_rank());
+  if (group.rank() != last_rank()) return;
+  for (std::int64_t row = 0; row < rows; ++row) EXPECT_EQ(whole(0, row, 0, 0), static_cast<float>(row + 1));
+}
+
+TEST(MpiErrors, AProblemOfOneRankIsToldToAll) {
+  mpi::Group group(MPI_COMM_WORLD);
+  mpi::agree(group);
+  expect_error([&] { mpi::agree(group, group.rank() == last_rank() ? "no such file" : ""); }, last_rank(),
+               "rank " + std::to_string(last_rank()) + ": no such file");
+  mpi::agree(group);
 }
 
 TEST(MpiErrors, ARankThatDoesNotCome) {

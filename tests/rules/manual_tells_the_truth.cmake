@@ -40,10 +40,12 @@ foreach(language IN LISTS languages)
   endif()
 endforeach()
 
-# docs/many-machines.md shows a program, which the tests run where they have MPI.
+# docs/many-machines.md shows programs, which the tests run where they have MPI.
 file(READ ${SOURCE}/docs/many-machines.md text)
-file(READ ${SOURCE}/tests/mpi/first_program.cc program)
-string(FIND "${text}" "\n```cpp\n${program}```\n" at)
-if(at EQUAL -1)
-  message(SEND_ERROR "docs/many-machines.md does not show tests/mpi/first_program.cc as it is")
-endif()
+foreach(name first_program training_program)
+  file(READ ${SOURCE}/tests/mpi/${name}.cc program)
+  string(FIND "${text}" "\n```cpp\n${program}```\n" at)
+  if(at EQUAL -1)
+    message(SEND_ERROR "docs/many-machines.md does not show tests/mpi/${name}.cc as it is")
+  endif()
+endforeach()

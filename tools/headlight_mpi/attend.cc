@@ -120,13 +120,17 @@ void RankArguments::add_to(Command& command) {
   command.add_option("--block", block, "Rows that lie together on a rank, a multiple of 64 (default: by length)")
       .type_name("ROWS")
       .check(at_least(64));
-  command.add_option("--timeout", timeout, "Seconds for which a rank may give no sign of life (default: 60)")
+  timeout.add_to(command);
+}
+
+void TimeoutArgument::add_to(Command& command) {
+  command.add_option("--timeout", seconds, "Seconds for which a rank may give no sign of life (default: 60)")
       .type_name("S");
 }
 
-mpi::GroupOptions RankArguments::group() const {
+mpi::GroupOptions TimeoutArgument::group() const {
   // Less than a millisecond is refused by the group.
-  return {.timeout = std::chrono::milliseconds(static_cast<std::int64_t>(std::min(timeout, 1e9) * 1000))};
+  return {.timeout = std::chrono::milliseconds(static_cast<std::int64_t>(std::min(seconds, 1e9) * 1000))};
 }
 
 std::shared_ptr<AttentionCalls> calls_over_ranks() { return std::make_shared<CallsOverRanks>(); }

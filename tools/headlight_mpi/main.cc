@@ -10,6 +10,7 @@ namespace {
 
 void add_commands(Command& commands) {
   add_attend(commands, calls_over_ranks());
+  add_train(commands, training_ranks());
   Command study = commands.add_subcommand("study", "What ranks cost and what they buy, measured here");
   study.require_subcommand();
   add_study_scale(study);

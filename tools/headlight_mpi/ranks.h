@@ -1,4 +1,4 @@
-// What both commands of headlight-mpi have in common.
+// What the commands of headlight-mpi have in common.
 #pragma once
 
 #include <memory>
@@ -10,17 +10,26 @@
 
 namespace headlight::program {
 
+// For how long a rank is waited for, as an option.
+struct TimeoutArgument {
+  double seconds = 60;
+
+  void add_to(Command& command);
+  [[nodiscard]] mpi::GroupOptions group() const;
+};
+
 // How a call is spread, and how long a rank is waited for.
 struct RankArguments {
   int head_ranks = 0;
   std::int64_t block = 0;
-  double timeout = 60;  // seconds
+  TimeoutArgument timeout;
 
   void add_to(Command& command);
   [[nodiscard]] mpi::Spread spread() const { return {.head_ranks = head_ranks, .block = block}; }
-  [[nodiscard]] mpi::GroupOptions group() const;
+  [[nodiscard]] mpi::GroupOptions group() const { return timeout.group(); }
 };
 
+[[nodiscard]] std::shared_ptr<TrainingRanks> training_ranks();
 [[nodiscard]] std::shared_ptr<AttentionCalls> calls_over_ranks();
 void add_study_scale(Command& study);
 

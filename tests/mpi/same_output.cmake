@@ -1,0 +1,8 @@
+# A program over ranks says the same over any number of them: -DPROGRAM -DMPIRUN (words)
+separate_arguments(MPIRUN UNIX_COMMAND "${MPIRUN}")
+foreach(ranks 1 3)
+  execute_process(COMMAND ${MPIRUN} -n ${ranks} ${PROGRAM} OUTPUT_VARIABLE said_by_${ranks} COMMAND_ERROR_IS_FATAL ANY)
+endforeach()
+if(NOT said_by_1 MATCHES "step 19: " OR NOT said_by_1 STREQUAL said_by_3)
+  message(SEND_ERROR "three ranks say something else than one:\n${said_by_1}${said_by_3}")
+endif()
