@@ -5,6 +5,7 @@
 #include <string>
 
 #include "headlight/gradient_tree.h"
+#include "headlight/out_of_memory.h"
 #include "headlight/system.h"
 #include "layers/optimizer_runs.h"
 #include "layers/shard_nodes.h"
@@ -323,9 +324,15 @@ ShardedAdamW::ShardedAdamW(Group& group, std::vector<Parameter> parameters, std:
           if (parameter.gradient.size() == parameter.values.size()) continue;
           ops::fail(kName, "parameter " + parameter.name + " has no gradient, expected those of a layer in training");
         }
-        state_->cut();
-        state_->lay_out_nodes();
-        state_->make_optimizer(options);
+        try {
+          state_->cut();
+          state_->lay_out_nodes();
+          state_->make_optimizer(options);
+        } catch (const OutOfMemory&) {
+          throw;
+        } catch (const std::bad_alloc&) {
+          throw OutOfMemory(kName, state_->elements * sizeof(float));
+        }
       },
       [] {});
 }
