@@ -34,7 +34,7 @@ using demonstration::TrainingOptions;
 
 constexpr std::int64_t kStepsBetweenCheckpoints = 500;
 // Of every batch: the most processes that have something to do.
-constexpr std::int64_t kShards = 8;
+constexpr std::int64_t kShards = 4;
 constexpr std::size_t kHeldOutSentences = 2000;
 constexpr std::uint64_t kHeldOutSeed = 20;
 // An accuracy from which a relation counts as learned.

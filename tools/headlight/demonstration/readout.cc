@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "headlight/gemm.h"
 #include "headlight/loss.h"
 
 namespace headlight::demonstration {
@@ -10,11 +11,9 @@ namespace {
 
 constexpr std::int64_t kCode = 32;  // C: what is left of h_i when one relation is asked for
 
-Tensor<float, 2> rows_of(View<const float, 2> hidden, std::span<const std::int64_t> rows) {
-  Tensor<float, 2> result({static_cast<std::int64_t>(rows.size()), hidden.extent(1)});
-  float* to = result.data();
+// [rows, E], contiguous.
+void copy_rows(View<const float, 2> hidden, std::span<const std::int64_t> rows, float* to) {
   for (const std::int64_t row : rows) to = std::copy_n(&hidden(row, 0), hidden.extent(1), to);
-  return result;
 }
 
 }  // namespace
@@ -72,8 +71,9 @@ void Readout::load(const Weights& weights) {
 
 Tensor<float, 2> Readout::scores(Engine& engine, View<const float, 2> hidden, std::span<const std::int64_t> rows,
                                  Relation relation) const {
-  const Tensor<float, 2> asked = rows_of(hidden, rows);
-  Tensor<float, 2> code({asked.shape()[0], kCode}), scores({asked.shape()[0], words_.out_features()});
+  const auto count = static_cast<std::int64_t>(rows.size());
+  Tensor<float, 2> asked({count, hidden.extent(1)}), code({count, kCode}), scores({count, words_.out_features()});
+  copy_rows(hidden, rows, asked.data());
   relations_[static_cast<std::size_t>(relation)].forward(engine, asked, code);
   words_.forward(engine, code, scores);
   return scores;
@@ -82,17 +82,25 @@ Tensor<float, 2> Readout::scores(Engine& engine, View<const float, 2> hidden, st
 double Readout::learn(Engine& engine, const Questions& questions, std::int64_t of_all, Relation relation,
                       View<const float, 2> hidden, View<float, 2> hidden_gradient) {
   Linear& layer = relations_[static_cast<std::size_t>(relation)];
-  const Tensor<float, 2> asked = rows_of(hidden, questions.tokens);
-  const std::int64_t count = asked.shape()[0], width = hidden.extent(1);
-  Tensor<float, 2> code({count, kCode}), scores({count, words_.out_features()});
+  const auto count = static_cast<std::int64_t>(questions.tokens.size());
+  const std::int64_t width = hidden.extent(1), vocabulary = words_.out_features();
+  room_.resize(std::max(room_.size(), static_cast<std::size_t>(count * (2 * width + 2 * kCode + vocabulary))));
+  float* next = room_.data();
+  const auto place = [&](std::int64_t columns) {
+    return View<float, 2>(std::exchange(next, next + count * columns), {count, columns});
+  };
+  const View<float, 2> asked = place(width), code = place(kCode), scores = place(vocabulary),
+                       code_gradient = place(kCode), asked_gradient = place(width);
+  copy_rows(hidden, questions.tokens, asked.data);
   layer.forward(engine, asked, code);
   words_.forward(engine, code, scores);
   const double part = static_cast<double>(count) / static_cast<double>(of_all);
   const double loss = part * cross_entropy(engine, scores, questions.words, {.logits_gradient = scores}).loss;
   if (count != of_all) {
-    for (float& score : scores) score *= static_cast<float>(part);
+    // A product of no depth leaves scores ← part · scores.
+    gemm(engine, View<const float, 2>(asked.data, {count, 0}), View<const float, 2>(asked.data, {0, vocabulary}),
+         scores, {.beta = static_cast<float>(part)});
   }
-  Tensor<float, 2> code_gradient({count, kCode}), asked_gradient({count, width});
   words_.backward(engine, code, scores, code_gradient);
   layer.backward(engine, asked, code_gradient, asked_gradient);
   for (std::int64_t n = 0; n < count; ++n) {

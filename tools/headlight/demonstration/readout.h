@@ -47,6 +47,7 @@ class Readout {
 
   std::vector<Linear> relations_;
   Linear words_;
+  std::vector<float> room_;  // of learn(), kept for the next call
 };
 
 }  // namespace headlight::demonstration
