@@ -8,10 +8,7 @@
 #include "c/handles.h"
 #include "headlight/c/mpi.h"
 #include "headlight/mpi.h"
-
-struct headlight_mpi_group {
-  headlight::mpi::Group group;
-};
+#include "mpi/c_group.h"
 
 namespace headlight::c {
 namespace {
@@ -33,30 +30,6 @@ mpi::Spread spread_of(const char* operation, const headlight_mpi_spread* given) 
   if (fields.bytes_per_second != 0) spread.bytes_per_second = fields.bytes_per_second;
   if (fields.bytes_per_number != 0) spread.bytes_per_number = fields.bytes_per_number;
   return spread;
-}
-
-// What has failed on a rank fails on all. prepare() reads the arguments and returns what is to be called with them.
-// Where it cannot, the other ranks, which wait for this one's word on the call, get its words instead; a rank without a
-// group has nobody to tell.
-template <class Prepare>
-headlight_status call_of_group(const char* operation, headlight_mpi_group* group, headlight_error* error,
-                               const Prepare& prepare) noexcept {
-  return call(error, [&] {
-    mpi::Group& of_all = required(operation, "group", group).group;
-    try {
-      const auto prepared = [&] {
-        try {
-          return prepare();
-        } catch (const std::exception& problem) {
-          mpi::agree(of_all, problem.what());
-          throw;
-        }
-      }();
-      prepared(of_all);
-    } catch (const mpi::Error& failure) {
-      throw Failure(HEADLIGHT_SYSTEM_ERROR, failure.what());
-    }
-  });
 }
 
 void fill_in(const std::vector<mpi::Run>& runs, headlight_mpi_run* to, std::int64_t room) {

@@ -2,7 +2,7 @@
 separate_arguments(MPIRUN UNIX_COMMAND "${MPIRUN}")
 file(REMOVE_RECURSE ${FOLDER})
 file(MAKE_DIRECTORY ${FOLDER})
-set(steps --steps 50 --seed 3)
+set(steps --steps 50 --seed 3 --shards 8)
 
 function(over ranks)
   execute_process(COMMAND ${MPIRUN} -n ${ranks} ${OVER_RANKS} train ${ARGN} WORKING_DIRECTORY ${FOLDER}
@@ -38,6 +38,16 @@ expect_same(parts)
 execute_process(COMMAND ${PROGRAM} train -o by_one --resume WORKING_DIRECTORY ${FOLDER} OUTPUT_QUIET COMMAND_ERROR_IS_FATAL ANY)
 expect_same(by_one)
 
+# As ever without shards: one rank computes, and that is said.
+execute_process(COMMAND ${PROGRAM} train -o plain --steps 5 WORKING_DIRECTORY ${FOLDER} OUTPUT_QUIET COMMAND_ERROR_IS_FATAL ANY)
+execute_process(COMMAND ${MPIRUN} -n 2 ${OVER_RANKS} train -o plain_ranks --steps 5 WORKING_DIRECTORY ${FOLDER}
+  OUTPUT_QUIET ERROR_VARIABLE warning COMMAND_ERROR_IS_FATAL ANY)
+execute_process(COMMAND ${CMAKE_COMMAND} -E compare_files ${FOLDER}/plain/checkpoint.safetensors ${FOLDER}/plain_ranks/checkpoint.safetensors
+  COMMAND_ERROR_IS_FATAL ANY)
+if(NOT warning MATCHES "warning: 1 shard a step for 2 ranks")
+  message(SEND_ERROR "no warning that a rank has nothing to compute: ${warning}")
+endif()
+
 # One error, which names the rank; and in time. (mpirun ends all ranks, as they ask it to.)
 function(expect_error words)
   execute_process(COMMAND ${ARGN} WORKING_DIRECTORY ${FOLDER} OUTPUT_VARIABLE output ERROR_VARIABLE output RESULT_VARIABLE code TIMEOUT 60)
@@ -50,8 +60,8 @@ function(expect_error words)
   endif()
 endfunction()
 set(two_kinds ${MPIRUN} -n 2 ${OVER_RANKS} train -o not ${steps})
-expect_error("rank 2: the run=headlight train --steps 60 --seed 3, but the run=headlight train --steps 50 --seed 3 on rank 0"
-  ${two_kinds} : -n 1 ${OVER_RANKS} train -o not --steps 60 --seed 3)
+expect_error("rank 2: the run=headlight train --steps 60 --seed 3 --shards 8, but the run=headlight train --steps 50 --seed 3 --shards 8 on rank 0"
+  ${two_kinds} : -n 1 ${OVER_RANKS} train -o not --steps 60 --seed 3 --shards 8)
 expect_error("rank 1: none/parts/checkpoint.safetensors"
   ${MPIRUN} -n 1 ${OVER_RANKS} train -o one --resume --steps 60 : -n 1 ${OVER_RANKS} train -o none/parts --resume --steps 60)
 expect_error("rank 0: " ${MPIRUN} -n 3 ${OVER_RANKS} train -o wild --steps 40 --learning-rate 1e30)

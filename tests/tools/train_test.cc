@@ -114,7 +114,7 @@ TEST_F(Train, GoesOnToTheSameBits) {
 
 // Earlier versions computed a batch at once, and their runs go on so.
 TEST_F(Train, ARunOfAnEarlierVersionHasOneShard) {
-  make_stopped("m");
+  make_stopped("m", {"--shards", "4"});
   std::string bytes = bytes_of(checkpoint("m"));
   bytes.replace(bytes.find("training checkpoint 3"), 21, "training checkpoint 2");
   std::filesystem::create_directory(folder_ / "earlier");
@@ -224,6 +224,7 @@ TEST_F(Train, DoesNotMixRuns) {
   expect_error(train("m", {"--resume", "--steps", "7"}), {"--steps"}, 2);
   expect_error(train("m", {"--resume", "--seed", "9"}), {"--seed"}, 2);
   expect_error(train("m", {"--resume", "--heads", "8"}), {"--heads"}, 2);
+  expect_error(train("m", {"--resume", "--shards", "2"}), {"--shards"}, 2);
   expect_error(train("nowhere", {"--resume"}), {"checkpoint.safetensors", "is not there"});
 }
 
@@ -252,7 +253,7 @@ TEST_F(Train, RefusesCheckpointsThatAreCutOrForeign) {
   refused(changed("\\\"width\\\":64", "\\\"width\\\":-1"), {"width"});
   refused(changed("\\\"heads\\\":4", "\\\"heads\\\":0"), {"heads"});
   refused(changed("\"steps_taken\":\"2\"", "\"steps_taken\":\"9\""), {"steps_taken"});
-  refused(changed("\\\"shards\\\":4", "\\\"shards\\\":5"), {"'shards' does not divide 'batch'"});
+  refused(changed("\\\"shards\\\":1", "\\\"shards\\\":5"), {"'shards' does not divide 'batch'"});
   refused(changed("first_moment.norm.bias", "first_moment.norm.bios"), {"first_moment.norm.bias"});
   ASSERT_EQ(run_program({"train", "-o", folder_ / "n", "--steps", "1"}).code, 0);
   refused(weights("n"), {"no checkpoint of headlight train"});
@@ -315,6 +316,8 @@ TEST_F(Train, RefusesWrongUsage) {
   expect_error(train("m", {"--steps", "0"}), {"--steps"}, 2);
   expect_error(train("m", {"--heads", "5"}), {"--heads", "divisor"}, 2);
   expect_error(train("m", {"--seed", "-1"}), {"--seed"}, 2);
+  expect_error(train("m", {"--shards", "0"}), {"--shards"}, 2);
+  expect_error(train("m", {"--shards", "7"}), {"--shards", "divisor"}, 2);
   expect_error(train("m", {"--merge", "glue"}), {"--merge"}, 2);
   EXPECT_FALSE(std::filesystem::exists(folder_ / "m"));
 }

@@ -74,6 +74,10 @@ class Ranks : public TrainingRanks {
   [[nodiscard]] bool any(bool here) override { return mpi::any(*group_, here); }
   [[nodiscard]] std::unique_ptr<demonstration::Steps> make_steps(
       std::vector<Parameter> parameters, const demonstration::TrainingOptions& options) override {
+    if (group_->rank() == 0 && group_->size() > options.shards) {
+      print_warning(std::to_string(options.shards) + (options.shards == 1 ? " shard" : " shards") + " a step for " +
+                    std::to_string(group_->size()) + " ranks: with more --shards all of them would compute");
+    }
     return std::make_unique<StepsOverRanks>(*group_, std::move(parameters), options);
   }
 

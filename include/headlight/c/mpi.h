@@ -5,6 +5,7 @@
 #include <mpi.h>
 
 #include "headlight/c/attention.h"
+#include "headlight/c/optimizer.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -79,6 +80,41 @@ HEADLIGHT_API headlight_status headlight_mpi_attention_backward(
     const headlight_tensor* out, const headlight_tensor* log_sum_exp, const headlight_tensor* out_gradient,
     const headlight_attention_gradients* gradients, const headlight_attention_options* options,
     const headlight_mpi_spread* spread, headlight_error* error);
+
+// AdamW on batches whose shards are spread over the ranks, as mpi::ShardedAdamW: parameters and moments have the bits
+// of one process, whatever the number of ranks. Layers, names and options are those of headlight_adamw_create(); all
+// ranks give the same, with the same weights. Layers and group outlive it.
+typedef struct headlight_mpi_adamw headlight_mpi_adamw;
+HEADLIGHT_API headlight_status headlight_mpi_adamw_create(headlight_mpi_group* group, headlight_layer* const* layers,
+                                                          size_t count, int64_t shards,
+                                                          const headlight_adamw_options* options,
+                                                          headlight_mpi_adamw** adamw, headlight_error* error);
+HEADLIGHT_API void headlight_mpi_adamw_destroy(headlight_mpi_adamw* adamw);
+// The shards of every batch that this rank computes; none where there are more ranks than shards.
+HEADLIGHT_API headlight_mpi_run headlight_mpi_adamw_shards(const headlight_mpi_adamw* adamw);
+// Before the first of them.
+HEADLIGHT_API void headlight_mpi_adamw_zero_gradients(headlight_mpi_adamw* adamw);
+// After the way back of each of them, on this rank alone: puts the gradients aside and sets them to 0.
+HEADLIGHT_API headlight_status headlight_mpi_adamw_take(headlight_mpi_adamw* adamw, headlight_engine* engine,
+                                                        headlight_error* error);
+// All ranks together, each with all of its shards taken. The report may be NULL, and is the same on all of them.
+HEADLIGHT_API headlight_status headlight_mpi_adamw_step(headlight_mpi_adamw* adamw, headlight_engine* engine,
+                                                        const headlight_step_options* options,
+                                                        headlight_step_report* report, headlight_error* error);
+HEADLIGHT_API int64_t headlight_mpi_adamw_steps(const headlight_mpi_adamw* adamw);
+HEADLIGHT_API headlight_status headlight_mpi_adamw_set_steps(headlight_mpi_adamw* adamw, int64_t steps,
+                                                             headlight_error* error);
+// What this rank keeps, to read and to write: elements first … first + count − 1 of the moment of that name
+// ("first_moment.NAME" or "second_moment.NAME").
+HEADLIGHT_API int64_t headlight_mpi_adamw_moment_count(const headlight_mpi_adamw* adamw);
+HEADLIGHT_API headlight_status headlight_mpi_adamw_moment(headlight_mpi_adamw* adamw, int64_t index, const char** name,
+                                                          int64_t* first, int64_t* count, float** values,
+                                                          headlight_error* error);
+// Brings the moments of all ranks together on `root`, which gives room for each that headlight_optimizer_state() would
+// list, in its order; the others give NULL and 0.
+HEADLIGHT_API headlight_status headlight_mpi_adamw_collect_moments(headlight_mpi_adamw* adamw, int32_t root,
+                                                                   float* const* whole, int64_t count,
+                                                                   headlight_error* error);
 
 #ifdef __cplusplus
 }  // extern "C"

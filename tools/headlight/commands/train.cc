@@ -33,8 +33,6 @@ using demonstration::Trainer;
 using demonstration::TrainingOptions;
 
 constexpr std::int64_t kStepsBetweenCheckpoints = 500;
-// Of every batch: the most processes that have something to do.
-constexpr std::int64_t kShards = 4;
 constexpr std::size_t kHeldOutSentences = 2000;
 constexpr std::uint64_t kHeldOutSeed = 20;
 // An accuracy from which a relation counts as learned.
@@ -70,6 +68,7 @@ std::string command_of(const TrainingOptions& options) {
       "headlight train --steps " + std::to_string(options.steps) + " --seed " + std::to_string(options.seed);
   if (options.encoder.heads != usual.encoder.heads) command += " --heads " + std::to_string(options.encoder.heads);
   if (options.encoder.merge != usual.encoder.merge) command += " --merge " + std::string(name(options.encoder.merge));
+  if (options.shards != usual.shards) command += " --shards " + std::to_string(options.shards);
   if (options.learning_rate != usual.learning_rate) {
     char rate[64];
     std::snprintf(rate, sizeof rate, " --learning-rate %.17g", options.learning_rate);
@@ -96,6 +95,7 @@ CheckpointedRun resumed(const Command& command, const Arguments& arguments) {
   check("--heads", asked.encoder.heads == options.encoder.heads);
   check("--merge", asked.encoder.merge == options.encoder.merge);
   check("--seed", asked.seed == options.seed);
+  check("--shards", asked.shards == options.shards);
   check("--learning-rate", asked.learning_rate == options.learning_rate);
   if (!run.ended()) {
     check("--steps", asked.steps == options.steps);
@@ -211,6 +211,10 @@ CheckpointedRun planned_run(const Command& app, const Arguments& arguments) {
     throw UsageError("--heads is " + std::to_string(encoder.heads) + ", expected a divisor of the width " +
                      std::to_string(encoder.width));
   }
+  if (planned.options.batch % planned.options.shards != 0) {
+    throw UsageError("--shards is " + std::to_string(planned.options.shards) + ", expected a divisor of the " +
+                     std::to_string(planned.options.batch) + " sentences of a step");
+  }
   if (!arguments.resume && !arguments.overwrite) check_free(arguments.out);
   return planned;
 }
@@ -289,7 +293,6 @@ void add_train(Command& program, const std::shared_ptr<TrainingRanks>& ranks) {
   const auto arguments = std::make_shared<Arguments>();
   arguments->ranks = ranks;
   TrainingOptions& training = arguments->training;
-  training.shards = kShards;
   command.add_option("-o,--output", arguments->out, "The folder for the model and the checkpoint to go on from")
       .type_name("DIR")
       .check(file_name())
@@ -317,6 +320,13 @@ void add_train(Command& program, const std::shared_ptr<TrainingRanks>& ranks) {
       .add_option("--seed", training.seed,
                   "Of the first weights, the sentences and dropout (default: " + std::to_string(training.seed) + ")")
       .type_name("N");
+  command
+      .add_option("--shards", training.shards,
+                  "Parts of a step's sentences that are computed by themselves, and by as many ranks of headlight-mpi "
+                  "as there are: a part of what the weights depend on (default: " +
+                      std::to_string(training.shards) + ")")
+      .type_name("N")
+      .check(between(1, training.batch));
   command.add_flag("--resume", arguments->resume,
                    "Go on with the run that was stopped in this folder; or, with more --steps, that ended");
   command.add_flag("--overwrite", arguments->overwrite, "Replace the model, or the run, that lies in this folder");
