@@ -145,8 +145,8 @@ struct AttentionShape {
 // Time 4·B·Hq·(visible pairs)·D FLOP, memory linear in Lq and Lk. The bits depend on the build, the instruction set and
 // the row's own inputs alone: not on threads, batch, other rows, or how many queries the call holds; but of a NaN, its
 // sign and payload may. Throws std::invalid_argument naming the argument, what it was and what was expected;
-// OutOfMemory when scratch memory cannot be had, before anything is written. Sources: Vaswani et al. 2017; Milakov & Gimelshein 2018 (online softmax);
-// Dao et al. 2022 (tiling). Over numbers of 16 bits: headlight/typed_attention.h.
+// OutOfMemory when scratch memory cannot be had, before anything is written. Sources: Vaswani et al. 2017; Milakov &
+// Gimelshein 2018 (online softmax); Dao et al. 2022 (tiling). Over numbers of 16 bits: headlight/typed_attention.h.
 HEADLIGHT_API void attention(Engine& engine, View<const float, 4> query, View<const float, 4> key,
                              View<const float, 4> value, View<float, 4> out, const AttentionOptions& options = {});
 

@@ -227,15 +227,16 @@ class HEADLIGHT_API ShardedAdamW {
   // rank has the same report and parameters. Throws Error.
   StepReport step(Engine& engine, const StepOptions& options);
 
+  // How many there were; and so many from now on, as after loading a checkpoint.
   [[nodiscard]] std::int64_t steps() const noexcept;
   // Throws std::invalid_argument for less than 0 and more than 2⁶².
   void set_steps(std::int64_t steps);
 
   // Elements first … of the moment of that name ("first_moment.NAME", as Optimizer::state() says).
   struct Moment {
-    std::string name;
-    std::int64_t first;
-    std::span<float> values;
+    std::string name;         // "first_moment.NAME"
+    std::int64_t first;       // of the tensor's elements, in C order
+    std::span<float> values;  // as many of them as this rank keeps
   };
   // What this rank keeps, to read and to write: any number of ranks resumes from the whole of it.
   [[nodiscard]] std::vector<Moment> moments();

@@ -21,16 +21,16 @@
 
 namespace headlight {
 
-// [N, E] each.
+// What an operation on rows reads and writes.
 struct RowMatrices {
-  TypedView<2> x;
-  MutableTypedView<2> y;
+  TypedView<2> x;         // [N, E]
+  MutableTypedView<2> y;  // [N, E]
 };
-// What goes back through an operation on rows, [N, E] each; `from` is the operation's x, or softmax's y.
+// What goes back through an operation on rows.
 struct RowGradients {
-  TypedView<2> from;
-  TypedView<2> y_gradient;
-  MutableTypedView<2> x_gradient;
+  TypedView<2> from;               // [N, E]: the operation's x, or softmax's y
+  TypedView<2> y_gradient;         // [N, E]
+  MutableTypedView<2> x_gradient;  // [N, E]
 };
 
 // softmax(), softmax_backward()
@@ -43,18 +43,18 @@ HEADLIGHT_API void activate_backward(Engine& engine, Activation activation, cons
 
 // LayerNormOptions with a residual of any type.
 struct TypedLayerNormOptions {
-  std::span<const float> weight{};
-  std::span<const float> bias{};
-  float epsilon = 1e-5f;
-  TypedView<2> residual{};
+  std::span<const float> weight{};  // [E], or empty: ones
+  std::span<const float> bias{};    // [E], or empty: zeros
+  float epsilon = 1e-5f;            // added to the variance
+  TypedView<2> residual{};          // [N, E], added to x first, or not given
 };
 // layer_norm()
 HEADLIGHT_API void layer_norm(Engine& engine, const RowMatrices& rows, const TypedLayerNormOptions& options = {});
 // LayerNormGradients without that of x, which is rows.x_gradient, and may be left out.
 struct TypedLayerNormGradients {
-  TypedView<2> residual{};
-  std::span<float> weight{};
-  std::span<float> bias{};
+  TypedView<2> residual{};    // [N, E], added to x_gradient, or not given
+  std::span<float> weight{};  // [E], added to, or empty
+  std::span<float> bias{};    // [E], added to, or empty
 };
 // layer_norm_backward()
 HEADLIGHT_API void layer_norm_backward(Engine& engine, const RowGradients& rows,
@@ -67,17 +67,19 @@ HEADLIGHT_API void dropout(Engine& engine, const RowMatrices& rows, const Dropou
 
 // embed(), each table and out of a type of its own; and embed_backward(), into tables of float32.
 struct TypedEmbedding {
-  TypedView<2> table{};
-  std::span<const std::int64_t> ids{};
+  TypedView<2> table{};                 // [V, E]
+  std::span<const std::int64_t> ids{};  // [N]
 };
+// What embed() adds up, and where.
 struct TypedEmbeddings {
-  std::span<const TypedEmbedding> tables;
-  MutableTypedView<2> out;
+  std::span<const TypedEmbedding> tables;  // at least one
+  MutableTypedView<2> out;                 // [N, E]
 };
 HEADLIGHT_API void embed(Engine& engine, const TypedEmbeddings& embeddings);
+// What embed_backward() reads, and where it adds.
 struct TypedEmbeddingGradients {
-  TypedView<2> out_gradient;
-  std::span<const EmbeddingGradient> tables;
+  TypedView<2> out_gradient;                  // [N, E]
+  std::span<const EmbeddingGradient> tables;  // each [V, E]
 };
 HEADLIGHT_API void embed_backward(Engine& engine, const TypedEmbeddingGradients& gradients);
 

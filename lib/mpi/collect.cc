@@ -137,8 +137,8 @@ void collect(Group& group, int root, std::span<const Run> runs, const TypedView<
         const std::array<std::int64_t, 4> of_all = {share.extent(0), -1, share.extent(2), share.extent(3)};
         ops::check_output(kName, "whole", whole, of_all, "[B, L, H, D]");
         if (whole.type != share.type) {
-          ops::fail(kName, "whole has type " + ops::type_name(whole.type) + ", expected " +
-                               ops::type_name(share.type) + ", the type of the shares");
+          ops::fail(kName, "whole has type " + ops::type_name(whole.type) + ", expected " + ops::type_name(share.type) +
+                               ", the type of the shares");
         }
       },
       [&] { bring_runs(transport, root, runs, of_ranks); });
