@@ -50,7 +50,7 @@ void mean_pool(Engine& engine, View<const float, 2> x, std::span<const std::int6
   runtime::parallel_for(engine, out.extent(0), workers, [&](std::int64_t sequence, int) {
     const std::int64_t begin = offsets[static_cast<std::size_t>(sequence)];
     const std::int64_t rows = offsets[static_cast<std::size_t>(sequence) + 1] - begin;
-    // Behind the last row an empty sequence has no address.
+    // Behind the last row an empty sequence has no address: a single row may have any stride.
     const float* const first = rows > 0 ? x.data + begin * x.stride(0) : x.data;
     kernel(first, x.stride(0), rows, x.extent(1), out.data + sequence * out.stride(0), l2_normalize);
   });

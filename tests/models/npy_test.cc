@@ -161,6 +161,16 @@ TEST(Npy, AnotherTypeIsNamed) {
                              "f.npy: has the type '<f4', expected int64"));
 }
 
+// Nothing is in them, but no array of wider numbers could have their strides.
+TEST(Npy, EmptyArraysThatAreTooLargeForTheTypeReadAreRefused) {
+  const ScratchFolder folder;
+  const auto path = folder.write("e.npy", npy(dict("|u1", "(0, " + std::to_string(std::int64_t{1} << 61) + ")"), ""));
+  EXPECT_EQ(read_npy<std::uint8_t>(path).shape.size(), 2u);
+  EXPECT_TRUE(
+      test::contains(file_error([&] { (void)read_npy<std::int64_t>(path); }),
+                     "e.npy: has the shape (0, 2305843009213693952), expected less than 2⁶³ bytes of 8 for each"));
+}
+
 struct Hostile {
   std::string bytes;
   std::string says;

@@ -49,6 +49,22 @@ TEST_P(PoolingTest, NormalizesZerosAndLetsNaNPass) {
   }
 }
 
+// Whose stride leads nowhere, and is not multiplied for a sequence without rows.
+TEST_P(PoolingTest, TakesAnyStrideOfASingleRow) {
+  Engine engine(options());
+  const std::vector<std::int64_t> offsets = {0, 1, 1};
+  Tensor<float, 1> row({3}), gradient({3});
+  std::fill_n(row.data(), 3, 2.0f);
+  constexpr std::int64_t kFar = std::int64_t{1} << 60;
+  const View<float, 2> x(row.data(), {1, 3}, {kFar, 1});
+  Tensor<float, 2> out({2, 3});
+  mean_pool(engine, x, offsets, out.view());
+  EXPECT_EQ(out(0, 2), 2.0f);
+  EXPECT_EQ(out(1, 2), 0.0f);
+  mean_pool_backward(engine, x, offsets, out.view(), View<float, 2>(gradient.data(), {1, 3}, {kFar, 1}));
+  EXPECT_EQ(gradient(2), 2.0f);
+}
+
 TEST_P(PoolingTest, GivesTheSameBitsOnAnyNumberOfThreadsAndAlone) {
   Random random(2);
   const Tensor<float, 2> x = random.normal_tensor<2>({900, 384});
