@@ -101,7 +101,7 @@ bool is_available(const CpuFeatures& features, Isa isa) noexcept { return is_bui
 CpuFeatures cpu_features() noexcept {
   CpuFeatures features;
   // __get_cpuid() would ask for the last leaf each time.
-  const unsigned last_leaf = __get_cpuid_max(0, nullptr);
+  const auto last_leaf = static_cast<unsigned>(__get_cpuid_max(0, nullptr));
   if (last_leaf < 1) return features;
   unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
   __cpuid(1, eax, ebx, ecx, edx);
