@@ -58,10 +58,10 @@ TEST_P(PoolingTest, TakesAnyStrideOfASingleRow) {
   constexpr std::int64_t kFar = std::int64_t{1} << 60;
   const View<float, 2> x(row.data(), {1, 3}, {kFar, 1});
   Tensor<float, 2> out({2, 3});
-  mean_pool(engine, x, offsets, out.view());
+  mean_pool(engine, x, offsets, out.view(), false);
   EXPECT_EQ(out(0, 2), 2.0f);
   EXPECT_EQ(out(1, 2), 0.0f);
-  mean_pool_backward(engine, x, offsets, out.view(), View<float, 2>(gradient.data(), {1, 3}, {kFar, 1}));
+  mean_pool_backward(engine, x, offsets, out.view(), View<float, 2>(gradient.data(), {1, 3}, {kFar, 1}), false);
   EXPECT_EQ(gradient(2), 2.0f);
 }
 
