@@ -82,8 +82,11 @@ struct TileVectors {
 HEADLIGHT_INLINE std::intptr_t behind_load(std::intptr_t address, Vec v) {
 #if defined(__AVX512F__)
   asm volatile("" : "+r"(address) : "v"(to_native(v)));
-#elif defined(__x86_64__) && !defined(HEADLIGHT_SIMD_SCALAR_TARGET)
+#elif defined(__AVX2__)
   asm volatile("" : "+r"(address) : "x"(to_native(v)));
+#elif defined(__SSE4_2__)
+  static_cast<void>(v);
+  asm volatile("" ::: "memory");  // here the other way gains nothing, and takes 2 KB
 #elif defined(__aarch64__) && !defined(HEADLIGHT_SIMD_SCALAR_TARGET)
   asm volatile("" : "+r"(address) : "w"(to_native(v)));
 #else
