@@ -64,13 +64,7 @@ std::int64_t GradientTree::next() const noexcept {
   return nodes_.empty() ? first_ : nodes_.back().first + nodes_.back().count;
 }
 
-void GradientTree::push_next(std::span<const float> sum) {
-  const std::int64_t end = next() + 1;
-  const std::size_t place = nodes_.size() - layers::joined_by(nodes_, 1);
-  const std::int64_t first = place == nodes_.size() ? end - 1 : nodes_[place].first;
-  nodes_.resize(place);
-  nodes_.push_back({first, end - first, sum});
-}
+void GradientTree::push_next(std::span<const float> sum) { layers::push_shard(nodes_, next(), Node{0, 0, sum}); }
 
 void GradientTree::join(Engine& engine, std::size_t joined, float* to) {
   const auto count = static_cast<std::int64_t>(runs_.size());

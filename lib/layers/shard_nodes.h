@@ -18,4 +18,14 @@ template <class Nodes>
   return joined;
 }
 
+// Takes that shard in behind the others: `node` is it and what of them is added to it.
+template <class Nodes, class Node>
+void push_shard(Nodes& nodes, std::int64_t shard, Node node) {
+  const std::size_t place = nodes.size() - joined_by(nodes, 1);
+  node.first = place == nodes.size() ? shard : nodes[place].first;
+  node.count = shard + 1 - node.first;
+  nodes.resize(place);
+  nodes.push_back(node);
+}
+
 }  // namespace headlight::layers

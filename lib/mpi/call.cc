@@ -126,8 +126,7 @@ std::vector<Stop> Call::stops_of(const Holding& holding) const {
   std::vector<Stop> stops;
   for (const Block& of : holding.blocks) {
     for (std::int64_t at = 0; at < of.count; at += piece()) {
-      stops.push_back(
-          {of.first + at, std::min(piece(), of.count - at), grid.rank_at(of.owner / grid.head_ranks, grid.column), 0});
+      stops.push_back({of.first + at, std::min(piece(), of.count - at), of.owner / grid.head_ranks, 0});
     }
   }
   return stops;

@@ -37,10 +37,7 @@ void ShardedAdamW::State::lay_out_nodes() {
     const Run run = shards_of(shards, rank, transport.size());
     std::vector<Node> of_rank;
     for (std::int64_t shard = run.first; shard < run.first + run.count; ++shard) {
-      const std::size_t place = of_rank.size() - layers::joined_by(of_rank, 1);
-      const std::int64_t first = place == of_rank.size() ? shard : of_rank[place].first;
-      of_rank.resize(place);
-      of_rank.push_back({first, shard + 1 - first, rank, nullptr});
+      layers::push_shard(of_rank, shard, Node{0, 0, rank, nullptr});
     }
     nodes.insert(nodes.end(), of_rank.begin(), of_rank.end());
   }

@@ -32,14 +32,12 @@ void Travelling::begin(Transport& transport, Fill fill) {
 }
 
 int Travelling::place_in_tree(const Stop& stop) const noexcept {
-  const auto root = static_cast<int>(std::find(ranks_.begin(), ranks_.end(), stop.sender) - ranks_.begin());
   const auto ranks = static_cast<int>(ranks_.size());
-  return (own_ - root + ranks) % ranks;
+  return (own_ - stop.sender + ranks) % ranks;
 }
 
 int Travelling::rank_at(const Stop& stop, int place) const noexcept {
-  const auto root = static_cast<std::size_t>(std::find(ranks_.begin(), ranks_.end(), stop.sender) - ranks_.begin());
-  return ranks_[(root + static_cast<std::size_t>(place)) % ranks_.size()];
+  return ranks_[static_cast<std::size_t>(stop.sender + place) % ranks_.size()];
 }
 
 // What the buffer held two stops ago has been used here, and once it has been sent on it is free.

@@ -19,7 +19,7 @@ namespace headlight::mpi {
 struct Stop {
   std::int64_t first;
   std::int64_t count;
-  int sender;
+  int sender;  // its place among the ranks that rows travel between
   std::int64_t series;
 };
 
@@ -73,7 +73,7 @@ class Travelling {
   std::int64_t row_bytes_;
   std::int64_t carry_;
   Fill fill_;
-  int own_ = 0;  // this rank among ranks_
+  int own_ = 0;  // this rank's place among ranks_
   std::size_t next_ = 0;
   bool sent_on_ = false;  // the block that is on its way here
   // A buffer holds what is carried, which ends where the block begins.
