@@ -2,15 +2,16 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <cstdio>
+#include <cstdint>
 #include <fstream>
 #include <limits>
-#include <stdexcept>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "headlight/attention_backward.h"
 #include "headlight/tensor.h"
+#include "tools/headlight/support/resident_memory.h"
 #include "tools/headlight_mpi/scale.h"
 
 namespace headlight::program::scale_study {
@@ -27,21 +28,17 @@ class Memory {
  public:
   Memory() {
     std::ofstream("/proc/self/clear_refs") << "5" << std::flush;
-    const double now = kilobytes("VmRSS"), most = kilobytes("VmHWM");
-    begin_ = most <= now + kSlack ? now : std::numeric_limits<double>::quiet_NaN();
+    const double now = bytes("VmRSS");
+    begin_ = bytes("VmHWM") <= now + kSlack ? now : std::numeric_limits<double>::quiet_NaN();
   }
-  [[nodiscard]] double megabytes() const { return (kilobytes("VmHWM") - begin_) * 1024 / kMegabyte; }
+  [[nodiscard]] double megabytes() const { return (bytes("VmHWM") - begin_) / kMegabyte; }
 
  private:
-  static constexpr double kSlack = 256;  // pages that come while it is read
+  static constexpr double kSlack = 1 << 18;  // pages that come while it is read
 
-  static double kilobytes(const std::string& name) {
-    std::ifstream status("/proc/self/status");
-    for (std::string line; std::getline(status, line);) {
-      double number = 0;
-      if (line.starts_with(name) && std::sscanf(line.c_str() + name.size(), ": %lf kB", &number) == 1) return number;
-    }
-    return std::numeric_limits<double>::quiet_NaN();
+  static double bytes(const std::string& name) {
+    const std::optional<std::int64_t> found = resident_bytes(name);
+    return found ? static_cast<double>(*found) : std::numeric_limits<double>::quiet_NaN();
   }
 
   double begin_;
@@ -94,9 +91,11 @@ std::vector<double> expected_row(const AttentionShape& whole, std::int64_t token
 
 // The first row and the last. Values are at most 1, scores √D: a rounding for each term of a score, which a weight
 // takes as its own relative error, and one for each of the keys that lie in a lane of a block, and for each block.
-void check_rows(const AttentionShape& whole, const std::vector<mpi::Run>& runs, const Tensor<float, 4>& out) {
+// Gives what is wrong, or nothing.
+std::string problem_of_rows(const AttentionShape& whole, const std::vector<mpi::Run>& runs,
+                            const Tensor<float, 4>& out) {
   constexpr double kEpsilon = 0x1p-23, kKeysOfLane = 512;
-  if (runs.empty()) return;
+  if (runs.empty()) return {};
   const double head_dim = static_cast<double>(whole.head_dim);
   for (const bool is_last : {false, true}) {
     const std::int64_t row = is_last ? out.shape()[1] - 1 : 0;
@@ -107,12 +106,11 @@ void check_rows(const AttentionShape& whole, const std::vector<mpi::Run>& runs, 
       const std::vector<double> expected = expected_row(whole, token, head);
       for (std::int64_t dim = 0; dim < whole.head_dim; ++dim) {
         const double error = static_cast<double>(out(0, row, head, dim)) - expected[static_cast<std::size_t>(dim)];
-        if (!(std::abs(error) <= furthest)) {
-          throw std::runtime_error("study scale: row " + std::to_string(token) + " of out is not what float64 gives");
-        }
+        if (!(std::abs(error) <= furthest)) return "row " + std::to_string(token) + " of out is not what float64 gives";
       }
     }
   }
+  return {};
 }
 
 // What a call needs, made as soon as it does.
@@ -190,7 +188,7 @@ Point run(MPI_Comm ranks, const Study& study) {
   Point point{.ranks = group.size(), .forward = {}, .backward = {}, .plan = plan.text()};
   point.forward = forward(options);
   point.forward.memory = most_of_all(ranks, memory.megabytes());
-  check_rows(study.whole, plan.queries, tensors.out);
+  mpi::agree(group, problem_of_rows(study.whole, plan.queries, tensors.out));
   tensors.add_gradients();
   point.backward = backward(options);
   point.backward.memory = most_of_all(ranks, memory.megabytes());

@@ -10,7 +10,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstring>
-#include <fstream>
+#include <optional>
 #include <stdexcept>
 
 #include "headlight/analysis/attention_unfused.h"
@@ -18,6 +18,7 @@
 #include "tools/headlight/studies/memory.h"
 #include "tools/headlight/support/number_text.h"
 #include "tools/headlight/support/process.h"
+#include "tools/headlight/support/resident_memory.h"
 
 namespace headlight::program {
 namespace {
@@ -30,13 +31,8 @@ constexpr int kMorePasses = 4;
 // Beyond the budget, for what is not resident: stacks of threads, and memory that malloc() keeps in reserve.
 constexpr std::int64_t kNotResident = std::int64_t{256} << 20;
 
-// The most that was ever resident, from proc(5).
 std::int64_t peak_resident_bytes() {
-  std::ifstream status("/proc/self/status");
-  for (std::string line; std::getline(status, line);) {
-    long long kibibytes = 0;
-    if (std::sscanf(line.c_str(), "VmHWM: %lld kB", &kibibytes) == 1) return kibibytes * 1024;
-  }
+  if (const std::optional<std::int64_t> bytes = resident_bytes("VmHWM")) return *bytes;
   throw std::runtime_error("/proc/self/status: no VmHWM, expected the peak of resident memory");
 }
 
