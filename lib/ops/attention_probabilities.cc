@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "ops/attention_row_results.h"
 #include "ops/attention_shown_rows.h"
 #include "runtime/parallel.h"
 #include "simd/integers.h"

@@ -5,20 +5,10 @@
 #include <limits>
 
 #include "ops/attention_masks.h"
+#include "ops/attention_row_results.h"
 #include "ops/attention_rows.h"
 
 namespace headlight::ops {
-
-// Where row `row` of a (sample, key/value head) lies in the tensors.
-struct RowPlace {
-  std::int64_t query;
-  std::int64_t head;
-};
-inline RowPlace place_of(const AttentionCall& call, std::int64_t key_value_head, std::int64_t row) noexcept {
-  const std::int64_t group = call.sizes.group;
-  if (group == 1) return {row, key_value_head};
-  return {row / group, key_value_head * group + row % group};
-}
 
 // State of consecutive rows: [rows], [rows][lanes], [rows][padded value_dim]; those of the next head lie head_step rows
 // further on.
@@ -38,13 +28,6 @@ struct RowStates {
   return {part_of(call, worker, call.plan.state_maximum), part_of(call, worker, call.plan.state_sums),
           part_of(call, worker, call.plan.state_out), call.plan.rows};
 }
-
-// Divides a row's state into its place in `out` and records its log-sum-exp and what probabilities need.
-void finish_row(const AttentionCall& call, std::int64_t sample, const RowPlace& place,
-                const kernels::AttentionState& state) noexcept;
-// The same for a row that sees no key, and for one that is padding and has no sink either.
-void finish_empty_row(const AttentionCall& call, std::int64_t sample, const RowPlace& place) noexcept;
-void finish_padding(const AttentionCall& call, std::int64_t sample, const RowPlace& place) noexcept;
 
 // For less time than the call, the range and the sequence that it is made of.
 class RowBlock {

@@ -25,18 +25,6 @@ void write_padding(const AttentionCall& call, const RowRange& rows) noexcept {
 
 }  // namespace
 
-std::int64_t saved_row(const AttentionCall& call, std::int64_t sample, std::int64_t head, std::int64_t query) noexcept {
-  const AttentionPlan& plan = call.plan;
-  std::int64_t at = query;
-  if (!plan.saves_all_rows) {
-    const auto* const asked = part_of(call, plan.asked_rows);
-    const auto* const found = std::lower_bound(asked, asked + plan.saved_rows, query);
-    if (found == asked + plan.saved_rows || *found != query) return -1;
-    at = found - asked;
-  }
-  return (sample * call.sizes.query_heads + head) * plan.saved_rows + at;
-}
-
 void pack_head(const AttentionCall& call, std::int64_t sample, std::int64_t key_value_head, std::int64_t first,
                std::int64_t last, PackedHead packed) noexcept {
   const AttentionSizes& sizes = call.sizes;

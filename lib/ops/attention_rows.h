@@ -36,13 +36,6 @@ struct AttentionCall {
   std::byte* scratch;
 };
 
-// The state of a row of `head` before its first key: its sink's, as if that were a key without a value.
-void begin_with_sink(const AttentionCall& call, std::int64_t head, const kernels::AttentionState& state) noexcept;
-
-// Where a query row's maximum and sum are kept, of `row_maximum` and `row_sum`; −1 where nobody asked for it.
-[[nodiscard]] std::int64_t saved_row(const AttentionCall& call, std::int64_t sample, std::int64_t head,
-                                     std::int64_t query) noexcept;
-
 [[nodiscard]] inline kernels::AttentionDropout dropout_of(const AttentionOptions& options) noexcept {
   const Dropout& dropout = options.dropout;
   return {dropout.seed, dropout.stream, runtime::dropout_threshold(dropout.probability),
