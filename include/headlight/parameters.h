@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "headlight/export.h"
+#include "headlight/typed_view.h"
 
 namespace headlight {
 
@@ -28,10 +29,13 @@ HEADLIGHT_API void zero_gradients(std::span<const Parameter> parameters) noexcep
 // One tensor that somebody else holds: a mapped file, another library's memory.
 struct WeightView {
   std::vector<std::int64_t> shape;  // [rows, columns] of a matrix
-  std::span<const float> values;    // C order
-  // Where given, it keeps the memory of `values`, which nobody changes: a layer may then read it there, and need no
+  std::span<const float> values{};  // C order
+  // Where given, it keeps the memory of the numbers, which nobody changes: a layer may then read it there, and need no
   // copy. (A std::shared_ptr without a deleter will do for memory that lives longer anyway.)
   std::shared_ptr<const void> owner{};
+  // Instead of `values`: numbers of bfloat16 or float16, one behind another in C order. Layers read them widened, which
+  // is exact.
+  TypedView<1> stored{};
 };
 
 // Tensors by their names, as layer.load() takes them.

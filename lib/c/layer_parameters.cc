@@ -17,7 +17,7 @@ std::string describe(std::span<const std::int64_t> shape) {
   return text + "]";
 }
 
-// The weight of that name as the C++ interface takes it: any rank, no gaps.
+// The weight of that name as the C++ interface takes it: any rank, no gaps, float32 or 16 bits.
 WeightView weight_view(const char* operation, const std::string& name, const headlight_tensor* tensor) {
   const char* const argument = name.c_str();
   const headlight_tensor& given = required(operation, argument, tensor);
@@ -27,7 +27,8 @@ WeightView weight_view(const char* operation, const std::string& name, const hea
     refuse(operation,
            name + " has rank " + std::to_string(given.rank) + ", expected 0 to " + std::to_string(kMostAxes));
   }
-  check_tensor(operation, argument, given, HEADLIGHT_FLOAT32, given.rank);
+  const NumberType type = stored_type(operation, argument, given.type);
+  check_tensor(operation, argument, given, given.type, given.rank);
   WeightView weight{{given.shape, given.shape + given.rank}, {}};
   std::int64_t count = 1;
   for (std::int64_t axis = given.rank - 1; axis >= 0; --axis) {
@@ -40,7 +41,12 @@ WeightView weight_view(const char* operation, const std::string& name, const hea
       refuse(operation, name + " has shape " + describe(weight.shape) + ", expected extents ≥ 0 that 64 bits address");
     }
   }
-  weight.values = span(operation, argument, static_cast<const float*>(given.data), count);
+  if (type == NumberType::float32) {
+    weight.values = span(operation, argument, static_cast<const float*>(given.data), count);
+  } else {
+    weight.stored = {
+        type, span(operation, argument, static_cast<const std::uint16_t*>(given.data), count).data(), {count}};
+  }
   return weight;
 }
 

@@ -7,6 +7,7 @@
 
 #include "headlight/normalization.h"
 #include "headlight/out_of_memory.h"
+#include "headlight/typed_rows.h"
 #include "layers/initializer.h"
 #include "layers/parameter_list.h"
 #include "layers/sizes.h"
@@ -81,10 +82,23 @@ Encoder::Encoder(const EncoderOptions& options)
 }
 
 void Encoder::embed_tokens(Engine& engine, const EncoderInput& input, View<float, 2> hidden) const {
+  const std::size_t count = options_.token_types > 0 ? 3 : 2;
+  if (has_stored_tables()) {
+    const std::array<TypedEmbedding, 3> tables = {TypedEmbedding{word_embeddings_.table(), input.ids},
+                                                  TypedEmbedding{position_embeddings_.table(), input.positions},
+                                                  TypedEmbedding{token_type_embeddings_.table(), input.token_types}};
+    return embed(engine, {std::span(tables).first(count), hidden});
+  }
   const std::array<Embedding, 3> tables = {Embedding{word_embeddings_.plain(), input.ids},
                                            Embedding{position_embeddings_.plain(), input.positions},
                                            Embedding{token_type_embeddings_.plain(), input.token_types}};
-  embed(engine, std::span(tables).first(options_.token_types > 0 ? 3 : 2), hidden);
+  embed(engine, std::span(tables).first(count), hidden);
+}
+
+// Of 16 bits, in memory that was lent.
+bool Encoder::has_stored_tables() const noexcept {
+  const auto is_stored = [](const WeightMatrix& table) { return table.table().type != NumberType::float32; };
+  return is_stored(word_embeddings_) || is_stored(position_embeddings_) || is_stored(token_type_embeddings_);
 }
 
 void Encoder::forward(Engine& engine, const EncoderInput& input, View<float, 2> hidden,
@@ -112,12 +126,13 @@ void Encoder::forward(Engine& engine, const EncoderInput& input, View<float, 2> 
 }
 
 std::size_t Encoder::workspace_bytes(const Engine& engine, std::int64_t tokens) const {
-  std::size_t most = 0;
+  std::size_t most = has_stored_tables() ? typed_rows_bytes(engine, options_.width) : 0;
   for (const TransformerEncoderLayer& layer : layers_) most = std::max(most, layer.workspace_bytes(engine, 1, tokens));
   return most;
 }
 
 void Encoder::reserve(Engine& engine, std::int64_t tokens) const {
+  if (has_stored_tables()) reserve_typed_rows(engine, options_.width);
   for (const TransformerEncoderLayer& layer : layers_) layer.reserve(engine, 1, tokens);
 }
 

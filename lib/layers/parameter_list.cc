@@ -5,21 +5,38 @@
 #include <utility>
 
 #include "layers/product.h"
+#include "layers/stored_numbers.h"
 #include "ops/check.h"
+#include "ops/typed_check.h"
 
 namespace headlight::layers {
 
 namespace {
+
+// Of numbers that are not float32.
+void check_stored(std::string_view layer, const std::string& weight, const WeightView& view) {
+  const TypedView<1>& stored = view.stored;
+  if (!view.values.empty()) ops::fail(layer, weight + " holds both values and stored numbers, expected one of them");
+  if (stored.type != NumberType::bfloat16 && stored.type != NumberType::float16) {
+    ops::fail(layer, weight + " is stored as " + ops::type_name(stored.type) + ", expected bfloat16 or float16");
+  }
+  if (stored.extent(0) > 1 && stored.stride(0) != 1) {
+    ops::fail(layer, weight + " is stored with the stride " + std::to_string(stored.stride(0)) + ", expected 1");
+  }
+  ops::check_number_address(layer, weight, stored.data, stored.type);
+}
 
 void check_weight(std::string_view layer, const ParameterPlace& parameter, const WeightView& weight) {
   if (weight.shape != parameter.shape) {
     ops::fail(layer, "weight " + parameter.name + " has shape " + ops::describe(weight.shape) + ", expected " +
                          ops::describe(parameter.shape));
   }
+  if (weight.stored) check_stored(layer, "weight " + parameter.name, weight);
   const std::int64_t count = count_of(parameter);
-  if (static_cast<std::int64_t>(weight.values.size()) != count) {
+  const std::int64_t held = weight.stored ? weight.stored.extent(0) : static_cast<std::int64_t>(weight.values.size());
+  if (held != count) {
     ops::fail(layer, "weight " + parameter.name + " of shape " + ops::describe(weight.shape) + " holds " +
-                         std::to_string(weight.values.size()) + " values, expected " + std::to_string(count));
+                         std::to_string(held) + " values, expected " + std::to_string(count));
   }
 }
 
@@ -54,7 +71,9 @@ std::vector<Borrowed> find_borrowed(std::span<const ParameterPlace> places, cons
     for (const ParameterPlace& place : places.subspan(first, end - first)) {
       const WeightView& weight = weights.find(place.name)->second;
       if (weight.owner == nullptr || !matrix->may_move()) break;
-      found.parts.push_back({place.rows, weight.values.data(), weight.owner});
+      found.parts.push_back(weight.stored
+                                ? WeightMatrix::Lent{place.rows, weight.stored.data, weight.owner, weight.stored.type}
+                                : WeightMatrix::Lent{place.rows, weight.values.data(), weight.owner});
     }
     if (found.parts.size() == end - first) {
       borrowed.push_back(std::move(found));
@@ -78,10 +97,16 @@ void read(const ParameterPlace& place, float* to) noexcept {
   std::copy_n(place.vector->data(), place.vector->size(), to);
 }
 
-void write(const ParameterPlace& place, const float* from) {
+namespace {
+
+void write(const ParameterPlace& place, NumberType type, const void* from) {
   float* const to = place.matrix != nullptr ? rows_of(place.matrix->own(), place.rows).data : place.vector->data();
-  std::copy_n(from, count_of(place), to);
+  widen(type, from, count_of(place), to);
 }
+
+}  // namespace
+
+void write(const ParameterPlace& place, const float* from) { write(place, NumberType::float32, from); }
 
 std::span<float> gradient_of(const ParameterPlace& place) noexcept {
   if (place.matrix == nullptr) return values_of(*place.vector_gradient);
@@ -108,7 +133,12 @@ void load_parameters(std::string_view layer, std::span<const ParameterPlace> pla
   for (Borrowed& found : borrowed) found.matrix->borrow(std::move(found.parts));
   for (const ParameterPlace& place : places) {
     if (place.matrix != nullptr && place.matrix->is_borrowed()) continue;
-    write(place, weights.find(place.name)->second.values.data());
+    const WeightView& weight = weights.find(place.name)->second;
+    if (weight.stored) {
+      write(place, weight.stored.type, weight.stored.data);
+    } else {
+      write(place, weight.values.data());
+    }
   }
 }
 

@@ -16,6 +16,8 @@
 #include "headlight/out_of_memory.h"
 #include "headlight/storage_types.h"
 #include "headlight/tensor.h"
+#include "kernels/operand.h"
+#include "layers/stored_numbers.h"
 #include "ops/gemm_internal.h"
 
 namespace headlight {
@@ -132,33 +134,41 @@ struct WeightMatrix::State {
     return {own, covered_by};
   }
 
-  // Those rows where they lie side by side already, or null.
+  // The part that was lent with those rows in it, or null.
+  [[nodiscard]] const Lent* find_lent(const Rows& which) const noexcept {
+    const auto part =
+        std::find_if(lent.begin(), lent.end(), [&](const Lent& some) { return contains(some.rows, which); });
+    return part == lent.end() ? nullptr : &*part;
+  }
+  [[nodiscard]] const void* row_of(const Lent& part, std::int64_t row) const noexcept {
+    return kernels::numbers_behind(part.values, (row - part.rows.first) * columns, part.type);
+  }
+
+  // Those rows where they lie side by side as floats already, or null.
   [[nodiscard]] const float* find_plain(const OwnRows& from, const Rows& which) const noexcept {
     if (from != nullptr) return from.get() + which.first * columns;
-    for (const Lent& part : lent) {
-      if (contains(part.rows, which)) return part.values + (which.first - part.rows.first) * columns;
-    }
-    return nullptr;
+    const Lent* const part = find_lent(which);
+    const bool is_plain = part != nullptr && part->type == NumberType::float32;
+    return is_plain ? static_cast<const float*>(row_of(*part, which.first)) : nullptr;
   }
 
   // Those rows one after another, wherever they lie.
   void copy_rows(const Source& from, const Rows& which, float* to) const noexcept {
     const std::int64_t end = which.first + which.count;
     for (std::int64_t row = which.first; row < end;) {
-      const Rows one = {row, 1};
-      const auto part =
-          std::find_if(lent.begin(), lent.end(), [&](const Lent& some) { return contains(some.rows, one); });
-      Rows found = {row, end - row};
-      if (from.own != nullptr || part != lent.end()) {
-        if (from.own == nullptr) found.count = std::min(found.count, part->rows.first + part->rows.count - row);
-        std::copy_n(find_plain(from.own, found), found.count * columns, to);
+      std::int64_t count = end - row;
+      if (from.own != nullptr) {
+        std::copy_n(from.own.get() + row * columns, count * columns, to);
+      } else if (const Lent* const part = find_lent({row, 1})) {
+        count = std::min(count, part->rows.first + part->rows.count - row);
+        layers::widen(part->type, row_of(*part, row), count * columns, to);
       } else {
         const Copy* copy = copy_of_row(from.covered_by, row);
-        found.count = std::min(found.count, copy->rows.first + copy->rows.count - row);
-        ops::unpack_columns(copy->matrix, row - copy->rows.first, found.count, to);
+        count = std::min(count, copy->rows.first + copy->rows.count - row);
+        ops::unpack_columns(copy->matrix, row - copy->rows.first, count, to);
       }
-      row += found.count;
-      to += found.count * columns;
+      row += count;
+      to += count * columns;
     }
   }
 
@@ -241,6 +251,12 @@ void WeightMatrix::set_type(NumberType type) {
 View<const float, 2> WeightMatrix::plain() const noexcept {
   if (state_ == nullptr) return {};
   return {state_->find_plain(state_->own, all()), {rows(), columns()}};
+}
+
+TypedView<2> WeightMatrix::table() const noexcept {
+  if (const View<const float, 2> rows = plain()) return rows;
+  const WeightMatrix::Lent* const part = state_ == nullptr ? nullptr : state_->find_lent(all());
+  return part == nullptr ? TypedView<2>() : TypedView<2>(part->type, part->values, {rows(), columns()});
 }
 
 View<const float, 2> WeightMatrix::shown() const {

@@ -141,7 +141,7 @@ class Finder {
                                           ", but config.json says " + describe(pair.shape));
       }
       used_.insert(name);
-      const WeightView view = file_.float32(name);
+      const WeightView view = pair.shape.size() > 1 ? file_.stored(name) : file_.float32(name);
       if (pair.part < 0) {
         found_.weights.emplace(pair.ours, view);
       } else if (pair.shape.size() == 2) {  // layers take separate projections as nn.MultiheadAttention names them

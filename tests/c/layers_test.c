@@ -263,6 +263,19 @@ static void load(void) {
   WORKS(headlight_multi_head_attention_forward(separate, engine, &in, &in, &in, &out, NULL, NULL, NULL, &error));
   CHECK(memcmp(first, y, sizeof y) == 0);
 
+  // bfloat16 is the upper half of float32.
+  static uint16_t halves[kE];
+  for (int n = 0; n < kE; ++n) halves[n] = (uint16_t)(0x3f80 + n);
+  const int64_t one_axis[] = {kE};
+  weights[3].values = (headlight_tensor){halves, HEADLIGHT_BFLOAT16, 1, one_axis, NULL};
+  WORKS(headlight_layer_load(packed, weights, 5, &options, &error));
+  const headlight_tensor read = TENSOR(out_bias, kE);
+  WORKS(headlight_layer_get_parameter(packed, "out_proj.bias", &read, &error));
+  for (int n = 0; n < kE; ++n) CHECK(out_bias[n] == 1.0f + (float)n / 128);
+  weights[3].values.type = HEADLIGHT_INT8;
+  REFUSED("has type", headlight_layer_load(packed, weights, 5, &options, &error));
+  weights[3].values = read;
+
   REFUSED("out_proj.bias", headlight_layer_load(packed, weights, 3, &options, &error));
   REFUSED("twice", headlight_layer_load(packed, (const headlight_weight[]){weights[0], weights[0]}, 2, NULL, &error));
   REFUSED("weights is", headlight_layer_load(packed, NULL, 1, &options, &error));

@@ -96,6 +96,24 @@ TEST(Parameters, ThatDoNotFitAreNamedAndNothingIsWritten) {
             "MultiHeadAttention: weight out_proj.weight has shape [2, 8], expected [4, 4]");
   EXPECT_EQ(with([](Weights& weights) { weights["out_proj.weight"].values = weights["in_proj_bias"].values; }),
             "MultiHeadAttention: weight out_proj.weight of shape [4, 4] holds 12 values, expected 16");
+  const std::vector<BFloat16> stored(17);
+  const auto with_stored = [&](NumberType type, const void* data, std::int64_t count, std::int64_t stride) {
+    return with([&](Weights& weights) {
+      weights["out_proj.weight"] = {.shape = {4, 4}, .stored = {type, data, {count}, {stride}}};
+    });
+  };
+  EXPECT_EQ(with_stored(NumberType::bfloat16, stored.data(), 15, 1),
+            "MultiHeadAttention: weight out_proj.weight of shape [4, 4] holds 15 values, expected 16");
+  EXPECT_EQ(with_stored(NumberType::float16, stored.data(), 16, 2),
+            "MultiHeadAttention: weight out_proj.weight is stored with the stride 2, expected 1");
+  EXPECT_EQ(with_stored(NumberType::int8, stored.data(), 16, 1),
+            "MultiHeadAttention: weight out_proj.weight is stored as int8, expected bfloat16 or float16");
+  EXPECT_EQ(with_stored(NumberType::float16, reinterpret_cast<const std::byte*>(stored.data()) + 1, 16, 1),
+            "MultiHeadAttention: weight out_proj.weight lies at an address that is no multiple of a number's 2 bytes");
+  EXPECT_EQ(with([&](Weights& weights) {
+              weights["out_proj.weight"].stored = {NumberType::bfloat16, stored.data(), {16}};
+            }),
+            "MultiHeadAttention: weight out_proj.weight holds both values and stored numbers, expected one of them");
   EXPECT_EQ(
       with([](Weights& weights) {
         weights["gate"] = {{2}, {}};

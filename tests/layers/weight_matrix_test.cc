@@ -245,6 +245,40 @@ struct Owned {
   std::map<std::string, std::shared_ptr<std::vector<float>>> owners;
 };
 
+// Weights of 16 bits, whose numbers float32 has, too: matrices stay where they are, vectors are widened.
+TEST(BorrowedWeights, Of16BitsGiveALayerTheBitsOfFloats) {
+  Engine engine({.threads = 1});
+  Random random(9);
+  const auto x = random.normal_tensor<2>({5, 12});
+  const auto numbers = random.normal_tensor<2>({7, 12});
+  const auto owner = std::make_shared<std::vector<BFloat16>>();
+  std::vector<float> floats;
+  for (const float number : numbers) floats.push_back(static_cast<float>(owner->emplace_back(number)));
+  const WeightView weight = {.shape = {7, 12}, .owner = owner, .stored = {NumberType::bfloat16, owner->data(), {84}}};
+  const WeightView bias = {.shape = {7}, .stored = {NumberType::bfloat16, owner->data(), {7}}};
+
+  Linear lent(12, 7), copied(12, 7), converted(12, 7);
+  lent.load({{"weight", weight}, {"bias", bias}});
+  EXPECT_EQ(owner.use_count(), 3) << "of this test, of `weight` and of the layer";
+  copied.load({{"weight", {.shape = {7, 12}, .stored = weight.stored}}, {"bias", bias}});
+  EXPECT_EQ(owner.use_count(), 3);
+  converted.load({{"weight", {{7, 12}, floats}}, {"bias", {{7}, std::span(floats).first(7)}}});
+  Tensor<float, 2> expected({5, 7}), y({5, 7});
+  for (const NumberType precision : kNumberTypes) {
+    converted.set_precision(precision);
+    converted.forward(engine, x, expected);
+    for (Linear* layer : {&lent, &copied}) {
+      layer->set_precision(precision);
+      layer->forward(engine, x, y);
+      EXPECT_TRUE(same_bits(y, expected)) << name(precision);
+    }
+  }
+  for (const Linear* layer : {&lent, &copied}) {
+    EXPECT_TRUE(std::ranges::equal(layer->weights().at("weight").values, floats));
+    EXPECT_TRUE(std::ranges::equal(layer->weights().at("bias").values, std::span(floats).first(7)));
+  }
+}
+
 TEST(BorrowedWeights, GiveALayerTheBitsOfACopy) {
   Engine engine({.threads = 1});
   Random random(7);

@@ -12,6 +12,8 @@
 #include "gtest/gtest.h"
 #include "headlight/layers/weight_matrix.h"
 #include "headlight/storage_types.h"
+#include "headlight/typed_view.h"
+#include "ops/gemm_internal.h"
 #include "support/compare.h"
 #include "support/isas.h"
 #include "support/narrow_types.h"
@@ -110,6 +112,52 @@ TEST(WeightMatrixType, RowsThatAreLentStayWhereTheyLie) {
     EXPECT_TRUE(matrix.is_borrowed());
     EXPECT_EQ(matrix.plain().data, owner->data());
   }
+}
+
+// Numbers of 16 bits in three parts, as a file has query, key and value.
+template <class Stored>
+void expect_read_where_they_lie(Engine& engine) {
+  Random random(10);
+  const auto values = values_of<Stored>(random, {30, 17});
+  for (const NumberType type : {NumberType::float32, number_type_of<Stored>}) {
+    SCOPED_TRACE(name(type));
+    WeightMatrix matrix(values.shape()), floats = with_values(values, type);
+    matrix.set_type(type);
+    std::vector<std::shared_ptr<std::vector<Stored>>> owners;
+    std::vector<WeightMatrix::Lent> parts;
+    for (const Rows rows : {Rows{0, 8}, Rows{8, 3}, Rows{11, 19}}) {
+      const float* const begin = &values(rows.first, 0);
+      owners.push_back(std::make_shared<std::vector<Stored>>());
+      for (std::int64_t n = 0; n < rows.count * 17; ++n) owners.back()->push_back(Stored(begin[n]));
+      parts.push_back({rows, owners.back()->data(), owners.back(), number_type_of<Stored>});
+    }
+    matrix.borrow(parts);
+    EXPECT_EQ(matrix.plain().data, nullptr);
+    EXPECT_EQ(matrix.table().data, nullptr) << "they lie in three places";
+    for (const Rows rows : {Rows{0, 30}, Rows{8, 3}, Rows{5, 20}}) {
+      Tensor<float, 2> read({rows.count, 17}), expected({rows.count, 17});
+      matrix.read(rows, read.data());
+      EXPECT_TRUE(same_bits(read.view(), View<const float, 2>(&values(rows.first, 0), read.shape())));
+      ops::unpack_columns(*matrix.packed(engine, rows), 0, rows.count, read.data());
+      ops::unpack_columns(*floats.packed(engine, rows), 0, rows.count, expected.data());
+      EXPECT_TRUE(same_bits(read, expected));
+    }
+    EXPECT_TRUE(matrix.is_borrowed());
+    EXPECT_EQ(owners[1].use_count(), 3) << "of this test, of its list and of the matrix";
+    EXPECT_TRUE(same_bits(matrix.shown(), View<const float, 2>(values)));
+    EXPECT_TRUE(same_bits(matrix.own(), View<const float, 2>(values)));
+
+    WeightMatrix table({8, 17});
+    table.borrow({parts[0]});
+    EXPECT_EQ(table.table().data, owners[0]->data());
+    EXPECT_EQ(table.table().type, number_type_of<Stored>);
+  }
+}
+
+TEST_P(WeightMatrixPanels, RowsOf16BitsAreReadWhereTheyLie) {
+  Engine engine(options());
+  expect_read_where_they_lie<BFloat16>(engine);
+  expect_read_where_they_lie<Float16>(engine);
 }
 
 TEST(WeightMatrixType, IsWhatPanelsTake) {

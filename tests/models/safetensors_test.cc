@@ -82,6 +82,34 @@ TEST(Safetensors, HalvesAreWidenedAndOthersListed) {
   EXPECT_TRUE(test::contains(file_error([&] { (void)file.float32("nobody"); }), "lacks the tensor 'nobody'"));
 }
 
+TEST(Safetensors, HalvesAreReadWhereTheyLie) {
+  const ScratchFolder folder;
+  std::string header =
+      R"({"f16":{"dtype":"F16","shape":[4],"data_offsets":[0,8]},"bf16":{"dtype":"BF16","shape":[2,1],"data_offsets":[8,12]},)"
+      R"("f32":{"dtype":"F32","shape":[1],"data_offsets":[12,16]}})";
+  const std::string data =
+      raw<std::uint16_t>({0x3C00, 0x8000, 0xFC00, 0x0200}) + raw<std::uint16_t>({0x3FC0, 0xC2F7}) + raw({2.5f});
+  header.resize((header.size() + 3) / 4 * 4, ' ');
+  SafetensorsFile file(folder.write("w", file_of(header, data)));
+  for (const auto& [name, type] : {std::pair{"f16", NumberType::float16}, {"bf16", NumberType::bfloat16}}) {
+    const WeightView view = file.stored(name);
+    EXPECT_EQ(view.stored.data, file.find(name)->bytes.data()) << name;
+    EXPECT_EQ(view.stored.type, type);
+    EXPECT_EQ(view.stored.extent(0) * 2, static_cast<std::int64_t>(file.find(name)->bytes.size()));
+    EXPECT_EQ(view.shape, file.find(name)->shape);
+    EXPECT_TRUE(view.values.empty());
+    EXPECT_NE(view.owner, nullptr);
+  }
+  EXPECT_FALSE(file.stored("f32").stored);
+  EXPECT_TRUE(test::holds(file.stored("f32").values, {2.5f}));
+  EXPECT_TRUE(test::contains(file_error([&] { (void)file.stored("nobody"); }), "lacks the tensor 'nobody'"));
+
+  // At odd addresses they cannot be.
+  SafetensorsFile odd(folder.write("odd", file_of(header + " ", data)));
+  EXPECT_FALSE(odd.stored("f16").stored);
+  EXPECT_TRUE(test::holds(odd.stored("f16").values, {1.0f, -0.0f, -std::numeric_limits<float>::infinity(), 0x1p-15f}));
+}
+
 TEST(Safetensors, LegalCorners) {
   const ScratchFolder folder;
   const auto read = [&](const std::string& header, const std::string& data = "") {

@@ -34,7 +34,7 @@ HEADLIGHT_API headlight_status headlight_layer_set_parameter(headlight_layer* la
 // A parameter by its name.
 typedef struct headlight_weight {
   const char* name;         // "linear1.weight"
-  headlight_tensor values;  // contiguous
+  headlight_tensor values;  // contiguous; float32, or bfloat16 or float16, which are widened
 } headlight_weight;
 
 // Which weights headlight_layer_load takes.

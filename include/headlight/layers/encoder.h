@@ -114,6 +114,7 @@ class HEADLIGHT_API Encoder : public Layer {
   void segment_backward(Engine& engine, const EncoderInput& input, const SavedState& saved, View<const float, 3> x,
                         View<float, 3> gradient, std::int64_t first, std::int64_t end, HeadVisitor* visitor);
   void embed_tokens(Engine& engine, const EncoderInput& input, View<float, 2> hidden) const;
+  [[nodiscard]] bool has_stored_tables() const noexcept;
 
   EncoderOptions options_;
   WeightMatrix word_embeddings_;

@@ -9,6 +9,8 @@
 #include "headlight/engine.h"
 #include "headlight/export.h"
 #include "headlight/gemm.h"
+#include "headlight/number_type.h"
+#include "headlight/typed_view.h"
 #include "headlight/view.h"
 
 namespace headlight {
@@ -16,7 +18,8 @@ namespace headlight {
 // A matrix [N, K] of parameters, as nn.Linear has them: y = x Wᵀ. Its numbers lie in one of three places:
 //
 //   rows of its own   where somebody writes them, or has asked to see them;
-//   rows elsewhere    that were lent to it: a mapped file. They are read there and never copied as a whole;
+//   rows elsewhere    that were lent to it: a mapped file. They are read there, widened where they are of 16 bits, and
+//                     never copied as a whole;
 //   panels            what products read, made on first use for an engine's instruction set. Once panels hold all of
 //                     the matrix its own rows go, unless somebody was shown them: whoever asks again gets them anew.
 //
@@ -32,11 +35,12 @@ class HEADLIGHT_API WeightMatrix {
     std::int64_t first = 0;
     std::int64_t count = 0;
   };
-  // Rows that lie elsewhere, side by side; `owner` keeps their memory.
+  // Rows that lie elsewhere, side by side, in float32, bfloat16 or float16; `owner` keeps their memory.
   struct Lent {
     Rows rows;
-    const float* values = nullptr;
+    const void* values = nullptr;
     std::shared_ptr<const void> owner;
+    NumberType type = NumberType::float32;
   };
 
   // No matrix, of size 0.
@@ -64,8 +68,11 @@ class HEADLIGHT_API WeightMatrix {
   void set_type(NumberType type);
   // Whether packed() is null, as that of no matrix is.
   [[nodiscard]] bool is_open() const noexcept;
-  // All rows of a matrix that is open or was never packed, such as a table of embeddings.
+  // All rows of a matrix that is open, or was never packed and has none of 16 bits.
   [[nodiscard]] View<const float, 2> plain() const noexcept;
+  // All rows of a matrix that was never packed and never lent in parts, such as a table of embeddings, in the type that
+  // they lie in.
+  [[nodiscard]] TypedView<2> table() const noexcept;
   // All rows of any matrix. Their memory stays readable as long as the matrix lives, and holds its numbers until these
   // change: whoever needs the new ones asks again. Throws OutOfMemory.
   [[nodiscard]] View<const float, 2> shown() const;

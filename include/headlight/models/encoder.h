@@ -124,8 +124,8 @@ class HEADLIGHT_API Encoder {
 
 // How a model is to compute.
 struct LoadModelOptions {
-  // What products multiply in: Layer::set_precision() of the network. The types of the file are another matter: 16-bit
-  // numbers are widened to float32, and those of bfloat16 are rounded to themselves again.
+  // What products multiply in: Layer::set_precision() of the network. The types of the file are another matter: its
+  // numbers of 16 bits are widened, and those of bfloat16 are rounded to themselves again.
   NumberType precision = NumberType::float32;
 };
 
@@ -136,9 +136,10 @@ struct LoadModelOptions {
 // tensor or line: files that are missing or malformed, a family, activation or kind of position other than BERT's,
 // weights that disagree with the configuration, a vocabulary larger than its table.
 //
-// Matrices in float32 are read where the file is mapped, as long as the model lives: the file may be removed or
-// replaced, but nobody may change or shorten it in place, for reading a page that is gone ends the process (SIGBUS). A
-// call of network().parameters() copies them all. Whatever the precision, save() writes the numbers of the file.
+// Matrices in float32, bfloat16 and float16 are read where the file is mapped, as long as the model lives: the file may
+// be removed or replaced, but nobody may change or shorten it in place, for reading a page that is gone ends the process
+// (SIGBUS). A call of network().parameters() copies them all. Whatever the precision, save() writes the numbers of the
+// file.
 [[nodiscard]] HEADLIGHT_API Encoder load(const std::string& folder, const LoadModelOptions& options = {});
 
 // A file of such a folder that is in memory already: a program's own model, somebody's archive.
