@@ -29,9 +29,10 @@ enum class InstructionFeature : std::uint8_t {
   // for that products of matrices have the bits of the set. Attention rounds its weights (typed_attention.h), and its
   // gradients score gradients, too (typed_attention_backward.h).
   avx512_bf16,
-  // AVX512-VNNI, of avx512, and AVX-VNNI, of avx2: products of fours of 8-bit integers, exactly.
+  // AVX512-VNNI, of avx512, AVX-VNNI, of avx2, and DotProd, of neon: products of fours of 8-bit integers, exactly.
   avx512_vnni,
-  avx_vnni
+  avx_vnni,
+  neon_dotprod
 };
 
 // Any number of them.

@@ -30,15 +30,15 @@ struct GemmInt4Panels : GemmWordPanels<GemmInt4Panels> {
     IntVec words = as_int(headlight::HEADLIGHT_TARGET::load(from));
     if (step >= kInt8WordsOfA) words = shift_right<4>(words);
     const IntVec bytes = and_int(words, broadcast_int(0x0f0f0f0f));
-#if defined(__AVX512VNNI__) || defined(__AVXVNNI__)
+#if defined(HEADLIGHT_DOTS_BYTES)
     return as_float(bytes);
 #else
     return as_float(step % 2 == 0 ? even_bytes(bytes) : odd_bytes(bytes));
 #endif
   }
   static HEADLIGHT_INLINE Vec multiply_add(Vec left, Vec right, Vec sum) {
-#if defined(__AVX512VNNI__) || defined(__AVXVNNI__)
-    return as_float(dot_u8_i8(as_int(right), as_int(left), as_int(sum)));
+#if defined(HEADLIGHT_DOTS_BYTES)
+    return as_float(dot_bytes(as_int(right), as_int(left), as_int(sum)));
 #else
     return as_float(dot_i16(as_int(right), as_int(left), as_int(sum)));
 #endif

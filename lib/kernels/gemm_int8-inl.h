@@ -4,6 +4,7 @@
 //
 //   Σ_k a_ik b_kj ≈ s_i t_j D_ij,   D_ij = Σ_k p_ik q_kj − z_i Σ_k q_kj
 //
+// (and p − 128 for p, z − 128 for z give the same, where an instruction multiplies signed bytes alone).
 // D is exact in int32, in whichever order it is summed: |p − z| ≤ 255, and 255 · 127 · kInt8Depth < 2³¹. So every
 // instruction set has the same bits. vpmaddubsw, which multiplies bytes everywhere, is no way to it: its sums of two
 // products saturate at 16 bits.
@@ -19,11 +20,11 @@
 
 namespace headlight::HEADLIGHT_TARGET {
 
-#if defined(__AVX512VNNI__) || defined(__AVXVNNI__)
+#if defined(HEADLIGHT_DOTS_BYTES)
 
 struct GemmInt8Panels : GemmPanels {
   static HEADLIGHT_INLINE Vec multiply_add(Vec left, Vec right, Vec sum) {
-    return as_float(dot_u8_i8(as_int(left), as_int(right), as_int(sum)));
+    return as_float(dot_bytes(as_int(left), as_int(right), as_int(sum)));
   }
 };
 

@@ -1,4 +1,4 @@
-// Compiled once per instruction set, and once more with AVX512-VNNI and AVX-VNNI: products whose B is int8.
+// Compiled once per instruction set, and once more with AVX512-VNNI, AVX-VNNI and DotProd: products whose B is int8.
 #include "kernels/gemm_block-inl.h"
 #include "kernels/gemm_int8-inl.h"
 #include "kernels/gemm_kernels.h"

@@ -50,6 +50,13 @@ HEADLIGHT_INLINE Int8Scale int8_scale_of_b(const Int8Range& range) {
   return int8_scale(div(max(range.high, neg(range.low)), broadcast(kSignedSteps)), range.finite);
 }
 
+// What bytes of A have too little where they must be signed; and so has the zero point.
+#if defined(__ARM_FEATURE_DOTPROD)
+inline constexpr int kInt8Lowered = 128;
+#else
+inline constexpr int kInt8Lowered = 0;
+#endif
+
 // Rows of A, one in each lane or the same in all.
 struct Int8Rows {
   Vec scale;
@@ -65,15 +72,19 @@ struct Int8Rows {
   // p, in the lowest 16 bits of each lane: the sum is rounded to an integer. It is not below 0, for z is −low · inverse
   // to within a half, and halves go to the even 0; above it may be one too many.
   [[nodiscard]] HEADLIGHT_INLINE IntVec quantized(Vec v) const {
-    return as_int(min(add(mul(v, inverse), offset), broadcast(kRoundingOffset + kUnsignedSteps)));
+    return lowered(as_int(min(add(mul(v, inverse), offset), broadcast(kRoundingOffset + kUnsignedSteps))));
   }
   [[nodiscard]] HEADLIGHT_INLINE Vec zero_point() const {
-    return as_float(sub_int(as_int(offset), as_int(broadcast(kRoundingOffset))));
+    return as_float(lowered(sub_int(as_int(offset), as_int(broadcast(kRoundingOffset)))));
+  }
+  static HEADLIGHT_INLINE IntVec lowered(IntVec p) {
+    if constexpr (kInt8Lowered == 0) return p;
+    return sub_int(p, broadcast_int(kInt8Lowered));
   }
 };
 
 // Words of A that a word of B is multiplied with, and numbers in each.
-#if defined(__AVX512VNNI__) || defined(__AVXVNNI__)
+#if defined(HEADLIGHT_DOTS_BYTES)
 inline constexpr int kInt8WordsOfA = 1;
 #else
 inline constexpr int kInt8WordsOfA = 2;
@@ -93,7 +104,7 @@ HEADLIGHT_INLINE Vec int8_word(const IntVec (&k)[4]) {
   return as_float(add_int(even, shift_left<8>(odd)));
 }
 
-#if defined(__AVX512VNNI__) || defined(__AVXVNNI__)
+#if defined(HEADLIGHT_DOTS_BYTES)
 HEADLIGHT_INLINE void store_int8_words(IntVec numbers, float* row, std::int64_t k) {
   store_u8_crossed(numbers, reinterpret_cast<std::uint8_t*>(row) + k);
 }

@@ -10,6 +10,8 @@
 
 #include <array>
 #include <cstring>
+#elif defined(__aarch64__) && defined(__linux__)
+#include <sys/auxv.h>
 #endif
 
 namespace headlight {
@@ -142,7 +144,11 @@ std::string cpu_name() {
 
 #else
 
+#if defined(__aarch64__) && defined(__linux__)
+CpuFeatures cpu_features() noexcept { return {.hwcap = getauxval(AT_HWCAP)}; }
+#else
 CpuFeatures cpu_features() noexcept { return {}; }
+#endif
 
 std::string cpu_name() {
 #if defined(__aarch64__)

@@ -17,22 +17,25 @@ namespace headlight::runtime {
 
 // What decides which instructions a CPU runs. On x86-64 registers of CPUID (leaf 1, leaf 7 sub-leaves 0 and 1), and
 // XCR0, in which the operating system says which registers it saves on a context switch (0 when it does not use XSAVE):
-// AMD's and Intel's manuals agree on every bit used. On other CPUs nothing is asked: ARMv8-A always has NEON.
+// AMD's and Intel's manuals agree on every bit used. On 64-bit Arm, where NEON is always there, what Linux says in
+// AT_HWCAP (https://docs.kernel.org/arch/arm64/elf_hwcaps.html).
 struct CpuFeatures {
   std::uint32_t leaf1_ecx = 0;
   std::uint32_t leaf7_ebx = 0;
   std::uint32_t leaf7_ecx = 0;
   std::uint32_t leaf7_1_eax = 0;
   std::uint64_t xcr0 = 0;
+  std::uint64_t hwcap = 0;
 
   [[nodiscard]] constexpr bool has(const CpuFeatures& needed) const noexcept {
     return (leaf1_ecx & needed.leaf1_ecx) == needed.leaf1_ecx && (leaf7_ebx & needed.leaf7_ebx) == needed.leaf7_ebx &&
            (leaf7_ecx & needed.leaf7_ecx) == needed.leaf7_ecx &&
-           (leaf7_1_eax & needed.leaf7_1_eax) == needed.leaf7_1_eax && (xcr0 & needed.xcr0) == needed.xcr0;
+           (leaf7_1_eax & needed.leaf7_1_eax) == needed.leaf7_1_eax && (xcr0 & needed.xcr0) == needed.xcr0 &&
+           (hwcap & needed.hwcap) == needed.hwcap;
   }
   [[nodiscard]] constexpr CpuFeatures operator|(const CpuFeatures& other) const noexcept {
-    return {leaf1_ecx | other.leaf1_ecx, leaf7_ebx | other.leaf7_ebx, leaf7_ecx | other.leaf7_ecx,
-            leaf7_1_eax | other.leaf7_1_eax, xcr0 | other.xcr0};
+    return {leaf1_ecx | other.leaf1_ecx,     leaf7_ebx | other.leaf7_ebx, leaf7_ecx | other.leaf7_ecx,
+            leaf7_1_eax | other.leaf7_1_eax, xcr0 | other.xcr0,           hwcap | other.hwcap};
   }
 };
 
@@ -63,8 +66,10 @@ inline constexpr CpuFeatures kSse4Needs, kAvx2Needs, kAvx512Needs, kAvx512Bf16Ne
 #endif
 #if defined(__aarch64__)
 inline constexpr bool kIsArm = true;
+inline constexpr CpuFeatures kNeonDotprodNeeds = {.hwcap = 1 << 20};  // HWCAP_ASIMDDP
 #else
 inline constexpr bool kIsArm = false;
+inline constexpr CpuFeatures kNeonDotprodNeeds;
 #endif
 
 // In the order of Isa, so worst first on every architecture. The kernels are compiled for what `needs` names and no
@@ -101,10 +106,11 @@ struct FeatureOfSet {
 };
 
 // In the order of InstructionFeature.
-inline constexpr std::array<FeatureOfSet, 3> kFeatures = {{
+inline constexpr std::array<FeatureOfSet, 4> kFeatures = {{
     {InstructionFeature::avx512_bf16, "avx512_bf16", Isa::avx512, kAvx512Bf16Needs},
     {InstructionFeature::avx512_vnni, "avx512_vnni", Isa::avx512, kAvx512VnniNeeds},
     {InstructionFeature::avx_vnni, "avx_vnni", Isa::avx2, kAvxVnniNeeds},
+    {InstructionFeature::neon_dotprod, "neon_dotprod", Isa::neon, kNeonDotprodNeeds},
 }};
 
 }  // namespace headlight::runtime

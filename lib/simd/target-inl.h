@@ -13,12 +13,27 @@
 #pragma GCC diagnostic pop
 #endif
 
+// Where an instruction multiplies four bytes by four others, and adds the products to 32 bits: dot_bytes().
+#if defined(__AVX512VNNI__) || defined(__AVXVNNI__) || defined(__ARM_FEATURE_DOTPROD)
+#define HEADLIGHT_DOTS_BYTES
+#endif
+
 #define HEADLIGHT_INLINE inline __attribute__((always_inline))
 
 namespace headlight::HEADLIGHT_TARGET {
 
 // A feature is compiled as its set is.
-enum class Target { scalar, sse4, avx2, avx512, neon, avx512_bf16 = avx512, avx512_vnni = avx512, avx_vnni = avx2 };
+enum class Target {
+  scalar,
+  sse4,
+  avx2,
+  avx512,
+  neon,
+  avx512_bf16 = avx512,
+  avx512_vnni = avx512,
+  avx_vnni = avx2,
+  neon_dotprod = neon
+};
 
 inline constexpr Target kTarget = Target::HEADLIGHT_TARGET;
 

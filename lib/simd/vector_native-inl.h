@@ -130,7 +130,7 @@ HEADLIGHT_INLINE IntVec dot_i16(IntVec a, IntVec b, IntVec sum) {
   return from_native_int(_mm512_add_epi32(to_native_int(sum), _mm512_madd_epi16(to_native_int(a), to_native_int(b))));
 }
 #if defined(__AVX512VNNI__)
-HEADLIGHT_INLINE IntVec dot_u8_i8(IntVec a, IntVec b, IntVec sum) {
+HEADLIGHT_INLINE IntVec dot_bytes(IntVec a, IntVec b, IntVec sum) {
   return from_native_int(_mm512_dpbusd_epi32(to_native_int(sum), to_native_int(a), to_native_int(b)));
 }
 HEADLIGHT_INLINE void store_u8_crossed(IntVec v, std::uint8_t* to) {
@@ -201,7 +201,7 @@ HEADLIGHT_INLINE IntVec dot_i16(IntVec a, IntVec b, IntVec sum) {
   return from_native_int(_mm256_add_epi32(to_native_int(sum), _mm256_madd_epi16(to_native_int(a), to_native_int(b))));
 }
 #if defined(__AVXVNNI__)
-HEADLIGHT_INLINE IntVec dot_u8_i8(IntVec a, IntVec b, IntVec sum) {
+HEADLIGHT_INLINE IntVec dot_bytes(IntVec a, IntVec b, IntVec sum) {
   return from_native_int(_mm256_dpbusd_avx_epi32(to_native_int(sum), to_native_int(a), to_native_int(b)));
 }
 HEADLIGHT_INLINE void store_u8_crossed(IntVec v, std::uint8_t* to) {
@@ -264,6 +264,17 @@ HEADLIGHT_INLINE IntVec dot_i16(IntVec a, IntVec b, IntVec sum) {
   const int32x4_t upper = vmull_high_s16(as_halves(a), as_halves(b));
   return from_native_int(vaddq_s32(to_native_int(sum), vpaddq_s32(lower, upper)));
 }
+#if defined(__ARM_FEATURE_DOTPROD)
+HEADLIGHT_INLINE IntVec dot_bytes(IntVec a, IntVec b, IntVec sum) {
+  return from_native_int(vdotq_s32(to_native_int(sum), as_bytes(a), as_bytes(b)));
+}
+HEADLIGHT_INLINE void store_u8_crossed(IntVec v, std::uint8_t* to) {
+  const uint8x8_t order = vcreate_u8(0x0c040800);
+  const uint8x8_t bytes = vqtbl1_u8(vreinterpretq_u8_s32(to_native_int(v)), order);
+  const std::uint32_t word = vget_lane_u32(vreinterpret_u32_u8(bytes), 0);
+  __builtin_memcpy(to, &word, sizeof word);
+}
+#endif
 HEADLIGHT_INLINE void store_f16(Vec v, std::uint16_t* to) {
   vst1_u16(to, vreinterpret_u16_f16(vcvt_f16_f32(to_native(v))));
 }

@@ -100,6 +100,7 @@ static void options(void) {
   CHECK(strcmp(headlight_feature_name(HEADLIGHT_FEATURE_AVX512_BF16), "avx512_bf16") == 0);
   CHECK(strcmp(headlight_feature_name(HEADLIGHT_FEATURE_AVX512_VNNI), "avx512_vnni") == 0);
   CHECK(strcmp(headlight_feature_name(HEADLIGHT_FEATURE_AVX_VNNI), "avx_vnni") == 0);
+  CHECK(strcmp(headlight_feature_name(HEADLIGHT_FEATURE_NEON_DOTPROD), "neon_dotprod") == 0);
   CHECK(strcmp(headlight_feature_name(0), "") == 0 && strcmp(headlight_feature_name(unknown), "") == 0);
   given.isa = 6;
   REFUSED("isa is 6", headlight_engine_create(&given, &engine, &error));

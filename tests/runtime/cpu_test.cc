@@ -179,6 +179,16 @@ TEST(Cpu, AgreesWithTheCompilersOwnDetection) {
   EXPECT_FALSE(is_available(cpu_features(), Isa::neon));
 }
 
+#elif defined(__aarch64__)
+
+TEST(Cpu, AFeatureNeedsItsBitAndItsSet) {
+  constexpr std::uint64_t kDotprod = 1 << 20;
+  const InstructionFeatures dotprod = {InstructionFeature::neon_dotprod};
+  EXPECT_EQ(features_of({.hwcap = kDotprod}, Isa::neon), is_built(Isa::neon) ? dotprod : InstructionFeatures{});
+  EXPECT_EQ(features_of({.hwcap = ~kDotprod}, Isa::neon), InstructionFeatures{});
+  EXPECT_EQ(features_of({.hwcap = kDotprod}, Isa::scalar), InstructionFeatures{});
+}
+
 #endif
 
 }  // namespace headlight::runtime::cpu_test

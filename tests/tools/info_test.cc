@@ -51,9 +51,10 @@ TEST(Info, SaysWhatEachTypeIsMultipliedWith) {
     const bool has_pairs = available_features(isa).has(InstructionFeature::avx512_bf16);
     const std::string bfloat16 = has_pairs ? "avx512_bf16" : "widened to float32 on " + set;
     const InstructionFeatures features = available_features(isa);
-    const std::string int8 = features.has(InstructionFeature::avx512_vnni) ? "avx512_vnni"
-                             : features.has(InstructionFeature::avx_vnni)  ? "avx_vnni"
-                                                                           : "widened to 16 bits on " + set;
+    const std::string int8 = features.has(InstructionFeature::avx512_vnni)    ? "avx512_vnni"
+                             : features.has(InstructionFeature::avx_vnni)     ? "avx_vnni"
+                             : features.has(InstructionFeature::neon_dotprod) ? "neon_dotprod"
+                                                                              : "widened to 16 bits on " + set;
     const nlohmann::json products = info({"--isa", set}).at("products");
     EXPECT_EQ(products.at("float32"), set);
     EXPECT_EQ(products.at("bfloat16"), bfloat16);

@@ -110,9 +110,10 @@ typedef uint32_t headlight_features;
 enum {
   // AVX512-BF16, of avx512: products of bfloat16 numbers. What is below 2⁻¹²⁶ counts as 0 in them.
   HEADLIGHT_FEATURE_AVX512_BF16 = 1,
-  // AVX512-VNNI, of avx512, and AVX-VNNI, of avx2: products of 8-bit integers, exactly.
+  // AVX512-VNNI, of avx512, AVX-VNNI, of avx2, and DotProd, of neon: products of 8-bit integers, exactly.
   HEADLIGHT_FEATURE_AVX512_VNNI = 2,
-  HEADLIGHT_FEATURE_AVX_VNNI = 4
+  HEADLIGHT_FEATURE_AVX_VNNI = 4,
+  HEADLIGHT_FEATURE_NEON_DOTPROD = 8
 };
 // "avx512_bf16" of a single bit; "" for what is none.
 HEADLIGHT_API const char* headlight_feature_name(headlight_features feature);

@@ -23,7 +23,7 @@ std::string instructions_of(const Engine& engine, NumberType type) {
   } else if (type == NumberType::float16) {
     found = "widened to float32 on " + set;
   } else if (type == NumberType::int8 || type == NumberType::int4) {
-    found = has_one({InstructionFeature::avx512_vnni, InstructionFeature::avx_vnni});
+    found = has_one({InstructionFeature::avx512_vnni, InstructionFeature::avx_vnni, InstructionFeature::neon_dotprod});
     if (found.empty()) found = "widened to 16 bits on " + set;
   }
   return found;
