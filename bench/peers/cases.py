@@ -102,7 +102,7 @@ class Encoder:
 
 @dataclass(frozen=True)
 class AttentionTraining:
-    """Attention of [1, L, H, D] forward and backward: gradients of query, key and value."""
+    """Attention of [1, L, H, D] forward and backward: gradients of query, key and value. `type`: of them and of their gradients."""
 
     length: int
     heads: int = 12
@@ -110,11 +110,14 @@ class AttentionTraining:
     causal: bool = False
     dropout: float = 0.0
     quick: bool = False
+    type: str = "float32"
     suite = "attention_backward"
 
     @property
     def name(self):
-        kind = ("causal" if self.causal else "full") + ("_dropout" if self.dropout else "")
+        first = "full" if self.type == "float32" else self.type
+        kind = ("causal" if self.type == "float32" else f"{first}_causal") if self.causal else first
+        kind += "_dropout" if self.dropout else ""
         return f"{kind}_with_forward/H{self.heads}/L{self.length}/D{self.head_dim}"
 
     @property
@@ -223,6 +226,10 @@ def all_cases():
     yield AttentionTraining(1024, causal=True)
     yield AttentionTraining(4096, causal=True)
     yield AttentionTraining(1024, dropout=0.1)
+    for length in (512, 1024, 4096):
+        yield AttentionTraining(length, type="bfloat16")
+    yield AttentionTraining(2048, heads=8, head_dim=128, type="bfloat16")
+    yield AttentionTraining(4096, causal=True, type="bfloat16")
     yield LayerTraining("width512", 32, 100, width=512, heads=8)
     yield LayerTraining("bert_base", 8, 128)
     yield LayerTraining("bert_base", 1, 2048)

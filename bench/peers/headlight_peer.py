@@ -52,11 +52,15 @@ def attention_call(problem):
         options |= {"mask": problem.mask(), "mask_means": "attend"}
     if case.slopes:
         options["alibi"] = problem.slopes()
-    dtype = np.dtype(ml_dtypes.bfloat16 if case.type == "bfloat16" else np.float32)
-    held = [array.astype(dtype, order="K", copy=False) for array in (problem.query, problem.key, problem.value)]
-    out = np.empty(problem.query.shape, dtype)
+    held = of_type(case.type, problem.query, problem.key, problem.value)
+    out = np.empty_like(held[0], order="C")
     run, _ = into(out, hl.attention, *held, **options)
     return run, lambda: out.astype(np.float32)
+
+
+def of_type(type, *arrays):
+    dtype = np.dtype(ml_dtypes.bfloat16 if type == "bfloat16" else np.float32)
+    return [array.astype(dtype, order="K", copy=False) for array in arrays]
 
 
 def attention_training(problem):
@@ -66,14 +70,14 @@ def attention_training(problem):
 def attention_training_call(problem):
     case, results = problem.case, []
     options = {"causal": "top_left" if case.causal else None, "dropout": case.dropout, "seed": 42, "engine": engine}
-    operands = problem.query, problem.key, problem.value
+    *operands, out_gradient = of_type(case.type, problem.query, problem.key, problem.value, problem.out_gradient)
 
     def run():
         results.clear()  # first, as a loop of a user's would
         out, log_sum_exp = hl.attention(*operands, log_sum_exp=True, **options)
-        results.extend((out, *hl.attention_backward(*operands, out, log_sum_exp, problem.out_gradient, **options)))
+        results.extend((out, *hl.attention_backward(*operands, out, log_sum_exp, out_gradient, **options)))
 
-    return run, lambda: tuple(results)
+    return run, lambda: tuple(result.astype(np.float32, copy=False) for result in results)
 
 
 def layer_training(problem):

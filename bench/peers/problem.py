@@ -36,8 +36,7 @@ class AttentionProblem:
         """float32; of a case in bfloat16, numbers that it holds exactly."""
         batch, head_dim = self.case.batch, self.case.head_dim
         memory = self.random.standard_normal((batch, heads, length, head_dim) if contiguous else (batch, length, heads, head_dim), np.float32)
-        if self.case.type == "bfloat16":
-            memory = memory.astype(ml_dtypes.bfloat16).astype(np.float32)
+        memory = held_in(self.case.type, memory)
         return memory.transpose(0, 2, 1, 3) if contiguous else memory
 
     def mask(self):
@@ -130,13 +129,15 @@ class EncoderProblem:
 
 
 class AttentionTrainingProblem:
-    """query, key, value and the gradient of the output: [1, L, H, D]. A result is (out, dq, dk, dv), each of that shape."""
+    """query, key, value and the gradient of the output: [1, L, H, D], float32; of a case in bfloat16, numbers that it holds exactly. A
+    result is (out, dq, dk, dv), each of that shape."""
 
     def __init__(self, case):
         random = np.random.default_rng(1)
         self.case = case
         shape = (1, case.length, case.heads, case.head_dim)
-        self.query, self.key, self.value, self.out_gradient = (random.standard_normal(shape, np.float32) for _ in range(4))
+        drawn = (random.standard_normal(shape, np.float32) for _ in range(4))
+        self.query, self.key, self.value, self.out_gradient = (held_in(case.type, numbers) for numbers in drawn)
 
     @functools.cached_property
     def truth(self):
@@ -192,6 +193,11 @@ class LayerTrainingProblem:
 
     def error(self, results):
         return max(worst_error_of_all(ours, truth) for ours, truth in zip(results, self.truth))
+
+
+def held_in(type, numbers):
+    """As float32, what numbers of that type hold of them."""
+    return numbers.astype(ml_dtypes.bfloat16).astype(np.float32) if type == "bfloat16" else numbers
 
 
 def sampled(rows):

@@ -150,7 +150,7 @@ def training_call(step):
             with torch.inference_mode(False), torch.enable_grad():
                 last.append(step())
 
-        return run, lambda: tuple(tensor.detach().numpy() for tensor in last[0])
+        return run, lambda: tuple(tensor.detach().float().numpy() for tensor in last[0])
 
     return make
 
@@ -158,7 +158,8 @@ def training_call(step):
 def attention_training(problem):
     case = problem.case
     with torch.inference_mode(False):
-        inputs = [swap(torch.from_numpy(tensor)) for tensor in (problem.query, problem.key, problem.value, problem.out_gradient)]
+        arrays = problem.query, problem.key, problem.value, problem.out_gradient
+        inputs = [swap(torch.from_numpy(array).to(getattr(torch, case.type))) for array in arrays]
         copies = [tensor.contiguous() for tensor in inputs]
     for variant, tensors in (("strided", inputs), ("contiguous", copies)):
         with torch.inference_mode(False):
