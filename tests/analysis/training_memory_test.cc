@@ -2,7 +2,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cstdio>
 #include <fstream>
 #include <optional>
 #include <string>
@@ -12,22 +11,13 @@
 #include "headlight/optimizer.h"
 #include "layers/encoder_twin.h"
 #include "support/keepings.h"
+#include "support/process_status.h"
 #include "support/sanitizer.h"
 
 namespace headlight::test::training_memory_test {
 
 // Sanitizers keep shadows of what is resident.
 const bool kCounts = !under_sanitizer();
-
-// "VmHWM" or "VmRSS" of this process, from proc(5); 0 where it is not told.
-std::int64_t status_bytes(const std::string& name) {
-  std::ifstream status("/proc/self/status");
-  for (std::string line; std::getline(status, line);) {
-    long long kibibytes = 0;
-    if (std::sscanf(line.c_str(), (name + ": %lld kB").c_str(), &kibibytes) == 1) return kibibytes * 1024;
-  }
-  return 0;
-}
 
 // What f() adds to the peak of resident memory of a child process that has run warm_up(), whose code then lies in
 // memory; nothing where the system does not tell.

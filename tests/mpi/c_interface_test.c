@@ -1,21 +1,12 @@
 /* C over ranks: the bits of headlight_attention and headlight_attention_backward in one process, and an error that all
    ranks have. Ends with 0 when everything is as it should be. */
 #include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "headlight/c/mpi.h"
-#include "headlight/headlight.h"
+#include "c_ranks.h"
 
 enum { kLength = 500, kHeads = 4, kKeyHeads = 2, kDim = 16, kMostRuns = 64 };
-
-static int failures = 0;
-static void check(int holds, const char* what) {
-  if (holds) return;
-  fprintf(stderr, "failed: %s\n", what);
-  ++failures;
-}
 
 static float* numbers(int64_t count, unsigned seed) {
   float* all = malloc((size_t)count * sizeof(float) + 1);
@@ -71,13 +62,12 @@ static headlight_tensor in_bfloat16(const array* floats) {
 }
 
 int main(int argc, char** argv) {
-  int provided, rank, size;
-  MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &provided);
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  const ranks world = begin_ranks(argc, argv);
+  const int rank = world.rank, size = world.size;
+  headlight_engine* const engine = world.engine;
+  headlight_mpi_group* const group = world.group;
+  const char* const blamed = world.blamed;
   headlight_error error;
-  headlight_engine* engine = NULL;
-  check(headlight_engine_create(NULL, &engine, &error) == HEADLIGHT_OK, error.message);
 
   array query, key, value, out, out_gradient, query_gradient, key_gradient, value_gradient;
   make(&query, kLength, kHeads, 1);
@@ -105,8 +95,6 @@ int main(int argc, char** argv) {
                                      &out_gradient.tensor, &gradients, &options, &error) == HEADLIGHT_OK,
         error.message);
 
-  headlight_mpi_group* group = NULL;
-  check(headlight_mpi_group_create(MPI_COMM_WORLD, 10000, &group, &error) == HEADLIGHT_OK, error.message);
   const headlight_attention_shape whole = {.struct_size = sizeof whole,
                                            .query_length = kLength,
                                            .key_length = kLength,
@@ -170,8 +158,6 @@ int main(int argc, char** argv) {
 
   /* The last rank has no value, or asks for what there is not over ranks: all are told so at once, well before the
      timeout, and then go on. */
-  char blamed[32];
-  snprintf(blamed, sizeof blamed, "rank %d: ", size - 1);
   const int is_last = rank == size - 1;
   const double begin = MPI_Wtime();
   check(headlight_mpi_attention(group, engine, &whole, &own_query.tensor, &own_key.tensor,
@@ -221,9 +207,5 @@ int main(int argc, char** argv) {
                                                           &own_value.tensor, &own_out.tensor, &options, NULL, &error);
   check(status == (size > 1 ? HEADLIGHT_SYSTEM_ERROR : HEADLIGHT_OK), "other options than the rest");
   check(size == 1 || strstr(error.message, "options.chunk=100") != NULL, error.message);
-  headlight_mpi_group_destroy(group);
-  headlight_engine_destroy(engine);
-  if (failures > 0) MPI_Abort(MPI_COMM_WORLD, 1);
-  MPI_Finalize();
-  return 0;
+  return end_ranks(&world);
 }

@@ -1,20 +1,11 @@
 /* Training over ranks from C: with one shard the bits of headlight_adamw in one process, moments too, and an error that
    all ranks have. Ends with 0 when everything is as it should be. */
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "headlight/c/mpi.h"
-#include "headlight/headlight.h"
+#include "c_ranks.h"
 
 enum { kRows = 6, kIn = 5, kOut = 3, kSteps = 4, kMoments = 4 };
-
-static int failures = 0;
-static void check(int holds, const char* what) {
-  if (holds) return;
-  fprintf(stderr, "failed: %s\n", what);
-  ++failures;
-}
 
 static headlight_layer* make_layer(void) {
   headlight_error error;
@@ -45,15 +36,12 @@ static void read_weight(const headlight_layer* layer, float* to) {
 }
 
 int main(int argc, char** argv) {
-  int provided, rank, size;
-  MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &provided);
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  const ranks world = begin_ranks(argc, argv);
+  const int rank = world.rank, size = world.size;
+  headlight_engine* const engine = world.engine;
+  headlight_mpi_group* const group = world.group;
+  const char* const blamed = world.blamed;
   headlight_error error;
-  headlight_engine* engine = NULL;
-  check(headlight_engine_create(NULL, &engine, &error) == HEADLIGHT_OK, error.message);
-  headlight_mpi_group* group = NULL;
-  check(headlight_mpi_group_create(MPI_COMM_WORLD, 10000, &group, &error) == HEADLIGHT_OK, error.message);
 
   headlight_layer *one = make_layer(), *own = make_layer();
   headlight_optimizer* optimizer = NULL;
@@ -110,8 +98,6 @@ int main(int argc, char** argv) {
   check(all == 2 * (kOut * kIn + kOut), "every moment is kept once");
 
   /* The last rank has no engine: all are told. */
-  char blamed[32];
-  snprintf(blamed, sizeof blamed, "rank %d: ", size - 1);
   for (int64_t n = 0; n < headlight_mpi_adamw_shards(adamw).count; ++n) {
     check(headlight_mpi_adamw_take(adamw, engine, &error) == HEADLIGHT_OK, error.message);
   }
@@ -126,9 +112,5 @@ int main(int argc, char** argv) {
   headlight_optimizer_destroy(optimizer);
   headlight_layer_destroy(one);
   headlight_layer_destroy(own);
-  headlight_mpi_group_destroy(group);
-  headlight_engine_destroy(engine);
-  if (failures > 0) MPI_Abort(MPI_COMM_WORLD, 1);
-  MPI_Finalize();
-  return 0;
+  return end_ranks(&world);
 }

@@ -10,7 +10,6 @@
 #include <array>
 #include <cmath>
 #include <cstdlib>
-#include <fstream>
 #include <limits>
 #include <new>
 #include <string>
@@ -21,6 +20,7 @@
 #include "gtest/gtest.h"
 #include "support/compare.h"
 #include "support/isas.h"
+#include "support/process_status.h"
 #include "support/random.h"
 #include "support/refusal.h"
 #include "support/sanitizer.h"
@@ -155,32 +155,22 @@ class MappedKeys {
   void* memory_ = MAP_FAILED;
 };
 
-// A number of /proc/self/status, in bytes.
-std::size_t status_bytes(const std::string& name) {
-  std::ifstream status("/proc/self/status");
-  for (std::string word; status >> word;) {
-    std::size_t kilobytes = 0;
-    if (word == name + ":" && status >> kilobytes) return kilobytes * 1024;
-  }
-  return 0;
-}
-
 // What the child writes its results into, and what it says of itself.
 struct Answer {
   float out[4][MappedKeys::kDim];
   float log_sum_exp[4];
   bool file_would_not_fit;
-  std::size_t more_at_most;  // resident bytes, beside those at the beginning
+  std::int64_t more_at_most;  // resident bytes, beside those at the beginning
 };
 
 // In a child that may have 8 MiB more of its own and no more.
 void answer_from_little_memory(Isa isa, const View<const float, 4>& query, const MappedKeys& mapped, Answer& answer) {
-  const rlim_t most = status_bytes("VmData") + (8 << 20);
+  const rlim_t most = static_cast<rlim_t>(status_bytes("VmData")) + (8 << 20);
   const rlimit limit{most, most};
   ::setrlimit(RLIMIT_DATA, &limit);
   void* const copy = ::mmap(nullptr, MappedKeys::kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   answer.file_would_not_fit = copy == MAP_FAILED;
-  const std::size_t before = status_bytes("VmRSS");
+  const std::int64_t before = status_bytes("VmRSS");
   Engine engine({.threads = 1, .isa = isa});
   AttentionStream stream(engine, query, 1, MappedKeys::kDim);
   while (stream.keys() < MappedKeys::kKeys) {
@@ -210,7 +200,7 @@ TEST_P(AttentionStreamTest, ReadsAMappedFileLargerThanItsMemory) {
   ::waitpid(child, &status, 0);
   EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
   EXPECT_TRUE(answer.file_would_not_fit);
-  EXPECT_LT(answer.more_at_most, MappedKeys::kBytes / 4);
+  EXPECT_LT(answer.more_at_most, static_cast<std::int64_t>(MappedKeys::kBytes / 4));
 
   Engine engine(options());
   Tensor<float, 4> out(query.shape());

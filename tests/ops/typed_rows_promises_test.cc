@@ -1,0 +1,113 @@
+// What row-wise operations on memory of 16 bits promise beside their numbers.
+#include <array>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "headlight/typed_rows.h"
+#include "support/allocation_counter.h"
+#include "support/guarded_matrix.h"
+#include "support/isas.h"
+#include "support/refusal.h"
+#include "support/workers.h"
+
+namespace headlight::test::typed_rows_promises_test {
+
+using TypedRowsPromises = EachIsa;
+HEADLIGHT_ON_EVERY_ISA(TypedRowsPromises);
+
+TEST_P(TypedRowsPromises, GiveTheSameBitsOnAnyNumberOfThreadsAndAlone) {
+  Random random(11);
+  const GuardedMatrix x(NumberType::bfloat16, 700, 387, 1, Against::back, random);
+  const GuardedMatrix once(NumberType::float16, 700, 387, 0, Against::back, random);
+  Engine one(options(1));
+  layer_norm(one, x.const_view(), once.view());
+  for (const int threads : {2, 3, 5, 8}) {
+    Engine engine(options(threads));
+    const GuardedMatrix y(NumberType::float16, 700, 387, 3, Against::front, random);
+    layer_norm(engine, x.const_view(), y.view());
+    EXPECT_TRUE(y.holds(once.to())) << threads << " threads";
+  }
+  const GuardedMatrix alone(NumberType::float16, 1, 387, 0, Against::back, random);
+  TypedView<2> row = x.const_view();
+  row.data = static_cast<const std::uint16_t*>(row.data) + 500 * row.stride(0);
+  row.shape[0] = 1;
+  layer_norm(one, row, alone.view());
+  for (std::int64_t e = 0; e < 387; ++e) EXPECT_EQ(alone.at(0, e), once.at(500, e));
+}
+
+TEST(TypedRowsMemory, NothingIsAllocatedAfterReserve) {
+  Random random(12);
+  for (const int threads : {1, 3}) {
+    for (const std::int64_t columns : {1, 700, 5000}) {
+      const GuardedMatrix x(NumberType::bfloat16, 300, columns, 0, Against::back, random);
+      const GuardedMatrix y(NumberType::float16, 300, columns, 0, Against::back, random);
+      const std::vector<std::int64_t> ids(300, 7);
+      const std::array tables = {TypedEmbedding{x.const_view(), ids}};
+      Tensor<float, 2> table({8, columns});
+      const std::array gradients = {EmbeddingGradient{table, ids}};
+      Engine engine({.threads = threads});
+      wait_for_workers(engine);
+      reserve_typed_rows(engine, columns);
+      EXPECT_GE(engine.scratch_bytes(), typed_rows_bytes(engine, columns));
+      const AllocationCounter counter;
+      softmax(engine, x.const_view(), y.view());
+      layer_norm(engine, x.const_view(), y.view(), {.residual = x.const_view()});
+      layer_norm_backward(engine, RowGradients{x.const_view(), x.const_view(), y.view()}, {.residual = x.const_view()});
+      dropout(engine, x.const_view(), y.view(), {}, x.const_view());
+      embed(engine, TypedEmbeddings{tables, y.view()});
+      embed_backward(engine, TypedEmbeddingGradients{x.const_view(), gradients});
+      const std::int64_t allocations = counter.count();
+      EXPECT_EQ(allocations, 0) << threads << " threads, " << columns;
+    }
+  }
+}
+
+TEST(TypedRowsArguments, AreNamedWhenTheyAreWrong) {
+  Engine engine({.threads = 1});
+  Tensor<BFloat16, 2> x({4, 6});
+  Tensor<float, 2> y({4, 6});
+  const std::vector<float> five(5);
+  EXPECT_EQ(refusal([&] {
+              softmax(engine, x, MutableTypedView<2>(NumberType::int8, y.data(), {4, 6}));
+            }),
+            "softmax: y has type int8, expected float32, bfloat16 or float16");
+  EXPECT_EQ(refusal([&] {
+              softmax(engine, x, View<float, 2>(y.data(), {4, 5}));
+            }),
+            "softmax: y has shape [4, 5], expected [4, 6] (the shape of x)");
+  EXPECT_EQ(refusal([&] {
+              softmax(engine, x, MutableTypedView<2>(NumberType::float16, x.data(), {4, 6}));
+            }),
+            "softmax: y overlaps x in memory")
+      << "the same view of another type";
+  EXPECT_EQ(
+      refusal([&] {
+        softmax(engine, TypedView<2>(NumberType::bfloat16, reinterpret_cast<std::byte*>(x.data()) + 1, {2, 6}), y);
+      }),
+      "softmax: x lies at an address that is no multiple of a number's 2 bytes");
+  EXPECT_EQ(refusal([&] { layer_norm(engine, x, y, {.weight = five}); }),
+            "layer_norm: weight has shape [5], expected [6] ([E], or empty)");
+  EXPECT_EQ(refusal([&] {
+              layer_norm(engine, x, y, {.residual = TypedView<2>(NumberType::bfloat16, x.data(), {4, 5})});
+            }),
+            "layer_norm: residual has shape [4, 5], expected [4, 6] (the shape of x)");
+  EXPECT_EQ(refusal([&] {
+              layer_norm_backward(engine, RowGradients{x, y, y}, {}, {.residual = x});
+            }),
+            "layer_norm_backward: residual is given, expected none: x is the sum that was normalised");
+  EXPECT_EQ(refusal([&] { activate(engine, static_cast<Activation>(9), x, y); }),
+            "activate: activation is 9, expected one of the enum");
+  EXPECT_EQ(refusal([&] { dropout(engine, x, y, {.probability = 1.0f}); }),
+            "dropout: probability is 1.000000, expected a probability in [0, 1)");
+  const std::vector<std::int64_t> ids = {0, 1, 4, 2};
+  EXPECT_EQ(refusal([&] {
+              embed(engine, TypedEmbeddings{std::array{TypedEmbedding{x, ids}}, y});
+            }),
+            "embed: id 2 of table 0 is 4, expected 0 to 3");
+  EXPECT_EQ(refusal([&] {
+              bias_backward(engine, TypedRowSums{x, {}});
+            }),
+            "bias_backward: bias_gradient has shape [0], expected [6] ([N])");
+}
+
+}  // namespace headlight::test::typed_rows_promises_test
