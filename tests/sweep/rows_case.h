@@ -2,10 +2,12 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <string>
 #include <vector>
 
 #include "headlight/activation.h"
+#include "headlight/number_type.h"
 #include "support/guarded_rows.h"
 #include "sweep/case.h"
 
@@ -37,6 +39,8 @@ class RowsCase : public Case {
   std::int64_t groups = 1;  // pooled sequences, or rows of a table
   std::int64_t tables = 1;  // of embeddings
   Activation activation = Activation::none;
+  // Of x, of the other matrix (a residual, a gradient), of y and of a table, in a call beside that of float32.
+  std::array<NumberType, 4> types = {};
 
  protected:
   void visit(Fields& fields) override {
@@ -54,6 +58,9 @@ class RowsCase : public Case {
     fields.number("groups", groups, std::int64_t{1});
     fields.number("tables", tables, std::int64_t{1});
     fields.choice("activation", activation, kActivations);
+    static constexpr const char* kTypes[] = {"float32", "bfloat16", "float16"};
+    static constexpr const char* kMatrices[] = {"x", "other", "y", "table"};
+    for (std::size_t n = 0; n < types.size(); ++n) fields.choice(kMatrices[n], types[n], kTypes);
   }
 };
 

@@ -37,6 +37,7 @@ using Sizes = RowsResults<double>;
 struct AnyRows {
   static constexpr bool kMayLieOnX = true;
   static constexpr bool kSizesAreErrors = false;
+  static constexpr bool kWritesTable = false;  // y begins as the table, and has its type
   static std::int64_t rows(const RowsCase& c) { return c.rows; }
 };
 
@@ -213,6 +214,7 @@ struct Embed : AnyRows {
 
 struct EmbedBackward : AnyRows {
   static constexpr bool kMayLieOnX = false;
+  static constexpr bool kWritesTable = true;
   static std::int64_t rows(const RowsCase& c) { return c.groups; }
   static void call(Engine& engine, const RowsCase&, const RowsInput& in, RowsOutput& out) {
     for (std::int64_t n = 0; n < out.y.extent(0); ++n) {

@@ -1,7 +1,9 @@
-// Row-wise operations and their gradients: the twin, and the same bits on several workers, without gaps and in place.
+// Row-wise operations and their gradients: the twin, the same bits on several workers, without gaps and in place, and
+// over matrices of 16 bits those of float32, rounded.
 #include "support/compare.h"
 #include "sweep/plain_errors.h"
 #include "sweep/rows_operations.h"
+#include "sweep/rows_typed.h"
 
 namespace headlight::sweep {
 namespace {
@@ -27,6 +29,13 @@ struct Written {
   GuardedRows y, of_weight, of_bias;
   double loss = 0;
 };
+
+// The numbers of a matrix of any type.
+void take(const test::GuardedMatrix& from, const View<float, 2>& to) {
+  for (std::int64_t n = 0; n < to.extent(0); ++n) {
+    for (std::int64_t e = 0; e < to.extent(1); ++e) to(n, e) = from.at(n, e);
+  }
+}
 
 template <class Operation>
 struct Truth {
@@ -76,6 +85,7 @@ class RowsSweep : public RowsCase {
     to.loss = out.loss;
   }
   void expect_near_the_truth(Report& report, Truth<Operation>& truth, const Written& written) const;
+  void expect_typed(Report& report, Machine& machine) const;
   static void expect_same(Report& report, const View<float, 2>& y, const Written& written, const Written& expected,
                           const std::string& way) {
     report.expect(test::same_bits(y, expected.y.view()), way + ": y");
@@ -118,6 +128,36 @@ void RowsSweep<Operation>::expect_near_the_truth(Report& report, Truth<Operation
   }
 }
 
+// Matrices of the types of the case, by several workers: the bits of float32 over the same numbers, rounded.
+template <class Operation>
+void RowsSweep<Operation>::expect_typed(Report& report, Machine& machine) const {
+  if constexpr (TakesAnyTypes<Operation>) {
+    const std::int64_t written_rows = Operation::rows(*this);
+    const RowsInput widened(*this, gap);
+    TypedRowsInput in(*this, widened);
+    take(in.x, widened.x.view());
+    take(in.other, widened.other.view());
+    if (!Operation::kWritesTable) take(in.table, widened.table.view());
+    Written expected(widened, written_rows, gap);
+    call(machine.engine(1), widened, expected, expected.y.view());
+
+    test::Random random(seed);
+    const test::GuardedMatrix y(Operation::kWritesTable ? NumberType::float32 : types[2], written_rows, columns, gap,
+                                widened.side, random);
+    const auto expect = [&](const test::GuardedMatrix& into, const std::string& way) {
+      const Written sums(widened, 0, 0);
+      const auto length = static_cast<std::size_t>(columns);
+      call_typed(Operation(), machine.engine(threads), *this, in,
+                 {into.view(), {sums.of_weight.view().data, length}, {sums.of_bias.view().data, length}});
+      report.expect(into.holds(expected.y.template to<float>()), way + ": y");
+      report.expect(test::same_bits(sums.of_weight.view(), expected.of_weight.view()), way + ": sums of weight");
+      report.expect(test::same_bits(sums.of_bias.view(), expected.of_bias.view()), way + ": sums of bias");
+    };
+    expect(y, "of its types");
+    if (Operation::kMayLieOnX && types[0] == types[2]) expect(in.x, "of its types, in place of x");
+  }
+}
+
 template <class Operation>
 void RowsSweep<Operation>::run(Report& report) const {
   const std::int64_t written_rows = Operation::rows(*this);
@@ -134,6 +174,7 @@ void RowsSweep<Operation>::run(Report& report) const {
     Written again(without_gaps, written_rows, 0);
     call(machine.engine(threads), without_gaps, again, again.y.view());
     expect_same(report, again.y.view(), again, once, "several workers, without gaps");
+    if (types != decltype(types)()) expect_typed(report, machine);
     if (!Operation::kMayLieOnX) return;
     const RowsInput overwritten(*this, gap);
     Written in_place(in, 0, gap);
@@ -169,6 +210,9 @@ std::unique_ptr<Case> draw(const char* name, test::Random& random) {
   made->groups = random.integer(1, 12);
   if (random.once_in(2)) made->tables = random.integer(1, 8);
   made->activation = static_cast<Activation>(random.integer(0, 3));
+  if (random.once_in(2)) {
+    for (NumberType& type : made->types) type = static_cast<NumberType>(random.integer(0, 2));
+  }
   return made;
 }
 

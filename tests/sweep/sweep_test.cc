@@ -98,6 +98,10 @@ TEST(SweepTest, DrawsEveryOptionOfEveryOperation) {
                              "key_gradient=float16", "value_gradient=bfloat16", "accumulate"}) {
     EXPECT_GE(drawn["attention_backward"][option], 3) << option;
   }
+  for (const char* option : {"x=bfloat16", "x=float16", "other=bfloat16", "y=float16"}) {
+    EXPECT_GE(drawn["layer_norm"][option], 5) << option;
+  }
+  EXPECT_GE(drawn["embed"]["table=bfloat16"], 5);
   for (const char* option : {"packed=float32", "packed=bfloat16", "packed=float16", "packed=int8", "packed=int4",
                              "transpose_a=yes", "transpose_b=yes", "alpha", "beta", "bias", "residual",
                              "activation=relu", "activation=gelu", "activation=gelu_tanh", "gap", "repeats"}) {
