@@ -1,8 +1,10 @@
-// Attention's backward pass through the C interface, for any call of the forward pass that is taken. It refuses and
-// writes nothing, or gives the same bits with one worker and with three; and the gradient of the values is right on
-// every instruction set.
+// Attention's backward pass through the C interface, for any call of the forward pass that is taken, over operands and
+// gradients of float32 and 16 bits. It refuses and writes nothing, or gives the same bits with one worker and with
+// three; the gradient of the values is right on every instruction set; and of 16 bits all have the bits of float32,
+// rounded.
 #include "c/attention_options.h"
 #include "fuzz/attention_call.h"
+#include "headlight/analysis/headlight_analysis.h"
 #include "reference/attention.h"
 #include "reference/attention_backward.h"
 
@@ -34,6 +36,11 @@ struct Gradients {
   template <class Function>
   void for_each(Function f) {
     for (Floats* each : {&query, &key, &value, &bias, &sinks}) f(*each);
+  }
+  // What may have 16 bits a number.
+  template <class Function>
+  void for_each_of_any_type(Function f) {
+    for (Floats* each : {&query, &key, &value, &out}) f(*each);
   }
 
   Floats out;  // of the sum by the outputs
@@ -99,12 +106,56 @@ bool has_small_scores(const AttentionCall& call) {
          call.options.sinks == nullptr;
 }
 
+Memory memory_of(Gradients& gradients) {
+  Memory memory;
+  gradients.for_each([&](const auto& tensor) { memory.push_back(tensor.copy()); });
+  return memory;
+}
+
+// The gradients on each instruction set.
+std::vector<Memory> results_of(AttentionCall& call, const headlight_attention_options& options, Gradients& gradients,
+                               const Engines& engines, const Memory& before, const Truth* truth) {
+  std::vector<Memory> results;
+  headlight_error error{};
+  for (const auto& pair : engines.pairs) {
+    must(accepted(differentiate(pair->one.get(), call, options, gradients, before, error), error),
+         "all instruction sets take the same calls");
+    if (truth != nullptr) truth->check(gradients);
+    results.push_back(memory_of(gradients));
+    must(accepted(differentiate(pair->three.get(), call, options, gradients, before, error), error),
+         "any number of workers takes the same calls");
+    std::size_t n = 0;
+    gradients.for_each([&](const auto& tensor) { must(tensor.holds(results.back()[n++]), "workers change no bit"); });
+  }
+  return results;
+}
+
+// Gradients of 16 bits or of operands of such, which are widened then: those of float32, rounded. Where pairs of
+// bfloat16 may be multiplied sums are others.
+void check_narrow(AttentionCall& call, const headlight_attention_options& options, Gradients& gradients,
+                  const Engines& engines, const Memory& before) {
+  const std::vector<Memory> results = results_of(call, options, gradients, engines, before, nullptr);
+  std::vector<NumberType> types;
+  gradients.for_each([&](const auto& tensor) { types.push_back(tensor.stored_as()); });
+  std::vector<bool> has_pairs;
+  for (const auto& pair : engines.pairs) has_pairs.push_back(call.may_multiply_pairs(pair->one.get()));
+  call.widen();
+  gradients.for_each_of_any_type([](Floats& tensor) { tensor.widen(); });
+  const std::vector<Memory> of_floats = results_of(call, options, gradients, engines, before, nullptr);
+  for (std::size_t isa = 0; isa < results.size(); ++isa) {
+    for (std::size_t n = 0; !has_pairs[isa] && n < types.size(); ++n) {
+      must(are_rounded(results[isa][n], of_floats[isa][n], types[n]), "16 bits have the bits of float32, rounded");
+    }
+  }
+}
+
 void check(AttentionCall& call, Gradients& gradients) {
   static const Engines engines;
   headlight_error error{};
   if (!call.log_sum_exp.is_given()) return;
-  if (!accepted(headlight_attention(engines.pairs.front()->one.get(), call.query.get(), call.key.get(),
-                                    call.value.get(), call.out.get(), &call.options, &error),
+  headlight_engine* const first = engines.pairs.front()->one.get();
+  if (!accepted(headlight_attention(first, call.query.get(), call.key.get(), call.value.get(), call.out.get(),
+                                    &call.options, &error),
                 error)) {
     return;
   }
@@ -112,27 +163,26 @@ void check(AttentionCall& call, Gradients& gradients) {
   options.log_sum_exp = nullptr;
   options.probabilities = nullptr;
   options.scores = nullptr;
-  Memory before;
-  gradients.for_each([&](const auto& tensor) { before.push_back(tensor.copy()); });
-  if (!accepted(differentiate(engines.pairs.front()->one.get(), call, options, gradients, before, error), error)) {
+  const Memory before = memory_of(gradients);
+  if (!accepted(differentiate(first, call, options, gradients, before, error), error)) {
     std::size_t n = 0;
     gradients.for_each([&](const auto& tensor) { must(tensor.holds(before[n++]), "a refused call writes nothing"); });
     return;
   }
+  bool is_narrow = call.is_narrow();
+  gradients.for_each_of_any_type([&](const Floats& tensor) { is_narrow = is_narrow || tensor.is_narrow(); });
+  if (is_narrow) check_narrow(call, options, gradients, engines, before);
   const bool is_twinned = call.has_sane_shapes() && has_small_scores(call) && gradients.out.is_sane() &&
                           gradients.value.is_sane() && gradients.value.is_given() && gradients.list.accumulate == 0;
   const std::unique_ptr<Truth> truth = is_twinned ? std::make_unique<Truth>(call, options, gradients) : nullptr;
-  for (const auto& pair : engines.pairs) {
-    must(accepted(differentiate(pair->one.get(), call, options, gradients, before, error), error),
-         "all instruction sets take the same calls");
-    if (truth != nullptr) truth->check(gradients);
-    Memory by_one;
-    gradients.for_each([&](const auto& tensor) { by_one.push_back(tensor.copy()); });
-    must(accepted(differentiate(pair->three.get(), call, options, gradients, before, error), error),
-         "any number of workers takes the same calls");
-    std::size_t n = 0;
-    gradients.for_each([&](const auto& tensor) { must(tensor.holds(by_one[n++]), "workers change no bit"); });
-  }
+  results_of(call, options, gradients, engines, before, truth.get());
+  if (truth == nullptr) return;
+  must(accepted(headlight_attention_unfused_backward(engines.pairs.back()->one.get(), call.query.get(), call.key.get(),
+                                                     call.value.get(), gradients.out.get(), &gradients.list, &options,
+                                                     &error),
+                error),
+       "what attention_backward takes, the written-out one takes");
+  truth->check(gradients);
 }
 
 }  // namespace
@@ -142,6 +192,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   headlight::fuzz::Bytes bytes(data, size);
   headlight::fuzz::AttentionCall call(bytes);
   headlight::fuzz::Gradients gradients(bytes, call);
+  call.narrow(bytes);
+  gradients.for_each_of_any_type([&](auto& tensor) { tensor.narrow(bytes); });
   headlight::fuzz::check(call, gradients);
   return 0;
 }

@@ -54,6 +54,23 @@ struct AttentionCall {
     for (Floats* each : {&out, &log_sum_exp, &per_head, &averaged, &scores}) f(*each);
   }
 
+  // Operands of 16 bits, seldom; and floats in their place again.
+  void narrow(Bytes& bytes) {
+    for_each_operand([&](Floats& operand) { operand.narrow(bytes); });
+  }
+  void widen() {
+    for_each_operand([](Floats& operand) { operand.widen(); });
+  }
+  [[nodiscard]] bool is_narrow() const noexcept {
+    return query.is_narrow() || key.is_narrow() || value.is_narrow() || out.is_narrow();
+  }
+  // Whether the engine may multiply pairs of bfloat16, whose sums are others than float32's.
+  [[nodiscard]] bool may_multiply_pairs(const headlight_engine* engine) const noexcept {
+    return (headlight_engine_features(engine) & HEADLIGHT_FEATURE_AVX512_BF16) != 0 &&
+           query.stored_as() == NumberType::bfloat16 && key.stored_as() == NumberType::bfloat16 &&
+           value.stored_as() == NumberType::bfloat16;
+  }
+
   // Whether the operands have the sizes below.
   [[nodiscard]] bool has_sane_shapes() const noexcept {
     return query.is_sane() && key.is_sane() && value.is_sane() && out.is_sane();
@@ -73,6 +90,10 @@ struct AttentionCall {
   headlight_attention_options options = HEADLIGHT_OPTIONS(headlight_attention_options);
 
  private:
+  template <class Function>
+  void for_each_operand(Function f) {
+    for (Floats* each : {&query, &key, &value, &out}) f(*each);
+  }
   static headlight_indices indices(const List& list) {
     return {list.empty() ? nullptr : list.data(), static_cast<std::int64_t>(list.size())};
   }

@@ -1,7 +1,7 @@
-// Attention through the C interface, on any shapes, strides, masks and options, over keys and values of float32 or of
-// int8 with scales. It refuses and writes nothing; or it
-// gives the same bits with one worker and with three, leaves alone what lies between its rows, and is right on every
-// instruction set, as is the written-out attention.
+// Attention through the C interface, on any shapes, strides, masks and options, over operands of float32 and 16 bits,
+// keys and values of int8 with scales too. It refuses and writes nothing; or it gives the same bits with one worker and
+// with three, leaves alone what lies between its rows, and is right on every instruction set, as is the written-out
+// attention; and of 16 bits it has the bits of float32, rounded.
 #include <cmath>
 
 #include "c/attention_options.h"
@@ -197,6 +197,38 @@ void check_unfused(headlight_engine* engine, AttentionCall& call, const Memory& 
   truth.check(call);
 }
 
+// What the call writes on each instruction set.
+std::vector<Memory> results_of(AttentionCall& call, const Caches& caches, const Engines& engines, const Memory& before,
+                               const Truth* truth) {
+  std::vector<Memory> results;
+  headlight_error error{};
+  for (const auto& pair : engines.pairs) {
+    must(accepted(attend(pair->one.get(), call, caches, before, error), error),
+         "all instruction sets take the same calls");
+    if (truth != nullptr) truth->check(call);
+    results.push_back(memory_of(call));
+    must(accepted(attend(pair->three.get(), call, caches, before, error), error),
+         "any number of workers takes the same calls");
+    std::size_t n = 0;
+    call.for_each_output([&](const auto& tensor) { must(tensor.holds(results.back()[n++]), "workers change no bit"); });
+  }
+  return results;
+}
+
+// The results of operands of 16 bits, which are widened then; none where pairs of them may have been multiplied, or
+// where there are no such operands.
+std::vector<Memory> narrow_results_of(AttentionCall& call, const Caches& caches, const Engines& engines,
+                                      const Memory& before) {
+  std::vector<Memory> results;
+  if (!call.is_narrow()) return results;
+  results = results_of(call, caches, engines, before, nullptr);
+  for (std::size_t n = 0; n < results.size(); ++n) {
+    if (call.may_multiply_pairs(engines.pairs[n]->one.get())) results[n].clear();
+  }
+  call.widen();
+  return results;
+}
+
 void check(AttentionCall& call, const Caches& caches) {
   static const Engines engines;
   const Memory before = memory_of(call);
@@ -205,18 +237,17 @@ void check(AttentionCall& call, const Caches& caches) {
     must(memory_of(call) == before, "a refused call writes nothing");
     return;
   }
+  const NumberType type = call.out.stored_as();
+  const std::vector<Memory> narrow = narrow_results_of(call, caches, engines, before);
   const bool is_twinned = call.numbers == Numbers::tame && std::isfinite(call.soft_cap) && call.query.is_sane() &&
                           caches.key.is_sane() && caches.value.is_sane() && call.out.is_sane();
   const std::unique_ptr<Truth> truth = is_twinned ? std::make_unique<Truth>(call, caches) : nullptr;
-  for (const auto& pair : engines.pairs) {
-    must(accepted(attend(pair->one.get(), call, caches, before, error), error),
-         "all instruction sets take the same calls");
-    if (truth != nullptr) truth->check(call);
-    std::vector<std::vector<float>> by_one = memory_of(call);
-    must(accepted(attend(pair->three.get(), call, caches, before, error), error),
-         "any number of workers takes the same calls");
-    std::size_t n = 0;
-    call.for_each_output([&](const auto& tensor) { must(tensor.holds(by_one[n++]), "workers change no bit"); });
+  const std::vector<Memory> results = results_of(call, caches, engines, before, truth.get());
+  for (std::size_t isa = 0; isa < narrow.size(); ++isa) {
+    for (std::size_t n = 0; n < narrow[isa].size(); ++n) {  // out is the first
+      must(are_rounded(narrow[isa][n], results[isa][n], n == 0 ? type : NumberType::float32),
+           "operands of 16 bits have the bits of float32, rounded");
+    }
   }
   const bool has_floats = !caches.key.is_int8() && !caches.value.is_int8();
   if (truth != nullptr && has_floats) check_unfused(engines.pairs.back()->one.get(), call, before, *truth);
@@ -229,6 +260,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   headlight::fuzz::Bytes bytes(data, size);
   headlight::fuzz::AttentionCall call(bytes);
   const headlight::fuzz::Caches caches(bytes, call);
+  call.narrow(bytes);
   headlight::fuzz::check(call, caches);
   return 0;
 }

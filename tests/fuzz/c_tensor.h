@@ -11,6 +11,7 @@
 #include "fuzz/bytes.h"
 #include "headlight/headlight.h"
 #include "support/random.h"
+#include "support/stored.h"
 
 namespace headlight::fuzz {
 
@@ -73,11 +74,48 @@ class CTensor {
   [[nodiscard]] bool is_given() const noexcept { return !shape_.empty() && tensor_.data != nullptr; }
   // Has the shape that was asked for: a call may be taken with another that fits as well.
   [[nodiscard]] bool is_sane() const noexcept { return !shape_.empty() && has_sane_shape_; }
-  [[nodiscard]] std::vector<T> copy() const { return {memory_.get(), memory_.get() + size_}; }
-  void put_back(const std::vector<T>& numbers) { std::copy(numbers.begin(), numbers.end(), memory_.get()); }
+
+  // Seldom, 16 bits a number in the place of floats: each rounded to bfloat16 or float16, and what copy() gives and
+  // put_back() takes are these, widened. widen() makes floats of them again.
+  void narrow(Bytes& bytes) requires std::is_same_v<T, float> {
+    const int drawn = bytes.byte() % 8;
+    if (drawn < 6 || tensor_.type != HEADLIGHT_FLOAT32 || tensor_.data != memory_.get()) return;
+    stored_as_ = drawn == 6 ? NumberType::bfloat16 : NumberType::float16;
+    if (size_ > 0) halves_ = std::make_unique<std::uint16_t[]>(size_);
+    put_back({memory_.get(), memory_.get() + size_});
+    tensor_.type = drawn == 6 ? HEADLIGHT_BFLOAT16 : HEADLIGHT_FLOAT16;
+    tensor_.data = halves_.get();
+  }
+  void widen() requires std::is_same_v<T, float> {
+    if (!is_narrow()) return;
+    const std::vector<T> numbers = copy();
+    stored_as_ = NumberType::float32;
+    put_back(numbers);
+    tensor_.type = HEADLIGHT_FLOAT32;
+    tensor_.data = memory_.get();
+  }
+  [[nodiscard]] NumberType stored_as() const noexcept { return stored_as_; }
+  [[nodiscard]] bool is_narrow() const noexcept { return stored_as_ != NumberType::float32; }
+
+  [[nodiscard]] std::vector<T> copy() const {
+    std::vector<T> numbers(size_);
+    for (std::size_t n = 0; n < size_; ++n) numbers[n] = number(n);
+    return numbers;
+  }
+  void put_back(const std::vector<T>& numbers) {
+    for (std::size_t n = 0; n < numbers.size(); ++n) {
+      if constexpr (std::is_same_v<T, float>) {
+        if (is_narrow()) {
+          test::put(halves_.get(), static_cast<std::int64_t>(n), numbers[n], stored_as_);
+          continue;
+        }
+      }
+      memory_[n] = numbers[n];
+    }
+  }
   [[nodiscard]] bool holds(const std::vector<T>& numbers) const {
     for (std::size_t n = 0; n < size_; ++n) {
-      const T here = memory_[n];
+      const T here = number(n);
       // Which of two NaNs an operation gives on is the processor's choice, by the order of its operands.
       if (here != here && numbers[n] != numbers[n]) continue;
       if (std::memcmp(&here, &numbers[n], sizeof(T)) != 0) return false;
@@ -87,6 +125,13 @@ class CTensor {
 
  private:
   static constexpr std::int64_t kMost = 1 << 18;
+
+  [[nodiscard]] T number(std::size_t n) const {
+    if constexpr (std::is_same_v<T, float>) {
+      if (is_narrow()) return test::get(halves_.get(), static_cast<std::int64_t>(n), stored_as_);
+    }
+    return memory_[n];
+  }
 
   static constexpr headlight_type type() {
     if (std::is_same_v<T, std::int8_t>) return HEADLIGHT_INT8;
@@ -135,8 +180,21 @@ class CTensor {
   bool has_sane_shape_ = false;
   std::unique_ptr<T[]> memory_;
   std::size_t size_ = 0;
+  NumberType stored_as_ = NumberType::float32;
+  std::unique_ptr<std::uint16_t[]> halves_;  // the numbers, where they have 16 bits
   headlight_tensor tensor_{};
 };
+
+// Whether numbers of that type are those floats, each rounded once.
+[[nodiscard]] inline bool are_rounded(const std::vector<float>& numbers, const std::vector<float>& floats,
+                                      NumberType type) {
+  for (std::size_t n = 0; n < numbers.size(); ++n) {
+    const float expected = test::rounded_to(type, floats[n]);
+    if (std::isnan(numbers[n]) && std::isnan(expected)) continue;
+    if (std::memcmp(&numbers[n], &expected, sizeof expected) != 0) return false;
+  }
+  return true;
+}
 
 // The size of an option struct, seldom another; never one that is more than there is and would be believed.
 inline std::size_t struct_size(Bytes& bytes, std::size_t size) {

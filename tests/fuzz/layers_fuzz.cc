@@ -128,6 +128,16 @@ void forward(Bytes& bytes, const CLayer& layer) {
   must(inputs.y.holds(by_one), "an engine changes no bit");
 }
 
+// At the end, of those that have products.
+void multiply_in_another_type(Bytes& bytes, const CLayer& layer) {
+  const auto type = static_cast<headlight_type>(bytes.wild(bytes.integer(0, 6)));
+  headlight_error error{};
+  const headlight_type before = headlight_layer_precision(layer.get());
+  const bool is_set = accepted(headlight_layer_set_precision(layer.get(), type, &error), error);
+  must(headlight_layer_precision(layer.get()) == (is_set ? type : before), "the type that was set, or the one before");
+  if (is_set) forward(bytes, layer);
+}
+
 void run(Bytes& bytes) {
   CLayer layer(bytes);
   if (layer.get() == nullptr) return;
@@ -155,6 +165,7 @@ void run(Bytes& bytes) {
       }
     }
   }
+  multiply_in_another_type(bytes, layer);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // What is done to rows, through the C interface: softmax, layer norm, activations, dropout, embedding, pooling, cross
-// entropy, their gradients, on any shapes, strides and lists. A call refuses and
-// writes nothing, or gives the same bits with one worker and with three on every instruction set.
+// entropy, their gradients, on any shapes, strides and lists, of float32 and 16 bits. A call refuses and writes
+// nothing, or gives the same bits with one worker and with three on every instruction set, and of 16 bits those of
+// float32, rounded.
 #include "fuzz/c_tensor.h"
 
 namespace headlight::fuzz {
@@ -33,6 +34,8 @@ struct Operation {
     probability = static_cast<float>(bytes.integer(0, 9)) / 8;
     flag = bytes.once_in(2);
     aliases = bytes.once_in(8);
+    for_each_matrix([&](Floats& each) { each.narrow(bytes); });
+    adds = bytes.once_in(4);
     if (aliases) y.tensor() = flag ? x.tensor() : other.tensor();
   }
 
@@ -59,8 +62,7 @@ struct Operation {
         return headlight_apply_dropout(engine, x.get(), y.get(), &dropout, maybe, error);
       }
       case 7:
-        return headlight_embed(engine, table.get(), &all_ids, flag ? 1 : static_cast<std::size_t>(columns), y.get(),
-                               error);
+        return look_up(engine, all_ids, error);
       case 8:
         return headlight_embed_backward(engine, x.get(), pooled.get(), &all_ids, 1, error);
       case 9:
@@ -78,11 +80,25 @@ struct Operation {
   void for_each_output(Function f) {
     for (Floats* each : {&y, &vector_out, &pooled}) f(*each);
   }
+  // What may have 16 bits a number.
+  template <class Function>
+  void for_each_matrix(Function f) {
+    for (Floats* each : {&x, &other, &y, &table}) f(*each);
+  }
 
  private:
+  // The same table and the same ids up to eight times; more are refused.
+  headlight_status look_up(headlight_engine* engine, const headlight_indices& all_ids, headlight_error* error) const {
+    headlight_tensor tables[8];
+    headlight_indices lists[8];
+    std::fill(std::begin(tables), std::end(tables), *table.get());
+    std::fill(std::begin(lists), std::end(lists), all_ids);
+    return headlight_embed(engine, tables, lists, flag ? 1 : static_cast<std::size_t>(columns), y.get(), error);
+  }
   headlight_status normalize(headlight_engine* engine, const headlight_tensor* residual, headlight_error* error) {
     headlight_layer_norm_options options = HEADLIGHT_OPTIONS(headlight_layer_norm_options);
     options.weight = vector.get();
+    if (adds) options.bias = vector.get();
     options.residual = residual;
     return headlight_layer_norm(engine, x.get(), y.get(), &options, error);
   }
@@ -92,6 +108,7 @@ struct Operation {
     headlight_layer_norm_gradients gradients = HEADLIGHT_OPTIONS(headlight_layer_norm_gradients);
     gradients.x = y.get();
     gradients.weight = vector_out.get();
+    if (adds) gradients.residual = other.get();
     return headlight_layer_norm_backward(engine, x.get(), other.get(), &gradients, &options, error);
   }
   headlight_status cross_entropy(headlight_engine* engine, const headlight_indices& labels, headlight_error* error) {
@@ -113,32 +130,63 @@ struct Operation {
   float probability = 0;
   bool flag = false;
   bool aliases = false;
+  bool adds = false;  // a bias to what is normalised, or a gradient to its gradient
 };
+
+using Memory = std::vector<std::vector<float>>;
+
+Memory outputs_of(Operation& operation) {
+  Memory memory;
+  operation.for_each_output([&](const auto& tensor) { memory.push_back(tensor.copy()); });
+  return memory;
+}
+
+// Into memory that is as it was at first.
+bool run(Operation& operation, headlight_engine* engine, const Memory& before) {
+  std::size_t n = 0;
+  operation.for_each_output([&](auto& tensor) { tensor.put_back(before[n++]); });
+  headlight_error error{};
+  return accepted(operation.run(engine, &error), error);
+}
+
+// What the call writes on each instruction set.
+std::vector<Memory> results_of(Operation& operation, const Engines& engines, const Memory& before) {
+  std::vector<Memory> results;
+  for (const auto& pair : engines.pairs) {
+    must(run(operation, pair->one.get(), before), "all instruction sets take the same calls");
+    results.push_back(outputs_of(operation));
+    must(run(operation, pair->three.get(), before), "any number of workers takes the same calls");
+    std::size_t n = 0;
+    operation.for_each_output(
+        [&](const auto& tensor) { must(tensor.holds(results.back()[n++]), "workers change no bit"); });
+  }
+  return results;
+}
 
 void check(Operation& operation) {
   static const Engines engines;
-  std::vector<std::vector<float>> before;
-  operation.for_each_output([&](const auto& tensor) { before.push_back(tensor.copy()); });
-  const auto run = [&](headlight_engine* engine, headlight_error& error) {
-    std::size_t n = 0;
-    operation.for_each_output([&](auto& tensor) { tensor.put_back(before[n++]); });
-    return accepted(operation.run(engine, &error), error);
-  };
-  headlight_error error{};
-  if (!run(engines.pairs.front()->one.get(), error)) {
+  const Memory before = outputs_of(operation);
+  if (!run(operation, engines.pairs.front()->one.get(), before)) {
     std::size_t n = 0;
     operation.for_each_output(
         [&](const auto& tensor) { must(tensor.holds(before[n++]), "a refused call writes nothing"); });
     return;
   }
   if (operation.aliases) return;  // an output that was an input is not what it was
-  for (const auto& pair : engines.pairs) {
-    must(run(pair->one.get(), error), "all instruction sets take the same calls");
-    std::vector<std::vector<float>> by_one;
-    operation.for_each_output([&](const auto& tensor) { by_one.push_back(tensor.copy()); });
-    must(run(pair->three.get(), error), "any number of workers takes the same calls");
-    std::size_t n = 0;
-    operation.for_each_output([&](const auto& tensor) { must(tensor.holds(by_one[n++]), "workers change no bit"); });
+  const std::vector<Memory> results = results_of(operation, engines, before);
+  std::vector<NumberType> types;
+  operation.for_each_output([&](const auto& tensor) { types.push_back(tensor.stored_as()); });
+  bool is_narrow = false;
+  operation.for_each_matrix([&](auto& tensor) {
+    is_narrow = is_narrow || tensor.is_narrow();
+    tensor.widen();
+  });
+  if (!is_narrow) return;
+  const std::vector<Memory> of_floats = results_of(operation, engines, before);
+  for (std::size_t isa = 0; isa < results.size(); ++isa) {
+    for (std::size_t n = 0; n < types.size(); ++n) {
+      must(are_rounded(results[isa][n], of_floats[isa][n], types[n]), "16 bits have the bits of float32, rounded");
+    }
   }
 }
 
