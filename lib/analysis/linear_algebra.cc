@@ -58,7 +58,7 @@ void tridiagonalize(std::vector<double>& matrix, std::int64_t n, std::vector<dou
 }
 
 // √(a² + b²) of numbers whose squares a float64 holds where they count: hypot's care for others would take longer than
-// all the rest of a step.
+// all the rest of a step, and ask for glibc 2.35.
 double norm_of(double a, double b) noexcept { return std::sqrt(a * a + b * b); }
 
 // One implicit QL sweep on rows first … last.
@@ -156,8 +156,8 @@ std::vector<double> singular_values(std::vector<double>& a, std::int64_t rows, s
         if (std::abs(xy) <= kEpsilon * std::sqrt(xx) * std::sqrt(yy)) continue;
         turned = true;
         const double zeta = (yy - xx) / (2 * xy);
-        const double t = std::copysign(1.0, zeta) / (std::abs(zeta) + std::hypot(1.0, zeta));
-        const double c = 1 / std::hypot(1.0, t), s = c * t;
+        const double t = std::copysign(1.0, zeta) / (std::abs(zeta) + norm_of(1.0, zeta));
+        const double c = 1 / norm_of(1.0, t), s = c * t;
         for (std::int64_t d = 0; d < columns; ++d) {
           const double before = x[d];
           x[d] = c * before - s * y[d];
