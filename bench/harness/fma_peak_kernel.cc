@@ -11,10 +11,10 @@ namespace {
 constexpr int kProducts = 2 * kLanes;
 // chain + factor · factor, of pairs: all of one kind, and no result of use.
 HEADLIGHT_INLINE Vec step_of(Vec chain, Vec factor, Vec) { return dot_bf16(factor, factor, chain); }
-#elif defined(__AVX512VNNI__) || defined(__AVXVNNI__)
+#elif defined(HEADLIGHT_DOTS_BYTES)
 constexpr int kProducts = 4 * kLanes;
 HEADLIGHT_INLINE Vec step_of(Vec chain, Vec factor, Vec) {
-  return as_float(dot_u8_i8(as_int(factor), as_int(factor), as_int(chain)));
+  return as_float(dot_bytes(as_int(factor), as_int(factor), as_int(chain)));
 }
 #else
 constexpr int kProducts = kLanes;
