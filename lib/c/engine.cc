@@ -21,9 +21,8 @@ static_assert(isa_in_c(Isa::scalar) == HEADLIGHT_ISA_SCALAR && isa_in_c(Isa::sse
               isa_in_c(Isa::neon) == HEADLIGHT_ISA_NEON);
 
 static_assert(InstructionFeatures{InstructionFeature::avx512_bf16}.bits() == HEADLIGHT_FEATURE_AVX512_BF16);
-constexpr headlight_features kKnownFeatures =
-    HEADLIGHT_FEATURE_AVX512_BF16 | HEADLIGHT_FEATURE_AVX512_VNNI | HEADLIGHT_FEATURE_AVX_VNNI |
-    HEADLIGHT_FEATURE_NEON_DOTPROD;
+constexpr headlight_features kKnownFeatures = HEADLIGHT_FEATURE_AVX512_BF16 | HEADLIGHT_FEATURE_AVX512_VNNI |
+                                              HEADLIGHT_FEATURE_AVX_VNNI | HEADLIGHT_FEATURE_NEON_DOTPROD;
 
 // `text`, cut where it is too long, and zeros.
 template <std::size_t Size>

@@ -56,8 +56,8 @@ class HEADLIGHT_API SafetensorsFile {
   // integers without what is beside them there, or a name that is not there.
   [[nodiscard]] WeightView float32(std::string_view name);
 
-  // The same, but F16 and BF16 as they lie in the file, if at even addresses: `stored` of the view, whose owner keeps the
-  // mapping.
+  // The same, but F16 and BF16 as they lie in the file, if at even addresses: `stored` of the view, whose owner keeps
+  // the mapping.
   [[nodiscard]] WeightView stored(std::string_view name);
 
   // Every tensor that float32() reads, without those that hold scales or shapes of others; all else (such as the I64
