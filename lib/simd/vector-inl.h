@@ -47,8 +47,8 @@
 //   dot_i16(a, b, sum)          of lanes that hold two int16: sum + a₀·b₀ + a₁·b₁ in int32, wrapping; not all of them
 //                               −2¹⁵
 // and where there is HEADLIGHT_DOTS_BYTES
-//   dot_bytes(a, b, sum)        of lanes that hold four bytes: sum + Σ aᵢ·bᵢ in int32, wrapping; b int8, and a uint8 with
-//                               VNNI, int8 with DotProd
+//   dot_bytes(a, b, sum)        of lanes that hold four bytes, b's int8, and a's uint8 with VNNI and int8 with DotProd:
+//                               sum + Σ aᵢ·bᵢ in int32, wrapping
 //   store_u8_crossed(i, p)      the lowest bytes of lanes 0, 2, 1, 3, 4, 6, 5, 7, …
 //
 // Code that works on both 1 and 16 lanes needs no case of its own: for kLanes = 1 the folds and the transpose are
