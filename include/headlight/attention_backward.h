@@ -26,6 +26,8 @@ struct AttentionGradients {
 //   dV = (P∘Z)ᵀ dO,  dP = (dO Vᵀ)∘Z,  dS = P∘(dP − δ) = d(bias),  dQ = scale · dS K,  dK = scale · dSᵀ Q,
 //   d(sinks_h) = −Σ_i exp(sinks_h − log_sum_exp_i) δ_i;
 // with a soft cap c, dQ and dK take dS∘(1 − (s / c)²) instead of dS, s the capped scores. Slopes are constants.
+// A sum that depends on log_sum_exp too (partial results that are merged, a penalty on it) has δ_i − its gradient by
+// log_sum_exp_i for δ_i: AttentionBackwardOperands::log_sum_exp_gradient of headlight/typed_attention_backward.h.
 // Key and value gradients are summed over the query heads that share a head. Pairs that are not visible contribute
 // nothing, NaN or not; padding has gradients of zero.
 //

@@ -16,6 +16,9 @@ struct AttentionBackwardOperands {
   TypedView<4> out;                  // [B, Lq, Hq, Dv]
   View<const float, 3> log_sum_exp;  // [B, Hq, Lq]
   TypedView<4> out_gradient;         // [B, Lq, Hq, Dv]
+  // [B, Hq, Lq]: where the sum depends on log_sum_exp too, its gradient by that, which is taken from δ, since
+  // log_sum_exp_i changes by P_ij with S_ij. Of a row whose log_sum_exp is −inf it counts for nothing.
+  View<const float, 3> log_sum_exp_gradient = {};
 };
 
 // Where the gradients go; those left out are not computed. Types are those above, whatever the operands' are.

@@ -89,8 +89,9 @@ headlight_status headlight_attention_backward(headlight_engine* engine, const he
                                                  typed_view<4, const void*>(kBackward, "value", value),
                                                  typed_view<4, const void*>(kBackward, "out", out),
                                                  view<const float, 3>(kBackward, "log_sum_exp", log_sum_exp),
-                                                 typed_view<4, const void*>(kBackward, "out_gradient", out_gradient)},
-                       typed_attention_gradients(kBackward, gradients), attention_options(kBackward, options));
+                                                 typed_view<4, const void*>(kBackward, "out_gradient", out_gradient),
+                                                 log_sum_exp_gradient(kBackward, options)},
+                       typed_attention_gradients(kBackward, gradients), attention_backward_options(kBackward, options));
   });
 }
 

@@ -42,35 +42,20 @@ ScoreStage score_stage(const char* operation, headlight_score_stage given) {
   return enumerated<ScoreStage>(operation, "scores_at", given, HEADLIGHT_SCORES_RAW, HEADLIGHT_SCORES_CAPPED);
 }
 
-}  // namespace
-
-Probabilities probabilities(const char* operation, const headlight_probabilities* given) {
-  if (given == nullptr) return {};
-  const Fields fields(operation, "probabilities", given, HEADLIGHT_C_FIELDS(headlight_probabilities));
-  return {.per_head = optional_view<float, 4>(operation, "probabilities.per_head", fields->per_head),
-          .averaged = optional_view<float, 3>(operation, "probabilities.averaged", fields->averaged),
-          .rows = indices(operation, "probabilities.rows", fields->rows),
-          .own_keys = fields->own_keys != 0};
-}
-
-View<const float, 3> attention_scales(const char* operation, const char* argument,
-                                      const headlight_attention_options* given,
-                                      const headlight_tensor* headlight_attention_options::*scales) {
+void refuse_scales(const char* operation, const headlight_attention_options* given) {
   const Fields fields(operation, "options", given);
-  return optional_view<const float, 3>(operation, argument, fields.operator->()->*scales);
+  if (fields->key_scales == nullptr && fields->value_scales == nullptr) return;
+  refuse(operation, std::string("options.") + (fields->key_scales != nullptr ? "key_scales" : "value_scales") +
+                        " is given, expected none: no operand may be HEADLIGHT_INT8");
 }
 
-AttentionOptions attention_options(const char* operation, const headlight_attention_options* given) {
-  if (given == nullptr) return {};
+void refuse_log_sum_exp_gradient(const char* operation, const headlight_attention_options* given) {
   const Fields fields(operation, "options", given);
-  if (fields->key_scales != nullptr || fields->value_scales != nullptr) {
-    refuse(operation, std::string("options.") + (fields->key_scales != nullptr ? "key_scales" : "value_scales") +
-                          " is given, expected none: no operand may be HEADLIGHT_INT8");
-  }
-  return attention_options_beside_scales(operation, given);
+  if (fields->log_sum_exp_gradient == nullptr) return;
+  refuse(operation, "options.log_sum_exp_gradient is given, expected none: headlight_attention_backward takes one");
 }
 
-AttentionOptions attention_options_beside_scales(const char* operation, const headlight_attention_options* given) {
+AttentionOptions read_options(const char* operation, const headlight_attention_options* given) {
   AttentionOptions options;
   if (given == nullptr) return options;
   const Fields fields(operation, "options", given);
@@ -100,6 +85,45 @@ AttentionOptions attention_options_beside_scales(const char* operation, const he
   options.log_sum_exp = optional_view<float, 3>(operation, "log_sum_exp", fields->log_sum_exp);
   options.probabilities = probabilities(operation, fields->probabilities);
   return options;
+}
+
+}  // namespace
+
+Probabilities probabilities(const char* operation, const headlight_probabilities* given) {
+  if (given == nullptr) return {};
+  const Fields fields(operation, "probabilities", given, HEADLIGHT_C_FIELDS(headlight_probabilities));
+  return {.per_head = optional_view<float, 4>(operation, "probabilities.per_head", fields->per_head),
+          .averaged = optional_view<float, 3>(operation, "probabilities.averaged", fields->averaged),
+          .rows = indices(operation, "probabilities.rows", fields->rows),
+          .own_keys = fields->own_keys != 0};
+}
+
+View<const float, 3> attention_scales(const char* operation, const char* argument,
+                                      const headlight_attention_options* given,
+                                      const headlight_tensor* headlight_attention_options::*scales) {
+  const Fields fields(operation, "options", given);
+  return optional_view<const float, 3>(operation, argument, fields.operator->()->*scales);
+}
+
+View<const float, 3> log_sum_exp_gradient(const char* operation, const headlight_attention_options* given) {
+  const Fields fields(operation, "options", given);
+  return optional_view<const float, 3>(operation, "log_sum_exp_gradient", fields->log_sum_exp_gradient);
+}
+
+AttentionOptions attention_options(const char* operation, const headlight_attention_options* given) {
+  refuse_scales(operation, given);
+  refuse_log_sum_exp_gradient(operation, given);
+  return read_options(operation, given);
+}
+
+AttentionOptions attention_options_beside_scales(const char* operation, const headlight_attention_options* given) {
+  refuse_log_sum_exp_gradient(operation, given);
+  return read_options(operation, given);
+}
+
+AttentionOptions attention_backward_options(const char* operation, const headlight_attention_options* given) {
+  refuse_scales(operation, given);
+  return read_options(operation, given);
 }
 
 AttentionGradients attention_gradients(const char* operation, const headlight_attention_gradients* given) {

@@ -13,11 +13,17 @@ namespace headlight::c {
 [[nodiscard]] AttentionShape attention_shape(const char* operation, const char* argument,
                                              const headlight_attention_shape* given);
 [[nodiscard]] Probabilities probabilities(const char* operation, const headlight_probabilities* given);
-// Refuses scales of keys and values, which attention() alone takes.
+// Refuses scales of keys and values, which attention() alone takes, and a gradient by log_sum_exp, which
+// attention_backward() alone does.
 [[nodiscard]] HEADLIGHT_INNER_API AttentionOptions attention_options(const char* operation,
                                                                      const headlight_attention_options* given);
 [[nodiscard]] AttentionOptions attention_options_beside_scales(const char* operation,
                                                                const headlight_attention_options* given);
+// Refuses scales alone: those of attention_backward(), which takes a gradient by log_sum_exp.
+[[nodiscard]] AttentionOptions attention_backward_options(const char* operation,
+                                                          const headlight_attention_options* given);
+[[nodiscard]] View<const float, 3> log_sum_exp_gradient(const char* operation,
+                                                        const headlight_attention_options* given);
 // Those of keys or values, which stand beside the options of C++.
 [[nodiscard]] View<const float, 3> attention_scales(const char* operation, const char* argument,
                                                     const headlight_attention_options* given,

@@ -16,7 +16,7 @@ bool is_same_view(const MutableTypedView<4>& a, const TypedView<4>& b) noexcept 
 // [Hq], apart from all else.
 void check_sinks_gradient(std::string_view operation, const AttentionSizes& sizes,
                           const TypedAttentionGradients& gradients, const AttentionOptions& options,
-                          const std::array<NamedExtent, 8>& inputs, const std::array<NamedExtent, 4>& outputs) {
+                          const std::array<NamedExtent, 9>& inputs, const std::array<NamedExtent, 4>& outputs) {
   constexpr std::string_view kSinks = "gradients.sinks";
   if (options.sinks.empty() && sizes.query_heads > 0) fail(operation, "gradients.sinks given without options.sinks");
   const std::array<std::int64_t, 1> heads = {sizes.query_heads};
@@ -32,20 +32,22 @@ void check_sinks_gradient(std::string_view operation, const AttentionSizes& size
 // What both ways back have. Of an operand that one of them does not take, nothing is given.
 void check_gradients(std::string_view operation, const AttentionSizes& sizes, const AttentionBackwardOperands& operands,
                      const TypedAttentionGradients& gradients, const AttentionOptions& options) {
-  const auto& [query, key, value, out, log_sum_exp, out_gradient] = operands;
+  const auto& [query, key, value, out, log_sum_exp, out_gradient, log_sum_exp_gradient] = operands;
   const std::array<std::int64_t, 4> rows = {sizes.batch, sizes.query_length, sizes.query_heads, sizes.value_dim};
   check_stored_type(operation, "out_gradient", out_gradient.type);
   check_shape(operation, "out_gradient", out_gradient.shape, rows, "[B, Lq, Hq, Dv]");
   if (gradients.bias && !options.bias) fail(operation, "gradients.bias given without options.bias");
 
-  std::array<NamedExtent, 8> inputs = {{{"query", check_view(operation, "query", query)},
-                                        {"key", check_view(operation, "key", key)},
-                                        {"value", check_view(operation, "value", value)},
-                                        {"out_gradient", check_view(operation, "out_gradient", out_gradient)},
-                                        {"log_sum_exp", check_view(operation, "log_sum_exp", log_sum_exp)},
-                                        {"bias", check_view(operation, "bias", options.bias)},
-                                        {},
-                                        {"out", check_view(operation, "out", out)}}};
+  std::array<NamedExtent, 9> inputs = {
+      {{"query", check_view(operation, "query", query)},
+       {"key", check_view(operation, "key", key)},
+       {"value", check_view(operation, "value", value)},
+       {"out_gradient", check_view(operation, "out_gradient", out_gradient)},
+       {"log_sum_exp", check_view(operation, "log_sum_exp", log_sum_exp)},
+       {"bias", check_view(operation, "bias", options.bias)},
+       {},
+       {"out", check_view(operation, "out", out)},
+       {"log_sum_exp_gradient", check_view(operation, "log_sum_exp_gradient", log_sum_exp_gradient)}}};
   if (options.mask) inputs[6] = {"mask", check_view(operation, "mask", options.mask->entries)};
   const bool with_lists = has_lists(options);
   const View<const float, 4> bias = options.bias;
@@ -89,7 +91,7 @@ void check_gradients(std::string_view operation, const AttentionSizes& sizes, co
 
 AttentionSizes check_attention_backward(std::string_view operation, const AttentionBackwardOperands& operands,
                                         const TypedAttentionGradients& gradients, const AttentionOptions& options) {
-  const auto& [query, key, value, out, log_sum_exp, out_gradient] = operands;
+  const auto& [query, key, value, out, log_sum_exp, out_gradient, log_sum_exp_gradient] = operands;
   // `out` is checked as the output that it once was; nothing is written to it.
   const MutableTypedView<4> once_written(out.type, const_cast<void*>(out.data), out.shape, out.strides);
   const AttentionSizes sizes =
@@ -97,6 +99,9 @@ AttentionSizes check_attention_backward(std::string_view operation, const Attent
                            : check_attention(operation, query, key, value, once_written, options);
   const std::array<std::int64_t, 3> rows = {sizes.batch, sizes.query_heads, sizes.query_length};
   check_shape(operation, "log_sum_exp", log_sum_exp.shape, rows, "[B, Hq, Lq]");
+  if (log_sum_exp_gradient) {
+    check_shape(operation, "log_sum_exp_gradient", log_sum_exp_gradient.shape, rows, "[B, Hq, Lq]");
+  }
   check_gradients(operation, sizes, operands, gradients, options);
   return sizes;
 }
@@ -106,7 +111,7 @@ AttentionSizes check_attention_backward_inputs(std::string_view operation, View<
                                                View<const float, 4> out_gradient, const AttentionGradients& gradients,
                                                const AttentionOptions& options) {
   const AttentionSizes sizes = check_attention_inputs(operation, query, key, value, without_outputs(options));
-  check_gradients(operation, sizes, {query, key, value, {}, {}, out_gradient}, with_types(gradients), options);
+  check_gradients(operation, sizes, {query, key, value, {}, {}, out_gradient, {}}, with_types(gradients), options);
   return sizes;
 }
 

@@ -51,6 +51,17 @@ void for_each_head_of_rows(Engine& engine, const BackwardCall& call, const Funct
   });
 }
 
+// dS_ij gains P_ij times it. A row that sees nothing stays as it is: its log-sum-exp is a constant.
+void take_log_sum_exp_gradient(Engine& engine, const BackwardCall& call) noexcept {
+  const View<const float, 3>& gradient = call.operands.log_sum_exp_gradient;
+  for_each_head_of_rows(engine, call, [&](std::int64_t b, std::int64_t h, std::int64_t first, std::int64_t rows) {
+    float* const delta = call.delta(b, h);
+    for (std::int64_t i = first; i < first + rows; ++i) {
+      if (call.operands.log_sum_exp(b, h, i) != -std::numeric_limits<float>::infinity()) delta[i] -= gradient(b, h, i);
+    }
+  });
+}
+
 // A place's heads, as rows.
 kernels::Operand heads_at(const TypedView<4>& view, std::int64_t b, std::int64_t i) noexcept {
   return {.type = view.type, .stride = view.extent(2) > 1 ? view.stride(2) : 0, .data = row_at(view, b, i, 0)};
@@ -316,6 +327,7 @@ void begin_rows(Engine& engine, const BackwardCall& call) noexcept {
   const TypedView<4>& rows = call.operands.out_gradient;
   const bool by_head = call.plan.narrow_query_gradient || rows.stride(2) > rows.stride(1);
   (by_head ? begin_rows_of_each_head : begin_rows_of_all_heads)(engine, call);
+  if (call.operands.log_sum_exp_gradient) take_log_sum_exp_gradient(engine, call);
 }
 
 void differentiate(Engine& engine, std::string_view operation, const AttentionBackwardOperands& operands,

@@ -24,6 +24,7 @@ void clear(const View<Scalar, 4>& tensor) {
 template <class Scalar>
 struct RowBackward {
   View<const Scalar, 4> query, key, value, out_gradient;
+  View<const Scalar, 3> log_sum_exp_gradient;
   const AttentionGradients<Scalar>& gradients;
   Scalar scale;
 
@@ -44,6 +45,8 @@ struct RowBackward {
       probability_gradients[k] = dot * factor;
       delta += row.probabilities[k] * probability_gradients[k];
     }
+    // log_sum_exp = log Σ_j exp(S_j)
+    if (log_sum_exp_gradient) delta -= log_sum_exp_gradient(b, h, i);
     // The sink's value is 0, and so is the gradient of its probability.
     if (gradients.sinks) gradients.sinks(h) -= row.sink_probability * delta;
     for (std::size_t k = 0; k < count; ++k) {
@@ -68,14 +71,19 @@ struct RowBackward {
 template <class Scalar>
 void attention_backward(View<const Scalar, 4> query, View<const Scalar, 4> key, View<const Scalar, 4> value,
                         View<const Scalar, 4> out_gradient, const AttentionGradients<Scalar>& gradients,
-                        const AttentionOptions& options) {
+                        const AttentionOptions& options, View<const Scalar, 3> log_sum_exp_gradient) {
   clear(gradients.query);
   clear(gradients.key);
   clear(gradients.value);
   clear(gradients.bias);
   for (std::int64_t h = 0; gradients.sinks && h < gradients.sinks.extent(0); ++h) gradients.sinks(h) = 0;
-  const RowBackward<Scalar> backward{query,        key,       value,
-                                     out_gradient, gradients, attention_scale<Scalar>(options, query.extent(3))};
+  const RowBackward<Scalar> backward{query,
+                                     key,
+                                     value,
+                                     out_gradient,
+                                     log_sum_exp_gradient,
+                                     gradients,
+                                     attention_scale<Scalar>(options, query.extent(3))};
   AttentionRow<Scalar> row;
   for (std::int64_t b = 0; b < query.extent(0); ++b) {
     for (std::int64_t h = 0; h < query.extent(2); ++h) {
@@ -88,8 +96,9 @@ void attention_backward(View<const Scalar, 4> query, View<const Scalar, 4> key, 
 }
 
 template void attention_backward(View<const double, 4>, View<const double, 4>, View<const double, 4>,
-                                 View<const double, 4>, const AttentionGradients<double>&, const AttentionOptions&);
+                                 View<const double, 4>, const AttentionGradients<double>&, const AttentionOptions&,
+                                 View<const double, 3>);
 template void attention_backward(View<const float, 4>, View<const float, 4>, View<const float, 4>, View<const float, 4>,
-                                 const AttentionGradients<float>&, const AttentionOptions&);
+                                 const AttentionGradients<float>&, const AttentionOptions&, View<const float, 3>);
 
 }  // namespace headlight::reference

@@ -150,6 +150,31 @@ TEST_F(CInterface, AttentionBackward) {
                 [&] { return headlight_attention_backward(engine_, &q, &k, &v, &o, &l, &g, &asked, &given, &error_); }),
             0);
   expect(fused);
+
+  // With log_sum_exp in the sum, which this function alone takes.
+  const auto by_log_sum_exp = random_.normal_tensor<3>({2, 6, 70});
+  const headlight_tensor bl = in_c(by_log_sum_exp);
+  Results with_log_sum_exp;
+  attention_backward(
+      engine_->engine,
+      {query.view(), key.view(), value.view(), out.view(), lse, out_gradient.view(), by_log_sum_exp.view()},
+      {with_log_sum_exp.query.view(), with_log_sum_exp.key.view(), with_log_sum_exp.value.view(),
+       with_log_sum_exp.bias},
+      options);
+  given.log_sum_exp_gradient = &bl;
+  EXPECT_EQ(allocations(
+                [&] { return headlight_attention_backward(engine_, &q, &k, &v, &o, &l, &g, &asked, &given, &error_); }),
+            0);
+  expect(with_log_sum_exp);
+  EXPECT_FALSE(same_bits(fused.query, results.query));
+  EXPECT_EQ(headlight_attention_unfused_backward(engine_, &q, &k, &v, &g, &asked, &given, &error_),
+            HEADLIGHT_INVALID_ARGUMENT);
+  EXPECT_STREQ(error_.message,
+               "attention_unfused_backward: options.log_sum_exp_gradient is given, expected none: "
+               "headlight_attention_backward takes one");
+  EXPECT_EQ(headlight_attention(engine_, &q, &k, &v, &o, &given, &error_), HEADLIGHT_INVALID_ARGUMENT);
+  given.log_sum_exp_gradient = nullptr;
+
   EXPECT_EQ(allocations(
                 [&] { return headlight_attention_unfused_backward(engine_, &q, &k, &v, &g, &asked, &given, &error_); }),
             0);

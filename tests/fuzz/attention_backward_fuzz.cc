@@ -31,6 +31,9 @@ struct Gradients {
     list.struct_size = struct_size(bytes, list.struct_size);
     out.draw(bytes, {call.batch, call.query_length, call.query_heads, call.value_dim}, Floats::Kind::input, call.random,
              call.numbers);
+    if (!bytes.once_in(3)) return;
+    log_sum_exp.draw(bytes, {call.batch, call.query_heads, call.query_length}, Floats::Kind::input, call.random,
+                     call.numbers);
   }
 
   template <class Function>
@@ -43,18 +46,18 @@ struct Gradients {
     for (Floats* each : {&query, &key, &value, &out}) f(*each);
   }
 
-  Floats out;  // of the sum by the outputs
+  Floats out, log_sum_exp;  // of the sum by the outputs
   Floats query, key, value, bias, sinks;
   headlight_attention_gradients list = HEADLIGHT_OPTIONS(headlight_attention_gradients);
 };
 
 using Memory = std::vector<std::vector<float>>;
 
-headlight_status differentiate(headlight_engine* engine, AttentionCall& call,
-                               const headlight_attention_options& options, Gradients& gradients, const Memory& before,
-                               headlight_error& error) {
+headlight_status differentiate(headlight_engine* engine, AttentionCall& call, headlight_attention_options options,
+                               Gradients& gradients, const Memory& before, headlight_error& error) {
   std::size_t n = 0;
   gradients.for_each([&](auto& tensor) { tensor.put_back(before[n++]); });
+  options.log_sum_exp_gradient = gradients.log_sum_exp.get();
   return headlight_attention_backward(engine, call.query.get(), call.key.get(), call.value.get(), call.out.get(),
                                       call.log_sum_exp.get(), gradients.out.get(), &gradients.list, &options, &error);
 }

@@ -22,15 +22,22 @@ void expect_gradients(const test::AttentionCase& c) {
   Tensor<double, 4> out({c.batch, c.query_length, c.query_heads, c.value_dim});
   test::Random random(c.seed + 99);
   const auto weights = test::converted<double>(random.normal_tensor<4>(out.shape()));
+  // Every other sum has log_sum_exp in it; that of a row which sees nothing is a constant.
+  const bool with_log_sum_exp = c.seed % 2 == 1;
+  Tensor<double, 3> log_sum_exp({c.batch, c.query_heads, c.query_length});
+  const auto log_sum_exp_weights = test::converted<double>(test::log_sum_exp_gradient_of(c));
   Tensor<double, 4> query_gradient(query.shape()), key_gradient(key.shape()), value_gradient(value.shape()),
       bias_gradient(in.bias.shape());
   reference::AttentionGradients<double> gradients{query_gradient, key_gradient, value_gradient};
   if (c.bias) gradients.bias = bias_gradient;
-  reference::attention_backward<double>(query, key, value, weights, gradients, in.options);
+  reference::attention_backward<double>(query, key, value, weights, gradients, in.options,
+                                        with_log_sum_exp ? log_sum_exp_weights.view() : View<const double, 3>());
 
   const auto loss = [&] {
-    reference::attention<double>(query, key, value, out, in.options);
-    return test::weighted_sum(out, weights);
+    reference::attention<double>(query, key, value, out, in.options, {.log_sum_exp = log_sum_exp});
+    if (!with_log_sum_exp) return test::weighted_sum(out, weights);
+    for (double& number : log_sum_exp) number = std::isinf(number) ? 0 : number;
+    return test::weighted_sum(out, weights) + test::weighted_sum(log_sum_exp, log_sum_exp_weights);
   };
   EXPECT_TRUE(test::gradient_agrees(query, query_gradient, loss, {.places = 40}));
   EXPECT_TRUE(test::gradient_agrees(key, key_gradient, loss, {.places = 40}));

@@ -49,6 +49,12 @@ struct GradientTensors {
   return random.normal_tensor<4>({c.batch, c.query_length, c.query_heads, c.value_dim});
 }
 
+// Where the sum depends on log_sum_exp too.
+[[nodiscard]] inline Tensor<float, 3> log_sum_exp_gradient_of(const AttentionCase& c) {
+  Random random(c.seed + 0x15E);
+  return random.normal_tensor<3>({c.batch, c.query_heads, c.query_length});
+}
+
 // What PyTorch computed for the next case of attention_backward_cases.txt.
 [[nodiscard]] inline GradientTensors<double> golden_gradients(GoldenNumbers& golden, const AttentionInputs& in) {
   GradientTensors<double> truth(in);
@@ -59,20 +65,24 @@ struct GradientTensors {
   return truth;
 }
 
-// By the twin, from the inputs in its own precision.
+// By the twin, from the inputs in its own precision. A log_sum_exp_gradient without memory is none.
 template <class Scalar>
-GradientTensors<Scalar> plain_gradients(const AttentionInputs& in, const Tensor<float, 4>& out_gradient) {
+GradientTensors<Scalar> plain_gradients(const AttentionInputs& in, const Tensor<float, 4>& out_gradient,
+                                        const Tensor<float, 3>& log_sum_exp_gradient = {}) {
   GradientTensors<Scalar> plain(in);
+  const auto by_log_sum_exp = converted<Scalar>(log_sum_exp_gradient);
   reference::attention_backward<Scalar>(converted<Scalar>(in.query), converted<Scalar>(in.key),
                                         converted<Scalar>(in.value), converted<Scalar>(out_gradient),
-                                        plain.template asked<reference::AttentionGradients<Scalar>>(), in.options);
+                                        plain.template asked<reference::AttentionGradients<Scalar>>(), in.options,
+                                        by_log_sum_exp.size() == 0 ? View<const Scalar, 3>() : by_log_sum_exp.view());
   return plain;
 }
 
 // Gradients are sums that cancel: dP − δ is 0 for a row that sees one key, whatever the size of both. So errors are
 // measured by what was added up: dV by Σ_i P Z |dO|, dQ by scale · Σ_j P (|dP| + |δ|) |K|, dK and d(bias) likewise,
-// d(sinks) by Σ_i P_sink |δ|, with |dP| for Σ_d |dO_d V_d|.
-inline GradientTensors<double> gradient_yardsticks(const AttentionInputs& in, const Tensor<float, 4>& out_gradient) {
+// d(sinks) by Σ_i P_sink |δ|, with |dP| for Σ_d |dO_d V_d|. A gradient by log_sum_exp adds its size to |δ|.
+inline GradientTensors<double> gradient_yardsticks(const AttentionInputs& in, const Tensor<float, 4>& out_gradient,
+                                                   const Tensor<float, 3>& log_sum_exp_gradient = {}) {
   GradientTensors<double> sizes(in);
   const auto query = converted<double>(in.query);
   const auto key = converted<double>(in.key);
@@ -93,6 +103,7 @@ inline GradientTensors<double> gradient_yardsticks(const AttentionInputs& in, co
           return size * row.dropout_factors[k];
         };
         double delta = 0;
+        if (log_sum_exp_gradient.size() != 0) delta = std::abs(static_cast<double>(log_sum_exp_gradient(b, h, i)));
         for (std::size_t k = 0; k < row.keys.size(); ++k) delta += row.probabilities[k] * probability_gradient(k);
         if (sizes.sinks.size() != 0) sizes.sinks(h) += row.sink_probability * delta;
         for (std::size_t k = 0; k < row.keys.size(); ++k) {

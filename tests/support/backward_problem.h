@@ -43,10 +43,11 @@ struct BackwardProblem {
 // By the twin in both precisions, and by what was added up.
 class GradientPromise {
  public:
-  GradientPromise(const AttentionInputs& in, const Tensor<float, 4>& out_gradient)
-      : plain_(plain_gradients<float>(in, out_gradient)),
-        truth_(plain_gradients<double>(in, out_gradient)),
-        yardsticks_(gradient_yardsticks(in, out_gradient)) {}
+  GradientPromise(const AttentionInputs& in, const Tensor<float, 4>& out_gradient,
+                  const Tensor<float, 3>& log_sum_exp_gradient = {})
+      : plain_(plain_gradients<float>(in, out_gradient, log_sum_exp_gradient)),
+        truth_(plain_gradients<double>(in, out_gradient, log_sum_exp_gradient)),
+        yardsticks_(gradient_yardsticks(in, out_gradient, log_sum_exp_gradient)) {}
   explicit GradientPromise(const BackwardProblem& problem) : GradientPromise(problem.in, problem.out_gradient) {}
 
   void expect_kept_by(const GradientTensors<float>& actual) const {

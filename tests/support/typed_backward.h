@@ -59,17 +59,19 @@ struct TypedBackward {
     return gradients;
   }
 
-  // By the operands as they are stored.
-  void backward(Engine& engine, const TypedAttentionGradients& gradients) {
+  // By the operands as they are stored. A log_sum_exp_gradient without memory is none.
+  void backward(Engine& engine, const TypedAttentionGradients& gradients,
+                const View<const float, 3>& log_sum_exp_gradient = {}) {
     const AttentionCase& c = problem.c;
     Stored query(c.types[0], problem.in.query), key(c.types[1], problem.in.key), value(c.types[2], problem.in.value);
     Stored out(c.types[3], problem.out), out_gradient(types_.out_gradient, problem.out_gradient);
     attention_backward(engine,
-                       {query.view(), key.view(), value.view(), out.view(), problem.log_sum_exp, out_gradient.view()},
+                       {query.view(), key.view(), value.view(), out.view(), problem.log_sum_exp, out_gradient.view(),
+                        log_sum_exp_gradient},
                        gradients, problem.in.options);
   }
   // All of them, widened.
-  [[nodiscard]] GradientTensors<float> of_types(Engine& engine) {
+  [[nodiscard]] GradientTensors<float> of_types(Engine& engine, const View<const float, 3>& log_sum_exp_gradient = {}) {
     GradientTensors<float> gradients = before();
     Stored query(types_.gradients[0], gradients.query), key(types_.gradients[1], gradients.key);
     Stored value(types_.gradients[2], gradients.value);
@@ -77,7 +79,7 @@ struct TypedBackward {
     if (gradients.bias.size() != 0) asked.bias = gradients.bias;
     if (gradients.sinks.size() != 0) asked.sinks = gradients.sinks;
     asked.accumulate = accumulates_;
-    backward(engine, asked);
+    backward(engine, asked, log_sum_exp_gradient);
     gradients.query = query.floats();
     gradients.key = key.floats();
     gradients.value = value.floats();
@@ -107,14 +109,17 @@ struct TypedBackward {
 // expect(name, gradient, truth, allowed error, yardstick) for each gradient of a call that sums it in float32: twice
 // the error of the plain float32 computation, and, where pairs of bfloat16 are multiplied, a rounding to bfloat16 of
 // each weight, or score gradient, of which the yardsticks hold the sizes. Gradients of bias and sinks have none of
-// that. `given`: what the forward pass left in log_sum_exp, a factor of every weight.
+// that. `given`: what the forward pass left in log_sum_exp, a factor of every weight. A log_sum_exp_gradient without
+// memory is none.
 template <class Expect>
-void for_each_error_of_roundings(Engine& engine, TypedBackward& call, double given, const Expect& expect) {
+void for_each_error_of_roundings(Engine& engine, TypedBackward& call, double given, const Expect& expect,
+                                 const Tensor<float, 3>& log_sum_exp_gradient = {}) {
   const BackwardProblem& problem = call.problem;
-  const GradientTensors<float> ours = call.of_types(engine);
-  const auto plain = plain_gradients<float>(problem.in, problem.out_gradient);
-  const auto truth = plain_gradients<double>(problem.in, problem.out_gradient);
-  const auto sizes = gradient_yardsticks(problem.in, problem.out_gradient);
+  const GradientTensors<float> ours =
+      call.of_types(engine, log_sum_exp_gradient.size() == 0 ? View<const float, 3>() : log_sum_exp_gradient.view());
+  const auto plain = plain_gradients<float>(problem.in, problem.out_gradient, log_sum_exp_gradient);
+  const auto truth = plain_gradients<double>(problem.in, problem.out_gradient, log_sum_exp_gradient);
+  const auto sizes = gradient_yardsticks(problem.in, problem.out_gradient, log_sum_exp_gradient);
   const double rounding = call.multiplies_pairs(engine) ? 0x1p-8 : 0;
   const auto each = [&](const char* name, const auto& a, const auto& p, const auto& t, const auto& y, double more) {
     const double of_plain = worst_row_error(p.view(), t.view(), y.view()).error;

@@ -88,6 +88,9 @@ typedef struct headlight_attention_options {
   // FLOAT32 [B, Lk, Hkv] with any strides, where headlight_attention() is given a key or value of INT8.
   const headlight_tensor* key_scales;
   const headlight_tensor* value_scales;
+  // FLOAT32 [B, Hq, Lq], for headlight_attention_backward() alone: the gradient by log_sum_exp of a sum that depends on
+  // it too.
+  const headlight_tensor* log_sum_exp_gradient;
 } headlight_attention_options;
 
 // out = softmax(scale · query · keyᵀ + bias) · value; query [B, Lq, Hq, Dqk], key [B, Lk, Hkv, Dqk], value [B, Lk, Hkv,
@@ -134,8 +137,9 @@ typedef struct headlight_attention_gradients {
   int32_t reserved;  // 0
 } headlight_attention_gradients;
 
-// The gradients of a sum whose gradient by out is out_gradient [B, Lq, Hq, Dv]; out and log_sum_exp [B, Hq, Lq] are
-// what headlight_attention gave for the same arguments and options. query, key, value, out and out_gradient are
+// The gradients of a sum whose gradient by out is out_gradient [B, Lq, Hq, Dv], and by log_sum_exp
+// options.log_sum_exp_gradient, zeros where that is NULL; out and log_sum_exp [B, Hq, Lq] are what headlight_attention
+// gave for the same arguments and options. query, key, value, out and out_gradient are
 // FLOAT32, BFLOAT16 or FLOAT16 each: numbers of 16 bits are widened, all arithmetic and all sums are float32's, and
 // gradients of 16 bits are rounded once, to nearest even. But where query, key, value and out_gradient are BFLOAT16,
 // Dqk and Dv are even and the engine has the feature AVX512-BF16, pairs of such numbers are multiplied as
