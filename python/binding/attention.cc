@@ -98,9 +98,9 @@ nb::object attend(nb::handle query, nb::handle key, nb::handle value, const Atte
   return out.object();
 }
 
-// What attention gave, and the gradient by it.
+// What attention gave, and the gradients by it.
 struct Forward {
-  nb::handle out, log_sum_exp, out_gradient;
+  nb::handle out, log_sum_exp, out_gradient, log_sum_exp_gradient;
 };
 
 // Whether those beside the three are wanted; that of a bias only where there is one.
@@ -116,8 +116,13 @@ nb::object attend_backward(nb::handle query, nb::handle key, nb::handle value, c
   Engine& on = engine_of(kBackward, engine);
   ReadAttentionOptions read(kBackward, keywords);
   const AttentionOptions& options = read.options();
-  const AttentionBackwardOperands operands{queries.numbers<4>(), keys.numbers<4>(),       values.numbers<4>(),
-                                           out.numbers<4>(),     log_sum_exp.floats<3>(), out_gradient.numbers<4>()};
+  AttentionBackwardOperands operands{queries.numbers<4>(), keys.numbers<4>(),       values.numbers<4>(),
+                                     out.numbers<4>(),     log_sum_exp.floats<3>(), out_gradient.numbers<4>()};
+  std::optional<Array> log_sum_exp_gradient;
+  if (!forward.log_sum_exp_gradient.is_none()) {
+    operands.log_sum_exp_gradient =
+        log_sum_exp_gradient.emplace(kBackward, "lse_gradient", forward.log_sum_exp_gradient).floats<3>();
+  }
   read.check_lists(queries.extent(0));
 
   const auto beside = [&](const Array& input) {
@@ -251,18 +256,18 @@ void define_with_keywords(nb::module_& module, std::index_sequence<Number...>) {
   module.def(
       "attention_backward",
       [](nb::handle query, nb::handle key, nb::handle value, nb::handle out, nb::handle log_sum_exp,
-         nb::handle out_gradient, Keyword<Number>... keywords, nb::handle bias_gradient, nb::handle sinks_gradient,
-         nb::handle engine) {
-        return attend_backward(query, key, value, {out, log_sum_exp, out_gradient}, AttentionKeywords{keywords...},
-                               {bias_gradient, sinks_gradient}, engine);
+         nb::handle out_gradient, Keyword<Number>... keywords, nb::handle lse_gradient, nb::handle bias_gradient,
+         nb::handle sinks_gradient, nb::handle engine) {
+        return attend_backward(query, key, value, {out, log_sum_exp, out_gradient, lse_gradient},
+                               AttentionKeywords{keywords...}, {bias_gradient, sinks_gradient}, engine);
       },
       nb::arg("query"), nb::arg("key"), nb::arg("value"), nb::arg("out"), nb::arg("lse"), nb::arg("out_gradient"),
-      nb::kw_only(), nb::arg(kAttentionKeywords[Number]) = nb::none()..., nb::arg("bias_gradient") = true,
-      nb::arg("sinks_gradient") = false, nb::arg("engine") = nb::none(),
-      nb::sig(
-          "def attention_backward(query: A, key: Array, value: Array, out: Array, lse: Array, "
-          "out_gradient: Array, *, " HEADLIGHT_ATTENTION_KEYWORDS
-          ", bias_gradient: bool = True, sinks_gradient: bool = False, engine: Engine | None = None) -> tuple[A, ...]"),
+      nb::kw_only(), nb::arg(kAttentionKeywords[Number]) = nb::none()..., nb::arg("lse_gradient") = nb::none(),
+      nb::arg("bias_gradient") = true, nb::arg("sinks_gradient") = false, nb::arg("engine") = nb::none(),
+      nb::sig("def attention_backward(query: A, key: Array, value: Array, out: Array, lse: Array, "
+              "out_gradient: Array, *, " HEADLIGHT_ATTENTION_KEYWORDS
+              ", lse_gradient: Array | None = None, bias_gradient: bool = True, sinks_gradient: bool = False, engine: "
+              "Engine | None = None) -> tuple[A, ...]"),
       kBackwardText);
 }
 

@@ -271,8 +271,9 @@ bool can_cut(const AttentionBackwardOperands& of, const TypedAttentionGradients&
       !gradients.bias || (gradients.bias.extent(0) == scores[0] && gradients.bias.extent(1) == scores[1]);
   return key[0] == query[0] && value[0] == query[0] && key[3] == query[3] && value[1] == key[1] && value[2] == key[2] &&
          key[2] > 0 && query[2] % key[2] == 0 && of.out.shape == out && of.out_gradient.shape == out && own_bias &&
-         of.log_sum_exp.shape == std::array{scores[0], scores[1], scores[2]} && !gradients.sinks && of.out.size() > 0 &&
-         can_cut(options, scores);
+         of.log_sum_exp.shape == std::array{scores[0], scores[1], scores[2]} &&
+         (!of.log_sum_exp_gradient || of.log_sum_exp_gradient.shape == of.log_sum_exp.shape) && !gradients.sinks &&
+         of.out.size() > 0 && can_cut(options, scores);
 }
 
 // The part of everything along batch (axis 0), or along heads, of which `group` query heads share a key/value head.
@@ -287,12 +288,14 @@ void attend_backward_part(Engine& engine, const AttentionBackwardOperands& of, T
   gradients.key = keys(gradients.key);
   gradients.value = keys(gradients.value);
   gradients.bias = part(part(gradients.bias, 0, samples), 1, query_heads);
+  const auto sums = [&](auto view) { return part(part(view, 0, samples), 1, query_heads); };
   const AttentionBackwardOperands inner{rows(of.query),
                                         keys(of.key),
                                         keys(of.value),
                                         rows(of.out),
-                                        part(part(of.log_sum_exp, 0, samples), 1, query_heads),
-                                        rows(of.out_gradient)};
+                                        sums(of.log_sum_exp),
+                                        rows(of.out_gradient),
+                                        sums(of.log_sum_exp_gradient)};
   attention_backward(engine, inner, gradients, options);
 }
 

@@ -8,8 +8,8 @@ inline constexpr const char* kAttentionText =
 
 query [B, Lq, Hq, D], key [B, Lk, Hkv, D], value [B, Lk, Hkv, Dv] -> out [B, Lq, Hq, Dv]; Hq is a multiple of Hkv.
 float32, bfloat16 or float16, key and value also int8, as quantize_rows() makes them, which takes their scales; any
-strides with a last one of 1; nothing is copied. The result is a torch.Tensor where
-query is one, else a numpy.ndarray, of query's type.
+strides with a last one of 1; nothing is copied. The result is a torch.Tensor where query is one, else a numpy.ndarray,
+of query's type.
 
 causal        'top_left' or 'bottom_right': a row sees the keys that stand no further on than itself. top_left: row 0
               stands where key 0 does; bottom_right: the last row where the last key does.
@@ -37,11 +37,12 @@ log_sum_exp of -inf.
 Raises ValueError for shapes and values, TypeError for types and devices, MemoryError.)";
 
 inline constexpr const char* kBackwardText =
-    R"(The gradients of a sum whose gradient by attention(query, key, value) is out_gradient.
+    R"(The gradients of a sum whose gradient by attention(query, key, value) is out_gradient, and by its log-sum-exp
+lse_gradient, where that is given.
 
 query [B, Lq, Hq, D], key [B, Lk, Hkv, D], value [B, Lk, Hkv, Dv]; out [B, Lq, Hq, Dv] and lse [B, Hq, Lq] as
-attention(..., log_sum_exp=True) gave them with the same options; out_gradient [B, Lq, Hq, Dv]. Each but lse, which is
-float32, is float32, bfloat16 or float16.
+attention(..., log_sum_exp=True) gave them with the same options; out_gradient [B, Lq, Hq, Dv], lse_gradient
+[B, Hq, Lq]. lse and lse_gradient are float32, the others float32, bfloat16 or float16 each.
 -> (by query, by key, by value), of their shapes and types, all sums in float32 and rounded once; with bias the gradient
 by it behind them, of its shape, unless bias_gradient=False, and with sinks_gradient=True the one by sinks [Hq] at the
 end, both float32. Raises as attention() does.)";

@@ -63,7 +63,7 @@ def attention(query, key, value, *, query_lengths=None, key_lengths=None, mask=N
     return np.einsum("bhij,bjhd->bihd", probabilities, value), log_sum_exp, probabilities
 
 
-def attention_backward(query, key, value, out_gradient, **options):
+def attention_backward(query, key, value, out_gradient, *, lse_gradient=0.0, **options):
     """The gradients by query, key, value and bias (of the shape of the scores), all float64."""
     out, _, probabilities = attention(query, key, value, **options)
     query, key, value, out_gradient = (np.asarray(x, np.float64) for x in (query, key, value, out_gradient))
@@ -71,7 +71,7 @@ def attention_backward(query, key, value, out_gradient, **options):
     group = query.shape[2] // shared
     wide_key, wide_value = (np.repeat(x, group, axis=2) for x in (key, value))
     scale = 1 / np.sqrt(head_dim) if options.get("scale") is None else options["scale"]
-    delta = np.einsum("bihd,bihd->bhi", out_gradient, out)
+    delta = np.einsum("bihd,bihd->bhi", out_gradient, out) - np.float64(lse_gradient)
     by_scores = probabilities * (np.einsum("bihd,bjhd->bhij", out_gradient, wide_value) - delta[..., None])
     by_capped = by_scores
     if options.get("softcap"):

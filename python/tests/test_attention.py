@@ -123,6 +123,20 @@ def test_backward(operands, engine, draw, options):
 
 
 @pytest.mark.parametrize("options", [{}, dict(causal="bottom_right", key_lengths=[31, 12])], ids=["plain", "lengths"])
+def test_backward_of_a_sum_with_the_log_sum_exp_in_it(operands, engine, draw, options):
+    out_gradient, lse_gradient = draw(2, 19, 4, 24), draw(4, 2, 19).swapaxes(0, 1)  # of any strides but the last
+    forward = hl.attention(*operands, **options, log_sum_exp=True, engine=engine)
+    gradients = hl.attention_backward(*operands, *forward, out_gradient, **options, lse_gradient=lse_gradient, engine=engine)
+    expected = formulas.attention_backward(*operands, out_gradient, lse_gradient=lse_gradient, **options)[:3]
+    for gradient, formula in zip(gradients, expected, strict=True):
+        formulas.assert_close(gradient, formula, spare=64)
+    with pytest.raises(ValueError, match=r"log_sum_exp_gradient has shape \[2, 19, 4\], expected \[2, 4, 19\]"):
+        hl.attention_backward(*operands, *forward, out_gradient, **options, lse_gradient=draw(2, 19, 4))
+    with pytest.raises(TypeError, match="lse_gradient has numbers of type float64"):
+        hl.attention_backward(*operands, *forward, out_gradient, lse_gradient=lse_gradient.astype(np.float64))
+
+
+@pytest.mark.parametrize("options", [{}, dict(causal="bottom_right", key_lengths=[31, 12])], ids=["plain", "lengths"])
 @pytest.mark.parametrize("kind", ["float16", "bfloat16"])
 def test_backward_over_16_bits(operands, engine, draw, kind, options):
     dtype = np.float16 if kind == "float16" else pytest.importorskip("ml_dtypes").bfloat16

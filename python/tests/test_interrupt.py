@@ -251,13 +251,17 @@ def test_gradients_in_slices_have_the_bits_of_single_heads(rng):
     slopes = np.array([1, 0.1, 0.01, 0.001], np.float32)
     options = dict(causal="bottom_right", key_lengths=[1700, 800])
     out, lse = hl.attention(query, key, value, bias=bias, alibi=slopes, **options, log_sum_exp=True)
-    gradients = hl.attention_backward(query, key, value, out, lse, out_gradient, bias=bias, alibi=slopes, **options)
+    lse_gradient = rng.standard_normal(lse.shape, dtype=np.float32)
+    gradients = hl.attention_backward(
+        query, key, value, out, lse, out_gradient, bias=bias, alibi=slopes, lse_gradient=lse_gradient, **options
+    )
     for sample in range(LONG["batch"]):
         for head in range(LONG["heads"]):
             place, rows = np.s_[sample : sample + 1, :, head : head + 1], np.s_[sample : sample + 1, head : head + 1]
             alone = hl.attention_backward(
                 query[place], key[place], value[place], out[place], lse[rows], out_gradient[place], bias=bias[rows],
                 alibi=slopes[head : head + 1], causal="bottom_right", key_lengths=options["key_lengths"][sample : sample + 1],
+                lse_gradient=lse_gradient[rows],
             )
             for whole, part in zip(gradients[:3], alone[:3], strict=True):
                 np.testing.assert_array_equal(whole[place], part)

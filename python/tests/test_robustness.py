@@ -66,7 +66,7 @@ def odd_value(rng):
     return choices[rng.integers(len(choices))] if rng.random() < 0.7 else odd_array(rng)
 
 
-KEYWORDS = [*hl.typing.AttentionOptions.__annotations__, "key_scales", "value_scales", "log_sum_exp", "probabilities", "out", "engine", "bias_gradient", "sinks_gradient", "nothing"]
+KEYWORDS = [*hl.typing.AttentionOptions.__annotations__, "key_scales", "value_scales", "log_sum_exp", "probabilities", "out", "engine", "lse_gradient", "bias_gradient", "sinks_gradient", "nothing"]
 
 
 def odd_call(rng):

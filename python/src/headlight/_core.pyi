@@ -196,6 +196,7 @@ def attention_backward(
     lse: Array,
     out_gradient: Array,
     *,
+    lse_gradient: Array | None = None,
     bias_gradient: bool = True,
     sinks_gradient: bool = False,
     engine: Engine | None = None,
