@@ -95,6 +95,7 @@ class MultiheadAttention(torch.nn.MultiheadAttention):
         batch, rows = inputs
         further = (self.bias_k is not None) + self.add_zero_attn
         lengths: Tensor | None = None
+        marks: Tensor | None = None  # what a compiled program hands on for lengths
         masks: list[Tensor] = []
         if attn_mask is not None:
             of_all = (batch * self.num_heads, rows, keys)
@@ -103,8 +104,9 @@ class MultiheadAttention(torch.nn.MultiheadAttention):
         if padding is not None:
             _check_mask("key_padding_mask", padding, (batch, keys))
             if padding.dtype == torch.bool and not further:
+                marks = ~padding if torch.compiler.is_compiling() else None
                 lengths = lengths_of(~padding)
-            if lengths is None:
+            if lengths is None and marks is None:
                 masks.append(padding[:, None, None, :])
         if further:  # keys behind all others, which everybody sees
             masks = [functional.pad(mask, (0, further)) for mask in masks]
@@ -114,6 +116,7 @@ class MultiheadAttention(torch.nn.MultiheadAttention):
             mask=~(hidden[0] | hidden[1] if len(hidden) == 2 else hidden[0]) if hidden else None,
             bias=(added[0] + added[1] if len(added) == 2 else added[0]).float() if added else None,
             key_lengths=lengths,
+            padding=marks,
         )
 
 

@@ -3,10 +3,13 @@
 query [B, Hq, Lq, D], key [B, Hkv, Lk, D], value [B, Hkv, Lk, Dv]
     -> out [B, Hq, Lq, Dv], of query's type; log_sum_exp [B, Hq, Lq]; weights [B, Hq, Lq, Lk], or [0] unless wanted
 
-log_sum_exp has no gradient. The options are those of headlight.attention(). Numbers that a program may compute are tensors, so that a compiled one
-need not look at them: seed [], key_lengths [B], query_start and key_start [1] or [B], query_offsets and key_offsets
-[n + 1]. True in mask means that a key is seen; mask and bias are broadcast to [B, Hq, Lq, Lk]. left and right are the
-window's, -1 unbounded. softcap, chunk and dropout are off at 0, causal at "".
+All three are differentiable. The options are those of headlight.attention(). Numbers that a program may compute are
+tensors, so that a compiled one need not look at them: seed [], key_lengths [B], query_start and key_start [1] or [B],
+query_offsets and key_offsets [n + 1]. True in mask means that a key is seen; mask and bias are broadcast to
+[B, Hq, Lq, Lk]. left and right are the window's, -1 unbounded. softcap, chunk and dropout are off at 0, causal at "".
+
+padding [B, Lk] of bool, True where a key is seen, and packed [B, L], the number of the sequence that each row and key
+belongs to, become lengths and offsets, or else a mask, as the operator runs: a compiled program knows no numbers.
 """
 
 from __future__ import annotations
@@ -25,7 +28,8 @@ from torch.autograd import forward_ad
 
 from headlight._core import attention, attention_backward
 from headlight.torch._engine import engine
-from headlight.torch._shapes import check_results, check_shapes
+from headlight.torch._padding import settled
+from headlight.torch._shapes import check_marks, check_results, check_shapes
 from headlight.torch._weights import gradients_by_weights
 
 Tensor: TypeAlias = torch.Tensor
@@ -33,6 +37,7 @@ Tensor: TypeAlias = torch.Tensor
 _OPTIONS = (
     "Tensor? mask=None, Tensor? bias=None, Tensor? sinks=None, Tensor? seed=None, Tensor? key_lengths=None, "
     "Tensor? query_offsets=None, Tensor? key_offsets=None, Tensor? query_start=None, Tensor? key_start=None, "
+    "Tensor? padding=None, Tensor? packed=None, "
     "str causal='', int left=-1, int right=-1, int chunk=0, float? scale=None, float softcap=0.0, float dropout=0.0"
 )
 _TYPES = (torch.float32, torch.bfloat16, torch.float16)
@@ -44,7 +49,8 @@ _library.define(
 )
 _library.define(
     "attention_backward(Tensor query, Tensor key, Tensor value, Tensor out, Tensor log_sum_exp, Tensor out_gradient, "
-    f"{_OPTIONS}, bool bias_gradient=False, bool sinks_gradient=False) -> (Tensor, Tensor, Tensor, Tensor, Tensor)",
+    f"{_OPTIONS}, bool bias_gradient=False, bool sinks_gradient=False, Tensor? log_sum_exp_gradient=None) "
+    "-> (Tensor, Tensor, Tensor, Tensor, Tensor)",
     tags=(torch.Tag.pt2_compliant_tag,),
 )
 
@@ -64,6 +70,8 @@ class Options(NamedTuple):
     key_offsets: Tensor | None = None
     query_start: Tensor | None = None
     key_start: Tensor | None = None
+    padding: Tensor | None = None
+    packed: Tensor | None = None
     causal: str = ""
     left: int = -1
     right: int = -1
@@ -71,6 +79,14 @@ class Options(NamedTuple):
     scale: float | None = None
     softcap: float = 0.0
     dropout: float = 0.0
+
+
+class _Wanted(NamedTuple):
+    """What the operator of the way back takes behind the options."""
+
+    bias_gradient: bool = False
+    sinks_gradient: bool = False
+    log_sum_exp_gradient: Tensor | None = None
 
 
 def attend(query: Tensor, key: Tensor, value: Tensor, options: Options | None = None) -> Tensor:
@@ -150,6 +166,8 @@ def _heads_inside(x: Tensor) -> Tensor:
 def _keywords(options: Options) -> dict[str, Any]:
     """Those that are set, as headlight.attention() takes them."""
     given: dict[str, Any] = {}
+    if options.padding is not None or options.packed is not None:
+        options = settled(options)
     if options.mask is not None:
         given["mask"], given["mask_means"] = _close(options.mask), "attend"
     if options.bias is not None:
@@ -190,11 +208,17 @@ def _start(positions: Tensor) -> Any:
 
 def _forward(query: Tensor, key: Tensor, value: Tensor, *rest: Any) -> tuple[Tensor, Tensor, Tensor]:
     options, weights = Options(*rest[:_COUNT]), rest[_COUNT:] == (True,)
+    _check_marks(query, key, options)
     results: Any = attention(
         _heads_inside(query), _heads_inside(key), _heads_inside(value),
         log_sum_exp=True, probabilities=weights, engine=engine(), **_keywords(options),
     )  # fmt: skip
     return results[0].transpose(1, 2), results[1], results[2] if weights else query.new_empty(0, dtype=torch.float32)
+
+
+def _check_marks(query: Tensor, key: Tensor, options: Options) -> None:
+    if options.padding is not None or options.packed is not None:
+        check_marks(query, key, options.padding, options.packed)
 
 
 def _forward_shapes(query: Tensor, key: Tensor, value: Tensor, *rest: Any) -> tuple[Tensor, Tensor, Tensor]:
@@ -203,6 +227,7 @@ def _forward_shapes(query: Tensor, key: Tensor, value: Tensor, *rest: Any) -> tu
             raise TypeError(f"attention: {name} has numbers of type {x.dtype}, expected float32, bfloat16 or float16")
     options = Options(*rest[:_COUNT])
     check_shapes(query, key, value, options.mask, options.bias)
+    _check_marks(query, key, options)
     batch, heads, rows, _ = query.shape
     out = query.new_empty(batch, rows, heads, value.shape[3]).transpose(1, 2)
     shape = (batch, heads, rows, key.shape[2]) if rest[_COUNT:] == (True,) else (0,)
@@ -212,10 +237,11 @@ def _forward_shapes(query: Tensor, key: Tensor, value: Tensor, *rest: Any) -> tu
 def _backward(
     query: Tensor, key: Tensor, value: Tensor, out: Tensor, log_sum_exp: Tensor, out_gradient: Tensor, *rest: Any
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-    options, (by_bias, by_sinks) = Options(*rest[:_COUNT]), (*rest[_COUNT:], False, False)[:2]
+    options, (by_bias, by_sinks, by_log_sum_exp) = Options(*rest[:_COUNT]), _Wanted(*rest[_COUNT:])
     results: Any = attention_backward(
         _heads_inside(query), _heads_inside(key), _heads_inside(value),
         _heads_inside(out), _close(log_sum_exp), _heads_inside(out_gradient),
+        lse_gradient=None if by_log_sum_exp is None else _close(by_log_sum_exp),
         bias_gradient=by_bias, sinks_gradient=by_sinks, engine=engine(), **_keywords(options),
     )  # fmt: skip
     none = query.new_empty(0, dtype=torch.float32)
@@ -227,9 +253,10 @@ def _backward(
 def _backward_shapes(
     query: Tensor, key: Tensor, value: Tensor, out: Tensor, log_sum_exp: Tensor, out_gradient: Tensor, *rest: Any
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-    options, (by_bias, by_sinks) = Options(*rest[:_COUNT]), (*rest[_COUNT:], False, False)[:2]
+    options, (by_bias, by_sinks, by_log_sum_exp) = Options(*rest[:_COUNT]), _Wanted(*rest[_COUNT:])
     check_shapes(query, key, value, options.mask, options.bias)
-    check_results(query, value, out, log_sum_exp, out_gradient)
+    _check_marks(query, key, options)
+    check_results(query, value, out, log_sum_exp, out_gradient, by_log_sum_exp)
 
     def heads_inside(x: Tensor) -> Tensor:
         batch, heads, rows, dim = x.shape
@@ -252,20 +279,23 @@ class _Differentiable(torch.autograd.Function):
         with torch._C._AutoDispatchBelowAutograd():
             out, log_sum_exp, weights = (_forward if plain else _attend)(*given)
         ctx.set_materialize_grads(False)
-        ctx.mark_non_differentiable(log_sum_exp, *(() if given[3 + _COUNT :] == (True,) else (weights,)))
+        if given[3 + _COUNT :] != (True,):
+            ctx.mark_non_differentiable(weights)
         ctx.numbers = options[_TENSORS:]
         ctx.save_for_backward(*given[:3], out, log_sum_exp, weights, *options[:_TENSORS])
         return out, log_sum_exp, weights
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor | None) -> Any:
-        by_out, _, by_weights = gradients
+        by_out, by_log_sum_exp, by_weights = gradients
         query, key, value, out, log_sum_exp, weights, *tensors = ctx.saved_tensors
         options = Options(*tensors, *ctx.numbers)
         by_bias, by_sinks = (*ctx.needs_input_grad[4:6], False, False)[:2]
         found: list[Tensor | None] = [None] * 5
-        if by_out is not None:
-            found = list(_attend_backward(query, key, value, out, log_sum_exp, by_out, *options, by_bias, by_sinks))
+        if by_out is not None or by_log_sum_exp is not None:
+            upstream = torch.zeros_like(out) if by_out is None else by_out
+            wanted = _Wanted(by_bias, by_sinks, by_log_sum_exp)
+            found = list(_attend_backward(query, key, value, out, log_sum_exp, upstream, *options, *wanted))
         by_query, by_key, by_value, bias_gradient, sinks_gradient = found
         if by_weights is not None:
             more = gradients_by_weights(query, key, weights, by_weights, options.scale, options.softcap)

@@ -37,14 +37,32 @@ def check_shapes(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None,
         _check(name, given, fits, scores, "[B, Hq, Lq, Lk] with any axis 1 or, from the first, missing")
 
 
-def check_results(query: Tensor, value: Tensor, out: Tensor, log_sum_exp: Tensor, out_gradient: Tensor) -> None:
+def check_marks(query: Tensor, key: Tensor, padding: Tensor | None, packed: Tensor | None) -> None:
+    """The same of padding and packed, behind check_shapes()."""
+    batch, rows, keys = query.shape[0], query.shape[2], key.shape[2]
+    for name, x, expected, letters in (
+        ("padding", padding, (batch, keys), "[B, Lk]"),
+        ("packed", packed, (batch, rows), "[B, L], where Lq = Lk = L"),
+    ):
+        if x is None:
+            continue
+        fits = (x.dim() == 2) & (x.shape[0] == batch) & (x.shape[-1] == keys) & (x.shape[-1] == expected[1])
+        _check(name, x, fits, expected, letters)
+
+
+def check_results(
+    query: Tensor, value: Tensor, out: Tensor, log_sum_exp: Tensor, out_gradient: Tensor, by_log_sum_exp: Tensor | None
+) -> None:
     """The same of what the backward pass takes of the forward pass, behind check_shapes()."""
     rows = tuple(query.shape[:3])
     for name, x, expected, letters in (
         ("out", out, (*rows, value.shape[3]), "[B, Hq, Lq, Dv]"),
         ("log_sum_exp", log_sum_exp, rows, "[B, Hq, Lq]"),
         ("out_gradient", out_gradient, (*rows, value.shape[3]), "[B, Hq, Lq, Dv]"),
+        ("log_sum_exp_gradient", by_log_sum_exp, rows, "[B, Hq, Lq]"),
     ):
+        if x is None:
+            continue
         fits: bool | torch.SymBool = x.dim() == len(expected)
         for own, wanted in zip(x.shape, expected, strict=False):
             fits = fits & (own == wanted)

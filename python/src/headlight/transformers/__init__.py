@@ -14,6 +14,7 @@ from transformers import AttentionInterface, AttentionMaskInterface
 from headlight.transformers._attention import attention
 from headlight.transformers._classes import cover_model_classes
 from headlight.transformers._masks import make_mask
+from headlight.transformers._rules import note_rules
 
 __all__ = ["register"]
 
@@ -30,3 +31,4 @@ def register() -> None:
     AttentionInterface.register(NAME, attention)
     AttentionMaskInterface.register(NAME, make_mask)
     cover_model_classes(NAME)
+    note_rules()

@@ -8,7 +8,8 @@ import torch
 
 from headlight.torch._functional import mask_and_bias
 from headlight.torch._operator import Options, attend_with_weights, seed_for
-from headlight.transformers._masks import IntervalMask, with_padding
+from headlight.torch._padding import with_padding
+from headlight.transformers._masks import IntervalMask, options_of, seen_of
 
 Tensor = torch.Tensor
 
@@ -55,10 +56,11 @@ def attention(
 def _masks(
     module: torch.nn.Module, query: Tensor, key: Tensor, mask: Tensor | None, is_causal: bool | None, options: dict[str, Any]
 ) -> Options:  # fmt: skip
-    if isinstance(mask, IntervalMask):
-        given = mask.options
+    given = options_of(mask)
+    if mask is not None and given is not None:
         if mask.shape[-1] > key.shape[2]:  # of a cache that gives fewer keys than it holds
-            return Options(bias=mask.dense()[..., : key.shape[2]].float())
+            numbers = mask.dense() if isinstance(mask, IntervalMask) else mask
+            return Options(bias=numbers[..., : key.shape[2]].float())
         offsets = options.get("cu_seq_lens_q") if len(query) == 1 and given.query_offsets is None else None
         if offsets is None or given.query_start is not None:
             return given
@@ -70,9 +72,10 @@ def _masks(
         causal = is_causal and (query.shape[2] > 1 or bool(window))  # a single row sees all keys, but for a window
         return Options(causal="bottom_right" if causal else "", left=window - 1 if window and is_causal else -1)
     if mask.dim() == 2:  # [B, Lk], of models that make no other
-        return with_padding(Options(), mask, 0, key.shape[2])
-    seen, bias = mask_and_bias(query, mask[..., : key.shape[2]])
-    return Options(mask=seen, bias=bias)
+        seen = seen_of(mask, 0, key.shape[2])
+        return Options(padding=seen) if torch.compiler.is_compiling() else with_padding(Options(), seen)
+    shown, bias = mask_and_bias(query, mask[..., : key.shape[2]])
+    return Options(mask=shown, bias=bias)
 
 
 def _scale(module: torch.nn.Module, query: Tensor) -> float | None:

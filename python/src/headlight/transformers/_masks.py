@@ -10,7 +10,7 @@ from torch.utils._pytree import tree_map
 from transformers.masking_utils import causal_mask_function, eager_mask, sdpa_mask
 
 from headlight.torch._operator import Options
-from headlight.torch._padding import lengths_of
+from headlight.torch._padding import is_packed, offsets_of, with_padding
 from headlight.transformers._rules import Rule, rule_of
 
 Tensor = torch.Tensor
@@ -65,59 +65,79 @@ def make_mask(batch_size: int, kv_length: int, kv_offset: int = 0, **given: Any)
         return mask  # type: ignore[no-any-return]
 
     function, padding = given.get("mask_function", causal_mask_function), given.get("attention_mask")
-    if torch.compiler.is_compiling():
-        # A program cannot look at numbers; without any, what the model's attention does without a mask is right.
-        rows = given["cache_position"].shape[0] if "cache_position" in given else given["q_length"]
-        return None if function is causal_mask_function and padding is None and rows == kv_length else make()
     rule, (rows, first) = rule_of(function), rows_of(given)
     options = None
     if rule is not None and first is not None:
         options = _options(rule, batch_size, rows, first, kv_length, kv_offset, padding)
+    if torch.compiler.is_compiling():
+        # What nobody looks at is no part of the program, and attention() looks at the options alone.
+        mask = make()
+        if options is not None:
+            mask.options = options  # type: ignore[attr-defined]
+        return mask
     if options is None:
         options = Options(mask=sdpa_mask(**sizes, **given))
     return IntervalMask((batch_size, 1, rows, kv_length), given.get("dtype", torch.float32), options, make)
 
 
-def rows_of(given: dict[str, Any]) -> tuple[int, int | None]:
+def options_of(mask: Tensor | None) -> Options | None:
+    """What make_mask() gave beside the numbers, where it knew."""
+    options: Options | None = getattr(mask, "options", None)
+    return options
+
+
+def rows_of(given: dict[str, Any]) -> tuple[int, int | Tensor | None]:
     """How many rows there are, and where the first stands, or None where they do not follow one another."""
-    if "cache_position" in given:  # Transformers 4
-        positions = given["cache_position"]
-        rows, first = positions.shape[0], int(positions[0]) if positions.shape[0] else 0
-        return rows, first if torch.equal(positions, torch.arange(first, first + rows)) else None
-    return int(given["q_length"]), int(given.get("q_offset", 0))
+    if "cache_position" not in given:
+        first = given.get("q_offset", 0)
+        return int(given["q_length"]), first if not isinstance(first, Tensor) or _is_traced() else int(first)
+    positions = given["cache_position"]  # of Transformers 4
+    rows = positions.shape[0]
+    if not rows:
+        return 0, 0
+    if _is_traced():
+        # Who decodes hands in rows that follow one another: whoever does not is told so by what is compiled.
+        if rows > 1:
+            follow = (positions == positions[0] + torch.arange(rows)).all()
+            torch._assert_async(follow, "headlight: cache_position has a gap, expected positions that follow one another")
+        return rows, positions[0]
+    first = int(positions[0])
+    return rows, first if torch.equal(positions, torch.arange(first, first + rows)) else None
+
+
+def _is_traced() -> bool:
+    return torch.compiler.is_compiling()
+
+
+def _start(place: int | Tensor) -> Tensor | None:
+    if isinstance(place, Tensor):
+        return place.reshape(1).clone()  # a static cache of Transformers 5 counts on in it
+    return torch.full((1,), place) if place else None
 
 
 def _options(
-    rule: Rule, batch: int, rows: int, row_start: int, keys: int, key_start: int, padding: Tensor | None
+    rule: Rule, batch: int, rows: int, row_start: int | Tensor, keys: int, key_start: int, padding: Tensor | None
 ) -> Options | None:
     options = Options(
         causal="top_left" if rule.causal else "", left=-1 if rule.left is None else rule.left,
         right=-1 if rule.right is None else rule.right, chunk=rule.chunk or 0,
-        query_start=torch.tensor([row_start]) if row_start else None,
-        key_start=torch.tensor([key_start]) if key_start else None,
+        query_start=_start(row_start), key_start=_start(key_start),
     )  # fmt: skip
-    if rule.chunk and rule.left_padding is not None and bool(rule.left_padding.any()):
+    if rule.chunk and rule.left_padding is not None and (_is_traced() or bool(rule.left_padding.any())):
         return None  # chunks that begin elsewhere in each sample
-    if rule.packed is not None and bool((rule.packed != rule.packed[:, :1]).any()):
-        if batch != 1 or padding is not None or rows != keys or row_start or key_start or rule.chunk:
+    if rule.packed is not None and (_is_traced() or is_packed(rule.packed)):
+        if padding is not None or rows != keys or key_start or rule.chunk:
             return None
-        return options._replace(query_offsets=_offsets(rule.packed[0]))
-    return options if padding is None else with_padding(options, padding, key_start, keys)
+        if _is_traced():
+            return options._replace(packed=rule.packed)
+        return options._replace(query_offsets=offsets_of(rule.packed[0])) if batch == 1 and not row_start else None
+    if padding is None:
+        return options
+    seen = seen_of(padding, key_start, keys)
+    return options._replace(padding=seen) if _is_traced() else with_padding(options, seen)
 
 
-def _offsets(sequence_of: Tensor) -> Tensor:
-    """Where each sequence begins, and the end: [0, 0, 1, 1, 1] -> [0, 2, 5]."""
-    begins = torch.nonzero(sequence_of.diff()).flatten() + 1
-    return torch.cat([begins.new_zeros(1), begins, begins.new_tensor([len(sequence_of)])])
-
-
-def with_padding(options: Options, seen: Tensor, key_start: int, keys: int) -> Options:
-    """Those where `seen` [B, any], by position, hides keys: as lengths, else as one row for all rows of a sample."""
-    seen = seen[:, key_start : key_start + keys].bool()
-    missing = keys - seen.shape[1]
-    lengths = lengths_of(seen)
-    if lengths is not None:
-        whole = not missing and bool((lengths == keys).all())
-        return options if whole else options._replace(key_lengths=lengths)
-    seen = torch.nn.functional.pad(seen, (0, missing))
-    return options._replace(mask=seen[:, None, None, :])
+def seen_of(padding: Tensor, key_start: int, keys: int) -> Tensor:
+    """[B, keys] of a mask [B, any] by position: what it does not reach is not seen."""
+    seen = padding[:, key_start : key_start + keys].bool()
+    return torch.nn.functional.pad(seen, (0, keys - seen.shape[1]))

@@ -1,7 +1,12 @@
-"""What a mask function of Transformers says, read from what it is made of (transformers.masking_utils)."""
+"""What a mask function of Transformers says, read from what it is made of (transformers.masking_utils).
+
+A compiled program cannot look into a function that it makes, so those that make them note beside it what it says.
+"""
 
 from __future__ import annotations
 
+import functools
+import inspect
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -28,12 +33,41 @@ def rule_of(function: Callable[..., Any]) -> Rule | None:
         return Rule(causal=True)
     if function is getattr(masking_utils, "bidirectional_mask_function", None):
         return Rule()
+    noted: Rule | None = getattr(function, "headlight_rule", None)
+    if noted is not None or torch.compiler.is_compiling():
+        return noted
     if getattr(function, "__module__", None) != masking_utils.__name__ or function.__closure__ is None:
         return None
     maker = function.__qualname__.partition(".")[0]
     parts = dict(zip(function.__code__.co_freevars, (cell.cell_contents for cell in function.__closure__), strict=True))
     reader = _READERS.get(maker)
     return None if reader is None else reader(parts)
+
+
+def note_rules() -> None:
+    """Lets the makers of mask functions note what they say, from the arguments they are given."""
+    for name, reader in _READERS.items():
+        maker = getattr(masking_utils, name, None)
+        if maker is not None and not hasattr(maker, "headlight_notes"):
+            setattr(masking_utils, name, _noting(maker, reader))
+
+
+def _noting(maker: Callable[..., Any], reader: Callable[[dict[str, Any]], Rule | None]) -> Callable[..., Any]:
+    code = maker.__code__
+    names = code.co_varnames[: code.co_argcount]
+    rest = code.co_varnames[code.co_argcount] if code.co_flags & inspect.CO_VARARGS else None
+
+    @functools.wraps(maker)
+    def make(*given: Any, **named: Any) -> Any:
+        function = maker(*given, **named)
+        parts = dict(zip(names, given, strict=False), **named)
+        if rest is not None:
+            parts[rest] = given[len(names) :]
+        function.headlight_rule = reader(parts)
+        return function
+
+    make.headlight_notes = True  # type: ignore[attr-defined]
+    return make
 
 
 def _all_of(parts: dict[str, Any]) -> Rule | None:
