@@ -77,7 +77,8 @@ struct GemmKernels {
   bool reads_bfloat16;
 
   // Packs columns [column, column + columns) of B [depth, …], one panel of each block of K: columns ≤ panel_width,
-  // filled up to whole vectors. b is no panels; `panels` describes those at `packed`.
+  // filled up to whole vectors. b is no panels, and float32; rows of it may be bfloat16 where the panels are. `panels`
+  // describes those at `packed`.
   void (*pack_columns)(const Operand& b, std::int64_t depth, std::int64_t column, std::int64_t columns,
                        const Operand& panels, float* packed) noexcept;
   // Length of the blocks of K; the last may be shorter.

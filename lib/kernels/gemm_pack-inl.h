@@ -9,6 +9,7 @@
 
 #include "kernels/gemm_kernels.h"
 #include "kernels/gemm_tile-inl.h"
+#include "kernels/numbers-inl.h"
 #include "kernels/square-inl.h"
 #include "simd/integers.h"
 
@@ -55,25 +56,33 @@ inline void gemm_pack_columns(const float* b, std::int64_t stride, std::int64_t 
 
 // Columns [column, column + columns) of B's rows [first, first + depth), a vector of columns of kRows rows at a time:
 // f(k, offset, rows), where row r has columns column + offset … of row first + k + r, and zeros behind the last column
-// and the last row. Of each vector of columns k ascends. kRows is a power of two.
+// and the last row. Of each vector of columns k ascends. kRows is a power of two. Here B lies by rows.
+template <int kRows, class Numbers, class Function>
+HEADLIGHT_INLINE void walk_rows(const kernels::Operand& b, std::int64_t first, std::int64_t depth, std::int64_t column,
+                                std::int64_t columns, const Function& f) {
+  const auto* const from = b.numbers<typename Numbers::Storage>() + first * b.stride + column;
+  Vec rows[kRows];
+  for (std::int64_t k = 0; k < depth; k += kRows) {
+    for (std::int64_t offset = 0; offset < columns; offset += kLanes) {
+      const int count = static_cast<int>(smaller(kLanes, columns - offset));
+#pragma GCC unroll 4
+      for (int r = 0; r < kRows; ++r) {
+        rows[r] = k + r < depth ? load_numbers<Numbers>(from + (k + r) * b.stride + offset, count) : zero();
+      }
+      f(k, offset, rows);
+    }
+  }
+}
+
+// The same of a B of float32, however it lies.
 template <int kRows, class Function>
 HEADLIGHT_INLINE void walk_matrix(const kernels::Operand& b, std::int64_t first, std::int64_t depth,
                                   std::int64_t column, std::int64_t columns, const Function& f) {
+  if (b.layout == kernels::OperandLayout::rows) {
+    return walk_rows<kRows, StoredFloat32>(b, first, depth, column, columns, f);
+  }
   const float* const from = b.floats_at(first, column);
   Vec rows[kRows];
-  if (b.layout == kernels::OperandLayout::rows) {
-    for (std::int64_t k = 0; k < depth; k += kRows) {
-      for (std::int64_t offset = 0; offset < columns; offset += kLanes) {
-        const int count = static_cast<int>(smaller(kLanes, columns - offset));
-#pragma GCC unroll 4
-        for (int r = 0; r < kRows; ++r) {
-          rows[r] = k + r < depth ? load_partial(from + (k + r) * b.stride + offset, count) : zero();
-        }
-        f(k, offset, rows);
-      }
-    }
-    return;
-  }
   constexpr std::int64_t kTurned = kRows * kLanes;
   alignas(64) float turned[kTurned * kLanes];
   for (std::int64_t offset = 0; offset < columns; offset += kLanes) {

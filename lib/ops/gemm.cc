@@ -110,8 +110,8 @@ void multiply(Engine& engine, Names names, const View<const float, 3>& a, const 
   }
   GemmBatch product = check_product(names, a, b.extent(transposed ? 2 : 1), b.extent(transposed ? 1 : 2), b_extent, c,
                                     options, residual);
-  product.product.b =
-      ops::gemm_operand({b.data, {b.extent(1), b.extent(2)}, {b.stride(1), b.stride(2)}}, options.transpose_b);
+  product.product.b = ops::gemm_operand(
+      {NumberType::float32, b.data, {b.extent(1), b.extent(2)}, {b.stride(1), b.stride(2)}}, options.transpose_b);
   product.b_stride = b.stride(0);
   ops::run_gemm_batch(engine, product);
 }

@@ -55,8 +55,9 @@ inline void run_gemm_block(Isa isa, kernels::GemmBlock block, float* scratch) no
 }
 
 // op(B) as the kernels take it.
-[[nodiscard]] inline kernels::Operand gemm_operand(const View<const float, 2>& b, Transpose transpose_b) noexcept {
-  return {.layout = transpose_b == Transpose::yes ? kernels::OperandLayout::columns : kernels::OperandLayout::rows,
+[[nodiscard]] inline kernels::Operand gemm_operand(const TypedView<2>& b, Transpose transpose_b) noexcept {
+  return {.type = b.type,
+          .layout = transpose_b == Transpose::yes ? kernels::OperandLayout::columns : kernels::OperandLayout::rows,
           // That of a single row, or of rows without elements, may be any number.
           .stride = b.extent(0) > 1 && b.extent(1) > 0 ? b.stride(0) : 0,
           .data = b.data};
@@ -76,6 +77,12 @@ inline void run_gemm_block(Isa isa, kernels::GemmBlock block, float* scratch) no
 // room for packed_rows(depth) rows of whole vectors. Returns the operand that they are.
 kernels::Operand pack_matrix(Engine& engine, const kernels::Operand& b, NumberType type, std::int64_t depth,
                              std::int64_t columns, float* packed) noexcept;
+
+// The product of gemm() in bfloat16 with a B that changes from call to call, as activations do, and weights in
+// training: it is packed into scratch memory, and then the bits are those with a PackedMatrix of bfloat16. Each matrix
+// is float32 or bfloat16; a transposed B float32. Unchecked. Throws OutOfMemory, before anything is written.
+void gemm_bfloat16(Engine& engine, const TypedView<2>& a, const TypedView<2>& b, const MutableTypedView<2>& c,
+                   const GemmOptions& options);
 
 // The way back from panels of float32, bfloat16 or float16: columns first … first + count − 1 of B [K, N], one after
 // another, rows[j · K + k] = B[k, first + j].
