@@ -1,6 +1,7 @@
 // A training step of one transformer encoder layer, forward and backward: width 512 on (32, 100, 512), and BERT-base's.
 #include <cmath>
 #include <memory>
+#include <utility>
 
 #include "harness/case_name.h"
 #include "harness/element_operations.h"
@@ -19,12 +20,13 @@ struct Shape {
   std::int64_t batch, length;
   TransformerLayerOptions options;
   Checkpoint checkpoint = Checkpoint::keep_linear;
+  NumberType activations = NumberType::float32;
 };
 
 struct Step {
-  Step(const Shape& shape, Checkpoint checkpoint, const TrainingAttention& attention = fused_attention())
+  Step(const Shape& shape, SavedState state)
       : layer(shape.options),
-        saved(checkpoint, 0, attention),
+        saved(std::move(state)),
         x(filled<3>({shape.batch, shape.length, shape.options.width}, 1)),
         y_gradient(filled<3>(x.shape(), 2)),
         y(x.shape()),
@@ -45,9 +47,10 @@ struct Step {
   std::vector<Parameter> parameters;
 };
 
-// Against the plain route, which shares neither attention's kernels nor its order.
+// Against the plain route, which shares neither attention's kernels nor its order. With activations of bfloat16 the
+// gradient goes through some ten products, each of whose operands is off by 2⁻⁹ of itself at most.
 bool agrees_with_unfused(Engine& engine, const Shape& shape, const Step& step) {
-  Step unfused(shape, Checkpoint::keep_linear, analysis::unfused_attention());
+  Step unfused(shape, SavedState(Checkpoint::keep_linear, 0, analysis::unfused_attention()));
   unfused.run(engine);
   double difference = 0, size = 0;
   for (std::int64_t n = 0; n < step.x_gradient.size(); ++n) {
@@ -55,11 +58,11 @@ bool agrees_with_unfused(Engine& engine, const Shape& shape, const Step& step) {
     difference += std::pow(step.x_gradient.data()[n] - truth, 2);
     size += truth * truth;
   }
-  return difference <= 1e-10 * size;
+  return difference <= (shape.activations == NumberType::float32 ? 1e-10 : std::pow(20 * 0x1p-9, 2)) * size;
 }
 
 Work step_work(const Shape& shape, const CaseContext& context) {
-  const auto step = std::make_shared<Step>(shape, shape.checkpoint);
+  const auto step = std::make_shared<Step>(shape, SavedState(shape.activations, shape.checkpoint));
   Engine* engine = &context.engine;
   Work work;
   work.run = [step, engine] { step->run(*engine); };
@@ -76,7 +79,7 @@ Work step_work(const Shape& shape, const CaseContext& context) {
     work.writes.emplace_back(parameter.gradient);
   }
   if (shape.checkpoint == Checkpoint::keep_linear) {
-    const std::size_t bytes = step->layer.saved_bytes(shape.batch, shape.length, 0);
+    const std::size_t bytes = step->layer.saved_bytes(shape.batch, shape.length, 0, shape.activations);
     work.facts.emplace_back("saved_bytes", static_cast<double>(bytes));
   }
   return work;
@@ -84,7 +87,8 @@ Work step_work(const Shape& shape, const CaseContext& context) {
 
 std::string name_of(const Shape& shape) {
   return case_name(shape.name, shape.options.dropout > 0 ? "_dropout" : "",
-                   shape.checkpoint == Checkpoint::layer_input ? "_again" : "", "/B", shape.batch, "/L", shape.length);
+                   shape.checkpoint == Checkpoint::layer_input ? "_again" : "",
+                   shape.activations == NumberType::bfloat16 ? "_bfloat16" : "", "/B", shape.batch, "/L", shape.length);
 }
 
 // A step of AdamW over `count` numbers, two moments beside each.
@@ -136,9 +140,16 @@ std::vector<Case> cases() {
   add({"bert_base", 8, 128, bert_base}, true);
   add({"bert_base", 1, 2048, bert_base}, false);
   add({"bert_base", 8, 128, bert_base, Checkpoint::layer_input}, false);
+  for (const Shape& shape :
+       {Shape{"width512", 32, 100, width512}, {"bert_base", 8, 128, bert_base}, {"bert_base", 1, 2048, bert_base}}) {
+    Shape narrow = shape;
+    narrow.activations = NumberType::bfloat16;
+    add(narrow, false);
+  }
   bert_base.dropout = 0.1f;
   add({"bert_base", 8, 128, bert_base}, true);
   add({"width64", 2, 10, small}, false, true);
+  add({"width64", 2, 10, small, Checkpoint::keep_linear, NumberType::bfloat16}, false, true);
   all.push_back({"adamw/7M", [](const CaseContext& context) { return adamw_work(7 << 20, context); }, false});
   return all;
 }

@@ -23,5 +23,10 @@ View<T, 2> some_rows(const View<T, 2>& x, std::int64_t first, std::int64_t count
   if (!x) return {};
   return {x.data + first * x.stride(0), {count, x.extent(1)}, x.strides};
 }
+template <class Pointer>
+AnyTypedView<2, Pointer> some_rows(const AnyTypedView<2, Pointer>& x, std::int64_t first, std::int64_t count) noexcept {
+  if (!x) return {};
+  return {x.type, kernels::numbers_behind(x.data, first * x.stride(0), x.type), {count, x.extent(1)}, x.strides};
+}
 
 }  // namespace headlight::layers

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "headlight/layers/feed_forward.h"
+#include "headlight/typed_rows.h"
 #include "layers/feed_forward_rows.h"
 #include "layers/gradient_places.h"
 #include "layers/hidden_states.h"
@@ -18,41 +19,69 @@ constexpr std::string_view kName = "FeedForward";
 
 bool keeps(const SavedState& saved) noexcept { return layers::keeps_linear(saved.checkpoint()); }
 
+// Of `hidden`, rounded where dropout does not come first: what a product would round is stored so.
+NumberType type_of_active(NumberType activations, const Dropout& dropout) noexcept {
+  return dropout.probability > 0 ? NumberType::float32 : activations;
+}
+
+// active = dropout(activation(hidden)), rows counted from `first` on in all of the batch.
+void activate_rows(Engine& engine, Activation activation, const TypedView<2>& hidden, const Dropout& dropout,
+                   std::int64_t first, const MutableTypedView<2>& active) {
+  if (hidden.type == NumberType::float32) {
+    activate(engine, activation, layers::floats_of(hidden), layers::floats_of(active));
+  } else {
+    activate(engine, activation, RowMatrices{hidden, active});
+  }
+  if (dropout.probability == 0) return;
+  const View<float, 2> dropped = layers::floats_of(active);
+  ops::dropout_rows(engine, dropped, dropped, dropout, {}, first);
+}
+
+// gradient ∘= activation′(hidden)
+void activate_rows_backward(Engine& engine, Activation activation, const TypedView<2>& hidden,
+                            const View<float, 2>& gradient) {
+  if (hidden.type == NumberType::float32) {
+    activate_backward(engine, activation, layers::floats_of(hidden), gradient, gradient);
+  } else {
+    activate_backward(engine, activation, RowGradients{hidden, gradient, gradient});
+  }
+}
+
 }  // namespace
 
 void FeedForward::forward(Engine& engine, View<const float, 3> x, View<float, 3> y, SavedState& saved,
                           const TrainingStep& step, View<const float, 3> residual) const {
   layers::check_training_states(kName, x, y, linear1_.in_features(), residual);
   layers::Placement size;
-  size.rows(x.extent(0), x.extent(1), hidden_width());
+  size.typed_rows(x.extent(0), x.extent(1), hidden_width(), saved.activations());
   std::byte* memory = saved.begin(keeps(saved) ? size.bytes() : 0);
   const runtime::Scratch scratch(engine, keeps(saved) ? 0 : size.bytes(), kName);
   layers::Placement place(keeps(saved) ? memory : scratch.data());
-  forward_from(engine, x, y, place.rows(x.extent(0), x.extent(1), hidden_width()), step.dropout(options_.dropout, 0),
-               residual);
+  forward_from(engine, x, y, place.typed_rows(x.extent(0), x.extent(1), hidden_width(), saved.activations()),
+               step.dropout(options_.dropout, 0), residual);
   saved.commit(
       {.layer = this, .made_with = layers::made_with(options_), .shape = {x.extent(0), x.extent(1), 0}, .step = step});
 }
 
-void FeedForward::forward_from(Engine& engine, View<const float, 3> x, View<float, 3> y, View<float, 3> hidden,
-                               const Dropout& dropout, View<const float, 3> residual) const {
-  const std::int64_t distance = layers::row_distance(hidden_width());
+void FeedForward::forward_from(Engine& engine, View<const float, 3> x, View<float, 3> y,
+                               const MutableTypedView<3>& hidden, const Dropout& dropout,
+                               View<const float, 3> residual) const {
+  const NumberType type = type_of_active(hidden.type, dropout);
+  const std::int64_t distance = layers::row_distance(hidden_width(), type);
   const std::int64_t at_once = layers::rows_at_once(x.extent(0) * x.extent(1), hidden_width());
-  const runtime::Scratch memory(engine, y ? static_cast<std::size_t>(at_once * distance) * sizeof(float) : 0, kName);
+  const runtime::Scratch memory(engine, y ? static_cast<std::size_t>(at_once * distance) * bytes_of(type) : 0, kName);
   std::int64_t first_row = 0;
   layers::for_each_matrix(
       x.extent(0),
-      [&](View<const float, 2> in, View<float, 2> to, View<float, 2> out, View<const float, 2> added) {
-        linear1_.forward(engine, in, to);
+      [&](View<const float, 2> in, const MutableTypedView<2>& to, View<float, 2> out, View<const float, 2> added) {
+        linear1_.forward_in_training(engine, hidden.type, in, to, {});
         for (std::int64_t first = 0; out && first < in.extent(0); first += at_once) {
           const std::int64_t count = std::min(at_once, in.extent(0) - first);
-          const View<float, 2> active(reinterpret_cast<float*>(memory.data()), {count, hidden_width()}, {distance, 1});
-          activate(engine, options_.activation, layers::some_rows(to, first, count), active);
-          if (dropout.probability > 0) {
-            ops::dropout_rows(engine, active, active, dropout, {}, first_row + first);
-          }
-          linear2_.forward(engine, active, layers::some_rows(out, first, count),
-                           {.residual = layers::some_rows(added, first, count)});
+          const MutableTypedView<2> active(type, memory.data(), {count, hidden_width()}, {distance, 1});
+          activate_rows(engine, options_.activation, layers::some_rows(to, first, count), dropout, first_row + first,
+                        active);
+          linear2_.forward_in_training(engine, hidden.type, active, layers::some_rows(out, first, count),
+                                       {.residual = layers::some_rows(added, first, count)});
         }
         first_row += in.extent(0);
       },
@@ -73,42 +102,44 @@ void FeedForward::backward(Engine& engine, View<const float, 3> x, const SavedSt
       .same_as_or_apart_from("residual", residual);
   const Dropout dropout = saved.call().step.dropout(options_.dropout, 0);
   layers::Placement size;
-  size.rows(x.extent(0), x.extent(1), hidden_width());
+  size.typed_rows(x.extent(0), x.extent(1), hidden_width(), saved.activations());
   const runtime::Scratch scratch(engine, keeps(saved) ? 0 : size.bytes(), kName);
   layers::Placement place(keeps(saved) ? saved.data() : scratch.data());
-  const View<float, 3> hidden = place.rows(x.extent(0), x.extent(1), hidden_width());
+  const MutableTypedView<3> hidden = place.typed_rows(x.extent(0), x.extent(1), hidden_width(), saved.activations());
   if (!keeps(saved)) forward_from(engine, x, {}, hidden, dropout, {});
   backward_from(engine, x, hidden, dropout, y_gradient, x_gradient, residual);
 }
 
 // The lines of forward_from(), from the last to the first, some rows at a time.
-void FeedForward::backward_from(Engine& engine, View<const float, 3> x, View<const float, 3> hidden,
+void FeedForward::backward_from(Engine& engine, View<const float, 3> x, const TypedView<3>& hidden,
                                 const Dropout& dropout, View<const float, 3> y_gradient, View<float, 3> x_gradient,
                                 View<const float, 3> residual) {
-  const std::int64_t distance = layers::row_distance(hidden_width());
+  const NumberType type = type_of_active(hidden.type, dropout);
   const std::int64_t at_once = layers::rows_at_once(x.extent(0) * x.extent(1), hidden_width());
-  const auto elements = static_cast<std::size_t>(at_once * distance);
-  const runtime::Scratch memory(engine, 2 * elements * sizeof(float), kName);
-  auto* numbers = reinterpret_cast<float*>(memory.data());
+  runtime::ScratchLayout layout;
+  const auto active_rows = layout.add<float>(at_once, layers::row_floats(hidden_width(), type));
+  const auto gradient_rows = layout.add<float>(at_once, layers::row_distance(hidden_width()));
+  const runtime::Scratch memory(engine, layout.bytes(), kName);
   std::int64_t first_row = 0;
   layers::for_each_matrix(
       x.extent(0),
-      [&](View<const float, 2> in, View<const float, 2> before, View<const float, 2> from, View<float, 2> to,
+      [&](View<const float, 2> in, const TypedView<2>& before, View<const float, 2> from, View<float, 2> to,
           View<const float, 2> added) {
         for (std::int64_t first = 0; first < in.extent(0); first += at_once) {
           const std::int64_t count = std::min(at_once, in.extent(0) - first);
-          const View<float, 2> active(numbers, {count, hidden_width()}, {distance, 1});
-          const View<float, 2> gradient(numbers + elements, active.shape, active.strides);
-          const View<const float, 2> inactive = layers::some_rows(before, first, count);
-          activate(engine, options_.activation, inactive, active);
-          const bool drops = dropout.probability > 0;
-          if (drops) ops::dropout_rows(engine, active, active, dropout, {}, first_row + first);
+          const MutableTypedView<2> active(type, active_rows.in(memory.data()), {count, hidden_width()},
+                                           {layers::row_distance(hidden_width(), type), 1});
+          const View<float, 2> gradient(gradient_rows.in(memory.data()), active.shape,
+                                        {layers::row_distance(hidden_width()), 1});
+          const TypedView<2> inactive = layers::some_rows(before, first, count);
+          activate_rows(engine, options_.activation, inactive, dropout, first_row + first, active);
 
-          linear2_.backward(engine, active, layers::some_rows(from, first, count), gradient);
-          if (drops) ops::dropout_rows(engine, gradient, gradient, dropout, {}, first_row + first);
-          activate_backward(engine, options_.activation, inactive, gradient, gradient);
-          linear1_.backward(engine, layers::some_rows(in, first, count), gradient, layers::some_rows(to, first, count),
-                            layers::some_rows(added, first, count));
+          linear2_.backward_in_training(engine, hidden.type, active, layers::some_rows(from, first, count), gradient,
+                                        {});
+          if (dropout.probability > 0) ops::dropout_rows(engine, gradient, gradient, dropout, {}, first_row + first);
+          activate_rows_backward(engine, options_.activation, inactive, gradient);
+          linear1_.backward_in_training(engine, hidden.type, layers::some_rows(in, first, count), gradient,
+                                        layers::some_rows(to, first, count), layers::some_rows(added, first, count));
         }
         first_row += in.extent(0);
       },

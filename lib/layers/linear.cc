@@ -31,6 +31,13 @@ void Linear::forward_typed(Engine& engine, const TypedView<2>& x, const MutableT
       {.bias = layers::values_of(bias_), .activation = epilogue.activation, .residual = epilogue.residual});
 }
 
+void Linear::forward_in_training(Engine& engine, NumberType activations, const TypedView<2>& x,
+                                 const MutableTypedView<2>& y, const LinearEpilogue& epilogue) const {
+  layers::multiply_in_training(
+      engine, activations, x, weight_, weight_.all(), y,
+      {.bias = layers::values_of(bias_), .activation = epilogue.activation, .residual = epilogue.residual});
+}
+
 void Linear::backward(Engine& engine, View<const float, 2> x, View<const float, 2> y_gradient,
                       View<float, 2> x_gradient, View<const float, 2> residual) {
   layers::check_training("Linear", weight_.gradient());
@@ -44,8 +51,16 @@ void Linear::backward(Engine& engine, View<const float, 2> x, View<const float, 
       .apart_from("x", x)
       .apart_from("y_gradient", y_gradient)
       .same_as_or_apart_from("residual", residual);
-  layers::multiply_backward(engine, x, weight_, weight_.all(), y_gradient, layers::values_of(bias_gradient_),
-                            x_gradient, residual);
+  backward_in_training(engine, NumberType::float32, x, y_gradient, x_gradient, residual);
+}
+
+void Linear::backward_in_training(Engine& engine, NumberType activations, const TypedView<2>& x,
+                                  View<const float, 2> y_gradient, const MutableTypedView<2>& x_gradient,
+                                  View<const float, 2> residual) {
+  layers::check_training("Linear", weight_.gradient());
+  layers::multiply_backward(engine, activations,
+                            {x, y_gradient, x_gradient, residual, layers::values_of(bias_gradient_)}, weight_,
+                            weight_.all());
 }
 
 std::size_t Linear::workspace_bytes(const Engine& engine, std::int64_t rows) const {

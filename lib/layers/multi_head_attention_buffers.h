@@ -43,6 +43,11 @@ struct MultiHeadAttention::Buffers {
     NumberType projected = NumberType::float32;
     NumberType heads = NumberType::float32;
   };
+  // Those of training with such activations. Other merges compute with the heads.
+  [[nodiscard]] static Types in_training(const MultiHeadAttention& layer, NumberType activations) noexcept {
+    const bool concatenates = layer.options_.merge == Merge::concatenate;
+    return {activations, concatenates ? activations : NumberType::float32};
+  }
 
   Buffers(const MultiHeadAttention& layer, const MultiHeadAttentionShape& shape) : Buffers(layer, shape, Types()) {}
   Buffers(const MultiHeadAttention& layer, const MultiHeadAttentionShape& shape, const Types& given)

@@ -105,32 +105,35 @@ void MultiHeadAttention::check_output_places(const AttentionOptions& options, co
       .apart_from("residual", residual);
 }
 
-void MultiHeadAttention::project(Engine& engine, Group group, View<const float, 3> x,
+void MultiHeadAttention::project(Engine& engine, NumberType activations, Group group, View<const float, 3> x,
                                  const MutableTypedView<3>& projected) const {
   const Place place = place_of(group);
   const std::span<const float> bias = layers::some_of(projection_bias_, rows_of(group));
   layers::for_each_matrix(
       x.extent(0),
       [&](const View<const float, 2>& from, const MutableTypedView<2>& to) {
-        layers::multiply(engine, from, projections_[place.matrix], place.rows, to, {.bias = bias});
+        layers::multiply_in_training(engine, activations, from, projections_[place.matrix], place.rows, to,
+                                     {.bias = bias});
       },
       x, projected);
 }
 
-void MultiHeadAttention::project_all(Engine& engine, const Buffers& buffers, std::byte* memory,
+void MultiHeadAttention::project_all(Engine& engine, NumberType activations, const Buffers& buffers, std::byte* memory,
                                      View<const float, 3> query, View<const float, 3> key,
                                      View<const float, 3> value) const {
-  const auto into = [&](Group group) { return buffers.typed(memory, buffers.projected[group]); };
+  const auto into = [&](Group group, const View<const float, 3>& x) {
+    project(engine, activations, group, x, buffers.typed(memory, buffers.projected[group]));
+  };
   switch (buffers.inputs) {
     case SharedInputs::all:
-      return project(engine, kAll, query, into(kAll));
+      return into(kAll, query);
     case SharedInputs::key_and_value:
-      project(engine, kQuery, query, into(kQuery));
-      return project(engine, kKeyValue, key, into(kKeyValue));
+      into(kQuery, query);
+      return into(kKeyValue, key);
     case SharedInputs::none:
-      project(engine, kQuery, query, into(kQuery));
-      project(engine, kKey, key, into(kKey));
-      return project(engine, kValue, value, into(kValue));
+      into(kQuery, query);
+      into(kKey, key);
+      return into(kValue, value);
   }
 }
 
@@ -165,12 +168,12 @@ void MultiHeadAttention::attend(Engine& engine, const Buffers& buffers, std::byt
   }
 }
 
-void MultiHeadAttention::merge_heads(Engine& engine, const TypedView<3>& heads, View<float, 3> out,
-                                     View<const float, 3> residual) const {
+void MultiHeadAttention::merge_heads(Engine& engine, NumberType activations, const TypedView<3>& heads,
+                                     View<float, 3> out, View<const float, 3> residual) const {
   layers::for_each_matrix(
       out.extent(0),
       [&](const TypedView<2>& rows, View<float, 2> to, View<const float, 2> added) {
-        output_.forward_typed(engine, rows, to, {.residual = added});
+        output_.forward_in_training(engine, activations, rows, to, {.residual = added});
       },
       heads, out, residual);
 }
@@ -184,7 +187,7 @@ void MultiHeadAttention::forward(Engine& engine, View<const float, 3> query, Vie
   const Buffers buffers =
       inference_buffers(engine, {query.extent(0), query.extent(1), key.extent(1), inputs_of(query, key, value)});
   const runtime::Scratch memory(engine, buffers.layout.bytes(), kName);
-  project_all(engine, buffers, memory.data(), query, key, value);
+  project_all(engine, NumberType::float32, buffers, memory.data(), query, key, value);
   // Whoever asks for the heads has them in float32. The last product rounds those, to the same bits.
   const bool concatenates = options_.merge == Merge::concatenate;
   const View<float, 3> asked = access.outputs ? access.outputs
@@ -193,7 +196,7 @@ void MultiHeadAttention::forward(Engine& engine, View<const float, 3> query, Vie
   const MutableTypedView<3> stored = asked ? MutableTypedView<3>(asked) : buffers.typed(memory.data(), buffers.heads);
   attend(engine, buffers, memory.data(), stored, options);
   silence(access.silenced, stored, options_.width / options_.heads);
-  if (stored.type != NumberType::float32) return merge_heads(engine, stored, out, residual);
+  if (stored.type != NumberType::float32) return merge_heads(engine, NumberType::float32, stored, out, residual);
   const View<float, 3> heads = layers::floats_of(stored);
   const View<float, 3> mixing = buffers.view(memory.data(), buffers.mixing);
   // Behind a gate heads still lie side by side.
@@ -202,7 +205,7 @@ void MultiHeadAttention::forward(Engine& engine, View<const float, 3> query, Vie
       engine, query, heads, mixing, takes_mixed ? access.scaled_outputs : buffers.view(memory.data(), buffers.mixed));
   const bool has_scaled = takes_mixed || heads.data == access.scaled_outputs.data;
   if (access.scaled_outputs && !has_scaled) scale_heads(engine, heads, mixing, access.scaled_outputs);
-  merge_heads(engine, mixed, out, residual);
+  merge_heads(engine, NumberType::float32, mixed, out, residual);
 }
 
 namespace {

@@ -162,7 +162,8 @@ View<const float, 3> MultiHeadAttention::mix_heads_backward(Engine& engine, View
   layers::for_each_matrix(
       query.extent(0),
       [&](View<const float, 2> x, View<const float, 2> rows, View<float, 2> x_gradient, View<const float, 2> added) {
-        layers::multiply_backward(engine, x, merge_projection_, merge_projection_.all(), rows, {}, x_gradient, added);
+        layers::multiply_backward(engine, NumberType::float32, {x, rows, x_gradient, added}, merge_projection_,
+                                  merge_projection_.all());
       },
       query, View<const float, 3>(mixing_gradient), query_gradient, residual);
   return query_gradient ? View<const float, 3>(query_gradient) : residual;

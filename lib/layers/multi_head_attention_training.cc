@@ -1,10 +1,12 @@
 #include "headlight/layers/multi_head_attention.h"
+#include "headlight/typed_attention_backward.h"
 #include "layers/gradient_places.h"
 #include "layers/multi_head_attention_buffers.h"
 #include "layers/parameter_list.h"
 #include "layers/product.h"
 #include "layers/saved_state.h"
 #include "layers/segments.h"
+#include "layers/visited_heads.h"
 #include "ops/attention_check.h"
 #include "ops/check.h"
 #include "ops/in_place.h"
@@ -14,19 +16,6 @@ namespace headlight {
 namespace {
 
 constexpr std::string_view kName = "MultiHeadAttention";
-
-// [B, H, Lq]
-View<float, 3> log_sum_exp_at(std::byte* memory, const runtime::ScratchPart<float>& part,
-                              const View<const float, 3>& query, std::int64_t heads) noexcept {
-  return {memory == nullptr ? nullptr : part.in(memory), {query.extent(0), heads, query.extent(1)}};
-}
-
-// What the attention keeps beside it, [B, H, Lq, columns].
-View<float, 4> kept_at(std::byte* memory, runtime::ScratchLayout& layout, const View<const float, 3>& query,
-                       std::int64_t heads, std::int64_t columns) noexcept {
-  const auto part = layout.add<float>(query.extent(0), heads, query.extent(1), columns);
-  return {part.in(memory), {query.extent(0), heads, query.extent(1), columns}};
-}
 
 // The options of a call in training.
 AttentionOptions options_of(const MultiHeadAttention::Kept& kept) {
@@ -77,8 +66,32 @@ void check_places(const View<const float, 3>& query, const View<const float, 3>&
 
 }  // namespace
 
-std::size_t MultiHeadAttention::saved_bytes(const MultiHeadAttentionShape& shape, std::int64_t kept_columns) const {
-  runtime::ScratchLayout layout = Buffers(*this, shape).layout;
+// What forward_from() kept of the attention, in the order in which it is placed.
+struct MultiHeadAttention::KeptHeads {
+  KeptHeads(const MultiHeadAttention& layer, const MultiHeadAttentionShape& shape, const Kept& given)
+      : kept(given),
+        options(options_of(given)),
+        buffers(layer, shape, Buffers::in_training(layer, given.activations)),
+        heads(buffers.typed(given.memory, buffers.heads)) {
+    const std::int64_t count = layer.options_.heads;
+    const auto sums = buffers.layout.add<float>(shape.batch, count, shape.query_length);
+    log_sum_exp = {sums.in(given.memory), {shape.batch, count, shape.query_length}};
+    const std::int64_t columns = given.attention->kept_columns(shape.key_length, options);
+    const auto part = buffers.layout.add<float>(shape.batch, count, shape.query_length, columns);
+    beside = {part.in(given.memory), {shape.batch, count, shape.query_length, columns}};
+  }
+
+  const Kept& kept;
+  AttentionOptions options;  // of a call in training
+  Buffers buffers;
+  MutableTypedView<3> heads;
+  View<float, 3> log_sum_exp;  // [B, H, Lq]
+  View<float, 4> beside;       // [B, H, Lq, columns], what the attention keeps for itself
+};
+
+std::size_t MultiHeadAttention::saved_bytes(const MultiHeadAttentionShape& shape, std::int64_t kept_columns,
+                                            NumberType activations) const {
+  runtime::ScratchLayout layout = Buffers(*this, shape, Buffers::in_training(*this, activations)).layout;
   layout.add<float>(shape.batch, options_.heads, shape.query_length);
   layout.add<float>(shape.batch, options_.heads, shape.query_length, kept_columns);
   return layout.bytes();
@@ -97,11 +110,13 @@ void MultiHeadAttention::forward(Engine& engine, View<const float, 3> query, Vie
   ops::check_disjoint(kName, "out", out_extent, "value", ops::check_view(kName, "value", value));
   const MultiHeadAttentionShape shape = {query.extent(0), query.extent(1), key.extent(1), inputs_of(query, key, value)};
   const bool keeps = layers::keeps_linear(saved.checkpoint());
-  const std::size_t bytes = saved_bytes(shape, saved.attention().kept_columns(shape.key_length, options));
+  const std::size_t bytes =
+      saved_bytes(shape, saved.attention().kept_columns(shape.key_length, options), saved.activations());
   Kept kept = {.memory = saved.begin(keeps ? bytes : 0),
                .options = options,
                .dropout = step.dropout(options_.dropout, 0),
-               .attention = &saved.attention()};
+               .attention = &saved.attention(),
+               .activations = saved.activations()};
   const runtime::Scratch scratch(engine, keeps ? 0 : bytes, kName);
   if (!keeps) kept.memory = scratch.data();
   forward_from(engine, query, key, value, out, kept, residual);
@@ -116,23 +131,26 @@ void MultiHeadAttention::forward(Engine& engine, View<const float, 3> query, Vie
 void MultiHeadAttention::forward_from(Engine& engine, View<const float, 3> query, View<const float, 3> key,
                                       View<const float, 3> value, View<float, 3> out, const Kept& kept,
                                       View<const float, 3> residual) const {
-  Buffers buffers(*this, {query.extent(0), query.extent(1), key.extent(1), inputs_of(query, key, value)});
-  const auto log_sum_exp = buffers.layout.add<float>(query.extent(0), options_.heads, query.extent(1));
-  project_all(engine, buffers, kept.memory, query, key, value);
-  const auto [q, k, v] = buffers.split(kept.memory);
-  const View<float, 3> heads = buffers.view(kept.memory, buffers.heads);
-  AttentionOptions options = options_of(kept);
-  options.log_sum_exp = log_sum_exp_at(kept.memory, log_sum_exp, query, options_.heads);
-  const View<const float, 4> queries = layers::split_heads<const float>(q, options_.heads);
-  const View<const float, 4> keys_of_heads = layers::split_heads<const float>(k, options_.key_value_heads);
-  const View<const float, 4> values_of_heads = layers::split_heads<const float>(v, options_.key_value_heads);
-  kept.attention->forward(
-      engine, queries, keys_of_heads, values_of_heads, layers::split_heads(heads, options_.heads),
-      kept_at(kept.memory, buffers.layout, query, options_.heads, kept.attention->kept_columns(key.extent(1), options)),
-      options);
-  const View<const float, 3> mixed = mix_heads(engine, query, heads, buffers.view(kept.memory, buffers.mixing),
-                                               buffers.view(kept.memory, buffers.mixed));
-  if (out) merge_heads(engine, mixed, out, residual);
+  const KeptHeads of(*this, {query.extent(0), query.extent(1), key.extent(1), inputs_of(query, key, value)}, kept);
+  const Buffers& buffers = of.buffers;
+  project_all(engine, kept.activations, buffers, kept.memory, query, key, value);
+  AttentionOptions options = of.options;
+  options.log_sum_exp = of.log_sum_exp;
+  if (kept.activations == NumberType::float32) {
+    const auto [q, k, v] = buffers.split(kept.memory);
+    kept.attention->forward(engine, layers::split_heads<const float>(q, options_.heads),
+                            layers::split_heads<const float>(k, options_.key_value_heads),
+                            layers::split_heads<const float>(v, options_.key_value_heads),
+                            layers::split_heads(layers::floats_of(of.heads), options_.heads), of.beside, options);
+  } else {
+    attend(engine, buffers, kept.memory, of.heads, options);
+  }
+  TypedView<3> mixed = of.heads;
+  if (options_.merge != Merge::concatenate) {
+    mixed = mix_heads(engine, query, layers::floats_of(of.heads), buffers.view(kept.memory, buffers.mixing),
+                      buffers.view(kept.memory, buffers.mixed));
+  }
+  if (out) merge_heads(engine, kept.activations, mixed, out, residual);
 }
 
 void MultiHeadAttention::backward(Engine& engine, View<const float, 3> query, View<const float, 3> key,
@@ -149,11 +167,13 @@ void MultiHeadAttention::backward(Engine& engine, View<const float, 3> query, Vi
   if (call.inputs != static_cast<int>(shape.inputs)) {
     ops::fail(kName, "query, key and value are not the tensors that forward() was given, expected the same");
   }
-  const std::size_t bytes = saved_bytes(shape, saved.attention().kept_columns(shape.key_length, call.options[0]));
+  const std::size_t bytes =
+      saved_bytes(shape, saved.attention().kept_columns(shape.key_length, call.options[0]), saved.activations());
   Kept kept = {.memory = saved.data(),
                .options = call.options[0],
                .dropout = call.step.dropout(options_.dropout, 0),
-               .attention = &saved.attention()};
+               .attention = &saved.attention(),
+               .activations = saved.activations()};
   if (layers::keeps_linear(saved.checkpoint())) {
     backward_from(engine, query, key, value, kept, out_gradient, gradients);
     return;
@@ -165,74 +185,90 @@ void MultiHeadAttention::backward(Engine& engine, View<const float, 3> query, Vi
   backward_from(engine, query, key, value, kept, out_gradient, gradients);
 }
 
+void MultiHeadAttention::attend_backward(Engine& engine, const KeptHeads& kept, const TypedView<3>& heads_gradient,
+                                         const AttentionGradients& gradients) const {
+  const std::int64_t of_query = options_.heads, of_key = options_.key_value_heads;
+  if (kept.kept.activations == NumberType::float32) {
+    const auto [q, k, v] = kept.buffers.split(kept.kept.memory);
+    kept.kept.attention->backward(
+        engine, layers::split_heads<const float>(q, of_query), layers::split_heads<const float>(k, of_key),
+        layers::split_heads<const float>(v, of_key),
+        layers::split_heads(View<const float, 3>(layers::floats_of(kept.heads)), of_query), kept.log_sum_exp,
+        kept.beside, layers::split_heads(layers::floats_of(heads_gradient), of_query), gradients, kept.options);
+    return;
+  }
+  const auto [q, k, v] = kept.buffers.split<BFloat16>(kept.kept.memory);
+  attention_backward(engine,
+                     {.query = layers::split_heads(q, of_query),
+                      .key = layers::split_heads(k, of_key),
+                      .value = layers::split_heads(v, of_key),
+                      .out = layers::split_heads(kept.heads, of_query),
+                      .log_sum_exp = kept.log_sum_exp,
+                      .out_gradient = layers::split_heads(heads_gradient, of_query)},
+                     {.query = gradients.query, .key = gradients.key, .value = gradients.value, .bias = gradients.bias},
+                     kept.options);
+}
+
 // The lines of forward_from(), from the last to the first.
 void MultiHeadAttention::backward_from(Engine& engine, View<const float, 3> query, View<const float, 3> key,
                                        View<const float, 3> value, const Kept& kept, View<const float, 3> out_gradient,
                                        const MultiHeadAttentionGradients& gradients) {
   layers::check_training(kName, projections_[0].gradient());
-  Buffers buffers(*this, {query.extent(0), query.extent(1), key.extent(1), inputs_of(query, key, value)});
+  const MultiHeadAttentionShape shape = {query.extent(0), query.extent(1), key.extent(1), inputs_of(query, key, value)};
+  const KeptHeads of(*this, shape, kept);
   // The gradients of what lies in kept.memory; that of weights is one a query even where all share them.
-  Buffers made = buffers;
+  Buffers made(*this, shape, {.heads = of.heads.type});
   Buffers::Buffer mixing;
   if (learned_mixing_columns() > 0) mixing = made.add(query.extent(1), learned_mixing_columns());
   const runtime::Scratch scratch(engine, made.layout.bytes(), kName);
-  const auto log_sum_exp = buffers.layout.add<float>(query.extent(0), options_.heads, query.extent(1));
-  const View<const float, 3> heads = buffers.view(kept.memory, buffers.heads);
-  const View<float, 3> heads_gradient = buffers.view(scratch.data(), buffers.heads);
+  const MutableTypedView<3> heads_gradient = made.typed(scratch.data(), made.heads);
+  const layers::VisitedHeads visited(engine, of.heads, heads_gradient, gradients.visit);
   const bool mixes = options_.merge != Merge::concatenate;
-  const View<const float, 3> mixed = mixes ? buffers.view(kept.memory, buffers.mixed) : heads;
-  const View<float, 3> mixed_gradient = mixes ? buffers.view(scratch.data(), buffers.mixed) : heads_gradient;
+  const TypedView<3> mixed = mixes ? of.buffers.typed(kept.memory, of.buffers.mixed) : of.heads;
+  const MutableTypedView<3> mixed_gradient = mixes ? made.typed(scratch.data(), made.mixed) : visited.gradient();
   layers::for_each_matrix(
       query.extent(0),
-      [&](View<const float, 2> rows, View<const float, 2> from, View<float, 2> to) {
-        output_.backward(engine, rows, from, to);
+      [&](const TypedView<2>& rows, View<const float, 2> from, const MutableTypedView<2>& to) {
+        output_.backward_in_training(engine, kept.activations, rows, from, to, {});
       },
       mixed, out_gradient, mixed_gradient);
   View<const float, 3> query_residual = gradients.residual;
   if (mixes) {
-    query_residual =
-        mix_heads_backward(engine, query, {heads, buffers.view(kept.memory, buffers.mixing)}, mixed_gradient,
-                           made.view(scratch.data(), mixing), heads_gradient, gradients.query, query_residual);
+    query_residual = mix_heads_backward(engine, query,
+                                        {layers::floats_of(of.heads), of.buffers.view(kept.memory, of.buffers.mixing)},
+                                        layers::floats_of(mixed_gradient), made.view(scratch.data(), mixing),
+                                        layers::floats_of(heads_gradient), gradients.query, query_residual);
   }
-  if (gradients.visit.visitor != nullptr) {
-    gradients.visit.visitor->visit(engine, gradients.visit.layer, heads, heads_gradient);
-  }
+  visited.pass_on(engine);
 
-  const auto [q, k, v] = buffers.split(kept.memory);
-  const auto [q_gradient, k_gradient, v_gradient] = buffers.split(scratch.data());
-  const AttentionOptions options = options_of(kept);
-  const AttentionGradients into = {.query = layers::split_heads(q_gradient, options_.heads),
-                                   .key = layers::split_heads(k_gradient, options_.key_value_heads),
-                                   .value = layers::split_heads(v_gradient, options_.key_value_heads),
-                                   .bias = gradients.bias};
-  const View<const float, 4> split_q = layers::split_heads<const float>(q, options_.heads);
-  const View<const float, 4> split_k = layers::split_heads<const float>(k, options_.key_value_heads);
-  const View<const float, 4> split_v = layers::split_heads<const float>(v, options_.key_value_heads);
-  const View<const float, 4> split_gradient = layers::split_heads<const float>(heads_gradient, options_.heads);
-  kept.attention->backward(
-      engine, split_q, split_k, split_v, layers::split_heads(heads, options_.heads),
-      log_sum_exp_at(kept.memory, log_sum_exp, query, options_.heads),
-      kept_at(kept.memory, buffers.layout, query, options_.heads, kept.attention->kept_columns(key.extent(1), options)),
-      split_gradient, into, options);
+  const auto [q_gradient, k_gradient, v_gradient] = made.split(scratch.data());
+  attend_backward(engine, of, heads_gradient,
+                  {.query = layers::split_heads(q_gradient, options_.heads),
+                   .key = layers::split_heads(k_gradient, options_.key_value_heads),
+                   .value = layers::split_heads(v_gradient, options_.key_value_heads),
+                   .bias = gradients.bias});
 
-  const auto buffer = [&](Group group) { return View<const float, 3>(buffers.view(scratch.data(), group)); };
+  const auto back = [&](Group group, const View<const float, 3>& x, const View<float, 3>& x_gradient,
+                        const View<const float, 3>& residual) {
+    project_backward(engine, kept.activations, group, x, made.view(scratch.data(), group), x_gradient, residual);
+  };
   const auto added = [&](const View<float, 3>& gradient) {
     return gradients.accumulate_key_and_value ? View<const float, 3>(gradient) : View<const float, 3>();
   };
-  switch (buffers.inputs) {
+  switch (shape.inputs) {
     case SharedInputs::all:
-      return project_backward(engine, kAll, query, buffer(kAll), gradients.query, query_residual);
+      return back(kAll, query, gradients.query, query_residual);
     case SharedInputs::key_and_value:
-      project_backward(engine, kQuery, query, buffer(kQuery), gradients.query, query_residual);
-      return project_backward(engine, kKeyValue, key, buffer(kKeyValue), gradients.key, added(gradients.key));
+      back(kQuery, query, gradients.query, query_residual);
+      return back(kKeyValue, key, gradients.key, added(gradients.key));
     case SharedInputs::none:
-      project_backward(engine, kQuery, query, buffer(kQuery), gradients.query, query_residual);
-      project_backward(engine, kKey, key, buffer(kKey), gradients.key, added(gradients.key));
-      return project_backward(engine, kValue, value, buffer(kValue), gradients.value, added(gradients.value));
+      back(kQuery, query, gradients.query, query_residual);
+      back(kKey, key, gradients.key, added(gradients.key));
+      return back(kValue, value, gradients.value, added(gradients.value));
   }
 }
 
-void MultiHeadAttention::project_backward(Engine& engine, Group group, View<const float, 3> x,
+void MultiHeadAttention::project_backward(Engine& engine, NumberType activations, Group group, View<const float, 3> x,
                                           View<const float, 3> projected_gradient, View<float, 3> x_gradient,
                                           View<const float, 3> residual) {
   const Place place = place_of(group);
@@ -240,7 +276,8 @@ void MultiHeadAttention::project_backward(Engine& engine, Group group, View<cons
   layers::for_each_matrix(
       x.extent(0),
       [&](View<const float, 2> in, View<const float, 2> from, View<float, 2> to, View<const float, 2> added) {
-        layers::multiply_backward(engine, in, projections_[place.matrix], place.rows, from, bias_gradient, to, added);
+        layers::multiply_backward(engine, activations, {in, from, to, added, bias_gradient}, projections_[place.matrix],
+                                  place.rows);
       },
       x, projected_gradient, x_gradient, residual);
 }

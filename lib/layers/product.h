@@ -6,6 +6,7 @@
 #include "headlight/gemm.h"
 #include "headlight/layers/weight_matrix.h"
 #include "layers/rows.h"
+#include "ops/gemm_internal.h"
 
 namespace headlight::layers {
 
@@ -31,14 +32,41 @@ inline void multiply(Engine& engine, const TypedView<2>& x, const WeightMatrix& 
   gemm(engine, floats_of(x), rows_of(weight.plain(), rows), floats_of(y), options);
 }
 
-// Its gradients: W's gradient += y_gradientᵀ x, bias_gradient += Σ_rows y_gradient (where there is one), x_gradient
-// = y_gradient W + residual where given.
-inline void multiply_backward(Engine& engine, View<const float, 2> x, WeightMatrix& weight, WeightMatrix::Rows rows,
-                              View<const float, 2> y_gradient, std::span<float> bias_gradient,
-                              View<float, 2> x_gradient, View<const float, 2> residual) {
-  gemm(engine, y_gradient, x, rows_of(weight.gradient(), rows), {.transpose_a = Transpose::yes, .beta = 1.0f});
-  if (!bias_gradient.empty()) bias_backward(engine, y_gradient, bias_gradient);
-  if (x_gradient) gemm(engine, y_gradient, rows_of(weight.plain(), rows), x_gradient, {.residual = residual});
+// All rows, where they may change from call to call: in bfloat16 they are packed in every one.
+inline View<const float, 2> changing_rows(const WeightMatrix& weight, WeightMatrix::Rows rows) {
+  return rows_of(weight.is_open() ? weight.plain() : weight.shown(), rows);
+}
+
+// The same product in training, with activations of that type. Of bfloat16 x and y may be so, too.
+inline void multiply_in_training(Engine& engine, NumberType activations, const TypedView<2>& x,
+                                 const WeightMatrix& weight, WeightMatrix::Rows rows, const MutableTypedView<2>& y,
+                                 GemmOptions options) {
+  if (activations == NumberType::float32) return multiply(engine, x, weight, rows, y, options);
+  options.transpose_b = Transpose::yes;
+  ops::gemm_bfloat16(engine, x, changing_rows(weight, rows), y, options);
+}
+
+// What goes back through such a product.
+struct ProductGradients {
+  TypedView<2> x;
+  View<const float, 2> y_gradient;
+  MutableTypedView<2> x_gradient{};  // or not given
+  View<const float, 2> residual{};   // added to x_gradient, or not given
+  std::span<float> bias_gradient{};  // added to, or empty
+};
+
+// W's gradient += y_gradientᵀ x, bias_gradient += Σ_rows y_gradient, x_gradient = y_gradient W + residual. Of float32
+// activations x and x_gradient are that.
+inline void multiply_backward(Engine& engine, NumberType activations, const ProductGradients& given,
+                              WeightMatrix& weight, WeightMatrix::Rows rows) {
+  const View<const float, 2> from = given.y_gradient;
+  const auto product = [&](const TypedView<2>& b, const MutableTypedView<2>& c, const GemmOptions& options) {
+    if (activations == NumberType::float32) return gemm(engine, from, floats_of(b), floats_of(c), options);
+    ops::gemm_bfloat16(engine, from, b, c, options);
+  };
+  product(given.x, rows_of(weight.gradient(), rows), {.transpose_a = Transpose::yes, .beta = 1.0f});
+  if (!given.bias_gradient.empty()) bias_backward(engine, from, given.bias_gradient);
+  if (given.x_gradient) product(rows_of(weight.plain(), rows), given.x_gradient, {.residual = given.residual});
 }
 
 // What multiply() takes from the engine for so many rows of x.

@@ -6,6 +6,7 @@
 
 #include "headlight/out_of_memory.h"
 #include "ops/check.h"
+#include "ops/typed_check.h"
 
 namespace headlight {
 
@@ -16,6 +17,13 @@ SavedState::SavedState(Checkpoint checkpoint, std::int64_t k, const TrainingAtte
               "checkpoint is " + std::to_string(static_cast<int>(checkpoint)) + ", expected one of the enum");
   }
   if (k < 0) ops::fail("SavedState", "k is " + std::to_string(k) + ", expected at least 1, or 0 for √n");
+}
+
+SavedState::SavedState(NumberType activations, Checkpoint checkpoint, std::int64_t k) : SavedState(checkpoint, k) {
+  if (activations != NumberType::float32 && activations != NumberType::bfloat16) {
+    ops::fail("SavedState", "activations is " + ops::type_name(activations) + ", expected float32 or bfloat16");
+  }
+  activations_ = activations;
 }
 
 std::byte* SavedState::begin(std::size_t bytes) {

@@ -18,9 +18,13 @@ class Placement {
   explicit Placement(std::byte* memory = nullptr) noexcept : memory_(memory) {}
 
   // [B, L, columns], rows row_distance apart.
+  MutableTypedView<3> typed_rows(std::int64_t batch, std::int64_t length, std::int64_t columns,
+                                 NumberType type) noexcept {
+    const auto part = layout_.add<float>(batch, length, row_floats(columns, type));
+    return spaced_rows(type, memory_ == nullptr ? nullptr : part.in(memory_), {batch, length, columns});
+  }
   View<float, 3> rows(std::int64_t batch, std::int64_t length, std::int64_t columns) noexcept {
-    const auto part = layout_.add<float>(batch, length, row_distance(columns));
-    return spaced_rows(memory_ == nullptr ? nullptr : part.in(memory_), {batch, length, columns});
+    return floats_of(typed_rows(batch, length, columns, NumberType::float32));
   }
   // So many bytes for whoever places in them on its own.
   std::byte* block(std::size_t bytes) noexcept {

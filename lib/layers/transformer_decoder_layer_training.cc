@@ -7,19 +7,20 @@ namespace headlight {
 
 // What is kept: of each attention its own, of each step what it names, and what lies between the steps.
 struct TransformerDecoderLayer::Buffers {
-  Buffers(const TransformerDecoderLayer& layer, const SavedState::Call& call, const TrainingAttention& attention,
+  // Of the state what it was made with alone counts.
+  Buffers(const TransformerDecoderLayer& layer, const SavedState::Call& call, const SavedState& saved,
           std::byte* memory = nullptr)
-      : Buffers(layer, call.shape, attention.kept_columns(call.shape[1], call.options[0]),
-                attention.kept_columns(call.shape[2], call.options[1]), memory) {}
+      : Buffers(layer, call.shape, saved.attention().kept_columns(call.shape[1], call.options[0]),
+                saved.attention().kept_columns(call.shape[2], call.options[1]), saved.activations(), memory) {}
   // `shape` is [B, L, Lm].
   Buffers(const TransformerDecoderLayer& layer, const std::array<std::int64_t, 3>& shape, std::int64_t kept_columns,
-          std::int64_t kept_memory_columns, std::byte* memory)
+          std::int64_t kept_memory_columns, NumberType activations, std::byte* memory)
       : place(memory),
-        self_attention(place.block(
-            layer.self_attention_.saved_bytes({shape[0], shape[1], shape[1], SharedInputs::all}, kept_columns))),
+        self_attention(place.block(layer.self_attention_.saved_bytes({shape[0], shape[1], shape[1], SharedInputs::all},
+                                                                     kept_columns, activations))),
         memory_attention(place.block(layer.memory_attention_.saved_bytes(
-            {shape[0], shape[1], shape[2], SharedInputs::key_and_value}, kept_memory_columns))),
-        hidden(place.rows(shape[0], shape[1], layer.feed_forward_.hidden_width())) {
+            {shape[0], shape[1], shape[2], SharedInputs::key_and_value}, kept_memory_columns, activations))),
+        hidden(place.typed_rows(shape[0], shape[1], layer.feed_forward_.hidden_width(), activations)) {
     for (View<float, 3>* rows : {&inner1, &between1, &inner2, &between2, &inner3}) {
       *rows = place.rows(shape[0], shape[1], layer.self_attention_.options().width);
     }
@@ -28,7 +29,7 @@ struct TransformerDecoderLayer::Buffers {
   layers::Placement place;
   std::byte* self_attention;
   std::byte* memory_attention;
-  View<float, 3> hidden;
+  MutableTypedView<3> hidden;
   View<float, 3> inner1, between1, inner2, between2, inner3;
 };
 
@@ -49,31 +50,33 @@ void TransformerDecoderLayer::forward(Engine& engine, View<const float, 3> x, Vi
                            .shape = {x.extent(0), x.extent(1), memory.extent(1)},
                            .step = step,
                            .options = {self_options, memory_options}};
-  const std::size_t bytes = Buffers(*this, call, saved.attention()).place.bytes();
+  const std::size_t bytes = Buffers(*this, call, saved).place.bytes();
   std::byte* kept = saved.begin(keeps ? bytes : 0);
   const runtime::Scratch scratch(engine, keeps ? 0 : bytes, type_name());
-  forward_from(engine, x, memory, y, call, keeps ? kept : scratch.data(), saved.attention());
+  forward_from(engine, x, memory, y, call, keeps ? kept : scratch.data(), saved);
   saved.commit(call);
 }
 
 void TransformerDecoderLayer::forward_from(Engine& engine, View<const float, 3> x, View<const float, 3> memory,
                                            View<float, 3> y, const SavedState::Call& call, std::byte* kept,
-                                           const TrainingAttention& attention) const {
-  const Buffers buffers(*this, call, attention, kept);
+                                           const SavedState& saved) const {
+  const Buffers buffers(*this, call, saved, kept);
   const auto dropout = [&](layers::Place place) { return call.step.dropout(options_.dropout, place); };
   layers::training_step(
       engine, options_.norm, norm1_, x, buffers.inner1, buffers.between1, dropout(layers::kSelfOutput),
       [&](View<const float, 3> in, View<float, 3> out, View<const float, 3> residual) {
-        self_attention_.forward_from(
-            engine, in, in, in, out,
-            {buffers.self_attention, call.options[0], dropout(layers::kSelfAttention), &attention}, residual);
+        self_attention_.forward_from(engine, in, in, in, out,
+                                     {buffers.self_attention, call.options[0], dropout(layers::kSelfAttention),
+                                      &saved.attention(), saved.activations()},
+                                     residual);
       });
   layers::training_step(
       engine, options_.norm, norm2_, buffers.between1, buffers.inner2, buffers.between2, dropout(layers::kMemoryOutput),
       [&](View<const float, 3> in, View<float, 3> out, View<const float, 3> residual) {
-        memory_attention_.forward_from(
-            engine, in, memory, memory, out,
-            {buffers.memory_attention, call.options[1], dropout(layers::kMemoryAttention), &attention}, residual);
+        memory_attention_.forward_from(engine, in, memory, memory, out,
+                                       {buffers.memory_attention, call.options[1], dropout(layers::kMemoryAttention),
+                                        &saved.attention(), saved.activations()},
+                                       residual);
       });
   layers::training_step(
       engine, options_.norm, norm3_, buffers.between2, buffers.inner3, y, dropout(layers::kFeedForward),
@@ -102,13 +105,12 @@ void TransformerDecoderLayer::backward(Engine& engine, View<const float, 3> x, V
       .apart_from("y_gradient", y_gradient)
       .apart_from("x_gradient", x_gradient);
   const bool keeps = layers::keeps_linear(saved);
-  const runtime::Scratch again(engine, keeps ? 0 : Buffers(*this, call, saved.attention()).place.bytes(), type_name());
+  const runtime::Scratch again(engine, keeps ? 0 : Buffers(*this, call, saved).place.bytes(), type_name());
   std::byte* kept = keeps ? saved.data() : again.data();
   for (AttentionOptions& options : call.options) options = ops::without_outputs(options);
-  if (!keeps) forward_from(engine, x, memory, {}, call, kept, saved.attention());
+  if (!keeps) forward_from(engine, x, memory, {}, call, kept, saved);
 
-  const TrainingAttention& attention = saved.attention();
-  const Buffers buffers(*this, call, attention, kept);
+  const Buffers buffers(*this, call, saved, kept);
   const auto dropout = [&](layers::Place place) { return call.step.dropout(options_.dropout, place); };
   const bool drops = options_.dropout > 0;
   const runtime::Scratch scratch(engine, layers::StepGradients(x, drops).place.bytes(), type_name());
@@ -125,15 +127,17 @@ void TransformerDecoderLayer::backward(Engine& engine, View<const float, 3> x, V
       [&](View<const float, 3> in, View<const float, 3> from, View<float, 3> to, View<const float, 3> residual) {
         memory_attention_.backward_from(
             engine, in, memory, memory,
-            {buffers.memory_attention, call.options[1], dropout(layers::kMemoryAttention), &attention}, from,
-            {.query = to, .key = memory_gradient, .residual = residual, .accumulate_key_and_value = true});
+            {buffers.memory_attention, call.options[1], dropout(layers::kMemoryAttention), &saved.attention(),
+             saved.activations()},
+            from, {.query = to, .key = memory_gradient, .residual = residual, .accumulate_key_and_value = true});
       });
   layers::training_step_backward(
       engine, options_.norm, norm1_, x, buffers.inner1, x_gradient, x_gradient, dropout(layers::kSelfOutput), gradients,
       [&](View<const float, 3> in, View<const float, 3> from, View<float, 3> to, View<const float, 3> residual) {
-        self_attention_.backward_from(
-            engine, in, in, in, {buffers.self_attention, call.options[0], dropout(layers::kSelfAttention), &attention},
-            from, {.query = to, .residual = residual});
+        self_attention_.backward_from(engine, in, in, in,
+                                      {buffers.self_attention, call.options[0], dropout(layers::kSelfAttention),
+                                       &saved.attention(), saved.activations()},
+                                      from, {.query = to, .residual = residual});
       });
 }
 

@@ -7,26 +7,26 @@ namespace headlight {
 // What is kept: of the attention its own, of each step what it names, and what lies between the two.
 struct TransformerEncoderLayer::Buffers {
   Buffers(const TransformerEncoderLayer& layer, std::int64_t batch, std::int64_t length, std::int64_t kept_columns,
-          std::byte* memory = nullptr)
+          NumberType activations, std::byte* memory = nullptr)
       : place(memory),
-        attention(
-            place.block(layer.self_attention_.saved_bytes({batch, length, length, SharedInputs::all}, kept_columns))),
+        attention(place.block(
+            layer.self_attention_.saved_bytes({batch, length, length, SharedInputs::all}, kept_columns, activations))),
         inner1(place.rows(batch, length, layer.self_attention_.options().width)),
         between(place.rows(batch, length, layer.self_attention_.options().width)),
-        hidden(place.rows(batch, length, layer.feed_forward_.hidden_width())),
+        hidden(place.typed_rows(batch, length, layer.feed_forward_.hidden_width(), activations)),
         inner2(place.rows(batch, length, layer.self_attention_.options().width)) {}
 
   layers::Placement place;
   std::byte* attention;
   View<float, 3> inner1;
   View<float, 3> between;
-  View<float, 3> hidden;
+  MutableTypedView<3> hidden;
   View<float, 3> inner2;
 };
 
-std::size_t TransformerEncoderLayer::saved_bytes(std::int64_t batch, std::int64_t length,
-                                                 std::int64_t kept_columns) const {
-  return Buffers(*this, batch, length, kept_columns).place.bytes();
+std::size_t TransformerEncoderLayer::saved_bytes(std::int64_t batch, std::int64_t length, std::int64_t kept_columns,
+                                                 NumberType activations) const {
+  return Buffers(*this, batch, length, kept_columns, activations).place.bytes();
 }
 
 void TransformerEncoderLayer::forward(Engine& engine, View<const float, 3> x, View<float, 3> y, SavedState& saved,
@@ -35,10 +35,11 @@ void TransformerEncoderLayer::forward(Engine& engine, View<const float, 3> x, Vi
   layers::check_training_options(type_name(), options);
   layers::OutputPlaces(type_name()).writes(layers::kOptions, options).apart_from("x", x).apart_from("y", y);
   const bool keeps = layers::keeps_linear(saved);
-  const std::size_t bytes = saved_bytes(x.extent(0), x.extent(1), saved.attention().kept_columns(x.extent(1), options));
+  const std::size_t bytes =
+      saved_bytes(x.extent(0), x.extent(1), saved.attention().kept_columns(x.extent(1), options), saved.activations());
   std::byte* memory = saved.begin(keeps ? bytes : 0);
   const runtime::Scratch scratch(engine, keeps ? 0 : bytes, type_name());
-  forward_from(engine, x, y, {keeps ? memory : scratch.data(), options, step, &saved.attention()});
+  forward_from(engine, x, y, {keeps ? memory : scratch.data(), options, step, &saved.attention(), saved.activations()});
   saved.commit({.layer = this,
                 .made_with = layers::made_with(options_),
                 .shape = {x.extent(0), x.extent(1), 0},
@@ -49,15 +50,16 @@ void TransformerEncoderLayer::forward(Engine& engine, View<const float, 3> x, Vi
 void TransformerEncoderLayer::forward_from(Engine& engine, View<const float, 3> x, View<float, 3> y,
                                            const Kept& kept) const {
   const std::int64_t kept_columns = kept.attention->kept_columns(x.extent(1), kept.options);
-  const Buffers buffers(*this, x.extent(0), x.extent(1), kept_columns, kept.memory);
+  const Buffers buffers(*this, x.extent(0), x.extent(1), kept_columns, kept.activations, kept.memory);
   const auto dropout = [&](layers::Place place) { return kept.step.dropout(options_.dropout, place); };
-  layers::training_step(engine, options_.norm, norm1_, x, buffers.inner1, buffers.between, dropout(layers::kSelfOutput),
-                        [&](View<const float, 3> in, View<float, 3> out, View<const float, 3> residual) {
-                          self_attention_.forward_from(
-                              engine, in, in, in, out,
-                              {buffers.attention, kept.options, dropout(layers::kSelfAttention), kept.attention},
-                              residual);
-                        });
+  layers::training_step(
+      engine, options_.norm, norm1_, x, buffers.inner1, buffers.between, dropout(layers::kSelfOutput),
+      [&](View<const float, 3> in, View<float, 3> out, View<const float, 3> residual) {
+        self_attention_.forward_from(
+            engine, in, in, in, out,
+            {buffers.attention, kept.options, dropout(layers::kSelfAttention), kept.attention, kept.activations},
+            residual);
+      });
   layers::training_step(
       engine, options_.norm, norm2_, buffers.between, buffers.inner2, y, dropout(layers::kFeedForward),
       [&](View<const float, 3> in, View<float, 3> out, View<const float, 3> residual) {
@@ -72,9 +74,11 @@ void TransformerEncoderLayer::backward(Engine& engine, View<const float, 3> x, c
   layers::check_gradients(type_name(), x, self_attention_.options().width, y_gradient, x_gradient);
   const bool keeps = layers::keeps_linear(saved);
   const AttentionOptions& options = saved.call().options[0];
-  const std::size_t bytes = saved_bytes(x.extent(0), x.extent(1), saved.attention().kept_columns(x.extent(1), options));
+  const std::size_t bytes =
+      saved_bytes(x.extent(0), x.extent(1), saved.attention().kept_columns(x.extent(1), options), saved.activations());
   const runtime::Scratch scratch(engine, keeps ? 0 : bytes, type_name());
-  Kept kept = {keeps ? saved.data() : scratch.data(), options, saved.call().step, &saved.attention()};
+  Kept kept = {keeps ? saved.data() : scratch.data(), options, saved.call().step, &saved.attention(),
+               saved.activations()};
   kept.options = ops::without_outputs(kept.options);
   if (!keeps) forward_from(engine, x, {}, kept);
   backward_from(engine, x, kept, y_gradient, x_gradient, visit);
@@ -85,7 +89,7 @@ void TransformerEncoderLayer::backward_from(Engine& engine, View<const float, 3>
                                             View<const float, 3> y_gradient, View<float, 3> x_gradient,
                                             const HeadVisit& visit) {
   const std::int64_t kept_columns = kept.attention->kept_columns(x.extent(1), kept.options);
-  const Buffers buffers(*this, x.extent(0), x.extent(1), kept_columns, kept.memory);
+  const Buffers buffers(*this, x.extent(0), x.extent(1), kept_columns, kept.activations, kept.memory);
   const auto dropout = [&](layers::Place place) { return kept.step.dropout(options_.dropout, place); };
   const bool drops = options_.dropout > 0;
   const runtime::Scratch scratch(engine, layers::StepGradients(x, drops).place.bytes(), type_name());
@@ -100,8 +104,9 @@ void TransformerEncoderLayer::backward_from(Engine& engine, View<const float, 3>
       engine, options_.norm, norm1_, x, buffers.inner1, x_gradient, x_gradient, dropout(layers::kSelfOutput), memory,
       [&](View<const float, 3> in, View<const float, 3> from, View<float, 3> to, View<const float, 3> residual) {
         self_attention_.backward_from(
-            engine, in, in, in, {buffers.attention, kept.options, dropout(layers::kSelfAttention), kept.attention},
-            from, {.query = to, .residual = residual, .visit = visit});
+            engine, in, in, in,
+            {buffers.attention, kept.options, dropout(layers::kSelfAttention), kept.attention, kept.activations}, from,
+            {.query = to, .residual = residual, .visit = visit});
       });
 }
 

@@ -99,10 +99,14 @@ static void same_bits(void) {
 
 // Attention written out in full learns the same, but for rounding, and keeps its probabilities.
 static void unfused(void) {
-  const headlight_saved_state_options options = {.struct_size = sizeof options};
+  headlight_saved_state_options options = {.struct_size = sizeof options};
   learner fused = make(HEADLIGHT_CHECKPOINT_KEEP_LINEAR), other = make(HEADLIGHT_CHECKPOINT_KEEP_LINEAR);
   headlight_saved_state_destroy(other.saved);
   REFUSED("no place for the result", headlight_unfused_saved_state_create(&options, NULL, &error));
+  options.activations = HEADLIGHT_BFLOAT16;
+  REFUSED("activations is 3, expected HEADLIGHT_FLOAT32: unfused attention keeps floats",
+          headlight_unfused_saved_state_create(&options, &other.saved, &error));
+  options.activations = HEADLIGHT_FLOAT32;
   WORKS(headlight_unfused_saved_state_create(&options, &other.saved, &error));
   for (int step = 0; step < 5; ++step) CHECK(fabs(learn(&fused) - learn(&other)) < 1e-5);
   CHECK(headlight_saved_state_bytes(other.saved) > headlight_saved_state_bytes(fused.saved));

@@ -288,8 +288,39 @@ static void refusals(void) {
   kept.checkpoint = HEADLIGHT_CHECKPOINT_EVERY_K_LAYERS;
   kept.k = -1;
   REFUSED("k is -1", headlight_saved_state_create(&kept, &none, &error));
+  kept.k = 0;
+  kept.activations = HEADLIGHT_INT64;
+  REFUSED("activations is 1, expected HEADLIGHT_FLOAT32", headlight_saved_state_create(&kept, &none, &error));
+  kept.activations = HEADLIGHT_FLOAT16;
+  REFUSED("activations is float16, expected float32 or bfloat16", headlight_saved_state_create(&kept, &none, &error));
   CHECK(none == NULL && headlight_saved_state_bytes(NULL) == 0);
   headlight_saved_state_destroy(NULL);
+}
+
+// The same step with activations of bfloat16: from a smaller state a gradient that its roundings alone change.
+static void activations_of_bfloat16(void) {
+  const headlight_saved_state_options options = {.struct_size = sizeof options, .activations = HEADLIGHT_BFLOAT16};
+  headlight_saved_state* states[2] = {NULL, NULL};
+  headlight_saved_state* const before = saved;
+  float gradients[2][kAll];
+  WORKS(headlight_saved_state_create(NULL, &states[0], &error));
+  WORKS(headlight_saved_state_create(&options, &states[1], &error));
+  headlight_layer* layer = make(ENCODER_LAYER);
+  WORKS(headlight_layer_set_training(layer, 1, &error));
+  for (int n = 0; n < 2; ++n) {
+    saved = states[n];
+    find_gradients(ENCODER_LAYER, layer);
+    memcpy(gradients[n], x_gradient, sizeof x_gradient);
+  }
+  const double length = length_of(gradients[0], kAll);
+  for (int n = 0; n < kAll; ++n) gradients[1][n] -= gradients[0][n];
+  const double apart = length_of(gradients[1], kAll);
+  // Some eight products lie on the way, of whose operands each is off by 2⁻⁹ of itself.
+  CHECK(apart > 0 && apart < 16 * length / 512);
+  CHECK(headlight_saved_state_bytes(states[1]) < headlight_saved_state_bytes(states[0]));
+  headlight_layer_destroy(layer);
+  for (int n = 0; n < 2; ++n) headlight_saved_state_destroy(states[n]);
+  saved = before;
 }
 
 int main(void) {
@@ -302,6 +333,7 @@ int main(void) {
   layers();
   CHECK(headlight_saved_state_bytes(saved) > 0);
   attention_bias();
+  activations_of_bfloat16();
   refusals();
   headlight_saved_state_destroy(saved);
   headlight_engine_destroy(engine);

@@ -71,6 +71,40 @@ View<const float, 1> row_of(const std::vector<float>& numbers) {
   return {numbers.data(), {static_cast<std::int64_t>(numbers.size())}};
 }
 
+constexpr NumberType kActivations[] = {NumberType::float32, NumberType::bfloat16};
+
+void expect_same_bits(const EngineOptions& made, Trained& trained, NumberType activations) {
+  const auto engine_of = [&](int threads) {
+    EngineOptions options = made;
+    options.threads = threads;
+    return options;
+  };
+  Engine one(engine_of(1));
+  SavedState all(activations);
+  trained.pass(one, all);
+  const std::vector<float> truth = trained.gradients();
+  Tensor<float, 2> hidden({trained.tokens.count(), 48});
+  std::copy(trained.hidden.begin(), trained.hidden.end(), hidden.begin());
+  for (const int threads : {1, 2, 3, 5}) {
+    Engine engine(engine_of(threads));
+    for (const auto& [checkpoint, k] : {std::pair{Checkpoint::keep_linear, 0},
+                                        {Checkpoint::layer_input, 0},
+                                        {Checkpoint::every_k_layers, 0},
+                                        {Checkpoint::every_k_layers, 3},
+                                        {Checkpoint::every_k_layers, 100}}) {
+      SCOPED_TRACE(testing::Message() << threads << " threads, checkpoint " << static_cast<int>(checkpoint) << ", "
+                                      << k);
+      SavedState saved(activations, checkpoint, k);
+      trained.pass(engine, saved);
+      EXPECT_TRUE(same_bits(trained.hidden, hidden));
+      EXPECT_TRUE(same_bits(row_of(trained.gradients()), row_of(truth)));
+      if (checkpoint != Checkpoint::keep_linear) {
+        EXPECT_LT(saved.bytes(), all.bytes());
+      }
+    }
+  }
+}
+
 TEST_P(TrainingPromisesTest, TheSameBitsOnAnyNumberOfThreadsWhateverIsKept) {
   std::vector<std::pair<Norm, Merge>> encoders{{Norm::post, Merge::concatenate},
                                                {Norm::pre, Merge::gated_by_element},
@@ -80,30 +114,7 @@ TEST_P(TrainingPromisesTest, TheSameBitsOnAnyNumberOfThreadsWhateverIsKept) {
   encoders.resize(count(encoders.size(), std::size_t{2}));
   for (const auto& [norm, merge] : encoders) {
     Trained trained(norm, 0.1f, merge);
-    Engine one(options(1));
-    SavedState all;
-    trained.pass(one, all);
-    const std::vector<float> truth = trained.gradients();
-    Tensor<float, 2> hidden({trained.tokens.count(), 48});
-    std::copy(trained.hidden.begin(), trained.hidden.end(), hidden.begin());
-    for (const int threads : {1, 2, 5}) {
-      Engine engine(options(threads));
-      for (const auto& [checkpoint, k] : {std::pair{Checkpoint::keep_linear, 0},
-                                          {Checkpoint::layer_input, 0},
-                                          {Checkpoint::every_k_layers, 0},
-                                          {Checkpoint::every_k_layers, 3},
-                                          {Checkpoint::every_k_layers, 100}}) {
-        SCOPED_TRACE(testing::Message() << threads << " threads, checkpoint " << static_cast<int>(checkpoint) << ", "
-                                        << k);
-        SavedState saved(checkpoint, k);
-        trained.pass(engine, saved);
-        EXPECT_TRUE(same_bits(trained.hidden, hidden));
-        EXPECT_TRUE(same_bits(row_of(trained.gradients()), row_of(truth)));
-        if (checkpoint != Checkpoint::keep_linear) {
-          EXPECT_LT(saved.bytes(), all.bytes());
-        }
-      }
-    }
+    for (const NumberType activations : kActivations) expect_same_bits(options(), trained, activations);
   }
 }
 
@@ -145,14 +156,17 @@ TEST_P(TrainingPromisesTest, WithoutDropoutTheBitsAreThoseOfInference) {
 TEST_P(TrainingPromisesTest, AllocatesNothingInTheSecondStep) {
   for (const int threads : {1, 3}) {
     for (const Checkpoint checkpoint : {Checkpoint::keep_linear, Checkpoint::layer_input, Checkpoint::every_k_layers}) {
-      Engine engine(options(threads));
-      wait_for_workers(engine);
-      Trained trained(Norm::post, 0.1f, Merge::weighted_by_input);
-      SavedState saved(checkpoint);
-      trained.pass(engine, saved);
-      const AllocationCounter counter;
-      trained.pass(engine, saved);
-      EXPECT_EQ(counter.count(), 0) << threads << " threads, checkpoint " << static_cast<int>(checkpoint);
+      for (const NumberType activations : kActivations) {
+        Engine engine(options(threads));
+        wait_for_workers(engine);
+        Trained trained(Norm::post, 0.1f, Merge::weighted_by_input);
+        SavedState saved(activations, checkpoint);
+        trained.pass(engine, saved);
+        const AllocationCounter counter;
+        trained.pass(engine, saved);
+        EXPECT_EQ(counter.count(), 0) << threads << " threads, checkpoint " << static_cast<int>(checkpoint) << ", "
+                                      << name(activations);
+      }
     }
   }
 }
@@ -178,31 +192,43 @@ class Recorder final : public HeadVisitor {
   float factor_;
 };
 
+// A pass with nobody looking, and back again with one who changes nothing, whom it returns, and one who takes it all.
+Recorder visited(Engine& engine, Trained& trained, SavedState& saved) {
+  trained.pass(engine, saved);
+  const std::vector<float> truth = trained.gradients();
+  Recorder same(1), nothing(0);
+  for (Recorder* recorder : {&same, &nothing}) {
+    zero_gradients(trained.parameters);
+    trained.encoder.backward(engine, trained.tokens.input(), saved, trained.weights, recorder);
+    EXPECT_EQ(recorder->layers, (std::vector<std::int64_t>{4, 3, 2, 1, 0}));
+    if (recorder == &same) {
+      EXPECT_TRUE(same_bits(row_of(trained.gradients()), row_of(truth)));
+      continue;
+    }
+    for (const Parameter& parameter : trained.parameters) {
+      if (parameter.name.find("in_proj") == std::string::npos) continue;
+      for (const float gradient : parameter.gradient) EXPECT_EQ(gradient, 0.0f) << parameter.name;
+    }
+  }
+  return same;
+}
+
 TEST_P(TrainingPromisesTest, HeadsAreVisitedOnTheWayBack) {
   Engine engine(options(2));
   Trained trained(Norm::pre, 0.0f, Merge::gated_by_head);
   Tensor<float, 2> outputs({trained.tokens.count(), 48});
   for (const Checkpoint checkpoint : {Checkpoint::keep_linear, Checkpoint::every_k_layers}) {
     SavedState saved(checkpoint);
-    trained.pass(engine, saved);
-    const std::vector<float> truth = trained.gradients();
-    Recorder same(1), nothing(0);
-    for (Recorder* recorder : {&same, &nothing}) {
-      zero_gradients(trained.parameters);
-      trained.encoder.backward(engine, trained.tokens.input(), saved, trained.weights, recorder);
-      EXPECT_EQ(recorder->layers, (std::vector<std::int64_t>{4, 3, 2, 1, 0}));
-      if (recorder == &same) {
-        EXPECT_TRUE(same_bits(row_of(trained.gradients()), row_of(truth)));
-        continue;
-      }
-      for (const Parameter& parameter : trained.parameters) {
-        if (parameter.name.find("in_proj") == std::string::npos) continue;
-        for (const float gradient : parameter.gradient) ASSERT_EQ(gradient, 0.0f) << parameter.name;
-      }
-    }
+    const Recorder same = visited(engine, trained, saved);
     const LayerHeads wanted = {.layer = 4, .outputs = outputs};
     trained.encoder.forward(engine, trained.tokens.input(), trained.hidden, {}, {&wanted, 1});
     EXPECT_TRUE(std::equal(outputs.begin(), outputs.end(), same.values.begin()));
+  }
+  // Those that are kept in bfloat16 are shown widened, and the gradient before it is rounded.
+  for (const Merge merge : {Merge::concatenate, Merge::gated_by_head}) {
+    Trained narrow(Norm::pre, 0.1f, merge);
+    SavedState saved(NumberType::bfloat16);
+    visited(engine, narrow, saved);
   }
 }
 

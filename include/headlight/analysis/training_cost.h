@@ -14,7 +14,7 @@
 
 namespace headlight::analysis {
 
-// What is to be trained, on what, and what is kept for the way back.
+// What is to be trained, on what, and what is kept for the way back, in float32.
 struct TrainingPlan {
   EncoderOptions encoder{};  // the network
   // Of the sequences of a batch.

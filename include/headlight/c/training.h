@@ -41,7 +41,9 @@ typedef struct headlight_saved_state_options {
   size_t struct_size;
   int64_t k;                        // of EVERY_K_LAYERS; 0: √layers, rounded
   headlight_checkpoint checkpoint;  // what it keeps
-  int32_t reserved;                 // 0
+  // HEADLIGHT_FLOAT32 or, for half the memory and products of bfloat16, HEADLIGHT_BFLOAT16: parameters and their
+  // gradients stay float32 (headlight/layers/training.h says what is rounded where).
+  headlight_type activations;
 } headlight_saved_state_options;
 
 // Makes one that holds nothing yet, and frees it.

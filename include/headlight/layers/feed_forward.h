@@ -48,10 +48,11 @@ class HEADLIGHT_API FeedForward : public Layer {
   void set_open(bool open) noexcept override;
   void make_gradients(bool wanted) override;
 
-  // Internal, for layers made of layers: the same with `hidden` [B, L, F], x W_1ᵀ + b_1, in their hands.
-  void forward_from(Engine& engine, View<const float, 3> x, View<float, 3> y, View<float, 3> hidden,
+  // Internal, for layers made of layers: the same with `hidden` [B, L, F], x W_1ᵀ + b_1, in their hands. Its type is
+  // that of the activations.
+  void forward_from(Engine& engine, View<const float, 3> x, View<float, 3> y, const MutableTypedView<3>& hidden,
                     const Dropout& dropout, View<const float, 3> residual) const;
-  void backward_from(Engine& engine, View<const float, 3> x, View<const float, 3> hidden, const Dropout& dropout,
+  void backward_from(Engine& engine, View<const float, 3> x, const TypedView<3>& hidden, const Dropout& dropout,
                      View<const float, 3> y_gradient, View<float, 3> x_gradient, View<const float, 3> residual);
   [[nodiscard]] std::int64_t hidden_width() const noexcept { return linear1_.out_features(); }
   [[nodiscard]] float dropout() const noexcept { return options_.dropout; }

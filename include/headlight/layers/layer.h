@@ -49,7 +49,7 @@ struct ParameterPlace {
 // of embeddings and the parameters themselves. So does attention between its projections, unless the engine multiplies
 // pairs of bfloat16 (InstructionFeature::avx512_bf16) and the type rounds activations: there queries, keys and values
 // are rounded to bfloat16 as they leave their product (headlight/typed_attention.h). It is for inference: an open layer
-// multiplies in float32 whatever was chosen.
+// multiplies in float32 whatever was chosen. A step of training is of the type that its SavedState says.
 //
 // Scratch memory comes from the engine, which keeps it: a repeated forward() or backward() of the same shape allocates
 // nothing, and after a layer's reserve() of that shape the first forward() does not either. Without it memory may end

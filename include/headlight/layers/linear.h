@@ -50,6 +50,13 @@ class HEADLIGHT_API Linear : public Layer {
   [[nodiscard]] NumberType product_type() const noexcept;
   void forward_typed(Engine& engine, const TypedView<2>& x, const MutableTypedView<2>& y,
                      const LinearEpilogue& epilogue) const;
+  // In training, with activations of a SavedState's type (headlight/layers/training.h): x, y and x_gradient may be of
+  // it, too.
+  void forward_in_training(Engine& engine, NumberType activations, const TypedView<2>& x, const MutableTypedView<2>& y,
+                           const LinearEpilogue& epilogue) const;
+  void backward_in_training(Engine& engine, NumberType activations, const TypedView<2>& x,
+                            View<const float, 2> y_gradient, const MutableTypedView<2>& x_gradient,
+                            View<const float, 2> residual);
 
  private:
   [[nodiscard]] std::string_view type_name() const noexcept override { return "Linear"; }

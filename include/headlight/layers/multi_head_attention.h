@@ -159,8 +159,10 @@ class HEADLIGHT_API MultiHeadAttention : public Layer {
     AttentionOptions options{};
     Dropout dropout{};
     const TrainingAttention* attention = &fused_attention();
+    NumberType activations = NumberType::float32;
   };
-  [[nodiscard]] std::size_t saved_bytes(const MultiHeadAttentionShape& shape, std::int64_t kept_columns) const;
+  [[nodiscard]] std::size_t saved_bytes(const MultiHeadAttentionShape& shape, std::int64_t kept_columns,
+                                        NumberType activations) const;
   void forward_from(Engine& engine, View<const float, 3> query, View<const float, 3> key, View<const float, 3> value,
                     View<float, 3> out, const Kept& kept, View<const float, 3> residual) const;
   void backward_from(Engine& engine, View<const float, 3> query, View<const float, 3> key, View<const float, 3> value,
@@ -199,9 +201,11 @@ class HEADLIGHT_API MultiHeadAttention : public Layer {
                                   const View<const float, 3>& query, const View<const float, 3>& key,
                                   const View<const float, 3>& value, const View<float, 3>& out,
                                   const View<const float, 3>& residual);
-  void project(Engine& engine, Group group, View<const float, 3> x, const MutableTypedView<3>& projected) const;
-  void project_all(Engine& engine, const Buffers& buffers, std::byte* memory, View<const float, 3> query,
-                   View<const float, 3> key, View<const float, 3> value) const;
+  // `activations` are those of training, and float32 in inference, whose products are of the layer's precision.
+  void project(Engine& engine, NumberType activations, Group group, View<const float, 3> x,
+               const MutableTypedView<3>& projected) const;
+  void project_all(Engine& engine, NumberType activations, const Buffers& buffers, std::byte* memory,
+                   View<const float, 3> query, View<const float, 3> key, View<const float, 3> value) const;
   // Those of inference, in the types that its products hand on.
   [[nodiscard]] Buffers inference_buffers(const Engine& engine, const MultiHeadAttentionShape& shape) const;
   // From what project_all() left in the buffers to the heads, wherever they go.
@@ -228,9 +232,15 @@ class HEADLIGHT_API MultiHeadAttention : public Layer {
                                           View<const float, 3> mixed_gradient, View<float, 3> mixing_gradient,
                                           View<float, 3> heads_gradient, View<float, 3> query_gradient,
                                           View<const float, 3> residual);
-  void merge_heads(Engine& engine, const TypedView<3>& heads, View<float, 3> out, View<const float, 3> residual) const;
-  void project_backward(Engine& engine, Group group, View<const float, 3> x, View<const float, 3> projected_gradient,
-                        View<float, 3> x_gradient, View<const float, 3> residual);
+  void merge_heads(Engine& engine, NumberType activations, const TypedView<3>& heads, View<float, 3> out,
+                   View<const float, 3> residual) const;
+  // What forward_from() kept of the attention, and from the gradient of its heads those of the projected inputs.
+  struct KeptHeads;
+  void attend_backward(Engine& engine, const KeptHeads& kept, const TypedView<3>& heads_gradient,
+                       const AttentionGradients& gradients) const;
+  void project_backward(Engine& engine, NumberType activations, Group group, View<const float, 3> x,
+                        View<const float, 3> projected_gradient, View<float, 3> x_gradient,
+                        View<const float, 3> residual);
 
   MultiHeadAttentionOptions options_;
   // W_Q, W_K and W_V. Those of one width lie in one matrix, for inputs that are the same share a product: all three, or

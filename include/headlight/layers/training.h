@@ -9,6 +9,7 @@
 #include "headlight/dropout.h"
 #include "headlight/export.h"
 #include "headlight/layers/training_attention.h"
+#include "headlight/number_type.h"
 #include "headlight/tensor.h"
 
 namespace headlight {
@@ -50,13 +51,28 @@ struct TrainingStep {
 // The state between forward and backward of one layer and one batch: memory that grows to what the largest batch needs
 // and is kept for the next step. backward() may be called once or often; the next forward() overwrites it. What the
 // caller handed to forward() (inputs, options and what their views and spans show) must stay as it was until then.
+//
+// Activations of bfloat16: parameters, their gradients, x, y and residual sums stay float32, and so do normalisations,
+// softmax, biases, dropout and all sums. But
+//   products with weights multiply bfloat16 numbers, in the forward pass and in both gradients that each has in the
+//   backward pass: both operands are rounded as they come, parameters anew in every pass (PackedMatrix says how);
+//   queries, keys, values, the concatenated heads and the feed-forward part before its activation are rounded as they
+//   leave the product or the attention that makes them, and kept so, in half the memory;
+//   the gradient of the concatenated heads is rounded, too, and attention is that over bfloat16, both ways
+//   (headlight/typed_attention.h, typed_attention_backward.h).
+// What weighs heads or gates them (Merge) multiplies in float32, and heads are float32 before it. This is what others
+// call mixed precision; bfloat16 has the range of float32, so that no loss needs to be scaled. Bits do not depend on
+// threads or checkpoints here either.
 class HEADLIGHT_API SavedState {
  public:
   // k for every_k_layers; 0: √n, rounded. `attention` is what the layers run for attention, both ways.
   explicit SavedState(Checkpoint checkpoint = Checkpoint::keep_linear, std::int64_t k = 0,
                       const TrainingAttention& attention = fused_attention());
+  // With activations of that type, float32 or bfloat16; throws std::invalid_argument for another.
+  explicit SavedState(NumberType activations, Checkpoint checkpoint = Checkpoint::keep_linear, std::int64_t k = 0);
 
   // What it was made with.
+  [[nodiscard]] NumberType activations() const noexcept { return activations_; }
   [[nodiscard]] Checkpoint checkpoint() const noexcept { return checkpoint_; }
   [[nodiscard]] std::int64_t k() const noexcept { return k_; }
   [[nodiscard]] const TrainingAttention& attention() const noexcept { return *attention_; }
@@ -85,6 +101,7 @@ class HEADLIGHT_API SavedState {
   Checkpoint checkpoint_;
   std::int64_t k_;
   const TrainingAttention* attention_;
+  NumberType activations_ = NumberType::float32;
   Call call_;
   Tensor<std::byte, 1> memory_;
 };

@@ -74,8 +74,10 @@ class HEADLIGHT_API TransformerEncoderLayer : public Layer {
     AttentionOptions options{};
     TrainingStep step{};
     const TrainingAttention* attention = &fused_attention();
+    NumberType activations = NumberType::float32;
   };
-  [[nodiscard]] std::size_t saved_bytes(std::int64_t batch, std::int64_t length, std::int64_t kept_columns) const;
+  [[nodiscard]] std::size_t saved_bytes(std::int64_t batch, std::int64_t length, std::int64_t kept_columns,
+                                        NumberType activations) const;
   void forward_from(Engine& engine, View<const float, 3> x, View<float, 3> y, const Kept& kept) const;
   void backward_from(Engine& engine, View<const float, 3> x, const Kept& kept, View<const float, 3> y_gradient,
                      View<float, 3> x_gradient, const HeadVisit& visit);
@@ -133,7 +135,7 @@ class HEADLIGHT_API TransformerDecoderLayer : public Layer {
   [[nodiscard]] std::string_view type_name() const noexcept override { return "TransformerDecoderLayer"; }
 
   void forward_from(Engine& engine, View<const float, 3> x, View<const float, 3> memory, View<float, 3> y,
-                    const SavedState::Call& call, std::byte* kept, const TrainingAttention& attention) const;
+                    const SavedState::Call& call, std::byte* kept, const SavedState& saved) const;
 
   TransformerLayerOptions options_;
   MultiHeadAttention self_attention_;
