@@ -34,6 +34,7 @@ STUDIES = {
     "relations": (TRAINED, ["name", "accuracy_mean", "seeds"], 4),
     "merge": (TRAINED, ["name", "accuracy_mean", "flops_per_token"], 6),
     "diversity": (TRAINED, ["name", "cka_mean", "subspace_overlap_mean"], 8),
+    "activations": (TRAINED, ["name", "saved_bytes", "curve"], 2),
     "precision": (dict(model=FOLDER, texts=["The animal was tired.", "The street was wide."]), ["type", "seconds"], 5),
 }
 

@@ -27,6 +27,8 @@ class Training {
     headlight_saved_state_options options = HEADLIGHT_OPTIONS(headlight_saved_state_options);
     options.checkpoint = static_cast<headlight_checkpoint>(bytes.wild(bytes.integer(0, 2)));
     options.k = bytes.wild(bytes.integer(0, 3));
+    options.activations =
+        static_cast<headlight_type>(bytes.wild(bytes.once_in(2) ? HEADLIGHT_BFLOAT16 : HEADLIGHT_FLOAT32));
     options.struct_size = struct_size(bytes, options.struct_size);
     static_cast<void>(accepted(headlight_saved_state_create(&options, &saved_, &error), error));
     step_.layer = static_cast<std::uint32_t>(bytes.integer(0, 2));

@@ -38,7 +38,7 @@ TEST(Habits, HelpShowsAnExample) {
 
 // What has a default says it.
 TEST(Habits, StudiesSayTheirDefaults) {
-  for (const char* study : {"memory", "chunk", "depth", "heads", "merge", "diversity", "relations"}) {
+  for (const char* study : {"memory", "chunk", "depth", "heads", "merge", "diversity", "relations", "activations"}) {
     std::istringstream help(run_program({"study", study, "--help"}).out);
     int numbers = 0;
     for (std::string line; std::getline(help, line);) {

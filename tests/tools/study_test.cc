@@ -166,6 +166,27 @@ TEST_F(Study, MergeTrainsEveryWayToPutHeadsTogether) {
   expect_error(run_program({"study", "merge", "--seed", "-1"}), {"--seed"}, 2);
 }
 
+TEST_F(Study, ActivationsTrainsInBothTypes) {
+  const Finished finished = run({"activations", "--steps", "30"});
+  expect_caveat_below_chart();
+  for (const char* words : {"float32", "bfloat16", "2 to 3", "apart", "Kept: between the passes", "Half-learned"}) {
+    EXPECT_NE(finished.out.find(words), std::string::npos) << words << " in " << finished.out;
+  }
+  const nlohmann::json types = document_.at("types");
+  expect_trained(types, 2);
+  EXPECT_LT(types.at(1).at("saved_bytes"), types.at(0).at("saved_bytes"));
+  const nlohmann::json &floats = types.at(0).at("curve"), &narrow = types.at(1).at("curve");
+  ASSERT_EQ(floats.size(), 20u);
+  ASSERT_EQ(narrow.size(), 20u);
+  EXPECT_EQ(floats.at(0).at("first_step"), 1);
+  EXPECT_EQ(floats.at(19).at("last_step"), 30);
+  // Before anything is learned the weights are the same, and the losses are off by the roundings of a forward pass.
+  const double first = floats.at(0).at("loss").get<double>();
+  EXPECT_NE(narrow.at(0).at("loss"), first);
+  EXPECT_NEAR(narrow.at(0).at("loss").get<double>(), first, 0x1p-5 * first);
+  EXPECT_LT(narrow.at(19).at("loss").get<double>(), first);
+}
+
 TEST_F(Study, DiversityAsksHeadsToDiffer) {
   const Finished finished = run({"diversity", "--steps", "30", "--layers", "1"});
   expect_caveat_below_chart();

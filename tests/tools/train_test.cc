@@ -112,6 +112,18 @@ TEST_F(Train, GoesOnToTheSameBits) {
   EXPECT_NE(weights("whole"), weights("other"));
 }
 
+// So does one with activations of bfloat16, whose weights are others; and its type is a part of the run.
+TEST_F(Train, GoesOnWithItsActivations) {
+  ASSERT_EQ(train("whole", {"--steps", "6", "--activations", "bfloat16"}).code, 0);
+  make_stopped("parts", {"--activations", "bfloat16"});
+  expect_error(train("parts", {"--resume", "--activations", "float32"}), {"--activations differs"}, 2);
+  ASSERT_EQ(train("parts", {"--resume", "-t", "2"}).code, 0);
+  EXPECT_EQ(weights("whole"), weights("parts"));
+  EXPECT_NE(bytes_of(folder_ / "whole/model.safetensors").find("--activations bfloat16"), std::string::npos);
+  ASSERT_EQ(train("floats", {"--steps", "6"}).code, 0);
+  EXPECT_NE(weights("whole"), weights("floats"));
+}
+
 // Earlier versions computed a batch at once, and their runs go on so.
 TEST_F(Train, ARunOfAnEarlierVersionHasOneShard) {
   make_stopped("m", {"--shards", "4"});
@@ -319,6 +331,7 @@ TEST_F(Train, RefusesWrongUsage) {
   expect_error(train("m", {"--shards", "0"}), {"--shards"}, 2);
   expect_error(train("m", {"--shards", "7"}), {"--shards", "divisor"}, 2);
   expect_error(train("m", {"--merge", "glue"}), {"--merge"}, 2);
+  expect_error(train("m", {"--activations", "float16"}), {"--activations"}, 2);
   EXPECT_FALSE(std::filesystem::exists(folder_ / "m"));
 }
 

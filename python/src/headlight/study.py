@@ -24,7 +24,7 @@ from headlight._documents import as_data, as_row
 from headlight._pictures import Picture
 from headlight.typing import Progress
 
-__all__ = ["Study", "chunk", "depth", "diversity", "heads", "memory", "merge", "precision", "relations"]
+__all__ = ["Study", "activations", "chunk", "depth", "diversity", "heads", "memory", "merge", "precision", "relations"]
 
 
 class Study:
@@ -249,6 +249,28 @@ def diversity(
     The table has a row for each thing asked for; "seeds" holds every model of it.
     """
     return _run("diversity", "asked_for", _training(steps, seeds, seed, layers, width, quick), engine, progress)
+
+
+def activations(
+    *,
+    steps: int | None = None,
+    seeds: int | None = None,
+    seed: int = 1,
+    layers: int | None = None,
+    width: int | None = None,
+    quick: bool = False,
+    progress: Progress = None,
+    engine: Engine | None = None,
+) -> Study:
+    """Training with activations of bfloat16 beside float32: the loss of the same steps, and what they cost.
+
+    steps: of training each model; None: 1,000, with quick 200.
+    seeds, seed: how many models of each kind (3, with quick 2), and the first of their seeds.
+    layers, width: of each model; None: 2 and 32.
+
+    The table has a row for each type; "curve" holds its loss, part by part, and "seeds" every model of it.
+    """
+    return _run("activations", "types", _training(steps, seeds, seed, layers, width, quick), engine, progress)
 
 
 def precision(

@@ -16,6 +16,7 @@ void add_study(Command& program) {
   add_study_diversity(command);
   add_study_relations(command);
   add_study_precision(command);
+  add_study_activations(command);
 }
 
 }  // namespace headlight::program

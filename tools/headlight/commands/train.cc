@@ -42,7 +42,7 @@ struct Arguments {
   EngineArguments engine;
   std::string out;
   TrainingOptions training;
-  std::string merge;
+  std::string merge, activations;
   std::int64_t stop_at = -1;  // never
   bool resume = false, overwrite = false;
   std::shared_ptr<TrainingRanks> ranks;  // null: this process alone
@@ -69,6 +69,9 @@ std::string command_of(const TrainingOptions& options) {
   if (options.encoder.heads != usual.encoder.heads) command += " --heads " + std::to_string(options.encoder.heads);
   if (options.encoder.merge != usual.encoder.merge) command += " --merge " + std::string(name(options.encoder.merge));
   if (options.shards != usual.shards) command += " --shards " + std::to_string(options.shards);
+  if (options.activations != usual.activations) {
+    command += " --activations " + std::string(name(options.activations));
+  }
   if (options.learning_rate != usual.learning_rate) {
     char rate[64];
     std::snprintf(rate, sizeof rate, " --learning-rate %.17g", options.learning_rate);
@@ -96,6 +99,7 @@ CheckpointedRun resumed(const Command& command, const Arguments& arguments) {
   check("--merge", asked.encoder.merge == options.encoder.merge);
   check("--seed", asked.seed == options.seed);
   check("--shards", asked.shards == options.shards);
+  check("--activations", asked.activations == options.activations);
   check("--learning-rate", asked.learning_rate == options.learning_rate);
   if (!run.ended()) {
     check("--steps", asked.steps == options.steps);
@@ -316,6 +320,14 @@ void add_train(Command& program, const std::shared_ptr<TrainingRanks>& ranks) {
                   format("The highest of the schedule (default: %g)", training.learning_rate))
       .type_name("R")
       .check(between_real(0, 1e300));
+  const std::vector<std::string> types = {std::string(name(NumberType::float32)),
+                                          std::string(name(NumberType::bfloat16))};
+  command
+      .add_option("--activations", arguments->activations,
+                  "What lies between the passes, and what products multiply; weights stay float32 (default: " +
+                      types.front() + ")")
+      .type_name(alternatives(types))
+      .check(one_of(types));
   command
       .add_option("--seed", training.seed,
                   "Of the first weights, the sentences and dropout (default: " + std::to_string(training.seed) + ")")
@@ -343,6 +355,7 @@ void add_train(Command& program, const std::shared_ptr<TrainingRanks>& ranks) {
       "total, and the\nweights will not be those of a run that had it from the start.");
   command.callback([command, arguments] {
     if (!arguments->merge.empty()) arguments->training.encoder.merge = *parse_merge(arguments->merge);
+    if (!arguments->activations.empty()) arguments->training.activations = *parse_number_type(arguments->activations);
     train_together(command, *arguments);
   });
 }

@@ -31,6 +31,7 @@ Json json_of(const TrainingOptions& options) {
   return {{"steps", options.steps},
           {"batch", options.batch},
           {"shards", options.shards},
+          {"activations", name(options.activations)},
           {"learning_rate", options.learning_rate},
           {"weight_decay", options.weight_decay},
           {"max_norm", options.max_norm},
@@ -62,6 +63,17 @@ Number number(const SafetensorsFile& file, const Json& options, const char* key,
 
 bool is_without_shards(const SafetensorsFile& file) { return metadata(file, "kind") == kKindWithoutShards; }
 
+// Float32, where a run of an earlier version says nothing of it.
+NumberType activations_of(const SafetensorsFile& file, const Json& options) {
+  const Json* const found = options.find("activations");
+  if (found == nullptr) return NumberType::float32;
+  const auto known = found->text() != nullptr ? parse_number_type(*found->text()) : std::nullopt;
+  if (known != NumberType::float32 && known != NumberType::bfloat16) {
+    throw FileError(file.path(), "option 'activations' is neither float32 nor bfloat16");
+  }
+  return *known;
+}
+
 TrainingOptions options_of(const SafetensorsFile& file) {
   const std::optional<Json> parsed = Json::parse(metadata(file, "options"));
   if (!parsed || !parsed->is_object()) throw FileError(file.path(), "the entry 'options' is no JSON object");
@@ -72,6 +84,7 @@ TrainingOptions options_of(const SafetensorsFile& file) {
   options.batch = number<std::int64_t>(file, json, "batch", 1, kMost);
   if (!is_without_shards(file)) options.shards = number<std::int64_t>(file, json, "shards", 1, options.batch);
   if (options.batch % options.shards != 0) throw FileError(file.path(), "option 'shards' does not divide 'batch'");
+  options.activations = activations_of(file, json);
   options.learning_rate = number(file, json, "learning_rate", 0.0, 1e300);
   options.weight_decay = number(file, json, "weight_decay", 0.0, 1e300);
   options.max_norm = number(file, json, "max_norm", 0.0, 1e300);

@@ -44,6 +44,10 @@ class Model {
   [[nodiscard]] std::vector<Parameter> parameters();
   [[nodiscard]] std::int64_t parameter_count() const;
   void set_training(bool training);
+  // In which type learn() computes from then on: that of a SavedState. Throws std::invalid_argument for another.
+  void set_activations(NumberType activations) { saved_ = SavedState(activations); }
+  // Bytes that lie between the passes of the encoder.
+  [[nodiscard]] std::size_t saved_bytes() const noexcept { return saved_.bytes(); }
 
   // The encoder's output [N, E].
   [[nodiscard]] Tensor<float, 2> hidden(Engine& engine, const Batch& batch) const;

@@ -10,6 +10,7 @@ constexpr std::int64_t kShuffled = 8;  // one sentence in so many
 Model made_to_learn(const TrainingOptions& options) {
   Model model(options.encoder, options.seed);
   model.set_training(true);
+  model.set_activations(options.activations);
   return model;
 }
 

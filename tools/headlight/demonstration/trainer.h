@@ -19,6 +19,8 @@ struct TrainingOptions {
   // Parts of a batch whose gradients are computed by themselves and then added, as GradientTree does: a part of what
   // the weights depend on, and who computes which of them is none. A divisor of the batch.
   std::int64_t shards = 1;
+  // Those of a SavedState: what is kept between the passes, and what products multiply. Parameters are float32.
+  NumberType activations = NumberType::float32;
   double learning_rate = 2e-3;  // the highest: after a fifteenth of the steps, which falls along a cosine then
   double weight_decay = 1e-2;
   double max_norm = 1.0;

@@ -22,6 +22,7 @@ struct StudyArguments {
   void give(const std::string& table, const std::string& document, const std::function<std::string()>& chart) const;
 };
 
+void add_study_activations(Command& study);
 void add_study_diversity(Command& study);
 void add_study_memory(Command& study);
 void add_study_chunk(Command& study);

@@ -97,11 +97,13 @@ TrainedOnce train_once(Engine& engine, const Variant& variant, std::uint64_t see
     penalty.add(by, parameters);
     return penalty.take();
   });
-  std::vector<double> seconds;
+  std::vector<double> seconds, losses;
   std::int64_t skipped = 0;
   for (std::int64_t step = 0; step < options.steps; ++step) {
     const auto began = std::chrono::steady_clock::now();
-    if (!trainer.step(engine).step.taken()) ++skipped;
+    const demonstration::TrainingReport report = trainer.step(engine);
+    if (!report.step.taken()) ++skipped;
+    losses.push_back(report.losses.total / static_cast<double>(kRelations));
     seconds.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count());
     progress.advance(1);
   }
@@ -113,6 +115,8 @@ TrainedOnce train_once(Engine& engine, const Variant& variant, std::uint64_t see
           .seconds_per_step = *middle,
           .seconds = std::accumulate(seconds.begin(), seconds.end(), 0.0),
           .skipped = skipped,
+          .losses = std::move(losses),
+          .saved_bytes = model.saved_bytes(),
           .cka = mean_cka(engine, model, held_out),
           .overlap = mean_overlap(engine, model)};
 }

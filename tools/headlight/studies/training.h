@@ -53,9 +53,11 @@ struct Spread {
 struct TrainedOnce {
   std::uint64_t seed = 0;
   demonstration::Evaluation evaluation;
-  double seconds_per_step = 0;  // the median
-  double seconds = 0;           // of all steps
-  std::int64_t skipped = 0;     // steps that were not taken for a gradient that was not finite
+  double seconds_per_step = 0;   // the median
+  double seconds = 0;            // of all steps
+  std::int64_t skipped = 0;      // steps that were not taken for a gradient that was not finite
+  std::vector<double> losses{};  // of each step on its own sentences, the mean over relations
+  std::size_t saved_bytes = 0;   // of what lies between the passes
   double cka = 0;      // of outputs, mean over pairs of heads of a layer, over layers; NaN where it has no value
   double overlap = 0;  // of W_Q's and W_K's subspaces, likewise
 };
