@@ -136,11 +136,13 @@ void layer_norm_backward(Engine& engine, const RowGradients& rows, const TypedLa
       rows.from, rows.y_gradient, {rows.x_gradient, gradients.residual, gradients.weight, gradients.bias}, options);
   const TypedView<2>& x = rows.from;
   if (x.size() == 0) return;
+  // Without a gradient of x it is added to nothing, and nobody has checked it.
+  const TypedView<2> residual = rows.x_gradient ? gradients.residual : TypedView<2>();
   const std::int64_t columns = x.extent(1);
   const ops::RowBuffers buffers(engine, kName, columns);
   const auto kernel = kernels::row_gradient_kernels(engine.isa()).layer_norm;
   const auto compute = [&](int worker, std::int64_t first, std::int64_t count, float* weight_sums, float* bias_sums) {
-    buffers.compute<3>(worker, {x, rows.y_gradient, gradients.residual}, rows.x_gradient, first, count,
+    buffers.compute<3>(worker, {x, rows.y_gradient, residual}, rows.x_gradient, first, count,
                        [&](const InputRows<3>& in, FloatRows out, std::int64_t, std::int64_t some) {
                          kernel({.x = in[0],
                                  .y_gradient = in[1],
