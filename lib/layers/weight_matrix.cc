@@ -152,6 +152,9 @@ struct WeightMatrix::State {
     return is_plain ? static_cast<const float*>(row_of(*part, which.first)) : nullptr;
   }
 
+  // All rows, as of now.
+  [[nodiscard]] View<const float, 2> plain() const noexcept { return {find_plain(own, {0, rows}), {rows, columns}}; }
+
   // Those rows one after another, wherever they lie.
   void copy_rows(const Source& from, const Rows& which, float* to) const noexcept {
     const std::int64_t end = which.first + which.count;
@@ -250,12 +253,15 @@ void WeightMatrix::set_type(NumberType type) {
 
 View<const float, 2> WeightMatrix::plain() const noexcept {
   if (state_ == nullptr) return {};
-  return {state_->find_plain(state_->own, all()), {rows(), columns()}};
+  const std::scoped_lock lock(state_->mutex);
+  return state_->plain();
 }
 
 TypedView<2> WeightMatrix::table() const noexcept {
-  if (const View<const float, 2> rows = plain()) return rows;
-  const WeightMatrix::Lent* const part = state_ == nullptr ? nullptr : state_->find_lent(all());
+  if (state_ == nullptr) return {};
+  const std::scoped_lock lock(state_->mutex);
+  if (const View<const float, 2> floats = state_->plain()) return floats;
+  const Lent* const part = state_->find_lent(all());
   return part == nullptr ? TypedView<2>() : TypedView<2>(part->type, part->values, {rows(), columns()});
 }
 
@@ -269,7 +275,7 @@ View<const float, 2> WeightMatrix::shown() const {
   state_->is_shown = true;
   // Meanwhile another thread may have let go of what `from` holds, or have made a copy as well.
   if (state_->own == nullptr) state_->own = std::move(rows);
-  return plain();
+  return state_->plain();
 }
 
 View<float, 2> WeightMatrix::own() {

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -13,6 +14,7 @@
 #include "headlight/layers/weight_matrix.h"
 #include "headlight/storage_types.h"
 #include "headlight/typed_view.h"
+#include "layers/stored_numbers.h"
 #include "ops/gemm_internal.h"
 #include "support/compare.h"
 #include "support/isas.h"
@@ -158,6 +160,30 @@ TEST_P(WeightMatrixPanels, RowsOf16BitsAreReadWhereTheyLie) {
   Engine engine(options());
   expect_read_where_they_lie<BFloat16>(engine);
   expect_read_where_they_lie<Float16>(engine);
+}
+
+// A model that is saved while it computes.
+TEST(WeightMatrixType, TablesOf16BitsAreReadWhileTheyAreShown) {
+  Random random(12);
+  const auto values = values_of<BFloat16>(random, {30, 17});
+  const auto owner = std::make_shared<std::vector<BFloat16>>();
+  for (const float value : values) owner->push_back(BFloat16(value));
+  for (int round = 0; round < 20; ++round) {
+    WeightMatrix matrix(values.shape());
+    matrix.borrow({{matrix.all(), owner->data(), owner, NumberType::bfloat16}});
+    std::vector<std::thread> threads;
+    for (int thread = 0; thread < 3; ++thread) {
+      threads.emplace_back([&] {
+        const TypedView<2> table = matrix.table();
+        float first = 0;
+        layers::widen(table.type, table.data, 1, &first);
+        EXPECT_EQ(first, values(0, 0));
+      });
+    }
+    threads.emplace_back([&] { EXPECT_TRUE(same_bits(matrix.shown(), View<const float, 2>(values))); });
+    for (std::thread& thread : threads) thread.join();
+    EXPECT_EQ(matrix.table().type, NumberType::float32) << "rows that were shown come first";
+  }
 }
 
 TEST(WeightMatrixType, IsWhatPanelsTake) {
