@@ -25,6 +25,8 @@ class HEADLIGHT_API GradientTree {
   // set_training(true), and stay where they are while the tree lives. Throws std::invalid_argument for a parameter
   // without a gradient and for shards that are none, or have numbers outside 0 … 2²⁰ − 1; OutOfMemory.
   explicit GradientTree(std::vector<Parameter> parameters, std::int64_t first, std::int64_t count);
+  GradientTree(const GradientTree&) = delete;
+  GradientTree& operator=(const GradientTree&) = delete;
 
   // Takes the gradients for those of the next shard, and sets them to 0 for the one after it. Throws
   // std::invalid_argument behind the last of them.

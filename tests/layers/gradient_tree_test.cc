@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <type_traits>
 #include <vector>
 
 #include "support/allocation_counter.h"
@@ -129,6 +130,9 @@ TEST(GradientTree, NodesOfAnyCutAreThoseOfTheWhole) {
     }
   }
 }
+
+// What nodes() shows lies in the tree's own memory.
+static_assert(!std::is_copy_constructible_v<GradientTree> && !std::is_copy_assignable_v<GradientTree>);
 
 TEST(GradientTree, AllocatesOnceAndForAll) {
   Engine engine({.threads = 1});
