@@ -196,6 +196,7 @@ HEADLIGHT_API Statistics attention_backward(Group& group, Engine& engine, const 
 // process, whatever the number of ranks and of threads.
 //
 //   mpi::ShardedAdamW optimizer(group, layer.parameters(), shards);
+//   optimizer.zero_gradients();  // before every batch: step() leaves sums behind
 //   for (shard = optimizer.shards().first; …) {  // each of this rank's
 //     layer.forward(…); layer.backward(…);
 //     optimizer.take(engine);

@@ -42,6 +42,9 @@ headlight_status call_of_adamw(headlight_mpi_adamw* adamw, headlight_error* erro
 // Views of whole moments by their addresses, as Optimizer::state() lists them.
 std::vector<Parameter> whole_moments(const headlight_mpi_adamw& adamw, float* const* whole, std::int64_t count) {
   const std::vector<Parameter>& parameters = adamw.layers.parameters();
+  if (count > 0 && parameters.empty()) {
+    refuse(kName, "count is " + std::to_string(count) + ", expected 0: there are no parameters");
+  }
   std::vector<Parameter> list;
   for (std::size_t n = 0; n < static_cast<std::size_t>(std::max<std::int64_t>(count, 0)); ++n) {
     if (whole == nullptr || whole[n] == nullptr) refuse(kName, "whole[" + std::to_string(n) + "] is a null pointer");

@@ -108,6 +108,16 @@ int main(int argc, char** argv) {
   check(headlight_mpi_adamw_step(NULL, engine, &options, NULL, &error) == HEADLIGHT_INVALID_ARGUMENT, "no optimiser");
   check(headlight_mpi_adamw_set_steps(adamw, -1, &error) == HEADLIGHT_INVALID_ARGUMENT, "fewer than no steps");
 
+  /* No parameters have no moments, and the first rank gives room for one. */
+  headlight_mpi_adamw* none = NULL;
+  check(headlight_mpi_adamw_create(group, NULL, 0, 1, NULL, &none, &error) == HEADLIGHT_OK, error.message);
+  check(headlight_mpi_adamw_moment_count(none) == 0, "no moments");
+  check(headlight_mpi_adamw_collect_moments(none, 0, rank == 0 ? places : NULL, rank == 0, &error) ==
+            HEADLIGHT_SYSTEM_ERROR,
+        "room for what there is none of");
+  check(strncmp(error.message, "rank 0: ", 8) == 0, error.message);
+
+  headlight_mpi_adamw_destroy(none);
   headlight_mpi_adamw_destroy(adamw);
   headlight_optimizer_destroy(optimizer);
   headlight_layer_destroy(one);
