@@ -51,7 +51,7 @@ HEADLIGHT_INLINE Int8Scale int8_scale_of_b(const Int8Range& range) {
 }
 
 // What bytes of A have too little where they must be signed; and so has the zero point.
-#if defined(__ARM_FEATURE_DOTPROD)
+#if defined(HEADLIGHT_DOTS_BYTES) && defined(__ARM_FEATURE_DOTPROD)
 inline constexpr int kInt8Lowered = 128;
 #else
 inline constexpr int kInt8Lowered = 0;

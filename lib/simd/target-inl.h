@@ -13,9 +13,9 @@
 #pragma GCC diagnostic pop
 #endif
 
-// Where an instruction multiplies four bytes by four others, and adds the products to 32 bits: dot_bytes().
-#if defined(__AVX512VNNI__) || defined(__AVXVNNI__) || defined(__ARM_FEATURE_DOTPROD)
-#define HEADLIGHT_DOTS_BYTES
+#if defined(__AVX512VNNI__) || defined(__AVXVNNI__) || \
+    (defined(__ARM_FEATURE_DOTPROD) && !defined(HEADLIGHT_SIMD_SCALAR_TARGET))
+#define HEADLIGHT_DOTS_BYTES  // an instruction adds products of four bytes and four others to 32 bits: dot_bytes()
 #endif
 
 #define HEADLIGHT_INLINE inline __attribute__((always_inline))
