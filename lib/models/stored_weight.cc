@@ -26,6 +26,7 @@ constexpr float kLeastScale = 0x1p-126f;
 }
 
 void check_shape(const std::string& name, const WeightView& weight) {
+  if (weight.stored) fail(name, "is stored in 16 bits, expected values, which are float32");
   std::uint64_t count = 1;
   bool fits = name != "__metadata__";
   for (const std::int64_t extent : weight.shape) {

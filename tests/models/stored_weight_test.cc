@@ -223,6 +223,10 @@ TEST(StoredWeight, RefusalsNameTheTensor) {
             "write_safetensors: tensor 'm_scale' has the name of the scales or the shape of another");
   EXPECT_EQ(refusal({{"m", view_of(matrix)}, {"m_shape", {{1}, one, {}}}}, NumberType::int4),
             "write_safetensors: tensor 'm_shape' has the name of the scales or the shape of another");
+  const std::vector<BFloat16> halves(4);
+  EXPECT_EQ(
+      refusal({{"m", {.shape = {2, 2}, .stored = {NumberType::bfloat16, halves.data(), {4}}}}}, NumberType::bfloat16),
+      "write_safetensors: tensor 'm' is stored in 16 bits, expected values, which are float32");
   EXPECT_EQ(refusal({{"m", view_of(matrix)}}, static_cast<NumberType>(99)),
             "write_safetensors: weights are of type , expected float32, bfloat16, float16, int8 or int4");
 }
