@@ -358,9 +358,9 @@ void define_models(nb::module_& module) {
       "load", &load, nb::arg("folder"), nb::arg("precision") = "float32",
       nb::sig("def load(folder: str | os.PathLike[str], precision: Precision = 'float32') -> Encoder"),
       "A model from a published folder of a BERT model: config.json, model.safetensors, vocab.txt.\n\n"
-      "precision: what products multiply in: 'float32', 'bfloat16', 'float16', 'int8' or 'int4'. In float32 matrices "
-      "are\n"
-      "read where the file is mapped: nobody may change it in place as long as the model lives. Raises FileError.");
+      "precision: what products multiply in: 'float32', 'bfloat16', 'float16', 'int8' or 'int4'. Matrices in\n"
+      "float32, bfloat16 or float16 are read where the file is mapped: nobody may change it in place as long as the\n"
+      "model lives. Raises FileError.");
 }
 
 }  // namespace headlight::python

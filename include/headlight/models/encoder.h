@@ -138,8 +138,8 @@ struct LoadModelOptions {
 //
 // Matrices in float32, bfloat16 and float16 are read where the file is mapped, as long as the model lives: the file may
 // be removed or replaced, but nobody may change or shorten it in place, for reading a page that is gone ends the
-// process (SIGBUS). A call of network().parameters() copies them all. Whatever the precision, save() writes the numbers
-// of the file.
+// process (SIGBUS). A call of network().parameters() copies them all, and save() those of 16 bits, for as long as the
+// model lives. Whatever the precision, save() writes the numbers of the file.
 [[nodiscard]] HEADLIGHT_API Encoder load(const std::string& folder, const LoadModelOptions& options = {});
 
 // A file of such a folder that is in memory already: a program's own model, somebody's archive.

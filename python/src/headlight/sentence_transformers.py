@@ -34,7 +34,7 @@ class SentenceTransformer:
     """A model whose vectors stand for texts.
 
     model_name_or_path: a folder; nothing is fetched. prompts, default_prompt_name, similarity_fn_name, truncate_dim: in
-    place of what the folder says. model_precision: what products multiply in, "float32", "bfloat16" or "int8".
+    place of what the folder says. model_precision: what products multiply in, as load() takes it.
 
     Raises headlight.FileError for what cannot be read, ValueError for a model that pools otherwise or has further layers.
     """
