@@ -8,6 +8,7 @@
 #include "headlight/normalization.h"
 #include "headlight/out_of_memory.h"
 #include "headlight/typed_rows.h"
+#include "layers/encoder_check.h"
 #include "layers/initializer.h"
 #include "layers/parameter_list.h"
 #include "layers/sizes.h"
@@ -60,11 +61,6 @@ void reserve_layers(std::vector<TransformerEncoderLayer>& layers, std::int64_t c
   }
 }
 
-// [N, E] as [1, N, E].
-View<float, 3> as_one_sample(const View<float, 2>& x) noexcept {
-  return {x.data, {1, x.extent(0), x.extent(1)}, {x.extent(0) * x.stride(0), x.stride(0), x.stride(1)}};
-}
-
 }  // namespace
 
 Encoder::Encoder(const EncoderOptions& options)
@@ -103,10 +99,11 @@ bool Encoder::has_stored_tables() const noexcept {
 
 void Encoder::forward(Engine& engine, const EncoderInput& input, View<float, 2> hidden,
                       std::span<const LayerProbabilities> probabilities, std::span<const LayerHeads> heads) const {
+  layers::check_encoder_offsets(input, static_cast<std::int64_t>(input.ids.size()));
   check(input, hidden, probabilities, heads);
   embed_tokens(engine, input, hidden);
   if (options_.norm == Norm::post) norm_.forward(engine, hidden, hidden);
-  const View<float, 3> x = as_one_sample(hidden);
+  const View<float, 3> x = layers::one_sample(hidden);
   for (std::size_t layer = 0; layer < layers_.size(); ++layer) {
     AttentionOptions options;
     options.query_offsets = input.offsets;
@@ -117,8 +114,8 @@ void Encoder::forward(Engine& engine, const EncoderInput& input, View<float, 2> 
     for (const LayerHeads& wanted : heads) {
       if (wanted.layer != static_cast<std::int64_t>(layer)) continue;
       access.silenced = wanted.silenced;
-      if (wanted.outputs) access.outputs = as_one_sample(wanted.outputs);
-      if (wanted.scaled_outputs) access.scaled_outputs = as_one_sample(wanted.scaled_outputs);
+      if (wanted.outputs) access.outputs = layers::one_sample(wanted.outputs);
+      if (wanted.scaled_outputs) access.scaled_outputs = layers::one_sample(wanted.scaled_outputs);
     }
     layers_[layer].forward(engine, x, x, options, access);
   }

@@ -1,4 +1,6 @@
 // What Encoder::forward() refuses, all of it before the first number is written.
+#include "layers/encoder_check.h"
+
 #include <array>
 #include <string>
 #include <string_view>
@@ -138,6 +140,11 @@ void check_heads(std::span<const LayerHeads> heads, std::int64_t tokens, const E
 
 }  // namespace
 
+void layers::check_encoder_offsets(const EncoderInput& input, std::int64_t tokens) {
+  if (input.offsets.empty()) ops::fail(kName, "offsets is empty, expected [n + 1] entries from 0 to N");
+  ops::check_offsets(kName, "offsets", input.offsets, tokens, "N");
+}
+
 void Encoder::check(const EncoderInput& input, const View<float, 2>& hidden,
                     std::span<const LayerProbabilities> probabilities, std::span<const LayerHeads> heads) const {
   ops::check_view(kName, "hidden", hidden);
@@ -153,8 +160,6 @@ void Encoder::check(const EncoderInput& input, const View<float, 2>& hidden,
   };
   check_count("positions", input.positions, true);
   check_count("token_types", input.token_types, options_.token_types > 0);
-  if (input.offsets.empty()) ops::fail(kName, "offsets is empty, expected [n + 1] entries from 0 to N");
-  ops::check_offsets(kName, "offsets", input.offsets, tokens, "N");
   check_layers("probabilities", probabilities, options_.layers);
   check_layers("heads", heads, options_.layers);
   check_probabilities(probabilities, input, tokens, options_);

@@ -18,15 +18,4 @@ inline std::int64_t rows_at_once(std::int64_t rows, std::int64_t hidden_width) n
   return std::min(rows, std::max(fitting, kLeastRows));
 }
 
-template <class T>
-View<T, 2> some_rows(const View<T, 2>& x, std::int64_t first, std::int64_t count) noexcept {
-  if (!x) return {};
-  return {x.data + first * x.stride(0), {count, x.extent(1)}, x.strides};
-}
-template <class Pointer>
-AnyTypedView<2, Pointer> some_rows(const AnyTypedView<2, Pointer>& x, std::int64_t first, std::int64_t count) noexcept {
-  if (!x) return {};
-  return {x.type, kernels::numbers_behind(x.data, first * x.stride(0), x.type), {count, x.extent(1)}, x.strides};
-}
-
 }  // namespace headlight::layers

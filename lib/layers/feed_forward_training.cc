@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 
 #include "headlight/layers/feed_forward.h"
 #include "headlight/typed_rows.h"
@@ -7,6 +8,7 @@
 #include "layers/hidden_states.h"
 #include "layers/saved_state.h"
 #include "layers/segments.h"
+#include "layers/sharded_rows.h"
 #include "layers/sizes.h"
 #include "ops/check.h"
 #include "ops/dropout_rows.h"
@@ -52,28 +54,29 @@ void activate_rows_backward(Engine& engine, Activation activation, const TypedVi
 void FeedForward::forward(Engine& engine, View<const float, 3> x, View<float, 3> y, SavedState& saved,
                           const TrainingStep& step, View<const float, 3> residual) const {
   layers::check_training_states(kName, x, y, linear1_.in_features(), residual);
+  layers::check_shards(kName, saved.attention().shards(), x.extent(0), x.extent(1));
   layers::Placement size;
   size.typed_rows(x.extent(0), x.extent(1), hidden_width(), saved.activations());
   std::byte* memory = saved.begin(keeps(saved) ? size.bytes() : 0);
   const runtime::Scratch scratch(engine, keeps(saved) ? 0 : size.bytes(), kName);
   layers::Placement place(keeps(saved) ? memory : scratch.data());
   forward_from(engine, x, y, place.typed_rows(x.extent(0), x.extent(1), hidden_width(), saved.activations()),
-               step.dropout(options_.dropout, 0), residual);
+               step.dropout(options_.dropout, 0), residual, saved.attention().shards());
   saved.commit(
       {.layer = this, .made_with = layers::made_with(options_), .shape = {x.extent(0), x.extent(1), 0}, .step = step});
 }
 
 void FeedForward::forward_from(Engine& engine, View<const float, 3> x, View<float, 3> y,
-                               const MutableTypedView<3>& hidden, const Dropout& dropout,
-                               View<const float, 3> residual) const {
+                               const MutableTypedView<3>& hidden, const Dropout& dropout, View<const float, 3> residual,
+                               RowShards* shards) const {
   const NumberType type = type_of_active(hidden.type, dropout);
   const std::int64_t distance = layers::row_distance(hidden_width(), type);
   const std::int64_t at_once = layers::rows_at_once(x.extent(0) * x.extent(1), hidden_width());
   const runtime::Scratch memory(engine, y ? static_cast<std::size_t>(at_once * distance) * bytes_of(type) : 0, kName);
-  std::int64_t first_row = 0;
-  layers::for_each_matrix(
-      x.extent(0),
-      [&](View<const float, 2> in, const MutableTypedView<2>& to, View<float, 2> out, View<const float, 2> added) {
+  layers::for_each_rows(
+      layers::shards_of_rows(shards), x.extent(0),
+      [&](std::int64_t first_row, View<const float, 2> in, const MutableTypedView<2>& to, View<float, 2> out,
+          View<const float, 2> added) {
         linear1_.forward_in_training(engine, hidden.type, in, to, {});
         for (std::int64_t first = 0; out && first < in.extent(0); first += at_once) {
           const std::int64_t count = std::min(at_once, in.extent(0) - first);
@@ -83,7 +86,6 @@ void FeedForward::forward_from(Engine& engine, View<const float, 3> x, View<floa
           linear2_.forward_in_training(engine, hidden.type, active, layers::some_rows(out, first, count),
                                        {.residual = layers::some_rows(added, first, count)});
         }
-        first_row += in.extent(0);
       },
       x, hidden, y, residual);
 }
@@ -106,25 +108,26 @@ void FeedForward::backward(Engine& engine, View<const float, 3> x, const SavedSt
   const runtime::Scratch scratch(engine, keeps(saved) ? 0 : size.bytes(), kName);
   layers::Placement place(keeps(saved) ? saved.data() : scratch.data());
   const MutableTypedView<3> hidden = place.typed_rows(x.extent(0), x.extent(1), hidden_width(), saved.activations());
-  if (!keeps(saved)) forward_from(engine, x, {}, hidden, dropout, {});
-  backward_from(engine, x, hidden, dropout, y_gradient, x_gradient, residual);
+  if (!keeps(saved)) forward_from(engine, x, {}, hidden, dropout, {}, saved.attention().shards());
+  backward_from(engine, x, hidden, dropout, y_gradient, x_gradient, residual, saved.attention().shards());
 }
 
 // The lines of forward_from(), from the last to the first, some rows at a time.
 void FeedForward::backward_from(Engine& engine, View<const float, 3> x, const TypedView<3>& hidden,
                                 const Dropout& dropout, View<const float, 3> y_gradient, View<float, 3> x_gradient,
-                                View<const float, 3> residual) {
+                                View<const float, 3> residual, RowShards* shards) {
   const NumberType type = type_of_active(hidden.type, dropout);
   const std::int64_t at_once = layers::rows_at_once(x.extent(0) * x.extent(1), hidden_width());
   runtime::ScratchLayout layout;
   const auto active_rows = layout.add<float>(at_once, layers::row_floats(hidden_width(), type));
   const auto gradient_rows = layout.add<float>(at_once, layers::row_distance(hidden_width()));
   const runtime::Scratch memory(engine, layout.bytes(), kName);
-  std::int64_t first_row = 0;
-  layers::for_each_matrix(
-      x.extent(0),
-      [&](View<const float, 2> in, const TypedView<2>& before, View<const float, 2> from, View<float, 2> to,
-          View<const float, 2> added) {
+  const auto [weight1, bias1] = linear1_.gradients();
+  const auto [weight2, bias2] = linear2_.gradients();
+  layers::for_each_shard(
+      engine, layers::shards_of_rows(shards), std::array{weight1, bias1, weight2, bias2}, x.extent(0),
+      [&](std::int64_t first_row, View<const float, 2> in, const TypedView<2>& before, View<const float, 2> from,
+          View<float, 2> to, View<const float, 2> added) {
         for (std::int64_t first = 0; first < in.extent(0); first += at_once) {
           const std::int64_t count = std::min(at_once, in.extent(0) - first);
           const MutableTypedView<2> active(type, active_rows.in(memory.data()), {count, hidden_width()},
@@ -141,7 +144,6 @@ void FeedForward::backward_from(Engine& engine, View<const float, 3> x, const Ty
           linear1_.backward_in_training(engine, hidden.type, layers::some_rows(in, first, count), gradient,
                                         layers::some_rows(to, first, count), layers::some_rows(added, first, count));
         }
-        first_row += in.extent(0);
       },
       x, hidden, y_gradient, x_gradient, residual);
 }

@@ -18,7 +18,7 @@ namespace {
 constexpr std::string_view kName = "GradientTree";
 // Elements that a task joins at a time: 8 KiB of gradients stay in the nearest cache while nodes are added.
 constexpr std::size_t kRun = 2048;
-constexpr std::int64_t kMostShards = std::int64_t{1} << 20;
+using layers::kMostShards;
 constexpr std::size_t kMostLevels = 21;
 
 }  // namespace

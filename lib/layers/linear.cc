@@ -63,6 +63,10 @@ void Linear::backward_in_training(Engine& engine, NumberType activations, const 
                             weight_.all());
 }
 
+std::array<std::span<float>, 2> Linear::gradients() noexcept {
+  return {layers::values_of(weight_.gradient()), layers::values_of(bias_gradient_)};
+}
+
 std::size_t Linear::workspace_bytes(const Engine& engine, std::int64_t rows) const {
   return layers::product_bytes(engine, rows, weight_, weight_.all());
 }
@@ -109,6 +113,10 @@ void LayerNorm::backward(Engine& engine, View<const float, 2> x, View<const floa
                        .weight = layers::values_of(weight_gradient_),
                        .bias = layers::values_of(bias_gradient_)},
                       {.weight = layers::values_of(weight_), .epsilon = epsilon_});
+}
+
+std::array<std::span<float>, 2> LayerNorm::gradients() noexcept {
+  return {layers::values_of(weight_gradient_), layers::values_of(bias_gradient_)};
 }
 
 void LayerNorm::append_parameters(const std::string& prefix, std::vector<layers::ParameterPlace>& list,

@@ -1,3 +1,5 @@
+#include <array>
+
 #include "headlight/layers/multi_head_attention.h"
 #include "headlight/typed_attention_backward.h"
 #include "layers/gradient_places.h"
@@ -6,6 +8,7 @@
 #include "layers/product.h"
 #include "layers/saved_state.h"
 #include "layers/segments.h"
+#include "layers/sharded_rows.h"
 #include "layers/visited_heads.h"
 #include "ops/attention_check.h"
 #include "ops/check.h"
@@ -104,6 +107,7 @@ void MultiHeadAttention::forward(Engine& engine, View<const float, 3> query, Vie
   check_inputs_and_out(query, key, value, out, residual);
   layers::check_training_options(kName, options);
   check_output_places(options, {}, query, key, value, out, residual);
+  layers::check_shards(kName, saved.attention().shards(), query.extent(0), query.extent(1), key.extent(1));
   const ops::Extent out_extent = ops::check_view(kName, "out", out);
   ops::check_disjoint(kName, "out", out_extent, "query", ops::check_view(kName, "query", query));
   ops::check_disjoint(kName, "out", out_extent, "key", ops::check_view(kName, "key", key));
@@ -226,18 +230,18 @@ void MultiHeadAttention::backward_from(Engine& engine, View<const float, 3> quer
   const bool mixes = options_.merge != Merge::concatenate;
   const TypedView<3> mixed = mixes ? of.buffers.typed(kept.memory, of.buffers.mixed) : of.heads;
   const MutableTypedView<3> mixed_gradient = mixes ? made.typed(scratch.data(), made.mixed) : visited.gradient();
-  layers::for_each_matrix(
-      query.extent(0),
-      [&](const TypedView<2>& rows, View<const float, 2> from, const MutableTypedView<2>& to) {
+  layers::for_each_shard(
+      engine, layers::shards_of_rows(kept.attention->shards()), output_.gradients(), query.extent(0),
+      [&](std::int64_t, const TypedView<2>& rows, View<const float, 2> from, const MutableTypedView<2>& to) {
         output_.backward_in_training(engine, kept.activations, rows, from, to, {});
       },
       mixed, out_gradient, mixed_gradient);
   View<const float, 3> query_residual = gradients.residual;
   if (mixes) {
-    query_residual = mix_heads_backward(engine, query,
-                                        {layers::floats_of(of.heads), of.buffers.view(kept.memory, of.buffers.mixing)},
-                                        layers::floats_of(mixed_gradient), made.view(scratch.data(), mixing),
-                                        layers::floats_of(heads_gradient), gradients.query, query_residual);
+    query_residual = mix_heads_backward(
+        engine, query, {layers::floats_of(of.heads), of.buffers.view(kept.memory, of.buffers.mixing)},
+        layers::floats_of(mixed_gradient), made.view(scratch.data(), mixing), layers::floats_of(heads_gradient),
+        gradients.query, query_residual, kept.attention->shards());
   }
   visited.pass_on(engine);
 
@@ -250,7 +254,7 @@ void MultiHeadAttention::backward_from(Engine& engine, View<const float, 3> quer
 
   const auto back = [&](Group group, const View<const float, 3>& x, const View<float, 3>& x_gradient,
                         const View<const float, 3>& residual) {
-    project_backward(engine, kept.activations, group, x, made.view(scratch.data(), group), x_gradient, residual);
+    project_backward(engine, kept, group, x, made.view(scratch.data(), group), x_gradient, residual);
   };
   const auto added = [&](const View<float, 3>& gradient) {
     return gradients.accumulate_key_and_value ? View<const float, 3>(gradient) : View<const float, 3>();
@@ -268,16 +272,22 @@ void MultiHeadAttention::backward_from(Engine& engine, View<const float, 3> quer
   }
 }
 
-void MultiHeadAttention::project_backward(Engine& engine, NumberType activations, Group group, View<const float, 3> x,
+void MultiHeadAttention::project_backward(Engine& engine, const Kept& kept, Group group, View<const float, 3> x,
                                           View<const float, 3> projected_gradient, View<float, 3> x_gradient,
                                           View<const float, 3> residual) {
+  const bool of_queries = group == kQuery || group == kAll;
   const Place place = place_of(group);
   const std::span<float> bias_gradient = layers::some_of(projection_bias_gradient_, rows_of(group));
-  layers::for_each_matrix(
-      x.extent(0),
-      [&](View<const float, 2> in, View<const float, 2> from, View<float, 2> to, View<const float, 2> added) {
-        layers::multiply_backward(engine, activations, {in, from, to, added, bias_gradient}, projections_[place.matrix],
-                                  place.rows);
+  const std::span<float> weight_gradient =
+      layers::values_of(layers::rows_of(projections_[place.matrix].gradient(), place.rows));
+  RowShards* const shards = kept.attention->shards();
+  layers::for_each_shard(
+      engine, of_queries ? layers::shards_of_rows(shards) : layers::shards_of_memory(shards),
+      std::array{weight_gradient, bias_gradient}, x.extent(0),
+      [&](std::int64_t, View<const float, 2> in, View<const float, 2> from, View<float, 2> to,
+          View<const float, 2> added) {
+        layers::multiply_backward(engine, kept.activations, {in, from, to, added, bias_gradient},
+                                  projections_[place.matrix], place.rows);
       },
       x, projected_gradient, x_gradient, residual);
 }

@@ -24,6 +24,12 @@ View<T, 2> one_matrix(const View<T, 3>& x) noexcept {
   return {x.data, {x.extent(0) * x.extent(1), x.extent(2)}, {between_rows, x.stride(2)}};
 }
 
+// [N, E] as [1, N, E].
+template <class T>
+View<T, 3> one_sample(const View<T, 2>& x) noexcept {
+  return {x.data, {1, x.extent(0), x.extent(1)}, {x.extent(0) * x.stride(0), x.stride(0), x.stride(1)}};
+}
+
 template <class T>
 View<T, 2> sample(const View<T, 3>& x, std::int64_t b) noexcept {
   return {
@@ -54,6 +60,18 @@ auto floats_of(const AnyTypedView<Rank, Pointer>& x) noexcept {
   using Float = std::conditional_t<std::is_same_v<Pointer, void*>, float, const float>;
   assert(x.type == NumberType::float32);
   return View<Float, Rank>(static_cast<Float*>(x.data), x.shape, x.strides);
+}
+
+// Some of the rows; of a view that is not given, none.
+template <class T>
+View<T, 2> some_rows(const View<T, 2>& x, std::int64_t first, std::int64_t count) noexcept {
+  if (!x) return {};
+  return {x.data + first * x.stride(0), {count, x.extent(1)}, x.strides};
+}
+template <class Pointer>
+AnyTypedView<2, Pointer> some_rows(const AnyTypedView<2, Pointer>& x, std::int64_t first, std::int64_t count) noexcept {
+  if (!x) return {};
+  return {x.type, kernels::numbers_behind(x.data, first * x.stride(0), x.type), {count, x.extent(1)}, x.strides};
 }
 
 // Calls f with matrices that together are the views [B, L, …]: once where every one is evenly spaced, else sample by

@@ -6,6 +6,8 @@
 
 namespace headlight::layers {
 
+inline constexpr std::int64_t kMostShards = std::int64_t{1} << 20;
+
 // How many of the last nodes are added to one of `size` shards that comes behind them: it and the one before it are
 // siblings, their sum and the one before that again. A node has a first shard and a count of them.
 template <class Nodes>

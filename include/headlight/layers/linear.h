@@ -1,7 +1,9 @@
 // y = x Wᵀ + b, and the normalisation that goes with it.
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <span>
 
 #include "headlight/activation.h"
 #include "headlight/layers/layer.h"
@@ -45,7 +47,9 @@ class HEADLIGHT_API Linear : public Layer {
   void set_open(bool open) noexcept override;
   void make_gradients(bool wanted) override;
 
-  // Internal, for layers made of layers: the type that forward() multiplies in now; and the same where x or y may be
+  // Internal, for layers made of layers: the gradients of weight and bias.
+  [[nodiscard]] std::array<std::span<float>, 2> gradients() noexcept;
+  // The type that forward() multiplies in now; and the same where x or y may be
   // bfloat16, as they may unless that is float32.
   [[nodiscard]] NumberType product_type() const noexcept;
   void forward_typed(Engine& engine, const TypedView<2>& x, const MutableTypedView<2>& y,
@@ -84,6 +88,9 @@ class HEADLIGHT_API LayerNorm : public Layer {
   void initialize_from(layers::Initializer& initializer) override;
   void set_open(bool) noexcept override {}
   void make_gradients(bool wanted) override;
+
+  // Internal, for layers made of layers: the gradients of weight and bias.
+  [[nodiscard]] std::array<std::span<float>, 2> gradients() noexcept;
 
  private:
   [[nodiscard]] std::string_view type_name() const noexcept override { return "LayerNorm"; }

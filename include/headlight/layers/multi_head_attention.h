@@ -231,14 +231,14 @@ class HEADLIGHT_API MultiHeadAttention : public Layer {
   View<const float, 3> mix_heads_backward(Engine& engine, View<const float, 3> query, const MixedHeads& from,
                                           View<const float, 3> mixed_gradient, View<float, 3> mixing_gradient,
                                           View<float, 3> heads_gradient, View<float, 3> query_gradient,
-                                          View<const float, 3> residual);
+                                          View<const float, 3> residual, RowShards* shards);
   void merge_heads(Engine& engine, NumberType activations, const TypedView<3>& heads, View<float, 3> out,
                    View<const float, 3> residual) const;
   // What forward_from() kept of the attention, and from the gradient of its heads those of the projected inputs.
   struct KeptHeads;
   void attend_backward(Engine& engine, const KeptHeads& kept, const TypedView<3>& heads_gradient,
                        const AttentionGradients& gradients) const;
-  void project_backward(Engine& engine, NumberType activations, Group group, View<const float, 3> x,
+  void project_backward(Engine& engine, const Kept& kept, Group group, View<const float, 3> x,
                         View<const float, 3> projected_gradient, View<float, 3> x_gradient,
                         View<const float, 3> residual);
 

@@ -8,6 +8,8 @@
 
 namespace headlight {
 
+class RowShards;
+
 // What a layer runs in place of attention() and attention_backward() where a SavedState names it: a baseline
 // (headlight/analysis/attention_unfused.h), or an attention that is under study. query [B, Lq, Hq, D], key and value
 // [B, Lk, Hkv, D], as the layer projected them; options are those of its call with its dropout. One object may serve
@@ -26,6 +28,11 @@ class HEADLIGHT_API TrainingAttention {
                         View<const float, 4> value, View<const float, 4> out, View<const float, 3> log_sum_exp,
                         View<float, 4> kept, View<const float, 4> out_gradient, const AttentionGradients& gradients,
                         const AttentionOptions& options) const = 0;
+  // The shards that rows of x fall into: layers keep the gradients of parameters there, shard by shard, and options of
+  // their calls speak of the whole sequence. Null: there are none.
+  [[nodiscard]] virtual RowShards* shards() const noexcept { return nullptr; }
+  // What a decoder layer runs over its memory.
+  [[nodiscard]] virtual const TrainingAttention& of_memory() const noexcept { return *this; }
 
  protected:
   ~TrainingAttention() = default;

@@ -1,0 +1,185 @@
+#include "headlight/row_shards.h"
+
+#include <algorithm>
+#include <functional>
+#include <new>
+#include <string>
+#include <utility>
+
+#include "headlight/out_of_memory.h"
+#include "layers/dealt_rows.h"
+#include "layers/shard_nodes.h"
+#include "ops/attention_check.h"
+#include "ops/check.h"
+#include "runtime/costs.h"
+#include "runtime/parallel.h"
+#include "simd/integers.h"
+
+namespace headlight {
+
+namespace {
+
+constexpr std::string_view kName = "RowShards";
+// Elements that a task moves at a time.
+constexpr std::int64_t kRun = 2048;
+
+void check_lengths(const RowShardsOptions& options) {
+  constexpr std::int64_t kMost = std::int64_t{1} << 40;
+  const auto check = [](std::string_view name, std::int64_t value) {
+    if (value >= 0 && value <= kMost) return;
+    ops::fail(kName, std::string(name) + " is " + std::to_string(value) + ", expected 0 to 2^40");
+  };
+  check("length", options.length);
+  check("memory_length", options.memory_length);
+  check("batch", options.batch);
+  if (options.shards < 1 || options.shards > layers::kMostShards) {
+    ops::fail(kName,
+              "shards is " + std::to_string(options.shards) + ", expected 1 to " + std::to_string(layers::kMostShards));
+  }
+  if (options.block < 0 || options.block % layers::kRowCut != 0) {
+    ops::fail(kName, "block is " + std::to_string(options.block) + ", expected 0 or a multiple of " +
+                         std::to_string(layers::kRowCut));
+  }
+  const auto check_offsets = [&](std::string_view name, std::span<const std::int64_t> offsets, std::int64_t length) {
+    if (offsets.empty()) return;
+    ops::check_offsets(kName, name, offsets, length, "its length");
+    if (options.batch != 1) ops::fail(kName, std::string(name) + " is given, expected a batch of 1");
+  };
+  check_offsets("offsets", options.offsets, options.length);
+  check_offsets("memory_offsets", options.memory_offsets, options.memory_length);
+}
+
+struct Dealt {
+  std::vector<RowRun> rows;
+  std::vector<RowShards::Part> parts;
+};
+
+Dealt deal(const RowShardsOptions& options, const RowRun& held, std::int64_t length,
+           std::span<const std::int64_t> offsets) {
+  const auto blocks = layers::cut_into_blocks(length, offsets, options.block, static_cast<int>(options.shards));
+  const auto first = static_cast<int>(held.first), count = static_cast<int>(held.count);
+  Dealt dealt = {layers::runs_of(blocks, first, count), {}};
+  for (int shard = 0; shard < count; ++shard) {
+    for (const RowRun& run : layers::runs_of(blocks, first + shard, 1)) {
+      dealt.parts.push_back({shard, layers::place_in(dealt.rows, run.first), run.count, run.first});
+    }
+  }
+  return dealt;
+}
+
+}  // namespace
+
+RowShards::RowShards(std::vector<Parameter> parameters, const RowShardsOptions& options)
+    : RowShards(std::move(parameters), options, {0, options.shards}) {}
+
+RowShards::RowShards(std::vector<Parameter> parameters, const RowShardsOptions& options, const RowRun& held)
+    : options_(options), held_(held) {
+  check_lengths(options);
+  if (held.first < 0 || held.count < 0 || held.first > options.shards - held.count) {
+    ops::fail(kName, "held has " + std::to_string(held.count) + " shards from number " + std::to_string(held.first) +
+                         " on, expected some of " + std::to_string(options.shards));
+  }
+  const std::int64_t longer = std::max(options.length, options.memory_length);
+  if (options.block == 0) options_.block = layers::default_block(longer, options.shards);
+  try {
+    offsets_.assign(options.offsets.begin(), options.offsets.end());
+    memory_offsets_.assign(options.memory_offsets.begin(), options.memory_offsets.end());
+    options_.offsets = offsets_;
+    options_.memory_offsets = memory_offsets_;
+    Dealt dealt = deal(options_, held, options_.length, offsets_);
+    rows_ = std::move(dealt.rows);
+    parts_ = std::move(dealt.parts);
+    if (options_.memory_length == 0) {
+      options_.memory_length = options_.length;
+      options_.memory_offsets = options_.offsets;
+    }
+    dealt = deal(options_, held, options_.memory_length, options_.memory_offsets);
+    memory_rows_ = std::move(dealt.rows);
+    memory_parts_ = std::move(dealt.parts);
+    row_count_ = layers::rows_of(rows_);
+    memory_row_count_ = layers::rows_of(memory_rows_);
+    lay_out(std::move(parameters));
+  } catch (const std::bad_alloc&) {
+    throw OutOfMemory(kName, static_cast<std::size_t>(held.count) * elements_ * sizeof(float));
+  }
+}
+
+void RowShards::lay_out(std::vector<Parameter> parameters) {
+  for (const Parameter& parameter : parameters) {
+    if (parameter.gradient.size() != parameter.values.size()) {
+      ops::fail(kName, "parameter " + parameter.name + " has no gradient, expected those of a layer in training");
+    }
+    places_.push_back({parameter.gradient, elements_});
+    elements_ += parameter.gradient.size();
+  }
+  std::sort(places_.begin(), places_.end(),
+            [](const Place& a, const Place& b) { return std::less<>()(a.gradient.data(), b.gradient.data()); });
+  memory_.resize(static_cast<std::size_t>(held_.count) * elements_);
+}
+
+std::span<float> RowShards::kept(std::int64_t shard) noexcept {
+  return std::span(memory_).subspan(static_cast<std::size_t>(shard) * elements_, elements_);
+}
+
+void RowShards::keep(Engine& engine, std::int64_t shard, std::span<float> gradient) {
+  if (gradient.empty()) return;
+  const auto behind = std::upper_bound(
+      places_.begin(), places_.end(), gradient.data(),
+      [](const float* address, const Place& place) { return std::less<>()(address, place.gradient.data()); });
+  const Place* const place = behind == places_.begin() ? nullptr : &behind[-1];
+  const auto at = place == nullptr ? 0 : static_cast<std::size_t>(gradient.data() - place->gradient.data());
+  if (place == nullptr || at > place->gradient.size() || gradient.size() > place->gradient.size() - at) {
+    ops::fail(kName, "a gradient is to be kept that is of none of its parameters, expected those of the layer");
+  }
+  float* const from = gradient.data();
+  float* const to = kept(shard).subspan(place->first + at).data();
+  const auto elements = static_cast<std::int64_t>(gradient.size());
+  const std::int64_t tasks = divide_up(elements, kRun);
+  const double nanoseconds = runtime::costs::kOptimizer * static_cast<double>(elements);
+  runtime::parallel_for(engine, tasks, runtime::workers_for(engine, tasks, nanoseconds), [=](std::int64_t task, int) {
+    const std::int64_t end = std::min((task + 1) * kRun, elements);
+    for (std::int64_t e = task * kRun; e < end; ++e) to[e] += from[e];
+    std::fill(from + task * kRun, from + end, 0.0f);
+  });
+}
+
+void RowShards::give(Engine& engine, std::int64_t shard) {
+  if (shard < 0 || shard >= count()) {
+    ops::fail(kName, "shard is " + std::to_string(shard) + ", expected 0 to " + std::to_string(count() - 1));
+  }
+  float* const from = kept(shard).data();
+  const auto tasks = static_cast<std::int64_t>(places_.size());
+  const double nanoseconds = runtime::costs::kOptimizer * static_cast<double>(elements_);
+  runtime::parallel_for(engine, tasks, runtime::workers_for(engine, tasks, nanoseconds), [&](std::int64_t task, int) {
+    const Place& place = places_[static_cast<std::size_t>(task)];
+    std::copy_n(from + place.first, place.gradient.size(), place.gradient.data());
+    std::fill_n(from + place.first, place.gradient.size(), 0.0f);
+  });
+}
+
+void RowShards::clear() noexcept { std::fill(memory_.begin(), memory_.end(), 0.0f); }
+
+ShardedAttention::ShardedAttention(RowShards& rows) : rows_(&rows) {
+  if (rows.count() == rows.options().shards) return;
+  ops::fail("ShardedAttention", "rows holds " + std::to_string(rows.count()) + " shards, expected all " +
+                                    std::to_string(rows.options().shards));
+}
+
+std::int64_t ShardedAttention::kept_columns(std::int64_t key_length, const AttentionOptions& options) const noexcept {
+  return fused_attention().kept_columns(key_length, options);
+}
+
+void ShardedAttention::forward(Engine& engine, View<const float, 4> query, View<const float, 4> key,
+                               View<const float, 4> value, View<float, 4> out, View<float, 4> kept,
+                               const AttentionOptions& options) const {
+  fused_attention().forward(engine, query, key, value, out, kept, options);
+}
+
+void ShardedAttention::backward(Engine& engine, View<const float, 4> query, View<const float, 4> key,
+                                View<const float, 4> value, View<const float, 4> out, View<const float, 3> log_sum_exp,
+                                View<float, 4> kept, View<const float, 4> out_gradient,
+                                const AttentionGradients& gradients, const AttentionOptions& options) const {
+  fused_attention().backward(engine, query, key, value, out, log_sum_exp, kept, out_gradient, gradients, options);
+}
+
+}  // namespace headlight

@@ -1,0 +1,350 @@
+// Gradients by shards of rows: the same whoever holds which shards, and together those of the whole.
+#include "headlight/row_shards.h"
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <vector>
+
+#include "headlight/gradient_tree.h"
+#include "headlight/layers.h"
+#include "layers/encoder_twin.h"
+#include "layers/twins.h"
+#include "support/allocation_counter.h"
+#include "support/compare.h"
+#include "support/isas.h"
+#include "support/refusal.h"
+#include "support/workers.h"
+
+namespace headlight::test::row_shards_test {
+
+using RowShardsTest = EachIsa;
+HEADLIGHT_ON_EVERY_ISA(RowShardsTest);
+
+std::vector<float> gradients_of(const std::vector<Parameter>& parameters) {
+  std::vector<float> all;
+  for (const Parameter& parameter : parameters) {
+    all.insert(all.end(), parameter.gradient.begin(), parameter.gradient.end());
+  }
+  return all;
+}
+
+View<const float, 1> row_of(const std::vector<float>& numbers) {
+  return {numbers.data(), {static_cast<std::int64_t>(numbers.size())}};
+}
+
+template <class Function>
+void expect_refusal(Function f, const std::string& words) {
+  const std::string found = refusal(f);
+  EXPECT_NE(found.find(words), std::string::npos) << "'" << found << "', expected '" << words << "'";
+}
+
+template <class T, int Rank>
+Tensor<T, Rank> copy_of(const Tensor<T, Rank>& from) {
+  Tensor<T, Rank> copy(from.shape());
+  std::copy(from.begin(), from.end(), copy.begin());
+  return copy;
+}
+
+// What is kept for each shard that is held.
+std::vector<std::vector<float>> shards_of(Engine& engine, RowShards& rows, const std::vector<Parameter>& parameters) {
+  std::vector<std::vector<float>> all;
+  for (std::int64_t shard = 0; shard < rows.count(); ++shard) {
+    rows.give(engine, shard);
+    all.push_back(gradients_of(parameters));
+  }
+  return all;
+}
+
+Tensor<float, 3> share_of(std::span<const RowRun> runs, std::int64_t rows, const Tensor<float, 3>& whole) {
+  Tensor<float, 3> share({whole.shape()[0], rows, whole.shape()[2]});
+  for (std::int64_t b = 0; b < share.shape()[0]; ++b) {
+    std::int64_t at = 0;
+    for (const RowRun& run : runs) {
+      for (std::int64_t i = run.first; i < run.first + run.count; ++i, ++at) {
+        for (std::int64_t e = 0; e < share.shape()[2]; ++e) share(b, at, e) = whole(b, i, e);
+      }
+    }
+  }
+  return share;
+}
+
+// Names shards of which only some are held, as who spreads a sequence does; nothing here attends.
+class OfSome final : public TrainingAttention {
+ public:
+  explicit OfSome(RowShards& rows) : rows_(&rows) {}
+  [[nodiscard]] RowShards* shards() const noexcept override { return rows_; }
+  [[nodiscard]] std::int64_t kept_columns(std::int64_t, const AttentionOptions&) const noexcept override { return 0; }
+  void forward(Engine&, View<const float, 4>, View<const float, 4>, View<const float, 4>, View<float, 4>,
+               View<float, 4>, const AttentionOptions&) const override {}
+  void backward(Engine&, View<const float, 4>, View<const float, 4>, View<const float, 4>, View<const float, 4>,
+                View<const float, 3>, View<float, 4>, View<const float, 4>, const AttentionGradients&,
+                const AttentionOptions&) const override {}
+
+ private:
+  RowShards* rows_;
+};
+
+// A feed-forward part in training, whose rows know nothing of each other.
+struct Part {
+  explicit Part(Random& random) : layer({.width = 24, .hidden_width = 40, .dropout = 0.25f}) {
+    randomize(layer, random);
+    layer.set_training(true);
+    parameters = layer.parameters();
+  }
+  // Gradients of x; those of parameters are kept in `rows`.
+  Tensor<float, 3> pass(Engine& engine, RowShards& rows, const Tensor<float, 3>& x, const Tensor<float, 3>& weights) {
+    Tensor<float, 3> x_gradient(x.shape());
+    const OfSome attention(rows);
+    SavedState saved(Checkpoint::keep_linear, 0, attention);
+    zero_gradients(parameters);
+    y = Tensor<float, 3>(x.shape());
+    layer.forward(engine, x, y, saved, {.seed = 3, .step = 2});
+    layer.backward(engine, x, saved, weights, x_gradient);
+    return x_gradient;
+  }
+  FeedForward layer;
+  std::vector<Parameter> parameters;
+  Tensor<float, 3> y;
+};
+
+TEST_P(RowShardsTest, TheSameBitsWhoeverHoldsThem) {
+  Random random(1);
+  for (const std::int64_t length : {0, 1, 64, 200, 700}) {
+    for (const std::int64_t batch : {1, 2}) {
+      const Tensor<float, 3> x = random.normal_tensor<3>({batch, length, 24});
+      const Tensor<float, 3> weights = random.normal_tensor<3>(x.shape());
+      Part part(random);
+      const RowShardsOptions options = {.length = length, .batch = batch, .shards = 5};
+      Engine one(EachIsa::options(1));
+      RowShards all(part.parameters, options);
+      const Tensor<float, 3> x_gradient = part.pass(one, all, x, weights);
+      const Tensor<float, 3> y = copy_of(part.y);
+      const std::vector<std::vector<float>> truth = shards_of(one, all, part.parameters);
+      for (const int threads : {1, 3}) {
+        Engine engine(EachIsa::options(threads));
+        for (const RowRun held : {RowRun{0, 2}, {2, 3}, {4, 1}, {1, 0}, {0, 5}}) {
+          SCOPED_TRACE(testing::Message() << batch << " of " << length << " rows, shards " << held.first << " + "
+                                          << held.count << ", threads " << threads);
+          RowShards rows(part.parameters, options, held);
+          const auto share = [&](const Tensor<float, 3>& whole) {
+            return share_of(rows.rows(), rows.row_count(), whole);
+          };
+          const Tensor<float, 3> share_gradient = part.pass(engine, rows, share(x), share(weights));
+          EXPECT_TRUE(same_bits(share_gradient, share(x_gradient)));
+          EXPECT_TRUE(same_bits(part.y, share(y)));
+          const std::vector<std::vector<float>> found = shards_of(engine, rows, part.parameters);
+          ASSERT_EQ(static_cast<std::int64_t>(found.size()), held.count);
+          for (std::size_t s = 0; s < found.size(); ++s) {
+            EXPECT_TRUE(same_bits(row_of(found[s]), row_of(truth[static_cast<std::size_t>(held.first) + s]))) << s;
+          }
+        }
+      }
+    }
+  }
+}
+
+// One step of an encoder, with gradients in `parameters` at the end.
+struct Step {
+  Step(Random& random, Norm norm, Merge merge, const std::vector<std::int64_t>& lengths)
+      : encoder({.vocabulary = 40,
+                 .max_positions = 300,
+                 .token_types = 2,
+                 .width = 32,
+                 .heads = 4,
+                 .feed_forward_width = 50,
+                 .layers = 2,
+                 .norm = norm,
+                 .layer_norm_epsilon = 1e-5f,
+                 .dropout = 0.1f,
+                 .merge = merge}),
+        tokens(random, 40, lengths) {
+    randomize(encoder, random);
+    encoder.set_training(true);
+    parameters = encoder.parameters();
+    weights = random.normal_tensor<2>({tokens.count(), 32});
+    hidden = Tensor<float, 2>(weights.shape());
+  }
+  void pass(Engine& engine, SavedState& saved) {
+    zero_gradients(parameters);
+    encoder.forward(engine, tokens.input(), hidden, saved, {.seed = 5, .step = 17});
+    encoder.backward(engine, tokens.input(), saved, weights);
+  }
+  // The sum of all shards.
+  void pass(Engine& engine, SavedState& saved, RowShards& rows, GradientTree& tree) {
+    pass(engine, saved);
+    for (std::int64_t shard = 0; shard < rows.count(); ++shard) {
+      rows.give(engine, shard);
+      if (shard + 1 < rows.count()) {
+        tree.take(engine);
+      } else {
+        tree.finish(engine);
+      }
+    }
+  }
+  Encoder encoder;
+  Tokens tokens;
+  std::vector<Parameter> parameters;
+  Tensor<float, 2> weights, hidden;
+};
+
+// A pass forward knows nothing of shards, and their gradients add up to those of all rows.
+TEST_P(RowShardsTest, TogetherTheyAreTheWhole) {
+  Random random(2);
+  Engine engine(options(2)), another(options(3));
+  for (const auto& [norm, merge] : {std::pair{Norm::post, Merge::concatenate},
+                                    {Norm::pre, Merge::weighted},
+                                    {Norm::pre, Merge::weighted_by_input},
+                                    {Norm::post, Merge::gated_by_head}}) {
+    for (const std::vector<std::int64_t>& lengths : {std::vector<std::int64_t>{200}, {100, 30, 1, 90}}) {
+      Step step(random, norm, merge, lengths);
+      SavedState saved;
+      step.pass(engine, saved);
+      const std::vector<float> truth = gradients_of(step.parameters);
+      const Tensor<float, 2> hidden = copy_of(step.hidden);
+      RowShards rows(step.parameters,
+                     {.length = step.tokens.count(), .shards = 3, .offsets = step.tokens.input().offsets});
+      GradientTree tree(step.parameters, 0, 3);
+      const ShardedAttention attention(rows);
+      SavedState by_shards(Checkpoint::keep_linear, 0, attention);
+      step.pass(engine, by_shards, rows, tree);
+      EXPECT_TRUE(same_bits(step.hidden, hidden));
+      const std::vector<float> found = gradients_of(step.parameters);
+      EXPECT_TRUE(within(row_of(found), row_of(truth), 1e-5));
+      // Whatever is kept, on any number of threads.
+      for (const Checkpoint checkpoint : {Checkpoint::layer_input, Checkpoint::every_k_layers}) {
+        SavedState again(checkpoint, 0, attention);
+        step.pass(another, again, rows, tree);
+        EXPECT_TRUE(same_bits(row_of(gradients_of(step.parameters)), row_of(found)));
+      }
+    }
+  }
+}
+
+// A decoder layer, whose memory has shards of its own.
+TEST_P(RowShardsTest, ADecoderAndItsMemory) {
+  Random random(4);
+  TransformerDecoderLayer layer({.width = 16, .heads = 2, .norm = Norm::pre});
+  randomize(layer, random);
+  layer.set_training(true);
+  const std::vector<Parameter> parameters = layer.parameters();
+  const auto x = random.normal_tensor<3>({2, 150, 16}), memory = random.normal_tensor<3>({2, 270, 16}),
+             weights = random.normal_tensor<3>(x.shape());
+  Engine engine(options(2));
+  Tensor<float, 3> y(x.shape()), x_gradient(x.shape()), memory_gradient(memory.shape());
+  const auto pass = [&](const TrainingAttention& attention) {
+    SavedState saved(Checkpoint::keep_linear, 0, attention);
+    zero_gradients(parameters);
+    std::fill(memory_gradient.begin(), memory_gradient.end(), 0.0f);
+    layer.forward(engine, x, memory, y, saved, {.seed = 9});
+    layer.backward(engine, x, memory, saved, weights, x_gradient, memory_gradient);
+  };
+  pass(fused_attention());
+  const std::vector<float> truth = gradients_of(parameters);
+  const Tensor<float, 3> of_x = copy_of(x_gradient), of_memory = copy_of(memory_gradient);
+  RowShards rows(parameters, {.length = 150, .memory_length = 270, .batch = 2, .shards = 4});
+  EXPECT_EQ(rows.memory_row_count(), 270);
+  pass(ShardedAttention(rows));
+  EXPECT_TRUE(same_bits(x_gradient, of_x));
+  EXPECT_TRUE(same_bits(memory_gradient, of_memory));
+  for (const float gradient : gradients_of(parameters)) ASSERT_EQ(gradient, 0.0f);
+  std::vector<float> sum(truth.size());
+  for (const std::vector<float>& shard : shards_of(engine, rows, parameters)) {
+    for (std::size_t e = 0; e < sum.size(); ++e) sum[e] += shard[e];
+  }
+  EXPECT_TRUE(within(row_of(sum), row_of(truth), 1e-5));
+}
+
+// What stands behind the last layer is given its rows part by part.
+TEST_P(RowShardsTest, AReadout) {
+  Random random(6);
+  Engine engine(options(2));
+  Linear readout(20, 7);
+  randomize(readout, random);
+  readout.set_training(true);
+  const std::vector<Parameter> parameters = readout.parameters();
+  const auto x = random.normal_tensor<2>({200, 20}), weights = random.normal_tensor<2>({200, 7});
+  RowShards rows(parameters, {.length = 200, .shards = 2, .block = 64});
+  rows.for_each_part(engine, parameters, [&](const RowShards::Part& part) {
+    const auto some = [&](const Tensor<float, 2>& all) {
+      return View<const float, 2>(&all(part.first, 0), {part.count, all.shape()[1]});
+    };
+    readout.backward(engine, some(x), some(weights), {});
+  });
+  const std::vector<std::vector<float>> found = shards_of(engine, rows, parameters);
+  // Rows 0 … 63 and 192 … 199 are of shard 0.
+  for (const std::size_t shard : {std::size_t{0}, std::size_t{1}}) {
+    std::vector<float> bias(7);
+    for (std::int64_t i = 0; i < 200; ++i) {
+      if ((i < 64 || i >= 192) != (shard == 0)) continue;
+      for (std::int64_t n = 0; n < 7; ++n) bias[static_cast<std::size_t>(n)] += weights(i, n);
+    }
+    EXPECT_TRUE(within(row_of({found[shard].end() - 7, found[shard].end()}), row_of(bias), 1e-6));
+  }
+}
+
+TEST(RowShards, BlocksAreDealtOutBackAndForth) {
+  const auto first_rows = [](const RowShards& rows) {
+    std::vector<std::array<std::int64_t, 3>> all;
+    for (const RowShards::Part& part : rows.parts()) all.push_back({part.shard, part.whole, part.count});
+    return all;
+  };
+  using Parts = std::vector<std::array<std::int64_t, 3>>;
+  const RowShards rows({}, {.length = 500, .shards = 3, .block = 64});
+  // Neighbours of one shard are one part.
+  EXPECT_EQ(first_rows(rows),
+            (Parts{{0, 0, 64}, {0, 320, 128}, {1, 64, 64}, {1, 256, 64}, {1, 448, 52}, {2, 128, 128}}));
+  const RowShards held({}, {.length = 500, .shards = 3, .block = 64}, {1, 2});
+  EXPECT_EQ(held.rows().size(), 2U);
+  EXPECT_EQ(held.row_count(), 64 + 64 + 52 + 128);
+  EXPECT_EQ(first_rows(held), (Parts{{0, 64, 64}, {0, 256, 64}, {0, 448, 52}, {1, 128, 128}}));
+  EXPECT_EQ(held.parts()[1].first, 64 + 128);
+  EXPECT_EQ(RowShards({}, {.length = 100000, .shards = 2}).options().block, 1024);
+  EXPECT_EQ(RowShards({}, {.length = 100, .shards = 2}).options().block, 64);
+}
+
+TEST(RowShards, AllocatesNothingInTheSecondStep) {
+  for (const int threads : {1, 3}) {
+    Engine engine({.threads = threads});
+    wait_for_workers(engine);
+    Random random(3);
+    Step step(random, Norm::post, Merge::weighted_by_input, {200});
+    RowShards rows(step.parameters, {.length = 200, .shards = 2});
+    GradientTree tree(step.parameters, 0, 2);
+    const ShardedAttention attention(rows);
+    SavedState saved(Checkpoint::keep_linear, 0, attention);
+    step.pass(engine, saved, rows, tree);
+    const AllocationCounter counter;
+    step.pass(engine, saved, rows, tree);
+    EXPECT_EQ(counter.count(), 0) << threads;
+  }
+}
+
+TEST(RowShards, Refusals) {
+  Random random(1);
+  Engine engine({.threads = 1});
+  Part part(random);
+  const auto refuses = [&](const RowShardsOptions& options, const RowRun& held, const std::string& words) {
+    expect_refusal([&] { RowShards(part.parameters, options, held); }, words);
+  };
+  refuses({.length = -1}, {0, 1}, "length is -1");
+  refuses({.length = 9, .shards = 0}, {0, 0}, "shards is 0");
+  refuses({.length = 9, .shards = 2}, {1, 2}, "held has 2 shards from number 1 on");
+  refuses({.length = 9, .block = 65}, {0, 1}, "block is 65");
+  const std::array<std::int64_t, 3> offsets = {0, 4, 8};
+  refuses({.length = 9, .offsets = offsets}, {0, 1}, "offsets");
+  refuses({.length = 8, .batch = 2, .offsets = offsets}, {0, 1}, "offsets is given, expected a batch of 1");
+  RowShards rows(part.parameters, {.length = 9});
+  const Tensor<float, 3> ten({1, 10, 24}), two({2, 9, 24}), nine({1, 9, 24});
+  expect_refusal([&] { part.pass(engine, rows, ten, ten); }, "x has 10 rows, expected 9, those of the shards");
+  expect_refusal([&] { part.pass(engine, rows, two, two); }, "x has 2 samples, expected 1");
+  expect_refusal([&] { rows.give(engine, 1); }, "shard is 1, expected 0 to 0");
+  RowShards none({}, {.length = 9});
+  expect_refusal([&] { part.pass(engine, none, nine, nine); }, "of none of its parameters");
+  RowShards some(part.parameters, {.length = 9, .shards = 2}, {0, 1});
+  expect_refusal([&] { ShardedAttention{some}; }, "rows holds 1 shards, expected all 2");
+  part.layer.set_training(false);
+  expect_refusal([&] { RowShards(part.layer.parameters(), {.length = 9}); }, "has no gradient");
+}
+
+}  // namespace headlight::test::row_shards_test
