@@ -16,8 +16,10 @@
 #include <vector>
 
 #include "headlight/attention.h"
+#include "headlight/layers/training_attention.h"
 #include "headlight/optimizer.h"
 #include "headlight/parameters.h"
+#include "headlight/row_shards.h"
 #include "headlight/typed_attention.h"
 
 namespace headlight::mpi {
@@ -78,6 +80,9 @@ struct Spread {
   int head_ranks = 0;
   // Rows and keys that lie together on a rank, a multiple of 64. 0: chosen from the lengths, 1024 at most.
   std::int64_t block = 0;
+  // Blocks are dealt out to so many shards, of which each rank holds neighbours, as ShardedAdamW::shards() says: what a
+  // shard holds does not depend on how many ranks there are (RowShards). 0: as many as ranks.
+  std::int64_t shards = 0;
   // What plan() chooses by: operations that a rank does in a second, and bytes that leave it, or come, in one.
   double flops_per_second = 1e11;
   double bytes_per_second = 1e9;
@@ -85,11 +90,8 @@ struct Spread {
   double bytes_per_number = 4;
 };
 
-// Rows (or keys) first … first + count − 1 of the whole sequence.
-struct Run {
-  std::int64_t first = 0;  // the first of them
-  std::int64_t count = 0;  // how many
-};
+// Rows (or keys, or shards) first … first + count − 1 of the whole.
+using Run = RowRun;
 
 // What a rank holds of a call, and what the call costs it.
 struct HEADLIGHT_API Plan {
@@ -189,6 +191,53 @@ HEADLIGHT_API Statistics attention_backward(Group& group, Engine& engine, const 
                                             View<const float, 3> log_sum_exp, View<const float, 4> out_gradient,
                                             const Gradients& gradients, const AttentionOptions& options = {},
                                             const Spread& spread = {});
+
+// The attention of layers that train on a sequence whose rows are spread over the ranks as RowShards deals them out:
+// all else that a layer does is local to its rows, and gradients of parameters are summed by shards. Activations,
+// gradients and parameters have the bits of one process that holds all shards, whatever the number of ranks and of
+// threads.
+//
+//   mpi::ShardedAdamW optimizer(group, layer.parameters(), shards);
+//   RowShards rows(layer.parameters(), {.length = L, .shards = shards}, optimizer.shards());
+//   mpi::SequenceAttention attention(group, rows);
+//   SavedState saved(Checkpoint::keep_linear, 0, attention);
+//   layer.forward(engine, x, y, saved, step, options); layer.backward(…);  // x: the rows that rows.rows() says
+//   for (shard = 0; shard < rows.count(); ++shard) {
+//     rows.give(engine, shard);
+//     optimizer.take(engine);
+//   }
+//   optimizer.step(engine, {.learning_rate = 1e-3});
+//
+// Options of the layers' calls are those of the whole, the same on all ranks, and so are the calls and their order.
+// Masks and biases that are tensors are refused. A rank that cannot go on in between says so by agree(group, problem).
+class HEADLIGHT_API SequenceAttention final : public TrainingAttention {
+ public:
+  // Both stay where they are while this lives. Of `spread`, block and shards are those of the rows.
+  SequenceAttention(Group& group, RowShards& rows, const Spread& spread = {});
+  ~SequenceAttention();
+  SequenceAttention(SequenceAttention&& other) noexcept;
+  SequenceAttention& operator=(SequenceAttention&& other) noexcept;
+
+  // What all calls so far have done on this rank, added up.
+  [[nodiscard]] Statistics statistics() const noexcept;
+
+  [[nodiscard]] RowShards* shards() const noexcept override;
+  // For layers. All throw Error.
+  [[nodiscard]] std::int64_t kept_columns(std::int64_t key_length,
+                                          const AttentionOptions& options) const noexcept override;
+  void forward(Engine& engine, View<const float, 4> query, View<const float, 4> key, View<const float, 4> value,
+               View<float, 4> out, View<float, 4> kept, const AttentionOptions& options) const override;
+  void backward(Engine& engine, View<const float, 4> query, View<const float, 4> key, View<const float, 4> value,
+                View<const float, 4> out, View<const float, 3> log_sum_exp, View<float, 4> kept,
+                View<const float, 4> out_gradient, const AttentionGradients& gradients,
+                const AttentionOptions& options) const override;
+  // Over the rows of a memory, as RowShards deals them out.
+  [[nodiscard]] const TrainingAttention& of_memory() const noexcept override;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
 
 // Training on a batch whose shards are spread over the ranks: each computes the gradients of some shards with the whole
 // model, they are added as GradientTree adds them, each rank updates a part of the parameters, of which it alone keeps

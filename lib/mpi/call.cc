@@ -6,6 +6,7 @@
 
 #include "headlight/system.h"
 #include "kernels/kernels.h"
+#include "layers/shard_nodes.h"
 #include "mpi/digest.h"
 #include "mpi/estimate.h"
 #include "ops/attention_masks.h"
@@ -16,8 +17,7 @@
 namespace headlight::mpi {
 namespace {
 
-constexpr std::int64_t kCut = 64;  // dropout draws so many numbers of a row at a time
-constexpr std::int64_t kLongestBlock = 1024;
+using layers::kRowCut;
 
 // Options that have an axis of keys, or that one rank could not serve.
 void refuse_options(std::string_view operation, const AttentionOptions& options) {
@@ -54,16 +54,24 @@ ops::AttentionSizes check_whole(std::string_view operation, const AttentionShape
   return ops::check_attention_shape(operation, whole);
 }
 
-std::int64_t block_of(std::string_view operation, const ops::AttentionSizes& sizes, int ranks, const Spread& spread) {
-  if (spread.block < 0 || spread.block % kCut != 0) {
+std::int64_t block_of(std::string_view operation, const ops::AttentionSizes& sizes, int shards, const Spread& spread) {
+  if (spread.block < 0 || spread.block % kRowCut != 0) {
     ops::fail(operation, "spread.block is " + std::to_string(spread.block) + ", expected 0 or a multiple of " +
-                             std::to_string(kCut));
+                             std::to_string(kRowCut));
   }
   const std::int64_t longer = std::max(sizes.query_length, sizes.key_length);
   // A longer one than all rows is as good as one that holds them.
-  if (spread.block > 0) return std::min(spread.block, std::max(round_up(longer, kCut), kCut));
-  // Four blocks a rank at least, as far as that goes: two rounds each way.
-  return std::clamp(round_up(divide_up(longer, 4 * std::int64_t{ranks}), kCut), kCut, kLongestBlock);
+  if (spread.block > 0) return std::min(spread.block, std::max(round_up(longer, kRowCut), kRowCut));
+  return layers::default_block(longer, shards);
+}
+
+int shard_count_of(std::string_view operation, int ranks, const Spread& spread) {
+  if (spread.shards == 0) return ranks;
+  if (spread.shards < 0 || spread.shards > layers::kMostShards) {
+    ops::fail(operation, "spread.shards is " + std::to_string(spread.shards) + ", expected 0 to " +
+                             std::to_string(layers::kMostShards));
+  }
+  return static_cast<int>(spread.shards);
 }
 
 int head_ranks_of(std::string_view operation, const ops::AttentionSizes& sizes, const AttentionOptions& options,
@@ -82,9 +90,12 @@ int head_ranks_of(std::string_view operation, const ops::AttentionSizes& sizes, 
   return asked;
 }
 
-Holding holding_of(std::int64_t length, std::span<const std::int64_t> offsets, std::int64_t block, const Grid& grid) {
+Holding holding_of(std::int64_t length, std::span<const std::int64_t> offsets, std::int64_t block, int shards,
+                   const Grid& grid) {
   Holding holding;
-  holding.blocks = cut_into_blocks(length, offsets, block, grid.ring * grid.head_ranks);
+  const int ranks = grid.ring * grid.head_ranks;
+  holding.blocks = cut_into_blocks(length, offsets, block, shards);
+  for (Block& of : holding.blocks) of.owner = rank_of_shard(of.owner, shards, ranks);
   holding.share = runs_of(holding.blocks, grid.rank_at(grid.row, grid.column), 1);
   holding.of_row = runs_of(holding.blocks, grid.rank_at(grid.row, 0), grid.head_ranks);
   return holding;
@@ -139,7 +150,7 @@ std::int64_t rows_at_once(const Engine& engine, const Call& call, std::int64_t h
   const double of_row = static_cast<double>(call.here.batch) * static_cast<double>(heads) *
                         static_cast<double>(products) * static_cast<double>(call.piece());
   const double rows = kNanoseconds * of_thread * engine.threads() / std::max(of_row, 1.0);
-  return std::max(static_cast<std::int64_t>(std::min(rows, kMostRows)) / kCut, std::int64_t{1}) * kCut;
+  return std::max(static_cast<std::int64_t>(std::min(rows, kMostRows)) / kRowCut, std::int64_t{1}) * kRowCut;
 }
 
 Call make_call(std::string_view operation, const AttentionShape& whole, const AttentionOptions& options, int rank,
@@ -153,14 +164,15 @@ Call make_call(std::string_view operation, const AttentionShape& whole, const At
   call.grid.ring = size / call.grid.head_ranks;
   call.grid.row = rank / call.grid.head_ranks;
   call.grid.column = rank % call.grid.head_ranks;
-  call.block = block_of(operation, call.whole, size, spread);
+  const int shards = shard_count_of(operation, size, spread);
+  call.block = block_of(operation, call.whole, shards, spread);
   call.packed = !options.query_offsets.empty();
   call.here = call.whole;
   call.here.query_heads /= call.grid.head_ranks;
   call.here.key_value_heads /= call.grid.head_ranks;
   call.heads = {.all = call.whole.query_heads, .first = call.first_head(), .step = 1};
-  call.queries = holding_of(whole.query_length, options.query_offsets, call.block, call.grid);
-  call.keys = holding_of(whole.key_length, ops::packed_key_offsets(options), call.block, call.grid);
+  call.queries = holding_of(whole.query_length, options.query_offsets, call.block, shards, call.grid);
+  call.keys = holding_of(whole.key_length, ops::packed_key_offsets(options), call.block, shards, call.grid);
   return call;
 }
 
@@ -177,6 +189,7 @@ Record record_of(std::string_view operation, const Engine& engine, const Attenti
           {"whole", ops::describe(shape)},
           {"spread.head_ranks", number(spread.head_ranks)},
           {"spread.block", number(spread.block)},
+          {"spread.shards", number(spread.shards)},
           {"spread.flops_per_second", number(spread.flops_per_second)},
           {"spread.bytes_per_second", number(spread.bytes_per_second)},
           {"spread.bytes_per_number", number(spread.bytes_per_number)},

@@ -5,6 +5,7 @@
 #include "headlight/out_of_memory.h"
 #include "headlight/system.h"
 #include "layers/optimizer_runs.h"
+#include "layers/shard_nodes.h"
 #include "mpi/call.h"
 #include "mpi/digest.h"
 #include "mpi/group.h"
@@ -15,7 +16,7 @@ namespace headlight::mpi {
 namespace {
 
 constexpr std::string_view kName = kShardedAdamW;
-constexpr std::int64_t kMostShards = std::int64_t{1} << 20;
+using layers::kMostShards;
 
 std::string text_of(double number) {
   std::array<char, 32> text{};

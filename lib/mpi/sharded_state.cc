@@ -6,14 +6,8 @@
 #include "layers/optimizer_runs.h"
 #include "layers/shard_nodes.h"
 #include "ops/check.h"
-#include "runtime/parallel.h"
 
 namespace headlight::mpi {
-
-Run shards_of(std::int64_t shards, int rank, int size) noexcept {
-  const std::int64_t first = runtime::first_of_run(shards, size, rank);
-  return {first, runtime::first_of_run(shards, size, rank + 1) - first};
-}
 
 // Ranks' parts are as large as whole pieces allow.
 void ShardedAdamW::State::cut() {

@@ -10,6 +10,7 @@
 
 #include "headlight/gradient_tree.h"
 #include "headlight/mpi.h"
+#include "mpi/shares.h"
 #include "mpi/transport.h"
 
 namespace headlight::mpi {
@@ -39,9 +40,6 @@ struct Node {
   int rank;
   float* sum;
 };
-
-// Of `shards`, those of a rank.
-[[nodiscard]] Run shards_of(std::int64_t shards, int rank, int size) noexcept;
 
 struct ShardedAdamW::State {
   State(Transport& of, std::vector<Parameter> list, std::int64_t count)

@@ -6,17 +6,10 @@
 #include "mpi/records.h"
 #include "ops/check.h"
 #include "ops/typed_check.h"
+#include "runtime/parallel.h"
 
 namespace headlight::mpi {
 namespace {
-
-// Back and forth: 0 1 2 2 1 0 0 1 … Under a causal mask rows see the more keys the later they come, and every two
-// rounds give each rank as many.
-int owner_of(std::int64_t number, int ranks) noexcept {
-  const std::int64_t round = number / ranks;
-  const auto at = static_cast<int>(number % ranks);
-  return round % 2 == 0 ? at : ranks - 1 - at;
-}
 
 // copy(some rows of the whole, the same of the share).
 template <class From, class To, class Copy>
@@ -46,36 +39,16 @@ void check_shapes(const char* name, std::span<const Run> runs, const TypedView<4
 
 }  // namespace
 
-std::vector<Block> cut_into_blocks(std::int64_t length, std::span<const std::int64_t> offsets, std::int64_t block,
-                                   int ranks) {
-  std::vector<Block> blocks;
-  const auto add = [&](std::int64_t first, std::int64_t count) {
-    const bool fits = !blocks.empty() && blocks.back().count + count <= block;
-    if (fits) {
-      blocks.back().count += count;
-    } else {
-      blocks.push_back({first, count, owner_of(static_cast<std::int64_t>(blocks.size()), ranks)});
-    }
-  };
-  const auto add_sequence = [&](std::int64_t first, std::int64_t last) {
-    for (std::int64_t row = first; row < last; row += block) add(row, std::min(block, last - row));
-  };
-  if (offsets.empty()) add_sequence(0, length);
-  for (std::size_t s = 1; s < offsets.size(); ++s) add_sequence(offsets[s - 1], offsets[s]);
-  return blocks;
+Run shards_of(std::int64_t shards, int rank, int size) noexcept {
+  const std::int64_t first = runtime::first_of_run(shards, size, rank);
+  return {first, runtime::first_of_run(shards, size, rank + 1) - first};
 }
 
-std::vector<Run> runs_of(std::span<const Block> blocks, int first_rank, int ranks) {
-  std::vector<Run> runs;
-  for (const Block& block : blocks) {
-    if (block.owner < first_rank || block.owner >= first_rank + ranks) continue;
-    if (!runs.empty() && runs.back().first + runs.back().count == block.first) {
-      runs.back().count += block.count;
-    } else {
-      runs.push_back({block.first, block.count});
-    }
-  }
-  return runs;
+// The first ranks may have one more than the others.
+int rank_of_shard(std::int64_t shard, std::int64_t shards, int size) noexcept {
+  const std::int64_t fewer = shards / size, longer = shards % size;
+  const std::int64_t of_longer = longer * (fewer + 1);
+  return static_cast<int>(shard < of_longer ? shard / (fewer + 1) : longer + (shard - of_longer) / fewer);
 }
 
 std::vector<Run> cut_runs(std::span<const Run> runs, std::span<const std::int64_t> offsets, std::int64_t most) {
@@ -98,21 +71,6 @@ std::vector<Run> cut_runs(std::span<const Run> runs, std::span<const std::int64_
     }
   }
   return cut;
-}
-
-std::int64_t rows_of(std::span<const Run> runs) noexcept {
-  std::int64_t rows = 0;
-  for (const Run& run : runs) rows += run.count;
-  return rows;
-}
-
-std::int64_t place_in(std::span<const Run> runs, std::int64_t row) noexcept {
-  std::int64_t place = 0;
-  for (const Run& run : runs) {
-    if (row < run.first + run.count) return place + row - run.first;
-    place += run.count;
-  }
-  return place;
 }
 
 void take_share(std::span<const Run> runs, const TypedView<4>& whole, const MutableTypedView<4>& share) {

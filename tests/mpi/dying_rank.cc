@@ -42,7 +42,7 @@ int main(int argc, char** argv) {
   } catch (const headlight::mpi::Error& error) {
     const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
     std::printf("rank %d ended after %s with an error of %s\n", group.rank(),
-                seconds < 3 ? "less than 3 s" : "too long", error.what());
+                seconds < 10 ? "less than 10 s" : "too long", error.what());
   }
   std::fflush(stdout);
   // Nobody waits for the one that is gone.

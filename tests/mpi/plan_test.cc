@@ -1,6 +1,8 @@
 // Who holds what, and what plan() chooses.
 #include <algorithm>
 #include <numeric>
+#include <span>
+#include <stdexcept>
 #include <vector>
 
 #include "gtest/gtest.h"
@@ -34,6 +36,31 @@ TEST(MpiPlan, EveryRowHasOneHolder) {
       EXPECT_EQ(std::count(holders.begin(), holders.end(), 1), length);
     }
   }
+}
+
+// A rank holds the rows of its shards, which are those that RowShards deals out, whatever the number of ranks.
+TEST(MpiPlan, ShardsAreTheSameForAnyNumberOfRanks) {
+  const std::vector<std::int64_t> offsets = {0, 10, 300, 420, 1500};
+  for (const bool packed : {false, true}) {
+    const std::span<const std::int64_t> given = packed ? offsets : std::span<const std::int64_t>();
+    for (const std::int64_t shards : {1, 3, 8, 11}) {
+      for (const int size : {1, 2, 3, 5, 8}) {
+        std::int64_t first = 0;
+        for (int rank = 0; rank < size; ++rank) {
+          const std::int64_t count = shards / size + (rank < shards % size ? 1 : 0);
+          const RowShards rows({}, {.length = 1500, .shards = shards, .offsets = given}, {first, count});
+          const mpi::Plan plan = mpi::plan(square(1500), {.query_offsets = given}, rank, size, {.shards = shards});
+          EXPECT_TRUE(
+              std::equal(plan.queries.begin(), plan.queries.end(), rows.rows().begin(), rows.rows().end(),
+                         [](const mpi::Run& a, const mpi::Run& b) { return a.first == b.first && a.count == b.count; }))
+              << shards << " shards, rank " << rank << " of " << size;
+          EXPECT_EQ(plan.query_rows, rows.row_count());
+          first += count;
+        }
+      }
+    }
+  }
+  EXPECT_THROW(static_cast<void>(mpi::plan(square(10), {}, 0, 1, {.shards = -1})), std::invalid_argument);
 }
 
 // Under a causal mask each rank has about as many pairs: within 4 % of the mean at 8 blocks a rank.

@@ -42,7 +42,7 @@ endforeach()
 
 # docs/many-machines.md shows programs, which the tests run where they have MPI.
 file(READ ${SOURCE}/docs/many-machines.md text)
-foreach(name first_program training_program)
+foreach(name first_program training_program sequence_program)
   file(READ ${SOURCE}/tests/mpi/${name}.cc program)
   string(FIND "${text}" "\n```cpp\n${program}```\n" at)
   if(at EQUAL -1)
