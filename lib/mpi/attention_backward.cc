@@ -75,6 +75,7 @@ class Backward {
       kept_keys_.push_back(std::make_unique<ops::KeyGradientKeys>(
           engine_, whole_, run.first, some_rows(of_row.key, at, run.count), some_rows(of_row.value, at, run.count),
           some(of_row.gradients.key), some(of_row.gradients.value)));
+      bytes = std::max(bytes, kept_keys_.back()->scratch_bytes(engine_));
       at += run.count;
     }
     // The engine keeps it for the calls to come.

@@ -174,6 +174,13 @@ KeyGradientKeys::KeyGradientKeys(Engine& engine, const Whole& whole, std::int64_
   find_tiles();
 }
 
+std::size_t KeyGradientKeys::scratch_bytes(const Engine& engine) const noexcept {
+  CallPlan plan = call_.plan;
+  const std::int64_t tasks = call_.sizes.batch * call_.sizes.key_value_heads * static_cast<std::int64_t>(tiles_.size());
+  plan.workers = static_cast<int>(std::clamp<std::int64_t>(tasks, 1, engine.threads()));
+  return plan.bytes();
+}
+
 void KeyGradientKeys::begin() noexcept {
   for (Sums* const sums : {&key_, &value_}) {
     if (!sums->gradient) continue;

@@ -79,6 +79,9 @@ class KeyGradientKeys : public BackwardPart {
                   const View<const float, 4>& value, const View<float, 4>& key_gradient,
                   const View<float, 4>& value_gradient);
 
+  // Of any attend(): as many workers as there are tiles for.
+  [[nodiscard]] std::size_t scratch_bytes(const Engine& engine) const noexcept;
+
   // Clears the gradients, and their sums.
   void begin() noexcept;
   // Rows of query heads g, g + group, …, in this order: [B, n, Hkv, D], of which the first is row first_query.
