@@ -1,5 +1,7 @@
 // Products in bfloat16 whose B is packed for one call: the bits of the same product with a PackedMatrix, which tests
 // beside this one hold to its twin.
+#include <bit>
+#include <cstdint>
 #include <vector>
 
 #include "gtest/gtest.h"
@@ -9,6 +11,7 @@
 #include "support/compare.h"
 #include "support/gemm_case.h"
 #include "support/gemm_types.h"
+#include "support/guarded.h"
 #include "support/isas.h"
 #include "support/quick.h"
 #include "support/random.h"
@@ -65,6 +68,42 @@ TEST_P(GemmChanging, HasTheSameBitsOnEveryNumberOfThreads) {
         Engine engine(options(threads));
         check(engine, random, made);
       }
+    }
+  }
+}
+
+// All bits of floats, subnormal numbers, infinities and NaN among them.
+TEST_P(GemmChanging, RoundsAsPanelsDo) {
+  Engine engine(options());
+  Random random(6);
+  Tensor<float, 2> a({33, 70}), b({70, 50}), expected({33, 50}), c({33, 50});
+  for (Tensor<float, 2>* matrix : {&a, &b}) {
+    for (float& number : *matrix) {
+      if (random.once_in(8)) number = std::bit_cast<float>(static_cast<std::uint32_t>(random.next() >> 32));
+    }
+  }
+  gemm(engine, a, PackedMatrix(engine, b, Transpose::no, NumberType::bfloat16), expected);
+  ops::gemm_bfloat16(engine, a, b, c, {});
+  EXPECT_TRUE(same_bits(c, expected));
+  StoredMatrix narrow(b.view(), 0);
+  ops::gemm_bfloat16(engine, a, narrow.view(), c, {});
+  EXPECT_TRUE(same_bits(c, expected));
+}
+
+TEST_P(GemmChanging, TouchesNothingOutsideItsOperands) {
+  Engine engine(options());
+  Random random(7);
+  for (int repeat = 0; repeat < count(80, 20); ++repeat) {
+    const std::int64_t m = random.integer(1, 30), n = random.integer(1, 140);
+    const std::int64_t k = repeat % 10 == 0 ? random.integer(700, 1600) : random.integer(1, 70);
+    for (const Against side : kBothSides) {
+      const Guarded<float> a(m * k, side), floats(k * n, side), c(m * n, side);
+      const Guarded<BFloat16> narrow(k * n, side);
+      const GemmOptions turned = {.transpose_a = Transpose::yes, .beta = 1};
+      ops::gemm_bfloat16(engine, a.view<2>({k, m}), narrow.view<2>({k, n}), c.view<2>({m, n}), turned);
+      ops::gemm_bfloat16(engine, a.view<2>({k, m}), floats.view<2>({k, n}), c.view<2>({m, n}), turned);
+      ops::gemm_bfloat16(engine, a.view<2>({m, k}), floats.view<2>({n, k}), c.view<2>({m, n}),
+                         {.transpose_b = Transpose::yes});
     }
   }
 }
