@@ -80,11 +80,11 @@ struct TileVectors {
 // The address, known only once v has been loaded. A barrier for all memory would have g++ load the tile's own pointers
 // anew in each step (four rows of 8192 keys side by side, D = 128, on AVX2: a tenth of the whole).
 HEADLIGHT_INLINE std::intptr_t behind_load(std::intptr_t address, Vec v) {
-#if defined(__AVX512F__)
+#if defined(__AVX512F__) && !defined(HEADLIGHT_SIMD_SCALAR_TARGET)
   asm volatile("" : "+r"(address) : "v"(to_native(v)));
-#elif defined(__AVX2__)
+#elif defined(__AVX2__) && !defined(HEADLIGHT_SIMD_SCALAR_TARGET)
   asm volatile("" : "+r"(address) : "x"(to_native(v)));
-#elif defined(__SSE4_2__)
+#elif defined(__SSE4_2__) && !defined(HEADLIGHT_SIMD_SCALAR_TARGET)
   static_cast<void>(v);
   asm volatile("" ::: "memory");  // here the other way gains nothing, and takes 2 KB
 #elif defined(__aarch64__) && !defined(HEADLIGHT_SIMD_SCALAR_TARGET)
