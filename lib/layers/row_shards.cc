@@ -49,6 +49,11 @@ void check_lengths(const RowShardsOptions& options) {
   check_offsets("memory_offsets", options.memory_offsets, options.memory_length);
 }
 
+void check_shard(std::int64_t shard, std::int64_t count) {
+  if (shard >= 0 && shard < count) return;
+  ops::fail(kName, "shard is " + std::to_string(shard) + ", expected 0 to " + std::to_string(count - 1));
+}
+
 struct Dealt {
   std::vector<RowRun> rows;
   std::vector<RowShards::Part> parts;
@@ -80,7 +85,9 @@ RowShards::RowShards(std::vector<Parameter> parameters, const RowShardsOptions& 
                          " on, expected some of " + std::to_string(options.shards));
   }
   const std::int64_t longer = std::max(options.length, options.memory_length);
-  if (options.block == 0) options_.block = layers::default_block(longer, options.shards);
+  // A longer one than all rows is as good as one that holds them.
+  const std::int64_t all = std::max(round_up(longer, layers::kRowCut), layers::kRowCut);
+  options_.block = options.block == 0 ? layers::default_block(longer, options.shards) : std::min(options.block, all);
   try {
     offsets_.assign(options.offsets.begin(), options.offsets.end());
     memory_offsets_.assign(options.memory_offsets.begin(), options.memory_offsets.end());
@@ -122,6 +129,7 @@ std::span<float> RowShards::kept(std::int64_t shard) noexcept {
 }
 
 void RowShards::keep(Engine& engine, std::int64_t shard, std::span<float> gradient) {
+  check_shard(shard, count());
   if (gradient.empty()) return;
   const auto behind = std::upper_bound(
       places_.begin(), places_.end(), gradient.data(),
@@ -144,9 +152,7 @@ void RowShards::keep(Engine& engine, std::int64_t shard, std::span<float> gradie
 }
 
 void RowShards::give(Engine& engine, std::int64_t shard) {
-  if (shard < 0 || shard >= count()) {
-    ops::fail(kName, "shard is " + std::to_string(shard) + ", expected 0 to " + std::to_string(count() - 1));
-  }
+  check_shard(shard, count());
   float* const from = kept(shard).data();
   const auto tasks = static_cast<std::int64_t>(places_.size());
   const double nanoseconds = runtime::costs::kOptimizer * static_cast<double>(elements_);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -301,6 +302,12 @@ TEST(RowShards, BlocksAreDealtOutBackAndForth) {
   EXPECT_EQ(held.parts()[1].first, 64 + 128);
   EXPECT_EQ(RowShards({}, {.length = 100000, .shards = 2}).options().block, 1024);
   EXPECT_EQ(RowShards({}, {.length = 100, .shards = 2}).options().block, 64);
+  // One block, however long it might be.
+  const std::array<std::int64_t, 3> offsets = {0, 70, 100};
+  const std::int64_t longest = std::numeric_limits<std::int64_t>::max() / 64 * 64;
+  const RowShards whole({}, {.length = 100, .shards = 2, .block = longest, .offsets = offsets});
+  EXPECT_EQ(whole.options().block, 128);
+  EXPECT_EQ(first_rows(whole), (Parts{{0, 0, 100}}));
 }
 
 TEST(RowShards, AllocatesNothingInTheSecondStep) {
@@ -339,6 +346,9 @@ TEST(RowShards, Refusals) {
   expect_refusal([&] { part.pass(engine, rows, ten, ten); }, "x has 10 rows, expected 9, those of the shards");
   expect_refusal([&] { part.pass(engine, rows, two, two); }, "x has 2 samples, expected 1");
   expect_refusal([&] { rows.give(engine, 1); }, "shard is 1, expected 0 to 0");
+  for (const std::int64_t shard : {-1, 1}) {
+    expect_refusal([&] { rows.keep(engine, shard, part.parameters.front().gradient); }, "expected 0 to 0");
+  }
   RowShards none({}, {.length = 9});
   expect_refusal([&] { part.pass(engine, none, nine, nine); }, "of none of its parameters");
   RowShards some(part.parameters, {.length = 9, .shards = 2}, {0, 1});
