@@ -183,7 +183,7 @@ std::string summary(Engine& engine, const demonstration::Model& model) {
       demonstration::sentences(kHeldOutSeed, kHeldOutSentences, demonstration::Part::held_out);
   const demonstration::Evaluation evaluation = demonstration::evaluate(engine, model, unseen);
   const auto heads = demonstration::heads_of_relations(engine, model, std::span(unseen).first(kHeldOutSentences / 4));
-  std::string text = "of " + std::to_string(kHeldOutSentences) +
+  std::string text = "of " + grouped(kHeldOutSentences) +
                      " sentences with combinations of words never seen, the right word at the other end of\n";
   for (std::size_t n = 0; n < demonstration::kRelations; ++n) {
     const demonstration::RelationHead& head = heads[n].front();
@@ -199,7 +199,7 @@ std::string summary(Engine& engine, const demonstration::Model& model) {
         "not all is learned yet (under " + percent_text(kLearned) + "): --resume with more --steps trains on; " +
         counted(TrainingOptions().steps, "step") +
         " are usual.\nThe learning rate then follows the new total: the weights will not be those of a run that had it "
-        "from the start\n";
+        "from the start.\n";
   }
   return text;
 }
@@ -270,7 +270,7 @@ void train(const Command& app, Arguments& arguments) {
   }
   const demonstration::Model model = std::move(trainer).finish();
   const std::string what = std::to_string(options.encoder.layers) + " layers of " +
-                           counted(options.encoder.heads, "head") + ", " + std::to_string(model.parameter_count()) +
+                           counted(options.encoder.heads, "head") + ", " + grouped(model.parameter_count()) +
                            " parameters, " + counted(options.steps, "step");
   print_report(std::vector<WrittenFile>{{arguments.out, what}}, summary(engine, model));
 }
@@ -350,9 +350,9 @@ void add_train(Command& program, const std::shared_ptr<TrainingRanks>& ranks) {
   command.example(
       "--steps 300 -o my-model",
       "The same options give the same weights to the bit, on any number of threads, stopped and resumed or "
-      "not. Stopped by SIGINT\nor SIGTERM it finishes the step, writes DIR/checkpoint.safetensors and exits "
+      "not. Stopped by SIGINT or SIGTERM it finishes the step, writes DIR/checkpoint.safetensors and exits "
       "with 0.\nA run that ended is lengthened by --resume with more --steps: the learning rate then follows the new "
-      "total, and the\nweights will not be those of a run that had it from the start.");
+      "total, and the weights will not be those of a run that had it from the start.");
   command.callback([command, arguments] {
     if (!arguments->merge.empty()) arguments->training.encoder.merge = *parse_merge(arguments->merge);
     if (!arguments->activations.empty()) arguments->training.activations = *parse_number_type(arguments->activations);

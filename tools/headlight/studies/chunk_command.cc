@@ -31,13 +31,13 @@ std::string table_of(const ChunkSource& source, const std::vector<ChunkRow>& row
   std::string text =
       "Attention inside chunks of C: a position sees the C of its own chunk, at a cost of L x C pairs\n" +
       source.words + (quick ? " (--quick)" : "") + "\n\n" +
-      "       C   pairs    forward          backward         recomputing     unfused   lost mass   error\n";
+      "       C   pairs    forward            backward           recomputing     unfused   lost mass   error\n";
   for (const ChunkRow& row : rows) {
     const auto faster = [](double before, double now) { return format("x %.1f", before / now); };
     const auto cell = [](const std::string& shown, std::size_t width) { return padded_left(shown, width); };
     text += cell(row.chunk == full.chunk ? "all" : grouped(row.chunk), 8) + cell(percent_text(row.pairs), 8) +
-            cell(seconds_text(row.forward), 11) + cell(faster(full.forward, row.forward), 7) +
-            cell(seconds_text(row.backward), 10) + cell(faster(full.backward, row.backward), 7) +
+            cell(seconds_text(row.forward), 11) + cell(faster(full.forward, row.forward), 9) +
+            cell(seconds_text(row.backward), 10) + cell(faster(full.backward, row.backward), 9) +
             cell(bytes_text(row.recomputing_bytes), 16) + cell(bytes_text(row.unfused_bytes), 12) +
             cell(percent_text(row.outside), 12) + cell(percent_text(row.error), 8) + "\n";
   }

@@ -31,7 +31,7 @@ struct MemoryRun {
   double seconds = 0;     // a short one's are the best of some, in the same process
 };
 
-// A length of a method. `bytes` is the ledger's, without the program itself.
+// A length of a method. `bytes` is the ledger's, without what the program itself takes.
 struct MemoryPoint {
   std::int64_t length = 0;
   analysis::AttentionStepBytes bytes{};

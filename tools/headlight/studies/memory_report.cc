@@ -32,7 +32,7 @@ std::string heading(const MemoryStudy& study) {
                     "), each pass in a process of its own: the most that was resident (VmHWM), the program itself and\n"
                     "its libraries (" +
                     bytes_of(study.program) + ") included, as in what is foretold.\n"
-              : std::string("Foretold, without the program itself; --measure runs it.\n");
+              : std::string("Foretold, and without what the program itself takes; --measure runs it.\n");
   return text;
 }
 

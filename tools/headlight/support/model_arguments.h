@@ -19,7 +19,7 @@ enum class Inputs : std::uint8_t { texts, texts_or_ids };
 // What help says of the example's model.
 inline constexpr const char* kPublishedModels =
     "Any published model whose model_type is bert will do, and what `headlight train` makes; "
-    "that of the example is fetched by tools/run\nof headlight's source.";
+    "that of the example is fetched by tools/run of headlight's source.";
 
 struct ModelArguments {
   EngineArguments engine;
