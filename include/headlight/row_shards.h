@@ -78,7 +78,7 @@ class HEADLIGHT_API RowShards {
   struct Part {
     std::int64_t shard;  // 0 … count() − 1
     std::int64_t first;  // of x's rows
-    std::int64_t count;
+    std::int64_t count;  // how many
     std::int64_t whole;  // the row of the whole that `first` is
   };
   // Shard by shard, ascending.
