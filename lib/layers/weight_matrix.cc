@@ -152,9 +152,6 @@ struct WeightMatrix::State {
     return is_plain ? static_cast<const float*>(row_of(*part, which.first)) : nullptr;
   }
 
-  // All rows, as of now.
-  [[nodiscard]] View<const float, 2> plain() const noexcept { return {find_plain(own, {0, rows}), {rows, columns}}; }
-
   // Those rows one after another, wherever they lie.
   void copy_rows(const Source& from, const Rows& which, float* to) const noexcept {
     const std::int64_t end = which.first + which.count;
@@ -192,7 +189,8 @@ struct WeightMatrix::State {
   Isa covered_by = Isa::scalar;           // the instruction set whose copies hold every row, where nothing else does
   NumberType type = NumberType::float32;  // of all copies
   bool is_shown = false;
-  bool is_open = false;  // and so with rows of its own
+  std::vector<Lent> once_lent;  // where somebody may look still, though the matrix has rows of its own now
+  bool is_open = false;         // and so with rows of its own
   Tensor<float, 2> gradient;
   // Held while const functions look at or change where numbers lie, but never while they copy or pack any: an executor
   // may run another call on the thread that waits for it.
@@ -253,16 +251,14 @@ void WeightMatrix::set_type(NumberType type) {
 
 View<const float, 2> WeightMatrix::plain() const noexcept {
   if (state_ == nullptr) return {};
-  const std::scoped_lock lock(state_->mutex);
-  return state_->plain();
+  return {state_->find_plain(state_->own, all()), {rows(), columns()}};
 }
 
 TypedView<2> WeightMatrix::table() const noexcept {
   if (state_ == nullptr) return {};
-  const std::scoped_lock lock(state_->mutex);
-  if (const View<const float, 2> floats = state_->plain()) return floats;
+  // Lent rows stay what they are while shown() makes others of the matrix's own: no lock is needed to find them.
   const Lent* const part = state_->find_lent(all());
-  return part == nullptr ? TypedView<2>() : TypedView<2>(part->type, part->values, {rows(), columns()});
+  return part == nullptr ? TypedView<2>(plain()) : TypedView<2>(part->type, part->values, {rows(), columns()});
 }
 
 View<const float, 2> WeightMatrix::shown() const {
@@ -274,15 +270,16 @@ View<const float, 2> WeightMatrix::shown() const {
   const std::scoped_lock lock(state_->mutex);
   state_->is_shown = true;
   // Meanwhile another thread may have let go of what `from` holds, or have made a copy as well.
-  if (state_->own == nullptr) state_->own = std::move(rows);
-  return state_->plain();
+  if (state_->own == nullptr && rows != nullptr) state_->own = std::move(rows);
+  return plain();
 }
 
 View<float, 2> WeightMatrix::own() {
   if (state_ == nullptr) return {};
   state_->own = state_->own_or_copy({state_->own, state_->covered_by});
-  // What was shown may lie where lent rows do.
-  if (!state_->is_shown) state_->lent.clear();
+  // What was shown may lie where lent rows do: they are kept, and read no more.
+  if (state_->is_shown && !state_->lent.empty()) state_->once_lent = std::move(state_->lent);
+  state_->lent.clear();
   state_->forget_copies();
   return {state_->own.get(), {rows(), columns()}};
 }
