@@ -41,7 +41,7 @@ constexpr double share_of_others(int ranks) noexcept { return static_cast<double
 Cost cost_of(double travelling, double exchanged, double flops, int ring, int head_ranks, double bytes) noexcept {
   const int ranks = ring * head_ranks;
   const double of_column = bytes * travelling / head_ranks;
-  const int copies = std::bit_width(static_cast<unsigned>(ring - 1));
+  const auto copies = static_cast<int>(std::bit_width(static_cast<unsigned>(ring - 1)));
   return {of_column * share_of_others(ring), of_column * copies,
           bytes * exchanged / ranks * share_of_others(head_ranks), flops / ranks};
 }
