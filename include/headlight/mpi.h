@@ -173,11 +173,13 @@ HEADLIGHT_API Statistics attention(Group& group, Engine& engine, const Attention
                                    const AttentionOperands& shares, const AttentionOptions& options = {},
                                    const Spread& spread = {});
 
-// Shares of the gradients; those left out, by all ranks alike, are not computed. They are overwritten.
+// Shares of the gradients, but for that of the sinks; those left out, by all ranks alike, are not computed. They are
+// overwritten.
 struct Gradients {
   View<float, 4> query{};  // [B, n, Hq, Dqk]
   View<float, 4> key{};    // [B, m, Hkv, Dqk]
   View<float, 4> value{};  // [B, m, Hkv, Dv]
+  View<float, 1> sinks{};  // [Hq] of the whole, on every rank
 };
 
 // attention_backward() of the whole, likewise: out and log_sum_exp are the shares that attention() gave, out_gradient

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "headlight/tensor.h"
@@ -9,6 +10,7 @@
 #include "mpi/exchange.h"
 #include "mpi/group.h"
 #include "mpi/key_travel.h"
+#include "mpi/sink_sums.h"
 #include "ops/attention_backward_parts.h"
 #include "ops/attention_masks.h"
 #include "runtime/parallel.h"
@@ -45,7 +47,8 @@ class Backward {
                  call.here.key_value_heads,
                  {Field{call.here.head_dim}, Field{call.here.value_dim}, Field{1}, Field{1}}},
         travelling_(row_stops(call), call.grid.column_ranks(), records_.bytes(), call.carry(blocks_.rows)),
-        delta_({call.here.batch * call.here.key_value_heads * (call.piece() + call.carry(blocks_.rows))}) {}
+        delta_({call.here.batch * call.here.key_value_heads * (call.piece() + call.carry(blocks_.rows))}),
+        sinks_(call, whole_.options) {}
 
   // What this rank's row of the grid holds, of the heads that the rank works on.
   void hold(const BackwardShares& of_row) {
@@ -66,9 +69,11 @@ class Backward {
       at += run.count;
     }
     at = 0;
+    const bool of_keys = is_given(of_row.gradients.key) || is_given(of_row.gradients.value);
     // Rows come with one head of each group.
     const std::int64_t most_keys = rows_at_once(engine_, call_, call_.here.key_value_heads, 2 * (head_dim + value_dim));
-    for (const Run& run : cut_runs(call_.keys.of_row, ops::packed_key_offsets(options), most_keys)) {
+    for (const Run& run : cut_runs(of_keys ? std::span<const Run>(call_.keys.of_row) : std::span<const Run>(),
+                                   ops::packed_key_offsets(options), most_keys)) {
       const auto some = [&](const View<float, 4>& view) {
         return is_given(view) ? some_rows(view, at, run.count) : View<float, 4>();
       };
@@ -93,7 +98,8 @@ class Backward {
     }
     const Gradients& gradients = shares_.gradients;
     if (is_given(gradients.query)) run_rows(transport, statistics);
-    if (is_given(gradients.key) || is_given(gradients.value)) run_keys(transport, statistics);
+    if (is_given(gradients.key) || is_given(gradients.value) || gradients.sinks) run_keys(transport, statistics);
+    if (gradients.sinks) sinks_.finish(transport, gradients.sinks);
   }
 
  private:
@@ -109,7 +115,7 @@ class Backward {
               });
   }
 
-  // Gradients of keys and values, while rows travel.
+  // Gradients of keys, values and sinks, while rows travel.
   void run_keys(Transport& transport, Statistics& statistics) {
     travelling_.begin(transport, [&](const Stop& stop, std::byte* rows) { pack_rows(stop, rows); });
     while (!travelling_.done()) {
@@ -122,6 +128,10 @@ class Backward {
                                                as_numbers(records_.floats(arrived.rows, count, 2)),
                                                delta_.data()};
       copy_numbers(as_numbers(records_.floats(arrived.rows, count, 3)), delta_.data());
+      if (shares_.gradients.sinks) {
+        sinks_.take(arrived.series, arrived.from - arrived.first, records_.floats(arrived.rows, count, 2),
+                    records_.floats(arrived.rows, count, 3));
+      }
       for (const auto& keys : kept_keys_) {
         keys->attend(engine_, rows, arrived.from, arrived.to);
         travelling_.poll();
@@ -172,6 +182,7 @@ class Backward {
   Records<4> records_;
   Travelling travelling_;
   Tensor<float, 1> delta_;  // of the rows that have come: [B, Hkv, n]
+  SinkSums sinks_;
   BackwardShares shares_{};
   std::vector<std::unique_ptr<ops::QueryGradientRows>> rows_;
   std::vector<std::unique_ptr<ops::KeyGradientKeys>> kept_keys_;
@@ -198,7 +209,13 @@ void run_by_heads(Transport& transport, const Call& call, Backward& backward, co
   const Gradients& wanted = shares.gradients;
   Tensor<float, 4> of_query = like(wanted.query, query), of_key = like(wanted.key, key),
                    of_value = like(wanted.value, value);
-  backward.hold({query, key, value, out, as_numbers(log_sum_exp.view()), out_gradient, {of_query, of_key, of_value}});
+  backward.hold({query,
+                 key,
+                 value,
+                 out,
+                 as_numbers(log_sum_exp.view()),
+                 out_gradient,
+                 {of_query, of_key, of_value, wanted.sinks}});
   backward.run(transport, statistics);
   scatter(call.queries, of_query, wanted.query);
   scatter(call.keys, of_key, wanted.key);
@@ -222,6 +239,7 @@ Statistics attention_backward(Group& group, Engine& engine, const AttentionShape
                                    {"gradients.value", gradients.value}}) {
     record.emplace_back(name, is_given(view) ? "given" : "not given");
   }
+  record.emplace_back("gradients.sinks", gradients.sinks ? "given" : "not given");
   {
     const Stopwatch all(statistics.seconds);
     together(

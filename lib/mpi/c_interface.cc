@@ -43,8 +43,7 @@ mpi::Gradients gradients_of(const headlight_attention_gradients* given) {
   const AttentionGradients gradients = attention_gradients(kBackward, given);
   if (gradients.accumulate) refuse(kBackward, "gradients.accumulate is set, expected 0 over ranks");
   if (gradients.bias) refuse(kBackward, "gradients.bias is given, expected none over ranks");
-  if (gradients.sinks) refuse(kBackward, "gradients.sinks is given, expected none over ranks");
-  return {gradients.query, gradients.key, gradients.value};
+  return {gradients.query, gradients.key, gradients.value, gradients.sinks};
 }
 
 }  // namespace

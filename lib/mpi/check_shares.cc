@@ -93,6 +93,11 @@ void check_backward_shares(std::string_view operation, const Call& call, const B
   if (is_given(gradients.key)) add_output(operation, "gradients.key", gradients.key, shapes.key, kOfKeys, "", others);
   if (is_given(gradients.value))
     add_output(operation, "gradients.value", gradients.value, shapes.value, kOfKeys, "", others);
+  if (gradients.sinks) {
+    if (options.sinks.empty()) ops::fail(operation, "gradients.sinks is given, expected none: there are no sinks");
+    const std::array<std::int64_t, 1> heads = {call.whole.query_heads};
+    add_output(operation, "gradients.sinks", gradients.sinks, heads, "[Hq]", "", others);
+  }
   if (ops::has_large_rows(shares.log_sum_exp)) {
     ops::fail(operation, "log_sum_exp has a row of magnitude 2^24 log 2 or more, expected less over ranks");
   }

@@ -57,9 +57,9 @@ class OverRanks final : public TrainingAttention {
                 View<const float, 4> out_gradient, const AttentionGradients& gradients,
                 const AttentionOptions& options) const override {
     if (gradients.bias) agree(group_, "mpi::SequenceAttention: a gradient of bias is asked for, expected none");
-    add(statistics_,
-        mpi::attention_backward(group_, engine, whole_of(query, key, value), query, key, value, out, log_sum_exp,
-                                out_gradient, {gradients.query, gradients.key, gradients.value}, options, spread_));
+    add(statistics_, mpi::attention_backward(
+                         group_, engine, whole_of(query, key, value), query, key, value, out, log_sum_exp, out_gradient,
+                         {gradients.query, gradients.key, gradients.value, gradients.sinks}, options, spread_));
   }
 
  private:

@@ -41,6 +41,11 @@ bool has_large_rows(const View<const float, 3>& log_sum_exp) noexcept {
   return false;
 }
 
+double sink_part(float sink, float log_sum_exp, float delta) noexcept {
+  if (log_sum_exp == -INFINITY) return 0.0 * static_cast<double>(delta);
+  return std::exp(static_cast<double>(sink) - static_cast<double>(log_sum_exp)) * static_cast<double>(delta);
+}
+
 BackwardPart::BackwardPart(const Engine& engine, const Whole& whole, std::int64_t first_query, std::int64_t queries,
                            std::int64_t keys) noexcept
     : whole_(whole),

@@ -15,6 +15,10 @@ namespace headlight::ops {
 // Whether a row's log-sum-exp does not tell its probabilities: then all of its keys would be needed at once.
 [[nodiscard]] bool has_large_rows(const View<const float, 3>& log_sum_exp) noexcept;
 
+// What a row adds to minus the gradient of its sink: exp(sink − log-sum-exp) · δ, where its log-sum-exp tells that. A
+// row that is padding has no sink, and one without a sink nothing for it.
+[[nodiscard]] double sink_part(float sink, float log_sum_exp, float delta) noexcept;
+
 // What both kinds of part are made of: a BackwardCall and what it looks into.
 class BackwardPart {
  public:

@@ -10,6 +10,7 @@
 #include "ops/attention_backward_bias.h"
 #include "ops/attention_backward_block.h"
 #include "ops/attention_backward_large_rows.h"
+#include "ops/attention_backward_parts.h"
 #include "ops/attention_rows.h"
 #include "ops/attention_scale.h"
 #include "ops/empty_views.h"
@@ -259,28 +260,32 @@ void differentiate_packed(Engine& engine, const BackwardCall& call) noexcept {
   runtime::parallel_for(engine, heads * slots, call.plan.workers, differentiate, runtime::HandOut::in_order);
 }
 
-// The sink's share of a row: exp(sink − log-sum-exp).
-double sink_probability(const BackwardCall& call, std::int64_t sample, std::int64_t head, std::int64_t query) noexcept {
+// sink_part() of a row, whose log-sum-exp may be too large to tell it.
+double sink_part_of(const BackwardCall& call, std::int64_t sample, std::int64_t head, std::int64_t query) noexcept {
   const float log_sum_exp = call.operands.log_sum_exp(sample, head, query);
-  // A row that is padding has no sink, and one without a sink nothing for it.
-  if (log_sum_exp == -std::numeric_limits<float>::infinity()) return 0;
-  const auto sink = static_cast<double>(call.options.sinks[static_cast<std::size_t>(head)]);
+  const float delta = call.delta(sample, head)[query];
+  const float sink = call.options.sinks[static_cast<std::size_t>(head)];
   const double in_log2 = static_cast<double>(log_sum_exp) * std::numbers::log2e;
-  if (!is_large_row(static_cast<float>(in_log2))) return std::exp(sink - static_cast<double>(log_sum_exp));
+  if (log_sum_exp == -std::numeric_limits<float>::infinity() || !is_large_row(static_cast<float>(in_log2))) {
+    return sink_part(sink, log_sum_exp, delta);
+  }
   const AttentionSequence sequence = call.sequences(sample, call.sequences.of_query(query));
   const LargeRow row = large_row(call, sequence, sample, head, query - sequence.first_query);
-  return std::exp2(sink * std::numbers::log2e - static_cast<double>(row.maximum) - static_cast<double>(row.log_sum));
+  const double probability = std::exp2(static_cast<double>(sink) * std::numbers::log2e -
+                                       static_cast<double>(row.maximum) - static_cast<double>(row.log_sum));
+  return probability * static_cast<double>(delta);
 }
 
-// A unit is a head: its sum in float64, over samples and rows in ascending order.
+// A unit is a head: its sum in float64, of a sample over rows in ascending order, then over samples: so whoever has the
+// rows of all samples one after another can add it up.
 void differentiate_sinks(Engine& engine, const BackwardCall& call) noexcept {
   const AttentionSizes& sizes = call.sizes;
   runtime::parallel_for(engine, sizes.query_heads, call.plan.workers, [&](std::int64_t h, int) {
     double sum = 0;
     for (std::int64_t b = 0; b < sizes.batch; ++b) {
-      for (std::int64_t i = 0; i < sizes.query_length; ++i) {
-        sum += sink_probability(call, b, h, i) * static_cast<double>(call.delta(b, h)[i]);
-      }
+      double of_sample = 0;
+      for (std::int64_t i = 0; i < sizes.query_length; ++i) of_sample += sink_part_of(call, b, h, i);
+      sum += of_sample;
     }
     float& gradient = call.gradients.sinks(h);
     gradient = (call.gradients.accumulate ? gradient : 0.0f) - static_cast<float>(sum);

@@ -2,7 +2,8 @@
 separate_arguments(MPIRUN UNIX_COMMAND "${MPIRUN}")
 file(REMOVE_RECURSE ${FOLDER})
 file(MAKE_DIRECTORY ${FOLDER})
-set(inputs --query ${DATA}/query.npy --key ${DATA}/key.npy --value ${DATA}/value.npy --causal bottom-right --dropout 0.25 --seed 3)
+set(inputs --query ${DATA}/query.npy --key ${DATA}/key.npy --value ${DATA}/value.npy --sinks ${DATA}/sinks.npy --causal bottom-right
+  --dropout 0.25 --seed 3)
 # The result has the shape that its gradient has.
 execute_process(COMMAND ${PROGRAM} attend ${inputs} -o ${FOLDER}/first.npy OUTPUT_QUIET COMMAND_ERROR_IS_FATAL ANY)
 list(APPEND inputs --grad-out ${FOLDER}/first.npy)
@@ -10,11 +11,12 @@ set(outputs "")
 function(attend where)
   execute_process(COMMAND ${ARGN} attend ${inputs} -o ${FOLDER}/${where}_out.npy --log-sum-exp ${FOLDER}/${where}_sums.npy
     --grad-query ${FOLDER}/${where}_query.npy --grad-key ${FOLDER}/${where}_key.npy --grad-value ${FOLDER}/${where}_value.npy
+    --grad-sinks ${FOLDER}/${where}_sinks.npy
     OUTPUT_QUIET COMMAND_ERROR_IS_FATAL ANY)
 endfunction()
 attend(one ${PROGRAM})
 attend(ranks ${MPIRUN} ${OVER_RANKS})
-foreach(output out sums query key value)
+foreach(output out sums query key value sinks)
   execute_process(COMMAND ${CMAKE_COMMAND} -E compare_files ${FOLDER}/one_${output}.npy ${FOLDER}/ranks_${output}.npy
     RESULT_VARIABLE differs)
   if(differs)

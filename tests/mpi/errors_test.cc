@@ -73,6 +73,14 @@ TEST(MpiErrors, WrongArguments) {
   expect_error([&] { mpi::attention(group, engine, kShape, shares.query, shares.key, shares.value, out); }, last_rank(),
                "out has shape [1, 3, 4, 20]");
   const Tensor<std::uint8_t, 4> mask({1, 1, 1, 1});
+  const Tensor<float, 3> sums({1, 4, shares.query.shape()[1]});
+  Tensor<float, 1> sinks({4});
+  expect_error(
+      [&] {
+        mpi::attention_backward(group, engine, kShape, shares.query, shares.key, shares.value, shares.out, sums,
+                                shares.out, {.sinks = sinks});
+      },
+      0, "gradients.sinks is given, expected none: there are no sinks");
   expect_error([&] { call(group, kShape, {.mask = BooleanMask(mask, MaskMeans::attend)}); }, 0,
                "options.mask is given");
   expect_error(

@@ -23,13 +23,20 @@ struct Results {
         log_sum_exp({c.batch, c.query_heads, c.query_length}),
         query_gradient({c.batch, c.query_length, c.query_heads, c.head_dim}),
         key_gradient({c.batch, c.key_length, c.key_value_heads, c.head_dim}),
-        value_gradient({c.batch, c.key_length, c.key_value_heads, c.value_dim}) {}
+        value_gradient({c.batch, c.key_length, c.key_value_heads, c.value_dim}),
+        sinks_gradient({c.query_heads}) {}
   Tensor<float, 4> out;
   Tensor<float, 3> log_sum_exp;
   Tensor<float, 4> query_gradient;
   Tensor<float, 4> key_gradient;
   Tensor<float, 4> value_gradient;
+  Tensor<float, 1> sinks_gradient;
 };
+
+// Where that of the sinks goes, if there are any.
+View<float, 1> of_sinks(const AttentionInputs& in, Tensor<float, 1>& gradient) {
+  return in.options.sinks.empty() ? View<float, 1>() : gradient.view();
+}
 
 Tensor<float, 4> out_gradient_of(const AttentionCase& c) {
   return test::Random(c.seed + 1000).normal_tensor<4>({c.batch, c.query_length, c.query_heads, c.value_dim});
@@ -41,7 +48,11 @@ Results in_one_process(Engine& engine, const AttentionCase& c, const AttentionIn
   options.log_sum_exp = results.log_sum_exp;
   attention(engine, in.query, in.key, in.value, results.out, options);
   attention_backward(engine, in.query, in.key, in.value, results.out, results.log_sum_exp, out_gradient_of(c),
-                     {results.query_gradient, results.key_gradient, results.value_gradient}, in.options);
+                     {.query = results.query_gradient,
+                      .key = results.key_gradient,
+                      .value = results.value_gradient,
+                      .sinks = of_sinks(in, results.sinks_gradient)},
+                     in.options);
   return results;
 }
 
@@ -87,11 +98,14 @@ void expect_bits_spread(mpi::Group& group, Engine& engine, const AttentionCase& 
   EXPECT_TRUE(test::same_bits(log_sum_exp, rows(whole.log_sum_exp)));
 
   Tensor<float, 4> query_gradient(query.shape()), key_gradient(key.shape()), value_gradient(value.shape());
+  Tensor<float, 1> sinks_gradient({c.query_heads});
   mpi::attention_backward(group, engine, shape_of(c), query, key, value, out, log_sum_exp, rows(out_gradient_of(c)),
-                          {query_gradient, key_gradient, value_gradient}, in.options, spread);
+                          {query_gradient, key_gradient, value_gradient, of_sinks(in, sinks_gradient)}, in.options,
+                          spread);
   EXPECT_TRUE(test::same_bits(query_gradient, rows(whole.query_gradient)));
   EXPECT_TRUE(test::same_bits(key_gradient, keys(whole.key_gradient)));
   EXPECT_TRUE(test::same_bits(value_gradient, keys(whole.value_gradient)));
+  EXPECT_TRUE(test::same_bits(sinks_gradient, whole.sinks_gradient));
 }
 
 // Every way to spread the case over the ranks.

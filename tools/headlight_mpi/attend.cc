@@ -51,6 +51,7 @@ class CallsOverRanks : public AttentionCalls {
     if (gradients.query) own.query = of_query = rows(gradients.query);
     if (gradients.key) own.key = of_key = keys(gradients.key);
     if (gradients.value) own.value = of_value = keys(gradients.value);
+    own.sinks = gradients.sinks;
     mpi::attention_backward(*group_, engine, shares.whole, shares.query, shares.key, shares.value, out_, log_sum_exp_,
                             own_gradient, own, options, arguments_.spread());
     if (gradients.query) mpi::collect(*group_, 0, plan_.queries, of_query, gradients.query);
