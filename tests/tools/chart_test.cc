@@ -21,11 +21,12 @@ std::size_t count_of(const std::string& text, const std::string& words) {
   return count;
 }
 
-std::vector<double> ticks_of(ChartScale scale, double least, double most, std::size_t at_most) {
+std::vector<double> ticks_of(ChartScale scale, double least, double most, std::size_t at_most,
+                             ChartSteps steps = ChartSteps::decimal) {
   ValueRange range(scale);
   range.include(least);
   range.include(most);
-  return PlacedAxis({.scale = scale}, range, 0, 100, at_most).ticks();
+  return PlacedAxis({.scale = scale, .steps = steps}, range, 0, 100, at_most).ticks();
 }
 
 Chart line_chart(std::vector<ChartLine> lines) {
@@ -39,6 +40,10 @@ Chart line_chart(std::vector<ChartLine> lines) {
 TEST(Chart, TicksAreRound) {
   EXPECT_EQ(ticks_of(ChartScale::linear, 0.3, 0.97, 6), (std::vector<double>{0, 0.2, 0.4, 0.6000000000000001, 0.8, 1}));
   EXPECT_EQ(ticks_of(ChartScale::linear, -3, 7, 6), (std::vector<double>{-4, -2, 0, 2, 4, 6, 8}));
+  EXPECT_EQ(ticks_of(ChartScale::linear, 1, 2, 6, ChartSteps::whole), (std::vector<double>{0, 1, 2}));
+  EXPECT_EQ(ticks_of(ChartScale::linear, 6, 96, 6, ChartSteps::whole), ticks_of(ChartScale::linear, 6, 96, 6));
+  EXPECT_EQ(ticks_of(ChartScale::linear, 36 << 10, 256 << 10, 5, ChartSteps::binary),
+            (std::vector<double>{0, 64 << 10, 128 << 10, 192 << 10, 256 << 10}));
   EXPECT_EQ(ticks_of(ChartScale::binary, 1, 16, 6), (std::vector<double>{1, 2, 4, 8, 16}));
   EXPECT_EQ(ticks_of(ChartScale::binary, 1, 1 << 30, 6), (std::vector<double>{1, 1 << 10, 1 << 20, 1 << 30}));
   EXPECT_EQ(ticks_of(ChartScale::logarithmic, 1, 10, 6), (std::vector<double>{1, 2, 5, 10}));

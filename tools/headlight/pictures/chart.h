@@ -16,11 +16,16 @@ namespace headlight::program {
 // `binary` is logarithmic with powers of two as ticks: lengths, bytes, numbers of heads.
 enum class ChartScale { linear, logarithmic, binary };
 
+// How far apart the ticks of a linear axis lie: 1, 2 or 5 times a power of ten; the same from 1 on, for what is counted
+// in whole numbers; powers of two, for bytes.
+enum class ChartSteps { decimal, whole, binary };
+
 inline constexpr double kNotGiven = std::numeric_limits<double>::quiet_NaN();
 
 struct ChartAxis {
   std::string label{};  // with the unit
   ChartScale scale = ChartScale::linear;
+  ChartSteps steps = ChartSteps::decimal;
   std::string (*text)(double) = &number_text;  // how a tick, or a bar's value, is written
   // Where the axis begins and ends; the data choose where it is not given, and a linear axis then begins at 0.
   double lowest = kNotGiven, highest = kNotGiven;

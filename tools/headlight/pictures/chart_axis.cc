@@ -8,8 +8,10 @@ namespace {
 
 double given_or(double given, double otherwise) { return std::isfinite(given) ? given : otherwise; }
 
-// 1, 2 or 5 times a power of ten, and no less than `least`.
-double round_step(double least) {
+// No less than `least`.
+double round_step(ChartSteps steps, double least) {
+  if (steps == ChartSteps::binary) return std::exp2(std::ceil(std::log2(least) - 1e-9));
+  if (steps == ChartSteps::whole) least = std::max(least, 1.0);
   const double power = std::pow(10.0, std::floor(std::log10(least)));
   for (const double digit : {1.0, 2.0, 5.0}) {
     if (digit * power >= least * (1 - 1e-9)) return digit * power;
@@ -74,7 +76,7 @@ void PlacedAxis::choose_linear(const ChartAxis& axis, const ValueRange& range, s
   lowest_ = given_or(axis.lowest, range.empty() ? 0 : std::min(0.0, range.least()));
   highest_ = given_or(axis.highest, range.empty() ? 1 : std::max(0.0, range.most()));
   if (!(highest_ > lowest_)) highest_ = lowest_ + 1;
-  const double step = round_step((highest_ - lowest_) / static_cast<double>(most_ticks - 1));
+  const double step = round_step(axis.steps, (highest_ - lowest_) / static_cast<double>(most_ticks - 1));
   const double first = std::isfinite(axis.lowest) ? std::ceil(lowest_ / step - 1e-9) : std::floor(lowest_ / step);
   const double last = std::isfinite(axis.highest) ? std::floor(highest_ / step + 1e-9) : std::ceil(highest_ / step);
   for (double tick = first; tick <= last; ++tick) ticks_.push_back(tick * step);

@@ -149,12 +149,13 @@ std::string precision_chart(const PrecisionSource& source, const PrecisionReport
               .subtitle = subtitle_of(report),
               .note = described(source, report) + (source.quick ? "; --quick: few texts" : "")};
   ChartPanel error{.title = "Error of the hidden states",
-                   .x = {.label = "after so many layers"},
+                   .x = {.label = "after so many layers", .steps = ChartSteps::whole},
                    .y = {.label = "share of their length", .scale = ChartScale::logarithmic}};
   ChartPanel cosine{.title = "The text that is worst off",
                     .x = {.label = "1 − cosine with float32's vector", .scale = ChartScale::logarithmic}};
   ChartPanel time{.title = "Time", .x = {.label = "all texts", .text = &seconds_text}};
-  ChartPanel bytes{.title = "Weights", .x = {.label = "of all layers", .text = &bytes_text}};
+  ChartPanel bytes{.title = "Weights",
+                   .x = {.label = "of all layers", .steps = ChartSteps::binary, .text = &bytes_text}};
   for (const TypeResult& result : report.types) {
     const std::string type(name(result.type));
     time.bars.push_back(bar_of(type, result.seconds));
