@@ -63,13 +63,21 @@ struct Name {
 // The one whose name the object is.
 template <class Enum, std::size_t N>
 Enum one_of(const char* operation, const char* argument, nb::handle object, const std::array<Name<Enum>, N>& names) {
-  const std::string_view given = text(operation, argument, object);
-  std::string expected;
-  for (std::size_t i = 0; i < N; ++i) {
-    if (names[i].name == given) return names[i].value;
-    expected += (i == 0 ? "'" : i + 1 == N ? " or '" : ", '") + std::string(names[i].name) + "'";
+  const auto expected = [&names] {
+    std::string list;
+    for (std::size_t i = 0; i < N; ++i) {
+      list += (i == 0 ? "'" : i + 1 == N ? " or '" : ", '") + std::string(names[i].name) + "'";
+    }
+    return list;
+  };
+  if (PyUnicode_Check(object.ptr()) == 0) {  // causal=True: say what it may be, and not only that it is a str
+    refuse_type(operation, std::string(argument) + " is " + kind_of(object) + ", expected " + expected());
   }
-  refuse_value(operation, std::string(argument) + " is '" + std::string(given) + "', expected " + expected);
+  const std::string_view given = text(operation, argument, object);
+  for (const Name<Enum>& name : names) {
+    if (name.name == given) return name.value;
+  }
+  refuse_value(operation, std::string(argument) + " is '" + std::string(given) + "', expected " + expected());
 }
 
 }  // namespace headlight::python

@@ -41,7 +41,7 @@ def operands(draw):
         (dict(value=np.zeros((2, 9, 4, 32), np.float32)[..., ::2]), ValueError, "attention: value has the last stride 2, expected 1"),
         (dict(out=np.zeros((2, 9, 4, 8), np.float32)), ValueError, "attention: out has shape [2, 9, 4, 8], expected [2, 9, 4, 16]"),
         (dict(out=3), TypeError, "attention: out is an int"),
-        (dict(causal=True), TypeError, "attention: causal is a bool, expected a str"),
+        (dict(causal=True), TypeError, "attention: causal is a bool, expected 'top_left' or 'bottom_right'"),
         (dict(causal="left"), ValueError, "attention: causal is 'left', expected 'top_left' or 'bottom_right'"),
         (dict(window=3), TypeError, "attention: window is an int, expected a pair (left, right)"),
         (dict(window=(1, 2, 3)), ValueError, "attention: window has 3 entries"),

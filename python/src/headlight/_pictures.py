@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import html
 import os
 import pathlib
@@ -16,6 +17,8 @@ def write_whole(path: str | os.PathLike[str], contents: Mapping[str, str]) -> No
         raise ValueError(f"the name is {os.fspath(path)!r}, expected one that ends in {' or '.join(contents)}")
     if target.exists() and not target.is_file():
         raise ValueError(f"{os.fspath(path)!r} is no file")
+    if not target.parent.is_dir():  # else the error would name the file beside it
+        raise FileNotFoundError(errno.ENOENT, "there is no folder", os.fspath(target.parent))
     beside = target.with_name(f".{target.name[:100]}.{secrets.token_hex(8)}")
     try:
         beside.write_text(contents[target.suffix], encoding="utf-8")
