@@ -154,9 +154,7 @@ Beams read_beams(const Arguments& arguments, std::vector<FoundRelation>& relatio
   Beams beams = beams_of_text(engine, model, arguments.text, arguments.pieces);
   check_text(model, arguments, beams);
   relations = find_relations(engine, loaded, arguments.text, beams);
-  std::string folder = arguments.model.empty() ? demonstration::kDefaultModel : arguments.model;
-  while (folder.size() > 1 && folder.ends_with('/')) folder.pop_back();
-  beams.source = folder.substr(folder.rfind('/') + 1);
+  beams.source = name_of_model(arguments.model.empty() ? demonstration::kDefaultModel : arguments.model);
   return beams;
 }
 
@@ -237,7 +235,8 @@ void add_beams(Command& program) {
   add("--from", arguments->from, "WORD", "Only what this word looks at; WORD#2 is the second of several");
   add("--to", arguments->to, "WORD", "Only what looks at this word");
   command
-      .add_option("--top", arguments->top, "Beams of each word and head, the brightest; default: 24, for long texts 8")
+      .add_option("--top", arguments->top,
+                  "Beams of each word and head, the brightest; default: 24, for long texts 12 or 8")
       .type_name("K")
       .check(at_least(1));
   command.add_flag("--pieces", arguments->pieces, "Show the tokens of --text, instead of putting words together");

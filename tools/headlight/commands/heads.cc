@@ -68,9 +68,9 @@ std::vector<HeadName> heads_of(const std::vector<std::string>& mask, const Encod
 void give(const Arguments& arguments, const std::string& model, const HeadsReport& report,
           const PruningReport* pruning) {
   const std::string all = counted(report.all_heads(), "head");
-  const std::vector<WrittenFile> written =
-      write_files({{arguments.html, [&] { return heads_page(model, report, pruning); }, all + " on a page"},
-                   {arguments.json, [&] { return heads_json(model, report, pruning); }, all + " as JSON"}});
+  const std::vector<WrittenFile> written = write_files(
+      {{arguments.html, [&] { return heads_page(name_of_model(model), report, pruning); }, all + " on a page"},
+       {arguments.json, [&] { return heads_json(model, report, pruning); }, all + " as JSON"}});
   print_report(written, heads_summary(model, report, pruning));
 }
 

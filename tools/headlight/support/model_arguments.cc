@@ -45,6 +45,11 @@ void ModelArguments::add_to(Command& command, Inputs accepted) {
   engine.add_to(command);
 }
 
+std::string name_of_model(std::string folder) {
+  while (folder.size() > 1 && folder.ends_with('/')) folder.pop_back();
+  return folder.substr(folder.rfind('/') + 1);
+}
+
 void add_precision(Command& command, std::string& precision) {
   command
       .add_option("--precision", precision,

@@ -38,6 +38,9 @@ struct ModelArguments {
   [[nodiscard]] models::Encoder load() const;
 };
 
+// What a picture calls the model of a folder: the last part of its path.
+[[nodiscard]] std::string name_of_model(std::string folder);
+
 // --precision of a command that computes with a model: its value is a name of number_type_names().
 void add_precision(Command& command, std::string& precision);
 
