@@ -72,6 +72,13 @@ MutableTypedView<3> typed_with_batch(const char* argument, const Array& array) {
   return {view.type, view.data, {1, view.shape[0], view.shape[1]}, {0, view.strides[0], view.strides[1]}};
 }
 
+// The engine would name gemm() and the three axes that it is given, which here may also lie the other way round.
+void expect_columns(const Array& a, std::int64_t rows_of_b) {
+  if (a.extent(a.rank() - 1) == rows_of_b) return;
+  refuse_value(kName, "a has shape " + a.describe_shape() + ", expected a last axis of " + std::to_string(rows_of_b) +
+                          ", as many as b has rows");
+}
+
 double operations(std::int64_t m, std::int64_t n, std::int64_t k) {
   return 2 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
 }
@@ -208,6 +215,7 @@ nb::object matmul(nb::handle a, nb::handle b, nb::handle bias, nb::handle activa
   const PackedMatrix* packed = nullptr;
   if (nb::try_cast(b, packed, false) && packed != nullptr) {
     const Matrix rows = matrix_of(typed_with_batch("a", left));
+    expect_columns(left, packed->rows());
     options.transpose_a = rows.transpose;
     const ResultShape shape(left.rank() == 3, rows.view.shape[0], rows.rows, packed->columns());
     const Result result(kName, "out", out, left, shape.span(), left.number_type());
@@ -221,6 +229,7 @@ nb::object matmul(nb::handle a, nb::handle b, nb::handle bias, nb::handle activa
   const Array right(kName, "b", b);
   Matrix<View<const float, 3>> rows = matrix_of(View<const float, 3>(with_batch("a", left)));
   Matrix<View<const float, 3>> columns = matrix_of(View<const float, 3>(with_batch("b", right)));
+  expect_columns(left, right.extent(right.rank() - 2));
   // A matrix for all samples, as in NumPy.
   const std::int64_t batch = rows.view.shape[0] == 1 ? columns.view.shape[0] : rows.view.shape[0];
   for (View<const float, 3>* view : {&rows.view, &columns.view}) {

@@ -81,3 +81,11 @@ def test_samples_of_one_array_are_read_before_they_are_written(draw, engine):
         hl.matmul(x[:3, :5], b, out=x[1:, :5], engine=engine)
     # Between the rows of A, where nothing is read, they may go.
     np.testing.assert_array_equal(hl.matmul(x[:, :5], b, out=x[:, 5:], engine=engine), expected)
+
+
+def test_shapes_that_do_not_fit_are_named_as_they_were_given(draw):
+    for a, b in [(draw(3, 4), draw(5, 6)), (draw(4, 3).T, draw(5, 6)), (draw(3, 4), hl.pack(draw(5, 6)))]:
+        with pytest.raises(ValueError, match=r"matmul: a has shape \[3, 4\], expected a last axis of 5, as many as b"):
+            hl.matmul(a, b)
+    with pytest.raises(ValueError, match=r"matmul: a has shape \[2, 3, 4\], expected a last axis of 5"):
+        hl.matmul(draw(2, 3, 4), draw(2, 5, 6))
