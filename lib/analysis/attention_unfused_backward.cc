@@ -225,7 +225,7 @@ void differentiate_head(const UnfusedBackward& call, const AttentionSequence& se
 }
 
 void clear_head(const View<float, 4>& x, std::int64_t b, std::int64_t h) noexcept {
-  for (std::int64_t i = 0; x && i < x.extent(1); ++i)
+  for (std::int64_t i = 0; x && x.extent(3) > 0 && i < x.extent(1); ++i)
     std::fill_n(x.data + b * x.stride(0) + i * x.stride(1) + h * x.stride(2), x.extent(3), 0.0f);
 }
 

@@ -33,10 +33,12 @@ struct UnfusedScratch {
   float* gemm;
 };
 
-// Rows first … first + count of head h of sample b, as a matrix.
+// Rows first … first + count of head h of sample b, as a matrix. One without elements may have no memory, and any
+// strides.
 template <class T>
 View<T, 2> rows_of(const View<T, 4>& x, std::int64_t b, std::int64_t h, std::int64_t first,
                    std::int64_t count) noexcept {
+  if (x.size() == 0) return {x.data, {count, x.extent(3)}};
   return {x.data + b * x.stride(0) + first * x.stride(1) + h * x.stride(2), {count, x.extent(3)}, {x.stride(1), 1}};
 }
 

@@ -49,6 +49,12 @@ void check(std::span<const AttentionPart> parts, const View<float, 4>& out, cons
   for (std::size_t p = 0; p < parts.size(); ++p) check_part(parts[p], p, out, log_sum_exp, extents);
 }
 
+// Rows without columns may have no memory, and any strides.
+template <class T>
+T* row_of(const View<T, 4>& x, std::int64_t b, std::int64_t i, std::int64_t h) noexcept {
+  return x.extent(3) == 0 ? x.data : x.data + b * x.stride(0) + i * x.stride(1) + h * x.stride(2);
+}
+
 }  // namespace
 
 void merge_attention(Engine& engine, std::span<const AttentionPart> parts, View<float, 4> out,
@@ -81,11 +87,10 @@ void merge_attention(Engine& engine, std::span<const AttentionPart> parts, View<
     for (std::int64_t row = runtime::first_of_run(rows, plan.workers, run); row < end; ++row) {
       const std::int64_t h = row % heads, i = row / heads % queries, b = row / heads / queries;
       for (std::size_t p = 0; p < parts.size(); ++p) {
-        const auto& from = parts[p].out;
-        part_rows[p] = from.data + b * from.stride(0) + i * from.stride(1) + h * from.stride(2);
+        part_rows[p] = row_of(parts[p].out, b, i, h);
         part_sums[p] = parts[p].log_sum_exp(b, h, i);
       }
-      arguments.out = out.data + b * out.stride(0) + i * out.stride(1) + h * out.stride(2);
+      arguments.out = row_of(out, b, i, h);
       const float sum = kernels.merge_parts(arguments);
       if (log_sum_exp) log_sum_exp(b, h, i) = sum;
     }

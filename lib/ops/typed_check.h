@@ -55,8 +55,9 @@ template <int Rank>
 Extent check_output(std::string_view operation, std::string_view argument, const MutableTypedView<Rank>& view,
                     std::span<const std::int64_t> expected, std::string_view meaning) {
   check_shape(operation, argument, view.shape, expected, meaning);
+  const Extent extent = check_view(operation, argument, view);
   check_no_self_overlap(operation, argument, view.shape, view.strides);
-  return check_view(operation, argument, view);
+  return extent;
 }
 
 }  // namespace headlight::ops
