@@ -32,7 +32,7 @@ inline void multiply(Engine& engine, const TypedView<2>& x, const WeightMatrix& 
   gemm(engine, floats_of(x), rows_of(weight.plain(), rows), floats_of(y), options);
 }
 
-// All rows, where they may change from call to call: in bfloat16 they are packed in every one.
+// Those rows of a weight that may change from call to call: in bfloat16 they are packed in every one.
 inline View<const float, 2> changing_rows(const WeightMatrix& weight, WeightMatrix::Rows rows) {
   return rows_of(weight.is_open() ? weight.plain() : weight.shown(), rows);
 }
