@@ -177,7 +177,10 @@ TEST(Habits, TheVersionIsKnown) { EXPECT_EQ(run_program({"--version"}).out, "hea
 
 TEST(Habits, WrongUsageIsExitCodeTwo) {
   const Surroundings found{.name = "headlight"};
-  expect_error(run_program({}, found), {"subcommand", "see headlight --help"}, 2);
+  expect_error(run_program({}, found), {"a subcommand is missing, expected one of ", "info, ", "see headlight --help"},
+               2);
+  expect_error(run_program({"study"}, found),
+               {"a subcommand is missing, expected one of ", "memory, ", "see headlight study --help"}, 2);
   expect_error(run_program({"encode", "--text", "a", "-o", "b.npy"}, found), {"--model", "see headlight encode --help"},
                2);
   expect_error(run_program({"shine"}, found), {"'shine' was not expected; see headlight --help"}, 2);

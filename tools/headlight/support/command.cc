@@ -127,14 +127,19 @@ std::string wrapped(const std::string& text) {
 
 // What is there and unknown is more likely the mistake than what is not there.
 std::string what_is_wrong(const CLI::App& program, const CLI::ParseError& error) {
+  const CLI::App& app = *asked_for(program).app;
   const std::vector<std::string> unknown = program.remaining(true);
   if (!unknown.empty()) {
-    const CLI::App& app = *asked_for(program).app;
     const std::string& typed = unknown.front();
     const bool is_option = typed.starts_with("--");
     const std::string meant = near_name(std::string_view(typed).substr(0, is_option ? typed.find('=') : typed.npos),
                                         is_option ? options_of(app) : subcommands_of(app));
     return models::in_quotes(typed) + " was not expected" + (meant.empty() ? "" : " (did you mean " + meant + "?)");
+  }
+  if (dynamic_cast<const CLI::RequiredError*>(&error) != nullptr && app.get_require_subcommand_min() > 0) {
+    std::string all;
+    for (const std::string& name : subcommands_of(app)) all.append(all.empty() ? "" : ", ").append(name);
+    return "a subcommand is missing, expected one of " + all;
   }
   const std::string words = error.what();
   // "--threads: 1 required N missing": of values too many, command.cc has said so.
