@@ -358,7 +358,7 @@ def has_matrix(graph, rows, keys):
 
 
 @pytest.mark.parametrize("padding", PADDING)
-@pytest.mark.parametrize("name", ["llama", "mistral", "gpt_oss"])
+@pytest.mark.parametrize("name", ["llama", "mistral", "gemma2"])
 def test_compiled_programs_make_no_masks(name, padding, programs):
     backend, graphs, calls = programs
     eager, own = both(DECODERS[name](), transformers.AutoModelForCausalLM)
@@ -369,7 +369,7 @@ def test_compiled_programs_make_no_masks(name, padding, programs):
         assert_close(compiled(**given).logits[rows], eager(**given).logits[rows], spare=512)
     assert graphs and not any(has_matrix(graph, ROWS, ROWS) for graph in graphs)
     windows = [options.get("window") for options in calls]
-    assert windows == {"llama": [None] * 3, "mistral": [(5, -1)] * 3, "gpt_oss": [(5, -1), None, (5, -1)]}[name]
+    assert windows == {"llama": [None] * 3, "mistral": [(5, -1)] * 3, "gemma2": [(5, -1), None, (5, -1)]}[name]
     for options in calls:
         assert options["causal"] == "top_left" and ("mask" in options) == (padding == "left")
         assert options.get("key_lengths") == (LENGTHS.tolist() if padding == "right" else None)
