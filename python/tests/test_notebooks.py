@@ -41,10 +41,17 @@ def run(notebook):
             cell["outputs"] = joined(cell["outputs"])
 
 
+def is_bar(output):
+    """What work over a second shows, as it is on a busy machine."""
+    return "<progress" in "".join(output.get("data", {}).get("text/html", ""))
+
+
 def joined(outputs):
-    """The same with what one stream gets piece by piece as one output."""
+    """The same with what one stream gets piece by piece as one output, and without bars of progress."""
     whole = []
     for output in outputs:
+        if is_bar(output):
+            continue
         if whole and output["output_type"] == whole[-1]["output_type"] == "stream" and output["name"] == whole[-1]["name"]:
             whole[-1]["text"] += output["text"]
         else:
