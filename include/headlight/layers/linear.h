@@ -47,9 +47,7 @@ class HEADLIGHT_API Linear : public Layer {
   void set_open(bool open) noexcept override;
   void make_gradients(bool wanted) override;
 
-  // Internal, for layers made of layers: the gradients of weight and bias.
-  [[nodiscard]] std::array<std::span<float>, 2> gradients() noexcept;
-  // The type that forward() multiplies in now; and the same where x or y may be
+  // Internal, for layers made of layers: the type that forward() multiplies in now; and the same where x or y may be
   // bfloat16, as they may unless that is float32.
   [[nodiscard]] NumberType product_type() const noexcept;
   void forward_typed(Engine& engine, const TypedView<2>& x, const MutableTypedView<2>& y,
@@ -61,6 +59,8 @@ class HEADLIGHT_API Linear : public Layer {
   void backward_in_training(Engine& engine, NumberType activations, const TypedView<2>& x,
                             View<const float, 2> y_gradient, const MutableTypedView<2>& x_gradient,
                             View<const float, 2> residual);
+  // The gradients of weight and bias.
+  [[nodiscard]] std::array<std::span<float>, 2> gradients() noexcept;
 
  private:
   [[nodiscard]] std::string_view type_name() const noexcept override { return "Linear"; }
