@@ -7,6 +7,10 @@ endfunction()
 
 set(prefix ${WORK}/installed)
 set(folder ${WORK}/${WAY}_${KIND})
+# A compiler's cache knows headers by their paths from the folder of a build: what it is to find there is built as deep as BUILD.
+if(WAY STREQUAL "add_subdirectory" AND LAUNCHER)
+  set(folder ${BUILD}-inside-a-project)
+endif()
 file(REMOVE_RECURSE ${folder})
 set(configure ${CMAKE_COMMAND} -G ${GENERATOR} -DCMAKE_MAKE_PROGRAM=${MAKE_PROGRAM} -DCMAKE_CXX_COMPILER=${COMPILER}
   -DCMAKE_CXX_COMPILER_LAUNCHER=${LAUNCHER} -B ${folder} -S)
