@@ -50,6 +50,14 @@ def rng():
     return np.random.default_rng(1)
 
 
+@pytest.fixture(autouse=True)
+def interrupts():
+    """Ctrl-C raises KeyboardInterrupt, even where a shell that started this in the background has it ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 def test_attention_can_be_interrupted(rng):
     query, key, value = (repeated(rng, 200_000, 8, 64) for _ in range(3))
     small = rng.standard_normal((1, 4, 8, 64), dtype=np.float32)
