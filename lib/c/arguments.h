@@ -59,7 +59,8 @@ class Fields {
   static_assert(std::has_unique_object_representations_v<T>, "padding would hold what a later field reads");
 
  public:
-  Fields(const char* operation, const char* argument, const T* given, std::size_t known = sizeof(T)) : fields_(given) {
+  Fields(const char* operation, const char* argument, const T* given, std::size_t known = sizeof(T))
+      : fields_(given), are_given_(given != nullptr) {
     const std::size_t size = given == nullptr ? 0 : size_of_struct(operation, argument, *given);
     const auto* bytes = reinterpret_cast<const unsigned char*>(given);
     for (std::size_t at = known; at < size; ++at) {
@@ -77,9 +78,12 @@ class Fields {
   Fields& operator=(const Fields&) = delete;
 
   const T* operator->() const noexcept { return fields_; }
+  // False of a null pointer, whose fields all are 0.
+  [[nodiscard]] bool are_given() const noexcept { return are_given_; }
 
  private:
   const T* fields_;
+  bool are_given_;
   T copy_;  // unset unless it is read
 };
 

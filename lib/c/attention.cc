@@ -21,8 +21,7 @@ NumberType query_gradient_type(const headlight_attention_shape& given) {
 }
 
 // Whoever gives them beside floats is told, in the words of attention() over operands of any type, what they belong to.
-bool has_scales(const headlight_attention_options* given) {
-  const Fields fields(kName, "options", given);
+bool has_scales(const AttentionFields& fields) {
   return fields->key_scales != nullptr || fields->value_scales != nullptr;
 }
 
@@ -37,20 +36,21 @@ headlight_status headlight_attention(headlight_engine* engine, const headlight_t
                                      const headlight_tensor* out, const headlight_attention_options* options,
                                      headlight_error* error) {
   return call(kName, engine, error, [&](Engine& on) {
-    if (all_floats({query, key, value, out}) && !has_scales(options)) {
+    const AttentionFields fields(kName, "options", options);
+    if (all_floats({query, key, value, out}) && !has_scales(fields)) {
       attention(on, view<const float, 4>(kName, "query", query), view<const float, 4>(kName, "key", key),
                 view<const float, 4>(kName, "value", value), view<float, 4>(kName, "out", out),
-                attention_options(kName, options));
+                attention_options(kName, fields));
       return;
     }
-    attention(
-        on,
-        AttentionOperands{
-            typed_view<4, const void*>(kName, "query", query), typed_view<4, const void*>(kName, "key", key, true),
-            typed_view<4, const void*>(kName, "value", value, true), typed_view<4, void*>(kName, "out", out),
-            attention_scales(kName, "key_scales", options, &headlight_attention_options::key_scales),
-            attention_scales(kName, "value_scales", options, &headlight_attention_options::value_scales)},
-        attention_options_beside_scales(kName, options));
+    attention(on,
+              AttentionOperands{typed_view<4, const void*>(kName, "query", query),
+                                typed_view<4, const void*>(kName, "key", key, true),
+                                typed_view<4, const void*>(kName, "value", value, true),
+                                typed_view<4, void*>(kName, "out", out),
+                                optional_view<const float, 3>(kName, "key_scales", fields->key_scales),
+                                optional_view<const float, 3>(kName, "value_scales", fields->value_scales)},
+              attention_options_beside_scales(kName, fields));
   });
 }
 
@@ -83,15 +83,16 @@ headlight_status headlight_attention_backward(headlight_engine* engine, const he
                                               const headlight_attention_gradients* gradients,
                                               const headlight_attention_options* options, headlight_error* error) {
   return call(kBackward, engine, error, [&](Engine& on) {
-    attention_backward(on,
-                       AttentionBackwardOperands{typed_view<4, const void*>(kBackward, "query", query),
-                                                 typed_view<4, const void*>(kBackward, "key", key),
-                                                 typed_view<4, const void*>(kBackward, "value", value),
-                                                 typed_view<4, const void*>(kBackward, "out", out),
-                                                 view<const float, 3>(kBackward, "log_sum_exp", log_sum_exp),
-                                                 typed_view<4, const void*>(kBackward, "out_gradient", out_gradient),
-                                                 log_sum_exp_gradient(kBackward, options)},
-                       typed_attention_gradients(kBackward, gradients), attention_backward_options(kBackward, options));
+    const AttentionFields fields(kBackward, "options", options);
+    attention_backward(
+        on,
+        AttentionBackwardOperands{
+            typed_view<4, const void*>(kBackward, "query", query), typed_view<4, const void*>(kBackward, "key", key),
+            typed_view<4, const void*>(kBackward, "value", value), typed_view<4, const void*>(kBackward, "out", out),
+            view<const float, 3>(kBackward, "log_sum_exp", log_sum_exp),
+            typed_view<4, const void*>(kBackward, "out_gradient", out_gradient),
+            optional_view<const float, 3>(kBackward, "log_sum_exp_gradient", fields->log_sum_exp_gradient)},
+        typed_attention_gradients(kBackward, gradients), attention_backward_options(kBackward, fields));
   });
 }
 

@@ -23,7 +23,7 @@ static_assert(static_cast<int>(Align::bottom_right) == HEADLIGHT_ALIGN_BOTTOM_RI
 static_assert(static_cast<int>(ScoreStage::capped) == HEADLIGHT_SCORES_CAPPED - HEADLIGHT_SCORES_RAW);
 static_assert(static_cast<int>(MaskMeans::ignore) == HEADLIGHT_MASK_MEANS_IGNORE - HEADLIGHT_MASK_MEANS_ATTEND);
 
-std::optional<BooleanMask> boolean_mask(const char* operation, const Fields<headlight_attention_options>& fields) {
+std::optional<BooleanMask> boolean_mask(const char* operation, const AttentionFields& fields) {
   const auto entries = optional_view<const std::uint8_t, 4>(operation, "mask", fields->mask);
   if (!entries) return std::nullopt;
   return BooleanMask{entries, enumerated<MaskMeans>(operation, "mask_means", fields->mask_means,
@@ -42,23 +42,20 @@ ScoreStage score_stage(const char* operation, headlight_score_stage given) {
   return enumerated<ScoreStage>(operation, "scores_at", given, HEADLIGHT_SCORES_RAW, HEADLIGHT_SCORES_CAPPED);
 }
 
-void refuse_scales(const char* operation, const headlight_attention_options* given) {
-  const Fields fields(operation, "options", given);
+void refuse_scales(const char* operation, const AttentionFields& fields) {
   if (fields->key_scales == nullptr && fields->value_scales == nullptr) return;
   refuse(operation, std::string("options.") + (fields->key_scales != nullptr ? "key_scales" : "value_scales") +
                         " is given, expected none: no operand may be HEADLIGHT_INT8");
 }
 
-void refuse_log_sum_exp_gradient(const char* operation, const headlight_attention_options* given) {
-  const Fields fields(operation, "options", given);
+void refuse_log_sum_exp_gradient(const char* operation, const AttentionFields& fields) {
   if (fields->log_sum_exp_gradient == nullptr) return;
   refuse(operation, "options.log_sum_exp_gradient is given, expected none: headlight_attention_backward takes one");
 }
 
-AttentionOptions read_options(const char* operation, const headlight_attention_options* given) {
+AttentionOptions read_options(const char* operation, const AttentionFields& fields) {
   AttentionOptions options;
-  if (given == nullptr) return options;
-  const Fields fields(operation, "options", given);
+  if (!fields.are_given()) return options;
   options.causal =
       enumerated<Causal>(operation, "causal", fields->causal, HEADLIGHT_CAUSAL_NONE, HEADLIGHT_CAUSAL_BOTTOM_RIGHT);
   if (fields->align != HEADLIGHT_ALIGN_AS_CAUSAL) {
@@ -98,32 +95,24 @@ Probabilities probabilities(const char* operation, const headlight_probabilities
           .own_keys = fields->own_keys != 0};
 }
 
-View<const float, 3> attention_scales(const char* operation, const char* argument,
-                                      const headlight_attention_options* given,
-                                      const headlight_tensor* headlight_attention_options::*scales) {
-  const Fields fields(operation, "options", given);
-  return optional_view<const float, 3>(operation, argument, fields.operator->()->*scales);
-}
-
-View<const float, 3> log_sum_exp_gradient(const char* operation, const headlight_attention_options* given) {
-  const Fields fields(operation, "options", given);
-  return optional_view<const float, 3>(operation, "log_sum_exp_gradient", fields->log_sum_exp_gradient);
+AttentionOptions attention_options(const char* operation, const AttentionFields& fields) {
+  refuse_scales(operation, fields);
+  refuse_log_sum_exp_gradient(operation, fields);
+  return read_options(operation, fields);
 }
 
 AttentionOptions attention_options(const char* operation, const headlight_attention_options* given) {
-  refuse_scales(operation, given);
-  refuse_log_sum_exp_gradient(operation, given);
-  return read_options(operation, given);
+  return attention_options(operation, AttentionFields(operation, "options", given));
 }
 
-AttentionOptions attention_options_beside_scales(const char* operation, const headlight_attention_options* given) {
-  refuse_log_sum_exp_gradient(operation, given);
-  return read_options(operation, given);
+AttentionOptions attention_options_beside_scales(const char* operation, const AttentionFields& fields) {
+  refuse_log_sum_exp_gradient(operation, fields);
+  return read_options(operation, fields);
 }
 
-AttentionOptions attention_backward_options(const char* operation, const headlight_attention_options* given) {
-  refuse_scales(operation, given);
-  return read_options(operation, given);
+AttentionOptions attention_backward_options(const char* operation, const AttentionFields& fields) {
+  refuse_scales(operation, fields);
+  return read_options(operation, fields);
 }
 
 AttentionGradients attention_gradients(const char* operation, const headlight_attention_gradients* given) {

@@ -17,17 +17,12 @@ namespace headlight::c {
 // attention_backward() alone does.
 [[nodiscard]] HEADLIGHT_INNER_API AttentionOptions attention_options(const char* operation,
                                                                      const headlight_attention_options* given);
-[[nodiscard]] AttentionOptions attention_options_beside_scales(const char* operation,
-                                                               const headlight_attention_options* given);
-// Refuses scales alone: those of attention_backward(), which takes a gradient by log_sum_exp.
-[[nodiscard]] AttentionOptions attention_backward_options(const char* operation,
-                                                          const headlight_attention_options* given);
-[[nodiscard]] View<const float, 3> log_sum_exp_gradient(const char* operation,
-                                                        const headlight_attention_options* given);
-// Those of keys or values, which stand beside the options of C++.
-[[nodiscard]] View<const float, 3> attention_scales(const char* operation, const char* argument,
-                                                    const headlight_attention_options* given,
-                                                    const headlight_tensor* headlight_attention_options::*scales);
+// The same for those two, whose caller reads from the fields what stands beside the options of C++; and what each of
+// them takes is not refused then.
+using AttentionFields = Fields<headlight_attention_options>;
+[[nodiscard]] AttentionOptions attention_options(const char* operation, const AttentionFields& fields);
+[[nodiscard]] AttentionOptions attention_options_beside_scales(const char* operation, const AttentionFields& fields);
+[[nodiscard]] AttentionOptions attention_backward_options(const char* operation, const AttentionFields& fields);
 [[nodiscard]] HEADLIGHT_INNER_API AttentionGradients attention_gradients(const char* operation,
                                                                          const headlight_attention_gradients* given);
 // The same of any types.

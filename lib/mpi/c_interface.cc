@@ -94,15 +94,15 @@ headlight_status headlight_mpi_attention(headlight_mpi_group* group, headlight_e
                                          const headlight_tensor* out, const headlight_attention_options* options,
                                          const headlight_mpi_spread* spread, headlight_error* error) {
   return call_of_group(kName, group, error, [&] {
-    const AttentionOperands shares = {
-        typed_view<4, const void*>(kName, "query", query),
-        typed_view<4, const void*>(kName, "key", key, true),
-        typed_view<4, const void*>(kName, "value", value, true),
-        typed_view<4, void*>(kName, "out", out),
-        attention_scales(kName, "key_scales", options, &headlight_attention_options::key_scales),
-        attention_scales(kName, "value_scales", options, &headlight_attention_options::value_scales)};
+    const AttentionFields fields(kName, "options", options);
+    const AttentionOperands shares = {typed_view<4, const void*>(kName, "query", query),
+                                      typed_view<4, const void*>(kName, "key", key, true),
+                                      typed_view<4, const void*>(kName, "value", value, true),
+                                      typed_view<4, void*>(kName, "out", out),
+                                      optional_view<const float, 3>(kName, "key_scales", fields->key_scales),
+                                      optional_view<const float, 3>(kName, "value_scales", fields->value_scales)};
     return [&of = engine_of(kName, engine), shape = attention_shape(kName, "whole", whole), shares,
-            given = attention_options_beside_scales(kName, options), spread = spread_of(kName, spread)](
+            given = attention_options_beside_scales(kName, fields), spread = spread_of(kName, spread)](
                mpi::Group& of_all) { mpi::attention(of_all, of, shape, shares, given, spread); };
   });
 }
