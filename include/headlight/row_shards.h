@@ -92,10 +92,17 @@ class HEADLIGHT_API RowShards {
   // SavedState goes through, such as a readout behind the last layer.
   template <class Compute>
   void for_each_part(Engine& engine, std::span<const Parameter> parameters, const Compute& compute) {
+    by_shard(parts_, compute, [&](std::int64_t shard) {
+      for (const Parameter& parameter : parameters) keep(engine, shard, parameter.gradient);
+    });
+  }
+  // Internal, for layers: compute(part) for each of those parts, and end(shard) behind the last one of each shard.
+  template <class Compute, class End>
+  void by_shard(std::span<const Part> parts, const Compute& compute, const End& end) const {
     std::size_t at = 0;
     for (std::int64_t shard = 0; shard < count(); ++shard) {
-      for (; at < parts_.size() && parts_[at].shard == shard; ++at) compute(parts_[at]);
-      for (const Parameter& parameter : parameters) keep(engine, shard, parameter.gradient);
+      for (; at < parts.size() && parts[at].shard == shard; ++at) compute(parts[at]);
+      end(shard);
     }
   }
   // Moves what is kept for that shard to where the parameters' gradients are; what was there is lost.

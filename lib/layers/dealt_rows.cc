@@ -19,7 +19,8 @@ int owner_of(std::int64_t number, int owners) noexcept {
 
 }  // namespace
 
-std::int64_t default_block(std::int64_t length, std::int64_t owners) noexcept {
+std::int64_t block_length(std::int64_t asked, std::int64_t length, std::int64_t owners) noexcept {
+  if (asked > 0) return std::min(asked, std::max(round_up(length, kRowCut), kRowCut));
   return std::clamp(round_up(divide_up(length, 4 * owners), kRowCut), kRowCut, kLongestBlock);
 }
 

@@ -19,9 +19,9 @@ struct DealtBlock {
   int owner;
 };
 
-// How long blocks are where nobody says: four for each owner at least, as far as that goes, which are two rounds each
-// way; 1024 rows at most.
-[[nodiscard]] std::int64_t default_block(std::int64_t length, std::int64_t owners) noexcept;
+// How long blocks are: as asked, where one that is longer than all rows is as good as one that holds them. Where nobody
+// asks (0), four for each owner at least, as far as that goes, which are two rounds each way; 1024 rows at most.
+[[nodiscard]] std::int64_t block_length(std::int64_t asked, std::int64_t length, std::int64_t owners) noexcept;
 
 // Sequences, or with empty offsets one of that length, cut into blocks of at most so many rows, which are dealt out
 // back and forth. A cut within a sequence is a multiple of `block` from its first row. Ascending.

@@ -13,6 +13,12 @@ namespace headlight::layers {
 
 namespace {
 
+// Its numbers, of whichever type.
+TypedView<1> numbers_of(const WeightView& weight) noexcept {
+  if (weight.stored) return weight.stored;
+  return {NumberType::float32, weight.values.data(), {static_cast<std::int64_t>(weight.values.size())}};
+}
+
 // Of numbers that are not float32.
 void check_stored(std::string_view layer, const std::string& weight, const WeightView& view) {
   const TypedView<1>& stored = view.stored;
@@ -33,7 +39,7 @@ void check_weight(std::string_view layer, const ParameterPlace& parameter, const
   }
   if (weight.stored) check_stored(layer, "weight " + parameter.name, weight);
   const std::int64_t count = count_of(parameter);
-  const std::int64_t held = weight.stored ? weight.stored.extent(0) : static_cast<std::int64_t>(weight.values.size());
+  const std::int64_t held = numbers_of(weight).extent(0);
   if (held != count) {
     ops::fail(layer, "weight " + parameter.name + " of shape " + ops::describe(weight.shape) + " holds " +
                          std::to_string(held) + " values, expected " + std::to_string(count));
@@ -71,9 +77,8 @@ std::vector<Borrowed> find_borrowed(std::span<const ParameterPlace> places, cons
     for (const ParameterPlace& place : places.subspan(first, end - first)) {
       const WeightView& weight = weights.find(place.name)->second;
       if (weight.owner == nullptr || !matrix->may_move()) break;
-      found.parts.push_back(weight.stored
-                                ? WeightMatrix::Lent{place.rows, weight.stored.data, weight.owner, weight.stored.type}
-                                : WeightMatrix::Lent{place.rows, weight.values.data(), weight.owner});
+      const TypedView<1> numbers = numbers_of(weight);
+      found.parts.push_back({place.rows, numbers.data, weight.owner, numbers.type});
     }
     if (found.parts.size() == end - first) {
       borrowed.push_back(std::move(found));
@@ -133,12 +138,8 @@ void load_parameters(std::string_view layer, std::span<const ParameterPlace> pla
   for (Borrowed& found : borrowed) found.matrix->borrow(std::move(found.parts));
   for (const ParameterPlace& place : places) {
     if (place.matrix != nullptr && place.matrix->is_borrowed()) continue;
-    const WeightView& weight = weights.find(place.name)->second;
-    if (weight.stored) {
-      write(place, weight.stored.type, weight.stored.data);
-    } else {
-      write(place, weight.values.data());
-    }
+    const TypedView<1> numbers = numbers_of(weights.find(place.name)->second);
+    write(place, numbers.type, numbers.data);
   }
 }
 

@@ -85,9 +85,7 @@ RowShards::RowShards(std::vector<Parameter> parameters, const RowShardsOptions& 
                          " on, expected some of " + std::to_string(options.shards));
   }
   const std::int64_t longer = std::max(options.length, options.memory_length);
-  // A longer one than all rows is as good as one that holds them.
-  const std::int64_t all = std::max(round_up(longer, layers::kRowCut), layers::kRowCut);
-  options_.block = options.block == 0 ? layers::default_block(longer, options.shards) : std::min(options.block, all);
+  options_.block = layers::block_length(options.block, longer, options.shards);
   try {
     offsets_.assign(options.offsets.begin(), options.offsets.end());
     memory_offsets_.assign(options.memory_offsets.begin(), options.memory_offsets.end());

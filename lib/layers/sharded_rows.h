@@ -64,11 +64,9 @@ void for_each_rows(const ShardedRows& of, std::int64_t batch, Function f, const 
 template <class Compute>
 void for_each_part(Engine& engine, const ShardedRows& of, std::span<const std::span<float>> gradients,
                    const Compute& compute) {
-  std::size_t at = 0;
-  for (std::int64_t shard = 0; shard < of.shards->count(); ++shard) {
-    for (; at < of.parts.size() && of.parts[at].shard == shard; ++at) compute(of.parts[at]);
+  of.shards->by_shard(of.parts, compute, [&](std::int64_t shard) {
     for (const std::span<float> gradient : gradients) of.shards->keep(engine, shard, gradient);
-  }
+  });
 }
 
 // for_each_rows() where f adds to those gradients.

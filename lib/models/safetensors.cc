@@ -117,12 +117,11 @@ WeightView SafetensorsFile::float32(std::string_view name) {
 
 WeightView SafetensorsFile::stored(std::string_view name) {
   const SafetensorsEntry* entry = find(name);
-  const bool is_bfloat16 = entry != nullptr && entry->dtype == "BF16";
-  if (!is_bfloat16 && (entry == nullptr || entry->dtype != "F16")) return float32(name);
-  if (reinterpret_cast<std::uintptr_t>(entry->bytes.data()) % alignof(Float16) != 0) return float32(name);
+  const bool is_narrow = entry != nullptr && (entry->dtype == "BF16" || entry->dtype == "F16");
+  if (!is_narrow || reinterpret_cast<std::uintptr_t>(entry->bytes.data()) % alignof(Float16) != 0) return float32(name);
   return {.shape = entry->shape,
           .owner = state_->file,
-          .stored = {is_bfloat16 ? NumberType::bfloat16 : NumberType::float16,
+          .stored = {entry->dtype == "BF16" ? NumberType::bfloat16 : NumberType::float16,
                      entry->bytes.data(),
                      {static_cast<std::int64_t>(element_count(*entry))}}};
 }

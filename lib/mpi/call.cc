@@ -61,8 +61,7 @@ std::int64_t block_of(std::string_view operation, const ops::AttentionSizes& siz
   }
   const std::int64_t longer = std::max(sizes.query_length, sizes.key_length);
   // A longer one than all rows is as good as one that holds them.
-  if (spread.block > 0) return std::min(spread.block, std::max(round_up(longer, kRowCut), kRowCut));
-  return layers::default_block(longer, shards);
+  return layers::block_length(spread.block, longer, shards);
 }
 
 int shard_count_of(std::string_view operation, int ranks, const Spread& spread) {
