@@ -10,6 +10,7 @@
 #include "headlight/gradient_tree.h"
 #include "headlight/layers.h"
 #include "layers/encoder_twin.h"
+#include "layers/shards.h"
 #include "layers/twins.h"
 #include "support/allocation_counter.h"
 #include "support/compare.h"
@@ -22,18 +23,6 @@ namespace headlight::test::row_shards_test {
 using RowShardsTest = EachIsa;
 HEADLIGHT_ON_EVERY_ISA(RowShardsTest);
 
-std::vector<float> gradients_of(const std::vector<Parameter>& parameters) {
-  std::vector<float> all;
-  for (const Parameter& parameter : parameters) {
-    all.insert(all.end(), parameter.gradient.begin(), parameter.gradient.end());
-  }
-  return all;
-}
-
-View<const float, 1> row_of(const std::vector<float>& numbers) {
-  return {numbers.data(), {static_cast<std::int64_t>(numbers.size())}};
-}
-
 template <class Function>
 void expect_refusal(Function f, const std::string& words) {
   const std::string found = refusal(f);
@@ -45,29 +34,6 @@ Tensor<T, Rank> copy_of(const Tensor<T, Rank>& from) {
   Tensor<T, Rank> copy(from.shape());
   std::copy(from.begin(), from.end(), copy.begin());
   return copy;
-}
-
-// What is kept for each shard that is held.
-std::vector<std::vector<float>> shards_of(Engine& engine, RowShards& rows, const std::vector<Parameter>& parameters) {
-  std::vector<std::vector<float>> all;
-  for (std::int64_t shard = 0; shard < rows.count(); ++shard) {
-    rows.give(engine, shard);
-    all.push_back(gradients_of(parameters));
-  }
-  return all;
-}
-
-Tensor<float, 3> share_of(std::span<const RowRun> runs, std::int64_t rows, const Tensor<float, 3>& whole) {
-  Tensor<float, 3> share({whole.shape()[0], rows, whole.shape()[2]});
-  for (std::int64_t b = 0; b < share.shape()[0]; ++b) {
-    std::int64_t at = 0;
-    for (const RowRun& run : runs) {
-      for (std::int64_t i = run.first; i < run.first + run.count; ++i, ++at) {
-        for (std::int64_t e = 0; e < share.shape()[2]; ++e) share(b, at, e) = whole(b, i, e);
-      }
-    }
-  }
-  return share;
 }
 
 // Names shards of which only some are held, as who spreads a sequence does; nothing here attends.

@@ -3,6 +3,9 @@
 
 #include <mpi.h>
 
+#include <algorithm>
+#include <cstdint>
+
 #include "headlight/mpi.h"
 
 namespace headlight::test {
@@ -17,6 +20,12 @@ namespace headlight::test {
   int size = 0;
   MPI_Comm_size(MPI_COMM_WORLD, &size);
   return size;
+}
+
+// Of so many shards, those of a rank, as mpi::ShardedAdamW deals them out.
+[[nodiscard]] inline mpi::Run held_by(int rank, int size, std::int64_t shards) {
+  const std::int64_t fewer = shards / size, longer = shards % size;
+  return {rank * fewer + std::min<std::int64_t>(rank, longer), fewer + (rank < longer ? 1 : 0)};
 }
 
 }  // namespace headlight::test

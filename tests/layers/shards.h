@@ -1,0 +1,51 @@
+// What tests of layers by shards share: some rows of a whole, and what was kept for each shard.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "headlight/row_shards.h"
+#include "headlight/tensor.h"
+#include "headlight/view.h"
+
+namespace headlight::test {
+
+inline std::vector<float> gradients_of(const std::vector<Parameter>& parameters) {
+  std::vector<float> all;
+  for (const Parameter& parameter : parameters) {
+    all.insert(all.end(), parameter.gradient.begin(), parameter.gradient.end());
+  }
+  return all;
+}
+
+inline View<const float, 1> row_of(const std::vector<float>& numbers) {
+  return {numbers.data(), {static_cast<std::int64_t>(numbers.size())}};
+}
+
+// What is kept for each shard that is held.
+inline std::vector<std::vector<float>> shards_of(Engine& engine, RowShards& rows,
+                                                 const std::vector<Parameter>& parameters) {
+  std::vector<std::vector<float>> all;
+  for (std::int64_t shard = 0; shard < rows.count(); ++shard) {
+    rows.give(engine, shard);
+    all.push_back(gradients_of(parameters));
+  }
+  return all;
+}
+
+// Those rows of each sample, one after another.
+inline Tensor<float, 3> share_of(std::span<const RowRun> runs, std::int64_t rows, const Tensor<float, 3>& whole) {
+  Tensor<float, 3> share({whole.shape()[0], rows, whole.shape()[2]});
+  for (std::int64_t b = 0; b < share.shape()[0]; ++b) {
+    std::int64_t at = 0;
+    for (const RowRun& run : runs) {
+      for (std::int64_t i = run.first; i < run.first + run.count; ++i, ++at) {
+        for (std::int64_t e = 0; e < share.shape()[2]; ++e) share(b, at, e) = whole(b, i, e);
+      }
+    }
+  }
+  return share;
+}
+
+}  // namespace headlight::test
