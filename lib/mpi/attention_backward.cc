@@ -46,7 +46,8 @@ class Backward {
         records_{call.here.batch,
                  call.here.key_value_heads,
                  {Field{call.here.head_dim}, Field{call.here.value_dim}, Field{1}, Field{1}}},
-        travelling_(row_stops(call), call.grid.column_ranks(), records_.bytes(), call.carry(blocks_.rows)),
+        travelling_(row_stops(call), call.grid.column_ranks(), records_.bytes(), call.carry(blocks_.rows),
+                    call.pieces()),
         delta_({call.here.batch * call.here.key_value_heads * (call.piece() + call.carry(blocks_.rows))}),
         sinks_(call, whole_.options) {}
 

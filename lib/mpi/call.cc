@@ -123,13 +123,23 @@ AttentionOptions Call::options_of(const AttentionOptions& options) const noexcep
   return here_options;
 }
 
+std::int64_t Call::share() const noexcept {
+  return std::max(whole.query_length, whole.key_length) / (grid.ring * grid.head_ranks);
+}
+
 // The longer a piece, the more often is a row's state still in a cache when its next keys come: 1024 at a time are a
-// twelfth faster than 512 (four heads of 64, L = 16384, two ranks). But what travels takes memory twice: so pieces are
-// long where that is little beside the share.
+// twelfth faster than 512 (four heads of 64, L = 16384, two ranks). But what travels takes memory: so pieces are long
+// where that is little beside the share.
 std::int64_t Call::piece() const noexcept {
   constexpr std::int64_t kPiece = 512, kLongPiece = 1024, kPiecesOfShare = 16;
-  const std::int64_t share = std::max(whole.query_length, whole.key_length) / (grid.ring * grid.head_ranks);
-  return std::min(block, share >= kPiecesOfShare * kLongPiece ? kLongPiece : kPiece);
+  return std::min(block, share() >= kPiecesOfShare * kLongPiece ? kLongPiece : kPiece);
+}
+
+// Two, or three where that is little beside the share: a rank that is a little behind the others then still has the
+// next piece when it wants it.
+std::size_t Call::pieces() const noexcept {
+  constexpr std::int64_t kOfShare = 12;
+  return share() >= kOfShare * piece() ? 3 : 2;
 }
 
 std::vector<Stop> Call::stops_of(const Holding& holding) const {

@@ -53,8 +53,12 @@ struct Call {
   [[nodiscard]] std::int64_t first_head() const noexcept { return grid.column * here.query_heads; }
   // The blocks of a tensor in ascending order, in pieces, each sent by the rank of this column that holds it.
   [[nodiscard]] std::vector<Stop> stops_of(const Holding& holding) const;
+  // Rows of the sequence that a rank holds, about.
+  [[nodiscard]] std::int64_t share() const noexcept;
   // Rows of a piece, at most.
   [[nodiscard]] std::int64_t piece() const noexcept;
+  // For how many pieces there is memory, the one that is worked on among them.
+  [[nodiscard]] std::size_t pieces() const noexcept;
   // How many rows before a piece are needed again where sums go by blocks of `size` on the grid of a sequence: what a
   // piece holds of one that does not end in it is worked on with the next. None where every piece begins on that grid:
   // pieces lie one behind another in a rank's block, and blocks in a sequence.

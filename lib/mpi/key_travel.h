@@ -29,7 +29,8 @@ class KeyTravel {
                  call.here.key_value_heads,
                  {Field{call.here.head_dim, key}, Field{call.here.value_dim, value}, Field{scales_of(key)},
                   Field{scales_of(value)}}},
-        travelling_(call.stops_of(call.keys), call.grid.column_ranks(), records_.bytes(), call.carry(key_block)) {}
+        travelling_(call.stops_of(call.keys), call.grid.column_ranks(), records_.bytes(), call.carry(key_block),
+                    call.pieces()) {}
 
   // f(keys, arrived, poll) for one block of keys after the other; f calls poll() between pieces of its work. `keys` are
   // those of this rank's row of the grid.

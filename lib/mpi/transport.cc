@@ -14,8 +14,8 @@ namespace {
 
 // Of one message: counts are ints.
 constexpr std::size_t kMostBytes = std::size_t{1} << 30;
-constexpr int kDataTag = 1;
-constexpr int kNoticeTag = 2;
+constexpr int kNoticeTag = 1;
+constexpr int kDataTag = 2;  // of channel 0
 // Of a record, which fits or is cut: differences stand near its beginning.
 constexpr std::size_t kRecordBytes = 8192;
 
@@ -119,22 +119,22 @@ void Transport::check() const {
   if (failure_) throw Error(failure_->first, failure_->second);
 }
 
-void Transport::send(int to, const void* data, std::size_t bytes, Requests& requests) {
+void Transport::send(int to, const void* data, std::size_t bytes, Requests& requests, int channel) {
   for (std::size_t at = 0; at < bytes; at += kMostBytes) {
     MPI_Request& request = requests.requests_.emplace_back(MPI_REQUEST_NULL);
     requests.peers_.push_back(to);
     check_call(MPI_Isend(static_cast<const char*>(data) + at, static_cast<int>(std::min(kMostBytes, bytes - at)),
-                         MPI_BYTE, to, kDataTag, data_, &request),
+                         MPI_BYTE, to, kDataTag + channel, data_, &request),
                to);
   }
 }
 
-void Transport::receive(int from, void* data, std::size_t bytes, Requests& requests) {
+void Transport::receive(int from, void* data, std::size_t bytes, Requests& requests, int channel) {
   for (std::size_t at = 0; at < bytes; at += kMostBytes) {
     MPI_Request& request = requests.requests_.emplace_back(MPI_REQUEST_NULL);
     requests.peers_.push_back(from);
     check_call(MPI_Irecv(static_cast<char*>(data) + at, static_cast<int>(std::min(kMostBytes, bytes - at)), MPI_BYTE,
-                         from, kDataTag, data_, &request),
+                         from, kDataTag + channel, data_, &request),
                from);
   }
 }

@@ -39,9 +39,10 @@ class Transport {
   [[nodiscard]] int rank() const noexcept { return rank_; }
   [[nodiscard]] int size() const noexcept { return size_; }
 
-  // Begins a message. Its memory stays as it is until it has come, and for ever where wait() throws: see Messages.
-  void send(int to, const void* data, std::size_t bytes, Requests& requests);
-  void receive(int from, void* data, std::size_t bytes, Requests& requests);
+  // Begins a message. Its memory stays as it is until it has come, and for ever where wait() throws: see Messages. From
+  // one rank to another, messages of one channel come in the order in which they were sent.
+  void send(int to, const void* data, std::size_t bytes, Requests& requests, int channel = 0);
+  void receive(int from, void* data, std::size_t bytes, Requests& requests, int channel = 0);
   // Whether all have come, without waiting.
   bool test(Requests& requests);
   // Until all have come. Asks a rank that has been silent for a quarter of the timeout for a sign of life; throws Error

@@ -10,25 +10,24 @@
 
 namespace headlight::mpi {
 
-Travelling::Travelling(std::vector<Stop> stops, std::vector<int> ranks, std::int64_t row_bytes, std::int64_t carry)
-    : stops_(std::move(stops)), ranks_(std::move(ranks)), row_bytes_(row_bytes), carry_(carry) {
+Travelling::Travelling(std::vector<Stop> stops, std::vector<int> ranks, std::int64_t row_bytes, std::int64_t carry,
+                       std::size_t buffers)
+    : stops_(std::move(stops)), ranks_(std::move(ranks)), row_bytes_(row_bytes), carry_(carry), buffers_(buffers) {
   std::int64_t longest = 0;
   for (const Stop& stop : stops_) longest = std::max(longest, stop.count);
   const auto bytes = static_cast<std::size_t>((carry_ + longest) * row_bytes_);
   try {
-    for (Messages& buffer : buffers_) buffer.make(0, bytes);
+    for (Buffer& buffer : buffers_) buffer.memory.make(0, bytes);
   } catch (const std::bad_alloc&) {
-    throw OutOfMemory("mpi: travelling blocks", 2 * bytes);
+    throw OutOfMemory("mpi: travelling blocks", buffers * bytes);
   }
 }
-
-std::byte* Travelling::rows_of(std::size_t stop) noexcept { return buffers_[stop % 2].data(0) + carry_ * row_bytes_; }
 
 void Travelling::begin(Transport& transport, Fill fill) {
   transport_ = &transport;
   own_ = static_cast<int>(std::find(ranks_.begin(), ranks_.end(), transport.rank()) - ranks_.begin());
   fill_ = std::move(fill);
-  if (!stops_.empty()) start(0);
+  while (started_ < std::min(stops_.size(), buffers_.size() - 1)) start(started_++);
 }
 
 int Travelling::place_in_tree(const Stop& stop) const noexcept {
@@ -40,26 +39,27 @@ int Travelling::rank_at(const Stop& stop, int place) const noexcept {
   return ranks_[static_cast<std::size_t>(stop.sender + place) % ranks_.size()];
 }
 
-// What the buffer held two stops ago has been used here, and once it has been sent on it is free.
+// What the buffer held before has been used here, and once it has been sent on it is free.
 void Travelling::start(std::size_t stop) {
-  const std::size_t n = stop % 2;
-  transport_->wait(buffers_[n].requests);
+  Buffer& buffer = buffer_of(stop);
+  transport_->wait(buffer.memory.requests);
   const Stop& here = stops_[stop];
-  sent_on_ = false;
+  buffer.sent_on = false;
   const int place = place_in_tree(here);
   if (place == 0) {
     fill_(here, rows_of(stop));
     return send_on(stop);
   }
   const auto bytes = static_cast<std::size_t>(here.count * row_bytes_);
-  transport_->receive(rank_at(here, place & (place - 1)), rows_of(stop), bytes, buffers_[n].requests);
+  transport_->receive(rank_at(here, place & (place - 1)), rows_of(stop), bytes, buffer.memory.requests,
+                      channel_of(stop));
   bytes_received_ += static_cast<double>(bytes);
 }
 
 // Place p has the block from p without its lowest bit, and sends it to p + 2^k for every 2^k below that bit, the ones
 // with most places behind them first.
 void Travelling::send_on(std::size_t stop) {
-  sent_on_ = true;
+  buffer_of(stop).sent_on = true;
   const Stop& here = stops_[stop];
   const int place = place_in_tree(here);
   const auto ranks = static_cast<int>(ranks_.size());
@@ -68,45 +68,47 @@ void Travelling::send_on(std::size_t stop) {
   for (int bit = own_bit / 2; bit > 0; bit /= 2) {
     if (place + bit >= ranks) continue;
     transport_->send(rank_at(here, place + bit), rows_of(stop), static_cast<std::size_t>(here.count * row_bytes_),
-                     buffers_[stop % 2].requests);
+                     buffer_of(stop).memory.requests, channel_of(stop));
   }
 }
 
 Arrived Travelling::next() {
   const std::size_t stop = next_++;
-  const std::size_t n = stop % 2;
+  Buffer& buffer = buffer_of(stop);
   const Stop& here = stops_[stop];
-  if (!sent_on_) {
-    if (!transport_->test(buffers_[n].requests)) {
+  if (!buffer.sent_on) {
+    if (!transport_->test(buffer.memory.requests)) {
       bytes_late_ += static_cast<double>(here.count * row_bytes_);
       const Stopwatch waiting(waiting_seconds_);
-      transport_->wait(buffers_[n].requests);
+      transport_->wait(buffer.memory.requests);
     }
     send_on(stop);
   }
-  carried_[n] = 0;
+  buffer.carried = 0;
   if (stop > 0 && stops_[stop - 1].series == here.series) {
     const Stop& before = stops_[stop - 1];
-    carried_[n] = std::min(carry_, carried_[1 - n] + before.count);
-    const std::int64_t bytes = carried_[n] * row_bytes_;
+    buffer.carried = std::min(carry_, buffer_of(stop - 1).carried + before.count);
+    const std::int64_t bytes = buffer.carried * row_bytes_;
     if (bytes > 0) {
       const std::byte* const end = rows_of(stop - 1) + before.count * row_bytes_;
       std::memcpy(rows_of(stop) - bytes, end - bytes, static_cast<std::size_t>(bytes));
     }
   }
-  if (stop + 1 < stops_.size()) start(stop + 1);
-  return {rows_of(stop) - carried_[n] * row_bytes_, here.first - carried_[n], here.first, here.first + here.count,
+  if (started_ < stops_.size()) start(started_++);
+  return {rows_of(stop) - buffer.carried * row_bytes_, here.first - buffer.carried, here.first, here.first + here.count,
           here.series};
 }
 
 void Travelling::finish() {
-  for (Messages& buffer : buffers_) transport_->wait(buffer.requests);
+  for (Buffer& buffer : buffers_) transport_->wait(buffer.memory.requests);
 }
 
 void Travelling::poll() {
   transport_->poll();
-  for (Messages& buffer : buffers_) static_cast<void>(transport_->test(buffer.requests));
-  if (next_ < stops_.size() && !sent_on_ && transport_->test(buffers_[next_ % 2].requests)) send_on(next_);
+  for (Buffer& buffer : buffers_) static_cast<void>(transport_->test(buffer.memory.requests));
+  for (std::size_t stop = next_; stop < started_; ++stop) {
+    if (!buffer_of(stop).sent_on && transport_->test(buffer_of(stop).memory.requests)) send_on(stop);
+  }
 }
 
 }  // namespace headlight::mpi

@@ -1,9 +1,8 @@
 // Rows that travel: blocks of a tensor in the order that all ranks agree on, each on its way from who holds it to all
-// others while they work on the one before. A block goes down a binomial tree whose root holds it: whoever has it sends
+// others while they work on those before. A block goes down a binomial tree whose root holds it: whoever has it sends
 // it on, so that all have it after ⌈log₂ ranks⌉ messages one behind the other, and no rank sends more than that.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -38,14 +37,16 @@ class Travelling {
   // Writes a stop's own rows where they are to be sent from.
   using Fill = std::function<void(const Stop& stop, std::byte* rows)>;
 
-  // Rows of so many bytes. `carry`: how many rows before a block its reader may still need. Throws OutOfMemory.
-  Travelling(std::vector<Stop> stops, std::vector<int> ranks, std::int64_t row_bytes, std::int64_t carry);
+  // Rows of so many bytes. `carry`: how many rows before a block its reader may still need. `buffers`: how many blocks
+  // there is memory for, one that is worked on and at least one on its way. Throws OutOfMemory.
+  Travelling(std::vector<Stop> stops, std::vector<int> ranks, std::int64_t row_bytes, std::int64_t carry,
+             std::size_t buffers);
   Travelling(const Travelling&) = delete;
   Travelling& operator=(const Travelling&) = delete;
 
   void begin(Transport& transport, Fill fill);
   [[nodiscard]] bool done() const noexcept { return next_ == stops_.size(); }
-  // Waits for the next block, and begins with the one behind it.
+  // Waits for the next block, and begins with one more behind those that are on their way.
   [[nodiscard]] Arrived next();
   // Behind the last: waits until what this rank has sent is with the others.
   void finish();
@@ -60,12 +61,25 @@ class Travelling {
   }
 
  private:
+  // What a block needs on its way. Its memory holds what is carried, which ends where the block begins.
+  struct Buffer {
+    Messages memory{1};
+    bool sent_on = false;
+    std::int64_t carried = 0;
+  };
+
   void start(std::size_t stop);
   void send_on(std::size_t stop);
   // This rank's number in the tree of a block, counted from its root.
   [[nodiscard]] int place_in_tree(const Stop& stop) const noexcept;
   [[nodiscard]] int rank_at(const Stop& stop, int place) const noexcept;
-  [[nodiscard]] std::byte* rows_of(std::size_t stop) noexcept;
+  // Messages from one rank to another may not have the order of the blocks, where one of the rank's own is sent before
+  // another has come that is to be sent on: each buffer is a channel.
+  [[nodiscard]] int channel_of(std::size_t stop) const noexcept { return static_cast<int>(stop % buffers_.size()); }
+  [[nodiscard]] Buffer& buffer_of(std::size_t stop) noexcept { return buffers_[stop % buffers_.size()]; }
+  [[nodiscard]] std::byte* rows_of(std::size_t stop) noexcept {
+    return buffer_of(stop).memory.data(0) + carry_ * row_bytes_;
+  }
 
   Transport* transport_ = nullptr;
   std::vector<Stop> stops_;
@@ -75,10 +89,8 @@ class Travelling {
   Fill fill_;
   int own_ = 0;  // this rank's place among ranks_
   std::size_t next_ = 0;
-  bool sent_on_ = false;  // the block that is on its way here
-  // A buffer holds what is carried, which ends where the block begins.
-  std::array<Messages, 2> buffers_{Messages(1), Messages(1)};
-  std::array<std::int64_t, 2> carried_{};
+  std::size_t started_ = 0;  // those before it are here or on their way
+  std::vector<Buffer> buffers_;
   double bytes_received_ = 0;
   double bytes_late_ = 0;
   double waiting_seconds_ = 0;
