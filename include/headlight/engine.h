@@ -35,6 +35,17 @@ enum class InstructionFeature : std::uint8_t {
   neon_dotprod
 };
 
+// What a result's bits may depend on. With all of them: the build and the instructions in use. Never: threads, the run,
+// the rest of the batch.
+enum class Numerics : std::uint8_t {
+  // On nothing else: few rows at a time give the bits of many, and a step of decoding those of a prefill.
+  reproducible,
+  // Also on the route that a call takes, such as how many rows it has. So features may be used that round in an order
+  // of
+  // their own, or that the operating system must be asked for; each says in its comment which it does.
+  fast
+};
+
 // Any number of them.
 class InstructionFeatures {
  public:
@@ -69,8 +80,13 @@ class InstructionFeatures {
 
 // "avx512_bf16"; "" for what is none.
 [[nodiscard]] HEADLIGHT_API std::string_view name(InstructionFeature feature) noexcept;
-// Those beyond an instruction set that this build holds and this CPU has.
+// "fast"; "" for what is none. And back.
+[[nodiscard]] HEADLIGHT_API std::string_view name(Numerics numerics) noexcept;
+[[nodiscard]] HEADLIGHT_API std::optional<Numerics> parse_numerics(std::string_view name) noexcept;
+// Those beyond an instruction set that this build holds, this CPU has and these numerics allow (reproducible, where
+// none are given).
 [[nodiscard]] HEADLIGHT_API InstructionFeatures available_features(Isa isa) noexcept;
+[[nodiscard]] HEADLIGHT_API InstructionFeatures available_features(Isa isa, Numerics numerics) noexcept;
 // "highway" or "xsimd": the library behind the kernels of this build.
 [[nodiscard]] HEADLIGHT_API std::string_view simd_library() noexcept;
 
@@ -97,9 +113,10 @@ struct EngineOptions {
   // Unset: HEADLIGHT_ISA if set, else the best that the CPU has. std::invalid_argument if the CPU or the build lacks
   // it.
   std::optional<Isa> isa{};
-  // Unset: all that the CPU has beyond that set. Else these and no others; std::invalid_argument if the CPU, the build
-  // or the set lacks one.
+  // Unset: all that the CPU has beyond that set and `numerics` allows. Else these and no others; std::invalid_argument
+  // if the CPU, the build or the set lacks one, or if one wants Numerics::fast and that is not asked for.
   std::optional<InstructionFeatures> features{};
+  Numerics numerics = Numerics::reproducible;
   // How long an idle worker spins before it sleeps, and the caller before it does while others finish; ≥ 0. After 10 µs
   // it yields to other threads.
   int spin_microseconds = 50;
@@ -132,6 +149,8 @@ class HEADLIGHT_API Engine {
   [[nodiscard]] int threads() const noexcept;
   [[nodiscard]] Isa isa() const noexcept;
   [[nodiscard]] InstructionFeatures features() const noexcept;
+  // As it was asked for.
+  [[nodiscard]] Numerics numerics() const noexcept;
   // Bytes of scratch memory held now; released with the engine or by release_scratch().
   [[nodiscard]] std::size_t scratch_bytes() const noexcept;
   // Gives idle scratch memory back to the system.

@@ -24,6 +24,11 @@ static_assert(InstructionFeatures{InstructionFeature::avx512_bf16}.bits() == HEA
 constexpr headlight_features kKnownFeatures = HEADLIGHT_FEATURE_AVX512_BF16 | HEADLIGHT_FEATURE_AVX512_VNNI |
                                               HEADLIGHT_FEATURE_AVX_VNNI | HEADLIGHT_FEATURE_NEON_DOTPROD;
 
+constexpr bool is_numerics(headlight_numerics numerics) {
+  return numerics >= HEADLIGHT_NUMERICS_REPRODUCIBLE && numerics <= HEADLIGHT_NUMERICS_FAST;
+}
+static_assert(static_cast<headlight_numerics>(Numerics::fast) == HEADLIGHT_NUMERICS_FAST);
+
 // `text`, cut where it is too long, and zeros.
 template <std::size_t Size>
 void copy_text(char (&to)[Size], std::string_view text) {
@@ -33,7 +38,7 @@ void copy_text(char (&to)[Size], std::string_view text) {
 }
 
 EngineOptions engine_options(const char* operation, const headlight_engine_options* given, Executor& executor) {
-  const Fields fields(operation, "options", given);
+  const Fields fields(operation, "options", given, HEADLIGHT_C_FIELDS(headlight_engine_options));
   EngineOptions options;
   options.threads = fields->threads;
   if (fields->isa != HEADLIGHT_ISA_BEST) {
@@ -52,6 +57,8 @@ EngineOptions engine_options(const char* operation, const headlight_engine_optio
     }
     options.features = InstructionFeatures::of_bits(*fields->features);
   }
+  options.numerics = enumerated<Numerics>(operation, "numerics", fields->numerics, HEADLIGHT_NUMERICS_REPRODUCIBLE,
+                                          HEADLIGHT_NUMERICS_FAST);
   return options;
 }
 
@@ -103,9 +110,18 @@ const char* headlight_feature_name(headlight_features feature) {
   return name(static_cast<InstructionFeature>(std::countr_zero(feature))).data();
 }
 
+const char* headlight_numerics_name(headlight_numerics numerics) {
+  if (!is_numerics(numerics)) return "";
+  return name(static_cast<Numerics>(numerics)).data();
+}
+
 headlight_features headlight_available_features(headlight_isa isa) {
-  if (isa < HEADLIGHT_ISA_SCALAR || isa > HEADLIGHT_ISA_NEON) return 0;
-  return available_features(static_cast<Isa>(isa - HEADLIGHT_ISA_SCALAR)).bits();
+  return headlight_available_features_with(isa, HEADLIGHT_NUMERICS_REPRODUCIBLE);
+}
+
+headlight_features headlight_available_features_with(headlight_isa isa, headlight_numerics numerics) {
+  if (isa < HEADLIGHT_ISA_SCALAR || isa > HEADLIGHT_ISA_NEON || !is_numerics(numerics)) return 0;
+  return available_features(static_cast<Isa>(isa - HEADLIGHT_ISA_SCALAR), static_cast<Numerics>(numerics)).bits();
 }
 
 headlight_status headlight_system_info(headlight_system* system, headlight_error* error) {
@@ -146,6 +162,11 @@ headlight_isa headlight_engine_isa(const headlight_engine* engine) {
 
 headlight_features headlight_engine_features(const headlight_engine* engine) {
   return engine == nullptr ? 0 : engine->engine.features().bits();
+}
+
+headlight_numerics headlight_engine_numerics(const headlight_engine* engine) {
+  return engine == nullptr ? HEADLIGHT_NUMERICS_REPRODUCIBLE
+                           : static_cast<headlight_numerics>(engine->engine.numerics());
 }
 
 size_t headlight_engine_scratch_bytes(const headlight_engine* engine) {

@@ -43,7 +43,22 @@ std::string_view name(InstructionFeature feature) noexcept {
   return row < runtime::kFeatures.size() ? runtime::kFeatures[row].name : "";
 }
 
-InstructionFeatures available_features(Isa isa) noexcept { return runtime::features_of(runtime::cpu_features(), isa); }
+std::string_view name(Numerics numerics) noexcept {
+  return numerics == Numerics::reproducible ? "reproducible" : numerics == Numerics::fast ? "fast" : "";
+}
+
+std::optional<Numerics> parse_numerics(std::string_view text) noexcept {
+  for (const Numerics numerics : {Numerics::reproducible, Numerics::fast}) {
+    if (text == name(numerics)) return numerics;
+  }
+  return std::nullopt;
+}
+
+InstructionFeatures available_features(Isa isa) noexcept { return available_features(isa, Numerics::reproducible); }
+
+InstructionFeatures available_features(Isa isa, Numerics numerics) noexcept {
+  return runtime::features_of(runtime::cpu_features(), isa, numerics);
+}
 
 std::vector<InstructionFeature> InstructionFeatures::list() const {
   std::vector<InstructionFeature> found;
@@ -83,7 +98,7 @@ Isa best_isa(const CpuFeatures& features) noexcept {
   return best;
 }
 
-InstructionFeatures features_of(const CpuFeatures& features, Isa isa) noexcept {
+InstructionFeatures features_of(const CpuFeatures& features, Isa isa, Numerics numerics) noexcept {
   constexpr InstructionFeatures kBuilt = {
 #define HEADLIGHT_ITEM(name) InstructionFeature::name,
       HEADLIGHT_FOR_EACH_FEATURE(HEADLIGHT_ITEM)
@@ -91,7 +106,8 @@ InstructionFeatures features_of(const CpuFeatures& features, Isa isa) noexcept {
   };
   InstructionFeatures found;
   for (const FeatureOfSet& row : kFeatures) {
-    if (row.isa == isa && kBuilt.has(row.feature) && features.has(row.needs)) found = found | row.feature;
+    const bool is_allowed = row.wants <= numerics;
+    if (row.isa == isa && is_allowed && kBuilt.has(row.feature) && features.has(row.needs)) found = found | row.feature;
   }
   return found;
 }

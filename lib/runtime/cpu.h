@@ -20,8 +20,9 @@ namespace headlight::runtime {
 // The last of those, in the order of available_isas().
 [[nodiscard]] Isa best_isa(const CpuFeatures& features) noexcept;
 
-// Those features of a set that this build holds and such a CPU has.
-[[nodiscard]] InstructionFeatures features_of(const CpuFeatures& features, Isa isa) noexcept;
+// Those features of a set that this build holds, such a CPU has and these numerics allow.
+[[nodiscard]] InstructionFeatures features_of(const CpuFeatures& features, Isa isa,
+                                              Numerics numerics = Numerics::reproducible) noexcept;
 
 // "scalar, sse4, avx2", for messages; and "avx512_bf16" or "none".
 [[nodiscard]] std::string list_of_available_isas();

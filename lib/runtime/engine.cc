@@ -33,12 +33,17 @@ Isa choose_isa(const EngineOptions& options, const runtime::CpuFeatures& cpu) {
 }
 
 InstructionFeatures choose_features(const EngineOptions& options, const runtime::CpuFeatures& cpu, Isa isa) {
-  const InstructionFeatures available = runtime::features_of(cpu, isa);
-  if (!options.features) return available;
+  const InstructionFeatures allowed = runtime::features_of(cpu, isa, options.numerics);
+  if (!options.features) return allowed;
+  const InstructionFeatures available = runtime::features_of(cpu, isa, Numerics::fast);
   if (!available.has(*options.features)) {
     refuse("features", runtime::list_of(*options.features),
            "some of those that this build and CPU have for " + std::string(name(isa)) + ": " +
                runtime::list_of(available));
+  }
+  if (!allowed.has(*options.features)) {
+    refuse("features", runtime::list_of(*options.features),
+           "numerics fast beside it, or some of those that do without: " + runtime::list_of(allowed));
   }
   return *options.features;
 }
@@ -81,9 +86,11 @@ Engine::Engine(const EngineOptions& options) : state_(std::make_unique<runtime::
   if (options.spin_microseconds < 0) {
     refuse("spin_microseconds", std::to_string(options.spin_microseconds), "0 or more");
   }
+  if (name(options.numerics).empty()) refuse("numerics", "unknown", "reproducible or fast");
   const runtime::CpuFeatures cpu = runtime::cpu_features();
   state_->isa = choose_isa(options, cpu);
   state_->features = choose_features(options, cpu, state_->isa);
+  state_->numerics = options.numerics;
   state_->threads = choose_threads(options);
   state_->process = getpid();
   if (state_->threads == 1) return;
@@ -102,6 +109,8 @@ int Engine::threads() const noexcept { return state_->threads; }
 Isa Engine::isa() const noexcept { return state_->isa; }
 
 InstructionFeatures Engine::features() const noexcept { return state_->features; }
+
+Numerics Engine::numerics() const noexcept { return state_->numerics; }
 
 std::size_t Engine::scratch_bytes() const noexcept { return state_->scratch.bytes(); }
 

@@ -13,6 +13,7 @@ namespace headlight::runtime {
 struct EngineState {
   Isa isa = Isa::scalar;
   InstructionFeatures features;
+  Numerics numerics = Numerics::reproducible;
   // Workers of a parallel call, the caller's included.
   int threads = 1;
   // Of the process that made the engine; another one is a forked child, which has none of the threads.

@@ -97,12 +97,13 @@ static_assert(
     }(),
     "the rows are in the order of Isa");
 
-// What a set's own kernels do without.
+// What a set's own kernels do without. `wants`: the numerics without which no engine uses it.
 struct FeatureOfSet {
   InstructionFeature feature;
   std::string_view name;
   Isa isa;
   CpuFeatures needs;
+  Numerics wants = Numerics::reproducible;
 };
 
 // In the order of InstructionFeature.

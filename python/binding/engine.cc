@@ -4,6 +4,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
 
+#include <array>
 #include <atomic>
 #include <memory>
 #include <string>
@@ -24,8 +25,12 @@ nb::list names(const List& list) {
   return words;
 }
 
-EngineOptions engine_options(nb::handle threads, nb::handle isa) {
+constexpr std::array<Name<Numerics>, 2> kNumerics = {
+    {{"reproducible", Numerics::reproducible}, {"fast", Numerics::fast}}};
+
+EngineOptions engine_options(nb::handle threads, nb::handle isa, nb::handle numerics) {
   EngineOptions options;
+  options.numerics = one_of(kName, "numerics", numerics, kNumerics);
   if (!threads.is_none()) {
     const std::int64_t given = integer(kName, "threads", threads);
     if (given != static_cast<int>(given))
@@ -80,24 +85,31 @@ void define_engine(nb::module_& module) {
       "Which instruction set computes, on how many threads, with which scratch memory.\n\n"
       "threads: None takes HEADLIGHT_NUM_THREADS if that is set, else what the process may use.\n"
       "isa: 'scalar', 'sse4', 'avx2', 'avx512' or 'neon'; None takes HEADLIGHT_ISA if that is set, else\n"
-      "the best that the CPU has. ValueError for what the CPU or the build lacks.\n\n"
+      "the best that the CPU has. ValueError for what the CPU or the build lacks.\n"
+      "numerics: 'fast' also uses instructions with which results depend on the shape of a call, in their last\n"
+      "bits; with 'reproducible' few rows at a time give the bits of many.\n\n"
       "Any number of threads may use one at once; results do not depend on threads.")
       .def(
           "__init__",
-          [](Engine* self, nb::handle threads, nb::handle isa) { new (self) Engine(engine_options(threads, isa)); },
-          nb::arg("threads") = nb::none(), nb::arg("isa") = nb::none(),
-          nb::sig("def __init__(self, threads: int | None = None, isa: str | None = None) -> None"))
+          [](Engine* self, nb::handle threads, nb::handle isa, nb::handle numerics) {
+            new (self) Engine(engine_options(threads, isa, numerics));
+          },
+          nb::arg("threads") = nb::none(), nb::arg("isa") = nb::none(), nb::arg("numerics") = "reproducible",
+          nb::sig("def __init__(self, threads: int | None = None, isa: str | None = None, "
+                  "numerics: Literal['reproducible', 'fast'] = 'reproducible') -> None"))
       .def_prop_ro("threads", &Engine::threads, "Threads that compute, the caller included.")
       .def_prop_ro(
           "isa", [](const Engine& engine) { return name(engine.isa()); }, "The instruction set: 'avx2'.")
       .def_prop_ro(
           "features", [](const Engine& engine) { return names(engine.features().list()); },
           "Instructions beyond the set that are used: ['avx512_bf16', 'avx512_vnni'].")
+      .def_prop_ro(
+          "numerics", [](const Engine& engine) { return name(engine.numerics()); }, "'reproducible' or 'fast'.")
       .def_prop_ro("scratch_bytes", &Engine::scratch_bytes, "Bytes of scratch memory that the engine keeps.")
       .def("release_scratch", &release_scratch, "Gives scratch memory that no call uses back to the system.")
       .def("__repr__", [](const Engine& engine) {
         return "headlight.Engine(threads=" + std::to_string(engine.threads()) + ", isa='" +
-               std::string(name(engine.isa())) + "')";
+               std::string(name(engine.isa())) + "', numerics='" + std::string(name(engine.numerics())) + "')";
       });
   // One object, so that it is itself whenever somebody asks.
   static PyObject* shown = nullptr;

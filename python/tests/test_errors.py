@@ -103,6 +103,8 @@ def test_memory_that_cannot_be_had():
         (dict(threads=-1), ValueError, "engine: option threads is -1, expected 0 to 4096"),
         (dict(threads=2**40), ValueError, f"Engine: threads is {2**40}, expected 0 to 4096"),
         (dict(threads=1.5), TypeError, "Engine: threads is a float, expected an integer"),
+        (dict(numerics="exact"), ValueError, "Engine: numerics is 'exact', expected 'reproducible' or 'fast'"),
+        (dict(numerics=None), TypeError, "Engine: numerics is None, expected 'reproducible' or 'fast'"),
     ],
 )
 def test_engines(options, error, sentence):
@@ -112,8 +114,11 @@ def test_engines(options, error, sentence):
 
 def test_engine_says_what_it_is(engine):
     assert engine.isa in hl.available_isas() and engine.threads == 2
-    assert repr(engine) == f"headlight.Engine(threads=2, isa='{engine.isa}')"
+    assert repr(engine) == f"headlight.Engine(threads=2, isa='{engine.isa}', numerics='reproducible')"
     assert all(isinstance(one, str) for one in engine.features)
+    fast = hl.Engine(1, engine.isa, "fast")
+    assert (engine.numerics, fast.numerics) == ("reproducible", "fast")
+    assert set(engine.features) <= set(fast.features)
     x = np.ones((1, 500, 2, 16), np.float32)
     hl.attention(x, x, x, engine=engine)
     assert engine.scratch_bytes > 0

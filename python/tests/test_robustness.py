@@ -96,7 +96,7 @@ def odd_call(rng):
         given = {name: odd_value(rng) for name in ("bias", "activation", "out", "engine") if rng.random() < 0.2}
         return hl.matmul(a, hl.pack(b, odd_value(rng)) if rng.random() < 0.2 else b, **given)
     if function == 6:
-        return hl.Engine(threads=odd_value(rng), isa=odd_value(rng))
+        return hl.Engine(threads=odd_value(rng), isa=odd_value(rng), numerics=odd_value(rng))
     return hl.load(odd_value(rng), odd_value(rng))
 
 

@@ -102,6 +102,22 @@ static void options(void) {
   CHECK(strcmp(headlight_feature_name(HEADLIGHT_FEATURE_AVX_VNNI), "avx_vnni") == 0);
   CHECK(strcmp(headlight_feature_name(HEADLIGHT_FEATURE_NEON_DOTPROD), "neon_dotprod") == 0);
   CHECK(strcmp(headlight_feature_name(0), "") == 0 && strcmp(headlight_feature_name(unknown), "") == 0);
+  given.numerics = HEADLIGHT_NUMERICS_FAST;
+  WORKS(headlight_engine_create(&given, &engine, &error));
+  CHECK(headlight_engine_numerics(engine) == HEADLIGHT_NUMERICS_FAST);
+  CHECK(headlight_engine_numerics(NULL) == HEADLIGHT_NUMERICS_REPRODUCIBLE);
+  const headlight_isa best = headlight_engine_isa(engine);
+  const headlight_features without = headlight_available_features(best);
+  const headlight_features with = headlight_available_features_with(best, HEADLIGHT_NUMERICS_FAST);
+  CHECK(headlight_available_features_with(best, HEADLIGHT_NUMERICS_REPRODUCIBLE) == without);
+  CHECK((with & without) == without && headlight_available_features_with(best, 2) == 0);
+  headlight_engine_destroy(engine);
+  given.numerics = 2;
+  REFUSED("numerics is 2, expected 0 to 1", headlight_engine_create(&given, &engine, &error));
+  given.numerics = HEADLIGHT_NUMERICS_REPRODUCIBLE;
+  CHECK(strcmp(headlight_numerics_name(HEADLIGHT_NUMERICS_REPRODUCIBLE), "reproducible") == 0);
+  CHECK(strcmp(headlight_numerics_name(HEADLIGHT_NUMERICS_FAST), "fast") == 0);
+  CHECK(strcmp(headlight_numerics_name(2), "") == 0 && strcmp(headlight_numerics_name(-1), "") == 0);
   given.isa = 6;
   REFUSED("isa is 6", headlight_engine_create(&given, &engine, &error));
   given.isa = -1;
@@ -141,6 +157,16 @@ static void sizes(void) {
   given.known.struct_size = sizeof(size_t);
   WORKS(headlight_engine_create(&given.known, &engine, &error));
   headlight_engine_destroy(engine);
+
+  // A struct that ends before the numerics, which came later.
+  given.known.isa = HEADLIGHT_ISA_SCALAR;
+  given.known.spin_microseconds = NULL;
+  given.known.numerics = 99;
+  given.known.struct_size = offsetof(headlight_engine_options, numerics);
+  WORKS(headlight_engine_create(&given.known, &engine, &error));
+  CHECK(headlight_engine_numerics(engine) == HEADLIGHT_NUMERICS_REPRODUCIBLE);
+  headlight_engine_destroy(engine);
+  given.known.numerics = HEADLIGHT_NUMERICS_REPRODUCIBLE;
 
   // Newer: taken while the unknown fields are zero.
   given.known.isa = HEADLIGHT_ISA_SCALAR;

@@ -60,6 +60,18 @@ TEST(InstructionFeature, NamesAndListsFollowTheTable) {
   EXPECT_FALSE(InstructionFeatures{}.has(all));
 }
 
+TEST(Numerics, NamesReadBackAndAllowWhatFeaturesWant) {
+  for (const Numerics numerics : {Numerics::reproducible, Numerics::fast}) {
+    EXPECT_EQ(parse_numerics(name(numerics)), numerics);
+  }
+  EXPECT_EQ(name(static_cast<Numerics>(2)), "");
+  for (const char* text : {"", "Fast", "fast ", "exact"}) EXPECT_EQ(parse_numerics(text), std::nullopt) << text;
+  for (const FeatureOfSet& row : kFeatures) {
+    const bool is_there = features_of(row.needs, row.isa, Numerics::fast).has(row.feature);
+    EXPECT_EQ(features_of(row.needs, row.isa).has(row.feature), is_there && row.wants == Numerics::reproducible);
+  }
+}
+
 TEST(Cpu, HasAName) {
   const std::string cpu = cpu_name();
   ASSERT_FALSE(cpu.empty());

@@ -151,6 +151,29 @@ TEST(EngineOptions, FeaturesCanBeSwitchedOff) {
   expect_words(message_of([&] { Engine engine(options); }), {"features", "avx512_bf16", "scalar: none"});
 }
 
+TEST(EngineOptions, NumericsAreThoseAskedForAndAllowWhatWantsThem) {
+  EXPECT_EQ(Engine(with_threads(1)).numerics(), Numerics::reproducible);
+  for (const Isa isa : available_isas()) {
+    EngineOptions options = with_threads(1);
+    options.isa = isa;
+    const InstructionFeatures without = available_features(isa), with = available_features(isa, Numerics::fast);
+    EXPECT_EQ(without, available_features(isa, Numerics::reproducible));
+    EXPECT_TRUE(with.has(without));
+    if (with != without) {
+      options.features = with;
+      expect_words(message_of([&] { Engine engine(options); }),
+                   {"features", "numerics fast", list_of(without).c_str()});
+    }
+    options.features = without;
+    options.numerics = Numerics::fast;
+    EXPECT_EQ(Engine(options).features(), without);
+    EXPECT_EQ(Engine(options).numerics(), Numerics::fast);
+  }
+  EngineOptions options = with_threads(1);
+  options.numerics = static_cast<Numerics>(2);
+  expect_words(message_of([&] { Engine engine(options); }), {"numerics", "unknown", "reproducible or fast"});
+}
+
 TEST(Environment, GivesTheThreadsUnlessTheOptionsDo) {
   const ScopedVariable variable("HEADLIGHT_NUM_THREADS", "3");
   EXPECT_EQ(Engine().threads(), 3);

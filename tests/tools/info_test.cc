@@ -45,6 +45,25 @@ TEST(Info, NamesFeaturesBesideTheirInstructionSet) {
   }
 }
 
+TEST(Info, SaysWhichFeaturesWantFastNumerics) {
+  for (const Isa isa : available_isas()) {
+    const std::string set(name(isa));
+    std::vector<std::string> fast;
+    for (const InstructionFeature feature : available_features(isa, Numerics::fast).list()) {
+      if (!available_features(isa).has(feature)) fast.emplace_back(name(feature));
+    }
+    for (const char* numerics : {"reproducible", "fast"}) {
+      const nlohmann::json found = info({"--isa", set, "--numerics", numerics});
+      EXPECT_EQ(found.at("numerics"), numerics);
+      EXPECT_EQ(found.at("fast_features").get<std::vector<std::string>>(), fast);
+    }
+    const Finished finished = run_program({"info", "--isa", set});
+    EXPECT_NE(finished.out.find("numerics          reproducible (wanting --numerics fast: "), std::string::npos)
+        << finished.out;
+  }
+  expect_error(run_program({"info", "--numerics", "exact"}), {"--numerics", "exact", "reproducible or fast"}, 2);
+}
+
 TEST(Info, SaysWhatEachTypeIsMultipliedWith) {
   for (const Isa isa : available_isas()) {
     const std::string set(name(isa));

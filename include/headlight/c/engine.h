@@ -117,8 +117,22 @@ enum {
 };
 // "avx512_bf16" of a single bit; "" for what is none.
 HEADLIGHT_API const char* headlight_feature_name(headlight_features feature);
-// Those beyond a set that this build holds and this CPU has; 0 for what is no instruction set.
+// What a result's bits may depend on beside the build and the instructions in use. Never: threads, the run, the rest of
+// the batch.
+typedef int32_t headlight_numerics;
+enum {
+  HEADLIGHT_NUMERICS_REPRODUCIBLE = 0,  // nothing: few rows at a time give the bits of many
+  // The route that a call takes, too, such as how many rows it has: features may be used that round in an order of
+  // their own, or that the operating system must be asked for.
+  HEADLIGHT_NUMERICS_FAST = 1
+};
+// "fast"; "" for what is none.
+HEADLIGHT_API const char* headlight_numerics_name(headlight_numerics numerics);
+
+// Those beyond a set that this build holds, this CPU has and these numerics (reproducible, where none are given) allow;
+// 0 for what is no instruction set, or none of the numerics.
 HEADLIGHT_API headlight_features headlight_available_features(headlight_isa isa);
+HEADLIGHT_API headlight_features headlight_available_features_with(headlight_isa isa, headlight_numerics numerics);
 
 // For people who report figures. Set struct_size; the rest is written, as much of it as that holds.
 typedef struct headlight_system {
@@ -165,8 +179,10 @@ typedef struct headlight_engine_options {
   // Borrow this pool instead of starting workers (`threads` then only lowers its worker count). Copied; its context
   // must outlive the engine. NULL: none.
   const headlight_executor* executor;
-  // These features and no others. NULL: all that the CPU has beyond the instruction set.
+  // These features and no others. NULL: all that the CPU has beyond the instruction set and `numerics` allows.
   const headlight_features* features;
+  headlight_numerics numerics;
+  int32_t reserved;  // 0
 } headlight_engine_options;
 
 // Every function that makes an object writes it to its last argument but one, or NULL there when it fails. The object
@@ -177,6 +193,7 @@ HEADLIGHT_API void headlight_engine_destroy(headlight_engine* engine);
 HEADLIGHT_API int32_t headlight_engine_threads(const headlight_engine* engine);
 HEADLIGHT_API headlight_isa headlight_engine_isa(const headlight_engine* engine);
 HEADLIGHT_API headlight_features headlight_engine_features(const headlight_engine* engine);
+HEADLIGHT_API headlight_numerics headlight_engine_numerics(const headlight_engine* engine);
 // Bytes of scratch memory held now, and how to give back what is idle.
 HEADLIGHT_API size_t headlight_engine_scratch_bytes(const headlight_engine* engine);
 HEADLIGHT_API void headlight_engine_release_scratch(headlight_engine* engine);

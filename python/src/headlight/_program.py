@@ -168,7 +168,7 @@ def run(
     reads = reads or {}
     every: dict[str, Value] = dict(options)
     if engine is not None:
-        every |= {"threads": engine.threads, "isa": engine.isa}
+        every |= {"threads": engine.threads, "isa": engine.isa, "numerics": engine.numerics}
     with tempfile.TemporaryDirectory(prefix="headlight-") as name:
         folder = pathlib.Path(name)
         names = {option: keyword(option) for option in every}

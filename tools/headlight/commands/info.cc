@@ -17,6 +17,13 @@ namespace headlight::program {
 namespace info_command {
 namespace {
 
+// Those of a set that want --numerics fast.
+std::vector<InstructionFeature> fast_features(Isa isa) {
+  std::vector<InstructionFeature> found = available_features(isa, Numerics::fast).list();
+  std::erase_if(found, [&](InstructionFeature feature) { return available_features(isa).has(feature); });
+  return found;
+}
+
 std::string as_json(const Engine& engine, const SystemInfo& system, const std::vector<std::string>& words) {
   Json info;
   info["version"] = system.version;
@@ -28,6 +35,10 @@ std::string as_json(const Engine& engine, const SystemInfo& system, const std::v
   // Instructions beyond the set's own that kernels use here.
   info["features"] = Json::list();
   for (const InstructionFeature feature : engine.features().list()) info["features"].push_back(name(feature));
+  info["numerics"] = name(engine.numerics());
+  // Those that this build and CPU have for --numerics fast alone.
+  info["fast_features"] = Json::list();
+  for (const InstructionFeature feature : fast_features(engine.isa())) info["fast_features"].push_back(name(feature));
   // What products and attention multiply with, by the type of their numbers.
   for (const NumberType type : kNumberTypes) info["products"][name(type)] = instructions_of(engine, type);
   for (const NumberType type : cache_types()) info["attention"][name(type)] = attention_instructions_of(engine, type);
@@ -51,6 +62,12 @@ std::string as_text(const Engine& engine, const SystemInfo& system) {
   std::string text = "headlight " + system.version + ", " + std::string(simd_library()) + ", " + system.compiler;
   text += "\nCPU               " + (system.cpu_name.empty() ? "unknown" : system.cpu_name);
   text += "\ninstruction set   " + std::string(name(engine.isa())) + features + " (available: " + sets + ")";
+  std::string fast;
+  for (const InstructionFeature feature : fast_features(engine.isa())) {
+    fast.append(fast.empty() ? "" : ", ").append(name(feature));
+  }
+  text += "\nnumerics          " + std::string(name(engine.numerics())) +
+          " (wanting --numerics fast: " + (fast.empty() ? "none" : fast) + ")";
   std::string products, attention;
   for (const NumberType type : kNumberTypes) {
     products.append(products.empty() ? "" : "; ").append(name(type)).append(": ");

@@ -121,6 +121,7 @@ std::vector<std::string> arguments_of(const analysis::AttentionStep& step, const
                                         std::to_string(step.head_dim)};
   if (engine.threads > 0) arguments.insert(arguments.end(), {"--threads", std::to_string(engine.threads)});
   if (!engine.isa.empty()) arguments.insert(arguments.end(), {"--isa", engine.isa});
+  arguments.insert(arguments.end(), {"--numerics", engine.numerics});
   return arguments;
 }
 

@@ -9,12 +9,16 @@ void EngineArguments::add_to(Command& command) {
   command.add_option("--isa", isa, "Instruction set (default: HEADLIGHT_ISA, else the best)")
       .type_name("scalar|sse4|avx2|avx512|neon")
       .check([](const std::string& text) { return parse_isa(text) ? "" : "scalar, sse4, avx2, avx512 or neon"; });
+  command.add_option("--numerics", numerics, "fast: also instructions whose rounding depends on a call's shape")
+      .type_name("reproducible|fast")
+      .check(one_of({"reproducible", "fast"}));
 }
 
 EngineOptions EngineArguments::options() const {
   EngineOptions options;
   options.threads = threads;
   if (!isa.empty()) options.isa = parse_isa(isa);
+  options.numerics = parse_numerics(numerics).value_or(Numerics::reproducible);
   return options;
 }
 

@@ -1,4 +1,4 @@
-// The options that every computing subcommand shares: --threads and --isa.
+// The options that every computing subcommand shares: --threads, --isa and --numerics.
 #pragma once
 
 #include <string>
@@ -11,6 +11,7 @@ namespace headlight::program {
 struct EngineArguments {
   int threads = 0;  // 0: what the machine grants
   std::string isa;  // empty: HEADLIGHT_ISA, else the best
+  std::string numerics = "reproducible";
 
   void add_to(Command& command);
   [[nodiscard]] EngineOptions options() const;
