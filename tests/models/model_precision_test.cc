@@ -91,7 +91,7 @@ TEST(ModelPrecision, IsChosenWhereAModelIsLoaded) {
     told.network().set_precision(type);
     for (const test::Instructions& instructions : test::available_instructions()) {
       SCOPED_TRACE(std::string(name(type)) + " on " + test::name(instructions));
-      Engine engine({.threads = 2, .isa = instructions.isa, .features = instructions.features});
+      Engine engine(instructions.options(2));
       const auto expected = plain.embed(engine, kTexts), found = narrow.embed(engine, kTexts);
       EXPECT_FALSE(same_bits(found, expected));
       EXPECT_TRUE(same_bits(found, told.embed(engine, kTexts)));

@@ -25,18 +25,31 @@ class EachIsa : public testing::TestWithParam<Isa> {
   }
 };
 
-// An instruction set with all or none of what this CPU has beyond it.
+// An instruction set with all or none of what this CPU has beyond it, and where some of that wants fast numerics, with
+// all but those, too.
 struct Instructions {
   Isa isa;
   InstructionFeatures features;
+  Numerics numerics = Numerics::reproducible;
+
+  // An engine made from these runs them, or throws.
+  [[nodiscard]] EngineOptions options(int threads) const {
+    EngineOptions options;
+    options.isa = isa;
+    options.features = features;
+    options.numerics = numerics;
+    options.threads = threads;
+    return options;
+  }
 };
 
 [[nodiscard]] inline std::vector<Instructions> available_instructions() {
   std::vector<Instructions> found;
   for (const Isa isa : available_isas()) {
     found.push_back({isa, {}});
-    const InstructionFeatures features = available_features(isa);
+    const InstructionFeatures features = available_features(isa), all = available_features(isa, Numerics::fast);
     if (features != InstructionFeatures{}) found.push_back({isa, features});
+    if (all != features) found.push_back({isa, all, Numerics::fast});
   }
   return found;
 }
@@ -53,13 +66,7 @@ inline void PrintTo(const Instructions& instructions, std::ostream* to) { *to <<
 // For kernels that features override.
 class EachIsaAndFeature : public testing::TestWithParam<Instructions> {
  protected:
-  [[nodiscard]] static EngineOptions options(int threads = 1) {
-    EngineOptions options;
-    options.isa = GetParam().isa;
-    options.features = GetParam().features;
-    options.threads = threads;
-    return options;
-  }
+  [[nodiscard]] static EngineOptions options(int threads = 1) { return GetParam().options(threads); }
 };
 
 }  // namespace headlight::test

@@ -41,11 +41,7 @@ Engine& Machine::engine(std::int64_t threads) {
   const auto place = static_cast<std::size_t>(threads);
   if (engines_.size() <= place) engines_.resize(place + 1);
   if (engines_[place] == nullptr) {
-    EngineOptions options;
-    options.isa = instructions_.isa;
-    options.features = instructions_.features;
-    options.threads = static_cast<int>(threads);
-    engines_[place] = std::make_unique<Engine>(options);
+    engines_[place] = std::make_unique<Engine>(instructions_.options(static_cast<int>(threads)));
   }
   return *engines_[place];
 }
