@@ -22,9 +22,11 @@ const FmaBurst& burst_of(const Engine& engine, NumberType type) {
 #define HEADLIGHT_CASE(name) \
   if (engine.features().has(InstructionFeature::name)) return headlight::name::fma_burst;
   if (type == NumberType::bfloat16) {
+    HEADLIGHT_FOR_EACH_BFLOAT16_TILES_FEATURE(HEADLIGHT_CASE)
     HEADLIGHT_FOR_EACH_BFLOAT16_FEATURE(HEADLIGHT_CASE)
   }
   if (type == NumberType::int8) {
+    HEADLIGHT_FOR_EACH_INT8_TILES_FEATURE(HEADLIGHT_CASE)
     HEADLIGHT_FOR_EACH_INT8_FEATURE(HEADLIGHT_CASE)
   }
 #undef HEADLIGHT_CASE
@@ -45,10 +47,9 @@ const FmaBurst& burst_of(const Engine& engine, NumberType type) {
 FmaMeter::FmaMeter(const Engine& engine, NumberType type) : burst_(burst_of(engine, type)), crew_(engine.threads()) {}
 
 double FmaMeter::burst() {
-  // The four fastest of five pieces of some 25 µs: an interruption does not pass for a slow clock, and yet it is the
+  // The four fastest of five pieces: an interruption does not pass for a slow clock, and yet it is the
   // clock of the whole time that counts, as it does for the work beside it.
   constexpr std::size_t kPieces = 5;
-  constexpr std::int64_t kSteps = 14'000;
   volatile float one = 1.0f;  // hides the value from the compiler
   volatile float small = 0x1p-20f;
   std::vector<double> rates(static_cast<std::size_t>(crew_.threads()));
@@ -58,14 +59,14 @@ double FmaMeter::burst() {
     for (std::size_t piece = 0; piece < kPieces; ++piece) {
       float result = 0;
       const auto start = Clock::now();
-      burst_.run(kSteps, one, small, &result);
+      burst_.run(burst_.steps, one, small, &result);
       const double seconds = seconds_since(start);
       volatile float sink = result;
       static_cast<void>(sink);
       all += seconds;
       slowest = std::max(slowest, seconds);
     }
-    const double operations = 2.0 * burst_.products * burst_.chains * static_cast<double>(kSteps * (kPieces - 1));
+    const double operations = 2.0 * burst_.products * burst_.chains * static_cast<double>(burst_.steps * (kPieces - 1));
     rates[static_cast<std::size_t>(thread)] = operations / (all - slowest);
   });
   return std::accumulate(rates.begin(), rates.end(), 0.0) * 1e-9;

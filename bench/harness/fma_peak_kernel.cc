@@ -27,7 +27,7 @@ HEADLIGHT_INLINE Vec step_of(Vec chain, Vec factor, Vec addend) { return fma(cha
 // operands, fit sixteen registers. The multiplicand is exactly 1 and the addend drives no result out of range, so no
 // step can be slowed by denormals; the compiler cannot know that, and keeps every step.
 extern const FmaBurst fma_burst;
-const FmaBurst fma_burst = {kProducts, kFmaChains,
+const FmaBurst fma_burst = {kProducts, kFmaChains, 14'000,
                             [](std::int64_t steps, float one, float small, float* result) noexcept {
                               const Vec factor = broadcast(one);
                               const Vec addend = broadcast(small);

@@ -49,6 +49,10 @@ bool take(Options& options, std::string_view argument) {
   } else if (option == "--threads") {
     options.threads.clear();
     for (const std::string_view part : split(value)) options.threads.push_back(number(option, part, 1));
+  } else if (option == "--numerics") {
+    const std::optional<Numerics> numerics = parse_numerics(value);
+    if (!numerics) throw std::invalid_argument("--numerics: '" + std::string(value) + "' is not reproducible or fast");
+    options.numerics = *numerics;
   } else if (option == "--seconds") {
     options.seconds = number(option, value, 0.0);
   } else if (option == "--model") {
@@ -70,6 +74,7 @@ bool take(Options& options, std::string_view argument) {
 const char* const kOptionsHelp =
     "  --isa=LIST        instruction sets (best,avx2), or all; the best one\n"
     "  --threads=LIST    1,2; one thread, and all cores\n"
+    "  --numerics=fast   with instructions that want it; reproducible\n"
     "  --seconds=S       what a case may take; 0.5, with --quick 0.2\n"
     "  --quick           fewer cases\n"
     "  --smoke           one small case and no figures worth keeping: for tests\n"

@@ -61,6 +61,7 @@ void run_case(benchmark::State& state, const Case& one, const Setting& setting, 
   EngineOptions engine_options;
   engine_options.isa = setting.isa;
   engine_options.threads = setting.threads;
+  engine_options.numerics = options.numerics;
   Engine engine(engine_options);
   // Others run their best instruction set, so only ours of that stands beside them.
   Options case_options = options;

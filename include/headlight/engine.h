@@ -32,7 +32,16 @@ enum class InstructionFeature : std::uint8_t {
   // AVX512-VNNI, of avx512, AVX-VNNI, of avx2, and DotProd, of neon: products of fours of 8-bit integers, exactly.
   avx512_vnni,
   avx_vnni,
-  neon_dotprod
+  neon_dotprod,
+  // AMX-BF16 and AMX-INT8, of avx512, with Numerics::fast and on Linux alone: products of matrices by tile registers;
+  // attention stays as it is. Linux gives a process these registers when it is asked to, which an engine does when it
+  // is made; that holds for all of the process and for good, and stacks of their own for signals must be 8 KiB larger
+  // from then on. Where it says no, an engine goes without. Products of int8 have the bits of every set. Those of
+  // bfloat16 sum the first and the second numbers of the pairs in each 32 along K apart: other bits than the set's,
+  // but the same ones for few rows as for many. A call returns with the thread's tile registers released; what the
+  // caller kept in them is lost. Checked in an emulator, never timed.
+  amx_bf16,
+  amx_int8
 };
 
 // What a result's bits may depend on. With all of them: the build and the instructions in use. Never: threads, the run,
@@ -41,8 +50,7 @@ enum class Numerics : std::uint8_t {
   // On nothing else: few rows at a time give the bits of many, and a step of decoding those of a prefill.
   reproducible,
   // Also on the route that a call takes, such as how many rows it has. So features may be used that round in an order
-  // of
-  // their own, or that the operating system must be asked for; each says in its comment which it does.
+  // of their own, or that the operating system must be asked for; each says in its comment which it does.
   fast
 };
 
@@ -114,7 +122,8 @@ struct EngineOptions {
   // it.
   std::optional<Isa> isa{};
   // Unset: all that the CPU has beyond that set and `numerics` allows. Else these and no others; std::invalid_argument
-  // if the CPU, the build or the set lacks one, or if one wants Numerics::fast and that is not asked for.
+  // if the CPU, the build or the set lacks one, or if one wants Numerics::fast and that is not asked for, or a
+  // permission that the operating system does not give.
   std::optional<InstructionFeatures> features{};
   Numerics numerics = Numerics::reproducible;
   // How long an idle worker spins before it sleeps, and the caller before it does while others finish; ≥ 0. After 10 µs

@@ -21,8 +21,10 @@ static_assert(isa_in_c(Isa::scalar) == HEADLIGHT_ISA_SCALAR && isa_in_c(Isa::sse
               isa_in_c(Isa::neon) == HEADLIGHT_ISA_NEON);
 
 static_assert(InstructionFeatures{InstructionFeature::avx512_bf16}.bits() == HEADLIGHT_FEATURE_AVX512_BF16);
+static_assert(InstructionFeatures{InstructionFeature::amx_int8}.bits() == HEADLIGHT_FEATURE_AMX_INT8);
 constexpr headlight_features kKnownFeatures = HEADLIGHT_FEATURE_AVX512_BF16 | HEADLIGHT_FEATURE_AVX512_VNNI |
-                                              HEADLIGHT_FEATURE_AVX_VNNI | HEADLIGHT_FEATURE_NEON_DOTPROD;
+                                              HEADLIGHT_FEATURE_AVX_VNNI | HEADLIGHT_FEATURE_NEON_DOTPROD |
+                                              HEADLIGHT_FEATURE_AMX_BF16 | HEADLIGHT_FEATURE_AMX_INT8;
 
 constexpr bool is_numerics(headlight_numerics numerics) {
   return numerics >= HEADLIGHT_NUMERICS_REPRODUCIBLE && numerics <= HEADLIGHT_NUMERICS_FAST;

@@ -1,7 +1,7 @@
 // Defines `const HEADLIGHT_TYPE& HEADLIGHT_FAMILY(Isa)` of kernels.h from the tables that the objects of each
-// instruction set hold. One file includes it for each family. With HEADLIGHT_FEATURES, a list of isa_list.h, the family
-// is compiled for those features, too, and the function takes those in use: the table of one stands in for that of its
-// set.
+// instruction set hold. One file includes it for each family. With HEADLIGHT_FEATURES, a list of isa_list.h, the
+// family is compiled for those features, too, and the function takes those in use: the table of the first of them
+// stands in for that of its set.
 #include "kernels/kernels.h"
 #include "runtime/isa_list.h"
 

@@ -3,11 +3,12 @@
 // A is rounded to bfloat16 as it comes in, unless it is bfloat16 already. A product of two such numbers is exact in
 // float32, and a sum takes the second of a pair before the first: that is what vdpbf16ps does, so every instruction set
 // has its bits. But vdpbf16ps takes numbers and sums below 2⁻¹²⁶ for 0. (Intel's manual, volume 2, VDPBF16PS; the order
-// of Zen 4 was found by trying.)
+// of Zen 4 was found by trying.) AMX sums in an order of its own: gemm_amx-inl.h.
 #pragma once
 
 #include <cstdint>
 
+#include "kernels/gemm_amx-inl.h"
 #include "kernels/gemm_pack-inl.h"
 #include "kernels/gemm_round-inl.h"
 #include "kernels/gemm_tile-inl.h"
@@ -85,12 +86,13 @@ HEADLIGHT_INLINE Vec bfloat16_word(std::int64_t word, Numbers numbers) {
 #endif
 
 struct BFloat16 {
-  using Tile = RegisterTile<TileRows, GemmBFloat16Panels, GemmSums>;
+  using Tile = GemmTile<GemmBFloat16Panels, GemmSums>;
   static constexpr std::int64_t kOfWord = 2;
   static constexpr std::int64_t kStepsOfWord = kBFloat16WordsOfA;
   static constexpr std::int64_t kMaxDepth = kGemmFloatDepth;
   static constexpr bool kRoundsA = true;
   static constexpr bool kReadsBFloat16 = kStepsOfWord == 1;
+  static constexpr int kProducts = kHasAmx ? kAmxProducts : kStepsOfWord == 1 ? 2 : 1;
 
   static std::int64_t words_of_row(std::int64_t depth) noexcept { return divide_up(depth, 2) * kStepsOfWord; }
   static std::int64_t rounded_row(std::int64_t depth) noexcept { return gemm_packed_row(words_of_row(depth)); }

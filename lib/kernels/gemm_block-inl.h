@@ -3,7 +3,8 @@
 // B is read in words of four bytes, and K is counted in them. What they hold is known to `Numbers` alone:
 //
 //   kOfWord       numbers of a column of B in a word
-//   Tile          the tile that multiplies them, and kStepsOfWord, how many of its steps of K a word is
+//   Tile          the tile that multiplies them, a RegisterTile or an AmxTile, and kStepsOfWord, how many of its steps
+//                 of K a word is
 //   kMaxDepth     numbers of the longest block of K; kDepthUnit: what all but the last are a multiple of, if not 8
 //   kRoundsA      whether the tile reads rows of A that rounded_row() and round_rows() made, kStepsOfWord floats a
 //                 word, and B only as panels; then kReadsBFloat16 as in GemmKernels
@@ -12,6 +13,7 @@
 
 #include <cstdint>
 
+#include "kernels/gemm_amx-inl.h"
 #include "kernels/gemm_epilogue-inl.h"
 #include "kernels/gemm_kernels.h"
 #include "kernels/gemm_pack-inl.h"
@@ -55,6 +57,27 @@ std::int64_t depth_block(std::int64_t depth) noexcept {
   }
 }
 
+// Whether a tile lies in registers of its own kind.
+template <class Numbers>
+inline constexpr bool kHasTileRegisters = requires {
+  typename Numbers::Tile::Registers;
+};
+
+// The rows and columns of the largest tile, and the registers that must be configured for one.
+template <class Numbers>
+struct TileSizes {
+  static constexpr int kRows = kGemmTileRows;
+  static constexpr int kColumns = kGemmPanelWidth;
+  struct Registers {};
+};
+template <class Numbers>
+requires kHasTileRegisters<Numbers>
+struct TileSizes<Numbers> {
+  static constexpr int kRows = Numbers::Tile::kRows;
+  static constexpr int kColumns = Numbers::Tile::kPanels * kGemmPanelWidth;
+  using Registers = typename Numbers::Tile::Registers;
+};
+
 struct Rows {
   std::int64_t first;
   std::int64_t count;
@@ -79,7 +102,7 @@ struct Plan {
   explicit Plan(const GemmBlock& block) noexcept
       : depth(divide_up(block.depth, Numbers::kOfWord)),
         depth_step(divide_up(depth_block<Numbers>(block.depth), Numbers::kOfWord)),
-        tiles(divide_up(block.rows, kGemmTileRows)) {
+        tiles(divide_up(block.rows, TileSizes<Numbers>::kRows)) {
     const bool is_packed = block.b.layout == OperandLayout::panels;
     packs_all = block.b.layout == OperandLayout::columns || (!is_packed && tiles > kInPlaceTiles);
     in_memory = is_packed && block.b.stride * depth > kWordsInCache;
@@ -104,11 +127,14 @@ struct Plan {
   }
 
   // Whole tiles, but the last two share what is left, so that there is no sliver of rows: 13 rows are 7 + 6. (All
-  // tiles alike, eleven of 11 and 12 for 128 rows: 2 % slower.)
+  // tiles alike, eleven of 11 and 12 for 128 rows: 2 % slower.) Tile registers take what is left as it is, or they
+  // would be configured once more.
   [[nodiscard]] Rows rows(const GemmBlock& block, std::int64_t tile) const noexcept {
-    const std::int64_t first = tile * kGemmTileRows;
-    if (tile + 2 < tiles) return {first, kGemmTileRows};
-    const std::int64_t begin = tiles > 1 ? (tiles - 2) * kGemmTileRows : 0;
+    constexpr int kRows = TileSizes<Numbers>::kRows;
+    const std::int64_t first = tile * kRows;
+    if (kHasTileRegisters<Numbers>) return {first, smaller(kRows, block.rows - first)};
+    if (tile + 2 < tiles) return {first, kRows};
+    const std::int64_t begin = tiles > 1 ? (tiles - 2) * kRows : 0;
     const std::int64_t left = block.rows - begin;
     const std::int64_t half = tiles > 1 ? divide_up(left, 2) : left;
     return tile + 1 < tiles || tiles == 1 ? Rows{begin, half} : Rows{begin + half, left - half};
@@ -231,9 +257,10 @@ HEADLIGHT_INLINE void ask_for_epilogue(const GemmBlock& block, const Step& step,
 }
 
 template <class Numbers>
-void run_rows(const GemmBlock& block, const Plan<Numbers>& plan, const Step& step) noexcept {
+void run_rows(const GemmBlock& block, const Plan<Numbers>& plan, const Step& step,
+              [[maybe_unused]] typename TileSizes<Numbers>::Registers& registers) noexcept {
   using Tile = typename Numbers::Tile;
-  alignas(64) float buffer[kGemmTileRows * kGemmPanelWidth];
+  alignas(64) float buffer[TileSizes<Numbers>::kRows * TileSizes<Numbers>::kColumns];
   const bool is_last = step.first + step.depth >= plan.depth;
   const bool is_done = step.sums_in_c && is_plain(block.epilogue);
   const float alpha = is_last && is_done ? block.epilogue.alpha : 1.0f;
@@ -247,9 +274,13 @@ void run_rows(const GemmBlock& block, const Plan<Numbers>& plan, const Step& ste
     const Rows rows = plan.rows(block, index);
     tile.a.at = step.a + rows.first * step.a_stride;
     if (step.sums != nullptr) tile.finish.out = step.sums + rows.first * step.sums_stride;
-    look_ahead(plan, step, index, tile);
     if (is_last && !is_done) ask_for_epilogue(block, step, rows);
-    gemm_tile_of<Tile>(rows.count, step.width / kLanes)(tile);
+    if constexpr (kHasTileRegisters<Numbers>) {
+      tile.run(rows.count, step.width / kLanes, registers);
+    } else {
+      look_ahead(plan, step, index, tile);
+      gemm_tile_of<Tile>(rows.count, step.width / kLanes)(tile);
+    }
     if (!is_last || is_done) continue;
     GemmFinish finish{tile.finish.out,
                       tile.finish.stride,
@@ -264,6 +295,17 @@ void run_rows(const GemmBlock& block, const Plan<Numbers>& plan, const Step& ste
       finish.epilogue.residual += rows.first * block.epilogue.residual_row_stride + step.column;
     }
     gemm_finish(finish);
+  }
+}
+
+// Panels that a step takes side by side, where there are so many.
+template <class Numbers>
+int panels_at_once(const GemmBlock& block, const Plan<Numbers>& plan) noexcept {
+  if (plan.packs_all || plan.in_memory) return 1;
+  if constexpr (kHasTileRegisters<Numbers>) {
+    return Numbers::Tile::kPanels;
+  } else {
+    return gemm_panels_at_once(block.rows, decltype(Numbers::Tile::b)::kOfOneRow);
   }
 }
 
@@ -290,8 +332,8 @@ void block(const GemmBlock& block) noexcept {
   float* const panel = plan.panel > 0 ? block.scratch : stack_panel;
   float* const rows_of_a = plan.rows_of_a > 0 ? block.scratch + plan.panel : stack_rows;
   float* const sums = block.scratch + plan.panel + plan.rows_of_a;
-  constexpr int kOfOneRow = decltype(Numbers::Tile::b)::kOfOneRow;
-  const int at_once = plan.packs_all || plan.in_memory ? 1 : gemm_panels_at_once(block.rows, kOfOneRow);
+  const int at_once = panels_at_once(block, plan);
+  typename TileSizes<Numbers>::Registers registers;
 
   Step step{};
   do {  // once for K = 0 too
@@ -309,7 +351,7 @@ void block(const GemmBlock& block) noexcept {
       step.width = round_up(step.columns, kLanes);
       find_b(block, plan, panel, step);
       find_sums(block, plan, sums, step);
-      run_rows(block, plan, step);
+      run_rows(block, plan, step, registers);
     }
     step.first += step.depth;
   } while (step.first < plan.depth);
@@ -333,7 +375,7 @@ void pack_columns(const Operand& b, std::int64_t depth, std::int64_t column, std
 template <class Numbers>
 constexpr GemmKernels gemm_table(int in_place_tiles, int products) {
   GemmKernels table{kLanes,
-                    kGemmTileRows,
+                    TileSizes<Numbers>::kRows,
                     kGemmPanelWidth,
                     in_place_tiles,
                     products,

@@ -12,6 +12,7 @@
 
 #include <cstdint>
 
+#include "kernels/gemm_amx-inl.h"
 #include "kernels/gemm_int8_quantize-inl.h"
 #include "kernels/gemm_tile-inl.h"
 #include "kernels/gemm_words-inl.h"
@@ -50,6 +51,12 @@ struct GemmInt8Sums : GemmSums {
   const float* sums = nullptr;
   std::int64_t row_scale = 0;  // from A's first word of this block of K
 
+  HEADLIGHT_INLINE void skip(std::int64_t columns) {
+    GemmSums::skip(columns);
+    scales += columns;
+    sums += columns;
+  }
+
   template <class A, class B, int kRows, int kVectors>
   HEADLIGHT_INLINE void end(const A& a, const B& b, const Vec (&products)[kRows][kVectors]) const {
     Vec values[kRows][kVectors];
@@ -70,12 +77,13 @@ struct GemmInt8Sums : GemmSums {
 };
 
 struct Int8 {
-  using Tile = RegisterTile<TileRows, GemmInt8Panels, GemmInt8Sums>;
+  using Tile = GemmTile<GemmInt8Panels, GemmInt8Sums>;
   static constexpr std::int64_t kOfWord = 4;
   static constexpr std::int64_t kStepsOfWord = kInt8WordsOfA;
   static constexpr std::int64_t kMaxDepth = kernels::kInt8Depth;
   static constexpr bool kRoundsA = true;
   static constexpr bool kReadsBFloat16 = false;
+  static constexpr int kProducts = kHasAmx ? kAmxProducts : kInt8WordsOfA == 1 ? 4 : 1;
 
   static std::int64_t rounded_row(std::int64_t depth) noexcept { return gemm_packed_row(int8_row_scale(depth) + 2); }
   static void round_rows(const kernels::GemmBlock& block, float* to) noexcept {

@@ -1,4 +1,5 @@
-// Compiled once per instruction set, and once more with AVX512-VNNI, AVX-VNNI and DotProd: products whose B is int8.
+// Compiled once per instruction set, and once more with AVX512-VNNI, AVX-VNNI, DotProd and AMX-INT8: products whose B
+// is int8.
 #include "kernels/gemm_block-inl.h"
 #include "kernels/gemm_int8-inl.h"
 #include "kernels/gemm_kernels.h"
@@ -6,6 +7,6 @@
 namespace headlight::HEADLIGHT_TARGET {
 
 extern const GemmKernels gemm_int8_kernels;
-constinit const GemmKernels gemm_int8_kernels = gemm_table<Int8>(0, kInt8WordsOfA == 1 ? 4 : 1);
+constinit const GemmKernels gemm_int8_kernels = gemm_table<Int8>(0, Int8::kProducts);
 
 }  // namespace headlight::HEADLIGHT_TARGET

@@ -195,6 +195,7 @@ Record record_of(std::string_view operation, const Engine& engine, const Attenti
   return {{"headlight", system_info().version},
           {"the call", std::string(operation)},
           {"the instruction set", std::string(name(engine.isa()))},
+          {"the numerics", std::string(name(engine.numerics()))},
           {"whole", ops::describe(shape)},
           {"spread.head_ranks", number(spread.head_ranks)},
           {"spread.block", number(spread.block)},

@@ -105,6 +105,7 @@ StepReport ShardedAdamW::step(Engine& engine, const StepOptions& options) {
   double seconds = 0;
   Record record = record_of("step");
   record.insert(record.end(), {{"the instruction set", std::string(name(engine.isa()))},
+                               {"the numerics", std::string(name(engine.numerics()))},
                                {"steps", std::to_string(steps())},
                                {"options.learning_rate", text_of(options.learning_rate)},
                                {"options.max_norm", text_of(options.max_norm)}});

@@ -128,6 +128,7 @@ CpuFeatures cpu_features() noexcept {
     __cpuid_count(7, 0, eax, ebx, ecx, edx);
     features.leaf7_ebx = ebx;
     features.leaf7_ecx = ecx;
+    features.leaf7_edx = edx;
     // Leaf 7 names its last sub-leaf in eax.
     if (eax >= 1) {
       __cpuid_count(7, 1, eax, ebx, ecx, edx);

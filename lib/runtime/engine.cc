@@ -11,6 +11,7 @@
 #include "runtime/cpu.h"
 #include "runtime/engine_state.h"
 #include "runtime/environment.h"
+#include "runtime/tile_permission.h"
 
 namespace headlight {
 namespace {
@@ -32,9 +33,20 @@ Isa choose_isa(const EngineOptions& options, const runtime::CpuFeatures& cpu) {
   return runtime::best_isa(cpu);
 }
 
+// Those of them that the operating system lets this process use; it is asked where one needs that.
+InstructionFeatures permitted(InstructionFeatures features) {
+  InstructionFeatures others, tiles;
+  for (const InstructionFeature feature : features.list()) {
+    InstructionFeatures& kind = runtime::row_of(feature).uses_tiles() ? tiles : others;
+    kind = kind | feature;
+  }
+  const bool may_use_tiles = tiles != InstructionFeatures{} && runtime::ask_for_tile_registers();
+  return may_use_tiles ? features : others;
+}
+
 InstructionFeatures choose_features(const EngineOptions& options, const runtime::CpuFeatures& cpu, Isa isa) {
   const InstructionFeatures allowed = runtime::features_of(cpu, isa, options.numerics);
-  if (!options.features) return allowed;
+  if (!options.features) return permitted(allowed);
   const InstructionFeatures available = runtime::features_of(cpu, isa, Numerics::fast);
   if (!available.has(*options.features)) {
     refuse("features", runtime::list_of(*options.features),
@@ -44,6 +56,10 @@ InstructionFeatures choose_features(const EngineOptions& options, const runtime:
   if (!allowed.has(*options.features)) {
     refuse("features", runtime::list_of(*options.features),
            "numerics fast beside it, or some of those that do without: " + runtime::list_of(allowed));
+  }
+  if (permitted(*options.features) != *options.features) {
+    refuse("features", runtime::list_of(*options.features),
+           "none by tile registers (AMX), which the operating system does not permit this process");
   }
   return *options.features;
 }

@@ -23,19 +23,21 @@ struct CpuFeatures {
   std::uint32_t leaf1_ecx = 0;
   std::uint32_t leaf7_ebx = 0;
   std::uint32_t leaf7_ecx = 0;
+  std::uint32_t leaf7_edx = 0;
   std::uint32_t leaf7_1_eax = 0;
   std::uint64_t xcr0 = 0;
   std::uint64_t hwcap = 0;
 
   [[nodiscard]] constexpr bool has(const CpuFeatures& needed) const noexcept {
     return (leaf1_ecx & needed.leaf1_ecx) == needed.leaf1_ecx && (leaf7_ebx & needed.leaf7_ebx) == needed.leaf7_ebx &&
-           (leaf7_ecx & needed.leaf7_ecx) == needed.leaf7_ecx &&
+           (leaf7_ecx & needed.leaf7_ecx) == needed.leaf7_ecx && (leaf7_edx & needed.leaf7_edx) == needed.leaf7_edx &&
            (leaf7_1_eax & needed.leaf7_1_eax) == needed.leaf7_1_eax && (xcr0 & needed.xcr0) == needed.xcr0 &&
            (hwcap & needed.hwcap) == needed.hwcap;
   }
   [[nodiscard]] constexpr CpuFeatures operator|(const CpuFeatures& other) const noexcept {
-    return {leaf1_ecx | other.leaf1_ecx,     leaf7_ebx | other.leaf7_ebx, leaf7_ecx | other.leaf7_ecx,
-            leaf7_1_eax | other.leaf7_1_eax, xcr0 | other.xcr0,           hwcap | other.hwcap};
+    return {leaf1_ecx | other.leaf1_ecx, leaf7_ebx | other.leaf7_ebx,     leaf7_ecx | other.leaf7_ecx,
+            leaf7_edx | other.leaf7_edx, leaf7_1_eax | other.leaf7_1_eax, xcr0 | other.xcr0,
+            hwcap | other.hwcap};
   }
 };
 
@@ -45,6 +47,9 @@ struct InstructionSet {
   bool is_of_this_architecture;
   CpuFeatures needs;
 };
+
+// Of XCR0: the configuration of AMX's tile registers, and the registers.
+inline constexpr std::uint64_t kTileState = 0x60000;
 
 #if defined(__x86_64__)
 inline constexpr bool kIsX86 = true;
@@ -60,9 +65,16 @@ inline constexpr CpuFeatures kAvx512Needs =
 inline constexpr CpuFeatures kAvx512Bf16Needs = kAvx512Needs | CpuFeatures{.leaf7_1_eax = bit_AVX512BF16};
 inline constexpr CpuFeatures kAvx512VnniNeeds = kAvx512Needs | CpuFeatures{.leaf7_ecx = bit_AVX512VNNI};
 inline constexpr CpuFeatures kAvxVnniNeeds = kAvx2Needs | CpuFeatures{.leaf7_1_eax = bit_AVXVNNI};
+// AMX-BF16, AMX-INT8 and AMX-TILE, whose names in <cpuid.h> are not the same with every compiler. A is rounded and
+// quantized as for the feature of vectors.
+inline constexpr CpuFeatures kAmxBf16Needs =
+    kAvx512Bf16Needs | CpuFeatures{.leaf7_edx = 1U << 22 | 1U << 24, .xcr0 = kTileState};
+inline constexpr CpuFeatures kAmxInt8Needs =
+    kAvx512VnniNeeds | CpuFeatures{.leaf7_edx = 1U << 25 | 1U << 24, .xcr0 = kTileState};
 #else
 inline constexpr bool kIsX86 = false;
-inline constexpr CpuFeatures kSse4Needs, kAvx2Needs, kAvx512Needs, kAvx512Bf16Needs, kAvx512VnniNeeds, kAvxVnniNeeds;
+inline constexpr CpuFeatures kSse4Needs, kAvx2Needs, kAvx512Needs, kAvx512Bf16Needs, kAvx512VnniNeeds, kAvxVnniNeeds,
+    kAmxBf16Needs, kAmxInt8Needs;
 #endif
 #if defined(__aarch64__)
 inline constexpr bool kIsArm = true;
@@ -104,14 +116,23 @@ struct FeatureOfSet {
   Isa isa;
   CpuFeatures needs;
   Numerics wants = Numerics::reproducible;
+
+  // Whether the operating system must be asked first: tile_permission.h.
+  [[nodiscard]] constexpr bool uses_tiles() const noexcept { return (needs.xcr0 & kTileState) != 0; }
 };
 
 // In the order of InstructionFeature.
-inline constexpr std::array<FeatureOfSet, 4> kFeatures = {{
+inline constexpr std::array<FeatureOfSet, 6> kFeatures = {{
     {InstructionFeature::avx512_bf16, "avx512_bf16", Isa::avx512, kAvx512Bf16Needs},
     {InstructionFeature::avx512_vnni, "avx512_vnni", Isa::avx512, kAvx512VnniNeeds},
     {InstructionFeature::avx_vnni, "avx_vnni", Isa::avx2, kAvxVnniNeeds},
     {InstructionFeature::neon_dotprod, "neon_dotprod", Isa::neon, kNeonDotprodNeeds},
+    {InstructionFeature::amx_bf16, "amx_bf16", Isa::avx512, kAmxBf16Needs, Numerics::fast},
+    {InstructionFeature::amx_int8, "amx_int8", Isa::avx512, kAmxInt8Needs, Numerics::fast},
 }};
+
+[[nodiscard]] constexpr const FeatureOfSet& row_of(InstructionFeature feature) noexcept {
+  return kFeatures[static_cast<std::size_t>(feature)];
+}
 
 }  // namespace headlight::runtime

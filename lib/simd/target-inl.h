@@ -31,6 +31,8 @@ enum class Target {
   neon,
   avx512_bf16 = avx512,
   avx512_vnni = avx512,
+  amx_bf16 = avx512,
+  amx_int8 = avx512,
   avx_vnni = avx2,
   neon_dotprod = neon
 };

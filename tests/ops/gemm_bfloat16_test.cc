@@ -39,18 +39,38 @@ TEST_P(GemmBFloat16, AgreesWithTheTwinForEveryTile) {
       [&](Random& random, const GemmCase& made) { expect_twin(engine, random, made, NumberType::bfloat16); });
 }
 
-// Blocks of K of one length, at most 768 and a multiple of 8; in a block the second number of each pair first.
-float chain(const float* a, const float* b, std::int64_t depth) {
+// In a block of K, the second number of each pair first.
+float chain_of_block(const float* a, const float* b, std::int64_t depth) {
+  float sum = 0;
+  for (std::int64_t k = 0; k < depth; k += 2) {
+    if (k + 1 < depth) sum = std::fma(a[k + 1], b[k + 1], sum);
+    sum = std::fma(a[k], b[k], sum);
+  }
+  return sum;
+}
+
+// AMX: of each 32 numbers the first ones of the pairs and the second ones apart.
+float tiles_of_block(const float* a, const float* b, std::int64_t depth) {
+  float sum = 0;
+  for (std::int64_t step = 0; step < depth; step += 32) {
+    float chains[2] = {0, 0};
+    for (std::int64_t k = step; k < std::min(depth, step + 32); ++k) {
+      chains[k % 2] = std::fma(a[k], b[k], chains[k % 2]);
+    }
+    sum += chains[0] + chains[1];
+  }
+  return sum;
+}
+
+// Blocks of K of one length, at most 768 and a multiple of 8.
+float chain(const float* a, const float* b, std::int64_t depth, bool is_of_tiles) {
   const std::int64_t blocks = std::max<std::int64_t>((depth + 767) / 768, 1);
   const std::int64_t length = blocks == 1 ? depth : ((depth + blocks - 1) / blocks + 7) / 8 * 8;
   float total = 0;
   for (std::int64_t first = 0; first < depth; first += length) {
-    const std::int64_t end = std::min(depth, first + length);
-    float sum = 0;
-    for (std::int64_t k = first; k < end; k += 2) {
-      if (k + 1 < end) sum = std::fma(a[k + 1], b[k + 1], sum);
-      sum = std::fma(a[k], b[k], sum);
-    }
+    const std::int64_t rows = std::min(length, depth - first);
+    const float sum =
+        is_of_tiles ? tiles_of_block(a + first, b + first, rows) : chain_of_block(a + first, b + first, rows);
     total = first == 0 ? sum : total + sum;
   }
   return total;
@@ -58,16 +78,17 @@ float chain(const float* a, const float* b, std::int64_t depth) {
 
 TEST_P(GemmBFloat16, HasTheBitsOfTheDocumentedChain) {
   Engine engine(options(2));
+  const bool is_of_tiles = engine.features().has(InstructionFeature::amx_bf16);
   Random random(3);
   for (const std::int64_t k : {1, 2, 31, 64, 767, 768, 769, 1601}) {
-    const std::int64_t m = 11, n = 67;
+    const std::int64_t m = 37, n = 107;
     Tensor<float, 2> a = random.normal_tensor<2>({m, k}), b = random.normal_tensor<2>({n, k});
     Tensor<float, 2> c({m, n}), expected({m, n});
     gemm(engine, a, packed(engine, b, Transpose::yes), c);
     round_to_bfloat16(a.view());
     round_to_bfloat16(b.view());
     for (std::int64_t i = 0; i < m; ++i) {
-      for (std::int64_t j = 0; j < n; ++j) expected(i, j) = chain(&a(i, 0), &b(j, 0), k);
+      for (std::int64_t j = 0; j < n; ++j) expected(i, j) = chain(&a(i, 0), &b(j, 0), k, is_of_tiles);
     }
     EXPECT_TRUE(same_bits(c.view(), expected.view())) << "K = " << k;
   }
@@ -97,7 +118,7 @@ TEST_P(GemmBFloat16, RoundsBothOperandsToNearestEven) {
   }
 }
 
-// vdpbf16ps takes them for 0, and says so.
+// vdpbf16ps and tdpbf16ps take them for 0, and say so.
 TEST_P(GemmBFloat16, KeepsSubnormalNumbersWhereTheInstructionDoes) {
   Engine engine(options());
   const bool flushes = engine.features().has(InstructionFeature::avx512_bf16);

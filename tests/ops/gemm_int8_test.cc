@@ -77,8 +77,8 @@ TEST_P(GemmInt8, HasTheBitsOfTheDocumentedFormula) {
   Random random(3);
   for (const std::int64_t k : {1, 2, 3, 4, 5, 31, 64, 767, 768, 769, 3073}) {
     SCOPED_TRACE("K = " + std::to_string(k));
-    const Tensor<float, 2> a = random.normal_tensor<2>({11, k}), b = random.normal_tensor<2>({k, 67});
-    Tensor<float, 2> c({11, 67});
+    const Tensor<float, 2> a = random.normal_tensor<2>({37, k}), b = random.normal_tensor<2>({k, 107});
+    Tensor<float, 2> c({37, 107});
     gemm(engine, a, packed(engine, b), c);
     expect_formula(c.view(), a.view(), b.view());
   }

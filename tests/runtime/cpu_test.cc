@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #if defined(__x86_64__)
@@ -84,6 +85,9 @@ TEST(Cpu, HasAName) {
 
 using Bits = std::vector<std::uint32_t>;
 
+// Intel's manual, volume 2, CPUID.
+constexpr std::uint32_t kAmxBf16 = 1U << 22, kAmxTile = 1U << 24, kAmxInt8 = 1U << 25;
+
 CpuFeatures everything() {
   CpuFeatures features;
   features.leaf1_ecx =
@@ -91,8 +95,9 @@ CpuFeatures everything() {
   features.leaf7_ebx =
       bit_AVX2 | bit_BMI | bit_BMI2 | bit_AVX512F | bit_AVX512BW | bit_AVX512DQ | bit_AVX512VL | bit_AVX512CD;
   features.leaf7_ecx = bit_AVX512VNNI;
+  features.leaf7_edx = kAmxBf16 | kAmxTile | kAmxInt8;
   features.leaf7_1_eax = bit_AVX512BF16 | bit_AVXVNNI;
-  features.xcr0 = 0xE7;
+  features.xcr0 = 0x600E7;
   return features;
 }
 
@@ -161,6 +166,29 @@ TEST(Cpu, AFeatureNeedsItsBitAndItsSet) {
   features = everything();
   features.xcr0 = 0x07;
   EXPECT_EQ(features_of(features, Isa::avx512), InstructionFeatures{});
+}
+
+TEST(Cpu, TileRegistersWantFastNumericsAndTheSystem) {
+  using enum InstructionFeature;
+  const InstructionFeatures built = features_of(everything(), Isa::avx512, Numerics::fast);
+  EXPECT_EQ(built.has(amx_bf16), built.has(amx_int8));
+  if (!built.has(amx_bf16)) GTEST_SKIP() << "this build has none";
+  EXPECT_FALSE(features_of(everything(), Isa::avx512).has(amx_bf16));
+  EXPECT_FALSE(features_of(everything(), Isa::avx512).has(amx_int8));
+  const auto found = [](auto change) {
+    CpuFeatures features = everything();
+    change(features);
+    const InstructionFeatures all = features_of(features, Isa::avx512, Numerics::fast);
+    return std::pair(all.has(amx_bf16), all.has(amx_int8));
+  };
+  EXPECT_EQ(found([](CpuFeatures& cpu) { cpu.leaf7_edx &= ~kAmxBf16; }), std::pair(false, true));
+  EXPECT_EQ(found([](CpuFeatures& cpu) { cpu.leaf7_edx &= ~kAmxInt8; }), std::pair(true, false));
+  EXPECT_EQ(found([](CpuFeatures& cpu) { cpu.leaf7_edx &= ~kAmxTile; }), std::pair(false, false));
+  EXPECT_EQ(found([](CpuFeatures& cpu) { cpu.leaf7_1_eax = 0; }), std::pair(false, true));
+  EXPECT_EQ(found([](CpuFeatures& cpu) { cpu.leaf7_ecx = 0; }), std::pair(true, false));
+  for (const std::uint64_t bit : {0x20000U, 0x40000U}) {
+    EXPECT_EQ(found([bit](CpuFeatures& cpu) { cpu.xcr0 &= ~bit; }), std::pair(false, false)) << bit;
+  }
 }
 
 TEST(Cpu, TheOperatingSystemMustSaveTheRegisters) {

@@ -11,6 +11,7 @@
 
 #include "gtest/gtest.h"
 #include "headlight/engine.h"
+#include "headlight/number_type.h"
 
 namespace headlight::test {
 
@@ -58,6 +59,11 @@ struct Instructions {
   std::string text(name(instructions.isa));
   for (const InstructionFeature feature : instructions.features.list()) text.append("_with_").append(name(feature));
   return text;
+}
+
+// Whether products have the bits that they have on the set without features.
+[[nodiscard]] inline bool has_bits_of_set(const Instructions& instructions, NumberType type) {
+  return type != NumberType::bfloat16 || !instructions.features.has(InstructionFeature::amx_bf16);
 }
 
 // For messages of the test.

@@ -22,6 +22,7 @@ class Machine {
 
   [[nodiscard]] std::string name() const { return test::name(instructions_); }
   [[nodiscard]] Isa isa() const { return instructions_.isa; }
+  [[nodiscard]] bool has_bits_of_set(NumberType type) const { return test::has_bits_of_set(instructions_, type); }
   [[nodiscard]] Engine& engine(std::int64_t threads);
 
  private:

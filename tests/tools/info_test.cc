@@ -93,6 +93,17 @@ TEST(Info, SaysWhatEachTypeIsMultipliedWith) {
   }
 }
 
+TEST(Info, SaysWhatTileRegistersMultiply) {
+  EngineOptions options;
+  options.numerics = Numerics::fast;
+  const InstructionFeatures features = Engine(options).features();
+  if (!features.has({InstructionFeature::amx_bf16, InstructionFeature::amx_int8})) GTEST_SKIP() << "no AMX here";
+  const nlohmann::json found = info({"--numerics", "fast"});
+  EXPECT_EQ(found.at("products").at("bfloat16"), "amx_bf16");
+  EXPECT_EQ(found.at("products").at("int8"), "amx_int8");
+  EXPECT_EQ(found.at("attention").at("bfloat16"), "avx512_bf16");
+}
+
 TEST(Info, EveryAvailableInstructionSetCanBeForced) {
   for (const Isa isa : available_isas()) {
     const std::string wanted(name(isa));

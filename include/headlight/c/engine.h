@@ -113,12 +113,16 @@ enum {
   // AVX512-VNNI, of avx512, AVX-VNNI, of avx2, and DotProd, of neon: products of 8-bit integers, exactly.
   HEADLIGHT_FEATURE_AVX512_VNNI = 2,
   HEADLIGHT_FEATURE_AVX_VNNI = 4,
-  HEADLIGHT_FEATURE_NEON_DOTPROD = 8
+  HEADLIGHT_FEATURE_NEON_DOTPROD = 8,
+  // AMX-BF16 and AMX-INT8, of avx512, with HEADLIGHT_NUMERICS_FAST and on Linux alone: products of matrices by tile
+  // registers, for which the system is asked, for all of the process and for good. headlight/engine.h says more.
+  HEADLIGHT_FEATURE_AMX_BF16 = 16,
+  HEADLIGHT_FEATURE_AMX_INT8 = 32
 };
 // "avx512_bf16" of a single bit; "" for what is none.
 HEADLIGHT_API const char* headlight_feature_name(headlight_features feature);
-// What a result's bits may depend on beside the build and the instructions in use. Never: threads, the run, the rest of
-// the batch.
+// What a result's bits may depend on beside the build and the instructions in use. Never: threads, the run, the rest
+// of the batch.
 typedef int32_t headlight_numerics;
 enum {
   HEADLIGHT_NUMERICS_REPRODUCIBLE = 0,  // nothing: few rows at a time give the bits of many

@@ -8,7 +8,10 @@ std::vector<std::string> number_type_names() {
   return names;
 }
 
-std::string instructions_of(const Engine& engine, NumberType type) {
+namespace {
+
+// Those that multiply numbers of that type in vectors.
+std::string vector_instructions_of(const Engine& engine, NumberType type) {
   const std::string set(name(engine.isa()));
   const auto has_one = [&](InstructionFeatures all) {
     for (const InstructionFeature feature : engine.features().list()) {
@@ -29,12 +32,21 @@ std::string instructions_of(const Engine& engine, NumberType type) {
   return found;
 }
 
+}  // namespace
+
+std::string instructions_of(const Engine& engine, NumberType type) {
+  using enum InstructionFeature;
+  if (type == NumberType::bfloat16 && engine.features().has(amx_bf16)) return std::string(name(amx_bf16));
+  if (type == NumberType::int8 && engine.features().has(amx_int8)) return std::string(name(amx_int8));
+  return vector_instructions_of(engine, type);
+}
+
 std::vector<NumberType> cache_types() {
   return {NumberType::float32, NumberType::bfloat16, NumberType::float16, NumberType::int8};
 }
 
 std::string attention_instructions_of(const Engine& engine, NumberType type) {
-  return instructions_of(engine, type == NumberType::int8 ? NumberType::float16 : type);
+  return vector_instructions_of(engine, type == NumberType::int8 ? NumberType::float16 : type);
 }
 
 }  // namespace headlight::program
