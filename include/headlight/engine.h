@@ -41,7 +41,9 @@ enum class InstructionFeature : std::uint8_t {
   // but the same ones for few rows as for many. A call returns with the thread's tile registers released; what the
   // caller kept in them is lost. Checked in an emulator, never timed.
   amx_bf16,
-  amx_int8
+  amx_int8,
+  // I8MM, of neon: the same, two rows by two columns at a time. Checked under an emulator, never timed.
+  neon_i8mm
 };
 
 // What a result's bits may depend on. With all of them: the build and the instructions in use. Never: threads, the run,

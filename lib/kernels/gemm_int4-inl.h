@@ -14,6 +14,7 @@
 #include <cstdint>
 
 #include "kernels/gemm_int4_quantize-inl.h"
+#include "kernels/gemm_quads-inl.h"
 #include "kernels/gemm_tile-inl.h"
 #include "kernels/gemm_words-inl.h"
 #include "simd/integers.h"
@@ -43,6 +44,11 @@ struct GemmInt4Panels : GemmWordPanels<GemmInt4Panels> {
     return as_float(dot_i16(as_int(right), as_int(left), as_int(sum)));
 #endif
   }
+#if defined(HEADLIGHT_MULTIPLIES_QUADS)
+  static HEADLIGHT_INLINE Vec multiply_quads(Vec left, Vec right, Vec sum) {
+    return as_float(multiply_quads_of_bytes(as_int(left), as_int(right), as_int(sum)));
+  }
+#endif
 };
 
 // From the integers of a group to floats, (D · t) · s, added up.
@@ -104,6 +110,9 @@ struct GemmInt4Tile {
     Vec totals[kRows][kVectors];
     clear_sums(totals);
     const TileRows::Reader<kRows> a(tile.a);
+#if defined(HEADLIGHT_MULTIPLIES_QUADS)
+    const RowPairs<kRows> pairs(tile.a);
+#endif
     GemmInt4Panels b = tile.b;
     const std::int64_t depth = tile.depth;
     std::int64_t k = 0;
@@ -111,6 +120,14 @@ struct GemmInt4Tile {
       Vec sums[kRows][kVectors];
       tile.finish.begin_group(tile.a, group, sums);
       const std::int64_t end = smaller(k + kInt4WordsOfGroup, depth);
+#if defined(HEADLIGHT_MULTIPLIES_QUADS)
+      if constexpr (kRows > 1) {
+        QuadSums<kRows, kVectors> quads;
+        quads.set(sums);
+        for (; k < end; k += 2) quads.add_two_words(pairs, b, k);
+        quads.get(sums);
+      }
+#endif
       for (; k < end; k += kSteps) {
 #pragma GCC unroll 4
         for (int step = 0; step < kSteps; ++step) tile_step(a, b, k, step, sums);

@@ -14,6 +14,7 @@
 
 #include "kernels/gemm_amx-inl.h"
 #include "kernels/gemm_int8_quantize-inl.h"
+#include "kernels/gemm_quads-inl.h"
 #include "kernels/gemm_tile-inl.h"
 #include "kernels/gemm_words-inl.h"
 #include "simd/integers.h"
@@ -27,6 +28,11 @@ struct GemmInt8Panels : GemmPanels {
   static HEADLIGHT_INLINE Vec multiply_add(Vec left, Vec right, Vec sum) {
     return as_float(dot_bytes(as_int(left), as_int(right), as_int(sum)));
   }
+#if defined(HEADLIGHT_MULTIPLIES_QUADS)
+  static HEADLIGHT_INLINE Vec multiply_quads(Vec left, Vec right, Vec sum) {
+    return as_float(multiply_quads_of_bytes(as_int(left), as_int(right), as_int(sum)));
+  }
+#endif
 };
 
 #else

@@ -162,7 +162,7 @@ std::string cpu_name() {
 #else
 
 #if defined(__aarch64__) && defined(__linux__)
-CpuFeatures cpu_features() noexcept { return {.hwcap = getauxval(AT_HWCAP)}; }
+CpuFeatures cpu_features() noexcept { return {.hwcap = getauxval(AT_HWCAP), .hwcap2 = getauxval(AT_HWCAP2)}; }
 #else
 CpuFeatures cpu_features() noexcept { return {}; }
 #endif

@@ -18,7 +18,7 @@ namespace headlight::runtime {
 // What decides which instructions a CPU runs. On x86-64 registers of CPUID (leaf 1, leaf 7 sub-leaves 0 and 1), and
 // XCR0, in which the operating system says which registers it saves on a context switch (0 when it does not use XSAVE):
 // AMD's and Intel's manuals agree on every bit used. On 64-bit Arm, where NEON is always there, what Linux says in
-// AT_HWCAP (https://docs.kernel.org/arch/arm64/elf_hwcaps.html).
+// AT_HWCAP and AT_HWCAP2 (https://docs.kernel.org/arch/arm64/elf_hwcaps.html).
 struct CpuFeatures {
   std::uint32_t leaf1_ecx = 0;
   std::uint32_t leaf7_ebx = 0;
@@ -27,17 +27,18 @@ struct CpuFeatures {
   std::uint32_t leaf7_1_eax = 0;
   std::uint64_t xcr0 = 0;
   std::uint64_t hwcap = 0;
+  std::uint64_t hwcap2 = 0;
 
   [[nodiscard]] constexpr bool has(const CpuFeatures& needed) const noexcept {
     return (leaf1_ecx & needed.leaf1_ecx) == needed.leaf1_ecx && (leaf7_ebx & needed.leaf7_ebx) == needed.leaf7_ebx &&
            (leaf7_ecx & needed.leaf7_ecx) == needed.leaf7_ecx && (leaf7_edx & needed.leaf7_edx) == needed.leaf7_edx &&
            (leaf7_1_eax & needed.leaf7_1_eax) == needed.leaf7_1_eax && (xcr0 & needed.xcr0) == needed.xcr0 &&
-           (hwcap & needed.hwcap) == needed.hwcap;
+           (hwcap & needed.hwcap) == needed.hwcap && (hwcap2 & needed.hwcap2) == needed.hwcap2;
   }
   [[nodiscard]] constexpr CpuFeatures operator|(const CpuFeatures& other) const noexcept {
     return {leaf1_ecx | other.leaf1_ecx, leaf7_ebx | other.leaf7_ebx,     leaf7_ecx | other.leaf7_ecx,
             leaf7_edx | other.leaf7_edx, leaf7_1_eax | other.leaf7_1_eax, xcr0 | other.xcr0,
-            hwcap | other.hwcap};
+            hwcap | other.hwcap,         hwcap2 | other.hwcap2};
   }
 };
 
@@ -78,10 +79,11 @@ inline constexpr CpuFeatures kSse4Needs, kAvx2Needs, kAvx512Needs, kAvx512Bf16Ne
 #endif
 #if defined(__aarch64__)
 inline constexpr bool kIsArm = true;
-inline constexpr CpuFeatures kNeonDotprodNeeds = {.hwcap = 1 << 20};  // HWCAP_ASIMDDP
+inline constexpr CpuFeatures kNeonDotprodNeeds = {.hwcap = 1 << 20};                               // HWCAP_ASIMDDP
+inline constexpr CpuFeatures kNeonI8mmNeeds = kNeonDotprodNeeds | CpuFeatures{.hwcap2 = 1 << 13};  // HWCAP2_I8MM
 #else
 inline constexpr bool kIsArm = false;
-inline constexpr CpuFeatures kNeonDotprodNeeds;
+inline constexpr CpuFeatures kNeonDotprodNeeds, kNeonI8mmNeeds;
 #endif
 
 // In the order of Isa, so worst first on every architecture. The kernels are compiled for what `needs` names and no
@@ -122,13 +124,14 @@ struct FeatureOfSet {
 };
 
 // In the order of InstructionFeature.
-inline constexpr std::array<FeatureOfSet, 6> kFeatures = {{
+inline constexpr std::array<FeatureOfSet, 7> kFeatures = {{
     {InstructionFeature::avx512_bf16, "avx512_bf16", Isa::avx512, kAvx512Bf16Needs},
     {InstructionFeature::avx512_vnni, "avx512_vnni", Isa::avx512, kAvx512VnniNeeds},
     {InstructionFeature::avx_vnni, "avx_vnni", Isa::avx2, kAvxVnniNeeds},
     {InstructionFeature::neon_dotprod, "neon_dotprod", Isa::neon, kNeonDotprodNeeds},
     {InstructionFeature::amx_bf16, "amx_bf16", Isa::avx512, kAmxBf16Needs, Numerics::fast},
     {InstructionFeature::amx_int8, "amx_int8", Isa::avx512, kAmxInt8Needs, Numerics::fast},
+    {InstructionFeature::neon_i8mm, "neon_i8mm", Isa::neon, kNeonI8mmNeeds},
 }};
 
 [[nodiscard]] constexpr const FeatureOfSet& row_of(InstructionFeature feature) noexcept {

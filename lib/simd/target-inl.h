@@ -18,6 +18,10 @@
 #define HEADLIGHT_DOTS_BYTES  // an instruction adds products of four bytes and four others to 32 bits: dot_bytes()
 #endif
 
+#if defined(__ARM_FEATURE_MATMUL_INT8) && !defined(HEADLIGHT_SIMD_SCALAR_TARGET)
+#define HEADLIGHT_MULTIPLIES_QUADS  // an instruction multiplies two rows by two columns: multiply_quads_of_bytes()
+#endif
+
 #define HEADLIGHT_INLINE inline __attribute__((always_inline))
 
 namespace headlight::HEADLIGHT_TARGET {
@@ -34,7 +38,8 @@ enum class Target {
   amx_bf16 = avx512,
   amx_int8 = avx512,
   avx_vnni = avx2,
-  neon_dotprod = neon
+  neon_dotprod = neon,
+  neon_i8mm = neon
 };
 
 inline constexpr Target kTarget = Target::HEADLIGHT_TARGET;

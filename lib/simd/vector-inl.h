@@ -50,6 +50,12 @@
 //   dot_bytes(a, b, sum)        of lanes that hold four bytes, b's int8, and a's uint8 with VNNI and int8 with DotProd:
 //                               sum + Σ aᵢ·bᵢ in int32, wrapping
 //   store_u8_crossed(i, p)      the lowest bytes of lanes 0, 2, 1, 3, 4, 6, 5, 7, …
+// and where there is HEADLIGHT_MULTIPLIES_QUADS, on vectors of four lanes
+//   multiply_quads_of_bytes(a, b, sum)   of halves that hold eight int8, two rows' and two columns': to lane 2 r + c of
+//                               sum, Σ aᵢ·bᵢ over a's half r and b's half c, in int32, wrapping
+//   load_two_of_each(p, q)      p[0] p[1] q[0] q[1]
+//   lower_halves(a, b) upper_halves(a, b)           a₀ a₁ b₀ b₁ and a₂ a₃ b₂ b₃
+//   interleave_lower(a, b) interleave_upper(a, b)   a₀ b₀ a₁ b₁ and a₂ b₂ a₃ b₃
 //
 // Code that works on both 1 and 16 lanes needs no case of its own: for kLanes = 1 the folds and the transpose are
 // empty.

@@ -377,3 +377,6 @@ HEADLIGHT_INLINE float max_of_lanes(Vec v) {
 }  // namespace headlight::HEADLIGHT_TARGET
 
 #include "simd/transpose-inl.h"
+#if defined(HEADLIGHT_MULTIPLIES_QUADS)
+#include "simd/vector_quads-inl.h"
+#endif

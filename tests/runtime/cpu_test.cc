@@ -222,11 +222,17 @@ TEST(Cpu, AgreesWithTheCompilersOwnDetection) {
 #elif defined(__aarch64__)
 
 TEST(Cpu, AFeatureNeedsItsBitAndItsSet) {
-  constexpr std::uint64_t kDotprod = 1 << 20;
-  const InstructionFeatures dotprod = {InstructionFeature::neon_dotprod};
-  EXPECT_EQ(features_of({.hwcap = kDotprod}, Isa::neon), is_built(Isa::neon) ? dotprod : InstructionFeatures{});
+  using enum InstructionFeature;
+  constexpr std::uint64_t kDotprod = 1 << 20, kI8mm = 1 << 13;
+  const auto built = [](InstructionFeatures features) {
+    return is_built(Isa::neon) ? features : InstructionFeatures{};
+  };
+  EXPECT_EQ(features_of({.hwcap = kDotprod}, Isa::neon), built({neon_dotprod}));
   EXPECT_EQ(features_of({.hwcap = ~kDotprod}, Isa::neon), InstructionFeatures{});
-  EXPECT_EQ(features_of({.hwcap = kDotprod}, Isa::scalar), InstructionFeatures{});
+  EXPECT_EQ(features_of({.hwcap = kDotprod, .hwcap2 = kI8mm}, Isa::neon), built({neon_dotprod, neon_i8mm}));
+  EXPECT_EQ(features_of({.hwcap = kDotprod, .hwcap2 = ~kI8mm}, Isa::neon), built({neon_dotprod}));
+  EXPECT_EQ(features_of({.hwcap = ~kDotprod, .hwcap2 = kI8mm}, Isa::neon), InstructionFeatures{});
+  EXPECT_EQ(features_of({.hwcap = kDotprod, .hwcap2 = kI8mm}, Isa::scalar), InstructionFeatures{});
 }
 
 #endif

@@ -27,7 +27,7 @@ class EachIsa : public testing::TestWithParam<Isa> {
 };
 
 // An instruction set with all or none of what this CPU has beyond it, and where some of that wants fast numerics, with
-// all but those, too.
+// all but those, too. And with a feature that another would stand in for.
 struct Instructions {
   Isa isa;
   InstructionFeatures features;
@@ -49,6 +49,7 @@ struct Instructions {
   for (const Isa isa : available_isas()) {
     found.push_back({isa, {}});
     const InstructionFeatures features = available_features(isa), all = available_features(isa, Numerics::fast);
+    if (features.has(InstructionFeature::neon_i8mm)) found.push_back({isa, {InstructionFeature::neon_dotprod}});
     if (features != InstructionFeatures{}) found.push_back({isa, features});
     if (all != features) found.push_back({isa, all, Numerics::fast});
   }

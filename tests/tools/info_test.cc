@@ -72,6 +72,7 @@ TEST(Info, SaysWhatEachTypeIsMultipliedWith) {
     const InstructionFeatures features = available_features(isa);
     const std::string int8 = features.has(InstructionFeature::avx512_vnni)    ? "avx512_vnni"
                              : features.has(InstructionFeature::avx_vnni)     ? "avx_vnni"
+                             : features.has(InstructionFeature::neon_i8mm)    ? "neon_i8mm"
                              : features.has(InstructionFeature::neon_dotprod) ? "neon_dotprod"
                                                                               : "widened to 16 bits on " + set;
     const nlohmann::json products = info({"--isa", set}).at("products");

@@ -117,7 +117,8 @@ enum {
   // AMX-BF16 and AMX-INT8, of avx512, with HEADLIGHT_NUMERICS_FAST and on Linux alone: products of matrices by tile
   // registers, for which the system is asked, for all of the process and for good. headlight/engine.h says more.
   HEADLIGHT_FEATURE_AMX_BF16 = 16,
-  HEADLIGHT_FEATURE_AMX_INT8 = 32
+  HEADLIGHT_FEATURE_AMX_INT8 = 32,
+  HEADLIGHT_FEATURE_NEON_I8MM = 16  // I8MM, of neon: the same, two rows by two columns at a time
 };
 // "avx512_bf16" of a single bit; "" for what is none.
 HEADLIGHT_API const char* headlight_feature_name(headlight_features feature);

@@ -1,5 +1,7 @@
 #include "tools/headlight/support/number_types.h"
 
+#include <initializer_list>
+
 namespace headlight::program {
 
 std::vector<std::string> number_type_names() {
@@ -13,9 +15,10 @@ namespace {
 // Those that multiply numbers of that type in vectors.
 std::string vector_instructions_of(const Engine& engine, NumberType type) {
   const std::string set(name(engine.isa()));
-  const auto has_one = [&](InstructionFeatures all) {
-    for (const InstructionFeature feature : engine.features().list()) {
-      if (all.has(feature)) return std::string(name(feature));
+  // The first of them that the engine has.
+  const auto has_one = [&](std::initializer_list<InstructionFeature> some) {
+    for (const InstructionFeature feature : some) {
+      if (engine.features().has(feature)) return std::string(name(feature));
     }
     return std::string();
   };
@@ -26,7 +29,8 @@ std::string vector_instructions_of(const Engine& engine, NumberType type) {
   } else if (type == NumberType::float16) {
     found = "widened to float32 on " + set;
   } else if (type == NumberType::int8 || type == NumberType::int4) {
-    found = has_one({InstructionFeature::avx512_vnni, InstructionFeature::avx_vnni, InstructionFeature::neon_dotprod});
+    found = has_one({InstructionFeature::avx512_vnni, InstructionFeature::avx_vnni, InstructionFeature::neon_i8mm,
+                     InstructionFeature::neon_dotprod});
     if (found.empty()) found = "widened to 16 bits on " + set;
   }
   return found;
