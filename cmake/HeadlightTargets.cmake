@@ -71,22 +71,26 @@ foreach(isa IN LISTS headlight_known_isas)
   endif()
 endforeach()
 # Instructions that some CPUs have beyond a set: the type of number that gains by them, the set, and the flags. Kernels of that
-# type are compiled with them once more; with those of "tiles", its products of matrices alone. Of several that a CPU has the first is used.
+# type are compiled with them once more; those of TYPE_products are for products of matrices alone. Of several that a CPU has the first is
+# used, and before them one of TYPE_products.
 set(headlight_set_of_avx512_bf16 avx512)
 set(headlight_set_of_avx512_vnni avx512)
 set(headlight_set_of_avx_vnni avx2)
 set(headlight_set_of_neon_dotprod neon)
 set(headlight_set_of_neon_i8mm neon)
+set(headlight_set_of_neon_bf16 neon)
 set(headlight_set_of_amx_bf16 avx512)
 set(headlight_set_of_amx_int8 avx512)
 set(headlight_features_of_bfloat16 avx512_bf16)
+set(headlight_features_of_bfloat16_products neon_bf16)
 set(headlight_features_of_int8 avx512_vnni avx_vnni neon_i8mm neon_dotprod)
+set(headlight_features_of_int8_products "")
 if(CMAKE_SYSTEM_NAME STREQUAL "Linux")  # which must be asked for tile registers
-  set(headlight_features_of_bfloat16_tiles amx_bf16)
-  set(headlight_features_of_int8_tiles amx_int8)
+  list(APPEND headlight_features_of_bfloat16_products amx_bf16)
+  list(APPEND headlight_features_of_int8_products amx_int8)
 endif()
 set(headlight_features "")
-foreach(type bfloat16 int8 bfloat16_tiles int8_tiles)
+foreach(type bfloat16 int8 bfloat16_products int8_products)
   set(headlight_feature_calls_of_${type} "")
   foreach(feature IN LISTS headlight_features_of_${type})
     if(headlight_set_of_${feature} IN_LIST HEADLIGHT_ISAS)
@@ -111,6 +115,7 @@ set(headlight_flags_amx_int8 ${headlight_flags_avx512_vnni} -mamx-tile -mamx-int
 set(headlight_flags_neon -march=armv8-a+crypto)
 set(headlight_flags_neon_dotprod -march=armv8.2-a+crypto+dotprod)
 set(headlight_flags_neon_i8mm -march=armv8.2-a+crypto+dotprod+i8mm)
+set(headlight_flags_neon_bf16 -march=armv8.2-a+crypto+bf16)
 if(MINGW)
   # g++ takes the stack for more aligned than Windows keeps it (its bug 54412), so that a vector of 32 bytes laid there ends the program:
   # the assembler makes every move one that may be unaligned, which is as fast where the address is aligned after all.

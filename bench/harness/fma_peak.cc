@@ -22,11 +22,11 @@ const FmaBurst& burst_of(const Engine& engine, NumberType type) {
 #define HEADLIGHT_CASE(name) \
   if (engine.features().has(InstructionFeature::name)) return headlight::name::fma_burst;
   if (type == NumberType::bfloat16) {
-    HEADLIGHT_FOR_EACH_BFLOAT16_TILES_FEATURE(HEADLIGHT_CASE)
+    HEADLIGHT_FOR_EACH_BFLOAT16_PRODUCTS_FEATURE(HEADLIGHT_CASE)
     HEADLIGHT_FOR_EACH_BFLOAT16_FEATURE(HEADLIGHT_CASE)
   }
   if (type == NumberType::int8) {
-    HEADLIGHT_FOR_EACH_INT8_TILES_FEATURE(HEADLIGHT_CASE)
+    HEADLIGHT_FOR_EACH_INT8_PRODUCTS_FEATURE(HEADLIGHT_CASE)
     HEADLIGHT_FOR_EACH_INT8_FEATURE(HEADLIGHT_CASE)
   }
 #undef HEADLIGHT_CASE

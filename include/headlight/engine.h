@@ -33,6 +33,14 @@ enum class InstructionFeature : std::uint8_t {
   avx512_vnni,
   avx_vnni,
   neon_dotprod,
+  // I8MM, of neon: the same, two rows by two columns at a time. As the next one checked under an emulator, never timed.
+  neon_i8mm,
+  // BF16, of neon, and wanting Numerics::fast: products of matrices of bfloat16 numbers, not attention. Their bits are
+  // not those of the set, since the instructions add in another way: of each pair (k, k + 1) along K the two products,
+  // and that to the sum before. Both are rounded to odd (what is inexact is cut off, and its last bit set), and what is
+  // below 2⁻¹²⁶ counts as 0. Half as many additions, each off by twice as much: errors have the bound of the set's. On
+  // the route they do not depend.
+  neon_bf16,
   // AMX-BF16 and AMX-INT8, of avx512, with Numerics::fast and on Linux alone: products of matrices by tile registers;
   // attention stays as it is. Linux gives a process these registers when it is asked to, which an engine does when it
   // is made; that holds for all of the process and for good, and stacks of their own for signals must be 8 KiB larger
@@ -41,9 +49,7 @@ enum class InstructionFeature : std::uint8_t {
   // but the same ones for few rows as for many. A call returns with the thread's tile registers released; what the
   // caller kept in them is lost. Checked in an emulator, never timed.
   amx_bf16,
-  amx_int8,
-  // I8MM, of neon: the same, two rows by two columns at a time. Checked under an emulator, never timed.
-  neon_i8mm
+  amx_int8
 };
 
 // What a result's bits may depend on. With all of them: the build and the instructions in use. Never: threads, the run,

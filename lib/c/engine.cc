@@ -24,8 +24,8 @@ static_assert(InstructionFeatures{InstructionFeature::avx512_bf16}.bits() == HEA
 static_assert(InstructionFeatures{InstructionFeature::amx_int8}.bits() == HEADLIGHT_FEATURE_AMX_INT8);
 constexpr headlight_features kKnownFeatures = HEADLIGHT_FEATURE_AVX512_BF16 | HEADLIGHT_FEATURE_AVX512_VNNI |
                                               HEADLIGHT_FEATURE_AVX_VNNI | HEADLIGHT_FEATURE_NEON_DOTPROD |
-                                              HEADLIGHT_FEATURE_AMX_BF16 | HEADLIGHT_FEATURE_AMX_INT8 |
-                                              HEADLIGHT_FEATURE_NEON_I8MM;
+                                              HEADLIGHT_FEATURE_NEON_I8MM | HEADLIGHT_FEATURE_NEON_BF16 |
+                                              HEADLIGHT_FEATURE_AMX_BF16 | HEADLIGHT_FEATURE_AMX_INT8;
 
 constexpr bool is_numerics(headlight_numerics numerics) {
   return numerics >= HEADLIGHT_NUMERICS_REPRODUCIBLE && numerics <= HEADLIGHT_NUMERICS_FAST;

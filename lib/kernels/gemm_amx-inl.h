@@ -197,17 +197,10 @@ struct AmxTile {
   }
 };
 
-// What a product of matrices is made of.
-template <class B, class Finish>
-using GemmTile = AmxTile<B, Finish>;
-
 #else
 
 inline constexpr bool kHasAmx = false;
 inline constexpr int kAmxProducts = 0;
-
-template <class B, class Finish>
-using GemmTile = RegisterTile<TileRows, B, Finish>;
 
 #endif
 

@@ -4,14 +4,20 @@
 // float32, and a sum takes the second of a pair before the first: that is what vdpbf16ps does, so every instruction set
 // has its bits. But vdpbf16ps takes numbers and sums below 2⁻¹²⁶ for 0. (Intel's manual, volume 2, VDPBF16PS; the order
 // of Zen 4 was found by trying.) AMX sums in an order of its own: gemm_amx-inl.h.
+//
+// Arm's bfdot and bfmmla are no such sums, and so for Numerics::fast: with [x] for x rounded to odd, each pair is
+// s ← [s + [a₀·b₀ + a₁·b₁]], whose error is up to 2⁻²³ a rounding, of which there are half as many; what is below 2⁻¹²⁶
+// is 0 there, too. bfmmla does that with the first pair of its four numbers and then with the second, so that one row,
+// by bfdot, has the bits of many. (Arm's manual, DDI 0487, shared/functions/bfloat: BFDotAdd() and BFMatMulAdd(), where
+// FPCR.EBF is 0, as Linux leaves it.)
 #pragma once
 
 #include <cstdint>
 
-#include "kernels/gemm_amx-inl.h"
 #include "kernels/gemm_pack-inl.h"
 #include "kernels/gemm_round-inl.h"
 #include "kernels/gemm_tile-inl.h"
+#include "kernels/gemm_tile_of_words-inl.h"
 #include "kernels/gemm_words-inl.h"
 #include "simd/integers.h"
 #include "simd/vector-inl.h"
@@ -26,11 +32,16 @@ HEADLIGHT_INLINE Vec joined(Vec even, Vec odd) {
 // The same of floats, each rounded to such a number.
 HEADLIGHT_INLINE Vec pairs_of(Vec even, Vec odd) { return joined(round_to_bf16(even), round_to_bf16(odd)); }
 
-#if defined(__AVX512BF16__)
+#if defined(HEADLIGHT_DOTS_BFLOAT16)
 
 // Panels of pairs, multiplied as they are.
 struct GemmBFloat16Panels : GemmPanels {
   static HEADLIGHT_INLINE Vec multiply_add(Vec left, Vec right, Vec sum) { return dot_bf16(left, right, sum); }
+#if defined(HEADLIGHT_MULTIPLIES_QUADS)
+  static HEADLIGHT_INLINE Vec multiply_quads(Vec left, Vec right, Vec sum) {
+    return multiply_quads_of_bf16(left, right, sum);
+  }
+#endif
 };
 
 inline constexpr int kBFloat16WordsOfA = 1;
@@ -48,11 +59,16 @@ void round_bfloat16_row(const typename Numbers::Storage* from, std::int64_t coun
   store(narrow_to_bf16(Numbers::load_partial(from, first), second), to);
 }
 
-// A word of A from numbers(k): as narrow_to_bf16() would have it, subnormal numbers are 0 before they are rounded.
+// A word of A from numbers(k), as narrow_to_bf16() would have it: with AVX512-BF16 subnormal numbers are 0 before they
+// are rounded.
 template <class Numbers>
 HEADLIGHT_INLINE Vec bfloat16_word(std::int64_t word, Numbers numbers) {
+#if defined(__AVX512BF16__)
   const auto normal = [](Vec v) { return select(less(abs(v), broadcast(0x1p-126f)), zero(), v); };
   return pairs_of(normal(numbers(2 * word)), normal(numbers(2 * word + 1)));
+#else
+  return pairs_of(numbers(2 * word), numbers(2 * word + 1));
+#endif
 }
 
 #else

@@ -1,4 +1,5 @@
-// Compiled once per instruction set, and once more with AVX512-BF16 and AMX-BF16: products whose B is bfloat16.
+// Compiled once per instruction set, and once more with AVX512-BF16, AMX-BF16 and Arm's BF16: products whose B is
+// bfloat16.
 #include "kernels/gemm_bfloat16-inl.h"
 #include "kernels/gemm_block-inl.h"
 #include "kernels/gemm_kernels.h"

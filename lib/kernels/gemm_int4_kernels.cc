@@ -1,4 +1,5 @@
-// Compiled once per instruction set, and once more with AVX512-VNNI, AVX-VNNI and DotProd: products whose B is int4.
+// Compiled once per instruction set, and once more with AVX512-VNNI, AVX-VNNI, DotProd and I8MM: products whose B is
+// int4.
 #include "kernels/gemm_block-inl.h"
 #include "kernels/gemm_int4-inl.h"
 #include "kernels/gemm_kernels.h"

@@ -12,10 +12,9 @@
 
 #include <cstdint>
 
-#include "kernels/gemm_amx-inl.h"
 #include "kernels/gemm_int8_quantize-inl.h"
-#include "kernels/gemm_quads-inl.h"
 #include "kernels/gemm_tile-inl.h"
+#include "kernels/gemm_tile_of_words-inl.h"
 #include "kernels/gemm_words-inl.h"
 #include "simd/integers.h"
 #include "simd/vector-inl.h"

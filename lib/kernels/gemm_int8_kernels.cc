@@ -1,5 +1,5 @@
-// Compiled once per instruction set, and once more with AVX512-VNNI, AVX-VNNI, DotProd and AMX-INT8: products whose B
-// is int8.
+// Compiled once per instruction set, and once more with AVX512-VNNI, AVX-VNNI, AMX-INT8, DotProd and I8MM: products
+// whose B is int8.
 #include "kernels/gemm_block-inl.h"
 #include "kernels/gemm_int8-inl.h"
 #include "kernels/gemm_kernels.h"

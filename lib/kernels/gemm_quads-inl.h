@@ -1,5 +1,5 @@
 // Tiles of C by instructions that multiply two rows of A by two columns of B, eight bytes along K of each, as Arm's
-// smmla does. The four sums are a vector, a quad:
+// smmla and bfmmla do. The four sums are a vector, a quad:
 //
 //   a_r   (eight bytes)   b_j   (eight bytes)     c_r,j      c_r,j+1
 //   a_r+1 (eight bytes)   b_j+1 (eight bytes)     c_r+1,j    c_r+1,j+1
@@ -141,14 +141,6 @@ struct QuadTile {
     }
   }
 };
-
-template <class B, class Finish>
-using RowsOrQuadsTile = QuadTile<B, Finish>;
-
-#else
-
-template <class B, class Finish>
-using RowsOrQuadsTile = RegisterTile<TileRows, B, Finish>;
 
 #endif
 

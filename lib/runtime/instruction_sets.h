@@ -36,9 +36,14 @@ struct CpuFeatures {
            (hwcap & needed.hwcap) == needed.hwcap && (hwcap2 & needed.hwcap2) == needed.hwcap2;
   }
   [[nodiscard]] constexpr CpuFeatures operator|(const CpuFeatures& other) const noexcept {
-    return {leaf1_ecx | other.leaf1_ecx, leaf7_ebx | other.leaf7_ebx,     leaf7_ecx | other.leaf7_ecx,
-            leaf7_edx | other.leaf7_edx, leaf7_1_eax | other.leaf7_1_eax, xcr0 | other.xcr0,
-            hwcap | other.hwcap,         hwcap2 | other.hwcap2};
+    return {leaf1_ecx | other.leaf1_ecx,
+            leaf7_ebx | other.leaf7_ebx,
+            leaf7_ecx | other.leaf7_ecx,
+            leaf7_edx | other.leaf7_edx,
+            leaf7_1_eax | other.leaf7_1_eax,
+            xcr0 | other.xcr0,
+            hwcap | other.hwcap,
+            hwcap2 | other.hwcap2};
   }
 };
 
@@ -81,9 +86,10 @@ inline constexpr CpuFeatures kSse4Needs, kAvx2Needs, kAvx512Needs, kAvx512Bf16Ne
 inline constexpr bool kIsArm = true;
 inline constexpr CpuFeatures kNeonDotprodNeeds = {.hwcap = 1 << 20};                               // HWCAP_ASIMDDP
 inline constexpr CpuFeatures kNeonI8mmNeeds = kNeonDotprodNeeds | CpuFeatures{.hwcap2 = 1 << 13};  // HWCAP2_I8MM
+inline constexpr CpuFeatures kNeonBf16Needs = {.hwcap2 = 1 << 14};                                 // HWCAP2_BF16
 #else
 inline constexpr bool kIsArm = false;
-inline constexpr CpuFeatures kNeonDotprodNeeds, kNeonI8mmNeeds;
+inline constexpr CpuFeatures kNeonDotprodNeeds, kNeonI8mmNeeds, kNeonBf16Needs;
 #endif
 
 // In the order of Isa, so worst first on every architecture. The kernels are compiled for what `needs` names and no
@@ -124,14 +130,15 @@ struct FeatureOfSet {
 };
 
 // In the order of InstructionFeature.
-inline constexpr std::array<FeatureOfSet, 7> kFeatures = {{
+inline constexpr std::array<FeatureOfSet, 8> kFeatures = {{
     {InstructionFeature::avx512_bf16, "avx512_bf16", Isa::avx512, kAvx512Bf16Needs},
     {InstructionFeature::avx512_vnni, "avx512_vnni", Isa::avx512, kAvx512VnniNeeds},
     {InstructionFeature::avx_vnni, "avx_vnni", Isa::avx2, kAvxVnniNeeds},
     {InstructionFeature::neon_dotprod, "neon_dotprod", Isa::neon, kNeonDotprodNeeds},
+    {InstructionFeature::neon_i8mm, "neon_i8mm", Isa::neon, kNeonI8mmNeeds},
+    {InstructionFeature::neon_bf16, "neon_bf16", Isa::neon, kNeonBf16Needs, Numerics::fast},
     {InstructionFeature::amx_bf16, "amx_bf16", Isa::avx512, kAmxBf16Needs, Numerics::fast},
     {InstructionFeature::amx_int8, "amx_int8", Isa::avx512, kAmxInt8Needs, Numerics::fast},
-    {InstructionFeature::neon_i8mm, "neon_i8mm", Isa::neon, kNeonI8mmNeeds},
 }};
 
 [[nodiscard]] constexpr const FeatureOfSet& row_of(InstructionFeature feature) noexcept {

@@ -18,8 +18,12 @@
 #define HEADLIGHT_DOTS_BYTES  // an instruction adds products of four bytes and four others to 32 bits: dot_bytes()
 #endif
 
-#if defined(__ARM_FEATURE_MATMUL_INT8) && !defined(HEADLIGHT_SIMD_SCALAR_TARGET)
-#define HEADLIGHT_MULTIPLIES_QUADS  // an instruction multiplies two rows by two columns: multiply_quads_of_bytes()
+#if defined(__AVX512BF16__) || (defined(__ARM_FEATURE_BF16_VECTOR_ARITHMETIC) && !defined(HEADLIGHT_SIMD_SCALAR_TARGET))
+#define HEADLIGHT_DOTS_BFLOAT16  // one does so with products of two bfloat16 numbers and two others: dot_bf16()
+#endif
+#if (defined(__ARM_FEATURE_MATMUL_INT8) || defined(__ARM_FEATURE_BF16_VECTOR_ARITHMETIC)) && \
+    !defined(HEADLIGHT_SIMD_SCALAR_TARGET)
+#define HEADLIGHT_MULTIPLIES_QUADS  // one multiplies two rows by two columns: multiply_quads_of_bytes(), …_of_bf16()
 #endif
 
 #define HEADLIGHT_INLINE inline __attribute__((always_inline))
@@ -39,7 +43,8 @@ enum class Target {
   amx_int8 = avx512,
   avx_vnni = avx2,
   neon_dotprod = neon,
-  neon_i8mm = neon
+  neon_i8mm = neon,
+  neon_bf16 = neon
 };
 
 inline constexpr Target kTarget = Target::HEADLIGHT_TARGET;

@@ -17,8 +17,10 @@
 //   load_i8(p)                  kLanes int8, exactly; load_i8_partial(p, n)
 //   round_to_bf16(v)            to the nearest bfloat16, ties to even; still a float. Subnormal numbers as all others
 //   dot_bf16(a, b, sum)         with AVX512-BF16, of lanes that hold two bfloat16 numbers each: sum + a₁·b₁ + a₀·b₀, a
-//                               rounding each; what is below 2⁻¹²⁶ counts as 0
-//   narrow_to_bf16(a, b)        with AVX512-BF16: a and then b, rounded, two numbers to a lane; subnormal numbers to 0
+//                               rounding each; what is below 2⁻¹²⁶ counts as 0. With Arm's BF16: sum + (a₀·b₀ + a₁·b₁),
+//                               each rounded to odd
+//   narrow_to_bf16(a, b)        with either: a and then b, rounded, two numbers to a lane; subnormal numbers to 0 with
+//                               AVX512-BF16
 //   pair_to_bf16(a, b)          the same, a in the lower halves of the lanes and b in the upper ones
 //   add sub mul div sqrt        IEEE, round to nearest
 //   fma(a, b, c)                a·b + c, one rounding where kHasFma, else two
@@ -53,6 +55,8 @@
 // and where there is HEADLIGHT_MULTIPLIES_QUADS, on vectors of four lanes
 //   multiply_quads_of_bytes(a, b, sum)   of halves that hold eight int8, two rows' and two columns': to lane 2 r + c of
 //                               sum, Σ aᵢ·bᵢ over a's half r and b's half c, in int32, wrapping
+//   multiply_quads_of_bf16(a, b, sum)    of halves that hold two pairs of bfloat16 numbers: likewise, with the bits of
+//                               dot_bf16() of the first pairs and then of the second
 //   load_two_of_each(p, q)      p[0] p[1] q[0] q[1]
 //   lower_halves(a, b) upper_halves(a, b)           a₀ a₁ b₀ b₁ and a₂ a₃ b₂ b₃
 //   interleave_lower(a, b) interleave_upper(a, b)   a₀ b₀ a₁ b₁ and a₂ b₂ a₃ b₃

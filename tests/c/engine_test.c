@@ -104,6 +104,7 @@ static void options(void) {
   CHECK(strcmp(headlight_feature_name(HEADLIGHT_FEATURE_AMX_BF16), "amx_bf16") == 0);
   CHECK(strcmp(headlight_feature_name(HEADLIGHT_FEATURE_AMX_INT8), "amx_int8") == 0);
   CHECK(strcmp(headlight_feature_name(HEADLIGHT_FEATURE_NEON_I8MM), "neon_i8mm") == 0);
+  CHECK(strcmp(headlight_feature_name(HEADLIGHT_FEATURE_NEON_BF16), "neon_bf16") == 0);
   CHECK(strcmp(headlight_feature_name(0), "") == 0 && strcmp(headlight_feature_name(unknown), "") == 0);
   given.numerics = HEADLIGHT_NUMERICS_FAST;
   WORKS(headlight_engine_create(&given, &engine, &error));

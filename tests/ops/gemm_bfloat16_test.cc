@@ -1,5 +1,8 @@
 // Products whose B is packed as bfloat16: against the twin on rounded operands, and bit by bit against the documented
 // chain, with and without the instructions that some CPUs have for it.
+//
+// Where a rounding is one to odd, off by 2⁻²³ and not 2⁻²⁴ at most, a number of the chain goes through half as many and
+// one more: it keeps to the twin's bound.
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -39,8 +42,22 @@ TEST_P(GemmBFloat16, AgreesWithTheTwinForEveryTile) {
       [&](Random& random, const GemmCase& made) { expect_twin(engine, random, made, NumberType::bfloat16); });
 }
 
-// In a block of K, the second number of each pair first.
-float chain_of_block(const float* a, const float* b, std::int64_t depth) {
+// x + y rounded to odd: cut off, and the last bit set where that left something. Of normal floats.
+float sum_to_odd(float x, float y) {
+  const double sum = static_cast<double>(x) + static_cast<double>(y);
+  // What the double has lost (Knuth's TwoSum), which is much less than a float loses.
+  const double of_y = sum - static_cast<double>(x);
+  const double lost = (static_cast<double>(x) - (sum - of_y)) + (static_cast<double>(y) - of_y);
+  auto bits = std::bit_cast<std::uint64_t>(sum);
+  const std::uint64_t below = (std::uint64_t{1} << 29) - 1;  // a float has 29 bits less
+  if (lost != 0 && (bits & below) == 0 && (lost < 0) != (sum < 0)) --bits;
+  const bool is_exact = lost == 0 && (bits & below) == 0;
+  const double cut = std::bit_cast<double>(bits & ~below);
+  return std::bit_cast<float>(std::bit_cast<std::uint32_t>(static_cast<float>(cut)) | (is_exact ? 0u : 1u));
+}
+
+// Pairs added to the sum before, the second product of each first.
+float fused_block(const float* a, const float* b, std::int64_t depth) {
   float sum = 0;
   for (std::int64_t k = 0; k < depth; k += 2) {
     if (k + 1 < depth) sum = std::fma(a[k + 1], b[k + 1], sum);
@@ -49,8 +66,18 @@ float chain_of_block(const float* a, const float* b, std::int64_t depth) {
   return sum;
 }
 
-// AMX: of each 32 numbers the first ones of the pairs and the second ones apart.
-float tiles_of_block(const float* a, const float* b, std::int64_t depth) {
+// As Arm's bfdot has it: the sum of each pair, and that added to the sum before.
+float to_odd_block(const float* a, const float* b, std::int64_t depth) {
+  float sum = 0;
+  for (std::int64_t k = 0; k < depth; k += 2) {
+    const float second = k + 1 < depth ? a[k + 1] * b[k + 1] : 0;
+    sum = sum_to_odd(sum, sum_to_odd(a[k] * b[k], second));
+  }
+  return sum;
+}
+
+// As AMX has it: of each 32 numbers the first ones of the pairs and the second ones apart.
+float tiles_block(const float* a, const float* b, std::int64_t depth) {
   float sum = 0;
   for (std::int64_t step = 0; step < depth; step += 32) {
     float chains[2] = {0, 0};
@@ -62,15 +89,20 @@ float tiles_of_block(const float* a, const float* b, std::int64_t depth) {
   return sum;
 }
 
+// The sum over a block of K.
+using SumOfBlock = float (*)(const float* a, const float* b, std::int64_t depth);
+SumOfBlock sum_of_block(InstructionFeatures features) {
+  if (features.has(InstructionFeature::amx_bf16)) return tiles_block;
+  return features.has(InstructionFeature::neon_bf16) ? to_odd_block : fused_block;
+}
+
 // Blocks of K of one length, at most 768 and a multiple of 8.
-float chain(const float* a, const float* b, std::int64_t depth, bool is_of_tiles) {
+float chain(const float* a, const float* b, std::int64_t depth, SumOfBlock of_block) {
   const std::int64_t blocks = std::max<std::int64_t>((depth + 767) / 768, 1);
   const std::int64_t length = blocks == 1 ? depth : ((depth + blocks - 1) / blocks + 7) / 8 * 8;
   float total = 0;
   for (std::int64_t first = 0; first < depth; first += length) {
-    const std::int64_t rows = std::min(length, depth - first);
-    const float sum =
-        is_of_tiles ? tiles_of_block(a + first, b + first, rows) : chain_of_block(a + first, b + first, rows);
+    const float sum = of_block(a + first, b + first, std::min(length, depth - first));
     total = first == 0 ? sum : total + sum;
   }
   return total;
@@ -78,7 +110,7 @@ float chain(const float* a, const float* b, std::int64_t depth, bool is_of_tiles
 
 TEST_P(GemmBFloat16, HasTheBitsOfTheDocumentedChain) {
   Engine engine(options(2));
-  const bool is_of_tiles = engine.features().has(InstructionFeature::amx_bf16);
+  const SumOfBlock of_block = sum_of_block(engine.features());
   Random random(3);
   for (const std::int64_t k : {1, 2, 31, 64, 767, 768, 769, 1601}) {
     const std::int64_t m = 37, n = 107;
@@ -88,7 +120,7 @@ TEST_P(GemmBFloat16, HasTheBitsOfTheDocumentedChain) {
     round_to_bfloat16(a.view());
     round_to_bfloat16(b.view());
     for (std::int64_t i = 0; i < m; ++i) {
-      for (std::int64_t j = 0; j < n; ++j) expected(i, j) = chain(&a(i, 0), &b(j, 0), k, is_of_tiles);
+      for (std::int64_t j = 0; j < n; ++j) expected(i, j) = chain(&a(i, 0), &b(j, 0), k, of_block);
     }
     EXPECT_TRUE(same_bits(c.view(), expected.view())) << "K = " << k;
   }
@@ -118,10 +150,12 @@ TEST_P(GemmBFloat16, RoundsBothOperandsToNearestEven) {
   }
 }
 
-// vdpbf16ps and tdpbf16ps take them for 0, and say so.
+// vdpbf16ps, tdpbf16ps and bfdot take them for 0, and say so.
 TEST_P(GemmBFloat16, KeepsSubnormalNumbersWhereTheInstructionDoes) {
   Engine engine(options());
-  const bool flushes = engine.features().has(InstructionFeature::avx512_bf16);
+  const InstructionFeatures features = engine.features();
+  using enum InstructionFeature;
+  const bool flushes = features.has(avx512_bf16) || features.has(amx_bf16) || features.has(neon_bf16);
   const std::array<float, 4> x = {0x1p-127f, -0x1.8p-130f, 0x1p-133f, 0x1.8p-133f};
   const float one = 1;
   Tensor<float, 2> of_a({4, 1}), of_b({1, 4});

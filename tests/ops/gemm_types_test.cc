@@ -66,7 +66,32 @@ TEST_P(GemmTypes, HaveTheSameBitsForEveryThreadCountAndLayout) {
   }
 }
 
-// A PackedMatrix is that of its instruction set, whatever features the engine has that made it.
+// A row has its bits alone and among any number of others, with pairs of rows and without, with words of K that are
+// whole and that are not.
+TEST_P(GemmTypes, HaveTheBitsOfOneRowInTilesOfEveryHeight) {
+  Engine engine(options());
+  Random random(9);
+  const std::int64_t most = 27, n = 35;
+  for (const NumberType type : kTypes) {
+    for (const std::int64_t k : {1, 2, 3, 4, 5, 7, 8, 9, 33, 70}) {
+      SCOPED_TRACE(std::string(name(type)) + ", K = " + std::to_string(k));
+      const Tensor<float, 2> a = random.normal_tensor<2>({most, k}), b = random.normal_tensor<2>({k, n});
+      const PackedMatrix packed(engine, b, Transpose::no, type);
+      Tensor<float, 2> alone({most, n}), together({most, n});
+      for (std::int64_t i = 0; i < most; ++i) {
+        gemm(engine, View<const float, 2>(&a(i, 0), {1, k}), packed, View<float, 2>(&alone(i, 0), {1, n}));
+      }
+      for (std::int64_t m = 2; m <= most; ++m) {
+        const View<float, 2> of_m(together.data(), {m, n});
+        gemm(engine, View<const float, 2>(a.data(), {m, k}), packed, of_m);
+        EXPECT_TRUE(same_bits(of_m, View<const float, 2>(alone.data(), {m, n}))) << m << " rows";
+      }
+    }
+  }
+}
+
+// A PackedMatrix is that of its instruction set, whatever features the engine has that made it, and but for features
+// that want fast numerics the product has the bits of the set.
 TEST_P(GemmTypes, ShareAMatrixBetweenEnginesWithAndWithoutFeatures) {
   Random random(5);
   const Tensor<float, 2> a = random.uniform_tensor<2>({20, 131}), b = random.uniform_tensor<2>({131, 99});

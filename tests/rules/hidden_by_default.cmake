@@ -5,7 +5,7 @@ cmake_minimum_required(VERSION 3.25)
 # inside(VARIABLE FILE NM_OPTION): names that only our own libraries may know, of those that FILE shows or asks for.
 function(inside variable file option)
   execute_process(COMMAND ${NM} --dynamic ${option} ${file} OUTPUT_VARIABLE listing COMMAND_ERROR_IS_FATAL ANY)
-  string(REGEX MATCHALL " _Z(TV|TI|TS|GV)?(NK?)?9headlight(1c|7kernels|3ops|6layers|7runtime|11avx512_bf16|11avx512_vnni|8avx_vnni|12neon_dotprod|8amx_bf16|8amx_int8|9neon_i8mm|6avx512|4avx2|4sse4|4neon|6scalar)[^\n]*"
+  string(REGEX MATCHALL " _Z(TV|TI|TS|GV)?(NK?)?9headlight(1c|7kernels|3ops|6layers|7runtime|11avx512_bf16|11avx512_vnni|8avx_vnni|12neon_dotprod|8amx_bf16|8amx_int8|9neon_i8mm|9neon_bf16|6avx512|4avx2|4sse4|4neon|6scalar)[^\n]*"
     names "${listing}")
   set(${variable} "${names}" PARENT_SCOPE)
   set(listing "${listing}" PARENT_SCOPE)

@@ -223,7 +223,7 @@ TEST(Cpu, AgreesWithTheCompilersOwnDetection) {
 
 TEST(Cpu, AFeatureNeedsItsBitAndItsSet) {
   using enum InstructionFeature;
-  constexpr std::uint64_t kDotprod = 1 << 20, kI8mm = 1 << 13;
+  constexpr std::uint64_t kDotprod = 1 << 20, kI8mm = 1 << 13, kBf16 = 1 << 14;
   const auto built = [](InstructionFeatures features) {
     return is_built(Isa::neon) ? features : InstructionFeatures{};
   };
@@ -233,6 +233,10 @@ TEST(Cpu, AFeatureNeedsItsBitAndItsSet) {
   EXPECT_EQ(features_of({.hwcap = kDotprod, .hwcap2 = ~kI8mm}, Isa::neon), built({neon_dotprod}));
   EXPECT_EQ(features_of({.hwcap = ~kDotprod, .hwcap2 = kI8mm}, Isa::neon), InstructionFeatures{});
   EXPECT_EQ(features_of({.hwcap = kDotprod, .hwcap2 = kI8mm}, Isa::scalar), InstructionFeatures{});
+  EXPECT_EQ(features_of({.hwcap2 = kBf16}, Isa::neon, Numerics::fast), built({neon_bf16}));
+  EXPECT_EQ(features_of({.hwcap2 = kBf16}, Isa::neon), InstructionFeatures{});
+  EXPECT_EQ(features_of({.hwcap2 = ~kBf16}, Isa::neon, Numerics::fast), InstructionFeatures{});
+  EXPECT_EQ(features_of({.hwcap2 = kBf16}, Isa::scalar, Numerics::fast), InstructionFeatures{});
 }
 
 #endif

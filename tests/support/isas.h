@@ -64,7 +64,8 @@ struct Instructions {
 
 // Whether products have the bits that they have on the set without features.
 [[nodiscard]] inline bool has_bits_of_set(const Instructions& instructions, NumberType type) {
-  return type != NumberType::bfloat16 || !instructions.features.has(InstructionFeature::amx_bf16);
+  using enum InstructionFeature;
+  return type != NumberType::bfloat16 || !(instructions.features.has(amx_bf16) || instructions.features.has(neon_bf16));
 }
 
 // For messages of the test.

@@ -114,11 +114,15 @@ enum {
   HEADLIGHT_FEATURE_AVX512_VNNI = 2,
   HEADLIGHT_FEATURE_AVX_VNNI = 4,
   HEADLIGHT_FEATURE_NEON_DOTPROD = 8,
+  // I8MM, of neon: products of 8-bit integers, too, two rows by two columns at a time.
+  HEADLIGHT_FEATURE_NEON_I8MM = 16,
+  // BF16, of neon, and wanting HEADLIGHT_NUMERICS_FAST: products of matrices of bfloat16 numbers, rounded in another
+  // way than the set's, within their bound. What is below 2⁻¹²⁶ counts as 0 in them.
+  HEADLIGHT_FEATURE_NEON_BF16 = 32,
   // AMX-BF16 and AMX-INT8, of avx512, with HEADLIGHT_NUMERICS_FAST and on Linux alone: products of matrices by tile
   // registers, for which the system is asked, for all of the process and for good. headlight/engine.h says more.
-  HEADLIGHT_FEATURE_AMX_BF16 = 16,
-  HEADLIGHT_FEATURE_AMX_INT8 = 32,
-  HEADLIGHT_FEATURE_NEON_I8MM = 16  // I8MM, of neon: the same, two rows by two columns at a time
+  HEADLIGHT_FEATURE_AMX_BF16 = 64,
+  HEADLIGHT_FEATURE_AMX_INT8 = 128
 };
 // "avx512_bf16" of a single bit; "" for what is none.
 HEADLIGHT_API const char* headlight_feature_name(headlight_features feature);

@@ -12,37 +12,32 @@ std::vector<std::string> number_type_names() {
 
 namespace {
 
-// Those that multiply numbers of that type in vectors.
-std::string vector_instructions_of(const Engine& engine, NumberType type) {
-  const std::string set(name(engine.isa()));
-  // The first of them that the engine has.
-  const auto has_one = [&](std::initializer_list<InstructionFeature> some) {
-    for (const InstructionFeature feature : some) {
-      if (engine.features().has(feature)) return std::string(name(feature));
-    }
-    return std::string();
-  };
-  std::string found = set;
-  if (type == NumberType::bfloat16) {
-    found = has_one({InstructionFeature::avx512_bf16});
-    if (found.empty()) found = "widened to float32 on " + set;
-  } else if (type == NumberType::float16) {
-    found = "widened to float32 on " + set;
-  } else if (type == NumberType::int8 || type == NumberType::int4) {
-    found = has_one({InstructionFeature::avx512_vnni, InstructionFeature::avx_vnni, InstructionFeature::neon_i8mm,
-                     InstructionFeature::neon_dotprod});
-    if (found.empty()) found = "widened to 16 bits on " + set;
+// The first of some features that the engine has, or else what its set does.
+std::string first_of(const Engine& engine, std::initializer_list<InstructionFeature> features, const char* otherwise) {
+  for (const InstructionFeature feature : features) {
+    if (engine.features().has(feature)) return std::string(name(feature));
   }
-  return found;
+  return otherwise + std::string(name(engine.isa()));
 }
 
 }  // namespace
 
 std::string instructions_of(const Engine& engine, NumberType type) {
   using enum InstructionFeature;
-  if (type == NumberType::bfloat16 && engine.features().has(amx_bf16)) return std::string(name(amx_bf16));
-  if (type == NumberType::int8 && engine.features().has(amx_int8)) return std::string(name(amx_int8));
-  return vector_instructions_of(engine, type);
+  switch (type) {
+    case NumberType::bfloat16:
+      return first_of(engine, {amx_bf16, avx512_bf16, neon_bf16}, "widened to float32 on ");
+    case NumberType::float16:
+      return first_of(engine, {}, "widened to float32 on ");
+    case NumberType::int8:
+      if (engine.features().has(amx_int8)) return std::string(name(amx_int8));
+      [[fallthrough]];
+    case NumberType::int4:
+      return first_of(engine, {avx512_vnni, avx_vnni, neon_i8mm, neon_dotprod}, "widened to 16 bits on ");
+    case NumberType::float32:
+      break;
+  }
+  return first_of(engine, {}, "");
 }
 
 std::vector<NumberType> cache_types() {
@@ -50,7 +45,9 @@ std::vector<NumberType> cache_types() {
 }
 
 std::string attention_instructions_of(const Engine& engine, NumberType type) {
-  return vector_instructions_of(engine, type == NumberType::int8 ? NumberType::float16 : type);
+  if (type == NumberType::float32) return instructions_of(engine, type);
+  if (type != NumberType::bfloat16) return first_of(engine, {}, "widened to float32 on ");
+  return first_of(engine, {InstructionFeature::avx512_bf16}, "widened to float32 on ");
 }
 
 }  // namespace headlight::program
