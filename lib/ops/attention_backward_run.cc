@@ -17,6 +17,7 @@
 #include "ops/typed_rows.h"
 #include "runtime/parallel.h"
 #include "runtime/spin.h"
+#include "runtime/stop.h"
 #include "simd/integers.h"
 
 namespace headlight::ops {
@@ -121,11 +122,14 @@ class Turn {
   // `here` is null for the last block of a sequence, `before` for the first.
   Turn(std::int64_t* before, std::int64_t* here) noexcept : before_(before), here_(here) {}
 
-  void wait_for(std::int64_t step) const noexcept {
-    if (before_ == nullptr) return;
+  // False where the call was told to end: the block that is waited for may never come.
+  [[nodiscard]] bool wait_for(std::int64_t step) const noexcept {
+    if (before_ == nullptr) return true;
     while (!runtime::spin_until(std::chrono::microseconds(1000),
                                 [&] { return __atomic_load_n(before_, __ATOMIC_ACQUIRE) >= step; })) {
+      if (runtime::is_stopped()) return false;
     }
+    return true;
   }
   void pass(std::int64_t step) const noexcept {
     if (here_ != nullptr) __atomic_store_n(here_, step, __ATOMIC_RELEASE);
@@ -172,6 +176,7 @@ void differentiate_unit(const BackwardCall& call, int worker, const Unit& unit) 
   for (std::int64_t g = 0; g < call.sizes.group; ++g) {
     const std::int64_t head = unit.head * call.sizes.group + g;
     for (std::int64_t n = rows.first / plan.query_block; n * plan.query_block < rows.last; ++n) {
+      if (runtime::is_stopped()) return;
       const std::int64_t row = n * plan.query_block;
       if (!block.take_rows(head, row, std::min(plan.query_block, unit.sequence.queries - row))) continue;
       if (gradients.query) {
@@ -180,13 +185,13 @@ void differentiate_unit(const BackwardCall& call, int worker, const Unit& unit) 
       call.backward.products.score_gradients(tile);
       call.backward.products.key_value_gradients(tile);
       if (!gradients.query) continue;
-      turn.wait_for(g * row_blocks + n + 1);
+      if (!turn.wait_for(g * row_blocks + n + 1)) return;
       call.backward.products.query_gradient(tile);
       turn.pass(g * row_blocks + n + 1);
     }
   }
   if (gradients.query) {
-    turn.wait_for(call.sizes.group * row_blocks);
+    if (!turn.wait_for(call.sizes.group * row_blocks)) return;
     turn.pass(call.sizes.group * row_blocks);
   }
 

@@ -9,11 +9,14 @@
 #include "ops/in_place.h"
 #include "runtime/costs.h"
 #include "runtime/parallel.h"
+#include "runtime/stop.h"
 
 namespace headlight {
 namespace {
 
 constexpr std::string_view kName = "merge_attention";
+// Rows between two looks whether the call shall end.
+constexpr std::int64_t kRowsOfQuestion = 256;
 
 struct Extents {
   ops::Extent out;
@@ -85,6 +88,7 @@ void merge_attention(Engine& engine, std::span<const AttentionPart> parts, View<
                                            .out = nullptr};
     const std::int64_t end = runtime::first_of_run(rows, plan.workers, run + 1);
     for (std::int64_t row = runtime::first_of_run(rows, plan.workers, run); row < end; ++row) {
+      if (row % kRowsOfQuestion == 0 && runtime::is_stopped()) return;
       const std::int64_t h = row % heads, i = row / heads % queries, b = row / heads / queries;
       for (std::size_t p = 0; p < parts.size(); ++p) {
         part_rows[p] = row_of(parts[p].out, b, i, h);

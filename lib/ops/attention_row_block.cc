@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "runtime/stop.h"
 #include "simd/integers.h"
 
 namespace headlight::ops {
@@ -148,6 +149,7 @@ void RowBlock::attend(std::int64_t first_key, std::int64_t last_key, const RowSt
   const AttentionSizes& sizes = call_.sizes;
   const bool drops = call_.options.dropout.probability != 0;
   for (std::int64_t key = first_key / plan.key_block * plan.key_block; key < last_key; key += plan.key_block) {
+    if (runtime::is_stopped()) return;
     const std::int64_t keys = std::min(plan.key_block, sequence_.keys - key);
     const std::int64_t first_seen = std::max<std::int64_t>(first_key - key, 0);
     const std::int64_t last_seen = std::min(last_key - key, keys);
@@ -322,6 +324,7 @@ void RowBlock::begin_with_sinks(const RowStates& states) noexcept {
 void RowBlock::run(const RowStates& states) noexcept {
   if (!call_.options.sinks.empty() && first_key_ < last_key_) begin_with_sinks(states);
   if (first_key_ < last_key_) attend(first_key_, last_key_, states, true);
+  if (runtime::is_stopped()) return;  // pages of an output that nobody looks at
   finish(states);
 }
 

@@ -205,6 +205,8 @@ PackedMatrix::PackedMatrix(Engine& engine, View<const float, 2> b, Transpose tra
 
   ops::pack_matrix(engine, ops::gemm_operand(b, transpose_b), type, rows_, columns_,
                    reinterpret_cast<float*>(panels_.get()));
+  // Panels are kept: half of them would be wrong for ever.
+  runtime::throw_if_stopped(engine);
 }
 
 namespace {

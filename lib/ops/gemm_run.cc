@@ -12,6 +12,7 @@
 #include "ops/row_blocks.h"
 #include "runtime/costs.h"
 #include "runtime/parallel.h"
+#include "runtime/stop.h"
 #include "simd/integers.h"
 
 namespace headlight::ops {
@@ -238,7 +239,7 @@ void run_split(Engine& engine, const GemmBatch& batch, const GemmSplit& split) {
   const std::int64_t blocks = batch.count * blocks_each;
   runtime::parallel_for(engine, split.tasks, split.workers, [&](std::int64_t task, int worker) noexcept {
     const std::int64_t end = std::min((task + 1) * split.grain, blocks);
-    for (std::int64_t index = task * split.grain; index < end; ++index) {
+    for (std::int64_t index = task * split.grain; index < end && !runtime::is_stopped(); ++index) {
       const std::int64_t item = index / blocks_each;
       const std::int64_t group = index % blocks_each / (rows_of_group * split.column_blocks);
       const std::int64_t inner = index % (rows_of_group * split.column_blocks);

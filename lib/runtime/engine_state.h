@@ -6,6 +6,7 @@
 
 #include "headlight/engine.h"
 #include "runtime/scratch.h"
+#include "runtime/stop.h"
 #include "runtime/thread_pool.h"
 
 namespace headlight::runtime {
@@ -19,6 +20,8 @@ struct EngineState {
   // Of the process that made the engine; another one is a forked child, which has none of the threads.
   int process = 0;
   ScratchPool scratch;
+  // Null: calls end when they are done.
+  StopQuestion stop = nullptr;
   // At most one of the two; neither when threads is 1.
   std::optional<Executor> executor;
   std::unique_ptr<ThreadPool> pool;

@@ -7,6 +7,7 @@
 
 #include "runtime/floating_point_mode.h"
 #include "runtime/parallel.h"
+#include "runtime/stop.h"
 
 namespace headlight::runtime {
 
@@ -14,8 +15,8 @@ namespace headlight::runtime {
 inline constexpr std::size_t kSharingDistance = 128;
 
 // Whether this thread is running a task of a parallel call. A call or an engine made there computes inline: the cores
-// are already taken. A marker of the thread, not of an engine, so that engines nest too; the only mutable state of the
-// library that belongs to no object.
+// are already taken. A marker of the thread, not of an engine, so that engines nest too; beside current_stop the only
+// mutable state of the library that belongs to no object.
 extern constinit thread_local bool inside_task;
 
 // Its tasks lie in shares of neighbours. With one for each worker, a worker begins with the same ones in each call of
@@ -26,7 +27,11 @@ class Job {
  public:
   // Lives on the caller's stack until every worker has left.
   Job(TaskFunction task, std::int64_t count, int shares) noexcept
-      : task_(task), count_(count), shares_(std::min(shares, kMostShares)), mode_(FloatingPointMode::of_this_thread()) {
+      : task_(task),
+        count_(count),
+        shares_(std::min(shares, kMostShares)),
+        mode_(FloatingPointMode::of_this_thread()),
+        stop_(current_stop) {
     for (int share = 0; share < shares_; ++share)
       next_[share].task.store(first_of_run(count_, shares_, share), std::memory_order_relaxed);
   }
@@ -34,11 +39,15 @@ class Job {
   // Takes the tasks of the worker's own share, in ascending order, then those that are left of the others.
   void work(int worker) noexcept {
     const ScopedFloatingPointMode scoped_mode(mode_);
+    const ScopedStop scoped_stop(stop_);
     const bool was_inside = inside_task;
     inside_task = true;
     for (int step = 0; step < shares_; ++step) work_on((worker + step) % shares_, worker);
     inside_task = was_inside;
   }
+
+  // What the caller asks, also while it waits for workers; null: nothing.
+  [[nodiscard]] Stop* stop() const noexcept { return stop_; }
 
  private:
   // More workers than this have a share together.
@@ -54,13 +63,17 @@ class Job {
     // Relaxed: what the tasks read was published when the worker was started. The look spares a share that is done the
     // write.
     if (next.load(std::memory_order_relaxed) >= end) return;
-    for (std::int64_t index; (index = next.fetch_add(1, std::memory_order_relaxed)) < end;) task_(index, worker);
+    for (std::int64_t index; (index = next.fetch_add(1, std::memory_order_relaxed)) < end;) {
+      if (is_stopped()) return;
+      task_(index, worker);
+    }
   }
 
   TaskFunction task_;
   std::int64_t count_;
   int shares_;
   FloatingPointMode mode_;
+  Stop* stop_;
   Next next_[kMostShares];
 };
 

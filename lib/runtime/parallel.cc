@@ -12,7 +12,7 @@ namespace headlight::runtime {
 namespace {
 
 void run_inline(std::int64_t count, TaskFunction task) noexcept {
-  for (std::int64_t index = 0; index < count; ++index) task(index, 0);
+  for (std::int64_t index = 0; index < count && !is_stopped(); ++index) task(index, 0);
 }
 
 // Workers 1 … workers − 1 as tasks of the caller's pool, worker 0 here. Helpers that come late find no task left.
@@ -24,9 +24,7 @@ void run_on(const Executor& executor, Job& job, int workers) noexcept {
   executor.wait(executor.context, ticket);
 }
 
-}  // namespace
-
-void run_tasks(EngineState& engine, std::int64_t count, int workers, TaskFunction task, HandOut hand_out) noexcept {
+void run(EngineState& engine, std::int64_t count, int workers, TaskFunction task, HandOut hand_out) noexcept {
   workers = static_cast<int>(std::min<std::int64_t>({workers, engine.threads, count}));
   if (workers <= 1 || inside_task) return run_inline(count, task);
   const int shares = hand_out == HandOut::in_shares ? workers : 1;
@@ -39,6 +37,20 @@ void run_tasks(EngineState& engine, std::int64_t count, int workers, TaskFunctio
   }
   Job job(task, count, shares);
   if (!engine.pool->try_run(job, workers)) run_inline(count, task);
+}
+
+}  // namespace
+
+void run_tasks(EngineState& engine, std::int64_t count, int workers, TaskFunction task, HandOut hand_out) noexcept {
+  if (engine.stop == nullptr || current_stop != nullptr) return run(engine, count, workers, task, hand_out);
+  Stop stop(engine.stop);
+  const ScopedStop scoped(&stop);
+  run(engine, count, workers, task, hand_out);
+}
+
+void throw_if_stopped(Engine& engine) {
+  const StopQuestion question = engine.state().stop;
+  if (current_stop != nullptr ? is_stopped() : question != nullptr && question()) throw Stopped();
 }
 
 int workers_from_here(const Engine& engine) noexcept { return inside_task ? 1 : engine.threads(); }

@@ -48,7 +48,8 @@ enum class HandOut : std::uint8_t {
 // Runs tasks 0 … count − 1 on at most `workers` workers (clamped to engine.threads()); returns when all have ended.
 // `worker` is in [0, workers) and no two tasks run on one worker at once. With workers ≤ 1 or count ≤ 1 everything runs
 // on the calling thread as worker 0, in ascending order, and no other thread is touched; likewise inside a task of
-// another call, in a forked child, and when the workers are serving another thread's call. Tasks must not throw.
+// another call, in a forked child, and when the workers are serving another thread's call. Tasks must not throw. Where
+// the call is told to end (stop.h), those that have not begun never do.
 HEADLIGHT_INNER_API void run_tasks(EngineState& engine, std::int64_t count, int workers, TaskFunction task,
                                    HandOut hand_out) noexcept;
 
@@ -67,6 +68,9 @@ void parallel_for(Engine& engine, std::int64_t count, int workers, Function&& fu
 // answer, so scratch may be sized by it.
 [[nodiscard]] HEADLIGHT_INNER_API int workers_for(const Engine& engine, std::int64_t tasks,
                                                   double nanoseconds) noexcept;
+
+// For the caller between two parallel calls: throws Stopped where the call was told to end.
+void throw_if_stopped(Engine& engine);
 
 // Scratch memory for the duration of one call, borrowed from the engine and kept by it for the next: 128-byte aligned,
 // not cleared. Nested calls take separate blocks; the smallest idle block that fits is taken, so a repeated sequence

@@ -13,6 +13,7 @@
 namespace headlight::runtime {
 
 constinit thread_local bool inside_task = false;
+constinit thread_local Stop* current_stop = nullptr;
 
 ThreadPool::ThreadPool(int workers, std::chrono::microseconds spin)
     : workers_(std::make_unique<Worker[]>(static_cast<std::size_t>(workers))),
@@ -61,7 +62,7 @@ bool ThreadPool::try_run(Job& job, int workers) noexcept {
   job.work(0);
   // All tasks are taken. First let go those that have not come, then wait for the others.
   for (Worker& worker : wanted) withdraw(worker);
-  for (Worker& worker : wanted) wait_until_ended(worker);
+  for (Worker& worker : wanted) wait_until_ended(worker, job.stop());
   busy_.store(false, std::memory_order_release);
   return true;
 }
@@ -95,7 +96,7 @@ void ThreadPool::withdraw(Worker& worker) noexcept {
   worker.state.compare_exchange_strong(state, kIdle, std::memory_order_relaxed);
 }
 
-void ThreadPool::wait_until_ended(Worker& worker) noexcept {
+void ThreadPool::wait_until_ended(Worker& worker, Stop* stop) noexcept {
   // Acquire: the caller sees what the worker's tasks wrote. A worker that was let go may have fallen asleep since.
   const auto ended = [&worker] {
     const int state = worker.state.load(std::memory_order_acquire);
@@ -104,6 +105,11 @@ void ThreadPool::wait_until_ended(Worker& worker) noexcept {
   if (spin_until(spin_, ended)) return;
   int expected = kWorking;
   if (!worker.state.compare_exchange_strong(expected, kAwaited, std::memory_order_acquire)) return;
+  if (stop == nullptr) return wait_while(worker.state, kAwaited);
+  // The worker asks nobody: what it looks at is what is told here.
+  constexpr std::chrono::milliseconds kBetweenQuestions{5};
+  while (!wait_while(worker.state, kAwaited, kBetweenQuestions) && !stop->is_asked()) {
+  }
   wait_while(worker.state, kAwaited);
 }
 
