@@ -11,14 +11,14 @@
 #include <vector>
 
 #include "attention_options.h"
-#include "attention_slices.h"
 #include "attention_text.h"
 #include "engine.h"
 #include "headlight/attention_merge.h"
+#include "headlight/typed_attention.h"
+#include "headlight/typed_attention_backward.h"
 #include "interruptible.h"
 #include "results.h"
 #include "values.h"
-#include "view_parts.h"
 
 namespace headlight::python {
 namespace {
@@ -57,6 +57,20 @@ View<const float, 3> scales_of(const char* name, const TypedView<4>& rows, const
   refuse_value(kName, std::string(name) + " has numbers of type int8 and is given without " + argument);
 }
 
+// The function for what is all float32 is the faster one.
+void attend(Engine& engine, const AttentionOperands& of, const AttentionOptions& options) {
+  const auto floats = [](const auto& view) { return view.type == NumberType::float32; };
+  const bool scaled = of.key_scales || of.value_scales;
+  if (scaled || !floats(of.query) || !floats(of.key) || !floats(of.value) || !floats(of.out)) {
+    return attention(engine, of, options);
+  }
+  const auto input = [](const TypedView<4>& view) {
+    return View<const float, 4>(static_cast<const float*>(view.data), view.shape, view.strides);
+  };
+  attention(engine, input(of.query), input(of.key), input(of.value),
+            View<float, 4>(static_cast<float*>(of.out.data), of.out.shape, of.out.strides), options);
+}
+
 nb::object attend(nb::handle query, nb::handle key, nb::handle value, const AttentionKeywords& keywords,
                   const Wanted& wanted) {
   const Array queries(kName, "query", query), keys(kName, "key", key), values(kName, "value", value);
@@ -88,7 +102,7 @@ nb::object attend(nb::handle query, nb::handle key, nb::handle value, const Atte
                           std::array{batch, heads, shown_rows, keys.extent(1)});
     options.probabilities = {.per_head = probabilities->array().floats<4>(), .rows = shown.rows};
   }
-  attend_in_slices(engine, operands, options);
+  compute([&] { attend(engine, operands, options); });
 
   if (log_sum_exp && probabilities) {
     return nb::make_tuple(out.object(), log_sum_exp->object(), probabilities->object());
@@ -144,7 +158,7 @@ nb::object attend_backward(nb::handle query, nb::handle key, nb::handle value, c
     gradients.sinks = by_sinks->array().floats<1>();
     results.append(by_sinks->object());
   }
-  attend_backward_in_slices(on, operands, gradients, options);
+  compute([&] { attention_backward(on, operands, gradients, options); });
   return nb::tuple(results);
 }
 
@@ -154,27 +168,6 @@ struct Part {
       : out(kMerge, "out of a part", out_), log_sum_exp(kMerge, "log_sum_exp of a part", log_sum_exp_) {}
   Array out, log_sum_exp;
 };
-
-// Some rows of all samples and heads after others.
-void merge_in_slices(Engine& engine, const std::vector<AttentionPart>& parts, const View<float, 4>& out,
-                     const View<float, 3>& log_sum_exp) {
-  const auto fits = [&](const AttentionPart& part) {
-    return part.out.shape == out.shape && part.log_sum_exp.shape == log_sum_exp.shape;
-  };
-  const bool fit = log_sum_exp.shape == std::array{out.shape[0], out.shape[2], out.shape[1]} &&
-                   std::all_of(parts.begin(), parts.end(), fits);
-  const auto operations = static_cast<double>(out.size()) * 8 * static_cast<double>(parts.size());
-  if (!is_long(operations) || !fit) {
-    return compute({}, [&](std::int64_t, std::int64_t) { merge_attention(engine, parts, out, log_sum_exp); });
-  }
-  std::vector<AttentionPart> some(parts.size());
-  compute({.items = out.extent(1), .operations = operations}, [&](std::int64_t first, std::int64_t count) {
-    std::transform(parts.begin(), parts.end(), some.begin(), [&](const AttentionPart& part) {
-      return AttentionPart{along(part.out, 1, first, count), along(part.log_sum_exp, 2, first, count)};
-    });
-    merge_attention(engine, some, along(out, 1, first, count), along(log_sum_exp, 2, first, count));
-  });
-}
 
 nb::object merge(nb::handle parts, nb::handle engine) {
   Engine& on = engine_of(kMerge, engine);
@@ -193,32 +186,8 @@ nb::object merge(nb::handle parts, nb::handle engine) {
   const Part& first = given.front();
   const Result out(kMerge, "out", nb::none(), first.out, first.out.shape());
   const Result log_sum_exp(kMerge, "log_sum_exp", nb::none(), first.out, first.log_sum_exp.shape());
-  merge_in_slices(on, views, out.array().floats<4>(), log_sum_exp.array().floats<3>());
+  compute([&] { merge_attention(on, views, out.array().floats<4>(), log_sum_exp.array().floats<3>()); });
   return nb::make_tuple(out.object(), log_sum_exp.object());
-}
-
-// [B, L, H, D] of x: rows of samples one after another.
-void quantize_in_slices(Engine& engine, const TypedView<4>& x, const View<std::int8_t, 4>& numbers,
-                        const View<float, 3>& scales) {
-  const std::int64_t length = x.extent(1);
-  const auto operations = static_cast<double>(8 * x.size());  // as a first slice counts them
-  const MutableTypedView<4> written(numbers);
-  const MutableTypedView<3> each(scales);
-  const bool fit = numbers.shape == x.shape && scales.shape == std::array{x.shape[0], x.shape[1], x.shape[2]} &&
-                   is_separate(written) && is_separate(each) && apart(Reach(written), Reach(x)) &&
-                   apart(Reach(each), Reach(x)) && apart(Reach(each), Reach(written));
-  if (!is_long(operations) || !fit) {
-    return compute({}, [&](std::int64_t, std::int64_t) { quantize_rows(engine, x, numbers, scales); });
-  }
-  compute({.items = x.extent(0) * length, .operations = operations}, [&](std::int64_t first, std::int64_t count) {
-    while (count > 0) {
-      const std::int64_t sample = first / length, row = first % length, some = std::min(count, length - row);
-      const auto rows = [&](const auto& view) { return along(along(view, 0, sample, 1), 1, row, some); };
-      quantize_rows(engine, rows(x), rows(numbers), rows(scales));
-      first += some;
-      count -= some;
-    }
-  });
 }
 
 nb::object quantize(nb::handle x, nb::handle numbers, nb::handle scales, nb::handle engine) {
@@ -227,7 +196,7 @@ nb::object quantize(nb::handle x, nb::handle numbers, nb::handle scales, nb::han
   const TypedView<4> rows = given.numbers<4>();
   const Result integers(kQuantize, "numbers", numbers, given, given.shape(), NumberType::int8);
   const Result of_rows(kQuantize, "scales", scales, given, given.shape().first(3));
-  quantize_in_slices(on, rows, integers.array().integers<std::int8_t, 4>(), of_rows.array().floats<3>());
+  compute([&] { quantize_rows(on, rows, integers.array().integers<std::int8_t, 4>(), of_rows.array().floats<3>()); });
   return nb::make_tuple(integers.object(), of_rows.object());
 }
 

@@ -10,6 +10,8 @@
 #include <string>
 
 #include "errors.h"
+#include "interruptible.h"
+#include "runtime/engine_state.h"
 #include "values.h"
 
 namespace headlight::python {
@@ -50,6 +52,8 @@ EngineOptions engine_options(nb::handle threads, nb::handle isa, nb::handle nume
   return options;
 }
 
+void end_by_signals(Engine& engine) noexcept { engine.state().stop = &is_interrupted; }
+
 // Made on first use and never destroyed: its workers sleep until the process ends, when no call of Python's needs it
 // any more but some may still run in other threads.
 Engine& default_engine() {
@@ -61,6 +65,7 @@ Engine& default_engine() {
   engine = made.load(std::memory_order_acquire);
   if (engine == nullptr) {
     engine = new Engine;
+    end_by_signals(*engine);
     made.store(engine, std::memory_order_release);
   }
   return *engine;
@@ -92,7 +97,7 @@ void define_engine(nb::module_& module) {
       .def(
           "__init__",
           [](Engine* self, nb::handle threads, nb::handle isa, nb::handle numerics) {
-            new (self) Engine(engine_options(threads, isa, numerics));
+            end_by_signals(*new (self) Engine(engine_options(threads, isa, numerics)));
           },
           nb::arg("threads") = nb::none(), nb::arg("isa") = nb::none(), nb::arg("numerics") = "reproducible",
           nb::sig("def __init__(self, threads: int | None = None, isa: str | None = None, "

@@ -1,5 +1,4 @@
-// How a call computes: without the GIL, and where it takes long, in slices between which Python looks for signals, so
-// that Ctrl-C ends it. The one place that knows of either.
+// How a call computes: without the GIL, and ended by Ctrl-C. The one place that knows of either.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -12,52 +11,63 @@ namespace nb = nanobind;
 
 namespace headlight::python {
 
-// The work of a call whose items (rows, samples, texts) may be computed apart, with the same bits.
+// What engines of Python ask as they compute (runtime/stop.h): whether a handler of signals has raised something in the
+// call that this thread is in. Handlers run in Python's main thread alone, and here only within computing().
+[[nodiscard]] bool is_interrupted() noexcept;
+
+// This thread's call, from here until its end.
+class Interruptible {
+ public:
+  Interruptible() noexcept;
+  // With the GIL: throws what a handler of signals raised (KeyboardInterrupt).
+  void end() const;
+};
+
+// call() without the GIL. Throws what it throws, and whatever a handler of signals raises meanwhile: what an engine
+// was computing is then left unfinished within milliseconds, and its results hold anything.
+template <class Call>
+void compute(const Call& call) {
+  const Interruptible interruptible;
+  try {
+    const nb::gil_scoped_release released;
+    call();
+  } catch (...) {
+    interruptible.end();
+    throw;
+  }
+  interruptible.end();
+}
+
+// The work of a call that asks nobody as it computes, or says how far it is: items (texts) that may be taken apart, with
+// the same bits.
 struct Work {
   std::int64_t items = 1;
   // Of all of them, an estimate: what takes less than a few milliseconds on any machine is not cut.
   double operations = 0;
-  // A slice holds a multiple of so many, but for the last.
-  std::int64_t together = 1;
 };
 
-// Operations of a first slice, and whether so many are too many for one.
-inline constexpr double kFirstOperations = 2e8;
-inline constexpr bool is_long(double operations) noexcept { return operations > 2 * kFirstOperations; }
-
 // step(first, count), without the GIL, for ranges that cover the items in ascending order; after each, with the GIL,
-// report(items done). Throws what they throw, and whatever a handler of signals raises (KeyboardInterrupt): nothing
-// more is computed then.
+// report(items done). Throws what they throw, and what handlers of signals raise: nothing more is computed then.
 template <class Step, class Report>
-void compute(const Work& work, const Step& step, const Report& report) {
-  constexpr double kSecondsOfSlice = 0.04;
+void compute_in_slices(const Work& work, const Step& step, const Report& report) {
+  constexpr double kFirstOperations = 2e8, kSecondsOfSlice = 0.04;
   using Clock = std::chrono::steady_clock;
-  const auto whole_groups = [&](double items) {
-    const auto groups = static_cast<std::int64_t>(std::max(1.0, items / static_cast<double>(work.together)));
-    return groups * work.together;
-  };
   double wanted = static_cast<double>(work.items);
-  if (is_long(work.operations)) wanted *= kFirstOperations / work.operations;
+  if (work.operations > 2 * kFirstOperations) wanted *= kFirstOperations / work.operations;
   for (std::int64_t first = 0; first < work.items || first == 0;) {
-    const std::int64_t count = std::min(whole_groups(wanted), work.items - first);
+    const auto count = std::min(static_cast<std::int64_t>(std::max(1.0, wanted)), work.items - first);
     double seconds = 0;  // of the step alone: what others do with the GIL makes no slice smaller
-    {
-      const nb::gil_scoped_release released;
+    compute([&] {
       const Clock::time_point begin = Clock::now();
       step(first, count);
       seconds = std::max(1e-6, std::chrono::duration<double>(Clock::now() - begin).count());
-    }
+    });
     first += count;
     report(first);
     if (first >= work.items) return;
     if (PyErr_CheckSignals() != 0) throw nb::python_error();
     wanted = static_cast<double>(count) * std::clamp(kSecondsOfSlice / seconds, 0.25, 4.0);
   }
-}
-
-template <class Step>
-void compute(const Work& work, const Step& step) {
-  compute(work, step, [](std::int64_t) {});
 }
 
 }  // namespace headlight::python

@@ -21,7 +21,6 @@
 #include "progress.h"
 #include "results.h"
 #include "values.h"
-#include "view_parts.h"
 
 namespace headlight::python {
 namespace {
@@ -104,7 +103,8 @@ class Slices {
     for (const std::string& one : texts_) bytes += one.size() + 1;
     const Work work{.items = static_cast<std::int64_t>(texts_.size()),
                     .operations = kOperationsOfByte * static_cast<double>(bytes)};
-    compute(work, [&](std::int64_t first, std::int64_t count) {
+    const auto nobody = [](std::int64_t) {};
+    const auto count_tokens = [&](std::int64_t first, std::int64_t count) {
       for (auto number = static_cast<std::size_t>(first); number < static_cast<std::size_t>(first + count); ++number) {
         const auto own =
             static_cast<std::int64_t>(model.tokenizer().encode(texts_[number], model.options().max_length).size());
@@ -114,7 +114,8 @@ class Slices {
         }
         tokens += own;
       }
-    });
+    };
+    compute_in_slices(work, count_tokens, nobody);
     groups_.push_back(texts_.size());
     work_.items = static_cast<std::int64_t>(groups_.size()) - 1;
   }
@@ -127,7 +128,7 @@ class Slices {
 // Calls step(number of the first, texts) for all of them, and says how far it is.
 template <class Step>
 void for_texts(const Slices& slices, const Progress& progress, const Step& step) {
-  compute(
+  compute_in_slices(
       slices.work(),
       [&](std::int64_t first, std::int64_t count) {
         slices.each(first, count,
@@ -176,19 +177,7 @@ nb::object encode(const Encoder& model, nb::handle texts, nb::handle batch_token
   return results;
 }
 
-// Whether the network takes all of them: what it would refuse is handed to it whole, so that nothing is written.
-bool are_known(const Encoder& model, const View<const std::int64_t, 2>& ids) {
-  const EncoderOptions& network = model.options().encoder;
-  if (ids.shape[1] > network.max_positions) return false;
-  for (std::int64_t sample = 0; sample < ids.shape[0]; ++sample) {
-    for (std::int64_t place = 0; place < ids.shape[1]; ++place) {
-      if (ids(sample, place) < 0 || ids(sample, place) >= network.vocabulary) return false;
-    }
-  }
-  return true;
-}
-
-// Tokens as they are, [B, L]. Samples one after another where there are many: they do not see each other.
+// Tokens as they are, [B, L].
 template <int Rank>
 nb::object of_ids(const char* operation, const Encoder& model, nb::handle given, nb::handle given_mask, nb::handle out,
                   nb::handle engine) {
@@ -204,24 +193,13 @@ nb::object of_ids(const char* operation, const Encoder& model, nb::handle given,
   const Result result(operation, "out", out, array, shape);
   const View<float, Rank> written = result.array().floats<Rank>();
 
-  const auto compute_some = [&](const Ids& some, const Ids& of_mask, const View<float, Rank>& into) {
+  compute([&] {
     if constexpr (Rank == 3) {
-      model.encode(on, some, of_mask, into);
+      model.encode(on, ids, mask, written);
     } else {
-      model.embed(on, some, of_mask, into);
+      model.embed(on, ids, mask, written);
     }
-  };
-  const double cost = static_cast<double>(ids.size()) * operations_of_token(model);
-  const bool fit = is_long(cost) && ids.shape[0] > 1 && written.shape == shape && (!mask || mask.shape == ids.shape) &&
-                   is_separate(MutableTypedView<Rank>(written)) && are_known(model, ids);
-  if (!fit) {
-    compute({}, [&](std::int64_t, std::int64_t) { compute_some(ids, mask, written); });
-  } else {
-    compute({.items = ids.shape[0], .operations = cost}, [&](std::int64_t first, std::int64_t count) {
-      compute_some(along(ids, 0, first, count), mask ? along(mask, 0, first, count) : mask,
-                   along(written, 0, first, count));
-    });
-  }
+  });
   return result.object();
 }
 

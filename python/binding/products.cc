@@ -79,70 +79,6 @@ void expect_columns(const Array& a, std::int64_t rows_of_b) {
                           ", as many as b has rows");
 }
 
-double operations(std::int64_t m, std::int64_t n, std::int64_t k) {
-  return 2 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
-}
-
-// Where a long product is cut: into blocks of C large enough that packing B for each costs little, and that what is
-// written lies close together. Its bits depend on neither.
-constexpr std::int64_t kBlockRows = 512, kFewestBlockColumns = 512;
-constexpr double kBlockOperations = 8e9;
-
-struct Blocks {
-  Blocks(std::int64_t m, std::int64_t n, std::int64_t k) {
-    const double columns = kBlockOperations / operations(std::min(m, kBlockRows), 1, k);
-    width =
-        std::max(kFewestBlockColumns, static_cast<std::int64_t>(std::min(columns, static_cast<double>(n))) / 64 * 64);
-    across = (n + width - 1) / width;
-    count = across * ((m + kBlockRows - 1) / kBlockRows);
-  }
-  std::int64_t width, across, count;
-};
-
-// Whether the part of C that is written first leaves alone what is read for the others.
-template <int Rank>
-bool may_be_written_in_parts(const MutableTypedView<Rank>& c, const TypedView<Rank>& a, const GemmOptions& options) {
-  return is_separate(c) && apart(Reach(c), Reach(a)) && apart(Reach(c), Reach(options.bias));
-}
-
-// One product of each sample.
-void multiply(Engine& engine, const Matrix<View<const float, 3>>& a, const Matrix<View<const float, 3>>& b,
-              const View<float, 3>& c, const GemmOptions& options) {
-  const auto [batch, m, n] = c.shape;
-  const double cost = operations(m, n, a.columns);
-  const bool fit = a.view.shape[0] == batch && b.view.shape[0] == batch && a.columns == b.rows && a.rows == m &&
-                   b.columns == n && (options.bias.empty() || static_cast<std::int64_t>(options.bias.size()) == n);
-  if (!fit || !may_be_written_in_parts<3>(c, a.view, options) ||
-      !apart(Reach(TypedView<3>(c)), Reach(TypedView<3>(b.view))) || batch == 0 ||
-      !is_long(cost * static_cast<double>(batch))) {
-    return compute({}, [&](std::int64_t, std::int64_t) { gemm(engine, a.view, b.view, c, options); });
-  }
-  if (!is_long(cost)) {
-    return compute({.items = batch, .operations = cost * static_cast<double>(batch)}, [&](std::int64_t first,
-                                                                                          std::int64_t count) {
-      gemm(engine, along(a.view, 0, first, count), along(b.view, 0, first, count), along(c, 0, first, count), options);
-    });
-  }
-  const Blocks blocks(m, n, a.columns);
-  const std::size_t a_rows = a.transpose == Transpose::yes ? 2 : 1, b_columns = b.transpose == Transpose::yes ? 1 : 2;
-  const auto block = [&, rows = m, columns = n](std::int64_t number) {
-    const std::int64_t sample = number / blocks.count, place = number % blocks.count;
-    const std::int64_t row = place / blocks.across * kBlockRows, column = place % blocks.across * blocks.width;
-    const std::int64_t height = std::min(kBlockRows, rows - row), width = std::min(blocks.width, columns - column);
-    GemmOptions part = options;
-    if (!part.bias.empty()) {
-      part.bias = part.bias.subspan(static_cast<std::size_t>(column), static_cast<std::size_t>(width));
-    }
-    gemm(engine, along(along(a.view, 0, sample, 1), a_rows, row, height),
-         along(along(b.view, 0, sample, 1), b_columns, column, width),
-         along(along(along(c, 0, sample, 1), 1, row, height), 2, column, width), part);
-  };
-  compute({.items = batch * blocks.count, .operations = cost * static_cast<double>(batch)},
-          [&](std::int64_t first, std::int64_t count) {
-            for (std::int64_t number = first; number < first + count; ++number) block(number);
-          });
-}
-
 // All samples as rows of one matrix, where they lie so.
 template <class Pointer>
 std::optional<AnyTypedView<2, Pointer>> flat(const AnyTypedView<3, Pointer>& view) {
@@ -163,14 +99,7 @@ bool writes_over(const MutableTypedView<3>& c, const MutableTypedView<3>& a) {
 void multiply_packed(Engine& engine, const Matrix<MutableTypedView<3>>& a, const PackedMatrix& b,
                      const MutableTypedView<3>& c, const GemmOptions& options) {
   const auto rows_of = [&](const MutableTypedView<2>& left, const MutableTypedView<2>& out) {
-    const std::size_t a_rows = a.transpose == Transpose::yes ? 1 : 0;
-    const bool fit = left.shape[a_rows] == out.shape[0] && may_be_written_in_parts<2>(out, left, options);
-    const double cost = operations(out.shape[0], b.columns(), b.rows());
-    const Work work{.items = fit ? out.shape[0] : 1, .operations = fit ? cost : 0, .together = 48};
-    compute(work, [&](std::int64_t first, std::int64_t count) {
-      if (!fit) return gemm(engine, GemmMatrices{left, out}, b, options);
-      gemm(engine, GemmMatrices{along(left, a_rows, first, count), along(out, 0, first, count)}, b, options);
-    });
+    compute([&] { gemm(engine, GemmMatrices{left, out}, b, options); });
   };
   if (a.transpose == Transpose::no || c.shape[0] == 1) {
     const auto left = flat(a.view), out = flat(c);
@@ -239,7 +168,8 @@ nb::object matmul(nb::handle a, nb::handle b, nb::handle bias, nb::handle activa
   options.transpose_b = columns.transpose;
   const ResultShape shape(left.rank() == 3 || right.rank() == 3, batch, rows.rows, columns.columns);
   const Result result(kName, "out", out, left, shape.span());
-  multiply(on, rows, columns, with_batch("out", result.array()), options);
+  const View<float, 3> c = with_batch("out", result.array());
+  compute([&] { gemm(on, rows.view, columns.view, c, options); });
   return result.object();
 }
 
@@ -252,8 +182,9 @@ PackedMatrix pack(nb::handle b, nb::handle precision, nb::handle engine) {
   const View<const float, 2> stored{
       view.data, {matrix.view.shape[1], matrix.view.shape[2]}, {matrix.view.strides[1], matrix.view.strides[2]}};
   const NumberType type = precision_of(kPack, precision);
-  const nb::gil_scoped_release released;
-  return PackedMatrix(on, stored, matrix.transpose, type);
+  std::optional<PackedMatrix> packed;
+  compute([&] { packed.emplace(on, stored, matrix.transpose, type); });
+  return std::move(*packed);
 }
 
 }  // namespace
