@@ -17,6 +17,7 @@
 #include "headlight/typed_attention.h"
 #include "headlight/typed_attention_backward.h"
 #include "interruptible.h"
+#include "keywords.h"
 #include "results.h"
 #include "values.h"
 
@@ -200,59 +201,65 @@ nb::object quantize(nb::handle x, nb::handle numbers, nb::handle scales, nb::han
   return nb::make_tuple(integers.object(), of_rows.object());
 }
 
+constexpr const char* kSignature =
+    "def attention(query: A, key: Array, value: Array, *, " HEADLIGHT_ATTENTION_KEYWORDS
+    ", key_scales: Array | None = None, value_scales: Array | None = None, log_sum_exp: bool = False, "
+    "probabilities: bool | Integers = False, out: Array | None = None, engine: Engine | None = None) -> A | tuple[A, "
+    "...]";
+constexpr const char* kBackwardSignature =
+    "def attention_backward(query: A, key: Array, value: Array, out: Array, lse: Array, out_gradient: Array, "
+    "*, " HEADLIGHT_ATTENTION_KEYWORDS
+    ", lse_gradient: Array | None = None, bias_gradient: bool = True, sinks_gradient: bool = False, "
+    "engine: Engine | None = None) -> tuple[A, ...]";
+constexpr const char* kMergeSignature =
+    "def merge_attention(parts: Iterable[tuple[A, Array]], *, engine: Engine | None = None) -> tuple[A, A]";
+constexpr const char* kQuantizeSignature =
+    "def quantize_rows(x: A, *, numbers: Array | None = None, scales: Array | None = None, "
+    "engine: Engine | None = None) -> tuple[A, A]";
+
 // One handle for each keyword.
 template <std::size_t>
 using Keyword = nb::handle;
 
 template <std::size_t... Number>
 void define_with_keywords(nb::module_& module, std::index_sequence<Number...>) {
-  module.def(
-      "attention",
-      [](nb::handle query, nb::handle key, nb::handle value, Keyword<Number>... keywords, nb::handle key_scales,
-         nb::handle value_scales, nb::handle log_sum_exp, nb::handle probabilities, nb::handle out, nb::handle engine) {
-        return attend(query, key, value, AttentionKeywords{keywords...},
-                      {key_scales, value_scales, log_sum_exp, probabilities, out, engine});
-      },
-      nb::arg("query"), nb::arg("key"), nb::arg("value"), nb::kw_only(),
-      nb::arg(kAttentionKeywords[Number]) = nb::none()..., nb::arg("key_scales") = nb::none(),
-      nb::arg("value_scales") = nb::none(), nb::arg("log_sum_exp") = false, nb::arg("probabilities") = false,
-      nb::arg("out") = nb::none(), nb::arg("engine") = nb::none(),
-      nb::sig("def attention(query: A, key: Array, value: Array, *, " HEADLIGHT_ATTENTION_KEYWORDS
-              ", key_scales: Array | None = None, value_scales: Array | None = None, log_sum_exp: bool = False, "
-              "probabilities: bool | Integers = False, out: Array | None = None, "
-              "engine: Engine | None = None) -> A | tuple[A, ...]"),
-      kAttentionText);
-  module.def(
-      "attention_backward",
-      [](nb::handle query, nb::handle key, nb::handle value, nb::handle out, nb::handle log_sum_exp,
-         nb::handle out_gradient, Keyword<Number>... keywords, nb::handle lse_gradient, nb::handle bias_gradient,
-         nb::handle sinks_gradient, nb::handle engine) {
-        return attend_backward(query, key, value, {out, log_sum_exp, out_gradient, lse_gradient},
-                               AttentionKeywords{keywords...}, {bias_gradient, sinks_gradient}, engine);
-      },
-      nb::arg("query"), nb::arg("key"), nb::arg("value"), nb::arg("out"), nb::arg("lse"), nb::arg("out_gradient"),
-      nb::kw_only(), nb::arg(kAttentionKeywords[Number]) = nb::none()..., nb::arg("lse_gradient") = nb::none(),
-      nb::arg("bias_gradient") = true, nb::arg("sinks_gradient") = false, nb::arg("engine") = nb::none(),
-      nb::sig("def attention_backward(query: A, key: Array, value: Array, out: Array, lse: Array, "
-              "out_gradient: Array, *, " HEADLIGHT_ATTENTION_KEYWORDS
-              ", lse_gradient: Array | None = None, bias_gradient: bool = True, sinks_gradient: bool = False, engine: "
-              "Engine | None = None) -> tuple[A, ...]"),
-      kBackwardText);
+  module.def("attention",
+             with_known_keywords(kSignature,
+                                 [](nb::handle query, nb::handle key, nb::handle value, Keyword<Number>... keywords,
+                                    nb::handle key_scales, nb::handle value_scales, nb::handle log_sum_exp,
+                                    nb::handle probabilities, nb::handle out, nb::handle engine) {
+                                   return attend(query, key, value, AttentionKeywords{keywords...},
+                                                 {key_scales, value_scales, log_sum_exp, probabilities, out, engine});
+                                 }),
+             nb::arg("query"), nb::arg("key"), nb::arg("value"), nb::kw_only(),
+             nb::arg(kAttentionKeywords[Number]) = nb::none()..., nb::arg("key_scales") = nb::none(),
+             nb::arg("value_scales") = nb::none(), nb::arg("log_sum_exp") = false, nb::arg("probabilities") = false,
+             nb::arg("out") = nb::none(), nb::arg("engine") = nb::none(), nb::arg("unknown"), nb::sig(kSignature),
+             kAttentionText);
+  module.def("attention_backward",
+             with_known_keywords(
+                 kBackwardSignature,
+                 [](nb::handle query, nb::handle key, nb::handle value, nb::handle out, nb::handle log_sum_exp,
+                    nb::handle out_gradient, Keyword<Number>... keywords, nb::handle lse_gradient,
+                    nb::handle bias_gradient, nb::handle sinks_gradient, nb::handle engine) {
+                   return attend_backward(query, key, value, {out, log_sum_exp, out_gradient, lse_gradient},
+                                          AttentionKeywords{keywords...}, {bias_gradient, sinks_gradient}, engine);
+                 }),
+             nb::arg("query"), nb::arg("key"), nb::arg("value"), nb::arg("out"), nb::arg("lse"),
+             nb::arg("out_gradient"), nb::kw_only(), nb::arg(kAttentionKeywords[Number]) = nb::none()...,
+             nb::arg("lse_gradient") = nb::none(), nb::arg("bias_gradient") = true, nb::arg("sinks_gradient") = false,
+             nb::arg("engine") = nb::none(), nb::arg("unknown"), nb::sig(kBackwardSignature), kBackwardText);
 }
 
 }  // namespace
 
 void define_attention(nb::module_& module) {
   define_with_keywords(module, std::make_index_sequence<kAttentionKeywords.size()>());
-  module.def("merge_attention", &merge, nb::arg("parts"), nb::kw_only(), nb::arg("engine") = nb::none(),
-             nb::sig("def merge_attention(parts: Iterable[tuple[A, Array]], *, engine: Engine | None = None) -> "
-                     "tuple[A, A]"),
-             kMergeText);
-  module.def("quantize_rows", &quantize, nb::arg("x"), nb::kw_only(), nb::arg("numbers") = nb::none(),
-             nb::arg("scales") = nb::none(), nb::arg("engine") = nb::none(),
-             nb::sig("def quantize_rows(x: A, *, numbers: Array | None = None, scales: Array | None = None, "
-                     "engine: Engine | None = None) -> tuple[A, A]"),
-             kQuantizeText);
+  module.def("merge_attention", with_known_keywords(kMergeSignature, &merge), nb::arg("parts"), nb::kw_only(),
+             nb::arg("engine") = nb::none(), nb::arg("unknown"), nb::sig(kMergeSignature), kMergeText);
+  module.def("quantize_rows", with_known_keywords(kQuantizeSignature, &quantize), nb::arg("x"), nb::kw_only(),
+             nb::arg("numbers") = nb::none(), nb::arg("scales") = nb::none(), nb::arg("engine") = nb::none(),
+             nb::arg("unknown"), nb::sig(kQuantizeSignature), kQuantizeText);
 }
 
 }  // namespace headlight::python

@@ -11,6 +11,7 @@
 
 #include "errors.h"
 #include "interruptible.h"
+#include "keywords.h"
 #include "runtime/engine_state.h"
 #include "values.h"
 
@@ -18,6 +19,9 @@ namespace headlight::python {
 namespace {
 
 constexpr const char* kName = "Engine";
+constexpr const char* kSignature =
+    "def __init__(self, threads: int | None = None, isa: str | None = None, "
+    "numerics: Literal['reproducible', 'fast'] = 'reproducible') -> None";
 
 // A list of Python for what has a name().
 template <class List>
@@ -94,14 +98,13 @@ void define_engine(nb::module_& module) {
       "numerics: 'fast' also uses instructions with which results depend on the shape of a call, in their last\n"
       "bits; with 'reproducible' few rows at a time give the bits of many.\n\n"
       "Any number of threads may use one at once; results do not depend on threads.")
-      .def(
-          "__init__",
-          [](Engine* self, nb::handle threads, nb::handle isa, nb::handle numerics) {
-            end_by_signals(*new (self) Engine(engine_options(threads, isa, numerics)));
-          },
-          nb::arg("threads") = nb::none(), nb::arg("isa") = nb::none(), nb::arg("numerics") = "reproducible",
-          nb::sig("def __init__(self, threads: int | None = None, isa: str | None = None, "
-                  "numerics: Literal['reproducible', 'fast'] = 'reproducible') -> None"))
+      .def("__init__",
+           with_known_keywords(kSignature,
+                               [](Engine* self, nb::handle threads, nb::handle isa, nb::handle numerics) {
+                                 end_by_signals(*new (self) Engine(engine_options(threads, isa, numerics)));
+                               }),
+           nb::arg("threads") = nb::none(), nb::arg("isa") = nb::none(), nb::arg("numerics") = "reproducible",
+           nb::arg("unknown"), nb::sig(kSignature))
       .def_prop_ro("threads", &Engine::threads, "Threads that compute, the caller included.")
       .def_prop_ro(
           "isa", [](const Engine& engine) { return name(engine.isa()); }, "The instruction set: 'avx2'.")

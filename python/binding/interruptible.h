@@ -38,8 +38,8 @@ void compute(const Call& call) {
   interruptible.end();
 }
 
-// The work of a call that asks nobody as it computes, or says how far it is: items (texts) that may be taken apart, with
-// the same bits.
+// The work of a call that asks nobody as it computes, or says how far it is: items (texts) that may be taken apart,
+// with the same bits.
 struct Work {
   std::int64_t items = 1;
   // Of all of them, an estimate: what takes less than a few milliseconds on any machine is not cut.

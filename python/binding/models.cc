@@ -17,7 +17,9 @@
 
 #include "engine.h"
 #include "headlight/models/encoder.h"
+#include "headlight/models/errors.h"
 #include "interruptible.h"
+#include "keywords.h"
 #include "progress.h"
 #include "results.h"
 #include "values.h"
@@ -179,8 +181,8 @@ nb::object encode(const Encoder& model, nb::handle texts, nb::handle batch_token
 
 // Tokens as they are, [B, L].
 template <int Rank>
-nb::object of_ids(const char* operation, const Encoder& model, nb::handle given, nb::handle given_mask, nb::handle out,
-                  nb::handle engine) {
+nb::object of_ids(const Encoder& model, nb::handle given, nb::handle given_mask, nb::handle out, nb::handle engine) {
+  constexpr const char* operation = Rank == 3 ? kEncodeIds : kEmbedIds;
   using Ids = View<const std::int64_t, 2>;
   const Array array(operation, "ids", given);
   Engine& on = engine_of(operation, engine);
@@ -235,6 +237,16 @@ std::string decode(const Encoder& model, nb::handle ids) {
   return words;
 }
 
+// What looks like a name on a hub most often is one.
+[[noreturn]] void refuse_folder(const std::string& name) {
+  throw models::FileError(
+      name,
+      "is not a folder, expected one of a published model, with config.json, model.safetensors and "
+      "vocab.txt in it. Nothing is downloaded: huggingface_hub.snapshot_download(name) fetches such "
+      "a folder and returns its path, git clone makes one, and so does save_pretrained(folder) of a "
+      "model and its tokenizer in Transformers");
+}
+
 Encoder* load(nb::handle folder, nb::handle precision) {
   PyObject* encoded = nullptr;
   if (PyUnicode_FSConverter(folder.ptr(), &encoded) == 0) {
@@ -245,64 +257,63 @@ Encoder* load(nb::handle folder, nb::handle precision) {
   const auto path = nb::steal<nb::bytes>(encoded);
   const std::string name(path.c_str(), path.size());
   const NumberType type = precision_of(kLoad, precision);
+  if (!std::filesystem::is_directory(name)) refuse_folder(name);
   const nb::gil_scoped_release released;
   return new Encoder(models::load(name, {.precision = type}), std::filesystem::absolute(name));
 }
 
 const EncoderOptions& network_of(const Encoder& model) { return model.options().encoder; }
 
+constexpr const char* kEmbedSignature =
+    "def embed(self, texts: str | Iterable[str], batch_tokens: int | None = None, progress: Progress = None, "
+    "engine: Engine | None = None) -> Floats";
+constexpr const char* kEncodeSignature =
+    "def encode(self, texts: str | Iterable[str], batch_tokens: int | None = None, progress: Progress = None, "
+    "engine: Engine | None = None) -> list[Floats]";
+constexpr const char* kEncodeIdsSignature =
+    "def encode_ids(self, ids: A, mask: Array | None = None, *, out: Array | None = None, "
+    "engine: Engine | None = None) -> A";
+constexpr const char* kEmbedIdsSignature =
+    "def embed_ids(self, ids: A, mask: Array | None = None, *, out: Array | None = None, "
+    "engine: Engine | None = None) -> A";
+constexpr const char* kLoadSignature =
+    "def load(folder: str | os.PathLike[str], precision: Precision = 'float32') -> Encoder";
+
 }  // namespace
 
 void define_models(nb::module_& module) {
   nb::class_<Encoder>(module, "Encoder",
                       "A published BERT model: text in, hidden states or vectors out. load() makes it.")
-      .def(
-          "embed", &embed, nb::arg("texts"), nb::arg("batch_tokens") = nb::none(), nb::arg("progress") = nb::none(),
-          nb::arg("engine") = nb::none(),
-          nb::sig(
-              "def embed(self, texts: str | Iterable[str], batch_tokens: int | None = None, progress: Progress = None, "
-              "engine: Engine | None = None) -> Floats"),
-          "Vectors of texts, [n, E] float32: the mean of the hidden states of each, divided by its length, so that a "
-          "dot\n"
-          "product of two is their cosine. A str is one text.\n\n"
-          "batch_tokens: how many tokens go through the network at a time at most (a text is never cut for it); None\n"
-          "leaves it to the engine. A text's bits do not depend on it, nor on the texts beside.\n"
-          "progress: None shows a bar on a terminal or in a notebook when the work takes more than a second, False "
-          "never,\n"
-          "True at once; a function is called with (texts done, of all).\n\n"
-          "Raises ValueError for a model whose folder asks for another pooling than the mean.")
-      .def("encode", &encode, nb::arg("texts"), nb::arg("batch_tokens") = nb::none(), nb::arg("progress") = nb::none(),
-           nb::arg("engine") = nb::none(),
-           nb::sig("def encode(self, texts: str | Iterable[str], batch_tokens: int | None = None, progress: Progress = "
-                   "None, "
-                   "engine: Engine | None = None) -> list[Floats]"),
+      .def("embed", with_known_keywords(kEmbedSignature, &embed), nb::arg("texts"),
+           nb::arg("batch_tokens") = nb::none(), nb::arg("progress") = nb::none(), nb::arg("engine") = nb::none(),
+           nb::arg("unknown"), nb::sig(kEmbedSignature),
+           "Vectors of texts, [n, E] float32: the mean of the hidden states of each, divided by its length, so that a "
+           "dot\n"
+           "product of two is their cosine. A str is one text.\n\n"
+           "batch_tokens: how many tokens go through the network at a time at most (a text is never cut for it); None\n"
+           "leaves it to the engine. A text's bits do not depend on it, nor on the texts beside.\n"
+           "progress: None shows a bar on a terminal or in a notebook when the work takes more than a second, False "
+           "never,\n"
+           "True at once; a function is called with (texts done, of all).\n\n"
+           "Raises ValueError for a model whose folder asks for another pooling than the mean.")
+      .def("encode", with_known_keywords(kEncodeSignature, &encode), nb::arg("texts"),
+           nb::arg("batch_tokens") = nb::none(), nb::arg("progress") = nb::none(), nb::arg("engine") = nb::none(),
+           nb::arg("unknown"), nb::sig(kEncodeSignature),
            "The last hidden states of texts: for each an array [tokens, E] of float32, [CLS] and [SEP] included. A str "
            "is\n"
            "one text. batch_tokens and progress as embed() takes them.")
-      .def(
-          "encode_ids",
-          [](const Encoder& model, nb::handle ids, nb::handle mask, nb::handle out, nb::handle engine) {
-            return of_ids<3>(kEncodeIds, model, ids, mask, out, engine);
-          },
-          nb::arg("ids"), nb::arg("mask") = nb::none(), nb::kw_only(), nb::arg("out") = nb::none(),
-          nb::arg("engine") = nb::none(),
-          nb::sig("def encode_ids(self, ids: A, mask: Array | None = None, *, out: Array | None = None, "
-                  "engine: Engine | None = None) -> A"),
-          "The last hidden states of tokens: ids [B, L] of int64, as another tokenizer gives them, [CLS] and [SEP] "
-          "included\n"
-          "-> [B, L, E] float32. mask [B, L] of int64 is 0 for tokens to leave out, which nothing sees and whose rows "
-          "are zeros.\n\n"
-          "Raises ValueError for ids outside the vocabulary and more than max_length of them.")
-      .def(
-          "embed_ids",
-          [](const Encoder& model, nb::handle ids, nb::handle mask, nb::handle out, nb::handle engine) {
-            return of_ids<2>(kEmbedIds, model, ids, mask, out, engine);
-          },
-          nb::arg("ids"), nb::arg("mask") = nb::none(), nb::kw_only(), nb::arg("out") = nb::none(),
-          nb::arg("engine") = nb::none(),
-          nb::sig("def embed_ids(self, ids: A, mask: Array | None = None, *, out: Array | None = None, "
-                  "engine: Engine | None = None) -> A"),
-          "Vectors [B, E] of tokens, which encode_ids() takes, as embed() makes them of texts.")
+      .def("encode_ids", with_known_keywords(kEncodeIdsSignature, &of_ids<3>), nb::arg("ids"),
+           nb::arg("mask") = nb::none(), nb::kw_only(), nb::arg("out") = nb::none(), nb::arg("engine") = nb::none(),
+           nb::arg("unknown"), nb::sig(kEncodeIdsSignature),
+           "The last hidden states of tokens: ids [B, L] of int64, as another tokenizer gives them, [CLS] and [SEP] "
+           "included\n"
+           "-> [B, L, E] float32. mask [B, L] of int64 is 0 for tokens to leave out, which nothing sees and whose rows "
+           "are zeros.\n\n"
+           "Raises ValueError for ids outside the vocabulary and more than max_length of them.")
+      .def("embed_ids", with_known_keywords(kEmbedIdsSignature, &of_ids<2>), nb::arg("ids"),
+           nb::arg("mask") = nb::none(), nb::kw_only(), nb::arg("out") = nb::none(), nb::arg("engine") = nb::none(),
+           nb::arg("unknown"), nb::sig(kEmbedIdsSignature),
+           "Vectors [B, E] of tokens, which encode_ids() takes, as embed() makes them of texts.")
       .def("tokenize", &tokenize, nb::arg("text"), nb::sig("def tokenize(self, text: str) -> list[int]"),
            "The ids of a text's tokens, [CLS] and [SEP] included, cut at max_length.")
       .def("decode", &decode, nb::arg("ids"), nb::sig("def decode(self, ids: Integers) -> str"),
@@ -333,8 +344,8 @@ void define_models(nb::module_& module) {
                std::string(name(model.network().precision())) + ">";
       });
   module.def(
-      "load", &load, nb::arg("folder"), nb::arg("precision") = "float32",
-      nb::sig("def load(folder: str | os.PathLike[str], precision: Precision = 'float32') -> Encoder"),
+      "load", with_known_keywords(kLoadSignature, &load), nb::arg("folder"), nb::arg("precision") = "float32",
+      nb::arg("unknown"), nb::sig(kLoadSignature),
       "A model from a published folder of a BERT model: config.json, model.safetensors, vocab.txt.\n\n"
       "precision: what products multiply in: 'float32', 'bfloat16', 'float16', 'int8' or 'int4'. Matrices in\n"
       "float32, bfloat16 or float16 are read where the file is mapped: nobody may change it in place as long as the\n"

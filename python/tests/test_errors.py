@@ -1,5 +1,6 @@
 """What is wrong with a call is said in one sentence, that of the engine where it is the engine's to say."""
 
+import pathlib
 import re
 
 import numpy as np
@@ -69,7 +70,6 @@ def operands(draw):
         (dict(probabilities=[9]), ValueError, "probabilities"),
         (dict(probabilities=[]), ValueError, "attention: probabilities is an empty list"),
         (dict(engine="avx2"), TypeError, "attention: engine is a str, expected a headlight.Engine or None"),
-        (dict(nothing=1), TypeError, "incompatible function arguments"),
     ],
 )  # fmt: skip
 def test_sentence(operands, change, error, sentence):
@@ -93,6 +93,48 @@ def test_memory_that_cannot_be_had():
         hl.attention(rows, rows, rows)
     with pytest.raises(MemoryError):
         hl.matmul(rows[:, 0, 0].repeat(2**10, 0), np.broadcast_to(np.ones((64, 1), np.float32), (64, 2**22)))
+
+
+@pytest.mark.parametrize(
+    "call, sentence",
+    [
+        (lambda x: hl.attention(x, x, x, casual="top_left"), "attention: keyword 'casual' is unknown, expected some of query, key, value, causal, align, window,"),
+        (lambda x: hl.attention_backward(x, x, x, x, x, x, grad=x), "attention_backward: keyword 'grad' is unknown, expected some of query, key, value, out, lse, out_gradient, causal,"),
+        (lambda x: hl.merge_attention([(x, x)], out=x), "merge_attention: keyword 'out' is unknown, expected some of parts, engine"),
+        (lambda x: hl.quantize_rows(x, out=x), "quantize_rows: keyword 'out' is unknown, expected some of x, numbers, scales, engine"),
+        (lambda x: hl.matmul(x, x, transpose=True), "matmul: keyword 'transpose' is unknown, expected some of a, b, bias, activation, out, engine"),
+        (lambda x: hl.pack(x, dtype="int8"), "pack: keyword 'dtype' is unknown, expected some of b, precision, engine"),
+        (lambda x: hl.load("folder", dtype="int8"), "load: keyword 'dtype' is unknown, expected some of folder, precision"),
+        (lambda x: hl.Engine(thread=2), "Engine: keyword 'thread' is unknown, expected some of threads, isa"),
+    ],
+)
+def test_unknown_keywords(operands, call, sentence):
+    with pytest.raises(TypeError) as caught:
+        call(operands[0])
+    assert str(caught.value).startswith(sentence)
+
+
+def test_unknown_keywords_of_models():
+    model = hl.load(pathlib.Path(__file__).parents[2] / "models" / "demonstration")
+    for call in (model.embed, model.encode):
+        with pytest.raises(TypeError, match=f"{call.__name__}: keyword 'batch' is unknown, expected some of texts, batch_tokens, progress, engine$"):
+            call("a text", batch=3)
+    for call in (model.encode_ids, model.embed_ids):
+        with pytest.raises(TypeError, match=f"{call.__name__}: keyword 'lengths' is unknown, expected some of ids, mask, out, engine$"):
+            call(np.ones((1, 2), np.int64), lengths=[2])
+
+
+def test_results_share_no_memory_with_operands_or_themselves(operands):
+    query, key, value = operands
+    with pytest.raises(ValueError, match="overlaps"):
+        hl.attention(query, key, value, out=key)
+    with pytest.raises(ValueError, match="overlaps"):
+        hl.attention(query, key, value, out=np.lib.stride_tricks.as_strided(query.copy(), strides=(0, *query.strides[1:])))
+    a, b = np.ones((3, 5, 9), np.float32), np.ones((9, 7), np.float32)
+    twice = np.lib.stride_tricks.as_strided(np.zeros((3, 5, 7), np.float32), strides=(0, 28, 4))
+    for right in (b, hl.pack(b)):
+        with pytest.raises(ValueError, match="overlaps"):
+            hl.matmul(a, right, out=twice)
 
 
 @pytest.mark.parametrize(

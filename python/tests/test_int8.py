@@ -74,18 +74,12 @@ def test_long_calls_are_cut_with_the_same_bits(rng):
     scales = dict(key_scales=of_keys, value_scales=of_values)
     options = dict(causal="bottom_right", key_lengths=[1700, 900])
     out = hl.attention(query, keys, values, **scales, **options)
-    # A call with a list of rows is never cut.
     np.testing.assert_array_equal(out, hl.attention(query, keys, values, **scales, **options, probabilities=[0])[0])
     np.testing.assert_array_equal(out, hl.attention(query, widened(keys, of_keys), widened(values, of_values), **options))
 
 
-def test_many_rows_are_quantized_in_slices():
-    x = np.linspace(-3, 3, 3 * 140_000 * 128, dtype=np.float32).reshape(3, 140_000, 1, 128)
-    numbers, scales = hl.quantize_rows(x)
-    for rows in (np.s_[0:1, :1000], np.s_[1:2, 100_000:101_000], np.s_[2:3, -1000:]):
-        few = hl.quantize_rows(np.ascontiguousarray(x[rows]))
-        np.testing.assert_array_equal(numbers[rows], few[0])
-        np.testing.assert_array_equal(scales[rows], few[1])
+def test_numbers_may_not_lie_in_what_they_are_made_of():
+    x = np.zeros((3, 14, 1, 128), np.float32)
     with pytest.raises(ValueError, match="overlaps"):
         hl.quantize_rows(x, numbers=x.view(np.int8)[..., :128])
 

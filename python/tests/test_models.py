@@ -69,7 +69,7 @@ def test_ids_of_another_tokenizer(model, engine):
 
 
 def test_many_ids_have_the_bits_of_one(model):
-    ids = np.random.default_rng(1).integers(0, model.vocabulary, (1500, model.max_length))  # computed in slices
+    ids = np.random.default_rng(1).integers(0, model.vocabulary, (1500, model.max_length))
     hidden, vectors = model.encode_ids(ids), model.embed_ids(ids)
     for row in (0, 700, 1499):
         np.testing.assert_array_equal(hidden[row], model.encode_ids(ids[row : row + 1])[0])
@@ -207,6 +207,14 @@ def test_files_that_cannot_be_read(tmp_path):
     (tmp_path / "config.json").write_text("{")
     with pytest.raises(hl.FileError, match="config.json"):
         hl.load(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["some-organisation/some-model", str(FOLDER / "config.json")])
+def test_what_is_no_folder(name):
+    """The name of a model on a hub most often: said is where a folder comes from."""
+    with pytest.raises(hl.FileError, match="is not a folder.*snapshot_download.*save_pretrained") as caught:
+        hl.load(name)
+    assert str(caught.value).startswith(name)
 
 
 @pytest.mark.filterwarnings("ignore:nanobind. attempted to access an uninitialized instance")
