@@ -33,6 +33,7 @@ DECODERS = {
     "qwen2": lambda: transformers.Qwen2Config(**GROUPED),
     "qwen3": lambda: transformers.Qwen3Config(**GROUPED, head_dim=16),
     "gpt_oss": lambda: transformers.GptOssConfig(**GROUPED, head_dim=16, sliding_window=6, num_local_experts=2, num_experts_per_tok=2),
+    "llama4": lambda: transformers.Llama4TextConfig(**GROUPED, head_dim=16, attention_chunk_size=4, num_local_experts=2, intermediate_size_mlp=96),
 }
 ROWS = 12
 LENGTHS = torch.tensor([12, 5, 9])
@@ -182,6 +183,85 @@ def test_packed_sequences(make, seen):
     assert_close(out, torch.cat(apart, dim=1), spare=512)
 
 
+SEVERAL = {"two": [[7, 1, 10], [3, 15]], "one_of_two": [[7, 11], [18]], "three": [[1, 17], [9, 9], [5, 5, 8]]}
+
+
+def positions_of(rows):
+    return torch.stack([torch.cat([torch.arange(length) for length in lengths]) for lengths in rows])
+
+
+@pytest.fixture
+def told(monkeypatch):
+    """What the engine was told in each call, forward and backward."""
+    from headlight.torch import _operator
+
+    calls = []
+    for name in ("attention", "attention_backward"):
+        call = getattr(headlight, name)
+        monkeypatch.setattr(_operator, name, lambda *given, call=call, **options: calls.append(options) or call(*given, **options))
+    return calls
+
+
+@pytest.mark.parametrize("rows", SEVERAL.values(), ids=SEVERAL.keys())
+@pytest.mark.parametrize("name", ["llama", "mistral", "gemma2", "llama4"])
+def test_packed_sequences_in_several_rows(name, rows, told):
+    """To the engine they are one long row of sequences; that of a row alone are no others, and train as well."""
+    eager, own = both(DECODERS[name](), transformers.AutoModelForCausalLM)
+    given = dict(input_ids=ids(len(rows), 18), position_ids=positions_of(rows), use_cache=False)
+    outs = [model(**given).logits for model in (own, eager)]
+    assert_close(*outs, spare=512)
+    assert len(told) == 3
+    offsets = [0] + torch.tensor(sum(rows, [])).cumsum(0).tolist()
+    for options in told:
+        assert "mask" not in options and "bias" not in options and options["query_offsets"] == offsets
+    for model, out in zip((own, eager), outs, strict=True):
+        out.square().mean().backward()
+    assert_gradients_are_close(eager, own)
+    assert len(told) == 6 and not any("mask" in options for options in told)
+    for row, lengths in enumerate(rows):
+        alone = own(input_ids=given["input_ids"][row : row + 1], position_ids=given["position_ids"][row : row + 1], use_cache=False)
+        assert_close(outs[0][row], alone.logits[0], spare=512)
+
+
+def test_packed_sequences_take_no_memory_of_their_square():
+    """What a mask of all rows by all keys would take alone is more than the call may."""
+    resource = pytest.importorskip("resource")
+    _, own = both(DECODERS["llama4"](), transformers.AutoModel)
+    rows = [[3000, 5000], [8000]]
+    own(input_ids=ids(2, 16), position_ids=positions_of([[8, 8], [16]]))
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with torch.no_grad():
+        own(input_ids=ids(2, 8000), position_ids=positions_of(rows), use_cache=False)
+    assert (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024 < 2 * 8000 * 8000
+
+
+@pytest.mark.parametrize("dropout", [0.0, 0.3])
+@pytest.mark.parametrize("chunk", [0, 3])
+def test_weights_of_packed_sequences_in_several_rows(dropout, chunk):
+    """Those who show weights see a mask: the same weights and gradients as of each row by itself."""
+    generator = torch.Generator().manual_seed(1)
+    packed = torch.tensor([[0, 0, 0, 1, 1, 2], [0, 1, 1, 1, 1, 1]])
+    places = positions_of([[3, 2, 1], [1, 5]]) + 1
+    operands = [torch.randn(2, 4, 6, 8, generator=generator, requires_grad=True) for _ in range(3)]
+    options = dict(causal="top_left", chunk=chunk, dropout=dropout, seed=torch.tensor(5))
+    start = places if chunk else None
+    out, _, weights = torch.ops.headlight.attention(*operands, packed=packed, query_start=start, **options, weights=True)
+    apart = (packed[:, :, None] == packed[:, None, :]) & torch.ones(6, 6).tril().bool()
+    if chunk:
+        apart &= (places // 3)[:, :, None] == (places // 3)[:, None, :]
+    same, _, expected = torch.ops.headlight.attention(
+        *operands, mask=apart[:, None], dropout=dropout, seed=options["seed"], weights=True
+    )
+    assert_close(weights, expected, spare=64)
+    assert_close(out, same, spare=64)
+    gradients = [torch.autograd.grad((result * torch.arange(8)).sum(), operands) for result in (out, same)]
+    for ours, theirs in zip(*gradients, strict=True):
+        assert_close(ours, theirs, spare=512)
+    if not dropout:
+        alone = torch.ops.headlight.attention(*operands, packed=packed, query_start=start, **options)[0]
+        assert_close(alone, same, spare=64)
+
+
 def test_masks_of_the_callers_own(seen):
     eager, own = both(DECODERS["llama"](), transformers.AutoModelForCausalLM)
     allowed = torch.rand(3, 1, ROWS, ROWS, generator=torch.Generator().manual_seed(1)) > 0.4
@@ -212,7 +292,7 @@ def mask_functions():
     yield "causal", masks.causal_mask_function, True
     yield "sliding", masks.sliding_window_causal_mask_function(3), True
     yield "chunks", masks.chunked_causal_mask_function(4, torch.zeros(2, dtype=torch.int64)), True
-    yield "chunks_behind_padding", masks.chunked_causal_mask_function(4, torch.tensor([0, 2])), False
+    yield "chunks_behind_padding", masks.chunked_causal_mask_function(4, torch.tensor([0, 2])), True
     yield "or", masks.or_masks(masks.causal_mask_function, masks.sliding_window_overlay(2)), False
     yield "unknown", masks.and_masks(lambda batch, head, row, key: (row - key) % 2 == 0, masks.causal_mask_function), False
     if NEW:
@@ -260,7 +340,6 @@ OTHERS = {
     "bloom": lambda: transformers.BloomConfig(vocab_size=97, hidden_size=64, n_layer=2, n_head=4),
     "falcon": lambda: transformers.FalconConfig(vocab_size=97, hidden_size=64, num_hidden_layers=2, num_attention_heads=4),
     "modernbert": lambda: transformers.ModernBertConfig(**dict(SMALL, pad_token_id=0), local_attention=4, cls_token_id=1, sep_token_id=2, bos_token_id=1, eos_token_id=2),
-    "llama4": lambda: transformers.Llama4TextConfig(**GROUPED, head_dim=16, attention_chunk_size=4, num_local_experts=2, intermediate_size_mlp=96),
 }
 
 
@@ -358,7 +437,7 @@ def has_matrix(graph, rows, keys):
 
 
 @pytest.mark.parametrize("padding", PADDING)
-@pytest.mark.parametrize("name", ["llama", "mistral", "gemma2"])
+@pytest.mark.parametrize("name", ["llama", "mistral", "gemma2", "llama4"])
 def test_compiled_programs_make_no_masks(name, padding, programs):
     backend, graphs, calls = programs
     eager, own = both(DECODERS[name](), transformers.AutoModelForCausalLM)
@@ -369,22 +448,25 @@ def test_compiled_programs_make_no_masks(name, padding, programs):
         assert_close(compiled(**given).logits[rows], eager(**given).logits[rows], spare=512)
     assert graphs and not any(has_matrix(graph, ROWS, ROWS) for graph in graphs)
     windows = [options.get("window") for options in calls]
-    assert windows == {"llama": [None] * 3, "mistral": [(5, -1)] * 3, "gemma2": [(5, -1), None, (5, -1)]}[name]
+    assert windows == {"mistral": [(5, -1)] * 3, "gemma2": [(5, -1), None, (5, -1)]}.get(name, [None] * 3)
+    assert [options.get("chunk") for options in calls] == [4 if name == "llama4" else None] * 3
     for options in calls:
         assert options["causal"] == "top_left" and ("mask" in options) == (padding == "left")
         assert options.get("key_lengths") == (LENGTHS.tolist() if padding == "right" else None)
 
 
-def test_compiled_programs_tell_packed_sequences(programs):
+@pytest.mark.parametrize("rows", [[[7, 1, 10]], *SEVERAL.values()], ids=["one", *SEVERAL])
+@pytest.mark.parametrize("name", ["mistral", "llama4"])
+def test_compiled_programs_tell_packed_sequences(name, rows, programs):
     backend, graphs, calls = programs
-    eager, own = both(DECODERS["mistral"](), transformers.AutoModelForCausalLM)
-    positions = torch.cat([torch.arange(length) for length in (7, 1, 10)])[None]
-    given = dict(input_ids=ids(1, 18), position_ids=positions, use_cache=False)
+    eager, own = both(DECODERS[name](), transformers.AutoModelForCausalLM)
+    given = dict(input_ids=ids(len(rows), 18), position_ids=positions_of(rows), use_cache=False)
     with torch.no_grad():
         out = torch.compile(own, backend=backend, fullgraph=True)(**given).logits
     assert_close(out, eager(**given).logits, spare=512)
     assert not any(has_matrix(graph, 18, 18) for graph in graphs)
-    assert all(options["query_offsets"] == [0, 7, 8, 18] and "mask" not in options for options in calls)
+    offsets = [0] + torch.tensor(sum(rows, [])).cumsum(0).tolist()
+    assert len(calls) == 3 and all(options["query_offsets"] == offsets and "mask" not in options for options in calls)
 
 
 def test_a_mask_of_the_callers_own_is_kept_in_a_compiled_program(programs):

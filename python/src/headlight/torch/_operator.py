@@ -9,7 +9,9 @@ query_offsets and key_offsets [n + 1]. True in mask means that a key is seen; ma
 [B, Hq, Lq, Lk]. left and right are the window's, -1 unbounded. softcap, chunk and dropout are off at 0, causal at "".
 
 padding [B, Lk] of bool, True where a key is seen, and packed [B, L], the number of the sequence that each row and key
-belongs to, become lengths and offsets, or else a mask, as the operator runs: a compiled program knows no numbers.
+belongs to, become lengths and offsets, or else a mask, as the operator runs: a compiled program knows no numbers. Beside
+packed query_start may be [B, L], where each row and its key stand. query_offsets of more than one sample count the rows
+of all of them one after another: so the engine takes them, as one long sample.
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ from torch.autograd import forward_ad
 
 from headlight._core import attention, attention_backward
 from headlight.torch._engine import engine
-from headlight.torch._padding import settled
+from headlight.torch._padding import settled, with_mask_of_sequences
 from headlight.torch._shapes import check_marks, check_results, check_shapes
 from headlight.torch._weights import gradients_by_weights
 
@@ -98,10 +100,11 @@ def attend(query: Tensor, key: Tensor, value: Tensor, options: Options | None = 
     if torch.is_grad_enabled() and _wants_gradients(query, key, value, given):
         return _Differentiable.apply(query, key, value, *given)[0]  # type: ignore[no-any-return, no-untyped-call]
     keywords = {} if options is None else _keywords(options)
+    several = _are_several(query, keywords)
     result: Tensor = attention(
-        _heads_inside(query), _heads_inside(key), _heads_inside(value), engine=engine(), **keywords
+        _rows(query, several), _rows(key, several), _rows(value, several), engine=engine(), **keywords
     )
-    return result.transpose(1, 2)
+    return _of_heads(result, query, several)
 
 
 def attend_with_weights(
@@ -163,6 +166,27 @@ def _heads_inside(x: Tensor) -> Tensor:
     return x.transpose(1, 2)
 
 
+def _are_several(query: Tensor, keywords: dict[str, Any]) -> bool:
+    """Whether the engine takes all samples as one, in which sequences lie one after another."""
+    return len(query) > 1 and "query_offsets" in keywords
+
+
+def _rows(x: Tensor, several: bool) -> Tensor:
+    """[B, H, L, D] as the engine takes it: [B, L, H, D], or [1, B * L, H, D]."""
+    x = _heads_inside(x)
+    return x.flatten(0, 1)[None] if several else x
+
+
+def _of_heads(result: Tensor, query: Tensor, several: bool) -> Tensor:
+    """What the engine gave for _rows(), as [B, H, L, D]."""
+    return (result.unflatten(1, (len(query), -1))[0] if several else result).transpose(1, 2)
+
+
+def _sums(x: Tensor, several: bool) -> Tensor:
+    """[B, H, L] as the engine takes it: the same, or [1, H, B * L]."""
+    return x.transpose(0, 1).flatten(1, 2)[None] if several else _close(x)
+
+
 def _keywords(options: Options) -> dict[str, Any]:
     """Those that are set, as headlight.attention() takes them."""
     given: dict[str, Any] = {}
@@ -209,11 +233,23 @@ def _start(positions: Tensor) -> Any:
 def _forward(query: Tensor, key: Tensor, value: Tensor, *rest: Any) -> tuple[Tensor, Tensor, Tensor]:
     options, weights = Options(*rest[:_COUNT]), rest[_COUNT:] == (True,)
     _check_marks(query, key, options)
+    keywords = _keywords(_of_weights(options) if weights else options)
+    several = _are_several(query, keywords)
     results: Any = attention(
-        _heads_inside(query), _heads_inside(key), _heads_inside(value),
-        log_sum_exp=True, probabilities=weights, engine=engine(), **_keywords(options),
+        _rows(query, several), _rows(key, several), _rows(value, several),
+        log_sum_exp=True, probabilities=weights, engine=engine(), **keywords,
     )  # fmt: skip
-    return results[0].transpose(1, 2), results[1], results[2] if weights else query.new_empty(0, dtype=torch.float32)
+    log_sum_exp = results[1]
+    if several:
+        log_sum_exp = log_sum_exp[0].unflatten(1, (len(query), -1)).transpose(0, 1).contiguous()
+    shown = results[2] if weights else query.new_empty(0, dtype=torch.float32)
+    return _of_heads(results[0], query, several), log_sum_exp, shown
+
+
+def _of_weights(options: Options) -> Options:
+    """Those of a call that gives the weights [B, Hq, Lq, Lk], which are those of each sample by itself."""
+    packed = options.packed
+    return options if packed is None or len(packed) == 1 else with_mask_of_sequences(options, packed)
 
 
 def _check_marks(query: Tensor, key: Tensor, options: Options) -> None:
@@ -238,15 +274,17 @@ def _backward(
     query: Tensor, key: Tensor, value: Tensor, out: Tensor, log_sum_exp: Tensor, out_gradient: Tensor, *rest: Any
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
     options, (by_bias, by_sinks, by_log_sum_exp) = Options(*rest[:_COUNT]), _Wanted(*rest[_COUNT:])
+    keywords = _keywords(options)
+    several = _are_several(query, keywords)
     results: Any = attention_backward(
-        _heads_inside(query), _heads_inside(key), _heads_inside(value),
-        _heads_inside(out), _close(log_sum_exp), _heads_inside(out_gradient),
-        lse_gradient=None if by_log_sum_exp is None else _close(by_log_sum_exp),
-        bias_gradient=by_bias, sinks_gradient=by_sinks, engine=engine(), **_keywords(options),
+        _rows(query, several), _rows(key, several), _rows(value, several),
+        _rows(out, several), _sums(log_sum_exp, several), _rows(out_gradient, several),
+        lse_gradient=None if by_log_sum_exp is None else _sums(by_log_sum_exp, several),
+        bias_gradient=by_bias, sinks_gradient=by_sinks, engine=engine(), **keywords,
     )  # fmt: skip
     none = query.new_empty(0, dtype=torch.float32)
     further = iter(results[3:])
-    by_query, by_key, by_value = (x.transpose(1, 2) for x in results[:3])
+    by_query, by_key, by_value = (_of_heads(x, query, several) for x in results[:3])
     return by_query, by_key, by_value, next(further) if by_bias else none, next(further) if by_sinks else none.clone()
 
 
@@ -279,7 +317,8 @@ class _Differentiable(torch.autograd.Function):
         with torch._C._AutoDispatchBelowAutograd():
             out, log_sum_exp, weights = (_forward if plain else _attend)(*given)
         ctx.set_materialize_grads(False)
-        if given[3 + _COUNT :] != (True,):
+        ctx.gave_weights = given[3 + _COUNT :] == (True,)
+        if not ctx.gave_weights:
             ctx.mark_non_differentiable(weights)
         ctx.numbers = options[_TENSORS:]
         ctx.save_for_backward(*given[:3], out, log_sum_exp, weights, *options[:_TENSORS])
@@ -290,6 +329,8 @@ class _Differentiable(torch.autograd.Function):
         by_out, by_log_sum_exp, by_weights = gradients
         query, key, value, out, log_sum_exp, weights, *tensors = ctx.saved_tensors
         options = Options(*tensors, *ctx.numbers)
+        if ctx.gave_weights:
+            options = _of_weights(options)  # what goes by dropout depends on how sequences are told apart
         by_bias, by_sinks = (*ctx.needs_input_grad[4:6], False, False)[:2]
         found: list[Tensor | None] = [None] * 5
         if by_out is not None or by_log_sum_exp is not None:

@@ -35,9 +35,12 @@ def with_padding(options: Options, seen: torch.Tensor) -> Options:
 
 
 def offsets_of(sequence_of: torch.Tensor) -> torch.Tensor:
-    """Where each sequence begins, and the end: [0, 0, 1, 1, 1] -> [0, 2, 5]."""
-    begins = torch.nonzero(sequence_of.diff()).flatten() + 1
-    return torch.cat([begins.new_zeros(1), begins, begins.new_tensor([len(sequence_of)])])
+    """Where each sequence of [B, L] begins, and the end, rows of all samples counted one after another:
+    [[0, 0, 1, 1, 1], [0, 0, 0, 0, 1]] -> [0, 2, 5, 9, 10]."""
+    batch, rows = sequence_of.shape
+    begins = torch.ones_like(sequence_of, dtype=torch.bool)
+    begins[:, 1:] = sequence_of.diff() != 0
+    return torch.cat([torch.nonzero(begins.flatten()).flatten(), sequence_of.new_tensor([batch * rows], dtype=torch.int64)])
 
 
 def is_packed(sequence_of: torch.Tensor) -> bool:
@@ -51,13 +54,38 @@ def _begins_at_0(options: Options) -> bool:
 
 
 def settled(options: Options) -> Options:
-    """The same without padding and packed, whose numbers are looked at."""
+    """The same without padding and packed, whose numbers are looked at.
+
+    query_offsets then count the rows of all samples one after another, as the operator hands them to the engine.
+    """
     padding, packed = options.padding, options.packed
     options = options._replace(padding=None, packed=None)
-    if packed is not None and is_packed(packed):
-        if len(packed) == 1 and options.query_offsets is None and _begins_at_0(options):
-            options = options._replace(query_offsets=offsets_of(packed[0]), query_start=None)
-        else:
-            same = (packed[:, :, None] == packed[:, None, :])[:, None]
-            options = options._replace(mask=same if options.mask is None else options.mask & same)
+    if packed is not None:
+        options = _with_sequences(options, packed, padding is None)
     return options if padding is None else with_padding(options, padding)
+
+
+def _with_sequences(options: Options, packed: torch.Tensor, is_whole: bool) -> Options:
+    """Those where packed [B, L] tells sequences apart: as offsets, else as a mask. is_whole: none has padding."""
+    start = options.query_start
+    places = start if start is not None and start.dim() == 2 else None  # of each row, and of its key
+    if not is_packed(packed):
+        return options if places is None else options._replace(query_start=places[:, 0], key_start=places[:, 0])
+    alone = is_whole and options.mask is None and options.bias is None  # which do not lie as rows one after another
+    if (len(packed) == 1 or alone) and options.query_offsets is None and (places is not None or _begins_at_0(options)):
+        offsets = offsets_of(packed)
+        starts = None if places is None else places.flatten()[offsets[:-1]]
+        return options._replace(query_offsets=offsets, query_start=starts, key_start=starts)
+    return with_mask_of_sequences(options, packed)
+
+
+def with_mask_of_sequences(options: Options, packed: torch.Tensor) -> Options:
+    """Those where a mask [B, 1, L, L] tells sequences apart."""
+    same = packed[:, :, None] == packed[:, None, :]
+    start = options.query_start
+    if start is not None and start.dim() == 2:  # chunks begin elsewhere in each sequence
+        chunk = start // options.chunk
+        same = same & (chunk[:, :, None] == chunk[:, None, :])
+        options = options._replace(chunk=0, query_start=None)
+    same = same[:, None]
+    return options._replace(packed=None, mask=same if options.mask is None else options.mask & same)

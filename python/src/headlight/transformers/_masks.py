@@ -10,7 +10,7 @@ from torch.utils._pytree import tree_map
 from transformers.masking_utils import causal_mask_function, eager_mask, sdpa_mask
 
 from headlight.torch._operator import Options
-from headlight.torch._padding import is_packed, offsets_of, with_padding
+from headlight.torch._padding import is_packed, settled, with_padding
 from headlight.transformers._rules import Rule, rule_of
 
 Tensor = torch.Tensor
@@ -123,14 +123,23 @@ def _options(
         right=-1 if rule.right is None else rule.right, chunk=rule.chunk or 0,
         query_start=_start(row_start), key_start=_start(key_start),
     )  # fmt: skip
+    shift = None
     if rule.chunk and rule.left_padding is not None and (_is_traced() or bool(rule.left_padding.any())):
-        return None  # chunks that begin elsewhere in each sample
+        # Chunks are counted from the first key that is no padding: as if all stood that much further on, up to a chunk.
+        shift = -rule.left_padding % rule.chunk
+        options = options._replace(query_start=shift + row_start, key_start=shift + key_start)
     if rule.packed is not None and (_is_traced() or is_packed(rule.packed)):
-        if padding is not None or rows != keys or key_start or rule.chunk:
+        if padding is not None or rows != keys or key_start:
             return None
-        if _is_traced():
-            return options._replace(packed=rule.packed)
-        return options._replace(query_offsets=offsets_of(rule.packed[0])) if batch == 1 and not row_start else None
+        if not _is_traced() and row_start:
+            return None
+        options = options._replace(packed=rule.packed)
+        if rule.chunk:
+            places = torch.arange(rows)[None] if rule.positions is None else rule.positions
+            places = places.expand(batch, -1) if shift is None else places + shift[:, None]
+            options = options._replace(query_start=places, key_start=None)
+        # Of one row that is looked at once. Of several it is up to each call, which may have a bias or show weights.
+        return options if _is_traced() or batch > 1 else settled(options)
     if padding is None:
         return options
     seen = seen_of(padding, key_start, keys)

@@ -25,6 +25,7 @@ class Rule(NamedTuple):
     chunk: int | None = None
     left_padding: Tensor | None = None  # [B]: keys before the first chunk
     packed: Tensor | None = None  # [B, L]: the sequence that each row and key belongs to
+    positions: Tensor | None = None  # [B, L], beside packed: where they stand, one after another within a sequence
 
 
 def rule_of(function: Callable[..., Any]) -> Rule | None:
@@ -89,9 +90,9 @@ def _sliding(parts: dict[str, Any]) -> Rule | None:
 
 
 def _positions_of_each_sequence(parts: dict[str, Any]) -> Rule | None:
-    # Within a sequence they rise by one, so that distances are those of places; chunks begin elsewhere.
+    # Within a sequence they rise by one, so that distances are those of places; chunks are counted by them.
     rule = rule_of(parts["mask_function"])
-    return None if rule is None or rule.chunk else rule
+    return rule._replace(positions=parts["position_ids"]) if rule is not None and rule.chunk else rule
 
 
 _READERS: dict[str, Callable[[dict[str, Any]], Rule | None]] = {
