@@ -225,6 +225,17 @@ TEST_F(Heads, RelationsThatTheModelKnowsAreNamed) {
   EXPECT_NE(read("h.html").find("coreference"), std::string::npos);
 }
 
+// Of fewer word pieces than numbers CKA is high whatever heads do.
+TEST_F(Heads, AFewWordsAreSaidToSayLittle) {
+  const Finished one = run_program({"heads", "--text", "The animal was too tired."});
+  ASSERT_EQ(one.code, 0) << one.error;
+  EXPECT_NE(one.out.find("fewer than the 64 numbers of a layer's heads"), std::string::npos) << one.out;
+  EXPECT_EQ(one.out.find("are redundant"), std::string::npos) << one.out;
+  const Finished many = run_program({"heads"});
+  ASSERT_EQ(many.code, 0) << many.error;
+  EXPECT_EQ(many.out.find("say little"), std::string::npos) << many.out;
+}
+
 // A folder of `headlight train` has the demonstration's language, and so its sentences.
 TEST_F(Heads, ATrainedModelNeedsNoTexts) {
   ASSERT_EQ(run_program({"train", "--steps", "2", "-o", folder_ / "mine"}).code, 0);

@@ -75,7 +75,7 @@ TEST_F(Train, WritesAModelAndSaysHowGoodItIs) {
   EXPECT_EQ(finished.code, 0) << finished.error;
   EXPECT_EQ(finished.error, "");
   for (const char* word :
-       {"3 steps\n", "coreference", "neighbour", "%", "layer",
+       {"3 steps\n", "coreference  it: what it stands for", "neighbour    a word: the one before", "%", "layer",
         "--resume with more --steps trains on; 2,000 steps are usual", "learning rate then follows the new total"}) {
     EXPECT_NE(finished.out.find(word), std::string::npos) << finished.out;
   }

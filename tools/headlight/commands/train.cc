@@ -188,8 +188,10 @@ std::string summary(Engine& engine, const demonstration::Model& model) {
   for (std::size_t n = 0; n < demonstration::kRelations; ++n) {
     const demonstration::RelationHead& head = heads[n].front();
     char line[160];
-    std::snprintf(line, sizeof line, "  %-12s %6.2f %%   layer %lld, head %lld looks there with %.0f %% of its light\n",
-                  std::string(name(static_cast<Relation>(n))).c_str(), 100 * evaluation.accuracy[n],
+    std::snprintf(line, sizeof line,
+                  "  %-12s %-26s %6.2f %%   layer %lld, head %lld looks there with %.0f %% of its light\n",
+                  std::string(name(static_cast<Relation>(n))).c_str(),
+                  std::string(demonstration::meaning(static_cast<Relation>(n))).c_str(), 100 * evaluation.accuracy[n],
                   static_cast<long long>(head.layer), static_cast<long long>(head.head), 100 * head.weight);
     text += line;
   }

@@ -240,6 +240,13 @@ std::string_view name(Relation relation) noexcept {
   return kNames[static_cast<std::size_t>(relation)];
 }
 
+std::string_view meaning(Relation relation) noexcept {
+  constexpr std::array<std::string_view, kRelations> kMeanings = {
+      "it: what it stands for",    "a verb: who does it", "a verb: what it is done to", "an adjective: its noun",
+      "because: what comes of it", "because: the reason", "a word: the one before"};
+  return kMeanings[static_cast<std::size_t>(relation)];
+}
+
 std::string text_of(const Sentence& sentence) {
   std::string text;
   for (const std::string_view word : sentence.words) {

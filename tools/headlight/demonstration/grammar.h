@@ -31,6 +31,8 @@ enum class Relation : std::uint8_t {
 constexpr std::size_t kRelations = 7;
 // "coreference", "subject" …
 [[nodiscard]] std::string_view name(Relation relation) noexcept;
+// For people: "it: what it stands for", "a verb: who does it" …
+[[nodiscard]] std::string_view meaning(Relation relation) noexcept;
 
 struct Link {
   Relation relation{};

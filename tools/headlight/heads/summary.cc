@@ -39,14 +39,18 @@ const LayerReport& layer_of(const HeadsReport& report, std::int64_t layer) {
   return report.by_layer[static_cast<std::size_t>(layer)];
 }
 
+// Whether there are fewer word pieces than a layer's heads give numbers for each: in so few dimensions CKA is high.
+bool says_little(const HeadsReport& report) { return report.rows < report.merged_width; }
+
 std::string redundancy(const HeadsReport& report, const Style& style) {
   std::string text = style.bold + "Heads that say the same (CKA of their outputs, 1 at most)" + style.plain + "\n";
   const std::vector<HeadPair> pairs = alike(report, kRedundant);
   for (std::size_t n = 0; n < std::min(pairs.size(), kMostPairs); ++n) {
     const HeadPair& pair = pairs[n];
     text += "  " + style.warm +
-            format("layer %lld: heads %lld and %lld are redundant, CKA %.2f", static_cast<long long>(pair.layer),
-                   static_cast<long long>(pair.a), static_cast<long long>(pair.b), pair.cka) +
+            format("layer %lld: heads %lld and %lld %s redundant, CKA %.2f", static_cast<long long>(pair.layer),
+                   static_cast<long long>(pair.a), static_cast<long long>(pair.b), says_little(report) ? "look" : "are",
+                   pair.cka) +
             style.plain;
     const Measure& divergence =
         layer_of(report, pair.layer).divergence[static_cast<std::size_t>(pair.a * report.heads + pair.b)];
@@ -62,26 +66,6 @@ std::string redundancy(const HeadsReport& report, const Style& style) {
   return text + format("  none: the two most alike in a layer are heads %lld and %lld of layer %lld, CKA %.2f\n",
                        static_cast<long long>(all[0].a), static_cast<long long>(all[0].b),
                        static_cast<long long>(all[0].layer), all[0].cka);
-}
-
-std::string meaning(demonstration::Relation relation) {
-  switch (relation) {
-    case demonstration::Relation::coreference:
-      return "it: what it stands for";
-    case demonstration::Relation::subject:
-      return "a verb: who does it";
-    case demonstration::Relation::object:
-      return "a verb: what it is done to";
-    case demonstration::Relation::modified:
-      return "an adjective: its noun";
-    case demonstration::Relation::effect:
-      return "because: what comes of it";
-    case demonstration::Relation::cause:
-      return "because: the reason";
-    case demonstration::Relation::neighbour:
-      return "a word: the one before";
-  }
-  return {};
 }
 
 // The heads that look along it, with their mean weight there.
@@ -114,7 +98,7 @@ std::string kinds(const HeadsReport& report, const Style& style) {
   }
   for (const RelationLooks& relation : report.relations) {
     std::string along = heads_along(report, relation);
-    if (!along.empty()) rows.emplace_back(meaning(relation.relation), std::move(along));
+    if (!along.empty()) rows.emplace_back(demonstration::meaning(relation.relation), std::move(along));
   }
   rows.emplace_back("nothing in particular", counted(unnamed, "head"));
   std::size_t widest = 0;
@@ -238,6 +222,10 @@ std::string heads_summary(const std::string& model, const HeadsReport& report, c
   if (report.cut > 0) {
     text += counted(report.cut, "text") + (report.cut == 1 ? " was" : " were") + " cut after " +
             std::to_string(report.longest) + " tokens, the most that the model takes\n";
+  }
+  if (says_little(report)) {
+    text += "so few that they say little: where there are fewer than the " + std::to_string(report.merged_width) +
+            " numbers of a layer's heads, heads look alike by chance; hundreds of texts tell\n";
   }
   text.append("\n").append(redundancy(report, style));
   text.append("\n").append(kinds(report, style));
