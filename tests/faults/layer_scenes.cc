@@ -4,6 +4,7 @@
 
 #include "digests/digest.h"
 #include "faults/scene.h"
+#include "headlight/gradient_tree.h"
 #include "headlight/layers.h"
 #include "headlight/loss.h"
 #include "headlight/optimizer.h"
@@ -161,6 +162,38 @@ class TrainingScene : public Scene {
   std::uint64_t moments_ = 0;
 };
 
+// The gradients of three shards, added as a tree does: its memory is the only thing that can be refused.
+class TreeScene : public Scene {
+ public:
+  TreeScene() {
+    layer_.set_training(true);
+    parameters_ = layer_.parameters();
+  }
+  void call() override {
+    GradientTree tree(parameters_, 0, kShards);
+    for (int shard = 0; shard < kShards; ++shard) {
+      Random random(static_cast<std::uint64_t>(shard));
+      for (const Parameter& parameter : parameters_) {
+        for (float& element : parameter.gradient) element = random.normal();
+      }
+      if (shard + 1 < kShards) tree.take(engine_);
+    }
+    tree.finish(engine_);
+  }
+  std::uint64_t result() const override {
+    Digest digest;
+    for (const Parameter& parameter : parameters_) digest.add(std::span<const float>(parameter.gradient));
+    return digest.value();
+  }
+  std::uint64_t state() const override { return result(); }
+
+ private:
+  static constexpr int kShards = 3;
+  TransformerEncoderLayer layer_ = initialised<TransformerEncoderLayer>(kOptions);
+  std::vector<Parameter> parameters_;
+  Engine engine_{EngineOptions{.threads = 3}};
+};
+
 }  // namespace
 
 std::span<const NamedScene> layer_scenes() {
@@ -172,6 +205,7 @@ std::span<const NamedScene> layer_scenes() {
       {"Layer::load", make_scene<LoadScene>},
       {"Layer::parameters", make_scene<ParametersScene>},
       {"a step of training", make_scene<TrainingScene>},
+      {"GradientTree", make_scene<TreeScene>},
   };
   return kScenes;
 }

@@ -1,15 +1,18 @@
-// The libraries under every fault: library_faults MOST, started with the injector preloaded, makes each call of the
-// scenes with the n-th call of each kind failing, for at most so many n of each. A call that fails says so by the error
-// that is its kind's, leaves the state as it was and nothing behind, and gives the bits of an untouched one when it is
-// made again.
+// The libraries under every fault: library_faults MOST [NAME…], started with the injector preloaded, makes each call of
+// the scenes (of those names, if there are any) with the n-th call of each kind failing, for at most so many n of each.
+// A call that fails says so by the error that is its kind's, leaves the state as it was and nothing behind, and gives
+// the bits of an untouched one when it is made again.
 #include <dirent.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
 #include <filesystem>
 #include <new>
 #include <optional>
+#include <span>
+#include <string_view>
 #include <system_error>
 
 #include "faults/model_files.h"
@@ -88,11 +91,14 @@ std::string what_is_wrong(const std::exception_ptr& thrown, Expected expected) {
 
 class Driver {
  public:
-  explicit Driver(std::int64_t most) : most_(most), board_(*headlight_fault_board()) {}
+  Driver(std::int64_t most, std::span<char*> names) : most_(most), names_(names), board_(*headlight_fault_board()) {}
 
   bool run() {
-    for (const auto& scenes : {operation_scenes(), layer_scenes(), model_scenes(), c_scenes()}) {
-      for (const NamedScene& scene : scenes) run_scene(scene);
+    for (const auto& scenes : {operation_scenes(), typed_scenes(), layer_scenes(), model_scenes(), c_scenes()}) {
+      for (const NamedScene& scene : scenes) {
+        if (names_.empty() || std::find(names_.begin(), names_.end(), std::string_view(scene.name)) != names_.end())
+          run_scene(scene);
+      }
     }
     return outcomes_.report("library");
   }
@@ -168,6 +174,7 @@ class Driver {
   }
 
   std::int64_t most_;
+  std::span<char*> names_;
   Board& board_;
   std::uint64_t reference_ = 0;
   Outcomes outcomes_;
@@ -177,10 +184,11 @@ class Driver {
 }  // namespace headlight::faults
 
 int main(int count, char** arguments) {
-  if (count != 2 || headlight_fault_board == nullptr) {
-    std::fprintf(stderr, "usage: LD_PRELOAD=INJECTOR library_faults MOST\n");
+  if (count < 2 || headlight_fault_board == nullptr) {
+    std::fprintf(stderr, "usage: LD_PRELOAD=INJECTOR library_faults MOST [NAME...]\n");
     return 2;
   }
   static_cast<void>(headlight::faults::tiny_model());
-  return headlight::faults::Driver(std::atoll(arguments[1])).run() ? 0 : 1;
+  const std::span<char*> names(arguments + 2, static_cast<std::size_t>(count - 2));
+  return headlight::faults::Driver(std::atoll(arguments[1]), names).run() ? 0 : 1;
 }

@@ -45,6 +45,7 @@ struct CFailure : std::runtime_error {
 };
 
 [[nodiscard]] std::span<const NamedScene> operation_scenes();
+[[nodiscard]] std::span<const NamedScene> typed_scenes();
 [[nodiscard]] std::span<const NamedScene> layer_scenes();
 [[nodiscard]] std::span<const NamedScene> model_scenes();
 [[nodiscard]] std::span<const NamedScene> c_scenes();
