@@ -37,6 +37,11 @@ HEADLIGHT_INLINE Vec load(const float* from) { return Vec::load_unaligned(from);
 HEADLIGHT_INLINE void store(Vec v, float* to) { v.store_unaligned(to); }
 
 HEADLIGHT_INLINE IntVec broadcast_int(std::int32_t value) { return IntVec(value); }
+#if defined(__aarch64__)
+// On NEON xsimd looks its cast up in a table of functions, which g++ calls where a tile has many.
+HEADLIGHT_INLINE IntVec as_int(Vec v) { return IntVec(vreinterpretq_s32_f32(to_native(v))); }
+HEADLIGHT_INLINE Vec as_float(IntVec v) { return Vec(vreinterpretq_f32_s32(to_native_int(v))); }
+#else
 // bitwise_cast names the type that a lane becomes (version 13, of Debian 13) or that the vector does (8, of Debian 12).
 template <class To, class From>
 HEADLIGHT_INLINE To with_bits_of(From v) {
@@ -49,6 +54,7 @@ HEADLIGHT_INLINE To with_bits_of(From v) {
 }
 HEADLIGHT_INLINE IntVec as_int(Vec v) { return with_bits_of<IntVec>(v); }
 HEADLIGHT_INLINE Vec as_float(IntVec v) { return with_bits_of<Vec>(v); }
+#endif
 HEADLIGHT_INLINE IntVec add_int(IntVec a, IntVec b) { return a + b; }
 HEADLIGHT_INLINE IntVec sub_int(IntVec a, IntVec b) { return a - b; }
 HEADLIGHT_INLINE IntVec mul_int(IntVec a, IntVec b) { return a * b; }
