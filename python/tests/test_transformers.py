@@ -455,8 +455,9 @@ def test_compiled_programs_make_no_masks(name, padding, programs):
         assert options.get("key_lengths") == (LENGTHS.tolist() if padding == "right" else None)
 
 
-@pytest.mark.parametrize("rows", [[[7, 1, 10]], *SEVERAL.values()], ids=["one", *SEVERAL])
-@pytest.mark.parametrize("name", ["mistral", "llama4"])
+@pytest.mark.parametrize(
+    "name, rows", [("mistral", [[7, 1, 10]]), ("mistral", SEVERAL["two"]), ("llama4", [[7, 1, 10]]), ("llama4", SEVERAL["three"])]
+)
 def test_compiled_programs_tell_packed_sequences(name, rows, programs):
     backend, graphs, calls = programs
     eager, own = both(DECODERS[name](), transformers.AutoModelForCausalLM)
