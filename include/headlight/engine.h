@@ -47,7 +47,7 @@ enum class InstructionFeature : std::uint8_t {
   // from then on. Where it says no, an engine goes without. Products of int8 have the bits of every set. Those of
   // bfloat16 sum the first and the second numbers of the pairs in each 32 along K apart: other bits than the set's,
   // but the same ones for few rows as for many. A call returns with the thread's tile registers released; what the
-  // caller kept in them is lost. Checked in an emulator, never timed.
+  // caller kept in them is lost. Checked with these instructions emulated, never timed.
   amx_bf16,
   amx_int8
 };

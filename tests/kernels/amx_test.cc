@@ -1,0 +1,138 @@
+// Products by AMX's tile registers, whose instructions are plain C++ here (tile_instructions.h), so that machines
+// without them run the test: the documented sums to the bit, any rows alike, and nothing beyond the operands.
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <string>
+
+#include "gtest/gtest.h"
+#include "kernels/kernels.h"
+#include "ops/gemm_internal.h"
+#include "support/compare.h"
+#include "support/gemm_types.h"
+#include "support/guarded.h"
+#include "support/random.h"
+
+namespace headlight::amx_bf16 {
+extern const kernels::GemmKernels gemm_bfloat16_kernels;
+}
+namespace headlight::amx_int8 {
+extern const kernels::GemmKernels gemm_int8_kernels;
+}
+
+namespace headlight::test::amx_test {
+
+using kernels::GemmBlock;
+using kernels::GemmKernels;
+
+// What A is rounded and B is packed with.
+bool has_vectors() {
+  return available_features(Isa::avx512).has({InstructionFeature::avx512_bf16, InstructionFeature::avx512_vnni});
+}
+
+struct Case {
+  std::int64_t m, n, k;
+  [[nodiscard]] std::string text() const {
+    return std::to_string(m) + "x" + std::to_string(n) + "x" + std::to_string(k);
+  }
+};
+
+// C [m, n] = A [m, k] · B [k, n], everything that the kernels read or write against a page that nobody may touch.
+Tensor<float, 2> product(const GemmKernels& kernels, NumberType type, const Tensor<float, 2>& a,
+                         const Tensor<float, 2>& b, Against side) {
+  const std::int64_t m = a.shape()[0], k = a.shape()[1], n = b.shape()[1];
+  kernels::Operand panels = ops::gemm_panels(kernels, type, k, n, nullptr);
+  const Guarded<float> packed(panels.packed_rows(k) * panels.stride, side);
+  panels.data = packed.data();
+  const kernels::Operand rows{.stride = n, .data = b.data()};
+  for (std::int64_t column = 0; column < n; column += kernels.panel_width) {
+    kernels.pack_columns(rows, k, column, std::min<std::int64_t>(kernels.panel_width, n - column), panels,
+                         packed.data());
+  }
+  const Guarded<float> c(m * n, side), rounded(m * kernels.rounded_row(k), side);
+  GemmBlock block{};
+  block.rows = m;
+  block.columns = n;
+  block.depth = k;
+  block.a = a.data();
+  block.a_row_stride = k;
+  block.a_depth_stride = 1;
+  block.b = panels;
+  block.c = c.data();
+  block.c_row_stride = n;
+  block.epilogue.alpha = 1.0f;
+  kernels.round_rows(block, rounded.data());
+  block.a = rounded.data();
+  block.a_row_stride = kernels.rounded_row(k);
+  const Guarded<float> scratch(kernels.scratch_floats(block), side);
+  block.scratch = scratch.data();
+  kernels.block(block);
+  Tensor<float, 2> found({m, n});
+  std::copy_n(c.data(), m * n, found.data());
+  return found;
+}
+
+template <class Function>
+void for_each_case(Function f) {
+  for (const std::int64_t m : {1, 15, 16, 17, 32, 33, 70}) {
+    for (const Case& one : {Case{m, 1, 2}, Case{m, 16, 32}, Case{m, 40, 33}, Case{m, 96, 64}, Case{m, 107, 131}})
+      f(one);
+  }
+  for (const Case& one : {Case{3, 50, 769}, Case{35, 150, 1601}}) f(one);
+}
+
+// headlight/gemm.h.
+float sum_of_tiles(const Tensor<float, 2>& a, const Tensor<float, 2>& b, std::int64_t i, std::int64_t j) {
+  const std::int64_t depth = a.shape()[1], blocks = (depth + 767) / 768;
+  const std::int64_t length = blocks == 1 ? depth : ((depth + blocks - 1) / blocks + 7) / 8 * 8;
+  float total = 0;
+  for (std::int64_t first = 0; first < depth; first += length) {
+    float sum = 0;
+    const std::int64_t end = std::min(depth, first + length);
+    for (std::int64_t step = first; step < end; step += 32) {
+      float chains[2] = {0, 0};
+      for (std::int64_t k = step; k < std::min(end, step + 32); ++k) {
+        float& chain = chains[(k - step) % 2];
+        chain = std::fma(a(i, k), b(k, j), chain);
+      }
+      sum += chains[0] + chains[1];
+    }
+    total = first == 0 ? sum : total + sum;
+  }
+  return total;
+}
+
+TEST(Amx, ProductsOfBFloat16HaveTheDocumentedBits) {
+  if (!has_vectors()) GTEST_SKIP() << "no AVX512-BF16 here";
+  Random random(1);
+  for_each_case([&](const Case& one) {
+    Tensor<float, 2> a = random.normal_tensor<2>({one.m, one.k}), b = random.normal_tensor<2>({one.k, one.n});
+    const GemmKernels& kernels = amx_bf16::gemm_bfloat16_kernels;
+    const Tensor<float, 2> front = product(kernels, NumberType::bfloat16, a, b, Against::front);
+    const Tensor<float, 2> back = product(kernels, NumberType::bfloat16, a, b, Against::back);
+    round_to_bfloat16(a.view());
+    round_to_bfloat16(b.view());
+    Tensor<float, 2> expected({one.m, one.n});
+    for (std::int64_t i = 0; i < one.m; ++i) {
+      for (std::int64_t j = 0; j < one.n; ++j) expected(i, j) = sum_of_tiles(a, b, i, j);
+    }
+    EXPECT_TRUE(same_bits(front.view(), expected.view())) << one.text();
+    EXPECT_TRUE(same_bits(back.view(), expected.view())) << one.text();
+  });
+}
+
+TEST(Amx, ProductsOfInt8HaveTheBitsOfVectors) {
+  if (!has_vectors()) GTEST_SKIP() << "no AVX512-VNNI here";
+  const GemmKernels& vectors = kernels::gemm_int8_kernels(Isa::avx512, {InstructionFeature::avx512_vnni});
+  Random random(2);
+  for_each_case([&](const Case& one) {
+    const Tensor<float, 2> a = random.normal_tensor<2>({one.m, one.k}), b = random.normal_tensor<2>({one.k, one.n});
+    for (const Against side : kBothSides) {
+      const Tensor<float, 2> found = product(amx_int8::gemm_int8_kernels, NumberType::int8, a, b, side);
+      const Tensor<float, 2> expected = product(vectors, NumberType::int8, a, b, side);
+      EXPECT_TRUE(same_bits(found.view(), expected.view())) << one.text();
+    }
+  });
+}
+
+}  // namespace headlight::test::amx_test
