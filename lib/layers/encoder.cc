@@ -13,6 +13,7 @@
 #include "layers/parameter_list.h"
 #include "layers/sizes.h"
 #include "layers/transformer_steps.h"
+#include "runtime/parallel.h"
 
 namespace headlight {
 
@@ -118,6 +119,7 @@ void Encoder::forward(Engine& engine, const EncoderInput& input, View<float, 2> 
       if (wanted.scaled_outputs) access.scaled_outputs = layers::one_sample(wanted.scaled_outputs);
     }
     layers_[layer].forward(engine, x, x, options, access);
+    runtime::throw_if_stopped(engine);  // nor do further texts begin
   }
   if (options_.norm == Norm::pre) norm_.forward(engine, hidden, hidden);
 }
