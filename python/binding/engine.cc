@@ -103,7 +103,7 @@ void define_engine(nb::module_& module) {
                                [](Engine* self, nb::handle threads, nb::handle isa, nb::handle numerics) {
                                  end_by_signals(*new (self) Engine(engine_options(threads, isa, numerics)));
                                }),
-           nb::arg("threads") = nb::none(), nb::arg("isa") = nb::none(), nb::arg("numerics") = "reproducible",
+           nb::arg("threads") = nb::none(), nb::arg("isa") = nb::none(), nb::arg("numerics").none() = "reproducible",
            nb::arg("unknown"), nb::sig(kSignature))
       .def_prop_ro("threads", &Engine::threads, "Threads that compute, the caller included.")
       .def_prop_ro(

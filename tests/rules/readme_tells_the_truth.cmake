@@ -32,6 +32,7 @@ if(NOT blocks STREQUAL "\n```cmake\n${text}```")
 endif()
 
 file(READ ${SOURCE}/.ci/run ci)
+string(REGEX REPLACE "\n +" "\n" ci "${ci}")  # some in a function
 string(REGEX MATCHALL "\n```sh\n[^`]*```" blocks "${readme}")
 foreach(block IN LISTS blocks)
   string(REGEX REPLACE "\n```sh\n|```" "" block "${block}")
