@@ -25,6 +25,15 @@ constinit thread_local std::int64_t granted = INT64_MAX;
 
 #ifdef HEADLIGHT_SANITIZER_ALLOCATES
 
+#include <dirent.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <string>
+#include <thread>
+
 // From the sanitizers' allocator_interface.h, which g++ does not install.
 extern "C" int __sanitizer_install_malloc_and_free_hooks(void (*malloc_hook)(const volatile void*, std::size_t),
                                                          void (*free_hook)(const volatile void*));
@@ -33,11 +42,46 @@ namespace {
 // Installed before main(); the free hook must not be null.
 [[maybe_unused]] const int installed = __sanitizer_install_malloc_and_free_hooks(
     [](const volatile void*, std::size_t) { count_one(); }, [](const volatile void*) {});
+
+// Whether a thread of this process sleeps, as "PID (NAME) S" of its `stat` says, or is no more.
+bool sleeps(const std::string& task) {
+  std::FILE* const file = std::fopen(("/proc/self/task/" + task + "/stat").c_str(), "r");
+  if (file == nullptr) return true;
+  char text[256] = "";
+  const std::size_t size = std::fread(text, 1, sizeof text - 1, file);
+  std::fclose(file);
+  text[size] = '\0';
+  const char* const name_ends = std::strrchr(text, ')');
+  return name_ends == nullptr || std::strncmp(name_ends, ") S", 3) == 0;
+}
+
+bool all_others_sleep() {
+  DIR* const folder = ::opendir("/proc/self/task");
+  if (folder == nullptr) return true;
+  const std::string own = std::to_string(::gettid());
+  bool all = true;
+  while (const dirent* const entry = ::readdir(folder)) {
+    const std::string task = entry->d_name;
+    if (task[0] != '.' && task != own && !sleeps(task)) all = false;
+  }
+  ::closedir(folder);
+  return all;
+}
+
+// A thread that begins asks for memory on the sanitizer's account, which may be long after it was made. Those that have
+// begun sleep soon, unless they have work.
+void wait_for_new_threads() {
+  for (int attempt = 0; attempt < 500 && !all_others_sleep(); ++attempt) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+}
 }  // namespace
 
 #else
 
 namespace {
+void wait_for_new_threads() {}
+
 // Counts an allocation, and says whether it is refused.
 bool is_refused() noexcept {
   if (granted == 0) return true;
@@ -141,7 +185,10 @@ bool AllocationLimit::works() noexcept {
 #endif
 }
 
-AllocationCounter::AllocationCounter() noexcept : begin_(allocations.load(std::memory_order_relaxed)) {}
+AllocationCounter::AllocationCounter() noexcept {
+  wait_for_new_threads();
+  begin_ = allocations.load(std::memory_order_relaxed);
+}
 
 std::int64_t AllocationCounter::count() const noexcept { return allocations.load(std::memory_order_relaxed) - begin_; }
 
