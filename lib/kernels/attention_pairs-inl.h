@@ -95,8 +95,8 @@ struct ValueRowPairs {
 #pragma GCC unroll 8
     for (int v = 0; v < kVectors * kLanes; v += PairsOfBFloat16::kOfLine) {
       const std::intptr_t next = first + v * static_cast<int>(sizeof(std::uint16_t));
-      __builtin_prefetch(reinterpret_cast<const void*>(next));
-      __builtin_prefetch(reinterpret_cast<const void*>(next + bytes));
+      __builtin_prefetch(reinterpret_cast<const void*>(next), 0, 2);
+      __builtin_prefetch(reinterpret_cast<const void*>(next + bytes), 0, 2);
     }
   }
   static HEADLIGHT_INLINE Vec multiply_add(Vec left, Vec right, Vec sum) { return dot_bf16(left, right, sum); }

@@ -97,14 +97,25 @@ HEADLIGHT_INLINE void score_keys_together(const kernels::AttentionSweep& sweep, 
   block.query.count == 1 ? score_keys_together<1>(tile) : score_keys_together<2>(tile);
 }
 
+// Keys from far memory. Rows of heads side by side are often a power of two apart: they share few sets of the first
+// cache level, which has lost their lines before they are read (Zen 4, one row on 8192 keys of 32 heads, D = 128: 15.6
+// ms for both levels, 14.0 for the second). Those of int8 are few lines for much arithmetic, and come from the second
+// level in time (the same heads apart, 5.3 and 4.9 ms).
+template <class Numbers>
+constexpr bool asks_second_level_alone(bool in_one_piece) {
+  return !in_one_piece || kHasScales<Numbers>;
+}
+
 template <class Numbers>
 void sweep_scores(const kernels::AttentionSweep& sweep, const BlockRange& range) {
   const kernels::AttentionBlock& block = sweep.block;
   const auto keys = keys_of<Numbers>(sweep);
   // Of near memory only keys that follow one another are asked for. Between them lie other heads' else, and the core's
   // own prefetching does better: 12 heads of 1024 keys side by side, D = 64, on AVX-512 119 µs and 123.
-  const bool asks = sweep.from_far_memory || (sweep.from_memory && keys.in_one_piece(block.query.head_dim));
+  const bool in_one_piece = keys.in_one_piece(block.query.head_dim);
+  const bool asks = sweep.from_far_memory || (sweep.from_memory && in_one_piece);
   SweepScores<Numbers> tile{};
+  tile.second_level_alone = sweep.from_far_memory && asks_second_level_alone<Numbers>(in_one_piece);
   tile.query.stride = block.query.stride;
   tile.key_stride = keys.stride;
   tile.head_dim = block.query.head_dim;

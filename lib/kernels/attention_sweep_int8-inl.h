@@ -15,6 +15,7 @@ inline constexpr int kKeysTogether = kKeyVectors * kLanes;
 #if !defined(HEADLIGHT_SIMD_SCALAR_TARGET)
 
 inline constexpr int kBytesOfBlock = 16;  // within which bytes are interleaved
+inline constexpr int kFewBytes = 4;       // products between two looks at what to ask for
 
 // Of every sixteen bytes of sixteen vectors: byte j of vector i becomes byte i of vector j.
 HEADLIGHT_INLINE void turn_bytes(IntVec (&rows)[kBytesOfBlock]) {
@@ -56,33 +57,36 @@ void score_keys_together(const SweepScores<StoredInt8>& tile) noexcept {
 #pragma GCC unroll 16
       for (int j = 0; j < kBytesOfBlock; ++j)
         rows[j] = as_int(load(reinterpret_cast<const float*>(from + j * key_stride)));
-      // Each block asks for its share of the keys that come next.
-      const std::int64_t until = kKeysTogether * d + (block + 1) * kBytesOfBlock * kBytes;
-      for (; numbers_asked < until; numbers_asked += head_dim, next += key_stride) {
-        ask_for<Numbers>(next, head_dim, tile.further);
-      }
       turn_bytes(rows);
 #pragma GCC unroll 16
       for (int j = 0; j < kBytesOfBlock; ++j) store(as_float(rows[j]), reinterpret_cast<float*>(turned[block][j]));
     }
     for (int at = 0; at < kBytes; at += kBytesOfBlock) {
       const float* const query = tile.query.at + d + at;
+      for (int few = 0; few < kBytesOfBlock; few += kFewBytes) {
+        // A few after another between the products: a core waits for few lines at a time, and stands still where it is
+        // asked for many at once.
+        const std::int64_t until = kKeysTogether * (d + at + few + kFewBytes);
+        for (; numbers_asked < until; numbers_asked += head_dim, next += key_stride) {
+          ask_for<Numbers>(next, head_dim, tile.further, tile.second_level_alone);
+        }
 #pragma GCC unroll 4
-      for (int j = 0; j < kBytesOfBlock; ++j) {
+        for (int j = few; j < few + kFewBytes; ++j) {
 #pragma GCC unroll 4
-        for (int v = 0; v < kKeyVectors; ++v) {
-          const std::int8_t* const bytes = turned[v * kLanes / kBytesOfBlock][j] + at + v * kLanes % kBytesOfBlock;
-          const Vec numbers = mul(Numbers::load(bytes), scales[v]);
+          for (int v = 0; v < kKeyVectors; ++v) {
+            const std::int8_t* const bytes = turned[v * kLanes / kBytesOfBlock][j] + at + v * kLanes % kBytesOfBlock;
+            const Vec numbers = mul(Numbers::load(bytes), scales[v]);
 #pragma GCC unroll 4
-          for (int r = 0; r < kRows; ++r) {
-            sums[r][v] = fma(broadcast(query[r * tile.query.stride + j]), numbers, sums[r][v]);
+            for (int r = 0; r < kRows; ++r) {
+              sums[r][v] = fma(broadcast(query[r * tile.query.stride + j]), numbers, sums[r][v]);
+            }
           }
         }
       }
     }
   }
   for (; numbers_asked < kKeysTogether * head_dim; numbers_asked += head_dim, next += key_stride) {
-    ask_for<Numbers>(next, head_dim, tile.further);
+    ask_for<Numbers>(next, head_dim, tile.further, tile.second_level_alone);
   }
   for (; d < head_dim; d += kLanes) {
     const int dims = static_cast<int>(smaller(kLanes, head_dim - d));

@@ -13,12 +13,15 @@ inline constexpr std::int64_t kSweepKeys = 16;
 
 // Keys that are read soon are asked for; where they come from far, those `further` on too, for the second-level cache:
 // the first one waits for few lines at a time, and a Zen 4 core that asks for the first alone takes 24 ms for 32 heads
-// of 8192 keys, D = 128, instead of 17. For the second alone, Zen 5 takes 7 % more than for the first.
+// of 8192 keys, D = 128, instead of 17. For the second alone, Zen 5 takes 7 % more than for the first, but see
+// asks_second_level_alone().
 template <class Numbers>
-HEADLIGHT_INLINE void ask_for(const typename Numbers::Storage* row, std::int64_t count, std::int64_t further) {
+HEADLIGHT_INLINE void ask_for(const typename Numbers::Storage* row, std::int64_t count, std::int64_t further,
+                              bool second_level_alone) {
   if (further != 0) {
     for (std::int64_t at = 0; at < count; at += Numbers::kOfLine) __builtin_prefetch(row + further + at, 0, 2);
   }
+  if (second_level_alone) return;
   for (std::int64_t at = 0; at < count; at += Numbers::kOfLine) __builtin_prefetch(row + at);
 }
 
@@ -38,6 +41,7 @@ struct SweepScores {
   std::int64_t scale_stride;
   const Storage* next;   // keys that the sweep reads next; null: they need not be asked for
   std::int64_t further;  // from there to the keys after those, where they come from far; else 0
+  bool second_level_alone;
 
   template <int kRows, int kVectors>
   static void run(const SweepScores& tile) noexcept;
@@ -100,6 +104,7 @@ void SweepScores<Numbers>::run(const SweepScores& tile) noexcept {
     // Pointers that go on by themselves, and not load_turned(): on AVX2 that loses 2 %.
     const Storage* next = tile.next;
     const std::int64_t further = tile.further;
+    const bool second_level_alone = tile.second_level_alone;
     const std::int64_t key_stride = tile.key_stride;
     std::int64_t numbers_asked = next != nullptr ? 0 : kLanes * head_dim;
     constexpr int kPointers = divide_up(kLanes, kRowsOfPointer);
@@ -115,7 +120,7 @@ void SweepScores<Numbers>::run(const SweepScores& tile) noexcept {
 #pragma GCC unroll 6
       for (int p = 0; p < kPointers; ++p) rows[p] += Numbers::kOfColumn * kStep;
       for (; numbers_asked < kLanes * (d + kStep); numbers_asked += head_dim) {
-        ask_for<Numbers>(next, Numbers::kOfColumn * head_dim, further);
+        ask_for<Numbers>(next, Numbers::kOfColumn * head_dim, further, second_level_alone);
         next += key_stride;
       }
       transpose(words);
@@ -261,10 +266,12 @@ HEADLIGHT_INLINE void sweep_values_of_keys(const kernels::AttentionBlock& block,
     const std::intptr_t ahead = reinterpret_cast<std::intptr_t>(next) - reinterpret_cast<std::intptr_t>(at);
     const auto memory = [&]() -> typename SweepValues<Numbers>::template Memory<false> {
       const kernels::Operand& values = block.keys.value;
+      const bool in_one_piece = values.stride <= block.keys.value_dim;
       if constexpr (kHasScales<Numbers>) {
-        return {{at, values.stride, ahead, kLanes}, scales + from * values.scale_stride, values.scale_stride};
+        return {
+            {at, values.stride, ahead, kLanes, in_one_piece}, scales + from * values.scale_stride, values.scale_stride};
       } else {
-        return {at, values.stride, ahead, kLanes};
+        return {at, values.stride, ahead, kLanes, in_one_piece};
       }
     };
     const typename SweepValues<Numbers>::template Tile<false> tile{
