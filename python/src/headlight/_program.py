@@ -6,15 +6,19 @@ folder that is gone afterwards.
 
 from __future__ import annotations
 
+import contextlib
 import operator
 import os
 import pathlib
 import re
 import selectors
+import signal
 import subprocess
 import tempfile
+import threading
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from types import FrameType
 from typing import NamedTuple, SupportsIndex
 
 from headlight._core import Encoder, Engine, FileError
@@ -83,6 +87,23 @@ def _in_words_of_python(message: str, names: Mapping[str, str]) -> str:
     return re.sub(r"--([a-z][a-z-]*)", lambda found: names.get(found[1], found[0]), message)
 
 
+@contextlib.contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Ctrl-C comes behind what is within: a process that is started just then would be nobody's."""
+    handler = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or not callable(handler):
+        yield
+        return
+    came: list[tuple[int, FrameType | None]] = []
+    signal.signal(signal.SIGINT, lambda number, frame: came.append((number, frame)))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, handler)
+        if came:
+            handler(*came[0])
+
+
 def _wait(arguments: list[bytes], errors: int, tell: Callable[[int, int], object] | None) -> tuple[str, int]:
     """What a process prints, and its exit code; `tell` is told how far it is. Whatever is raised meanwhile,
     KeyboardInterrupt too, ends it first, and so does the end of this process."""
@@ -93,15 +114,16 @@ def _wait(arguments: list[bytes], errors: int, tell: Callable[[int, int], object
     try:
         if tell:
             environment["HEADLIGHT_PROGRESS"] = str(told)
-        process = subprocess.Popen(
-            [b"headlight", *arguments],
-            executable=program(),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=errors,
-            env=environment,
-            pass_fds=[told] if tell else [],
-        )
+        with _uninterrupted():
+            process = subprocess.Popen(
+                [b"headlight", *arguments],
+                executable=program(),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                env=environment,
+                pass_fds=[told] if tell else [],
+            )
         assert process.stdout is not None
         if tell:
             os.close(told)
