@@ -503,7 +503,9 @@ MARKS = {
         dict(packed=torch.tensor([[0, 0, 0, 0, 0, 1, 1, 1, 1]]), padding=torch.arange(9)[None] < 8),
         dict(query_offsets=[0, 5, 9], mask=(1, 1, 1, 9)),
     ),
-    "packed_otherwise": (dict(packed=torch.tensor([[0, 0, 0, 1, 1, 2, 2, 2, 2], [0] * 8 + [1]])), dict(mask=(2, 1, 9, 9))),
+    "packed_in_several_rows": (
+        dict(packed=torch.tensor([[0, 0, 0, 1, 1, 2, 2, 2, 2], [0] * 8 + [1]])), dict(query_offsets=[0, 3, 5, 9, 17, 18])
+    ),
     "one_sequence": (dict(packed=torch.zeros(2, 9, dtype=torch.int64)), {}),
 }
 
