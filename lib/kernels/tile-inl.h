@@ -100,7 +100,7 @@ HEADLIGHT_INLINE std::intptr_t behind_load(std::intptr_t address, Vec v) {
 // first level holds, or than it has room for in the few sets that rows a power of two apart share: lines asked for
 // there are gone again, and kept others waiting (Zen 4, one row on 8192 keys of 32 heads side by side, D = 128: float32
 // 18.6 and 15.6 ms, int8 7.1 and 5.2; on 1024 keys of 12 heads apart, D = 64, 126 and 113 µs). Rows of narrower numbers
-// `in_one_piece` are asked for in the first level too (the same keys of bfloat16 apart, 8.8 and 9.3 ms).
+// `in_one_piece` are asked for in the first level too (the same keys of bfloat16 apart, 8.1 and 8.3 ms).
 // kPartial: the last vector ends after `lanes`.
 template <bool kPartial, bool kAsks, class Numbers = StoredFloat32>
 struct TileMemory {
