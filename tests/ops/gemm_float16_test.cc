@@ -54,10 +54,10 @@ TEST_P(GemmFloat16, HasTheBitsOfFloatsForEveryTile) {
 // Few rows, which go over several panels at once, and more; one worker and three.
 TEST_P(GemmFloat16, HasTheBitsOfFloatsInBlocksOfDepth) {
   Random random(3);
-  for (const std::int64_t k : count(std::vector{767, 768, 769, 776, 800, 1544, 1601, 2304}, std::vector{769, 800})) {
-    for (const std::int64_t m : {1, 2, 3, 4, 9, 10, 40, 200}) {
+  for (const std::int64_t k : count(std::vector{767, 768, 769, 776, 1601, 2304}, std::vector{769, 800})) {
+    for (const std::int64_t m : {1, 2, 3, 4, 9, 10, 61}) {
       GemmCase made;
-      made.m = m, made.n = 200, made.k = k, made.alpha = 0.5f, made.bias = true, made.residual = true;
+      made.m = m, made.n = 99, made.k = k, made.alpha = 0.5f, made.bias = true, made.residual = true;
       for (const int threads : {1, 3}) {
         Engine engine(options(threads));
         check(engine, random, made);
