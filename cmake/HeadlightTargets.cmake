@@ -200,7 +200,7 @@ list(APPEND headlight_test_options $<$<CXX_COMPILER_ID:Clang>:-O0>)
 # a compiler does for one of them is to read the headers that all include: a namespace of its own name keeps each apart.
 function(headlight_add_test name)
   add_executable(${name} ${ARGN})
-  set_target_properties(${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 5)
+  set_target_properties(${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
   target_compile_options(${name} PRIVATE ${headlight_test_options})
   if(NOT HEADLIGHT_SANITIZE MATCHES thread)
     # A fifth less for g++ to do than with -O1, and a tenth more for the test.
