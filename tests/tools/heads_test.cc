@@ -229,11 +229,11 @@ TEST_F(Heads, RelationsThatTheModelKnowsAreNamed) {
 TEST_F(Heads, AFewWordsAreSaidToSayLittle) {
   const Finished one = run_program({"heads", "--text", "The animal was too tired."});
   ASSERT_EQ(one.code, 0) << one.error;
-  EXPECT_NE(one.out.find("fewer than the 64 numbers of a layer's heads"), std::string::npos) << one.out;
+  EXPECT_NE(one.out.find("fewer word pieces than the 64 numbers of a layer's heads"), std::string::npos) << one.out;
   EXPECT_EQ(one.out.find("are redundant"), std::string::npos) << one.out;
   const Finished many = run_program({"heads"});
   ASSERT_EQ(many.code, 0) << many.error;
-  EXPECT_EQ(many.out.find("say little"), std::string::npos) << many.out;
+  EXPECT_EQ(many.out.find("too few to say"), std::string::npos) << many.out;
 }
 
 // A folder of `headlight train` has the demonstration's language, and so its sentences.

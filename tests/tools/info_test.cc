@@ -58,7 +58,7 @@ TEST(Info, SaysWhichFeaturesWantFastNumerics) {
       EXPECT_EQ(found.at("fast_features").get<std::vector<std::string>>(), fast);
     }
     const Finished finished = run_program({"info", "--isa", set});
-    EXPECT_NE(finished.out.find("numerics          reproducible (wanting --numerics fast: "), std::string::npos)
+    EXPECT_NE(finished.out.find("numerics          reproducible (--numerics fast adds: "), std::string::npos)
         << finished.out;
   }
   expect_error(run_program({"info", "--numerics", "exact"}), {"--numerics", "exact", "reproducible or fast"}, 2);

@@ -67,7 +67,7 @@ std::string as_text(const Engine& engine, const SystemInfo& system) {
     fast.append(fast.empty() ? "" : ", ").append(name(feature));
   }
   text += "\nnumerics          " + std::string(name(engine.numerics())) +
-          " (wanting --numerics fast: " + (fast.empty() ? "none" : fast) + ")";
+          " (--numerics fast adds: " + (fast.empty() ? "none" : fast) + ")";
   std::string products, attention;
   for (const NumberType type : kNumberTypes) {
     products.append(products.empty() ? "" : "; ").append(name(type)).append(": ");

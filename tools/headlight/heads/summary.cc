@@ -224,8 +224,8 @@ std::string heads_summary(const std::string& model, const HeadsReport& report, c
             std::to_string(report.longest) + " tokens, the most that the model takes\n";
   }
   if (says_little(report)) {
-    text += "so few that they say little: where there are fewer than the " + std::to_string(report.merged_width) +
-            " numbers of a layer's heads, heads look alike by chance; hundreds of texts tell\n";
+    text += "too few to say much: with fewer word pieces than the " + std::to_string(report.merged_width) +
+            " numbers of a layer's heads, heads look alike by chance; give hundreds of texts\n";
   }
   text.append("\n").append(redundancy(report, style));
   text.append("\n").append(kinds(report, style));

@@ -9,7 +9,9 @@ void EngineArguments::add_to(Command& command) {
   command.add_option("--isa", isa, "Instruction set (default: HEADLIGHT_ISA, else the best)")
       .type_name("scalar|sse4|avx2|avx512|neon")
       .check([](const std::string& text) { return parse_isa(text) ? "" : "scalar, sse4, avx2, avx512 or neon"; });
-  command.add_option("--numerics", numerics, "fast: also instructions whose rounding depends on a call's shape")
+  command
+      .add_option("--numerics", numerics,
+                  "fast: also instructions that round in their own way, or that the system must lend")
       .type_name("reproducible|fast")
       .check(one_of({"reproducible", "fast"}));
 }
