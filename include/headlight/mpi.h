@@ -160,8 +160,9 @@ struct Statistics {
 // soft_cap, slopes, sinks and dropout; refused are mask, bias, probabilities and scores. The bits are those of
 // attention() in one process with the same instruction set, whatever the number of ranks and of threads.
 //
-// Memory beyond the shares: 17 floats or so for each row and head, at most two travelling blocks of keys and values,
-// and the engine's scratch memory; where heads are exchanged, a copy of the shares. Throws Error, on all ranks.
+// Memory beyond the shares: 17 floats or so for each row and head, two or three travelling pieces of at most 1024 keys
+// and values, and the engine's scratch memory; where heads are exchanged, a copy of the shares. Throws Error, on all
+// ranks.
 HEADLIGHT_API Statistics attention(Group& group, Engine& engine, const AttentionShape& whole,
                                    View<const float, 4> query, View<const float, 4> key, View<const float, 4> value,
                                    View<float, 4> out, const AttentionOptions& options = {}, const Spread& spread = {});

@@ -73,6 +73,7 @@ class AmxRegisters {
     for (const int tile : {6, 7}) made.set(tile, kAmxWords);
     write_memory();
     _tile_loadconfig(&made);
+    write_memory();  // nor is it overwritten before
   }
 
  private:

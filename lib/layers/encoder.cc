@@ -121,7 +121,9 @@ void Encoder::forward(Engine& engine, const EncoderInput& input, View<float, 2> 
     layers_[layer].forward(engine, x, x, options, access);
     runtime::throw_if_stopped(engine);  // nor do further texts begin
   }
-  if (options_.norm == Norm::pre) norm_.forward(engine, hidden, hidden);
+  if (options_.norm != Norm::pre) return;
+  norm_.forward(engine, hidden, hidden);
+  runtime::throw_if_stopped(engine);
 }
 
 std::size_t Encoder::workspace_bytes(const Engine& engine, std::int64_t tokens) const {

@@ -324,7 +324,7 @@ void RowBlock::begin_with_sinks(const RowStates& states) noexcept {
 void RowBlock::run(const RowStates& states) noexcept {
   if (!call_.options.sinks.empty() && first_key_ < last_key_) begin_with_sinks(states);
   if (first_key_ < last_key_) attend(first_key_, last_key_, states, true);
-  if (runtime::is_stopped()) return;  // pages of an output that nobody looks at
+  if (runtime::is_stopped()) return;  // nobody looks at the output: its pages are left alone
   finish(states);
 }
 

@@ -217,6 +217,9 @@ void round_ahead(Engine& engine, const kernels::GemmKernels& kernels, GemmBlock&
   read_rounded(product, kernels, rounded);
 }
 
+// Between two looks whether the call shall end.
+constexpr std::int64_t kPanelsOfQuestion = 16;
+
 // The products, cut so. Throws OutOfMemory before anything is written.
 void run_split(Engine& engine, const GemmBatch& batch, const GemmSplit& split) {
   GemmBlock product = batch.product;
@@ -262,7 +265,15 @@ void run_split(Engine& engine, const GemmBatch& batch, const GemmSplit& split) {
         kernels.round_rows(block, rounded);
         read_rounded(block, kernels, rounded);
       }
-      kernels.block(block);
+      if (split.rounding != RoundA::by_block || !runtime::may_stop()) {
+        kernels.block(block);
+        continue;
+      }
+      // Such rows are taken by all columns: of a call that somebody may end, not all in one go.
+      const std::int64_t columns = kPanelsOfQuestion * kernels.panel_width;
+      for (std::int64_t first = 0; first < block.columns && !runtime::is_stopped(); first += columns) {
+        kernels.block(part(block, 0, block.rows, first, std::min(columns, block.columns - first)));
+      }
     }
   });
 }

@@ -44,6 +44,8 @@ void run(EngineState& engine, std::int64_t count, int workers, TaskFunction task
 void run_tasks(EngineState& engine, std::int64_t count, int workers, TaskFunction task, HandOut hand_out) noexcept {
   if (engine.stop == nullptr || current_stop != nullptr) return run(engine, count, workers, task, hand_out);
   Stop stop(engine.stop);
+  // The rest of an operation whose last call was told to end: no worker begins before this one knows.
+  if (stop.is_asked()) return;
   const ScopedStop scoped(&stop);
   run(engine, count, workers, task, hand_out);
 }

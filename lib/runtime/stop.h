@@ -61,4 +61,7 @@ class Stopped : public std::exception {
   [[nodiscard]] const char* what() const noexcept override { return "the call was told to end"; }
 };
 
+// Whether somebody may end the call: then tasks are kept short.
+[[nodiscard]] inline bool may_stop() noexcept { return current_stop != nullptr; }
+
 }  // namespace headlight::runtime
