@@ -32,8 +32,8 @@ namespace headlight::HEADLIGHT_TARGET {
 
 inline constexpr bool kHasAmx = true;
 
-// And GemmKernels::products: a tile's row by all of B takes a cycle (Intel's optimization manual), in which AVX-512
-// makes 32 products.
+// kAmxProducts is the factor over AVX-512, for GemmKernels::products: a tile's row by all of B takes a cycle (Intel's
+// optimization manual), in which AVX-512 makes 32 products.
 #if defined(HEADLIGHT_AMX_BF16)
 #define HEADLIGHT_AMX_PRODUCT(sums, a, b) _tile_dpbf16ps(sums, a, b)
 inline constexpr int kAmxProducts = 16;

@@ -60,7 +60,6 @@ std::int64_t block_of(std::string_view operation, const ops::AttentionSizes& siz
                              std::to_string(kRowCut));
   }
   const std::int64_t longer = std::max(sizes.query_length, sizes.key_length);
-  // A longer one than all rows is as good as one that holds them.
   return layers::block_length(spread.block, longer, shards);
 }
 

@@ -105,7 +105,9 @@ void Travelling::finish() {
 
 void Travelling::poll() {
   transport_->poll();
-  for (Buffer& buffer : buffers_) static_cast<void>(transport_->test(buffer.memory.requests));
+  for (Buffer& buffer : buffers_) {
+    if (buffer.sent_on) static_cast<void>(transport_->test(buffer.memory.requests));
+  }
   for (std::size_t stop = next_; stop < started_; ++stop) {
     if (!buffer_of(stop).sent_on && transport_->test(buffer_of(stop).memory.requests)) send_on(stop);
   }
