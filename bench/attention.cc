@@ -97,14 +97,22 @@ std::vector<Case> cases() {
   add({1, 2048, 64}, false);
   add({8, 100, 64, Causal::none, 32}, false);
   add({32, 1024, 64, Causal::none, 1, 8}, false);
-  for (const NumberType type : {NumberType::bfloat16, NumberType::float16}) {
-    for (const std::int64_t length : {16, 128, 1024}) {
-      const TypedAttention shape{length, length, 12, 12, 64};
-      all.push_back({case_name(name(type), "/H", shape.heads, "/L", length, "/D", shape.head_dim),
-                     [shape, type](const CaseContext& context) { return typed_attention_work(shape, type, context); },
-                     false});
-    }
-  }
+  const auto add_typed = [&](NumberType type, const Self& shape) {
+    const TypedAttention typed{.query_length = shape.length,
+                               .key_length = shape.length,
+                               .heads = shape.heads,
+                               .key_value_heads = shape.heads,
+                               .head_dim = shape.head_dim,
+                               .causal = shape.causal};
+    all.push_back({case_name(name(type), shape.causal == Causal::none ? "" : "_causal", "/H", shape.heads, "/L",
+                             shape.length, "/D", shape.head_dim),
+                   [typed, type](const CaseContext& context) { return typed_attention_work(typed, type, context); },
+                   false});
+  };
+  for (const std::int64_t length : {16, 128, 512, 1024, 4096}) add_typed(NumberType::bfloat16, {12, length, 64});
+  add_typed(NumberType::bfloat16, {8, 2048, 128});
+  add_typed(NumberType::bfloat16, {12, 4096, 64, Causal::bottom_right});
+  for (const std::int64_t length : {16, 128, 1024}) add_typed(NumberType::float16, {12, length, 64});
   all.push_back(
       {"stream/H12/L4096/D64", [](const CaseContext& context) { return stream_work(12, 4096, 64, context); }, false});
   return all;

@@ -45,18 +45,34 @@ struct Rows {
 template <class Stored>
 struct Operands {
   explicit Operands(const TypedAttention& shape)
-      : query(shape.query_length, shape.heads, shape, 1),
+      : options{.causal = shape.causal},
+        query(shape.query_length, shape.heads, shape, 1),
         key(shape.key_length, shape.key_value_heads, shape, 2),
         value(shape.key_length, shape.key_value_heads, shape, 3),
         out(shape.query_length, shape.heads, shape, 4) {}
 
   void run(Engine& engine) {
-    attention(engine, AttentionOperands{query.stored(), key.stored(), value.stored(), out.stored()});
+    attention(engine, AttentionOperands{query.stored(), key.stored(), value.stored(), out.stored()}, options);
   }
-  void run_in_float32(Engine& engine) { attention(engine, query.wide(), key.wide(), value.wide(), out.wide()); }
+  void run_in_float32(Engine& engine) {
+    attention(engine, query.wide(), key.wide(), value.wide(), out.wide(), options);
+  }
 
+  AttentionOptions options;
   Rows<Stored> query, key, value, out;
 };
+
+// Pairs of a query and a key that it sees, of all heads; causal rows end with the last key.
+double visible_pairs(const TypedAttention& shape) {
+  const auto rows = static_cast<double>(shape.query_length);
+  const double pairs = rows * static_cast<double>(shape.key_length);
+  const double hidden = shape.causal == Causal::none ? 0 : rows * (rows - 1) / 2;
+  return static_cast<double>(shape.heads) * (pairs - hidden);
+}
+
+// float16 is widened.
+template <class Stored>
+constexpr NumberType kMultiplied = std::is_same_v<Stored, BFloat16> ? NumberType::bfloat16 : NumberType::float32;
 
 template <class Stored>
 Work work_of(const TypedAttention& shape, const CaseContext& context) {
@@ -79,8 +95,8 @@ Work work_of(const TypedAttention& shape, const CaseContext& context) {
              (std::is_same_v<Stored, BFloat16> && std::abs(number - static_cast<float>(stored)) <= 0x1p-7f * largest);
     });
   };
-  const double rows = static_cast<double>(shape.heads * shape.query_length);
-  work.operations = 4 * rows * static_cast<double>(shape.key_length * shape.head_dim);
+  work.operations = 4 * visible_pairs(shape) * static_cast<double>(shape.head_dim);
+  work.type = kMultiplied<Stored>;
   work.reads = reads_of(operands->query.memory, operands->key.memory, operands->value.memory);
   work.writes = writes_of(operands->out.memory, operands->out.floats);
   work.bound_by_reading = shape.bound_by_reading;
@@ -102,26 +118,31 @@ struct BackwardOperands : Operands<Stored> {
         value_gradient(shape.key_length, shape.key_value_heads, shape, 8),
         log_sum_exp({1, shape.heads, shape.query_length}) {}
 
+  [[nodiscard]] AttentionOptions with_log_sum_exp() {
+    AttentionOptions with = this->options;
+    with.log_sum_exp = log_sum_exp;
+    return with;
+  }
   void forward(Engine& engine) {
     attention(engine,
               AttentionOperands{this->query.stored(), this->key.stored(), this->value.stored(), this->out.stored()},
-              {.log_sum_exp = log_sum_exp});
+              with_log_sum_exp());
   }
   void run_back(Engine& engine) {
     if (with_forward) forward(engine);
     attention_backward(engine,
                        AttentionBackwardOperands{this->query.stored(), this->key.stored(), this->value.stored(),
                                                  this->out.stored(), log_sum_exp, out_gradient.stored()},
-                       {query_gradient.stored(), key_gradient.stored(), value_gradient.stored()});
+                       {query_gradient.stored(), key_gradient.stored(), value_gradient.stored()}, this->options);
   }
   void forward_in_float32(Engine& engine) {
-    attention(engine, this->query.wide(), this->key.wide(), this->value.wide(), this->out.wide(),
-              {.log_sum_exp = log_sum_exp});
+    attention(engine, this->query.wide(), this->key.wide(), this->value.wide(), this->out.wide(), with_log_sum_exp());
   }
   void run_back_in_float32(Engine& engine) {
     if (with_forward) forward_in_float32(engine);
     attention_backward(engine, this->query.wide(), this->key.wide(), this->value.wide(), this->out.wide(), log_sum_exp,
-                       out_gradient.wide(), {query_gradient.wide(), key_gradient.wide(), value_gradient.wide()});
+                       out_gradient.wide(), {query_gradient.wide(), key_gradient.wide(), value_gradient.wide()},
+                       this->options);
   }
 
   bool with_forward;
@@ -161,8 +182,8 @@ Work backward_work_of(const TypedAttention& shape, bool with_forward, const Case
   for (Rows<Stored>* rows : {&operands->query_gradient, &operands->key_gradient, &operands->value_gradient}) {
     std::ranges::fill(rows->floats, std::numeric_limits<float>::quiet_NaN());
   }
-  work.operations = (with_forward ? 14 : 10) * static_cast<double>(shape.heads * shape.query_length) *
-                    static_cast<double>(shape.key_length * shape.head_dim);
+  work.operations = (with_forward ? 14 : 10) * visible_pairs(shape) * static_cast<double>(shape.head_dim);
+  work.type = kMultiplied<Stored>;
   work.reads = reads_of(operands->query.memory, operands->key.memory, operands->value.memory,
                         operands->out_gradient.memory, operands->out.memory, operands->log_sum_exp);
   work.writes =

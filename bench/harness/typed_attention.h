@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "harness/case.h"
+#include "headlight/attention.h"
 
 namespace headlight::bench {
 
@@ -15,6 +16,7 @@ struct TypedAttention {
   std::int64_t head_dim;
   bool by_head = false;           // [B, H, L, D], else [B, L, H, D]
   bool bound_by_reading = false;  // rather than by arithmetic
+  Causal causal = Causal::none;
 };
 
 // All four operands of that type, bfloat16 or float16. Peer: headlight over float32.
