@@ -10,8 +10,8 @@ namespace {
 
 void attend_pairs(const kernels::AttentionBlock& block) noexcept {
   BlockRows rows;
-  const RowFactors factors = weigh_keys<KeyPairs>(block, rows);
-  pair_weights(block);
+  const RowFactors factors = weigh_keys<KeyPairs, PairWeights>(block, rows);
+  if (block.dropout.numbers != nullptr) pair_weights(block);
   if (wants_exact_values(block)) {
     pair_values_exactly(block, factors);
   } else {

@@ -261,6 +261,7 @@ HEADLIGHT_INLINE void prefetch_state(const kernels::AttentionBlock& block) {
 
 // Scores become weights; the running maximum and sums take in the block's. Returns how its values must be weighed.
 // `ahead`: what follows is asked for on the way.
+template <class Weights = FloatWeights>
 inline RowFactors weigh_block(const kernels::AttentionBlock& block, const BlockRows& rows, bool ahead) {
   const Vec scale = broadcast(block.steps.exponent_scale);
   const Vec of_sink = select(mask_first(1), broadcast(1.0f), zero());
@@ -285,7 +286,7 @@ inline RowFactors weigh_block(const kernels::AttentionBlock& block, const BlockR
     float* scores = block.scores + r * block.scores_stride;
     const bool large = is_large(minus_maximum[r]);
     if (large) scale_scores(scores, rows.vectors[r], scale);
-    Vec sum = weigh(scores, rows.vectors[r], large ? broadcast(1.0f) : scale, broadcast(minus_maximum[r]));
+    Vec sum = weigh<Weights>(scores, rows.vectors[r], large ? broadcast(1.0f) : scale, broadcast(minus_maximum[r]));
     float* sums = block.state.sums + r * kLanes;
     if (!block.state.first) {
       const Vec kept = block.state.sink_only ? of_sink : load(sums);
@@ -308,8 +309,9 @@ inline void drop_block(const kernels::AttentionBlock& block) {
   }
 }
 
-// The weights of a block, and how its values must be weighed; `rows`: where each row's lie.
-template <class Keys>
+// The weights of a block, and how its values must be weighed; `rows`: where each row's lie. With dropout they are
+// floats, whatever they are to become.
+template <class Keys, class Weights = FloatWeights>
 HEADLIGHT_INLINE RowFactors weigh_keys(const kernels::AttentionBlock& block, BlockRows& rows) {
   if (!block.state.first && !block.state.sink_only) prefetch_state(block);
   float maxima[kBlockRows * kLanes];
@@ -317,8 +319,9 @@ HEADLIGHT_INLINE RowFactors weigh_keys(const kernels::AttentionBlock& block, Blo
   const BlockRange range = range_of(block);
   block_scores<Keys>(block, range, maxima);
   find_maxima(block, range, maxima, rows);
+  if (block.dropout.numbers == nullptr) return weigh_block<Weights>(block, rows, true);
   const RowFactors factors = weigh_block(block, rows, true);
-  if (block.dropout.numbers != nullptr) drop_block(block);
+  drop_block(block);
   return factors;
 }
 

@@ -34,26 +34,31 @@ HEADLIGHT_INLINE Vec value_pair(Vec first, Vec second) {
   return as_float(add_int(and_int(shift_right<16>(as_int(first)), broadcast_int(0xffff)), as_int(second)));
 }
 
-// The weights of keys that row r sees, and zeros around them to whole vectors, become words where they lie: those of
-// keys j and j + 1 at j / 2.
+// Weights become words where they lie: those of keys j and j + 1 at j / 2.
+struct PairWeights {
+  static HEADLIGHT_INLINE void put(Vec first, Vec second, float* row, std::int64_t vector) {
+    store(narrow_to_bf16(first, second), row + vector / 2 * kLanes);
+  }
+  static HEADLIGHT_INLINE void put_one(Vec weights, float* row, std::int64_t vector) {
+    const bool is_first = vector % 2 == 0;
+    put(is_first ? weights : zero(), is_first ? zero() : weights, row, vector);
+  }
+};
+
+// The same of floats that are weights already: those of keys that row r sees, and zeros around them to whole vectors.
 inline void pair_weights(const kernels::AttentionBlock& block) {
   for (std::int64_t r = 0; r < block.query.count; ++r) {
     if (block.seen.begin[r] >= block.seen.end[r]) continue;
     float* row = block.scores + r * block.scores_stride;
     const VectorRange range = vectors_of(block.seen.begin[r], block.seen.end[r]);
-    const auto weights = [&](std::int64_t vector) {
-      return vector < range.begin || vector >= range.end ? zero() : load(row + vector * kLanes);
-    };
-    std::int64_t vector = range.begin / 2 * 2;
-    if (vector < range.begin || vector + 2 > range.end) {
-      store(narrow_to_bf16(weights(vector), weights(vector + 1)), row + vector / 2 * kLanes);
-      vector += 2;
+    std::int64_t vector = range.begin;
+    const auto weights = [&](std::int64_t at) { return load(row + at * kLanes); };
+    if (vector % 2 != 0) {
+      PairWeights::put_one(weights(vector), row, vector);
+      ++vector;
     }
-    for (; vector + 2 <= range.end; vector += 2) {
-      const float* from = row + vector * kLanes;
-      store(narrow_to_bf16(load(from), load(from + kLanes)), row + vector / 2 * kLanes);
-    }
-    if (vector < range.end) store(narrow_to_bf16(weights(vector), zero()), row + vector / 2 * kLanes);
+    for (; vector + 2 <= range.end; vector += 2) PairWeights::put(weights(vector), weights(vector + 1), row, vector);
+    if (vector < range.end) PairWeights::put_one(weights(vector), row, vector);
   }
 }
 

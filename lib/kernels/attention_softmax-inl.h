@@ -58,25 +58,44 @@ inline void scale_scores(float* scores, VectorRange range, Vec exponent_scale) {
   }
 }
 
+// What becomes of a row's weights: they stay floats, where their scores lay. Of put() `vector` is even.
+struct FloatWeights {
+  static HEADLIGHT_INLINE void put(Vec first, Vec second, float* row, std::int64_t vector) {
+    put_one(first, row, vector);
+    put_one(second, row, vector + 1);
+  }
+  static HEADLIGHT_INLINE void put_one(Vec weights, float* row, std::int64_t vector) {
+    store(weights, row + vector * kLanes);
+  }
+};
+
 // score ← exp2(scale · score − maximum); returns their sums by lane: even and odd vectors of the block apart, each in
 // ascending order, then added. A maximum of −inf (nothing visible) must be given as 0.
+template <class Weights>
 inline Vec weigh(float* scores, VectorRange range, Vec scale, Vec minus_maximum) {
   Vec even = zero();
   Vec odd = zero();
   std::int64_t v = range.begin;
   const auto weight = [&](std::int64_t vector) __attribute__((always_inline)) {
-    float* at = scores + vector * kLanes;
-    const Vec p = exp2_nonpositive(fma(load(at), scale, minus_maximum));
-    store(p, at);
-    return p;
+    return exp2_nonpositive(fma(load(scores + vector * kLanes), scale, minus_maximum));
   };
-  if (v % 2 != 0 && v < range.end) odd = add(odd, weight(v++));
+  if (v % 2 != 0 && v < range.end) {
+    odd = weight(v);
+    Weights::put_one(odd, scores, v++);
+  }
 #pragma GCC unroll 2
   for (; v + 2 <= range.end; v += 2) {
-    even = add(even, weight(v));
-    odd = add(odd, weight(v + 1));
+    const Vec first = weight(v);
+    const Vec second = weight(v + 1);
+    even = add(even, first);
+    odd = add(odd, second);
+    Weights::put(first, second, scores, v);
   }
-  if (v < range.end) even = add(even, weight(v));
+  if (v < range.end) {
+    const Vec last = weight(v);
+    even = add(even, last);
+    Weights::put_one(last, scores, v);
+  }
   return add(even, odd);
 }
 

@@ -71,7 +71,15 @@ void RowBlock::find_intervals() noexcept {
   }
 }
 
-// Query rows in place where they are floats that one stride leads through, else copied; and where each row's mask and
+// Whether rows that lie so far apart are words of four bytes as the kernels multiply them: floats, or pairs.
+bool RowBlock::are_words(const kernels::Operand& rows, std::int64_t row_step, std::int64_t head_step) const noexcept {
+  const std::int64_t of_word = call_.kernels.numbers_of_word;
+  constexpr std::int64_t kBytes = sizeof(float);
+  return kernels::bytes_of_number(rows.type) * of_word == kBytes && row_step % of_word == 0 &&
+         head_step % of_word == 0 && reinterpret_cast<std::uintptr_t>(rows.data) % kBytes == 0;
+}
+
+// Query rows in place where they are words that one stride leads through, else copied; and where each row's mask and
 // bias lie.
 void RowBlock::prepare(const RowStates& states) noexcept {
   const TypedView<4>& query = call_.query;
@@ -86,10 +94,13 @@ void RowBlock::prepare(const RowStates& states) noexcept {
     out_stride_ = call_.out.stride(row_axis);
     out_head_step_ = call_.sizes.group * call_.out.stride(2);
   }
-  if (even_rows_ && call_.scale.query_factor == 1.0f && query.type == NumberType::float32) {
-    query_ = operand_at(query, range_.sample, first.query, first.head).floats();
-    query_stride_ = query.stride(row_axis);
-    query_head_step_ = call_.sizes.group * query.stride(2);
+  const kernels::Operand rows_of_query = operand_at(query, range_.sample, first.query, first.head);
+  const std::int64_t row_step = query.stride(row_axis);
+  const std::int64_t head_step = call_.sizes.group * query.stride(2);
+  if (even_rows_ && call_.scale.query_factor == 1.0f && are_words(rows_of_query, row_step, head_step)) {
+    query_ = rows_of_query.words();
+    query_stride_ = row_step / call_.kernels.numbers_of_word;
+    query_head_step_ = head_step / call_.kernels.numbers_of_word;
   } else {
     float* copy = part_of(call_, worker_, call_.plan.query);
     query_ = copy;

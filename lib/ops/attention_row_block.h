@@ -53,6 +53,8 @@ class RowBlock {
   template <class Function>
   void for_each_row(const Function& function) const noexcept;
   void find_intervals() noexcept;
+  [[nodiscard]] bool are_words(const kernels::Operand& rows, std::int64_t row_step,
+                               std::int64_t head_step) const noexcept;
   void prepare(const RowStates& states) noexcept;
   void prepare_steps() noexcept;
   void prepare_dropout() noexcept;
