@@ -2,6 +2,7 @@
 // the documented chain, weights are rounded once, and all that attention() promises holds; where not, it holds too.
 #include <cmath>
 #include <cstdint>
+#include <cstring>
 #include <limits>
 #include <vector>
 
@@ -154,6 +155,42 @@ TEST_P(BFloat16Attention, RowsByThemselvesHaveTheBitsOfAll) {
         EXPECT_TRUE(test::same_bits(row.view(), expected)) << keys << " keys, D = " << dim;
       }
     }
+  }
+}
+
+// Queries are read in place where pairs of them are words of memory, and copied where they are not: the same bits.
+TEST_P(BFloat16Attention, QueriesMayLieAnywhere) {
+  Engine one(options(1));
+  AttentionCase c;
+  c.query_length = c.key_length = 61;
+  c.query_heads = c.key_value_heads = 3;
+  c.head_dim = c.value_dim = 34;
+  c = of_bfloat16(c);
+  const AttentionInputs in(c);
+  TypedOperands operands(c, in);
+  Results expected(c);
+  attention(one, {operands.query.view(), operands.key.view(), operands.value.view(), expected.out}, in.options);
+  const TypedView<4> query = operands.query.view();
+  // How far apart rows and heads are, and what lies before the first number.
+  struct Place {
+    std::int64_t row, head, first;
+  };
+  const std::int64_t dim = c.head_dim, length = c.query_length;
+  for (const Place& place :
+       {Place{3 * dim, dim, 1}, Place{3 * dim + 1, dim, 0}, Place{3 * dim + 3, dim + 1, 1}, Place{dim, length * dim, 0},
+        Place{dim, length * dim + 1, 0}, Place{3 * dim + 2, dim, 2}}) {
+    std::vector<BFloat16> memory(static_cast<std::size_t>(place.first + length * place.row + 3 * place.head));
+    for (std::int64_t i = 0; i < length; ++i) {
+      for (std::int64_t h = 0; h < c.query_heads; ++h) {
+        const std::int64_t from = i * query.stride(1) + h * query.stride(2);
+        std::memcpy(&memory[static_cast<std::size_t>(place.first + i * place.row + h * place.head)],
+                    static_cast<const BFloat16*>(query.data) + from, static_cast<std::size_t>(dim) * sizeof(BFloat16));
+      }
+    }
+    const View<const BFloat16, 4> moved(memory.data() + place.first, query.shape, {0, place.row, place.head, 1});
+    Results ours(c);
+    attention(one, {moved, operands.key.view(), operands.value.view(), ours.out}, in.options);
+    EXPECT_TRUE(test::same_bits(ours.out, expected.out)) << place.row << ", " << place.head << ", " << place.first;
   }
 }
 
