@@ -21,6 +21,7 @@
 #include "headlight/parameters.h"
 #include "headlight/row_shards.h"
 #include "headlight/typed_attention.h"
+#include "headlight/typed_attention_backward.h"
 
 namespace headlight::mpi {
 
@@ -194,6 +195,22 @@ HEADLIGHT_API Statistics attention_backward(Group& group, Engine& engine, const 
                                             View<const float, 3> log_sum_exp, View<const float, 4> out_gradient,
                                             const Gradients& gradients, const AttentionOptions& options = {},
                                             const Spread& spread = {});
+
+// Gradients of any type that attention_backward() gives, the same types on all ranks.
+struct TypedGradients {
+  MutableTypedView<4> query{};  // [B, n, Hq, Dqk]
+  MutableTypedView<4> key{};    // [B, m, Hkv, Dqk]
+  MutableTypedView<4> value{};  // [B, m, Hkv, Dv]
+  View<float, 1> sinks{};       // [Hq] of the whole, on every rank
+};
+
+// The same over shares of float32, bfloat16 and float16, log_sum_exp_gradient [B, Hq, n] among them: what travels does
+// so as it is, and gradients of 16 bits are rounded once, as in one process. Their sums are of floats and lie apart, so
+// they are added up for some of a rank's rows at a time, and then for some of its keys, at most an eighth where it has
+// 65,536 or more: keys, or rows, travel once for each, which Plan does not count.
+HEADLIGHT_API Statistics attention_backward(Group& group, Engine& engine, const AttentionShape& whole,
+                                            const AttentionBackwardOperands& shares, const TypedGradients& gradients,
+                                            const AttentionOptions& options = {}, const Spread& spread = {});
 
 // The attention of layers that train on a sequence whose rows are spread over the ranks as RowShards deals them out:
 // all else that a layer does is local to its rows, and gradients of parameters are summed by shards. Activations,

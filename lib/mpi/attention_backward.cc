@@ -11,9 +11,13 @@
 #include "mpi/group.h"
 #include "mpi/key_travel.h"
 #include "mpi/sink_sums.h"
+#include "ops/attention_backward_kernels.h"
 #include "ops/attention_backward_parts.h"
 #include "ops/attention_masks.h"
+#include "ops/typed_check.h"
+#include "ops/typed_kernels.h"
 #include "runtime/parallel.h"
+#include "simd/integers.h"
 
 namespace headlight::mpi {
 namespace {
@@ -34,56 +38,73 @@ std::vector<Stop> row_stops(const Call& call) {
   return stops;
 }
 
+// What is asked of attention_backward() in one process.
+TypedAttentionGradients gradients_of_tensors(const TypedGradients& gradients) noexcept {
+  return {.query = gradients.query, .key = gradients.key, .value = gradients.value};
+}
+
+// What a rank works on in pass n of so many: of those parts that it has, neighbours.
+template <class Part>
+std::span<const std::unique_ptr<Part>> parts_of_pass(const std::vector<std::unique_ptr<Part>>& parts, std::int64_t n,
+                                                     std::int64_t passes) noexcept {
+  const auto count = static_cast<std::int64_t>(parts.size());
+  const std::int64_t first = runtime::first_of_run(count, passes, n);
+  const std::int64_t last = runtime::first_of_run(count, passes, n + 1);
+  return std::span(parts).subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(last - first));
+}
+
+// The most floats that the parts of a pass ask for.
+template <class Part>
+std::int64_t room_of_pass(const std::vector<std::unique_ptr<Part>>& parts, std::int64_t passes) noexcept {
+  std::int64_t most = 0;
+  for (std::int64_t n = 0; n < passes; ++n) {
+    std::int64_t room = 0;
+    for (const auto& part : parts_of_pass(parts, n, passes)) room += part->room();
+    most = std::max(most, room);
+  }
+  return most;
+}
+
 // Everything that a call needs memory for, but for exchanges, before it begins.
 class Backward {
  public:
-  Backward(Engine& engine, const Call& call, const AttentionOptions& options)
+  // `shares` and `gradients`: for their types.
+  Backward(Engine& engine, const Call& call, const AttentionOptions& options, const AttentionBackwardOperands& shares,
+           const TypedGradients& gradients)
       : engine_(engine),
         call_(call),
-        whole_{call.here, call.options_of(options), call.heads},
+        whole_{call.here, call.options_of(options), call.heads,
+               ops::backward_kernels_of_types(engine, shares, gradients_of_tensors(gradients))},
         blocks_(ops::backward_blocks(engine, call.here)),
-        keys_(call, blocks_.keys),
+        keys_(call, blocks_.keys, shares.key.type, shares.value.type),
         records_{call.here.batch,
                  call.here.key_value_heads,
-                 {Field{call.here.head_dim}, Field{call.here.value_dim}, Field{1}, Field{1}}},
+                 {Field{call.here.head_dim, shares.query.type}, Field{call.here.value_dim, shares.out_gradient.type},
+                  Field{1}, Field{1}}},
         travelling_(row_stops(call), call.grid.column_ranks(), records_.bytes(), call.carry(blocks_.rows),
                     call.pieces()),
         delta_({call.here.batch * call.here.key_value_heads * (call.piece() + call.carry(blocks_.rows))}),
-        sinks_(call, whole_.options) {}
+        sinks_(call, whole_.options) {
+    const auto passes = [](bool apart, std::int64_t some) { return apart ? some : 1; };
+    const auto of_keys_apart = [&](const MutableTypedView<4>& gradient) {
+      return is_given(gradient) && ops::KeyGradientKeys::sums_lie_apart(whole_, gradient);
+    };
+    // A row has one sum, a key two.
+    row_passes_ = passes(is_given(gradients.query) && gradients.query.type != NumberType::float32,
+                         divide_up(call.passes(), std::int64_t{2}));
+    key_passes_ = passes(of_keys_apart(gradients.key) || of_keys_apart(gradients.value), call.passes());
+  }
 
   // What this rank's row of the grid holds, of the heads that the rank works on.
-  void hold(const BackwardShares& of_row) {
+  void hold(const AttentionBackwardOperands& of_row, const TypedGradients& gradients) {
     shares_ = of_row;
+    gradients_ = gradients;
+    hold_rows();
+    if (is_given(gradients.key) || is_given(gradients.value)) hold_keys();
+    room_ = Tensor<float, 1>({std::max(room_of_pass(rows_, row_passes_), room_of_pass(kept_keys_, key_passes_))});
     std::size_t bytes = 0;
-    std::int64_t at = 0;
-    const std::int64_t head_dim = call_.here.head_dim, value_dim = call_.here.value_dim;
-    const AttentionOptions& options = whole_.options;
-    const std::int64_t most_rows = rows_at_once(engine_, call_, call_.here.query_heads, 2 * head_dim + value_dim);
-    for (const Run& run : cut_runs(call_.queries.of_row, options.query_offsets, most_rows)) {
-      const auto some = [&](const auto& view) { return some_rows(view, at, run.count); };
-      const View<float, 4> gradient =
-          is_given(of_row.gradients.query) ? some(of_row.gradients.query) : View<float, 4>();
-      rows_.push_back(std::make_unique<ops::QueryGradientRows>(engine_, whole_, run.first, some(of_row.query),
-                                                               some(of_row.out), some(of_row.log_sum_exp),
-                                                               some(of_row.out_gradient), gradient));
-      bytes = std::max(bytes, rows_.back()->scratch_bytes());
-      at += run.count;
-    }
-    at = 0;
-    const bool of_keys = is_given(of_row.gradients.key) || is_given(of_row.gradients.value);
-    // Rows come with one head of each group.
-    const std::int64_t most_keys = rows_at_once(engine_, call_, call_.here.key_value_heads, 2 * (head_dim + value_dim));
-    for (const Run& run : cut_runs(of_keys ? std::span<const Run>(call_.keys.of_row) : std::span<const Run>(),
-                                   ops::packed_key_offsets(options), most_keys)) {
-      const auto some = [&](const View<float, 4>& view) {
-        return is_given(view) ? some_rows(view, at, run.count) : View<float, 4>();
-      };
-      kept_keys_.push_back(std::make_unique<ops::KeyGradientKeys>(
-          engine_, whole_, run.first, some_rows(of_row.key, at, run.count), some_rows(of_row.value, at, run.count),
-          some(of_row.gradients.key), some(of_row.gradients.value)));
-      bytes = std::max(bytes, kept_keys_.back()->scratch_bytes(engine_));
-      at += run.count;
-    }
+    for (const auto& rows : rows_) bytes = std::max(bytes, rows->scratch_bytes());
+    for (const auto& keys : kept_keys_) bytes = std::max(bytes, keys->scratch_bytes(engine_));
     // The engine keeps it for the calls to come.
     const runtime::Scratch scratch(engine_, bytes, kName);
   }
@@ -93,52 +114,116 @@ class Backward {
       rows->begin(engine_);
       transport.poll();
     }
-    for (const auto& keys : kept_keys_) {
-      keys->begin();
-      transport.poll();
+    if (is_given(gradients_.query)) {
+      for (std::int64_t n = 0; n < row_passes_; ++n) {
+        run_rows(transport, parts_of_pass(rows_, n, row_passes_), statistics);
+      }
     }
-    const Gradients& gradients = shares_.gradients;
-    if (is_given(gradients.query)) run_rows(transport, statistics);
-    if (is_given(gradients.key) || is_given(gradients.value) || gradients.sinks) run_keys(transport, statistics);
-    if (gradients.sinks) sinks_.finish(transport, gradients.sinks);
+    if (is_given(gradients_.key) || is_given(gradients_.value) || gradients_.sinks) {
+      for (std::int64_t n = 0; n < key_passes_; ++n) {
+        run_keys(transport, parts_of_pass(kept_keys_, n, key_passes_), n == 0 && gradients_.sinks, statistics);
+      }
+    }
+    if (gradients_.sinks) sinks_.finish(transport, gradients_.sinks);
   }
 
  private:
-  // Query gradients, while keys travel.
-  void run_rows(Transport& transport, Statistics& statistics) {
+  // How many rows or keys are one part.
+  [[nodiscard]] std::int64_t rows_of_part(std::int64_t heads, std::int64_t products,
+                                          std::int64_t passes) const noexcept {
+    const std::int64_t at_once = rows_at_once(engine_, call_, heads, products);
+    return passes == 1 ? at_once : std::min(at_once, call_.rows_of_pass(passes));
+  }
+
+  void hold_rows() {
+    std::int64_t at = 0;
+    const std::int64_t most =
+        rows_of_part(call_.here.query_heads, 2 * call_.here.head_dim + call_.here.value_dim, row_passes_);
+    for (const Run& run : cut_runs(call_.queries.of_row, whole_.options.query_offsets, most)) {
+      const auto some = [&](const auto& view) { return some_rows(view, at, run.count); };
+      const AttentionBackwardOperands rows = {.query = some(shares_.query),
+                                              .key = {},
+                                              .value = {},
+                                              .out = some(shares_.out),
+                                              .log_sum_exp = some(shares_.log_sum_exp),
+                                              .out_gradient = some(shares_.out_gradient),
+                                              .log_sum_exp_gradient = some(shares_.log_sum_exp_gradient)};
+      rows_.push_back(std::make_unique<ops::QueryGradientRows>(engine_, whole_, run.first, rows,
+                                                               some_given(gradients_.query, at, run)));
+      at += run.count;
+    }
+  }
+
+  void hold_keys() {
+    std::int64_t at = 0;
+    // Rows come with one head of each group.
+    const std::int64_t most =
+        rows_of_part(call_.here.key_value_heads, 2 * (call_.here.head_dim + call_.here.value_dim), key_passes_);
+    for (const Run& run : cut_runs(call_.keys.of_row, ops::packed_key_offsets(whole_.options), most)) {
+      kept_keys_.push_back(std::make_unique<ops::KeyGradientKeys>(
+          engine_, whole_, run.first, some_rows(shares_.key, at, run.count), some_rows(shares_.value, at, run.count),
+          some_given(gradients_.key, at, run), some_given(gradients_.value, at, run)));
+      at += run.count;
+    }
+  }
+
+  // Of a gradient that is not given, nothing.
+  static MutableTypedView<4> some_given(const MutableTypedView<4>& gradient, std::int64_t at, const Run& run) noexcept {
+    return is_given(gradient) ? some_rows(gradient, at, run.count) : MutableTypedView<4>();
+  }
+
+  // Query gradients of some rows, while keys travel.
+  void run_rows(Transport& transport, std::span<const std::unique_ptr<ops::QueryGradientRows>> all_rows,
+                Statistics& statistics) {
+    float* room = room_.data();
+    for (const auto& rows : all_rows) {
+      rows->begin_sums(room);
+      room += rows->room();
+      transport.poll();
+    }
     keys_.run(transport, {shares_.key, shares_.value}, statistics,
               [&](const Keys& keys, const Arrived& arrived, const auto& poll) {
-                for (const auto& rows : rows_) {
-                  rows->attend(engine_, as_floats(keys.key), as_floats(keys.value), arrived.first, arrived.from,
-                               arrived.to);
+                for (const auto& rows : all_rows) {
+                  rows->attend(engine_, keys.key, keys.value, arrived.first, arrived.from, arrived.to);
                   poll();
                 }
               });
+    for (const auto& rows : all_rows) {
+      rows->finish(engine_);
+      transport.poll();
+    }
   }
 
-  // Gradients of keys, values and sinks, while rows travel.
-  void run_keys(Transport& transport, Statistics& statistics) {
+  // Gradients of some keys and values, and of sinks, while rows travel.
+  void run_keys(Transport& transport, std::span<const std::unique_ptr<ops::KeyGradientKeys>> all_keys, bool with_sinks,
+                Statistics& statistics) {
+    float* room = room_.data();
+    for (const auto& keys : all_keys) {
+      keys->begin(room);
+      room += keys->room();
+      transport.poll();
+    }
     travelling_.begin(transport, [&](const Stop& stop, std::byte* rows) { pack_rows(stop, rows); });
     while (!travelling_.done()) {
       const Arrived arrived = travelling_.next();
       const std::int64_t count = arrived.to - arrived.first;
       const ops::KeyGradientKeys::Rows rows = {arrived.series,
                                                arrived.first,
-                                               records_.floats(arrived.rows, count, 0),
-                                               records_.floats(arrived.rows, count, 1),
+                                               records_(arrived.rows, count, 0),
+                                               records_(arrived.rows, count, 1),
                                                as_numbers(records_.floats(arrived.rows, count, 2)),
                                                delta_.data()};
       copy_numbers(as_numbers(records_.floats(arrived.rows, count, 3)), delta_.data());
-      if (shares_.gradients.sinks) {
+      if (with_sinks) {
         sinks_.take(arrived.series, arrived.from - arrived.first, records_.floats(arrived.rows, count, 2),
                     records_.floats(arrived.rows, count, 3));
       }
-      for (const auto& keys : kept_keys_) {
+      for (const auto& keys : all_keys) {
         keys->attend(engine_, rows, arrived.from, arrived.to);
         travelling_.poll();
       }
     }
-    for (const auto& keys : kept_keys_) {
+    for (const auto& keys : all_keys) {
       keys->finish(engine_);
       travelling_.poll();
     }
@@ -156,7 +241,7 @@ class Backward {
 
   void pack_rows(const Stop& stop, std::byte* rows) {
     const std::int64_t place = place_in(call_.queries.of_row, stop.first);
-    const auto pack = [&](const View<const float, 4>& tensor, std::int64_t first, std::size_t field) {
+    const auto pack = [&](const TypedView<4>& tensor, std::int64_t first, std::size_t field) {
       copy_rows(some_heads(some_rows(tensor, first, stop.count), stop.series, call_.here.group),
                 records_(rows, stop.count, field));
     };
@@ -184,79 +269,112 @@ class Backward {
   Travelling travelling_;
   Tensor<float, 1> delta_;  // of the rows that have come: [B, Hkv, n]
   SinkSums sinks_;
-  BackwardShares shares_{};
+  AttentionBackwardOperands shares_{};
+  TypedGradients gradients_;
   std::vector<std::unique_ptr<ops::QueryGradientRows>> rows_;
   std::vector<std::unique_ptr<ops::KeyGradientKeys>> kept_keys_;
+  std::int64_t row_passes_ = 1;
+  std::int64_t key_passes_ = 1;
+  Tensor<float, 1> room_;  // for sums that lie apart from gradients, of one pass
 };
 
 // What is exchanged before and behind it where ranks share out the heads.
-void run_by_heads(Transport& transport, const Call& call, Backward& backward, const BackwardShares& shares,
-                  Statistics& statistics) {
-  const auto gather = [&](const Holding& holding, const View<const float, 4>& share) {
+void run_by_heads(Transport& transport, const Call& call, Backward& backward, const AttentionBackwardOperands& shares,
+                  const TypedGradients& gradients, Statistics& statistics) {
+  const auto gather = [&](const Holding& holding, const TypedView<4>& share) {
     const Stopwatch exchanging(statistics.exchange_seconds);
-    return gather_floats(transport, call.grid, holding, share);
+    return gather_rows(transport, call.grid, holding, share);
   };
-  const auto scatter = [&](const Holding& holding, const Tensor<float, 4>& rows, const View<float, 4>& share) {
+  const auto gather_numbers = [&](const View<const float, 3>& share) {
     const Stopwatch exchanging(statistics.exchange_seconds);
-    if (is_given(share)) scatter_rows(transport, call.grid, holding, rows, share);
+    return is_given(share) ? gather_floats(transport, call.grid, call.queries, as_rows(share)) : Tensor<float, 4>();
   };
-  const auto like = [](const View<float, 4>& wanted, const Tensor<float, 4>& rows) {
-    return is_given(wanted) ? Tensor<float, 4>(rows.shape()) : Tensor<float, 4>();
+  const auto like = [](const MutableTypedView<4>& wanted, const TypedTensor& rows) {
+    return is_given(wanted) ? TypedTensor(wanted.type, rows.view().shape) : TypedTensor();
   };
-  const Tensor<float, 4> query = gather(call.queries, shares.query), key = gather(call.keys, shares.key),
-                         value = gather(call.keys, shares.value), out = gather(call.queries, shares.out),
-                         out_gradient = gather(call.queries, shares.out_gradient),
-                         log_sum_exp = gather(call.queries, as_rows(shares.log_sum_exp));
-  const Gradients& wanted = shares.gradients;
-  Tensor<float, 4> of_query = like(wanted.query, query), of_key = like(wanted.key, key),
-                   of_value = like(wanted.value, value);
-  backward.hold({query,
-                 key,
-                 value,
-                 out,
-                 as_numbers(log_sum_exp.view()),
-                 out_gradient,
-                 {of_query, of_key, of_value, wanted.sinks}});
+  const auto scatter = [&](const Holding& holding, const TypedTensor& rows, const MutableTypedView<4>& share) {
+    const Stopwatch exchanging(statistics.exchange_seconds);
+    if (is_given(share)) scatter_rows(transport, call.grid, holding, rows.view(), share);
+  };
+  const TypedTensor query = gather(call.queries, shares.query), key = gather(call.keys, shares.key),
+                    value = gather(call.keys, shares.value), out = gather(call.queries, shares.out),
+                    out_gradient = gather(call.queries, shares.out_gradient);
+  const Tensor<float, 4> log_sum_exp = gather_numbers(shares.log_sum_exp),
+                         log_sum_exp_gradient = gather_numbers(shares.log_sum_exp_gradient);
+  const TypedTensor of_query = like(gradients.query, query), of_key = like(gradients.key, key),
+                    of_value = like(gradients.value, value);
+  backward.hold({.query = query.view(),
+                 .key = key.view(),
+                 .value = value.view(),
+                 .out = out.view(),
+                 .log_sum_exp = as_numbers(log_sum_exp.view()),
+                 .out_gradient = out_gradient.view(),
+                 .log_sum_exp_gradient = as_numbers(log_sum_exp_gradient.view())},
+                {of_query.view(), of_key.view(), of_value.view(), gradients.sinks});
   backward.run(transport, statistics);
-  scatter(call.queries, of_query, wanted.query);
-  scatter(call.keys, of_key, wanted.key);
-  scatter(call.keys, of_value, wanted.value);
+  scatter(call.queries, of_query, gradients.query);
+  scatter(call.keys, of_key, gradients.key);
+  scatter(call.keys, of_value, gradients.value);
+}
+
+// What all ranks must say alike beside the options.
+void add_types(const Engine& engine, const AttentionBackwardOperands& shares, const TypedGradients& gradients,
+               Record& record) {
+  for (const auto& [name, type] : {std::pair{"the type of query", shares.query.type},
+                                   {"the type of key", shares.key.type},
+                                   {"the type of value", shares.value.type},
+                                   {"the type of out", shares.out.type},
+                                   {"the type of out_gradient", shares.out_gradient.type}}) {
+    record.emplace_back(name, ops::type_name(type));
+  }
+  for (const auto& [name, view] : {std::pair{"gradients.query", gradients.query},
+                                   {"gradients.key", gradients.key},
+                                   {"gradients.value", gradients.value}}) {
+    record.emplace_back(name, is_given(view) ? "of " + ops::type_name(view.type) : "not given");
+  }
+  record.emplace_back("gradients.sinks", gradients.sinks ? "given" : "not given");
+  record.emplace_back("log_sum_exp_gradient", is_given(shares.log_sum_exp_gradient) ? "given" : "not given");
+  if (!ops::are_pairs_of_bfloat16(shares.query, shares.key, shares.value)) return;
+  const bool pairs = ops::backward_kernels_of_types(engine, shares, gradients_of_tensors(gradients)).multiply_pairs();
+  record.emplace_back("products of bfloat16", pairs ? "of pairs" : "of widened numbers");
 }
 
 }  // namespace
 
-Statistics attention_backward(Group& group, Engine& engine, const AttentionShape& whole, View<const float, 4> query,
-                              View<const float, 4> key, View<const float, 4> value, View<const float, 4> out,
-                              View<const float, 3> log_sum_exp, View<const float, 4> out_gradient,
-                              const Gradients& gradients, const AttentionOptions& options, const Spread& spread) {
+Statistics attention_backward(Group& group, Engine& engine, const AttentionShape& whole,
+                              const AttentionBackwardOperands& shares, const TypedGradients& gradients,
+                              const AttentionOptions& options, const Spread& spread) {
   Transport& transport = group.state().transport;
   Statistics statistics;
   Call call;
   std::optional<Backward> backward;
-  const BackwardShares shares = {query, key, value, out, log_sum_exp, out_gradient, gradients};
   Record record = record_of(kName, engine, whole, options, spread);
-  for (const auto& [name, view] : {std::pair{"gradients.query", gradients.query},
-                                   {"gradients.key", gradients.key},
-                                   {"gradients.value", gradients.value}}) {
-    record.emplace_back(name, is_given(view) ? "given" : "not given");
-  }
-  record.emplace_back("gradients.sinks", gradients.sinks ? "given" : "not given");
+  add_types(engine, shares, gradients, record);
   {
     const Stopwatch all(statistics.seconds);
     together(
         transport, record, statistics.exchange_seconds,
         [&] {
           call = make_call(kName, whole, options, transport.rank(), transport.size(), spread);
-          check_backward_shares(kName, call, shares, options);
-          backward.emplace(engine, call, options);
-          if (call.grid.head_ranks == 1) backward->hold(shares);
+          check_backward_shares(kName, call, shares, gradients, options);
+          backward.emplace(engine, call, options, shares, gradients);
+          if (call.grid.head_ranks == 1) backward->hold(shares, gradients);
         },
         [&] {
           if (call.grid.head_ranks == 1) return backward->run(transport, statistics);
-          run_by_heads(transport, call, *backward, shares, statistics);
+          run_by_heads(transport, call, *backward, shares, gradients, statistics);
         });
   }
   return statistics;
+}
+
+Statistics attention_backward(Group& group, Engine& engine, const AttentionShape& whole, View<const float, 4> query,
+                              View<const float, 4> key, View<const float, 4> value, View<const float, 4> out,
+                              View<const float, 3> log_sum_exp, View<const float, 4> out_gradient,
+                              const Gradients& gradients, const AttentionOptions& options, const Spread& spread) {
+  return attention_backward(group, engine, whole,
+                            AttentionBackwardOperands{query, key, value, out, log_sum_exp, out_gradient},
+                            {gradients.query, gradients.key, gradients.value, gradients.sinks}, options, spread);
 }
 
 }  // namespace headlight::mpi

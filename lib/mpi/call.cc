@@ -141,6 +141,17 @@ std::size_t Call::pieces() const noexcept {
   return share() >= kOfShare * piece() ? 3 : 2;
 }
 
+// Sums of floats take twice the memory of a gradient of 16 bits; those of an eighth of the keys and values a sixteenth
+// of what the operands and gradients do. With fewer rows at a time than that, transfers would not be hidden.
+std::int64_t Call::passes() const noexcept {
+  constexpr std::int64_t kRowsOfPass = 8192, kMostPasses = 8;
+  return std::clamp<std::int64_t>(share() / kRowsOfPass, 1, kMostPasses);
+}
+
+std::int64_t Call::rows_of_pass(std::int64_t passes) const noexcept {
+  return round_up(divide_up(share(), passes), kRowCut);
+}
+
 std::vector<Stop> Call::stops_of(const Holding& holding) const {
   std::vector<Stop> stops;
   for (const Block& of : holding.blocks) {

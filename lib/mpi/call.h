@@ -59,6 +59,10 @@ struct Call {
   [[nodiscard]] std::int64_t piece() const noexcept;
   // For how many pieces there is memory, the one that is worked on among them.
   [[nodiscard]] std::size_t pieces() const noexcept;
+  // In how many passes of what travels sums that lie apart from gradients of keys and values are added up, each for a
+  // part of what a rank holds; and how many rows one of so many passes is for.
+  [[nodiscard]] std::int64_t passes() const noexcept;
+  [[nodiscard]] std::int64_t rows_of_pass(std::int64_t passes) const noexcept;
   // How many rows before a piece are needed again where sums go by blocks of `size` on the grid of a sequence: what a
   // piece holds of one that does not end in it is worked on with the next. None where every piece begins on that grid:
   // pieces lie one behind another in a rank's block, and blocks in a sequence.

@@ -73,26 +73,38 @@ void check_shares(std::string_view operation, const Call& call, const AttentionO
   add_output(operation, "log_sum_exp", options.log_sum_exp, shapes.log_sum_exp, "[B, Hq, n]", "", others);
 }
 
-void check_backward_shares(std::string_view operation, const Call& call, const BackwardShares& shares,
-                           const AttentionOptions& options) {
+void check_backward_shares(std::string_view operation, const Call& call, const AttentionBackwardOperands& shares,
+                           const TypedGradients& gradients, const AttentionOptions& options) {
   const Shapes shapes(call);
+  const auto stored = [&](std::string_view name, const auto& view, std::span<const std::int64_t> shape,
+                          std::string_view meaning) {
+    ops::check_stored_type(operation, name, view.type);
+    return input(operation, name, view, shape, meaning);
+  };
   std::vector<ops::NamedExtent> others = {
-      input(operation, "query", shares.query, shapes.query, kOfQueries),
-      input(operation, "key", shares.key, shapes.key, kOfKeys),
-      input(operation, "value", shares.value, shapes.value, kOfKeys),
-      input(operation, "out", shares.out, shapes.out, kOfQueries),
+      stored("query", shares.query, shapes.query, kOfQueries),
+      stored("key", shares.key, shapes.key, kOfKeys),
+      stored("value", shares.value, shapes.value, kOfKeys),
+      stored("out", shares.out, shapes.out, kOfQueries),
       input(operation, "log_sum_exp", shares.log_sum_exp, shapes.log_sum_exp, "[B, Hq, n]"),
-      input(operation, "out_gradient", shares.out_gradient, shapes.out, kOfQueries)};
-  add_lists(options, others);
-  const Gradients& gradients = shares.gradients;
-  if (is_given(gradients.query)) {
-    const bool in_place = gradients.query.data == shares.out.data && gradients.query.shape == shares.out.shape &&
-                          gradients.query.strides == shares.out.strides;
-    add_output(operation, "gradients.query", gradients.query, shapes.query, kOfQueries, in_place ? "out" : "", others);
+      stored("out_gradient", shares.out_gradient, shapes.out, kOfQueries)};
+  if (is_given(shares.log_sum_exp_gradient)) {
+    others.push_back(
+        input(operation, "log_sum_exp_gradient", shares.log_sum_exp_gradient, shapes.log_sum_exp, "[B, Hq, n]"));
   }
-  if (is_given(gradients.key)) add_output(operation, "gradients.key", gradients.key, shapes.key, kOfKeys, "", others);
-  if (is_given(gradients.value))
-    add_output(operation, "gradients.value", gradients.value, shapes.value, kOfKeys, "", others);
+  add_lists(options, others);
+  const auto add_gradient = [&](std::string_view name, const MutableTypedView<4>& gradient,
+                                std::span<const std::int64_t> shape, std::string_view meaning,
+                                std::string_view may_share) {
+    if (!is_given(gradient)) return;
+    ops::check_stored_type(operation, name, gradient.type);
+    add_output(operation, name, gradient, shape, meaning, may_share, others);
+  };
+  const bool in_place = gradients.query.data == shares.out.data && gradients.query.type == shares.out.type &&
+                        gradients.query.shape == shares.out.shape && gradients.query.strides == shares.out.strides;
+  add_gradient("gradients.query", gradients.query, shapes.query, kOfQueries, in_place ? "out" : "");
+  add_gradient("gradients.key", gradients.key, shapes.key, kOfKeys, "");
+  add_gradient("gradients.value", gradients.value, shapes.value, kOfKeys, "");
   if (gradients.sinks) {
     if (options.sinks.empty()) ops::fail(operation, "gradients.sinks is given, expected none: there are no sinks");
     const std::array<std::int64_t, 1> heads = {call.whole.query_heads};

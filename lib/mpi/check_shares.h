@@ -10,16 +10,7 @@ namespace headlight::mpi {
 void check_shares(std::string_view operation, const Call& call, const AttentionOperands& shares,
                   const AttentionOptions& options);
 
-struct BackwardShares {
-  View<const float, 4> query;
-  View<const float, 4> key;
-  View<const float, 4> value;
-  View<const float, 4> out;
-  View<const float, 3> log_sum_exp;
-  View<const float, 4> out_gradient;
-  Gradients gradients;
-};
-void check_backward_shares(std::string_view operation, const Call& call, const BackwardShares& shares,
-                           const AttentionOptions& options);
+void check_backward_shares(std::string_view operation, const Call& call, const AttentionBackwardOperands& shares,
+                           const TypedGradients& gradients, const AttentionOptions& options);
 
 }  // namespace headlight::mpi

@@ -60,9 +60,10 @@ template <class T>
 }
 
 // Every step-th head from `first` on.
-template <class T>
-[[nodiscard]] View<T, 4> some_heads(const View<T, 4>& tensor, std::int64_t first, std::int64_t step) noexcept {
-  return {tensor.data + first * tensor.stride(2),
+[[nodiscard]] inline TypedView<4> some_heads(const TypedView<4>& tensor, std::int64_t first,
+                                             std::int64_t step) noexcept {
+  return {tensor.type,
+          ops::row_at(tensor, 0, 0, first),
           {tensor.extent(0), tensor.extent(1), tensor.extent(2) / step, tensor.extent(3)},
           {tensor.stride(0), tensor.stride(1), step * tensor.stride(2), tensor.stride(3)}};
 }
@@ -86,9 +87,6 @@ inline void copy_rows(const TypedView<4>& from, const MutableTypedView<4>& to) n
   }
 }
 
-[[nodiscard]] inline View<const float, 4> as_floats(const TypedView<4>& view) noexcept {
-  return {static_cast<const float*>(view.data), view.shape, view.strides};
-}
 // [B, L, H, 1] of float32 as [B, L, H]; of nothing, nothing.
 [[nodiscard]] inline View<const float, 3> as_scales(const TypedView<4>& view) noexcept {
   if (!is_given(view)) return {};

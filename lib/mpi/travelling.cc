@@ -27,6 +27,8 @@ void Travelling::begin(Transport& transport, Fill fill) {
   transport_ = &transport;
   own_ = static_cast<int>(std::find(ranks_.begin(), ranks_.end(), transport.rank()) - ranks_.begin());
   fill_ = std::move(fill);
+  next_ = started_ = 0;
+  bytes_received_ = bytes_late_ = waiting_seconds_ = 0;
   while (started_ < std::min(stops_.size(), buffers_.size() - 1)) start(started_++);
 }
 

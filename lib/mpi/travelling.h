@@ -44,6 +44,7 @@ class Travelling {
   Travelling(const Travelling&) = delete;
   Travelling& operator=(const Travelling&) = delete;
 
+  // Anew behind finish(), if all ranks do.
   void begin(Transport& transport, Fill fill);
   [[nodiscard]] bool done() const noexcept { return next_ == stops_.size(); }
   // Waits for the next block, and begins with one more behind those that are on their way.

@@ -32,16 +32,17 @@ struct BackwardCall {
   kernels::AttentionDropout dropout;
   HeadNumbers heads;
   std::byte* scratch;
-  float* deltas;  // [B · Hq · Lq]
+  float* deltas;       // [B · Hq · Lq]
+  float* narrow_sums;  // of a query gradient of 16 bits: [B · Hq · Lq][padded head_dim]; null where it is of floats
 
   [[nodiscard]] bool multiplies_pairs() const noexcept { return kernels.numbers_of_word == 2; }
 
   // Where a row's query gradient is added up, and the distance to the next row's: in place where that is of floats.
   [[nodiscard]] kernels::Rows<float> query_sums(std::int64_t sample, std::int64_t head,
                                                 std::int64_t query) const noexcept {
-    if (plan.narrow_query_gradient) {
+    if (narrow_sums != nullptr) {
       const std::int64_t row = (sample * sizes.query_heads + head) * sizes.query_length + query;
-      return {part_of(*this, plan.query_sums) + row * plan.padded_head_dim, plan.padded_head_dim};
+      return {narrow_sums + row * plan.padded_head_dim, plan.padded_head_dim};
     }
     return {static_cast<float*>(row_at(gradients.query, sample, query, head)),
             sizes.query_length > 1 ? gradients.query.stride(1) : 0};

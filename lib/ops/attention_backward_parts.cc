@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <numbers>
 #include <span>
 #include <string_view>
@@ -55,16 +56,17 @@ BackwardPart::BackwardPart(const Engine& engine, const Whole& whole, std::int64_
             .options = whole_.options,
             .sizes = part_sizes(whole.sizes, queries, keys),
             .sequences = {whole_.options, whole.sizes.query_length, whole.sizes.key_length, first_query},
-            .kernels = kernels::attention_kernels(engine.isa()),
-            .backward = kernels::attention_backward_kernels(engine.isa()),
-            .plan = plan_attention_backward(engine, kernels::attention_kernels(engine.isa()),
-                                            part_sizes(whole.sizes, queries, keys), false),
+            .kernels = whole_.kernels.attention,
+            .backward = whole_.kernels.backward,
+            .plan =
+                plan_attention_backward(engine, whole.kernels.attention, part_sizes(whole.sizes, queries, keys), false),
             .scale = 0.0f,
             .steps = {},
             .dropout = dropout_of(whole_.options),
             .heads = whole.heads,
             .scratch = nullptr,
-            .deltas = nullptr} {
+            .deltas = nullptr,
+            .narrow_sums = nullptr} {
   set_scale(call_);
 }
 
@@ -75,21 +77,18 @@ void BackwardPart::plan_workers(const Engine& engine, std::int64_t tasks) noexce
                           static_cast<double>(sizes.query_length) * static_cast<double>(sizes.key_length) *
                           static_cast<double>(2 * sizes.head_dim + sizes.value_dim);
   call_.plan.workers = runtime::workers_for(
-      engine, tasks, products / (runtime::costs::kVectorProductsOfAttention * call_.kernels.lanes));
+      engine, tasks,
+      products / (runtime::costs::kVectorProductsOfAttention * call_.kernels.lanes * call_.kernels.numbers_of_word));
 }
 
 QueryGradientRows::QueryGradientRows(Engine& engine, const Whole& whole, std::int64_t first_query,
-                                     const View<const float, 4>& query, const View<const float, 4>& out,
-                                     const View<const float, 3>& log_sum_exp, const View<const float, 4>& out_gradient,
-                                     const View<float, 4>& gradient)
-    : BackwardPart(engine, whole, first_query, query.extent(1), whole.sizes.key_length),
+                                     const AttentionBackwardOperands& rows, const MutableTypedView<4>& gradient)
+    : BackwardPart(engine, whole, first_query, rows.query.extent(1), whole.sizes.key_length),
       first_query_(first_query),
-      delta_({query.extent(0), query.extent(2), query.extent(1)}) {
-  operands_.query = query;
-  operands_.out = out;
-  operands_.log_sum_exp = log_sum_exp;
-  operands_.out_gradient = out_gradient;
-  gradients_.query = gradient;
+      gradient_(gradient),
+      delta_({rows.query.extent(0), rows.query.extent(2), rows.query.extent(1)}) {
+  operands_ = rows;
+  if (!is_narrow(gradient)) gradients_.query = gradient;
   call_.deltas = delta_.data();
   const AttentionSizes& sizes = call_.sizes;
   // As few rows as leave every worker some, for each task packs its keys for itself.
@@ -103,13 +102,28 @@ QueryGradientRows::QueryGradientRows(Engine& engine, const Whole& whole, std::in
 
 void QueryGradientRows::begin(Engine& engine) noexcept { begin_rows(engine, call_); }
 
-void QueryGradientRows::attend(Engine& engine, const View<const float, 4>& key, const View<const float, 4>& value,
+std::int64_t QueryGradientRows::room() const noexcept {
+  return is_narrow(gradient_) ? delta_.size() * call_.plan.padded_head_dim : 0;
+}
+
+void QueryGradientRows::begin_sums(float* room) noexcept {
+  if (!is_narrow(gradient_)) return;
+  gradients_.query = gradient_;
+  call_.narrow_sums = room;
+  std::fill_n(room, this->room(), 0.0f);
+}
+
+void QueryGradientRows::finish(Engine& engine) noexcept {
+  if (call_.narrow_sums != nullptr) round_query_gradient(engine, call_);
+}
+
+void QueryGradientRows::attend(Engine& engine, const TypedView<4>& key, const TypedView<4>& value,
                                std::int64_t first_key, std::int64_t from, std::int64_t to) {
   const AttentionSizes& sizes = call_.sizes;
   const std::int64_t row_tasks = divide_up(sizes.query_length, rows_of_task_);
   const runtime::Scratch scratch(engine, call_.plan.bytes(), kName);
   call_.scratch = scratch.data();
-  call_.keys = {TypedView<4>(key), TypedView<4>(value), first_key};
+  call_.keys = {key, value, first_key};
   runtime::parallel_for(engine, sizes.batch * sizes.key_value_heads * row_tasks, call_.plan.workers,
                         [&](std::int64_t task, int worker) {
                           const std::int64_t head = task / row_tasks;
@@ -150,31 +164,56 @@ void QueryGradientRows::attend_rows(std::int64_t sample, std::int64_t head, std:
   }
 }
 
-KeyGradientKeys::Sums::Sums(const View<float, 4>& of, std::int64_t padded) : gradient(of) {
-  if (!of) return;
-  if (padded != of.extent(3)) room = Tensor<float, 4>({of.extent(0), of.extent(2), of.extent(1), padded});
+bool KeyGradientKeys::sums_lie_apart(const Whole& whole, const MutableTypedView<4>& gradient) noexcept {
+  return gradient.type != NumberType::float32 || gradient.extent(3) % whole.kernels.attention.lanes != 0;
 }
 
-kernels::Rows<float> KeyGradientKeys::Sums::from(std::int64_t sample, std::int64_t head, std::int64_t key) noexcept {
+KeyGradientKeys::Sums KeyGradientKeys::sums_of(const Whole& whole, const MutableTypedView<4>& gradient) noexcept {
+  const bool apart = gradient && sums_lie_apart(whole, gradient);
+  return {gradient, apart ? round_up(gradient.extent(3), whole.kernels.attention.lanes) : 0};
+}
+
+std::int64_t KeyGradientKeys::Sums::size() const noexcept {
+  return gradient.extent(0) * gradient.extent(1) * gradient.extent(2) * padded;
+}
+
+void KeyGradientKeys::Sums::clear(float* in) noexcept {
+  if (!gradient) return;
+  room = in;
+  std::fill_n(room, size(), 0.0f);
+  const std::size_t bytes = static_cast<std::size_t>(gradient.extent(3)) * bytes_of(gradient.type);
+  for (std::int64_t b = 0; b < gradient.extent(0); ++b) {
+    for (std::int64_t j = 0; j < gradient.extent(1); ++j) {
+      for (std::int64_t h = 0; h < gradient.extent(2); ++h) std::memset(row_at(gradient, b, j, h), 0, bytes);
+    }
+  }
+}
+
+kernels::Rows<float> KeyGradientKeys::Sums::from(std::int64_t sample, std::int64_t head,
+                                                 std::int64_t key) const noexcept {
   if (!gradient) return {nullptr, 0};
-  if (room.data() != nullptr) return {&room(sample, head, key, 0), room.shape()[3]};
-  return {&gradient(sample, key, head, 0), gradient.extent(1) > 1 ? gradient.stride(1) : gradient.extent(3)};
+  if (padded != 0) {
+    const std::int64_t row = (sample * gradient.extent(2) + head) * gradient.extent(1) + key;
+    return {room + row * padded, padded};
+  }
+  return {static_cast<float*>(row_at(gradient, sample, key, head)),
+          gradient.extent(1) > 1 ? gradient.stride(1) : gradient.extent(3)};
 }
 
-KeyGradientKeys::KeyGradientKeys(Engine& engine, const Whole& whole, std::int64_t first_key,
-                                 const View<const float, 4>& key, const View<const float, 4>& value,
-                                 const View<float, 4>& key_gradient, const View<float, 4>& value_gradient)
+KeyGradientKeys::KeyGradientKeys(Engine& engine, const Whole& whole, std::int64_t first_key, const TypedView<4>& key,
+                                 const TypedView<4>& value, const MutableTypedView<4>& key_gradient,
+                                 const MutableTypedView<4>& value_gradient)
     : BackwardPart(engine, whole, 0, 0, key.extent(1)),
       first_key_(first_key),
       keys_(key.extent(1)),
       heads_(whole.heads),
       group_(whole.sizes.group),
       all_slopes_(whole.options.slopes.begin(), whole.options.slopes.end()),
-      key_(key_gradient, call_.plan.padded_head_dim),
-      value_(value_gradient, call_.plan.padded_value_dim) {
+      key_(sums_of(whole, key_gradient)),
+      value_(sums_of(whole, value_gradient)) {
   call_.sizes.query_heads = call_.sizes.key_value_heads;
   call_.sizes.group = 1;
-  call_.keys = {TypedView<4>(key), TypedView<4>(value), first_key};
+  call_.keys = {key, value, first_key};
   if (!all_slopes_.empty()) slopes_.resize(static_cast<std::size_t>(call_.sizes.key_value_heads));
   find_tiles();
 }
@@ -186,18 +225,9 @@ std::size_t KeyGradientKeys::scratch_bytes(const Engine& engine) const noexcept 
   return plan.bytes();
 }
 
-void KeyGradientKeys::begin() noexcept {
-  for (Sums* const sums : {&key_, &value_}) {
-    if (!sums->gradient) continue;
-    std::fill(sums->room.begin(), sums->room.end(), 0.0f);
-    for (std::int64_t b = 0; b < call_.sizes.batch; ++b) {
-      for (std::int64_t j = 0; j < keys_; ++j) {
-        for (std::int64_t h = 0; h < call_.sizes.key_value_heads; ++h) {
-          std::fill_n(&sums->gradient(b, j, h, 0), sums->gradient.extent(3), 0.0f);
-        }
-      }
-    }
-  }
+void KeyGradientKeys::begin(float* room) noexcept {
+  key_.clear(room);
+  value_.clear(room + key_.size());
 }
 
 void KeyGradientKeys::find_tiles() {
@@ -271,7 +301,7 @@ void KeyGradientKeys::finish(Engine& engine) noexcept {
     if (!sums.gradient) return;
     const kernels::Rows<float> from = sums.from(sample, head, tile.begin);
     call_.backward.rows.give_rows(from.data, from.stride, count, sums.gradient.extent(3), factor, false,
-                                  NumberType::float32, &sums.gradient(sample, tile.begin, head, 0),
+                                  sums.gradient.type, row_at(sums.gradient, sample, tile.begin, head),
                                   count > 1 ? sums.gradient.stride(1) : 0);
   };
   runtime::parallel_for(engine, call_.sizes.batch * heads * tiles, engine.threads(), [&](std::int64_t task, int) {

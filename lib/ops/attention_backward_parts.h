@@ -1,6 +1,7 @@
 // The gradients of a call whose rows, or whose keys, come piece by piece. One process sums the query gradient over
 // blocks of keys, and the gradients of keys and values over blocks of rows, head of the group by head, each in
-// ascending order; whoever holds the rows, or the keys, and takes the others in that order has the same bits.
+// ascending order; whoever holds the rows, or the keys, and takes the others in that order has the same bits. Sums are
+// of floats: where a gradient is of 16 bits they lie apart from it, in memory of the caller's, and are rounded once.
 #pragma once
 
 #include <cstddef>
@@ -9,6 +10,7 @@
 
 #include "headlight/tensor.h"
 #include "ops/attention_backward_block.h"
+#include "ops/attention_backward_kernels.h"
 
 namespace headlight::ops {
 
@@ -28,6 +30,7 @@ class BackwardPart {
     AttentionSizes sizes;
     AttentionOptions options;
     HeadNumbers heads;
+    BackwardKernels kernels;
   };
   BackwardPart(const Engine& engine, const Whole& whole, std::int64_t first_query, std::int64_t queries,
                std::int64_t keys) noexcept;
@@ -48,18 +51,23 @@ class BackwardPart {
 // Some rows, whose keys come.
 class QueryGradientRows : public BackwardPart {
  public:
-  // query, out, out_gradient, log_sum_exp and gradient hold the rows from first_query on; without a gradient δ is all
-  // that is wanted. Throws OutOfMemory.
-  QueryGradientRows(Engine& engine, const Whole& whole, std::int64_t first_query, const View<const float, 4>& query,
-                    const View<const float, 4>& out, const View<const float, 3>& log_sum_exp,
-                    const View<const float, 4>& out_gradient, const View<float, 4>& gradient);
+  // Of the operands, those of queries are read, which hold the rows from first_query on, as does the gradient; without
+  // one δ is all that is wanted. Throws OutOfMemory.
+  QueryGradientRows(Engine& engine, const Whole& whole, std::int64_t first_query, const AttentionBackwardOperands& rows,
+                    const MutableTypedView<4>& gradient);
 
-  // Works out δ and clears the gradient, which may lie where `out` does.
+  // Works out δ, and clears a gradient in which the sums lie, which may lie where `out` does.
   void begin(Engine& engine) noexcept;
+  // Floats of the sums that lie apart from the gradient; none where that is of floats.
+  [[nodiscard]] std::int64_t room() const noexcept;
+  // Before the first attend(): where they lie until finish(), which are cleared.
+  void begin_sums(float* room) noexcept;
   // Goes on with the blocks of keys, on each sequence's grid, that end behind key `from` and at or before key `to`; the
   // views hold keys from first_key on.
-  void attend(Engine& engine, const View<const float, 4>& key, const View<const float, 4>& value,
-              std::int64_t first_key, std::int64_t from, std::int64_t to);
+  void attend(Engine& engine, const TypedView<4>& key, const TypedView<4>& value, std::int64_t first_key,
+              std::int64_t from, std::int64_t to);
+  // Sums that lie apart are rounded to the gradient.
+  void finish(Engine& engine) noexcept;
 
   [[nodiscard]] const Tensor<float, 3>& delta() const noexcept { return delta_; }  // [B, Hq, n]
   [[nodiscard]] std::int64_t first_query() const noexcept { return first_query_; }
@@ -70,6 +78,7 @@ class QueryGradientRows : public BackwardPart {
                    std::int64_t from, std::int64_t to) noexcept;
 
   std::int64_t first_query_;
+  MutableTypedView<4> gradient_;
   std::int64_t rows_of_task_;
   Tensor<float, 3> delta_;
 };
@@ -79,38 +88,45 @@ class KeyGradientKeys : public BackwardPart {
  public:
   // key, value and the gradients, of which one may be missing, hold keys from first_key on, which is a multiple of 64
   // within its sequence. Throws OutOfMemory.
-  KeyGradientKeys(Engine& engine, const Whole& whole, std::int64_t first_key, const View<const float, 4>& key,
-                  const View<const float, 4>& value, const View<float, 4>& key_gradient,
-                  const View<float, 4>& value_gradient);
+  KeyGradientKeys(Engine& engine, const Whole& whole, std::int64_t first_key, const TypedView<4>& key,
+                  const TypedView<4>& value, const MutableTypedView<4>& key_gradient,
+                  const MutableTypedView<4>& value_gradient);
 
   // Of any attend(): as many workers as there are tiles for.
   [[nodiscard]] std::size_t scratch_bytes(const Engine& engine) const noexcept;
 
-  // Clears the gradients, and their sums.
-  void begin() noexcept;
+  // Whether the sums of such a gradient lie apart from it: it is of 16 bits, or its rows are no whole vectors.
+  [[nodiscard]] static bool sums_lie_apart(const Whole& whole, const MutableTypedView<4>& gradient) noexcept;
+  // Floats of the sums that do.
+  [[nodiscard]] std::int64_t room() const noexcept { return key_.size() + value_.size(); }
+  // Clears the gradients, and their sums, which lie there until finish().
+  void begin(float* room) noexcept;
   // Rows of query heads g, g + group, …, in this order: [B, n, Hkv, D], of which the first is row first_query.
   struct Rows {
     std::int64_t group_head;  // g
     std::int64_t first_query;
-    View<const float, 4> query;
-    View<const float, 4> out_gradient;
+    TypedView<4> query;
+    TypedView<4> out_gradient;
     View<const float, 3> log_sum_exp;  // [B, Hkv, n]
     float* delta;                      // [B, Hkv, n], contiguous
   };
   // Goes on with the blocks of rows, on each sequence's grid, that end behind row `from` and at or before row `to`: of
   // head g of the group all of them, before those of head g + 1.
   void attend(Engine& engine, const Rows& rows, std::int64_t from, std::int64_t to);
-  // The last factor, in the gradients' places.
+  // The last factor, and the rounding, in the gradients' places.
   void finish(Engine& engine) noexcept;
 
  private:
-  // A gradient and where it is added up: in place, or where rows are no whole vectors in [B, Hkv, keys, padded dim].
+  // A gradient and where it is added up: in place, or apart from it in [B, Hkv, keys, padded dim].
   struct Sums {
-    View<float, 4> gradient;
-    Tensor<float, 4> room;
-    Sums(const View<float, 4>& of, std::int64_t padded);
-    [[nodiscard]] kernels::Rows<float> from(std::int64_t sample, std::int64_t head, std::int64_t key) noexcept;
+    MutableTypedView<4> gradient;
+    std::int64_t padded;  // 0: in place, or there is none
+    float* room = nullptr;
+    [[nodiscard]] std::int64_t size() const noexcept;
+    void clear(float* in) noexcept;
+    [[nodiscard]] kernels::Rows<float> from(std::int64_t sample, std::int64_t head, std::int64_t key) const noexcept;
   };
+  [[nodiscard]] static Sums sums_of(const Whole& whole, const MutableTypedView<4>& gradient) noexcept;
   void find_tiles();
   void attend_tile(std::int64_t sample, std::int64_t head, const KeyInterval& tile, int worker, std::int64_t from,
                    std::int64_t to) noexcept;

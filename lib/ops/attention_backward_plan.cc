@@ -64,7 +64,6 @@ BackwardPlan plan_attention_backward(const Engine& engine, const kernels::Attent
   plan.workers = runtime::workers_for(engine, units, estimated_nanoseconds(kernels, sizes));
   lay_out_worker(kernels, sizes, plan);
   const std::int64_t rows = sizes.batch * sizes.query_heads * sizes.query_length;
-  plan.narrow_query_gradient = narrow_query_gradient;
   plan.query_sums = plan.for_call<float>(narrow_query_gradient ? rows * plan.padded_head_dim : 0);
   plan.delta = plan.for_call<float>(rows);
   plan.progress = plan.for_call<std::int64_t>(units);

@@ -41,8 +41,7 @@ struct BackwardPlan : CallPlan {
   WorkerPart<float> value_gradient;
   WorkerPart<float> bias_sums;
 
-  bool narrow_query_gradient;                   // it is of 16 bits, and query_sums holds its sums
-  runtime::ScratchPart<float> query_sums;       // [B · Hq · Lq][padded head_dim], or nothing
+  runtime::ScratchPart<float> query_sums;       // of a narrow one: [B · Hq · Lq][padded head_dim], or nothing
   runtime::ScratchPart<float> delta;            // [B · Hq · Lq]
   runtime::ScratchPart<std::int64_t> progress;  // [B · Hkv · key_blocks]
 };

@@ -26,11 +26,6 @@ namespace {
 // Query rows that one task of the first pass takes, all heads of them.
 constexpr std::int64_t kRowsOfTask = 64;
 
-// Whether a gradient is given, of a type that its sums do not have.
-bool is_narrow(const MutableTypedView<4>& gradient) noexcept {
-  return gradient && gradient.type != NumberType::float32;
-}
-
 // Of these as many as are taken head by head.
 constexpr std::int64_t kRowsOfHead = 16;
 
@@ -98,19 +93,10 @@ void begin_rows_of_each_head(Engine& engine, const BackwardCall& call) noexcept 
     const kernels::Rows<float> sums = call.query_sums(b, h, first);
     if (!call.gradients.accumulate) {
       for (std::int64_t r = 0; r < rows; ++r) std::fill_n(sums.row(r), sizes.head_dim, 0.0f);
-    } else if (call.plan.narrow_query_gradient) {
+    } else if (call.narrow_sums != nullptr) {
       call.backward.rows.pad_rows(rows_at(gradient, b, first, h), rows, sizes.head_dim, sums.data,
                                   call.plan.padded_head_dim);
     }
-  });
-}
-
-void round_query_gradient(Engine& engine, const BackwardCall& call) noexcept {
-  const MutableTypedView<4>& gradient = call.gradients.query;
-  for_each_head_of_rows(engine, call, [&](std::int64_t b, std::int64_t h, std::int64_t first, std::int64_t rows) {
-    const kernels::Rows<float> sums = call.query_sums(b, h, first);
-    call.kernels.narrow_rows(sums.data, sums.stride, rows, call.sizes.head_dim, gradient.type,
-                             row_at(gradient, b, first, h), gradient.stride(1));
   });
 }
 
@@ -316,17 +302,19 @@ void differentiate_laid(Engine& engine, std::string_view operation, const Attent
                     .dropout = dropout_of(options),
                     .heads = {.all = sizes.query_heads},
                     .scratch = nullptr,
-                    .deltas = nullptr};
+                    .deltas = nullptr,
+                    .narrow_sums = nullptr};
   set_scale(call);
   const runtime::Scratch scratch(engine, call.plan.bytes(), operation);
   call.scratch = scratch.data();
   call.deltas = part_of(call, call.plan.delta);
+  if (is_narrow(gradients.query)) call.narrow_sums = part_of(call, call.plan.query_sums);
   std::fill_n(part_of(call, call.plan.progress), sizes.batch * sizes.key_value_heads * call.plan.key_blocks, 0);
   begin_rows(engine, call);
   if (gradients.query || gradients.key || gradients.value) {
     (options.query_offsets.empty() ? differentiate_samples : differentiate_packed)(engine, call);
   }
-  if (call.plan.narrow_query_gradient) round_query_gradient(engine, call);
+  if (call.narrow_sums != nullptr) round_query_gradient(engine, call);
   if (gradients.bias) differentiate_bias(engine, call);
   if (gradients.sinks) differentiate_sinks(engine, call);
 }
@@ -335,9 +323,18 @@ void differentiate_laid(Engine& engine, std::string_view operation, const Attent
 
 void begin_rows(Engine& engine, const BackwardCall& call) noexcept {
   const TypedView<4>& rows = call.operands.out_gradient;
-  const bool by_head = call.plan.narrow_query_gradient || rows.stride(2) > rows.stride(1);
+  const bool by_head = call.narrow_sums != nullptr || rows.stride(2) > rows.stride(1);
   (by_head ? begin_rows_of_each_head : begin_rows_of_all_heads)(engine, call);
   if (call.operands.log_sum_exp_gradient) take_log_sum_exp_gradient(engine, call);
+}
+
+void round_query_gradient(Engine& engine, const BackwardCall& call) noexcept {
+  const MutableTypedView<4>& gradient = call.gradients.query;
+  for_each_head_of_rows(engine, call, [&](std::int64_t b, std::int64_t h, std::int64_t first, std::int64_t rows) {
+    const kernels::Rows<float> sums = call.query_sums(b, h, first);
+    call.kernels.narrow_rows(sums.data, sums.stride, rows, call.sizes.head_dim, gradient.type,
+                             row_at(gradient, b, first, h), gradient.stride(1));
+  });
 }
 
 void differentiate(Engine& engine, std::string_view operation, const AttentionBackwardOperands& operands,
