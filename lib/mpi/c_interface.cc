@@ -39,8 +39,8 @@ void fill_in(const std::vector<mpi::Run>& runs, headlight_mpi_run* to, std::int6
   }
 }
 
-mpi::Gradients gradients_of(const headlight_attention_gradients* given) {
-  const AttentionGradients gradients = attention_gradients(kBackward, given);
+mpi::TypedGradients gradients_of(const headlight_attention_gradients* given) {
+  const TypedAttentionGradients gradients = typed_attention_gradients(kBackward, given);
   if (gradients.accumulate) refuse(kBackward, "gradients.accumulate is set, expected 0 over ranks");
   if (gradients.bias) refuse(kBackward, "gradients.bias is given, expected none over ranks");
   return {gradients.query, gradients.key, gradients.value, gradients.sinks};
@@ -116,15 +116,19 @@ headlight_status headlight_mpi_attention_backward(headlight_mpi_group* group, he
                                                   const headlight_attention_options* options,
                                                   const headlight_mpi_spread* spread, headlight_error* error) {
   return call_of_group(kBackward, group, error, [&] {
-    return [&of = engine_of(kBackward, engine), shape = attention_shape(kBackward, "whole", whole),
-            queries = view<const float, 4>(kBackward, "query", query),
-            keys = view<const float, 4>(kBackward, "key", key),
-            values = view<const float, 4>(kBackward, "value", value),
-            outputs = view<const float, 4>(kBackward, "out", out),
-            sums = view<const float, 3>(kBackward, "log_sum_exp", log_sum_exp),
-            upstream = view<const float, 4>(kBackward, "out_gradient", out_gradient), wanted = gradients_of(gradients),
-            given = attention_options(kBackward, options), spread = spread_of(kBackward, spread)](mpi::Group& of_all) {
-      mpi::attention_backward(of_all, of, shape, queries, keys, values, outputs, sums, upstream, wanted, given, spread);
+    const AttentionFields fields(kBackward, "options", options);
+    const AttentionBackwardOperands shares = {
+        typed_view<4, const void*>(kBackward, "query", query),
+        typed_view<4, const void*>(kBackward, "key", key),
+        typed_view<4, const void*>(kBackward, "value", value),
+        typed_view<4, const void*>(kBackward, "out", out),
+        view<const float, 3>(kBackward, "log_sum_exp", log_sum_exp),
+        typed_view<4, const void*>(kBackward, "out_gradient", out_gradient),
+        optional_view<const float, 3>(kBackward, "log_sum_exp_gradient", fields->log_sum_exp_gradient)};
+    return [&of = engine_of(kBackward, engine), shape = attention_shape(kBackward, "whole", whole), shares,
+            wanted = gradients_of(gradients), given = attention_backward_options(kBackward, fields),
+            spread = spread_of(kBackward, spread)](mpi::Group& of_all) {
+      mpi::attention_backward(of_all, of, shape, shares, wanted, given, spread);
     };
   });
 }

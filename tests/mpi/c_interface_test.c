@@ -61,6 +61,26 @@ static headlight_tensor in_bfloat16(const array* floats) {
   return tensor;
 }
 
+/* Zeros like it, in bfloat16. */
+static headlight_tensor zeros_in_bfloat16(const array* like) {
+  headlight_tensor tensor = in_bfloat16(like);
+  memset(tensor.data, 0, (size_t)(like->shape[1] * like->shape[2] * kDim) * sizeof(uint16_t));
+  return tensor;
+}
+
+/* Of 16 bits a number, with the shapes of those arrays. */
+static int same_halves(const headlight_tensor* share, const headlight_tensor* whole, const headlight_mpi_run* runs,
+                       int64_t count) {
+  const int64_t row = whole->shape[2] * kDim;
+  const uint16_t* of_share = share->data;
+  for (int64_t n = 0; n < count; of_share += runs[n].count * row, ++n) {
+    if (memcmp(of_share, (const uint16_t*)whole->data + runs[n].first * row,
+               (size_t)(runs[n].count * row) * sizeof(uint16_t)) != 0)
+      return 0;
+  }
+  return 1;
+}
+
 int main(int argc, char** argv) {
   const ranks world = begin_ranks(argc, argv);
   const int rank = world.rank, size = world.size;
@@ -155,6 +175,28 @@ int main(int argc, char** argv) {
                                 &own_out.tensor, &options, &spread, &error) == HEADLIGHT_OK,
         error.message);
   check(same(&own_out, &out, rows, plan.query_runs), "out over keys of 16 bits has the bits of one process");
+
+  /* Gradients of 16 bits, over operands of 16 bits. */
+  const headlight_tensor narrow_query = in_bfloat16(&query), narrow_out = in_bfloat16(&out),
+                         narrow_out_gradient = in_bfloat16(&out_gradient), dq = zeros_in_bfloat16(&query),
+                         dk = zeros_in_bfloat16(&key), dv = zeros_in_bfloat16(&value);
+  const headlight_tensor own_narrow_query = in_bfloat16(&own_query), own_narrow_out = in_bfloat16(&own_out),
+                         own_narrow_out_gradient = in_bfloat16(&own_out_gradient),
+                         own_dq = zeros_in_bfloat16(&own_query), own_dk = zeros_in_bfloat16(&own_key),
+                         own_dv = zeros_in_bfloat16(&own_value);
+  gradients = (headlight_attention_gradients){.struct_size = sizeof gradients, .query = &dq, .key = &dk, .value = &dv};
+  headlight_attention_gradients own_narrow = {
+      .struct_size = sizeof own_narrow, .query = &own_dq, .key = &own_dk, .value = &own_dv};
+  check(headlight_attention_backward(engine, &narrow_query, &narrow_key, &narrow_value, &narrow_out, &sums,
+                                     &narrow_out_gradient, &gradients, &options, &error) == HEADLIGHT_OK,
+        error.message);
+  check(headlight_mpi_attention_backward(group, engine, &whole, &own_narrow_query, &own_narrow_key, &own_narrow_value,
+                                         &own_narrow_out, &own_sums, &own_narrow_out_gradient, &own_narrow, &options,
+                                         &spread, &error) == HEADLIGHT_OK,
+        error.message);
+  check(same_halves(&own_dq, &dq, rows, plan.query_runs) && same_halves(&own_dk, &dk, keys, plan.key_runs) &&
+            same_halves(&own_dv, &dv, keys, plan.key_runs),
+        "gradients of 16 bits have the bits of one process");
 
   /* The last rank has no value, or asks for what there is not over ranks: all are told so at once, well before the
      timeout, and then go on. */

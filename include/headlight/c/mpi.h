@@ -72,8 +72,9 @@ HEADLIGHT_API headlight_status headlight_mpi_attention(headlight_mpi_group* grou
                                                        const headlight_attention_options* options,
                                                        const headlight_mpi_spread* spread, headlight_error* error);
 
-// headlight_attention_backward likewise. Of the gradients query, key, value and sinks may be asked for, by all ranks
-// alike, the last as a whole on each of them; accumulate and bias are refused.
+// headlight_attention_backward likewise, options' log_sum_exp_gradient being a share; types are the same on all ranks.
+// Of the gradients query, key, value and sinks may be asked for, by all ranks alike, the last as a whole on each of
+// them; accumulate and bias are refused.
 HEADLIGHT_API headlight_status headlight_mpi_attention_backward(
     headlight_mpi_group* group, headlight_engine* engine, const headlight_attention_shape* whole,
     const headlight_tensor* query, const headlight_tensor* key, const headlight_tensor* value,
