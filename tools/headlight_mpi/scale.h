@@ -21,6 +21,14 @@ struct Arguments {
   std::int64_t far_length = 1 << 20;  // of what is foretold
   int repeats = 3;
   bool all_ranks_alone = false;
+  std::string type = "float32";
+
+  [[nodiscard]] NumberType number_type() const { return *parse_number_type(type); }
+  [[nodiscard]] mpi::Spread spread() const {
+    mpi::Spread spread = ranks.spread();
+    spread.bytes_per_number = static_cast<double>(bytes_of(number_type()));
+    return spread;
+  }
 };
 
 // Of the slowest rank.
@@ -39,6 +47,7 @@ struct Point {
   int ranks = 0;
   Pass forward, backward;
   std::string plan;
+  double resident = 0;  // megabytes: the most that was, with the program and MPI
 };
 
 // So many ranks on a network, by what mpi::plan() reckons with.

@@ -35,7 +35,8 @@ void foretell(Study& study) {
   for (const double gigabits : kGigabits) {
     Network network{.gigabits = gigabits};
     const mpi::Spread spread = {.flops_per_second = study.operations_per_second,
-                                .bytes_per_second = gigabits * kBytesOfGigabit};
+                                .bytes_per_second = gigabits * kBytesOfGigabit,
+                                .bytes_per_number = study.arguments.spread().bytes_per_number};
     for (int ranks = 1; ranks <= kMostRanks; ranks *= 2) {
       const mpi::Plan plan = mpi::plan(study.far, kCausal, 0, ranks, spread);
       const double seconds = std::max(plan.product_seconds, plan.hidden_seconds) + plan.exchanged_seconds;

@@ -140,7 +140,7 @@ ChartPanel foretold_panel(const Study& study) {
 std::string as_text(const Study& study) {
   std::string text = "Scale: attention over ranks, L = " + grouped(study.whole.query_length) + ", causal, " +
                      counted(study.whole.query_heads, "head") + " of " + grouped(study.whole.head_dim) + ", " +
-                     threads_of(study) + " (" + study.isa + ")\nThe best of " +
+                     study.arguments.type + ", " + threads_of(study) + " (" + study.isa + ")\nThe best of " +
                      std::to_string(study.arguments.repeats) +
                      ", of the slowest rank. Memory: the most that was resident, tensors and all, beyond the program\n"
                      "itself. \"Hidden\": the part of what travels that is there by the time it is wanted.\n";
@@ -148,7 +148,11 @@ std::string as_text(const Study& study) {
   text += table(study, "Backward (scores are computed twice: 14 operations for 10)", study.one_process_backward,
                 &Point::backward);
   text += forecast_text(study);
-  return text + "\nThe last: " + study.points.back().plan + "\n";
+  const Point& last = study.points.back();
+  text += "\nThe last: " + last.plan + "\n";
+  if (std::isnan(last.resident)) return text;
+  return text + "A rank of it had at most " + format("%.1f", last.resident) +
+         " MB resident, with the program and MPI.\n";
 }
 
 std::string as_json(const Study& study) {
@@ -158,6 +162,7 @@ std::string as_json(const Study& study) {
   document["length"] = study.whole.query_length;
   document["heads"] = study.whole.query_heads;
   document["head_dim"] = study.whole.head_dim;
+  document["type"] = study.arguments.type;
   document["threads"] = study.threads;
   document["isa"] = study.isa;
   if (study.one_process_forward) {
@@ -165,10 +170,12 @@ std::string as_json(const Study& study) {
                                {"backward", json_of(*study.one_process_backward)}};
   }
   for (const Point& point : study.points) {
-    document["points"].push_back({{"ranks", point.ranks},
-                                  {"plan", point.plan},
-                                  {"forward", json_of_ranks(point.forward)},
-                                  {"backward", json_of_ranks(point.backward)}});
+    Json entry = {{"ranks", point.ranks},
+                  {"plan", point.plan},
+                  {"forward", json_of_ranks(point.forward)},
+                  {"backward", json_of_ranks(point.backward)}};
+    if (!std::isnan(point.resident)) entry["resident_megabytes"] = point.resident;
+    document["points"].push_back(std::move(entry));
   }
   document["foretold"] = forecasts(study);
   return document.dump(2) + "\n";

@@ -9,10 +9,12 @@
 #include <string>
 #include <vector>
 
-#include "headlight/attention_backward.h"
-#include "headlight/tensor.h"
+#include "headlight/typed_attention.h"
+#include "headlight/typed_attention_backward.h"
 #include "tools/headlight/support/resident_memory.h"
 #include "tools/headlight_mpi/scale.h"
+#include "tools/headlight_mpi/scale_check.h"
+#include "tools/headlight_mpi/scale_tensors.h"
 
 namespace headlight::program::scale_study {
 namespace {
@@ -32,6 +34,8 @@ class Memory {
     begin_ = bytes("VmHWM") <= now + kSlack ? now : std::numeric_limits<double>::quiet_NaN();
   }
   [[nodiscard]] double megabytes() const { return (bytes("VmHWM") - begin_) / kMegabyte; }
+  // With what was before.
+  [[nodiscard]] double megabytes_in_all() const { return std::isnan(begin_) ? begin_ : bytes("VmHWM") / kMegabyte; }
 
  private:
   static constexpr double kSlack = 1 << 18;  // pages that come while it is read
@@ -44,100 +48,13 @@ class Memory {
   double begin_;
 };
 
-// Numbers from −1 to 1 that every rank can work out for every token.
-enum class Kind : std::uint64_t { query, key, value, out_gradient };
-float number(Kind kind, std::int64_t token, std::int64_t head, std::int64_t dim) {
-  std::uint64_t bits = static_cast<std::uint64_t>(token) << 32 ^ static_cast<std::uint64_t>(head) << 16 ^
-                       static_cast<std::uint64_t>(dim) << 2 ^ static_cast<std::uint64_t>(kind);
-  // SplitMix64's last steps (Steele, Lea & Flood 2014).
-  bits = (bits ^ bits >> 30) * 0xbf58476d1ce4e5b9;
-  bits = (bits ^ bits >> 27) * 0x94d049bb133111eb;
-  return static_cast<float>((bits ^ bits >> 31) >> 40) * 0x1p-23f - 1;
+AttentionOperands operands_of(const Tensors& tensors) {
+  return {tensors.query.view(), tensors.key.view(), tensors.value.view(), tensors.out.view()};
 }
-
-Tensor<float, 4> filled(Kind kind, const std::vector<mpi::Run>& runs, std::int64_t rows, const AttentionShape& whole) {
-  Tensor<float, 4> tensor({1, rows, whole.query_heads, whole.head_dim});
-  float* to = tensor.data();
-  for (const mpi::Run& run : runs) {
-    for (std::int64_t token = run.first; token < run.first + run.count; ++token) {
-      for (std::int64_t head = 0; head < whole.query_heads; ++head) {
-        for (std::int64_t dim = 0; dim < whole.head_dim; ++dim) *to++ = number(kind, token, head, dim);
-      }
-    }
-  }
-  return tensor;
+AttentionBackwardOperands backward_operands_of(const Tensors& tensors) {
+  return {tensors.query.view(), tensors.key.view(),  tensors.value.view(),
+          tensors.out.view(),   tensors.log_sum_exp, tensors.out_gradient.view()};
 }
-
-// Row `token` of the whole, from all the keys before it, in float64.
-std::vector<double> expected_row(const AttentionShape& whole, std::int64_t token, std::int64_t head) {
-  std::vector<double> sums(static_cast<std::size_t>(whole.head_dim));
-  const double scale = 1 / std::sqrt(static_cast<double>(whole.head_dim));
-  double all = 0;
-  for (std::int64_t key = 0; key <= token; ++key) {
-    double score = 0;
-    for (std::int64_t dim = 0; dim < whole.head_dim; ++dim) {
-      score += static_cast<double>(number(Kind::query, token, head, dim)) *
-               static_cast<double>(number(Kind::key, key, head, dim));
-    }
-    const double weight = std::exp(scale * score);
-    all += weight;
-    for (std::int64_t dim = 0; dim < whole.head_dim; ++dim) {
-      sums[static_cast<std::size_t>(dim)] += weight * static_cast<double>(number(Kind::value, key, head, dim));
-    }
-  }
-  for (double& sum : sums) sum /= all;
-  return sums;
-}
-
-// The first row and the last. Values are at most 1, scores √D: a rounding for each term of a score, which a weight
-// takes as its own relative error, and one for each of the keys that lie in a lane of a block, and for each block.
-// Gives what is wrong, or nothing.
-std::string problem_of_rows(const AttentionShape& whole, const std::vector<mpi::Run>& runs,
-                            const Tensor<float, 4>& out) {
-  constexpr double kEpsilon = 0x1p-23, kKeysOfLane = 512;
-  if (runs.empty()) return {};
-  const double head_dim = static_cast<double>(whole.head_dim);
-  for (const bool is_last : {false, true}) {
-    const std::int64_t row = is_last ? out.shape()[1] - 1 : 0;
-    const std::int64_t token = is_last ? runs.back().first + runs.back().count - 1 : runs.front().first;
-    const double furthest =
-        kEpsilon * (2 * head_dim * std::sqrt(head_dim) + kKeysOfLane + static_cast<double>(token) / 128);
-    for (std::int64_t head = 0; head < whole.query_heads; ++head) {
-      const std::vector<double> expected = expected_row(whole, token, head);
-      for (std::int64_t dim = 0; dim < whole.head_dim; ++dim) {
-        const double error = static_cast<double>(out(0, row, head, dim)) - expected[static_cast<std::size_t>(dim)];
-        if (!(std::abs(error) <= furthest)) return "row " + std::to_string(token) + " of out is not what float64 gives";
-      }
-    }
-  }
-  return {};
-}
-
-// What a call needs, made as soon as it does.
-struct Tensors {
-  Tensors(const AttentionShape& whole_, const std::vector<mpi::Run>& runs_, std::int64_t rows_)
-      : whole(whole_),
-        runs(runs_),
-        rows(rows_),
-        query(filled(Kind::query, runs, rows, whole)),
-        key(filled(Kind::key, runs, rows, whole)),
-        value(filled(Kind::value, runs, rows, whole)),
-        out(query.shape()),
-        log_sum_exp({1, whole.query_heads, rows}) {}
-  void add_gradients() {
-    out_gradient = filled(Kind::out_gradient, runs, rows, whole);
-    key_gradient = Tensor<float, 4>(key.shape());
-    value_gradient = Tensor<float, 4>(value.shape());
-    query_gradient = Tensor<float, 4>(query.shape());
-  }
-
-  AttentionShape whole;
-  std::vector<mpi::Run> runs;
-  std::int64_t rows;
-  Tensor<float, 4> query, key, value, out;
-  Tensor<float, 3> log_sum_exp;
-  Tensor<float, 4> out_gradient{}, query_gradient{}, key_gradient{}, value_gradient{};
-};
 
 // The best of some, number by number; of each, the slowest rank's.
 template <class Call>
@@ -166,32 +83,32 @@ Point run(MPI_Comm ranks, const Study& study) {
   const Memory memory;
   Engine engine(study.arguments.study.engine.options());
   mpi::Group group(ranks, study.arguments.ranks.group());
-  const mpi::Spread spread = study.arguments.ranks.spread();
+  const mpi::Spread spread = study.arguments.spread();
   AttentionOptions options{.causal = Causal::top_left};
   const mpi::Plan plan = mpi::plan(study.whole, options, group.rank(), group.size(), spread);
-  Tensors tensors(study.whole, plan.queries, plan.query_rows);
+  Tensors tensors(study.whole, study.arguments.number_type(), plan.queries, plan.query_rows);
   const auto forward = [&](const AttentionOptions& with) {
     AttentionOptions all = with;
     all.log_sum_exp = tensors.log_sum_exp;
-    return best_of(ranks, study.arguments.repeats, [&] {
-      return mpi::attention(group, engine, study.whole, tensors.query, tensors.key, tensors.value, tensors.out, all,
-                            spread);
-    });
+    return best_of(ranks, study.arguments.repeats,
+                   [&] { return mpi::attention(group, engine, study.whole, operands_of(tensors), all, spread); });
   };
   const auto backward = [&](const AttentionOptions& with) {
     return best_of(ranks, study.arguments.repeats, [&] {
       return mpi::attention_backward(
-          group, engine, study.whole, tensors.query, tensors.key, tensors.value, tensors.out, tensors.log_sum_exp,
-          tensors.out_gradient, {tensors.query_gradient, tensors.key_gradient, tensors.value_gradient}, with, spread);
+          group, engine, study.whole, backward_operands_of(tensors),
+          {tensors.query_gradient.view(), tensors.key_gradient.view(), tensors.value_gradient.view()}, with, spread);
     });
   };
   Point point{.ranks = group.size(), .forward = {}, .backward = {}, .plan = plan.text()};
   point.forward = forward(options);
   point.forward.memory = most_of_all(ranks, memory.megabytes());
-  mpi::agree(group, problem_of_rows(study.whole, plan.queries, tensors.out));
+  mpi::agree(group, problem_of_forward(tensors));
   tensors.add_gradients();
   point.backward = backward(options);
   point.backward.memory = most_of_all(ranks, memory.megabytes());
+  point.resident = most_of_all(ranks, memory.megabytes_in_all());
+  mpi::agree(group, problem_of_backward(tensors, ranks));
   // Keys that are padding travel, and nobody sees them.
   const std::vector<std::int64_t> no_keys = {0};
   options.key_lengths = no_keys;
@@ -204,7 +121,7 @@ void run_one_process(Study& study) {
   const Memory memory;
   Engine engine(study.arguments.study.engine.options());
   const std::int64_t length = study.whole.query_length;
-  Tensors tensors(study.whole, {{0, length}}, length);
+  Tensors tensors(study.whole, study.arguments.number_type(), {{0, length}}, length);
   AttentionOptions options{.causal = Causal::top_left, .log_sum_exp = tensors.log_sum_exp};
   const auto best = [&](const auto& call) {
     Pass pass{.seconds = std::numeric_limits<double>::infinity()};
@@ -216,12 +133,11 @@ void run_one_process(Study& study) {
     pass.memory = memory.megabytes();
     return pass;
   };
-  study.one_process_forward =
-      best([&] { attention(engine, tensors.query, tensors.key, tensors.value, tensors.out, options); });
+  study.one_process_forward = best([&] { attention(engine, operands_of(tensors), options); });
   tensors.add_gradients();
   study.one_process_backward = best([&] {
-    attention_backward(engine, tensors.query, tensors.key, tensors.value, tensors.out, tensors.log_sum_exp,
-                       tensors.out_gradient, {tensors.query_gradient, tensors.key_gradient, tensors.value_gradient},
+    attention_backward(engine, backward_operands_of(tensors),
+                       {tensors.query_gradient.view(), tensors.key_gradient.view(), tensors.value_gradient.view()},
                        options);
   });
 }

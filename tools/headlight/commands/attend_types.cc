@@ -1,12 +1,10 @@
 #include "tools/headlight/commands/attend_types.h"
 
-#include <cstddef>
 #include <cstdint>
-#include <cstring>
-#include <memory>
 
 #include "headlight/typed_attention.h"
 #include "headlight/typed_attention_backward.h"
+#include "tools/headlight/support/stored_array.h"
 #include "tools/headlight/support/validators.h"
 
 namespace headlight::program {
@@ -20,44 +18,6 @@ NumberType type_named(const std::string& text) {
   }
   return NumberType::float32;
 }
-
-// A contiguous array of numbers of one type, made of floats and read back as such; none, of a view without memory.
-class StoredArray {
- public:
-  StoredArray(NumberType type, const View<const float, 4>& from) : view_(type, nullptr, from.shape) {
-    if (!from) return;
-    memory_ = std::make_unique<std::byte[]>(static_cast<std::size_t>(from.size()) * bytes_of(type));
-    view_.data = memory_.get();
-    for (std::int64_t n = 0; n < from.size(); ++n) {
-      if (type == NumberType::bfloat16) put(n, BFloat16(from.data[n]));
-      if (type == NumberType::float16) put(n, Float16(from.data[n]));
-      if (type == NumberType::float32) put(n, from.data[n]);
-    }
-  }
-  void widen_into(const View<float, 4>& to) const {
-    for (std::int64_t n = 0; n < to.size(); ++n) {
-      if (view_.type == NumberType::bfloat16) to.data[n] = static_cast<float>(get<BFloat16>(n));
-      if (view_.type == NumberType::float16) to.data[n] = static_cast<float>(get<Float16>(n));
-      if (view_.type == NumberType::float32) to.data[n] = get<float>(n);
-    }
-  }
-  [[nodiscard]] const MutableTypedView<4>& view() { return view_; }
-
- private:
-  template <class T>
-  void put(std::int64_t n, T number) {
-    std::memcpy(memory_.get() + static_cast<std::size_t>(n) * sizeof(T), &number, sizeof(T));
-  }
-  template <class T>
-  [[nodiscard]] T get(std::int64_t n) const {
-    T number;
-    std::memcpy(&number, memory_.get() + static_cast<std::size_t>(n) * sizeof(T), sizeof(T));
-    return number;
-  }
-
-  MutableTypedView<4> view_;
-  std::unique_ptr<std::byte[]> memory_;
-};
 
 }  // namespace
 
