@@ -360,12 +360,12 @@ void block(const GemmBlock& block) noexcept {
 // Columns of B as panels, a block of K at a time.
 template <class Numbers>
 void pack_columns(const Operand& b, std::int64_t depth, std::int64_t column, std::int64_t columns,
-                  const Operand& panels, float* packed) noexcept {
+                  const Operand& panels, float* packed, bool (*is_stopped)() noexcept) noexcept {
   const std::int64_t longest = depth_block<Numbers>(depth);
   if constexpr (requires { &Numbers::pack_columns; }) {
     Numbers::pack_columns(b, depth, column, columns, panels, packed, longest);
   } else {
-    for (std::int64_t first = 0; first < depth; first += longest) {
+    for (std::int64_t first = 0; first < depth && !is_stopped(); first += longest) {
       const std::int64_t rows = smaller(longest, depth - first);
       Numbers::pack_panel(b, first, rows, column, columns, packed + panels.panel_at(first, rows, column));
     }

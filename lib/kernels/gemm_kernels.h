@@ -78,9 +78,10 @@ struct GemmKernels {
 
   // Packs columns [column, column + columns) of B [depth, …], one panel of each block of K: columns ≤ panel_width,
   // filled up to whole vectors. b is no panels, and float32; rows of it may be bfloat16 where the panels are. `panels`
-  // describes those at `packed`.
+  // describes those at `packed`. Each block may lie in memory that the system has yet to find, for milliseconds: before
+  // each, but those of integers, which are long, is_stopped() is asked, and from its first yes on the rest is left.
   void (*pack_columns)(const Operand& b, std::int64_t depth, std::int64_t column, std::int64_t columns,
-                       const Operand& panels, float* packed) noexcept;
+                       const Operand& panels, float* packed, bool (*is_stopped)() noexcept) noexcept;
   // Length of the blocks of K; the last may be shorter.
   std::int64_t (*depth_block)(std::int64_t depth) noexcept;
 };

@@ -124,7 +124,7 @@ kernels::Operand pack_matrix(Engine& engine, const kernels::Operand& b, NumberTy
       runtime::workers_for(engine, count, static_cast<double>(panels.stride) * static_cast<double>(depth));
   runtime::parallel_for(engine, count, workers, [&](std::int64_t panel, int) noexcept {
     const std::int64_t column = panel * width;
-    kernels.pack_columns(b, depth, column, std::min(width, columns - column), panels, packed);
+    kernels.pack_columns(b, depth, column, std::min(width, columns - column), panels, packed, &runtime::is_stopped);
   });
   return panels;
 }

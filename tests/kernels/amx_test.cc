@@ -8,6 +8,7 @@
 #include "gtest/gtest.h"
 #include "kernels/kernels.h"
 #include "ops/gemm_internal.h"
+#include "runtime/stop.h"
 #include "support/compare.h"
 #include "support/gemm_types.h"
 #include "support/guarded.h"
@@ -47,7 +48,7 @@ Tensor<float, 2> product(const GemmKernels& kernels, NumberType type, const Tens
   const kernels::Operand rows{.stride = n, .data = b.data()};
   for (std::int64_t column = 0; column < n; column += kernels.panel_width) {
     kernels.pack_columns(rows, k, column, std::min<std::int64_t>(kernels.panel_width, n - column), panels,
-                         packed.data());
+                         packed.data(), &runtime::is_stopped);
   }
   const Guarded<float> c(m * n, side), rounded(m * kernels.rounded_row(k), side);
   GemmBlock block{};

@@ -110,6 +110,19 @@ TEST_P(Stopping, NoMatrixIsHalfPacked) {
   EXPECT_EQ(PackedMatrix(engine_, b).columns(), 4096);
 }
 
+// Each block of K of a panel may lie in memory that the system has to find first.
+TEST_P(Stopping, PackingOnePanelAsksBeforeEachBlock) {
+  Tensor<float, 2> b({7680, 8});
+  for (const NumberType type : {NumberType::float32, NumberType::bfloat16, NumberType::float16}) {
+    end_after(1'000'000'000);
+    EXPECT_TRUE(PackedMatrix(engine_, b, Transpose::no, type));
+    EXPECT_GE(asked, 10);
+    end_after(4);
+    EXPECT_THROW(PackedMatrix(engine_, b, Transpose::no, type), Stopped);
+    EXPECT_LE(asked, 7) << "went on";
+  }
+}
+
 // Where a block of keys waits for the one before it, that one may have gone: at whatever question the call ends.
 TEST_P(Stopping, GradientsEndAtAnyQuestion) {
   const std::array<std::int64_t, 4> shape{1, 700, 2, 8};
