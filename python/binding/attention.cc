@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "arguments.h"
 #include "attention_options.h"
 #include "attention_text.h"
 #include "engine.h"
@@ -17,7 +18,6 @@
 #include "headlight/typed_attention.h"
 #include "headlight/typed_attention_backward.h"
 #include "interruptible.h"
-#include "keywords.h"
 #include "results.h"
 #include "values.h"
 
@@ -223,43 +223,39 @@ using Keyword = nb::handle;
 
 template <std::size_t... Number>
 void define_with_keywords(nb::module_& module, std::index_sequence<Number...>) {
-  module.def("attention",
-             with_known_keywords(kSignature,
-                                 [](nb::handle query, nb::handle key, nb::handle value, Keyword<Number>... keywords,
-                                    nb::handle key_scales, nb::handle value_scales, nb::handle log_sum_exp,
-                                    nb::handle probabilities, nb::handle out, nb::handle engine) {
-                                   return attend(query, key, value, AttentionKeywords{keywords...},
-                                                 {key_scales, value_scales, log_sum_exp, probabilities, out, engine});
-                                 }),
-             nb::arg("query"), nb::arg("key"), nb::arg("value"), nb::kw_only(),
-             nb::arg(kAttentionKeywords[Number]) = nb::none()..., nb::arg("key_scales") = nb::none(),
-             nb::arg("value_scales") = nb::none(), nb::arg("log_sum_exp") = false, nb::arg("probabilities") = false,
-             nb::arg("out") = nb::none(), nb::arg("engine") = nb::none(), nb::arg("unknown"), nb::sig(kSignature),
-             kAttentionText);
-  module.def("attention_backward",
-             with_known_keywords(
-                 kBackwardSignature,
-                 [](nb::handle query, nb::handle key, nb::handle value, nb::handle out, nb::handle log_sum_exp,
-                    nb::handle out_gradient, Keyword<Number>... keywords, nb::handle lse_gradient,
-                    nb::handle bias_gradient, nb::handle sinks_gradient, nb::handle engine) {
-                   return attend_backward(query, key, value, {out, log_sum_exp, out_gradient, lse_gradient},
-                                          AttentionKeywords{keywords...}, {bias_gradient, sinks_gradient}, engine);
-                 }),
-             nb::arg("query"), nb::arg("key"), nb::arg("value"), nb::arg("out"), nb::arg("lse"),
-             nb::arg("out_gradient"), nb::kw_only(), nb::arg(kAttentionKeywords[Number]) = nb::none()...,
-             nb::arg("lse_gradient") = nb::none(), nb::arg("bias_gradient") = true, nb::arg("sinks_gradient") = false,
-             nb::arg("engine") = nb::none(), nb::arg("unknown"), nb::sig(kBackwardSignature), kBackwardText);
+  define(
+      module, "attention", kSignature,
+      [](nb::handle query, nb::handle key, nb::handle value, Keyword<Number>... keywords, nb::handle key_scales,
+         nb::handle value_scales, nb::handle log_sum_exp, nb::handle probabilities, nb::handle out, nb::handle engine) {
+        return attend(query, key, value, AttentionKeywords{keywords...},
+                      {key_scales, value_scales, log_sum_exp, probabilities, out, engine});
+      },
+      kAttentionText, argument("query"), argument("key"), argument("value"), nb::kw_only(),
+      argument(kAttentionKeywords[Number]) = nb::none()..., argument("key_scales") = nb::none(),
+      argument("value_scales") = nb::none(), argument("log_sum_exp") = false, argument("probabilities") = false,
+      argument("out") = nb::none(), argument("engine") = nb::none());
+  define(
+      module, "attention_backward", kBackwardSignature,
+      [](nb::handle query, nb::handle key, nb::handle value, nb::handle out, nb::handle log_sum_exp,
+         nb::handle out_gradient, Keyword<Number>... keywords, nb::handle lse_gradient, nb::handle bias_gradient,
+         nb::handle sinks_gradient, nb::handle engine) {
+        return attend_backward(query, key, value, {out, log_sum_exp, out_gradient, lse_gradient},
+                               AttentionKeywords{keywords...}, {bias_gradient, sinks_gradient}, engine);
+      },
+      kBackwardText, argument("query"), argument("key"), argument("value"), argument("out"), argument("lse"),
+      argument("out_gradient"), nb::kw_only(), argument(kAttentionKeywords[Number]) = nb::none()...,
+      argument("lse_gradient") = nb::none(), argument("bias_gradient") = true, argument("sinks_gradient") = false,
+      argument("engine") = nb::none());
 }
 
 }  // namespace
 
 void define_attention(nb::module_& module) {
   define_with_keywords(module, std::make_index_sequence<kAttentionKeywords.size()>());
-  module.def("merge_attention", with_known_keywords(kMergeSignature, &merge), nb::arg("parts"), nb::kw_only(),
-             nb::arg("engine") = nb::none(), nb::arg("unknown"), nb::sig(kMergeSignature), kMergeText);
-  module.def("quantize_rows", with_known_keywords(kQuantizeSignature, &quantize), nb::arg("x"), nb::kw_only(),
-             nb::arg("numbers") = nb::none(), nb::arg("scales") = nb::none(), nb::arg("engine") = nb::none(),
-             nb::arg("unknown"), nb::sig(kQuantizeSignature), kQuantizeText);
+  define(module, "merge_attention", kMergeSignature, &merge, kMergeText, argument("parts"), nb::kw_only(),
+         argument("engine") = nb::none());
+  define(module, "quantize_rows", kQuantizeSignature, &quantize, kQuantizeText, argument("x"), nb::kw_only(),
+         argument("numbers") = nb::none(), argument("scales") = nb::none(), argument("engine") = nb::none());
 }
 
 }  // namespace headlight::python

@@ -9,9 +9,9 @@
 #include <memory>
 #include <string>
 
+#include "arguments.h"
 #include "errors.h"
 #include "interruptible.h"
-#include "keywords.h"
 #include "runtime/engine_state.h"
 #include "values.h"
 
@@ -89,7 +89,7 @@ Engine& engine_of(const char* operation, nb::handle engine) {
 }
 
 void define_engine(nb::module_& module) {
-  nb::class_<Engine>(
+  nb::class_<Engine> type(
       module, "Engine",
       "Which instruction set computes, on how many threads, with which scratch memory.\n\n"
       "threads: None takes HEADLIGHT_NUM_THREADS if that is set, else what the process may use.\n"
@@ -97,15 +97,17 @@ void define_engine(nb::module_& module) {
       "the best that the CPU has. ValueError for what the CPU or the build lacks.\n"
       "numerics: 'fast' also uses instructions that round in their own way, or that the system must lend; with\n"
       "'reproducible' few rows at a time give the bits of many.\n\n"
-      "Any number of threads may use one at once; results do not depend on threads.")
-      .def("__init__",
-           with_known_keywords(kSignature,
-                               [](Engine* self, nb::handle threads, nb::handle isa, nb::handle numerics) {
-                                 end_by_signals(*new (self) Engine(engine_options(threads, isa, numerics)));
-                               }),
-           nb::arg("threads") = nb::none(), nb::arg("isa") = nb::none(), nb::arg("numerics").none() = "reproducible",
-           nb::arg("unknown"), nb::sig(kSignature))
-      .def_prop_ro("threads", &Engine::threads, "Threads that compute, the caller included.")
+      "Any number of threads may use one at once; results do not depend on threads.");
+  define(
+      type, "__init__", kSignature,
+      [](Engine* self, nb::handle threads, nb::handle isa, nb::handle numerics) {
+        end_by_signals(*new (self) Engine(engine_options(threads, isa, numerics)));
+      },
+      "Takes what the class tells of.", argument("threads") = nb::none(), argument("isa") = nb::none(),
+      argument("numerics") = "reproducible");
+  define(type, "release_scratch", "def release_scratch(self) -> None", &release_scratch,
+         "Gives scratch memory that no call uses back to the system.");
+  type.def_prop_ro("threads", &Engine::threads, "Threads that compute, the caller included.")
       .def_prop_ro(
           "isa", [](const Engine& engine) { return name(engine.isa()); }, "The instruction set: 'avx2'.")
       .def_prop_ro(
@@ -114,15 +116,14 @@ void define_engine(nb::module_& module) {
       .def_prop_ro(
           "numerics", [](const Engine& engine) { return name(engine.numerics()); }, "'reproducible' or 'fast'.")
       .def_prop_ro("scratch_bytes", &Engine::scratch_bytes, "Bytes of scratch memory that the engine keeps.")
-      .def("release_scratch", &release_scratch, "Gives scratch memory that no call uses back to the system.")
       .def("__repr__", [](const Engine& engine) {
         return "headlight.Engine(threads=" + std::to_string(engine.threads()) + ", isa='" +
                std::string(name(engine.isa())) + "', numerics='" + std::string(name(engine.numerics())) + "')";
       });
   // One object, so that it is itself whenever somebody asks.
   static PyObject* shown = nullptr;
-  module.def(
-      "default_engine",
+  define(
+      module, "default_engine", "def default_engine() -> Engine",
       [] {
         static nb::ft_mutex showing;
         Engine& engine = default_engine();
@@ -130,11 +131,10 @@ void define_engine(nb::module_& module) {
         if (shown == nullptr) shown = nb::cast(&engine, nb::rv_policy::reference).release().ptr();
         return nb::borrow(shown);
       },
-      nb::sig("def default_engine() -> Engine"),
       "The engine of every call that names none. Made on first use, with the threads and the instruction set of\n"
       "Engine().");
-  module.def(
-      "available_isas", [] { return names(available_isas()); }, nb::sig("def available_isas() -> list[str]"),
+  define(
+      module, "available_isas", "def available_isas() -> list[str]", [] { return names(available_isas()); },
       "The instruction sets that this build holds and this CPU runs, worst first.");
 }
 

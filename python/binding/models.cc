@@ -15,11 +15,11 @@
 #include <utility>
 #include <vector>
 
+#include "arguments.h"
 #include "engine.h"
 #include "headlight/models/encoder.h"
 #include "headlight/models/errors.h"
 #include "interruptible.h"
-#include "keywords.h"
 #include "progress.h"
 #include "results.h"
 #include "values.h"
@@ -282,44 +282,44 @@ constexpr const char* kLoadSignature =
 }  // namespace
 
 void define_models(nb::module_& module) {
-  nb::class_<Encoder>(module, "Encoder",
-                      "A published BERT model: text in, hidden states or vectors out. load() makes it.")
-      .def("embed", with_known_keywords(kEmbedSignature, &embed), nb::arg("texts"),
-           nb::arg("batch_tokens") = nb::none(), nb::arg("progress") = nb::none(), nb::arg("engine") = nb::none(),
-           nb::arg("unknown"), nb::sig(kEmbedSignature),
-           "Vectors of texts, [n, E] float32: the mean of the hidden states of each, divided by its length, so that a "
-           "dot\n"
-           "product of two is their cosine. A str is one text.\n\n"
-           "batch_tokens: how many tokens go through the network at a time at most (a text is never cut for it); None\n"
-           "leaves it to the engine. A text's bits do not depend on it, nor on the texts beside.\n"
-           "progress: None shows a bar on a terminal or in a notebook when the work takes more than a second, False "
-           "never,\n"
-           "True at once; a function is called with (texts done, of all).\n\n"
-           "Raises ValueError for a model whose folder asks for another pooling than the mean.")
-      .def("encode", with_known_keywords(kEncodeSignature, &encode), nb::arg("texts"),
-           nb::arg("batch_tokens") = nb::none(), nb::arg("progress") = nb::none(), nb::arg("engine") = nb::none(),
-           nb::arg("unknown"), nb::sig(kEncodeSignature),
-           "The last hidden states of texts: for each an array [tokens, E] of float32, [CLS] and [SEP] included. A str "
-           "is\n"
-           "one text. batch_tokens and progress as embed() takes them.")
-      .def("encode_ids", with_known_keywords(kEncodeIdsSignature, &of_ids<3>), nb::arg("ids"),
-           nb::arg("mask") = nb::none(), nb::kw_only(), nb::arg("out") = nb::none(), nb::arg("engine") = nb::none(),
-           nb::arg("unknown"), nb::sig(kEncodeIdsSignature),
-           "The last hidden states of tokens: ids [B, L] of int64, as another tokenizer gives them, [CLS] and [SEP] "
-           "included\n"
-           "-> [B, L, E] float32. mask [B, L] of int64 is 0 for tokens to leave out, which nothing sees and whose rows "
-           "are zeros.\n\n"
-           "Raises ValueError for ids outside the vocabulary and more than max_length of them.")
-      .def("embed_ids", with_known_keywords(kEmbedIdsSignature, &of_ids<2>), nb::arg("ids"),
-           nb::arg("mask") = nb::none(), nb::kw_only(), nb::arg("out") = nb::none(), nb::arg("engine") = nb::none(),
-           nb::arg("unknown"), nb::sig(kEmbedIdsSignature),
-           "Vectors [B, E] of tokens, which encode_ids() takes, as embed() makes them of texts.")
-      .def("tokenize", &tokenize, nb::arg("text"), nb::sig("def tokenize(self, text: str) -> list[int]"),
-           "The ids of a text's tokens, [CLS] and [SEP] included, cut at max_length.")
-      .def("decode", &decode, nb::arg("ids"), nb::sig("def decode(self, ids: Integers) -> str"),
-           "The tokens of ids as text: pieces of a word together, words with spaces between, special tokens as they "
-           "are.")
-      .def_prop_ro(
+  nb::class_<Encoder> type(module, "Encoder",
+                           "A published BERT model: text in, hidden states or vectors out. load() makes it.");
+  define(type, "embed", kEmbedSignature, &embed,
+         "Vectors of texts, [n, E] float32: the mean of the hidden states of each, divided by its length, so that a "
+         "dot\n"
+         "product of two is their cosine. A str is one text.\n\n"
+         "batch_tokens: how many tokens go through the network at a time at most (a text is never cut for it); None\n"
+         "leaves it to the engine. A text's bits do not depend on it, nor on the texts beside.\n"
+         "progress: None shows a bar on a terminal or in a notebook when the work takes more than a second, False "
+         "never,\n"
+         "True at once; a function is called with (texts done, of all).\n\n"
+         "Raises ValueError for a model whose folder asks for another pooling than the mean.",
+         argument("texts"), argument("batch_tokens") = nb::none(), argument("progress") = nb::none(),
+         argument("engine") = nb::none());
+  define(type, "encode", kEncodeSignature, &encode,
+         "The last hidden states of texts: for each an array [tokens, E] of float32, [CLS] and [SEP] included. A str "
+         "is\n"
+         "one text. batch_tokens and progress as embed() takes them.",
+         argument("texts"), argument("batch_tokens") = nb::none(), argument("progress") = nb::none(),
+         argument("engine") = nb::none());
+  define(type, "encode_ids", kEncodeIdsSignature, &of_ids<3>,
+         "The last hidden states of tokens: ids [B, L] of int64, as another tokenizer gives them, [CLS] and [SEP] "
+         "included\n"
+         "-> [B, L, E] float32. mask [B, L] of int64 is 0 for tokens to leave out, which nothing sees and whose rows "
+         "are zeros.\n\n"
+         "Raises ValueError for ids outside the vocabulary and more than max_length of them.",
+         argument("ids"), argument("mask") = nb::none(), nb::kw_only(), argument("out") = nb::none(),
+         argument("engine") = nb::none());
+  define(type, "embed_ids", kEmbedIdsSignature, &of_ids<2>,
+         "Vectors [B, E] of tokens, which encode_ids() takes, as embed() makes them of texts.", argument("ids"),
+         argument("mask") = nb::none(), nb::kw_only(), argument("out") = nb::none(), argument("engine") = nb::none());
+  define(type, "tokenize", "def tokenize(self, text: str) -> list[int]", &tokenize,
+         "The ids of a text's tokens, [CLS] and [SEP] included, cut at max_length.", argument("text"));
+  define(type, "decode", "def decode(self, ids: Integers) -> str", &decode,
+         "The tokens of ids as text: pieces of a word together, words with spaces between, special tokens as they "
+         "are.",
+         argument("ids"));
+  type.def_prop_ro(
           "width", [](const Encoder& model) { return network_of(model).width; }, "E, the numbers of a vector.")
       .def_prop_ro(
           "layers", [](const Encoder& model) { return network_of(model).layers; }, "Layers of the network.")
@@ -343,13 +343,13 @@ void define_models(nb::module_& module) {
                " heads, width " + std::to_string(network.width) + ", in " +
                std::string(name(model.network().precision())) + ">";
       });
-  module.def(
-      "load", with_known_keywords(kLoadSignature, &load), nb::arg("folder"), nb::arg("precision") = "float32",
-      nb::arg("unknown"), nb::sig(kLoadSignature),
+  define(
+      module, "load", kLoadSignature, &load,
       "A model from a published folder of a BERT model: config.json, model.safetensors, vocab.txt.\n\n"
       "precision: what products multiply in: 'float32', 'bfloat16', 'float16', 'int8' or 'int4'. Matrices in\n"
       "float32, bfloat16 or float16 are read where the file is mapped: nobody may change it in place as long as the\n"
-      "model lives. Raises FileError.");
+      "model lives. Raises FileError.",
+      argument("folder"), argument("precision") = "float32");
 }
 
 }  // namespace headlight::python

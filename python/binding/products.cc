@@ -12,11 +12,11 @@
 #include <string_view>
 #include <utility>
 
+#include "arguments.h"
 #include "array.h"
 #include "engine.h"
 #include "headlight/gemm.h"
 #include "interruptible.h"
-#include "keywords.h"
 #include "results.h"
 #include "values.h"
 #include "view_parts.h"
@@ -208,23 +208,23 @@ void define_products(nb::module_& module) {
         return "<headlight.PackedMatrix [" + std::to_string(matrix.rows()) + ", " + std::to_string(matrix.columns()) +
                "] of " + std::string(name(matrix.type())) + ">";
       });
-  module.def("pack", with_known_keywords(kPackSignature, &pack), nb::arg("b"), nb::arg("precision") = "float32",
-             nb::kw_only(), nb::arg("engine") = nb::none(), nb::arg("unknown"), nb::sig(kPackSignature),
-             "b [K, N] of float32, laid out once for matmul(a, pack(b)): weights.\n\n"
-             "precision: 'float32'; 'float16' takes half of the memory and rounds b; 'bfloat16', 'int8' and\n"
-             "'int4' take a half, a quarter and a seventh, and round b here and a in each product. b may be the "
-             "transpose of a matrix (weight.T). Nothing of b is "
-             "kept.");
-  module.def(
-      "matmul", with_known_keywords(kSignature, &matmul), nb::arg("a"), nb::arg("b"), nb::kw_only(),
-      nb::arg("bias") = nb::none(), nb::arg("activation") = nb::none(), nb::arg("out") = nb::none(),
-      nb::arg("engine") = nb::none(), nb::arg("unknown"), nb::sig(kSignature),
+  define(module, "pack", kPackSignature, &pack,
+         "b [K, N] of float32, laid out once for matmul(a, pack(b)): weights.\n\n"
+         "precision: 'float32'; 'float16' takes half of the memory and rounds b; 'bfloat16', 'int8' and\n"
+         "'int4' take a half, a quarter and a seventh, and round b here and a in each product. b may be the "
+         "transpose of a matrix (weight.T). Nothing of b is "
+         "kept.",
+         argument("b"), argument("precision") = "float32", nb::kw_only(), argument("engine") = nb::none());
+  define(
+      module, "matmul", kSignature, &matmul,
       "activation(a @ b + bias).\n\n"
       "a [M, K] or [B, M, K]; b [K, N], [B, K, N] or what pack() made; bias [N] -> [M, N] or [B, M, N]. float32; out\n"
       "may be bfloat16, too, and a beside a packed b of bfloat16, int8 or int4. Either matrix may be a transpose "
       "(x.T).\n"
       "activation: None, 'relu', 'gelu' (with erf) or 'gelu_tanh'. A row's bits depend on the row alone, not on M,\n"
-      "threads or the batch.");
+      "threads or the batch.",
+      argument("a"), argument("b"), nb::kw_only(), argument("bias") = nb::none(), argument("activation") = nb::none(),
+      argument("out") = nb::none(), argument("engine") = nb::none());
 }
 
 }  // namespace headlight::python

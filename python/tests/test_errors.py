@@ -114,6 +114,37 @@ def test_unknown_keywords(operands, call, sentence):
     assert str(caught.value).startswith(sentence)
 
 
+@pytest.mark.parametrize(
+    "call, sentence",
+    [
+        (lambda x: hl.attention(x, x, x, x), "attention: 4 arguments are given by position, expected at most 3: query, key, value"),
+        (lambda x: hl.attention(x, x), "attention: value is missing, expected query, key, value"),
+        (lambda x: hl.attention(x, x, x, key=x), "attention: key is given by position and by its name, expected once"),
+        (lambda x: hl.attention(None, x, x), "attention: query is None, expected an array on the CPU"),
+        (lambda x: hl.attention_backward(x, x, x, x, x), "attention_backward: out_gradient is missing, expected query, key, value, out, lse, out_gradient"),
+        (lambda x: hl.attention_backward(x, x, x, x, np.zeros((2, 4, 9), np.float32), x, bias_gradient=None), "attention_backward: bias_gradient is None, expected True or False"),
+        (lambda x: hl.merge_attention(None), "merge_attention: parts is None, expected a list of pairs"),
+        (lambda x: hl.quantize_rows(x, x), "quantize_rows: 2 arguments are given by position, expected at most 1: x"),
+        (lambda x: hl.matmul(a=x), "matmul: b is missing, expected a, b"),
+        (lambda x: hl.matmul(x[0, 0], None), "matmul: b is None, expected an array on the CPU"),
+        (lambda x: hl.pack(x[0, 0], None), "pack: precision is None, expected a str"),
+        (lambda x: hl.load(), "load: folder is missing, expected folder"),
+        (lambda x: hl.load(None), "load: folder is None, expected a str or a path"),
+        (lambda x: hl.Engine(1, None, "fast", 3), "Engine: 4 arguments are given by position, expected at most 3: threads, isa, numerics"),
+        (lambda x: hl.Engine().release_scratch(1), "release_scratch: 1 argument is given by position, expected none"),
+        (lambda x: hl.available_isas(1), "available_isas: 1 argument is given by position, expected none"),
+        (lambda x: hl.Encoder.embed(3, "a"), "embed: is called on an int, which has no such method"),
+        (lambda x: hl.Encoder.embed(), "embed: texts is missing, expected texts"),
+    ],
+)  # fmt: skip
+def test_arguments_that_do_not_fit(operands, call, sentence):
+    """One sentence, not the whole signature."""
+    with pytest.raises(TypeError) as caught:
+        call(operands[0])
+    assert str(caught.value).startswith(sentence)
+    assert "\n" not in str(caught.value)
+
+
 def test_unknown_keywords_of_models():
     model = hl.load(pathlib.Path(__file__).parents[2] / "models" / "demonstration")
     for call in (model.embed, model.encode):
