@@ -179,7 +179,7 @@ def _rows(x: Tensor, several: bool) -> Tensor:
 
 def _of_heads(result: Tensor, query: Tensor, several: bool) -> Tensor:
     """What the engine gave for _rows(), as [B, H, L, D]."""
-    return (result.unflatten(1, (len(query), -1))[0] if several else result).transpose(1, 2)
+    return (result.reshape(len(query), query.shape[2], *result.shape[2:]) if several else result).transpose(1, 2)
 
 
 def _sums(x: Tensor, several: bool) -> Tensor:
