@@ -99,7 +99,8 @@ def rows_of(given: dict[str, Any]) -> tuple[int, int | Tensor | None]:
         # Who decodes hands in rows that follow one another: whoever does not is told so by what is compiled.
         if rows > 1:
             follow = (positions == positions[0] + torch.arange(rows)).all()
-            torch._assert_async(follow, "headlight: cache_position has a gap, expected positions that follow one another")
+            message = "headlight: cache_position has a gap, expected positions that follow one another"
+            torch._assert_async(follow, message)  # pyright: ignore[reportPrivateImportUsage]
         return rows, positions[0]
     first = int(positions[0])
     return rows, first if torch.equal(positions, torch.arange(first, first + rows)) else None
