@@ -65,6 +65,18 @@ def test_prompts(folder):
     np.testing.assert_array_equal(own.encode(TEXTS, prompt_name="question"), expected)
     with pytest.raises(ValueError, match="prompt_name is 'nothing', expected one of"):
         model.encode(TEXTS, prompt_name="nothing")
+    with pytest.raises(ValueError, match="default_prompt_name is 'nothing', expected one of"):
+        SentenceTransformer(folder, default_prompt_name="nothing")
+
+
+def test_prompts_of_a_call_stand_beside_those_of_the_folder(folder):
+    """As sentence-transformers puts them together, which knows two names without anybody saying so."""
+    model = SentenceTransformer(folder, prompts={"document": "the street: ", "question": "who: "})
+    assert model.prompts == {"query": "the robot: ", "document": "the street: ", "question": "who: "}
+    (folder / "config_sentence_transformers.json").unlink()
+    bare = SentenceTransformer(folder)
+    assert bare.prompts == {"query": "", "document": ""}
+    np.testing.assert_array_equal(bare.encode(TEXTS, prompt_name="query"), bare.encode(TEXTS))
 
 
 def test_truncation(folder):

@@ -33,8 +33,9 @@ _SIMILARITIES = ("cosine", "dot", "euclidean", "manhattan")
 class SentenceTransformer:
     """A model whose vectors stand for texts.
 
-    model_name_or_path: a folder; nothing is fetched. prompts, default_prompt_name, similarity_fn_name, truncate_dim: in
-    place of what the folder says. model_precision: what products multiply in, as load() takes it.
+    model_name_or_path: a folder; nothing is fetched. prompts: beside those that the folder names, or in their place;
+    "query" and "document" are empty unless somebody says otherwise. default_prompt_name, similarity_fn_name,
+    truncate_dim: in place of what the folder says. model_precision: what products multiply in, as load() takes it.
 
     Raises headlight.FileError for what cannot be read, ValueError for a model that pools otherwise or has further layers.
     """
@@ -62,8 +63,10 @@ class SentenceTransformer:
         self._model = load(folder, model_precision)
         self._engine = engine
         said = _document(folder / "config_sentence_transformers.json", {})
-        self.prompts = dict(said.get("prompts") or {} if prompts is None else prompts)
+        self.prompts = {"query": "", "document": "", **(said.get("prompts") or {}), **(prompts or {})}
         self.default_prompt_name = default_prompt_name or said.get("default_prompt_name")
+        if self.default_prompt_name not in (None, *self.prompts):
+            raise ValueError(f"default_prompt_name is {self.default_prompt_name!r}, expected one of {list(self.prompts)}")
         self.similarity_fn_name = similarity_fn_name or said.get("similarity_fn_name") or "cosine"
         if self.similarity_fn_name not in _SIMILARITIES:
             raise ValueError(f"similarity_fn_name is {self.similarity_fn_name!r}, expected one of {_SIMILARITIES}")
