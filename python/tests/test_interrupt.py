@@ -24,6 +24,8 @@ def seconds_until_interrupted(call):
         sent.append(time.process_time())
         os.kill(os.getpid(), signal.SIGINT)
 
+    # A shell that started this in the background has it ignored.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     timer = threading.Timer(0.2, send)
     ended = False
     timer.start()
@@ -36,6 +38,7 @@ def seconds_until_interrupted(call):
         return time.process_time() - sent[0]
     finally:
         timer.cancel()
+        signal.signal(signal.SIGINT, before)
     raise AssertionError("the signal was lost")
 
 
@@ -47,14 +50,6 @@ def repeated(rng, length, heads, head_dim):
 @pytest.fixture
 def rng():
     return np.random.default_rng(1)
-
-
-@pytest.fixture(autouse=True)
-def interrupts():
-    """Ctrl-C raises KeyboardInterrupt, even where a shell that started this in the background has it ignored."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
 
 
 # One head of many rows, or many heads: one long unit of work, or many.
