@@ -1,6 +1,7 @@
 """What the tests share: random numbers that are the same on each run, and the engines of this machine."""
 
 import os
+import signal
 
 import numpy as np
 import pytest
@@ -8,6 +9,14 @@ import pytest
 import headlight as hl
 
 WHOLE = os.environ.get("HEADLIGHT_TEST_WHOLE") == "1"
+
+
+@pytest.fixture(autouse=True, scope="session")
+def interrupts():
+    """Ctrl-C raises KeyboardInterrupt, even where a shell that started this in the background has it ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture
