@@ -1,5 +1,5 @@
-# Shared by tools/run, tools/test, tools/fuzz, tools/sweep, tools/bench, tools/wheels, tools/python-torch, tools/python-free-threaded, tools/mpi and .ci/run: sourced, never run. Installs what is
-# missing from Debian, builds a preset, and fetches a published model.
+# Shared by the scripts beside it and .ci/run: sourced, never run. Installs what is missing from Debian, builds a preset, and fetches a published
+# model.
 
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
