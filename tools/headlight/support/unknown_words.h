@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
-#include <unordered_set>
 #include <vector>
 
 #include "headlight/models/encoder.h"
@@ -50,7 +50,8 @@ class UnknownWords {
   std::int64_t longest_ = 0;
   std::int64_t most_ = 0, cut_ = 0, empty_ = 0;
   std::vector<std::string> first_;
-  std::unordered_set<std::size_t> hashes_;  // of all, so that a book in another language takes little
+  // Of all, so that a book in another language takes little; sorted, so that no choice of words takes long.
+  std::set<std::size_t> hashes_;
 };
 
 }  // namespace headlight::program
