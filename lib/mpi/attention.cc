@@ -46,7 +46,7 @@ struct RunOfRows {
             .sizes = sizes,
             .sequences = {options, call.whole.query_length, call.whole.key_length, run.first},
             .kernels = kernels,
-            .plan = ops::plan_running_rows(engine, kernels, sizes, call.piece(), options, query),
+            .plan = ops::plan_running_rows(engine, kernels, sizes, call.rows_of_piece(), options, query),
             .scale = scale,
             .steps = ops::score_steps(options, scale.exponent_scale),
             .dropout = ops::dropout_of(options),

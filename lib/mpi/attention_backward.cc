@@ -27,15 +27,15 @@ constexpr std::string_view kName = "mpi::attention_backward";
 // Rows of queries on their way: of each the queries, the output gradients, log-sum-exps and δ of one head of each
 // group, in the order in which one process adds up the gradients of keys and values: all rows of the group's first
 // head, then those of its next.
-std::vector<Stop> row_stops(const Call& call) {
-  std::vector<Stop> stops;
+std::vector<TravellingPiece> row_pieces(const Call& call) {
+  std::vector<TravellingPiece> pieces;
   for (std::int64_t g = 0; g < call.here.group; ++g) {
-    for (Stop stop : call.stops_of(call.queries)) {
-      stop.series = g;
-      stops.push_back(stop);
+    for (TravellingPiece piece : call.pieces_of(call.queries)) {
+      piece.series = g;
+      pieces.push_back(piece);
     }
   }
-  return stops;
+  return pieces;
 }
 
 // What is asked of attention_backward() in one process.
@@ -81,9 +81,9 @@ class Backward {
                  call.here.key_value_heads,
                  {Field{call.here.head_dim, shares.query.type}, Field{call.here.value_dim, shares.out_gradient.type},
                   Field{1}, Field{1}}},
-        travelling_(row_stops(call), call.grid.column_ranks(), records_.bytes(), call.carry(blocks_.rows),
-                    call.pieces()),
-        delta_({call.here.batch * call.here.key_value_heads * (call.piece() + call.carry(blocks_.rows))}),
+        travelling_(row_pieces(call), call.grid.column_ranks(), records_.bytes(), call.carry(blocks_.rows),
+                    call.pieces_at_once()),
+        delta_({call.here.batch * call.here.key_value_heads * (call.rows_of_piece() + call.carry(blocks_.rows))}),
         sinks_(call, whole_.options) {
     const auto passes = [](bool apart, std::int64_t some) { return apart ? some : 1; };
     const auto of_keys_apart = [&](const MutableTypedView<4>& gradient) {
@@ -203,7 +203,7 @@ class Backward {
       room += keys->room();
       transport.poll();
     }
-    travelling_.begin(transport, [&](const Stop& stop, std::byte* rows) { pack_rows(stop, rows); });
+    travelling_.begin(transport, [&](const TravellingPiece& piece, std::byte* rows) { pack_rows(piece, rows); });
     while (!travelling_.done()) {
       const Arrived arrived = travelling_.next();
       const std::int64_t count = arrived.to - arrived.first;
@@ -239,24 +239,24 @@ class Backward {
     }
   }
 
-  void pack_rows(const Stop& stop, std::byte* rows) {
-    const std::int64_t place = place_in(call_.queries.of_row, stop.first);
+  void pack_rows(const TravellingPiece& piece, std::byte* rows) {
+    const std::int64_t place = place_in(call_.queries.of_row, piece.first);
     const auto pack = [&](const TypedView<4>& tensor, std::int64_t first, std::size_t field) {
-      copy_rows(some_heads(some_rows(tensor, first, stop.count), stop.series, call_.here.group),
-                records_(rows, stop.count, field));
+      copy_rows(some_heads(some_rows(tensor, first, piece.count), piece.series, call_.here.group),
+                records_(rows, piece.count, field));
     };
     pack(shares_.query, place, 0);
     pack(shares_.out_gradient, place, 1);
     pack(as_rows(shares_.log_sum_exp), place, 2);
-    const View<float, 4> delta = records_.floats(rows, stop.count, 3);
+    const View<float, 4> delta = records_.floats(rows, piece.count, 3);
     for (const auto& run : rows_) {
       const std::int64_t begin = run->first_query();
-      const std::int64_t first = std::max(begin, stop.first);
-      const std::int64_t count = std::min(begin + run->delta().shape()[2], stop.first + stop.count) - first;
+      const std::int64_t first = std::max(begin, piece.first);
+      const std::int64_t count = std::min(begin + run->delta().shape()[2], piece.first + piece.count) - first;
       if (count <= 0) continue;
       copy_rows(
-          some_heads(some_rows(as_rows(run->delta().view()), first - begin, count), stop.series, call_.here.group),
-          some_rows(delta, first - stop.first, count));
+          some_heads(some_rows(as_rows(run->delta().view()), first - begin, count), piece.series, call_.here.group),
+          some_rows(delta, first - piece.first, count));
     }
   }
 

@@ -129,16 +129,16 @@ std::int64_t Call::share() const noexcept {
 // The longer a piece, the more often is a row's state still in a cache when its next keys come: 1024 at a time are a
 // twelfth faster than 512 (four heads of 64, L = 16384, two ranks). But what travels takes memory: so pieces are long
 // where that is little beside the share.
-std::int64_t Call::piece() const noexcept {
+std::int64_t Call::rows_of_piece() const noexcept {
   constexpr std::int64_t kPiece = 512, kLongPiece = 1024, kPiecesOfShare = 16;
   return std::min(block, share() >= kPiecesOfShare * kLongPiece ? kLongPiece : kPiece);
 }
 
 // Two, or three where that is little beside the share: a rank that is a little behind the others then still has the
 // next piece when it wants it.
-std::size_t Call::pieces() const noexcept {
+std::size_t Call::pieces_at_once() const noexcept {
   constexpr std::int64_t kOfShare = 12;
-  return share() >= kOfShare * piece() ? 3 : 2;
+  return share() >= kOfShare * rows_of_piece() ? 3 : 2;
 }
 
 // Sums of floats take twice the memory of a gradient of 16 bits; those of an eighth of the keys and values a sixteenth
@@ -152,14 +152,14 @@ std::int64_t Call::rows_of_pass(std::int64_t passes) const noexcept {
   return round_up(divide_up(share(), passes), kRowCut);
 }
 
-std::vector<Stop> Call::stops_of(const Holding& holding) const {
-  std::vector<Stop> stops;
+std::vector<TravellingPiece> Call::pieces_of(const Holding& holding) const {
+  std::vector<TravellingPiece> pieces;
   for (const Block& of : holding.blocks) {
-    for (std::int64_t at = 0; at < of.count; at += piece()) {
-      stops.push_back({of.first + at, std::min(piece(), of.count - at), of.owner / grid.head_ranks, 0});
+    for (std::int64_t at = 0; at < of.count; at += rows_of_piece()) {
+      pieces.push_back({of.first + at, std::min(rows_of_piece(), of.count - at), of.owner / grid.head_ranks, 0});
     }
   }
-  return stops;
+  return pieces;
 }
 
 std::int64_t rows_at_once(const Engine& engine, const Call& call, std::int64_t heads, std::int64_t products) noexcept {
@@ -167,7 +167,7 @@ std::int64_t rows_at_once(const Engine& engine, const Call& call, std::int64_t h
   constexpr double kMostRows = 1 << 30;
   const double of_thread = runtime::costs::kVectorProductsOfAttention * kernels::attention_kernels(engine.isa()).lanes;
   const double of_row = static_cast<double>(call.here.batch) * static_cast<double>(heads) *
-                        static_cast<double>(products) * static_cast<double>(call.piece());
+                        static_cast<double>(products) * static_cast<double>(call.rows_of_piece());
   const double rows = kNanoseconds * of_thread * engine.threads() / std::max(of_row, 1.0);
   return std::max(static_cast<std::int64_t>(std::min(rows, kMostRows)) / kRowCut, std::int64_t{1}) * kRowCut;
 }

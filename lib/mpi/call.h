@@ -52,13 +52,13 @@ struct Call {
   [[nodiscard]] AttentionOptions options_of(const AttentionOptions& options) const noexcept;
   [[nodiscard]] std::int64_t first_head() const noexcept { return grid.column * here.query_heads; }
   // The blocks of a tensor in ascending order, in pieces, each sent by the rank of this column that holds it.
-  [[nodiscard]] std::vector<Stop> stops_of(const Holding& holding) const;
+  [[nodiscard]] std::vector<TravellingPiece> pieces_of(const Holding& holding) const;
   // Rows of the sequence that a rank holds, about.
   [[nodiscard]] std::int64_t share() const noexcept;
-  // Rows of a piece, at most.
-  [[nodiscard]] std::int64_t piece() const noexcept;
+  // At most.
+  [[nodiscard]] std::int64_t rows_of_piece() const noexcept;
   // For how many pieces there is memory, the one that is worked on among them.
-  [[nodiscard]] std::size_t pieces() const noexcept;
+  [[nodiscard]] std::size_t pieces_at_once() const noexcept;
   // In how many passes of what travels sums that lie apart from gradients of keys and values are added up, each for a
   // part of what a rank holds; and how many rows one of so many passes is for.
   [[nodiscard]] std::int64_t passes() const noexcept;
@@ -67,7 +67,7 @@ struct Call {
   // piece holds of one that does not end in it is worked on with the next. None where every piece begins on that grid:
   // pieces lie one behind another in a rank's block, and blocks in a sequence.
   [[nodiscard]] std::int64_t carry(std::int64_t size) const noexcept {
-    return packed || block % size != 0 || piece() % size != 0 ? size - 1 : 0;
+    return packed || block % size != 0 || rows_of_piece() % size != 0 ? size - 1 : 0;
   }
 };
 

@@ -29,14 +29,14 @@ class KeyTravel {
                  call.here.key_value_heads,
                  {Field{call.here.head_dim, key}, Field{call.here.value_dim, value}, Field{scales_of(key)},
                   Field{scales_of(value)}}},
-        travelling_(call.stops_of(call.keys), call.grid.column_ranks(), records_.bytes(), call.carry(key_block),
-                    call.pieces()) {}
+        travelling_(call.pieces_of(call.keys), call.grid.column_ranks(), records_.bytes(), call.carry(key_block),
+                    call.pieces_at_once()) {}
 
   // f(keys, arrived, poll) for one block of keys after the other; f calls poll() between pieces of its work. `keys` are
   // those of this rank's row of the grid.
   template <class Function>
   void run(Transport& transport, const Keys& keys, Statistics& statistics, const Function& f) {
-    travelling_.begin(transport, [&](const Stop& stop, std::byte* rows) { pack(keys, stop, rows); });
+    travelling_.begin(transport, [&](const TravellingPiece& piece, std::byte* rows) { pack(keys, piece, rows); });
     while (!travelling_.done()) {
       const Arrived arrived = travelling_.next();
       const std::int64_t count = arrived.to - arrived.first;
@@ -51,10 +51,10 @@ class KeyTravel {
  private:
   static std::int64_t scales_of(NumberType type) noexcept { return type == NumberType::int8 ? 1 : 0; }
 
-  void pack(const Keys& keys, const Stop& stop, std::byte* rows) const noexcept {
-    const std::int64_t place = place_in(call_.keys.of_row, stop.first);
+  void pack(const Keys& keys, const TravellingPiece& piece, std::byte* rows) const noexcept {
+    const std::int64_t place = place_in(call_.keys.of_row, piece.first);
     const auto pack_field = [&](const TypedView<4>& tensor, std::size_t field) {
-      copy_rows(some_rows(tensor, place, stop.count), records_(rows, stop.count, field));
+      copy_rows(some_rows(tensor, place, piece.count), records_(rows, piece.count, field));
     };
     pack_field(keys.key, 0);
     pack_field(keys.value, 1);

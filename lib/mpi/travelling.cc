@@ -10,11 +10,11 @@
 
 namespace headlight::mpi {
 
-Travelling::Travelling(std::vector<Stop> stops, std::vector<int> ranks, std::int64_t row_bytes, std::int64_t carry,
-                       std::size_t buffers)
-    : stops_(std::move(stops)), ranks_(std::move(ranks)), row_bytes_(row_bytes), carry_(carry), buffers_(buffers) {
+Travelling::Travelling(std::vector<TravellingPiece> pieces, std::vector<int> ranks, std::int64_t row_bytes,
+                       std::int64_t carry, std::size_t buffers)
+    : pieces_(std::move(pieces)), ranks_(std::move(ranks)), row_bytes_(row_bytes), carry_(carry), buffers_(buffers) {
   std::int64_t longest = 0;
-  for (const Stop& stop : stops_) longest = std::max(longest, stop.count);
+  for (const TravellingPiece& piece : pieces_) longest = std::max(longest, piece.count);
   const auto bytes = static_cast<std::size_t>((carry_ + longest) * row_bytes_);
   try {
     for (Buffer& buffer : buffers_) buffer.memory.make(0, bytes);
@@ -29,76 +29,76 @@ void Travelling::begin(Transport& transport, Fill fill) {
   fill_ = std::move(fill);
   next_ = started_ = 0;
   bytes_received_ = bytes_late_ = waiting_seconds_ = 0;
-  while (started_ < std::min(stops_.size(), buffers_.size() - 1)) start(started_++);
+  while (started_ < std::min(pieces_.size(), buffers_.size() - 1)) start(started_++);
 }
 
-int Travelling::place_in_tree(const Stop& stop) const noexcept {
+int Travelling::place_in_tree(const TravellingPiece& piece) const noexcept {
   const auto ranks = static_cast<int>(ranks_.size());
-  return (own_ - stop.sender + ranks) % ranks;
+  return (own_ - piece.sender + ranks) % ranks;
 }
 
-int Travelling::rank_at(const Stop& stop, int place) const noexcept {
-  return ranks_[static_cast<std::size_t>(stop.sender + place) % ranks_.size()];
+int Travelling::rank_at(const TravellingPiece& piece, int place) const noexcept {
+  return ranks_[static_cast<std::size_t>(piece.sender + place) % ranks_.size()];
 }
 
 // What the buffer held before has been used here, and once it has been sent on it is free.
-void Travelling::start(std::size_t stop) {
-  Buffer& buffer = buffer_of(stop);
+void Travelling::start(std::size_t piece) {
+  Buffer& buffer = buffer_of(piece);
   transport_->wait(buffer.memory.requests);
-  const Stop& here = stops_[stop];
+  const TravellingPiece& here = pieces_[piece];
   buffer.sent_on = false;
   const int place = place_in_tree(here);
   if (place == 0) {
-    fill_(here, rows_of(stop));
-    return send_on(stop);
+    fill_(here, rows_of(piece));
+    return send_on(piece);
   }
   const auto bytes = static_cast<std::size_t>(here.count * row_bytes_);
-  transport_->receive(rank_at(here, place & (place - 1)), rows_of(stop), bytes, buffer.memory.requests,
-                      channel_of(stop));
+  transport_->receive(rank_at(here, place & (place - 1)), rows_of(piece), bytes, buffer.memory.requests,
+                      channel_of(piece));
   bytes_received_ += static_cast<double>(bytes);
 }
 
 // Place p has the block from p without its lowest bit, and sends it to p + 2^k for every 2^k below that bit, the ones
 // with most places behind them first.
-void Travelling::send_on(std::size_t stop) {
-  buffer_of(stop).sent_on = true;
-  const Stop& here = stops_[stop];
+void Travelling::send_on(std::size_t piece) {
+  buffer_of(piece).sent_on = true;
+  const TravellingPiece& here = pieces_[piece];
   const int place = place_in_tree(here);
   const auto ranks = static_cast<int>(ranks_.size());
   const auto own_bit = static_cast<int>(place == 0 ? std::bit_ceil(static_cast<unsigned>(ranks))
                                                    : static_cast<unsigned>(place & -place));
   for (int bit = own_bit / 2; bit > 0; bit /= 2) {
     if (place + bit >= ranks) continue;
-    transport_->send(rank_at(here, place + bit), rows_of(stop), static_cast<std::size_t>(here.count * row_bytes_),
-                     buffer_of(stop).memory.requests, channel_of(stop));
+    transport_->send(rank_at(here, place + bit), rows_of(piece), static_cast<std::size_t>(here.count * row_bytes_),
+                     buffer_of(piece).memory.requests, channel_of(piece));
   }
 }
 
 Arrived Travelling::next() {
-  const std::size_t stop = next_++;
-  Buffer& buffer = buffer_of(stop);
-  const Stop& here = stops_[stop];
+  const std::size_t piece = next_++;
+  Buffer& buffer = buffer_of(piece);
+  const TravellingPiece& here = pieces_[piece];
   if (!buffer.sent_on) {
     if (!transport_->test(buffer.memory.requests)) {
       bytes_late_ += static_cast<double>(here.count * row_bytes_);
       const Stopwatch waiting(waiting_seconds_);
       transport_->wait(buffer.memory.requests);
     }
-    send_on(stop);
+    send_on(piece);
   }
   buffer.carried = 0;
-  if (stop > 0 && stops_[stop - 1].series == here.series) {
-    const Stop& before = stops_[stop - 1];
-    buffer.carried = std::min(carry_, buffer_of(stop - 1).carried + before.count);
+  if (piece > 0 && pieces_[piece - 1].series == here.series) {
+    const TravellingPiece& before = pieces_[piece - 1];
+    buffer.carried = std::min(carry_, buffer_of(piece - 1).carried + before.count);
     const std::int64_t bytes = buffer.carried * row_bytes_;
     if (bytes > 0) {
-      const std::byte* const end = rows_of(stop - 1) + before.count * row_bytes_;
-      std::memcpy(rows_of(stop) - bytes, end - bytes, static_cast<std::size_t>(bytes));
+      const std::byte* const end = rows_of(piece - 1) + before.count * row_bytes_;
+      std::memcpy(rows_of(piece) - bytes, end - bytes, static_cast<std::size_t>(bytes));
     }
   }
-  if (started_ < stops_.size()) start(started_++);
-  return {rows_of(stop) - buffer.carried * row_bytes_, here.first - buffer.carried, here.first, here.first + here.count,
-          here.series};
+  if (started_ < pieces_.size()) start(started_++);
+  return {rows_of(piece) - buffer.carried * row_bytes_, here.first - buffer.carried, here.first,
+          here.first + here.count, here.series};
 }
 
 void Travelling::finish() {
@@ -110,8 +110,8 @@ void Travelling::poll() {
   for (Buffer& buffer : buffers_) {
     if (buffer.sent_on) static_cast<void>(transport_->test(buffer.memory.requests));
   }
-  for (std::size_t stop = next_; stop < started_; ++stop) {
-    if (!buffer_of(stop).sent_on && transport_->test(buffer_of(stop).memory.requests)) send_on(stop);
+  for (std::size_t piece = next_; piece < started_; ++piece) {
+    if (!buffer_of(piece).sent_on && transport_->test(buffer_of(piece).memory.requests)) send_on(piece);
   }
 }
 

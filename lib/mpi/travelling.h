@@ -14,8 +14,8 @@
 
 namespace headlight::mpi {
 
-// A block of rows, and who sends it. Rows of one series follow each other without a gap.
-struct Stop {
+// Rows that travel together, and who sends them. Those of one series follow each other without a gap.
+struct TravellingPiece {
   std::int64_t first;
   std::int64_t count;
   int sender;  // its place among the ranks that rows travel between
@@ -34,19 +34,19 @@ struct Arrived {
 
 class Travelling {
  public:
-  // Writes a stop's own rows where they are to be sent from.
-  using Fill = std::function<void(const Stop& stop, std::byte* rows)>;
+  // Writes the rows of a piece where they are to be sent from.
+  using Fill = std::function<void(const TravellingPiece& piece, std::byte* rows)>;
 
   // Rows of so many bytes. `carry`: how many rows before a block its reader may still need. `buffers`: how many blocks
   // there is memory for, one that is worked on and at least one on its way. Throws OutOfMemory.
-  Travelling(std::vector<Stop> stops, std::vector<int> ranks, std::int64_t row_bytes, std::int64_t carry,
+  Travelling(std::vector<TravellingPiece> pieces, std::vector<int> ranks, std::int64_t row_bytes, std::int64_t carry,
              std::size_t buffers);
   Travelling(const Travelling&) = delete;
   Travelling& operator=(const Travelling&) = delete;
 
   // Anew behind finish(), if all ranks do.
   void begin(Transport& transport, Fill fill);
-  [[nodiscard]] bool done() const noexcept { return next_ == stops_.size(); }
+  [[nodiscard]] bool done() const noexcept { return next_ == pieces_.size(); }
   // Waits for the next block, and begins with one more behind those that are on their way.
   [[nodiscard]] Arrived next();
   // Behind the last: waits until what this rank has sent is with the others.
@@ -69,21 +69,21 @@ class Travelling {
     std::int64_t carried = 0;
   };
 
-  void start(std::size_t stop);
-  void send_on(std::size_t stop);
+  void start(std::size_t piece);
+  void send_on(std::size_t piece);
   // This rank's number in the tree of a block, counted from its root.
-  [[nodiscard]] int place_in_tree(const Stop& stop) const noexcept;
-  [[nodiscard]] int rank_at(const Stop& stop, int place) const noexcept;
+  [[nodiscard]] int place_in_tree(const TravellingPiece& piece) const noexcept;
+  [[nodiscard]] int rank_at(const TravellingPiece& piece, int place) const noexcept;
   // Messages from one rank to another may not have the order of the blocks, where one of the rank's own is sent before
   // another has come that is to be sent on: each buffer is a channel.
-  [[nodiscard]] int channel_of(std::size_t stop) const noexcept { return static_cast<int>(stop % buffers_.size()); }
-  [[nodiscard]] Buffer& buffer_of(std::size_t stop) noexcept { return buffers_[stop % buffers_.size()]; }
-  [[nodiscard]] std::byte* rows_of(std::size_t stop) noexcept {
-    return buffer_of(stop).memory.data(0) + carry_ * row_bytes_;
+  [[nodiscard]] int channel_of(std::size_t piece) const noexcept { return static_cast<int>(piece % buffers_.size()); }
+  [[nodiscard]] Buffer& buffer_of(std::size_t piece) noexcept { return buffers_[piece % buffers_.size()]; }
+  [[nodiscard]] std::byte* rows_of(std::size_t piece) noexcept {
+    return buffer_of(piece).memory.data(0) + carry_ * row_bytes_;
   }
 
   Transport* transport_ = nullptr;
-  std::vector<Stop> stops_;
+  std::vector<TravellingPiece> pieces_;
   std::vector<int> ranks_;
   std::int64_t row_bytes_;
   std::int64_t carry_;
