@@ -19,15 +19,18 @@ PATIENCE = 1.0
 def seconds_until_interrupted(call):
     """How long the process worked after the signal until `call` ended, which it had to."""
     sent = []
+    begun, over = threading.Event(), threading.Event()
 
     def send():
-        sent.append(time.process_time())
-        os.kill(os.getpid(), signal.SIGINT)
+        begun.wait()  # a busy machine takes its time to start a thread
+        if not over.wait(0.2):
+            sent.append(time.process_time())
+            os.kill(os.getpid(), signal.SIGINT)
 
-    timer = threading.Timer(0.2, send)
     ended = False
-    timer.start()
+    threading.Thread(target=send).start()
     try:
+        begun.set()
         call()
         ended = True  # before the signal came: too short to say anything
         time.sleep(10)
@@ -35,7 +38,7 @@ def seconds_until_interrupted(call):
         assert not ended
         return time.process_time() - sent[0]
     finally:
-        timer.cancel()
+        over.set()
     raise AssertionError("the signal was lost")
 
 
