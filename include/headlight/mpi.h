@@ -108,7 +108,7 @@ struct HEADLIGHT_API Plan {
   std::int64_t key_rows = 0;
   double hidden_bytes = 0;              // that the rank receives in attention() while it computes
   double exchanged_bytes = 0;           // that it receives there and waits for
-  double backward_hidden_bytes = 0;     // the same of attention_backward()
+  double backward_hidden_bytes = 0;     // the same of attention_backward(), in one pass
   double backward_exchanged_bytes = 0;  // likewise
   // How long parts of attention() might take by the figures of Spread.
   double product_seconds = 0;  // the products
@@ -204,10 +204,11 @@ struct TypedGradients {
   View<float, 1> sinks{};       // [Hq] of the whole, on every rank
 };
 
-// The same over shares of float32, bfloat16 and float16, log_sum_exp_gradient [B, Hq, n] among them: what travels does
-// so as it is, and gradients of 16 bits are rounded once, as in one process. Their sums are of floats and lie apart, so
-// they are added up for some of a rank's rows at a time, and then for some of its keys, at most an eighth where it has
-// 65,536 or more: keys, or rows, travel once for each, which Plan does not count.
+// The same over shares of float32, bfloat16 and float16; log_sum_exp_gradient [B, Hq, n] is of float32. All travel in
+// their own types, and gradients of 16 bits are rounded once, as in one process. Their sums are of floats and lie
+// apart, as do those of key and value gradients whose rows are no whole vectors. So they are added up in passes, each
+// for some of a rank's rows or keys, about an eighth where it has 65,536 or more: what travels does so once for each
+// pass, which Plan does not count.
 HEADLIGHT_API Statistics attention_backward(Group& group, Engine& engine, const AttentionShape& whole,
                                             const AttentionBackwardOperands& shares, const TypedGradients& gradients,
                                             const AttentionOptions& options = {}, const Spread& spread = {});

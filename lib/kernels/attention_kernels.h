@@ -143,7 +143,8 @@ inline constexpr int kMaxSweepHeads = 32;
 struct AttentionSweep {
   AttentionBlock block;  // of the first head
   std::int64_t heads;    // at most kMaxSweepHeads
-  // From one head to the next: in numbers, but for those of the states and of the masks' pointers, in rows.
+  // From one head to the next: in numbers, but for queries, in words, and for the states and the masks' pointers, in
+  // rows.
   std::int64_t query_step;
   std::int64_t key_step;
   std::int64_t value_step;

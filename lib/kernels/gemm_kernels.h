@@ -79,7 +79,7 @@ struct GemmKernels {
   // Packs columns [column, column + columns) of B [depth, …], one panel of each block of K: columns ≤ panel_width,
   // filled up to whole vectors. b is no panels, and float32; rows of it may be bfloat16 where the panels are. `panels`
   // describes those at `packed`. Each block may lie in memory that the system has yet to find, for milliseconds: before
-  // each, but those of integers, which are long, is_stopped() is asked, and from its first yes on the rest is left.
+  // each is_stopped() is asked, and from its first yes on the rest is left. Panels of integers are packed whole.
   void (*pack_columns)(const Operand& b, std::int64_t depth, std::int64_t column, std::int64_t columns,
                        const Operand& panels, float* packed, bool (*is_stopped)() noexcept) noexcept;
   // Length of the blocks of K; the last may be shorter.

@@ -85,14 +85,13 @@ class Backward {
                     call.pieces_at_once()),
         delta_({call.here.batch * call.here.key_value_heads * (call.rows_of_piece() + call.carry(blocks_.rows))}),
         sinks_(call, whole_.options) {
-    const auto passes = [](bool apart, std::int64_t some) { return apart ? some : 1; };
-    const auto of_keys_apart = [&](const MutableTypedView<4>& gradient) {
+    const bool of_query = is_given(gradients.query) && gradients.query.type != NumberType::float32;
+    const auto of_keys = [&](const MutableTypedView<4>& gradient) {
       return is_given(gradient) && ops::KeyGradientKeys::sums_lie_apart(whole_, gradient);
     };
-    // A row has one sum, a key two.
-    row_passes_ = passes(is_given(gradients.query) && gradients.query.type != NumberType::float32,
-                         divide_up(call.passes(), std::int64_t{2}));
-    key_passes_ = passes(of_keys_apart(gradients.key) || of_keys_apart(gradients.value), call.passes());
+    row_passes_ = call.passes(call.whole.query_length, of_query ? 1 : 0);
+    key_passes_ =
+        call.passes(call.whole.key_length, (of_keys(gradients.key) ? 1 : 0) + (of_keys(gradients.value) ? 1 : 0));
   }
 
   // What this rank's row of the grid holds, of the heads that the rank works on.
@@ -128,17 +127,17 @@ class Backward {
   }
 
  private:
-  // How many rows or keys are one part.
-  [[nodiscard]] std::int64_t rows_of_part(std::int64_t heads, std::int64_t products,
+  // How many rows or keys, of so many, are one part.
+  [[nodiscard]] std::int64_t rows_of_part(std::int64_t length, std::int64_t heads, std::int64_t products,
                                           std::int64_t passes) const noexcept {
     const std::int64_t at_once = rows_at_once(engine_, call_, heads, products);
-    return passes == 1 ? at_once : std::min(at_once, call_.rows_of_pass(passes));
+    return passes == 1 ? at_once : std::min(at_once, call_.rows_of_pass(length, passes));
   }
 
   void hold_rows() {
     std::int64_t at = 0;
-    const std::int64_t most =
-        rows_of_part(call_.here.query_heads, 2 * call_.here.head_dim + call_.here.value_dim, row_passes_);
+    const std::int64_t most = rows_of_part(call_.whole.query_length, call_.here.query_heads,
+                                           2 * call_.here.head_dim + call_.here.value_dim, row_passes_);
     for (const Run& run : cut_runs(call_.queries.of_row, whole_.options.query_offsets, most)) {
       const auto some = [&](const auto& view) { return some_rows(view, at, run.count); };
       const AttentionBackwardOperands rows = {.query = some(shares_.query),
@@ -157,8 +156,8 @@ class Backward {
   void hold_keys() {
     std::int64_t at = 0;
     // Rows come with one head of each group.
-    const std::int64_t most =
-        rows_of_part(call_.here.key_value_heads, 2 * (call_.here.head_dim + call_.here.value_dim), key_passes_);
+    const std::int64_t most = rows_of_part(call_.whole.key_length, call_.here.key_value_heads,
+                                           2 * (call_.here.head_dim + call_.here.value_dim), key_passes_);
     for (const Run& run : cut_runs(call_.keys.of_row, ops::packed_key_offsets(whole_.options), most)) {
       kept_keys_.push_back(std::make_unique<ops::KeyGradientKeys>(
           engine_, whole_, run.first, some_rows(shares_.key, at, run.count), some_rows(shares_.value, at, run.count),
@@ -335,7 +334,7 @@ void add_types(const Engine& engine, const AttentionBackwardOperands& shares, co
   record.emplace_back("gradients.sinks", gradients.sinks ? "given" : "not given");
   record.emplace_back("log_sum_exp_gradient", is_given(shares.log_sum_exp_gradient) ? "given" : "not given");
   if (!ops::are_pairs_of_bfloat16(shares.query, shares.key, shares.value)) return;
-  const bool pairs = ops::backward_kernels_of_types(engine, shares, gradients_of_tensors(gradients)).multiply_pairs();
+  const bool pairs = ops::backward_kernels_of_types(engine, shares, gradients_of_tensors(gradients)).multiplies_pairs();
   record.emplace_back("products of bfloat16", pairs ? "of pairs" : "of widened numbers");
 }
 

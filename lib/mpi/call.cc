@@ -122,9 +122,9 @@ AttentionOptions Call::options_of(const AttentionOptions& options) const noexcep
   return here_options;
 }
 
-std::int64_t Call::share() const noexcept {
-  return std::max(whole.query_length, whole.key_length) / (grid.ring * grid.head_ranks);
-}
+std::int64_t Call::share(std::int64_t length) const noexcept { return length / (grid.ring * grid.head_ranks); }
+
+std::int64_t Call::share() const noexcept { return share(std::max(whole.query_length, whole.key_length)); }
 
 // The longer a piece, the more often is a row's state still in a cache when its next keys come: 1024 at a time are a
 // twelfth faster than 512 (four heads of 64, L = 16384, two ranks). But what travels takes memory: so pieces are long
@@ -141,15 +141,16 @@ std::size_t Call::pieces_at_once() const noexcept {
   return share() >= kOfShare * rows_of_piece() ? 3 : 2;
 }
 
-// Sums of floats take twice the memory of a gradient of 16 bits; those of an eighth of the keys and values a sixteenth
-// of what the operands and gradients do. With fewer rows at a time than that, transfers would not be hidden.
-std::int64_t Call::passes() const noexcept {
+// Sums of floats take twice the memory of a gradient of 16 bits; two of them, for an eighth of the rows, a sixteenth of
+// what the operands and gradients do. Products of a pass of fewer than 8192 rows would not hide what travels.
+std::int64_t Call::passes(std::int64_t length, std::int64_t sums) const noexcept {
   constexpr std::int64_t kRowsOfPass = 8192, kMostPasses = 8;
-  return std::clamp<std::int64_t>(share() / kRowsOfPass, 1, kMostPasses);
+  const std::int64_t of_two = std::clamp<std::int64_t>(share(length) / kRowsOfPass, 1, kMostPasses);
+  return sums == 0 ? 1 : divide_up(sums * of_two, std::int64_t{2});
 }
 
-std::int64_t Call::rows_of_pass(std::int64_t passes) const noexcept {
-  return round_up(divide_up(share(), passes), kRowCut);
+std::int64_t Call::rows_of_pass(std::int64_t length, std::int64_t passes) const noexcept {
+  return round_up(divide_up(share(length), passes), kRowCut);
 }
 
 std::vector<TravellingPiece> Call::pieces_of(const Holding& holding) const {

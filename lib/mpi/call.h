@@ -53,16 +53,17 @@ struct Call {
   [[nodiscard]] std::int64_t first_head() const noexcept { return grid.column * here.query_heads; }
   // The blocks of a tensor in ascending order, in pieces, each sent by the rank of this column that holds it.
   [[nodiscard]] std::vector<TravellingPiece> pieces_of(const Holding& holding) const;
-  // Rows of the sequence that a rank holds, about.
+  // Rows of a tensor of such a length that a rank holds, about; and of the longer one.
+  [[nodiscard]] std::int64_t share(std::int64_t length) const noexcept;
   [[nodiscard]] std::int64_t share() const noexcept;
-  // At most.
+  // Rows of a piece, at most.
   [[nodiscard]] std::int64_t rows_of_piece() const noexcept;
   // For how many pieces there is memory, the one that is worked on among them.
   [[nodiscard]] std::size_t pieces_at_once() const noexcept;
-  // In how many passes of what travels sums that lie apart from gradients of keys and values are added up, each for a
-  // part of what a rank holds; and how many rows one of so many passes is for.
-  [[nodiscard]] std::int64_t passes() const noexcept;
-  [[nodiscard]] std::int64_t rows_of_pass(std::int64_t passes) const noexcept;
+  // In how many passes of what travels a rank adds up sums that lie apart from gradients of such a length, each for a
+  // part of its rows; `sums`: how many a row has, at most two. And how many rows one of so many passes is for, about.
+  [[nodiscard]] std::int64_t passes(std::int64_t length, std::int64_t sums) const noexcept;
+  [[nodiscard]] std::int64_t rows_of_pass(std::int64_t length, std::int64_t passes) const noexcept;
   // How many rows before a piece are needed again where sums go by blocks of `size` on the grid of a sequence: what a
   // piece holds of one that does not end in it is worked on with the next. None where every piece begins on that grid:
   // pieces lie one behind another in a rank's block, and blocks in a sequence.

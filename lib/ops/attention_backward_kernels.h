@@ -11,7 +11,7 @@ struct BackwardKernels {
   kernels::AttentionKernels attention;
   kernels::AttentionBackwardKernels backward;
 
-  [[nodiscard]] bool multiply_pairs() const noexcept { return attention.numbers_of_word == 2; }
+  [[nodiscard]] bool multiplies_pairs() const noexcept { return attention.numbers_of_word == 2; }
 };
 
 // Those of float32 where nothing is of another type, and those that multiply pairs of bfloat16 where the call is of

@@ -34,7 +34,7 @@ struct AttentionTraits {
   bool with_probabilities = false;
   // Of them, R.
   std::int64_t probability_rows = 0;
-  // Rows of queries are copied: to multiply or to widen them, or since no one stride leads from row to row.
+  // Rows of queries may be copied: to multiply or to widen them, or since no one stride leads from row to row.
   bool copies_queries = false;
   bool with_mask = false;
   bool with_bias = false;

@@ -68,10 +68,10 @@ void refuse_call(const char* text, const nb::args& given, const nb::kwargs& name
   const std::vector<Parameter>& parameters = signature.parameters;
 
   for (const auto& [keyword, value] : named) {
-    const std::string_view name = nb::str(keyword).c_str();
+    const std::string name = nb::str(keyword).c_str();
     const auto is_it = [&](const Parameter& one) { return one.name == name; };
     if (std::any_of(parameters.begin(), parameters.end(), is_it)) continue;
-    refuse("keyword '" + std::string(name) + "' is unknown, expected some of " +
+    refuse("keyword '" + name + "' is unknown, expected some of " +
            names_of(signature, [](const Parameter&) { return true; }));
   }
 

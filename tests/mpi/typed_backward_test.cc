@@ -173,6 +173,11 @@ TEST(MpiTypedBackward, LongShares) {
   const std::string of = "B=1 Lq=" + length + " Lk=" + length + " Hq=2 Hkv=1", rest = " window=200,100 sinks=1";
   const BackwardTypes types = BackwardTypes::all(NumberType::bfloat16);
   expect_bits_spread(group, engine, case_of(of + " D=2 Dv=2" + rest, NumberType::bfloat16), {types}, {.head_ranks = 1});
+  // Many rows over few keys, and the other way round: passes go by what is added up. Heads shared out, in place, too.
+  for (const std::string& lengths : {" Lq=" + length + " Lk=300", " Lq=300 Lk=" + length}) {
+    const std::string both = "B=2" + lengths + " Hq=4 Hkv=2 D=2 Dv=2 window=200,100";
+    expect_same_bits(group, engine, case_of(both, NumberType::bfloat16), {types, false, true});
+  }
   // Of floats whose rows are no whole vectors, those of keys alone.
   expect_bits_spread(group, engine, case_of(of + " D=1 Dv=3" + rest), {}, {.head_ranks = 1});
 }

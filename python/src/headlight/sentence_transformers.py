@@ -37,7 +37,8 @@ class SentenceTransformer:
     "query" and "document" are empty unless somebody says otherwise. default_prompt_name, similarity_fn_name,
     truncate_dim: in place of what the folder says. model_precision: what products multiply in, as load() takes it.
 
-    Raises headlight.FileError for what cannot be read, ValueError for a model that pools otherwise or has further layers.
+    Raises headlight.FileError for what cannot be read, ValueError for a model that pools otherwise or has further layers,
+    and for a default_prompt_name that is no prompt's.
     """
 
     prompts: dict[str, str]
