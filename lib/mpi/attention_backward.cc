@@ -171,15 +171,21 @@ class Backward {
     return is_given(gradient) ? some_rows(gradient, at, run.count) : MutableTypedView<4>();
   }
 
+  // The sums of a pass lie one behind another.
+  template <class Part>
+  void begin_sums(Transport& transport, std::span<const std::unique_ptr<Part>> parts) {
+    float* room = room_.data();
+    for (const auto& part : parts) {
+      part->begin_sums(room);
+      room += part->room();
+      transport.poll();
+    }
+  }
+
   // Query gradients of some rows, while keys travel.
   void run_rows(Transport& transport, std::span<const std::unique_ptr<ops::QueryGradientRows>> all_rows,
                 Statistics& statistics) {
-    float* room = room_.data();
-    for (const auto& rows : all_rows) {
-      rows->begin_sums(room);
-      room += rows->room();
-      transport.poll();
-    }
+    begin_sums(transport, all_rows);
     keys_.run(transport, {shares_.key, shares_.value}, statistics,
               [&](const Keys& keys, const Arrived& arrived, const auto& poll) {
                 for (const auto& rows : all_rows) {
@@ -196,12 +202,7 @@ class Backward {
   // Gradients of some keys and values, and of sinks, while rows travel.
   void run_keys(Transport& transport, std::span<const std::unique_ptr<ops::KeyGradientKeys>> all_keys, bool with_sinks,
                 Statistics& statistics) {
-    float* room = room_.data();
-    for (const auto& keys : all_keys) {
-      keys->begin(room);
-      room += keys->room();
-      transport.poll();
-    }
+    begin_sums(transport, all_keys);
     travelling_.begin(transport, [&](const TravellingPiece& piece, std::byte* rows) { pack_rows(piece, rows); });
     while (!travelling_.done()) {
       const Arrived arrived = travelling_.next();

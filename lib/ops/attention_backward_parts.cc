@@ -225,7 +225,7 @@ std::size_t KeyGradientKeys::scratch_bytes(const Engine& engine) const noexcept 
   return plan.bytes();
 }
 
-void KeyGradientKeys::begin(float* room) noexcept {
+void KeyGradientKeys::begin_sums(float* room) noexcept {
   key_.clear(room);
   value_.clear(room + key_.size());
 }

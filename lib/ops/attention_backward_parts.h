@@ -100,7 +100,7 @@ class KeyGradientKeys : public BackwardPart {
   // Floats of the sums that do.
   [[nodiscard]] std::int64_t room() const noexcept { return key_.size() + value_.size(); }
   // Clears the gradients, and their sums, which lie there until finish().
-  void begin(float* room) noexcept;
+  void begin_sums(float* room) noexcept;
   // Rows of query heads g, g + group, …, in this order: [B, n, Hkv, D], of which the first is row first_query.
   struct Rows {
     std::int64_t group_head;  // g

@@ -9,6 +9,7 @@
 #include "headlight/mpi.h"
 #include "mpi/expect_error.h"
 #include "mpi/ranks.h"
+#include "mpi/spread_case.h"
 #include "support/attention_case.h"
 #include "support/compare.h"
 #include "support/quick.h"
@@ -18,27 +19,14 @@ namespace headlight::mpi_typed_backward_test {
 
 using test::AttentionCase;
 using test::BackwardTypes;
+using test::shape_of;
 using test::Stored;
 using test::TypedBackward;
-
-AttentionShape shape_of(const AttentionCase& c) {
-  return {c.batch, c.query_length, c.key_length, c.query_heads, c.key_value_heads, c.head_dim, c.value_dim};
-}
 
 // The rows of the runs, in that type.
 Stored share_of(const std::vector<mpi::Run>& runs, std::int64_t rows, NumberType type, const Tensor<float, 4>& whole) {
   Stored all(type, whole), share(type, {whole.shape()[0], rows, whole.shape()[2], whole.shape()[3]});
   mpi::take_share(runs, all.view(), share.view());
-  return share;
-}
-// Of [B, Hq, L] likewise.
-Tensor<float, 3> share_of(const std::vector<mpi::Run>& runs, std::int64_t rows, const Tensor<float, 3>& whole) {
-  Tensor<float, 3> share({whole.shape()[0], whole.shape()[1], rows});
-  const auto each_row = [](const View<float, 3>& of) {
-    return View<float, 4>(of.data, {of.extent(0), of.extent(2), of.extent(1), 1},
-                          {of.stride(0), of.stride(2), of.stride(1), 1});
-  };
-  mpi::take_share(runs, each_row(const_cast<Tensor<float, 3>&>(whole)), each_row(share));
   return share;
 }
 
@@ -71,8 +59,8 @@ void expect_bits_spread(mpi::Group& group, Engine& engine, const AttentionCase& 
   Stored query = rows(c.types[0], call.problem.in.query), key = keys(c.types[1], call.problem.in.key),
          value = keys(c.types[2], call.problem.in.value), out = rows(c.types[3], call.problem.out),
          out_gradient = rows(wanted.types.out_gradient, call.problem.out_gradient);
-  const Tensor<float, 3> sums = share_of(plan.queries, plan.query_rows, call.problem.log_sum_exp);
-  const Tensor<float, 3> own_sums_gradient = share_of(plan.queries, plan.query_rows, sums_gradient);
+  const Tensor<float, 3> sums = test::share_of_heads(plan.queries, plan.query_rows, call.problem.log_sum_exp);
+  const Tensor<float, 3> own_sums_gradient = test::share_of_heads(plan.queries, plan.query_rows, sums_gradient);
   Stored query_gradient(wanted.types.gradients[0], query.shape()), key_gradient(wanted.types.gradients[1], key.shape()),
       value_gradient(wanted.types.gradients[2], value.shape());
   Stored& of_query = wanted.in_place ? out : query_gradient;
@@ -187,10 +175,7 @@ TEST(MpiTypedBackward, RandomCasesOnEveryInstructionSet) {
   for (const Isa isa : available_isas()) {
     Engine engine({.threads = 2, .isa = isa});
     for (std::uint64_t seed = 1; seed <= test::count<std::uint64_t>(16, 4); ++seed) {
-      AttentionCase c = test::random_attention_case(seed, 300);
-      c.mask.reset();
-      c.bias.reset();
-      c.make_valid();
+      const AttentionCase c = test::random_spread_case(seed, 300);
       expect_same_bits(group, engine, c, {BackwardTypes::random(seed)});
     }
   }

@@ -4,6 +4,7 @@
 #include "gtest/gtest.h"
 #include "headlight/mpi.h"
 #include "mpi/ranks.h"
+#include "mpi/spread_case.h"
 #include "support/attention_case.h"
 #include "support/cached_rows.h"
 #include "support/compare.h"
@@ -15,11 +16,8 @@ namespace headlight::mpi_typed_test {
 using test::AttentionCase;
 using test::AttentionInputs;
 using test::CachedRows;
+using test::shape_of;
 using test::Stored;
-
-AttentionShape shape_of(const AttentionCase& c) {
-  return {c.batch, c.query_length, c.key_length, c.query_heads, c.key_value_heads, c.head_dim, c.value_dim};
-}
 
 // [B, L, H] as [B, L, H, 1].
 template <class T>
@@ -139,10 +137,7 @@ TEST(MpiTyped, RandomCasesOnEveryInstructionSet) {
   for (const Isa isa : available_isas()) {
     Engine engine({.threads = 2, .isa = isa});
     for (std::uint64_t seed = 1; seed <= test::count<std::uint64_t>(12, 4); ++seed) {
-      AttentionCase c = test::random_attention_case(seed, 300);
-      c.mask.reset();
-      c.bias.reset();
-      c.make_valid();
+      const AttentionCase c = test::random_spread_case(seed, 300);
       expect_same_bits(group, engine, c);
     }
   }
