@@ -354,7 +354,7 @@ void block(const GemmBlock& block) noexcept {
       run_rows(block, plan, step, registers);
     }
     step.first += step.depth;
-  } while (step.first < plan.depth);
+  } while (step.first < plan.depth && !(block.is_stopped != nullptr && block.is_stopped()));
 }
 
 // Columns of B as panels, a block of K at a time.
@@ -363,7 +363,7 @@ void pack_columns(const Operand& b, std::int64_t depth, std::int64_t column, std
                   const Operand& panels, float* packed, bool (*is_stopped)() noexcept) noexcept {
   const std::int64_t longest = depth_block<Numbers>(depth);
   if constexpr (requires { &Numbers::pack_columns; }) {
-    Numbers::pack_columns(b, depth, column, columns, panels, packed, longest);
+    Numbers::pack_columns(b, depth, column, columns, panels, packed, longest, is_stopped);
   } else {
     for (std::int64_t first = 0; first < depth && !is_stopped(); first += longest) {
       const std::int64_t rows = smaller(longest, depth - first);

@@ -181,21 +181,25 @@ struct Int4 {
   }
 
   static void pack_columns(const kernels::Operand& b, std::int64_t depth, std::int64_t column, std::int64_t columns,
-                           const kernels::Operand& panels, float* packed, std::int64_t depth_block) noexcept {
+                           const kernels::Operand& panels, float* packed, std::int64_t depth_block,
+                           bool (*is_stopped)() noexcept) noexcept {
     const std::int64_t width = round_up(columns, kLanes);
     auto* const scales = reinterpret_cast<std::uint16_t*>(
         packed + (reinterpret_cast<const float*>(panels.group_scales(depth)) - panels.words()));
-    walk_matrix<kInt4Group>(
-        b, 0, depth, column, columns, [&](std::int64_t k, std::int64_t offset, const Vec(&rows)[kInt4Group]) {
-          const Int4Group group(rows);
-          store_bf16(group.scale, scales + column * int4_groups(depth) + k / kInt4Group * width + offset);
-          const std::int64_t first = k / depth_block * depth_block;
-          const std::int64_t count = smaller(depth_block, depth - first);
-          float* to = packed + panels.panel_at(first, count, column) + (k - first) / kOfWord * width + offset;
-          for (std::int64_t word = 0; word < smaller(kInt4Group, depth - k); word += kOfWord, to += width) {
-            store(group.words[word / kOfWord], to);
-          }
-        });
+    for (std::int64_t first = 0; first < depth && !is_stopped(); first += depth_block) {
+      const std::int64_t count = smaller(depth_block, depth - first);
+      float* const panel = packed + panels.panel_at(first, count, column);
+      std::uint16_t* const scales_of_block = scales + column * int4_groups(depth) + first / kInt4Group * width;
+      walk_matrix<kInt4Group>(
+          b, first, count, column, columns, [&](std::int64_t k, std::int64_t offset, const Vec(&rows)[kInt4Group]) {
+            const Int4Group group(rows);
+            store_bf16(group.scale, scales_of_block + k / kInt4Group * width + offset);
+            float* to = panel + k / kOfWord * width + offset;
+            for (std::int64_t word = 0; word < smaller(kInt4Group, count - k); word += kOfWord, to += width) {
+              store(group.words[word / kOfWord], to);
+            }
+          });
+    }
   }
 };
 

@@ -113,7 +113,8 @@ struct Int8 {
   }
 
   static void pack_columns(const kernels::Operand& b, std::int64_t depth, std::int64_t column, std::int64_t columns,
-                           const kernels::Operand& panels, float* packed, std::int64_t depth_block) noexcept {
+                           const kernels::Operand& panels, float* packed, std::int64_t depth_block,
+                           bool (*is_stopped)() noexcept) noexcept {
     const std::int64_t width = round_up(columns, kLanes);
     for (std::int64_t offset = 0; offset < columns; offset += kLanes) {
       const std::int64_t at = column + offset;
@@ -121,7 +122,7 @@ struct Int8 {
       const Int8Range range = int8_range_of_columns(b, depth, at, count);
       float* numbers = packed + (panels.column_scales(depth) - panels.words()) + at;
       store(Int8Columns(range).scale.scale, numbers);
-      for (std::int64_t first = 0; first < depth; first += depth_block) {
+      for (std::int64_t first = 0; first < depth && !is_stopped(); first += depth_block) {
         const std::int64_t rows = smaller(depth_block, depth - first);
         float* const to = packed + panels.panel_at(first, rows, column) + offset;
         Int8Columns of_block(range);

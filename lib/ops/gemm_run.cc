@@ -258,6 +258,7 @@ void run_split(Engine& engine, const GemmBatch& batch, const GemmSplit& split) {
       block.c = kernels::numbers_behind(block.c, item * batch.c_stride, block.c_type);
       if (block.epilogue.residual != nullptr) block.epilogue.residual += item * batch.residual_stride;
       block.scratch = split.in(scratch.data(), worker, split.scratch);
+      block.is_stopped = &runtime::is_stopped;
       if (split.rounding == RoundA::by_block) {
         const std::int64_t rows = divide_up(product.rows, split.row_blocks);
         float* const rounded =

@@ -101,6 +101,14 @@ def test_products_can_be_interrupted():
     assert seconds_until_interrupted(lambda: hl.matmul(a, packed)) < PATIENCE
 
 
+@pytest.mark.parametrize("transposed", [False, True], ids=["plain", "transposed"])
+def test_products_of_long_sums_can_be_interrupted(transposed):
+    terms = 2_000_000  # of which one row of memory
+    a = np.broadcast_to(np.ones((1, 144), np.float32), (terms, 144)).T if transposed else np.ones((144, terms), np.float32)
+    b = np.broadcast_to(np.ones((1, 2048), np.float32), (terms, 2048))
+    assert seconds_until_interrupted(lambda: hl.matmul(a, b)) < PATIENCE
+
+
 @pytest.mark.parametrize("precision", ["float32", "bfloat16", "int8", "int4"])
 def test_packing_can_be_interrupted(precision):
     b = np.broadcast_to(np.ones((1, 4096), np.float32), (4096, 4096))

@@ -112,8 +112,9 @@ TEST_P(Stopping, NoMatrixIsHalfPacked) {
 
 // Each block of K of a panel may lie in memory that the system has to find first.
 TEST_P(Stopping, PackingOnePanelAsksBeforeEachBlock) {
-  Tensor<float, 2> b({7680, 1});  // a panel of every instruction set
-  for (const NumberType type : {NumberType::float32, NumberType::bfloat16, NumberType::float16}) {
+  Tensor<float, 2> b({200000, 1});  // a panel of every instruction set, thirteen blocks of int8
+  for (const NumberType type :
+       {NumberType::float32, NumberType::bfloat16, NumberType::float16, NumberType::int8, NumberType::int4}) {
     end_after(1'000'000'000);
     EXPECT_TRUE(PackedMatrix(engine_, b, Transpose::no, type));
     EXPECT_GE(asked, 10);
@@ -121,6 +122,23 @@ TEST_P(Stopping, PackingOnePanelAsksBeforeEachBlock) {
     EXPECT_THROW(PackedMatrix(engine_, b, Transpose::no, type), Stopped);
     EXPECT_LE(asked, 7) << "went on";
   }
+}
+
+// However long a sum is, a task of few rows and columns takes milliseconds for each block of it.
+TEST_P(Stopping, OneProductAsksBetweenBlocksOfK) {
+  Tensor<float, 2> a({7680, 3}), b({7680, 2}), c({3, 2});
+  for (float& x : a) x = 0.5f;
+  for (float& x : b) x = 2.0f;
+  const auto multiply = [&] { gemm(engine_, a, b, c, {.transpose_a = Transpose::yes}); };
+  end_after(1'000'000'000);
+  multiply();
+  EXPECT_GE(asked, 9);
+  end_after(4);
+  multiply();
+  EXPECT_LE(asked, 7) << "went on";
+  end_after(1'000'000'000);
+  multiply();
+  for (const float x : c) EXPECT_EQ(x, 7680.0f);
 }
 
 // Where a block of keys waits for the one before it, that one may have gone: at whatever question the call ends.
