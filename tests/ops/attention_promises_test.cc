@@ -242,14 +242,15 @@ TEST_P(AttentionPromises, SlopesOfRowsFarFromTheirKeysHaveTheSameBits) {
     c.query_length = 40;
     const AttentionInputs inputs(c);
     const std::vector<float> slopes = {0x1p-22f, 0x1.8p-25f};
-    AttentionOptions far = inputs.options;
-    far.slopes = slopes;
+    AttentionOptions distant = inputs.options;
+    distant.slopes = slopes;
     const std::int64_t start = (std::int64_t{1} << exponent) + 101;
-    far.query_start = start;
-    const Tensor<float, 4> together = run(engine, inputs.query, inputs.key, inputs.value, far);
+    distant.query_start = start;
+    const Tensor<float, 4> together = run(engine, inputs.query, inputs.key, inputs.value, distant);
     for (std::int64_t row = 0; row < c.query_length; ++row) {
-      far.query_start = start + row;
-      const Tensor<float, 4> alone = run(engine, part(inputs.query.view(), 1, row, 1), inputs.key, inputs.value, far);
+      distant.query_start = start + row;
+      const Tensor<float, 4> alone =
+          run(engine, part(inputs.query.view(), 1, row, 1), inputs.key, inputs.value, distant);
       EXPECT_TRUE(test::same_bits(alone.view(), part(together.view(), 1, row, 1))) << "row " << row << ", " << exponent;
     }
   }

@@ -206,15 +206,15 @@ TEST(HostileShapes, ASingleKeyHasAnyStride) {
   Engine engine({.threads = 1});
   constexpr std::int64_t kWidth = 4, kRows = 40;
   const Tensor<float, 4> query({1, kRows, 1, kWidth}), key({1, 1, 1, kWidth});
-  const View<const float, 4> far(key.data(), key.shape(), {kMost, kMost, kMost, 1});
+  const View<const float, 4> distant(key.data(), key.shape(), {kMost, kMost, kMost, 1});
   Tensor<float, 4> out(query.shape()), query_gradient(query.shape()), key_gradient(key.shape());
   Tensor<float, 3> log_sum_exp({1, 1, kRows});
   for (const std::int64_t rows : {std::int64_t{1}, kRows}) {
     const View<const float, 4> some(query.data(), {1, rows, 1, kWidth});
     const View<float, 4> to(out.data(), some.shape);
     const View<float, 3> sums(log_sum_exp.data(), {1, 1, rows});
-    EXPECT_NO_THROW(attention(engine, some, far, far, to, {.log_sum_exp = sums}));
-    EXPECT_NO_THROW(attention_backward(engine, some, far, far, to, sums, some,
+    EXPECT_NO_THROW(attention(engine, some, distant, distant, to, {.log_sum_exp = sums}));
+    EXPECT_NO_THROW(attention_backward(engine, some, distant, distant, to, sums, some,
                                        {.query = {query_gradient.data(), some.shape},
                                         .key = {key_gradient.data(), key.shape(), {kMost, kMost, kMost, 1}}}));
   }

@@ -321,8 +321,11 @@ TEST(Habits, MemoryThatEndsEarlyIsAnError) {
     const std::size_t pages = (few + enough) / 2;
     (is_loaded(with(pages)) ? enough : few) = pages;
   }
-  // Below that, the loader itself says so.
-  EXPECT_EQ(with(few).code, 127) << "the program ended by a signal: " << with(few).error;
+  // Below that, the loader itself says so: all but the last pages below, where glibc 2.41 writes to what it did not
+  // get.
+  std::size_t said = few;
+  while (said + 8 > few && with(said).code == -1) --said;
+  EXPECT_EQ(with(said).code, 127) << "the program ended by a signal: " << with(said).error;
   expect_error(with(enough), {"out of memory"});
   for (std::size_t pages = enough; pages < enough + 200; ++pages) {
     const Finished finished = with(pages);
