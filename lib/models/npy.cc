@@ -25,7 +25,7 @@ constexpr std::string_view kMagic{"\x93NUMPY", 6};
 constexpr std::size_t kAlignment = 64;
 // Three keys fit into 128 bytes; 32 axes of 19 digits into 800. Longer headers hold field names, which are refused
 // anyway.
-constexpr std::uint32_t kLongestHeader = 1 << 16;
+constexpr std::uint32_t kMostHeaderBytes = 1 << 16;
 
 // Elements are converted in pieces, so that a file never lies in memory twice.
 constexpr std::size_t kPieceBytes = 1 << 18;
@@ -56,9 +56,9 @@ Opened open_npy(const InputFile& file) {
     throw FileError(path, "ends inside its header (" + std::to_string(file.size()) + " bytes, header length " +
                               std::to_string(length) + ")");
   }
-  if (length > kLongestHeader) {
+  if (length > kMostHeaderBytes) {
     throw FileError(path, "has a header of " + std::to_string(length) + " bytes, expected at most " +
-                              std::to_string(kLongestHeader));
+                              std::to_string(kMostHeaderBytes));
   }
   std::string text(length, '\0');
   file.read(prefix, std::as_writable_bytes(std::span(text)));
