@@ -111,7 +111,7 @@ void RowsSweep<Operation>::expect_near_the_truth(Report& report, Truth<Operation
     }
     return;
   }
-  const auto is_near = [&](std::size_t n, const View<float, 2>& actual, auto result, const char* name) {
+  const auto expect_near = [&](std::size_t n, const View<float, 2>& actual, auto result, const char* name) {
     const auto& [of_floats, of_doubles] = result;
     report.expect(truth.plain_errors.hold(n, actual, (truth.plain.*of_floats).view(), (truth.truth.*of_doubles).view(),
                                           (truth.sizes.*of_doubles).view()),
@@ -119,9 +119,9 @@ void RowsSweep<Operation>::expect_near_the_truth(Report& report, Truth<Operation
   };
   using Floats = RowsResults<float>;
   using Doubles = RowsResults<double>;
-  is_near(0, written.y.view(), std::pair(&Floats::y, &Doubles::y), "y");
-  is_near(1, written.of_weight.view(), std::pair(&Floats::of_weight, &Doubles::of_weight), "sums of weight");
-  is_near(2, written.of_bias.view(), std::pair(&Floats::of_bias, &Doubles::of_bias), "sums of bias");
+  expect_near(0, written.y.view(), std::pair(&Floats::y, &Doubles::y), "y");
+  expect_near(1, written.of_weight.view(), std::pair(&Floats::of_weight, &Doubles::of_weight), "sums of weight");
+  expect_near(2, written.of_bias.view(), std::pair(&Floats::of_bias, &Doubles::of_bias), "sums of bias");
   // A logarithm of a sum, and a difference of logits.
   if (!(std::abs(written.loss - truth.truth.loss) <= 16 * test::kUnitRoundoff * truth.sizes.loss)) {
     report.fail("loss is " + text_of(written.loss) + ", expected " + text_of(truth.truth.loss));
