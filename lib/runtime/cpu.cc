@@ -112,6 +112,15 @@ InstructionFeatures features_of(const CpuFeatures& features, Isa isa, Numerics n
   return found;
 }
 
+InstructionFeatures worthwhile(const CpuFeatures& cpu, InstructionFeatures features) noexcept {
+  InstructionFeatures found;
+  for (const FeatureOfSet& row : kFeatures) {
+    const bool is_slow = row.slow_on && cpu.has(*row.slow_on);
+    if (features.has(row.feature) && !is_slow) found = found | row.feature;
+  }
+  return found;
+}
+
 bool is_available(const CpuFeatures& features, Isa isa) noexcept { return is_built(isa) && supports(features, isa); }
 
 #if defined(__x86_64__)
@@ -119,9 +128,10 @@ bool is_available(const CpuFeatures& features, Isa isa) noexcept { return is_bui
 CpuFeatures cpu_features() noexcept {
   CpuFeatures features;
   // __get_cpuid() would ask for the last leaf each time.
-  const auto last_leaf = static_cast<unsigned>(__get_cpuid_max(0, nullptr));
-  if (last_leaf < 1) return features;
   unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
+  const auto last_leaf = static_cast<unsigned>(__get_cpuid_max(0, &ebx));
+  if (last_leaf < 1) return features;
+  features.is_of_intel = ebx == signature_INTEL_ebx;
   __cpuid(1, eax, ebx, ecx, edx);
   features.leaf1_ecx = ecx;
   if (last_leaf >= 7) {

@@ -23,6 +23,8 @@ namespace headlight::runtime {
 // Those features of a set that this build holds, such a CPU has and these numerics allow.
 [[nodiscard]] InstructionFeatures features_of(const CpuFeatures& features, Isa isa,
                                               Numerics numerics = Numerics::reproducible) noexcept;
+// Those of these features that an engine uses on such a CPU without being told to.
+[[nodiscard]] InstructionFeatures worthwhile(const CpuFeatures& cpu, InstructionFeatures features) noexcept;
 
 // "scalar, sse4, avx2", for messages; and "avx512_bf16" or "none".
 [[nodiscard]] std::string list_of_available_isas();

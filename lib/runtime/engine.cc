@@ -46,7 +46,7 @@ InstructionFeatures permitted(InstructionFeatures features) {
 
 InstructionFeatures choose_features(const EngineOptions& options, const runtime::CpuFeatures& cpu, Isa isa) {
   const InstructionFeatures allowed = runtime::features_of(cpu, isa, options.numerics);
-  if (!options.features) return permitted(allowed);
+  if (!options.features) return permitted(runtime::worthwhile(cpu, allowed));
   const InstructionFeatures available = runtime::features_of(cpu, isa, Numerics::fast);
   if (!available.has(*options.features)) {
     refuse("features", runtime::list_of(*options.features),

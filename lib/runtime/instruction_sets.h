@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
 #include "headlight/engine.h"
@@ -15,11 +16,13 @@
 
 namespace headlight::runtime {
 
-// What decides which instructions a CPU runs. On x86-64 registers of CPUID (leaf 1, leaf 7 sub-leaves 0 and 1), and
-// XCR0, in which the operating system says which registers it saves on a context switch (0 when it does not use XSAVE):
+// What decides which instructions a CPU runs. On x86-64 registers of CPUID (leaf 1, leaf 7 sub-leaves 0 and 1, and of
+// leaf 0 whether it is Intel's, which decides what they are good for), and XCR0, in which the operating system says
+// which registers it saves on a context switch (0 when it does not use XSAVE):
 // AMD's and Intel's manuals agree on every bit used. On 64-bit Arm, where NEON is always there, what Linux says in
 // AT_HWCAP and AT_HWCAP2 (https://docs.kernel.org/arch/arm64/elf_hwcaps.html).
 struct CpuFeatures {
+  bool is_of_intel = false;
   std::uint32_t leaf1_ecx = 0;
   std::uint32_t leaf7_ebx = 0;
   std::uint32_t leaf7_ecx = 0;
@@ -30,13 +33,15 @@ struct CpuFeatures {
   std::uint64_t hwcap2 = 0;
 
   [[nodiscard]] constexpr bool has(const CpuFeatures& needed) const noexcept {
-    return (leaf1_ecx & needed.leaf1_ecx) == needed.leaf1_ecx && (leaf7_ebx & needed.leaf7_ebx) == needed.leaf7_ebx &&
-           (leaf7_ecx & needed.leaf7_ecx) == needed.leaf7_ecx && (leaf7_edx & needed.leaf7_edx) == needed.leaf7_edx &&
+    return (is_of_intel || !needed.is_of_intel) && (leaf1_ecx & needed.leaf1_ecx) == needed.leaf1_ecx &&
+           (leaf7_ebx & needed.leaf7_ebx) == needed.leaf7_ebx && (leaf7_ecx & needed.leaf7_ecx) == needed.leaf7_ecx &&
+           (leaf7_edx & needed.leaf7_edx) == needed.leaf7_edx &&
            (leaf7_1_eax & needed.leaf7_1_eax) == needed.leaf7_1_eax && (xcr0 & needed.xcr0) == needed.xcr0 &&
            (hwcap & needed.hwcap) == needed.hwcap && (hwcap2 & needed.hwcap2) == needed.hwcap2;
   }
   [[nodiscard]] constexpr CpuFeatures operator|(const CpuFeatures& other) const noexcept {
-    return {leaf1_ecx | other.leaf1_ecx,
+    return {is_of_intel || other.is_of_intel,
+            leaf1_ecx | other.leaf1_ecx,
             leaf7_ebx | other.leaf7_ebx,
             leaf7_ecx | other.leaf7_ecx,
             leaf7_edx | other.leaf7_edx,
@@ -69,6 +74,9 @@ inline constexpr CpuFeatures kAvx512Needs =
     kAvx2Needs | CpuFeatures{.leaf7_ebx = bit_AVX512F | bit_AVX512BW | bit_AVX512DQ | bit_AVX512VL | bit_AVX512CD,
                              .xcr0 = 0xE0};  // k0–k7, upper half of ZMM0–15, ZMM16–31
 inline constexpr CpuFeatures kAvx512Bf16Needs = kAvx512Needs | CpuFeatures{.leaf7_1_eax = bit_AVX512BF16};
+// Intel's CPUs with AMX-TILE, whether or not the system lends the registers. On an Emerald Rapids vdpbf16ps does 90
+// GFLOP/s a core, and multiply-adds of float32 176.
+inline constexpr CpuFeatures kIntelTiles = {.is_of_intel = true, .leaf7_edx = 1U << 24};
 inline constexpr CpuFeatures kAvx512VnniNeeds = kAvx512Needs | CpuFeatures{.leaf7_ecx = bit_AVX512VNNI};
 inline constexpr CpuFeatures kAvxVnniNeeds = kAvx2Needs | CpuFeatures{.leaf7_1_eax = bit_AVXVNNI};
 // AMX-BF16, AMX-INT8 and AMX-TILE, whose names in <cpuid.h> are not the same with every compiler. A is rounded and
@@ -79,8 +87,8 @@ inline constexpr CpuFeatures kAmxInt8Needs =
     kAvx512VnniNeeds | CpuFeatures{.leaf7_edx = 1U << 25 | 1U << 24, .xcr0 = kTileState};
 #else
 inline constexpr bool kIsX86 = false;
-inline constexpr CpuFeatures kSse4Needs, kAvx2Needs, kAvx512Needs, kAvx512Bf16Needs, kAvx512VnniNeeds, kAvxVnniNeeds,
-    kAmxBf16Needs, kAmxInt8Needs;
+inline constexpr CpuFeatures kSse4Needs, kAvx2Needs, kAvx512Needs, kAvx512Bf16Needs, kIntelTiles, kAvx512VnniNeeds,
+    kAvxVnniNeeds, kAmxBf16Needs, kAmxInt8Needs;
 #endif
 #if defined(__aarch64__)
 inline constexpr bool kIsArm = true;
@@ -117,13 +125,15 @@ static_assert(
     }(),
     "the rows are in the order of Isa");
 
-// What a set's own kernels do without. `wants`: the numerics without which no engine uses it.
+// What a set's own kernels do without. `wants`: the numerics without which no engine uses it. `slow_on`: CPUs that have
+// it and are faster without, so that no engine uses it there unless it is told to.
 struct FeatureOfSet {
   InstructionFeature feature;
   std::string_view name;
   Isa isa;
   CpuFeatures needs;
   Numerics wants = Numerics::reproducible;
+  std::optional<CpuFeatures> slow_on = std::nullopt;
 
   // Whether the operating system must be asked first: tile_permission.h.
   [[nodiscard]] constexpr bool uses_tiles() const noexcept { return (needs.xcr0 & kTileState) != 0; }
@@ -131,7 +141,8 @@ struct FeatureOfSet {
 
 // In the order of InstructionFeature.
 inline constexpr std::array<FeatureOfSet, 8> kFeatures = {{
-    {InstructionFeature::avx512_bf16, "avx512_bf16", Isa::avx512, kAvx512Bf16Needs},
+    {InstructionFeature::avx512_bf16, "avx512_bf16", Isa::avx512, kAvx512Bf16Needs, Numerics::reproducible,
+     kIntelTiles},
     {InstructionFeature::avx512_vnni, "avx512_vnni", Isa::avx512, kAvx512VnniNeeds},
     {InstructionFeature::avx_vnni, "avx_vnni", Isa::avx2, kAvxVnniNeeds},
     {InstructionFeature::neon_dotprod, "neon_dotprod", Isa::neon, kNeonDotprodNeeds},

@@ -191,6 +191,22 @@ TEST(Cpu, TileRegistersWantFastNumericsAndTheSystem) {
   }
 }
 
+// vdpbf16ps takes twice the time of two multiply-adds there, lent tiles or not.
+TEST(Cpu, PairsOfBFloat16AreNotForIntelsCpusWithTiles) {
+  using enum InstructionFeature;
+  const InstructionFeatures all = {avx512_bf16, avx512_vnni, amx_bf16, amx_int8};
+  CpuFeatures cpu = everything();
+  EXPECT_EQ(worthwhile(cpu, all), all);
+  cpu.is_of_intel = true;
+  EXPECT_EQ(worthwhile(cpu, all), InstructionFeatures({avx512_vnni, amx_bf16, amx_int8}));
+  EXPECT_EQ(worthwhile(cpu, {}), InstructionFeatures{});
+  cpu.xcr0 = 0xE7;
+  EXPECT_EQ(worthwhile(cpu, {avx512_bf16}), InstructionFeatures{});
+  EXPECT_EQ(features_of(cpu, Isa::avx512).has(avx512_bf16), is_built(Isa::avx512)) << "who wants it gets it";
+  cpu.leaf7_edx &= ~kAmxTile;
+  EXPECT_EQ(worthwhile(cpu, all), all);
+}
+
 TEST(Cpu, TheOperatingSystemMustSaveTheRegisters) {
   CpuFeatures features = everything();
   for (const std::uint64_t bit : {0x20U, 0x40U, 0x80U}) {
@@ -216,6 +232,7 @@ TEST(Cpu, AgreesWithTheCompilersOwnDetection) {
             is_built(Isa::avx512) && __builtin_cpu_supports("avx512bf16") != 0);
   EXPECT_EQ(features_of(features, Isa::avx512).has(InstructionFeature::avx512_vnni),
             is_built(Isa::avx512) && __builtin_cpu_supports("avx512vnni") != 0);
+  EXPECT_EQ(features.is_of_intel, __builtin_cpu_is("intel") != 0);
   EXPECT_FALSE(is_available(cpu_features(), Isa::neon));
 }
 

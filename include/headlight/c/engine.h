@@ -108,7 +108,8 @@ HEADLIGHT_API headlight_status headlight_available_isas(headlight_isa* isas, siz
 // Instructions that some CPUs have beyond a set's own, as bits. Kernels that gain by one take the place of the set's.
 typedef uint32_t headlight_features;
 enum {
-  // AVX512-BF16, of avx512: products of bfloat16 numbers. What is below 2⁻¹²⁶ counts as 0 in them.
+  // AVX512-BF16, of avx512: products of bfloat16 numbers. What is below 2⁻¹²⁶ counts as 0 in them. On Intel's CPUs with
+  // AMX, where it is slow, an engine uses it when it is told to alone.
   HEADLIGHT_FEATURE_AVX512_BF16 = 1,
   // AVX512-VNNI, of avx512, AVX-VNNI, of avx2, and DotProd, of neon: products of 8-bit integers, exactly.
   HEADLIGHT_FEATURE_AVX512_VNNI = 2,
@@ -188,7 +189,8 @@ typedef struct headlight_engine_options {
   // Borrow this pool instead of starting workers (`threads` then only lowers its worker count). Copied; its context
   // must outlive the engine. NULL: none.
   const headlight_executor* executor;
-  // These features and no others. NULL: all that the CPU has beyond the instruction set and `numerics` allows.
+  // These features and no others. NULL: all beyond the instruction set that the CPU has, `numerics` allows and make it
+  // faster.
   const headlight_features* features;
   headlight_numerics numerics;
   int32_t reserved;  // 0
