@@ -12,10 +12,15 @@
 // (Intel's manual, volume 2; rounded to nearest even whatever the thread's mode is.) So an element's bits depend on K
 // and its own row and column, not on how many are computed together.
 //
-// All of this was checked with these instructions emulated (tests/kernels/tile_instructions.h), and never timed.
+// A product of tiles takes 16 cycles, and there is a load for each: of 9 cycles from the first-level cache, 31 from the
+// second and 125 from the third (Emerald Rapids). So a pair of tiles of columns of B stays in the first for all rows of
+// a block, A passes by with a hint not to keep it, and what comes next of B and C is fetched meanwhile.
+//
+// Other machines test this with the instructions emulated (tests/kernels/tile_instructions.h).
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
 
 #include "kernels/gemm_tile-inl.h"
 #include "simd/integers.h"
@@ -109,14 +114,14 @@ template <bool kLower, bool kRight>
 HEADLIGHT_INLINE void amx_step(const AmxOperands& at) {
   const std::int64_t a_bytes = at.a_stride * 4, b_bytes = at.b_stride * 4;
   _tile_loadd(6, at.left, b_bytes);
-  _tile_loadd(4, at.a, a_bytes);
+  _tile_stream_loadd(4, at.a, a_bytes);
   HEADLIGHT_AMX_PRODUCT(0, 4, 6);
   if constexpr (kRight) {
     _tile_loadd(7, at.right, b_bytes);
     HEADLIGHT_AMX_PRODUCT(1, 4, 7);
   }
   if constexpr (kLower) {
-    _tile_loadd(5, at.a + kAmxRows * at.a_stride, a_bytes);
+    _tile_stream_loadd(5, at.a + kAmxRows * at.a_stride, a_bytes);
     HEADLIGHT_AMX_PRODUCT(2, 5, 6);
   }
   if constexpr (kLower && kRight) HEADLIGHT_AMX_PRODUCT(3, 5, 7);
@@ -135,70 +140,98 @@ void amx_last_step(const AmxOperands& at, std::int64_t rows, int words) noexcept
   amx_step<kLower, kRight>({a[0], kAmxWords, b[0][0], b[1][0], kAmxWords});
 }
 
-// sums[r · 32 + j], from all words.
+// What a tile fetches while it multiplies, some cache lines in each step.
+struct AmxAhead {
+  const float* b;
+  std::int64_t b_floats;  // of a step
+  const float* c;
+  std::int64_t c_stride;
+  std::int64_t c_rows;  // that are left, and those of a step
+  std::int64_t c_rows_of_step;
+
+  HEADLIGHT_INLINE void fetch() noexcept {
+    for (std::int64_t i = 0; i < c_rows_of_step && c_rows > 0; ++i, --c_rows, c += c_stride) {
+      __builtin_prefetch(c);
+      __builtin_prefetch(c + kAmxWords);
+    }
+    for (std::int64_t i = 0; i < b_floats; i += kFloatsOfLine) __builtin_prefetch(b + i, 0, 2);
+    b += b_floats;
+  }
+};
+
+// sums[r · stride + j], from all words.
 template <bool kLower, bool kRight>
-void amx_sums(AmxOperands at, std::int64_t rows, std::int64_t words, float* sums) noexcept {
-  constexpr std::int64_t kStride = 2 * kAmxWords, kBytes = kStride * 4;
+void amx_sums(AmxOperands at, std::int64_t rows, std::int64_t words, AmxAhead ahead, float* sums,
+              std::int64_t stride) noexcept {
+  const std::int64_t bytes = stride * 4;
   _tile_zero(0);
   if constexpr (kRight) _tile_zero(1);
   if constexpr (kLower) _tile_zero(2);
   if constexpr (kLower && kRight) _tile_zero(3);
   for (; words >= kAmxWords; words -= kAmxWords) {
     amx_step<kLower, kRight>(at);
+    ahead.fetch();
     at.a += kAmxWords;
     at.left += kAmxWords * at.b_stride;
     at.right += kAmxWords * at.b_stride;
   }
   if (words > 0) amx_last_step<kLower, kRight>(at, rows, static_cast<int>(words));
-  _tile_stored(0, sums, kBytes);
-  if constexpr (kRight) _tile_stored(1, sums + kAmxWords, kBytes);
-  if constexpr (kLower) _tile_stored(2, sums + kAmxRows * kStride, kBytes);
-  if constexpr (kLower && kRight) _tile_stored(3, sums + kAmxRows * kStride + kAmxWords, kBytes);
+  _tile_stored(0, sums, bytes);
+  if constexpr (kRight) _tile_stored(1, sums + kAmxWords, bytes);
+  if constexpr (kLower) _tile_stored(2, sums + kAmxRows * stride, bytes);
+  if constexpr (kLower && kRight) _tile_stored(3, sums + kAmxRows * stride + kAmxWords, bytes);
 }
 
-// As a RegisterTile (tile-inl.h), of 1 … 32 rows by the vectors of a panel, or of two.
+// As a RegisterTile (tile-inl.h), of 1 … 32 rows by one vector of columns or two, b.panel_stride from each other.
 template <class B, class Finish>
 struct AmxTile {
   using Registers = AmxRegisters;
   static constexpr int kRows = 2 * kAmxRows;
-  static constexpr int kPanels = 2;  // three pairs of tiles of columns; one panel has a pair and a half
+  static constexpr int kVectors = 2;
+  static constexpr int kWordsOfStep = kAmxWords;
 
   TileRows a;
-  B b;
+  B b;                 // b.next: what each step fetches b.next_step floats of
   std::int64_t depth;  // words
   Finish finish;
 
   void run(std::int64_t rows, std::int64_t vectors, Registers& registers) const noexcept {
     registers.configure(rows);
-    alignas(64) float sums[kRows * 2 * kAmxWords];
-    for (std::int64_t v = 0; v < vectors; v += 2) {
-      const bool is_pair = v + 1 < vectors;
-      const AmxOperands at{a.at, a.stride, vector_of_b(v), vector_of_b(is_pair ? v + 1 : v), b.depth_stride};
-      if (rows > kAmxRows) {
-        is_pair ? amx_sums<true, true>(at, rows, depth, sums) : amx_sums<true, false>(at, rows, depth, sums);
-      } else {
-        is_pair ? amx_sums<false, true>(at, rows, depth, sums) : amx_sums<false, false>(at, rows, depth, sums);
-      }
-      is_pair ? end<2>(v, rows, sums) : end<1>(v, rows, sums);
+    alignas(64) float buffer[kRows * kVectors * kAmxWords];
+    const bool is_done = sums_are_done();
+    float* const sums = is_done ? finish.out : buffer;
+    const std::int64_t stride = is_done ? finish.stride : kVectors * kAmxWords;
+    const AmxOperands at{a.at, a.stride, b.at, b.at + b.panel_stride, b.depth_stride};
+    const std::int64_t rows_of_step = divide_up(rows, larger(depth / kAmxWords, 1));
+    const AmxAhead ahead{b.next, b.next_step, finish.out, finish.stride, rows, rows_of_step};
+    if (rows > kAmxRows) {
+      vectors == 2 ? amx_sums<true, true>(at, rows, depth, ahead, sums, stride)
+                   : amx_sums<true, false>(at, rows, depth, ahead, sums, stride);
+    } else {
+      vectors == 2 ? amx_sums<false, true>(at, rows, depth, ahead, sums, stride)
+                   : amx_sums<false, false>(at, rows, depth, ahead, sums, stride);
     }
+    if (!is_done) vectors == 2 ? end<2>(rows, buffer) : end<1>(rows, buffer);
   }
 
  private:
-  [[nodiscard]] const float* vector_of_b(std::int64_t v) const noexcept {
-    return b.at + v / kGemmPanelVectors * b.panel_stride + v % kGemmPanelVectors * kLanes;
+  // Whether the finish has nothing to do but to store them.
+  [[nodiscard]] bool sums_are_done() const noexcept {
+    if constexpr (std::is_same_v<Finish, GemmSums>) return finish.alpha == 1.0f && !finish.accumulate;
+    return false;
   }
 
   // Row by row through the finish that tiles of vector registers have.
-  template <int kVectors>
-  void end(std::int64_t first, std::int64_t rows, const float* sums) const noexcept {
+  template <int kOfRow>
+  void end(std::int64_t rows, const float* sums) const noexcept {
     Finish of_row = finish;
-    of_row.skip(first * kLanes);
     TileRows row = a;
-    for (std::int64_t r = 0; r < rows; ++r, sums += 2 * kAmxWords, row.at += row.stride, of_row.out += of_row.stride) {
-      Vec vectors[1][kVectors];
+    for (std::int64_t r = 0; r < rows; ++r, sums += kVectors * kAmxWords, row.at += row.stride) {
+      Vec vectors[1][kOfRow];
 #pragma GCC unroll 2
-      for (int v = 0; v < kVectors; ++v) vectors[0][v] = load(sums + v * kLanes);
+      for (int v = 0; v < kOfRow; ++v) vectors[0][v] = load(sums + v * kLanes);
       of_row.end(row, b, vectors);
+      of_row.out += of_row.stride;
     }
   }
 };

@@ -11,6 +11,10 @@ namespace {
 
 // Sixteen tiles of rows (144 on AVX-512): with 768 of K they take 432 KiB of the second-level cache, and a panel 144.
 constexpr std::int64_t kTilesPerBlock = 16;
+// Of AMX's tiles eight, of 32 rows. They are read again for every 32 columns, and so take 1 MiB of that cache at most.
+constexpr std::int64_t kRowsOfTileRegisters = 32;
+constexpr std::int64_t kTileRegistersPerBlock = 8;
+constexpr std::int64_t kMostFloatsOfTileRegisters = std::int64_t{1} << 18;
 // A block that packs its own panels of B does it once for all its rows; 42 tiles make that 3 % of the work. With more
 // rows B is packed as a whole first, into scratch memory, and read as a PackedMatrix is. (Share of the peak, Intel:
 // 2304 × 768 × 1024 with a transposed A 74 % with panels packed seven times, 81 % so; 1024 × 768 × 2304 81 % and 85 %.)
@@ -32,6 +36,13 @@ constexpr std::int64_t kMaxPanels = 8;
 // then lie in its own second-level cache and not in another core's, and that B is read once for each worker hides
 // behind the products. Where every block packs its own panels of B, it takes more.
 constexpr std::int64_t kRowsPerWorker = 48;
+
+std::int64_t tiles_per_block(const kernels::GemmKernels& kernels, std::int64_t depth) noexcept {
+  if (kernels.tile_rows < kRowsOfTileRegisters) return kTilesPerBlock;
+  const std::int64_t floats = kernels.tile_rows * kernels.rounded_row(kernels.depth_block(depth));
+  return std::clamp(kMostFloatsOfTileRegisters / std::max(floats, std::int64_t{1}), std::int64_t{1},
+                    kTileRegistersPerBlock);
+}
 
 }  // namespace
 
@@ -63,7 +74,8 @@ GemmSplit split_gemm(const Engine& engine, std::int64_t batch, const kernels::Ge
     block.b.layout = kernels::OperandLayout::panels;
     packs = false;
   }
-  split.row_blocks = divide_up(tiles, packs ? kTilesPerPackingBlock : kTilesPerBlock);
+  const std::int64_t tiles_each = packs ? kTilesPerPackingBlock : tiles_per_block(kernels, k);
+  split.row_blocks = divide_up(tiles, tiles_each);
   const std::int64_t rows_per_worker = packs ? kTilesPerPackingBlock * kernels.tile_rows : kRowsPerWorker;
   split.row_groups = batch == 1 && m >= rows_per_worker * threads ? threads : 1;
   split.row_blocks = round_up(split.row_blocks, split.row_groups);
@@ -104,7 +116,7 @@ GemmSplit split_gemm(const Engine& engine, std::int64_t batch, const kernels::Ge
   split.scratch = split.for_worker<float>(floats);
   if (rounds) {
     // As many as may be rounded ahead, which is more than workers round by block: fewer rows never take more memory.
-    const std::int64_t most = kTasksPerWorker * threads * kTilesPerBlock * kernels.tile_rows;
+    const std::int64_t most = kTasksPerWorker * threads * tiles_each * kernels.tile_rows;
     split.rounded = split.for_call<float>(std::min(m, most), kernels.rounded_row(k));
   }
 

@@ -38,7 +38,8 @@ struct Case {
   }
 };
 
-// C [m, n] = A [m, k] · B [k, n], everything that the kernels read or write against a page that nobody may touch.
+// C [m, n] = A [m, k] · B [k, n], everything that the kernels read or write against a page that nobody may touch. Where
+// that lies in front, the first panel of columns by itself and then the others, as two threads may.
 Tensor<float, 2> product(const GemmKernels& kernels, NumberType type, const Tensor<float, 2>& a,
                          const Tensor<float, 2>& b, Against side) {
   const std::int64_t m = a.shape()[0], k = a.shape()[1], n = b.shape()[1];
@@ -67,7 +68,12 @@ Tensor<float, 2> product(const GemmKernels& kernels, NumberType type, const Tens
   block.a_row_stride = kernels.rounded_row(k);
   const Guarded<float> scratch(kernels.scratch_floats(block), side);
   block.scratch = scratch.data();
-  kernels.block(block);
+  for (std::int64_t column = 0; column < n; column += block.columns) {
+    block.columns = column == 0 && side == Against::front ? std::min<std::int64_t>(kernels.panel_width, n) : n - column;
+    block.b_column = column;
+    block.c = c.data() + column;
+    kernels.block(block);
+  }
   Tensor<float, 2> found({m, n});
   std::copy_n(c.data(), m * n, found.data());
   return found;

@@ -111,6 +111,7 @@ inline void dot_unsigned_signed(int c, int a, int b) noexcept {
 }  // namespace headlight::HEADLIGHT_TARGET
 
 #undef _tile_loadd
+#undef _tile_stream_loadd
 #undef _tile_stored
 #undef _tile_zero
 #undef _tile_dpbf16ps
@@ -119,6 +120,7 @@ inline void dot_unsigned_signed(int c, int a, int b) noexcept {
 #define _tile_release() emulated::release()
 #define _tile_zero(tile) emulated::clear(tile)
 #define _tile_loadd(tile, from, stride) emulated::load(tile, from, stride)
+#define _tile_stream_loadd(tile, from, stride) emulated::load(tile, from, stride)
 #define _tile_stored(tile, to, stride) emulated::store(tile, to, stride)
 #define _tile_dpbf16ps(sums, a, b) emulated::dot_bfloat16(sums, a, b)
 #define _tile_dpbusd(sums, a, b) emulated::dot_unsigned_signed(sums, a, b)
