@@ -109,7 +109,7 @@ HEADLIGHT_API headlight_status headlight_available_isas(headlight_isa* isas, siz
 typedef uint32_t headlight_features;
 enum {
   // AVX512-BF16, of avx512: products of bfloat16 numbers. What is below 2⁻¹²⁶ counts as 0 in them. On Intel's CPUs with
-  // AMX, where it is slow, an engine uses it when it is told to alone.
+  // AMX, where it is slow, an engine uses it only if `features` names it.
   HEADLIGHT_FEATURE_AVX512_BF16 = 1,
   // AVX512-VNNI, of avx512, AVX-VNNI, of avx2, and DotProd, of neon: products of 8-bit integers, exactly.
   HEADLIGHT_FEATURE_AVX512_VNNI = 2,
