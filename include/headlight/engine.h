@@ -23,7 +23,7 @@ enum class Isa : std::uint8_t { scalar, sse4, avx2, avx512, neon };
 // The sets that this build holds and this CPU runs, worst first.
 [[nodiscard]] HEADLIGHT_API std::vector<Isa> available_isas();
 // Instructions that some CPUs have beyond a set's own. Kernels that gain by one are compiled with it once more, and
-// take the place of the set's where the CPU has it.
+// take the place of the set's where the CPU has it and gains by it.
 enum class InstructionFeature : std::uint8_t {
   // AVX512-BF16, of avx512: products of pairs of bfloat16 numbers. Numbers and sums below 2⁻¹²⁶ count as 0 in them; but
   // for that products of matrices have the bits of the set. Attention rounds its weights (typed_attention.h), and its

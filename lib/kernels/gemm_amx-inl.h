@@ -66,7 +66,8 @@ class AmxRegisters {
     if (rows_ != 0) _tile_release();
   }
 
-  // For so many rows of A and C, 1 … 32. This takes some 200 cycles, so it is not done where nothing changes.
+  // For so many rows of A and C, 1 … 32. This takes 295 cycles on an Emerald Rapids, so it is not done where nothing
+  // changes.
   void configure(std::int64_t rows) noexcept {
     if (rows == rows_) return;
     rows_ = rows;
@@ -149,10 +150,12 @@ struct AmxAhead {
   std::int64_t c_rows;  // that are left, and those of a step
   std::int64_t c_rows_of_step;
 
+  template <bool kRight>
   HEADLIGHT_INLINE void fetch() noexcept {
-    for (std::int64_t i = 0; i < c_rows_of_step && c_rows > 0; ++i, --c_rows, c += c_stride) {
+    for (std::int64_t i = 0; i < c_rows_of_step && c_rows > 0; ++i) {
       __builtin_prefetch(c);
-      __builtin_prefetch(c + kAmxWords);
+      if constexpr (kRight) __builtin_prefetch(c + kAmxWords);
+      if (--c_rows > 0) c += c_stride;
     }
     for (std::int64_t i = 0; i < b_floats; i += kFloatsOfLine) __builtin_prefetch(b + i, 0, 2);
     b += b_floats;
@@ -163,14 +166,14 @@ struct AmxAhead {
 template <bool kLower, bool kRight>
 void amx_sums(AmxOperands at, std::int64_t rows, std::int64_t words, AmxAhead ahead, float* sums,
               std::int64_t stride) noexcept {
-  const std::int64_t bytes = stride * 4;
+  const auto bytes = static_cast<std::int64_t>(static_cast<std::uint64_t>(stride) * 4);  // one row has any stride
   _tile_zero(0);
   if constexpr (kRight) _tile_zero(1);
   if constexpr (kLower) _tile_zero(2);
   if constexpr (kLower && kRight) _tile_zero(3);
   for (; words >= kAmxWords; words -= kAmxWords) {
     amx_step<kLower, kRight>(at);
-    ahead.fetch();
+    ahead.template fetch<kRight>();
     at.a += kAmxWords;
     at.left += kAmxWords * at.b_stride;
     at.right += kAmxWords * at.b_stride;

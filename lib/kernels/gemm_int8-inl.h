@@ -56,12 +56,6 @@ struct GemmInt8Sums : GemmSums {
   const float* sums = nullptr;
   std::int64_t row_scale = 0;  // from A's first word of this block of K
 
-  HEADLIGHT_INLINE void skip(std::int64_t columns) {
-    GemmSums::skip(columns);
-    scales += columns;
-    sums += columns;
-  }
-
   template <class A, class B, int kRows, int kVectors>
   HEADLIGHT_INLINE void end(const A& a, const B& b, const Vec (&products)[kRows][kVectors]) const {
     Vec values[kRows][kVectors];
@@ -119,7 +113,10 @@ struct Int8 {
     for (std::int64_t offset = 0; offset < columns; offset += kLanes) {
       const std::int64_t at = column + offset;
       const int count = static_cast<int>(smaller(kLanes, columns - offset));
-      const Int8Range range = int8_range_of_columns(b, depth, at, count);
+      Int8Range range;
+      for (std::int64_t first = 0; first < depth && !is_stopped(); first += depth_block) {
+        include_columns(b, first, smaller(depth_block, depth - first), at, count, range);
+      }
       float* numbers = packed + (panels.column_scales(depth) - panels.words()) + at;
       store(Int8Columns(range).scale.scale, numbers);
       for (std::int64_t first = 0; first < depth && !is_stopped(); first += depth_block) {

@@ -210,12 +210,10 @@ struct Int8Columns {
 };
 
 // The range of each of at most kLanes columns.
-inline Int8Range int8_range_of_columns(const kernels::Operand& b, std::int64_t depth, std::int64_t column,
-                                       int count) noexcept {
-  Int8Range range;
-  walk_matrix<1>(b, 0, depth, column, count,
+inline void include_columns(const kernels::Operand& b, std::int64_t first, std::int64_t depth, std::int64_t column,
+                            int count, Int8Range& range) noexcept {
+  walk_matrix<1>(b, first, depth, column, count,
                  [&](std::int64_t, std::int64_t, const Vec(&row)[1]) { range.include(row[0]); });
-  return range;
 }
 
 }  // namespace headlight::HEADLIGHT_TARGET

@@ -102,9 +102,6 @@ struct GemmSums {
   float alpha;
   bool accumulate;
 
-  // Of the columns from so many on.
-  HEADLIGHT_INLINE void skip(std::int64_t columns) { out += columns; }
-
   template <class A, class B, int kRows, int kVectors>
   HEADLIGHT_INLINE void end(const A&, const B&, const Vec (&sums)[kRows][kVectors]) const {
     const Vec factor = broadcast(alpha);

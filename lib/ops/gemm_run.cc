@@ -207,12 +207,22 @@ void run_small(const kernels::GemmKernels& kernels, GemmBlock product) noexcept 
   kernels.block(product);
 }
 
+// Rows of A as the kernels read them, so many at a time that what is between two questions does not grow with K.
+void round_rows(const kernels::GemmKernels& kernels, const GemmBlock& block, float* rounded) noexcept {
+  constexpr std::int64_t kNumbersOfQuestion = std::int64_t{4} << 20;
+  const std::int64_t stride = kernels.rounded_row(block.depth);
+  const std::int64_t rows = std::max(kNumbersOfQuestion / block.depth / kernels.lanes, std::int64_t{1}) * kernels.lanes;
+  for (std::int64_t row = 0; row < block.rows && !runtime::is_stopped(); row += rows) {
+    kernels.round_rows(part(block, row, std::min(rows, block.rows - row), 0, block.columns), rounded + row * stride);
+  }
+}
+
 // All of A rounded once, by all workers.
 void round_ahead(Engine& engine, const kernels::GemmKernels& kernels, GemmBlock& product, float* rounded) noexcept {
   const std::int64_t stride = kernels.rounded_row(product.depth);
   for_row_blocks(engine, product.rows, product.depth, runtime::costs::kGemmRounding,
                  [&](std::int64_t first, std::int64_t count) noexcept {
-                   kernels.round_rows(part(product, first, count, 0, product.columns), rounded + first * stride);
+                   round_rows(kernels, part(product, first, count, 0, product.columns), rounded + first * stride);
                  });
   read_rounded(product, kernels, rounded);
 }
@@ -263,7 +273,7 @@ void run_split(Engine& engine, const GemmBatch& batch, const GemmSplit& split) {
         const std::int64_t rows = divide_up(product.rows, split.row_blocks);
         float* const rounded =
             split.in(scratch.data(), split.rounded) + worker * rows * kernels.rounded_row(product.depth);
-        kernels.round_rows(block, rounded);
+        round_rows(kernels, block, rounded);
         read_rounded(block, kernels, rounded);
       }
       if (split.rounding != RoundA::by_block || !runtime::may_stop()) {
