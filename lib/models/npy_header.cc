@@ -8,7 +8,7 @@ namespace headlight::models {
 namespace {
 
 // One walk over the literal. The grammar is what numpy itself writes: three keys in any order, either quote, spaces
-// anywhere.
+// anywhere. Under Python 2 numpy wrote extents as long integers, "(3L, 2L)".
 class HeaderParser {
  public:
   HeaderParser(const std::string& path, std::string_view text) : path_(path), text_(text) {}
@@ -136,6 +136,7 @@ class HeaderParser {
     }
     if (at_ == begin)
       fail("gives an extent that is no integer from 0 on, on axis " + std::to_string(header_.shape.size()));
+    if (at_ < text_.size() && text_[at_] == 'L') ++at_;
     return value;
   }
 

@@ -90,6 +90,14 @@ TEST(Npy, EveryVersionByteOrderAndAxisOrder) {
       for (int k = 0; k < 4; ++k) EXPECT_EQ(array.view<3>()(i, j, k), static_cast<float>(100 * i + 10 * j + k));
 }
 
+// As numpy wrote it under Python 2, where extents could be long integers.
+TEST(Npy, LongIntegersOfPython2) {
+  const ScratchFolder folder;
+  const std::string one = raw({1.f});
+  EXPECT_TRUE(test::holds(read_npy<float>(folder.write("l", npy(dict("<f4", "(1L,)"), one))).shape, {1}));
+  EXPECT_TRUE(test::holds(read_npy<float>(folder.write("l", npy(dict("<f4", "(0L, 12L)"), ""))).shape, {0, 12}));
+}
+
 TEST(Npy, FloatsOfOtherWidths) {
   const ScratchFolder folder;
   // 1, −2, smallest subnormal 2⁻²⁴, largest 65504, +inf
@@ -195,6 +203,10 @@ TEST(Npy, HostileFilesSayWhatIsWrong) {
       {npy(dict("<f4", "(1000000000000,)"), one), "holds 4 bytes of data, but its shape and type say 4000000000000"},
       {npy(dict("<f4", "(-1,)"), one), "no integer from 0 on, on axis 0"},
       {npy(dict("<f4", "(2, 1.0,)"), one), "expected ')'"},
+      {npy(dict("<f4", "(2, 1l)"), one), "expected ')'"},
+      {npy(dict("<f4", "(2, 1LL)"), one), "expected ')'"},
+      {npy(dict("<f4", "(L,)"), one), "no integer from 0 on, on axis 0"},
+      {npy(dict("<f4", "(1L)"), one), "a number for the shape"},
       {npy(dict("<f4", "(1)"), one), "a number for the shape"},
       {npy(dict("<f4", "1"), one), "expected '('"},
       {npy(dict("<f4", "(1,"), one), "axis 1"},
