@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "headlight/analysis/attention_unfused.h"
 #include "headlight/attention.h"
@@ -22,7 +23,7 @@ namespace headlight::test::attend_test {
 // The gradients of the program, by each method, against the library's. `bias_shape` is that of the file of --bias,
 // whose gradient has it too.
 void expect_gradients(const AttendCase& c, const std::vector<std::string>& more, const AttentionOptions& options,
-                      const std::vector<std::int64_t>& bias_shape = {}) {
+                      const std::optional<std::vector<std::int64_t>>& bias_shape = std::nullopt) {
   Random random(11);
   Tensor<float, 4> out({c.query.shape()[0], c.query.shape()[1], kQueryHeads, kValueDim});
   const auto out_gradient = random.normal_tensor<4>(out.shape());
@@ -33,15 +34,15 @@ void expect_gradients(const AttendCase& c, const std::vector<std::string>& more,
     std::vector<std::string> all = c.arguments(more);
     all.insert(all.end(), {"--method", method, "--grad-out", c.folder / "do.npy", "--grad-query", c.folder / "dq.npy",
                            "--grad-key", c.folder / "dk.npy", "--grad-value", c.folder / "dv.npy"});
-    if (!bias_shape.empty()) all.insert(all.end(), {"--grad-bias", c.folder / "db.npy"});
+    if (bias_shape) all.insert(all.end(), {"--grad-bias", c.folder / "db.npy"});
     const Finished finished = run_program(all);
     ASSERT_EQ(finished.code, 0) << finished.error;
     EXPECT_EQ(finished.error, "");
 
     Tensor<float, 4> query(c.query.shape()), key(c.key.shape()), value(c.value.shape()), bias;
     AttentionGradients gradients{query, key, value};
-    if (!bias_shape.empty()) bias = Tensor<float, 4>(options.bias.shape);
-    if (!bias_shape.empty()) gradients.bias = bias;
+    if (bias_shape) bias = Tensor<float, 4>(options.bias.shape);
+    if (bias_shape) gradients.bias = bias;
     Engine engine;
     AttentionOptions forward = options;
     forward.log_sum_exp = log_sum_exp;
@@ -54,7 +55,7 @@ void expect_gradients(const AttendCase& c, const std::vector<std::string>& more,
       Tensor<double, 4> wide_query(query.shape()), wide_key(key.shape()), wide_value(value.shape()),
           wide_bias(bias.shape());
       reference::AttentionGradients<double> wide{wide_query, wide_key, wide_value};
-      if (!bias_shape.empty()) wide.bias = wide_bias;
+      if (bias_shape) wide.bias = wide_bias;
       reference::attention_backward<double>(converted<double>(c.query), converted<double>(c.key),
                                             converted<double>(c.value), converted<double>(out_gradient), wide, options);
       query = converted<float>(wide_query);
@@ -65,10 +66,9 @@ void expect_gradients(const AttendCase& c, const std::vector<std::string>& more,
     expect_npy(c.folder / "dq.npy", query);
     expect_npy(c.folder / "dk.npy", key);
     expect_npy(c.folder / "dv.npy", value);
-    if (!bias_shape.empty()) expect_npy(c.folder / "db.npy", bias, bias_shape);
+    if (bias_shape) expect_npy(c.folder / "db.npy", bias, *bias_shape);
     EXPECT_EQ(finished.out, line_of(c, "o.npy", out) + line_of(c, "dq.npy", query) + line_of(c, "dk.npy", key) +
-                                line_of(c, "dv.npy", value) +
-                                (bias_shape.empty() ? "" : line_of(c, "db.npy", bias_shape)));
+                                line_of(c, "dv.npy", value) + (bias_shape ? line_of(c, "db.npy", *bias_shape) : ""));
   }
 }
 
@@ -118,9 +118,13 @@ TEST(Attend, Gradients) {
                    {.causal = Causal::bottom_right, .dropout = {0.25f, ~std::uint64_t{0}}});
   const Tensor<float, 4> bias = c.random.normal_tensor<4>({1, kQueryHeads, 1, kKeyLength});
   c.write("b.npy", {kQueryHeads, 1, kKeyLength}, std::vector<float>(bias.begin(), bias.end()));
-  expect_gradients(c, {"--bias", c.folder / "b.npy"}, {.bias = bias}, {kQueryHeads, 1, kKeyLength});
+  expect_gradients(c, {"--bias", c.folder / "b.npy"}, {.bias = bias}, {{kQueryHeads, 1, kKeyLength}});
   c.write("b.npy", {1, kQueryHeads, 1, kKeyLength}, std::vector<float>(bias.begin(), bias.end()));
-  expect_gradients(c, {"--bias", c.folder / "b.npy"}, {.bias = bias}, {1, kQueryHeads, 1, kKeyLength});
+  expect_gradients(c, {"--bias", c.folder / "b.npy"}, {.bias = bias}, {{1, kQueryHeads, 1, kKeyLength}});
+  Tensor<float, 4> number({1, 1, 1, 1});
+  number(0, 0, 0, 0) = 0.5f;
+  c.write<float>("b.npy", {}, {0.5f});  // no axes
+  expect_gradients(c, {"--bias", c.folder / "b.npy"}, {.bias = number}, {{}});
 }
 
 // In 16 bits: fused as attention_backward() over operands of those types, the others by their own arithmetic; each

@@ -28,7 +28,7 @@ struct GradientInputs {
   View<const float, 4> query, key, value, out;
   View<const float, 3> log_sum_exp;
   View<const float, 4> bias;
-  std::vector<std::int64_t> bias_shape;  // as the file has it: of fewer axes, perhaps
+  std::vector<std::int64_t> bias_shape;  // as the file has it: of fewer axes, perhaps none
 };
 
 // The gradients asked for, computed and then written.

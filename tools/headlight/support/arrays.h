@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -28,11 +29,11 @@ void warn_if_rounded(const std::string& path, const models::Array<float>& array)
 // Writes the tensor where a name is given, and says so in `written`; in its own shape, or in one of as many elements.
 template <int Rank>
 void write_asked(const std::string& path, const Tensor<float, Rank>& tensor, std::vector<WrittenFile>& written,
-                 std::span<const std::int64_t> shape = {}) {
+                 std::optional<std::span<const std::int64_t>> shape = std::nullopt) {
   if (path.empty()) return;
-  if (shape.empty()) shape = tensor.shape();
-  models::write_npy(path, shape, {tensor.begin(), tensor.end()});
-  written.push_back({path, describe_float32(shape)});
+  if (!shape) shape = tensor.shape();
+  models::write_npy(path, *shape, {tensor.begin(), tensor.end()});
+  written.push_back({path, describe_float32(*shape)});
 }
 
 // An array whose shape has got axes of extent 1 in front, as broadcasting has it.
