@@ -26,7 +26,7 @@ inline constexpr NumberType kNumberTypes[] = {NumberType::float32, NumberType::b
 
 // "float32"; "" for what is no type.
 [[nodiscard]] HEADLIGHT_API std::string_view name(NumberType type) noexcept;
-// And back.
+// And back; of "fp32", "bf16" and "fp16", too, as many command lines have it.
 [[nodiscard]] HEADLIGHT_API std::optional<NumberType> parse_number_type(std::string_view name) noexcept;
 
 // Of a number, rounded up to whole ones; scales are beside them.

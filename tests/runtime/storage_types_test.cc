@@ -136,6 +136,11 @@ TEST(NumberTypes, HaveNamesAndSizes) {
   EXPECT_EQ(name(NumberType::int8), "int8");
   EXPECT_EQ(name(NumberType::int4), "int4");
   EXPECT_EQ(parse_number_type("int4"), NumberType::int4);
+  EXPECT_EQ(parse_number_type("fp32"), NumberType::float32);
+  EXPECT_EQ(parse_number_type("bf16"), NumberType::bfloat16);
+  EXPECT_EQ(parse_number_type("fp16"), NumberType::float16);
+  EXPECT_EQ(parse_number_type("BF16"), std::nullopt);
+  EXPECT_EQ(parse_number_type(""), std::nullopt);
   EXPECT_EQ(name(static_cast<NumberType>(99)), "");
   EXPECT_EQ(bytes_of(NumberType::float32), sizeof(float));
   EXPECT_EQ(bytes_of(NumberType::bfloat16), sizeof(BFloat16));

@@ -159,6 +159,7 @@ TEST(Attend, TypesOfArraysAndOfTheCache) {
       {{"--type", "bfloat16"}, NumberType::bfloat16, NumberType::bfloat16},
       {{"--type", "float16", "--cache-type", "bfloat16"}, NumberType::float16, NumberType::bfloat16},
       {{"--cache-type", "float16"}, NumberType::float32, NumberType::float16},
+      {{"--type", "fp16", "--cache-type", "bf16"}, NumberType::float16, NumberType::bfloat16},
       {{"--type", "bfloat16", "--cache-type", "float32"}, NumberType::bfloat16, NumberType::float32},
       {{"--cache-type", "int8"}, NumberType::float32, NumberType::int8},
       {{"--type", "bfloat16", "--cache-type", "int8"}, NumberType::bfloat16, NumberType::int8},

@@ -37,6 +37,8 @@ TEST_F(ModelCommands, PrecisionIsThatOfTheLibrary) {
   expect_array("e.npy", narrow.embed(engine_, std::span(kTexts).first(1)));
   ASSERT_EQ(run("embed", {"--text", kTexts[0], "--precision", "float32", "-o", folder_ / "e.npy"}).code, 0);
   expect_array("e.npy", model_.embed(engine_, std::span(kTexts).first(1)));
+  ASSERT_EQ(run("embed", {"--text", kTexts[0], "--precision", "bf16", "-o", folder_ / "e.npy"}).code, 0);
+  expect_array("e.npy", narrow.embed(engine_, std::span(kTexts).first(1)));
   for (const std::string subcommand : {"encode", "embed"}) {
     expect_error(run(subcommand, {"--text", "a", "--precision", "float64", "-o", folder_ / "x.npy"}),
                  {"--precision is 'float64', expected float32", "bfloat16"}, 2);
@@ -44,11 +46,12 @@ TEST_F(ModelCommands, PrecisionIsThatOfTheLibrary) {
 }
 
 TEST_F(ModelCommands, ConvertWritesTheModelInAnotherType) {
-  for (const char* type : {"float32", "bfloat16", "float16", "int8", "int4"}) {
+  for (const char* type : {"float32", "bfloat16", "float16", "int8", "int4", "fp16"}) {
     SCOPED_TRACE(type);
     const Finished finished = run("convert", {"--type", type, "-o", folder_ / "small", "--overwrite"});
     ASSERT_EQ(finished.code, 0) << finished.error;
-    EXPECT_TRUE(finished.out.starts_with((folder_ / "small") + ": the model in " + type + ", its weights "))
+    EXPECT_TRUE(finished.out.starts_with((folder_ / "small") + ": the model in " +
+                                         std::string(name(*parse_number_type(type))) + ", its weights "))
         << finished.out;
     model_.save(folder_ / "expected", *parse_number_type(type));
     EXPECT_EQ(read("small/model.safetensors"), read("expected/model.safetensors"));
@@ -169,6 +172,7 @@ TEST_F(ModelCommands, TheDemonstrationMultipliesInTheTypeAskedFor) {
   };
   const nlohmann::json wide = shown("float32");
   EXPECT_EQ(wide.at("precision"), "float32");
+  EXPECT_EQ(shown("fp16").at("precision"), "float16");
   for (const NumberType type : {NumberType::bfloat16, NumberType::int4}) {
     const nlohmann::json document = shown(std::string(name(type)));
     EXPECT_EQ(document.at("precision"), name(type));

@@ -3,6 +3,7 @@
 
 #include <memory>
 
+#include "tools/headlight/support/number_types.h"
 #include "tools/headlight/support/validators.h"
 
 namespace headlight::program {
@@ -46,11 +47,11 @@ void add_study_scale(Command& study) {
                   "Rows and keys of what is foretold for up to 1024 ranks (default: 1048576)")
       .type_name("L")
       .check(between(1, std::int64_t{1} << 40));
-  command
-      .add_option("--type", arguments->type,
-                  "Of query, key, value and the result, and of the gradients of these (default: float32)")
-      .type_name("float32|bfloat16|float16")
-      .check(one_of({"float32", "bfloat16", "float16"}));
+  constexpr NumberType kTypes[] = {NumberType::float32, NumberType::bfloat16, NumberType::float16};
+  take_number_type(
+      command.add_option("--type", arguments->type,
+                         "Of query, key, value and the result, and of the gradients of these (default: float32)"),
+      kTypes);
   command.add_option("--repeats", arguments->repeats, "Of which the best counts (default: 3)")
       .type_name("N")
       .check(between(1, 1000));

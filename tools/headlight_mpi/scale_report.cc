@@ -140,8 +140,8 @@ ChartPanel foretold_panel(const Study& study) {
 std::string as_text(const Study& study) {
   std::string text = "Scale: attention over ranks, L = " + grouped(study.whole.query_length) + ", causal, " +
                      counted(study.whole.query_heads, "head") + " of " + grouped(study.whole.head_dim) + ", " +
-                     study.arguments.type + ", " + threads_of(study) + " (" + study.isa + ")\nThe best of " +
-                     std::to_string(study.arguments.repeats) +
+                     std::string(name(study.arguments.number_type())) + ", " + threads_of(study) + " (" + study.isa +
+                     ")\nThe best of " + std::to_string(study.arguments.repeats) +
                      ", of the slowest rank. Memory: the most that was resident, tensors and all, beyond the program\n"
                      "itself. \"Hidden\": the part of what travels that is there by the time it is wanted.\n";
   text += table(study, "Forward", study.one_process_forward, &Point::forward);
@@ -162,7 +162,7 @@ std::string as_json(const Study& study) {
   document["length"] = study.whole.query_length;
   document["heads"] = study.whole.query_heads;
   document["head_dim"] = study.whole.head_dim;
-  document["type"] = study.arguments.type;
+  document["type"] = name(study.arguments.number_type());
   document["threads"] = study.threads;
   document["isa"] = study.isa;
   if (study.one_process_forward) {

@@ -4,43 +4,33 @@
 
 #include "headlight/typed_attention.h"
 #include "headlight/typed_attention_backward.h"
+#include "tools/headlight/support/number_types.h"
 #include "tools/headlight/support/stored_array.h"
-#include "tools/headlight/support/validators.h"
 
 namespace headlight::program {
 namespace {
 
-constexpr const char* kTypes = "float32|bfloat16|float16";
-
-NumberType type_named(const std::string& text) {
-  for (const NumberType type : {NumberType::bfloat16, NumberType::float16, NumberType::int8}) {
-    if (text == name(type)) return type;
-  }
-  return NumberType::float32;
-}
+constexpr NumberType kStoredTypes[] = {NumberType::float32, NumberType::bfloat16, NumberType::float16};
 
 }  // namespace
 
 void TypeArguments::add_to(Command& command) {
-  const auto types = one_of({"float32", "bfloat16", "float16"});
-  command
-      .add_option(
+  take_number_type(
+      command.add_option(
           "--type", type,
           "Round query, key, value and the result, and the gradients of these, to this type, as memory of 16 bits "
           "a number would hold them (default: float32). Arithmetic and files stay float32; float16 ends at "
-          "65504")
-      .type_name(kTypes)
-      .check(types);
-  command
-      .add_option("--cache-type", cache_type,
-                  "The same for key and value alone, as a cache would hold them (default: as --type); int8: with a "
-                  "scale for each row and head, and gradients in float32")
-      .type_name("float32|bfloat16|float16|int8")
-      .check(one_of({"float32", "bfloat16", "float16", "int8"}));
+          "65504"),
+      kStoredTypes);
+  take_number_type(
+      command.add_option("--cache-type", cache_type,
+                         "The same for key and value alone, as a cache would hold them (default: as --type); int8: "
+                         "with a scale for each row and head, and gradients in float32"),
+      cache_types());
 }
 
-NumberType TypeArguments::of_query() const { return type_named(type); }
-NumberType TypeArguments::of_cache() const { return type_named(cache_type.empty() ? type : cache_type); }
+NumberType TypeArguments::of_query() const { return *parse_number_type(type); }
+NumberType TypeArguments::of_cache() const { return *parse_number_type(cache_type.empty() ? type : cache_type); }
 
 NumberType TypeArguments::of_cache_backward() const {
   return of_cache() == NumberType::int8 ? NumberType::float32 : of_cache();

@@ -32,8 +32,9 @@ void convert(const Arguments& arguments) {
   const models::Encoder model = models::load(arguments.model);
   if (!arguments.overwrite) check_no_model(arguments.out);
   const double before = weight_bytes(arguments.model);
-  model.save(arguments.out, *parse_number_type(arguments.type));
-  print_report(std::vector<WrittenFile>{{arguments.out, "the model in " + arguments.type + ", its weights " +
+  const NumberType type = *parse_number_type(arguments.type);
+  model.save(arguments.out, type);
+  print_report(std::vector<WrittenFile>{{arguments.out, "the model in " + std::string(name(type)) + ", its weights " +
                                                             bytes_text(weight_bytes(arguments.out)) + " after " +
                                                             bytes_text(before)}});
 }
@@ -43,17 +44,16 @@ void convert(const Arguments& arguments) {
 
 void add_convert(Command& program) {
   using namespace convert_command;
-  const std::vector<std::string> types = number_type_names();
   Command command = program.add_subcommand("convert", "A published model with its weights in another type");
   const auto arguments = std::make_shared<Arguments>();
   command.add_option("--model", arguments->model, "Folder with config.json, model.safetensors, vocab.txt")
       .type_name("DIR")
       .check(file_name())
       .required();
-  command.add_option("--type", arguments->type, "Of matrices and tables in the new file; vectors stay float32")
-      .type_name(alternatives(types))
-      .check(one_of(types))
-      .required();
+  take_number_type(
+      command.add_option("--type", arguments->type, "Of matrices and tables in the new file; vectors stay float32")
+          .required(),
+      kNumberTypes);
   command.add_option("-o,--output", arguments->out, "The new folder, which is made")
       .type_name("DIR")
       .check(output_name())

@@ -155,7 +155,7 @@ Json as_json(const Arguments& arguments, const Engine& engine, const Demo& demo)
   document["model"] = arguments.model.empty() ? Json(nullptr) : Json(models::printable(arguments.model));
   document["isa"] = name(engine.isa());
   document["threads"] = engine.threads();
-  document["precision"] = arguments.precision;
+  document["precision"] = name(*parse_number_type(arguments.precision));
   document["sentences"] = demo.sentences;
   for (std::size_t row = 0; row < demo.sentences.size(); ++row) {
     const float* const from = &demo.similarity(static_cast<std::int64_t>(row), 0);

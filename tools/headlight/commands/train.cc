@@ -16,6 +16,7 @@
 #include "tools/headlight/support/engine_arguments.h"
 #include "tools/headlight/support/model_arguments.h"
 #include "tools/headlight/support/number_text.h"
+#include "tools/headlight/support/number_types.h"
 #include "tools/headlight/support/output.h"
 #include "tools/headlight/support/process.h"
 #include "tools/headlight/support/progress.h"
@@ -322,14 +323,12 @@ void add_train(Command& program, const std::shared_ptr<TrainingRanks>& ranks) {
                   format("The highest of the schedule (default: %g)", training.learning_rate))
       .type_name("R")
       .check(between_real(0, 1e300));
-  const std::vector<std::string> types = {std::string(name(NumberType::float32)),
-                                          std::string(name(NumberType::bfloat16))};
-  command
-      .add_option("--activations", arguments->activations,
-                  "What lies between the passes, and what products multiply; weights stay float32 (default: " +
-                      types.front() + ")")
-      .type_name(alternatives(types))
-      .check(one_of(types));
+  constexpr NumberType kActivations[] = {NumberType::float32, NumberType::bfloat16};
+  take_number_type(
+      command.add_option("--activations", arguments->activations,
+                         "What lies between the passes, and what products multiply; weights stay float32 (default: " +
+                             std::string(name(kActivations[0])) + ")"),
+      kActivations);
   command
       .add_option("--seed", training.seed,
                   "Of the first weights, the sentences and dropout (default: " + std::to_string(training.seed) + ")")

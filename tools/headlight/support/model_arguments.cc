@@ -51,11 +51,10 @@ std::string name_of_model(std::string folder) {
 }
 
 void add_precision(Command& command, std::string& precision) {
-  command
-      .add_option("--precision", precision,
-                  "What products multiply in: weights and, but for float16, activations (default: float32)")
-      .type_name(alternatives(number_type_names()))
-      .check(one_of(number_type_names()));
+  take_number_type(
+      command.add_option("--precision", precision,
+                         "What products multiply in: weights and, but for float16, activations (default: float32)"),
+      kNumberTypes);
 }
 
 void ModelArguments::check() const {

@@ -41,7 +41,7 @@ struct ModelArguments {
 // What a picture calls the model of a folder: the last part of its path.
 [[nodiscard]] std::string name_of_model(std::string folder);
 
-// --precision of a command that computes with a model: its value is a name of number_type_names().
+// --precision of a command that computes with a model: its value is one that parse_number_type() reads.
 void add_precision(Command& command, std::string& precision);
 
 // Token ids [B, L]; the mask has no axes where none was given.

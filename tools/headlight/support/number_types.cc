@@ -1,13 +1,23 @@
 #include "tools/headlight/support/number_types.h"
 
+#include <algorithm>
 #include <initializer_list>
+#include <optional>
+#include <utility>
+
+#include "tools/headlight/support/validators.h"
 
 namespace headlight::program {
 
-std::vector<std::string> number_type_names() {
+void take_number_type(Option option, std::span<const NumberType> types) {
   std::vector<std::string> names;
-  for (const NumberType type : kNumberTypes) names.emplace_back(name(type));
-  return names;
+  for (const NumberType type : types) names.emplace_back(name(type));
+  option.type_name(alternatives(names))
+      .check([known = std::vector(types.begin(), types.end()), by_name = one_of(names)](const std::string& text) {
+        const std::optional<NumberType> type = parse_number_type(text);
+        const bool is_known = type && std::find(known.begin(), known.end(), *type) != known.end();
+        return is_known ? std::string() : by_name(text);
+      });
 }
 
 namespace {
