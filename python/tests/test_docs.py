@@ -1,4 +1,4 @@
-"""The examples of docs/python.md and README.md run."""
+"""The examples of docs/python.md run."""
 
 import importlib.util
 import pathlib
@@ -9,11 +9,10 @@ import pytest
 ROOT = pathlib.Path(__file__).parents[2]
 
 
-@pytest.mark.parametrize("page", ["docs/python.md", "README.md"])
-def test_examples_run(page, tmp_path, monkeypatch):
+def test_examples_run(tmp_path, monkeypatch):
     (tmp_path / "models").symlink_to(ROOT / "models")
     monkeypatch.chdir(tmp_path)  # for what they write
-    blocks = re.findall(r"^```python\n(.*?)^```", (ROOT / page).read_text(), re.MULTILINE | re.DOTALL)
+    blocks = re.findall(r"^```python\n(.*?)^```", (ROOT / "docs/python.md").read_text(), re.MULTILINE | re.DOTALL)
     assert blocks
     names = {}
     left_out = set()
@@ -22,6 +21,6 @@ def test_examples_run(page, tmp_path, monkeypatch):
         missing = {package for package in packages if importlib.util.find_spec(package) is None}
         left_out |= missing
         if not missing:
-            exec(compile(block, page, "exec"), names)
+            exec(compile(block, "docs/python.md", "exec"), names)
     if left_out:
         pytest.skip(f"the other examples ran; those with {' and '.join(sorted(left_out))} need what is not installed")

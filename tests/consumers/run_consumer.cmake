@@ -67,13 +67,13 @@ elseif(WAY STREQUAL "readme_c")
     message("skipped: pkg-config is not installed")
     return()
   endif()
-  # The line as README.md has it, for a shell.
-  file(READ ${SOURCE}/README.md readme)
-  string(REGEX MATCH "`(cc [^`]+)`" line "${readme}")
+  # The line as docs/install.md has it, for a shell.
+  file(READ ${SOURCE}/docs/install.md page)
+  string(REGEX MATCH "\n    (cc [^\n]+)" line "${page}")
   string(REPLACE "DIR/lib" "${prefix}/${LIBDIR}" line "${CMAKE_MATCH_1}")
   file(MAKE_DIRECTORY ${folder})
-  execute_process(COMMAND sh -c "cd '${SOURCE}' && ${line} -o '${folder}/five_words'" COMMAND_ECHO STDOUT COMMAND_ERROR_IS_FATAL ANY)
-  run(${folder}/five_words)
+  execute_process(COMMAND sh -c "cd '${SOURCE}' && ${line} -o '${folder}/five_tokens'" COMMAND_ECHO STDOUT COMMAND_ERROR_IS_FATAL ANY)
+  run(${folder}/five_tokens)
 
 elseif(WAY STREQUAL "models_alone")
   file(MAKE_DIRECTORY ${folder})

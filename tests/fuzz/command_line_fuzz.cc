@@ -148,7 +148,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const Elsewhere elsewhere(folder);
     code = headlight::program::run(static_cast<int>(arguments.size()), pointers.data());
   }
-  must(code >= 0 && code <= 2, "an exit code that README.md names");
+  must(code >= 0 && code <= 2, "an exit code that docs/command-line.md names");
   folder.fill();
   return 0;
 }

@@ -82,7 +82,7 @@ TEST(OpenLayer, StaysOpenForWhoeverHoldsItsParameters) {
   }
 }
 
-// README.md's training with a checkpoint that is loaded once the optimiser is there: it must end as low.
+// docs/training.md's encoder with a checkpoint that is loaded once the optimiser is there: it must end as low.
 TEST(OpenLayer, LearnsFromACheckpointThatIsLoadedLate) {
   const std::vector<std::int64_t> words = {3, 1, 4, 1, 5, 9, 2, 6}, places = {0, 1, 2, 3, 4, 5, 6, 7}, ends = {0, 8};
   const std::vector<std::int64_t> before = {0, 3, 1, 4, 1, 5, 9, 2};

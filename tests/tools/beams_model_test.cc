@@ -1,4 +1,4 @@
-// headlight beams on models: pieces become words, heads' parts come back, and the README's picture is what it says.
+// headlight beams on models: pieces become words, heads' parts come back, and the documents' picture is what its command draws.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -204,14 +204,14 @@ bool nearly_equal(const std::string& a, const std::string& b) {
   return *at == *there;
 }
 
-TEST(BeamsOfReadme, ThePictureIsWhatItsCommandDraws) {
+TEST(BeamsOfTheDocuments, ThePictureIsWhatItsCommandDraws) {
   const ScratchFolder folder;
   const Finished finished =
       run_program({"beams", "--text", "The animal didn't cross the street because it was too tired.", "--from", "it",
                    "-o", folder / "beams.svg"});
   ASSERT_EQ(finished.code, 0) << finished.error;
   EXPECT_TRUE(nearly_equal(contents(folder / "beams.svg"), contents(HEADLIGHT_SOURCE "/docs/beams.svg")))
-      << "docs/beams.svg is of another model or another picture: README.md has the command that draws it";
+      << "docs/beams.svg is of another model or another picture: docs/command-line.md has the command that draws it";
 }
 
 }  // namespace headlight::test::beams_model_test

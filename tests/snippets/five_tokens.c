@@ -1,12 +1,13 @@
-// Five words look at themselves and at the words before them.
+// Causal attention over five tokens: each attends to itself and to the tokens before it.
 #include <headlight/headlight.h>
 #include <stdio.h>
 
 int main(void) {
-  float query[5 * 4] = {0}, key[5 * 4] = {0}, value[5] = {0, 1, 2, 3, 4}, seen[5];
-  const int64_t shape[] = {1, 5, 1, 4}, narrow[] = {1, 5, 1, 1};  // [batch, words, heads, width of a head]
+  float query[5 * 4] = {0}, key[5 * 4] = {0}, value[5] = {0, 1, 2, 3, 4}, result[5];
+  const int64_t shape[] = {1, 5, 1, 4}, value_shape[] = {1, 5, 1, 1};  // [batch, length, heads, head_dim]
   headlight_tensor q = {.data = query, .rank = 4, .shape = shape}, k = {.data = key, .rank = 4, .shape = shape};
-  headlight_tensor v = {.data = value, .rank = 4, .shape = narrow}, out = {.data = seen, .rank = 4, .shape = narrow};
+  headlight_tensor v = {.data = value, .rank = 4, .shape = value_shape};
+  headlight_tensor out = {.data = result, .rank = 4, .shape = value_shape};
 
   headlight_error error;
   headlight_engine* engine;
@@ -16,6 +17,6 @@ int main(void) {
     fprintf(stderr, "%s\n", error.message);
     return 1;
   }
-  for (int word = 0; word < 5; ++word) printf("word %d sees %g on average\n", word, (double)seen[word]);
+  for (int token = 0; token < 5; ++token) printf("token %d: %g\n", token, (double)result[token]);
   headlight_engine_destroy(engine);
 }
