@@ -163,4 +163,10 @@ class HeaderParser {
 
 NpyHeader parse_npy_header(const std::string& path, std::string_view text) { return HeaderParser(path, text).parse(); }
 
+std::string npy_tuple(std::span<const std::int64_t> shape) {
+  std::string tuple;
+  for (const std::int64_t extent : shape) tuple += (tuple.empty() ? "" : ", ") + std::to_string(extent);
+  return shape.size() == 1 ? tuple + ',' : tuple;
+}
+
 }  // namespace headlight::models

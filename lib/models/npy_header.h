@@ -1,15 +1,19 @@
-// The header of a .npy file: a Python dict literal, read strictly and by hand.
+// The header of a .npy file, from the bytes that it begins with: a Python dict literal, read strictly and by hand.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace headlight::models {
 
-// As numpy itself up to its version 1; the headers that npy.cc writes stay short by it.
+// What a file begins with.
+constexpr std::string_view kNpyMagic{"\x93NUMPY", 6};
+
+// As numpy itself up to its version 1; the headers that npy_writer.cc writes stay short by it.
 constexpr std::size_t kMostAxes = 32;
 
 struct NpyHeader {
@@ -24,5 +28,8 @@ struct NpyHeader {
 
 // Reads the dict, "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }" and padding. Throws FileError.
 [[nodiscard]] NpyHeader parse_npy_header(const std::string& path, std::string_view text);
+
+// "3, 4", and "3," of one axis.
+[[nodiscard]] std::string npy_tuple(std::span<const std::int64_t> shape);
 
 }  // namespace headlight::models

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <limits>
 
+#include "models/npy_reader.h"
 #include "models/scratch_folder.h"
 #include "support/refusal.h"
 
@@ -27,7 +28,7 @@ std::string dict(const std::string& descr, const std::string& shape, const std::
 }
 
 template <class Number>
-std::string raw(std::initializer_list<Number> numbers, bool big_endian = false) {
+std::string raw(const std::vector<Number>& numbers, bool big_endian = false) {
   std::string bytes;
   for (const Number number : numbers) {
     char element[sizeof(Number)];
@@ -36,6 +37,10 @@ std::string raw(std::initializer_list<Number> numbers, bool big_endian = false) 
     bytes.append(element, sizeof number);
   }
   return bytes;
+}
+template <class Number>
+std::string raw(std::initializer_list<Number> numbers, bool big_endian = false) {
+  return raw(std::vector<Number>(numbers), big_endian);
 }
 
 TEST(Npy, WhatIsWrittenIsReadBack) {
@@ -96,6 +101,52 @@ TEST(Npy, LongIntegersOfPython2) {
   const std::string one = raw({1.f});
   EXPECT_TRUE(test::holds(read_npy<float>(folder.write("l", npy(dict("<f4", "(1L,)"), one))).shape, {1}));
   EXPECT_TRUE(test::holds(read_npy<float>(folder.write("l", npy(dict("<f4", "(0L, 12L)"), ""))).shape, {0, 12}));
+}
+
+// Rows of an axis are those of the whole array, in whatever type, byte order and axis order the file has it.
+TEST(Npy, SomeRows) {
+  const ScratchFolder folder;
+  constexpr std::int64_t kBatch = 2, kRows = 7, kColumns = 3;
+  const auto number = [](std::int64_t b, std::int64_t i, std::int64_t d) {
+    return static_cast<float>(100 * b + 10 * i + d);
+  };
+  std::vector<float> in_c, in_fortran;
+  for (std::int64_t b = 0; b < kBatch; ++b)
+    for (std::int64_t i = 0; i < kRows; ++i)
+      for (std::int64_t d = 0; d < kColumns; ++d) in_c.push_back(number(b, i, d));
+  for (std::int64_t d = 0; d < kColumns; ++d)
+    for (std::int64_t i = 0; i < kRows; ++i)
+      for (std::int64_t b = 0; b < kBatch; ++b) in_fortran.push_back(number(b, i, d));
+  const std::vector<RowRun> runs[] = {{{0, kRows}}, {{1, 2}, {5, 2}}, {{0, 3}, {3, 1}}, {{6, 1}}, {{2, 0}}, {}};
+  for (const bool fortran : {false, true}) {
+    const std::vector<float>& order = fortran ? in_fortran : in_c;
+    const std::vector<double> wide(order.begin(), order.end());
+    const char* const axes = fortran ? "True" : "False";
+    const std::string files[] = {npy(dict("<f4", "(2, 7, 3)", axes), raw(order)),
+                                 npy(dict(">f4", "(2, 7, 3)", axes), raw(order, true)),
+                                 npy(dict("<f8", "(2, 7, 3)", axes), raw(wide))};
+    for (const std::string& bytes : files) {
+      const NpyReader file(folder.write("r.npy", bytes));
+      EXPECT_TRUE(test::holds(file.shape(), {kBatch, kRows, kColumns}));
+      EXPECT_EQ(file.read<float>().values, in_c);
+      for (const std::vector<RowRun>& rows : runs) {
+        std::vector<float> expected;
+        std::int64_t count = 0;
+        for (const RowRun& run : rows) count += run.count;
+        for (std::int64_t b = 0; b < kBatch; ++b)
+          for (const RowRun& run : rows)
+            for (std::int64_t i = run.first; i < run.first + run.count; ++i)
+              for (std::int64_t d = 0; d < kColumns; ++d) expected.push_back(number(b, i, d));
+        const Array<float> some = file.read_rows<float>(1, rows);
+        EXPECT_TRUE(test::holds(some.shape, {kBatch, count, kColumns}));
+        EXPECT_EQ(some.values, expected);
+      }
+    }
+  }
+  const Array<float> last_axis =
+      NpyReader(folder.write("r.npy", npy(dict("<f4", "(2, 3)"), raw({1.f, 2.f, 3.f, 4.f, 5.f, 6.f}))))
+          .read_rows<float>(1, std::vector<RowRun>{{1, 1}});
+  EXPECT_TRUE(test::holds(last_axis.values, {2.f, 5.f}));
 }
 
 TEST(Npy, FloatsOfOtherWidths) {
