@@ -87,7 +87,9 @@ std::uint64_t mixed(std::uint64_t value) {  // the finaliser of SplitMix64
 
 }  // namespace
 
-AtomicFile::AtomicFile(const std::string& path) : path_(path), target_(path) {
+AtomicFile::AtomicFile(const std::string& path) : AtomicFile(path, Beside::nameless) {}
+
+AtomicFile::AtomicFile(const std::string& path, Beside beside) : path_(path), target_(path) {
   if (path.empty() || path.find('\0') != std::string::npos) fail("cannot write", ENOENT);
   const int open = descriptor_of(path);
   if (open == kUnknown) fail("cannot write", errno);
@@ -111,7 +113,7 @@ AtomicFile::AtomicFile(const std::string& path) : path_(path), target_(path) {
     if (!resolved) fail("cannot write", errno);
     target_ = resolved.get();
   }
-  if (!open_nameless()) open_hidden();
+  if (beside == Beside::named || !open_nameless()) open_hidden();
   // The replacement may be read and written by whom the old file could; if that cannot be, it is the creator's.
   if (exists && ::fchmod(descriptor_, status.st_mode & 0777) != 0) errno = 0;
 }

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <filesystem>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -28,6 +29,24 @@ TEST(AtomicFile, AppearsOnCommitOnly) {
   }
   EXPECT_EQ(folder.read("out"), "new");
   EXPECT_EQ(folder.count(), 1);
+}
+
+TEST(AtomicFile, ANamedOneIsWrittenByOthersToo) {
+  const ScratchFolder folder;
+  folder.write("out", "old");
+  for (const bool commits : {false, true}) {
+    AtomicFile file(folder.path("out"), AtomicFile::Beside::named);
+    file.write("new", 3);
+    const int other = ::open(file.name_beside().c_str(), O_WRONLY | O_CLOEXEC);
+    ASSERT_GE(other, 0);
+    EXPECT_EQ(::pwrite(other, "er", 2, 3), 2);
+    ::close(other);
+    EXPECT_EQ(folder.read("out"), "old");
+    if (commits) file.commit();
+  }
+  EXPECT_EQ(folder.read("out"), "newer");
+  EXPECT_EQ(folder.count(), 1);
+  EXPECT_EQ(AtomicFile("/dev/null", AtomicFile::Beside::named).name_beside(), "");
 }
 
 TEST(AtomicFile, WithoutCommitNothingIsLeft) {

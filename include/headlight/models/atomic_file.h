@@ -17,11 +17,19 @@ namespace headlight::models {
 // files without names (O_TMPFILE), the file has such a name all along.
 class HEADLIGHT_API AtomicFile {
  public:
+  // Whether the file beside has a name before it gets the target's: by that, others can write into it as well. A
+  // process that is killed leaves it then.
+  enum class Beside { nameless, named };
+
   // Opens the file beside. Throws FileError when the folder is missing or not writable or the target is a folder.
   explicit AtomicFile(const std::string& path);
+  AtomicFile(const std::string& path, Beside beside);
   ~AtomicFile();
   AtomicFile(const AtomicFile&) = delete;
   AtomicFile& operator=(const AtomicFile&) = delete;
+
+  // The name of the file beside; empty where it has none, as where the target is written straight into.
+  [[nodiscard]] const std::string& name_beside() const noexcept { return temporary_; }
 
   // Appends. Throws FileError when the device is full or fails, NobodyReads of a pipe without a reader,
   // std::logic_error after commit().
