@@ -169,4 +169,16 @@ std::string npy_tuple(std::span<const std::int64_t> shape) {
   return shape.size() == 1 ? tuple + ',' : tuple;
 }
 
+std::string npy_start(std::string_view descr, std::span<const std::int64_t> shape) {
+  constexpr std::size_t kAlignment = 64;
+  std::string start = std::string(kNpyMagic) + std::string("\x01\x00\x00\x00", 4) + "{'descr': '" + std::string(descr) +
+                      "', 'fortran_order': False, 'shape': (" + npy_tuple(shape) + "), }";
+  start.append(kAlignment - 1 - start.size() % kAlignment, ' ');
+  start += '\n';
+  const std::size_t length = start.size() - 10;
+  start[8] = static_cast<char>(length & 0xFF);
+  start[9] = static_cast<char>(length >> 8);
+  return start;
+}
+
 }  // namespace headlight::models

@@ -29,6 +29,9 @@ struct NpyHeader {
 // Reads the dict, "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }" and padding. Throws FileError.
 [[nodiscard]] NpyHeader parse_npy_header(const std::string& path, std::string_view text);
 
+// What lies before the numbers in a file of version 1.0, C order: a multiple of 64 bytes.
+[[nodiscard]] std::string npy_start(std::string_view descr, std::span<const std::int64_t> shape);
+
 // "3, 4", and "3," of one axis.
 [[nodiscard]] std::string npy_tuple(std::span<const std::int64_t> shape);
 

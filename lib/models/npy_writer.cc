@@ -8,8 +8,6 @@
 namespace headlight::models {
 namespace {
 
-constexpr std::size_t kAlignment = 64;
-
 [[noreturn]] void fail_to_write(std::string_view who, std::span<const std::int64_t> shape, const std::string& what) {
   throw std::invalid_argument(std::string(who) + ": the shape (" + npy_tuple(shape) + ") does not say " + what);
 }
@@ -31,23 +29,13 @@ std::uint64_t count_of(std::string_view who, std::span<const std::int64_t> shape
   return empty ? 0 : static_cast<std::uint64_t>(bytes) / element_size;
 }
 
-void write_header(AtomicFile& file, std::string_view descr, std::span<const std::int64_t> shape) {
-  std::string header = std::string(kNpyMagic) + std::string("\x01\x00\x00\x00", 4) + "{'descr': '" +
-                       std::string(descr) + "', 'fortran_order': False, 'shape': (" + npy_tuple(shape) + "), }";
-  header.append(kAlignment - 1 - header.size() % kAlignment, ' ');
-  header += '\n';
-  const std::size_t length = header.size() - 10;
-  header[8] = static_cast<char>(length & 0xFF);
-  header[9] = static_cast<char>(length >> 8);
-  file.write(header.data(), header.size());
-}
-
 void write_array(const std::string& path, std::string_view descr, std::span<const std::int64_t> shape,
                  std::span<const std::byte> bytes, std::size_t count, std::size_t element_size) {
   constexpr std::string_view kName = "write_npy";
   if (count_of(kName, shape, element_size) != count) fail_to_write(kName, shape, std::to_string(count) + " values");
   AtomicFile file(path);
-  write_header(file, descr, shape);
+  const std::string start = npy_start(descr, shape);
+  file.write(start.data(), start.size());
   file.write(bytes.data(), bytes.size());
   file.commit();
 }
@@ -66,7 +54,8 @@ void write_npy(const std::string& path, std::span<const std::int64_t> shape, std
 
 NpyWriter::NpyWriter(const std::string& path, std::span<const std::int64_t> shape)
     : left_(count_of("NpyWriter", shape, sizeof(float))), file_(path) {
-  write_header(file_, "<f4", shape);
+  const std::string start = npy_start("<f4", shape);
+  file_.write(start.data(), start.size());
 }
 
 void NpyWriter::write(std::span<const float> values) {

@@ -37,7 +37,8 @@ endforeach()
 check(lib/mpi simd runtime kernels ops layers c mpi)
 check(lib/reference reference)
 check(include headlight/models)
-check(tools ${floors} headlight/models reference tools)
+check(tools/headlight ${floors} headlight/models reference tools)
+check(tools/headlight_mpi ${floors} mpi headlight/models reference tools)
 
 # From the ground up.
 set(rooms support demonstration pictures beams heads studies commands)

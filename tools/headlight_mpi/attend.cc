@@ -1,11 +1,16 @@
-// headlight-mpi attend: as headlight attend, over the ranks that mpirun has started. Each reads the arrays, takes its
-// shares and computes them; rank 0 writes.
+// headlight-mpi attend: as headlight attend, over the ranks that mpirun has started. Each reads the rows that it holds,
+// computes and writes them.
+#include <algorithm>
+#include <array>
 #include <chrono>
 #include <cmath>
 #include <optional>
 
+#include "mpi/records.h"
+#include "tools/headlight/support/arrays.h"
 #include "tools/headlight/support/validators.h"
 #include "tools/headlight_mpi/ranks.h"
+#include "tools/headlight_mpi/row_file.h"
 
 namespace headlight::program {
 namespace {
@@ -13,101 +18,71 @@ namespace {
 class CallsOverRanks : public AttentionCalls {
  public:
   void add_to(Command& command) override { arguments_.add_to(command); }
+  void begin() override { group_.emplace(MPI_COMM_WORLD, arguments_.group()); }
+  void agree(const std::string& problem) override { mpi::agree(*group_, problem); }
 
-  void begin(const std::string& problem) override {
-    group_.emplace(MPI_COMM_WORLD, arguments_.group());
-    mpi::agree(*group_, problem);
+  AttentionRows plan(const AttentionShape& whole, const AttentionOptions& options) override {
+    whole_ = whole;
+    for (int rank = 0; rank < group_->size(); ++rank) {
+      const mpi::Plan plan = mpi::plan(whole, options, rank, group_->size(), arguments_.spread());
+      queries_.push_back(plan.queries);
+      keys_.push_back(plan.keys);
+    }
+    const auto rank = static_cast<std::size_t>(group_->rank());
+    return {queries_[rank], keys_[rank]};
   }
 
   void attention(Engine& engine, const View<const float, 4>& query, const View<const float, 4>& key,
                  const View<const float, 4>& value, const View<float, 4>& out,
                  const AttentionOptions& options) override {
-    const Shares shares = take(query, key, value, options);
-    Tensor<float, 4> own = rows(out);
-    Tensor<float, 3> own_sums({query.extent(0), query.extent(2), shares.plan.query_rows});
-    AttentionOptions of_share = options;
-    if (options.log_sum_exp) of_share.log_sum_exp = own_sums;
-    mpi::attention(*group_, engine, shares.whole, shares.query, shares.key, shares.value, own, of_share,
-                   arguments_.spread());
-    mpi::collect(*group_, 0, shares.plan.queries, own, out);
-    if (options.log_sum_exp) {
-      mpi::collect(*group_, 0, shares.plan.queries, as_rows<const float>(own_sums.view()),
-                   as_rows<float>(options.log_sum_exp));
-    }
-    // Gradients are computed from the shares.
-    out_ = std::move(own);
-    log_sum_exp_ = std::move(own_sums);
+    mpi::attention(*group_, engine, whole_, query, key, value, out, options, arguments_.spread());
   }
 
   void attention_backward(Engine& engine, const View<const float, 4>& query, const View<const float, 4>& key,
-                          const View<const float, 4>& value, const View<const float, 4>&, const View<const float, 3>&,
-                          const View<const float, 4>& out_gradient, const AttentionGradients& gradients,
-                          const AttentionOptions& options) override {
-    const Shares shares = take(query, key, value, options);
-    Tensor<float, 4> own_gradient = rows(out_gradient);
-    mpi::take_share(plan_.queries, out_gradient, own_gradient);
-    Tensor<float, 4> of_query, of_key, of_value;
-    mpi::Gradients own;
-    if (gradients.query) own.query = of_query = rows(gradients.query);
-    if (gradients.key) own.key = of_key = keys(gradients.key);
-    if (gradients.value) own.value = of_value = keys(gradients.value);
-    own.sinks = gradients.sinks;
-    mpi::attention_backward(*group_, engine, shares.whole, shares.query, shares.key, shares.value, out_, log_sum_exp_,
-                            own_gradient, own, options, arguments_.spread());
-    if (gradients.query) mpi::collect(*group_, 0, plan_.queries, of_query, gradients.query);
-    if (gradients.key) mpi::collect(*group_, 0, plan_.keys, of_key, gradients.key);
-    if (gradients.value) mpi::collect(*group_, 0, plan_.keys, of_value, gradients.value);
+                          const View<const float, 4>& value, const View<const float, 4>& out,
+                          const View<const float, 3>& log_sum_exp, const View<const float, 4>& out_gradient,
+                          const AttentionGradients& gradients, const AttentionOptions& options) override {
+    mpi::attention_backward(*group_, engine, whole_, query, key, value, out, log_sum_exp, out_gradient,
+                            {gradients.query, gradients.key, gradients.value, gradients.sinks}, options,
+                            arguments_.spread());
   }
 
-  [[nodiscard]] bool writes() const override { return group_->rank() == 0; }
+  [[nodiscard]] double largest(double here) override {
+    Tensor<float, 4> own({1, 1, 1, 1}), all({1, group_->size(), 1, 1});
+    own(0, 0, 0, 0) = static_cast<float>(here);
+    const std::array<RowRun, 1> place = {{{group_->rank(), 1}}};
+    mpi::collect(*group_, 0, place, own, all);
+    return *std::max_element(all.begin(), all.end());
+  }
+
+  void write(const std::string& path, const View<const float, 4>& rows, RowsOf of) override {
+    const bool is_queries = of == RowsOf::queries;
+    write_rows(*group_, path, is_queries ? whole_.query_length : whole_.key_length, is_queries ? queries_ : keys_,
+               rows);
+  }
+
+  // One number for a row: rank 0 has room for all of them.
+  void write(const std::string& path, const View<const float, 3>& sums) override {
+    Tensor<float, 3> all;
+    if (tells()) all = Tensor<float, 3>({sums.extent(0), sums.extent(1), whole_.query_length});
+    mpi::collect(*group_, 0, queries_[static_cast<std::size_t>(group_->rank())], mpi::as_rows(sums),
+                 mpi::as_rows(all.view()));
+    std::string problem;
+    try {
+      if (tells()) models::write_npy(path, all.shape(), {all.begin(), all.end()});
+    } catch (const std::exception& error) {
+      problem = error.what();
+    }
+    mpi::agree(*group_, problem);
+  }
+
+  [[nodiscard]] bool tells() const override { return group_->rank() == 0; }
 
  private:
-  struct Shares {
-    AttentionShape whole;
-    mpi::Plan plan;
-    Tensor<float, 4> query, key, value;
-  };
-
-  Shares take(const View<const float, 4>& query, const View<const float, 4>& key, const View<const float, 4>& value,
-              const AttentionOptions& options) {
-    Shares shares{.whole = {query.extent(0), query.extent(1), key.extent(1), query.extent(2), key.extent(2),
-                            query.extent(3), value.extent(3)},
-                  .plan = {},
-                  .query = {},
-                  .key = {},
-                  .value = {}};
-    // What is wrong with the options is wrong on all ranks alike.
-    shares.plan = plan_ = mpi::plan(shares.whole, options, group_->rank(), group_->size(), arguments_.spread());
-    shares.query = rows(query);
-    shares.key = keys(key);
-    shares.value = keys(value);
-    mpi::take_share(plan_.queries, query, shares.query);
-    mpi::take_share(plan_.keys, key, shares.key);
-    mpi::take_share(plan_.keys, value, shares.value);
-    return shares;
-  }
-
-  template <class T>
-  [[nodiscard]] static View<T, 4> as_rows(const View<T, 3>& sums) {
-    return {sums.data,
-            {sums.extent(0), sums.extent(2), sums.extent(1), 1},
-            {sums.stride(0), sums.stride(2), sums.stride(1), 1}};
-  }
-  // Of this rank, like a whole one.
-  template <class T>
-  [[nodiscard]] Tensor<float, 4> rows(const View<T, 4>& whole) const {
-    return Tensor<float, 4>({whole.extent(0), plan_.query_rows, whole.extent(2), whole.extent(3)});
-  }
-  template <class T>
-  [[nodiscard]] Tensor<float, 4> keys(const View<T, 4>& whole) const {
-    return Tensor<float, 4>({whole.extent(0), plan_.key_rows, whole.extent(2), whole.extent(3)});
-  }
-
   RankArguments arguments_;
   std::optional<mpi::Group> group_;
-  mpi::Plan plan_;
-  Tensor<float, 4> out_;
-  Tensor<float, 3> log_sum_exp_;
+  AttentionShape whole_;
+  std::vector<std::vector<RowRun>> queries_, keys_;  // of each rank
 };
 
 }  // namespace

@@ -17,6 +17,7 @@
 #include "reference/attention.h"
 #include "tools/headlight/commands/attend_arrays.h"
 #include "tools/headlight/commands/attend_gradients.h"
+#include "tools/headlight/commands/attend_rows.h"
 #include "tools/headlight/commands/attend_scores.h"
 #include "tools/headlight/commands/attend_types.h"
 #include "tools/headlight/commands/commands.h"
@@ -49,6 +50,9 @@ struct Arguments {
 
 // The arrays that the options point into.
 struct Inputs {
+  explicit Inputs(AttentionCalls* calls) : rows(calls) {}
+
+  HeldRows rows;
   models::Array<float> query, key, value;
   Int8Cache cache;
   Broadcast<float> bias;
@@ -92,6 +96,14 @@ void check_usage(const Arguments& arguments) {
   if (!arguments.cu_seqlens.empty() && !(arguments.query_lengths.empty() && arguments.key_lengths.empty())) {
     throw UsageError("--cu-seqlens cannot go with --query-lengths or --key-lengths");
   }
+  if (arguments.calls) {
+    for (const auto& [option, path] : {std::pair("--mask", &arguments.mask),
+                                       {"--bias", &arguments.bias},
+                                       {"--probabilities", &arguments.probabilities},
+                                       {"--scores", &arguments.scores.scores}}) {
+      if (!path->empty()) throw UsageError(std::string(option) + " has an axis of keys, of which a rank holds some");
+    }
+  }
   arguments.scores.check_usage();
   arguments.gradients.check_usage(!arguments.bias.empty(), !arguments.scores.sinks.empty());
   std::vector<std::filesystem::path> outputs{place_of(arguments.out)};
@@ -106,27 +118,13 @@ void check_usage(const Arguments& arguments) {
   }
 }
 
-Inputs read_inputs(const Arguments& arguments) {
-  Inputs inputs;
-  inputs.query = read_array<float>(arguments.query, 4, "[B, Lq, Hq, D]");
-  inputs.key = read_array<float>(arguments.key, 4, "[B, Lk, Hkv, D]");
-  inputs.value = read_array<float>(arguments.value, 4, "[B, Lk, Hkv, Dv]");
-  round_to(arguments.types.of_query(), inputs.query.values);
-  if (arguments.types.of_cache() == NumberType::int8) {
-    inputs.cache.key.emplace(View<float, 4>(inputs.key.values.data(), inputs.key.view<4>().shape));
-    inputs.cache.value.emplace(View<float, 4>(inputs.value.values.data(), inputs.value.view<4>().shape));
-  } else {
-    round_to(arguments.types.of_cache(), inputs.key.values);
-    round_to(arguments.types.of_cache(), inputs.value.values);
-  }
-  const std::int64_t batch = inputs.query.shape[0];
+void read_lists(const Arguments& arguments, std::int64_t batch, Inputs& inputs) {
   inputs.query_lengths = read_numbers<std::int64_t>(arguments.query_lengths, "[B]", batch);
   inputs.key_lengths = read_numbers<std::int64_t>(arguments.key_lengths, "[B]", batch);
   inputs.cu_seqlens = read_numbers<std::int64_t>(arguments.cu_seqlens, "[n + 1]");
   if (!arguments.mask.empty()) inputs.mask = read_broadcast<std::uint8_t>(arguments.mask, 4, kScores);
   if (!arguments.bias.empty()) inputs.bias = read_broadcast<float>(arguments.bias, 4, kScores);
   inputs.scores = read_score_inputs(arguments.scores);
-  return inputs;
 }
 
 AttentionOptions make_options(const Arguments& arguments, const Inputs& inputs) {
@@ -149,6 +147,27 @@ AttentionOptions make_options(const Arguments& arguments, const Inputs& inputs) 
   set_score_options(arguments.scores, inputs.scores, options);
   options.dropout = {arguments.dropout, arguments.seed};
   return options;
+}
+
+Inputs read_inputs(const Arguments& arguments) {
+  Inputs inputs(arguments.calls.get());
+  const ArrayFile query(arguments.query, 4, "[B, Lq, Hq, D]");
+  const ArrayFile key(arguments.key, 4, "[B, Lk, Hkv, D]");
+  const ArrayFile value(arguments.value, 4, "[B, Lk, Hkv, Dv]");
+  read_lists(arguments, query.shape()[0], inputs);
+  inputs.rows.plan(query.shape(), key.shape(), value.shape(), make_options(arguments, inputs));
+  inputs.query = inputs.rows.read(query, RowsOf::queries);
+  inputs.key = inputs.rows.read(key, RowsOf::keys);
+  inputs.value = inputs.rows.read(value, RowsOf::keys);
+  round_to(arguments.types.of_query(), inputs.query.values);
+  if (arguments.types.of_cache() == NumberType::int8) {
+    inputs.cache.key.emplace(View<float, 4>(inputs.key.values.data(), inputs.key.view<4>().shape));
+    inputs.cache.value.emplace(View<float, 4>(inputs.value.values.data(), inputs.value.view<4>().shape));
+  } else {
+    round_to(arguments.types.of_cache(), inputs.key.values);
+    round_to(arguments.types.of_cache(), inputs.value.values);
+  }
+  return inputs;
 }
 
 struct Outputs {
@@ -201,24 +220,24 @@ void compute(Engine& engine, const Arguments& arguments, const Inputs& inputs, O
   }
 }
 
-void warn_of_rounded(const Arguments& arguments, const Inputs& inputs) {
-  warn_if_rounded(arguments.query, inputs.query);
-  warn_if_rounded(arguments.key, inputs.key);
-  warn_if_rounded(arguments.value, inputs.value);
-  warn_if_rounded(arguments.bias, inputs.bias);
-}
-
 // What a call needs, read and made.
 struct Prepared {
-  explicit Prepared(const Arguments& arguments) : inputs(read_inputs(arguments)) {
-    warn_of_rounded(arguments, inputs);
-    outputs = make_outputs(arguments, inputs);
+  explicit Prepared(const Arguments& arguments)
+      : inputs(read_inputs(arguments)), outputs(make_outputs(arguments, inputs)) {
     if (arguments.gradients.out_gradient.empty()) return;
     gradients.emplace(
         arguments.gradients, arguments.types,
         GradientInputs{inputs.query.view<4>(), inputs.key.view<4>(), inputs.value.view<4>(), outputs.out,
                        outputs.log_sum_exp, arguments.bias.empty() ? View<const float, 4>() : inputs.bias.view<4>(),
-                       inputs.bias.own_shape});
+                       inputs.bias.own_shape, inputs.rows});
+  }
+
+  void warn_of_rounded(const Arguments& arguments) const {
+    inputs.rows.warn_if_rounded(arguments.query, inputs.query);
+    inputs.rows.warn_if_rounded(arguments.key, inputs.key);
+    inputs.rows.warn_if_rounded(arguments.value, inputs.value);
+    warn_if_rounded(arguments.bias, inputs.bias);
+    if (gradients) gradients->warn_of_rounded();
   }
 
   Inputs inputs;
@@ -231,33 +250,34 @@ std::unique_ptr<Prepared> prepare(const Arguments& arguments) {
   if (!arguments.calls) return std::make_unique<Prepared>(arguments);
   std::unique_ptr<Prepared> prepared;
   std::string problem;
+  arguments.calls->begin();
   try {
     prepared = std::make_unique<Prepared>(arguments);
   } catch (const std::exception& error) {
     problem = error.what();
   }
-  arguments.calls->begin(problem);
+  arguments.calls->agree(problem);
   return prepared;
 }
 
 void attend(const Arguments& arguments) {
   check_usage(arguments);
   const std::unique_ptr<Prepared> prepared = prepare(arguments);
+  prepared->warn_of_rounded(arguments);
   auto& [inputs, outputs, gradients] = *prepared;
   Engine engine(arguments.engine.options());
   compute(engine, arguments, inputs, outputs);
   if (gradients) {
     gradients->compute(engine, arguments.method, arguments.calls.get(), make_options(arguments, inputs));
   }
-  if (arguments.calls && !arguments.calls->writes()) return;
   std::vector<WrittenFile> written;
-  write_asked(arguments.log_sum_exp, outputs.log_sum_exp, written);
+  inputs.rows.write(arguments.log_sum_exp, outputs.log_sum_exp, written);
   write_asked(arguments.probabilities, outputs.probabilities, written);
   write_asked(arguments.scores.scores, outputs.scores, written);
   if (gradients) gradients->write(written);
-  write_asked(arguments.out, outputs.out, written);
+  inputs.rows.write(arguments.out, outputs.out, RowsOf::queries, written);
   std::rotate(written.begin(), written.end() - 1, written.end());  // the result is told first, and written last
-  print_report(written);
+  if (inputs.rows.tells()) print_report(written);
 }
 
 void add_masks(Command& command, Arguments& arguments) {

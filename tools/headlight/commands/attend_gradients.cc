@@ -59,19 +59,18 @@ Gradients::Gradients(const GradientArguments& arguments, const TypeArguments& ty
     : arguments_(arguments),
       types_(types),
       inputs_(inputs),
-      out_gradient_(read_array<float>(arguments.out_gradient, 4, "[B, Lq, Hq, Dv]")),
+      out_gradient_(inputs.rows.read(ArrayFile(arguments.out_gradient, 4, "[B, Lq, Hq, Dv]"), RowsOf::queries)),
       query_(tensor_for(arguments.query, inputs.query)),
       key_(tensor_for(arguments.key, inputs.key)),
       value_(tensor_for(arguments.value, inputs.value)),
       bias_(tensor_for(arguments.bias, inputs.bias)),
       sinks_(arguments.sinks.empty() ? Tensor<float, 1>() : Tensor<float, 1>({inputs.query.extent(2)})) {
-  warn_if_rounded(arguments.out_gradient, out_gradient_);
   round_to(types.of_query(), out_gradient_.values);
 }
 
 void Gradients::compute(Engine& engine, const std::string& method, AttentionCalls* calls,
                         const AttentionOptions& options) {
-  const auto& [query, key, value, out, log_sum_exp, bias, bias_shape] = inputs_;
+  const auto& [query, key, value, out, log_sum_exp, bias, bias_shape, rows] = inputs_;
   const View<const float, 4> out_gradient = out_gradient_.view<4>();
   const AttentionGradients gradients{asked(query_), asked(key_), asked(value_), asked(bias_), asked(sinks_)};
   if (calls != nullptr) {
@@ -106,10 +105,13 @@ void Gradients::compute(Engine& engine, const std::string& method, AttentionCall
   sinks.round();
 }
 
+void Gradients::warn_of_rounded() const { inputs_.rows.warn_if_rounded(arguments_.out_gradient, out_gradient_); }
+
 void Gradients::write(std::vector<WrittenFile>& written) const {
-  write_asked(arguments_.query, query_, written);
-  write_asked(arguments_.key, key_, written);
-  write_asked(arguments_.value, value_, written);
+  inputs_.rows.write(arguments_.query, query_, RowsOf::queries, written);
+  inputs_.rows.write(arguments_.key, key_, RowsOf::keys, written);
+  inputs_.rows.write(arguments_.value, value_, RowsOf::keys, written);
+  if (!inputs_.rows.tells()) return;
   write_asked(arguments_.bias, bias_, written, inputs_.bias_shape);
   write_asked(arguments_.sinks, sinks_, written);
 }

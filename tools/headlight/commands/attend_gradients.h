@@ -6,6 +6,7 @@
 
 #include "headlight/attention_backward.h"
 #include "headlight/models/npy.h"
+#include "tools/headlight/commands/attend_rows.h"
 #include "tools/headlight/commands/attend_types.h"
 #include "tools/headlight/commands/commands.h"
 #include "tools/headlight/support/command.h"
@@ -29,6 +30,7 @@ struct GradientInputs {
   View<const float, 3> log_sum_exp;
   View<const float, 4> bias;
   std::vector<std::int64_t> bias_shape;  // as the file has it: of fewer axes, perhaps none
+  const HeldRows& rows;
 };
 
 // The gradients asked for, computed and then written.
@@ -38,6 +40,7 @@ class Gradients {
   Gradients(const GradientArguments& arguments, const TypeArguments& types, const GradientInputs& inputs);
   // method: fused, unfused or reference; or by `calls`, where there are some.
   void compute(Engine& engine, const std::string& method, AttentionCalls* calls, const AttentionOptions& options);
+  void warn_of_rounded() const;
   // Adds what it has written.
   void write(std::vector<WrittenFile>& written) const;
 

@@ -10,6 +10,7 @@
 
 #include "headlight/attention_backward.h"
 #include "headlight/parameters.h"
+#include "headlight/row_shards.h"
 #include "tools/headlight/support/command.h"
 
 namespace headlight::demonstration {
@@ -19,15 +20,28 @@ struct TrainingOptions;
 
 namespace headlight::program {
 
-// Who computes what `attend` writes, where that is not the engine alone: several processes that each have all inputs.
+// Which of the two lengths of a call the tensor [B, L, H, D] has.
+enum class RowsOf { queries, keys };
+
+// The rows of queries and of keys that a process holds of a call; of a tensor it has them one behind another.
+struct AttentionRows {
+  std::vector<RowRun> queries, keys;
+};
+
+// Who computes what `attend` writes, where that is not this process alone: several, each of which runs the command and
+// holds some rows of each tensor.
 class AttentionCalls {
  public:
   virtual ~AttentionCalls() = default;
   // Options of its own.
   virtual void add_to(Command& command) = 0;
-  // Before the first call: all have their inputs, or one could not read its own, for which all then fail.
-  virtual void begin(const std::string& problem) = 0;
-  // As the engine's functions; results are whole where writes() says so.
+  // All have come.
+  virtual void begin() = 0;
+  // All can go on, or one of them has a problem, which is not empty then and for which all fail.
+  virtual void agree(const std::string& problem) = 0;
+  // What this process holds of a call: without asking the others.
+  virtual AttentionRows plan(const AttentionShape& whole, const AttentionOptions& options) = 0;
+  // As the engine's functions, all processes together, each with the rows that it holds.
   virtual void attention(Engine& engine, const View<const float, 4>& query, const View<const float, 4>& key,
                          const View<const float, 4>& value, const View<float, 4>& out,
                          const AttentionOptions& options) = 0;
@@ -35,8 +49,13 @@ class AttentionCalls {
                                   const View<const float, 4>& value, const View<const float, 4>& out,
                                   const View<const float, 3>& log_sum_exp, const View<const float, 4>& out_gradient,
                                   const AttentionGradients& gradients, const AttentionOptions& options) = 0;
-  // Whether this process writes the files and tells of them.
-  [[nodiscard]] virtual bool writes() const = 0;
+  // The largest that any process has: all of them call it, and one, which tells(), is told.
+  [[nodiscard]] virtual double largest(double here) = 0;
+  // Write the file of the whole, all processes together: [B, L, H, D] from the rows held, and log_sum_exp [B, H, L].
+  virtual void write(const std::string& path, const View<const float, 4>& rows, RowsOf of) = 0;
+  virtual void write(const std::string& path, const View<const float, 3>& sums) = 0;
+  // Whether this process writes what all of them have alike, and says what has been written.
+  [[nodiscard]] virtual bool tells() const = 0;
 };
 
 // Who trains together, where that is not this process alone: several, each of which runs the command.

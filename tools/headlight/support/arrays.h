@@ -9,6 +9,7 @@
 
 #include "headlight/models/npy.h"
 #include "headlight/tensor.h"
+#include "models/npy_reader.h"
 #include "tools/headlight/support/output.h"
 
 namespace headlight::program {
@@ -16,12 +17,29 @@ namespace headlight::program {
 // "[2, 5, 3, 64]"
 [[nodiscard]] std::string describe(std::span<const std::int64_t> shape);
 
-// The array in `path`, which has `axes` axes; `meaning` says which they are: "[B, Lq, Hq, D]". Throws FileError.
-template <class T>
-[[nodiscard]] models::Array<T> read_array(const std::string& path, std::size_t axes, const std::string& meaning);
+// A file whose header has been read, of an array that has `axes` axes; `meaning` says which they are: "[B, Lq, Hq, D]".
+// Throws FileError.
+class ArrayFile : public models::NpyReader {
+ public:
+  ArrayFile(const std::string& path, std::size_t axes, const std::string& meaning);
+};
 
-// One line on standard error where float64 became float32 and not all values survived that.
-void warn_if_rounded(const std::string& path, const models::Array<float>& array);
+// The array in a file. Throws FileError, also where there is no memory for it.
+template <class T>
+[[nodiscard]] models::Array<T> read_array(const models::NpyReader& file);
+template <class T>
+[[nodiscard]] models::Array<T> read_array(const std::string& path, std::size_t axes, const std::string& meaning) {
+  return read_array<T>(ArrayFile(path, axes, meaning));
+}
+// NpyReader::read_rows() likewise.
+[[nodiscard]] models::Array<float> read_rows(const models::NpyReader& file, std::size_t axis,
+                                             std::span<const RowRun> runs);
+
+// One line on standard error where float64 became float32 and not all values survived that (Array::rounded).
+void warn_if_rounded(const std::string& path, double rounded);
+inline void warn_if_rounded(const std::string& path, const models::Array<float>& array) {
+  warn_if_rounded(path, array.rounded);
+}
 
 // "[2, 5, 3, 64] float32"
 [[nodiscard]] std::string describe_float32(std::span<const std::int64_t> shape);
@@ -46,8 +64,8 @@ struct Broadcast : models::Array<T> {
 template <class T>
 [[nodiscard]] Broadcast<T> read_broadcast(const std::string& path, std::size_t axes, const std::string& meaning);
 
-extern template models::Array<float> read_array(const std::string&, std::size_t, const std::string&);
-extern template models::Array<std::int64_t> read_array(const std::string&, std::size_t, const std::string&);
+extern template models::Array<float> read_array(const models::NpyReader&);
+extern template models::Array<std::int64_t> read_array(const models::NpyReader&);
 extern template Broadcast<float> read_broadcast(const std::string&, std::size_t, const std::string&);
 extern template Broadcast<std::uint8_t> read_broadcast(const std::string&, std::size_t, const std::string&);
 
