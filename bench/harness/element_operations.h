@@ -15,12 +15,12 @@ inline constexpr int kLogOperations = 21;
 inline constexpr int kGeluOperations = 23;
 inline constexpr int kGeluTanhOperations = 19;
 inline constexpr int kReluOperations = 1;
-// lib/kernels/row_softmax-inl.h: the maximum; difference, product with log₂ e, exponential, sum; product with 1 / sum.
+// lib/kernels/rows/softmax-inl.h: the maximum; difference, product with log₂ e, exponential, sum; product with 1 / sum.
 inline constexpr int kSoftmaxOperations = 1 + (3 + kExp2NonpositiveOperations) + 1;
-// lib/kernels/row_layer_norm-inl.h: sum; distance, its sum and sum of squares; two differences, product, weight and
+// lib/kernels/rows/layer_norm-inl.h: sum; distance, its sum and sum of squares; two differences, product, weight and
 // bias. A residual is one more.
 inline constexpr int kLayerNormOperations = 1 + 3 + 4;
-// lib/kernels/optimizer_kernels.cc
+// lib/kernels/rows/optimizer_kernels.cc
 inline constexpr int kAdamWOperations = 12;
 
 }  // namespace headlight::bench

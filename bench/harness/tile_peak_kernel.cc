@@ -1,6 +1,6 @@
 // Compiled with AMX-BF16 and AMX-INT8: the fastest that products of tiles can go.
 #include "harness/fma_peak_kernel.h"
-#include "kernels/gemm_amx-inl.h"
+#include "kernels/gemm/amx-inl.h"
 #include "simd/vector-inl.h"
 
 namespace headlight::HEADLIGHT_TARGET {

@@ -5,7 +5,7 @@
 #include "analysis/attention_unfused_head.h"
 #include "headlight/attention_backward.h"
 #include "layers/sizes.h"
-#include "ops/attention_plan.h"
+#include "ops/attention/plan.h"
 
 namespace headlight::analysis {
 

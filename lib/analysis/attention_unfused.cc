@@ -7,7 +7,7 @@
 #include "analysis/attention_unfused_head.h"
 #include "ops/call_plan.h"
 #include "ops/check.h"
-#include "ops/gemm_internal.h"
+#include "ops/gemm/internal.h"
 #include "runtime/costs.h"
 #include "runtime/parallel.h"
 

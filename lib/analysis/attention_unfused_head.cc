@@ -8,10 +8,10 @@
 
 #include "headlight/out_of_memory.h"
 #include "kernels/kernels.h"
-#include "ops/attention_rows.h"
-#include "ops/attention_scale.h"
-#include "ops/attention_steps.h"
-#include "ops/gemm_internal.h"
+#include "ops/attention/rows.h"
+#include "ops/attention/scale.h"
+#include "ops/attention/score_modifiers.h"
+#include "ops/gemm/internal.h"
 
 namespace headlight::analysis {
 namespace {

@@ -6,9 +6,9 @@
 
 #include "headlight/attention.h"
 #include "headlight/gemm.h"
-#include "kernels/attention_kernels.h"
-#include "ops/attention_check.h"
-#include "ops/attention_masks.h"
+#include "kernels/attention/kernels.h"
+#include "ops/attention/check.h"
+#include "ops/attention/masks.h"
 
 namespace headlight::analysis {
 

@@ -12,7 +12,7 @@
 #include "headlight/analysis/similarity.h"
 #include "kernels/kernels.h"
 #include "ops/check.h"
-#include "ops/gemm_internal.h"
+#include "ops/gemm/internal.h"
 #include "runtime/parallel.h"
 #include "simd/integers.h"
 

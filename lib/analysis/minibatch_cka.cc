@@ -10,7 +10,7 @@
 #include "headlight/gemm.h"
 #include "kernels/kernels.h"
 #include "ops/check.h"
-#include "ops/gemm_internal.h"
+#include "ops/gemm/internal.h"
 #include "runtime/parallel.h"
 #include "runtime/throwing_tasks.h"
 #include "simd/integers.h"

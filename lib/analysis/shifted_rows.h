@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "kernels/row_kernels.h"
+#include "kernels/rows/kernels.h"
 
 namespace headlight::analysis {
 

@@ -9,9 +9,9 @@
 #include "kernels/kernels.h"
 #include "layers/feed_forward_rows.h"
 #include "layers/rows.h"
-#include "ops/attention_plan.h"
-#include "ops/gemm_internal.h"
-#include "ops/row_sums.h"
+#include "ops/attention/plan.h"
+#include "ops/gemm/internal.h"
+#include "ops/rows/sums.h"
 #include "runtime/slot_choice.h"
 
 namespace headlight::analysis {

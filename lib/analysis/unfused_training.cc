@@ -1,5 +1,5 @@
 #include "headlight/analysis/attention_unfused.h"
-#include "ops/attention_masks.h"
+#include "ops/attention/masks.h"
 
 namespace headlight::analysis {
 namespace {

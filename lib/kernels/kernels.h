@@ -3,14 +3,14 @@
 #pragma once
 
 #include "headlight/engine.h"
-#include "kernels/attention_backward_kernels.h"
-#include "kernels/attention_kernels.h"
-#include "kernels/convert_kernels.h"
-#include "kernels/gemm_kernels.h"
-#include "kernels/merge_kernels.h"
-#include "kernels/optimizer_kernels.h"
-#include "kernels/row_gradient_kernels.h"
-#include "kernels/row_kernels.h"
+#include "kernels/attention/kernels.h"
+#include "kernels/attention/merge_kernels.h"
+#include "kernels/attention_backward/kernels.h"
+#include "kernels/gemm/kernels.h"
+#include "kernels/rows/convert_kernels.h"
+#include "kernels/rows/gradient_kernels.h"
+#include "kernels/rows/kernels.h"
+#include "kernels/rows/optimizer_kernels.h"
 #include "runtime/inner_api.h"
 
 namespace headlight::kernels {

@@ -19,7 +19,7 @@ enum class OperandLayout : std::uint8_t {
   // rows, one behind the other in each column, count as one: [⌈n / 2⌉][columns of the panel][2], zeros at the end (of
   // float16 one behind the other in each vector of columns: [⌈n / 2⌉][vectors of the panel][2][columns of a vector]);
   // of 8-bit numbers four, in the order 0, 2, 1, 3. Behind those panels lie for each column, in floats, its scale and,
-  // in int32, the sum of its numbers in each block. Of 4-bit numbers eight rows are one: gemm_int4_quantize-inl.h says
+  // in int32, the sum of its numbers in each block. Of 4-bit numbers eight rows are one: gemm/int4_quantize-inl.h says
   // how they lie in a word. Behind those panels lie, as bfloat16, the scales of their groups: those of the panel that
   // begins with column j begin at j · groups and are [groups][columns of the panel].
   panels,

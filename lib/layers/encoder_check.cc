@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "headlight/layers/encoder.h"
-#include "ops/attention_check.h"
+#include "ops/attention/check.h"
 #include "ops/check.h"
 #include "ops/entry_name.h"
 

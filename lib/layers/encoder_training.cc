@@ -9,7 +9,7 @@
 #include "layers/segments.h"
 #include "layers/transformer_training_steps.h"
 #include "ops/check.h"
-#include "ops/embedding_ids.h"
+#include "ops/rows/embedding_ids.h"
 #include "simd/integers.h"
 
 namespace headlight {

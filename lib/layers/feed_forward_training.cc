@@ -11,7 +11,7 @@
 #include "layers/sharded_rows.h"
 #include "layers/sizes.h"
 #include "ops/check.h"
-#include "ops/dropout_rows.h"
+#include "ops/rows/dropout_rows.h"
 
 namespace headlight {
 

@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "ops/check.h"
-#include "ops/in_place.h"
+#include "ops/rows/in_place.h"
 
 namespace headlight::layers {
 

@@ -4,7 +4,7 @@
 #include "headlight/engine.h"
 #include "headlight/number_type.h"
 #include "kernels/kernels.h"
-#include "ops/gemm_internal.h"
+#include "ops/gemm/internal.h"
 
 namespace headlight::layers {
 

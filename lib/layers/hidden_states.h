@@ -7,7 +7,7 @@
 
 #include "headlight/tensor.h"
 #include "ops/check.h"
-#include "ops/in_place.h"
+#include "ops/rows/in_place.h"
 
 namespace headlight::layers {
 

@@ -9,7 +9,7 @@
 #include "layers/parameter_list.h"
 #include "layers/product.h"
 #include "ops/check.h"
-#include "ops/gemm_internal.h"
+#include "ops/gemm/internal.h"
 
 namespace headlight {
 

@@ -14,7 +14,7 @@
 #include "layers/rows.h"
 #include "layers/sizes.h"
 #include "ops/check.h"
-#include "ops/in_place.h"
+#include "ops/rows/in_place.h"
 #include "runtime/parallel.h"
 
 namespace headlight {

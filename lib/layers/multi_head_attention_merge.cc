@@ -8,8 +8,8 @@
 #include "layers/product.h"
 #include "layers/rows.h"
 #include "layers/sharded_rows.h"
-#include "ops/head_merge.h"
-#include "ops/row_blocks.h"
+#include "ops/rows/blocks.h"
+#include "ops/rows/head_merge.h"
 #include "runtime/costs.h"
 
 namespace headlight {

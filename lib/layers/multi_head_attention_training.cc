@@ -10,9 +10,9 @@
 #include "layers/segments.h"
 #include "layers/sharded_rows.h"
 #include "layers/visited_heads.h"
-#include "ops/attention_check.h"
+#include "ops/attention/check.h"
 #include "ops/check.h"
-#include "ops/in_place.h"
+#include "ops/rows/in_place.h"
 
 namespace headlight {
 

@@ -6,7 +6,7 @@
 #include "headlight/gemm.h"
 #include "headlight/layers/weight_matrix.h"
 #include "layers/rows.h"
-#include "ops/gemm_internal.h"
+#include "ops/gemm/internal.h"
 
 namespace headlight::layers {
 

@@ -9,7 +9,7 @@
 #include "headlight/out_of_memory.h"
 #include "layers/dealt_rows.h"
 #include "layers/shard_nodes.h"
-#include "ops/attention_check.h"
+#include "ops/attention/check.h"
 #include "ops/check.h"
 #include "runtime/costs.h"
 #include "runtime/parallel.h"

@@ -1,7 +1,7 @@
 #include "headlight/layers/transformer.h"
 #include "layers/gradient_places.h"
 #include "layers/transformer_training_steps.h"
-#include "ops/attention_check.h"
+#include "ops/attention/check.h"
 
 namespace headlight {
 

@@ -1,6 +1,6 @@
 #include "headlight/layers/transformer.h"
 #include "layers/transformer_training_steps.h"
-#include "ops/attention_check.h"
+#include "ops/attention/check.h"
 
 namespace headlight {
 

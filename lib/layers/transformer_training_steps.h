@@ -9,8 +9,8 @@
 #include "layers/sharded_rows.h"
 #include "layers/transformer_steps.h"
 #include "ops/check.h"
-#include "ops/dropout_rows.h"
-#include "ops/in_place.h"
+#include "ops/rows/dropout_rows.h"
+#include "ops/rows/in_place.h"
 
 namespace headlight::layers {
 

@@ -18,7 +18,7 @@
 #include "headlight/tensor.h"
 #include "kernels/operand.h"
 #include "layers/stored_numbers.h"
-#include "ops/gemm_internal.h"
+#include "ops/gemm/internal.h"
 
 namespace headlight {
 

@@ -10,9 +10,9 @@
 #include "mpi/exchange.h"
 #include "mpi/group.h"
 #include "mpi/key_travel.h"
-#include "ops/attention_running.h"
+#include "ops/attention/running.h"
+#include "ops/attention/typed_kernels.h"
 #include "ops/typed_check.h"
-#include "ops/typed_kernels.h"
 #include "runtime/parallel.h"
 
 namespace headlight::mpi {

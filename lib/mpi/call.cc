@@ -9,7 +9,7 @@
 #include "layers/shard_nodes.h"
 #include "mpi/digest.h"
 #include "mpi/estimate.h"
-#include "ops/attention_masks.h"
+#include "ops/attention/masks.h"
 #include "ops/check.h"
 #include "runtime/costs.h"
 #include "simd/integers.h"

@@ -13,8 +13,8 @@
 #include "mpi/stopwatch.h"
 #include "mpi/transport.h"
 #include "mpi/travelling.h"
-#include "ops/attention_check.h"
-#include "ops/head_numbers.h"
+#include "ops/attention/check.h"
+#include "ops/attention/head_numbers.h"
 
 namespace headlight::mpi {
 

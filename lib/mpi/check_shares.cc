@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "mpi/records.h"
-#include "ops/attention_backward_parts.h"
+#include "ops/attention_backward/parts.h"
 #include "ops/check.h"
 #include "ops/typed_check.h"
 

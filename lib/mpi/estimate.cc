@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <bit>
 
-#include "ops/attention_masks.h"
+#include "ops/attention/masks.h"
 
 namespace headlight::mpi {
 namespace {

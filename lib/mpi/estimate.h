@@ -2,7 +2,7 @@
 #pragma once
 
 #include "headlight/mpi.h"
-#include "ops/attention_check.h"
+#include "ops/attention/check.h"
 
 namespace headlight::mpi {
 

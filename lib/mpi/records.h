@@ -8,7 +8,7 @@
 
 #include "headlight/typed_view.h"
 #include "headlight/view.h"
-#include "ops/typed_rows.h"
+#include "ops/rows/typed.h"
 #include "simd/integers.h"
 
 namespace headlight::mpi {

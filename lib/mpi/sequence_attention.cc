@@ -3,7 +3,7 @@
 #include <string>
 
 #include "mpi/group.h"
-#include "ops/attention_masks.h"
+#include "ops/attention/masks.h"
 
 namespace headlight::mpi {
 namespace {

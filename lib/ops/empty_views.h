@@ -3,7 +3,7 @@
 #pragma once
 
 #include "headlight/tensor.h"
-#include "ops/attention_check.h"
+#include "ops/attention/check.h"
 
 namespace headlight::ops {
 

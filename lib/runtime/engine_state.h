@@ -5,8 +5,8 @@
 #include <optional>
 
 #include "headlight/engine.h"
+#include "runtime/cancellation.h"
 #include "runtime/scratch.h"
-#include "runtime/stop.h"
 #include "runtime/thread_pool.h"
 
 namespace headlight::runtime {

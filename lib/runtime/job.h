@@ -5,9 +5,9 @@
 #include <atomic>
 #include <cstdint>
 
+#include "runtime/cancellation.h"
 #include "runtime/floating_point_mode.h"
 #include "runtime/parallel.h"
-#include "runtime/stop.h"
 
 namespace headlight::runtime {
 

@@ -49,7 +49,7 @@ enum class HandOut : std::uint8_t {
 // `worker` is in [0, workers) and no two tasks run on one worker at once. With workers ≤ 1 or count ≤ 1 everything runs
 // on the calling thread as worker 0, in ascending order, and no other thread is touched; likewise inside a task of
 // another call, in a forked child, and when the workers are serving another thread's call. Tasks must not throw. Where
-// the call is told to end (stop.h), those that have not begun never do.
+// the call is told to end (cancellation.h), those that have not begun never do.
 HEADLIGHT_INNER_API void run_tasks(EngineState& engine, std::int64_t count, int workers, TaskFunction task,
                                    HandOut hand_out) noexcept;
 

@@ -11,8 +11,8 @@ namespace nb = nanobind;
 
 namespace headlight::python {
 
-// What engines of Python ask as they compute (runtime/stop.h): whether a handler of signals has raised something in the
-// call that this thread is in. They run in Python's main thread alone, and meanwhile here.
+// What engines of Python ask as they compute (runtime/cancellation.h): whether a handler of signals has raised
+// something in the call that this thread is in. They run in Python's main thread alone, and meanwhile here.
 [[nodiscard]] bool is_interrupted() noexcept;
 
 // This thread's call, from here until its end.

@@ -10,8 +10,8 @@
 
 #include "gtest/gtest.h"
 #include "kernels/kernels.h"
-#include "ops/gemm_internal.h"
-#include "runtime/stop.h"
+#include "ops/gemm/internal.h"
+#include "runtime/cancellation.h"
 #include "support/compare.h"
 #include "support/gemm_types.h"
 #include "support/guarded.h"

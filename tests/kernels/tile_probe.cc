@@ -1,8 +1,8 @@
 // Compiled once per instruction set.
 #include "kernels/tile_probe.h"
 
-#include "kernels/attention_scores-inl.h"
-#include "kernels/gemm_tile-inl.h"
+#include "kernels/attention/scores-inl.h"
+#include "kernels/gemm/tile-inl.h"
 #include "kernels/tile-inl.h"
 
 namespace headlight::HEADLIGHT_TARGET {

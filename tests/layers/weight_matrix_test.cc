@@ -13,7 +13,7 @@
 #include "gtest/gtest.h"
 #include "headlight/layers.h"
 #include "layers/twins.h"
-#include "ops/gemm_internal.h"
+#include "ops/gemm/internal.h"
 #include "support/compare.h"
 #include "support/isas.h"
 #include "support/random.h"

@@ -15,7 +15,7 @@
 #include "headlight/storage_types.h"
 #include "headlight/typed_view.h"
 #include "layers/stored_numbers.h"
-#include "ops/gemm_internal.h"
+#include "ops/gemm/internal.h"
 #include "support/compare.h"
 #include "support/isas.h"
 #include "support/narrow_types.h"

@@ -1,6 +1,4 @@
 // Calls that are told to end: nothing more is begun, nobody waits for what never comes, and the next call is whole.
-#include "runtime/stop.h"
-
 #include <gtest/gtest.h>
 
 #include <array>
@@ -13,6 +11,7 @@
 #include "headlight/attention_backward.h"
 #include "headlight/gemm.h"
 #include "headlight/tensor.h"
+#include "runtime/cancellation.h"
 #include "runtime/engine_state.h"
 #include "runtime/parallel.h"
 

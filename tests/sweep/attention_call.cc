@@ -4,7 +4,7 @@
 #include <string_view>
 #include <utility>
 
-#include "ops/attention_plan.h"
+#include "ops/attention/plan.h"
 
 namespace headlight::sweep {
 namespace {

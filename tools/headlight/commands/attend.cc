@@ -13,7 +13,7 @@
 #include "headlight/analysis/attention_unfused.h"
 #include "headlight/attention.h"
 #include "headlight/models/errors.h"
-#include "ops/attention_check.h"
+#include "ops/attention/check.h"
 #include "reference/attention.h"
 #include "tools/headlight/commands/attend_arrays.h"
 #include "tools/headlight/commands/attend_gradients.h"

@@ -1,7 +1,7 @@
 #include "tools/headlight/commands/attend_gradients.h"
 
 #include "headlight/analysis/attention_unfused.h"
-#include "ops/attention_backward_check.h"
+#include "ops/attention_backward/check.h"
 #include "reference/attention_backward.h"
 #include "tools/headlight/commands/attend_arrays.h"
 #include "tools/headlight/support/process.h"

@@ -1,0 +1,56 @@
+// Compiled once per instruction set.
+#include "kernels/attention/kernels.h"
+
+#include "kernels/attention/block-inl.h"
+#include "kernels/attention/probabilities-inl.h"
+#include "kernels/attention/short-inl.h"
+#include "kernels/attention/sweep-inl.h"
+#include "kernels/rows/sweep-inl.h"
+
+namespace headlight::HEADLIGHT_TARGET {
+namespace {
+
+void drop_weights_of_sequence(const kernels::AttentionDropout& dropout, const kernels::DropoutPlace& place,
+                              std::int64_t keys, float* weights) noexcept {
+  drop_weights(dropout, place, 0, 0, keys, weights);
+}
+
+float finish_float32(const kernels::AttentionState& state, std::int64_t value_dim, NumberType, void* out) noexcept {
+  return finish<StoredFloat32>(state, value_dim, static_cast<float*>(out));
+}
+
+void copy_float32_rows(const kernels::Operand& from, float factor, std::int64_t rows, std::int64_t columns,
+                       float* to) noexcept {
+  scaled_rows<StoredFloat32>(from, factor, rows, columns, to);
+}
+
+}  // namespace
+
+extern const kernels::AttentionKernels attention_kernels;
+const kernels::AttentionKernels attention_kernels = {
+    .lanes = kLanes,
+    .query_rows = kBlockRows,
+    .key_panel = kKeyPanel,
+    .value_panel = kValuePanel,
+    .wide_rows = kWideRows,
+    .wide_columns = kWideVectors * kLanes,
+    .short_rows = kShortRows,
+    .short_keys = kShortKeys,
+    .numbers_of_word = 1,
+    .attend_block = attend_block,
+    .attend_sweep = attend_sweep,
+    .attend_short = attend_short_of<ShortFloats>,
+    .probability_tile = probability_tile<TileVectors>,
+    .score_tile = score_tile<TileVectors>,
+    .step_row = step_row,
+    .merge = merge,
+    .finish = finish_float32,
+    .pack_keys = pack_keys<StoredFloat32>,
+    .pack_values = pack_values<StoredFloat32>,
+    .copy_rows = copy_float32_rows,
+    .drop_weights = drop_weights_of_sequence,
+    .all_finite = all_finite<StoredFloat32>,
+    .narrow_rows = nullptr,
+};
+
+}  // namespace headlight::HEADLIGHT_TARGET

@@ -1,0 +1,80 @@
+// Scores and softmax rows themselves, for those who ask to see them.
+#pragma once
+
+#include "kernels/attention/kernels.h"
+#include "kernels/attention/score_modifiers-inl.h"
+#include "kernels/attention/scores-inl.h"
+#include "kernels/attention/softmax-inl.h"
+
+namespace headlight::HEADLIGHT_TARGET {
+
+template <class Keys>
+void score_tile(const kernels::ScoreTile& tile) noexcept {
+  float scores[kBlockRows * kKeyPanel];
+  float maxima[kBlockRows * kLanes] = {};
+  score_panel<Keys>(
+      {{tile.query.data, tile.query.stride}, {tile.panel, tile.keys}, tile.query.head_dim, {scores, kKeyPanel, maxima}},
+      tile.query.count, divide_up(tile.keys, kLanes));
+  const Vec factor = broadcast(tile.factor);
+  for (std::int64_t r = 0; r < tile.query.count; ++r) {
+    float* row = scores + r * kKeyPanel;
+    const int begin = tile.seen.begin[r];
+    const int end = tile.seen.end[r];
+    if (begin < end && tile.steps.asked != 0) apply_steps(tile.steps, r, begin, end, row);
+    for (int j = 0; j < tile.keys; j += kLanes) {
+      const int hidden = static_cast<int>(larger(0, smaller(kLanes, begin - j)));
+      const int visible = static_cast<int>(larger(0, smaller(kLanes, end - j)));
+      const Vec nothing = broadcast(-kInfinity);
+      const Vec score = select(mask_first(visible), mul(load(row + j), factor), nothing);
+      store_lanes(select(mask_first(hidden), nothing, score), tile.rows[r] + j,
+                  static_cast<int>(smaller(kLanes, tile.keys - j)));
+    }
+  }
+}
+
+template <class Keys>
+void probability_tile(const kernels::ProbabilityTile& tile) noexcept {
+  float scores[kBlockRows * kKeyPanel];
+  bool sees_any = false;
+  for (std::int64_t r = 0; r < tile.query.count; ++r) sees_any = sees_any || tile.seen.begin[r] < tile.seen.end[r];
+  if (sees_any) {
+    score_panel<Keys>({{tile.query.data, tile.query.stride},
+                       {tile.panel, tile.keys},
+                       tile.query.head_dim,
+                       {scores, kKeyPanel, nullptr}},
+                      tile.query.count, divide_up(tile.keys, kLanes));
+  }
+  const Vec scale = broadcast(tile.steps.exponent_scale);
+  const Vec average_factor = broadcast(tile.average_factor);
+
+  for (std::int64_t r = 0; r < tile.query.count; ++r) {
+    float* row = scores + r * kKeyPanel;
+    const int begin = tile.seen.begin[r];
+    const int end = tile.seen.end[r];
+    if (begin < end && tile.steps.asked != 0) apply_steps(tile.steps, r, begin, end, row);
+    const Vec minus_maximum = broadcast(-tile.maximum[r]);
+    const bool large = is_large(tile.maximum[r]);
+    const Vec factor = broadcast(1.0f / tile.sum[r]);
+    for (int j = 0; j < tile.keys; j += kLanes) {
+      const int count = static_cast<int>(smaller(kLanes, tile.keys - j));
+      const int hidden = static_cast<int>(larger(0, smaller(kLanes, begin - j)));
+      const int visible = static_cast<int>(larger(0, smaller(kLanes, end - j)));
+      Vec p = zero();
+      if (hidden < visible && tile.sum[r] != 0.0f) {
+        const Vec score = load(row + j);
+        const Vec distance = large ? add(scaled(score, scale), minus_maximum) : fma(score, scale, minus_maximum);
+        p = mul(exp2_nonpositive(distance), factor);
+        // A masked key of a row that is NaN is still masked; a score of −inf that the row sees is not.
+        p = select(mask_first(hidden), zero(), select(mask_first(visible), p, zero()));
+        if (tile.steps.masks.mask != nullptr) p = select(equal(score, broadcast(-kInfinity)), zero(), p);
+      }
+      if (tile.per_head != nullptr) store_lanes(p, tile.per_head[r] + j, count);
+      if (tile.averaged == nullptr) continue;
+      float* averaged = tile.averaged[r] + j;
+      const Vec sum = tile.first_head ? p : add(load_lanes(averaged, count), p);
+      store_lanes(mul(sum, average_factor), averaged, count);
+    }
+  }
+}
+
+}  // namespace headlight::HEADLIGHT_TARGET

@@ -1,0 +1,265 @@
+// One head whose keys fit into a few vectors: nothing to pack, to merge or to carry on.
+//
+// Queries lie along the vectors here, one to a lane, and keys and values are read where they are: the maximum, the
+// weights and their sum are then plain vector operations for all rows at once, where each row would need its own folds
+// across lanes. Every chain and every sum is that of attend_block(), and so are the bits.
+#pragma once
+
+#include "kernels/attention/block-inl.h"
+
+namespace headlight::HEADLIGHT_TARGET {
+
+// Rows: two vectors, so that a key that is read once serves both. Keys: with more, what is saved by packing none is
+// lost to caches that read them anew for every few rows. One Zen 4 core, 12 heads of 32, 64 and 128, time against that
+// of packed keys: SSE4 17 keys -20, -16 and -8 %, 48 -7, -4 and 0 %, 64 -4, -2 and +4 %; AVX2 33 keys -28, -21 and
+// -17 %, 64 -12, -9 and -7 %, 96 -10, -5 and -1 %; AVX-512 with heads of 32 loses from 80 keys on.
+inline constexpr int kShortRows = 2 * kLanes;
+inline constexpr int kShortKeys = kLanes == 1 ? 4 : kLanes == 4 ? 48 : kLanes == 8 ? 96 : 64;
+
+// to[d][r] = from[r][d] for d < dims, for kVectors vectors of rows; zeros in the lanes behind.
+template <int kVectors>
+HEADLIGHT_INLINE void turn_rows(const float* from, std::int64_t stride, std::int64_t rows, std::int64_t dims,
+                                float* to) {
+  constexpr int kFew = kLanes < 4 ? kLanes : 4;
+  constexpr int kWidth = kVectors * kLanes;
+  for (int v = 0; v < kVectors; ++v) {
+    for (std::int64_t d = 0; d < dims; d += kLanes) {
+      const int count = static_cast<int>(smaller(kLanes, dims - d));
+      if (count > kFew) {
+        turn_square<kLanes>(from + d, stride, rows, count, to + d * kWidth, kWidth);
+      } else {
+        turn_square<kFew>(from + d, stride, rows, count, to + d * kWidth, kWidth);
+      }
+    }
+    from += kLanes * stride;
+    to += kLanes;
+    rows -= kLanes;
+  }
+}
+
+// Keys that are scored at once: chains enough to hide how long one step takes, sums few enough for the registers.
+template <int kVectors>
+inline constexpr int kScoredKeys = kVectors == 1  ? larger(kLanes, 8)
+                                   : kLanes == 16 ? 12
+                                                  : 6;
+
+// scores[j][r] = Σ_d key[j][d] · columns[d][r] for all keys of a head, in equal shares: few chains wait for themselves.
+// The tile's rows are keys here, and its vectors rows.
+template <class Keys, int kVectors>
+HEADLIGHT_INLINE void score_keys(const kernels::AttentionShort& head, float* scores) {
+  constexpr int kMost = kScoredKeys<kVectors>;
+  constexpr int kWidth = kVectors * kLanes;
+  const kernels::Operand& key = head.keys.key;
+  std::int64_t share = head.keys.count;
+  if (share > kMost) share = divide_up(share, divide_up(share, kMost));
+  for (std::int64_t j = 0; j < head.keys.count; j += share) {
+    const ScoreTile<Keys> tile{{key.floats() + j * key.stride, key.stride},
+                               {head.columns, kWidth},
+                               head.query.head_dim,
+                               {scores + j * kWidth, kWidth, nullptr}};
+    tile_of<kMost, kVectors, ScoreTile<Keys>>(smaller(share, head.keys.count - j), kVectors)(tile);
+  }
+}
+
+// These, and seen_short_values(), are for one vector of rows; the scores of one key and those of the next lie kWidth
+// apart.
+
+// scores[j][r] ← −inf where row first + r does not see key j.
+template <int kWidth>
+void hide_columns(const kernels::AttentionShort& head, std::int64_t first, float* scores) {
+  float begin[kLanes] = {};
+  float end[kLanes] = {};
+  const std::int64_t rows = smaller(kLanes, head.query.count - first);
+  for (std::int64_t r = 0; r < rows; ++r) {
+    begin[r] = static_cast<float>(head.seen.begin[first + r]);
+    end[r] = static_cast<float>(head.seen.end[first + r]);
+  }
+  for (std::int64_t j = 0; j < head.keys.count; ++j) {
+    const Vec key = broadcast(static_cast<float>(j));
+    const Mask seen = mask_and(less_equal(load(begin), key), less(key, load(end)));
+    store(select(seen, load(scores + j * kWidth), broadcast(-kInfinity)), scores + j * kWidth);
+  }
+}
+
+template <int kWidth>
+HEADLIGHT_INLINE Vec greatest_of_columns(const float* scores, std::int64_t keys) {
+  Vec greatest[4];
+#pragma GCC unroll 4
+  for (int c = 0; c < 4; ++c) greatest[c] = broadcast(-kInfinity);
+#pragma GCC unroll 16
+  for (int j = 0; j < kLanes; ++j) {
+    if (j < keys) greatest[j % 4] = max(load(scores + j * kWidth), greatest[j % 4]);
+  }
+  std::int64_t j = kLanes;
+  for (; j + 4 <= keys; j += 4) {
+#pragma GCC unroll 4
+    for (int c = 0; c < 4; ++c) greatest[c] = max(load(scores + (j + c) * kWidth), greatest[c]);
+  }
+  for (; j < keys; ++j) greatest[0] = max(load(scores + j * kWidth), greatest[0]);
+  return max(max(greatest[0], greatest[1]), max(greatest[2], greatest[3]));
+}
+
+// Σ_j weights[j][r] over the keys kFirst, kFirst + kStep …, in the order of weigh() and sum_of_lanes(): of each lane
+// even and odd vectors of keys apart, then the lanes by halves. What lies behind the last key would be zeros, and is
+// left out.
+template <int kWidth, int kFirst = 0, int kStep = 1>
+HEADLIGHT_INLINE Vec sum_of_columns(const float* weights, std::int64_t keys) {
+  if constexpr (kStep < kLanes) {
+    const Vec sum = sum_of_columns<kWidth, kFirst, 2 * kStep>(weights, keys);
+    if (kFirst + kStep >= keys) return sum;
+    return add(sum, sum_of_columns<kWidth, kFirst + kStep, 2 * kStep>(weights, keys));
+  } else {
+    Vec even = load(weights + kFirst * kWidth);
+    if (kFirst + kLanes >= keys) return even;
+    Vec odd = load(weights + (kFirst + kLanes) * kWidth);
+    for (std::int64_t key = kFirst + 2 * kLanes; key < keys; key += 2 * kLanes) {
+      even = add(even, load(weights + key * kWidth));
+      if (key + kLanes < keys) odd = add(odd, load(weights + (key + kLanes) * kWidth));
+    }
+    return add(even, odd);
+  }
+}
+
+// scores[j][r] ← weights; the rows' maxima and sums go to `greatest` and `sum`. Returns the sums.
+template <int kWidth>
+HEADLIGHT_INLINE Vec weigh_columns(const kernels::AttentionShort& head, float* scores, float* greatest, float* sum) {
+  const Vec scale = broadcast(head.exponent_scale);
+  const Vec maximum = scaled(greatest_of_columns<kWidth>(scores, head.keys.count), scale);
+  const Vec minus_maximum = select(equal(maximum, broadcast(-kInfinity)), zero(), neg(maximum));
+  store(maximum, greatest);
+  const Mask small = less(abs(minus_maximum), broadcast(kLargeScore));
+  const bool any_large = any_of(mask_not(small));
+#pragma GCC unroll 4
+  for (std::int64_t j = 0; j < head.keys.count; ++j) {
+    const Vec score = load(scores + j * kWidth);
+    Vec distance = fma(score, scale, minus_maximum);
+    if (any_large) distance = select(small, distance, add(scaled(score, scale), minus_maximum));
+    store(exp2_nonpositive(distance), scores + j * kWidth);
+  }
+  const Vec sums = sum_of_columns<kWidth>(scores, head.keys.count);
+  store(sums, sum);
+  return sums;
+}
+
+// out[r] ← sum · inverse[r]: the end of MergeValues, where no row is empty. kPartial: the last vector ends after
+// `lanes`.
+template <bool kPartial>
+struct EndValues {
+  float* out;
+  std::int64_t stride;
+  const float* inverse;
+  int lanes;
+
+  template <class A, class B, int kRows, int kVectors>
+  HEADLIGHT_INLINE void end(const A&, const B&, const Vec (&sums)[kRows][kVectors]) const {
+#pragma GCC unroll 8
+    for (int r = 0; r < kRows; ++r) {
+      const Vec factor = broadcast(inverse[r]);
+#pragma GCC unroll 4
+      for (int v = 0; v < kVectors; ++v) {
+        store_lanes(fma(sums[r][v], factor, zero()), out + r * stride + v * kLanes,
+                    kPartial && v == kVectors - 1 ? lanes : kLanes);
+      }
+    }
+  }
+};
+
+// Columns [column, column + columns) of out, of one value panel. kPartial: one vector, which ends where the values do.
+template <class Numbers, bool kPartial>
+void short_panel(const kernels::AttentionShort& head, const float* weights, std::int64_t width, const float* inverse,
+                 std::int64_t column, std::int64_t columns) {
+  using Tile = typename Numbers::template Tile<kPartial>;
+  const std::int64_t group_rows = rows_of_group<kValueRows>(head.query.count);
+  const int lanes = static_cast<int>(columns);
+  const auto value = Numbers::values(head.keys, column);
+  for (std::int64_t r = 0; r < head.query.count; r += group_rows) {
+    const std::int64_t rows = smaller(group_rows, head.query.count - r);
+    const Tile tile{{weights + r, width},
+                    {value.data, value.stride, 0, lanes},
+                    divide_up(head.keys.count, Numbers::kKeys),
+                    {head.out + r * head.out_stride + column, head.out_stride, inverse + r, lanes}};
+    value_tile_of<Numbers::template Tile, kPartial>(rows, columns)(tile);
+  }
+}
+
+// out where all rows see all keys, and none has a sum of 0. The weights lie as they were made, [keys][rows].
+template <class Numbers>
+HEADLIGHT_INLINE void short_values(const kernels::AttentionShort& head, const float* weights, std::int64_t width,
+                                   const float* inverse) {
+  const std::int64_t whole = head.keys.value_dim / kLanes * kLanes;
+  for (std::int64_t column = 0; column < whole; column += kValuePanel) {
+    short_panel<Numbers, false>(head, weights, width, inverse, column, smaller(kValuePanel, whole - column));
+  }
+  if (whole == head.keys.value_dim) return;
+  short_panel<Numbers, true>(head, weights, width, inverse, whole, head.keys.value_dim - whole);
+}
+
+static_assert(kRowSlots >= kLanes, "RowFactors has room for fewer rows than block_values() is handed here");
+
+// Keys and values that are floats.
+struct ShortFloats {
+  using Keys = TileVectors;
+  using Values = FloatValues;
+  template <bool kPartial>
+  using Tile = RegisterTile<TileColumns, TileMemory<kPartial, false>, EndValues<kPartial>>;
+  static constexpr int kKeys = 1;
+
+  // From `column` on.
+  static HEADLIGHT_INLINE ValuePanel<StoredFloat32> values(const kernels::KeyValueBlock& keys, std::int64_t column) {
+    return {keys.value.floats() + column, keys.value.stride};
+  }
+  // Weights [keys][width] as the tile takes them.
+  static HEADLIGHT_INLINE const float* weights_of(float* weights, std::int64_t, std::int64_t) { return weights; }
+  // One row's after the other, as block_values() takes them.
+  static HEADLIGHT_INLINE void give_weights(const kernels::AttentionBlock&) {}
+};
+
+// out where some row does not see some key, for one vector of rows: those from `first` on.
+template <class Numbers, int kWidth>
+void seen_short_values(const kernels::AttentionShort& head, std::int64_t first, const float* columns) {
+  float weights[kLanes * kShortKeys];
+  for (std::int64_t j = 0; j < head.keys.count; j += kLanes) {
+    turn_square<kLanes>(columns + j * kWidth, kWidth, head.keys.count - j, kLanes, weights + j, kShortKeys);
+  }
+  kernels::AttentionBlock block{};
+  block.query.count = smaller(kLanes, head.query.count - first);
+  block.keys = head.keys;
+  block.seen = {head.seen.begin + first, head.seen.end + first, false};
+  block.scores = weights;
+  block.scores_stride = kShortKeys;
+  block.state.first = true;
+  block.ends = {head.out + first * head.out_stride, head.out_stride, head.sum + first};
+  Numbers::give_weights(block);
+  block_values<typename Numbers::Values>(block, {});
+}
+
+template <class Numbers, int kVectors>
+void attend_short_rows(const kernels::AttentionShort& head) {
+  constexpr int kWidth = kVectors * kLanes;
+  float scores[kShortKeys * kWidth];
+  turn_rows<kVectors>(head.query.data, head.query.stride, head.query.count, head.query.head_dim, head.columns);
+  score_keys<typename Numbers::Keys, kVectors>(head, scores);
+  float inverse[kWidth];
+  bool any_empty = false;
+  for (int r = 0; r < kWidth; r += kLanes) {
+    if (!head.all_seen) hide_columns<kWidth>(head, r, scores + r);
+    const Vec sum = weigh_columns<kWidth>(head, scores + r, head.maximum + r, head.sum + r);
+    store(div(broadcast(1.0f), sum), inverse + r);
+    any_empty = any_empty || any_of(equal(sum, zero()));
+  }
+  if (head.all_seen && !any_empty) {
+    return short_values<Numbers>(head, Numbers::weights_of(scores, head.keys.count, kWidth), kWidth, inverse);
+  }
+  for (int r = 0; r < kWidth; r += kLanes) seen_short_values<Numbers, kWidth>(head, r, scores + r);
+}
+
+template <class Numbers>
+void attend_short_of(const kernels::AttentionShort& head) noexcept {
+  if (head.query.count <= kLanes) {
+    attend_short_rows<Numbers, 1>(head);
+  } else {
+    attend_short_rows<Numbers, 2>(head);
+  }
+}
+
+}  // namespace headlight::HEADLIGHT_TARGET

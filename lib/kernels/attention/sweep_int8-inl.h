@@ -1,0 +1,118 @@
+// Scores of a few rows against keys of int8, which memory gives four times as fast as floats. A score is a chain of
+// multiply-adds, each of which waits four cycles for the last one: so several vectors of keys are scored together, and
+// their numbers are turned as bytes, sixteen keys at a time, before they are widened.
+#pragma once
+
+#include "kernels/attention/sweep_tile-inl.h"
+
+namespace headlight::HEADLIGHT_TARGET {
+
+// Vectors of keys that are scored together, and for how many rows at most: those of more hide each other's latency.
+inline constexpr int kKeyVectors = 4;
+inline constexpr int kRowsOfKeyVectors = 2;
+inline constexpr int kKeysTogether = kKeyVectors * kLanes;
+
+#if !defined(HEADLIGHT_SIMD_SCALAR_TARGET)
+
+inline constexpr int kBytesOfBlock = 16;  // within which bytes are interleaved
+inline constexpr int kFewBytes = 4;       // products between two looks at what to ask for
+
+// Of every sixteen bytes of sixteen vectors: byte j of vector i becomes byte i of vector j.
+HEADLIGHT_INLINE void turn_bytes(IntVec (&rows)[kBytesOfBlock]) {
+#pragma GCC unroll 4
+  for (int stage = 0; stage < 4; ++stage) {
+    IntVec turned[kBytesOfBlock];
+#pragma GCC unroll 8
+    for (int i = 0; i < kBytesOfBlock / 2; ++i) {
+      turned[2 * i] = interleave_lower_bytes(rows[i], rows[i + kBytesOfBlock / 2]);
+      turned[2 * i + 1] = interleave_upper_bytes(rows[i], rows[i + kBytesOfBlock / 2]);
+    }
+#pragma GCC unroll 16
+    for (int i = 0; i < kBytesOfBlock; ++i) rows[i] = turned[i];
+  }
+}
+
+// SweepScores of kKeysTogether keys.
+template <int kRows>
+void score_keys_together(const SweepScores<StoredInt8>& tile) noexcept {
+  using Numbers = StoredInt8;
+  constexpr int kBytes = 4 * kLanes;  // of a vector
+  constexpr int kBlocks = kKeysTogether / kBytesOfBlock;
+  const std::int64_t head_dim = tile.head_dim, key_stride = tile.key_stride;
+  Vec scales[kKeyVectors], sums[kRows][kKeyVectors];
+#pragma GCC unroll 4
+  for (int v = 0; v < kKeyVectors; ++v) {
+    scales[v] = scales_of_rows<Numbers>(tile.scales + v * kLanes * tile.scale_stride, tile.scale_stride, kLanes);
+#pragma GCC unroll 4
+    for (int r = 0; r < kRows; ++r) sums[r][v] = zero();
+  }
+  const std::int8_t* next = tile.next;
+  std::int64_t numbers_asked = next != nullptr ? 0 : kKeysTogether * head_dim;
+  std::int64_t d = 0;
+  for (; d + kBytes <= head_dim; d += kBytes) {
+    alignas(64) std::int8_t turned[kBlocks][kBytesOfBlock][kBytes];
+    for (int block = 0; block < kBlocks; ++block) {
+      const std::int8_t* const from = tile.key + block * kBytesOfBlock * key_stride + d;
+      IntVec rows[kBytesOfBlock];
+#pragma GCC unroll 16
+      for (int j = 0; j < kBytesOfBlock; ++j)
+        rows[j] = as_int(load(reinterpret_cast<const float*>(from + j * key_stride)));
+      turn_bytes(rows);
+#pragma GCC unroll 16
+      for (int j = 0; j < kBytesOfBlock; ++j) store(as_float(rows[j]), reinterpret_cast<float*>(turned[block][j]));
+    }
+    for (int at = 0; at < kBytes; at += kBytesOfBlock) {
+      const float* const query = tile.query.at + d + at;
+      for (int few = 0; few < kBytesOfBlock; few += kFewBytes) {
+        // A few after another between the products: a core waits for few lines at a time, and stands still where it is
+        // asked for many at once.
+        const std::int64_t until = kKeysTogether * (d + at + few + kFewBytes);
+        for (; numbers_asked < until; numbers_asked += head_dim, next += key_stride) {
+          ask_for<Numbers>(next, head_dim, tile.further, tile.second_level_alone);
+        }
+#pragma GCC unroll 4
+        for (int j = few; j < few + kFewBytes; ++j) {
+#pragma GCC unroll 4
+          for (int v = 0; v < kKeyVectors; ++v) {
+            const std::int8_t* const bytes = turned[v * kLanes / kBytesOfBlock][j] + at + v * kLanes % kBytesOfBlock;
+            const Vec numbers = mul(Numbers::load(bytes), scales[v]);
+#pragma GCC unroll 4
+            for (int r = 0; r < kRows; ++r) {
+              sums[r][v] = fma(broadcast(query[r * tile.query.stride + j]), numbers, sums[r][v]);
+            }
+          }
+        }
+      }
+    }
+  }
+  for (; numbers_asked < kKeysTogether * head_dim; numbers_asked += head_dim, next += key_stride) {
+    ask_for<Numbers>(next, head_dim, tile.further, tile.second_level_alone);
+  }
+  for (; d < head_dim; d += kLanes) {
+    const int dims = static_cast<int>(smaller(kLanes, head_dim - d));
+#pragma GCC unroll 4
+    for (int v = 0; v < kKeyVectors; ++v) {
+      Vec square[kLanes], of_rows[kRows];
+      load_turned<Numbers>(tile.key + v * kLanes * key_stride + d, key_stride, kLanes, dims, square);
+#pragma GCC unroll 4
+      for (int r = 0; r < kRows; ++r) of_rows[r] = sums[r][v];
+      add_square<Numbers>(tile.query, d, dims, square, scales[v], of_rows);
+#pragma GCC unroll 4
+      for (int r = 0; r < kRows; ++r) sums[r][v] = of_rows[r];
+    }
+  }
+#pragma GCC unroll 4
+  for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 4
+    for (int v = 0; v < kKeyVectors; ++v) store(sums[r][v], tile.scores + r * tile.scores_stride + v * kLanes);
+  }
+}
+
+#else
+
+template <int kRows>
+void score_keys_together(const SweepScores<StoredInt8>&) noexcept;  // nobody does: see SweepScores
+
+#endif
+
+}  // namespace headlight::HEADLIGHT_TARGET

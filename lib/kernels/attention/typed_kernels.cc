@@ -1,0 +1,102 @@
+// Compiled once per instruction set: attention over operands of any type that floats can be stored in.
+#include "kernels/attention/kernels.h"
+#include "kernels/attention/sweep-inl.h"
+#include "kernels/numbers-inl.h"
+#include "kernels/rows/convert_rows-inl.h"
+
+namespace headlight::HEADLIGHT_TARGET {
+namespace {
+
+// Values go into sums of their own, from memory or not: the other way in which attend_sweep() has them would double the
+// code of this file.
+void attend_typed_sweep(const kernels::AttentionSweep& sweep) noexcept {
+  const BlockRange range = range_of_sweep(sweep);
+  with_rows(sweep.block.keys.key.type, [&](auto numbers) { sweep_scores<decltype(numbers)>(sweep, range); });
+  RowFactors factors[kernels::kMaxSweepHeads];
+  weigh_heads(sweep, range, factors);
+  with_rows(sweep.block.keys.value.type, [&](auto numbers) {
+    using Numbers = decltype(numbers);
+    if (!wants_exact_values(sweep.block)) return sweep_values<Numbers>(sweep, range, factors);
+    for (std::int64_t head = 0; head < sweep.heads; ++head) {
+      block_values_exactly<Numbers>(block_of(sweep, head), factors[head]);
+    }
+  });
+}
+
+float finish_typed(const kernels::AttentionState& state, std::int64_t value_dim, NumberType type, void* out) noexcept {
+  return with_numbers(type, [&](auto numbers) {
+    using Numbers = decltype(numbers);
+    return finish<Numbers>(state, value_dim, static_cast<typename Numbers::Storage*>(out));
+  });
+}
+
+void pack_typed_keys(const kernels::Operand& key, std::int64_t keys, std::int64_t head_dim, float* panels) noexcept {
+  with_rows(key.type, [&](auto numbers) { pack_keys<decltype(numbers)>(key, keys, head_dim, panels); });
+}
+
+void pack_typed_values(const kernels::Operand& value, std::int64_t keys, std::int64_t value_dim, float* panels,
+                       std::int64_t panel_stride) noexcept {
+  with_rows(value.type,
+            [&](auto numbers) { pack_values<decltype(numbers)>(value, keys, value_dim, panels, panel_stride); });
+}
+
+void copy_typed_rows(const kernels::Operand& from, float factor, std::int64_t rows, std::int64_t columns,
+                     float* to) noexcept {
+  with_rows(from.type, [&](auto numbers) { scaled_rows<decltype(numbers)>(from, factor, rows, columns, to); });
+}
+
+bool all_typed_finite(const kernels::Operand& from, std::int64_t rows, std::int64_t columns) noexcept {
+  if (from.type == NumberType::int8) return all_scales_finite(from, rows);
+  return with_numbers(from.type, [&](auto numbers) { return all_finite<decltype(numbers)>(from, rows, columns); });
+}
+
+// The largest magnitude of a row, and 0, or NaN where one of its numbers is not finite.
+template <class Numbers>
+void quantize_row(const typename Numbers::Storage* from, std::int64_t columns, std::int8_t* to, float* scale) {
+  Vec largest = zero(), finite = zero();
+  sweep_row(columns, [&](auto some, int, std::int64_t d) {
+    const Vec numbers = some.template get<Numbers>(from + d);
+    largest = max(abs(numbers), largest);
+    finite = fma(numbers, zero(), finite);
+  });
+  constexpr float kSteps = 127;
+  const float magnitude = max_of_lanes(largest) / kSteps;
+  const float positive = magnitude < kLeastScale ? kLeastScale : magnitude;
+  *scale = positive + sum_of_lanes(finite);
+  const bool is_finite = *scale == *scale;
+  const Vec inverse = broadcast(is_finite ? 1.0f / positive : 0.0f);
+  sweep_row(columns, [&](auto some, int, std::int64_t d) {
+    const Vec rounded = add(mul(some.template get<Numbers>(from + d), inverse), broadcast(kRoundingOffset));
+    alignas(64) std::int32_t integers[kLanes];
+    const IntVec of_lanes = sub_int(as_int(rounded), as_int(broadcast(kRoundingOffset)));
+    store(as_float(of_lanes), reinterpret_cast<float*>(integers));
+    for (int i = 0; i < some.count; ++i) to[d + i] = static_cast<std::int8_t>(is_finite ? integers[i] : 0);
+  });
+}
+
+void quantize_rows(const kernels::Operand& from, std::int64_t rows, std::int64_t columns, std::int8_t* to,
+                   std::int64_t stride, float* scales, std::int64_t scale_stride) noexcept {
+  with_numbers(from.type, [&](auto numbers) {
+    using Numbers = decltype(numbers);
+    const auto* row = from.numbers<typename Numbers::Storage>();
+    for (std::int64_t r = 0; r < rows; ++r, row += from.stride, to += stride, scales += scale_stride) {
+      quantize_row<Numbers>(row, columns, to, scales);
+    }
+  });
+}
+
+}  // namespace
+
+extern const kernels::TypedAttentionKernels typed_attention_kernels;
+const kernels::TypedAttentionKernels typed_attention_kernels = {
+    .attend_sweep = attend_typed_sweep,
+    .finish = finish_typed,
+    .pack_keys = pack_typed_keys,
+    .pack_values = pack_typed_values,
+    .copy_rows = copy_typed_rows,
+    .all_finite = all_typed_finite,
+    .narrow_rows = narrow_rows,
+    .quantize_rows = quantize_rows,
+};
+
+}  // namespace headlight::HEADLIGHT_TARGET

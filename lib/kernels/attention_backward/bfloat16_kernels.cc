@@ -1,0 +1,16 @@
+// Compiled once per feature that multiplies bfloat16: attention's backward pass over pairs of such numbers.
+#include "kernels/attention_backward/kernels.h"
+#include "kernels/attention_backward/pairs-inl.h"
+
+namespace headlight::HEADLIGHT_TARGET {
+
+extern const kernels::BackwardProductKernels pair_backward_kernels;
+const kernels::BackwardProductKernels pair_backward_kernels = {
+    .score_gradients = pair_score_gradients,
+    .float_score_gradients = score_gradients<BackwardPairs>,
+    .key_value_gradients = key_value_gradients<BackwardPairs>,
+    .query_gradient = query_gradient<BackwardPairs>,
+    .take_rows = pad_row_pairs,
+};
+
+}  // namespace headlight::HEADLIGHT_TARGET

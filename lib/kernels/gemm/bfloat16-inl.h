@@ -1,0 +1,150 @@
+// Products of bfloat16 numbers: two of a column of B in each word, the first in its lower half.
+//
+// A is rounded to bfloat16 as it comes in, unless it is bfloat16 already. A product of two such numbers is exact in
+// float32, and a sum takes the second of a pair before the first: that is what vdpbf16ps does, so every instruction set
+// has its bits. But vdpbf16ps takes numbers and sums below 2⁻¹²⁶ for 0. (Intel's manual, volume 2, VDPBF16PS; the order
+// of Zen 4 was found by trying.) AMX sums in an order of its own: amx-inl.h.
+//
+// Arm's bfdot and bfmmla are no such sums, and so for Numerics::fast: with [x] for x rounded to odd, each pair is
+// s ← [s + [a₀·b₀ + a₁·b₁]], whose error is up to 2⁻²³ a rounding, of which there are half as many; what is below 2⁻¹²⁶
+// is 0 there, too. bfmmla does that with the first pair of its four numbers and then with the second, so that one row,
+// by bfdot, has the bits of many. (Arm's manual, DDI 0487, shared/functions/bfloat: BFDotAdd() and BFMatMulAdd(), where
+// FPCR.EBF is 0, as Linux leaves it.)
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/gemm/pack-inl.h"
+#include "kernels/gemm/round-inl.h"
+#include "kernels/gemm/tile-inl.h"
+#include "kernels/gemm/tile_of_words-inl.h"
+#include "kernels/gemm/words-inl.h"
+#include "simd/integers.h"
+#include "simd/vector-inl.h"
+
+namespace headlight::HEADLIGHT_TARGET {
+
+// One number of each of two vectors of bfloat16 numbers, side by side: even's in the lower half.
+HEADLIGHT_INLINE Vec joined(Vec even, Vec odd) {
+  const IntVec low = and_int(shift_right<16>(as_int(even)), broadcast_int(0xffff));
+  return as_float(add_int(low, as_int(odd)));
+}
+// The same of floats, each rounded to such a number.
+HEADLIGHT_INLINE Vec pairs_of(Vec even, Vec odd) { return joined(round_to_bf16(even), round_to_bf16(odd)); }
+
+#if defined(HEADLIGHT_DOTS_BFLOAT16)
+
+// Panels of pairs, multiplied as they are.
+struct GemmBFloat16Panels : GemmPanels {
+  static HEADLIGHT_INLINE Vec multiply_add(Vec left, Vec right, Vec sum) { return dot_bf16(left, right, sum); }
+#if defined(HEADLIGHT_MULTIPLIES_QUADS)
+  static HEADLIGHT_INLINE Vec multiply_quads(Vec left, Vec right, Vec sum) {
+    return multiply_quads_of_bf16(left, right, sum);
+  }
+#endif
+};
+
+inline constexpr int kBFloat16WordsOfA = 1;
+
+// A row of A as pairs; whole vectors of them, of which those behind the row's end are of no use.
+template <class Numbers>
+void round_bfloat16_row(const typename Numbers::Storage* from, std::int64_t count, float* to) noexcept {
+  constexpr std::int64_t kNumbers = 2 * kLanes;
+  for (; count >= kNumbers; count -= kNumbers, from += kNumbers, to += kLanes) {
+    store(narrow_to_bf16(Numbers::load(from), Numbers::load(from + kLanes)), to);
+  }
+  if (count == 0) return;
+  const int first = static_cast<int>(smaller(count, kLanes));
+  const Vec second = count > kLanes ? Numbers::load_partial(from + kLanes, static_cast<int>(count) - kLanes) : zero();
+  store(narrow_to_bf16(Numbers::load_partial(from, first), second), to);
+}
+
+// A word of A from numbers(k), as narrow_to_bf16() would have it: with AVX512-BF16 subnormal numbers are 0 before they
+// are rounded.
+template <class Numbers>
+HEADLIGHT_INLINE Vec bfloat16_word(std::int64_t word, Numbers numbers) {
+#if defined(__AVX512BF16__)
+  const auto normal = [](Vec v) { return select(less(abs(v), broadcast(0x1p-126f)), zero(), v); };
+  return pairs_of(normal(numbers(2 * word)), normal(numbers(2 * word + 1)));
+#else
+  return pairs_of(numbers(2 * word), numbers(2 * word + 1));
+#endif
+}
+
+#else
+
+// Panels of pairs, widened a number at a time.
+struct GemmBFloat16Panels : GemmWordPanels<GemmBFloat16Panels> {
+  static constexpr bool kSecondFirst = true;
+
+  static HEADLIGHT_INLINE Vec widened(const float* from, int step) {
+    const IntVec pairs = as_int(headlight::HEADLIGHT_TARGET::load(from));
+    return as_float(step == 0 ? and_int(pairs, broadcast_int(kUpperHalf)) : shift_left<16>(pairs));
+  }
+};
+
+inline constexpr int kBFloat16WordsOfA = 2;
+
+// A row of A rounded, and still a float each; after an odd number of them 0.
+template <class Numbers>
+void round_bfloat16_row(const typename Numbers::Storage* from, std::int64_t count, float* to) noexcept {
+  std::int64_t k = 0;
+  for (; k + kLanes <= count; k += kLanes) store(round_to_bf16(Numbers::load(from + k)), to + k);
+  if (k < count) store(round_to_bf16(Numbers::load_partial(from + k, static_cast<int>(count - k))), to + k);
+  if (count % 2 != 0) to[count] = 0.0f;
+}
+
+template <class Numbers>
+HEADLIGHT_INLINE Vec bfloat16_word(std::int64_t word, Numbers numbers) {
+  return round_to_bf16(numbers(word));
+}
+
+#endif
+
+struct BFloat16 {
+  using Tile = GemmTile<GemmBFloat16Panels, GemmSums>;
+  static constexpr std::int64_t kOfWord = 2;
+  static constexpr std::int64_t kStepsOfWord = kBFloat16WordsOfA;
+  static constexpr std::int64_t kMaxDepth = kGemmFloatDepth;
+  static constexpr bool kRoundsA = true;
+  static constexpr bool kReadsBFloat16 = kStepsOfWord == 1;
+  static constexpr int kProducts = kHasAmx ? kAmxProducts : kStepsOfWord == 1 ? 2 : 1;
+
+  static std::int64_t words_of_row(std::int64_t depth) noexcept { return divide_up(depth, 2) * kStepsOfWord; }
+  static std::int64_t rounded_row(std::int64_t depth) noexcept { return gemm_packed_row(words_of_row(depth)); }
+  static void round_rows(const kernels::GemmBlock& block, float* to) noexcept {
+    with_floats_or_bfloat16(block.a_type, [&](auto numbers) { round_rows_of<decltype(numbers)>(block, to); });
+  }
+  template <class Numbers>
+  static void round_rows_of(const kernels::GemmBlock& block, float* to) noexcept {
+    const std::int64_t depth = block.depth, stride = rounded_row(depth);
+    if (block.a_depth_stride == 1) {
+      const auto* a = static_cast<const typename Numbers::Storage*>(block.a);
+      for (std::int64_t i = 0; i < block.rows; ++i) {
+        round_bfloat16_row<Numbers>(a + i * block.a_row_stride, depth, to + i * stride);
+      }
+      return;
+    }
+    walk_turned_rows<Numbers>(block, [&](const TurnedRows<Numbers>& numbers, std::int64_t first) {
+      store_turned_words(words_of_row(depth), numbers.rows, to + first * stride, stride,
+                         [&](std::int64_t word) { return bfloat16_word(word, numbers); });
+    });
+  }
+
+  static void pack_panel(const kernels::Operand& b, std::int64_t first, std::int64_t depth, std::int64_t column,
+                         std::int64_t columns, float* panel) noexcept {
+    const std::int64_t width = round_up(columns, kLanes);
+    if (b.type == NumberType::bfloat16) {
+      walk_rows<2, StoredBFloat16>(b, first, depth, column, columns,
+                                   [&](std::int64_t k, std::int64_t offset, const Vec(&rows)[2]) {
+                                     store(joined(rows[0], rows[1]), panel + k / 2 * width + offset);
+                                   });
+      return;
+    }
+    walk_matrix<2>(b, first, depth, column, columns, [&](std::int64_t k, std::int64_t offset, const Vec(&rows)[2]) {
+      store(pairs_of(rows[0], rows[1]), panel + k / 2 * width + offset);
+    });
+  }
+};
+
+}  // namespace headlight::HEADLIGHT_TARGET

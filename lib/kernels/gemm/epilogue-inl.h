@@ -1,0 +1,76 @@
+// From the sums of a tile to C: α, β, bias, activation, residual, while the tile is in the first-level cache.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/gemm/kernels.h"
+#include "kernels/rows/sweep-inl.h"
+#include "simd/math-inl.h"
+#include "simd/vector-inl.h"
+
+namespace headlight::HEADLIGHT_TARGET {
+
+template <Activation kActivation>
+HEADLIGHT_INLINE Vec gemm_activate(Vec v) {
+  if constexpr (kActivation == Activation::relu) return relu(v);
+  if constexpr (kActivation == Activation::gelu) return gelu(v);
+  if constexpr (kActivation == Activation::gelu_tanh) return gelu_tanh(v);
+  return v;
+}
+
+struct GemmFinish {
+  const float* sums;  // [rows, columns]
+  std::int64_t sums_stride;
+  std::int64_t rows;
+  std::int64_t columns;
+  void* c;
+  NumberType c_type;
+  std::int64_t c_stride;
+  kernels::GemmEpilogue epilogue;  // bias and residual of this tile
+};
+
+template <Activation kActivation, class Numbers>
+void gemm_finish(const GemmFinish& tile) noexcept {
+  const kernels::GemmEpilogue& epilogue = tile.epilogue;
+  const Vec alpha = broadcast(epilogue.alpha);
+  const Vec beta = broadcast(epilogue.beta);
+  const bool reads_c = epilogue.beta != 0.0f;
+  const bool has_residual = epilogue.residual != nullptr;
+  const std::int64_t whole = tile.columns - tile.columns % kLanes;
+  const int rest = static_cast<int>(tile.columns - whole);
+  for (std::int64_t row = 0; row < tile.rows; ++row) {
+    const float* sums = tile.sums + row * tile.sums_stride;
+    auto* c = static_cast<typename Numbers::Storage*>(tile.c) + row * tile.c_stride;
+    const float* residual = has_residual ? epilogue.residual + row * epilogue.residual_row_stride : nullptr;
+    const auto finish = [&](auto some, std::int64_t column) {
+      const Vec sum = load(sums + column);
+      Vec value = reads_c ? fma(alpha, sum, mul(beta, some.template get<Numbers>(c + column))) : mul(alpha, sum);
+      if (epilogue.bias != nullptr) value = add(value, some.get(epilogue.bias + column));
+      value = gemm_activate<kActivation>(value);
+      if (has_residual) value = add(value, some.get(residual + column));
+      some.template put<Numbers>(value, c + column);
+    };
+    for (std::int64_t column = 0; column < whole; column += kLanes) finish(WholeVector{}, column);
+    if (rest > 0) finish(PartOfVector{rest}, whole);
+  }
+}
+
+template <class Numbers>
+void gemm_finish_as(const GemmFinish& tile) noexcept {
+  switch (tile.epilogue.activation) {
+    case Activation::none:
+      return gemm_finish<Activation::none, Numbers>(tile);
+    case Activation::relu:
+      return gemm_finish<Activation::relu, Numbers>(tile);
+    case Activation::gelu:
+      return gemm_finish<Activation::gelu, Numbers>(tile);
+    case Activation::gelu_tanh:
+      return gemm_finish<Activation::gelu_tanh, Numbers>(tile);
+  }
+}
+
+inline void gemm_finish(const GemmFinish& tile) noexcept {
+  with_floats_or_bfloat16(tile.c_type, [&](auto numbers) { gemm_finish_as<decltype(numbers)>(tile); });
+}
+
+}  // namespace headlight::HEADLIGHT_TARGET

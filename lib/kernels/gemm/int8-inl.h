@@ -1,0 +1,139 @@
+// Products of 8-bit integers: four of a column of B in each word.
+//
+//   a_ik ≈ s_i (p_ik − z_i)   p in 0 … 255      b_kj ≈ t_j q_kj   q in −127 … 127
+//
+//   Σ_k a_ik b_kj ≈ s_i t_j D_ij,   D_ij = Σ_k p_ik q_kj − z_i Σ_k q_kj
+//
+// (and p − 128 for p, z − 128 for z give the same, where an instruction multiplies signed bytes alone).
+// D is exact in int32, in whichever order it is summed: |p − z| ≤ 255, and 255 · 127 · kInt8Depth < 2³¹. So every
+// instruction set has the same bits. vpmaddubsw, which multiplies bytes everywhere, is no way to it: its sums of two
+// products saturate at 16 bits.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/gemm/int8_quantize-inl.h"
+#include "kernels/gemm/tile-inl.h"
+#include "kernels/gemm/tile_of_words-inl.h"
+#include "kernels/gemm/words-inl.h"
+#include "simd/integers.h"
+#include "simd/vector-inl.h"
+
+namespace headlight::HEADLIGHT_TARGET {
+
+#if defined(HEADLIGHT_DOTS_BYTES)
+
+struct GemmInt8Panels : GemmPanels {
+  static HEADLIGHT_INLINE Vec multiply_add(Vec left, Vec right, Vec sum) {
+    return as_float(dot_bytes(as_int(left), as_int(right), as_int(sum)));
+  }
+#if defined(HEADLIGHT_MULTIPLIES_QUADS)
+  static HEADLIGHT_INLINE Vec multiply_quads(Vec left, Vec right, Vec sum) {
+    return as_float(multiply_quads_of_bytes(as_int(left), as_int(right), as_int(sum)));
+  }
+#endif
+};
+
+#else
+
+// Words of B widened to pairs, first the even bytes.
+struct GemmInt8Panels : GemmWordPanels<GemmInt8Panels> {
+  static HEADLIGHT_INLINE Vec widened(const float* from, int step) {
+    const IntVec words = as_int(headlight::HEADLIGHT_TARGET::load(from));
+    return as_float(step == 0 ? even_bytes(words) : odd_bytes(words));
+  }
+  static HEADLIGHT_INLINE Vec multiply_add(Vec left, Vec right, Vec sum) {
+    return as_float(dot_i16(as_int(left), as_int(right), as_int(sum)));
+  }
+};
+
+#endif
+
+// From the integers Σ p q of a tile to floats, ((float)D · t) · s, and on as float32 goes.
+struct GemmInt8Sums : GemmSums {
+  // Of the tile's first column.
+  const float* scales = nullptr;
+  const float* sums = nullptr;
+  std::int64_t row_scale = 0;  // from A's first word of this block of K
+
+  template <class A, class B, int kRows, int kVectors>
+  HEADLIGHT_INLINE void end(const A& a, const B& b, const Vec (&products)[kRows][kVectors]) const {
+    Vec values[kRows][kVectors];
+#pragma GCC unroll 12
+    for (int r = 0; r < kRows; ++r) {
+      const float* const row = a.at + r * a.stride + row_scale;
+      const Vec scale = broadcast(row[0]);
+      const IntVec zero_point = as_int(broadcast(row[1]));
+#pragma GCC unroll 12
+      for (int v = 0; v < kVectors; ++v) {
+        const IntVec of_zero_point = mul_int(zero_point, as_int(load(sums + v * kLanes)));
+        const Vec sum = to_float(sub_int(as_int(products[r][v]), of_zero_point));
+        values[r][v] = mul(mul(sum, load(scales + v * kLanes)), scale);
+      }
+    }
+    GemmSums::end(a, b, values);
+  }
+};
+
+struct Int8 {
+  using Tile = GemmTile<GemmInt8Panels, GemmInt8Sums>;
+  static constexpr std::int64_t kOfWord = 4;
+  static constexpr std::int64_t kStepsOfWord = kInt8WordsOfA;
+  static constexpr std::int64_t kMaxDepth = kernels::kInt8Depth;
+  static constexpr bool kRoundsA = true;
+  static constexpr bool kReadsBFloat16 = false;
+  static constexpr int kProducts = kHasAmx ? kAmxProducts : kInt8WordsOfA == 1 ? 4 : 1;
+
+  static std::int64_t rounded_row(std::int64_t depth) noexcept { return gemm_packed_row(int8_row_scale(depth) + 2); }
+  static void round_rows(const kernels::GemmBlock& block, float* to) noexcept {
+    with_floats_or_bfloat16(block.a_type, [&](auto numbers) { round_rows_of<decltype(numbers)>(block, to); });
+  }
+  template <class Numbers>
+  static void round_rows_of(const kernels::GemmBlock& block, float* to) noexcept {
+    const std::int64_t stride = rounded_row(block.depth);
+    if (block.a_depth_stride == 1) return round_int8_rows<Numbers>(block, to, stride);
+    walk_turned_rows<Numbers>(block, [&](const TurnedRows<Numbers>& numbers, std::int64_t first) {
+      round_int8_turned_rows(numbers, to + first * stride, stride);
+    });
+  }
+
+  // What a step's tiles need beside the words: where it begins, and in which block of K.
+  static HEADLIGHT_INLINE void find_scales(const kernels::GemmBlock& block, std::int64_t first_word,
+                                           std::int64_t depth_block, std::int64_t column, GemmInt8Sums& finish) {
+    const kernels::Operand& b = block.b;
+    finish.scales = b.column_scales(block.depth) + block.b_column + column;
+    finish.sums = finish.scales + (1 + depth_block) * b.stride;
+    finish.row_scale = int8_row_scale(block.depth) - first_word * kStepsOfWord;
+  }
+
+  static void pack_columns(const kernels::Operand& b, std::int64_t depth, std::int64_t column, std::int64_t columns,
+                           const kernels::Operand& panels, float* packed, std::int64_t depth_block,
+                           bool (*is_stopped)() noexcept) noexcept {
+    const std::int64_t width = round_up(columns, kLanes);
+    for (std::int64_t offset = 0; offset < columns; offset += kLanes) {
+      const std::int64_t at = column + offset;
+      const int count = static_cast<int>(smaller(kLanes, columns - offset));
+      Int8Range range;
+      for (std::int64_t first = 0; first < depth && !is_stopped(); first += depth_block) {
+        include_columns(b, first, smaller(depth_block, depth - first), at, count, range);
+      }
+      float* numbers = packed + (panels.column_scales(depth) - panels.words()) + at;
+      store(Int8Columns(range).scale.scale, numbers);
+      for (std::int64_t first = 0; first < depth && !is_stopped(); first += depth_block) {
+        const std::int64_t rows = smaller(depth_block, depth - first);
+        float* const to = packed + panels.panel_at(first, rows, column) + offset;
+        Int8Columns of_block(range);
+        walk_matrix<4>(b, first, rows, at, count, [&](std::int64_t k, std::int64_t, const Vec(&of_word)[4]) {
+          IntVec quantized[4];
+#pragma GCC unroll 4
+          for (int i = 0; i < 4; ++i) quantized[i] = of_block.quantized(of_word[i]);
+          store(int8_word(quantized), to + k / 4 * width);
+        });
+        numbers += panels.stride;
+        store(as_float(of_block.sum), numbers);
+      }
+    }
+  }
+};
+
+}  // namespace headlight::HEADLIGHT_TARGET

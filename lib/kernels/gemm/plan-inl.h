@@ -1,0 +1,132 @@
+// What a block of C takes before any of it is computed: where K is cut, what is packed and where, how rows are shared
+// out over tiles. `Numbers` is what block-inl.h says.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/gemm/kernels.h"
+#include "kernels/gemm/pack-inl.h"
+#include "kernels/gemm/tile-inl.h"
+#include "simd/integers.h"
+#include "simd/vector-inl.h"
+
+namespace headlight::HEADLIGHT_TARGET {
+namespace {  // as block-inl.h
+
+using kernels::GemmBlock;
+using kernels::OperandLayout;
+
+// A panel that small is packed on the stack, and so is a transposed A: short products need no scratch memory. 16 KiB
+// each.
+constexpr std::int64_t kStackPanel = 4096;
+// With at most so many tiles of rows, B is read where it lies: packing reads it once as well, and writes it. On AVX-512
+// with K = 768, in place won by 10–20 % of the peak at 25 to 48 rows, packing by 10 % from 128 rows on and N ≥ 2048.
+// Asking early for the next panel's rows gained nothing for either.
+constexpr int kInPlaceTiles = 5;
+// Panels of more words, 16 MiB, come from memory. One at a time they are one stream from the first to the last, and are
+// asked for further ahead. 1 × 4096 × 4096, share of what reading alone takes, bfloat16 and float16: with four panels
+// side by side 61 and 60 %, with two 72 and 64 %, with one 79 and 63 %, and asking 64 steps ahead 86 and 79 %.
+constexpr std::int64_t kWordsInCache = std::int64_t{4} << 20;
+constexpr std::int64_t kMemorySteps = 96;
+
+// Equal blocks, so that K = 800 is not 768 + 32 with a tile's overhead on a 32-step chain.
+template <class Numbers>
+std::int64_t depth_block(std::int64_t depth) noexcept {
+  if (depth <= Numbers::kMaxDepth) return depth;
+  const std::int64_t blocks = divide_up(depth, Numbers::kMaxDepth);
+  if constexpr (requires { Numbers::kDepthUnit; }) {
+    return round_up(divide_up(depth, blocks), Numbers::kDepthUnit);
+  } else {
+    return round_up(divide_up(depth, blocks), 8);
+  }
+}
+
+// Whether a tile lies in registers of its own kind.
+template <class Numbers>
+inline constexpr bool kHasTileRegisters = requires {
+  typename Numbers::Tile::Registers;
+};
+
+// The rows and columns of the largest tile, the words of K between additions to what it fetches ahead, and the
+// registers that must be configured for one.
+template <class Numbers>
+struct TileSizes {
+  static constexpr int kRows = kGemmTileRows;
+  static constexpr int kColumns = kGemmPanelWidth;
+  static constexpr int kWordsOfStep = decltype(Numbers::Tile::b)::kSteps / Numbers::kStepsOfWord;
+  struct Registers {};
+};
+template <class Numbers>
+requires kHasTileRegisters<Numbers>
+struct TileSizes<Numbers> {
+  static constexpr int kRows = Numbers::Tile::kRows;
+  static constexpr int kColumns = Numbers::Tile::kVectors * kLanes;
+  static constexpr int kWordsOfStep = Numbers::Tile::kWordsOfStep;
+  using Registers = typename Numbers::Tile::Registers;
+};
+
+struct Rows {
+  std::int64_t first;
+  std::int64_t count;
+};
+
+// How a block is worked through.
+template <class Numbers>
+struct Plan {
+  std::int64_t depth;  // words of K, and those of a step
+  std::int64_t depth_step;
+  std::int64_t tiles;
+  bool packs_all;  // every panel of B, not only one with part of a vector
+  bool packs_a;    // a transposed one
+  bool in_memory;  // the panels of B, rather than in a cache
+  bool sums_in_c;  // C holds the sums of a tile, or of the first blocks of K, where it may write whole vectors to it
+  // Floats of scratch: one packed panel, 0 where the stack or B itself serves; sums that C does not hold; rows of A, 0
+  // likewise.
+  std::int64_t panel;
+  std::int64_t sums;
+  std::int64_t rows_of_a;
+
+  explicit Plan(const GemmBlock& block) noexcept
+      : depth(divide_up(block.depth, Numbers::kOfWord)),
+        depth_step(divide_up(depth_block<Numbers>(block.depth), Numbers::kOfWord)),
+        tiles(divide_up(block.rows, TileSizes<Numbers>::kRows)) {
+    const bool is_packed = block.b.layout == OperandLayout::panels;
+    packs_all = block.b.layout == OperandLayout::columns || (!is_packed && tiles > kInPlaceTiles);
+    in_memory = is_packed && block.b.stride * depth > kWordsInCache;
+    panel = depth_step * kGemmPanelWidth;
+    const bool needs_none = is_packed || (!packs_all && block.columns % kLanes == 0);
+    if (needs_none || panel <= kStackPanel) panel = 0;
+    sums_in_c =
+        block.c_type == NumberType::float32 && block.epilogue.beta == 0.0f && block.epilogue.residual != block.c;
+    sums = block.depth > Numbers::kMaxDepth ? block.rows * sums_stride(block) : 0;
+    packs_a = block.a_depth_stride != 1;
+    rows_of_a = packs_a ? block.rows * gemm_packed_row(depth_step * Numbers::kStepsOfWord) : 0;
+    if (rows_of_a <= kStackPanel) rows_of_a = 0;
+  }
+
+  [[nodiscard]] std::int64_t scratch_floats() const noexcept { return panel + sums + rows_of_a; }
+
+  // Columns of scratch for sums: those of a panel with part of a vector, or all.
+  [[nodiscard]] std::int64_t sums_stride(const GemmBlock& block) const noexcept {
+    const std::int64_t columns = round_up(block.columns, kLanes);
+    if (!sums_in_c) return columns;
+    return block.columns % kLanes != 0 ? smaller(columns, kGemmPanelWidth) : 0;
+  }
+
+  // Whole tiles, but the last two share what is left, so that there is no sliver of rows: 13 rows are 7 + 6. (All
+  // tiles alike, eleven of 11 and 12 for 128 rows: 2 % slower.) Tile registers take what is left as it is, or they
+  // would be configured once more.
+  [[nodiscard]] Rows rows(const GemmBlock& block, std::int64_t tile) const noexcept {
+    constexpr int kRows = TileSizes<Numbers>::kRows;
+    const std::int64_t first = tile * kRows;
+    if (kHasTileRegisters<Numbers>) return {first, smaller(kRows, block.rows - first)};
+    if (tile + 2 < tiles) return {first, kRows};
+    const std::int64_t begin = tiles > 1 ? (tiles - 2) * kRows : 0;
+    const std::int64_t left = block.rows - begin;
+    const std::int64_t half = tiles > 1 ? divide_up(left, 2) : left;
+    return tile + 1 < tiles || tiles == 1 ? Rows{begin, half} : Rows{begin + half, left - half};
+  }
+};
+
+}  // namespace
+}  // namespace headlight::HEADLIGHT_TARGET

@@ -1,0 +1,54 @@
+// A as tiles read it where that is not as it lies: rounded to narrower numbers, several of them in a word of four
+// bytes, row by row.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/gemm/kernels.h"
+#include "kernels/gemm/pack-inl.h"
+#include "kernels/numbers-inl.h"
+#include "simd/vector-inl.h"
+
+namespace headlight::HEADLIGHT_TARGET {
+
+// Numbers k of some rows of a transposed A, one row in each lane; 0 beyond the last.
+template <class Numbers>
+struct TurnedRows {
+  const typename Numbers::Storage* from;
+  std::int64_t stride;
+  std::int64_t depth;
+  int rows;
+
+  HEADLIGHT_INLINE Vec operator()(std::int64_t k) const {
+    if (k >= depth) return zero();
+    return rows == kLanes ? Numbers::load(from + k * stride) : Numbers::load_partial(from + k * stride, rows);
+  }
+};
+
+// Words of a transposed A: lane r of word(w) is word w of row r. They are turned over to rows that are so far apart, of
+// whole vectors; of the last one what lies behind `words` is 0.
+template <class Word>
+HEADLIGHT_INLINE void store_turned_words(std::int64_t words, int rows, float* to, std::int64_t stride, Word word) {
+  for (std::int64_t first = 0; first < words; first += kLanes) {
+    Vec square[kLanes];
+#pragma GCC unroll 16
+    for (int i = 0; i < kLanes; ++i) square[i] = first + i < words ? word(first + i) : zero();
+    transpose(square);
+#pragma GCC unroll 16
+    for (int r = 0; r < kLanes; ++r) {
+      if (r < rows) store(square[r], to + r * stride + first);
+    }
+  }
+}
+
+// All rows of a transposed A: rows(numbers, first) for as many at a time as a vector has lanes.
+template <class Numbers, class Rows>
+HEADLIGHT_INLINE void walk_turned_rows(const kernels::GemmBlock& block, Rows rows) {
+  const auto* a = static_cast<const typename Numbers::Storage*>(block.a);
+  for (std::int64_t first = 0; first < block.rows; first += kLanes) {
+    const int count = static_cast<int>(smaller(kLanes, block.rows - first));
+    rows(TurnedRows<Numbers>{a + first, block.a_depth_stride, block.depth, count}, first);
+  }
+}
+
+}  // namespace headlight::HEADLIGHT_TARGET

@@ -1,0 +1,54 @@
+// Pointwise functions along rows.
+#pragma once
+
+#include "headlight/activation.h"
+#include "kernels/rows/rows.h"
+#include "kernels/rows/sweep-inl.h"
+#include "simd/math-inl.h"
+
+namespace headlight::HEADLIGHT_TARGET {
+
+// y = function(x…), element by element.
+template <class Function, class... X>
+HEADLIGHT_INLINE void map_rows(Function function, kernels::Rows<float> y, std::int64_t rows, std::int64_t columns,
+                               X... x) {
+  for (std::int64_t row = 0; row < rows; ++row) {
+    const auto map_row = [&](float* to, auto... from) {
+      sweep_row(columns, [&](auto some, int, std::int64_t at) { some.put(function(some.get(from + at)...), to + at); });
+    };
+    map_row(y.row(row), x.row(row)...);
+  }
+}
+
+inline void activate(Activation activation, kernels::Rows<const float> x, kernels::Rows<float> y, std::int64_t rows,
+                     std::int64_t columns) noexcept {
+  const auto with = [&](auto function) { map_rows(function, y, rows, columns, x); };
+  switch (activation) {
+    case Activation::none:
+      return with([](Vec v) { return v; });
+    case Activation::relu:
+      return with([](Vec v) { return relu(v); });
+    case Activation::gelu:
+      return with([](Vec v) { return gelu(v); });
+    case Activation::gelu_tanh:
+      return with([](Vec v) { return gelu_tanh(v); });
+  }
+}
+
+inline void activate_backward(Activation activation, kernels::Rows<const float> x,
+                              kernels::Rows<const float> y_gradient, kernels::Rows<float> x_gradient, std::int64_t rows,
+                              std::int64_t columns) noexcept {
+  const auto with = [&](auto function) { map_rows(function, x_gradient, rows, columns, x, y_gradient); };
+  switch (activation) {
+    case Activation::none:
+      return with([](Vec, Vec gradient) { return gradient; });
+    case Activation::relu:
+      return with([](Vec v, Vec gradient) { return select(less_equal(v, zero()), zero(), gradient); });
+    case Activation::gelu:
+      return with([](Vec v, Vec gradient) { return mul(gradient, gelu_derivative(v)); });
+    case Activation::gelu_tanh:
+      return with([](Vec v, Vec gradient) { return mul(gradient, gelu_tanh_derivative(v)); });
+  }
+}
+
+}  // namespace headlight::HEADLIGHT_TARGET

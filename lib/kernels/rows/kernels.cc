@@ -1,0 +1,19 @@
+// Compiled once per instruction set.
+#include "kernels/rows/kernels.h"
+
+#include "kernels/rows/activation-inl.h"
+#include "kernels/rows/centre-inl.h"
+#include "kernels/rows/dropout-inl.h"
+#include "kernels/rows/entropy-inl.h"
+#include "kernels/rows/gather-inl.h"
+#include "kernels/rows/layer_norm-inl.h"
+#include "kernels/rows/softmax-inl.h"
+#include "kernels/rows/weights-inl.h"
+
+namespace headlight::HEADLIGHT_TARGET {
+
+extern const kernels::RowKernels row_kernels;
+const kernels::RowKernels row_kernels = {softmax,   layer_norm,  activate,  embed,      mean_pool,    dropout,
+                                         entropies, weight_rows, near_mean, shift_rows, centre_kernel};
+
+}  // namespace headlight::HEADLIGHT_TARGET

@@ -1,0 +1,287 @@
+#include "ops/attention/plan.h"
+
+#include <algorithm>
+
+#include "kernels/kernels.h"
+#include "ops/attention/short.h"
+#include "runtime/costs.h"
+#include "runtime/parallel.h"
+
+namespace headlight::ops {
+namespace {
+
+// Rows for which one copy of a block of keys and values is made: the more, the less it costs (a block for 1024 rows
+// 2 % of their products, where it comes from the third-level cache 4 %), while their queries and states must stay in
+// the second-level cache beside that block, 256 KiB: so many bytes, half of a common one.
+constexpr std::int64_t kRowBytes = 640 << 10;
+// Where all keys are packed first and only read then: enough that reading a block of them from the second-level cache
+// once for every tile, and from beyond it once for every row block, hides behind the products.
+constexpr std::int64_t kRowBlock = 96;
+
+// Below so many rows for each copy all keys are packed first instead, by all workers together, if that takes no more
+// memory than this, for all heads and for one. (A head's keys and values beyond the second-level cache would be read
+// from there once for each block of rows: 128 rows of one head on 64 Ki keys, two threads, 0.6 of one thread's speed.)
+constexpr std::int64_t kFewRowsOfCopy = 768;
+constexpr std::int64_t kMostBytesPackedFirst = 32 << 20;
+constexpr std::int64_t kMostBytesOfHead = 1 << 20;
+
+// Rows are few up to so many tiles: packing the keys would cost as much as turning them once for each tile.
+constexpr std::int64_t kInPlaceTiles = 2;
+
+// Of all heads of one sweep: their scores of a key block take 128 KiB at most.
+constexpr std::int64_t kSweepRows = 64;
+
+// Heads that lie apart are swept two at a time: as two streams memory is read a fifth faster than as one (Intel, 32
+// heads of 8192 keys, D = 128: one 8.2, two 10.2, four 9.8 GB/s, where a plain sum reads 10.0; more lose again). Asking
+// for the values of one head while its keys are read, and the other way round, gives as much with one head, but costs
+// where keys and values come from the third-level cache. There a head by itself is better if the sums of its values
+// stay in registers (AVX-512, 12 heads of 1024 keys, D = 64, 116 µs and 126). Up to so many keys it is the number of
+// calls that counts.
+constexpr std::int64_t kStreams = 2;
+constexpr std::int64_t kKeysTogether = 64;
+
+// Of all keys and values, as floats.
+double bytes_of_keys(const AttentionSizes& sizes) noexcept {
+  return 4.0 * static_cast<double>(sizes.batch) * static_cast<double>(sizes.key_value_heads) *
+         static_cast<double>(sizes.key_length) * static_cast<double>(sizes.head_dim + sizes.value_dim);
+}
+
+// One thread's time, from the products and what each row costs beside them, or from reading keys and values, whichever
+// is longer: an order of magnitude for deciding whether other workers are worth waking.
+double estimated_nanoseconds(const kernels::AttentionKernels& kernels, const AttentionSizes& sizes) noexcept {
+  const double heads = static_cast<double>(sizes.batch) * static_cast<double>(sizes.query_heads);
+  const double pairs = heads * static_cast<double>(sizes.query_length) * static_cast<double>(sizes.key_length);
+  const double width = static_cast<double>(sizes.head_dim + sizes.value_dim);
+  const double products =
+      pairs * width / (runtime::costs::kVectorProductsOfAttention * kernels.lanes * kernels.numbers_of_word);
+  const double bytes = bytes_of_keys(sizes);
+  const double rows = heads * static_cast<double>(sizes.query_length) * runtime::costs::kAttentionRow;
+  return std::max(products + rows,
+                  bytes / (bytes < runtime::costs::kAttentionNearBytes ? runtime::costs::kAttentionReadingNear
+                                                                       : runtime::costs::kAttentionReadingFar));
+}
+
+// Key/value heads that a unit of the routes in place sweeps together: all units of a sample about as many.
+std::int64_t sweep_heads(const kernels::AttentionKernels& kernels, const AttentionSizes& sizes,
+                         const AttentionTraits& traits, const AttentionPlan& plan) noexcept {
+  std::int64_t most =
+      std::min<std::int64_t>(kernels::kMaxSweepHeads, kSweepRows / std::max<std::int64_t>(plan.rows, 1));
+  if (traits.heads_apart && sizes.key_length > kKeysTogether) {
+    const bool stay_in_registers = plan.rows <= kernels.wide_rows && sizes.value_dim <= kernels.wide_columns;
+    const bool from_near =
+        !plan.from_far_memory && reads_memory(sizes, std::min(sizes.key_length, plan.key_block), kStreams);
+    most = std::min(most, stay_in_registers && from_near ? 1 : kStreams);
+  }
+  // One block of keys cannot be split, nor can keys that come block by block: the heads must give every worker some
+  // units.
+  if ((plan.key_blocks == 1 || traits.by_block) && plan.workers > 1) {
+    most = std::min(most, divide_up(sizes.batch * sizes.key_value_heads, 4 * plan.workers));
+  }
+  const std::int64_t units = divide_up(sizes.key_value_heads, std::max<std::int64_t>(most, 1));
+  return divide_up(sizes.key_value_heads, std::max<std::int64_t>(units, 1));
+}
+
+// Whether so many units of each head are enough for each worker that they can help each other, and at the end none
+// waits a sixteenth of the time. (Four: two threads are as fast as with eight in 2048 rows of one head, and 4 to 12 %
+// faster where a unit is then a whole head of 128 to 512.)
+bool fill_workers(std::int64_t heads, std::int64_t units_of_head, int workers) noexcept {
+  constexpr std::int64_t kLeast = 4;
+  constexpr std::int64_t kEven = 16;
+  const std::int64_t units = heads * units_of_head;
+  return workers == 1 || (units >= kLeast * workers && round_up(units, workers) - units <= units / kEven);
+}
+
+// Rows of a unit that packs its keys for itself: as many as the cache holds and the workers can share evenly.
+struct CopyRows {
+  std::int64_t rows;
+  bool workers_are_full;
+};
+CopyRows rows_of_copy(const kernels::AttentionKernels& kernels, const AttentionSizes& sizes,
+                      const AttentionPlan& plan) noexcept {
+  const std::int64_t floats_of_row = sizes.head_dim + plan.padded_value_dim + kernels.lanes;
+  const std::int64_t most = kRowBytes / (floats_of_row * static_cast<std::int64_t>(sizeof(float)));
+  // An empty batch, of rows without end perhaps, never fills the workers.
+  const std::int64_t heads = std::max<std::int64_t>(sizes.batch * sizes.key_value_heads, 1);
+  std::int64_t units = std::max<std::int64_t>(divide_up(plan.rows, std::max(most, kRowBlock)), 1);
+  while (!fill_workers(heads, units, plan.workers) && units < divide_up(plan.rows, kRowBlock)) ++units;
+  const bool workers_are_full = fill_workers(heads, units, plan.workers);
+  // A copy that a core makes for a few rows costs nothing where it would have been idle.
+  while (heads * units < plan.workers && units < divide_up(plan.rows, kInPlaceTiles * kernels.query_rows)) ++units;
+  return {round_up(divide_up(plan.rows, units), kernels.query_rows), workers_are_full};
+}
+
+AttentionRoute choose_route(std::int64_t most_rows_in_place, std::int64_t heads, const AttentionSizes& sizes,
+                            const AttentionTraits& traits, const AttentionPlan& plan, const CopyRows& copy) noexcept {
+  if (plan.rows <= most_rows_in_place) {
+    const std::int64_t units = heads / std::max<std::int64_t>(plan.unit_heads, 1);
+    const bool split = !traits.by_block && plan.workers > 1 && units < 4 * plan.workers && plan.key_blocks > 1;
+    return split ? AttentionRoute::split_keys : AttentionRoute::in_place;
+  }
+  const bool copies_serve = copy.workers_are_full && copy.rows >= std::min(plan.rows, kFewRowsOfCopy);
+  if (plan.workers == 1 || traits.by_block || copies_serve) return AttentionRoute::packed_by_block;
+  const double of_head =
+      4.0 * static_cast<double>(sizes.key_length) * static_cast<double>(sizes.head_dim + plan.padded_value_dim);
+  const bool fits = of_head <= kMostBytesOfHead && static_cast<double>(heads) * of_head <= kMostBytesPackedFirst;
+  return fits ? AttentionRoute::packed_first : AttentionRoute::packed_by_block;
+}
+
+std::int64_t rows_of_unit(const AttentionPlan& plan, std::int64_t heads, int query_rows,
+                          const CopyRows& copy) noexcept {
+  if (plan.route == AttentionRoute::packed_by_block) return copy.rows;
+  if (plan.route != AttentionRoute::packed_first) return kInPlaceTiles * query_rows;
+  // Smaller row blocks where there would be too few of them for the workers.
+  const std::int64_t tiles = divide_up(plan.rows, query_rows);
+  std::int64_t block_tiles = kRowBlock / query_rows;
+  while (block_tiles > 1 && heads * divide_up(tiles, block_tiles) < 8 * plan.workers) block_tiles /= 2;
+  return even_share(tiles, block_tiles) * query_rows;
+}
+
+// Of values that take several panels a copy pays from more rows on than that. (13 to 32 rows of 12 heads of 64 and 128
+// on 256 and 4096 keys, AVX2: 8 % faster without one.)
+constexpr std::int64_t kRowsOfWideCopy = 32;
+
+// A copy of the values with its rows side by side costs a pass over them and saves translating a page for every row: 1
+// % from 200 rows on. It pays much sooner where a vector would lie across two cache lines (12 heads of 64 at L = 128: 5
+// % of the whole), where rows need several panels, or where they end within a vector.
+bool values_want_packing(const kernels::AttentionKernels& kernels, const AttentionSizes& sizes,
+                         const AttentionTraits& traits, std::int64_t rows) noexcept {
+  return rows >= 192 || !traits.values_aligned || (sizes.value_dim > kernels.value_panel && rows > kRowsOfWideCopy) ||
+         sizes.value_dim % kernels.lanes != 0;
+}
+
+// A row of scores more than it holds where rows a power of two apart would share their sets of the first cache level:
+// 12 × 512 keys 1 % faster (Intel).
+std::int64_t scores_stride(std::int64_t scores, const kernels::AttentionKernels& kernels) noexcept {
+  return scores % 128 == 0 ? scores + kernels.lanes : scores;
+}
+
+void lay_out_worker(const kernels::AttentionKernels& kernels, const AttentionSizes& sizes,
+                    const AttentionTraits& traits, AttentionPlan& plan) noexcept {
+  const std::int64_t rows = plan.row_block * plan.unit_heads;
+  const std::int64_t tile_rows = std::min<std::int64_t>(kernels.query_rows, plan.row_block) * plan.unit_heads;
+  plan.scores = plan.for_worker<float>(tile_rows * plan.scores_stride);
+  const bool shows_rows = traits.with_probabilities || traits.with_scores;
+  plan.panel = plan.for_worker<float>(shows_rows ? kernels.key_panel * sizes.head_dim + kernels.lanes : 0);
+  plan.query = plan.for_worker<float>(traits.copies_queries || shows_rows ? rows * sizes.head_dim : 0);
+  plan.state_maximum = plan.for_worker<float>(rows);
+  plan.state_sums = plan.for_worker<float>(rows * kernels.lanes);
+  plan.state_out = plan.for_worker<float>(rows * plan.padded_value_dim);
+  plan.final_sum = plan.for_worker<float>(rows);
+  plan.value_sums =
+      plan.for_worker<float>(plan.key_blocks > 1 || traits.with_sinks ? tile_rows * plan.padded_value_dim : 0);
+  plan.intervals = plan.for_worker<KeyInterval>(plan.row_block);
+  plan.step_rows =
+      room_for_steps(plan, traits.with_mask ? rows : 0, traits.with_bias ? rows : 0, traits.with_slopes ? rows : 0);
+  plan.dropout_places = plan.for_worker<kernels::DropoutPlace>(traits.with_dropout ? rows : 0);
+  plan.tiles = plan.for_worker<TileState>(divide_up(plan.row_block, even_share(plan.row_block, kernels.query_rows)));
+  const bool packs = plan.route == AttentionRoute::packed_by_block;
+  plan.packed_keys = plan.for_worker<float>(packs ? plan.packed_keys_size : 0);
+  plan.packed_values = plan.for_worker<float>(packs ? plan.packed_values_size : 0);
+}
+
+// Two numbers of a row and head, from which its probabilities follow, and the numbers of the rows asked for.
+void lay_out_saved_rows(const AttentionSizes& sizes, const AttentionTraits& traits, AttentionPlan& plan) noexcept {
+  constexpr double kPadding = 256;  // bytes
+  const auto heads = static_cast<double>(sizes.batch * sizes.query_heads);
+  const double of_asked = static_cast<double>(traits.probability_rows) * (8 * heads + 8) + kPadding;
+  plan.saves_all_rows = 4 * of_asked >= 3 * static_cast<double>(sizes.query_length) * 8 * heads;
+  plan.saved_rows = plan.saves_all_rows ? sizes.query_length : traits.probability_rows;
+  const std::int64_t saved = traits.with_probabilities ? sizes.batch * sizes.query_heads * plan.saved_rows : 0;
+  plan.asked_rows = plan.for_call<std::int64_t>(plan.saves_all_rows ? 0 : traits.probability_rows);
+  plan.row_maximum = plan.for_call<float>(saved);
+  plan.row_sum = plan.for_call<float>(saved);
+}
+
+}  // namespace
+
+AttentionTraits traits_of(const AttentionOptions& options, const AttentionSizes& sizes,
+                          const AttentionScale& scale) noexcept {
+  AttentionTraits traits;
+  traits.with_probabilities = options.probabilities.per_head || options.probabilities.averaged;
+  if (traits.with_probabilities) traits.probability_rows = rows_asked(options.probabilities, sizes.query_length);
+  traits.copies_queries = scale.query_factor != 1.0f || (sizes.group > 1 && sizes.query_length > 1);
+  traits.with_mask = options.mask.has_value();
+  traits.with_bias = static_cast<bool>(options.bias);
+  traits.with_slopes = !options.slopes.empty();
+  traits.with_sinks = !options.sinks.empty();
+  traits.with_scores = static_cast<bool>(options.scores);
+  traits.with_dropout = options.dropout.probability != 0;
+  return traits;
+}
+
+// Keys and values of a block take at most 256 KiB, a quarter of a common second-level cache, unless head_dim is large.
+std::int64_t attention_key_block(const AttentionSizes& sizes) noexcept {
+  const std::int64_t width = sizes.head_dim + sizes.value_dim;
+  return width <= 128 ? 512 : width <= 256 ? 256 : 128;
+}
+
+AttentionPlan plan_attention(const Engine& engine, const kernels::AttentionKernels& kernels,
+                             const AttentionSizes& sizes, const AttentionTraits& traits) noexcept {
+  AttentionPlan plan{};
+  const std::int64_t heads = sizes.batch * sizes.key_value_heads;
+  plan.rows = sizes.query_length * sizes.group;
+  plan.key_block = attention_key_block(sizes);
+  plan.key_blocks = divide_up(sizes.key_length, plan.key_block);
+  plan.scores_stride = scores_stride(std::min(plan.key_block, round_up(sizes.key_length, kernels.lanes)), kernels);
+  plan.padded_value_dim = round_up(sizes.value_dim, kernels.lanes);
+  plan.key_words = sizes.head_dim / kernels.numbers_of_word;
+
+  const std::int64_t tiles = divide_up(plan.rows, kernels.query_rows);
+  const std::int64_t most_units = heads * std::max(tiles, plan.key_blocks);
+  plan.workers = runtime::workers_for(engine, most_units, estimated_nanoseconds(kernels, sizes));
+  const std::int64_t most_rows_in_place = kInPlaceTiles * kernels.query_rows;
+  plan.from_far_memory = bytes_of_keys(sizes) > runtime::costs::kAttentionFarBytes;
+  plan.unit_heads = plan.rows <= most_rows_in_place ? sweep_heads(kernels, sizes, traits, plan) : 1;
+  const CopyRows copy = rows_of_copy(kernels, sizes, plan);
+  plan.route = choose_route(most_rows_in_place, heads, sizes, traits, plan, copy);
+  plan.row_block = std::min(plan.rows, rows_of_unit(plan, heads, kernels.query_rows, copy));
+  const bool packed = plan.route == AttentionRoute::packed_by_block || plan.route == AttentionRoute::packed_first;
+  // Pairs of keys share words in panels alone.
+  plan.pack_values = packed && (kernels.numbers_of_word > 1 || values_want_packing(kernels, sizes, traits, plan.rows));
+  plan.value_panel_width = std::min<std::int64_t>(kernels.value_panel, plan.padded_value_dim);
+  plan.packed_value_dim = divide_up(sizes.value_dim, kernels.value_panel) * plan.value_panel_width;
+  const std::int64_t packed_keys =
+      plan.route == AttentionRoute::packed_by_block ? std::min(plan.key_block, sizes.key_length) : sizes.key_length;
+  // The last panel of a sequence is only as wide as keys are left, and the tiles read whole vectors of it.
+  if (packed) plan.packed_keys_size = round_up(packed_keys * sizes.head_dim + kernels.lanes, 32);
+  if (plan.pack_values) plan.packed_values_size = packed_keys * plan.packed_value_dim;
+  lay_out_worker(kernels, sizes, traits, plan);
+  const bool all = plan.route == AttentionRoute::packed_first;
+  plan.all_packed_keys = plan.for_call<float>(all ? heads * plan.packed_keys_size : 0);
+  plan.all_packed_values = plan.for_call<float>(all ? heads * plan.packed_values_size : 0);
+  const std::int64_t partials = plan.route == AttentionRoute::split_keys ? heads * plan.key_blocks * plan.rows : 0;
+  plan.partial_maximum = plan.for_call<float>(partials);
+  plan.partial_sums = plan.for_call<float>(partials * kernels.lanes);
+  plan.partial_out = plan.for_call<float>(partials * plan.padded_value_dim);
+  lay_out_saved_rows(sizes, traits, plan);
+  return plan;
+}
+
+std::size_t attention_call_bytes(const Engine& engine, const AttentionSizes& sizes, const AttentionOptions& options,
+                                 bool values_aligned) noexcept {
+  const kernels::AttentionKernels& kernels = kernels::attention_kernels(engine.isa());
+  const AttentionScale scale = scale_of(options, sizes.head_dim);
+  if (is_short(kernels, sizes, options, scale)) return 0;
+  AttentionTraits traits = traits_of(options, sizes, scale);
+  traits.values_aligned = values_aligned;
+  return plan_attention(engine, kernels, sizes, traits).borrowed();
+}
+
+std::size_t attention_plan_bytes(const Engine& engine, const kernels::AttentionKernels& kernels,
+                                 const AttentionSizes& sizes) noexcept {
+  AttentionTraits traits{.with_probabilities = true,
+                         .probability_rows = sizes.query_length,
+                         .copies_queries = true,
+                         .with_mask = true,
+                         .with_bias = true,
+                         .with_slopes = true,
+                         .with_sinks = true,
+                         .with_scores = true,
+                         .with_dropout = true,
+                         .values_aligned = false};
+  const std::size_t side_by_side = plan_attention(engine, kernels, sizes, traits).bytes();
+  traits.heads_apart = true;
+  return std::max(side_by_side, plan_attention(engine, kernels, sizes, traits).bytes());
+}
+
+}  // namespace headlight::ops

@@ -1,0 +1,88 @@
+#include "ops/attention/score_modifiers.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numbers>
+
+namespace headlight::ops {
+namespace {
+
+using kernels::asks_for;
+using kernels::ScoreStep;
+
+// No factor becomes infinite.
+float bounded(double factor) noexcept {
+  constexpr auto kLargest = static_cast<double>(std::numeric_limits<float>::max());
+  return static_cast<float>(std::clamp(factor, -kLargest, kLargest));
+}
+
+bool is_normal_float(double number) noexcept {
+  using Limits = std::numeric_limits<float>;
+  const double size = std::abs(number);
+  return static_cast<double>(Limits::min()) <= size && size <= static_cast<double>(Limits::max());
+}
+
+// Whether the steps leave scores in units of e.
+bool is_natural(const kernels::ScoreSteps& steps) noexcept {
+  return asks_for(steps.asked, ScoreStep::soft_cap) || asks_for(steps.asked, ScoreStep::bias) ||
+         asks_for(steps.asked, ScoreStep::slope);
+}
+
+// cap · tanh(q · product_scale / cap). tanh x = x (1 + x² (…)) in x² for |x| < ½, relative error 1.5e-8; the factors of
+// x are put into the coefficients.
+kernels::ScoreCap score_cap(float cap, float product_scale) noexcept {
+  constexpr double kOfTanh[] = {1.0, -0x1.5554d6p-2, 0x1.10e9f4p-3, -0x1.b28bbap-5, 0x1.1a7954p-6};
+  kernels::ScoreCap result{};
+  result.cap = cap;
+  result.scale = bounded(static_cast<double>(product_scale) / static_cast<double>(cap));
+  const auto scale = static_cast<double>(result.scale);
+  double factor = static_cast<double>(cap) * scale;
+  bool are_normal = true;
+  for (int i = 0; i < kernels::ScoreCap::kCoefficients; ++i) {
+    const double coefficient = factor * kOfTanh[i];
+    are_normal = are_normal && is_normal_float(coefficient);
+    result.coefficients[i] = are_normal ? static_cast<float>(coefficient) : 0.0f;
+    factor *= scale * scale;
+  }
+  if (are_normal) result.bound = static_cast<float>(0.25 / (scale * scale));
+  return result;
+}
+
+}  // namespace
+
+kernels::ScoreSteps score_steps(const AttentionOptions& options, float exponent_scale) noexcept {
+  kernels::ScoreSteps steps{};
+  const auto ask = [&](bool is_asked, ScoreStep step) { steps.asked |= is_asked ? static_cast<unsigned>(step) : 0; };
+  steps.exponent_scale = exponent_scale;
+  ask(options.soft_cap != 0, ScoreStep::soft_cap);
+  ask(!options.slopes.empty(), ScoreStep::slope);
+  ask(static_cast<bool>(options.bias), ScoreStep::bias);
+  ask(options.mask.has_value(), ScoreStep::mask);
+  steps.product_scale = static_cast<float>(static_cast<double>(exponent_scale) / std::numbers::log2e);
+  if (steps.asked == 0) return steps;
+  if (asks_for(steps.asked, ScoreStep::soft_cap)) {
+    steps.cap = score_cap(options.soft_cap, steps.product_scale);
+  }
+  // What is added is in units of e, and so is the sum: of a change of unit nothing can become infinite (a row whose
+  // every key carries −FLT_MAX still sees them all), and it is one multiply-add.
+  if (is_natural(steps)) steps.exponent_scale = static_cast<float>(std::numbers::log2e);
+  if (options.mask) {
+    steps.masks.mask_key_stride = options.mask->entries.extent(3) == 1 ? 0 : 1;
+    steps.masks.attend = options.mask->means == MaskMeans::attend;
+  }
+  if (options.bias) steps.masks.bias_key_stride = options.bias.extent(3) == 1 ? 0 : 1;
+  return steps;
+}
+
+float natural_factor(const kernels::ScoreSteps& steps) noexcept {
+  return is_natural(steps) ? 1.0f : steps.product_scale;
+}
+
+void StepRows::give(const AttentionOptions& options, std::int64_t n, kernels::ScoreSteps& steps) const noexcept {
+  if (options.mask) steps.masks.mask = masks + n;
+  if (options.bias) steps.masks.bias = biases + n;
+  if (!options.slopes.empty()) steps.slopes = slopes + n;
+}
+
+}  // namespace headlight::ops

@@ -1,0 +1,46 @@
+// A file of its own: a program that calls attention() over float32 alone links none of it, nor its kernels.
+#include "headlight/typed_attention.h"
+#include "kernels/kernels.h"
+#include "ops/attention/check.h"
+#include "ops/attention/routes.h"
+#include "ops/attention/short.h"
+#include "ops/attention/typed_kernels.h"
+#include "ops/attention/typed_short.h"
+#include "ops/empty_views.h"
+
+namespace headlight {
+namespace {
+
+constexpr std::string_view kName = "attention";
+
+// What has been checked, and has memory.
+void attend(Engine& engine, const AttentionOperands& operands, const AttentionOptions& options,
+            const ops::AttentionSizes& sizes) {
+  const kernels::AttentionKernels kernels = ops::kernels_of_types(engine, operands.query, operands.key, operands.value);
+  const ops::AttentionScale scale = ops::scale_of(options, sizes.head_dim);
+  if (ops::is_short(kernels, sizes, options, scale) && ops::fits_on_stack(kernels, sizes)) {
+    return ops::attend_short_rows(
+        engine, ops::TypedShortAttention{operands,
+                                         {operands.key, operands.value, operands.key_scales, operands.value_scales},
+                                         options,
+                                         sizes,
+                                         kernels,
+                                         scale.exponent_scale});
+  }
+  ops::attend(engine, kName, operands, options, sizes, kernels, scale);
+}
+
+}  // namespace
+
+void attention(Engine& engine, const AttentionOperands& operands, const AttentionOptions& options) {
+  const ops::AttentionSizes sizes = ops::check_attention(kName, operands, options);
+  if (ops::writes_nothing(operands.out, options)) return;
+  if (sizes.query_heads == 0) return ops::clear_average(options.probabilities.averaged);
+  if (!ops::has_empty_views(sizes)) return attend(engine, operands, options, sizes);
+  float anywhere;
+  AttentionOperands laid = operands;
+  ops::lay_empty_views(anywhere, laid.query, laid.key, laid.value, laid.out);
+  attend(engine, laid, options, sizes);
+}
+
+}  // namespace headlight

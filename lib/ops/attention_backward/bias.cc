@@ -1,0 +1,119 @@
+#include "ops/attention_backward/bias.h"
+
+#include <algorithm>
+
+#include "runtime/cancellation.h"
+#include "runtime/parallel.h"
+#include "simd/integers.h"
+
+namespace headlight::ops {
+namespace {
+
+struct Range {
+  std::int64_t first;
+  std::int64_t last;
+};
+
+// Indices of an axis that go into entry `entry` of a broadcast axis, or of blocks of `step` of a full one.
+Range part_of(bool full, std::int64_t entry, std::int64_t step, std::int64_t extent) noexcept {
+  if (!full) return {0, extent};
+  return {entry * step, std::min((entry + 1) * step, extent)};
+}
+
+std::int64_t parts(bool full, std::int64_t step, std::int64_t extent) noexcept {
+  return full ? divide_up(extent, step) : 1;
+}
+
+// The entries of one unit, and where their sums grow: one for each row and key, or for all of them together.
+struct BiasSums {
+  Range samples, heads, rows, keys;
+  float* sums;
+  std::int64_t row_stride;  // 0: one row of sums for all rows
+  std::int64_t key_stride;
+
+  void add(const kernels::BackwardTile& tile, std::int64_t first_row, std::int64_t first_key) const noexcept {
+    for (std::int64_t r = 0; r < tile.rows; ++r) {
+      const float* const gradients = tile.score_gradients + r * tile.stride;
+      float* const to = sums + (first_row - rows.first + r) * row_stride;
+      for (std::int64_t j = std::max<std::int64_t>(keys.first - first_key, 0); j < tile.keys; ++j) {
+        to[(first_key - keys.first + j) * key_stride] += gradients[j];
+      }
+    }
+  }
+};
+
+// All tiles of one head of one sequence that lie within the unit's rows and keys.
+void add_head(const BackwardCall& call, int worker, const BiasSums& unit, std::int64_t sample, std::int64_t head,
+              const AttentionSequence& sequence) noexcept {
+  const BackwardPlan& plan = call.plan;
+  const auto within = [](Range range, std::int64_t first, std::int64_t count) {
+    return Range{std::max<std::int64_t>(range.first - first, 0), std::min(range.last - first, count)};
+  };
+  const Range rows = within(unit.rows, sequence.first_query, sequence.queries);
+  const Range keys = within(unit.keys, sequence.first_key, sequence.keys);
+  if (rows.first >= rows.last) return;
+  // Dropout counts keys by four: up to three of those before may come along.
+  for (std::int64_t key = keys.first / 4 * 4; key < keys.last; key += plan.key_block) {
+    BackwardBlock block(call, worker, sample, head / call.sizes.group, sequence, key,
+                        std::min(plan.key_block, keys.last - key));
+    block.tile().cap_derivatives = nullptr;  // what is added is added behind the cap
+    const RowInterval seen = block.rows();
+    const std::int64_t last = std::min(rows.last, seen.last);
+    for (std::int64_t row = std::max(rows.first, seen.first); row < last; row += plan.query_block) {
+      if (runtime::is_stopped()) return;
+      if (!block.take_rows(head, row, std::min(plan.query_block, last - row))) continue;
+      call.backward.products.float_score_gradients(block.tile());
+      unit.add(block.tile(), sequence.first_query + row, sequence.first_key + key);
+    }
+  }
+}
+
+void give_sums(const BackwardCall& call, const BiasSums& unit, std::int64_t sample, std::int64_t head, bool full_rows,
+               bool full_keys) noexcept {
+  const TypedAttentionGradients& gradients = call.gradients;
+  const Range rows = full_rows ? unit.rows : Range{0, 1};
+  const Range keys = full_keys ? unit.keys : Range{0, 1};
+  for (std::int64_t i = rows.first; i < rows.last; ++i) {
+    const float* const sums = unit.sums + (i - rows.first) * unit.row_stride;
+    float* const to = &gradients.bias(sample, head, i, keys.first);
+    for (std::int64_t j = 0; j < keys.last - keys.first; ++j) to[j] = gradients.accumulate ? to[j] + sums[j] : sums[j];
+  }
+}
+
+}  // namespace
+
+void differentiate_bias(Engine& engine, const BackwardCall& call) noexcept {
+  const AttentionSizes& sizes = call.sizes;
+  const BackwardPlan& plan = call.plan;
+  const auto& shape = call.gradients.bias.shape;
+  // An axis of one entry may be full as well: it is the same either way.
+  const bool full_rows = shape[2] != 1;
+  const bool full_keys = shape[3] != 1;
+  const std::int64_t row_parts = parts(full_rows, plan.query_block, sizes.query_length);
+  const std::int64_t key_parts = parts(full_keys, plan.key_block, sizes.key_length);
+  const std::int64_t units = shape[0] * shape[1] * row_parts * key_parts;
+  runtime::parallel_for(engine, units, plan.workers, [&](std::int64_t task, int worker) {
+    const std::int64_t key_part = task % key_parts;
+    const std::int64_t row_part = task / key_parts % row_parts;
+    const std::int64_t head = task / key_parts / row_parts % shape[1];
+    const std::int64_t sample = task / key_parts / row_parts / shape[1];
+    const BiasSums unit{part_of(shape[0] != 1, sample, 1, sizes.batch),
+                        part_of(shape[1] != 1, head, 1, sizes.query_heads),
+                        part_of(full_rows, row_part, plan.query_block, sizes.query_length),
+                        part_of(full_keys, key_part, plan.key_block, sizes.key_length),
+                        part_of(call, worker, plan.bias_sums),
+                        full_rows ? plan.key_block : 0,
+                        full_keys ? 1 : 0};
+    std::fill_n(unit.sums, plan.query_block * plan.key_block, 0.0f);
+    for (std::int64_t b = unit.samples.first; b < unit.samples.last; ++b) {
+      for (std::int64_t h = unit.heads.first; h < unit.heads.last; ++h) {
+        for (std::int64_t s = 0; s < call.sequences.count(); ++s) {
+          add_head(call, worker, unit, b, h, call.sequences(b, s));
+        }
+      }
+    }
+    give_sums(call, unit, sample, head, full_rows, full_keys);
+  });
+}
+
+}  // namespace headlight::ops

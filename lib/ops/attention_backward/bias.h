@@ -1,0 +1,13 @@
+// The gradient of the additive mask.
+#pragma once
+
+#include "headlight/engine.h"
+#include "ops/attention_backward/block.h"
+
+namespace headlight::ops {
+
+// d(bias) = dS summed over the axes on which the bias is broadcast, in a pass of its own: each unit owns some entries
+// and works out all score gradients that go into them, in ascending order.
+void differentiate_bias(Engine& engine, const BackwardCall& call) noexcept;
+
+}  // namespace headlight::ops

@@ -1,0 +1,164 @@
+#include "ops/attention_backward/block.h"
+
+#include <algorithm>
+#include <limits>
+#include <numbers>
+
+#include "ops/attention/rows.h"
+#include "ops/attention/scale.h"
+#include "ops/attention_backward/large_rows.h"
+#include "simd/integers.h"
+
+namespace headlight::ops {
+
+void set_scale(BackwardCall& call) noexcept {
+  constexpr auto kLargest = static_cast<double>(std::numeric_limits<float>::max());
+  const double scale = softmax_scale(call.options, call.sizes.head_dim);
+  call.scale = static_cast<float>(scale);
+  call.steps =
+      score_steps(call.options, static_cast<float>(std::clamp(scale * std::numbers::log2e, -kLargest, kLargest)));
+}
+
+BackwardBlock::BackwardBlock(const BackwardCall& call, int worker, std::int64_t sample, std::int64_t key_value_head,
+                             const AttentionSequence& sequence, std::int64_t first_key, std::int64_t keys) noexcept
+    : call_(call),
+      worker_(worker),
+      sample_(sample),
+      sequence_(sequence),
+      first_key_(first_key),
+      rule_(call.options, sequence) {
+  const BackwardPlan& plan = call.plan;
+  const auto part = [&](const auto& of_worker) { return part_of(call, worker, of_worker); };
+  const std::int64_t tensor_key = sequence.first_key + first_key;
+  tile_.keys = keys;
+  tile_.head_dim = call.sizes.head_dim;
+  tile_.value_dim = call.sizes.value_dim;
+  tile_.padded_head_dim = plan.padded_head_dim;
+  tile_.padded_value_dim = plan.padded_value_dim;
+  tile_.minus_log_sum_exp = part(plan.minus_log_sum_exp);
+  tile_.key_panels = part(plan.key_panels);
+  tile_.value_panels = part(plan.value_panels);
+  tile_.key = part(plan.key);
+  tile_.begin = part(plan.begin);
+  tile_.end = part(plan.end);
+  tile_.steps = call.steps;
+  tile_.steps.first_key = tensor_key;
+  if (call.options.soft_cap != 0) tile_.cap_derivatives = part(plan.cap_derivatives);
+  tile_.scale = call.scale;
+  tile_.dropout = call.options.dropout.probability == 0 ? nullptr : &call.dropout;
+  tile_.sequence_key = first_key;
+  tile_.weights = part(plan.weights);
+  tile_.score_gradients = part(plan.score_gradients);
+  tile_.stride = plan.stride;
+  if (call.multiplies_pairs()) {
+    tile_.key_pair_gradients = tile_.score_gradients + plan.query_block / 2 * plan.stride;
+    tile_.room = tile_.weights + plan.query_block / 2 * plan.stride;
+  }
+
+  const kernels::KeyValueBlock block = call.keys.block(sample, key_value_head, tensor_key, keys);
+  call.kernels.pack_keys(block.key, keys, tile_.head_dim, part(plan.key_panels));
+  call.kernels.pack_keys(block.value, keys, tile_.value_dim, part(plan.value_panels));
+  call.backward.products.take_rows(block.key, keys, tile_.head_dim, part(plan.key), plan.padded_head_dim);
+}
+
+bool BackwardBlock::find_intervals(std::int64_t first_row, std::int64_t rows) noexcept {
+  const auto clamped = [&](std::int64_t key) {
+    return static_cast<std::int32_t>(std::clamp<std::int64_t>(key - first_key_, 0, tile_.keys));
+  };
+  // Neither end of an interval goes back from row to row, so the first and the last row answer for all between.
+  const KeyInterval first = rule_(first_row);
+  const KeyInterval last = rule_(first_row + rows - 1);
+  const std::int64_t last_key = first_key_ + tile_.keys;
+  tile_.whole = std::max(first.begin, last.begin) <= first_key_ && last_key <= std::min(first.end, last.end);
+  if (tile_.whole) return true;
+  auto* const begin = part_of(call_, worker_, call_.plan.begin);
+  auto* const end = part_of(call_, worker_, call_.plan.end);
+  bool sees_any = false;
+  for (std::int64_t r = 0; r < rows; ++r) {
+    const KeyInterval interval = rule_(first_row + r);
+    begin[r] = clamped(interval.begin);
+    end[r] = clamped(interval.end);
+    sees_any = sees_any || begin[r] < end[r];
+  }
+  return sees_any;
+}
+
+void BackwardBlock::take_steps(std::int64_t head, std::int64_t first_row) noexcept {
+  const StepRows rows = step_rows(call_, worker_);
+  for (std::int64_t r = 0; r < tile_.rows; ++r) {
+    rows.set(call_.options, r, sample_, head, sequence_.first_query + first_row + r,
+             sequence_.first_key + rule_.position(first_row + r));
+  }
+  rows.give(call_.options, 0, tile_.steps);
+}
+
+void BackwardBlock::bring_rows(const kernels::Operand& from, std::int64_t dim, std::int64_t padded, float* to,
+                               const float*& of_scores, const float*& of_sums) noexcept {
+  call_.backward.products.take_rows(from, tile_.rows, dim, to, padded);
+  of_scores = of_sums = to;
+  if (!call_.multiplies_pairs()) return;
+  float* const words = to + divide_up(tile_.rows, 2) * padded;
+  call_.kernels.copy_rows(from, 1.0f, tile_.rows, dim, words);
+  of_scores = words;
+}
+
+bool BackwardBlock::all_finite() noexcept {
+  // As the sums over rows or keys take them: floats, or two numbers of bfloat16 to a word.
+  const auto finite = [&](const float* rows, std::int64_t count, std::int64_t padded, std::int64_t dim) {
+    if (!call_.multiplies_pairs()) return call_.kernels.all_finite({.stride = padded, .data = rows}, count, dim);
+    const kernels::Operand words{.type = NumberType::bfloat16, .stride = 2 * padded, .data = rows};
+    return call_.kernels.all_finite(words, divide_up(count, 2), 2 * dim);
+  };
+  if (keys_finite_ == Finite::unknown) {
+    keys_finite_ = finite(tile_.key, tile_.keys, tile_.padded_head_dim, tile_.head_dim) ? Finite::yes : Finite::no;
+  }
+  return keys_finite_ == Finite::yes &&
+         finite(tile_.query_of_sums, tile_.rows, tile_.padded_head_dim, tile_.head_dim) &&
+         finite(tile_.out_gradient_of_sums, tile_.rows, tile_.padded_value_dim, tile_.value_dim);
+}
+
+void BackwardBlock::take_log_sum_exp(std::int64_t head, std::int64_t first_row) noexcept {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  auto* const minus_log_sum_exp = part_of(call_, worker_, call_.plan.minus_log_sum_exp);
+  auto* const large_maximum = part_of(call_, worker_, call_.plan.large_maximum);
+  tile_.large_maximum = nullptr;
+  for (std::int64_t r = 0; r < tile_.rows; ++r) {
+    const float log_sum_exp = call_.operands.log_sum_exp(sample_, head, sequence_.first_query + first_row + r);
+    minus_log_sum_exp[r] = static_cast<float>(-std::numbers::log2e * static_cast<double>(log_sum_exp));
+    if (log_sum_exp == -kInfinity) {
+      minus_log_sum_exp[r] = -kInfinity;
+    } else if (is_large_row(minus_log_sum_exp[r])) {
+      if (tile_.large_maximum == nullptr) std::fill_n(large_maximum, tile_.rows, 0.0f);
+      tile_.large_maximum = large_maximum;
+      const LargeRow row = large_row(call_, sequence_, sample_, head, first_row + r);
+      large_maximum[r] = row.maximum;
+      minus_log_sum_exp[r] = -row.log_sum;
+    }
+  }
+}
+
+bool BackwardBlock::take_rows(std::int64_t head, std::int64_t first_row, std::int64_t rows) noexcept {
+  if (!find_intervals(first_row, rows)) return false;
+  const BackwardPlan& plan = call_.plan;
+  const std::int64_t query = sequence_.first_query + first_row;
+  tile_.rows = rows;
+  tile_.delta = call_.delta(sample_, head) + query;
+  tile_.first_row = {static_cast<std::uint32_t>(first_row), call_.heads(sample_, head)};
+  const TypedView<4>& queries = call_.operands.query;
+  const TypedView<4>& out_gradients = call_.operands.out_gradient;
+  bring_rows(rows_at(queries, sample_, query, head), tile_.head_dim, plan.padded_head_dim,
+             part_of(call_, worker_, plan.query), tile_.query, tile_.query_of_sums);
+  bring_rows(rows_at(out_gradients, sample_, query, head), tile_.value_dim, plan.padded_value_dim,
+             part_of(call_, worker_, plan.out_gradient), tile_.out_gradient, tile_.out_gradient_of_sums);
+  const std::int64_t next = std::min(first_row + rows, sequence_.queries - 1) + sequence_.first_query;
+  tile_.next_query = rows_at(queries, sample_, next, head);
+  tile_.next_out_gradient = rows_at(out_gradients, sample_, next, head);
+  tile_.next_rows = std::min(rows, sequence_.queries - first_row - rows);
+  take_log_sum_exp(head, first_row);
+  if (has_row_steps(call_.options)) take_steps(head, first_row);
+  const bool hides = !tile_.whole || call_.options.mask;
+  tile_.exactly = hides && !all_finite();
+  return true;
+}
+
+}  // namespace headlight::ops

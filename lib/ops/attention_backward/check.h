@@ -1,0 +1,33 @@
+// What attention_backward() refuses.
+#pragma once
+
+#include <string_view>
+
+#include "headlight/typed_attention_backward.h"
+#include "ops/attention/check.h"
+#include "runtime/inner_api.h"
+
+namespace headlight::ops {
+
+// Throws std::invalid_argument("operation: …") naming the first argument that does not fit.
+AttentionSizes check_attention_backward(std::string_view operation, const AttentionBackwardOperands& operands,
+                                        const TypedAttentionGradients& gradients, const AttentionOptions& options);
+
+// The same for a way back that has neither `out` nor `log_sum_exp`.
+HEADLIGHT_INNER_API AttentionSizes check_attention_backward_inputs(
+    std::string_view operation, View<const float, 4> query, View<const float, 4> key, View<const float, 4> value,
+    View<const float, 4> out_gradient, const AttentionGradients& gradients, const AttentionOptions& options);
+
+// The same gradients, each with its type beside it.
+[[nodiscard]] inline TypedAttentionGradients with_types(const AttentionGradients& gradients) noexcept {
+  return {gradients.query, gradients.key, gradients.value, gradients.bias, gradients.sinks, gradients.accumulate};
+}
+
+// Whether every gradient is left out or without elements. Sizes may then count 2^30 of nothing.
+template <class Gradients>
+[[nodiscard]] bool asks_for_nothing(const Gradients& gradients) noexcept {
+  return is_empty(gradients.query) && is_empty(gradients.key) && is_empty(gradients.value) &&
+         is_empty(gradients.bias) && is_empty(gradients.sinks);
+}
+
+}  // namespace headlight::ops

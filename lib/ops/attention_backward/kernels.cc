@@ -1,0 +1,45 @@
+#include "ops/attention_backward/kernels.h"
+
+#include "ops/attention/typed_kernels.h"
+
+namespace headlight::ops {
+namespace {
+
+// Those that multiply pairs of bfloat16 where the call is of such, or null.
+const kernels::BackwardProductKernels* pair_products(const Engine& engine,
+                                                     const AttentionBackwardOperands& operands) noexcept {
+  const bool pairs = are_pairs_of_bfloat16(operands.query, operands.key, operands.value) &&
+                     operands.out_gradient.type == NumberType::bfloat16 && operands.value.extent(3) % 2 == 0;
+  return pairs ? kernels::pair_backward_kernels(engine.features()) : nullptr;
+}
+
+// Whether nothing is of another type: then what knows float32 alone has less to ask. What is not given counts as of
+// float32.
+bool are_floats(const AttentionBackwardOperands& operands, const TypedAttentionGradients& gradients) noexcept {
+  const auto is_float = [](const auto& view) { return view.type == NumberType::float32; };
+  return is_float(operands.query) && is_float(operands.key) && is_float(operands.value) && is_float(operands.out) &&
+         is_float(operands.out_gradient) && is_float(gradients.query) && is_float(gradients.key) &&
+         is_float(gradients.value);
+}
+
+}  // namespace
+
+BackwardKernels backward_kernels_of_types(const Engine& engine, const AttentionBackwardOperands& operands,
+                                          const TypedAttentionGradients& gradients) noexcept {
+  const Isa isa = engine.isa();
+  BackwardKernels kernels = {kernels::attention_kernels(isa), kernels::attention_backward_kernels(isa)};
+  if (are_floats(operands, gradients)) return kernels;
+  kernels.attention = kernels_of_types(isa);
+  kernels.backward.rows = kernels::typed_backward_row_kernels(isa);
+  kernels.backward.products.take_rows = kernels.backward.rows.pad_rows;
+  if (const auto* pairs = pair_products(engine, operands)) {
+    const kernels::PairAttentionKernels& forward = *kernels::pair_attention_kernels(engine.features());
+    kernels.attention.numbers_of_word = 2;
+    kernels.attention.pack_keys = forward.pack_keys;
+    kernels.attention.copy_rows = forward.copy_rows;
+    kernels.backward.products = *pairs;
+  }
+  return kernels;
+}
+
+}  // namespace headlight::ops

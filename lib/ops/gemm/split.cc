@@ -1,0 +1,132 @@
+#include "ops/gemm/split.h"
+
+#include <algorithm>
+
+#include "ops/gemm/internal.h"
+#include "runtime/costs.h"
+#include "simd/integers.h"
+
+namespace headlight::ops {
+namespace {
+
+// Sixteen tiles of rows (144 on AVX-512): with 768 of K they take 432 KiB of the second-level cache, and a panel 144.
+constexpr std::int64_t kTilesPerBlock = 16;
+// Of AMX's tiles eight, of 32 rows. They are read again for every 32 columns, and so take 1 MiB of that cache at most.
+constexpr std::int64_t kRowsOfTileRegisters = 32;
+constexpr std::int64_t kTileRegistersPerBlock = 8;
+constexpr std::int64_t kMostFloatsOfTileRegisters = std::int64_t{1} << 18;
+// A block that packs its own panels of B does it once for all its rows; 42 tiles make that 3 % of the work. With more
+// rows B is packed as a whole first, into scratch memory, and read as a PackedMatrix is. (Share of the peak, Intel:
+// 2304 × 768 × 1024 with a transposed A 74 % with panels packed seven times, 81 % so; 1024 × 768 × 2304 81 % and 85 %.)
+constexpr std::int64_t kTilesPerPackingBlock = 42;
+// Of a larger B no copy is made: 64 MiB.
+constexpr std::int64_t kMostPackedFloats = std::int64_t{16} << 20;
+// A block that turns a transposed A over does it for all its columns: as many as leave the workers enough
+// tasks. Eight panels make that some 5 % of the work, 64 less than 1 %. (768 × 3072 × 682: 83 % of the peak with 32, 84
+// % with 64.)
+constexpr std::int64_t kLeastPanelsPerTurn = 8;
+constexpr std::int64_t kMostPanelsPerTurn = 64;
+// So many tasks a worker that all end together, and no more: a task whose panels lie side by side fetches the next one
+// while it computes, and only its first comes unannounced. With one panel each, half of what two threads fetched early
+// was for the other. Products of 16 rows whose B comes from memory, two threads: 322 µs with one panel each, 291 with
+// six tasks a worker, 258 with three.
+constexpr std::int64_t kTasksPerWorker = 3;
+constexpr std::int64_t kMaxPanels = 8;
+// With so many rows for each worker, each has its own, in all products of a layer the same: sums of the product before
+// then lie in its own second-level cache and not in another core's, and that B is read once for each worker hides
+// behind the products. Where every block packs its own panels of B, it takes more.
+constexpr std::int64_t kRowsPerWorker = 48;
+
+std::int64_t tiles_per_block(const kernels::GemmKernels& kernels, std::int64_t depth) noexcept {
+  if (kernels.tile_rows < kRowsOfTileRegisters) return kTilesPerBlock;
+  const std::int64_t floats = kernels.tile_rows * kernels.rounded_row(kernels.depth_block(depth));
+  return std::clamp(kMostFloatsOfTileRegisters / std::max(floats, std::int64_t{1}), std::int64_t{1},
+                    kTileRegistersPerBlock);
+}
+
+}  // namespace
+
+bool lies_rounded(const kernels::GemmKernels& kernels, const kernels::GemmBlock& product) noexcept {
+  const bool in_words = product.depth % 2 == 0 && product.a_row_stride % 2 == 0 &&
+                        reinterpret_cast<std::uintptr_t>(product.a) % sizeof(float) == 0;
+  return kernels.reads_bfloat16 && product.a_type == NumberType::bfloat16 && product.a_depth_stride == 1 && in_words;
+}
+
+GemmSplit split_gemm(const Engine& engine, std::int64_t batch, const kernels::GemmBlock& product,
+                     PackB pack_b) noexcept {
+  const kernels::GemmKernels& kernels = gemm_kernels(engine, product.b.type);
+  const int threads = engine.threads();
+  GemmSplit split{};
+  const std::int64_t m = product.rows;
+  const std::int64_t n = product.columns;
+  const std::int64_t k = product.depth;
+  const std::int64_t panels = divide_up(n, kernels.panel_width);
+  const std::int64_t tiles = divide_up(m, kernels.tile_rows);
+  bool packs = product.b.layout == kernels::OperandLayout::columns ||
+               (product.b.layout == kernels::OperandLayout::rows && tiles > kernels.in_place_tiles);
+  kernels::GemmBlock block = product;
+  // Whether all of B is packed at once, asked without a product that a shape without memory behind it would overflow.
+  const std::int64_t width = round_up(n, kernels.lanes);
+  if (packs && pack_b == PackB::once_where_it_pays && batch == 1 && tiles > kTilesPerPackingBlock &&
+      k <= kMostPackedFloats / std::max(width, std::int64_t{1})) {
+    split.packs_first = true;
+    split.packed = split.for_call<float>(width, k);
+    block.b.layout = kernels::OperandLayout::panels;
+    packs = false;
+  }
+  const std::int64_t tiles_each = packs ? kTilesPerPackingBlock : tiles_per_block(kernels, k);
+  split.row_blocks = divide_up(tiles, tiles_each);
+  const std::int64_t rows_per_worker = packs ? kTilesPerPackingBlock * kernels.tile_rows : kRowsPerWorker;
+  split.row_groups = batch == 1 && m >= rows_per_worker * threads ? threads : 1;
+  split.row_blocks = round_up(split.row_blocks, split.row_groups);
+  const std::int64_t enough = batch * split.row_blocks * panels / (kTasksPerWorker * threads);
+  std::int64_t panels_each = std::clamp(enough, std::int64_t{1}, kMaxPanels);
+  const bool rounds = kernels.round_rows != nullptr && !lies_rounded(kernels, product);
+  if (rounds) {
+    // Rows that are many stay in the second-level cache of who rounded them; of few, all are rounded before any task.
+    const bool is_enough = split.row_blocks >= kTasksPerWorker * threads;
+    split.rounding = is_enough || threads == 1 ? RoundA::by_block : RoundA::ahead;
+    if (split.rounding == RoundA::by_block) panels_each = panels;
+    block.a_depth_stride = 1;
+  } else if (product.a_depth_stride != 1) {
+    const std::int64_t for_all = divide_up(batch * split.row_blocks * panels, threads);  // else some have nothing to do
+    panels_each = std::clamp(enough, std::min(kLeastPanelsPerTurn, for_all), kMostPanelsPerTurn);
+  }
+  if (m < kernels.tile_rows) panels_each = round_up(panels_each, 4);  // few rows go over four panels at once
+  split.columns_each = panels_each * kernels.panel_width;
+  split.column_blocks = divide_up(panels, panels_each);
+  // Whichever reads fewer bytes again: all of B for each block of rows, or all of A for each block of columns.
+  split.rows_fastest = n * (split.row_blocks / split.row_groups - 1) > m / split.row_groups * (split.column_blocks - 1);
+
+  const std::int64_t blocks = batch * split.row_blocks * split.column_blocks;
+  const std::int64_t rows = divide_up(m, split.row_blocks);
+  const double work = static_cast<double>(rows) * static_cast<double>(std::min(n, split.columns_each)) *
+                      static_cast<double>(std::max(k, std::int64_t{1}));
+  split.grain = std::clamp(static_cast<std::int64_t>(runtime::costs::kGemmTask * kernels.products / work),
+                           std::int64_t{1}, std::max(blocks, std::int64_t{1}));
+  split.tasks = divide_up(blocks, split.grain);
+
+  block.rows = rows;
+  std::int64_t floats = 0;
+  for (const std::int64_t columns :
+       {std::min(n, split.columns_each), n - (split.column_blocks - 1) * split.columns_each}) {
+    block.columns = columns;
+    floats = std::max(floats, kernels.scratch_floats(block));
+  }
+  split.scratch = split.for_worker<float>(floats);
+  if (rounds) {
+    // As many as may be rounded ahead, which is more than workers round by block: fewer rows never take more memory.
+    const std::int64_t most = kTasksPerWorker * threads * tiles_each * kernels.tile_rows;
+    split.rounded = split.for_call<float>(std::min(m, most), kernels.rounded_row(k));
+  }
+
+  const double bytes =
+      static_cast<double>(n) * static_cast<double>(product.b.panel_rows(k)) * static_cast<double>(sizeof(float));
+  const double nanoseconds =
+      work * static_cast<double>(blocks) / (runtime::costs::kVectorProducts * kernels.lanes * kernels.products) +
+      static_cast<double>(batch) * bytes * runtime::costs::kGemmReading;
+  split.workers = runtime::workers_for(engine, split.tasks, nanoseconds);
+  return split;
+}
+
+}  // namespace headlight::ops

@@ -1,0 +1,48 @@
+// How products are cut into tasks, and how much scratch memory they take. No cut touches the order of summation.
+#pragma once
+
+#include <cstdint>
+
+#include "headlight/engine.h"
+#include "kernels/gemm/kernels.h"
+#include "ops/call_plan.h"
+
+namespace headlight::ops {
+
+// Who rounds A, where the kernels read it so: each row once.
+enum class RoundA : std::uint8_t {
+  no,
+  ahead,    // all workers, all rows, before the products
+  by_block  // who computes a block of rows, which then is one of all columns
+};
+
+// Whether A, bfloat16 where the kernels read such, lies as they would round it: in whole words of two numbers.
+[[nodiscard]] bool lies_rounded(const kernels::GemmKernels& kernels, const kernels::GemmBlock& product) noexcept;
+
+// One product is row_blocks × column_blocks blocks; the blocks of all products of the batch are handed out in order,
+// `grain` at a time.
+struct GemmSplit : CallPlan {
+  std::int64_t row_blocks;
+  std::int64_t row_groups;  // divides row_blocks: all blocks of a group of rows are handed out before those of the next
+  std::int64_t column_blocks;
+  std::int64_t columns_each;  // a multiple of the panel width; the last block may have fewer
+  bool rows_fastest;          // neighbouring blocks of a group share their columns of B, otherwise their rows of A
+  std::int64_t grain;
+  std::int64_t tasks;
+  bool packs_first;  // all of B, for all blocks of rows
+  runtime::ScratchPart<float> packed;
+  RoundA rounding;
+  runtime::ScratchPart<float> rounded;  // rows of A; by block, each worker's behind those of the one before
+  WorkerPart<float> scratch;            // of the kernel
+};
+
+enum class PackB : std::uint8_t {
+  once_where_it_pays,  // all of it at once, for many rows
+  by_block             // each block of rows packs a panel at a time: less memory, more work
+};
+
+// Of `product` the sizes and the layout of B count; no pointer is looked at.
+[[nodiscard]] GemmSplit split_gemm(const Engine& engine, std::int64_t batch, const kernels::GemmBlock& product,
+                                   PackB pack_b = PackB::once_where_it_pays) noexcept;
+
+}  // namespace headlight::ops

@@ -1,0 +1,110 @@
+// Rows of any type that floats can be stored in, for kernels that take floats: widened a few at a time into memory that
+// stays in the first-level cache, computed with there, and rounded on their way out.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <string_view>
+
+#include "headlight/typed_view.h"
+#include "kernels/kernels.h"
+#include "kernels/operand.h"
+#include "kernels/rows/rows.h"
+#include "runtime/parallel.h"
+#include "simd/integers.h"
+
+namespace headlight::ops {
+
+// How the buffers of one worker lie: those of its tensors, so many floats or one row each.
+struct BufferSize {
+  static constexpr std::int64_t kFloats = 2048;
+  // Between buffers an odd number of cache lines: numbers of one column that lie a multiple of 4 KiB apart would share
+  // a set, and loads would wait for stores that are none of theirs.
+  static constexpr std::int64_t kApart = 13 * 16;
+  static constexpr int kBuffers = 4;  // of as many tensors: at most three that are read and one that is written
+
+  // More columns than memory has room for are as many as they like.
+  explicit BufferSize(std::int64_t columns) noexcept
+      : row(round_up(std::clamp<std::int64_t>(columns, 1, std::int64_t{1} << 60), 16)),
+        rows(std::max<std::int64_t>(1, kFloats / row)),
+        floats(std::max(kFloats, row) + kApart) {}
+
+  [[nodiscard]] std::size_t bytes(int workers) const noexcept {
+    runtime::ScratchLayout layout;
+    layout.add<float>(workers, kBuffers, floats);
+    return layout.bytes();
+  }
+
+  std::int64_t row;     // floats from one row to the next
+  std::int64_t rows;    // of a buffer
+  std::int64_t floats;  // from one buffer to the next
+};
+
+// Memory for the buffers of all workers, for one call. Throws OutOfMemory in the name of `operation`.
+class RowBuffers {
+ public:
+  RowBuffers(Engine& engine, std::string_view operation, std::int64_t columns)
+      : size_(columns),
+        convert_(kernels::convert_kernels(engine.isa())),
+        memory_(engine, size_.bytes(engine.threads()), operation) {}
+
+  // compute(rows of each input, rows of the output, first row, rows) for all of [first, first + count), a buffer at a
+  // time. A tensor of float32 is computed with where it lies; one that is not given is null.
+  template <std::size_t kInputs, class Compute>
+  void compute(int worker, const std::array<TypedView<2>, kInputs>& inputs, const MutableTypedView<2>& output,
+               std::int64_t first, std::int64_t count, Compute compute) const noexcept {
+    static_assert(kInputs < BufferSize::kBuffers);
+    for (std::int64_t row = first; row < first + count; row += size_.rows) {
+      const std::int64_t rows = std::min(size_.rows, first + count - row);
+      std::array<kernels::Rows<const float>, kInputs> from{};
+      for (std::size_t i = 0; i < kInputs; ++i) from[i] = widened(inputs[i], row, rows, buffer(worker, i));
+      const kernels::Rows<float> to = place_of(output, row, buffer(worker, kInputs));
+      compute(from, to, row, rows);
+      round_into(output, to, row, rows);
+    }
+  }
+
+  // Rows of a tensor as floats.
+  [[nodiscard]] kernels::Rows<const float> widened(const TypedView<2>& view, std::int64_t row, std::int64_t rows,
+                                                   float* buffer) const noexcept {
+    if (!view) return {nullptr, 0};
+    const void* const from = behind(view, row);
+    if (view.type == NumberType::float32) return {static_cast<const float*>(from), view.stride(0)};
+    convert_.widen_rows(from, view.type, view.stride(0), rows, view.extent(1), buffer, size_.row);
+    return {buffer, size_.row};
+  }
+
+  [[nodiscard]] float* buffer(int worker, std::size_t number) const noexcept {
+    const auto which = worker * BufferSize::kBuffers + static_cast<std::int64_t>(number);
+    return reinterpret_cast<float*>(memory_.data()) + which * size_.floats;
+  }
+  [[nodiscard]] const BufferSize& size() const noexcept { return size_; }
+
+  // Where row `row` of a view lies.
+  template <class Pointer>
+  [[nodiscard]] static Pointer behind(const AnyTypedView<2, Pointer>& view, std::int64_t row) noexcept {
+    return kernels::numbers_behind(view.data, row * view.stride(0), view.type);
+  }
+
+  // Where floats go that become rows of an output: there, or into a buffer; and from there.
+  [[nodiscard]] kernels::Rows<float> place_of(const MutableTypedView<2>& output, std::int64_t row,
+                                              float* buffer) const noexcept {
+    if (!output) return {nullptr, 0};
+    if (output.type != NumberType::float32) return {buffer, size_.row};
+    return {static_cast<float*>(behind(output, row)), output.stride(0)};
+  }
+  void round_into(const MutableTypedView<2>& output, const kernels::Rows<float>& from, std::int64_t row,
+                  std::int64_t rows) const noexcept {
+    if (!output || output.type == NumberType::float32) return;
+    convert_.narrow_rows(from.data, from.stride, rows, output.extent(1), output.type, behind(output, row),
+                         output.stride(0));
+  }
+
+ private:
+  BufferSize size_;
+  const kernels::ConvertKernels& convert_;
+  runtime::Scratch memory_;
+};
+
+}  // namespace headlight::ops

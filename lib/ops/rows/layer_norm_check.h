@@ -1,0 +1,83 @@
+// What layer normalisation asks of its arguments, of floats or of a type that the program learns as it runs.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "ops/check.h"
+#include "ops/rows/in_place.h"
+
+namespace headlight::ops {
+
+inline void check_epsilon(std::string_view operation, float epsilon) {
+  if (epsilon >= 0 && std::isfinite(epsilon)) return;
+  fail(operation, "epsilon is " + std::to_string(epsilon) + ", expected a finite number ≥ 0");
+}
+
+// `options` are LayerNormOptions, or those of the same names.
+template <class Input, class Output, class Options>
+void check_layer_norm(const Input& x, const Output& y, const Options& options) {
+  constexpr std::string_view kName = "layer_norm";
+  const Extent y_extent = check_rows(kName, x, y);
+  const auto check_vector = [&](std::string_view argument, std::span<const float> values) {
+    if (values.empty()) return;
+    check_length(kName, argument, values.size(), x.extent(1), "[E], or empty");
+    if (y.size() != 0) check_disjoint(kName, "y", y_extent, argument, extent_of(values));
+  };
+  check_vector("weight", options.weight);
+  check_vector("bias", options.bias);
+  check_residual(kName, options.residual, x, y, y_extent);
+  check_epsilon(kName, options.epsilon);
+}
+
+// Where the gradient of x goes, what is added to it, and the gradients of weight and bias.
+template <class Input, class Output>
+struct NormGradients {
+  Output x;
+  Input residual;
+  std::span<float> weight;
+  std::span<float> bias;
+};
+
+template <class Input, class Output, class Options>
+void check_layer_norm_backward(const Input& x, const Input& y_gradient, const NormGradients<Input, Output>& gradients,
+                               const Options& options) {
+  constexpr std::string_view kName = "layer_norm_backward";
+  const Extent x_extent = check_view(kName, "x", x);
+  const Extent y_extent = check_view(kName, "y_gradient", y_gradient);
+  check_shape(kName, "y_gradient", y_gradient.shape, x.shape, "the shape of x");
+  check_length(kName, "weight", options.weight.size(), x.extent(1), "[E], or empty");
+  check_length(kName, "weight's gradient", gradients.weight.size(), x.extent(1), "[E], or empty");
+  check_length(kName, "bias's gradient", gradients.bias.size(), x.extent(1), "[E], or empty");
+  if (options.residual) fail(kName, "residual is given, expected none: x is the sum that was normalised");
+  check_epsilon(kName, options.epsilon);
+  const Extent weight_extent = extent_of(options.weight);
+  const Extent weight_gradient = extent_of(gradients.weight);
+  const Extent bias_gradient = extent_of(gradients.bias);
+  const auto check_sums_apart = [&](std::string_view argument, const Extent& extent) {
+    check_disjoint(kName, "weight's gradient", weight_gradient, argument, extent);
+    check_disjoint(kName, "bias's gradient", bias_gradient, argument, extent);
+  };
+  check_sums_apart("x", x_extent);
+  check_sums_apart("y_gradient", y_extent);
+  check_sums_apart("weight", weight_extent);
+  check_disjoint(kName, "weight's gradient", weight_gradient, "bias's gradient", bias_gradient);
+  if (!gradients.x) return;
+  const Extent out_extent = check_output(kName, "x's gradient", gradients.x, x.shape, "the shape of x");
+  check_same_or_disjoint(kName, "x's gradient", gradients.x, out_extent, "x", x, x_extent);
+  check_same_or_disjoint(kName, "x's gradient", gradients.x, out_extent, "y_gradient", y_gradient, y_extent);
+  check_disjoint(kName, "x's gradient", out_extent, "weight", weight_extent);
+  check_disjoint(kName, "x's gradient", out_extent, "weight's gradient", weight_gradient);
+  check_disjoint(kName, "x's gradient", out_extent, "bias's gradient", bias_gradient);
+  if (!gradients.residual) return;
+  const Extent residual_extent = check_view(kName, "residual", gradients.residual);
+  check_shape(kName, "residual", gradients.residual.shape, x.shape, "the shape of x");
+  check_same_or_disjoint(kName, "x's gradient", gradients.x, out_extent, "residual", gradients.residual,
+                         residual_extent);
+  check_sums_apart("residual", residual_extent);
+}
+
+}  // namespace headlight::ops
