@@ -80,7 +80,8 @@ class SinkSum {
   explicit SinkSum(const UnfusedHead& head) noexcept
       : head_(head),
         keys_(head.call.key, head.call.value),
-        steps_(ops::score_steps(head.call.options, head.call.scale * static_cast<float>(std::numbers::log2e))) {}
+        modifiers_(ops::score_modifiers(head.call.options, head.call.scale * static_cast<float>(std::numbers::log2e))) {
+  }
 
   void add(std::int64_t row, float delta) noexcept {
     const UnfusedCall& call = head_.call;
@@ -89,7 +90,7 @@ class SinkSum {
     const std::int64_t j = std::max_element(probabilities, probabilities + head_.sequence.keys) - probabilities;
     if (probabilities[j] == 0) return;  // and δ is 0
     const std::int64_t query = head_.sequence.first_query + row;
-    const ops::RowScores scores(call.options, steps_, keys_,
+    const ops::RowScores scores(call.options, modifiers_, keys_,
                                 {.query = ops::operand_at(call.query, head_.b, query, head_.h),
                                  .head_dim = call.sizes.head_dim,
                                  .sample = head_.b,
@@ -107,7 +108,7 @@ class SinkSum {
  private:
   const UnfusedHead& head_;
   ops::KeySource keys_;
-  kernels::ScoreSteps steps_;
+  kernels::ScoreModifiers modifiers_;
   double sum_ = 0;
 };
 
@@ -139,7 +140,7 @@ void differentiate_cap(const UnfusedHead& head, const View<float, 2>& gradients,
     const View<float, 2> scores(scratch.raw_scores, {std::min(kCappedRows, head.sequence.queries - first), keys});
     raw_unfused_scores(head, first, scores, scratch.gemm);
     for (std::int64_t row = first; row < first + scores.extent(0); ++row) {
-      head.apply_steps(row, &scores(row - first, 0), derivatives);
+      head.apply_modifiers(row, &scores(row - first, 0), derivatives);
       float* const of_row = &gradients(row, 0);
       for (std::int64_t key = 0; key < keys; ++key) of_row[key] *= derivatives[key];
       // A product that is NaN has a derivative that is, which 0 would not silence.

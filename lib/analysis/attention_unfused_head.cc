@@ -33,15 +33,15 @@ void raw_scores(const UnfusedCall& call, std::int64_t b, std::int64_t h, std::in
   multiply_unfused(call.isa, query, Transpose::no, key, Transpose::yes, scores, call.scale, 0.0f, gemm_scratch);
 }
 
-// scores = scale · query · keyᵀ through the steps, and −inf where a row must not see. The mask comes last: it covers
-// whatever the others left there.
+// scores = scale · query · keyᵀ through the modifiers, and −inf where a row must not see. The mask comes last: it
+// covers whatever the others left there.
 void write_scores(const UnfusedHead& head, float* gemm_scratch) noexcept {
   const UnfusedCall& call = head.call;
   const View<float, 2>& scores = head.scores;
   raw_scores(call, head.b, head.h, head.sequence.first_query, head.sequence.first_key, scores, gemm_scratch);
   for (std::int64_t row = 0; row < head.sequence.queries; ++row) {
     float* const scores_of_row = &scores(row, 0);
-    head.apply_steps(row, scores_of_row, nullptr);
+    head.apply_modifiers(row, scores_of_row, nullptr);
     if (call.bias) {
       const float* const bias = &call.bias(head.b, head.h, head.sequence.first_query + row, head.sequence.first_key);
       const std::int64_t step = call.bias.stride(3);
@@ -133,9 +133,9 @@ UnfusedCall unfused_call(Isa isa, View<const float, 4> query, View<const float, 
                          const ops::AttentionSizes& sizes) noexcept {
   const auto scale = static_cast<float>(ops::softmax_scale(options, sizes.head_dim));
   // Products come scaled, in units of e, and bias and masks are seen to here.
-  AttentionOptions steps_alone = options;
-  steps_alone.bias = {};
-  steps_alone.mask.reset();
+  AttentionOptions modifiers_alone = options;
+  modifiers_alone.bias = {};
+  modifiers_alone.mask.reset();
   return {isa,
           query,
           key,
@@ -144,22 +144,22 @@ UnfusedCall unfused_call(Isa isa, View<const float, 4> query, View<const float, 
           options,
           sizes,
           scale,
-          ops::score_steps(steps_alone, static_cast<float>(std::numbers::log2e)),
+          ops::score_modifiers(modifiers_alone, static_cast<float>(std::numbers::log2e)),
           options.mask ? broadcast(options.mask->entries) : View<const std::uint8_t, 4>{},
           broadcast(options.bias)};
 }
 
-void UnfusedHead::apply_steps(std::int64_t row, float* scores_of_row, float* cap_derivatives) const noexcept {
-  if (call.steps.asked == 0) return;
-  kernels::ScoreSteps steps = call.steps;
+void UnfusedHead::apply_modifiers(std::int64_t row, float* scores_of_row, float* cap_derivatives) const noexcept {
+  if (call.modifiers.asked == 0) return;
+  kernels::ScoreModifiers modifiers = call.modifiers;
   kernels::RowSlope slope{};
   if (!call.options.slopes.empty()) {
     slope = {call.options.slopes[static_cast<std::size_t>(h)], sequence.first_key + rule.position(row)};
   }
-  steps.slopes = &slope;
-  steps.first_key = sequence.first_key;
-  kernels::attention_kernels(call.isa).step_row(steps, sequence.keys, ops::natural_factor(steps), scores_of_row,
-                                                cap_derivatives);
+  modifiers.slopes = &slope;
+  modifiers.first_key = sequence.first_key;
+  kernels::attention_kernels(call.isa).modify_row(modifiers, sequence.keys, ops::natural_factor(modifiers),
+                                                  scores_of_row, cap_derivatives);
 }
 
 void raw_unfused_scores(const UnfusedHead& head, std::int64_t first, const View<float, 2>& scores,
@@ -173,10 +173,10 @@ void give_unfused_products(const UnfusedCall& call, std::int64_t b, std::int64_t
   const View<float, 2> scores(&all(b, h, 0, 0), {all.extent(2), all.extent(3)}, {all.stride(2), 1});
   raw_scores(call, b, h, 0, 0, scores, gemm_scratch);
   if (call.options.scores_at == ScoreStage::raw || call.options.soft_cap == 0) return;
-  kernels::ScoreSteps steps = call.steps;
-  steps.asked = static_cast<unsigned>(kernels::ScoreStep::soft_cap);
+  kernels::ScoreModifiers modifiers = call.modifiers;
+  modifiers.asked = static_cast<unsigned>(kernels::ScoreModifier::soft_cap);
   for (std::int64_t row = 0; row < scores.extent(0); ++row) {
-    kernels::attention_kernels(call.isa).step_row(steps, scores.extent(1), 1.0f, &scores(row, 0), nullptr);
+    kernels::attention_kernels(call.isa).modify_row(modifiers, scores.extent(1), 1.0f, &scores(row, 0), nullptr);
   }
 }
 

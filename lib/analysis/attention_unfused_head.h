@@ -22,7 +22,7 @@ struct UnfusedCall {
   const AttentionOptions& options;
   ops::AttentionSizes sizes;
   float scale;
-  kernels::ScoreSteps steps;  // of the scaled products: soft cap and slopes; the others are written out
+  kernels::ScoreModifiers modifiers;  // of the scaled products: soft cap and slopes; the others are written out
   View<const std::uint8_t, 4> mask;
   View<const float, 4> bias;
 };
@@ -52,7 +52,7 @@ struct UnfusedHead {
   View<float, 2> scores;  // [queries, keys]
 
   // Row `row` through soft cap and slopes; with room for them, the derivatives of capped scores by raw ones.
-  void apply_steps(std::int64_t row, float* scores_of_row, float* cap_derivatives) const noexcept;
+  void apply_modifiers(std::int64_t row, float* scores_of_row, float* cap_derivatives) const noexcept;
 
   // Calls f(key) for the keys that the row must not see, ascending.
   template <class Function>

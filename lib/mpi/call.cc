@@ -190,7 +190,7 @@ Call make_call(std::string_view operation, const AttentionShape& whole, const At
   call.here = call.whole;
   call.here.query_heads /= call.grid.head_ranks;
   call.here.key_value_heads /= call.grid.head_ranks;
-  call.heads = {.all = call.whole.query_heads, .first = call.first_head(), .step = 1};
+  call.heads = {.all = call.whole.query_heads, .first = call.first_head(), .stride = 1};
   call.queries = holding_of(whole.query_length, options.query_offsets, call.block, shards, call.grid);
   call.keys = holding_of(whole.key_length, ops::packed_key_offsets(options), call.block, shards, call.grid);
   return call;

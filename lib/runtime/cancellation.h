@@ -1,5 +1,4 @@
-// How a call ends before its time: whoever made the engine answers a question that the calling thread asks as it
-// computes.
+// Cancellation of a running call: the engine's owner gives it a function, which the calling thread asks as it computes.
 #pragma once
 
 #include <atomic>
@@ -11,57 +10,61 @@ namespace headlight::runtime {
 // few milliseconds while it waits for workers; inside tasks, so no operation may be called from it that the engine's
 // caller would not call from a task. Once it says so it must say so until that call has returned, whose results then
 // hold anything.
-using StopQuestion = bool (*)() noexcept;
+using CancellationCheck = bool (*)() noexcept;
 
-// The question of one parallel call. Only the thread that made the call asks it, so that it may speak of that thread;
-// workers look at what that was told.
-class Stop {
+// The cancellation state of one parallel call. Only the thread that made the call runs the check, so the check may
+// depend on that thread; workers read its last answer.
+class Cancellation {
  public:
-  explicit Stop(StopQuestion question) noexcept;
-  [[nodiscard]] bool is_asked() noexcept;
+  explicit Cancellation(CancellationCheck check) noexcept;
+  [[nodiscard]] bool is_requested() noexcept;
 
  private:
-  StopQuestion question_;
+  CancellationCheck check_;
   const void* caller_;
-  std::atomic<bool> told_{false};
+  std::atomic<bool> requested_{false};
 };
 
-// That of the parallel call in which this thread computes, if its engine has one. A marker of the thread, as
+// The state of the parallel call in which this thread computes, if its engine has one. A marker of the thread, as
 // inside_task is.
-extern constinit thread_local Stop* current_stop;
+extern constinit thread_local Cancellation* current_cancellation;
 
 // The thread's marker for as long as it lives.
-class ScopedStop {
+class ScopedCancellation {
  public:
-  explicit ScopedStop(Stop* stop) noexcept : before_(current_stop) { current_stop = stop; }
-  ~ScopedStop() { current_stop = before_; }
-  ScopedStop(const ScopedStop&) = delete;
-  ScopedStop& operator=(const ScopedStop&) = delete;
+  explicit ScopedCancellation(Cancellation* cancellation) noexcept : before_(current_cancellation) {
+    current_cancellation = cancellation;
+  }
+  ~ScopedCancellation() { current_cancellation = before_; }
+  ScopedCancellation(const ScopedCancellation&) = delete;
+  ScopedCancellation& operator=(const ScopedCancellation&) = delete;
 
  private:
-  Stop* before_;
+  Cancellation* before_;
 };
 
-inline Stop::Stop(StopQuestion question) noexcept : question_(question), caller_(&current_stop) {}
+inline Cancellation::Cancellation(CancellationCheck check) noexcept : check_(check), caller_(&current_cancellation) {}
 
-inline bool Stop::is_asked() noexcept {
+inline bool Cancellation::is_requested() noexcept {
   // Relaxed: nothing is read that was written before it was told.
-  if (told_.load(std::memory_order_relaxed)) return true;
-  if (caller_ != &current_stop || !question_()) return false;
-  told_.store(true, std::memory_order_relaxed);
+  if (requested_.load(std::memory_order_relaxed)) return true;
+  if (caller_ != &current_cancellation || !check_()) return false;
+  requested_.store(true, std::memory_order_relaxed);
   return true;
 }
 
 // Tasks are not begun any more once it is true. A task that takes milliseconds asks as it goes, and returns.
-[[nodiscard]] inline bool is_stopped() noexcept { return current_stop != nullptr && current_stop->is_asked(); }
+[[nodiscard]] inline bool is_cancelled() noexcept {
+  return current_cancellation != nullptr && current_cancellation->is_requested();
+}
 
-// What makes something that lasts throws this rather than keep half of it.
-class Stopped : public std::exception {
+// Thrown by what makes an object that lasts (a packed matrix), which must not be kept half made.
+class Cancelled : public std::exception {
  public:
-  [[nodiscard]] const char* what() const noexcept override { return "the call was told to end"; }
+  [[nodiscard]] const char* what() const noexcept override { return "the call was cancelled"; }
 };
 
-// Whether somebody may end the call: then tasks are kept short.
-[[nodiscard]] inline bool may_stop() noexcept { return current_stop != nullptr; }
+// Whether the call has a check: then tasks are kept short.
+[[nodiscard]] inline bool may_be_cancelled() noexcept { return current_cancellation != nullptr; }
 
 }  // namespace headlight::runtime

@@ -21,7 +21,7 @@ struct EngineState {
   int process = 0;
   ScratchPool scratch;
   // Null: calls end when they are done.
-  StopQuestion stop = nullptr;
+  CancellationCheck cancellation_check = nullptr;
   // At most one of the two; neither when threads is 1.
   std::optional<Executor> executor;
   std::unique_ptr<ThreadPool> pool;

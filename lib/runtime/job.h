@@ -15,8 +15,8 @@ namespace headlight::runtime {
 inline constexpr std::size_t kSharingDistance = 128;
 
 // Whether this thread is running a task of a parallel call. A call or an engine made there computes inline: the cores
-// are already taken. A marker of the thread, not of an engine, so that engines nest too; beside current_stop the only
-// mutable state of the library that belongs to no object.
+// are already taken. A marker of the thread, not of an engine, so that engines nest too; beside current_cancellation
+// the only mutable state of the library that belongs to no object.
 extern constinit thread_local bool inside_task;
 
 // Its tasks lie in shares of neighbours. With one for each worker, a worker begins with the same ones in each call of
@@ -31,7 +31,7 @@ class Job {
         count_(count),
         shares_(std::min(shares, kMostShares)),
         mode_(FloatingPointMode::of_this_thread()),
-        stop_(current_stop) {
+        cancellation_(current_cancellation) {
     for (int share = 0; share < shares_; ++share)
       next_[share].task.store(first_of_run(count_, shares_, share), std::memory_order_relaxed);
   }
@@ -39,7 +39,7 @@ class Job {
   // Takes the tasks of the worker's own share, in ascending order, then those that are left of the others.
   void work(int worker) noexcept {
     const ScopedFloatingPointMode scoped_mode(mode_);
-    const ScopedStop scoped_stop(stop_);
+    const ScopedCancellation scoped_cancellation(cancellation_);
     const bool was_inside = inside_task;
     inside_task = true;
     for (int step = 0; step < shares_; ++step) work_on((worker + step) % shares_, worker);
@@ -47,7 +47,7 @@ class Job {
   }
 
   // What the caller asks, also while it waits for workers; null: nothing.
-  [[nodiscard]] Stop* stop() const noexcept { return stop_; }
+  [[nodiscard]] Cancellation* cancellation() const noexcept { return cancellation_; }
 
  private:
   // More workers than this have a share together.
@@ -64,7 +64,7 @@ class Job {
     // write.
     if (next.load(std::memory_order_relaxed) >= end) return;
     for (std::int64_t index; (index = next.fetch_add(1, std::memory_order_relaxed)) < end;) {
-      if (is_stopped()) return;
+      if (is_cancelled()) return;
       task_(index, worker);
     }
   }
@@ -73,7 +73,7 @@ class Job {
   std::int64_t count_;
   int shares_;
   FloatingPointMode mode_;
-  Stop* stop_;
+  Cancellation* cancellation_;
   Next next_[kMostShares];
 };
 

@@ -12,7 +12,7 @@ namespace headlight::runtime {
 namespace {
 
 void run_inline(std::int64_t count, TaskFunction task) noexcept {
-  for (std::int64_t index = 0; index < count && !is_stopped(); ++index) task(index, 0);
+  for (std::int64_t index = 0; index < count && !is_cancelled(); ++index) task(index, 0);
 }
 
 // Workers 1 … workers − 1 as tasks of the caller's pool, worker 0 here. Helpers that come late find no task left.
@@ -42,17 +42,18 @@ void run(EngineState& engine, std::int64_t count, int workers, TaskFunction task
 }  // namespace
 
 void run_tasks(EngineState& engine, std::int64_t count, int workers, TaskFunction task, HandOut hand_out) noexcept {
-  if (engine.stop == nullptr || current_stop != nullptr) return run(engine, count, workers, task, hand_out);
-  Stop stop(engine.stop);
+  if (engine.cancellation_check == nullptr || current_cancellation != nullptr)
+    return run(engine, count, workers, task, hand_out);
+  Cancellation cancellation(engine.cancellation_check);
   // The rest of an operation whose last call was told to end: no worker begins before this one knows.
-  if (stop.is_asked()) return;
-  const ScopedStop scoped(&stop);
+  if (cancellation.is_requested()) return;
+  const ScopedCancellation scoped(&cancellation);
   run(engine, count, workers, task, hand_out);
 }
 
 void throw_if_stopped(Engine& engine) {
-  const StopQuestion question = engine.state().stop;
-  if (current_stop != nullptr ? is_stopped() : question != nullptr && question()) throw Stopped();
+  const CancellationCheck check = engine.state().cancellation_check;
+  if (current_cancellation != nullptr ? is_cancelled() : check != nullptr && check()) throw Cancelled();
 }
 
 int workers_from_here(const Engine& engine) noexcept { return inside_task ? 1 : engine.threads(); }

@@ -69,7 +69,7 @@ void parallel_for(Engine& engine, std::int64_t count, int workers, Function&& fu
 [[nodiscard]] HEADLIGHT_INNER_API int workers_for(const Engine& engine, std::int64_t tasks,
                                                   double nanoseconds) noexcept;
 
-// For the caller between two parallel calls: throws Stopped where the call was told to end.
+// For the caller between two parallel calls: throws Cancelled where the call was told to end.
 void throw_if_stopped(Engine& engine);
 
 // Scratch memory for the duration of one call, borrowed from the engine and kept by it for the next: 128-byte aligned,

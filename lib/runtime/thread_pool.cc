@@ -13,7 +13,7 @@
 namespace headlight::runtime {
 
 constinit thread_local bool inside_task = false;
-constinit thread_local Stop* current_stop = nullptr;
+constinit thread_local Cancellation* current_cancellation = nullptr;
 
 ThreadPool::ThreadPool(int workers, std::chrono::microseconds spin)
     : workers_(std::make_unique<Worker[]>(static_cast<std::size_t>(workers))),
@@ -62,7 +62,7 @@ bool ThreadPool::try_run(Job& job, int workers) noexcept {
   job.work(0);
   // All tasks are taken. First let go those that have not come, then wait for the others.
   for (Worker& worker : wanted) withdraw(worker);
-  for (Worker& worker : wanted) wait_until_ended(worker, job.stop());
+  for (Worker& worker : wanted) wait_until_ended(worker, job.cancellation());
   busy_.store(false, std::memory_order_release);
   return true;
 }
@@ -96,7 +96,7 @@ void ThreadPool::withdraw(Worker& worker) noexcept {
   worker.state.compare_exchange_strong(state, kIdle, std::memory_order_relaxed);
 }
 
-void ThreadPool::wait_until_ended(Worker& worker, Stop* stop) noexcept {
+void ThreadPool::wait_until_ended(Worker& worker, Cancellation* cancellation) noexcept {
   // Acquire: the caller sees what the worker's tasks wrote. A worker that was let go may have fallen asleep since.
   const auto ended = [&worker] {
     const int state = worker.state.load(std::memory_order_acquire);
@@ -105,10 +105,10 @@ void ThreadPool::wait_until_ended(Worker& worker, Stop* stop) noexcept {
   if (spin_until(spin_, ended)) return;
   int expected = kWorking;
   if (!worker.state.compare_exchange_strong(expected, kAwaited, std::memory_order_acquire)) return;
-  if (stop == nullptr) return wait_while(worker.state, kAwaited);
+  if (cancellation == nullptr) return wait_while(worker.state, kAwaited);
   // The worker asks nobody: what it looks at is what is told here.
-  constexpr std::chrono::milliseconds kBetweenQuestions{5};
-  while (!wait_while(worker.state, kAwaited, kBetweenQuestions) && !stop->is_asked()) {
+  constexpr std::chrono::milliseconds kBetweenChecks{5};
+  while (!wait_while(worker.state, kAwaited, kBetweenChecks) && !cancellation->is_requested()) {
   }
   wait_while(worker.state, kAwaited);
 }

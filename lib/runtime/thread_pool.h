@@ -53,7 +53,7 @@ class ThreadPool {
   void offer(Worker& worker) noexcept;
   void wake_two() noexcept;
   void withdraw(Worker& worker) noexcept;
-  void wait_until_ended(Worker& worker, Stop* stop) noexcept;
+  void wait_until_ended(Worker& worker, Cancellation* cancellation) noexcept;
   void stop(int workers) noexcept;
 
   const std::unique_ptr<Worker[]> workers_;

@@ -56,7 +56,7 @@ EngineOptions engine_options(nb::handle threads, nb::handle isa, nb::handle nume
   return options;
 }
 
-void end_by_signals(Engine& engine) noexcept { engine.state().stop = &is_interrupted; }
+void cancel_on_signals(Engine& engine) noexcept { engine.state().cancellation_check = &is_interrupted; }
 
 // Made on first use and never destroyed: its workers sleep until the process ends, when no call of Python's needs it
 // any more but some may still run in other threads.
@@ -69,7 +69,7 @@ Engine& default_engine() {
   engine = made.load(std::memory_order_acquire);
   if (engine == nullptr) {
     engine = new Engine;
-    end_by_signals(*engine);
+    cancel_on_signals(*engine);
     made.store(engine, std::memory_order_release);
   }
   return *engine;
@@ -101,7 +101,7 @@ void define_engine(nb::module_& module) {
   define(
       type, "__init__", kSignature,
       [](Engine* self, nb::handle threads, nb::handle isa, nb::handle numerics) {
-        end_by_signals(*new (self) Engine(engine_options(threads, isa, numerics)));
+        cancel_on_signals(*new (self) Engine(engine_options(threads, isa, numerics)));
       },
       "Takes what the class tells of.", argument("threads") = nb::none(), argument("isa") = nb::none(),
       argument("numerics") = "reproducible");

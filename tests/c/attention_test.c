@@ -161,7 +161,7 @@ static void arbitrary_masks(void) {
 }
 
 // Each pair's score goes through cap, slope and mask; a sink takes its share.
-static void score_steps(void) {
+static void score_modifiers(void) {
   enum { kQueryStart = 5, kKeyStart = 2 };
   static float scores[kB * kHq * kLq * kLk];
   const float cap = 0.75f, slopes[kHq] = {0.5f, 0.25f, 0.125f, 0.0625f}, sinks[kHq] = {1.0f, -0.5f, 0.25f, 0.0f};
@@ -343,7 +343,7 @@ int main(void) {
   structural_masks();
   lengths();
   arbitrary_masks();
-  score_steps();
+  score_modifiers();
   some_rows();
   own_keys();
   sixteen_bits();

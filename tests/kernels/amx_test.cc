@@ -68,7 +68,7 @@ Tensor<float, 2> product(const GemmKernels& kernels, NumberType type, const Tens
   const kernels::Operand rows{.stride = n, .data = b.data()};
   for (std::int64_t column = 0; column < n; column += kernels.panel_width) {
     kernels.pack_columns(rows, k, column, std::min<std::int64_t>(kernels.panel_width, n - column), panels,
-                         packed.data(), &runtime::is_stopped);
+                         packed.data(), &runtime::is_cancelled);
   }
   const Guarded<float> c(m * n, side), rounded(m * kernels.rounded_row(k), side);
   GemmBlock block{};
@@ -82,7 +82,7 @@ Tensor<float, 2> product(const GemmKernels& kernels, NumberType type, const Tens
   block.c = c.data();
   block.c_row_stride = n;
   block.epilogue = epilogue;
-  block.is_stopped = &ask;
+  block.is_cancelled = &ask;
   std::fill_n(c.data(), m * n, 0.5f);
   kernels.round_rows(block, rounded.data());
   block.a = rounded.data();

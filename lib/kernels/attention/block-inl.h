@@ -18,11 +18,11 @@ struct BlockRange {
   std::int64_t last;
   std::int64_t whole_first;
   std::int64_t whole_last;
-  bool steps_together;  // of all rows, before their edges are hidden; else each row's with its edges
+  bool modified_together;  // of all rows, before their edges are hidden; else each row's with its edges
 };
 
 inline BlockRange range_of(const kernels::AttentionBlock& block) {
-  BlockRange range{block.keys.count, 0, 0, block.keys.count, can_step_together(block.steps)};
+  BlockRange range{block.keys.count, 0, 0, block.keys.count, can_modify_together(block.modifiers)};
   const std::int64_t rows = block.seen.same_for_all ? 1 : block.query.count;
   for (std::int64_t r = 0; r < rows; ++r) {
     const std::int64_t begin = block.seen.begin[r];
@@ -34,7 +34,7 @@ inline BlockRange range_of(const kernels::AttentionBlock& block) {
   }
   range.whole_first = round_up(range.whole_first, kKeyPanel);
   range.whole_last = range.whole_last / kKeyPanel * kKeyPanel;
-  if ((block.steps.asked != 0 && !range.steps_together) || range.whole_first > range.whole_last)
+  if ((block.modifiers.asked != 0 && !range.modified_together) || range.whole_first > range.whole_last)
     range.whole_first = range.whole_last = range.first;
   return range;
 }
@@ -45,20 +45,20 @@ HEADLIGHT_INLINE void clear_maxima(float* maxima) {
 }
 
 // All rows' products become their scores: of the keys before the whole panels, in them, and behind. Maxima as below.
-inline void step_range(const kernels::AttentionBlock& block, const BlockRange& range, float* maxima) {
+inline void modify_range(const kernels::AttentionBlock& block, const BlockRange& range, float* maxima) {
   ScoreRows rows{block.scores, block.scores_stride, block.query.count, range.first / kLanes * kLanes, range.first,
                  nullptr};
-  const auto step_until = [&](std::int64_t end, float* into) {
+  const auto modify_until = [&](std::int64_t end, float* into) {
     rows.end = end;
     rows.maxima = into;
-    if (rows.begin < end) step_together(block.steps, rows);
+    if (rows.begin < end) modify_together(block.modifiers, rows);
     rows.begin = end;
   };
   if (range.whole_first < range.whole_last) {
-    step_until(range.whole_first, nullptr);
-    step_until(range.whole_last, maxima);
+    modify_until(range.whole_first, nullptr);
+    modify_until(range.whole_last, maxima);
   }
-  step_until(round_up(range.last, kLanes), nullptr);
+  modify_until(round_up(range.last, kLanes), nullptr);
 }
 
 // Scores of all panels in the range; maxima [rows][kLanes] follows those of whole panels.
@@ -73,10 +73,10 @@ void block_scores(const kernels::AttentionBlock& block, const BlockRange& range,
         {block.query.data, block.query.stride},
         {block.keys.key.floats() + j * block.query.head_dim + from, smaller(kKeyPanel, block.keys.count - j)},
         block.query.head_dim,
-        {block.scores + j + from, block.scores_stride, whole && !range.steps_together ? maxima : nullptr}};
+        {block.scores + j + from, block.scores_stride, whole && !range.modified_together ? maxima : nullptr}};
     score_panel<Keys>(tile, block.query.count, vectors - skipped);
   }
-  if (range.steps_together) step_range(block, range, maxima);
+  if (range.modified_together) modify_range(block, range, maxima);
 }
 
 // The rows' scores, ready to be weighed: where they lie, and the largest one (−inf where there are none).
@@ -92,9 +92,9 @@ inline void find_maxima(const kernels::AttentionBlock& block, const BlockRange& 
     rows.vectors[r] = {};
     if (block.seen.begin[r] >= block.seen.end[r]) continue;
     float* scores = block.scores + r * block.scores_stride;
-    if (block.steps.asked != 0 && !range.steps_together) {
+    if (block.modifiers.asked != 0 && !range.modified_together) {
       rows.vectors[r] = vectors_of(block.seen.begin[r], block.seen.end[r]);
-      rows.maximum[r] = apply_steps(block.steps, r, block.seen.begin[r], block.seen.end[r], scores);
+      rows.maximum[r] = apply_modifiers(block.modifiers, r, block.seen.begin[r], block.seen.end[r], scores);
       continue;
     }
     const VectorRange vectors = hide_edges(scores, block.seen.begin[r], block.seen.end[r]);
@@ -224,9 +224,9 @@ inline void merge_vector(const kernels::AttentionBlock& block, const RowFactors&
 
 template <class Numbers>
 void block_values_exactly(const kernels::AttentionBlock& block, const RowFactors& factors) {
-  const kernels::AttentionRowMasks& masks = block.steps.masks;
+  const kernels::AttentionRowMasks& masks = block.modifiers.masks;
   for (std::int64_t r = 0; r < block.query.count; ++r) {
-    const std::uint8_t* mask = masks.mask[r] + block.steps.first_key * masks.mask_key_stride;
+    const std::uint8_t* mask = masks.mask[r] + block.modifiers.first_key * masks.mask_key_stride;
     for (std::int64_t column = 0; column < block.keys.value_dim; column += kLanes) {
       const std::int64_t in_panel = column % kValuePanel;
       const auto value = value_panel<Numbers>(block.keys, column - in_panel);
@@ -263,7 +263,7 @@ HEADLIGHT_INLINE void prefetch_state(const kernels::AttentionBlock& block) {
 // `ahead`: what follows is asked for on the way.
 template <class Weights = FloatWeights>
 inline RowFactors weigh_block(const kernels::AttentionBlock& block, const BlockRows& rows, bool ahead) {
-  const Vec scale = broadcast(block.steps.exponent_scale);
+  const Vec scale = broadcast(block.modifiers.exponent_scale);
   const Vec of_sink = select(mask_first(1), broadcast(1.0f), zero());
   float running[kRowSlots];
   for (int r = 0; r < kRowSlots; r += kLanes) store(broadcast(-kInfinity), running + r);
@@ -327,7 +327,7 @@ HEADLIGHT_INLINE RowFactors weigh_keys(const kernels::AttentionBlock& block, Blo
 
 // Whether hidden values must be left out one by one.
 inline bool wants_exact_values(const kernels::AttentionBlock& block) {
-  return block.keys.values_not_finite && block.steps.masks.mask != nullptr;
+  return block.keys.values_not_finite && block.modifiers.masks.mask != nullptr;
 }
 
 inline void attend_block(const kernels::AttentionBlock& block) noexcept {

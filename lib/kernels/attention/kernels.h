@@ -35,10 +35,10 @@ struct RowSlope {
 
 // What may lie between a product q·k and its score; as bits of one number. With s = scale · q·k, in this order:
 //   s ← cap · tanh(s / cap),  s ← s + bias,  s ← s − slope · distance,  s ← −∞ where the mask hides the key.
-enum class ScoreStep : unsigned { soft_cap = 1, bias = 2, slope = 4, mask = 8 };
+enum class ScoreModifier : unsigned { soft_cap = 1, bias = 2, slope = 4, mask = 8 };
 // Inlined always: see simd/integers.h.
-[[gnu::always_inline]] constexpr bool asks_for(unsigned steps, ScoreStep step) noexcept {
-  return (steps & static_cast<unsigned>(step)) != 0;
+[[gnu::always_inline]] constexpr bool asks_for(unsigned modifiers, ScoreModifier modifier) noexcept {
+  return (modifiers & static_cast<unsigned>(modifier)) != 0;
 }
 
 // cap · tanh(scale · q) of a product q; for q² < bound, that is |scale · q| < ½, it is q (c₀ + c₁ q² + …). The bound is
@@ -51,10 +51,10 @@ struct ScoreCap {
   float coefficients[kCoefficients];
 };
 
-struct ScoreSteps {
+struct ScoreModifiers {
   unsigned asked;  // 0: products are scores
-  // exp(s) = exp2(exponent_scale · score); > 0 and normal. A score is the product, or what the last step that is asked
-  // for makes of it: cap, bias and slope leave it in units of e, the mask as it is.
+  // exp(s) = exp2(exponent_scale · score); > 0 and normal. A score is the product, or what the last modifier that is
+  // asked for makes of it: cap, bias and slope leave it in units of e, the mask as it is.
   float exponent_scale;
   float product_scale;  // s = product_scale · q·k
   ScoreCap cap;         // its scale is product_scale / cap
@@ -128,7 +128,7 @@ struct AttentionBlock {
   QueryRows query;
   KeyValueBlock keys;
   SeenKeys seen;
-  ScoreSteps steps;
+  ScoreModifiers modifiers;
   DropoutSteps dropout;
   // Room for the scores, [query_rows][key_block].
   float* scores;
@@ -145,21 +145,21 @@ struct AttentionSweep {
   std::int64_t heads;    // at most kMaxSweepHeads
   // From one head to the next: in numbers, but for queries, in words, and for the states and the masks' pointers, in
   // rows.
-  std::int64_t query_step;
-  std::int64_t key_step;
-  std::int64_t value_step;
-  std::int64_t key_scale_step;  // of the scales of int8, else 0
-  std::int64_t value_scale_step;
-  std::int64_t out_step;  // of the ends
-  std::int64_t state_step;
-  std::int64_t mask_step;  // and of ends.sum and dropout.places; scores are [heads][rows] of this block
-  float* value_sums;       // [heads][rows] as `state.out`: room for the block's own sums
-  bool from_memory;        // more than the first cache levels hold: keys and values are asked for before they are read
-  bool from_far_memory;    // more than any cache holds
+  std::int64_t query_head_stride;
+  std::int64_t key_head_stride;
+  std::int64_t value_head_stride;
+  std::int64_t key_scale_head_stride;  // of the scales of int8, else 0
+  std::int64_t value_scale_head_stride;
+  std::int64_t out_head_stride;  // of the ends
+  std::int64_t state_head_stride;
+  std::int64_t mask_head_stride;  // and of ends.sum and dropout.places; scores are [heads][rows] of this block
+  float* value_sums;              // [heads][rows] as `state.out`: room for the block's own sums
+  bool from_memory;      // more than the first cache levels hold: keys and values are asked for before they are read
+  bool from_far_memory;  // more than any cache holds
 };
 
 // One head's rows, at most `short_rows`, that see some of at most `short_keys` keys, from products to output; neither
-// steps nor dropout.
+// modifiers nor dropout.
 struct AttentionShort {
   QueryRows query;
   KeyValueBlock keys;  // rows
@@ -186,7 +186,7 @@ struct ProbabilityTile {
   const float* panel;  // of keys, packed as pack_keys() does
   std::int64_t keys;
   SeenKeys seen;
-  ScoreSteps steps;
+  ScoreModifiers modifiers;
   // Each row's final state: p = exp2(score − maximum) / sum, and zeros for a sum of 0.
   const float* maximum;
   const float* sum;
@@ -199,13 +199,13 @@ struct ProbabilityTile {
   float average_factor;
 };
 
-// The scores of such a tile: what the steps leave, times `factor`, and −∞ where a row does not see a key.
+// The scores of such a tile: what the modifiers leave, times `factor`, and −∞ where a row does not see a key.
 struct ScoreTile {
   QueryRows query;
   const float* panel;
   std::int64_t keys;
   SeenKeys seen;
-  ScoreSteps steps;
+  ScoreModifiers modifiers;
   float factor;
   float* const* rows;  // where each row's `keys` scores go
 };
@@ -231,10 +231,10 @@ struct AttentionKernels {
 
   void (*probability_tile)(const ProbabilityTile& tile) noexcept;
   void (*score_tile)(const ScoreTile& tile) noexcept;
-  // `keys` products of a row that begins with key steps.first_key and is row 0 of `steps` become its scores, times
-  // `factor`; where room is given, the derivatives of capped scores by raw ones are worked out instead.
-  void (*step_row)(const ScoreSteps& steps, std::int64_t keys, float factor, float* scores,
-                   float* cap_derivatives) noexcept;
+  // `keys` products of a row that begins with key modifiers.first_key and is row 0 of `modifiers` become its scores,
+  // times `factor`; where room is given, the derivatives of capped scores by raw ones are worked out instead.
+  void (*modify_row)(const ScoreModifiers& modifiers, std::int64_t keys, float factor, float* scores,
+                     float* cap_derivatives) noexcept;
 
   // One row's state `from` into `to`, both of value_dim rounded up to whole vectors.
   void (*merge)(const AttentionState& to, const AttentionState& from, std::int64_t value_dim) noexcept;

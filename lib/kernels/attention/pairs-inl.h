@@ -86,7 +86,7 @@ struct ValueRowPairs {
   std::intptr_t ahead;
   int lanes;
 
-  static constexpr int kSteps = 1;
+  static constexpr int kModifiers = 1;
 
   template <int kRows, int kVectors>
   HEADLIGHT_INLINE void load(Vec (&to)[kVectors], int) {
@@ -166,10 +166,10 @@ inline void sweep_values_of_keys<PairsOfBFloat16>(const kernels::AttentionBlock&
 
 // block_values_exactly() of pairs, in panels or where they lie: what the mask hides is 0, too.
 inline void pair_values_exactly(const kernels::AttentionBlock& block, const RowFactors& factors) {
-  const kernels::AttentionRowMasks& masks = block.steps.masks;
+  const kernels::AttentionRowMasks& masks = block.modifiers.masks;
   const bool in_rows = block.keys.value.layout == kernels::OperandLayout::rows;
   for (std::int64_t r = 0; r < block.query.count; ++r) {
-    const std::uint8_t* mask = masks.mask[r] + block.steps.first_key * masks.mask_key_stride;
+    const std::uint8_t* mask = masks.mask[r] + block.modifiers.first_key * masks.mask_key_stride;
     const float* weights = block.scores + r * block.scores_stride;
     const auto sees = [&](std::int64_t key) {
       return key >= block.seen.begin[r] && key < block.seen.end[r] &&

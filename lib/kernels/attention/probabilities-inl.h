@@ -20,7 +20,7 @@ void score_tile(const kernels::ScoreTile& tile) noexcept {
     float* row = scores + r * kKeyPanel;
     const int begin = tile.seen.begin[r];
     const int end = tile.seen.end[r];
-    if (begin < end && tile.steps.asked != 0) apply_steps(tile.steps, r, begin, end, row);
+    if (begin < end && tile.modifiers.asked != 0) apply_modifiers(tile.modifiers, r, begin, end, row);
     for (int j = 0; j < tile.keys; j += kLanes) {
       const int hidden = static_cast<int>(larger(0, smaller(kLanes, begin - j)));
       const int visible = static_cast<int>(larger(0, smaller(kLanes, end - j)));
@@ -44,14 +44,14 @@ void probability_tile(const kernels::ProbabilityTile& tile) noexcept {
                        {scores, kKeyPanel, nullptr}},
                       tile.query.count, divide_up(tile.keys, kLanes));
   }
-  const Vec scale = broadcast(tile.steps.exponent_scale);
+  const Vec scale = broadcast(tile.modifiers.exponent_scale);
   const Vec average_factor = broadcast(tile.average_factor);
 
   for (std::int64_t r = 0; r < tile.query.count; ++r) {
     float* row = scores + r * kKeyPanel;
     const int begin = tile.seen.begin[r];
     const int end = tile.seen.end[r];
-    if (begin < end && tile.steps.asked != 0) apply_steps(tile.steps, r, begin, end, row);
+    if (begin < end && tile.modifiers.asked != 0) apply_modifiers(tile.modifiers, r, begin, end, row);
     const Vec minus_maximum = broadcast(-tile.maximum[r]);
     const bool large = is_large(tile.maximum[r]);
     const Vec factor = broadcast(1.0f / tile.sum[r]);
@@ -66,7 +66,7 @@ void probability_tile(const kernels::ProbabilityTile& tile) noexcept {
         p = mul(exp2_nonpositive(distance), factor);
         // A masked key of a row that is NaN is still masked; a score of −inf that the row sees is not.
         p = select(mask_first(hidden), zero(), select(mask_first(visible), p, zero()));
-        if (tile.steps.masks.mask != nullptr) p = select(equal(score, broadcast(-kInfinity)), zero(), p);
+        if (tile.modifiers.masks.mask != nullptr) p = select(equal(score, broadcast(-kInfinity)), zero(), p);
       }
       if (tile.per_head != nullptr) store_lanes(p, tile.per_head[r] + j, count);
       if (tile.averaged == nullptr) continue;

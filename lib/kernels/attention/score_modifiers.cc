@@ -9,9 +9,9 @@ namespace {
 
 using kernels::asks_for;
 using kernels::ScoreCap;
-using kernels::ScoreStep;
+using kernels::ScoreModifier;
 
-// Vectors of a row that take a step together: enough to hide how long its chains are.
+// Vectors of a row that are modified together: enough to hide how long its chains are.
 constexpr int kVectors = 4;
 
 // The cap of products whose squares are below its bound.
@@ -67,31 +67,31 @@ HEADLIGHT_INLINE void load_vectors(const float* from, Vec (&to)[kCount]) {
 }
 
 // What masks and biases have for some keys that lie side by side. Strides are 0 or 1.
-struct StepKeys {
+struct ModifierKeys {
   const float* bias;
   std::int64_t bias_stride;
   const std::uint8_t* mask;
   std::int64_t mask_stride;
 
-  [[nodiscard]] HEADLIGHT_INLINE StepKeys from(std::int64_t j) const {
+  [[nodiscard]] HEADLIGHT_INLINE ModifierKeys from(std::int64_t j) const {
     return {bias + j * bias_stride, bias_stride, mask + j * mask_stride, mask_stride};
   }
 };
 
-// One row's steps as its keys see them.
-struct StepRow {
+// One row's modifiers as its keys see them.
+struct ModifiedRow {
   ScoreCap cap;             // a copy, whose address goes nowhere: the compiler then knows that no score lies over it
   const ScoreCap* far_cap;  // what it is a copy of
   float factor;             // of products without a cap that something is added to
   float slope;              // where all keys lie behind the row, its negative
   bool between;             // whether keys may lie on both sides of the row
   std::int64_t position;    // from the first key on
-  StepKeys keys;            // of that key
+  ModifierKeys keys;        // of that key
   bool attend;
 };
 
 // From a row to the keys of a vector that begins with key j.
-HEADLIGHT_INLINE Vec distance_of(const StepRow& row, std::int64_t j) {
+HEADLIGHT_INLINE Vec distance_of(const ModifiedRow& row, std::int64_t j) {
   return sub(broadcast(static_cast<float>(row.position - j)), lane_index());
 }
 
@@ -99,19 +99,19 @@ HEADLIGHT_INLINE Vec distance_of(const StepRow& row, std::int64_t j) {
 // Each distance comes from the positions themselves: counted on from wherever a walk begins, those that a float does
 // not hold would be rounded by the way to them.
 template <int kCount>
-HEADLIGHT_INLINE void step_few(const StepRow& row, unsigned steps, const StepKeys& keys, std::int64_t first,
-                               Vec (&score)[kCount]) {
-  if (asks_for(steps, ScoreStep::bias)) {
+HEADLIGHT_INLINE void modify_few(const ModifiedRow& row, unsigned modifiers, const ModifierKeys& keys,
+                                 std::int64_t first, Vec (&score)[kCount]) {
+  if (asks_for(modifiers, ScoreModifier::bias)) {
 #pragma GCC unroll 4
     for (int v = 0; v < kCount; ++v) {
       const Vec bias = keys.bias_stride == 0 ? broadcast(*keys.bias) : load(keys.bias + v * kLanes);
       score[v] = fma(score[v], broadcast(row.factor), bias);
     }
-  } else if (asks_for(steps, ScoreStep::slope) && !asks_for(steps, ScoreStep::soft_cap)) {
+  } else if (asks_for(modifiers, ScoreModifier::slope) && !asks_for(modifiers, ScoreModifier::soft_cap)) {
 #pragma GCC unroll 4
     for (int v = 0; v < kCount; ++v) score[v] = mul(score[v], broadcast(row.factor));
   }
-  if (asks_for(steps, ScoreStep::slope)) {
+  if (asks_for(modifiers, ScoreModifier::slope)) {
     Vec from_row[kCount];
 #pragma GCC unroll 4
     for (int v = 0; v < kCount; ++v) from_row[v] = distance_of(row, first + v * kLanes);
@@ -122,7 +122,7 @@ HEADLIGHT_INLINE void step_few(const StepRow& row, unsigned steps, const StepKey
 #pragma GCC unroll 4
     for (int v = 0; v < kCount; ++v) score[v] = fnma(broadcast(row.slope), from_row[v], score[v]);
   }
-  if (!asks_for(steps, ScoreStep::mask)) return;
+  if (!asks_for(modifiers, ScoreModifier::mask)) return;
   const Vec nothing = broadcast(-kInfinity);
 #pragma GCC unroll 4
   for (int v = 0; v < kCount; ++v) {
@@ -142,12 +142,12 @@ struct EdgeKeys {
 };
 
 // Keys [begin, end) of the vector that begins with `keys`; what others have is 0.
-[[gnu::noinline]] void copy_edge(const StepKeys& keys, unsigned steps, std::int64_t begin, std::int64_t end,
+[[gnu::noinline]] void copy_edge(const ModifierKeys& keys, unsigned modifiers, std::int64_t begin, std::int64_t end,
                                  EdgeKeys& edge) {
   for (std::int64_t key = 0; key < kLanes; ++key) {
     const bool is_seen = begin <= key && key < end;
-    edge.mask[key] = is_seen && asks_for(steps, ScoreStep::mask) ? keys.mask[key * keys.mask_stride] : 0;
-    edge.bias[key] = is_seen && asks_for(steps, ScoreStep::bias) ? keys.bias[key * keys.bias_stride] : 0.0f;
+    edge.mask[key] = is_seen && asks_for(modifiers, ScoreModifier::mask) ? keys.mask[key * keys.mask_stride] : 0;
+    edge.bias[key] = is_seen && asks_for(modifiers, ScoreModifier::bias) ? keys.bias[key * keys.bias_stride] : 0.0f;
   }
 }
 
@@ -160,9 +160,9 @@ struct RowPass {
 
 // What follows the cap for the next kCount vectors of `scores`, and what they leave behind.
 template <int kCount>
-HEADLIGHT_INLINE void pass_vectors(const StepRow& row, unsigned steps, float* scores, Vec (&score)[kCount],
+HEADLIGHT_INLINE void pass_vectors(const ModifiedRow& row, unsigned modifiers, float* scores, Vec (&score)[kCount],
                                    RowPass& pass) {
-  step_few(row, steps, row.keys.from(pass.j), pass.j, score);
+  modify_few(row, modifiers, row.keys.from(pass.j), pass.j, score);
 #pragma GCC unroll 4
   for (int v = 0; v < kCount; ++v) {
     store(score[v], scores + pass.j + v * kLanes);
@@ -191,11 +191,12 @@ HEADLIGHT_INLINE void pass_vectors(const StepRow& row, unsigned steps, float* sc
 
 // Whole vectors, kCount at a time, up to key `end`.
 template <int kCount>
-HEADLIGHT_INLINE void pass_whole(const StepRow& row, unsigned steps, std::int64_t end, float* scores, RowPass& pass) {
+HEADLIGHT_INLINE void pass_whole(const ModifiedRow& row, unsigned modifiers, std::int64_t end, float* scores,
+                                 RowPass& pass) {
   while (pass.j + kCount * kLanes <= end) {
     Vec score[kCount];
     load_vectors(scores + pass.j, score);
-    if (asks_for(steps, ScoreStep::soft_cap) && pass.capped <= pass.j) {
+    if (asks_for(modifiers, ScoreModifier::soft_cap) && pass.capped <= pass.j) {
       Vec squares[kCount];
       if (!are_near(row.cap, score, squares)) {
         pass.capped = cap_far(*row.far_cap, pass.j, end, scores);
@@ -204,60 +205,61 @@ HEADLIGHT_INLINE void pass_whole(const StepRow& row, unsigned steps, std::int64_
 #pragma GCC unroll 4
       for (int v = 0; v < kCount; ++v) score[v] = cap_near(row.cap, score[v], squares[v]);
     }
-    pass_vectors(row, steps, scores, score, pass);
+    pass_vectors(row, modifiers, scores, score, pass);
   }
 }
 
-HEADLIGHT_INLINE void pass_all(const StepRow& row, unsigned steps, std::int64_t end, float* scores, RowPass& pass) {
-  pass_whole<kVectors>(row, steps, end, scores, pass);
-  pass_whole<1>(row, steps, end, scores, pass);
+HEADLIGHT_INLINE void pass_all(const ModifiedRow& row, unsigned modifiers, std::int64_t end, float* scores,
+                               RowPass& pass) {
+  pass_whole<kVectors>(row, modifiers, end, scores, pass);
+  pass_whole<1>(row, modifiers, end, scores, pass);
 }
 
 // One vector of keys of which the row sees those of [begin, end); the others' scores are −inf.
-HEADLIGHT_INLINE void pass_edge(StepRow row, unsigned steps, std::int64_t begin, std::int64_t end, float* scores,
-                                RowPass& pass) {
+HEADLIGHT_INLINE void pass_edge(ModifiedRow row, unsigned modifiers, std::int64_t begin, std::int64_t end,
+                                float* scores, RowPass& pass) {
   const std::int64_t first = larger(begin - pass.j, 0), last = smaller(end - pass.j, kLanes);
   EdgeKeys edge;
-  if (asks_for(steps, ScoreStep::mask) || asks_for(steps, ScoreStep::bias)) {
-    copy_edge(row.keys.from(pass.j), steps, first, last, edge);
+  if (asks_for(modifiers, ScoreModifier::mask) || asks_for(modifiers, ScoreModifier::bias)) {
+    copy_edge(row.keys.from(pass.j), modifiers, first, last, edge);
     row.keys = {edge.bias, 1, edge.mask, 1};
   }
   Vec score[1] = {load(scores + pass.j)};
-  if (asks_for(steps, ScoreStep::soft_cap)) cap_vectors(row.cap, score);
-  step_few(row, steps, row.keys, pass.j, score);
+  if (asks_for(modifiers, ScoreModifier::soft_cap)) cap_vectors(row.cap, score);
+  modify_few(row, modifiers, row.keys, pass.j, score);
   const Vec nothing = broadcast(-kInfinity);
   score[0] = select(mask_first(static_cast<int>(first)), nothing,
                     select(mask_first(static_cast<int>(last)), score[0], nothing));
   pass_vectors(row, 0, scores, score, pass);
 }
 
-// Returns the greatest score of each lane. Which steps are asked for is looked up for every few vectors: the branches
-// go the same way along a row, and a copy of the loop for each choice would make the library a tenth larger.
-HEADLIGHT_INLINE Vec step_vectors(const StepRow& row, unsigned steps, std::int64_t begin, std::int64_t end,
-                                  float* scores) {
+// Returns the greatest score of each lane. Which modifiers are asked for is looked up for every few vectors: the
+// branches go the same way along a row, and a copy of the loop for each choice would make the library a tenth larger.
+HEADLIGHT_INLINE Vec modify_vectors(const ModifiedRow& row, unsigned modifiers, std::int64_t begin, std::int64_t end,
+                                    float* scores) {
   const std::int64_t first = vectors_of(begin, end).begin * kLanes;
   RowPass pass{first, 0, broadcast(-kInfinity)};
-  if (first < begin || first + kLanes > end) pass_edge(row, steps, begin, end, scores, pass);
-  pass_all(row, steps, end, scores, pass);
-  if (pass.j < end) pass_edge(row, steps, begin, end, scores, pass);
+  if (first < begin || first + kLanes > end) pass_edge(row, modifiers, begin, end, scores, pass);
+  pass_all(row, modifiers, end, scores, pass);
+  if (pass.j < end) pass_edge(row, modifiers, begin, end, scores, pass);
   return pass.maximum;
 }
 
-// Which steps are asked for is known to the compiler.
-template <unsigned kSteps>
-void step_rows(const kernels::ScoreSteps& steps, const ScoreRows& rows) {
-  StepRow row{};
-  row.cap = steps.cap;
-  row.far_cap = &steps.cap;
-  row.factor = steps.product_scale;
+// Which modifiers are asked for is known to the compiler.
+template <unsigned kModifiers>
+void modify_rows(const kernels::ScoreModifiers& modifiers, const ScoreRows& rows) {
+  ModifiedRow row{};
+  row.cap = modifiers.cap;
+  row.far_cap = &modifiers.cap;
+  row.factor = modifiers.product_scale;
   row.between = true;
   for (std::int64_t r = 0; r < rows.count; ++r) {
-    if (asks_for(kSteps, ScoreStep::slope)) {
-      row.slope = steps.slopes[r].slope;
-      row.position = steps.slopes[r].position - steps.first_key;
+    if (asks_for(kModifiers, ScoreModifier::slope)) {
+      row.slope = modifiers.slopes[r].slope;
+      row.position = modifiers.slopes[r].position - modifiers.first_key;
     }
     RowPass pass{rows.begin, 0, broadcast(-kInfinity)};
-    pass_all(row, kSteps, rows.end, rows.scores + r * rows.stride, pass);
+    pass_all(row, kModifiers, rows.end, rows.scores + r * rows.stride, pass);
     if (rows.maxima == nullptr) continue;
     float* const maximum = rows.maxima + r * kLanes;
     store(max(load(maximum), pass.maximum), maximum);
@@ -266,17 +268,18 @@ void step_rows(const kernels::ScoreSteps& steps, const ScoreRows& rows) {
 
 }  // namespace
 
-void step_together(const kernels::ScoreSteps& steps, const ScoreRows& rows) {
-  constexpr auto kCap = static_cast<unsigned>(ScoreStep::soft_cap), kSlope = static_cast<unsigned>(ScoreStep::slope);
-  if (steps.asked == kCap) return step_rows<kCap>(steps, rows);
-  if (steps.asked == kSlope) return step_rows<kSlope>(steps, rows);
-  step_rows<kCap | kSlope>(steps, rows);
+void modify_together(const kernels::ScoreModifiers& modifiers, const ScoreRows& rows) {
+  constexpr auto kCap = static_cast<unsigned>(ScoreModifier::soft_cap),
+                 kSlope = static_cast<unsigned>(ScoreModifier::slope);
+  if (modifiers.asked == kCap) return modify_rows<kCap>(modifiers, rows);
+  if (modifiers.asked == kSlope) return modify_rows<kSlope>(modifiers, rows);
+  modify_rows<kCap | kSlope>(modifiers, rows);
 }
 
-void cap_scores(const kernels::ScoreSteps& steps, std::int64_t count, float* scores, float* derivatives) {
-  const ScoreCap row = steps.cap;
+void cap_scores(const kernels::ScoreModifiers& modifiers, std::int64_t count, float* scores, float* derivatives) {
+  const ScoreCap row = modifiers.cap;
   const bool has_bound = row.bound != 0.0f;
-  if (!has_bound) cap_without_bound(steps.cap, 0, count, scores);
+  if (!has_bound) cap_without_bound(modifiers.cap, 0, count, scores);
   const auto cap = [&](auto& x, std::int64_t j) __attribute__((always_inline)) {
     load_vectors(scores + j, x);
     if (has_bound) cap_vectors(row, x);
@@ -295,54 +298,54 @@ void cap_scores(const kernels::ScoreSteps& steps, std::int64_t count, float* sco
   for (; j < count; j += kLanes) cap(one, j);
 }
 
-float apply_steps(const kernels::ScoreSteps& steps, std::int64_t r, std::int64_t begin, std::int64_t end,
-                  float* scores) {
-  StepRow row{};
-  unsigned asked = steps.asked;
-  if (caps(steps)) {
-    row.cap = steps.cap;
-    row.far_cap = &steps.cap;
+float apply_modifiers(const kernels::ScoreModifiers& modifiers, std::int64_t r, std::int64_t begin, std::int64_t end,
+                      float* scores) {
+  ModifiedRow row{};
+  unsigned asked = modifiers.asked;
+  if (caps(modifiers)) {
+    row.cap = modifiers.cap;
+    row.far_cap = &modifiers.cap;
     if (row.cap.bound == 0.0f) {
-      cap_without_bound(steps.cap, begin, end, scores);
-      asked -= static_cast<unsigned>(ScoreStep::soft_cap);
+      cap_without_bound(modifiers.cap, begin, end, scores);
+      asked -= static_cast<unsigned>(ScoreModifier::soft_cap);
     }
   }
-  row.factor = caps(steps) ? 1.0f : steps.product_scale;
-  if (asks_for(steps.asked, ScoreStep::slope)) {
-    const std::int64_t position = steps.slopes[r].position - steps.first_key;
-    row.slope = position <= begin ? -steps.slopes[r].slope : steps.slopes[r].slope;
+  row.factor = caps(modifiers) ? 1.0f : modifiers.product_scale;
+  if (asks_for(modifiers.asked, ScoreModifier::slope)) {
+    const std::int64_t position = modifiers.slopes[r].position - modifiers.first_key;
+    row.slope = position <= begin ? -modifiers.slopes[r].slope : modifiers.slopes[r].slope;
     row.between = begin < position && position < end - 1;
     row.position = position;
   }
-  if (asks_for(steps.asked, ScoreStep::bias)) {
-    row.keys.bias_stride = steps.masks.bias_key_stride;
-    row.keys.bias = steps.masks.bias[r] + steps.first_key * row.keys.bias_stride;
+  if (asks_for(modifiers.asked, ScoreModifier::bias)) {
+    row.keys.bias_stride = modifiers.masks.bias_key_stride;
+    row.keys.bias = modifiers.masks.bias[r] + modifiers.first_key * row.keys.bias_stride;
   }
-  if (asks_for(steps.asked, ScoreStep::mask)) {
-    row.keys.mask_stride = steps.masks.mask_key_stride;
-    row.keys.mask = steps.masks.mask[r] + steps.first_key * row.keys.mask_stride;
-    row.attend = steps.masks.attend;
+  if (asks_for(modifiers.asked, ScoreModifier::mask)) {
+    row.keys.mask_stride = modifiers.masks.mask_key_stride;
+    row.keys.mask = modifiers.masks.mask[r] + modifiers.first_key * row.keys.mask_stride;
+    row.attend = modifiers.masks.attend;
   }
-  return max_of_lanes(step_vectors(row, asked, begin, end, scores));
+  return max_of_lanes(modify_vectors(row, asked, begin, end, scores));
 }
 
-void step_row(const kernels::ScoreSteps& of_row, std::int64_t keys, float factor, float* scores,
-              float* cap_derivatives) noexcept {
-  kernels::ScoreSteps steps = of_row;
+void modify_row(const kernels::ScoreModifiers& of_row, std::int64_t keys, float factor, float* scores,
+                float* cap_derivatives) noexcept {
+  kernels::ScoreModifiers modifiers = of_row;
   constexpr int kKeys = 16 * kLanes;
   float some[kKeys], derivatives[kKeys];
-  for (std::int64_t j = 0; j < keys; j += kKeys, steps.first_key += kKeys) {
+  for (std::int64_t j = 0; j < keys; j += kKeys, modifiers.first_key += kKeys) {
     const std::int64_t count = smaller(kKeys, keys - j);
     const auto lanes_at = [&](std::int64_t at) { return static_cast<int>(smaller(kLanes, count - at)); };
     for (std::int64_t at = 0; at < count; at += kLanes) store(load_lanes(scores + j + at, lanes_at(at)), some + at);
     if (cap_derivatives != nullptr) {
-      cap_scores(steps, round_up(count, kLanes), some, derivatives);
+      cap_scores(modifiers, round_up(count, kLanes), some, derivatives);
       for (std::int64_t at = 0; at < count; at += kLanes) {
         store_lanes(load(derivatives + at), cap_derivatives + j + at, lanes_at(at));
       }
       continue;
     }
-    apply_steps(steps, 0, 0, count, some);
+    apply_modifiers(modifiers, 0, 0, count, some);
     for (std::int64_t at = 0; at < count; at += kLanes) {
       store_lanes(mul(load(some + at), broadcast(factor)), scores + j + at, lanes_at(at));
     }

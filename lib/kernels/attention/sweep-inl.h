@@ -9,20 +9,20 @@ namespace headlight::HEADLIGHT_TARGET {
 inline kernels::AttentionBlock block_of(const kernels::AttentionSweep& sweep, std::int64_t head) {
   kernels::AttentionBlock block = sweep.block;
   const std::int64_t rows = head * block.query.count;
-  const std::int64_t states = head * sweep.state_step;
-  block.query.data += head * sweep.query_step;
-  block.keys.key = block.keys.key.from(head * sweep.key_step, head * sweep.key_scale_step);
-  block.keys.value = block.keys.value.from(head * sweep.value_step, head * sweep.value_scale_step);
-  if (block.steps.masks.mask != nullptr) block.steps.masks.mask += head * sweep.mask_step;
-  if (block.steps.masks.bias != nullptr) block.steps.masks.bias += head * sweep.mask_step;
-  if (block.steps.slopes != nullptr) block.steps.slopes += head * sweep.mask_step;
-  if (block.dropout.numbers != nullptr) block.dropout.places += head * sweep.mask_step;
+  const std::int64_t states = head * sweep.state_head_stride;
+  block.query.data += head * sweep.query_head_stride;
+  block.keys.key = block.keys.key.from(head * sweep.key_head_stride, head * sweep.key_scale_head_stride);
+  block.keys.value = block.keys.value.from(head * sweep.value_head_stride, head * sweep.value_scale_head_stride);
+  if (block.modifiers.masks.mask != nullptr) block.modifiers.masks.mask += head * sweep.mask_head_stride;
+  if (block.modifiers.masks.bias != nullptr) block.modifiers.masks.bias += head * sweep.mask_head_stride;
+  if (block.modifiers.slopes != nullptr) block.modifiers.slopes += head * sweep.mask_head_stride;
+  if (block.dropout.numbers != nullptr) block.dropout.places += head * sweep.mask_head_stride;
   block.scores += rows * block.scores_stride;
   block.state.maximum += states;
   block.state.sums += states * kLanes;
   block.state.out += states * block.state.out_stride;
-  if (block.ends.out != nullptr) block.ends.out += head * sweep.out_step;
-  block.ends.sum += head * sweep.mask_step;
+  if (block.ends.out != nullptr) block.ends.out += head * sweep.out_head_stride;
+  block.ends.sum += head * sweep.mask_head_stride;
   return block;
 }
 
@@ -50,20 +50,22 @@ struct SweepHalf {
   using Place = SweepPlace<kSweptKeys<Numbers>>;
   const Storage* data;
   std::int64_t stride;
-  std::int64_t head_step;
+  std::int64_t head_stride;
 
-  [[nodiscard]] std::int64_t offset(const Place& place) const { return place.key * stride + place.head * head_step; }
+  [[nodiscard]] std::int64_t offset(const Place& place) const { return place.key * stride + place.head * head_stride; }
   [[nodiscard]] const Storage* at(std::int64_t key, std::int64_t head) const { return data + offset(Place{key, head}); }
   // Whether rows of so many columns follow one another.
   [[nodiscard]] bool in_one_piece(std::int64_t columns) const { return stride <= Numbers::kOfColumn * columns; }
 };
 template <class Numbers>
 SweepHalf<Numbers> keys_of(const kernels::AttentionSweep& sweep) {
-  return {sweep.block.keys.key.numbers<typename Numbers::Storage>(), sweep.block.keys.key.stride, sweep.key_step};
+  return {sweep.block.keys.key.numbers<typename Numbers::Storage>(), sweep.block.keys.key.stride,
+          sweep.key_head_stride};
 }
 template <class Numbers>
 SweepHalf<Numbers> values_of(const kernels::AttentionSweep& sweep) {
-  return {sweep.block.keys.value.numbers<typename Numbers::Storage>(), sweep.block.keys.value.stride, sweep.value_step};
+  return {sweep.block.keys.value.numbers<typename Numbers::Storage>(), sweep.block.keys.value.stride,
+          sweep.value_head_stride};
 }
 
 // Rows that are scored at once: a sum for each, beside a vector of numbers of each lane's key. Sixteen registers have
@@ -82,7 +84,7 @@ HEADLIGHT_INLINE void score_rows(const kernels::AttentionSweep& sweep, std::int6
   constexpr int kMost = kSweptRows<Numbers>;
   const kernels::AttentionBlock& block = sweep.block;
   for (std::int64_t r = 0; r < block.query.count; r += kMost) {
-    tile.query.at = block.query.data + head * sweep.query_step + r * block.query.stride;
+    tile.query.at = block.query.data + head * sweep.query_head_stride + r * block.query.stride;
     tile.scores = block.scores + (head * block.query.count + r) * block.scores_stride + at;
     tile_of<kMost, 1, SweepScores<Numbers>>(smaller(block.query.count - r, kMost), 1)(tile);
   }
@@ -92,7 +94,7 @@ HEADLIGHT_INLINE void score_rows(const kernels::AttentionSweep& sweep, std::int6
 HEADLIGHT_INLINE void score_keys_together(const kernels::AttentionSweep& sweep, std::int64_t head, std::int64_t at,
                                           SweepScores<StoredInt8>& tile) {
   const kernels::AttentionBlock& block = sweep.block;
-  tile.query.at = block.query.data + head * sweep.query_step;
+  tile.query.at = block.query.data + head * sweep.query_head_stride;
   tile.scores = block.scores + head * block.query.count * block.scores_stride + at;
   block.query.count == 1 ? score_keys_together<1>(tile) : score_keys_together<2>(tile);
 }
@@ -132,7 +134,7 @@ void sweep_scores(const kernels::AttentionSweep& sweep, const BlockRange& range)
       tile.keys = static_cast<int>(smaller(kLanes, last - at));
       if constexpr (kHasScales<Numbers>) {
         const kernels::Operand& key = block.keys.key;
-        tile.scales = key.scales + at * key.scale_stride + place.head * sweep.key_scale_step;
+        tile.scales = key.scales + at * key.scale_stride + place.head * sweep.key_scale_head_stride;
         tile.scale_stride = key.scale_stride;
         if (kLanes > 1 && last - at == kKeysTogether && block.query.count <= kRowsOfKeyVectors) {
           score_keys_together(sweep, place.head, at, tile);
@@ -148,7 +150,7 @@ void sweep_scores(const kernels::AttentionSweep& sweep, const BlockRange& range)
 // Where head h's own sum of values grows: in its state where that is empty, else beside it.
 inline float* value_sums_of(const kernels::AttentionSweep& sweep, std::int64_t head) {
   const kernels::AttentionBlock& block = sweep.block;
-  return block.state.first ? block.state.out + head * sweep.state_step * block.state.out_stride
+  return block.state.first ? block.state.out + head * sweep.state_head_stride * block.state.out_stride
                            : sweep.value_sums + head * block.query.count * block.state.out_stride;
 }
 
@@ -202,8 +204,8 @@ void sweep_values(const kernels::AttentionSweep& sweep, const BlockRange& range,
     const std::int64_t last = smaller(j + step, range.last);
     for (std::int64_t head = 0; head < sweep.heads; ++head) {
       sweep_values_of_keys<Numbers>(block, block.scores + head * block.query.count * block.scores_stride,
-                                    values.at(0, head), block.keys.value.scales + head * sweep.value_scale_step, j,
-                                    last, value_sums_of(sweep, head),
+                                    values.at(0, head), block.keys.value.scales + head * sweep.value_scale_head_stride,
+                                    j, last, value_sums_of(sweep, head),
                                     head + 1 == sweep.heads ? values.at(last, 0) : values.at(j, head + 1));
     }
   }
@@ -217,7 +219,7 @@ void sweep_values(const kernels::AttentionSweep& sweep, const BlockRange& range,
 // time from maximum to sum, is one long chain: it loses all of that again.
 inline void weigh_short_block(const kernels::AttentionBlock& block) {
   const Vec nothing = broadcast(-kInfinity);
-  const Vec scale = broadcast(block.steps.exponent_scale);
+  const Vec scale = broadcast(block.modifiers.exponent_scale);
   float maximum[kRowSlots];
   float minus_maximum[kRowSlots];
   for (int r = 0; r < kRowSlots; r += kLanes) store(nothing, maximum + r);
@@ -254,7 +256,7 @@ inline void weigh_short_block(const kernels::AttentionBlock& block) {
 inline BlockRange range_of_sweep(const kernels::AttentionSweep& sweep) {
   BlockRange range = range_of(sweep.block);
   range.whole_first = range.whole_last = range.first;
-  range.steps_together = false;
+  range.modified_together = false;
   return range;
 }
 
@@ -262,7 +264,7 @@ inline BlockRange range_of_sweep(const kernels::AttentionSweep& sweep) {
 // links attention().
 [[gnu::noinline]] inline RowFactors weigh_head(const kernels::AttentionBlock& block, const BlockRange& range) {
   RowFactors factors;
-  if (block.state.first && block.keys.count <= kLanes && block.steps.asked == 0) {
+  if (block.state.first && block.keys.count <= kLanes && block.modifiers.asked == 0) {
     weigh_short_block(block);
   } else {
     BlockRows rows;

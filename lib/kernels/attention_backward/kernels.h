@@ -55,7 +55,7 @@ struct BackwardTile {
   bool whole;
   const std::int32_t* begin;
   const std::int32_t* end;
-  ScoreSteps steps;  // exponent_scale and product_scale of either sign
+  ScoreModifiers modifiers;  // exponent_scale and product_scale of either sign
   // [keys rounded up to whole vectors]: room for the derivatives of capped scores by raw ones, which score gradients
   // are then multiplied by. Null: there is no cap, or the gradients by capped scores are wanted.
   float* cap_derivatives;

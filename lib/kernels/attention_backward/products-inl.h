@@ -59,11 +59,11 @@ void gradient_rows(GradientProduct<A, B> product, std::int64_t rows, std::int64_
 }
 
 inline bool sees(const kernels::BackwardTile& tile, std::int64_t r, std::int64_t j) {
-  if (tile.whole && tile.steps.masks.mask == nullptr) return true;
+  if (tile.whole && tile.modifiers.masks.mask == nullptr) return true;
   if (!tile.whole && (j < tile.begin[r] || j >= tile.end[r])) return false;
-  if (tile.steps.masks.mask == nullptr) return true;
-  return (tile.steps.masks.mask[r][(tile.steps.first_key + j) * tile.steps.masks.mask_key_stride] != 0) ==
-         tile.steps.masks.attend;
+  if (tile.modifiers.masks.mask == nullptr) return true;
+  return (tile.modifiers.masks.mask[r][(tile.modifiers.first_key + j) * tile.modifiers.masks.mask_key_stride] != 0) ==
+         tile.modifiers.masks.attend;
 }
 
 // Some of the rows r … r + rows − 1 see keys of [first, last), none sees others.

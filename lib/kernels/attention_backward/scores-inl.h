@@ -76,11 +76,11 @@ void differentiate_row(const kernels::BackwardTile& tile, std::int64_t r, const 
 }
 
 // Raw scores of keys first … last − 1, whole vectors, through the cap, and its derivatives. Returns what is left to do.
-inline kernels::ScoreSteps cap_row(const kernels::BackwardTile& tile, float* scores, std::int64_t first,
-                                   std::int64_t last) {
-  cap_scores(tile.steps, last - first, scores + first, tile.cap_derivatives + first);
-  kernels::ScoreSteps behind = tile.steps;
-  behind.asked -= static_cast<unsigned>(kernels::ScoreStep::soft_cap);
+inline kernels::ScoreModifiers cap_row(const kernels::BackwardTile& tile, float* scores, std::int64_t first,
+                                       std::int64_t last) {
+  cap_scores(tile.modifiers, last - first, scores + first, tile.cap_derivatives + first);
+  kernels::ScoreModifiers behind = tile.modifiers;
+  behind.asked -= static_cast<unsigned>(kernels::ScoreModifier::soft_cap);
   behind.product_scale = 1.0f;
   return behind;
 }
@@ -88,10 +88,10 @@ inline kernels::ScoreSteps cap_row(const kernels::BackwardTile& tile, float* sco
 // The row's products become scores.
 inline void make_scores(const kernels::BackwardTile& tile, std::int64_t r, const BackwardRow& row, std::int64_t first,
                         std::int64_t last) {
-  const auto apply = [&](const kernels::ScoreSteps& steps) {
-    if (steps.asked != 0 && row.begin < row.end) apply_steps(steps, r, row.begin, row.end, row.weights);
+  const auto apply = [&](const kernels::ScoreModifiers& modifiers) {
+    if (modifiers.asked != 0 && row.begin < row.end) apply_modifiers(modifiers, r, row.begin, row.end, row.weights);
   };
-  if (tile.cap_derivatives == nullptr) return apply(tile.steps);
+  if (tile.cap_derivatives == nullptr) return apply(tile.modifiers);
   apply(cap_row(tile, row.weights, first, last));
 }
 
@@ -120,12 +120,12 @@ inline void differentiate(const kernels::BackwardTile& tile, std::int64_t r, con
                           std::int64_t last) {
   BackwardRow row{at.weights,
                   at.gradients,
-                  broadcast(tile.steps.exponent_scale),
+                  broadcast(tile.modifiers.exponent_scale),
                   broadcast(tile.minus_log_sum_exp[r]),
                   broadcast(tile.delta[r]),
                   tile.whole ? 0 : tile.begin[r],
                   tile.whole ? tile.keys : tile.end[r]};
-  const bool hides = kernels::asks_for(tile.steps.asked, kernels::ScoreStep::mask);
+  const bool hides = kernels::asks_for(tile.modifiers.asked, kernels::ScoreModifier::mask);
   make_scores(tile, r, row, first, last);
   if (tile.large_maximum != nullptr && tile.large_maximum[r] != 0.0f) {
     for (std::int64_t j = first; j < last; j += kLanes) {

@@ -282,18 +282,18 @@ void block(const GemmBlock& block) noexcept {
       run_rows(block, plan, step, registers);
     }
     step.first += step.depth;
-  } while (step.first < plan.depth && !(block.is_stopped != nullptr && block.is_stopped()));
+  } while (step.first < plan.depth && !(block.is_cancelled != nullptr && block.is_cancelled()));
 }
 
 // Columns of B as panels, a block of K at a time.
 template <class Numbers>
 void pack_columns(const Operand& b, std::int64_t depth, std::int64_t column, std::int64_t columns,
-                  const Operand& panels, float* packed, bool (*is_stopped)() noexcept) noexcept {
+                  const Operand& panels, float* packed, bool (*is_cancelled)() noexcept) noexcept {
   const std::int64_t longest = depth_block<Numbers>(depth);
   if constexpr (requires { &Numbers::pack_columns; }) {
-    Numbers::pack_columns(b, depth, column, columns, panels, packed, longest, is_stopped);
+    Numbers::pack_columns(b, depth, column, columns, panels, packed, longest, is_cancelled);
   } else {
-    for (std::int64_t first = 0; first < depth && !is_stopped(); first += longest) {
+    for (std::int64_t first = 0; first < depth && !is_cancelled(); first += longest) {
       const std::int64_t rows = smaller(longest, depth - first);
       Numbers::pack_panel(b, first, rows, column, columns, packed + panels.panel_at(first, rows, column));
     }

@@ -182,11 +182,11 @@ struct Int4 {
 
   static void pack_columns(const kernels::Operand& b, std::int64_t depth, std::int64_t column, std::int64_t columns,
                            const kernels::Operand& panels, float* packed, std::int64_t depth_block,
-                           bool (*is_stopped)() noexcept) noexcept {
+                           bool (*is_cancelled)() noexcept) noexcept {
     const std::int64_t width = round_up(columns, kLanes);
     auto* const scales = reinterpret_cast<std::uint16_t*>(
         packed + (reinterpret_cast<const float*>(panels.group_scales(depth)) - panels.words()));
-    for (std::int64_t first = 0; first < depth && !is_stopped(); first += depth_block) {
+    for (std::int64_t first = 0; first < depth && !is_cancelled(); first += depth_block) {
       const std::int64_t count = smaller(depth_block, depth - first);
       float* const panel = packed + panels.panel_at(first, count, column);
       std::uint16_t* const scales_of_block = scales + column * int4_groups(depth) + first / kInt4Group * width;

@@ -108,18 +108,18 @@ struct Int8 {
 
   static void pack_columns(const kernels::Operand& b, std::int64_t depth, std::int64_t column, std::int64_t columns,
                            const kernels::Operand& panels, float* packed, std::int64_t depth_block,
-                           bool (*is_stopped)() noexcept) noexcept {
+                           bool (*is_cancelled)() noexcept) noexcept {
     const std::int64_t width = round_up(columns, kLanes);
     for (std::int64_t offset = 0; offset < columns; offset += kLanes) {
       const std::int64_t at = column + offset;
       const int count = static_cast<int>(smaller(kLanes, columns - offset));
       Int8Range range;
-      for (std::int64_t first = 0; first < depth && !is_stopped(); first += depth_block) {
+      for (std::int64_t first = 0; first < depth && !is_cancelled(); first += depth_block) {
         include_columns(b, first, smaller(depth_block, depth - first), at, count, range);
       }
       float* numbers = packed + (panels.column_scales(depth) - panels.words()) + at;
       store(Int8Columns(range).scale.scale, numbers);
-      for (std::int64_t first = 0; first < depth && !is_stopped(); first += depth_block) {
+      for (std::int64_t first = 0; first < depth && !is_cancelled(); first += depth_block) {
         const std::int64_t rows = smaller(depth_block, depth - first);
         float* const to = packed + panels.panel_at(first, rows, column) + offset;
         Int8Columns of_block(range);

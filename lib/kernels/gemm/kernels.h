@@ -57,7 +57,7 @@ struct GemmBlock {
   float* scratch;  // as many floats as GemmKernels::scratch_floats says, 64-byte aligned; may be null when that is 0
   // Asked between blocks of K, which take milliseconds: from its first yes on the rest is left, and C is anything. Null
   // where the product shall not end before it is done.
-  bool (*is_stopped)() noexcept;
+  bool (*is_cancelled)() noexcept;
 };
 
 struct GemmKernels {
@@ -82,9 +82,9 @@ struct GemmKernels {
   // Packs columns [column, column + columns) of B [depth, …], one panel of each block of K: columns ≤ panel_width,
   // filled up to whole vectors. b is no panels, and float32; rows of it may be bfloat16 where the panels are. `panels`
   // describes those at `packed`. Each block may lie in memory that the system has yet to find, for milliseconds: before
-  // each is_stopped() is asked, and from its first yes on the rest is left.
+  // each is_cancelled() is asked, and from its first yes on the rest is left.
   void (*pack_columns)(const Operand& b, std::int64_t depth, std::int64_t column, std::int64_t columns,
-                       const Operand& panels, float* packed, bool (*is_stopped)() noexcept) noexcept;
+                       const Operand& panels, float* packed, bool (*is_cancelled)() noexcept) noexcept;
   // Length of the blocks of K; the last may be shorter.
   std::int64_t (*depth_block)(std::int64_t depth) noexcept;
 };

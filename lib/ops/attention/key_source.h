@@ -43,8 +43,8 @@ class KeySource {
   [[nodiscard]] std::int64_t key_head_step() const noexcept { return key_.head_stride; }
   [[nodiscard]] std::int64_t value_head_step() const noexcept { return value_.head_stride; }
   // The same in scales, 0 where there are none.
-  [[nodiscard]] std::int64_t key_scale_step() const noexcept { return key_.scales.strides[2]; }
-  [[nodiscard]] std::int64_t value_scale_step() const noexcept { return value_.scales.strides[2]; }
+  [[nodiscard]] std::int64_t key_scale_head_stride() const noexcept { return key_.scales.strides[2]; }
+  [[nodiscard]] std::int64_t value_scale_head_stride() const noexcept { return value_.scales.strides[2]; }
 
  private:
   struct Rows {

@@ -87,7 +87,7 @@ void merge_attention(Engine& engine, std::span<const AttentionPart> parts, View<
                                            .out = nullptr};
     const std::int64_t end = runtime::first_of_run(rows, plan.workers, run + 1);
     for (std::int64_t row = runtime::first_of_run(rows, plan.workers, run); row < end; ++row) {
-      if (row % kRowsOfQuestion == 0 && runtime::is_stopped()) return;
+      if (row % kRowsOfQuestion == 0 && runtime::is_cancelled()) return;
       const std::int64_t h = row % heads, i = row / heads % queries, b = row / heads / queries;
       for (std::size_t p = 0; p < parts.size(); ++p) {
         part_rows[p] = row_of(parts[p].out, b, i, h);

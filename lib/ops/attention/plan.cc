@@ -170,8 +170,8 @@ void lay_out_worker(const kernels::AttentionKernels& kernels, const AttentionSiz
   plan.value_sums =
       plan.for_worker<float>(plan.key_blocks > 1 || traits.with_sinks ? tile_rows * plan.padded_value_dim : 0);
   plan.intervals = plan.for_worker<KeyInterval>(plan.row_block);
-  plan.step_rows =
-      room_for_steps(plan, traits.with_mask ? rows : 0, traits.with_bias ? rows : 0, traits.with_slopes ? rows : 0);
+  plan.row_modifiers =
+      room_for_modifiers(plan, traits.with_mask ? rows : 0, traits.with_bias ? rows : 0, traits.with_slopes ? rows : 0);
   plan.dropout_places = plan.for_worker<kernels::DropoutPlace>(traits.with_dropout ? rows : 0);
   plan.tiles = plan.for_worker<TileState>(divide_up(plan.row_block, even_share(plan.row_block, kernels.query_rows)));
   const bool packs = plan.route == AttentionRoute::packed_by_block;

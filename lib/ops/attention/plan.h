@@ -81,7 +81,7 @@ struct AttentionPlan : CallPlan {
   WorkerPart<float> final_sum;
   WorkerPart<float> value_sums;
   WorkerPart<KeyInterval> intervals;
-  StepParts step_rows;
+  StepParts row_modifiers;
   WorkerPart<kernels::DropoutPlace> dropout_places;
   WorkerPart<TileState> tiles;
   WorkerPart<float> packed_keys;

@@ -14,7 +14,7 @@ class Tile {
   Tile(const AttentionCall& call, int worker, const ShownRows& rows, std::int64_t head) noexcept
       : call_(call), worker_(worker), rows_(rows), head_(head) {
     tile_.query.stride = tile_.query.head_dim = call.plan.key_words;
-    tile_.steps = call.steps;
+    tile_.modifiers = call.modifiers;
     tile_.panel = part_of(call, worker, call.plan.panel);
     tile_.seen = {begin_, end_, false};
     tile_.maximum = maximum_;
@@ -33,8 +33,8 @@ class Tile {
     tile_.query.data = part_of(call_, worker_, call_.plan.query) + r * call_.plan.key_words;
     tile_.query.count = count;
     tile_.keys = keys;
-    tile_.steps.first_key = key;
-    step_rows(call_, worker_).give(call_.options, r, tile_.steps);
+    tile_.modifiers.first_key = key;
+    row_modifiers(call_, worker_).give(call_.options, r, tile_.modifiers);
     for (std::int64_t row = 0; row < count; ++row) {
       begin_[row] = static_cast<std::int32_t>(std::clamp<std::int64_t>(intervals[row].begin - key, 0, keys));
       end_[row] = static_cast<std::int32_t>(std::clamp<std::int64_t>(intervals[row].end - key, 0, keys));

@@ -193,7 +193,7 @@ void attend(Engine& engine, std::string_view name, const AttentionOperands& oper
                      .kernels = kernels,
                      .plan = plan_attention(engine, kernels, sizes, traits),
                      .scale = scale,
-                     .steps = score_steps(options, scale.exponent_scale),
+                     .modifiers = score_modifiers(options, scale.exponent_scale),
                      .dropout = dropout_of(options),
                      .heads = {.all = sizes.query_heads},
                      .scratch = nullptr};

@@ -17,7 +17,7 @@ bool values_are_finite(const AttentionCall& call, const kernels::KeyValueBlock& 
   const kernels::Operand& value = packed ? block.value : rows;
   if (!packed) {
     const kernels::Operand of_head =
-        value.from(head * call.keys.value_head_step(), head * call.keys.value_scale_step());
+        value.from(head * call.keys.value_head_step(), head * call.keys.value_scale_head_stride());
     return call.kernels.all_finite(of_head.from_row(first), last - first, value_dim);
   }
   const std::int64_t width = call.plan.value_panel_width;
@@ -72,11 +72,11 @@ void RowBlock::find_intervals() noexcept {
 }
 
 // Whether rows that lie so far apart are words of four bytes as the kernels multiply them: floats, or pairs.
-bool RowBlock::are_words(const kernels::Operand& rows, std::int64_t row_step, std::int64_t head_step) const noexcept {
+bool RowBlock::are_words(const kernels::Operand& rows, std::int64_t row_step, std::int64_t head_stride) const noexcept {
   const std::int64_t of_word = call_.kernels.numbers_of_word;
   constexpr std::int64_t kBytes = sizeof(float);
   return kernels::bytes_of_number(rows.type) * of_word == kBytes && row_step % of_word == 0 &&
-         head_step % of_word == 0 && reinterpret_cast<std::uintptr_t>(rows.data) % kBytes == 0;
+         head_stride % of_word == 0 && reinterpret_cast<std::uintptr_t>(rows.data) % kBytes == 0;
 }
 
 // Query rows in place where they are words that one stride leads through, else copied; and where each row's mask and
@@ -88,7 +88,7 @@ void RowBlock::prepare(const RowStates& states) noexcept {
   if (call_.out.type != NumberType::float32) {
     out_ = states.out;
     out_stride_ = call_.plan.padded_value_dim;
-    out_head_step_ = states.head_step * out_stride_;
+    out_head_step_ = states.head_stride * out_stride_;
   } else if (even_rows_) {
     out_ = static_cast<float*>(row_at(call_.out, range_.sample, first.query, first.head));
     out_stride_ = call_.out.stride(row_axis);
@@ -96,11 +96,11 @@ void RowBlock::prepare(const RowStates& states) noexcept {
   }
   const kernels::Operand rows_of_query = operand_at(query, range_.sample, first.query, first.head);
   const std::int64_t row_step = query.stride(row_axis);
-  const std::int64_t head_step = call_.sizes.group * query.stride(2);
-  if (even_rows_ && call_.scale.query_factor == 1.0f && are_words(rows_of_query, row_step, head_step)) {
+  const std::int64_t head_stride = call_.sizes.group * query.stride(2);
+  if (even_rows_ && call_.scale.query_factor == 1.0f && are_words(rows_of_query, row_step, head_stride)) {
     query_ = rows_of_query.words();
     query_stride_ = row_step / call_.kernels.numbers_of_word;
-    query_head_step_ = head_step / call_.kernels.numbers_of_word;
+    query_head_step_ = head_stride / call_.kernels.numbers_of_word;
   } else {
     float* copy = part_of(call_, worker_, call_.plan.query);
     query_ = copy;
@@ -120,7 +120,7 @@ void RowBlock::prepare(const RowStates& states) noexcept {
       }
     }
   }
-  if (has_row_steps(call_.options)) prepare_steps();
+  if (has_row_modifiers(call_.options)) prepare_modifiers();
   if (call_.options.dropout.probability != 0) prepare_dropout();
 }
 
@@ -144,9 +144,9 @@ void RowBlock::prepare_dropout() noexcept {
   });
 }
 
-void RowBlock::prepare_steps() noexcept {
+void RowBlock::prepare_modifiers() noexcept {
   const IntervalRule rule(call_.options, sequence_);
-  const StepRows rows = step_rows(call_, worker_);
+  const RowModifiers rows = row_modifiers(call_, worker_);
   const std::int64_t position = sequence_.first_key + rule.position(-sequence_.first_query);
   for_each_row([&](std::int64_t head, std::int64_t r, const RowPlace& place) {
     rows.set(call_.options, head * count_ + r, range_.sample, place.head, place.query, position + place.query);
@@ -160,7 +160,7 @@ void RowBlock::attend(std::int64_t first_key, std::int64_t last_key, const RowSt
   const AttentionSizes& sizes = call_.sizes;
   const bool drops = call_.options.dropout.probability != 0;
   for (std::int64_t key = first_key / plan.key_block * plan.key_block; key < last_key; key += plan.key_block) {
-    if (runtime::is_stopped()) return;
+    if (runtime::is_cancelled()) return;
     const std::int64_t keys = std::min(plan.key_block, sequence_.keys - key);
     const std::int64_t first_seen = std::max<std::int64_t>(first_key - key, 0);
     const std::int64_t last_seen = std::min(last_key - key, keys);
@@ -170,7 +170,7 @@ void RowBlock::attend(std::int64_t first_key, std::int64_t last_key, const RowSt
         .block = {.query = {.data = query_, .stride = query_stride_, .count = count_, .head_dim = plan.key_words},
                   .keys = key_block(key, keys, first_seen, last_seen),
                   .seen = {.begin = begin_, .end = end_, .same_for_all = same_intervals_},
-                  .steps = call_.steps,
+                  .modifiers = call_.modifiers,
                   .dropout = {.numbers = drops ? &call_.dropout : nullptr, .places = nullptr, .first_key = key},
                   .scores = part_of(call_, worker_, plan.scores),
                   .scores_stride = plan.scores_stride,
@@ -182,18 +182,18 @@ void RowBlock::attend(std::int64_t first_key, std::int64_t last_key, const RowSt
                             .out_stride = plan.padded_value_dim},
                   .ends = {.out = nullptr, .out_stride = out_stride_, .sum = nullptr}},
         .heads = range_.heads,
-        .query_step = query_head_step_,
-        .key_step = call_.keys.key_head_step(),
-        .value_step = call_.keys.value_head_step(),
-        .key_scale_step = call_.keys.key_scale_step(),
-        .value_scale_step = call_.keys.value_scale_step(),
-        .out_step = out_head_step_,
-        .state_step = states.head_step,
-        .mask_step = count_,
+        .query_head_stride = query_head_step_,
+        .key_head_stride = call_.keys.key_head_step(),
+        .value_head_stride = call_.keys.value_head_step(),
+        .key_scale_head_stride = call_.keys.key_scale_head_stride(),
+        .value_scale_head_stride = call_.keys.value_scale_head_stride(),
+        .out_head_stride = out_head_step_,
+        .state_head_stride = states.head_stride,
+        .mask_head_stride = count_,
         .value_sums = part_of(call_, worker_, plan.value_sums),
         .from_memory = reads_memory(sizes, keys, range_.heads),
         .from_far_memory = plan.from_far_memory};
-    sweep.block.steps.first_key = sequence_.first_key + key;
+    sweep.block.modifiers.first_key = sequence_.first_key + key;
     if (call_.options.mask) {
       kernels::KeyValueBlock& block = sweep.block.keys;
       const kernels::Operand rows =
@@ -255,7 +255,7 @@ void RowBlock::attend_key_block(kernels::AttentionSweep& sweep, std::int64_t fir
       if (!sees_any) continue;
     }
     block.query.data = query_ + r * query_stride_;
-    step_rows(call_, worker_).give(call_.options, r, block.steps);
+    row_modifiers(call_, worker_).give(call_.options, r, block.modifiers);
     if (block.dropout.numbers != nullptr) {
       block.dropout.places = part_of(call_, worker_, plan.dropout_places) + r;
     }
@@ -295,7 +295,7 @@ void RowBlock::finish_tile(TileState tile, std::int64_t first, std::int64_t last
   if (tile == TileState::finished && call_.out.type != NumberType::float32) narrow_tile(first, last, head, states);
   for (std::int64_t r = first; r < last; ++r) {
     const RowPlace place = place_of(call_, range_.key_value_head + head, range_.first + r);
-    const std::int64_t state = head * states.head_step + r;
+    const std::int64_t state = head * states.head_stride + r;
     if (tile == TileState::empty || tile == TileState::sink) {
       finish_empty_row(call_, range_.sample, place);
     } else if (tile == TileState::kept) {
@@ -314,9 +314,9 @@ void RowBlock::narrow_tile(std::int64_t first, std::int64_t last, std::int64_t h
   for (std::int64_t r = first; r < last;) {
     const RowPlace place = place_of(call_, range_.key_value_head + head, range_.first + r);
     const std::int64_t rows = group == 1 ? last - r : std::min(group - place.head % group, last - r);
-    call_.kernels.narrow_rows(states.out + (head * states.head_step + r) * stride, stride, rows, call_.sizes.value_dim,
-                              call_.out.type, row_at(call_.out, range_.sample, place.query, place.head),
-                              call_.out.stride(group == 1 ? 1 : 2));
+    call_.kernels.narrow_rows(
+        states.out + (head * states.head_stride + r) * stride, stride, rows, call_.sizes.value_dim, call_.out.type,
+        row_at(call_.out, range_.sample, place.query, place.head), call_.out.stride(group == 1 ? 1 : 2));
     r += rows;
   }
 }
@@ -328,14 +328,14 @@ void RowBlock::begin_with_sinks(const RowStates& states) noexcept {
   for_each_row([&](std::int64_t head, std::int64_t r, const RowPlace& place) {
     if (place.head != of_head) sink = sink_state(call_, place.head);
     of_head = place.head;
-    states.maximum[head * states.head_step + r] = sink.maximum;
+    states.maximum[head * states.head_stride + r] = sink.maximum;
   });
 }
 
 void RowBlock::run(const RowStates& states) noexcept {
   if (!call_.options.sinks.empty() && first_key_ < last_key_) begin_with_sinks(states);
   if (first_key_ < last_key_) attend(first_key_, last_key_, states, true);
-  if (runtime::is_stopped()) return;  // nobody looks at the output: its pages are left alone
+  if (runtime::is_cancelled()) return;  // nobody looks at the output: its pages are left alone
   finish(states);
 }
 

@@ -10,13 +10,13 @@
 
 namespace headlight::ops {
 
-// State of consecutive rows: [rows], [rows][lanes], [rows][padded value_dim]; those of the next head lie head_step rows
-// further on.
+// State of consecutive rows: [rows], [rows][lanes], [rows][padded value_dim]; those of the next head lie head_stride
+// rows further on.
 struct RowStates {
   float* maximum;
   float* sums;
   float* out;
-  std::int64_t head_step;
+  std::int64_t head_stride;
 
   [[nodiscard]] kernels::AttentionState row(const AttentionCall& call, std::int64_t r) const noexcept {
     return {maximum + r, sums + r * call.kernels.lanes, out + r * call.plan.padded_value_dim};
@@ -54,9 +54,9 @@ class RowBlock {
   void for_each_row(const Function& function) const noexcept;
   void find_intervals() noexcept;
   [[nodiscard]] bool are_words(const kernels::Operand& rows, std::int64_t row_step,
-                               std::int64_t head_step) const noexcept;
+                               std::int64_t head_stride) const noexcept;
   void prepare(const RowStates& states) noexcept;
-  void prepare_steps() noexcept;
+  void prepare_modifiers() noexcept;
   void prepare_dropout() noexcept;
   void attend(std::int64_t first_key, std::int64_t last_key, const RowStates& states, bool finish) noexcept;
   // The `count` keys and values of the block that starts at key `first_key` of the sequence; packs those in

@@ -12,15 +12,15 @@
 
 namespace headlight::ops {
 
-RowScores::RowScores(const AttentionOptions& options, const kernels::ScoreSteps& steps, const KeySource& keys,
+RowScores::RowScores(const AttentionOptions& options, const kernels::ScoreModifiers& modifiers, const KeySource& keys,
                      const RowOfQueries& row) noexcept
-    : options_(options), steps_(steps), keys_(keys), row_(row) {
+    : options_(options), modifiers_(modifiers), keys_(keys), row_(row) {
   if (options.mask) mask_ = broadcast_row(options.mask->entries, row.sample, row.head, row.row);
   if (options.bias) bias_ = broadcast_row(options.bias, row.sample, row.head, row.row);
 }
 
 bool RowScores::sees(std::int64_t key) const noexcept {
-  return mask_ == nullptr || (mask_[key * steps_.masks.mask_key_stride] != 0) == steps_.masks.attend;
+  return mask_ == nullptr || (mask_[key * modifiers_.masks.mask_key_stride] != 0) == modifiers_.masks.attend;
 }
 
 float RowScores::operator()(std::int64_t key) const noexcept {
@@ -31,18 +31,18 @@ float RowScores::operator()(std::int64_t key) const noexcept {
   }
   const bool adds = bias_ != nullptr || !options_.slopes.empty();
   if (options_.soft_cap != 0) {
-    score = std::tanh(score * static_cast<double>(steps_.cap.scale)) * static_cast<double>(steps_.cap.cap);
+    score = std::tanh(score * static_cast<double>(modifiers_.cap.scale)) * static_cast<double>(modifiers_.cap.cap);
   } else if (adds) {
     score *= static_cast<double>(static_cast<float>(softmax_scale(options_, row_.head_dim)));
   }
-  if (bias_ != nullptr) score += static_cast<double>(bias_[key * steps_.masks.bias_key_stride]);
+  if (bias_ != nullptr) score += static_cast<double>(bias_[key * modifiers_.masks.bias_key_stride]);
   if (!options_.slopes.empty()) {
     score -= static_cast<double>(options_.slopes[static_cast<std::size_t>(row_.head)]) *
              static_cast<double>(std::abs(row_.position - key));
   }
   constexpr auto kLargest = static_cast<double>(std::numeric_limits<float>::max());
   score = static_cast<double>(static_cast<float>(score)) *
-          (adds ? std::numbers::log2e : static_cast<double>(steps_.exponent_scale));
+          (adds ? std::numbers::log2e : static_cast<double>(modifiers_.exponent_scale));
   return static_cast<float>(std::isinf(score) ? score : std::clamp(score, -kLargest, kLargest));
 }
 

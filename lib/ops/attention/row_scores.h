@@ -23,7 +23,7 @@ struct RowOfQueries {
 
 class RowScores {
  public:
-  HEADLIGHT_INNER_API RowScores(const AttentionOptions& options, const kernels::ScoreSteps& steps,
+  HEADLIGHT_INNER_API RowScores(const AttentionOptions& options, const kernels::ScoreModifiers& modifiers,
                                 const KeySource& keys, const RowOfQueries& row) noexcept;
 
   // Whether the mask lets key `key` of the tensor through.
@@ -33,7 +33,7 @@ class RowScores {
 
  private:
   const AttentionOptions& options_;
-  const kernels::ScoreSteps& steps_;
+  const kernels::ScoreModifiers& modifiers_;
   const KeySource& keys_;
   RowOfQueries row_;
   const std::uint8_t* mask_ = nullptr;

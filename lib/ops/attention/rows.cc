@@ -65,7 +65,7 @@ void sweep_partially(const AttentionCall& call, int worker, const RowRange& rang
     const std::int64_t head = rows.sample * call.sizes.key_value_heads + rows.key_value_head;
     const RowStates states = partial_states(call, head, block_index);
     const kernels::AttentionState at = states.row(call, rows.first);
-    block.run_partially(first, last, {at.maximum, at.sums, at.out, states.head_step});
+    block.run_partially(first, last, {at.maximum, at.sums, at.out, states.head_stride});
   });
 }
 

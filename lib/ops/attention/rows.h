@@ -30,7 +30,7 @@ struct AttentionCall {
   const kernels::AttentionKernels& kernels;
   AttentionPlan plan;
   AttentionScale scale;
-  kernels::ScoreSteps steps;
+  kernels::ScoreModifiers modifiers;
   kernels::AttentionDropout dropout;
   HeadNumbers heads;
   std::byte* scratch;

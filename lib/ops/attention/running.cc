@@ -82,7 +82,8 @@ void RunningRows::attend_block(const RowRange& rows, const AttentionSequence& se
     const KeyInterval& interval = block.interval(r);
     if (std::max(interval.begin, keys.begin) >= std::min(interval.end, keys.end)) continue;
     for (std::int64_t head = 0; head < rows.heads; ++head) {
-      take(row(rows.sample, rows.key_value_head + head, rows.first + r), states.row(call_, head * states.head_step + r),
+      take(row(rows.sample, rows.key_value_head + head, rows.first + r),
+           states.row(call_, head * states.head_stride + r),
            interval.begin >= keys.begin && call_.options.sinks.empty());
     }
   }

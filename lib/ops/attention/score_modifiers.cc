@@ -9,7 +9,7 @@ namespace headlight::ops {
 namespace {
 
 using kernels::asks_for;
-using kernels::ScoreStep;
+using kernels::ScoreModifier;
 
 // No factor becomes infinite.
 float bounded(double factor) noexcept {
@@ -23,10 +23,10 @@ bool is_normal_float(double number) noexcept {
   return static_cast<double>(Limits::min()) <= size && size <= static_cast<double>(Limits::max());
 }
 
-// Whether the steps leave scores in units of e.
-bool is_natural(const kernels::ScoreSteps& steps) noexcept {
-  return asks_for(steps.asked, ScoreStep::soft_cap) || asks_for(steps.asked, ScoreStep::bias) ||
-         asks_for(steps.asked, ScoreStep::slope);
+// Whether the modifiers leave scores in units of e.
+bool is_natural(const kernels::ScoreModifiers& modifiers) noexcept {
+  return asks_for(modifiers.asked, ScoreModifier::soft_cap) || asks_for(modifiers.asked, ScoreModifier::bias) ||
+         asks_for(modifiers.asked, ScoreModifier::slope);
 }
 
 // cap · tanh(q · product_scale / cap). tanh x = x (1 + x² (…)) in x² for |x| < ½, relative error 1.5e-8; the factors of
@@ -51,38 +51,41 @@ kernels::ScoreCap score_cap(float cap, float product_scale) noexcept {
 
 }  // namespace
 
-kernels::ScoreSteps score_steps(const AttentionOptions& options, float exponent_scale) noexcept {
-  kernels::ScoreSteps steps{};
-  const auto ask = [&](bool is_asked, ScoreStep step) { steps.asked |= is_asked ? static_cast<unsigned>(step) : 0; };
-  steps.exponent_scale = exponent_scale;
-  ask(options.soft_cap != 0, ScoreStep::soft_cap);
-  ask(!options.slopes.empty(), ScoreStep::slope);
-  ask(static_cast<bool>(options.bias), ScoreStep::bias);
-  ask(options.mask.has_value(), ScoreStep::mask);
-  steps.product_scale = static_cast<float>(static_cast<double>(exponent_scale) / std::numbers::log2e);
-  if (steps.asked == 0) return steps;
-  if (asks_for(steps.asked, ScoreStep::soft_cap)) {
-    steps.cap = score_cap(options.soft_cap, steps.product_scale);
+kernels::ScoreModifiers score_modifiers(const AttentionOptions& options, float exponent_scale) noexcept {
+  kernels::ScoreModifiers modifiers{};
+  const auto ask = [&](bool is_asked, ScoreModifier modifier) {
+    modifiers.asked |= is_asked ? static_cast<unsigned>(modifier) : 0;
+  };
+  modifiers.exponent_scale = exponent_scale;
+  ask(options.soft_cap != 0, ScoreModifier::soft_cap);
+  ask(!options.slopes.empty(), ScoreModifier::slope);
+  ask(static_cast<bool>(options.bias), ScoreModifier::bias);
+  ask(options.mask.has_value(), ScoreModifier::mask);
+  modifiers.product_scale = static_cast<float>(static_cast<double>(exponent_scale) / std::numbers::log2e);
+  if (modifiers.asked == 0) return modifiers;
+  if (asks_for(modifiers.asked, ScoreModifier::soft_cap)) {
+    modifiers.cap = score_cap(options.soft_cap, modifiers.product_scale);
   }
   // What is added is in units of e, and so is the sum: of a change of unit nothing can become infinite (a row whose
   // every key carries −FLT_MAX still sees them all), and it is one multiply-add.
-  if (is_natural(steps)) steps.exponent_scale = static_cast<float>(std::numbers::log2e);
+  if (is_natural(modifiers)) modifiers.exponent_scale = static_cast<float>(std::numbers::log2e);
   if (options.mask) {
-    steps.masks.mask_key_stride = options.mask->entries.extent(3) == 1 ? 0 : 1;
-    steps.masks.attend = options.mask->means == MaskMeans::attend;
+    modifiers.masks.mask_key_stride = options.mask->entries.extent(3) == 1 ? 0 : 1;
+    modifiers.masks.attend = options.mask->means == MaskMeans::attend;
   }
-  if (options.bias) steps.masks.bias_key_stride = options.bias.extent(3) == 1 ? 0 : 1;
-  return steps;
+  if (options.bias) modifiers.masks.bias_key_stride = options.bias.extent(3) == 1 ? 0 : 1;
+  return modifiers;
 }
 
-float natural_factor(const kernels::ScoreSteps& steps) noexcept {
-  return is_natural(steps) ? 1.0f : steps.product_scale;
+float natural_factor(const kernels::ScoreModifiers& modifiers) noexcept {
+  return is_natural(modifiers) ? 1.0f : modifiers.product_scale;
 }
 
-void StepRows::give(const AttentionOptions& options, std::int64_t n, kernels::ScoreSteps& steps) const noexcept {
-  if (options.mask) steps.masks.mask = masks + n;
-  if (options.bias) steps.masks.bias = biases + n;
-  if (!options.slopes.empty()) steps.slopes = slopes + n;
+void RowModifiers::give(const AttentionOptions& options, std::int64_t n,
+                        kernels::ScoreModifiers& modifiers) const noexcept {
+  if (options.mask) modifiers.masks.mask = masks + n;
+  if (options.bias) modifiers.masks.bias = biases + n;
+  if (!options.slopes.empty()) modifiers.slopes = slopes + n;
 }
 
 }  // namespace headlight::ops

@@ -1,4 +1,4 @@
-// The steps between products and scores that a call asks for, and what of them is each row's own.
+// The modifiers between products and scores that a call asks for, and what of them is each row's own.
 #pragma once
 
 #include <cstdint>
@@ -11,14 +11,14 @@
 namespace headlight::ops {
 
 // What all rows of a call have in common; exp(scale · q·k) = exp2(exponent_scale · q·k).
-[[nodiscard]] HEADLIGHT_INNER_API kernels::ScoreSteps score_steps(const AttentionOptions& options,
-                                                                  float exponent_scale) noexcept;
+[[nodiscard]] HEADLIGHT_INNER_API kernels::ScoreModifiers score_modifiers(const AttentionOptions& options,
+                                                                          float exponent_scale) noexcept;
 
-// What scores have to be multiplied by, as `steps` leave them, to be in units of e.
-[[nodiscard]] HEADLIGHT_INNER_API float natural_factor(const kernels::ScoreSteps& steps) noexcept;
+// What scores have to be multiplied by, as `modifiers` leave them, to be in units of e.
+[[nodiscard]] HEADLIGHT_INNER_API float natural_factor(const kernels::ScoreModifiers& modifiers) noexcept;
 
-// Rows in a row, in memory of a worker; a list is not looked at where its step is not asked for.
-struct StepRows {
+// Rows in a row, in memory of a worker; a list is not looked at where its modifier is not asked for.
+struct RowModifiers {
   const std::uint8_t** masks;
   const float** biases;
   kernels::RowSlope* slopes;
@@ -26,8 +26,8 @@ struct StepRows {
   // Makes row n that of a query of the tensors, which stands at `position`, counted in the tensor's keys.
   void set(const AttentionOptions& options, std::int64_t n, std::int64_t sample, std::int64_t head, std::int64_t query,
            std::int64_t position) const noexcept;
-  // Row 0 of `steps` is row n.
-  void give(const AttentionOptions& options, std::int64_t n, kernels::ScoreSteps& steps) const noexcept;
+  // Row 0 of `modifiers` is row n.
+  void give(const AttentionOptions& options, std::int64_t n, kernels::ScoreModifiers& modifiers) const noexcept;
 };
 
 // Where each worker keeps them: room for so many of each, and they themselves.
@@ -36,19 +36,19 @@ struct StepParts {
   WorkerPart<const float*> biases;
   WorkerPart<kernels::RowSlope> slopes;
 };
-[[nodiscard]] inline StepParts room_for_steps(CallPlan& plan, std::int64_t masks, std::int64_t biases,
-                                              std::int64_t slopes) noexcept {
+[[nodiscard]] inline StepParts room_for_modifiers(CallPlan& plan, std::int64_t masks, std::int64_t biases,
+                                                  std::int64_t slopes) noexcept {
   return {plan.for_worker<const std::uint8_t*>(masks), plan.for_worker<const float*>(biases),
           plan.for_worker<kernels::RowSlope>(slopes)};
 }
 template <class Call>
-[[nodiscard]] StepRows step_rows(const Call& call, int worker) noexcept {
-  const StepParts& parts = call.plan.step_rows;
+[[nodiscard]] RowModifiers row_modifiers(const Call& call, int worker) noexcept {
+  const StepParts& parts = call.plan.row_modifiers;
   return {part_of(call, worker, parts.masks), part_of(call, worker, parts.biases), part_of(call, worker, parts.slopes)};
 }
 
 // Whether rows have anything of their own.
-[[nodiscard]] inline bool has_row_steps(const AttentionOptions& options) noexcept {
+[[nodiscard]] inline bool has_row_modifiers(const AttentionOptions& options) noexcept {
   return options.mask || options.bias || !options.slopes.empty();
 }
 
@@ -61,8 +61,8 @@ template <class T>
   return view.data + step(0, b) + step(1, h) + step(2, i);
 }
 
-inline void StepRows::set(const AttentionOptions& options, std::int64_t n, std::int64_t sample, std::int64_t head,
-                          std::int64_t query, std::int64_t position) const noexcept {
+inline void RowModifiers::set(const AttentionOptions& options, std::int64_t n, std::int64_t sample, std::int64_t head,
+                              std::int64_t query, std::int64_t position) const noexcept {
   if (options.mask) masks[n] = broadcast_row(options.mask->entries, sample, head, query);
   if (options.bias) biases[n] = broadcast_row(options.bias, sample, head, query);
   if (!options.slopes.empty()) slopes[n] = {options.slopes[static_cast<std::size_t>(head)], position};

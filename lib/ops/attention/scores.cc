@@ -7,8 +7,8 @@
 namespace headlight::ops {
 namespace {
 
-// The steps up to the stage asked for.
-kernels::ScoreSteps steps_of(const AttentionCall& call) noexcept {
+// The modifiers up to the stage asked for.
+kernels::ScoreModifiers modifiers_of(const AttentionCall& call) noexcept {
   AttentionOptions options = call.options;
   if (options.scores_at != ScoreStage::masked) {
     options.mask.reset();
@@ -16,12 +16,12 @@ kernels::ScoreSteps steps_of(const AttentionCall& call) noexcept {
     options.slopes = {};
   }
   if (options.scores_at == ScoreStage::raw) options.soft_cap = 0;
-  return score_steps(options, call.scale.exponent_scale);
+  return score_modifiers(options, call.scale.exponent_scale);
 }
 
 // All tiles of one head's rows and one panel of keys, key … key + keys − 1.
 void write_panel(const AttentionCall& call, int worker, const ShownRows& rows, std::int64_t head, std::int64_t key,
-                 std::int64_t keys, const kernels::ScoreSteps& steps) noexcept {
+                 std::int64_t keys, const kernels::ScoreModifiers& modifiers) noexcept {
   std::int32_t begin[kMaxRowsOfTile];
   std::int32_t end[kMaxRowsOfTile];
   float* to[kMaxRowsOfTile];
@@ -31,15 +31,15 @@ void write_panel(const AttentionCall& call, int worker, const ShownRows& rows, s
   tile.panel = part_of(call, worker, call.plan.panel);
   tile.keys = keys;
   tile.seen = {begin, end, false};
-  tile.steps = steps;
-  tile.steps.first_key = key;
-  tile.factor = natural_factor(steps);
+  tile.modifiers = modifiers;
+  tile.modifiers.first_key = key;
+  tile.factor = natural_factor(modifiers);
   tile.rows = to;
   for (std::int64_t first = 0; first < rows.count(); first += call.kernels.query_rows) {
     const std::int64_t count = std::min<std::int64_t>(call.kernels.query_rows, rows.count() - first);
     tile.query = {part_of(call, worker, call.plan.query) + first * call.plan.key_words, call.plan.key_words, count,
                   call.plan.key_words};
-    step_rows(call, worker).give(call.options, first, tile.steps);
+    row_modifiers(call, worker).give(call.options, first, tile.modifiers);
     for (std::int64_t r = 0; r < count; ++r) {
       const KeyInterval seen = hides ? intervals[first + r] : KeyInterval{key, key + keys};
       begin[r] = static_cast<std::int32_t>(std::clamp<std::int64_t>(seen.begin - key, 0, keys));
@@ -53,7 +53,7 @@ void write_panel(const AttentionCall& call, int worker, const ShownRows& rows, s
 }  // namespace
 
 void write_scores(Engine& engine, const AttentionCall& call) noexcept {
-  const kernels::ScoreSteps steps = steps_of(call);
+  const kernels::ScoreModifiers modifiers = modifiers_of(call);
   const auto write = [&](const ShownRows& rows, std::int64_t first_key, std::int64_t last_key, int worker) {
     find_intervals(call, worker, rows);
     for (std::int64_t head = 0; head < call.sizes.query_heads; ++head) {
@@ -62,7 +62,7 @@ void write_scores(Engine& engine, const AttentionCall& call) noexcept {
         const std::int64_t keys = std::min<std::int64_t>(call.kernels.key_panel, last_key - key);
         call.kernels.pack_keys(call.keys.block(rows.sample, head / call.sizes.group, key, keys).key, keys,
                                call.sizes.head_dim, part_of(call, worker, call.plan.panel));
-        write_panel(call, worker, rows, head, key, keys, steps);
+        write_panel(call, worker, rows, head, key, keys, modifiers);
       }
     }
   };

@@ -36,7 +36,7 @@ struct ShownRows {
 // Each row's visible keys, counted in the tensor, into the worker's memory.
 void find_intervals(const AttentionCall& call, int worker, const ShownRows& rows) noexcept;
 
-// And its query and steps for one head.
+// And its query and modifiers for one head.
 void take_head(const AttentionCall& call, int worker, const ShownRows& rows, std::int64_t head) noexcept;
 
 // f(rows, first key, last key, worker) for every unit of rows of a sample and keys: the blocks of the plan, or all keys

@@ -73,7 +73,7 @@ struct AttentionStream::State {
              .plan = ops::plan_running_rows(engine_, kernels::attention_kernels(engine_.isa()), sizes, sizes.key_length,
                                             options),
              .scale = ops::scale_of(options, sizes.head_dim),
-             .steps = ops::score_steps(options, ops::scale_of(options, sizes.head_dim).exponent_scale),
+             .modifiers = ops::score_modifiers(options, ops::scale_of(options, sizes.head_dim).exponent_scale),
              .dropout = ops::dropout_of(options),
              .heads = {.all = sizes.query_heads},
              .scratch = nullptr} {

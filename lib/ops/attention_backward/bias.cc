@@ -60,7 +60,7 @@ void add_head(const BackwardCall& call, int worker, const BiasSums& unit, std::i
     const RowInterval seen = block.rows();
     const std::int64_t last = std::min(rows.last, seen.last);
     for (std::int64_t row = std::max(rows.first, seen.first); row < last; row += plan.query_block) {
-      if (runtime::is_stopped()) return;
+      if (runtime::is_cancelled()) return;
       if (!block.take_rows(head, row, std::min(plan.query_block, last - row))) continue;
       call.backward.products.float_score_gradients(block.tile());
       unit.add(block.tile(), sequence.first_query + row, sequence.first_key + key);

@@ -15,8 +15,8 @@ void set_scale(BackwardCall& call) noexcept {
   constexpr auto kLargest = static_cast<double>(std::numeric_limits<float>::max());
   const double scale = softmax_scale(call.options, call.sizes.head_dim);
   call.scale = static_cast<float>(scale);
-  call.steps =
-      score_steps(call.options, static_cast<float>(std::clamp(scale * std::numbers::log2e, -kLargest, kLargest)));
+  call.modifiers =
+      score_modifiers(call.options, static_cast<float>(std::clamp(scale * std::numbers::log2e, -kLargest, kLargest)));
 }
 
 BackwardBlock::BackwardBlock(const BackwardCall& call, int worker, std::int64_t sample, std::int64_t key_value_head,
@@ -41,8 +41,8 @@ BackwardBlock::BackwardBlock(const BackwardCall& call, int worker, std::int64_t 
   tile_.key = part(plan.key);
   tile_.begin = part(plan.begin);
   tile_.end = part(plan.end);
-  tile_.steps = call.steps;
-  tile_.steps.first_key = tensor_key;
+  tile_.modifiers = call.modifiers;
+  tile_.modifiers.first_key = tensor_key;
   if (call.options.soft_cap != 0) tile_.cap_derivatives = part(plan.cap_derivatives);
   tile_.scale = call.scale;
   tile_.dropout = call.options.dropout.probability == 0 ? nullptr : &call.dropout;
@@ -84,12 +84,12 @@ bool BackwardBlock::find_intervals(std::int64_t first_row, std::int64_t rows) no
 }
 
 void BackwardBlock::take_steps(std::int64_t head, std::int64_t first_row) noexcept {
-  const StepRows rows = step_rows(call_, worker_);
+  const RowModifiers rows = row_modifiers(call_, worker_);
   for (std::int64_t r = 0; r < tile_.rows; ++r) {
     rows.set(call_.options, r, sample_, head, sequence_.first_query + first_row + r,
              sequence_.first_key + rule_.position(first_row + r));
   }
-  rows.give(call_.options, 0, tile_.steps);
+  rows.give(call_.options, 0, tile_.modifiers);
 }
 
 void BackwardBlock::bring_rows(const kernels::Operand& from, std::int64_t dim, std::int64_t padded, float* to,
@@ -155,7 +155,7 @@ bool BackwardBlock::take_rows(std::int64_t head, std::int64_t first_row, std::in
   tile_.next_out_gradient = rows_at(out_gradients, sample_, next, head);
   tile_.next_rows = std::min(rows, sequence_.queries - first_row - rows);
   take_log_sum_exp(head, first_row);
-  if (has_row_steps(call_.options)) take_steps(head, first_row);
+  if (has_row_modifiers(call_.options)) take_steps(head, first_row);
   const bool hides = !tile_.whole || call_.options.mask;
   tile_.exactly = hides && !all_finite();
   return true;

@@ -28,7 +28,7 @@ struct BackwardCall {
   const kernels::AttentionBackwardKernels& backward;
   BackwardPlan plan;
   float scale;
-  kernels::ScoreSteps steps;
+  kernels::ScoreModifiers modifiers;
   kernels::AttentionDropout dropout;
   HeadNumbers heads;
   std::byte* scratch;
@@ -53,7 +53,7 @@ struct BackwardCall {
   }
 };
 
-// Its scale and steps, from its options.
+// Its scale and modifiers, from its options.
 void set_scale(BackwardCall& call) noexcept;
 
 class BackwardBlock {

@@ -14,7 +14,7 @@ LargeRow large_row(const BackwardCall& call, const AttentionSequence& sequence, 
                    std::int64_t row) noexcept {
   const IntervalRule rule(call.options, sequence);
   const std::int64_t query = sequence.first_query + row;
-  const RowScores scores(call.options, call.steps, call.keys,
+  const RowScores scores(call.options, call.modifiers, call.keys,
                          {.query = operand_at(call.operands.query, sample, query, head),
                           .head_dim = call.sizes.head_dim,
                           .sample = sample,

@@ -61,7 +61,7 @@ BackwardPart::BackwardPart(const Engine& engine, const Whole& whole, std::int64_
             .plan =
                 plan_attention_backward(engine, whole.kernels.attention, part_sizes(whole.sizes, queries, keys), false),
             .scale = 0.0f,
-            .steps = {},
+            .modifiers = {},
             .dropout = dropout_of(whole_.options),
             .heads = whole.heads,
             .scratch = nullptr,
@@ -251,7 +251,7 @@ void KeyGradientKeys::attend(Engine& engine, const Rows& rows, std::int64_t from
   first_query_ = rows.first_query;
   call_.sizes.query_length = rows.query.extent(1);
   call_.sequences = {call_.options, whole_.sizes.query_length, whole_.sizes.key_length, rows.first_query};
-  call_.heads = {heads_.all, heads_.first + rows.group_head * heads_.step, group_ * heads_.step};
+  call_.heads = {heads_.all, heads_.first + rows.group_head * heads_.stride, group_ * heads_.stride};
   for (std::size_t h = 0; h < slopes_.size(); ++h) {
     slopes_[h] = all_slopes_[h * static_cast<std::size_t>(group_) + static_cast<std::size_t>(rows.group_head)];
   }

@@ -28,7 +28,7 @@ void lay_out_worker(const kernels::AttentionKernels& kernels, const AttentionSiz
   plan.large_maximum = plan.for_worker<float>(rows);
   plan.begin = plan.for_worker<std::int32_t>(rows);
   plan.end = plan.for_worker<std::int32_t>(rows);
-  plan.step_rows = room_for_steps(plan, rows, rows, rows);
+  plan.row_modifiers = room_for_modifiers(plan, rows, rows, rows);
   plan.cap_derivatives = plan.for_worker<float>(plan.stride);
   // Words of two rows take half of it. Behind those of weights is room for floats of 2 · query_rows rows, behind those
   // of score gradients for words of two keys.

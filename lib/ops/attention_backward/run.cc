@@ -113,7 +113,7 @@ class Turn {
     if (before_ == nullptr) return true;
     while (!runtime::spin_until(std::chrono::microseconds(1000),
                                 [&] { return __atomic_load_n(before_, __ATOMIC_ACQUIRE) >= step; })) {
-      if (runtime::is_stopped()) return false;
+      if (runtime::is_cancelled()) return false;
     }
     return true;
   }
@@ -162,7 +162,7 @@ void differentiate_unit(const BackwardCall& call, int worker, const Unit& unit) 
   for (std::int64_t g = 0; g < call.sizes.group; ++g) {
     const std::int64_t head = unit.head * call.sizes.group + g;
     for (std::int64_t n = rows.first / plan.query_block; n * plan.query_block < rows.last; ++n) {
-      if (runtime::is_stopped()) return;
+      if (runtime::is_cancelled()) return;
       const std::int64_t row = n * plan.query_block;
       if (!block.take_rows(head, row, std::min(plan.query_block, unit.sequence.queries - row))) continue;
       if (gradients.query) {
@@ -298,7 +298,7 @@ void differentiate_laid(Engine& engine, std::string_view operation, const Attent
                     .backward = backward,
                     .plan = plan_attention_backward(engine, kernels, sizes, is_narrow(gradients.query)),
                     .scale = 0.0f,
-                    .steps = {},
+                    .modifiers = {},
                     .dropout = dropout_of(options),
                     .heads = {.all = sizes.query_heads},
                     .scratch = nullptr,

@@ -124,7 +124,7 @@ kernels::Operand pack_matrix(Engine& engine, const kernels::Operand& b, NumberTy
       runtime::workers_for(engine, count, static_cast<double>(panels.stride) * static_cast<double>(depth));
   runtime::parallel_for(engine, count, workers, [&](std::int64_t panel, int) noexcept {
     const std::int64_t column = panel * width;
-    kernels.pack_columns(b, depth, column, std::min(width, columns - column), panels, packed, &runtime::is_stopped);
+    kernels.pack_columns(b, depth, column, std::min(width, columns - column), panels, packed, &runtime::is_cancelled);
   });
   return panels;
 }
@@ -212,7 +212,7 @@ void round_rows(const kernels::GemmKernels& kernels, const GemmBlock& block, flo
   constexpr std::int64_t kNumbersOfQuestion = std::int64_t{4} << 20;
   const std::int64_t stride = kernels.rounded_row(block.depth);
   const std::int64_t rows = std::max(kNumbersOfQuestion / block.depth / kernels.lanes, std::int64_t{1}) * kernels.lanes;
-  for (std::int64_t row = 0; row < block.rows && !runtime::is_stopped(); row += rows) {
+  for (std::int64_t row = 0; row < block.rows && !runtime::is_cancelled(); row += rows) {
     kernels.round_rows(part(block, row, std::min(rows, block.rows - row), 0, block.columns), rounded + row * stride);
   }
 }
@@ -252,7 +252,7 @@ void run_split(Engine& engine, const GemmBatch& batch, const GemmSplit& split) {
   const std::int64_t blocks = batch.count * blocks_each;
   runtime::parallel_for(engine, split.tasks, split.workers, [&](std::int64_t task, int worker) noexcept {
     const std::int64_t end = std::min((task + 1) * split.grain, blocks);
-    for (std::int64_t index = task * split.grain; index < end && !runtime::is_stopped(); ++index) {
+    for (std::int64_t index = task * split.grain; index < end && !runtime::is_cancelled(); ++index) {
       const std::int64_t item = index / blocks_each;
       const std::int64_t group = index % blocks_each / (rows_of_group * split.column_blocks);
       const std::int64_t inner = index % (rows_of_group * split.column_blocks);
@@ -268,7 +268,7 @@ void run_split(Engine& engine, const GemmBatch& batch, const GemmSplit& split) {
       block.c = kernels::numbers_behind(block.c, item * batch.c_stride, block.c_type);
       if (block.epilogue.residual != nullptr) block.epilogue.residual += item * batch.residual_stride;
       block.scratch = split.in(scratch.data(), worker, split.scratch);
-      block.is_stopped = &runtime::is_stopped;
+      block.is_cancelled = &runtime::is_cancelled;
       if (split.rounding == RoundA::by_block) {
         const std::int64_t rows = divide_up(product.rows, split.row_blocks);
         float* const rounded =
@@ -276,13 +276,13 @@ void run_split(Engine& engine, const GemmBatch& batch, const GemmSplit& split) {
         round_rows(kernels, block, rounded);
         read_rounded(block, kernels, rounded);
       }
-      if (split.rounding != RoundA::by_block || !runtime::may_stop()) {
+      if (split.rounding != RoundA::by_block || !runtime::may_be_cancelled()) {
         kernels.block(block);
         continue;
       }
       // Such rows are taken by all columns: of a call that somebody may end, not all in one go.
       const std::int64_t columns = kPanelsOfQuestion * kernels.panel_width;
-      for (std::int64_t first = 0; first < block.columns && !runtime::is_stopped(); first += columns) {
+      for (std::int64_t first = 0; first < block.columns && !runtime::is_cancelled(); first += columns) {
         kernels.block(part(block, 0, block.rows, first, std::min(columns, block.columns - first)));
       }
     }

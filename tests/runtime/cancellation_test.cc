@@ -1,4 +1,6 @@
 // Calls that are told to end: nothing more is begun, nobody waits for what never comes, and the next call is whole.
+#include "runtime/cancellation.h"
+
 #include <gtest/gtest.h>
 
 #include <array>
@@ -11,7 +13,6 @@
 #include "headlight/attention_backward.h"
 #include "headlight/gemm.h"
 #include "headlight/tensor.h"
-#include "runtime/cancellation.h"
 #include "runtime/engine_state.h"
 #include "runtime/parallel.h"
 
@@ -33,7 +34,7 @@ class Stopping : public ::testing::TestWithParam<int> {
     caller = std::this_thread::get_id();
     elsewhere = false;
     end_after(1'000'000'000);
-    engine_.state().stop = &ask;
+    engine_.state().cancellation_check = &ask;
   }
   void TearDown() override { EXPECT_FALSE(elsewhere) << "another thread was asked"; }
   static void end_after(int questions) {
@@ -53,7 +54,7 @@ TEST_P(Stopping, NoFurtherTaskBegins) {
   // Whoever is not the caller waits for what that was told: else it would be done before.
   parallel_for(engine_, 1000, GetParam(), [&](std::int64_t, int worker) {
     ++done;
-    while (worker != 0 && !is_stopped()) std::this_thread::yield();
+    while (worker != 0 && !is_cancelled()) std::this_thread::yield();
   });
   EXPECT_LE(done, 3 + GetParam() - 1);
   parallel_for(engine_, 10, GetParam(), [&](std::int64_t, int) { done = 1000; });
@@ -66,7 +67,7 @@ TEST_P(Stopping, NoFurtherTaskBegins) {
 TEST_P(Stopping, LongTasksAskAsTheyGo) {
   end_after(5);
   parallel_for(engine_, GetParam(), GetParam(), [&](std::int64_t, int) {
-    while (!is_stopped()) std::this_thread::yield();
+    while (!is_cancelled()) std::this_thread::yield();
   });
   EXPECT_GT(asked, 5);
 }
@@ -81,7 +82,7 @@ TEST_P(Stopping, TheCallerAsksWhileItWaits) {
       while (!taken) std::this_thread::yield();
     } else {
       taken = true;
-      while (!is_stopped()) std::this_thread::sleep_for(std::chrono::microseconds(100));
+      while (!is_cancelled()) std::this_thread::sleep_for(std::chrono::microseconds(100));
     }
   });
   EXPECT_GT(asked, 30);
@@ -92,7 +93,7 @@ TEST_P(Stopping, CallsWithinTasksEndWithTheirs) {
   Engine inner({.threads = 1, .isa = Isa::scalar});
   std::atomic<int> done = 0;
   parallel_for(engine_, GetParam(), GetParam(), [&](std::int64_t, int) {
-    while (!is_stopped()) parallel_for(inner, 1, 1, [&](std::int64_t, int) { std::this_thread::yield(); });
+    while (!is_cancelled()) parallel_for(inner, 1, 1, [&](std::int64_t, int) { std::this_thread::yield(); });
     parallel_for(inner, 100, 1, [&](std::int64_t, int) { ++done; });
   });
   EXPECT_EQ(done, 0);
@@ -103,7 +104,7 @@ TEST_P(Stopping, NoMatrixIsHalfPacked) {
   const Tensor<float, 2> b({64, 4096});
   for (const int questions : {0, 1, 7}) {
     end_after(questions);
-    EXPECT_THROW(PackedMatrix(engine_, b, Transpose::no, NumberType::float32), Stopped);
+    EXPECT_THROW(PackedMatrix(engine_, b, Transpose::no, NumberType::float32), Cancelled);
   }
   end_after(1'000'000'000);
   EXPECT_EQ(PackedMatrix(engine_, b).columns(), 4096);
@@ -118,7 +119,7 @@ TEST_P(Stopping, PackingOnePanelAsksBeforeEachBlock) {
     EXPECT_TRUE(PackedMatrix(engine_, b, Transpose::no, type));
     EXPECT_GE(asked, 10);
     end_after(4);
-    EXPECT_THROW(PackedMatrix(engine_, b, Transpose::no, type), Stopped);
+    EXPECT_THROW(PackedMatrix(engine_, b, Transpose::no, type), Cancelled);
     EXPECT_LE(asked, 7) << "went on";
   }
 }
