@@ -61,8 +61,8 @@ def random_case(number):
     if once_in(4):
         case.scale = float(np.float32(chance.uniform(-0.5, 0.5)))
     if once_in(4):
-        case.soft_cap = float(np.float32(chance.uniform(0.75, 1.25))) if once_in(2) else 20.0
-    case.slopes = int(once_in(4))
+        case.softcap = float(np.float32(chance.uniform(0.75, 1.25))) if once_in(2) else 20.0
+    case.alibi = int(once_in(4))
     case.sinks = int(once_in(4))
     sequences = len(case.query_offsets) - 1 if case.query_offsets else case.B
     if once_in(4):
@@ -77,7 +77,7 @@ def arguments(case, folder, query, key, value, mask, bias, sinks):
     """The command line of the case; its arrays lie in the folder."""
     given = ["--isa", case.isa] if case.isa else []
     arrays = {"query": query, "key": key, "value": value, "mask": mask, "bias": bias, "sinks": sinks}
-    if case.slopes:
+    if case.alibi:
         arrays["alibi"] = slopes(case)
     for name, option in [("query-lengths", "query_lengths"), ("key-lengths", "key_lengths"), ("cu-seqlens", "query_offsets")]:
         if getattr(case, option):
@@ -103,8 +103,8 @@ def arguments(case, folder, query, key, value, mask, bias, sinks):
         given += ["--chunk", str(case.chunk)]
     if case.scale is not None:
         given += [f"--scale={case.scale!r}"]
-    if case.soft_cap:
-        given += ["--softcap", repr(case.soft_cap)]
+    if case.softcap:
+        given += ["--softcap", repr(case.softcap)]
     return given
 
 

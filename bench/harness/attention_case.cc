@@ -49,7 +49,7 @@ struct Operands {
         }
       }
       if (shape.bias) options.bias = bias;
-      if (shape.slopes) options.slopes = slopes;
+      if (shape.slopes) options.alibi = slopes;
     }
   }
   Operands(const Operands&) = delete;

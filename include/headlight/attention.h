@@ -108,10 +108,10 @@ struct AttentionOptions {
   // Unset: 1 / sqrt(Dqk).
   std::optional<float> scale{};
   // c > 0, a normal number: scores become c · tanh(score / c), before bias and slopes. 0: none. (Gemma 2, 2024)
-  float soft_cap = 0;
+  float softcap = 0;
   // [Hq]: slope_h · |p − position of the key| is taken from the scores of head h. Empty: none. (ALiBi, Press et al.
   // 2021)
-  std::span<const float> slopes{};
+  std::span<const float> alibi{};
   // [Hq]: one more logit for each row of head h, which takes its share of the sum and adds no value; the log-sum-exp
   // counts it. −inf is none. Empty: none. (Xiao et al. 2023, gpt-oss 2025)
   std::span<const float> sinks{};

@@ -19,7 +19,7 @@ namespace headlight {
 // and head, and 512 keys and values at most.
 class HEADLIGHT_API AttentionStream {
  public:
-  // query [B, Lq, Hq, Dqk] and the options' lists (slopes, sinks, starts) must stay as they are until finish(). Refused
+  // query [B, Lq, Hq, Dqk] and the options' lists (alibi, sinks, starts) must stay as they are until finish(). Refused
   // are options that need the whole length or have an axis of keys: lengths, packed sequences, mask, bias,
   // probabilities, scores, and bottom-right unless query_start says where rows stand; log_sum_exp is finish()'s. Throws
   // std::invalid_argument, OutOfMemory.

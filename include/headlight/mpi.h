@@ -158,7 +158,7 @@ struct Statistics {
 // attention() of the whole: each rank gives its shares, query [B, n, Hq, Dqk], key [B, m, Hkv, Dqk], value [B, m, Hkv,
 // Dv] and out [B, n, Hq, Dv], n and m as plan() says. `whole` and `options` speak of the whole call;
 // options.log_sum_exp alone is a share, [B, Hq, n]. Every option that makes an interval of keys for each row, scale,
-// soft_cap, slopes, sinks and dropout; refused are mask, bias, probabilities and scores. The bits are those of
+// softcap, alibi, sinks and dropout; refused are mask, bias, probabilities and scores. The bits are those of
 // attention() in one process with the same instruction set, whatever the number of ranks and of threads.
 //
 // Memory beyond the shares: 17 floats or so for each row and head, two or three travelling pieces of at most 1024 keys

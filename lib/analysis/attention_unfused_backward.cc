@@ -218,7 +218,7 @@ void differentiate_head(const UnfusedBackward& call, const AttentionSequence& se
   make_score_gradients(head, gradients, sinks);
   if (call.gradients.sinks) call.gradients.sinks(h) -= static_cast<float>(sinks.sum());
   if (call.gradients.bias) add_bias_gradient(head, gradients, call.gradients.bias);
-  if (forward.options.soft_cap != 0) differentiate_cap(head, gradients, scratch);
+  if (forward.options.softcap != 0) differentiate_cap(head, gradients, scratch);
   if (call.gradients.query) {
     add_product(gradients, Transpose::no, key, of_rows(call.gradients.query), forward.scale);
   }
@@ -265,7 +265,7 @@ Plan plan_of(const Engine& engine, const UnfusedCall& call, const ops::Attention
       adds_to_shared_sums ? 1 : runtime::workers_for(engine, sizes.batch * sizes.key_value_heads, nanoseconds);
   plan.probabilities = plan.for_worker<float>(keeps_probabilities ? 0 : scores);
   plan.gradients = plan.for_worker<float>(scores);
-  plan.raw_scores = plan.for_worker<float>(call.options.soft_cap == 0 ? 0 : (kCappedRows + 1) * sizes.key_length);
+  plan.raw_scores = plan.for_worker<float>(call.options.softcap == 0 ? 0 : (kCappedRows + 1) * sizes.key_length);
   plan.gemm = plan.for_worker<float>(gemm_floats(call, sequences));
   return plan;
 }

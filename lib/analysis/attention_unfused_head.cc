@@ -153,8 +153,8 @@ void UnfusedHead::apply_modifiers(std::int64_t row, float* scores_of_row, float*
   if (call.modifiers.asked == 0) return;
   kernels::ScoreModifiers modifiers = call.modifiers;
   kernels::RowSlope slope{};
-  if (!call.options.slopes.empty()) {
-    slope = {call.options.slopes[static_cast<std::size_t>(h)], sequence.first_key + rule.position(row)};
+  if (!call.options.alibi.empty()) {
+    slope = {call.options.alibi[static_cast<std::size_t>(h)], sequence.first_key + rule.position(row)};
   }
   modifiers.slopes = &slope;
   modifiers.first_key = sequence.first_key;
@@ -172,9 +172,9 @@ void give_unfused_products(const UnfusedCall& call, std::int64_t b, std::int64_t
   const View<float, 4>& all = call.options.scores;
   const View<float, 2> scores(&all(b, h, 0, 0), {all.extent(2), all.extent(3)}, {all.stride(2), 1});
   raw_scores(call, b, h, 0, 0, scores, gemm_scratch);
-  if (call.options.scores_at == ScoreStage::raw || call.options.soft_cap == 0) return;
+  if (call.options.scores_at == ScoreStage::raw || call.options.softcap == 0) return;
   kernels::ScoreModifiers modifiers = call.modifiers;
-  modifiers.asked = static_cast<unsigned>(kernels::ScoreModifier::soft_cap);
+  modifiers.asked = static_cast<unsigned>(kernels::ScoreModifier::softcap);
   for (std::int64_t row = 0; row < scores.extent(0); ++row) {
     kernels::attention_kernels(call.isa).modify_row(modifiers, scores.extent(1), 1.0f, &scores(row, 0), nullptr);
   }

@@ -73,8 +73,8 @@ AttentionOptions read_options(const char* operation, const AttentionFields& fiel
   options.mask = boolean_mask(operation, fields);
   options.bias = optional_view<const float, 4>(operation, "bias", fields->bias);
   if (fields->scale != nullptr) options.scale = *fields->scale;
-  if (fields->soft_cap != nullptr) options.soft_cap = *fields->soft_cap;
-  options.slopes = optional_vector<const float>(operation, "slopes", fields->slopes);
+  if (fields->softcap != nullptr) options.softcap = *fields->softcap;
+  options.alibi = optional_vector<const float>(operation, "alibi", fields->alibi);
   options.sinks = optional_vector<const float>(operation, "sinks", fields->sinks);
   options.scores = optional_view<float, 4>(operation, "scores", fields->scores);
   options.scores_at = score_stage(operation, fields->scores_at);

@@ -116,7 +116,7 @@ AttentionOptions Call::options_of(const AttentionOptions& options) const noexcep
   AttentionOptions here_options = options;
   const auto first = static_cast<std::size_t>(first_head());
   const auto count = static_cast<std::size_t>(here.query_heads);
-  if (!options.slopes.empty()) here_options.slopes = options.slopes.subspan(first, count);
+  if (!options.alibi.empty()) here_options.alibi = options.alibi.subspan(first, count);
   if (!options.sinks.empty()) here_options.sinks = options.sinks.subspan(first, count);
   here_options.log_sum_exp = {};
   return here_options;
@@ -225,8 +225,8 @@ Record record_of(std::string_view operation, const Engine& engine, const Attenti
           {"options.query_offsets", digest_of(options.query_offsets)},
           {"options.key_offsets", digest_of(options.key_offsets)},
           {"options.scale", options.scale ? ops::text_of(*options.scale) : "unset"},
-          {"options.soft_cap", ops::text_of(options.soft_cap)},
-          {"options.slopes", digest_of(options.slopes)},
+          {"options.softcap", ops::text_of(options.softcap)},
+          {"options.alibi", digest_of(options.alibi)},
           {"options.sinks", digest_of(options.sinks)},
           {"options.dropout.probability", ops::text_of(options.dropout.probability)},
           {"options.dropout.seed", number(options.dropout.seed)},

@@ -50,13 +50,13 @@ Scalar raw_score(const View<const Scalar, 4>& query, const View<const Scalar, 4>
 
 template <class Scalar>
 Scalar capped(const AttentionOptions& options, Scalar raw) {
-  const auto cap = static_cast<Scalar>(options.soft_cap);
+  const auto cap = static_cast<Scalar>(options.softcap);
   return cap == 0 ? raw : cap * std::tanh(raw / cap);
 }
 
 template <class Scalar>
 Scalar cap_derivative(const AttentionOptions& options, Scalar raw) {
-  const auto cap = static_cast<Scalar>(options.soft_cap);
+  const auto cap = static_cast<Scalar>(options.softcap);
   if (cap == 0) return 1;
   const Scalar share = std::tanh(raw / cap);
   return 1 - share * share;
@@ -67,8 +67,8 @@ template <class Scalar>
 Scalar addend(const AttentionOptions& options, const PlaceInSequence& place, std::int64_t b, std::int64_t h,
               std::int64_t i, std::int64_t j) {
   auto sum = static_cast<Scalar>(bias_at(options.bias, b, h, i, j));
-  if (!options.slopes.empty()) {
-    sum -= static_cast<Scalar>(options.slopes[static_cast<std::size_t>(h)]) *
+  if (!options.alibi.empty()) {
+    sum -= static_cast<Scalar>(options.alibi[static_cast<std::size_t>(h)]) *
            static_cast<Scalar>(std::abs(place.distance));
   }
   return sum;

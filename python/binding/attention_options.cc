@@ -112,8 +112,8 @@ void ReadAttentionOptions::read_scores(const AttentionKeywords& keywords) {
     options_.bias = bias_->broadcast_floats();
   }
   if (given(keywords.scale)) options_.scale = number(operation_, "scale", keywords.scale);
-  if (given(keywords.softcap)) options_.soft_cap = number(operation_, "softcap", keywords.softcap);
-  if (given(keywords.alibi)) options_.slopes = slopes_.emplace(operation_, "alibi", keywords.alibi).vector();
+  if (given(keywords.softcap)) options_.softcap = number(operation_, "softcap", keywords.softcap);
+  if (given(keywords.alibi)) options_.alibi = slopes_.emplace(operation_, "alibi", keywords.alibi).vector();
   if (given(keywords.sinks)) options_.sinks = sinks_.emplace(operation_, "sinks", keywords.sinks).vector();
   if (given(keywords.dropout)) options_.dropout.probability = number(operation_, "dropout", keywords.dropout);
   if (given(keywords.seed)) options_.dropout.seed = seed_of(operation_, "seed", keywords.seed);

@@ -22,7 +22,7 @@ query_start, key_start        positions of the first row and the first key, one 
 mask          bool or uint8, broadcast to [B, Hq, Lq, Lk]; mask_means says what True does: 'attend' or 'ignore'.
 bias          float32, broadcast to [B, Hq, Lq, Lk]: added to the scores.
 scale         1 / sqrt(D) unless given.
-softcap       c > 0 (soft_cap in C++): scores become c * tanh(score / c), before bias and alibi.
+softcap       c > 0: scores become c * tanh(score / c), before bias and alibi.
 alibi         slopes, float32 [Hq]: slope * distance is taken off the scores of each head.
 sinks         float32 [Hq]: one more logit in the sum of each row, which adds no value.
 dropout, seed of the probabilities: which ones go is a function of seed and place alone.

@@ -62,7 +62,7 @@ def operands(draw):
         (dict(mask=np.ones((9, 8), bool), mask_means="attend"), ValueError, "mask"),
         (dict(bias=np.ones((9, 9))), TypeError, "attention: bias has numbers of type float64, expected float32"),
         (dict(alibi=np.ones(8, np.float32)[::2]), ValueError, "attention: alibi has the stride 2, expected 1"),
-        (dict(softcap=-1), ValueError, "attention: soft_cap is -1, expected 0"),
+        (dict(softcap=-1), ValueError, "attention: softcap is -1, expected 0"),
         (dict(scale="1"), TypeError, "attention: scale is a str, expected a number"),
         (dict(dropout=1.0), ValueError, "dropout"),
         (dict(seed=-1), ValueError, "attention: seed is out of range, expected 0 to 2**64 - 1"),

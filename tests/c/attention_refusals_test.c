@@ -65,10 +65,10 @@ static void other_options(void) {
   headlight_attention_options options;
   const float below = -1;
   reset(&options);
-  options.soft_cap = &below;
-  REFUSED("soft_cap is -1", headlight_attention(engine, &q, &k, &v, &o, &options, &error));
+  options.softcap = &below;
+  REFUSED("softcap is -1", headlight_attention(engine, &q, &k, &v, &o, &options, &error));
   reset(&options);
-  options.slopes = &TENSOR(numbers, kHq - 1);
+  options.alibi = &TENSOR(numbers, kHq - 1);
   REFUSED("slopes has 3 entries, expected Hq = 4", headlight_attention(engine, &q, &k, &v, &o, &options, &error));
   reset(&options);
   options.sinks = &TENSOR(numbers, kHq + 1);

@@ -174,8 +174,8 @@ static void score_modifiers(void) {
   options.causal = HEADLIGHT_CAUSAL_TOP_LEFT;
   options.query_start = (headlight_indices){query_start, 1};
   options.key_start = (headlight_indices){key_start, 1};
-  options.soft_cap = &cap;
-  options.slopes = &(headlight_tensor){(void*)slopes, HEADLIGHT_FLOAT32, 1, INTS(kHq), NULL};
+  options.softcap = &cap;
+  options.alibi = &(headlight_tensor){(void*)slopes, HEADLIGHT_FLOAT32, 1, INTS(kHq), NULL};
   options.sinks = &(headlight_tensor){(void*)sinks, HEADLIGHT_FLOAT32, 1, INTS(kHq), NULL};
   options.log_sum_exp = &l;
   options.scores = &s;

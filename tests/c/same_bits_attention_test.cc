@@ -52,8 +52,8 @@ TEST_F(CInterface, ScoreStepsOfAttention) {
   Tensor<float, 3> lse({2, 4, 33});
   Tensor<float, 1> sinks_gradient({4}), sinks_gradient_c({4});
   AttentionOptions options{.causal = Causal::top_left, .key_start = 2, .query_start = query_start};
-  options.soft_cap = 2.5f;
-  options.slopes = slopes;
+  options.softcap = 2.5f;
+  options.alibi = slopes;
   options.sinks = sinks;
   options.log_sum_exp = lse;
   options.scores = scores;
@@ -65,13 +65,13 @@ TEST_F(CInterface, ScoreStepsOfAttention) {
   // C views tensors through pointers that are not const; these are only read.
   const headlight_tensor m{const_cast<float*>(slopes.data()), HEADLIGHT_FLOAT32, 1, four, nullptr};
   const headlight_tensor n{const_cast<float*>(sinks.data()), HEADLIGHT_FLOAT32, 1, four, nullptr};
-  const float soft_cap = 2.5f;
+  const float softcap = 2.5f;
   headlight_attention_options given = HEADLIGHT_OPTIONS(headlight_attention_options);
   given.causal = HEADLIGHT_CAUSAL_TOP_LEFT;
   given.query_start = {query_start.data(), 2};
   given.key_start = {key_start, 1};
-  given.soft_cap = &soft_cap;
-  given.slopes = &m;
+  given.softcap = &softcap;
+  given.alibi = &m;
   given.sinks = &n;
   given.scores = &s;
   const std::array<std::pair<ScoreStage, headlight_score_stage>, 3> stages = {

@@ -105,7 +105,7 @@ class Truth {
 
 // Whether nothing is added to scores that may be large.
 bool has_small_scores(const AttentionCall& call) {
-  return call.numbers == Numbers::tame && call.options.slopes == nullptr && call.options.soft_cap == nullptr &&
+  return call.numbers == Numbers::tame && call.options.alibi == nullptr && call.options.softcap == nullptr &&
          call.options.sinks == nullptr;
 }
 

@@ -86,7 +86,7 @@ struct AttentionCall {
   headlight_window window{};
   headlight_probabilities probabilities = HEADLIGHT_OPTIONS(headlight_probabilities);
   headlight_dropout dropout{};
-  float scale = 0, soft_cap = 0;
+  float scale = 0, softcap = 0;
   headlight_attention_options options = HEADLIGHT_OPTIONS(headlight_attention_options);
 
  private:
@@ -154,8 +154,8 @@ struct AttentionCall {
       options.scale = &scale;
     }
     if (bytes.once_in(4)) {
-      soft_cap = bytes.once_in(8) ? draw_number(random, Numbers::any) : 1 + std::abs(draw_number(random, numbers));
-      options.soft_cap = &soft_cap;
+      softcap = bytes.once_in(8) ? draw_number(random, Numbers::any) : 1 + std::abs(draw_number(random, numbers));
+      options.softcap = &softcap;
     }
     if (bytes.once_in(4)) {
       bias.draw(bytes, broadcast(bytes), kInput, random, numbers);
@@ -163,7 +163,7 @@ struct AttentionCall {
     }
     if (bytes.once_in(4)) {
       slopes.draw(bytes, {query_heads}, kInput, random, numbers);
-      options.slopes = slopes.get();
+      options.alibi = slopes.get();
     }
     if (bytes.once_in(4)) {
       sinks.draw(bytes, {query_heads}, kInput, random, numbers);

@@ -163,7 +163,7 @@ class Truth {
         std::abs(reference::attention_scale<double>(options_, call.head_dim)) * longest(query) * longest(key);
     for (const double each : doubles(options_.bias)) largest += std::abs(each);
     double slope = 0;
-    for (const float each : options_.slopes) slope = std::max(slope, std::abs(static_cast<double>(each)));
+    for (const float each : options_.alibi) slope = std::max(slope, std::abs(static_cast<double>(each)));
     double distance = 0;
     for (std::int64_t b = 0; slope > 0 && b < call.batch; ++b) {
       for (std::int64_t i = 0; i < call.query_length; ++i) {
@@ -239,7 +239,7 @@ void check(AttentionCall& call, const Caches& caches) {
   }
   const NumberType type = call.out.stored_as();
   const std::vector<Memory> narrow = narrow_results_of(call, caches, engines, before);
-  const bool is_twinned = call.numbers == Numbers::tame && std::isfinite(call.soft_cap) && call.query.is_sane() &&
+  const bool is_twinned = call.numbers == Numbers::tame && std::isfinite(call.softcap) && call.query.is_sane() &&
                           caches.key.is_sane() && caches.value.is_sane() && call.out.is_sane();
   const std::unique_ptr<Truth> truth = is_twinned ? std::make_unique<Truth>(call, caches) : nullptr;
   const std::vector<Memory> results = results_of(call, caches, engines, before, truth.get());

@@ -46,12 +46,12 @@ struct Sequence {
       options.query_start = {&start, 1};
     }
     if (bytes.once_in(4)) {
-      soft_cap = 1 + static_cast<float>(bytes.byte());
-      options.soft_cap = &soft_cap;
+      softcap = 1 + static_cast<float>(bytes.byte());
+      options.softcap = &softcap;
     }
     if (bytes.once_in(4)) {
       slopes.draw(bytes, {query_heads}, Floats::Kind::input, random, Numbers::tame);
-      options.slopes = slopes.get();
+      options.alibi = slopes.get();
     }
     if (bytes.once_in(4)) {
       sinks.draw(bytes, {query_heads}, Floats::Kind::input, random, Numbers::tame);
@@ -71,7 +71,7 @@ struct Sequence {
   headlight_window window{};
   headlight_dropout dropout{};
   std::int64_t start = 0;
-  float soft_cap = 0;
+  float softcap = 0;
   headlight_attention_options options = HEADLIGHT_OPTIONS(headlight_attention_options);
 };
 

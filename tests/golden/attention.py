@@ -42,8 +42,8 @@ class Case:
     bias: list = field(default_factory=list)
     bias_has_infinities: int = 0
     scale: float = None
-    soft_cap: float = 0.0
-    slopes: int = 0
+    softcap: float = 0.0
+    alibi: int = 0
     sinks: int = 0
     key_start: list = field(default_factory=list)
     query_start: list = field(default_factory=list)
@@ -57,7 +57,7 @@ class Case:
             old = getattr(case, key)
             if isinstance(old, list):
                 value = [int(n) for n in value.split(",")]
-            elif key in ("scale", "soft_cap", "dropout"):
+            elif key in ("scale", "softcap", "dropout"):
                 value = float(np.float32(value))
             elif isinstance(old, int):
                 value = int(value)
@@ -158,7 +158,7 @@ def sinks_of_rows(case, sinks):
 
 
 def capped(case, scores):
-    return case.soft_cap * torch.tanh(scores / case.soft_cap) if case.soft_cap else scores
+    return case.softcap * torch.tanh(scores / case.softcap) if case.softcap else scores
 
 
 def attend(case, query, key, value, mask, bias, sinks, single=False):
@@ -172,7 +172,7 @@ def attend(case, query, key, value, mask, bias, sinks, single=False):
     added = torch.zeros(case.B, case.Hq, case.Lq, case.Lk, dtype=kind)
     if bias is not None:
         added = added + torch.from_numpy(bias).to(kind)
-    if case.slopes:
+    if case.alibi:
         added = added - torch.from_numpy(slopes_times_distances(case)).to(kind)
     added = added.masked_fill(~torch.from_numpy(visible(case, mask)), -torch.inf)
     scale = case.D**-0.5 if case.scale is None else case.scale
@@ -183,7 +183,7 @@ def attend(case, query, key, value, mask, bias, sinks, single=False):
         logits = torch.cat([scores, sinks_of_rows(case, torch.from_numpy(sinks).to(kind))], -1)
     blind = (scores == -torch.inf).all(-1, keepdim=True)
     probabilities = torch.softmax(logits, -1)[..., : case.Lk].masked_fill(blind, 0)
-    if single or case.soft_cap or sinks is not None:  # the plain computation, not a fused kernel
+    if single or case.softcap or sinks is not None:  # the plain computation, not a fused kernel
         out = probabilities @ v
     else:
         out = torch.nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=added, scale=scale)

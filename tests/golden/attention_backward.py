@@ -65,7 +65,7 @@ def gradients(case):
     if bias is not None:
         leaves.append(torch.from_numpy(bias).double().requires_grad_())
         scores = scores + leaves[-1]
-    if case.slopes:
+    if case.alibi:
         scores = scores - torch.from_numpy(slopes_times_distances(case))
     scores = scores.masked_fill(~torch.from_numpy(visible(case, mask)), -torch.inf)
     if sinks is not None:

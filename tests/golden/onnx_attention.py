@@ -78,7 +78,7 @@ def convert(case):
         if mask.dtype == bool:
             words.append("mask_means=attend")
         arrays.append(mask)
-    for ours, theirs in (("scale", "scale"), ("soft_cap", "softcap")):
+    for ours, theirs in (("scale", "scale"), ("softcap", "softcap")):
         if attributes.get(theirs):
             words.append(f"{ours}={attributes[theirs]:.9g}")
     arrays.append(heads_apart(outputs["Y"], query_heads))

@@ -56,7 +56,7 @@ TEST(MpiErrors, OtherOptionsThanTheRest) {
   differ([](AttentionOptions& options) { options.dropout.seed = 7; }, "options.dropout.seed");
   differ([](AttentionOptions& options) { options.scale = 0.5f; }, "options.scale");
   static const std::vector<float> slopes(4, 0.5f);
-  differ([](AttentionOptions& options) { options.slopes = slopes; }, "options.slopes");
+  differ([](AttentionOptions& options) { options.alibi = slopes; }, "options.alibi");
   AttentionShape shape = kShape;
   if (group.rank() == last_rank()) shape.key_length += 64;
   expect_error([&] { call(group, shape); }, last_rank(), "whole");

@@ -118,7 +118,7 @@ TEST(MpiSameBits, EveryMaskThatIsAnInterval) {
       "causal=bottom-right query_lengths=650,610 key_lengths=640,1200",
       "dropout=0.25",
       "causal=top-left slopes=1 dropout=0.125",
-      "scale=0.75 soft_cap=2",
+      "scale=0.75 softcap=2",
       "causal=top-left sinks=1",
   };
   mpi::Group group(MPI_COMM_WORLD);

@@ -105,7 +105,7 @@ TEST(MpiTypedBackward, EveryMaskThatIsAnInterval) {
       " chunk=150 slopes=1",
       " causal=bottom-right key_start=7 query_start=40",
       " causal=bottom-right query_lengths=450,410 key_lengths=440,700",
-      " scale=0.75 soft_cap=2",
+      " scale=0.75 softcap=2",
       " causal=top-left sinks=1 dropout=0.125",
   };
   mpi::Group group(MPI_COMM_WORLD);

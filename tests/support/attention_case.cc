@@ -128,8 +128,8 @@ void draw_options(Random& random, AttentionCase& c) {
 void draw_steps(std::uint64_t seed, AttentionCase& c) {
   Random random(seed + 0x57E95);
   // Where a cap begins to bend, and where it is all there is.
-  if (random.once_in(4)) c.soft_cap = random.once_in(2) ? 0.75f + 0.5f * random.uniform() : 20.0f;
-  if (random.once_in(4)) c.slopes = true;
+  if (random.once_in(4)) c.softcap = random.once_in(2) ? 0.75f + 0.5f * random.uniform() : 20.0f;
+  if (random.once_in(4)) c.alibi = true;
   if (random.once_in(4)) c.sinks = true;
   const std::int64_t sequences =
       c.query_offsets.empty() ? c.batch : static_cast<std::int64_t>(c.query_offsets.size()) - 1;
@@ -176,8 +176,8 @@ bool AttentionCase::set(const std::string& name, const std::string& value) {
   if (name == "bias") return bias = shape(value), true;
   if (name == "bias_has_infinities") return bias_has_infinities = value == "1", true;
   if (name == "scale") return scale = std::stof(value), true;
-  if (name == "soft_cap") return soft_cap = std::stof(value), true;
-  if (name == "slopes") return slopes = value == "1", true;
+  if (name == "softcap") return softcap = std::stof(value), true;
+  if (name == "alibi") return alibi = value == "1", true;
   if (name == "sinks") return sinks = value == "1", true;
   if (name == "types") return types = four_types(value), true;
   if (name == "dropout") return dropout = std::stof(value), true;
@@ -215,7 +215,7 @@ std::string AttentionCase::line() const {
   if (bias) text << " bias=" << joined(*bias);
   if (bias_has_infinities) text << " bias_has_infinities=1";
   if (scale) text << " scale=" << *scale;
-  if (soft_cap != 0) text << " soft_cap=" << soft_cap;
+  if (softcap != 0) text << " softcap=" << softcap;
   if (slopes) text << " slopes=1";
   if (sinks) text << " sinks=1";
   if (types != std::array<NumberType, 4>{}) {
@@ -299,7 +299,7 @@ AttentionInputs::AttentionInputs(const AttentionCase& c) {
   options.query_offsets = c.query_offsets;
   options.key_offsets = c.key_offsets;
   options.scale = c.scale;
-  options.soft_cap = c.soft_cap;
+  options.softcap = c.softcap;
   options.scores_at = static_cast<ScoreStage>(c.seed % 3);
   options.key_start = start_of(c.key_start);
   options.query_start = start_of(c.query_start);
@@ -322,11 +322,11 @@ AttentionInputs::AttentionInputs(const AttentionCase& c) {
     }
     options.bias = bias.view();
   }
-  for (std::int64_t h = 1; c.slopes && h <= c.query_heads; ++h) {
+  for (std::int64_t h = 1; c.alibi && h <= c.query_heads; ++h) {
     slopes.push_back(std::exp2(-8.0f * static_cast<float>(h) / static_cast<float>(c.query_heads)));
   }
   for (std::int64_t h = 0; c.sinks && h < c.query_heads; ++h) sinks.push_back(random.normal());
-  options.slopes = slopes;
+  options.alibi = slopes;
   options.sinks = sinks;
 }
 
@@ -359,10 +359,10 @@ std::vector<std::string> names_of_options(const AttentionCase& c) {
   add(c.bias && (*c.bias)[2] == 1 && c.query_length > 1, "bias for all rows");
   add(c.bias && (*c.bias)[3] == 1, "bias for all keys");
   add(c.mask && c.bias, "mask and bias");
-  add(c.soft_cap != 0, "soft cap");
-  add(c.slopes, "slopes");
+  add(c.softcap != 0, "soft cap");
+  add(c.alibi, "alibi");
   add(c.sinks, "sinks");
-  add(c.soft_cap != 0 && c.slopes && c.sinks, "soft cap, slopes and sinks");
+  add(c.softcap != 0 && c.alibi && c.sinks, "soft cap, slopes and sinks");
   add(!c.key_start.empty(), "key start");
   add(!c.query_start.empty(), "query start");
   add(c.dropout != 0, "dropout");

@@ -46,8 +46,8 @@ struct AttentionCase {
   // Every eighth entry of the bias, or so, is −inf.
   bool bias_has_infinities = false;
   std::optional<float> scale;
-  float soft_cap = 0;
-  bool slopes = false;  // as ALiBi gives them, for Hq heads a power of two
+  float softcap = 0;
+  bool alibi = false;  // as ALiBi gives them, for Hq heads a power of two
   bool sinks = false;
   // None: not given; one: for all; else one for each sequence.
   std::vector<std::int64_t> key_start;

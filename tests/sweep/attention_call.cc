@@ -59,7 +59,7 @@ void keep_one_option(AttentionCase& c, test::Random& random) {
                                                                          {"bias", "bias_has_infinities"},
                                                                          {"query_offsets", "key_offsets"},
                                                                          {"window", "align"},
-                                                                         {"slopes", "query_start"}};
+                                                                         {"alibi", "query_start"}};
   Words words;
   Fields(words).others([](const auto&...) { return false; }, c.line());
   const Word kept = words[static_cast<std::size_t>(random.integer(0, std::ssize(words) - 1))];

@@ -80,8 +80,8 @@ TEST(SweepTest, DrawsEveryOptionOfEveryOperation) {
                              "bias",
                              "bias_has_infinities",
                              "scale",
-                             "soft_cap",
-                             "slopes",
+                             "softcap",
+                             "alibi",
                              "sinks",
                              "dropout",
                              "types",
@@ -125,10 +125,10 @@ TEST(SweepTest, DrawsOptionsAloneAndTogether) {
       for (const std::string& b : names) ++together[{a, b}];
     }
   }
-  for (const char* name : {"causal", "window", "chunk", "lengths", "packed sequences", "mask", "soft cap", "slopes",
+  for (const char* name : {"causal", "window", "chunk", "lengths", "packed sequences", "mask", "soft cap", "alibi",
                            "sinks", "key start", "dropout"}) {
     EXPECT_GE(alone[name], 5) << name;
-    for (const char* other : {"causal", "window", "chunk", "mask", "bias", "soft cap", "slopes", "sinks", "dropout"}) {
+    for (const char* other : {"causal", "window", "chunk", "mask", "bias", "soft cap", "alibi", "sinks", "dropout"}) {
       const auto count = together[{name, other}];
       EXPECT_GE(count, 20) << name << " with " << other;
     }

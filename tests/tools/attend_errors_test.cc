@@ -141,7 +141,7 @@ TEST(Attend, BadSideArrays) {
   c.write<std::int64_t>("n.npy", {3}, {1, 2, 3});
   fails({"--query-start", c.folder / "n.npy"}, {"query_start has 3 entries, expected 2"});
   fails({"--key-start", "-1"}, {"key_start is -1, expected 0 to 2^60"});
-  fails({"--softcap", "-1"}, {"soft_cap is -1"});
+  fails({"--softcap", "-1"}, {"softcap is -1"});
   c.write<float>("n.npy", {3}, {1, 2, 3});
   fails({"--alibi", c.folder / "n.npy"}, {"slopes has 3 entries, expected Hq = 4"});
   fails({"--sinks", c.folder / "n.npy"}, {"sinks has 3 entries, expected Hq = 4"});

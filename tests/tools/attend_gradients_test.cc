@@ -79,7 +79,7 @@ TEST(Attend, GradientsOfScoreSteps) {
   c.write<float>("sinks.npy", {kQueryHeads}, sinks);
   const std::vector<std::string> steps{"--softcap",           "1.5", "--alibi", c.folder / "slopes.npy", "--sinks",
                                        c.folder / "sinks.npy"};
-  const AttentionOptions options{.soft_cap = 1.5f, .slopes = slopes, .sinks = sinks};
+  const AttentionOptions options{.softcap = 1.5f, .alibi = slopes, .sinks = sinks};
   expect_gradients(c, steps, options);
 
   Engine engine;

@@ -208,9 +208,9 @@ TEST(Attend, ScoreStepsAndPositions) {
   const std::vector<float> slopes{0.5f, 0.25f, 0.125f, 0.0625f}, sinks{1.0f, -0.5f, 0.25f, 0.0f};
   c.write<float>("slopes.npy", {kQueryHeads}, slopes);
   c.write<float>("sinks.npy", {kQueryHeads}, sinks);
-  expect_agreement(c, {"--softcap", "1.5"}, {.soft_cap = 1.5f});
+  expect_agreement(c, {"--softcap", "1.5"}, {.softcap = 1.5f});
   expect_agreement(c, {"--alibi", c.folder / "slopes.npy", "--align", "bottom-right"},
-                   {.align = Align::bottom_right, .slopes = slopes});
+                   {.align = Align::bottom_right, .alibi = slopes});
   expect_agreement(c, {"--sinks", c.folder / "sinks.npy"}, {.sinks = sinks});
   expect_agreement(c, {"--query-start", "6", "--key-start", "2", "--causal", "top-left"},
                    {.causal = Causal::top_left, .key_start = 2, .query_start = 6});
@@ -222,7 +222,7 @@ TEST(Attend, ScoreStepsAndPositions) {
 
 TEST(Attend, ScoresAtEachStage) {
   AttendCase c;
-  AttentionOptions options{.causal = Causal::bottom_right, .soft_cap = 1.5f};
+  AttentionOptions options{.causal = Causal::bottom_right, .softcap = 1.5f};
   Tensor<float, 4> scores({kBatch, kQueryHeads, kQueryLength, kKeyLength});
   Tensor<float, 4> out({kBatch, kQueryLength, kQueryHeads, kValueDim});
   options.scores = scores;

@@ -77,10 +77,10 @@ typedef struct headlight_attention_options {
   const headlight_tensor* log_sum_exp;  // [B, Hq, Lq], written where given: log Σ_j exp(score_ij), natural logarithm
   const headlight_probabilities* probabilities;  // NULL: none are written
   const headlight_dropout* dropout;              // of the probabilities, after softmax; NULL: none
-  const float* soft_cap;                         // c > 0: scores become c · tanh(score / c); NULL or 0: none
+  const float* softcap;                         // c > 0: scores become c · tanh(score / c); NULL or 0: none
   // FLOAT32 [Hq] each. slope_h · |p − position of the key| is taken from the scores of head h; a sink is one more logit
   // for each row of head h, which takes its share of the sum and adds no value, and which the log-sum-exp counts.
-  const headlight_tensor* slopes;
+  const headlight_tensor* alibi;
   const headlight_tensor* sinks;
   const headlight_tensor* scores;  // [B, Hq, Lq, Lk], written where given: the scores as they are at scores_at
   headlight_mask_means mask_means;

@@ -13,7 +13,7 @@ extern "C" {
 // values at most.
 typedef struct headlight_attention_stream headlight_attention_stream;
 
-// query [B, Lq, Hq, Dqk]. Its memory and that of the options' lists (slopes, sinks, starts) must stay as it is until
+// query [B, Lq, Hq, Dqk]. Its memory and that of the options' lists (alibi, sinks, starts) must stay as it is until
 // the stream has ended, and the engine outlive the stream; one thread at a time. Refused are options that need the
 // whole length or have an axis of keys (lengths, packed sequences, mask, bias, probabilities, scores, and bottom-right
 // unless query_start says where rows stand); log_sum_exp is given to finish.

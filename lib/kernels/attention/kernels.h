@@ -35,7 +35,7 @@ struct RowSlope {
 
 // What may lie between a product q·k and its score; as bits of one number. With s = scale · q·k, in this order:
 //   s ← cap · tanh(s / cap),  s ← s + bias,  s ← s − slope · distance,  s ← −∞ where the mask hides the key.
-enum class ScoreModifier : unsigned { soft_cap = 1, bias = 2, slope = 4, mask = 8 };
+enum class ScoreModifier : unsigned { softcap = 1, bias = 2, slope = 4, mask = 8 };
 // Inlined always: see simd/integers.h.
 [[gnu::always_inline]] constexpr bool asks_for(unsigned modifiers, ScoreModifier modifier) noexcept {
   return (modifiers & static_cast<unsigned>(modifier)) != 0;

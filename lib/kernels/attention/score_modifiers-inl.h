@@ -8,7 +8,7 @@
 namespace headlight::HEADLIGHT_TARGET {
 
 HEADLIGHT_INLINE bool caps(const kernels::ScoreModifiers& modifiers) {
-  return kernels::asks_for(modifiers.asked, kernels::ScoreModifier::soft_cap);
+  return kernels::asks_for(modifiers.asked, kernels::ScoreModifier::softcap);
 }
 
 // Row r's products in `scores` become its scores, which it has for the keys begin … end − 1 > begin of its block; what

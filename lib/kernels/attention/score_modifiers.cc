@@ -107,7 +107,7 @@ HEADLIGHT_INLINE void modify_few(const ModifiedRow& row, unsigned modifiers, con
       const Vec bias = keys.bias_stride == 0 ? broadcast(*keys.bias) : load(keys.bias + v * kLanes);
       score[v] = fma(score[v], broadcast(row.factor), bias);
     }
-  } else if (asks_for(modifiers, ScoreModifier::slope) && !asks_for(modifiers, ScoreModifier::soft_cap)) {
+  } else if (asks_for(modifiers, ScoreModifier::slope) && !asks_for(modifiers, ScoreModifier::softcap)) {
 #pragma GCC unroll 4
     for (int v = 0; v < kCount; ++v) score[v] = mul(score[v], broadcast(row.factor));
   }
@@ -196,7 +196,7 @@ HEADLIGHT_INLINE void pass_whole(const ModifiedRow& row, unsigned modifiers, std
   while (pass.j + kCount * kLanes <= end) {
     Vec score[kCount];
     load_vectors(scores + pass.j, score);
-    if (asks_for(modifiers, ScoreModifier::soft_cap) && pass.capped <= pass.j) {
+    if (asks_for(modifiers, ScoreModifier::softcap) && pass.capped <= pass.j) {
       Vec squares[kCount];
       if (!are_near(row.cap, score, squares)) {
         pass.capped = cap_far(*row.far_cap, pass.j, end, scores);
@@ -225,7 +225,7 @@ HEADLIGHT_INLINE void pass_edge(ModifiedRow row, unsigned modifiers, std::int64_
     row.keys = {edge.bias, 1, edge.mask, 1};
   }
   Vec score[1] = {load(scores + pass.j)};
-  if (asks_for(modifiers, ScoreModifier::soft_cap)) cap_vectors(row.cap, score);
+  if (asks_for(modifiers, ScoreModifier::softcap)) cap_vectors(row.cap, score);
   modify_few(row, modifiers, row.keys, pass.j, score);
   const Vec nothing = broadcast(-kInfinity);
   score[0] = select(mask_first(static_cast<int>(first)), nothing,
@@ -269,7 +269,7 @@ void modify_rows(const kernels::ScoreModifiers& modifiers, const ScoreRows& rows
 }  // namespace
 
 void modify_together(const kernels::ScoreModifiers& modifiers, const ScoreRows& rows) {
-  constexpr auto kCap = static_cast<unsigned>(ScoreModifier::soft_cap),
+  constexpr auto kCap = static_cast<unsigned>(ScoreModifier::softcap),
                  kSlope = static_cast<unsigned>(ScoreModifier::slope);
   if (modifiers.asked == kCap) return modify_rows<kCap>(modifiers, rows);
   if (modifiers.asked == kSlope) return modify_rows<kSlope>(modifiers, rows);
@@ -307,7 +307,7 @@ float apply_modifiers(const kernels::ScoreModifiers& modifiers, std::int64_t r, 
     row.far_cap = &modifiers.cap;
     if (row.cap.bound == 0.0f) {
       cap_without_bound(modifiers.cap, begin, end, scores);
-      asked -= static_cast<unsigned>(ScoreModifier::soft_cap);
+      asked -= static_cast<unsigned>(ScoreModifier::softcap);
     }
   }
   row.factor = caps(modifiers) ? 1.0f : modifiers.product_scale;

@@ -80,7 +80,7 @@ inline kernels::ScoreModifiers cap_row(const kernels::BackwardTile& tile, float*
                                        std::int64_t last) {
   cap_scores(tile.modifiers, last - first, scores + first, tile.cap_derivatives + first);
   kernels::ScoreModifiers behind = tile.modifiers;
-  behind.asked -= static_cast<unsigned>(kernels::ScoreModifier::soft_cap);
+  behind.asked -= static_cast<unsigned>(kernels::ScoreModifier::softcap);
   behind.product_scale = 1.0f;
   return behind;
 }

@@ -42,8 +42,8 @@ void check_rule(std::string_view operation, const AttentionOptions& options) {
   if (options.scale && !std::isfinite(*options.scale)) {
     fail(operation, "scale is " + std::to_string(*options.scale) + ", expected a finite number");
   }
-  if (options.soft_cap != 0 && (options.soft_cap < 0 || !std::isnormal(options.soft_cap))) {
-    fail(operation, "soft_cap is " + text_of(options.soft_cap) + ", expected 0 (none) or a normal number above");
+  if (options.softcap != 0 && (options.softcap < 0 || !std::isnormal(options.softcap))) {
+    fail(operation, "softcap is " + text_of(options.softcap) + ", expected 0 (none) or a normal number above");
   }
   if (options.scores_at > ScoreStage::masked) {
     fail(operation,

@@ -53,7 +53,7 @@ struct NamedExtent {
            {"probabilities.rows", extent_of(options.probabilities.rows)},
            {"key_start", extent_of(options.key_start.of_each)},
            {"query_start", extent_of(options.query_start.of_each)},
-           {"slopes", extent_of(options.slopes)},
+           {"alibi", extent_of(options.alibi)},
            {"sinks", extent_of(options.sinks)}}};
 }
 
@@ -61,7 +61,7 @@ struct NamedExtent {
 [[nodiscard]] inline bool has_lists(const AttentionOptions& options) noexcept {
   return (options.query_lengths.size() | options.key_lengths.size() | options.query_offsets.size() |
           options.key_offsets.size() | options.probabilities.rows.size() | options.key_start.of_each.size() |
-          options.query_start.of_each.size() | options.slopes.size() | options.sinks.size()) != 0;
+          options.query_start.of_each.size() | options.alibi.size() | options.sinks.size()) != 0;
 }
 
 // Throws std::invalid_argument("operation: …") naming the first argument that does not fit.

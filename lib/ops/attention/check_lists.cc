@@ -58,11 +58,11 @@ void check_heads(std::string_view operation, std::string_view name, std::span<co
 }
 
 void check_slopes(std::string_view operation, const AttentionOptions& options, const AttentionSizes& sizes) {
-  check_heads(operation, "slopes", options.slopes, sizes);
-  for (std::size_t h = 0; h < options.slopes.size(); ++h) {
-    if (std::isfinite(options.slopes[h])) continue;
+  check_heads(operation, "alibi", options.alibi, sizes);
+  for (std::size_t h = 0; h < options.alibi.size(); ++h) {
+    if (std::isfinite(options.alibi[h])) continue;
     fail(operation,
-         "slopes[" + std::to_string(h) + "] is " + text_of(options.slopes[h]) + ", expected a finite number");
+         "alibi[" + std::to_string(h) + "] is " + text_of(options.alibi[h]) + ", expected a finite number");
   }
 }
 

@@ -202,7 +202,7 @@ AttentionTraits traits_of(const AttentionOptions& options, const AttentionSizes&
   traits.copies_queries = scale.query_factor != 1.0f || (sizes.group > 1 && sizes.query_length > 1);
   traits.with_mask = options.mask.has_value();
   traits.with_bias = static_cast<bool>(options.bias);
-  traits.with_slopes = !options.slopes.empty();
+  traits.with_slopes = !options.alibi.empty();
   traits.with_sinks = !options.sinks.empty();
   traits.with_scores = static_cast<bool>(options.scores);
   traits.with_dropout = options.dropout.probability != 0;

@@ -29,15 +29,15 @@ float RowScores::operator()(std::int64_t key) const noexcept {
   for (std::int64_t d = 0; d < row_.head_dim; ++d) {
     score += static_cast<double>(number_of(row_.query, d)) * static_cast<double>(number_of(numbers, d));
   }
-  const bool adds = bias_ != nullptr || !options_.slopes.empty();
-  if (options_.soft_cap != 0) {
+  const bool adds = bias_ != nullptr || !options_.alibi.empty();
+  if (options_.softcap != 0) {
     score = std::tanh(score * static_cast<double>(modifiers_.cap.scale)) * static_cast<double>(modifiers_.cap.cap);
   } else if (adds) {
     score *= static_cast<double>(static_cast<float>(softmax_scale(options_, row_.head_dim)));
   }
   if (bias_ != nullptr) score += static_cast<double>(bias_[key * modifiers_.masks.bias_key_stride]);
-  if (!options_.slopes.empty()) {
-    score -= static_cast<double>(options_.slopes[static_cast<std::size_t>(row_.head)]) *
+  if (!options_.alibi.empty()) {
+    score -= static_cast<double>(options_.alibi[static_cast<std::size_t>(row_.head)]) *
              static_cast<double>(std::abs(row_.position - key));
   }
   constexpr auto kLargest = static_cast<double>(std::numeric_limits<float>::max());

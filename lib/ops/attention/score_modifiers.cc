@@ -25,7 +25,7 @@ bool is_normal_float(double number) noexcept {
 
 // Whether the modifiers leave scores in units of e.
 bool is_natural(const kernels::ScoreModifiers& modifiers) noexcept {
-  return asks_for(modifiers.asked, ScoreModifier::soft_cap) || asks_for(modifiers.asked, ScoreModifier::bias) ||
+  return asks_for(modifiers.asked, ScoreModifier::softcap) || asks_for(modifiers.asked, ScoreModifier::bias) ||
          asks_for(modifiers.asked, ScoreModifier::slope);
 }
 
@@ -57,14 +57,14 @@ kernels::ScoreModifiers score_modifiers(const AttentionOptions& options, float e
     modifiers.asked |= is_asked ? static_cast<unsigned>(modifier) : 0;
   };
   modifiers.exponent_scale = exponent_scale;
-  ask(options.soft_cap != 0, ScoreModifier::soft_cap);
-  ask(!options.slopes.empty(), ScoreModifier::slope);
+  ask(options.softcap != 0, ScoreModifier::softcap);
+  ask(!options.alibi.empty(), ScoreModifier::slope);
   ask(static_cast<bool>(options.bias), ScoreModifier::bias);
   ask(options.mask.has_value(), ScoreModifier::mask);
   modifiers.product_scale = static_cast<float>(static_cast<double>(exponent_scale) / std::numbers::log2e);
   if (modifiers.asked == 0) return modifiers;
-  if (asks_for(modifiers.asked, ScoreModifier::soft_cap)) {
-    modifiers.cap = score_cap(options.soft_cap, modifiers.product_scale);
+  if (asks_for(modifiers.asked, ScoreModifier::softcap)) {
+    modifiers.cap = score_cap(options.softcap, modifiers.product_scale);
   }
   // What is added is in units of e, and so is the sum: of a change of unit nothing can become infinite (a row whose
   // every key carries −FLT_MAX still sees them all), and it is one multiply-add.
@@ -85,7 +85,7 @@ void RowModifiers::give(const AttentionOptions& options, std::int64_t n,
                         kernels::ScoreModifiers& modifiers) const noexcept {
   if (options.mask) modifiers.masks.mask = masks + n;
   if (options.bias) modifiers.masks.bias = biases + n;
-  if (!options.slopes.empty()) modifiers.slopes = slopes + n;
+  if (!options.alibi.empty()) modifiers.slopes = slopes + n;
 }
 
 }  // namespace headlight::ops

@@ -49,7 +49,7 @@ template <class Call>
 
 // Whether rows have anything of their own.
 [[nodiscard]] inline bool has_row_modifiers(const AttentionOptions& options) noexcept {
-  return options.mask || options.bias || !options.slopes.empty();
+  return options.mask || options.bias || !options.alibi.empty();
 }
 
 // Where the row of a mask or bias for that (sample, head, query) begins; axes of extent 1 broadcast.
@@ -65,7 +65,7 @@ inline void RowModifiers::set(const AttentionOptions& options, std::int64_t n, s
                               std::int64_t query, std::int64_t position) const noexcept {
   if (options.mask) masks[n] = broadcast_row(options.mask->entries, sample, head, query);
   if (options.bias) biases[n] = broadcast_row(options.bias, sample, head, query);
-  if (!options.slopes.empty()) slopes[n] = {options.slopes[static_cast<std::size_t>(head)], position};
+  if (!options.alibi.empty()) slopes[n] = {options.alibi[static_cast<std::size_t>(head)], position};
 }
 
 }  // namespace headlight::ops

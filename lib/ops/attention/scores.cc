@@ -13,9 +13,9 @@ kernels::ScoreModifiers modifiers_of(const AttentionCall& call) noexcept {
   if (options.scores_at != ScoreStage::masked) {
     options.mask.reset();
     options.bias = {};
-    options.slopes = {};
+    options.alibi = {};
   }
-  if (options.scores_at == ScoreStage::raw) options.soft_cap = 0;
+  if (options.scores_at == ScoreStage::raw) options.softcap = 0;
   return score_modifiers(options, call.scale.exponent_scale);
 }
 

@@ -24,7 +24,7 @@ bool all_are_short(const AttentionOptions& options, const AttentionSizes& sizes,
 
 bool is_short(const kernels::AttentionKernels& kernels, const AttentionSizes& sizes, const AttentionOptions& options,
               const AttentionScale& scale) noexcept {
-  const bool plain = !has_row_modifiers(options) && options.soft_cap == 0.0f && options.sinks.empty() &&
+  const bool plain = !has_row_modifiers(options) && options.softcap == 0.0f && options.sinks.empty() &&
                      !options.probabilities.per_head && !options.probabilities.averaged && !options.scores &&
                      options.dropout.probability == 0.0f;
   return plain && scale.query_factor == 1.0f && kernels.short_rows <= kMaxShortRows &&

@@ -43,7 +43,7 @@ BackwardBlock::BackwardBlock(const BackwardCall& call, int worker, std::int64_t 
   tile_.end = part(plan.end);
   tile_.modifiers = call.modifiers;
   tile_.modifiers.first_key = tensor_key;
-  if (call.options.soft_cap != 0) tile_.cap_derivatives = part(plan.cap_derivatives);
+  if (call.options.softcap != 0) tile_.cap_derivatives = part(plan.cap_derivatives);
   tile_.scale = call.scale;
   tile_.dropout = call.options.dropout.probability == 0 ? nullptr : &call.dropout;
   tile_.sequence_key = first_key;

@@ -208,7 +208,7 @@ KeyGradientKeys::KeyGradientKeys(Engine& engine, const Whole& whole, std::int64_
       keys_(key.extent(1)),
       heads_(whole.heads),
       group_(whole.sizes.group),
-      all_slopes_(whole.options.slopes.begin(), whole.options.slopes.end()),
+      all_slopes_(whole.options.alibi.begin(), whole.options.alibi.end()),
       key_(sums_of(whole, key_gradient)),
       value_(sums_of(whole, value_gradient)) {
   call_.sizes.query_heads = call_.sizes.key_value_heads;
@@ -255,7 +255,7 @@ void KeyGradientKeys::attend(Engine& engine, const Rows& rows, std::int64_t from
   for (std::size_t h = 0; h < slopes_.size(); ++h) {
     slopes_[h] = all_slopes_[h * static_cast<std::size_t>(group_) + static_cast<std::size_t>(rows.group_head)];
   }
-  whole_.options.slopes = slopes_;
+  whole_.options.alibi = slopes_;
   const std::int64_t heads = call_.sizes.key_value_heads;
   const auto tiles = static_cast<std::int64_t>(tiles_.size());
   plan_workers(engine, call_.sizes.batch * heads * tiles);

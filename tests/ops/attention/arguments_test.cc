@@ -76,7 +76,7 @@ TEST(AttentionArguments, EveryMistakeIsNamed) {
   expect(complaint([](auto& c) { c.options.causal = static_cast<Causal>(3); }),
          "causal is 3, expected one of the enum");
   expect(complaint([](auto& c) { c.options.align = static_cast<Align>(9); }), "align is 9, expected one of the enum");
-  expect(complaint([](auto& c) { c.options.soft_cap = 1e-40f; }), "soft_cap is 1e-40, expected 0 (none) or a normal");
+  expect(complaint([](auto& c) { c.options.softcap = 1e-40f; }), "softcap is 1e-40, expected 0 (none) or a normal");
   static const std::vector<float> kSinks = {0, -std::numeric_limits<float>::infinity(), 1,
                                             std::numeric_limits<float>::infinity()};
   expect(complaint([](auto& c) { c.options.sinks = kSinks; }), "sinks[3] is inf, expected a number or -inf (none)");

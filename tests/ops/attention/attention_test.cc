@@ -108,7 +108,7 @@ TEST_P(AttentionTest, CapsOfEverySize) {
       const double ratio = std::pow(10.0, 4 * static_cast<double>(j) / static_cast<double>(kKeys - 1) - 3);
       key(0, j, 0, 0) = static_cast<float>((j % 2 == 0 ? ratio : -ratio) * static_cast<double>(cap));
     }
-    options.soft_cap = cap;
+    options.softcap = cap;
     attention(engine, query, key, value, out, options);
     for (std::int64_t j = 0; j < kKeys; ++j) {
       const double truth =

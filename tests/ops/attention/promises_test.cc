@@ -243,7 +243,7 @@ TEST_P(AttentionPromises, SlopesOfRowsFarFromTheirKeysHaveTheSameBits) {
     const AttentionInputs inputs(c);
     const std::vector<float> slopes = {0x1p-22f, 0x1.8p-25f};
     AttentionOptions distant = inputs.options;
-    distant.slopes = slopes;
+    distant.alibi = slopes;
     const std::int64_t start = (std::int64_t{1} << exponent) + 101;
     distant.query_start = start;
     const Tensor<float, 4> together = run(engine, inputs.query, inputs.key, inputs.value, distant);

@@ -140,7 +140,7 @@ TEST_P(AttentionSemanticsTest, NaNInAHiddenKeyLeavesTheCapsBesideIt) {
     keys[j] = static_cast<float>(j % 7) - 3.0f;
     values[j] = static_cast<float>(j % 5);
   }
-  const AttentionOptions options{.window = {.left = kLeft, .right = 0}, .soft_cap = 1.0f};
+  const AttentionOptions options{.window = {.left = kLeft, .right = 0}, .softcap = 1.0f};
   const std::vector<float> clean = attend(keys, values, options, kRows);
   keys[kPoisoned] = kNaN;
   const std::vector<float> poisoned = attend(keys, values, options, kRows);

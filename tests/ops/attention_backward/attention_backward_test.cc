@@ -133,7 +133,7 @@ TEST_P(AttentionBackwardTest, ASaturatedCapGivesNoGradient) {
     value(0, j, 0, 0) = j % 2 == 0 ? 100.0f : -100.0f;
   }
   for (int cap = 1; cap <= 60; ++cap) {
-    AttentionOptions capped{.scale = 1.0f, .soft_cap = static_cast<float>(cap)};
+    AttentionOptions capped{.scale = 1.0f, .softcap = static_cast<float>(cap)};
     capped.log_sum_exp = log_sum_exp;
     attention(engine, query, key, value, out, capped);
     capped.log_sum_exp = {};

@@ -48,7 +48,7 @@ TEST_P(LogSumExpGradient, EveryOptionAtRandom) {
 TEST_P(LogSumExpGradient, AgreesWithCentralDifferences) {
   Engine engine(options());
   TypedBackward call(engine,
-                     AttentionCase::parse("seed=9 B=2 Lq=11 Lk=13 Hq=4 Hkv=2 D=6 Dv=5 causal=bottom-right soft_cap=3"),
+                     AttentionCase::parse("seed=9 B=2 Lq=11 Lk=13 Hq=4 Hkv=2 D=6 Dv=5 causal=bottom-right softcap=3"),
                      {}, false);
   const test::AttentionInputs& in = call.problem.in;
   const Tensor<float, 3> gradient = test::log_sum_exp_gradient_of(call.problem.c);

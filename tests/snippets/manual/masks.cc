@@ -68,7 +68,7 @@ int main() {
 
   // ALiBi: a slope for each head, times the distance.
   const float slopes[] = {0.5f, 0};
-  run(kBatch, {.causal = headlight::Causal::top_left, .slopes = slopes});
+  run(kBatch, {.causal = headlight::Causal::top_left, .alibi = slopes});
   weighs(0, 1, 0, std::exp(-0.5) / (1 + std::exp(-0.5)));
   weighs(1, 1, 0, 0.5);
 
@@ -79,7 +79,7 @@ int main() {
   weighs(1, 0, 0, 1.0 / 6);
 
   // A soft cap of 2: scores of √8 become 2 · tanh(√8 / 2). The sink, which is not capped, shows it.
-  run(kBatch, {.soft_cap = 2.0f, .sinks = sinks}, 1.0f);
+  run(kBatch, {.softcap = 2.0f, .sinks = sinks}, 1.0f);
   const double capped = std::exp(2 * std::tanh(std::sqrt(8.0) / 2));
   weighs(0, 0, 0, capped / (6 * capped + 1));
   return good ? 0 : 1;

@@ -42,7 +42,7 @@ void ScoreArguments::add_to(Command& command) {
       .type_name("N|NPY")
       .check(file_name())
       .check(expected_start);
-  command.add_option("--softcap", soft_cap, "Scores become S*tanh(score/S), before bias and slopes").type_name("S");
+  command.add_option("--softcap", softcap, "Scores become S*tanh(score/S), before bias and slopes").type_name("S");
   command.add_option("--alibi", slopes, "float32 [Hq]: slope*|p - position of the key| is taken from the scores")
       .type_name("NPY")
       .check(file_name())
@@ -76,8 +76,8 @@ ScoreInputs read_score_inputs(const ScoreArguments& arguments) {
 void set_score_options(const ScoreArguments& arguments, const ScoreInputs& inputs, AttentionOptions& options) {
   options.query_start = inputs.query_start.start();
   options.key_start = inputs.key_start.start();
-  options.soft_cap = arguments.soft_cap.value_or(0);
-  options.slopes = inputs.slopes.values;
+  options.softcap = arguments.softcap.value_or(0);
+  options.alibi = inputs.slopes.values;
   options.sinks = inputs.sinks.values;
   if (arguments.scores_at == "raw") options.scores_at = ScoreStage::raw;
   if (arguments.scores_at == "capped") options.scores_at = ScoreStage::capped;

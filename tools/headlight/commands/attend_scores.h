@@ -13,7 +13,7 @@ namespace headlight::program {
 
 struct ScoreArguments {
   std::string query_start, key_start;
-  std::optional<float> soft_cap;
+  std::optional<float> softcap;
   std::string slopes, sinks;
   std::string scores, scores_at;
 
