@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "headlight/models/encoder.h"
+#include "headlight/models/text_encoder.h"
 #include "support/random.h"
 #include "tools/headlight/heads/heads.h"
 #include "tools/headlight/heads/texts.h"
@@ -16,7 +16,7 @@ namespace headlight::bench {
 namespace {
 
 // all-MiniLM-L6-v2 where its files are, else random weights of its shape and a vocabulary of as many made-up words.
-models::Encoder load(const std::string& folder) {
+models::TextEncoder load(const std::string& folder) {
   if (std::filesystem::exists(folder + "/model.safetensors")) return models::load(folder);
   std::vector<std::string> vocabulary = {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"};
   while (vocabulary.size() < 30522) {
@@ -85,7 +85,7 @@ struct Operands {
     return true;
   }
 
-  models::Encoder model;
+  models::TextEncoder model;
   std::vector<std::string> texts;
   std::vector<float> hidden;
   program::HeadsReport report;

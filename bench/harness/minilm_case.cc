@@ -10,7 +10,7 @@
 #include "layers/encoder_twin.h"
 
 #if defined(HEADLIGHT_BENCH_MODELS)
-#include "headlight/models/encoder.h"
+#include "headlight/models/text_encoder.h"
 #endif
 
 namespace headlight::bench {

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "headlight/models/encoder.h"
+#include "headlight/models/text_encoder.h"
 #include "models/model_folder.h"
 
 namespace headlight::models {

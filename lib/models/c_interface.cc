@@ -9,15 +9,15 @@
 #include <vector>
 
 #include "c/handles.h"
-#include "headlight/models/encoder.h"
 #include "headlight/models/errors.h"
 #include "headlight/models/headlight_models.h"
+#include "headlight/models/text_encoder.h"
 #include "models/describe.h"
 
 struct headlight_encoder {
-  explicit headlight_encoder(headlight::models::Encoder encoder_)
+  explicit headlight_encoder(headlight::models::TextEncoder encoder_)
       : encoder(std::move(encoder_)), network(encoder.network()) {}
-  headlight::models::Encoder encoder;
+  headlight::models::TextEncoder encoder;
   headlight_layer network;
 };
 
@@ -45,7 +45,7 @@ headlight_status call(headlight_error* error, const Body& body) noexcept {
   });
 }
 
-const Encoder& encoder_of(const headlight_encoder* encoder) { return required(kName, "encoder", encoder).encoder; }
+const TextEncoder& encoder_of(const headlight_encoder* encoder) { return required(kName, "encoder", encoder).encoder; }
 
 std::int64_t size_of(const headlight_encoder* encoder, std::int64_t EncoderOptions::*member) {
   return encoder == nullptr ? 0 : encoder->encoder.network().options().*member;
@@ -57,7 +57,7 @@ std::string_view text_of(const char& text, const std::size_t* length) {
 
 // Texts as C has them.
 struct CTexts {
-  [[nodiscard]] Encoder::Texts view() const {
+  [[nodiscard]] TextEncoder::Texts view() const {
     return {count, this, [](const void* list, std::size_t number) {
               const CTexts& given = *static_cast<const CTexts*>(list);
               return text_of(c::entry(kName, "texts", given.texts, number),

@@ -7,8 +7,8 @@
 #include <string>
 #include <string_view>
 
-#include "headlight/models/encoder.h"
 #include "headlight/models/safetensors.h"
+#include "headlight/models/text_encoder.h"
 #include "models/json_scalars.h"
 
 namespace headlight::models {

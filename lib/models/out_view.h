@@ -18,7 +18,9 @@ namespace headlight::models {
 // matrices apart from each other.
 template <int Rank>
 void check_out(const View<float, Rank>& out, const std::array<std::int64_t, static_cast<std::size_t>(Rank)>& expected) {
-  const auto fail = [](const std::string& message) { throw std::invalid_argument("models::Encoder: out " + message); };
+  const auto fail = [](const std::string& message) {
+    throw std::invalid_argument("models::TextEncoder: out " + message);
+  };
   if (out.shape != expected) fail("has shape " + describe(out.shape) + ", expected " + describe(expected));
   if (out.size() == 0) return;
   if (!out) fail("has no memory (a null pointer)");

@@ -16,7 +16,7 @@ void Workspace::reserve(const headlight::Encoder& network, std::int64_t tokens, 
   try {
     batch_.reserve(static_cast<std::size_t>(most), static_cast<std::size_t>(sequences));
   } catch (const std::bad_alloc&) {
-    throw OutOfMemory("models::Encoder", static_cast<std::size_t>(3 * most + sequences) * sizeof(std::int64_t));
+    throw OutOfMemory("models::TextEncoder", static_cast<std::size_t>(3 * most + sequences) * sizeof(std::int64_t));
   }
   static_cast<void>(rows(std::min(tokens, std::max(kTokensAtATime, longest)), network.options().width));
 }
@@ -40,7 +40,7 @@ std::unique_ptr<Workspace, WorkspacePool::BringBack> WorkspacePool::take() {
   try {
     return {new Workspace, {this}};
   } catch (const std::bad_alloc&) {
-    throw OutOfMemory("models::Encoder", sizeof(Workspace));
+    throw OutOfMemory("models::TextEncoder", sizeof(Workspace));
   }
 }
 

@@ -1,4 +1,4 @@
-// What a call of models::Encoder works in, kept for the next one.
+// What a call of models::TextEncoder works in, kept for the next one.
 #pragma once
 
 #include <array>
@@ -40,7 +40,7 @@ class Workspace {
       } catch (const OutOfMemory&) {
         throw;
       } catch (const std::bad_alloc&) {
-        throw OutOfMemory("models::Encoder", batch_.input(true).ids.size_bytes());
+        throw OutOfMemory("models::TextEncoder", batch_.input(true).ids.size_bytes());
       }
       if (number == first || (batch_.tokens() <= kTokensAtATime && number - first < kSequencesAtATime)) continue;
       forward(engine, network, number - first, first, take);

@@ -17,8 +17,8 @@
 
 #include "arguments.h"
 #include "engine.h"
-#include "headlight/models/encoder.h"
 #include "headlight/models/errors.h"
+#include "headlight/models/text_encoder.h"
 #include "interruptible.h"
 #include "progress.h"
 #include "results.h"
@@ -28,10 +28,10 @@ namespace headlight::python {
 namespace {
 
 // An encoder that knows where it came from.
-class Encoder : public models::Encoder {
+class Encoder : public models::TextEncoder {
  public:
-  Encoder(models::Encoder encoder, std::filesystem::path folder)
-      : models::Encoder(std::move(encoder)), folder_(std::move(folder)) {}
+  Encoder(models::TextEncoder encoder, std::filesystem::path folder)
+      : models::TextEncoder(std::move(encoder)), folder_(std::move(folder)) {}
   [[nodiscard]] const std::filesystem::path& folder() const noexcept { return folder_; }
 
  private:

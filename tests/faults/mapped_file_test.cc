@@ -10,7 +10,7 @@
 #include "digests/digest.h"
 #include "faults/child.h"
 #include "faults/plan.h"
-#include "headlight/models/encoder.h"
+#include "headlight/models/text_encoder.h"
 #include "models/tiny_bert.h"
 
 namespace headlight::faults::mapped_file_test {
@@ -22,7 +22,7 @@ const std::vector<std::string> kTexts = {"a b c"};
 
 class MappedFile : public testing::Test {
  protected:
-  [[nodiscard]] std::uint64_t bits(const models::Encoder& model) {
+  [[nodiscard]] std::uint64_t bits(const models::TextEncoder& model) {
     test::Digest digest;
     digest.add(model.embed(engine_, kTexts));
     return digest.value();
@@ -35,8 +35,8 @@ class MappedFile : public testing::Test {
 };
 
 TEST_F(MappedFile, MayBeReplacedOrRemoved) {
-  const models::Encoder model = models::load(model_);
-  const models::Encoder other = models::load(model_);
+  const models::TextEncoder model = models::load(model_);
+  const models::TextEncoder other = models::load(model_);
   TinyBert changed;
   for (float& value : changed.tensors.at("embeddings.word_embeddings.weight").values) value = -value;
   models::write_safetensors(weights_, changed.weights());  // renames a new file over the old one
@@ -50,7 +50,7 @@ TEST_F(MappedFile, MayBeReplacedOrRemoved) {
 TEST_F(MappedFile, EndsTheProcessWhereItShrinks) {
   EXPECT_EXIT(
       {
-        const models::Encoder model = models::load(model_);
+        const models::TextEncoder model = models::load(model_);
         if (::truncate(weights_.c_str(), 0) == 0) static_cast<void>(bits(model));
         ::_exit(0);
       },
@@ -65,7 +65,7 @@ TEST_F(MappedFile, IsNotNeededByAModelFromMemory) {
   const models::FileInMemory files[] = {
       {"config.json", as_bytes(config)}, {"vocab.txt", as_bytes(vocabulary)}, {"model.safetensors", as_bytes(weights)}};
   const std::uint64_t expected = bits(models::load(model_));
-  const models::Encoder model = models::load("memory", files);
+  const models::TextEncoder model = models::load("memory", files);
   ASSERT_EQ(::truncate(weights_.c_str(), 0), 0);
   EXPECT_EQ(bits(model), expected);
 }

@@ -6,9 +6,9 @@
 #include "digests/digest.h"
 #include "faults/model_files.h"
 #include "faults/scene.h"
-#include "headlight/models/encoder.h"
 #include "headlight/models/npy.h"
 #include "headlight/models/safetensors.h"
+#include "headlight/models/text_encoder.h"
 #include "models/scratch_folder.h"
 
 namespace headlight::faults {
@@ -38,7 +38,7 @@ class LoadScene : public Scene {
 
  private:
   Engine engine_{EngineOptions{.threads = 2}};
-  std::optional<models::Encoder> model_;
+  std::optional<models::TextEncoder> model_;
   Tensor<float, 2> vectors_;
 };
 
@@ -62,14 +62,14 @@ class LoadFromMemoryScene : public Scene {
  private:
   std::vector<std::string> names_, contents_;
   std::vector<models::FileInMemory> files_;
-  std::optional<models::Encoder> model_;
+  std::optional<models::TextEncoder> model_;
 };
 
 // A warm model, which no failure changes.
 class WithModel : public Scene {
  protected:
   Engine engine_{EngineOptions{.threads = 2}};
-  models::Encoder model_ = models::load(tiny_model());
+  models::TextEncoder model_ = models::load(tiny_model());
 };
 
 class ComputeScene : public WithModel {

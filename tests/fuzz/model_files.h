@@ -8,9 +8,9 @@
 #include "fuzz/bytes.h"
 #include "fuzz/memory_file.h"
 #include "headlight/engine.h"
-#include "headlight/models/encoder.h"
 #include "headlight/models/errors.h"
 #include "headlight/models/safetensors.h"
+#include "headlight/models/text_encoder.h"
 #include "models/bert_weights.h"
 
 namespace headlight::fuzz {
@@ -42,7 +42,7 @@ inline void load_and_embed(const std::vector<models::FileInMemory>& files) {
   one_thread.threads = 1;
   static Engine engine(one_thread);
   try {
-    const models::Encoder model = models::load("fuzz", files);
+    const models::TextEncoder model = models::load("fuzz", files);
     must(model.options().max_length >= 2, "room for [CLS] and [SEP]");
     const std::vector<std::string> texts{"a bb [SEP]", ""};
     const models::HiddenStates states = model.encode(engine, texts);

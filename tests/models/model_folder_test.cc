@@ -5,7 +5,7 @@
 #include <cstring>
 #include <filesystem>
 
-#include "headlight/models/encoder.h"
+#include "headlight/models/text_encoder.h"
 #include "models/tiny_bert.h"
 #include "support/quick.h"
 
@@ -54,8 +54,8 @@ TEST(ModelFolder, MayBeRemovedOrReplacedOnceItIsLoaded) {
   const ScratchFolder folder;
   const std::string path = TinyBert().write(folder);
   const std::vector<float> expected = hidden_of(path);
-  const Encoder encoder = load(path);
-  const Encoder again = load(path);
+  const TextEncoder encoder = load(path);
+  const TextEncoder again = load(path);
   again.save(path);
   std::filesystem::remove_all(path);
   Engine engine({.threads = 1});
@@ -99,14 +99,14 @@ TEST(ModelFolder, DefaultsOfOldFolders) {
   bert.config["model_type"] = "null";
   const std::string path = bert.write(folder);
   EXPECT_EQ(hidden_of(path), expected);
-  const Encoder plain = load(path);
+  const TextEncoder plain = load(path);
   EXPECT_TRUE(plain.options().tokenizer.lower_case);
   EXPECT_EQ(plain.options().max_length, 12);
   EXPECT_EQ(plain.options().embed_max_length, 12);
   folder.write("bert/tokenizer_config.json",
                R"({"do_lower_case": false, "strip_accents": null, "tokenize_chinese_chars": false})");
   folder.write("bert/sentence_bert_config.json", R"({"max_seq_length": 6, "do_lower_case": false})");
-  const Encoder cased = load(path);
+  const TextEncoder cased = load(path);
   EXPECT_FALSE(cased.options().tokenizer.lower_case);
   EXPECT_FALSE(cased.options().tokenizer.split_ideographs);
   EXPECT_EQ(cased.options().max_length, 12);
@@ -299,7 +299,7 @@ TEST(ModelFolder, PoolingThatIsNotBuiltIsNamedWhereItIsAskedFor) {
   };
   for (const auto& c : cases) {
     folder.write(std::string("bert/") + c.file + "/config.json", c.json);
-    const Encoder model = load(path);
+    const TextEncoder model = load(path);
     EXPECT_EQ(model.encode(engine, texts).hidden.shape()[1], 4);  // whoever pools himself may
     if (c.says == nullptr) {
       EXPECT_TRUE(test::same_bits(model.embed(engine, texts).view(), mean.view())) << c.json;
@@ -336,7 +336,7 @@ TEST(ModelFolder, FilesThatCannotBeLookedForAreNamed) {
 
 TEST(ModelFolder, SavingWhereNothingCanBeWritten) {
   const ScratchFolder folder;
-  const Encoder encoder = load(TinyBert().write(folder));
+  const TextEncoder encoder = load(TinyBert().write(folder));
   folder.write("file", "in the way");
   EXPECT_TRUE(
       contains(file_error([&] { encoder.save(folder.path("file/below")); }), "file/below: cannot make the folder"));

@@ -8,8 +8,8 @@
 #include <thread>
 #include <vector>
 
-#include "headlight/models/encoder.h"
 #include "headlight/models/headlight_models.h"
+#include "headlight/models/text_encoder.h"
 #include "headlight/out_of_memory.h"
 #include "models/tiny_bert.h"
 #include "support/allocation_counter.h"
@@ -25,7 +25,7 @@ using test::same_bits;
 using test::ScratchFolder;
 using test::TinyBert;
 
-Encoder tiny() {
+TextEncoder tiny() {
   const ScratchFolder folder;
   return load(TinyBert().write(folder));
 }
@@ -60,7 +60,7 @@ struct Allocations {
   bool operator==(const Allocations&) const = default;
 };
 
-Allocations allocations_of(const Encoder& model, Engine& engine, const std::vector<std::string>& texts,
+Allocations allocations_of(const TextEncoder& model, Engine& engine, const std::vector<std::string>& texts,
                            const Ids& rows) {
   const std::int64_t width = model.options().encoder.width;
   Tensor<float, 2> of_texts({static_cast<std::int64_t>(texts.size()), width}), of_rows({rows.ids.shape()[0], width});
@@ -79,7 +79,7 @@ constexpr Allocations kNone = {0, 0, 0};
 
 TEST(ModelMemory, NothingIsAllocatedOnceWarm) {
   test::Random random(1);
-  const Encoder model = tiny();
+  const TextEncoder model = tiny();
   const auto texts = random_texts(random, 30, 8);
   const Ids rows = random_ids(random, 9, 12);
   for (const int threads : {1, 3}) {
@@ -122,7 +122,7 @@ TEST(ModelMemory, NothingIsAllocatedFromCEither) {
 // What is returned is the only thing that a warm call allocates.
 TEST(ModelMemory, AResultIsOneAllocation) {
   test::Random random(2);
-  const Encoder model = tiny();
+  const TextEncoder model = tiny();
   Engine engine({.threads = 1});
   const auto texts = random_texts(random, 7, 8);
   (void)model.embed(engine, texts);
@@ -136,7 +136,7 @@ TEST(ModelMemory, NothingIsAllocatedAfterReserve) {
   // Once for calls of a few tokens, once for more than go through the network at a time.
   for (const std::int64_t tokens : {40, 5000}) {
     for (const int threads : {1, 3}) {
-      const Encoder model = tiny();
+      const TextEncoder model = tiny();
       Engine engine({.threads = threads});
       test::wait_for_workers(engine);
       model.reserve(engine, tokens);
@@ -155,7 +155,7 @@ TEST(ModelMemory, NothingIsAllocatedAfterReserve) {
 
 TEST(ModelMemory, CallsAtOnceHaveMemoryOfTheirOwn) {
   test::Random random(4);
-  const Encoder model = tiny();
+  const TextEncoder model = tiny();
   const auto texts = random_texts(random, 400, 8);
   Engine engine({.threads = 1});
   const Tensor<float, 2> expected = model.embed(engine, texts);
@@ -173,7 +173,7 @@ TEST(ModelMemory, CallsAtOnceHaveMemoryOfTheirOwn) {
 // Rows and matrices of `out` may lie apart, in any order.
 TEST(ModelMemory, ResultsGoWhereTheyAreWanted) {
   test::Random random(5);
-  const Encoder model = tiny();
+  const TextEncoder model = tiny();
   Engine engine({.threads = 1});
   const auto texts = random_texts(random, 5, 6);
   const Ids rows = random_ids(random, 3, 7);
@@ -190,7 +190,7 @@ TEST(ModelMemory, ResultsGoWhereTheyAreWanted) {
 }
 
 TEST(ModelMemory, PlacesThatWillNotDoAreRefused) {
-  const Encoder model = tiny();
+  const TextEncoder model = tiny();
   Engine engine({.threads = 1});
   const std::vector<std::string> texts{"a", "b"};
   std::vector<float> memory(1000, -1.0f);
@@ -199,12 +199,12 @@ TEST(ModelMemory, PlacesThatWillNotDoAreRefused) {
     EXPECT_EQ(memory, std::vector<float>(1000, -1.0f));
     return words;
   };
-  EXPECT_EQ(refused({memory.data(), {2, 23}}), "models::Encoder: out has shape [2, 23], expected [2, 24]");
-  EXPECT_EQ(refused({nullptr, {2, 24}}), "models::Encoder: out has no memory (a null pointer)");
-  EXPECT_EQ(refused({memory.data(), {2, 24}, {48, 2}}), "models::Encoder: out has the last stride 2, expected 1");
+  EXPECT_EQ(refused({memory.data(), {2, 23}}), "models::TextEncoder: out has shape [2, 23], expected [2, 24]");
+  EXPECT_EQ(refused({nullptr, {2, 24}}), "models::TextEncoder: out has no memory (a null pointer)");
+  EXPECT_EQ(refused({memory.data(), {2, 24}, {48, 2}}), "models::TextEncoder: out has the last stride 2, expected 1");
   for (const std::int64_t stride : {0, 23, -24}) {
     EXPECT_EQ(refused({memory.data() + 100, {2, 24}, {stride, 1}}),
-              "models::Encoder: out has the strides [" + std::to_string(stride) +
+              "models::TextEncoder: out has the strides [" + std::to_string(stride) +
                   ", 1] for the shape [2, 24], expected rows apart from each other");
   }
   // A text that is none is found before the first is written.
@@ -215,12 +215,12 @@ TEST(ModelMemory, PlacesThatWillNotDoAreRefused) {
             std::string::npos);
   EXPECT_EQ(memory, std::vector<float>(1000, -1.0f));
   EXPECT_EQ(test::refusal([&] { model.reserve(engine, -1); }),
-            "models::Encoder: reserve() for -1 tokens, expected at least 0");
+            "models::TextEncoder: reserve() for -1 tokens, expected at least 0");
 }
 
 // Rows without end that have no columns: as many rows of nothing, or more than there can be.
 TEST(ModelMemory, RowsOfNothingAreNothing) {
-  const Encoder model = tiny();
+  const TextEncoder model = tiny();
   Engine engine({.threads = 1});
   const View<const std::int64_t, 2> ids(nullptr, {std::int64_t{1} << 62, 0});
   EXPECT_EQ(model.encode(engine, ids).shape(), (std::array<std::int64_t, 3>{std::int64_t{1} << 62, 0, 24}));
@@ -230,7 +230,7 @@ TEST(ModelMemory, RowsOfNothingAreNothing) {
 TEST(ModelMemory, ALackOfItNamesTheModel) {
   if (!test::AllocationLimit::works()) GTEST_SKIP() << "a sanitizer's allocator";
   test::Random random(6);
-  const Encoder model = tiny();
+  const TextEncoder model = tiny();
   const auto texts = random_texts(random, 5, 8);
   Tensor<float, 2> out({5, TinyBert::kWidth});
   Engine engine({.threads = 1});

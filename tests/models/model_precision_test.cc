@@ -14,8 +14,8 @@
 #include <utility>
 #include <vector>
 
-#include "headlight/models/encoder.h"
 #include "headlight/models/headlight_models.h"
+#include "headlight/models/text_encoder.h"
 #include "models/tiny_bert.h"
 #include "support/allocation_counter.h"
 #include "support/compare.h"
@@ -82,12 +82,12 @@ double tiny_floor(NumberType type) {
 TEST(ModelPrecision, IsChosenWhereAModelIsLoaded) {
   const ScratchFolder folder;
   const std::string path = TinyBert().write(folder);
-  const Encoder plain = load(path);
+  const TextEncoder plain = load(path);
   EXPECT_EQ(plain.network().precision(), NumberType::float32);
   for (const NumberType type : kNarrow) {
-    const Encoder narrow = load(path, {.precision = type});
+    const TextEncoder narrow = load(path, {.precision = type});
     EXPECT_EQ(narrow.network().precision(), type);
-    Encoder told = load(path);
+    TextEncoder told = load(path);
     told.network().set_precision(type);
     for (const test::Instructions& instructions : test::available_instructions()) {
       SCOPED_TRACE(std::string(name(type)) + " on " + test::name(instructions));
@@ -109,7 +109,7 @@ TEST(ModelPrecision, SavesTheNumbersThatWereLoaded) {
   const std::string path = TinyBert().write(folder);
   Engine engine({.threads = 1});
   for (const NumberType type : kNarrow) {
-    const Encoder narrow = load(path, {.precision = type});
+    const TextEncoder narrow = load(path, {.precision = type});
     (void)narrow.embed(engine, kTexts);
     narrow.save(folder.path("saved"));
     EXPECT_TRUE(same_bits(load(folder.path("saved")).embed(engine, kTexts), load(path).embed(engine, kTexts)));
@@ -121,7 +121,7 @@ TEST(ModelPrecision, SavesNarrowWeights) {
   const ScratchFolder folder;
   const std::string path = TinyBert().write(folder);
   Engine engine({.threads = 1});
-  const Encoder plain = load(path);
+  const TextEncoder plain = load(path);
   const auto expected = plain.embed(engine, kTexts);
   const auto bytes = [&](const std::string& model) {
     std::ifstream file(folder.path(model) + "/model.safetensors", std::ios::binary);
@@ -131,7 +131,7 @@ TEST(ModelPrecision, SavesNarrowWeights) {
   for (const NumberType type : kNarrow) {
     SCOPED_TRACE(name(type));
     plain.save(folder.path("once"), type);
-    const Encoder narrow = load(folder.path("once"));
+    const TextEncoder narrow = load(folder.path("once"));
     EXPECT_EQ(narrow.network().precision(), NumberType::float32);
     const auto found = narrow.embed(engine, kTexts);
     EXPECT_FALSE(same_bits(found, expected));
@@ -142,7 +142,7 @@ TEST(ModelPrecision, SavesNarrowWeights) {
   }
   // Weights that are of 16 bits become the same panels, and tables stay as they are.
   plain.save(folder.path("once"), NumberType::bfloat16);
-  const Encoder halves = load(folder.path("once"));
+  const TextEncoder halves = load(folder.path("once"));
   halves.save(folder.path("widened"));
   EXPECT_TRUE(same_bits(load(folder.path("widened"), {.precision = NumberType::bfloat16}).embed(engine, kTexts),
                         load(folder.path("once"), {.precision = NumberType::bfloat16}).embed(engine, kTexts)));
@@ -156,7 +156,7 @@ TEST(ModelPrecision, AllocatesNothingAfterReserve) {
     load(path).save(folder.path("halves"), NumberType::bfloat16);
     const std::string stored = folder.path("halves");
     for (const auto& [model, threads] : {std::pair{path, 1}, {path, 3}, {stored, 1}, {stored, 3}}) {
-      const Encoder narrow = load(model, {.precision = type});
+      const TextEncoder narrow = load(model, {.precision = type});
       Engine engine({.threads = threads});
       test::wait_for_workers(engine);
       narrow.reserve(engine, 400 * 12);
@@ -250,12 +250,12 @@ TEST(ModelPrecision, FilesOf16BitsAreWidened) {
       }
     }
     const std::string path = bert.write(folder);
-    const Encoder widened = load(path);
-    const Encoder narrow = load(path, {.precision = NumberType::bfloat16});
+    const TextEncoder widened = load(path);
+    const TextEncoder narrow = load(path, {.precision = NumberType::bfloat16});
     const auto expected = widened.embed(engine, kTexts), expected_narrow = narrow.embed(engine, kTexts);
     folder.write("bert/model.safetensors", file);
     EXPECT_TRUE(same_bits(load(path).embed(engine, kTexts), expected)) << dtype;
-    const Encoder found = load(path, {.precision = NumberType::bfloat16});
+    const TextEncoder found = load(path, {.precision = NumberType::bfloat16});
     EXPECT_TRUE(same_bits(found.embed(engine, kTexts), expected_narrow)) << dtype;
     // Where panels hold them to the bit they are read back from there.
     found.save(folder.path("saved"));

@@ -1,12 +1,12 @@
 #include "digests/digest.h"
-#include "headlight/models/encoder.h"
+#include "headlight/models/text_encoder.h"
 #include "models/tiny_bert.h"
 #include "soak/call.h"
 
 namespace headlight::soak {
 namespace {
 
-models::Encoder load(NumberType precision) {
+models::TextEncoder load(NumberType precision) {
   const test::ScratchFolder folder;
   return models::load(test::TinyBert().write(folder), {.precision = precision});
 }
@@ -25,7 +25,7 @@ class ModelCall : public Call {
 
  private:
   std::vector<std::string> texts_ = {"a b c", "", "d", "e f g h i j k l m n o p", "the quick brown fox"};
-  models::Encoder model_;
+  models::TextEncoder model_;
 };
 
 }  // namespace

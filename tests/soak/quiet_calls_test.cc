@@ -27,7 +27,7 @@
 #include "support/random.h"
 #include "support/workers.h"
 #ifdef HEADLIGHT_SOAK_MODELS
-#include "headlight/models/encoder.h"
+#include "headlight/models/text_encoder.h"
 #include "models/tiny_bert.h"
 #endif
 
@@ -107,11 +107,11 @@ class QuietCalls : public testing::TestWithParam<int> {
   std::vector<PackedMatrix> packed_;
   TransformerEncoderLayer layer_{TransformerLayerOptions{.width = kWidth, .heads = kHeads}};
 #ifdef HEADLIGHT_SOAK_MODELS
-  static models::Encoder load() {
+  static models::TextEncoder load() {
     const test::ScratchFolder folder;
     return models::load(test::TinyBert().write(folder));
   }
-  models::Encoder model_ = load();
+  models::TextEncoder model_ = load();
   Tensor<std::int64_t, 2> ids_{{3, 8}};
   Tensor<float, 2> vectors_{{3, test::TinyBert::kWidth}};
 #endif

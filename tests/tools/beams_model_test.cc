@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "headlight/models/encoder.h"
+#include "headlight/models/text_encoder.h"
 #include "tools/beams_picture.h"
 #include "tools/program.h"
 #include "tools/well_formed.h"
@@ -75,7 +75,7 @@ TEST_F(BeamsOfModel, LightIsNeitherLostNorMade) {
 // The weights are those of a model that multiplies in the type asked for; 16 bits of a weight are in the page.
 TEST_F(BeamsOfModel, TheWeightsAreThoseOfThePrecision) {
   const auto largest_difference = [&](const nlohmann::json& data, NumberType precision) {
-    const models::Encoder model = models::load(folder_ / "model", {.precision = precision});
+    const models::TextEncoder model = models::load(folder_ / "model", {.precision = precision});
     Engine engine;
     const std::vector<std::int64_t> ids = model.tokenizer().encode("the streets didn", 24);
     const Tensor<float, 3> expected = model.probabilities(engine, ids, 1), found = beams_of(data, 1);

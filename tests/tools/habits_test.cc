@@ -6,7 +6,7 @@
 #include <fstream>
 #include <sstream>
 
-#include "headlight/models/encoder.h"
+#include "headlight/models/text_encoder.h"
 #include "support/quick.h"
 #include "support/sanitizer.h"
 #include "tools/program.h"

@@ -11,7 +11,7 @@
 #include <sstream>
 
 #include "headlight/analysis.h"
-#include "headlight/models/encoder.h"
+#include "headlight/models/text_encoder.h"
 #include "headlight/normalization.h"
 #include "runtime/random.h"
 #include "support/sanitizer.h"
@@ -23,7 +23,7 @@ class Heads : public testing::Test {
  protected:
   Heads() : model_(make()) { model_.save(folder_ / "model"); }
 
-  static models::Encoder make(Merge merge = Merge::concatenate) {
+  static models::TextEncoder make(Merge merge = Merge::concatenate) {
     models::ModelOptions options;
     options.encoder = {.max_positions = 16, .token_types = 2, .width = 24, .heads = 3, .layers = 2, .merge = merge};
     models::Tokenizer tokenizer({"[PAD]", "[UNK]", "[CLS]", "[SEP]", "the", "cat", "sat", "<b>", "&", "on", "mat"});
@@ -47,13 +47,13 @@ class Heads : public testing::Test {
 
   ScratchFolder folder_;
   Engine engine_;
-  models::Encoder model_;
+  models::TextEncoder model_;
 };
 
 TEST_F(Heads, NumbersAreThoseOfThePrecision) {
   const std::vector<std::string> text{"--text", "the cat sat on the mat"};
   const auto entropy_of = [&](NumberType precision) {  // of head 0 of the last layer
-    const models::Encoder model = models::load(folder_ / "model", {.precision = precision});
+    const models::TextEncoder model = models::load(folder_ / "model", {.precision = precision});
     const std::vector<std::int64_t> ids = model.tokenizer().encode(text[1], 16);
     const Tensor<float, 3> weights = model.probabilities(engine_, ids, 1);
     double entropy = 0;

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "headlight/models/encoder.h"
+#include "headlight/models/text_encoder.h"
 #include "tools/expect_npy.h"
 #include "tools/program.h"
 
@@ -18,7 +18,7 @@ class ModelCommands : public testing::Test {
  protected:
   ModelCommands() : model_(make()) { model_.save(folder_ / "model"); }
 
-  static models::Encoder make() {
+  static models::TextEncoder make() {
     models::ModelOptions options;
     options.encoder = {.max_positions = 16, .token_types = 2, .width = 24, .heads = 3, .layers = 2};
     options.embed_max_length = 8;
@@ -51,7 +51,7 @@ class ModelCommands : public testing::Test {
 
   ScratchFolder folder_;
   Engine engine_;
-  models::Encoder model_;
+  models::TextEncoder model_;
 };
 
 }  // namespace headlight::test

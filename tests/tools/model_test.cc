@@ -30,7 +30,7 @@ TEST_F(ModelCommands, EncodeGivesTheLibrarysBits) {
 }
 
 TEST_F(ModelCommands, PrecisionIsThatOfTheLibrary) {
-  const models::Encoder narrow = models::load(folder_ / "model", {.precision = NumberType::bfloat16});
+  const models::TextEncoder narrow = models::load(folder_ / "model", {.precision = NumberType::bfloat16});
   ASSERT_EQ(run("encode", {"--text", kTexts[0], "--precision", "bfloat16", "-o", folder_ / "h.npy"}).code, 0);
   expect_array("h.npy", narrow.encode(engine_, std::span(kTexts).first(1)).hidden);
   ASSERT_EQ(run("embed", {"--text", kTexts[0], "--precision", "bfloat16", "-o", folder_ / "e.npy"}).code, 0);

@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "headlight/models/encoder.h"
+#include "headlight/models/text_encoder.h"
 #include "reference/attention.h"
 #include "support/random.h"
 #include "tools/headlight/studies/chunk.h"

@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "headlight/models/encoder.h"
+#include "headlight/models/text_encoder.h"
 #include "support/random.h"
 #include "tools/headlight/studies/precision.h"
 #include "tools/program.h"
@@ -17,7 +17,7 @@ namespace headlight::test::study_precision_test {
 using program::RoundedWeights;
 using program::SharedScale;
 
-models::Encoder tiny_model() {
+models::TextEncoder tiny_model() {
   models::ModelOptions options;
   options.encoder = {.max_positions = 24, .width = 32, .heads = 4, .layers = 2};
   return models::make_random(
@@ -109,7 +109,7 @@ TEST(StudyPrecision, LossesAreThoseOfTheModels) {
   for (const nlohmann::json& entry : document.at("types")) {
     const auto type = parse_number_type(entry.at("type").get<std::string>());
     ASSERT_TRUE(type);
-    const models::Encoder model = models::load(folder / "model", {.precision = *type});
+    const models::TextEncoder model = models::load(folder / "model", {.precision = *type});
     const Tensor<float, 2> vectors = model.embed(engine, kTexts);
     double least = 1, sum = 0, kept = 0;
     const auto count = static_cast<std::int64_t>(kTexts.size());

@@ -2,8 +2,8 @@
 #pragma once
 
 #include "headlight/models/atomic_file.h"
-#include "headlight/models/encoder.h"
 #include "headlight/models/errors.h"
 #include "headlight/models/npy.h"
 #include "headlight/models/safetensors.h"
+#include "headlight/models/text_encoder.h"
 #include "headlight/models/tokenizer.h"

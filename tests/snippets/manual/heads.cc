@@ -10,7 +10,7 @@ int main(int count, char** arguments) {
   if (count != 2) return 2;
   namespace analysis = headlight::analysis;
   headlight::Engine engine;
-  const headlight::models::Encoder model = headlight::models::load(arguments[1]);
+  const headlight::models::TextEncoder model = headlight::models::load(arguments[1]);
   const std::vector<std::string> texts = {"The animal didn't cross the street because it was too tired.",
                                           "The animal didn't cross the street because it was too wide."};
 

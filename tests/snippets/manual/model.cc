@@ -10,7 +10,7 @@ int main(int count, char** arguments) {
   if (count != 2) return 2;
   try {
     headlight::Engine engine;
-    const headlight::models::Encoder model =
+    const headlight::models::TextEncoder model =
         headlight::models::load(arguments[1], {.precision = headlight::NumberType::float32});
     const std::vector<std::string> texts = {"The animal was tired.", "The animal was tired.", "The street was wide."};
     const headlight::Tensor<float, 2> vectors = model.embed(engine, texts);

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "headlight/engine.h"
-#include "headlight/models/encoder.h"
+#include "headlight/models/text_encoder.h"
 #include "headlight/tensor.h"
 #include "tools/headlight/support/word_tokens.h"
 
@@ -54,7 +54,8 @@ struct Beam {
 
 // The sentence through the model. `pieces`: every token stands for itself; else the pieces of a word are put together:
 // what looks at a word looks at any of its pieces, what a word looks at is the mean over them.
-[[nodiscard]] Beams beams_of_text(Engine& engine, const models::Encoder& model, const std::string& text, bool pieces);
+[[nodiscard]] Beams beams_of_text(Engine& engine, const models::TextEncoder& model, const std::string& text,
+                                  bool pieces);
 
 // Words between spaces, and [layers, heads, L, L] weights for them. Throws models::FileError where the array is none
 // for these words, std::invalid_argument where the words are none.

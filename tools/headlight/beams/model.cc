@@ -15,7 +15,7 @@ struct Traces {
   std::vector<Tensor<float, 2>> outputs;  // [N, E] a layer: the heads' with their weights and gates, before W_O
 };
 
-Traces trace(Engine& engine, const models::Encoder& model, std::span<const std::int64_t> ids) {
+Traces trace(Engine& engine, const models::TextEncoder& model, std::span<const std::int64_t> ids) {
   const EncoderOptions& options = model.options().encoder;
   const auto tokens = static_cast<std::int64_t>(ids.size());
   Traces traces;
@@ -86,7 +86,7 @@ Tensor<float, 2> part_lengths(Engine& engine, const Weights& weights, std::int64
 
 }  // namespace
 
-Beams beams_of_text(Engine& engine, const models::Encoder& model, const std::string& text, bool pieces) {
+Beams beams_of_text(Engine& engine, const models::TextEncoder& model, const std::string& text, bool pieces) {
   const std::vector<std::int64_t> ids = model.tokenizer().encode(text, model.options().max_length);
   const std::vector<WordTokens> words = words_of(model.tokenizer(), text, ids, pieces);
   const Traces traces = trace(engine, model, ids);

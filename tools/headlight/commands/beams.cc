@@ -127,7 +127,7 @@ std::string note_of_cut(const models::Tokenizer& tokenizer, const Arguments& arg
 
 // Warns of what the model does not see or know of the text; the picture, which goes further than standard error, gets
 // it as notes.
-void check_text(const models::Encoder& model, const Arguments& arguments, Beams& beams) {
+void check_text(const models::TextEncoder& model, const Arguments& arguments, Beams& beams) {
   UnknownWords unknown(model);
   unknown.add(arguments.text);
   if (unknown.cut() > 0) {
@@ -146,7 +146,7 @@ Beams read_beams(const Arguments& arguments, std::vector<FoundRelation>& relatio
   Engine engine(arguments.engine.options());
   const demonstration::LoadedModel loaded = demonstration::load(
       arguments.model, arguments.precision.empty() ? NumberType::float32 : *parse_number_type(arguments.precision));
-  const models::Encoder& model = loaded.encoder;
+  const models::TextEncoder& model = loaded.encoder;
   if (model.options().encoder.layers < 1)
     throw models::FileError(arguments.model, "has no layers, expected at least 1");
   if (model.tokenizer().encode(arguments.text, 3).size() <= 2)  // [CLS] and [SEP]

@@ -3,7 +3,7 @@
 #include <memory>
 #include <string>
 
-#include "headlight/models/encoder.h"
+#include "headlight/models/text_encoder.h"
 #include "headlight/number_type.h"
 #include "models/model_folder.h"
 #include "tools/headlight/commands/commands.h"
@@ -29,7 +29,7 @@ double weight_bytes(const std::string& folder) {
 }
 
 void convert(const Arguments& arguments) {
-  const models::Encoder model = models::load(arguments.model);
+  const models::TextEncoder model = models::load(arguments.model);
   if (!arguments.overwrite) check_no_model(arguments.out);
   const double before = weight_bytes(arguments.model);
   const NumberType type = *parse_number_type(arguments.type);

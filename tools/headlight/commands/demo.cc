@@ -5,8 +5,8 @@
 #include <utility>
 #include <vector>
 
-#include "headlight/models/encoder.h"
 #include "headlight/models/errors.h"
+#include "headlight/models/text_encoder.h"
 #include "tools/headlight/commands/commands.h"
 #include "tools/headlight/commands/demo_run.h"
 #include "tools/headlight/support/engine_arguments.h"
@@ -36,7 +36,7 @@ struct Style {
   std::string bold, warm, plain;
 };
 
-std::string heading(const Arguments& arguments, const Engine& engine, const models::Encoder& model,
+std::string heading(const Arguments& arguments, const Engine& engine, const models::TextEncoder& model,
                     const Style& style) {
   const EncoderOptions& options = model.options().encoder;
   std::string text;
@@ -174,7 +174,7 @@ Json as_json(const Arguments& arguments, const Engine& engine, const Demo& demo)
 
 void show(const Arguments& arguments) {
   Engine engine(arguments.engine.options());
-  models::Encoder model = arguments.model.empty() ? make_demo_model(arguments.seed) : models::load(arguments.model);
+  models::TextEncoder model = arguments.model.empty() ? make_demo_model(arguments.seed) : models::load(arguments.model);
   model.network().set_precision(*parse_number_type(arguments.precision));
   if (model.options().encoder.layers < 1)
     throw models::FileError(arguments.model, "has no layers, expected at least 1");

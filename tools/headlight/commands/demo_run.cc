@@ -32,7 +32,7 @@ struct Packed {
   }
 };
 
-Packed pack(const models::Encoder& model) {
+Packed pack(const models::TextEncoder& model) {
   Packed packed;
   for (const std::string& sentence : kSentences) {
     const std::vector<std::int64_t> ids = model.tokenizer().encode(sentence, model.options().max_length);
@@ -47,7 +47,8 @@ Packed pack(const models::Encoder& model) {
 }
 
 // What goes into the first layer.
-Tensor<float, 3> embedded(Engine& engine, const models::Encoder& model, const Weights& weights, const Packed& packed) {
+Tensor<float, 3> embedded(Engine& engine, const models::TextEncoder& model, const Weights& weights,
+                          const Packed& packed) {
   EncoderOptions options = model.options().encoder;
   options.layers = 0;
   headlight::Encoder embeddings(options);
@@ -72,7 +73,7 @@ LayerTime time_layer(Engine& engine, const TransformerEncoderLayer& layer, const
 }
 
 // Every layer as a layer of its own, on what really goes into it.
-std::vector<LayerTime> time_layers(Engine& engine, const models::Encoder& model, const Packed& packed) {
+std::vector<LayerTime> time_layers(Engine& engine, const models::TextEncoder& model, const Packed& packed) {
   const EncoderOptions& options = model.options().encoder;
   const Weights weights = model.network().weights();
   const TransformerLayerOptions layer_options{.width = options.width,
@@ -105,7 +106,7 @@ std::vector<LayerTime> time_layers(Engine& engine, const models::Encoder& model,
   return times;
 }
 
-Tensor<float, 2> similarities(Engine& engine, const models::Encoder& model) {
+Tensor<float, 2> similarities(Engine& engine, const models::TextEncoder& model) {
   const Tensor<float, 2> vectors = model.embed(engine, kSentences);
   const auto [count, width] = vectors.shape();
   Tensor<float, 2> table({count, count});
@@ -113,7 +114,7 @@ Tensor<float, 2> similarities(Engine& engine, const models::Encoder& model) {
   return table;
 }
 
-std::optional<Looks> look(Engine& engine, const models::Encoder& model) {
+std::optional<Looks> look(Engine& engine, const models::TextEncoder& model) {
   Looks looks;
   const std::vector<std::int64_t> ids = model.tokenizer().encode(kQuestion, model.options().max_length);
   for (const std::int64_t id : ids) looks.tokens.push_back(model.tokenizer().token(id));
@@ -134,7 +135,7 @@ std::optional<Looks> look(Engine& engine, const models::Encoder& model) {
 
 }  // namespace
 
-models::Encoder make_demo_model(std::uint64_t seed) {
+models::TextEncoder make_demo_model(std::uint64_t seed) {
   // Every word is a token, so that nothing is unknown.
   std::vector<std::string> vocabulary{"[PAD]", "[UNK]", "[CLS]", "[SEP]"};
   const auto add = [&](const std::string& word) {
@@ -161,7 +162,7 @@ models::Encoder make_demo_model(std::uint64_t seed) {
   return models::make_random(options, models::Tokenizer(std::move(vocabulary)), seed);
 }
 
-Demo run_demo(Engine& engine, const models::Encoder& model) {
+Demo run_demo(Engine& engine, const models::TextEncoder& model) {
   const Packed packed = pack(model);
   return {.sentences = kSentences,
           .question = kQuestion,

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "headlight/engine.h"
-#include "headlight/models/encoder.h"
+#include "headlight/models/text_encoder.h"
 
 namespace headlight::program {
 
@@ -41,8 +41,8 @@ struct Demo {
 inline constexpr const char* kDemoWord = "it";
 
 // Without weights: a network drawn from the seed, over the demonstration's own words.
-[[nodiscard]] models::Encoder make_demo_model(std::uint64_t seed);
+[[nodiscard]] models::TextEncoder make_demo_model(std::uint64_t seed);
 
-[[nodiscard]] Demo run_demo(Engine& engine, const models::Encoder& model);
+[[nodiscard]] Demo run_demo(Engine& engine, const models::TextEncoder& model);
 
 }  // namespace headlight::program

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "headlight/models/encoder.h"
 #include "headlight/models/npy.h"
+#include "headlight/models/text_encoder.h"
 #include "tools/headlight/commands/commands.h"
 #include "tools/headlight/support/arrays.h"
 #include "tools/headlight/support/json.h"
@@ -100,7 +100,7 @@ class Results {
 constexpr std::size_t kBlock = 64;
 
 // Answers whoever writes into a pipe line by line: whenever the input pauses, all that came has been answered.
-void embed_stream(const Arguments& arguments, Engine& engine, const models::Encoder& model) {
+void embed_stream(const Arguments& arguments, Engine& engine, const models::TextEncoder& model) {
   LineStream lines(arguments.model.input);
   Results results(arguments, /*count=*/0, model.options().encoder.width);
   UnknownWords unknown(model);
@@ -119,7 +119,7 @@ void embed(const Arguments& arguments) {
     throw UsageError("--json prints on standard output, where --output goes too: expected one of them");
   }
   Engine engine(arguments.model.engine.options());
-  const models::Encoder model = arguments.model.load();
+  const models::TextEncoder model = arguments.model.load();
   const std::int64_t width = model.options().encoder.width;
   if (!arguments.model.ids.empty()) {
     const TokenIds tokens = read_ids(arguments.model);

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "headlight/models/encoder.h"
 #include "headlight/models/npy.h"
+#include "headlight/models/text_encoder.h"
 #include "tools/headlight/commands/commands.h"
 #include "tools/headlight/support/arrays.h"
 #include "tools/headlight/support/model_arguments.h"
@@ -25,7 +25,7 @@ struct Arguments {
 };
 
 // The texts are read twice, for L is that of the longest: memory beyond a block of them grows with nothing.
-void encode_texts(const Arguments& arguments, Engine& engine, const models::Encoder& model) {
+void encode_texts(const Arguments& arguments, Engine& engine, const models::TextEncoder& model) {
   constexpr std::size_t kBlock = 64;
   TextSource texts = open_texts(arguments.model);
   UnknownWords unknown(model);
@@ -59,7 +59,7 @@ void encode_texts(const Arguments& arguments, Engine& engine, const models::Enco
 void encode(const Arguments& arguments) {
   arguments.model.check();
   Engine engine(arguments.model.engine.options());
-  const models::Encoder model = arguments.model.load();
+  const models::TextEncoder model = arguments.model.load();
   if (arguments.model.ids.empty()) return encode_texts(arguments, engine, model);
   const TokenIds tokens = read_ids(arguments.model);
   const Tensor<float, 3> hidden = model.encode(engine, tokens.ids.view<2>(), tokens.mask_view());

@@ -95,7 +95,7 @@ void heads(const Arguments& arguments) {
   const demonstration::LoadedModel loaded =
       demonstration::load(arguments.model.model, *parse_number_type(arguments.model.precision));
   TextSource texts = texts_of(arguments.model, loaded);
-  const models::Encoder& model = loaded.encoder;
+  const models::TextEncoder& model = loaded.encoder;
   const std::string name = arguments.model.model.empty() ? demonstration::kDefaultModel : arguments.model.model;
   if (model.options().encoder.layers < 1) {
     throw models::FileError(name, "has no layers, expected at least 1");

@@ -3,7 +3,7 @@
 
 #include <span>
 
-#include "headlight/models/encoder.h"
+#include "headlight/models/text_encoder.h"
 #include "headlight/number_type.h"
 #include "tools/headlight/demonstration/model.h"
 
@@ -16,7 +16,7 @@ inline constexpr const char* kDefaultModel = "demonstration";
 
 // A model that may know relations: from a folder, or the program's own where that is empty.
 struct LoadedModel {
-  models::Encoder encoder;
+  models::TextEncoder encoder;
   std::optional<Readout> readout;  // none for other people's models
 };
 // `precision` is what its products multiply in. Throws models::FileError.

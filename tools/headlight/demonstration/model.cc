@@ -87,7 +87,7 @@ void Model::save(const std::string& folder, const std::map<std::string, std::str
   models::write_model_folder(folder, options, Grammar::vocabulary(), weights, metadata);
 }
 
-std::optional<Readout> find_readout(const models::Encoder& model, models::SafetensorsFile& weights) {
+std::optional<Readout> find_readout(const models::TextEncoder& model, models::SafetensorsFile& weights) {
   const std::vector<std::string>& vocabulary = Grammar::vocabulary();
   const models::Tokenizer& tokenizer = model.tokenizer();
   if (weights.find("words.weight") == nullptr) return std::nullopt;

@@ -11,8 +11,8 @@
 
 #include "headlight/engine.h"
 #include "headlight/layers/encoder.h"
-#include "headlight/models/encoder.h"
 #include "headlight/models/safetensors.h"
+#include "headlight/models/text_encoder.h"
 #include "headlight/tensor.h"
 #include "tools/headlight/demonstration/readout.h"
 
@@ -69,6 +69,6 @@ class Model {
 };
 
 // The readout in a model's weights; nothing where they are of another model, or its vocabulary is not the grammar's.
-[[nodiscard]] std::optional<Readout> find_readout(const models::Encoder& model, models::SafetensorsFile& weights);
+[[nodiscard]] std::optional<Readout> find_readout(const models::TextEncoder& model, models::SafetensorsFile& weights);
 
 }  // namespace headlight::demonstration

@@ -40,7 +40,7 @@ class Activations {
   std::vector<View<float, 2>> outputs;        // a layer: [tokens, E]
   std::vector<View<float, 2>> merged;         // a layer: [tokens, E] or [tokens, D], what its last product takes
 
-  void run(Engine& engine, const models::Encoder& model, const TextBatch& batch) {
+  void run(Engine& engine, const models::TextEncoder& model, const TextBatch& batch) {
     find_words(batch);
     if (words.empty()) return;
     const EncoderOptions& options = model.options().encoder;
@@ -106,7 +106,7 @@ class Activations {
 
 class HeadsRun {
  public:
-  HeadsRun(Engine& engine, const models::Encoder& model)
+  HeadsRun(Engine& engine, const models::TextEncoder& model)
       : engine_(engine), model_(model), options_(model.options().encoder), cka_(options_.layers * options_.heads) {
     for (std::int64_t layer = 0; layer < options_.layers; ++layer) {
       attention_.emplace_back(options_.heads);
@@ -250,7 +250,7 @@ class HeadsRun {
   }
 
   Engine& engine_;
-  const models::Encoder& model_;
+  const models::TextEncoder& model_;
   EncoderOptions options_;
   std::vector<analysis::AttentionMeasures> attention_;
   std::vector<analysis::HeadCovariance> covariance_;
@@ -262,7 +262,7 @@ class HeadsRun {
 
 }  // namespace
 
-HeadsReport run_heads(Engine& engine, const models::Encoder& model, TextSource& texts, const Advance& advance) {
+HeadsReport run_heads(Engine& engine, const models::TextEncoder& model, TextSource& texts, const Advance& advance) {
   HeadsRun run(engine, model);
   TextBatches batches(model, texts);
   for (TextBatch batch; batches.next(batch);) {

@@ -9,7 +9,7 @@
 
 #include "headlight/analysis.h"
 #include "headlight/engine.h"
-#include "headlight/models/encoder.h"
+#include "headlight/models/text_encoder.h"
 #include "tools/headlight/demonstration/default_model.h"
 #include "tools/headlight/support/text_source.h"
 
@@ -91,17 +91,17 @@ using Advance = std::function<void(std::size_t texts)>;
 // Runs all texts through the model, some at a time, and measures every head on the way. `advance` is called as texts
 // are done. Memory beyond the report: a few tens of MiB, and layers · heads · L² floats where a text of L
 // tokens needs more.
-[[nodiscard]] HeadsReport run_heads(Engine& engine, const models::Encoder& model, TextSource& texts,
+[[nodiscard]] HeadsReport run_heads(Engine& engine, const models::TextEncoder& model, TextSource& texts,
                                     const Advance& advance);
 
-[[nodiscard]] PruningReport run_without(Engine& engine, const models::Encoder& model, TextSource& texts,
+[[nodiscard]] PruningReport run_without(Engine& engine, const models::TextEncoder& model, TextSource& texts,
                                         const std::vector<HeadName>& silenced, const Advance& advance);
 
 // The importance of each head (Michel et al. 2019) for a sum that looks at the sentence vector s, the mean of the
 // hidden states at length 1, in a random direction v of each text, drawn from the seed: the mean of |∂(v · s) / ∂ξ|, ξ
 // = 1 a factor of the head's output. Some four times as much work as run_heads(), and memory for the gradients of all
 // parameters.
-[[nodiscard]] std::vector<analysis::Measure> run_importance(Engine& engine, const models::Encoder& model,
+[[nodiscard]] std::vector<analysis::Measure> run_importance(Engine& engine, const models::TextEncoder& model,
                                                             TextSource& texts, std::uint64_t seed,
                                                             const Advance& advance);
 

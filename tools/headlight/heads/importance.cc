@@ -48,7 +48,7 @@ void draw_directions(const TextBatch& batch, std::uint64_t seed, Tensor<float, 2
 
 }  // namespace
 
-std::vector<analysis::Measure> run_importance(Engine& engine, const models::Encoder& model, TextSource& texts,
+std::vector<analysis::Measure> run_importance(Engine& engine, const models::TextEncoder& model, TextSource& texts,
                                               std::uint64_t seed, const Advance& advance) {
   EncoderOptions options = model.options().encoder;
   options.dropout = 0;

@@ -16,7 +16,7 @@ struct Output {
   Tensor<float, 2> vectors;
 };
 
-Output run_network(Engine& engine, const models::Encoder& model, const TextBatch& batch,
+Output run_network(Engine& engine, const models::TextEncoder& model, const TextBatch& batch,
                    std::span<const LayerHeads> heads) {
   const EncoderOptions& options = model.options().encoder;
   const models::TokenBatch packed = batch.packed();
@@ -35,7 +35,7 @@ double dot(const float* a, const float* b, std::int64_t count) {
 
 }  // namespace
 
-PruningReport run_without(Engine& engine, const models::Encoder& model, TextSource& texts,
+PruningReport run_without(Engine& engine, const models::TextEncoder& model, TextSource& texts,
                           const std::vector<HeadName>& silenced, const Advance& advance) {
   PruningReport report;
   report.silenced = silenced;

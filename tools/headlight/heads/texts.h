@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "headlight/models/encoder.h"
+#include "headlight/models/text_encoder.h"
 #include "models/token_batch.h"
 #include "tools/headlight/support/text_source.h"
 
@@ -30,7 +30,7 @@ struct TextBatch {
 // layer, head, token and token of its longest text fits into 16 MiB; but at least one text.
 class TextBatches {
  public:
-  TextBatches(const models::Encoder& model, TextSource& texts) : model_(model), texts_(texts) { texts_.rewind(); }
+  TextBatches(const models::TextEncoder& model, TextSource& texts) : model_(model), texts_(texts) { texts_.rewind(); }
 
   // False when there are no more.
   [[nodiscard]] bool next(TextBatch& batch);
@@ -39,7 +39,7 @@ class TextBatches {
   // The tokens of the next text; null when there is none.
   [[nodiscard]] const models::Sequence* sequence();
 
-  const models::Encoder& model_;
+  const models::TextEncoder& model_;
   TextSource& texts_;
   std::size_t at_ = 0;
   std::string text_;

@@ -4,8 +4,8 @@
 #include <sstream>
 
 #include "headlight/layers/linear.h"
-#include "headlight/models/encoder.h"
 #include "headlight/models/errors.h"
+#include "headlight/models/text_encoder.h"
 #include "tools/headlight/studies/chunk.h"
 #include "tools/headlight/support/number_text.h"
 
@@ -74,7 +74,7 @@ ChunkInputs inputs_of_layer(Engine& engine, const headlight::Encoder& network, c
 }  // namespace
 
 ChunkSource inputs_of_model(Engine& engine, const std::string& folder, const std::string& file) {
-  const models::Encoder model = models::load(folder);
+  const models::TextEncoder model = models::load(folder);
   const EncoderOptions& options = model.options().encoder;
   const std::vector<std::int64_t> ids =
       model.tokenizer().encode(file.empty() ? kText : content_of(file), options.max_positions);

@@ -28,7 +28,7 @@ struct Arguments {
 };
 
 // The first of them, as batches.
-std::vector<TextBatch> batches_of(const models::Encoder& model, TextSource texts, bool quick) {
+std::vector<TextBatch> batches_of(const models::TextEncoder& model, TextSource texts, bool quick) {
   const std::int64_t most = quick ? kQuickTexts : kMostTexts;
   texts.rewind();
   std::vector<std::string> first;

@@ -66,7 +66,7 @@ void ModelArguments::check() const {
   if (!attention_mask.empty() && ids.empty()) throw UsageError("--attention-mask goes with --ids");
 }
 
-models::Encoder ModelArguments::load() const {
+models::TextEncoder ModelArguments::load() const {
   return models::load(model, {.precision = *parse_number_type(precision)});
 }
 

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "headlight/models/encoder.h"
 #include "headlight/models/npy.h"
+#include "headlight/models/text_encoder.h"
 #include "tools/headlight/support/command.h"
 #include "tools/headlight/support/engine_arguments.h"
 #include "tools/headlight/support/text_source.h"
@@ -35,7 +35,7 @@ struct ModelArguments {
   // Throws UsageError unless there is exactly one of --text, --input and (where accepted) --ids.
   void check() const;
   // What --model and --precision say.
-  [[nodiscard]] models::Encoder load() const;
+  [[nodiscard]] models::TextEncoder load() const;
 };
 
 // What a picture calls the model of a folder: the last part of its path.

@@ -11,14 +11,14 @@
 #include <string_view>
 #include <vector>
 
-#include "headlight/models/encoder.h"
+#include "headlight/models/text_encoder.h"
 #include "tools/headlight/support/text_source.h"
 
 namespace headlight::program {
 
 class UnknownWords {
  public:
-  explicit UnknownWords(const models::Encoder& model) : model_(model) {}
+  explicit UnknownWords(const models::TextEncoder& model) : model_(model) {}
 
   // Of a text, whose first `most` tokens the model takes.
   void add(std::string_view text, std::int64_t most);
@@ -46,7 +46,7 @@ class UnknownWords {
   void warn_of_texts() const;
 
  private:
-  const models::Encoder& model_;
+  const models::TextEncoder& model_;
   std::int64_t longest_ = 0;
   std::int64_t most_ = 0, cut_ = 0, empty_ = 0;
   std::vector<std::string> first_;

@@ -46,10 +46,10 @@ class WorkspacePool;
 // on their way through the network at a time, so memory beyond the results does not grow with the number of texts. A
 // repeated call of the same size or a smaller one allocates its results alone, and nothing where they go into memory of
 // the caller's; after reserve() the first one does not either.
-class HEADLIGHT_API Encoder {
+class HEADLIGHT_API TextEncoder {
  public:
   // The parts, made elsewhere. Throws std::invalid_argument when their sizes or the lengths do not fit together.
-  Encoder(const ModelOptions& options, Tokenizer tokenizer, headlight::Encoder network);
+  TextEncoder(const ModelOptions& options, Tokenizer tokenizer, headlight::Encoder network);
 
   // Texts in UTF-8 → hidden states. Throws std::invalid_argument when one is not, naming its number and the byte.
   [[nodiscard]] HiddenStates encode(Engine& engine, std::span<const std::string> texts) const;
@@ -140,7 +140,7 @@ struct LoadModelOptions {
 // be removed or replaced, but nobody may change or shorten it in place, for reading a page that is gone ends the
 // process (SIGBUS). A call of network().parameters() copies them all, and save() those of 16 bits, for as long as the
 // model lives. Whatever the precision, save() writes the numbers of the file.
-[[nodiscard]] HEADLIGHT_API Encoder load(const std::string& folder, const LoadModelOptions& options = {});
+[[nodiscard]] HEADLIGHT_API TextEncoder load(const std::string& folder, const LoadModelOptions& options = {});
 
 // A file of such a folder that is in memory already: a program's own model, somebody's archive.
 struct FileInMemory {
@@ -148,11 +148,12 @@ struct FileInMemory {
   std::span<const std::byte> bytes;  // the whole file
 };
 // The same from memory, which need not outlive the call; `name` stands for the folder in errors.
-[[nodiscard]] HEADLIGHT_API Encoder load(std::string_view name, std::span<const FileInMemory> files,
-                                         const LoadModelOptions& options = {});
+[[nodiscard]] HEADLIGHT_API TextEncoder load(std::string_view name, std::span<const FileInMemory> files,
+                                             const LoadModelOptions& options = {});
 
 // A model of that shape with weights drawn from the seed, the same on every machine. options.encoder.vocabulary = 0: as
 // many as the tokenizer has.
-[[nodiscard]] HEADLIGHT_API Encoder make_random(const ModelOptions& options, Tokenizer tokenizer, std::uint64_t seed);
+[[nodiscard]] HEADLIGHT_API TextEncoder make_random(const ModelOptions& options, Tokenizer tokenizer,
+                                                    std::uint64_t seed);
 
 }  // namespace headlight::models

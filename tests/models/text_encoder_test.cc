@@ -1,3 +1,5 @@
+#include "headlight/models/text_encoder.h"
+
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -7,7 +9,6 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "headlight/models/encoder.h"
 #include "headlight/models/npy.h"
 #include "models/tiny_bert.h"
 #include "support/compare.h"
@@ -61,7 +62,7 @@ TEST(ModelEncoder, AgreesWithTransformersInEveryActivation) {
     const auto pooled_truth = golden.next<2>({kRows, TinyBert::kWidth});
     TinyBert bert;
     bert.config["hidden_act"] = activation;
-    const Encoder encoder = load(bert.write(folder));
+    const TextEncoder encoder = load(bert.write(folder));
     for (const Isa isa : available_isas()) {
       Engine engine({.threads = 2, .isa = isa});
       const auto ids = tiny_ids();
@@ -84,7 +85,7 @@ TEST(ModelEncoder, AgreesWithTransformersInEveryActivation) {
 
 TEST(ModelEncoder, TextsAreTokensBetweenClsAndSep) {
   const ScratchFolder folder;
-  const Encoder encoder = load(TinyBert().write(folder));
+  const TextEncoder encoder = load(TinyBert().write(folder));
   Engine engine({.threads = 1});
   const std::vector<std::string> texts{"A b", "", "é ? x y z a b c d e f g h"};
   const HiddenStates states = encoder.encode(engine, texts);
@@ -108,7 +109,7 @@ TEST(ModelEncoder, TextsAreTokensBetweenClsAndSep) {
 
 TEST(ModelEncoder, NothingInNothingOut) {
   const ScratchFolder folder;
-  const Encoder encoder = load(TinyBert().write(folder));
+  const TextEncoder encoder = load(TinyBert().write(folder));
   Engine engine({.threads = 1});
   EXPECT_EQ(encoder.encode(engine, std::span<const std::string>()).hidden.shape(),
             (std::array<std::int64_t, 3>{0, 0, 24}));
@@ -124,7 +125,7 @@ TEST(ModelEncoder, NothingInNothingOut) {
 
 TEST(ModelEncoder, TheSameBitsInAnyCompanyOnAnyThreads) {
   const ScratchFolder folder;
-  const Encoder encoder = load(TinyBert().write(folder));
+  const TextEncoder encoder = load(TinyBert().write(folder));
   // More tokens than go through the network at a time.
   std::vector<std::string> texts;
   for (int n = 0; n < 400; ++n) {
@@ -163,9 +164,9 @@ TEST(ModelEncoder, WhatIsSavedIsLoaded) {
   options.embed_max_length = 7;
   const Tokenizer tokenizer({"[PAD]", "[UNK]", "[CLS]", "[SEP]", "É", "e"},
                             {.lower_case = false, .strip_accents = false, .split_ideographs = false});
-  const Encoder made = make_random(options, tokenizer, 5);
+  const TextEncoder made = make_random(options, tokenizer, 5);
   made.save(folder.path("new/folder"));
-  const Encoder loaded = load(folder.path("new/folder/"));
+  const TextEncoder loaded = load(folder.path("new/folder/"));
   Engine engine({.threads = 1});
   const std::vector<std::string> texts{"É e É é 中 e e e e e"};
   EXPECT_EQ(made.encode(engine, texts).ids[0], (std::vector<std::int64_t>{2, 4, 5, 4, 1, 1, 5, 5, 5, 5, 5, 3}));
@@ -197,7 +198,7 @@ TEST(ModelEncoder, WhatCouldNotBeLoadedIsNotSaved) {
       EXPECT_FALSE(std::filesystem::exists(path));
       return std::string(error.what());
     }
-    const Encoder again = load(path);
+    const TextEncoder again = load(path);
     for (std::size_t n = 0; n < tokens.size(); ++n) {
       EXPECT_EQ(again.tokenizer().token(static_cast<std::int64_t>(n)), tokens[n]);
     }
@@ -224,7 +225,7 @@ TEST(ModelEncoder, WhatCouldNotBeLoadedIsNotSaved) {
 TEST(ModelEncoder, MoreRowsThanMemoryAreAnError) {
   Engine engine;
   const ScratchFolder folder;
-  const Encoder model = load(TinyBert().write(folder));
+  const TextEncoder model = load(TinyBert().write(folder));
   for (const std::int64_t rows : {std::int64_t{1} << 44, std::int64_t{1} << 62, INT64_MAX}) {
     const View<const std::int64_t, 2> ids(nullptr, {rows, 0});
     EXPECT_EQ(model.encode(engine, ids).size(), 0) << rows;
@@ -234,7 +235,7 @@ TEST(ModelEncoder, MoreRowsThanMemoryAreAnError) {
 
 TEST(ModelEncoder, ProbabilitiesSumToOneAndAgreeWithTheLayersCount) {
   const ScratchFolder folder;
-  const Encoder encoder = load(TinyBert().write(folder));
+  const TextEncoder encoder = load(TinyBert().write(folder));
   Engine engine({.threads = 2});
   const std::vector<std::int64_t> ids{2, 5, 9, 3};
   const auto weights = encoder.probabilities(engine, ids, 1);
@@ -262,7 +263,7 @@ void expect_refused(Action action, std::string_view says) {
 
 TEST(ModelEncoder, BadArgumentsAreNamed) {
   const ScratchFolder folder;
-  const Encoder encoder = load(TinyBert().write(folder));
+  const TextEncoder encoder = load(TinyBert().write(folder));
   Engine engine({.threads = 1});
   Tensor<std::int64_t, 2> ids({2, 5});
   ids(1, 3) = 31;
@@ -294,7 +295,7 @@ TEST(ModelEncoder, MiniLmAgreesWithPyTorch) {
   const char* given = std::getenv("HEADLIGHT_TEST_MODEL");
   const std::string folder = given != nullptr ? given : HEADLIGHT_SOURCE_DIR "/downloads/all-MiniLM-L6-v2";
   if (!std::ifstream(folder + "/model.safetensors")) GTEST_SKIP() << "no all-MiniLM-L6-v2 in " << folder;
-  const Encoder encoder = load(folder);
+  const TextEncoder encoder = load(folder);
   EXPECT_EQ(encoder.options().embed_max_length, 256);
   std::vector<std::string> texts;
   std::vector<std::vector<std::int64_t>> ids;

@@ -1,4 +1,4 @@
-#include "headlight/models/encoder.h"
+#include "headlight/models/text_encoder.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -22,13 +22,13 @@
 namespace headlight::models {
 namespace {
 
-Encoder::Texts texts_of(std::span<const std::string> texts) {
+TextEncoder::Texts texts_of(std::span<const std::string> texts) {
   return {texts.size(), texts.data(), [](const void* list, std::size_t number) -> std::string_view {
             return static_cast<const std::string*>(list)[number];
           }};
 }
 
-[[noreturn]] void fail(const std::string& message) { throw std::invalid_argument("models::Encoder: " + message); }
+[[noreturn]] void fail(const std::string& message) { throw std::invalid_argument("models::TextEncoder: " + message); }
 
 // That ids are ones of the vocabulary, at positions that there are.
 void check_ids(const EncoderOptions& options, View<const std::int64_t, 2> ids, View<const std::int64_t, 2> mask) {
@@ -95,7 +95,7 @@ auto pooled_into(Engine& engine, View<float, 2> out) {
 
 }  // namespace
 
-Encoder::Encoder(const ModelOptions& options, Tokenizer tokenizer, headlight::Encoder network)
+TextEncoder::TextEncoder(const ModelOptions& options, Tokenizer tokenizer, headlight::Encoder network)
     : options_(options),
       tokenizer_(std::move(tokenizer)),
       network_(std::move(network)),
@@ -119,7 +119,7 @@ Encoder::Encoder(const ModelOptions& options, Tokenizer tokenizer, headlight::En
 }
 
 template <class Function>
-void Encoder::for_each_text(const Texts& texts, Function take) const {
+void TextEncoder::for_each_text(const Texts& texts, Function take) const {
   for (std::size_t number = 0; number < texts.count; ++number) {
     try {
       take(number, texts.at(texts.list, number));
@@ -129,11 +129,11 @@ void Encoder::for_each_text(const Texts& texts, Function take) const {
   }
 }
 
-HiddenStates Encoder::encode(Engine& engine, std::span<const std::string> texts) const {
+HiddenStates TextEncoder::encode(Engine& engine, std::span<const std::string> texts) const {
   return encode(engine, texts_of(texts));
 }
 
-HiddenStates Encoder::encode(Engine& engine, const Texts& texts) const {
+HiddenStates TextEncoder::encode(Engine& engine, const Texts& texts) const {
   HiddenStates states;
   states.ids.resize(texts.count);
   std::size_t length = 0;
@@ -152,16 +152,16 @@ HiddenStates Encoder::encode(Engine& engine, const Texts& texts) const {
   return states;
 }
 
-Tensor<float, 3> Encoder::encode(Engine& engine, View<const std::int64_t, 2> ids,
-                                 View<const std::int64_t, 2> mask) const {
+Tensor<float, 3> TextEncoder::encode(Engine& engine, View<const std::int64_t, 2> ids,
+                                     View<const std::int64_t, 2> mask) const {
   check_ids(options_.encoder, ids, mask);
   Tensor<float, 3> out({ids.extent(0), ids.extent(1), options_.encoder.width});
   encode(engine, ids, mask, out);
   return out;
 }
 
-void Encoder::encode(Engine& engine, View<const std::int64_t, 2> ids, View<const std::int64_t, 2> mask,
-                     View<float, 3> out) const {
+void TextEncoder::encode(Engine& engine, View<const std::int64_t, 2> ids, View<const std::int64_t, 2> mask,
+                         View<float, 3> out) const {
   check_ids(options_.encoder, ids, mask);
   check_out(out, {ids.extent(0), ids.extent(1), options_.encoder.width});
   if (ids.size() == 0) return;
@@ -169,21 +169,21 @@ void Encoder::encode(Engine& engine, View<const std::int64_t, 2> ids, View<const
                            padded_into(out));
 }
 
-void Encoder::check_pooling() const {
+void TextEncoder::check_pooling() const {
   if (!options_.unread_pooling.empty()) fail("embed: " + options_.unread_pooling);
 }
 
-Tensor<float, 2> Encoder::embed(Engine& engine, std::span<const std::string> texts) const {
+Tensor<float, 2> TextEncoder::embed(Engine& engine, std::span<const std::string> texts) const {
   Tensor<float, 2> out({static_cast<std::int64_t>(texts.size()), options_.encoder.width});
   embed(engine, texts, out);
   return out;
 }
 
-void Encoder::embed(Engine& engine, std::span<const std::string> texts, View<float, 2> out) const {
+void TextEncoder::embed(Engine& engine, std::span<const std::string> texts, View<float, 2> out) const {
   embed(engine, texts_of(texts), out);
 }
 
-void Encoder::embed(Engine& engine, const Texts& texts, View<float, 2> out) const {
+void TextEncoder::embed(Engine& engine, const Texts& texts, View<float, 2> out) const {
   check_pooling();
   check_out(out, {static_cast<std::int64_t>(texts.count), options_.encoder.width});
   for_each_text(texts, [](std::size_t, std::string_view text) { Tokenizer::check(text); });
@@ -195,17 +195,17 @@ void Encoder::embed(Engine& engine, const Texts& texts, View<float, 2> out) cons
   workspaces_->take()->run(engine, network_, texts.count, add, pooled_into(engine, out));
 }
 
-Tensor<float, 2> Encoder::embed(Engine& engine, View<const std::int64_t, 2> ids,
-                                View<const std::int64_t, 2> mask) const {
+Tensor<float, 2> TextEncoder::embed(Engine& engine, View<const std::int64_t, 2> ids,
+                                    View<const std::int64_t, 2> mask) const {
   check_ids(options_.encoder, ids, mask);
-  if (ids.extent(0) > INT64_MAX / 8 / options_.encoder.width) throw OutOfMemory("models::Encoder", SIZE_MAX);
+  if (ids.extent(0) > INT64_MAX / 8 / options_.encoder.width) throw OutOfMemory("models::TextEncoder", SIZE_MAX);
   Tensor<float, 2> out({ids.extent(0), options_.encoder.width});
   embed(engine, ids, mask, out);
   return out;
 }
 
-void Encoder::embed(Engine& engine, View<const std::int64_t, 2> ids, View<const std::int64_t, 2> mask,
-                    View<float, 2> out) const {
+void TextEncoder::embed(Engine& engine, View<const std::int64_t, 2> ids, View<const std::int64_t, 2> mask,
+                        View<float, 2> out) const {
   check_pooling();
   check_ids(options_.encoder, ids, mask);
   check_out(out, {ids.extent(0), options_.encoder.width});
@@ -213,14 +213,15 @@ void Encoder::embed(Engine& engine, View<const std::int64_t, 2> ids, View<const 
                            pooled_into(engine, out));
 }
 
-void Encoder::reserve(Engine& engine, std::int64_t tokens) const {
+void TextEncoder::reserve(Engine& engine, std::int64_t tokens) const {
   if (tokens < 0) fail("reserve() for " + std::to_string(tokens) + " tokens, expected at least 0");
   const std::int64_t longest = options_.encoder.max_positions;
   network_.reserve(engine, std::min(tokens, std::max(kTokensAtATime, longest)));
   workspaces_->take()->reserve(network_, tokens, longest);
 }
 
-Tensor<float, 3> Encoder::probabilities(Engine& engine, std::span<const std::int64_t> ids, std::int64_t layer) const {
+Tensor<float, 3> TextEncoder::probabilities(Engine& engine, std::span<const std::int64_t> ids,
+                                            std::int64_t layer) const {
   const auto length = static_cast<std::int64_t>(ids.size());
   check_ids(options_.encoder, {ids.data(), {1, length}}, {});
   Tensor<float, 3> out({options_.encoder.heads, length, length});
@@ -228,8 +229,8 @@ Tensor<float, 3> Encoder::probabilities(Engine& engine, std::span<const std::int
   return out;
 }
 
-void Encoder::probabilities(Engine& engine, std::span<const std::int64_t> ids, std::int64_t layer,
-                            View<float, 3> out) const {
+void TextEncoder::probabilities(Engine& engine, std::span<const std::int64_t> ids, std::int64_t layer,
+                                View<float, 3> out) const {
   const auto length = static_cast<std::int64_t>(ids.size());
   const View<const std::int64_t, 2> row(ids.data(), {1, length});
   check_ids(options_.encoder, row, {});
@@ -240,7 +241,7 @@ void Encoder::probabilities(Engine& engine, std::span<const std::int64_t> ids, s
   workspaces_->take()->look(engine, network_, rows_of(row, {}), wanted);
 }
 
-void Encoder::save(const std::string& folder, NumberType type) const {
+void TextEncoder::save(const std::string& folder, NumberType type) const {
   if (options_.encoder.norm != Norm::post)
     fail("save: the network normalises before its halves, which a BERT folder cannot say");
   if (!options_.unread_pooling.empty()) fail("save: what is not read would be lost, " + options_.unread_pooling);
@@ -265,7 +266,7 @@ void write_model_folder(const std::string& folder, const ModelOptions& options, 
 
 namespace {
 
-Encoder load(const ModelFolder& folder, const LoadModelOptions& wanted) {
+TextEncoder load(const ModelFolder& folder, const LoadModelOptions& wanted) {
   const ModelOptions options = read_bert_config(folder);
   const std::string vocabulary_path = folder.path(kVocabularyFile);
   Tokenizer tokenizer(vocabulary_lines(folder.text(kVocabularyFile, kLargestVocabularyFile), vocabulary_path),
@@ -285,13 +286,15 @@ Encoder load(const ModelFolder& folder, const LoadModelOptions& wanted) {
 
 }  // namespace
 
-Encoder load(const std::string& folder, const LoadModelOptions& options) { return load(ModelFolder(folder), options); }
+TextEncoder load(const std::string& folder, const LoadModelOptions& options) {
+  return load(ModelFolder(folder), options);
+}
 
-Encoder load(std::string_view name, std::span<const FileInMemory> files, const LoadModelOptions& options) {
+TextEncoder load(std::string_view name, std::span<const FileInMemory> files, const LoadModelOptions& options) {
   return load(ModelFolder(name, files), options);
 }
 
-Encoder make_random(const ModelOptions& options, Tokenizer tokenizer, std::uint64_t seed) {
+TextEncoder make_random(const ModelOptions& options, Tokenizer tokenizer, std::uint64_t seed) {
   EncoderOptions encoder = options.encoder;
   if (encoder.vocabulary == 0) encoder.vocabulary = tokenizer.size();
   headlight::Encoder network(encoder);
