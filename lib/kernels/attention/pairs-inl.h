@@ -86,7 +86,7 @@ struct ValueRowPairs {
   std::intptr_t ahead;
   int lanes;
 
-  static constexpr int kModifiers = 1;
+  static constexpr int kSteps = 1;
 
   template <int kRows, int kVectors>
   HEADLIGHT_INLINE void load(Vec (&to)[kVectors], int) {

@@ -59,8 +59,8 @@ void quantize_row(const typename Numbers::Storage* from, std::int64_t columns, s
     largest = max(abs(numbers), largest);
     finite = fma(numbers, zero(), finite);
   });
-  constexpr float kModifiers = 127;
-  const float magnitude = max_of_lanes(largest) / kModifiers;
+  constexpr float kLargestInteger = 127;
+  const float magnitude = max_of_lanes(largest) / kLargestInteger;
   const float positive = magnitude < kLeastScale ? kLeastScale : magnitude;
   *scale = positive + sum_of_lanes(finite);
   const bool is_finite = *scale == *scale;
