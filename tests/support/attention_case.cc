@@ -216,7 +216,7 @@ std::string AttentionCase::line() const {
   if (bias_has_infinities) text << " bias_has_infinities=1";
   if (scale) text << " scale=" << *scale;
   if (softcap != 0) text << " softcap=" << softcap;
-  if (slopes) text << " slopes=1";
+  if (alibi) text << " alibi=1";
   if (sinks) text << " sinks=1";
   if (types != std::array<NumberType, 4>{}) {
     text << " types=" << name(types[0]);
