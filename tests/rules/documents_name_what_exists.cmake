@@ -1,6 +1,6 @@
 # Every path between backticks in CONTRIBUTING.md and lib/README.md exists: from the top of the repository, or, as lib/README.md writes them,
 # from lib/, include/ or tools/headlight/. A path has a slash; a name that ends as a source does is a file in one of these folders or in tests/.
-# NAME stands for any name, and * for several. The ending may be left out: lib/ops/attention/masks is attention_masks.h and attention_masks.cc.
+# NAME stands for any name, and * for several. The ending may be left out: lib/ops/attention/masks is masks.h and masks.cc.
 cmake_minimum_required(VERSION 3.25)
 
 set(named 0)

@@ -4,7 +4,7 @@
 #include <array>
 
 #include "headlight/models/errors.h"
-#include "ops/attention_check.h"
+#include "ops/attention/check.h"
 
 namespace headlight::program {
 namespace {
