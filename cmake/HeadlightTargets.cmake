@@ -140,8 +140,8 @@ if(NOT DEFINED headlight_definitions_${HEADLIGHT_SIMD})
   message(FATAL_ERROR "HEADLIGHT_SIMD is '${HEADLIGHT_SIMD}', expected highway or xsimd")
 endif()
 
-# headlight_add_isa_object(NAME ISA LIBRARY SOURCES…): an object library compiled with its instruction set's flags, over that
-# SIMD library, with HEADLIGHT_TARGET naming its namespace. Always optimised: unoptimised kernel objects would
+# headlight_add_isa_object(NAME ISA LIBRARY SOURCES…): an object library compiled with the flags of an instruction set or a feature, over that
+# SIMD library, with HEADLIGHT_TARGET naming its namespace and HEADLIGHT_SET that of its set. Always optimised: unoptimised kernel objects would
 # leave inline functions of the SIMD library behind as weak symbols, and the linker could then keep an AVX-512 copy for everybody.
 # Kernels are noexcept all through; -fno-exceptions keeps the personality routine's weak symbol out of their objects, and
 # -fno-math-errno the C library's sqrtf.
@@ -165,7 +165,11 @@ function(headlight_add_isa_object name isa library)
       target_compile_options(${name} PRIVATE -O1)
     endif()
   endif()
-  target_compile_definitions(${name} PRIVATE HEADLIGHT_TARGET=${isa} ${headlight_definitions_${library}})
+  set(set ${isa})
+  if(DEFINED headlight_set_of_${isa})
+    set(set ${headlight_set_of_${isa}})
+  endif()
+  target_compile_definitions(${name} PRIVATE HEADLIGHT_TARGET=${isa} HEADLIGHT_SET=${set} ${headlight_definitions_${library}})
   set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE ON INTERPROCEDURAL_OPTIMIZATION OFF)
 endfunction()
 

@@ -14,7 +14,7 @@
 #include <cstdint>
 
 #include "kernels/gemm/amx-inl.h"
-#include "kernels/gemm/epilogue-inl.h"
+#include "kernels/gemm/epilogue.h"
 #include "kernels/gemm/kernels.h"
 #include "kernels/gemm/pack-inl.h"
 #include "kernels/gemm/plan-inl.h"
@@ -216,19 +216,20 @@ void run_rows(const GemmBlock& block, const Plan<Numbers>& plan, const Step& ste
       gemm_tile_of<Tile>(rows.count, step.width / kLanes)(tile);
     }
     if (!is_last || is_done) continue;
-    GemmFinish finish{tile.finish.out,
-                      tile.finish.stride,
-                      rows.count,
-                      step.columns,
-                      kernels::numbers_behind(block.c, rows.first * block.c_row_stride + step.column, block.c_type),
-                      block.c_type,
-                      block.c_row_stride,
-                      block.epilogue};
+    kernels::GemmFinish finish{
+        tile.finish.out,
+        tile.finish.stride,
+        rows.count,
+        step.columns,
+        kernels::numbers_behind(block.c, rows.first * block.c_row_stride + step.column, block.c_type),
+        block.c_type,
+        block.c_row_stride,
+        block.epilogue};
     if (block.epilogue.bias != nullptr) finish.epilogue.bias += step.column;
     if (block.epilogue.residual != nullptr) {
       finish.epilogue.residual += rows.first * block.epilogue.residual_row_stride + step.column;
     }
-    gemm_finish(finish);
+    HEADLIGHT_SET::gemm_finish(finish);
   }
 }
 

@@ -26,18 +26,15 @@ struct TurnedRows {
 };
 
 // Words of a transposed A: lane r of word(w) is word w of row r. They are turned over to rows that are so far apart, of
-// whole vectors; of the last one what lies behind `words` is 0.
+// whole vectors; of the last one what lies behind `words` is 0. A square of them goes through memory: `word` is long,
+// and written out for each row of a square in registers it would be a fourth of a product's code.
 template <class Word>
 HEADLIGHT_INLINE void store_turned_words(std::int64_t words, int rows, float* to, std::int64_t stride, Word word) {
+  alignas(64) float square[kLanes * kLanes];
   for (std::int64_t first = 0; first < words; first += kLanes) {
-    Vec square[kLanes];
-#pragma GCC unroll 16
-    for (int i = 0; i < kLanes; ++i) square[i] = first + i < words ? word(first + i) : zero();
-    transpose(square);
-#pragma GCC unroll 16
-    for (int r = 0; r < kLanes; ++r) {
-      if (r < rows) store(square[r], to + r * stride + first);
-    }
+#pragma GCC unroll 1
+    for (int i = 0; i < kLanes; ++i) store(first + i < words ? word(first + i) : zero(), square + i * kLanes);
+    transpose_strip(square, kLanes, kLanes, rows, to + first, stride);
   }
 }
 

@@ -1,14 +1,11 @@
-// From the sums of a tile to C: α, β, bias, activation, residual, while the tile is in the first-level cache.
-#pragma once
-
-#include <cstdint>
-
-#include "kernels/gemm/kernels.h"
+// Compiled once per instruction set: what products of every type of number end with.
+#include "kernels/gemm/epilogue.h"
 #include "kernels/rows/sweep-inl.h"
 #include "simd/math-inl.h"
 #include "simd/vector-inl.h"
 
 namespace headlight::HEADLIGHT_TARGET {
+namespace {
 
 template <Activation kActivation>
 HEADLIGHT_INLINE Vec gemm_activate(Vec v) {
@@ -18,19 +15,8 @@ HEADLIGHT_INLINE Vec gemm_activate(Vec v) {
   return v;
 }
 
-struct GemmFinish {
-  const float* sums;  // [rows, columns]
-  std::int64_t sums_stride;
-  std::int64_t rows;
-  std::int64_t columns;
-  void* c;
-  NumberType c_type;
-  std::int64_t c_stride;
-  kernels::GemmEpilogue epilogue;  // bias and residual of this tile
-};
-
 template <Activation kActivation, class Numbers>
-void gemm_finish(const GemmFinish& tile) noexcept {
+void gemm_finish(const kernels::GemmFinish& tile) noexcept {
   const kernels::GemmEpilogue& epilogue = tile.epilogue;
   const Vec alpha = broadcast(epilogue.alpha);
   const Vec beta = broadcast(epilogue.beta);
@@ -56,7 +42,7 @@ void gemm_finish(const GemmFinish& tile) noexcept {
 }
 
 template <class Numbers>
-void gemm_finish_as(const GemmFinish& tile) noexcept {
+void gemm_finish_as(const kernels::GemmFinish& tile) noexcept {
   switch (tile.epilogue.activation) {
     case Activation::none:
       return gemm_finish<Activation::none, Numbers>(tile);
@@ -69,7 +55,9 @@ void gemm_finish_as(const GemmFinish& tile) noexcept {
   }
 }
 
-inline void gemm_finish(const GemmFinish& tile) noexcept {
+}  // namespace
+
+void gemm_finish(const kernels::GemmFinish& tile) noexcept {
   with_floats_or_bfloat16(tile.c_type, [&](auto numbers) { gemm_finish_as<decltype(numbers)>(tile); });
 }
 
