@@ -3,8 +3,10 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "headlight/export.h"
+#include "headlight/number_type.h"
 
 namespace headlight {
 
@@ -23,5 +25,9 @@ struct SystemInfo {
 
 // Of this process.
 [[nodiscard]] HEADLIGHT_API SystemInfo system_info();
+
+// The types of numbers that products and attention of this build compute in, in the order of kNumberTypes: those that
+// HEADLIGHT_TYPES named when it was compiled. Asked for another, they throw std::invalid_argument.
+[[nodiscard]] HEADLIGHT_API std::vector<NumberType> available_types();
 
 }  // namespace headlight

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "c/handles.h"
 #include "headlight/system.h"
@@ -38,6 +39,16 @@ void copy_text(char (&to)[Size], std::string_view text) {
   const std::size_t length = std::min(text.size(), Size - 1);
   std::memcpy(to, text.data(), length);
   std::memset(to + length, 0, Size - length);
+}
+
+// What a build has of something, into a caller's array: *count is how many, and the first `capacity` are written.
+template <class Value, class InC>
+void show_all(const char* operation, const std::vector<Value>& found, const char* argument, std::int32_t* values,
+              std::size_t capacity, std::size_t* count, InC in_c) {
+  required(operation, "count", count) = found.size();
+  const std::size_t room = std::min(capacity, found.size());
+  if (room > 0) required(operation, argument, values);
+  std::transform(found.begin(), found.begin() + static_cast<std::ptrdiff_t>(room), values, in_c);
 }
 
 EngineOptions engine_options(const char* operation, const headlight_engine_options* given, Executor& executor) {
@@ -98,14 +109,13 @@ headlight_isa headlight_isa_from_name(const char* name) {
 }
 
 headlight_status headlight_available_isas(headlight_isa* isas, size_t capacity, size_t* count, headlight_error* error) {
-  constexpr const char* kName = "available_isas";
-  return call(error, [&] {
-    const std::vector<Isa> found = available_isas();
-    required(kName, "count", count) = found.size();
-    const std::size_t room = std::min(capacity, found.size());
-    if (room > 0) required(kName, "isas", isas);
-    std::transform(found.begin(), found.begin() + static_cast<std::ptrdiff_t>(room), isas, isa_in_c);
-  });
+  return call(error, [&] { show_all("available_isas", available_isas(), "isas", isas, capacity, count, isa_in_c); });
+}
+
+headlight_status headlight_available_types(headlight_type* types, size_t capacity, size_t* count,
+                                           headlight_error* error) {
+  return call(error,
+              [&] { show_all("available_types", available_types(), "types", types, capacity, count, type_in_c); });
 }
 
 const char* headlight_feature_name(headlight_features feature) {

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "headlight/number_type.h"
+#include "runtime/built_types.h"
 #include "simd/vector-inl.h"
 
 namespace headlight::HEADLIGHT_TARGET {
@@ -141,8 +142,10 @@ HEADLIGHT_INLINE Vec scales_of_rows(const float* scales, std::int64_t stride, in
 
 // f(numbers of that type), of what products read and write beside weights.
 template <class Function>
-HEADLIGHT_INLINE auto with_floats_or_bfloat16(NumberType type, const Function& f) {
-  if (type == NumberType::bfloat16) return f(StoredBFloat16());
+HEADLIGHT_INLINE auto with_floats_or_bfloat16([[maybe_unused]] NumberType type, const Function& f) {
+  if constexpr (runtime::is_built(NumberType::bfloat16)) {
+    if (type == NumberType::bfloat16) return f(StoredBFloat16());
+  }
   return f(StoredFloat32());
 }
 

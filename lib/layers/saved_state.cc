@@ -23,6 +23,7 @@ SavedState::SavedState(NumberType activations, Checkpoint checkpoint, std::int64
   if (activations != NumberType::float32 && activations != NumberType::bfloat16) {
     ops::fail("SavedState", "activations is " + ops::type_name(activations) + ", expected float32 or bfloat16");
   }
+  ops::check_built_type("SavedState", "activations", activations);
   activations_ = activations;
 }
 

@@ -7,6 +7,7 @@
 
 #include "headlight/typed_view.h"
 #include "ops/check.h"
+#include "runtime/built_types.h"
 
 namespace headlight::ops {
 
@@ -16,15 +17,28 @@ inline std::string type_name(NumberType type) {
   return named.empty() ? std::to_string(static_cast<int>(type)) : std::string(named);
 }
 
+// Checks that kernels of that type are in this build.
+inline void check_built_type(std::string_view operation, std::string_view argument, NumberType type) {
+  if (runtime::is_built(type)) return;
+  fail(operation, std::string(argument) + " is " + type_name(type) + ", which this build lacks: HEADLIGHT_TYPES is " +
+                      std::string(runtime::kBuiltTypes));
+}
+
 // Checks that numbers of that type can be widened to float32 by themselves.
-inline void check_stored_type(std::string_view operation, std::string_view argument, NumberType type) {
+inline void check_widened_type(std::string_view operation, std::string_view argument, NumberType type) {
   if (type == NumberType::float32 || type == NumberType::bfloat16 || type == NumberType::float16) return;
   fail(operation, std::string(argument) + " has type " + type_name(type) + ", expected float32, bfloat16 or float16");
 }
 
+// The same where kernels of their own read and write them.
+inline void check_stored_type(std::string_view operation, std::string_view argument, NumberType type) {
+  check_widened_type(operation, argument, type);
+  check_built_type(operation, argument, type);
+}
+
 // The same where rows of int8 may stand for floats, with their scales.
 inline void check_cached_type(std::string_view operation, std::string_view argument, NumberType type) {
-  if (type <= NumberType::int8) return;
+  if (type <= NumberType::int8) return check_built_type(operation, argument, type);
   fail(operation,
        std::string(argument) + " has type " + type_name(type) + ", expected float32, bfloat16, float16 or int8");
 }

@@ -4,6 +4,9 @@
 #include <array>
 #include <iterator>
 
+#include "headlight/system.h"
+#include "runtime/built_types.h"
+
 namespace headlight {
 
 namespace {
@@ -33,6 +36,12 @@ std::optional<NumberType> parse_number_type(std::string_view name) noexcept {
   const auto found = std::find(kNames.begin(), kNames.end(), name);
   if (found == kNames.end()) return std::nullopt;
   return static_cast<NumberType>(found - kNames.begin());
+}
+
+std::vector<NumberType> available_types() {
+  std::vector<NumberType> types;
+  std::copy_if(std::begin(kNumberTypes), std::end(kNumberTypes), std::back_inserter(types), runtime::is_built);
+  return types;
 }
 
 }  // namespace headlight

@@ -28,6 +28,10 @@ static void machine(void) {
   }
   REFUSED("count", headlight_available_isas(isas, 8, NULL, &error));
   REFUSED("isas", headlight_available_isas(NULL, 8, &count, &error));
+  headlight_type types[8] = {0};
+  WORKS(headlight_available_types(types, 8, &count, &error));
+  CHECK(count >= 1 && count <= 5 && types[0] == HEADLIGHT_FLOAT32);
+  REFUSED("types", headlight_available_types(NULL, 8, &count, &error));
   CHECK(strcmp(headlight_isa_name(HEADLIGHT_ISA_NEON), "neon") == 0);
   CHECK(strcmp(headlight_isa_name(HEADLIGHT_ISA_BEST), "") == 0 && strcmp(headlight_isa_name(99), "") == 0);
   CHECK(headlight_isa_from_name("mmx") == HEADLIGHT_ISA_BEST && headlight_isa_from_name(NULL) == HEADLIGHT_ISA_BEST);

@@ -31,6 +31,9 @@ TEST(Info, SaysWhatTheEngineSays) {
   EXPECT_EQ(found.at("threads"), engine.threads());
   EXPECT_EQ(found.at("simd"), simd_library());
   EXPECT_EQ(found.at("available_isas").size(), available_isas().size());
+  std::vector<std::string> types;
+  for (const NumberType type : available_types()) types.emplace_back(name(type));
+  EXPECT_EQ(found.at("types").get<std::vector<std::string>>(), types);
   std::vector<std::string> features;
   for (const InstructionFeature feature : engine.features().list()) features.emplace_back(name(feature));
   EXPECT_EQ(found.at("features").get<std::vector<std::string>>(), features);

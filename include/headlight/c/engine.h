@@ -104,6 +104,10 @@ HEADLIGHT_API headlight_isa headlight_isa_from_name(const char* name);
 // are written to isas (NULL with a capacity of 0).
 HEADLIGHT_API headlight_status headlight_available_isas(headlight_isa* isas, size_t capacity, size_t* count,
                                                         headlight_error* error);
+// The types of numbers that products and attention of this build compute in, likewise, HEADLIGHT_FLOAT32 first. Asked
+// for another, they are refused.
+HEADLIGHT_API headlight_status headlight_available_types(headlight_type* types, size_t capacity, size_t* count,
+                                                         headlight_error* error);
 
 // Instructions that some CPUs have beyond a set's own, as bits. Kernels that gain by one take the place of the set's.
 typedef uint32_t headlight_features;

@@ -4,20 +4,23 @@
 #include "headlight/engine.h"
 #include "headlight/typed_view.h"
 #include "kernels/kernels.h"
+#include "runtime/built_types.h"
 
 namespace headlight::ops {
 
 // Those of float32, but for what touches the operands.
 [[nodiscard]] inline kernels::AttentionKernels kernels_of_types(Isa isa) noexcept {
   kernels::AttentionKernels kernels = kernels::attention_kernels(isa);
-  const kernels::TypedAttentionKernels& typed = kernels::typed_attention_kernels(isa);
-  kernels.attend_sweep = typed.attend_sweep;
-  kernels.finish = typed.finish;
-  kernels.pack_keys = typed.pack_keys;
-  kernels.pack_values = typed.pack_values;
-  kernels.copy_rows = typed.copy_rows;
-  kernels.all_finite = typed.all_finite;
-  kernels.narrow_rows = typed.narrow_rows;
+  if constexpr (runtime::kBuildsTypedAttention) {
+    const kernels::TypedAttentionKernels& typed = kernels::typed_attention_kernels(isa);
+    kernels.attend_sweep = typed.attend_sweep;
+    kernels.finish = typed.finish;
+    kernels.pack_keys = typed.pack_keys;
+    kernels.pack_values = typed.pack_values;
+    kernels.copy_rows = typed.copy_rows;
+    kernels.all_finite = typed.all_finite;
+    kernels.narrow_rows = typed.narrow_rows;
+  }
   return kernels;
 }
 

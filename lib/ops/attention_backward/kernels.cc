@@ -1,6 +1,7 @@
 #include "ops/attention_backward/kernels.h"
 
 #include "ops/attention/typed_kernels.h"
+#include "runtime/built_types.h"
 
 namespace headlight::ops {
 namespace {
@@ -30,7 +31,9 @@ BackwardKernels backward_kernels_of_types(const Engine& engine, const AttentionB
   BackwardKernels kernels = {kernels::attention_kernels(isa), kernels::attention_backward_kernels(isa)};
   if (are_floats(operands, gradients)) return kernels;
   kernels.attention = kernels_of_types(isa);
-  kernels.backward.rows = kernels::typed_backward_row_kernels(isa);
+  if constexpr (runtime::is_built(NumberType::bfloat16) || runtime::is_built(NumberType::float16)) {
+    kernels.backward.rows = kernels::typed_backward_row_kernels(isa);
+  }
   kernels.backward.products.take_rows = kernels.backward.rows.pad_rows;
   if (const auto* pairs = pair_products(engine, operands)) {
     const kernels::PairAttentionKernels& forward = *kernels::pair_attention_kernels(engine.features());

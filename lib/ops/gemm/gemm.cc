@@ -118,7 +118,7 @@ void multiply(Engine& engine, Names names, const View<const float, 3>& a, const 
 
 // Of A and C beside a packed B.
 void check_matrix_type(std::string_view argument, NumberType type) {
-  if (type == NumberType::float32 || type == NumberType::bfloat16) return;
+  if (type == NumberType::float32 || type == NumberType::bfloat16) return ops::check_built_type("gemm", argument, type);
   ops::fail("gemm", std::string(argument) + " has type " + ops::type_name(type) + ", expected float32 or bfloat16");
 }
 
@@ -173,7 +173,7 @@ void gemm(Engine& engine, const GemmMatrices& matrices, const PackedMatrix& b, c
 void PackedMatrix::Free::operator()(std::byte* panels) const noexcept { runtime::release_large(panels, bytes); }
 
 void ops::check_product_type(std::string_view operation, std::string_view argument, NumberType type) {
-  if (type <= NumberType::int4) return;
+  if (type <= NumberType::int4) return check_built_type(operation, argument, type);
   fail(operation,
        std::string(argument) + " is " + type_name(type) + ", expected float32, bfloat16, float16, int8 or int4");
 }

@@ -6,6 +6,7 @@
 
 #include "headlight/gemm.h"
 #include "kernels/kernels.h"
+#include "runtime/built_types.h"
 #include "runtime/inner_api.h"
 #include "simd/integers.h"
 
@@ -31,19 +32,20 @@ void check_product_type(std::string_view operation, std::string_view argument, N
   return type == NumberType::bfloat16 || type == NumberType::int8 || type == NumberType::int4;
 }
 
-// Those for a B of that type.
+// Those for a B of that type, which this build has.
 [[nodiscard]] inline const kernels::GemmKernels& gemm_kernels(const Engine& engine, NumberType type) noexcept {
-  switch (type) {
-    case NumberType::bfloat16:
-      return kernels::gemm_bfloat16_kernels(engine.isa(), engine.features());
-    case NumberType::float16:
-      return kernels::gemm_float16_kernels(engine.isa());
-    case NumberType::int8:
-      return kernels::gemm_int8_kernels(engine.isa(), engine.features());
-    case NumberType::int4:
-      return kernels::gemm_int4_kernels(engine.isa(), engine.features());
-    case NumberType::float32:
-      break;
+  using runtime::is_built;
+  if constexpr (is_built(NumberType::bfloat16)) {
+    if (type == NumberType::bfloat16) return kernels::gemm_bfloat16_kernels(engine.isa(), engine.features());
+  }
+  if constexpr (is_built(NumberType::float16)) {
+    if (type == NumberType::float16) return kernels::gemm_float16_kernels(engine.isa());
+  }
+  if constexpr (is_built(NumberType::int8)) {
+    if (type == NumberType::int8) return kernels::gemm_int8_kernels(engine.isa(), engine.features());
+  }
+  if constexpr (is_built(NumberType::int4)) {
+    if (type == NumberType::int4) return kernels::gemm_int4_kernels(engine.isa(), engine.features());
   }
   return kernels::gemm_kernels(engine.isa());
 }

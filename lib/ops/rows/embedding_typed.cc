@@ -38,11 +38,11 @@ kernels::EmbeddingTable rows_of(const TypedEmbedding& embedding, const ops::RowB
 void embed(Engine& engine, const TypedEmbeddings& embeddings) {
   const std::span<const TypedEmbedding> tables = embeddings.tables;
   const MutableTypedView<2>& out = embeddings.out;
-  ops::check_stored_type(kName, "out", out.type);
+  ops::check_widened_type(kName, "out", out.type);
   const ops::Extent extent = ops::check_output(kName, "out", out, out.shape, "its own shape");
   ops::check_table_count(kName, tables.size());
   for (std::size_t t = 0; t < tables.size(); ++t) {
-    ops::check_stored_type(kName, ops::kTableNames[t], tables[t].table.type);
+    ops::check_widened_type(kName, ops::kTableNames[t], tables[t].table.type);
     ops::check_embedding(kName, "out", tables[t].table, tables[t].ids, t, out, extent);
     ops::check_disjoint(kName, "out", extent, ops::kIdsNames[t], ops::extent_of(tables[t].ids));
   }
@@ -77,7 +77,7 @@ void embed_backward(Engine& engine, const TypedEmbeddingGradients& gradients) {
   constexpr std::string_view kBackward = "embed_backward";
   const TypedView<2>& out_gradient = gradients.out_gradient;
   const std::span<const EmbeddingGradient> tables = gradients.tables;
-  ops::check_stored_type(kBackward, "out_gradient", out_gradient.type);
+  ops::check_widened_type(kBackward, "out_gradient", out_gradient.type);
   ops::check_embed_backward(kBackward, out_gradient, tables);
   if (out_gradient.size() == 0) return;
 

@@ -11,7 +11,8 @@ namespace {
 constexpr std::string_view kName = "quantize_rows";
 
 void check(const TypedView<4>& x, const View<std::int8_t, 4>& numbers, const View<float, 3>& scales) {
-  ops::check_stored_type(kName, "x", x.type);
+  ops::check_built_type(kName, "numbers", NumberType::int8);
+  ops::check_widened_type(kName, "x", x.type);
   const ops::Extent input = ops::check_view(kName, "x", x);
   const ops::Extent of_numbers = ops::check_output(kName, "numbers", numbers, x.shape, "the shape of x");
   const std::array<std::int64_t, 3> rows = {x.extent(0), x.extent(1), x.extent(2)};
@@ -32,15 +33,17 @@ void quantize_rows(Engine& engine, const TypedView<4>& x, const View<std::int8_t
   const std::int64_t rows_of_sample = x.extent(1) * heads, rows = x.extent(0) * rows_of_sample;
   if (rows == 0) return;
   // Without numbers, scales alone are written: those of zeros. Nothing of x is read then, which may have no memory.
-  const auto kernel = kernels::typed_attention_kernels(engine.isa()).quantize_rows;
-  const auto quantize = [&](std::int64_t first, std::int64_t count) {
-    for (std::int64_t row = first; row < first + count; ++row) {
-      const std::int64_t b = row / rows_of_sample, l = row % rows_of_sample / heads, h = row % heads;
-      kernel(dim == 0 ? kernels::Operand{} : ops::operand_at(x, b, l, h), 1, dim,
-             dim == 0 ? nullptr : &numbers(b, l, h, 0), numbers.stride(1), &scales(b, l, h), scales.stride(1));
-    }
-  };
-  ops::for_row_blocks(engine, rows, dim, runtime::costs::kQuantizedNumber, quantize);
+  if constexpr (runtime::is_built(NumberType::int8)) {
+    const auto kernel = kernels::typed_attention_kernels(engine.isa()).quantize_rows;
+    const auto quantize = [&](std::int64_t first, std::int64_t count) {
+      for (std::int64_t row = first; row < first + count; ++row) {
+        const std::int64_t b = row / rows_of_sample, l = row % rows_of_sample / heads, h = row % heads;
+        kernel(dim == 0 ? kernels::Operand{} : ops::operand_at(x, b, l, h), 1, dim,
+               dim == 0 ? nullptr : &numbers(b, l, h, 0), numbers.stride(1), &scales(b, l, h), scales.stride(1));
+      }
+    };
+    ops::for_row_blocks(engine, rows, dim, runtime::costs::kQuantizedNumber, quantize);
+  }
 }
 
 }  // namespace headlight

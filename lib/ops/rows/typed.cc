@@ -24,7 +24,7 @@ using InputRows = std::array<kernels::Rows<const float>, kInputs>;
 // Of a tensor that is given.
 template <class Pointer>
 void check_type(std::string_view operation, std::string_view argument, const AnyTypedView<2, Pointer>& view) {
-  if (view) ops::check_stored_type(operation, argument, view.type);
+  if (view) ops::check_widened_type(operation, argument, view.type);
 }
 
 void check_types(std::string_view operation, const RowMatrices& rows) {

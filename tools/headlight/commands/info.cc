@@ -39,8 +39,10 @@ std::string as_json(const Engine& engine, const SystemInfo& system, const std::v
   // Those that this build and CPU have for --numerics fast alone.
   info["fast_features"] = Json::list();
   for (const InstructionFeature feature : fast_features(engine.isa())) info["fast_features"].push_back(name(feature));
-  // What products and attention multiply with, by the type of their numbers.
-  for (const NumberType type : kNumberTypes) info["products"][name(type)] = instructions_of(engine, type);
+  // The types of numbers that this build has, and what products and attention multiply each with.
+  info["types"] = Json::list();
+  for (const NumberType type : available_types()) info["types"].push_back(name(type));
+  for (const NumberType type : available_types()) info["products"][name(type)] = instructions_of(engine, type);
   for (const NumberType type : cache_types()) info["attention"][name(type)] = attention_instructions_of(engine, type);
   info["simd"] = simd_library();
   info["threads"] = engine.threads();
@@ -69,7 +71,7 @@ std::string as_text(const Engine& engine, const SystemInfo& system) {
   text += "\nnumerics          " + std::string(name(engine.numerics())) +
           " (--numerics fast adds: " + (fast.empty() ? "none" : fast) + ")";
   std::string products, attention;
-  for (const NumberType type : kNumberTypes) {
+  for (const NumberType type : available_types()) {
     products.append(products.empty() ? "" : "; ").append(name(type)).append(": ");
     products.append(instructions_of(engine, type));
   }

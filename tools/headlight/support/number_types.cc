@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "headlight/system.h"
 #include "tools/headlight/support/validators.h"
 
 namespace headlight::program {
@@ -50,7 +51,9 @@ std::string instructions_of(const Engine& engine, NumberType type) {
 }
 
 std::vector<NumberType> cache_types() {
-  return {NumberType::float32, NumberType::bfloat16, NumberType::float16, NumberType::int8};
+  std::vector<NumberType> types = available_types();
+  std::erase(types, NumberType::int4);
+  return types;
 }
 
 std::string attention_instructions_of(const Engine& engine, NumberType type) {
