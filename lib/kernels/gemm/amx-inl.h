@@ -202,11 +202,11 @@ struct AmxTile {
     registers.configure(rows);
     alignas(64) float buffer[kRows * kVectors * kAmxWords];
     const bool is_done = sums_are_done();
-    float* const sums = is_done ? finish.out : buffer;
-    const std::int64_t stride = is_done ? finish.stride : kVectors * kAmxWords;
+    float* const sums = is_done ? finish.tile.out : buffer;
+    const std::int64_t stride = is_done ? finish.tile.out_stride : kVectors * kAmxWords;
     const AmxOperands at{a.at, a.stride, b.at, b.at + b.panel_stride, b.depth_stride};
     const std::int64_t rows_of_step = divide_up(rows, larger(depth / kAmxWords, 1));
-    const AmxAhead ahead{b.next, b.next_step, finish.out, finish.stride, rows, rows_of_step};
+    const AmxAhead ahead{b.next, b.next_step, finish.tile.out, finish.tile.out_stride, rows, rows_of_step};
     if (rows > kAmxRows) {
       vectors == 2 ? amx_sums<true, true>(at, rows, depth, ahead, sums, stride)
                    : amx_sums<true, false>(at, rows, depth, ahead, sums, stride);
@@ -220,21 +220,20 @@ struct AmxTile {
  private:
   // Whether the finish has nothing to do but to store them.
   [[nodiscard]] bool sums_are_done() const noexcept {
-    if constexpr (std::is_same_v<Finish, GemmSums>) return finish.alpha == 1.0f && !finish.accumulate;
+    if constexpr (std::is_same_v<Finish, GemmSums>) return finish.tile.alpha == 1.0f && !finish.tile.accumulate;
     return false;
   }
 
   // Row by row through the finish that tiles of vector registers have.
   template <int kOfRow>
   void end(std::int64_t rows, const float* sums) const noexcept {
-    Finish of_row = finish;
-    TileRows row = a;
-    for (std::int64_t r = 0; r < rows; ++r, sums += kVectors * kAmxWords, row.at += row.stride) {
+    kernels::GemmTile row = finish.tile;
+    for (std::int64_t r = 0; r < rows; ++r, sums += kVectors * kAmxWords, row.a += row.a_stride) {
       Vec vectors[1][kOfRow];
 #pragma GCC unroll 2
       for (int v = 0; v < kOfRow; ++v) vectors[0][v] = load(sums + v * kLanes);
-      of_row.end(row, b, vectors);
-      of_row.out += of_row.stride;
+      Finish(row).end(a, b, vectors);
+      row.out += row.out_stride;
     }
   }
 };

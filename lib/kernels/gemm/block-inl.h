@@ -1,14 +1,5 @@
-// A block of C from tiles: how it is worked through, whatever the numbers of B are.
-//
-// B is read in words of four bytes, and K is counted in them. What they hold is known to `Numbers` alone:
-//
-//   kOfWord       numbers of a column of B in a word
-//   Tile          the tile that multiplies them, a RegisterTile or an AmxTile, and kStepsOfWord, how many of its steps
-//                 of K a word is
-//   kMaxDepth     numbers of the longest block of K; kDepthUnit: what all but the last are a multiple of, if not 8
-//   kRoundsA      whether the tile reads rows of A that rounded_row() and round_rows() made, kStepsOfWord floats a
-//                 word, and B only as panels; then kReadsBFloat16 as in GemmKernels
-//   find_scales() where a tile's finish needs to know what lies beside A and B
+// A block of C from tiles: how it is worked through, whatever the numbers of B are. `Numbers` is kernels::GemmNumbers,
+// or says the same of tiles in registers of their own kind, as constants: AmxNumbers.
 #pragma once
 
 #include <cstdint>
@@ -16,6 +7,7 @@
 #include "kernels/gemm/amx-inl.h"
 #include "kernels/gemm/epilogue.h"
 #include "kernels/gemm/kernels.h"
+#include "kernels/gemm/numbers.h"
 #include "kernels/gemm/pack-inl.h"
 #include "kernels/gemm/plan-inl.h"
 #include "kernels/gemm/tile-inl.h"
@@ -26,18 +18,13 @@ namespace headlight::HEADLIGHT_TARGET {
 namespace {  // of the one file that includes this, or else nothing would be inlined for having a single caller
 
 using kernels::GemmBlock;
-using kernels::GemmKernels;
+using kernels::GemmTile;
 using kernels::Operand;
 using kernels::OperandLayout;
 
 // One tile of rows takes B as fast as it comes: it asks so many steps of k (6 KiB of a packed panel on AVX-512) ahead.
 // GFLOP/s with 10, 16 and 32 steps: 9 × 768 × 768, B from memory, 39, 44, 60; 8 × 384 × 1536 in L2 109, 123, 119.
 constexpr std::int64_t kStreamSteps = 32;
-
-template <class Numbers>
-std::int64_t scratch_floats(const GemmBlock& block) noexcept {
-  return Plan<Numbers>(block).scratch_floats();
-}
 
 // One step of the block: one block of K, some panels (of tile registers, some vectors), all rows.
 struct Step {
@@ -96,7 +83,8 @@ inline void find_vectors(const GemmBlock& block, Step& step) noexcept {
 
 // A panel (or several) of B for this step: where it lies, or packed.
 template <class Numbers>
-void find_b(const GemmBlock& block, const Plan<Numbers>& plan, float* panel, Step& step) noexcept {
+void find_b(const Numbers& numbers, const GemmBlock& block, const Plan<Numbers>& plan, float* panel,
+            Step& step) noexcept {
   if constexpr (kHasTileRegisters<Numbers>) return find_vectors(block, step);
   step.b_depth_stride = smaller(step.width, kGemmPanelWidth);
   step.b_panel_stride = step.depth * kGemmPanelWidth;
@@ -107,38 +95,37 @@ void find_b(const GemmBlock& block, const Plan<Numbers>& plan, float* panel, Ste
     step.next_b = next < block.b.stride ? step.b + step.panels * step.b_panel_stride : step.b;
     return;
   }
-  if constexpr (Numbers::kOfWord == 1) {
-    if (!plan.packs_all && step.columns == step.width) {
-      step.b = block.b.floats_at(step.first, column);
-      step.b_depth_stride = block.b.stride;
-      step.b_panel_stride = kGemmPanelWidth;
-    } else {
-      Numbers::pack_panel(block.b, step.first, step.depth, column, step.columns, panel);
-      step.b = panel;
-    }
-    step.next_b = step.b;
+  if (numbers.pack_panel == nullptr) return;
+  if (!plan.packs_all && step.columns == step.width) {
+    step.b = block.b.floats_at(step.first, column);
+    step.b_depth_stride = block.b.stride;
+    step.b_panel_stride = kGemmPanelWidth;
+  } else {
+    numbers.pack_panel(block.b, step.first, step.depth, column, step.columns, panel);
+    step.b = panel;
   }
+  step.next_b = step.b;
 }
 
 // What the tiles of a step fetch while they multiply: each its share of the next panel, bytes that come from the
 // third-level cache or memory. 96 × 4096 × 4096 went from 80 % of the peak to 91 %, 48 × 768 × 768 from 90 % to 98 %. A
 // single tile of vector registers looks ahead in its own panels; tile registers are a panel further ahead.
 template <class Numbers>
-void look_ahead(const Plan<Numbers>& plan, const Step& step, std::int64_t index,
-                typename Numbers::Tile& tile) noexcept {
-  constexpr std::int64_t kWords = TileSizes<Numbers>::kWordsOfStep;
+void look_ahead(const Numbers& numbers, const Plan<Numbers>& plan, const Step& step, std::int64_t index,
+                GemmTile& tile) noexcept {
+  const std::int64_t words = numbers.words_of_step;
   if (plan.tiles == 1) {
     // Emerald Rapids, 16 × 768 × 768 of int8, GOP/s: 1,800 so, 1,600 with four steps ahead, 1,400 with eight.
     if constexpr (kHasTileRegisters<Numbers>) return;
     const std::int64_t ahead = plan.in_memory ? kMemorySteps : kStreamSteps;
-    tile.b.next = step.b + ahead * step.b_depth_stride;
-    tile.b.next_step = kWords * step.b_depth_stride;
-    tile.b.turn = step.b + (step.depth - ahead) / kWords * kWords * step.b_depth_stride;
+    tile.next = step.b + ahead * step.b_depth_stride;
+    tile.next_step = words * step.b_depth_stride;
+    tile.turn = step.b + (step.depth - ahead) / words * words * step.b_depth_stride;
     return;
   }
   const bool has_next = step.next_b != step.b;
-  tile.b.next = has_next ? step.next_b + index * (step.depth * step.width / plan.tiles) : step.b;
-  tile.b.next_step = has_next ? divide_up(kWords * step.width, plan.tiles) : 0;
+  tile.next = has_next ? step.next_b + index * (step.depth * step.width / plan.tiles) : step.b;
+  tile.next_step = has_next ? divide_up(words * step.width, plan.tiles) : 0;
 }
 
 // Where the tiles of this step leave their sums: in C, in scratch or, if that is all of K, on the stack.
@@ -188,37 +175,44 @@ HEADLIGHT_INLINE void ask_for_epilogue(const GemmBlock& block, const Step& step,
 }
 
 template <class Numbers>
-void run_rows(const GemmBlock& block, const Plan<Numbers>& plan, const Step& step,
+void run_rows(const Numbers& numbers, const GemmBlock& block, const Plan<Numbers>& plan, const Step& step,
               [[maybe_unused]] typename TileSizes<Numbers>::Registers& registers) noexcept {
-  using Tile = typename Numbers::Tile;
   alignas(64) float buffer[TileSizes<Numbers>::kRows * TileSizes<Numbers>::kColumns];
   const bool is_last = step.first + step.depth >= plan.depth;
   const bool is_done = step.sums_in_c && is_plain(block.epilogue);
-  const float alpha = is_last && is_done ? block.epilogue.alpha : 1.0f;
-  const GemmPanels panels{step.b, step.b_depth_stride, step.b_panel_stride, nullptr, 0, nullptr};
-  Tile tile{{step.a, step.a_stride}, {panels}, step.steps, {}};
-  static_cast<GemmSums&>(tile.finish) = {buffer, step.sums_stride, alpha, step.first > 0};
-  if constexpr (requires { &Numbers::find_scales; }) {
-    Numbers::find_scales(block, step.first, step.first / plan.depth_step, step.column, tile.finish);
+  GemmTile tile;
+  tile.a_stride = step.a_stride;
+  tile.b = step.b;
+  tile.b_depth_stride = step.b_depth_stride;
+  tile.b_panel_stride = step.b_panel_stride;
+  tile.next = tile.turn = step.b;
+  tile.next_step = 0;
+  tile.depth = step.steps;
+  tile.out = buffer;
+  tile.out_stride = step.sums_stride;
+  tile.alpha = is_last && is_done ? block.epilogue.alpha : 1.0f;
+  tile.accumulate = step.first > 0;
+  if (numbers.find_scales != nullptr) {
+    numbers.find_scales(block, step.first, step.first / plan.depth_step, step.column, tile);
   }
   // Tile registers are configured anew, for 295 cycles, where the last rows are fewer: every other step begins with
   // them.
   const bool is_upward = kHasTileRegisters<Numbers> && step.column / TileSizes<Numbers>::kColumns % 2 != 0;
   for (std::int64_t index = 0; index < plan.tiles; ++index) {
     const Rows rows = plan.rows(block, is_upward ? plan.tiles - 1 - index : index);
-    tile.a.at = step.a + rows.first * step.a_stride;
-    if (step.sums != nullptr) tile.finish.out = step.sums + rows.first * step.sums_stride;
+    tile.a = step.a + rows.first * step.a_stride;
+    if (step.sums != nullptr) tile.out = step.sums + rows.first * step.sums_stride;
     if (is_last && !is_done) ask_for_epilogue(block, step, rows);
-    look_ahead(plan, step, index, tile);
+    look_ahead(numbers, plan, step, index, tile);
     if constexpr (kHasTileRegisters<Numbers>) {
-      tile.run(rows.count, step.width / kLanes, registers);
+      typename Numbers::Tile(tile).run(rows.count, step.width / kLanes, registers);
     } else {
-      gemm_tile_of<Tile>(rows.count, step.width / kLanes)(tile);
+      numbers.tiles[gemm_tile_index(rows.count, step.width / kLanes)](tile);
     }
     if (!is_last || is_done) continue;
     kernels::GemmFinish finish{
-        tile.finish.out,
-        tile.finish.stride,
+        tile.out,
+        tile.out_stride,
         rows.count,
         step.columns,
         kernels::numbers_behind(block.c, rows.first * block.c_row_stride + step.column, block.c_type),
@@ -235,92 +229,52 @@ void run_rows(const GemmBlock& block, const Plan<Numbers>& plan, const Step& ste
 
 // Panels that a step takes side by side, where there are so many.
 template <class Numbers>
-int panels_at_once(const GemmBlock& block, const Plan<Numbers>& plan) noexcept {
+int panels_at_once(const Numbers& numbers, const GemmBlock& block, const Plan<Numbers>& plan) noexcept {
   if (plan.packs_all || plan.in_memory) return 1;
-  return gemm_panels_at_once(block.rows, decltype(Numbers::Tile::b)::kOfOneRow);
+  return gemm_panels_at_once(block.rows, numbers.panels_of_one_row);
 }
 
 // A for this step: where it lies, or packed.
 template <class Numbers>
-void find_a(const GemmBlock& block, const Plan<Numbers>& plan, float* packed, Step& step) noexcept {
-  step.a = static_cast<const float*>(block.a) + step.first * Numbers::kStepsOfWord * block.a_depth_stride;
+void find_a(const Numbers& numbers, const GemmBlock& block, const Plan<Numbers>& plan, float* packed,
+            Step& step) noexcept {
+  step.a = static_cast<const float*>(block.a) + step.first * numbers.steps_of_word * block.a_depth_stride;
   step.a_stride = block.a_row_stride;
-  if constexpr (!Numbers::kRoundsA) {
-    if (!plan.packs_a) return;
-    const std::int64_t row = gemm_packed_row(step.steps);
-    gemm_pack_transposed_a(step.a, block.a_depth_stride, step.steps, block.rows, packed, row);
-    step.a = packed;
-    step.a_stride = row;
-  }
+  if (numbers.rounds_a || !plan.packs_a) return;
+  const std::int64_t row = gemm_packed_row(step.steps);
+  gemm_pack_transposed_a(step.a, block.a_depth_stride, step.steps, block.rows, packed, row);
+  step.a = packed;
+  step.a_stride = row;
 }
 
 template <class Numbers>
-void block(const GemmBlock& block) noexcept {
+void compute_block(const Numbers& numbers, const GemmBlock& block) noexcept {
   alignas(64) float stack_panel[kStackPanel];
   alignas(64) float stack_rows[kStackPanel];
   if (block.rows <= 0 || block.columns <= 0) return;
-  const Plan<Numbers> plan(block);
+  const Plan<Numbers> plan(numbers, block);
   float* const panel = plan.panel > 0 ? block.scratch : stack_panel;
   float* const rows_of_a = plan.rows_of_a > 0 ? block.scratch + plan.panel : stack_rows;
   float* const sums = block.scratch + plan.panel + plan.rows_of_a;
-  const int at_once = panels_at_once(block, plan);
+  const int at_once = panels_at_once(numbers, block, plan);
 
   Step step{};
   do {  // once for K = 0 too
     // Released before the question below, which may multiply, too.
     typename TileSizes<Numbers>::Registers registers;
     step.depth = smaller(plan.depth_step, plan.depth - step.first);
-    step.steps = step.depth * Numbers::kStepsOfWord;
+    step.steps = step.depth * numbers.steps_of_word;
     // Rows that were not made for this end where K does.
-    if constexpr (!Numbers::kRoundsA) {
-      step.steps = smaller(step.steps, block.depth - step.first * Numbers::kStepsOfWord);
-    }
-    find_a(block, plan, rows_of_a, step);
+    if (!numbers.rounds_a) step.steps = smaller(step.steps, block.depth - step.first * numbers.steps_of_word);
+    find_a(numbers, block, plan, rows_of_a, step);
     for (step.column = 0; step.column < block.columns; step.column += step.columns) {
       find_columns<Numbers>(block, at_once, step);
-      find_b(block, plan, panel, step);
+      find_b(numbers, block, plan, panel, step);
       find_sums(block, plan, sums, step);
-      run_rows(block, plan, step, registers);
+      run_rows(numbers, block, plan, step, registers);
     }
     step.first += step.depth;
   } while (step.first < plan.depth && !(block.is_cancelled != nullptr && block.is_cancelled()));
-}
-
-// Columns of B as panels, a block of K at a time.
-template <class Numbers>
-void pack_columns(const Operand& b, std::int64_t depth, std::int64_t column, std::int64_t columns,
-                  const Operand& panels, float* packed, bool (*is_cancelled)() noexcept) noexcept {
-  const std::int64_t longest = depth_block<Numbers>(depth);
-  if constexpr (requires { &Numbers::pack_columns; }) {
-    Numbers::pack_columns(b, depth, column, columns, panels, packed, longest, is_cancelled);
-  } else {
-    for (std::int64_t first = 0; first < depth && !is_cancelled(); first += longest) {
-      const std::int64_t rows = smaller(longest, depth - first);
-      Numbers::pack_panel(b, first, rows, column, columns, packed + panels.panel_at(first, rows, column));
-    }
-  }
-}
-
-template <class Numbers>
-constexpr GemmKernels gemm_table(int in_place_tiles, int products) {
-  GemmKernels table{kLanes,
-                    TileSizes<Numbers>::kRows,
-                    kGemmPanelWidth,
-                    in_place_tiles,
-                    products,
-                    scratch_floats<Numbers>,
-                    block<Numbers>,
-                    nullptr,
-                    nullptr,
-                    false,
-                    pack_columns<Numbers>,
-                    depth_block<Numbers>};
-  if constexpr (Numbers::kRoundsA) {
-    table.rounded_row = Numbers::rounded_row;
-    table.round_rows = Numbers::round_rows;
-    table.reads_bfloat16 = Numbers::kReadsBFloat16;
-  }
-  return table;
 }
 
 }  // namespace

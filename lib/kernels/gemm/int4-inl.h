@@ -53,42 +53,38 @@ struct GemmInt4Panels : GemmWordPanels<GemmInt4Panels> {
 
 // From the integers of a group to floats, (D · t) · s, added up.
 struct GemmInt4Sums : GemmSums {
-  const std::uint16_t* scales = nullptr;  // of the tile's first column in its first group
-  std::int64_t scale_stride = 0;          // of groups
-  std::int64_t panel_scales = 0;          // of panels
-  std::int64_t row_scales = 0;            // from A's first word of this block of K
-  std::int64_t row_sums = 0;
+  using GemmSums::GemmSums;
 
   static constexpr std::int64_t kGroupsAhead = 8;  // as far as the words that are asked for
 
-  template <class A, int kRows, int kVectors>
-  HEADLIGHT_INLINE void begin_group(const A& a, std::int64_t group, Vec (&sums)[kRows][kVectors]) const {
+  template <int kRows, int kVectors>
+  HEADLIGHT_INLINE void begin_group(std::int64_t group, Vec (&sums)[kRows][kVectors]) const {
 #pragma GCC unroll 12
     for (int r = 0; r < kRows; ++r) {
-      const Vec minus_zeros = broadcast(a.at[r * a.stride + row_sums + group]);
+      const Vec minus_zeros = broadcast(tile.a[r * tile.a_stride + tile.row_sums + group]);
 #pragma GCC unroll 12
       for (int v = 0; v < kVectors; ++v) sums[r][v] = minus_zeros;
     }
   }
-  template <class A, int kRows, int kVectors>
-  HEADLIGHT_INLINE void end_group(const A& a, std::int64_t group, const Vec (&sums)[kRows][kVectors],
+  template <int kRows, int kVectors>
+  HEADLIGHT_INLINE void end_group(std::int64_t group, const Vec (&sums)[kRows][kVectors],
                                   Vec (&totals)[kRows][kVectors]) const {
-    const std::uint16_t* const of_group = scales + group * scale_stride;
+    const auto* const of_group = static_cast<const std::uint16_t*>(tile.column_scales) + group * tile.group_stride;
     // One row whose B comes from the third-level cache takes it at 82 % of what reading alone does, without at 77 %.
     constexpr int kPanels = divide_up(kVectors, kGemmPanelVectors);
     for (int panel = 0; panel < kPanels; ++panel) {
-      const std::uint16_t* const next = of_group + panel * panel_scales + kGroupsAhead * scale_stride;
+      const std::uint16_t* const next = of_group + panel * tile.panel_scales + kGroupsAhead * tile.group_stride;
       for (int at = 0; at < kGemmPanelWidth; at += 2 * static_cast<int>(kFloatsOfLine)) __builtin_prefetch(next + at);
     }
     Vec of_columns[kVectors];
 #pragma GCC unroll 12
     for (int v = 0; v < kVectors; ++v) {
-      of_columns[v] =
-          load_bf16(of_group + v / kGemmPanelVectors * panel_scales + v % kGemmPanelVectors * std::int64_t{kLanes});
+      of_columns[v] = load_bf16(of_group + v / kGemmPanelVectors * tile.panel_scales +
+                                v % kGemmPanelVectors * std::int64_t{kLanes});
     }
 #pragma GCC unroll 12
     for (int r = 0; r < kRows; ++r) {
-      const Vec of_row = broadcast(a.at[r * a.stride + row_scales + group]);
+      const Vec of_row = broadcast(tile.a[r * tile.a_stride + tile.row_scales + group]);
 #pragma GCC unroll 12
       for (int v = 0; v < kVectors; ++v) {
         totals[r][v] = add(totals[r][v], mul(mul(to_float(as_int(sums[r][v])), of_columns[v]), of_row));
@@ -118,7 +114,7 @@ struct GemmInt4Tile {
     std::int64_t k = 0;
     for (std::int64_t group = 0; k < depth; ++group) {
       Vec sums[kRows][kVectors];
-      tile.finish.begin_group(tile.a, group, sums);
+      tile.finish.begin_group(group, sums);
       const std::int64_t end = smaller(k + kInt4WordsOfGroup, depth);
 #if defined(HEADLIGHT_MULTIPLIES_QUADS)
       if constexpr (kRows > 1) {
@@ -132,7 +128,7 @@ struct GemmInt4Tile {
 #pragma GCC unroll 4
         for (int step = 0; step < kSteps; ++step) tile_step(a, b, k, step, sums);
       }
-      tile.finish.end_group(tile.a, group, sums, totals);
+      tile.finish.end_group(group, sums, totals);
     }
     tile.finish.end(tile.a, tile.b, totals);
   }
@@ -168,16 +164,16 @@ struct Int4 {
     });
   }
 
-  static HEADLIGHT_INLINE void find_scales(const kernels::GemmBlock& block, std::int64_t first_word, std::int64_t,
-                                           std::int64_t column, GemmInt4Sums& finish) {
+  static void find_scales(const kernels::GemmBlock& block, std::int64_t first_word, std::int64_t, std::int64_t column,
+                          kernels::GemmTile& tile) noexcept {
     const kernels::Operand& b = block.b;
     const std::int64_t at = block.b_column + column, groups = int4_groups(block.depth);
     const std::int64_t first_group = first_word * kOfWord / kInt4Group;
-    finish.scale_stride = smaller(kGemmPanelWidth, b.stride - at);
-    finish.scales = b.group_scales(block.depth) + at * groups + first_group * finish.scale_stride;
-    finish.panel_scales = kGemmPanelWidth * groups;
-    finish.row_scales = int4_row_scales(block.depth) + first_group - first_word * kStepsOfWord;
-    finish.row_sums = finish.row_scales + groups;
+    tile.group_stride = smaller(kGemmPanelWidth, b.stride - at);
+    tile.column_scales = b.group_scales(block.depth) + at * groups + first_group * tile.group_stride;
+    tile.panel_scales = kGemmPanelWidth * groups;
+    tile.row_scales = int4_row_scales(block.depth) + first_group - first_word * kStepsOfWord;
+    tile.row_sums = tile.row_scales + groups;
   }
 
   static void pack_columns(const kernels::Operand& b, std::int64_t depth, std::int64_t column, std::int64_t columns,

@@ -51,17 +51,16 @@ struct GemmInt8Panels : GemmWordPanels<GemmInt8Panels> {
 
 // From the integers Σ p q of a tile to floats, ((float)D · t) · s, and on as float32 goes.
 struct GemmInt8Sums : GemmSums {
-  // Of the tile's first column.
-  const float* scales = nullptr;
-  const float* sums = nullptr;
-  std::int64_t row_scale = 0;  // from A's first word of this block of K
+  using GemmSums::GemmSums;
 
   template <class A, class B, int kRows, int kVectors>
   HEADLIGHT_INLINE void end(const A& a, const B& b, const Vec (&products)[kRows][kVectors]) const {
+    const auto* const scales = static_cast<const float*>(tile.column_scales);
+    const float* const sums = tile.column_sums;
     Vec values[kRows][kVectors];
 #pragma GCC unroll 12
     for (int r = 0; r < kRows; ++r) {
-      const float* const row = a.at + r * a.stride + row_scale;
+      const float* const row = tile.a + r * tile.a_stride + tile.row_scales;
       const Vec scale = broadcast(row[0]);
       const IntVec zero_point = as_int(broadcast(row[1]));
 #pragma GCC unroll 12
@@ -98,12 +97,13 @@ struct Int8 {
   }
 
   // What a step's tiles need beside the words: where it begins, and in which block of K.
-  static HEADLIGHT_INLINE void find_scales(const kernels::GemmBlock& block, std::int64_t first_word,
-                                           std::int64_t depth_block, std::int64_t column, GemmInt8Sums& finish) {
+  static void find_scales(const kernels::GemmBlock& block, std::int64_t first_word, std::int64_t depth_block,
+                          std::int64_t column, kernels::GemmTile& tile) noexcept {
     const kernels::Operand& b = block.b;
-    finish.scales = b.column_scales(block.depth) + block.b_column + column;
-    finish.sums = finish.scales + (1 + depth_block) * b.stride;
-    finish.row_scale = int8_row_scale(block.depth) - first_word * kStepsOfWord;
+    const float* const scales = b.column_scales(block.depth) + block.b_column + column;
+    tile.column_scales = scales;
+    tile.column_sums = scales + (1 + depth_block) * b.stride;
+    tile.row_scales = int8_row_scale(block.depth) - first_word * kStepsOfWord;
   }
 
   static void pack_columns(const kernels::Operand& b, std::int64_t depth, std::int64_t column, std::int64_t columns,

@@ -1,7 +1,8 @@
 // Compiled once per instruction set: products whose B is float32.
 #include "kernels/gemm/kernels.h"
 
-#include "kernels/gemm/block-inl.h"
+#include "kernels/gemm/pack-inl.h"
+#include "kernels/gemm/table-inl.h"
 
 namespace headlight::HEADLIGHT_TARGET {
 namespace {
@@ -14,10 +15,10 @@ struct Float32 {
   static constexpr bool kRoundsA = false;
 
   // A call of its own: among the block's variables g++ 12 keeps this loop's in memory (64³ 1 % slower).
-  [[gnu::noinline]] static void pack_panel(const Operand& b, std::int64_t first, std::int64_t depth,
+  [[gnu::noinline]] static void pack_panel(const kernels::Operand& b, std::int64_t first, std::int64_t depth,
                                            std::int64_t column, std::int64_t columns, float* panel) noexcept {
     const float* from = b.floats_at(first, column);
-    if (b.layout == OperandLayout::rows) {
+    if (b.layout == kernels::OperandLayout::rows) {
       gemm_pack_rows(from, b.stride, depth, static_cast<int>(columns), panel);
     } else {
       gemm_pack_columns(from, b.stride, depth, static_cast<int>(columns), panel);
@@ -27,7 +28,7 @@ struct Float32 {
 
 }  // namespace
 
-extern const GemmKernels gemm_kernels;
-constinit const GemmKernels gemm_kernels = gemm_table<Float32>(kInPlaceTiles, 1);
+extern const kernels::GemmKernels gemm_kernels;
+constinit const kernels::GemmKernels gemm_kernels = gemm_table<Float32>(kInPlaceTiles, 1);
 
 }  // namespace headlight::HEADLIGHT_TARGET

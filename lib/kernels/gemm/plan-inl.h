@@ -30,15 +30,8 @@ constexpr std::int64_t kWordsInCache = std::int64_t{4} << 20;
 constexpr std::int64_t kMemorySteps = 96;
 
 // Equal blocks, so that K = 800 is not 768 + 32 with a tile's overhead on a 32-step chain.
-template <class Numbers>
-std::int64_t depth_block(std::int64_t depth) noexcept {
-  if (depth <= Numbers::kMaxDepth) return depth;
-  const std::int64_t blocks = divide_up(depth, Numbers::kMaxDepth);
-  if constexpr (requires { Numbers::kDepthUnit; }) {
-    return round_up(divide_up(depth, blocks), Numbers::kDepthUnit);
-  } else {
-    return round_up(divide_up(depth, blocks), 8);
-  }
+constexpr std::int64_t depth_block(std::int64_t longest, std::int64_t unit, std::int64_t depth) noexcept {
+  return depth <= longest ? depth : round_up(divide_up(depth, divide_up(depth, longest)), unit);
 }
 
 // Whether a tile lies in registers of its own kind.
@@ -47,13 +40,11 @@ inline constexpr bool kHasTileRegisters = requires {
   typename Numbers::Tile::Registers;
 };
 
-// The rows and columns of the largest tile, the words of K between additions to what it fetches ahead, and the
-// registers that must be configured for one.
+// The rows and columns of the largest tile, and the registers that must be configured for one.
 template <class Numbers>
 struct TileSizes {
   static constexpr int kRows = kGemmTileRows;
   static constexpr int kColumns = kGemmPanelWidth;
-  static constexpr int kWordsOfStep = decltype(Numbers::Tile::b)::kSteps / Numbers::kStepsOfWord;
   struct Registers {};
 };
 template <class Numbers>
@@ -61,7 +52,6 @@ requires kHasTileRegisters<Numbers>
 struct TileSizes<Numbers> {
   static constexpr int kRows = Numbers::Tile::kRows;
   static constexpr int kColumns = Numbers::Tile::kVectors * kLanes;
-  static constexpr int kWordsOfStep = Numbers::Tile::kWordsOfStep;
   using Registers = typename Numbers::Tile::Registers;
 };
 
@@ -86,9 +76,9 @@ struct Plan {
   std::int64_t sums;
   std::int64_t rows_of_a;
 
-  explicit Plan(const GemmBlock& block) noexcept
-      : depth(divide_up(block.depth, Numbers::kOfWord)),
-        depth_step(divide_up(depth_block<Numbers>(block.depth), Numbers::kOfWord)),
+  Plan(const Numbers& numbers, const GemmBlock& block) noexcept
+      : depth(divide_up(block.depth, numbers.of_word)),
+        depth_step(divide_up(depth_block(numbers.longest, numbers.depth_unit, block.depth), numbers.of_word)),
         tiles(divide_up(block.rows, TileSizes<Numbers>::kRows)) {
     const bool is_packed = block.b.layout == OperandLayout::panels;
     packs_all = block.b.layout == OperandLayout::columns || (!is_packed && tiles > kInPlaceTiles);
@@ -98,9 +88,9 @@ struct Plan {
     if (needs_none || panel <= kStackPanel) panel = 0;
     sums_in_c =
         block.c_type == NumberType::float32 && block.epilogue.beta == 0.0f && block.epilogue.residual != block.c;
-    sums = block.depth > Numbers::kMaxDepth ? block.rows * sums_stride(block) : 0;
+    sums = block.depth > numbers.longest ? block.rows * sums_stride(block) : 0;
     packs_a = block.a_depth_stride != 1;
-    rows_of_a = packs_a ? block.rows * gemm_packed_row(depth_step * Numbers::kStepsOfWord) : 0;
+    rows_of_a = packs_a ? block.rows * gemm_packed_row(depth_step * numbers.steps_of_word) : 0;
     if (rows_of_a <= kStackPanel) rows_of_a = 0;
   }
 

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "kernels/gemm/numbers.h"
 #include "kernels/tile-inl.h"
 #include "simd/vector-inl.h"
 
@@ -14,7 +15,11 @@ namespace headlight::HEADLIGHT_TARGET {
 // loads for a product the better: Intel's cores pay for each with their clock, twice for a whole vector. GFLOP/s of one
 // such core on 144 × 768 × 768: 12 × 2 (14 loads for 24 products) 176, 6 × 4 176, 8 × 3 178, 9 × 3 (12 for 27) 182–187.
 // On Zen 5 12 × 2, 14 × 2, 8 × 3 and 6 × 4 are equal, 7 × 4 and 24 × 1 slower; on AVX2 4 × 3 spills with clang.
-#if defined(__AVX512F__)
+#if defined(HEADLIGHT_SIMD_SCALAR_TARGET)
+inline constexpr int kGemmTileRows = 2;
+inline constexpr int kGemmPanelVectors = 2;
+inline constexpr bool kGemmManyRegisters = false;
+#elif defined(__AVX512F__)
 inline constexpr int kGemmTileRows = 9;
 inline constexpr int kGemmPanelVectors = 3;
 inline constexpr bool kGemmManyRegisters = true;
@@ -37,6 +42,7 @@ inline constexpr std::int64_t kGemmFloatDepth = 768;
 // One row has a chain of multiply-adds for each vector, but two pipes of four cycles need eight: few rows take several
 // panels at once. More chains by splitting k would change the order of summation.
 constexpr int gemm_panels_at_once(std::int64_t rows, int of_one_row) {
+  if (kTarget == Target::scalar) return rows == 1 ? 2 : 1;
   if (rows == 1) return of_one_row;
   return rows == 2 || (rows == 3 && kGemmManyRegisters && kGemmPanelVectors == 2) ? 2 : 1;
 }
@@ -61,7 +67,7 @@ struct GemmPanels {
   template <int kPanels>
   HEADLIGHT_INLINE void ask_for_line(int line) const {
 #pragma GCC unroll 4
-    for (int panel = 0; panel < kPanels; ++panel)
+    for (int panel = 0; panel < (kTarget == Target::scalar ? 0 : kPanels); ++panel)
       __builtin_prefetch(next + panel * panel_stride + line * kFloatsOfLine);
   }
 
@@ -95,18 +101,19 @@ struct GemmPanels {
   }
 };
 
-// out ← α · sum, or α · (out + sum).
+// out ← α · sum, or α · (out + sum). What a finish knows it reads from the tile's memory, when the sums are done: kept
+// in registers meanwhile, it would take them from the loop over k (int8, 2 × 768 × 768: 12 % slower).
 struct GemmSums {
-  float* out;
-  std::int64_t stride;
-  float alpha;
-  bool accumulate;
+  const kernels::GemmTile& tile;
+
+  HEADLIGHT_INLINE explicit GemmSums(const kernels::GemmTile& of) : tile(of) {}
 
   template <class A, class B, int kRows, int kVectors>
   HEADLIGHT_INLINE void end(const A&, const B&, const Vec (&sums)[kRows][kVectors]) const {
-    const Vec factor = broadcast(alpha);
-    float* row = out;
-    if (accumulate) {
+    const Vec factor = broadcast(tile.alpha);
+    const std::int64_t stride = tile.out_stride;
+    float* row = tile.out;
+    if (tile.accumulate) {
 #pragma GCC unroll 12
       for (int r = 0; r < kRows; ++r, row += stride) {
 #pragma GCC unroll 12
@@ -123,14 +130,10 @@ struct GemmSums {
   }
 };
 
-// The tile of so many vectors of one panel (the last may have fewer), or of gemm_panels_at_once(rows) panels.
-template <class Tile>
-HEADLIGHT_INLINE TileFunction<Tile> gemm_tile_of(std::int64_t rows, std::int64_t vectors) {
-  if (vectors <= kGemmPanelVectors) return tile_of<kGemmTileRows, kGemmPanelVectors, Tile>(rows, vectors);
-  constexpr int kOfOneRow = decltype(Tile::b)::kOfOneRow;
-  if (rows == 1) return &Tile::template run<1, kOfOneRow * kGemmPanelVectors>;
-  if (rows == 2) return &Tile::template run<2, gemm_panels_at_once(2, kOfOneRow) * kGemmPanelVectors>;
-  return &Tile::template run<3, gemm_panels_at_once(3, kOfOneRow) * kGemmPanelVectors>;
+// Where GemmNumbers::tiles has the tile of so many vectors of one panel (the last may have fewer), or of
+// gemm_panels_at_once(rows) panels.
+HEADLIGHT_INLINE std::int64_t gemm_tile_index(std::int64_t rows, std::int64_t vectors) {
+  return (smaller(vectors, kGemmPanelVectors + 1) - 1) * kGemmTileRows + rows - 1;
 }
 
 }  // namespace headlight::HEADLIGHT_TARGET

@@ -1,0 +1,67 @@
+// What products of one type of numbers are made of: tiles, and what the way through a block of C must know of them.
+// That way is compiled once for each instruction set, in block_kernels.cc; its features take it, too.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/gemm/kernels.h"
+#include "kernels/operand.h"
+
+namespace headlight::kernels {
+
+// A tile of C, from rows of A and a panel of B, or several panels side by side. Strides count words of four bytes.
+struct GemmTile {
+  const float* a;
+  std::int64_t a_stride;
+  const float* b;
+  std::int64_t b_depth_stride;
+  std::int64_t b_panel_stride;
+  const float* next;       // to be read soon: every two words of K ask for two or three cache lines of it,
+  std::int64_t next_step;  // and go so many floats on
+  const float* turn;       // where that has come to the end of panels that are read side by side
+  std::int64_t depth;      // steps
+  // out ← α · sum, or α · (out + sum).
+  float* out;
+  std::int64_t out_stride;
+  float alpha;
+  bool accumulate;
+
+  // What integers become floats by: of columns of B, behind which the next group's and the next panel's lie; and of
+  // rows of A, from its first word of this block of K.
+  const void* column_scales;
+  const float* column_sums;
+  std::int64_t group_stride;
+  std::int64_t panel_scales;
+  std::int64_t row_scales;
+  std::int64_t row_sums;
+};
+using GemmTileFunction = void (*)(const GemmTile& tile) noexcept;
+
+// B is read in words of four bytes, and K is counted in them.
+struct GemmNumbers {
+  std::int64_t of_word;        // numbers of a column of B in a word
+  std::int64_t steps_of_word;  // of a tile; and floats of A beside a word, where rows of it are rounded
+  std::int64_t words_of_step;  // between additions to what a tile asks for
+  std::int64_t longest;        // numbers of the longest block of K, and what all but the last are a multiple of
+  std::int64_t depth_unit;
+  bool rounds_a;  // whether tiles read rows of A that round_rows() made, and B only as panels
+  int panels_of_one_row;
+  // [(vectors − 1) · rows of the largest tile + rows − 1], and those of one to three rows on several panels.
+  const GemmTileFunction* tiles;
+  // Of float32: a panel of a B that is none yet. Else null.
+  void (*pack_panel)(const Operand& b, std::int64_t first, std::int64_t depth, std::int64_t column,
+                     std::int64_t columns, float* panel) noexcept;
+  // The scales of a tile, from the block's word of K, the number of the block of K and the first column. Null without.
+  void (*find_scales)(const GemmBlock& block, std::int64_t first_word, std::int64_t depth_block, std::int64_t column,
+                      GemmTile& tile) noexcept;
+};
+
+}  // namespace headlight::kernels
+
+namespace headlight::HEADLIGHT_SET {
+
+// GemmKernels::block(), scratch_floats() and depth_block() of such numbers.
+void gemm_block(const kernels::GemmNumbers& numbers, const kernels::GemmBlock& block) noexcept;
+std::int64_t gemm_scratch_floats(const kernels::GemmNumbers& numbers, const kernels::GemmBlock& block) noexcept;
+
+}  // namespace headlight::HEADLIGHT_SET

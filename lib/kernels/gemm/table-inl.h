@@ -1,0 +1,170 @@
+// The kernels of one type of numbers, from what is known to `Numbers` alone:
+//
+//   kOfWord       numbers of a column of B in a word of four bytes
+//   Tile          the tile that multiplies them, a RegisterTile or one like it, or an AmxTile, and kStepsOfWord, how
+//                 many of its steps of K a word is
+//   kMaxDepth     numbers of the longest block of K; kDepthUnit: what all but the last are a multiple of, if not 8
+//   kRoundsA      whether the tile reads rows of A that rounded_row() and round_rows() made, kStepsOfWord floats a
+//                 word, and B only as panels; then kReadsBFloat16 as in GemmKernels
+//   pack_panel()  a panel of one block of K; or pack_columns(), all blocks of K
+//   find_scales() where a tile's finish needs to know what lies beside A and B
+#pragma once
+
+#include <cstdint>
+#include <utility>
+
+#include "kernels/gemm/amx-inl.h"
+#include "kernels/gemm/kernels.h"
+#include "kernels/gemm/numbers.h"
+#include "kernels/gemm/plan-inl.h"
+#include "kernels/gemm/tile-inl.h"
+
+#if defined(HEADLIGHT_AMX_BF16) || defined(HEADLIGHT_AMX_INT8)
+#include "kernels/gemm/block-inl.h"
+#endif
+
+namespace headlight::HEADLIGHT_TARGET {
+namespace {  // of the one file that includes this
+
+template <class Tile>
+HEADLIGHT_INLINE Tile tile_from(const kernels::GemmTile& tile) {
+  const GemmPanels panels{tile.b, tile.b_depth_stride, tile.b_panel_stride, tile.next, tile.next_step, tile.turn};
+  return Tile{{tile.a, tile.a_stride}, {panels}, tile.depth, decltype(Tile::finish)(tile)};
+}
+
+// Everything inlined: the tile is read from where it lies.
+template <class Tile, int kRows, int kVectors>
+[[gnu::flatten]] void run_tile(const kernels::GemmTile& tile) noexcept {
+  Tile::template run<kRows, kVectors>(tile_from<Tile>(tile));
+}
+
+// GemmNumbers::tiles.
+template <class Tile, class Shapes>
+struct GemmTiles;
+template <class Tile, int... kShapes>
+struct GemmTiles<Tile, std::integer_sequence<int, kShapes...>> {
+  static constexpr int kOfOneRow = decltype(Tile::b)::kOfOneRow;
+  static constexpr int vectors(int rows) { return gemm_panels_at_once(rows, kOfOneRow) * kGemmPanelVectors; }
+  static constexpr kernels::GemmTileFunction kTiles[] = {
+      run_tile<Tile, kShapes % kGemmTileRows + 1, kShapes / kGemmTileRows + 1>..., run_tile<Tile, 1, vectors(1)>,
+      run_tile<Tile, 2, vectors(2)>, run_tile<Tile, smaller(3, kGemmTileRows), vectors(3)>};
+};
+
+template <class Numbers>
+constexpr std::int64_t depth_unit() {
+  if constexpr (requires { Numbers::kDepthUnit; }) return Numbers::kDepthUnit;
+  return 8;
+}
+
+template <class Numbers>
+constexpr auto find_scales_of() -> decltype(kernels::GemmNumbers::find_scales) {
+  if constexpr (requires { &Numbers::find_scales; }) return Numbers::find_scales;
+  return nullptr;
+}
+
+template <class Numbers>
+constexpr kernels::GemmNumbers gemm_numbers() {
+  using Tile = typename Numbers::Tile;
+  kernels::GemmNumbers numbers{
+      Numbers::kOfWord,
+      Numbers::kStepsOfWord,
+      decltype(Tile::b)::kSteps / Numbers::kStepsOfWord,
+      Numbers::kMaxDepth,
+      depth_unit<Numbers>(),
+      Numbers::kRoundsA,
+      decltype(Tile::b)::kOfOneRow,
+      GemmTiles<Tile, std::make_integer_sequence<int, kGemmTileRows * kGemmPanelVectors>>::kTiles,
+      nullptr,
+      find_scales_of<Numbers>()};
+  if constexpr (Numbers::kOfWord == 1) numbers.pack_panel = Numbers::pack_panel;
+  return numbers;
+}
+
+#if defined(HEADLIGHT_AMX_BF16) || defined(HEADLIGHT_AMX_INT8)
+
+// As GemmNumbers.
+template <class Numbers>
+struct AmxNumbers {
+  struct Tile : Numbers::Tile {
+    explicit Tile(const kernels::GemmTile& tile) : Numbers::Tile(tile_from<typename Numbers::Tile>(tile)) {}
+  };
+  static constexpr std::int64_t of_word = Numbers::kOfWord;
+  static constexpr std::int64_t steps_of_word = Numbers::kStepsOfWord;
+  static constexpr std::int64_t words_of_step = Numbers::Tile::kWordsOfStep;
+  static constexpr std::int64_t longest = Numbers::kMaxDepth;
+  static constexpr std::int64_t depth_unit = HEADLIGHT_TARGET::depth_unit<Numbers>();
+  static constexpr bool rounds_a = true;
+  static constexpr int panels_of_one_row = 1;
+  static constexpr decltype(kernels::GemmNumbers::pack_panel) pack_panel = nullptr;
+  static constexpr decltype(kernels::GemmNumbers::find_scales) find_scales = find_scales_of<Numbers>();
+};
+
+template <class Numbers>
+void block(const kernels::GemmBlock& block) noexcept {
+  compute_block(AmxNumbers<Numbers>(), block);
+}
+template <class Numbers>
+std::int64_t scratch_floats(const kernels::GemmBlock& block) noexcept {
+  return Plan<AmxNumbers<Numbers>>(AmxNumbers<Numbers>(), block).scratch_floats();
+}
+
+#else
+
+template <class Numbers>
+constexpr kernels::GemmNumbers kGemmNumbers = gemm_numbers<Numbers>();
+
+template <class Numbers>
+void block(const kernels::GemmBlock& block) noexcept {
+  HEADLIGHT_SET::gemm_block(kGemmNumbers<Numbers>, block);
+}
+template <class Numbers>
+std::int64_t scratch_floats(const kernels::GemmBlock& block) noexcept {
+  return HEADLIGHT_SET::gemm_scratch_floats(kGemmNumbers<Numbers>, block);
+}
+
+#endif
+
+template <class Numbers>
+std::int64_t depth_block(std::int64_t depth) noexcept {
+  return depth_block(Numbers::kMaxDepth, depth_unit<Numbers>(), depth);
+}
+
+// Columns of B as panels, a block of K at a time.
+template <class Numbers>
+void pack_columns(const kernels::Operand& b, std::int64_t depth, std::int64_t column, std::int64_t columns,
+                  const kernels::Operand& panels, float* packed, bool (*is_cancelled)() noexcept) noexcept {
+  const std::int64_t longest = depth_block<Numbers>(depth);
+  if constexpr (requires { &Numbers::pack_columns; }) {
+    Numbers::pack_columns(b, depth, column, columns, panels, packed, longest, is_cancelled);
+  } else {
+    for (std::int64_t first = 0; first < depth && !is_cancelled(); first += longest) {
+      const std::int64_t rows = smaller(longest, depth - first);
+      Numbers::pack_panel(b, first, rows, column, columns, packed + panels.panel_at(first, rows, column));
+    }
+  }
+}
+
+template <class Numbers>
+constexpr kernels::GemmKernels gemm_table(int in_place_tiles, int products) {
+  kernels::GemmKernels table{kLanes,
+                             TileSizes<Numbers>::kRows,
+                             kGemmPanelWidth,
+                             in_place_tiles,
+                             products,
+                             scratch_floats<Numbers>,
+                             block<Numbers>,
+                             nullptr,
+                             nullptr,
+                             false,
+                             pack_columns<Numbers>,
+                             depth_block<Numbers>};
+  if constexpr (Numbers::kRoundsA) {
+    table.rounded_row = Numbers::rounded_row;
+    table.round_rows = Numbers::round_rows;
+    table.reads_bfloat16 = Numbers::kReadsBFloat16;
+  }
+  return table;
+}
+
+}  // namespace
+}  // namespace headlight::HEADLIGHT_TARGET
