@@ -39,12 +39,14 @@ install_packages() {
 
 # build PRESET "TARGETS" [CMAKE OPTIONS…]
 build() {
-  local preset=$1 targets
+  local preset=$1 targets precompiled=(-DHEADLIGHT_PRECOMPILED_HEADERS=ON)
+  # A compiler cache does without: it has no use for headers that each build compiles anew.
+  if [[ -n ${CMAKE_CXX_COMPILER_LAUNCHER:-} ]]; then precompiled=(); fi
   read -ra targets <<<"$2"
   shift 2
   say "Building ${targets[*]} of the preset '$preset' in build/$preset"
   local output
-  output=$(cmake --preset "$preset" "$@" 2>&1) || { printf '%s\n' "$output" >&2; exit 1; }
+  output=$(cmake --preset "$preset" "${precompiled[@]}" "$@" 2>&1) || { printf '%s\n' "$output" >&2; exit 1; }
   cmake --build "build/$preset" --parallel "$(nproc)" --target "${targets[@]}"
 }
 

@@ -1,0 +1,80 @@
+# How tests are added, and which command runs them. Every test has a ctest label of its level, and one of its folder's name:
+#
+#   quick     tools/test: each operation against its twin on every instruction set, layers, models, command line, Python, the rules
+#   full      and .ci/run, `tools/test --full`: faults, fuzzers' corpora, the sweep, the soak, each header alone, what the documents show,
+#             installed packages, benchmarks, and tests of GoogleTest whose name begins with FULL_
+#   nightly   and tools/nightly: beside a sanitizer, what is long and runs the code of shorter tests
+#   threads   beside its level: in a build with the thread sanitizer, what .ci/run runs there
+add_custom_target(quick_tests)
+add_custom_target(thread_tests)
+
+# What is long and runs code that shorter tests run too: for its statistics, for its bits, or since a document shows it.
+set(headlight_long_level full)
+if(HEADLIGHT_SANITIZE)
+  set(headlight_long_level nightly)
+endif()
+
+# headlight_level(LEVEL TESTS … [PROGRAMS …]): what add_test made in this folder, and what must be built for it.
+function(headlight_level level)
+  cmake_parse_arguments(PARSE_ARGV 1 of "" "" "TESTS;PROGRAMS")
+  cmake_path(GET CMAKE_CURRENT_SOURCE_DIR FILENAME folder)
+  set_property(TEST ${of_TESTS} APPEND PROPERTY LABELS ${level} ${folder})
+  if(level STREQUAL "quick" AND of_PROGRAMS)
+    add_dependencies(quick_tests ${of_PROGRAMS})
+  endif()
+endfunction()
+
+# Patterns of GoogleTest, as in */scalar*, of tests that ctest leaves out.
+set(HEADLIGHT_TESTS_WITHOUT "" CACHE STRING "Tests of GoogleTest that ctest leaves out, by patterns as in */scalar*")
+list(JOIN HEADLIGHT_TESTS_WITHOUT ":" headlight_left_out)
+
+# headlight_add_gtest(TEST PROGRAM LEVEL ONLY WITHOUT): a program's tests of one level as one test of ctest, which prints the names of those that failed.
+function(headlight_add_gtest test program level only without)
+  add_test(NAME ${test} COMMAND ${program} --gtest_brief=1 "--gtest_filter=${only}-${without}:${headlight_left_out}")
+  # What waits for a program that is gone ends, and says so.
+  set_tests_properties(${test} PROPERTIES TIMEOUT 3600)
+  headlight_level(${level} TESTS ${test} PROGRAMS ${program})
+endfunction()
+
+# headlight_add_test(NAME SOURCES… [LEVEL full] [THREADS PATTERNS [WITHOUT PATTERNS]]): a program of GoogleTest. Its tests are quick ones unless LEVEL
+# says otherwise; those whose name begins with FULL_ are full ones in any case. THREADS: which of them are of threads.
+#
+# Its sources are compiled several at a time, since most of what a compiler does for one of them is to read the headers that all include: a
+# namespace of its own name keeps each apart.
+function(headlight_add_test name)
+  cmake_parse_arguments(PARSE_ARGV 1 test "" "LEVEL;THREADS;WITHOUT" "")
+  if(NOT test_LEVEL)
+    set(test_LEVEL quick)
+  endif()
+  add_executable(${name} ${test_UNPARSED_ARGUMENTS})
+  set_target_properties(${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
+  target_compile_options(${name} PRIVATE ${headlight_test_options})
+  if(NOT HEADLIGHT_SANITIZE MATCHES thread)
+    # A fifth less for g++ to do than with -O1, and a tenth more for the test.
+    target_compile_options(${name} PRIVATE $<$<AND:$<CONFIG:Release>,$<CXX_COMPILER_ID:GNU>>:-Og>)
+  endif()
+  target_link_libraries(${name} PRIVATE headlight_settings headlight_test_support GTest::gtest_main)
+
+  headlight_add_gtest(${name} ${name} ${test_LEVEL} "*" "*FULL_*")
+  foreach(source IN LISTS test_UNPARSED_ARGUMENTS)
+    if(source MATCHES "\\.cc$")
+      file(STRINGS ${source} full_tests REGEX "^TEST.*[ (]FULL_" LIMIT_COUNT 1)
+      if(full_tests)
+        headlight_add_gtest(${name}.full ${name} ${headlight_long_level} "*FULL_*" "")
+        break()
+      endif()
+    endif()
+  endforeach()
+  if(test_THREADS AND HEADLIGHT_SANITIZE MATCHES thread)
+    headlight_add_gtest(${name}.threads ${name} threads "${test_THREADS}" "*FULL_*:${test_WITHOUT}")
+    add_dependencies(thread_tests ${name})
+  endif()
+endfunction()
+
+# Tests whose time goes into the twins of layers, which are templates and so a part of the test: what a compiler takes longer
+# for them, they give back many times (clang: training_options_test 165 s at -O0).
+function(headlight_optimize_tests)
+  foreach(name IN LISTS ARGN)
+    target_compile_options(${name} PRIVATE -O1)
+  endforeach()
+endfunction()
