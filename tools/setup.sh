@@ -39,33 +39,34 @@ install_packages() {
 
 # build PRESET "TARGETS" [CMAKE OPTIONS…]
 build() {
-  local preset=$1 targets precompiled=(-DHEADLIGHT_PRECOMPILED_HEADERS=ON)
-  # A compiler cache does without: it has no use for headers that each build compiles anew.
-  if [[ -n ${CMAKE_CXX_COMPILER_LAUNCHER:-} ]]; then precompiled=(); fi
+  local preset=$1 targets precompiled=ON
+  # A compiler cache has no use for headers that each build compiles anew.
+  if [[ -n ${CMAKE_CXX_COMPILER_LAUNCHER:-} ]]; then precompiled=OFF; fi
   read -ra targets <<<"$2"
   shift 2
   say "Building ${targets[*]} of the preset '$preset' in build/$preset"
   local output
-  output=$(cmake --preset "$preset" "${precompiled[@]}" "$@" 2>&1) || { printf '%s\n' "$output" >&2; exit 1; }
+  output=$(cmake --preset "$preset" "-DHEADLIGHT_PRECOMPILED_HEADERS=$precompiled" "$@" 2>&1) || { printf '%s\n' "$output" >&2; exit 1; }
   cmake --build "build/$preset" --parallel "$(nproc)" --target "${targets[@]}"
 }
 
-# Fills the array `python` with CMake's options for the Python package and its tests, after making an environment for them in
-# build/python. Where there are no headers of Python, no venv or no nanobind to be had it says so, and leaves the array empty.
+# prepare_python [PACKAGES…]: fills the array `python` with CMake's options for the Python package and its tests, after making an environment for
+# them in build/python, with these packages of PyPI beside what all tests need. Where there are no headers of Python, no venv or no nanobind to be had it says so, and leaves the array empty.
 prepare_python() {
+  local needed=(nanobind numpy pytest ml_dtypes "$@")
   python=(-DHEADLIGHT_PYTHON=OFF)
   if ! python3 -c 'import ensurepip, os, sys, sysconfig
 sys.exit(sys.version_info < (3, 11) or not os.path.exists(sysconfig.get_path("include") + "/Python.h"))' 2>/dev/null; then
     echo "The Python package is left out: python3 (3.11 or later) with its headers and venv is not here (python3-dev python3-venv)."
     return
   fi
-  if ! build/python/bin/python -c 'import ml_dtypes, mypy, nanobind, numpy, pytest' 2>/dev/null; then
-    say "Fetching nanobind, NumPy and pytest into build/python"
+  if ! build/python/bin/python -c "import $(IFS=,; echo "${needed[*]}")" 2>/dev/null; then
+    say "Fetching ${needed[*]} into build/python"
     rm -rf build/python
     if ! python3 -m venv build/python || ! timeout 300 build/python/bin/python -m pip --quiet --disable-pip-version-check \
-        --retries 1 install 'nanobind>=2.9' numpy pytest mypy ml_dtypes; then
+        --retries 1 install 'nanobind>=2.9' "${needed[@]:1}"; then
       rm -rf build/python
-      echo "The Python package is left out: nanobind, NumPy and pytest could not be fetched from PyPI."
+      echo "The Python package is left out: ${needed[*]} could not be fetched from PyPI."
       return
     fi
   fi

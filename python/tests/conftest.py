@@ -11,6 +11,14 @@ import headlight as hl
 WHOLE = os.environ.get("HEADLIGHT_TEST_WHOLE") == "1"
 
 
+def pytest_collection_modifyitems(items):
+    """With HEADLIGHT_TEST_QUICK, as `tools/test` sets it, what is marked `full` is left out."""
+    if "HEADLIGHT_TEST_QUICK" in os.environ:
+        for item in items:
+            if item.get_closest_marker("full"):
+                item.add_marker(pytest.mark.skip(reason="tools/test --full runs it"))
+
+
 @pytest.fixture(autouse=True, scope="session")
 def interrupts():
     """Ctrl-C raises KeyboardInterrupt, even where a shell that started this in the background has it ignored."""

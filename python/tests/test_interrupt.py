@@ -101,6 +101,7 @@ def test_products_can_be_interrupted():
     assert seconds_until_interrupted(lambda: hl.matmul(a, packed)) < PATIENCE
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("transposed", [False, True], ids=["plain", "transposed"])
 def test_products_of_long_sums_can_be_interrupted(transposed):
     terms = 2_000_000  # of which one row of memory

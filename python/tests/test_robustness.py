@@ -100,6 +100,7 @@ def odd_call(rng):
     return hl.load(odd_value(rng), odd_value(rng))
 
 
+@pytest.mark.full
 def test_bad_calls_end_in_an_error():
     """In a process of its own, so that a crash is a failure of this test."""
     calls = 10_000 if WHOLE else 1_500
@@ -224,6 +225,7 @@ def resident_bytes():
     return int(pathlib.Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
+@pytest.mark.full
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
 def test_calls_leave_nothing_behind(rng):
     calls = 100_000 if WHOLE else 5_000

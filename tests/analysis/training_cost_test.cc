@@ -144,7 +144,7 @@ std::int64_t held_by(Engine& engine, const analysis::TrainingPlan& plan, const T
   return allocated() - before;
 }
 
-TEST(TrainingCost, IsWhatTheAllocatorCountsOfAnEncoder) {
+TEST(TrainingCost, FULL_IsWhatTheAllocatorCountsOfAnEncoder) {
   if (!kCounts) GTEST_SKIP() << "a sanitizer's allocator";
   count_in_bytes();
   double most = 0;

@@ -6,7 +6,7 @@
 
 namespace headlight::test::encoder_layer_example_test {
 
-TEST(EncoderLayerExample, TurnsABatchOfHiddenStatesIntoTheNext) {
+TEST(EncoderLayerExample, FULL_TurnsABatchOfHiddenStatesIntoTheNext) {
   headlight::Engine engine;  // this machine's cores and best instruction set
 
   headlight::TransformerEncoderLayer layer({.width = 512, .heads = 8, .feed_forward_width = 2048});

@@ -179,7 +179,7 @@ TEST_P(TrainingTypesTest, ALayerIsItsPartsForwardAndBackward) {
 // two operands each, before it.
 constexpr GradientCheck kCheck = {.tolerance = 16 * 0x1p-9, .places = 60};
 
-TEST_P(TrainingTypesTest, GradientsAreThoseOfFloat64ButForTheRoundings) {
+TEST_P(TrainingTypesTest, FULL_GradientsAreThoseOfFloat64ButForTheRoundings) {
   Engine engine(options());
   Random random(2);
   for (const Merge merge : {Merge::concatenate, Merge::weighted_by_input, Merge::gated_by_element}) {

@@ -267,7 +267,7 @@ TEST(ModelPrecision, FilesOf16BitsAreWidened) {
 
 // The published model, where it is: all-MiniLM-L6-v2 unpacked under downloads/, or where HEADLIGHT_TEST_MODEL says.
 // What is promised of its vectors in each type.
-TEST(ModelPrecision, MiniLmKeepsItsVectors) {
+TEST(ModelPrecision, FULL_MiniLmKeepsItsVectors) {
   const char* given = std::getenv("HEADLIGHT_TEST_MODEL");
   const std::string folder = given != nullptr ? given : HEADLIGHT_SOURCE_DIR "/downloads/all-MiniLM-L6-v2";
   if (!std::ifstream(folder + "/model.safetensors")) GTEST_SKIP() << "no all-MiniLM-L6-v2 in " << folder;

@@ -201,7 +201,7 @@ TEST(Habits, WrongUsageIsExitCodeTwo) {
 
 // Whatever is wrong with a value by itself is said in the same words before anything is done, and so is a number that
 // the model does not have: exit code 2.
-TEST(Habits, WrongValuesAreSaidInTheSameWords) {
+TEST(Habits, FULL_WrongValuesAreSaidInTheSameWords) {
   const ScratchFolder folder;
   const auto said = [&](std::vector<std::string> arguments, const std::string& message) {
     for (std::string& argument : arguments) {

@@ -46,7 +46,7 @@ class Study : public testing::Test {
   std::string svg_;
 };
 
-TEST_F(Study, DepthShowsTheGradientOfEveryLayer) {
+TEST_F(Study, FULL_DepthShowsTheGradientOfEveryLayer) {
   const Finished finished = run({"depth", "--steps", "2"});
   for (const char* words : {"96 layers", "Pre-LN", "Post-LN, no residual", "after 2 steps", "Quick"}) {
     EXPECT_NE(finished.out.find(words), std::string::npos) << words << " in " << finished.out;
@@ -83,7 +83,7 @@ TEST_F(Study, DepthShowsTheGradientOfEveryLayer) {
   EXPECT_NE(svg_.find("How much gradient reaches each layer"), std::string::npos);
 }
 
-TEST_F(Study, HeadsCostNoParametersAndLeaveTheVariance) {
+TEST_F(Study, FULL_HeadsCostNoParametersAndLeaveTheVariance) {
   const Finished finished = run({"heads"});
   for (const char* words : {"66,048", "without 1/√D", "L × L weights", "Quick"}) {
     EXPECT_NE(finished.out.find(words), std::string::npos) << words << " in " << finished.out;
@@ -102,7 +102,7 @@ TEST_F(Study, HeadsCostNoParametersAndLeaveTheVariance) {
   EXPECT_GT(variance(rows.at(0), "output_variance_unscaled"), 3 * variance(rows.at(5), "output_variance_unscaled"));
 }
 
-TEST_F(Study, AFileIsSaidAndStandardOutputNotMixed) {
+TEST_F(Study, FULL_AFileIsSaidAndStandardOutputNotMixed) {
   const Finished finished = run({"heads"});
   EXPECT_TRUE(finished.out.starts_with((folder_ / "x.svg") + ": the chart\n" + (folder_ / "x.json") +
                                        ": everything as JSON\n\n"))
@@ -144,7 +144,7 @@ void expect_trained(const nlohmann::json& entries, std::size_t count) {
   }
 }
 
-TEST_F(Study, MergeTrainsEveryWayToPutHeadsTogether) {
+TEST_F(Study, FULL_MergeTrainsEveryWayToPutHeadsTogether) {
   const Finished finished = run({"merge", "--steps", "2"});
   expect_caveat_below_chart();
   for (const char* words :
@@ -187,7 +187,7 @@ TEST_F(Study, ActivationsTrainsInBothTypes) {
   EXPECT_LT(narrow.at(19).at("loss").get<double>(), first);
 }
 
-TEST_F(Study, DiversityAsksHeadsToDiffer) {
+TEST_F(Study, FULL_DiversityAsksHeadsToDiffer) {
   const Finished finished = run({"diversity", "--steps", "30", "--layers", "1"});
   expect_caveat_below_chart();
   for (const char* words : {"subspaces of W_Q, W_K", "outputs: less CKA", "1 layer of width 32"}) {

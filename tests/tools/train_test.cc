@@ -100,7 +100,7 @@ TEST_F(Train, HelpNamesEveryMerge) {
 }
 
 // A run of six steps, a run stopped twice on other numbers of threads, another seed.
-TEST_F(Train, GoesOnToTheSameBits) {
+TEST_F(Train, FULL_GoesOnToTheSameBits) {
   ASSERT_EQ(train("whole", {"--steps", "6", "-t", "1"}).code, 0);
   make_stopped("parts");
   ASSERT_EQ(train("parts", {"--resume", "--stop-at", "5", "-t", "2"}).code, 0);
@@ -113,7 +113,7 @@ TEST_F(Train, GoesOnToTheSameBits) {
 }
 
 // So does one with activations of bfloat16, whose weights are others; and its type is a part of the run.
-TEST_F(Train, GoesOnWithItsActivations) {
+TEST_F(Train, FULL_GoesOnWithItsActivations) {
   ASSERT_EQ(train("whole", {"--steps", "6", "--activations", "bfloat16"}).code, 0);
   make_stopped("parts", {"--activations", "bfloat16"});
   expect_error(train("parts", {"--resume", "--activations", "float32"}), {"--activations differs"}, 2);
@@ -125,7 +125,7 @@ TEST_F(Train, GoesOnWithItsActivations) {
 }
 
 // Earlier versions computed a batch at once, and their runs go on so.
-TEST_F(Train, ARunOfAnEarlierVersionHasOneShard) {
+TEST_F(Train, FULL_ARunOfAnEarlierVersionHasOneShard) {
   make_stopped("m", {"--shards", "4"});
   std::string bytes = bytes_of(checkpoint("m"));
   bytes.replace(bytes.find("training checkpoint 3"), 21, "training checkpoint 2");
@@ -139,7 +139,7 @@ TEST_F(Train, ARunOfAnEarlierVersionHasOneShard) {
 }
 
 // What a lengthened run gives depends on its two totals alone: not on threads, nor on where it was stopped.
-TEST_F(Train, AnEndedRunIsLengthenedToTheSameBits) {
+TEST_F(Train, FULL_AnEndedRunIsLengthenedToTheSameBits) {
   ASSERT_EQ(train("ended", {"--steps", "4"}).code, 0);
   for (const char* name : {"one", "three", "parts"}) {
     std::filesystem::copy(folder_ / "ended", folder_ / name, std::filesystem::copy_options::recursive);
@@ -203,7 +203,7 @@ TEST_F(Train, StopsCleanlyOnASignal) {
 }
 
 // A name that was taken loses nobody's model; what is asked for by --overwrite is begun anew, whatever lies there.
-TEST_F(Train, AModelIsReplacedOnlyWhenAskedFor) {
+TEST_F(Train, FULL_AModelIsReplacedOnlyWhenAskedFor) {
   ASSERT_EQ(train("m", {"--steps", "2"}).code, 0);
   const std::string first = weights("m");
   const Finished refused = train("m", {"--steps", "3"});
@@ -300,7 +300,7 @@ TEST_F(Train, FullDiskLeavesTheLastCheckpoint) {
   expect_error(train("file", {"--steps", "1"}), {"file"});
 }
 
-TEST_F(Train, EveryWayToPutHeadsTogetherIsSavedAndRead) {
+TEST_F(Train, FULL_EveryWayToPutHeadsTogetherIsSavedAndRead) {
   for (const std::string merge : {"average", "weighted", "weighted-by-input", "gated-by-head", "gated-by-element"}) {
     ASSERT_EQ(train(merge, {"--steps", "2", "--merge", merge, "--stop-at", "1"}).code, 0);
     expect_error(train(merge, {"--resume", "--merge", "concatenate"}), {"--merge"}, 2);

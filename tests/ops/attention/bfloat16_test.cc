@@ -74,7 +74,7 @@ std::int64_t key_block(std::int64_t head_dim, std::int64_t value_dim) {
   return ops::attention_key_block({1, 1, 1, 1, 1, 1, head_dim, value_dim});
 }
 
-TEST_P(BFloat16Attention, ErrsNoMoreOverSeveralBlocksOfKeys) {
+TEST_P(BFloat16Attention, FULL_ErrsNoMoreOverSeveralBlocksOfKeys) {
   Engine one(options(1)), three(options(3));
   for (std::uint64_t seed = 1; seed <= test::count<std::uint64_t>(16, 4) && !HasFailure(); ++seed) {
     expect_error_of_rounded_weights(of_bfloat16(test::random_case_of_several_blocks(seed, key_block)),

@@ -95,7 +95,7 @@ void check_all(const test::AttentionCase& c) {
   for (const test::Route& route : test::engine_routes()) check(route, c, in, plain, truth, yardsticks);
 }
 
-TEST(AttentionRandomTest, ErrsAtMostTwiceAsMuchAsThePlainComputation) {
+TEST(AttentionRandomTest, FULL_ErrsAtMostTwiceAsMuchAsThePlainComputation) {
   const auto longest = test::count<std::int64_t>(300, 60);
   for (std::uint64_t seed = 1; seed <= test::count<std::uint64_t>(200, 40) && !HasFailure(); ++seed) {
     check_all(test::random_attention_case(seed, longest));
@@ -106,7 +106,7 @@ std::int64_t key_block(std::int64_t head_dim, std::int64_t value_dim) {
   return ops::attention_key_block({1, 1, 1, 1, 1, 1, head_dim, value_dim});
 }
 
-TEST(AttentionRandomTest, ErrsAsLittleOverSeveralBlocksOfKeys) {
+TEST(AttentionRandomTest, FULL_ErrsAsLittleOverSeveralBlocksOfKeys) {
   // How many cases with an option saw two blocks of keys.
   std::map<std::string, int> reached;
   for (std::uint64_t seed = 1; seed <= test::count<std::uint64_t>(50, 8) && !HasFailure(); ++seed) {

@@ -98,7 +98,7 @@ TEST_P(AttentionBackwardTest, AgreesWithPyTorch) {
 }
 
 // In float32, against differences of the float64 twin.
-TEST_P(AttentionBackwardTest, AgreesWithCentralDifferences) {
+TEST_P(AttentionBackwardTest, FULL_AgreesWithCentralDifferences) {
   Engine engine(options());
   test::BackwardProblem problem(
       AttentionCase::parse("seed=9 B=2 Lq=11 Lk=13 Hq=4 Hkv=2 D=6 Dv=5 causal=bottom-right dropout=0.25"));

@@ -55,7 +55,7 @@ TEST_P(BFloat16AttentionBackward, ErrsByTheRoundingOfWeightsAndScoreGradients) {
   }
 }
 
-TEST_P(BFloat16AttentionBackward, ErrsNoMoreOverSeveralBlocksOfKeys) {
+TEST_P(BFloat16AttentionBackward, FULL_ErrsNoMoreOverSeveralBlocksOfKeys) {
   Engine one(options(1)), three(options(3));
   const auto key_block = [&](std::int64_t head_dim, std::int64_t value_dim) {
     const ops::AttentionSizes sizes{1, 64, 64, 1, 1, 1, head_dim, value_dim};

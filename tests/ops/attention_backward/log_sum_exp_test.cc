@@ -45,7 +45,7 @@ TEST_P(LogSumExpGradient, EveryOptionAtRandom) {
 }
 
 // In float32, against differences of the float64 twin.
-TEST_P(LogSumExpGradient, AgreesWithCentralDifferences) {
+TEST_P(LogSumExpGradient, FULL_AgreesWithCentralDifferences) {
   Engine engine(options());
   TypedBackward call(engine,
                      AttentionCase::parse("seed=9 B=2 Lq=11 Lk=13 Hq=4 Hkv=2 D=6 Dv=5 causal=bottom-right softcap=3"),
