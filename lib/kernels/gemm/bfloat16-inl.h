@@ -14,7 +14,8 @@
 
 #include <cstdint>
 
-#include "kernels/gemm/pack-inl.h"
+#include "kernels/gemm/bfloat16_quantize-inl.h"
+#include "kernels/gemm/pack.h"
 #include "kernels/gemm/round-inl.h"
 #include "kernels/gemm/tile-inl.h"
 #include "kernels/gemm/tile_of_words-inl.h"
@@ -23,14 +24,6 @@
 #include "simd/vector-inl.h"
 
 namespace headlight::HEADLIGHT_TARGET {
-
-// One number of each of two vectors of bfloat16 numbers, side by side: even's in the lower half.
-HEADLIGHT_INLINE Vec joined(Vec even, Vec odd) {
-  const IntVec low = and_int(shift_right<16>(as_int(even)), broadcast_int(0xffff));
-  return as_float(add_int(low, as_int(odd)));
-}
-// The same of floats, each rounded to such a number.
-HEADLIGHT_INLINE Vec pairs_of(Vec even, Vec odd) { return joined(round_to_bf16(even), round_to_bf16(odd)); }
 
 #if defined(HEADLIGHT_DOTS_BFLOAT16)
 
@@ -131,20 +124,7 @@ struct BFloat16 {
     });
   }
 
-  static void pack_panel(const kernels::Operand& b, std::int64_t first, std::int64_t depth, std::int64_t column,
-                         std::int64_t columns, float* panel) noexcept {
-    const std::int64_t width = round_up(columns, kLanes);
-    if (b.type == NumberType::bfloat16) {
-      walk_rows<2, StoredBFloat16>(b, first, depth, column, columns,
-                                   [&](std::int64_t k, std::int64_t offset, const Vec(&rows)[2]) {
-                                     store(joined(rows[0], rows[1]), panel + k / 2 * width + offset);
-                                   });
-      return;
-    }
-    walk_matrix<2>(b, first, depth, column, columns, [&](std::int64_t k, std::int64_t offset, const Vec(&rows)[2]) {
-      store(pairs_of(rows[0], rows[1]), panel + k / 2 * width + offset);
-    });
-  }
+  static constexpr auto pack_panel = HEADLIGHT_SET::pack_bfloat16_panel;
 };
 
 }  // namespace headlight::HEADLIGHT_TARGET

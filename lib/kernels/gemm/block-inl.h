@@ -93,6 +93,9 @@ void find_b(const Numbers& numbers, const GemmBlock& block, const Plan<Numbers>&
     const std::int64_t next = column + step.panels * kGemmPanelWidth;
     step.b = block.b.words() + step.first * block.b.stride + column * step.depth;
     step.next_b = next < block.b.stride ? step.b + step.panels * step.b_panel_stride : step.b;
+    if (numbers.widen == nullptr) return;
+    numbers.widen(step.b, step.depth, step.width / kLanes, panel);
+    step.b = step.next_b = panel;
     return;
   }
   if (numbers.pack_panel == nullptr) return;
@@ -230,7 +233,7 @@ void run_rows(const Numbers& numbers, const GemmBlock& block, const Plan<Numbers
 // Panels that a step takes side by side, where there are so many.
 template <class Numbers>
 int panels_at_once(const Numbers& numbers, const GemmBlock& block, const Plan<Numbers>& plan) noexcept {
-  if (plan.packs_all || plan.in_memory) return 1;
+  if (plan.packs_all || plan.in_memory || numbers.widen != nullptr) return 1;
   return gemm_panels_at_once(block.rows, numbers.panels_of_one_row);
 }
 

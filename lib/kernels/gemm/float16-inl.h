@@ -1,13 +1,14 @@
 // Products whose B is float16, widened on the way: exactly, so that they have the bits of products of floats.
 //
-// Tiles widen B however many there are: with F16C that is hidden behind their products. (A panel widened once for all
-// tiles of a block, in GFLOP/s: 16 × 768 × 768 220 for 261, 128 × 768 × 768 273 for 264, 512³ 277 for 260; on SSE4,
-// which has no instruction for it, 48 for 23.)
+// With an instruction for it, tiles widen B however many there are: that is hidden behind their products. (A panel
+// widened once for all tiles of a block, in GFLOP/s: 16 × 768 × 768 220 for 261, 128 × 768 × 768 273 for 264, 512³ 277
+// for 260.) Without one, in plain C++ and on SSE4, it is the other way round, 48 for 23, and the tiles are float32's.
 //
 // Of each vector of columns a row of words holds row k first, as memory of such numbers does, and then row k + 1.
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
 
 #include "kernels/gemm/kernels.h"
 #include "kernels/gemm/pack-inl.h"
@@ -23,13 +24,7 @@ struct GemmFloat16Panels : GemmWordPanels<GemmFloat16Panels> {
   }
 };
 
-struct Float16 {
-  using Tile = RegisterTile<TileRows, GemmFloat16Panels, GemmSums>;
-  static constexpr std::int64_t kOfWord = 2;
-  static constexpr std::int64_t kStepsOfWord = 2;
-  static constexpr std::int64_t kMaxDepth = kGemmFloatDepth;
-  static constexpr bool kRoundsA = false;
-
+struct Float16Panels {
   static void pack_panel(const kernels::Operand& b, std::int64_t first, std::int64_t depth, std::int64_t column,
                          std::int64_t columns, float* panel) noexcept {
     const std::int64_t width = round_up(columns, kLanes);
@@ -39,6 +34,33 @@ struct Float16 {
       store_f16(rows[1], to + kLanes);
     });
   }
+};
+
+struct TileWidensFloat16 : Float16Panels {
+  using Tile = RegisterTile<TileRows, GemmFloat16Panels, GemmSums>;
+};
+
+struct PanelsOfFloat16AreWidened : Float16Panels {
+  using Tile = RegisterTile<TileRows, GemmPanels, GemmSums>;
+
+  static void widen(const float* words, std::int64_t rows, std::int64_t vectors, float* panel) noexcept {
+    const auto* from = reinterpret_cast<const std::uint16_t*>(words);
+    for (std::int64_t row = 0; row < rows; ++row, panel += 2 * vectors * kLanes) {
+      for (std::int64_t v = 0; v < vectors; ++v, from += 2 * kLanes) {
+        store(load_f16(from), panel + v * kLanes);
+        store(load_f16(from + kLanes), panel + (vectors + v) * kLanes);
+      }
+    }
+  }
+};
+
+inline constexpr bool kHasFloat16 = kTarget != Target::scalar && kTarget != Target::sse4;
+
+struct Float16 : std::conditional_t<kHasFloat16, TileWidensFloat16, PanelsOfFloat16AreWidened> {
+  static constexpr std::int64_t kOfWord = 2;
+  static constexpr std::int64_t kStepsOfWord = 2;
+  static constexpr std::int64_t kMaxDepth = kGemmFloatDepth;
+  static constexpr bool kRoundsA = false;
 };
 
 }  // namespace headlight::HEADLIGHT_TARGET

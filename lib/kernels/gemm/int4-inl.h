@@ -14,6 +14,7 @@
 #include <cstdint>
 
 #include "kernels/gemm/int4_quantize-inl.h"
+#include "kernels/gemm/pack.h"
 #include "kernels/gemm/quads-inl.h"
 #include "kernels/gemm/tile-inl.h"
 #include "kernels/gemm/words-inl.h"
@@ -136,7 +137,7 @@ struct GemmInt4Tile {
 
 struct Int4 {
   using Tile = GemmInt4Tile;
-  static constexpr std::int64_t kOfWord = 8;
+  static constexpr std::int64_t kOfWord = kInt4OfWord;
   static constexpr std::int64_t kStepsOfWord = GemmInt4Panels::kSteps;
   static constexpr std::int64_t kMaxDepth = kernels::kInt8Depth;
   static constexpr std::int64_t kDepthUnit = kInt4Group;
@@ -176,27 +177,7 @@ struct Int4 {
     tile.row_sums = tile.row_scales + groups;
   }
 
-  static void pack_columns(const kernels::Operand& b, std::int64_t depth, std::int64_t column, std::int64_t columns,
-                           const kernels::Operand& panels, float* packed, std::int64_t depth_block,
-                           bool (*is_cancelled)() noexcept) noexcept {
-    const std::int64_t width = round_up(columns, kLanes);
-    auto* const scales = reinterpret_cast<std::uint16_t*>(
-        packed + (reinterpret_cast<const float*>(panels.group_scales(depth)) - panels.words()));
-    for (std::int64_t first = 0; first < depth && !is_cancelled(); first += depth_block) {
-      const std::int64_t count = smaller(depth_block, depth - first);
-      float* const panel = packed + panels.panel_at(first, count, column);
-      std::uint16_t* const scales_of_block = scales + column * int4_groups(depth) + first / kInt4Group * width;
-      walk_matrix<kInt4Group>(
-          b, first, count, column, columns, [&](std::int64_t k, std::int64_t offset, const Vec(&rows)[kInt4Group]) {
-            const Int4Group group(rows);
-            store_bf16(group.scale, scales_of_block + k / kInt4Group * width + offset);
-            float* to = panel + k / kOfWord * width + offset;
-            for (std::int64_t word = 0; word < smaller(kInt4Group, count - k); word += kOfWord, to += width) {
-              store(group.words[word / kOfWord], to);
-            }
-          });
-    }
-  }
+  static constexpr auto pack_columns = HEADLIGHT_SET::pack_int4_columns;
 };
 
 }  // namespace headlight::HEADLIGHT_TARGET

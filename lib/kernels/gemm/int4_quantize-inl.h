@@ -16,6 +16,7 @@
 namespace headlight::HEADLIGHT_TARGET {
 
 inline constexpr int kInt4Group = kernels::kInt4Group;
+inline constexpr int kInt4OfWord = 8;
 inline constexpr int kInt4WordsOfGroup = kInt4Group / 4 * kInt8WordsOfA;  // of A
 inline constexpr float kInt4Steps = 7;
 inline constexpr int kInt4Zero = 8;

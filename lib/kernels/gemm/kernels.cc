@@ -28,6 +28,8 @@ struct Float32 {
 
 }  // namespace
 
+constinit const GemmTileTable gemm_float_tiles = kTilesOf<Float32::Tile>;
+
 extern const kernels::GemmKernels gemm_kernels;
 constinit const kernels::GemmKernels gemm_kernels = gemm_table<Float32>(kInPlaceTiles, 1);
 

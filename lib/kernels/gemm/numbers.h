@@ -51,6 +51,9 @@ struct GemmNumbers {
   // Of float32: a panel of a B that is none yet. Else null.
   void (*pack_panel)(const Operand& b, std::int64_t first, std::int64_t depth, std::int64_t column,
                      std::int64_t columns, float* panel) noexcept;
+  // Of a type whose panels are widened once for all tiles, which are float32's: rows of words of a panel of so many
+  // vectors, as floats. Else null.
+  void (*widen)(const float* words, std::int64_t rows, std::int64_t vectors, float* panel) noexcept;
   // The scales of a tile, from the block's word of K, the number of the block of K and the first column. Null without.
   void (*find_scales)(const GemmBlock& block, std::int64_t first_word, std::int64_t depth_block, std::int64_t column,
                       GemmTile& tile) noexcept;

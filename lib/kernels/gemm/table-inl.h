@@ -7,6 +7,7 @@
 //   kRoundsA      whether the tile reads rows of A that rounded_row() and round_rows() made, kStepsOfWord floats a
 //                 word, and B only as panels; then kReadsBFloat16 as in GemmKernels
 //   pack_panel()  a panel of one block of K; or pack_columns(), all blocks of K
+//   widen()       where panels are widened as a whole, and Tile is float32's
 //   find_scales() where a tile's finish needs to know what lies beside A and B
 #pragma once
 
@@ -38,17 +39,16 @@ template <class Tile, int kRows, int kVectors>
   Tile::template run<kRows, kVectors>(tile_from<Tile>(tile));
 }
 
-// GemmNumbers::tiles.
-template <class Tile, class Shapes>
-struct GemmTiles;
 template <class Tile, int... kShapes>
-struct GemmTiles<Tile, std::integer_sequence<int, kShapes...>> {
-  static constexpr int kOfOneRow = decltype(Tile::b)::kOfOneRow;
-  static constexpr int vectors(int rows) { return gemm_panels_at_once(rows, kOfOneRow) * kGemmPanelVectors; }
-  static constexpr kernels::GemmTileFunction kTiles[] = {
-      run_tile<Tile, kShapes % kGemmTileRows + 1, kShapes / kGemmTileRows + 1>..., run_tile<Tile, 1, vectors(1)>,
-      run_tile<Tile, 2, vectors(2)>, run_tile<Tile, smaller(3, kGemmTileRows), vectors(3)>};
-};
+constexpr GemmTileTable tiles_of(std::integer_sequence<int, kShapes...>) {
+  constexpr auto vectors = [](int rows) {
+    return gemm_panels_at_once(rows, decltype(Tile::b)::kOfOneRow) * kGemmPanelVectors;
+  };
+  return {{run_tile<Tile, kShapes % kGemmTileRows + 1, kShapes / kGemmTileRows + 1>..., run_tile<Tile, 1, vectors(1)>,
+           run_tile<Tile, 2, vectors(2)>, run_tile<Tile, smaller(3, kGemmTileRows), vectors(3)>}};
+}
+template <class Tile>
+constexpr GemmTileTable kTilesOf = tiles_of<Tile>(std::make_integer_sequence<int, kGemmTileRows * kGemmPanelVectors>());
 
 template <class Numbers>
 constexpr std::int64_t depth_unit() {
@@ -62,21 +62,31 @@ constexpr auto find_scales_of() -> decltype(kernels::GemmNumbers::find_scales) {
   return nullptr;
 }
 
+// float32's where panels are widened.
+template <class Numbers>
+constexpr const kernels::GemmTileFunction* tiles_of_numbers() {
+  if constexpr (requires { &Numbers::widen; })
+    return gemm_float_tiles.tiles;
+  else
+    return kTilesOf<typename Numbers::Tile>.tiles;
+}
+
 template <class Numbers>
 constexpr kernels::GemmNumbers gemm_numbers() {
   using Tile = typename Numbers::Tile;
-  kernels::GemmNumbers numbers{
-      Numbers::kOfWord,
-      Numbers::kStepsOfWord,
-      decltype(Tile::b)::kSteps / Numbers::kStepsOfWord,
-      Numbers::kMaxDepth,
-      depth_unit<Numbers>(),
-      Numbers::kRoundsA,
-      decltype(Tile::b)::kOfOneRow,
-      GemmTiles<Tile, std::make_integer_sequence<int, kGemmTileRows * kGemmPanelVectors>>::kTiles,
-      nullptr,
-      find_scales_of<Numbers>()};
+  kernels::GemmNumbers numbers{Numbers::kOfWord,
+                               Numbers::kStepsOfWord,
+                               decltype(Tile::b)::kSteps / Numbers::kStepsOfWord,
+                               Numbers::kMaxDepth,
+                               depth_unit<Numbers>(),
+                               Numbers::kRoundsA,
+                               decltype(Tile::b)::kOfOneRow,
+                               tiles_of_numbers<Numbers>(),
+                               nullptr,
+                               nullptr,
+                               find_scales_of<Numbers>()};
   if constexpr (Numbers::kOfWord == 1) numbers.pack_panel = Numbers::pack_panel;
+  if constexpr (requires { &Numbers::widen; }) numbers.widen = Numbers::widen;
   return numbers;
 }
 
@@ -96,6 +106,7 @@ struct AmxNumbers {
   static constexpr bool rounds_a = true;
   static constexpr int panels_of_one_row = 1;
   static constexpr decltype(kernels::GemmNumbers::pack_panel) pack_panel = nullptr;
+  static constexpr decltype(kernels::GemmNumbers::widen) widen = nullptr;
   static constexpr decltype(kernels::GemmNumbers::find_scales) find_scales = find_scales_of<Numbers>();
 };
 

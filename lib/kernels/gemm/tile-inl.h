@@ -130,6 +130,13 @@ struct GemmSums {
   }
 };
 
+// GemmNumbers::tiles.
+struct GemmTileTable {
+  kernels::GemmTileFunction tiles[kGemmTileRows * kGemmPanelVectors + 3];
+};
+// Those of float32, which each instruction set has.
+extern const GemmTileTable gemm_float_tiles;
+
 // Where GemmNumbers::tiles has the tile of so many vectors of one panel (the last may have fewer), or of
 // gemm_panels_at_once(rows) panels.
 HEADLIGHT_INLINE std::int64_t gemm_tile_index(std::int64_t rows, std::int64_t vectors) {
