@@ -13,7 +13,7 @@ target_compile_options(headlight_settings INTERFACE
   -Wall -Wextra -Wconversion -Wshadow -fvisibility=hidden -fvisibility-inlines-hidden -ffp-contract=off
   $<$<BOOL:${HEADLIGHT_WERROR}>:-Werror>)
 # A struct that is cleared before its members are set, as every tile's is, is cleared by stores. Left to itself g++ for x86 takes `rep
-# stos`, which needs some thirty cycles to start and has the reads that follow wait for it: 2 % of attention with 128 keys on AVX2.
+# stos`, which starts slowly and has the reads that follow wait for it.
 include(CheckCXXCompilerFlag)
 set(headlight_clear_by_stores -mmemset-strategy=unrolled_loop:256:noalign,libcall:-1:noalign)
 check_cxx_compiler_flag(${headlight_clear_by_stores} headlight_can_clear_by_stores)
@@ -199,7 +199,7 @@ function(headlight_add_isa_object name isa library)
     $<$<CXX_COMPILER_ID:GNU>:-fno-tree-pre> $<${headlight_unless_release}:-O2>)
   if(HEADLIGHT_SANITIZE)
     # A check of each address in an unrolled tile makes the compiler take minutes; the address sanitizer and the tests'
-    # guard pages see the same mistakes. And accumulators whose end of scope is watched stay out of registers: five times slower.
+    # guard pages see the same mistakes. And accumulators whose end of scope is watched stay out of registers.
     target_compile_options(${name} PRIVATE -fno-sanitize=null,alignment,object-size,pointer-overflow
       -fno-sanitize-address-use-after-scope $<$<BOOL:${HEADLIGHT_FUZZ}>:-fno-sanitize=fuzzer-no-link>)
     if(HEADLIGHT_SANITIZE MATCHES address)
@@ -208,7 +208,7 @@ function(headlight_add_isa_object name isa library)
       target_compile_options(${name} PRIVATE $<$<CXX_COMPILER_ID:GNU>:--param=asan-use-after-return=0>)
     endif()
     if(NOT HEADLIGHT_FUZZ)
-      # With the checks of addresses between them passes beyond -O1 find little, and take nearly half of the time.
+      # With the checks of addresses between them passes beyond -O1 find little, and take long.
       target_compile_options(${name} PRIVATE -O1)
     endif()
   endif()

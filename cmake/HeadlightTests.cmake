@@ -50,7 +50,7 @@ function(headlight_add_test name)
   set_target_properties(${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
   target_compile_options(${name} PRIVATE ${headlight_test_options})
   if(NOT HEADLIGHT_SANITIZE MATCHES thread)
-    # A fifth less for g++ to do than with -O1, and a tenth more for the test.
+    # Less for g++ to do than with -O1, and little more for the test.
     target_compile_options(${name} PRIVATE $<$<AND:$<CONFIG:Release>,$<CXX_COMPILER_ID:GNU>>:-Og>)
   endif()
   target_link_libraries(${name} PRIVATE headlight_settings headlight_test_support GTest::gtest_main)
@@ -72,7 +72,7 @@ function(headlight_add_test name)
 endfunction()
 
 # Tests whose time goes into the twins of layers, which are templates and so a part of the test: what a compiler takes longer
-# for them, they give back many times (clang: training_options_test 165 s at -O0).
+# for them, they give back many times.
 function(headlight_optimize_tests)
   foreach(name IN LISTS ARGN)
     target_compile_options(${name} PRIVATE -O1)

@@ -21,7 +21,7 @@ PEERS = {"pytorch": "pytorch_peer", "onnxruntime": "onnxruntime_peer", "openvino
 # int8 only has to bear a likeness, for peers differ in what they lose: each row says how much.
 ERROR_LIMITS = {"float32": 1e-5, "bfloat16": 2.0**-7, "int8": 0.1}
 DISTURBING_CORES = 0.05
-# About 100 µs. By default a thread of PyTorch spins for 13 ms, and where its partner waits for the same core every call takes 4 ms.
+# About 100 µs. By default a thread of PyTorch spins much longer, and where its partner waits for the same core every call takes milliseconds.
 OPENMP_SPINS = "2000"
 
 

@@ -98,9 +98,8 @@ HEADLIGHT_INLINE std::intptr_t behind_load(std::intptr_t address, Vec v) {
 // The same where B lies, out of every cache perhaps: with kAsks each step asks for what lies `ahead` bytes behind it,
 // in the second cache level. That is mostly another head's rows, and before their turn comes more has passed than the
 // first level holds, or than it has room for in the few sets that rows a power of two apart share: lines asked for
-// there are gone again, and kept others waiting (Zen 4, one row on 8192 keys of 32 heads side by side, D = 128: float32
-// 18.6 and 15.6 ms, int8 7.1 and 5.2; on 1024 keys of 12 heads apart, D = 64, 126 and 113 µs). Rows of narrower numbers
-// `in_one_piece` are asked for in the first level too (the same keys of bfloat16 apart, 8.1 and 8.3 ms).
+// there are gone again, and kept others waiting. Rows of narrower numbers `in_one_piece` are asked for in the first
+// level too.
 // kPartial: the last vector ends after `lanes`.
 template <bool kPartial, bool kAsks, class Numbers = StoredFloat32>
 struct TileMemory {
@@ -129,7 +128,7 @@ struct TileMemory {
     const auto here = reinterpret_cast<std::intptr_t>(at);
     at += stride;
     if constexpr (kAsks) {
-      // What this step reads goes before what is asked for. Mixed, as g++ would have them, decoding loses 3 %.
+      // What this step reads goes before what is asked for. Mixed, as g++ would have them, decoding is slower.
       std::intptr_t next = here + ahead;
 #pragma GCC unroll 8
       for (int v = 0; v < kVectors; ++v) next = behind_load(next, to[v]);
@@ -157,9 +156,8 @@ HEADLIGHT_INLINE void clear_sums(Vec (&sums)[kRows][kVectors]) {
 }
 
 // A sum stays in its register, and steps are done in the order in which they are written. Of the 9 × 3 sums of a
-// product of matrices g++ 12 would otherwise put some where an operand was and spill others: 147 GFLOP/s instead of
-// 182. With sixteen registers that is so where B is widened on the way (AVX2: bfloat16 81 -> 114 GFLOP/s, int8 139 ->
-// 168; SSE4 2 and 8 %), while float32 loses a third by it, and one row with clang a sixth.
+// product of matrices g++ 12 would otherwise put some where an operand was and spill others. With sixteen registers
+// that is so where B is widened on the way, while float32 loses by it, and so does one row with clang.
 template <class B, int kRows>
 inline constexpr bool kKeepsSums = B::kSteps > 1 &&
                                    (kTarget == Target::avx512 || (kRows > 1 && requires { B::kWidens; }));
@@ -236,8 +234,8 @@ struct RegisterTile {
       }
     } else if constexpr ((kRows * kVectors > 8 && kRows * kVectors <= 12) || kRows * kVectors == 24) {
       // The pragma has the loop unrolled late. Steps written out one after another are taken for one expression: g++ 12
-      // puts multiply-adds off, and spills (scores on AVX2: 1 %; 24 sums on Zen 5: 2 %). Of other many sums, two steps
-      // hide what the loop itself takes, and tiles of few are often short.
+      // puts multiply-adds off, and spills. Of other many sums, two steps hide what the loop itself takes, and tiles of
+      // few are often short.
 #pragma GCC unroll 4
       for (; k < depth; ++k) tile_step(a, b, k, 0, sums);
     } else {

@@ -10,9 +10,9 @@ namespace headlight::layers {
 
 // From a product in type `from` to attention, or to a product in type `to` alone.
 //
-// bfloat16 where the engine multiplies pairs of such numbers. Attention then takes two thirds of the time, and a
-// product of bfloat16 reads what it would else have to round, to the same bits. Products of int8 and int4 take their
-// numbers from float32, not to round twice.
+// bfloat16 where the engine multiplies pairs of such numbers. Attention is then faster, and a product of bfloat16 reads
+// what it would else have to round, to the same bits. Products of int8 and int4 take their numbers from float32, not to
+// round twice.
 //
 // Without such instructions float32: attention over bfloat16 widens it, and takes as long as over float32. And float32
 // from a product that rounds weights alone: whoever chose float16 wants no bfloat16.

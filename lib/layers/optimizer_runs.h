@@ -12,7 +12,7 @@
 
 namespace headlight::layers {
 
-// Elements of a task: 64 KiB a tensor, some 10 µs. Squares of gradients are added run by run.
+// Elements of a task: 64 KiB a tensor, long against handing a task out. Squares of gradients are added run by run.
 inline constexpr std::size_t kOptimizerRun = 16384;
 
 inline void check_not_negative(std::string_view name, std::string_view option, double value) {

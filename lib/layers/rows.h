@@ -87,7 +87,7 @@ void for_each_matrix(std::int64_t batch, Function f, const Views&... views) {
 
 // Distance in numbers between rows of `columns` of them in scratch memory: whole 64-byte lines, and an odd number of
 // them, so that the lines of one column fall into all 64 sets of a first-level cache. Rows of 12288 bytes (three times
-// 1024 floats) share a single one, which costs attention 6 %; the products do not mind.
+// 1024 floats) share a single one, which makes attention slower; the products do not mind.
 constexpr std::int64_t row_distance(std::int64_t columns, NumberType type = NumberType::float32) noexcept {
   const std::int64_t line = 64 / kernels::bytes_of_number(type);
   const std::int64_t lines = divide_up(columns, line);

@@ -126,9 +126,8 @@ std::int64_t Call::share(std::int64_t length) const noexcept { return length / (
 
 std::int64_t Call::share() const noexcept { return share(std::max(whole.query_length, whole.key_length)); }
 
-// The longer a piece, the more often is a row's state still in a cache when its next keys come: 1024 at a time are a
-// twelfth faster than 512 (four heads of 64, L = 16384, two ranks). But what travels takes memory: so pieces are long
-// where that is little beside the share.
+// The longer a piece, the more often is a row's state still in a cache when its next keys come: 1024 at a time are
+// faster than 512. But what travels takes memory: so pieces are long where that is little beside the share.
 std::int64_t Call::rows_of_piece() const noexcept {
   constexpr std::int64_t kPiece = 512, kLongPiece = 1024, kPiecesOfShare = 16;
   return std::min(block, share() >= kPiecesOfShare * kLongPiece ? kLongPiece : kPiece);

@@ -11,7 +11,7 @@ namespace headlight::runtime::costs {
 
 // What makes a worker worth waking; workers_for() has the measurements behind it.
 inline constexpr double kPerWorker = 5000;
-// A task of an operation on rows, at most: long against handing it out (100 ns), short against the whole.
+// A task of an operation on rows, at most: long against handing it out, short against the whole.
 inline constexpr double kRowTask = 20000;
 
 // Products. Two pipes at 4 GHz: vectors multiplied and added a nanosecond, in full tiles and beside a softmax.
@@ -24,16 +24,16 @@ inline constexpr double kGemmRounding = 0.1;
 // Multiply-adds of a task of gemm(): a microsecond or two.
 inline constexpr double kGemmTask = 2e5;
 
-// A row of attention beside its products: softmax, copies, tiles that are not full (12 heads of 32 take 45 ns a row at
-// L = 32, of which products are 21); and keys and values at so many bytes a nanosecond, from a cache or from beyond.
+// A row of attention beside its products: softmax, copies, tiles that are not full; and keys and values at so many
+// bytes a nanosecond, from a cache or from beyond.
 inline constexpr double kAttentionRow = 40;
 inline constexpr double kAttentionReadingNear = 60;
 inline constexpr double kAttentionReadingFar = 30;
 inline constexpr double kAttentionNearBytes = 1 << 20;
 // More keys and values than that are in no cache by the time they are read again: half of a common third-level cache.
 inline constexpr double kAttentionFarBytes = 16 << 20;
-// Short sequences: a head, a key and dim, and that for each vector of rows (one Intel core, 12 heads: 12 rows of 128
-// take 13 µs, 16 of 64 8.5, 20 of 128 26, 32 of 64 24: up to twice what the products alone would).
+// Short sequences: a head, a key and dim, and that for each vector of rows: up to twice what the products alone would
+// take.
 inline constexpr double kShortHead = 40;
 inline constexpr double kShortProduct = 0.28;
 inline constexpr double kShortProductOfVector = 0.12;
@@ -44,8 +44,7 @@ inline constexpr double kMergedElement = 0.05;
 inline constexpr double kUnfusedProducts = 50;
 inline constexpr double kUnfusedScore = 0.1;
 
-// Operations on rows, for each element. Measured on one Zen 4 core, 512 × 512 (768 columns for the normalisation), with
-// AVX-512 and with AVX2: softmax 0.23 and 0.32, layer_norm 0.18 and 0.18, GELU 0.43 and 0.63, ReLU 0.08 and 0.08.
+// Operations on rows, for each element.
 inline constexpr double kSoftmax = 0.15;
 inline constexpr double kSoftmaxBackward = 0.1;
 inline constexpr double kLayerNorm = 0.25;

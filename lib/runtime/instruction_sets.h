@@ -74,8 +74,8 @@ inline constexpr CpuFeatures kAvx512Needs =
     kAvx2Needs | CpuFeatures{.leaf7_ebx = bit_AVX512F | bit_AVX512BW | bit_AVX512DQ | bit_AVX512VL | bit_AVX512CD,
                              .xcr0 = 0xE0};  // k0–k7, upper half of ZMM0–15, ZMM16–31
 inline constexpr CpuFeatures kAvx512Bf16Needs = kAvx512Needs | CpuFeatures{.leaf7_1_eax = bit_AVX512BF16};
-// Intel's CPUs with AMX-TILE, whether or not the system lends the registers. On an Emerald Rapids vdpbf16ps does 90
-// GFLOP/s a core, and multiply-adds of float32 176.
+// Intel's CPUs with AMX-TILE, whether or not the system lends the registers. There vdpbf16ps does less than
+// multiply-adds of float32.
 inline constexpr CpuFeatures kIntelTiles = {.is_of_intel = true, .leaf7_edx = 1U << 24};
 inline constexpr CpuFeatures kAvx512VnniNeeds = kAvx512Needs | CpuFeatures{.leaf7_ecx = bit_AVX512VNNI};
 inline constexpr CpuFeatures kAvxVnniNeeds = kAvx2Needs | CpuFeatures{.leaf7_1_eax = bit_AVXVNNI};

@@ -28,7 +28,7 @@ void run(EngineState& engine, std::int64_t count, int workers, TaskFunction task
   workers = static_cast<int>(std::min<std::int64_t>({workers, engine.threads, count}));
   if (workers <= 1 || inside_task) return run_inline(count, task);
   const int shares = hand_out == HandOut::in_shares ? workers : 1;
-  // Asked only where threads are about to be used: a system call, some 50 ns against a wake-up of microseconds.
+  // Asked only where threads are about to be used: a system call, which is short against a wake-up.
   if (getpid() != engine.process) return run_inline(count, task);
   if (engine.executor) {
     if (engine.executor->inside_worker(engine.executor->context)) return run_inline(count, task);
@@ -58,11 +58,9 @@ void throw_if_stopped(Engine& engine) {
 
 int workers_from_here(const Engine& engine) noexcept { return inside_task ? 1 : engine.threads(); }
 
-// Measured on two cores of a Zen 5 virtual machine: a call whose tasks end at once returns after 0.2–0.4 µs (the worker
-// is not waited for); a spinning worker arrives 0.4–1.2 µs after the call; waking a sleeping one costs the caller 7 µs,
-// and it arrives after 17–28 µs. So ten microseconds of work on two workers take 5.6–6.7 µs instead of 10.4 while calls
-// follow one another (workers spin for 50 µs by default), and 18–19 when they do not; from 30–40 µs on two workers
-// always win. The answer hangs on the arguments alone, not on who is awake: callers size their scratch by it.
+// A spinning worker arrives within a microsecond, a sleeping one after tens of them. So two workers gain from ten
+// microseconds of work on while calls follow one another, and always from some forty on (docs/history/runtime.md). The
+// answer depends on the arguments alone, not on who is awake: callers size their scratch by it.
 int workers_for(const Engine& engine, std::int64_t tasks, double nanoseconds) noexcept {
   const auto most = static_cast<double>(std::min<std::int64_t>(engine.threads(), tasks));
   return static_cast<int>(std::max(1.0, std::min(nanoseconds / costs::kPerWorker, most)));

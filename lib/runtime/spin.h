@@ -19,12 +19,11 @@ inline void relax_cpu() noexcept {
 }
 
 // Waits until `done()` or until the time is over; returns the last answer of done(). After 10 µs it lets others run
-// between two looks: they may be what it waits for. Eight threads on two cores, 230 µs of work a call, 1 ms of
-// spinning: 120 µs a call with the yield and 240 without; the same beside two compilers 240 and 620–1270; one thread a
-// core: equal.
+// between two looks: they may be what it waits for. That helps where there are more threads than cores, and costs
+// nothing where each has its own.
 template <class Predicate>
 bool spin_until(std::chrono::microseconds limit, Predicate&& done) noexcept {
-  // 1 µs or so between two looks at the clock, which costs 27 ns.
+  // 1 µs or so between two looks at the clock, which is long against a look.
   constexpr int kPausesPerLook = 32;
   constexpr std::chrono::microseconds kAlone{10};
   if (done()) return true;

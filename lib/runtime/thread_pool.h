@@ -22,8 +22,8 @@ namespace headlight::runtime {
 //   working  ended ▶ idle    the caller falls asleep over it ▶ awaited
 //   awaited  ended ▶ idle, and wakes the caller
 //
-// Waking one worker costs its waker 7 µs here (a virtual machine; 1–2 µs on bare metal) and the worker comes 17–28 µs
-// after, so every worker that arrives wakes two more before it works, and 64 workers are up after six such steps.
+// Waking one worker costs its waker microseconds, and the worker comes later still, so every worker that arrives wakes
+// two more before it works, and 64 workers are up after six such steps.
 class ThreadPool {
  public:
   // Starts so many workers, which have the numbers from 1 on. Throws std::system_error when one cannot be started

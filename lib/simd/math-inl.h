@@ -35,10 +35,9 @@ inline constexpr float kExp2Coefficients[] = {1.0f,           0x1.62e424p-1f, 0x
 // 64, and no further.
 HEADLIGHT_INLINE Vec exp2_nonpositive(Vec x) {
 #if defined(HEADLIGHT_HAS_SCALEF)
-  // vreduceps instead of the clamp, the rounding and the difference is two instructions less, and 9.7 elements/ns
-  // rather than 16.7 with g++ 12 on Zen 5 (19 either way with clang 14); shifting into the exponent, as below, 13.4.
-  // Where the result is zero nothing is computed: to find an underflow costs Intel's cores some 150 cycles a vector,
-  // and hidden keys, at −∞, are common (half of the lanes at −∞: 10.6 elements/ns; clamped to −150 instead, 0.23).
+  // vreduceps instead of the clamp, the rounding and the difference is two instructions less, but slower with g++ 12;
+  // so is shifting into the exponent, as below. Where the result is zero nothing is computed: finding an underflow
+  // takes Intel's cores many times as long as a vector, and hidden keys, at −∞, are common.
   const LaneBits nonzero = not_less_equal(x, broadcast(-150.0f));
   const Vec n = round(x);
   const Vec fraction = sub_where(nonzero, x, n);
@@ -47,7 +46,7 @@ HEADLIGHT_INLINE Vec exp2_nonpositive(Vec x) {
   // The offset leaves n + 127 + 25 in the low bits: 2ⁿ⁺²⁵ is a float for −151 ≤ n ≤ 102. The factor 2⁻²⁵ is in the
   // coefficients, so the one product at the end rounds correctly into the subnormal numbers. (Adding to the exponent
   // instead would save nothing, end at 2⁻¹²⁶ and turn some NaN into numbers.) The clamp leaves no bits: a factor of 0,
-  // whose product is exact, while one that underflows costs Intel's cores some 150 cycles a vector.
+  // whose product is exact, while one that underflows takes Intel's cores many times as long as a vector.
   constexpr float kOffset = kRoundingOffset + 127.0f + 25.0f;
   constexpr float kScaled[] = {0x1p-25f * kExp2Coefficients[0], 0x1p-25f * kExp2Coefficients[1],
                                0x1p-25f * kExp2Coefficients[2], 0x1p-25f * kExp2Coefficients[3],
@@ -159,10 +158,9 @@ inline constexpr float kLog2UpperNormal[] = {-1.0f,
 // x ≤ −11.4 and −∞.
 HEADLIGHT_INLINE Vec gelu(Vec x) {
   // x Φ(x) = max(x, 0) − a Φ(−a), a = |x|: nothing cancels. The polynomial is log₂ Φ(−a), exact at 0, fitted on [0, 6]
-  // so that the result is within 1.5e-8 of itself for x > 0 and 1.5e-6 for x < 0; it goes on falling to −122 at
-  // a = 11.4. Beyond, a counts as 0: no power becomes subnormal, which costs Intel's cores 150 cycles a vector. (A
-  // product of K = 384 with every tenth sum beyond 10 went from 66 % of the peak to 84 %.) Φ by a rational function and
-  // a division (Abramowitz & Stegun 7.1.26) is 7.6 ULP off and slower.
+  // so that the result is within 1.5e-8 of itself for x > 0 and 1.5e-6 for x < 0; it goes on falling to −122 at a =
+  // 11.4. Beyond, a counts as 0: no power becomes subnormal, which takes Intel's cores many times as long as a vector.
+  // Φ by a rational function and a division (Abramowitz & Stegun 7.1.26) is 7.6 ULP off and slower.
   const Vec a = abs_or_zero_from(x, 11.4f);
   return fnma(a, exp2_nonpositive(polynomial(a, kLog2UpperNormal)), relu(x));
 }

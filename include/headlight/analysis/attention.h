@@ -24,7 +24,7 @@ struct AttentionText {
 };
 
 // Beyond which share a head is called something. Only the first is from the literature: Voita et al. (2019) call a head
-// positional when its largest weight is at one relative position in at least 90 % of the rows. The others are this
+// positional when its largest weight is at one relative position in at least nine rows of ten. The others are this
 // library's. In short texts weight lies near, or on the first token and the separators, by itself: it must be there
 // `times_even` times as much as if it were spread evenly.
 struct KindThresholds {

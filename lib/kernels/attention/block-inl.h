@@ -241,10 +241,9 @@ void block_values_exactly(const kernels::AttentionBlock& block, const RowFactors
 }
 
 // What will be wanted soon and no hardware prefetcher follows: the queries of the rows after these, likely to be next,
-// whose first use would wait for all of them ((32, 100, 8 × 64) 6 % faster), and the lines of `out`, which a write that
-// finds them in no cache reads first. Asked for row by row between the weights of other rows, since a core that waits
-// for many lines at once stands still (12 × 128 rows, D = 64 and 128, 2 % faster than all before the block's scores).
-// Inline, or g++ finds a function without effects and leaves its calls out.
+// whose first use would wait for all of them, and the lines of `out`, which a write that finds them in no cache reads
+// first. Asked for row by row between the weights of other rows, since a core that waits for many lines at once stands
+// still. Inline, or g++ finds a function without effects and leaves its calls out.
 HEADLIGHT_INLINE void prefetch_rows(const kernels::AttentionBlock& block, std::int64_t r) {
   const float* query = block.query.data + (r + block.query.count) * block.query.stride;
   for (std::int64_t d = 0; d < block.query.head_dim; d += kFloatsOfLine) __builtin_prefetch(query + d);

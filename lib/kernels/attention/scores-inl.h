@@ -7,7 +7,7 @@
 namespace headlight::HEADLIGHT_TARGET {
 
 // scores[r][j] ← the sum. Unless null, maxima[r] becomes the greater of itself and the row's scores, lane by lane: here
-// it hides behind the next tile's products, a pass of its own costs 1–2 %.
+// it hides behind the next tile's products, which a pass of its own does not.
 struct StoreScores {
   float* scores;
   std::int64_t stride;
@@ -39,7 +39,7 @@ template <class Keys = TileVectors>
 using ScoreTile = RegisterTile<TileRows, Keys, StoreScores>;
 
 // The scores of `rows` ≤ kBlockRows rows with 1 … kScoreVectors vectors of keys. The panel comes from the first cache
-// level for all groups of rows but the first. (A call of its own for each panel: 1 % of L = 512, D = 64 on Zen 5.)
+// level for all groups of rows but the first. (A call of its own for each panel costs time.)
 template <class Keys>
 HEADLIGHT_INLINE void score_panel(ScoreTile<Keys> tile, std::int64_t rows, std::int64_t vectors) {
   const std::int64_t group_rows = rows_of_group<kScoreRows>(rows);

@@ -10,9 +10,7 @@
 namespace headlight::HEADLIGHT_TARGET {
 
 // Rows: two vectors, so that a key that is read once serves both. Keys: with more, what is saved by packing none is
-// lost to caches that read them anew for every few rows. One Zen 4 core, 12 heads of 32, 64 and 128, time against that
-// of packed keys: SSE4 17 keys -20, -16 and -8 %, 48 -7, -4 and 0 %, 64 -4, -2 and +4 %; AVX2 33 keys -28, -21 and
-// -17 %, 64 -12, -9 and -7 %, 96 -10, -5 and -1 %; AVX-512 with heads of 32 loses from 80 keys on.
+// lost to caches that read them anew for every few rows.
 inline constexpr int kShortRows = 2 * kLanes;
 inline constexpr int kShortKeys = kLanes == 1 ? 4 : kLanes == 4 ? 48 : kLanes == 8 ? 96 : 64;
 

@@ -100,9 +100,8 @@ HEADLIGHT_INLINE void score_keys_together(const kernels::AttentionSweep& sweep, 
 }
 
 // Keys from far memory. Rows of heads side by side are often a power of two apart: they share few sets of the first
-// cache level, which has lost their lines before they are read (Zen 4, one row on 8192 keys of 32 heads, D = 128: 15.6
-// ms for both levels, 14.0 for the second). Those of int8 are few lines for much arithmetic, and come from the second
-// level in time (the same heads apart, 5.3 and 4.9 ms).
+// cache level, which has lost their lines before they are read. Those of int8 are few lines for much arithmetic, and
+// come from the second level in time.
 template <class Numbers>
 constexpr bool asks_second_level_alone(bool in_one_piece) {
   return !in_one_piece || kHasScales<Numbers>;
@@ -113,7 +112,7 @@ void sweep_scores(const kernels::AttentionSweep& sweep, const BlockRange& range)
   const kernels::AttentionBlock& block = sweep.block;
   const auto keys = keys_of<Numbers>(sweep);
   // Of near memory only keys that follow one another are asked for. Between them lie other heads' else, and the core's
-  // own prefetching does better: 12 heads of 1024 keys side by side, D = 64, on AVX-512 119 µs and 123.
+  // own prefetching does better.
   const bool in_one_piece = keys.in_one_piece(block.query.head_dim);
   const bool asks = sweep.from_far_memory || (sweep.from_memory && in_one_piece);
   SweepScores<Numbers> tile{};
@@ -176,10 +175,8 @@ inline void merge_values(const kernels::AttentionBlock& block, const RowFactors&
 }
 
 // Sums that stay in registers take all keys of a head, one head after another: though heads lie side by side, to follow
-// memory is slower (Zen 5, 32 heads of 8192 keys, D = 128 and 64: 10.3 ms instead of 9.0, 6.4 instead of 4.9). More
-// sums go through the keys several times: through few, which stay in the first cache level meanwhile. Of long rows side
-// by side fewer than of rows in one piece, as they share its sets (AVX2, 1024 keys side by side, 32 where there were
-// 16: D = 64 5 % faster, D = 128 4 % slower).
+// memory is slower. More sums go through the keys several times: through few, which stay in the first cache level
+// meanwhile. Of long rows side by side fewer than of rows in one piece, as they share its sets.
 inline constexpr std::int64_t kValueKeys = 32;
 inline constexpr std::int64_t kLongRow = 64;
 
@@ -215,8 +212,8 @@ void sweep_values(const kernels::AttentionSweep& sweep, const BlockRange& range,
 }
 
 // find_maxima() and weigh_block() where one vector holds all that a row sees and nothing came before: the same bits, in
-// two short loops over the rows (12 heads: 8 × 8, D = 32, 8 % of the whole; 16 × 16, D = 64, 6 %). One loop, a row at a
-// time from maximum to sum, is one long chain: it loses all of that again.
+// two short loops over the rows. One loop, a row at a time from maximum to sum, is one long chain: it loses all of that
+// again.
 inline void weigh_short_block(const kernels::AttentionBlock& block) {
   const Vec nothing = broadcast(-kInfinity);
   const Vec scale = broadcast(block.modifiers.exponent_scale);

@@ -12,9 +12,8 @@ namespace headlight::HEADLIGHT_TARGET {
 inline constexpr std::int64_t kSweepKeys = 16;
 
 // Keys that are read soon are asked for; where they come from far, those `further` on too, for the second-level cache:
-// the first one waits for few lines at a time, and a Zen 4 core that asks for the first alone takes 24 ms for 32 heads
-// of 8192 keys, D = 128, instead of 17. For the second alone, Zen 5 takes 7 % more than for the first, but see
-// asks_second_level_alone().
+// the first one waits for few lines at a time, so asking for the first alone is slower. Which keys are asked for in the
+// second alone: asks_second_level_alone().
 template <class Numbers>
 HEADLIGHT_INLINE void ask_for(const typename Numbers::Storage* row, std::int64_t count, std::int64_t further,
                               bool second_level_alone) {
@@ -101,10 +100,10 @@ void SweepScores<Numbers>::run(const SweepScores& tile) noexcept {
   std::int64_t d = 0;
   if (tile.keys == kLanes) {
     // Each step visits kLanes rows of memory; the next ones are asked for row by row, evenly spread over the steps.
-    // Pointers that go on by themselves, and not load_turned(): on AVX2 that loses 2 %.
+    // Pointers that go on by themselves, and not load_turned(), which is slower on AVX2.
     const Storage* next = tile.next;
     const std::int64_t further = tile.further;
-    // Not of 16 bits that are widened: one thing more to remember, and heads apart lost 5 to 10 % on Zen 4.
+    // Not of 16 bits that are widened: one thing more to keep in registers, and heads apart became slower.
     constexpr bool kWidened = sizeof(Storage) == 2 && Numbers::kOfColumn == 1;
     const bool second_level_alone = !kWidened && tile.second_level_alone;
     const std::int64_t key_stride = tile.key_stride;

@@ -12,9 +12,8 @@ namespace headlight::HEADLIGHT_TARGET {
 // A block of rows goes through scores, weights and values together; its scores (24 KiB at 12 rows of 512 keys) stay in
 // the first cache level. Both products take it in groups of rows × vectors: 6 × 4 sums, four operands and a broadcast
 // are 29 of 32 registers, 6 × 2 are 15 of 16, and two pipes of latency 4 want at least 8 sums in flight. 6 × 4 sums
-// load ten operands for 24 products where 12 × 2 load fourteen: the loads are what a core spends its power on. (Intel,
-// one core, scores alone: 12 × 2 at 2.8 GHz and 170 GFLOP/s, 6 × 4 at 3.0 and 177.) Two groups to a block: the second
-// finds keys and values in the first cache level (AVX2, L = 128: 1 % faster than a block of one, causal 2 %).
+// load ten operands for 24 products where 12 × 2 load fourteen: the loads are what a core spends its power on. Two
+// groups to a block: the second finds keys and values in the first cache level.
 inline constexpr int kBlockRows = 12;
 #if defined(__AVX512F__) || defined(__aarch64__)
 inline constexpr int kTileVectors = 4;
@@ -26,8 +25,7 @@ inline constexpr int kValueRows = 6;
 inline constexpr int kScoreVectors = kTileVectors;
 inline constexpr int kValueVectors = kTileVectors;
 // Of so few vectors of values a whole block has its sums in registers at once: half as many passes over the values, in
-// a loop twice as long (D = 32: the whole 5 % faster at L = 128 to 1024, one Intel core). Of a single vector that is 2
-// %, not worth 8 KB of code.
+// a loop twice as long. Of a single vector that gains too little for its code.
 inline constexpr int kNarrowVectors = kValueRows * kValueVectors / kBlockRows;
 inline constexpr int kKeyPanel = kScoreVectors * kLanes;
 inline constexpr int kValuePanel = kValueVectors * kLanes;
@@ -36,8 +34,8 @@ inline constexpr int kValuePanel = kValueVectors * kLanes;
 inline constexpr int kRowSlots = round_up(kBlockRows, kLanes);
 
 // `rows` in as few groups as there must be of at most kMost rows each, all of about the same size (8 are 4 + 4, not 6 +
-// 2, whose last tile would wait for its few sums): the rows of a group. A division by what is not constant takes 4 ns,
-// of one head of few rows a tenth.
+// 2, whose last tile would wait for its few sums): the rows of a group. A division by what is not constant would show
+// in a call of one head of few rows.
 template <int kMost>
 HEADLIGHT_INLINE std::int64_t rows_of_group(std::int64_t rows) {
   if (rows <= kMost) return rows;

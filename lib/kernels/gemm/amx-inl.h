@@ -12,9 +12,9 @@
 // (Intel's manual, volume 2; rounded to nearest even whatever the thread's mode is.) So an element's bits depend on K
 // and its own row and column, not on how many are computed together.
 //
-// A product of tiles takes 16 cycles, and there is a load for each: of 9 cycles from the first-level cache, 31 from the
-// second and 125 from the third (Emerald Rapids). So a pair of tiles of columns of B stays in the first for all rows of
-// a block, A passes by with a hint not to keep it, and what comes next of B and C is fetched meanwhile.
+// There is a load for each product of tiles. A load from the first-level cache is shorter than the product, one from
+// the second or third longer. So a pair of tiles of columns of B stays in the first for all rows of a block, A passes
+// by with a hint not to keep it, and what comes next of B and C is fetched meanwhile.
 //
 // Other machines test this with the instructions emulated (tests/kernels/tile_instructions.h).
 #pragma once
@@ -66,8 +66,7 @@ class AmxRegisters {
     if (rows_ != 0) _tile_release();
   }
 
-  // For so many rows of A and C, 1 … 32. This takes 295 cycles on an Emerald Rapids, so it is not done where nothing
-  // changes.
+  // For so many rows of A and C, 1 … 32. This takes as long as many products, so it is not done where nothing changes.
   void configure(std::int64_t rows) noexcept {
     if (rows == rows_) return;
     rows_ = rows;

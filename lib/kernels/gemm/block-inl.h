@@ -23,7 +23,6 @@ using kernels::Operand;
 using kernels::OperandLayout;
 
 // One tile of rows takes B as fast as it comes: it asks so many steps of k (6 KiB of a packed panel on AVX-512) ahead.
-// GFLOP/s with 10, 16 and 32 steps: 9 × 768 × 768, B from memory, 39, 44, 60; 8 × 384 × 1536 in L2 109, 123, 119.
 constexpr std::int64_t kStreamSteps = 32;
 
 // One step of the block: one block of K, some panels (of tile registers, some vectors), all rows.
@@ -111,14 +110,14 @@ void find_b(const Numbers& numbers, const GemmBlock& block, const Plan<Numbers>&
 }
 
 // What the tiles of a step fetch while they multiply: each its share of the next panel, bytes that come from the
-// third-level cache or memory. 96 × 4096 × 4096 went from 80 % of the peak to 91 %, 48 × 768 × 768 from 90 % to 98 %. A
-// single tile of vector registers looks ahead in its own panels; tile registers are a panel further ahead.
+// third-level cache or memory. A single tile of vector registers looks ahead in its own panels; tile registers are a
+// panel further ahead.
 template <class Numbers>
 void look_ahead(const Numbers& numbers, const Plan<Numbers>& plan, const Step& step, std::int64_t index,
                 GemmTile& tile) noexcept {
   const std::int64_t words = numbers.words_of_step;
   if (plan.tiles == 1) {
-    // Emerald Rapids, 16 × 768 × 768 of int8, GOP/s: 1,800 so, 1,600 with four steps ahead, 1,400 with eight.
+    // Further ahead is slower (docs/history/kernels.md).
     if constexpr (kHasTileRegisters<Numbers>) return;
     const std::int64_t ahead = plan.in_memory ? kMemorySteps : kStreamSteps;
     tile.next = step.b + ahead * step.b_depth_stride;
@@ -149,8 +148,7 @@ bool is_plain(const kernels::GemmEpilogue& epilogue) noexcept {
 }
 
 // What the epilogue reads, or is the first to touch, comes while the tile multiplies: its rows lie too far apart for
-// the hardware to foresee. (768 × 3072 × 682, β = 1: 81 % of the peak without, 84 % with.) Inline, or g++ finds a
-// function without effects and leaves its calls out.
+// the hardware to foresee. Inline, or g++ finds a function without effects and leaves its calls out.
 template <class Storage>
 HEADLIGHT_INLINE void ask_for(const Storage* from, std::int64_t stride, std::int64_t rows,
                               std::int64_t columns) noexcept {
@@ -198,7 +196,7 @@ void run_rows(const Numbers& numbers, const GemmBlock& block, const Plan<Numbers
   if (numbers.find_scales != nullptr) {
     numbers.find_scales(block, step.first, step.first / plan.depth_step, step.column, tile);
   }
-  // Tile registers are configured anew, for 295 cycles, where the last rows are fewer: every other step begins with
+  // Tile registers are configured anew, which takes long, where the last rows are fewer: every other step begins with
   // them.
   const bool is_upward = kHasTileRegisters<Numbers> && step.column / TileSizes<Numbers>::kColumns % 2 != 0;
   for (std::int64_t index = 0; index < plan.tiles; ++index) {

@@ -1,8 +1,7 @@
 // Products whose B is float16, widened on the way: exactly, so that they have the bits of products of floats.
 //
-// With an instruction for it, tiles widen B however many there are: that is hidden behind their products. (A panel
-// widened once for all tiles of a block, in GFLOP/s: 16 × 768 × 768 220 for 261, 128 × 768 × 768 273 for 264, 512³ 277
-// for 260.) Without one, in plain C++ and on SSE4, it is the other way round, 48 for 23, and the tiles are float32's.
+// With an instruction for it, tiles widen B however many there are: that is hidden behind their products. Without one,
+// in plain C++ and on SSE4, a panel widened once for all tiles of a block is faster, and the tiles are float32's.
 //
 // Of each vector of columns a row of words holds row k first, as memory of such numbers does, and then row k + 1.
 #pragma once

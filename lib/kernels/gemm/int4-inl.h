@@ -7,8 +7,8 @@
 // D is exact in any order, and so is D · t: 15 bits by 8. What is rounded, by s and in the sum over g, is never fused,
 // so that every instruction set has the same bits.
 //
-// A as floats, with the bits of gemm() over the widened B, cannot read B as fast as it comes: 1 × 4096 × 4096 takes
-// 117 µs of one Zen 5 core's multiply-adds, and the third-level cache gives that B in 75.
+// A as floats, with the bits of gemm() over the widened B, cannot read B as fast as it comes: the third-level cache
+// gives the integers of one row's product sooner than multiply-adds of floats take them.
 #pragma once
 
 #include <cstdint>
@@ -71,7 +71,7 @@ struct GemmInt4Sums : GemmSums {
   HEADLIGHT_INLINE void end_group(std::int64_t group, const Vec (&sums)[kRows][kVectors],
                                   Vec (&totals)[kRows][kVectors]) const {
     const auto* const of_group = static_cast<const std::uint16_t*>(tile.column_scales) + group * tile.group_stride;
-    // One row whose B comes from the third-level cache takes it at 82 % of what reading alone does, without at 77 %.
+    // One row whose B comes from the third-level cache would wait for the scales without it.
     constexpr int kPanels = divide_up(kVectors, kGemmPanelVectors);
     for (int panel = 0; panel < kPanels; ++panel) {
       const std::uint16_t* const next = of_group + panel * tile.panel_scales + kGroupsAhead * tile.group_stride;

@@ -154,7 +154,7 @@ void store_int8_row(const Int8Rows& row, const typename Numbers::Storage* from, 
   store_partial(row.zero_point(), scale + 1, 1);
 }
 
-// Each row is read twice, for its range and to be stored. Its scale is known only some 75 cycles of folds and divisions
+// Each row is read twice, for its range and to be stored. Its scale is known only a long chain of folds and divisions
 // after its range: meanwhile the row before it is stored.
 template <class Numbers>
 void round_int8_rows(const kernels::GemmBlock& block, float* to, std::int64_t stride) noexcept {

@@ -14,7 +14,7 @@ struct Float32 {
   static constexpr std::int64_t kMaxDepth = kGemmFloatDepth;
   static constexpr bool kRoundsA = false;
 
-  // A call of its own: among the block's variables g++ 12 keeps this loop's in memory (64³ 1 % slower).
+  // A call of its own: among the block's variables g++ 12 keeps this loop's in memory.
   [[gnu::noinline]] static void pack_panel(const kernels::Operand& b, std::int64_t first, std::int64_t depth,
                                            std::int64_t column, std::int64_t columns, float* panel) noexcept {
     const float* from = b.floats_at(first, column);

@@ -1,8 +1,8 @@
 // One panel of B: [depth][columns], the last vector filled up with zeros. And the rows of a transposed A.
 //
-// An A that lies row by row has no packed form: the tile reads it where it lies. Copying rows into tiles lost
-// 3–12 %; row strides of a power of two lose 1 % at most. A transposed A is turned over: read in place, 1024³ ran at 45
-// % of the peak (its rows of 4 KiB share one set of the first-level cache), turned over at 80 %.
+// An A that lies row by row has no packed form: the tile reads it where it lies. Copying rows into tiles is slower,
+// also where row strides are a power of two. A transposed A is turned over: read in place, its rows may share one set
+// of the first-level cache.
 #pragma once
 
 #include <cstdint>

@@ -19,13 +19,11 @@ using kernels::OperandLayout;
 // A panel that small is packed on the stack, and so is a transposed A: short products need no scratch memory. 16 KiB
 // each.
 constexpr std::int64_t kStackPanel = 4096;
-// With at most so many tiles of rows, B is read where it lies: packing reads it once as well, and writes it. On AVX-512
-// with K = 768, in place won by 10–20 % of the peak at 25 to 48 rows, packing by 10 % from 128 rows on and N ≥ 2048.
-// Asking early for the next panel's rows gained nothing for either.
+// With at most so many tiles of rows, B is read where it lies: packing reads it once as well, and writes it. In place
+// is faster for few tiles of rows, packing for many. Asking early for the next panel's rows gained nothing for either.
 constexpr int kInPlaceTiles = 5;
 // Panels of more words, 16 MiB, come from memory. One at a time they are one stream from the first to the last, and are
-// asked for further ahead. 1 × 4096 × 4096, share of what reading alone takes, bfloat16 and float16: with four panels
-// side by side 61 and 60 %, with two 72 and 64 %, with one 79 and 63 %, and asking 64 steps ahead 86 and 79 %.
+// asked for further ahead: several panels side by side are read more slowly.
 constexpr std::int64_t kWordsInCache = std::int64_t{4} << 20;
 constexpr std::int64_t kMemorySteps = 96;
 
@@ -103,9 +101,9 @@ struct Plan {
     return block.columns % kLanes != 0 ? smaller(columns, kGemmPanelWidth) : 0;
   }
 
-  // Whole tiles, but the last two share what is left, so that there is no sliver of rows: 13 rows are 7 + 6. (All
-  // tiles alike, eleven of 11 and 12 for 128 rows: 2 % slower.) Tile registers take what is left as it is, or they
-  // would be configured once more.
+  // Whole tiles, but the last two share what is left, so that there is no sliver of rows: 13 rows are 7 + 6. (All tiles
+  // alike, as eleven of 11 and 12 for 128 rows, are slower.) Tile registers take what is left as it is, or they would
+  // be configured once more.
   [[nodiscard]] Rows rows(const GemmBlock& block, std::int64_t tile) const noexcept {
     constexpr int kRows = TileSizes<Numbers>::kRows;
     const std::int64_t first = tile * kRows;

@@ -12,9 +12,8 @@ namespace headlight::HEADLIGHT_TARGET {
 // A tile is so many rows by so many vectors of sums; a step of k loads those vectors of B and broadcasts an element of
 // A for each row. 9 × 3 sums, three vectors and a broadcast fill 31 of 32 registers (AVX-512), 6 × 2 sums 15 of 16
 // (AVX2, and SSE4 with its separate product), and two pipes of latency 4 want at least 8 sums in flight. The fewer
-// loads for a product the better: Intel's cores pay for each with their clock, twice for a whole vector. GFLOP/s of one
-// such core on 144 × 768 × 768: 12 × 2 (14 loads for 24 products) 176, 6 × 4 176, 8 × 3 178, 9 × 3 (12 for 27) 182–187.
-// On Zen 5 12 × 2, 14 × 2, 8 × 3 and 6 × 4 are equal, 7 × 4 and 24 × 1 slower; on AVX2 4 × 3 spills with clang.
+// loads for a product the better: Intel's cores pay for each with their clock, twice for a whole vector: 9 × 3 has 12
+// loads for 27 products, 12 × 2 has 14 for 24. On AVX2 4 × 3 spills with clang.
 #if defined(HEADLIGHT_SIMD_SCALAR_TARGET)
 inline constexpr int kGemmTileRows = 2;
 inline constexpr int kGemmPanelVectors = 2;
@@ -35,8 +34,8 @@ inline constexpr bool kGemmManyRegisters = false;
 inline constexpr int kGemmPanelWidth = kGemmPanelVectors * kLanes;
 
 // Longest block of K in sums of floats. A panel of it (144 KiB of 768 × 48 floats on AVX-512) stays with the rows of A
-// in the second-level cache, and the widths of BERT models need one block. 256–384 lost 1–2 %: the tile's sums
-// travel more often.
+// in the second-level cache, and the widths of BERT models need one block. In shorter blocks the tile's sums travel
+// more often.
 inline constexpr std::int64_t kGemmFloatDepth = 768;
 
 // One row has a chain of multiply-adds for each vector, but two pipes of four cycles need eight: few rows take several
@@ -51,8 +50,7 @@ constexpr int gemm_panels_at_once(std::int64_t rows, int of_one_row) {
 //
 // Multiply-adds want both vector pipes in every cycle, and on Intel's cores whatever else is issued may take a pipe's
 // turn. Hence two steps for each addition to the pointers, and one prefetch a step at a constant distance from the
-// last. Measured there, B in L2: 99 % of the peak; 91 % with each step on its own and A's two strides known only at run
-// time; 94 % with four steps at once; 85–94 % with the prefetches in bursts, one for every 8 to 32 steps.
+// last: one step or four at once, A's strides known only at run time, and prefetches in bursts are all slower.
 struct GemmPanels {
   const float* at;
   std::int64_t depth_stride;
@@ -94,15 +92,14 @@ struct GemmPanels {
     at += depth_stride;
     ask_for_line<kPanels>(step);
     if (step == 0) return;
-    // With few rows, few tiles share the fetching of the next panel: two tiles three lines each. B from the third-level
-    // cache: 8 × 384 × 1536 73 -> 86 GFLOP/s, 16 × 384 × 1536 110 -> 121.
+    // With few rows, few tiles share the fetching of the next panel: two tiles three lines each.
     if constexpr (kRows < kGemmTileRows && kGemmPanelVectors == 3 && kVectors >= 3) ask_for_line<kPanels>(2);
     go_on_asking<kPanels>();
   }
 };
 
 // out ← α · sum, or α · (out + sum). What a finish knows it reads from the tile's memory, when the sums are done: kept
-// in registers meanwhile, it would take them from the loop over k (int8, 2 × 768 × 768: 12 % slower).
+// in registers meanwhile, it would take them from the loop over k.
 struct GemmSums {
   const kernels::GemmTile& tile;
 

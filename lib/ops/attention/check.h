@@ -116,8 +116,8 @@ HEADLIGHT_INNER_API AttentionSizes check_attention_shape(std::string_view operat
   return probabilities.rows.empty() ? query_length : static_cast<std::int64_t>(probabilities.rows.size());
 }
 
-// Whether an output is left out or without elements. Not by size(), whose bounds take a division for each axis: some
-// 30 ns of a call that may take 300.
+// Whether an output is left out or without elements. Not by size(), whose bounds take a division for each axis, which
+// would show in a short call.
 template <class AnyView>
 [[nodiscard]] bool is_empty(const AnyView& view) noexcept {
   bool empty = !view;

@@ -16,8 +16,8 @@ std::int64_t start_of(const Start& start, std::size_t number) noexcept {
   return start.of_each.empty() ? 0 : start.of_each[number];
 }
 
-// Made where it is wanted: a sequence that was filled in and then copied costs 30 ns, for the copy's wide loads wait
-// for its narrow stores. A call of one short head takes 190.
+// Made where it is wanted: the wide loads of a copy would wait for the narrow stores that filled the sequence in, which
+// would show in a call of one short head.
 AttentionSequence sequence_of(const AttentionOptions& options, std::size_t number, KeyInterval queries,
                               KeyInterval keys, std::int64_t first_query) noexcept {
   return {.first_query = queries.begin - first_query,

@@ -10,9 +10,9 @@
 namespace headlight::ops {
 namespace {
 
-// Rows for which one copy of a block of keys and values is made: the more, the less it costs (a block for 1024 rows
-// 2 % of their products, where it comes from the third-level cache 4 %), while their queries and states must stay in
-// the second-level cache beside that block, 256 KiB: so many bytes, half of a common one.
+// Rows for which one copy of a block of keys and values is made: the more, the less it costs beside their products,
+// while their queries and states must stay in the second-level cache beside that block, 256 KiB: so many bytes, half of
+// a common one.
 constexpr std::int64_t kRowBytes = 640 << 10;
 // Where all keys are packed first and only read then: enough that reading a block of them from the second-level cache
 // once for every tile, and from beyond it once for every row block, hides behind the products.
@@ -31,12 +31,10 @@ constexpr std::int64_t kInPlaceTiles = 2;
 // Of all heads of one sweep: their scores of a key block take 128 KiB at most.
 constexpr std::int64_t kSweepRows = 64;
 
-// Heads that lie apart are swept two at a time: as two streams memory is read a fifth faster than as one (Intel, 32
-// heads of 8192 keys, D = 128: one 8.2, two 10.2, four 9.8 GB/s, where a plain sum reads 10.0; more lose again). Asking
-// for the values of one head while its keys are read, and the other way round, gives as much with one head, but costs
-// where keys and values come from the third-level cache. There a head by itself is better if the sums of its values
-// stay in registers (AVX-512, 12 heads of 1024 keys, D = 64, 116 µs and 126). Up to so many keys it is the number of
-// calls that counts.
+// Heads that lie apart are swept two at a time: as two streams memory is read faster than as one, and than as four.
+// Asking for the values of one head while its keys are read, and the other way round, gives as much with one head, but
+// costs where keys and values come from the third-level cache. There a head by itself is better if the sums of its
+// values stay in registers. Up to so many keys it is the number of calls that counts.
 constexpr std::int64_t kStreams = 2;
 constexpr std::int64_t kKeysTogether = 64;
 
@@ -82,8 +80,7 @@ std::int64_t sweep_heads(const kernels::AttentionKernels& kernels, const Attenti
 }
 
 // Whether so many units of each head are enough for each worker that they can help each other, and at the end none
-// waits a sixteenth of the time. (Four: two threads are as fast as with eight in 2048 rows of one head, and 4 to 12 %
-// faster where a unit is then a whole head of 128 to 512.)
+// waits long. (Four are enough for long heads; with eight a head of some hundred rows would be cut for nothing.)
 bool fill_workers(std::int64_t heads, std::int64_t units_of_head, int workers) noexcept {
   constexpr std::int64_t kLeast = 4;
   constexpr std::int64_t kEven = 16;
@@ -136,21 +133,19 @@ std::int64_t rows_of_unit(const AttentionPlan& plan, std::int64_t heads, int que
   return even_share(tiles, block_tiles) * query_rows;
 }
 
-// Of values that take several panels a copy pays from more rows on than that. (13 to 32 rows of 12 heads of 64 and 128
-// on 256 and 4096 keys, AVX2: 8 % faster without one.)
+// Of values that take several panels a copy pays from more rows on than that.
 constexpr std::int64_t kRowsOfWideCopy = 32;
 
-// A copy of the values with its rows side by side costs a pass over them and saves translating a page for every row: 1
-// % from 200 rows on. It pays much sooner where a vector would lie across two cache lines (12 heads of 64 at L = 128: 5
-// % of the whole), where rows need several panels, or where they end within a vector.
+// A copy of the values with its rows side by side costs a pass over them and saves translating a page for every row,
+// which pays from some hundred rows on. It pays much sooner where a vector would lie across two cache lines, where rows
+// need several panels, or where they end within a vector.
 bool values_want_packing(const kernels::AttentionKernels& kernels, const AttentionSizes& sizes,
                          const AttentionTraits& traits, std::int64_t rows) noexcept {
   return rows >= 192 || !traits.values_aligned || (sizes.value_dim > kernels.value_panel && rows > kRowsOfWideCopy) ||
          sizes.value_dim % kernels.lanes != 0;
 }
 
-// A row of scores more than it holds where rows a power of two apart would share their sets of the first cache level:
-// 12 × 512 keys 1 % faster (Intel).
+// A row of scores more than it holds where rows a power of two apart would share their sets of the first cache level.
 std::int64_t scores_stride(std::int64_t scores, const kernels::AttentionKernels& kernels) noexcept {
   return scores % 128 == 0 ? scores + kernels.lanes : scores;
 }

@@ -50,8 +50,8 @@ void run_split_keys(Engine& engine, const AttentionCall& call) noexcept {
 }
 
 // f(range, worker) for every unit of so many rows. One worker that packs block by block takes all heads of a block of
-// queries one after the other: they lie side by side, and their pages are translated once (12 heads, L = 4096: 5 %
-// faster). Several workers keep to a head each, whose keys stay in their caches.
+// queries one after the other: they lie side by side, and their pages are translated once. Several workers keep to a
+// head each, whose keys stay in their caches.
 template <class Function>
 void for_units_of_rows(Engine& engine, const AttentionCall& call, std::int64_t rows, Function f) noexcept {
   const std::int64_t heads_of_sample = call.sizes.key_value_heads;

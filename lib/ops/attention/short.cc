@@ -35,8 +35,8 @@ void ShortAttention::attend(const ShortRows& group, std::int64_t head) const noe
   alignas(64) float columns[kMaxShortHeadDim * kMaxShortRows];
   float maximum[kMaxShortRows];
   float sum[kMaxShortRows];
-  // Most calls have one head of keys for each of queries, and need no division: 1 % of a call of two heads of five
-  // rows. (Of `group == 1` g++ makes a division again.)
+  // Most calls have one head of keys for each of queries, and need no division. (Of `group == 1` g++ makes a division
+  // again.)
   const std::int64_t key_value_head = sizes.group > 1 ? head / sizes.group : head;
   kernels.attend_short({.query = {.data = &query(group.sample, group.first, head, 0),
                                   .stride = query.stride(1),

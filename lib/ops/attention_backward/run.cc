@@ -212,9 +212,8 @@ void clear_keys(const BackwardCall& call, std::int64_t sample, std::int64_t head
 void differentiate_samples(Engine& engine, const BackwardCall& call) noexcept {
   const std::int64_t blocks = call.plan.key_blocks;
   const std::int64_t heads = call.sizes.key_value_heads;
-  // All heads of a block of keys before the next block: workers then have several heads, and none waits for the rows
-  // of another's. (Twelve causal heads of 64, L = 512, two threads: 32 % of the peak with all blocks of a head in turn,
-  // 60 % so.)
+  // All heads of a block of keys before the next block: workers then have several heads, and none waits for the rows of
+  // another's.
   auto differentiate = [&](std::int64_t task, int worker) {
     const std::int64_t head = task % heads;
     const std::int64_t sample = task / heads / blocks;

@@ -15,21 +15,18 @@ constexpr std::int64_t kTilesPerBlock = 16;
 constexpr std::int64_t kRowsOfTileRegisters = 32;
 constexpr std::int64_t kTileRegistersPerBlock = 8;
 constexpr std::int64_t kMostFloatsOfTileRegisters = std::int64_t{1} << 18;
-// A block that packs its own panels of B does it once for all its rows; 42 tiles make that 3 % of the work. With more
-// rows B is packed as a whole first, into scratch memory, and read as a PackedMatrix is. (Share of the peak, Intel:
-// 2304 × 768 × 1024 with a transposed A 74 % with panels packed seven times, 81 % so; 1024 × 768 × 2304 81 % and 85 %.)
+// A block that packs its own panels of B does it once for all its rows; 42 tiles make that little of the work. With
+// more rows B is packed as a whole first, into scratch memory, and read as a PackedMatrix is.
 constexpr std::int64_t kTilesPerPackingBlock = 42;
 // Of a larger B no copy is made: 64 MiB.
 constexpr std::int64_t kMostPackedFloats = std::int64_t{16} << 20;
-// A block that turns a transposed A over does it for all its columns: as many as leave the workers enough
-// tasks. Eight panels make that some 5 % of the work, 64 less than 1 %. (768 × 3072 × 682: 83 % of the peak with 32, 84
-// % with 64.)
+// A block that turns a transposed A over does it for all its columns: as many as leave the workers enough tasks. With
+// 64 panels it is little beside the products.
 constexpr std::int64_t kLeastPanelsPerTurn = 8;
 constexpr std::int64_t kMostPanelsPerTurn = 64;
 // So many tasks a worker that all end together, and no more: a task whose panels lie side by side fetches the next one
 // while it computes, and only its first comes unannounced. With one panel each, half of what two threads fetched early
-// was for the other. Products of 16 rows whose B comes from memory, two threads: 322 µs with one panel each, 291 with
-// six tasks a worker, 258 with three.
+// was for the other.
 constexpr std::int64_t kTasksPerWorker = 3;
 constexpr std::int64_t kMaxPanels = 8;
 // With so many rows for each worker, each has its own, in all products of a layer the same: sums of the product before

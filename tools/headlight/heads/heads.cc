@@ -23,7 +23,7 @@ bool merges_to_one_head(Merge merge) {
   return merge == Merge::average || merge == Merge::weighted || merge == Merge::weighted_by_input;
 }
 
-// Memory that is kept from batch to batch: to get it anew would cost a tenth of the time.
+// Memory that is kept from batch to batch: to get it anew would take time.
 template <int Rank>
 View<float, Rank> in_memory(std::vector<float>& memory, const typename View<float, Rank>::Shape& shape) {
   const View<float, Rank> view(nullptr, shape);
