@@ -45,13 +45,13 @@ macro(headlight_watch_this_folder)
   endif()
 endmacro()
 
-if(HEADLIGHT_PRECOMPILED_HEADERS)
+if(HEADLIGHT_PRECOMPILED_HEADERS AND NOT CMAKE_CXX_FLAGS MATCHES "ggc-min-heapsize")
   # g++ looks for memory that is free again when it has taken 128 MB, which is up to a quarter of its time for a test.
   target_compile_options(headlight_settings INTERFACE $<$<COMPILE_LANG_AND_ID:CXX,GNU>:--param=ggc-min-heapsize=524288>)
 endif()
 
-# headlight_precompile(TARGET HEADERS…): with HEADLIGHT_PRECOMPILED_HEADERS these are read once for all of its sources, which takes 0.4 s from each:
-# half of what most of them need. The objects are the same. Which headers a source needs it includes all the same: every other build shows that.
+# headlight_precompile(TARGET HEADERS…): with HEADLIGHT_PRECOMPILED_HEADERS these are read once for all of its sources, which is half of
+# a compiler's time for most of them. The objects are the same. Which headers a source needs it includes all the same: every other build shows that.
 function(headlight_precompile target)
   if(HEADLIGHT_PRECOMPILED_HEADERS)
     target_precompile_headers(${target} PRIVATE <algorithm> <array> <atomic> <bit> <cmath> <cstdint> <cstring> <limits> <memory> <numbers> <optional>
@@ -218,6 +218,7 @@ function(headlight_add_isa_object name isa library)
   endif()
   target_compile_definitions(${name} PRIVATE HEADLIGHT_TARGET=${isa} HEADLIGHT_SET=${set} ${headlight_definitions_${library}})
   set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE ON INTERPROCEDURAL_OPTIMIZATION OFF)
+  # The SIMD library is most of what a compiler reads for a kernel.
   list(LENGTH ARGN sources)
   if(HEADLIGHT_PRECOMPILED_HEADERS AND sources GREATER 3)
     target_precompile_headers(${name} PRIVATE ${PROJECT_SOURCE_DIR}/lib/simd/vector-inl.h)
