@@ -35,4 +35,7 @@ bool split_words(std::string_view text, const TokenizerOptions& options, WordSin
 [[nodiscard]] bool is_ideograph(char32_t codepoint);
 [[nodiscard]] bool is_punctuation(char32_t codepoint);
 
+// The second half of it, of what normalize() has made; not for whole_words.
+bool split_normalized(std::string_view text, const TokenizerOptions& options, WordSink& sink);
+
 }  // namespace headlight::models

@@ -1,17 +1,21 @@
-// config.json and its neighbours: what a published BERT folder says of itself.
+// config.json: what a published BERT folder says of its network.
 #pragma once
 
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "headlight/models/text_encoder.h"
 #include "models/model_folder.h"
 
 namespace headlight::models {
 
-// Reads config.json and, where they are there, tokenizer_config.json and sentence_bert_config.json. Throws FileError.
-[[nodiscard]] ModelOptions read_bert_config(const ModelFolder& folder);
+struct BertConfig {
+  EncoderOptions encoder;
+  std::optional<std::string> tokenizer_class;
+};
 
-// Writes the same three. Throws FileError.
-void write_bert_config(const std::string& folder, const ModelOptions& options);
+// Appends keys that nobody knows. Throws FileError.
+[[nodiscard]] BertConfig read_bert_config(const ModelFolder& folder, std::vector<std::string>& unknown);
 
 }  // namespace headlight::models

@@ -110,6 +110,10 @@ headlight_layer* headlight_encoder_network(headlight_encoder* encoder) {
   return encoder == nullptr ? nullptr : &encoder->network;
 }
 
+int64_t headlight_encoder_embed_width(const headlight_encoder* encoder) {
+  return encoder == nullptr ? 0 : encoder->encoder.embed_width();
+}
+
 int64_t headlight_encoder_width(const headlight_encoder* encoder) { return size_of(encoder, &EncoderOptions::width); }
 
 int64_t headlight_encoder_layers(const headlight_encoder* encoder) { return size_of(encoder, &EncoderOptions::layers); }

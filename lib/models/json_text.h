@@ -33,6 +33,10 @@ class JsonObject {
   }
 
   [[nodiscard]] const std::string& members() const noexcept { return members_; }
+  // A file that holds them alone.
+  [[nodiscard]] std::string document() const {
+    return members_.empty() ? std::string("{}\n") : "{\n  " + members_ + "\n}\n";
+  }
 
  private:
   std::string_view colon_;

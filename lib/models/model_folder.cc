@@ -8,24 +8,33 @@
 
 namespace headlight::models {
 
-std::string path_in(const std::string& folder, const char* file) {
+std::string path_in(const std::string& folder, const std::string& file) {
   return folder.empty() || folder.ends_with('/') ? folder + file : folder + "/" + file;
 }
 
-const FileInMemory* ModelFolder::find(const char* file) const {
+ModelFolder ModelFolder::within(const std::string& folder) const {
+  ModelFolder inner = *this;
+  if (folder.empty()) return inner;
+  inner.folder_ = path_in(folder_, folder);
+  inner.within_ = within_ + folder + "/";
+  return inner;
+}
+
+const FileInMemory* ModelFolder::find(const std::string& file) const {
+  const std::string name = within_ + file;
   for (const FileInMemory& each : files_) {
-    if (each.name == file) return &each;
+    if (each.name == name) return &each;
   }
   return nullptr;
 }
 
-const FileInMemory& ModelFolder::file_in_memory(const char* file) const {
+const FileInMemory& ModelFolder::file_in_memory(const std::string& file) const {
   const FileInMemory* const found = find(file);
   if (found == nullptr) throw FileError(path(file), "is not there");
   return *found;
 }
 
-bool ModelFolder::has(const char* file) const {
+bool ModelFolder::has(const std::string& file) const {
   if (in_memory_) return find(file) != nullptr;
   std::error_code error;
   const bool is_there = std::filesystem::exists(path(file), error);
@@ -33,7 +42,7 @@ bool ModelFolder::has(const char* file) const {
   return is_there;
 }
 
-std::string ModelFolder::text(const char* file, std::uint64_t limit) const {
+std::string ModelFolder::text(const std::string& file, std::uint64_t limit) const {
   if (!in_memory_) return read_text(path(file), limit);
   const std::span<const std::byte> bytes = file_in_memory(file).bytes;
   if (bytes.size() > limit) {
@@ -43,9 +52,15 @@ std::string ModelFolder::text(const char* file, std::uint64_t limit) const {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-JsonScalars ModelFolder::json(const char* file) const { return {path(file), text(file, JsonScalars::kLargestFile)}; }
+JsonValue ModelFolder::json(const std::string& file, std::uint64_t limit) const {
+  return JsonValue::parse_object(path(file), text(file, limit));
+}
 
-SafetensorsFile ModelFolder::safetensors(const char* file) const {
+JsonValue ModelFolder::json_array(const std::string& file) const {
+  return JsonValue::parse_array(path(file), text(file, kLargestConfig));
+}
+
+SafetensorsFile ModelFolder::safetensors(const std::string& file) const {
   if (!in_memory_) return SafetensorsFile(path(file));
   return {path(file), file_in_memory(file).bytes};
 }

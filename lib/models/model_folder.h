@@ -9,7 +9,7 @@
 
 #include "headlight/models/safetensors.h"
 #include "headlight/models/text_encoder.h"
-#include "models/json_scalars.h"
+#include "models/json_value.h"
 
 namespace headlight::models {
 
@@ -17,10 +17,15 @@ inline constexpr const char* kConfigFile = "config.json";
 inline constexpr const char* kWeightsFile = "model.safetensors";
 inline constexpr const char* kVocabularyFile = "vocab.txt";
 inline constexpr const char* kTokenizerConfigFile = "tokenizer_config.json";
+inline constexpr const char* kSpecialTokensFile = "special_tokens_map.json";
+inline constexpr const char* kAddedTokensFile = "added_tokens.json";
+inline constexpr const char* kTokenizerFile = "tokenizer.json";
 inline constexpr const char* kSentenceConfigFile = "sentence_bert_config.json";
+inline constexpr const char* kPromptsFile = "config_sentence_transformers.json";
+inline constexpr const char* kModulesFile = "modules.json";
 
 // `folder` + '/' + `file`, without doubling the slash.
-[[nodiscard]] std::string path_in(const std::string& folder, const char* file);
+[[nodiscard]] std::string path_in(const std::string& folder, const std::string& file);
 
 class ModelFolder {
  public:
@@ -28,26 +33,33 @@ class ModelFolder {
   ModelFolder(std::string_view name, std::span<const FileInMemory> files)
       : folder_(name), files_(files), in_memory_(true) {}
 
+  // A folder within this one, "1_Pooling"; "" is this one itself.
+  [[nodiscard]] ModelFolder within(const std::string& folder) const;
+
   // What names the file in errors.
-  [[nodiscard]] std::string path(const char* file) const { return path_in(folder_, file); }
-  [[nodiscard]] bool has(const char* file) const;
+  [[nodiscard]] std::string path(const std::string& file) const { return path_in(folder_, file); }
+  [[nodiscard]] bool has(const std::string& file) const;
 
   // All of it. Throw FileError when it is not there, holds more than `limit` bytes or breaks its format.
-  [[nodiscard]] std::string text(const char* file, std::uint64_t limit) const;
-  [[nodiscard]] JsonScalars json(const char* file) const;
-  [[nodiscard]] SafetensorsFile safetensors(const char* file) const;
+  [[nodiscard]] std::string text(const std::string& file, std::uint64_t limit) const;
+  [[nodiscard]] JsonValue json(const std::string& file, std::uint64_t limit = kLargestConfig) const;
+  [[nodiscard]] JsonValue json_array(const std::string& file) const;
+  [[nodiscard]] SafetensorsFile safetensors(const std::string& file) const;
+
+  static constexpr std::uint64_t kLargestConfig = std::uint64_t{16} << 20;
 
  private:
-  [[nodiscard]] const FileInMemory* find(const char* file) const;
-  [[nodiscard]] const FileInMemory& file_in_memory(const char* file) const;
+  [[nodiscard]] const FileInMemory* find(const std::string& file) const;
+  [[nodiscard]] const FileInMemory& file_in_memory(const std::string& file) const;
 
   std::string folder_;
   std::span<const FileInMemory> files_;
+  std::string within_;  // of files in memory: what the names of this folder's begin with
   bool in_memory_ = false;
 };
 
-// Writes all five; `metadata` goes into the weights' file. Makes the folder; each file appears whole or not at all.
-// Throws FileError.
+// Writes what save() of a model writes; `metadata` goes into the weights' file. Makes the folder; each file appears
+// whole or not at all. Throws FileError.
 void write_model_folder(const std::string& folder, const ModelOptions& options, std::span<const std::string> vocabulary,
                         const Weights& weights, std::map<std::string, std::string> metadata,
                         NumberType type = NumberType::float32);

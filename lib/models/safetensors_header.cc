@@ -119,7 +119,10 @@ class HeaderHandler : public nlohmann::json_sax<Json> {
     return true;
   }
 
-  bool null() override { unexpected("null"); }
+  bool null() override {
+    if (place_ == Place::header && name_ == "__metadata__") return true;  // none
+    unexpected("null");
+  }
   bool boolean(bool) override { unexpected("true or false"); }
   bool number_integer(Json::number_integer_t) override { unexpected("a negative number"); }
   bool number_float(Json::number_float_t, const std::string&) override {

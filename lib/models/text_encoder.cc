@@ -1,22 +1,15 @@
 #include "headlight/models/text_encoder.h"
 
 #include <algorithm>
-#include <filesystem>
 #include <stdexcept>
-#include <system_error>
 #include <utility>
 
-#include "headlight/models/atomic_file.h"
-#include "headlight/models/errors.h"
-#include "headlight/models/safetensors.h"
 #include "headlight/normalization.h"
 #include "headlight/out_of_memory.h"
-#include "models/bert_config.h"
-#include "models/bert_weights.h"
 #include "models/describe.h"
-#include "models/model_folder.h"
+#include "models/module_files.h"
 #include "models/out_view.h"
-#include "models/vocabulary.h"
+#include "models/text_vectors.h"
 #include "models/workspace.h"
 
 namespace headlight::models {
@@ -29,6 +22,29 @@ TextEncoder::Texts texts_of(std::span<const std::string> texts) {
 }
 
 [[noreturn]] void fail(const std::string& message) { throw std::invalid_argument("models::TextEncoder: " + message); }
+
+// That poolings and layers of options somebody made fit each other, and that there is the prompt they name.
+void check_vector_options(const ModelOptions& options) {
+  if (options.pooling.empty() || options.pooling.size() > kMostModules) {
+    fail("pooling has " + std::to_string(options.pooling.size()) + " entries, expected 1 to " +
+         std::to_string(kMostModules));
+  }
+  std::int64_t width = options.encoder.width * static_cast<std::int64_t>(options.pooling.size());
+  for (const VectorLayer& layer : options.vector_layers) {
+    const bool dense = layer.kind == VectorLayer::Kind::dense, plain = layer.kind == VectorLayer::Kind::normalize;
+    const std::int64_t behind = dense ? layer.width : width;
+    const auto weights = static_cast<std::int64_t>(layer.weight.size());
+    const auto biases = static_cast<std::int64_t>(layer.bias.size());
+    const std::int64_t rows = dense ? behind : plain ? 0 : 1;
+    const bool fits = behind >= 1 && behind <= INT32_MAX && (layer.width == 0 || layer.width == behind) &&
+                      weights % width == 0 && weights / width == rows && (biases == 0 || (!plain && biases == behind));
+    if (!fits) fail("vector_layers has a layer whose numbers do not fit the width before it, " + std::to_string(width));
+    width = behind;
+  }
+  if (!options.default_prompt.empty() && !options.prompts.contains(options.default_prompt)) {
+    fail("default_prompt is '" + options.default_prompt + "', expected the name of one of prompts");
+  }
+}
 
 // That ids are ones of the vocabulary, at positions that there are.
 void check_ids(const EncoderOptions& options, View<const std::int64_t, 2> ids, View<const std::int64_t, 2> mask) {
@@ -84,18 +100,20 @@ auto padded_into(View<float, 3> out) {
   };
 }
 
-// Puts the mean of each sequence's hidden states, of length 1, into its row of out [B, E].
-auto pooled_into(Engine& engine, View<float, 2> out) {
-  return [&engine, out](std::size_t first, const EncoderInput& input, View<const float, 2> hidden) {
+// Puts the vector of each sequence into its row of out [B, D].
+auto vectors_into(Engine& engine, const ModelOptions& options, const EmbedOptions& call, std::int64_t prompt_tokens,
+                  View<float, 2> out, VectorScratch& scratch) {
+  return [&engine, &options, normalize = call.normalize, prompt_tokens, out, &scratch](
+             std::size_t first, const EncoderInput& input, View<const float, 2> hidden) {
     const View<float, 2> rows(out.data + static_cast<std::int64_t>(first) * out.stride(0),
                               {static_cast<std::int64_t>(input.offsets.size()) - 1, out.extent(1)}, out.strides);
-    mean_pool(engine, hidden, input.offsets, rows, true);
+    make_vectors(engine, options, prompt_tokens, normalize, input, hidden, rows, scratch);
   };
 }
 
 }  // namespace
 
-TextEncoder::TextEncoder(const ModelOptions& options, Tokenizer tokenizer, headlight::Encoder network)
+TextEncoder::Encoder(const ModelOptions& options, Tokenizer tokenizer, headlight::Encoder network)
     : options_(options),
       tokenizer_(std::move(tokenizer)),
       network_(std::move(network)),
@@ -112,6 +130,7 @@ TextEncoder::TextEncoder(const ModelOptions& options, Tokenizer tokenizer, headl
     fail("embed_max_length is " + std::to_string(options_.embed_max_length) + ", expected 2 to max_length " +
          std::to_string(options_.max_length));
   }
+  check_vector_options(options_);
   if (tokenizer_.size() > options_.encoder.vocabulary) {
     fail("the tokenizer has " + std::to_string(tokenizer_.size()) +
          " tokens, expected at most the network's vocabulary " + std::to_string(options_.encoder.vocabulary));
@@ -173,51 +192,83 @@ void TextEncoder::check_pooling() const {
   if (!options_.unread_pooling.empty()) fail("embed: " + options_.unread_pooling);
 }
 
+std::int64_t TextEncoder::embed_width() const noexcept { return vector_width(options_); }
+
 Tensor<float, 2> TextEncoder::embed(Engine& engine, std::span<const std::string> texts) const {
-  Tensor<float, 2> out({static_cast<std::int64_t>(texts.size()), options_.encoder.width});
+  Tensor<float, 2> out({static_cast<std::int64_t>(texts.size()), embed_width()});
   embed(engine, texts, out);
   return out;
 }
 
 void TextEncoder::embed(Engine& engine, std::span<const std::string> texts, View<float, 2> out) const {
-  embed(engine, texts_of(texts), out);
+  embed(engine, texts_of(texts), out, {});
 }
 
-void TextEncoder::embed(Engine& engine, const Texts& texts, View<float, 2> out) const {
+void TextEncoder::embed(Engine& engine, std::span<const std::string> texts, View<float, 2> out,
+                        const EmbedOptions& options) const {
+  embed(engine, texts_of(texts), out, options);
+}
+
+void TextEncoder::embed(Engine& engine, const Texts& texts, View<float, 2> out) const { embed(engine, texts, out, {}); }
+
+void TextEncoder::embed(Engine& engine, const Texts& texts, View<float, 2> out, const EmbedOptions& options) const {
   check_pooling();
-  check_out(out, {static_cast<std::int64_t>(texts.count), options_.encoder.width});
+  check_out(out, {static_cast<std::int64_t>(texts.count), embed_width()});
   for_each_text(texts, [](std::size_t, std::string_view text) { Tokenizer::check(text); });
+  const auto by_default = options_.prompts.find(options_.default_prompt);
+  const std::string_view prompt = options.prompt                         ? std::string_view(*options.prompt)
+                                  : by_default != options_.prompts.end() ? std::string_view(by_default->second)
+                                                                         : std::string_view();
+  // Its tokens but for the [SEP] behind them.
+  std::int64_t prompt_tokens = 0;
+  if (!prompt.empty()) {
+    prompt_tokens = static_cast<std::int64_t>(tokenizer_.encode(prompt, options_.embed_max_length).size()) - 1;
+  }
+  std::string joined;
   const auto add = [&](std::size_t number, TokenBatch& batch) {
-    batch.add_ids([&](std::vector<std::int64_t>& ids) {
-      tokenizer_.append(texts.at(texts.list, number), options_.embed_max_length, ids);
-    });
+    std::string_view text = texts.at(texts.list, number);
+    if (!prompt.empty()) text = joined.assign(prompt).append(text);
+    batch.add_ids([&](std::vector<std::int64_t>& ids) { tokenizer_.append(text, options_.embed_max_length, ids); });
   };
-  workspaces_->take()->run(engine, network_, texts.count, add, pooled_into(engine, out));
+  const auto workspace = workspaces_->take();
+  workspace->run(engine, network_, texts.count, add,
+                 vectors_into(engine, options_, options, prompt_tokens, out, workspace->vectors()));
 }
 
 Tensor<float, 2> TextEncoder::embed(Engine& engine, View<const std::int64_t, 2> ids,
                                     View<const std::int64_t, 2> mask) const {
   check_ids(options_.encoder, ids, mask);
-  if (ids.extent(0) > INT64_MAX / 8 / options_.encoder.width) throw OutOfMemory("models::TextEncoder", SIZE_MAX);
-  Tensor<float, 2> out({ids.extent(0), options_.encoder.width});
+  if (ids.extent(0) > INT64_MAX / 8 / embed_width()) throw OutOfMemory("models::TextEncoder", SIZE_MAX);
+  Tensor<float, 2> out({ids.extent(0), embed_width()});
   embed(engine, ids, mask, out);
   return out;
 }
 
 void TextEncoder::embed(Engine& engine, View<const std::int64_t, 2> ids, View<const std::int64_t, 2> mask,
                         View<float, 2> out) const {
+  embed(engine, ids, mask, out, {});
+}
+
+void TextEncoder::embed(Engine& engine, View<const std::int64_t, 2> ids, View<const std::int64_t, 2> mask,
+                        View<float, 2> out, const EmbedOptions& options) const {
   check_pooling();
   check_ids(options_.encoder, ids, mask);
-  check_out(out, {ids.extent(0), options_.encoder.width});
-  workspaces_->take()->run(engine, network_, static_cast<std::size_t>(ids.extent(0)), rows_of(ids, mask),
-                           pooled_into(engine, out));
+  check_out(out, {ids.extent(0), embed_width()});
+  if (options.prompt_tokens < 0) {
+    fail("embed: prompt_tokens is " + std::to_string(options.prompt_tokens) + ", expected at least 0");
+  }
+  const auto workspace = workspaces_->take();
+  workspace->run(engine, network_, static_cast<std::size_t>(ids.extent(0)), rows_of(ids, mask),
+                 vectors_into(engine, options_, options, options.prompt_tokens, out, workspace->vectors()));
 }
 
 void TextEncoder::reserve(Engine& engine, std::int64_t tokens) const {
   if (tokens < 0) fail("reserve() for " + std::to_string(tokens) + " tokens, expected at least 0");
   const std::int64_t longest = options_.encoder.max_positions;
   network_.reserve(engine, std::min(tokens, std::max(kTokensAtATime, longest)));
-  workspaces_->take()->reserve(network_, tokens, longest);
+  const auto workspace = workspaces_->take();
+  workspace->reserve(network_, tokens, longest);
+  workspace->vectors().reserve(engine, options_, Workspace::sequences_at_a_time(tokens));
 }
 
 Tensor<float, 3> TextEncoder::probabilities(Engine& engine, std::span<const std::int64_t> ids,
@@ -239,59 +290,6 @@ void TextEncoder::probabilities(Engine& engine, std::span<const std::int64_t> id
   wanted.probabilities.per_head = {
       out.data, {1, out.extent(0), length, length}, {0, out.stride(0), out.stride(1), out.stride(2)}};
   workspaces_->take()->look(engine, network_, rows_of(row, {}), wanted);
-}
-
-void TextEncoder::save(const std::string& folder, NumberType type) const {
-  if (options_.encoder.norm != Norm::post)
-    fail("save: the network normalises before its halves, which a BERT folder cannot say");
-  if (!options_.unread_pooling.empty()) fail("save: what is not read would be lost, " + options_.unread_pooling);
-  std::vector<std::string> vocabulary;
-  for (std::int64_t id = 0; id < tokenizer_.size(); ++id) vocabulary.push_back(tokenizer_.token(id));
-  write_model_folder(folder, options_, vocabulary, name_as_bert(network_), {}, type);
-}
-
-void write_model_folder(const std::string& folder, const ModelOptions& options, std::span<const std::string> vocabulary,
-                        const Weights& weights, std::map<std::string, std::string> metadata, NumberType type) {
-  const std::string lines = vocabulary_text(vocabulary, path_in(folder, kVocabularyFile));
-  std::error_code error;
-  std::filesystem::create_directories(folder, error);
-  if (error) throw FileError(folder, "cannot make the folder: " + error.message());
-  metadata.emplace("format", "pt");
-  write_safetensors(path_in(folder, kWeightsFile), weights, metadata, type);
-  AtomicFile file(path_in(folder, kVocabularyFile));
-  file.write(lines.data(), lines.size());
-  file.commit();
-  write_bert_config(folder, options);
-}
-
-namespace {
-
-TextEncoder load(const ModelFolder& folder, const LoadModelOptions& wanted) {
-  const ModelOptions options = read_bert_config(folder);
-  const std::string vocabulary_path = folder.path(kVocabularyFile);
-  Tokenizer tokenizer(vocabulary_lines(folder.text(kVocabularyFile, kLargestVocabularyFile), vocabulary_path),
-                      options.tokenizer, vocabulary_path);
-  if (tokenizer.size() > options.encoder.vocabulary) {
-    throw FileError(vocabulary_path, "has " + std::to_string(tokenizer.size()) +
-                                         " tokens, expected at most the vocab_size of config.json, " +
-                                         std::to_string(options.encoder.vocabulary));
-  }
-  SafetensorsFile file = folder.safetensors(kWeightsFile);
-  const EncoderWeights found = find_bert_weights(file, options.encoder);
-  headlight::Encoder network(options.encoder);
-  network.set_precision(wanted.precision);
-  network.load(found.weights);
-  return {options, std::move(tokenizer), std::move(network)};
-}
-
-}  // namespace
-
-TextEncoder load(const std::string& folder, const LoadModelOptions& options) {
-  return load(ModelFolder(folder), options);
-}
-
-TextEncoder load(std::string_view name, std::span<const FileInMemory> files, const LoadModelOptions& options) {
-  return load(ModelFolder(name, files), options);
 }
 
 TextEncoder make_random(const ModelOptions& options, Tokenizer tokenizer, std::uint64_t seed) {

@@ -1,63 +1,109 @@
 #include "headlight/models/tokenizer.h"
 
-#include <array>
+#include <algorithm>
+#include <map>
 #include <stdexcept>
 #include <utility>
 
 #include "headlight/models/errors.h"
+#include "models/added_tokens.h"
 #include "models/basic_tokenizer.h"
 #include "models/input_file.h"
+#include "models/normalizer.h"
 #include "models/vocabulary.h"
 #include "models/wordpiece.h"
 
 namespace headlight::models {
 namespace {
 
-constexpr std::size_t kNeeded = 4;  // the first of these must be in the vocabulary
-constexpr std::array<std::string_view, 5> kSpecialTokens{"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"};
+constexpr std::int64_t kMostIds = std::int64_t{1} << 21;  // as many as a vocabulary may have lines
+
+// The five tokens that have names, where a vocabulary has them, found in the text as they are spelt.
+std::vector<AddedToken> named_tokens(const WordPiece& pieces, const TokenizerOptions& options) {
+  std::vector<AddedToken> found;
+  for (const std::string& name :
+       {options.pad_token, options.unk_token, options.cls_token, options.sep_token, options.mask_token}) {
+    const bool again =
+        std::any_of(found.begin(), found.end(), [&](const AddedToken& token) { return token.content == name; });
+    const auto id = pieces.id(name);
+    if (id && !name.empty() && !again) found.push_back({.content = name, .id = *id});
+  }
+  return found;
+}
 
 }  // namespace
 
 struct Tokenizer::State {
   State(std::vector<std::string> vocabulary, const TokenizerOptions& given, std::string_view source)
-      : pieces(std::move(vocabulary)), options(given) {
-    for (std::size_t n = 0; n < kSpecialTokens.size(); ++n) {
-      const auto found = pieces.id(kSpecialTokens[n]);
-      if (!found && n < kNeeded) {
-        throw FileError(source, "lacks the token " + std::string(kSpecialTokens[n]) +
-                                    ", expected a BERT vocabulary with [PAD], [UNK], [CLS] and [SEP]");
-      }
-      special[n] = found.value_or(-1);
+      : pieces(std::move(vocabulary), given.subword_prefix, static_cast<std::size_t>(given.longest_word)),
+        options(given) {
+    if (options.longest_word < 1 || options.longest_word > static_cast<std::int64_t>(kLongestWord)) {
+      throw FileError(source, "has words of at most " + std::to_string(options.longest_word) +
+                                  " code points, expected 1 to " + std::to_string(kLongestWord));
     }
+    size = static_cast<std::int64_t>(pieces.vocabulary().size());
+    const std::vector<AddedToken> named =
+        options.added_tokens ? std::vector<AddedToken>() : named_tokens(pieces, options);
+    for (const AddedToken& token : options.added_tokens ? *options.added_tokens : named) add(token, source);
+    for (AddedTokens* const tokens : {&raw, &normalized}) {
+      if (const auto twice = tokens->sort()) {
+        throw FileError(source, "has two added tokens that are found as " + in_quotes(*twice) + ", expected one");
+      }
+    }
+    pad = options.pad_token.empty() ? -1 : needed(options.pad_token, source);
+    unknown = needed(options.unk_token, source);
+    begin = needed(options.cls_token, source);
+    end = needed(options.sep_token, source);
   }
 
-  [[nodiscard]] std::int64_t pad() const { return special[0]; }
-  [[nodiscard]] std::int64_t unknown() const { return special[1]; }
-  [[nodiscard]] std::int64_t begin() const { return special[2]; }
-  [[nodiscard]] std::int64_t end() const { return special[3]; }
-
-  // The first special token in `text`, spelt exactly; its place is npos when there is none.
-  struct Match {
-    std::size_t at = std::string_view::npos;
-    std::size_t length = 0;
-    std::int64_t id = -1;
-  };
-  [[nodiscard]] Match find_special(std::string_view text) const {
-    for (std::size_t at = text.find('['); at != std::string_view::npos; at = text.find('[', at + 1)) {
-      for (std::size_t n = 0; n < kSpecialTokens.size(); ++n) {
-        if (special[n] >= 0 && text.substr(at).starts_with(kSpecialTokens[n])) {
-          return {at, kSpecialTokens[n].size(), special[n]};
-        }
-      }
-    }
-    return {};
+  [[nodiscard]] std::optional<std::int64_t> id(std::string_view token) const {
+    if (const auto found = added_ids.find(token); found != added_ids.end()) return found->second;
+    return pieces.id(token);
   }
 
   class Ids;
 
   WordPiece pieces;
   TokenizerOptions options;
-  std::array<std::int64_t, kSpecialTokens.size()> special{};
+  AddedTokens raw, normalized;  // found in the text as it is, and in what is left of it
+  std::map<std::string, std::int64_t, std::less<>> added_ids;
+  std::map<std::int64_t, std::string> added_names;  // of ids that no piece has
+  std::int64_t size = 0;
+  std::int64_t pad = -1, unknown = -1, begin = -1, end = -1;
+
+ private:
+  void add(const AddedToken& token, std::string_view source) {
+    const auto fail = [&](const std::string& message) {
+      throw FileError(source, "has the added token " + in_quotes(token.content) + message);
+    };
+    if (token.content.empty()) fail(", expected one that is not empty");
+    if (token.content.size() > AddedTokens::kLongest || first_invalid(token.content) != token.content.size()) {
+      fail(", expected at most " + std::to_string(AddedTokens::kLongest) + " bytes of UTF-8");
+    }
+    if (token.id < 0 || token.id >= kMostIds) {
+      fail(" with the id " + std::to_string(token.id) + ", expected 0 to " + std::to_string(kMostIds - 1));
+    }
+    if (token.normalized && options.whole_words) fail(", which is normalized, expected none with whole_words");
+    std::string content = token.normalized ? normalize(token.content, options) : token.content;
+    if (content.empty()) fail(", of which normalising leaves nothing");
+    (token.normalized ? normalized : raw).add(std::move(content), token);
+    added_ids.insert_or_assign(token.content, token.id);
+    const auto pieces_count = static_cast<std::int64_t>(pieces.vocabulary().size());
+    if (token.id >= pieces_count || pieces.vocabulary()[static_cast<std::size_t>(token.id)].empty()) {
+      added_names.insert_or_assign(token.id, token.content);
+    }
+    size = std::max(size, token.id + 1);
+  }
+
+  [[nodiscard]] std::int64_t needed(const std::string& token, std::string_view source) const {
+    const auto found = id(token);
+    if (!found) {
+      throw FileError(source, "lacks the token " + printable(token) + ", expected a BERT vocabulary with " +
+                                  printable(options.unk_token) + ", " + printable(options.cls_token) + " and " +
+                                  printable(options.sep_token));
+    }
+    return *found;
+  }
 };
 
 // Appends the ids of words until there are `most`. Words come one by one, so a long text costs no more than what is
@@ -67,13 +113,35 @@ class Tokenizer::State::Ids final : public WordSink {
   Ids(const State& state, std::size_t most, std::vector<std::int64_t>& ids) : state_(state), most_(most), ids_(ids) {}
 
   bool take_word(std::u32string_view word) override {
-    state_.pieces.append(word, state_.unknown(), ids_);
+    state_.pieces.append(word, state_.unknown, ids_);
     return wants_more();
   }
   bool take_chunk(std::u32string_view part, bool ends, std::size_t& taken) override {
-    taken = state_.pieces.append_whole_words(part, ends, state_.unknown(), most_, in_unknown_, ids_);
+    taken = state_.pieces.append_whole_words(part, ends, state_.unknown, most_, in_unknown_, ids_);
     return wants_more();
   }
+  // All words of a part of the text in which no raw token is. False: no more are wanted.
+  bool take_text(std::string_view text) {
+    if (state_.normalized.empty()) return split_words(text, state_.options, *this);
+    const std::string normalized = normalize(text, state_.options);
+    return take_matches(state_.normalized, normalized,
+                        [this](std::string_view part) { return split_normalized(part, state_.options, *this); });
+  }
+  // The tokens of a text, and what take_rest(part) makes of what lies between them.
+  template <class Take>
+  bool take_matches(const AddedTokens& tokens, std::string_view text, Take take_rest) {
+    AddedTokens::Search search(tokens, text);
+    for (std::size_t at = 0;;) {
+      const AddedTokens::Match match = search.next();
+      const std::size_t begin = std::min(match.begin, text.size());
+      if (begin > at && !take_rest(text.substr(at, begin - at))) return false;
+      if (match.id < 0) return wants_more();
+      ids_.push_back(match.id);
+      if (!wants_more()) return false;
+      at = match.end;
+    }
+  }
+
   [[nodiscard]] bool wants_more() const { return ids_.size() < most_; }
 
  private:
@@ -103,17 +171,14 @@ void Tokenizer::append(std::string_view text, std::int64_t max_length, std::vect
   }
   check(text);
   const std::size_t most = ids.size() + static_cast<std::size_t>(max_length) - 1;  // [SEP] comes after them
-  ids.push_back(state_->begin());
+  ids.push_back(state_->begin);
   State::Ids words(*state_, most, ids);
-  while (!text.empty() && words.wants_more()) {
-    const State::Match match = state_->find_special(text);
-    const bool wants_more = split_words(text.substr(0, match.at), state_->options, words);
-    if (match.id < 0 || !wants_more) break;
-    ids.push_back(match.id);
-    text.remove_prefix(match.at + match.length);
+  if (words.wants_more()) {
+    static_cast<void>(
+        words.take_matches(state_->raw, text, [&words](std::string_view part) { return words.take_text(part); }));
   }
   if (ids.size() > most) ids.resize(most);
-  ids.push_back(state_->end());
+  ids.push_back(state_->end);
 }
 
 void Tokenizer::check(std::string_view text) {
@@ -128,12 +193,18 @@ const std::string& Tokenizer::token(std::int64_t id) const {
     throw std::invalid_argument("tokenizer: the id is " + std::to_string(id) + ", expected 0 to " +
                                 std::to_string(size() - 1));
   }
-  return state_->pieces.vocabulary()[static_cast<std::size_t>(id)];
+  static const std::string nobody;
+  const auto found = state_->added_names.find(id);
+  if (found != state_->added_names.end()) return found->second;
+  const std::vector<std::string>& pieces = state_->pieces.vocabulary();
+  return id < static_cast<std::int64_t>(pieces.size()) ? pieces[static_cast<std::size_t>(id)] : nobody;
 }
 
-std::optional<std::int64_t> Tokenizer::id(std::string_view token) const { return state_->pieces.id(token); }
-std::int64_t Tokenizer::size() const noexcept { return static_cast<std::int64_t>(state_->pieces.vocabulary().size()); }
-std::int64_t Tokenizer::pad_id() const noexcept { return state_->pad(); }
+std::optional<std::int64_t> Tokenizer::id(std::string_view token) const { return state_->id(token); }
+std::int64_t Tokenizer::size() const noexcept { return state_->size; }
+std::int64_t Tokenizer::pad_id() const noexcept { return state_->pad; }
+std::int64_t Tokenizer::unknown_id() const noexcept { return state_->unknown; }
+const std::vector<std::string>& Tokenizer::vocabulary() const noexcept { return state_->pieces.vocabulary(); }
 const TokenizerOptions& Tokenizer::options() const noexcept { return state_->options; }
 
 }  // namespace headlight::models

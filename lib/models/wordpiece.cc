@@ -10,11 +10,6 @@
 #include "models/basic_tokenizer.h"
 
 namespace headlight::models {
-namespace {
-
-constexpr std::string_view kInside = "##";
-
-}  // namespace
 
 void WordPiece::Table::sort() {
   std::stable_sort(entries_.begin(), entries_.end(), [](const Entry& a, const Entry& b) { return a.token < b.token; });
@@ -38,12 +33,13 @@ std::optional<std::int64_t> WordPiece::Table::find(std::string_view token) const
   return found->id;
 }
 
-WordPiece::WordPiece(std::vector<std::string> vocabulary) : vocabulary_(std::move(vocabulary)) {
+WordPiece::WordPiece(std::vector<std::string> vocabulary, std::string_view prefix, std::size_t longest_word)
+    : vocabulary_(std::move(vocabulary)), longest_word_(std::min(longest_word, kLongestWord)) {
   for (std::size_t line = 0; line < vocabulary_.size(); ++line) {
     const std::string_view token = vocabulary_[line];
     const auto number = static_cast<std::int64_t>(line);
     tokens_.add(token, number);
-    if (token.starts_with(kInside)) insides_.add(token.substr(kInside.size()), number);
+    if (token.starts_with(prefix)) insides_.add(token.substr(prefix.size()), number);
     longest_ = std::max(longest_, token.size());
   }
   tokens_.sort();
@@ -53,7 +49,7 @@ WordPiece::WordPiece(std::vector<std::string> vocabulary) : vocabulary_(std::mov
 std::optional<std::int64_t> WordPiece::id(std::string_view token) const { return tokens_.find(token); }
 
 void WordPiece::append(std::u32string_view word, std::int64_t unknown, std::vector<std::int64_t>& ids) const {
-  if (word.size() > kLongestWord) return ids.push_back(unknown);
+  if (word.size() > longest_word_) return ids.push_back(unknown);
   std::array<utf8proc_uint8_t, 4 * kLongestWord> utf8{};
   std::array<std::size_t, kLongestWord + 1> ends{};  // where code point n begins
   for (std::size_t n = 0; n < word.size(); ++n) {

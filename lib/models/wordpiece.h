@@ -8,11 +8,16 @@
 #include <utility>
 #include <vector>
 
+#include "models/basic_tokenizer.h"
+
 namespace headlight::models {
 
 class WordPiece {
  public:
-  explicit WordPiece(std::vector<std::string> vocabulary);
+  // `prefix` is what pieces that go on inside a word begin with; words of more than `longest_word` code points, or of
+  // more than kLongestWord, are unknown.
+  explicit WordPiece(std::vector<std::string> vocabulary, std::string_view prefix = "##",
+                     std::size_t longest_word = kLongestWord);
   WordPiece(const WordPiece&) = delete;  // the tables look into the strings
   WordPiece& operator=(const WordPiece&) = delete;
 
@@ -57,8 +62,9 @@ class WordPiece {
 
   std::vector<std::string> vocabulary_;
   Table tokens_;             // every token as it is spelt: the beginnings of words
-  Table insides_;            // those that begin with "##", without it
+  Table insides_;            // those that begin with the prefix, without it
   std::size_t longest_ = 0;  // bytes of the longest token
+  std::size_t longest_word_;
 };
 
 }  // namespace headlight::models

@@ -12,7 +12,7 @@ void Workspace::reserve(const headlight::Encoder& network, std::int64_t tokens, 
   // The sequence that ends a batch is in it already when it is found to be too much, and a text's last word may have
   // pieces beyond the end.
   const std::int64_t most = std::min(tokens, kTokensAtATime + longest) + static_cast<std::int64_t>(kLongestWord);
-  const std::int64_t sequences = std::min(tokens, kSequencesAtATime) + 1;
+  const std::int64_t sequences = sequences_at_a_time(tokens);
   try {
     batch_.reserve(static_cast<std::size_t>(most), static_cast<std::size_t>(sequences));
   } catch (const std::bad_alloc&) {

@@ -1,6 +1,7 @@
 // What a call of models::TextEncoder works in, kept for the next one.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstddef>
@@ -11,6 +12,7 @@
 #include "headlight/layers/encoder.h"
 #include "headlight/out_of_memory.h"
 #include "headlight/tensor.h"
+#include "models/text_vectors.h"
 #include "models/token_batch.h"
 
 namespace headlight::models {
@@ -25,6 +27,11 @@ class Workspace {
  public:
   // Room for runs of the network on at most so many tokens, the longest sequence of `longest`.
   void reserve(const headlight::Encoder& network, std::int64_t tokens, std::int64_t longest);
+  // Sequences that take() gets at most of a run on so many tokens.
+  [[nodiscard]] static std::int64_t sequences_at_a_time(std::int64_t tokens) noexcept {
+    return std::min(tokens, kSequencesAtATime) + 1;
+  }
+  [[nodiscard]] VectorScratch& vectors() noexcept { return vectors_; }
 
   // Runs all `count` sequences through the network, a bounded number of tokens at a time: add(number, batch) adds the
   // tokens of one, take(first, input, its hidden states [N, E]) gets some of them, of which `first` is the number of
@@ -72,6 +79,7 @@ class Workspace {
 
   TokenBatch batch_;
   Tensor<float, 1> hidden_;
+  VectorScratch vectors_;
 };
 
 // Idle workspaces: each call takes one, or makes one where others have them all, and brings it back.

@@ -22,7 +22,7 @@ LENGTH = 9
 MASK = [[1] * 9, [1] * 5 + [0] * 4, [1, 1, 0, 1, 0, 1, 1, 0, 0]]
 
 
-def weights():
+def weights(vocabulary=VOCABULARY, positions=POSITIONS):
     """The same tensors, in the same order, as tests/models/tiny_bert.h draws them."""
     random = Random(2024)
     tensors = {}
@@ -38,7 +38,7 @@ def weights():
         draw(name + ".LayerNorm.weight", (WIDTH,), 0.25, 1.0)
         draw(name + ".LayerNorm.bias", (WIDTH,), 0.25)
 
-    for table, rows in (("word", VOCABULARY), ("position", POSITIONS), ("token_type", TYPES)):
+    for table, rows in (("word", vocabulary), ("position", positions), ("token_type", TYPES)):
         draw(f"embeddings.{table}_embeddings.weight", (rows, WIDTH), 0.5)
     norm("embeddings")
     for layer in range(LAYERS):

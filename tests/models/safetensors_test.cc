@@ -33,6 +33,14 @@ std::string raw(std::initializer_list<Number> numbers) {
   return bytes;
 }
 
+TEST(Safetensors, NoMetadataMayBeNull) {
+  const std::string bytes =
+      file_of(R"({"__metadata__":null,"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}})", "x");
+  const SafetensorsFile file("f", std::as_bytes(std::span(bytes)));
+  EXPECT_TRUE(file.metadata().empty());
+  EXPECT_EQ(file.tensors().size(), 1u);
+}
+
 TEST(Safetensors, WhatIsWrittenIsReadBack) {
   const ScratchFolder folder;
   const std::vector<float> a{1, 2, 3, 4, 5, 6};

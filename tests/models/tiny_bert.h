@@ -22,9 +22,9 @@ struct TinyBert {
   static constexpr std::int64_t kTypes = 2;
   static constexpr std::int64_t kVocabulary = 31;
 
-  TinyBert() {
-    draw("embeddings.word_embeddings.weight", {kVocabulary, kWidth}, 0.5f);
-    draw("embeddings.position_embeddings.weight", {kPositions, kWidth}, 0.5f);
+  explicit TinyBert(std::int64_t vocabulary = kVocabulary, std::int64_t positions = kPositions) {
+    draw("embeddings.word_embeddings.weight", {vocabulary, kWidth}, 0.5f);
+    draw("embeddings.position_embeddings.weight", {positions, kWidth}, 0.5f);
     draw("embeddings.token_type_embeddings.weight", {kTypes, kWidth}, 0.5f);
     norm("embeddings");
     for (std::int64_t layer = 0; layer < kLayers; ++layer) {

@@ -13,8 +13,9 @@ extern "C" {
 // numbers have the same bits whatever else the call holds.
 typedef struct headlight_encoder headlight_encoder;
 
-// Reads a published folder: config.json, model.safetensors, vocab.txt, and where they are there tokenizer_config.json
-// and sentence_bert_config.json. HEADLIGHT_FILE_ERROR names the file and the key, tensor or line. As long as the
+// Reads a published folder: config.json, model.safetensors, vocab.txt or tokenizer.json, and where they are there the
+// other files of its tokenizer and of sentence-transformers. HEADLIGHT_FILE_ERROR names the file and the key, tensor or
+// line. As long as the
 // encoder lives model.safetensors may be removed or replaced, but not changed in place: who shortens it ends the
 // process, where a page that is gone is read.
 HEADLIGHT_API headlight_status headlight_encoder_load(const char* folder, headlight_encoder** encoder,
@@ -47,6 +48,8 @@ HEADLIGHT_API void headlight_encoder_destroy(headlight_encoder* encoder);
 // the encoder's own and goes with it: headlight_layer_destroy leaves it. Changing it needs the encoder to oneself.
 HEADLIGHT_API headlight_layer* headlight_encoder_network(headlight_encoder* encoder);
 
+// D, the numbers of a vector of a text: E, unless the folder's poolings or a dense layer make it another.
+HEADLIGHT_API int64_t headlight_encoder_embed_width(const headlight_encoder* encoder);
 // E, the width of hidden states; layers; H, heads of each; rows of the word table.
 HEADLIGHT_API int64_t headlight_encoder_width(const headlight_encoder* encoder);
 HEADLIGHT_API int64_t headlight_encoder_layers(const headlight_encoder* encoder);
@@ -76,7 +79,8 @@ HEADLIGHT_API headlight_status headlight_encoder_token_id(const headlight_encode
 HEADLIGHT_API headlight_status headlight_encoder_reserve(const headlight_encoder* encoder, headlight_engine* engine,
                                                          int64_t tokens, headlight_error* error);
 
-// B texts → out [B, E]: the mean of each text's hidden states, divided by its Euclidean length, so that a dot product
+// B texts → out [B, D]: a vector of each, pooled of its hidden states as the folder says (the mean, where it says
+// nothing), with the folder's default prompt in front of it, and divided by its Euclidean length, so that a dot product
 // of two is their cosine similarity.
 HEADLIGHT_API headlight_status headlight_encoder_embed_texts(const headlight_encoder* encoder, headlight_engine* engine,
                                                              const char* const* texts, const size_t* lengths,

@@ -3,7 +3,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -17,17 +19,68 @@
 
 namespace headlight::models {
 
+// How the hidden states x_t of a text's tokens, t = 0 … n − 1, become one vector. Names as sentence-transformers has
+// them.
+enum class PoolingMode : std::uint8_t {
+  cls,            // "cls": that of the first token
+  max,            // "max": the largest of each column
+  mean,           // "mean": Σ x_t / n
+  mean_sqrt_len,  // "mean_sqrt_len_tokens": Σ x_t / √n
+  weighted_mean,  // "weightedmean": Σ (t + 1) x_t / Σ (t + 1)
+  last_token,     // "lasttoken": that of the last token
+};
+[[nodiscard]] HEADLIGHT_API std::string_view name(PoolingMode mode) noexcept;
+[[nodiscard]] HEADLIGHT_API std::optional<PoolingMode> parse_pooling_mode(std::string_view name) noexcept;
+
+// What is done to the vector behind the pooling: modules of sentence-transformers of those names.
+struct VectorLayer {
+  enum class Kind : std::uint8_t {
+    dense,       // f(weight · v + bias)
+    layer_norm,  // (v − mean) / √(variance + 1e-5) ∘ weight + bias
+    normalize,   // v / max(‖v‖₂, 1e-12)
+  };
+  enum class Function : std::uint8_t { identity, tanh, relu, gelu, silu, sigmoid };
+
+  Kind kind = Kind::normalize;
+  std::int64_t width = 0;                  // of the vector behind it; 0: as before it
+  std::vector<float> weight{};             // [width, width before] of dense, [width] of layer_norm
+  std::vector<float> bias{};               // [width]; empty: none
+  Function function = Function::identity;  // of dense
+};
+
 // What a model is made of.
 struct ModelOptions {
   EncoderOptions encoder;      // the network
   TokenizerOptions tokenizer;  // how texts become tokens
   // Tokens after which a text is cut, [CLS] and [SEP] included: at most encoder.max_positions. 0: that many.
   std::int64_t max_length = 0;
-  // The same for embed(), at most max_length. 0: that many. (max_seq_length of sentence_bert_config.json)
+  // The same for embed(), at most max_length. 0: that many. (max_seq_length of sentence_bert_config.json, or
+  // model_max_length of tokenizer_config.json)
   std::int64_t embed_max_length = 0;
-  // What the model's folder asks for instead of the mean of all tokens, as a sentence that names file and key: embed()
-  // and save() refuse then. Empty: the mean.
+  // What the model's folder asks of vectors that is not built, as a sentence that names file and key: embed() and
+  // save() refuse then. Empty: nothing.
   std::string unread_pooling{};
+  // The poolings whose vectors, one beside the other, are that of a text; and what is done to it behind them.
+  std::vector<PoolingMode> pooling{PoolingMode::mean};
+  std::vector<VectorLayer> vector_layers{};
+  // What embed() may put in front of texts, by name, and the name of what it does where nobody says otherwise; none
+  // where that is empty.
+  std::map<std::string, std::string, std::less<>> prompts{};
+  std::string default_prompt{};
+  bool pool_prompt = true;  // false: tokens of a prompt, [CLS] among them, are no part of the pooling (include_prompt)
+  // Keys of the folder's files that nobody here knows, "PATH: KEY", some hundred at most. They were passed over.
+  std::vector<std::string> unknown_keys{};
+};
+
+// How a call of embed() is to be made.
+struct EmbedOptions {
+  // What stands in front of each text; unset: the prompt of ModelOptions::default_prompt. Of ids nothing does.
+  std::optional<std::string> prompt{};
+  // The first tokens of each row of ids that are a prompt's, [CLS] among them: left out of the pooling without
+  // pool_prompt.
+  std::int64_t prompt_tokens = 0;
+  // Whether vectors are divided by their Euclidean length at last, whatever the folder says.
+  bool normalize = true;
 };
 
 // The last hidden states of B texts, L the tokens of the longest.
@@ -60,9 +113,10 @@ class HEADLIGHT_API TextEncoder {
   [[nodiscard]] Tensor<float, 3> encode(Engine& engine, View<const std::int64_t, 2> ids,
                                         View<const std::int64_t, 2> mask = {}) const;
 
-  // [B, E]: the mean of each text's hidden states, divided by its Euclidean length, so that a dot product of two is
-  // their cosine similarity. (Reimers & Gurevych 2019) Throws std::invalid_argument for a model whose folder asks for
-  // another kind of pooling.
+  // [B, D], D = embed_width(): a vector of each text, pooled of its hidden states as options() say (the mean, unless
+  // the folder says otherwise), with the default prompt in front of it, and divided by its Euclidean length, so that a
+  // dot product of two is their cosine similarity. (Reimers & Gurevych 2019) Throws std::invalid_argument for a model
+  // whose folder asks for what is not built.
   [[nodiscard]] Tensor<float, 2> embed(Engine& engine, std::span<const std::string> texts) const;
   [[nodiscard]] Tensor<float, 2> embed(Engine& engine, View<const std::int64_t, 2> ids,
                                        View<const std::int64_t, 2> mask = {}) const;
@@ -74,6 +128,13 @@ class HEADLIGHT_API TextEncoder {
   void embed(Engine& engine, std::span<const std::string> texts, View<float, 2> out) const;
   void embed(Engine& engine, View<const std::int64_t, 2> ids, View<const std::int64_t, 2> mask,
              View<float, 2> out) const;
+  // With options. Throw std::invalid_argument also for a prompt that is not UTF-8, and for negative prompt_tokens.
+  void embed(Engine& engine, std::span<const std::string> texts, View<float, 2> out, const EmbedOptions& options) const;
+  void embed(Engine& engine, View<const std::int64_t, 2> ids, View<const std::int64_t, 2> mask, View<float, 2> out,
+             const EmbedOptions& options) const;
+
+  // D, the numbers of a vector of embed(): E, unless poolings or a dense layer make it another.
+  [[nodiscard]] std::int64_t embed_width() const noexcept;
 
   // Takes now what calls with at most so many tokens (of all their texts, [CLS] and [SEP] included) will work in; what
   // goes through the network at a time is bounded, and so is this. For one call at a time on that engine: others at the
@@ -88,6 +149,7 @@ class HEADLIGHT_API TextEncoder {
   };
   [[nodiscard]] HiddenStates encode(Engine& engine, const Texts& texts) const;
   void embed(Engine& engine, const Texts& texts, View<float, 2> out) const;
+  void embed(Engine& engine, const Texts& texts, View<float, 2> out, const EmbedOptions& options) const;
 
   // [H, L, L]: how much each token (row) of one sequence looks at each other in layer 0 … layers − 1; rows sum to 1.
   [[nodiscard]] Tensor<float, 3> probabilities(Engine& engine, std::span<const std::int64_t> ids,
@@ -95,13 +157,16 @@ class HEADLIGHT_API TextEncoder {
   void probabilities(Engine& engine, std::span<const std::int64_t> ids, std::int64_t layer, View<float, 3> out) const;
 
   // Writes a folder that load() and other tools read: config.json, model.safetensors, vocab.txt, tokenizer_config.json,
-  // sentence_bert_config.json. Makes the folder; each file appears whole or not at all. `type` is that of matrices and
-  // tables in the file: float32, or rounded as write_safetensors() does, bfloat16, float16 (which other tools read
-  // too), int8 or int4 (which load() reads). A model loaded from it again with that type as its precision has the
-  // panels of this one at that precision, but for the scales of int8 (write_safetensors()) and the tables of
-  // embeddings, which are rounded too. Throws FileError; std::invalid_argument for another type, and where load() would
-  // read another model than this one, before anything is written: a token that does not fit into a line, a network that
-  // normalises before its halves, a folder's pooling that is not built.
+  // sentence_bert_config.json; where vectors are more than the mean, or there are prompts, modules.json, the files of
+  // the modules and config_sentence_transformers.json; where vocab.txt does not say all of the tokenizer,
+  // tokenizer.json. Such files of an earlier model that are not written are removed. Makes the folder; each file
+  // appears whole or not at all. `type` is that of matrices and tables in the file: float32, or rounded as
+  // write_safetensors() does, bfloat16, float16 (which other tools read too), int8 or int4 (which load() reads). A
+  // model loaded from it again with that type as its precision has the panels of this one at that precision, but for
+  // the scales of int8 (write_safetensors()) and the tables of embeddings, which are rounded too. Throws FileError;
+  // std::invalid_argument for another type, and where load() would read another model than this one, before anything is
+  // written: a token that does not fit into a line, a network that normalises before its halves, vectors that are not
+  // built.
   void save(const std::string& folder, NumberType type = NumberType::float32) const;
 
   // With every length set.
@@ -127,14 +192,18 @@ struct LoadModelOptions {
   // What products multiply in: Layer::set_precision() of the network. The types of the file are another matter: its
   // numbers of 16 bits are widened, and those of bfloat16 are rounded to themselves again.
   NumberType precision = NumberType::float32;
+  // In place of the poolings that the folder asks for.
+  std::optional<std::vector<PoolingMode>> pooling{};
 };
 
-// Reads a published folder of a BERT model: config.json, model.safetensors and vocab.txt, and where they are there
-// tokenizer_config.json, sentence_bert_config.json and 1_Pooling/config.json. Tensor names with or without "bert.",
-// LayerNorm's weight and bias also as gamma and beta; the pooler, task heads and position ids are left aside. Whatever
-// the files say, nothing is allocated that the weight file does not back. Throws FileError naming the file and the key,
-// tensor or line: files that are missing or malformed, a family, activation or kind of position other than BERT's,
-// weights that disagree with the configuration, a vocabulary larger than its table.
+// Reads a published folder of a BERT model: config.json, model.safetensors, vocab.txt or tokenizer.json, and where they
+// are there the other files of its tokenizer and of sentence-transformers. docs/model-folders.md lists every key. What
+// a file says is done, or refused; a key that nobody knows is in ModelOptions::unknown_keys. Tensor names with or
+// without "bert.", LayerNorm's weight and bias also as gamma and beta; the pooler, task heads and position ids are left
+// aside. Whatever the files say, nothing is allocated that the weight file does not back. Throws FileError naming the
+// file and the key, tensor or line: files that are missing or malformed, a family, activation, kind of position or
+// tokenizer other than BERT's, weights that disagree with the configuration, a vocabulary larger than its table. What
+// only vectors need and is not built is refused by embed().
 //
 // Matrices in float32, bfloat16 and float16 are read where the file is mapped, as long as the model lives: the file may
 // be removed or replaced, but nobody may change or shorten it in place, for reading a page that is gone ends the

@@ -2,15 +2,18 @@
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "headlight/models/text_encoder.h"
 #include "headlight/number_type.h"
 #include "models/model_folder.h"
+#include "models/sentence_modules.h"
 #include "tools/headlight/commands/commands.h"
 #include "tools/headlight/support/model_arguments.h"
 #include "tools/headlight/support/number_types.h"
 #include "tools/headlight/support/output.h"
 #include "tools/headlight/support/quantity_text.h"
+#include "tools/headlight/support/unknown_keys.h"
 #include "tools/headlight/support/validators.h"
 
 namespace headlight::program {
@@ -24,12 +27,16 @@ struct Arguments {
   bool overwrite = false;
 };
 
-double weight_bytes(const std::string& folder) {
-  return static_cast<double>(std::filesystem::file_size(models::path_in(folder, models::kWeightsFile)));
+double weight_bytes(const std::string& path) {
+  const models::ModelFolder folder(path);
+  std::vector<std::string> unknown;
+  const models::ModelFolder network = models::transformer_folder(folder, models::read_modules(folder, unknown));
+  return static_cast<double>(std::filesystem::file_size(network.path(models::kWeightsFile)));
 }
 
 void convert(const Arguments& arguments) {
   const models::TextEncoder model = models::load(arguments.model);
+  warn_of_unknown_keys(model);
   if (!arguments.overwrite) check_no_model(arguments.out);
   const double before = weight_bytes(arguments.model);
   const NumberType type = *parse_number_type(arguments.type);

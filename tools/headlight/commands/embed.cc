@@ -6,9 +6,11 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
+#include "headlight/models/errors.h"
 #include "headlight/models/npy.h"
 #include "headlight/models/text_encoder.h"
 #include "tools/headlight/commands/commands.h"
@@ -29,8 +31,29 @@ namespace {
 struct Arguments {
   ModelArguments model;
   std::string out;
+  std::string prompt;
   bool json = false;
 };
+
+// What stands in front of each text: the prompt that --prompt names, or the one that the model has by default.
+std::string prompt_of(const Arguments& arguments, const models::TextEncoder& model) {
+  const models::ModelOptions& options = model.options();
+  const std::string& name = arguments.prompt.empty() ? options.default_prompt : arguments.prompt;
+  const auto found = options.prompts.find(name);
+  if (found != options.prompts.end()) return found->second;
+  if (arguments.prompt.empty()) return "";
+  std::string names;
+  for (const auto& [known, text] : options.prompts) names += (names.empty() ? "" : ", ") + models::printable(known);
+  throw std::invalid_argument("--prompt is " + models::in_quotes(name) +
+                              ", expected the name of one of the model's: " + (names.empty() ? "it has none" : names));
+}
+
+Tensor<float, 2> vectors_of(Engine& engine, const models::TextEncoder& model, const std::vector<std::string>& texts,
+                            const std::string& prompt) {
+  Tensor<float, 2> vectors({static_cast<std::int64_t>(texts.size()), model.embed_width()});
+  model.embed(engine, texts, vectors, {.prompt = prompt});
+  return vectors;
+}
 
 // The shortest digits that read back as the same float. JSON knows no other numbers than finite ones.
 void append_number(std::string& line, float value) {
@@ -102,11 +125,12 @@ constexpr std::size_t kBlock = 64;
 // Answers whoever writes into a pipe line by line: whenever the input pauses, all that came has been answered.
 void embed_stream(const Arguments& arguments, Engine& engine, const models::TextEncoder& model) {
   LineStream lines(arguments.model.input);
-  Results results(arguments, /*count=*/0, model.options().encoder.width);
+  Results results(arguments, /*count=*/0, model.embed_width());
+  const std::string prompt = prompt_of(arguments, model);
   UnknownWords unknown(model);
   for (std::vector<std::string> block; block = lines.next(kBlock), !block.empty();) {
-    for (const std::string& text : block) unknown.add(text, model.options().embed_max_length);
-    results.add(model.embed(engine, block), block);
+    for (const std::string& text : block) unknown.add(prompt + text, model.options().embed_max_length);
+    results.add(vectors_of(engine, model, block, prompt), block);
   }
   results.finish();
   unknown.warn(/*is_demonstration=*/false);
@@ -120,8 +144,9 @@ void embed(const Arguments& arguments) {
   }
   Engine engine(arguments.model.engine.options());
   const models::TextEncoder model = arguments.model.load();
-  const std::int64_t width = model.options().encoder.width;
+  const std::int64_t width = model.embed_width();
   if (!arguments.model.ids.empty()) {
+    if (!arguments.prompt.empty()) throw UsageError("--prompt goes with texts, not with --ids");
     const TokenIds tokens = read_ids(arguments.model);
     const Tensor<float, 2> vectors = model.embed(engine, tokens.ids.view<2>(), tokens.mask_view());
     Results results(arguments, vectors.shape()[0], width);
@@ -133,6 +158,7 @@ void embed(const Arguments& arguments) {
     return embed_stream(arguments, engine, model);
   }
   TextSource texts = open_texts(arguments.model);
+  const std::string prompt = prompt_of(arguments, model);
   Results results(arguments, static_cast<std::int64_t>(texts.size()), width);
   Progress progress(texts.size());
   UnknownWords unknown(model);
@@ -141,9 +167,9 @@ void embed(const Arguments& arguments) {
     block.resize(std::min(kBlock, texts.size() - done));
     for (std::string& text : block) {
       static_cast<void>(texts.next(text));
-      unknown.add(text, model.options().embed_max_length);
+      unknown.add(prompt + text, model.options().embed_max_length);
     }
-    results.add(model.embed(engine, block), block);
+    results.add(vectors_of(engine, model, block, prompt), block);
     progress.advance(block.size());
   }
   progress.clear();
@@ -164,6 +190,16 @@ void add_embed(Command& program) {
       .type_name("NPY")
       .check(output_name())
       .writes();
+  command
+      .add_option("--prompt", arguments->prompt,
+                  "What the model puts in front of each text, by its name in config_sentence_transformers.json "
+                  "(default: what that names as default_prompt_name)")
+      .type_name("NAME");
+  command
+      .add_option("--pooling", arguments->model.pooling,
+                  "cls, max, mean, mean_sqrt_len_tokens, weightedmean, lasttoken, or several with commas between, "
+                  "in place of what the model's folder says")
+      .type_name("MODES");
   command.add_flag("--json", arguments->json, "Print one JSON document");
   command.example("--model downloads/all-MiniLM-L6-v2 --text 'Hello, world.' --text 'Hi, everyone!'", kPublishedModels);
   command.callback([arguments] { embed(*arguments); });

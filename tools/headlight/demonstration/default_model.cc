@@ -2,6 +2,8 @@
 
 #include "headlight/models/safetensors.h"
 #include "models/model_folder.h"
+#include "models/sentence_modules.h"
+#include "tools/headlight/support/unknown_keys.h"
 
 namespace headlight::demonstration {
 
@@ -11,7 +13,10 @@ LoadedModel load(const std::string& folder, NumberType precision) {
       folder.empty() ? models::ModelFolder(kDefaultModel, default_model_files()) : models::ModelFolder(folder);
   models::TextEncoder encoder =
       folder.empty() ? models::load(kDefaultModel, default_model_files(), options) : models::load(folder, options);
-  models::SafetensorsFile weights = files.safetensors(models::kWeightsFile);
+  program::warn_of_unknown_keys(encoder);
+  std::vector<std::string> unknown;  // which the encoder has told
+  const models::ModelFolder network = models::transformer_folder(files, models::read_modules(files, unknown));
+  models::SafetensorsFile weights = network.safetensors(models::kWeightsFile);
   std::optional<Readout> readout = find_readout(encoder, weights);
   return {std::move(encoder), std::move(readout)};
 }

@@ -1,6 +1,7 @@
 #include "tools/headlight/support/model_arguments.h"
 
 #include <filesystem>
+#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "tools/headlight/support/json.h"
 #include "tools/headlight/support/number_types.h"
 #include "tools/headlight/support/process.h"
+#include "tools/headlight/support/unknown_keys.h"
 #include "tools/headlight/support/validators.h"
 
 namespace headlight::program {
@@ -57,6 +59,25 @@ void add_precision(Command& command, std::string& precision) {
       kNumberTypes);
 }
 
+namespace {
+
+std::vector<models::PoolingMode> pooling_modes(const std::string& names) {
+  std::vector<models::PoolingMode> modes;
+  std::istringstream list(names);
+  for (std::string name; std::getline(list, name, ',');) {
+    const auto mode = models::parse_pooling_mode(name);
+    if (!mode) {
+      throw UsageError("--pooling has " + models::in_quotes(name) +
+                       ", expected cls, max, mean, mean_sqrt_len_tokens, weightedmean, lasttoken, or some of them "
+                       "with commas between");
+    }
+    modes.push_back(*mode);
+  }
+  return modes;
+}
+
+}  // namespace
+
 void ModelArguments::check() const {
   const int sources = (texts.empty() ? 0 : 1) + (input.empty() ? 0 : 1) + (ids.empty() ? 0 : 1);
   if (sources != 1) {
@@ -67,7 +88,11 @@ void ModelArguments::check() const {
 }
 
 models::TextEncoder ModelArguments::load() const {
-  return models::load(model, {.precision = *parse_number_type(precision)});
+  models::LoadModelOptions options{.precision = *parse_number_type(precision)};
+  if (!pooling.empty()) options.pooling = pooling_modes(pooling);
+  models::TextEncoder loaded = models::load(model, options);
+  warn_of_unknown_keys(loaded);
+  return loaded;
 }
 
 View<const std::int64_t, 2> TokenIds::mask_view() const {

@@ -29,12 +29,13 @@ struct ModelArguments {
   std::string ids;
   std::string attention_mask;
   std::string precision = "float32";
+  std::string pooling;  // of embed alone: names with commas between, in place of what the folder says
   Inputs inputs = Inputs::texts_or_ids;
 
   void add_to(Command& command, Inputs accepted = Inputs::texts_or_ids);
   // Throws UsageError unless there is exactly one of --text, --input and (where accepted) --ids.
   void check() const;
-  // What --model and --precision say.
+  // What --model, --precision and --pooling say. Prints a warning for keys of its files that are not known here.
   [[nodiscard]] models::TextEncoder load() const;
 };
 

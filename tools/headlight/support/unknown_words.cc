@@ -25,7 +25,7 @@ void UnknownWords::add(std::string_view text, std::int64_t most) {
   cut_ += cut ? 1 : 0;
   empty_ += ids.size() <= 2 ? 1 : 0;
   longest_ = std::max(longest_, static_cast<std::int64_t>(ids.size()));
-  const std::int64_t unknown = tokenizer.id("[UNK]").value_or(-1);
+  const std::int64_t unknown = tokenizer.unknown_id();
   if (std::count(ids.begin(), ids.end(), unknown) == 0) return;
   for (const WordTokens& word : words_of(tokenizer, text, ids, false)) {
     if (std::count(ids.begin() + word.begin, ids.begin() + word.end, unknown) == 0) continue;

@@ -8,8 +8,6 @@
 namespace headlight::program {
 namespace {
 
-constexpr std::string_view kInside = "##";
-
 // ASCII punctuation, as BERT's tokenizer has it.
 bool is_mark(char letter) {
   return (letter >= '!' && letter <= '/') || (letter >= ':' && letter <= '@') || (letter >= '[' && letter <= '`') ||
@@ -61,8 +59,9 @@ class WordList {
   void add_tokens(std::int64_t end, bool join) {
     for (const std::int64_t first = next_; next_ < std::min(end, static_cast<std::int64_t>(ids_.size()));) {
       const std::string& token = tokenizer_.token(ids_[static_cast<std::size_t>(next_)]);
-      if (join && next_ > first && token.starts_with(kInside)) {
-        words_.back().word.text += token.substr(kInside.size());
+      const std::string& inside = tokenizer_.options().subword_prefix;
+      if (join && next_ > first && token.starts_with(inside)) {
+        words_.back().word.text += token.substr(inside.size());
         words_.back().end = ++next_;
       } else {
         add(token, 1, is_special());

@@ -1,0 +1,53 @@
+// Added tokens as the files of a folder list them, and the ids that they get.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "headlight/models/tokenizer.h"
+#include "models/json_value.h"
+
+namespace headlight::models {
+
+// A token of a list; its id in `token` is what the file claims, where it claims one.
+struct ListedToken {
+  AddedToken token;
+  bool has_id = false;
+  // Where it was read, for errors. Nowhere: a default of BERT's tokenizer, which may be missing from the table.
+  std::optional<JsonValue> place{};
+  // It is left out where the vocabulary does not have it.
+  bool needs_piece = false;
+};
+
+// Of a text, or of an object with `content` and the members of AddedToken; `special` where it says nothing of that.
+// Throws FileError for another value, or a member that is not known.
+[[nodiscard]] ListedToken read_listed_token(const JsonValue& value, bool special);
+
+// Tokens in the order in which they are added.
+class ListedTokens {
+ public:
+  // Of one content that is added again the last properties count.
+  void add(ListedToken token);
+  // One that is there already stays as it is.
+  void add_unless_there(ListedToken token);
+  [[nodiscard]] const ListedToken* find(std::string_view content) const;
+  [[nodiscard]] std::span<const ListedToken> list() const noexcept { return list_; }
+
+ private:
+  std::vector<ListedToken> list_;
+  std::map<std::string, std::size_t, std::less<>> places_;
+};
+
+// The tokens with the ids that Transformers gives them: that of the vocabulary, or, in the order in which they are
+// added, the next one behind it. Throws FileError naming a token whose file claims another id, or for which `rows` rows
+// of the table of embeddings are too few; such a default is left out.
+[[nodiscard]] std::vector<AddedToken> number_tokens(const ListedTokens& listed, std::span<const std::string> vocabulary,
+                                                    std::int64_t rows);
+
+}  // namespace headlight::models

@@ -1,0 +1,186 @@
+#include "models/sentence_modules.h"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+#include <utility>
+
+#include "headlight/models/errors.h"
+#include "models/folder_keys.h"
+#include "models/module_files.h"
+
+namespace headlight::models {
+namespace {
+
+constexpr std::string_view kNamespace = "sentence_transformers.";
+constexpr const char* kPooling = "1_Pooling";  // where folders without modules.json have it
+constexpr const char* kDense = "2_Dense";
+
+// A folder below the model's: nothing absolute, nothing that leads out of it.
+std::string checked_path(const JsonValue& entry) {
+  const auto named = entry.string("path");
+  if (!named) entry.fail("path", "is missing");
+  std::string path = *named;
+  while (path.ends_with('/')) path.pop_back();
+  if (path == ".") path.clear();
+  bool inside = !path.starts_with('/') && path.find('\\') == std::string::npos;
+  for (std::string_view rest = path; inside && !rest.empty();) {
+    const std::size_t end = std::min(rest.find('/'), rest.size());
+    inside = rest.substr(0, end) != "..";
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+  }
+  if (!inside) entry.fail("path", "is " + in_quotes(path) + ", expected a folder within the model's");
+  return path;
+}
+
+// What follows a Transformer and a Pooling.
+void add_layer(const ModelFolder& folder, const Module& module, ModelOptions& into) {
+  const ModelFolder files = folder.within(module.path);
+  const std::int64_t before = vector_width(into);
+  if (module.type == "Dense") {
+    into.vector_layers.push_back(read_dense(files, before));
+  } else if (module.type == "LayerNorm") {
+    into.vector_layers.push_back(read_layer_norm(files, before));
+  } else if (module.type == "Normalize") {
+    if (!module.path.empty()) check_module(files, "2_Normalize/config.json");
+    into.vector_layers.push_back({});
+  } else if (module.type == "Dropout") {  // of training
+    if (!module.path.empty()) check_module(files, "2_Dropout/config.json");
+  } else {
+    throw NotBuilt{module.place + " is " + in_quotes(module.type) +
+                   ", expected Transformer, Pooling, and then Dense, LayerNorm, Normalize or Dropout"};
+  }
+}
+
+void read_pooling_and_layers(const ModelFolder& folder, const std::vector<Module>& modules,
+                             const std::optional<std::vector<PoolingMode>>& pooling, ModelOptions& into) {
+  if (modules.empty()) {
+    if (folder.within(kDense).has(kConfigFile)) {
+      throw NotBuilt{printable(folder.within(kDense).path(kConfigFile)) +
+                     ": a layer behind the pooling, expected a modules.json that says so"};
+    }
+    return read_pooling(folder.within(kPooling), pooling, into);
+  }
+  if (modules.front().type != "Transformer") {
+    throw NotBuilt{modules.front().place + " is " + in_quotes(modules.front().type) + ", expected Transformer first"};
+  }
+  if (modules.size() < 2 || modules[1].type != "Pooling") {
+    throw NotBuilt{modules.size() < 2 ? modules[0].place + " is the last one, expected a Pooling behind it"
+                                      : modules[1].place + " is " + in_quotes(modules[1].type) + ", expected Pooling"};
+  }
+  read_pooling(folder.within(modules[1].path), pooling, into);
+  for (std::size_t n = 2; n < modules.size(); ++n) add_layer(folder, modules[n], into);
+}
+
+void read_prompts(const ModelFolder& folder, ModelOptions& into) {
+  into.prompts = {{"query", ""}, {"document", ""}};
+  if (!folder.has(kPromptsFile)) return;
+  const JsonValue config = folder.json(kPromptsFile);
+  if (const auto prompts = config.object("prompts")) {
+    for (const auto& [key, value] : prompts->members()) {
+      if (value.is_null()) continue;
+      if (!value.as_string()) value.fail("is " + value.described() + ", expected a text");
+      into.prompts.insert_or_assign(std::string(key), std::string(*value.as_string()));
+    }
+  }
+  const std::string name = config.string("default_prompt_name").value_or("");
+  understood([&] {
+    check_keys(config, kPromptsFile, "", into.unknown_keys);
+    if (!name.empty() && !into.prompts.contains(name)) {
+      config.fail("default_prompt_name", "is " + in_quotes(name) + ", expected the name of one of prompts");
+    }
+  });
+  into.default_prompt = name;
+}
+
+// What may stand in model_args and its kind: it changes how fast or in which type something is computed, no more.
+void check_arguments(const JsonValue& config) {
+  constexpr std::array kArguments = {"model_args",       "model_kwargs", "tokenizer_args",
+                                     "processor_kwargs", "config_args",  "config_kwargs"};
+  constexpr std::array<std::string_view, 6> kHarmless = {"add_pooling_layer", "attn_implementation", "dtype",
+                                                         "torch_dtype",       "trust_remote_code",   "use_safetensors"};
+  for (const char* const key : kArguments) {
+    const auto arguments = config.object(key);
+    if (!arguments) continue;
+    for (const auto& [name, value] : arguments->members()) {
+      if (std::find(kHarmless.begin(), kHarmless.end(), name) == kHarmless.end() && !value.is_null()) {
+        value.fail("is " + value.described() + ", expected nothing");
+      }
+    }
+  }
+}
+
+void check_modalities(const JsonValue& config) {
+  const auto modalities = config.object("modality_config");
+  if (!modalities) return;
+  const auto text = modalities->object("text");
+  if (!text || text->string("method") != "forward" || text->string("method_output_name") != "last_hidden_state") {
+    config.fail("modality_config", "is not that of hidden states of texts");
+  }
+}
+
+}  // namespace
+
+std::vector<Module> read_modules(const ModelFolder& folder, std::vector<std::string>& unknown) {
+  std::vector<Module> modules;
+  if (!folder.has(kModulesFile)) return modules;
+  const JsonValue document = folder.json_array(kModulesFile);
+  for (const JsonValue& entry : document.elements()) {
+    if (modules.size() == kMostModules) document.fail("has more than " + std::to_string(kMostModules) + " modules");
+    if (!entry.is_object()) entry.fail("is " + entry.described() + ", expected an object");
+    check_keys(entry, kModulesFile, "[].", unknown);
+    Module& module = modules.emplace_back();
+    const auto type = entry.string("type");
+    if (!type) entry.fail("type", "is missing");
+    module.type = type->starts_with(kNamespace) ? type->substr(type->rfind('.') + 1) : *type;
+    module.path = checked_path(entry);
+    module.place = printable(entry.path()) + ": " + entry.place() + ".type";
+  }
+  if (modules.empty()) document.fail("is empty, expected modules");
+  return modules;
+}
+
+ModelFolder transformer_folder(const ModelFolder& folder, const std::vector<Module>& modules) {
+  const bool named = !modules.empty() && modules.front().type == "Transformer";
+  return folder.within(named ? modules.front().path : "");
+}
+
+void read_vectors(const ModelFolder& folder, const std::vector<Module>& modules,
+                  const std::optional<std::vector<PoolingMode>>& pooling, ModelOptions& into) {
+  try {
+    read_pooling_and_layers(folder, modules, pooling, into);
+    read_prompts(folder, into);
+  } catch (const NotBuilt& not_built) {
+    into.unread_pooling = not_built.message;
+  }
+}
+
+SentenceConfig read_sentence_config(const ModelFolder& transformer) {
+  SentenceConfig read;
+  // Other names that sentence-transformers looks for, one after another.
+  for (const char* const file : {kSentenceConfigFile, "sentence_roberta_config.json", "sentence_distilbert_config.json",
+                                 "sentence_camembert_config.json", "sentence_albert_config.json",
+                                 "sentence_xlm-roberta_config.json", "sentence_xlnet_config.json"}) {
+    if (!transformer.has(file)) continue;
+    const JsonValue config = transformer.json(file);
+    read.max_seq_length = config.integer("max_seq_length");
+    if (read.max_seq_length.value_or(2) < 2) {
+      config.fail("max_seq_length", "is " + std::to_string(*read.max_seq_length) + ", expected 2 or more");
+    }
+    read.lower_case = config.boolean("do_lower_case").value_or(false);
+    try {
+      understood([&] {
+        std::vector<std::string> unknown;
+        check_keys(config, kSentenceConfigFile, "", unknown);
+        check_arguments(config);
+        check_modalities(config);
+      });
+    } catch (const NotBuilt& not_built) {
+      read.unread_pooling = not_built.message;
+    }
+    return read;
+  }
+  return read;
+}
+
+}  // namespace headlight::models

@@ -1,0 +1,42 @@
+// How a published folder makes one vector of a text's hidden states: the files of sentence-transformers.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "headlight/models/text_encoder.h"
+#include "models/model_folder.h"
+
+namespace headlight::models {
+
+// An entry of modules.json.
+struct Module {
+  std::string
+      type;  // "Transformer", the last part of its class; the whole name of a class that is not sentence-transformers'
+  std::string path;   // the folder of its files, "1_Pooling"
+  std::string place;  // file and key, for errors
+};
+
+// All entries of modules.json in its order; none where that is not there. Appends keys that nobody knows. Throws
+// FileError.
+[[nodiscard]] std::vector<Module> read_modules(const ModelFolder& folder, std::vector<std::string>& unknown);
+
+// The folder of the files of the network and its tokenizer.
+[[nodiscard]] ModelFolder transformer_folder(const ModelFolder& folder, const std::vector<Module>& modules);
+
+// What the other modules and config_sentence_transformers.json say: poolings, layers behind them and prompts of `into`,
+// whose network is set; or, where something is not built, into.unread_pooling. `pooling`, where given, stands in the
+// place of the folder's. Throws FileError for files that are malformed.
+void read_vectors(const ModelFolder& folder, const std::vector<Module>& modules,
+                  const std::optional<std::vector<PoolingMode>>& pooling, ModelOptions& into);
+
+// sentence_bert_config.json.
+struct SentenceConfig {
+  std::optional<std::int64_t> max_seq_length;
+  bool lower_case = false;     // before the tokenizer sees the text
+  std::string unread_pooling;  // as that of ModelOptions
+};
+[[nodiscard]] SentenceConfig read_sentence_config(const ModelFolder& transformer);
+
+}  // namespace headlight::models

@@ -1,0 +1,32 @@
+// From the hidden states of texts to a vector of each: poolings, and the layers behind them.
+#pragma once
+
+#include <cstdint>
+
+#include "headlight/engine.h"
+#include "headlight/layers/encoder.h"
+#include "headlight/models/text_encoder.h"
+#include "headlight/tensor.h"
+
+namespace headlight::models {
+
+// What vectors pass through on their way, kept for the next call.
+class VectorScratch {
+ public:
+  // Room for `texts` texts of a call, and what their products take from the engine. Throws OutOfMemory.
+  void reserve(Engine& engine, const ModelOptions& options, std::int64_t texts);
+
+  // The two halves of it, [texts, width] each.
+  [[nodiscard]] View<float, 2> rows(int half, std::int64_t texts, std::int64_t width);
+
+ private:
+  Tensor<float, 1> memory_[2];
+};
+
+// hidden [N, E] of the sequences of `input` → out [n, vector_width(options)]. The first prompt_tokens of each sequence
+// are left out, if options.pool_prompt is false. A sequence without tokens that count has a vector of zeros behind the
+// pooling. Throws OutOfMemory.
+void make_vectors(Engine& engine, const ModelOptions& options, std::int64_t prompt_tokens, bool normalize,
+                  const EncoderInput& input, View<const float, 2> hidden, View<float, 2> out, VectorScratch& scratch);
+
+}  // namespace headlight::models

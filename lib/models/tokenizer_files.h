@@ -1,0 +1,30 @@
+// How a published folder turns text into tokens: tokenizer_config.json, special_tokens_map.json, added_tokens.json,
+// tokenizer.json and vocab.txt together.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "headlight/models/tokenizer.h"
+#include "models/model_folder.h"
+
+namespace headlight::models {
+
+struct TokenizerFiles {
+  std::vector<std::string> vocabulary;
+  TokenizerOptions options;
+  std::string path;                        // the file of the vocabulary
+  std::optional<double> model_max_length;  // as it is in tokenizer_config.json: 512, 1e30
+};
+
+// What BERT's tokenizer makes of them in Transformers. `tokenizer_class` is that of config.json, where
+// tokenizer_config.json has none; `rows` those of the table of embeddings. Appends keys that nobody knows. Throws
+// FileError for another tokenizer's files, and where two files, or two versions of Transformers, would make another one
+// of them.
+[[nodiscard]] TokenizerFiles read_tokenizer_files(const ModelFolder& folder,
+                                                  const std::optional<std::string>& tokenizer_class, std::int64_t rows,
+                                                  std::vector<std::string>& unknown);
+
+}  // namespace headlight::models

@@ -1,0 +1,172 @@
+#include "models/tokenizer_json.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "headlight/models/errors.h"
+#include "models/basic_tokenizer.h"
+#include "models/folder_keys.h"
+
+namespace headlight::models {
+namespace {
+
+constexpr std::int64_t kMostIds = std::int64_t{1} << 21;
+
+JsonValue needed(const JsonValue& document, const char* key) {
+  const auto value = document.object(key);
+  if (!value) document.fail(key, "is missing, expected that of BERT");
+  return *value;
+}
+
+void expect_type(const JsonValue& part, std::initializer_list<std::string_view> types) {
+  const std::string type = part.string("type").value_or("");
+  if (std::find(types.begin(), types.end(), type) != types.end()) return;
+  std::string expected;
+  for (const std::string_view one : types) {
+    if (!one.empty()) expected.append(expected.empty() ? "" : " or ").append(one);
+  }
+  part.fail("type", "is " + in_quotes(type) + ", expected " + expected);
+}
+
+void read_normalizer(const JsonValue& document, TokenizerJson& into) {
+  TokenizerOptions& options = into.options;
+  const auto normalizer = document.object("normalizer");
+  if (!normalizer) {
+    into.has_normalizer = options.clean_text = options.lower_case = options.split_ideographs = false;
+    options.strip_accents = false;
+    return;
+  }
+  expect_type(*normalizer, {"BertNormalizer"});
+  options.clean_text = normalizer->boolean("clean_text").value_or(true);
+  options.split_ideographs = normalizer->boolean("handle_chinese_chars").value_or(true);
+  options.strip_accents = normalizer->boolean("strip_accents");
+  options.lower_case = normalizer->boolean("lowercase").value_or(true);
+}
+
+void read_model(const JsonValue& model, TokenizerJson& into) {
+  expect_type(model, {"WordPiece", ""});  // the oldest files do not say
+  TokenizerOptions& options = into.options;
+  options.unk_token = model.string("unk_token").value_or("[UNK]");
+  options.subword_prefix = model.string("continuing_subword_prefix").value_or("##");
+  options.longest_word = model.integer("max_input_chars_per_word").value_or(kLongestWord);
+  if (options.longest_word < 1 || options.longest_word > static_cast<std::int64_t>(kLongestWord)) {
+    model.fail("max_input_chars_per_word",
+               "is " + std::to_string(options.longest_word) + ", expected 1 to " + std::to_string(kLongestWord));
+  }
+  const auto vocabulary = model.object("vocab");
+  if (!vocabulary) model.fail("vocab", "is missing, expected tokens and their ids");
+  std::vector<bool> taken;
+  for (const auto& [token, value] : vocabulary->members()) {
+    const std::int64_t id = value.as_integer().value_or(-1);
+    if (id < 0 || id >= kMostIds) {
+      value.fail("is " + value.described() + ", expected an id of 0 to " + std::to_string(kMostIds - 1));
+    }
+    const auto place = static_cast<std::size_t>(id);
+    if (place >= into.vocabulary.size()) {
+      into.vocabulary.resize(place + 1);
+      taken.resize(place + 1);
+    }
+    if (taken[place]) value.fail("is " + std::to_string(id) + ", the id of another token");
+    taken[place] = true;
+    into.vocabulary[place] = token;
+  }
+}
+
+// A token of TemplateProcessing's `single`: {"SpecialToken": {"id": "[CLS]", "type_id": 0}}.
+std::string special_token(const JsonValue& piece) {
+  const auto token = piece.object("SpecialToken");
+  const auto name = token ? token->string("id") : std::nullopt;
+  if (!name) piece.fail("is no SpecialToken, expected one before the text and one behind it");
+  if (token->integer("type_id").value_or(0) != 0) token->fail("type_id", "is not 0");
+  return *name;
+}
+
+// Where both tokens' ids are said, they are those of the vocabulary.
+void check_id(const JsonValue& value, std::optional<std::int64_t> id, const std::string& token,
+              const TokenizerJson& tokenizer) {
+  const auto is = [&](std::int64_t number, const std::string& name) {
+    if (number < static_cast<std::int64_t>(tokenizer.vocabulary.size()) && number >= 0 &&
+        tokenizer.vocabulary[static_cast<std::size_t>(number)] == name) {
+      return true;
+    }
+    return std::any_of(tokenizer.added.begin(), tokenizer.added.end(), [&](const ListedToken& added) {
+      return added.has_id && added.token.id == number && added.token.content == name;
+    });
+  };
+  if (!id || !is(*id, token)) value.fail("is not the id of " + in_quotes(token));
+}
+
+void read_template(const JsonValue& processor, TokenizerJson& into) {
+  const auto single = processor.array("single");
+  const std::vector<JsonValue> pieces = single ? single->elements() : std::vector<JsonValue>();
+  if (pieces.size() != 3) processor.fail("single", "is no token, the text and a token");
+  into.options.cls_token = special_token(pieces[0]);
+  into.options.sep_token = special_token(pieces[2]);
+  const auto sequence = pieces[1].object("Sequence");
+  if (!sequence || sequence->string("id").value_or("") != "A" || sequence->integer("type_id").value_or(0) != 0) {
+    pieces[1].fail("is not the text, {\"Sequence\": {\"id\": \"A\", \"type_id\": 0}}");
+  }
+  const auto tokens = processor.object("special_tokens");
+  for (const std::string& name : {into.options.cls_token, into.options.sep_token}) {
+    const auto token = tokens ? tokens->object(name) : std::nullopt;
+    const auto ids = token ? token->array("ids") : std::nullopt;
+    if (!ids || ids->elements().size() != 1) processor.fail("special_tokens", "has no id of " + in_quotes(name));
+    check_id(*ids, ids->elements()[0].as_integer(), name, into);
+  }
+}
+
+// BertProcessing: {"cls": ["[CLS]", 101], "sep": ["[SEP]", 102]}.
+std::string pair_of(const JsonValue& processor, const char* key, const TokenizerJson& tokenizer) {
+  const auto pair = processor.array(key);
+  const std::vector<JsonValue> parts = pair ? pair->elements() : std::vector<JsonValue>();
+  if (parts.size() != 2 || !parts[0].as_string()) processor.fail(key, "is no token with its id");
+  std::string token(*parts[0].as_string());
+  check_id(parts[1], parts[1].as_integer(), token, tokenizer);
+  return token;
+}
+
+}  // namespace
+
+TokenizerJson read_tokenizer_json(const ModelFolder& folder) {
+  const JsonValue document = folder.json(kTokenizerFile, JsonValue::kLargestFile);
+  std::vector<std::string> unknown;
+  const auto check = [&](const JsonValue& object, const char* prefix) {
+    check_keys(object, kTokenizerFile, prefix, unknown);
+  };
+  check(document, "");
+  TokenizerJson tokenizer;
+  tokenizer.path = document.path();
+  const JsonValue model = needed(document, "model");
+  const JsonValue pre_tokenizer = needed(document, "pre_tokenizer");
+  const JsonValue processor = needed(document, "post_processor");
+  // Types first: of another kind of tokenizer its other keys say little.
+  expect_type(model, {"WordPiece", ""});
+  if (const auto normalizer = document.object("normalizer")) {
+    expect_type(*normalizer, {"BertNormalizer"});
+    check(*normalizer, "normalizer.");
+  }
+  expect_type(pre_tokenizer, {"BertPreTokenizer"});
+  expect_type(processor, {"TemplateProcessing", "BertProcessing"});
+  check(model, "model.");
+  check(pre_tokenizer, "pre_tokenizer.");
+  check(processor, "post_processor.");
+  if (const auto truncation = document.object("truncation")) {
+    const std::string direction = truncation->string("direction").value_or("Right");
+    if (direction != "Right") truncation->fail("direction", "is " + in_quotes(direction) + ", expected Right");
+  }
+  read_normalizer(document, tokenizer);
+  read_model(model, tokenizer);
+  if (const auto added = document.array("added_tokens")) {
+    for (const JsonValue& one : added->elements()) tokenizer.added.push_back(read_listed_token(one, false));
+  }
+  if (processor.string("type") == "BertProcessing") {
+    tokenizer.options.cls_token = pair_of(processor, "cls", tokenizer);
+    tokenizer.options.sep_token = pair_of(processor, "sep", tokenizer);
+  } else {
+    read_template(processor, tokenizer);
+  }
+  return tokenizer;
+}
+
+}  // namespace headlight::models

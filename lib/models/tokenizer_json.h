@@ -1,0 +1,25 @@
+// tokenizer.json of a BERT tokenizer, as Hugging Face's tokenizers write it.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "models/listed_tokens.h"
+#include "models/model_folder.h"
+
+namespace headlight::models {
+
+struct TokenizerJson {
+  std::string path;
+  std::vector<std::string> vocabulary;  // by id; "" for an id that no token has
+  // What it says of clean-up, accents, case, ideographs, prefix, longest word, [UNK], [CLS] and [SEP].
+  TokenizerOptions options;
+  bool has_normalizer = true;
+  std::vector<ListedToken> added;
+};
+
+// Throws FileError for whatever else than WordPiece between BertNormalizer, BertPreTokenizer and one token before and
+// one behind the text.
+[[nodiscard]] TokenizerJson read_tokenizer_json(const ModelFolder& folder);
+
+}  // namespace headlight::models
