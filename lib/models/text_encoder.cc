@@ -113,7 +113,7 @@ auto vectors_into(Engine& engine, const ModelOptions& options, const EmbedOption
 
 }  // namespace
 
-TextEncoder::Encoder(const ModelOptions& options, Tokenizer tokenizer, headlight::Encoder network)
+TextEncoder::TextEncoder(const ModelOptions& options, Tokenizer tokenizer, headlight::Encoder network)
     : options_(options),
       tokenizer_(std::move(tokenizer)),
       network_(std::move(network)),

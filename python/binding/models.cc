@@ -143,7 +143,7 @@ nb::object embed(const Encoder& model, nb::handle texts, nb::handle batch_tokens
                  nb::handle engine) {
   Engine& on = engine_of(kEmbed, engine);
   const std::vector<std::string> list = texts_of(kEmbed, texts);
-  const std::int64_t width = model.options().encoder.width;
+  const std::int64_t width = model.embed_width();
   const nb::object result = new_array(std::array{static_cast<std::int64_t>(list.size()), width});
   const Array array(kEmbed, "out", result, Array::Access::write);
   const View<float, 2> out = array.floats<2>();
@@ -181,7 +181,8 @@ nb::object encode(const Encoder& model, nb::handle texts, nb::handle batch_token
 
 // Tokens as they are, [B, L].
 template <int Rank>
-nb::object of_ids(const Encoder& model, nb::handle given, nb::handle given_mask, nb::handle out, nb::handle engine) {
+nb::object of_ids(const Encoder& model, nb::handle given, nb::handle given_mask, nb::handle out, nb::handle engine,
+                  const models::EmbedOptions& options) {
   constexpr const char* operation = Rank == 3 ? kEncodeIds : kEmbedIds;
   using Ids = View<const std::int64_t, 2>;
   const Array array(operation, "ids", given);
@@ -191,7 +192,7 @@ nb::object of_ids(const Encoder& model, nb::handle given, nb::handle given_mask,
   Ids mask;
   if (!given_mask.is_none()) mask = held.emplace(operation, "mask", given_mask).integers<std::int64_t, 2>();
   std::array<std::int64_t, Rank> shape{ids.shape[0], ids.shape[1]};
-  shape.back() = model.options().encoder.width;
+  shape.back() = Rank == 3 ? model.options().encoder.width : model.embed_width();
   const Result result(operation, "out", out, array, shape);
   const View<float, Rank> written = result.array().floats<Rank>();
 
@@ -199,10 +200,22 @@ nb::object of_ids(const Encoder& model, nb::handle given, nb::handle given_mask,
     if constexpr (Rank == 3) {
       model.encode(on, ids, mask, written);
     } else {
-      model.embed(on, ids, mask, written);
+      model.embed(on, ids, mask, written, options);
     }
   });
   return result.object();
+}
+
+nb::object encode_ids(const Encoder& model, nb::handle ids, nb::handle mask, nb::handle out, nb::handle engine) {
+  return of_ids<3>(model, ids, mask, out, engine, {});
+}
+
+nb::object embed_ids(const Encoder& model, nb::handle ids, nb::handle mask, nb::handle prompt_tokens,
+                     nb::handle normalize, nb::handle out, nb::handle engine) {
+  models::EmbedOptions options;
+  options.prompt_tokens = integer(kEmbedIds, "prompt_tokens", prompt_tokens);
+  options.normalize = truth(kEmbedIds, "normalize", normalize);
+  return of_ids<2>(model, ids, mask, out, engine, options);
 }
 
 nb::list tokenize(const Encoder& model, nb::handle given) {
@@ -217,6 +230,12 @@ nb::list tokenize(const Encoder& model, nb::handle given) {
   return ids;
 }
 
+nb::list list_of(const std::vector<std::string>& texts) {
+  nb::list list;
+  for (const std::string& text : texts) list.append(nb::steal(PyUnicode_DecodeFSDefault(text.c_str())));
+  return list;
+}
+
 // Pieces put together again: a space before each, but for those that begin with "##" in the vocabulary.
 std::string decode(const Encoder& model, nb::handle ids) {
   const models::Tokenizer& tokenizer = model.tokenizer();
@@ -227,8 +246,9 @@ std::string decode(const Encoder& model, nb::handle ids) {
                    "ids has " + std::to_string(id) + ", expected 0 to " + std::to_string(tokenizer.size() - 1));
     }
     std::string_view token = tokenizer.token(id);
-    if (token.starts_with("##") && token.size() > 2) {
-      token.remove_prefix(2);
+    const std::string& inside = tokenizer.options().subword_prefix;
+    if (token.starts_with(inside) && token.size() > inside.size()) {
+      token.remove_prefix(inside.size());
     } else if (!words.empty()) {
       words += ' ';
     }
@@ -274,8 +294,8 @@ constexpr const char* kEncodeIdsSignature =
     "def encode_ids(self, ids: A, mask: Array | None = None, *, out: Array | None = None, "
     "engine: Engine | None = None) -> A";
 constexpr const char* kEmbedIdsSignature =
-    "def embed_ids(self, ids: A, mask: Array | None = None, *, out: Array | None = None, "
-    "engine: Engine | None = None) -> A";
+    "def embed_ids(self, ids: A, mask: Array | None = None, *, prompt_tokens: int = 0, normalize: bool = True, "
+    "out: Array | None = None, engine: Engine | None = None) -> A";
 constexpr const char* kLoadSignature =
     "def load(folder: str | os.PathLike[str], precision: Precision = 'float32') -> Encoder";
 
@@ -284,25 +304,27 @@ constexpr const char* kLoadSignature =
 void define_models(nb::module_& module) {
   nb::class_<Encoder> type(module, "Encoder",
                            "A published BERT model: text in, hidden states or vectors out. load() makes it.");
-  define(type, "embed", kEmbedSignature, &embed,
-         "Vectors of texts, [n, E] float32: the mean of the hidden states of each, divided by its length, so that a "
-         "dot\n"
-         "product of two is their cosine. A str is one text.\n\n"
-         "batch_tokens: how many tokens go through the network at a time at most (a text is never cut for it); None\n"
-         "leaves it to the engine. A text's bits do not depend on it, nor on the texts beside.\n"
-         "progress: None shows a bar on a terminal or in a notebook when the work takes more than a second, False "
-         "never,\n"
-         "True at once; a function is called with (texts done, of all).\n\n"
-         "Raises ValueError for a model whose folder asks for another pooling than the mean.",
-         argument("texts"), argument("batch_tokens") = nb::none(), argument("progress") = nb::none(),
-         argument("engine") = nb::none());
+  define(
+      type, "embed", kEmbedSignature, &embed,
+      "Vectors of texts, [n, D] float32: pooled of the hidden states of each as the folder says (the mean, where it\n"
+      "says nothing), with the folder's default prompt in front, and divided by their length, so that a dot product "
+      "of\n"
+      "two is their cosine. A str is one text.\n\n"
+      "batch_tokens: how many tokens go through the network at a time at most (a text is never cut for it); None\n"
+      "leaves it to the engine. A text's bits do not depend on it, nor on the texts beside.\n"
+      "progress: None shows a bar on a terminal or in a notebook when the work takes more than a second, False "
+      "never,\n"
+      "True at once; a function is called with (texts done, of all).\n\n"
+      "Raises ValueError for a model whose folder asks of vectors what is not built.",
+      argument("texts"), argument("batch_tokens") = nb::none(), argument("progress") = nb::none(),
+      argument("engine") = nb::none());
   define(type, "encode", kEncodeSignature, &encode,
          "The last hidden states of texts: for each an array [tokens, E] of float32, [CLS] and [SEP] included. A str "
          "is\n"
          "one text. batch_tokens and progress as embed() takes them.",
          argument("texts"), argument("batch_tokens") = nb::none(), argument("progress") = nb::none(),
          argument("engine") = nb::none());
-  define(type, "encode_ids", kEncodeIdsSignature, &of_ids<3>,
+  define(type, "encode_ids", kEncodeIdsSignature, &encode_ids,
          "The last hidden states of tokens: ids [B, L] of int64, as another tokenizer gives them, [CLS] and [SEP] "
          "included\n"
          "-> [B, L, E] float32. mask [B, L] of int64 is 0 for tokens to leave out, which nothing sees and whose rows "
@@ -310,9 +332,13 @@ void define_models(nb::module_& module) {
          "Raises ValueError for ids outside the vocabulary and more than max_length of them.",
          argument("ids"), argument("mask") = nb::none(), nb::kw_only(), argument("out") = nb::none(),
          argument("engine") = nb::none());
-  define(type, "embed_ids", kEmbedIdsSignature, &of_ids<2>,
-         "Vectors [B, E] of tokens, which encode_ids() takes, as embed() makes them of texts.", argument("ids"),
-         argument("mask") = nb::none(), nb::kw_only(), argument("out") = nb::none(), argument("engine") = nb::none());
+  define(type, "embed_ids", kEmbedIdsSignature, &embed_ids,
+         "Vectors [B, D] of tokens, which encode_ids() takes, as embed() makes them of texts, without a prompt.\n\n"
+         "prompt_tokens: so many tokens at the beginning of each row are a prompt's, and no part of the pooling where "
+         "the\n"
+         "folder says include_prompt: false. normalize: False leaves vectors as the folder's last layer gives them.",
+         argument("ids"), argument("mask") = nb::none(), nb::kw_only(), argument("prompt_tokens") = 0,
+         argument("normalize") = true, argument("out") = nb::none(), argument("engine") = nb::none());
   define(type, "tokenize", "def tokenize(self, text: str) -> list[int]", &tokenize,
          "The ids of a text's tokens, [CLS] and [SEP] included, cut at max_length.", argument("text"));
   define(type, "decode", "def decode(self, ids: Integers) -> str", &decode,
@@ -320,7 +346,9 @@ void define_models(nb::module_& module) {
          "are.",
          argument("ids"));
   type.def_prop_ro(
-          "width", [](const Encoder& model) { return network_of(model).width; }, "E, the numbers of a vector.")
+          "width", [](const Encoder& model) { return network_of(model).width; }, "E, the numbers of a hidden state.")
+      .def_prop_ro(
+          "embed_width", [](const Encoder& model) { return model.embed_width(); }, "D, the numbers of a vector.")
       .def_prop_ro(
           "layers", [](const Encoder& model) { return network_of(model).layers; }, "Layers of the network.")
       .def_prop_ro(
@@ -331,6 +359,13 @@ void define_models(nb::module_& module) {
       .def_prop_ro(
           "max_length", [](const Encoder& model) { return model.options().max_length; },
           "Tokens after which a text is cut, [CLS] and [SEP] included.")
+      .def_prop_ro(
+          "embed_max_length", [](const Encoder& model) { return model.options().embed_max_length; },
+          "The same where a text becomes a vector: max_seq_length of the folder, or model_max_length.")
+      .def_prop_ro(
+          "unknown_keys", [](const Encoder& model) { return list_of(model.options().unknown_keys); },
+          nb::sig("def unknown_keys(self) -> list[str]"),
+          "Keys of the folder's files that nobody here knows, and that were passed over.")
       .def_prop_ro(
           "precision", [](const Encoder& model) { return name(model.network().precision()); },
           "What products multiply in: 'float32', 'bfloat16', 'float16', 'int8' or 'int4'.")

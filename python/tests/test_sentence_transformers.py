@@ -34,7 +34,7 @@ def write(path, document):
 
 
 def write_layers(folder, *layers):
-    paths = {"Transformer": "", "Pooling": "1_Pooling", "Normalize": "2_Normalize", "Dense": "2_Dense"}
+    paths = {"Transformer": "", "Pooling": "1_Pooling", "Normalize": "2_Normalize", "LSTM": "2_LSTM"}
     entries = [
         {"idx": number, "name": str(number), "path": paths[layer], "type": f"sentence_transformers.models.{layer}"}
         for number, layer in enumerate(layers)
@@ -101,6 +101,19 @@ def test_without_a_layer_that_normalises(folder):
     np.testing.assert_allclose(unit, hl.load(folder).embed(TEXTS), atol=1e-6)
 
 
+def test_poolings(folder):
+    """In the order of a list, with the prompt left out."""
+    write(folder / "1_Pooling" / "config.json", {"pooling_mode": ["max", "mean"], "include_prompt": False})
+    write_layers(folder, "Transformer", "Pooling")
+    model = SentenceTransformer(folder)
+    assert model.get_sentence_embedding_dimension() == 128
+    prompt = "the robot: "
+    hidden = model.encode(TEXTS, prompt=prompt, output_value="token_embeddings")
+    counted = [states[len(hl.load(folder).tokenize(prompt)) - 1 :].astype(np.float64) for states in hidden]
+    expected = np.stack([np.concatenate([states.max(0), states.mean(0)]) for states in counted])
+    np.testing.assert_allclose(model.encode(TEXTS, prompt=prompt), expected, atol=1e-6)
+
+
 @pytest.mark.parametrize("name", ["cosine", "dot", "euclidean", "manhattan"])
 def test_similarity(folder, draw, name):
     model = SentenceTransformer(folder, similarity_fn_name=name)
@@ -136,11 +149,8 @@ def test_what_is_not_made_here(folder):
             model.encode(TEXTS, **options)
     with pytest.raises(ValueError, match="similarity_fn_name is 'near'"):
         SentenceTransformer(folder, similarity_fn_name="near")
-    write(folder / "1_Pooling" / "config.json", {"pooling_mode_mean_tokens": True, "include_prompt": False})
-    with pytest.raises(ValueError, match="leaves its prompt out"):
-        SentenceTransformer(folder).encode(TEXTS, prompt="the robot: ")
-    write_layers(folder, "Transformer", "Pooling", "Dense")
-    with pytest.raises(ValueError, match="modules.json has the layer Dense"):
+    write_layers(folder, "Transformer", "Pooling", "LSTM")
+    with pytest.raises(ValueError, match="modules.json: .2..type is 'LSTM'"):
         SentenceTransformer(folder)
     (folder / "modules.json").write_text("{")
     with pytest.raises(hl.FileError, match="modules.json"):

@@ -1,6 +1,7 @@
-// The JSON files of a model's folder, whose weights are sound: config.json, tokenizer_config.json,
-// sentence_bert_config.json and 1_Pooling/config.json, a line of === between two. Refused by a FileError, or it
-// computes.
+// The JSON files of a model's folder, whose weights are sound, a line of === between two: config.json,
+// tokenizer_config.json, sentence_bert_config.json, 1_Pooling/config.json, modules.json,
+// config_sentence_transformers.json, special_tokens_map.json, added_tokens.json and tokenizer.json. Refused by a
+// FileError, or it computes.
 #include "fuzz/model_files.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -10,7 +11,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   std::vector<headlight::models::FileInMemory> files{{"model.safetensors", as_bytes(weights)},
                                                      {"vocab.txt", as_bytes(kVocabulary)}};
   for (const char* name :
-       {"config.json", "tokenizer_config.json", "sentence_bert_config.json", "1_Pooling/config.json"}) {
+       {"config.json", "tokenizer_config.json", "sentence_bert_config.json", "1_Pooling/config.json", "modules.json",
+        "config_sentence_transformers.json", "special_tokens_map.json", "added_tokens.json", "tokenizer.json"}) {
     const std::string_view text = input.until_line("===");
     if (!text.empty()) files.push_back({name, as_bytes(text)});
   }

@@ -85,17 +85,28 @@ class Encoder:
         ids: npt.NDArray[np.int64],
         mask: Array | None = None,
         *,
+        prompt_tokens: int = 0,
+        normalize: bool = True,
         out: Array | None = None,
         engine: Engine | None = None,
     ) -> Floats: ...
     @overload
     def embed_ids(
-        self, ids: A, mask: Array | None = None, *, out: Array | None = None, engine: Engine | None = None
+        self,
+        ids: A,
+        mask: Array | None = None,
+        *,
+        prompt_tokens: int = 0,
+        normalize: bool = True,
+        out: Array | None = None,
+        engine: Engine | None = None,
     ) -> A: ...
     def tokenize(self, text: str) -> list[int]: ...
     def decode(self, ids: Integers) -> str: ...
     @property
     def width(self) -> int: ...
+    @property
+    def embed_width(self) -> int: ...
     @property
     def layers(self) -> int: ...
     @property
@@ -104,6 +115,10 @@ class Encoder:
     def vocabulary(self) -> int: ...
     @property
     def max_length(self) -> int: ...
+    @property
+    def embed_max_length(self) -> int: ...
+    @property
+    def unknown_keys(self) -> list[str]: ...
     @property
     def precision(self) -> Precision: ...
     @property

@@ -5,8 +5,8 @@
     vectors = model.encode(["a text", "another"])
     model.similarity(vectors, vectors)
 
-Prompts, lengths, normalisation and the kind of similarity are what the folder's files say (config_sentence_transformers.json,
-sentence_bert_config.json, modules.json). Models are those of headlight.load(): BERT models that take the mean of tokens.
+Prompts, lengths, poolings, the layers behind them and the kind of similarity are what the folder's files say
+(config_sentence_transformers.json, sentence_bert_config.json, modules.json). Models are those of headlight.load().
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class SentenceTransformer:
     "query" and "document" are empty unless somebody says otherwise. default_prompt_name, similarity_fn_name,
     truncate_dim: in place of what the folder says. model_precision: what products multiply in, as load() takes it.
 
-    Raises headlight.FileError for what cannot be read, ValueError for a model that pools otherwise or has further layers,
+    Raises headlight.FileError for what cannot be read, ValueError for a model whose folder asks of vectors what is not built,
     and for a default_prompt_name that is no prompt's.
     """
 
@@ -72,17 +72,12 @@ class SentenceTransformer:
         if self.similarity_fn_name not in _SIMILARITIES:
             raise ValueError(f"similarity_fn_name is {self.similarity_fn_name!r}, expected one of {_SIMILARITIES}")
         self.truncate_dim = truncate_dim
-        longest = _document(folder / "sentence_bert_config.json", {}).get("max_seq_length")
-        self.max_seq_length = min(longest or self._model.max_length, self._model.max_length)
-        self._prompt_counts = _document(folder / "1_Pooling" / "config.json", {}).get("include_prompt", True)
-        layers = [str(layer.get("type", "")).rpartition(".")[2] for layer in _document(folder / "modules.json", [])]
-        unknown = [layer for layer in layers if layer not in ("Transformer", "Pooling", "Normalize")]
-        if unknown:
-            raise ValueError(f"modules.json has the layer {unknown[0]}, expected Transformer, Pooling and Normalize")
-        self._normalizes = "Normalize" in layers
+        self.max_seq_length = self._model.embed_max_length
+        self._model.embed_ids(np.zeros((0, 0), np.int64))  # refuses what is not built
 
     def get_sentence_embedding_dimension(self) -> int:
-        return self._model.width if self.truncate_dim is None else min(self.truncate_dim, self._model.width)
+        width = self._model.embed_width
+        return width if self.truncate_dim is None else min(self.truncate_dim, width)
 
     def encode(
         self,
@@ -115,17 +110,20 @@ class SentenceTransformer:
         single = isinstance(sentences, str)
         before = self._prompt(prompt_name, prompt)
         texts = [before + text for text in ([sentences] if isinstance(sentences, str) else sentences)]
-        found = self._hidden_states(texts, batch_size, show_progress_bar, output_value == "token_embeddings")
+        # Its tokens but for the [SEP] behind them.
+        prompt_tokens = len(self._cut(self._model.tokenize(before))) - 1 if before else 0
+        of_tokens = output_value == "token_embeddings"
+        found = self._computed(texts, prompt_tokens, batch_size, show_progress_bar, of_tokens)
         vectors: Any = found
         if output_value == "sentence_embedding":
-            vectors = np.stack(found) if found else np.zeros((0, self._model.width), np.float32)
+            vectors = np.stack(found) if found else np.zeros((0, self._model.embed_width), np.float32)
             vectors = vectors[:, : self.truncate_dim if truncate_dim is None else truncate_dim]
             vectors = np.ascontiguousarray(_normalized(vectors) if normalize_embeddings else vectors)
         if convert_to_tensor or not convert_to_numpy:
             torch: Any = importlib.import_module("torch")
             vectors = [torch.from_numpy(one) for one in vectors]
             if convert_to_tensor and output_value == "sentence_embedding":
-                vectors = torch.stack(vectors) if vectors else torch.zeros(0, self._model.width)
+                vectors = torch.stack(vectors) if vectors else torch.zeros(0, self._model.embed_width)
         return vectors[0] if single else vectors
 
     def similarity(self, embeddings1: Any, embeddings2: Any) -> Any:
@@ -146,12 +144,12 @@ class SentenceTransformer:
             if name not in self.prompts:
                 raise ValueError(f"encode: prompt_name is {name!r}, expected one of {list(self.prompts)}")
             prompt = self.prompts[name]
-        if prompt and not self._prompt_counts:
-            raise ValueError("encode: the model leaves its prompt out of the mean, which is not made here")
         return prompt
 
-    def _hidden_states(self, texts: list[str], batch_size: int, progress: Progress, of_tokens: bool) -> list[Floats]:
-        """Of each text, or their mean, which the model's last layer may normalise; texts of a like length together."""
+    def _computed(
+        self, texts: list[str], prompt_tokens: int, batch_size: int, progress: Progress, of_tokens: bool
+    ) -> list[Floats]:
+        """The hidden states of each text, or its vector as the model's last layer gives it; texts of a like length together."""
         ids = [self._cut(self._model.tokenize(text)) for text in texts]
         order = sorted(range(len(ids)), key=lambda number: len(ids[number]))
         found: list[Floats] = [np.zeros(0, np.float32)] * len(ids)
@@ -162,12 +160,14 @@ class SentenceTransformer:
                 mask = np.zeros_like(batch)
                 for row, number in enumerate(some):
                     batch[row, : len(ids[number])], mask[row, : len(ids[number])] = ids[number], 1
-                if self._normalizes and not of_tokens:
-                    found_here: Iterable[Floats] = self._model.embed_ids(batch, mask, engine=self._engine)
-                else:
+                if of_tokens:
                     hidden = self._model.encode_ids(batch, mask, engine=self._engine)
-                    pieces = [states[: len(ids[number])] for states, number in zip(hidden, some, strict=True)]
-                    found_here = [np.array(piece) if of_tokens else _mean(piece) for piece in pieces]
+                    pairs = zip(hidden, some, strict=True)
+                    found_here: Iterable[Floats] = [np.array(states[: len(ids[number])]) for states, number in pairs]
+                else:
+                    found_here = self._model.embed_ids(
+                        batch, mask, prompt_tokens=prompt_tokens, normalize=False, engine=self._engine
+                    )
                 for number, one in zip(some, found_here, strict=True):
                     found[number] = one
                 if tell:
@@ -197,11 +197,6 @@ def _document(path: pathlib.Path, otherwise: Any) -> Any:
 def _check_device(device: str | None) -> None:
     if device not in (None, "cpu"):
         raise ValueError(f"SentenceTransformer: device is {device!r}, expected 'cpu' or None")
-
-
-def _mean(states: Floats) -> Floats:
-    mean: Floats = np.asarray(states.mean(0, dtype=np.float64), np.float32)
-    return mean
 
 
 def _normalized(vectors: Floats) -> Floats:
