@@ -45,6 +45,36 @@ TEST_F(ModelCommands, PrecisionIsThatOfTheLibrary) {
   }
 }
 
+// What the folder says of vectors, and what the command line says in its place.
+TEST_F(ModelCommands, PoolingsAndPrompts) {
+  const auto embedded = [&](const std::vector<std::string>& options) {
+    std::vector<std::string> arguments{"--text", kTexts[0], "-o", folder_ / "e.npy"};
+    arguments.insert(arguments.end(), options.begin(), options.end());
+    return run("embed", arguments);
+  };
+  models::LoadModelOptions cls;
+  cls.pooling = {models::PoolingMode::cls, models::PoolingMode::mean};
+  ASSERT_EQ(embedded({"--pooling", "cls,mean"}).out, (folder_ / "e.npy") + ": [1, 48] float32\n");
+  expect_array("e.npy", models::load(folder_ / "model", cls).embed(engine_, std::span(kTexts).first(1)));
+  expect_error(embedded({"--pooling", "cls,median"}), {"--pooling has 'median', expected cls, max, mean"}, 2);
+
+  write("model/config_sentence_transformers.json",
+        R"({"prompts": {"q": "it it "}, "default_prompt_name": "q", "published_by": "nobody"})");
+  const Tensor<float, 2> with = model_.embed(engine_, std::vector<std::string>{"it it " + kTexts[0]});
+  const Finished finished = embedded({});
+  EXPECT_EQ(finished.code, 0);
+  EXPECT_EQ(finished.error, "headlight: warning: keys that are not known here are passed over: " +
+                                (folder_ / "model/config_sentence_transformers.json") + ": published_by\n");
+  expect_array("e.npy", with);
+  write("model/config_sentence_transformers.json", R"({"prompts": {"q": "it it "}, "default_prompt_name": "q"})");
+  ASSERT_EQ(embedded({"--prompt", "query"}).code, 0);  // which is empty unless a folder says otherwise
+  expect_array("e.npy", model_.embed(engine_, std::span(kTexts).first(1)));
+  expect_error(embedded({"--prompt", "x"}),
+               {"--prompt is 'x', expected the name of one of the model's: document, q, query"});
+  expect_error(run("embed", {"--ids", folder_ / "none.npy", "--prompt", "q", "-o", folder_ / "e.npy"}),
+               {"--prompt goes with texts, not with --ids"}, 2);
+}
+
 TEST_F(ModelCommands, ConvertWritesTheModelInAnotherType) {
   for (const char* type : {"float32", "bfloat16", "float16", "int8", "int4", "fp16"}) {
     SCOPED_TRACE(type);

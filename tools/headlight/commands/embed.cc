@@ -142,11 +142,13 @@ void embed(const Arguments& arguments) {
   if (arguments.json && !arguments.out.empty() && is_standard_output(arguments.out)) {
     throw UsageError("--json prints on standard output, where --output goes too: expected one of them");
   }
+  if (!arguments.prompt.empty() && !arguments.model.ids.empty()) {
+    throw UsageError("--prompt goes with texts, not with --ids");
+  }
   Engine engine(arguments.model.engine.options());
   const models::TextEncoder model = arguments.model.load();
   const std::int64_t width = model.embed_width();
   if (!arguments.model.ids.empty()) {
-    if (!arguments.prompt.empty()) throw UsageError("--prompt goes with texts, not with --ids");
     const TokenIds tokens = read_ids(arguments.model);
     const Tensor<float, 2> vectors = model.embed(engine, tokens.ids.view<2>(), tokens.mask_view());
     Results results(arguments, vectors.shape()[0], width);
