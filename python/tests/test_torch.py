@@ -296,6 +296,39 @@ def test_meta_tensors_have_shapes():
     assert out.is_meta and out.shape == (2, 4, 9, 16) and out.stride() == own(draw(2, 4, 9, 16), *[draw(2, 4, 13, 16)] * 2).stride()
 
 
+@pytest.fixture(params=["set_default_device", "context"])
+def elsewhere(request):
+    """Tensors that name no device lie on another than the CPU."""
+    if request.param == "context":
+        with torch.device("meta"):
+            yield
+        return
+    torch.set_default_device("meta")
+    try:
+        yield
+    finally:
+        torch.set_default_device(None)
+
+
+def test_the_default_device_is_of_no_account(elsewhere):
+    query, key, value = (torch.linspace(-1, 1, 2 * 2 * 9 * 8, device="cpu").reshape(2, 2, 9, 8).roll(n) for n in range(3))
+    bias = torch.linspace(-1, 1, 9, device="cpu").requires_grad_()
+    leaves = [x.requires_grad_() for x in (query, key, value)]
+    seen = torch.arange(9, device="cpu") < torch.tensor([[9], [4]], device="cpu")
+    packed = torch.tensor([[0, 0, 0, 1, 1, 2, 2, 2, 2], [0] * 8 + [1]], device="cpu")
+    for options in (dict(is_causal=True), dict(attn_mask=seen[:, None, None]), dict(attn_mask=bias), dict(dropout_p=0.3)):
+        out = own(*leaves, **options)
+        assert out.is_cpu and out.isfinite().all()
+        assert torch.autograd.grad(out.sum(), leaves)[0].isfinite().all()
+    for options in (dict(padding=seen), dict(packed=packed), dict(key_lengths=seen.sum(1)), dict(weights=True, bias=bias)):
+        results = attend(*leaves, **options)
+        assert all(result.is_cpu and result.isfinite().all() for result in results)
+        for gradient in torch.autograd.grad(results[0].sum() + results[1].sum(), leaves):
+            assert gradient.is_cpu and gradient.isfinite().all()
+    for result in hl.attention(*(x.detach().transpose(1, 2) for x in leaves), log_sum_exp=True):
+        assert result.is_cpu and result.isfinite().all()
+
+
 Q = torch.zeros(2, 4, 9, 16)
 
 

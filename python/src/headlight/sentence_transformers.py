@@ -123,7 +123,7 @@ class SentenceTransformer:
             torch: Any = importlib.import_module("torch")
             vectors = [torch.from_numpy(one) for one in vectors]
             if convert_to_tensor and output_value == "sentence_embedding":
-                vectors = torch.stack(vectors) if vectors else torch.zeros(0, self._model.embed_width)
+                vectors = torch.stack(vectors) if vectors else torch.zeros(0, self._model.embed_width, device="cpu")
         return vectors[0] if single else vectors
 
     def similarity(self, embeddings1: Any, embeddings2: Any) -> Any:

@@ -147,7 +147,7 @@ def _wants_gradients(query: Tensor, key: Tensor, value: Tensor, options: Options
 
 def seed_for(dropout: float) -> Tensor | None:
     """One of torch's default generator where there is dropout: torch.manual_seed() repeats it."""
-    return torch.randint(2**63 - 1, ()) if dropout else None
+    return torch.randint(2**63 - 1, (), device="cpu") if dropout else None
 
 
 def _close(x: Tensor) -> Tensor:
@@ -184,7 +184,7 @@ def _of_heads(result: Tensor, query: Tensor, several: bool) -> Tensor:
 
 def _sums(x: Tensor, several: bool) -> Tensor:
     """[B, H, L] as the engine takes it: the same, or [1, H, B * L]."""
-    return x.transpose(0, 1).flatten(1, 2)[None] if several else _close(x)
+    return _close(x.transpose(0, 1).flatten(1, 2)[None] if several else x)
 
 
 def _keywords(options: Options) -> dict[str, Any]:

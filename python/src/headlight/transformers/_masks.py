@@ -98,12 +98,13 @@ def rows_of(given: dict[str, Any]) -> tuple[int, int | Tensor | None]:
     if _is_traced():
         # Who decodes hands in rows that follow one another: whoever does not is told so by what is compiled.
         if rows > 1:
-            follow = (positions == positions[0] + torch.arange(rows)).all()
+            follow = (positions == positions[0] + torch.arange(rows, device=positions.device)).all()
             message = "headlight: cache_position has a gap, expected positions that follow one another"
             torch._assert_async(follow, message)  # pyright: ignore[reportPrivateImportUsage]
         return rows, positions[0]
     first = int(positions[0])
-    return rows, first if torch.equal(positions, torch.arange(first, first + rows)) else None
+    follow = torch.equal(positions, torch.arange(first, first + rows, device=positions.device))
+    return rows, first if follow else None
 
 
 def _is_traced() -> bool:
@@ -113,7 +114,7 @@ def _is_traced() -> bool:
 def _start(place: int | Tensor) -> Tensor | None:
     if isinstance(place, Tensor):
         return place.reshape(1).clone()  # a static cache of Transformers 5 counts on in it
-    return torch.full((1,), place) if place else None
+    return torch.full((1,), place, device="cpu") if place else None
 
 
 def _options(
@@ -136,7 +137,8 @@ def _options(
             return None
         options = options._replace(packed=rule.packed)
         if rule.chunk:
-            places = torch.arange(rows)[None] if rule.positions is None else rule.positions
+            by_row = torch.arange(rows, device=rule.packed.device)[None]
+            places = by_row if rule.positions is None else rule.positions
             places = places.expand(batch, -1) if shift is None else places + shift[:, None]
             options = options._replace(query_start=places, key_start=None)
         # Of one row that is looked at once. Of several it is up to each call, which may have a bias or show weights.
