@@ -36,14 +36,13 @@ def cover_model_classes(name: str) -> None:
 
 
 def _cover(module: ModuleType, name: str) -> None:
-    for variable, choice in vars(module).items():
-        if not variable.endswith(("_ATTENTION_CLASSES", "_ATTENTION_FUNCTION")) or not isinstance(choice, dict):
-            continue
-        if name in choice:
+    """A table of classes is told by what it holds: BERT's is BERT_SELF_ATTENTION_CLASSES, StableLM's ATTENTION_CLASSES."""
+    for choice in list(vars(module).values()):
+        if not isinstance(choice, dict) or "eager" not in choice or name in choice:
             continue
         if "sdpa" in choice:
             choice[name] = _redirected(choice["sdpa"])
-        elif "eager" in choice:
+        else:
             choice[name] = choice["eager"]
             warnings.warn(
                 f"headlight: {module.__name__} has no attention but {choice['eager'].__name__}, which runs as it is",
