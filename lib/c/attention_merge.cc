@@ -29,10 +29,10 @@ headlight_status headlight_merge_attention(headlight_engine* engine, const headl
     for (std::size_t p = 0; p < count; ++p) {
       const headlight_tensor& part_out = entry(kName, "outs", outs, p);
       const headlight_tensor& part_rows = entry(kName, "log_sum_exps", log_sum_exps, p);
-      new (&parts[p]) AttentionPart{view<const float, 4>(kName, "outs", &part_out),
+      new (&parts[p]) AttentionPart{typed_view<4, const void*>(kName, "outs", &part_out),
                                     view<const float, 3>(kName, "log_sum_exps", &part_rows)};
     }
-    merge_attention(on, parts, view<float, 4>(kName, "out", out),
+    merge_attention(on, parts, typed_view<4, void*>(kName, "out", out),
                     optional_view<float, 3>(kName, "log_sum_exp", log_sum_exp));
   });
 }

@@ -66,12 +66,16 @@ Extent check_view(std::string_view operation, std::string_view argument, const A
 }
 
 template <int Rank>
-Extent check_output(std::string_view operation, std::string_view argument, const MutableTypedView<Rank>& view,
-                    std::span<const std::int64_t> expected, std::string_view meaning) {
-  check_shape(operation, argument, view.shape, expected, meaning);
+Extent check_output(std::string_view operation, std::string_view argument, const MutableTypedView<Rank>& view) {
   const Extent extent = check_view(operation, argument, view);
   check_no_self_overlap(operation, argument, view.shape, view.strides);
   return extent;
+}
+template <int Rank>
+Extent check_output(std::string_view operation, std::string_view argument, const MutableTypedView<Rank>& view,
+                    std::span<const std::int64_t> expected, std::string_view meaning) {
+  check_shape(operation, argument, view.shape, expected, meaning);
+  return check_output(operation, argument, view);
 }
 
 }  // namespace headlight::ops

@@ -4,9 +4,15 @@
 #include <cmath>
 #include <span>
 
-#include "headlight/attention_merge.h"
+#include "headlight/view.h"
 
 namespace headlight::reference {
+
+// As headlight::AttentionPart, of numbers that are floats.
+struct AttentionPart {
+  View<const float, 4> out;
+  View<const float, 3> log_sum_exp;
+};
 
 // out = Σ_p exp(log_sum_exp_p − log_sum_exp) · out_p, log_sum_exp = log Σ_p exp(log_sum_exp_p).
 template <class Scalar>

@@ -35,6 +35,28 @@ static void parts_of_the_keys_give_all_keys(void) {
   CHECK(memcmp(outs[1], out, sizeof out) == 0);
 }
 
+// Numbers of 16 bits: one part comes back as it was, and rounded in another type.
+static void parts_of_sixteen_bits(void) {
+  static const int64_t shape[] = {1, 1, 1, 4};
+  static const uint16_t bfloat16[] = {0x3f80, 0xc000, 0x3f81, 0x0000};  // 1, -2, 1 + 2^-7, 0
+  const float zero = 0;
+  uint16_t half[4], same[4];
+  float wide[4];
+  const headlight_tensor part = {(void*)bfloat16, HEADLIGHT_BFLOAT16, 4, shape, NULL}, *parts[] = {&part};
+  const headlight_tensor rows = {(void*)&zero, HEADLIGHT_FLOAT32, 3, shape, NULL}, *row_sums[] = {&rows};
+  const headlight_tensor to_half = {half, HEADLIGHT_FLOAT16, 4, shape, NULL};
+  const headlight_tensor to_same = {same, HEADLIGHT_BFLOAT16, 4, shape, NULL};
+  const headlight_tensor to_wide = {wide, HEADLIGHT_FLOAT32, 4, shape, NULL};
+  WORKS(headlight_merge_attention(engine, parts, row_sums, 1, &to_half, NULL, &error));
+  CHECK(half[0] == 0x3c00 && half[1] == 0xc000 && half[2] == 0x3c08 && half[3] == 0);
+  WORKS(headlight_merge_attention(engine, parts, row_sums, 1, &to_same, NULL, &error));
+  CHECK(memcmp(same, bfloat16, sizeof same) == 0);
+  WORKS(headlight_merge_attention(engine, parts, row_sums, 1, &to_wide, NULL, &error));
+  CHECK(wide[0] == 1 && wide[1] == -2 && wide[2] == 1.0078125f && wide[3] == 0);
+  const headlight_tensor integers = {same, HEADLIGHT_INT8, 4, shape, NULL};
+  REFUSED("out has type", headlight_merge_attention(engine, parts, row_sums, 1, &integers, NULL, &error));
+}
+
 static void refusals(void) {
   const headlight_tensor o = TENSOR(out, 1, kLq, kH, kD), turned = TENSOR(sum, 1, kLq, kH);
   REFUSED("parts is empty", headlight_merge_attention(engine, NULL, NULL, 0, &o, NULL, &error));
@@ -65,6 +87,7 @@ int main(void) {
     part_sums[p] = &sum_tensors[p];
   }
   parts_of_the_keys_give_all_keys();
+  parts_of_sixteen_bits();
   refusals();
   headlight_engine_destroy(engine);
   return failures != 0;

@@ -116,7 +116,8 @@ HEADLIGHT_API headlight_status headlight_quantize_rows(headlight_engine* engine,
 // Attention over the keys of all parts, which share none: outs and log_sum_exps are lists of `count` tensors, [B, Lq,
 // Hq, Dv] and [B, Hq, Lq], that headlight_attention gave for keys of its own each. log_sum_exp = log of the sum of
 // exp(log_sum_exps[p]), out = the sum of exp(log_sum_exps[p] - log_sum_exp) * outs[p], both in the order of the list.
-// out and log_sum_exp, which may be NULL, may be those of a part.
+// out and log_sum_exp, which may be NULL, may be those of a part. outs and out are FLOAT32, BFLOAT16 or FLOAT16 each:
+// numbers of 16 bits are widened, all arithmetic is float32's, and out is rounded once, to nearest even.
 HEADLIGHT_API headlight_status headlight_merge_attention(headlight_engine* engine, const headlight_tensor* const* outs,
                                                          const headlight_tensor* const* log_sum_exps, size_t count,
                                                          const headlight_tensor* out,

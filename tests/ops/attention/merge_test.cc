@@ -15,6 +15,7 @@
 #include "support/allocation_counter.h"
 #include "support/guarded_rows.h"
 #include "support/isas.h"
+#include "support/stored.h"
 #include "support/workers.h"
 
 namespace headlight::test::attention_merge_test {
@@ -44,6 +45,15 @@ std::vector<Results> draw(Random& random, std::int64_t count, const View<const f
   return drawn;
 }
 
+// As the twin takes them, which are floats.
+std::vector<reference::AttentionPart> as_floats(const std::vector<AttentionPart>& parts) {
+  std::vector<reference::AttentionPart> floats;
+  for (const AttentionPart& part : parts) {
+    floats.push_back({{static_cast<const float*>(part.out.data), part.out.shape, part.out.strides}, part.log_sum_exp});
+  }
+  return floats;
+}
+
 std::vector<AttentionPart> parts_of(const std::vector<Results>& results) {
   std::vector<AttentionPart> parts;
   for (const Results& result : results) parts.push_back(result.part());
@@ -61,10 +71,10 @@ TEST_P(AttentionMergeTest, MergesRaggedRows) {
       const std::vector<Results> drawn = draw(random, count, {1, queries, heads, value_dim});
       std::vector<std::unique_ptr<Guarded<float>>> memory;
       std::vector<AttentionPart> parts = parts_of(drawn);
-      for (AttentionPart& part : parts) {
+      for (std::size_t p = 0; p < parts.size(); ++p) {
         auto& guarded = *memory.emplace_back(std::make_unique<Guarded<float>>(queries * heads * value_dim, side));
-        std::copy_n(part.out.data, queries * heads * value_dim, guarded.data());
-        part.out.data = guarded.data();
+        std::copy_n(drawn[p].out.data(), queries * heads * value_dim, guarded.data());
+        parts[p].out.data = guarded.data();
       }
       const Guarded<float> place(queries * heads * value_dim, side);
       const View<float, 4> out = place.view<4>({1, queries, heads, value_dim});
@@ -74,11 +84,56 @@ TEST_P(AttentionMergeTest, MergesRaggedRows) {
       Tensor<double, 4> truth(out.shape);
       Tensor<double, 3> true_log_sum_exp(log_sum_exp.shape());
       Tensor<float, 4> plain(out.shape);
-      reference::merge_attention<double>(parts, truth, true_log_sum_exp);
-      reference::merge_attention<float>(parts, plain, plain_log_sum_exp);
+      reference::merge_attention<double>(as_floats(parts), truth, true_log_sum_exp);
+      reference::merge_attention<float>(as_floats(parts), plain, plain_log_sum_exp);
       EXPECT_TRUE(at_most_twice_the_plain_error(View<const float, 4>(out), View<const float, 4>(plain),
                                                 View<const double, 4>(truth)));
       EXPECT_TRUE(at_most_twice_the_plain_error(log_sum_exp.view(), plain_log_sum_exp.view(), true_log_sum_exp.view()));
+    }
+  }
+}
+
+// Whatever the types of parts and result: the twin's numbers, and the bits of floats over the widened parts, rounded
+// once.
+TEST_P(AttentionMergeTest, MergesPartsOfAnyTypeWithTheBitsOfFloatsRoundedOnce) {
+  Engine engine(options());
+  Random random(8);
+  for (const std::int64_t value_dim : kRowLengths) {
+    for (const NumberType type : kStoredTypes) {
+      const std::int64_t count = random.integer(1, 9), heads = random.integer(1, 3), queries = random.integer(1, 3);
+      SCOPED_TRACE(testing::Message() << count << " parts, " << heads << " heads of " << value_dim << " into "
+                                      << name(type));
+      std::vector<Results> drawn = draw(random, count, {1, queries, heads, value_dim});
+      std::vector<Stored> stored;
+      stored.reserve(drawn.size());
+      std::vector<AttentionPart> parts;
+      for (Results& result : drawn) {
+        const NumberType own = kStoredTypes[static_cast<std::size_t>(random.integer(0, 2))];
+        parts.push_back({stored.emplace_back(own, result.out).view(), result.log_sum_exp});
+        result.out = rounded_to(own, result.out);
+      }
+      Results wide(drawn[0].out);
+      merge_attention(engine, parts_of(drawn), wide.out, wide.log_sum_exp);
+      Stored out(type, drawn[0].out.shape());
+      Tensor<float, 3> log_sum_exp(wide.log_sum_exp.shape());
+      merge_attention(engine, parts, out.view(), log_sum_exp);
+      EXPECT_TRUE(same_bits(out.floats(), rounded_to(type, wide.out)));
+      EXPECT_TRUE(same_bits(log_sum_exp, wide.log_sum_exp));
+
+      Results plain(wide.out);
+      Tensor<double, 4> truth(wide.out.shape());
+      Tensor<double, 3> true_log_sum_exp(log_sum_exp.shape());
+      reference::merge_attention<double>(as_floats(parts_of(drawn)), truth, true_log_sum_exp);
+      reference::merge_attention<float>(as_floats(parts_of(drawn)), plain.out.view(), plain.log_sum_exp.view());
+      EXPECT_TRUE(at_most_twice_the_plain_error(wide.out.view(), plain.out.view(), truth.view()));
+
+      // In the place of a part of the same type.
+      for (std::size_t p = 0; p < parts.size(); ++p) {
+        if (parts[p].out.type != type) continue;
+        merge_attention(engine, parts, stored[p].view());
+        EXPECT_TRUE(same_bits(stored[p].floats(), out.floats())) << "in the place of part " << p;
+        break;
+      }
     }
   }
 }
@@ -218,6 +273,15 @@ TEST(AttentionMerge, RefusesWhatDoesNotFit) {
   parts[1].out.shape[3] = 3;
   EXPECT_TRUE(says(message(merged.out, {}), "parts[1].out"));
   parts[1] = drawn[1].part();
+
+  parts[1].out.type = NumberType::int8;
+  EXPECT_TRUE(says(message(merged.out, {}), "parts[1].out has type int8"));
+  parts[1] = drawn[1].part();
+  const MutableTypedView<4> integers{NumberType::int4, merged.out.data(), merged.out.shape()};
+  EXPECT_TRUE(says(refusal([&] { merge_attention(engine, parts, integers); }), "out has type int4"));
+  // The same memory in another type is no part's place.
+  const MutableTypedView<4> halves{NumberType::float16, const_cast<float*>(drawn[0].out.data()), drawn[0].out.shape()};
+  EXPECT_TRUE(says(refusal([&] { merge_attention(engine, parts, halves); }), "out overlaps parts[0].out"));
 
   Tensor<float, 3> turned({1, 3, 2});
   EXPECT_TRUE(says(message(merged.out, turned), "log_sum_exp"));
