@@ -329,6 +329,55 @@ def test_the_default_device_is_of_no_account(elsewhere):
         assert result.is_cpu and result.isfinite().all()
 
 
+# What is neither dense memory of the CPU nor without any, and what is said of it.
+PLACES = {
+    "meta": (lambda x: x.to("meta"), "on"),
+    "sparse": (lambda x: x.to_sparse(), "has the layout torch.sparse_coo, expected torch.strided (tensor.to_dense())"),
+    "mkldnn": (lambda x: x.to_mkldnn(), "has the layout torch._mkldnn, expected torch.strided (tensor.to_dense())"),
+    "nested": (lambda x: torch.nested.nested_tensor(list(x)), "is a nested tensor, expected a dense one (torch.nested.to_padded_tensor)"),
+    "jagged": (
+        lambda x: torch.nested.nested_tensor(list(x), layout=torch.jagged),
+        "is a nested tensor, expected a dense one (torch.nested.to_padded_tensor)",
+    ),
+    "quantized": (
+        lambda x: torch.quantize_per_tensor(x, 0.1, 0, torch.qint8),
+        "is quantized (torch.qint8), expected plain numbers (tensor.dequantize())",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors", "ignore:.*quantize")
+@pytest.mark.parametrize("place", PLACES)
+def test_tensors_elsewhere_are_refused_in_one_sentence(place):
+    lay, said = PLACES[place]
+    x, mask = draw(2, 4, 9, 16), draw(2, 4, 9, 9)
+    rows = draw(2, 9, 16)
+    module = hl_torch.MultiheadAttention(16, 4, batch_first=True)
+    layer = hl_torch.TransformerEncoderLayer(16, 4, batch_first=True)
+    calls = {
+        "scaled_dot_product_attention: key": lambda: own(x, lay(x), x),
+        "scaled_dot_product_attention: attn_mask": lambda: own(x, x, x, lay(mask)),
+        "MultiheadAttention: value": lambda: module(rows, rows, lay(rows)),
+        "MultiheadAttention: attn_mask": lambda: module(rows, rows, rows, attn_mask=lay(mask.flatten(0, 1))),
+    }
+    if place not in ("meta", "jagged"):  # which are shapes to the operator, and what has a sentence of its own
+        calls["attention: query"] = lambda: attend(lay(x), x, x)
+        calls["attention: bias"] = lambda: attend(x, x, x, bias=lay(mask))
+    if place != "meta":
+        calls["MultiheadAttention: query"] = lambda: layer(lay(rows))
+    for subject, call in calls.items():
+        with pytest.raises(TypeError) as caught:
+            call()
+        sentence = str(caught.value)
+        if place == "quantized" and subject.endswith(("key", "scaled_dot_product_attention: attn_mask")):
+            assert "key is quantized" in sentence or "attn_mask has numbers of type torch.qint8" in sentence
+        elif place == "meta":
+            assert sentence == f"{subject} is on meta, query on cpu; expected the CPU"
+        else:
+            assert sentence == f"{subject} {said}"
+        assert "\n" not in sentence
+
+
 Q = torch.zeros(2, 4, 9, 16)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 
 from headlight.torch._operator import Options, attend, seed_for
+from headlight.torch._place import check_place
 
 Tensor = torch.Tensor
 
@@ -67,24 +68,20 @@ def scaled_dot_product_attention(
 
 
 def _check_place(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> None:
-    """All on the CPU, or all without memory (meta), and with strides."""
+    """All on the CPU, or all without memory (meta), and with strides. Nearly all are, which is asked fast."""
     try:
-        on_the_cpu = query.is_cpu and key.is_cpu and value.is_cpu and (mask is None or mask.is_cpu)
-        if on_the_cpu and query.layout is key.layout is value.layout is torch.strided:
+        on_the_cpu = query.is_cpu and key.is_cpu and value.is_cpu
+        strided = query.layout is key.layout is value.layout is torch.strided
+        nested = query.is_nested or key.is_nested or value.is_nested
+        if on_the_cpu and strided and not nested and (mask is None or _is_plain_mask(mask)):
             return
     except AttributeError:
         pass  # somebody is no tensor
-    for name, x in (("query", query), ("key", key), ("value", value), ("attn_mask", mask)):
-        if x is None:
-            continue
-        if not isinstance(x, torch.Tensor):
-            raise TypeError(f"scaled_dot_product_attention: {name} is a {type(x).__name__}, expected a torch.Tensor")
-        if x.layout is not torch.strided:
-            raise TypeError(f"scaled_dot_product_attention: {name} has the layout {x.layout}, expected torch.strided")
-        if x.device.type not in ("cpu", "meta") or x.device != query.device:
-            raise TypeError(
-                f"scaled_dot_product_attention: {name} is on {x.device}, query on {query.device}; expected the CPU"
-            )
+    check_place("scaled_dot_product_attention", query=query, key=key, value=value, attn_mask=mask)
+
+
+def _is_plain_mask(mask: Tensor) -> bool:
+    return mask.is_cpu and mask.layout is torch.strided and not mask.is_nested
 
 
 def _autocast(x: Tensor, narrow: torch.dtype) -> Tensor:

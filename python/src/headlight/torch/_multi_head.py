@@ -7,6 +7,7 @@ from torch.nn import functional
 
 from headlight.torch._operator import Options, attend_with_weights, seed_for
 from headlight.torch._padding import lengths_of
+from headlight.torch._place import check_place
 
 Tensor = torch.Tensor
 
@@ -36,6 +37,10 @@ class MultiheadAttention(torch.nn.MultiheadAttention):
         batch [L, E] and so on. key_padding_mask [N, S] and attn_mask [L, S] or [N * H, L, S]: bool, where True is NOT
         seen, or float, added to the scores. is_causal says that attn_mask, which must be given, is the causal one.
         """
+        check_place(
+            "MultiheadAttention",
+            query=query, key=key, value=value, key_padding_mask=key_padding_mask, attn_mask=attn_mask,
+        )  # fmt: skip
         batched = query.dim() == 3
         if not batched:
             query, key, value = query[None], key[None], value[None]

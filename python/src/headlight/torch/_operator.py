@@ -16,7 +16,7 @@ of all of them one after another: so the engine takes them, as one long sample.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, get_type_hints
 
 import torch
 from torch._C import (
@@ -31,37 +31,17 @@ from torch.autograd import forward_ad
 from headlight._core import attention, attention_backward
 from headlight.torch._engine import engine
 from headlight.torch._padding import settled, with_mask_of_sequences
+from headlight.torch._place import check_place
 from headlight.torch._shapes import check_marks, check_results, check_shapes
 from headlight.torch._weights import gradients_by_weights
 
 Tensor: TypeAlias = torch.Tensor
 
-_OPTIONS = (
-    "Tensor? mask=None, Tensor? bias=None, Tensor? sinks=None, Tensor? seed=None, Tensor? key_lengths=None, "
-    "Tensor? query_offsets=None, Tensor? key_offsets=None, Tensor? query_start=None, Tensor? key_start=None, "
-    "Tensor? padding=None, Tensor? packed=None, "
-    "str causal='', int left=-1, int right=-1, int chunk=0, float? scale=None, float softcap=0.0, float dropout=0.0"
-)
 _TYPES = (torch.float32, torch.bfloat16, torch.float16)
-
-_library: Any = torch.library.Library("headlight", "DEF")  # type: ignore[no-untyped-call]
-_library.define(
-    f"attention(Tensor query, Tensor key, Tensor value, {_OPTIONS}, bool weights=False) -> (Tensor, Tensor, Tensor)",
-    tags=(torch.Tag.pt2_compliant_tag,),
-)
-_library.define(
-    "attention_backward(Tensor query, Tensor key, Tensor value, Tensor out, Tensor log_sum_exp, Tensor out_gradient, "
-    f"{_OPTIONS}, bool bias_gradient=False, bool sinks_gradient=False, Tensor? log_sum_exp_gradient=None) "
-    "-> (Tensor, Tensor, Tensor, Tensor, Tensor)",
-    tags=(torch.Tag.pt2_compliant_tag,),
-)
-
-_attend = torch.ops.headlight.attention.default
-_attend_backward = torch.ops.headlight.attention_backward.default
 
 
 class Options(NamedTuple):
-    """The options of both operators, in their order."""
+    """The options of both operators, in their order, tensors before numbers: their schemas are made of it."""
 
     mask: Tensor | None = None
     bias: Tensor | None = None
@@ -81,6 +61,29 @@ class Options(NamedTuple):
     scale: float | None = None
     softcap: float = 0.0
     dropout: float = 0.0
+
+
+def _schema() -> str:
+    """The options as an operator's schema has them: "Tensor? mask=None, …, float dropout=0.0"."""
+    words = {Tensor | None: "Tensor?", str: "str", int: "int", float: "float", float | None: "float?"}
+    types = get_type_hints(Options)
+    return ", ".join(f"{words[types[name]]} {name}={otherwise!r}" for name, otherwise in Options._field_defaults.items())
+
+
+_library: Any = torch.library.Library("headlight", "DEF")  # type: ignore[no-untyped-call]
+_library.define(
+    f"attention(Tensor query, Tensor key, Tensor value, {_schema()}, bool weights=False) -> (Tensor, Tensor, Tensor)",
+    tags=(torch.Tag.pt2_compliant_tag,),
+)
+_library.define(
+    "attention_backward(Tensor query, Tensor key, Tensor value, Tensor out, Tensor log_sum_exp, Tensor out_gradient, "
+    f"{_schema()}, bool bias_gradient=False, bool sinks_gradient=False, Tensor? log_sum_exp_gradient=None) "
+    "-> (Tensor, Tensor, Tensor, Tensor, Tensor)",
+    tags=(torch.Tag.pt2_compliant_tag,),
+)
+
+_attend = torch.ops.headlight.attention.default
+_attend_backward = torch.ops.headlight.attention_backward.default
 
 
 class _Wanted(NamedTuple):
@@ -380,6 +383,13 @@ def _no_second_gradients(ctx: Any, *gradients: Tensor | None) -> Any:
     raise NotImplementedError("headlight::attention has no second gradients (create_graph=True)")
 
 
+def _refuse_place(*given: Any) -> Any:
+    """What tensors come to that are neither memory of the CPU nor without any: PyTorch would list all its backends."""
+    names = ("query", "key", "value", *Options._fields)
+    check_place("attention", **{name: x for name, x in zip(names, given, strict=False) if isinstance(x, Tensor)})
+    raise TypeError("attention: an operand is no tensor with strides on the CPU")
+
+
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
 _PLAIN_OR_NONE = (type(None), *_PLAIN)
 _NO_OPTIONS = Options()
@@ -388,6 +398,8 @@ _TENSORS = Options._fields.index("causal")
 
 _library.impl("attention", _forward, "CPU")
 _library.impl("attention", _autograd, "Autograd")
+for _place in ("CompositeExplicitAutograd", "NestedTensorCPU"):  # every other place
+    _library.impl("attention", _refuse_place, _place)
 _library.impl("attention_backward", _backward, "CPU")
 torch.library.register_fake("headlight::attention", _forward_shapes, lib=_library)
 torch.library.register_fake("headlight::attention_backward", _backward_shapes, lib=_library)
