@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import headlight as hl
+from headlight.sentence_transformers import SentenceTransformer
 
 FOLDER = pathlib.Path(__file__).parents[2] / "models" / "demonstration"
 TEXTS = ["The animal didn't cross the street because it was too tired.", "the robot", "机器人拿起红色的积木,因为它很轻"]
@@ -79,6 +80,17 @@ def test_many_ids_have_the_bits_of_one(model):
     with pytest.raises(ValueError, match="1400"):
         model.encode_ids(ids, out=out)
     assert (out == 7).all()
+
+
+@pytest.mark.parametrize("short, precision", [("fp32", "float32"), ("bf16", "bfloat16"), ("fp16", "float16")])
+def test_short_names_of_precisions(short, precision):
+    assert hl.load(FOLDER, precision=short).precision == precision
+    assert hl.pack(np.ones((5, 7), np.float32), short).precision == precision
+    vectors = [SentenceTransformer(FOLDER, model_precision=name).encode(TEXTS) for name in (short, precision)]
+    np.testing.assert_array_equal(*vectors)
+    for name in ("bf8", "BF16", ""):
+        with pytest.raises(ValueError, match=f"load: precision is '{name}', expected 'float32', 'bfloat16'"):
+            hl.load(FOLDER, precision=name)
 
 
 @pytest.mark.parametrize("precision", ["float32", "bfloat16", "float16", "int8", "int4"])

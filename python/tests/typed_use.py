@@ -24,6 +24,8 @@ def use(query: Floats, key: Floats, weight: Floats, engine: hl.Engine, options: 
     assert_type(hl.attention(query, numbers, key, key_scales=scales), Floats)
     assert_type(hl.matmul(query, hl.pack(weight.T, precision="int8"), activation="gelu"), Floats)
     hl.attention(memoryview(b""), memoryview(b""), key, key_lengths=np.array([3]), key_start=4)
+    hl.attention(query, key, key, query_start=memoryview(b""), key_offsets=(0, 3))
+    assert_type(hl.load("folder", precision="bf16").precision, hl.typing.Precision)
     model = hl.load("folder", precision="bfloat16")
     assert_type(model.embed(["a", "b"], progress=lambda done, total: None), Floats)
     assert_type(model.encode("a"), list[Floats])

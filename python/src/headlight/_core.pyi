@@ -13,6 +13,7 @@ from headlight.typing import (
     Integers,
     PackedPrecision,
     Precision,
+    PrecisionLike,
     Progress,
     SupportsDLPack,
 )
@@ -253,6 +254,6 @@ def matmul(
     engine: Engine | None = None,
 ) -> A: ...
 def pack(
-    b: Array, precision: PackedPrecision = "float32", *, engine: Engine | None = None
+    b: Array, precision: PrecisionLike = "float32", *, engine: Engine | None = None
 ) -> PackedMatrix: ...
-def load(folder: str | os.PathLike[str], precision: Precision = "float32") -> Encoder: ...
+def load(folder: str | os.PathLike[str], precision: PrecisionLike = "float32") -> Encoder: ...

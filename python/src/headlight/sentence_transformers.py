@@ -22,7 +22,7 @@ import numpy as np
 
 from headlight._core import Engine, FileError, load, matmul
 from headlight._progress import bar_of
-from headlight.typing import Floats, Precision, Progress
+from headlight.typing import Floats, PrecisionLike, Progress
 
 __all__ = ["SentenceTransformer"]
 
@@ -56,7 +56,7 @@ class SentenceTransformer:
         default_prompt_name: str | None = None,
         similarity_fn_name: Similarity | None = None,
         truncate_dim: int | None = None,
-        model_precision: Precision = "float32",
+        model_precision: PrecisionLike = "float32",
         engine: Engine | None = None,
     ) -> None:
         _check_device(device)

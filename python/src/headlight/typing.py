@@ -17,14 +17,16 @@ class SupportsDLPack(Protocol):
 
 Array: TypeAlias = SupportsDLPack | memoryview
 Floats: TypeAlias = npt.NDArray[np.float32]
-# A list, a tuple, an array of whole numbers.
-Integers: TypeAlias = Iterable[int] | npt.NDArray[np.integer[Any]]
+# A list, a tuple, any array of whole numbers.
+Integers: TypeAlias = Iterable[int] | npt.NDArray[np.integer[Any]] | Array
 Alignment: TypeAlias = Literal["top_left", "bottom_right"]
 MaskMeans: TypeAlias = Literal["attend", "ignore"]
 Window: TypeAlias = tuple[int | None, int | None]
 Activation: TypeAlias = Literal["relu", "gelu", "gelu_tanh"]
 Precision: TypeAlias = Literal["float32", "bfloat16", "float16", "int8", "int4"]
-# The same, under the name it had while models knew fewer.
+# What may be given for one: the short names, too, as many command lines have it.
+PrecisionLike: TypeAlias = Precision | Literal["fp32", "bf16", "fp16"]
+# The same as Precision, under the name it had while models knew fewer.
 PackedPrecision: TypeAlias = Precision
 Progress: TypeAlias = bool | Callable[[int, int], object] | None
 
