@@ -195,19 +195,24 @@ bool Array::take_buffer(nb::handle object, Access access) {
 }
 
 void Array::take_dlpack(Access access) {
+  const std::string name(argument_);
+  const auto refuse = [&](const std::string& otherwise) {
+    const std::string why = why_unreadable(object_);
+    refuse_type(operation_, name + (why.empty() ? otherwise : " " + why));
+  };
+  if (is_negated(object_)) refuse("");
   try {
-    if (!imported_.ask(object_, access == Access::write)) {
-      refuse_type(operation_, std::string(argument_) + " is " + kind_of(object_) + kExpected);
-    }
+    if (!imported_.ask(object_, access == Access::write)) refuse(" is " + kind_of(object_) + kExpected);
   } catch (nb::python_error& error) {
     if (!error.matches(PyExc_Exception) || error.matches(PyExc_MemoryError)) throw;
-    refuse_type(operation_, std::string(argument_) + ": " + nb::str(error.value()).c_str());
+    const std::string said = nb::str(error.value()).c_str();
+    refuse(": " + said.substr(0, said.find('\n')));  // behind it PyTorch lists where it was
   }
   const nb::dlpack::dltensor& tensor = imported_.tensor();
-  if (access == Access::write && imported_.read_only()) refuse_type(operation_, std::string(argument_) + kReadOnly);
+  if (access == Access::write && imported_.read_only()) refuse_type(operation_, name + kReadOnly);
   if (!on_the_cpu(tensor.device.device_type)) {
-    refuse_type(operation_, std::string(argument_) + " is on the device " + std::to_string(tensor.device.device_type) +
-                                ":" + std::to_string(tensor.device.device_id) + " of DLPack, expected the CPU (1:0)");
+    refuse(" is on the device " + std::to_string(tensor.device.device_type) + ":" +
+           std::to_string(tensor.device.device_id) + " of DLPack, expected the CPU (1:0)");
   }
   data_ = tensor.data == nullptr ? nullptr : static_cast<std::byte*>(tensor.data) + tensor.byte_offset;
   type_ = element_type(tensor.dtype);
@@ -306,10 +311,10 @@ std::string Array::describe_element_type() const {
   }
 }
 
-std::string Array::describe_shape() const {
-  std::string list = "[";
-  for (int axis = 0; axis < rank_; ++axis) list += (axis == 0 ? "" : ", ") + std::to_string(extent(axis));
-  return list + "]";
+std::string describe(std::span<const std::int64_t> shape) {
+  std::string list;
+  for (const std::int64_t extent : shape) list += (list.empty() ? "" : ", ") + std::to_string(extent);
+  return "[" + list + "]";
 }
 
 }  // namespace headlight::python

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <type_traits>
 
 #include "dlpack.h"
 #include "errors.h"
@@ -29,8 +30,13 @@ struct ElementType {
   [[nodiscard]] std::string name() const;
 };
 
+template <class T>
+inline constexpr ElementType kInteger{std::is_signed_v<T> ? 'i' : 'u', 8 * static_cast<int>(sizeof(T))};
 inline constexpr ElementType kFloat32{'f', 32}, kFloat16{'f', 16}, kBFloat16{'b', 16}, kBool{'?', 8}, kInt8{'i', 8},
     kUInt8{'u', 8};
+
+// "[2, 16, 4, 64]"
+[[nodiscard]] std::string describe(std::span<const std::int64_t> shape);
 
 // Keeps what arrays of NumPy are told by; NumPy is there.
 void define_arrays();
@@ -49,6 +55,12 @@ class Array {
   [[nodiscard]] int rank() const noexcept { return rank_; }
   [[nodiscard]] std::int64_t extent(int axis) const noexcept { return shape_[static_cast<std::size_t>(axis)]; }
   [[nodiscard]] bool is(ElementType type) const noexcept { return type_ == type; }
+  // What its owner calls the type of its elements has no name here: objects, another order of bytes.
+  [[nodiscard]] bool is_of_unknown_type() const noexcept { return type_.kind == 0; }
+  // ValueError("operation: argument" + what is wrong with it).
+  [[noreturn]] void refuse(const std::string& what) const { refuse_value(operation_, argument_ + what); }
+  // TypeError("operation: argument has numbers of type float64, expected …").
+  [[noreturn]] void refuse_element_type(const char* expected) const;
 
   // As the C++ interface takes it. Throw TypeError for another type, ValueError for another number of axes.
   // Whoever only reads takes them as views of const.
@@ -68,10 +80,10 @@ class Array {
   [[nodiscard]] TypedView<Rank> stored_numbers() const {
     return typed<Rank>(number_type(true));
   }
-  // Of that width alone: std::int8_t, std::int64_t.
+  // Of that width and sign alone: std::int8_t, std::uint64_t.
   template <class T, int Rank>
   [[nodiscard]] View<T, Rank> integers() const {
-    expect({'i', 8 * static_cast<int>(sizeof(T))}, Rank);
+    expect(kInteger<T>, Rank);
     return {static_cast<T*>(data_), leading<Rank>(shape_), leading<Rank>(strides_)};
   }
   // Of one to four axes; those missing in front are 1, as in NumPy.
@@ -82,7 +94,7 @@ class Array {
   [[nodiscard]] std::span<const float> vector() const;
 
   // "[2, 16, 4, 64]"
-  [[nodiscard]] std::string describe_shape() const;
+  [[nodiscard]] std::string describe_shape() const { return describe(shape()); }
   [[nodiscard]] std::span<const std::int64_t> shape() const noexcept {
     return {shape_.data(), static_cast<std::size_t>(rank_)};
   }
@@ -97,7 +109,6 @@ class Array {
   void take_dlpack(Access access);
   void check_place() const;
   void expect(ElementType type, int rank) const;
-  [[noreturn]] void refuse_element_type(const char* expected) const;
   [[nodiscard]] std::string describe_element_type() const;
   template <class T>
   [[nodiscard]] View<T, 4> aligned_right() const;

@@ -28,6 +28,9 @@ constexpr const char* kName = "attention";
 constexpr const char* kBackward = "attention_backward";
 constexpr const char* kMerge = "merge_attention";
 constexpr const char* kQuantize = "quantize_rows";
+constexpr std::array kWords{EngineWord{"dropout.probability", "dropout"},
+                            EngineWord{"probabilities.rows", "probabilities"}, EngineWord{"log_sum_exp", "lse"},
+                            EngineWord{"log_sum_exp_gradient", "lse_gradient"}};
 
 // What a call may say beside the keywords that forward and backward share.
 struct Wanted {
@@ -103,7 +106,7 @@ nb::object attend(nb::handle query, nb::handle key, nb::handle value, const Atte
                           std::array{batch, heads, shown_rows, keys.extent(1)});
     options.probabilities = {.per_head = probabilities->array().floats<4>(), .rows = shown.rows};
   }
-  compute([&] { attend(engine, operands, options); });
+  with_names_of_python(kName, kWords, [&] { compute([&] { attend(engine, operands, options); }); });
 
   if (log_sum_exp && probabilities) {
     return nb::make_tuple(out.object(), log_sum_exp->object(), probabilities->object());
@@ -155,18 +158,24 @@ nb::object attend_backward(nb::handle query, nb::handle key, nb::handle value, c
     results.append(by_bias->object());
   }
   if (truth(kBackward, "sinks_gradient", further.sinks)) {
+    if (options.sinks.empty() && queries.extent(2) > 0) refuse_value(kBackward, "sinks_gradient is True without sinks");
     by_sinks.emplace(kBackward, "a gradient", nb::none(), queries, std::array{queries.extent(2)});
     gradients.sinks = by_sinks->array().floats<1>();
     results.append(by_sinks->object());
   }
-  compute([&] { attention_backward(on, operands, gradients, options); });
+  with_names_of_python(kBackward, kWords,
+                       [&] { compute([&] { attention_backward(on, operands, gradients, options); }); });
   return nb::tuple(results);
 }
 
 // A result over some of the keys.
 struct Part {
-  Part(nb::handle out_, nb::handle log_sum_exp_)
-      : out(kMerge, "out of a part", out_), log_sum_exp(kMerge, "log_sum_exp of a part", log_sum_exp_) {}
+  Part(std::size_t number, nb::handle out_, nb::handle log_sum_exp_)
+      : name_of_out("parts[" + std::to_string(number) + "].out"),
+        name_of_sums("parts[" + std::to_string(number) + "].log_sum_exp"),
+        out(kMerge, name_of_out.c_str(), out_),
+        log_sum_exp(kMerge, name_of_sums.c_str(), log_sum_exp_) {}
+  std::string name_of_out, name_of_sums;
   Array out, log_sum_exp;
 };
 
@@ -177,17 +186,19 @@ nb::object merge(nb::handle parts, nb::handle engine) {
   Items items(kMerge, "parts", parts, "a list of pairs (out, log_sum_exp)");
   while (const nb::object part = items.next()) {
     if (!is_pair_like(part) || nb::len(part) != 2) {
-      refuse_type(kMerge, "a part is " + kind_of(part) + ", expected a pair (out, log_sum_exp)");
+      refuse_type(kMerge, "parts[" + std::to_string(views.size()) + "] is " + kind_of(part) +
+                              ", expected a pair (out, log_sum_exp)");
     }
     const nb::object out = part[0], log_sum_exp = part[1];
-    given.emplace_back(out, log_sum_exp);
-    views.push_back({given.back().out.floats<4>(), given.back().log_sum_exp.floats<3>()});
+    given.emplace_back(views.size(), out, log_sum_exp);
+    views.push_back({given.back().out.numbers<4>(), given.back().log_sum_exp.floats<3>()});
   }
   if (views.empty()) refuse_value(kMerge, "parts is empty, expected at least one pair");
   const Part& first = given.front();
-  const Result out(kMerge, "out", nb::none(), first.out, first.out.shape());
-  const Result log_sum_exp(kMerge, "log_sum_exp", nb::none(), first.out, first.log_sum_exp.shape());
-  compute([&] { merge_attention(on, views, out.array().floats<4>(), log_sum_exp.array().floats<3>()); });
+  const Result out(kMerge, "out", nb::none(), first.out, first.out.shape(), first.out.number_type());
+  const std::array rows{first.out.extent(0), first.out.extent(2), first.out.extent(1)};
+  const Result log_sum_exp(kMerge, "log_sum_exp", nb::none(), first.out, rows);
+  compute([&] { merge_attention(on, views, out.array().numbers<4>(), log_sum_exp.array().floats<3>()); });
   return nb::make_tuple(out.object(), log_sum_exp.object());
 }
 
@@ -203,13 +214,13 @@ nb::object quantize(nb::handle x, nb::handle numbers, nb::handle scales, nb::han
 
 constexpr const char* kSignature =
     "def attention(query: A, key: Array, value: Array, *, " HEADLIGHT_ATTENTION_KEYWORDS
-    ", key_scales: Array | None = None, value_scales: Array | None = None, log_sum_exp: bool = False, "
+    "key_scales: Array | None = None, value_scales: Array | None = None, log_sum_exp: bool = False, "
     "probabilities: bool | Integers = False, out: Array | None = None, engine: Engine | None = None) -> A | tuple[A, "
     "...]";
 constexpr const char* kBackwardSignature =
     "def attention_backward(query: A, key: Array, value: Array, out: Array, lse: Array, out_gradient: Array, "
     "*, " HEADLIGHT_ATTENTION_KEYWORDS
-    ", lse_gradient: Array | None = None, bias_gradient: bool = True, sinks_gradient: bool = False, "
+    "lse_gradient: Array | None = None, bias_gradient: bool = True, sinks_gradient: bool = False, "
     "engine: Engine | None = None) -> tuple[A, ...]";
 constexpr const char* kMergeSignature =
     "def merge_attention(parts: Iterable[tuple[A, Array]], *, engine: Engine | None = None) -> tuple[A, A]";

@@ -56,9 +56,7 @@ void ReadAttentionOptions::check_lists(std::int64_t batch) const {
 }
 
 Start ReadAttentionOptions::read_start(const char* argument, nb::handle keyword, Integers& storage) {
-  if (PyIndex_Check(keyword.ptr()) != 0 && PySequence_Check(keyword.ptr()) == 0) {
-    return Start(integer(operation_, argument, keyword));
-  }
+  if (is_one_integer(keyword)) return Start(integer(operation_, argument, keyword));
   return Start(read_list(argument, keyword, storage));
 }
 

@@ -14,28 +14,43 @@
 
 namespace headlight::python {
 
+// The keywords, as signatures show them: name, type, default. Whatever lists them is made of this table.
+#define HEADLIGHT_FOR_ATTENTION_KEYWORDS(KEYWORD)       \
+  KEYWORD(causal, "Alignment | None", "None")           \
+  KEYWORD(align, "Alignment | None", "None")            \
+  KEYWORD(window, "Window | None", "None")              \
+  KEYWORD(chunk, "int", "0")                            \
+  KEYWORD(query_lengths, "Integers | None", "None")     \
+  KEYWORD(key_lengths, "Integers | None", "None")       \
+  KEYWORD(query_offsets, "Integers | None", "None")     \
+  KEYWORD(key_offsets, "Integers | None", "None")       \
+  KEYWORD(query_start, "int | Integers | None", "None") \
+  KEYWORD(key_start, "int | Integers", "0")             \
+  KEYWORD(mask, "Array | None", "None")                 \
+  KEYWORD(mask_means, "MaskMeans | None", "None")       \
+  KEYWORD(bias, "Array | None", "None")                 \
+  KEYWORD(scale, "float | None", "None")                \
+  KEYWORD(softcap, "float | None", "None")              \
+  KEYWORD(alibi, "Array | None", "None")                \
+  KEYWORD(sinks, "Array | None", "None")                \
+  KEYWORD(dropout, "float", "0.0")                      \
+  KEYWORD(seed, "int", "0")
+
 // What was given for each, None where nothing was.
 struct AttentionKeywords {
-  nb::handle causal, align, window, chunk, query_lengths, key_lengths, query_offsets, key_offsets, query_start,
-      key_start, mask, mask_means, bias, scale, softcap, alibi, sinks, dropout, seed;
+#define HEADLIGHT_MEMBER(name, type, otherwise) nb::handle name;
+  HEADLIGHT_FOR_ATTENTION_KEYWORDS(HEADLIGHT_MEMBER)
+#undef HEADLIGHT_MEMBER
 };
 
 // Their names, in the order of the members.
-inline constexpr std::array kAttentionKeywords{
-    "causal",      "align",       "window",    "chunk",   "query_lengths", "key_lengths", "query_offsets",
-    "key_offsets", "query_start", "key_start", "mask",    "mask_means",    "bias",        "scale",
-    "softcap",     "alibi",       "sinks",     "dropout", "seed"};
-static_assert(sizeof(AttentionKeywords) == kAttentionKeywords.size() * sizeof(nb::handle));
+#define HEADLIGHT_NAME(name, type, otherwise) #name,
+inline constexpr std::array kAttentionKeywords{HEADLIGHT_FOR_ATTENTION_KEYWORDS(HEADLIGHT_NAME)};
+#undef HEADLIGHT_NAME
 
-// The same with types and defaults, as signatures show them.
-#define HEADLIGHT_ATTENTION_KEYWORDS                                                                                \
-  "causal: Alignment | None = None, align: Alignment | None = None, window: Window | None = None, chunk: int = 0, " \
-  "query_lengths: Integers | None = None, key_lengths: Integers | None = None, "                                    \
-  "query_offsets: Integers | None = None, key_offsets: Integers | None = None, "                                    \
-  "query_start: int | Integers | None = None, key_start: int | Integers = 0, mask: Array | None = None, "           \
-  "mask_means: MaskMeans | None = None, bias: Array | None = None, scale: float | None = None, "                    \
-  "softcap: float | None = None, alibi: Array | None = None, sinks: Array | None = None, dropout: float = 0.0, "    \
-  "seed: int = 0"
+// The part of a signature that has all of them, a ", " behind each.
+#define HEADLIGHT_IN_SIGNATURE(name, type, otherwise) #name ": " type " = " otherwise ", "
+#define HEADLIGHT_ATTENTION_KEYWORDS HEADLIGHT_FOR_ATTENTION_KEYWORDS(HEADLIGHT_IN_SIGNATURE)
 
 // The options, and what they look at, for as long as a call lasts.
 class ReadAttentionOptions {

@@ -50,8 +50,9 @@ end, both float32. Raises as attention() does.)";
 inline constexpr const char* kMergeText =
     R"(Attention over the keys of all parts, from attention over the keys of each.
 
-parts: pairs (out [B, Lq, Hq, Dv], log_sum_exp [B, Hq, Lq]) of float32, as attention(..., log_sum_exp=True) gives them
--> (out, log_sum_exp) of the same shapes. The sums are taken in the order of the parts.)";
+parts: pairs (out [B, Lq, Hq, Dv], log_sum_exp [B, Hq, Lq]), as attention(..., log_sum_exp=True) gives them: out of
+float32, bfloat16 or float16, log_sum_exp of float32 -> (out, log_sum_exp) of the same shapes, out of the first one's
+type. The sums are float32's, in the order of the parts, and out is rounded once.)";
 
 inline constexpr const char* kQuantizeText =
     R"(Rows as integers of 8 bits with a scale each: a cache of keys or values in a quarter of the memory.

@@ -24,16 +24,38 @@ const ExchangeTable* exchange_table(nb::handle object) {
 // Whether a tensor of PyTorch wants gradients: its method refuses it then, the table does not.
 bool wants_gradients(nb::handle object) { return nb::getattr(object, "requires_grad", nb::none()).ptr() == Py_True; }
 
-// Whether the numbers of a tensor of PyTorch are the negative of what lies in memory, which neither of them says.
-void refuse_negated(nb::handle object) {
-  const nb::object negated = nb::getattr(object, "is_neg", nb::none());
-  if (!negated.is_none() && negated().ptr() == Py_True) {
-    PyErr_SetString(PyExc_TypeError, "it is a negated view of what lies in memory; hand in tensor.resolve_neg()");
-    throw nb::python_error();
+// str() of an attribute; "" where there is none, or its owner refuses.
+std::string text_of(nb::handle object, const char* attribute) {
+  try {
+    const nb::object value = nb::getattr(object, attribute, nb::none());
+    return value.is_none() ? "" : nb::str(value).c_str();
+  } catch (nb::python_error& error) {
+    if (!error.matches(PyExc_Exception)) throw;
+    return "";
   }
 }
 
 }  // namespace
+
+bool is_negated(nb::handle object) {
+  const nb::object negated = nb::getattr(object, "is_neg", nb::none());
+  return !negated.is_none() && negated().ptr() == Py_True;
+}
+
+std::string why_unreadable(nb::handle object) {
+  const auto is = [&](const char* attribute) { return text_of(object, attribute) == "True"; };
+  // First, for of such a tensor PyTorch answers few other questions.
+  if (is("is_nested")) return "is a nested tensor, expected a dense one (torch.nested.to_padded_tensor)";
+  const std::string layout = text_of(object, "layout"), device = text_of(object, "device");
+  if (!layout.starts_with("torch.")) return "";
+  if (layout != "torch.strided") return "has the layout " + layout + ", expected torch.strided (tensor.to_dense())";
+  if (device != "cpu") return "is on the device " + device + ", expected the CPU";
+  if (is("is_quantized")) {
+    return "is quantized (" + text_of(object, "dtype") + "), expected plain numbers (tensor.dequantize())";
+  }
+  if (is_negated(object)) return "is a negated view, expected the numbers themselves (tensor.resolve_neg())";
+  return wants_gradients(object) ? "requires gradients, expected a tensor that does not (tensor.detach())" : "";
+}
 
 DLPackMemory::~DLPackMemory() {
   if (versioned_ != nullptr && versioned_->deleter != nullptr) versioned_->deleter(versioned_);
@@ -41,7 +63,6 @@ DLPackMemory::~DLPackMemory() {
 }
 
 bool DLPackMemory::ask(nb::handle object, bool to_write) {
-  refuse_negated(object);
   if (ask_type(object)) return true;
   const nb::object method = nb::getattr(object, "__dlpack__", nb::none());
   if (method.is_none()) return false;

@@ -5,6 +5,7 @@
 #include <nanobind/ndarray.h>
 
 #include <cstdint>
+#include <string>
 
 namespace nb = nanobind;
 
@@ -25,6 +26,13 @@ struct DLPackVersionedTensor {
   nb::dlpack::dltensor tensor;
 };
 
+// What keeps a tensor of PyTorch from being read where it lies, in the words that follow its name in a message: "is on
+// the device meta, expected the CPU". Nothing for one that can be read, and for what is no such tensor.
+[[nodiscard]] std::string why_unreadable(nb::handle object);
+
+// Whether the numbers of a tensor of PyTorch are the negative of what lies in memory, which DLPack does not say.
+[[nodiscard]] bool is_negated(nb::handle object);
+
 class DLPackMemory {
  public:
   DLPackMemory() = default;
@@ -33,7 +41,7 @@ class DLPackMemory {
   DLPackMemory& operator=(const DLPackMemory&) = delete;
 
   // Asks the object for its memory: by the table of functions that its type shows (PyTorch), else by its method
-  // __dlpack__. False when it has neither. Throws what the owner raises: tensors that want gradients, on no device.
+  // __dlpack__. False when it has neither. Throws what the owner raises: of some of them why_unreadable() knows more.
   bool ask(nb::handle object, bool to_write);
 
   [[nodiscard]] const nb::dlpack::dltensor& tensor() const noexcept {

@@ -19,6 +19,8 @@ namespace headlight::python {
 namespace {
 
 constexpr const char* kName = "Engine";
+constexpr std::int64_t kMostThreads = 4096;  // of any engine (headlight/engine.h)
+constexpr std::array kWords{EngineWord{"option isa", "isa"}};
 constexpr const char* kSignature =
     "def __init__(self, threads: int | None = None, isa: str | None = None, "
     "numerics: Literal['reproducible', 'fast'] = 'reproducible') -> None";
@@ -39,8 +41,10 @@ EngineOptions engine_options(nb::handle threads, nb::handle isa, nb::handle nume
   options.numerics = one_of(kName, "numerics", numerics, kNumerics);
   if (!threads.is_none()) {
     const std::int64_t given = integer(kName, "threads", threads);
-    if (given != static_cast<int>(given))
-      refuse_value(kName, "threads is " + std::to_string(given) + ", expected 0 to 4096");
+    if (given < 1 || given > kMostThreads) {  // 0, which in C++ is what None is here, mostly is a sum that went wrong
+      refuse_value(kName, "threads is " + std::to_string(given) + ", expected 1 to " + std::to_string(kMostThreads) +
+                              ", or None for as many as the process may use");
+    }
     options.threads = static_cast<int>(given);
   }
   if (!isa.is_none()) {
@@ -92,7 +96,7 @@ void define_engine(nb::module_& module) {
   nb::class_<Engine> type(
       module, "Engine",
       "Which instruction set computes, on how many threads, with which scratch memory.\n\n"
-      "threads: None takes HEADLIGHT_NUM_THREADS if that is set, else what the process may use.\n"
+      "threads: 1 to 4096; None takes HEADLIGHT_NUM_THREADS if that is set, else what the process may use.\n"
       "isa: 'scalar', 'sse4', 'avx2', 'avx512' or 'neon'; None takes HEADLIGHT_ISA if that is set, else\n"
       "the best that the CPU has. ValueError for what the CPU or the build lacks.\n"
       "numerics: 'fast' also uses instructions that round in their own way, or that the system must lend; with\n"
@@ -101,7 +105,8 @@ void define_engine(nb::module_& module) {
   define(
       type, "__init__", kSignature,
       [](Engine* self, nb::handle threads, nb::handle isa, nb::handle numerics) {
-        cancel_on_signals(*new (self) Engine(engine_options(threads, isa, numerics)));
+        const EngineOptions options = engine_options(threads, isa, numerics);
+        with_names_of_python(kName, kWords, [&] { cancel_on_signals(*new (self) Engine(options)); });
       },
       "Takes what the class tells of.", argument("threads") = nb::none(), argument("isa") = nb::none(),
       argument("numerics") = "reproducible");

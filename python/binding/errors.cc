@@ -1,9 +1,8 @@
 #include "errors.h"
 
+#include <cstddef>
 #include <exception>
 #include <new>
-#include <stdexcept>
-#include <string_view>
 #include <system_error>
 
 #include "headlight/models/errors.h"
@@ -24,6 +23,19 @@ std::string kind_of(nb::handle object) {
   const std::string_view text = name.c_str();
   const bool vowel = !text.empty() && std::string_view("aeiouAEIOU").find(text.front()) != std::string_view::npos;
   return (vowel ? "an " : "a ") + std::string(text);
+}
+
+std::string in_words_of_python(const char* operation, std::span<const EngineWord> words, std::string_view message) {
+  const std::size_t colon = message.find(": ");
+  if (colon != std::string_view::npos) message.remove_prefix(colon + 2);
+  std::string text = std::string(operation) + ": ";
+  for (const EngineWord& word : words) {
+    if (!message.starts_with(word.of_engine)) continue;
+    const std::string_view rest = message.substr(word.of_engine.size());
+    if (!rest.starts_with(' ') && !rest.starts_with('[')) continue;  // a longer name
+    return text.append(word.of_python).append(rest);
+  }
+  return text.append(message);
 }
 
 namespace {

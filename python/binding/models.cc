@@ -43,6 +43,8 @@ constexpr const char* kEmbed = "embed";
 constexpr const char* kEncode = "encode";
 constexpr const char* kEncodeIds = "encode_ids";
 constexpr const char* kEmbedIds = "embed_ids";
+constexpr std::array kWordsOfIds{EngineWord{"embed: prompt_tokens", "prompt_tokens"}, EngineWord{"ids have", "ids has"},
+                                 EngineWord{"the id at", "ids at"}, EngineWord{"the attention mask", "mask"}};
 
 // One str is one text; else any iterable of them.
 std::vector<std::string> texts_of(const char* operation, nb::handle given) {
@@ -148,7 +150,7 @@ nb::object embed(const Encoder& model, nb::handle texts, nb::handle batch_tokens
   const Array array(kEmbed, "out", result, Array::Access::write);
   const View<float, 2> out = array.floats<2>();
   const Slices slices(kEmbed, model, list, batch_tokens);
-  for_texts(slices, Progress(progress, list.size()), [&](std::size_t first, std::span<const std::string> some) {
+  for_texts(slices, Progress(kEmbed, progress, list.size()), [&](std::size_t first, std::span<const std::string> some) {
     View<float, 2> rows = out;
     rows.data += static_cast<std::int64_t>(first) * rows.strides[0];
     rows.shape[0] = static_cast<std::int64_t>(some.size());
@@ -164,7 +166,7 @@ nb::object encode(const Encoder& model, nb::handle texts, nb::handle batch_token
   const std::int64_t width = model.options().encoder.width;
   const Slices slices(kEncode, model, list, batch_tokens);
   nb::list results;
-  for_texts(slices, Progress(progress, list.size()), [&](std::size_t, std::span<const std::string> some) {
+  for_texts(slices, Progress(kEncode, progress, list.size()), [&](std::size_t, std::span<const std::string> some) {
     const models::HiddenStates states = model.encode(on, some);
     const nb::gil_scoped_acquire held;
     for (std::size_t number = 0; number < states.ids.size(); ++number) {
@@ -196,12 +198,14 @@ nb::object of_ids(const Encoder& model, nb::handle given, nb::handle given_mask,
   const Result result(operation, "out", out, array, shape);
   const View<float, Rank> written = result.array().floats<Rank>();
 
-  compute([&] {
-    if constexpr (Rank == 3) {
-      model.encode(on, ids, mask, written);
-    } else {
-      model.embed(on, ids, mask, written, options);
-    }
+  with_names_of_python(operation, kWordsOfIds, [&] {
+    compute([&] {
+      if constexpr (Rank == 3) {
+        model.encode(on, ids, mask, written);
+      } else {
+        model.embed(on, ids, mask, written, options);
+      }
+    });
   });
   return result.object();
 }
@@ -297,7 +301,7 @@ constexpr const char* kEmbedIdsSignature =
     "def embed_ids(self, ids: A, mask: Array | None = None, *, prompt_tokens: int = 0, normalize: bool = True, "
     "out: Array | None = None, engine: Engine | None = None) -> A";
 constexpr const char* kLoadSignature =
-    "def load(folder: str | os.PathLike[str], precision: Precision = 'float32') -> Encoder";
+    "def load(folder: str | os.PathLike[str], precision: PrecisionLike = 'float32') -> Encoder";
 
 }  // namespace
 
@@ -381,8 +385,9 @@ void define_models(nb::module_& module) {
   define(
       module, "load", kLoadSignature, &load,
       "A model from a published folder of a BERT model: config.json, model.safetensors, vocab.txt.\n\n"
-      "precision: what products multiply in: 'float32', 'bfloat16', 'float16', 'int8' or 'int4'. Matrices in\n"
-      "float32, bfloat16 or float16 are read where the file is mapped: nobody may change it in place as long as the\n"
+      "precision: what products multiply in: 'float32', 'bfloat16', 'float16', 'int8' or 'int4'; 'fp32', 'bf16' and\n"
+      "'fp16' are the first three. Matrices in float32, bfloat16 or float16 are read where the file is mapped: nobody "
+      "may change it in place as long as the\n"
       "model lives. Raises FileError.",
       argument("folder"), argument("precision") = "float32");
 }

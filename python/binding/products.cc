@@ -26,6 +26,7 @@ namespace {
 
 constexpr const char* kName = "matmul";
 constexpr const char* kPack = "pack";
+constexpr std::array kWords{EngineWord{"c", "out"}};
 
 constexpr std::array kActivations{Name<Activation>{"relu", Activation::relu},
                                   Name<Activation>{"gelu", Activation::gelu},
@@ -100,7 +101,7 @@ bool writes_over(const MutableTypedView<3>& c, const MutableTypedView<3>& a) {
 void multiply_packed(Engine& engine, const Matrix<MutableTypedView<3>>& a, const PackedMatrix& b,
                      const MutableTypedView<3>& c, const GemmOptions& options) {
   const auto rows_of = [&](const MutableTypedView<2>& left, const MutableTypedView<2>& out) {
-    compute([&] { gemm(engine, GemmMatrices{left, out}, b, options); });
+    with_names_of_python(kName, kWords, [&] { compute([&] { gemm(engine, GemmMatrices{left, out}, b, options); }); });
   };
   if (a.transpose == Transpose::no || c.shape[0] == 1) {
     const auto left = flat(a.view), out = flat(c);
@@ -133,6 +134,12 @@ struct ResultShape {
   std::size_t first;
 };
 
+// The engine would tell all samples as rows of one matrix, or those of one sample.
+void expect_shape(const Array& out, const std::array<std::int64_t, 3>& of_view, const ResultShape& expected) {
+  if (of_view == expected.extents) return;
+  refuse_value(kName, "out has shape " + out.describe_shape() + ", expected " + describe(expected.span()));
+}
+
 nb::object matmul(nb::handle a, nb::handle b, nb::handle bias, nb::handle activation, nb::handle out,
                   nb::handle engine) {
   const Array left(kName, "a", a);
@@ -150,9 +157,7 @@ nb::object matmul(nb::handle a, nb::handle b, nb::handle bias, nb::handle activa
     const ResultShape shape(left.rank() == 3, rows.view.shape[0], rows.rows, packed->columns());
     const Result result(kName, "out", out, left, shape.span(), left.number_type());
     const MutableTypedView<3> c = typed_with_batch("out", result.array());
-    if (c.shape[0] != rows.view.shape[0])
-      refuse_value(kName,
-                   "out has shape " + result.array().describe_shape() + " for a of shape " + left.describe_shape());
+    expect_shape(result.array(), c.shape, shape);
     multiply_packed(on, rows, *packed, c, options);
     return result.object();
   }
@@ -162,6 +167,10 @@ nb::object matmul(nb::handle a, nb::handle b, nb::handle bias, nb::handle activa
   expect_columns(left, right.extent(right.rank() - 2));
   // A matrix for all samples, as in NumPy.
   const std::int64_t batch = rows.view.shape[0] == 1 ? columns.view.shape[0] : rows.view.shape[0];
+  if (columns.view.shape[0] != 1 && columns.view.shape[0] != batch) {
+    refuse_value(kName, "b has shape " + right.describe_shape() + ", expected a first axis of 1 or " +
+                            std::to_string(batch) + ", as a has");
+  }
   for (View<const float, 3>* view : {&rows.view, &columns.view}) {
     if (view->shape[0] == 1) view->shape[0] = batch, view->strides[0] = 0;
   }
@@ -170,7 +179,8 @@ nb::object matmul(nb::handle a, nb::handle b, nb::handle bias, nb::handle activa
   const ResultShape shape(left.rank() == 3 || right.rank() == 3, batch, rows.rows, columns.columns);
   const Result result(kName, "out", out, left, shape.span());
   const View<float, 3> c = with_batch("out", result.array());
-  compute([&] { gemm(on, rows.view, columns.view, c, options); });
+  expect_shape(result.array(), c.shape, shape);
+  with_names_of_python(kName, kWords, [&] { compute([&] { gemm(on, rows.view, columns.view, c, options); }); });
   return result.object();
 }
 
@@ -184,12 +194,12 @@ PackedMatrix pack(nb::handle b, nb::handle precision, nb::handle engine) {
       view.data, {matrix.view.shape[1], matrix.view.shape[2]}, {matrix.view.strides[1], matrix.view.strides[2]}};
   const NumberType type = precision_of(kPack, precision);
   std::optional<PackedMatrix> packed;
-  compute([&] { packed.emplace(on, stored, matrix.transpose, type); });
+  with_names_of_python(kPack, {}, [&] { compute([&] { packed.emplace(on, stored, matrix.transpose, type); }); });
   return std::move(*packed);
 }
 
 constexpr const char* kPackSignature =
-    "def pack(b: Array, precision: PackedPrecision = 'float32', *, engine: Engine | None = None) -> PackedMatrix";
+    "def pack(b: Array, precision: PrecisionLike = 'float32', *, engine: Engine | None = None) -> PackedMatrix";
 constexpr const char* kSignature =
     "def matmul(a: A, b: Array | PackedMatrix, *, bias: Array | None = None, activation: Activation | None = None, "
     "out: Array | None = None, engine: Engine | None = None) -> A";
@@ -211,7 +221,8 @@ void define_products(nb::module_& module) {
   define(module, "pack", kPackSignature, &pack,
          "b [K, N] of float32, laid out once for matmul(a, pack(b)): weights.\n\n"
          "precision: 'float32'; 'float16' takes half of the memory and rounds b; 'bfloat16', 'int8' and\n"
-         "'int4' take a half, a quarter and a seventh, and round b here and a in each product. b may be the "
+         "'int4' take a half, a quarter and a seventh, and round b here and a in each product; 'fp32', 'fp16' and\n"
+         "'bf16' are the same three. b may be the "
          "transpose of a matrix (weight.T). Nothing of b is "
          "kept.",
          argument("b"), argument("precision") = "float32", nb::kw_only(), argument("engine") = nb::none());

@@ -7,7 +7,7 @@
 
 namespace headlight::python {
 
-Progress::Progress(nb::handle progress, std::size_t total) : report_(nb::none()), total_(total) {
+Progress::Progress(const char* operation, nb::handle progress, std::size_t total) : report_(nb::none()), total_(total) {
   const std::optional<bool> wanted = boolean(progress);
   if (wanted == false) return;
   if (progress.is_none() || wanted) {
@@ -15,7 +15,7 @@ Progress::Progress(nb::handle progress, std::size_t total) : report_(nb::none())
   } else if (PyCallable_Check(progress.ptr()) != 0) {
     report_ = nb::borrow(progress);
   } else {
-    refuse_type("progress", "it is " + kind_of(progress) + ", expected None, True, False or a function");
+    refuse_type(operation, "progress is " + kind_of(progress) + ", expected None, True, False or a function");
   }
 }
 

@@ -12,7 +12,7 @@ namespace headlight::python {
 class Progress {
  public:
   // `progress` as Encoder.embed() takes it.
-  Progress(nb::handle progress, std::size_t total);
+  Progress(const char* operation, nb::handle progress, std::size_t total);
   ~Progress();
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;

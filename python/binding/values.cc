@@ -1,6 +1,12 @@
 #include "values.h"
 
 #include <cstddef>
+#include <limits>
+#include <optional>
+#include <tuple>
+#include <type_traits>
+
+#include "array.h"
 
 namespace headlight::python {
 namespace {
@@ -8,9 +14,15 @@ namespace {
 // The type of numpy.True_, kept as long as the process runs.
 PyObject* numpy_bool = nullptr;
 
-// Says what was wanted where Python says that the object is none, as a memoryview of several axes does of its items;
-// other exceptions pass.
+// Says what was wanted where Python says that the object is none, as a memoryview of several axes does of its items,
+// or where a tensor of PyTorch cannot be looked at; other exceptions pass.
 [[noreturn]] void not_that(const char* operation, const char* argument, nb::handle object, const char* expected) {
+  if (PyErr_ExceptionMatches(PyExc_RuntimeError)) {
+    nb::python_error failure;  // takes it
+    const std::string why = why_unreadable(object);
+    if (why.empty()) throw failure;
+    refuse_type(operation, std::string(argument) + " " + why);
+  }
   if (!PyErr_ExceptionMatches(PyExc_TypeError) && !PyErr_ExceptionMatches(PyExc_NotImplementedError)) {
     throw nb::python_error();
   }
@@ -109,7 +121,55 @@ nb::object Items::next() {
   not_that(operation_, argument_, object_, expected_);
 }
 
+namespace {
+
+// Those of an array of T, behind one another; false of an array of another type.
+template <class T>
+bool append(const Array& array, std::vector<std::int64_t>& list) {
+  if (!array.is(kInteger<T>)) return false;
+  const View<T, 1> numbers = array.integers<T, 1>();
+  for (std::int64_t i = 0; i < numbers.extent(0); ++i) {
+    if constexpr (std::is_same_v<T, std::uint64_t>) {
+      constexpr std::uint64_t kLargest = std::numeric_limits<std::int64_t>::max();
+      if (numbers(i) > kLargest) {
+        array.refuse(std::string("[") + std::to_string(i) + "] is " + std::to_string(numbers(i)) +
+                     ", expected an integer of 64 bits");
+      }
+    }
+    list.push_back(static_cast<std::int64_t>(numbers(i)));
+  }
+  return true;
+}
+
+using IntegerTypes = std::tuple<std::int64_t, std::int32_t, std::int16_t, std::int8_t, std::uint64_t, std::uint32_t,
+                                std::uint16_t, std::uint8_t>;
+
+// What an array holds; nothing where its items are to be asked one by one.
+std::optional<std::vector<std::int64_t>> integers_of_array(const char* operation, const char* argument,
+                                                           nb::handle object) {
+  if (PyList_Check(object.ptr()) != 0 || PyTuple_Check(object.ptr()) != 0) return std::nullopt;
+  if (PyObject_CheckBuffer(object.ptr()) == 0 && !nb::hasattr(object, "__dlpack__")) return std::nullopt;
+  const Array array(operation, argument, object);
+  if (array.is_of_unknown_type()) return std::nullopt;
+  array.expect_axes(1);
+  std::vector<std::int64_t> list;
+  if (array.extent(0) == 0) return list;  // of any type: NumPy makes float64 of []
+  const auto append_any = [&]<class... T>(std::tuple<T...>) { return (append<T>(array, list) || ...); };
+  if (!append_any(IntegerTypes())) array.refuse_element_type("integers");
+  return list;
+}
+
+}  // namespace
+
+bool is_one_integer(nb::handle object) {
+  if (PyLong_Check(object.ptr()) != 0) return true;
+  if (PyIndex_Check(object.ptr()) == 0) return false;
+  const nb::object axes = nb::getattr(object, "ndim", nb::none());
+  return axes.is_none() ? PySequence_Check(object.ptr()) == 0 : axes.equal(nb::int_(0));
+}
+
 std::vector<std::int64_t> integers(const char* operation, const char* argument, nb::handle object) {
+  if (std::optional<std::vector<std::int64_t>> found = integers_of_array(operation, argument, object)) return *found;
   std::vector<std::int64_t> list;
   Items items(operation, argument, object, "a list of integers");
   while (const nb::object item = items.next()) {

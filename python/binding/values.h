@@ -45,12 +45,14 @@ class Items {
   nb::object iterator_;
 };
 
-// Any iterable of integers: a list, a range, an array.
+// Any array of integers on the CPU that has one axis, and any iterable of them: a list, a range.
 [[nodiscard]] std::vector<std::int64_t> integers(const char* operation, const char* argument, nb::handle object);
+// Whether it stands for one integer and not for a list of them: an int, numpy.int64, an array without axes.
+[[nodiscard]] bool is_one_integer(nb::handle object);
 
 // Whether it is a tuple or a list, as pairs are given.
 [[nodiscard]] bool is_pair_like(nb::handle object) noexcept;
-// A type of number by its name, one of these: what products multiply in.
+// A type of number by its name, one of these or a short one ("bf16"): what products multiply in.
 inline constexpr const char* kPrecisions = "'float32', 'bfloat16', 'float16', 'int8' or 'int4'";
 [[nodiscard]] NumberType precision_of(const char* operation, nb::handle precision);
 

@@ -2,6 +2,7 @@
 
 import array
 import gc
+import pathlib
 import weakref
 
 import numpy as np
@@ -300,13 +301,122 @@ def test_gradients_of_tensors_are_pytorchs(operands, torch):
         formulas.assert_close(result, tensor.grad, spare=64)
 
 
-def test_tensors_that_cannot_be_read(operands, torch):
+UNREADABLE = {
+    "gradients": (lambda torch, x: x.clone().requires_grad_(), "requires gradients, expected a tensor that does not (tensor.detach())"),
+    "meta": (lambda torch, x: x.to("meta"), "is on the device meta, expected the CPU"),
+    "sparse": (lambda torch, x: x.to_sparse(), "has the layout torch.sparse_coo, expected torch.strided (tensor.to_dense())"),
+    "mkldnn": (lambda torch, x: x.to_mkldnn(), "has the layout torch._mkldnn, expected torch.strided (tensor.to_dense())"),
+    "nested": (lambda torch, x: torch.nested.nested_tensor(list(x)), "is a nested tensor, expected a dense one (torch.nested.to_padded_tensor)"),
+    "jagged": (
+        lambda torch, x: torch.nested.nested_tensor(list(x), layout=torch.jagged),
+        "is a nested tensor, expected a dense one (torch.nested.to_padded_tensor)",
+    ),
+    "quantized": (
+        lambda torch, x: torch.quantize_per_tensor(x, 0.1, 0, torch.qint8),
+        "is quantized (torch.qint8), expected plain numbers (tensor.dequantize())",
+    ),
+    "negated": (lambda torch, x: torch._neg_view(x), "is a negated view, expected the numbers themselves (tensor.resolve_neg())"),
+    "conjugate": (
+        lambda torch, x: torch.view_as_complex(x.unflatten(-1, (8, 2))).conj(),
+        "has numbers of type complex64, expected float32, bfloat16 or float16",
+    ),
+    "double": (lambda torch, x: x.double(), "has numbers of type float64, expected float32, bfloat16 or float16"),
+}  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors", "ignore:.*quantize", "ignore:Sparse")
+@pytest.mark.parametrize("kind", UNREADABLE)
+def test_tensors_that_cannot_be_read(operands, torch, kind):
+    """One sentence of ours, and none of where in PyTorch it went wrong."""
+    make, said = UNREADABLE[kind]
     query, key, value = (torch.from_numpy(x) for x in operands)
-    for bad in (query.clone().requires_grad_(), torch.empty(SHAPE, device="meta"), query.double(), query.to_sparse()):
-        with pytest.raises(TypeError, match="attention: query"):
-            hl.attention(bad, key, value)
-    with pytest.raises(TypeError, match="attention: out"):
-        hl.attention(query, key, value, out=torch.zeros(SHAPE, requires_grad=True))
+    bad = make(torch, query)
+    for argument, call in (("query", lambda: hl.attention(bad, key, value)), ("out", lambda: hl.attention(query, key, value, out=bad))):
+        with pytest.raises(TypeError) as caught:
+            call()
+        assert str(caught.value) == f"attention: {argument} {said}"
+
+
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
+def test_lists_and_numbers_that_cannot_be_read(operands, torch):
+    for bad, said in (
+        (torch.tensor([9, 9], device="meta"), "is on the device meta, expected the CPU"),
+        (torch.tensor([9, 9]).to_sparse(), "has the layout torch.sparse_coo"),
+        (torch.nested.nested_tensor([torch.tensor([9, 9])]), "is a nested tensor"),
+    ):
+        for argument in ("query_lengths", "key_offsets", "query_start", "probabilities"):
+            with pytest.raises(TypeError) as caught:
+                hl.attention(*operands, **{argument: bad})
+            assert str(caught.value).startswith(f"attention: {argument} {said}") and "\n" not in str(caught.value)
+    for argument in ("key_start", "chunk", "scale", "softcap", "dropout", "seed"):
+        with pytest.raises(TypeError) as caught:
+            hl.attention(*operands, **{argument: torch.tensor(1, device="meta")})
+        assert str(caught.value) == f"attention: {argument} is on the device meta, expected the CPU"
+
+
+def list_kinds(torch):
+    """What makes a list of integers of one kind or another."""
+    yield from (list, tuple, lambda numbers: range(numbers[0], numbers[-1] + 1, numbers[-1] - numbers[0]), iter)
+    yield lambda numbers: array.array("i", numbers)
+    yield lambda numbers: memoryview(array.array("q", numbers))
+    yield lambda numbers: np.repeat(numbers, 3)[::3]
+    yield lambda numbers: np.array(numbers[::-1])[::-1]
+    yield lambda numbers: np.array(numbers, object)
+    yield lambda numbers: np.array(numbers, ">i4")
+    for kind in ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"):
+        yield lambda numbers, kind=kind: np.array(numbers, kind)
+        if torch is not None:
+            yield lambda numbers, kind=kind: torch.tensor(numbers, dtype=getattr(torch, kind))
+    if torch is not None:
+        yield lambda numbers: torch.tensor(numbers).repeat_interleave(2)[::2]
+        yield lambda numbers: OnlyDLPack(torch.tensor(numbers), True)
+
+
+def check_lists(operands, torch):
+    query, key, value = operands
+    one = [x[:1] for x in operands]
+    out, lse = hl.attention(*operands, causal="top_left", log_sum_exp=True)
+    calls = [
+        (lambda given: hl.attention(*operands, query_lengths=given), [5, 9]),
+        (lambda given: hl.attention(*operands, key_lengths=given), [5, 9]),
+        (lambda given: hl.attention(*operands, causal="top_left", query_start=given), [3, 7]),
+        (lambda given: hl.attention(*operands, causal="top_left", query_start=[7, 9], key_start=given), [2, 5]),
+        (lambda given: hl.attention(*one, query_offsets=given, key_offsets=[0, 9]), [0, 9]),
+        (lambda given: hl.attention(*one, query_offsets=[0, 9], key_offsets=given), [0, 9]),
+        (lambda given: hl.attention(*operands, probabilities=given)[1], [2, 8]),
+        (lambda given: hl.attention_backward(*operands, out, lse, query, causal="top_left", key_lengths=given)[0], [9, 4]),
+        (lambda given: hl.attention_backward(*operands, out, lse, query, causal="top_left", query_start=given)[1], [0, 3]),
+    ]
+    for call, numbers in calls:
+        expected = call(numbers)
+        for make in list_kinds(torch):
+            if numbers[0] < numbers[1] or make is list:
+                np.testing.assert_array_equal(call(make(numbers)), expected)
+    for name in ("query_start", "key_start"):
+        expected = hl.attention(*operands, causal="top_left", **{name: 3})
+        for number in (np.int64(3), np.array(3), *([torch.tensor(3), torch.tensor(3, dtype=torch.uint8)] if torch else [])):
+            np.testing.assert_array_equal(hl.attention(*operands, causal="top_left", **{name: number}), expected)
+
+
+def test_lists_are_any_arrays_of_integers(operands):
+    check_lists(operands, None)
+    for bad, error, said in (
+        (np.array([5.0, 9.0]), TypeError, "key_lengths has numbers of type float64, expected integers"),
+        (np.array([True, False]), TypeError, "key_lengths has numbers of type bool, expected integers"),
+        (np.array([[5, 9]]), ValueError, "key_lengths has shape [1, 2], expected 1 axis"),
+        (np.array(5), ValueError, "key_lengths has shape [], expected 1 axis"),
+        (np.array([5, 2**64 - 1], np.uint64), ValueError, "key_lengths[1] is 18446744073709551615, expected an integer of 64 bits"),
+    ):
+        with pytest.raises(error) as caught:
+            hl.attention(*operands, key_lengths=bad)
+        assert str(caught.value) == f"attention: {said}"
+
+
+def test_lists_are_any_tensors_of_integers(operands, torch):
+    check_lists(operands, torch)
+    model = hl.load(pathlib.Path(__file__).parents[2] / "models" / "demonstration")
+    ids = model.tokenize("the animal")
+    assert model.decode(torch.tensor(ids)) == model.decode(np.array(ids, np.int32)) == model.decode(ids)
 
 
 def test_results_of_other_functions_are_tensors(draw, torch):
@@ -315,5 +425,8 @@ def test_results_of_other_functions_are_tensors(draw, torch):
     assert isinstance(c, torch.Tensor)
     np.testing.assert_array_equal(c.numpy(), hl.matmul(a.numpy(), b.numpy()))
     q = torch.from_numpy(draw(1, 3, 2, 8))
-    merged = hl.merge_attention([hl.attention(q, q, q, log_sum_exp=True)])
-    assert all(isinstance(x, torch.Tensor) for x in merged)
+    for kind in (torch.float32, torch.bfloat16, torch.float16):
+        out, lse = hl.attention(*[q.to(kind)] * 3, log_sum_exp=True)
+        merged = hl.merge_attention([(out, lse)])
+        assert all(isinstance(x, torch.Tensor) for x in merged) and merged[0].dtype == kind
+        assert torch.equal(merged[0], out) and torch.equal(merged[1], lse)

@@ -130,7 +130,7 @@ def test_backward_of_a_sum_with_the_log_sum_exp_in_it(operands, engine, draw, op
     expected = formulas.attention_backward(*operands, out_gradient, lse_gradient=lse_gradient, **options)[:3]
     for gradient, formula in zip(gradients, expected, strict=True):
         formulas.assert_close(gradient, formula, spare=64)
-    with pytest.raises(ValueError, match=r"log_sum_exp_gradient has shape \[2, 19, 4\], expected \[2, 4, 19\]"):
+    with pytest.raises(ValueError, match=r"lse_gradient has shape \[2, 19, 4\], expected \[2, 4, 19\]"):
         hl.attention_backward(*operands, *forward, out_gradient, **options, lse_gradient=draw(2, 19, 4))
     with pytest.raises(TypeError, match="lse_gradient has numbers of type float64"):
         hl.attention_backward(*operands, *forward, out_gradient, lse_gradient=lse_gradient.astype(np.float64))
@@ -201,3 +201,24 @@ def test_parts_over_different_keys_are_merged(operands, engine):
     formulas.assert_close(log_sum_exp, expected[1])
     again = hl.merge_attention((part for part in parts), engine=engine)
     np.testing.assert_array_equal(out, again[0])
+
+
+@pytest.mark.parametrize("kind", ["float16", "bfloat16"])
+def test_parts_of_16_bits_are_merged(operands, engine, kind):
+    """With the bits of the widened parts, rounded once into the type of the first."""
+    kind = np.float16 if kind == "float16" else pytest.importorskip("ml_dtypes").bfloat16
+    query, key, value = operands
+    parts = [
+        hl.attention(query, key[:, keys], value[:, keys], log_sum_exp=True, engine=engine)
+        for keys in (slice(0, 10), slice(10, 31))
+    ]
+    narrow = [(out.astype(kind), lse) for out, lse in parts]
+    wide = hl.merge_attention([(out.astype(np.float32), lse) for out, lse in narrow], engine=engine)
+    merged = hl.merge_attention(narrow, engine=engine)
+    assert merged[0].dtype == kind and merged[1].dtype == np.float32
+    np.testing.assert_array_equal(merged[0], wide[0].astype(kind))
+    np.testing.assert_array_equal(merged[1], wide[1])
+    # Of two types, each.
+    mixed = hl.merge_attention([narrow[0], parts[1]], engine=engine)
+    wide = hl.merge_attention([(narrow[0][0].astype(np.float32), parts[0][1]), parts[1]], engine=engine)
+    np.testing.assert_array_equal(mixed[0], wide[0].astype(kind))

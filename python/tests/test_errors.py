@@ -173,8 +173,9 @@ def test_results_share_no_memory_with_operands_or_themselves(operands):
     [
         (dict(isa="avx"), ValueError, "Engine: isa is 'avx', expected one of 'scalar'"),
         (dict(isa=2), TypeError, "Engine: isa is an int, expected a str"),
-        (dict(threads=-1), ValueError, "engine: option threads is -1, expected 0 to 4096"),
-        (dict(threads=2**40), ValueError, f"Engine: threads is {2**40}, expected 0 to 4096"),
+        (dict(threads=0), ValueError, "Engine: threads is 0, expected 1 to 4096, or None for as many as the process may use"),
+        (dict(threads=-1), ValueError, "Engine: threads is -1, expected 1 to 4096"),
+        (dict(threads=2**40), ValueError, f"Engine: threads is {2**40}, expected 1 to 4096"),
         (dict(threads=1.5), TypeError, "Engine: threads is a float, expected an integer"),
         (dict(numerics="exact"), ValueError, "Engine: numerics is 'exact', expected 'reproducible' or 'fast'"),
         (dict(numerics=None), TypeError, "Engine: numerics is None, expected 'reproducible' or 'fast'"),
