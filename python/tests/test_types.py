@@ -4,6 +4,7 @@ import ast
 import importlib.util
 import inspect
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -65,6 +66,11 @@ def test_stub_and_signature_agree(name, function):
         said |= {key: own.get(key) for key in options}
         assert all(own[key] in ("None", "0", "0.0") for key in options)
     assert said == own
+
+
+@pytest.mark.parametrize("option", hl.typing.AttentionOptions.__annotations__)
+def test_every_option_of_attention_is_described(option):
+    assert re.search(rf"\b{option}\b", hl.attention.__doc__.partition("\ncausal ")[2] + "causal"), option
 
 
 @pytest.mark.parametrize("name, function", [*shown(), *shown(hl.study)])
