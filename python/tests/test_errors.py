@@ -150,8 +150,8 @@ def test_unknown_keywords_of_models():
     for call in (model.embed, model.encode):
         with pytest.raises(TypeError, match=f"{call.__name__}: keyword 'batch' is unknown, expected some of texts, batch_tokens, progress, engine$"):
             call("a text", batch=3)
-    for call in (model.encode_ids, model.embed_ids):
-        with pytest.raises(TypeError, match=f"{call.__name__}: keyword 'lengths' is unknown, expected some of ids, mask, out, engine$"):
+    for call, names in ((model.encode_ids, "ids, mask, out, engine"), (model.embed_ids, "ids, mask, prompt_tokens, normalize, out, engine")):
+        with pytest.raises(TypeError, match=f"{call.__name__}: keyword 'lengths' is unknown, expected some of {names}$"):
             call(np.ones((1, 2), np.int64), lengths=[2])
 
 
