@@ -8,6 +8,7 @@ import shutil
 import numpy as np
 import pytest
 
+import formulas
 import headlight as hl
 from headlight.sentence_transformers import SentenceTransformer
 
@@ -96,7 +97,7 @@ def test_without_a_layer_that_normalises(folder):
     model = SentenceTransformer(folder)
     hidden = model.encode(TEXTS, output_value="token_embeddings")
     for states, vector in zip(hidden, model.encode(TEXTS), strict=True):
-        np.testing.assert_allclose(vector, states.astype(np.float64).mean(0), rtol=1e-6)
+        formulas.assert_close(vector, states.astype(np.float64).mean(0))
     unit = SentenceTransformer(folder).encode(TEXTS, normalize_embeddings=True)
     np.testing.assert_allclose(unit, hl.load(folder).embed(TEXTS), atol=1e-6)
 
