@@ -222,6 +222,8 @@ function(headlight_add_isa_object name isa library)
   list(LENGTH ARGN sources)
   if(HEADLIGHT_PRECOMPILED_HEADERS AND sources GREATER 3)
     target_precompile_headers(${name} PRIVATE ${PROJECT_SOURCE_DIR}/lib/simd/vector-inl.h)
+    # Of a precompiled header g++ forgets that its own intrinsics leave lanes undefined on purpose.
+    target_compile_options(${name} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized -Wno-uninitialized>)
   endif()
 endfunction()
 
