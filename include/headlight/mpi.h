@@ -76,18 +76,19 @@ class HEADLIGHT_API Group {
 // How a call is spread; all ranks give the same.
 struct Spread {
   // Ranks are a grid of size / head_ranks by head_ranks: those of a row share out the heads among themselves, which
-  // takes two exchanges of all with all; between the rows, keys travel while the last ones are used. 1: ranks share the
-  // sequence alone (the ring). The size: heads alone. A divisor of the size and of Hkv. 0: what plan() thinks fastest.
+  // takes two exchanges of all with all; between the rows, keys are sent while the last ones are used. 1: ranks share
+  // the sequence alone (the ring). The size: heads alone. A divisor of the size and of Hkv. 0: what plan() thinks
+  // fastest.
   int head_ranks = 0;
   // Rows and keys that lie together on a rank, a multiple of 64. 0: chosen from the lengths, 1024 at most.
   std::int64_t block = 0;
-  // Blocks are dealt out to so many shards, of which each rank holds neighbours, as ShardedAdamW::shards() says: what a
-  // shard holds does not depend on how many ranks there are (RowShards). 0: as many as ranks.
+  // Blocks are distributed to so many shards, of which each rank holds neighbours, as ShardedAdamW::shards() says: what
+  // a shard holds does not depend on how many ranks there are (RowShards). 0: as many as ranks.
   std::int64_t shards = 0;
   // What plan() chooses by: operations that a rank does in a second, and bytes that leave it, or come, in one.
   double flops_per_second = 1e11;
   double bytes_per_second = 1e9;
-  // Of a number that travels: 2 where keys and values are of 16 bits.
+  // Of a number that is sent: 2 where keys and values are of 16 bits.
   double bytes_per_number = 4;
 };
 
@@ -112,7 +113,7 @@ struct HEADLIGHT_API Plan {
   double backward_exchanged_bytes = 0;  // likewise
   // How long parts of attention() might take by the figures of Spread.
   double product_seconds = 0;  // the products
-  double hidden_seconds = 0;  // what travels meanwhile: each block is sent on ⌈log₂ ring⌉ times, one behind the other
+  double hidden_seconds = 0;  // transfers meanwhile: each block is sent on ⌈log₂ ring⌉ times, one behind the other
   double exchanged_seconds = 0;  // what is waited for
 
   // "ring of 4: blocks of 512, …", a line for people.
@@ -120,7 +121,7 @@ struct HEADLIGHT_API Plan {
 };
 
 // What `rank` of `size` ranks holds of a call of that shape with those options: a function of its arguments alone, the
-// same on every machine. Sequences are cut into blocks, which are dealt out back and forth (0 1 2 2 1 0 0 1 …), so that
+// same on every machine. Sequences are cut into blocks, which are distributed in a zigzag (0 1 2 2 1 0 0 1 …), so that
 // causal work is even; of packed sequences, short ones share a block. Throws std::invalid_argument.
 [[nodiscard]] HEADLIGHT_API Plan plan(const AttentionShape& whole, const AttentionOptions& options, int rank, int size,
                                       const Spread& spread = {});
@@ -151,7 +152,7 @@ struct Statistics {
   double seconds = 0;           // in all
   double waiting_seconds = 0;   // of them, for keys (or rows) to come
   double exchange_seconds = 0;  // of them, for the ranks to agree and for exchanges of heads
-  double bytes_received = 0;    // of keys, or rows, that travelled
+  double bytes_received = 0;    // of keys, or rows
   double bytes_late = 0;        // of them, what was not there yet when it was wanted
 };
 
@@ -161,16 +162,16 @@ struct Statistics {
 // softcap, alibi, sinks and dropout; refused are mask, bias, probabilities and scores. The bits are those of
 // attention() in one process with the same instruction set, whatever the number of ranks and of threads.
 //
-// Memory beyond the shares: 17 floats or so for each row and head, two or three travelling pieces of at most 1024 keys
+// Memory beyond the shares: 17 floats or so for each row and head, two or three segments of at most 1024 keys
 // and values, and the engine's scratch memory; where heads are exchanged, a copy of the shares. Throws Error, on all
 // ranks.
 HEADLIGHT_API Statistics attention(Group& group, Engine& engine, const AttentionShape& whole,
                                    View<const float, 4> query, View<const float, 4> key, View<const float, 4> value,
                                    View<float, 4> out, const AttentionOptions& options = {}, const Spread& spread = {});
 
-// The same over shares of any type that attention() takes, the same types on all ranks: keys and values travel as they
-// are, in half or a quarter of the bytes. Beside an output of 16 bits a row's unnormalised output is kept in float32,
-// 4 · Dv bytes for each row and head.
+// The same over shares of any type that attention() takes, the same types on all ranks: keys and values are sent as
+// they are, in half or a quarter of the bytes. Beside an output of 16 bits a row's unnormalised output is kept in
+// float32, 4 · Dv bytes for each row and head.
 HEADLIGHT_API Statistics attention(Group& group, Engine& engine, const AttentionShape& whole,
                                    const AttentionOperands& shares, const AttentionOptions& options = {},
                                    const Spread& spread = {});
@@ -185,7 +186,7 @@ struct Gradients {
 };
 
 // attention_backward() of the whole, likewise: out and log_sum_exp are the shares that attention() gave, out_gradient
-// [B, n, Hq, Dv]. gradients.query may be `out`, which is then lost. First keys travel, and each rank works out the
+// [B, n, Hq, Dv]. gradients.query may be `out`, which is then lost. First keys are sent, and each rank works out the
 // query gradients of its rows; then rows do, and it works out the gradients of its keys: scores are computed twice, 14
 // operations instead of 10 for each visible pair and element, so that every sum runs in the order of one process.
 // Refused is also a row whose |log_sum_exp| is 2²⁴ · log 2 or more.
@@ -204,16 +205,16 @@ struct TypedGradients {
   View<float, 1> sinks{};       // [Hq] of the whole, on every rank
 };
 
-// The same over shares of float32, bfloat16 and float16; log_sum_exp_gradient [B, Hq, n] is of float32. All travel in
+// The same over shares of float32, bfloat16 and float16; log_sum_exp_gradient [B, Hq, n] is of float32. All are sent in
 // their own types, and gradients of 16 bits are rounded once, as in one process. Their sums are of floats and lie
 // apart, as do those of key and value gradients whose rows are no whole vectors. So they are added up in passes, each
-// for some of a rank's rows or keys, about an eighth where it has 65,536 or more: what travels does so once for each
+// for some of a rank's rows or keys, about an eighth where it has 65,536 or more: the others are sent once for each
 // pass, which Plan does not count.
 HEADLIGHT_API Statistics attention_backward(Group& group, Engine& engine, const AttentionShape& whole,
                                             const AttentionBackwardOperands& shares, const TypedGradients& gradients,
                                             const AttentionOptions& options = {}, const Spread& spread = {});
 
-// The attention of layers that train on a sequence whose rows are spread over the ranks as RowShards deals them out:
+// The attention of layers that train on a sequence whose rows are spread over the ranks as RowShards distributes them:
 // all else that a layer does is local to its rows, and gradients of parameters are summed by shards. Activations,
 // gradients and parameters have the bits of one process that holds all shards, whatever the number of ranks and of
 // threads.
@@ -252,7 +253,7 @@ class HEADLIGHT_API SequenceAttention final : public TrainingAttention {
                 View<const float, 4> out, View<const float, 3> log_sum_exp, View<float, 4> kept,
                 View<const float, 4> out_gradient, const AttentionGradients& gradients,
                 const AttentionOptions& options) const override;
-  // Over the rows of a memory, as RowShards deals them out.
+  // Over the rows of a memory, as RowShards distributes them.
   [[nodiscard]] const TrainingAttention& of_memory() const noexcept override;
 
  private:
@@ -276,7 +277,7 @@ class HEADLIGHT_API SequenceAttention final : public TrainingAttention {
 // A rank that cannot compute a shard says so by agree(group, problem), and all throw.
 //
 // Memory beside parameters and gradients, P numbers each: 2 P / ranks for the moments, ⌊log₂(shards + 1)⌋ P or less for
-// the tree, and P to 2 P for what travels.
+// the tree, and P to 2 P for messages.
 class HEADLIGHT_API ShardedAdamW {
  public:
   // All ranks alike make one, of parameters with the same names, shapes and values. They come from layer.parameters()

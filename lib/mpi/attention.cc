@@ -9,7 +9,7 @@
 #include "mpi/check_shares.h"
 #include "mpi/exchange.h"
 #include "mpi/group.h"
-#include "mpi/key_travel.h"
+#include "mpi/key_broadcast.h"
 #include "ops/attention/running.h"
 #include "ops/attention/typed_kernels.h"
 #include "ops/typed_check.h"
@@ -46,7 +46,7 @@ struct RunOfRows {
             .sizes = sizes,
             .sequences = {options, call.whole.query_length, call.whole.key_length, run.first},
             .kernels = kernels,
-            .plan = ops::plan_running_rows(engine, kernels, sizes, call.rows_of_piece(), options, query),
+            .plan = ops::plan_running_rows(engine, kernels, sizes, call.segment_rows(), options, query),
             .scale = scale,
             .steps = ops::score_modifiers(options, scale.exponent_scale),
             .dropout = ops::dropout_of(options),
@@ -88,16 +88,16 @@ class Forward {
   }
 
   void run(Transport& transport, const Keys& keys, Statistics& statistics) {
-    keys_.run(transport, keys, statistics, [&](const Keys& here, const Arrived& arrived, const auto& poll) {
+    keys_.run(transport, keys, statistics, [&](const Keys& here, const Received& received, const auto& progress) {
       for (const auto& rows : runs_) {
-        rows->attention.keys = {here.key, here.value, here.key_scales, here.value_scales, arrived.first};
-        rows->rows->attend(engine_, arrived.from, arrived.to);
-        poll();
+        rows->attention.keys = {here.key, here.value, here.key_scales, here.value_scales, received.first};
+        rows->rows->attend(engine_, received.from, received.to);
+        progress();
       }
     });
     for (const auto& rows : runs_) {
       rows->rows->finish(engine_);
-      transport.poll();
+      transport.progress();
     }
   }
 
@@ -113,7 +113,7 @@ class Forward {
   const Call& call_;
   kernels::AttentionKernels kernels_;
   AttentionOptions options_;
-  KeyTravel keys_;
+  KeyBroadcast keys_;
   std::vector<std::unique_ptr<RunOfRows>> runs_;
   std::optional<runtime::Scratch> scratch_;
 };

@@ -9,7 +9,7 @@
 #include "mpi/check_shares.h"
 #include "mpi/exchange.h"
 #include "mpi/group.h"
-#include "mpi/key_travel.h"
+#include "mpi/key_broadcast.h"
 #include "mpi/sink_sums.h"
 #include "ops/attention/masks.h"
 #include "ops/attention/typed_kernels.h"
@@ -27,15 +27,15 @@ constexpr std::string_view kName = "mpi::attention_backward";
 // Rows of queries on their way: of each the queries, the output gradients, log-sum-exps and δ of one head of each
 // group, in the order in which one process adds up the gradients of keys and values: all rows of the group's first
 // head, then those of its next.
-std::vector<TravellingPiece> row_pieces(const Call& call) {
-  std::vector<TravellingPiece> pieces;
+std::vector<Segment> row_segments(const Call& call) {
+  std::vector<Segment> segments;
   for (std::int64_t g = 0; g < call.here.group; ++g) {
-    for (TravellingPiece piece : call.pieces_of(call.queries)) {
-      piece.series = g;
-      pieces.push_back(piece);
+    for (Segment segment : call.segments_of(call.queries)) {
+      segment.series = g;
+      segments.push_back(segment);
     }
   }
-  return pieces;
+  return segments;
 }
 
 // What is asked of attention_backward() in one process.
@@ -81,9 +81,9 @@ class Backward {
                  call.here.key_value_heads,
                  {Field{call.here.head_dim, shares.query.type}, Field{call.here.value_dim, shares.out_gradient.type},
                   Field{1}, Field{1}}},
-        travelling_(row_pieces(call), call.grid.column_ranks(), records_.bytes(), call.carry(blocks_.rows),
-                    call.pieces_at_once()),
-        delta_({call.here.batch * call.here.key_value_heads * (call.rows_of_piece() + call.carry(blocks_.rows))}),
+        broadcast_(row_segments(call), call.grid.column_ranks(), records_.bytes(), call.carry(blocks_.rows),
+                   call.segments_at_once()),
+        delta_({call.here.batch * call.here.key_value_heads * (call.segment_rows() + call.carry(blocks_.rows))}),
         sinks_(call, whole_.options) {
     const bool of_query = is_given(gradients.query) && gradients.query.type != NumberType::float32;
     const auto of_keys = [&](const MutableTypedView<4>& gradient) {
@@ -111,7 +111,7 @@ class Backward {
   void run(Transport& transport, Statistics& statistics) {
     for (const auto& rows : rows_) {
       rows->begin(engine_);
-      transport.poll();
+      transport.progress();
     }
     if (is_given(gradients_.query)) {
       for (std::int64_t n = 0; n < row_passes_; ++n) {
@@ -178,57 +178,57 @@ class Backward {
     for (const auto& part : parts) {
       part->begin_sums(room);
       room += part->room();
-      transport.poll();
+      transport.progress();
     }
   }
 
-  // Query gradients of some rows, while keys travel.
+  // Query gradients of some rows, while keys are broadcast.
   void run_rows(Transport& transport, std::span<const std::unique_ptr<ops::QueryGradientRows>> all_rows,
                 Statistics& statistics) {
     begin_sums(transport, all_rows);
     keys_.run(transport, {shares_.key, shares_.value}, statistics,
-              [&](const Keys& keys, const Arrived& arrived, const auto& poll) {
+              [&](const Keys& keys, const Received& received, const auto& progress) {
                 for (const auto& rows : all_rows) {
-                  rows->attend(engine_, keys.key, keys.value, arrived.first, arrived.from, arrived.to);
-                  poll();
+                  rows->attend(engine_, keys.key, keys.value, received.first, received.from, received.to);
+                  progress();
                 }
               });
     for (const auto& rows : all_rows) {
       rows->finish(engine_);
-      transport.poll();
+      transport.progress();
     }
   }
 
-  // Gradients of some keys and values, and of sinks, while rows travel.
+  // Gradients of some keys and values, and of sinks, while rows are broadcast.
   void run_keys(Transport& transport, std::span<const std::unique_ptr<ops::KeyGradientKeys>> all_keys, bool with_sinks,
                 Statistics& statistics) {
     begin_sums(transport, all_keys);
-    travelling_.begin(transport, [&](const TravellingPiece& piece, std::byte* rows) { pack_rows(piece, rows); });
-    while (!travelling_.done()) {
-      const Arrived arrived = travelling_.next();
-      const std::int64_t count = arrived.to - arrived.first;
-      const ops::KeyGradientKeys::Rows rows = {arrived.series,
-                                               arrived.first,
-                                               records_(arrived.rows, count, 0),
-                                               records_(arrived.rows, count, 1),
-                                               as_numbers(records_.floats(arrived.rows, count, 2)),
+    broadcast_.begin(transport, [&](const Segment& segment, std::byte* rows) { pack_rows(segment, rows); });
+    while (!broadcast_.done()) {
+      const Received received = broadcast_.next();
+      const std::int64_t count = received.to - received.first;
+      const ops::KeyGradientKeys::Rows rows = {received.series,
+                                               received.first,
+                                               records_(received.rows, count, 0),
+                                               records_(received.rows, count, 1),
+                                               as_numbers(records_.floats(received.rows, count, 2)),
                                                delta_.data()};
-      copy_numbers(as_numbers(records_.floats(arrived.rows, count, 3)), delta_.data());
+      copy_numbers(as_numbers(records_.floats(received.rows, count, 3)), delta_.data());
       if (with_sinks) {
-        sinks_.take(arrived.series, arrived.from - arrived.first, records_.floats(arrived.rows, count, 2),
-                    records_.floats(arrived.rows, count, 3));
+        sinks_.take(received.series, received.from - received.first, records_.floats(received.rows, count, 2),
+                    records_.floats(received.rows, count, 3));
       }
       for (const auto& keys : all_keys) {
-        keys->attend(engine_, rows, arrived.from, arrived.to);
-        travelling_.poll();
+        keys->attend(engine_, rows, received.from, received.to);
+        broadcast_.progress();
       }
     }
     for (const auto& keys : all_keys) {
       keys->finish(engine_);
-      travelling_.poll();
+      broadcast_.progress();
     }
-    travelling_.finish();
-    travelling_.tell(statistics);
+    broadcast_.finish();
+    broadcast_.tell(statistics);
   }
 
   static void copy_numbers(const View<const float, 3>& from, float* to) noexcept {
@@ -239,24 +239,24 @@ class Backward {
     }
   }
 
-  void pack_rows(const TravellingPiece& piece, std::byte* rows) {
-    const std::int64_t place = place_in(call_.queries.of_row, piece.first);
+  void pack_rows(const Segment& segment, std::byte* rows) {
+    const std::int64_t place = place_in(call_.queries.of_row, segment.first);
     const auto pack = [&](const TypedView<4>& tensor, std::int64_t first, std::size_t field) {
-      copy_rows(some_heads(some_rows(tensor, first, piece.count), piece.series, call_.here.group),
-                records_(rows, piece.count, field));
+      copy_rows(some_heads(some_rows(tensor, first, segment.count), segment.series, call_.here.group),
+                records_(rows, segment.count, field));
     };
     pack(shares_.query, place, 0);
     pack(shares_.out_gradient, place, 1);
     pack(as_rows(shares_.log_sum_exp), place, 2);
-    const View<float, 4> delta = records_.floats(rows, piece.count, 3);
+    const View<float, 4> delta = records_.floats(rows, segment.count, 3);
     for (const auto& run : rows_) {
       const std::int64_t begin = run->first_query();
-      const std::int64_t first = std::max(begin, piece.first);
-      const std::int64_t count = std::min(begin + run->delta().shape()[2], piece.first + piece.count) - first;
+      const std::int64_t first = std::max(begin, segment.first);
+      const std::int64_t count = std::min(begin + run->delta().shape()[2], segment.first + segment.count) - first;
       if (count <= 0) continue;
       copy_rows(
-          some_heads(some_rows(as_rows(run->delta().view()), first - begin, count), piece.series, call_.here.group),
-          some_rows(delta, first - piece.first, count));
+          some_heads(some_rows(as_rows(run->delta().view()), first - begin, count), segment.series, call_.here.group),
+          some_rows(delta, first - segment.first, count));
     }
   }
 
@@ -264,9 +264,9 @@ class Backward {
   const Call& call_;
   ops::BackwardPart::Whole whole_;
   ops::BackwardBlocks blocks_;
-  KeyTravel keys_;
+  KeyBroadcast keys_;
   Records<4> records_;
-  Travelling travelling_;
+  RowBroadcast broadcast_;
   Tensor<float, 1> delta_;  // of the rows that have come: [B, Hkv, n]
   SinkSums sinks_;
   AttentionBackwardOperands shares_{};

@@ -126,22 +126,22 @@ std::int64_t Call::share(std::int64_t length) const noexcept { return length / (
 
 std::int64_t Call::share() const noexcept { return share(std::max(whole.query_length, whole.key_length)); }
 
-// The longer a piece, the more often is a row's state still in a cache when its next keys come: 1024 at a time are
-// faster than 512. But what travels takes memory: so pieces are long where that is little beside the share.
-std::int64_t Call::rows_of_piece() const noexcept {
-  constexpr std::int64_t kPiece = 512, kLongPiece = 1024, kPiecesOfShare = 16;
-  return std::min(block, share() >= kPiecesOfShare * kLongPiece ? kLongPiece : kPiece);
+// The longer a segment, the more often is a row's state still in a cache when its next keys come. But segments take
+// memory: so they are long where that is little beside the share.
+std::int64_t Call::segment_rows() const noexcept {
+  constexpr std::int64_t kSegment = 512, kLongSegment = 1024, kSegmentsOfShare = 16;
+  return std::min(block, share() >= kSegmentsOfShare * kLongSegment ? kLongSegment : kSegment);
 }
 
 // Two, or three where that is little beside the share: a rank that is a little behind the others then still has the
-// next piece when it wants it.
-std::size_t Call::pieces_at_once() const noexcept {
+// next segment when it wants it.
+std::size_t Call::segments_at_once() const noexcept {
   constexpr std::int64_t kOfShare = 12;
-  return share() >= kOfShare * rows_of_piece() ? 3 : 2;
+  return share() >= kOfShare * segment_rows() ? 3 : 2;
 }
 
 // Sums of floats take twice the memory of a gradient of 16 bits; two of them, for an eighth of the rows, a sixteenth of
-// what the operands and gradients do. Products of a pass of fewer than 8192 rows would not hide what travels.
+// what the operands and gradients do. Products of a pass of fewer than 8192 rows would not hide the communication.
 std::int64_t Call::passes(std::int64_t length, std::int64_t sums) const noexcept {
   constexpr std::int64_t kRowsOfPass = 8192, kMostPasses = 8;
   const std::int64_t of_two = std::clamp<std::int64_t>(share(length) / kRowsOfPass, 1, kMostPasses);
@@ -152,14 +152,14 @@ std::int64_t Call::rows_of_pass(std::int64_t length, std::int64_t passes) const 
   return round_up(divide_up(share(length), passes), kRowCut);
 }
 
-std::vector<TravellingPiece> Call::pieces_of(const Holding& holding) const {
-  std::vector<TravellingPiece> pieces;
+std::vector<Segment> Call::segments_of(const Holding& holding) const {
+  std::vector<Segment> segments;
   for (const Block& of : holding.blocks) {
-    for (std::int64_t at = 0; at < of.count; at += rows_of_piece()) {
-      pieces.push_back({of.first + at, std::min(rows_of_piece(), of.count - at), of.owner / grid.head_ranks, 0});
+    for (std::int64_t at = 0; at < of.count; at += segment_rows()) {
+      segments.push_back({of.first + at, std::min(segment_rows(), of.count - at), of.owner / grid.head_ranks, 0});
     }
   }
-  return pieces;
+  return segments;
 }
 
 std::int64_t rows_at_once(const Engine& engine, const Call& call, std::int64_t heads, std::int64_t products) noexcept {
@@ -167,7 +167,7 @@ std::int64_t rows_at_once(const Engine& engine, const Call& call, std::int64_t h
   constexpr double kMostRows = 1 << 30;
   const double of_thread = runtime::costs::kVectorProductsOfAttention * kernels::attention_kernels(engine.isa()).lanes;
   const double of_row = static_cast<double>(call.here.batch) * static_cast<double>(heads) *
-                        static_cast<double>(products) * static_cast<double>(call.rows_of_piece());
+                        static_cast<double>(products) * static_cast<double>(call.segment_rows());
   const double rows = kNanoseconds * of_thread * engine.threads() / std::max(of_row, 1.0);
   return std::max(static_cast<std::int64_t>(std::min(rows, kMostRows)) / kRowCut, std::int64_t{1}) * kRowCut;
 }

@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "headlight/mpi.h"
+#include "mpi/broadcast.h"
 #include "mpi/shares.h"
 #include "mpi/stopwatch.h"
 #include "mpi/transport.h"
-#include "mpi/travelling.h"
 #include "ops/attention/check.h"
 #include "ops/attention/head_numbers.h"
 
@@ -51,28 +51,29 @@ struct Call {
   // The options as this rank works with them: slopes and sinks of its heads.
   [[nodiscard]] AttentionOptions options_of(const AttentionOptions& options) const noexcept;
   [[nodiscard]] std::int64_t first_head() const noexcept { return grid.column * here.query_heads; }
-  // The blocks of a tensor in ascending order, in pieces, each sent by the rank of this column that holds it.
-  [[nodiscard]] std::vector<TravellingPiece> pieces_of(const Holding& holding) const;
+  // The blocks of a tensor in ascending order, in segments, whose roots are the ranks of this column that hold them.
+  [[nodiscard]] std::vector<Segment> segments_of(const Holding& holding) const;
   // Rows of a tensor of such a length that a rank holds, about; and of the longer one.
   [[nodiscard]] std::int64_t share(std::int64_t length) const noexcept;
   [[nodiscard]] std::int64_t share() const noexcept;
-  // Rows of a piece, at most.
-  [[nodiscard]] std::int64_t rows_of_piece() const noexcept;
-  // For how many pieces there is memory, the one that is worked on among them.
-  [[nodiscard]] std::size_t pieces_at_once() const noexcept;
-  // In how many passes of what travels a rank adds up sums that lie apart from gradients of such a length, each for a
-  // part of its rows; `sums`: how many a row has, at most two. And how many rows one of so many passes is for, about.
+  // Rows of a segment, at most.
+  [[nodiscard]] std::int64_t segment_rows() const noexcept;
+  // For how many segments there is memory, the one that is worked on among them.
+  [[nodiscard]] std::size_t segments_at_once() const noexcept;
+  // In how many passes, each a broadcast of the other operands, a rank adds up sums that lie apart from gradients of
+  // such a length, each for a part of its rows; `sums`: how many a row has, at most two. And how many rows one of so
+  // many passes is for, about.
   [[nodiscard]] std::int64_t passes(std::int64_t length, std::int64_t sums) const noexcept;
   [[nodiscard]] std::int64_t rows_of_pass(std::int64_t length, std::int64_t passes) const noexcept;
-  // How many rows before a piece are needed again where sums go by blocks of `size` on the grid of a sequence: what a
-  // piece holds of one that does not end in it is worked on with the next. None where every piece begins on that grid:
-  // pieces lie one behind another in a rank's block, and blocks in a sequence.
+  // How many rows before a segment are needed again where sums go by blocks of `size` on the grid of a sequence: what a
+  // segment holds of one that does not end in it is worked on with the next. None where every segment begins on that
+  // grid: segments lie one behind another in a rank's block, and blocks in a sequence.
   [[nodiscard]] std::int64_t carry(std::int64_t size) const noexcept {
-    return packed || block % size != 0 || rows_of_piece() % size != 0 ? size - 1 : 0;
+    return packed || block % size != 0 || segment_rows() % size != 0 ? size - 1 : 0;
   }
 };
 
-// How many rows of so many heads, with `products` products for each row and each row of a piece, keep the engine's
+// How many rows of so many heads, with `products` products for each row and each row of a segment, keep the engine's
 // threads for a tenth of a second at most, as far as costs can tell: between two calls of MPI there is no more work
 // than that, or than 64 rows.
 [[nodiscard]] std::int64_t rows_at_once(const Engine& engine, const Call& call, std::int64_t heads,

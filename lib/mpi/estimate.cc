@@ -36,11 +36,11 @@ double numbers(std::int64_t batch, std::int64_t length, std::int64_t heads, std:
 
 constexpr double share_of_others(int ranks) noexcept { return static_cast<double>(ranks - 1) / ranks; }
 
-// In each step a block goes down a tree, to all ranks of its column. So a step takes as long as ⌈log₂ ring⌉ copies of
-// it, one behind the other, and all steps as long as so many copies of everything.
-Cost cost_of(double travelling, double exchanged, double flops, int ring, int head_ranks, double bytes) noexcept {
+// In each round a block goes down a tree, to all ranks of its column. So a round takes as long as ⌈log₂ ring⌉ copies of
+// it, one behind the other, and all rounds as long as so many copies of everything.
+Cost cost_of(double broadcast, double exchanged, double flops, int ring, int head_ranks, double bytes) noexcept {
   const int ranks = ring * head_ranks;
-  const double of_column = bytes * travelling / head_ranks;
+  const double of_column = bytes * broadcast / head_ranks;
   const auto copies = static_cast<int>(std::bit_width(static_cast<unsigned>(ring - 1)));
   return {of_column * share_of_others(ring), of_column * copies,
           bytes * exchanged / ranks * share_of_others(head_ranks), flops / ranks};

@@ -1,4 +1,4 @@
-// Rows of several tensors side by side, as they travel: one record a row.
+// Rows of several tensors side by side, as messages hold them: one record a row.
 #pragma once
 
 #include <array>
@@ -59,13 +59,13 @@ template <class T>
       view.data, {view.extent(0), view.extent(2), view.extent(1)}, {view.stride(0), view.stride(2), view.stride(1)}};
 }
 
-// Every step-th head from `first` on.
+// Every stride-th head from `first` on.
 [[nodiscard]] inline TypedView<4> some_heads(const TypedView<4>& tensor, std::int64_t first,
-                                             std::int64_t step) noexcept {
+                                             std::int64_t stride) noexcept {
   return {tensor.type,
           ops::row_at(tensor, 0, 0, first),
-          {tensor.extent(0), tensor.extent(1), tensor.extent(2) / step, tensor.extent(3)},
-          {tensor.stride(0), tensor.stride(1), step * tensor.stride(2), tensor.stride(3)}};
+          {tensor.extent(0), tensor.extent(1), tensor.extent(2) / stride, tensor.extent(3)},
+          {tensor.stride(0), tensor.stride(1), stride * tensor.stride(2), tensor.stride(3)}};
 }
 
 // The bytes of a row's numbers of one head.

@@ -121,8 +121,8 @@ StepReport ShardedAdamW::step(Engine& engine, const StepOptions& options) {
       [&] {
         state.add_up();
         state.exchange_sums(engine);
-        report = layers::report_of(state.sums, [&](std::size_t piece) -> std::string_view {
-          return state.parameters[state.pieces[piece].parameter].name;
+        report = layers::report_of(state.sums, [&](std::size_t slice) -> std::string_view {
+          return state.parameters[state.slices[slice].parameter].name;
         });
         if (!report.taken()) return;
         state.adamw->update_for_norm(engine, options, report.gradient_norm);
@@ -136,11 +136,11 @@ void ShardedAdamW::set_steps(std::int64_t steps) { state_->adamw->set_steps(step
 
 std::vector<ShardedAdamW::Moment> ShardedAdamW::moments() {
   std::vector<Moment> list;
-  const Range own = state_->own_pieces();
+  const Range own = state_->own_slices();
   const std::vector<Parameter> state = state_->adamw->state();
   for (std::size_t n = 0; n < state.size(); ++n) {
     list.push_back(
-        {state[n].name, static_cast<std::int64_t>(state_->pieces[own.begin + n % own.size()].begin), state[n].values});
+        {state[n].name, static_cast<std::int64_t>(state_->slices[own.begin + n % own.size()].begin), state[n].values});
   }
   return list;
 }
@@ -164,9 +164,9 @@ void ShardedAdamW::collect_moments(int root, std::span<const Parameter> whole) {
       [&] {
         const std::size_t count = state.parameters.size();
         for (std::size_t moment = 0; moment < kMoments; ++moment) {
-          state.bring_together(root, std::span<const Parameter>(own).subspan(moment * state.own_pieces().size(),
-                                                                             state.own_pieces().size()));
-          if (transport.rank() == root) state.give_pieces(whole.subspan(moment * count, count));
+          state.bring_together(root, std::span<const Parameter>(own).subspan(moment * state.own_slices().size(),
+                                                                             state.own_slices().size()));
+          if (transport.rank() == root) state.give_slices(whole.subspan(moment * count, count));
         }
       });
 }

@@ -9,21 +9,21 @@
 
 namespace headlight::mpi {
 
-// Ranks' parts are as large as whole pieces allow.
+// Ranks' parts are as large as whole slices allow.
 void ShardedAdamW::State::cut() {
   for (std::size_t p = 0; p < parameters.size(); ++p) {
     const std::size_t count = parameters[p].values.size();
     for (std::size_t at = 0; at < count; at += layers::kOptimizerRun) {
-      pieces.push_back({p, at, elements + at, std::min(layers::kOptimizerRun, count - at)});
+      slices.push_back({p, at, elements + at, std::min(layers::kOptimizerRun, count - at)});
     }
     elements += count;
   }
   const auto ranks = static_cast<std::size_t>(transport.size());
-  for (std::size_t rank = 0, piece = 0; rank <= ranks; ++rank) {
-    while (piece < pieces.size() && (rank == ranks || pieces[piece].first < elements / ranks * rank)) ++piece;
-    first_pieces.push_back(piece);
+  for (std::size_t rank = 0, slice = 0; rank <= ranks; ++rank) {
+    while (slice < slices.size() && (rank == ranks || slices[slice].first < elements / ranks * rank)) ++slice;
+    first_slices.push_back(slice);
   }
-  sums.resize(pieces.size());
+  sums.resize(slices.size());
 }
 
 void ShardedAdamW::State::lay_out_nodes() {
@@ -37,18 +37,18 @@ void ShardedAdamW::State::lay_out_nodes() {
   }
   joined.reserve(nodes.size());
   const std::size_t own = own_elements().size();
-  travelling.resize(std::max(nodes.size() * own, elements));
-  for (std::size_t n = 0; n < nodes.size(); ++n) nodes[n].sum = travelling.data() + n * own;
+  communication_buffer.resize(std::max(nodes.size() * own, elements));
+  for (std::size_t n = 0; n < nodes.size(); ++n) nodes[n].sum = communication_buffer.data() + n * own;
 }
 
 void ShardedAdamW::State::make_optimizer(const AdamWOptions& options) {
   if (own_shards().count > 0) tree.emplace(parameters, own_shards().first, own_shards().count);
   std::vector<Parameter> own;
-  for (std::size_t n = own_pieces().begin; n < own_pieces().end; ++n) {
-    own.push_back({parameters[pieces[n].parameter].name,
-                   {static_cast<std::int64_t>(pieces[n].count)},
-                   values(pieces[n]),
-                   gradient(pieces[n])});
+  for (std::size_t n = own_slices().begin; n < own_slices().end; ++n) {
+    own.push_back({parameters[slices[n].parameter].name,
+                   {static_cast<std::int64_t>(slices[n].count)},
+                   values(slices[n]),
+                   gradient(slices[n])});
   }
   adamw.emplace(std::move(own), options);
 }
@@ -87,7 +87,7 @@ void ShardedAdamW::State::add_nodes() {
     float* const left = joined.back().sum;
     for (std::size_t e = 0; e < own; ++e) left[e] = left[e] + right.sum[e];
     joined.back().count += right.count;
-    transport.poll();
+    transport.progress();
   };
   joined.clear();
   for (const Node& node : nodes) {
@@ -97,39 +97,39 @@ void ShardedAdamW::State::add_nodes() {
   }
   while (joined.size() > 1) add_last_two();
   const float* from = joined.front().sum;
-  for (std::size_t n = own_pieces().begin; n < own_pieces().end; ++n) {
-    std::copy_n(from, pieces[n].count, gradient(pieces[n]).data());
-    from += pieces[n].count;
+  for (std::size_t n = own_slices().begin; n < own_slices().end; ++n) {
+    std::copy_n(from, slices[n].count, gradient(slices[n]).data());
+    from += slices[n].count;
   }
 }
 
 void ShardedAdamW::State::exchange_sums(Engine& engine) {
   const std::span<const double> own = adamw->sums_of_squares(engine);
-  std::copy(own.begin(), own.end(), sums.begin() + static_cast<std::ptrdiff_t>(own_pieces().begin));
+  std::copy(own.begin(), own.end(), sums.begin() + static_cast<std::ptrdiff_t>(own_slices().begin));
   Requests requests;
   for (int rank = 0; rank < transport.size(); ++rank) {
     if (rank == transport.rank()) continue;
-    const Range theirs = pieces_of(rank);
+    const Range theirs = slices_of(rank);
     transport.receive(rank, sums.data() + theirs.begin, theirs.size() * sizeof(double), requests);
-    transport.send(rank, sums.data() + own_pieces().begin, own_pieces().size() * sizeof(double), requests);
+    transport.send(rank, sums.data() + own_slices().begin, own_slices().size() * sizeof(double), requests);
   }
   transport.wait(requests);
 }
 
 void ShardedAdamW::State::give_round() {
-  for (std::size_t n = own_pieces().begin; n < own_pieces().end; ++n) {
-    const std::span<const float> from = values(pieces[n]);
-    std::copy(from.begin(), from.end(), travelling.begin() + static_cast<std::ptrdiff_t>(pieces[n].first));
+  for (std::size_t n = own_slices().begin; n < own_slices().end; ++n) {
+    const std::span<const float> from = values(slices[n]);
+    std::copy(from.begin(), from.end(), communication_buffer.begin() + static_cast<std::ptrdiff_t>(slices[n].first));
   }
   Requests requests;
   for (int rank = 0; rank < transport.size(); ++rank) {
     if (rank == transport.rank()) continue;
     const Range theirs = elements_of(rank), own = own_elements();
-    transport.receive(rank, travelling.data() + theirs.begin, theirs.size() * sizeof(float), requests);
-    transport.send(rank, travelling.data() + own.begin, own.size() * sizeof(float), requests);
+    transport.receive(rank, communication_buffer.data() + theirs.begin, theirs.size() * sizeof(float), requests);
+    transport.send(rank, communication_buffer.data() + own.begin, own.size() * sizeof(float), requests);
   }
   transport.wait(requests);
-  give_pieces(parameters);
+  give_slices(parameters);
 }
 
 void ShardedAdamW::State::check_whole(std::span<const Parameter> whole) const {
@@ -145,32 +145,33 @@ void ShardedAdamW::State::check_whole(std::span<const Parameter> whole) const {
   }
 }
 
-// A moment of the pieces of each rank, in `travelling` on the root.
+// A moment of the slices of each rank, in `communication_buffer` on the root.
 void ShardedAdamW::State::bring_together(int root, std::span<const Parameter> own) {
   std::size_t at = own_elements().begin;
-  for (const Parameter& piece : own) {
-    std::copy(piece.values.begin(), piece.values.end(), travelling.begin() + static_cast<std::ptrdiff_t>(at));
-    at += piece.values.size();
+  for (const Parameter& slice : own) {
+    std::copy(slice.values.begin(), slice.values.end(), communication_buffer.begin() + static_cast<std::ptrdiff_t>(at));
+    at += slice.values.size();
   }
   Requests requests;
   if (transport.rank() != root) {
-    transport.send(root, travelling.data() + own_elements().begin, own_elements().size() * sizeof(float), requests);
+    transport.send(root, communication_buffer.data() + own_elements().begin, own_elements().size() * sizeof(float),
+                   requests);
   } else {
     for (int rank = 0; rank < transport.size(); ++rank) {
       const Range theirs = elements_of(rank);
       if (rank != root) {
-        transport.receive(rank, travelling.data() + theirs.begin, theirs.size() * sizeof(float), requests);
+        transport.receive(rank, communication_buffer.data() + theirs.begin, theirs.size() * sizeof(float), requests);
       }
     }
   }
   transport.wait(requests);
 }
 
-// From `travelling` to tensors like the parameters.
-void ShardedAdamW::State::give_pieces(std::span<const Parameter> to) const {
-  for (const Piece& piece : pieces) {
-    std::copy_n(travelling.begin() + static_cast<std::ptrdiff_t>(piece.first), piece.count,
-                to[piece.parameter].values.begin() + static_cast<std::ptrdiff_t>(piece.begin));
+// From `communication_buffer` to tensors like the parameters.
+void ShardedAdamW::State::give_slices(std::span<const Parameter> to) const {
+  for (const Slice& slice : slices) {
+    std::copy_n(communication_buffer.begin() + static_cast<std::ptrdiff_t>(slice.first), slice.count,
+                to[slice.parameter].values.begin() + static_cast<std::ptrdiff_t>(slice.begin));
   }
 }
 

@@ -19,14 +19,14 @@ inline constexpr std::string_view kShardedAdamW = "mpi::ShardedAdamW";
 inline constexpr std::size_t kMoments = 2;  // of AdamW
 
 // Elements of one parameter that one rank updates: a run of the optimiser's.
-struct Piece {
+struct Slice {
   std::size_t parameter;
   std::size_t begin;  // in the parameter
   std::size_t first;  // among the elements of all parameters
   std::size_t count;
 };
 
-// Elements or pieces `begin` … end − 1.
+// Elements or slices `begin` … end − 1.
 struct Range {
   std::size_t begin = 0;
   std::size_t end = 0;
@@ -49,7 +49,7 @@ struct ShardedAdamW::State {
   void lay_out_nodes();
   void make_optimizer(const AdamWOptions& options);
 
-  // Of step(): the sum of all shards' gradients, of the own elements; sums of squares of all pieces; the others'
+  // Of step(): the sum of all shards' gradients, of the own elements; sums of squares of all slices; the others'
   // parameters.
   void add_up();
   void add_nodes();
@@ -59,25 +59,25 @@ struct ShardedAdamW::State {
   // Of collect_moments().
   void check_whole(std::span<const Parameter> whole) const;
   void bring_together(int root, std::span<const Parameter> own);
-  void give_pieces(std::span<const Parameter> to) const;
+  void give_slices(std::span<const Parameter> to) const;
 
   // Of a rank.
-  [[nodiscard]] Range pieces_of(int rank) const noexcept {
+  [[nodiscard]] Range slices_of(int rank) const noexcept {
     const auto r = static_cast<std::size_t>(rank);
-    return {first_pieces[r], first_pieces[r + 1]};
+    return {first_slices[r], first_slices[r + 1]};
   }
   [[nodiscard]] Range elements_of(int rank) const noexcept {
-    const Range range = pieces_of(rank);
-    const auto first = [&](std::size_t piece) { return piece < pieces.size() ? pieces[piece].first : elements; };
+    const Range range = slices_of(rank);
+    const auto first = [&](std::size_t slice) { return slice < slices.size() ? slices[slice].first : elements; };
     return {first(range.begin), first(range.end)};
   }
-  [[nodiscard]] Range own_pieces() const noexcept { return pieces_of(transport.rank()); }
+  [[nodiscard]] Range own_slices() const noexcept { return slices_of(transport.rank()); }
   [[nodiscard]] Range own_elements() const noexcept { return elements_of(transport.rank()); }
-  [[nodiscard]] std::span<float> values(const Piece& piece) const noexcept {
-    return parameters[piece.parameter].values.subspan(piece.begin, piece.count);
+  [[nodiscard]] std::span<float> values(const Slice& slice) const noexcept {
+    return parameters[slice.parameter].values.subspan(slice.begin, slice.count);
   }
-  [[nodiscard]] std::span<float> gradient(const Piece& piece) const noexcept {
-    return parameters[piece.parameter].gradient.subspan(piece.begin, piece.count);
+  [[nodiscard]] std::span<float> gradient(const Slice& slice) const noexcept {
+    return parameters[slice.parameter].gradient.subspan(slice.begin, slice.count);
   }
   [[nodiscard]] Run own_shards() const noexcept { return shards_of(shards, transport.rank(), transport.size()); }
   [[nodiscard]] bool all_taken() const noexcept {
@@ -91,14 +91,14 @@ struct ShardedAdamW::State {
   std::vector<Parameter> parameters;
   std::int64_t shards;
   std::size_t elements = 0;
-  std::vector<Piece> pieces;
-  std::vector<std::size_t> first_pieces;  // of each rank, and the end
-  std::optional<GradientTree> tree;       // where the rank has shards
-  std::optional<AdamW> adamw;             // of the own pieces, each a parameter
-  std::vector<Node> nodes;                // of all ranks, ascending
-  std::vector<Node> joined;               // room for as many
-  std::vector<float> travelling;          // nodes' sums as they come, or parameters as they go and come
-  std::vector<double> sums;               // of squares, of each piece
+  std::vector<Slice> slices;
+  std::vector<std::size_t> first_slices;    // of each rank, and the end
+  std::optional<GradientTree> tree;         // where the rank has shards
+  std::optional<AdamW> adamw;               // of the own slices, each a parameter
+  std::vector<Node> nodes;                  // of all ranks, ascending
+  std::vector<Node> joined;                 // room for as many
+  std::vector<float> communication_buffer;  // nodes' sums as they come, or parameters as they go and come
+  std::vector<double> sums;                 // of squares, of each slice
 };
 
 }  // namespace headlight::mpi

@@ -1,4 +1,4 @@
-// Gradients of sinks, which every rank of a column adds up from the rows that travel.
+// Gradients of sinks, which every rank of a column adds up from the rows that are broadcast.
 #pragma once
 
 #include <cstddef>

@@ -161,7 +161,7 @@ void Transport::wait(Requests& requests) {
   const Clock::time_point begin = Clock::now();
   Clock::time_point asked = begin;
   for (int turn = 0; !test(requests); pause(turn++)) {
-    poll();
+    progress();
     if (turn % 64 == 63) watch(requests, begin, asked);
   }
 }
@@ -199,7 +199,7 @@ void Transport::take_notice(const Notice& notice, int from) {
   check();
 }
 
-void Transport::poll() {
+void Transport::progress() {
   check();
   for (;;) {
     int done = 0;

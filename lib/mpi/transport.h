@@ -49,7 +49,7 @@ class Transport {
   // once one has been for all of it, and tells the others.
   void wait(Requests& requests);
   // Answers others, and throws what one of them has ended with.
-  void poll();
+  void progress();
 
   // Every rank's record, or what it could not go on for; throws Error on all where one could not, or where two differ,
   // after which the group can be used as before. Returns whether any rank votes for something.

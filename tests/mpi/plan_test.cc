@@ -98,7 +98,7 @@ TEST(MpiPlan, PackedSequences) {
   EXPECT_EQ(second.queries[0].count, 256);
 }
 
-// Long sequences hide what travels, though each block leaves its holder once for every other rank. Short ones on many
+// Long sequences hide transfers, though each block leaves its holder once for every other rank. Short ones on many
 // ranks do not: they share out heads, as many as pays.
 TEST(MpiPlan, ChoosesByShapes) {
   const mpi::Spread slow{.bytes_per_second = 1e8};

@@ -173,9 +173,10 @@ TEST(MpiSameBits, Shapes) {
   }
 }
 
-// Blocks that travel in several pieces, where a block of the sums' grid (384 or 512 keys, 96 rows, fewer in long rows)
-// begins in one and ends in the next: also where pieces are as long as such blocks, for they begin with the rank's.
-TEST(MpiSameBits, BlocksOfManyPieces) {
+// Blocks that are sent in several segments, where a block of the sums' grid (384 or 512 keys, 96 rows, fewer in long
+// rows) begins in one and ends in the next: also where segments are as long as such blocks, for they begin with the
+// rank's.
+TEST(MpiSameBits, BlocksOfManySegments) {
   mpi::Group group(MPI_COMM_WORLD);
   Engine engine({.threads = 1});
   for (const std::string dim : {"64", "128", "160"}) {
@@ -202,7 +203,7 @@ TEST(MpiSameBits, RunsOfMuchWork) {
   }
 }
 
-// Shares of 16,384 rows and more travel in longer pieces.
+// Shares of 16,384 rows and more are sent in longer segments.
 TEST(MpiSameBits, LongShares) {
   mpi::Group group(MPI_COMM_WORLD);
   if (group.size() > 2) GTEST_SKIP() << "as at two ranks";

@@ -1,4 +1,4 @@
-// Attention over ranks, of 16- and 8-bit operands: they travel as they are, and the bits are those of one process.
+// Attention over ranks, of 16- and 8-bit operands: they are sent as they are, and the bits are those of one process.
 #include <string>
 
 #include "gtest/gtest.h"
@@ -106,7 +106,7 @@ TEST(MpiTyped, SixteenBits) {
 }
 
 // Pairs of bfloat16 need whole vectors of the kernels, and sequences cut within blocks of keys carry rows along.
-TEST(MpiTyped, PackedSequencesAndLongPieces) {
+TEST(MpiTyped, PackedSequencesAndLongSegments) {
   mpi::Group group(MPI_COMM_WORLD);
   Engine engine({.threads = 2});
   for (const std::string of :

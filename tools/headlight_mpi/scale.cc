@@ -1,4 +1,5 @@
-// headlight-mpi study scale: how much faster more ranks are, how much of what travels is hidden, and what a rank holds.
+// headlight-mpi study scale: how much faster more ranks are, how much of the transfers is hidden, and what a rank
+// holds.
 #include "tools/headlight_mpi/scale.h"
 
 #include <memory>

@@ -36,9 +36,9 @@ struct Pass {
   double seconds = 0;
   double waiting = 0;  // of them, for rows to come
   double megabytes = 0;
-  double late = 0;        // of them, what was not there when it was wanted
-  double travelling = 0;  // the same call without its products: what travels, and nothing to hide it behind
-  double memory = 0;      // megabytes: the most that was resident beyond what was before there were any tensors
+  double late = 0;       // of them, what was not there when it was wanted
+  double transfers = 0;  // seconds of the same call without its products, behind which transfers would be hidden
+  double memory = 0;     // megabytes: the most that was resident beyond what was before there were any tensors
 
   [[nodiscard]] double hidden() const { return megabytes <= 0 ? 1 : 1 - late / megabytes; }
 };
@@ -54,8 +54,8 @@ struct Point {
 struct Forecast {
   int ranks = 0;
   double seconds = 0;
-  double products = 0;    // of them, if nothing travelled
-  double travelling = 0;  // and what of transfers is longer than the products, or waited for
+  double products = 0;   // of them, without transfers
+  double transfers = 0;  // and what of transfers is longer than the products, or waited for
 };
 struct Network {
   double gigabits = 0;  // a second, into a rank and out of it

@@ -24,21 +24,21 @@ std::string line_name(const std::string& name) {
 
 std::string megabytes_text(double megabytes) { return std::isnan(megabytes) ? "-" : format("%.1f", megabytes); }
 
-std::string row(const std::string& name, const Pass& pass, const std::optional<Pass>& one_process, bool travels) {
-  const auto travelled = [&](const std::string& text) { return travels ? text : std::string("-"); };
+std::string row(const std::string& name, const Pass& pass, const std::optional<Pass>& one_process, bool communicates) {
+  const auto transferred = [&](const std::string& text) { return communicates ? text : std::string("-"); };
   return line_name(name) + padded_left(seconds_text(pass.seconds), kColumn) +
          padded_left(one_process ? format("%.2f", one_process->seconds / pass.seconds) : "-", kColumn) +
          padded_left(megabytes_text(pass.memory), kColumn) +
-         padded_left(travelled(format("%.1f", pass.megabytes)), kColumn) +
-         padded_left(travelled(seconds_text(pass.travelling)), kWideColumn) +
-         padded_left(travelled(seconds_text(pass.waiting)), kColumn) +
-         padded_left(travelled(format("%.0f %%", 100 * pass.hidden())), kColumn) + "\n";
+         padded_left(transferred(format("%.1f", pass.megabytes)), kColumn) +
+         padded_left(transferred(seconds_text(pass.transfers)), kWideColumn) +
+         padded_left(transferred(seconds_text(pass.waiting)), kColumn) +
+         padded_left(transferred(format("%.0f %%", 100 * pass.hidden())), kColumn) + "\n";
 }
 
 std::string table(const Study& study, const char* title, const std::optional<Pass>& one_process, Pass Point::*pass) {
   std::string text = std::string("\n") + title + "\n" + std::string(kName, ' ') + padded_left("seconds", kColumn) +
                      padded_left("x one", kColumn) + padded_left("memory MB", kColumn) +
-                     padded_left("come MB", kColumn) + padded_left("travel alone", kWideColumn) +
+                     padded_left("come MB", kColumn) + padded_left("transfers", kWideColumn) +
                      padded_left("waiting", kColumn) + padded_left("hidden", kColumn) + "\n";
   if (one_process) text += row("one process", *one_process, one_process, false);
   for (const Point& point : study.points) text += row(name_of(point.ranks), point.*pass, one_process, point.ranks > 1);
@@ -82,7 +82,7 @@ Json json_of(const Pass& pass) {
 Json json_of_ranks(const Pass& pass) {
   Json json = json_of(pass);
   json["waiting_seconds"] = pass.waiting;
-  json["travel_alone_seconds"] = pass.travelling;
+  json["transfer_seconds"] = pass.transfers;
   json["hidden"] = pass.hidden();
   json["megabytes_received"] = pass.megabytes;
   return json;
@@ -96,7 +96,7 @@ Json forecasts(const Study& study) {
       entry["points"].push_back({{"ranks", forecast.ranks},
                                  {"seconds", forecast.seconds},
                                  {"product_seconds", forecast.products},
-                                 {"transfer_seconds", forecast.travelling}});
+                                 {"transfer_seconds", forecast.transfers}});
     }
     json["networks"].push_back(std::move(entry));
   }
@@ -143,7 +143,7 @@ std::string as_text(const Study& study) {
                      std::string(name(study.arguments.number_type())) + ", " + threads_of(study) + " (" + study.isa +
                      ")\nThe best of " + std::to_string(study.arguments.repeats) +
                      ", of the slowest rank. Memory: the most that was resident, tensors and all, beyond the program\n"
-                     "itself. \"Hidden\": the part of what travels that is there by the time it is wanted.\n";
+                     "itself. \"Hidden\": the part of what is received that is there by the time it is wanted.\n";
   text += table(study, "Forward", study.one_process_forward, &Point::forward);
   text += table(study, "Backward (scores are computed twice: 14 operations for 10)", study.one_process_backward,
                 &Point::backward);

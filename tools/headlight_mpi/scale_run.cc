@@ -109,11 +109,11 @@ Point run(MPI_Comm ranks, const Study& study) {
   point.backward.memory = most_of_all(ranks, memory.megabytes());
   point.resident = most_of_all(ranks, memory.megabytes_in_all());
   mpi::agree(group, problem_of_backward(tensors, ranks));
-  // Keys that are padding travel, and nobody sees them.
+  // Keys that are padding are sent, and no row attends to them.
   const std::vector<std::int64_t> no_keys = {0};
   options.key_lengths = no_keys;
-  point.forward.travelling = forward(options).seconds;
-  point.backward.travelling = backward(options).seconds;
+  point.forward.transfers = forward(options).seconds;
+  point.backward.transfers = backward(options).seconds;
   return point;
 }
 

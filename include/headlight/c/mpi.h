@@ -29,7 +29,7 @@ typedef struct headlight_mpi_spread {
   double bytes_per_second;  // that leave it, or come; 0: 1e9
   int32_t head_ranks;       // ranks that share out the heads, 1: the sequence alone; 0: chosen
   int32_t reserved;         // 0
-  double bytes_per_number;  // of keys and values that travel; 0: 4
+  double bytes_per_number;  // of keys and values that are sent; 0: 4
 } headlight_mpi_spread;
 
 // Rows (or keys) first … first + count − 1 of the whole sequence.

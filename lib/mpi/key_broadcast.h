@@ -1,12 +1,12 @@
-// Keys and values on their way from rank to rank, for a pass over rows that stay.
+// The broadcast of keys and values, for a pass over rows that stay.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
 
+#include "mpi/broadcast.h"
 #include "mpi/call.h"
 #include "mpi/records.h"
-#include "mpi/travelling.h"
 #include "ops/typed_check.h"
 
 namespace headlight::mpi {
@@ -19,42 +19,42 @@ struct Keys {
   View<const float, 3> value_scales{};
 };
 
-class KeyTravel {
+class KeyBroadcast {
  public:
   // Keys and values of those types, for sums over blocks of that many keys. Throws OutOfMemory.
-  KeyTravel(const Call& call, std::int64_t key_block, NumberType key = NumberType::float32,
-            NumberType value = NumberType::float32)
+  KeyBroadcast(const Call& call, std::int64_t key_block, NumberType key = NumberType::float32,
+               NumberType value = NumberType::float32)
       : call_(call),
         records_{call.here.batch,
                  call.here.key_value_heads,
                  {Field{call.here.head_dim, key}, Field{call.here.value_dim, value}, Field{scales_of(key)},
                   Field{scales_of(value)}}},
-        travelling_(call.pieces_of(call.keys), call.grid.column_ranks(), records_.bytes(), call.carry(key_block),
-                    call.pieces_at_once()) {}
+        broadcast_(call.segments_of(call.keys), call.grid.column_ranks(), records_.bytes(), call.carry(key_block),
+                   call.segments_at_once()) {}
 
-  // f(keys, arrived, poll) for one block of keys after the other; f calls poll() between pieces of its work. `keys` are
-  // those of this rank's row of the grid.
+  // f(keys, received, progress) for one segment of keys after the other; f calls progress() between parts of its work.
+  // `keys` are those of this rank's row of the grid.
   template <class Function>
   void run(Transport& transport, const Keys& keys, Statistics& statistics, const Function& f) {
-    travelling_.begin(transport, [&](const TravellingPiece& piece, std::byte* rows) { pack(keys, piece, rows); });
-    while (!travelling_.done()) {
-      const Arrived arrived = travelling_.next();
-      const std::int64_t count = arrived.to - arrived.first;
-      const Keys here = {records_(arrived.rows, count, 0), records_(arrived.rows, count, 1),
-                         scales(arrived.rows, count, 2), scales(arrived.rows, count, 3)};
-      f(here, arrived, [&] { travelling_.poll(); });
+    broadcast_.begin(transport, [&](const Segment& segment, std::byte* rows) { pack(keys, segment, rows); });
+    while (!broadcast_.done()) {
+      const Received received = broadcast_.next();
+      const std::int64_t count = received.to - received.first;
+      const Keys here = {records_(received.rows, count, 0), records_(received.rows, count, 1),
+                         scales(received.rows, count, 2), scales(received.rows, count, 3)};
+      f(here, received, [&] { broadcast_.progress(); });
     }
-    travelling_.finish();
-    travelling_.tell(statistics);
+    broadcast_.finish();
+    broadcast_.tell(statistics);
   }
 
  private:
   static std::int64_t scales_of(NumberType type) noexcept { return type == NumberType::int8 ? 1 : 0; }
 
-  void pack(const Keys& keys, const TravellingPiece& piece, std::byte* rows) const noexcept {
-    const std::int64_t place = place_in(call_.keys.of_row, piece.first);
+  void pack(const Keys& keys, const Segment& segment, std::byte* rows) const noexcept {
+    const std::int64_t place = place_in(call_.keys.of_row, segment.first);
     const auto pack_field = [&](const TypedView<4>& tensor, std::size_t field) {
-      copy_rows(some_rows(tensor, place, piece.count), records_(rows, piece.count, field));
+      copy_rows(some_rows(tensor, place, segment.count), records_(rows, segment.count, field));
     };
     pack_field(keys.key, 0);
     pack_field(keys.value, 1);
@@ -68,7 +68,7 @@ class KeyTravel {
 
   const Call& call_;
   Records<4> records_;
-  Travelling travelling_;
+  RowBroadcast broadcast_;
 };
 
 }  // namespace headlight::mpi
