@@ -30,20 +30,18 @@ std::int64_t kept_columns_of(const EncoderInput& input, const SavedState& saved,
 
 View<float, 2> rows_of(const View<float, 3>& x) noexcept { return layers::one_matrix(x); }
 
-// embed_backward(), by shards where there are any.
+// embed_backward(), whose sums over rows go as the visitor does.
 void embed_rows_backward(Engine& engine, const View<const float, 2>& gradient,
-                         std::span<const EmbeddingGradient> tables, RowShards* shards) {
-  if (shards == nullptr) return embed_backward(engine, gradient, tables);
+                         std::span<const EmbeddingGradient> tables, const layers::RowVisitor& rows) {
   std::array<std::span<float>, 3> gradients{};
   for (std::size_t t = 0; t < tables.size(); ++t) gradients[t] = layers::values_of(tables[t].table);
-  layers::for_each_part(engine, layers::shards_of_rows(shards), gradients, [&](const RowShards::Part& part) {
-    const auto first = static_cast<std::size_t>(part.first), count = static_cast<std::size_t>(part.count);
-    std::array<EmbeddingGradient, 3> of_part{};
+  rows.sum_ranges(engine, gradients, gradient.extent(0), [&](std::int64_t first, std::int64_t count) {
+    std::array<EmbeddingGradient, 3> of_range{};
     for (std::size_t t = 0; t < tables.size(); ++t) {
-      of_part[t] = {tables[t].table, tables[t].ids.subspan(first, count)};
+      of_range[t] = {tables[t].table,
+                     tables[t].ids.subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(count))};
     }
-    embed_backward(engine, layers::some_rows(gradient, part.first, part.count),
-                   std::span(of_part).first(tables.size()));
+    embed_backward(engine, layers::some_rows(gradient, first, count), std::span(of_range).first(tables.size()));
   });
 }
 
@@ -111,9 +109,9 @@ TrainingStep Encoder::step_of(const TrainingStep& step, std::int64_t layer) cons
 void Encoder::forward(Engine& engine, const EncoderInput& input, View<float, 2> hidden, SavedState& saved,
                       const TrainingStep& step) const {
   const auto tokens = static_cast<std::int64_t>(input.ids.size());
-  RowShards* const shards = saved.attention().shards();
-  layers::check_shards(kName, shards, 1, tokens);
-  layers::check_encoder_offsets(input, shards == nullptr ? tokens : shards->options().length);
+  const layers::RowVisitor row_visitor = layers::rows_of_x(saved.attention());
+  layers::check_rows(kName, saved.attention(), 1, tokens);
+  layers::check_encoder_offsets(input, row_visitor.whole_length(tokens));
   check(input, hidden, {}, {});
   const std::int64_t segment = segment_length(saved, options_.layers);
   const std::int64_t kept_columns = kept_columns_of(input, saved, tokens);
@@ -135,7 +133,7 @@ void Encoder::forward(Engine& engine, const EncoderInput& input, View<float, 2> 
   embed_tokens(engine, input, rows_of(embedded));
   if (options_.norm == Norm::post) norm_.forward(engine, rows_of(embedded), rows_of(first));
   const Dropout dropout = step_of(step, options_.layers).dropout(options_.dropout, kEmbeddings);
-  if (dropout.probability > 0) layers::drop(engine, dropout, first, first, {}, shards);
+  if (dropout.probability > 0) layers::drop(engine, dropout, first, first, {}, row_visitor);
   for (std::int64_t layer = 0; layer < options_.layers; ++layer) {
     std::byte* memory = segment == 0 ? buffers.state(layer) : scratch.data();
     layers_[static_cast<std::size_t>(layer)].forward_from(engine, input_of(layer), input_of(layer + 1),
@@ -179,14 +177,15 @@ void Encoder::backward(Engine& engine, const EncoderInput& input, const SavedSta
   const Buffers buffers(*this, tokens, segment, kept_columns_of(input, saved, tokens), saved.activations(),
                         saved.data());
 
-  RowShards* const shards = saved.attention().shards();
+  const layers::RowVisitor row_visitor = layers::rows_of_x(saved.attention());
   layers::Placement size;
   size.rows(1, tokens, options_.width);
   const runtime::Scratch scratch(engine, size.bytes(), kName);
   const View<float, 3> gradient = layers::Placement(scratch.data()).rows(1, tokens, options_.width);
   const View<float, 2> rows = rows_of(gradient);
   if (options_.norm == Norm::pre) {
-    layers::normalize_backward(engine, norm_, buffers.last, layers::one_sample(hidden_gradient), gradient, {}, shards);
+    layers::normalize_backward(engine, norm_, buffers.last, layers::one_sample(hidden_gradient), gradient, {},
+                               row_visitor);
   } else {
     for (std::int64_t n = 0; n < tokens; ++n) std::copy_n(&hidden_gradient(n, 0), options_.width, &rows(n, 0));
   }
@@ -204,11 +203,11 @@ void Encoder::backward(Engine& engine, const EncoderInput& input, const SavedSta
   }
 
   const Dropout dropout = step_of(saved.call().step, options_.layers).dropout(options_.dropout, kEmbeddings);
-  if (dropout.probability > 0) layers::drop(engine, dropout, gradient, gradient, {}, shards);
+  if (dropout.probability > 0) layers::drop(engine, dropout, gradient, gradient, {}, row_visitor);
   if (options_.norm == Norm::post) {
-    layers::normalize_backward(engine, norm_, buffers.embedded, gradient, gradient, {}, shards);
+    layers::normalize_backward(engine, norm_, buffers.embedded, gradient, gradient, {}, row_visitor);
   }
-  embed_rows_backward(engine, rows, tables, shards);
+  embed_rows_backward(engine, rows, tables, row_visitor);
 }
 
 // Layers [first, end) forward again from x, the input of the first one, and then backward.

@@ -6,9 +6,9 @@
 #include "layers/feed_forward_rows.h"
 #include "layers/gradient_places.h"
 #include "layers/hidden_states.h"
+#include "layers/row_visitor.h"
 #include "layers/saved_state.h"
 #include "layers/segments.h"
-#include "layers/sharded_rows.h"
 #include "layers/sizes.h"
 #include "ops/check.h"
 #include "ops/rows/dropout_rows.h"
@@ -54,27 +54,27 @@ void activate_rows_backward(Engine& engine, Activation activation, const TypedVi
 void FeedForward::forward(Engine& engine, View<const float, 3> x, View<float, 3> y, SavedState& saved,
                           const TrainingStep& step, View<const float, 3> residual) const {
   layers::check_training_states(kName, x, y, linear1_.in_features(), residual);
-  layers::check_shards(kName, saved.attention().shards(), x.extent(0), x.extent(1));
+  layers::check_rows(kName, saved.attention(), x.extent(0), x.extent(1));
   layers::Placement size;
   size.typed_rows(x.extent(0), x.extent(1), hidden_width(), saved.activations());
   std::byte* memory = saved.begin(keeps(saved) ? size.bytes() : 0);
   const runtime::Scratch scratch(engine, keeps(saved) ? 0 : size.bytes(), kName);
   layers::Placement place(keeps(saved) ? memory : scratch.data());
   forward_from(engine, x, y, place.typed_rows(x.extent(0), x.extent(1), hidden_width(), saved.activations()),
-               step.dropout(options_.dropout, 0), residual, saved.attention().shards());
+               step.dropout(options_.dropout, 0), residual, layers::rows_of_x(saved.attention()));
   saved.commit(
       {.layer = this, .made_with = layers::made_with(options_), .shape = {x.extent(0), x.extent(1), 0}, .step = step});
 }
 
 void FeedForward::forward_from(Engine& engine, View<const float, 3> x, View<float, 3> y,
                                const MutableTypedView<3>& hidden, const Dropout& dropout, View<const float, 3> residual,
-                               RowShards* shards) const {
+                               const layers::RowVisitor& rows) const {
   const NumberType type = type_of_active(hidden.type, dropout);
   const std::int64_t distance = layers::row_distance(hidden_width(), type);
   const std::int64_t at_once = layers::rows_at_once(x.extent(0) * x.extent(1), hidden_width());
   const runtime::Scratch memory(engine, y ? static_cast<std::size_t>(at_once * distance) * bytes_of(type) : 0, kName);
-  layers::for_each_rows(
-      layers::shards_of_rows(shards), x.extent(0),
+  rows.visit(
+      x.extent(0),
       [&](std::int64_t first_row, View<const float, 2> in, const MutableTypedView<2>& to, View<float, 2> out,
           View<const float, 2> added) {
         linear1_.forward_in_training(engine, hidden.type, in, to, {});
@@ -108,14 +108,14 @@ void FeedForward::backward(Engine& engine, View<const float, 3> x, const SavedSt
   const runtime::Scratch scratch(engine, keeps(saved) ? 0 : size.bytes(), kName);
   layers::Placement place(keeps(saved) ? saved.data() : scratch.data());
   const MutableTypedView<3> hidden = place.typed_rows(x.extent(0), x.extent(1), hidden_width(), saved.activations());
-  if (!keeps(saved)) forward_from(engine, x, {}, hidden, dropout, {}, saved.attention().shards());
-  backward_from(engine, x, hidden, dropout, y_gradient, x_gradient, residual, saved.attention().shards());
+  if (!keeps(saved)) forward_from(engine, x, {}, hidden, dropout, {}, layers::rows_of_x(saved.attention()));
+  backward_from(engine, x, hidden, dropout, y_gradient, x_gradient, residual, layers::rows_of_x(saved.attention()));
 }
 
 // The lines of forward_from(), from the last to the first, some rows at a time.
 void FeedForward::backward_from(Engine& engine, View<const float, 3> x, const TypedView<3>& hidden,
                                 const Dropout& dropout, View<const float, 3> y_gradient, View<float, 3> x_gradient,
-                                View<const float, 3> residual, RowShards* shards) {
+                                View<const float, 3> residual, const layers::RowVisitor& rows) {
   const NumberType type = type_of_active(hidden.type, dropout);
   const std::int64_t at_once = layers::rows_at_once(x.extent(0) * x.extent(1), hidden_width());
   runtime::ScratchLayout layout;
@@ -124,8 +124,8 @@ void FeedForward::backward_from(Engine& engine, View<const float, 3> x, const Ty
   const runtime::Scratch memory(engine, layout.bytes(), kName);
   const auto [weight1, bias1] = linear1_.gradients();
   const auto [weight2, bias2] = linear2_.gradients();
-  layers::for_each_shard(
-      engine, layers::shards_of_rows(shards), std::array{weight1, bias1, weight2, bias2}, x.extent(0),
+  rows.sum(
+      engine, std::array{weight1, bias1, weight2, bias2}, x.extent(0),
       [&](std::int64_t first_row, View<const float, 2> in, const TypedView<2>& before, View<const float, 2> from,
           View<float, 2> to, View<const float, 2> added) {
         for (std::int64_t first = 0; first < in.extent(0); first += at_once) {

@@ -6,8 +6,8 @@
 #include "headlight/normalization.h"
 #include "layers/parameter_list.h"
 #include "layers/product.h"
+#include "layers/row_visitor.h"
 #include "layers/rows.h"
-#include "layers/sharded_rows.h"
 #include "ops/rows/blocks.h"
 #include "ops/rows/head_merge.h"
 #include "runtime/costs.h"
@@ -131,12 +131,10 @@ void MultiHeadAttention::scale_heads(Engine& engine, View<const float, 3> heads,
       heads, scaled, shared ? View<const float, 3>() : weights);
 }
 
-View<const float, 3> MultiHeadAttention::mix_heads_backward(Engine& engine, View<const float, 3> query,
-                                                            const MixedHeads& from, View<const float, 3> mixed_gradient,
-                                                            View<float, 3> mixing_gradient,
-                                                            View<float, 3> heads_gradient,
-                                                            View<float, 3> query_gradient,
-                                                            View<const float, 3> residual, RowShards* shards) {
+View<const float, 3> MultiHeadAttention::mix_heads_backward(
+    Engine& engine, View<const float, 3> query, const MixedHeads& from, View<const float, 3> mixed_gradient,
+    View<float, 3> mixing_gradient, View<float, 3> heads_gradient, View<float, 3> query_gradient,
+    View<const float, 3> residual, const layers::RowVisitor& rows_of_query) {
   if (from.heads.size() == 0) return residual;
   const bool learned = mixing_gradient.extent(2) > 0;
   const View<const float, 2> heads = layers::one_matrix(from.heads);
@@ -156,17 +154,16 @@ View<const float, 3> MultiHeadAttention::mix_heads_backward(Engine& engine, View
     const std::int64_t between_rows = mixing_columns() == 0 ? 0 : by.stride(0);
     softmax_backward(engine, {by.data, by_gradient.shape, {between_rows, 1}}, by_gradient, by_gradient);
   }
-  const layers::ShardedRows of_rows = layers::shards_of_rows(shards);
   const View<const float, 3> mixing(mixing_gradient);
   if (mixing_columns() == 0) {
     const std::span<float> logits = layers::values_of(merge_logits_gradient_);
-    layers::for_each_shard(
-        engine, of_rows, std::array{logits}, query.extent(0),
+    rows_of_query.sum(
+        engine, std::array{logits}, query.extent(0),
         [&](std::int64_t, View<const float, 2> rows) { bias_backward(engine, rows, logits); }, mixing);
     return residual;
   }
-  layers::for_each_shard(
-      engine, of_rows, std::array{layers::values_of(merge_projection_.gradient())}, query.extent(0),
+  rows_of_query.sum(
+      engine, std::array{layers::values_of(merge_projection_.gradient())}, query.extent(0),
       [&](std::int64_t, View<const float, 2> x, View<const float, 2> rows, View<float, 2> x_gradient,
           View<const float, 2> added) {
         layers::multiply_backward(engine, NumberType::float32, {x, rows, x_gradient, added}, merge_projection_,

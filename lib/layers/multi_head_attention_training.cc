@@ -6,9 +6,9 @@
 #include "layers/multi_head_attention_buffers.h"
 #include "layers/parameter_list.h"
 #include "layers/product.h"
+#include "layers/row_visitor.h"
 #include "layers/saved_state.h"
 #include "layers/segments.h"
-#include "layers/sharded_rows.h"
 #include "layers/visited_heads.h"
 #include "ops/attention/check.h"
 #include "ops/check.h"
@@ -107,7 +107,7 @@ void MultiHeadAttention::forward(Engine& engine, View<const float, 3> query, Vie
   check_inputs_and_out(query, key, value, out, residual);
   layers::check_training_options(kName, options);
   check_output_places(options, {}, query, key, value, out, residual);
-  layers::check_shards(kName, saved.attention().shards(), query.extent(0), query.extent(1), key.extent(1));
+  layers::check_rows(kName, saved.attention(), query.extent(0), query.extent(1), key.extent(1));
   const ops::Extent out_extent = ops::check_view(kName, "out", out);
   ops::check_disjoint(kName, "out", out_extent, "query", ops::check_view(kName, "query", query));
   ops::check_disjoint(kName, "out", out_extent, "key", ops::check_view(kName, "key", key));
@@ -230,8 +230,9 @@ void MultiHeadAttention::backward_from(Engine& engine, View<const float, 3> quer
   const bool mixes = options_.merge != Merge::concatenate;
   const TypedView<3> mixed = mixes ? of.buffers.typed(kept.memory, of.buffers.mixed) : of.heads;
   const MutableTypedView<3> mixed_gradient = mixes ? made.typed(scratch.data(), made.mixed) : visited.gradient();
-  layers::for_each_shard(
-      engine, layers::shards_of_rows(kept.attention->shards()), output_.gradients(), query.extent(0),
+  const layers::RowVisitor rows_of_query = layers::rows_of_x(*kept.attention);
+  rows_of_query.sum(
+      engine, output_.gradients(), query.extent(0),
       [&](std::int64_t, const TypedView<2>& rows, View<const float, 2> from, const MutableTypedView<2>& to) {
         output_.backward_in_training(engine, kept.activations, rows, from, to, {});
       },
@@ -241,7 +242,7 @@ void MultiHeadAttention::backward_from(Engine& engine, View<const float, 3> quer
     query_residual = mix_heads_backward(
         engine, query, {layers::floats_of(of.heads), of.buffers.view(kept.memory, of.buffers.mixing)},
         layers::floats_of(mixed_gradient), made.view(scratch.data(), mixing), layers::floats_of(heads_gradient),
-        gradients.query, query_residual, kept.attention->shards());
+        gradients.query, query_residual, rows_of_query);
   }
   visited.pass_on(engine);
 
@@ -280,10 +281,10 @@ void MultiHeadAttention::project_backward(Engine& engine, const Kept& kept, Grou
   const std::span<float> bias_gradient = layers::some_of(projection_bias_gradient_, rows_of(group));
   const std::span<float> weight_gradient =
       layers::values_of(layers::rows_of(projections_[place.matrix].gradient(), place.rows));
-  RowShards* const shards = kept.attention->shards();
-  layers::for_each_shard(
-      engine, of_queries ? layers::shards_of_rows(shards) : layers::shards_of_memory(shards),
-      std::array{weight_gradient, bias_gradient}, x.extent(0),
+  const layers::RowVisitor rows =
+      of_queries ? layers::rows_of_x(*kept.attention) : layers::rows_of_memory(*kept.attention);
+  rows.sum(
+      engine, std::array{weight_gradient, bias_gradient}, x.extent(0),
       [&](std::int64_t, View<const float, 2> in, View<const float, 2> from, View<float, 2> to,
           View<const float, 2> added) {
         layers::multiply_backward(engine, kept.activations, {in, from, to, added, bias_gradient},

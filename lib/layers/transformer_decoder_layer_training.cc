@@ -45,7 +45,7 @@ void TransformerDecoderLayer::forward(Engine& engine, View<const float, 3> x, Vi
   const ops::Extent memory_extent = layers::check_memory(type_name(), memory, x.extent(0), width);
   ops::check_disjoint(type_name(), "y", y_extent, "memory", memory_extent);
   layers::check_decoder_outputs(type_name(), self_options, memory_options, x, memory, y);
-  layers::check_shards(type_name(), saved.attention().shards(), x.extent(0), x.extent(1), memory.extent(1));
+  layers::check_rows(type_name(), saved.attention(), x.extent(0), x.extent(1), memory.extent(1));
   const bool keeps = layers::keeps_linear(saved);
   SavedState::Call call = {.layer = this,
                            .made_with = layers::made_with(options_),
@@ -62,11 +62,11 @@ void TransformerDecoderLayer::forward(Engine& engine, View<const float, 3> x, Vi
 void TransformerDecoderLayer::forward_from(Engine& engine, View<const float, 3> x, View<const float, 3> memory,
                                            View<float, 3> y, const SavedState::Call& call, std::byte* kept,
                                            const SavedState& saved) const {
-  RowShards* const shards = saved.attention().shards();
+  const layers::RowVisitor rows = layers::rows_of_x(saved.attention());
   const Buffers buffers(*this, call, saved, kept);
   const auto dropout = [&](layers::Place place) { return call.step.dropout(options_.dropout, place); };
   layers::training_step(
-      engine, options_.norm, norm1_, x, buffers.inner1, buffers.between1, dropout(layers::kSelfOutput), shards,
+      engine, options_.norm, norm1_, x, buffers.inner1, buffers.between1, dropout(layers::kSelfOutput), rows,
       [&](View<const float, 3> in, View<float, 3> out, View<const float, 3> residual) {
         self_attention_.forward_from(engine, in, in, in, out,
                                      {buffers.self_attention, call.options[0], dropout(layers::kSelfAttention),
@@ -75,16 +75,16 @@ void TransformerDecoderLayer::forward_from(Engine& engine, View<const float, 3> 
       });
   layers::training_step(
       engine, options_.norm, norm2_, buffers.between1, buffers.inner2, buffers.between2, dropout(layers::kMemoryOutput),
-      shards, [&](View<const float, 3> in, View<float, 3> out, View<const float, 3> residual) {
+      rows, [&](View<const float, 3> in, View<float, 3> out, View<const float, 3> residual) {
         memory_attention_.forward_from(engine, in, memory, memory, out,
                                        {buffers.memory_attention, call.options[1], dropout(layers::kMemoryAttention),
                                         &saved.attention().of_memory(), saved.activations()},
                                        residual);
       });
   layers::training_step(
-      engine, options_.norm, norm3_, buffers.between2, buffers.inner3, y, dropout(layers::kFeedForward), shards,
+      engine, options_.norm, norm3_, buffers.between2, buffers.inner3, y, dropout(layers::kFeedForward), rows,
       [&](View<const float, 3> in, View<float, 3> out, View<const float, 3> residual) {
-        feed_forward_.forward_from(engine, in, out, buffers.hidden, dropout(layers::kActivation), residual, shards);
+        feed_forward_.forward_from(engine, in, out, buffers.hidden, dropout(layers::kActivation), residual, rows);
       });
 }
 
@@ -113,7 +113,7 @@ void TransformerDecoderLayer::backward(Engine& engine, View<const float, 3> x, V
   for (AttentionOptions& options : call.options) options = ops::without_outputs(options);
   if (!keeps) forward_from(engine, x, memory, {}, call, kept, saved);
 
-  RowShards* const shards = saved.attention().shards();
+  const layers::RowVisitor rows = layers::rows_of_x(saved.attention());
   const Buffers buffers(*this, call, saved, kept);
   const auto dropout = [&](layers::Place place) { return call.step.dropout(options_.dropout, place); };
   const bool drops = options_.dropout > 0;
@@ -121,14 +121,13 @@ void TransformerDecoderLayer::backward(Engine& engine, View<const float, 3> x, V
   const layers::StepGradients gradients(x, drops, scratch.data());
   layers::training_step_backward(
       engine, options_.norm, norm3_, buffers.between2, buffers.inner3, y_gradient, x_gradient,
-      dropout(layers::kFeedForward), shards, gradients,
+      dropout(layers::kFeedForward), rows, gradients,
       [&](View<const float, 3> in, View<const float, 3> from, View<float, 3> to, View<const float, 3> residual) {
-        feed_forward_.backward_from(engine, in, buffers.hidden, dropout(layers::kActivation), from, to, residual,
-                                    shards);
+        feed_forward_.backward_from(engine, in, buffers.hidden, dropout(layers::kActivation), from, to, residual, rows);
       });
   layers::training_step_backward(
       engine, options_.norm, norm2_, buffers.between1, buffers.inner2, x_gradient, x_gradient,
-      dropout(layers::kMemoryOutput), shards, gradients,
+      dropout(layers::kMemoryOutput), rows, gradients,
       [&](View<const float, 3> in, View<const float, 3> from, View<float, 3> to, View<const float, 3> residual) {
         memory_attention_.backward_from(
             engine, in, memory, memory,
@@ -137,7 +136,7 @@ void TransformerDecoderLayer::backward(Engine& engine, View<const float, 3> x, V
             from, {.query = to, .key = memory_gradient, .residual = residual, .accumulate_key_and_value = true});
       });
   layers::training_step_backward(
-      engine, options_.norm, norm1_, x, buffers.inner1, x_gradient, x_gradient, dropout(layers::kSelfOutput), shards,
+      engine, options_.norm, norm1_, x, buffers.inner1, x_gradient, x_gradient, dropout(layers::kSelfOutput), rows,
       gradients,
       [&](View<const float, 3> in, View<const float, 3> from, View<float, 3> to, View<const float, 3> residual) {
         self_attention_.backward_from(engine, in, in, in,

@@ -33,7 +33,7 @@ void TransformerEncoderLayer::forward(Engine& engine, View<const float, 3> x, Vi
                                       const TrainingStep& step, const AttentionOptions& options) const {
   layers::check_training_states(type_name(), x, y, self_attention_.options().width);
   layers::check_training_options(type_name(), options);
-  layers::check_shards(type_name(), saved.attention().shards(), x.extent(0), x.extent(1));
+  layers::check_rows(type_name(), saved.attention(), x.extent(0), x.extent(1));
   layers::OutputPlaces(type_name()).writes(layers::kOptions, options).apart_from("x", x).apart_from("y", y);
   const bool keeps = layers::keeps_linear(saved);
   const std::size_t bytes =
@@ -55,17 +55,18 @@ void TransformerEncoderLayer::forward_from(Engine& engine, View<const float, 3> 
   const auto dropout = [&](layers::Place place) { return kept.step.dropout(options_.dropout, place); };
   layers::training_step(
       engine, options_.norm, norm1_, x, buffers.inner1, buffers.between, dropout(layers::kSelfOutput),
-      kept.attention->shards(), [&](View<const float, 3> in, View<float, 3> out, View<const float, 3> residual) {
+      layers::rows_of_x(*kept.attention),
+      [&](View<const float, 3> in, View<float, 3> out, View<const float, 3> residual) {
         self_attention_.forward_from(
             engine, in, in, in, out,
             {buffers.attention, kept.options, dropout(layers::kSelfAttention), kept.attention, kept.activations},
             residual);
       });
   layers::training_step(engine, options_.norm, norm2_, buffers.between, buffers.inner2, y,
-                        dropout(layers::kFeedForward), kept.attention->shards(),
+                        dropout(layers::kFeedForward), layers::rows_of_x(*kept.attention),
                         [&](View<const float, 3> in, View<float, 3> out, View<const float, 3> residual) {
                           feed_forward_.forward_from(engine, in, out, buffers.hidden, dropout(layers::kActivation),
-                                                     residual, kept.attention->shards());
+                                                     residual, layers::rows_of_x(*kept.attention));
                         });
 }
 
@@ -98,14 +99,14 @@ void TransformerEncoderLayer::backward_from(Engine& engine, View<const float, 3>
   const layers::StepGradients memory(x, drops, scratch.data());
   layers::training_step_backward(
       engine, options_.norm, norm2_, buffers.between, buffers.inner2, y_gradient, x_gradient,
-      dropout(layers::kFeedForward), kept.attention->shards(), memory,
+      dropout(layers::kFeedForward), layers::rows_of_x(*kept.attention), memory,
       [&](View<const float, 3> in, View<const float, 3> from, View<float, 3> to, View<const float, 3> residual) {
         feed_forward_.backward_from(engine, in, buffers.hidden, dropout(layers::kActivation), from, to, residual,
-                                    kept.attention->shards());
+                                    layers::rows_of_x(*kept.attention));
       });
   layers::training_step_backward(
       engine, options_.norm, norm1_, x, buffers.inner1, x_gradient, x_gradient, dropout(layers::kSelfOutput),
-      kept.attention->shards(), memory,
+      layers::rows_of_x(*kept.attention), memory,
       [&](View<const float, 3> in, View<const float, 3> from, View<float, 3> to, View<const float, 3> residual) {
         self_attention_.backward_from(
             engine, in, in, in,

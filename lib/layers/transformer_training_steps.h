@@ -3,10 +3,10 @@
 #pragma once
 
 #include "headlight/layers/transformer.h"
+#include "layers/row_visitor.h"
 #include "layers/rows.h"
 #include "layers/saved_state.h"
 #include "layers/segments.h"
-#include "layers/sharded_rows.h"
 #include "layers/transformer_steps.h"
 #include "ops/check.h"
 #include "ops/rows/dropout_rows.h"
@@ -16,9 +16,9 @@ namespace headlight::layers {
 
 // to = dropout(from) + residual, rows counted through the batch; with probability 0 a copy.
 inline void drop(Engine& engine, const Dropout& dropout, View<const float, 3> from, View<float, 3> to,
-                 View<const float, 3> residual, RowShards* shards) {
-  for_each_rows(
-      shards_of_rows(shards), from.extent(0),
+                 View<const float, 3> residual, const RowVisitor& rows) {
+  rows.visit(
+      from.extent(0),
       [&](std::int64_t first_row, View<const float, 2> x, View<float, 2> y, View<const float, 2> added) {
         ops::dropout_rows(engine, x, y, dropout, added, first_row);
       },
@@ -26,9 +26,9 @@ inline void drop(Engine& engine, const Dropout& dropout, View<const float, 3> fr
 }
 
 inline void normalize_backward(Engine& engine, LayerNorm& norm, View<const float, 3> x, View<const float, 3> y_gradient,
-                               View<float, 3> x_gradient, View<const float, 3> residual, RowShards* shards) {
-  for_each_shard(
-      engine, shards_of_rows(shards), norm.gradients(), x.extent(0),
+                               View<float, 3> x_gradient, View<const float, 3> residual, const RowVisitor& rows) {
+  rows.sum(
+      engine, norm.gradients(), x.extent(0),
       [&](std::int64_t, View<const float, 2> in, View<const float, 2> from, View<float, 2> to,
           View<const float, 2> added) { norm.backward(engine, in, from, to, added); },
       x, y_gradient, x_gradient, residual);
@@ -37,7 +37,7 @@ inline void normalize_backward(Engine& engine, LayerNorm& norm, View<const float
 // part(in, out, residual) computes out = F(in) + residual; `out` is not given where nobody wants y.
 template <class Part>
 void training_step(Engine& engine, Norm norm, const LayerNorm& layer_norm, View<const float, 3> x, View<float, 3> inner,
-                   View<float, 3> y, const Dropout& dropout, RowShards* shards, Part part) {
+                   View<float, 3> y, const Dropout& dropout, const RowVisitor& rows, Part part) {
   View<const float, 3> in = x;
   View<float, 3> out = inner;
   if (norm == Norm::pre) {
@@ -47,7 +47,7 @@ void training_step(Engine& engine, Norm norm, const LayerNorm& layer_norm, View<
   }
   if (dropout.probability > 0) {
     part(in, out, View<const float, 3>());
-    if (out) drop(engine, dropout, out, out, x, shards);
+    if (out) drop(engine, dropout, out, out, x, rows);
   } else {
     part(in, out, x);
   }
@@ -71,22 +71,22 @@ struct StepGradients {
 template <class Part>
 void training_step_backward(Engine& engine, Norm norm, LayerNorm& layer_norm, View<const float, 3> x,
                             View<const float, 3> inner, View<const float, 3> y_gradient, View<float, 3> x_gradient,
-                            const Dropout& dropout, RowShards* shards, const StepGradients& memory, Part part) {
+                            const Dropout& dropout, const RowVisitor& rows, const StepGradients& memory, Part part) {
   View<const float, 3> sum_gradient = y_gradient;
   if (norm == Norm::post) {
-    normalize_backward(engine, layer_norm, inner, y_gradient, memory.sum, {}, shards);
+    normalize_backward(engine, layer_norm, inner, y_gradient, memory.sum, {}, rows);
     sum_gradient = memory.sum;
   }
   View<const float, 3> part_gradient = sum_gradient;
   if (dropout.probability > 0) {
-    drop(engine, dropout, sum_gradient, memory.part, {}, shards);
+    drop(engine, dropout, sum_gradient, memory.part, {}, rows);
     part_gradient = memory.part;
   }
   if (norm == Norm::post) {
     part(x, part_gradient, x_gradient, sum_gradient);
   } else {
     part(inner, part_gradient, memory.sum, View<const float, 3>());
-    normalize_backward(engine, layer_norm, x, memory.sum, x_gradient, sum_gradient, shards);
+    normalize_backward(engine, layer_norm, x, memory.sum, x_gradient, sum_gradient, rows);
   }
 }
 

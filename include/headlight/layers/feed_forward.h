@@ -51,10 +51,10 @@ class HEADLIGHT_API FeedForward : public Layer {
   // Internal, for layers made of layers: the same with `hidden` [B, L, F], x W_1ᵀ + b_1, in their hands. Its type is
   // that of the activations.
   void forward_from(Engine& engine, View<const float, 3> x, View<float, 3> y, const MutableTypedView<3>& hidden,
-                    const Dropout& dropout, View<const float, 3> residual, RowShards* shards) const;
+                    const Dropout& dropout, View<const float, 3> residual, const layers::RowVisitor& rows) const;
   void backward_from(Engine& engine, View<const float, 3> x, const TypedView<3>& hidden, const Dropout& dropout,
                      View<const float, 3> y_gradient, View<float, 3> x_gradient, View<const float, 3> residual,
-                     RowShards* shards);
+                     const layers::RowVisitor& rows);
   [[nodiscard]] std::int64_t hidden_width() const noexcept { return linear1_.out_features(); }
   [[nodiscard]] float dropout() const noexcept { return options_.dropout; }
 

@@ -20,6 +20,7 @@ namespace headlight {
 namespace layers {
 
 class Initializer;
+class RowVisitor;
 
 // Where a parameter is, before anybody asks for its numbers: some rows of a matrix, or a vector.
 struct ParameterPlace {

@@ -231,7 +231,7 @@ class HEADLIGHT_API MultiHeadAttention : public Layer {
   View<const float, 3> mix_heads_backward(Engine& engine, View<const float, 3> query, const MixedHeads& from,
                                           View<const float, 3> mixed_gradient, View<float, 3> mixing_gradient,
                                           View<float, 3> heads_gradient, View<float, 3> query_gradient,
-                                          View<const float, 3> residual, RowShards* shards);
+                                          View<const float, 3> residual, const layers::RowVisitor& rows);
   void merge_heads(Engine& engine, NumberType activations, const TypedView<3>& heads, View<float, 3> out,
                    View<const float, 3> residual) const;
   // What forward_from() kept of the attention, and from the gradient of its heads those of the projected inputs.
