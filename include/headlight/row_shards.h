@@ -20,10 +20,10 @@ struct RowRun {
   std::int64_t count = 0;  // how many
 };
 
-// A sequence, and how its rows are dealt out; the same for every process that trains on it.
+// A sequence, and how its rows are distributed; the same for every process that trains on it.
 struct RowShardsOptions {
   // L, the rows of the whole sequence, and Lm, those of a decoder's memory; 0: there is none, or it is as long as x and
-  // dealt out alike.
+  // distributed alike.
   std::int64_t length = 0;
   std::int64_t memory_length = 0;
   // Samples, each of those lengths.
@@ -37,8 +37,8 @@ struct RowShardsOptions {
   std::span<const std::int64_t> memory_offsets{};
 };
 
-// The rows of a sequence in S shards. It is cut into blocks, which are dealt out back and forth (0 1 2 2 1 0 0 1 …), as
-// headlight/mpi.h deals them out to ranks. A layer whose SavedState names an attention with these shards adds up the
+// The rows of a sequence in S shards. It is cut into blocks, which are distributed in a zigzag (0 1 2 2 1 0 0 1 …), as
+// headlight/mpi.h distributes them to ranks. A layer whose SavedState names an attention with these shards adds up the
 // gradients of each shard's rows by themselves, and they are kept here until a GradientTree takes them: so they are the
 // same whoever computes which shards, one process all of them, or several some each (headlight/mpi.h).
 //

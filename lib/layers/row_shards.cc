@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "headlight/out_of_memory.h"
-#include "layers/dealt_rows.h"
+#include "layers/row_distribution.h"
 #include "layers/shard_nodes.h"
 #include "ops/attention/check.h"
 #include "ops/check.h"
@@ -54,22 +54,22 @@ void check_shard(std::int64_t shard, std::int64_t count) {
   ops::fail(kName, "shard is " + std::to_string(shard) + ", expected 0 to " + std::to_string(count - 1));
 }
 
-struct Dealt {
+struct Distribution {
   std::vector<RowRun> rows;
   std::vector<RowShards::Part> parts;
 };
 
-Dealt deal(const RowShardsOptions& options, const RowRun& held, std::int64_t length,
-           std::span<const std::int64_t> offsets) {
+Distribution distribute(const RowShardsOptions& options, const RowRun& held, std::int64_t length,
+                        std::span<const std::int64_t> offsets) {
   const auto blocks = layers::cut_into_blocks(length, offsets, options.block, static_cast<int>(options.shards));
   const auto first = static_cast<int>(held.first), count = static_cast<int>(held.count);
-  Dealt dealt = {layers::runs_of(blocks, first, count), {}};
+  Distribution distribution = {layers::runs_of(blocks, first, count), {}};
   for (int shard = 0; shard < count; ++shard) {
     for (const RowRun& run : layers::runs_of(blocks, first + shard, 1)) {
-      dealt.parts.push_back({shard, layers::place_in(dealt.rows, run.first), run.count, run.first});
+      distribution.parts.push_back({shard, layers::place_in(distribution.rows, run.first), run.count, run.first});
     }
   }
-  return dealt;
+  return distribution;
 }
 
 }  // namespace
@@ -91,16 +91,16 @@ RowShards::RowShards(std::vector<Parameter> parameters, const RowShardsOptions& 
     memory_offsets_.assign(options.memory_offsets.begin(), options.memory_offsets.end());
     options_.offsets = offsets_;
     options_.memory_offsets = memory_offsets_;
-    Dealt dealt = deal(options_, held, options_.length, offsets_);
-    rows_ = std::move(dealt.rows);
-    parts_ = std::move(dealt.parts);
+    Distribution distribution = distribute(options_, held, options_.length, offsets_);
+    rows_ = std::move(distribution.rows);
+    parts_ = std::move(distribution.parts);
     if (options_.memory_length == 0) {
       options_.memory_length = options_.length;
       options_.memory_offsets = options_.offsets;
     }
-    dealt = deal(options_, held, options_.memory_length, options_.memory_offsets);
-    memory_rows_ = std::move(dealt.rows);
-    memory_parts_ = std::move(dealt.parts);
+    distribution = distribute(options_, held, options_.memory_length, options_.memory_offsets);
+    memory_rows_ = std::move(distribution.rows);
+    memory_parts_ = std::move(distribution.parts);
     row_count_ = layers::rows_of(rows_);
     memory_row_count_ = layers::rows_of(memory_rows_);
     lay_out(std::move(parameters));

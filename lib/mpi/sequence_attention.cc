@@ -65,8 +65,8 @@ class OverRanks final : public TrainingAttention {
  private:
   // Rows cut in another way would be other rows.
   void check_offsets(const AttentionOptions& options) const {
-    const auto check = [&](const char* name, Offsets given, const char* expected, Offsets dealt) {
-      if (cut_alike(given, dealt)) return;
+    const auto check = [&](const char* name, Offsets given, const char* expected, Offsets of_shards) {
+      if (cut_alike(given, of_shards)) return;
       agree(group_, std::string("mpi::SequenceAttention: options.") + name + " are not " + expected +
                         " of the rows' shards, expected the same");
     };

@@ -1,4 +1,4 @@
-// Which rank holds which rows: blocks as layers/dealt_rows.h cuts them.
+// Which rank holds which rows: blocks as layers/row_distribution.h cuts them.
 #pragma once
 
 #include <cstdint>
@@ -6,11 +6,11 @@
 #include <vector>
 
 #include "headlight/mpi.h"
-#include "layers/dealt_rows.h"
+#include "layers/row_distribution.h"
 
 namespace headlight::mpi {
 
-using Block = layers::DealtBlock;  // whose owner is a rank
+using Block = layers::OwnedBlock;  // whose owner is a rank
 using layers::cut_into_blocks;
 using layers::place_in;
 using layers::rows_of;

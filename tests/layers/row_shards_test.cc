@@ -250,7 +250,7 @@ TEST_P(RowShardsTest, AReadout) {
   }
 }
 
-TEST(RowShards, BlocksAreDealtOutBackAndForth) {
+TEST(RowShards, BlocksAreDistributedInAZigzag) {
   const auto first_rows = [](const RowShards& rows) {
     std::vector<std::array<std::int64_t, 3>> all;
     for (const RowShards::Part& part : rows.parts()) all.push_back({part.shard, part.whole, part.count});

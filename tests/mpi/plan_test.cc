@@ -38,7 +38,7 @@ TEST(MpiPlan, EveryRowHasOneHolder) {
   }
 }
 
-// A rank holds the rows of its shards, which are those that RowShards deals out, whatever the number of ranks.
+// A rank holds the rows of its shards, which are those that RowShards distributes, whatever the number of ranks.
 TEST(MpiPlan, ShardsAreTheSameForAnyNumberOfRanks) {
   const std::vector<std::int64_t> offsets = {0, 10, 300, 420, 1500};
   for (const bool packed : {false, true}) {

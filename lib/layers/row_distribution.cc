@@ -1,4 +1,4 @@
-#include "layers/dealt_rows.h"
+#include "layers/row_distribution.h"
 
 #include <algorithm>
 
@@ -24,9 +24,9 @@ std::int64_t block_length(std::int64_t asked, std::int64_t length, std::int64_t 
   return std::clamp(round_up(divide_up(length, 4 * owners), kRowCut), kRowCut, kLongestBlock);
 }
 
-std::vector<DealtBlock> cut_into_blocks(std::int64_t length, std::span<const std::int64_t> offsets, std::int64_t block,
+std::vector<OwnedBlock> cut_into_blocks(std::int64_t length, std::span<const std::int64_t> offsets, std::int64_t block,
                                         int owners) {
-  std::vector<DealtBlock> blocks;
+  std::vector<OwnedBlock> blocks;
   const auto add = [&](std::int64_t first, std::int64_t count) {
     const bool fits = !blocks.empty() && blocks.back().count + count <= block;
     if (fits) {
@@ -43,9 +43,9 @@ std::vector<DealtBlock> cut_into_blocks(std::int64_t length, std::span<const std
   return blocks;
 }
 
-std::vector<RowRun> runs_of(std::span<const DealtBlock> blocks, int first_owner, int owners) {
+std::vector<RowRun> runs_of(std::span<const OwnedBlock> blocks, int first_owner, int owners) {
   std::vector<RowRun> runs;
-  for (const DealtBlock& block : blocks) {
+  for (const OwnedBlock& block : blocks) {
     if (block.owner < first_owner || block.owner >= first_owner + owners) continue;
     if (!runs.empty() && runs.back().first + runs.back().count == block.first) {
       runs.back().count += block.count;

@@ -1,4 +1,4 @@
-// Rows of a sequence in blocks, dealt out to owners: the shards of a sequence, or ranks.
+// Rows of a sequence in blocks, distributed to owners in a zigzag: the shards of a sequence, or ranks.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ namespace headlight::layers {
 inline constexpr std::int64_t kRowCut = 64;
 
 // Rows first … first + count − 1 of a tensor, and who owns them.
-struct DealtBlock {
+struct OwnedBlock {
   std::int64_t first;
   std::int64_t count;
   int owner;
@@ -23,13 +23,14 @@ struct DealtBlock {
 // asks (0), four for each owner at least, as far as that goes, which are two rounds each way; 1024 rows at most.
 [[nodiscard]] std::int64_t block_length(std::int64_t asked, std::int64_t length, std::int64_t owners) noexcept;
 
-// Sequences, or with empty offsets one of that length, cut into blocks of at most so many rows, which are dealt out
-// back and forth. A cut within a sequence is a multiple of `block` from its first row. Ascending.
-[[nodiscard]] std::vector<DealtBlock> cut_into_blocks(std::int64_t length, std::span<const std::int64_t> offsets,
+// Sequences, or with empty offsets one of that length, cut into blocks of at most so many rows, which are
+// distributed in a zigzag, 0 1 2 2 1 0 0 1 …. A cut within a sequence is a multiple of `block` from its first row.
+// Ascending.
+[[nodiscard]] std::vector<OwnedBlock> cut_into_blocks(std::int64_t length, std::span<const std::int64_t> offsets,
                                                       std::int64_t block, int owners);
 
 // The rows of the owners first_owner … first_owner + owners − 1, neighbouring blocks as one run.
-[[nodiscard]] std::vector<RowRun> runs_of(std::span<const DealtBlock> blocks, int first_owner, int owners);
+[[nodiscard]] std::vector<RowRun> runs_of(std::span<const OwnedBlock> blocks, int first_owner, int owners);
 [[nodiscard]] std::int64_t rows_of(std::span<const RowRun> runs) noexcept;
 
 // Where a row lies that the runs hold, counted from the first of them.
