@@ -48,7 +48,7 @@ struct RunOfRows {
             .kernels = kernels,
             .plan = ops::plan_running_rows(engine, kernels, sizes, call.segment_rows(), options, query),
             .scale = scale,
-            .steps = ops::score_modifiers(options, scale.exponent_scale),
+            .modifiers = ops::score_modifiers(options, scale.exponent_scale),
             .dropout = ops::dropout_of(options),
             .heads = call.heads,
             .scratch = nullptr};

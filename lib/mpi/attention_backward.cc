@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "headlight/tensor.h"
+#include "mpi/attention_backward_parts.h"
 #include "mpi/call.h"
 #include "mpi/check_shares.h"
 #include "mpi/exchange.h"
@@ -14,7 +15,6 @@
 #include "ops/attention/masks.h"
 #include "ops/attention/typed_kernels.h"
 #include "ops/attention_backward/kernels.h"
-#include "ops/attention_backward/parts.h"
 #include "ops/typed_check.h"
 #include "runtime/parallel.h"
 #include "simd/integers.h"
@@ -75,7 +75,7 @@ class Backward {
         call_(call),
         whole_{call.here, call.options_of(options), call.heads,
                ops::backward_kernels_of_types(engine, shares, gradients_of_tensors(gradients))},
-        blocks_(ops::backward_blocks(engine, call.here)),
+        blocks_(backward_blocks(engine, call.here)),
         keys_(call, blocks_.keys, shares.key.type, shares.value.type),
         records_{call.here.batch,
                  call.here.key_value_heads,
@@ -87,7 +87,7 @@ class Backward {
         sinks_(call, whole_.options) {
     const bool of_query = is_given(gradients.query) && gradients.query.type != NumberType::float32;
     const auto of_keys = [&](const MutableTypedView<4>& gradient) {
-      return is_given(gradient) && ops::KeyGradientKeys::sums_lie_apart(whole_, gradient);
+      return is_given(gradient) && KeyGradientKeys::sums_lie_apart(whole_, gradient);
     };
     row_passes_ = call.passes(call.whole.query_length, of_query ? 1 : 0);
     key_passes_ =
@@ -147,8 +147,8 @@ class Backward {
                                               .log_sum_exp = some(shares_.log_sum_exp),
                                               .out_gradient = some(shares_.out_gradient),
                                               .log_sum_exp_gradient = some(shares_.log_sum_exp_gradient)};
-      rows_.push_back(std::make_unique<ops::QueryGradientRows>(engine_, whole_, run.first, rows,
-                                                               some_given(gradients_.query, at, run)));
+      rows_.push_back(
+          std::make_unique<QueryGradientRows>(engine_, whole_, run.first, rows, some_given(gradients_.query, at, run)));
       at += run.count;
     }
   }
@@ -159,7 +159,7 @@ class Backward {
     const std::int64_t most = rows_of_part(call_.whole.key_length, call_.here.key_value_heads,
                                            2 * (call_.here.head_dim + call_.here.value_dim), key_passes_);
     for (const Run& run : cut_runs(call_.keys.of_row, ops::packed_key_offsets(whole_.options), most)) {
-      kept_keys_.push_back(std::make_unique<ops::KeyGradientKeys>(
+      kept_keys_.push_back(std::make_unique<KeyGradientKeys>(
           engine_, whole_, run.first, some_rows(shares_.key, at, run.count), some_rows(shares_.value, at, run.count),
           some_given(gradients_.key, at, run), some_given(gradients_.value, at, run)));
       at += run.count;
@@ -183,7 +183,7 @@ class Backward {
   }
 
   // Query gradients of some rows, while keys are broadcast.
-  void run_rows(Transport& transport, std::span<const std::unique_ptr<ops::QueryGradientRows>> all_rows,
+  void run_rows(Transport& transport, std::span<const std::unique_ptr<QueryGradientRows>> all_rows,
                 Statistics& statistics) {
     begin_sums(transport, all_rows);
     keys_.run(transport, {shares_.key, shares_.value}, statistics,
@@ -200,19 +200,19 @@ class Backward {
   }
 
   // Gradients of some keys and values, and of sinks, while rows are broadcast.
-  void run_keys(Transport& transport, std::span<const std::unique_ptr<ops::KeyGradientKeys>> all_keys, bool with_sinks,
+  void run_keys(Transport& transport, std::span<const std::unique_ptr<KeyGradientKeys>> all_keys, bool with_sinks,
                 Statistics& statistics) {
     begin_sums(transport, all_keys);
     broadcast_.begin(transport, [&](const Segment& segment, std::byte* rows) { pack_rows(segment, rows); });
     while (!broadcast_.done()) {
       const Received received = broadcast_.next();
       const std::int64_t count = received.to - received.first;
-      const ops::KeyGradientKeys::Rows rows = {received.series,
-                                               received.first,
-                                               records_(received.rows, count, 0),
-                                               records_(received.rows, count, 1),
-                                               as_numbers(records_.floats(received.rows, count, 2)),
-                                               delta_.data()};
+      const KeyGradientKeys::Rows rows = {received.series,
+                                          received.first,
+                                          records_(received.rows, count, 0),
+                                          records_(received.rows, count, 1),
+                                          as_numbers(records_.floats(received.rows, count, 2)),
+                                          delta_.data()};
       copy_numbers(as_numbers(records_.floats(received.rows, count, 3)), delta_.data());
       if (with_sinks) {
         sinks_.take(received.series, received.from - received.first, records_.floats(received.rows, count, 2),
@@ -262,8 +262,8 @@ class Backward {
 
   Engine& engine_;
   const Call& call_;
-  ops::BackwardPart::Whole whole_;
-  ops::BackwardBlocks blocks_;
+  BackwardPart::Whole whole_;
+  BackwardBlocks blocks_;
   KeyBroadcast keys_;
   Records<4> records_;
   RowBroadcast broadcast_;
@@ -271,8 +271,8 @@ class Backward {
   SinkSums sinks_;
   AttentionBackwardOperands shares_{};
   TypedGradients gradients_;
-  std::vector<std::unique_ptr<ops::QueryGradientRows>> rows_;
-  std::vector<std::unique_ptr<ops::KeyGradientKeys>> kept_keys_;
+  std::vector<std::unique_ptr<QueryGradientRows>> rows_;
+  std::vector<std::unique_ptr<KeyGradientKeys>> kept_keys_;
   std::int64_t row_passes_ = 1;
   std::int64_t key_passes_ = 1;
   Tensor<float, 1> room_;  // for sums that lie apart from gradients, of one pass

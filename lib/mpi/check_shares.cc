@@ -3,8 +3,8 @@
 #include <array>
 #include <vector>
 
+#include "mpi/attention_backward_parts.h"
 #include "mpi/records.h"
-#include "ops/attention_backward/parts.h"
 #include "ops/check.h"
 #include "ops/typed_check.h"
 
@@ -110,7 +110,7 @@ void check_backward_shares(std::string_view operation, const Call& call, const A
     const std::array<std::int64_t, 1> heads = {call.whole.query_heads};
     add_output(operation, "gradients.sinks", gradients.sinks, heads, "[Hq]", "", others);
   }
-  if (ops::has_large_rows(shares.log_sum_exp)) {
+  if (has_large_rows(shares.log_sum_exp)) {
     ops::fail(operation, "log_sum_exp has a row of magnitude 2^24 log 2 or more, expected less over ranks");
   }
 }

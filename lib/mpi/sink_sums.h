@@ -8,7 +8,7 @@
 
 #include "mpi/call.h"
 #include "mpi/messages.h"
-#include "ops/attention_backward/parts.h"
+#include "ops/attention_backward/run.h"
 
 namespace headlight::mpi {
 

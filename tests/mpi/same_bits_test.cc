@@ -117,7 +117,7 @@ TEST(MpiSameBits, EveryMaskThatIsAnInterval) {
       "query_lengths=700,31 key_lengths=1100,500",
       "causal=bottom-right query_lengths=650,610 key_lengths=640,1200",
       "dropout=0.25",
-      "causal=top-left slopes=1 dropout=0.125",
+      "causal=top-left alibi=1 dropout=0.125",
       "scale=0.75 softcap=2",
       "causal=top-left sinks=1",
   };
@@ -139,7 +139,7 @@ TEST(MpiSameBits, PackedSequences) {
   const std::string sequences[] = {
       "Lq=900 Lk=900 Hq=4 Hkv=2 D=24 Dv=40 causal=top-left query_offsets=0,100,163,800,800,900 dropout=0.25",
       "Lq=900 Lk=1300 Hq=4 Hkv=2 D=24 Dv=40 causal=bottom-right query_offsets=0,300,310,900 key_offsets=0,10,900,1300",
-      "Lq=1000 Lk=1000 Hq=4 Hkv=2 D=24 Dv=40 window=70,0 query_offsets=0,3,9,14,500,999,1000 slopes=1 dropout=0.5",
+      "Lq=1000 Lk=1000 Hq=4 Hkv=2 D=24 Dv=40 window=70,0 query_offsets=0,3,9,14,500,999,1000 alibi=1 dropout=0.5",
       "Lq=10 Lk=10 Hq=4 Hkv=2 D=24 Dv=40 query_offsets=0,1,2,3,10",
   };
   mpi::Group group(MPI_COMM_WORLD);
@@ -230,7 +230,7 @@ TEST(MpiSameBits, OnEveryInstructionSet) {
   for (const Isa isa : available_isas()) {
     Engine engine({.threads = 1, .isa = isa});
     const AttentionCase c =
-        AttentionCase::parse("seed=3 B=1 Lq=600 Lk=600 Hq=4 Hkv=2 D=20 Dv=20 causal=top-left slopes=1 dropout=0.25");
+        AttentionCase::parse("seed=3 B=1 Lq=600 Lk=600 Hq=4 Hkv=2 D=20 Dv=20 causal=top-left alibi=1 dropout=0.25");
     expect_same_bits(group, engine, c, {0});
   }
 }

@@ -102,7 +102,7 @@ TEST(MpiTypedBackward, EveryMaskThatIsAnInterval) {
       " causal=top-left",
       " causal=top-left align=bottom-right window=200,-1 dropout=0.25",
       " window=100,30",
-      " chunk=150 slopes=1",
+      " chunk=150 alibi=1",
       " causal=bottom-right key_start=7 query_start=40",
       " causal=bottom-right query_lengths=450,410 key_lengths=440,700",
       " scale=0.75 softcap=2",

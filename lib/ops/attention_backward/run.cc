@@ -12,7 +12,6 @@
 #include "ops/attention_backward/bias.h"
 #include "ops/attention_backward/block.h"
 #include "ops/attention_backward/large_rows.h"
-#include "ops/attention_backward/parts.h"
 #include "ops/empty_views.h"
 #include "ops/rows/typed.h"
 #include "runtime/cancellation.h"
@@ -319,6 +318,11 @@ void differentiate_laid(Engine& engine, std::string_view operation, const Attent
 }
 
 }  // namespace
+
+double sink_part(float sink, float log_sum_exp, float delta) noexcept {
+  if (log_sum_exp == -INFINITY) return 0.0 * static_cast<double>(delta);
+  return std::exp(static_cast<double>(sink) - static_cast<double>(log_sum_exp)) * static_cast<double>(delta);
+}
 
 void begin_rows(Engine& engine, const BackwardCall& call) noexcept {
   const TypedView<4>& rows = call.operands.out_gradient;

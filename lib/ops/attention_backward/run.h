@@ -21,6 +21,10 @@ void differentiate(Engine& engine, std::string_view operation, const AttentionBa
                    const AttentionSizes& sizes, const kernels::AttentionKernels& kernels,
                    const kernels::AttentionBackwardKernels& backward);
 
+// What a row adds to minus the gradient of its sink: exp(sink − log-sum-exp) · δ, where its log-sum-exp tells that. A
+// row that is padding has no sink, and one without a sink nothing for it.
+[[nodiscard]] double sink_part(float sink, float log_sum_exp, float delta) noexcept;
+
 // δ of every row; and what the sums of the query gradient begin with. They may lie where `out` does: rows are read
 // before they are cleared.
 void begin_rows(Engine& engine, const BackwardCall& call) noexcept;

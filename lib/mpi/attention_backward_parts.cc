@@ -1,4 +1,4 @@
-#include "ops/attention_backward/parts.h"
+#include "mpi/attention_backward_parts.h"
 
 #include <algorithm>
 #include <cmath>
@@ -16,12 +16,12 @@
 #include "runtime/parallel.h"
 #include "simd/integers.h"
 
-namespace headlight::ops {
+namespace headlight::mpi {
 namespace {
 
 constexpr std::string_view kName = "attention_backward";
 
-AttentionSizes part_sizes(AttentionSizes sizes, std::int64_t queries, std::int64_t keys) noexcept {
+ops::AttentionSizes part_sizes(ops::AttentionSizes sizes, std::int64_t queries, std::int64_t keys) noexcept {
   sizes.query_length = queries;
   sizes.key_length = keys;
   return sizes;
@@ -35,16 +35,11 @@ bool has_large_rows(const View<const float, 3>& log_sum_exp) noexcept {
       for (std::int64_t i = 0; i < log_sum_exp.extent(2); ++i) {
         const float of_row = log_sum_exp(b, h, i);
         const auto in_log2 = static_cast<float>(-std::numbers::log2e * static_cast<double>(of_row));
-        if (of_row != -INFINITY && is_large_row(in_log2)) return true;
+        if (of_row != -INFINITY && ops::is_large_row(in_log2)) return true;
       }
     }
   }
   return false;
-}
-
-double sink_part(float sink, float log_sum_exp, float delta) noexcept {
-  if (log_sum_exp == -INFINITY) return 0.0 * static_cast<double>(delta);
-  return std::exp(static_cast<double>(sink) - static_cast<double>(log_sum_exp)) * static_cast<double>(delta);
 }
 
 BackwardPart::BackwardPart(const Engine& engine, const Whole& whole, std::int64_t first_query, std::int64_t queries,
@@ -58,21 +53,21 @@ BackwardPart::BackwardPart(const Engine& engine, const Whole& whole, std::int64_
             .sequences = {whole_.options, whole.sizes.query_length, whole.sizes.key_length, first_query},
             .kernels = whole_.kernels.attention,
             .backward = whole_.kernels.backward,
-            .plan =
-                plan_attention_backward(engine, whole.kernels.attention, part_sizes(whole.sizes, queries, keys), false),
+            .plan = ops::plan_attention_backward(engine, whole.kernels.attention,
+                                                 part_sizes(whole.sizes, queries, keys), false),
             .scale = 0.0f,
             .modifiers = {},
-            .dropout = dropout_of(whole_.options),
+            .dropout = ops::dropout_of(whole_.options),
             .heads = whole.heads,
             .scratch = nullptr,
             .deltas = nullptr,
             .narrow_sums = nullptr} {
-  set_scale(call_);
+  ops::set_scale(call_);
 }
 
 void BackwardPart::plan_workers(const Engine& engine, std::int64_t tasks) noexcept {
   // Beside them little else is done, and pieces are of hundreds of rows or keys.
-  const AttentionSizes& sizes = call_.sizes;
+  const ops::AttentionSizes& sizes = call_.sizes;
   const double products = static_cast<double>(sizes.batch * sizes.query_heads) *
                           static_cast<double>(sizes.query_length) * static_cast<double>(sizes.key_length) *
                           static_cast<double>(2 * sizes.head_dim + sizes.value_dim);
@@ -88,9 +83,9 @@ QueryGradientRows::QueryGradientRows(Engine& engine, const Whole& whole, std::in
       gradient_(gradient),
       delta_({rows.query.extent(0), rows.query.extent(2), rows.query.extent(1)}) {
   operands_ = rows;
-  if (!is_narrow(gradient)) gradients_.query = gradient;
+  if (!ops::is_narrow(gradient)) gradients_.query = gradient;
   call_.deltas = delta_.data();
-  const AttentionSizes& sizes = call_.sizes;
+  const ops::AttentionSizes& sizes = call_.sizes;
   // As few rows as leave every worker some, for each task packs its keys for itself.
   const std::int64_t heads = std::max<std::int64_t>(sizes.batch * sizes.key_value_heads, 1);
   const std::int64_t parts = divide_up(4 * std::int64_t{engine.threads()}, heads);
@@ -100,26 +95,26 @@ QueryGradientRows::QueryGradientRows(Engine& engine, const Whole& whole, std::in
   plan_workers(engine, heads * divide_up(sizes.query_length, rows_of_task_));
 }
 
-void QueryGradientRows::begin(Engine& engine) noexcept { begin_rows(engine, call_); }
+void QueryGradientRows::begin(Engine& engine) noexcept { ops::begin_rows(engine, call_); }
 
 std::int64_t QueryGradientRows::room() const noexcept {
-  return is_narrow(gradient_) ? delta_.size() * call_.plan.padded_head_dim : 0;
+  return ops::is_narrow(gradient_) ? delta_.size() * call_.plan.padded_head_dim : 0;
 }
 
 void QueryGradientRows::begin_sums(float* room) noexcept {
-  if (!is_narrow(gradient_)) return;
+  if (!ops::is_narrow(gradient_)) return;
   gradients_.query = gradient_;
   call_.narrow_sums = room;
   std::fill_n(room, this->room(), 0.0f);
 }
 
 void QueryGradientRows::finish(Engine& engine) noexcept {
-  if (call_.narrow_sums != nullptr) round_query_gradient(engine, call_);
+  if (call_.narrow_sums != nullptr) ops::round_query_gradient(engine, call_);
 }
 
 void QueryGradientRows::attend(Engine& engine, const TypedView<4>& key, const TypedView<4>& value,
                                std::int64_t first_key, std::int64_t from, std::int64_t to) {
-  const AttentionSizes& sizes = call_.sizes;
+  const ops::AttentionSizes& sizes = call_.sizes;
   const std::int64_t row_tasks = divide_up(sizes.query_length, rows_of_task_);
   const runtime::Scratch scratch(engine, call_.plan.bytes(), kName);
   call_.scratch = scratch.data();
@@ -138,20 +133,20 @@ void QueryGradientRows::attend_rows(std::int64_t sample, std::int64_t head, std:
                                     int worker, std::int64_t from, std::int64_t to) noexcept {
   const std::int64_t size = call_.plan.key_block;
   for (std::int64_t s = call_.sequences.of_query(first); s < call_.sequences.count(); ++s) {
-    const AttentionSequence sequence = call_.sequences(sample, s);
+    const ops::AttentionSequence sequence = call_.sequences(sample, s);
     if (sequence.first_query >= last) return;
-    const RowInterval here = {std::max<std::int64_t>(first - sequence.first_query, 0),
-                              std::min(last - sequence.first_query, sequence.queries)};
-    const IntervalRule rule(call_.options, sequence);
+    const ops::RowInterval here = {std::max<std::int64_t>(first - sequence.first_query, 0),
+                                   std::min(last - sequence.first_query, sequence.queries)};
+    const ops::IntervalRule rule(call_.options, sequence);
     const std::int64_t last_key = std::min(to - sequence.first_key, sequence.keys);
     for (std::int64_t key = std::max<std::int64_t>(from - sequence.first_key, 0) / size * size; key < last_key;
          key += size) {
       const std::int64_t end = std::min(key + size, sequence.keys);
-      const RowInterval rows = rule.rows_that_see(key, end);
+      const ops::RowInterval rows = rule.rows_that_see(key, end);
       const std::int64_t last_row = std::min(rows.last, here.last);
       if (end > last_key || end <= from - sequence.first_key) continue;
       if (std::max(rows.first, here.first) >= last_row) continue;
-      BackwardBlock block(call_, worker, sample, head, sequence, key, end - key);
+      ops::BackwardBlock block(call_, worker, sample, head, sequence, key, end - key);
       for (std::int64_t h = head * call_.sizes.group; h < (head + 1) * call_.sizes.group; ++h) {
         for (std::int64_t row = std::max(rows.first, here.first); row < last_row; row += call_.plan.query_block) {
           if (!block.take_rows(h, row, std::min(call_.plan.query_block, last_row - row))) continue;
@@ -184,7 +179,7 @@ void KeyGradientKeys::Sums::clear(float* in) noexcept {
   const std::size_t bytes = static_cast<std::size_t>(gradient.extent(3)) * bytes_of(gradient.type);
   for (std::int64_t b = 0; b < gradient.extent(0); ++b) {
     for (std::int64_t j = 0; j < gradient.extent(1); ++j) {
-      for (std::int64_t h = 0; h < gradient.extent(2); ++h) std::memset(row_at(gradient, b, j, h), 0, bytes);
+      for (std::int64_t h = 0; h < gradient.extent(2); ++h) std::memset(ops::row_at(gradient, b, j, h), 0, bytes);
     }
   }
 }
@@ -196,7 +191,7 @@ kernels::Rows<float> KeyGradientKeys::Sums::from(std::int64_t sample, std::int64
     const std::int64_t row = (sample * gradient.extent(2) + head) * gradient.extent(1) + key;
     return {room + row * padded, padded};
   }
-  return {static_cast<float*>(row_at(gradient, sample, key, head)),
+  return {static_cast<float*>(ops::row_at(gradient, sample, key, head)),
           gradient.extent(1) > 1 ? gradient.stride(1) : gradient.extent(3)};
 }
 
@@ -219,7 +214,7 @@ KeyGradientKeys::KeyGradientKeys(Engine& engine, const Whole& whole, std::int64_
 }
 
 std::size_t KeyGradientKeys::scratch_bytes(const Engine& engine) const noexcept {
-  CallPlan plan = call_.plan;
+  ops::CallPlan plan = call_.plan;
   const std::int64_t tasks = call_.sizes.batch * call_.sizes.key_value_heads * static_cast<std::int64_t>(tiles_.size());
   plan.workers = static_cast<int>(std::clamp<std::int64_t>(tasks, 1, engine.threads()));
   return plan.bytes();
@@ -233,7 +228,7 @@ void KeyGradientKeys::begin_sums(float* room) noexcept {
 void KeyGradientKeys::find_tiles() {
   const std::int64_t last = first_key_ + keys_;
   for (std::int64_t key = first_key_; key < last;) {
-    const std::span<const std::int64_t> offsets = packed_key_offsets(call_.options);
+    const std::span<const std::int64_t> offsets = ops::packed_key_offsets(call_.options);
     const std::int64_t end =
         offsets.empty() ? last : std::min(last, *std::upper_bound(offsets.begin(), offsets.end() - 1, key));
     for (; key < end; key += call_.plan.key_block) {
@@ -268,20 +263,20 @@ void KeyGradientKeys::attend(Engine& engine, const Rows& rows, std::int64_t from
       });
 }
 
-void KeyGradientKeys::attend_tile(std::int64_t sample, std::int64_t head, const KeyInterval& tile, int worker,
+void KeyGradientKeys::attend_tile(std::int64_t sample, std::int64_t head, const ops::KeyInterval& tile, int worker,
                                   std::int64_t from, std::int64_t to) noexcept {
-  const AttentionSequence sequence = call_.sequences(sample, call_.sequences.of_key(first_key_ + tile.begin));
+  const ops::AttentionSequence sequence = call_.sequences(sample, call_.sequences.of_key(first_key_ + tile.begin));
   const std::int64_t first = first_key_ + tile.begin - sequence.first_key;
   const std::int64_t last = std::min(first_key_ + tile.end - sequence.first_key, sequence.keys);
   if (first >= last) return;
-  const RowInterval rows = IntervalRule(call_.options, sequence).rows_that_see(first, last);
+  const ops::RowInterval rows = ops::IntervalRule(call_.options, sequence).rows_that_see(first, last);
   const std::int64_t size = call_.plan.query_block;
   // Rows of the sequence whose blocks end in (from, to], from and to counted in the whole call.
   const std::int64_t begins = sequence.first_query + first_query_;
   const std::int64_t last_row = std::min({to - begins, sequence.queries, rows.last});
   std::int64_t row = std::max<std::int64_t>({from - begins, 0, rows.first}) / size * size;
   if (row >= last_row) return;
-  BackwardBlock block(call_, worker, sample, head, sequence, first, last - first);
+  ops::BackwardBlock block(call_, worker, sample, head, sequence, first, last - first);
   kernels::BackwardTile& products = block.tile();
   products.key_gradient = key_.from(sample, head, tile.begin);
   products.value_gradient = value_.from(sample, head, tile.begin);
@@ -296,18 +291,18 @@ void KeyGradientKeys::attend_tile(std::int64_t sample, std::int64_t head, const 
 void KeyGradientKeys::finish(Engine& engine) noexcept {
   const std::int64_t heads = call_.sizes.key_value_heads;
   const auto tiles = static_cast<std::int64_t>(tiles_.size());
-  const auto give = [&](Sums& sums, std::int64_t sample, std::int64_t head, const KeyInterval& tile, std::int64_t count,
-                        float factor) {
+  const auto give = [&](Sums& sums, std::int64_t sample, std::int64_t head, const ops::KeyInterval& tile,
+                        std::int64_t count, float factor) {
     if (!sums.gradient) return;
     const kernels::Rows<float> from = sums.from(sample, head, tile.begin);
     call_.backward.rows.give_rows(from.data, from.stride, count, sums.gradient.extent(3), factor, false,
-                                  sums.gradient.type, row_at(sums.gradient, sample, tile.begin, head),
+                                  sums.gradient.type, ops::row_at(sums.gradient, sample, tile.begin, head),
                                   count > 1 ? sums.gradient.stride(1) : 0);
   };
   runtime::parallel_for(engine, call_.sizes.batch * heads * tiles, engine.threads(), [&](std::int64_t task, int) {
     const std::int64_t head = task / tiles % heads, sample = task / tiles / heads;
-    const KeyInterval& tile = tiles_[static_cast<std::size_t>(task % tiles)];
-    const AttentionSequence sequence = call_.sequences(sample, call_.sequences.of_key(first_key_ + tile.begin));
+    const ops::KeyInterval& tile = tiles_[static_cast<std::size_t>(task % tiles)];
+    const ops::AttentionSequence sequence = call_.sequences(sample, call_.sequences.of_key(first_key_ + tile.begin));
     const std::int64_t count = std::min(tile.end, sequence.first_key + sequence.keys - first_key_) - tile.begin;
     if (count <= 0) return;  // padding, whose gradients are zeros
     give(key_, sample, head, tile, count, call_.scale);
@@ -315,9 +310,10 @@ void KeyGradientKeys::finish(Engine& engine) noexcept {
   });
 }
 
-BackwardBlocks backward_blocks(const Engine& engine, const AttentionSizes& sizes) noexcept {
-  const BackwardPlan plan = plan_attention_backward(engine, kernels::attention_kernels(engine.isa()), sizes, false);
+BackwardBlocks backward_blocks(const Engine& engine, const ops::AttentionSizes& sizes) noexcept {
+  const ops::BackwardPlan plan =
+      ops::plan_attention_backward(engine, kernels::attention_kernels(engine.isa()), sizes, false);
   return {plan.key_block, plan.query_block};
 }
 
-}  // namespace headlight::ops
+}  // namespace headlight::mpi

@@ -12,14 +12,10 @@
 #include "ops/attention_backward/block.h"
 #include "ops/attention_backward/kernels.h"
 
-namespace headlight::ops {
+namespace headlight::mpi {
 
 // Whether a row's log-sum-exp does not tell its probabilities: then all of its keys would be needed at once.
 [[nodiscard]] bool has_large_rows(const View<const float, 3>& log_sum_exp) noexcept;
-
-// What a row adds to minus the gradient of its sink: exp(sink − log-sum-exp) · δ, where its log-sum-exp tells that. A
-// row that is padding has no sink, and one without a sink nothing for it.
-[[nodiscard]] double sink_part(float sink, float log_sum_exp, float delta) noexcept;
 
 // What both kinds of part are made of: a BackwardCall and what it looks into.
 class BackwardPart {
@@ -27,10 +23,10 @@ class BackwardPart {
   // sizes: those of the whole call, but for the heads, which are those here. `heads` says which they are, `options`
   // hold their slopes alone. Rows are those from first_query on.
   struct Whole {
-    AttentionSizes sizes;
+    ops::AttentionSizes sizes;
     AttentionOptions options;
-    HeadNumbers heads;
-    BackwardKernels kernels;
+    ops::HeadNumbers heads;
+    ops::BackwardKernels kernels;
   };
   BackwardPart(const Engine& engine, const Whole& whole, std::int64_t first_query, std::int64_t queries,
                std::int64_t keys) noexcept;
@@ -45,7 +41,7 @@ class BackwardPart {
   Whole whole_;
   AttentionBackwardOperands operands_{};
   TypedAttentionGradients gradients_{};
-  BackwardCall call_;
+  ops::BackwardCall call_;
 };
 
 // Some rows, whose keys come.
@@ -128,17 +124,17 @@ class KeyGradientKeys : public BackwardPart {
   };
   [[nodiscard]] static Sums sums_of(const Whole& whole, const MutableTypedView<4>& gradient) noexcept;
   void find_tiles();
-  void attend_tile(std::int64_t sample, std::int64_t head, const KeyInterval& tile, int worker, std::int64_t from,
+  void attend_tile(std::int64_t sample, std::int64_t head, const ops::KeyInterval& tile, int worker, std::int64_t from,
                    std::int64_t to) noexcept;
 
   std::int64_t first_key_;
   std::int64_t first_query_ = 0;  // of the rows that are here
   std::int64_t keys_;
-  HeadNumbers heads_;  // of the whole group
+  ops::HeadNumbers heads_;  // of the whole group
   std::int64_t group_;
-  std::vector<float> all_slopes_;   // [Hq]
-  std::vector<float> slopes_;       // [Hkv], of one head of the group
-  std::vector<KeyInterval> tiles_;  // of one sequence each, counted from first_key
+  std::vector<float> all_slopes_;        // [Hq]
+  std::vector<float> slopes_;            // [Hkv], of one head of the group
+  std::vector<ops::KeyInterval> tiles_;  // of one sequence each, counted from first_key
   Sums key_;
   Sums value_;
 };
@@ -148,6 +144,6 @@ struct BackwardBlocks {
   std::int64_t keys;
   std::int64_t rows;
 };
-[[nodiscard]] BackwardBlocks backward_blocks(const Engine& engine, const AttentionSizes& sizes) noexcept;
+[[nodiscard]] BackwardBlocks backward_blocks(const Engine& engine, const ops::AttentionSizes& sizes) noexcept;
 
-}  // namespace headlight::ops
+}  // namespace headlight::mpi
