@@ -10,7 +10,6 @@
 #include "harness/suite.h"
 #include "headlight/activation.h"
 #include "headlight/normalization.h"
-#include "headlight/typed_rows.h"
 #include "reference/activation.h"
 #include "reference/normalization.h"
 

@@ -5,7 +5,7 @@
 
 #include "headlight/engine.h"
 #include "headlight/export.h"
-#include "headlight/view.h"
+#include "headlight/typed_view.h"
 
 namespace headlight {
 
@@ -17,13 +17,14 @@ enum class Activation : std::uint8_t {
   gelu_tanh,  // x/2 · (1 + tanh(√(2/π) · (x + 0.044715·x³))) (GPT-2's "gelu_new")
 };
 
-// y [N, E] = activation(x [N, E]); y may be x itself. Last strides are 1. NaN propagates.
-HEADLIGHT_API void activate(Engine& engine, Activation activation, View<const float, 2> x, View<float, 2> y);
+// y [N, E] = activation(x [N, E]); y may be x itself. Last strides are 1. NaN propagates. Each is of float32, bfloat16
+// or float16, as with all operations on rows (normalization.h).
+HEADLIGHT_API void activate(Engine& engine, Activation activation, const TypedView<2>& x, const MutableTypedView<2>& y);
 
 // The gradient by x of a sum whose gradient by activate(x) is y_gradient: x_gradient = y_gradient ∘ activation′(x); all
 // [N, E]. x_gradient may be x or y_gradient. At 0 relu′ is 0; for a NaN it is 1, as in PyTorch. GELU's derivatives are
 // off by at most 3e-7.
-HEADLIGHT_API void activate_backward(Engine& engine, Activation activation, View<const float, 2> x,
-                                     View<const float, 2> y_gradient, View<float, 2> x_gradient);
+HEADLIGHT_API void activate_backward(Engine& engine, Activation activation, const TypedView<2>& x,
+                                     const TypedView<2>& y_gradient, const MutableTypedView<2>& x_gradient);
 
 }  // namespace headlight

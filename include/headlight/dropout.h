@@ -6,7 +6,7 @@
 
 #include "headlight/engine.h"
 #include "headlight/export.h"
-#include "headlight/view.h"
+#include "headlight/typed_view.h"
 
 namespace headlight {
 
@@ -20,11 +20,13 @@ struct Dropout {
 };
 
 // y_ij = (x_ij / (1 − probability) where kept, else 0) + residual_ij where given; x, y, residual [N, E], last strides
-// 1. y may be x or residual. The backward pass is the same call: x_gradient from y_gradient, without a residual.
+// 1. y may be x or residual. The backward pass is the same call: x_gradient from y_gradient, without a residual. Each
+// is of float32, bfloat16 or float16, as with all operations on rows (normalization.h). With a probability of 0, y = x
+// + residual.
 //
 // Kept when the word ≥ ⌊probability · 2³²⌋, the word being number j mod 4 of Philox4x32-10 (Salmon et al. 2011) with
 // the seed as key and the counter (⌊j/4⌋, i mod 2³², ⌊i/2³²⌋, stream). A dropped NaN is 0.
-HEADLIGHT_API void dropout(Engine& engine, View<const float, 2> x, View<float, 2> y, const Dropout& dropout,
-                           View<const float, 2> residual = {});
+HEADLIGHT_API void dropout(Engine& engine, const TypedView<2>& x, const MutableTypedView<2>& y, const Dropout& dropout,
+                           const TypedView<2>& residual = {});
 
 }  // namespace headlight

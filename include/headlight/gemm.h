@@ -129,36 +129,20 @@ class HEADLIGHT_API PackedMatrix {
 };
 
 // op(A) [M, K] · B [K, N] → C [M, N]; options.transpose_b is ignored (it was settled when B was packed).
-HEADLIGHT_API void gemm(Engine& engine, View<const float, 2> a, const PackedMatrix& b, View<float, 2> c,
-                        const GemmOptions& options = {});
-
-// A and C of that product, each float32 or bfloat16.
-struct GemmMatrices {
-  // Each of a type of its own.
-  TypedView<2> a;
-  MutableTypedView<2> c;
-};
-
-// The same product with the bits that float32 would give, where numbers are stored in half the memory. An A of bfloat16
-// is widened, which is exact, before it is rounded or quantized, and a B of bfloat16 multiplies it as it is; B is
-// bfloat16, int8 or int4 then. A C of bfloat16 is what the whole epilogue makes, rounded once to the nearest such
+//
+// A and C are float32 or bfloat16 each, with the bits that float32 would give, stored in half the memory. An A of
+// bfloat16 is widened, which is exact, before it is rounded or quantized, and a B of bfloat16 multiplies it as it is; B
+// is bfloat16, int8 or int4 then. A C of bfloat16 is what the whole epilogue makes, rounded once to the nearest such
 // number (ties to even, subnormal numbers included); with β it is widened and read. The residual is float32, and not in
 // C's memory unless C is float32.
-HEADLIGHT_API void gemm(Engine& engine, const GemmMatrices& matrices, const PackedMatrix& b,
+HEADLIGHT_API void gemm(Engine& engine, const TypedView<2>& a, const PackedMatrix& b, const MutableTypedView<2>& c,
                         const GemmOptions& options = {});
 
-// The same with each matrix by itself, as soon as one of them is not float32. A template without parameters of its own:
-// where both are float32 both functions fit equally well, and then the one that is no template is called.
-template <int = 0>
-void gemm(Engine& engine, const TypedView<2>& a, const PackedMatrix& b, const MutableTypedView<2>& c,
-          const GemmOptions& options = {}) {
-  gemm(engine, GemmMatrices{a, c}, b, options);
-}
-
 // The gradients of C = op(A) · op(B) are products again: dA = dC · op(B)ᵀ and dB = op(A)ᵀ · dC, with beta = 1 to add to
-// what is there. That of the bias is a sum over rows: bias_gradient[j] += Σ_i c_gradient[i, j], c_gradient [M, N],
-// bias_gradient [N]. Rows are added in ascending order within at most 64 runs fixed by M alone, then the runs.
-HEADLIGHT_API void bias_backward(Engine& engine, View<const float, 2> c_gradient, std::span<float> bias_gradient);
+// what is there. That of the bias is a sum over rows: bias_gradient[j] += Σ_i c_gradient[i, j], c_gradient [M, N] of
+// float32, bfloat16 or float16, bias_gradient [N]. Rows are added in ascending order within at most 64 runs fixed by M
+// alone, then the runs.
+HEADLIGHT_API void bias_backward(Engine& engine, const TypedView<2>& c_gradient, std::span<float> bias_gradient);
 
 // How large products are.
 struct GemmShape {

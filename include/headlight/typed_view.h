@@ -41,7 +41,15 @@ struct AnyTypedView {
   AnyTypedView(NumberType type_, Pointer data_, const Shape& shape_, const Shape& strides_)
       : type(type_), data(data_), shape(shape_), strides(strides_) {}
 
-  // Of a view or a tensor whose type the compiler knows.
+  // Of memory, a view or a tensor whose type the compiler knows.
+  template <class T>
+  requires(StoredNumber<std::remove_const_t<T>>&& std::is_convertible_v<T*, Pointer>)
+      AnyTypedView(T* data_, const Shape& shape_)
+      : AnyTypedView(View<T, Rank>(data_, shape_)) {}
+  template <class T>
+  requires(StoredNumber<std::remove_const_t<T>>&& std::is_convertible_v<T*, Pointer>)
+      AnyTypedView(T* data_, const Shape& shape_, const Shape& strides_)
+      : AnyTypedView(View<T, Rank>(data_, shape_, strides_)) {}
   template <class T>
   requires(StoredNumber<std::remove_const_t<T>>&& std::is_convertible_v<T*, Pointer>)
       AnyTypedView(const View<T, Rank>& view)  // NOLINT(runtime/explicit)

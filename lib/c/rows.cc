@@ -1,5 +1,4 @@
 // Softmax, layer normalisation, pooling, embedding lookup, non-linearities, dropout, and their gradients.
-#include <algorithm>
 #include <array>
 
 #include "c/handles.h"
@@ -7,7 +6,6 @@
 #include "headlight/dropout.h"
 #include "headlight/loss.h"
 #include "headlight/normalization.h"
-#include "headlight/typed_rows.h"
 
 namespace headlight::c {
 namespace {
@@ -23,73 +21,38 @@ Activation named_activation(const char* operation, headlight_activation value) {
                                 HEADLIGHT_ACTIVATION_GELU_TANH);
 }
 
-LayerNormOptions layer_norm_options(const char* operation, const headlight_layer_norm_options* given) {
-  const Fields fields(operation, "options", given);
-  LayerNormOptions options;
-  options.weight = optional_vector<const float>(operation, "weight", fields->weight);
-  options.bias = optional_vector<const float>(operation, "bias", fields->bias);
-  options.residual = optional_view<const float, 2>(operation, "residual", fields->residual);
-  if (fields->epsilon != nullptr) options.epsilon = *fields->epsilon;
-  return options;
-}
-
-// The same of tensors of any types: what goes through an operation on rows, and what goes back.
+// Tensors of any types: what goes through an operation on rows.
 TypedView<2> rows(const char* operation, const char* argument, const headlight_tensor* tensor) {
   return typed_view<2, const void*>(operation, argument, tensor);
 }
 MutableTypedView<2> written_rows(const char* operation, const char* argument, const headlight_tensor* tensor) {
   return typed_view<2, void*>(operation, argument, tensor);
 }
-RowMatrices row_matrices(const char* operation, const headlight_tensor* x, const headlight_tensor* y) {
-  return {rows(operation, "x", x), written_rows(operation, "y", y)};
+TypedView<2> optional_rows(const char* operation, const char* argument, const headlight_tensor* tensor) {
+  return optional_typed_view<2, const void*>(operation, argument, tensor);
 }
-RowGradients row_gradients(const char* operation, const char* name, const headlight_tensor* from,
-                           const headlight_tensor* y_gradient, const headlight_tensor* x_gradient) {
-  return {rows(operation, name, from), rows(operation, "y_gradient", y_gradient),
-          written_rows(operation, "x_gradient", x_gradient)};
-}
-TypedLayerNormOptions typed_layer_norm_options(const char* operation, const headlight_layer_norm_options* given) {
+
+LayerNormOptions layer_norm_options(const char* operation, const headlight_layer_norm_options* given) {
   const Fields fields(operation, "options", given);
-  TypedLayerNormOptions options;
+  LayerNormOptions options;
   options.weight = optional_vector<const float>(operation, "weight", fields->weight);
   options.bias = optional_vector<const float>(operation, "bias", fields->bias);
-  options.residual = optional_typed_view<2, const void*>(operation, "residual", fields->residual);
+  options.residual = optional_rows(operation, "residual", fields->residual);
   if (fields->epsilon != nullptr) options.epsilon = *fields->epsilon;
   return options;
 }
-const headlight_tensor* residual_of(const char* operation, const headlight_layer_norm_options* given) {
-  return Fields(operation, "options", given)->residual;
-}
 
-// Embedding or EmbeddingGradient, one for each table.
-template <class Row, class T>
+// Embedding or EmbeddingGradient, one for each table, as `table_of` reads one.
+template <class Row, class TableOf>
 std::array<Row, kMostTables> table_rows(const char* operation, const headlight_tensor* tables,
-                                        const headlight_indices* ids, std::size_t count) {
+                                        const headlight_indices* ids, std::size_t count, TableOf table_of) {
   std::array<Row, kMostTables> rows{};
   if (count > rows.size()) refuse(operation, std::to_string(count) + " tables given, expected 1 to 8");
   for (std::size_t table = 0; table < count; ++table) {
-    rows[table].table = view<T, 2>(operation, kTableNames[table], &required(operation, "tables", tables) + table);
+    rows[table].table = table_of(operation, kTableNames[table], &required(operation, "tables", tables) + table);
     rows[table].ids = indices(operation, "ids", (&required(operation, "ids", ids))[table]);
   }
   return rows;
-}
-
-// The same of tables of any types.
-void embed_typed(Engine& engine, const headlight_tensor* tables, const headlight_indices* ids, std::size_t count,
-                 const headlight_tensor* out) {
-  constexpr const char* kName = "embed";
-  if (count > kMostTables) refuse(kName, std::to_string(count) + " tables given, expected 1 to 8");
-  std::array<TypedEmbedding, kMostTables> embeddings;
-  for (std::size_t table = 0; table < count; ++table) {
-    embeddings[table] = {rows(kName, kTableNames[table], &required(kName, "tables", tables) + table),
-                         indices(kName, "ids", (&required(kName, "ids", ids))[table])};
-  }
-  embed(engine, {std::span(embeddings).first(count), written_rows(kName, "out", out)});
-}
-
-bool are_floats(const headlight_tensor* tables, std::size_t count) {
-  return tables == nullptr || count > kMostTables ||
-         std::all_of(tables, tables + count, [](const auto& table) { return all_floats({&table}); });
 }
 
 }  // namespace
@@ -102,9 +65,7 @@ headlight_status headlight_activate(headlight_engine* engine, headlight_activati
                                     const headlight_tensor* x, const headlight_tensor* y, headlight_error* error) {
   constexpr const char* kName = "activate";
   return call(kName, engine, error, [&](Engine& on) {
-    if (!all_floats({x, y})) return activate(on, named_activation(kName, activation), row_matrices(kName, x, y));
-    activate(on, named_activation(kName, activation), view<const float, 2>(kName, "x", x),
-             view<float, 2>(kName, "y", y));
+    activate(on, named_activation(kName, activation), rows(kName, "x", x), written_rows(kName, "y", y));
   });
 }
 
@@ -113,23 +74,15 @@ headlight_status headlight_activate_backward(headlight_engine* engine, headlight
                                              const headlight_tensor* x_gradient, headlight_error* error) {
   constexpr const char* kName = "activate_backward";
   return call(kName, engine, error, [&](Engine& on) {
-    if (!all_floats({x, y_gradient, x_gradient})) {
-      return activate_backward(on, named_activation(kName, activation),
-                               row_gradients(kName, "x", x, y_gradient, x_gradient));
-    }
-    activate_backward(on, named_activation(kName, activation), view<const float, 2>(kName, "x", x),
-                      view<const float, 2>(kName, "y_gradient", y_gradient),
-                      view<float, 2>(kName, "x_gradient", x_gradient));
+    activate_backward(on, named_activation(kName, activation), rows(kName, "x", x),
+                      rows(kName, "y_gradient", y_gradient), written_rows(kName, "x_gradient", x_gradient));
   });
 }
 
 headlight_status headlight_softmax(headlight_engine* engine, const headlight_tensor* x, const headlight_tensor* y,
                                    headlight_error* error) {
   constexpr const char* kName = "softmax";
-  return call(kName, engine, error, [&](Engine& on) {
-    if (!all_floats({x, y})) return softmax(on, row_matrices(kName, x, y));
-    softmax(on, view<const float, 2>(kName, "x", x), view<float, 2>(kName, "y", y));
-  });
+  return call(kName, engine, error, [&](Engine& on) { softmax(on, rows(kName, "x", x), written_rows(kName, "y", y)); });
 }
 
 headlight_status headlight_softmax_backward(headlight_engine* engine, const headlight_tensor* y,
@@ -137,11 +90,8 @@ headlight_status headlight_softmax_backward(headlight_engine* engine, const head
                                             headlight_error* error) {
   constexpr const char* kName = "softmax_backward";
   return call(kName, engine, error, [&](Engine& on) {
-    if (!all_floats({y, y_gradient, x_gradient})) {
-      return softmax_backward(on, row_gradients(kName, "y", y, y_gradient, x_gradient));
-    }
-    softmax_backward(on, view<const float, 2>(kName, "y", y), view<const float, 2>(kName, "y_gradient", y_gradient),
-                     view<float, 2>(kName, "x_gradient", x_gradient));
+    softmax_backward(on, rows(kName, "y", y), rows(kName, "y_gradient", y_gradient),
+                     written_rows(kName, "x_gradient", x_gradient));
   });
 }
 
@@ -149,11 +99,7 @@ headlight_status headlight_layer_norm(headlight_engine* engine, const headlight_
                                       const headlight_layer_norm_options* options, headlight_error* error) {
   constexpr const char* kName = "layer_norm";
   return call(kName, engine, error, [&](Engine& on) {
-    if (!all_floats({x, y, residual_of(kName, options)})) {
-      return layer_norm(on, row_matrices(kName, x, y), typed_layer_norm_options(kName, options));
-    }
-    layer_norm(on, view<const float, 2>(kName, "x", x), view<float, 2>(kName, "y", y),
-               layer_norm_options(kName, options));
+    layer_norm(on, rows(kName, "x", x), written_rows(kName, "y", y), layer_norm_options(kName, options));
   });
 }
 
@@ -164,19 +110,9 @@ headlight_status headlight_layer_norm_backward(headlight_engine* engine, const h
   constexpr const char* kName = "layer_norm_backward";
   return call(kName, engine, error, [&](Engine& on) {
     const Fields to(kName, "gradients", &required(kName, "gradients", gradients));
-    if (!all_floats({x, y_gradient, to->x, to->residual})) {
-      return layer_norm_backward(
-          on,
-          RowGradients{rows(kName, "x", x), rows(kName, "y_gradient", y_gradient),
-                       optional_typed_view<2, void*>(kName, "gradients.x", to->x)},
-          {.residual = optional_typed_view<2, const void*>(kName, "gradients.residual", to->residual),
-           .weight = optional_vector<float>(kName, "gradients.weight", to->weight),
-           .bias = optional_vector<float>(kName, "gradients.bias", to->bias)},
-          typed_layer_norm_options(kName, options));
-    }
-    layer_norm_backward(on, view<const float, 2>(kName, "x", x), view<const float, 2>(kName, "y_gradient", y_gradient),
-                        {.x = optional_view<float, 2>(kName, "gradients.x", to->x),
-                         .residual = optional_view<const float, 2>(kName, "gradients.residual", to->residual),
+    layer_norm_backward(on, rows(kName, "x", x), rows(kName, "y_gradient", y_gradient),
+                        {.x = optional_typed_view<2, void*>(kName, "gradients.x", to->x),
+                         .residual = optional_rows(kName, "gradients.residual", to->residual),
                          .weight = optional_vector<float>(kName, "gradients.weight", to->weight),
                          .bias = optional_vector<float>(kName, "gradients.bias", to->bias)},
                         layer_norm_options(kName, options));
@@ -187,12 +123,7 @@ headlight_status headlight_bias_backward(headlight_engine* engine, const headlig
                                          const headlight_tensor* bias_gradient, headlight_error* error) {
   constexpr const char* kName = "bias_backward";
   return call(kName, engine, error, [&](Engine& on) {
-    if (!all_floats({c_gradient})) {
-      return bias_backward(on, TypedRowSums{rows(kName, "c_gradient", c_gradient),
-                                            vector<float>(kName, "bias_gradient", bias_gradient)});
-    }
-    bias_backward(on, view<const float, 2>(kName, "c_gradient", c_gradient),
-                  vector<float>(kName, "bias_gradient", bias_gradient));
+    bias_backward(on, rows(kName, "c_gradient", c_gradient), vector<float>(kName, "bias_gradient", bias_gradient));
   });
 }
 
@@ -201,12 +132,8 @@ headlight_status headlight_apply_dropout(headlight_engine* engine, const headlig
                                          headlight_error* error) {
   constexpr const char* kName = "apply_dropout";
   return call(kName, engine, error, [&](Engine& on) {
-    if (!all_floats({x, y, residual})) {
-      return dropout(on, row_matrices(kName, x, y), dropout_of(required(kName, "dropout", drop)),
-                     optional_typed_view<2, const void*>(kName, "residual", residual));
-    }
-    dropout(on, view<const float, 2>(kName, "x", x), view<float, 2>(kName, "y", y),
-            dropout_of(required(kName, "dropout", drop)), optional_view<const float, 2>(kName, "residual", residual));
+    dropout(on, rows(kName, "x", x), written_rows(kName, "y", y), dropout_of(required(kName, "dropout", drop)),
+            optional_rows(kName, "residual", residual));
   });
 }
 
@@ -214,9 +141,8 @@ headlight_status headlight_embed(headlight_engine* engine, const headlight_tenso
                                  size_t count, const headlight_tensor* out, headlight_error* error) {
   constexpr const char* kName = "embed";
   return call(kName, engine, error, [&](Engine& on) {
-    if (!all_floats({out}) || !are_floats(tables, count)) return embed_typed(on, tables, ids, count, out);
-    const auto embeddings = table_rows<Embedding, const float>(kName, tables, ids, count);
-    embed(on, std::span(embeddings).first(count), view<float, 2>(kName, "out", out));
+    const auto embeddings = table_rows<Embedding>(kName, tables, ids, count, rows);
+    embed(on, std::span(embeddings).first(count), written_rows(kName, "out", out));
   });
 }
 
@@ -225,12 +151,8 @@ headlight_status headlight_embed_backward(headlight_engine* engine, const headli
                                           size_t count, headlight_error* error) {
   constexpr const char* kName = "embed_backward";
   return call(kName, engine, error, [&](Engine& on) {
-    const auto gradients = table_rows<EmbeddingGradient, float>(kName, table_gradients, ids, count);
-    if (!all_floats({out_gradient})) {
-      return embed_backward(
-          on, TypedEmbeddingGradients{rows(kName, "out_gradient", out_gradient), std::span(gradients).first(count)});
-    }
-    embed_backward(on, view<const float, 2>(kName, "out_gradient", out_gradient), std::span(gradients).first(count));
+    const auto gradients = table_rows<EmbeddingGradient>(kName, table_gradients, ids, count, view<float, 2>);
+    embed_backward(on, rows(kName, "out_gradient", out_gradient), std::span(gradients).first(count));
   });
 }
 

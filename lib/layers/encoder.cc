@@ -7,7 +7,6 @@
 
 #include "headlight/normalization.h"
 #include "headlight/out_of_memory.h"
-#include "headlight/typed_rows.h"
 #include "layers/encoder_check.h"
 #include "layers/initializer.h"
 #include "layers/parameter_list.h"
@@ -80,15 +79,9 @@ Encoder::Encoder(const EncoderOptions& options)
 
 void Encoder::embed_tokens(Engine& engine, const EncoderInput& input, View<float, 2> hidden) const {
   const std::size_t count = options_.token_types > 0 ? 3 : 2;
-  if (has_stored_tables()) {
-    const std::array<TypedEmbedding, 3> tables = {TypedEmbedding{word_embeddings_.table(), input.ids},
-                                                  TypedEmbedding{position_embeddings_.table(), input.positions},
-                                                  TypedEmbedding{token_type_embeddings_.table(), input.token_types}};
-    return embed(engine, {std::span(tables).first(count), hidden});
-  }
-  const std::array<Embedding, 3> tables = {Embedding{word_embeddings_.plain(), input.ids},
-                                           Embedding{position_embeddings_.plain(), input.positions},
-                                           Embedding{token_type_embeddings_.plain(), input.token_types}};
+  const std::array<Embedding, 3> tables = {Embedding{word_embeddings_.table(), input.ids},
+                                           Embedding{position_embeddings_.table(), input.positions},
+                                           Embedding{token_type_embeddings_.table(), input.token_types}};
   embed(engine, std::span(tables).first(count), hidden);
 }
 
@@ -127,13 +120,13 @@ void Encoder::forward(Engine& engine, const EncoderInput& input, View<float, 2> 
 }
 
 std::size_t Encoder::workspace_bytes(const Engine& engine, std::int64_t tokens) const {
-  std::size_t most = has_stored_tables() ? typed_rows_bytes(engine, options_.width) : 0;
+  std::size_t most = has_stored_tables() ? rows_workspace_bytes(engine, options_.width) : 0;
   for (const TransformerEncoderLayer& layer : layers_) most = std::max(most, layer.workspace_bytes(engine, 1, tokens));
   return most;
 }
 
 void Encoder::reserve(Engine& engine, std::int64_t tokens) const {
-  if (has_stored_tables()) reserve_typed_rows(engine, options_.width);
+  if (has_stored_tables()) reserve_rows(engine, options_.width);
   for (const TransformerEncoderLayer& layer : layers_) layer.reserve(engine, 1, tokens);
 }
 

@@ -2,7 +2,6 @@
 #include <array>
 
 #include "headlight/layers/feed_forward.h"
-#include "headlight/typed_rows.h"
 #include "layers/feed_forward_rows.h"
 #include "layers/gradient_places.h"
 #include "layers/hidden_states.h"
@@ -29,24 +28,10 @@ NumberType type_of_active(NumberType activations, const Dropout& dropout) noexce
 // active = dropout(activation(hidden)), rows counted from `first` on in all of the batch.
 void activate_rows(Engine& engine, Activation activation, const TypedView<2>& hidden, const Dropout& dropout,
                    std::int64_t first, const MutableTypedView<2>& active) {
-  if (hidden.type == NumberType::float32) {
-    activate(engine, activation, layers::floats_of(hidden), layers::floats_of(active));
-  } else {
-    activate(engine, activation, RowMatrices{hidden, active});
-  }
+  activate(engine, activation, hidden, active);
   if (dropout.probability == 0) return;
   const View<float, 2> dropped = layers::floats_of(active);
   ops::dropout_rows(engine, dropped, dropped, dropout, {}, first);
-}
-
-// gradient ∘= activation′(hidden)
-void activate_rows_backward(Engine& engine, Activation activation, const TypedView<2>& hidden,
-                            const View<float, 2>& gradient) {
-  if (hidden.type == NumberType::float32) {
-    activate_backward(engine, activation, layers::floats_of(hidden), gradient, gradient);
-  } else {
-    activate_backward(engine, activation, RowGradients{hidden, gradient, gradient});
-  }
 }
 
 }  // namespace
@@ -140,7 +125,7 @@ void FeedForward::backward_from(Engine& engine, View<const float, 3> x, const Ty
           linear2_.backward_in_training(engine, hidden.type, active, layers::some_rows(from, first, count), gradient,
                                         {});
           if (dropout.probability > 0) ops::dropout_rows(engine, gradient, gradient, dropout, {}, first_row + first);
-          activate_rows_backward(engine, options_.activation, inactive, gradient);
+          activate_backward(engine, options_.activation, inactive, gradient, gradient);
           linear1_.backward_in_training(engine, hidden.type, layers::some_rows(in, first, count), gradient,
                                         layers::some_rows(to, first, count), layers::some_rows(added, first, count));
         }

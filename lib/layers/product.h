@@ -25,7 +25,7 @@ inline NumberType product_type(const WeightMatrix& weight) noexcept {
 inline void multiply(Engine& engine, const TypedView<2>& x, const WeightMatrix& weight, WeightMatrix::Rows rows,
                      const MutableTypedView<2>& y, GemmOptions options) {
   if (const PackedMatrix* packed = weight.packed(engine, rows)) {
-    gemm(engine, GemmMatrices{x, y}, *packed, options);
+    gemm(engine, x, *packed, y, options);
     return;
   }
   options.transpose_b = Transpose::yes;

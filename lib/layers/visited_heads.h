@@ -1,8 +1,8 @@
 // Who looks at the heads of a layer on the way back, and in which type.
 #pragma once
 
+#include "headlight/activation.h"
 #include "headlight/layers/multi_head_attention.h"
-#include "headlight/typed_rows.h"
 #include "layers/rows.h"
 #include "layers/saved_state.h"
 #include "runtime/parallel.h"
@@ -55,10 +55,8 @@ class VisitedHeads {
   static void convert(Engine& engine, const TypedView<3>& from, const MutableTypedView<3>& to) {
     for_each_matrix(
         from.extent(0),
-        [&](const TypedView<2>& x, const MutableTypedView<2>& y) {
-          activate(engine, Activation::none, RowMatrices{x, y});
-        },
-        from, to);
+        [&](const TypedView<2>& x, const MutableTypedView<2>& y) { activate(engine, Activation::none, x, y); }, from,
+        to);
   }
 
   TypedView<3> heads_;

@@ -101,7 +101,7 @@ bool writes_over(const MutableTypedView<3>& c, const MutableTypedView<3>& a) {
 void multiply_packed(Engine& engine, const Matrix<MutableTypedView<3>>& a, const PackedMatrix& b,
                      const MutableTypedView<3>& c, const GemmOptions& options) {
   const auto rows_of = [&](const MutableTypedView<2>& left, const MutableTypedView<2>& out) {
-    with_names_of_python(kName, kWords, [&] { compute([&] { gemm(engine, GemmMatrices{left, out}, b, options); }); });
+    with_names_of_python(kName, kWords, [&] { compute([&] { gemm(engine, left, b, out, options); }); });
   };
   if (a.transpose == Transpose::no || c.shape[0] == 1) {
     const auto left = flat(a.view), out = flat(c);

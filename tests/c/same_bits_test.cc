@@ -13,7 +13,6 @@
 #include "headlight/layers/feed_forward.h"
 #include "headlight/layers/transformer.h"
 #include "headlight/normalization.h"
-#include "headlight/typed_rows.h"
 
 namespace headlight::same_bits_test {
 
@@ -88,18 +87,18 @@ TEST_F(CInterface, TypedRows) {
   Engine& engine = engine_->engine;
   softmax(engine, x, y);
   expect([&] { return headlight_softmax(engine_, &in, &out, &error_); }, "softmax");
-  softmax_backward(engine, RowGradients{x, gradient, y});
+  softmax_backward(engine, x, gradient, y);
   expect([&] { return headlight_softmax_backward(engine_, &in, &back, &out, &error_); }, "softmax_backward");
   activate(engine, Activation::gelu, x, y);
   expect([&] { return headlight_activate(engine_, HEADLIGHT_ACTIVATION_GELU, &in, &out, &error_); }, "activate");
-  activate_backward(engine, Activation::gelu, RowGradients{x, gradient, y});
+  activate_backward(engine, Activation::gelu, x, gradient, y);
   expect([&] { return headlight_activate_backward(engine_, HEADLIGHT_ACTIVATION_GELU, &in, &back, &out, &error_); },
          "activate_backward");
   layer_norm(engine, x, y, {.residual = gradient});
   headlight_layer_norm_options options = HEADLIGHT_OPTIONS(headlight_layer_norm_options);
   options.residual = &back;
   expect([&] { return headlight_layer_norm(engine_, &in, &out, &options, &error_); }, "layer_norm");
-  layer_norm_backward(engine, RowGradients{x, gradient, y}, {.residual = gradient});
+  layer_norm_backward(engine, x, gradient, {.x = y, .residual = gradient});
   headlight_layer_norm_gradients gradients = HEADLIGHT_OPTIONS(headlight_layer_norm_gradients);
   gradients.x = &out;
   gradients.residual = &back;
@@ -110,16 +109,16 @@ TEST_F(CInterface, TypedRows) {
   expect([&] { return headlight_apply_dropout(engine_, &in, &out, &drop, &back, &error_); }, "apply_dropout");
   const std::array<std::int64_t, 30> ids{3, 1, 29};
   const headlight_indices words{ids.data(), 30};
-  embed(engine, TypedEmbeddings{std::array{TypedEmbedding{x, ids}}, y});
+  embed(engine, std::array{Embedding{x, ids}}, y);
   expect([&] { return headlight_embed(engine_, &in, &words, 1, &out, &error_); }, "embed");
 
   Tensor<float, 2> table({30, 50}), table_c({30, 50});
   Tensor<float, 1> sums({50}), sums_c({50});
   const headlight_tensor to = in_c(table_c), sums_to{sums_c.data(), HEADLIGHT_FLOAT32, 1, columns, nullptr};
-  embed_backward(engine, TypedEmbeddingGradients{x, std::array{EmbeddingGradient{table, ids}}});
+  embed_backward(engine, x, std::array{EmbeddingGradient{table, ids}});
   ASSERT_EQ(headlight_embed_backward(engine_, &in, &to, &words, 1, &error_), HEADLIGHT_OK) << error_.message;
   EXPECT_TRUE(same_bits(table, table_c));
-  bias_backward(engine, TypedRowSums{x, std::span(sums.data(), 50)});
+  bias_backward(engine, x, std::span(sums.data(), 50));
   ASSERT_EQ(headlight_bias_backward(engine_, &in, &sums_to, &error_), HEADLIGHT_OK) << error_.message;
   EXPECT_TRUE(same_bits(sums, sums_c));
 

@@ -4,9 +4,9 @@
 
 #include "digests/digest.h"
 #include "faults/scene.h"
+#include "headlight/normalization.h"
 #include "headlight/typed_attention.h"
 #include "headlight/typed_attention_backward.h"
-#include "headlight/typed_rows.h"
 #include "support/random.h"
 
 namespace headlight::faults {
@@ -53,7 +53,7 @@ class RowsScene : public WithRows {
 class RowGradientsScene : public WithRows {
  public:
   void call() override {
-    layer_norm_backward(engine_, {x_, y_, x_gradient_}, {.weight = weight_gradient_, .bias = bias_gradient_});
+    layer_norm_backward(engine_, x_, y_, {.x = x_gradient_, .weight = weight_gradient_, .bias = bias_gradient_});
   }
   std::uint64_t result() const override {
     Digest digest;

@@ -1,7 +1,8 @@
 // The row-wise operations over matrices of 16 bits a number, for those that take such.
 #pragma once
 
-#include "headlight/typed_rows.h"
+#include "headlight/gemm.h"
+#include "headlight/normalization.h"
 #include "support/guarded_matrix.h"
 #include "sweep/rows_operations.h"
 
@@ -42,15 +43,15 @@ inline TypedView<2> rows_if(const test::GuardedMatrix& rows, bool is_given) {
 }
 
 inline void call_typed(Softmax, Engine& engine, const RowsCase&, const TypedRowsInput& in, const TypedRowsOutput& out) {
-  softmax(engine, RowMatrices{in.x.const_view(), out.y});
+  softmax(engine, in.x.const_view(), out.y);
 }
 inline void call_typed(SoftmaxBackward, Engine& engine, const RowsCase&, const TypedRowsInput& in,
                        const TypedRowsOutput& out) {
-  softmax_backward(engine, RowGradients{in.x.const_view(), in.other.const_view(), out.y});
+  softmax_backward(engine, in.x.const_view(), in.other.const_view(), out.y);
 }
 inline void call_typed(LayerNorm, Engine& engine, const RowsCase& c, const TypedRowsInput& in,
                        const TypedRowsOutput& out) {
-  layer_norm(engine, RowMatrices{in.x.const_view(), out.y},
+  layer_norm(engine, in.x.const_view(), out.y,
              {.weight = row_of(in.given.weight, c.weight),
               .bias = row_of(in.given.bias, c.bias),
               .epsilon = LayerNorm::kEpsilon,
@@ -58,37 +59,37 @@ inline void call_typed(LayerNorm, Engine& engine, const RowsCase& c, const Typed
 }
 inline void call_typed(LayerNormBackward, Engine& engine, const RowsCase& c, const TypedRowsInput& in,
                        const TypedRowsOutput& out) {
-  TypedLayerNormGradients gradients{.residual = rows_if(in.other, c.residual)};
+  LayerNormGradients gradients{.x = out.y, .residual = rows_if(in.other, c.residual)};
   if (c.bias) {
     gradients.weight = out.of_weight;
     gradients.bias = out.of_bias;
   }
-  layer_norm_backward(engine, RowGradients{in.x.const_view(), in.other.const_view(), out.y}, gradients,
+  layer_norm_backward(engine, in.x.const_view(), in.other.const_view(), gradients,
                       {.weight = row_of(in.given.weight, c.weight), .epsilon = LayerNorm::kEpsilon});
 }
 inline void call_typed(Activate, Engine& engine, const RowsCase& c, const TypedRowsInput& in,
                        const TypedRowsOutput& out) {
-  activate(engine, c.activation, RowMatrices{in.x.const_view(), out.y});
+  activate(engine, c.activation, in.x.const_view(), out.y);
 }
 inline void call_typed(ActivateBackward, Engine& engine, const RowsCase& c, const TypedRowsInput& in,
                        const TypedRowsOutput& out) {
-  activate_backward(engine, c.activation, RowGradients{in.x.const_view(), in.other.const_view(), out.y});
+  activate_backward(engine, c.activation, in.x.const_view(), in.other.const_view(), out.y);
 }
 inline void call_typed(DropoutRows, Engine& engine, const RowsCase& c, const TypedRowsInput& in,
                        const TypedRowsOutput& out) {
-  dropout(engine, RowMatrices{in.x.const_view(), out.y}, DropoutRows::options(c), rows_if(in.other, c.residual));
+  dropout(engine, in.x.const_view(), out.y, DropoutRows::options(c), rows_if(in.other, c.residual));
 }
 inline void call_typed(Embed, Engine& engine, const RowsCase& c, const TypedRowsInput& in, const TypedRowsOutput& out) {
   std::vector<std::vector<std::int64_t>> ids;
-  std::vector<TypedEmbedding> tables;
+  std::vector<Embedding> tables;
   for (std::int64_t t = 0; t < c.tables; ++t) ids.push_back(Embed::ids(c, in.given, t));
   for (const auto& each : ids) tables.push_back({in.table.const_view(), each});
-  embed(engine, TypedEmbeddings{tables, out.y});
+  embed(engine, tables, out.y);
 }
 // Of tables of float32, which stay so.
 inline void call_typed(BiasBackward, Engine& engine, const RowsCase&, const TypedRowsInput& in,
                        const TypedRowsOutput& out) {
-  bias_backward(engine, TypedRowSums{in.x.const_view(), out.of_bias});
+  bias_backward(engine, in.x.const_view(), out.of_bias);
 }
 inline void call_typed(EmbedBackward, Engine& engine, const RowsCase&, const TypedRowsInput& in,
                        const TypedRowsOutput& out) {
@@ -96,8 +97,7 @@ inline void call_typed(EmbedBackward, Engine& engine, const RowsCase&, const Typ
   for (std::int64_t n = 0; n < table.extent(0); ++n) {
     for (std::int64_t e = 0; e < table.extent(1); ++e) table(n, e) = in.given.table.view()(n, e);
   }
-  embed_backward(engine,
-                 TypedEmbeddingGradients{in.x.const_view(), std::array{EmbeddingGradient{table, in.given.ids}}});
+  embed_backward(engine, in.x.const_view(), std::array{EmbeddingGradient{table, in.given.ids}});
 }
 
 template <class Operation>

@@ -83,7 +83,7 @@ HEADLIGHT_API headlight_status headlight_bias_backward(headlight_engine* engine,
 
 // Of the operations on rows below, up to headlight_embed_backward, and of headlight_bias_backward the tensors with rows
 // [N, E] and tables may each be of float32, HEADLIGHT_BFLOAT16 or HEADLIGHT_FLOAT16: numbers are widened, computed with
-// in float32 and rounded once (headlight/typed_rows.h). Vectors, sums over rows and gradients of tables are float32.
+// in float32 and rounded once (headlight/normalization.h). Vectors, sums over rows and gradients of tables are float32.
 
 // y [N, E] = activation(x [N, E]); y may be x.
 HEADLIGHT_API headlight_status headlight_activate(headlight_engine* engine, headlight_activation activation,

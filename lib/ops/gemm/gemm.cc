@@ -146,26 +146,23 @@ void gemm(Engine& engine, View<const float, 3> a, View<const float, 3> b, View<f
   multiply(engine, {.has_batch = true}, a, b, c, options, options.batched_residual);
 }
 
-void gemm(Engine& engine, View<const float, 2> a, const PackedMatrix& b, View<float, 2> c, const GemmOptions& options) {
-  gemm(engine, GemmMatrices{a, c}, b, options);
-}
-
-void gemm(Engine& engine, const GemmMatrices& matrices, const PackedMatrix& b, const GemmOptions& options) {
+void gemm(Engine& engine, const TypedView<2>& a, const PackedMatrix& b, const MutableTypedView<2>& c,
+          const GemmOptions& options) {
   if (options.batched_residual) ops::fail("gemm", "batched_residual is given for a single product, expected residual");
   if (!b) ops::fail("gemm", "b is an empty PackedMatrix, expected one made from a matrix");
   if (b.isa() != engine.isa()) {
     ops::fail("gemm", "b was packed for the instruction set " + std::string(name(b.isa())) + ", expected " +
                           std::string(name(engine.isa())) + ", that of the engine");
   }
-  check_matrix_type("a", matrices.a.type);
-  check_matrix_type("c", matrices.c.type);
-  if (matrices.a.type != NumberType::float32 && !ops::takes_narrow_a(b.type())) {
+  check_matrix_type("a", a.type);
+  check_matrix_type("c", c.type);
+  if (a.type != NumberType::float32 && !ops::takes_narrow_a(b.type())) {
     ops::fail("gemm", "a has type bfloat16 and b " + ops::type_name(b.type()) +
                           ", expected an a of float32 or a b of bfloat16, int8 or int4");
   }
   const ops::Extent b_extent = ops::extent_of(std::span(static_cast<const std::byte*>(b.data()), b.bytes()));
-  GemmBatch product = check_product({.has_batch = false}, batched(matrices.a), b.rows(), b.columns(), b_extent,
-                                    batched(matrices.c), options, batched(options.residual));
+  GemmBatch product = check_product({.has_batch = false}, batched(a), b.rows(), b.columns(), b_extent, batched(c),
+                                    options, batched(options.residual));
   product.product.b = ops::gemm_panels(ops::gemm_kernels(engine, b.type()), b.type(), b.rows(), b.columns(), b.data());
   ops::run_gemm_batch(engine, product);
 }

@@ -1,38 +1,45 @@
 #include "headlight/activation.h"
 
 #include "kernels/kernels.h"
-#include "ops/rows/blocks.h"
-#include "ops/rows/checks.h"
+#include "ops/rows/buffers.h"
 #include "ops/rows/in_place.h"
 #include "runtime/costs.h"
 
 namespace headlight {
+namespace {
 
-void activate(Engine& engine, Activation activation, View<const float, 2> x, View<float, 2> y) {
-  ops::check_rows("activate", x, y);
-  ops::check_activation("activate", activation);
+void check_activation(std::string_view operation, Activation activation) {
+  if (activation <= Activation::gelu_tanh) return;
+  ops::fail(operation, "activation is " + std::to_string(static_cast<int>(activation)) + ", expected one of the enum");
+}
+
+}  // namespace
+
+void activate(Engine& engine, Activation activation, const TypedView<2>& x, const MutableTypedView<2>& y) {
+  constexpr std::string_view kName = "activate";
+  ops::check_rows(kName, x, y);
+  check_activation(kName, activation);
   if (x.size() == 0) return;
 
   const auto kernel = kernels::row_kernels(engine.isa()).activate;
-  ops::for_row_blocks(engine, x.extent(0), x.extent(1), runtime::costs::kActivation,
-                      [&](std::int64_t first, std::int64_t rows) {
-                        kernel(activation, ops::rows_from(x, first), ops::rows_from(y, first), rows, x.extent(1));
-                      });
+  ops::for_row_buffers<1>(engine, kName, runtime::costs::kActivation, {x}, y,
+                          [&](const ops::InputRows<1>& in, ops::OutputRows out, std::int64_t, std::int64_t rows) {
+                            kernel(activation, in[0], out, rows, x.extent(1));
+                          });
 }
 
-void activate_backward(Engine& engine, Activation activation, View<const float, 2> x, View<const float, 2> y_gradient,
-                       View<float, 2> x_gradient) {
+void activate_backward(Engine& engine, Activation activation, const TypedView<2>& x, const TypedView<2>& y_gradient,
+                       const MutableTypedView<2>& x_gradient) {
   constexpr std::string_view kName = "activate_backward";
   ops::check_row_gradients(kName, "x", "the shape of x", x, y_gradient, x_gradient);
-  ops::check_activation(kName, activation);
+  check_activation(kName, activation);
   if (x.size() == 0) return;
 
   const auto kernel = kernels::row_gradient_kernels(engine.isa()).activate;
-  ops::for_row_blocks(engine, x.extent(0), x.extent(1), runtime::costs::kActivationBackward,
-                      [&](std::int64_t first, std::int64_t rows) {
-                        kernel(activation, ops::rows_from(x, first), ops::rows_from(y_gradient, first),
-                               ops::rows_from(x_gradient, first), rows, x.extent(1));
-                      });
+  ops::for_row_buffers<2>(engine, kName, runtime::costs::kActivationBackward, {x, y_gradient}, x_gradient,
+                          [&](const ops::InputRows<2>& in, ops::OutputRows out, std::int64_t, std::int64_t rows) {
+                            kernel(activation, in[0], in[1], out, rows, x.extent(1));
+                          });
 }
 
 }  // namespace headlight

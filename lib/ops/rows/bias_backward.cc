@@ -1,23 +1,42 @@
 #include <array>
 
 #include "headlight/gemm.h"
-#include "ops/rows/checks.h"
+#include "ops/check.h"
+#include "ops/rows/buffers.h"
 #include "ops/rows/sums.h"
+#include "ops/typed_check.h"
 #include "runtime/costs.h"
 
 namespace headlight {
+namespace {
 
-void bias_backward(Engine& engine, View<const float, 2> c_gradient, std::span<float> bias_gradient) {
-  constexpr std::string_view kName = "bias_backward";
-  ops::check_bias_backward(c_gradient, bias_gradient);
+constexpr std::string_view kName = "bias_backward";
+
+void check(const TypedView<2>& c_gradient, std::span<float> bias_gradient) {
+  ops::check_widened_type(kName, "c_gradient", c_gradient.type);
+  const ops::Extent extent = ops::check_view(kName, "c_gradient", c_gradient);
+  const std::array<std::int64_t, 1> shape = {static_cast<std::int64_t>(bias_gradient.size())};
+  const std::array<std::int64_t, 1> expected = {c_gradient.extent(1)};
+  ops::check_shape(kName, "bias_gradient", shape, expected, "[N]");
+  ops::check_disjoint(kName, "bias_gradient", ops::extent_of(bias_gradient), "c_gradient", extent);
+}
+
+}  // namespace
+
+void bias_backward(Engine& engine, const TypedView<2>& c_gradient, std::span<float> bias_gradient) {
+  check(c_gradient, bias_gradient);
   if (c_gradient.size() == 0) return;
 
-  const auto kernel = kernels::row_gradient_kernels(engine.isa()).sum_rows;
   const std::int64_t columns = c_gradient.extent(1);
+  const ops::RowBuffers buffers(engine, kName, columns, ops::any_narrow(c_gradient));
+  const auto kernel = kernels::row_gradient_kernels(engine.isa()).sum_rows;
   ops::add_sums_over_rows(
       engine, kName, c_gradient.extent(0), columns, runtime::costs::kSumRows, std::array{bias_gradient.data()},
-      [&](std::int64_t first, std::int64_t rows, const std::array<float*, 1>& partial, int) {
-        kernel(c_gradient.data + first * c_gradient.stride(0), c_gradient.stride(0), rows, columns, partial[0]);
+      [&](std::int64_t first, std::int64_t rows, const std::array<float*, 1>& partial, int worker) {
+        buffers.compute<1>(worker, {c_gradient}, {}, first, rows,
+                           [&](const ops::InputRows<1>& in, ops::OutputRows, std::int64_t, std::int64_t some) {
+                             kernel(in[0].data, in[0].stride, some, columns, partial[0]);
+                           });
       });
 }
 

@@ -1,16 +1,19 @@
-// Rows of any type that floats can be stored in, for kernels that take floats: widened a few at a time into memory that
-// stays in the first-level cache, computed with there, and rounded on their way out.
+// Rows of any type that floats can be stored in, for kernels that take floats: those of 16 bits are widened a few at a
+// time into memory that stays in the first-level cache, computed with there, and rounded on their way out.
 #pragma once
 
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <limits>
+#include <optional>
 #include <string_view>
 
 #include "headlight/typed_view.h"
 #include "kernels/kernels.h"
 #include "kernels/operand.h"
 #include "kernels/rows/rows.h"
+#include "ops/rows/blocks.h"
 #include "runtime/parallel.h"
 #include "simd/integers.h"
 
@@ -41,22 +44,35 @@ struct BufferSize {
   std::int64_t floats;  // from one buffer to the next
 };
 
-// Memory for the buffers of all workers, for one call. Throws OutOfMemory in the name of `operation`.
+// Whether one of them is given, and is not of float32.
+template <class... AnyView>
+[[nodiscard]] bool any_narrow(const AnyView&... views) noexcept {
+  return ((views && views.type != NumberType::float32) || ...);
+}
+
+// Memory for the buffers of all workers, for one call; none where nothing is `narrow`. Throws OutOfMemory in the name
+// of `operation`.
 class RowBuffers {
  public:
-  RowBuffers(Engine& engine, std::string_view operation, std::int64_t columns)
-      : size_(columns),
-        convert_(kernels::convert_kernels(engine.isa())),
-        memory_(engine, size_.bytes(engine.threads()), operation) {}
+  RowBuffers(Engine& engine, std::string_view operation, std::int64_t columns, bool narrow)
+      : size_(columns), convert_(kernels::convert_kernels(engine.isa())) {
+    if (narrow) {
+      memory_.emplace(engine, size_.bytes(engine.threads()), operation);
+    } else {
+      size_.rows = std::numeric_limits<std::int64_t>::max();
+    }
+  }
 
   // compute(rows of each input, rows of the output, first row, rows) for all of [first, first + count), a buffer at a
-  // time. A tensor of float32 is computed with where it lies; one that is not given is null.
+  // time, or all at once where nothing is narrow. A tensor of float32 is computed with where it lies; one that is not
+  // given is null.
   template <std::size_t kInputs, class Compute>
   void compute(int worker, const std::array<TypedView<2>, kInputs>& inputs, const MutableTypedView<2>& output,
                std::int64_t first, std::int64_t count, Compute compute) const noexcept {
     static_assert(kInputs < BufferSize::kBuffers);
-    for (std::int64_t row = first; row < first + count; row += size_.rows) {
-      const std::int64_t rows = std::min(size_.rows, first + count - row);
+    for (std::int64_t done = 0; done < count;) {
+      const std::int64_t row = first + done, rows = std::min(size_.rows, count - done);
+      done += rows;
       std::array<kernels::Rows<const float>, kInputs> from{};
       for (std::size_t i = 0; i < kInputs; ++i) from[i] = widened(inputs[i], row, rows, buffer(worker, i));
       const kernels::Rows<float> to = place_of(output, row, buffer(worker, kInputs));
@@ -75,9 +91,11 @@ class RowBuffers {
     return {buffer, size_.row};
   }
 
+  // Null where there is no memory.
   [[nodiscard]] float* buffer(int worker, std::size_t number) const noexcept {
+    if (!memory_) return nullptr;
     const auto which = worker * BufferSize::kBuffers + static_cast<std::int64_t>(number);
-    return reinterpret_cast<float*>(memory_.data()) + which * size_.floats;
+    return reinterpret_cast<float*>(memory_->data()) + which * size_.floats;
   }
   [[nodiscard]] const BufferSize& size() const noexcept { return size_; }
 
@@ -104,7 +122,26 @@ class RowBuffers {
  private:
   BufferSize size_;
   const kernels::ConvertKernels& convert_;
-  runtime::Scratch memory_;
+  std::optional<runtime::Scratch> memory_;
 };
+
+// compute(inputs, output, first row, rows) for all rows of the output, on as many workers as the work is worth.
+template <std::size_t kInputs, class Compute>
+void for_row_buffers(Engine& engine, std::string_view operation, double nanoseconds_per_element,
+                     const std::array<TypedView<2>, kInputs>& inputs, const MutableTypedView<2>& output,
+                     Compute compute) {
+  bool narrow = any_narrow(output);
+  for (const TypedView<2>& input : inputs) narrow = narrow || any_narrow(input);
+  const RowBuffers buffers(engine, operation, output.extent(1), narrow);
+  for_row_blocks(engine, output.extent(0), output.extent(1), nanoseconds_per_element,
+                 [&](std::int64_t first, std::int64_t count, int worker) {
+                   buffers.compute(worker, inputs, output, first, count, compute);
+                 });
+}
+
+// The arguments of such a computation.
+template <std::size_t kInputs>
+using InputRows = std::array<kernels::Rows<const float>, kInputs>;
+using OutputRows = kernels::Rows<float>;
 
 }  // namespace headlight::ops

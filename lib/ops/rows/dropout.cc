@@ -1,8 +1,7 @@
 #include "headlight/dropout.h"
 
 #include "kernels/kernels.h"
-#include "ops/check.h"
-#include "ops/rows/blocks.h"
+#include "ops/rows/buffers.h"
 #include "ops/rows/dropout_rows.h"
 #include "ops/rows/in_place.h"
 #include "runtime/costs.h"
@@ -10,31 +9,32 @@
 
 namespace headlight {
 
-void ops::dropout_rows(Engine& engine, View<const float, 2> x, View<float, 2> y, const Dropout& dropout,
-                       View<const float, 2> residual, std::int64_t first_row) {
-  const ops::Extent y_extent = ops::check_rows("dropout", x, y);
-  ops::check_residual("dropout", residual, x, y, y_extent);
-  ops::check_probability("dropout", "probability", dropout.probability);
+void ops::dropout_rows(Engine& engine, const TypedView<2>& x, const MutableTypedView<2>& y, const Dropout& dropout,
+                       const TypedView<2>& residual, std::int64_t first_row) {
+  constexpr std::string_view kName = "dropout";
+  const Extent y_extent = check_rows(kName, x, y);
+  check_residual(kName, residual, x, y, y_extent);
+  check_probability(kName, "probability", dropout.probability);
   if (x.size() == 0) return;
 
   const auto kernel = kernels::row_kernels(engine.isa()).dropout;
-  ops::for_row_blocks(engine, x.extent(0), x.extent(1), runtime::costs::kDropout,
-                      [&](std::int64_t first, std::int64_t rows) {
-                        kernel({.x = ops::rows_from(x, first),
-                                .residual = ops::rows_from(residual, first),
-                                .y = ops::rows_from(y, first),
-                                .rows = rows,
-                                .columns = x.extent(1),
-                                .first_row = first_row + first,
-                                .threshold = runtime::dropout_threshold(dropout.probability),
-                                .scale = runtime::dropout_scale(dropout.probability),
-                                .seed = dropout.seed,
-                                .stream = dropout.stream});
-                      });
+  for_row_buffers<2>(engine, kName, runtime::costs::kDropout, {x, residual}, y,
+                     [&](const InputRows<2>& in, OutputRows out, std::int64_t first, std::int64_t rows) {
+                       kernel({.x = in[0],
+                               .residual = in[1],
+                               .y = out,
+                               .rows = rows,
+                               .columns = x.extent(1),
+                               .first_row = first_row + first,
+                               .threshold = runtime::dropout_threshold(dropout.probability),
+                               .scale = runtime::dropout_scale(dropout.probability),
+                               .seed = dropout.seed,
+                               .stream = dropout.stream});
+                     });
 }
 
-void dropout(Engine& engine, View<const float, 2> x, View<float, 2> y, const Dropout& dropout,
-             View<const float, 2> residual) {
+void dropout(Engine& engine, const TypedView<2>& x, const MutableTypedView<2>& y, const Dropout& dropout,
+             const TypedView<2>& residual) {
   ops::dropout_rows(engine, x, y, dropout, residual, 0);
 }
 

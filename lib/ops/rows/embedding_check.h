@@ -1,4 +1,4 @@
-// What lookups in tables ask of their arguments, of floats or of a type that the program learns as it runs.
+// What lookups in tables ask of their arguments.
 #pragma once
 
 #include <array>
@@ -24,20 +24,17 @@ inline constexpr std::array<std::string_view, kMaxTables> kIdsNames = {
     "ids of table 0", "ids of table 1", "ids of table 2", "ids of table 3",
     "ids of table 4", "ids of table 5", "ids of table 6", "ids of table 7"};
 
-// Of a table's gradient, that a worker adds to at a time.
-inline constexpr std::int64_t kColumnsOfTask = 64;
-
 inline void check_table_count(std::string_view operation, std::size_t tables) {
   if (tables >= 1 && tables <= kMaxTables) return;
   fail(operation, std::to_string(tables) + " tables given, expected 1 to " + std::to_string(kMaxTables));
 }
 
 // `rows` [N, E] is what the rows of the table go to, or its gradient.
-template <class Table, class Rows>
-void check_embedding(std::string_view operation, std::string_view rows_name, const Table& table,
-                     std::span<const std::int64_t> ids, std::size_t index, const Rows& rows,
-                     const Extent& rows_extent) {
+inline void check_embedding(std::string_view operation, std::string_view rows_name, const TypedView<2>& table,
+                            std::span<const std::int64_t> ids, std::size_t index, const TypedView<2>& rows,
+                            const Extent& rows_extent) {
   const std::string_view table_name = kTableNames[index];
+  check_widened_type(operation, table_name, table.type);
   const Extent extent = check_view(operation, table_name, table);
   const std::array<std::int64_t, 2> expected = {-1, rows.extent(1)};
   check_shape(operation, table_name, table.shape, expected, "[V, E]");
@@ -45,9 +42,9 @@ void check_embedding(std::string_view operation, std::string_view rows_name, con
   check_embedding_ids(operation, rows_name, ids, index, rows.extent(0), table.extent(0));
 }
 
-template <class Input>
-void check_embed_backward(std::string_view operation, const Input& out_gradient,
-                          std::span<const EmbeddingGradient> embeddings) {
+inline void check_embed_backward(std::string_view operation, const TypedView<2>& out_gradient,
+                                 std::span<const EmbeddingGradient> embeddings) {
+  check_widened_type(operation, "out_gradient", out_gradient.type);
   const Extent extent = check_view(operation, "out_gradient", out_gradient);
   check_table_count(operation, embeddings.size());
   for (std::size_t t = 0; t < embeddings.size(); ++t) {

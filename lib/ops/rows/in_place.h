@@ -27,8 +27,9 @@ void check_same_or_disjoint(std::string_view operation, std::string_view output,
 }
 
 // Checks x and a y of its shape, which may be x itself; returns the addresses of y.
-template <class Input, class Output>
-Extent check_rows(std::string_view operation, const Input& x, const Output& y) {
+inline Extent check_rows(std::string_view operation, const TypedView<2>& x, const MutableTypedView<2>& y) {
+  check_widened_type(operation, "x", x.type);
+  check_widened_type(operation, "y", y.type);
   const Extent x_extent = check_view(operation, "x", x);
   const Extent y_extent = check_view(operation, "y", y);
   check_given(operation, "x", x, y.shape == x.shape);
@@ -40,9 +41,12 @@ Extent check_rows(std::string_view operation, const Input& x, const Output& y) {
 
 // Checks what a row-wise operation goes back from, the gradient of its output and that of its input, which may be
 // either of both. Errors call the first one `name`, and its shape `shape_of`.
-template <class Input, class Output>
-void check_row_gradients(std::string_view operation, std::string_view name, std::string_view shape_of, const Input& x,
-                         const Input& y_gradient, const Output& x_gradient) {
+inline void check_row_gradients(std::string_view operation, std::string_view name, std::string_view shape_of,
+                                const TypedView<2>& x, const TypedView<2>& y_gradient,
+                                const MutableTypedView<2>& x_gradient) {
+  check_widened_type(operation, name, x.type);
+  check_widened_type(operation, "y_gradient", y_gradient.type);
+  check_widened_type(operation, "x_gradient", x_gradient.type);
   const Extent x_extent = check_view(operation, name, x);
   const Extent y_extent = check_view(operation, "y_gradient", y_gradient);
   const Extent out_extent = check_view(operation, "x_gradient", x_gradient);
@@ -55,10 +59,10 @@ void check_row_gradients(std::string_view operation, std::string_view name, std:
 }
 
 // Checks what is added to x or y on the way, where it is given; y may be that itself.
-template <class Input, class Output>
-void check_residual(std::string_view operation, const Input& residual, const Input& x, const Output& y,
-                    const Extent& y_extent) {
+inline void check_residual(std::string_view operation, const TypedView<2>& residual, const TypedView<2>& x,
+                           const MutableTypedView<2>& y, const Extent& y_extent) {
   if (!residual) return;
+  check_widened_type(operation, "residual", residual.type);
   const Extent residual_extent = check_view(operation, "residual", residual);
   check_shape(operation, "residual", residual.shape, x.shape, "the shape of x");
   check_same_or_disjoint(operation, "y", y, y_extent, "residual", residual, residual_extent);

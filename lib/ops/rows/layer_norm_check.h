@@ -1,4 +1,4 @@
-// What layer normalisation asks of its arguments, of floats or of a type that the program learns as it runs.
+// What layer normalisation asks of its arguments.
 #pragma once
 
 #include <cmath>
@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "headlight/normalization.h"
 #include "ops/check.h"
 #include "ops/rows/in_place.h"
 
@@ -17,9 +18,7 @@ inline void check_epsilon(std::string_view operation, float epsilon) {
   fail(operation, "epsilon is " + std::to_string(epsilon) + ", expected a finite number ≥ 0");
 }
 
-// `options` are LayerNormOptions, or those of the same names.
-template <class Input, class Output, class Options>
-void check_layer_norm(const Input& x, const Output& y, const Options& options) {
+inline void check_layer_norm(const TypedView<2>& x, const MutableTypedView<2>& y, const LayerNormOptions& options) {
   constexpr std::string_view kName = "layer_norm";
   const Extent y_extent = check_rows(kName, x, y);
   const auto check_vector = [&](std::string_view argument, std::span<const float> values) {
@@ -33,19 +32,13 @@ void check_layer_norm(const Input& x, const Output& y, const Options& options) {
   check_epsilon(kName, options.epsilon);
 }
 
-// Where the gradient of x goes, what is added to it, and the gradients of weight and bias.
-template <class Input, class Output>
-struct NormGradients {
-  Output x;
-  Input residual;
-  std::span<float> weight;
-  std::span<float> bias;
-};
-
-template <class Input, class Output, class Options>
-void check_layer_norm_backward(const Input& x, const Input& y_gradient, const NormGradients<Input, Output>& gradients,
-                               const Options& options) {
+inline void check_layer_norm_backward(const TypedView<2>& x, const TypedView<2>& y_gradient,
+                                      const LayerNormGradients& gradients, const LayerNormOptions& options) {
   constexpr std::string_view kName = "layer_norm_backward";
+  check_widened_type(kName, "x", x.type);
+  check_widened_type(kName, "y_gradient", y_gradient.type);
+  check_widened_type(kName, "x's gradient", gradients.x.type);
+  check_widened_type(kName, "residual", gradients.residual.type);
   const Extent x_extent = check_view(kName, "x", x);
   const Extent y_extent = check_view(kName, "y_gradient", y_gradient);
   check_shape(kName, "y_gradient", y_gradient.shape, x.shape, "the shape of x");

@@ -3,7 +3,10 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "headlight/typed_rows.h"
+#include "headlight/activation.h"
+#include "headlight/dropout.h"
+#include "headlight/gemm.h"
+#include "headlight/normalization.h"
 #include "support/allocation_counter.h"
 #include "support/guarded_matrix.h"
 #include "support/isas.h"
@@ -42,20 +45,20 @@ TEST(TypedRowsMemory, NothingIsAllocatedAfterReserve) {
       const GuardedMatrix x(NumberType::bfloat16, 300, columns, 0, Against::back, random);
       const GuardedMatrix y(NumberType::float16, 300, columns, 0, Against::back, random);
       const std::vector<std::int64_t> ids(300, 7);
-      const std::array tables = {TypedEmbedding{x.const_view(), ids}};
+      const std::array tables = {Embedding{x.const_view(), ids}};
       Tensor<float, 2> table({8, columns});
       const std::array gradients = {EmbeddingGradient{table, ids}};
       Engine engine({.threads = threads});
       wait_for_workers(engine);
-      reserve_typed_rows(engine, columns);
-      EXPECT_GE(engine.scratch_bytes(), typed_rows_bytes(engine, columns));
+      reserve_rows(engine, columns);
+      EXPECT_GE(engine.scratch_bytes(), rows_workspace_bytes(engine, columns));
       const AllocationCounter counter;
       softmax(engine, x.const_view(), y.view());
       layer_norm(engine, x.const_view(), y.view(), {.residual = x.const_view()});
-      layer_norm_backward(engine, RowGradients{x.const_view(), x.const_view(), y.view()}, {.residual = x.const_view()});
+      layer_norm_backward(engine, x.const_view(), x.const_view(), {.x = y.view(), .residual = x.const_view()});
       dropout(engine, x.const_view(), y.view(), {}, x.const_view());
-      embed(engine, TypedEmbeddings{tables, y.view()});
-      embed_backward(engine, TypedEmbeddingGradients{x.const_view(), gradients});
+      embed(engine, tables, y.view());
+      embed_backward(engine, x.const_view(), gradients);
       const std::int64_t allocations = counter.count();
       EXPECT_EQ(allocations, 0) << threads << " threads, " << columns;
     }
@@ -71,9 +74,8 @@ TEST_P(TypedRowsPromises, AResidualWithoutAGradientOfXIsNotRead) {
   TypedView<2> residual = few.const_view();
   residual.shape = {1, std::int64_t{1} << 40};
   std::vector<float> weight(33), expected(33);
-  const RowGradients sums_alone = {x.const_view(), x.const_view(), {}};
-  layer_norm_backward(engine, sums_alone, {.weight = expected});
-  layer_norm_backward(engine, sums_alone, {.residual = residual, .weight = weight});
+  layer_norm_backward(engine, x.const_view(), x.const_view(), {.weight = expected});
+  layer_norm_backward(engine, x.const_view(), x.const_view(), {.residual = residual, .weight = weight});
   EXPECT_EQ(weight, expected);
 }
 
@@ -106,9 +108,7 @@ TEST(TypedRowsArguments, AreNamedWhenTheyAreWrong) {
               layer_norm(engine, x, y, {.residual = TypedView<2>(NumberType::bfloat16, x.data(), {4, 5})});
             }),
             "layer_norm: residual has shape [4, 5], expected [4, 6] (the shape of x)");
-  EXPECT_EQ(refusal([&] {
-              layer_norm_backward(engine, RowGradients{x, y, y}, {}, {.residual = x});
-            }),
+  EXPECT_EQ(refusal([&] { layer_norm_backward(engine, x, y, {.x = y}, {.residual = x}); }),
             "layer_norm_backward: residual is given, expected none: x is the sum that was normalised");
   EXPECT_EQ(refusal([&] { activate(engine, static_cast<Activation>(9), x, y); }),
             "activate: activation is 9, expected one of the enum");
@@ -116,12 +116,10 @@ TEST(TypedRowsArguments, AreNamedWhenTheyAreWrong) {
             "dropout: probability is 1.000000, expected a probability in [0, 1)");
   const std::vector<std::int64_t> ids = {0, 1, 4, 2};
   EXPECT_EQ(refusal([&] {
-              embed(engine, TypedEmbeddings{std::array{TypedEmbedding{x, ids}}, y});
+              embed(engine, std::array{Embedding{x, ids}}, y);
             }),
             "embed: id 2 of table 0 is 4, expected 0 to 3");
-  EXPECT_EQ(refusal([&] {
-              bias_backward(engine, TypedRowSums{x, {}});
-            }),
+  EXPECT_EQ(refusal([&] { bias_backward(engine, x, {}); }),
             "bias_backward: bias_gradient has shape [0], expected [6] ([N])");
 }
 

@@ -1,14 +1,15 @@
 // Row-wise operations on memory of 16 bits a number: the bits of float32 over what it holds, rounded once, which agree
 // with the twins in float64.
-#include "headlight/typed_rows.h"
-
 #include <algorithm>
 #include <array>
 #include <limits>
 #include <memory>
 #include <vector>
 
+#include "headlight/activation.h"
+#include "headlight/dropout.h"
 #include "headlight/gemm.h"
+#include "headlight/normalization.h"
 #include "reference/activation.h"
 #include "reference/dropout.h"
 #include "reference/embedding.h"
@@ -87,9 +88,9 @@ TEST_P(TypedRows, Softmax) {
       }));
 
       softmax_backward(engine, x, gradient, expected);
-      softmax_backward(engine, RowGradients{m.x.const_view(), m.other.const_view(), m.y.view()});
+      softmax_backward(engine, m.x.const_view(), m.other.const_view(), m.y.view());
       EXPECT_TRUE(m.y.holds(expected));
-      softmax_backward(engine, RowGradients{m.x.const_view(), m.other.const_view(), m.other.view()});
+      softmax_backward(engine, m.x.const_view(), m.other.const_view(), m.other.view());
       EXPECT_TRUE(m.other.holds(expected)) << "in place of the gradient";
       softmax(engine, x, expected);
       softmax(engine, m.x.const_view(), m.x.view());
@@ -106,7 +107,7 @@ TEST_P(TypedRows, SoftmaxGradientsAgreeWithTheTwin) {
       SCOPED_TRACE(testing::Message() << name(type) << ", " << columns);
       Matrices m(random, columns, type, type, NumberType::float32);
       softmax(engine, m.x.const_view(), m.x.view());
-      softmax_backward(engine, RowGradients{m.x.const_view(), m.other.const_view(), m.y.view()});
+      softmax_backward(engine, m.x.const_view(), m.other.const_view(), m.y.view());
       EXPECT_TRUE(agrees(m, m.y.to(), []<class T>(const Tensor<T, 2>& y, const Tensor<T, 2>& dy, Tensor<T, 2>& dx) {
         reference::softmax_backward<T>(y, dy, dx);
       }));
@@ -132,14 +133,14 @@ TEST_P(TypedRows, Activations) {
         EXPECT_NEAR(static_cast<double>(expected.data()[n]), truth, activation_error(activation, truth));
       }
       activate_backward(engine, activation, x, gradient, expected);
-      activate_backward(engine, activation, RowGradients{m.x.const_view(), m.other.const_view(), m.y.view()});
+      activate_backward(engine, activation, m.x.const_view(), m.other.const_view(), m.y.view());
       EXPECT_TRUE(m.y.holds(expected));
       for (std::int64_t n = 0; n < x.size(); ++n) {
         const auto dy = static_cast<double>(gradient.data()[n]);
         const double by = reference::activation_derivative(activation, static_cast<double>(x.data()[n]));
         EXPECT_NEAR(static_cast<double>(expected.data()[n]), by * dy, activation_gradient_error(dy));
       }
-      activate_backward(engine, activation, RowGradients{m.x.const_view(), m.other.const_view(), m.x.view()});
+      activate_backward(engine, activation, m.x.const_view(), m.other.const_view(), m.x.view());
       EXPECT_TRUE(m.x.holds(expected)) << "in place of x";
     }
   });
@@ -157,7 +158,7 @@ TEST_P(TypedRows, LayerNorm) {
       SCOPED_TRACE(testing::Message() << columns << ", residual " << adds << ", weight " << weighs << ", bias "
                                       << shifts);
       LayerNormOptions plain;
-      TypedLayerNormOptions typed;
+      LayerNormOptions typed;
       if (weighs) typed.weight = plain.weight = {weight.data(), static_cast<std::size_t>(columns)};
       if (shifts) typed.bias = plain.bias = {bias.data(), static_cast<std::size_t>(columns)};
       if (adds) plain.residual = residual;
@@ -207,12 +208,13 @@ TEST_P(TypedRows, LayerNormGradients) {
       };
       layer_norm_backward(engine, x, gradient,
                           {.x = expected,
-                           .residual = adds ? View<const float, 2>(added) : View<const float, 2>(),
+                           .residual = adds ? TypedView<2>(added) : TypedView<2>(),
                            .weight = span_of(dw),
                            .bias = span_of(db)},
                           {.weight = weights});
-      layer_norm_backward(engine, RowGradients{m.x.const_view(), m.other.const_view(), m.y.view()},
-                          {.residual = adds ? residual.const_view() : TypedView<2>(),
+      layer_norm_backward(engine, m.x.const_view(), m.other.const_view(),
+                          {.x = m.y.view(),
+                           .residual = adds ? residual.const_view() : TypedView<2>(),
                            .weight = span_of(typed_dw),
                            .bias = span_of(typed_db)},
                           {.weight = weights});
@@ -222,8 +224,7 @@ TEST_P(TypedRows, LayerNormGradients) {
       if (!sums) continue;
       // Those alone.
       layer_norm_backward(engine, x, gradient, {.weight = span_of(dw)});
-      layer_norm_backward(engine, RowGradients{m.x.const_view(), m.other.const_view(), {}},
-                          {.weight = span_of(typed_dw)});
+      layer_norm_backward(engine, m.x.const_view(), m.other.const_view(), {.weight = span_of(typed_dw)});
       EXPECT_TRUE(same_bits(typed_dw, dw));
     }
   });
@@ -237,7 +238,7 @@ TEST_P(TypedRows, LayerNormGradientsAgreeWithTheTwin) {
       if (columns == 0) continue;
       SCOPED_TRACE(testing::Message() << name(type) << ", " << columns);
       Matrices m(random, columns, type, type, NumberType::float32);
-      layer_norm_backward(engine, RowGradients{m.x.const_view(), m.other.const_view(), m.y.view()}, {});
+      layer_norm_backward(engine, m.x.const_view(), m.other.const_view(), {.x = m.y.view()});
       Tensor<double, 2> truth({kRows, columns}), sizes({kRows, columns});
       Tensor<float, 2> plain({kRows, columns});
       const auto twin = []<class T>(const Tensor<T, 2>& x, const Tensor<T, 2>& dy, Tensor<T, 2>& dx) {
@@ -301,7 +302,7 @@ TEST_P(TypedRows, EmbeddingsFromTablesOfAnyTypes) {
         doubles.push_back(memory[t]->to<double>());
         for (std::int64_t n = 0; n < kTokens; ++n) ids[t].push_back(n == 0 ? rows - 1 : random.integer(0, rows - 1));
       }
-      std::vector<TypedEmbedding> typed;
+      std::vector<Embedding> typed;
       std::vector<Embedding> plain;
       std::vector<reference::Embedding<double>> twins;
       for (std::size_t t = 0; t < count; ++t) {
@@ -313,7 +314,7 @@ TEST_P(TypedRows, EmbeddingsFromTablesOfAnyTypes) {
       Tensor<float, 2> expected({kTokens, columns});
       Tensor<double, 2> truth({kTokens, columns});
       embed(engine, plain, expected);
-      embed(engine, TypedEmbeddings{typed, out.view()});
+      embed(engine, typed, out.view());
       EXPECT_TRUE(out.holds(expected));
       reference::embed<double>(twins, truth.view());
       for (std::int64_t n = 0; n < truth.size(); ++n) {  // of numbers below 8
@@ -337,14 +338,14 @@ TEST_P(TypedRows, GradientsOfTablesAndBiases) {
       std::vector<std::int64_t> ids;
       for (std::int64_t n = 0; n < kTokens; ++n) ids.push_back(random.integer(0, 4));
       embed_backward(engine, floats, std::array{EmbeddingGradient{expected, ids}});
-      embed_backward(engine, TypedEmbeddingGradients{gradient.const_view(), std::array{EmbeddingGradient{found, ids}}});
+      embed_backward(engine, gradient.const_view(), std::array{EmbeddingGradient{found, ids}});
       EXPECT_TRUE(same_bits(found, expected));
 
       auto sums = random.normal_tensor<1>({columns});
       Tensor<float, 1> typed_sums = copy_of(sums);
       const auto length = static_cast<std::size_t>(columns);
       bias_backward(engine, floats, std::span(sums.data(), length));
-      bias_backward(engine, TypedRowSums{gradient.const_view(), std::span(typed_sums.data(), length)});
+      bias_backward(engine, gradient.const_view(), std::span(typed_sums.data(), length));
       EXPECT_TRUE(same_bits(typed_sums, sums));
     }
   }
